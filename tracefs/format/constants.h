@@ -1,0 +1,89 @@
+// Numbers of the trace format; FORMAT.md is the specification and cites these
+// names. A change of meaning needs a new kFormatVersion there and a new folder
+// under tests/golden/.
+#ifndef TRACEFS_FORMAT_CONSTANTS_H_
+#define TRACEFS_FORMAT_CONSTANTS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "tracefs/event/op.h"
+
+namespace tracefs::format {
+
+inline constexpr uint16_t kFormatVersion = 1;
+inline constexpr uint16_t kMinReaderVersion = 1;
+
+// --- Preamble: plaintext, at offset 0 of every trace.
+inline constexpr std::string_view kPreambleMagic = "TRACEFS\n";
+
+// --- Block frame: what is written, verified, lost and recovered as a whole.
+inline constexpr std::array<char, 4> kFrameMagic = {'T', 'F', 'B', '\x1a'};
+inline constexpr size_t kSerialBytes = 16;
+// magic 4, payload length 4, sequence 8, serial 16, kind 2, reserved 2, crc 4
+inline constexpr size_t kFrameHeaderBytes = 40;
+// No writer makes a larger payload; a reader that sees one sees damage.
+inline constexpr size_t kMaxPayloadBytes = size_t{64} << 20;
+using Serial = std::array<std::byte, kSerialBytes>;
+
+// --- Messages: msg_id 2, length 4 (of the whole message), arguments.
+inline constexpr size_t kMessageHeaderBytes = 6;
+// Highest bit of an argument id: a 32-bit length follows the id.
+inline constexpr uint16_t kHasLength = 0x8000;
+
+enum class MessageId : uint16_t {
+  kStart = 1,       // header: first message of block 0
+  kBlock = 2,       // first message of every other block
+  kLoss = 3,        // what was not kept
+  kFinal = 4,       // totals and end reason; its absence means "cut"
+  kDefPath = 5,     // a path id of this block
+  kDefProcess = 6,  // a process id of this block
+  kOperation = 0x100,        // + Op number: the operation, when it is done
+  kBeforeOperation = 0x200,  // + Op number: the operation about to run
+};
+
+inline constexpr uint16_t OperationMessage(Op op, bool before) {
+  return static_cast<uint16_t>(
+      static_cast<uint16_t>(before ? MessageId::kBeforeOperation
+                                   : MessageId::kOperation) +
+      Index(op));
+}
+
+// Argument ids that are not fields of an operation (those are in
+// tracefs/event/field.h, below 128).
+enum class ArgId : uint16_t {
+  // Coarser time stamps instead of ARG_TIME_NS.
+  kTimeSec = 128,   // u32
+  kTimeUsec = 129,  // u64
+  // References into the definitions of the same block; u32, 0 = none.
+  kPathId = 130,           // the file
+  kParentPathId = 131,     // the directory of ARG_NAME
+  kNewParentPathId = 132,  // the directory of ARG_NEW_NAME
+  kProcessId = 133,
+  kStartTime = 134,  // u64, of a process, clock ticks since boot
+  // kBlock, kLoss, kFinal and kStart.
+  kClockMonotonic = 140,  // u64 ns; with the next one: a clock pair
+  kClockReal = 141,       // u64 ns since the epoch
+  kFirstTime = 142,       // u64 ns monotonic: earliest begin in the block
+  kLastTime = 143,        // u64
+  kWatermark = 144,   // u64: no later block holds an event that began before
+  kEventCount = 145,  // u64: operation messages in this block
+  kLossCount = 146,   // u64
+  kLossReason = 147,  // text: a LossReason's name
+  kOpTotal = 148,     // bytes: u16 message id, u64 count
+  kLossTotal = 149,   // bytes: u64 count, reason text
+  kEndReason = 150,   // text
+  kTracerId = 151,    // u32
+  kBlockCount = 152,  // u64
+  // Self-description, in kStart.
+  kMessageName = 160,   // bytes: u16 message id, name
+  kArgumentName = 161,  // bytes: u16 arg id, u16 width (0 = variable), u8 type,
+                        // name
+  kProperty = 162,      // bytes: key, '=', value; "host.name=…", "filter.text=…"
+};
+
+}  // namespace tracefs::format
+
+#endif  // TRACEFS_FORMAT_CONSTANTS_H_

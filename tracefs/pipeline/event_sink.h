@@ -1,0 +1,57 @@
+// EventSink: all that the file system knows of tracing.
+//
+// For each request a handler asks Interest(op); 0 means that nobody records
+// such an operation, and the handler makes no event. Otherwise it makes one,
+// calls Before (kBefore), runs the operation, calls BeforeReply (kBeforeReply)
+// while the caller still waits, replies, and calls AfterReply. No call fails,
+// blocks without bound or changes the result of the operation.
+// Threads: any number of worker threads, each with its own event.
+#ifndef TRACEFS_PIPELINE_EVENT_SINK_H_
+#define TRACEFS_PIPELINE_EVENT_SINK_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+#include "tracefs/event/event.h"
+
+namespace tracefs {
+
+class EventSink {
+ public:
+  enum Interest : uint32_t {
+    kRecord = 1,       // some tracer may keep the event: make it
+    kBefore = 2,       // some tracer wants a message before the operation
+    kBeforeReply = 4,  // some tracer must look while the caller waits
+    kData = 8,         // some tracer wants the data of reads and writes
+    kNames = 16,       // name predicates exist: keep Event::name_bits right
+  };
+
+  virtual ~EventSink() = default;
+
+  // What tracers want of this operation: Interest bits. One relaxed load.
+  uint32_t InterestIn(Op op) const {
+    return interest_[Index(op)].load(std::memory_order_relaxed);
+  }
+
+  virtual void Before(Event& event) = 0;
+  virtual void BeforeReply(Event& event) = 0;
+  virtual void AfterReply(Event& event) = 0;
+
+  // The name predicates (bit n: predicate n) that a file called `name`
+  // satisfies, and the generation of the predicate table: bits kept with an
+  // inode are stale when it has changed. Generation 0: there are none.
+  virtual uint64_t MatchName(std::string_view name) const = 0;
+  uint32_t name_generation() const {
+    return name_generation_.load(std::memory_order_acquire);
+  }
+
+ protected:
+  std::array<std::atomic<uint32_t>, kOpCount> interest_{};
+  std::atomic<uint32_t> name_generation_{0};
+};
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_PIPELINE_EVENT_SINK_H_

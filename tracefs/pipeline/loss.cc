@@ -1,0 +1,70 @@
+#include "tracefs/pipeline/loss.h"
+
+#include <algorithm>
+
+namespace tracefs {
+
+std::string_view LossReasonName(LossReason reason) {
+  switch (reason) {
+    case LossReason::kOutputError:
+      return "output_error";
+    case LossReason::kTooLarge:
+      return "too_large";
+    case LossReason::kQueueFull:
+      return "queue_full";
+    case LossReason::kThrottled:
+      return "throttled";
+  }
+  return "unknown";
+}
+
+void LossCounter::Add(LossReason reason, uint64_t count, uint64_t first_ns,
+                      uint64_t last_ns) {
+  std::lock_guard lock(mu_);
+  total_[static_cast<size_t>(reason)] += count;
+  Loss& loss = unreported_[static_cast<size_t>(reason)];
+  if (loss.count == 0) {
+    loss = {reason, count, first_ns, last_ns};
+    return;
+  }
+  loss.count += count;
+  loss.first_ns = std::min(loss.first_ns, first_ns);
+  loss.last_ns = std::max(loss.last_ns, last_ns);
+}
+
+std::optional<Loss> LossCounter::TakeUnreported() {
+  std::lock_guard lock(mu_);
+  for (Loss& loss : unreported_) {
+    if (loss.count == 0) continue;
+    const Loss taken = loss;
+    loss = {};
+    return taken;
+  }
+  return std::nullopt;
+}
+
+void LossCounter::Return(const Loss& returned) {
+  std::lock_guard lock(mu_);
+  Loss& loss = unreported_[static_cast<size_t>(returned.reason)];
+  if (loss.count == 0) {
+    loss = returned;
+    return;
+  }
+  loss.count += returned.count;
+  loss.first_ns = std::min(loss.first_ns, returned.first_ns);
+  loss.last_ns = std::max(loss.last_ns, returned.last_ns);
+}
+
+uint64_t LossCounter::Total(LossReason reason) const {
+  std::lock_guard lock(mu_);
+  return total_[static_cast<size_t>(reason)];
+}
+
+uint64_t LossCounter::Total() const {
+  std::lock_guard lock(mu_);
+  uint64_t sum = 0;
+  for (const uint64_t t : total_) sum += t;
+  return sum;
+}
+
+}  // namespace tracefs

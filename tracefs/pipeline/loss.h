@@ -1,0 +1,56 @@
+// Loss accounting: what a tracer could not keep, by reason. Nothing is lost in
+// silence: counts go into the trace as LOSS messages and into its FINAL.
+#ifndef TRACEFS_PIPELINE_LOSS_H_
+#define TRACEFS_PIPELINE_LOSS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string_view>
+
+namespace tracefs {
+
+// Names (LossReasonName) are part of the trace format: never renamed.
+enum class LossReason : uint8_t {
+  kOutputError,  // "output_error": the output refused a block (full disk, …)
+  kTooLarge,     // "too_large": a message larger than a block
+  kQueueFull,    // "queue_full": a queue was full and the policy is to drop
+  kThrottled,    // "throttled": over the configured rate
+};
+inline constexpr size_t kLossReasonCount = 4;
+std::string_view LossReasonName(LossReason reason);
+
+struct Loss {
+  LossReason reason{};
+  uint64_t count = 0;
+  uint64_t first_ns = 0;  // begin times, CLOCK_MONOTONIC
+  uint64_t last_ns = 0;
+};
+
+// Threads: any; a loss is rare, so a mutex is cheap enough.
+class LossCounter {
+ public:
+  // `count` events that began between the two times were not kept.
+  void Add(LossReason reason, uint64_t count, uint64_t first_ns,
+           uint64_t last_ns);
+
+  // A loss that was not taken yet, for a LOSS message; it counts as reported.
+  // Give it back with Add's twin, Return, if the message was not written.
+  std::optional<Loss> TakeUnreported();
+  void Return(const Loss& loss);
+
+  uint64_t Total(LossReason reason) const;
+  uint64_t Total() const;
+
+ private:
+  mutable std::mutex mu_;
+  // Guarded by mu_.
+  std::array<Loss, kLossReasonCount> unreported_{};
+  std::array<uint64_t, kLossReasonCount> total_{};
+};
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_PIPELINE_LOSS_H_

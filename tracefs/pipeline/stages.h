@@ -1,0 +1,105 @@
+// The interfaces of a tracer's stages. A stage knows the next stage's interface
+// and nothing else.
+//
+//   events -> InputFilter -> AssemblyDriver… -> block -> OutputStage… -> driver
+#ifndef TRACEFS_PIPELINE_STAGES_H_
+#define TRACEFS_PIPELINE_STAGES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "tracefs/base/bytes.h"
+#include "tracefs/base/status.h"
+#include "tracefs/event/event.h"
+#include "tracefs/format/constants.h"
+
+namespace tracefs {
+
+class BlockBuilder;
+
+// --- Input filter ----------------------------------------------------------
+
+enum class Verdict : uint8_t { kDrop, kKeep, kUndecided };
+
+// What a filter, specialised for one operation, still has to look at.
+struct FilterNeeds {
+  Verdict constant = Verdict::kUndecided;  // kKeep, kDrop: nothing to look at
+  bool caller = false;                     // reads kCaller fields
+  bool late = false;  // reads fields known only after the operation
+  bool names = false;  // reads name bits
+};
+
+// Immutable once made; threads: any.
+class InputFilter {
+ public:
+  virtual ~InputFilter() = default;
+  virtual FilterNeeds Needs(Op op) const = 0;
+  // While the operation has not run or not been answered: kUndecided where the
+  // answer hangs on fields that are not known yet.
+  virtual Verdict DecideEarly(Event& event) const = 0;
+  // When everything is known.
+  virtual bool Keep(Event& event) const = 0;
+};
+
+// --- Assembly driver -------------------------------------------------------
+
+struct AssemblyNeeds {
+  bool after = false;   // a message when the operation is done
+  bool before = false;  // a message before it runs
+  bool caller = false;  // kCaller fields
+  bool data = false;    // bytes of reads and writes
+};
+
+// Turns kept events into messages of the calling thread's block. Immutable or
+// internally sharded; threads: any, each with its own builder.
+class AssemblyDriver {
+ public:
+  virtual ~AssemblyDriver() = default;
+  virtual AssemblyNeeds Needs(Op op) const = 0;
+  // Appends what the event becomes. False if it did not fit into an empty
+  // block either (the tracer counts a kTooLarge loss).
+  virtual bool Assemble(Event& event, BlockBuilder& block) const = 0;
+};
+
+// --- Output ----------------------------------------------------------------
+
+// What travels with the bytes of a block.
+struct BlockInfo {
+  uint64_t sequence = 0;
+  uint64_t events = 0;  // what is lost if this block is
+  uint64_t first_ns = 0;
+  uint64_t last_ns = 0;
+  bool last = false;  // holds FINAL: may use space kept in reserve
+};
+
+// What stages learn when a trace begins.
+struct TraceIdentity {
+  uint32_t tracer_id = 0;
+  format::Serial serial{};
+  std::string preamble;  // the encoded preamble; the driver writes it first
+};
+
+// An output filter or an output driver: the paper's five operations
+// (section 2.1: initialize, release, write, flush, get preferred block size).
+// Owned by one tracer; calls are serialised by it, from any thread.
+class OutputStage {
+ public:
+  virtual ~OutputStage() = default;
+  // Opens what is needed. Called once, before anything else.
+  virtual Status Initialize(const TraceIdentity& identity) = 0;
+  // Takes one whole block, or fails and has taken nothing of it. A failure does
+  // not end the stage: the next block may fit again.
+  virtual Status Write(ByteSpan block, const BlockInfo& info) = 0;
+  // Hands on what is buffered, down to the last stage.
+  virtual Status Flush() = 0;
+  // Flushes, makes durable as configured and closes. Nothing is called after.
+  virtual Status Release() = 0;
+  // Bytes of a block that suit the stage; 0 = any.
+  virtual size_t PreferredBlockSize() const = 0;
+};
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_PIPELINE_STAGES_H_
