@@ -51,5 +51,6 @@ logged() {
   current_log=
 }
 
+# shellcheck disable=SC2154  # status is set inside the string
 trap 'status=$?; trap - ERR; report_failure; exit "$status"' ERR
 set -E
