@@ -162,11 +162,22 @@ void LieAboutLength(Input& input, Random& random) {
   uint64_t old_value = 0;
   memcpy(&old_value, input.data() + at, width);
   const uint64_t left = input.size() - at;
-  const std::array<uint64_t, 16> lies = {
-      0,          1,          0x7F,          0x80,
-      0xFF,       0x7FFF,     0x8000,        0xFFFF,
-      0x7FFFFFFF, 0x80000000, 0xFFFFFFFF,    ~uint64_t{0} >> 1,
-      ~uint64_t{0}, left,     old_value + 1, old_value - 1};
+  const std::array<uint64_t, 16> lies = {0,
+                                         1,
+                                         0x7F,
+                                         0x80,
+                                         0xFF,
+                                         0x7FFF,
+                                         0x8000,
+                                         0xFFFF,
+                                         0x7FFFFFFF,
+                                         0x80000000,
+                                         0xFFFFFFFF,
+                                         ~uint64_t{0} >> 1,
+                                         ~uint64_t{0},
+                                         left,
+                                         old_value + 1,
+                                         old_value - 1};
   const uint64_t value = lies[random.Below(lies.size())];
   memcpy(input.data() + at, &value, width);
 }
