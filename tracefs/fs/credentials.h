@@ -1,0 +1,162 @@
+// Running system calls as the caller of a request, on the calling thread only.
+//
+// Objects are created as their creator: with the caller's fsuid, fsgid and
+// umask, so that the backing file system itself decides owner, group, set-gid
+// inheritance, default ACLs and quota, atomically. (Creating as root and
+// changing the owner afterwards is a race and charges the wrong quota.) Only
+// raw system calls are used: the wrappers of the C library change all threads.
+//
+// The state of a thread. AsCaller switches and does not switch back: the next
+// request usually has the same caller, and then costs no system call. Between
+// requests a worker therefore runs with the ids and umask of any earlier
+// caller, but always with all capabilities of the daemon. So:
+//  - calls that neither create nor allocate (lookup, stat, unlink, chmod, …)
+//    need nothing: capabilities decide there, not ids;
+//  - calls that create an object need AsCaller(uid, gid, umask);
+//  - calls that allocate blocks (write, fallocate, truncate) want
+//    AsCaller(uid, gid), for the reserve that ext4 keeps for root;
+//  - what the daemon creates for itself on such a thread needs AsDaemon.
+// Supplementary groups stay the daemon's (none): default_permissions has let
+// the kernel check with the real ones, and CAP_DAC_OVERRIDE does the rest.
+//
+// A daemon without CAP_SETUID and CAP_SETGID serves its own user only: there
+// ids stay as they are and only the umask is switched.
+//
+// The first switch makes the process undumpable, as any change of fsuid does
+// (commit_creds): no core dump, and /proc/self belongs to root.
+//
+// Threads: every object here belongs to the thread that made it.
+// Sources: setfsuid(2), capabilities(7), unshare(2); reference
+// linux/kernel/sys.c, linux/security/commoncap.c (cap_task_fix_setuid).
+#ifndef TRACEFS_FS_CREDENTIALS_H_
+#define TRACEFS_FS_CREDENTIALS_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+
+namespace tracefs {
+
+class ThreadCredentials {
+ public:
+  // This thread's. The first call takes the thread's umask (and working
+  // directory) out of the process's with unshare(CLONE_FS) and reads what the
+  // thread may do: capabilities given up later must be given up before.
+  static ThreadCredentials& Current();
+
+  ThreadCredentials(const ThreadCredentials&) = delete;
+  ThreadCredentials& operator=(const ThreadCredentials&) = delete;
+
+  // Makes this thread's file-system ids those given; no system call if they
+  // are already. 0, or the errno the operation must fail with: EOVERFLOW for
+  // an id that is no id (the kernel's own answer), ENOMEM, EPERM.
+  int Become(uint32_t uid, uint32_t gid) {
+    if (uid == uid_ && gid == gid_) return 0;
+    return SwitchIds(uid, gid);
+  }
+
+  // Makes this thread's umask `mask`; no system call if it is already.
+  void SetUmask(mode_t mask) {
+    if (mask != umask_) SwitchUmask(mask);
+  }
+
+  // The mode to pass to a creating call: `mode` itself, or, where the umask
+  // cannot be private, `mode` with the umask applied (default ACLs are then
+  // masked by it as well: tighter, never wider, than the caller asked for).
+  mode_t CreationMode(mode_t mode) const {
+    return private_umask_ ? mode : mode & ~umask_;
+  }
+
+  // What this thread started with.
+  int BecomeDaemon();
+
+  bool switches_ids() const { return switches_ids_; }
+  bool private_umask() const { return private_umask_; }
+
+ private:
+  friend class WithoutFsetid;
+
+  ThreadCredentials();
+  int SwitchIds(uint32_t uid, uint32_t gid);
+  void SwitchUmask(mode_t mask);
+  void DropFsetid();
+  void RestoreFsetid();
+  int SetEffective(uint64_t effective);
+
+  bool switches_ids_ = false;
+  bool private_umask_ = false;
+  // The kernel takes the file capabilities away when fsuid stops being 0, and
+  // SECBIT_NO_SETUID_FIXUP was refused: put them back by hand.
+  bool restores_capabilities_ = false;
+  uint32_t uid_ = 0;
+  uint32_t gid_ = 0;
+  mode_t umask_ = 0;
+  uint32_t daemon_uid_ = 0;
+  uint32_t daemon_gid_ = 0;
+  mode_t daemon_umask_ = 0;
+  uint64_t effective_ = 0;  // capability bits while no WithoutFsetid exists
+  uint64_t permitted_ = 0;
+  uint64_t inheritable_ = 0;
+  int without_fsetid_ = 0;  // nesting depth
+};
+
+// Switches this thread to a caller. Check error() before the system call.
+class AsCaller {
+ public:
+  AsCaller(uint32_t uid, uint32_t gid)
+      : credentials_(ThreadCredentials::Current()),
+        error_(credentials_.Become(uid, gid)) {}
+  AsCaller(uint32_t uid, uint32_t gid, mode_t umask) : AsCaller(uid, gid) {
+    credentials_.SetUmask(umask);
+  }
+  // Does nothing: see "The state of a thread" above.
+  ~AsCaller() = default;
+  AsCaller(const AsCaller&) = delete;
+  AsCaller& operator=(const AsCaller&) = delete;
+
+  int error() const { return error_; }
+  mode_t Mode(mode_t mode) const { return credentials_.CreationMode(mode); }
+
+ private:
+  ThreadCredentials& credentials_;
+  const int error_;
+};
+
+// Switches this thread back to what it was before its first caller.
+class AsDaemon {
+ public:
+  AsDaemon() : error_(ThreadCredentials::Current().BecomeDaemon()) {}
+  AsDaemon(const AsDaemon&) = delete;
+  AsDaemon& operator=(const AsDaemon&) = delete;
+
+  int error() const { return error_; }
+
+ private:
+  const int error_;
+};
+
+// While one exists, this thread lacks CAP_FSETID: a write, truncation or
+// BACKING_OPEN makes the backing kernel clear set-user-id, set-group-id and
+// file capabilities just as for an unprivileged caller. Never around creating
+// calls, which need the capability to keep the caller's set-gid bit. May nest.
+// Two system calls for the outermost; none, and no effect, without privilege
+// (the thread lacks the capability anyway).
+class WithoutFsetid {
+ public:
+  // Does something only if `wanted`.
+  explicit WithoutFsetid(bool wanted = true) : wanted_(wanted) {
+    if (wanted_) ThreadCredentials::Current().DropFsetid();
+  }
+  ~WithoutFsetid() {
+    if (wanted_) ThreadCredentials::Current().RestoreFsetid();
+  }
+  WithoutFsetid(const WithoutFsetid&) = delete;
+  WithoutFsetid& operator=(const WithoutFsetid&) = delete;
+
+ private:
+  const bool wanted_;
+};
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_FS_CREDENTIALS_H_
