@@ -11,8 +11,9 @@ target_compile_options(tracefs_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual
   -Wcast-align -Wformat=2 -Wimplicit-fallthrough)
 
-# g++ reports null dereferences that only a sanitizer's own branches introduce.
-if(NOT (TRACEFS_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU"))
+# Not with g++: from -O2 on, g++ 12 reports null dereferences inside its own
+# std::string once Boost or nlohmann-json are inlined around it.
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   target_compile_options(tracefs_warnings INTERFACE -Wnull-dereference)
 endif()
 if(TRACEFS_WERROR)
