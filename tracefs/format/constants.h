@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "tracefs/event/op.h"
@@ -18,6 +19,11 @@ inline constexpr uint16_t kMinReaderVersion = 1;
 
 // --- Preamble: plaintext, at offset 0 of every trace.
 inline constexpr std::string_view kPreambleMagic = "TRACEFS\n";
+// magic 8, length 4, versions 2 + 2, serial 16, chain length 2, reserved 2;
+// then the chain text and, last, crc 4.
+inline constexpr size_t kPreambleFixedBytes = 36;
+inline constexpr size_t kMinPreambleBytes = kPreambleFixedBytes + 4;
+inline constexpr size_t kMaxPreambleBytes = size_t{64} << 10;
 
 // --- Block frame: what is written, verified, lost and recovered as a whole.
 inline constexpr std::array<char, 4> kFrameMagic = {'T', 'F', 'B', '\x1a'};
@@ -27,19 +33,23 @@ inline constexpr size_t kFrameHeaderBytes = 40;
 // No writer makes a larger payload; a reader that sees one sees damage.
 inline constexpr size_t kMaxPayloadBytes = size_t{64} << 20;
 using Serial = std::array<std::byte, kSerialBytes>;
+// What a payload is. Readers skip kinds they do not know.
+enum class FrameKind : uint16_t { kMessages = 1 };
 
 // --- Messages: msg_id 2, length 4 (of the whole message), arguments.
 inline constexpr size_t kMessageHeaderBytes = 6;
+// A BLOCK message: always as long as this, so that it can be written last.
+inline constexpr size_t kBlockInfoBytes = 72;
 // Highest bit of an argument id: a 32-bit length follows the id.
 inline constexpr uint16_t kHasLength = 0x8000;
 
 enum class MessageId : uint16_t {
-  kStart = 1,       // header: first message of block 0
-  kBlock = 2,       // first message of every other block
-  kLoss = 3,        // what was not kept
-  kFinal = 4,       // totals and end reason; its absence means "cut"
-  kDefPath = 5,     // a path id of this block
-  kDefProcess = 6,  // a process id of this block
+  kStart = 1,                // header: first message of block 0
+  kBlock = 2,                // first message of every other block
+  kLoss = 3,                 // what was not kept
+  kFinal = 4,                // totals and end reason; its absence means "cut"
+  kDefPath = 5,              // a path id of this block
+  kDefProcess = 6,           // a process id of this block
   kOperation = 0x100,        // + Op number: the operation, when it is done
   kBeforeOperation = 0x200,  // + Op number: the operation about to run
 };
@@ -49,6 +59,17 @@ inline constexpr uint16_t OperationMessage(Op op, bool before) {
       static_cast<uint16_t>(before ? MessageId::kBeforeOperation
                                    : MessageId::kOperation) +
       Index(op));
+}
+
+// The inverse: the operation of a message id, or nothing if it is not that of
+// an operation this version knows.
+inline std::optional<Op> OperationOf(uint16_t msg_id, bool* before) {
+  constexpr auto kDone = static_cast<uint16_t>(MessageId::kOperation);
+  constexpr auto kBefore = static_cast<uint16_t>(MessageId::kBeforeOperation);
+  *before = msg_id >= kBefore;
+  const uint16_t number = msg_id - (*before ? kBefore : kDone);
+  if (msg_id < kDone || number >= kOpCount) return std::nullopt;
+  return static_cast<Op>(number);
 }
 
 // Argument ids that are not fields of an operation (those are in
@@ -81,7 +102,7 @@ enum class ArgId : uint16_t {
   kMessageName = 160,   // bytes: u16 message id, name
   kArgumentName = 161,  // bytes: u16 arg id, u16 width (0 = variable), u8 type,
                         // name
-  kProperty = 162,      // bytes: key, '=', value; "host.name=…", "filter.text=…"
+  kProperty = 162,  // bytes: key, '=', value; "host.name=…", "filter.text=…"
 };
 
 }  // namespace tracefs::format

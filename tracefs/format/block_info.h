@@ -1,0 +1,78 @@
+// The messages that tell about a block or a trace instead of an operation:
+// BLOCK, LOSS and FINAL. FORMAT.md sections 6 and 8.
+#ifndef TRACEFS_FORMAT_BLOCK_INFO_H_
+#define TRACEFS_FORMAT_BLOCK_INFO_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tracefs/base/bytes.h"
+#include "tracefs/base/clock.h"
+#include "tracefs/format/message_writer.h"
+
+namespace tracefs::format {
+
+// The first message of every block but block 0. All times but clock.real_ns
+// are of CLOCK_MONOTONIC, in ns.
+struct BlockHead {
+  uint32_t tracer_id = 0;
+  ClockPair clock;
+  uint64_t first_ns = 0;  // 0 if the block has no operation
+  uint64_t last_ns = 0;
+  // No later block of the trace has an operation that began before.
+  uint64_t watermark_ns = 0;
+  uint64_t events = 0;
+};
+
+// Writes BLOCK: exactly kBlockInfoBytes. To fill it in when the block is
+// complete, write an empty one first and, at the end, another one with a second
+// MessageWriter over the first kBlockInfoBytes of the same memory.
+bool WriteBlockHead(MessageWriter& out, const BlockHead& head);
+bool ReadBlockHead(ByteSpan arguments, BlockHead* head);
+
+// The pair to put into the next block: `previous` as long as it predicts the
+// real time of `now` to a millisecond, so that real times keep their order,
+// else `now`.
+ClockPair SteadyClockPair(const ClockPair& previous, const ClockPair& now);
+
+struct LossRecord {
+  std::string_view reason;  // LossReasonName; when read, points into the block
+  uint64_t count = 0;
+  uint64_t first_ns = 0;
+  uint64_t last_ns = 0;
+};
+
+bool WriteLoss(MessageWriter& out, const LossRecord& loss);
+void ReadLoss(ByteSpan arguments, LossRecord* loss);
+
+struct FinalRecord {
+  struct OpTotal {
+    uint16_t msg_id = 0;
+    uint64_t count = 0;
+  };
+  struct LossTotal {
+    std::string reason;
+    uint64_t count = 0;
+  };
+
+  uint32_t tracer_id = 0;
+  ClockPair clock;
+  uint64_t events = 0;
+  uint64_t blocks = 0;  // this one included
+  std::vector<OpTotal> op_totals;
+  std::vector<LossTotal> loss_totals;
+  std::string end_reason;  // "unmount", "stop", "signal", "error"
+};
+
+// A block that must hold FINAL needs kFinalMaxBytes in reserve, if there is one
+// total per message id and loss reason of this version and the end reason has
+// at most 64 bytes.
+inline constexpr size_t kFinalMaxBytes = 4096;
+bool WriteFinal(MessageWriter& out, const FinalRecord& final_record);
+void ReadFinal(ByteSpan arguments, FinalRecord* final_record);
+
+}  // namespace tracefs::format
+
+#endif  // TRACEFS_FORMAT_BLOCK_INFO_H_

@@ -1,0 +1,121 @@
+#include "tracefs/format/names.h"
+
+#include <utility>
+
+namespace tracefs::format {
+namespace {
+
+// The numbers of FieldType are part of the format (FORMAT.md section 5).
+static_assert(static_cast<int>(FieldType::kUnsigned) == 0);
+static_assert(static_cast<int>(FieldType::kSigned) == 1);
+static_assert(static_cast<int>(FieldType::kHex) == 2);
+static_assert(static_cast<int>(FieldType::kOctal) == 3);
+static_assert(static_cast<int>(FieldType::kOpenFlags) == 4);
+static_assert(static_cast<int>(FieldType::kTimeNs) == 5);
+static_assert(static_cast<int>(FieldType::kDurationNs) == 6);
+static_assert(static_cast<int>(FieldType::kErrno) == 7);
+static_assert(static_cast<int>(FieldType::kUser) == 8);
+static_assert(static_cast<int>(FieldType::kGroup) == 9);
+static_assert(static_cast<int>(FieldType::kFileType) == 10);
+static_assert(static_cast<int>(FieldType::kOp) == 11);
+static_assert(static_cast<int>(FieldType::kName) == 12);
+static_assert(static_cast<int>(FieldType::kText) == 13);
+static_assert(static_cast<int>(FieldType::kBytes) == 14);
+
+struct ReservedArgument {
+  ArgId id;
+  uint16_t width;
+  FieldType type;
+  std::string_view name;
+};
+
+constexpr ReservedArgument kReserved[] = {
+    {ArgId::kTimeSec, 4, FieldType::kUnsigned, "ARG_TIME_SEC"},
+    {ArgId::kTimeUsec, 8, FieldType::kUnsigned, "ARG_TIME_USEC"},
+    {ArgId::kPathId, 4, FieldType::kUnsigned, "ARG_PATH_ID"},
+    {ArgId::kParentPathId, 4, FieldType::kUnsigned, "ARG_PARENT_PATH_ID"},
+    {ArgId::kNewParentPathId, 4, FieldType::kUnsigned,
+     "ARG_NEW_PARENT_PATH_ID"},
+    {ArgId::kProcessId, 4, FieldType::kUnsigned, "ARG_PROCESS_ID"},
+    {ArgId::kStartTime, 8, FieldType::kUnsigned, "ARG_START_TIME"},
+    {ArgId::kClockMonotonic, 8, FieldType::kTimeNs, "ARG_CLOCK_MONOTONIC"},
+    {ArgId::kClockReal, 8, FieldType::kUnsigned, "ARG_CLOCK_REAL"},
+    {ArgId::kFirstTime, 8, FieldType::kTimeNs, "ARG_FIRST_TIME"},
+    {ArgId::kLastTime, 8, FieldType::kTimeNs, "ARG_LAST_TIME"},
+    {ArgId::kWatermark, 8, FieldType::kTimeNs, "ARG_WATERMARK"},
+    {ArgId::kEventCount, 8, FieldType::kUnsigned, "ARG_EVENT_COUNT"},
+    {ArgId::kLossCount, 8, FieldType::kUnsigned, "ARG_LOSS_COUNT"},
+    {ArgId::kLossReason, 0, FieldType::kText, "ARG_LOSS_REASON"},
+    {ArgId::kOpTotal, 0, FieldType::kBytes, "ARG_OP_TOTAL"},
+    {ArgId::kLossTotal, 0, FieldType::kBytes, "ARG_LOSS_TOTAL"},
+    {ArgId::kEndReason, 0, FieldType::kText, "ARG_END_REASON"},
+    {ArgId::kTracerId, 4, FieldType::kUnsigned, "ARG_TRACER_ID"},
+    {ArgId::kBlockCount, 8, FieldType::kUnsigned, "ARG_BLOCK_COUNT"},
+    {ArgId::kMessageName, 0, FieldType::kBytes, "ARG_MESSAGE_NAME"},
+    {ArgId::kArgumentName, 0, FieldType::kBytes, "ARG_ARGUMENT_NAME"},
+    {ArgId::kProperty, 0, FieldType::kText, "ARG_PROPERTY"},
+};
+
+constexpr std::pair<MessageId, std::string_view> kReservedMessages[] = {
+    {MessageId::kStart, "MSG_START"},
+    {MessageId::kBlock, "MSG_BLOCK"},
+    {MessageId::kLoss, "MSG_LOSS"},
+    {MessageId::kFinal, "MSG_FINAL"},
+    {MessageId::kDefPath, "MSG_DEF_PATH"},
+    {MessageId::kDefProcess, "MSG_DEF_PROCESS"},
+};
+
+std::string UpperCase(std::string_view name) {
+  std::string upper(name);
+  for (char& c : upper) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return upper;
+}
+
+}  // namespace
+
+const std::vector<ArgumentInfo>& BuiltInArguments() {
+  static const auto* const kArguments = [] {
+    auto* arguments = new std::vector<ArgumentInfo>;
+    for (const FieldInfo& f : Fields()) {
+      if (f.arg_id == 0) continue;  // the op is in the message id
+      arguments->push_back({f.arg_id, f.width, f.type, f.trace_name});
+    }
+    for (const ReservedArgument& r : kReserved) {
+      arguments->push_back(
+          {static_cast<uint16_t>(r.id), r.width, r.type, r.name});
+    }
+    return arguments;
+  }();
+  return *kArguments;
+}
+
+const std::vector<uint16_t>& BuiltInMessages() {
+  static const auto* const kMessages = [] {
+    auto* messages = new std::vector<uint16_t>;
+    for (const auto& [id, name] : kReservedMessages) {
+      messages->push_back(static_cast<uint16_t>(id));
+    }
+    for (const bool before : {false, true}) {
+      for (size_t op = 0; op < kOpCount; ++op) {
+        messages->push_back(OperationMessage(static_cast<Op>(op), before));
+      }
+    }
+    return messages;
+  }();
+  return *kMessages;
+}
+
+std::string MessageName(uint16_t msg_id) {
+  for (const auto& [id, name] : kReservedMessages) {
+    if (static_cast<uint16_t>(id) == msg_id) return std::string(name);
+  }
+  bool before = false;
+  if (const auto op = OperationOf(msg_id, &before)) {
+    return (before ? "MSG_BEFORE_" : "MSG_") + UpperCase(OpName(*op));
+  }
+  return "MSG_" + std::to_string(msg_id);
+}
+
+}  // namespace tracefs::format
