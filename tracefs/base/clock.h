@@ -3,8 +3,8 @@
 #ifndef TRACEFS_BASE_CLOCK_H_
 #define TRACEFS_BASE_CLOCK_H_
 
-#include <ctime>
 #include <cstdint>
+#include <ctime>
 
 namespace tracefs {
 

@@ -51,8 +51,9 @@ class [[nodiscard]] Status {
     std::string message;
   };
   Status(StatusCode code, int error, std::string message)
-      : rep_(std::make_shared<const Rep>(
-            Rep{code, error, std::move(message)})) {}
+      : rep_(
+            std::make_shared<const Rep>(Rep{code, error, std::move(message)})) {
+  }
 
   std::shared_ptr<const Rep> rep_;
 };

@@ -26,7 +26,7 @@ struct Event;
 // A process as the trace knows it (tracefs/process fills these).
 struct CallerInfo {
   uint32_t tid = 0;
-  uint32_t pid = 0;   // thread group
+  uint32_t pid = 0;  // thread group
   uint32_t ppid = 0;
   uint32_t pgid = 0;
   uint32_t sid = 0;
@@ -80,6 +80,9 @@ class EventResolver {
 };
 
 struct Event {
+  // User-provided, so that `value` is not zeroed first.
+  Event() {}  // NOLINT(modernize-use-equals-default)
+
   // Uninitialised on purpose: an event is made for every request, and only
   // the slots whose bit is set in `present` mean anything.
   std::array<uint64_t, kNumericFieldCount> value;
@@ -105,6 +108,11 @@ struct Event {
   // Bit n: the file satisfies name predicate n (filters/input/name_table.h).
   uint64_t name_bits = 0;
   uint32_t name_generation = 0;  // of the table the bits belong to; 0 = none
+
+  // The sink's own notes between BeforeReply and AfterReply.
+  uint32_t sink_generation = 0;
+  uint64_t sink_keep = 0;     // bit per running tracer: keep
+  uint64_t sink_decided = 0;  // bit per running tracer: keep is final
 
   std::string_view name;      // the operand, or empty
   std::string_view new_name;  // of rename and link

@@ -8,8 +8,8 @@ namespace {
 constexpr std::array<FieldInfo, kFieldCount> kFields = {{
 #define TRACEFS_FIELD_ROW(id, predicate, trace, arg, width, type, source, \
                           json)                                           \
-  {Field::id,       predicate, trace, arg, width, FieldType::type,        \
-   FieldSource::source, json},
+  {Field::id,       predicate,           trace, arg, width,               \
+   FieldType::type, FieldSource::source, json},
     TRACEFS_NUMERIC_FIELDS(TRACEFS_FIELD_ROW)
         TRACEFS_TEXT_FIELDS(TRACEFS_FIELD_ROW)
 #undef TRACEFS_FIELD_ROW
@@ -24,16 +24,16 @@ constexpr uint64_t Bits(Field first, Rest... rest) {
 }
 
 // In every request.
-constexpr uint64_t kCommon = Bits(Field::kTime, Field::kTid, Field::kUid,
-                                  Field::kGid, Field::kInferred);
+constexpr uint64_t kCommon =
+    Bits(Field::kTime, Field::kTid, Field::kUid, Field::kGid, Field::kInferred);
 constexpr uint64_t kOnInode = kCommon | Bits(Field::kInode, Field::kType);
 constexpr uint64_t kOnName =
     kCommon | Bits(Field::kParentInode, Field::kInode, Field::kType);
 constexpr uint64_t kOnHandle = kOnInode | Bits(Field::kFh);
 constexpr uint64_t kRange = Bits(Field::kOffset, Field::kLength);
 constexpr uint64_t kLock =
-    kOnHandle | kRange | Bits(Field::kLockType, Field::kLockOwner,
-                              Field::kLockPid, Field::kFlags);
+    kOnHandle | kRange |
+    Bits(Field::kLockType, Field::kLockOwner, Field::kLockPid, Field::kFlags);
 
 }  // namespace
 
@@ -69,8 +69,8 @@ uint64_t RequestFields(Op op) {
       return kOnHandle | Bits(Field::kFlags, Field::kValid);
     case Op::setattr_:
       return kOnHandle | Bits(Field::kValid, Field::kArgMode, Field::kNewUid,
-                              Field::kNewGid, Field::kNewSize,
-                              Field::kNewAtime, Field::kNewMtime);
+                              Field::kNewGid, Field::kNewSize, Field::kNewAtime,
+                              Field::kNewMtime);
     case Op::readlink_:
     case Op::statfs_:
       return kOnInode;
@@ -88,8 +88,8 @@ uint64_t RequestFields(Op op) {
     case Op::opendir_:
       return kOnHandle | Bits(Field::kFlags);
     case Op::create_:
-      return kOnName | Bits(Field::kFh, Field::kFlags, Field::kArgMode,
-                            Field::kUmask);
+      return kOnName |
+             Bits(Field::kFh, Field::kFlags, Field::kArgMode, Field::kUmask);
     case Op::tmpfile_:
       return kCommon | Bits(Field::kParentInode, Field::kInode, Field::kType,
                             Field::kFh, Field::kFlags, Field::kArgMode,

@@ -13,44 +13,44 @@
 namespace tracefs {
 
 // name, number
-#define TRACEFS_OPS(X)                                                      \
-  X(lookup, 0)                                                              \
-  X(getattr, 1)                                                             \
-  X(setattr, 2)                                                             \
-  X(readlink, 3)                                                            \
-  X(symlink, 4)                                                             \
-  X(mknod, 5)                                                               \
-  X(mkdir, 6)                                                               \
-  X(unlink, 7)                                                              \
-  X(rmdir, 8)                                                               \
-  X(rename, 9)                                                              \
-  X(link, 10)                                                               \
-  X(open, 11)                                                               \
-  X(create, 12)                                                             \
-  X(tmpfile, 13)                                                            \
-  X(read, 14)                                                               \
-  X(write, 15)                                                              \
-  X(flush, 16)                                                              \
-  X(release, 17)                                                            \
-  X(fsync, 18)                                                              \
-  X(opendir, 19)                                                            \
-  X(readdir, 20)                                                            \
-  X(releasedir, 21)                                                         \
-  X(fsyncdir, 22)                                                           \
-  X(statfs, 23)                                                             \
-  X(setxattr, 24)                                                           \
-  X(getxattr, 25)                                                           \
-  X(listxattr, 26)                                                          \
-  X(removexattr, 27)                                                        \
-  X(access, 28)                                                             \
-  X(getlk, 29)                                                              \
-  X(setlk, 30)                                                              \
-  X(flock, 31)                                                              \
-  X(fallocate, 32)                                                          \
-  X(lseek, 33)                                                              \
-  X(copy_file_range, 34)                                                    \
-  X(ioctl, 35)                                                              \
-  X(poll, 36)                                                               \
+#define TRACEFS_OPS(X)   \
+  X(lookup, 0)           \
+  X(getattr, 1)          \
+  X(setattr, 2)          \
+  X(readlink, 3)         \
+  X(symlink, 4)          \
+  X(mknod, 5)            \
+  X(mkdir, 6)            \
+  X(unlink, 7)           \
+  X(rmdir, 8)            \
+  X(rename, 9)           \
+  X(link, 10)            \
+  X(open, 11)            \
+  X(create, 12)          \
+  X(tmpfile, 13)         \
+  X(read, 14)            \
+  X(write, 15)           \
+  X(flush, 16)           \
+  X(release, 17)         \
+  X(fsync, 18)           \
+  X(opendir, 19)         \
+  X(readdir, 20)         \
+  X(releasedir, 21)      \
+  X(fsyncdir, 22)        \
+  X(statfs, 23)          \
+  X(setxattr, 24)        \
+  X(getxattr, 25)        \
+  X(listxattr, 26)       \
+  X(removexattr, 27)     \
+  X(access, 28)          \
+  X(getlk, 29)           \
+  X(setlk, 30)           \
+  X(flock, 31)           \
+  X(fallocate, 32)       \
+  X(lseek, 33)           \
+  X(copy_file_range, 34) \
+  X(ioctl, 35)           \
+  X(poll, 36)            \
   X(statx, 37)
 
 // Enumerators are spelled as in configs and traces, with a trailing underscore

@@ -26,6 +26,8 @@ class MessageWriter {
   size_t left() const { return static_cast<size_t>(end_ - at_); }
   ByteSpan bytes() const { return {begin_, size()}; }
   void Clear() { at_ = begin_; }
+  // Goes back to an earlier size(): whole messages only.
+  void Truncate(size_t size) { at_ = begin_ + size; }
 
   // Starts a message. Its arguments follow; Put… calls on a full writer mark
   // the message as refused.

@@ -1,10 +1,11 @@
 // EventSink: all that the file system knows of tracing.
 //
-// For each request a handler asks Interest(op); 0 means that nobody records
+// For each request a handler asks InterestIn(op); 0 means that nobody records
 // such an operation, and the handler makes no event. Otherwise it makes one,
-// calls Before (kBefore), runs the operation, calls BeforeReply (kBeforeReply)
-// while the caller still waits, replies, and calls AfterReply. No call fails,
-// blocks without bound or changes the result of the operation.
+// calls Before (kBefore), runs the operation, stores result and duration,
+// resolves the caller (kCaller) and calls BeforeReply (kBeforeReply) while the
+// caller still waits, replies, and calls AfterReply. No call fails or changes
+// the result of the operation.
 // Threads: any number of worker threads, each with its own event.
 #ifndef TRACEFS_PIPELINE_EVENT_SINK_H_
 #define TRACEFS_PIPELINE_EVENT_SINK_H_
@@ -24,8 +25,9 @@ class EventSink {
     kRecord = 1,       // some tracer may keep the event: make it
     kBefore = 2,       // some tracer wants a message before the operation
     kBeforeReply = 4,  // some tracer must look while the caller waits
-    kData = 8,         // some tracer wants the data of reads and writes
-    kNames = 16,       // name predicates exist: keep Event::name_bits right
+    kCaller = 8,       // some tracer records who it was: resolve it in time
+    kData = 16,        // some tracer wants the data of reads and writes
+    kNames = 32,       // a filter of this op asks for Event::name_bits
   };
 
   virtual ~EventSink() = default;

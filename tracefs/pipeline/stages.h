@@ -27,7 +27,7 @@ enum class Verdict : uint8_t { kDrop, kKeep, kUndecided };
 struct FilterNeeds {
   Verdict constant = Verdict::kUndecided;  // kKeep, kDrop: nothing to look at
   bool caller = false;                     // reads kCaller fields
-  bool late = false;  // reads fields known only after the operation
+  bool late = false;   // reads fields known only after the operation
   bool names = false;  // reads name bits
 };
 
@@ -36,8 +36,8 @@ class InputFilter {
  public:
   virtual ~InputFilter() = default;
   virtual FilterNeeds Needs(Op op) const = 0;
-  // While the operation has not run or not been answered: kUndecided where the
-  // answer hangs on fields that are not known yet.
+  // While the operation has not run: kUndecided where the answer hangs on
+  // fields that are not known yet.
   virtual Verdict DecideEarly(Event& event) const = 0;
   // When everything is known.
   virtual bool Keep(Event& event) const = 0;
@@ -78,25 +78,42 @@ struct BlockInfo {
 struct TraceIdentity {
   uint32_t tracer_id = 0;
   format::Serial serial{};
-  std::string preamble;  // the encoded preamble; the driver writes it first
+  std::string preamble;  // encoded; the driver writes it before all else
 };
 
-// An output filter or an output driver: the paper's five operations
-// (section 2.1: initialize, release, write, flush, get preferred block size).
-// Owned by one tracer; calls are serialised by it, from any thread.
-class OutputStage {
+// An output filter: transforms blocks and hands them to the next one. It has
+// the paper's five operations (section 2.1: initialize, release, write, flush,
+// get preferred block size). Owned by one tracer, which serialises the calls;
+// they come from any thread.
+class OutputFilter {
  public:
-  virtual ~OutputStage() = default;
-  // Opens what is needed. Called once, before anything else.
+  virtual ~OutputFilter() = default;
+  // Called once, before anything else.
   virtual Status Initialize(const TraceIdentity& identity) = 0;
-  // Takes one whole block, or fails and has taken nothing of it. A failure does
-  // not end the stage: the next block may fit again.
+  // Takes one whole block, or fails and has taken nothing of it. A failure
+  // does not end the filter: the next block may fit again.
   virtual Status Write(ByteSpan block, const BlockInfo& info) = 0;
-  // Hands on what is buffered, down to the last stage.
+  // Hands on what is buffered, down to the driver.
   virtual Status Flush() = 0;
-  // Flushes, makes durable as configured and closes. Nothing is called after.
+  // Flushes, releases what Initialize took, and the same for what follows.
+  // Nothing is called after.
   virtual Status Release() = 0;
-  // Bytes of a block that suit the stage; 0 = any.
+  // Bytes of a block that suit this and the following stages; 0 = any.
+  virtual size_t PreferredBlockSize() const = 0;
+};
+
+// Moves finished frames out of the process (file, socket). The same five
+// operations and rules as a filter's; nothing follows it.
+class OutputDriver {
+ public:
+  virtual ~OutputDriver() = default;
+  virtual Status Initialize(const TraceIdentity& identity) = 0;
+  // One frame, given as two pieces. Takes all of it or, on failure, leaves the
+  // output as it was, so that what is there ends with a whole frame.
+  virtual Status Write(ByteSpan frame_header, ByteSpan payload,
+                       const BlockInfo& info) = 0;
+  virtual Status Flush() = 0;
+  virtual Status Release() = 0;
   virtual size_t PreferredBlockSize() const = 0;
 };
 

@@ -1,0 +1,112 @@
+// BlockBuilder: one thread's open block of one tracer.
+//
+// Messages are appended by the thread that owns it; whoever holds the thread's
+// BiasedLock may take the block away. Every block stands alone: the paths and
+// processes its messages refer to are defined inside it, on first use.
+#ifndef TRACEFS_PIPELINE_BLOCK_BUILDER_H_
+#define TRACEFS_PIPELINE_BLOCK_BUILDER_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "tracefs/event/event.h"
+#include "tracefs/format/message_writer.h"
+#include "tracefs/pipeline/stages.h"
+
+namespace tracefs {
+
+// Which fields of a process a tracer's DEF_PROCESS messages carry.
+struct ProcessFields {
+  bool pid = false, ppid = false, sid = false, pgid = false, comm = false;
+  bool any() const { return pid || ppid || sid || pgid || comm; }
+};
+
+// A block's memory and what is known of its contents.
+struct Block {
+  explicit Block(size_t bytes)
+      : memory(std::make_unique_for_overwrite<std::byte[]>(bytes)),
+        writer({memory.get(), bytes}) {}
+
+  std::unique_ptr<std::byte[]> memory;
+  format::MessageWriter writer;
+  uint64_t events = 0;
+  uint64_t first_ns = 0;  // earliest begin time of its events
+  uint64_t last_ns = 0;
+  // Events by operation, for the totals of FINAL; [1]: "before" messages.
+  std::array<std::array<uint32_t, kOpCount>, 2> by_op{};
+
+  bool empty() const { return events == 0; }
+  void Reset();
+};
+
+class BlockBuilder {
+ public:
+  // Smaller blocks could not hold the longest definitions and names.
+  static constexpr size_t kMinBlockBytes = 4096;
+
+  explicit BlockBuilder(size_t block_bytes);
+
+  // Opens an event: what is appended until Commit or Rollback is kept or
+  // dropped together. The writer is for the message itself.
+  void Mark() {
+    mark_ = block_->writer.size();
+    marked_path_id_ = next_path_id_;
+    marked_process_id_ = next_process_id_;
+    full_ = false;
+  }
+  format::MessageWriter& writer() { return block_->writer; }
+  void Commit(const Event& event);
+  // Drops what was appended since Mark.
+  void Rollback();
+  // True if a definition did not fit since Mark: the event needs a new block.
+  bool full() const { return full_; }
+
+  // Ids that stand for a path or a process in this block; define them there if
+  // they are not yet. Call before writer().Begin. 0 where it is not known.
+  uint32_t PathId(EventResolver& resolver, uint64_t node, uint32_t version,
+                  uint64_t rename_epoch);
+  uint32_t ProcessId(const CallerInfo& caller, const ProcessFields& fields);
+
+  // Takes the block for output and goes on in `replacement`, which is reset.
+  std::unique_ptr<Block> Take(std::unique_ptr<Block> replacement);
+  const Block& block() const { return *block_; }
+
+ private:
+  // Lossy two-way caches: a displaced entry costs one more definition.
+  struct PathEntry {
+    uint64_t node = 0;
+    uint32_t version = 0;
+    uint32_t block = 0;  // generation of the block it was defined in
+    uint32_t id = 0;
+  };
+  struct ProcessEntry {
+    uint64_t serial = 0;
+    uint32_t block = 0;
+    uint32_t id = 0;
+  };
+  static constexpr size_t kPathSets = 2048;
+  static constexpr size_t kProcessSlots = 256;
+  static constexpr int kMaxPathDepth = 512;
+
+  void ForgetDefinitions() { ++generation_; }
+  uint32_t DefinePath(EventResolver& resolver, uint64_t node, uint32_t version,
+                      int depth);
+
+  std::unique_ptr<Block> block_;
+  size_t mark_ = 0;
+  bool full_ = false;
+  uint32_t generation_ = 1;
+  uint64_t rename_epoch_ = 0;
+  uint32_t next_path_id_ = 1;
+  uint32_t next_process_id_ = 1;
+  uint32_t marked_path_id_ = 1;
+  uint32_t marked_process_id_ = 1;
+  std::vector<PathEntry> paths_;
+  std::array<ProcessEntry, kProcessSlots> processes_{};
+};
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_PIPELINE_BLOCK_BUILDER_H_

@@ -1,0 +1,100 @@
+// Pipeline: the running tracers of one mount, as the file system sees them.
+//
+// Each worker thread has a slot: its open blocks, one a tracer, behind a
+// BiasedLock, so that recording takes no lock and no atomic read-modify-write.
+// A flusher thread hands on blocks that are older than the flush interval.
+// Tracers come and go while operations run: a change publishes a new set and
+// then visits every slot once, after which nobody uses the old one.
+#ifndef TRACEFS_PIPELINE_PIPELINE_H_
+#define TRACEFS_PIPELINE_PIPELINE_H_
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "tracefs/base/biased_lock.h"
+#include "tracefs/pipeline/event_sink.h"
+#include "tracefs/pipeline/tracer.h"
+
+namespace tracefs {
+
+struct PipelineOptions {
+  std::chrono::milliseconds flush_interval{250};
+  // For EventSink::MatchName; empty where no filter can name files.
+  std::function<uint64_t(std::string_view)> match_name;
+};
+
+class Pipeline final : public EventSink {
+ public:
+  // Running at a time; a bit each in Event::sink_keep.
+  static constexpr size_t kMaxTracers = 32;
+
+  explicit Pipeline(PipelineOptions options);
+  // Stops what still runs, as "destroyed".
+  ~Pipeline() override;
+
+  // Starts a tracer: its output is open and its header written when this
+  // returns. Events that begin afterwards are seen. On failure nothing changed.
+  Status Add(TracerParts parts);
+  // Ends one: all its events are written, then FINAL. Invalid if there is none.
+  Status Remove(uint32_t id, std::string_view end_reason);
+  // Ends all. The first failure is returned, after all were tried.
+  Status Stop(std::string_view end_reason);
+
+  // Hands on every open block now.
+  void FlushAll();
+
+  // Name predicates were added or removed: cached bits are stale. `generation`
+  // 0: there are none.
+  void SetNameGeneration(uint32_t generation) {
+    name_generation_.store(generation, std::memory_order_release);
+  }
+
+  // Calls `visit` for every running tracer. Not from a worker's handler.
+  void ForEachTracer(const std::function<void(const Tracer&)>& visit) const;
+
+  // EventSink:
+  void Before(Event& event) override;
+  void BeforeReply(Event& event) override;
+  void AfterReply(Event& event) override;
+  uint64_t MatchName(std::string_view name) const override;
+
+ private:
+  struct Set;
+  struct Slot;
+  class SlotHandle;
+
+  Slot& SlotOfThread();
+  void Publish(std::unique_ptr<Set> next);
+  std::vector<std::shared_ptr<Slot>> Slots() const;
+  void UpdateInterest(const Set& set);
+  void FlushOnce();
+  void FlusherLoop();
+  uint64_t OldestOpenBegin() const;
+
+  const PipelineOptions options_;
+  const uint64_t instance_;  // tells pipelines of one process apart
+
+  // Lock order: changes_ before slots_mu_ before a slot's lock. A tracer's own
+  // mutex comes last.
+  mutable std::mutex changes_;  // one change of the set at a time
+  std::atomic<const Set*> set_;
+  std::unique_ptr<const Set> set_owner_;  // guarded by changes_
+
+  mutable std::mutex slots_mu_;
+  std::vector<std::shared_ptr<Slot>> slots_;  // guarded by slots_mu_
+
+  std::mutex flusher_mu_;
+  std::condition_variable flusher_wake_;
+  bool stopping_ = false;  // guarded by flusher_mu_
+  std::thread flusher_;
+};
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_PIPELINE_PIPELINE_H_
