@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -146,6 +147,17 @@ void ThreadCredentials::RestoreFsetid() {
   const int saved = errno;
   SetEffective(effective_);
   errno = saved;
+}
+
+bool WithoutFsetid::MayHaveSetId(int fd) {
+  if (!ThreadCredentials::Current().switches_ids()) return false;
+  struct stat st;
+  if (::fstat(fd, &st) != 0 || (st.st_mode & (S_ISUID | S_ISGID)) != 0) {
+    return true;
+  }
+  // Anything but a clear no (a descriptor that cannot say) is a maybe.
+  return ::fgetxattr(fd, "security.capability", nullptr, 0) >= 0 ||
+         (errno != ENODATA && errno != EOPNOTSUPP);
 }
 
 }  // namespace tracefs

@@ -304,6 +304,39 @@ TEST_F(CredentialsAsRootTest, WriteWithoutFsetidClearsSetIdBits) {
   EXPECT_EQ(Stat("as_alice").st_mode & 07777, 0777u);
 }
 
+TEST_F(CredentialsAsRootTest, WithoutFsetidLooksWhetherThereIsAnythingToClear) {
+  // linux/capability.h, VFS_CAP_REVISION_2: cap_net_raw+ep
+  constexpr uint32_t kFileCapability[5] = {0x02000001, 1 << 13, 0, 0, 0};
+  const auto open_new = [&](const char* name) {
+    return UniqueFd(::openat(dir_.get(), name, O_CREAT | O_RDWR, 0755));
+  };
+  UniqueFd plain = open_new("plain");
+  UniqueFd setuid = open_new("setuid");
+  UniqueFd capable = open_new("capable");
+  ASSERT_EQ(::fchmod(setuid.get(), 04755), 0);
+  ASSERT_EQ(::fsetxattr(capable.get(), "security.capability", kFileCapability,
+                        sizeof kFileCapability, 0),
+            0);
+  OnFreshThread([&] {
+    {
+      WithoutFsetid without(true, plain.get());
+      EXPECT_TRUE(HasEffective(CAP_FSETID)) << "nothing to clear: not dropped";
+    }
+    {
+      WithoutFsetid without(false, setuid.get());
+      EXPECT_TRUE(HasEffective(CAP_FSETID));
+    }
+    for (const int fd : {setuid.get(), capable.get()}) {
+      WithoutFsetid without(true, fd);
+      EXPECT_FALSE(HasEffective(CAP_FSETID));
+      EXPECT_EQ(::pwrite(fd, "x", 1, 0), 1);
+    }
+    EXPECT_TRUE(HasEffective(CAP_FSETID));
+  });
+  EXPECT_EQ(Stat("setuid").st_mode & 07777, 0755u);
+  EXPECT_EQ(::fgetxattr(capable.get(), "security.capability", nullptr, 0), -1);
+}
+
 TEST_F(CredentialsAsRootTest, WithoutFsetidKeepsErrno) {
   OnFreshThread([&] {
     {

@@ -1,0 +1,239 @@
+// Netlink talk with cn_proc (proc_connector.h).
+#include "tracefs/process/proc_connector.h"
+
+#include <linux/cn_proc.h>
+#include <linux/connector.h>
+#include <linux/netlink.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "tracefs/base/clock.h"
+
+namespace tracefs {
+namespace {
+
+// Since Linux 6.6 the subscription may name the events wanted (struct
+// proc_input of linux/cn_proc.h there); older kernels know the first word only
+// and ignore a longer message.
+struct Subscription {
+  uint32_t operation;
+  uint32_t events;
+};
+constexpr uint32_t kWantedEvents =
+    proc_event::PROC_EVENT_EXEC | proc_event::PROC_EVENT_SID |
+    proc_event::PROC_EVENT_COMM | proc_event::PROC_EVENT_EXIT;
+
+// Room for a burst of events while the listener waits for a processor.
+constexpr int kReceiveBytes = 1 << 20;
+constexpr uint64_t kAckTimeoutNs = 100'000'000;
+
+// The namespaces made at boot have fixed numbers (linux/proc_ns.h). Elsewhere
+// the kernel would not even answer.
+bool InInitialNamespaces() {
+  constexpr ino_t kInitialUser = 0xeffffffd;
+  constexpr ino_t kInitialPid = 0xeffffffc;
+  struct stat st;
+  if (::stat("/proc/self/ns/user", &st) == 0 && st.st_ino != kInitialUser) {
+    return false;
+  }
+  return ::stat("/proc/self/ns/pid", &st) != 0 || st.st_ino == kInitialPid;
+}
+
+}  // namespace
+
+bool ParseProcEvents(ByteSpan datagram, ProcConnector::Observer* observer,
+                     int* ack_error) {
+  constexpr size_t kEventHead = offsetof(proc_event, event_data);
+  bool acknowledged = false;
+  while (datagram.size() >= sizeof(nlmsghdr)) {
+    const auto header = LoadLe<nlmsghdr>(datagram.data());
+    if (header.nlmsg_len < sizeof(nlmsghdr) ||
+        header.nlmsg_len > datagram.size()) {
+      break;
+    }
+    ByteCursor body(
+        datagram.subspan(sizeof header, header.nlmsg_len - sizeof header));
+    const size_t step = NLMSG_ALIGN(header.nlmsg_len);
+    datagram = datagram.subspan(std::min(step, datagram.size()));
+
+    const std::optional<ByteSpan> cn = body.Take(sizeof(cn_msg));
+    if (!cn) continue;
+    const auto idx = LoadLe<uint32_t>(cn->data());
+    const auto val = LoadLe<uint32_t>(cn->data() + 4);
+    if (idx != CN_IDX_PROC || val != CN_VAL_PROC) continue;
+    const std::optional<ByteSpan> event = body.Take(kEventHead);
+    if (!event) continue;
+    const auto what = LoadLe<uint32_t>(event->data());
+    const std::optional<uint32_t> first = body.TakeLe<uint32_t>();
+    if (!first) continue;
+    switch (what) {
+      case proc_event::PROC_EVENT_NONE:
+        acknowledged = true;
+        *ack_error = static_cast<int>(*first);
+        break;
+      case proc_event::PROC_EVENT_EXEC:
+      case proc_event::PROC_EVENT_SID:
+      case proc_event::PROC_EVENT_COMM:
+      case proc_event::PROC_EVENT_EXIT:
+        // All four begin with the task's id.
+        if (observer != nullptr) observer->OnChange(*first);
+        break;
+      default:
+        break;
+    }
+  }
+  return acknowledged;
+}
+
+Result<std::unique_ptr<ProcConnector>> ProcConnector::Open() {
+  if (!InInitialNamespaces()) {
+    return Status::System(EOPNOTSUPP,
+                          "process events outside the initial namespaces");
+  }
+  UniqueFd socket(::socket(AF_NETLINK,
+                           SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                           NETLINK_CONNECTOR));
+  if (!socket) return Status::System(errno, "open the proc connector");
+  sockaddr_nl address = {};
+  address.nl_family = AF_NETLINK;
+  address.nl_groups = CN_IDX_PROC;
+  if (::bind(socket.get(), reinterpret_cast<sockaddr*>(&address),
+             sizeof address) != 0) {
+    return Status::System(errno, "join the proc connector's events");
+  }
+  const int size = kReceiveBytes;
+  if (::setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUFFORCE, &size,
+                   sizeof size) != 0) {
+    // As much as an ordinary user may have; losses are noticed anyway.
+    ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
+  }
+  return std::unique_ptr<ProcConnector>(new ProcConnector(std::move(socket)));
+}
+
+ProcConnector::~ProcConnector() { Stop(); }
+
+bool ProcConnector::Send(ByteSpan operation) {
+  std::array<std::byte, NLMSG_SPACE(sizeof(cn_msg) + sizeof(Subscription))>
+      message{};
+  nlmsghdr header = {};
+  header.nlmsg_len =
+      static_cast<uint32_t>(NLMSG_LENGTH(sizeof(cn_msg) + operation.size()));
+  header.nlmsg_type = NLMSG_DONE;
+  cn_msg cn = {};
+  cn.id.idx = CN_IDX_PROC;
+  cn.id.val = CN_VAL_PROC;
+  cn.len = static_cast<uint16_t>(operation.size());
+  std::memcpy(message.data(), &header, sizeof header);
+  std::memcpy(message.data() + NLMSG_HDRLEN, &cn, sizeof cn);
+  std::memcpy(message.data() + NLMSG_HDRLEN + sizeof cn, operation.data(),
+              operation.size());
+  return ::send(socket_.get(), message.data(), header.nlmsg_len, 0) ==
+         static_cast<ssize_t>(header.nlmsg_len);
+}
+
+bool ProcConnector::Drain(Observer* observer, int* ack_error) {
+  bool acknowledged = false;
+  std::array<std::byte, 4096> buffer;
+  for (;;) {
+    sockaddr_nl from = {};
+    socklen_t from_size = sizeof from;
+    const ssize_t n =
+        ::recvfrom(socket_.get(), buffer.data(), buffer.size(), 0,
+                   reinterpret_cast<sockaddr*>(&from), &from_size);
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      if (errno != ENOBUFS) return acknowledged;  // EAGAIN: that was all
+      if (observer != nullptr) observer->OnLost();
+      continue;
+    }
+    // Any process may send to a netlink socket; only the kernel is 0.
+    if (from.nl_pid != 0) continue;
+    acknowledged |= ParseProcEvents({buffer.data(), static_cast<size_t>(n)},
+                                    observer, ack_error);
+  }
+}
+
+Status ProcConnector::Subscribe() {
+  const Subscription listen = {PROC_CN_MCAST_LISTEN, kWantedEvents};
+  const ByteSpan all = std::as_bytes(std::span(&listen, 1));
+  const ByteSpan operation = all.first(sizeof listen.operation);
+  int error = 0;
+  Drain(nullptr, &error);
+  if (!Send(operation)) {
+    return Status::System(errno, "subscribe to process events");
+  }
+  // As a rule the answer is there when send() returns.
+  const uint64_t deadline = MonotonicNs() + kAckTimeoutNs;
+  bool acknowledged = Drain(nullptr, &error);
+  for (uint64_t now = MonotonicNs(); !acknowledged && now < deadline;
+       now = MonotonicNs()) {
+    pollfd ready = {socket_.get(), POLLIN, 0};
+    ::poll(&ready, 1, static_cast<int>((deadline - now) / 1'000'000 + 1));
+    acknowledged = Drain(nullptr, &error);
+  }
+  if (!acknowledged) {
+    return Status::System(EOPNOTSUPP, "the kernel reports no process events");
+  }
+  if (error != 0) return Status::System(error, "subscribe to process events");
+  // Then only those wanted. A kernel that cannot choose ignores this; one that
+  // can filters its own answer away.
+  Send(all);
+  return Status::Ok();
+}
+
+Status ProcConnector::Start(Observer* observer) {
+  if (thread_.joinable()) return Status::Ok();
+  stop_.Reset(::eventfd(0, EFD_CLOEXEC));
+  if (!stop_) return Status::System(errno, "eventfd");
+  if (Status subscribed = Subscribe(); !subscribed.ok()) return subscribed;
+  observer_ = observer;
+  // Signals are for other threads.
+  sigset_t all, old;
+  sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &old);
+  thread_ = std::thread([this] { Listen(); });
+  ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  return Status::Ok();
+}
+
+void ProcConnector::Listen() {
+  ::pthread_setname_np(::pthread_self(), "tracefs-proc");
+  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), -10);
+  for (;;) {
+    pollfd ready[2] = {{socket_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
+    ::poll(ready, 2, -1);
+    if (ready[1].revents != 0) return;
+    int ignored;
+    Drain(observer_, &ignored);
+  }
+}
+
+void ProcConnector::Stop() {
+  if (!thread_.joinable()) return;
+  const uint64_t one = 1;
+  // Cannot fail: the counter is 0.
+  [[maybe_unused]] const ssize_t n = ::write(stop_.get(), &one, sizeof one);
+  thread_.join();
+  const Subscription ignore = {PROC_CN_MCAST_IGNORE, 0};
+  const ByteSpan all = std::as_bytes(std::span(&ignore, 1));
+  Send(all);
+  Send(all.first(sizeof(uint32_t)));
+}
+
+}  // namespace tracefs

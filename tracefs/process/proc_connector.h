@@ -1,0 +1,72 @@
+// The kernel's process events (proc connector): who changed and must be looked
+// at again.
+//
+// A netlink multicast (linux/drivers/connector/cn_proc.c) that tells of exec,
+// setsid, renaming and exit in the initial pid and user namespaces, to whoever
+// may join (CAP_NET_ADMIN before Linux 6.6). Events arrive shortly after the
+// fact and may be lost when too many come; a loss is reported as such. There is
+// no event for setpgid(2) or for a parent's death.
+#ifndef TRACEFS_PROCESS_PROC_CONNECTOR_H_
+#define TRACEFS_PROCESS_PROC_CONNECTOR_H_
+
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "tracefs/base/bytes.h"
+#include "tracefs/base/status.h"
+#include "tracefs/base/unique_fd.h"
+
+namespace tracefs {
+
+class ProcConnector {
+ public:
+  // Called from the listener's thread.
+  class Observer {
+   public:
+    virtual ~Observer() = default;
+    // This task, or the process it leads, is not what it was.
+    virtual void OnChange(uint32_t tid) = 0;
+    // Events were lost: anybody may have changed.
+    virtual void OnLost() = 0;
+  };
+
+  // Opens and joins, so that a sandbox may come between this and Start();
+  // nothing is received yet. kSystem where the kernel or the namespace has no
+  // such events or refuses.
+  static Result<std::unique_ptr<ProcConnector>> Open();
+  ~ProcConnector();
+  ProcConnector(const ProcConnector&) = delete;
+  ProcConnector& operator=(const ProcConnector&) = delete;
+
+  // Switches the events on and starts the listener's thread (nice -10 where
+  // allowed: an event should overtake the request that follows it). Waits a
+  // fraction of a second at most for the kernel's word. kSystem if none comes.
+  Status Start(Observer* observer);
+  // Switches them off and joins the thread. May be started again.
+  void Stop();
+
+ private:
+  explicit ProcConnector(UniqueFd socket) : socket_(std::move(socket)) {}
+  Status Subscribe();
+  bool Send(ByteSpan operation);
+  // Takes what has arrived; true if an acknowledgement was among it.
+  bool Drain(Observer* observer, int* ack_error);
+  void Listen();
+
+  UniqueFd socket_;
+  UniqueFd stop_;  // an eventfd
+  std::thread thread_;
+  Observer* observer_ = nullptr;
+};
+
+// Reads one netlink datagram of the connector. Calls `observer` (if any) for
+// each event in it; returns true and sets `ack_error` if it is an
+// acknowledgement. Anything malformed is passed over.
+bool ParseProcEvents(ByteSpan datagram, ProcConnector::Observer* observer,
+                     int* ack_error);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_PROCESS_PROC_CONNECTOR_H_

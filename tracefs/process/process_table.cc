@@ -1,0 +1,179 @@
+// Cached lookups of callers (process_table.h).
+#include "tracefs/process/process_table.h"
+
+#include <sys/random.h>
+
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "tracefs/base/clock.h"
+#include "tracefs/process/siphash.h"
+
+namespace tracefs {
+namespace {
+
+uint64_t NextTableId() {
+  static std::atomic<uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+std::array<uint64_t, 2> RandomKey() {
+  // Should the system have no randomness yet, serials are still right; only
+  // somebody who works at it could then make two collide.
+  std::array<uint64_t, 2> key = {RealNs(), MonotonicNs()};
+  [[maybe_unused]] const ssize_t n =
+      ::getrandom(key.data(), sizeof key, GRND_NONBLOCK);
+  return key;
+}
+
+}  // namespace
+
+thread_local constinit ProcessTable::ThreadCache* ProcessTable::thread_cache_ =
+    nullptr;
+
+struct ProcessTable::ThreadCacheOwner {
+  ~ThreadCacheOwner() { delete std::exchange(thread_cache_, nullptr); }
+};
+
+Result<std::unique_ptr<ProcessTable>> ProcessTable::Create(
+    const Options& options) {
+  Result<ProcReader> reader = ProcReader::Open(options.proc);
+  if (!reader.ok()) return reader.status();
+  std::unique_ptr<ProcConnector> connector;
+  if (options.events) {
+    // Without one, entries are read again more often; nothing else changes.
+    if (auto opened = ProcConnector::Open(); opened.ok()) {
+      connector = *std::move(opened);
+    }
+  }
+  return std::unique_ptr<ProcessTable>(
+      new ProcessTable(options, *std::move(reader), std::move(connector)));
+}
+
+ProcessTable::ProcessTable(const Options& options, ProcReader reader,
+                           std::unique_ptr<ProcConnector> connector)
+    : id_(NextTableId()),
+      options_(options),
+      reader_(std::move(reader)),
+      serial_key_(RandomKey()),
+      connector_(std::move(connector)),
+      ttl_ns_(options.ttl_without_events_ns),
+      shared_(kSharedEntries) {}
+
+ProcessTable::~ProcessTable() {
+  if (connector_ != nullptr) connector_->Stop();
+}
+
+void ProcessTable::Start() {
+  std::lock_guard guard(start_mu_);
+  if (++users_ > 1 || connector_ == nullptr) return;
+  if (!connector_->Start(this).ok()) return;
+  // What was read before the events began may be wrong without notice.
+  FlushAll();
+  ttl_ns_.store(options_.ttl_with_events_ns, std::memory_order_relaxed);
+  receiving_.store(true, std::memory_order_relaxed);
+}
+
+void ProcessTable::Stop() {
+  std::lock_guard guard(start_mu_);
+  if (--users_ > 0 || !receiving_.load(std::memory_order_relaxed)) return;
+  receiving_.store(false, std::memory_order_relaxed);
+  ttl_ns_.store(options_.ttl_without_events_ns, std::memory_order_relaxed);
+  connector_->Stop();
+  FlushAll();
+}
+
+void ProcessTable::FlushAll() {
+  for (std::atomic<uint64_t>& version : versions_) {
+    version.fetch_add(1, std::memory_order_release);
+  }
+}
+
+void ProcessTable::OnChange(uint32_t tid) {
+  changes_.fetch_add(1, std::memory_order_relaxed);
+  Invalidate(tid);
+}
+
+void ProcessTable::OnLost() {
+  losses_.fetch_add(1, std::memory_order_relaxed);
+  FlushAll();
+}
+
+const CallerInfo* ProcessTable::Refresh(uint32_t tid, uint64_t now_ns) {
+  if (tid == 0) return nullptr;
+  if (thread_cache_ == nullptr) {
+    thread_local ThreadCacheOwner owner;
+    // Only its destructor is wanted; naming it makes sure that it is made.
+    static_cast<void>(owner);
+    thread_cache_ = new ThreadCache;
+  }
+  if (thread_cache_->table_id != id_) {
+    thread_cache_->entries.fill(Entry());
+    thread_cache_->table_id = id_;
+  }
+  Entry& entry = thread_cache_->entries[tid % kThreadEntries];
+
+  const size_t place = tid % kSharedEntries;
+  std::mutex& mu = shard_mu_[place % kShards];
+  {
+    std::lock_guard guard(mu);
+    const Entry& shared = shared_[place];
+    if (shared.info.tid == tid && now_ns < shared.expires_ns &&
+        shared.version == Version(tid, shared.info.pid)) {
+      entry = shared;
+      return &entry.info;
+    }
+  }
+  if (!Load(tid, now_ns, &entry)) {
+    entry = Entry();
+    gone_.fetch_add(1, std::memory_order_relaxed);
+    return nullptr;
+  }
+  {
+    std::lock_guard guard(mu);
+    shared_[place] = entry;
+  }
+  return &entry.info;
+}
+
+bool ProcessTable::Load(uint32_t tid, uint64_t now_ns, Entry* entry) {
+  reads_.fetch_add(1, std::memory_order_relaxed);
+  // The versions from before the reading: a change during it makes the entry
+  // stale at once. Which process it is, and so the second version, is only
+  // known afterwards: if that one has changed by then, read again. After a few
+  // rounds take what there is; its time is short anyway.
+  uint32_t pid = entry->info.tid == tid ? entry->info.pid : tid;
+  for (int round = 0; round < 4; ++round) {
+    entry->version = Version(tid, pid);
+    if (!reader_.Read(tid, &entry->info)) return false;
+    if (entry->info.pid == pid) break;
+    pid = entry->info.pid;
+  }
+  entry->expires_ns = now_ns + ttl_ns_.load(std::memory_order_relaxed);
+  entry->info.serial = SerialOf(entry->info);
+  return true;
+}
+
+uint64_t ProcessTable::SerialOf(const CallerInfo& info) const {
+  struct Content {
+    uint32_t pid, ppid, pgid, sid;
+    uint64_t start_time;
+    std::array<char, 64> comm;
+    uint64_t comm_size;
+  } content = {info.pid,        info.ppid,       info.pgid,     info.sid,
+               info.start_time, info.comm_bytes, info.comm_size};
+  const uint64_t hash =
+      SipHash24(serial_key_, std::as_bytes(std::span(&content, 1)));
+  return hash != 0 ? hash : 1;
+}
+
+ProcessTable::Stats ProcessTable::GetStats() const {
+  return {.reads = reads_.load(std::memory_order_relaxed),
+          .gone = gone_.load(std::memory_order_relaxed),
+          .changes = changes_.load(std::memory_order_relaxed),
+          .losses = losses_.load(std::memory_order_relaxed),
+          .events = receiving_.load(std::memory_order_relaxed)};
+}
+
+}  // namespace tracefs

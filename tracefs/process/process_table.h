@@ -1,0 +1,152 @@
+// Who did it: from the thread id in a FUSE request to the process behind it.
+//
+// What /proc says of a task is kept for each worker thread (a hit costs a few
+// nanoseconds, no lock) and, behind that, once for all. It is looked up again
+//  - when the kernel reports that the task executed a program, was renamed,
+//    began a session or ended (proc_connector.h), so that a reused pid is
+//    never taken for its predecessor;
+//  - a second after it was read, for what the kernel does not report (setpgid,
+//    a dead parent); 50 ms where there are no reports at all, as for ordinary
+//    users and in other pid namespaces.
+// An event of the kernel may come a moment after the first request of a new
+// program: such a request may still carry the old name.
+//
+// Memory: 32 KiB for each thread that resolves, 300 KiB for all; entries push
+// one another out.
+#ifndef TRACEFS_PROCESS_PROCESS_TABLE_H_
+#define TRACEFS_PROCESS_PROCESS_TABLE_H_
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "tracefs/base/status.h"
+#include "tracefs/event/event.h"
+#include "tracefs/process/proc_connector.h"
+#include "tracefs/process/proc_reader.h"
+
+namespace tracefs {
+
+class ProcessTable final : private ProcConnector::Observer {
+ public:
+  struct Options {
+    const char* proc = "/proc";
+    bool events = true;  // use the proc connector if it can be had
+    uint64_t ttl_with_events_ns = 1'000'000'000;
+    uint64_t ttl_without_events_ns = 50'000'000;
+  };
+  struct Stats {
+    uint64_t reads = 0;    // of /proc: misses and refreshes
+    uint64_t gone = 0;     // callers that could not be found
+    uint64_t changes = 0;  // reported by the kernel
+    uint64_t losses = 0;   // of such reports; each made everybody stale
+    bool events = false;   // they are being received now
+  };
+
+  // Opens /proc and the event socket; a sandbox may close in after that. Fails
+  // only for want of a proper /proc: see ProcReader::Open.
+  static Result<std::unique_ptr<ProcessTable>> Create(const Options& options);
+  static Result<std::unique_ptr<ProcessTable>> Create() {
+    return Create(Options());
+  }
+  // No thread may be in Resolve.
+  ~ProcessTable() override;
+  ProcessTable(const ProcessTable&) = delete;
+  ProcessTable& operator=(const ProcessTable&) = delete;
+
+  // To be called when somebody begins and ends to need callers: events are
+  // received between the first Start and the last Stop, and forks and exits of
+  // the whole machine cost a little more meanwhile. Resolve works without.
+  void Start();
+  void Stop();
+
+  // The process behind a task that waits for us. Null for tid 0 and where the
+  // task is gone or hidden. `now_ns` is the current MonotonicNs(), give or take
+  // a request. The object is this thread's own and good until its next call.
+  // Equal content has an equal serial, different content a different one (but
+  // for a chance of 2^-64 per pair); the tid is not part of the content.
+  const CallerInfo* Resolve(uint32_t tid, uint64_t now_ns) {
+    const ThreadCache* cache = thread_cache_;
+    if (cache != nullptr && cache->table_id == id_) [[likely]] {
+      const Entry& entry = cache->entries[tid % kThreadEntries];
+      if (entry.info.tid == tid && now_ns < entry.expires_ns &&
+          entry.version == Version(tid, entry.info.pid)) {
+        return &entry.info;
+      }
+    }
+    return Refresh(tid, now_ns);
+  }
+
+  // What is known of this task or process is wrong.
+  void Invalidate(uint32_t tid) {
+    versions_[tid % kVersions].fetch_add(1, std::memory_order_release);
+  }
+
+  Stats GetStats() const;
+
+ private:
+  static constexpr size_t kThreadEntries = 256;
+  static constexpr size_t kSharedEntries = 2048;
+  static constexpr size_t kShards = 32;
+  static constexpr size_t kVersions = 4096;
+
+  struct Entry {
+    uint64_t expires_ns = 0;
+    uint64_t version = 0;
+    CallerInfo info;  // tid 0: empty
+  };
+  struct ThreadCache {
+    uint64_t table_id = 0;
+    std::array<Entry, kThreadEntries> entries;
+  };
+  // Frees the cache when its thread ends.
+  struct ThreadCacheOwner;
+
+  ProcessTable(const Options& options, ProcReader reader,
+               std::unique_ptr<ProcConnector> connector);
+
+  // Changes whenever the task or the process it belongs to does. Both only
+  // count up, so the sum is as good as the pair.
+  uint64_t Version(uint32_t tid, uint32_t pid) const {
+    return versions_[tid % kVersions].load(std::memory_order_acquire) +
+           versions_[pid % kVersions].load(std::memory_order_acquire);
+  }
+  const CallerInfo* Refresh(uint32_t tid, uint64_t now_ns);
+  bool Load(uint32_t tid, uint64_t now_ns, Entry* entry);
+  uint64_t SerialOf(const CallerInfo& info) const;
+  void FlushAll();
+  void OnChange(uint32_t tid) override;
+  void OnLost() override;
+
+  static thread_local constinit ThreadCache* thread_cache_;
+
+  const uint64_t id_;  // no two tables of the process share it
+  const Options options_;
+  const ProcReader reader_;
+  const std::array<uint64_t, 2> serial_key_;
+
+  std::mutex start_mu_;
+  // Guarded by start_mu_.
+  int users_ = 0;
+  const std::unique_ptr<ProcConnector> connector_;  // may be null
+
+  std::atomic<uint64_t> ttl_ns_;
+  std::atomic<bool> receiving_{false};
+  std::array<std::atomic<uint64_t>, kVersions> versions_{};
+  std::array<std::mutex, kShards> shard_mu_;
+  // Entry i is guarded by shard_mu_[i % kShards].
+  std::vector<Entry> shared_;
+
+  std::atomic<uint64_t> reads_{0};
+  std::atomic<uint64_t> gone_{0};
+  std::atomic<uint64_t> changes_{0};
+  std::atomic<uint64_t> losses_{0};
+};
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_PROCESS_PROCESS_TABLE_H_
