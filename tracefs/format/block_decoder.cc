@@ -1,0 +1,613 @@
+#include "tracefs/format/block_decoder.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "tracefs/format/constants.h"
+#include "tracefs/format/names.h"
+
+namespace tracefs::format {
+namespace {
+
+constexpr uint64_t kNsPerUs = 1000;
+constexpr int kMaxDepth = 2048;  // as in event.cc
+
+// What the decoder does with an argument of an operation.
+enum class Slot : uint8_t {
+  kUnknown,
+  kNumber,
+  kText,
+  kTimeUsec,
+  kTimeSec,
+  kPath,
+  kParentPath,
+  kNewParentPath,
+  kProcess,
+};
+
+struct SlotEntry {
+  Slot slot = Slot::kUnknown;
+  uint8_t index = 0;  // of the field
+};
+
+const std::array<SlotEntry, 256>& Slots() {
+  static const auto kSlots = [] {
+    std::array<SlotEntry, 256> slots{};
+    for (const FieldInfo& f : Fields()) {
+      if (f.arg_id == 0) continue;
+      slots[f.arg_id] = {IsNumeric(f.field) ? Slot::kNumber : Slot::kText,
+                         static_cast<uint8_t>(Index(f.field))};
+    }
+    const auto set = [&slots](ArgId id, Slot slot) {
+      slots[static_cast<size_t>(id)].slot = slot;
+    };
+    set(ArgId::kTimeUsec, Slot::kTimeUsec);
+    set(ArgId::kTimeSec, Slot::kTimeSec);
+    set(ArgId::kPathId, Slot::kPath);
+    set(ArgId::kParentPathId, Slot::kParentPath);
+    set(ArgId::kNewParentPathId, Slot::kNewParentPath);
+    set(ArgId::kProcessId, Slot::kProcess);
+    return slots;
+  }();
+  return kSlots;
+}
+
+// A number of any width a number can have; false for other widths.
+bool LoadNumber(ByteSpan value, bool is_signed, uint64_t* number) {
+  switch (value.size()) {
+    case 8:
+      *number = LoadLe<uint64_t>(value.data());
+      return true;
+    case 4:
+      *number = is_signed ? static_cast<uint64_t>(LoadLe<int32_t>(value.data()))
+                          : LoadLe<uint32_t>(value.data());
+      return true;
+    case 2:
+      *number = is_signed ? static_cast<uint64_t>(LoadLe<int16_t>(value.data()))
+                          : LoadLe<uint16_t>(value.data());
+      return true;
+    case 1:
+      *number = is_signed ? static_cast<uint64_t>(LoadLe<int8_t>(value.data()))
+                          : LoadLe<uint8_t>(value.data());
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool IsOperation(uint16_t msg_id) {
+  bool before;
+  return OperationOf(msg_id, &before).has_value();
+}
+
+}  // namespace
+
+std::string TraceContext::NameOfMessage(uint16_t msg_id) const {
+  const auto found = description.messages.find(msg_id);
+  return found == description.messages.end() ? MessageName(msg_id)
+                                             : found->second;
+}
+
+std::string TraceContext::NameOfArgument(uint16_t arg_id) const {
+  const auto found = description.arguments.find(arg_id);
+  if (found != description.arguments.end()) return found->second.name;
+  for (const ArgumentInfo& argument : BuiltInArguments()) {
+    if (argument.arg_id == arg_id) return std::string(argument.name);
+  }
+  return "ARG_" + std::to_string(arg_id);
+}
+
+// --- Opening ---------------------------------------------------------------
+
+bool BlockDecoder::Open(std::vector<std::byte> block, uint64_t sequence,
+                        uint64_t offset) {
+  block_ = std::move(block);
+  sequence_ = sequence;
+  offset_ = offset;
+  MessageCursor in(block_);
+  if (!ReadFirstMessage(in)) {
+    ++trace_->stats.undecodable_blocks;
+    Report report = MakeReport(ReportKind::kUndecodable);
+    report.detail = "it does not start with a BLOCK message";
+    trace_->Tell(report);
+    return false;
+  }
+  bool ordered = true;
+  uint64_t last_time = 0;
+  Message message;
+  while (in.Next(&message)) {
+    if (!IsOperation(message.msg_id)) {
+      ReadOtherMessage(message);
+      continue;
+    }
+    ++trace_->stats.events;
+    uint64_t time;
+    if (!TimeOf(message, &time)) continue;
+    ordered = ordered && time >= last_time;
+    last_time = time;
+  }
+  if (in.malformed()) {
+    Malformed(ReportKind::kMalformedBlock, &trace_->stats.malformed_blocks);
+  }
+  if (ordered) {
+    cursor_.emplace(block_);
+  } else {
+    BuildIndex();
+  }
+  next_time_ = head_.first_ns;
+  GoToNext();
+  return true;
+}
+
+bool BlockDecoder::ReadFirstMessage(MessageCursor& in) {
+  Message message;
+  if (!in.Next(&message)) return false;
+  switch (static_cast<MessageId>(message.msg_id)) {
+    case MessageId::kStart: {
+      SelfDescription& description = trace_->description;
+      if (description.messages.empty()) {  // the first one counts
+        if (!ReadStart(message.arguments, &description)) {
+          Malformed(ReportKind::kMalformedMessage,
+                    &trace_->stats.malformed_messages);
+        }
+        for (const auto& [id, argument] : description.arguments) {
+          trace_->widths.Set(id, argument.width);
+        }
+      }
+      head_.tracer_id = description.header.tracer_id;
+      head_.clock = description.header.clock;
+      return true;
+    }
+    case MessageId::kBlock:
+      if (!ReadBlockHead(message.arguments, &head_)) {
+        Malformed(ReportKind::kMalformedMessage,
+                  &trace_->stats.malformed_messages);
+      }
+      return true;
+    default:
+      return false;
+  }
+}
+
+void BlockDecoder::ReadOtherMessage(const Message& message) {
+  ReadStats& stats = trace_->stats;
+  switch (static_cast<MessageId>(message.msg_id)) {
+    case MessageId::kDefPath:
+      DefinePath(message);
+      return;
+    case MessageId::kDefProcess:
+      DefineProcess(message);
+      return;
+    case MessageId::kLoss: {
+      LossRecord loss;
+      ReadLoss(message.arguments, &loss);
+      stats.lost_events += loss.count;
+      auto found = stats.losses.find(loss.reason);
+      if (found == stats.losses.end()) {
+        const bool full = stats.losses.size() >= ReadStats::kMaxReasons;
+        found = stats.losses
+                    .try_emplace(full ? "other"
+                                      : std::string(loss.reason.substr(0, 64)))
+                    .first;
+      }
+      found->second += loss.count;
+      Report report = MakeReport(ReportKind::kLoss);
+      report.count = loss.count;
+      report.detail = loss.reason;
+      trace_->Tell(report);
+      return;
+    }
+    case MessageId::kFinal:
+      has_final_ = true;
+      stats.final_record.emplace();
+      ReadFinal(message.arguments, &*stats.final_record);
+      return;
+    case MessageId::kStart:
+    case MessageId::kBlock:
+      return;  // once is enough
+    default:
+      CountUnknownMessage(message.msg_id);
+  }
+}
+
+void BlockDecoder::DefinePath(const Message& message) {
+  PathDefinition path = {static_cast<uint32_t>(message.offset), 0, 0, 0};
+  uint32_t id = 0;
+  ArgumentCursor in(message.arguments, trace_->widths);
+  Argument argument;
+  while (in.Next(&argument)) {
+    if (argument.id == static_cast<uint16_t>(ArgId::kPathId)) {
+      id = argument.As<uint32_t>();
+    } else if (argument.id == static_cast<uint16_t>(ArgId::kParentPathId)) {
+      path.parent = argument.As<uint32_t>();
+      if (path.parent == 0) path.parent = kUndefined;
+    } else if (argument.id == Info(Field::kName).arg_id) {
+      path.name_offset =
+          static_cast<uint32_t>(argument.value.data() - block_.data());
+      path.name_size = static_cast<uint32_t>(argument.value.size());
+    }
+  }
+  if (in.malformed()) {
+    Malformed(ReportKind::kMalformedMessage, &trace_->stats.malformed_messages);
+  }
+  if (id != paths_.size() + 1) {
+    Malformed(ReportKind::kBadDefinition, &trace_->stats.bad_definitions);
+    return;
+  }
+  if (path.parent > paths_.size()) path.parent = kUndefined;
+  paths_.push_back(path);
+}
+
+void BlockDecoder::DefineProcess(const Message& message) {
+  uint32_t id = 0;
+  ArgumentCursor in(message.arguments, trace_->widths);
+  Argument argument;
+  while (in.Next(&argument)) {
+    if (argument.id == static_cast<uint16_t>(ArgId::kProcessId)) {
+      id = argument.As<uint32_t>();
+    }
+  }
+  if (in.malformed()) {
+    Malformed(ReportKind::kMalformedMessage, &trace_->stats.malformed_messages);
+  }
+  if (id != processes_.size() + 1) {
+    Malformed(ReportKind::kBadDefinition, &trace_->stats.bad_definitions);
+    return;
+  }
+  processes_.push_back(static_cast<uint32_t>(message.offset));
+}
+
+void BlockDecoder::CountUnknownMessage(uint16_t msg_id) {
+  if (++trace_->stats.unknown_messages[msg_id] != 1) return;
+  if (!trace_->report) return;
+  Report report = MakeReport(ReportKind::kUnknownMessage);
+  const std::string name = trace_->NameOfMessage(msg_id);
+  report.number = msg_id;
+  report.detail = name;
+  trace_->Tell(report);
+}
+
+void BlockDecoder::CountUnknownArgument(uint16_t arg_id) {
+  if (++trace_->stats.unknown_arguments[arg_id] != 1) return;
+  if (!trace_->report) return;
+  Report report = MakeReport(ReportKind::kUnknownArgument);
+  const std::string name = trace_->NameOfArgument(arg_id);
+  report.number = arg_id;
+  report.detail = name;
+  trace_->Tell(report);
+}
+
+void BlockDecoder::Malformed(ReportKind kind, uint64_t* counter) {
+  ++*counter;
+  trace_->Tell(MakeReport(kind));
+}
+
+size_t BlockDecoder::footprint() const {
+  return sizeof *this + block_.capacity() +
+         paths_.capacity() * sizeof(PathDefinition) +
+         processes_.capacity() * sizeof(uint32_t) +
+         index_.capacity() * sizeof(IndexEntry);
+}
+
+// --- Order -----------------------------------------------------------------
+
+bool BlockDecoder::TimeOf(const Message& message, uint64_t* time) const {
+  bool found = false;
+  ArgumentCursor in(message.arguments, trace_->widths);
+  Argument argument;
+  while (in.Next(&argument)) {
+    uint64_t factor;
+    if (argument.id == Info(Field::kTime).arg_id) {
+      factor = 1;
+    } else if (argument.id == static_cast<uint16_t>(ArgId::kTimeUsec)) {
+      factor = kNsPerUs;
+    } else if (argument.id == static_cast<uint16_t>(ArgId::kTimeSec)) {
+      factor = kNsPerSecond;
+    } else {
+      continue;
+    }
+    if (argument.has_length || !LoadNumber(argument.value, false, time)) {
+      continue;
+    }
+    *time *= factor;  // a hostile one may wrap; it is only an order
+    found = true;
+    break;  // writers put it first
+  }
+  return found;
+}
+
+void BlockDecoder::BuildIndex() {
+  uint64_t time = head_.first_ns;
+  MessageCursor in(block_);
+  Message message;
+  while (in.Next(&message)) {
+    if (!IsOperation(message.msg_id)) continue;
+    TimeOf(message, &time);
+    index_.push_back({time, static_cast<uint32_t>(message.offset)});
+  }
+  std::stable_sort(
+      index_.begin(), index_.end(),
+      [](const IndexEntry& a, const IndexEntry& b) { return a.time < b.time; });
+}
+
+void BlockDecoder::GoToNext() {
+  if (!cursor_) {
+    has_next_ = index_at_ < index_.size();
+    if (!has_next_) return;
+    const IndexEntry& entry = index_[index_at_++];
+    MessageCursor in(ByteSpan(block_).subspan(entry.offset));
+    in.Next(&next_);
+    next_.offset = entry.offset;
+    next_time_ = entry.time;
+    return;
+  }
+  do {
+    has_next_ = cursor_->Next(&next_);
+  } while (has_next_ && !IsOperation(next_.msg_id));
+  if (has_next_) TimeOf(next_, &next_time_);
+}
+
+// --- Decoding --------------------------------------------------------------
+
+void BlockDecoder::Next(Record* record) {
+  Decode(next_, record);
+  GoToNext();
+}
+
+uint32_t BlockDecoder::CheckPath(uint32_t path_id,
+                                 size_t message_offset) const {
+  if (path_id == 0 || path_id > paths_.size() ||
+      paths_[path_id - 1].message_offset > message_offset) {
+    return 0;
+  }
+  return path_id;
+}
+
+void BlockDecoder::Decode(const Message& message, Record* record) {
+  // Default-initialised: the slots of absent fields stay as they are.
+  Event& event = *::new (&record->event) Event;
+  bool before = false;
+  event.op = *OperationOf(message.msg_id, &before);
+  event.before = before;
+  event.caller_resolved = true;
+  event.attributes_resolved = true;
+  event.resolver = this;
+  record->msg_id = message.msg_id;
+  record->tracer_id = head_.tracer_id;
+  record->time_resolution_ns = 0;
+  record->real_ns = 0;
+  record->text_present = 0;
+  record->extra.clear();
+  record->trace = trace_;
+  record->block = this;
+
+  const auto& slots = Slots();
+  const auto& fields = Fields();
+  uint32_t process_id = 0;
+  ArgumentCursor in(message.arguments, trace_->widths);
+  Argument argument;
+  while (in.Next(&argument)) {
+    const SlotEntry entry =
+        argument.id < slots.size() ? slots[argument.id] : SlotEntry{};
+    uint64_t number = 0;
+    if (entry.slot != Slot::kText && entry.slot != Slot::kUnknown) {
+      const bool is_signed = entry.slot == Slot::kNumber &&
+                             fields[entry.index].type == FieldType::kSigned;
+      if (argument.has_length ||
+          !LoadNumber(argument.value, is_signed, &number)) {
+        // Replaced by opaque bytes.
+        if (record->extra.size() < Record::kMaxExtra) {
+          record->extra.push_back(
+              {argument.id, argument.has_length, argument.value});
+        }
+        continue;
+      }
+    }
+    switch (entry.slot) {
+      case Slot::kNumber:
+        event.value[entry.index] = number;
+        event.present |= uint64_t{1} << entry.index;
+        break;
+      case Slot::kText:
+        record->text[entry.index - kNumericFieldCount] = AsText(argument.value);
+        record->text_present |= 1u << (entry.index - kNumericFieldCount);
+        break;
+      case Slot::kTimeUsec:
+        event.Set(Field::kTime, number * kNsPerUs);
+        record->time_resolution_ns = kNsPerUs;
+        break;
+      case Slot::kTimeSec:
+        event.Set(Field::kTime, number * kNsPerSecond);
+        record->time_resolution_ns = kNsPerSecond;
+        break;
+      case Slot::kPath:
+        event.node = CheckPath(static_cast<uint32_t>(number), message.offset);
+        break;
+      case Slot::kParentPath:
+        event.parent = CheckPath(static_cast<uint32_t>(number), message.offset);
+        break;
+      case Slot::kNewParentPath:
+        event.new_parent =
+            CheckPath(static_cast<uint32_t>(number), message.offset);
+        break;
+      case Slot::kProcess:
+        process_id = static_cast<uint32_t>(number);
+        break;
+      case Slot::kUnknown:
+        CountUnknownArgument(argument.id);
+        if (record->extra.size() < Record::kMaxExtra) {
+          record->extra.push_back(
+              {argument.id, argument.has_length, argument.value});
+        }
+        break;
+    }
+  }
+  if (in.malformed()) {
+    Malformed(ReportKind::kMalformedMessage, &trace_->stats.malformed_messages);
+  }
+
+  if (event.Has(Field::kTime)) {
+    if (record->time_resolution_ns == 0) record->time_resolution_ns = 1;
+    record->real_ns = head_.clock.ToReal(event.Get(Field::kTime));
+  }
+  if (event.Has(Field::kResult) && !event.Has(Field::kErrno)) {
+    event.Set(Field::kErrno, 0);
+  }
+  event.name = record->Text(Field::kName);
+  event.new_name = record->Text(Field::kNewName);
+  event.target = record->Text(Field::kTarget);
+  event.xattr_name = record->Text(Field::kXattrName);
+  event.data = AsBytes(record->Text(Field::kData));
+  SetCaller(process_id, static_cast<uint32_t>(message.offset), record);
+}
+
+void BlockDecoder::SetCaller(uint32_t process_id, uint32_t message_offset,
+                             Record* record) {
+  Event& event = record->event;
+  if (process_id != 0 && process_id <= processes_.size() &&
+      processes_[process_id - 1] < message_offset) {
+    CachedCaller& cached = callers_[process_id % callers_.size()];
+    if (cached.id != process_id) {
+      cached = {};
+      cached.id = process_id;
+      cached.info.serial = process_id;
+      MessageCursor messages(
+          ByteSpan(block_).subspan(processes_[process_id - 1]));
+      Message message;
+      messages.Next(&message);
+      ArgumentCursor in(message.arguments, trace_->widths);
+      Argument argument;
+      while (in.Next(&argument)) {
+        const FieldInfo* field = FieldByArgId(argument.id);
+        if (argument.id == static_cast<uint16_t>(ArgId::kStartTime)) {
+          cached.info.start_time = argument.As<uint64_t>();
+        } else if (field == nullptr) {
+          continue;
+        } else if (field->field == Field::kComm) {
+          const size_t size =
+              std::min(argument.value.size(), cached.info.comm_bytes.size());
+          std::memcpy(cached.info.comm_bytes.data(), argument.value.data(),
+                      size);
+          cached.info.comm_size = static_cast<uint8_t>(size);
+          cached.comm = AsText(argument.value);
+          cached.has_comm = true;
+        } else if (argument.is<uint32_t>()) {
+          const auto value = argument.As<uint32_t>();
+          if (field->field == Field::kPid) cached.info.pid = value;
+          if (field->field == Field::kPpid) cached.info.ppid = value;
+          if (field->field == Field::kSid) cached.info.sid = value;
+          if (field->field == Field::kPgid) cached.info.pgid = value;
+          if (IsNumeric(field->field)) cached.present |= Bit(field->field);
+        }
+      }
+    }
+    record->caller = cached.info;
+    const auto fill = [&](Field f, uint32_t value) {
+      if ((cached.present & Bit(f)) != 0 && !event.Has(f)) event.Set(f, value);
+    };
+    fill(Field::kPid, cached.info.pid);
+    fill(Field::kPpid, cached.info.ppid);
+    fill(Field::kSid, cached.info.sid);
+    fill(Field::kPgid, cached.info.pgid);
+    if (cached.has_comm && !record->HasText(Field::kComm)) {
+      record->text[Record::TextIndex(Field::kComm)] = cached.comm;
+      record->text_present |= 1u << Record::TextIndex(Field::kComm);
+    }
+    event.caller = &record->caller;
+  } else if (record->HasText(Field::kComm)) {
+    record->caller = {};
+    const std::string_view comm = record->Text(Field::kComm);
+    const size_t size = std::min(comm.size(), record->caller.comm_bytes.size());
+    std::memcpy(record->caller.comm_bytes.data(), comm.data(), size);
+    record->caller.comm_size = static_cast<uint8_t>(size);
+    event.caller = &record->caller;
+  } else {
+    return;
+  }
+  const auto value_of = [&event](Field f) {
+    return event.Has(f) ? static_cast<uint32_t>(event.Get(f)) : 0;
+  };
+  record->caller.tid = value_of(Field::kTid);
+  record->caller.pid = value_of(Field::kPid);
+  record->caller.ppid = value_of(Field::kPpid);
+  record->caller.sid = value_of(Field::kSid);
+  record->caller.pgid = value_of(Field::kPgid);
+}
+
+// --- Names -----------------------------------------------------------------
+
+bool BlockDecoder::LinkOf(uint64_t node, NodeLink* link) {
+  if (node == 0 || node > paths_.size()) return false;
+  const PathDefinition& path = paths_[node - 1];
+  link->parent = path.parent;  // kUndefined is no node either
+  link->parent_version = 0;
+  link->name.Set(
+      AsText(ByteSpan(block_).subspan(path.name_offset, path.name_size)));
+  return true;
+}
+
+void BlockDecoder::ForEachName(uint64_t node, void* context,
+                               void (*visit)(void* context,
+                                             std::string_view name)) {
+  NodeLink link;
+  if (!LinkOf(node, &link) || link.parent == 0) return;
+  visit(context, link.name.view());
+}
+
+std::string_view BlockDecoder::Path(uint64_t path_id, std::string_view name,
+                                    PathBuffer& buffer) const {
+  char* const begin = buffer.bytes.data();
+  char* const end = begin + buffer.bytes.size();
+  char* front = end;
+  const auto prepend = [&](std::string_view component) {
+    if (static_cast<size_t>(front - begin) < component.size() + 1) {
+      return false;
+    }
+    front -= component.size();
+    std::memcpy(front, component.data(), component.size());
+    *--front = '/';
+    return true;
+  };
+  const auto view = [&] {
+    return std::string_view(front, static_cast<size_t>(end - front));
+  };
+  if (!name.empty() && !prepend(name)) return view();
+  for (int depth = 0; depth < kMaxDepth; ++depth) {
+    if (path_id == 0 || path_id > paths_.size()) {
+      return depth == 0 ? std::string_view() : view();
+    }
+    const PathDefinition& path = paths_[path_id - 1];
+    if (path.parent == 0) {
+      if (front == end) prepend("");
+      return view();
+    }
+    const std::string_view component =
+        AsText(ByteSpan(block_).subspan(path.name_offset, path.name_size));
+    if (!prepend(component.substr(0, NameBuffer().bytes.size()))) {
+      return view();
+    }
+    path_id = path.parent;
+  }
+  return view();
+}
+
+std::string_view PathOf(const Record& record, PathBuffer& buffer) {
+  if (record.HasText(Field::kPath)) return record.Text(Field::kPath);
+  const Event& event = record.event;
+  if (event.parent != 0) {
+    return record.block->Path(event.parent, event.name, buffer);
+  }
+  if (event.node != 0) return record.block->Path(event.node, {}, buffer);
+  return {};
+}
+
+std::string_view NewPathOf(const Record& record, PathBuffer& buffer) {
+  if (record.HasText(Field::kNewPath)) return record.Text(Field::kNewPath);
+  const Event& event = record.event;
+  if (event.new_parent == 0) return {};
+  return record.block->Path(event.new_parent, event.new_name, buffer);
+}
+
+}  // namespace tracefs::format

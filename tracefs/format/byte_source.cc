@@ -1,0 +1,41 @@
+#include "tracefs/format/byte_source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace tracefs::format {
+
+Result<size_t> FdSource::Read(std::span<std::byte> out) {
+  for (;;) {
+    const ssize_t n = ::read(fd_.get(), out.data(), out.size());
+    if (n >= 0) {
+      read_bytes_ += static_cast<uint64_t>(n);
+      return static_cast<size_t>(n);
+    }
+    if (errno != EINTR) return Status::System(errno, "cannot read the trace");
+  }
+}
+
+bool FdSource::MayGrow() {
+  struct stat st;
+  if (::fstat(fd_.get(), &st) != 0 || !S_ISREG(st.st_mode)) return false;
+  return static_cast<uint64_t>(st.st_size) >= read_bytes_;
+}
+
+Result<std::unique_ptr<ByteSource>> FdSource::Open(const std::string& path) {
+  UniqueFd fd(path == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
+                          : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return Status::System(errno, "cannot open the trace");
+  struct stat st;
+  if (::fstat(fd.get(), &st) != 0) {
+    return Status::System(errno, "cannot open the trace");
+  }
+  if (S_ISDIR(st.st_mode)) {
+    return Status::System(EISDIR, "cannot read the trace");
+  }
+  return std::unique_ptr<ByteSource>(std::make_unique<FdSource>(std::move(fd)));
+}
+
+}  // namespace tracefs::format

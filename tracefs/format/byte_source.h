@@ -1,0 +1,63 @@
+// ByteSource: where the bytes of a trace come from.
+#ifndef TRACEFS_FORMAT_BYTE_SOURCE_H_
+#define TRACEFS_FORMAT_BYTE_SOURCE_H_
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <string>
+
+#include "tracefs/base/bytes.h"
+#include "tracefs/base/status.h"
+#include "tracefs/base/unique_fd.h"
+
+namespace tracefs::format {
+
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  // Reads at least one byte into `out` (not empty); 0 at the end. At the end of
+  // a growing file a later call may read more. May block (pipes).
+  virtual Result<size_t> Read(std::span<std::byte> out) = 0;
+  // False if no later call can read more than this one: the input is a pipe
+  // that ended, or a file that was cut behind the reader's back.
+  virtual bool MayGrow() { return false; }
+};
+
+// A regular file, a pipe or a socket. Owns the descriptor.
+class FdSource : public ByteSource {
+ public:
+  explicit FdSource(UniqueFd fd) : fd_(std::move(fd)) {}
+  Result<size_t> Read(std::span<std::byte> out) override;
+  bool MayGrow() override;
+
+  // Opens a file, or standard input for "-".
+  static Result<std::unique_ptr<ByteSource>> Open(const std::string& path);
+
+ private:
+  UniqueFd fd_;
+  uint64_t read_bytes_ = 0;
+};
+
+// Memory that outlives the source. `limit_` bytes of it can be read at once,
+// to exercise short reads.
+class MemorySource : public ByteSource {
+ public:
+  explicit MemorySource(ByteSpan bytes, size_t limit = SIZE_MAX)
+      : rest_(bytes), limit_(limit) {}
+  Result<size_t> Read(std::span<std::byte> out) override {
+    const size_t n = std::min({out.size(), rest_.size(), limit_});
+    if (n != 0) std::memcpy(out.data(), rest_.data(), n);
+    rest_ = rest_.subspan(n);
+    return n;
+  }
+
+ private:
+  ByteSpan rest_;
+  const size_t limit_;
+};
+
+}  // namespace tracefs::format
+
+#endif  // TRACEFS_FORMAT_BYTE_SOURCE_H_

@@ -1,0 +1,114 @@
+// FrameReader: finds the frames of a trace in a stream of bytes that may be
+// cut, damaged, hostile or still growing. FORMAT.md sections 1 and 2.
+//
+// Memory: at most four frames of the largest size, and never more than about
+// four times what the input really held. Time: linear in the input, whatever
+// it holds.
+#ifndef TRACEFS_FORMAT_FRAME_READER_H_
+#define TRACEFS_FORMAT_FRAME_READER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "tracefs/base/bytes.h"
+#include "tracefs/base/status.h"
+#include "tracefs/format/byte_source.h"
+#include "tracefs/format/frame.h"
+#include "tracefs/format/report.h"
+#include "tracefs/format/window_crc.h"
+
+namespace tracefs::format {
+
+// What a read attempt came to.
+enum class ReadStep {
+  kItem,  // there is one
+  kEnd,   // there will be no more
+  kWait,  // the input may grow: try again later
+};
+
+struct Frame {
+  FrameHeader header;
+  uint64_t offset = 0;  // of the header in the input
+  ByteSpan payload;     // valid until the next call
+};
+
+class FrameReader {
+ public:
+  // Counts into `stats` and reports to `report`; both outlive the reader.
+  // follow: the end of a growing input is no end, see Stop.
+  FrameReader(std::unique_ptr<ByteSource> source, bool follow, ReadStats* stats,
+              const ReportSink* report);
+
+  // Reads the preamble: kItem once, after which preamble() may be asked. An
+  // error means that this is no trace or that it cannot be read at all. A
+  // damaged preamble is reported and replaced by what can be saved of it.
+  Result<ReadStep> ReadPreamble();
+  const Preamble& preamble() const { return preamble_; }
+
+  // The next acceptable frame, of any kind, in order of sequence numbers.
+  Result<ReadStep> Next(Frame* frame);
+
+  // From now on the end of the input is the end.
+  void Stop();
+
+ private:
+  enum class Check { kGood, kBad, kIncomplete };
+
+  // Makes at least `n` bytes available if the input has them.
+  Result<bool> Fill(size_t n);
+  size_t available() const { return end_ - begin_; }
+  ByteSpan window() const {
+    return ByteSpan(buffer_).subspan(begin_, available());
+  }
+  void Consume(size_t n);
+
+  // Looks at the frame at the front of the window.
+  Result<Check> CheckFrame(FrameHeader* header);
+  // Goes to the next place where a frame may start, at least one byte on.
+  void SkipToCandidate();
+  void StartDamage(Check check);
+  void ReportDamage();
+  // Gaps and duplicates: true if the frame is new.
+  bool AcceptSequence(const FrameHeader& header);
+  // What is done about a damaged preamble: first keeps what can be kept, then
+  // finds the first frame, which has the serial.
+  Result<ReadStep> PreambleDamaged(Status why);
+  Result<ReadStep> SavePreamble();
+  void Tell(ReportKind kind, uint64_t offset, uint64_t number, uint64_t count,
+            std::string_view detail = {}) const;
+
+  const std::unique_ptr<ByteSource> source_;
+  bool follow_;
+  ReadStats* const stats_;
+  const ReportSink* const report_;
+
+  // buffer_[begin_, end_) are the bytes from offset_ of the input on.
+  std::vector<std::byte> buffer_;
+  size_t begin_ = 0;
+  size_t end_ = 0;
+  uint64_t offset_ = 0;
+  bool source_ended_ = false;
+
+  Preamble preamble_;
+  bool serial_known_ = false;
+  Status preamble_error_;  // while SavePreamble is under way
+  bool preamble_has_magic_ = false;
+  size_t frame_bytes_ = 0;  // of the frame returned last, still in the window
+
+  // While skipping: where it began and why.
+  std::optional<uint64_t> damage_offset_;
+  bool damage_is_cut_ = false;
+  std::string_view damage_reason_;
+  std::string_view bad_reason_;  // of the last CheckFrame that said kBad
+  WindowCrc window_crc_;
+
+  bool any_sequence_ = false;
+  uint64_t last_sequence_ = 0;
+};
+
+}  // namespace tracefs::format
+
+#endif  // TRACEFS_FORMAT_FRAME_READER_H_

@@ -1,0 +1,45 @@
+// PayloadDecoder: what undoes the output chain of a trace. The reader knows
+// this interface only; who opens a trace supplies a factory that knows the
+// output filters.
+#ifndef TRACEFS_FORMAT_PAYLOAD_DECODER_H_
+#define TRACEFS_FORMAT_PAYLOAD_DECODER_H_
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tracefs/base/bytes.h"
+#include "tracefs/base/status.h"
+#include "tracefs/format/frame.h"
+
+namespace tracefs::format {
+
+// Blocks stand alone, so a decoder keeps no state between them. Threads: one at
+// a time.
+class PayloadDecoder {
+ public:
+  virtual ~PayloadDecoder() = default;
+  // Makes the block out of the payload of a frame, as `block`. Fails rather
+  // than make more than kMaxPayloadBytes of it: the payload may be hostile.
+  virtual Status Decode(const FrameHeader& header, ByteSpan payload,
+                        std::vector<std::byte>* block) = 0;
+};
+
+// Makes the decoder for a chain text ("compress alg=zstd; file"). kInvalid, and
+// the name of the stage in the message, if it cannot.
+using PayloadDecoderFactory =
+    std::function<Result<std::unique_ptr<PayloadDecoder>>(const Preamble&)>;
+
+// Decodes chains that change no byte: those with none but `async` and
+// `throttle` before the driver. The driver may be anything.
+Result<std::unique_ptr<PayloadDecoder>> MakePlainDecoder(
+    const Preamble& preamble);
+
+// The stages of a chain text without their parameters: {"compress", "file"}.
+std::vector<std::string> ChainStages(std::string_view chain);
+
+}  // namespace tracefs::format
+
+#endif  // TRACEFS_FORMAT_PAYLOAD_DECODER_H_

@@ -1,0 +1,82 @@
+// Record: one operation as a trace tells it. What readers hand out.
+#ifndef TRACEFS_FORMAT_RECORD_H_
+#define TRACEFS_FORMAT_RECORD_H_
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tracefs/event/event.h"
+#include "tracefs/format/message_cursor.h"
+#include "tracefs/format/report.h"
+#include "tracefs/format/trace_header.h"
+
+namespace tracefs::format {
+
+class BlockDecoder;
+
+// What all blocks of a trace share.
+struct TraceContext {
+  std::string name;  // of the input, for messages
+  SelfDescription description;
+  ArgumentWidths widths;  // of this version and of the description
+  ReadStats stats;
+  ReportSink report;  // may be empty
+
+  // The names the trace gives, else those of this version, else the numbers.
+  std::string NameOfMessage(uint16_t msg_id) const;
+  std::string NameOfArgument(uint16_t arg_id) const;
+
+  void Tell(const Report& r) const {
+    if (report) report(r);
+  }
+};
+
+// An argument that is not a field of this version, or a number that was
+// replaced by opaque bytes.
+struct ExtraArgument {
+  uint16_t id = 0;
+  bool has_length = false;
+  ByteSpan value;
+};
+
+// Views point into the block the record came from; they, and `event.caller`,
+// are valid until the reader is asked for the next record.
+struct Record {
+  // Messages with more unknown arguments are hostile.
+  static constexpr size_t kMaxExtra = 1024;
+
+  Record() = default;
+  Record(const Record&) = delete;
+  Record& operator=(const Record&) = delete;
+
+  // As the filter sees it; its resolver knows the paths of the block.
+  // kTime is in ns of the monotonic clock, whatever the resolution;
+  // kErrno is 0 where there is a result and no errno.
+  Event event;
+  CallerInfo caller;  // event.caller points here if the caller is known
+  uint16_t msg_id = 0;
+  uint32_t tracer_id = 0;
+  // 1, 1000 or 1000000000; 0 = the message has no time (kTime is then absent).
+  uint32_t time_resolution_ns = 0;
+  uint64_t real_ns = 0;       // begin time since the epoch, if there is a time
+  uint32_t text_present = 0;  // bit per text field
+  std::array<std::string_view, kTextFieldCount> text;
+  std::vector<ExtraArgument> extra;
+  const TraceContext* trace = nullptr;
+  const BlockDecoder* block = nullptr;  // knows the paths
+
+  static constexpr size_t TextIndex(Field f) {
+    return Index(f) - kNumericFieldCount;
+  }
+  bool HasText(Field f) const { return (text_present >> TextIndex(f)) & 1; }
+  std::string_view Text(Field f) const {
+    return HasText(f) ? text[TextIndex(f)] : std::string_view();
+  }
+};
+
+}  // namespace tracefs::format
+
+#endif  // TRACEFS_FORMAT_RECORD_H_

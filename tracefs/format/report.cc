@@ -1,0 +1,90 @@
+#include "tracefs/format/report.h"
+
+namespace tracefs::format {
+namespace {
+
+std::string Count(uint64_t n, std::string_view one, std::string_view many) {
+  return std::to_string(n) + " " + std::string(n == 1 ? one : many);
+}
+
+// The detail comes from the trace: printable ASCII only, and not much of it.
+std::string Detail(std::string_view detail) {
+  constexpr size_t kMaxBytes = 80;
+  std::string text;
+  for (const char c : detail.substr(0, kMaxBytes)) {
+    text += c >= ' ' && c <= '~' ? c : '?';
+  }
+  if (detail.size() > kMaxBytes) text += "...";
+  return text;
+}
+
+}  // namespace
+
+std::string Report::Text() const {
+  const std::string at = " at byte " + std::to_string(offset);
+  const std::string block = "block " + std::to_string(number) + at;
+  switch (kind) {
+    case ReportKind::kDamaged:
+      return "damaged" + at + ": " + Count(count, "byte", "bytes") +
+             " skipped (" + Detail(detail) + ")";
+    case ReportKind::kCut:
+      return "cut within the block" + at + ": its " +
+             Count(count, "byte", "bytes") + " are not usable";
+    case ReportKind::kNoFinal:
+      return "ends" + at +
+             " without a FINAL message: it was cut there, or is "
+             "still being written";
+    case ReportKind::kNoHeader:
+      return "block 0 is lost, and with it the description of the trace";
+    case ReportKind::kGap:
+      return (count == 1 ? "block " + std::to_string(number) + " is missing"
+                         : Count(count, "block", "blocks") + " from block " +
+                               std::to_string(number) + " on are missing") +
+             " before byte " + std::to_string(offset);
+    case ReportKind::kDuplicate:
+      return block + " was seen before: skipped";
+    case ReportKind::kUnknownFrame:
+      return "a block of unknown kind " + std::to_string(number) + at +
+             " was skipped";
+    case ReportKind::kUndecodable:
+      return block + " cannot be decoded: " + Detail(detail);
+    case ReportKind::kMalformedBlock:
+      return block +
+             " has a message of impossible length: the rest of the "
+             "block was skipped";
+    case ReportKind::kMalformedMessage:
+      return block +
+             " has a message with an argument of impossible or unknown "
+             "length: the rest of the message was skipped";
+    case ReportKind::kBadDefinition:
+      return block + " defines a path or process out of order: skipped";
+    case ReportKind::kUnknownMessage:
+      return "unknown message " + Detail(detail) + " (id " +
+             std::to_string(number) + ") skipped";
+    case ReportKind::kUnknownArgument:
+      return "unknown argument " + Detail(detail) + " (id " +
+             std::to_string(number) + ")";
+    case ReportKind::kLoss:
+      return Count(count, "operation was", "operations were") +
+             " not recorded: " + Detail(detail);
+    case ReportKind::kUnordered:
+      return "too much is open at once to keep the order of times: from here "
+             "on operations are listed as early as memory demands";
+  }
+  return "unknown report";
+}
+
+bool ReadStats::Bad() const {
+  return preamble_damaged || no_header || damaged_ranges != 0 ||
+         cut_bytes != 0 || missing_blocks != 0 || duplicate_blocks != 0 ||
+         undecodable_blocks != 0 || malformed_blocks != 0 ||
+         malformed_messages != 0 || bad_definitions != 0 || lost_events != 0 ||
+         (ended && !final_record);
+}
+
+uint64_t ReadStats::MissingEvents() const {
+  if (!final_record || final_record->events <= events) return 0;
+  return final_record->events - events;
+}
+
+}  // namespace tracefs::format

@@ -1,0 +1,90 @@
+// Reports: what a reader found wrong, lost or unknown in a trace, told through
+// a callback while it reads. FORMAT.md sections 2, 4 and 8.
+#ifndef TRACEFS_FORMAT_REPORT_H_
+#define TRACEFS_FORMAT_REPORT_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "tracefs/format/block_info.h"
+
+namespace tracefs::format {
+
+enum class ReportKind : uint8_t {
+  kDamaged,           // bytes that are no block; offset, count = bytes
+  kCut,               // the input ends within a block; offset, count = bytes
+  kNoFinal,           // the input ends between blocks, but without FINAL
+  kNoHeader,          // block 0 is lost: the trace does not describe itself
+  kGap,               // blocks are missing; number = the first, count
+  kDuplicate,         // a block seen before, skipped; number
+  kUnknownFrame,      // a kind of block of a later version; number = kind
+  kUndecodable,       // the output chain cannot be undone; number = block
+  kMalformedBlock,    // a message length is a lie; number = block
+  kMalformedMessage,  // an argument length is a lie; number = block
+  kBadDefinition,     // an id out of order, skipped; number = block
+  kUnknownMessage,    // first of its id; number = id
+  kUnknownArgument,   // first of its id; number = id
+  kLoss,              // the tracer says that it did not keep `count` operations
+  kUnordered,         // out of memory for merging: order is no longer sure
+};
+
+// One finding. Holds numbers and views only and lives as long as the call; its
+// text is built when somebody asks.
+struct Report {
+  ReportKind kind{};
+  uint64_t offset = 0;  // in the input, of the block or of the damage
+  uint64_t number = 0;
+  uint64_t count = 0;
+  std::string_view detail{};  // why, or the name of what is unknown
+
+  // One line without a full stop, in words a user understands.
+  std::string Text() const;
+};
+
+// Called by the thread that reads, at once. Must not call the reader.
+using ReportSink = std::function<void(const Report&)>;
+
+// What was read and what was not, by kind. Sizes are bounded: ids are 16 bits,
+// and reasons beyond kMaxReasons are counted together.
+struct ReadStats {
+  static constexpr size_t kMaxReasons = 64;
+
+  uint64_t bytes = 0;   // of the input, so far
+  uint64_t blocks = 0;  // accepted
+  uint64_t events = 0;  // operation messages in them
+  uint64_t damaged_ranges = 0;
+  uint64_t damaged_bytes = 0;
+  uint64_t cut_bytes = 0;
+  uint64_t missing_blocks = 0;
+  uint64_t duplicate_blocks = 0;
+  uint64_t unknown_frames = 0;
+  uint64_t undecodable_blocks = 0;
+  uint64_t malformed_blocks = 0;
+  uint64_t malformed_messages = 0;
+  uint64_t bad_definitions = 0;
+  uint64_t lost_events = 0;       // by the tracer's own account (LOSS)
+  uint64_t unordered_events = 0;  // listed after a later one
+  bool preamble_damaged = false;
+  bool no_header = false;
+  bool ended = false;  // the end of the input was reached
+  std::map<std::string, uint64_t, std::less<>> losses;  // by reason
+  std::map<uint16_t, uint64_t> unknown_messages;
+  std::map<uint16_t, uint64_t> unknown_arguments;
+  std::optional<FinalRecord> final_record;
+
+  // True if something that was recorded could not be read, or if the trace
+  // says that something could not be recorded. A trace without FINAL counts,
+  // unknown messages do not.
+  bool Bad() const;
+
+  // Operations that FINAL counts and the reader did not find; 0 without FINAL.
+  uint64_t MissingEvents() const;
+};
+
+}  // namespace tracefs::format
+
+#endif  // TRACEFS_FORMAT_REPORT_H_
