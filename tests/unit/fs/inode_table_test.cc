@@ -1,0 +1,211 @@
+#include "tracefs/fs/inode_table.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tracefs/pipeline/event_sink.h"
+
+namespace tracefs {
+namespace {
+
+struct stat Stat(ino_t number, mode_t type = S_IFREG) {
+  struct stat st {};
+  st.st_dev = 7;
+  st.st_ino = number;
+  st.st_mode = type | 0644;
+  return st;
+}
+
+class InodeTableTest : public testing::Test {
+ protected:
+  InodeTableTest() { root_ = table_.InsertRoot(UniqueFd(), Stat(1, S_IFDIR)); }
+
+  Inode* Add(ino_t number, Inode* parent, const std::string& name,
+             mode_t type = S_IFREG) {
+    Inode* inode = table_.AcquireOrInsert(UniqueFd(), Stat(number, type));
+    table_.Named(inode, parent, name);
+    return inode;
+  }
+  std::string NameOf(const Inode* inode) {
+    NodeLink link;
+    if (!table_.LinkOf(inode->id(), &link)) return "?";
+    return std::to_string(link.parent) + "/" + std::string(link.name.view());
+  }
+  std::vector<std::string> Names(const Inode* inode) {
+    std::vector<std::string> names;
+    table_.ForEachName(inode->id(), &names, [](void* to, std::string_view n) {
+      static_cast<std::vector<std::string>*>(to)->emplace_back(n);
+    });
+    return names;
+  }
+
+  InodeTable table_;
+  Inode* root_;
+};
+
+TEST_F(InodeTableTest, RootHasIdOneAndNoName) {
+  EXPECT_EQ(root_->id(), 1u);
+  EXPECT_EQ(NameOf(root_), "0/");
+}
+
+TEST_F(InodeTableTest, SameKeyIsTheSameInodeUntilItsLookupsAreGivenBack) {
+  Inode* a = Add(10, root_, "a");
+  const uint64_t id = a->id();
+  EXPECT_EQ(table_.Acquire(7, 10), a);
+  table_.Release(a, 1);
+  EXPECT_EQ(table_.Find(id), a);
+  table_.Release(a, 1);
+  EXPECT_EQ(table_.Find(id), nullptr);
+  EXPECT_EQ(table_.Acquire(7, 10), nullptr);
+}
+
+TEST_F(InodeTableTest, IdsAreNeverReused) {
+  Inode* a = Add(10, root_, "a");
+  const uint64_t id = a->id();
+  table_.Release(a, 1);
+  EXPECT_GT(Add(10, root_, "a")->id(), id);
+}
+
+TEST_F(InodeTableTest, Malicious_ForgettingMoreThanWasLookedUpIsHarmless) {
+  Inode* a = Add(10, root_, "a");
+  table_.Release(a, UINT64_MAX);
+  EXPECT_EQ(table_.size(), 1u);
+}
+
+TEST_F(InodeTableTest, DirectoryStaysWhileAFileHasItsNameThere) {
+  Inode* dir = Add(20, root_, "dir", S_IFDIR);
+  Inode* file = Add(21, dir, "file");
+  const uint64_t dir_id = dir->id();
+  table_.Release(dir, 1);
+  EXPECT_NE(table_.Find(dir_id), nullptr);
+  table_.Release(file, 1);
+  EXPECT_EQ(table_.Find(dir_id), nullptr);
+}
+
+TEST_F(InodeTableTest, RenamedDirectoryHasOnlyItsNewName) {
+  Inode* dir = Add(20, root_, "old", S_IFDIR);
+  table_.Named(dir, root_, "new");
+  EXPECT_EQ(Names(dir), (std::vector<std::string>{"new"}));
+}
+
+TEST_F(InodeTableTest, RenamedFileHasOnlyItsNewNameAndIsNoHardLink) {
+  Inode* dir = Add(20, root_, "dir", S_IFDIR);
+  Inode* file = Add(10, root_, "a");
+  table_.Renamed(file, root_, "a", dir, "b");
+  EXPECT_EQ(Names(file), (std::vector<std::string>{"b"}));
+  EXPECT_EQ(NameOf(file), std::to_string(dir->id()) + "/b");
+  EXPECT_FALSE(table_.has_hard_links());
+}
+
+TEST_F(InodeTableTest, RenamingOneOfSeveralNamesKeepsTheOthers) {
+  Inode* file = Add(10, root_, "a");
+  table_.Named(file, root_, "b");
+  table_.Renamed(file, root_, "a", root_, "c");
+  EXPECT_EQ(Names(file), (std::vector<std::string>{"c", "b"}));
+}
+
+TEST_F(InodeTableTest, HardLinksAreAllKnownAndTheLatestIsCurrent) {
+  Inode* file = Add(10, root_, "a");
+  EXPECT_FALSE(table_.has_hard_links());
+  table_.Named(file, root_, "b");
+  EXPECT_TRUE(table_.has_hard_links());
+  EXPECT_EQ(NameOf(file), "1/b");
+  EXPECT_EQ(Names(file), (std::vector<std::string>{"b", "a"}));
+}
+
+TEST_F(InodeTableTest, UnlinkedNameOfSeveralIsForgotten) {
+  Inode* file = Add(10, root_, "a");
+  table_.Named(file, root_, "b");
+  table_.Unnamed(file, root_, "b");
+  EXPECT_EQ(NameOf(file), "1/a");
+  EXPECT_EQ(Names(file), (std::vector<std::string>{"a"}));
+}
+
+TEST_F(InodeTableTest, LastNameIsKeptForFilesThatAreOpenThoughUnlinked) {
+  Inode* file = Add(10, root_, "a");
+  table_.Unnamed(file, root_, "a");
+  EXPECT_EQ(NameOf(file), "1/a");
+}
+
+TEST_F(InodeTableTest, NamesThatVanishUnseenDoNotPileUp) {
+  Inode* file = Add(10, root_, "n");
+  for (int i = 0; i < 1000; ++i) {
+    table_.Named(file, root_, "n" + std::to_string(i));
+  }
+  EXPECT_LE(Names(file).size(), 65u);
+}
+
+TEST_F(InodeTableTest, VersionChangesWithTheName) {
+  Inode* file = Add(10, root_, "a");
+  const uint32_t version = file->name_version();
+  table_.Named(file, root_, "a");
+  EXPECT_EQ(file->name_version(), version);
+  table_.Named(file, root_, "b");
+  EXPECT_NE(file->name_version(), version);
+}
+
+// Counts how often it is asked: the bits must be answered from the inode.
+class CountingSink final : public EventSink {
+ public:
+  void Before(Event&) override {}
+  void BeforeReply(Event&) override {}
+  void AfterReply(Event&) override {}
+  uint64_t MatchName(std::string_view name) const override {
+    ++asked;
+    return name == "a" ? 1 : name == "b" ? 2 : 0;
+  }
+  mutable int asked = 0;
+};
+
+TEST_F(InodeTableTest, NameBitsCoverAllNamesAndAreWorkedOutOnce) {
+  CountingSink sink;
+  Inode* file = Add(10, root_, "a");
+  EXPECT_EQ(table_.NameBits(*file, sink, 1), 1u);
+  EXPECT_EQ(table_.NameBits(*file, sink, 1), 1u);
+  EXPECT_EQ(sink.asked, 1);
+  table_.Named(file, root_, "b");
+  EXPECT_EQ(table_.NameBits(*file, sink, 1), 3u);
+  table_.Unnamed(file, root_, "a");
+  EXPECT_EQ(table_.NameBits(*file, sink, 1), 2u);
+  // Predicates came or went.
+  const int asked = sink.asked;
+  EXPECT_EQ(table_.NameBits(*file, sink, 2), 2u);
+  EXPECT_GT(sink.asked, asked);
+}
+
+TEST_F(InodeTableTest, OwnOutputsAreMarked) {
+  table_.AddOutput(7, 30);
+  EXPECT_TRUE(Add(30, root_, "trace")->is_output());
+  EXPECT_FALSE(Add(31, root_, "other")->is_output());
+}
+
+TEST_F(InodeTableTest, Race_LookupsForgetsAndRenamesOfTheSameFiles) {
+  constexpr int kRounds = 20000;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kRounds; ++i) {
+        const ino_t number = 100 + static_cast<ino_t>((i + t) % 5);
+        Inode* inode = table_.Acquire(7, number);
+        if (inode == nullptr) {
+          inode = table_.AcquireOrInsert(UniqueFd(), Stat(number));
+        }
+        ASSERT_EQ(inode->number(), number);
+        table_.Named(inode, root_, "n" + std::to_string(i % 3));
+        NodeLink link;
+        ASSERT_TRUE(table_.LinkOf(inode->id(), &link));
+        table_.Unnamed(inode, root_, "n" + std::to_string((i + 1) % 3));
+        table_.Release(inode, 1);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(table_.size(), 1u);
+}
+
+}  // namespace
+}  // namespace tracefs

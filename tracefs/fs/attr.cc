@@ -1,0 +1,251 @@
+// getattr, setattr, statx, access, readlink, statfs.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <climits>
+
+#include "tracefs/fs/credentials.h"
+#include "tracefs/fs/op_scope.h"
+#include "tracefs/fs/operations.h"
+
+#ifndef SYS_fchmodat2
+#define SYS_fchmodat2 452
+#endif
+
+namespace tracefs {
+namespace {
+
+int Fstat(int fd, struct stat* st) {
+  return ::fstatat(fd, "", st, AT_EMPTY_PATH) == 0 ? 0 : errno;
+}
+
+// chmod of what an O_PATH descriptor stands for.
+int Chmod(const FileSystem& fs, int fd, mode_t mode) {
+  static std::atomic<bool> has_fchmodat2{true};
+  if (has_fchmodat2.load(std::memory_order_relaxed)) {
+    if (::syscall(SYS_fchmodat2, fd, "", mode, AT_EMPTY_PATH) == 0) return 0;
+    if (errno != ENOSYS) return errno;
+    has_fchmodat2.store(false, std::memory_order_relaxed);  // before 6.6
+  }
+  std::array<char, 16> name{};
+  std::to_chars(name.data(), name.data() + name.size() - 1, fd);
+  return ::fchmodat(fs.options().proc_self_fd, name.data(), mode, 0) == 0
+             ? 0
+             : errno;
+}
+
+int Truncate(FileSystem& fs, const Inode& inode, const fuse_file_info* fi,
+             off_t size, bool kill_privileges) {
+  const WithoutFsetid without(kill_privileges);
+  if (fi != nullptr && fi->fh != 0) {
+    return ::ftruncate(HandleOf(fi).fd.get(), size) == 0 ? 0 : errno;
+  }
+  // O_NONBLOCK: never wait for a lease or a peer.
+  const UniqueFd fd(fs.Reopen(inode, O_WRONLY | O_NONBLOCK));
+  if (!fd) return errno == ENXIO ? EINVAL : errno;
+  return ::ftruncate(fd.get(), size) == 0 ? 0 : errno;
+}
+
+timespec TimeToSet(int to_set, int bit, int now_bit, const timespec& value) {
+  if ((to_set & now_bit) != 0) return {0, UTIME_NOW};
+  if ((to_set & bit) != 0) return value;
+  return {0, UTIME_OMIT};
+}
+
+// Applies what `to_set` names, in the kernel's order; 0 or an errno.
+int Apply(OpScope& op, Inode& inode, const struct stat& attr, int to_set,
+          const fuse_file_info* fi) {
+  FileSystem& fs = op.fs();
+  const fuse_ctx* caller = fuse_req_ctx(op.req());
+  if ((to_set & FUSE_SET_ATTR_MODE) != 0) {
+    if (const int e = Chmod(fs, inode.fd(), attr.st_mode & 07777); e != 0) {
+      return e;
+    }
+  }
+  if ((to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0) {
+    const uid_t uid = (to_set & FUSE_SET_ATTR_UID) != 0
+                          ? attr.st_uid
+                          : static_cast<uid_t>(-1);
+    const gid_t gid = (to_set & FUSE_SET_ATTR_GID) != 0
+                          ? attr.st_gid
+                          : static_cast<gid_t>(-1);
+    if (::fchownat(inode.fd(), "", uid, gid, AT_EMPTY_PATH) != 0) return errno;
+  }
+  if ((to_set & FUSE_SET_ATTR_SIZE) != 0) {
+    const AsCaller as_caller(caller->uid, caller->gid);
+    if (as_caller.error() != 0) return as_caller.error();
+#if TRACEFS_FUSE_AT_LEAST(18)
+    const bool kill = (to_set & FUSE_SET_ATTR_KILL_SUID) != 0;
+#else
+    const bool kill = false;
+#endif
+    if (const int e = Truncate(fs, inode, fi, attr.st_size, kill); e != 0) {
+      return e;
+    }
+  }
+  constexpr int kTimes = FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME |
+                         FUSE_SET_ATTR_ATIME_NOW | FUSE_SET_ATTR_MTIME_NOW;
+  if ((to_set & kTimes) != 0) {
+    const std::array<timespec, 2> times = {
+        TimeToSet(to_set, FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW,
+                  attr.st_atim),
+        TimeToSet(to_set, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW,
+                  attr.st_mtim)};
+    if (::utimensat(inode.fd(), "", times.data(), AT_EMPTY_PATH) != 0) {
+      return errno;
+    }
+  }
+  // Nothing named: the kernel is about to write to a file that it sees as
+  // set-user-id or set-group-id, for a caller who may not keep the bits. A
+  // chown to nobody in particular drops them by the backing kernel's own rules
+  // (reference 1.7).
+  constexpr int kAll = FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID |
+                       FUSE_SET_ATTR_GID | FUSE_SET_ATTR_SIZE | kTimes |
+                       FUSE_SET_ATTR_CTIME;
+  if ((to_set & kAll) == 0) {
+    const auto nobody = static_cast<uid_t>(-1);
+    if (::fchownat(inode.fd(), "", nobody, nobody, AT_EMPTY_PATH) != 0) {
+      return errno;
+    }
+  }
+  return 0;
+}
+
+uint64_t Ns(const timespec& t) {
+  return static_cast<uint64_t>(t.tv_sec) * kNsPerSecond +
+         static_cast<uint64_t>(t.tv_nsec);
+}
+
+void RecordSetattr(OpScope& op, const struct stat& attr, int to_set) {
+  if (!op.traced()) return;
+  op.Set(Field::kValid, static_cast<uint32_t>(to_set));
+  if ((to_set & FUSE_SET_ATTR_MODE) != 0) {
+    op.Set(Field::kArgMode, attr.st_mode & 07777);
+  }
+  if ((to_set & FUSE_SET_ATTR_UID) != 0) op.Set(Field::kNewUid, attr.st_uid);
+  if ((to_set & FUSE_SET_ATTR_GID) != 0) op.Set(Field::kNewGid, attr.st_gid);
+  if ((to_set & FUSE_SET_ATTR_SIZE) != 0) {
+    op.Set(Field::kNewSize, static_cast<uint64_t>(attr.st_size));
+  }
+  if ((to_set & FUSE_SET_ATTR_ATIME) != 0) {
+    op.Set(Field::kNewAtime, Ns(attr.st_atim));
+  }
+  if ((to_set & FUSE_SET_ATTR_MTIME) != 0) {
+    op.Set(Field::kNewMtime, Ns(attr.st_mtim));
+  }
+}
+
+}  // namespace
+
+void FsGetattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
+  OpScope op(req, Op::getattr_);
+  Inode& inode = op.fs().InodeOf(ino, fi);
+  op.About(inode);
+  if (fi != nullptr && fi->fh != 0) op.Through(HandleOf(fi));
+  op.Begin();
+  struct stat st;
+  if (const int error = Fstat(inode.fd(), &st); error != 0) {
+    op.ReplyError(error);
+    return;
+  }
+  op.Attributes(st);
+  const double timeout = op.fs().AttrTimeout(st);
+  op.End(0, 0, [&] { return fuse_reply_attr(req, &st, timeout); });
+}
+
+void FsSetattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set,
+               fuse_file_info* fi) {
+  OpScope op(req, Op::setattr_);
+  Inode& inode = op.fs().InodeOf(ino, fi);
+  op.About(inode);
+  if (fi != nullptr && fi->fh != 0) op.Through(HandleOf(fi));
+  RecordSetattr(op, *attr, to_set);
+  op.Begin();
+  int error = Apply(op, inode, *attr, to_set, fi);
+  struct stat st;
+  if (error == 0) error = Fstat(inode.fd(), &st);
+  if (error != 0) {
+    op.ReplyError(error);
+    return;
+  }
+  op.Attributes(st);
+  const double timeout = op.fs().AttrTimeout(st);
+  op.End(0, 0, [&] { return fuse_reply_attr(req, &st, timeout); });
+}
+
+#if TRACEFS_FUSE_AT_LEAST(18)
+void FsStatx(fuse_req_t req, fuse_ino_t ino, int flags, int mask,
+             fuse_file_info* fi) {
+  OpScope op(req, Op::statx_);
+  Inode& inode = op.fs().InodeOf(ino, fi);
+  op.About(inode);
+  if (fi != nullptr && fi->fh != 0) op.Through(HandleOf(fi));
+  op.Set(Field::kFlags, static_cast<uint32_t>(flags));
+  op.Set(Field::kValid, static_cast<uint32_t>(mask));
+  op.Begin();
+  struct statx stx;
+  constexpr int kSync = AT_STATX_FORCE_SYNC | AT_STATX_DONT_SYNC;
+  if (::statx(inode.fd(), "", AT_EMPTY_PATH | (flags & kSync),
+              static_cast<unsigned>(mask) | STATX_BASIC_STATS, &stx) != 0) {
+    op.ReplyError(errno);
+    return;
+  }
+  struct stat st {};
+  st.st_mode = stx.stx_mode;
+  const double timeout = op.fs().AttrTimeout(st);
+  op.End(0, 0, [&] { return fuse_reply_statx(req, 0, &stx, timeout); });
+}
+#endif
+
+void FsAccess(fuse_req_t req, fuse_ino_t ino, int mask) {
+  // Only where the mount lacks default_permissions; then the daemon runs as
+  // the only user there is.
+  OpScope op(req, Op::access_);
+  Inode& inode = op.fs().InodeOf(ino);
+  op.About(inode);
+  op.Set(Field::kArgMode, static_cast<uint32_t>(mask));
+  op.Begin();
+  std::array<char, 16> name{};
+  std::to_chars(name.data(), name.data() + name.size() - 1, inode.fd());
+  op.ReplyError(
+      ::faccessat(op.fs().options().proc_self_fd, name.data(), mask, 0) == 0
+          ? 0
+          : errno);
+}
+
+void FsReadlink(fuse_req_t req, fuse_ino_t ino) {
+  OpScope op(req, Op::readlink_);
+  Inode& inode = op.fs().InodeOf(ino);
+  op.About(inode);
+  op.Begin();
+  std::array<char, PATH_MAX + 1> target;
+  const ssize_t n =
+      ::readlinkat(inode.fd(), "", target.data(), target.size() - 1);
+  if (n < 0) {
+    op.ReplyError(errno);
+    return;
+  }
+  target[static_cast<size_t>(n)] = '\0';
+  op.Target({target.data(), static_cast<size_t>(n)});
+  op.End(n, 0, [&] { return fuse_reply_readlink(req, target.data()); });
+}
+
+void FsStatfs(fuse_req_t req, fuse_ino_t ino) {
+  OpScope op(req, Op::statfs_);
+  Inode& inode = op.fs().InodeOf(ino == 0 ? FUSE_ROOT_ID : ino);
+  op.About(inode);
+  op.Begin();
+  struct statvfs st;
+  if (::fstatvfs(inode.fd(), &st) != 0) {
+    op.ReplyError(errno);
+    return;
+  }
+  op.End(0, 0, [&] { return fuse_reply_statfs(req, &st); });
+}
+
+}  // namespace tracefs

@@ -1,0 +1,219 @@
+// mknod, mkdir, symlink, link, create, tmpfile: all run as the caller, so that
+// owner, group, set-gid inheritance and default ACLs are the backing kernel's
+// work (credentials.h).
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+
+#include "tracefs/fs/credentials.h"
+#include "tracefs/fs/op_scope.h"
+#include "tracefs/fs/open_file.h"
+#include "tracefs/fs/operations.h"
+
+namespace tracefs {
+namespace {
+
+// Answers a request that made `name` in `dir`.
+void ReplyMade(OpScope& op, Inode& dir, const char* name) {
+  FileSystem& fs = op.fs();
+  struct stat st;
+  Inode* inode = fs.Lookup(dir, name, &st);
+  if (inode == nullptr) {
+    op.ReplyError(errno);  // somebody removed it below in the meantime
+    return;
+  }
+  op.About(*inode);
+  op.Attributes(st);
+  const fuse_entry_param entry = fs.EntryParam(*inode, st);
+  if (op.End(0, 0, [&] { return fuse_reply_entry(op.req(), &entry); }) != 0) {
+    fs.inodes().Release(inode, 1);
+  }
+}
+
+// Runs `make(mode)` with the caller's ids and umask.
+template <typename Make>
+void MakeNode(OpScope& op, Inode& dir, const char* name, mode_t mode,
+              Make&& make) {
+  const fuse_ctx* caller = fuse_req_ctx(op.req());
+  op.Begin();
+  {
+    const AsCaller as_caller(caller->uid, caller->gid, caller->umask);
+    if (as_caller.error() != 0 || make(as_caller.Mode(mode)) != 0) {
+      op.ReplyError(as_caller.error() != 0 ? as_caller.error() : errno);
+      return;
+    }
+  }
+  ReplyMade(op, dir, name);
+}
+
+// Answers a request that made and opened a file.
+void ReplyOpened(OpScope& op, Inode& dir, const char* name, UniqueFd fd,
+                 fuse_file_info* fi) {
+  FileSystem& fs = op.fs();
+  struct stat st;
+  Inode* inode = fs.Enter(dir, name, fd.get(), &st);
+  if (inode == nullptr) {
+    op.ReplyError(errno);
+    return;
+  }
+  op.About(*inode);
+  op.Attributes(st);
+  auto handle = std::make_unique<Handle>(fs.NextHandleId(), std::move(fd),
+                                         *inode, fi->flags);
+  op.Through(*handle);
+  op.RememberCaller(*handle);
+  ChooseIoMode(fs, fi);
+  const fuse_entry_param entry = fs.EntryParam(*inode, st);
+  Handle* const given = fs.handles().Add(std::move(handle));
+  fi->fh = reinterpret_cast<uint64_t>(given);
+  if (op.End(0, 0, [&] { return fuse_reply_create(op.req(), &entry, fi); }) !=
+      0) {
+    // The request was aborted: no RELEASE will come.
+    fs.handles().Remove(*given);
+    fs.inodes().Release(inode, 1);
+  }
+}
+
+}  // namespace
+
+void FsMknod(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
+             dev_t rdev) {
+  OpScope op(req, Op::mknod_);
+  Inode& dir = op.fs().InodeOf(parent);
+  op.In(dir, name);
+  op.Set(Field::kArgMode, mode);
+  op.Set(Field::kRdev, rdev);
+  op.Set(Field::kUmask, fuse_req_ctx(req)->umask);
+  MakeNode(op, dir, name, mode,
+           [&](mode_t m) { return ::mknodat(dir.fd(), name, m, rdev); });
+}
+
+void FsMkdir(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode) {
+  OpScope op(req, Op::mkdir_);
+  Inode& dir = op.fs().InodeOf(parent);
+  op.In(dir, name);
+  op.Set(Field::kArgMode, mode);
+  op.Set(Field::kUmask, fuse_req_ctx(req)->umask);
+  MakeNode(op, dir, name, mode,
+           [&](mode_t m) { return ::mkdirat(dir.fd(), name, m); });
+}
+
+void FsSymlink(fuse_req_t req, const char* target, fuse_ino_t parent,
+               const char* name) {
+  OpScope op(req, Op::symlink_);
+  Inode& dir = op.fs().InodeOf(parent);
+  op.In(dir, name);
+  op.Target(target);
+  MakeNode(op, dir, name, 0, [&](mode_t /*unused*/) {
+    return ::symlinkat(target, dir.fd(), name);
+  });
+}
+
+void FsLink(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent,
+            const char* new_name) {
+  OpScope op(req, Op::link_);
+  FileSystem& fs = op.fs();
+  Inode& inode = fs.InodeOf(ino);
+  Inode& dir = fs.InodeOf(new_parent);
+  op.About(inode);
+  op.Into(dir, new_name);
+  op.Begin();
+  int rc = ::linkat(inode.fd(), "", dir.fd(), new_name, AT_EMPTY_PATH);
+  if (rc != 0 && errno == ENOENT) {
+    // Without CAP_DAC_READ_SEARCH the empty path is refused that way.
+    std::array<char, 16> number{};
+    std::to_chars(number.data(), number.data() + number.size() - 1, inode.fd());
+    rc = ::linkat(fs.options().proc_self_fd, number.data(), dir.fd(), new_name,
+                  AT_SYMLINK_FOLLOW);
+  }
+  struct stat st;
+  if (rc != 0 || ::fstatat(inode.fd(), "", &st, AT_EMPTY_PATH) != 0) {
+    op.ReplyError(errno);
+    return;
+  }
+  Inode* counted = fs.inodes().Acquire(inode.device(), inode.number());
+  fs.inodes().Named(counted, &dir, new_name);
+  op.Attributes(st);
+  const fuse_entry_param entry = fs.EntryParam(*counted, st);
+  if (op.End(0, 0, [&] { return fuse_reply_entry(req, &entry); }) != 0) {
+    fs.inodes().Release(counted, 1);
+  }
+}
+
+void FsCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
+              fuse_file_info* fi) {
+  OpScope op(req, Op::create_);
+  FileSystem& fs = op.fs();
+  Inode& dir = fs.InodeOf(parent);
+  const fuse_ctx* caller = fuse_req_ctx(req);
+  op.In(dir, name);
+  op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
+  op.Set(Field::kArgMode, mode);
+  op.Set(Field::kUmask, caller->umask);
+  op.Begin();
+  UniqueFd fd;
+  int error = 0;
+  {
+    const AsCaller as_caller(caller->uid, caller->gid, caller->umask);
+    error = as_caller.error();
+    if (error == 0) {
+      // O_EXCL: the kernel asked because there was no such name. If there is
+      // one by now it may be anything, and must not be opened unseen.
+      fd.Reset(::openat(dir.fd(), name,
+                        OpenFlags(fi->flags) | O_CREAT | O_EXCL | O_NOFOLLOW,
+                        as_caller.Mode(mode)));
+      if (!fd) error = errno;
+    }
+  }
+  if (error == EEXIST && (fi->flags & O_EXCL) == 0) {
+    // Somebody made it below: open that one, by its inode.
+    struct stat st;
+    Inode* inode = fs.Lookup(dir, name, &st);
+    if (inode != nullptr) {
+      const WithoutFsetid without((fi->flags & O_TRUNC) != 0);
+      fd.Reset(fs.Reopen(*inode, OpenFlags(fi->flags)));
+      error = fd ? 0 : errno;
+      fs.inodes().Release(inode, 1);
+    }
+  }
+  if (error != 0) {
+    op.ReplyError(error);
+    return;
+  }
+  ReplyOpened(op, dir, name, std::move(fd), fi);
+}
+
+void FsTmpfile(fuse_req_t req, fuse_ino_t parent, mode_t mode,
+               fuse_file_info* fi) {
+  OpScope op(req, Op::tmpfile_);
+  Inode& dir = op.fs().InodeOf(parent);
+  const fuse_ctx* caller = fuse_req_ctx(req);
+  op.In(dir, "");
+  op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
+  op.Set(Field::kArgMode, mode);
+  op.Set(Field::kUmask, caller->umask);
+  op.Begin();
+  UniqueFd fd;
+  int error;
+  {
+    const AsCaller as_caller(caller->uid, caller->gid, caller->umask);
+    error = as_caller.error();
+    if (error == 0) {
+      // O_EXCL here means "never to be linked into the tree".
+      fd.Reset(::openat(dir.fd(), ".",
+                        OpenFlags(fi->flags) | O_TMPFILE | (fi->flags & O_EXCL),
+                        as_caller.Mode(mode)));
+      if (!fd) error = errno;
+    }
+  }
+  if (error != 0) {
+    op.ReplyError(error);
+    return;
+  }
+  ReplyOpened(op, dir, nullptr, std::move(fd), fi);
+}
+
+}  // namespace tracefs

@@ -1,0 +1,322 @@
+#include "tracefs/fs/file_system.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+
+#include "tracefs/base/clock.h"
+#include "tracefs/fs/op_scope.h"
+#include "tracefs/fs/operations.h"
+
+namespace tracefs {
+namespace {
+
+constexpr double kWideTimeout = 3600;
+// Several requests of one path walk become one; the smallest unit the kernel
+// knows is a jiffy (reference: fuse_time_to_jiffies rounds up).
+constexpr double kNarrowTimeout = 0.010;
+constexpr double kUntracedTimeout = 1.0;
+
+// File systems with work of their own to do at each close(2).
+bool NeedsFlush(int fd) {
+  struct statfs st;
+  if (::fstatfs(fd, &st) != 0) return true;
+  switch (static_cast<unsigned long>(st.f_type)) {
+    case NFS_SUPER_MAGIC:
+    case SMB_SUPER_MAGIC:
+    case CIFS_SUPER_MAGIC:
+    case SMB2_SUPER_MAGIC:
+    case FUSE_SUPER_MAGIC:
+    case CEPH_SUPER_MAGIC:
+    case AFS_SUPER_MAGIC:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<FileSystem>> FileSystem::Create(
+    FileSystemOptions options, UniqueFd root, EventSink& sink,
+    ProcessTable& processes) {
+  struct stat st;
+  if (::fstatat(root.get(), "", &st, AT_EMPTY_PATH) != 0) {
+    return Status::System(errno, "source directory");
+  }
+  if (!S_ISDIR(st.st_mode)) return Status::System(ENOTDIR, "source directory");
+  std::unique_ptr<FileSystem> fs(new FileSystem(options, sink, processes));
+  fs->flush_needed_ = NeedsFlush(root.get());
+  fs->inodes_.InsertRoot(std::move(root), st);
+  return fs;
+}
+
+double FileSystem::EntryTimeout() const {
+  switch (options_.visibility) {
+    case Visibility::kExact:
+      return 0;
+    case Visibility::kFast:
+      return kWideTimeout;
+    case Visibility::kAuto:
+      break;
+  }
+  return Traced(Op::lookup_) ? kNarrowTimeout : kUntracedTimeout;
+}
+
+double FileSystem::NegativeTimeout() const {
+  // A name that somebody makes below would stay invisible for as long.
+  switch (options_.visibility) {
+    case Visibility::kExact:
+      return 0;
+    case Visibility::kFast:
+      return kUntracedTimeout;
+    case Visibility::kAuto:
+      break;
+  }
+  return Traced(Op::lookup_) ? 0 : kNarrowTimeout;
+}
+
+double FileSystem::AttrTimeout(const struct stat& st) const {
+  // A write clears set-user-id below; the kernel must not run the file by the
+  // mode that it remembers (reference: exec right after write).
+  if (S_ISREG(st.st_mode) && (st.st_mode & (S_ISUID | S_ISGID)) != 0) return 0;
+  switch (options_.visibility) {
+    case Visibility::kExact:
+      return 0;
+    case Visibility::kFast:
+      return kWideTimeout;
+    case Visibility::kAuto:
+      break;
+  }
+  return Traced(Op::getattr_) || Traced(Op::statx_) ? kNarrowTimeout
+                                                    : kUntracedTimeout;
+}
+
+bool FileSystem::TracesData() const {
+  return options_.visibility == Visibility::kExact || Traced(Op::read_) ||
+         Traced(Op::write_);
+}
+
+bool FileSystem::MayReadAhead() const {
+  switch (options_.visibility) {
+    case Visibility::kExact:
+      return false;
+    case Visibility::kFast:
+      return true;
+    case Visibility::kAuto:
+      break;
+  }
+  return !Traced(Op::lookup_) && !Traced(Op::getattr_);
+}
+
+int FileSystem::Reopen(const Inode& inode, int flags) const {
+  if (!inode.is_regular() && !inode.is_dir()) {
+    errno = ENXIO;
+    return -1;
+  }
+  std::array<char, 16> name;
+  *std::to_chars(name.data(), name.data() + name.size() - 1, inode.fd()).ptr =
+      '\0';
+  constexpr int kNotOurs = O_CREAT | O_EXCL | O_NOCTTY | O_NOFOLLOW;
+  // __FMODE_EXEC: an execve in the kernel; open(2) refuses the bit.
+  constexpr int kFmodeExec = 0x20;
+  return ::openat(options_.proc_self_fd, name.data(),
+                  (flags & ~(kNotOurs | kFmodeExec)) | O_CLOEXEC);
+}
+
+Inode* FileSystem::Lookup(Inode& parent, const char* name, struct stat* st) {
+  if (::fstatat(parent.fd(), name, st, AT_SYMLINK_NOFOLLOW) != 0) {
+    return nullptr;
+  }
+  Inode* inode = inodes_.Acquire(st->st_dev, st->st_ino);
+  if (inode == nullptr) {
+    UniqueFd fd(::openat(parent.fd(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    // The name may mean another file by now: believe the descriptor.
+    if (!fd || ::fstatat(fd.get(), "", st, AT_EMPTY_PATH) != 0) return nullptr;
+    inode = inodes_.AcquireOrInsert(std::move(fd), *st);
+  }
+  inodes_.Named(inode, &parent, name);
+  return inode;
+}
+
+Inode* FileSystem::Enter(Inode& parent, const char* name, int fd,
+                         struct stat* st) {
+  if (::fstatat(fd, "", st, AT_EMPTY_PATH) != 0) return nullptr;
+  Inode* inode = inodes_.Acquire(st->st_dev, st->st_ino);
+  if (inode == nullptr) {
+    // By the descriptor, not by the name, which somebody may have replaced.
+    std::array<char, 16> number;
+    *std::to_chars(number.data(), number.data() + number.size() - 1, fd).ptr =
+        '\0';
+    UniqueFd path(
+        ::openat(options_.proc_self_fd, number.data(), O_PATH | O_CLOEXEC));
+    if (!path) return nullptr;
+    inode = inodes_.AcquireOrInsert(std::move(path), *st);
+  }
+  if (name != nullptr) inodes_.Named(inode, &parent, name);
+  return inode;
+}
+
+fuse_entry_param FileSystem::EntryParam(const Inode& inode,
+                                        const struct stat& st) const {
+  fuse_entry_param entry{};
+  entry.ino = inode.id();
+  entry.attr = st;
+  entry.entry_timeout = EntryTimeout();
+  entry.attr_timeout = AttrTimeout(st);
+  return entry;
+}
+
+const CallerInfo* FileSystem::CallerOf(uint32_t tid) {
+  return processes_.Resolve(tid, MonotonicNs());
+}
+
+void FileSystem::ResolveCaller(Event& event) {
+  const CallerInfo* caller =
+      CallerOf(static_cast<uint32_t>(event.Get(Field::kTid)));
+  if (caller == nullptr) return;
+  event.caller = caller;
+  event.Set(Field::kPid, caller->pid);
+  event.Set(Field::kPpid, caller->ppid);
+  event.Set(Field::kSid, caller->sid);
+  event.Set(Field::kPgid, caller->pgid);
+}
+
+void FileSystem::ResolveAttributes(Event& event) {
+  // After the reply the kernel may have let go of the inode: only a search by
+  // id is safe, and its descriptor only under the table's care.
+  struct stat st;
+  if (event.node != 0 && inodes_.Stat(event.node, &st)) event.SetAttributes(st);
+}
+
+void FileSystem::ReleaseAll() {
+  // Whoever still waits for a lock waits for nothing.
+  locks_.Clear();
+  while (const std::unique_ptr<Handle> handle = handles_.RemoveAny()) {
+    OpScope op(*this, handle->inode.is_dir() ? Op::releasedir_ : Op::release_);
+    op.About(handle->inode);
+    op.Through(*handle);
+    op.Set(Field::kFlags, static_cast<uint32_t>(handle->flags));
+    op.InferCaller(*handle);
+    op.EndWithoutReply();
+  }
+}
+
+void FileSystem::NegotiateFeatures(fuse_conn_info* conn) {
+#if TRACEFS_FUSE_AT_LEAST(17)
+  const auto want = [&](uint64_t flag, bool on) {
+    if (on) {
+      return fuse_set_feature_flag(conn, flag);
+    }
+    fuse_unset_feature_flag(conn, flag);
+    return false;
+  };
+#else
+  const auto want = [&](uint64_t flag, bool on) {
+    const auto bit = static_cast<unsigned>(flag);
+    if (on && (conn->capable & bit) != 0) {
+      conn->want |= bit;
+      return true;
+    }
+    conn->want &= ~bit;
+    return false;
+  };
+#endif
+  // The kernel decides permissions with the caller's real groups; we pass the
+  // mode on unmasked so that default ACLs work as they do below.
+  want(FUSE_CAP_DONT_MASK, true);
+  want(FUSE_CAP_POSIX_ACL, true);
+  want(FUSE_CAP_ATOMIC_O_TRUNC, true);
+  want(FUSE_CAP_PARALLEL_DIROPS, true);
+  want(FUSE_CAP_ASYNC_DIO, true);
+  want(FUSE_CAP_ASYNC_READ, true);
+  want(FUSE_CAP_AUTO_INVAL_DATA, true);
+  want(FUSE_CAP_IOCTL_DIR, true);
+  want(FUSE_CAP_READDIRPLUS, true);
+  want(FUSE_CAP_READDIRPLUS_AUTO, true);
+  want(FUSE_CAP_CACHE_SYMLINKS, options_.visibility == Visibility::kFast);
+  // Nobody would see who wrote what.
+  want(FUSE_CAP_WRITEBACK_CACHE, false);
+  // Slower than copying at the sizes that matter (reference 3.2).
+  want(FUSE_CAP_SPLICE_READ, false);
+  want(FUSE_CAP_SPLICE_WRITE, false);
+  want(FUSE_CAP_SPLICE_MOVE, false);
+  want(FUSE_CAP_EXPORT_SUPPORT, false);
+  want(FUSE_CAP_POSIX_LOCKS, options_.forward_locks);
+  want(FUSE_CAP_FLOCK_LOCKS, options_.forward_locks);
+#if TRACEFS_FUSE_AT_LEAST(17)
+  want(FUSE_CAP_NO_EXPORT_SUPPORT, true);
+  can_mmap_direct_ = want(FUSE_CAP_DIRECT_IO_ALLOW_MMAP, true);
+#endif
+#if TRACEFS_FUSE_AT_LEAST(18)
+  // Writes to set-user-id files are told to us, instead of a GETXATTR with
+  // each write to any file (reference 1.7). Before 3.18.3 libfuse loses the
+  // flag.
+  want(FUSE_CAP_HANDLE_KILLPRIV_V2, true);
+#endif
+  conn->max_write = 1 << 20;
+  conn->max_readahead = 1 << 20;
+  conn->max_background = 64;
+  conn->congestion_threshold = 48;
+}
+
+const fuse_lowlevel_ops& FileSystem::Operations() {
+  static const fuse_lowlevel_ops ops = [] {
+    fuse_lowlevel_ops o{};
+    o.init = [](void* userdata, fuse_conn_info* conn) {
+      static_cast<FileSystem*>(userdata)->NegotiateFeatures(conn);
+    };
+    o.lookup = FsLookup;
+    o.forget = FsForget;
+    o.forget_multi = FsForgetMulti;
+    o.getattr = FsGetattr;
+    o.setattr = FsSetattr;
+    o.readlink = FsReadlink;
+    o.mknod = FsMknod;
+    o.mkdir = FsMkdir;
+    o.unlink = FsUnlink;
+    o.rmdir = FsRmdir;
+    o.symlink = FsSymlink;
+    o.rename = FsRename;
+    o.link = FsLink;
+    o.open = FsOpen;
+    o.read = FsRead;
+    o.write = FsWrite;
+    o.flush = FsFlush;
+    o.release = FsRelease;
+    o.fsync = FsFsync;
+    o.opendir = FsOpendir;
+    o.readdir = FsReaddir;
+    o.readdirplus = FsReaddirplus;
+    o.releasedir = FsReleasedir;
+    o.fsyncdir = FsFsyncdir;
+    o.statfs = FsStatfs;
+    o.setxattr = FsSetxattr;
+    o.getxattr = FsGetxattr;
+    o.listxattr = FsListxattr;
+    o.removexattr = FsRemovexattr;
+    o.access = FsAccess;
+    o.create = FsCreate;
+    o.tmpfile = FsTmpfile;
+    o.getlk = FsGetlk;
+    o.setlk = FsSetlk;
+    o.flock = FsFlock;
+    o.ioctl = FsIoctl;
+    o.poll = FsPoll;
+    o.fallocate = FsFallocate;
+    o.copy_file_range = FsCopyFileRange;
+    o.lseek = FsLseek;
+#if TRACEFS_FUSE_AT_LEAST(18)
+    o.statx = FsStatx;
+#endif
+    return o;
+  }();
+  return ops;
+}
+
+}  // namespace tracefs

@@ -1,0 +1,139 @@
+// FileSystem: passes every operation through to a backing directory and tells
+// the event sink about it.
+//
+// The operations themselves are free functions named after libfuse's, one .cc
+// per family (lookup, attr, create, remove, open, io, dir, xattr, lock, misc);
+// this is the state they share. Threads: any number of libfuse workers.
+#ifndef TRACEFS_FS_FILE_SYSTEM_H_
+#define TRACEFS_FS_FILE_SYSTEM_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "tracefs/base/status.h"
+#include "tracefs/base/unique_fd.h"
+#include "tracefs/fs/fuse_api.h"
+#include "tracefs/fs/handle.h"
+#include "tracefs/fs/inode_table.h"
+#include "tracefs/fs/lock_table.h"
+#include "tracefs/pipeline/event_sink.h"
+#include "tracefs/process/process_table.h"
+
+namespace tracefs {
+
+// What the kernel may answer by itself, and so what tracers cannot see.
+enum class Visibility { kExact, kAuto, kFast };
+
+struct FileSystemOptions {
+  Visibility visibility = Visibility::kAuto;
+  // Lock requests come to us: some tracer records them. Else the kernel
+  // handles them alone.
+  bool forward_locks = false;
+  // /proc/self/fd, opened before anything could replace it.
+  int proc_self_fd = -1;
+};
+
+class FileSystem final : public EventResolver {
+ public:
+  // `root`: O_PATH of the backing directory. `sink` and `processes` outlive
+  // this.
+  static Result<std::unique_ptr<FileSystem>> Create(FileSystemOptions options,
+                                                    UniqueFd root,
+                                                    EventSink& sink,
+                                                    ProcessTable& processes);
+
+  // The table libfuse calls; userdata is the FileSystem.
+  static const fuse_lowlevel_ops& Operations();
+  static FileSystem& Of(fuse_req_t req) {
+    return *static_cast<FileSystem*>(fuse_req_userdata(req));
+  }
+
+  const FileSystemOptions& options() const { return options_; }
+  EventSink& sink() { return sink_; }
+  InodeTable& inodes() { return inodes_; }
+  HandleTable& handles() { return handles_; }
+  LockTable& locks() { return locks_; }
+  Inode& InodeOf(fuse_ino_t id) { return *inodes_.Find(id); }
+  // The file of an open handle is known without a search.
+  Inode& InodeOf(fuse_ino_t id, const fuse_file_info* fi) {
+    return fi != nullptr && fi->fh != 0
+               ? reinterpret_cast<const Handle*>(fi->fh)->inode
+               : InodeOf(id);
+  }
+
+  // Seconds for which the kernel may keep a directory entry or attributes.
+  double EntryTimeout() const;
+  double AttrTimeout(const struct stat& st) const;
+  double NegativeTimeout() const;
+  // True where reads and writes must come to us one by one.
+  bool TracesData() const;
+  // True where readdir may look up what it lists, unseen by tracers.
+  bool MayReadAhead() const;
+
+  uint64_t NextHandleId() {
+    return next_handle_id_.fetch_add(1, std::memory_order_relaxed);
+  }
+
+  // Opens the file behind an inode anew, through /proc/self/fd: `flags` as in
+  // open(2), never following or creating. -1 and errno on failure. Only
+  // regular files and directories are ever opened: a device or FIFO that
+  // somebody put there must not be (CVE-2020-35517).
+  int Reopen(const Inode& inode, int flags) const;
+
+  // Looks `name` up in `parent`: the inode with one lookup counted for the
+  // kernel, its name noted, and `st` filled; or null and errno.
+  Inode* Lookup(Inode& parent, const char* name, struct stat* st);
+  // The same for a file just made, open as `fd` (which stays the caller's).
+  Inode* Enter(Inode& parent, const char* name, int fd, struct stat* st);
+  // What fuse_reply_entry wants to know.
+  fuse_entry_param EntryParam(const Inode& inode, const struct stat& st) const;
+
+  bool flush_needed() const { return flush_needed_; }
+  // Who thread `tid` is, by the process table; null if it is gone.
+  const CallerInfo* CallerOf(uint32_t tid);
+
+  // The mount is gone: closes what is still open, and records that.
+  void ReleaseAll();
+
+  // libfuse calls this when the connection is made.
+  void NegotiateFeatures(fuse_conn_info* conn);
+
+  // EventResolver:
+  void ResolveCaller(Event& event) override;
+  void ResolveAttributes(Event& event) override;
+  bool LinkOf(uint64_t node, NodeLink* link) override {
+    return inodes_.LinkOf(node, link);
+  }
+  void ForEachName(uint64_t node, void* context,
+                   void (*visit)(void*, std::string_view)) override {
+    inodes_.ForEachName(node, context, visit);
+  }
+
+ private:
+  FileSystem(FileSystemOptions options, EventSink& sink,
+             ProcessTable& processes)
+      : options_(options), sink_(sink), processes_(processes) {}
+
+  bool Traced(Op op) const { return sink_.InterestIn(op) != 0; }
+
+  const FileSystemOptions options_;
+  EventSink& sink_;
+  ProcessTable& processes_;
+  InodeTable inodes_;
+  HandleTable handles_;  // handles refer to inodes
+  LockTable locks_;
+  std::atomic<uint64_t> next_handle_id_{1};
+  bool flush_needed_ = false;     // close(2) below does something (NFS, …)
+  bool can_mmap_direct_ = false;  // FUSE_CAP_DIRECT_IO_ALLOW_MMAP
+};
+
+// 64-bit fh <-> handle.
+inline Handle& HandleOf(const fuse_file_info* fi) {
+  return *reinterpret_cast<Handle*>(fi->fh);
+}
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_FS_FILE_SYSTEM_H_

@@ -1,0 +1,105 @@
+// What open, create and opendir leave with the kernel as fi->fh.
+#ifndef TRACEFS_FS_HANDLE_H_
+#define TRACEFS_FS_HANDLE_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "tracefs/base/unique_fd.h"
+#include "tracefs/event/event.h"
+#include "tracefs/fs/inode_table.h"
+
+namespace tracefs {
+
+// The last process that was seen using a handle. RELEASE and page-cache writes
+// come with no caller; they are put down to it and marked as inferred.
+class LastCaller {
+ public:
+  struct Seen {
+    uint32_t tid = 0;
+    uint32_t uid = 0;
+    uint32_t gid = 0;
+    CallerInfo info;  // tid 0: was not resolved
+  };
+  void Set(const Seen& seen) {
+    std::lock_guard lock(mu_);
+    seen_ = seen;
+  }
+  Seen Get() const {
+    std::lock_guard lock(mu_);
+    return seen_;
+  }
+
+ private:
+  mutable std::mutex mu_;
+  Seen seen_;
+};
+
+struct Handle {
+  virtual ~Handle() = default;
+  Handle(uint64_t handle_id, UniqueFd descriptor, Inode& of, int open_flags)
+      : id(handle_id),
+        fd(std::move(descriptor)),
+        inode(of),
+        flags(open_flags) {}
+
+  const uint64_t id;  // distinct for the life of the mount; ARG_FH
+  const UniqueFd fd;
+  Inode& inode;  // the kernel holds it until RELEASE is answered
+  const int flags;
+  // The file could only be opened for appending (chattr +a): O_APPEND is set
+  // on `fd` itself.
+  bool append_only = false;
+  LastCaller last_caller;
+
+ private:
+  friend class HandleTable;
+  Handle* previous_ = nullptr;
+  Handle* next_ = nullptr;
+};
+
+// The handles that are open, so that those still open when the mount ends can
+// be closed, and their release recorded: on unmount the kernel drops the
+// RELEASE requests that were not yet sent. Threads: any.
+class HandleTable {
+ public:
+  ~HandleTable();
+
+  // Takes ownership until Remove.
+  Handle* Add(std::unique_ptr<Handle> handle);
+  std::unique_ptr<Handle> Remove(Handle& handle);
+  // Removes one of those left; null when there are none.
+  std::unique_ptr<Handle> RemoveAny();
+
+ private:
+  struct alignas(64) Shard {
+    std::mutex mu;
+    Handle* first = nullptr;  // guarded by mu
+  };
+  Shard& ShardOf(const Handle& handle) {
+    return shards_[handle.id % shards_.size()];
+  }
+  static std::unique_ptr<Handle> Unlink(Shard& shard, Handle& handle);
+
+  std::array<Shard, 16> shards_;
+};
+
+// A directory being read: one batch of getdents64 at a time.
+struct DirHandle : Handle {
+  using Handle::Handle;
+
+  static constexpr size_t kBatchBytes = 64 * 1024;
+
+  std::mutex mu;  // guards all below; requests on one handle may be parallel
+  std::unique_ptr<char[]> batch;
+  size_t batch_size = 0;
+  size_t batch_at = 0;
+  // The offset (d_off) that the next entry of the batch follows.
+  off_t position = 0;
+};
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_FS_HANDLE_H_

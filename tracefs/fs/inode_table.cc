@@ -1,0 +1,337 @@
+#include "tracefs/fs/inode_table.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+
+#include "tracefs/pipeline/event_sink.h"
+
+namespace tracefs {
+namespace {
+
+template <typename ShardT, Inode* Inode::*kNext, typename HashOf>
+void Grow(ShardT& shard, HashOf hash_of) {
+  std::vector<Inode*> bigger(shard.buckets.size() * 2);
+  for (Inode* inode : shard.buckets) {
+    while (inode != nullptr) {
+      Inode* const next = inode->*kNext;
+      Inode*& head = bigger[hash_of(*inode) & (bigger.size() - 1)];
+      inode->*kNext = head;
+      head = inode;
+      inode = next;
+    }
+  }
+  shard.buckets = std::move(bigger);
+}
+
+}  // namespace
+
+uint64_t InodeTable::KeyHash(dev_t device, ino_t number) {
+  uint64_t x = number * 0x9e3779b97f4a7c15u ^ device * 0xc2b2ae3d27d4eb4fu;
+  x ^= x >> 32;
+  return x;
+}
+
+InodeTable::~InodeTable() {
+  // No FORGETs come on unmount (linux/fs/fuse/inode.c, fuse_evict_inode).
+  for (IdShard& shard : by_id_) {
+    for (Inode* inode : shard.buckets) {
+      while (inode != nullptr) {
+        Inode* const next = inode->next_by_id_;
+        delete inode;
+        inode = next;
+      }
+    }
+  }
+}
+
+void InodeTable::AddOutput(dev_t device, ino_t inode) {
+  OutputKey& key = outputs_[outputs_added_.fetch_add(1) % outputs_.size()];
+  key.device.store(device, std::memory_order_relaxed);
+  key.inode.store(inode, std::memory_order_release);
+}
+
+bool InodeTable::IsOutput(dev_t device, ino_t inode) const {
+  return std::any_of(outputs_.begin(), outputs_.end(), [&](const auto& key) {
+    return key.inode.load(std::memory_order_acquire) == inode &&
+           key.device.load(std::memory_order_relaxed) == device;
+  });
+}
+
+Inode* InodeTable::InsertRoot(UniqueFd fd, const struct stat& st) {
+  next_id_.store(1);
+  return AcquireOrInsert(std::move(fd), st);
+}
+
+Inode* InodeTable::FindLocked(const IdShard& shard, uint64_t id) const {
+  Inode* inode = shard.buckets[(id / kShards) & (shard.buckets.size() - 1)];
+  while (inode != nullptr && inode->id_ != id) inode = inode->next_by_id_;
+  return inode;
+}
+
+Inode* InodeTable::Find(uint64_t id) const {
+  const IdShard& shard = IdShardOf(id);
+  std::lock_guard lock(shard.mu);
+  return FindLocked(shard, id);
+}
+
+Inode* InodeTable::Acquire(dev_t device, ino_t number) {
+  const uint64_t hash = KeyHash(device, number);
+  KeyShard& shard = KeyShardOf(hash);
+  std::lock_guard lock(shard.mu);
+  Inode* inode = shard.buckets[(hash / kShards) & (shard.buckets.size() - 1)];
+  while (inode != nullptr &&
+         (inode->number_ != number || inode->device_ != device)) {
+    inode = inode->next_by_key_;
+  }
+  if (inode != nullptr) ++inode->nlookup_;
+  return inode;
+}
+
+Inode* InodeTable::AcquireOrInsert(UniqueFd fd, const struct stat& st) {
+  // Made outside the lock; given up if another thread was first.
+  auto fresh = std::make_unique<Inode>(
+      next_id_.fetch_add(1, std::memory_order_relaxed), std::move(fd), st);
+  fresh->is_output_ = IsOutput(fresh->device_, fresh->number_);
+  // First by id: once it can be found by key, its id is already known.
+  {
+    IdShard& shard = IdShardOf(fresh->id_);
+    std::lock_guard lock(shard.mu);
+    if (++shard.size > shard.buckets.size()) {
+      Grow<IdShard, &Inode::next_by_id_>(
+          shard, [](const Inode& i) { return i.id_ / kShards; });
+    }
+    Inode*& head =
+        shard.buckets[(fresh->id_ / kShards) & (shard.buckets.size() - 1)];
+    fresh->next_by_id_ = head;
+    head = fresh.get();
+  }
+  const uint64_t hash = KeyHash(st.st_dev, st.st_ino);
+  KeyShard& shard = KeyShardOf(hash);
+  Inode* known;
+  {
+    std::lock_guard lock(shard.mu);
+    known = shard.buckets[(hash / kShards) & (shard.buckets.size() - 1)];
+    while (known != nullptr &&
+           (known->number_ != st.st_ino || known->device_ != st.st_dev)) {
+      known = known->next_by_key_;
+    }
+    if (known == nullptr) {
+      if (++shard.size > shard.buckets.size()) {
+        Grow<KeyShard, &Inode::next_by_key_>(shard, [](const Inode& i) {
+          return KeyHash(i.device_, i.number_) / kShards;
+        });
+      }
+      Inode*& head =
+          shard.buckets[(hash / kShards) & (shard.buckets.size() - 1)];
+      fresh->next_by_key_ = head;
+      head = fresh.get();
+      fresh->nlookup_ = 1;
+      size_.fetch_add(1, std::memory_order_relaxed);
+      return fresh.release();
+    }
+    ++known->nlookup_;
+  }
+  Destroy(fresh.release());
+  return known;
+}
+
+void InodeTable::Release(Inode* inode, uint64_t count) {
+  DropRefs(inode, 0, count);
+}
+
+void InodeTable::AddRef(Inode* inode) {
+  KeyShard& shard = KeyShardOf(KeyHash(inode->device_, inode->number_));
+  std::lock_guard lock(shard.mu);
+  ++inode->refs_;
+}
+
+void InodeTable::DropRefs(Inode* inode, uint32_t refs, uint64_t nlookup) {
+  const uint64_t hash = KeyHash(inode->device_, inode->number_);
+  KeyShard& shard = KeyShardOf(hash);
+  {
+    std::lock_guard lock(shard.mu);
+    inode->refs_ -= refs;
+    // The count is the kernel's; it cannot be trusted to be no larger.
+    inode->nlookup_ -= std::min(nlookup, inode->nlookup_);
+    if (inode->refs_ != 0 || inode->nlookup_ != 0) return;
+    Inode** at = &shard.buckets[(hash / kShards) & (shard.buckets.size() - 1)];
+    while (*at != inode) at = &(*at)->next_by_key_;
+    *at = inode->next_by_key_;
+    --shard.size;
+  }
+  size_.fetch_sub(1, std::memory_order_relaxed);
+  Destroy(inode);
+}
+
+// Takes an inode that is not in the key table (any more) out of the id table
+// and frees it. Iterative: a chain of directories may go with its last file.
+void InodeTable::Destroy(Inode* inode) {
+  {
+    IdShard& shard = IdShardOf(inode->id_);
+    std::lock_guard lock(shard.mu);
+    Inode** at =
+        &shard.buckets[(inode->id_ / kShards) & (shard.buckets.size() - 1)];
+    while (*at != inode) at = &(*at)->next_by_id_;
+    *at = inode->next_by_id_;
+    --shard.size;
+  }
+  Inode* const parent = inode->link_.parent;
+  const std::unique_ptr<std::vector<Inode::Link>> more =
+      std::move(inode->more_links_);
+  delete inode;
+  if (more) {
+    for (const Inode::Link& link : *more) DropRefs(link.parent, 1, 0);
+  }
+  if (parent != nullptr) DropRefs(parent, 1, 0);
+}
+
+void InodeTable::Named(Inode* inode, Inode* parent, std::string_view name) {
+  std::mutex& stripe = Stripe(inode->id_);
+  {
+    std::lock_guard lock(stripe);
+    if (inode->link_.parent == parent && inode->link_.name.view() == name) {
+      return;
+    }
+  }
+  AddRef(parent);
+  Inode* dropped = nullptr;
+  {
+    std::lock_guard lock(stripe);
+    Inode::Link link{parent, CompactName(name)};
+    std::swap(inode->link_, link);
+    inode->name_bits_generation_ = 0;
+    if (link.parent != nullptr) {
+      if (inode->is_dir()) {
+        dropped = link.parent;
+      } else {
+        // The new current name may have been among the others.
+        if (!inode->more_links_) {
+          inode->more_links_ = std::make_unique<std::vector<Inode::Link>>();
+        }
+        std::vector<Inode::Link>& more = *inode->more_links_;
+        const auto same =
+            std::find_if(more.begin(), more.end(), [&](const Inode::Link& l) {
+              return l.parent == parent && l.name.view() == name;
+            });
+        // Names that vanish below unseen must not pile up.
+        constexpr size_t kMaxNames = 64;
+        if (same != more.end()) {
+          dropped = same->parent;
+          *same = std::move(link);
+        } else if (more.size() >= kMaxNames) {
+          dropped = more.front().parent;
+          more.front() = std::move(link);
+        } else {
+          more.push_back(std::move(link));
+          has_hard_links_.store(true, std::memory_order_relaxed);
+        }
+      }
+    }
+    inode->name_version_.fetch_add(1, std::memory_order_relaxed);
+  }
+  if (dropped != nullptr) DropRefs(dropped, 1, 0);
+}
+
+void InodeTable::Renamed(Inode* inode, Inode* old_parent,
+                         std::string_view old_name, Inode* parent,
+                         std::string_view name) {
+  AddRef(parent);
+  {
+    std::unique_lock lock(Stripe(inode->id_));
+    Inode::Link& link = inode->link_;
+    if (link.parent == old_parent && link.name.view() == old_name) {
+      link = Inode::Link{parent, CompactName(name)};
+      inode->name_bits_generation_ = 0;
+      inode->name_version_.fetch_add(1, std::memory_order_relaxed);
+      lock.unlock();
+      DropRefs(old_parent, 1, 0);
+      return;
+    }
+  }
+  DropRefs(parent, 1, 0);
+  // It was last seen under another of its names.
+  Named(inode, parent, name);
+  Unnamed(inode, old_parent, old_name);
+}
+
+void InodeTable::Unnamed(Inode* inode, Inode* parent, std::string_view name) {
+  Inode* dropped = nullptr;
+  {
+    std::lock_guard lock(Stripe(inode->id_));
+    if (!inode->more_links_ || inode->more_links_->empty()) return;
+    std::vector<Inode::Link>& more = *inode->more_links_;
+    if (inode->link_.parent == parent && inode->link_.name.view() == name) {
+      dropped = inode->link_.parent;
+      inode->link_ = std::move(more.back());
+      more.pop_back();
+      inode->name_version_.fetch_add(1, std::memory_order_relaxed);
+    } else {
+      const auto it =
+          std::find_if(more.begin(), more.end(), [&](const Inode::Link& l) {
+            return l.parent == parent && l.name.view() == name;
+          });
+      if (it == more.end()) return;
+      dropped = it->parent;
+      *it = std::move(more.back());
+      more.pop_back();
+    }
+    inode->name_bits_generation_ = 0;
+  }
+  if (dropped != nullptr) DropRefs(dropped, 1, 0);
+}
+
+bool InodeTable::Stat(uint64_t id, struct stat* st) const {
+  const IdShard& shard = IdShardOf(id);
+  std::lock_guard lock(shard.mu);
+  const Inode* inode = FindLocked(shard, id);
+  return inode != nullptr && ::fstatat(inode->fd(), "", st, AT_EMPTY_PATH) == 0;
+}
+
+bool InodeTable::LinkOf(uint64_t id, NodeLink* link) const {
+  const IdShard& shard = IdShardOf(id);
+  std::lock_guard lock(shard.mu);
+  const Inode* inode = FindLocked(shard, id);
+  if (inode == nullptr) return false;
+  std::lock_guard names(Stripe(id));
+  const Inode* parent = inode->link_.parent;
+  link->parent = parent == nullptr ? 0 : parent->id_;
+  link->parent_version = parent == nullptr ? 0 : parent->name_version();
+  link->name.Set(inode->link_.name.view());
+  // Without a name only the root is known.
+  return parent != nullptr || id == 1;
+}
+
+void InodeTable::ForEachName(uint64_t id, void* context,
+                             void (*visit)(void*, std::string_view)) const {
+  const IdShard& shard = IdShardOf(id);
+  std::lock_guard lock(shard.mu);
+  const Inode* inode = FindLocked(shard, id);
+  if (inode == nullptr) return;
+  std::lock_guard names(Stripe(id));
+  if (inode->link_.parent != nullptr) visit(context, inode->link_.name.view());
+  if (!inode->more_links_) return;
+  for (const Inode::Link& link : *inode->more_links_) {
+    visit(context, link.name.view());
+  }
+}
+
+uint64_t InodeTable::NameBits(Inode& inode, const EventSink& sink,
+                              uint32_t generation) {
+  std::lock_guard lock(Stripe(inode.id_));
+  if (inode.name_bits_generation_ == generation) return inode.name_bits_;
+  uint64_t bits = 0;
+  if (inode.link_.parent != nullptr) {
+    bits |= sink.MatchName(inode.link_.name.view());
+  }
+  if (inode.more_links_) {
+    for (const Inode::Link& link : *inode.more_links_) {
+      bits |= sink.MatchName(link.name.view());
+    }
+  }
+  inode.name_bits_ = bits;
+  inode.name_bits_generation_ = generation;
+  return bits;
+}
+
+}  // namespace tracefs

@@ -1,0 +1,188 @@
+// The inodes of the backing tree that the kernel knows, and their names.
+//
+// An inode is found by its node id, a 64-bit counter that is never reused, or
+// by its key (device, inode number) below. Its O_PATH descriptor pins the
+// backing inode, so that a key cannot come to mean another file while the entry
+// lives, even after unlink. The kernel's lookup count keeps an entry; so do
+// entries whose name lies in it, so that paths stay known.
+#ifndef TRACEFS_FS_INODE_TABLE_H_
+#define TRACEFS_FS_INODE_TABLE_H_
+
+#include <sys/stat.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string_view>
+#include <vector>
+
+#include "tracefs/base/unique_fd.h"
+#include "tracefs/event/event.h"
+#include "tracefs/fs/compact_name.h"
+
+namespace tracefs {
+
+class EventSink;
+
+class Inode {
+ public:
+  Inode(uint64_t id, UniqueFd fd, const struct stat& st)
+      : id_(id),
+        device_(st.st_dev),
+        number_(st.st_ino),
+        type_(static_cast<uint8_t>((st.st_mode & S_IFMT) >> 12)),
+        fd_(std::move(fd)) {}
+
+  uint64_t id() const { return id_; }
+  dev_t device() const { return device_; }
+  ino_t number() const { return number_; }
+  // st_mode's file type as a d_type (DT_REG, DT_DIR, …); never changes.
+  uint8_t type() const { return type_; }
+  bool is_dir() const { return type_ == (S_IFDIR >> 12); }
+  bool is_regular() const { return type_ == (S_IFREG >> 12); }
+  // O_PATH; valid as long as the kernel holds the inode, as it does during all
+  // of its requests.
+  int fd() const { return fd_.get(); }
+  // Changes with the names.
+  uint32_t name_version() const {
+    return name_version_.load(std::memory_order_relaxed);
+  }
+  // One of our own trace files: nothing about it is recorded.
+  bool is_output() const { return is_output_; }
+
+ private:
+  friend class InodeTable;
+  struct Link {
+    Inode* parent = nullptr;  // counted in its refs_
+    CompactName name;
+  };
+
+  const uint64_t id_;
+  const dev_t device_;
+  const ino_t number_;
+  const uint8_t type_;
+  bool is_output_ = false;  // set before the inode is published
+  UniqueFd fd_;
+
+  // Guarded by the shard of the key.
+  uint32_t refs_ = 0;     // links of other inodes that lie in this directory
+  uint64_t nlookup_ = 0;  // what the kernel will give back with FORGET
+  Inode* next_by_key_ = nullptr;
+  // Guarded by the shard of the id.
+  Inode* next_by_id_ = nullptr;
+
+  // Guarded by the name stripe of the id: the last link is the current name.
+  Link link_;
+  std::unique_ptr<std::vector<Link>> more_links_;  // further hard links
+  uint64_t name_bits_ = 0;
+  uint32_t name_bits_generation_ = 0;  // 0: to be worked out again
+
+  std::atomic<uint32_t> name_version_{0};
+};
+
+// Threads: any. Lock order: shard of an id, then name stripe; the shard of a
+// key is never held together with another lock. No lock is held across a reply
+// or, but for Stat, across a system call.
+class InodeTable {
+ public:
+  InodeTable() = default;
+  ~InodeTable();
+  InodeTable(const InodeTable&) = delete;
+  InodeTable& operator=(const InodeTable&) = delete;
+
+  // Outputs of our own tracers, to be marked when they are met. At most 64 at a
+  // time are told apart; the oldest is forgotten then.
+  void AddOutput(dev_t device, ino_t inode);
+
+  // The root of the mount, with id 1 (FUSE_ROOT_ID). Once, before the rest.
+  Inode* InsertRoot(UniqueFd fd, const struct stat& st);
+
+  // The inode of that id; the kernel must hold it.
+  Inode* Find(uint64_t id) const;
+
+  // The inode of that key, with one more lookup counted; null if not known.
+  Inode* Acquire(dev_t device, ino_t number);
+  // The same, entering `fd` (O_PATH, of the file `st` describes) if not known.
+  Inode* AcquireOrInsert(UniqueFd fd, const struct stat& st);
+  // Gives back `count` lookups. The inode may be gone afterwards.
+  void Release(Inode* inode, uint64_t count);
+
+  // --- Names.
+  // `inode` was seen as `name` in `parent`; it becomes its current name. For
+  // files other names stay known (hard links); a directory has just one.
+  void Named(Inode* inode, Inode* parent, std::string_view name);
+  // It no longer has that name. The last one is kept, for the path of a file
+  // that is open though unlinked.
+  void Unnamed(Inode* inode, Inode* parent, std::string_view name);
+  // It moved from one name to another.
+  void Renamed(Inode* inode, Inode* old_parent, std::string_view old_name,
+               Inode* parent, std::string_view name);
+  // A directory was renamed: paths below it changed.
+  void DirectoryRenamed() {
+    rename_epoch_.fetch_add(1, std::memory_order_relaxed);
+  }
+  uint64_t rename_epoch() const {
+    return rename_epoch_.load(std::memory_order_relaxed);
+  }
+  // True once any inode has had two names at a time.
+  bool has_hard_links() const {
+    return has_hard_links_.load(std::memory_order_relaxed);
+  }
+
+  // Attributes of an inode that the kernel may have let go of meanwhile.
+  bool Stat(uint64_t id, struct stat* st) const;
+
+  bool LinkOf(uint64_t id, NodeLink* link) const;
+  void ForEachName(uint64_t id, void* context,
+                   void (*visit)(void*, std::string_view)) const;
+  // The name predicates of `sink` that any name of `inode` satisfies; kept
+  // with the inode until its names or the predicates change (paper, section
+  // 3, "file-name cache").
+  uint64_t NameBits(Inode& inode, const EventSink& sink, uint32_t generation);
+
+  size_t size() const { return size_.load(std::memory_order_relaxed); }
+
+ private:
+  // A hash table of inodes chained through one of their members.
+  template <Inode* Inode::*kNext>
+  struct Shard {
+    mutable std::mutex mu;
+    std::vector<Inode*> buckets = std::vector<Inode*>(16);
+    size_t size = 0;
+  };
+  static constexpr size_t kShards = 64;
+  using KeyShard = Shard<&Inode::next_by_key_>;
+  using IdShard = Shard<&Inode::next_by_id_>;
+
+  static uint64_t KeyHash(dev_t device, ino_t number);
+  KeyShard& KeyShardOf(uint64_t hash) { return by_key_[hash % kShards]; }
+  const IdShard& IdShardOf(uint64_t id) const { return by_id_[id % kShards]; }
+  IdShard& IdShardOf(uint64_t id) { return by_id_[id % kShards]; }
+  std::mutex& Stripe(uint64_t id) const { return stripes_[id % kShards]; }
+
+  Inode* FindLocked(const IdShard& shard, uint64_t id) const;
+  void AddRef(Inode* inode);
+  void DropRefs(Inode* inode, uint32_t refs, uint64_t nlookup);
+  void Destroy(Inode* inode);
+
+  std::array<KeyShard, kShards> by_key_;
+  std::array<IdShard, kShards> by_id_;
+  mutable std::array<std::mutex, kShards> stripes_;
+  std::atomic<uint64_t> next_id_{2};
+  std::atomic<uint64_t> rename_epoch_{1};
+  std::atomic<size_t> size_{0};
+  std::atomic<bool> has_hard_links_{false};
+  struct OutputKey {
+    std::atomic<uint64_t> device{0};
+    std::atomic<uint64_t> inode{0};  // 0: unused
+  };
+  bool IsOutput(dev_t device, ino_t inode) const;
+  std::array<OutputKey, 64> outputs_;
+  std::atomic<size_t> outputs_added_{0};
+};
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_FS_INODE_TABLE_H_

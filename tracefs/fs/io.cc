@@ -1,0 +1,245 @@
+// read, write, fallocate, lseek, copy_file_range, poll, ioctl.
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+
+#include "tracefs/fs/credentials.h"
+#include "tracefs/fs/io_buffer.h"
+#include "tracefs/fs/op_scope.h"
+#include "tracefs/fs/operations.h"
+
+namespace tracefs {
+namespace {
+
+ByteSpan Bytes(const char* data, size_t size) {
+  return {reinterpret_cast<const std::byte*>(data), size};
+}
+
+// What a request on part of a file is about.
+void Range(OpScope& op, const Handle& handle, uint64_t offset,
+           uint64_t length) {
+  op.About(handle.inode);
+  op.Through(handle);
+  op.Set(Field::kOffset, offset);
+  op.Set(Field::kLength, length);
+}
+
+// libfuse hands write data on wherever it received it; a file that was opened
+// with O_DIRECT wants whole sectors.
+const char* Aligned(const Handle& handle, const char* data, size_t size) {
+  constexpr uintptr_t kSector = 512;
+  if ((handle.flags & O_DIRECT) == 0 ||
+      reinterpret_cast<uintptr_t>(data) % kSector == 0) {
+    return data;
+  }
+  char* copy = IoBuffer(size);
+  if (copy != nullptr) std::memcpy(copy, data, size);
+  return copy;
+}
+
+}  // namespace
+
+void FsRead(fuse_req_t req, fuse_ino_t /*ino*/, size_t size, off_t offset,
+            fuse_file_info* fi) {
+  OpScope op(req, Op::read_);
+  const Handle& handle = HandleOf(fi);
+  Range(op, handle, static_cast<uint64_t>(offset), size);
+  op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
+  op.InferCaller(handle);
+  op.Begin();
+  char* const buffer = IoBuffer(size);
+  if (buffer == nullptr) {
+    op.ReplyError(ENOMEM);
+    return;
+  }
+  const ssize_t n = ::pread(handle.fd.get(), buffer, size, offset);
+  if (n < 0) {
+    op.ReplyError(errno);
+    return;
+  }
+  const auto got = static_cast<size_t>(n);
+  op.Data(Bytes(buffer, got));
+  op.End(n, 0, [&] { return fuse_reply_buf(req, buffer, got); });
+}
+
+void FsWrite(fuse_req_t req, fuse_ino_t /*ino*/, const char* data, size_t size,
+             off_t offset, fuse_file_info* fi) {
+  OpScope op(req, Op::write_);
+  const Handle& handle = HandleOf(fi);
+  Range(op, handle, static_cast<uint64_t>(offset), size);
+  op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
+  op.Data(Bytes(data, size));
+  op.InferCaller(handle);
+  op.Begin();
+  ssize_t n;
+  {
+    const fuse_ctx* caller = fuse_req_ctx(req);
+    const AsCaller as_caller(caller->uid, caller->gid);
+#if TRACEFS_FUSE_AT_LEAST(18)
+    const WithoutFsetid without(fi->kill_suidgid != 0);
+#endif
+    const char* const from = Aligned(handle, data, size);
+    const iovec iov = {const_cast<char*>(from), size};
+    // F_SETFL is never sent: each write carries the flags as they are now.
+    // What comes from the page cache has its place already.
+    const bool append = (fi->flags & O_APPEND) != 0 && fi->writepage == 0;
+    if (as_caller.error() != 0 || from == nullptr) {
+      n = -1;
+      errno = from == nullptr ? ENOMEM : as_caller.error();
+    } else {
+      n = append ? ::pwritev2(handle.fd.get(), &iov, 1, offset, RWF_APPEND)
+                 : ::pwrite(handle.fd.get(), from, size, offset);
+    }
+  }
+  if (n < 0) {
+    op.ReplyError(errno);
+    return;
+  }
+  const auto put = static_cast<size_t>(n);
+  op.End(n, 0, [&] { return fuse_reply_write(req, put); });
+}
+
+void FsFallocate(fuse_req_t req, fuse_ino_t /*ino*/, int mode, off_t offset,
+                 off_t length, fuse_file_info* fi) {
+  OpScope op(req, Op::fallocate_);
+  const Handle& handle = HandleOf(fi);
+  Range(op, handle, static_cast<uint64_t>(offset),
+        static_cast<uint64_t>(length));
+  op.Set(Field::kFlags, static_cast<uint32_t>(mode));
+  op.Begin();
+  const fuse_ctx* caller = fuse_req_ctx(req);
+  const AsCaller as_caller(caller->uid, caller->gid);
+  if (as_caller.error() != 0) {
+    op.ReplyError(as_caller.error());
+    return;
+  }
+  op.ReplyError(
+      ::fallocate(handle.fd.get(), mode, offset, length) == 0 ? 0 : errno);
+}
+
+void FsLseek(fuse_req_t req, fuse_ino_t /*ino*/, off_t offset, int whence,
+             fuse_file_info* fi) {
+  OpScope op(req, Op::lseek_);
+  const Handle& handle = HandleOf(fi);
+  op.About(handle.inode);
+  op.Through(handle);
+  op.Set(Field::kOffset, static_cast<uint64_t>(offset));
+  op.Set(Field::kFlags, static_cast<uint32_t>(whence));
+  op.Begin();
+  const off_t found = ::lseek(handle.fd.get(), offset, whence);
+  if (found < 0) {
+    op.ReplyError(errno);
+    return;
+  }
+  op.End(found, 0, [&] { return fuse_reply_lseek(req, found); });
+}
+
+void FsCopyFileRange(fuse_req_t req, fuse_ino_t /*ino_in*/, off_t offset_in,
+                     fuse_file_info* fi_in, fuse_ino_t /*ino_out*/,
+                     off_t offset_out, fuse_file_info* fi_out, size_t size,
+                     int flags) {
+  OpScope op(req, Op::copy_file_range_);
+  const Handle& in = HandleOf(fi_in);
+  const Handle& out = HandleOf(fi_out);
+  Range(op, in, static_cast<uint64_t>(offset_in), size);
+  op.Set(Field::kFhOut, out.id);
+  op.Set(Field::kInodeOut, out.inode.number());
+  op.Set(Field::kOffsetOut, static_cast<uint64_t>(offset_out));
+  op.Set(Field::kFlags, static_cast<uint32_t>(flags));
+  op.Begin();
+  ssize_t n;
+  {
+    const fuse_ctx* caller = fuse_req_ctx(req);
+    const AsCaller as_caller(caller->uid, caller->gid);
+    // The kernel says nothing of set-user-id here: let the backing one decide
+    // as for the caller.
+    const WithoutFsetid without(caller->uid != 0);
+    n = ::copy_file_range(in.fd.get(), &offset_in, out.fd.get(), &offset_out,
+                          size, static_cast<unsigned>(flags));
+  }
+  if (n < 0) {
+    op.ReplyError(errno);
+    return;
+  }
+  const auto copied = static_cast<size_t>(n);
+  op.End(n, 0, [&] { return fuse_reply_write(req, copied); });
+}
+
+void FsPoll(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* fi,
+            fuse_pollhandle* poll_handle) {
+  OpScope op(req, Op::poll_);
+  const Handle& handle = HandleOf(fi);
+  op.About(handle.inode);
+  op.Through(handle);
+  op.Set(Field::kFlags, fi->poll_events);
+  op.Begin();
+  // Regular files are always ready: nobody ever waits for a notification.
+  if (poll_handle != nullptr) fuse_pollhandle_destroy(poll_handle);
+  pollfd p = {handle.fd.get(), static_cast<short>(fi->poll_events), 0};
+  if (::poll(&p, 1, 0) < 0) {
+    op.ReplyError(errno);
+    return;
+  }
+  const auto ready = static_cast<unsigned>(p.revents);
+  op.End(ready, 0, [&] { return fuse_reply_poll(req, ready); });
+}
+
+void FsIoctl(fuse_req_t req, fuse_ino_t /*ino*/, unsigned command, void* arg,
+             fuse_file_info* fi, unsigned flags, const void* in, size_t in_size,
+             size_t out_size) {
+  OpScope op(req, Op::ioctl_);
+  const Handle& handle = HandleOf(fi);
+  op.About(handle.inode);
+  op.Through(handle);
+  op.Set(Field::kCommand, command);
+  op.Set(Field::kLength, in_size > out_size ? in_size : out_size);
+  op.Set(Field::kFlags, flags);
+  op.Begin();
+  // Only these are known to take no pointers and to be checked by the kernel
+  // before they come here (reference 1.10). The sizes in the numbers of the
+  // first three are a historical mistake: they move an int.
+  alignas(8) std::array<char, sizeof(fsxattr)> value{};
+  size_t in_bytes = 0;
+  size_t out_bytes = 0;
+  switch (command) {
+    case FS_IOC_GETFLAGS:
+    case FS_IOC_GETVERSION:
+      out_bytes = sizeof(int);
+      break;
+    case FS_IOC_SETFLAGS:
+      in_bytes = sizeof(int);
+      break;
+    case FS_IOC_FSGETXATTR:
+      out_bytes = sizeof(fsxattr);
+      break;
+    case FS_IOC_FSSETXATTR:
+      in_bytes = sizeof(fsxattr);
+      break;
+    default:
+      op.ReplyError(ENOTTY);
+      return;
+  }
+  static_cast<void>(arg);
+  if (in_size < in_bytes || out_size < out_bytes) {
+    op.ReplyError(EINVAL);
+    return;
+  }
+  if (in_bytes != 0) std::memcpy(value.data(), in, in_bytes);
+  const int rc = ::ioctl(handle.fd.get(), command, value.data());
+  if (rc < 0) {
+    op.ReplyError(errno);
+    return;
+  }
+  op.End(rc, 0, [&] {
+    return fuse_reply_ioctl(req, rc, out_bytes == 0 ? nullptr : value.data(),
+                            out_bytes);
+  });
+}
+
+}  // namespace tracefs

@@ -1,0 +1,54 @@
+// lookup, forget: what names mean, and for how long the kernel remembers.
+#include <fcntl.h>
+
+#include "tracefs/fs/op_scope.h"
+#include "tracefs/fs/operations.h"
+
+namespace tracefs {
+
+void FsLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
+  OpScope op(req, Op::lookup_);
+  FileSystem& fs = op.fs();
+  Inode& dir = fs.InodeOf(parent);
+  op.In(dir, name);
+  op.Begin();
+  struct stat st;
+  Inode* inode = fs.Lookup(dir, name, &st);
+  if (inode == nullptr) {
+    const int error = errno;
+    const double timeout = fs.NegativeTimeout();
+    if (error == ENOENT && timeout > 0) {
+      // Node id 0: "there is no such name", and the kernel may remember that.
+      fuse_entry_param none{};
+      none.entry_timeout = timeout;
+      op.End(0, error, [&] { return fuse_reply_entry(req, &none); });
+      return;
+    }
+    op.ReplyError(error);
+    return;
+  }
+  op.About(*inode);
+  op.Attributes(st);
+  const fuse_entry_param entry = fs.EntryParam(*inode, st);
+  if (op.End(0, 0, [&] { return fuse_reply_entry(req, &entry); }) != 0) {
+    fs.inodes().Release(inode, 1);  // the kernel did not take it
+  }
+}
+
+void FsForget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup) {
+  FileSystem& fs = FileSystem::Of(req);
+  if (Inode* inode = fs.inodes().Find(ino)) fs.inodes().Release(inode, nlookup);
+  fuse_reply_none(req);
+}
+
+void FsForgetMulti(fuse_req_t req, size_t count, fuse_forget_data* forgets) {
+  FileSystem& fs = FileSystem::Of(req);
+  for (size_t i = 0; i < count; ++i) {
+    if (Inode* inode = fs.inodes().Find(forgets[i].ino)) {
+      fs.inodes().Release(inode, forgets[i].nlookup);
+    }
+  }
+  fuse_reply_none(req);
+}
+
+}  // namespace tracefs

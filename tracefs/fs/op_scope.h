@@ -1,0 +1,109 @@
+// OpScope: one request, from the first line of its handler to after its reply.
+//
+// Where nobody records the operation it costs one load. Otherwise it holds the
+// event, runs the sink's hooks at the right moments and keeps copies of what
+// the reply may overwrite (over io_uring, reply and arguments share memory).
+//
+//   void FsUnlink(fuse_req_t req, fuse_ino_t parent, const char* name) {
+//     OpScope op(req, Op::unlink_);
+//     Inode& dir = op.fs().InodeOf(parent);
+//     op.In(dir, name);
+//     op.Begin();
+//     op.ReplyError(::unlinkat(dir.fd(), name, 0) == 0 ? 0 : errno);
+//   }
+#ifndef TRACEFS_FS_OP_SCOPE_H_
+#define TRACEFS_FS_OP_SCOPE_H_
+
+#include <cerrno>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "tracefs/base/clock.h"
+#include "tracefs/fs/file_system.h"
+
+namespace tracefs {
+
+class OpScope {
+ public:
+  OpScope(fuse_req_t req, Op op)
+      : req_(req),
+        fs_(FileSystem::Of(req)),
+        interest_(fs_.sink().InterestIn(op)) {
+    if (interest_ != 0) MakeEvent(op, *fuse_req_ctx(req));
+  }
+  // An operation that nobody asked for: a release when the mount ends.
+  OpScope(FileSystem& fs, Op op);
+  OpScope(const OpScope&) = delete;
+  OpScope& operator=(const OpScope&) = delete;
+
+  fuse_req_t req() const { return req_; }
+  FileSystem& fs() const { return fs_; }
+  bool traced() const { return interest_ != 0; }
+
+  // --- What the operation is about. Nothing happens where it is not traced.
+  void Set(Field field, uint64_t value) {
+    if (traced()) event_->Set(field, value);
+  }
+  void About(Inode& inode);
+  // The operand: `name` in directory `dir`.
+  void In(Inode& dir, std::string_view name);
+  // The second operand of rename and link.
+  void Into(Inode& dir, std::string_view name);
+  void Through(const Handle& handle);
+  void Target(std::string_view target);
+  void XattrName(std::string_view name);
+  void Data(ByteSpan data) {
+    if ((interest_ & EventSink::kData) != 0) event_->data = data;
+  }
+  void Attributes(const struct stat& st) {
+    if (traced()) event_->SetAttributes(st);
+  }
+  // Requests that come with no caller: who used the handle last.
+  void InferCaller(const Handle& handle);
+  // Notes this caller with the handle, for requests that come with none.
+  void RememberCaller(Handle& handle);
+
+  // All arguments are there; the operation runs now.
+  void Begin() {
+    if ((interest_ & EventSink::kBefore) != 0) fs_.sink().Before(*event_);
+  }
+
+  // --- The end: records and replies. `reply` calls one fuse_reply_… and
+  // returns what that returned.
+  template <typename Reply>
+  int End(int64_t result, int error, Reply&& reply) {
+    if (!traced()) return reply();
+    BeforeReply(result, error);
+    // Data lies where the reply goes, or in a buffer that is used again.
+    if ((interest_ & EventSink::kData) != 0) {
+      fs_.sink().AfterReply(*event_);
+      return reply();
+    }
+    const int rc = reply();
+    fs_.sink().AfterReply(*event_);
+    return rc;
+  }
+  void EndWithoutReply() {
+    End(0, 0, [] { return 0; });
+  }
+  void ReplyError(int error) {
+    End(0, error, [&] { return fuse_reply_err(req_, error); });
+  }
+
+ private:
+  void MakeEvent(Op op, const fuse_ctx& caller);
+  void BeforeReply(int64_t result, int error);
+  std::string_view Keep(NameBuffer& buffer, std::string_view name);
+
+  const fuse_req_t req_;
+  FileSystem& fs_;
+  uint32_t interest_;
+  std::optional<Event> event_;
+  NameBuffer name_;  // uninitialised until used
+  NameBuffer new_name_;
+};
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_FS_OP_SCOPE_H_

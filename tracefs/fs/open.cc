@@ -1,0 +1,110 @@
+// open, flush, release, fsync.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "tracefs/fs/credentials.h"
+#include "tracefs/fs/op_scope.h"
+#include "tracefs/fs/open_file.h"
+#include "tracefs/fs/operations.h"
+
+namespace tracefs {
+
+void ChooseIoMode(const FileSystem& fs, fuse_file_info* fi) {
+  if (fs.TracesData()) {
+    // Offsets, lengths and callers as they were asked for.
+    fi->direct_io = 1;
+#if TRACEFS_FUSE_AT_LEAST(15)
+    fi->parallel_direct_writes = 1;
+#endif
+  }
+}
+
+void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
+  OpScope op(req, Op::open_);
+  FileSystem& fs = op.fs();
+  Inode& inode = fs.InodeOf(ino);
+  op.About(inode);
+  op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
+  op.Begin();
+  bool append_only = false;
+  UniqueFd fd;
+  {
+#if TRACEFS_FUSE_AT_LEAST(18)
+    const WithoutFsetid without(fi->kill_suidgid != 0);
+#endif
+    fd.Reset(fs.Reopen(inode, OpenFlags(fi->flags)));
+    if (!fd && errno == EPERM && (fi->flags & O_APPEND) != 0) {
+      // chattr +a: may be opened for nothing but appending.
+      fd.Reset(fs.Reopen(inode, OpenFlags(fi->flags) | O_APPEND));
+      append_only = true;
+    }
+  }
+  if (!fd) {
+    op.ReplyError(errno);
+    return;
+  }
+  auto handle = std::make_unique<Handle>(fs.NextHandleId(), std::move(fd),
+                                         inode, fi->flags);
+  handle->append_only = append_only;
+  op.Through(*handle);
+  op.RememberCaller(*handle);
+  ChooseIoMode(fs, fi);
+  Handle* const given = fs.handles().Add(std::move(handle));
+  fi->fh = reinterpret_cast<uint64_t>(given);
+  if (op.End(0, 0, [&] { return fuse_reply_open(req, fi); }) != 0) {
+    // The request was aborted: no RELEASE will come.
+    fs.handles().Remove(*given);
+  }
+}
+
+void FsFlush(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
+  OpScope op(req, Op::flush_);
+  FileSystem& fs = op.fs();
+  Handle& handle = HandleOf(fi);
+  op.About(handle.inode);
+  op.Through(handle);
+  op.Set(Field::kLockOwner, fi->lock_owner);
+  op.Begin();
+  int error = 0;
+  if (fs.flush_needed()) {
+    const int copy = ::fcntl(handle.fd.get(), F_DUPFD_CLOEXEC, 0);
+    if (copy < 0 || (::close(copy) != 0 && errno != EINTR)) error = errno;
+  }
+  if (fs.options().forward_locks) fs.locks().ReleaseOwner(ino, fi->lock_owner);
+  op.RememberCaller(handle);
+  op.ReplyError(error);
+}
+
+void FsRelease(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
+  OpScope op(req, Op::release_);
+  FileSystem& fs = op.fs();
+  const std::unique_ptr<Handle> handle = fs.handles().Remove(HandleOf(fi));
+  op.About(handle->inode);
+  op.Through(*handle);
+  op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
+  op.InferCaller(*handle);
+  op.Begin();
+  if (fs.options().forward_locks) {
+    if (fi->flock_release != 0) {
+      fs.locks().FlockRelease(ino, fi->lock_owner);
+    }
+    fs.locks().ReleaseHandle(ino, handle->id);
+  }
+  op.ReplyError(0);
+}
+
+void FsFsync(fuse_req_t req, fuse_ino_t /*ino*/, int data_only,
+             fuse_file_info* fi) {
+  OpScope op(req, Op::fsync_);
+  const Handle& handle = HandleOf(fi);
+  op.About(handle.inode);
+  op.Through(handle);
+  op.Set(Field::kFlags, data_only != 0 ? 1 : 0);
+  op.InferCaller(handle);
+  op.Begin();
+  const int fd = handle.fd.get();
+  op.ReplyError((data_only != 0 ? ::fdatasync(fd) : ::fsync(fd)) == 0 ? 0
+                                                                      : errno);
+}
+
+}  // namespace tracefs

@@ -1,0 +1,104 @@
+// unlink, rmdir, rename.
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tracefs/fs/op_scope.h"
+#include "tracefs/fs/operations.h"
+
+namespace tracefs {
+namespace {
+
+// The file behind an operand of a traced operation. Its inode number cannot be
+// had once the name is gone.
+void RecordVictim(OpScope& op, Inode& dir, const char* name) {
+  struct stat st;
+  if (!op.traced() ||
+      ::fstatat(dir.fd(), name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+    return;
+  }
+  op.Attributes(st);
+}
+
+// An inode of ours by what `name` means now, with one lookup counted; null if
+// the kernel does not know it. For bookkeeping of names only.
+Inode* Known(FileSystem& fs, Inode& dir, const char* name) {
+  struct stat st;
+  if (::fstatat(dir.fd(), name, &st, AT_SYMLINK_NOFOLLOW) != 0) return nullptr;
+  return fs.inodes().Acquire(st.st_dev, st.st_ino);
+}
+
+void Remove(OpScope& op, Inode& dir, const char* name, int flags) {
+  FileSystem& fs = op.fs();
+  op.In(dir, name);
+  RecordVictim(op, dir, name);
+  op.Begin();
+  // Which of its names a file loses matters only if it has several.
+  Inode* const linked = flags == 0 && fs.inodes().has_hard_links()
+                            ? Known(fs, dir, name)
+                            : nullptr;
+  const int error = ::unlinkat(dir.fd(), name, flags) == 0 ? 0 : errno;
+  if (linked != nullptr) {
+    if (error == 0) fs.inodes().Unnamed(linked, &dir, name);
+    fs.inodes().Release(linked, 1);
+  }
+  op.ReplyError(error);
+}
+
+// After a successful rename: what is found under `name` has that name, and no
+// longer `old_name` in `old_dir`.
+void NoteRenamed(FileSystem& fs, Inode& dir, const char* name, Inode& old_dir,
+                 const char* old_name) {
+  Inode* inode = Known(fs, dir, name);
+  if (inode == nullptr) return;
+  fs.inodes().Renamed(inode, &old_dir, old_name, &dir, name);
+  if (inode->is_dir()) fs.inodes().DirectoryRenamed();
+  fs.inodes().Release(inode, 1);
+}
+
+}  // namespace
+
+void FsUnlink(fuse_req_t req, fuse_ino_t parent, const char* name) {
+  OpScope op(req, Op::unlink_);
+  Remove(op, op.fs().InodeOf(parent), name, 0);
+}
+
+void FsRmdir(fuse_req_t req, fuse_ino_t parent, const char* name) {
+  OpScope op(req, Op::rmdir_);
+  Remove(op, op.fs().InodeOf(parent), name, AT_REMOVEDIR);
+}
+
+void FsRename(fuse_req_t req, fuse_ino_t parent, const char* name,
+              fuse_ino_t new_parent, const char* new_name, unsigned flags) {
+  OpScope op(req, Op::rename_);
+  FileSystem& fs = op.fs();
+  Inode& dir = fs.InodeOf(parent);
+  Inode& new_dir = fs.InodeOf(new_parent);
+  op.In(dir, name);
+  op.Into(new_dir, new_name);
+  op.Set(Field::kFlags, flags);
+  RecordVictim(op, dir, name);
+  op.Begin();
+  // A file that is replaced loses a name, too.
+  Inode* const replaced = flags == 0 && fs.inodes().has_hard_links()
+                              ? Known(fs, new_dir, new_name)
+                              : nullptr;
+  const int rc =
+      flags == 0 ? ::renameat(dir.fd(), name, new_dir.fd(), new_name)
+                 : ::renameat2(dir.fd(), name, new_dir.fd(), new_name, flags);
+  const int error = rc == 0 ? 0 : errno;
+  if (replaced != nullptr) {
+    if (error == 0) fs.inodes().Unnamed(replaced, &new_dir, new_name);
+    fs.inodes().Release(replaced, 1);
+  }
+  if (error == 0) {
+    NoteRenamed(fs, new_dir, new_name, dir, name);
+    if ((flags & RENAME_EXCHANGE) != 0) {
+      NoteRenamed(fs, dir, name, new_dir, new_name);
+    }
+  }
+  op.ReplyError(error);
+}
+
+}  // namespace tracefs

@@ -1,0 +1,189 @@
+// setxattr, getxattr, listxattr, removexattr.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tracefs/fs/credentials.h"
+#include "tracefs/fs/io_buffer.h"
+#include "tracefs/fs/op_scope.h"
+#include "tracefs/fs/operations.h"
+
+#ifndef SYS_setxattrat
+#define SYS_setxattrat 463
+#define SYS_getxattrat 464
+#define SYS_listxattrat 465
+#define SYS_removexattrat 466
+#endif
+
+namespace tracefs {
+namespace {
+
+// struct xattr_args of linux/xattr.h, since 6.13.
+struct XattrArgs {
+  alignas(8) uint64_t value;
+  uint32_t size;
+  uint32_t flags;
+};
+
+// The …xattrat calls work on O_PATH descriptors; without them the way leads
+// through /proc, as f…xattr refuses such descriptors.
+std::atomic<bool> has_xattrat{true};
+
+std::string ProcPath(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
+
+// Runs the new call, or the old one where the kernel lacks the new.
+template <typename New, typename Old>
+ssize_t Call(New&& with_fd, Old&& with_path, int fd) {
+  if (has_xattrat.load(std::memory_order_relaxed)) {
+    const long rc = with_fd();
+    if (rc >= 0 || errno != ENOSYS) return rc;
+    has_xattrat.store(false, std::memory_order_relaxed);
+  }
+  return with_path(ProcPath(fd).c_str());
+}
+
+ssize_t Get(int fd, const char* name, char* value, size_t size) {
+  return Call(
+      [&] {
+        XattrArgs args = {reinterpret_cast<uint64_t>(value),
+                          static_cast<uint32_t>(size), 0};
+        return ::syscall(SYS_getxattrat, fd, "", AT_EMPTY_PATH, name, &args,
+                         sizeof args);
+      },
+      [&](const char* path) { return ::getxattr(path, name, value, size); },
+      fd);
+}
+
+ssize_t Set(int fd, const char* name, const char* value, size_t size,
+            int flags) {
+  return Call(
+      [&] {
+        XattrArgs args = {reinterpret_cast<uint64_t>(value),
+                          static_cast<uint32_t>(size),
+                          static_cast<uint32_t>(flags)};
+        return ::syscall(SYS_setxattrat, fd, "", AT_EMPTY_PATH, name, &args,
+                         sizeof args);
+      },
+      [&](const char* path) {
+        return static_cast<ssize_t>(::setxattr(path, name, value, size, flags));
+      },
+      fd);
+}
+
+ssize_t List(int fd, char* list, size_t size) {
+  return Call(
+      [&] {
+        return ::syscall(SYS_listxattrat, fd, "", AT_EMPTY_PATH, list, size);
+      },
+      [&](const char* path) { return ::listxattr(path, list, size); }, fd);
+}
+
+ssize_t Remove(int fd, const char* name) {
+  return Call(
+      [&] { return ::syscall(SYS_removexattrat, fd, "", AT_EMPTY_PATH, name); },
+      [&](const char* path) {
+        return static_cast<ssize_t>(::removexattr(path, name));
+      },
+      fd);
+}
+
+// Setting an access ACL takes the set-gid bit from a file, unless the caller
+// is in its group or privileged. The kernel cannot tell us (that needs
+// FUSE_SETXATTR_EXT, which libfuse does not pass on), so we ask it who the
+// caller is (xfstests generic/375).
+bool LosesSetgid(fuse_req_t req, int fd, std::string_view name) {
+  if (name != "system.posix_acl_access") return false;
+  struct stat st;
+  if (::fstatat(fd, "", &st, AT_EMPTY_PATH) != 0) return false;
+  if ((st.st_mode & S_ISGID) == 0) return false;
+  const fuse_ctx* caller = fuse_req_ctx(req);
+  if (caller->uid == 0 || caller->gid == st.st_gid) return false;
+  std::vector<gid_t> groups(64);
+  int n =
+      fuse_req_getgroups(req, static_cast<int>(groups.size()), groups.data());
+  if (n > static_cast<int>(groups.size())) {
+    groups.resize(static_cast<size_t>(n));
+    n = fuse_req_getgroups(req, n, groups.data());
+  }
+  groups.resize(static_cast<size_t>(std::max(n, 0)));
+  return std::find(groups.begin(), groups.end(), st.st_gid) == groups.end();
+}
+
+// Replies to a query: its size where `size` is 0, else the value.
+void ReplyQuery(OpScope& op, ssize_t n, size_t size, const char* value) {
+  if (n < 0) {
+    op.ReplyError(errno);
+    return;
+  }
+  const auto got = static_cast<size_t>(n);
+  op.End(n, 0, [&] {
+    return size == 0 ? fuse_reply_xattr(op.req(), got)
+                     : fuse_reply_buf(op.req(), value, got);
+  });
+}
+
+}  // namespace
+
+void FsSetxattr(fuse_req_t req, fuse_ino_t ino, const char* name,
+                const char* value, size_t size, int flags) {
+  OpScope op(req, Op::setxattr_);
+  Inode& inode = op.fs().InodeOf(ino);
+  op.About(inode);
+  op.XattrName(name);
+  op.Set(Field::kLength, size);
+  op.Set(Field::kFlags, static_cast<uint32_t>(flags));
+  op.Begin();
+  int error = 0;
+  {
+    const bool loses_setgid = LosesSetgid(req, inode.fd(), name);
+    const fuse_ctx* caller = fuse_req_ctx(req);
+    const AsCaller as_caller(caller->uid, caller->gid);
+    const WithoutFsetid without(loses_setgid);
+    error = as_caller.error();
+    if (error == 0 && Set(inode.fd(), name, value, size, flags) != 0) {
+      error = errno;
+    }
+  }
+  op.ReplyError(error);
+}
+
+void FsGetxattr(fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
+  OpScope op(req, Op::getxattr_);
+  Inode& inode = op.fs().InodeOf(ino);
+  op.About(inode);
+  op.XattrName(name);
+  op.Set(Field::kLength, size);
+  op.Begin();
+  char* const value = size == 0 ? nullptr : IoBuffer(size);
+  ReplyQuery(op, Get(inode.fd(), name, value, size), size, value);
+}
+
+void FsListxattr(fuse_req_t req, fuse_ino_t ino, size_t size) {
+  OpScope op(req, Op::listxattr_);
+  Inode& inode = op.fs().InodeOf(ino);
+  op.About(inode);
+  op.Set(Field::kLength, size);
+  op.Begin();
+  char* const list = size == 0 ? nullptr : IoBuffer(size);
+  ReplyQuery(op, List(inode.fd(), list, size), size, list);
+}
+
+void FsRemovexattr(fuse_req_t req, fuse_ino_t ino, const char* name) {
+  OpScope op(req, Op::removexattr_);
+  Inode& inode = op.fs().InodeOf(ino);
+  op.About(inode);
+  op.XattrName(name);
+  op.Begin();
+  op.ReplyError(Remove(inode.fd(), name) == 0 ? 0 : errno);
+}
+
+}  // namespace tracefs
