@@ -1,0 +1,311 @@
+// Events from many threads into blocks, losses, tracers that come and go. The
+// output is a piece of memory that can be told to fail; it is read back by the
+// reading library.
+#include "tracefs/pipeline/pipeline.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "tracefs/base/clock.h"
+#include "tracefs/format/trace_reader.h"
+#include "tracefs/pipeline/framing.h"
+
+namespace tracefs {
+namespace {
+
+// What an output received; outlives the driver.
+struct Memory {
+  std::mutex mu;
+  std::string bytes;
+  std::atomic<int> failing_writes{0};  // this many next writes are refused
+};
+
+class MemoryDriver final : public OutputDriver {
+ public:
+  explicit MemoryDriver(Memory& memory, size_t block)
+      : memory_(memory), block_(block) {}
+  Status Initialize(const TraceIdentity& identity) override {
+    memory_.bytes = identity.preamble;
+    return Status::Ok();
+  }
+  Status Write(ByteSpan header, ByteSpan payload, const BlockInfo&) override {
+    if (memory_.failing_writes.load() > 0) {
+      --memory_.failing_writes;
+      return Status::System(ENOSPC, "memory");
+    }
+    std::lock_guard lock(memory_.mu);
+    memory_.bytes += AsText(header);
+    memory_.bytes += AsText(payload);
+    return Status::Ok();
+  }
+  Status Flush() override { return Status::Ok(); }
+  Status Release() override { return Status::Ok(); }
+  size_t PreferredBlockSize() const override { return block_; }
+
+ private:
+  Memory& memory_;
+  const size_t block_;
+};
+
+// Keeps events whose offset is even, or all.
+class TestFilter final : public InputFilter {
+ public:
+  explicit TestFilter(bool only_even) : only_even_(only_even) {}
+  FilterNeeds Needs(Op) const override {
+    FilterNeeds needs;
+    if (!only_even_) needs.constant = Verdict::kKeep;
+    return needs;
+  }
+  Verdict DecideEarly(Event& e) const override {
+    return Keep(e) ? Verdict::kKeep : Verdict::kDrop;
+  }
+  bool Keep(Event& e) const override {
+    return !only_even_ || e.Get(Field::kOffset) % 2 == 0;
+  }
+
+ private:
+  const bool only_even_;
+};
+
+// Writes the time, the offset and the thread, and `padding` bytes.
+class TestDriver final : public AssemblyDriver {
+ public:
+  explicit TestDriver(size_t padding, bool before = false)
+      : padding_(padding, 'x'), before_(before) {}
+  AssemblyNeeds Needs(Op) const override {
+    return {.after = true, .before = before_};
+  }
+  bool Assemble(Event& e, BlockBuilder& block) const override {
+    format::MessageWriter& w = block.writer();
+    w.Begin(format::OperationMessage(e.op, e.before));
+    w.Put<uint64_t>(Info(Field::kTime).arg_id, e.Get(Field::kTime));
+    w.Put<uint64_t>(Info(Field::kOffset).arg_id, e.Get(Field::kOffset));
+    w.Put<uint32_t>(Info(Field::kTid).arg_id,
+                    static_cast<uint32_t>(e.Get(Field::kTid)));
+    w.PutText(Info(Field::kXattrName).arg_id, padding_);
+    return w.End();
+  }
+
+ private:
+  const std::string padding_;
+  const bool before_;
+};
+
+TracerParts Parts(Memory& memory, uint32_t id, bool only_even = false,
+                  size_t padding = 10, bool before = false) {
+  TracerParts parts;
+  parts.id = id;
+  parts.filter = std::make_unique<TestFilter>(only_even);
+  parts.assembly.push_back(std::make_unique<TestDriver>(padding, before));
+  parts.output = MakeFraming(std::make_unique<MemoryDriver>(memory, 4096));
+  parts.header.clock = ClockPair::Now();
+  parts.serial[0] = std::byte{static_cast<uint8_t>(id)};
+  parts.output_chain = "memory";
+  return parts;
+}
+
+void Send(EventSink& sink, uint32_t thread, uint64_t offset) {
+  const uint32_t interest = sink.InterestIn(Op::write_);
+  if (interest == 0) return;
+  Event e;
+  e.op = Op::write_;
+  e.Set(Field::kTime, MonotonicNs());
+  e.Set(Field::kOffset, offset);
+  e.Set(Field::kTid, thread);
+  if ((interest & EventSink::kBefore) != 0) sink.Before(e);
+  e.SetResult(1, 0);
+  if ((interest & EventSink::kBeforeReply) != 0) sink.BeforeReply(e);
+  sink.AfterReply(e);
+}
+
+struct Decoded {
+  std::map<uint32_t, std::multiset<uint64_t>> offsets;  // by thread
+  size_t events = 0;
+  size_t before = 0;
+  format::ReadStats stats;
+};
+
+Decoded Read(Memory& memory) {
+  std::lock_guard lock(memory.mu);
+  format::TraceReader reader(
+      std::make_unique<format::MemorySource>(AsBytes(memory.bytes)),
+      {.name = "memory", .report = {}});
+  Decoded decoded;
+  std::unique_ptr<format::BlockDecoder> block;
+  for (;;) {
+    const Result<format::ReadStep> step = reader.NextBlock(&block);
+    EXPECT_TRUE(step.ok()) << step.status().message();
+    if (!step.ok() || *step != format::ReadStep::kItem) break;
+    while (!block->at_end()) {
+      format::Record record;
+      block->Next(&record);
+      if (record.event.before) {
+        ++decoded.before;
+        continue;
+      }
+      ++decoded.events;
+      decoded.offsets[static_cast<uint32_t>(record.event.Get(Field::kTid))]
+          .insert(record.event.Get(Field::kOffset));
+    }
+  }
+  decoded.stats = reader.stats();
+  return decoded;
+}
+
+PipelineOptions Quick() {
+  return {.flush_interval = std::chrono::milliseconds(1), .match_name = {}};
+}
+
+TEST(PipelineTest, WithoutTracersNobodyIsInterested) {
+  Pipeline pipeline(Quick());
+  EXPECT_EQ(pipeline.InterestIn(Op::write_), 0u);
+}
+
+TEST(PipelineTest, EveryEventOfEveryThreadArrivesOnce) {
+  constexpr uint64_t kEvents = 20000;
+  Memory memory;
+  Pipeline pipeline(Quick());
+  ASSERT_TRUE(pipeline.Add(Parts(memory, 1)).ok());
+  std::vector<std::thread> threads;
+  for (uint32_t t = 1; t <= 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (uint64_t i = 0; i < kEvents; ++i) Send(pipeline, t, i);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  ASSERT_TRUE(pipeline.Stop("test").ok());
+  const Decoded decoded = Read(memory);
+  EXPECT_EQ(decoded.events, 4 * kEvents);
+  for (uint32_t t = 1; t <= 4; ++t) {
+    const auto& offsets = decoded.offsets.at(t);
+    EXPECT_EQ(offsets.size(), kEvents);
+    EXPECT_EQ(std::set<uint64_t>(offsets.begin(), offsets.end()).size(),
+              kEvents);
+  }
+}
+
+TEST(PipelineTest, FilterDecidesWhatIsKept) {
+  Memory memory;
+  Pipeline pipeline(Quick());
+  ASSERT_TRUE(pipeline.Add(Parts(memory, 1, /*only_even=*/true)).ok());
+  for (uint64_t i = 0; i < 100; ++i) Send(pipeline, 1, i);
+  ASSERT_TRUE(pipeline.Stop("test").ok());
+  EXPECT_EQ(Read(memory).events, 50u);
+}
+
+TEST(PipelineTest, BeforeMessagesAreWrittenBesideTheOthers) {
+  Memory memory;
+  Pipeline pipeline(Quick());
+  ASSERT_TRUE(pipeline.Add(Parts(memory, 1, false, 10, true)).ok());
+  for (uint64_t i = 0; i < 10; ++i) Send(pipeline, 1, i);
+  ASSERT_TRUE(pipeline.Stop("test").ok());
+  const Decoded decoded = Read(memory);
+  EXPECT_EQ(decoded.before, 10u);
+  EXPECT_EQ(decoded.events, 10u);
+}
+
+TEST(PipelineTest, UnbufferedEventsAreThereBeforeTheReply) {
+  Memory memory;
+  Pipeline pipeline(
+      {.flush_interval = std::chrono::hours(1), .match_name = {}});
+  TracerParts parts = Parts(memory, 1);
+  parts.unbuffered = true;
+  ASSERT_TRUE(pipeline.Add(std::move(parts)).ok());
+  ASSERT_TRUE((pipeline.InterestIn(Op::write_) & EventSink::kBeforeReply) != 0);
+  Event e;
+  e.op = Op::write_;
+  e.Set(Field::kTime, MonotonicNs());
+  e.Set(Field::kOffset, 5);
+  e.Set(Field::kTid, 1);
+  e.SetResult(1, 0);
+  pipeline.BeforeReply(e);
+  EXPECT_EQ(Read(memory).events, 1u);
+  pipeline.AfterReply(e);
+  ASSERT_TRUE(pipeline.Stop("test").ok());
+  EXPECT_EQ(Read(memory).events, 1u);
+}
+
+TEST(PipelineTest, OldBlocksAreHandedOnWithoutFurtherEvents) {
+  Memory memory;
+  Pipeline pipeline(Quick());
+  ASSERT_TRUE(pipeline.Add(Parts(memory, 1)).ok());
+  Send(pipeline, 1, 1);
+  for (int i = 0; i < 5000 && Read(memory).events == 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(Read(memory).events, 1u);
+}
+
+TEST(PipelineTest, DataLoss_RefusedBlocksAreCountedExactlyInTheTrace) {
+  constexpr uint64_t kEvents = 5000;
+  Memory memory;
+  Pipeline pipeline(
+      {.flush_interval = std::chrono::hours(1), .match_name = {}});
+  ASSERT_TRUE(pipeline.Add(Parts(memory, 1)).ok());
+  for (uint64_t i = 0; i < kEvents; ++i) {
+    if (i == 1000) memory.failing_writes = 3;
+    Send(pipeline, 1, i);
+  }
+  EXPECT_FALSE(pipeline.Stop("test").ok());  // it tells that something was lost
+  const Decoded decoded = Read(memory);
+  EXPECT_LT(decoded.events, kEvents);
+  EXPECT_EQ(decoded.events + decoded.stats.lost_events, kEvents);
+  EXPECT_EQ(decoded.stats.missing_blocks, 0u);
+}
+
+TEST(PipelineTest, DataLoss_MessageLargerThanABlockIsCountedAlone) {
+  Memory memory;
+  Pipeline pipeline(Quick());
+  ASSERT_TRUE(pipeline.Add(Parts(memory, 1, false, /*padding=*/5000)).ok());
+  Send(pipeline, 1, 1);
+  ASSERT_TRUE(pipeline.Stop("test").ok());
+  const Decoded decoded = Read(memory);
+  EXPECT_EQ(decoded.events, 0u);
+  EXPECT_EQ(decoded.stats.lost_events, 1u);
+}
+
+TEST(PipelineTest, Race_TracersComeAndGoWithoutTouchingTheOthers) {
+  constexpr uint64_t kEvents = 30000;
+  Memory lasting;
+  Pipeline pipeline(Quick());
+  ASSERT_TRUE(pipeline.Add(Parts(lasting, 1)).ok());
+  std::atomic<bool> done{false};
+  std::vector<std::thread> threads;
+  for (uint32_t t = 1; t <= 2; ++t) {
+    threads.emplace_back([&, t] {
+      for (uint64_t i = 0; i < kEvents; ++i) Send(pipeline, t, i);
+    });
+  }
+  std::thread changer([&] {
+    while (!done) {
+      Memory passing;
+      ASSERT_TRUE(pipeline.Add(Parts(passing, 2, true)).ok());
+      ASSERT_TRUE(pipeline.Remove(2, "removed").ok());
+      const Decoded decoded = Read(passing);
+      EXPECT_EQ(decoded.stats.lost_events, 0u);
+    }
+  });
+  for (std::thread& thread : threads) thread.join();
+  done = true;
+  changer.join();
+  ASSERT_TRUE(pipeline.Stop("test").ok());
+  const Decoded decoded = Read(lasting);
+  EXPECT_EQ(decoded.events, 2 * kEvents);
+  for (const auto& [thread, offsets] : decoded.offsets) {
+    EXPECT_EQ(std::set<uint64_t>(offsets.begin(), offsets.end()).size(),
+              kEvents);
+  }
+}
+
+TEST(PipelineTest, RemovingAnUnknownTracerSaysSo) {
+  Pipeline pipeline(Quick());
+  EXPECT_EQ(pipeline.Remove(7, "x").code(), StatusCode::kInvalid);
+}
+
+}  // namespace
+}  // namespace tracefs
