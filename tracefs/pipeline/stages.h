@@ -13,6 +13,7 @@
 #include "tracefs/base/bytes.h"
 #include "tracefs/base/status.h"
 #include "tracefs/event/event.h"
+#include "tracefs/event/verdict.h"
 #include "tracefs/format/constants.h"
 
 namespace tracefs {
@@ -20,16 +21,6 @@ namespace tracefs {
 class BlockBuilder;
 
 // --- Input filter ----------------------------------------------------------
-
-enum class Verdict : uint8_t { kDrop, kKeep, kUndecided };
-
-// What a filter, specialised for one operation, still has to look at.
-struct FilterNeeds {
-  Verdict constant = Verdict::kUndecided;  // kKeep, kDrop: nothing to look at
-  bool caller = false;                     // reads kCaller fields
-  bool late = false;   // reads fields known only after the operation
-  bool names = false;  // reads name bits
-};
 
 // Immutable once made; threads: any.
 class InputFilter {

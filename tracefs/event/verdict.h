@@ -1,0 +1,23 @@
+// What a filter says about an event, and what it must look at to say it. Apart
+// from the stages (tracefs/pipeline/stages.h), so that the filter language
+// depends on events only.
+#ifndef TRACEFS_EVENT_VERDICT_H_
+#define TRACEFS_EVENT_VERDICT_H_
+
+#include <cstdint>
+
+namespace tracefs {
+
+enum class Verdict : uint8_t { kDrop, kKeep, kUndecided };
+
+// What a filter, specialised for one operation, still has to look at.
+struct FilterNeeds {
+  Verdict constant = Verdict::kUndecided;  // kKeep, kDrop: nothing to look at
+  bool caller = false;                     // reads kCaller fields
+  bool late = false;   // reads fields known only after the operation
+  bool names = false;  // reads name bits
+};
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_EVENT_VERDICT_H_
