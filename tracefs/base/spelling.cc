@@ -1,0 +1,67 @@
+#include "tracefs/base/spelling.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+namespace tracefs {
+namespace {
+
+// Longer words are not typing errors of anything we know.
+constexpr size_t kMaxWord = 48;
+
+char Lower(char c) {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+}
+
+// Optimal string alignment distance, three rows at a time.
+size_t Distance(std::string_view a, std::string_view b) {
+  using Row = std::array<size_t, kMaxWord + 1>;
+  Row before{}, previous{}, current{};
+  for (size_t j = 0; j <= b.size(); ++j) previous[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    current[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const bool same = Lower(a[i - 1]) == Lower(b[j - 1]);
+      size_t best = std::min(previous[j], current[j - 1]) + 1;
+      best = std::min(best, previous[j - 1] + (same ? 0 : 1));
+      if (i > 1 && j > 1 && Lower(a[i - 1]) == Lower(b[j - 2]) &&
+          Lower(a[i - 2]) == Lower(b[j - 1])) {
+        best = std::min(best, before[j - 2] + 1);
+      }
+      current[j] = best;
+    }
+    before = previous;
+    previous = current;
+  }
+  return previous[b.size()];
+}
+
+}  // namespace
+
+std::string_view NearestWord(std::string_view word,
+                             std::span<const std::string_view> known) {
+  if (word.empty() || word.size() > kMaxWord) return {};
+  std::string_view nearest;
+  size_t nearest_distance = kMaxWord + 1;
+  for (const std::string_view candidate : known) {
+    if (candidate.empty() || candidate.size() > kMaxWord) continue;
+    const size_t allowed =
+        std::max<size_t>(1, std::max(word.size(), candidate.size()) / 3);
+    const size_t distance = Distance(word, candidate);
+    if (distance <= allowed && distance < nearest_distance) {
+      nearest = candidate;
+      nearest_distance = distance;
+    }
+  }
+  return nearest;
+}
+
+std::string DidYouMean(std::string_view word,
+                       std::span<const std::string_view> known) {
+  const std::string_view nearest = NearestWord(word, known);
+  if (nearest.empty()) return {};
+  return "; did you mean '" + std::string(nearest) + "'?";
+}
+
+}  // namespace tracefs

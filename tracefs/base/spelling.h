@@ -1,0 +1,23 @@
+// Finds the known word a mistyped one was probably meant to be.
+#ifndef TRACEFS_BASE_SPELLING_H_
+#define TRACEFS_BASE_SPELLING_H_
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tracefs {
+
+// The word of `known` with the smallest edit distance to `word` (insert,
+// remove, replace or swap two neighbours; case does not count), the first one
+// of equals. Empty if none is near: more than a third of the letters differ.
+std::string_view NearestWord(std::string_view word,
+                             std::span<const std::string_view> known);
+
+// "; did you mean 'x'?" or nothing, to be put behind a message.
+std::string DidYouMean(std::string_view word,
+                       std::span<const std::string_view> known);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_BASE_SPELLING_H_

@@ -1,0 +1,26 @@
+// Numbers as people write them in configs and filters: "262144", "0x40",
+// "256K", "250ms".
+#ifndef TRACEFS_BASE_UNITS_H_
+#define TRACEFS_BASE_UNITS_H_
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace tracefs {
+
+// Decimal or 0x… hexadecimal, nothing else around it. Nothing on anything
+// malformed and on what 64 bits cannot hold; so do the others here. A leading 0
+// is malformed: it means octal to some and decimal to others.
+std::optional<uint64_t> ParseUnsigned(std::string_view text);
+
+// As above, or a decimal number with K, M, G or T (either case): powers of
+// 1024.
+std::optional<uint64_t> ParseSize(std::string_view text);
+
+// Nanoseconds: a decimal number with ns, us, ms, s, m (minutes) or h; or 0.
+std::optional<uint64_t> ParseDuration(std::string_view text);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_BASE_UNITS_H_
