@@ -1,0 +1,67 @@
+// Tables of names for tests of the config grammar: the forms that real drivers
+// and filters have, and one of every value type.
+#ifndef TRACEFS_TESTS_SUPPORT_CONFIG_NAMES_H_
+#define TRACEFS_TESTS_SUPPORT_CONFIG_NAMES_H_
+
+#include <string_view>
+
+#include "config/names.h"
+
+namespace tracefs::testing {
+
+inline constexpr std::string_view kStreamFlags[] = {
+    "STR_POST_OP", "STR_PRE_OP",    "STR_PID",
+    "STR_UID",     "STR_TIMESTAMP", "STR_ALL"};
+inline constexpr OptionRow kStreamOptions[] = {
+    {.name = "data", .type = ValueType::kSize, .max = 65536}};
+inline constexpr EntryRow kAssembly[] = {
+    {.name = "stream",
+     .role = EntryRole::kAssembly,
+     .value = {.type = ValueType::kFlags, .words = kStreamFlags},
+     .options = kStreamOptions},
+    {.name = "aggregate",
+     .role = EntryRole::kAssembly,
+     .value = {.type = ValueType::kBlock, .required = true}},
+    {.name = "when",
+     .role = EntryRole::kRule,
+     .value = {.type = ValueType::kRest}},
+};
+
+inline constexpr std::string_view kAlgorithms[] = {"crc32c", "hmac-sha256"};
+inline constexpr OptionRow kChecksumOptions[] = {
+    {.name = "alg", .type = ValueType::kChoice, .words = kAlgorithms},
+    {.name = "block", .type = ValueType::kSize, .min = 512, .max = 1 << 20},
+    {.name = "key", .type = ValueType::kText}};
+inline constexpr OptionRow kCompressOptions[] = {
+    {.name = "level", .type = ValueType::kCount, .min = 1, .max = 19}};
+inline constexpr OptionRow kEncryptOptions[] = {
+    {.name = "key", .type = ValueType::kText, .required = true}};
+inline constexpr OptionRow kFileOptions[] = {
+    {.name = "buf", .type = ValueType::kSize, .min = 4096, .max = 1 << 30},
+    {.name = "flush", .type = ValueType::kDuration},
+    {.name = "unbuffered"}};
+inline constexpr std::string_view kFileAliases[] = {"filename"};
+inline constexpr EntryRow kOutput[] = {
+    {.name = "async", .role = EntryRole::kFilter},
+    {.name = "checksum",
+     .role = EntryRole::kFilter,
+     .options = kChecksumOptions},
+    {.name = "compress",
+     .role = EntryRole::kFilter,
+     .options = kCompressOptions},
+    {.name = "encrypt", .role = EntryRole::kFilter, .options = kEncryptOptions},
+    {.name = "file",
+     .role = EntryRole::kDriver,
+     .aliases = kFileAliases,
+     .value = {.type = ValueType::kText, .required = true},
+     .options = kFileOptions},
+    {.name = "tcp",
+     .role = EntryRole::kDriver,
+     .value = {.type = ValueType::kText, .required = true}},
+};
+
+inline constexpr ConfigNames kConfigNames = {kAssembly, kOutput};
+
+}  // namespace tracefs::testing
+
+#endif  // TRACEFS_TESTS_SUPPORT_CONFIG_NAMES_H_
