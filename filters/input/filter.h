@@ -1,0 +1,86 @@
+// The input filter: text in, answers out. Everything else of this folder is a
+// stage on the way (parse.h, check.h, compile.h, program.h) or what they need.
+//
+//   NameTable names;                         // one a process
+//   auto filter = Filter::Compile("op = write AND ext IN { c h }",
+//                                 {.file = "x.conf", .position = {3, 5}},
+//                                 SystemNameService(), names);
+//   if (!filter.ok()) …                      // "x.conf:3:9: …"
+//   if (filter->Keep(event)) …
+//
+// As a stage of a pipeline it only needs to be forwarded:
+//
+//   class FilterStage final : public InputFilter {
+//    public:
+//     explicit FilterStage(Filter filter) : filter_(std::move(filter)) {}
+//     FilterNeeds Needs(Op op) const override { return filter_.Needs(op); }
+//     Verdict DecideEarly(Event& event) const override {
+//       return filter_.DecideEarly(event);
+//     }
+//     bool Keep(Event& event) const override { return filter_.Keep(event); }
+//    private:
+//     const Filter filter_;
+//   };
+//
+// and the process's EventSink forwards its MatchName to NameTable::Match and
+// sets its name_generation_ to NameTable::generation() after compiling.
+#ifndef TRACEFS_FILTERS_INPUT_FILTER_H_
+#define TRACEFS_FILTERS_INPUT_FILTER_H_
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "filters/input/compile.h"
+#include "filters/input/name_service.h"
+#include "filters/input/name_table.h"
+#include "filters/input/parse.h"
+#include "tracefs/base/status.h"
+#include "tracefs/base/text_cursor.h"
+#include "tracefs/event/event.h"
+#include "tracefs/event/verdict.h"
+
+namespace tracefs {
+
+// Where a filter's text stands, for messages.
+struct FilterOrigin {
+  std::string_view file = {};
+  SourcePosition position = {};
+};
+
+// A compiled filter. Immutable; copies share everything; threads: any.
+class Filter {
+ public:
+  // Language: LANGUAGE.md. The empty text matches everything. Errors are
+  // kInvalid with place, offending word and nearest known one; kSystem where
+  // users or groups cannot be looked up. May block on that. `names` must
+  // outlive the filter.
+  static Result<Filter> Compile(std::string_view text,
+                                const FilterOrigin& origin,
+                                const NameService& users, NameTable& names);
+
+  // See Program for what each of these means.
+  FilterNeeds Needs(Op op) const { return program(op).Needs(op); }
+  Verdict DecideEarly(Event& event) const {
+    return program(event.op).DecideEarly(event);
+  }
+  bool Keep(Event& event) const { return program(event.op).Keep(event); }
+
+  // The program of one operation, and the one that answers for all of them.
+  const Program& program(Op op) const { return compiled_->program(op); }
+  const Program& general() const { return compiled_->general(); }
+
+  const std::string& text() const { return *text_; }
+
+ private:
+  Filter(std::shared_ptr<const std::string> text,
+         std::shared_ptr<const CompiledFilter> compiled)
+      : text_(std::move(text)), compiled_(std::move(compiled)) {}
+
+  std::shared_ptr<const std::string> text_;
+  std::shared_ptr<const CompiledFilter> compiled_;
+};
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_FILTERS_INPUT_FILTER_H_

@@ -1,0 +1,383 @@
+// Checking and running programs. How they are printed is in dump.cc.
+#include "filters/input/program.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+namespace tracefs {
+namespace {
+
+// Whether the operation finds or makes the file it is about, so that a file
+// not known before may be known after.
+bool FindsFile(Op op) { return HasName(op) || op == Op::tmpfile_; }
+
+Field FieldOf(const Node& node) { return static_cast<Field>(node.field); }
+
+bool IsNumber(NodeKind kind) {
+  return kind == NodeKind::kRange || kind == NodeKind::kFetchedRange ||
+         kind == NodeKind::kBitmap || kind == NodeKind::kTable;
+}
+
+bool IsNames(NodeKind kind) {
+  return kind == NodeKind::kNames || kind == NodeKind::kNameList;
+}
+
+bool IsTerminal(NodeKind kind) {
+  return kind == NodeKind::kDrop || kind == NodeKind::kKeep;
+}
+
+bool IsFetched(FieldSource source) {
+  return source == FieldSource::kCaller || source == FieldSource::kAttributes;
+}
+
+// Whether an event whose operation has not run may still get the field.
+bool MayComeLate(Field field, Op op) {
+  switch (Info(field).source) {
+    case FieldSource::kResult:
+    case FieldSource::kAttributes:
+      return true;
+    default:
+      return (field == Field::kInode || field == Field::kType) && FindsFile(op);
+  }
+}
+
+void Fetch(Field field, Event& event) {
+  switch (Info(field).source) {
+    case FieldSource::kCaller:
+      event.NeedCaller();
+      break;
+    case FieldSource::kAttributes:
+      event.NeedAttributes();
+      break;
+    default:
+      break;
+  }
+}
+
+bool InRange(const Node& node, const Event& event) {
+  const uint64_t value = event.value[node.field] & node.mask;
+  return value - node.lo <= node.span;
+}
+
+// --- Validate ---------------------------------------------------------------
+
+// What is wrong with one test, or null.
+const char* WrongTest(const Node& node, const ProgramData& data) {
+  const auto list_of = [&](auto&& fits) {
+    if (node.span >= data.texts.size()) return false;
+    const auto& list = data.texts[node.span];
+    return std::all_of(list.begin(), list.end(), [&](const auto& matcher) {
+      return matcher != nullptr && fits(matcher->field());
+    });
+  };
+  const auto is_name = [](Field f) {
+    return f == Field::kName || f == Field::kExt;
+  };
+  switch (node.kind) {
+    case NodeKind::kRange:
+    case NodeKind::kFetchedRange:
+    case NodeKind::kBitmap:
+    case NodeKind::kTable: {
+      if (node.field >= kNumericFieldCount) return "is on no numeric field";
+      const FieldInfo& info = Info(FieldOf(node));
+      if (info.predicate.empty() || info.source == FieldSource::kHelper) {
+        return "is on a field that is no predicate";
+      }
+      if (node.kind == NodeKind::kRange && IsFetched(info.source)) {
+        return "does not fetch its field";
+      }
+      if (node.kind == NodeKind::kTable && node.lo >= data.tables.size()) {
+        return "names no interval table";
+      }
+      return nullptr;
+    }
+    case NodeKind::kOps:
+      return nullptr;
+    case NodeKind::kNames:
+    case NodeKind::kNameList:
+      return list_of(is_name) ? nullptr : "names no list of name predicates";
+    case NodeKind::kText:
+      if (FieldOf(node) != Field::kPath && FieldOf(node) != Field::kComm) {
+        return "is on no text field";
+      }
+      return list_of([&](Field f) { return f == FieldOf(node); })
+                 ? nullptr
+                 : "names no list of predicates on its field";
+    case NodeKind::kDrop:
+    case NodeKind::kKeep:
+      return nullptr;
+  }
+  return "is of no known kind";
+}
+
+const char* WrongEdges(std::span<const Node> nodes, size_t at) {
+  const Node& node = nodes[at];
+  if (node.yes <= at || node.no <= at) return "has an edge that leads back";
+  if (node.yes >= nodes.size() || node.no >= nodes.size()) {
+    return "has an edge that leads out";
+  }
+  if (node.falls > 2) return "falls through on no outcome";
+  if (node.falls < 2 && (node.falls == 1 ? node.yes : node.no) != at + 1) {
+    return "falls through to a node that is not the next";
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Status Program::Validate(std::span<const Node> nodes, const ProgramData& data) {
+  if (nodes.empty()) return Status::Invalid("a program without nodes");
+  if (nodes.size() > kMaxNodes) {
+    return Status::Invalid("a program of more than " +
+                           std::to_string(kMaxNodes) + " nodes");
+  }
+  const auto wrong = [](size_t at, std::string_view what) {
+    return Status::Invalid("node " + std::to_string(at) + " " +
+                           std::string(what));
+  };
+  // Terminals are the last one or two nodes, and differ.
+  size_t tests = nodes.size();
+  while (tests > 0 && IsTerminal(nodes[tests - 1].kind)) --tests;
+  const size_t terminals = nodes.size() - tests;
+  if (terminals == 0) return wrong(nodes.size() - 1, "is no terminal");
+  if (terminals > 2 ||
+      (terminals == 2 && nodes[tests].kind == nodes[tests + 1].kind)) {
+    return wrong(nodes.size() - 1, "is one terminal too many");
+  }
+  std::vector<bool> reached(nodes.size());
+  reached[0] = true;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (!reached[i]) return wrong(i, "cannot be reached");
+    if (nodes[i].unused != 0) return wrong(i, "has bits without a meaning");
+    if (i >= tests) continue;
+    if (IsTerminal(nodes[i].kind)) {
+      return wrong(i, "is a terminal before the end");
+    }
+    if (const char* what = WrongTest(nodes[i], data)) return wrong(i, what);
+    if (const char* what = WrongEdges(nodes, i)) return wrong(i, what);
+    reached[nodes[i].yes] = true;
+    reached[nodes[i].no] = true;
+  }
+  return Status::Ok();
+}
+
+Result<Program> Program::Make(std::vector<Node> nodes,
+                              std::shared_ptr<const ProgramData> data) {
+  if (Status s = Validate(nodes, *data); !s.ok()) return s;
+  return Program(std::move(nodes), std::move(data));
+}
+
+Program::Program(std::vector<Node> nodes,
+                 std::shared_ptr<const ProgramData> data)
+    : nodes_(std::move(nodes)), data_(std::move(data)) {
+  nodes_.shrink_to_fit();
+  reads_paths_ =
+      std::any_of(nodes_.begin(), nodes_.end(), [](const Node& node) {
+        return node.kind == NodeKind::kText && FieldOf(node) == Field::kPath;
+      });
+}
+
+// --- Run --------------------------------------------------------------------
+
+struct Program::PathCache {
+  bool known = false;
+  std::string_view path;
+  std::string_view new_path;
+  PathBuffer path_bytes;
+  PathBuffer new_path_bytes;
+};
+
+bool Program::Keep(Event& event) const {
+  // Only a filter on paths pays for the frame that holds them.
+  return reads_paths_ ? RunWithPaths(event) : Run(event, nullptr);
+}
+
+bool Program::RunWithPaths(Event& event) const {
+  PathCache paths;
+  return Run(event, &paths);
+}
+
+inline bool Program::Run(Event& event, PathCache* paths) const {
+  const Node* const first = nodes_.data();
+  const Node* node = first;
+  for (;;) {
+    bool outcome;
+    if (node->kind == NodeKind::kRange) [[likely]] {
+      outcome =
+          (event.present >> node->field & 1) != 0 && InRange(*node, event);
+    } else if (IsTerminal(node->kind)) {
+      return node->kind == NodeKind::kKeep;
+    } else {
+      outcome = Test(*node, event, paths);
+    }
+    // A branch that is predicted, not an address that is loaded: the next node
+    // is read while this one is still being decided.
+    if (static_cast<uint8_t>(outcome) == node->falls) {
+      ++node;
+    } else {
+      node = first + (outcome ? node->yes : node->no);
+    }
+  }
+}
+
+bool Program::Test(const Node& node, Event& event, PathCache* paths) const {
+  switch (node.kind) {
+    case NodeKind::kRange:
+    case NodeKind::kFetchedRange:
+      Fetch(FieldOf(node), event);
+      return event.Has(FieldOf(node)) && InRange(node, event);
+    case NodeKind::kBitmap: {
+      Fetch(FieldOf(node), event);
+      if (!event.Has(FieldOf(node))) return false;
+      const uint64_t bit = (event.value[node.field] & node.mask) - node.lo;
+      return bit < 64 && (node.span >> bit & 1) != 0;
+    }
+    case NodeKind::kTable:
+      Fetch(FieldOf(node), event);
+      return event.Has(FieldOf(node)) &&
+             data_->tables[node.lo].Contains(
+                 (event.value[node.field] & node.mask) ^ node.span);
+    case NodeKind::kOps:
+      return (node.mask >> Index(event.op) & 1) != 0;
+    case NodeKind::kNames:
+      if (event.name_generation >= node.lo) {
+        return (event.name_bits & node.mask) != 0;
+      }
+      return TestNames(node.span, event);
+    case NodeKind::kNameList:
+      return TestNames(node.span, event);
+    case NodeKind::kText:
+      return TestText(node, event, paths);
+    case NodeKind::kDrop:
+    case NodeKind::kKeep:
+      break;
+  }
+  return false;
+}
+
+bool Program::TestNames(size_t list, const Event& event) const {
+  struct Search {
+    const std::vector<std::shared_ptr<const TextMatcher>>& predicates;
+    bool found = false;
+
+    void Try(std::string_view name) {
+      for (size_t i = 0; !found && i < predicates.size(); ++i) {
+        found = predicates[i]->Matches(name);
+      }
+    }
+  };
+  Search search{data_->texts[list]};
+  search.Try(event.name);
+  search.Try(event.new_name);
+  if (!search.found && event.resolver != nullptr && event.node != 0) {
+    event.resolver->ForEachName(event.node, &search,
+                                [](void* context, std::string_view name) {
+                                  static_cast<Search*>(context)->Try(name);
+                                });
+  }
+  return search.found;
+}
+
+bool Program::TestText(const Node& node, Event& event, PathCache* paths) const {
+  const auto& predicates = data_->texts[node.span];
+  const auto any = [&](std::string_view text) {
+    return !text.empty() &&
+           std::any_of(predicates.begin(), predicates.end(),
+                       [&](const auto& p) { return p->Matches(text); });
+  };
+  if (FieldOf(node) == Field::kComm) {
+    event.NeedCaller();
+    return event.caller != nullptr && any(event.caller->comm());
+  }
+  if (!paths->known) {
+    paths->known = true;
+    paths->path = PathOf(event, paths->path_bytes);
+    paths->new_path = NewPathOf(event, paths->new_path_bytes);
+  }
+  return any(paths->path) || any(paths->new_path);
+}
+
+// --- Early ------------------------------------------------------------------
+
+Program::Truth Program::TestEarly(const Node& node, Event& event,
+                                  PathCache* paths) const {
+  if (IsNumber(node.kind)) {
+    const Field field = FieldOf(node);
+    // Attributes that are there already may be those of before the operation.
+    const bool unknown =
+        Info(field).source == FieldSource::kAttributes || !event.Has(field);
+    if (unknown && MayComeLate(field, event.op)) return Truth::kUnknown;
+  }
+  if (Test(node, event, paths)) return Truth::kTrue;
+  // The file may turn out to have other names than the operand.
+  if (IsNames(node.kind) && event.node == 0 && FindsFile(event.op)) {
+    return Truth::kUnknown;
+  }
+  return Truth::kFalse;
+}
+
+Verdict Program::DecideEarly(Event& event) const {
+  PathCache paths;
+  for (size_t i = 0;;) {
+    const Node& node = nodes_[i];
+    if (IsTerminal(node.kind)) {
+      return node.kind == NodeKind::kKeep ? Verdict::kKeep : Verdict::kDrop;
+    }
+    const Truth truth = TestEarly(node, event, &paths);
+    if (truth == Truth::kUnknown) return DecideEarlyFrom(i, event, &paths);
+    i = truth == Truth::kTrue ? node.yes : node.no;
+  }
+}
+
+// Follows both edges of tests whose outcome is unknown, all paths at once:
+// edges lead forward, so one pass over the array sees every node after those
+// that lead to it.
+Verdict Program::DecideEarlyFrom(size_t start, Event& event,
+                                 PathCache* paths) const {
+  std::array<uint64_t, kMaxNodes / 64 + 1> reached;
+  std::fill_n(reached.begin(), nodes_.size() / 64 + 1, 0);
+  const auto reach = [&](size_t i) {
+    reached[i / 64] |= uint64_t{1} << (i % 64);
+  };
+  reach(start);
+  bool keep = false;
+  bool drop = false;
+  for (size_t i = start; i < nodes_.size() && !(keep && drop); ++i) {
+    if ((reached[i / 64] >> (i % 64) & 1) == 0) continue;
+    const Node& node = nodes_[i];
+    if (IsTerminal(node.kind)) {
+      (node.kind == NodeKind::kKeep ? keep : drop) = true;
+      continue;
+    }
+    const Truth truth = TestEarly(node, event, paths);
+    if (truth != Truth::kFalse) reach(node.yes);
+    if (truth != Truth::kTrue) reach(node.no);
+  }
+  if (keep && drop) return Verdict::kUndecided;
+  return keep ? Verdict::kKeep : Verdict::kDrop;
+}
+
+FilterNeeds Program::Needs(Op op) const {
+  FilterNeeds needs;
+  if (IsTerminal(nodes_[0].kind)) {
+    needs.constant =
+        nodes_[0].kind == NodeKind::kKeep ? Verdict::kKeep : Verdict::kDrop;
+    return needs;
+  }
+  for (const Node& node : nodes_) {
+    if (IsNumber(node.kind)) {
+      const Field field = FieldOf(node);
+      needs.caller |= Info(field).source == FieldSource::kCaller;
+      needs.late |= MayComeLate(field, op);
+    } else if (IsNames(node.kind)) {
+      needs.names |= node.kind == NodeKind::kNames;
+      needs.late |= FindsFile(op);
+    } else if (node.kind == NodeKind::kText) {
+      needs.caller |= FieldOf(node) == Field::kComm;
+    }
+  }
+  return needs;
+}
+
+}  // namespace tracefs

@@ -1,0 +1,127 @@
+// A compiled filter: a directed acyclic graph of simple tests in one array,
+// and the loop that runs it.
+//
+// The array is the paper's (section 2.2): topologically sorted, the root first,
+// every edge leads forward, the two terminals last. So it can be checked
+// completely before it is used, and running it ends. An edge that leads to the
+// next node of the array costs nothing; the compiler lays nodes out for that.
+//
+// Tested by tests/unit/filters/input/program_test.cc and oracle_test.cc.
+#ifndef TRACEFS_FILTERS_INPUT_PROGRAM_H_
+#define TRACEFS_FILTERS_INPUT_PROGRAM_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "filters/input/interval_set.h"
+#include "filters/input/text_matcher.h"
+#include "tracefs/base/status.h"
+#include "tracefs/event/event.h"
+#include "tracefs/event/field.h"
+#include "tracefs/event/verdict.h"
+
+namespace tracefs {
+
+enum class NodeKind : uint8_t {
+  // The event has the numeric field, and with v = value & mask:
+  kRange,         // v - lo <= span, modulo 2^64; the field needs no fetching
+  kFetchedRange,  // the same, of a field that may have to be fetched
+  kBitmap,        // v - lo < 64, and that bit of `span` is set
+  kTable,         // v ^ span lies in the interval set number `lo`
+  kOps,           // bit `op` of `mask` is set
+  // Some name of the file satisfies some predicate of the list number `span`.
+  kNames,     // by Event::name_bits & mask, right since generation `lo`
+  kNameList,  // by the names themselves
+  kText,      // likewise for kPath and kComm
+  kDrop,
+  kKeep,
+};
+
+struct Node {
+  uint64_t mask = 0;
+  uint64_t lo = 0;
+  uint64_t span = 0;
+  NodeKind kind{};
+  uint8_t field = 0;  // Field of kRange … kTable and kText
+  // Which outcome goes on to the next node of the array: 0, 1, or 2 for none.
+  uint8_t falls = 2;
+  uint8_t unused = 0;
+  uint16_t yes = 0;
+  uint16_t no = 0;
+
+  friend bool operator==(const Node&, const Node&) = default;
+};
+static_assert(sizeof(Node) == 32 && std::is_trivially_copyable_v<Node>);
+
+// What nodes refer to by number; shared by the programs of a filter.
+struct ProgramData {
+  std::vector<IntervalSet> tables;
+  // Each list: predicates on name and ext, or all on path, or all on cname.
+  std::vector<std::vector<std::shared_ptr<const TextMatcher>>> texts;
+};
+
+// Immutable; threads: any.
+class Program {
+ public:
+  static constexpr size_t kMaxNodes = 65535;
+
+  // Checks `nodes` and takes them. kInvalid says which node is wrong how.
+  static Result<Program> Make(std::vector<Node> nodes,
+                              std::shared_ptr<const ProgramData> data);
+
+  // Whether `nodes` is a program: known kinds and fields, numbers in range,
+  // edges forward, all nodes reachable, one or two terminals, at the end. Any
+  // bytes may be in `nodes`.
+  static Status Validate(std::span<const Node> nodes, const ProgramData& data);
+
+  // The answer when everything about the event is known. Fetches the caller or
+  // the attributes only if a node that needs them is reached. No lock and no
+  // allocation of its own.
+  bool Keep(Event& event) const;
+
+  // The answer while the operation has not run. Results and attributes that
+  // the event does not have are unknown, and so are inode, type and other names
+  // of a file that the operation is only about to find or make; kUndecided if
+  // both answers can be reached.
+  Verdict DecideEarly(Event& event) const;
+
+  // What Keep has to look at for this operation. If `late` is false, then
+  // DecideEarly always decides.
+  FilterNeeds Needs(Op op) const;
+
+  std::span<const Node> nodes() const { return nodes_; }
+
+  // One line a node: "0: op = write ? 1 : 3".
+  std::string Dump() const;
+  // The same as a Graphviz graph.
+  std::string DumpDot(std::string_view title) const;
+
+ private:
+  Program(std::vector<Node> nodes, std::shared_ptr<const ProgramData> data);
+
+  enum class Truth : uint8_t { kFalse, kTrue, kUnknown };
+  // Paths are put together on the stack, at most once a run.
+  struct PathCache;
+
+  bool Run(Event& event, PathCache* paths) const;
+  bool RunWithPaths(Event& event) const;
+  bool Test(const Node& node, Event& event, PathCache* paths) const;
+  Truth TestEarly(const Node& node, Event& event, PathCache* paths) const;
+  Verdict DecideEarlyFrom(size_t node, Event& event, PathCache* paths) const;
+  bool TestNames(size_t list, const Event& event) const;
+  bool TestText(const Node& node, Event& event, PathCache* paths) const;
+  std::string NodeText(const Node& node) const;
+
+  std::vector<Node> nodes_;
+  std::shared_ptr<const ProgramData> data_;
+  bool reads_paths_ = false;
+};
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_FILTERS_INPUT_PROGRAM_H_
