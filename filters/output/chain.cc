@@ -1,0 +1,156 @@
+#include "filters/output/chain.h"
+
+#include <algorithm>
+
+#include "filters/output/table.h"
+
+namespace tracefs {
+namespace {
+
+std::string_view Trim(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  return text;
+}
+
+// Takes off `text` what stands before `separator`, and the separator.
+std::string_view TakeUpTo(std::string_view& text, char separator) {
+  const size_t end = std::min(text.find(separator), text.size());
+  const std::string_view taken = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return taken;
+}
+
+class ChainPayloadDecoder final : public format::PayloadDecoder {
+ public:
+  explicit ChainPayloadDecoder(ChainDecoder chain) : chain_(std::move(chain)) {}
+
+  Status Decode(const format::FrameHeader& header, ByteSpan payload,
+                std::vector<std::byte>* block) override {
+    ByteSpan decoded;
+    Status status =
+        chain_.Decode({.serial = header.serial, .sequence = header.sequence},
+                      payload, &decoded);
+    if (status.ok()) block->assign(decoded.begin(), decoded.end());
+    return status;
+  }
+
+ private:
+  ChainDecoder chain_;
+};
+
+}  // namespace
+
+std::string_view ChainStage::Get(std::string_view parameter) const {
+  for (const auto& [name_of, value] : parameters) {
+    if (name_of == parameter) return value;
+  }
+  return {};
+}
+
+std::vector<ChainStage> ParseChain(std::string_view chain) {
+  std::vector<ChainStage> stages;
+  while (!chain.empty()) {
+    std::string_view text = Trim(TakeUpTo(chain, ';'));
+    if (text.empty()) continue;
+    ChainStage stage;
+    stage.name = TakeUpTo(text, ' ');
+    for (text = Trim(text); !text.empty(); text = Trim(text)) {
+      std::string_view value = TakeUpTo(text, ' ');
+      const std::string_view name = TakeUpTo(value, '=');
+      stage.parameters.emplace_back(name, value);
+    }
+    stages.push_back(std::move(stage));
+  }
+  return stages;
+}
+
+std::string ChainText(std::span<const ConfigEntry> output) {
+  std::string text;
+  for (const ConfigEntry& entry : output) {
+    if (!text.empty()) text += "; ";
+    text += entry.name;
+    const OutputFilterRow* row = FindOutputFilter(entry.name);
+    if (row == nullptr || row->parameters == nullptr) continue;
+    const std::string parameters = row->parameters(entry);
+    if (!parameters.empty()) text += ' ' + parameters;
+  }
+  return text;
+}
+
+Status CheckChain(std::string_view file_name,
+                  std::span<const ConfigEntry> output) {
+  size_t filters = 0;
+  for (const ConfigEntry& entry : output) {
+    if (entry.role != EntryRole::kFilter) continue;
+    const OutputFilterRow* row = FindOutputFilter(entry.name);
+    if (row != nullptr && row->first_only && filters != 0) {
+      return ErrorAt(file_name, entry.position,
+                     entry.name +
+                         " must be the first output filter: it takes over the "
+                         "blocks from the traced threads; move it to the "
+                         "front");
+    }
+    if (++filters > kMaxChainFilters) {
+      return ErrorAt(file_name, entry.position,
+                     "more than " + std::to_string(kMaxChainFilters) +
+                         " output filters in a chain");
+    }
+  }
+  return Status::Ok();
+}
+
+Result<ChainDecoder> ChainDecoder::Create(std::string_view chain) {
+  const std::vector<ChainStage> stages = ParseChain(chain);
+  ChainDecoder decoder;
+  // The last stage is the driver, which changes nothing.
+  for (size_t i = stages.size(); i-- > 1;) {
+    const ChainStage& stage = stages[i - 1];
+    const OutputFilterRow* row = FindOutputFilter(stage.name);
+    if (row == nullptr) {
+      return Status::Invalid("the trace went through the output filter " +
+                             Quoted(stage.name) +
+                             ", which this reader does not know; use a newer "
+                             "Tracefs");
+    }
+    if (row->make_decoder == nullptr) continue;
+    if (decoder.stages_.size() == kMaxChainFilters) {
+      return Status::Invalid("the trace's chain has more than " +
+                             std::to_string(kMaxChainFilters) +
+                             " output filters");
+    }
+    Result<std::unique_ptr<StageDecoder>> made = row->make_decoder(stage);
+    if (!made.ok()) return made.status().Prefixed(stage.name);
+    decoder.stages_.push_back({stage.name, *std::move(made)});
+  }
+  return decoder;
+}
+
+Status ChainDecoder::Decode(const BlockId& id, ByteSpan payload,
+                            ByteSpan* block) {
+  size_t turn = 0;
+  for (Stage& stage : stages_) {
+    ByteSpan out;
+    if (Status s = stage.decoder->Decode(id, payload, memory_[turn], &out);
+        !s.ok()) {
+      return s.Prefixed(stage.name);
+    }
+    payload = out;
+    // The other one: what was just made is the next stage's input.
+    turn = 1 - turn;
+  }
+  *block = payload;
+  return Status::Ok();
+}
+
+format::PayloadDecoderFactory MakeDecoderFactory() {
+  return [](const format::Preamble& preamble)
+             -> Result<std::unique_ptr<format::PayloadDecoder>> {
+    Result<ChainDecoder> chain = ChainDecoder::Create(preamble.chain);
+    if (!chain.ok()) return chain.status();
+    return std::unique_ptr<format::PayloadDecoder>(
+        std::make_unique<ChainPayloadDecoder>(*std::move(chain)));
+  };
+}
+
+}  // namespace tracefs

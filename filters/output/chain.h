@@ -1,0 +1,70 @@
+// The output chain as text, the form in which a preamble names it, and its
+// inverse: "compress alg=zstd; file".
+#ifndef FILTERS_OUTPUT_CHAIN_H_
+#define FILTERS_OUTPUT_CHAIN_H_
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "config/config.h"
+#include "filters/output/stage_decoder.h"
+#include "tracefs/format/payload_decoder.h"
+
+namespace tracefs {
+
+// Output filters of one chain. A reader undoes them all for each block: the
+// limit bounds what a hostile trace can ask for.
+inline constexpr size_t kMaxChainFilters = 16;
+
+// One stage of a chain text.
+struct ChainStage {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> parameters;
+
+  // The value of a parameter, or "".
+  std::string_view Get(std::string_view parameter) const;
+};
+
+// Splits a chain text; any text has some meaning.
+std::vector<ChainStage> ParseChain(std::string_view chain);
+
+// The chain text of a tracer's output section, its driver last: names, and the
+// parameters that a reader needs. Never a key, a path or a host.
+std::string ChainText(std::span<const ConfigEntry> output);
+
+// What the config's grammar cannot see: a filter that must be the first and is
+// not, too many of them. kInvalid, with the position.
+Status CheckChain(std::string_view file_name,
+                  std::span<const ConfigEntry> output);
+
+// Undoes all filters of a chain.
+class ChainDecoder {
+ public:
+  // kInvalid if a stage is unknown; the message names it and what to do.
+  static Result<ChainDecoder> Create(std::string_view chain);
+
+  // The block in `payload`; valid until the next call, and as long as
+  // `payload`. Threads: one at a time.
+  Status Decode(const BlockId& id, ByteSpan payload, ByteSpan* block);
+
+ private:
+  struct Stage {
+    std::string name;
+    std::unique_ptr<StageDecoder> decoder;
+  };
+  ChainDecoder() = default;
+
+  std::vector<Stage> stages_;  // in the order in which they are undone
+  Scratch memory_[2];          // used in turn
+};
+
+// For format::TraceReaderOptions.
+format::PayloadDecoderFactory MakeDecoderFactory();
+
+}  // namespace tracefs
+
+#endif  // FILTERS_OUTPUT_CHAIN_H_

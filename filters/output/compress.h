@@ -1,0 +1,45 @@
+// The compression filter (paper section 2.4), both directions. Unlike the
+// paper's it ends its stream with each block, so that a damaged block costs
+// one block and a trace that was cut is readable up to there.
+//
+// A block that does not become smaller is stored as it is. FORMAT.md section
+// 11 has the bytes.
+#ifndef FILTERS_OUTPUT_COMPRESS_H_
+#define FILTERS_OUTPUT_COMPRESS_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "filters/output/stage_decoder.h"
+#include "tracefs/pipeline/stages.h"
+
+namespace tracefs {
+
+enum class CompressAlgorithm : uint8_t { kZlib = 1, kZstd = 2 };
+
+struct CompressOptions {
+  CompressAlgorithm algorithm = CompressAlgorithm::kZlib;
+  int level = 0;  // 0 = the default; else 1 to MaxCompressLevel
+  size_t block_bytes = 0;
+};
+
+// 9 for zlib, 19 for zstd (the levels above want gigabytes from a reader).
+int MaxCompressLevel(CompressAlgorithm algorithm);
+
+std::unique_ptr<OutputFilter> MakeCompress(const CompressOptions& options,
+                                           std::unique_ptr<OutputFilter> next);
+
+// Decodes what any CompressOptions made.
+std::unique_ptr<StageDecoder> MakeCompressDecoder();
+
+// --- The payload: this head, then what the method made.
+inline constexpr size_t kCompressHeadBytes = 8;  // method 1, zero 3, length 4
+enum class CompressMethod : uint8_t { kStored = 0, kZlib = 1, kZstd = 2 };
+// No block claims to be larger than this for what it holds.
+inline constexpr uint64_t MaxUncompressedBytes(uint64_t compressed_bytes) {
+  return 65536 + 4096 * compressed_bytes;
+}
+
+}  // namespace tracefs
+
+#endif  // FILTERS_OUTPUT_COMPRESS_H_

@@ -1,0 +1,31 @@
+// Scratch: memory that is reused from block to block and never cleared, unlike
+// a vector's.
+#ifndef FILTERS_OUTPUT_SCRATCH_H_
+#define FILTERS_OUTPUT_SCRATCH_H_
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+namespace tracefs {
+
+class Scratch {
+ public:
+  // `bytes` of memory with any contents; what an earlier call gave is gone.
+  std::span<std::byte> Get(size_t bytes) {
+    if (bytes > capacity_) {
+      memory_.reset();  // first, so that both are never held at once
+      memory_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+      capacity_ = bytes;
+    }
+    return {memory_.get(), bytes};
+  }
+
+ private:
+  std::unique_ptr<std::byte[]> memory_;
+  size_t capacity_ = 0;
+};
+
+}  // namespace tracefs
+
+#endif  // FILTERS_OUTPUT_SCRATCH_H_

@@ -1,0 +1,34 @@
+// StageDecoder: the inverse of one output filter. Payloads may be hostile.
+#ifndef FILTERS_OUTPUT_STAGE_DECODER_H_
+#define FILTERS_OUTPUT_STAGE_DECODER_H_
+
+#include <cstdint>
+
+#include "filters/output/scratch.h"
+#include "tracefs/base/bytes.h"
+#include "tracefs/base/status.h"
+#include "tracefs/format/constants.h"
+
+namespace tracefs {
+
+// Which block of which trace a payload claims to be: from its frame header.
+struct BlockId {
+  format::Serial serial{};
+  uint64_t sequence = 0;
+};
+
+// Blocks stand alone: what a decoder keeps between them only saves work.
+// Threads: one at a time.
+class StageDecoder {
+ public:
+  virtual ~StageDecoder() = default;
+  // Undoes the filter. `*out` lies within `payload` or in `memory`, and never
+  // has more than format::kMaxPayloadBytes. The message of an error says what
+  // is wrong, not where: the caller knows the block.
+  virtual Status Decode(const BlockId& id, ByteSpan payload, Scratch& memory,
+                        ByteSpan* out) = 0;
+};
+
+}  // namespace tracefs
+
+#endif  // FILTERS_OUTPUT_STAGE_DECODER_H_

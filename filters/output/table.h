@@ -1,0 +1,41 @@
+// Every output filter, in one table: it feeds the config's grammar, --help,
+// look-up by name when a trace is written, and by the preamble's chain when it
+// is read. A new filter is one new row.
+#ifndef FILTERS_OUTPUT_TABLE_H_
+#define FILTERS_OUTPUT_TABLE_H_
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "config/config.h"
+#include "filters/output/chain.h"
+#include "filters/output/stage_decoder.h"
+#include "tracefs/pipeline/stages.h"
+
+namespace tracefs {
+
+struct OutputFilterRow {
+  EntryRow entry;
+  std::string_view help;
+  bool first_only = false;  // may only be the first of a chain
+  // Makes the filter that a checked entry of the config describes, in front of
+  // `next`. Nothing outside the process changes before its Initialize.
+  Result<std::unique_ptr<OutputFilter>> (*make)(
+      const ConfigEntry& entry, std::unique_ptr<OutputFilter> next);
+  // What the chain text says besides the name: "alg=zlib". Null: nothing.
+  std::string (*parameters)(const ConfigEntry& entry);
+  // Makes the inverse. Null: the filter changes no byte.
+  Result<std::unique_ptr<StageDecoder>> (*make_decoder)(
+      const ChainStage& stage);
+};
+
+std::span<const OutputFilterRow> OutputFilters();
+
+// The row of that name; null if there is none.
+const OutputFilterRow* FindOutputFilter(std::string_view name);
+
+}  // namespace tracefs
+
+#endif  // FILTERS_OUTPUT_TABLE_H_

@@ -1,0 +1,102 @@
+// Chain texts, and the table that everything goes through.
+#include "filters/output/chain.h"
+
+#include <gtest/gtest.h>
+
+#include "filters/output/table.h"
+
+namespace tracefs {
+namespace {
+
+// The output section of a config with these words in it.
+Result<TracerConfig> ParseOutput(const std::string& output) {
+  static const std::vector<EntryRow> rows = [] {
+    std::vector<EntryRow> all;
+    for (const OutputFilterRow& row : OutputFilters()) all.push_back(row.entry);
+    all.push_back({.name = "file",
+                   .role = EntryRole::kDriver,
+                   .value = {.type = ValueType::kText, .required = true}});
+    return all;
+  }();
+  Result<Config> config = ParseConfig("{ {} {} { " + output + " } }", "t.conf",
+                                      {.assembly = {}, .output = rows});
+  if (!config.ok()) return config.status();
+  return config->tracers[0];
+}
+
+std::string TextOf(const std::string& output) {
+  const Result<TracerConfig> tracer = ParseOutput(output);
+  return tracer.ok() ? ChainText(tracer->output) : tracer.status().message();
+}
+
+TEST(ChainTest, TextHasWhatAReaderNeedsAndNoPaths) {
+  EXPECT_EQ(TextOf("file = \"/tmp/secret place\""), "file");
+  EXPECT_EQ(TextOf("compress; file = /tmp/x"), "compress alg=zlib; file");
+  EXPECT_EQ(TextOf("compress alg = zstd level = 7; file = /tmp/x"),
+            "compress alg=zstd; file");
+}
+
+TEST(ChainTest, ParsesNamesAndParameters) {
+  const std::vector<ChainStage> stages =
+      ParseChain(" a;b  x=1 y ;; c z==;file");
+  ASSERT_EQ(stages.size(), 4u);
+  EXPECT_EQ(stages[0].name, "a");
+  EXPECT_EQ(stages[1].Get("x"), "1");
+  EXPECT_EQ(stages[1].Get("y"), "");
+  EXPECT_EQ(stages[1].Get("nothing"), "");
+  EXPECT_EQ(stages[2].Get("z"), "=");
+  EXPECT_EQ(stages[3].name, "file");
+}
+
+TEST(ChainTest, AnUnknownFilterIsNamed) {
+  const auto chain = ChainDecoder::Create("compress; rot13 n=13; file");
+  ASSERT_FALSE(chain.ok());
+  EXPECT_EQ(chain.status().code(), StatusCode::kInvalid);
+  EXPECT_NE(chain.status().message().find("'rot13'"), std::string::npos);
+}
+
+TEST(ChainTest, TheDriverMayBeAnything) {
+  EXPECT_TRUE(ChainDecoder::Create("carrier-pigeon").ok());
+  EXPECT_TRUE(ChainDecoder::Create("").ok());
+}
+
+TEST(ChainTest, Malicious_AnEndlessChainIsRefused) {
+  std::string chain;
+  for (int i = 0; i < 5000; ++i) chain += "compress;";
+  EXPECT_FALSE(ChainDecoder::Create(chain + "file").ok());
+}
+
+TEST(ChainTest, TooManyFiltersAreAnErrorOfTheConfig) {
+  std::string output;
+  for (size_t i = 0; i < kMaxChainFilters; ++i) output += "compress; ";
+  Result<TracerConfig> tracer = ParseOutput(output + "file = x");
+  ASSERT_TRUE(tracer.ok()) << tracer.status().message();
+  EXPECT_TRUE(CheckChain("t.conf", tracer->output).ok());
+  tracer = ParseOutput("compress; " + output + "file = x");
+  ASSERT_TRUE(tracer.ok());
+  const Status status = CheckChain("t.conf", tracer->output);
+  EXPECT_NE(status.message().find("t.conf:1:"), std::string::npos);
+}
+
+TEST(ChainTest, ALevelBeyondTheAlgorithmIsRefused) {
+  const Result<TracerConfig> tracer =
+      ParseOutput("compress alg = zlib level = 10; file = x");
+  ASSERT_TRUE(tracer.ok()) << tracer.status().message();
+  const auto made =
+      FindOutputFilter("compress")->make(tracer->output[0], nullptr);
+  ASSERT_FALSE(made.ok());
+  EXPECT_NE(made.status().message().find("highest, 9"), std::string::npos);
+}
+
+TEST(ChainTest, TheTableIsWellFormed) {
+  for (const OutputFilterRow& row : OutputFilters()) {
+    EXPECT_EQ(FindOutputFilter(row.entry.name), &row);
+    EXPECT_EQ(row.entry.role, EntryRole::kFilter);
+    EXPECT_NE(row.make, nullptr);
+    EXPECT_FALSE(row.help.empty());
+  }
+  EXPECT_EQ(FindOutputFilter("nothing"), nullptr);
+}
+
+}  // namespace
+}  // namespace tracefs
