@@ -1,0 +1,264 @@
+#include "drivers/assembly/stream.h"
+
+#include <array>
+#include <bit>
+
+#include "tracefs/base/crc32c.h"
+#include "tracefs/pipeline/block_builder.h"
+
+namespace tracefs {
+namespace {
+
+using format::ArgId;
+using format::MessageWriter;
+
+constexpr uint32_t kTimes = kStrTsSec | kStrTsUsec | kStrTsNsec;
+constexpr uint32_t kProcess =
+    kStrPid | kStrPpid | kStrSid | kStrPgid | kStrPname;
+constexpr uint32_t kAll = kStrPostOp | kStrTid | kProcess | kStrUid | kStrGid |
+                          kStrTsNsec | kStrDuration | kStrFname | kStrFext |
+                          kStrPath | kStrInode | kStrDentry | kStrFile |
+                          kStrArgs | kStrRetval;
+
+constexpr StreamFlagInfo kStreamFlags[] = {
+    {"STR_POST_OP", kStrPostOp, "a message when the operation is done"},
+    {"STR_PRE_OP", kStrPreOp,
+     "a message before it runs, to see what hangs or crashes"},
+    {"STR_PID", kStrPid | kStrTid, "process id, and thread id"},
+    {"STR_TID", kStrTid, "thread id alone: costs no look-up"},
+    {"STR_PPID", kStrPpid, "parent's process id"},
+    {"STR_SID", kStrSid, "session id"},
+    {"STR_PGID", kStrPgid, "process-group id"},
+    {"STR_UID", kStrUid, "user id of the caller"},
+    {"STR_GID", kStrGid, "group id of the caller"},
+    {"STR_PNAME", kStrPname, "process name"},
+    {"STR_TIMESTAMP", kStrTsNsec, "begin time in nanoseconds"},
+    {"STR_TS_SEC", kStrTsSec, "begin time in seconds"},
+    {"STR_TS_USEC", kStrTsUsec, "begin time in microseconds"},
+    {"STR_TS_NSEC", kStrTsNsec, "begin time in nanoseconds"},
+    {"STR_DURATION", kStrDuration, "how long it took, in nanoseconds"},
+    {"STR_FNAME", kStrFname, "the names it was given"},
+    {"STR_FEXT", kStrFext, "the extension of its name"},
+    {"STR_PATH", kStrPath, "the path of the file below the mount point"},
+    {"STR_INODE", kStrInode,
+     "inode: number, and type, mode, links, size, owner where the operation "
+     "itself returns them"},
+    {"STR_DENTRY", kStrDentry, "inode number of the directory, and the name"},
+    {"STR_FILE", kStrFile, "file handle and open flags"},
+    {"STR_ARGS", kStrArgs, "all other arguments: offset, length, mode, …"},
+    {"STR_RETVAL", kStrRetval, "result or errno"},
+    {"STR_DATA", kStrData, "the data read and written"},
+    {"STR_DATA_CKSUM", kStrDataCksum, "CRC-32C of the data read and written"},
+    {"STR_ALL", kAll,
+     "everything but STR_PRE_OP, coarser times, STR_DATA, STR_DATA_CKSUM"},
+};
+
+// The flag that chooses a numeric field of an operation; 0: not chosen here.
+uint32_t FlagOf(Field f) {
+  switch (f) {
+    case Field::kTid:
+      return kStrTid;
+    case Field::kUid:
+      return kStrUid;
+    case Field::kGid:
+      return kStrGid;
+    case Field::kLatency:
+      return kStrDuration;
+    case Field::kTime:
+      return kStrTsNsec;
+    case Field::kInode:
+    case Field::kInodeOut:
+    case Field::kType:
+    case Field::kMode:
+    case Field::kNlink:
+    case Field::kSize:
+    case Field::kFuid:
+    case Field::kFgid:
+    case Field::kMtime:
+      return kStrInode;
+    case Field::kParentInode:
+    case Field::kNewParentInode:
+      return kStrDentry;
+    case Field::kFh:
+    case Field::kFhOut:
+    case Field::kFlags:
+      return kStrFile;
+    case Field::kResult:
+    case Field::kErrno:
+      return kStrRetval;
+    case Field::kDataChecksum:  // worked out by the driver
+    case Field::kPid:           // in the process definition
+    case Field::kPpid:
+    case Field::kSid:
+    case Field::kPgid:
+      return 0;
+    case Field::kInferred:
+      return kProcess | kStrTid | kStrUid | kStrGid;
+    default:
+      return kStrArgs;
+  }
+}
+
+class Stream final : public AssemblyDriver {
+ public:
+  explicit Stream(uint32_t flags) : flags_(flags) {
+    if ((flags_ & kStrPreOp) == 0) flags_ |= kStrPostOp;
+    if ((flags_ & kStrDentry) != 0) flags_ |= kStrFname;
+    process_ = {.pid = (flags_ & kStrPid) != 0,
+                .ppid = (flags_ & kStrPpid) != 0,
+                .sid = (flags_ & kStrSid) != 0,
+                .pgid = (flags_ & kStrPgid) != 0,
+                .comm = (flags_ & kStrPname) != 0};
+    for (size_t i = 0; i < kNumericFieldCount; ++i) {
+      const auto field = static_cast<Field>(i);
+      if ((FlagOf(field) & flags_) == 0) continue;
+      numeric_mask_ |= Bit(field);
+    }
+    for (size_t i = 0; i < kNumericFieldCount; ++i) {
+      const FieldInfo& info = Fields()[i];
+      numeric_[i] = {info.arg_id, info.width};
+    }
+  }
+
+  AssemblyNeeds Needs(Op op) const override {
+    const bool moves_data = op == Op::read_ || op == Op::write_;
+    return {.after = (flags_ & kStrPostOp) != 0,
+            .before = (flags_ & kStrPreOp) != 0,
+            .caller = process_.any(),
+            .data = moves_data && (flags_ & (kStrData | kStrDataCksum)) != 0};
+  }
+
+  bool Assemble(Event& event, BlockBuilder& block) const override {
+    // Definitions come before the message that refers to them.
+    uint32_t process = 0;
+    uint32_t path = 0;
+    uint32_t parent_path = 0;
+    uint32_t new_parent_path = 0;
+    if (event.caller != nullptr && process_.any()) {
+      process = block.ProcessId(*event.caller, process_);
+    }
+    if ((flags_ & kStrPath) != 0 && event.resolver != nullptr) {
+      // A file that is named by the operation needs no definition of its own.
+      if (event.parent == 0) {
+        path = block.PathId(*event.resolver, event.node, event.node_version,
+                            event.rename_epoch);
+      } else {
+        parent_path = block.PathId(*event.resolver, event.parent,
+                                   event.parent_version, event.rename_epoch);
+      }
+      new_parent_path =
+          block.PathId(*event.resolver, event.new_parent,
+                       event.new_parent_version, event.rename_epoch);
+    }
+    if (block.full()) return false;
+
+    MessageWriter& w = block.writer();
+    w.Begin(format::OperationMessage(event.op, event.before));
+    PutNumbers(event, w);
+    PutTimes(event, w);
+    if (process != 0) w.Put<uint32_t>(ArgId::kProcessId, process);
+    if (path != 0) w.Put<uint32_t>(ArgId::kPathId, path);
+    if (parent_path != 0) w.Put<uint32_t>(ArgId::kParentPathId, parent_path);
+    if (new_parent_path != 0) {
+      w.Put<uint32_t>(ArgId::kNewParentPathId, new_parent_path);
+    }
+    PutTexts(event, w);
+    return w.End();
+  }
+
+ private:
+  struct NumericArg {
+    uint16_t arg_id;
+    uint16_t width;
+  };
+
+  // The hot loop: id and value are stored eight bytes wide whatever the
+  // width, and the next argument overwrites the surplus.
+  void PutNumbers(const Event& event, MessageWriter& w) const {
+    std::byte* const room = w.Room(kNumericFieldCount * 10 + 8);
+    if (room == nullptr) return;
+    std::byte* at = room;
+    uint64_t left = event.present & numeric_mask_;
+    // A success needs no errno.
+    if ((left & Bit(Field::kErrno)) != 0 && event.Get(Field::kErrno) == 0) {
+      left &= ~Bit(Field::kErrno);
+    }
+    while (left != 0) {
+      const auto i = static_cast<size_t>(std::countr_zero(left));
+      left &= left - 1;
+      StoreLe<uint16_t>(at, numeric_[i].arg_id);
+      StoreLe<uint64_t>(at + 2, event.value[i]);
+      at += 2 + numeric_[i].width;
+    }
+    w.Advance(static_cast<size_t>(at - room));
+  }
+
+  void PutTimes(const Event& event, MessageWriter& w) const {
+    if ((flags_ & (kStrTsSec | kStrTsUsec)) == 0) return;
+    const uint64_t ns = event.Get(Field::kTime);
+    if ((flags_ & kStrTsSec) != 0) {
+      w.Put<uint32_t>(ArgId::kTimeSec, static_cast<uint32_t>(ns / 1000000000));
+    }
+    if ((flags_ & kStrTsUsec) != 0) {
+      w.Put<uint64_t>(ArgId::kTimeUsec, ns / 1000);
+    }
+  }
+
+  void PutTexts(const Event& event, MessageWriter& w) const {
+    if ((flags_ & (kStrFname | kStrFext | kStrPath)) != 0) PutNames(event, w);
+    if ((flags_ & kStrArgs) != 0) {
+      PutText(w, Field::kTarget, event.target);
+      PutText(w, Field::kXattrName, event.xattr_name);
+    }
+    if (event.data.data() == nullptr || event.before) return;
+    if ((flags_ & kStrDataCksum) != 0) {
+      w.Put<uint32_t>(Info(Field::kDataChecksum).arg_id, Crc32c(event.data));
+    }
+    if ((flags_ & kStrData) != 0) {
+      w.PutBytes(Info(Field::kData).arg_id, event.data);
+    }
+  }
+
+  void PutNames(const Event& event, MessageWriter& w) const {
+    std::string_view name = event.name;
+    NodeLink link;
+    // With a path the last component need not be said again.
+    if (name.empty() && (flags_ & kStrPath) == 0 && event.node != 0 &&
+        event.resolver != nullptr &&
+        event.resolver->LinkOf(event.node, &link)) {
+      name = link.name.view();
+    }
+    if ((flags_ & (kStrFname | kStrPath)) != 0) {
+      PutText(w, Field::kName, name);
+      PutText(w, Field::kNewName, event.new_name);
+    } else {
+      PutText(w, Field::kExt, ExtensionOf(name));
+    }
+  }
+
+  static void PutText(MessageWriter& w, Field field, std::string_view text) {
+    if (!text.empty()) w.PutText(Info(field).arg_id, text);
+  }
+
+  uint32_t flags_;
+  ProcessFields process_;
+  uint64_t numeric_mask_ = 0;
+  std::array<NumericArg, kNumericFieldCount> numeric_{};
+};
+
+}  // namespace
+
+std::span<const StreamFlagInfo> StreamFlags() { return kStreamFlags; }
+
+uint32_t StreamFlagBits(std::string_view name) {
+  for (const StreamFlagInfo& flag : kStreamFlags) {
+    if (flag.name == name) return flag.bits;
+  }
+  return 0;
+}
+
+std::unique_ptr<AssemblyDriver> MakeStream(uint32_t flags) {
+  return std::make_unique<Stream>(flags);
+}
+
+}  // namespace tracefs

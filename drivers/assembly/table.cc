@@ -1,0 +1,50 @@
+#include "drivers/assembly/table.h"
+
+#include <vector>
+
+#include "drivers/assembly/stream.h"
+
+namespace tracefs {
+namespace {
+
+std::span<const std::string_view> StreamFlagNames() {
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> all;
+    for (const StreamFlagInfo& flag : StreamFlags()) all.push_back(flag.name);
+    return all;
+  }();
+  return names;
+}
+
+Result<std::unique_ptr<AssemblyDriver>> MakeStreamFrom(
+    const ConfigEntry& entry) {
+  uint32_t bits = 0;
+  for (const ConfigWord& word : entry.value.flags) {
+    bits |= StreamFlagBits(word.text);
+  }
+  return MakeStream(bits);
+}
+
+}  // namespace
+
+std::span<const AssemblyDriverRow> AssemblyDrivers() {
+  static const AssemblyDriverRow rows[] = {
+      {{.name = "stream",
+        .role = EntryRole::kAssembly,
+        .value = {.type = ValueType::kFlags,
+                  .required = true,
+                  .words = StreamFlagNames()}},
+       "one message for each operation",
+       &MakeStreamFrom},
+  };
+  return rows;
+}
+
+const AssemblyDriverRow* FindAssemblyDriver(std::string_view name) {
+  for (const AssemblyDriverRow& row : AssemblyDrivers()) {
+    if (row.entry.name == name) return &row;
+  }
+  return nullptr;
+}
+
+}  // namespace tracefs

@@ -1,0 +1,28 @@
+// Every assembly driver, in one table: it feeds the config's grammar, --help
+// and look-up by name. A new driver is one new row.
+#ifndef DRIVERS_ASSEMBLY_TABLE_H_
+#define DRIVERS_ASSEMBLY_TABLE_H_
+
+#include <memory>
+#include <span>
+
+#include "config/config.h"
+#include "tracefs/pipeline/stages.h"
+
+namespace tracefs {
+
+struct AssemblyDriverRow {
+  EntryRow entry;
+  std::string_view help;
+  // Makes the driver that a checked entry of the config describes.
+  Result<std::unique_ptr<AssemblyDriver>> (*make)(const ConfigEntry& entry);
+};
+
+std::span<const AssemblyDriverRow> AssemblyDrivers();
+
+// The row of that name; null if there is none.
+const AssemblyDriverRow* FindAssemblyDriver(std::string_view name);
+
+}  // namespace tracefs
+
+#endif  // DRIVERS_ASSEMBLY_TABLE_H_

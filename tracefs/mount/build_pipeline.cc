@@ -1,0 +1,187 @@
+#include "tracefs/mount/build_pipeline.h"
+
+#include <sys/random.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "drivers/assembly/stream.h"
+#include "drivers/assembly/table.h"
+#include "drivers/output/table.h"
+#include "filters/output/chain.h"
+#include "filters/output/table.h"
+#include "tracefs/mount/input_filter_adapter.h"
+#include "tracefs/pipeline/framing.h"
+
+namespace tracefs {
+namespace {
+
+Result<format::Serial> NewSerial() {
+  format::Serial serial;
+  if (::getrandom(serial.data(), serial.size(), 0) !=
+      static_cast<ssize_t>(serial.size())) {
+    return Status::System(errno, "random serial number");
+  }
+  return serial;
+}
+
+std::string DriversText(const std::vector<ConfigEntry>& assembly) {
+  std::string text;
+  for (const ConfigEntry& entry : assembly) {
+    if (!text.empty()) text += "; ";
+    text += entry.name;
+    if (entry.value.flags.empty()) continue;
+    text += " = {";
+    const char* separator = " ";
+    for (const ConfigWord& flag : entry.value.flags) {
+      text += separator + flag.text;
+      separator = " | ";
+    }
+    text += " }";
+  }
+  return text;
+}
+
+Status AddAssembly(const TracerConfig& config, TracerParts* parts) {
+  if (config.assembly.empty()) {
+    // What every later use of a trace can live with.
+    parts->assembly.push_back(MakeStream(StreamFlagBits("STR_ALL")));
+    return Status::Ok();
+  }
+  for (const ConfigEntry& entry : config.assembly) {
+    Result<std::unique_ptr<AssemblyDriver>> driver =
+        FindAssemblyDriver(entry.name)->make(entry);
+    if (!driver.ok()) return driver.status();
+    parts->assembly.push_back(std::move(*driver));
+  }
+  return Status::Ok();
+}
+
+Status AddOutput(const TracerConfig& config, TracerPlan* plan) {
+  const ConfigEntry& last = config.output.back();
+  OutputDriverFacts facts;
+  Result<std::unique_ptr<OutputDriver>> driver =
+      FindOutputDriver(last.name)->make(last, &facts);
+  if (!driver.ok()) return driver.status();
+  plan->files = std::move(facts.files);
+  plan->parts.unbuffered = facts.unbuffered;
+  // From the end of the chain to its beginning.
+  std::unique_ptr<OutputFilter> chain = MakeFraming(std::move(*driver));
+  for (size_t i = config.output.size() - 1; i-- > 0;) {
+    const ConfigEntry& entry = config.output[i];
+    Result<std::unique_ptr<OutputFilter>> filter =
+        FindOutputFilter(entry.name)->make(entry, std::move(chain));
+    if (!filter.ok()) return filter.status();
+    chain = std::move(*filter);
+  }
+  plan->parts.output = std::move(chain);
+  return Status::Ok();
+}
+
+Result<TracerPlan> PlanTracer(const Config& file, const TracerConfig& config,
+                              uint32_t id, NameTable& names) {
+  TracerPlan plan;
+  TracerParts& parts = plan.parts;
+  parts.id = id;
+  if (Status s = CheckChain(file.file_name, config.output); !s.ok()) {
+    return s;
+  }
+  Result<Filter> filter = CompileFilter(file, config, names);
+  if (!filter.ok()) return filter.status();
+  const std::string dag = filter->general().Dump();
+  parts.filter = std::make_unique<FilterStage>(std::move(*filter));
+  if (Status s = AddAssembly(config, &parts); !s.ok()) return s;
+  Result<format::Serial> serial = NewSerial();
+  if (!serial.ok()) return serial.status();
+  parts.serial = *serial;
+  parts.output_chain = ChainText(config.output);
+  format::TraceHeader& header = parts.header;
+  header.tracer_id = id;
+  header.clock = ClockPair::Now();
+  header.Set("filter.text", config.filter);
+  header.Set("filter.dag", dag);
+  header.Set("drivers", config.assembly.empty() ? "stream = { STR_ALL }"
+                                                : DriversText(config.assembly));
+  header.Set("output.chain", parts.output_chain);
+  header.Set("config.text", ToText(config));
+  return plan;
+}
+
+}  // namespace
+
+ConfigNames KnownNames() {
+  static const std::vector<EntryRow> assembly = [] {
+    std::vector<EntryRow> rows;
+    for (const AssemblyDriverRow& row : AssemblyDrivers()) {
+      rows.push_back(row.entry);
+    }
+    return rows;
+  }();
+  static const std::vector<EntryRow> output = [] {
+    std::vector<EntryRow> rows;
+    for (const OutputFilterRow& row : OutputFilters()) {
+      rows.push_back(row.entry);
+    }
+    for (const OutputDriverRow& row : OutputDrivers()) {
+      rows.push_back(row.entry);
+    }
+    return rows;
+  }();
+  return {assembly, output};
+}
+
+Result<Filter> CompileFilter(const Config& file, const TracerConfig& config,
+                             NameTable& names) {
+  return Filter::Compile(
+      config.filter,
+      {.file = file.file_name, .position = config.filter_position},
+      SystemNameService(), names);
+}
+
+Result<std::vector<TracerPlan>> PlanTracers(const std::string& config_file,
+                                            NameTable& names) {
+  Result<Config> config = LoadConfig(config_file, KnownNames());
+  if (!config.ok()) return config.status();
+  std::vector<TracerPlan> plans;
+  // Every filter first, every output after: a mistake in the last tracer must
+  // not leave the files of the others behind.
+  for (const TracerConfig& tracer : config->tracers) {
+    Result<TracerPlan> plan = PlanTracer(
+        *config, tracer, static_cast<uint32_t>(plans.size() + 1), names);
+    if (!plan.ok()) return plan.status();
+    plans.push_back(std::move(*plan));
+  }
+  for (size_t i = 0; i < plans.size(); ++i) {
+    if (Status s = AddOutput(config->tracers[i], &plans[i]); !s.ok()) return s;
+  }
+  return plans;
+}
+
+void AddProperties(const format::TraceHeader& common,
+                   format::TraceHeader* header) {
+  for (const auto& [key, value] : common.properties) header->Set(key, value);
+}
+
+bool NeedCallers(const std::vector<TracerPlan>& plans) {
+  for (const TracerPlan& plan : plans) {
+    for (size_t i = 0; i < kOpCount; ++i) {
+      const auto op = static_cast<Op>(i);
+      if (plan.parts.filter->Needs(op).caller) return true;
+      for (const auto& driver : plan.parts.assembly) {
+        if (driver->Needs(op).caller) return true;
+      }
+    }
+  }
+  return false;
+}
+
+bool RecordsLocks(const std::vector<TracerPlan>& plans) {
+  for (const TracerPlan& plan : plans) {
+    for (const Op op : {Op::getlk_, Op::setlk_, Op::flock_}) {
+      if (plan.parts.filter->Needs(op).constant != Verdict::kDrop) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace tracefs

@@ -1,0 +1,44 @@
+#include "tracefs/mount/check.h"
+
+#include <iostream>
+
+#include "tracefs/fs/fuse_api.h"
+#include "tracefs/mount/build_pipeline.h"
+#include "tracefs/mount/version.h"
+
+namespace tracefs {
+
+Status CheckConfig(const std::string& config_file, bool dot) {
+  Result<Config> config = LoadConfig(config_file, KnownNames());
+  if (!config.ok()) return config.status();
+  NameTable names;
+  int number = 0;
+  for (const TracerConfig& tracer : config->tracers) {
+    ++number;
+    const Result<Filter> filter = CompileFilter(*config, tracer, names);
+    if (!filter.ok()) return filter.status();
+    if (dot) {
+      std::cout << filter->general().DumpDot(
+          tracer.name.empty() ? "tracer_" + std::to_string(number)
+                              : tracer.name);
+      continue;
+    }
+    std::cout << "# tracer " << number;
+    if (!tracer.name.empty()) std::cout << " (" << tracer.name << ')';
+    std::cout << '\n' << filter->general().Dump() << ToText(tracer);
+  }
+  return Status::Ok();
+}
+
+std::string VersionText() {
+  std::string text = std::string("tracefs ") + kVersion + "\nlibfuse " +
+                     TRACEFS_LIBFUSE_VERSION + "\n";
+  text += std::string("FUSE over io_uring: ") +
+          (TRACEFS_HAVE_FUSE_URING ? "yes" : "no (libfuse without it)") + "\n";
+  text += std::string("FUSE passthrough: ") +
+          (TRACEFS_FUSE_AT_LEAST(17) ? "yes" : "no (libfuse before 3.17)") +
+          "\n";
+  return text;
+}
+
+}  // namespace tracefs

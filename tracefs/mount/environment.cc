@@ -1,0 +1,124 @@
+#include "tracefs/mount/environment.h"
+
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/sysinfo.h>
+#include <sys/sysmacros.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <climits>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tracefs/mount/version.h"
+
+namespace tracefs {
+namespace {
+
+std::string FirstLine(const std::string& path) {
+  std::ifstream in(path);
+  std::string line;
+  std::getline(in, line);
+  return line;
+}
+
+std::string ProcessorModel() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind("model name", 0) != 0) continue;
+    const size_t colon = line.find(": ");
+    return colon == std::string::npos ? "" : line.substr(colon + 2);
+  }
+  return "";
+}
+
+// One a line: name, bytes, model.
+std::string Disks() {
+  std::string disks;
+  std::error_code error;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/sys/block", error)) {
+    const std::string name = entry.path().filename();
+    if (name.rfind("loop", 0) == 0 || name.rfind("ram", 0) == 0) continue;
+    const uint64_t sectors =
+        std::strtoull(FirstLine(entry.path() / "size").c_str(), nullptr, 10);
+    if (sectors == 0) continue;
+    if (!disks.empty()) disks += '\n';
+    disks += name + ' ' + std::to_string(sectors * 512) + ' ' +
+             FirstLine(entry.path() / "device/model");
+  }
+  return disks;
+}
+
+// The fields of a line of /proc/self/mountinfo after its " - ": type, source.
+// The mount is found by device number.
+void MountOf(dev_t device, std::string* type, std::string* source) {
+  std::ifstream in("/proc/self/mountinfo");
+  const std::string wanted =
+      std::to_string(major(device)) + ':' + std::to_string(minor(device));
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream fields(line);
+    std::string id;
+    std::string parent;
+    std::string number;
+    fields >> id >> parent >> number;
+    const size_t dash = line.find(" - ");
+    if (number != wanted || dash == std::string::npos) continue;
+    std::istringstream rest(line.substr(dash + 3));
+    rest >> *type >> *source;
+  }
+}
+
+}  // namespace
+
+void DescribeMachine(format::TraceHeader* header) {
+  header->Set("tracefs.version", kVersion);
+  utsname name;
+  if (::uname(&name) == 0) {
+    header->Set("host.name", name.nodename);
+    header->Set("host.machine", name.machine);
+    header->Set("os.name", name.sysname);
+    header->Set("os.release", name.release);
+    header->Set("os.version", name.version);
+  }
+  struct sysinfo info;
+  if (::sysinfo(&info) == 0) {
+    header->Set("hw.memory_bytes",
+                std::to_string(uint64_t{info.totalram} * info.mem_unit));
+  }
+  header->Set("hw.processors", std::to_string(::sysconf(_SC_NPROCESSORS_ONLN)));
+  header->Set("hw.processor_model", ProcessorModel());
+  header->Set("hw.disks", Disks());
+  header->Set("boot.id", FirstLine("/proc/sys/kernel/random/boot_id"));
+  const time_t now = ::time(nullptr);
+  tm local;
+  if (::localtime_r(&now, &local) != nullptr) {
+    header->Set("time.zone_offset_s", std::to_string(local.tm_gmtoff));
+  }
+}
+
+void DescribeBacking(const std::string& path, int fd,
+                     format::TraceHeader* header) {
+  char resolved[PATH_MAX];
+  header->Set("backing.path",
+              ::realpath(path.c_str(), resolved) != nullptr ? resolved : path);
+  struct stat st;
+  std::string type;
+  std::string source;
+  if (::fstat(fd, &st) == 0) MountOf(st.st_dev, &type, &source);
+  header->Set("backing.fs_type", type);
+  header->Set("backing.device", source);
+  struct statvfs space;
+  if (::fstatvfs(fd, &space) == 0) {
+    header->Set("backing.capacity_bytes",
+                std::to_string(uint64_t{space.f_blocks} * space.f_frsize));
+    header->Set("backing.free_bytes",
+                std::to_string(uint64_t{space.f_bfree} * space.f_frsize));
+  }
+}
+
+}  // namespace tracefs

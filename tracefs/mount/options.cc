@@ -1,0 +1,196 @@
+#include "tracefs/mount/options.h"
+
+#include <boost/program_options.hpp>
+#include <sstream>
+
+namespace tracefs {
+namespace {
+
+namespace po = boost::program_options;
+
+po::options_description Visible() {
+  po::options_description options("Options");
+  options.add_options()  //
+      ("config", po::value<std::string>()->value_name("FILE"),
+       "what to trace and where to write it (config/REFERENCE.md)")  //
+      ("foreground", "stay attached to the terminal")                //
+      ("visibility",
+       po::value<std::string>()->value_name("MODE")->default_value("auto"),
+       "exact: the kernel caches nothing, every request is seen; auto: it "
+       "caches what no tracer asks for, and traced metadata for at most 10 ms; "
+       "fast: it caches all it can")  //
+      ("transport",
+       po::value<std::string>()->value_name("HOW")->default_value("auto"),
+       "auto, uring (FUSE over io_uring) or dev (/dev/fuse)")  //
+      (",o", po::value<std::vector<std::string>>()->value_name("OPT,…"),
+       "mount options, as of mount(8) and fuse(8)")  //
+      ("check", po::value<std::string>()->value_name("FILE"),
+       "check a config, print the compiled filters and exit")  //
+      ("dot", "with --check: print them for Graphviz")         //
+      ("version", "print versions and features")               //
+      ("help,h", "print this text");
+  return options;
+}
+
+std::vector<std::string> SplitAtCommas(
+    const std::vector<std::string>& arguments) {
+  std::vector<std::string> options;
+  for (const std::string& argument : arguments) {
+    std::stringstream stream(argument);
+    for (std::string option; std::getline(stream, option, ',');) {
+      if (!option.empty()) options.push_back(option);
+    }
+  }
+  return options;
+}
+
+Status ParseVisibility(const std::string& text, Visibility* visibility) {
+  if (text == "exact") {
+    *visibility = Visibility::kExact;
+  } else if (text == "auto") {
+    *visibility = Visibility::kAuto;
+  } else if (text == "fast") {
+    *visibility = Visibility::kFast;
+  } else {
+    return Status::Invalid("--visibility is exact, auto or fast, not '" + text +
+                           "'");
+  }
+  return Status::Ok();
+}
+
+Status ParseTransport(const std::string& text, Transport* transport) {
+  if (text == "auto") {
+    *transport = Transport::kAuto;
+  } else if (text == "uring") {
+    *transport = Transport::kUring;
+  } else if (text == "dev") {
+    *transport = Transport::kDev;
+  } else {
+    return Status::Invalid("--transport is auto, uring or dev, not '" + text +
+                           "'");
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+std::string HelpText() {
+  std::ostringstream text;
+  text << "Usage: tracefs-mount SRC MNT --config FILE [options]\n"
+          "       tracefs-mount --check FILE [--dot]\n\n"
+          "Mounts the directory SRC at MNT and traces what happens there. SRC "
+          "and MNT may\nbe the same directory. Returns once mounted; `umount "
+          "MNT` ends the traces.\n\n"
+       << Visible()
+       << "\nExit status: 0 done, 2 wrong usage or config, 3 the system "
+          "refused.\n"
+          "Example:\n"
+          "  tracefs-mount /data /data --config config/samples/full.conf\n"
+          "  tracefs-dump /var/tmp/tracefs-full.trace\n";
+  return text.str();
+}
+
+Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
+  po::options_description all = Visible();
+  all.add_options()("where", po::value<std::vector<std::string>>());
+  po::positional_options_description positions;
+  positions.add("where", -1);
+  po::variables_map given;
+  try {
+    po::store(po::command_line_parser(argc, argv)
+                  .options(all)
+                  .positional(positions)
+                  .run(),
+              given);
+    po::notify(given);
+  } catch (const po::error& error) {
+    return Status::Invalid(std::string(error.what()) +
+                           "; see tracefs-mount --help");
+  }
+
+  MountOptions options;
+  if (given.count("help") != 0) {
+    options.command = MountOptions::Command::kHelp;
+    return options;
+  }
+  if (given.count("version") != 0) {
+    options.command = MountOptions::Command::kVersion;
+    return options;
+  }
+  options.dot = given.count("dot") != 0;
+  options.foreground = given.count("foreground") != 0;
+  if (Status s = ParseVisibility(given["visibility"].as<std::string>(),
+                                 &options.visibility);
+      !s.ok()) {
+    return s;
+  }
+  if (Status s = ParseTransport(given["transport"].as<std::string>(),
+                                &options.transport);
+      !s.ok()) {
+    return s;
+  }
+  std::vector<std::string> where;
+  if (given.count("where") != 0) {
+    where = given["where"].as<std::vector<std::string>>();
+  }
+  if (given.count("-o") != 0) {
+    options.fuse_options =
+        SplitAtCommas(given["-o"].as<std::vector<std::string>>());
+  }
+  if (given.count("check") != 0) {
+    if (!where.empty() || given.count("config") != 0) {
+      return Status::Invalid("--check takes one config file and nothing else");
+    }
+    options.command = MountOptions::Command::kCheck;
+    options.config = given["check"].as<std::string>();
+    return options;
+  }
+  if (options.dot) return Status::Invalid("--dot goes with --check");
+  if (where.size() != 2) {
+    return Status::Invalid(
+        "two directories are needed, SRC and MNT; see tracefs-mount --help");
+  }
+  if (given.count("config") == 0) {
+    return Status::Invalid(
+        "--config FILE is needed; config/samples/full.conf records all");
+  }
+  options.config = given["config"].as<std::string>();
+  options.source = where[0];
+  options.mount_point = where[1];
+  return options;
+}
+
+const char* VisibilityName(Visibility visibility) {
+  switch (visibility) {
+    case Visibility::kExact:
+      return "exact";
+    case Visibility::kAuto:
+      return "auto";
+    case Visibility::kFast:
+      return "fast";
+  }
+  return "";
+}
+
+const char* InvisibleText(Visibility visibility) {
+  // Reference: what no FUSE file system is ever told.
+#define TRACEFS_NEVER                                                        \
+  "lseek but for holes and data, dup, fcntl(F_SETFL), mmap, munmap, chdir, " \
+  "syncfs, inotify, I/O on FIFOs, sockets and devices; locks unless a "      \
+  "tracer records them"
+  switch (visibility) {
+    case Visibility::kExact:
+      return TRACEFS_NEVER;
+    case Visibility::kAuto:
+      return "repeated lookups and getattrs of one name within 10 ms; reads "
+             "and writes while no tracer records them, and what the page "
+             "cache answers; " TRACEFS_NEVER;
+    case Visibility::kFast:
+      return "lookups, getattrs, readdirs and readlinks that the kernel "
+             "answers from its caches; " TRACEFS_NEVER;
+  }
+#undef TRACEFS_NEVER
+  return "";
+}
+
+}  // namespace tracefs

@@ -1,0 +1,40 @@
+// What tracefs-mount was asked for: its command line, checked.
+#ifndef TRACEFS_MOUNT_OPTIONS_H_
+#define TRACEFS_MOUNT_OPTIONS_H_
+
+#include <string>
+#include <vector>
+
+#include "tracefs/base/status.h"
+#include "tracefs/fs/file_system.h"
+
+namespace tracefs {
+
+enum class Transport { kAuto, kUring, kDev };
+
+struct MountOptions {
+  enum class Command { kMount, kCheck, kHelp, kVersion };
+
+  Command command = Command::kMount;
+  std::string source;
+  std::string mount_point;
+  std::string config;  // of kMount and kCheck
+  bool dot = false;    // kCheck: Graphviz
+  bool foreground = false;
+  Visibility visibility = Visibility::kAuto;
+  Transport transport = Transport::kAuto;
+  std::vector<std::string> fuse_options;  // of -o, split at commas
+};
+
+// kInvalid with a message that says what to do.
+Result<MountOptions> ParseOptions(int argc, const char* const* argv);
+// The text of --help.
+std::string HelpText();
+
+const char* VisibilityName(Visibility visibility);
+// What that visibility hides from every tracer, for headers and `explain`.
+const char* InvisibleText(Visibility visibility);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_MOUNT_OPTIONS_H_

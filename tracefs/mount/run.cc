@@ -1,0 +1,114 @@
+#include "tracefs/mount/run.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <fstream>
+#include <memory>
+
+#include "tracefs/mount/build_pipeline.h"
+#include "tracefs/mount/environment.h"
+#include "tracefs/mount/session.h"
+#include "tracefs/pipeline/pipeline.h"
+#include "tracefs/process/process_table.h"
+
+namespace tracefs {
+namespace {
+
+// One descriptor for each inode that the kernel knows, and one for each open
+// file: as many as may be had.
+void RaiseLimits() {
+  rlimit limit;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    rlim_t most = limit.rlim_max;
+    std::ifstream("/proc/sys/fs/nr_open") >> most;
+    const rlimit raised = {most, most};
+    if (most < limit.rlim_max || ::setrlimit(RLIMIT_NOFILE, &raised) != 0) {
+      limit.rlim_cur = limit.rlim_max;
+      ::setrlimit(RLIMIT_NOFILE, &limit);
+    }
+  }
+  // The caller's own limit was checked by the kernel (RLIMIT_FSIZE).
+  const rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
+  ::setrlimit(RLIMIT_FSIZE, &unlimited);
+}
+
+// What the headers of all traces of this mount have in common.
+format::TraceHeader CommonHeader(const MountOptions& options,
+                                 const Source& source) {
+  format::TraceHeader header;
+  DescribeMachine(&header);
+  DescribeBacking(options.source, source.fd.get(), &header);
+  header.Set("mount.point", options.mount_point);
+  header.Set("visibility", VisibilityName(options.visibility));
+  header.Set("visibility.invisible", InvisibleText(options.visibility));
+  return header;
+}
+
+std::string MountOptionsText(const MountOptions& options,
+                             const Session& session) {
+  std::string text = "transport=" + session.transport();
+  for (const std::string& option : options.fuse_options) text += ',' + option;
+  return text;
+}
+
+}  // namespace
+
+Status Run(const MountOptions& options, const std::function<Status()>& ready) {
+  RaiseLimits();
+  const UniqueFd proc_self_fd(
+      ::open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!proc_self_fd) return Status::System(errno, "/proc/self/fd");
+
+  NameTable names;
+  // The outputs are opened before the mount: a trace inside the traced tree is
+  // written to the tree below.
+  Result<std::vector<TracerPlan>> plans = PlanTracers(options.config, names);
+  if (!plans.ok()) return plans.status();
+
+  Result<Source> source = OpenSource(options.source);
+  if (!source.ok()) return source.status();
+  Result<std::unique_ptr<ProcessTable>> processes = ProcessTable::Create();
+  if (!processes.ok()) return processes.status();
+  if (NeedCallers(*plans)) (*processes)->Start();
+
+  PipelineOptions pipeline_options;
+  pipeline_options.match_name = [&names](std::string_view name) {
+    return names.Match(name);
+  };
+  // Destroyed in reverse: session, file system, pipeline.
+  Pipeline pipeline(std::move(pipeline_options));
+  pipeline.SetNameGeneration(names.generation());
+
+  format::TraceHeader header = CommonHeader(options, *source);
+  Result<std::unique_ptr<FileSystem>> fs =
+      FileSystem::Create({.visibility = options.visibility,
+                          .forward_locks = RecordsLocks(*plans),
+                          .proc_self_fd = proc_self_fd.get()},
+                         std::move(source->fd), pipeline, **processes);
+  if (!fs.ok()) return fs.status();
+  for (const TracerPlan& plan : *plans) {
+    for (const OutputFileId& id : plan.files) {
+      (*fs)->inodes().AddOutput(static_cast<dev_t>(id.device), id.inode);
+    }
+  }
+
+  Result<std::unique_ptr<Session>> session = Session::Mount(options, **fs);
+  if (!session.ok()) return session.status();
+  header.Set("mount.options", MountOptionsText(options, **session));
+  // No request is served before the loop runs, so no event is missed.
+  for (TracerPlan& plan : *plans) {
+    AddProperties(header, &plan.parts.header);
+    if (Status s = pipeline.Add(std::move(plan.parts)); !s.ok()) return s;
+  }
+  if (Status s = ready(); !s.ok()) return s;
+
+  const Status served = (*session)->Serve();
+  (*fs)->ReleaseAll();
+  const Status stopped = pipeline.Stop((*session)->end_reason());
+  return served.ok() ? stopped : served;
+}
+
+}  // namespace tracefs

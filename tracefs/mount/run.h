@@ -1,0 +1,18 @@
+// One mount from beginning to end.
+#ifndef TRACEFS_MOUNT_RUN_H_
+#define TRACEFS_MOUNT_RUN_H_
+
+#include <functional>
+
+#include "tracefs/base/status.h"
+#include "tracefs/mount/options.h"
+
+namespace tracefs {
+
+// Reads the config, opens outputs, mounts, calls `ready`, serves until the end
+// and closes the traces. The status is the first thing that went wrong.
+Status Run(const MountOptions& options, const std::function<Status()>& ready);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_MOUNT_RUN_H_

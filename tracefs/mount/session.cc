@@ -1,0 +1,208 @@
+#include "tracefs/mount/session.h"
+
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <thread>
+
+#ifndef OPEN_TREE_CLONE
+#define OPEN_TREE_CLONE 1
+#endif
+#ifndef OPEN_TREE_CLOEXEC
+#define OPEN_TREE_CLOEXEC O_CLOEXEC
+#endif
+
+namespace tracefs {
+namespace {
+
+constexpr int kWorkers = 16;
+constexpr int kSecondsAfterSignal = 10;
+
+std::string Joined(const std::vector<std::string>& options) {
+  std::string text;
+  for (const std::string& option : options) {
+    if (!text.empty()) text += ',';
+    text += option;
+  }
+  return text;
+}
+
+bool KernelHasUring() {
+  std::ifstream in("/sys/module/fuse/parameters/enable_uring");
+  char value = 'N';
+  in >> value;
+  return value == 'Y';
+}
+
+// Whether to ask for FUSE over io_uring.
+Result<bool> ChooseUring(const MountOptions& options, const FileSystem& fs) {
+  if (options.transport != Transport::kUring) return false;
+#if TRACEFS_HAVE_FUSE_URING
+  if (!KernelHasUring()) {
+    return Status::System(
+        EOPNOTSUPP,
+        "--transport uring: write Y to "
+        "/sys/module/fuse/parameters/enable_uring (Linux 6.14 or newer)");
+  }
+  // A lock that is waited for is answered by the thread that frees it, which
+  // this libfuse does not allow over io_uring (libfuse issue 1443).
+  if (fs.options().forward_locks) {
+    return Status::Invalid(
+        "--transport uring: lock requests are traced, which needs --transport "
+        "dev; leave getlk, setlk and flock out of every filter");
+  }
+  return true;
+#else
+  static_cast<void>(fs);
+  return Status::System(
+      EOPNOTSUPP, "--transport uring: this libfuse (" TRACEFS_LIBFUSE_VERSION
+                  ") lacks it; run scripts/setup and build again");
+#endif
+}
+
+sigset_t EndSignals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int s : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&set, s);
+  return set;
+}
+
+}  // namespace
+
+Result<Source> OpenSource(const std::string& path) {
+  Source source;
+  source.fd.Reset(
+      static_cast<int>(::syscall(SYS_open_tree, AT_FDCWD, path.c_str(),
+                                 OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
+  source.cloned = source.fd.valid();
+  if (!source.cloned) {
+    source.fd.Reset(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  }
+  if (!source.fd) return Status::System(errno, "source '" + path + "'");
+  struct stat st;
+  if (::fstatat(source.fd.get(), "", &st, AT_EMPTY_PATH) != 0) {
+    return Status::System(errno, "source '" + path + "'");
+  }
+  if (!S_ISDIR(st.st_mode)) {
+    return Status::System(ENOTDIR, "source '" + path + "'");
+  }
+  return source;
+}
+
+Result<std::unique_ptr<Session>> Session::Mount(const MountOptions& options,
+                                                FileSystem& fs) {
+  const Result<bool> uring = ChooseUring(options, fs);
+  if (!uring.ok()) return uring.status();
+
+  std::unique_ptr<Session> session(new Session);
+  char resolved[PATH_MAX];
+  if (::realpath(options.mount_point.c_str(), resolved) == nullptr) {
+    return Status::System(errno, "mount point '" + options.mount_point + "'");
+  }
+  session->mount_point_ = resolved;
+  session->transport_ = *uring ? "uring" : "dev";
+
+  std::vector<std::string> fuse_options = {
+      "default_permissions", "subtype=tracefs", "fsname=" + options.source};
+  if (::geteuid() == 0) fuse_options.push_back("allow_other");
+  if (*uring) fuse_options.push_back("io_uring");
+  fuse_options.insert(fuse_options.end(), options.fuse_options.begin(),
+                      options.fuse_options.end());
+  const std::string joined = Joined(fuse_options);
+  fuse_args args = FUSE_ARGS_INIT(0, nullptr);
+  fuse_opt_add_arg(&args, "tracefs-mount");
+  fuse_opt_add_arg(&args, "-o");
+  fuse_opt_add_arg(&args, joined.c_str());
+  const fuse_lowlevel_ops& ops = FileSystem::Operations();
+  session->session_ = fuse_session_new(&args, &ops, sizeof ops, &fs);
+  fuse_opt_free_args(&args);
+  if (session->session_ == nullptr) {
+    return Status::Invalid("libfuse refused the options -o " + joined);
+  }
+  if (fuse_session_mount(session->session_, resolved) != 0) {
+    const int error = errno;
+    return Status::System(error != 0 ? error : EPERM,
+                          "mounting at '" + session->mount_point_ + "'");
+  }
+  session->mounted_ = true;
+  return session;
+}
+
+Session::~Session() {
+  if (session_ == nullptr) return;
+  if (mounted_) fuse_session_unmount(session_);
+  fuse_session_destroy(session_);
+}
+
+void Session::Unmount(bool lazy) {
+  const int flags = UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0);
+  if (::umount2(mount_point_.c_str(), flags) == 0) return;
+  if (errno == EPERM) {
+    // An ordinary user's mount: fusermount3 undoes what it did.
+    fuse_session_unmount(session_);
+    mounted_ = false;
+    return;
+  }
+  if (errno == EBUSY && !lazy) Unmount(/*lazy=*/true);
+}
+
+// Ends with the first signal after which the session ends, or when it has
+// ended by itself.
+void Session::WatchSignals() {
+  const sigset_t signals = EndSignals();
+  const timespec second = {1, 0};
+  int seconds_left = -1;
+  while (!served_.load()) {
+    const int got = ::sigtimedwait(&signals, nullptr, &second);
+    if (served_.load()) return;  // Serve's own signal
+    if (got > 0 && !signalled_.exchange(true)) {
+      seconds_left = kSecondsAfterSignal;
+      Unmount(/*lazy=*/false);
+    } else if (seconds_left >= 0 && got < 0 && errno == EAGAIN &&
+               seconds_left-- == 0) {
+      // Somebody still holds a file. Leaving the loop closes the connection:
+      // they get ENOTCONN instead of a hang.
+      fuse_session_exit(session_);
+    }
+  }
+}
+
+Status Session::Serve() {
+  const sigset_t signals = EndSignals();
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  // A write into a closed pipe or past a limit is an error, not our end.
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
+  std::thread watcher([this] {
+    ::pthread_setname_np(::pthread_self(), "tracefs-signal");
+    WatchSignals();
+  });
+
+  fuse_loop_config* config = fuse_loop_cfg_create();
+  fuse_loop_cfg_set_clone_fd(config, 0);
+  fuse_loop_cfg_set_max_threads(config, kWorkers);
+  const int rc = fuse_session_loop_mt(session_, config);
+  fuse_loop_cfg_destroy(config);
+
+  served_.store(true);
+  ::pthread_kill(watcher.native_handle(), SIGTERM);
+  watcher.join();
+  // After umount(8) there is nothing left to unmount, and what is there now
+  // under that name is not ours.
+  if (fuse_session_exited(session_) != 0) mounted_ = false;
+  return rc == 0 ? Status::Ok()
+                 : Status::System(rc < 0 ? -rc : EIO, "serving requests");
+}
+
+}  // namespace tracefs

@@ -1,0 +1,57 @@
+// Session: the FUSE mount itself, from fuse_session_new to unmount.
+#ifndef TRACEFS_MOUNT_SESSION_H_
+#define TRACEFS_MOUNT_SESSION_H_
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "tracefs/fs/file_system.h"
+#include "tracefs/mount/options.h"
+
+namespace tracefs {
+
+// The directory to be traced, held so that mounting over it, or inside it,
+// does not lead back into our own mount: a private clone of its mount where
+// that is allowed (open_tree(2)), else a plain O_PATH descriptor.
+struct Source {
+  UniqueFd fd;
+  bool cloned = false;
+};
+Result<Source> OpenSource(const std::string& path);
+
+class Session {
+ public:
+  // Mounts. `fs` outlives the session.
+  static Result<std::unique_ptr<Session>> Mount(const MountOptions& options,
+                                                FileSystem& fs);
+  ~Session();
+
+  // Serves requests until the file system is unmounted, by umount(8) or by a
+  // signal: TERM, INT and HUP unmount, lazily where it is in use; requests are
+  // answered until the last user is gone, but for at most 10 s after a signal.
+  // Blocks those signals in the calling thread.
+  Status Serve();
+
+  // Why it ended: "unmount" or "signal".
+  const char* end_reason() const {
+    return signalled_.load() ? "signal" : "unmount";
+  }
+  const std::string& transport() const { return transport_; }
+
+ private:
+  Session() = default;
+  void WatchSignals();
+  void Unmount(bool lazy);
+
+  std::string mount_point_;
+  std::string transport_;
+  fuse_session* session_ = nullptr;
+  bool mounted_ = false;
+  std::atomic<bool> signalled_{false};
+  std::atomic<bool> served_{false};
+};
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_MOUNT_SESSION_H_
