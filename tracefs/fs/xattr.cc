@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <charconv>
 #include <string>
@@ -34,67 +35,81 @@ struct XattrArgs {
   uint32_t flags;
 };
 
-// The …xattrat calls work on O_PATH descriptors; without them the way leads
-// through /proc, as f…xattr refuses such descriptors.
+// Neither f…xattr nor …xattrat with AT_EMPTY_PATH take an O_PATH descriptor;
+// both ways lead through its link in /proc/self/fd, but that of …xattrat does
+// not need /proc to be where it was.
 std::atomic<bool> has_xattrat{true};
 
-std::string ProcPath(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
-
-// Runs the new call, or the old one where the kernel lacks the new.
-template <typename New, typename Old>
-ssize_t Call(New&& with_fd, Old&& with_path, int fd) {
-  if (has_xattrat.load(std::memory_order_relaxed)) {
-    const long rc = with_fd();
-    if (rc >= 0 || errno != ENOSYS) return rc;
-    has_xattrat.store(false, std::memory_order_relaxed);
+// The …xattrat calls on what `inode` is, or the older ones where the kernel
+// lacks those (before 6.13).
+class Xattrs {
+ public:
+  Xattrs(const FileSystem& fs, const Inode& inode)
+      : proc_(fs.options().proc_self_fd), fd_(inode.fd()) {
+    *std::to_chars(link_.data(), link_.data() + link_.size() - 1, fd_).ptr =
+        '\0';
   }
-  return with_path(ProcPath(fd).c_str());
-}
 
-ssize_t Get(int fd, const char* name, char* value, size_t size) {
-  return Call(
-      [&] {
-        XattrArgs args = {reinterpret_cast<uint64_t>(value),
-                          static_cast<uint32_t>(size), 0};
-        return ::syscall(SYS_getxattrat, fd, "", AT_EMPTY_PATH, name, &args,
-                         sizeof args);
-      },
-      [&](const char* path) { return ::getxattr(path, name, value, size); },
-      fd);
-}
+  ssize_t Get(const char* name, char* value, size_t size) const {
+    XattrArgs args = {reinterpret_cast<uint64_t>(value),
+                      static_cast<uint32_t>(size), 0};
+    return Call(
+        [&] {
+          return ::syscall(SYS_getxattrat, proc_, link_.data(), 0, name, &args,
+                           sizeof args);
+        },
+        [&](const char* path) { return ::getxattr(path, name, value, size); });
+  }
 
-ssize_t Set(int fd, const char* name, const char* value, size_t size,
-            int flags) {
-  return Call(
-      [&] {
-        XattrArgs args = {reinterpret_cast<uint64_t>(value),
-                          static_cast<uint32_t>(size),
-                          static_cast<uint32_t>(flags)};
-        return ::syscall(SYS_setxattrat, fd, "", AT_EMPTY_PATH, name, &args,
-                         sizeof args);
-      },
-      [&](const char* path) {
-        return static_cast<ssize_t>(::setxattr(path, name, value, size, flags));
-      },
-      fd);
-}
+  ssize_t Set(const char* name, const char* value, size_t size,
+              int flags) const {
+    XattrArgs args = {reinterpret_cast<uint64_t>(value),
+                      static_cast<uint32_t>(size),
+                      static_cast<uint32_t>(flags)};
+    return Call(
+        [&] {
+          return ::syscall(SYS_setxattrat, proc_, link_.data(), 0, name, &args,
+                           sizeof args);
+        },
+        [&](const char* path) {
+          return static_cast<ssize_t>(
+              ::setxattr(path, name, value, size, flags));
+        });
+  }
 
-ssize_t List(int fd, char* list, size_t size) {
-  return Call(
-      [&] {
-        return ::syscall(SYS_listxattrat, fd, "", AT_EMPTY_PATH, list, size);
-      },
-      [&](const char* path) { return ::listxattr(path, list, size); }, fd);
-}
+  ssize_t List(char* list, size_t size) const {
+    return Call(
+        [&] {
+          return ::syscall(SYS_listxattrat, proc_, link_.data(), 0, list, size);
+        },
+        [&](const char* path) { return ::listxattr(path, list, size); });
+  }
 
-ssize_t Remove(int fd, const char* name) {
-  return Call(
-      [&] { return ::syscall(SYS_removexattrat, fd, "", AT_EMPTY_PATH, name); },
-      [&](const char* path) {
-        return static_cast<ssize_t>(::removexattr(path, name));
-      },
-      fd);
-}
+  ssize_t Remove(const char* name) const {
+    return Call(
+        [&] {
+          return ::syscall(SYS_removexattrat, proc_, link_.data(), 0, name);
+        },
+        [&](const char* path) {
+          return static_cast<ssize_t>(::removexattr(path, name));
+        });
+  }
+
+ private:
+  template <typename New, typename Old>
+  ssize_t Call(New&& with_fd, Old&& with_path) const {
+    if (has_xattrat.load(std::memory_order_relaxed)) {
+      const long rc = with_fd();
+      if (rc >= 0 || errno != ENOSYS) return rc;
+      has_xattrat.store(false, std::memory_order_relaxed);
+    }
+    return with_path(("/proc/self/fd/" + std::to_string(fd_)).c_str());
+  }
+
+  const int proc_;
+  const int fd_;
+  std::array<char, 16> link_;
+};
 
 // Setting an access ACL takes the set-gid bit from a file, unless the caller
 // is in its group or privileged. The kernel cannot tell us (that needs
@@ -149,7 +164,8 @@ void FsSetxattr(fuse_req_t req, fuse_ino_t ino, const char* name,
     const AsCaller as_caller(caller->uid, caller->gid);
     const WithoutFsetid without(loses_setgid);
     error = as_caller.error();
-    if (error == 0 && Set(inode.fd(), name, value, size, flags) != 0) {
+    if (error == 0 &&
+        Xattrs(op.fs(), inode).Set(name, value, size, flags) != 0) {
       error = errno;
     }
   }
@@ -164,7 +180,7 @@ void FsGetxattr(fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
   op.Set(Field::kLength, size);
   op.Begin();
   char* const value = size == 0 ? nullptr : IoBuffer(size);
-  ReplyQuery(op, Get(inode.fd(), name, value, size), size, value);
+  ReplyQuery(op, Xattrs(op.fs(), inode).Get(name, value, size), size, value);
 }
 
 void FsListxattr(fuse_req_t req, fuse_ino_t ino, size_t size) {
@@ -174,7 +190,7 @@ void FsListxattr(fuse_req_t req, fuse_ino_t ino, size_t size) {
   op.Set(Field::kLength, size);
   op.Begin();
   char* const list = size == 0 ? nullptr : IoBuffer(size);
-  ReplyQuery(op, List(inode.fd(), list, size), size, list);
+  ReplyQuery(op, Xattrs(op.fs(), inode).List(list, size), size, list);
 }
 
 void FsRemovexattr(fuse_req_t req, fuse_ino_t ino, const char* name) {
@@ -183,7 +199,7 @@ void FsRemovexattr(fuse_req_t req, fuse_ino_t ino, const char* name) {
   op.About(inode);
   op.XattrName(name);
   op.Begin();
-  op.ReplyError(Remove(inode.fd(), name) == 0 ? 0 : errno);
+  op.ReplyError(Xattrs(op.fs(), inode).Remove(name) == 0 ? 0 : errno);
 }
 
 }  // namespace tracefs
