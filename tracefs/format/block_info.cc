@@ -132,12 +132,18 @@ void ReadFinal(ByteSpan arguments, FinalRecord* final_record) {
         final_record->blocks = argument.As<uint64_t>();
         break;
       case ArgId::kOpTotal:
-        if (value.size() != 10) break;
+        if (value.size() != 10 ||
+            final_record->op_totals.size() >= FinalRecord::kMaxTotals) {
+          break;
+        }
         final_record->op_totals.push_back({LoadLe<uint16_t>(value.data()),
                                            LoadLe<uint64_t>(value.data() + 2)});
         break;
       case ArgId::kLossTotal:
-        if (value.size() < 8) break;
+        if (value.size() < 8 ||
+            final_record->loss_totals.size() >= FinalRecord::kMaxTotals) {
+          break;
+        }
         final_record->loss_totals.push_back(
             {std::string(AsText(value.subspan(8))),
              LoadLe<uint64_t>(value.data())});

@@ -48,6 +48,9 @@ bool WriteLoss(MessageWriter& out, const LossRecord& loss);
 void ReadLoss(ByteSpan arguments, LossRecord* loss);
 
 struct FinalRecord {
+  // A reader keeps no more totals of a kind; more are hostile.
+  static constexpr size_t kMaxTotals = 65536;
+
   struct OpTotal {
     uint16_t msg_id = 0;
     uint64_t count = 0;

@@ -110,7 +110,7 @@ bool ReadStart(ByteSpan arguments, SelfDescription* description) {
       case ArgId::kMessageName:
         if (value.size() < 2) break;
         description->messages[LoadLe<uint16_t>(value.data())] =
-            AsText(value.subspan(2));
+            AsText(value.subspan(2)).substr(0, SelfDescription::kMaxNameBytes);
         break;
       case ArgId::kArgumentName: {
         if (value.size() < 5) break;
@@ -118,14 +118,19 @@ bool ReadStart(ByteSpan arguments, SelfDescription* description) {
         description->arguments[id & ~kHasLength] = {
             LoadLe<uint16_t>(value.data() + 2),
             std::to_integer<uint8_t>(value[4]),
-            std::string(AsText(value.subspan(5)))};
+            std::string(AsText(value.subspan(5))
+                            .substr(0, SelfDescription::kMaxNameBytes))};
         break;
       }
       case ArgId::kProperty: {
         const std::string_view text = AsText(value);
         const size_t equals = text.find('=');
         if (equals == std::string_view::npos) break;
-        // Not Set: a search for each of a million properties takes minutes.
+        if (description->header.properties.size() >=
+            SelfDescription::kMaxProperties) {
+          break;
+        }
+        // Not Set: a search for each of thousands takes a while.
         description->header.properties.emplace_back(text.substr(0, equals),
                                                     text.substr(equals + 1));
         break;

@@ -42,8 +42,12 @@ std::vector<std::byte> EncodeStartBlock(const TraceHeader& header);
 
 // --- Reading.
 
-// What a trace says of itself. Bounded by the size of its START message.
+// What a trace says of itself. Bounded: longer names are cut, and what is more
+// than kMaxProperties is left out; both are hostile.
 struct SelfDescription {
+  static constexpr size_t kMaxNameBytes = 255;
+  static constexpr size_t kMaxProperties = 4096;
+
   struct Argument {
     uint16_t width = 0;  // 0 = variable
     uint8_t type = 0;    // a FieldType, if this version knows it

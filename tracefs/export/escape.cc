@@ -1,0 +1,234 @@
+#include "tracefs/export/escape.h"
+
+#include <array>
+#include <cstring>
+
+#include "tracefs/base/bytes.h"
+
+namespace tracefs {
+namespace {
+
+constexpr char kHexDigits[] = "0123456789abcdef";
+
+// What a byte becomes in JSON: 0 = itself, 'u' = \u00NN, else \ and that.
+// Bytes from 0x80 on are left to the caller: 1.
+constexpr std::array<char, 256> kJson = [] {
+  std::array<char, 256> table{};
+  for (int c = 0; c < 0x20; ++c) table[c] = 'u';
+  table['\b'] = 'b';
+  table['\t'] = 't';
+  table['\n'] = 'n';
+  table['\f'] = 'f';
+  table['\r'] = 'r';
+  table['"'] = '"';
+  table['\\'] = '\\';
+  for (int c = 0x80; c < 0x100; ++c) table[c] = 1;
+  return table;
+}();
+
+// True if one of eight bytes is not plain: below 0x20, '"', '\\' or above 0x7f
+// (the classic "has a byte less than n" and "has a zero byte" tests; false
+// alarms are possible only beside a byte that is not plain).
+bool AnySpecial(uint64_t word) {
+  constexpr uint64_t kOnes = 0x0101010101010101;
+  constexpr uint64_t kHigh = 0x8080808080808080;
+  const uint64_t quote = word ^ (kOnes * '"');
+  const uint64_t backslash = word ^ (kOnes * '\\');
+  return (((word - kOnes * 0x20) | (quote - kOnes) | (backslash - kOnes) |
+           word) &
+          kHigh) != 0;
+}
+
+char* PutJsonByte(char* out, unsigned char c, char how) {
+  *out++ = '\\';
+  if (how != 'u') {
+    *out++ = how;
+    return out;
+  }
+  std::memcpy(out, "u00", 3);
+  out[3] = kHexDigits[c >> 4];
+  out[4] = kHexDigits[c & 15];
+  return out + 5;
+}
+
+template <bool kCheckUtf8>
+char* PutJson(char* out, std::string_view text) {
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at != end) {
+    if (end - at >= 8) {
+      const auto word = LoadLe<uint64_t>(at);
+      if (!AnySpecial(word)) {
+        StoreLe<uint64_t>(out, word);
+        at += 8;
+        out += 8;
+        continue;
+      }
+    }
+    // Byte by byte, as far as a word reaches.
+    const char* const stop = end - at >= 8 ? at + 8 : end;
+    while (at < stop) {
+      const auto c = static_cast<unsigned char>(*at);
+      const char how = kJson[c];
+      if (how == 0) {
+        *out++ = *at++;
+      } else if (how != 1) {
+        out = PutJsonByte(out, c, how);
+        ++at;
+      } else if (!kCheckUtf8) {
+        *out++ = *at++;
+      } else {
+        const CodePoint point =
+            FirstCodePoint({at, static_cast<size_t>(end - at)});
+        if (point.size == 0) return nullptr;
+        std::memcpy(out, at, point.size);
+        out += point.size;
+        at += point.size;
+      }
+    }
+  }
+  return out;
+}
+
+// Characters a terminal obeys instead of showing.
+bool IsHidden(uint32_t c) {
+  return c < 0x20 || (c >= 0x7f && c < 0xa0) ||  // C0, DEL, C1
+         (c >= 0x200b && c <= 0x200f) ||         // zero width, direction
+         (c >= 0x2028 && c <= 0x202e) ||         // line ends, direction
+         (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
+}
+
+char* PutHexEscape(char* out, unsigned char c) {
+  out[0] = '\\';
+  out[1] = 'x';
+  out[2] = kHexDigits[c >> 4];
+  out[3] = kHexDigits[c & 15];
+  return out + 4;
+}
+
+}  // namespace
+
+CodePoint FirstCodePoint(std::string_view text) {
+  const auto byte = [text](size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
+  };
+  const auto tail = [&byte](size_t i) { return (byte(i) & 0xc0) == 0x80; };
+  const uint32_t c = byte(0);
+  if (c < 0x80) return {c, 1};
+  if (c >= 0xc2 && c < 0xe0 && tail(1)) {
+    return {(c & 0x1f) << 6 | (byte(1) & 0x3f), 2};
+  }
+  if (c >= 0xe0 && c < 0xf0 && tail(1) && tail(2)) {
+    const uint32_t value =
+        (c & 0x0f) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f);
+    if (value >= 0x800 && (value < 0xd800 || value > 0xdfff)) {
+      return {value, 3};
+    }
+  }
+  if (c >= 0xf0 && c < 0xf5 && tail(1) && tail(2) && tail(3)) {
+    const uint32_t value = (c & 0x07) << 18 | (byte(1) & 0x3f) << 12 |
+                           (byte(2) & 0x3f) << 6 | (byte(3) & 0x3f);
+    if (value >= 0x10000 && value <= 0x10ffff) return {value, 4};
+  }
+  return {};
+}
+
+bool IsUtf8(std::string_view text) {
+  while (!text.empty()) {
+    const CodePoint point = FirstCodePoint(text);
+    if (point.size == 0) return false;
+    text.remove_prefix(point.size);
+  }
+  return true;
+}
+
+char* PutJsonEscaped(char* out, std::string_view text) {
+  return PutJson<false>(out, text);
+}
+
+char* PutJsonIfUtf8(char* out, std::string_view text) {
+  return PutJson<true>(out, text);
+}
+
+char* PutBase64(char* out, std::string_view bytes) {
+  constexpr char kDigits[] =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  size_t i = 0;
+  const auto byte = [&bytes](size_t at) {
+    return static_cast<uint32_t>(static_cast<unsigned char>(bytes[at]));
+  };
+  for (; i + 3 <= bytes.size(); i += 3) {
+    const uint32_t group = byte(i) << 16 | byte(i + 1) << 8 | byte(i + 2);
+    *out++ = kDigits[group >> 18];
+    *out++ = kDigits[group >> 12 & 63];
+    *out++ = kDigits[group >> 6 & 63];
+    *out++ = kDigits[group & 63];
+  }
+  const size_t left = bytes.size() - i;
+  if (left != 0) {
+    const uint32_t group = byte(i) << 16 | (left == 2 ? byte(i + 1) << 8 : 0);
+    *out++ = kDigits[group >> 18];
+    *out++ = kDigits[group >> 12 & 63];
+    *out++ = left == 2 ? kDigits[group >> 6 & 63] : '=';
+    *out++ = '=';
+  }
+  return out;
+}
+
+char* PutTerminalEscaped(char* out, std::string_view text) {
+  while (!text.empty()) {
+    const auto c = static_cast<unsigned char>(text.front());
+    if (c > 0x20 && c < 0x7f && c != '\\') {  // nearly always
+      *out++ = text.front();
+      text.remove_prefix(1);
+      continue;
+    }
+    const CodePoint point = FirstCodePoint(text);
+    if (point.size != 0 && !IsHidden(point.value) && point.value != '\\') {
+      std::memcpy(out, text.data(), point.size);
+      out += point.size;
+      text.remove_prefix(point.size);
+      continue;
+    }
+    if (c == '\n' || c == '\t' || c == '\\') {
+      *out++ = '\\';
+      *out++ = c == '\n' ? 'n' : c == '\t' ? 't' : '\\';
+    } else {
+      // All bytes of a hidden character, one by one.
+      for (size_t i = 1; i < point.size; ++i) {
+        out = PutHexEscape(out, static_cast<unsigned char>(text.front()));
+        text.remove_prefix(1);
+      }
+      out = PutHexEscape(out, static_cast<unsigned char>(text.front()));
+    }
+    text.remove_prefix(1);
+  }
+  return out;
+}
+
+char* PutTerminalWord(char* out, std::string_view text) {
+  if (!text.empty() && text.find_first_of(" \"") == std::string_view::npos) {
+    return PutTerminalEscaped(out, text);
+  }
+  *out++ = '"';
+  while (!text.empty()) {
+    const size_t quote = std::min(text.find('"'), text.size());
+    out = PutTerminalEscaped(out, text.substr(0, quote));
+    text.remove_prefix(quote);
+    if (text.empty()) break;
+    *out++ = '\\';
+    *out++ = '"';
+    text.remove_prefix(1);
+  }
+  *out++ = '"';
+  return out;
+}
+
+std::string TerminalWord(std::string_view text) {
+  std::string word(4 * text.size() + 2, '\0');
+  word.resize(
+      static_cast<size_t>(PutTerminalWord(word.data(), text) - word.data()));
+  return word;
+}
+
+}  // namespace tracefs

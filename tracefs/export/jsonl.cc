@@ -1,0 +1,310 @@
+#include "tracefs/export/jsonl.h"
+
+#include <array>
+#include <cstring>
+#include <string>
+
+#include "tracefs/export/decimal.h"
+#include "tracefs/export/escape.h"
+#include "tracefs/export/flag_names.h"
+#include "tracefs/format/block_decoder.h"
+#include "tracefs/format/constants.h"
+
+namespace tracefs {
+namespace {
+
+using format::ExtraArgument;
+using format::Record;
+
+// A key as it is written: ,"key":
+struct Key {
+  std::array<char, 32> bytes{};
+  uint8_t size = 0;
+
+  Key() = default;
+  // At most 28 bytes.
+  explicit Key(std::string_view name) {
+    bytes[size++] = ',';
+    bytes[size++] = '"';
+    for (const char c : name) bytes[size++] = c;
+    bytes[size++] = '"';
+    bytes[size++] = ':';
+  }
+};
+
+char* PutKey(char* out, const Key& key) {
+  // A constant size makes this two moves.
+  std::memcpy(out, key.bytes.data(), key.bytes.size());
+  return out + key.size;
+}
+
+char* PutLiteral(char* out, std::string_view text) {
+  std::memcpy(out, text.data(), text.size());
+  return out + text.size();
+}
+
+// How a numeric field is written.
+enum class Kind : uint8_t { kUnsigned, kSigned, kErrno, kType, kTrue };
+
+struct NumberPlan {
+  uint64_t bit = 0;
+  uint8_t index = 0;
+  Kind kind{};
+  Key key;
+};
+
+struct TextPlan {
+  Field field{};
+  Key key;
+  Key base64_key;
+};
+
+Kind KindOf(const FieldInfo& f) {
+  if (f.field == Field::kErrno) return Kind::kErrno;
+  if (f.field == Field::kType) return Kind::kType;
+  if (f.field == Field::kInferred) return Kind::kTrue;
+  return f.type == FieldType::kSigned ? Kind::kSigned : Kind::kUnsigned;
+}
+
+// Most of a record that does not depend on its contents: every key, every
+// number and the shortest texts.
+constexpr size_t kFixedBytes =
+    (kFieldCount + 16) * (sizeof(Key) + 2 * kMaxDecimal);
+constexpr size_t kMaxEscape = 6;  // bytes of JSON for a byte
+
+static_assert(Record::TextIndex(Field::kData) == kTextFieldCount - 1,
+              "the bytes of data are counted apart from those of text");
+
+class JsonlExporter final : public Exporter {
+ public:
+  explicit JsonlExporter(OutputBuffer& out) : out_(out) {
+    const auto add = [this](std::vector<NumberPlan>& plans, Field f) {
+      const FieldInfo& info = Info(f);
+      plans.push_back({Bit(f), static_cast<uint8_t>(Index(f)), KindOf(info),
+                       Key(info.json_key)});
+      planned_ |= Bit(f);
+    };
+    planned_ = Bit(Field::kTime);  // written as ts
+    for (const Field f : {Field::kTid, Field::kPid, Field::kUid, Field::kGid}) {
+      add(callers_, f);
+    }
+    for (const Field f : {Field::kInode, Field::kFh, Field::kFlags,
+                          Field::kArgMode, Field::kOffset, Field::kLength,
+                          Field::kResult, Field::kErrno, Field::kInferred}) {
+      add(common_, f);
+    }
+    planned_ |= Bit(Field::kLatency);
+    for (const FieldInfo& f : Fields()) {
+      if (IsNumeric(f.field) && (planned_ & Bit(f.field)) == 0) {
+        add(others_, f.field);
+        other_bits_ |= Bit(f.field);
+      }
+    }
+    // Comm, path and path2 have their own place; the names are in the paths.
+    for (const Field f : {Field::kTarget, Field::kXattrName, Field::kExt,
+                          Field::kExe, Field::kCgroup}) {
+      texts_.push_back(PlanOf(f));
+      text_bits_ |= 1u << Record::TextIndex(f);
+    }
+    for (size_t op = 0; op < kOpCount; ++op) {
+      ops_[op] = "\"op\":\"" + std::string(OpName(static_cast<Op>(op))) + "\"";
+    }
+  }
+
+  void Write(const Record& record) override {
+    const Event& event = record.event;
+    PathBuffer buffer;
+    PathBuffer buffer2;
+    const std::string_view path = format::PathOf(record, buffer);
+    const std::string_view path2 = format::NewPathOf(record, buffer2);
+    char* const line = out_.Reserve(Room(record, path, path2));
+    char* at = line;
+
+    *at++ = '{';
+    if (record.time_resolution_ns != 0) {
+      at = PutLiteral(at, "\"ts\":");
+      at = PutDecimal(at, record.real_ns);
+      *at++ = ',';
+    }
+    if (event.Has(Field::kLatency)) {
+      at = PutLiteral(at, "\"dur\":");
+      at = PutDecimal(at, event.Get(Field::kLatency));
+      *at++ = ',';
+    }
+    at = PutLiteral(at, ops_[Index(event.op)]);
+    at = PutNumbers(at, event, callers_);
+    if (record.HasText(Field::kComm)) {
+      at = PutString(at, comm_, record.Text(Field::kComm));
+    }
+    if (!path.empty()) at = PutString(at, path_, path);
+    if (!path2.empty()) at = PutString(at, path2_, path2);
+    at = PutNumbers(at, event, common_);
+    at = PutKey(at, tracer_);
+    at = PutDecimal(at, record.tracer_id);
+
+    if ((event.present & other_bits_) != 0) {
+      at = PutNumbers(at, event, others_);
+    }
+    if (path.empty() && !event.name.empty()) {
+      at = PutString(at, name_, event.name);
+    }
+    if (path2.empty() && !event.new_name.empty()) {
+      at = PutString(at, new_name_, event.new_name);
+    }
+    if ((record.text_present & text_bits_) != 0) {
+      for (const TextPlan& plan : texts_) {
+        if (record.HasText(plan.field)) {
+          at = PutString(at, plan, record.Text(plan.field));
+        }
+      }
+    }
+    if (record.HasText(Field::kData)) {
+      at = PutBase64String(at, data_.base64_key, record.Text(Field::kData));
+    }
+    if (event.before) at = PutLiteral(at, ",\"before\":true");
+    for (const ExtraArgument& extra : record.extra) {
+      at = PutExtra(at, record, extra);
+    }
+    *at++ = '}';
+    *at++ = '\n';
+    out_.Commit(at);
+  }
+
+ private:
+  static TextPlan PlanOf(Field f) {
+    const std::string key(Info(f).json_key);
+    return {f, Key(key), Key(key + "_b64")};
+  }
+
+  // An upper bound of the line's length.
+  static size_t Room(const Record& record, std::string_view path,
+                     std::string_view path2) {
+    size_t text = path.size() + path2.size();
+    for (size_t i = 0; i < Record::TextIndex(Field::kData); ++i) {
+      if ((record.text_present >> i) & 1) text += record.text[i].size();
+    }
+    const size_t data = Base64Size(record.Text(Field::kData).size());
+    for (const ExtraArgument& extra : record.extra) {
+      text += extra.value.size() + 2 * kMaxDecimal +
+              record.trace->NameOfArgument(extra.id).size() + 16;
+    }
+    return kFixedBytes + kMaxEscape * text + data;
+  }
+
+  static char* PutNumbers(char* at, const Event& event,
+                          const std::vector<NumberPlan>& plans) {
+    for (const NumberPlan& plan : plans) {
+      if ((event.present & plan.bit) == 0) continue;
+      const uint64_t value = event.value[plan.index];
+      switch (plan.kind) {
+        case Kind::kUnsigned:
+          at = PutDecimal(PutKey(at, plan.key), value);
+          break;
+        case Kind::kSigned:
+          at = PutSignedDecimal(PutKey(at, plan.key),
+                                static_cast<int64_t>(value));
+          break;
+        case Kind::kTrue:
+          if (value != 0) at = PutLiteral(PutKey(at, plan.key), "true");
+          break;
+        case Kind::kErrno:
+          if (value != 0) at = PutName(at, plan.key, ErrnoName(value), value);
+          break;
+        case Kind::kType:
+          at = PutName(at, plan.key, FileTypeName(value), value);
+          break;
+      }
+    }
+    return at;
+  }
+
+  // A name where there is one, else the number, as a string.
+  static char* PutName(char* at, const Key& key, std::string_view name,
+                       uint64_t number) {
+    at = PutKey(at, key);
+    *at++ = '"';
+    at = name.empty() ? PutDecimal(at, number) : PutLiteral(at, name);
+    *at++ = '"';
+    return at;
+  }
+
+  static char* PutString(char* at, const TextPlan& plan,
+                         std::string_view text) {
+    char* end = PutKey(at, plan.key);
+    *end++ = '"';
+    end = PutJsonIfUtf8(end, text);
+    if (end == nullptr) return PutBase64String(at, plan.base64_key, text);
+    *end++ = '"';
+    return end;
+  }
+
+  static char* PutBase64String(char* at, const Key& key,
+                               std::string_view bytes) {
+    at = PutKey(at, key);
+    *at++ = '"';
+    at = PutBase64(at, bytes);
+    *at++ = '"';
+    return at;
+  }
+
+  static char* PutExtra(char* at, const Record& record,
+                        const ExtraArgument& extra) {
+    std::string name = record.trace->NameOfArgument(extra.id);
+    if (name.empty() || !IsUtf8(name)) {
+      name = "ARG_" + std::to_string(extra.id);
+    }
+    uint64_t number = 0;
+    bool is_signed = false;
+    bool is_text = false;
+    const auto& known = record.trace->description.arguments;
+    if (const auto found = known.find(extra.id); found != known.end()) {
+      const auto type = static_cast<FieldType>(found->second.type);
+      is_signed = type == FieldType::kSigned;
+      is_text = (type == FieldType::kName || type == FieldType::kText) &&
+                IsUtf8(AsText(extra.value));
+    }
+    const size_t width = extra.value.size();
+    const bool is_number = !extra.has_length && width <= sizeof number &&
+                           (width & (width - 1)) == 0 && width != 0;
+    *at++ = ',';
+    *at++ = '"';
+    at = PutJsonEscaped(at, name);
+    at = PutLiteral(at, is_number || is_text ? "\":" : "_b64\":");
+    if (is_number) {
+      std::memcpy(&number, extra.value.data(), width);
+      if (!is_signed) return PutDecimal(at, number);
+      const int unused = static_cast<int>(64 - 8 * width);
+      return PutSignedDecimal(at,
+                              static_cast<int64_t>(number << unused) >> unused);
+    }
+    *at++ = '"';
+    at = is_text ? PutJsonEscaped(at, AsText(extra.value))
+                 : PutBase64(at, AsText(extra.value));
+    *at++ = '"';
+    return at;
+  }
+
+  OutputBuffer& out_;
+  std::array<std::string, kOpCount> ops_;
+  std::vector<NumberPlan> callers_, common_, others_;
+  uint64_t planned_ = 0;
+  uint64_t other_bits_ = 0;
+  std::vector<TextPlan> texts_;
+  uint32_t text_bits_ = 0;
+  const TextPlan comm_ = PlanOf(Field::kComm);
+  const TextPlan path_ = PlanOf(Field::kPath);
+  const TextPlan path2_ = PlanOf(Field::kNewPath);
+  const TextPlan name_ = PlanOf(Field::kName);
+  const TextPlan new_name_ = PlanOf(Field::kNewName);
+  const TextPlan data_ = PlanOf(Field::kData);
+  const Key tracer_ = Key("tracer");
+};
+
+}  // namespace
+
+std::unique_ptr<Exporter> MakeJsonlExporter(OutputBuffer& out,
+                                            const ExportOptions&) {
+  return std::make_unique<JsonlExporter>(out);
+}
+
+}  // namespace tracefs

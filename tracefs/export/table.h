@@ -1,0 +1,27 @@
+// The table of export formats: what --format knows.
+#ifndef TRACEFS_EXPORT_TABLE_H_
+#define TRACEFS_EXPORT_TABLE_H_
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "tracefs/export/exporter.h"
+
+namespace tracefs {
+
+struct ExportFormat {
+  std::string_view name;
+  std::string_view summary;
+  std::unique_ptr<Exporter> (*make)(OutputBuffer& out,
+                                    const ExportOptions& options);
+};
+
+std::span<const ExportFormat> ExportFormats();
+
+// nullptr if there is none of that name.
+const ExportFormat* FindExportFormat(std::string_view name);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_EXPORT_TABLE_H_

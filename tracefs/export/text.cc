@@ -1,0 +1,443 @@
+#include "tracefs/export/text.h"
+
+#include <sys/sysmacros.h>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "tracefs/base/clock.h"
+#include "tracefs/export/decimal.h"
+#include "tracefs/export/escape.h"
+#include "tracefs/export/flag_names.h"
+#include "tracefs/format/block_decoder.h"
+
+namespace tracefs {
+namespace {
+
+using format::ExtraArgument;
+using format::Record;
+
+constexpr size_t kCallerColumns = 20;
+constexpr size_t kOpColumns = 8;
+constexpr size_t kDataShown = 32;   // bytes of ARG_DATA
+constexpr size_t kExtraShown = 32;  // bytes of an unknown argument
+constexpr size_t kMaxEscape = 4;    // characters for a byte
+constexpr size_t kFixedBytes = 4096 + 2 * kMaxFlagText;
+
+// Appends to a line whose buffer has room.
+class Line {
+ public:
+  explicit Line(char* begin) : begin_(begin), at_(begin) {}
+
+  Line& Put(char c) {
+    *at_++ = c;
+    return *this;
+  }
+  Line& Put(std::string_view text) {
+    if (!text.empty()) std::memcpy(at_, text.data(), text.size());
+    at_ += text.size();
+    return *this;
+  }
+  Line& Decimal(uint64_t value) {
+    at_ = PutDecimal(at_, value);
+    return *this;
+  }
+  Line& Signed(int64_t value) {
+    at_ = PutSignedDecimal(at_, value);
+    return *this;
+  }
+  Line& Hex(uint64_t value) {
+    Put("0x");
+    at_ = std::to_chars(at_, at_ + 16, value, 16).ptr;
+    return *this;
+  }
+  Line& Octal(uint64_t value) {
+    Put('0');
+    if (value != 0) at_ = std::to_chars(at_, at_ + 22, value, 8).ptr;
+    return *this;
+  }
+  // `digits` digits with leading zeros.
+  Line& Padded(uint64_t value, int digits) {
+    for (int i = digits; i-- > 0; value /= 10) {
+      at_[i] = static_cast<char>('0' + value % 10);
+    }
+    at_ += digits;
+    return *this;
+  }
+  Line& Word(std::string_view text) {
+    at_ = PutTerminalWord(at_, text);
+    return *this;
+  }
+  Line& Escaped(std::string_view text) {
+    at_ = PutTerminalEscaped(at_, text);
+    return *this;
+  }
+  // Fills with blanks up to `columns` from `start`.
+  Line& PadFrom(const char* start, size_t columns) {
+    while (static_cast<size_t>(at_ - start) < columns) *at_++ = ' ';
+    return *this;
+  }
+  char* at() { return at_; }
+  void Goto(char* at) { at_ = at; }
+
+ private:
+  char* begin_;
+  char* at_;
+};
+
+// Three significant digits and a unit: "850ns", "12.4us", "1.25s".
+void PutDuration(Line& line, uint64_t ns) {
+  struct Unit {
+    uint64_t ns;
+    std::string_view name;
+  };
+  constexpr Unit kUnits[] = {
+      {1'000'000'000, "s"}, {1'000'000, "ms"}, {1'000, "us"}};
+  std::array<char, 32> text;
+  Line duration(text.data());
+  const Unit* unit = std::find_if(std::begin(kUnits), std::end(kUnits),
+                                  [ns](const Unit& u) { return ns >= u.ns; });
+  if (unit == std::end(kUnits)) {
+    duration.Decimal(ns).Put("ns");
+  } else {
+    const uint64_t whole = ns / unit->ns;
+    duration.Decimal(whole);
+    const uint64_t thousandths = ns % unit->ns / (unit->ns / 1000);
+    if (whole < 10) {
+      duration.Put('.').Padded(thousandths / 10, 2);
+    } else if (whole < 100) {
+      duration.Put('.').Padded(thousandths / 100, 1);
+    }
+    duration.Put(unit->name);
+  }
+  const auto size = static_cast<size_t>(duration.at() - text.data());
+  for (size_t i = size; i < 7; ++i) line.Put(' ');
+  line.Put({text.data(), size});
+}
+
+class TextExporter final : public Exporter {
+ public:
+  TextExporter(OutputBuffer& out, TimeStyle style) : out_(out), style_(style) {}
+
+  void Write(const Record& record) override {
+    const Event& event = record.event;
+    PathBuffer buffer;
+    PathBuffer buffer2;
+    const std::string_view path = format::PathOf(record, buffer);
+    const std::string_view path2 = format::NewPathOf(record, buffer2);
+    Line line(out_.Reserve(Room(record, path, path2)));
+
+    PutTime(line, record);
+    line.Put(' ');
+    if (event.Has(Field::kLatency)) {
+      PutDuration(line, event.Get(Field::kLatency));
+    } else {
+      line.Put("      -");
+    }
+    line.Put(' ');
+    PutCaller(line, record);
+    const char* const op = line.Put(' ').at();
+    line.Put(OpName(event.op)).PadFrom(op, kOpColumns);
+    if (!path.empty()) {
+      line.Put(' ').Word(path);
+    } else if (!event.name.empty()) {
+      line.Put(' ').Word(event.name);
+    } else if (event.Has(Field::kInode)) {
+      line.Put(" inode:").Decimal(event.Get(Field::kInode));
+    }
+    if (!path2.empty()) {
+      line.Put(" => ").Word(path2);
+    } else if (!event.new_name.empty()) {
+      line.Put(" => ").Word(event.new_name);
+    }
+    if (record.HasText(Field::kTarget)) {
+      line.Put(" => ").Word(event.target);
+    }
+    PutArguments(line, record);
+    PutResult(line, event);
+    PutAttributes(line, event);
+    line.Put('\n');
+    out_.Commit(line.at());
+  }
+
+ private:
+  static size_t Room(const Record& record, std::string_view path,
+                     std::string_view path2) {
+    size_t text = path.size() + path2.size();
+    for (size_t i = 0; i < Record::TextIndex(Field::kData); ++i) {
+      if ((record.text_present >> i) & 1) text += record.text[i].size();
+    }
+    for (const ExtraArgument& extra : record.extra) {
+      text += record.trace->NameOfArgument(extra.id).size() + kExtraShown + 16;
+    }
+    return kFixedBytes + kMaxEscape * text;
+  }
+
+  void PutTime(Line& line, const Record& record) {
+    if (record.time_resolution_ns == 0) {
+      line.Put("--:--:--");
+      return;
+    }
+    const uint64_t second = record.real_ns / kNsPerSecond;
+    const uint64_t ns = record.real_ns % kNsPerSecond;
+    if (style_ == TimeStyle::kEpoch) {
+      line.Decimal(second);
+      if (record.time_resolution_ns < kNsPerSecond) {
+        line.Put('.').Padded(ns, 9);
+      }
+      return;
+    }
+    if (second != clock_second_ || !clock_known_) SetClock(second);
+    line.Put({clock_.data(), clock_.size()});
+    if (record.time_resolution_ns < kNsPerSecond) {
+      line.Put('.').Padded(ns / 1000, 6);
+    }
+  }
+
+  void SetClock(uint64_t second) {
+    const auto t = static_cast<time_t>(second);
+    struct tm tm = {};
+    if (style_ == TimeStyle::kUtc) {
+      ::gmtime_r(&t, &tm);
+    } else {
+      ::localtime_r(&t, &tm);
+    }
+    Line(clock_.data())
+        .Padded(static_cast<uint64_t>(tm.tm_hour), 2)
+        .Put(':')
+        .Padded(static_cast<uint64_t>(tm.tm_min), 2)
+        .Put(':')
+        .Padded(static_cast<uint64_t>(tm.tm_sec), 2);
+    clock_second_ = second;
+    clock_known_ = true;
+  }
+
+  static void PutCaller(Line& line, const Record& record) {
+    const Event& event = record.event;
+    const char* const start = line.at();
+    if (event.Has(Field::kInferred) && event.Get(Field::kInferred) != 0) {
+      line.Put('~');
+    }
+    if (record.HasText(Field::kComm)) {
+      line.Escaped(record.Text(Field::kComm));
+    }
+    const bool has_pid = event.Has(Field::kPid);
+    const bool has_tid = event.Has(Field::kTid);
+    if (has_pid || has_tid) {
+      line.Put('[');
+      if (has_pid) line.Decimal(event.Get(Field::kPid));
+      if (has_tid &&
+          (!has_pid || event.Get(Field::kTid) != event.Get(Field::kPid))) {
+        line.Put('/').Decimal(event.Get(Field::kTid));
+      }
+      line.Put(']');
+    }
+    if (line.at() == start) line.Put('-');
+    line.PadFrom(start, kCallerColumns).Put(' ');
+    const char* const user = line.at();
+    if (event.Has(Field::kUid)) {
+      line.Put('u').Decimal(event.Get(Field::kUid));
+    } else {
+      line.Put('-');
+    }
+    line.PadFrom(user, 5);
+  }
+
+  static void PutArguments(Line& line, const Record& record) {
+    const Event& event = record.event;
+    const auto decimal = [&](Field f) {
+      if (!event.Has(f)) return;
+      line.Put(' ').Put(Info(f).json_key).Put('=').Decimal(event.Get(f));
+    };
+    if (event.Has(Field::kFlags)) PutFlagsOf(line, event);
+    if (event.Has(Field::kValid)) {
+      line.Put(event.op == Op::setattr_ ? " set=" : " mask=");
+      if (event.op == Op::setattr_) {
+        line.Goto(PutSetattrValid(
+            line.at(), static_cast<uint32_t>(event.Get(Field::kValid))));
+      } else {
+        line.Hex(event.Get(Field::kValid));
+      }
+    }
+    if (event.Has(Field::kArgMode)) {
+      const auto mode = static_cast<uint32_t>(event.Get(Field::kArgMode));
+      line.Put(" mode=");
+      if (event.op == Op::access_) {
+        line.Goto(PutAccessMode(line.at(), mode));
+      } else {
+        line.Octal(mode);
+      }
+    }
+    if (event.Has(Field::kUmask)) {
+      line.Put(" umask=").Octal(event.Get(Field::kUmask));
+    }
+    if (event.Has(Field::kRdev)) {
+      const uint64_t rdev = event.Get(Field::kRdev);
+      line.Put(" rdev=").Decimal(major(rdev)).Put(':').Decimal(minor(rdev));
+    }
+    decimal(Field::kNewUid);
+    decimal(Field::kNewGid);
+    decimal(Field::kNewSize);
+    PutTimestamp(line, event, Field::kNewAtime);
+    PutTimestamp(line, event, Field::kNewMtime);
+    if (event.Has(Field::kOffset)) {
+      line.Put(" offset=")
+          .Signed(static_cast<int64_t>(event.Get(Field::kOffset)));
+    }
+    decimal(Field::kOffsetOut);
+    decimal(Field::kLength);
+    if (record.HasText(Field::kXattrName)) {
+      line.Put(" xattr=").Word(event.xattr_name);
+    }
+    if (event.Has(Field::kCommand)) {
+      line.Put(" command=").Hex(event.Get(Field::kCommand));
+    }
+    if (event.Has(Field::kLockType)) {
+      const uint64_t type = event.Get(Field::kLockType);
+      const std::string_view name = LockTypeName(type);
+      line.Put(" lock=");
+      name.empty() ? line.Decimal(type) : line.Put(name);
+    }
+    if (event.Has(Field::kLockOwner)) {
+      line.Put(" owner=").Hex(event.Get(Field::kLockOwner));
+    }
+    decimal(Field::kLockPid);
+    decimal(Field::kFh);
+    decimal(Field::kFhOut);
+    decimal(Field::kInodeOut);
+    decimal(Field::kSyscall);
+    const auto text = [&](Field f) {
+      if (!record.HasText(f)) return;
+      line.Put(' ').Put(Info(f).json_key).Put('=').Word(record.Text(f));
+    };
+    text(Field::kExe);
+    text(Field::kCgroup);
+    if (event.Has(Field::kDataChecksum)) {
+      line.Put(" data_crc=").Hex(event.Get(Field::kDataChecksum));
+    }
+    if (record.HasText(Field::kData)) {
+      const std::string_view data = record.Text(Field::kData);
+      line.Put(" data=").Word(data.substr(0, kDataShown));
+      if (data.size() > kDataShown) line.Put("...");
+    }
+    for (const ExtraArgument& extra : record.extra) {
+      PutExtra(line, record, extra);
+    }
+  }
+
+  static void PutFlagsOf(Line& line, const Event& event) {
+    const auto flags = static_cast<uint32_t>(event.Get(Field::kFlags));
+    switch (event.op) {
+      case Op::read_:
+      case Op::write_:
+      case Op::release_:
+      case Op::releasedir_:
+        return;  // those of the open; in JSON Lines
+      case Op::open_:
+      case Op::opendir_:
+      case Op::create_:
+      case Op::tmpfile_:
+      case Op::lseek_:
+        break;  // even if 0: O_RDONLY, SEEK_SET
+      default:
+        if (flags == 0) return;
+    }
+    line.Put(' ').Goto(PutFlags(line.at(), event.op, flags));
+  }
+
+  static void PutTimestamp(Line& line, const Event& event, Field f) {
+    if (!event.Has(f)) return;
+    const auto ns = static_cast<int64_t>(event.Get(f));
+    const auto billion = static_cast<int64_t>(kNsPerSecond);
+    int64_t seconds = ns / billion;
+    int64_t rest = ns % billion;
+    if (rest < 0) {
+      rest += billion;
+      --seconds;
+    }
+    line.Put(' ').Put(Info(f).json_key).Put('=').Signed(seconds).Put('.');
+    line.Padded(static_cast<uint64_t>(rest), 9);
+  }
+
+  static void PutExtra(Line& line, const Record& record,
+                       const ExtraArgument& extra) {
+    line.Put(' ').Word(record.trace->NameOfArgument(extra.id)).Put('=');
+    const size_t width = extra.value.size();
+    if (!extra.has_length && width <= 8) {
+      uint64_t number = 0;
+      std::memcpy(&number, extra.value.data(), width);
+      line.Decimal(number);
+      return;
+    }
+    line.Word(AsText(extra.value).substr(0, kExtraShown));
+    if (width > kExtraShown) line.Put("...");
+  }
+
+  static void PutResult(Line& line, const Event& event) {
+    if (event.before) {
+      line.Put(" ...");
+      return;
+    }
+    const uint64_t error =
+        event.Has(Field::kErrno) ? event.Get(Field::kErrno) : 0;
+    if (error != 0) {
+      const std::string_view name = ErrnoName(error);
+      line.Put(" -> ");
+      name.empty() ? line.Put("errno ").Decimal(error) : line.Put(name);
+    } else if (event.Has(Field::kResult)) {
+      line.Put(" -> ").Signed(static_cast<int64_t>(event.Get(Field::kResult)));
+    }
+  }
+
+  static void PutAttributes(Line& line, const Event& event) {
+    constexpr uint64_t kAttributes = Bit(Field::kMode) | Bit(Field::kNlink) |
+                                     Bit(Field::kSize) | Bit(Field::kFuid) |
+                                     Bit(Field::kFgid);
+    if ((event.present & kAttributes) == 0) return;
+    line.Put(" [");
+    const char* const start = line.at();
+    const auto gap = [&] {
+      if (line.at() != start) line.Put(' ');
+    };
+    if (event.Has(Field::kMode)) {
+      line.Goto(PutModeLetters(line.at(),
+                               static_cast<uint32_t>(event.Get(Field::kMode))));
+    }
+    if (event.Has(Field::kNlink)) {
+      gap();
+      line.Decimal(event.Get(Field::kNlink));
+    }
+    if (event.Has(Field::kFuid) || event.Has(Field::kFgid)) {
+      gap();
+      if (event.Has(Field::kFuid)) line.Decimal(event.Get(Field::kFuid));
+      line.Put(':');
+      if (event.Has(Field::kFgid)) line.Decimal(event.Get(Field::kFgid));
+    }
+    if (event.Has(Field::kSize)) {
+      gap();
+      line.Decimal(event.Get(Field::kSize)).Put('B');
+    }
+    line.Put(']');
+  }
+
+  OutputBuffer& out_;
+  const TimeStyle style_;
+  // "HH:MM:SS" of clock_second_: made once a second of the trace.
+  bool clock_known_ = false;
+  uint64_t clock_second_ = 0;
+  std::array<char, 8> clock_{};
+};
+
+}  // namespace
+
+std::unique_ptr<Exporter> MakeTextExporter(OutputBuffer& out,
+                                           const ExportOptions& options) {
+  return std::make_unique<TextExporter>(out, options.time);
+}
+
+}  // namespace tracefs

@@ -1,0 +1,24 @@
+// Text: one line an operation, for people.
+//
+//   14:03:07.123456  12.4us cc1[812/813] u1000 open /src/a.c O_RDONLY -> 0
+//
+// time, duration, caller as name[process/thread] (~ before it: inferred), user,
+// operation, path (=> second path or target), arguments, then -> result or the
+// name of the error, or "..." where the operation was about to run. In
+// brackets the attributes of the file, as ls has them.
+#ifndef TRACEFS_EXPORT_TEXT_H_
+#define TRACEFS_EXPORT_TEXT_H_
+
+#include <memory>
+
+#include "tracefs/export/exporter.h"
+
+namespace tracefs {
+
+// `out` outlives the exporter.
+std::unique_ptr<Exporter> MakeTextExporter(OutputBuffer& out,
+                                           const ExportOptions& options);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_EXPORT_TEXT_H_
