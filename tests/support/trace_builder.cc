@@ -28,8 +28,8 @@ format::TraceHeader TraceBuilder::DefaultHeader() {
 
 void TraceBuilder::Message(uint16_t msg_id,
                            const std::function<void(MessageWriter&)>& write) {
-  std::vector<std::byte> memory(size_t{1} << 20);
-  MessageWriter out(memory);
+  if (scratch_.empty()) scratch_.resize(size_t{1} << 20);
+  MessageWriter out(scratch_);
   out.Begin(msg_id);
   write(out);
   if (out.End()) messages_ += AsText(out.bytes());

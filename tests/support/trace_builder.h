@@ -85,6 +85,7 @@ class TraceBuilder {
   std::vector<size_t> offsets_;
   uint64_t sequence_ = 0;
 
+  std::vector<std::byte> scratch_;
   std::string messages_;  // of the open block, without BLOCK
   uint32_t paths_ = 0;
   uint32_t processes_ = 0;

@@ -90,42 +90,53 @@ struct Argument {
   }
 };
 
-// Walks the arguments of a message.
+// Walks the arguments of a message. The innermost loop of every reader, hence
+// plain pointers.
 class ArgumentCursor {
  public:
   ArgumentCursor(ByteSpan arguments, const ArgumentWidths& widths)
-      : in_(arguments), widths_(widths) {}
+      : at_(arguments.data()),
+        end_(at_ + arguments.size()),
+        widths_(widths) {}
 
   // False at the end or before an argument that cannot be read; malformed()
   // tells which.
   bool Next(Argument* argument) {
-    if (in_.left() == 0) return false;
-    malformed_ = true;  // until the whole argument is there
-    const auto id = in_.TakeLe<uint16_t>();
-    if (!id) return false;
-    argument->id = *id & ~kHasLength;
-    argument->has_length = (*id & kHasLength) != 0;
+    const std::byte* at = at_;
+    if (left(at) < 2) return Stop(at);
+    const auto id = LoadLe<uint16_t>(at);
+    at += 2;
+    argument->id = id & ~kHasLength;
+    argument->has_length = (id & kHasLength) != 0;
     size_t size;
     if (argument->has_length) {
-      const auto length_untrusted = in_.TakeLe<uint32_t>();
-      if (!length_untrusted) return false;
-      size = *length_untrusted;
+      if (left(at) < 4) return Stop(at_);
+      size = LoadLe<uint32_t>(at);
+      at += 4;
     } else {
       const int width = widths_.Of(argument->id);
-      if (width <= 0) return false;
+      if (width <= 0) return Stop(at_);
       size = static_cast<size_t>(width);
     }
-    const auto value = in_.Take(size);
-    if (!value) return false;
-    argument->value = *value;
-    malformed_ = false;
+    if (left(at) < size) return Stop(at_);
+    argument->value = {at, size};
+    at_ = at + size;
     return true;
   }
 
   bool malformed() const { return malformed_; }
 
  private:
-  ByteCursor in_;
+  size_t left(const std::byte* at) const {
+    return static_cast<size_t>(end_ - at);
+  }
+  bool Stop(const std::byte* at) {
+    malformed_ = at != end_;
+    return false;
+  }
+
+  const std::byte* at_;
+  const std::byte* const end_;
   const ArgumentWidths& widths_;
   bool malformed_ = false;
 };
