@@ -64,6 +64,9 @@ class Filter {
   Verdict DecideEarly(Event& event) const {
     return program(event.op).DecideEarly(event);
   }
+  Verdict DecideForFile(Event& event) const {
+    return program(event.op).DecideForFile(event);
+  }
   bool Keep(Event& event) const { return program(event.op).Keep(event); }
 
   // The program of one operation, and the one that answers for all of them.

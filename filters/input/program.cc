@@ -317,15 +317,39 @@ Program::Truth Program::TestEarly(const Node& node, Event& event,
   return Truth::kFalse;
 }
 
+Program::Truth Program::TestForFile(const Node& node, Event& event,
+                                    PathCache* paths) const {
+  if (IsNumber(node.kind)) {
+    const Field field = FieldOf(node);
+    if (field != Field::kInode && field != Field::kType) {
+      return Truth::kUnknown;
+    }
+  }
+  if (node.kind == NodeKind::kText && FieldOf(node) == Field::kComm) {
+    return Truth::kUnknown;
+  }
+  return Test(node, event, paths) ? Truth::kTrue : Truth::kFalse;
+}
+
 Verdict Program::DecideEarly(Event& event) const {
+  return DecidePartly(&Program::TestEarly, event);
+}
+
+Verdict Program::DecideForFile(Event& event) const {
+  return DecidePartly(&Program::TestForFile, event);
+}
+
+Verdict Program::DecidePartly(PartialTest test, Event& event) const {
   PathCache paths;
   for (size_t i = 0;;) {
     const Node& node = nodes_[i];
     if (IsTerminal(node.kind)) {
       return node.kind == NodeKind::kKeep ? Verdict::kKeep : Verdict::kDrop;
     }
-    const Truth truth = TestEarly(node, event, &paths);
-    if (truth == Truth::kUnknown) return DecideEarlyFrom(i, event, &paths);
+    const Truth truth = (this->*test)(node, event, &paths);
+    if (truth == Truth::kUnknown) {
+      return DecidePartlyFrom(i, test, event, &paths);
+    }
     i = truth == Truth::kTrue ? node.yes : node.no;
   }
 }
@@ -333,8 +357,8 @@ Verdict Program::DecideEarly(Event& event) const {
 // Follows both edges of tests whose outcome is unknown, all paths at once:
 // edges lead forward, so one pass over the array sees every node after those
 // that lead to it.
-Verdict Program::DecideEarlyFrom(size_t start, Event& event,
-                                 PathCache* paths) const {
+Verdict Program::DecidePartlyFrom(size_t start, PartialTest test, Event& event,
+                                  PathCache* paths) const {
   std::array<uint64_t, kMaxNodes / 64 + 1> reached;
   std::fill_n(reached.begin(), nodes_.size() / 64 + 1, 0);
   const auto reach = [&](size_t i) {
@@ -350,7 +374,7 @@ Verdict Program::DecideEarlyFrom(size_t start, Event& event,
       (node.kind == NodeKind::kKeep ? keep : drop) = true;
       continue;
     }
-    const Truth truth = TestEarly(node, event, paths);
+    const Truth truth = (this->*test)(node, event, paths);
     if (truth != Truth::kFalse) reach(node.yes);
     if (truth != Truth::kTrue) reach(node.no);
   }

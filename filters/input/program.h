@@ -90,6 +90,11 @@ class Program {
   // both answers can be reached.
   Verdict DecideEarly(Event& event) const;
 
+  // The answer for all operations of kind event.op through a handle that is
+  // about to be opened: only inode, type, names and path of the file are known,
+  // because callers and arguments may differ from one to the next.
+  Verdict DecideForFile(Event& event) const;
+
   // What Keep has to look at for this operation. If `late` is false, then
   // DecideEarly always decides.
   FilterNeeds Needs(Op op) const;
@@ -112,7 +117,12 @@ class Program {
   bool RunWithPaths(Event& event) const;
   bool Test(const Node& node, Event& event, PathCache* paths) const;
   Truth TestEarly(const Node& node, Event& event, PathCache* paths) const;
-  Verdict DecideEarlyFrom(size_t node, Event& event, PathCache* paths) const;
+  Truth TestForFile(const Node& node, Event& event, PathCache* paths) const;
+  using PartialTest = Truth (Program::*)(const Node&, Event&,
+                                         PathCache*) const;
+  Verdict DecidePartly(PartialTest test, Event& event) const;
+  Verdict DecidePartlyFrom(size_t node, PartialTest test, Event& event,
+                           PathCache* paths) const;
   bool TestNames(size_t list, const Event& event) const;
   bool TestText(const Node& node, Event& event, PathCache* paths) const;
   std::string NodeText(const Node& node) const;

@@ -43,7 +43,7 @@ int Truncate(FileSystem& fs, const Inode& inode, const fuse_file_info* fi,
              off_t size, bool kill_privileges) {
   const WithoutFsetid without(kill_privileges);
   if (fi != nullptr && fi->fh != 0) {
-    return ::ftruncate(HandleOf(fi).fd.get(), size) == 0 ? 0 : errno;
+    return ::ftruncate(HandleOf(fi).Fd(fs), size) == 0 ? 0 : errno;
   }
   // O_NONBLOCK: never wait for a lease or a peer.
   const UniqueFd fd(fs.Reopen(inode, O_WRONLY | O_NONBLOCK));
@@ -154,7 +154,7 @@ void FsGetattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
     return;
   }
   op.Attributes(st);
-  const double timeout = op.fs().AttrTimeout(st);
+  const double timeout = op.fs().policy().AttrTimeout(st.st_mode);
   op.End(0, 0, [&] { return fuse_reply_attr(req, &st, timeout); });
 }
 
@@ -174,7 +174,7 @@ void FsSetattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set,
     return;
   }
   op.Attributes(st);
-  const double timeout = op.fs().AttrTimeout(st);
+  const double timeout = op.fs().policy().AttrTimeout(st.st_mode);
   op.End(0, 0, [&] { return fuse_reply_attr(req, &st, timeout); });
 }
 
@@ -197,7 +197,7 @@ void FsStatx(fuse_req_t req, fuse_ino_t ino, int flags, int mask,
   }
   struct stat st {};
   st.st_mode = stx.stx_mode;
-  const double timeout = op.fs().AttrTimeout(st);
+  const double timeout = op.fs().policy().AttrTimeout(st.st_mode);
   op.End(0, 0, [&] { return fuse_reply_statx(req, 0, &stx, timeout); });
 }
 #endif

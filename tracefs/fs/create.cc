@@ -10,7 +10,7 @@
 
 #include "tracefs/fs/credentials.h"
 #include "tracefs/fs/op_scope.h"
-#include "tracefs/fs/open_file.h"
+#include "tracefs/fs/open_flags.h"
 #include "tracefs/fs/operations.h"
 
 namespace tracefs {
@@ -65,7 +65,7 @@ void ReplyOpened(OpScope& op, Inode& dir, const char* name, UniqueFd fd,
                                          *inode, fi->flags);
   op.Through(*handle);
   op.RememberCaller(*handle);
-  ChooseIoMode(fs, fi);
+  fs.ChooseIoMode(*inode, fi);
   const fuse_entry_param entry = fs.EntryParam(*inode, st);
   Handle* const given = fs.handles().Add(std::move(handle));
   fi->fh = reinterpret_cast<uint64_t>(given);

@@ -33,11 +33,11 @@ DirHandle& DirOf(const fuse_file_info* fi) {
 
 // Makes the entry at `offset` the next one of the batch; null at the end, or
 // with *error set.
-const Entry* Next(DirHandle& dir, off_t offset, int* error) {
+const Entry* Next(DirHandle& dir, int fd, off_t offset, int* error) {
   // Offset 0 always reads anew: rewinddir shows what was added since.
   if (offset != dir.position || offset == 0) {
     if (dir.batch_at != 0 || dir.position != offset || offset == 0) {
-      if (::lseek(dir.fd.get(), offset, SEEK_SET) < 0) {
+      if (::lseek(fd, offset, SEEK_SET) < 0) {
         *error = errno;
         return nullptr;
       }
@@ -50,8 +50,8 @@ const Entry* Next(DirHandle& dir, off_t offset, int* error) {
       dir.batch =
           std::make_unique_for_overwrite<char[]>(DirHandle::kBatchBytes);
     }
-    const long n = ::syscall(SYS_getdents64, dir.fd.get(), dir.batch.get(),
-                             DirHandle::kBatchBytes);
+    const long n =
+        ::syscall(SYS_getdents64, fd, dir.batch.get(), DirHandle::kBatchBytes);
     dir.batch_size = dir.batch_at = 0;
     if (n < 0) *error = errno;
     if (n <= 0) return nullptr;
@@ -99,13 +99,14 @@ void Read(fuse_req_t req, size_t size, off_t offset, fuse_file_info* fi,
     op.ReplyError(ENOMEM);
     return;
   }
-  const bool look_up = plus && fs.MayReadAhead();
+  const int fd = dir.Fd(fs);
+  const bool look_up = plus && fs.policy().MayLookUpAhead();
   size_t used = 0;
   int error = 0;
   {
     std::lock_guard lock(dir.mu);
     off_t at = offset;
-    while (const Entry* entry = Next(dir, at, &error)) {
+    while (const Entry* entry = Next(dir, fd, at, &error)) {
       const size_t room = size - used;
       size_t needed;
       if (plus) {
@@ -158,7 +159,7 @@ void FsOpendir(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
                                             inode, fi->flags);
   op.Through(*handle);
   op.RememberCaller(*handle);
-  if (fs.options().visibility == Visibility::kFast) {
+  if (fs.policy().MayCacheListings()) {
     fi->cache_readdir = 1;
     fi->keep_cache = 1;
   }
@@ -198,7 +199,7 @@ void FsFsyncdir(fuse_req_t req, fuse_ino_t /*ino*/, int data_only,
   op.Through(dir);
   op.Set(Field::kFlags, data_only != 0 ? 1 : 0);
   op.Begin();
-  const int fd = dir.fd.get();
+  const int fd = dir.Fd(op.fs());
   op.ReplyError((data_only != 0 ? ::fdatasync(fd) : ::fsync(fd)) == 0 ? 0
                                                                       : errno);
 }

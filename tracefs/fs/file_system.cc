@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
@@ -10,17 +11,13 @@
 #include <charconv>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/fs/credentials.h"
 #include "tracefs/fs/op_scope.h"
+#include "tracefs/fs/open_flags.h"
 #include "tracefs/fs/operations.h"
 
 namespace tracefs {
 namespace {
-
-constexpr double kWideTimeout = 3600;
-// Several requests of one path walk become one; the smallest unit the kernel
-// knows is a jiffy (reference: fuse_time_to_jiffies rounds up).
-constexpr double kNarrowTimeout = 0.010;
-constexpr double kUntracedTimeout = 1.0;
 
 // File systems with work of their own to do at each close(2).
 bool NeedsFlush(int fd) {
@@ -40,6 +37,14 @@ bool NeedsFlush(int fd) {
   }
 }
 
+// File systems that themselves lie over another.
+bool IsStacked(int fd) {
+  struct statfs st;
+  if (::fstatfs(fd, &st) != 0) return true;
+  const auto type = static_cast<unsigned long>(st.f_type);
+  return type == OVERLAYFS_SUPER_MAGIC || type == ECRYPTFS_SUPER_MAGIC;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<FileSystem>> FileSystem::Create(
@@ -51,67 +56,59 @@ Result<std::unique_ptr<FileSystem>> FileSystem::Create(
   }
   if (!S_ISDIR(st.st_mode)) return Status::System(ENOTDIR, "source directory");
   std::unique_ptr<FileSystem> fs(new FileSystem(options, sink, processes));
-  fs->flush_needed_ = NeedsFlush(root.get());
+  fs->flush_below_ = NeedsFlush(root.get());
+  fs->stacked_below_ = IsStacked(root.get());
+  if (fs->flush_below_ || options.forward_locks) {
+    fs->policy_.SetFlushNeeded();
+  }
   fs->inodes_.InsertRoot(std::move(root), st);
   return fs;
 }
 
-double FileSystem::EntryTimeout() const {
-  switch (options_.visibility) {
-    case Visibility::kExact:
-      return 0;
-    case Visibility::kFast:
-      return kWideTimeout;
-    case Visibility::kAuto:
-      break;
+bool FileSystem::TracesData(Inode& inode) {
+  if (inode.is_output()) return false;
+  Event facts;
+  facts.resolver = this;
+  facts.node = inode.id();
+  facts.Set(Field::kInode, inode.number());
+  facts.Set(Field::kType, inode.type());
+  if (const uint32_t generation = sink_.name_generation(); generation != 0) {
+    facts.name_generation = generation;
+    facts.name_bits = inodes_.NameBits(inode, sink_, generation);
   }
-  return Traced(Op::lookup_) ? kNarrowTimeout : kUntracedTimeout;
+  return policy_.TracesData(facts);
 }
 
-double FileSystem::NegativeTimeout() const {
-  // A name that somebody makes below would stay invisible for as long.
-  switch (options_.visibility) {
-    case Visibility::kExact:
-      return 0;
-    case Visibility::kFast:
-      return kUntracedTimeout;
-    case Visibility::kAuto:
-      break;
-  }
-  return Traced(Op::lookup_) ? 0 : kNarrowTimeout;
+int32_t FileSystem::BackingIdOf(Inode& inode) {
+  const int32_t known = inode.backing_id();
+  if (known != 0) return known;
+  if (!policy_.passthrough() || !inode.is_regular()) return -1;
+  // All I/O of the kernel is done with the credentials of this thread. Without
+  // CAP_FSETID, so that the backing kernel clears set-user-id (reference 1.7).
+  const WithoutFsetid without;
+  const int32_t id = backing_.Open(inode.fd());
+  const int32_t set = inode.SetBackingId(id > 0 ? id : -1);
+  if (id > 0 && set != id) backing_.Close(id);  // another thread was first
+  return set;
 }
 
-double FileSystem::AttrTimeout(const struct stat& st) const {
-  // A write clears set-user-id below; the kernel must not run the file by the
-  // mode that it remembers (reference: exec right after write).
-  if (S_ISREG(st.st_mode) && (st.st_mode & (S_ISUID | S_ISGID)) != 0) return 0;
-  switch (options_.visibility) {
-    case Visibility::kExact:
-      return 0;
-    case Visibility::kFast:
-      return kWideTimeout;
-    case Visibility::kAuto:
-      break;
+IoMode FileSystem::ChooseIoMode(Inode& inode, fuse_file_info* fi) {
+  const bool traces_data = TracesData(inode);
+  const int32_t id = BackingIdOf(inode);
+  const IoMode mode = policy_.ModeFor(traces_data, id > 0);
+  if (mode == IoMode::kDirect || mode == IoMode::kPassthroughDirect) {
+    fi->direct_io = 1;
+#if TRACEFS_FUSE_AT_LEAST(15)
+    fi->parallel_direct_writes = 1;
+#endif
   }
-  return Traced(Op::getattr_) || Traced(Op::statx_) ? kNarrowTimeout
-                                                    : kUntracedTimeout;
-}
-
-bool FileSystem::TracesData() const {
-  return options_.visibility == Visibility::kExact || Traced(Op::read_) ||
-         Traced(Op::write_);
-}
-
-bool FileSystem::MayReadAhead() const {
-  switch (options_.visibility) {
-    case Visibility::kExact:
-      return false;
-    case Visibility::kFast:
-      return true;
-    case Visibility::kAuto:
-      break;
+#if TRACEFS_FUSE_AT_LEAST(17)
+  if (mode == IoMode::kPassthrough || mode == IoMode::kPassthroughDirect) {
+    fi->backing_id = id;
   }
-  return !Traced(Op::lookup_) && !Traced(Op::getattr_);
+#endif
+  fi->noflush = policy_.NeedsFlush() ? 0 : 1;
+  return mode;
 }
 
 int FileSystem::Reopen(const Inode& inode, int flags) const {
@@ -127,6 +124,16 @@ int FileSystem::Reopen(const Inode& inode, int flags) const {
   constexpr int kFmodeExec = 0x20;
   return ::openat(options_.proc_self_fd, name.data(),
                   (flags & ~(kNotOurs | kFmodeExec)) | O_CLOEXEC);
+}
+
+int Handle::OpenNow(const FileSystem& fs) const {
+  UniqueFd opened(fs.Reopen(inode, OpenFlags(flags) & ~O_TRUNC));
+  if (!opened) return -1;
+  int expected = -1;
+  if (fd_.compare_exchange_strong(expected, opened.get())) {
+    return opened.Release();
+  }
+  return expected;  // another request was first
 }
 
 Inode* FileSystem::Lookup(Inode& parent, const char* name, struct stat* st) {
@@ -167,8 +174,8 @@ fuse_entry_param FileSystem::EntryParam(const Inode& inode,
   fuse_entry_param entry{};
   entry.ino = inode.id();
   entry.attr = st;
-  entry.entry_timeout = EntryTimeout();
-  entry.attr_timeout = AttrTimeout(st);
+  entry.entry_timeout = policy_.EntryTimeout();
+  entry.attr_timeout = policy_.AttrTimeout(st.st_mode);
   return entry;
 }
 
@@ -192,6 +199,13 @@ void FileSystem::ResolveAttributes(Event& event) {
   // id is safe, and its descriptor only under the table's care.
   struct stat st;
   if (event.node != 0 && inodes_.Stat(event.node, &st)) event.SetAttributes(st);
+}
+
+void FileSystem::SetUpWorker() const {
+  // 0 is the calling thread. Without the privilege all stays as it was.
+  if (options_.worker_nice != 0) {
+    ::setpriority(PRIO_PROCESS, 0, options_.worker_nice);
+  }
 }
 
 void FileSystem::ReleaseAll() {
@@ -251,7 +265,16 @@ void FileSystem::NegotiateFeatures(fuse_conn_info* conn) {
   want(FUSE_CAP_FLOCK_LOCKS, options_.forward_locks);
 #if TRACEFS_FUSE_AT_LEAST(17)
   want(FUSE_CAP_NO_EXPORT_SUPPORT, true);
-  can_mmap_direct_ = want(FUSE_CAP_DIRECT_IO_ALLOW_MMAP, true);
+  want(FUSE_CAP_DIRECT_IO_ALLOW_MMAP, true);
+  // Page faults of a passthrough file come to nobody: not where all is to be
+  // seen.
+  policy_.SetPassthrough(
+      want(FUSE_CAP_PASSTHROUGH,
+           options_.passthrough && options_.visibility != Visibility::kExact));
+  conn->max_backing_stack_depth = stacked_below_ ? 1 : 0;
+  // Saves a lock and a list operation for each request. A lock that is waited
+  // for must stay interruptible.
+  conn->no_interrupt = options_.forward_locks ? 0 : 1;
 #endif
 #if TRACEFS_FUSE_AT_LEAST(18)
   // Writes to set-user-id files are told to us, instead of a GETXATTR with

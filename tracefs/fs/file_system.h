@@ -14,6 +14,8 @@
 
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/fs/backing_files.h"
+#include "tracefs/fs/cache_policy.h"
 #include "tracefs/fs/fuse_api.h"
 #include "tracefs/fs/handle.h"
 #include "tracefs/fs/inode_table.h"
@@ -23,9 +25,6 @@
 
 namespace tracefs {
 
-// What the kernel may answer by itself, and so what tracers cannot see.
-enum class Visibility { kExact, kAuto, kFast };
-
 struct FileSystemOptions {
   Visibility visibility = Visibility::kAuto;
   // Lock requests come to us: some tracer records them. Else the kernel
@@ -33,6 +32,11 @@ struct FileSystemOptions {
   bool forward_locks = false;
   // /proc/self/fd, opened before anything could replace it.
   int proc_self_fd = -1;
+  // The priority of worker threads, as of nice(1); 0 leaves it. Above others it
+  // keeps a caller on the processor of the queue thread that serves it.
+  int worker_nice = 0;
+  // Let the kernel read and write by itself what nobody records (needs root).
+  bool passthrough = true;
 };
 
 class FileSystem final : public EventResolver {
@@ -63,14 +67,7 @@ class FileSystem final : public EventResolver {
                : InodeOf(id);
   }
 
-  // Seconds for which the kernel may keep a directory entry or attributes.
-  double EntryTimeout() const;
-  double AttrTimeout(const struct stat& st) const;
-  double NegativeTimeout() const;
-  // True where reads and writes must come to us one by one.
-  bool TracesData() const;
-  // True where readdir may look up what it lists, unseen by tracers.
-  bool MayReadAhead() const;
+  const CachePolicy& policy() const { return policy_; }
 
   uint64_t NextHandleId() {
     return next_handle_id_.fetch_add(1, std::memory_order_relaxed);
@@ -87,15 +84,32 @@ class FileSystem final : public EventResolver {
   Inode* Lookup(Inode& parent, const char* name, struct stat* st);
   // The same for a file just made, open as `fd` (which stays the caller's).
   Inode* Enter(Inode& parent, const char* name, int fd, struct stat* st);
+  // How the kernel is to do I/O on an open of `inode`; sets fi's members.
+  // Passthrough needs a number for the file, which may fail.
+  IoMode ChooseIoMode(Inode& inode, fuse_file_info* fi);
+
   // What fuse_reply_entry wants to know.
   fuse_entry_param EntryParam(const Inode& inode, const struct stat& st) const;
 
-  bool flush_needed() const { return flush_needed_; }
+  bool flush_below() const { return flush_below_; }
   // Who thread `tid` is, by the process table; null if it is gone.
   const CallerInfo* CallerOf(uint32_t tid);
 
   // The mount is gone: closes what is still open, and records that.
   void ReleaseAll();
+
+  // Called at the beginning of each operation: a worker's first one sets up
+  // its thread, which libfuse starts without telling us.
+  void EnterWorker() {
+    thread_local bool entered = false;
+    if (entered) [[likely]]
+      return;
+    entered = true;
+    SetUpWorker();
+  }
+
+  // The connection's descriptor, once mounted.
+  void SetDevice(int fd) { backing_.SetDevice(fd); }
 
   // libfuse calls this when the connection is made.
   void NegotiateFeatures(fuse_conn_info* conn);
@@ -114,19 +128,27 @@ class FileSystem final : public EventResolver {
  private:
   FileSystem(FileSystemOptions options, EventSink& sink,
              ProcessTable& processes)
-      : options_(options), sink_(sink), processes_(processes) {}
+      : options_(options),
+        sink_(sink),
+        processes_(processes),
+        policy_(options.visibility, sink),
+        inodes_(backing_) {}
 
-  bool Traced(Op op) const { return sink_.InterestIn(op) != 0; }
+  void SetUpWorker() const;
+  bool TracesData(Inode& inode);
+  int32_t BackingIdOf(Inode& inode);
 
   const FileSystemOptions options_;
   EventSink& sink_;
   ProcessTable& processes_;
+  CachePolicy policy_;
+  BackingFiles backing_;
   InodeTable inodes_;
   HandleTable handles_;  // handles refer to inodes
   LockTable locks_;
   std::atomic<uint64_t> next_handle_id_{1};
-  bool flush_needed_ = false;     // close(2) below does something (NFS, …)
-  bool can_mmap_direct_ = false;  // FUSE_CAP_DIRECT_IO_ALLOW_MMAP
+  bool flush_below_ = false;    // close(2) below does something (NFS, …)
+  bool stacked_below_ = false;  // the backing file system is itself stacked
 };
 
 // 64-bit fh <-> handle.

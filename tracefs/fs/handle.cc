@@ -2,6 +2,10 @@
 
 namespace tracefs {
 
+Handle::~Handle() {
+  const UniqueFd closed(fd_.load(std::memory_order_relaxed));
+}
+
 HandleTable::~HandleTable() {
   while (RemoveAny() != nullptr) {
   }

@@ -3,6 +3,7 @@
 #define TRACEFS_FS_HANDLE_H_
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -37,17 +38,26 @@ class LastCaller {
   Seen seen_;
 };
 
+class FileSystem;
+
 struct Handle {
-  virtual ~Handle() = default;
+  virtual ~Handle();
+  // `descriptor` may be none: the kernel reads a passthrough file by itself,
+  // and other requests open it when they come.
   Handle(uint64_t handle_id, UniqueFd descriptor, Inode& of, int open_flags)
       : id(handle_id),
-        fd(std::move(descriptor)),
         inode(of),
-        flags(open_flags) {}
+        flags(open_flags),
+        fd_(descriptor.Release()) {}
+
+  // The open file; opened now if it was not yet. -1 and errno on failure.
+  int Fd(const FileSystem& fs) const {
+    const int fd = fd_.load(std::memory_order_acquire);
+    return fd >= 0 ? fd : OpenNow(fs);
+  }
 
   const uint64_t id;  // distinct for the life of the mount; ARG_FH
-  const UniqueFd fd;
-  Inode& inode;  // the kernel holds it until RELEASE is answered
+  Inode& inode;       // the kernel holds it until RELEASE is answered
   const int flags;
   // The file could only be opened for appending (chattr +a): O_APPEND is set
   // on `fd` itself.
@@ -56,6 +66,9 @@ struct Handle {
 
  private:
   friend class HandleTable;
+  int OpenNow(const FileSystem& fs) const;
+
+  mutable std::atomic<int> fd_;
   Handle* previous_ = nullptr;
   Handle* next_ = nullptr;
 };

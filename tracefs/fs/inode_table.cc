@@ -179,6 +179,7 @@ void InodeTable::Destroy(Inode* inode) {
   Inode* const parent = inode->link_.parent;
   const std::unique_ptr<std::vector<Inode::Link>> more =
       std::move(inode->more_links_);
+  if (const int32_t id = inode->backing_id(); id > 0) backing_.Close(id);
   delete inode;
   if (more) {
     for (const Inode::Link& link : *more) DropRefs(link.parent, 1, 0);

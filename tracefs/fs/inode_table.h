@@ -20,6 +20,7 @@
 
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/event/event.h"
+#include "tracefs/fs/backing_files.h"
 #include "tracefs/fs/compact_name.h"
 
 namespace tracefs {
@@ -48,6 +49,17 @@ class Inode {
   // Changes with the names.
   uint32_t name_version() const {
     return name_version_.load(std::memory_order_relaxed);
+  }
+  // The file's number with the kernel (backing_files.h): 0 = it has none yet,
+  // -1 = it cannot have one. Once set it stays until the inode is forgotten:
+  // opens with and without one do not mix (linux/fs/fuse/iomode.c).
+  int32_t backing_id() const {
+    return backing_id_.load(std::memory_order_acquire);
+  }
+  // Sets it if it is still 0; returns what it is then.
+  int32_t SetBackingId(int32_t id) {
+    int32_t expected = 0;
+    return backing_id_.compare_exchange_strong(expected, id) ? id : expected;
   }
   // One of our own trace files: nothing about it is recorded.
   bool is_output() const { return is_output_; }
@@ -80,6 +92,7 @@ class Inode {
   uint32_t name_bits_generation_ = 0;  // 0: to be worked out again
 
   std::atomic<uint32_t> name_version_{0};
+  std::atomic<int32_t> backing_id_{0};
 };
 
 // Threads: any. Lock order: shard of an id, then name stripe; the shard of a
@@ -87,7 +100,8 @@ class Inode {
 // or, but for Stat, across a system call.
 class InodeTable {
  public:
-  InodeTable() = default;
+  // `backing`: where numbers of forgotten inodes are given back.
+  explicit InodeTable(const BackingFiles& backing) : backing_(backing) {}
   ~InodeTable();
   InodeTable(const InodeTable&) = delete;
   InodeTable& operator=(const InodeTable&) = delete;
@@ -167,6 +181,7 @@ class InodeTable {
   void DropRefs(Inode* inode, uint32_t refs, uint64_t nlookup);
   void Destroy(Inode* inode);
 
+  const BackingFiles& backing_;
   std::array<KeyShard, kShards> by_key_;
   std::array<IdShard, kShards> by_id_;
   mutable std::array<std::mutex, kShards> stripes_;

@@ -58,7 +58,7 @@ void FsRead(fuse_req_t req, fuse_ino_t /*ino*/, size_t size, off_t offset,
     op.ReplyError(ENOMEM);
     return;
   }
-  const ssize_t n = ::pread(handle.fd.get(), buffer, size, offset);
+  const ssize_t n = ::pread(handle.Fd(op.fs()), buffer, size, offset);
   if (n < 0) {
     op.ReplyError(errno);
     return;
@@ -93,8 +93,8 @@ void FsWrite(fuse_req_t req, fuse_ino_t /*ino*/, const char* data, size_t size,
       n = -1;
       errno = from == nullptr ? ENOMEM : as_caller.error();
     } else {
-      n = append ? ::pwritev2(handle.fd.get(), &iov, 1, offset, RWF_APPEND)
-                 : ::pwrite(handle.fd.get(), from, size, offset);
+      n = append ? ::pwritev2(handle.Fd(op.fs()), &iov, 1, offset, RWF_APPEND)
+                 : ::pwrite(handle.Fd(op.fs()), from, size, offset);
     }
   }
   if (n < 0) {
@@ -120,7 +120,7 @@ void FsFallocate(fuse_req_t req, fuse_ino_t /*ino*/, int mode, off_t offset,
     return;
   }
   op.ReplyError(
-      ::fallocate(handle.fd.get(), mode, offset, length) == 0 ? 0 : errno);
+      ::fallocate(handle.Fd(op.fs()), mode, offset, length) == 0 ? 0 : errno);
 }
 
 void FsLseek(fuse_req_t req, fuse_ino_t /*ino*/, off_t offset, int whence,
@@ -132,7 +132,7 @@ void FsLseek(fuse_req_t req, fuse_ino_t /*ino*/, off_t offset, int whence,
   op.Set(Field::kOffset, static_cast<uint64_t>(offset));
   op.Set(Field::kFlags, static_cast<uint32_t>(whence));
   op.Begin();
-  const off_t found = ::lseek(handle.fd.get(), offset, whence);
+  const off_t found = ::lseek(handle.Fd(op.fs()), offset, whence);
   if (found < 0) {
     op.ReplyError(errno);
     return;
@@ -160,8 +160,8 @@ void FsCopyFileRange(fuse_req_t req, fuse_ino_t /*ino_in*/, off_t offset_in,
     // The kernel says nothing of set-user-id here: let the backing one decide
     // as for the caller.
     const WithoutFsetid without(caller->uid != 0);
-    n = ::copy_file_range(in.fd.get(), &offset_in, out.fd.get(), &offset_out,
-                          size, static_cast<unsigned>(flags));
+    n = ::copy_file_range(in.Fd(op.fs()), &offset_in, out.Fd(op.fs()),
+                          &offset_out, size, static_cast<unsigned>(flags));
   }
   if (n < 0) {
     op.ReplyError(errno);
@@ -181,7 +181,7 @@ void FsPoll(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* fi,
   op.Begin();
   // Regular files are always ready: nobody ever waits for a notification.
   if (poll_handle != nullptr) fuse_pollhandle_destroy(poll_handle);
-  pollfd p = {handle.fd.get(), static_cast<short>(fi->poll_events), 0};
+  pollfd p = {handle.Fd(op.fs()), static_cast<short>(fi->poll_events), 0};
   if (::poll(&p, 1, 0) < 0) {
     op.ReplyError(errno);
     return;
@@ -231,7 +231,7 @@ void FsIoctl(fuse_req_t req, fuse_ino_t /*ino*/, unsigned command, void* arg,
     return;
   }
   if (in_bytes != 0) std::memcpy(value.data(), in, in_bytes);
-  const int rc = ::ioctl(handle.fd.get(), command, value.data());
+  const int rc = ::ioctl(handle.Fd(op.fs()), command, value.data());
   if (rc < 0) {
     op.ReplyError(errno);
     return;

@@ -16,7 +16,7 @@ void FsLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
   Inode* inode = fs.Lookup(dir, name, &st);
   if (inode == nullptr) {
     const int error = errno;
-    const double timeout = fs.NegativeTimeout();
+    const double timeout = fs.policy().NegativeTimeout();
     if (error == ENOENT && timeout > 0) {
       // Node id 0: "there is no such name", and the kernel may remember that.
       fuse_entry_param none{};

@@ -30,6 +30,7 @@ class OpScope {
       : req_(req),
         fs_(FileSystem::Of(req)),
         interest_(fs_.sink().InterestIn(op)) {
+    fs_.EnterWorker();
     if (interest_ != 0) MakeEvent(op, *fuse_req_ctx(req));
   }
   // An operation that nobody asked for: a release when the mount ends.

@@ -4,20 +4,23 @@
 
 #include "tracefs/fs/credentials.h"
 #include "tracefs/fs/op_scope.h"
-#include "tracefs/fs/open_file.h"
+#include "tracefs/fs/open_flags.h"
 #include "tracefs/fs/operations.h"
 
 namespace tracefs {
 
-void ChooseIoMode(const FileSystem& fs, fuse_file_info* fi) {
-  if (fs.TracesData()) {
-    // Offsets, lengths and callers as they were asked for.
-    fi->direct_io = 1;
-#if TRACEFS_FUSE_AT_LEAST(15)
-    fi->parallel_direct_writes = 1;
-#endif
-  }
+namespace {
+
+// The kernel reads passthrough files by itself: an open for nothing but reading
+// needs no descriptor of ours. One for writing does: our open(2) is what fails
+// for append-only, immutable and running files and truncates (the kernel's own
+// does neither, linux/fs/backing-file.c).
+bool NeedsDescriptor(IoMode mode, int flags) {
+  return mode != IoMode::kPassthrough ||
+         (flags & (O_ACCMODE | O_TRUNC)) != O_RDONLY;
 }
+
+}  // namespace
 
 void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   OpScope op(req, Op::open_);
@@ -26,9 +29,10 @@ void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   op.About(inode);
   op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
   op.Begin();
+  const IoMode mode = fs.ChooseIoMode(inode, fi);
   bool append_only = false;
   UniqueFd fd;
-  {
+  if (NeedsDescriptor(mode, fi->flags)) {
 #if TRACEFS_FUSE_AT_LEAST(18)
     const WithoutFsetid without(fi->kill_suidgid != 0);
 #endif
@@ -38,17 +42,16 @@ void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
       fd.Reset(fs.Reopen(inode, OpenFlags(fi->flags) | O_APPEND));
       append_only = true;
     }
-  }
-  if (!fd) {
-    op.ReplyError(errno);
-    return;
+    if (!fd) {
+      op.ReplyError(errno);
+      return;
+    }
   }
   auto handle = std::make_unique<Handle>(fs.NextHandleId(), std::move(fd),
                                          inode, fi->flags);
   handle->append_only = append_only;
   op.Through(*handle);
   op.RememberCaller(*handle);
-  ChooseIoMode(fs, fi);
   Handle* const given = fs.handles().Add(std::move(handle));
   fi->fh = reinterpret_cast<uint64_t>(given);
   if (op.End(0, 0, [&] { return fuse_reply_open(req, fi); }) != 0) {
@@ -66,8 +69,8 @@ void FsFlush(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   op.Set(Field::kLockOwner, fi->lock_owner);
   op.Begin();
   int error = 0;
-  if (fs.flush_needed()) {
-    const int copy = ::fcntl(handle.fd.get(), F_DUPFD_CLOEXEC, 0);
+  if (fs.flush_below()) {
+    const int copy = ::fcntl(handle.Fd(fs), F_DUPFD_CLOEXEC, 0);
     if (copy < 0 || (::close(copy) != 0 && errno != EINTR)) error = errno;
   }
   if (fs.options().forward_locks) fs.locks().ReleaseOwner(ino, fi->lock_owner);
@@ -102,7 +105,7 @@ void FsFsync(fuse_req_t req, fuse_ino_t /*ino*/, int data_only,
   op.Set(Field::kFlags, data_only != 0 ? 1 : 0);
   op.InferCaller(handle);
   op.Begin();
-  const int fd = handle.fd.get();
+  const int fd = handle.Fd(op.fs());
   op.ReplyError((data_only != 0 ? ::fdatasync(fd) : ::fsync(fd)) == 0 ? 0
                                                                       : errno);
 }

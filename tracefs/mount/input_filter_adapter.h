@@ -19,6 +19,9 @@ class FilterStage final : public InputFilter {
   Verdict DecideEarly(Event& event) const override {
     return filter_.DecideEarly(event);
   }
+  Verdict DecideForFile(Event& event) const override {
+    return filter_.DecideForFile(event);
+  }
   bool Keep(Event& event) const override { return filter_.Keep(event); }
 
  private:

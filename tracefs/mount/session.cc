@@ -136,6 +136,7 @@ Result<std::unique_ptr<Session>> Session::Mount(const MountOptions& options,
                           "mounting at '" + session->mount_point_ + "'");
   }
   session->mounted_ = true;
+  fs.SetDevice(fuse_session_fd(session->session_));
   return session;
 }
 

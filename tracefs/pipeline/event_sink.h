@@ -41,6 +41,11 @@ class EventSink {
   virtual void BeforeReply(Event& event) = 0;
   virtual void AfterReply(Event& event) = 0;
 
+  // Whether some tracer may record operations of kind event.op on the file that
+  // the event tells about, whoever asks for them. For open: what nobody can
+  // record, the kernel may do by itself.
+  virtual bool MayRecord(Event& event) const = 0;
+
   // The name predicates (bit n: predicate n) that a file called `name`
   // satisfies, and the generation of the predicate table: bits kept with an
   // inode are stale when it has changed. Generation 0: there are none.

@@ -83,7 +83,7 @@ Pipeline::~Pipeline() {
   flusher_.join();
 }
 
-Pipeline::Slot& Pipeline::SlotOfThread() {
+Pipeline::Slot& Pipeline::SlotOfThread() const {
   thread_local SlotHandle handle;
   if (Slot* slot = handle.Find(instance_)) return *slot;
   std::lock_guard lock(slots_mu_);
@@ -285,6 +285,19 @@ void Pipeline::AfterReply(Event& event) {
     NoteOpen(slot.open_since, event);
     e.tracer->Record(event, BuilderFor(slot.builders[e.position], *e.tracer));
   }
+}
+
+bool Pipeline::MayRecord(Event& event) const {
+  if (InterestIn(event.op) == 0) return false;
+  OwnerSection section(SlotOfThread().lock);
+  const Set& set = *set_.load(std::memory_order_acquire);
+  return std::any_of(
+      set.entries.begin(), set.entries.end(), [&](const Set::Entry& e) {
+        const Tracer::OpPlan& plan = e.tracer->plan(event.op);
+        return (plan.record || plan.before) &&
+               (plan.always ||
+                e.tracer->filter().DecideForFile(event) != Verdict::kDrop);
+      });
 }
 
 uint64_t Pipeline::MatchName(std::string_view name) const {

@@ -62,6 +62,7 @@ class Pipeline final : public EventSink {
   void Before(Event& event) override;
   void BeforeReply(Event& event) override;
   void AfterReply(Event& event) override;
+  bool MayRecord(Event& event) const override;
   uint64_t MatchName(std::string_view name) const override;
 
  private:
@@ -69,7 +70,7 @@ class Pipeline final : public EventSink {
   struct Slot;
   class SlotHandle;
 
-  Slot& SlotOfThread();
+  Slot& SlotOfThread() const;
   void Publish(std::unique_ptr<Set> next);
   std::vector<std::shared_ptr<Slot>> Slots() const;
   void UpdateInterest(const Set& set);
@@ -87,7 +88,7 @@ class Pipeline final : public EventSink {
   std::unique_ptr<const Set> set_owner_;  // guarded by changes_
 
   mutable std::mutex slots_mu_;
-  std::vector<std::shared_ptr<Slot>> slots_;  // guarded by slots_mu_
+  mutable std::vector<std::shared_ptr<Slot>> slots_;  // guarded by slots_mu_
 
   std::mutex flusher_mu_;
   std::condition_variable flusher_wake_;

@@ -30,6 +30,11 @@ class InputFilter {
   // While the operation has not run: kUndecided where the answer hangs on
   // fields that are not known yet.
   virtual Verdict DecideEarly(Event& event) const = 0;
+  // For all operations of kind event.op through a handle that is about to be
+  // opened: only the facts of the file are known.
+  virtual Verdict DecideForFile(Event& event) const {
+    return Needs(event.op).constant;
+  }
   // When everything is known.
   virtual bool Keep(Event& event) const = 0;
 };

@@ -43,7 +43,8 @@ class InodeTableTest : public testing::Test {
     return names;
   }
 
-  InodeTable table_;
+  BackingFiles backing_;
+  InodeTable table_{backing_};
   Inode* root_;
 };
 
@@ -154,6 +155,7 @@ class CountingSink final : public EventSink {
   void Before(Event&) override {}
   void BeforeReply(Event&) override {}
   void AfterReply(Event&) override {}
+  bool MayRecord(Event&) const override { return false; }
   uint64_t MatchName(std::string_view name) const override {
     ++asked;
     return name == "a" ? 1 : name == "b" ? 2 : 0;

@@ -1,0 +1,151 @@
+#include "tracefs/fs/cache_policy.h"
+
+#include <cstdio>
+
+namespace tracefs {
+namespace {
+
+constexpr double kWideTimeout = 3600;
+constexpr double kUntracedTimeout = 1.0;
+// Several requests of one path walk become one; the smallest unit the kernel
+// knows is a jiffy (linux/fs/fuse/dir.c, fuse_time_to_jiffies).
+constexpr double kNarrowTimeout = 0.010;
+
+std::string Seconds(double seconds) {
+  if (seconds == 0) return "not kept";
+  char text[48];
+  if (seconds < 1) {
+    std::snprintf(text, sizeof text, "kept for %.0f ms", seconds * 1000);
+  } else {
+    std::snprintf(text, sizeof text, "kept for %.0f s", seconds);
+  }
+  return text;
+}
+
+}  // namespace
+
+double CachePolicy::EntryTimeout() const {
+  switch (visibility_) {
+    case Visibility::kExact:
+      return 0;
+    case Visibility::kFast:
+      return kWideTimeout;
+    case Visibility::kAuto:
+      break;
+  }
+  return Traced(Op::lookup_) ? kNarrowTimeout : kUntracedTimeout;
+}
+
+double CachePolicy::NegativeTimeout() const {
+  // A name that somebody makes below would stay invisible for as long.
+  switch (visibility_) {
+    case Visibility::kExact:
+      return 0;
+    case Visibility::kFast:
+      return kUntracedTimeout;
+    case Visibility::kAuto:
+      break;
+  }
+  return Traced(Op::lookup_) ? 0 : kNarrowTimeout;
+}
+
+double CachePolicy::AttrTimeout(mode_t mode) const {
+  // A write clears set-user-id below; the kernel must not run the file by the
+  // mode that it remembers (tests/mount: exec right after write).
+  if (S_ISREG(mode) && (mode & (S_ISUID | S_ISGID)) != 0) return 0;
+  switch (visibility_) {
+    case Visibility::kExact:
+      return 0;
+    case Visibility::kFast:
+      return kWideTimeout;
+    case Visibility::kAuto:
+      break;
+  }
+  return Traced(Op::getattr_) || Traced(Op::statx_) ? kNarrowTimeout
+                                                    : kUntracedTimeout;
+}
+
+bool CachePolicy::TracesData(Event& event) const {
+  if (visibility_ == Visibility::kExact) return true;
+  for (const Op op : {Op::read_, Op::write_}) {
+    event.op = op;
+    if (sink_.MayRecord(event)) return true;
+  }
+  return false;
+}
+
+bool CachePolicy::MayLookUpAhead() const {
+  switch (visibility_) {
+    case Visibility::kExact:
+      return false;
+    case Visibility::kFast:
+      return true;
+    case Visibility::kAuto:
+      break;
+  }
+  return !Traced(Op::lookup_) && !Traced(Op::getattr_);
+}
+
+bool CachePolicy::MayCacheListings() const {
+  // The kernel compares the directory's mtime, which is too coarse to notice
+  // every change below.
+  return visibility_ == Visibility::kFast;
+}
+
+std::vector<CachePolicy::Choice> CachePolicy::Explain() const {
+  const auto traced = [&](std::initializer_list<Op> ops) {
+    std::vector<Op> found;
+    for (const Op op : ops) {
+      if (Traced(op)) found.push_back(op);
+    }
+    return found;
+  };
+  std::vector<Choice> choices;
+  choices.push_back(
+      {"names", Seconds(EntryTimeout()), traced({Op::lookup_}),
+       EntryTimeout() > 0 ? "lookups of a name within that time" : ""});
+  choices.push_back({"missing names", Seconds(NegativeTimeout()),
+                     traced({Op::lookup_}),
+                     NegativeTimeout() > 0
+                         ? "lookups of a name that is not there, and for as "
+                           "long a file made below the mount"
+                         : ""});
+  choices.push_back(
+      {"attributes", Seconds(AttrTimeout(S_IFREG)),
+       traced({Op::getattr_, Op::statx_}),
+       AttrTimeout(S_IFREG) > 0 ? "getattrs of a file within that time" : ""});
+  const bool data = visibility_ == Visibility::kExact || Traced(Op::read_) ||
+                    Traced(Op::write_);
+  const IoMode mode = ModeFor(data, passthrough_);
+  static constexpr const char* kModes[] = {
+      "page cache of the mount, written through",
+      "each one a request (direct I/O)",
+      "done by the kernel on the backing file (passthrough)",
+      "each one a request, on files no filter excludes; the rest passthrough"};
+  choices.push_back(
+      {"reads and writes", kModes[static_cast<int>(mode)],
+       traced({Op::read_, Op::write_}),
+       mode == IoMode::kPassthrough ? "all reads and writes"
+       : mode == IoMode::kCached    ? "reads that the page cache answers"
+       : mode == IoMode::kPassthroughDirect ? "page faults of mapped files"
+                                            : ""});
+  choices.push_back({"close",
+                     NeedsFlush() ? "each one a request (flush)"
+                                  : "not told, but for the last "
+                                    "one of a file (release)",
+                     traced({Op::flush_}), NeedsFlush() ? "" : "flushes"});
+  choices.push_back({"listings",
+                     MayCacheListings() ? "kept while the directory is "
+                                          "unchanged"
+                                        : "not kept",
+                     traced({Op::readdir_}),
+                     MayCacheListings() ? "repeated readdirs" : ""});
+  choices.push_back({"names in listings",
+                     MayLookUpAhead() ? "looked up together (readdirplus)"
+                                      : "looked up one by one",
+                     traced({Op::lookup_, Op::getattr_}),
+                     MayLookUpAhead() ? "lookups after a readdir" : ""});
+  return choices;
+}
+
+}  // namespace tracefs

@@ -1,0 +1,88 @@
+// CachePolicy: what the kernel may do by itself, decided from what the tracers
+// could record (the partial evaluation of their filters) and the visibility.
+// You pay for what you trace.
+#ifndef TRACEFS_FS_CACHE_POLICY_H_
+#define TRACEFS_FS_CACHE_POLICY_H_
+
+#include <sys/stat.h>
+
+#include <string>
+#include <vector>
+
+#include "tracefs/fs/inode_table.h"
+#include "tracefs/pipeline/event_sink.h"
+
+namespace tracefs {
+
+// What the kernel may answer by itself, and so what tracers cannot see.
+enum class Visibility { kExact, kAuto, kFast };
+
+// How the kernel does reads and writes on an open file.
+enum class IoMode {
+  kCached,             // through the page cache of the mount
+  kDirect,             // each as one request to us
+  kPassthrough,        // straight to the backing file, unseen
+  kPassthroughDirect,  // as kDirect, on a file that has kPassthrough opens too
+};
+
+// Decisions change at once with the tracers, for what is opened and looked up
+// from then on. Threads: any.
+class CachePolicy {
+ public:
+  CachePolicy(Visibility visibility, const EventSink& sink)
+      : visibility_(visibility), sink_(sink) {}
+
+  Visibility visibility() const { return visibility_; }
+
+  // What the connection turned out to allow; before the first request.
+  void SetPassthrough(bool available) { passthrough_ = available; }
+  bool passthrough() const { return passthrough_; }
+  // Close below does something of its own (NFS, …), or locks are ours.
+  void SetFlushNeeded() { flush_needed_ = true; }
+
+  // Seconds for which the kernel may keep a directory entry, the lack of one,
+  // or attributes.
+  double EntryTimeout() const;
+  double NegativeTimeout() const;
+  double AttrTimeout(mode_t mode) const;
+
+  // Whether reads and writes of this file must come to us one by one. `event`
+  // tells about the file; its op is changed.
+  bool TracesData(Event& event) const;
+  IoMode ModeFor(bool traces_data, bool can_pass_through) const {
+    if (can_pass_through) {
+      return traces_data ? IoMode::kPassthroughDirect : IoMode::kPassthrough;
+    }
+    return traces_data ? IoMode::kDirect : IoMode::kCached;
+  }
+  // Whether close(2) must be told: some tracer records it, or it matters below.
+  bool NeedsFlush() const {
+    return flush_needed_ || visibility_ == Visibility::kExact ||
+           Traced(Op::flush_);
+  }
+  // Whether readdir may look up what it lists, unseen by tracers.
+  bool MayLookUpAhead() const;
+  // Whether the kernel may keep listings of directories.
+  bool MayCacheListings() const;
+
+  // For people: each choice, what forced it, what it hides.
+  struct Choice {
+    std::string subject;        // "lookup", "read and write", …
+    std::string choice;         // "kept for 10 ms"
+    std::vector<Op> forced_by;  // recorded operations that forced it
+    std::string hides;          // "" = nothing
+  };
+  std::vector<Choice> Explain() const;
+
+ private:
+  bool Traced(Op op) const { return sink_.InterestIn(op) != 0; }
+
+  const Visibility visibility_;
+  const EventSink& sink_;
+  bool passthrough_ = false;
+  bool flush_needed_ = false;
+};
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_FS_CACHE_POLICY_H_

@@ -1,0 +1,20 @@
+// The flags of our own open(2) of what a client opens.
+#ifndef TRACEFS_FS_OPEN_FLAGS_H_
+#define TRACEFS_FS_OPEN_FLAGS_H_
+
+#include <fcntl.h>
+
+namespace tracefs {
+
+// `client_flags` without what the kernel has done already. O_APPEND is left
+// out: fcntl(F_SETFL) can change it unseen, so each write says whether it
+// appends.
+inline int OpenFlags(int client_flags) {
+  constexpr int kNotOurs = O_APPEND | O_CREAT | O_EXCL | O_NOCTTY | O_NOFOLLOW;
+  constexpr int kFmodeExec = 0x20;  // set by the kernel for execve
+  return (client_flags & ~(kNotOurs | kFmodeExec)) | O_CLOEXEC;
+}
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_FS_OPEN_FLAGS_H_
