@@ -2,7 +2,10 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 #include "drivers/assembly/stream.h"
@@ -76,6 +79,25 @@ Status AddOutput(const TracerConfig& config, TracerPlan* plan) {
   }
   plan->parts.output = std::move(chain);
   return Status::Ok();
+}
+
+constexpr Op kLockOps[] = {Op::getlk_, Op::setlk_, Op::flock_};
+
+bool MayKeep(const TracerPlan& plan, Op op) {
+  return plan.parts.filter->Needs(op).constant != Verdict::kDrop;
+}
+
+bool HasWord(std::string_view text, std::string_view word) {
+  const auto part_of_word = [&](size_t i) {
+    return i < text.size() &&
+           (std::isalnum(static_cast<unsigned char>(text[i])) != 0 ||
+            text[i] == '_');
+  };
+  for (size_t at = text.find(word); at != std::string_view::npos;
+       at = text.find(word, at + 1)) {
+    if (!part_of_word(at - 1) && !part_of_word(at + word.size())) return true;
+  }
+  return false;
 }
 
 Result<TracerPlan> PlanTracer(const Config& file, const TracerConfig& config,
@@ -175,13 +197,19 @@ bool NeedCallers(const std::vector<TracerPlan>& plans) {
   return false;
 }
 
-bool RecordsLocks(const std::vector<TracerPlan>& plans) {
-  for (const TracerPlan& plan : plans) {
-    for (const Op op : {Op::getlk_, Op::setlk_, Op::flock_}) {
-      if (plan.parts.filter->Needs(op).constant != Verdict::kDrop) return true;
-    }
-  }
-  return false;
+bool RecordsData(const std::vector<TracerPlan>& plans) {
+  return std::any_of(plans.begin(), plans.end(), [](const TracerPlan& plan) {
+    return MayKeep(plan, Op::read_) || MayKeep(plan, Op::write_);
+  });
+}
+
+bool NamesLocks(const std::vector<TracerPlan>& plans) {
+  return std::any_of(plans.begin(), plans.end(), [](const TracerPlan& plan) {
+    const std::string_view text = plan.parts.header.Get("filter.text");
+    return std::any_of(std::begin(kLockOps), std::end(kLockOps), [&](Op op) {
+      return MayKeep(plan, op) && HasWord(text, OpName(op));
+    });
+  });
 }
 
 }  // namespace tracefs

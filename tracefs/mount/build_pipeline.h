@@ -40,8 +40,12 @@ void AddProperties(const format::TraceHeader& common,
 
 // Some tracer asks who did it.
 bool NeedCallers(const std::vector<TracerPlan>& plans);
-// Some tracer may record lock requests: they must come to us.
-bool RecordsLocks(const std::vector<TracerPlan>& plans);
+// Some tracer may record reads or writes.
+bool RecordsData(const std::vector<TracerPlan>& plans);
+// Some filter names a lock operation and may keep it: lock requests must come
+// to us. A filter that merely does not exclude them leaves them to the kernel,
+// whose locks cost nothing and detect deadlocks.
+bool NamesLocks(const std::vector<TracerPlan>& plans);
 
 }  // namespace tracefs
 

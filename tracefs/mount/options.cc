@@ -177,7 +177,7 @@ const char* InvisibleText(Visibility visibility) {
 #define TRACEFS_NEVER                                                        \
   "lseek but for holes and data, dup, fcntl(F_SETFL), mmap, munmap, chdir, " \
   "syncfs, inotify, I/O on FIFOs, sockets and devices; locks unless a "      \
-  "tracer records them"
+  "filter names getlk, setlk or flock"
   switch (visibility) {
     case Visibility::kExact:
       return TRACEFS_NEVER;

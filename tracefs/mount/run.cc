@@ -52,8 +52,8 @@ format::TraceHeader CommonHeader(const MountOptions& options,
 }
 
 std::string MountOptionsText(const MountOptions& options,
-                             const Session& session) {
-  std::string text = "transport=" + session.transport();
+                             const TransportChoice& transport) {
+  std::string text = transport.uring ? "transport=uring" : "transport=dev";
   for (const std::string& option : options.fuse_options) text += ',' + option;
   return text;
 }
@@ -87,11 +87,17 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
   pipeline.SetNameGeneration(names.generation());
 
   format::TraceHeader header = CommonHeader(options, *source);
+  const bool forwards_locks = NamesLocks(*plans);
+  const Result<TransportChoice> transport = ChooseTransport(
+      options.transport, {.forwards_locks = forwards_locks,
+                          .traces_data = RecordsData(*plans),
+                          .in_memory = IsInMemory(source->fd.get())});
+  if (!transport.ok()) return transport.status();
   Result<std::unique_ptr<FileSystem>> fs =
       FileSystem::Create({.visibility = options.visibility,
-                          .forward_locks = RecordsLocks(*plans),
+                          .forward_locks = forwards_locks,
                           .proc_self_fd = proc_self_fd.get(),
-                          .worker_nice = kWorkerNice},
+                          .worker_nice = transport->uring ? kWorkerNice : 0},
                          std::move(source->fd), pipeline, **processes);
   if (!fs.ok()) return fs.status();
   for (const TracerPlan& plan : *plans) {
@@ -100,9 +106,10 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
     }
   }
 
-  Result<std::unique_ptr<Session>> session = Session::Mount(options, **fs);
+  Result<std::unique_ptr<Session>> session =
+      Session::Mount(options, *transport, **fs);
   if (!session.ok()) return session.status();
-  header.Set("mount.options", MountOptionsText(options, **session));
+  header.Set("mount.options", MountOptionsText(options, *transport));
   // No request is served before the loop runs, so no event is missed.
   for (TracerPlan& plan : *plans) {
     AddProperties(header, &plan.parts.header);

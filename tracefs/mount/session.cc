@@ -13,7 +13,6 @@
 #include <climits>
 #include <cstdlib>
 #include <ctime>
-#include <fstream>
 #include <thread>
 
 #ifndef OPEN_TREE_CLONE
@@ -26,7 +25,9 @@
 namespace tracefs {
 namespace {
 
-constexpr int kWorkers = 16;
+// Over /dev/fuse as many requests may wait for a disk at a time. Idle workers
+// cost nothing but their stacks.
+constexpr int kWorkers = 32;
 constexpr int kSecondsAfterSignal = 10;
 
 std::string Joined(const std::vector<std::string>& options) {
@@ -36,39 +37,6 @@ std::string Joined(const std::vector<std::string>& options) {
     text += option;
   }
   return text;
-}
-
-bool KernelHasUring() {
-  std::ifstream in("/sys/module/fuse/parameters/enable_uring");
-  char value = 'N';
-  in >> value;
-  return value == 'Y';
-}
-
-// Whether to ask for FUSE over io_uring.
-Result<bool> ChooseUring(const MountOptions& options, const FileSystem& fs) {
-  if (options.transport != Transport::kUring) return false;
-#if TRACEFS_HAVE_FUSE_URING
-  if (!KernelHasUring()) {
-    return Status::System(
-        EOPNOTSUPP,
-        "--transport uring: write Y to "
-        "/sys/module/fuse/parameters/enable_uring (Linux 6.14 or newer)");
-  }
-  // A lock that is waited for is answered by the thread that frees it, which
-  // this libfuse does not allow over io_uring (libfuse issue 1443).
-  if (fs.options().forward_locks) {
-    return Status::Invalid(
-        "--transport uring: lock requests are traced, which needs --transport "
-        "dev; leave getlk, setlk and flock out of every filter");
-  }
-  return true;
-#else
-  static_cast<void>(fs);
-  return Status::System(
-      EOPNOTSUPP, "--transport uring: this libfuse (" TRACEFS_LIBFUSE_VERSION
-                  ") lacks it; run scripts/setup and build again");
-#endif
 }
 
 sigset_t EndSignals() {
@@ -100,23 +68,20 @@ Result<Source> OpenSource(const std::string& path) {
   return source;
 }
 
-Result<std::unique_ptr<Session>> Session::Mount(const MountOptions& options,
-                                                FileSystem& fs) {
-  const Result<bool> uring = ChooseUring(options, fs);
-  if (!uring.ok()) return uring.status();
-
+Result<std::unique_ptr<Session>> Session::Mount(
+    const MountOptions& options, const TransportChoice& transport,
+    FileSystem& fs) {
   std::unique_ptr<Session> session(new Session);
   char resolved[PATH_MAX];
   if (::realpath(options.mount_point.c_str(), resolved) == nullptr) {
     return Status::System(errno, "mount point '" + options.mount_point + "'");
   }
   session->mount_point_ = resolved;
-  session->transport_ = *uring ? "uring" : "dev";
 
   std::vector<std::string> fuse_options = {
       "default_permissions", "subtype=tracefs", "fsname=" + options.source};
   if (::geteuid() == 0) fuse_options.push_back("allow_other");
-  if (*uring) fuse_options.push_back("io_uring");
+  if (transport.uring) fuse_options.push_back("io_uring");
   fuse_options.insert(fuse_options.end(), options.fuse_options.begin(),
                       options.fuse_options.end());
   const std::string joined = Joined(fuse_options);

@@ -8,6 +8,7 @@
 
 #include "tracefs/fs/file_system.h"
 #include "tracefs/mount/options.h"
+#include "tracefs/mount/transport.h"
 
 namespace tracefs {
 
@@ -23,8 +24,9 @@ Result<Source> OpenSource(const std::string& path);
 class Session {
  public:
   // Mounts. `fs` outlives the session.
-  static Result<std::unique_ptr<Session>> Mount(const MountOptions& options,
-                                                FileSystem& fs);
+  static Result<std::unique_ptr<Session>> Mount(
+      const MountOptions& options, const TransportChoice& transport,
+      FileSystem& fs);
   ~Session();
 
   // Serves requests until the file system is unmounted, by umount(8) or by a
@@ -37,7 +39,6 @@ class Session {
   const char* end_reason() const {
     return signalled_.load() ? "signal" : "unmount";
   }
-  const std::string& transport() const { return transport_; }
 
  private:
   Session() = default;
@@ -45,7 +46,6 @@ class Session {
   void Unmount(bool lazy);
 
   std::string mount_point_;
-  std::string transport_;
   fuse_session* session_ = nullptr;
   bool mounted_ = false;
   std::atomic<bool> signalled_{false};

@@ -1,0 +1,68 @@
+#include "tracefs/mount/transport.h"
+
+#include <linux/magic.h>
+#include <sys/vfs.h>
+
+#include <cerrno>
+#include <fstream>
+
+namespace tracefs {
+namespace {
+
+// Why FUSE over io_uring cannot be used here; "" = it can.
+std::string Obstacle() {
+#if TRACEFS_HAVE_FUSE_URING
+  std::ifstream in("/sys/module/fuse/parameters/enable_uring");
+  char value = '-';
+  in >> value;
+  if (value == 'Y') return "";
+  if (value == 'N') {
+    return "the kernel's switch is off: write Y to "
+           "/sys/module/fuse/parameters/enable_uring, or run tracefs-mount "
+           "--doctor --fix";
+  }
+  return "the kernel lacks it (Linux 6.14 or newer has it)";
+#else
+  return "libfuse " TRACEFS_LIBFUSE_VERSION
+         " lacks it: run scripts/setup and build again";
+#endif
+}
+
+}  // namespace
+
+bool IsInMemory(int fd) {
+  struct statfs st;
+  if (::fstatfs(fd, &st) != 0) return false;
+  const auto type = static_cast<unsigned long>(st.f_type);
+  return type == TMPFS_MAGIC || type == RAMFS_MAGIC;
+}
+
+Result<TransportChoice> ChooseTransport(Transport wanted,
+                                        const TransportFacts& facts) {
+  if (wanted == Transport::kDev) return TransportChoice{false, "as asked for"};
+  const std::string obstacle = Obstacle();
+  // Who waits for a lock is answered by the thread that frees it, which this
+  // libfuse does not allow over io_uring (libfuse issue 1443).
+  constexpr char kLocks[] = "a filter names lock operations";
+  if (wanted == Transport::kUring) {
+    if (!obstacle.empty()) {
+      return Status::System(EOPNOTSUPP, "--transport uring: " + obstacle);
+    }
+    if (facts.forwards_locks) {
+      return Status::Invalid(std::string("--transport uring: ") + kLocks +
+                             ", which needs --transport dev");
+    }
+    return TransportChoice{true, "as asked for"};
+  }
+  if (!obstacle.empty()) return TransportChoice{false, obstacle};
+  if (facts.forwards_locks) return TransportChoice{false, kLocks};
+  // With one queue for each processor a request that waits for a disk holds up
+  // all others of that processor; /dev/fuse has many workers.
+  if (facts.traces_data && !facts.in_memory) {
+    return TransportChoice{
+        false, "reads and writes are recorded and may have to wait for a disk"};
+  }
+  return TransportChoice{true, "fewer switches for each request"};
+}
+
+}  // namespace tracefs

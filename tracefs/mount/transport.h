@@ -1,0 +1,34 @@
+// How requests travel between the kernel and us: FUSE over io_uring, or
+// /dev/fuse.
+#ifndef TRACEFS_MOUNT_TRANSPORT_H_
+#define TRACEFS_MOUNT_TRANSPORT_H_
+
+#include <string>
+
+#include "tracefs/base/status.h"
+#include "tracefs/mount/options.h"
+
+namespace tracefs {
+
+// What the choice depends on.
+struct TransportFacts {
+  bool forwards_locks = false;  // lock requests come to us
+  bool traces_data = false;     // reads or writes may be recorded
+  bool in_memory = false;  // the backing file system never waits for a disk
+};
+
+struct TransportChoice {
+  bool uring = false;
+  std::string why;  // for `explain` and the trace header
+};
+
+// kSystem or kInvalid where `wanted` is uring and cannot be had.
+Result<TransportChoice> ChooseTransport(Transport wanted,
+                                        const TransportFacts& facts);
+
+// Whether the file system of `fd` lives in memory (tmpfs, ramfs).
+bool IsInMemory(int fd);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_MOUNT_TRANSPORT_H_
