@@ -36,7 +36,9 @@ class Encoder {
       node.yes = position[vertex.yes];
       node.no = position[vertex.no];
       const size_t next = nodes.size() + 1;
-      node.falls = node.yes == next ? 1 : node.no == next ? 0 : 2;
+      if (node.kind == NodeKind::kRange) {
+        node.falls = node.yes == next ? 1 : node.no == next ? 0 : Node::kNoFall;
+      }
       nodes.push_back(node);
     }
     return nodes;
@@ -51,7 +53,6 @@ class Encoder {
     if (known != nodes_.end()) return known->second;
     const FilterTest& test = tests_.test(id);
     Node node;
-    node.field = static_cast<uint8_t>(test.field);
     switch (test.form) {
       case FilterTest::Form::kOps:
         node.kind = NodeKind::kOps;
@@ -73,7 +74,8 @@ class Encoder {
         node.span = ListOf(test.any);
         break;
       case FilterTest::Form::kText:
-        node.kind = NodeKind::kText;
+        node.kind = test.field == Field::kPath ? NodeKind::kPath
+                                               : NodeKind::kCallerName;
         node.span = ListOf(test.any);
         break;
     }
@@ -85,11 +87,14 @@ class Encoder {
     const std::vector<Interval>& intervals = test.set.intervals();
     const uint64_t bias = OrderBias(test.field);
     const FieldSource source = Info(test.field).source;
-    node->mask = test.mask;
-    const bool fetched =
+    node->fetched =
         source == FieldSource::kCaller || source == FieldSource::kAttributes;
+    const bool plain = test.mask == IntervalSet::kMax && node->fetched == 0;
+    node->field = static_cast<uint8_t>(test.field);
+    node->mask = test.mask;
     const auto range = [&](uint64_t first, uint64_t last) {
-      node->kind = fetched ? NodeKind::kFetchedRange : NodeKind::kRange;
+      node->kind = plain ? NodeKind::kRange : NodeKind::kMaskedRange;
+      if (plain) node->mask = 0;
       node->lo = first ^ bias;  // the same as adding it
       node->span = last - first;
     };
@@ -153,12 +158,13 @@ Result<CompiledFilter> CompileFilter(const CheckedFilter& filter,
   };
   build(std::nullopt);
   std::map<std::string, size_t> by_signature;
+  std::array<size_t, kOpCount> array_of{};
   for (size_t i = 0; i < kOpCount; ++i) {
     const Op op = static_cast<Op>(i);
     const auto [at, added] =
         by_signature.try_emplace(simplifier.Signature(op), arrays.size());
     if (added) build(op);
-    compiled.program_of[i] = static_cast<uint8_t>(at->second);
+    array_of[i] = at->second;
   }
   const auto data = std::make_shared<const ProgramData>(encoder.TakeData());
   for (std::vector<Node>& nodes : arrays) {
@@ -167,6 +173,9 @@ Result<CompiledFilter> CompileFilter(const CheckedFilter& filter,
       return program.status().Prefixed("the compiled filter is malformed");
     }
     compiled.programs.push_back(*std::move(program));
+  }
+  for (size_t i = 0; i < kOpCount; ++i) {
+    compiled.program_of[i] = &compiled.programs[array_of[i]];
   }
   return compiled;
 }

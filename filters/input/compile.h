@@ -19,18 +19,20 @@
 namespace tracefs {
 
 struct CompiledFilter {
+  CompiledFilter() = default;
+  CompiledFilter(CompiledFilter&&) = default;  // program_of stays right
+  CompiledFilter& operator=(CompiledFilter&&) = default;
+
   // [0] is for every operation. The others are specialised: tests on the
   // operation and on fields its requests never carry are folded away.
   std::vector<Program> programs;
-  // The program of each operation; several may share one.
-  std::array<uint8_t, kOpCount> program_of{};
+  // The one of each operation, in `programs`; several may share it.
+  std::array<const Program*, kOpCount> program_of{};
   // Keep the name predicates' bits; as long as the programs run.
   std::vector<NameTable::Handle> names;
 
   const Program& general() const { return programs[0]; }
-  const Program& program(Op op) const {
-    return programs[program_of[Index(op)]];
-  }
+  const Program& program(Op op) const { return *program_of[Index(op)]; }
 };
 
 // `filter` comes from CheckFilter. An error (kInvalid) means that the compiler

@@ -152,16 +152,18 @@ std::string Dump(const Predicate& predicate) {
 
 std::string Program::NodeText(const Node& node) const {
   const auto field = static_cast<Field>(node.field);
-  const uint64_t bias = node.field < kFieldCount ? OrderBias(field) : 0;
+  const uint64_t bias = OrderBias(field);
   const auto first = node.lo ^ bias;
   switch (node.kind) {
     case NodeKind::kRange:
-    case NodeKind::kFetchedRange: {
+    case NodeKind::kMaskedRange: {
       const uint64_t last = first + node.span;
       const IntervalSet set =
           first <= last ? IntervalSet::Range(first, last)
                         : IntervalSet::Range(last + 1, first - 1).Complement();
-      return NumberText(field, node.mask, set);
+      const uint64_t mask =
+          node.kind == NodeKind::kRange ? IntervalSet::kMax : node.mask;
+      return NumberText(field, mask, set);
     }
     case NodeKind::kBitmap: {
       std::vector<uint64_t> values;
@@ -177,7 +179,8 @@ std::string Program::NodeText(const Node& node) const {
       return OpsText(node.mask);
     case NodeKind::kNames:
     case NodeKind::kNameList:
-    case NodeKind::kText: {
+    case NodeKind::kCallerName:
+    case NodeKind::kPath: {
       const auto& list = data_->texts[node.span];
       std::string text = list.size() == 1 ? "" : "any of {";
       for (size_t i = 0; i < list.size() && i < kMaxShown; ++i) {

@@ -11,11 +11,13 @@ using Form = FilterTest::Form;
 
 // Bounds on the search for what is known, so that a large filter compiles in
 // time proportional to its size: facts looked at for one test, of which on the
-// same field, intervals a set may have, steps to find common facts, and passes.
+// same field, intervals a set may have, steps to find common facts, undecided
+// tests to look behind, and passes.
 constexpr size_t kMaxFacts = 32;
 constexpr size_t kMaxFactsOnField = 4;
 constexpr size_t kMaxIntervals = 16;
 constexpr size_t kMaxSteps = 256;
+constexpr int kLookahead = 1;
 constexpr int kMaxPasses = 3;
 
 bool IsSubset(const std::vector<uint32_t>& a, const std::vector<uint32_t>& b) {
@@ -143,16 +145,10 @@ bool FilterGraph::ThreadJumps() {
     for (const bool outcome : {true, false}) {
       Vertex& vertex = vertices_[id];
       uint32_t& edge = outcome ? vertex.yes : vertex.no;
-      facts_.push_back(
-          {vertex.test, outcome, known[id], facts_[known[id]].depth + 1});
-      const auto facts = static_cast<uint32_t>(facts_.size() - 1);
-      while (edge > kKeep) {
-        const Vertex& target = vertices_[edge];
-        const std::optional<bool> answer = Known(target.test, facts);
-        if (!answer) break;
-        edge = *answer ? target.yes : target.no;
-        changed = true;
-      }
+      const uint32_t facts = AddFact(vertex.test, outcome, known[id]);
+      const uint32_t destination = Destination(edge, facts, kLookahead);
+      changed |= destination != edge;
+      edge = destination;
       if (edge > kKeep) {
         known[edge] =
             known[edge] == kUnreached ? facts : Common(known[edge], facts);
@@ -160,6 +156,32 @@ bool FilterGraph::ThreadJumps() {
     }
   }
   return changed;
+}
+
+uint32_t FilterGraph::Destination(uint32_t target, uint32_t facts, int depth) {
+  while (target > kKeep) {
+    const Vertex vertex = vertices_[target];
+    if (const auto answer = Known(vertex.test, facts)) {
+      target = *answer ? vertex.yes : vertex.no;
+      continue;
+    }
+    if (depth == 0) break;
+    // Not decided, but it may not matter: both outcomes may lead to the same.
+    const size_t mark = facts_.size();
+    const uint32_t yes =
+        Destination(vertex.yes, AddFact(vertex.test, true, facts), depth - 1);
+    const uint32_t no =
+        Destination(vertex.no, AddFact(vertex.test, false, facts), depth - 1);
+    facts_.resize(mark);
+    if (yes != no) break;
+    target = yes;
+  }
+  return target;
+}
+
+uint32_t FilterGraph::AddFact(uint32_t test, bool outcome, uint32_t before) {
+  facts_.push_back({test, outcome, before, facts_[before].depth + 1});
+  return static_cast<uint32_t>(facts_.size() - 1);
 }
 
 // Rebuilds the graph from its terminals: equal vertices become one, those with

@@ -53,6 +53,10 @@ class FilterGraph {
   bool Optimise();
   bool ThreadJumps();
   void Reduce();
+  // Where an edge to `target` may lead instead, if `facts` hold; `depth` tests
+  // that are not decided are looked behind.
+  uint32_t Destination(uint32_t target, uint32_t facts, int depth);
+  uint32_t AddFact(uint32_t test, bool outcome, uint32_t before);
   // What both lists know.
   uint32_t Common(uint32_t a, uint32_t b) const;
   std::optional<bool> Known(uint32_t test, uint32_t facts) const;

@@ -1,6 +1,8 @@
 #include "filters/input/interval_set.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 namespace tracefs {
 
@@ -10,15 +12,26 @@ IntervalSet IntervalSet::Range(uint64_t first, uint64_t last) {
   return set;
 }
 
-IntervalSet IntervalSet::OfAll(std::vector<uint64_t> values) {
-  std::sort(values.begin(), values.end());
+IntervalSet IntervalSet::OfAll(const std::vector<uint64_t>& values) {
+  std::vector<Interval> intervals;
+  intervals.reserve(values.size());
+  for (const uint64_t value : values) intervals.push_back({value, value});
+  return OfAll(std::move(intervals));
+}
+
+IntervalSet IntervalSet::OfAll(std::vector<Interval> intervals) {
+  std::sort(intervals.begin(), intervals.end());
   IntervalSet set;
-  for (const uint64_t value : values) {
-    if (!set.intervals_.empty() && (set.intervals_.back().last == value ||
-                                    set.intervals_.back().last + 1 == value)) {
-      set.intervals_.back().last = value;
+  for (const Interval& next : intervals) {
+    if (set.intervals_.empty()) {
+      set.intervals_.push_back(next);
+      continue;
+    }
+    Interval& last = set.intervals_.back();
+    if (last.last == kMax || next.first <= last.last + 1) {
+      last.last = std::max(last.last, next.last);
     } else {
-      set.intervals_.push_back({value, value});
+      set.intervals_.push_back(next);
     }
   }
   return set;
@@ -44,7 +57,9 @@ IntervalSet IntervalSet::Complement() const {
 }
 
 IntervalSet IntervalSet::Union(const IntervalSet& other) const {
-  return Complement().Intersect(other.Complement()).Complement();
+  std::vector<Interval> all = intervals_;
+  all.insert(all.end(), other.intervals_.begin(), other.intervals_.end());
+  return OfAll(std::move(all));
 }
 
 IntervalSet IntervalSet::Intersect(const IntervalSet& other) const {

@@ -26,7 +26,9 @@ class IntervalSet {
   static IntervalSet Of(uint64_t value) { return Range(value, value); }
   // Empty if last < first.
   static IntervalSet Range(uint64_t first, uint64_t last);
-  static IntervalSet OfAll(std::vector<uint64_t> values);
+  static IntervalSet OfAll(const std::vector<uint64_t>& values);
+  // The union of intervals in any order.
+  static IntervalSet OfAll(std::vector<Interval> intervals);
 
   bool empty() const { return intervals_.empty(); }
   bool full() const {

@@ -28,16 +28,20 @@
 namespace tracefs {
 
 enum class NodeKind : uint8_t {
-  // The event has the numeric field, and with v = value & mask:
-  kRange,         // v - lo <= span, modulo 2^64; the field needs no fetching
-  kFetchedRange,  // the same, of a field that may have to be fetched
-  kBitmap,        // v - lo < 64, and that bit of `span` is set
-  kTable,         // v ^ span lies in the interval set number `lo`
-  kOps,           // bit `op` of `mask` is set
-  // Some name of the file satisfies some predicate of the list number `span`.
-  kNames,     // by Event::name_bits & mask, right since generation `lo`
-  kNameList,  // by the names themselves
-  kText,      // likewise for kPath and kComm
+  // The event has the numeric field, and its value lies in a range:
+  kRange,  // value - lo <= span, modulo 2^64
+  // Likewise with v = value & mask:
+  kMaskedRange,  // v - lo <= span
+  kBitmap,       // v - lo < 64, and that bit of `span` is set
+  kTable,        // v ^ span lies in the interval set number `lo`
+  // Others; they have field 0.
+  kOps,  // bit `op` of `mask` is set
+  // Some name of the file satisfies some predicate of the list number `span`:
+  kNames,       // by Event::name_bits & mask, right since generation `lo`
+  kNameList,    // by the names themselves
+  kCallerName,  // the caller's name satisfies one of the list number `span`
+  kPath,        // likewise the path or the new path
+  // Terminals.
   kDrop,
   kKeep,
 };
@@ -47,12 +51,17 @@ struct Node {
   uint64_t lo = 0;
   uint64_t span = 0;
   NodeKind kind{};
-  uint8_t field = 0;  // Field of kRange … kTable and kText
-  // Which outcome goes on to the next node of the array: 0, 1, or 2 for none.
-  uint8_t falls = 2;
-  uint8_t unused = 0;
+  uint8_t field = 0;
+  // Of kRange: the outcome, 0 or 1, that goes on to the next node of the array.
+  // kNoFall where neither does, and of every other kind: the loop that runs
+  // ranges meets it as an outcome that never comes true, and only then looks at
+  // the kind.
+  uint8_t falls = kNoFall;
+  uint8_t fetched = 0;  // 1: the field may have to be fetched (not of kRange)
   uint16_t yes = 0;
   uint16_t no = 0;
+
+  static constexpr uint8_t kNoFall = 2;
 
   friend bool operator==(const Node&, const Node&) = default;
 };
@@ -110,11 +119,20 @@ class Program {
   Program(std::vector<Node> nodes, std::shared_ptr<const ProgramData> data);
 
   enum class Truth : uint8_t { kFalse, kTrue, kUnknown };
+  // No event has this one.
+  static constexpr uint64_t kReadsPaths = uint64_t{1} << 63;
+  static_assert(kNumericFieldCount < 64);
+
   // Paths are put together on the stack, at most once a run.
   struct PathCache;
 
-  bool Run(Event& event, PathCache* paths) const;
-  bool RunWithPaths(Event& event) const;
+  bool KeepInline(const Node* node, Event& event) const;
+  bool KeepFrom(const Node* node, Event& event) const;
+  // `all_present`: the event has all the fields of required_.
+  template <bool all_present>
+  bool Run(const Node* node, Event& event, PathCache* paths) const;
+  bool KeepSlowly(Event& event) const;
+  static Truth TestInline(const Node& node, const Event& event);
   bool Test(const Node& node, Event& event, PathCache* paths) const;
   Truth TestEarly(const Node& node, Event& event, PathCache* paths) const;
   Truth TestForFile(const Node& node, Event& event, PathCache* paths) const;
@@ -124,12 +142,14 @@ class Program {
   Verdict DecidePartlyFrom(size_t node, PartialTest test, Event& event,
                            PathCache* paths) const;
   bool TestNames(size_t list, const Event& event) const;
-  bool TestText(const Node& node, Event& event, PathCache* paths) const;
+  bool TestPath(size_t list, Event& event, PathCache* paths) const;
   std::string NodeText(const Node& node) const;
 
   std::vector<Node> nodes_;
   std::shared_ptr<const ProgramData> data_;
-  bool reads_paths_ = false;
+  // Bits of the fields that are read and not fetched, and kReadsPaths: an event
+  // that has them all can be run the fast way.
+  uint64_t required_ = 0;
 };
 
 }  // namespace tracefs

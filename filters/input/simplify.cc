@@ -30,11 +30,25 @@ std::vector<uint32_t> UnionOf(const std::vector<uint32_t>& a,
   return result;
 }
 
+// Whether a test of `set` is one comparison: an interval, or all but one.
+bool IsOneRange(const IntervalSet& set) {
+  const std::vector<Interval>& intervals = set.intervals();
+  return intervals.size() == 1 ||
+         (intervals.size() == 2 && intervals[0].first == 0 &&
+          intervals[1].last == IntervalSet::kMax);
+}
+
+void Append(const IntervalSet& set, std::vector<Interval>* intervals) {
+  intervals->insert(intervals->end(), set.intervals().begin(),
+                    set.intervals().end());
+}
+
 // What literals of an AND say about one field.
 struct Group {
-  FilterTest test;                    // form, field and mask of the group
-  std::optional<IntervalSet> within;  // positive numbers: their intersection
-  IntervalSet outside;                // negated numbers: their union
+  FilterTest test;                // form, field and mask of the group
+  bool positive = false;          // there are positive numbers
+  std::vector<Interval> beyond;   // what one of them excludes
+  std::vector<Interval> outside;  // what negated numbers exclude
   uint64_t ops = kAllOps;
   std::vector<uint32_t> none;              // negated texts: their union
   std::vector<std::vector<uint32_t>> any;  // positive texts
@@ -231,12 +245,10 @@ bool Simplifier::MergeAnd(std::vector<FilterLiteral>* literals) {
         group.ops &= literal.negated ? ~test.ops : test.ops;
         break;
       case FilterTest::Form::kNumber:
-        if (literal.negated) {
-          group.outside = group.outside.Union(test.set);
-        } else {
-          group.within =
-              group.within ? group.within->Intersect(test.set) : test.set;
-        }
+        // Collected first and united once: a filter may list thousands.
+        group.positive |= !literal.negated;
+        Append(literal.negated ? test.set : test.set.Complement(),
+               literal.negated ? &group.outside : &group.beyond);
         break;
       default:
         if (literal.negated) {
@@ -259,11 +271,13 @@ bool Simplifier::MergeAnd(std::vector<FilterLiteral>* literals) {
         literals->push_back({InternTest(std::move(test)), false});
         break;
       case FilterTest::Form::kNumber: {
-        const bool positive = group.within.has_value();
-        test.set = positive ? group.within->Minus(group.outside)
-                            : std::move(group.outside);
+        test.set = IntervalSet::OfAll(std::move(group.outside));
+        if (group.positive) {
+          test.set = test.set.Union(IntervalSet::OfAll(std::move(group.beyond)))
+                         .Complement();
+        }
         if (test.set.empty()) return false;
-        literals->push_back({InternTest(std::move(test)), !positive});
+        literals->push_back({InternTest(std::move(test)), !group.positive});
         break;
       }
       default:
@@ -319,7 +333,7 @@ uint32_t Simplifier::TestRank(const FilterTest& test) const {
     case FilterTest::Form::kOps:
       return 0;
     case FilterTest::Form::kNumber:
-      return 1 + source(test.field) + (test.set.intervals().size() > 1 ? 1 : 0);
+      return 1 + source(test.field) + (IsOneRange(test.set) ? 0 : 1);
     case FilterTest::Form::kNames:
       return 3 + source(Field::kName);
     case FilterTest::Form::kNameList:  // asks the inode table, under its lock

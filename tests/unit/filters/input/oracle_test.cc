@@ -4,7 +4,9 @@
 // known and while the operation has not run.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <map>
 #include <random>
 #include <string>
 #include <string_view>
@@ -226,6 +228,70 @@ TEST_F(OracleTest, EveryTripleOfManySources) {
   CheckAll(
       {"op = lookup", "offset >= 1", "cname = sh", "size > 10", "path ~ /d/**"},
       3);
+}
+
+// The answer if the predicates have these outcomes.
+bool Outcome(const Ast& ast, const std::map<std::string, bool>& outcomes) {
+  const auto child = [&](const Ast& c) { return Outcome(c, outcomes); };
+  switch (ast.kind) {
+    case Ast::Kind::kAll:
+      return true;
+    case Ast::Kind::kPredicate:
+      return outcomes.at(Dump(ast));
+    case Ast::Kind::kNot:
+      return !child(ast.children[0]);
+    case Ast::Kind::kAnd:
+      return std::all_of(ast.children.begin(), ast.children.end(), child);
+    case Ast::Kind::kOr:
+      return std::any_of(ast.children.begin(), ast.children.end(), child);
+  }
+  return false;
+}
+
+// DecideEarly says kUndecided only if the answer hangs on what is not known:
+// with every outcome of the late predicates the answers are compared.
+TEST_F(OracleTest, EarlyIsUndecidedOnlyIfItMustBe) {
+  const std::vector<std::string> late = {"result < 0", "size > 10",
+                                         "latency = 0"};
+  const std::vector<std::string> early = {"cuid = 0", "cname = sh"};
+  std::vector<std::string> alphabet = late;
+  alphabet.insert(alphabet.end(), early.begin(), early.end());
+  Event event = world_.BeforeRun(world_.Random(Op::read_, random_), random_);
+  size_t undecided = 0;
+  for (int leaves = 1; leaves <= 3; ++leaves) {
+    ForEachExpression(alphabet, leaves, [&](const std::string& text) {
+      const auto ast = ParseFilter(text);
+      const auto filter = Filter::Compile(text, {}, names_, table_);
+      ASSERT_TRUE(ast.ok() && filter.ok());
+      for (unsigned known = 0; known < 4; ++known) {
+        std::map<std::string, bool> outcomes;
+        event.Set(Field::kUid, (known & 1) != 0 ? 0 : 1);
+        event.Set(Field::kTid, (known & 2) != 0 ? 1000 : 1001);
+        outcomes[early[0]] = (known & 1) != 0;
+        outcomes[early[1]] = (known & 2) != 0;
+        bool keep = false;
+        bool drop = false;
+        for (unsigned unknown = 0; unknown < 8; ++unknown) {
+          for (size_t i = 0; i < 3; ++i) {
+            outcomes[late[i]] = (unknown >> i & 1) != 0;
+          }
+          (Outcome(*ast, outcomes) ? keep : drop) = true;
+        }
+        Event before = event;
+        before.caller_resolved = false;
+        const Verdict verdict = filter->DecideEarly(before);
+        if (keep && drop) {
+          ASSERT_EQ(verdict, Verdict::kUndecided) << text;
+          ++undecided;
+        } else if (verdict == Verdict::kUndecided) {
+          ADD_FAILURE() << text << "\n" << filter->general().Dump();
+        } else {
+          ASSERT_EQ(verdict == Verdict::kKeep, keep) << text;
+        }
+      }
+    });
+  }
+  EXPECT_GT(undecided, 1000u);
 }
 
 // An expression of about `size` predicates and at most `depth` parentheses.
