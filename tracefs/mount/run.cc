@@ -61,6 +61,10 @@ std::string MountOptionsText(const MountOptions& options,
 }  // namespace
 
 Status Run(const MountOptions& options, const std::function<Status()>& ready) {
+  // Before anything is opened that must end with this process.
+  Result<std::unique_ptr<Watchdog>> watchdog = Watchdog::Start();
+  if (!watchdog.ok()) return watchdog.status();
+  Session::BlockSignals();
   RaiseLimits();
   const UniqueFd proc_self_fd(
       ::open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -107,7 +111,7 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
   }
 
   Result<std::unique_ptr<Session>> session =
-      Session::Mount(options, *transport, **fs);
+      Session::Mount(options, *transport, **fs, **watchdog);
   if (!session.ok()) return session.status();
   header.Set("mount.options", MountOptionsText(options, *transport));
   // No request is served before the loop runs, so no event is missed.

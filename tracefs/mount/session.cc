@@ -11,6 +11,7 @@
 
 #include <cerrno>
 #include <climits>
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <thread>
@@ -70,8 +71,8 @@ Result<Source> OpenSource(const std::string& path) {
 
 Result<std::unique_ptr<Session>> Session::Mount(
     const MountOptions& options, const TransportChoice& transport,
-    FileSystem& fs) {
-  std::unique_ptr<Session> session(new Session);
+    FileSystem& fs, Watchdog& watchdog) {
+  std::unique_ptr<Session> session(new Session(watchdog));
   char resolved[PATH_MAX];
   if (::realpath(options.mount_point.c_str(), resolved) == nullptr) {
     return Status::System(errno, "mount point '" + options.mount_point + "'");
@@ -100,6 +101,10 @@ Result<std::unique_ptr<Session>> Session::Mount(
     return Status::System(error != 0 ? error : EPERM,
                           "mounting at '" + session->mount_point_ + "'");
   }
+  if (Status s = watchdog.Guard(resolved); !s.ok()) {
+    fuse_session_unmount(session->session_);
+    return s.Prefixed("watchdog");
+  }
   session->mounted_ = true;
   fs.SetDevice(fuse_session_fd(session->session_));
   return session;
@@ -107,20 +112,18 @@ Result<std::unique_ptr<Session>> Session::Mount(
 
 Session::~Session() {
   if (session_ == nullptr) return;
-  if (mounted_) fuse_session_unmount(session_);
+  // First the connection, so that nobody waits for an answer any more.
   fuse_session_destroy(session_);
+  if (mounted_) (void)watchdog_.Unmount(/*lazy=*/true);
 }
 
-void Session::Unmount(bool lazy) {
-  const int flags = UMOUNT_NOFOLLOW | (lazy ? MNT_DETACH : 0);
-  if (::umount2(mount_point_.c_str(), flags) == 0) return;
-  if (errno == EPERM) {
-    // An ordinary user's mount: fusermount3 undoes what it did.
-    fuse_session_unmount(session_);
-    mounted_ = false;
-    return;
+void Session::Unmount() {
+  Status status = watchdog_.Unmount(/*lazy=*/false);
+  if (status.error() == EBUSY) status = watchdog_.Unmount(/*lazy=*/true);
+  if (!status.ok()) {
+    std::fprintf(stderr, "tracefs-mount: %s; run umount -l '%s'\n",
+                 status.message().c_str(), mount_point_.c_str());
   }
-  if (errno == EBUSY && !lazy) Unmount(/*lazy=*/true);
 }
 
 // Ends with the first signal after which the session ends, or when it has
@@ -134,7 +137,7 @@ void Session::WatchSignals() {
     if (served_.load()) return;  // Serve's own signal
     if (got > 0 && !signalled_.exchange(true)) {
       seconds_left = kSecondsAfterSignal;
-      Unmount(/*lazy=*/false);
+      Unmount();
     } else if (seconds_left >= 0 && got < 0 && errno == EAGAIN &&
                seconds_left-- == 0) {
       // Somebody still holds a file. Leaving the loop closes the connection:
@@ -144,9 +147,12 @@ void Session::WatchSignals() {
   }
 }
 
-Status Session::Serve() {
+void Session::BlockSignals() {
   const sigset_t signals = EndSignals();
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+Status Session::Serve() {
   // A write into a closed pipe or past a limit is an error, not our end.
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);

@@ -9,6 +9,7 @@
 #include "tracefs/fs/file_system.h"
 #include "tracefs/mount/options.h"
 #include "tracefs/mount/transport.h"
+#include "tracefs/mount/watchdog.h"
 
 namespace tracefs {
 
@@ -23,16 +24,22 @@ Result<Source> OpenSource(const std::string& path);
 
 class Session {
  public:
-  // Mounts. `fs` outlives the session.
+  // Blocks TERM, INT and HUP in this thread and those it makes, so that only
+  // Serve ever takes them. Before the first thread is made: a signal kills the
+  // process if any thread lets it through.
+  static void BlockSignals();
+
+  // Mounts, and gives the mount into the care of `watchdog`, through which it
+  // is undone. Both outlive the session.
   static Result<std::unique_ptr<Session>> Mount(
       const MountOptions& options, const TransportChoice& transport,
-      FileSystem& fs);
+      FileSystem& fs, Watchdog& watchdog);
   ~Session();
 
   // Serves requests until the file system is unmounted, by umount(8) or by a
   // signal: TERM, INT and HUP unmount, lazily where it is in use; requests are
   // answered until the last user is gone, but for at most 10 s after a signal.
-  // Blocks those signals in the calling thread.
+  // Needs BlockSignals.
   Status Serve();
 
   // Why it ended: "unmount" or "signal".
@@ -41,10 +48,11 @@ class Session {
   }
 
  private:
-  Session() = default;
+  explicit Session(Watchdog& watchdog) : watchdog_(watchdog) {}
   void WatchSignals();
-  void Unmount(bool lazy);
+  void Unmount();
 
+  Watchdog& watchdog_;
   std::string mount_point_;
   fuse_session* session_ = nullptr;
   bool mounted_ = false;

@@ -1,0 +1,25 @@
+// The watchdog's own side: what runs in the child (watchdog.h).
+#ifndef TRACEFS_MOUNT_WATCHDOG_PROCESS_H_
+#define TRACEFS_MOUNT_WATCHDOG_PROCESS_H_
+
+#include "tracefs/base/unique_fd.h"
+
+namespace tracefs {
+
+// First byte of a datagram to the watchdog; the rest is a path.
+enum class WatchdogRequest : char {
+  kAllow = 'a',        // directory for kMakeFile
+  kGuard = 'g',        // mount point
+  kUnmount = 'u',      // no path
+  kUnmountLazy = 'l',  // no path
+  kMakeFile = 'f',     // new file; the answer carries its descriptor
+};
+
+// Answers requests on `socket` until the process behind `daemon` (a pidfd) is
+// gone or the socket is closed; then takes the guarded mount away and ends this
+// process. Every answer is an errno value in an int.
+[[noreturn]] void RunWatchdog(UniqueFd socket, UniqueFd daemon);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_MOUNT_WATCHDOG_PROCESS_H_
