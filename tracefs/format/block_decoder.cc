@@ -199,6 +199,17 @@ void BlockDecoder::ReadOtherMessage(const Message& message) {
       trace_->Tell(report);
       return;
     }
+    case MessageId::kChange: {
+      ChangeRecord change;
+      ReadChange(message.arguments, &change);
+      for (const auto& [key, value] : change.properties) {
+        const std::string text = std::string(key) + '=' + std::string(value);
+        Report report = MakeReport(ReportKind::kChange);
+        report.detail = text;
+        trace_->Tell(report);
+      }
+      return;
+    }
     case MessageId::kFinal:
       has_final_ = true;
       stats.final_record.emplace();

@@ -93,6 +93,43 @@ void ReadLoss(ByteSpan arguments, LossRecord* loss) {
   }
 }
 
+bool WriteChange(MessageWriter& out, const ChangeRecord& change) {
+  out.Begin(static_cast<uint16_t>(MessageId::kChange));
+  out.Put<uint64_t>(ArgId::kFirstTime, change.from_ns);
+  for (const auto& [key, value] : change.properties) {
+    std::string text(key);
+    text += '=';
+    text += value;
+    out.PutText(ArgId::kProperty, text);
+  }
+  return out.End();
+}
+
+void ReadChange(ByteSpan arguments, ChangeRecord* change) {
+  ArgumentCursor in(arguments, BuiltInWidths());
+  Argument argument;
+  while (in.Next(&argument)) {
+    switch (static_cast<ArgId>(argument.id)) {
+      case ArgId::kFirstTime:
+        change->from_ns = argument.As<uint64_t>();
+        break;
+      case ArgId::kProperty: {
+        const std::string_view text = AsText(argument.value);
+        const size_t equals = text.find('=');
+        if (equals == std::string_view::npos ||
+            change->properties.size() >= ChangeRecord::kMaxProperties) {
+          break;
+        }
+        change->properties.emplace_back(text.substr(0, equals),
+                                        text.substr(equals + 1));
+        break;
+      }
+      default:
+        break;
+    }
+  }
+}
+
 bool WriteFinal(MessageWriter& out, const FinalRecord& final_record) {
   out.Begin(static_cast<uint16_t>(MessageId::kFinal));
   out.Put<uint32_t>(ArgId::kTracerId, final_record.tracer_id);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tracefs/base/bytes.h"
@@ -46,6 +47,19 @@ struct LossRecord {
 
 bool WriteLoss(MessageWriter& out, const LossRecord& loss);
 void ReadLoss(ByteSpan arguments, LossRecord* loss);
+
+// What was changed about a running tracer.
+struct ChangeRecord {
+  // A reader keeps no more; more are hostile.
+  static constexpr size_t kMaxProperties = 1024;
+
+  uint64_t from_ns = 0;  // monotonic
+  // As in START; when read, both point into the block.
+  std::vector<std::pair<std::string_view, std::string_view>> properties;
+};
+
+bool WriteChange(MessageWriter& out, const ChangeRecord& change);
+void ReadChange(ByteSpan arguments, ChangeRecord* change);
 
 struct FinalRecord {
   // A reader keeps no more totals of a kind; more are hostile.

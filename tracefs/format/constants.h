@@ -50,6 +50,7 @@ enum class MessageId : uint16_t {
   kFinal = 4,                // totals and end reason; its absence means "cut"
   kDefPath = 5,              // a path id of this block
   kDefProcess = 6,           // a process id of this block
+  kChange = 7,               // the tracer was changed while it ran
   kOperation = 0x100,        // + Op number: the operation, when it is done
   kBeforeOperation = 0x200,  // + Op number: the operation about to run
 };

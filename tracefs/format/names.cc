@@ -63,6 +63,7 @@ constexpr std::pair<MessageId, std::string_view> kReservedMessages[] = {
     {MessageId::kFinal, "MSG_FINAL"},
     {MessageId::kDefPath, "MSG_DEF_PATH"},
     {MessageId::kDefProcess, "MSG_DEF_PROCESS"},
+    {MessageId::kChange, "MSG_CHANGE"},
 };
 
 std::string UpperCase(std::string_view name) {

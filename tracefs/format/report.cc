@@ -67,6 +67,8 @@ std::string Report::Text() const {
     case ReportKind::kLoss:
       return Count(count, "operation was", "operations were") +
              " not recorded: " + Detail(detail);
+    case ReportKind::kChange:
+      return "the tracer was changed: " + Detail(detail);
     case ReportKind::kUnordered:
       return "too much is open at once to keep the order of times: from here "
              "on operations are listed as early as memory demands";

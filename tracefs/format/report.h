@@ -29,6 +29,7 @@ enum class ReportKind : uint8_t {
   kUnknownMessage,    // first of its id; number = id
   kUnknownArgument,   // first of its id; number = id
   kLoss,              // the tracer says that it did not keep `count` operations
+  kChange,            // the tracer was changed; detail = "property=value"
   kUnordered,         // out of memory for merging: order is no longer sure
 };
 
