@@ -68,14 +68,21 @@ Status AddOutput(const TracerConfig& config, TracerPlan* plan) {
   if (!driver.ok()) return driver.status();
   plan->files = std::move(facts.files);
   plan->parts.unbuffered = facts.unbuffered;
-  // From the end of the chain to its beginning.
-  std::unique_ptr<OutputFilter> chain = MakeFraming(std::move(*driver));
+  // From the end of the chain to its beginning, with a meter before each stage.
+  std::vector<std::unique_ptr<StageProbe>>& probes = plan->parts.probes;
+  const auto metered = [&](const std::string& name,
+                           std::unique_ptr<OutputFilter> stage) {
+    probes.insert(probes.begin(), std::make_unique<StageProbe>(name));
+    return Metered(*probes.front(), std::move(stage));
+  };
+  std::unique_ptr<OutputFilter> chain =
+      metered(last.name, MakeFraming(std::move(*driver)));
   for (size_t i = config.output.size() - 1; i-- > 0;) {
     const ConfigEntry& entry = config.output[i];
     Result<std::unique_ptr<OutputFilter>> filter =
         FindOutputFilter(entry.name)->make(entry, std::move(chain));
     if (!filter.ok()) return filter.status();
-    chain = std::move(*filter);
+    chain = metered(entry.name, std::move(*filter));
   }
   plan->parts.output = std::move(chain);
   return Status::Ok();
@@ -105,6 +112,7 @@ Result<TracerPlan> PlanTracer(const Config& file, const TracerConfig& config,
   TracerPlan plan;
   TracerParts& parts = plan.parts;
   parts.id = id;
+  parts.name = config.name;
   if (Status s = CheckChain(file.file_name, config.output); !s.ok()) {
     return s;
   }

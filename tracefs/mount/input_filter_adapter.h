@@ -4,6 +4,7 @@
 #define TRACEFS_MOUNT_INPUT_FILTER_ADAPTER_H_
 
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "filters/input/filter.h"
@@ -23,6 +24,9 @@ class FilterStage final : public InputFilter {
     return filter_.DecideForFile(event);
   }
   bool Keep(Event& event) const override { return filter_.Keep(event); }
+  std::string Describe(Op op) const override {
+    return filter_.program(op).Dump();
+  }
 
  private:
   const Filter filter_;

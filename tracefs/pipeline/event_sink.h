@@ -13,11 +13,20 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "tracefs/event/event.h"
 
 namespace tracefs {
+
+// Who asked to see an operation, for explanations.
+struct Interested {
+  uint32_t tracer = 0;
+  std::string name;    // of the tracer; may be empty
+  std::string filter;  // the test its filter makes for the operation
+};
 
 class EventSink {
  public:
@@ -45,6 +54,9 @@ class EventSink {
   // the event tells about, whoever asks for them. For open: what nobody can
   // record, the kernel may do by itself.
   virtual bool MayRecord(Event& event) const = 0;
+
+  // The tracers that may record this operation. Not from a worker's handler.
+  virtual std::vector<Interested> WhoWants(Op /*op*/) const { return {}; }
 
   // The name predicates (bit n: predicate n) that a file called `name`
   // satisfies, and the generation of the predicate table: bits kept with an

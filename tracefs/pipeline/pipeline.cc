@@ -9,14 +9,50 @@
 
 namespace tracefs {
 
+// What one thread has counted for one tracer.
+struct Pipeline::Tally {
+  OwnedCounter seen;
+  OwnedCounter matched;
+  OwnedCounter encoded;
+  OwnedCounter filter_samples;
+  OwnedCounter filter_ns;
+  OwnedCounter encode_samples;
+  OwnedCounter encode_ns;
+
+  void AddTo(TracerStats* stats) const {
+    stats->seen += seen.Get();
+    stats->matched += matched.Get();
+    stats->encoded += encoded.Get();
+    stats->filter_samples += filter_samples.Get();
+    stats->filter_ns += filter_ns.Get();
+    stats->encode_samples += encode_samples.Get();
+    stats->encode_ns += encode_ns.Get();
+  }
+  void MoveTo(Tally* sum) {
+    sum->seen.Add(seen.TakeAll());
+    sum->matched.Add(matched.TakeAll());
+    sum->encoded.Add(encoded.TakeAll());
+    sum->filter_samples.Add(filter_samples.TakeAll());
+    sum->filter_ns.Add(filter_ns.TakeAll());
+    sum->encode_samples.Add(encode_samples.TakeAll());
+    sum->encode_ns.Add(encode_ns.TakeAll());
+  }
+};
+
 // What all threads see of the tracers: immutable, replaced as a whole.
 struct Pipeline::Set {
   struct Entry {
     std::shared_ptr<Tracer> tracer;
-    size_t position;  // in Slot::builders, kept while the tracer runs
-    uint32_t since;   // generation of the set it first was in
+    std::shared_ptr<const TracerRules> rules;
+    // What was counted before it was suspended. Guarded by set_mu_.
+    std::shared_ptr<Tally> before;
+    // In Slot::builders and Slot::tallies; kept while the tracer runs.
+    size_t position = 0;
+    // Generation of the set in which it first had this position.
+    uint32_t since = 0;
   };
-  std::vector<Entry> entries;
+  std::vector<Entry> entries;    // running
+  std::vector<Entry> suspended;  // their positions mean nothing
   uint32_t generation = 0;
 
   bool Uses(size_t position) const {
@@ -29,6 +65,8 @@ struct Pipeline::Slot {
   BiasedLock lock;
   // Guarded by lock; made by the owner on first use.
   std::array<std::unique_ptr<BlockBuilder>, kMaxTracers> builders;
+  // Changed under lock.
+  std::array<Tally, kMaxTracers> tallies;
   // Earliest begin of what the builders hold; 0 = they are empty. Written by
   // whoever holds the lock, read by anyone.
   std::atomic<uint64_t> open_since{0};
@@ -99,60 +137,212 @@ Pipeline::Slot& Pipeline::SlotOfThread() const {
   return *slots_.back();
 }
 
-Status Pipeline::Add(TracerParts parts) {
-  std::lock_guard change(changes_);
-  auto next = std::make_unique<Set>(*set_owner_);
-  size_t position = 0;
-  while (position < kMaxTracers && next->Uses(position)) ++position;
-  if (position == kMaxTracers) {
-    return Status::Invalid("more than 32 tracers; stop one first");
+namespace {
+
+void StopAll(const std::vector<std::shared_ptr<Tracer>>& tracers) {
+  for (const std::shared_ptr<Tracer>& tracer : tracers) {
+    static_cast<void>(tracer->Stop("error"));
   }
-  auto tracer = std::make_shared<Tracer>(std::move(parts),
-                                         [this] { return OldestOpenBegin(); });
-  if (Status s = tracer->Start(); !s.ok()) return s;
-  next->entries.push_back(
-      {std::move(tracer), position, set_owner_->generation + 1});
+}
+
+Status NoTracer(uint32_t id) {
+  return Status::Invalid("no tracer " + std::to_string(id));
+}
+
+}  // namespace
+
+Status Pipeline::Add(TracerParts parts) {
+  std::vector<TracerParts> all;
+  all.push_back(std::move(parts));
+  return Add(std::move(all));
+}
+
+Status Pipeline::Add(std::vector<TracerParts> parts) {
+  // Outputs may take their time to open: nobody waits for that.
+  std::vector<std::shared_ptr<Tracer>> started;
+  for (TracerParts& one : parts) {
+    auto tracer = std::make_shared<Tracer>(
+        std::move(one), [this] { return OldestOpenBegin(); });
+    if (Status s = tracer->Start(); !s.ok()) {
+      StopAll(started);
+      return s;
+    }
+    started.push_back(std::move(tracer));
+  }
+  std::unique_lock change(changes_);
+  auto next = std::make_unique<Set>(*set_owner_);
+  for (const std::shared_ptr<Tracer>& tracer : started) {
+    if (Status s = Join(next.get(), tracer, tracer->rules()); !s.ok()) {
+      change.unlock();
+      StopAll(started);
+      return s;
+    }
+  }
   Publish(std::move(next));
   return Status::Ok();
 }
 
-Status Pipeline::Remove(uint32_t id, std::string_view end_reason) {
-  std::lock_guard change(changes_);
-  auto next = std::make_unique<Set>(*set_owner_);
-  const auto it =
-      std::find_if(next->entries.begin(), next->entries.end(),
-                   [&](const Set::Entry& e) { return e.tracer->id() == id; });
-  if (it == next->entries.end()) {
-    return Status::Invalid("no tracer " + std::to_string(id));
+// Gives a tracer a place among those of `next` that run.
+Status Pipeline::Join(Set* next, std::shared_ptr<Tracer> tracer,
+                      std::shared_ptr<const TracerRules> rules) const {
+  size_t position = 0;
+  // A position that the present set uses is not given away in the same change:
+  // its builders are still to be emptied.
+  while (position < kMaxTracers &&
+         (next->Uses(position) || set_owner_->Uses(position))) {
+    ++position;
   }
-  const std::shared_ptr<Tracer> tracer = it->tracer;
-  next->entries.erase(it);
-  Publish(std::move(next));
+  if (position == kMaxTracers) {
+    return Status::Invalid("more than " + std::to_string(kMaxTracers) +
+                           " tracers run; stop one first");
+  }
+  next->entries.push_back({std::move(tracer), std::move(rules),
+                           std::make_shared<Tally>(), position,
+                           set_owner_->generation + 1});
+  return Status::Ok();
+}
+
+// Where the tracer is in `next`.
+Status Pipeline::Find(uint32_t id, Set* next, size_t* index,
+                      bool* running) const {
+  for (const bool in_entries : {true, false}) {
+    const auto& list = in_entries ? next->entries : next->suspended;
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (list[i].tracer->id() != id) continue;
+      *index = i;
+      *running = in_entries;
+      return Status::Ok();
+    }
+  }
+  return NoTracer(id);
+}
+
+Status Pipeline::Remove(uint32_t id, std::string_view end_reason) {
+  std::shared_ptr<Tracer> tracer;
+  {
+    std::lock_guard change(changes_);
+    auto next = std::make_unique<Set>(*set_owner_);
+    size_t index = 0;
+    bool running = false;
+    if (Status s = Find(id, next.get(), &index, &running); !s.ok()) return s;
+    auto& list = running ? next->entries : next->suspended;
+    tracer = list[index].tracer;
+    list.erase(list.begin() + static_cast<ptrdiff_t>(index));
+    Publish(std::move(next));
+  }
+  // Nobody else knows it any more, so nobody waits for its output.
   return tracer->Stop(end_reason);
 }
 
 Status Pipeline::Stop(std::string_view end_reason) {
   Status first;
-  std::vector<uint32_t> ids;
-  ForEachTracer([&](const Tracer& t) { ids.push_back(t.id()); });
-  for (const uint32_t id : ids) {
-    if (Status s = Remove(id, end_reason); !s.ok() && first.ok()) first = s;
+  for (const TracerStats& tracer : Stats()) {
+    if (Status s = Remove(tracer.id, end_reason); !s.ok() && first.ok()) {
+      first = s;
+    }
   }
   return first;
 }
 
-void Pipeline::ForEachTracer(
-    const std::function<void(const Tracer&)>& visit) const {
+Status Pipeline::Suspend(uint32_t id) {
   std::lock_guard change(changes_);
-  for (const Set::Entry& e : set_owner_->entries) visit(*e.tracer);
+  auto next = std::make_unique<Set>(*set_owner_);
+  size_t index = 0;
+  bool running = false;
+  if (Status s = Find(id, next.get(), &index, &running); !s.ok()) return s;
+  if (!running) return Status::Ok();
+  const std::shared_ptr<Tracer> tracer = next->entries[index].tracer;
+  next->suspended.push_back(next->entries[index]);
+  next->entries.erase(next->entries.begin() + static_cast<ptrdiff_t>(index));
+  Publish(std::move(next));
+  tracer->SubmitChange(
+      {.from_ns = MonotonicNs(), .properties = {{"tracer.state", "stopped"}}});
+  return Status::Ok();
+}
+
+Status Pipeline::Resume(uint32_t id) {
+  std::lock_guard change(changes_);
+  auto next = std::make_unique<Set>(*set_owner_);
+  size_t index = 0;
+  bool running = false;
+  if (Status s = Find(id, next.get(), &index, &running); !s.ok()) return s;
+  if (running) return Status::Ok();
+  const Set::Entry entry = next->suspended[index];
+  if (Status s = Join(next.get(), entry.tracer, entry.rules); !s.ok()) return s;
+  next->entries.back().before = entry.before;
+  next->suspended.erase(next->suspended.begin() +
+                        static_cast<ptrdiff_t>(index));
+  Publish(std::move(next));
+  entry.tracer->SubmitChange(
+      {.from_ns = MonotonicNs(), .properties = {{"tracer.state", "running"}}});
+  return Status::Ok();
+}
+
+Status Pipeline::SetFilter(uint32_t id, std::unique_ptr<InputFilter> filter,
+                           std::string_view text, std::string_view dag) {
+  std::lock_guard change(changes_);
+  auto next = std::make_unique<Set>(*set_owner_);
+  size_t index = 0;
+  bool running = false;
+  if (Status s = Find(id, next.get(), &index, &running); !s.ok()) return s;
+  Set::Entry& entry = (running ? next->entries : next->suspended)[index];
+  const std::shared_ptr<Tracer> tracer = entry.tracer;
+  entry.rules = tracer->RulesWith(std::move(filter));
+  Publish(std::move(next));
+  tracer->SubmitChange(
+      {.from_ns = MonotonicNs(),
+       .properties = {{"filter.text", text}, {"filter.dag", dag}}});
+  return Status::Ok();
+}
+
+std::vector<TracerStats> Pipeline::Stats() const {
+  std::vector<TracerStats> all;
+  std::lock_guard lock(set_mu_);
+  const std::vector<std::shared_ptr<Slot>> slots = Slots();
+  for (const bool running : {true, false}) {
+    const auto& list = running ? set_owner_->entries : set_owner_->suspended;
+    for (const Set::Entry& e : list) {
+      TracerStats& stats = all.emplace_back();
+      stats.running = running;
+      e.tracer->AddTo(&stats);
+      e.before->AddTo(&stats);
+      if (!running) continue;
+      for (const std::shared_ptr<Slot>& slot : slots) {
+        slot->tallies[e.position].AddTo(&stats);
+      }
+    }
+  }
+  std::sort(all.begin(), all.end(),
+            [](const auto& a, const auto& b) { return a.id < b.id; });
+  return all;
+}
+
+std::vector<Interested> Pipeline::WhoWants(Op op) const {
+  std::shared_ptr<const Set> set;
+  {
+    std::lock_guard lock(set_mu_);
+    set = set_owner_;
+  }
+  std::vector<Interested> all;
+  for (const Set::Entry& e : set->entries) {
+    const TracerRules::OpPlan& plan = e.rules->plan(op);
+    if (!plan.record && !plan.before) continue;
+    all.push_back(
+        {e.tracer->id(), e.tracer->name(), e.rules->filter().Describe(op)});
+  }
+  return all;
 }
 
 // Makes `next` the set of tracers, waits until no thread uses the old one, and
-// submits what the tracers that are no longer in it left in the slots.
+// submits what the tracers that no longer run left in the slots.
 void Pipeline::Publish(std::unique_ptr<Set> next) {
-  const std::unique_ptr<const Set> old = std::move(set_owner_);
-  next->generation = old->generation + 1;
-  set_owner_ = std::move(next);
+  next->generation = set_owner_->generation + 1;
+  std::shared_ptr<const Set> old;
+  {
+    std::lock_guard lock(set_mu_);
+    old = std::move(set_owner_);
+    set_owner_ = std::move(next);
+  }
   set_.store(set_owner_.get(), std::memory_order_seq_cst);
   UpdateInterest(*set_owner_);
 
@@ -161,6 +351,7 @@ void Pipeline::Publish(std::unique_ptr<Set> next) {
   for (const std::shared_ptr<Slot>& slot : slots) {
     RevokerSection visit(slot->lock);
   }
+  CollectTallies(*old);
   for (const Set::Entry& e : old->entries) {
     if (set_owner_->Uses(e.position)) continue;
     for (const std::shared_ptr<Slot>& slot : slots) {
@@ -174,6 +365,19 @@ void Pipeline::Publish(std::unique_ptr<Set> next) {
   }
 }
 
+// Takes what the threads have counted for tracers that no longer run; they
+// count for them no more.
+void Pipeline::CollectTallies(const Set& old) {
+  std::lock_guard lock(set_mu_);
+  const std::vector<std::shared_ptr<Slot>> slots = Slots();
+  for (const Set::Entry& e : old.entries) {
+    if (set_owner_->Uses(e.position)) continue;
+    for (const std::shared_ptr<Slot>& slot : slots) {
+      slot->tallies[e.position].MoveTo(e.before.get());
+    }
+  }
+}
+
 std::vector<std::shared_ptr<Pipeline::Slot>> Pipeline::Slots() const {
   std::lock_guard lock(slots_mu_);
   return slots_;
@@ -183,7 +387,7 @@ void Pipeline::UpdateInterest(const Set& set) {
   for (size_t i = 0; i < kOpCount; ++i) {
     uint32_t bits = 0;
     for (const Set::Entry& e : set.entries) {
-      const Tracer::OpPlan& plan = e.tracer->plan(static_cast<Op>(i));
+      const TracerRules::OpPlan& plan = e.rules->plan(static_cast<Op>(i));
       if (plan.record || plan.before) bits |= kRecord;
       if (plan.before) bits |= EventSink::kBefore;
       if (plan.caller) bits |= kCaller;
@@ -221,7 +425,49 @@ void NoteOpen(std::atomic<uint64_t>& open_since, const Event& event) {
   }
 }
 
+constexpr uint64_t kSampling = TracerStats::kSampling;
+static_assert((kSampling & (kSampling - 1)) == 0, "a mask is made of it");
+
 }  // namespace
+
+// Asks a tracer's filter, and counts.
+bool Pipeline::Decide(const TracerRules& rules, bool always, Event& event,
+                      Tally& tally) {
+  const uint64_t seen = tally.seen.Add(1);
+  if (always) {
+    tally.matched.Add(1);
+    return true;
+  }
+  bool keep;
+  if ((seen & (kSampling - 1)) != 0) [[likely]] {
+    keep = rules.filter().Keep(event);
+  } else {
+    const uint64_t begin = MonotonicNs();
+    keep = rules.filter().Keep(event);
+    tally.filter_ns.Add(MonotonicNs() - begin);
+    tally.filter_samples.Add(1);
+  }
+  if (keep) tally.matched.Add(1);
+  return keep;
+}
+
+// Encodes an event, and counts.
+void Pipeline::Encode(Tracer& tracer, Event& event, BlockBuilder& builder,
+                      Tally& tally) {
+  if (((tally.encoded.Get() + 1) & (kSampling - 1)) != 0) [[likely]] {
+    if (tracer.Record(event, builder)) tally.encoded.Add(1);
+    return;
+  }
+  const Block* const block = &builder.block();
+  const uint64_t begin = MonotonicNs();
+  const bool kept = tracer.Record(event, builder);
+  const uint64_t ns = MonotonicNs() - begin;
+  if (kept) tally.encoded.Add(1);
+  // Where a block was handed on, the time is that of the output.
+  if (block != &builder.block()) return;
+  tally.encode_ns.Add(ns);
+  tally.encode_samples.Add(1);
+}
 
 void Pipeline::Before(Event& event) {
   Slot& slot = SlotOfThread();
@@ -229,16 +475,16 @@ void Pipeline::Before(Event& event) {
   const Set& set = *set_.load(std::memory_order_acquire);
   event.before = true;
   for (const Set::Entry& e : set.entries) {
-    const Tracer::OpPlan& plan = e.tracer->plan(event.op);
+    const TracerRules::OpPlan& plan = e.rules->plan(event.op);
     if (!plan.before) continue;
     if (!plan.always &&
-        e.tracer->filter().DecideEarly(event) == Verdict::kDrop) {
+        e.rules->filter().DecideEarly(event) == Verdict::kDrop) {
       continue;
     }
     if (plan.caller) event.NeedCaller();
     BlockBuilder& builder = BuilderFor(slot.builders[e.position], *e.tracer);
     NoteOpen(slot.open_since, event);
-    e.tracer->Record(event, builder);
+    Encode(*e.tracer, event, builder, slot.tallies[e.position]);
     if (e.tracer->unbuffered()) e.tracer->SubmitFrom(builder);
   }
   event.before = false;
@@ -250,9 +496,10 @@ void Pipeline::BeforeReply(Event& event) {
   const Set& set = *set_.load(std::memory_order_acquire);
   event.sink_generation = set.generation;
   for (const Set::Entry& e : set.entries) {
-    const Tracer::OpPlan& plan = e.tracer->plan(event.op);
+    const TracerRules::OpPlan& plan = e.rules->plan(event.op);
     if (!plan.record) continue;
-    const bool keep = plan.always || e.tracer->filter().Keep(event);
+    Tally& tally = slot.tallies[e.position];
+    const bool keep = Decide(*e.rules, plan.always, event, tally);
     const uint64_t bit = uint64_t{1} << e.position;
     event.sink_decided |= bit;
     if (!keep) continue;
@@ -262,7 +509,7 @@ void Pipeline::BeforeReply(Event& event) {
       continue;
     }
     BlockBuilder& builder = BuilderFor(slot.builders[e.position], *e.tracer);
-    e.tracer->Record(event, builder);
+    Encode(*e.tracer, event, builder, tally);
     e.tracer->SubmitFrom(builder);
   }
 }
@@ -272,18 +519,20 @@ void Pipeline::AfterReply(Event& event) {
   OwnerSection section(slot.lock);
   const Set& set = *set_.load(std::memory_order_acquire);
   for (const Set::Entry& e : set.entries) {
-    const Tracer::OpPlan& plan = e.tracer->plan(event.op);
+    const TracerRules::OpPlan& plan = e.rules->plan(event.op);
     if (!plan.record) continue;
     const uint64_t bit = uint64_t{1} << e.position;
     // A decision of BeforeReply stands, unless it is that of a tracer which
     // had this position before.
     const bool decided =
         (event.sink_decided & bit) != 0 && event.sink_generation >= e.since;
+    Tally& tally = slot.tallies[e.position];
     const bool keep = decided ? (event.sink_keep & bit) != 0
-                              : plan.always || e.tracer->filter().Keep(event);
+                              : Decide(*e.rules, plan.always, event, tally);
     if (!keep) continue;
     NoteOpen(slot.open_since, event);
-    e.tracer->Record(event, BuilderFor(slot.builders[e.position], *e.tracer));
+    Encode(*e.tracer, event, BuilderFor(slot.builders[e.position], *e.tracer),
+           tally);
   }
 }
 
@@ -293,10 +542,10 @@ bool Pipeline::MayRecord(Event& event) const {
   const Set& set = *set_.load(std::memory_order_acquire);
   return std::any_of(
       set.entries.begin(), set.entries.end(), [&](const Set::Entry& e) {
-        const Tracer::OpPlan& plan = e.tracer->plan(event.op);
+        const TracerRules::OpPlan& plan = e.rules->plan(event.op);
         return (plan.record || plan.before) &&
                (plan.always ||
-                e.tracer->filter().DecideForFile(event) != Verdict::kDrop);
+                e.rules->filter().DecideForFile(event) != Verdict::kDrop);
       });
 }
 
@@ -318,13 +567,17 @@ uint64_t Pipeline::OldestOpenBegin() const {
   return oldest;
 }
 
-void Pipeline::FlushAll() {
+Status Pipeline::FlushAll() {
   std::lock_guard change(changes_);
   FlushOnce();
+  Status first;
   for (const Set::Entry& e : set_owner_->entries) {
     e.tracer->SubmitLosses();
-    (void)e.tracer->Flush();
+    if (Status s = e.tracer->Flush(); !s.ok() && first.ok()) {
+      first = s.Prefixed("tracer " + std::to_string(e.tracer->id()));
+    }
   }
+  return first;
 }
 
 // Takes the blocks out of every slot and submits them. Called with changes_

@@ -38,16 +38,29 @@ class Pipeline final : public EventSink {
   // Stops what still runs, as "destroyed".
   ~Pipeline() override;
 
-  // Starts a tracer: its output is open and its header written when this
-  // returns. Events that begin afterwards are seen. On failure nothing changed.
+  // Starts tracers, all of them or, on failure, none: their outputs are open
+  // and their headers written when this returns. Events that begin afterwards
+  // are seen. Ids must be new.
+  Status Add(std::vector<TracerParts> parts);
   Status Add(TracerParts parts);
   // Ends one: all its events are written, then FINAL. Invalid if there is none.
   Status Remove(uint32_t id, std::string_view end_reason);
   // Ends all. The first failure is returned, after all were tried.
   Status Stop(std::string_view end_reason);
 
-  // Hands on every open block now.
-  void FlushAll();
+  // Suspends one: what it has is written, its output stays open, and it sees
+  // nothing until it is resumed. Its trace says so. Invalid if there is none.
+  // Nothing happens if it is suspended, or runs, already.
+  Status Suspend(uint32_t id);
+  Status Resume(uint32_t id);
+  // Replaces the filter of one, running or suspended; `text` and `dag` are for
+  // its trace. An operation that is running meanwhile is judged by either.
+  Status SetFilter(uint32_t id, std::unique_ptr<InputFilter> filter,
+                   std::string_view text, std::string_view dag);
+
+  // Hands on every open block now, down to the outputs. The first failure is
+  // returned, after all were tried.
+  Status FlushAll();
 
   // Name predicates were added or removed: cached bits are stale. `generation`
   // 0: there are none.
@@ -55,23 +68,34 @@ class Pipeline final : public EventSink {
     name_generation_.store(generation, std::memory_order_release);
   }
 
-  // Calls `visit` for every running tracer. Not from a worker's handler.
-  void ForEachTracer(const std::function<void(const Tracer&)>& visit) const;
+  // All tracers, those that are suspended too, by id. Never waits for an
+  // output. Not from a worker's handler.
+  std::vector<TracerStats> Stats() const;
 
   // EventSink:
   void Before(Event& event) override;
   void BeforeReply(Event& event) override;
   void AfterReply(Event& event) override;
   bool MayRecord(Event& event) const override;
+  std::vector<Interested> WhoWants(Op op) const override;
   uint64_t MatchName(std::string_view name) const override;
 
  private:
   struct Set;
   struct Slot;
   class SlotHandle;
+  struct Tally;
 
   Slot& SlotOfThread() const;
+  Status Join(Set* next, std::shared_ptr<Tracer> tracer,
+              std::shared_ptr<const TracerRules> rules) const;
+  Status Find(uint32_t id, Set* next, size_t* index, bool* running) const;
   void Publish(std::unique_ptr<Set> next);
+  void CollectTallies(const Set& old);
+  static bool Decide(const TracerRules& rules, bool always, Event& event,
+                     Tally& tally);
+  static void Encode(Tracer& tracer, Event& event, BlockBuilder& builder,
+                     Tally& tally);
   std::vector<std::shared_ptr<Slot>> Slots() const;
   void UpdateInterest(const Set& set);
   void FlushOnce();
@@ -81,11 +105,14 @@ class Pipeline final : public EventSink {
   const PipelineOptions options_;
   const uint64_t instance_;  // tells pipelines of one process apart
 
-  // Lock order: changes_ before slots_mu_ before a slot's lock. A tracer's own
-  // mutex comes last.
-  mutable std::mutex changes_;  // one change of the set at a time
+  // Lock order: changes_ before set_mu_ before slots_mu_ before a slot's lock.
+  // A tracer's own mutexes come last.
+  std::mutex changes_;  // one change of the set, or one flush, at a time
   std::atomic<const Set*> set_;
-  std::unique_ptr<const Set> set_owner_;  // guarded by changes_
+  // Held for a moment only, never while something is written or waited for.
+  mutable std::mutex set_mu_;
+  // Guarded by set_mu_; changed with changes_ held too.
+  std::shared_ptr<const Set> set_owner_;
 
   mutable std::mutex slots_mu_;
   mutable std::vector<std::shared_ptr<Slot>> slots_;  // guarded by slots_mu_

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "tracefs/base/bytes.h"
@@ -37,6 +38,8 @@ class InputFilter {
   }
   // When everything is known.
   virtual bool Keep(Event& event) const = 0;
+  // The test it makes for this operation, for people; one line or several.
+  virtual std::string Describe(Op /*op*/) const { return {}; }
 };
 
 // --- Assembly driver -------------------------------------------------------
@@ -77,6 +80,13 @@ struct TraceIdentity {
   std::string preamble;  // encoded; the driver writes it before all else
 };
 
+// How full the queue of a stage is.
+struct QueueGauge {
+  uint64_t blocks = 0;
+  uint64_t bytes = 0;
+  uint64_t limit_bytes = 0;  // 0: not bounded by bytes
+};
+
 // An output filter: transforms blocks and hands them to the next one. It has
 // the paper's five operations (section 2.1: initialize, release, write, flush,
 // get preferred block size). Owned by one tracer, which serialises the calls;
@@ -96,6 +106,8 @@ class OutputFilter {
   virtual Status Release() = 0;
   // Bytes of a block that suit this and the following stages; 0 = any.
   virtual size_t PreferredBlockSize() const = 0;
+  // For a stage that queues blocks. Threads: any.
+  virtual std::optional<QueueGauge> Queue() const { return std::nullopt; }
 };
 
 // Moves finished frames out of the process (file, socket). The same five

@@ -18,34 +18,19 @@ size_t BlockBytes(size_t preferred) {
   return std::clamp(preferred, BlockBuilder::kMinBlockBytes, kMaxBlockBytes);
 }
 
-Tracer::OpPlan MakePlan(const TracerParts& parts, Op op) {
-  Tracer::OpPlan plan;
-  const FilterNeeds filter = parts.filter->Needs(op);
-  if (filter.constant == Verdict::kDrop) return plan;
-  plan.always = filter.constant == Verdict::kKeep;
-  for (const auto& driver : parts.assembly) {
-    const AssemblyNeeds needs = driver->Needs(op);
-    plan.record |= needs.after;
-    plan.before |= needs.before;
-    plan.caller |= needs.caller;
-    plan.data |= needs.data;
-  }
-  if (!plan.record && !plan.before) return {};
-  plan.names = filter.names;
-  plan.decide_early = filter.caller && !plan.always;
-  return plan;
-}
-
 }  // namespace
 
 Tracer::Tracer(TracerParts parts, Watermark watermark)
     : parts_(std::move(parts)),
       watermark_(std::move(watermark)),
       block_bytes_(BlockBytes(parts_.output->PreferredBlockSize())),
-      spare_(std::make_unique<Block>(block_bytes_)) {
-  for (size_t i = 0; i < kOpCount; ++i) {
-    plans_[i] = MakePlan(parts_, static_cast<Op>(i));
-  }
+      rules_(std::make_shared<TracerRules>(std::move(parts_.filter),
+                                           parts_.assembly)),
+      spare_(std::make_unique<Block>(block_bytes_)) {}
+
+std::shared_ptr<const TracerRules> Tracer::RulesWith(
+    std::unique_ptr<InputFilter> filter) const {
+  return std::make_shared<TracerRules>(std::move(filter), parts_.assembly);
 }
 
 Status Tracer::Start() {
@@ -62,7 +47,7 @@ Status Tracer::Start() {
   const BlockInfo info{.sequence = next_sequence_};
   if (Status s = parts_.output->Write(start, info); !s.ok()) return s;
   ++next_sequence_;
-  ++blocks_;
+  blocks_.Add(1);
   // The header must be there if we are killed the next moment.
   return parts_.output->Flush();
 }
@@ -76,12 +61,12 @@ bool Tracer::Assemble(Event& event, BlockBuilder& builder) const {
   return true;
 }
 
-void Tracer::Record(Event& event, BlockBuilder& builder) {
+bool Tracer::Record(Event& event, BlockBuilder& builder) {
   for (int attempt = 0; attempt < 2; ++attempt) {
     builder.Mark();
     if (Assemble(event, builder)) {
       builder.Commit(event);
-      return;
+      return true;
     }
     builder.Rollback();
     if (builder.block().empty()) break;
@@ -89,6 +74,7 @@ void Tracer::Record(Event& event, BlockBuilder& builder) {
   }
   const uint64_t begin = event.Get(Field::kTime);
   losses_.Add(LossReason::kTooLarge, 1, begin, begin);
+  return false;
 }
 
 void Tracer::SubmitFrom(BlockBuilder& builder) {
@@ -111,6 +97,18 @@ void Tracer::SubmitLosses() {
   for (const Loss& loss : put) losses_.Return(loss);
   if (put.empty()) return;
   spare_->Reset();
+  NoteError(WriteLocked(*spare_, /*last=*/false));
+}
+
+void Tracer::SubmitChange(const format::ChangeRecord& change) {
+  std::lock_guard lock(mu_);
+  spare_->Reset();
+  // A filter's text may be longer than a block; then only the fact is told.
+  if (!format::WriteChange(spare_->writer, change)) {
+    format::ChangeRecord fact = change;
+    fact.properties.clear();
+    static_cast<void>(format::WriteChange(spare_->writer, fact));
+  }
   NoteError(WriteLocked(*spare_, /*last=*/false));
 }
 
@@ -158,23 +156,53 @@ Status Tracer::WriteLocked(Block& block, bool last) {
     return status;
   }
   ++next_sequence_;
-  ++blocks_;
-  recorded_.fetch_add(block.events, std::memory_order_relaxed);
+  blocks_.Add(1);
+  recorded_.Add(block.events);
   for (size_t phase = 0; phase < totals_.size(); ++phase) {
     for (size_t op = 0; op < kOpCount; ++op) {
-      totals_[phase][op] += block.by_op[phase][op];
+      if (const uint32_t count = block.by_op[phase][op]; count != 0) {
+        totals_[phase][op].Add(count);
+      }
     }
   }
   return status;
 }
 
 void Tracer::NoteError(const Status& status) {
-  if (!status.ok() && output_error_.ok()) output_error_ = status;
+  if (status.ok()) return;
+  std::lock_guard lock(error_mu_);
+  if (output_error_.ok()) output_error_ = status;
 }
 
 Status Tracer::output_error() const {
-  std::lock_guard lock(mu_);
+  std::lock_guard lock(error_mu_);
   return output_error_;
+}
+
+void Tracer::AddTo(TracerStats* stats) const {
+  stats->id = parts_.id;
+  stats->name = parts_.name;
+  stats->chain = parts_.output_chain;
+  stats->unbuffered = parts_.unbuffered;
+  stats->written = recorded();
+  stats->blocks = blocks_.Get();
+  for (size_t r = 0; r < kLossReasonCount; ++r) {
+    stats->lost[r] = losses_.Total(static_cast<LossReason>(r));
+  }
+  for (size_t op = 0; op < kOpCount; ++op) {
+    stats->by_op[op] = totals_[0][op].Get();
+  }
+  for (const std::unique_ptr<StageProbe>& probe : parts_.probes) {
+    const StageCounters& c = probe->counters;
+    TracerStats::Stage& stage = stats->stages.emplace_back();
+    stage.name = c.name;
+    stage.blocks = c.blocks.Get();
+    stage.bytes = c.bytes.Get();
+    stage.refused = c.refused.Get();
+    stage.ns = c.ns.Get();
+    if (probe->stage != nullptr) stage.queue = probe->stage->Queue();
+  }
+  stats->output_error = output_error();
 }
 
 Status Tracer::Flush() {
@@ -191,10 +219,10 @@ Status Tracer::Stop(std::string_view end_reason) {
   message.clock = clock_;
   message.events = recorded();
   message.end_reason = std::string(end_reason);
-  message.blocks = blocks_ + 1;
+  message.blocks = blocks_.Get() + 1;
   for (size_t op = 0; op < kOpCount; ++op) {
     for (const bool before : {false, true}) {
-      const uint64_t count = totals_[before ? 1 : 0][op];
+      const uint64_t count = totals_[before ? 1 : 0][op].Get();
       if (count == 0) continue;
       message.op_totals.push_back(
           {format::OperationMessage(static_cast<Op>(op), before), count});
@@ -217,7 +245,7 @@ Status Tracer::Stop(std::string_view end_reason) {
   }
   const Status released = parts_.output->Release();
   if (!status.ok()) return status;
-  return released.ok() ? output_error_ : released;
+  return released.ok() ? output_error() : released;
 }
 
 }  // namespace tracefs

@@ -6,25 +6,32 @@
 #define TRACEFS_PIPELINE_TRACER_H_
 
 #include <array>
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "tracefs/base/owned_counter.h"
 #include "tracefs/base/status.h"
+#include "tracefs/format/block_info.h"
 #include "tracefs/format/trace_header.h"
 #include "tracefs/pipeline/block_builder.h"
 #include "tracefs/pipeline/loss.h"
+#include "tracefs/pipeline/stage_meter.h"
 #include "tracefs/pipeline/stages.h"
+#include "tracefs/pipeline/tracer_rules.h"
+#include "tracefs/pipeline/tracer_stats.h"
 
 namespace tracefs {
 
 struct TracerParts {
   uint32_t id = 0;
+  std::string name;  // of the config; may be empty
   std::unique_ptr<InputFilter> filter;
-  std::vector<std::unique_ptr<AssemblyDriver>> assembly;
+  std::vector<std::shared_ptr<const AssemblyDriver>> assembly;
+  // Of the meters in `output`, in its order; may be empty.
+  std::vector<std::unique_ptr<StageProbe>> probes;
   // The first output filter of the chain; the last ends in the driver.
   std::unique_ptr<OutputFilter> output;
   format::Serial serial{};
@@ -36,17 +43,6 @@ struct TracerParts {
 
 class Tracer {
  public:
-  // What this tracer does about one operation, worked out once.
-  struct OpPlan {
-    bool record = false;        // a message may come of it
-    bool before = false;        // a message before the operation
-    bool caller = false;        // the caller is recorded
-    bool decide_early = false;  // the filter reads the caller: run it in time
-    bool always = false;        // the filter keeps every one
-    bool data = false;
-    bool names = false;
-  };
-
   // Oldest begin time that an event of a later block may have; asked when a
   // block is closed.
   using Watermark = std::function<uint64_t()>;
@@ -62,14 +58,18 @@ class Tracer {
   Status Stop(std::string_view end_reason);
 
   uint32_t id() const { return parts_.id; }
+  const std::string& name() const { return parts_.name; }
   bool unbuffered() const { return parts_.unbuffered; }
   size_t block_bytes() const { return block_bytes_; }
-  const OpPlan& plan(Op op) const { return plans_[Index(op)]; }
-  const InputFilter& filter() const { return *parts_.filter; }
+  // What it records, as the tracer was made.
+  const std::shared_ptr<const TracerRules>& rules() const { return rules_; }
+  // The same with another filter.
+  std::shared_ptr<const TracerRules> RulesWith(
+      std::unique_ptr<InputFilter> filter) const;
 
   // Appends the event to `builder`, the calling thread's; a full block is
-  // submitted on the way.
-  void Record(Event& event, BlockBuilder& builder);
+  // submitted on the way. False if it did not fit and is lost.
+  bool Record(Event& event, BlockBuilder& builder);
 
   // Sends a block down the chain. Never fails: what cannot be kept is counted.
   // The block may be reused afterwards.
@@ -78,14 +78,16 @@ class Tracer {
   void SubmitFrom(BlockBuilder& builder);
   // A block of nothing but LOSS messages, if there are unreported losses.
   void SubmitLosses();
+  // A block that says what was changed about the tracer from `from_ns` on.
+  void SubmitChange(const format::ChangeRecord& change);
 
   Status Flush();
   const LossCounter& losses() const { return losses_; }
-  uint64_t recorded() const {
-    return recorded_.load(std::memory_order_relaxed);
-  }
+  uint64_t recorded() const { return recorded_.Get(); }
   // The first error of the output since Start, for operators.
   Status output_error() const;
+  // All that the tracer itself knows. Never waits for the output.
+  void AddTo(TracerStats* stats) const;
 
  private:
   bool Assemble(Event& event, BlockBuilder& builder) const;
@@ -96,17 +98,21 @@ class Tracer {
   TracerParts parts_;
   const Watermark watermark_;
   const size_t block_bytes_;
-  std::array<OpPlan, kOpCount> plans_;
+  const std::shared_ptr<const TracerRules> rules_;
   LossCounter losses_;
-  std::atomic<uint64_t> recorded_{0};
 
-  mutable std::mutex mu_;  // guards all below and the output chain
+  // Lock order: mu_ before error_mu_.
+  std::mutex mu_;  // guards all below and the output chain
   uint64_t next_sequence_ = 0;
-  uint64_t blocks_ = 0;
   ClockPair clock_;
-  std::array<std::array<uint64_t, kOpCount>, 2> totals_{};
   std::unique_ptr<Block> spare_;
-  Status output_error_;
+  // Changed under mu_, read without.
+  OwnedCounter recorded_;
+  OwnedCounter blocks_;
+  std::array<std::array<OwnedCounter, kOpCount>, 2> totals_;
+
+  mutable std::mutex error_mu_;
+  Status output_error_;  // guarded by error_mu_
 };
 
 }  // namespace tracefs

@@ -64,6 +64,7 @@ class TestFilter final : public InputFilter {
   Verdict DecideEarly(Event& e) const override {
     return Keep(e) ? Verdict::kKeep : Verdict::kDrop;
   }
+  std::string Describe(Op) const override { return "test filter"; }
   bool Keep(Event& e) const override {
     return !only_even_ || e.Get(Field::kOffset) % 2 == 0;
   }
@@ -125,6 +126,7 @@ void Send(EventSink& sink, uint32_t thread, uint64_t offset) {
 
 struct Decoded {
   std::map<uint32_t, std::multiset<uint64_t>> offsets;  // by thread
+  std::vector<std::string> changes;
   size_t events = 0;
   size_t before = 0;
   format::ReadStats stats;
@@ -132,10 +134,14 @@ struct Decoded {
 
 Decoded Read(Memory& memory) {
   std::lock_guard lock(memory.mu);
+  Decoded decoded;
   format::TraceReader reader(
       std::make_unique<format::MemorySource>(AsBytes(memory.bytes)),
-      {.name = "memory", .report = {}});
-  Decoded decoded;
+      {.name = "memory", .report = [&](const format::Report& report) {
+         if (report.kind == format::ReportKind::kChange) {
+           decoded.changes.emplace_back(report.detail);
+         }
+       }});
   std::unique_ptr<format::BlockDecoder> block;
   for (;;) {
     const Result<format::ReadStep> step = reader.NextBlock(&block);
@@ -302,9 +308,214 @@ TEST(PipelineTest, Race_TracersComeAndGoWithoutTouchingTheOthers) {
   }
 }
 
+TEST(PipelineTest, Race_SuspendedTracersAndOtherFiltersLeaveTheOthersAlone) {
+  constexpr uint64_t kEvents = 30000;
+  Memory lasting;
+  Memory changing;
+  Pipeline pipeline(Quick());
+  ASSERT_TRUE(pipeline.Add(Parts(lasting, 1)).ok());
+  ASSERT_TRUE(pipeline.Add(Parts(changing, 2)).ok());
+  std::atomic<bool> done{false};
+  std::vector<std::thread> threads;
+  for (uint32_t t = 1; t <= 2; ++t) {
+    threads.emplace_back([&, t] {
+      for (uint64_t i = 0; i < kEvents; ++i) Send(pipeline, t, i);
+    });
+  }
+  std::thread changer([&] {
+    while (!done) {
+      ASSERT_TRUE(pipeline.Suspend(2).ok());
+      ASSERT_TRUE(
+          pipeline
+              .SetFilter(2, std::make_unique<TestFilter>(true), "even", "dag")
+              .ok());
+      ASSERT_TRUE(pipeline.Resume(2).ok());
+      ASSERT_TRUE(
+          pipeline
+              .SetFilter(2, std::make_unique<TestFilter>(false), "all", "dag")
+              .ok());
+      for (const TracerStats& stats : pipeline.Stats()) {
+        EXPECT_LE(stats.written + stats.TotalLost(), stats.encoded);
+      }
+    }
+  });
+  for (std::thread& thread : threads) thread.join();
+  done = true;
+  changer.join();
+  const std::vector<TracerStats> stats = pipeline.Stats();
+  ASSERT_EQ(stats.size(), 2u);
+  EXPECT_EQ(stats[0].seen, 2 * kEvents);
+  EXPECT_EQ(stats[0].matched, 2 * kEvents);
+  EXPECT_EQ(stats[0].encoded, 2 * kEvents);
+  ASSERT_TRUE(pipeline.Stop("test").ok());
+  for (Memory* memory : {&lasting, &changing}) {
+    const Decoded decoded = Read(*memory);
+    EXPECT_EQ(decoded.stats.lost_events, 0u);
+    for (const auto& [thread, offsets] : decoded.offsets) {
+      EXPECT_EQ(std::set<uint64_t>(offsets.begin(), offsets.end()).size(),
+                offsets.size());
+    }
+  }
+  EXPECT_EQ(Read(lasting).events, 2 * kEvents);
+  EXPECT_EQ(Read(changing).events, stats[1].encoded);
+}
+
+TEST(PipelineTest, SuspendedTracerSeesNothingAndItsTraceSaysSo) {
+  Memory memory;
+  Pipeline pipeline(Quick());
+  ASSERT_TRUE(pipeline.Add(Parts(memory, 1)).ok());
+  Send(pipeline, 1, 1);
+  ASSERT_TRUE(pipeline.Suspend(1).ok());
+  ASSERT_TRUE(pipeline.Suspend(1).ok());  // already
+  EXPECT_EQ(pipeline.InterestIn(Op::write_), 0u);
+  EXPECT_EQ(Read(memory).events, 1u);  // what it had is written
+  Send(pipeline, 1, 2);
+  EXPECT_FALSE(pipeline.Stats().at(0).running);
+  ASSERT_TRUE(pipeline.Resume(1).ok());
+  ASSERT_TRUE(pipeline.Resume(1).ok());
+  EXPECT_TRUE(pipeline.Stats().at(0).running);
+  Send(pipeline, 1, 3);
+  EXPECT_EQ(pipeline.Stats().at(0).seen, 2u);
+  ASSERT_TRUE(pipeline.Stop("test").ok());
+  const Decoded decoded = Read(memory);
+  EXPECT_EQ(decoded.offsets.at(1), (std::multiset<uint64_t>{1, 3}));
+  EXPECT_EQ(decoded.changes,
+            (std::vector<std::string>{"tracer.state=stopped",
+                                      "tracer.state=running"}));
+  EXPECT_TRUE(decoded.stats.final_record.has_value());
+}
+
+TEST(PipelineTest, SuspendedTracersAreEndedWithTheOthers) {
+  Memory memory;
+  Pipeline pipeline(Quick());
+  ASSERT_TRUE(pipeline.Add(Parts(memory, 1)).ok());
+  ASSERT_TRUE(pipeline.Suspend(1).ok());
+  ASSERT_TRUE(pipeline.Stop("test").ok());
+  ASSERT_TRUE(Read(memory).stats.final_record.has_value());
+  EXPECT_EQ(Read(memory).stats.final_record->end_reason, "test");
+}
+
+TEST(PipelineTest, FilterIsSwappedAndTheTraceSaysSo) {
+  Memory memory;
+  Pipeline pipeline(Quick());
+  ASSERT_TRUE(pipeline.Add(Parts(memory, 1)).ok());
+  Send(pipeline, 1, 1);
+  ASSERT_TRUE(
+      pipeline
+          .SetFilter(1, std::make_unique<TestFilter>(true), "even", "even ?")
+          .ok());
+  Send(pipeline, 1, 3);
+  Send(pipeline, 1, 4);
+  const TracerStats stats = pipeline.Stats().at(0);
+  EXPECT_EQ(stats.seen, 3u);
+  EXPECT_EQ(stats.matched, 2u);
+  ASSERT_TRUE(pipeline.Stop("test").ok());
+  const Decoded decoded = Read(memory);
+  EXPECT_EQ(decoded.offsets.at(1), (std::multiset<uint64_t>{1, 4}));
+  EXPECT_EQ(decoded.changes, (std::vector<std::string>{"filter.text=even",
+                                                       "filter.dag=even ?"}));
+}
+
+TEST(PipelineTest, FilterTooLongForABlockIsSwappedAllTheSame) {
+  Memory memory;
+  Pipeline pipeline(Quick());
+  ASSERT_TRUE(pipeline.Add(Parts(memory, 1)).ok());
+  ASSERT_TRUE(pipeline
+                  .SetFilter(1, std::make_unique<TestFilter>(true),
+                             std::string(100000, 'x'), "")
+                  .ok());
+  Send(pipeline, 1, 3);
+  ASSERT_TRUE(pipeline.Stop("test").ok());
+  EXPECT_EQ(Read(memory).events, 0u);
+}
+
+TEST(PipelineTest, OfSeveralTracersAllAreAddedOrNone) {
+  Memory first;
+  Memory second;
+  second.failing_writes = 1;  // its header
+  Pipeline pipeline(Quick());
+  std::vector<TracerParts> parts;
+  parts.push_back(Parts(first, 1));
+  parts.push_back(Parts(second, 2));
+  EXPECT_EQ(pipeline.Add(std::move(parts)).error(), ENOSPC);
+  EXPECT_EQ(pipeline.InterestIn(Op::write_), 0u);
+  EXPECT_TRUE(pipeline.Stats().empty());
+  parts.clear();
+  parts.push_back(Parts(first, 1));
+  parts.push_back(Parts(second, 2));
+  EXPECT_TRUE(pipeline.Add(std::move(parts)).ok());
+  EXPECT_EQ(pipeline.Stats().size(), 2u);
+}
+
+TEST(PipelineTest, NoMoreThanTheLimitRunAtATime) {
+  std::vector<Memory> memories(Pipeline::kMaxTracers + 1);
+  Pipeline pipeline(Quick());
+  for (uint32_t i = 0; i < Pipeline::kMaxTracers; ++i) {
+    ASSERT_TRUE(pipeline.Add(Parts(memories[i], i)).ok());
+  }
+  EXPECT_EQ(pipeline.Add(Parts(memories.back(), 99)).code(),
+            StatusCode::kInvalid);
+  // A stopped one makes room, and finds none when it is to run again.
+  ASSERT_TRUE(pipeline.Suspend(3).ok());
+  ASSERT_TRUE(pipeline.Add(Parts(memories.back(), 99)).ok());
+  EXPECT_EQ(pipeline.Resume(3).code(), StatusCode::kInvalid);
+  ASSERT_TRUE(pipeline.Remove(99, "test").ok());
+  ASSERT_TRUE(pipeline.Resume(3).ok());
+  ASSERT_TRUE(pipeline.Stop("test").ok());
+}
+
+TEST(PipelineTest, StatsCountEveryStage) {
+  Memory memory;
+  Pipeline pipeline(
+      {.flush_interval = std::chrono::hours(1), .match_name = {}});
+  TracerParts parts = Parts(memory, 1, /*only_even=*/true);
+  parts.name = "even";
+  parts.probes.push_back(std::make_unique<StageProbe>("memory"));
+  parts.output = Metered(*parts.probes[0], std::move(parts.output));
+  ASSERT_TRUE(pipeline.Add(std::move(parts)).ok());
+  constexpr uint64_t kEvents = 2 * TracerStats::kSampling;
+  for (uint64_t i = 0; i < kEvents; ++i) Send(pipeline, 1, i);
+  TracerStats stats = pipeline.Stats().at(0);
+  EXPECT_EQ(stats.name, "even");
+  EXPECT_EQ(stats.seen, kEvents);
+  EXPECT_EQ(stats.matched, kEvents / 2);
+  EXPECT_EQ(stats.encoded, kEvents / 2);
+  EXPECT_EQ(stats.filter_samples, 2u);
+  EXPECT_EQ(stats.encode_samples, 1u);
+  ASSERT_TRUE(pipeline.FlushAll().ok());
+  stats = pipeline.Stats().at(0);
+  EXPECT_EQ(stats.written, kEvents / 2);
+  EXPECT_EQ(stats.by_op[Index(Op::write_)], kEvents / 2);
+  ASSERT_EQ(stats.stages.size(), 1u);
+  EXPECT_EQ(stats.stages[0].name, "memory");
+  EXPECT_EQ(stats.stages[0].blocks, stats.blocks);
+  EXPECT_EQ(stats.stages[0].refused, 0u);
+  EXPECT_GT(stats.stages[0].bytes, kEvents / 2 * 40);
+  EXPECT_LT(stats.stages[0].bytes, memory.bytes.size());
+}
+
+TEST(PipelineTest, StatsTellWhoWantsAnOperation) {
+  Memory memory;
+  Pipeline pipeline(Quick());
+  EXPECT_TRUE(pipeline.WhoWants(Op::write_).empty());
+  TracerParts parts = Parts(memory, 7);
+  parts.name = "all";
+  ASSERT_TRUE(pipeline.Add(std::move(parts)).ok());
+  const std::vector<Interested> who = pipeline.WhoWants(Op::write_);
+  ASSERT_EQ(who.size(), 1u);
+  EXPECT_EQ(who[0].tracer, 7u);
+  EXPECT_EQ(who[0].name, "all");
+  EXPECT_EQ(who[0].filter, "test filter");
+}
+
 TEST(PipelineTest, RemovingAnUnknownTracerSaysSo) {
   Pipeline pipeline(Quick());
   EXPECT_EQ(pipeline.Remove(7, "x").code(), StatusCode::kInvalid);
+  EXPECT_EQ(pipeline.Suspend(7).code(), StatusCode::kInvalid);
+  EXPECT_EQ(pipeline.Resume(7).code(), StatusCode::kInvalid);
+  EXPECT_EQ(
+      pipeline.SetFilter(7, std::make_unique<TestFilter>(true), "", "").code(),
+      StatusCode::kInvalid);
 }
 
 }  // namespace

@@ -1,0 +1,37 @@
+#include "tracefs/pipeline/tracer_rules.h"
+
+namespace tracefs {
+namespace {
+
+TracerRules::OpPlan MakePlan(
+    const InputFilter& input,
+    std::span<const std::shared_ptr<const AssemblyDriver>> assembly, Op op) {
+  TracerRules::OpPlan plan;
+  const FilterNeeds filter = input.Needs(op);
+  if (filter.constant == Verdict::kDrop) return plan;
+  plan.always = filter.constant == Verdict::kKeep;
+  for (const auto& driver : assembly) {
+    const AssemblyNeeds needs = driver->Needs(op);
+    plan.record |= needs.after;
+    plan.before |= needs.before;
+    plan.caller |= needs.caller;
+    plan.data |= needs.data;
+  }
+  if (!plan.record && !plan.before) return {};
+  plan.names = filter.names;
+  plan.decide_early = filter.caller && !plan.always;
+  return plan;
+}
+
+}  // namespace
+
+TracerRules::TracerRules(
+    std::unique_ptr<const InputFilter> filter,
+    std::span<const std::shared_ptr<const AssemblyDriver>> assembly)
+    : filter_(std::move(filter)) {
+  for (size_t i = 0; i < kOpCount; ++i) {
+    plans_[i] = MakePlan(*filter_, assembly, static_cast<Op>(i));
+  }
+}
+
+}  // namespace tracefs

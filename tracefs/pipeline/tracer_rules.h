@@ -1,0 +1,41 @@
+// TracerRules: what one tracer does about each operation: its filter, and what
+// filter and assembly drivers together need. Immutable, so that a tracer's
+// filter is swapped by publishing other rules.
+#ifndef TRACEFS_PIPELINE_TRACER_RULES_H_
+#define TRACEFS_PIPELINE_TRACER_RULES_H_
+
+#include <array>
+#include <memory>
+#include <span>
+
+#include "tracefs/event/op.h"
+#include "tracefs/pipeline/stages.h"
+
+namespace tracefs {
+
+class TracerRules {
+ public:
+  struct OpPlan {
+    bool record = false;        // a message may come of it
+    bool before = false;        // a message before the operation
+    bool caller = false;        // the caller is recorded
+    bool decide_early = false;  // the filter reads the caller: run it in time
+    bool always = false;        // the filter keeps every one
+    bool data = false;
+    bool names = false;
+  };
+
+  TracerRules(std::unique_ptr<const InputFilter> filter,
+              std::span<const std::shared_ptr<const AssemblyDriver>> assembly);
+
+  const OpPlan& plan(Op op) const { return plans_[Index(op)]; }
+  const InputFilter& filter() const { return *filter_; }
+
+ private:
+  const std::unique_ptr<const InputFilter> filter_;
+  std::array<OpPlan, kOpCount> plans_;
+};
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_PIPELINE_TRACER_RULES_H_
