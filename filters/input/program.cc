@@ -424,9 +424,7 @@ Program::Truth Program::TestForFile(const Node& node, Event& event,
       return Truth::kUnknown;
     }
   }
-  if (node.kind == NodeKind::kText && FieldOf(node) == Field::kComm) {
-    return Truth::kUnknown;
-  }
+  if (node.kind == NodeKind::kCallerName) return Truth::kUnknown;
   return Test(node, event, paths) ? Truth::kTrue : Truth::kFalse;
 }
 

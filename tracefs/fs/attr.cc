@@ -39,8 +39,8 @@ int Chmod(const FileSystem& fs, int fd, mode_t mode) {
              : errno;
 }
 
-int Truncate(FileSystem& fs, const Inode& inode, const fuse_file_info* fi,
-             off_t size, bool kill_privileges) {
+int Truncate(FileSystem& fs, Inode& inode, const fuse_file_info* fi, off_t size,
+             bool kill_privileges) {
   const WithoutFsetid without(kill_privileges);
   if (fi != nullptr && fi->fh != 0) {
     return ::ftruncate(HandleOf(fi).Fd(fs), size) == 0 ? 0 : errno;
@@ -61,9 +61,10 @@ timespec TimeToSet(int to_set, int bit, int now_bit, const timespec& value) {
 int Apply(OpScope& op, Inode& inode, const struct stat& attr, int to_set,
           const fuse_file_info* fi) {
   FileSystem& fs = op.fs();
+  const BackingFd fd = fs.FdOf(inode);
   const fuse_ctx* caller = fuse_req_ctx(op.req());
   if ((to_set & FUSE_SET_ATTR_MODE) != 0) {
-    if (const int e = Chmod(fs, inode.fd(), attr.st_mode & 07777); e != 0) {
+    if (const int e = Chmod(fs, fd.get(), attr.st_mode & 07777); e != 0) {
       return e;
     }
   }
@@ -74,7 +75,7 @@ int Apply(OpScope& op, Inode& inode, const struct stat& attr, int to_set,
     const gid_t gid = (to_set & FUSE_SET_ATTR_GID) != 0
                           ? attr.st_gid
                           : static_cast<gid_t>(-1);
-    if (::fchownat(inode.fd(), "", uid, gid, AT_EMPTY_PATH) != 0) return errno;
+    if (::fchownat(fd.get(), "", uid, gid, AT_EMPTY_PATH) != 0) return errno;
   }
   if ((to_set & FUSE_SET_ATTR_SIZE) != 0) {
     const AsCaller as_caller(caller->uid, caller->gid);
@@ -96,7 +97,7 @@ int Apply(OpScope& op, Inode& inode, const struct stat& attr, int to_set,
                   attr.st_atim),
         TimeToSet(to_set, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW,
                   attr.st_mtim)};
-    if (::utimensat(inode.fd(), "", times.data(), AT_EMPTY_PATH) != 0) {
+    if (::utimensat(fd.get(), "", times.data(), AT_EMPTY_PATH) != 0) {
       return errno;
     }
   }
@@ -109,7 +110,7 @@ int Apply(OpScope& op, Inode& inode, const struct stat& attr, int to_set,
                        FUSE_SET_ATTR_CTIME;
   if ((to_set & kAll) == 0) {
     const auto nobody = static_cast<uid_t>(-1);
-    if (::fchownat(inode.fd(), "", nobody, nobody, AT_EMPTY_PATH) != 0) {
+    if (::fchownat(fd.get(), "", nobody, nobody, AT_EMPTY_PATH) != 0) {
       return errno;
     }
   }
@@ -149,7 +150,7 @@ void FsGetattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   if (fi != nullptr && fi->fh != 0) op.Through(HandleOf(fi));
   op.Begin();
   struct stat st;
-  if (const int error = Fstat(inode.fd(), &st); error != 0) {
+  if (const int error = Fstat(op.fs().FdOf(inode).get(), &st); error != 0) {
     op.ReplyError(error);
     return;
   }
@@ -168,7 +169,7 @@ void FsSetattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set,
   op.Begin();
   int error = Apply(op, inode, *attr, to_set, fi);
   struct stat st;
-  if (error == 0) error = Fstat(inode.fd(), &st);
+  if (error == 0) error = Fstat(op.fs().FdOf(inode).get(), &st);
   if (error != 0) {
     op.ReplyError(error);
     return;
@@ -190,7 +191,7 @@ void FsStatx(fuse_req_t req, fuse_ino_t ino, int flags, int mask,
   op.Begin();
   struct statx stx;
   constexpr int kSync = AT_STATX_FORCE_SYNC | AT_STATX_DONT_SYNC;
-  if (::statx(inode.fd(), "", AT_EMPTY_PATH | (flags & kSync),
+  if (::statx(op.fs().FdOf(inode).get(), "", AT_EMPTY_PATH | (flags & kSync),
               static_cast<unsigned>(mask) | STATX_BASIC_STATS, &stx) != 0) {
     op.ReplyError(errno);
     return;
@@ -211,7 +212,8 @@ void FsAccess(fuse_req_t req, fuse_ino_t ino, int mask) {
   op.Set(Field::kArgMode, static_cast<uint32_t>(mask));
   op.Begin();
   std::array<char, 16> name{};
-  std::to_chars(name.data(), name.data() + name.size() - 1, inode.fd());
+  const BackingFd fd = op.fs().FdOf(inode);
+  std::to_chars(name.data(), name.data() + name.size() - 1, fd.get());
   op.ReplyError(
       ::faccessat(op.fs().options().proc_self_fd, name.data(), mask, 0) == 0
           ? 0
@@ -224,8 +226,8 @@ void FsReadlink(fuse_req_t req, fuse_ino_t ino) {
   op.About(inode);
   op.Begin();
   std::array<char, PATH_MAX + 1> target;
-  const ssize_t n =
-      ::readlinkat(inode.fd(), "", target.data(), target.size() - 1);
+  const ssize_t n = ::readlinkat(op.fs().FdOf(inode).get(), "", target.data(),
+                                 target.size() - 1);
   if (n < 0) {
     op.ReplyError(errno);
     return;
@@ -241,7 +243,7 @@ void FsStatfs(fuse_req_t req, fuse_ino_t ino) {
   op.About(inode);
   op.Begin();
   struct statvfs st;
-  if (::fstatvfs(inode.fd(), &st) != 0) {
+  if (::fstatvfs(op.fs().FdOf(inode).get(), &st) != 0) {
     op.ReplyError(errno);
     return;
   }

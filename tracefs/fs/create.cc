@@ -61,11 +61,11 @@ void ReplyOpened(OpScope& op, Inode& dir, const char* name, UniqueFd fd,
   }
   op.About(*inode);
   op.Attributes(st);
+  fs.ChooseIoMode(*inode, fd.get(), fi);
   auto handle = std::make_unique<Handle>(fs.NextHandleId(), std::move(fd),
                                          *inode, fi->flags);
   op.Through(*handle);
   op.RememberCaller(*handle);
-  fs.ChooseIoMode(*inode, fi);
   const fuse_entry_param entry = fs.EntryParam(*inode, st);
   Handle* const given = fs.handles().Add(std::move(handle));
   fi->fh = reinterpret_cast<uint64_t>(given);
@@ -87,8 +87,9 @@ void FsMknod(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
   op.Set(Field::kArgMode, mode);
   op.Set(Field::kRdev, rdev);
   op.Set(Field::kUmask, fuse_req_ctx(req)->umask);
-  MakeNode(op, dir, name, mode,
-           [&](mode_t m) { return ::mknodat(dir.fd(), name, m, rdev); });
+  MakeNode(op, dir, name, mode, [&](mode_t m) {
+    return ::mknodat(op.fs().FdOf(dir).get(), name, m, rdev);
+  });
 }
 
 void FsMkdir(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode) {
@@ -97,8 +98,9 @@ void FsMkdir(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode) {
   op.In(dir, name);
   op.Set(Field::kArgMode, mode);
   op.Set(Field::kUmask, fuse_req_ctx(req)->umask);
-  MakeNode(op, dir, name, mode,
-           [&](mode_t m) { return ::mkdirat(dir.fd(), name, m); });
+  MakeNode(op, dir, name, mode, [&](mode_t m) {
+    return ::mkdirat(op.fs().FdOf(dir).get(), name, m);
+  });
 }
 
 void FsSymlink(fuse_req_t req, const char* target, fuse_ino_t parent,
@@ -108,7 +110,7 @@ void FsSymlink(fuse_req_t req, const char* target, fuse_ino_t parent,
   op.In(dir, name);
   op.Target(target);
   MakeNode(op, dir, name, 0, [&](mode_t /*unused*/) {
-    return ::symlinkat(target, dir.fd(), name);
+    return ::symlinkat(target, op.fs().FdOf(dir).get(), name);
   });
 }
 
@@ -121,16 +123,18 @@ void FsLink(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent,
   op.About(inode);
   op.Into(dir, new_name);
   op.Begin();
-  int rc = ::linkat(inode.fd(), "", dir.fd(), new_name, AT_EMPTY_PATH);
+  const BackingFd fd = fs.FdOf(inode);
+  const BackingFd dir_fd = fs.FdOf(dir);
+  int rc = ::linkat(fd.get(), "", dir_fd.get(), new_name, AT_EMPTY_PATH);
   if (rc != 0 && errno == ENOENT) {
     // Without CAP_DAC_READ_SEARCH the empty path is refused that way.
     std::array<char, 16> number{};
-    std::to_chars(number.data(), number.data() + number.size() - 1, inode.fd());
-    rc = ::linkat(fs.options().proc_self_fd, number.data(), dir.fd(), new_name,
-                  AT_SYMLINK_FOLLOW);
+    std::to_chars(number.data(), number.data() + number.size() - 1, fd.get());
+    rc = ::linkat(fs.options().proc_self_fd, number.data(), dir_fd.get(),
+                  new_name, AT_SYMLINK_FOLLOW);
   }
   struct stat st;
-  if (rc != 0 || ::fstatat(inode.fd(), "", &st, AT_EMPTY_PATH) != 0) {
+  if (rc != 0 || ::fstatat(fd.get(), "", &st, AT_EMPTY_PATH) != 0) {
     op.ReplyError(errno);
     return;
   }
@@ -162,7 +166,7 @@ void FsCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
     if (error == 0) {
       // O_EXCL: the kernel asked because there was no such name. If there is
       // one by now it may be anything, and must not be opened unseen.
-      fd.Reset(::openat(dir.fd(), name,
+      fd.Reset(::openat(fs.FdOf(dir).get(), name,
                         OpenFlags(fi->flags) | O_CREAT | O_EXCL | O_NOFOLLOW,
                         as_caller.Mode(mode)));
       if (!fd) error = errno;
@@ -203,7 +207,7 @@ void FsTmpfile(fuse_req_t req, fuse_ino_t parent, mode_t mode,
     error = as_caller.error();
     if (error == 0) {
       // O_EXCL here means "never to be linked into the tree".
-      fd.Reset(::openat(dir.fd(), ".",
+      fd.Reset(::openat(op.fs().FdOf(dir).get(), ".",
                         OpenFlags(fi->flags) | O_TMPFILE | (fi->flags & O_EXCL),
                         as_caller.Mode(mode)));
       if (!fd) error = errno;

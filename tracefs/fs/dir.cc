@@ -150,7 +150,8 @@ void FsOpendir(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   op.About(inode);
   op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
   op.Begin();
-  UniqueFd fd(::openat(inode.fd(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  UniqueFd fd(
+      ::openat(fs.FdOf(inode).get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) {
     op.ReplyError(errno);
     return;

@@ -45,6 +45,15 @@ bool IsStacked(int fd) {
   return type == OVERLAYFS_SUPER_MAGIC || type == ECRYPTFS_SUPER_MAGIC;
 }
 
+// A file by which handles can be opened, if they can be had and opened at all:
+// that takes a file system that has them, and CAP_DAC_READ_SEARCH.
+UniqueFd MountForHandles(int root) {
+  UniqueFd mount(::openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const CompactHandle handle = CompactHandle::Of(root, "");
+  if (!mount || !handle || !handle.Open(mount.get())) mount.Reset();
+  return mount;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<FileSystem>> FileSystem::Create(
@@ -56,6 +65,7 @@ Result<std::unique_ptr<FileSystem>> FileSystem::Create(
   }
   if (!S_ISDIR(st.st_mode)) return Status::System(ENOTDIR, "source directory");
   std::unique_ptr<FileSystem> fs(new FileSystem(options, sink, processes));
+  fs->inodes_.SetMount(MountForHandles(root.get()));
   fs->flush_below_ = NeedsFlush(root.get());
   fs->stacked_below_ = IsStacked(root.get());
   if (fs->flush_below_ || options.forward_locks) {
@@ -79,22 +89,22 @@ bool FileSystem::TracesData(Inode& inode) {
   return policy_.TracesData(facts);
 }
 
-int32_t FileSystem::BackingIdOf(Inode& inode) {
+int32_t FileSystem::BackingIdOf(Inode& inode, int fd) {
   const int32_t known = inode.backing_id();
   if (known != 0) return known;
   if (!policy_.passthrough() || !inode.is_regular()) return -1;
   // All I/O of the kernel is done with the credentials of this thread. Without
   // CAP_FSETID, so that the backing kernel clears set-user-id (reference 1.7).
   const WithoutFsetid without;
-  const int32_t id = backing_.Open(inode.fd());
+  const int32_t id = backing_.Open(fd >= 0 ? fd : FdOf(inode).get());
   const int32_t set = inode.SetBackingId(id > 0 ? id : -1);
   if (id > 0 && set != id) backing_.Close(id);  // another thread was first
   return set;
 }
 
-IoMode FileSystem::ChooseIoMode(Inode& inode, fuse_file_info* fi) {
+IoMode FileSystem::ChooseIoMode(Inode& inode, int fd, fuse_file_info* fi) {
   const bool traces_data = TracesData(inode);
-  const int32_t id = BackingIdOf(inode);
+  const int32_t id = BackingIdOf(inode, fd);
   const IoMode mode = policy_.ModeFor(traces_data, id > 0);
   if (mode == IoMode::kDirect || mode == IoMode::kPassthroughDirect) {
     fi->direct_io = 1;
@@ -111,13 +121,18 @@ IoMode FileSystem::ChooseIoMode(Inode& inode, fuse_file_info* fi) {
   return mode;
 }
 
-int FileSystem::Reopen(const Inode& inode, int flags) const {
+int FileSystem::Reopen(Inode& inode, int flags) {
   if (!inode.is_regular() && !inode.is_dir()) {
     errno = ENXIO;
     return -1;
   }
+  const BackingFd fd = FdOf(inode);
+  if (fd.get() < 0) {
+    errno = LostFdError();
+    return -1;
+  }
   std::array<char, 16> name;
-  *std::to_chars(name.data(), name.data() + name.size() - 1, inode.fd()).ptr =
+  *std::to_chars(name.data(), name.data() + name.size() - 1, fd.get()).ptr =
       '\0';
   constexpr int kNotOurs = O_CREAT | O_EXCL | O_NOCTTY | O_NOFOLLOW;
   // __FMODE_EXEC: an execve in the kernel; open(2) refuses the bit.
@@ -126,9 +141,12 @@ int FileSystem::Reopen(const Inode& inode, int flags) const {
                   (flags & ~(kNotOurs | kFmodeExec)) | O_CLOEXEC);
 }
 
-int Handle::OpenNow(const FileSystem& fs) const {
+int Handle::OpenNow(FileSystem& fs) const {
   UniqueFd opened(fs.Reopen(inode, OpenFlags(flags) & ~O_TRUNC));
-  if (!opened) return -1;
+  if (!opened) {
+    LostFdError() = errno;
+    return -1;
+  }
   int expected = -1;
   if (fd_.compare_exchange_strong(expected, opened.get())) {
     return opened.Release();
@@ -136,16 +154,27 @@ int Handle::OpenNow(const FileSystem& fs) const {
   return expected;  // another request was first
 }
 
+// The entry of a key, with one lookup counted, if it stands for the file that
+// `dir` and `name` (may be "", for `dir` itself) lead to.
+Inode* FileSystem::AcquireSame(int dir, const char* name,
+                               const struct stat& st) {
+  Inode* inode = inodes_.Acquire(st.st_dev, st.st_ino);
+  if (inode == nullptr || inode->pinned()) return inode;
+  // Only known by its handle: the number may have been given to a new file.
+  if (CompactHandle::Of(dir, name) == inode->handle()) return inode;
+  inodes_.Supersede(inode);
+  return nullptr;
+}
+
 Inode* FileSystem::Lookup(Inode& parent, const char* name, struct stat* st) {
-  if (::fstatat(parent.fd(), name, st, AT_SYMLINK_NOFOLLOW) != 0) {
-    return nullptr;
-  }
-  Inode* inode = inodes_.Acquire(st->st_dev, st->st_ino);
+  const BackingFd dir = FdOf(parent);
+  if (::fstatat(dir.get(), name, st, AT_SYMLINK_NOFOLLOW) != 0) return nullptr;
+  Inode* inode = AcquireSame(dir.get(), name, *st);
   if (inode == nullptr) {
-    UniqueFd fd(::openat(parent.fd(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    UniqueFd fd(::openat(dir.get(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
     // The name may mean another file by now: believe the descriptor.
     if (!fd || ::fstatat(fd.get(), "", st, AT_EMPTY_PATH) != 0) return nullptr;
-    inode = inodes_.AcquireOrInsert(std::move(fd), *st);
+    inode = inodes_.AcquireOrInsert(inodes_.Hold(std::move(fd)), *st);
   }
   inodes_.Named(inode, &parent, name);
   return inode;
@@ -154,19 +183,32 @@ Inode* FileSystem::Lookup(Inode& parent, const char* name, struct stat* st) {
 Inode* FileSystem::Enter(Inode& parent, const char* name, int fd,
                          struct stat* st) {
   if (::fstatat(fd, "", st, AT_EMPTY_PATH) != 0) return nullptr;
-  Inode* inode = inodes_.Acquire(st->st_dev, st->st_ino);
+  Inode* inode = AcquireSame(fd, "", *st);
   if (inode == nullptr) {
-    // By the descriptor, not by the name, which somebody may have replaced.
-    std::array<char, 16> number;
-    *std::to_chars(number.data(), number.data() + number.size() - 1, fd).ptr =
-        '\0';
-    UniqueFd path(
-        ::openat(options_.proc_self_fd, number.data(), O_PATH | O_CLOEXEC));
-    if (!path) return nullptr;
-    inode = inodes_.AcquireOrInsert(std::move(path), *st);
+    BackingFile file = HoldOpen(fd);
+    if (!file.fd && !file.handle) return nullptr;
+    inode = inodes_.AcquireOrInsert(std::move(file), *st);
   }
   if (name != nullptr) inodes_.Named(inode, &parent, name);
   return inode;
+}
+
+// How to hold a regular file that is open as `fd`. Where the kernel is going to
+// hold it for us (backing_files.h) a handle will do, which is had faster than a
+// descriptor. That is opened by the old one and not by the name, which somebody
+// may have replaced.
+BackingFile FileSystem::HoldOpen(int fd) {
+  BackingFile file;
+  if (policy_.passthrough() && inodes_.uses_handles()) {
+    file.handle = CompactHandle::Of(fd, "");
+    if (file.handle) return file;
+  }
+  std::array<char, 16> number;
+  *std::to_chars(number.data(), number.data() + number.size() - 1, fd).ptr =
+      '\0';
+  UniqueFd path(
+      ::openat(options_.proc_self_fd, number.data(), O_PATH | O_CLOEXEC));
+  return path ? inodes_.Hold(std::move(path)) : std::move(file);
 }
 
 fuse_entry_param FileSystem::EntryParam(const Inode& inode,

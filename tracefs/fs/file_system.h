@@ -35,6 +35,8 @@ struct FileSystemOptions {
   // The priority of worker threads, as of nice(1); 0 leaves it. Above others it
   // keeps a caller on the processor of the queue thread that serves it.
   int worker_nice = 0;
+  // O_PATH descriptors to hold; files beyond are held by handles.
+  int max_inode_fds = 1 << 30;
   // Let the kernel read and write by itself what nobody records (needs root).
   bool passthrough = true;
 };
@@ -73,11 +75,14 @@ class FileSystem final : public EventResolver {
     return next_handle_id_.fetch_add(1, std::memory_order_relaxed);
   }
 
+  // A descriptor of the file behind an inode that the kernel holds.
+  BackingFd FdOf(Inode& inode) { return inodes_.Open(inode); }
+
   // Opens the file behind an inode anew, through /proc/self/fd: `flags` as in
   // open(2), never following or creating. -1 and errno on failure. Only
   // regular files and directories are ever opened: a device or FIFO that
   // somebody put there must not be (CVE-2020-35517).
-  int Reopen(const Inode& inode, int flags) const;
+  int Reopen(Inode& inode, int flags);
 
   // Looks `name` up in `parent`: the inode with one lookup counted for the
   // kernel, its name noted, and `st` filled; or null and errno.
@@ -86,7 +91,8 @@ class FileSystem final : public EventResolver {
   Inode* Enter(Inode& parent, const char* name, int fd, struct stat* st);
   // How the kernel is to do I/O on an open of `inode`; sets fi's members.
   // Passthrough needs a number for the file, which may fail.
-  IoMode ChooseIoMode(Inode& inode, fuse_file_info* fi);
+  // `fd`: the file, if it is open already, else -1.
+  IoMode ChooseIoMode(Inode& inode, int fd, fuse_file_info* fi);
 
   // What fuse_reply_entry wants to know.
   fuse_entry_param EntryParam(const Inode& inode, const struct stat& st) const;
@@ -132,11 +138,13 @@ class FileSystem final : public EventResolver {
         sink_(sink),
         processes_(processes),
         policy_(options.visibility, sink),
-        inodes_(backing_) {}
+        inodes_(backing_, options.max_inode_fds) {}
 
   void SetUpWorker() const;
+  Inode* AcquireSame(int dir, const char* name, const struct stat& st);
+  BackingFile HoldOpen(int fd);
   bool TracesData(Inode& inode);
-  int32_t BackingIdOf(Inode& inode);
+  int32_t BackingIdOf(Inode& inode, int fd);
 
   const FileSystemOptions options_;
   EventSink& sink_;

@@ -51,7 +51,7 @@ struct Handle {
         fd_(descriptor.Release()) {}
 
   // The open file; opened now if it was not yet. -1 and errno on failure.
-  int Fd(const FileSystem& fs) const {
+  int Fd(FileSystem& fs) const {
     const int fd = fd_.load(std::memory_order_acquire);
     return fd >= 0 ? fd : OpenNow(fs);
   }
@@ -66,7 +66,7 @@ struct Handle {
 
  private:
   friend class HandleTable;
-  int OpenNow(const FileSystem& fs) const;
+  int OpenNow(FileSystem& fs) const;
 
   mutable std::atomic<int> fd_;
   Handle* previous_ = nullptr;

@@ -1,8 +1,10 @@
 #include "tracefs/fs/inode_table.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "tracefs/pipeline/event_sink.h"
 
@@ -60,7 +62,9 @@ bool InodeTable::IsOutput(dev_t device, ino_t inode) const {
 
 Inode* InodeTable::InsertRoot(UniqueFd fd, const struct stat& st) {
   next_id_.store(1);
-  return AcquireOrInsert(std::move(fd), st);
+  BackingFile file;
+  file.fd = std::move(fd);
+  return AcquireOrInsert(std::move(file), st);
 }
 
 Inode* InodeTable::FindLocked(const IdShard& shard, uint64_t id) const {
@@ -88,10 +92,10 @@ Inode* InodeTable::Acquire(dev_t device, ino_t number) {
   return inode;
 }
 
-Inode* InodeTable::AcquireOrInsert(UniqueFd fd, const struct stat& st) {
+Inode* InodeTable::AcquireOrInsert(BackingFile file, const struct stat& st) {
   // Made outside the lock; given up if another thread was first.
   auto fresh = std::make_unique<Inode>(
-      next_id_.fetch_add(1, std::memory_order_relaxed), std::move(fd), st);
+      next_id_.fetch_add(1, std::memory_order_relaxed), std::move(file), st);
   fresh->is_output_ = IsOutput(fresh->device_, fresh->number_);
   // First by id: once it can be found by key, its id is already known.
   {
@@ -127,6 +131,9 @@ Inode* InodeTable::AcquireOrInsert(UniqueFd fd, const struct stat& st) {
       fresh->next_by_key_ = head;
       head = fresh.get();
       fresh->nlookup_ = 1;
+      if (fresh->fd_.load(std::memory_order_relaxed) < 0) {
+        has_handles_.store(true, std::memory_order_relaxed);
+      }
       size_.fetch_add(1, std::memory_order_relaxed);
       return fresh.release();
     }
@@ -138,6 +145,79 @@ Inode* InodeTable::AcquireOrInsert(UniqueFd fd, const struct stat& st) {
 
 void InodeTable::Release(Inode* inode, uint64_t count) {
   DropRefs(inode, 0, count);
+}
+
+// Takes an inode out of the table of keys; the shard's lock is held.
+void InodeTable::UnlinkKey(KeyShard& shard, uint64_t hash, Inode* inode) {
+  Inode** at = &shard.buckets[(hash / kShards) & (shard.buckets.size() - 1)];
+  while (*at != inode) at = &(*at)->next_by_key_;
+  *at = inode->next_by_key_;
+  --shard.size;
+}
+
+void InodeTable::Supersede(Inode* inode) {
+  const uint64_t hash = KeyHash(inode->device_, inode->number_);
+  {
+    KeyShard& shard = KeyShardOf(hash);
+    std::lock_guard lock(shard.mu);
+    if (!inode->superseded_) {
+      inode->superseded_ = true;
+      UnlinkKey(shard, hash, inode);
+    }
+  }
+  DropRefs(inode, 0, 1);
+}
+
+int& LostFdError() {
+  thread_local int error = ESTALE;
+  return error;
+}
+
+bool InodeTable::TakeFd() {
+  if (fds_left_.fetch_sub(1, std::memory_order_relaxed) > 0) return true;
+  fds_left_.fetch_add(1, std::memory_order_relaxed);
+  return false;
+}
+
+BackingFile InodeTable::Hold(UniqueFd fd) {
+  BackingFile file;
+  const bool room = TakeFd();
+  if (!room && mount_) file.handle = CompactHandle::Of(fd.get(), "");
+  if (file.handle) return file;
+  if (!room) fds_left_.fetch_sub(1, std::memory_order_relaxed);
+  file.fd = std::move(fd);
+  return file;
+}
+
+BackingFd InodeTable::Open(Inode& inode) {
+  const int held = inode.fd_.load(std::memory_order_acquire);
+  if (held >= 0) return BackingFd(held);
+  UniqueFd opened = inode.handle_.Open(mount_.get());
+  if (!opened) {
+    LostFdError() = errno;
+    return BackingFd(-1);
+  }
+  if (!TakeFd()) return BackingFd(std::move(opened));
+  return BackingFd(Keep(inode, std::move(opened)));
+}
+
+void InodeTable::Pin(Inode& inode) {
+  if (inode.pinned()) return;
+  UniqueFd opened = inode.handle_.Open(mount_.get());
+  if (!opened) return;
+  // Beyond the budget if need be: few files are unlinked while in use.
+  fds_left_.fetch_sub(1, std::memory_order_relaxed);
+  Keep(inode, std::move(opened));
+}
+
+// Makes `fd`, which the budget has been charged for, that of the inode.
+int InodeTable::Keep(Inode& inode, UniqueFd fd) {
+  int expected = -1;
+  if (inode.fd_.compare_exchange_strong(expected, fd.get())) {
+    return fd.Release();
+  }
+  fds_left_.fetch_add(1, std::memory_order_relaxed);
+  return expected;  // another request was first
 }
 
 void InodeTable::AddRef(Inode* inode) {
@@ -155,10 +235,7 @@ void InodeTable::DropRefs(Inode* inode, uint32_t refs, uint64_t nlookup) {
     // The count is the kernel's; it cannot be trusted to be no larger.
     inode->nlookup_ -= std::min(nlookup, inode->nlookup_);
     if (inode->refs_ != 0 || inode->nlookup_ != 0) return;
-    Inode** at = &shard.buckets[(hash / kShards) & (shard.buckets.size() - 1)];
-    while (*at != inode) at = &(*at)->next_by_key_;
-    *at = inode->next_by_key_;
-    --shard.size;
+    if (!inode->superseded_) UnlinkKey(shard, hash, inode);
   }
   size_.fetch_sub(1, std::memory_order_relaxed);
   Destroy(inode);
@@ -180,6 +257,11 @@ void InodeTable::Destroy(Inode* inode) {
   const std::unique_ptr<std::vector<Inode::Link>> more =
       std::move(inode->more_links_);
   if (const int32_t id = inode->backing_id(); id > 0) backing_.Close(id);
+  const int fd = inode->fd_.load(std::memory_order_relaxed);
+  if (fd >= 0) {
+    ::close(fd);
+    fds_left_.fetch_add(1, std::memory_order_relaxed);
+  }
   delete inode;
   if (more) {
     for (const Inode::Link& link : *more) DropRefs(link.parent, 1, 0);
@@ -282,11 +364,12 @@ void InodeTable::Unnamed(Inode* inode, Inode* parent, std::string_view name) {
   if (dropped != nullptr) DropRefs(dropped, 1, 0);
 }
 
-bool InodeTable::Stat(uint64_t id, struct stat* st) const {
+bool InodeTable::Stat(uint64_t id, struct stat* st) {
   const IdShard& shard = IdShardOf(id);
   std::lock_guard lock(shard.mu);
-  const Inode* inode = FindLocked(shard, id);
-  return inode != nullptr && ::fstatat(inode->fd(), "", st, AT_EMPTY_PATH) == 0;
+  Inode* inode = FindLocked(shard, id);
+  return inode != nullptr &&
+         ::fstatat(Open(*inode).get(), "", st, AT_EMPTY_PATH) == 0;
 }
 
 bool InodeTable::LinkOf(uint64_t id, NodeLink* link) const {

@@ -21,20 +21,47 @@
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/event/event.h"
 #include "tracefs/fs/backing_files.h"
+#include "tracefs/fs/compact_handle.h"
 #include "tracefs/fs/compact_name.h"
 
 namespace tracefs {
 
 class EventSink;
 
+// How an entry holds its backing file: one of the two is set.
+struct BackingFile {
+  UniqueFd fd;  // O_PATH
+  CompactHandle handle;
+};
+
+// A descriptor of a backing file, for as long as this lives.
+class BackingFd {
+ public:
+  explicit BackingFd(int borrowed) : fd_(borrowed) {}
+  explicit BackingFd(UniqueFd owned)
+      : owned_(std::move(owned)), fd_(owned_.get()) {}
+
+  // -1 where the file could not be opened again; calls on it then fail with
+  // EBADF, for which OpScope replies what the opening said (LostFdError).
+  int get() const { return fd_; }
+
+ private:
+  UniqueFd owned_;
+  int fd_;
+};
+
+// What the last failed opening of this thread said (ESTALE, EMFILE, …).
+int& LostFdError();
+
 class Inode {
  public:
-  Inode(uint64_t id, UniqueFd fd, const struct stat& st)
+  Inode(uint64_t id, BackingFile file, const struct stat& st)
       : id_(id),
         device_(st.st_dev),
         number_(st.st_ino),
         type_(static_cast<uint8_t>((st.st_mode & S_IFMT) >> 12)),
-        fd_(std::move(fd)) {}
+        fd_(file.fd.Release()),
+        handle_(std::move(file.handle)) {}
 
   uint64_t id() const { return id_; }
   dev_t device() const { return device_; }
@@ -43,9 +70,11 @@ class Inode {
   uint8_t type() const { return type_; }
   bool is_dir() const { return type_ == (S_IFDIR >> 12); }
   bool is_regular() const { return type_ == (S_IFREG >> 12); }
-  // O_PATH; valid as long as the kernel holds the inode, as it does during all
-  // of its requests.
-  int fd() const { return fd_.get(); }
+  // False if the backing inode may have been freed and its number reused.
+  bool pinned() const {
+    return fd_.load(std::memory_order_acquire) >= 0 || backing_id() > 0;
+  }
+  const CompactHandle& handle() const { return handle_; }
   // Changes with the names.
   uint32_t name_version() const {
     return name_version_.load(std::memory_order_relaxed);
@@ -76,11 +105,13 @@ class Inode {
   const ino_t number_;
   const uint8_t type_;
   bool is_output_ = false;  // set before the inode is published
-  UniqueFd fd_;
+  std::atomic<int> fd_;     // O_PATH; -1: opened by handle_ when needed
+  CompactHandle handle_;    // none if fd_ was there from the beginning
 
   // Guarded by the shard of the key.
-  uint32_t refs_ = 0;     // links of other inodes that lie in this directory
-  uint64_t nlookup_ = 0;  // what the kernel will give back with FORGET
+  uint32_t refs_ = 0;        // links of other inodes that lie in this directory
+  uint64_t nlookup_ = 0;     // what the kernel will give back with FORGET
+  bool superseded_ = false;  // no longer in the table of keys
   Inode* next_by_key_ = nullptr;
   // Guarded by the shard of the id.
   Inode* next_by_id_ = nullptr;
@@ -100,8 +131,10 @@ class Inode {
 // or, but for Stat, across a system call.
 class InodeTable {
  public:
-  // `backing`: where numbers of forgotten inodes are given back.
-  explicit InodeTable(const BackingFiles& backing) : backing_(backing) {}
+  // `backing`: where numbers of forgotten inodes are given back. `max_fds`:
+  // O_PATH descriptors that may be held.
+  explicit InodeTable(const BackingFiles& backing, int max_fds = 1 << 30)
+      : backing_(backing), fds_left_(max_fds) {}
   ~InodeTable();
   InodeTable(const InodeTable&) = delete;
   InodeTable& operator=(const InodeTable&) = delete;
@@ -118,8 +151,29 @@ class InodeTable {
 
   // The inode of that key, with one more lookup counted; null if not known.
   Inode* Acquire(dev_t device, ino_t number);
-  // The same, entering `fd` (O_PATH, of the file `st` describes) if not known.
-  Inode* AcquireOrInsert(UniqueFd fd, const struct stat& st);
+  // The same, entering `file` (the one `st` describes) if not known.
+  Inode* AcquireOrInsert(BackingFile file, const struct stat& st);
+  // The key came to mean another file: the entry can be had by its id only, and
+  // the lookup that Acquire counted is given back.
+  void Supersede(Inode* inode);
+
+  // How to hold a file that is about to be entered: takes `fd` (O_PATH) as it
+  // is while there is room for descriptors, else its handle. Where the file
+  // system has no handles, descriptors it must be.
+  BackingFile Hold(UniqueFd fd);
+  // A descriptor of the file behind `inode`, which the kernel holds.
+  BackingFd Open(Inode& inode);
+  // The file is about to lose a name, maybe its last one: makes sure that it
+  // can still be opened by whoever uses it.
+  void Pin(Inode& inode);
+  // True once some inode was held by its handle alone.
+  bool has_handles() const {
+    return has_handles_.load(std::memory_order_relaxed);
+  }
+  // Where handles are opened: an open file of the backing mount. Once, before
+  // the first request; without, only descriptors are used.
+  void SetMount(UniqueFd mount) { mount_ = std::move(mount); }
+  bool uses_handles() const { return mount_.valid(); }
   // Gives back `count` lookups. The inode may be gone afterwards.
   void Release(Inode* inode, uint64_t count);
 
@@ -146,7 +200,7 @@ class InodeTable {
   }
 
   // Attributes of an inode that the kernel may have let go of meanwhile.
-  bool Stat(uint64_t id, struct stat* st) const;
+  bool Stat(uint64_t id, struct stat* st);
 
   bool LinkOf(uint64_t id, NodeLink* link) const;
   void ForEachName(uint64_t id, void* context,
@@ -179,9 +233,14 @@ class InodeTable {
   Inode* FindLocked(const IdShard& shard, uint64_t id) const;
   void AddRef(Inode* inode);
   void DropRefs(Inode* inode, uint32_t refs, uint64_t nlookup);
+  static void UnlinkKey(KeyShard& shard, uint64_t hash, Inode* inode);
+  bool TakeFd();
+  int Keep(Inode& inode, UniqueFd fd);
   void Destroy(Inode* inode);
 
   const BackingFiles& backing_;
+  UniqueFd mount_;
+  std::atomic<int> fds_left_;
   std::array<KeyShard, kShards> by_key_;
   std::array<IdShard, kShards> by_id_;
   mutable std::array<std::mutex, kShards> stripes_;
@@ -189,6 +248,7 @@ class InodeTable {
   std::atomic<uint64_t> rename_epoch_{1};
   std::atomic<size_t> size_{0};
   std::atomic<bool> has_hard_links_{false};
+  std::atomic<bool> has_handles_{false};
   struct OutputKey {
     std::atomic<uint64_t> device{0};
     std::atomic<uint64_t> inode{0};  // 0: unused

@@ -9,7 +9,8 @@
 //     Inode& dir = op.fs().InodeOf(parent);
 //     op.In(dir, name);
 //     op.Begin();
-//     op.ReplyError(::unlinkat(dir.fd(), name, 0) == 0 ? 0 : errno);
+//     op.ReplyError(::unlinkat(op.fs().FdOf(dir).get(), name, 0) == 0 ? 0 :
+//     errno);
 //   }
 #ifndef TRACEFS_FS_OP_SCOPE_H_
 #define TRACEFS_FS_OP_SCOPE_H_
@@ -89,6 +90,8 @@ class OpScope {
     End(0, 0, [] { return 0; });
   }
   void ReplyError(int error) {
+    // The backing file could not be opened again.
+    if (error == EBADF) error = LostFdError();
     End(0, error, [&] { return fuse_reply_err(req_, error); });
   }
 

@@ -29,7 +29,7 @@ void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   op.About(inode);
   op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
   op.Begin();
-  const IoMode mode = fs.ChooseIoMode(inode, fi);
+  const IoMode mode = fs.ChooseIoMode(inode, -1, fi);
   bool append_only = false;
   UniqueFd fd;
   if (NeedsDescriptor(mode, fi->flags)) {

@@ -15,7 +15,7 @@ namespace {
 void RecordVictim(OpScope& op, Inode& dir, const char* name) {
   struct stat st;
   if (!op.traced() ||
-      ::fstatat(dir.fd(), name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+      ::fstatat(op.fs().FdOf(dir).get(), name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
     return;
   }
   op.Attributes(st);
@@ -25,8 +25,22 @@ void RecordVictim(OpScope& op, Inode& dir, const char* name) {
 // the kernel does not know it. For bookkeeping of names only.
 Inode* Known(FileSystem& fs, Inode& dir, const char* name) {
   struct stat st;
-  if (::fstatat(dir.fd(), name, &st, AT_SYMLINK_NOFOLLOW) != 0) return nullptr;
+  if (::fstatat(fs.FdOf(dir).get(), name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
+    return nullptr;
+  }
   return fs.inodes().Acquire(st.st_dev, st.st_ino);
+}
+
+// The inode that is about to lose the name, with one lookup counted, if that
+// has to be known: it has other names, or nothing else keeps its file from
+// vanishing under those who still use it.
+Inode* Victim(FileSystem& fs, Inode& dir, const char* name) {
+  if (!fs.inodes().has_hard_links() && !fs.inodes().has_handles()) {
+    return nullptr;
+  }
+  Inode* const victim = Known(fs, dir, name);
+  if (victim != nullptr) fs.inodes().Pin(*victim);
+  return victim;
 }
 
 void Remove(OpScope& op, Inode& dir, const char* name, int flags) {
@@ -34,14 +48,12 @@ void Remove(OpScope& op, Inode& dir, const char* name, int flags) {
   op.In(dir, name);
   RecordVictim(op, dir, name);
   op.Begin();
-  // Which of its names a file loses matters only if it has several.
-  Inode* const linked = flags == 0 && fs.inodes().has_hard_links()
-                            ? Known(fs, dir, name)
-                            : nullptr;
-  const int error = ::unlinkat(dir.fd(), name, flags) == 0 ? 0 : errno;
-  if (linked != nullptr) {
-    if (error == 0) fs.inodes().Unnamed(linked, &dir, name);
-    fs.inodes().Release(linked, 1);
+  Inode* const victim = Victim(fs, dir, name);
+  const int error =
+      ::unlinkat(fs.FdOf(dir).get(), name, flags) == 0 ? 0 : errno;
+  if (victim != nullptr) {
+    if (error == 0) fs.inodes().Unnamed(victim, &dir, name);
+    fs.inodes().Release(victim, 1);
   }
   op.ReplyError(error);
 }
@@ -81,12 +93,13 @@ void FsRename(fuse_req_t req, fuse_ino_t parent, const char* name,
   RecordVictim(op, dir, name);
   op.Begin();
   // A file that is replaced loses a name, too.
-  Inode* const replaced = flags == 0 && fs.inodes().has_hard_links()
-                              ? Known(fs, new_dir, new_name)
-                              : nullptr;
+  Inode* const replaced = flags == 0 ? Victim(fs, new_dir, new_name) : nullptr;
+  const BackingFd dir_fd = fs.FdOf(dir);
+  const BackingFd new_dir_fd = fs.FdOf(new_dir);
   const int rc =
-      flags == 0 ? ::renameat(dir.fd(), name, new_dir.fd(), new_name)
-                 : ::renameat2(dir.fd(), name, new_dir.fd(), new_name, flags);
+      flags == 0
+          ? ::renameat(dir_fd.get(), name, new_dir_fd.get(), new_name)
+          : ::renameat2(dir_fd.get(), name, new_dir_fd.get(), new_name, flags);
   const int error = rc == 0 ? 0 : errno;
   if (replaced != nullptr) {
     if (error == 0) fs.inodes().Unnamed(replaced, &new_dir, new_name);

@@ -44,10 +44,10 @@ std::atomic<bool> has_xattrat{true};
 // lacks those (before 6.13).
 class Xattrs {
  public:
-  Xattrs(const FileSystem& fs, const Inode& inode)
-      : proc_(fs.options().proc_self_fd), fd_(inode.fd()) {
-    *std::to_chars(link_.data(), link_.data() + link_.size() - 1, fd_).ptr =
-        '\0';
+  Xattrs(FileSystem& fs, Inode& inode)
+      : proc_(fs.options().proc_self_fd), fd_(fs.FdOf(inode)) {
+    *std::to_chars(link_.data(), link_.data() + link_.size() - 1, fd_.get())
+         .ptr = '\0';
   }
 
   ssize_t Get(const char* name, char* value, size_t size) const {
@@ -103,11 +103,11 @@ class Xattrs {
       if (rc >= 0 || errno != ENOSYS) return rc;
       has_xattrat.store(false, std::memory_order_relaxed);
     }
-    return with_path(("/proc/self/fd/" + std::to_string(fd_)).c_str());
+    return with_path(("/proc/self/fd/" + std::to_string(fd_.get())).c_str());
   }
 
   const int proc_;
-  const int fd_;
+  const BackingFd fd_;
   std::array<char, 16> link_;
 };
 
@@ -159,7 +159,7 @@ void FsSetxattr(fuse_req_t req, fuse_ino_t ino, const char* name,
   op.Begin();
   int error = 0;
   {
-    const bool loses_setgid = LosesSetgid(req, inode.fd(), name);
+    const bool loses_setgid = LosesSetgid(req, op.fs().FdOf(inode).get(), name);
     const fuse_ctx* caller = fuse_req_ctx(req);
     const AsCaller as_caller(caller->uid, caller->gid);
     const WithoutFsetid without(loses_setgid);

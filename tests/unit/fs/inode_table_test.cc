@@ -26,7 +26,7 @@ class InodeTableTest : public testing::Test {
 
   Inode* Add(ino_t number, Inode* parent, const std::string& name,
              mode_t type = S_IFREG) {
-    Inode* inode = table_.AcquireOrInsert(UniqueFd(), Stat(number, type));
+    Inode* inode = table_.AcquireOrInsert(BackingFile(), Stat(number, type));
     table_.Named(inode, parent, name);
     return inode;
   }
@@ -194,7 +194,7 @@ TEST_F(InodeTableTest, Race_LookupsForgetsAndRenamesOfTheSameFiles) {
         const ino_t number = 100 + static_cast<ino_t>((i + t) % 5);
         Inode* inode = table_.Acquire(7, number);
         if (inode == nullptr) {
-          inode = table_.AcquireOrInsert(UniqueFd(), Stat(number));
+          inode = table_.AcquireOrInsert(BackingFile(), Stat(number));
         }
         ASSERT_EQ(inode->number(), number);
         table_.Named(inode, root_, "n" + std::to_string(i % 3));

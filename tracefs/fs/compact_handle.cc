@@ -1,0 +1,44 @@
+#include "tracefs/fs/compact_handle.h"
+
+#include <fcntl.h>
+
+namespace tracefs {
+namespace {
+
+// struct file_handle with room for the largest handle there is.
+struct Buffer {
+  alignas(file_handle) char bytes[sizeof(file_handle) + MAX_HANDLE_SZ];
+
+  file_handle* get() { return reinterpret_cast<file_handle*>(bytes); }
+};
+
+}  // namespace
+
+CompactHandle CompactHandle::Of(int dir, const char* name) {
+  Buffer buffer;
+  file_handle* const from = buffer.get();
+  from->handle_bytes = MAX_HANDLE_SZ;
+  int mount_id;
+  CompactHandle handle;
+  if (::name_to_handle_at(dir, name, from, &mount_id,
+                          *name == '\0' ? AT_EMPTY_PATH : 0) != 0) {
+    return handle;
+  }
+  handle.type_ = from->handle_type;
+  handle.size_ = static_cast<uint8_t>(from->handle_bytes);
+  uint8_t* to = handle.inline_;
+  if (handle.size_ > kInline) to = handle.heap_ = new uint8_t[handle.size_];
+  std::memcpy(to, from->f_handle, handle.size_);
+  return handle;
+}
+
+UniqueFd CompactHandle::Open(int mount) const {
+  Buffer buffer;
+  file_handle* const to = buffer.get();
+  to->handle_bytes = size_;
+  to->handle_type = type_;
+  std::memcpy(to->f_handle, data(), size_);
+  return UniqueFd(::open_by_handle_at(mount, to, O_PATH | O_CLOEXEC));
+}
+
+}  // namespace tracefs
