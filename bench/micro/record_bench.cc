@@ -191,5 +191,3 @@ BENCHMARK(BM_EncodeFull);
 
 }  // namespace
 }  // namespace tracefs
-
-BENCHMARK_MAIN();
