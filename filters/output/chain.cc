@@ -1,6 +1,7 @@
 #include "filters/output/chain.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "filters/output/table.h"
 
@@ -21,21 +22,30 @@ std::string_view TakeUpTo(std::string_view& text, char separator) {
   return taken;
 }
 
+bool IsWithin(ByteSpan part, ByteSpan whole) {
+  const std::less_equal<const std::byte*> not_after;
+  return not_after(whole.data(), part.data()) &&
+         not_after(part.data() + part.size(), whole.data() + whole.size());
+}
+
 class ChainPayloadDecoder final : public format::PayloadDecoder {
  public:
-  explicit ChainPayloadDecoder(ChainDecoder chain) : chain_(std::move(chain)) {}
+  ChainPayloadDecoder(std::shared_ptr<const KeyRing> keys, ChainDecoder chain)
+      : keys_(std::move(keys)), chain_(std::move(chain)) {}
 
   Status Decode(const format::FrameHeader& header, ByteSpan payload,
                 std::vector<std::byte>* block) override {
     ByteSpan decoded;
+    BlockNotes notes;
     Status status =
         chain_.Decode({.serial = header.serial, .sequence = header.sequence},
-                      payload, &decoded);
+                      payload, &notes, &decoded);
     if (status.ok()) block->assign(decoded.begin(), decoded.end());
     return status;
   }
 
  private:
+  const std::shared_ptr<const KeyRing> keys_;
   ChainDecoder chain_;
 };
 
@@ -100,7 +110,8 @@ Status CheckChain(std::string_view file_name,
   return Status::Ok();
 }
 
-Result<ChainDecoder> ChainDecoder::Create(std::string_view chain) {
+Result<ChainDecoder> ChainDecoder::Create(std::string_view chain,
+                                          const KeyRing* keys) {
   const std::vector<ChainStage> stages = ParseChain(chain);
   ChainDecoder decoder;
   // The last stage is the driver, which changes nothing.
@@ -119,7 +130,7 @@ Result<ChainDecoder> ChainDecoder::Create(std::string_view chain) {
                              std::to_string(kMaxChainFilters) +
                              " output filters");
     }
-    Result<std::unique_ptr<StageDecoder>> made = row->make_decoder(stage);
+    Result<std::unique_ptr<StageDecoder>> made = row->make_decoder(stage, keys);
     if (!made.ok()) return made.status().Prefixed(stage.name);
     decoder.stages_.push_back({stage.name, *std::move(made)});
   }
@@ -127,29 +138,33 @@ Result<ChainDecoder> ChainDecoder::Create(std::string_view chain) {
 }
 
 Status ChainDecoder::Decode(const BlockId& id, ByteSpan payload,
-                            ByteSpan* block) {
+                            BlockNotes* notes, ByteSpan* block) {
   size_t turn = 0;
   for (Stage& stage : stages_) {
     ByteSpan out;
-    if (Status s = stage.decoder->Decode(id, payload, memory_[turn], &out);
+    if (Status s =
+            stage.decoder->Decode(id, payload, memory_[turn], notes, &out);
         !s.ok()) {
       return s.Prefixed(stage.name);
     }
+    // What was just made is the next stage's input and must stay; a stage that
+    // only took a part of its own input made nothing.
+    if (!IsWithin(out, payload)) turn = 1 - turn;
     payload = out;
-    // The other one: what was just made is the next stage's input.
-    turn = 1 - turn;
   }
   *block = payload;
   return Status::Ok();
 }
 
-format::PayloadDecoderFactory MakeDecoderFactory() {
-  return [](const format::Preamble& preamble)
+format::PayloadDecoderFactory MakeDecoderFactory(
+    std::shared_ptr<const KeyRing> keys) {
+  return [keys](const format::Preamble& preamble)
              -> Result<std::unique_ptr<format::PayloadDecoder>> {
-    Result<ChainDecoder> chain = ChainDecoder::Create(preamble.chain);
+    Result<ChainDecoder> chain =
+        ChainDecoder::Create(preamble.chain, keys.get());
     if (!chain.ok()) return chain.status();
     return std::unique_ptr<format::PayloadDecoder>(
-        std::make_unique<ChainPayloadDecoder>(*std::move(chain)));
+        std::make_unique<ChainPayloadDecoder>(keys, *std::move(chain)));
   };
 }
 

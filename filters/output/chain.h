@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "filters/output/key_ring.h"
 #include "filters/output/stage_decoder.h"
 #include "tracefs/format/payload_decoder.h"
 
@@ -45,11 +46,15 @@ Status CheckChain(std::string_view file_name,
 class ChainDecoder {
  public:
   // kInvalid if a stage is unknown; the message names it and what to do.
-  static Result<ChainDecoder> Create(std::string_view chain);
+  // `keys` outlives the decoder.
+  static Result<ChainDecoder> Create(std::string_view chain,
+                                     const KeyRing* keys);
 
   // The block in `payload`; valid until the next call, and as long as
-  // `payload`. Threads: one at a time.
-  Status Decode(const BlockId& id, ByteSpan payload, ByteSpan* block);
+  // `payload`. Also on failure, `*notes` has what was found before. Threads:
+  // one at a time.
+  Status Decode(const BlockId& id, ByteSpan payload, BlockNotes* notes,
+                ByteSpan* block);
 
  private:
   struct Stage {
@@ -62,8 +67,10 @@ class ChainDecoder {
   Scratch memory_[2];          // used in turn
 };
 
-// For format::TraceReaderOptions.
-format::PayloadDecoderFactory MakeDecoderFactory();
+// For format::TraceReaderOptions. A checksum whose key is missing is left
+// unchecked; what cannot be decrypted is an error that says what is missing.
+format::PayloadDecoderFactory MakeDecoderFactory(
+    std::shared_ptr<const KeyRing> keys = std::make_shared<KeyRing>());
 
 }  // namespace tracefs
 

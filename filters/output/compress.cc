@@ -131,7 +131,7 @@ class CompressDecoder final : public StageDecoder {
     if (zlib_ready_) ::inflateEnd(&zlib_);
   }
 
-  Status Decode(const BlockId&, ByteSpan payload, Scratch& memory,
+  Status Decode(const BlockId&, ByteSpan payload, Scratch& memory, BlockNotes*,
                 ByteSpan* out) override {
     if (payload.size() < kCompressHeadBytes) {
       return Status::Corrupt("too short for the head of compressed data");

@@ -3,7 +3,9 @@
 #define FILTERS_OUTPUT_STAGE_DECODER_H_
 
 #include <cstdint>
+#include <vector>
 
+#include "filters/output/checksum_head.h"
 #include "filters/output/scratch.h"
 #include "tracefs/base/bytes.h"
 #include "tracefs/base/status.h"
@@ -17,6 +19,21 @@ struct BlockId {
   uint64_t sequence = 0;
 };
 
+// What a checksum that is not wrong says of its block.
+struct ChecksumNote {
+  ChecksumHead head;
+  Digest own_link{};               // what the next block must name as its link
+  bool tag_checked = false;        // there was a key for it, or it needs none
+  bool keyed = false;              // and it was checked with a key
+  bool signature_checked = false;  // by a public key that we were given
+};
+
+// What decoders found out about a block, for tracefs-verify.
+struct BlockNotes {
+  std::vector<ChecksumNote>
+      checksums;  // from the last of the chain to the first
+};
+
 // Blocks stand alone: what a decoder keeps between them only saves work.
 // Threads: one at a time.
 class StageDecoder {
@@ -26,7 +43,7 @@ class StageDecoder {
   // has more than format::kMaxPayloadBytes. The message of an error says what
   // is wrong, not where: the caller knows the block.
   virtual Status Decode(const BlockId& id, ByteSpan payload, Scratch& memory,
-                        ByteSpan* out) = 0;
+                        BlockNotes* notes, ByteSpan* out) = 0;
 };
 
 }  // namespace tracefs

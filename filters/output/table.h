@@ -27,8 +27,8 @@ struct OutputFilterRow {
   // What the chain text says besides the name: "alg=zlib". Null: nothing.
   std::string (*parameters)(const ConfigEntry& entry);
   // Makes the inverse. Null: the filter changes no byte.
-  Result<std::unique_ptr<StageDecoder>> (*make_decoder)(
-      const ChainStage& stage);
+  Result<std::unique_ptr<StageDecoder>> (*make_decoder)(const ChainStage& stage,
+                                                        const KeyRing* keys);
 };
 
 std::span<const OutputFilterRow> OutputFilters();

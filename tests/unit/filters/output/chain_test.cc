@@ -4,35 +4,17 @@
 #include <gtest/gtest.h>
 
 #include "filters/output/table.h"
+#include "tests/unit/filters/output/filter_chain.h"
 
 namespace tracefs {
 namespace {
 
-// The output section of a config with these words in it.
-Result<TracerConfig> ParseOutput(const std::string& output) {
-  static const std::vector<EntryRow> rows = [] {
-    std::vector<EntryRow> all;
-    for (const OutputFilterRow& row : OutputFilters()) all.push_back(row.entry);
-    all.push_back({.name = "file",
-                   .role = EntryRole::kDriver,
-                   .value = {.type = ValueType::kText, .required = true}});
-    return all;
-  }();
-  Result<Config> config = ParseConfig("{ {} {} { " + output + " } }", "t.conf",
-                                      {.assembly = {}, .output = rows});
-  if (!config.ok()) return config.status();
-  return config->tracers[0];
-}
-
-std::string TextOf(const std::string& output) {
-  const Result<TracerConfig> tracer = ParseOutput(output);
-  return tracer.ok() ? ChainText(tracer->output) : tracer.status().message();
-}
+const KeyRing kNoKeys;
 
 TEST(ChainTest, TextHasWhatAReaderNeedsAndNoPaths) {
-  EXPECT_EQ(TextOf("file = \"/tmp/secret place\""), "file");
-  EXPECT_EQ(TextOf("compress; file = /tmp/x"), "compress alg=zlib; file");
-  EXPECT_EQ(TextOf("compress alg = zstd level = 7; file = /tmp/x"),
+  EXPECT_EQ(ChainTextOf("file = \"/tmp/secret place\""), "file");
+  EXPECT_EQ(ChainTextOf("compress; file = /tmp/x"), "compress alg=zlib; file");
+  EXPECT_EQ(ChainTextOf("compress alg = zstd level = 7; file = /tmp/x"),
             "compress alg=zstd; file");
 }
 
@@ -49,21 +31,22 @@ TEST(ChainTest, ParsesNamesAndParameters) {
 }
 
 TEST(ChainTest, AnUnknownFilterIsNamed) {
-  const auto chain = ChainDecoder::Create("compress; rot13 n=13; file");
+  const auto chain =
+      ChainDecoder::Create("compress; rot13 n=13; file", &kNoKeys);
   ASSERT_FALSE(chain.ok());
   EXPECT_EQ(chain.status().code(), StatusCode::kInvalid);
   EXPECT_NE(chain.status().message().find("'rot13'"), std::string::npos);
 }
 
 TEST(ChainTest, TheDriverMayBeAnything) {
-  EXPECT_TRUE(ChainDecoder::Create("carrier-pigeon").ok());
-  EXPECT_TRUE(ChainDecoder::Create("").ok());
+  EXPECT_TRUE(ChainDecoder::Create("carrier-pigeon", &kNoKeys).ok());
+  EXPECT_TRUE(ChainDecoder::Create("", &kNoKeys).ok());
 }
 
 TEST(ChainTest, Malicious_AnEndlessChainIsRefused) {
   std::string chain;
   for (int i = 0; i < 5000; ++i) chain += "compress;";
-  EXPECT_FALSE(ChainDecoder::Create(chain + "file").ok());
+  EXPECT_FALSE(ChainDecoder::Create(chain + "file", &kNoKeys).ok());
 }
 
 TEST(ChainTest, TooManyFiltersAreAnErrorOfTheConfig) {

@@ -31,8 +31,10 @@ std::vector<Written> Compress(const CompressOptions& options,
 Result<std::string> Decode(std::string_view payload) {
   const auto decoder = MakeCompressDecoder();
   Scratch memory;
+  BlockNotes notes;
   ByteSpan out;
-  if (Status s = decoder->Decode({}, AsBytes(payload), memory, &out); !s.ok()) {
+  if (Status s = decoder->Decode({}, AsBytes(payload), memory, &notes, &out);
+      !s.ok()) {
     return s;
   }
   return std::string(AsText(out));

@@ -1,0 +1,102 @@
+#include "filters/output/anchor.h"
+
+#include <fcntl.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+
+#include "tracefs/base/unique_fd.h"
+
+namespace tracefs {
+namespace {
+
+constexpr std::string_view kWord = "tracefs-anchor ";
+
+class FileAnchors final : public AnchorSink {
+ public:
+  FileAnchors(UniqueFd fd, std::string path)
+      : fd_(std::move(fd)), path_(std::move(path)) {}
+
+  void Put(const Anchor& anchor) override {
+    const std::string line = AnchorText(anchor) + '\n';
+    ssize_t n;
+    do {
+      n = ::write(fd_.get(), line.data(), line.size());
+    } while (n < 0 && errno == EINTR);
+    if (n == static_cast<ssize_t>(line.size()) || reported_) return;
+    reported_ = true;
+    const Status status =
+        Status::System(n < 0 ? errno : ENOSPC, "anchor file '" + path_ + "'");
+    std::fprintf(stderr, "tracefs: %s; anchors are missing from now on\n",
+                 status.message().c_str());
+  }
+
+ private:
+  const UniqueFd fd_;
+  const std::string path_;
+  bool reported_ = false;
+};
+
+class SyslogAnchors final : public AnchorSink {
+ public:
+  void Put(const Anchor& anchor) override {
+    ::syslog(LOG_DAEMON | LOG_NOTICE, "%s", AnchorText(anchor).c_str());
+  }
+};
+
+// The word behind "name=" in `line`, which starts with it. Takes it off.
+std::optional<std::string_view> Take(std::string_view& line,
+                                     std::string_view name) {
+  if (line.substr(0, name.size()) != name) return std::nullopt;
+  line.remove_prefix(name.size());
+  const size_t end = std::min(line.find_first_of(" \r\n"), line.size());
+  const std::string_view word = line.substr(0, end);
+  line.remove_prefix(std::min(end + 1, line.size()));
+  return word;
+}
+
+}  // namespace
+
+std::string AnchorText(const Anchor& anchor) {
+  return std::string(kWord) + "serial=" + Hex(anchor.serial) +
+         " block=" + std::to_string(anchor.block) +
+         " last=" + (anchor.last ? "1" : "0") + " hash=" + Hex(anchor.hash);
+}
+
+std::optional<Anchor> ParseAnchor(std::string_view line) {
+  const size_t start = line.find(kWord);
+  if (start == line.npos) return std::nullopt;
+  line.remove_prefix(start + kWord.size());
+  Anchor anchor;
+  const auto serial = Take(line, "serial=");
+  const auto block = Take(line, "block=");
+  const auto last = Take(line, "last=");
+  const auto hash = Take(line, "hash=");
+  if (!serial || !block || !last || !hash) return std::nullopt;
+  const auto [end, error] = std::from_chars(
+      block->data(), block->data() + block->size(), anchor.block);
+  if (error != std::errc() || end != block->data() + block->size() ||
+      !FromHex(*serial, anchor.serial) || !FromHex(*hash, anchor.hash)) {
+    return std::nullopt;
+  }
+  anchor.last = *last == "1";
+  return anchor;
+}
+
+Result<std::unique_ptr<AnchorSink>> MakeFileAnchors(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(),
+                     O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY,
+                     0600));
+  if (!fd) return Status::System(errno, "anchor file '" + path + "'");
+  return std::unique_ptr<AnchorSink>(
+      std::make_unique<FileAnchors>(std::move(fd), path));
+}
+
+std::unique_ptr<AnchorSink> MakeSyslogAnchors() {
+  return std::make_unique<SyslogAnchors>();
+}
+
+}  // namespace tracefs

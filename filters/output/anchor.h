@@ -1,0 +1,49 @@
+// Anchors: short lines that fix a trace up to a block, kept where who gets hold
+// of the trace does not reach.
+//
+//   tracefs-anchor serial=… block=17 last=0 hash=…
+//
+// The hash is that of the block's tag (FORMAT.md, section 11.2), which covers
+// all blocks before it as well.
+#ifndef FILTERS_OUTPUT_ANCHOR_H_
+#define FILTERS_OUTPUT_ANCHOR_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "filters/output/crypto/hash.h"
+#include "tracefs/base/status.h"
+#include "tracefs/format/constants.h"
+
+namespace tracefs {
+
+struct Anchor {
+  format::Serial serial{};
+  uint64_t block = 0;
+  bool last = false;
+  Digest hash{};
+};
+
+// Without an end of line.
+std::string AnchorText(const Anchor& anchor);
+// Finds an anchor in a line, whatever a log has put around it.
+std::optional<Anchor> ParseAnchor(std::string_view line);
+
+class AnchorSink {
+ public:
+  virtual ~AnchorSink() = default;
+  // A failure is reported once, on standard error, and costs the anchor only.
+  virtual void Put(const Anchor& anchor) = 0;
+};
+
+// Appends to a file, created with mode 0600; opened at once, before a mount
+// may cover it.
+Result<std::unique_ptr<AnchorSink>> MakeFileAnchors(const std::string& path);
+// syslog(3), facility daemon, priority notice.
+std::unique_ptr<AnchorSink> MakeSyslogAnchors();
+
+}  // namespace tracefs
+
+#endif  // FILTERS_OUTPUT_ANCHOR_H_

@@ -1,0 +1,157 @@
+#include "filters/output/checksum.h"
+#include "filters/output/rows.h"
+
+namespace tracefs {
+namespace {
+
+constexpr std::string_view kAlgorithms[] = {"hmac-sha256", "hmac-md5",
+                                            "crc32c"};
+constexpr std::string_view kSeals[] = {"forward"};
+constexpr std::string_view kSignatures[] = {"ed25519"};
+constexpr OptionRow kOptions[] = {
+    {.name = "alg", .type = ValueType::kChoice, .words = kAlgorithms},
+    {.name = "key", .type = ValueType::kText},
+    {.name = "seal", .type = ValueType::kChoice, .words = kSeals},
+    {.name = "sign", .type = ValueType::kChoice, .words = kSignatures},
+    {.name = "sign_key", .type = ValueType::kText},
+    {.name = "anchor", .type = ValueType::kText},
+    {.name = "anchor_every",
+     .type = ValueType::kCount,
+     .min = 1,
+     .max = 1'000'000},
+    kBlockOption,
+};
+
+std::string_view AlgorithmOf(const ConfigEntry& entry) {
+  return TextOption(entry, "alg", kAlgorithms[0]);
+}
+
+Status TakeKey(const ConfigEntry& entry, ChecksumOptions* options) {
+  const bool seal = entry.Find("seal") != nullptr;
+  const ConfigOption* key = entry.Find("key");
+  if (options->algorithm == ChecksumAlgorithm::kCrc32c) {
+    if (key == nullptr && !seal) return Status::Ok();
+    return Status::Invalid(
+        "checksum: alg = crc32c has no key and cannot be sealed; use alg = "
+        "hmac-sha256, or leave key and seal out");
+  }
+  if (key == nullptr) {
+    return Status::Invalid(
+        "checksum: alg = " + std::string(AlgorithmOf(entry)) +
+        " needs a key: key = file:PATH, made with 'tracefs-keygen " +
+        (seal ? "seal STATE VERIFY" : "secret PATH") +
+        "'; alg = crc32c does without but only finds accidents");
+  }
+  const Result<KeySource> source = ParseKeySource(key->value.text);
+  if (!source.ok()) return source.status().Prefixed("checksum: key");
+  if (!seal) {
+    Result<SecretKey> secret = ReadKey(*source, KeyKind::kSecret);
+    if (!secret.ok()) return secret.status().Prefixed("checksum");
+    options->key = *std::move(secret);
+    return Status::Ok();
+  }
+  if (source->place != KeySource::Place::kFile) {
+    return Status::Invalid(
+        "checksum: seal = forward needs key = file:PATH: its key changes with "
+        "every trace, and neither a variable nor the keyring can keep that");
+  }
+  Result<SealState> state = SealState::Open(source->name);
+  if (!state.ok()) return state.status().Prefixed("checksum");
+  options->seal = *std::move(state);
+  return Status::Ok();
+}
+
+Status TakeSigner(const ConfigEntry& entry, ChecksumOptions* options) {
+  const ConfigOption* key = entry.Find("sign_key");
+  if ((entry.Find("sign") != nullptr) != (key != nullptr)) {
+    return Status::Invalid(
+        "checksum: sign = ed25519 and sign_key = file:PATH belong together; "
+        "make the key with 'tracefs-keygen sign PRIVATE PUBLIC'");
+  }
+  if (key == nullptr) return Status::Ok();
+  const Result<KeySource> source = ParseKeySource(key->value.text);
+  if (!source.ok()) return source.status().Prefixed("checksum: sign_key");
+  const Result<SecretKey> secret = ReadKey(*source, KeyKind::kSign);
+  if (!secret.ok()) return secret.status().Prefixed("checksum");
+  Result<Signer> signer = Signer::Create(secret->get());
+  if (!signer.ok()) return signer.status().Prefixed("checksum");
+  options->signer = *std::move(signer);
+  return Status::Ok();
+}
+
+Status TakeAnchor(const ConfigEntry& entry, ChecksumOptions* options) {
+  const std::string_view where = TextOption(entry, "anchor", "");
+  if (where.empty()) {
+    if (entry.Find("anchor_every") == nullptr) return Status::Ok();
+    return Status::Invalid(
+        "checksum: anchor_every without anchor = syslog or anchor = file:PATH");
+  }
+  if (options->algorithm == ChecksumAlgorithm::kCrc32c && !options->signer) {
+    return Status::Invalid(
+        "checksum: an anchor of crc32c would fix nothing; use alg = "
+        "hmac-sha256 or sign = ed25519");
+  }
+  options->anchor_every =
+      NumberOption(entry, "anchor_every", options->anchor_every);
+  constexpr std::string_view kFile = "file:";
+  if (where == "syslog") {
+    options->anchor = MakeSyslogAnchors();
+    return Status::Ok();
+  }
+  if (where.substr(0, kFile.size()) != kFile || where == kFile) {
+    return Status::Invalid("checksum: anchor is syslog or file:PATH, not " +
+                           Quoted(where));
+  }
+  Result<std::unique_ptr<AnchorSink>> sink =
+      MakeFileAnchors(std::string(where.substr(kFile.size())));
+  if (!sink.ok()) return sink.status().Prefixed("checksum");
+  options->anchor = *std::move(sink);
+  return Status::Ok();
+}
+
+Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
+                                           std::unique_ptr<OutputFilter> next) {
+  ChecksumOptions options;
+  const std::string_view algorithm = AlgorithmOf(entry);
+  for (const ChecksumAlgorithm known :
+       {ChecksumAlgorithm::kCrc32c, ChecksumAlgorithm::kHmacMd5,
+        ChecksumAlgorithm::kHmacSha256}) {
+    if (algorithm == ChecksumName(known)) options.algorithm = known;
+  }
+  if (Status s = TakeKey(entry, &options); !s.ok()) return s;
+  if (Status s = TakeSigner(entry, &options); !s.ok()) return s;
+  if (Status s = TakeAnchor(entry, &options); !s.ok()) return s;
+  options.block_bytes = NumberOption(entry, "block", 0);
+  return MakeChecksum(std::move(options), std::move(next));
+}
+
+std::string Parameters(const ConfigEntry& entry) {
+  std::string text = "alg=" + std::string(AlgorithmOf(entry));
+  for (const std::string_view option : {"seal", "sign"}) {
+    const std::string_view value = TextOption(entry, option, "");
+    if (!value.empty()) {
+      text += ' ' + std::string(option) + '=' + std::string(value);
+    }
+  }
+  return text;
+}
+
+Result<std::unique_ptr<StageDecoder>> MakeDecoder(const ChainStage& stage,
+                                                  const KeyRing* keys) {
+  return MakeChecksumDecoder(stage.Get("alg"), keys);
+}
+
+}  // namespace
+
+OutputFilterRow ChecksumRow() {
+  return {
+      .entry = {.name = "checksum",
+                .role = EntryRole::kFilter,
+                .options = kOptions},
+      .help = "shows changes: hmac-sha256, hmac-md5 or crc32c; seals, signs",
+      .make = &Make,
+      .parameters = &Parameters,
+      .make_decoder = &MakeDecoder};
+}
+
+}  // namespace tracefs

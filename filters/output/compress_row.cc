@@ -1,0 +1,56 @@
+#include "filters/output/compress.h"
+#include "filters/output/rows.h"
+
+namespace tracefs {
+namespace {
+
+constexpr std::string_view kAlgorithms[] = {"zlib", "zstd"};
+constexpr OptionRow kOptions[] = {
+    {.name = "alg", .type = ValueType::kChoice, .words = kAlgorithms},
+    {.name = "level", .type = ValueType::kCount, .min = 1, .max = 19},
+    kBlockOption,
+};
+
+std::string_view AlgorithmOf(const ConfigEntry& entry) {
+  return TextOption(entry, "alg", "zlib");
+}
+
+Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
+                                           std::unique_ptr<OutputFilter> next) {
+  CompressOptions options;
+  if (AlgorithmOf(entry) == "zstd") {
+    options.algorithm = CompressAlgorithm::kZstd;
+  }
+  options.level = static_cast<int>(NumberOption(entry, "level", 0));
+  const int most = MaxCompressLevel(options.algorithm);
+  if (options.level > most) {
+    return Status::Invalid("compress: level " + std::to_string(options.level) +
+                           " is beyond " + std::string(AlgorithmOf(entry)) +
+                           "'s highest, " + std::to_string(most));
+  }
+  options.block_bytes = NumberOption(entry, "block", 0);
+  return MakeCompress(options, std::move(next));
+}
+
+std::string Parameters(const ConfigEntry& entry) {
+  return "alg=" + std::string(AlgorithmOf(entry));
+}
+
+Result<std::unique_ptr<StageDecoder>> MakeDecoder(const ChainStage&,
+                                                  const KeyRing*) {
+  return MakeCompressDecoder();
+}
+
+}  // namespace
+
+OutputFilterRow CompressRow() {
+  return {.entry = {.name = "compress",
+                    .role = EntryRole::kFilter,
+                    .options = kOptions},
+          .help = "makes blocks smaller, each by itself: zlib or zstd",
+          .make = &Make,
+          .parameters = &Parameters,
+          .make_decoder = &MakeDecoder};
+}
+
+}  // namespace tracefs

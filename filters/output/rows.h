@@ -1,0 +1,32 @@
+// The rows of table.cc: what each filter's own file says of its options.
+#ifndef FILTERS_OUTPUT_ROWS_H_
+#define FILTERS_OUTPUT_ROWS_H_
+
+#include <string_view>
+
+#include "filters/output/table.h"
+
+namespace tracefs {
+
+OutputFilterRow ChecksumRow();
+OutputFilterRow CompressRow();
+OutputFilterRow EncryptRow();
+
+// --- What they share.
+
+// `block = N`: the filter gets no larger blocks than this; the smallest of a
+// chain holds.
+inline constexpr OptionRow kBlockOption = {.name = "block",
+                                           .type = ValueType::kSize,
+                                           .min = 4096,
+                                           .max = uint64_t{16} << 20};
+
+// The value of an option, or `otherwise` where it is not given.
+std::string_view TextOption(const ConfigEntry& entry, std::string_view option,
+                            std::string_view otherwise);
+uint64_t NumberOption(const ConfigEntry& entry, std::string_view option,
+                      uint64_t otherwise);
+
+}  // namespace tracefs
+
+#endif  // FILTERS_OUTPUT_ROWS_H_
