@@ -19,19 +19,21 @@ struct FlagName {
   std::string_view name;
 };
 
-// Wider masks first: O_SYNC holds O_DSYNC, O_TMPFILE holds O_DIRECTORY. The
-// values are Linux's own where libc's differ (O_LARGEFILE is 0 in 64-bit libc).
+// Wider masks first: O_SYNC holds O_DSYNC, O_TMPFILE holds O_DIRECTORY.
 constexpr FlagName kOpenFlags[] = {
-    {O_SYNC, "O_SYNC"},           {O_TMPFILE, "O_TMPFILE"},
-    {O_CREAT, "O_CREAT"},         {O_EXCL, "O_EXCL"},
-    {O_NOCTTY, "O_NOCTTY"},       {O_TRUNC, "O_TRUNC"},
-    {O_APPEND, "O_APPEND"},       {O_NONBLOCK, "O_NONBLOCK"},
-    {O_DSYNC, "O_DSYNC"},         {O_ASYNC, "O_ASYNC"},
-    {O_DIRECT, "O_DIRECT"},       {0100000, "O_LARGEFILE"},
-    {O_DIRECTORY, "O_DIRECTORY"}, {O_NOFOLLOW, "O_NOFOLLOW"},
-    {O_NOATIME, "O_NOATIME"},     {O_CLOEXEC, "O_CLOEXEC"},
-    {O_PATH, "O_PATH"},
+    {O_SYNC, "O_SYNC"},         {O_TMPFILE, "O_TMPFILE"},
+    {O_CREAT, "O_CREAT"},       {O_EXCL, "O_EXCL"},
+    {O_NOCTTY, "O_NOCTTY"},     {O_TRUNC, "O_TRUNC"},
+    {O_APPEND, "O_APPEND"},     {O_NONBLOCK, "O_NONBLOCK"},
+    {O_DSYNC, "O_DSYNC"},       {O_ASYNC, "O_ASYNC"},
+    {O_DIRECT, "O_DIRECT"},     {O_DIRECTORY, "O_DIRECTORY"},
+    {O_NOFOLLOW, "O_NOFOLLOW"}, {O_NOATIME, "O_NOATIME"},
+    {O_CLOEXEC, "O_CLOEXEC"},   {O_PATH, "O_PATH"},
 };
+
+// O_LARGEFILE as the kernel has it (libc's is 0). 64-bit kernels add it to
+// every open, so it says nothing and is left out.
+constexpr uint32_t kLargeFile = 0100000;
 
 constexpr FlagName kRenameFlags[] = {
     {1, "RENAME_NOREPLACE"}, {2, "RENAME_EXCHANGE"}, {4, "RENAME_WHITEOUT"}};
@@ -106,7 +108,7 @@ char* PutOpenFlags(char* out, uint32_t flags) {
   constexpr std::array<std::string_view, 4> kAccess = {"O_RDONLY", "O_WRONLY",
                                                        "O_RDWR", "O_ACCMODE"};
   out = PutText(out, kAccess[flags & O_ACCMODE]);
-  return PutBits(out, kOpenFlags, flags & ~uint32_t{O_ACCMODE},
+  return PutBits(out, kOpenFlags, flags & ~(O_ACCMODE | kLargeFile),
                  /*joined=*/true);
 }
 

@@ -44,12 +44,12 @@ char* PutLiteral(char* out, std::string_view text) {
 }
 
 // How a numeric field is written.
-enum class Kind : uint8_t { kUnsigned, kSigned, kErrno, kType, kTrue };
+enum class Style : uint8_t { kUnsigned, kSigned, kErrno, kType, kTrue };
 
 struct NumberPlan {
   uint64_t bit = 0;
   uint8_t index = 0;
-  Kind kind{};
+  Style style{};
   Key key;
 };
 
@@ -59,11 +59,11 @@ struct TextPlan {
   Key base64_key;
 };
 
-Kind KindOf(const FieldInfo& f) {
-  if (f.field == Field::kErrno) return Kind::kErrno;
-  if (f.field == Field::kType) return Kind::kType;
-  if (f.field == Field::kInferred) return Kind::kTrue;
-  return f.type == FieldType::kSigned ? Kind::kSigned : Kind::kUnsigned;
+Style StyleOf(const FieldInfo& f) {
+  if (f.field == Field::kErrno) return Style::kErrno;
+  if (f.field == Field::kType) return Style::kType;
+  if (f.field == Field::kInferred) return Style::kTrue;
+  return f.type == FieldType::kSigned ? Style::kSigned : Style::kUnsigned;
 }
 
 // Most of a record that does not depend on its contents: every key, every
@@ -80,7 +80,7 @@ class JsonlExporter final : public Exporter {
   explicit JsonlExporter(OutputBuffer& out) : out_(out) {
     const auto add = [this](std::vector<NumberPlan>& plans, Field f) {
       const FieldInfo& info = Info(f);
-      plans.push_back({Bit(f), static_cast<uint8_t>(Index(f)), KindOf(info),
+      plans.push_back({Bit(f), static_cast<uint8_t>(Index(f)), StyleOf(info),
                        Key(info.json_key)});
       planned_ |= Bit(f);
     };
@@ -196,21 +196,21 @@ class JsonlExporter final : public Exporter {
     for (const NumberPlan& plan : plans) {
       if ((event.present & plan.bit) == 0) continue;
       const uint64_t value = event.value[plan.index];
-      switch (plan.kind) {
-        case Kind::kUnsigned:
+      switch (plan.style) {
+        case Style::kUnsigned:
           at = PutDecimal(PutKey(at, plan.key), value);
           break;
-        case Kind::kSigned:
+        case Style::kSigned:
           at = PutSignedDecimal(PutKey(at, plan.key),
                                 static_cast<int64_t>(value));
           break;
-        case Kind::kTrue:
+        case Style::kTrue:
           if (value != 0) at = PutLiteral(PutKey(at, plan.key), "true");
           break;
-        case Kind::kErrno:
+        case Style::kErrno:
           if (value != 0) at = PutName(at, plan.key, ErrnoName(value), value);
           break;
-        case Kind::kType:
+        case Style::kType:
           at = PutName(at, plan.key, FileTypeName(value), value);
           break;
       }
@@ -253,33 +253,26 @@ class JsonlExporter final : public Exporter {
     if (name.empty() || !IsUtf8(name)) {
       name = "ARG_" + std::to_string(extra.id);
     }
-    uint64_t number = 0;
-    bool is_signed = false;
-    bool is_text = false;
-    const auto& known = record.trace->description.arguments;
-    if (const auto found = known.find(extra.id); found != known.end()) {
-      const auto type = static_cast<FieldType>(found->second.type);
-      is_signed = type == FieldType::kSigned;
-      is_text = (type == FieldType::kName || type == FieldType::kText) &&
-                IsUtf8(AsText(extra.value));
-    }
-    const size_t width = extra.value.size();
-    const bool is_number = !extra.has_length && width <= sizeof number &&
-                           (width & (width - 1)) == 0 && width != 0;
+    using Kind = format::ExtraValue::Kind;
+    format::ExtraValue value = format::Interpret(*record.trace, extra);
+    const std::string_view bytes = AsText(extra.value);
+    if (value.kind == Kind::kText && !IsUtf8(bytes)) value.kind = Kind::kBytes;
     *at++ = ',';
     *at++ = '"';
     at = PutJsonEscaped(at, name);
-    at = PutLiteral(at, is_number || is_text ? "\":" : "_b64\":");
-    if (is_number) {
-      std::memcpy(&number, extra.value.data(), width);
-      if (!is_signed) return PutDecimal(at, number);
-      const int unused = static_cast<int>(64 - 8 * width);
-      return PutSignedDecimal(at,
-                              static_cast<int64_t>(number << unused) >> unused);
+    at = PutLiteral(at, value.kind == Kind::kBytes ? "_b64\":" : "\":");
+    switch (value.kind) {
+      case Kind::kUnsigned:
+        return PutDecimal(at, value.number);
+      case Kind::kSigned:
+        return PutSignedDecimal(at, static_cast<int64_t>(value.number));
+      case Kind::kText:
+      case Kind::kBytes:
+        break;
     }
     *at++ = '"';
-    at = is_text ? PutJsonEscaped(at, AsText(extra.value))
-                 : PutBase64(at, AsText(extra.value));
+    at = value.kind == Kind::kText ? PutJsonEscaped(at, bytes)
+                                   : PutBase64(at, bytes);
     *at++ = '"';
     return at;
   }

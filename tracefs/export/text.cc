@@ -22,6 +22,7 @@ namespace {
 using format::ExtraArgument;
 using format::Record;
 
+constexpr size_t kTimeColumns = 15;  // HH:MM:SS.uuuuuu
 constexpr size_t kCallerColumns = 20;
 constexpr size_t kOpColumns = 8;
 constexpr size_t kDataShown = 32;   // bytes of ARG_DATA
@@ -82,6 +83,11 @@ class Line {
     while (static_cast<size_t>(at_ - start) < columns) *at_++ = ' ';
     return *this;
   }
+  // Takes back blanks at the end.
+  Line& TrimBlanks() {
+    while (at_ != begin_ && at_[-1] == ' ') --at_;
+    return *this;
+  }
   char* at() { return at_; }
   void Goto(char* at) { at_ = at; }
 
@@ -132,8 +138,9 @@ class TextExporter final : public Exporter {
     const std::string_view path2 = format::NewPathOf(record, buffer2);
     Line line(out_.Reserve(Room(record, path, path2)));
 
+    const char* const start = line.at();
     PutTime(line, record);
-    line.Put(' ');
+    line.PadFrom(start, kTimeColumns).Put(' ');
     if (event.Has(Field::kLatency)) {
       PutDuration(line, event.Get(Field::kLatency));
     } else {
@@ -161,7 +168,7 @@ class TextExporter final : public Exporter {
     PutArguments(line, record);
     PutResult(line, event);
     PutAttributes(line, event);
-    line.Put('\n');
+    line.TrimBlanks().Put('\n');
     out_.Commit(line.at());
   }
 
@@ -367,15 +374,17 @@ class TextExporter final : public Exporter {
   static void PutExtra(Line& line, const Record& record,
                        const ExtraArgument& extra) {
     line.Put(' ').Word(record.trace->NameOfArgument(extra.id)).Put('=');
-    const size_t width = extra.value.size();
-    if (!extra.has_length && width <= 8) {
-      uint64_t number = 0;
-      std::memcpy(&number, extra.value.data(), width);
-      line.Decimal(number);
-      return;
+    using Kind = format::ExtraValue::Kind;
+    const format::ExtraValue value = format::Interpret(*record.trace, extra);
+    if (value.kind == Kind::kUnsigned) {
+      line.Decimal(value.number);
+    } else if (value.kind == Kind::kSigned) {
+      line.Signed(static_cast<int64_t>(value.number));
+    } else {
+      const std::string_view bytes = AsText(extra.value);
+      line.Word(bytes.substr(0, kExtraShown));
+      if (bytes.size() > kExtraShown) line.Put("...");
     }
-    line.Word(AsText(extra.value).substr(0, kExtraShown));
-    if (width > kExtraShown) line.Put("...");
   }
 
   static void PutResult(Line& line, const Event& event) {

@@ -99,6 +99,22 @@ std::string TraceContext::NameOfArgument(uint16_t arg_id) const {
   return "ARG_" + std::to_string(arg_id);
 }
 
+ExtraValue Interpret(const TraceContext& trace, const ExtraArgument& extra) {
+  ExtraValue value;
+  const auto found = trace.description.arguments.find(extra.id);
+  const bool described = found != trace.description.arguments.end();
+  const auto type = described ? static_cast<FieldType>(found->second.type)
+                              : FieldType::kBytes;
+  if (!extra.has_length &&
+      LoadNumber(extra.value, type == FieldType::kSigned, &value.number)) {
+    value.kind = type == FieldType::kSigned ? ExtraValue::Kind::kSigned
+                                            : ExtraValue::Kind::kUnsigned;
+  } else if (type == FieldType::kName || type == FieldType::kText) {
+    value.kind = ExtraValue::Kind::kText;
+  }
+  return value;
+}
+
 // --- Opening ---------------------------------------------------------------
 
 bool BlockDecoder::Open(std::vector<std::byte> block, uint64_t sequence,

@@ -2,16 +2,30 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <utility>
+
 namespace tracefs::format {
 
+FdSource::FdSource(UniqueFd fd, bool follow)
+    : fd_(std::move(fd)), follow_(follow) {
+  struct stat st;
+  regular_ = ::fstat(fd_.get(), &st) == 0 && S_ISREG(st.st_mode);
+}
+
 Result<size_t> FdSource::Read(std::span<std::byte> out) {
+  if (follow_ && !regular_) {
+    pollfd ready = {.fd = fd_.get(), .events = POLLIN, .revents = 0};
+    if (::poll(&ready, 1, 0) <= 0) return size_t{0};
+  }
   for (;;) {
     const ssize_t n = ::read(fd_.get(), out.data(), out.size());
     if (n >= 0) {
       read_bytes_ += static_cast<uint64_t>(n);
+      if (n == 0) pipe_ended_ = true;
       return static_cast<size_t>(n);
     }
     if (errno != EINTR) return Status::System(errno, "cannot read the trace");
@@ -19,12 +33,14 @@ Result<size_t> FdSource::Read(std::span<std::byte> out) {
 }
 
 bool FdSource::MayGrow() {
+  if (!regular_) return !pipe_ended_;
   struct stat st;
-  if (::fstat(fd_.get(), &st) != 0 || !S_ISREG(st.st_mode)) return false;
-  return static_cast<uint64_t>(st.st_size) >= read_bytes_;
+  return ::fstat(fd_.get(), &st) == 0 &&
+         static_cast<uint64_t>(st.st_size) >= read_bytes_;
 }
 
-Result<std::unique_ptr<ByteSource>> FdSource::Open(const std::string& path) {
+Result<std::unique_ptr<ByteSource>> FdSource::Open(const std::string& path,
+                                                   bool follow) {
   UniqueFd fd(path == "-" ? ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)
                           : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return Status::System(errno, "cannot open the trace");
@@ -35,7 +51,8 @@ Result<std::unique_ptr<ByteSource>> FdSource::Open(const std::string& path) {
   if (S_ISDIR(st.st_mode)) {
     return Status::System(EISDIR, "cannot read the trace");
   }
-  return std::unique_ptr<ByteSource>(std::make_unique<FdSource>(std::move(fd)));
+  return std::unique_ptr<ByteSource>(
+      std::make_unique<FdSource>(std::move(fd), follow));
 }
 
 }  // namespace tracefs::format

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -17,26 +18,31 @@ namespace tracefs::format {
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  // Reads at least one byte into `out` (not empty); 0 at the end. At the end of
-  // a growing file a later call may read more. May block (pipes).
+  // Reads at least one byte into `out` (not empty); 0 where there is nothing
+  // now, which MayGrow() tells from the end.
   virtual Result<size_t> Read(std::span<std::byte> out) = 0;
-  // False if no later call can read more than this one: the input is a pipe
-  // that ended, or a file that was cut behind the reader's back.
+  // False if no later call can read more: the input is a pipe that ended, or a
+  // file that was cut behind the reader's back.
   virtual bool MayGrow() { return false; }
 };
 
-// A regular file, a pipe or a socket. Owns the descriptor.
+// A regular file, a pipe or a socket. Owns the descriptor. Read blocks until a
+// pipe has something; never with `follow`.
 class FdSource : public ByteSource {
  public:
-  explicit FdSource(UniqueFd fd) : fd_(std::move(fd)) {}
+  FdSource(UniqueFd fd, bool follow);
   Result<size_t> Read(std::span<std::byte> out) override;
   bool MayGrow() override;
 
   // Opens a file, or standard input for "-".
-  static Result<std::unique_ptr<ByteSource>> Open(const std::string& path);
+  static Result<std::unique_ptr<ByteSource>> Open(const std::string& path,
+                                                  bool follow);
 
  private:
-  UniqueFd fd_;
+  const UniqueFd fd_;
+  const bool follow_;
+  bool regular_ = false;
+  bool pipe_ended_ = false;
   uint64_t read_bytes_ = 0;
 };
 

@@ -95,9 +95,7 @@ struct Argument {
 class ArgumentCursor {
  public:
   ArgumentCursor(ByteSpan arguments, const ArgumentWidths& widths)
-      : at_(arguments.data()),
-        end_(at_ + arguments.size()),
-        widths_(widths) {}
+      : at_(arguments.data()), end_(at_ + arguments.size()), widths_(widths) {}
 
   // False at the end or before an argument that cannot be read; malformed()
   // tells which.

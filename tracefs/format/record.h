@@ -42,6 +42,14 @@ struct ExtraArgument {
   ByteSpan value;
 };
 
+// How such an argument is to be shown, as far as the trace describes it.
+struct ExtraValue {
+  enum class Kind : uint8_t { kUnsigned, kSigned, kText, kBytes };
+  Kind kind = Kind::kBytes;
+  uint64_t number = 0;  // kSigned: sign-extended
+};
+ExtraValue Interpret(const TraceContext& trace, const ExtraArgument& extra);
+
 // Views point into the block the record came from; they, and `event.caller`,
 // are valid until the reader is asked for the next record.
 struct Record {

@@ -25,6 +25,29 @@ void TraceMerger::Add(std::unique_ptr<TraceReader> reader) {
   lanes_.back()->reader = std::move(reader);
 }
 
+bool TraceMerger::ReadBlock(Lane& lane) {
+  Block block;
+  const Result<ReadStep> step = lane.reader->NextBlock(&block);
+  if (!step.ok()) lane.status = step.status();
+  if (!step.ok() || *step == ReadStep::kEnd) {
+    lane.ended = true;
+    return false;
+  }
+  if (*step == ReadStep::kWait) return false;
+  lane.watermark = std::max(lane.watermark, block->head().watermark_ns);
+  if (block->at_end()) return true;
+  used_bytes_ += block->footprint();
+  lane.open.push_back(std::move(block));
+  std::push_heap(lane.open.begin(), lane.open.end(), Later);
+  return true;
+}
+
+Status TraceMerger::ReadFirst(size_t i) {
+  Lane& lane = *lanes_[i];
+  if (!lane.ended) ReadBlock(lane);
+  return lane.status;
+}
+
 bool TraceMerger::Prepare(Lane& lane) {
   for (;;) {
     if (!lane.open.empty() &&
@@ -38,23 +61,7 @@ bool TraceMerger::Prepare(Lane& lane) {
       }
       return true;
     }
-    Block block;
-    const Result<ReadStep> step = lane.reader->NextBlock(&block);
-    if (!step.ok()) {
-      lane.status = step.status();
-      lane.ended = true;
-      continue;
-    }
-    if (*step == ReadStep::kWait) return false;
-    if (*step == ReadStep::kEnd) {
-      lane.ended = true;
-      continue;
-    }
-    lane.watermark = std::max(lane.watermark, block->head().watermark_ns);
-    if (block->at_end()) continue;
-    used_bytes_ += block->footprint();
-    lane.open.push_back(std::move(block));
-    std::push_heap(lane.open.begin(), lane.open.end(), Later);
+    if (!ReadBlock(lane) && !lane.ended) return false;
   }
 }
 

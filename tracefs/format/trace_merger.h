@@ -32,6 +32,9 @@ class TraceMerger {
   void Add(std::unique_ptr<TraceReader> reader);
   size_t size() const { return lanes_.size(); }
   TraceReader& reader(size_t i) { return *lanes_[i]->reader; }
+  // Reads the first block of a trace ahead of Next, so that its description can
+  // be asked for. OK at the end too. Not for growing inputs.
+  Status ReadFirst(size_t i);
   // OK, or why the input of that trace could not be read (to its end).
   const Status& status(size_t i) const { return lanes_[i]->status; }
 
@@ -58,6 +61,8 @@ class TraceMerger {
   // Reads ahead until the oldest operation is certain. True if it is, or if
   // there will be none, or no memory is left.
   bool Prepare(Lane& lane);
+  // Reads one block into the lane; false if there is none (yet).
+  bool ReadBlock(Lane& lane);
   static void SiftFront(Lane& lane);
   void Take(Lane& lane, Record* record);
 

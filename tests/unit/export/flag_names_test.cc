@@ -20,6 +20,7 @@ TEST(FlagNamesTest, OpenFlagsAreSpelled) {
   EXPECT_EQ(FlagsText(Op::open_, O_DSYNC), "O_RDONLY|O_DSYNC");
   EXPECT_EQ(FlagsText(Op::tmpfile_, O_TMPFILE | O_RDWR), "O_RDWR|O_TMPFILE");
   EXPECT_EQ(FlagsText(Op::opendir_, O_DIRECTORY), "O_RDONLY|O_DIRECTORY");
+  EXPECT_EQ(FlagsText(Op::open_, 0100000), "O_RDONLY");  // O_LARGEFILE
   EXPECT_EQ(FlagsText(Op::open_, 0x80000000), "O_RDONLY|0x80000000");
 }
 

@@ -149,7 +149,7 @@ TEST_F(TextTest, SymlinkAndReadlinkHaveTheirTarget) {
 TEST_F(TextTest, WithoutDetailsThereIsStillALine) {
   trace_.AddRaw(0x10b, [](MessageWriter&) {});
   EXPECT_EQ(LineOfBlock(),
-            "--:--:--       - -                    -     open    \n");
+            "--:--:--              - -                    -     open\n");
 }
 
 TEST_F(TextTest, TimesHaveTheDigitsTheTraceHas) {

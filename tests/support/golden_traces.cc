@@ -1,0 +1,301 @@
+#include "tests/support/golden_traces.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cstring>
+
+#include "tests/support/trace_builder.h"
+#include "tracefs/format/frame.h"
+
+namespace tracefs::test {
+namespace {
+
+using format::ArgId;
+using format::MessageWriter;
+
+constexpr uint64_t kStart = TraceBuilder::kMonotonicNs;
+
+CallerInfo Caller(uint32_t pid, std::string_view comm) {
+  CallerInfo caller;
+  caller.pid = pid;
+  caller.ppid = 1;
+  caller.pgid = pid;
+  caller.sid = 900;
+  caller.start_time = 123'456;
+  std::memcpy(caller.comm_bytes.data(), comm.data(), comm.size());
+  caller.comm_size = static_cast<uint8_t>(comm.size());
+  return caller;
+}
+
+Event Base(Op op, uint64_t time_ns) {
+  Event event;
+  event.op = op;
+  event.Set(Field::kTime, time_ns);
+  event.Set(Field::kLatency, 1'500 + 10 * Index(op));
+  event.Set(Field::kTid, 4'243);
+  event.Set(Field::kUid, 1000);
+  event.Set(Field::kGid, 100);
+  event.SetResult(0, 0);
+  return event;
+}
+
+// A plausible value for each field a request carries.
+void SetRequestFields(Event& event) {
+  const uint64_t fields = RequestFields(event.op);
+  const auto set = [&](Field f, uint64_t value) {
+    if ((fields & Bit(f)) != 0) event.Set(f, value);
+  };
+  set(Field::kInode, 7'001);
+  set(Field::kParentInode, 7'000);
+  set(Field::kNewParentInode, 7'002);
+  set(Field::kType, 8);
+  set(Field::kFh, 21);
+  set(Field::kFhOut, 22);
+  set(Field::kInodeOut, 7'003);
+  set(Field::kOffset, 65'536);
+  set(Field::kOffsetOut, 131'072);
+  set(Field::kLength, 4'096);
+  set(Field::kArgMode, event.op == Op::access_ ? 6 : 0644);
+  set(Field::kUmask, 022);
+  set(Field::kRdev, 0x0103);
+  set(Field::kValid, event.op == Op::setattr_ ? 0x29 : 0x7ff);
+  set(Field::kNewUid, 1001);
+  set(Field::kNewGid, 101);
+  set(Field::kNewSize, 10);
+  set(Field::kNewAtime, TraceBuilder::kRealNs);
+  set(Field::kNewMtime, TraceBuilder::kRealNs + 1);
+  set(Field::kCommand, 0x5401);
+  set(Field::kLockType, 1);
+  set(Field::kLockOwner, 0xfeedfacecafe);
+  set(Field::kLockPid, 4'242);
+  switch (event.op) {
+    case Op::open_:
+      set(Field::kFlags, O_RDWR | O_CLOEXEC);
+      break;
+    case Op::create_:
+      set(Field::kFlags, O_WRONLY | O_CREAT | O_EXCL);
+      break;
+    case Op::poll_:
+      set(Field::kFlags, 5);
+      break;
+    default:
+      set(Field::kFlags, 1);
+  }
+}
+
+// Every operation once, done, and every third before it runs.
+std::string EveryOperation() {
+  TraceBuilder trace;
+  trace.header().Set("host.machine", "x86_64");
+  trace.header().Set("os.name", "Linux");
+  trace.header().Set("filter.text", "cuid = 1000\nOR ext = c");
+  const uint32_t process = trace.DefineProcess(Caller(4'242, "cc1plus"));
+  const uint32_t root = trace.DefinePath(0, "");
+  const uint32_t src = trace.DefinePath(root, "src");
+  const uint32_t file = trace.DefinePath(src, "main.cc");
+  const uint32_t out = trace.DefinePath(root, "out");
+  for (size_t i = 0; i < kOpCount; ++i) {
+    const auto op = static_cast<Op>(i);
+    Event event = Base(op, kStart + 1'000'000 * i);
+    SetRequestFields(event);
+    References refs = {.path = file, .process = process};
+    if (HasName(op)) {
+      event.name = "name.txt";
+      refs = {.parent = src, .process = process};
+    }
+    if (op == Op::rename_ || op == Op::link_) {
+      event.new_name = "new.txt";
+      refs.new_parent = out;
+    }
+    if (op == Op::symlink_ || op == Op::readlink_) event.target = "../target";
+    if (op == Op::setxattr_ || op == Op::getxattr_ || op == Op::removexattr_) {
+      event.xattr_name = "user.mime";
+    }
+    if (op == Op::read_ || op == Op::write_) {
+      event.SetResult(4096, 0);
+      event.Set(Field::kDataChecksum, 0xe3069283);
+    }
+    if (op == Op::write_) event.data = AsBytes("123456789");
+    if (op == Op::getattr_ || op == Op::lookup_ || op == Op::setattr_) {
+      event.Set(Field::kMode, S_IFREG | 0644);
+      event.Set(Field::kNlink, 1);
+      event.Set(Field::kSize, 12'345);
+      event.Set(Field::kFuid, 1000);
+      event.Set(Field::kFgid, 100);
+      event.Set(Field::kMtime, TraceBuilder::kRealNs - 1);
+    }
+    if (op == Op::unlink_) event.SetResult(0, ENOENT);
+    if (op == Op::flush_) event.Set(Field::kInferred, 1);
+    if (i % 3 == 0) {
+      Event before = event;
+      before.before = true;
+      before.present &= ~(Bit(Field::kLatency) | Bit(Field::kResult) |
+                          Bit(Field::kErrno) | Bit(Field::kDataChecksum));
+      before.data = {};
+      trace.Add(before, refs);
+    }
+    trace.Add(event, refs);
+  }
+  trace.EndBlock();
+  trace.Finish();
+  return trace.bytes();
+}
+
+// Names that are hard to print.
+std::string AwkwardNames() {
+  TraceBuilder trace;
+  const uint32_t process = trace.DefineProcess(Caller(4'242, "a b\x1b[31m"));
+  const uint32_t root = trace.DefinePath(0, "");
+  const std::string names[] = {"plain",
+                               "two words",
+                               "quote\"d",
+                               "back\\slash",
+                               "new\nline",
+                               "na\xc3\xafve",
+                               "\xff\xfe raw",
+                               "\x1b[2Jcleared",
+                               "\xe2\x80\xaertl",
+                               "\xf0\x9f\x90\xa7",
+                               std::string(255, 'x')};
+  uint64_t time = kStart;
+  uint32_t parent = root;
+  for (const std::string& name : names) {
+    Event event = Base(Op::lookup_, ++time);
+    event.name = name;
+    trace.Add(event, {.parent = parent, .process = process});
+    parent = trace.DefinePath(parent, name);
+  }
+  trace.Add(Base(Op::getattr_, ++time), {.path = root});
+  trace.Add(Base(Op::getattr_, ++time), {.path = parent});
+  Event unknown = Base(Op::getattr_, ++time);
+  unknown.Set(Field::kInode, 99);
+  trace.Add(unknown);
+  Event no_parent = Base(Op::rename_, ++time);
+  no_parent.name = "old";
+  no_parent.new_name = "new";
+  trace.Add(no_parent);
+  trace.EndBlock();
+  trace.Finish();
+  return trace.bytes();
+}
+
+// Two threads whose blocks overlap, and the coarser time stamps.
+std::string OrderAndResolution() {
+  TraceBuilder trace;
+  for (const uint64_t ms : {1, 3, 5}) {
+    trace.Add(Base(Op::read_, kStart + ms * 1'000'000));
+  }
+  trace.EndBlock(kStart + 2'000'000);
+  for (const uint64_t ms : {4, 2, 6}) {  // not even in order of time
+    trace.Add(Base(Op::write_, kStart + ms * 1'000'000));
+  }
+  trace.EndBlock();
+  trace.AddRaw(0x10b, [](MessageWriter& out) {
+    out.Put<uint64_t>(ArgId::kTimeUsec, 1'007'000);
+  });
+  trace.AddRaw(
+      0x111, [](MessageWriter& out) { out.Put<uint32_t>(ArgId::kTimeSec, 2); });
+  trace.AddRaw(0x117, [](MessageWriter&) {});
+  trace.EndBlock();
+  // The clock of the day was set ahead by an hour.
+  trace.header().clock.real_ns += 3'600'000'000'000;
+  trace.Add(Base(Op::statfs_, kStart + 2'000'000'000));
+  trace.EndBlock();
+  trace.Finish("stop");
+  return trace.bytes();
+}
+
+// Losses of the tracer, a lost block, a damaged one, one twice, and a cut.
+std::string Damaged() {
+  TraceBuilder trace;
+  uint64_t time = kStart;
+  const auto block = [&](uint64_t fh) {
+    Event event = Base(Op::read_, ++time);
+    event.Set(Field::kFh, fh);
+    trace.Add(event);
+    trace.EndBlock();
+  };
+  block(1);
+  trace.SkipSequence();
+  block(3);
+  block(4);
+  trace.AddLoss(
+      {.reason = "queue_full", .count = 17, .first_ns = time, .last_ns = time});
+  block(5);
+  block(6);
+  trace.Finish();
+  std::string bytes = trace.bytes();
+  const auto& frames = trace.frame_offsets();
+  bytes[frames[3] + 50] = static_cast<char>(bytes[frames[3] + 50] ^ 4);
+  const std::string last = bytes.substr(frames[5], frames[6] - frames[5]);
+  bytes.resize(frames[6]);
+  return bytes + last + bytes.substr(frames[5], 60);
+}
+
+// What a later version may add: messages, arguments, kinds of frames.
+std::string LaterVersion() {
+  TraceBuilder trace;
+  std::string start(AsText(format::EncodeStartBlock(trace.header())));
+  const auto append = [&start](ArgId id, uint16_t named,
+                               std::string_view description) {
+    std::array<std::byte, 128> memory;
+    MessageWriter out(memory);
+    out.Begin(0);
+    std::string value(2, '\0');
+    StoreLe<uint16_t>(value.data(), named);
+    out.PutText(id, value + std::string(description));
+    out.End();
+    start += AsText(out.bytes().subspan(format::kMessageHeaderBytes));
+  };
+  using namespace std::string_view_literals;
+  append(ArgId::kMessageName, 0x300, "MSG_NAP");
+  append(ArgId::kArgumentName, 300,
+         "\x02\x00\x00"
+         "ARG_PRIORITY"sv);
+  append(ArgId::kArgumentName, 301,
+         "\x00\x00\x0d"
+         "ARG_MOOD"sv);
+  append(ArgId::kArgumentName, 302,
+         "\x08\x00\x01"
+         "ARG_BALANCE"sv);
+  StoreLe<uint32_t>(start.data() + 2, static_cast<uint32_t>(start.size()));
+  std::string bytes = format::EncodePreamble(
+      {.format_version = 2, .serial = trace.serial(), .chain = "file"});
+  bytes += trace.Frame(0, start);
+  bytes += trace.Frame(1, "an index of some kind", 2);
+  trace.SkipSequence();
+  for (uint32_t i = 0; i < 3; ++i) {
+    trace.AddRaw(0x300, [](MessageWriter& out) { out.PutText(301, "sleepy"); });
+    trace.AddRaw(0x10b, [i](MessageWriter& out) {
+      out.Put<uint64_t>(Info(Field::kTime).arg_id, kStart + i);
+      out.Put<uint16_t>(300, static_cast<uint16_t>(i));
+      out.PutText(301, "good");
+      out.Put<int64_t>(static_cast<uint16_t>(302), -5);
+      out.PutText(Info(Field::kUid).arg_id, "\x8f\x01 veiled");
+    });
+    trace.CountEvent(kStart + i);
+  }
+  trace.EndBlock();
+  trace.Finish();
+  return bytes + trace.bytes().substr(trace.frame_offsets()[1]);
+}
+
+std::string TooNew() {
+  return format::EncodePreamble(
+      {.format_version = 9, .min_reader_version = 9, .chain = "file"});
+}
+
+}  // namespace
+
+std::map<std::string, std::string> MakeGoldenTraces() {
+  return {{"awkward_names", AwkwardNames()},
+          {"damaged", Damaged()},
+          {"every_operation", EveryOperation()},
+          {"later_version", LaterVersion()},
+          {"order_and_resolution", OrderAndResolution()},
+          {"too_new", TooNew()}};
+}
+
+}  // namespace tracefs::test

@@ -1,0 +1,16 @@
+// The traces of tests/golden/v1, as they were made. Only to add new ones: those
+// that are there are never made again.
+#ifndef TRACEFS_TESTS_SUPPORT_GOLDEN_TRACES_H_
+#define TRACEFS_TESTS_SUPPORT_GOLDEN_TRACES_H_
+
+#include <map>
+#include <string>
+
+namespace tracefs::test {
+
+// Name to bytes. The same on every machine.
+std::map<std::string, std::string> MakeGoldenTraces();
+
+}  // namespace tracefs::test
+
+#endif  // TRACEFS_TESTS_SUPPORT_GOLDEN_TRACES_H_

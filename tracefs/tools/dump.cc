@@ -1,0 +1,183 @@
+#include "tracefs/tools/dump.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "filters/input/filter.h"
+#include "tracefs/export/escape.h"
+#include "tracefs/export/table.h"
+#include "tracefs/format/trace_merger.h"
+#include "tracefs/tools/trace_summary.h"
+
+namespace tracefs {
+namespace {
+
+using format::ReadStep;
+using format::Record;
+using format::TraceReader;
+
+// How long --follow sleeps at the end of its input, and after how long it shows
+// what it has although an operation that began earlier may still come.
+constexpr uint64_t kSleepNs = 50'000'000;
+constexpr uint64_t kPatienceNs = 1'000'000'000;
+
+constexpr char kCommand[] = "tracefs-dump: ";
+
+void Sleep(uint64_t ns) {
+  // A signal may end it early, which is as well.
+  const timespec time = {.tv_sec = 0, .tv_nsec = static_cast<long>(ns)};
+  ::nanosleep(&time, nullptr);
+}
+
+class Dumper {
+ public:
+  Dumper(const DumpOptions& options, OutputBuffer& out, OutputBuffer& err,
+         const std::atomic<bool>& stop)
+      : options_(options), out_(out), err_(err), stop_(stop) {}
+
+  int Run() {
+    if (!options_.filter.empty()) {
+      auto filter = Filter::Compile(options_.filter, {.file = "--filter"},
+                                    SystemNameService(), names_);
+      if (!filter.ok()) return Complain(filter.status());
+      filter_.emplace(*std::move(filter));
+    }
+    for (const std::string& name : options_.traces) OpenTrace(name);
+    if (options_.header) PrintHeaders();
+    if (options_.stats) {
+      CountOperations();
+    } else if (!options_.header) {
+      ListOperations();
+    }
+    const Status written = out_.Flush();
+    if (!written.ok()) {
+      // A reader that has seen enough (head, less) is no error.
+      if (written.error() == EPIPE) return 0;
+      return Complain(written);
+    }
+    return Finish();
+  }
+
+ private:
+  void OpenTrace(const std::string& name) {
+    auto source = format::FdSource::Open(name, options_.follow);
+    if (!source.ok()) {
+      exit_status_ = std::max(
+          exit_status_, Complain(source.status().Prefixed(TerminalWord(name))));
+      return;
+    }
+    reports_.push_back(std::make_unique<ReportKeeper>());
+    format::TraceReaderOptions reader;
+    reader.name = name;
+    reader.follow = options_.follow;
+    reader.report = [keeper = reports_.back().get()](const format::Report& r) {
+      keeper->Add(r);
+    };
+    merger_.Add(
+        std::make_unique<TraceReader>(*std::move(source), std::move(reader)));
+  }
+
+  void PrintHeaders() {
+    for (size_t i = 0; i < merger_.size(); ++i) {
+      // The first block has the description; the merger reads on from there.
+      const Status status = merger_.ReadFirst(i);
+      if (!status.ok()) continue;
+      TraceReader& trace = merger_.reader(i);
+      out_.Append(options_.format == "jsonl"
+                      ? DescribeTraceAsJson(trace)
+                      : DescribeTrace(trace, options_.time));
+    }
+  }
+
+  // Calls `use` with each operation the filter keeps.
+  template <typename Use>
+  void ForEach(Use use) {
+    uint64_t waited_ns = 0;
+    Record record;
+    while (out_.status().ok()) {
+      if (options_.follow && stop_.load()) StopAll();
+      const bool hurry = waited_ns >= kPatienceNs;
+      const ReadStep step = merger_.Next(&record, hurry);
+      if (step == ReadStep::kEnd) return;
+      if (step == ReadStep::kWait) {
+        (void)out_.Flush();  // looked at above
+        Sleep(kSleepNs);
+        waited_ns += kSleepNs;
+        continue;
+      }
+      if (!hurry) waited_ns = 0;
+      if (filter_ && !filter_->Keep(record.event)) continue;
+      use(record);
+    }
+  }
+
+  void StopAll() {
+    for (size_t i = 0; i < merger_.size(); ++i) merger_.reader(i).Stop();
+  }
+
+  void ListOperations() {
+    const auto exporter =
+        FindExportFormat(options_.format)->make(out_, {.time = options_.time});
+    ForEach([&exporter](const Record& record) { exporter->Write(record); });
+    exporter->Finish();
+  }
+
+  void CountOperations() {
+    OpStats stats;
+    ForEach([&stats](const Record& record) { stats.Add(record); });
+    std::vector<const format::ReadStats*> traces;
+    for (size_t i = 0; i < merger_.size(); ++i) {
+      traces.push_back(&merger_.reader(i).stats());
+    }
+    out_.Append(options_.format == "jsonl" ? stats.JsonLines(traces)
+                                           : stats.Table(traces));
+  }
+
+  // Says what is wrong with the traces.
+  int Finish() {
+    const bool read_on = options_.stats || !options_.header;
+    for (size_t i = 0; i < merger_.size(); ++i) {
+      const TraceReader& trace = merger_.reader(i);
+      const std::string name = TerminalWord(trace.context().name);
+      err_.Append(reports_[i]->Text(kCommand + name + ": ", trace.stats()));
+      const Status& status = merger_.status(i);
+      if (!status.ok()) {
+        exit_status_ = std::max(exit_status_, Complain(status.Prefixed(name)));
+      } else if (read_on ? trace.stats().Bad() : trace.stats().no_header) {
+        exit_status_ = std::max(exit_status_, 1);
+      }
+    }
+    (void)err_.Flush();  // nobody to tell
+    return exit_status_;
+  }
+
+  int Complain(const Status& status) {
+    err_.Append(kCommand + status.message() + "\n");
+    (void)err_.Flush();
+    return ExitStatus(status);
+  }
+
+  const DumpOptions& options_;
+  OutputBuffer& out_;
+  OutputBuffer& err_;
+  const std::atomic<bool>& stop_;
+  NameTable names_;  // outlives filter_
+  std::optional<Filter> filter_;
+  std::vector<std::unique_ptr<ReportKeeper>> reports_;  // outlive merger_
+  format::TraceMerger merger_;
+  int exit_status_ = 0;
+};
+
+}  // namespace
+
+int Dump(const DumpOptions& options, OutputBuffer& out, OutputBuffer& err,
+         const std::atomic<bool>& stop) {
+  return Dumper(options, out, err, stop).Run();
+}
+
+}  // namespace tracefs

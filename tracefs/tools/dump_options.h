@@ -1,0 +1,32 @@
+// The command line of tracefs-dump.
+#ifndef TRACEFS_TOOLS_DUMP_OPTIONS_H_
+#define TRACEFS_TOOLS_DUMP_OPTIONS_H_
+
+#include <string>
+#include <vector>
+
+#include "tracefs/base/status.h"
+#include "tracefs/export/exporter.h"
+
+namespace tracefs {
+
+struct DumpOptions {
+  bool help = false;
+  bool version = false;
+  bool header = false;  // print what the traces say of themselves
+  bool stats = false;   // print counts instead of operations
+  bool follow = false;
+  std::string format = "text";
+  std::string filter;  // "" = everything
+  TimeStyle time = TimeStyle::kLocal;
+  std::vector<std::string> traces;  // "-" = standard input
+};
+
+// kInvalid, with the next step, for what does not make sense.
+Result<DumpOptions> ParseDumpOptions(int argc, const char* const* argv);
+
+std::string DumpHelp();
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_TOOLS_DUMP_OPTIONS_H_
