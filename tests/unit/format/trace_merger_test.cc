@@ -123,13 +123,14 @@ TEST(TraceMergerTest, SeveralTracesAreMergedByRealTime) {
 TEST(TraceMergerTest, AnEmptyTraceAmongOthersDoesNotHoldThemUp) {
   TraceBuilder empty;
   empty.Finish();
+  const std::string no_trace = "not a trace";
   TraceBuilder full;
   AddAt(full, 1, 7);
   full.EndBlock();
   TraceMerger merger;
   AddTo(merger, empty.bytes());
   AddTo(merger, full.bytes());
-  AddTo(merger, "not a trace");
+  AddTo(merger, no_trace);
   EXPECT_EQ(Ids(merger), std::vector<uint64_t>{7});
   EXPECT_TRUE(merger.status(0).ok());
   EXPECT_FALSE(merger.status(2).ok());
