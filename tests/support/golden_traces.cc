@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "tests/support/trace_builder.h"
+#include "tracefs/format/block_info.h"
 #include "tracefs/format/frame.h"
 
 namespace tracefs::test {
@@ -282,6 +283,29 @@ std::string LaterVersion() {
   return bytes + trace.bytes().substr(trace.frame_offsets()[1]);
 }
 
+// Stopped, given another filter, and started again.
+std::string Changed() {
+  TraceBuilder trace;
+  const auto change = [&trace](uint64_t from_ns, std::string_view key,
+                               std::string_view value) {
+    std::array<std::byte, 256> memory;
+    MessageWriter out(memory);
+    format::WriteChange(out,
+                        {.from_ns = from_ns, .properties = {{key, value}}});
+    trace.AddBytes(AsText(out.bytes()));
+    trace.EndBlock();
+  };
+  trace.Add(Base(Op::read_, kStart + 1));
+  trace.EndBlock();
+  change(kStart + 2, "tracer.state", "stopped");
+  change(kStart + 3, "filter.text", "op = open");
+  change(kStart + 4, "tracer.state", "running");
+  trace.Add(Base(Op::open_, kStart + 5));
+  trace.EndBlock();
+  trace.Finish();
+  return trace.bytes();
+}
+
 std::string TooNew() {
   return format::EncodePreamble(
       {.format_version = 9, .min_reader_version = 9, .chain = "file"});
@@ -291,6 +315,7 @@ std::string TooNew() {
 
 std::map<std::string, std::string> MakeGoldenTraces() {
   return {{"awkward_names", AwkwardNames()},
+          {"changed", Changed()},
           {"damaged", Damaged()},
           {"every_operation", EveryOperation()},
           {"later_version", LaterVersion()},
