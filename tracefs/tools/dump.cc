@@ -9,6 +9,9 @@
 #include <vector>
 
 #include "filters/input/filter.h"
+#include "filters/output/chain.h"
+#include "filters/output/crypto/key_source.h"
+#include "filters/output/key_ring.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/export/table.h"
 #include "tracefs/format/trace_merger.h"
@@ -47,6 +50,10 @@ class Dumper {
       if (!filter.ok()) return Complain(filter.status());
       filter_.emplace(*std::move(filter));
     }
+    for (const std::string& name : options_.keys) {
+      const Status added = AddKey(name);
+      if (!added.ok()) return Complain(added.Prefixed("--key"));
+    }
     for (const std::string& name : options_.traces) OpenTrace(name);
     if (options_.header) PrintHeaders();
     if (options_.stats) {
@@ -64,6 +71,15 @@ class Dumper {
   }
 
  private:
+  Status AddKey(const std::string& name) {
+    for (const std::string_view prefix : {"file:", "env:", "keyring:"}) {
+      if (!name.starts_with(prefix)) continue;
+      const Result<KeySource> source = ParseKeySource(name);
+      return source.ok() ? keys_->Add(*source) : source.status();
+    }
+    return keys_->Add(KeySource{KeySource::Place::kFile, name});
+  }
+
   void OpenTrace(const std::string& name) {
     auto source = format::FdSource::Open(name, options_.follow);
     if (!source.ok()) {
@@ -75,6 +91,7 @@ class Dumper {
     format::TraceReaderOptions reader;
     reader.name = name;
     reader.follow = options_.follow;
+    reader.decoder = MakeDecoderFactory(keys_);
     reader.report = [keeper = reports_.back().get()](const format::Report& r) {
       keeper->Add(r);
     };
@@ -166,6 +183,7 @@ class Dumper {
   OutputBuffer& out_;
   OutputBuffer& err_;
   const std::atomic<bool>& stop_;
+  const std::shared_ptr<KeyRing> keys_ = std::make_shared<KeyRing>();
   NameTable names_;  // outlives filter_
   std::optional<Filter> filter_;
   std::vector<std::unique_ptr<ReportKeeper>> reports_;  // outlive merger_

@@ -32,9 +32,12 @@ po::options_description VisibleOptions() {
       ("follow", "go on as a trace that is still being written grows")  //
       ("header", "print what each trace says of itself instead")        //
       ("stats", "print counts per operation and losses instead")        //
-      ("utc", "text: times in UTC instead of local time")               //
-      ("epoch", "text: times in seconds since 1970")                    //
-      ("help,h", "print this and exit")                                 //
+      ("key", po::value<std::vector<std::string>>()->value_name("FILE"),
+       "keys for encrypted traces; also env:NAME, keyring:NAME; may be given "
+       "several times")                                    //
+      ("utc", "text: times in UTC instead of local time")  //
+      ("epoch", "text: times in seconds since 1970")       //
+      ("help,h", "print this and exit")                    //
       ("version", "print the version and exit");
   return options;
 }
@@ -119,6 +122,9 @@ Result<DumpOptions> ParseDumpOptions(int argc, const char* const* argv) {
   if (result.header && !result.stats && !result.filter.empty()) {
     return Status::Invalid(
         "--header prints no operations: --filter needs --stats as well");
+  }
+  if (given.count("key") != 0) {
+    result.keys = given["key"].as<std::vector<std::string>>();
   }
   if (given.count("trace") != 0) {
     result.traces = given["trace"].as<std::vector<std::string>>();

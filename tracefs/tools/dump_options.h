@@ -19,6 +19,7 @@ struct DumpOptions {
   std::string format = "text";
   std::string filter;  // "" = everything
   TimeStyle time = TimeStyle::kLocal;
+  std::vector<std::string> keys;  // sources of keys: a path, or file:PATH, …
   std::vector<std::string> traces;  // "-" = standard input
 };
 
