@@ -79,6 +79,22 @@ class OracleTest : public ::testing::Test {
         ++decided_;
       }
       ++compared_;
+
+      // What is said at open about all reads of a file holds for each.
+      if (op == Op::read_ && events_[i].Has(Field::kInode) &&
+          events_[i].Has(Field::kType)) {
+        Event file;
+        file.op = op;
+        file.resolver = &world_;
+        file.node = events_[i].node;
+        file.Set(Field::kInode, events_[i].Get(Field::kInode));
+        file.Set(Field::kType, events_[i].Get(Field::kType));
+        if (i % 4 != 0) world_.SetNameBits(table_, file);
+        const Verdict for_file = filter->DecideForFile(file);
+        if (for_file != Verdict::kUndecided) {
+          ASSERT_EQ(for_file == Verdict::kKeep, expected) << about();
+        }
+      }
     }
   }
 
