@@ -166,7 +166,7 @@ class Checker {
       case Comparison::kEqual:
       case Comparison::kIn:
       case Comparison::kMatch:
-        out->set = IntervalSet::OfAll(std::move(values));
+        out->set = IntervalSet::OfAll(values);
         break;
       case Comparison::kNotEqual:
         out->set = IntervalSet::Of(v).Complement();

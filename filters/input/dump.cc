@@ -170,8 +170,7 @@ std::string Program::NodeText(const Node& node) const {
       for (uint64_t i = 0; i < 64; ++i) {
         if ((node.span >> i & 1) != 0) values.push_back(first + i);
       }
-      return NumberText(field, node.mask,
-                        IntervalSet::OfAll(std::move(values)));
+      return NumberText(field, node.mask, IntervalSet::OfAll(values));
     }
     case NodeKind::kTable:
       return NumberText(field, node.mask, data_->tables[node.lo]);
