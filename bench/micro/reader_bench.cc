@@ -33,9 +33,8 @@ void BM_BaselineWalk(benchmark::State& state) {
   for (auto _ : state) {
     ReadStats stats;
     const ReportSink report;
-    FrameReader frames(
-        std::make_unique<MemorySource>(AsBytes(SampleTrace())), false, &stats,
-        &report);
+    FrameReader frames(std::make_unique<MemorySource>(AsBytes(SampleTrace())),
+                       false, &stats, &report);
     if (!frames.ReadPreamble().ok()) state.SkipWithError("no trace");
     Frame frame;
     uint64_t messages = 0;

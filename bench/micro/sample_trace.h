@@ -44,8 +44,8 @@ inline const std::string& SampleTrace() {
         parent = trace.DefinePath(parent, name);
         directories.push_back(parent);
         for (int i = 0; i < 20; ++i) {
-          files.push_back(trace.DefinePath(
-              parent, "module_" + std::to_string(i) + ".cc"));
+          files.push_back(
+              trace.DefinePath(parent, "module_" + std::to_string(i) + ".cc"));
         }
       }
       for (uint64_t i = 0; i < kOperationsInBlock; ++i, ++n) {

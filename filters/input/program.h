@@ -136,8 +136,7 @@ class Program {
   bool Test(const Node& node, Event& event, PathCache* paths) const;
   Truth TestEarly(const Node& node, Event& event, PathCache* paths) const;
   Truth TestForFile(const Node& node, Event& event, PathCache* paths) const;
-  using PartialTest = Truth (Program::*)(const Node&, Event&,
-                                         PathCache*) const;
+  using PartialTest = Truth (Program::*)(const Node&, Event&, PathCache*) const;
   Verdict DecidePartly(PartialTest test, Event& event) const;
   Verdict DecidePartlyFrom(size_t node, PartialTest test, Event& event,
                            PathCache* paths) const;

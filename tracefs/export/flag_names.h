@@ -16,8 +16,8 @@ namespace tracefs {
 inline constexpr size_t kMaxFlagText = 1024;
 
 // ARG_FLAGS of an operation: "O_RDONLY|O_CLOEXEC", "RENAME_NOREPLACE",
-// "SEEK_SET". O_LARGEFILE, which every open has, is left out. Bits without a name are added in hex; 0 is "0" where no name
-// stands for it. Returns the end.
+// "SEEK_SET". O_LARGEFILE, which every open has, is left out. Bits without a
+// name are added in hex; 0 is "0" where no name stands for it. Returns the end.
 char* PutFlags(char* out, Op op, uint32_t flags);
 std::string FlagsText(Op op, uint32_t flags);
 
