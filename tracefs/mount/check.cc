@@ -4,6 +4,7 @@
 
 #include "tracefs/fs/fuse_api.h"
 #include "tracefs/mount/build_pipeline.h"
+#include "tracefs/mount/seccomp_filter.h"
 #include "tracefs/mount/version.h"
 
 namespace tracefs {
@@ -38,6 +39,7 @@ std::string VersionText() {
   text += std::string("FUSE passthrough: ") +
           (TRACEFS_FUSE_AT_LEAST(17) ? "yes" : "no (libfuse before 3.17)") +
           "\n";
+  text += "system call filter: " + SeccompVersion() + "\n";
   return text;
 }
 

@@ -31,10 +31,7 @@ int WaitForChild(pid_t child, int pipe_end) {
   return 3;
 }
 
-Status Detach(const UniqueFd& pipe_end) {
-  const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  if (!null) return Status::System(errno, "/dev/null");
-  if (::chdir("/") != 0) return Status::System(errno, "/");
+Status Detach(const UniqueFd& pipe_end, const UniqueFd& null) {
   const char byte = 1;
   if (::write(pipe_end.get(), &byte, 1) != 1) {
     return Status::System(errno, "telling that the mount is ready");
@@ -70,8 +67,16 @@ int Daemonize(
   }
   from_child.Reset();
   ::setsid();
+  // Now: once in its sandbox the daemon does not find it any more.
+  UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!null) {
+    std::cerr << "tracefs-mount: "
+              << Status::System(errno, "/dev/null").message() << '\n';
+    return 3;
+  }
   return body([&] {
-    const Status status = Detach(to_parent);
+    const Status status = Detach(to_parent, null);
+    null.Reset();
     to_parent.Reset();
     return status;
   });

@@ -22,6 +22,10 @@ po::options_description Visible() {
       ("transport",
        po::value<std::string>()->value_name("HOW")->default_value("auto"),
        "auto, uring (FUSE over io_uring) or dev (/dev/fuse)")  //
+      ("sandbox",
+       po::value<std::string>()->value_name("on|off")->default_value("on"),
+       "give up all that passing operations through does not need; off for "
+       "debugging")  //
       (",o", po::value<std::vector<std::string>>()->value_name("OPT,…"),
        "mount options, as of mount(8) and fuse(8)")  //
       ("check", po::value<std::string>()->value_name("FILE"),
@@ -69,6 +73,15 @@ Status ParseTransport(const std::string& text, Transport* transport) {
     return Status::Invalid("--transport is auto, uring or dev, not '" + text +
                            "'");
   }
+  return Status::Ok();
+}
+
+Status ParseSwitch(const char* name, const std::string& text, bool* on) {
+  if (text != "on" && text != "off") {
+    return Status::Invalid(std::string("--") + name + " is on or off, not '" +
+                           text + "'");
+  }
+  *on = text == "on";
   return Status::Ok();
 }
 
@@ -126,6 +139,11 @@ Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
   }
   if (Status s = ParseTransport(given["transport"].as<std::string>(),
                                 &options.transport);
+      !s.ok()) {
+    return s;
+  }
+  if (Status s = ParseSwitch("sandbox", given["sandbox"].as<std::string>(),
+                             &options.sandbox);
       !s.ok()) {
     return s;
   }

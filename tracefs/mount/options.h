@@ -23,6 +23,7 @@ struct MountOptions {
   bool foreground = false;
   Visibility visibility = Visibility::kAuto;
   Transport transport = Transport::kAuto;
+  bool sandbox = true;
   std::vector<std::string> fuse_options;  // of -o, split at commas
 };
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,6 +11,7 @@
 
 #include "tracefs/mount/build_pipeline.h"
 #include "tracefs/mount/environment.h"
+#include "tracefs/mount/sandbox.h"
 #include "tracefs/mount/session.h"
 #include "tracefs/pipeline/pipeline.h"
 #include "tracefs/process/process_table.h"
@@ -67,8 +69,11 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
   if (!watchdog.ok()) return watchdog.status();
   Session::BlockSignals();
   const int max_inode_fds = RaiseLimits();
+  if (Status s = DropAlways(); !s.ok()) return s;
+  const Result<UniqueFd> proc = OpenProc();
+  if (!proc.ok()) return proc.status();
   const UniqueFd proc_self_fd(
-      ::open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC));
+      ::openat(proc->get(), "self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!proc_self_fd) return Status::System(errno, "/proc/self/fd");
 
   NameTable names;
@@ -79,9 +84,12 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
 
   Result<Source> source = OpenSource(options.source);
   if (!source.ok()) return source.status();
-  Result<std::unique_ptr<ProcessTable>> processes = ProcessTable::Create();
+  const std::string proc_path = "/proc/self/fd/" + std::to_string(proc->get());
+  ProcessTable::Options process_options;
+  process_options.proc = proc_path.c_str();
+  Result<std::unique_ptr<ProcessTable>> processes =
+      ProcessTable::Create(process_options);
   if (!processes.ok()) return processes.status();
-  if (NeedCallers(*plans)) (*processes)->Start();
 
   PipelineOptions pipeline_options;
   pipeline_options.match_name = [&names](std::string_view name) {
@@ -116,6 +124,19 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
       Session::Mount(options, *transport, **fs, **watchdog);
   if (!session.ok()) return session.status();
   header.Set("mount.options", MountOptionsText(options, *transport));
+  // Nobody's directory is kept busy by us.
+  if (::chdir("/") != 0) return Status::System(errno, "/");
+  std::unique_ptr<Sandbox> sandbox;
+  if (options.sandbox) {
+    // Everything is open, and there is one thread yet.
+    Result<std::unique_ptr<Sandbox>> entered =
+        Sandbox::Enter({.proc = proc->get(), .uring = transport->uring});
+    if (!entered.ok()) return entered.status();
+    sandbox = std::move(*entered);
+  }
+  header.Set("sandbox",
+             sandbox != nullptr ? sandbox->description() : "off, as asked for");
+  if (NeedCallers(*plans)) (*processes)->Start();
   // No request is served before the loop runs, so no event is missed.
   for (TracerPlan& plan : *plans) {
     AddProperties(header, &plan.parts.header);

@@ -55,7 +55,13 @@ Result<Source> OpenSource(const std::string& path) {
       static_cast<int>(::syscall(SYS_open_tree, AT_FDCWD, path.c_str(),
                                  OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
   source.cloned = source.fd.valid();
-  if (!source.cloned) {
+  if (source.cloned) {
+    // Nothing of the tree is to give us anything or lead to a device.
+    mount_attr restricted{};
+    restricted.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+    ::mount_setattr(source.fd.get(), "", AT_EMPTY_PATH, &restricted,
+                    sizeof restricted);
+  } else {
     source.fd.Reset(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   }
   if (!source.fd) return Status::System(errno, "source '" + path + "'");

@@ -108,7 +108,6 @@ Pipeline::Pipeline(PipelineOptions options)
       instance_(next_instance.fetch_add(1)),
       set_owner_(std::make_unique<Set>()) {
   set_.store(set_owner_.get(), std::memory_order_release);
-  flusher_ = std::thread([this] { FlusherLoop(); });
 }
 
 Pipeline::~Pipeline() {
@@ -118,7 +117,7 @@ Pipeline::~Pipeline() {
     stopping_ = true;
   }
   flusher_wake_.notify_all();
-  flusher_.join();
+  if (flusher_.joinable()) flusher_.join();
 }
 
 Pipeline::Slot& Pipeline::SlotOfThread() const {
@@ -179,6 +178,9 @@ Status Pipeline::Add(std::vector<TracerParts> parts) {
     }
   }
   Publish(std::move(next));
+  if (!flusher_.joinable()) {
+    flusher_ = std::thread([this] { FlusherLoop(); });
+  }
   return Status::Ok();
 }
 

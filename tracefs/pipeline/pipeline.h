@@ -34,6 +34,7 @@ class Pipeline final : public EventSink {
   // Running at a time; a bit each in Event::sink_keep.
   static constexpr size_t kMaxTracers = 32;
 
+  // Makes no thread before the first Add: a sandbox may come in between.
   explicit Pipeline(PipelineOptions options);
   // Stops what still runs, as "destroyed".
   ~Pipeline() override;
@@ -120,7 +121,7 @@ class Pipeline final : public EventSink {
   std::mutex flusher_mu_;
   std::condition_variable flusher_wake_;
   bool stopping_ = false;  // guarded by flusher_mu_
-  std::thread flusher_;
+  std::thread flusher_;    // started under changes_
 };
 
 }  // namespace tracefs

@@ -1,0 +1,23 @@
+// Whether this build has a sanitizer: its runtime makes system calls and keeps
+// threads that the code knows nothing of.
+#ifndef TRACEFS_BASE_SANITIZERS_H_
+#define TRACEFS_BASE_SANITIZERS_H_
+
+namespace tracefs {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+    __has_feature(memory_sanitizer)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_BASE_SANITIZERS_H_
