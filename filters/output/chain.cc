@@ -101,6 +101,13 @@ Status CheckChain(std::string_view file_name,
                          "blocks from the traced threads; move it to the "
                          "front");
     }
+    if (row != nullptr && row->first_only &&
+        output.back().Find("unbuffered") != nullptr) {
+      return ErrorAt(file_name, entry.position,
+                     entry.name + " and " + output.back().name +
+                         " unbuffered exclude each other: one hands blocks on "
+                         "later, the other wants them out at once");
+    }
     if (++filters > kMaxChainFilters) {
       return ErrorAt(file_name, entry.position,
                      "more than " + std::to_string(kMaxChainFilters) +

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "filters/output/checksum.h"
 #include "filters/output/rows.h"
 
@@ -19,6 +21,10 @@ constexpr OptionRow kOptions[] = {
      .type = ValueType::kCount,
      .min = 1,
      .max = 1'000'000},
+    {.name = "heartbeat",
+     .type = ValueType::kDuration,
+     .min = uint64_t{1'000'000'000},
+     .max = uint64_t{24 * 3600} * 1'000'000'000},
     kBlockOption,
 };
 
@@ -110,7 +116,8 @@ Status TakeAnchor(const ConfigEntry& entry, ChecksumOptions* options) {
 }
 
 Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
-                                           std::unique_ptr<OutputFilter> next) {
+                                           std::unique_ptr<OutputFilter> next,
+                                           OutputFilterFacts* facts) {
   ChecksumOptions options;
   const std::string_view algorithm = AlgorithmOf(entry);
   for (const ChecksumAlgorithm known :
@@ -122,6 +129,11 @@ Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
   if (Status s = TakeSigner(entry, &options); !s.ok()) return s;
   if (Status s = TakeAnchor(entry, &options); !s.ok()) return s;
   options.block_bytes = NumberOption(entry, "block", 0);
+  if (const uint64_t ns = NumberOption(entry, "heartbeat", 0); ns != 0) {
+    options.heartbeat_ms = static_cast<uint32_t>(ns / 1'000'000);
+    facts->heartbeat_ns =
+        facts->heartbeat_ns == 0 ? ns : std::min(facts->heartbeat_ns, ns);
+  }
   return MakeChecksum(std::move(options), std::move(next));
 }
 

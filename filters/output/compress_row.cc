@@ -16,7 +16,8 @@ std::string_view AlgorithmOf(const ConfigEntry& entry) {
 }
 
 Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
-                                           std::unique_ptr<OutputFilter> next) {
+                                           std::unique_ptr<OutputFilter> next,
+                                           OutputFilterFacts*) {
   CompressOptions options;
   if (AlgorithmOf(entry) == "zstd") {
     options.algorithm = CompressAlgorithm::kZstd;

@@ -43,7 +43,8 @@ Status TakeRecipients(std::string_view text,
 }
 
 Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
-                                           std::unique_ptr<OutputFilter> next) {
+                                           std::unique_ptr<OutputFilter> next,
+                                           OutputFilterFacts*) {
   EncryptOptions options;
   options.cipher = FindCipher(CipherOf(entry))->id;
   const ConfigOption* key = entry.Find("key");

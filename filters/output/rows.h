@@ -5,12 +5,15 @@
 #include <string_view>
 
 #include "filters/output/table.h"
+#include "filters/output/when_full.h"
 
 namespace tracefs {
 
+OutputFilterRow AsyncRow();
 OutputFilterRow ChecksumRow();
 OutputFilterRow CompressRow();
 OutputFilterRow EncryptRow();
+OutputFilterRow ThrottleRow();
 
 // --- What they share.
 
@@ -20,6 +23,16 @@ inline constexpr OptionRow kBlockOption = {.name = "block",
                                            .type = ValueType::kSize,
                                            .min = 4096,
                                            .max = uint64_t{16} << 20};
+
+// `when_full = block | drop`, `deadline = 1s`.
+inline constexpr std::string_view kWhenFullWords[] = {"block", "drop"};
+inline constexpr OptionRow kWhenFullOption = {
+    .name = "when_full", .type = ValueType::kChoice, .words = kWhenFullWords};
+inline constexpr OptionRow kDeadlineOption = {
+    .name = "deadline",
+    .type = ValueType::kDuration,
+    .max = uint64_t{60} * 1'000'000'000};
+Status TakeWhenFull(const ConfigEntry& entry, WhenFull* when_full);
 
 // The value of an option, or `otherwise` where it is not given.
 std::string_view TextOption(const ConfigEntry& entry, std::string_view option,

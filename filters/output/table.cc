@@ -6,9 +6,7 @@ namespace tracefs {
 
 std::span<const OutputFilterRow> OutputFilters() {
   static const OutputFilterRow rows[] = {
-      CompressRow(),
-      EncryptRow(),
-      ChecksumRow(),
+      AsyncRow(), ThrottleRow(), CompressRow(), EncryptRow(), ChecksumRow(),
   };
   return rows;
 }
@@ -30,6 +28,19 @@ uint64_t NumberOption(const ConfigEntry& entry, std::string_view option,
                       uint64_t otherwise) {
   const ConfigOption* found = entry.Find(option);
   return found == nullptr ? otherwise : found->value.number;
+}
+
+Status TakeWhenFull(const ConfigEntry& entry, WhenFull* when_full) {
+  when_full->block = TextOption(entry, "when_full", "block") == "block";
+  const ConfigOption* deadline = entry.Find("deadline");
+  if (deadline == nullptr) return Status::Ok();
+  if (!when_full->block) {
+    return Status::Invalid(entry.name +
+                           ": when_full = drop waits for nothing; leave "
+                           "deadline out");
+  }
+  when_full->deadline = std::chrono::nanoseconds(deadline->value.number);
+  return Status::Ok();
 }
 
 }  // namespace tracefs

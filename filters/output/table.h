@@ -16,14 +16,22 @@
 
 namespace tracefs {
 
+// What the maker of a filter finds out besides.
+struct OutputFilterFacts {
+  // The tracer is to write a block at least this often; 0 = need not.
+  uint64_t heartbeat_ns = 0;
+};
+
 struct OutputFilterRow {
   EntryRow entry;
   std::string_view help;
   bool first_only = false;  // may only be the first of a chain
   // Makes the filter that a checked entry of the config describes, in front of
-  // `next`. Nothing outside the process changes before its Initialize.
+  // `next`. Keys are read and files opened here, before the mount may cover
+  // them; nothing is taken or written before Initialize.
   Result<std::unique_ptr<OutputFilter>> (*make)(
-      const ConfigEntry& entry, std::unique_ptr<OutputFilter> next);
+      const ConfigEntry& entry, std::unique_ptr<OutputFilter> next,
+      OutputFilterFacts* facts);
   // What the chain text says besides the name: "alg=zlib". Null: nothing.
   std::string (*parameters)(const ConfigEntry& entry);
   // Makes the inverse. Null: the filter changes no byte.

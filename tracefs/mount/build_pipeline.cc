@@ -77,14 +77,17 @@ Status AddOutput(const TracerConfig& config, TracerPlan* plan) {
   };
   std::unique_ptr<OutputFilter> chain =
       metered(last.name, MakeFraming(std::move(*driver)));
+  OutputFilterFacts filter_facts;
   for (size_t i = config.output.size() - 1; i-- > 0;) {
     const ConfigEntry& entry = config.output[i];
     Result<std::unique_ptr<OutputFilter>> filter =
-        FindOutputFilter(entry.name)->make(entry, std::move(chain));
+        FindOutputFilter(entry.name)
+            ->make(entry, std::move(chain), &filter_facts);
     if (!filter.ok()) return filter.status();
     chain = metered(entry.name, std::move(*filter));
   }
   plan->parts.output = std::move(chain);
+  plan->parts.heartbeat_ns = filter_facts.heartbeat_ns;
   return Status::Ok();
 }
 

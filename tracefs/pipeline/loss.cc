@@ -1,8 +1,16 @@
 #include "tracefs/pipeline/loss.h"
 
 #include <algorithm>
+#include <cerrno>
 
 namespace tracefs {
+namespace {
+
+// No output fails with these.
+constexpr int kQueueFullError = ENOBUFS;
+constexpr int kThrottledError = ETIME;
+
+}  // namespace
 
 std::string_view LossReasonName(LossReason reason) {
   switch (reason) {
@@ -16,6 +24,23 @@ std::string_view LossReasonName(LossReason reason) {
       return "throttled";
   }
   return "unknown";
+}
+
+Status DroppedStatus(LossReason reason, std::string_view why) {
+  return Status::System(
+      reason == LossReason::kThrottled ? kThrottledError : kQueueFullError,
+      why);
+}
+
+LossReason LossReasonOf(const Status& status) {
+  switch (status.error()) {
+    case kQueueFullError:
+      return LossReason::kQueueFull;
+    case kThrottledError:
+      return LossReason::kThrottled;
+    default:
+      return LossReason::kOutputError;
+  }
 }
 
 void LossCounter::Add(LossReason reason, uint64_t count, uint64_t first_ns,

@@ -10,6 +10,8 @@
 #include <optional>
 #include <string_view>
 
+#include "tracefs/base/status.h"
+
 namespace tracefs {
 
 // Names (LossReasonName) are part of the trace format: never renamed.
@@ -21,6 +23,12 @@ enum class LossReason : uint8_t {
 };
 inline constexpr size_t kLossReasonCount = 4;
 std::string_view LossReasonName(LossReason reason);
+
+// What a stage fails with that does not take a block because of its policy. Not
+// a fault of the output: it is counted, and no error of the trace.
+Status DroppedStatus(LossReason reason, std::string_view why);
+// Why a block was lost that a stage refused with `status`.
+LossReason LossReasonOf(const Status& status);
 
 struct Loss {
   LossReason reason{};

@@ -629,6 +629,11 @@ void Pipeline::FlusherLoop() {
       FlushOnce();
       for (const Set::Entry& e : set_owner_->entries) {
         e.tracer->SubmitLosses();
+        e.tracer->SubmitHeartbeat();
+      }
+      // One that is suspended lives, too.
+      for (const Set::Entry& e : set_owner_->suspended) {
+        e.tracer->SubmitHeartbeat();
       }
     }
     lock.lock();

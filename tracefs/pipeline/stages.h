@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -73,11 +74,17 @@ struct BlockInfo {
   bool last = false;  // holds FINAL: may use space kept in reserve
 };
 
+// Tells the tracer that a block was not kept after all, though the Write that
+// took it succeeded. Threads: any, until Release returns.
+using BlockLost = std::function<void(const BlockInfo& info, const Status& why)>;
+
 // What stages learn when a trace begins.
 struct TraceIdentity {
   uint32_t tracer_id = 0;
   format::Serial serial{};
   std::string preamble;  // encoded; the driver writes it before all else
+  // For stages that hand blocks on later; may be empty.
+  BlockLost lost = nullptr;
 };
 
 // How full the queue of a stage is.
@@ -97,9 +104,11 @@ class OutputFilter {
   // Called once, before anything else.
   virtual Status Initialize(const TraceIdentity& identity) = 0;
   // Takes one whole block, or fails and has taken nothing of it. A failure
-  // does not end the filter: the next block may fit again.
+  // does not end the filter: the next block may fit again. A filter that drops
+  // by its own policy fails with DroppedStatus (loss.h).
   virtual Status Write(ByteSpan block, const BlockInfo& info) = 0;
-  // Hands on what is buffered, down to the driver.
+  // Hands on what is buffered, down to the driver. Fails if any of it could
+  // not be written.
   virtual Status Flush() = 0;
   // Flushes, releases what Initialize took, and the same for what follows.
   // Nothing is called after.

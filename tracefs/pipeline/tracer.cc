@@ -40,6 +40,9 @@ Status Tracer::Start() {
   identity.serial = parts_.serial;
   identity.preamble = format::EncodePreamble(
       {.serial = identity.serial, .chain = parts_.output_chain});
+  identity.lost = [this](const BlockInfo& info, const Status& why) {
+    NoteLate(info, why);
+  };
   if (Status s = parts_.output->Initialize(identity); !s.ok()) return s;
 
   clock_ = parts_.header.clock;
@@ -48,6 +51,7 @@ Status Tracer::Start() {
   if (Status s = parts_.output->Write(start, info); !s.ok()) return s;
   ++next_sequence_;
   blocks_.Add(1);
+  last_block_ns_ = MonotonicNs();
   // The header must be there if we are killed the next moment.
   return parts_.output->Flush();
 }
@@ -96,6 +100,14 @@ void Tracer::SubmitLosses() {
   PutLosses(spare_->writer, &put);
   for (const Loss& loss : put) losses_.Return(loss);
   if (put.empty()) return;
+  spare_->Reset();
+  NoteError(WriteLocked(*spare_, /*last=*/false));
+}
+
+void Tracer::SubmitHeartbeat() {
+  if (parts_.heartbeat_ns == 0) return;
+  std::lock_guard lock(mu_);
+  if (MonotonicNs() - last_block_ns_ < parts_.heartbeat_ns) return;
   spare_->Reset();
   NoteError(WriteLocked(*spare_, /*last=*/false));
 }
@@ -149,14 +161,12 @@ Status Tracer::WriteLocked(Block& block, bool last) {
                       : Status::Invalid("no room for the block's own message");
   if (!status.ok()) {
     for (const Loss& loss : reported) losses_.Return(loss);
-    if (block.events != 0) {
-      losses_.Add(LossReason::kOutputError, block.events, block.first_ns,
-                  block.last_ns);
-    }
+    NoteRefused(info, status);
     return status;
   }
   ++next_sequence_;
   blocks_.Add(1);
+  last_block_ns_ = MonotonicNs();
   recorded_.Add(block.events);
   for (size_t phase = 0; phase < totals_.size(); ++phase) {
     for (size_t op = 0; op < kOpCount; ++op) {
@@ -168,8 +178,21 @@ Status Tracer::WriteLocked(Block& block, bool last) {
   return status;
 }
 
+void Tracer::NoteRefused(const BlockInfo& info, const Status& why) {
+  if (info.events == 0) return;
+  losses_.Add(LossReasonOf(why), info.events, info.first_ns, info.last_ns);
+}
+
+void Tracer::NoteLate(const BlockInfo& info, const Status& why) {
+  late_events_.fetch_add(info.events, std::memory_order_relaxed);
+  late_blocks_.fetch_add(1, std::memory_order_relaxed);
+  NoteRefused(info, why);
+  NoteError(why);
+}
+
 void Tracer::NoteError(const Status& status) {
-  if (status.ok()) return;
+  // What a policy drops is counted and no fault.
+  if (status.ok() || LossReasonOf(status) != LossReason::kOutputError) return;
   std::lock_guard lock(error_mu_);
   if (output_error_.ok()) output_error_ = status;
 }
@@ -185,7 +208,7 @@ void Tracer::AddTo(TracerStats* stats) const {
   stats->chain = parts_.output_chain;
   stats->unbuffered = parts_.unbuffered;
   stats->written = recorded();
-  stats->blocks = blocks_.Get();
+  stats->blocks = blocks_.Get() - late_blocks_.load(std::memory_order_relaxed);
   for (size_t r = 0; r < kLossReasonCount; ++r) {
     stats->lost[r] = losses_.Total(static_cast<LossReason>(r));
   }
@@ -212,6 +235,9 @@ Status Tracer::Flush() {
 
 Status Tracer::Stop(std::string_view end_reason) {
   std::lock_guard lock(mu_);
+  // What is still on the way may be lost: only then the totals are known. A
+  // failure was noted block by block.
+  static_cast<void>(parts_.output->Flush().ok());
   Block final_block(2 * format::kFinalMaxBytes);
   final_block.Reset();
   format::FinalRecord message;
@@ -219,7 +245,8 @@ Status Tracer::Stop(std::string_view end_reason) {
   message.clock = clock_;
   message.events = recorded();
   message.end_reason = std::string(end_reason);
-  message.blocks = blocks_.Get() + 1;
+  message.blocks =
+      blocks_.Get() - late_blocks_.load(std::memory_order_relaxed) + 1;
   for (size_t op = 0; op < kOpCount; ++op) {
     for (const bool before : {false, true}) {
       const uint64_t count = totals_[before ? 1 : 0][op].Get();

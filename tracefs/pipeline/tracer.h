@@ -6,6 +6,7 @@
 #define TRACEFS_PIPELINE_TRACER_H_
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -39,6 +40,8 @@ struct TracerParts {
   std::string output_chain;  // for the preamble: "compress; file"
   // Each event is handed on at once and before the reply (paper section 2.5).
   bool unbuffered = false;
+  // A block at least this often, also if nothing happens; 0 = not.
+  uint64_t heartbeat_ns = 0;
 };
 
 class Tracer {
@@ -78,12 +81,18 @@ class Tracer {
   void SubmitFrom(BlockBuilder& builder);
   // A block of nothing but LOSS messages, if there are unreported losses.
   void SubmitLosses();
+  // A block without operations, if the last block was written longer ago than
+  // heartbeat_ns.
+  void SubmitHeartbeat();
   // A block that says what was changed about the tracer from `from_ns` on.
   void SubmitChange(const format::ChangeRecord& change);
 
   Status Flush();
   const LossCounter& losses() const { return losses_; }
-  uint64_t recorded() const { return recorded_.Get(); }
+  // Operations that are in the trace, or on the way.
+  uint64_t recorded() const {
+    return recorded_.Get() - late_events_.load(std::memory_order_relaxed);
+  }
   // The first error of the output since Start, for operators.
   Status output_error() const;
   // All that the tracer itself knows. Never waits for the output.
@@ -94,6 +103,9 @@ class Tracer {
   void PutLosses(format::MessageWriter& writer, std::vector<Loss>* put);
   Status WriteLocked(Block& block, bool last);
   void NoteError(const Status& status);
+  void NoteRefused(const BlockInfo& info, const Status& why);
+  // A block that was written is lost all the same: BlockLost of stages.h.
+  void NoteLate(const BlockInfo& info, const Status& why);
 
   TracerParts parts_;
   const Watermark watermark_;
@@ -104,12 +116,17 @@ class Tracer {
   // Lock order: mu_ before error_mu_.
   std::mutex mu_;  // guards all below and the output chain
   uint64_t next_sequence_ = 0;
+  uint64_t last_block_ns_ = 0;
   ClockPair clock_;
   std::unique_ptr<Block> spare_;
   // Changed under mu_, read without.
   OwnedCounter recorded_;
   OwnedCounter blocks_;
   std::array<std::array<OwnedCounter, kOpCount>, 2> totals_;
+
+  // Counted above, and lost behind a stage that had taken them.
+  std::atomic<uint64_t> late_events_{0};
+  std::atomic<uint64_t> late_blocks_{0};
 
   mutable std::mutex error_mu_;
   Status output_error_;  // guarded by error_mu_

@@ -447,6 +447,104 @@ TEST(PipelineTest, OfSeveralTracersAllAreAddedOrNone) {
   EXPECT_EQ(pipeline.Stats().size(), 2u);
 }
 
+// Loses every third block with operations: says so at once, or when it is too
+// late for Write to fail.
+class LosingFilter final : public OutputFilter {
+ public:
+  LosingFilter(bool late, std::unique_ptr<OutputFilter> next)
+      : late_(late), next_(std::move(next)) {}
+  Status Initialize(const TraceIdentity& identity) override {
+    lost_ = identity.lost;
+    return next_->Initialize(identity);
+  }
+  Status Write(ByteSpan block, const BlockInfo& info) override {
+    if (info.events == 0 || ++count_ % 3 != 0) {
+      return next_->Write(block, info);
+    }
+    if (!late_) return DroppedStatus(LossReason::kThrottled, "test");
+    late_ones_.push_back(info);
+    return Status::Ok();
+  }
+  Status Flush() override {
+    for (const BlockInfo& info : late_ones_) {
+      lost_(info, Status::System(ENOSPC, "test"));
+    }
+    late_ones_.clear();
+    return next_->Flush();
+  }
+  Status Release() override { return next_->Release(); }
+  size_t PreferredBlockSize() const override { return 4096; }
+
+ private:
+  const bool late_;
+  const std::unique_ptr<OutputFilter> next_;
+  BlockLost lost_;
+  int count_ = 0;
+  std::vector<BlockInfo> late_ones_;
+};
+
+TEST(PipelineTest, DataLoss_WhatAPolicyDropsIsCountedAndNoError) {
+  constexpr uint64_t kEvents = 5000;
+  Memory memory;
+  Pipeline pipeline(
+      {.flush_interval = std::chrono::hours(1), .match_name = {}});
+  TracerParts parts = Parts(memory, 1);
+  parts.output =
+      std::make_unique<LosingFilter>(/*late=*/false, std::move(parts.output));
+  ASSERT_TRUE(pipeline.Add(std::move(parts)).ok());
+  for (uint64_t i = 0; i < kEvents; ++i) Send(pipeline, 1, i);
+  EXPECT_TRUE(pipeline.Stop("test").ok());
+  const Decoded decoded = Read(memory);
+  EXPECT_LT(decoded.events, kEvents);
+  EXPECT_EQ(decoded.events + decoded.stats.losses.at("throttled"), kEvents);
+  EXPECT_EQ(decoded.stats.missing_blocks, 0u);
+  EXPECT_EQ(decoded.stats.final_record->events, decoded.events);
+}
+
+TEST(PipelineTest, DataLoss_BlocksLostAfterTheyWereTakenAreInTheTotals) {
+  constexpr uint64_t kEvents = 5000;
+  Memory memory;
+  Pipeline pipeline(
+      {.flush_interval = std::chrono::hours(1), .match_name = {}});
+  TracerParts parts = Parts(memory, 1);
+  parts.output =
+      std::make_unique<LosingFilter>(/*late=*/true, std::move(parts.output));
+  ASSERT_TRUE(pipeline.Add(std::move(parts)).ok());
+  for (uint64_t i = 0; i < kEvents; ++i) {
+    Send(pipeline, 1, i);
+    if (i == kEvents / 2) {
+      EXPECT_TRUE(pipeline.FlushAll().ok());
+    }
+  }
+  EXPECT_EQ(pipeline.Stop("test").error(), ENOSPC);
+  const Decoded decoded = Read(memory);
+  EXPECT_LT(decoded.events, kEvents);
+  EXPECT_EQ(decoded.events + decoded.stats.losses.at("output_error"), kEvents);
+  ASSERT_TRUE(decoded.stats.final_record);
+  EXPECT_EQ(decoded.stats.final_record->events, decoded.events);
+  EXPECT_EQ(decoded.stats.final_record->blocks, decoded.stats.blocks);
+}
+
+TEST(PipelineTest, AHeartbeatIsABlockWhenNothingHappens) {
+  Memory memory;
+  Memory silent;
+  Pipeline pipeline(Quick());
+  TracerParts parts = Parts(memory, 1);
+  parts.heartbeat_ns = 20'000'000;
+  ASSERT_TRUE(pipeline.Add(std::move(parts)).ok());
+  ASSERT_TRUE(pipeline.Add(Parts(silent, 2)).ok());
+  ASSERT_TRUE(pipeline.Suspend(1).ok());
+  const auto blocks = [&] { return Read(memory).stats.blocks; };
+  for (int i = 0; i < 5000 && blocks() < 10; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  ASSERT_TRUE(pipeline.Stop("test").ok());
+  const Decoded decoded = Read(memory);
+  EXPECT_GE(decoded.stats.blocks, 10u);
+  EXPECT_EQ(decoded.events, 0u);
+  EXPECT_EQ(Read(silent).stats.blocks, 2u);  // its head and its end
+}
+
 TEST(PipelineTest, NoMoreThanTheLimitRunAtATime) {
   std::vector<Memory> memories(Pipeline::kMaxTracers + 1);
   Pipeline pipeline(Quick());

@@ -61,12 +61,31 @@ TEST(ChainTest, TooManyFiltersAreAnErrorOfTheConfig) {
   EXPECT_NE(status.message().find("t.conf:1:"), std::string::npos);
 }
 
+TEST(ChainTest, AsyncMustBeFirst) {
+  Result<TracerConfig> tracer =
+      ParseOutput("async buffers = 4; compress; file = x");
+  ASSERT_TRUE(tracer.ok()) << tracer.status().message();
+  EXPECT_TRUE(CheckChain("t.conf", tracer->output).ok());
+  tracer = ParseOutput("compress; async; file = x");
+  ASSERT_TRUE(tracer.ok()) << tracer.status().message();
+  const Status status = CheckChain("t.conf", tracer->output);
+  EXPECT_NE(status.message().find("t.conf:1:21: async must be the first"),
+            std::string::npos)
+      << status.message();
+}
+
+TEST(ChainTest, WhatChangesNoByteNeedsNoInverse) {
+  EXPECT_EQ(ChainTextOf("async; throttle ops = 5/s; file = x"),
+            "async; throttle; file");
+  EXPECT_TRUE(ChainDecoder::Create("async; throttle; file", &kNoKeys).ok());
+}
+
 TEST(ChainTest, ALevelBeyondTheAlgorithmIsRefused) {
   const Result<TracerConfig> tracer =
       ParseOutput("compress alg = zlib level = 10; file = x");
   ASSERT_TRUE(tracer.ok()) << tracer.status().message();
-  const auto made =
-      FindOutputFilter("compress")->make(tracer->output[0], nullptr);
+  ChainLog log;
+  const auto made = MakeFilters(*tracer, &log);
   ASSERT_FALSE(made.ok());
   EXPECT_NE(made.status().message().find("highest, 9"), std::string::npos);
 }

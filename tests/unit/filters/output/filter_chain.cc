@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "filters/output/table.h"
-
 namespace tracefs {
 
 Result<TracerConfig> ParseOutput(const std::string& output) {
@@ -22,11 +20,15 @@ Result<TracerConfig> ParseOutput(const std::string& output) {
 }
 
 Result<std::unique_ptr<OutputFilter>> MakeFilters(const TracerConfig& tracer,
-                                                  ChainLog* log) {
+                                                  ChainLog* log,
+                                                  OutputFilterFacts* facts) {
+  OutputFilterFacts ignored;
   std::unique_ptr<OutputFilter> chain = std::make_unique<ChainEnd>(log);
   for (size_t i = tracer.output.size() - 1; i-- > 0;) {
     const ConfigEntry& entry = tracer.output[i];
-    auto made = FindOutputFilter(entry.name)->make(entry, std::move(chain));
+    auto made = FindOutputFilter(entry.name)
+                    ->make(entry, std::move(chain),
+                           facts == nullptr ? &ignored : facts);
     if (!made.ok()) return made.status();
     chain = *std::move(made);
   }

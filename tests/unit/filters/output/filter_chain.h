@@ -8,6 +8,7 @@
 
 #include "config/config.h"
 #include "filters/output/chain.h"
+#include "filters/output/table.h"
 #include "tests/unit/filters/output/chain_end.h"
 
 namespace tracefs {
@@ -17,8 +18,9 @@ namespace tracefs {
 Result<TracerConfig> ParseOutput(const std::string& output);
 
 // The filters of a parsed output section, ending in a ChainEnd.
-Result<std::unique_ptr<OutputFilter>> MakeFilters(const TracerConfig& tracer,
-                                                  ChainLog* log);
+Result<std::unique_ptr<OutputFilter>> MakeFilters(
+    const TracerConfig& tracer, ChainLog* log,
+    OutputFilterFacts* facts = nullptr);
 
 // The same from text; a test failure and null if it does not work.
 std::unique_ptr<OutputFilter> MustMakeFilters(const std::string& output,

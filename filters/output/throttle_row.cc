@@ -1,0 +1,59 @@
+#include "filters/output/rows.h"
+#include "filters/output/throttle.h"
+
+namespace tracefs {
+namespace {
+
+constexpr OptionRow kOptions[] = {
+    {.name = "ops", .type = ValueType::kText},
+    {.name = "bytes", .type = ValueType::kText},
+    kWhenFullOption,
+    kDeadlineOption,
+    kBlockOption,
+};
+
+Status TakeRate(const ConfigEntry& entry, std::string_view option,
+                double* rate) {
+  const ConfigOption* found = entry.Find(option);
+  if (found == nullptr) return Status::Ok();
+  const std::optional<double> parsed = ParseRate(found->value.text);
+  if (!parsed) {
+    return Status::Invalid("throttle: " + std::string(option) +
+                           " is a rate as 1000/s, 10M/s or 60/m, not " +
+                           Quoted(found->value.text));
+  }
+  *rate = *parsed;
+  return Status::Ok();
+}
+
+Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
+                                           std::unique_ptr<OutputFilter> next,
+                                           OutputFilterFacts*) {
+  ThrottleOptions options;
+  if (Status s = TakeRate(entry, "ops", &options.ops_per_second); !s.ok()) {
+    return s;
+  }
+  if (Status s = TakeRate(entry, "bytes", &options.bytes_per_second); !s.ok()) {
+    return s;
+  }
+  if (options.ops_per_second == 0 && options.bytes_per_second == 0) {
+    return Status::Invalid("throttle: needs ops = N/s or bytes = N/s");
+  }
+  if (Status s = TakeWhenFull(entry, &options.when_full); !s.ok()) return s;
+  options.block_bytes = NumberOption(entry, "block", 0);
+  return MakeThrottle(options, std::move(next));
+}
+
+}  // namespace
+
+OutputFilterRow ThrottleRow() {
+  return {.entry = {.name = "throttle",
+                    .role = EntryRole::kFilter,
+                    .options = kOptions},
+          .help = "bounds operations or bytes per second",
+          .make = &Make,
+          .parameters = nullptr,
+          .make_decoder = nullptr};
+}
+
+}  // namespace tracefs
