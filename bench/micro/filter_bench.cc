@@ -145,7 +145,30 @@ BENCHMARK(BM_AllEvaluated)
     ->ArgNames({"predicates", "keep"})
     ->ArgsProduct({{1, 10, 50}, {0, 1}});
 
-// Tests with a mask, which take the second step of the loop.
+// As AllEvaluated/50, of tests with a mask; they take the second step of the
+// loop.
+void BM_FiftyMasks(benchmark::State& state) {
+  std::string text;
+  for (int i = 0; i < 50; ++i) {
+    text +=
+        (i > 0 ? " OR flags ~ " : "flags ~ ") + std::to_string(4096 + 2 * i);
+  }
+  RunText(state, text);
+}
+BENCHMARK(BM_FiftyMasks);
+
+// Likewise of the caller's process, which is known after the first.
+void BM_FiftyOfTheCaller(benchmark::State& state) {
+  std::string text;
+  for (int i = 0; i < 25; ++i) {
+    const std::string number = std::to_string(i);
+    text += (i > 0 ? " OR cpid != 7" : "cpid != 7") + number + " AND csid = 9" +
+            number;
+  }
+  RunText(state, text);
+}
+BENCHMARK(BM_FiftyOfTheCaller);
+
 void BM_Flags(benchmark::State& state) {
   RunText(state, "flags ~ O_APPEND OR flags ~ O_SYNC OR flags ~ O_WRONLY");
 }

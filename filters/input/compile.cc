@@ -86,15 +86,11 @@ class Encoder {
   void NumberNode(const FilterTest& test, Node* node) {
     const std::vector<Interval>& intervals = test.set.intervals();
     const uint64_t bias = OrderBias(test.field);
-    const FieldSource source = Info(test.field).source;
-    node->fetched =
-        source == FieldSource::kCaller || source == FieldSource::kAttributes;
-    const bool plain = test.mask == IntervalSet::kMax && node->fetched == 0;
+    node->fetched = FetchedFrom(test.field);
     node->field = static_cast<uint8_t>(test.field);
     node->mask = test.mask;
     const auto range = [&](uint64_t first, uint64_t last) {
-      node->kind = plain ? NodeKind::kRange : NodeKind::kMaskedRange;
-      if (plain) node->mask = 0;
+      node->kind = NodeKind::kRange;
       node->lo = first ^ bias;  // the same as adding it
       node->span = last - first;
     };

@@ -155,15 +155,12 @@ std::string Program::NodeText(const Node& node) const {
   const uint64_t bias = OrderBias(field);
   const auto first = node.lo ^ bias;
   switch (node.kind) {
-    case NodeKind::kRange:
-    case NodeKind::kMaskedRange: {
+    case NodeKind::kRange: {
       const uint64_t last = first + node.span;
       const IntervalSet set =
           first <= last ? IntervalSet::Range(first, last)
                         : IntervalSet::Range(last + 1, first - 1).Complement();
-      const uint64_t mask =
-          node.kind == NodeKind::kRange ? IntervalSet::kMax : node.mask;
-      return NumberText(field, mask, set);
+      return NumberText(field, node.mask, set);
     }
     case NodeKind::kBitmap: {
       std::vector<uint64_t> values;

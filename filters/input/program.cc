@@ -15,8 +15,8 @@ bool FindsFile(Op op) { return HasName(op) || op == Op::tmpfile_; }
 Field FieldOf(const Node& node) { return static_cast<Field>(node.field); }
 
 bool IsNumber(NodeKind kind) {
-  return kind == NodeKind::kRange || kind == NodeKind::kMaskedRange ||
-         kind == NodeKind::kBitmap || kind == NodeKind::kTable;
+  return kind == NodeKind::kRange || kind == NodeKind::kBitmap ||
+         kind == NodeKind::kTable;
 }
 
 bool IsNames(NodeKind kind) {
@@ -25,10 +25,6 @@ bool IsNames(NodeKind kind) {
 
 bool IsTerminal(NodeKind kind) {
   return kind == NodeKind::kDrop || kind == NodeKind::kKeep;
-}
-
-bool IsFetched(FieldSource source) {
-  return source == FieldSource::kCaller || source == FieldSource::kAttributes;
 }
 
 // Whether an event whose operation has not run may still get the field.
@@ -42,21 +38,18 @@ bool MayComeLate(Field field, Op op) {
   }
 }
 
-void Fetch(Field field, Event& event) {
-  switch (Info(field).source) {
-    case FieldSource::kCaller:
-      event.NeedCaller();
-      break;
-    case FieldSource::kAttributes:
-      event.NeedAttributes();
-      break;
-    default:
-      break;
-  }
+void Fetch(const Node& node, Event& event) {
+  if (node.fetched == Node::kFromCaller) event.NeedCaller();
+  if (node.fetched == Node::kFromAttributes) event.NeedAttributes();
 }
 
 bool InRange(const Node& node, const Event& event) {
-  return event.value[node.field] - node.lo <= node.span;
+  return (event.value[node.field] & node.mask) - node.lo <= node.span;
+}
+
+bool InBitmap(const Node& node, const Event& event) {
+  const uint64_t bit = (event.value[node.field] & node.mask) - node.lo;
+  return bit < 64 && (node.span >> bit & 1) != 0;
 }
 
 bool MatchesAny(
@@ -82,7 +75,6 @@ const char* WrongTest(const Node& node, const ProgramData& data) {
   }
   switch (node.kind) {
     case NodeKind::kRange:
-    case NodeKind::kMaskedRange:
     case NodeKind::kBitmap:
     case NodeKind::kTable: {
       if (node.field >= kNumericFieldCount) return "is on no numeric field";
@@ -90,14 +82,8 @@ const char* WrongTest(const Node& node, const ProgramData& data) {
       if (info.predicate.empty() || info.source == FieldSource::kHelper) {
         return "is on a field that is no predicate";
       }
-      if (node.fetched != (IsFetched(info.source) ? 1 : 0)) {
+      if (node.fetched != FetchedFrom(FieldOf(node))) {
         return "does not fetch its field as it should";
-      }
-      if (node.kind == NodeKind::kRange && node.fetched != 0) {
-        return "is a plain range of a field to be fetched";
-      }
-      if (node.kind == NodeKind::kRange && node.mask != 0) {
-        return "has a mask that is not used";
       }
       if (node.kind == NodeKind::kTable && node.lo >= data.tables.size()) {
         return "names no interval table";
@@ -144,6 +130,17 @@ const char* WrongEdges(std::span<const Node> nodes, size_t at) {
 }
 
 }  // namespace
+
+uint8_t FetchedFrom(Field field) {
+  switch (Info(field).source) {
+    case FieldSource::kCaller:
+      return Node::kFromCaller;
+    case FieldSource::kAttributes:
+      return Node::kFromAttributes;
+    default:
+      return 0;
+  }
+}
 
 Status Program::Validate(std::span<const Node> nodes, const ProgramData& data) {
   if (nodes.empty()) return Status::Invalid("a program without nodes");
@@ -199,9 +196,7 @@ Program::Program(std::vector<Node> nodes,
   // Nodes of other kinds read slot 0 on the way to their own test.
   required_ = Bit(static_cast<Field>(0));
   for (const Node& node : nodes_) {
-    if (IsNumber(node.kind) && node.fetched == 0) {
-      required_ |= Bit(FieldOf(node));
-    }
+    if (IsNumber(node.kind)) required_ |= Bit(FieldOf(node));
     if (node.kind == NodeKind::kPath) required_ |= kReadsPaths;
   }
 }
@@ -216,35 +211,17 @@ struct Program::PathCache {
   PathBuffer new_path_bytes;
 };
 
-// The tests that need neither a call nor, where all required fields are
-// present, a look at `present`; kUnknown for others.
-inline Program::Truth Program::TestInline(const Node& node,
-                                          const Event& event) {
-  uint64_t answer;
-  const uint64_t value = (event.value[node.field] & node.mask) - node.lo;
-  if (node.kind == NodeKind::kMaskedRange && node.fetched == 0) {
-    answer = value <= node.span;
-  } else if (node.kind == NodeKind::kBitmap && node.fetched == 0) {
-    answer = value < 64 ? node.span >> value & 1 : 0;
-  } else if (node.kind == NodeKind::kNames &&
-             event.name_generation >= node.lo) {
-    answer = (event.name_bits & node.mask) != 0;
-  } else {
-    return Truth::kUnknown;
-  }
-  return static_cast<Truth>(answer);
-}
-
-// The loop is written three times. Each knows more kinds of nodes than the one
-// before, and hands on to the next at the first node it does not know, by a
-// jump. So a filter of ranges and name bits runs in a function that calls
-// nothing and saves no register, and the others pay about a nanosecond to get
-// to theirs.
+// The loop is written four times. Keep knows ranges and name bits, KeepInline
+// everything that needs no call, KeepFrom everything; each hands on to the
+// next, by a jump, at the first node it does not know. So a filter of ranges
+// and name bits runs in a function that calls nothing and saves no register,
+// and the others pay about a nanosecond to get to theirs. These three are for
+// events that have all the fields; KeepCarefully is for the others.
 //
-// All treat every node as a range first: few instructions, and one branch that
-// has to be predicted. The branch also cuts the chain of loads: the next node
-// is read while this one is still being decided. A node of another kind has an
-// impossible `falls`, and only then its kind is looked at.
+// The first three treat every node as a range first: few instructions, and one
+// branch that has to be predicted. The branch also cuts the chain of loads: the
+// next node is read while this one is still being decided. A node of another
+// kind has an impossible `falls`, and only then its kind is looked at.
 bool Program::Keep(Event& event) const {
   // Nearly always so: the program is specialised to what the operation has.
   if ((event.present & required_) != required_) [[unlikely]] {
@@ -258,6 +235,8 @@ bool Program::Keep(Event& event) const {
       ++node;
       continue;
     }
+    // Keeps the compiler from loading for the branches below in the loop above.
+    asm("" : "+r"(node));
     if (node->kind == NodeKind::kRange) {
       node = first + (outcome ? node->yes : node->no);
     } else if (node->kind == NodeKind::kNames &&
@@ -281,66 +260,76 @@ bool Program::Keep(Event& event) const {
       ++node;
       continue;
     }
-    if (node->kind != NodeKind::kRange) {
-      if (IsTerminal(node->kind)) return node->kind == NodeKind::kKeep;
-      const Truth truth = TestInline(*node, event);
-      if (truth == Truth::kUnknown) return KeepFrom(node, event);
-      outcome = truth == Truth::kTrue;
+    asm("" : "+r"(node));
+    if (node->kind == NodeKind::kBitmap) {
+      outcome = InBitmap(*node, event);
+    } else if (node->kind == NodeKind::kNames &&
+               event.name_generation >= node->lo) {
+      outcome = (event.name_bits & node->mask) != 0;
+    } else if (IsTerminal(node->kind)) {
+      return node->kind == NodeKind::kKeep;
+    } else if (node->kind != NodeKind::kRange) {
+      return KeepFrom(node, event);
     }
     node = first + (outcome ? node->yes : node->no);
   }
 }
 
 [[gnu::noinline]] bool Program::KeepFrom(const Node* node, Event& event) const {
-  return Run<true>(node, event, nullptr);
-}
-
-// Only a filter on paths pays for the frame that holds them.
-[[gnu::noinline]] bool Program::KeepSlowly(Event& event) const {
-  if ((required_ & kReadsPaths) == 0) {
-    return Run<false>(nodes_.data(), event, nullptr);
-  }
-  PathCache paths;
-  return Run<false>(nodes_.data(), event, &paths);
-}
-
-template <bool all_present>
-inline bool Program::Run(const Node* node, Event& event,
-                         PathCache* paths) const {
+  const Node* const first = nodes_.data();
   for (;;) {
-    uint64_t outcome = InRange(*node, event);
-    if constexpr (!all_present) outcome &= event.present >> node->field;
-    if (outcome == node->falls) [[likely]] {
+    bool outcome = InRange(*node, event);
+    if (outcome == node->falls) {
       ++node;
       continue;
     }
     if (node->kind != NodeKind::kRange) {
       if (IsTerminal(node->kind)) return node->kind == NodeKind::kKeep;
-      Truth truth = Truth::kUnknown;
-      if constexpr (all_present) truth = TestInline(*node, event);
-      outcome = truth == Truth::kUnknown ? Test(*node, event, paths)
-                                         : truth == Truth::kTrue;
+      outcome = Test(*node, event, nullptr);
     }
-    node = nodes_.data() + (outcome != 0 ? node->yes : node->no);
+    node = first + (outcome ? node->yes : node->no);
+  }
+}
+
+// Only a filter on paths pays for the frame that holds them.
+[[gnu::noinline]] bool Program::KeepSlowly(Event& event) const {
+  if ((required_ & kReadsPaths) == 0) {
+    return KeepCarefully(nodes_.data(), event, nullptr);
+  }
+  PathCache paths;
+  return KeepCarefully(nodes_.data(), event, &paths);
+}
+
+// Fetches what has to be fetched, when a node needs it.
+inline bool Program::KeepCarefully(const Node* node, Event& event,
+                                   PathCache* paths) const {
+  const Node* const first = nodes_.data();
+  for (;;) {
+    bool outcome = false;
+    if (IsTerminal(node->kind)) return node->kind == NodeKind::kKeep;
+    if (node->kind == NodeKind::kRange && event.Has(FieldOf(*node))) {
+      outcome = InRange(*node, event);
+    } else {
+      outcome = Test(*node, event, paths);
+      // Perhaps nothing was missing but what this node has fetched.
+      if (node->fetched != 0 && (event.present & required_) == required_) {
+        return KeepInline(first + (outcome ? node->yes : node->no), event);
+      }
+    }
+    node = first + (outcome ? node->yes : node->no);
   }
 }
 
 bool Program::Test(const Node& node, Event& event, PathCache* paths) const {
   switch (node.kind) {
     case NodeKind::kRange:
+      Fetch(node, event);
       return event.Has(FieldOf(node)) && InRange(node, event);
-    case NodeKind::kMaskedRange:
-      Fetch(FieldOf(node), event);
-      return event.Has(FieldOf(node)) &&
-             (event.value[node.field] & node.mask) - node.lo <= node.span;
-    case NodeKind::kBitmap: {
-      Fetch(FieldOf(node), event);
-      if (!event.Has(FieldOf(node))) return false;
-      const uint64_t bit = (event.value[node.field] & node.mask) - node.lo;
-      return bit < 64 && (node.span >> bit & 1) != 0;
-    }
+    case NodeKind::kBitmap:
+      Fetch(node, event);
+      return event.Has(FieldOf(node)) && InBitmap(node, event);
     case NodeKind::kTable:
-      Fetch(FieldOf(node), event);
+      Fetch(node, event);
       return event.Has(FieldOf(node)) &&
              data_->tables[node.lo].Contains(
                  (event.value[node.field] & node.mask) ^ node.span);

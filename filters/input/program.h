@@ -28,12 +28,10 @@
 namespace tracefs {
 
 enum class NodeKind : uint8_t {
-  // The event has the numeric field, and its value lies in a range:
-  kRange,  // value - lo <= span, modulo 2^64
-  // Likewise with v = value & mask:
-  kMaskedRange,  // v - lo <= span
-  kBitmap,       // v - lo < 64, and that bit of `span` is set
-  kTable,        // v ^ span lies in the interval set number `lo`
+  // The event has the numeric field, and with v = value & mask:
+  kRange,   // v - lo <= span, modulo 2^64
+  kBitmap,  // v - lo < 64, and that bit of `span` is set
+  kTable,   // v ^ span lies in the interval set number `lo`
   // Others; they have field 0.
   kOps,  // bit `op` of `mask` is set
   // Some name of the file satisfies some predicate of the list number `span`:
@@ -57,15 +55,20 @@ struct Node {
   // ranges meets it as an outcome that never comes true, and only then looks at
   // the kind.
   uint8_t falls = kNoFall;
-  uint8_t fetched = 0;  // 1: the field may have to be fetched (not of kRange)
+  uint8_t fetched = 0;  // where the field has to be fetched from: kFrom… or 0
   uint16_t yes = 0;
   uint16_t no = 0;
 
   static constexpr uint8_t kNoFall = 2;
+  static constexpr uint8_t kFromCaller = 1;
+  static constexpr uint8_t kFromAttributes = 2;
 
   friend bool operator==(const Node&, const Node&) = default;
 };
 static_assert(sizeof(Node) == 32 && std::is_trivially_copyable_v<Node>);
+
+// Node::fetched for a field.
+uint8_t FetchedFrom(Field field);
 
 // What nodes refer to by number; shared by the programs of a filter.
 struct ProgramData {
@@ -128,11 +131,8 @@ class Program {
 
   bool KeepInline(const Node* node, Event& event) const;
   bool KeepFrom(const Node* node, Event& event) const;
-  // `all_present`: the event has all the fields of required_.
-  template <bool all_present>
-  bool Run(const Node* node, Event& event, PathCache* paths) const;
+  bool KeepCarefully(const Node* node, Event& event, PathCache* paths) const;
   bool KeepSlowly(Event& event) const;
-  static Truth TestInline(const Node& node, const Event& event);
   bool Test(const Node& node, Event& event, PathCache* paths) const;
   Truth TestEarly(const Node& node, Event& event, PathCache* paths) const;
   Truth TestForFile(const Node& node, Event& event, PathCache* paths) const;
@@ -146,8 +146,8 @@ class Program {
 
   std::vector<Node> nodes_;
   std::shared_ptr<const ProgramData> data_;
-  // Bits of the fields that are read and not fetched, and kReadsPaths: an event
-  // that has them all can be run the fast way.
+  // Bits of the fields that are read, and kReadsPaths: an event that has them
+  // all can be run without looking what it has.
   uint64_t required_ = 0;
 };
 

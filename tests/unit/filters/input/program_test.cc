@@ -28,6 +28,7 @@ Node Range(Field field, uint64_t lo, uint64_t span, uint16_t yes, uint16_t no) {
   Node node;
   node.kind = NodeKind::kRange;
   node.field = static_cast<uint8_t>(field);
+  node.mask = IntervalSet::kMax;
   node.lo = lo;
   node.span = span;
   node.yes = yes;
@@ -92,17 +93,11 @@ TEST_F(ProgramTest, Malicious_RefusesWhatIsNot) {
        [](auto& n) { n[0].field = static_cast<uint8_t>(Field::kPid); }},
       {"node 0 does not fetch its field as it should",
        [](auto& n) { n[0].fetched = 1; }},
-      {"node 0 is a plain range of a field to be fetched",
-       [](auto& n) {
-         n[0].field = static_cast<uint8_t>(Field::kPid);
-         n[0].fetched = 1;
-       }},
-      {"node 0 has a mask that is not used", [](auto& n) { n[0].mask = 1; }},
       {"node 0 falls through to a node that is not the next",
        [](auto& n) { n[0].falls = 1; }},
       {"node 0 cannot fall through so", [](auto& n) { n[0].falls = 3; }},
       {"node 0 cannot fall through so",
-       [](auto& n) { n[0].kind = NodeKind::kMaskedRange; }},
+       [](auto& n) { n[0].kind = NodeKind::kBitmap; }},
       {"node 0 is of no known kind",
        [](auto& n) {
          n[0].kind = static_cast<NodeKind>(77);
