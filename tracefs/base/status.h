@@ -34,6 +34,10 @@ class [[nodiscard]] Status {
   }
   // `error` is an errno value; its text is appended: "open x: No such file".
   static Status System(int error, std::string_view what);
+  // The same with a message that says everything: one that has travelled.
+  static Status SystemSaid(int error, std::string message) {
+    return Status(StatusCode::kSystem, error, std::move(message));
+  }
 
   bool ok() const { return rep_ == nullptr; }
   StatusCode code() const { return rep_ ? rep_->code : StatusCode::kOk; }

@@ -1,6 +1,7 @@
 #include "tracefs/pipeline/tracer.h"
 
 #include <algorithm>
+#include <cerrno>
 
 #include "tracefs/base/clock.h"
 #include "tracefs/format/block_info.h"

@@ -1,0 +1,49 @@
+// Answers: written and read back, and what is no answer.
+#include "tracefs/control/answer.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace tracefs {
+namespace {
+
+TEST(ControlAnswerTest, RoundTrip_Result) {
+  const std::string line = OkLine(3, R"({"a":[1,2]})");
+  EXPECT_EQ(line, "{\"id\":3,\"ok\":true,\"result\":{\"a\":[1,2]}}\n");
+  const auto parsed = ParseAnswer(line);
+  ASSERT_TRUE(parsed.ok());
+  EXPECT_EQ(parsed->id, 3u);
+  EXPECT_TRUE(parsed->status.ok());
+  EXPECT_EQ(parsed->result, R"({"a":[1,2]})");
+}
+
+TEST(ControlAnswerTest, RoundTrip_ErrorsKeepTheirKindAndText) {
+  for (const Status& status :
+       {Status::Invalid("x.conf:3:1: no \"such\" word"),
+        Status::Corrupt("damaged"), Status::System(ENOENT, "file 'x'")}) {
+    const auto parsed = ParseAnswer(ErrorLine(std::nullopt, status));
+    ASSERT_TRUE(parsed.ok());
+    EXPECT_FALSE(parsed->id.has_value());
+    EXPECT_EQ(parsed->status.code(), status.code());
+    EXPECT_EQ(parsed->status.error(), status.error());
+    EXPECT_EQ(parsed->status.message(), status.message());
+  }
+}
+
+TEST(ControlAnswerTest, BytesThatAreNotUtf8BecomeValidJson) {
+  const std::string line = ErrorLine(1, Status::Invalid("file '\xff\xfe'"));
+  EXPECT_FALSE(nlohmann::json::parse(line, nullptr, false).is_discarded());
+}
+
+TEST(ControlAnswerTest, Malicious_WhatIsNoAnswerIsRefused) {
+  for (const char* line : {"", "x", "[]", "{}", R"({"ok":1})", R"({"ok":true})",
+                           R"({"ok":false})", R"({"ok":false,"error":"x"})",
+                           R"({"ok":false,"error":{"code":1,"message":"x"}})",
+                           R"({"ok":false,"error":{"code":"invalid"}})"}) {
+    EXPECT_EQ(ParseAnswer(line).status().code(), StatusCode::kCorrupt) << line;
+  }
+}
+
+}  // namespace
+}  // namespace tracefs

@@ -1,0 +1,71 @@
+// Where sockets lie, and directories that cannot be trusted.
+#include "tracefs/control/place.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+namespace tracefs {
+namespace {
+
+class ControlPlaceTest : public ::testing::Test {
+ protected:
+  ControlPlaceTest() {
+    char name[] = "/tmp/tracefs-place-XXXXXX";
+    directory_ = ::mkdtemp(name);
+  }
+  ~ControlPlaceTest() override { std::filesystem::remove_all(directory_); }
+
+  std::string directory_;
+};
+
+TEST_F(ControlPlaceTest, SocketIsNamedAfterTheDevice) {
+  EXPECT_EQ((MountIdentity{0, 53, 0}).SocketName(), "0:53.sock");
+}
+
+TEST_F(ControlPlaceTest, RootAndUsersHaveTheirOwnDirectories) {
+  EXPECT_EQ(ControlDirectories(0).front(), "/run/tracefs");
+  EXPECT_EQ(ControlDirectories(1000).front(), "/run/user/1000/tracefs");
+  EXPECT_EQ(ControlDirectories(1000).back(), "/tmp/tracefs-1000");
+}
+
+TEST_F(ControlPlaceTest, OtherFileSystemsAreNoTracefsMounts) {
+  EXPECT_EQ(IdentifyMount(directory_).status().code(), StatusCode::kInvalid);
+  EXPECT_EQ(IdentifyMount(directory_ + "/none").status().error(), ENOENT);
+}
+
+TEST_F(ControlPlaceTest, DirectoryIsMadeWithTheRightMode) {
+  const uid_t me = ::geteuid();
+  const std::string path = directory_ + "/control";
+  EXPECT_EQ(OpenControlDirectory(path, me, false).status().error(), ENOENT);
+  ASSERT_TRUE(OpenControlDirectory(path, me, true).ok());
+  ASSERT_TRUE(OpenControlDirectory(path, me, true).ok());  // again
+  ASSERT_TRUE(OpenControlDirectory(path, me, false).ok());
+  struct stat st;
+  ASSERT_EQ(::stat(path.c_str(), &st), 0);
+  EXPECT_EQ(st.st_mode & 07777, me == 0 ? 0755u : 0700u);
+}
+
+TEST_F(ControlPlaceTest, Malicious_DirectoriesOfOthersAreRefused) {
+  const uid_t me = ::geteuid();
+  const std::string path = directory_ + "/control";
+  ASSERT_EQ(::mkdir(path.c_str(), 0777), 0);
+  ASSERT_EQ(::chmod(path.c_str(), 0777), 0);
+  EXPECT_EQ(OpenControlDirectory(path, me, true).status().error(), EPERM);
+  ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
+  EXPECT_TRUE(OpenControlDirectory(path, me, true).ok());
+  const std::string link = directory_ + "/link";
+  ASSERT_EQ(::symlink(path.c_str(), link.c_str()), 0);
+  EXPECT_FALSE(OpenControlDirectory(link, me, true).ok());
+  if (me != 0) return;
+  ASSERT_EQ(::chown(path.c_str(), 65534, 65534), 0);
+  EXPECT_EQ(OpenControlDirectory(path, 0, true).status().error(), EPERM);
+  EXPECT_TRUE(OpenControlDirectory(path, 65534, true).ok());
+}
+
+}  // namespace
+}  // namespace tracefs

@@ -1,0 +1,69 @@
+// TailQueue: bounded, whole blocks or nothing, and its end is never missed.
+#include "tracefs/control/tail_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+namespace tracefs {
+namespace {
+
+BlockInfo Info(uint64_t sequence, bool last = false) {
+  return {.sequence = sequence, .last = last};
+}
+
+TEST(TailQueueTest, BytesComeOutAsTheyWentIn) {
+  auto queue = std::make_shared<TailQueue>(100);
+  const auto output = MakeTailOutput(queue);
+  TraceIdentity identity;
+  identity.preamble = "preamble";
+  ASSERT_TRUE(output->Initialize(identity).ok());
+  ASSERT_TRUE(output->Write(AsBytes("head"), AsBytes("block"), Info(0)).ok());
+  ASSERT_TRUE(output->Write(AsBytes("HEAD"), AsBytes("BLOCK"), Info(1)).ok());
+  EXPECT_EQ(queue->gauge().bytes, 26u);
+  EXPECT_EQ(queue->gauge().blocks, 3u);
+  EXPECT_EQ(queue->Take(10), "preamblehe");
+  EXPECT_EQ(queue->Take(3), "adb");
+  EXPECT_EQ(queue->Take(100), "lockHEADBLOCK");
+  EXPECT_EQ(queue->Take(100), "");
+  EXPECT_EQ(queue->gauge().bytes, 0u);
+}
+
+TEST(TailQueueTest, DataLoss_WhatFindsNoRoomIsRefusedWhole) {
+  auto queue = std::make_shared<TailQueue>(20);
+  const auto output = MakeTailOutput(queue);
+  ASSERT_TRUE(output->Write(AsBytes("0123456789"), {}, Info(1)).ok());
+  const Status refused =
+      output->Write(AsBytes("0123456789"), AsBytes("x"), Info(2));
+  EXPECT_EQ(refused.error(), ENOBUFS);
+  ASSERT_TRUE(output->Write(AsBytes("abc"), {}, Info(2)).ok());
+  EXPECT_EQ(queue->Take(100), "0123456789abc");
+  // The header of the trace and its FINAL find room always.
+  ASSERT_TRUE(output->Write(AsBytes(std::string(50, 'h')), {}, Info(0)).ok());
+  EXPECT_EQ(output->Write(AsBytes("x"), {}, Info(3)).error(), ENOBUFS);
+  ASSERT_TRUE(output->Write(AsBytes("final"), {}, Info(3, true)).ok());
+  EXPECT_EQ(queue->Take(100).size(), 55u);
+}
+
+TEST(TailQueueTest, StreamWakesItsReaderAndTellsWhenItIsDropped) {
+  auto queue = std::make_shared<TailQueue>(20);
+  const auto output = MakeTailOutput(queue);
+  int woken = 0;
+  int dropped = 0;
+  auto stream = MakeTailStream(queue, [&] { ++dropped; });
+  stream->OnMore([&] { ++woken; });
+  ASSERT_TRUE(output->Write(AsBytes("x"), {}, Info(1)).ok());
+  EXPECT_EQ(woken, 1);
+  EXPECT_FALSE(stream->ended());
+  ASSERT_TRUE(output->Release().ok());
+  EXPECT_EQ(woken, 2);
+  EXPECT_TRUE(stream->ended());
+  EXPECT_EQ(stream->Take(10), "x");
+  stream.reset();
+  EXPECT_EQ(dropped, 1);
+  ASSERT_TRUE(output->Write(AsBytes("y"), {}, Info(2)).ok());
+  EXPECT_EQ(woken, 2);  // nobody listens any more
+}
+
+}  // namespace
+}  // namespace tracefs

@@ -1,0 +1,31 @@
+// The answers of the control protocol as text (docs/control-protocol.md).
+#ifndef TRACEFS_CONTROL_ANSWER_H_
+#define TRACEFS_CONTROL_ANSWER_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "tracefs/base/status.h"
+
+namespace tracefs {
+
+// {"id":1,"ok":true,"result":…} and a line end. `result` is JSON.
+std::string OkLine(std::optional<uint64_t> id, std::string_view result);
+// {"id":1,"ok":false,"error":{"code":"invalid","errno":0,"message":"…"}} and a
+// line end.
+std::string ErrorLine(std::optional<uint64_t> id, const Status& error);
+
+// An answer, as the client sees it.
+struct ParsedAnswer {
+  std::optional<uint64_t> id;
+  Status status;
+  std::string result;  // JSON, if `status` is OK
+};
+// kCorrupt if the line is no answer.
+Result<ParsedAnswer> ParseAnswer(std::string_view line);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_CONTROL_ANSWER_H_

@@ -1,0 +1,52 @@
+// ControlClient: asks the mount that a path lies in.
+#ifndef TRACEFS_CONTROL_CLIENT_H_
+#define TRACEFS_CONTROL_CLIENT_H_
+
+#include <chrono>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "tracefs/base/status.h"
+#include "tracefs/base/unique_fd.h"
+#include "tracefs/control/place.h"
+
+namespace tracefs {
+
+// Used by one thread.
+class ControlClient {
+ public:
+  // The mount at `path`. Refuses a socket that somebody else than root and who
+  // mounted it listens at. kSystem with the next step where it cannot be
+  // reached.
+  static Result<ControlClient> Connect(const std::string& path,
+                                       std::chrono::seconds patience);
+  // The socket itself; for tests.
+  static Result<ControlClient> ConnectSocket(const std::string& socket_path,
+                                             uid_t owner,
+                                             std::chrono::seconds patience);
+
+  // Sends one request (a JSON object, without a line end) with descriptors,
+  // and waits for its answer: the result's JSON, or the error that the mount
+  // answered.
+  Result<std::string> Call(std::string_view request,
+                           std::span<const int> files = {});
+
+  // After a call that is followed by a stream: the stream. Reads wait as long
+  // as it takes.
+  UniqueFd TakeStream();
+
+  const MountIdentity& mount() const { return mount_; }
+
+ private:
+  explicit ControlClient(UniqueFd fd) : fd_(std::move(fd)) {}
+  Status Send(std::string_view text, std::span<const int> files) const;
+  Result<std::string> ReadLine() const;
+
+  UniqueFd fd_;
+  MountIdentity mount_;
+};
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_CONTROL_CLIENT_H_

@@ -1,0 +1,95 @@
+#include "tracefs/control/place.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+
+namespace tracefs {
+namespace {
+
+// The number behind "user_id=" among a mount's options; `none` if absent.
+uid_t UserIdOf(std::string_view options, uid_t none) {
+  constexpr std::string_view kKey = "user_id=";
+  size_t at = options.find(kKey);
+  while (at != std::string_view::npos && at != 0 && options[at - 1] != ',') {
+    at = options.find(kKey, at + 1);
+  }
+  if (at == std::string_view::npos) return none;
+  uid_t uid = none;
+  const char* begin = options.data() + at + kKey.size();
+  std::from_chars(begin, options.data() + options.size(), uid);
+  return uid;
+}
+
+}  // namespace
+
+Result<MountIdentity> IdentifyMount(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  if (!fd) return Status::System(errno, "'" + path + "'");
+  // Asked for nothing, the kernel says which device it is without a word to
+  // the file system, and to anybody (linux/fs/fuse/dir.c, fuse_getattr).
+  struct statx st;
+  if (::statx(fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &st) != 0) {
+    return Status::System(errno, "'" + path + "'");
+  }
+  MountIdentity mount{st.stx_dev_major, st.stx_dev_minor, 0};
+  const std::string device =
+      std::to_string(mount.major) + ':' + std::to_string(mount.minor);
+  // proc_pid_mountinfo(5): id parent device root point options … - type source
+  // super-options
+  std::ifstream in("/proc/self/mountinfo");
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream fields(line);
+    std::string id, parent, dev, word, type, source, options;
+    fields >> id >> parent >> dev;
+    if (dev != device) continue;
+    while (fields >> word && word != "-") {
+    }
+    fields >> type >> source >> options;
+    if (type != "fuse.tracefs") break;
+    mount.owner = UserIdOf(options, 0);
+    return mount;
+  }
+  return Status::Invalid("'" + path +
+                         "' is not in a tracefs mount; `findmnt -t "
+                         "fuse.tracefs` lists them");
+}
+
+std::vector<std::string> ControlDirectories(uid_t owner) {
+  const std::string number = std::to_string(owner);
+  if (owner == 0) return {"/run/tracefs", "/tmp/tracefs-0"};
+  return {"/run/user/" + number + "/tracefs", "/tmp/tracefs-" + number};
+}
+
+Result<UniqueFd> OpenControlDirectory(const std::string& path, uid_t owner,
+                                      bool create) {
+  // Clients of root's mounts find the socket there; it refuses them itself.
+  const mode_t mode = owner == 0 ? 0755 : 0700;
+  if (create && ::mkdir(path.c_str(), mode) == 0) {
+    // The umask may have taken something away.
+    static_cast<void>(::chmod(path.c_str(), mode));
+  } else if (create && errno != EEXIST) {
+    return Status::System(errno, "control directory '" + path + "'");
+  }
+  UniqueFd fd(
+      ::open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat st;
+  if (!fd || ::fstatat(fd.get(), "", &st, AT_EMPTY_PATH) != 0) {
+    return Status::System(errno, "control directory '" + path + "'");
+  }
+  if ((st.st_uid != owner && st.st_uid != 0) || (st.st_mode & 022) != 0) {
+    return Status::System(EPERM, "control directory '" + path +
+                                     "' belongs to user " +
+                                     std::to_string(st.st_uid) +
+                                     " or is writable by others; remove it");
+  }
+  return fd;
+}
+
+}  // namespace tracefs

@@ -1,0 +1,46 @@
+// Where the control socket of a mount lies: found from the mount point, by the
+// device number of the mount, which no other live mount has.
+//
+//   root:   /run/tracefs/0:53.sock           (directory 0755, socket 0600)
+//   others: /run/user/1000/tracefs/0:53.sock (directory 0700)
+//           /tmp/tracefs-1000/0:53.sock      where there is no such directory
+#ifndef TRACEFS_CONTROL_PLACE_H_
+#define TRACEFS_CONTROL_PLACE_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tracefs/base/status.h"
+#include "tracefs/base/unique_fd.h"
+
+namespace tracefs {
+
+struct MountIdentity {
+  uint32_t major = 0;
+  uint32_t minor = 0;
+  uid_t owner = 0;  // who mounted it
+
+  std::string SocketName() const {
+    return std::to_string(major) + ':' + std::to_string(minor) + ".sock";
+  }
+};
+
+// The tracefs mount that `path` (its mount point, or anything in it) lies in.
+// Sends no request to the mount if it is the mount point, so that one that
+// hangs can be found too. kInvalid if it is no tracefs mount.
+Result<MountIdentity> IdentifyMount(const std::string& path);
+
+// The directories in which the sockets of `owner`'s mounts may lie, best first.
+std::vector<std::string> ControlDirectories(uid_t owner);
+
+// Opens the directory (O_PATH) if nobody but root and `owner` can have put
+// something into it; makes it first if `create`.
+Result<UniqueFd> OpenControlDirectory(const std::string& path, uid_t owner,
+                                      bool create);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_CONTROL_PLACE_H_

@@ -1,0 +1,118 @@
+// ControlServer: the control socket of one mount (docs/control-protocol.md).
+//
+// One thread serves all connections with poll(2) and answers what never waits;
+// a second one runs the commands that may. Neither touches the mount, and
+// neither takes part in serving it.
+#ifndef TRACEFS_CONTROL_SERVER_H_
+#define TRACEFS_CONTROL_SERVER_H_
+
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tracefs/base/status.h"
+#include "tracefs/base/unique_fd.h"
+#include "tracefs/control/connection.h"
+#include "tracefs/control/handler.h"
+
+namespace tracefs {
+
+struct ControlServerOptions {
+  // The directories to try, best first, and the socket's name in them.
+  std::vector<std::string> directories;
+  std::string name;
+  // Who may ask, beside root.
+  uid_t owner = 0;
+  // At a time. When one more comes, the one that was idle longest goes.
+  size_t max_connections = 64;
+  ConnectionLimits limits;
+};
+
+class ControlServer {
+ public:
+  // Opens the socket. A sandbox may close in after that: nothing more is
+  // opened, and the socket is removed through a descriptor.
+  static Result<std::unique_ptr<ControlServer>> Create(
+      ControlServerOptions options);
+  // Stops, and removes the socket.
+  ~ControlServer();
+  ControlServer(const ControlServer&) = delete;
+  ControlServer& operator=(const ControlServer&) = delete;
+
+  const std::string& path() const { return path_; }
+
+  // Begins to answer. `handler` is used until StopCommands returns, streams of
+  // its until Stop does.
+  void Start(ControlHandler& handler);
+  // Takes no more requests and waits for those that run.
+  void StopCommands();
+  // The same, and ends connections: streams get a moment to send their rest.
+  void Stop();
+
+ private:
+  struct Finished {
+    uint64_t connection;
+    std::optional<uint64_t> id;
+    ControlAnswer answer;
+  };
+
+  ControlServer(ControlServerOptions options, UniqueFd directory,
+                UniqueFd listener, UniqueFd wake, std::string path);
+
+  void ServeLoop();
+  void CommandLoop();
+  void Wake();
+  void Post(std::function<void()> task);
+  bool PostRequest(std::function<void()> task);
+
+  void Accept(uint64_t now);
+  bool MakeRoom();
+  void Serve(Connection& c, short events, uint64_t now);
+  void Dispatch(Connection& c, std::string_view line,
+                std::vector<UniqueFd> files, uint64_t now);
+  void Deliver(Connection& c, Finished finished, uint64_t now);
+  void DeliverFinished(uint64_t now);
+  bool AllSent() const;
+  void DropStream(std::shared_ptr<ControlStream> stream);
+  void RemoveFinished();
+  int PollTimeout(uint64_t now, uint64_t drain_until) const;
+  void RemoveSocket();
+
+  const ControlServerOptions options_;
+  const UniqueFd directory_;
+  const UniqueFd listener_;
+  const UniqueFd wake_;  // eventfd
+  const std::string path_;
+  ControlHandler* handler_ = nullptr;
+  bool socket_removed_ = false;
+
+  std::thread server_;
+  std::thread commands_;
+
+  // The server thread's own.
+  std::vector<std::unique_ptr<Connection>> connections_;
+  uint64_t next_serial_ = 1;
+  uint64_t accept_after_ = 0;  // a pause, where descriptors have run out
+
+  std::mutex mu_;
+  std::condition_variable task_added_;
+  // Guarded by mu_.
+  std::deque<std::function<void()>> tasks_;
+  std::vector<Finished> finished_;
+  bool refusing_ = false;      // no more requests
+  bool commands_end_ = false;  // CommandLoop ends when tasks_ is empty
+  uint64_t drain_until_ = 0;   // ServeLoop ends then; 0: it does not
+};
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_CONTROL_SERVER_H_
