@@ -19,10 +19,16 @@ constexpr uint64_t kFinalReserve = 64 * 1024;
 
 class File final : public OutputDriver {
  public:
-  File(FileOptions options, UniqueFd fd)
-      : options_(std::move(options)), fd_(std::move(fd)) {}
+  File(FileOptions options, UniqueFd fd, bool remove_unused)
+      : options_(std::move(options)),
+        fd_(std::move(fd)),
+        remove_unused_(remove_unused) {}
+  ~File() override {
+    if (remove_unused_) Remove();
+  }
 
   Status Initialize(const TraceIdentity& identity) override {
+    remove_unused_ = false;
     ReserveUpTo(identity.preamble.size());
     return Append(AsBytes(identity.preamble), {});
   }
@@ -135,8 +141,20 @@ class File final : public OutputDriver {
     return status;
   }
 
+  // What is there under the name, if it is still this file.
+  void Remove() const {
+    struct stat ours;
+    struct stat there;
+    if (::fstat(fd_.get(), &ours) == 0 &&
+        ::lstat(options_.path.c_str(), &there) == 0 &&
+        ours.st_dev == there.st_dev && ours.st_ino == there.st_ino) {
+      static_cast<void>(::unlink(options_.path.c_str()));
+    }
+  }
+
   const FileOptions options_;
   UniqueFd fd_;
+  bool remove_unused_;     // we made it, and nothing was written yet
   uint64_t end_ = 0;       // after the last whole frame
   uint64_t reserved_ = 0;  // bytes allocated from the start
   bool can_reserve_ = true;
@@ -167,8 +185,32 @@ Result<std::unique_ptr<OutputDriver>> FileDriver::Create(FileOptions options,
     return Status::System(errno, "trace file '" + options.path + "'");
   }
   if (id != nullptr) *id = {st.st_dev, st.st_ino};
-  return std::unique_ptr<OutputDriver>(
-      std::make_unique<File>(std::move(options), std::move(fd)));
+  return std::unique_ptr<OutputDriver>(std::make_unique<File>(
+      std::move(options), std::move(fd), /*remove_unused=*/true));
+}
+
+Result<std::unique_ptr<OutputDriver>> FileDriver::Adopt(FileOptions options,
+                                                        UniqueFd fd,
+                                                        OutputFileId* id) {
+  const std::string what = "trace file '" + options.path + "'";
+  struct stat st;
+  if (::fstat(fd.get(), &st) != 0) return Status::System(errno, what);
+  const int flags = ::fcntl(fd.get(), F_GETFL);
+  if (flags < 0) return Status::System(errno, what);
+  const bool writable =
+      (flags & O_PATH) == 0 && (flags & O_ACCMODE) != O_RDONLY;
+  if (!S_ISREG(st.st_mode) || st.st_size != 0 || !writable ||
+      (flags & O_APPEND) != 0) {
+    return Status::Invalid(what +
+                           ": the descriptor that was sent is not a new file, "
+                           "open for writing");
+  }
+  if (options.sync && (flags & O_DSYNC) == 0) {
+    return Status::Invalid(what + ": the descriptor lacks O_DSYNC");
+  }
+  if (id != nullptr) *id = {st.st_dev, st.st_ino};
+  return std::unique_ptr<OutputDriver>(std::make_unique<File>(
+      std::move(options), std::move(fd), /*remove_unused=*/false));
 }
 
 }  // namespace tracefs

@@ -26,13 +26,22 @@ struct OutputFileId {
 };
 
 // Creates the file at once: new, mode 0600, never through a symlink, never
-// over an existing one. Opened before the mount, so that a trace inside the
-// traced tree is written below it. A full disk is reported once, on standard
-// error, by the first Write that fails; each later block is tried again.
+// over an existing one. A file that is never written to, because another tracer
+// of the config failed, is removed again. Opened before the mount, so that a
+// trace inside the traced tree is written below it. A full disk is reported
+// once, on standard error, by the first Write that fails; each later block is
+// tried again.
 class FileDriver {
  public:
   static Result<std::unique_ptr<OutputDriver>> Create(FileOptions options,
                                                       OutputFileId* id);
+  // The same with a file that somebody who may open it has opened for us, as
+  // Create would have done: `options.path` is its name in messages. kInvalid if
+  // it is not a regular file, empty and open for writing, and with O_DSYNC if
+  // that is asked for.
+  static Result<std::unique_ptr<OutputDriver>> Adopt(FileOptions options,
+                                                     UniqueFd fd,
+                                                     OutputFileId* id);
 };
 
 }  // namespace tracefs

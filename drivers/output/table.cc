@@ -24,9 +24,15 @@ Result<std::unique_ptr<OutputDriver>> MakeFile(const ConfigEntry& entry,
   facts->unbuffered = entry.Find("unbuffered") != nullptr;
   OutputFileId id;
   Result<std::unique_ptr<OutputDriver>> driver =
-      FileDriver::Create(std::move(options), &id);
+      facts->given.empty() ? FileDriver::Create(std::move(options), &id)
+                           : FileDriver::Adopt(std::move(options),
+                                               std::move(facts->given[0]), &id);
   if (driver.ok()) facts->files.push_back(id);
   return driver;
+}
+
+std::vector<OutputFileWish> FileWishes(const ConfigEntry& entry) {
+  return {{.path = entry.value.text, .sync = entry.Find("sync") != nullptr}};
 }
 
 constexpr OutputDriverRow kOutputDrivers[] = {
@@ -36,7 +42,8 @@ constexpr OutputDriverRow kOutputDrivers[] = {
       .value = {.type = ValueType::kText, .required = true},
       .options = kFileOptions},
      "a new regular file",
-     &MakeFile},
+     &MakeFile,
+     &FileWishes},
 };
 
 }  // namespace

@@ -5,16 +5,27 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "config/config.h"
 #include "drivers/output/file.h"
+#include "tracefs/base/unique_fd.h"
 #include "tracefs/pipeline/stages.h"
 
 namespace tracefs {
 
-// What the maker of a driver finds out besides.
+// A file that a driver makes when it is made.
+struct OutputFileWish {
+  std::string path;
+  bool sync = false;  // O_DSYNC
+};
+
+// What the maker of a driver gets and finds out besides.
 struct OutputDriverFacts {
+  // Files made for it already, as `wishes` of its row has them; empty: it makes
+  // them.
+  std::vector<UniqueFd> given;
   std::vector<OutputFileId> files;  // written by it: not to be traced
   bool unbuffered = false;          // each message leaves at once
 };
@@ -25,6 +36,8 @@ struct OutputDriverRow {
   // Opens what a checked entry of the config describes.
   Result<std::unique_ptr<OutputDriver>> (*make)(const ConfigEntry& entry,
                                                 OutputDriverFacts* facts);
+  // The files that `make` would make. Null: none.
+  std::vector<OutputFileWish> (*wishes)(const ConfigEntry& entry) = nullptr;
 };
 
 std::span<const OutputDriverRow> OutputDrivers();

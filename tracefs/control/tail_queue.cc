@@ -1,7 +1,8 @@
 #include "tracefs/control/tail_queue.h"
 
 #include <algorithm>
-#include <cerrno>
+
+#include "tracefs/pipeline/loss.h"
 
 namespace tracefs {
 namespace {
@@ -19,7 +20,7 @@ class TailOutput final : public OutputDriver {
                const BlockInfo& info) override {
     const bool always = info.last || info.sequence == 0;
     if (queue_->Put(frame_header, payload, always)) return Status::Ok();
-    return Status::System(ENOBUFS, "the client is too slow");
+    return DroppedStatus(LossReason::kQueueFull, "the client is too slow");
   }
   Status Flush() override { return Status::Ok(); }
   Status Release() override {
@@ -27,6 +28,7 @@ class TailOutput final : public OutputDriver {
     return Status::Ok();
   }
   size_t PreferredBlockSize() const override { return TailQueue::kBlockBytes; }
+  std::optional<QueueGauge> Queue() const override { return queue_->gauge(); }
 
  private:
   const std::shared_ptr<TailQueue> queue_;

@@ -61,9 +61,10 @@ void ReplyOpened(OpScope& op, Inode& dir, const char* name, UniqueFd fd,
   }
   op.About(*inode);
   op.Attributes(st);
-  fs.ChooseIoMode(*inode, fd.get(), fi);
+  const IoMode mode = fs.ChooseIoMode(*inode, fd.get(), fi);
   auto handle = std::make_unique<Handle>(fs.NextHandleId(), std::move(fd),
                                          *inode, fi->flags);
+  handle->io_mode = mode;
   op.Through(*handle);
   op.RememberCaller(*handle);
   const fuse_entry_param entry = fs.EntryParam(*inode, st);

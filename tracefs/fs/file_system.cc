@@ -322,7 +322,7 @@ void FileSystem::NegotiateFeatures(fuse_conn_info* conn) {
   // Writes to set-user-id files are told to us, instead of a GETXATTR with
   // each write to any file (reference 1.7). Before 3.18.3 libfuse loses the
   // flag.
-  want(FUSE_CAP_HANDLE_KILLPRIV_V2, true);
+  told_of_privileged_writes_ = want(FUSE_CAP_HANDLE_KILLPRIV_V2, true);
 #endif
   conn->max_write = 1 << 20;
   conn->max_readahead = 1 << 20;

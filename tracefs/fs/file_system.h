@@ -94,10 +94,17 @@ class FileSystem final : public EventResolver {
   // `fd`: the file, if it is open already, else -1.
   IoMode ChooseIoMode(Inode& inode, int fd, fuse_file_info* fi);
 
+  // How that would be if it was opened now; of one that was opened before.
+  IoMode IoModeNow(Inode& inode) {
+    return policy_.ModeFor(TracesData(inode), inode.backing_id() > 0);
+  }
+
   // What fuse_reply_entry wants to know.
   fuse_entry_param EntryParam(const Inode& inode, const struct stat& st) const;
 
   bool flush_below() const { return flush_below_; }
+  // Writes to set-user-id files are told to us as such.
+  bool told_of_privileged_writes() const { return told_of_privileged_writes_; }
   // Who thread `tid` is, by the process table; null if it is gone.
   const CallerInfo* CallerOf(uint32_t tid);
 
@@ -156,6 +163,7 @@ class FileSystem final : public EventResolver {
   LockTable locks_;
   std::atomic<uint64_t> next_handle_id_{1};
   bool flush_below_ = false;    // close(2) below does something (NFS, …)
+  bool told_of_privileged_writes_ = false;
   bool stacked_below_ = false;  // the backing file system is itself stacked
 };
 

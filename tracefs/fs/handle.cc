@@ -38,6 +38,13 @@ std::unique_ptr<Handle> HandleTable::Remove(Handle& handle) {
   return Unlink(shard, handle);
 }
 
+void HandleTable::ForEach(const std::function<void(const Handle&)>& visit) {
+  for (Shard& shard : shards_) {
+    std::lock_guard lock(shard.mu);
+    for (const Handle* h = shard.first; h != nullptr; h = h->next_) visit(*h);
+  }
+}
+
 std::unique_ptr<Handle> HandleTable::RemoveAny() {
   for (Shard& shard : shards_) {
     std::lock_guard lock(shard.mu);

@@ -5,11 +5,13 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/event/event.h"
+#include "tracefs/fs/cache_policy.h"
 #include "tracefs/fs/inode_table.h"
 
 namespace tracefs {
@@ -62,6 +64,8 @@ struct Handle {
   // The file could only be opened for appending (chattr +a): O_APPEND is set
   // on `fd` itself.
   bool append_only = false;
+  // What was chosen when it was opened; a file keeps it, whatever tracers come.
+  IoMode io_mode = IoMode::kCached;
   LastCaller last_caller;
 
  private:
@@ -85,6 +89,8 @@ class HandleTable {
   std::unique_ptr<Handle> Remove(Handle& handle);
   // Removes one of those left; null when there are none.
   std::unique_ptr<Handle> RemoveAny();
+  // Calls `visit` for each; it must not use this table.
+  void ForEach(const std::function<void(const Handle&)>& visit);
 
  private:
   struct alignas(64) Shard {

@@ -48,9 +48,25 @@ InodeTable::~InodeTable() {
 }
 
 void InodeTable::AddOutput(dev_t device, ino_t inode) {
-  OutputKey& key = outputs_[outputs_added_.fetch_add(1) % outputs_.size()];
-  key.device.store(device, std::memory_order_relaxed);
-  key.inode.store(inode, std::memory_order_release);
+  auto free = std::find_if(outputs_.begin(), outputs_.end(), [](auto& key) {
+    return key.inode.load(std::memory_order_relaxed) == 0;
+  });
+  if (free == outputs_.end()) {
+    free = outputs_.begin() +
+           static_cast<ptrdiff_t>(outputs_added_.fetch_add(1) %
+                                  outputs_.size());
+  }
+  free->device.store(device, std::memory_order_relaxed);
+  free->inode.store(inode, std::memory_order_release);
+}
+
+void InodeTable::RemoveOutput(dev_t device, ino_t inode) {
+  for (OutputKey& key : outputs_) {
+    if (key.inode.load(std::memory_order_relaxed) == inode &&
+        key.device.load(std::memory_order_relaxed) == device) {
+      key.inode.store(0, std::memory_order_release);
+    }
+  }
 }
 
 bool InodeTable::IsOutput(dev_t device, ino_t inode) const {

@@ -141,7 +141,10 @@ class InodeTable {
 
   // Outputs of our own tracers, to be marked when they are met. At most 64 at a
   // time are told apart; the oldest is forgotten then.
+  // One thread at a time may change them.
   void AddOutput(dev_t device, ino_t inode);
+  // No tracer writes it any more; met from now on it is a file as any other.
+  void RemoveOutput(dev_t device, ino_t inode);
 
   // The root of the mount, with id 1 (FUSE_ROOT_ID). Once, before the rest.
   Inode* InsertRoot(UniqueFd fd, const struct stat& st);

@@ -50,6 +50,7 @@ void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   auto handle = std::make_unique<Handle>(fs.NextHandleId(), std::move(fd),
                                          inode, fi->flags);
   handle->append_only = append_only;
+  handle->io_mode = mode;
   op.Through(*handle);
   op.RememberCaller(*handle);
   Handle* const given = fs.handles().Add(std::move(handle));

@@ -19,15 +19,6 @@
 namespace tracefs {
 namespace {
 
-Result<format::Serial> NewSerial() {
-  format::Serial serial;
-  if (::getrandom(serial.data(), serial.size(), 0) !=
-      static_cast<ssize_t>(serial.size())) {
-    return Status::System(errno, "random serial number");
-  }
-  return serial;
-}
-
 std::string DriversText(const std::vector<ConfigEntry>& assembly) {
   std::string text;
   for (const ConfigEntry& entry : assembly) {
@@ -60,9 +51,19 @@ Status AddAssembly(const TracerConfig& config, TracerParts* parts) {
   return Status::Ok();
 }
 
-Status AddOutput(const TracerConfig& config, TracerPlan* plan) {
+std::vector<OutputFileWish> WishesOf(const TracerConfig& config) {
+  const ConfigEntry& last = config.output.back();
+  const OutputDriverRow& row = *FindOutputDriver(last.name);
+  return row.wishes != nullptr ? row.wishes(last)
+                               : std::vector<OutputFileWish>();
+}
+
+// `files`: one for each wish of this output, or none.
+Status AddOutput(const TracerConfig& config, std::span<UniqueFd> files,
+                 TracerPlan* plan) {
   const ConfigEntry& last = config.output.back();
   OutputDriverFacts facts;
+  for (UniqueFd& file : files) facts.given.push_back(std::move(file));
   Result<std::unique_ptr<OutputDriver>> driver =
       FindOutputDriver(last.name)->make(last, &facts);
   if (!driver.ok()) return driver.status();
@@ -111,7 +112,8 @@ bool HasWord(std::string_view text, std::string_view word) {
 }
 
 Result<TracerPlan> PlanTracer(const Config& file, const TracerConfig& config,
-                              uint32_t id, NameTable& names) {
+                              uint32_t id, const NameService& users,
+                              NameTable& names) {
   TracerPlan plan;
   TracerParts& parts = plan.parts;
   parts.id = id;
@@ -119,7 +121,7 @@ Result<TracerPlan> PlanTracer(const Config& file, const TracerConfig& config,
   if (Status s = CheckChain(file.file_name, config.output); !s.ok()) {
     return s;
   }
-  Result<Filter> filter = CompileFilter(file, config, names);
+  Result<Filter> filter = CompileFilter(file, config, users, names);
   if (!filter.ok()) return filter.status();
   const std::string dag = filter->general().Dump();
   parts.filter = std::make_unique<FilterStage>(std::move(*filter));
@@ -141,6 +143,15 @@ Result<TracerPlan> PlanTracer(const Config& file, const TracerConfig& config,
 }
 
 }  // namespace
+
+Result<format::Serial> NewSerial() {
+  format::Serial serial;
+  if (::getrandom(serial.data(), serial.size(), 0) !=
+      static_cast<ssize_t>(serial.size())) {
+    return Status::System(errno, "random serial number");
+  }
+  return serial;
+}
 
 ConfigNames KnownNames() {
   static const std::vector<EntryRow> assembly = [] {
@@ -164,30 +175,80 @@ ConfigNames KnownNames() {
 }
 
 Result<Filter> CompileFilter(const Config& file, const TracerConfig& config,
-                             NameTable& names) {
+                             const NameService& users, NameTable& names) {
   return Filter::Compile(
       config.filter,
-      {.file = file.file_name, .position = config.filter_position},
-      SystemNameService(), names);
+      {.file = file.file_name, .position = config.filter_position}, users,
+      names);
 }
 
-Result<std::vector<TracerPlan>> PlanTracers(const std::string& config_file,
-                                            NameTable& names) {
-  Result<Config> config = LoadConfig(config_file, KnownNames());
-  if (!config.ok()) return config.status();
+namespace {
+
+// All tracers, but for their outputs.
+Result<std::vector<TracerPlan>> PlanWithoutOutputs(const Config& config,
+                                                   NameTable& names,
+                                                   const NameService& users,
+                                                   uint32_t first_id) {
   std::vector<TracerPlan> plans;
-  // Every filter first, every output after: a mistake in the last tracer must
-  // not leave the files of the others behind.
-  for (const TracerConfig& tracer : config->tracers) {
-    Result<TracerPlan> plan = PlanTracer(
-        *config, tracer, static_cast<uint32_t>(plans.size() + 1), names);
+  for (const TracerConfig& tracer : config.tracers) {
+    const auto id = static_cast<uint32_t>(first_id + plans.size());
+    Result<TracerPlan> plan = PlanTracer(config, tracer, id, users, names);
     if (!plan.ok()) return plan.status();
     plans.push_back(std::move(*plan));
   }
-  for (size_t i = 0; i < plans.size(); ++i) {
-    if (Status s = AddOutput(config->tracers[i], &plans[i]); !s.ok()) return s;
+  return plans;
+}
+
+}  // namespace
+
+Result<std::vector<TracerPlan>> PlanTracers(const Config& config,
+                                            NameTable& names,
+                                            PlanOptions options) {
+  // Every filter first, every output after: a mistake in the last tracer must
+  // not leave the files of the others behind.
+  Result<std::vector<TracerPlan>> plans =
+      PlanWithoutOutputs(config, names, *options.users, options.first_id);
+  if (!plans.ok()) return plans.status();
+  std::span<UniqueFd> files;
+  if (options.files != nullptr) {
+    size_t wished = 0;
+    for (const TracerConfig& tracer : config.tracers) {
+      wished += WishesOf(tracer).size();
+    }
+    if (options.files->size() != wished) {
+      return Status::Invalid(
+          std::to_string(wished) + " files are needed, and " +
+          std::to_string(options.files->size()) + " were sent");
+    }
+    files = *options.files;
+  }
+  for (size_t i = 0; i < plans->size(); ++i) {
+    const TracerConfig& tracer = config.tracers[i];
+    std::span<UniqueFd> of_tracer;
+    if (options.files != nullptr) {
+      of_tracer = files.first(WishesOf(tracer).size());
+      files = files.subspan(of_tracer.size());
+    }
+    if (Status s = AddOutput(tracer, of_tracer, &(*plans)[i]); !s.ok()) {
+      return s;
+    }
   }
   return plans;
+}
+
+Result<std::vector<OutputFileWish>> WishedFiles(const Config& config,
+                                                const NameService& users,
+                                                NameTable& names) {
+  const Result<std::vector<TracerPlan>> plans =
+      PlanWithoutOutputs(config, names, users, /*first_id=*/1);
+  if (!plans.ok()) return plans.status();
+  std::vector<OutputFileWish> all;
+  for (const TracerConfig& tracer : config.tracers) {
+    for (OutputFileWish& wish : WishesOf(tracer)) {
+      all.push_back(std::move(wish));
+    }
+  }
+  return all;
 }
 
 void AddProperties(const format::TraceHeader& common,
@@ -195,7 +256,7 @@ void AddProperties(const format::TraceHeader& common,
   for (const auto& [key, value] : common.properties) header->Set(key, value);
 }
 
-bool NeedCallers(const std::vector<TracerPlan>& plans) {
+bool NeedCallers(std::span<const TracerPlan> plans) {
   for (const TracerPlan& plan : plans) {
     for (size_t i = 0; i < kOpCount; ++i) {
       const auto op = static_cast<Op>(i);
@@ -208,13 +269,13 @@ bool NeedCallers(const std::vector<TracerPlan>& plans) {
   return false;
 }
 
-bool RecordsData(const std::vector<TracerPlan>& plans) {
+bool RecordsData(std::span<const TracerPlan> plans) {
   return std::any_of(plans.begin(), plans.end(), [](const TracerPlan& plan) {
     return MayKeep(plan, Op::read_) || MayKeep(plan, Op::write_);
   });
 }
 
-bool NamesLocks(const std::vector<TracerPlan>& plans) {
+bool NamesLocks(std::span<const TracerPlan> plans) {
   return std::any_of(plans.begin(), plans.end(), [](const TracerPlan& plan) {
     const std::string_view text = plan.parts.header.Get("filter.text");
     return std::any_of(std::begin(kLockOps), std::end(kLockOps), [&](Op op) {

@@ -16,7 +16,8 @@ Status CheckConfig(const std::string& config_file, bool dot) {
   int number = 0;
   for (const TracerConfig& tracer : config->tracers) {
     ++number;
-    const Result<Filter> filter = CompileFilter(*config, tracer, names);
+    const Result<Filter> filter =
+        CompileFilter(*config, tracer, SystemNameService(), names);
     if (!filter.ok()) return filter.status();
     if (dot) {
       std::cout << filter->general().DumpDot(

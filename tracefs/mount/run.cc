@@ -3,14 +3,19 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <iostream>
 #include <memory>
 
+#include "tracefs/control/place.h"
+#include "tracefs/control/server.h"
 #include "tracefs/mount/build_pipeline.h"
 #include "tracefs/mount/environment.h"
+#include "tracefs/mount/mount_control.h"
 #include "tracefs/mount/sandbox.h"
 #include "tracefs/mount/session.h"
 #include "tracefs/pipeline/pipeline.h"
@@ -48,7 +53,6 @@ format::TraceHeader CommonHeader(const MountOptions& options,
   format::TraceHeader header;
   DescribeMachine(&header);
   DescribeBacking(options.source, source.fd.get(), &header);
-  header.Set("mount.point", options.mount_point);
   header.Set("visibility", VisibilityName(options.visibility));
   header.Set("visibility.invisible", InvisibleText(options.visibility));
   return header;
@@ -59,6 +63,26 @@ std::string MountOptionsText(const MountOptions& options,
   std::string text = transport.uring ? "transport=uring" : "transport=dev";
   for (const std::string& option : options.fuse_options) text += ',' + option;
   return text;
+}
+
+struct ControlSocket {
+  dev_t device = 0;  // of the mount
+  std::unique_ptr<ControlServer> server;
+};
+
+// Where the clients of this mount will look for it.
+Result<ControlSocket> OpenControlSocket(const Session& session) {
+  const Result<MountIdentity> mount = IdentifyMount(session.mount_point());
+  if (!mount.ok()) return mount.status();
+  ControlServerOptions options;
+  options.owner = ::geteuid();
+  options.directories = ControlDirectories(options.owner);
+  options.name = mount->SocketName();
+  Result<std::unique_ptr<ControlServer>> server =
+      ControlServer::Create(std::move(options));
+  if (!server.ok()) return server.status();
+  return ControlSocket{::makedev(mount->major, mount->minor),
+                       std::move(*server)};
 }
 
 }  // namespace
@@ -79,7 +103,9 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
   NameTable names;
   // The outputs are opened before the mount: a trace inside the traced tree is
   // written to the tree below.
-  Result<std::vector<TracerPlan>> plans = PlanTracers(options.config, names);
+  const Result<Config> config = LoadConfig(options.config, KnownNames());
+  if (!config.ok()) return config.status();
+  Result<std::vector<TracerPlan>> plans = PlanTracers(*config, names, {});
   if (!plans.ok()) return plans.status();
 
   Result<Source> source = OpenSource(options.source);
@@ -97,7 +123,6 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
   };
   // Destroyed in reverse: session, file system, pipeline.
   Pipeline pipeline(std::move(pipeline_options));
-  pipeline.SetNameGeneration(names.generation());
 
   format::TraceHeader header = CommonHeader(options, *source);
   const bool forwards_locks = NamesLocks(*plans);
@@ -114,16 +139,16 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
                           .max_inode_fds = max_inode_fds},
                          std::move(source->fd), pipeline, **processes);
   if (!fs.ok()) return fs.status();
-  for (const TracerPlan& plan : *plans) {
-    for (const OutputFileId& id : plan.files) {
-      (*fs)->inodes().AddOutput(static_cast<dev_t>(id.device), id.inode);
-    }
-  }
-
   Result<std::unique_ptr<Session>> session =
       Session::Mount(options, *transport, **fs, **watchdog);
   if (!session.ok()) return session.status();
+  header.Set("mount.point", (*session)->mount_point());
   header.Set("mount.options", MountOptionsText(options, *transport));
+  Result<ControlSocket> socket = OpenControlSocket(**session);
+  if (!socket.ok()) {
+    std::cerr << "tracefs-mount: no tracefs-ctl for this mount: "
+              << socket.status().message() << '\n';
+  }
   // Nobody's directory is kept busy by us.
   if (::chdir("/") != 0) return Status::System(errno, "/");
   std::unique_ptr<Sandbox> sandbox;
@@ -136,17 +161,27 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
   }
   header.Set("sandbox",
              sandbox != nullptr ? sandbox->description() : "off, as asked for");
-  if (NeedCallers(*plans)) (*processes)->Start();
   // No request is served before the loop runs, so no event is missed.
-  for (TracerPlan& plan : *plans) {
-    AddProperties(header, &plan.parts.header);
-    if (Status s = pipeline.Add(std::move(plan.parts)); !s.ok()) return s;
-  }
+  MountControl control({.pipeline = pipeline,
+                        .names = names,
+                        .fs = **fs,
+                        .processes = **processes,
+                        .header = header,
+                        .transport = *transport,
+                        .device = socket.ok() ? socket->device : 0,
+                        .forget_names = [&] { (*session)->ForgetNames(); }});
+  if (Status s = control.AddFirst(std::move(*plans)); !s.ok()) return s;
+  // Ends before the control that it asks.
+  const std::unique_ptr<ControlServer> server =
+      socket.ok() ? std::move(socket->server) : nullptr;
+  if (server != nullptr) server->Start(control);
   if (Status s = ready(); !s.ok()) return s;
 
   const Status served = (*session)->Serve();
+  if (server != nullptr) server->StopCommands();
   (*fs)->ReleaseAll();
   const Status stopped = pipeline.Stop((*session)->end_reason());
+  if (server != nullptr) server->Stop();
   return served.ok() ? stopped : served;
 }
 

@@ -158,6 +158,13 @@ void Session::BlockSignals() {
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
+void Session::ForgetNames() {
+#if TRACEFS_FUSE_AT_LEAST(18)
+  // An older kernel refuses, and keeps them for as long as it was told.
+  static_cast<void>(fuse_lowlevel_notify_increment_epoch(session_));
+#endif
+}
+
 Status Session::Serve() {
   // A write into a closed pipe or past a limit is an error, not our end.
   ::signal(SIGPIPE, SIG_IGN);

@@ -42,6 +42,13 @@ class Session {
   // Needs BlockSignals.
   Status Serve();
 
+  // Makes the kernel forget the names that it keeps, where it can (Linux 6.16):
+  // each is looked up again when it is used next. Not from a worker's handler.
+  void ForgetNames();
+
+  // Absolute, without symbolic links.
+  const std::string& mount_point() const { return mount_point_; }
+
   // Why it ended: "unmount" or "signal".
   const char* end_reason() const {
     return signalled_.load() ? "signal" : "unmount";

@@ -27,6 +27,7 @@ class Framing final : public OutputFilter {
   size_t PreferredBlockSize() const override {
     return driver_->PreferredBlockSize();
   }
+  std::optional<QueueGauge> Queue() const override { return driver_->Queue(); }
 
  private:
   const std::unique_ptr<OutputDriver> driver_;

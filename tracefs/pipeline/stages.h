@@ -132,6 +132,7 @@ class OutputDriver {
   virtual Status Flush() = 0;
   virtual Status Release() = 0;
   virtual size_t PreferredBlockSize() const = 0;
+  virtual std::optional<QueueGauge> Queue() const { return std::nullopt; }
 };
 
 }  // namespace tracefs

@@ -1,0 +1,30 @@
+// Files that were opened before the tracers changed: how the kernel reads and
+// writes them was chosen then, and stays.
+#ifndef TRACEFS_FS_OPEN_BEFORE_H_
+#define TRACEFS_FS_OPEN_BEFORE_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "tracefs/fs/file_system.h"
+
+namespace tracefs {
+
+struct OpenBefore {
+  struct File {
+    std::string path;  // below the mount point; empty: not known
+    IoMode mode;       // as it was opened
+    IoMode now;        // as it would be now
+  };
+  size_t open = 0;       // files that are open at all, by handles
+  size_t different = 0;  // of those: opened otherwise than they would be now
+  std::vector<File> examples;
+};
+
+// Not from a worker's handler.
+OpenBefore FindOpenBefore(FileSystem& fs, size_t max_examples);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_FS_OPEN_BEFORE_H_

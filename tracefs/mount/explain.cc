@@ -1,0 +1,125 @@
+#include "tracefs/mount/explain.h"
+
+#include <initializer_list>
+
+#include "tracefs/mount/options.h"
+
+namespace tracefs {
+namespace {
+
+std::vector<ExplainedChoice::Cause> CausesOf(const EventSink& sink,
+                                             const std::vector<Op>& ops) {
+  std::vector<ExplainedChoice::Cause> causes;
+  for (const Op op : ops) {
+    for (Interested& who : sink.WhoWants(op)) {
+      causes.push_back({op, std::move(who)});
+    }
+  }
+  return causes;
+}
+
+// Why a choice of the policy is as it is where no tracer forced it.
+std::string Why(const CachePolicy::Choice& choice, const CachePolicy& policy) {
+  std::string why;
+  if (policy.visibility() != Visibility::kAuto) {
+    why = std::string("--visibility ") + VisibilityName(policy.visibility());
+  } else if (choice.forced_by.empty() && !choice.hides.empty()) {
+    why = "no tracer can record what it hides";
+  } else if (choice.forced_by.empty() && choice.subject == "close") {
+    why = "closing does something in the backing file system, or ends locks";
+  } else if (choice.subject == "listings") {
+    why = "the kernel would not notice every change below the mount";
+  }
+  const bool data = choice.subject == "reads and writes";
+  if (data && !policy.passthrough() &&
+      policy.visibility() != Visibility::kExact) {
+    if (!why.empty()) why += "; ";
+    why +=
+        "passthrough cannot be had: it takes root, Linux 6.9, libfuse 3.17 and "
+        "a backing file system that is not stacked itself";
+  }
+  return why;
+}
+
+ExplainedChoice Locks(const FileSystem& fs, const EventSink& sink) {
+  ExplainedChoice locks;
+  locks.subject = "locks";
+  locks.for_good = true;
+  if (fs.options().forward_locks) {
+    locks.choice = "each one a request (getlk, setlk, flock)";
+    locks.causes = CausesOf(sink, {Op::getlk_, Op::setlk_, Op::flock_});
+    locks.why = "a filter named a lock operation when the mount began";
+    return locks;
+  }
+  locks.choice = "kept by the kernel alone";
+  locks.why = "no filter named a lock operation when the mount began";
+  locks.hides = "getlk, setlk and flock";
+  return locks;
+}
+
+ExplainedChoice Privileges(const FileSystem& fs) {
+  ExplainedChoice choice;
+  choice.subject = "set-user-id and set-group-id on write";
+  choice.for_good = true;
+  if (fs.told_of_privileged_writes()) {
+    choice.choice = "told with the write that clears them (KILLPRIV_V2)";
+    choice.why = "saves a getxattr with every write";
+  } else {
+    choice.choice = "asked for with each write (getxattr)";
+    choice.why = "libfuse before 3.18.3, or a kernel without KILLPRIV_V2";
+  }
+  return choice;
+}
+
+ExplainedChoice Symlinks(const FileSystem& fs) {
+  const bool kept = fs.policy().visibility() == Visibility::kFast;
+  ExplainedChoice choice;
+  choice.subject = "targets of symbolic links";
+  choice.choice = kept ? "kept by the kernel" : "each one a request (readlink)";
+  choice.why =
+      std::string("--visibility ") + VisibilityName(fs.policy().visibility());
+  if (kept) choice.hides = "readlinks of a link that was read before";
+  choice.for_good = true;
+  return choice;
+}
+
+}  // namespace
+
+std::vector<ExplainedChoice> ExplainMount(const FileSystem& fs,
+                                          const EventSink& sink,
+                                          const TransportChoice& transport) {
+  std::vector<ExplainedChoice> all;
+  ExplainedChoice& first = all.emplace_back();
+  first.subject = "transport";
+  first.choice = transport.uring ? "FUSE over io_uring" : "/dev/fuse";
+  first.why = transport.why;
+  first.for_good = true;
+  for (const CachePolicy::Choice& choice : fs.policy().Explain()) {
+    ExplainedChoice& made = all.emplace_back();
+    made.subject = choice.subject;
+    made.choice = choice.choice;
+    made.why = Why(choice, fs.policy());
+    made.causes = CausesOf(sink, choice.forced_by);
+    made.hides = choice.hides;
+  }
+  all.push_back(Symlinks(fs));
+  all.push_back(Locks(fs, sink));
+  all.push_back(Privileges(fs));
+  return all;
+}
+
+const char* IoModeName(IoMode mode) {
+  switch (mode) {
+    case IoMode::kCached:
+      return "page cache";
+    case IoMode::kDirect:
+      return "direct";
+    case IoMode::kPassthrough:
+      return "passthrough";
+    case IoMode::kPassthroughDirect:
+      return "direct beside passthrough";
+  }
+  return "";
+}
+
+}  // namespace tracefs

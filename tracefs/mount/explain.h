@@ -1,0 +1,39 @@
+// What this mount lets the kernel do by itself, and why: `tracefs-ctl explain`.
+#ifndef TRACEFS_MOUNT_EXPLAIN_H_
+#define TRACEFS_MOUNT_EXPLAIN_H_
+
+#include <string>
+#include <vector>
+
+#include "tracefs/fs/file_system.h"
+#include "tracefs/mount/transport.h"
+#include "tracefs/pipeline/event_sink.h"
+
+namespace tracefs {
+
+struct ExplainedChoice {
+  // A tracer that forced it, by an operation that it may record.
+  struct Cause {
+    Op op{};
+    Interested who;
+  };
+
+  std::string subject;  // "transport", "names", "reads and writes", …
+  std::string choice;   // "kept for 10 ms"
+  std::string why;      // where no tracer is the cause, and what else to know
+  std::vector<Cause> causes;
+  std::string hides;      // what no tracer can see for it; "" = nothing
+  bool for_good = false;  // as it was at the mount, whatever tracers come
+};
+
+// Threads: any.
+std::vector<ExplainedChoice> ExplainMount(const FileSystem& fs,
+                                          const EventSink& sink,
+                                          const TransportChoice& transport);
+
+// "passthrough", …
+const char* IoModeName(IoMode mode);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_MOUNT_EXPLAIN_H_

@@ -1,0 +1,483 @@
+#include "tracefs/mount/mount_control.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "drivers/assembly/stream.h"
+#include "tracefs/control/tail_queue.h"
+#include "tracefs/fs/open_before.h"
+#include "tracefs/mount/explain.h"
+#include "tracefs/mount/input_filter_adapter.h"
+#include "tracefs/mount/request_names.h"
+#include "tracefs/pipeline/framing.h"
+
+namespace tracefs {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kExamples = 20;
+// Of blocks that wait for one client; more than a terminal takes in a second.
+constexpr size_t kTailQueueBytes = size_t{8} << 20;
+
+// File names and filters need not be UTF-8.
+ControlAnswer Answer(const Json& json) {
+  return ControlAnswer(
+      json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+Json ToJson(const TracerStats& s) {
+  Json lost = Json::object();
+  for (size_t r = 0; r < kLossReasonCount; ++r) {
+    if (s.lost[r] != 0) {
+      lost[std::string(LossReasonName(static_cast<LossReason>(r)))] = s.lost[r];
+    }
+  }
+  Json ops = Json::object();
+  for (size_t op = 0; op < kOpCount; ++op) {
+    if (s.by_op[op] != 0) {
+      ops[std::string(OpName(static_cast<Op>(op)))] = s.by_op[op];
+    }
+  }
+  // What a stage did alone is what the one after it did not.
+  Json stages = Json::array();
+  for (size_t i = 0; i < s.stages.size(); ++i) {
+    const TracerStats::Stage& stage = s.stages[i];
+    const bool last = i + 1 == s.stages.size();
+    const uint64_t later = last ? 0 : s.stages[i + 1].ns;
+    Json j = {{"name", stage.name},
+              {"blocks", stage.blocks},
+              {"bytes_in", stage.bytes}};
+    if (!last) j["bytes_out"] = s.stages[i + 1].bytes;
+    j["refused"] = stage.refused;
+    j["ns"] = stage.ns > later ? stage.ns - later : 0;
+    if (stage.queue) {
+      j["queue"] = {{"blocks", stage.queue->blocks},
+                    {"bytes", stage.queue->bytes},
+                    {"limit_bytes", stage.queue->limit_bytes}};
+    }
+    stages.push_back(std::move(j));
+  }
+  const auto average = [](uint64_t ns, uint64_t samples) {
+    return samples == 0
+               ? Json(nullptr)
+               : Json(static_cast<double>(ns) / static_cast<double>(samples));
+  };
+  Json j = {{"id", s.id},
+            {"name", s.name},
+            {"state", s.running ? "running" : "stopped"},
+            {"seen", s.seen},
+            {"matched", s.matched},
+            {"encoded", s.encoded},
+            {"written", s.written},
+            {"lost", std::move(lost)},
+            {"blocks", s.blocks},
+            {"filter_ns", average(s.filter_ns, s.filter_samples)},
+            {"encode_ns", average(s.encode_ns, s.encode_samples)},
+            {"stages", std::move(stages)},
+            {"ops", std::move(ops)}};
+  if (!s.output_error.ok()) j["error"] = s.output_error.message();
+  return j;
+}
+
+// Words of warning about tracers that were just added.
+Json Warnings(const std::vector<TracerPlan>& plans, const FileSystem& fs) {
+  Json warnings = Json::array();
+  for (const TracerPlan& plan : plans) {
+    const std::string tracer = "tracer " + std::to_string(plan.parts.id) + ": ";
+    bool any = false;
+    for (size_t op = 0; op < kOpCount; ++op) {
+      any |= plan.parts.filter->Needs(static_cast<Op>(op)).constant !=
+             Verdict::kDrop;
+    }
+    if (!any) warnings.push_back(tracer + "its filter matches no operation");
+    if (!fs.options().forward_locks && NamesLocks({&plan, 1})) {
+      warnings.push_back(
+          tracer +
+          "it names lock operations, which the kernel has kept to itself since "
+          "the mount began; mount with this tracer to see them");
+    }
+  }
+  return warnings;
+}
+
+}  // namespace
+
+struct MountControl::Command {
+  std::string_view name;
+  ControlAnswer (MountControl::*run)(ControlRequest&);
+  bool quick;
+  std::initializer_list<std::string_view> members;
+};
+
+const MountControl::Command* MountControl::FindCommand(std::string_view name) {
+  static const Command commands[] = {
+      {"list", &MountControl::List, true, {}},
+      {"explain", &MountControl::Explain, true, {}},
+      {"stats", &MountControl::Stats, true, {}},
+      {"flush", &MountControl::Flush, false, {}},
+      {"check",
+       &MountControl::Check,
+       false,
+       {"config", "file", "filter", "users", "groups"}},
+      {"add",
+       &MountControl::AddConfig,
+       false,
+       {"config", "file", "users", "groups"}},
+      {"remove", &MountControl::Remove, false, {"tracer"}},
+      {"stop", &MountControl::Stop, false, {"tracer"}},
+      {"start", &MountControl::Start, false, {"tracer"}},
+      {"set-filter",
+       &MountControl::SetFilter,
+       false,
+       {"tracer", "filter", "users", "groups"}},
+      {"tail", &MountControl::Tail, false, {"filter", "users", "groups"}},
+  };
+  for (const Command& command : commands) {
+    if (command.name == name) return &command;
+  }
+  return nullptr;
+}
+
+bool MountControl::IsQuick(std::string_view command) const {
+  const Command* known = FindCommand(command);
+  return known == nullptr || known->quick;
+}
+
+ControlAnswer MountControl::Handle(ControlRequest& request) {
+  const Command* command = FindCommand(request.command);
+  if (command == nullptr) {
+    return Status::Invalid("unknown command " + Quoted(request.command));
+  }
+  if (Status s = request.CheckMembers(command->members); !s.ok()) return s;
+  if (!request.files.empty() && request.command != "add") {
+    return Status::Invalid("request: " + request.command + " takes no files");
+  }
+  return (this->*command->run)(request);
+}
+
+// --- Tracers that come and go.
+
+// The kernel may keep other things from now on, and forgets what it has.
+void MountControl::Changed() {
+  if (mount_.forget_names) mount_.forget_names();
+}
+
+Status MountControl::AddFirst(std::vector<TracerPlan> plans) {
+  return Add(std::move(plans), nullptr);
+}
+
+// Starts all, or none.
+Status MountControl::Add(std::vector<TracerPlan> plans,
+                         std::vector<uint32_t>* ids) {
+  std::vector<TracerParts> parts;
+  std::map<uint32_t, Known> added;
+  for (TracerPlan& plan : plans) {
+    AddProperties(mount_.header, &plan.parts.header);
+    for (const OutputFileId& id : plan.files) {
+      mount_.fs.inodes().AddOutput(static_cast<dev_t>(id.device), id.inode);
+    }
+    const format::TraceHeader& header = plan.parts.header;
+    Known& known = added[plan.parts.id];
+    known.filter = header.Get("filter.text");
+    known.drivers = header.Get("drivers");
+    known.output = header.Get("output.chain");
+    known.config = header.Get("config.text");
+    known.needs_callers = NeedCallers({&plan, 1});
+    known.files = plan.files;
+    known.tail = plan.parts.id >= kFirstTailId;
+    next_id_ = known.tail ? next_id_ : std::max(next_id_, plan.parts.id + 1);
+    if (ids != nullptr) ids->push_back(plan.parts.id);
+    parts.push_back(std::move(plan.parts));
+  }
+  // Bits of new name predicates are worked out for every file anew.
+  mount_.pipeline.SetNameGeneration(mount_.names.generation());
+  for (const auto& [id, known] : added) {
+    if (known.needs_callers) mount_.processes.Start();
+  }
+  if (Status s = mount_.pipeline.Add(std::move(parts)); !s.ok()) {
+    for (const auto& [id, known] : added) Release(known);
+    return s;
+  }
+  {
+    std::lock_guard lock(known_mu_);
+    known_.merge(added);
+  }
+  Changed();
+  return Status::Ok();
+}
+
+Status MountControl::Forget(uint32_t id, std::string_view end_reason) {
+  const Status status = mount_.pipeline.Remove(id, end_reason);
+  Known known;
+  {
+    std::lock_guard lock(known_mu_);
+    const auto found = known_.find(id);
+    if (found == known_.end()) return status;
+    known = std::move(found->second);
+    known_.erase(found);
+  }
+  Release(known);
+  return status;
+}
+
+// What was taken for a tracer.
+void MountControl::Release(const Known& known) {
+  if (known.needs_callers) mount_.processes.Stop();
+  for (const OutputFileId& file : known.files) {
+    mount_.fs.inodes().RemoveOutput(static_cast<dev_t>(file.device),
+                                    file.inode);
+  }
+}
+
+// --- Commands.
+
+ControlAnswer MountControl::List(ControlRequest& /*request*/) {
+  const std::vector<TracerStats> stats = mount_.pipeline.Stats();
+  Json tracers = Json::array();
+  std::lock_guard lock(known_mu_);
+  for (const TracerStats& s : stats) {
+    const auto found = known_.find(s.id);
+    if (found == known_.end()) continue;  // comes or goes this moment
+    const Known& known = found->second;
+    tracers.push_back({{"id", s.id},
+                       {"name", s.name},
+                       {"state", s.running ? "running" : "stopped"},
+                       {"kind", known.tail ? "tail" : "tracer"},
+                       {"filter", known.filter},
+                       {"drivers", known.drivers},
+                       {"output", known.output},
+                       {"config", known.config},
+                       {"written", s.written},
+                       {"lost", s.TotalLost()}});
+  }
+  return Answer({{"mount", mount_.header.Get("mount.point")},
+                 {"source", mount_.header.Get("backing.path")},
+                 {"tracers", std::move(tracers)}});
+}
+
+ControlAnswer MountControl::Explain(ControlRequest& /*request*/) {
+  Json choices = Json::array();
+  for (const ExplainedChoice& c :
+       ExplainMount(mount_.fs, mount_.pipeline, mount_.transport)) {
+    Json causes = Json::array();
+    for (const ExplainedChoice::Cause& cause : c.causes) {
+      causes.push_back({{"tracer", cause.who.tracer},
+                        {"name", cause.who.name},
+                        {"op", OpName(cause.op)},
+                        {"filter", cause.who.filter}});
+    }
+    choices.push_back({{"subject", c.subject},
+                       {"choice", c.choice},
+                       {"causes", std::move(causes)},
+                       {"why", c.why},
+                       {"hides", c.hides},
+                       {"for_good", c.for_good}});
+  }
+  const OpenBefore before = FindOpenBefore(mount_.fs, kExamples);
+  Json examples = Json::array();
+  for (const OpenBefore::File& file : before.examples) {
+    examples.push_back({{"path", file.path},
+                        {"mode", IoModeName(file.mode)},
+                        {"now", IoModeName(file.now)}});
+  }
+  return Answer({{"mount", mount_.header.Get("mount.point")},
+                 {"source", mount_.header.Get("backing.path")},
+                 {"visibility", mount_.header.Get("visibility")},
+                 {"never_visible", mount_.header.Get("visibility.invisible")},
+                 {"sandbox", mount_.header.Get("sandbox")},
+                 {"choices", std::move(choices)},
+                 {"open",
+                  {{"files", before.open},
+                   {"opened_before", before.different},
+                   {"examples", std::move(examples)}}}});
+}
+
+ControlAnswer MountControl::Stats(ControlRequest& /*request*/) {
+  Json tracers = Json::array();
+  for (const TracerStats& s : mount_.pipeline.Stats()) {
+    tracers.push_back(ToJson(s));
+  }
+  const ProcessTable::Stats processes = mount_.processes.GetStats();
+  return Answer({{"mount", mount_.header.Get("mount.point")},
+                 {"inodes", mount_.fs.inodes().size()},
+                 {"processes",
+                  {{"reads", processes.reads},
+                   {"gone", processes.gone},
+                   {"changes", processes.changes},
+                   {"losses", processes.losses},
+                   {"events", processes.events}}},
+                 {"tracers", std::move(tracers)}});
+}
+
+ControlAnswer MountControl::Flush(ControlRequest& /*request*/) {
+  if (Status s = mount_.pipeline.FlushAll(); !s.ok()) return s;
+  return Answer(Json::object());
+}
+
+// Says what a client must bring along: the files of a config's outputs, and the
+// numbers of the users and groups that its filters name.
+ControlAnswer MountControl::Check(ControlRequest& request) {
+  NameCollector names;
+  std::vector<OutputFileWish> wishes;
+  if (const Result<std::string> text = request.Text("filter"); text.ok()) {
+    const Result<Filter> filter =
+        Filter::Compile(*text, {.file = "filter"}, names, mount_.names);
+    if (!filter.ok()) return filter.status();
+  } else {
+    const Result<std::string> source = request.Text("config");
+    const Result<std::string> file = request.Text("file");
+    if (!source.ok()) return source.status();
+    if (!file.ok()) return file.status();
+    const Result<Config> config = ParseConfig(*source, *file, KnownNames());
+    if (!config.ok()) return config.status();
+    Result<std::vector<OutputFileWish>> wished =
+        WishedFiles(*config, names, mount_.names);
+    if (!wished.ok()) return wished.status();
+    wishes = std::move(*wished);
+  }
+  Json files = Json::array();
+  for (const OutputFileWish& wish : wishes) {
+    files.push_back({{"path", wish.path}, {"sync", wish.sync}});
+  }
+  return Answer({{"files", std::move(files)},
+                 {"users", names.users()},
+                 {"groups", names.groups()}});
+}
+
+ControlAnswer MountControl::AddConfig(ControlRequest& request) {
+  const Result<std::string> source = request.Text("config");
+  const Result<std::string> file = request.Text("file");
+  if (!source.ok()) return source.status();
+  if (!file.ok()) return file.status();
+  for (const UniqueFd& fd : request.files) {
+    struct stat st;
+    if (::fstat(fd.get(), &st) != 0) return Status::System(errno, "output");
+    // Each block of the trace would come back to us as a request.
+    if (st.st_dev == mount_.device) {
+      return Status::Invalid(
+          *file +
+          ": an output lies in the mount itself; choose a place outside, or "
+          "mount with this config");
+    }
+  }
+  const Result<Config> config = ParseConfig(*source, *file, KnownNames());
+  if (!config.ok()) return config.status();
+  const RequestNames names(request);
+  Result<std::vector<TracerPlan>> plans = PlanTracers(
+      *config, mount_.names,
+      {.users = &names, .first_id = next_id_, .files = &request.files});
+  if (!plans.ok()) return plans.status();
+  const Json warnings = Warnings(*plans, mount_.fs);
+  std::vector<uint32_t> ids;
+  if (Status s = Add(std::move(*plans), &ids); !s.ok()) return s;
+  return Answer({{"ids", ids}, {"warnings", warnings}});
+}
+
+ControlAnswer MountControl::Remove(ControlRequest& request) {
+  const Result<uint32_t> id = request.Number("tracer");
+  if (!id.ok()) return id.status();
+  if (Status s = Forget(*id, "stop"); !s.ok()) return s;
+  return Answer(Json::object());
+}
+
+ControlAnswer MountControl::Stop(ControlRequest& request) {
+  const Result<uint32_t> id = request.Number("tracer");
+  if (!id.ok()) return id.status();
+  if (Status s = mount_.pipeline.Suspend(*id); !s.ok()) return s;
+  return Answer(Json::object());
+}
+
+ControlAnswer MountControl::Start(ControlRequest& request) {
+  const Result<uint32_t> id = request.Number("tracer");
+  if (!id.ok()) return id.status();
+  if (Status s = mount_.pipeline.Resume(*id); !s.ok()) return s;
+  Changed();
+  return Answer(Json::object());
+}
+
+ControlAnswer MountControl::SetFilter(ControlRequest& request) {
+  const Result<uint32_t> id = request.Number("tracer");
+  if (!id.ok()) return id.status();
+  const Result<std::string> text = request.Text("filter");
+  if (!text.ok()) return text.status();
+  Result<Filter> filter = Filter::Compile(*text, {.file = "filter"},
+                                          RequestNames(request), mount_.names);
+  if (!filter.ok()) return filter.status();
+  const std::string dag = filter->general().Dump();
+  bool needs_callers = false;
+  for (size_t op = 0; op < kOpCount; ++op) {
+    needs_callers |= filter->Needs(static_cast<Op>(op)).caller;
+  }
+  mount_.pipeline.SetNameGeneration(mount_.names.generation());
+  if (Status s = mount_.pipeline.SetFilter(
+          *id, std::make_unique<FilterStage>(std::move(*filter)), *text, dag);
+      !s.ok()) {
+    return s;
+  }
+  {
+    std::lock_guard lock(known_mu_);
+    if (const auto found = known_.find(*id); found != known_.end()) {
+      found->second.filter = *text;
+      if (needs_callers && !found->second.needs_callers) {
+        found->second.needs_callers = true;
+        mount_.processes.Start();
+      }
+    }
+  }
+  Changed();
+  return Answer(Json::object());
+}
+
+// A tracer whose output is the rest of this connection.
+ControlAnswer MountControl::Tail(ControlRequest& request) {
+  {
+    std::lock_guard lock(known_mu_);
+    const auto tails =
+        std::count_if(known_.begin(), known_.end(),
+                      [](const auto& known) { return known.second.tail; });
+    if (static_cast<size_t>(tails) >= kMaxTails) {
+      return Status::Invalid("more than " + std::to_string(kMaxTails) +
+                             " clients listen already");
+    }
+  }
+  std::string text;
+  if (const auto found = request.texts.find("filter");
+      found != request.texts.end()) {
+    text = found->second;
+  }
+  Result<Filter> filter = Filter::Compile(text, {.file = "filter"},
+                                          RequestNames(request), mount_.names);
+  if (!filter.ok()) return filter.status();
+
+  const auto queue = std::make_shared<TailQueue>(kTailQueueBytes);
+  std::vector<TracerPlan> plans(1);
+  TracerParts& parts = plans[0].parts;
+  const uint32_t id = next_tail_id_++;
+  parts.id = id;
+  parts.name = "tail";
+  parts.header.tracer_id = id;
+  parts.header.clock = ClockPair::Now();
+  parts.header.Set("filter.text", text);
+  parts.header.Set("filter.dag", filter->general().Dump());
+  parts.header.Set("drivers", "stream = { STR_ALL }");
+  parts.output_chain = "tail";
+  parts.header.Set("output.chain", parts.output_chain);
+  parts.filter = std::make_unique<FilterStage>(std::move(*filter));
+  parts.assembly.push_back(MakeStream(StreamFlagBits("STR_ALL")));
+  Result<format::Serial> serial = NewSerial();
+  if (!serial.ok()) return serial.status();
+  parts.serial = *serial;
+  parts.probes.push_back(std::make_unique<StageProbe>("tail"));
+  parts.output = Metered(*parts.probes[0], MakeFraming(MakeTailOutput(queue)));
+  if (Status s = Add(std::move(plans), nullptr); !s.ok()) return s;
+
+  ControlAnswer answer = Answer({{"tracer", id}});
+  answer.stream = MakeTailStream(
+      queue, [this, id] { static_cast<void>(Forget(id, "stop")); });
+  return answer;
+}
+
+}  // namespace tracefs

@@ -1,0 +1,186 @@
+#include "tracefs/tools/ctl.h"
+
+#include <cerrno>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tracefs/control/client.h"
+#include "tracefs/export/escape.h"
+#include "tracefs/export/table.h"
+#include "tracefs/tools/ctl_request.h"
+#include "tracefs/tools/ctl_text.h"
+#include "tracefs/tools/live_trace.h"
+
+namespace tracefs {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using std::chrono_literals::operator""s;
+
+constexpr char kCommand[] = "tracefs-ctl: ";
+
+class Runner {
+ public:
+  Runner(const CtlOptions& options, ControlClient client, OutputBuffer& out,
+         OutputBuffer& err, const std::atomic<bool>& stop)
+      : options_(options),
+        client_(std::move(client)),
+        out_(out),
+        err_(err),
+        stop_(stop) {}
+
+  Status Run() {
+    switch (options_.command) {
+      case CtlCommand::kList:
+        return Show("list", ListText);
+      case CtlCommand::kExplain:
+        return Show("explain", ExplainText);
+      case CtlCommand::kStats:
+        return Show("stats", StatsText);
+      case CtlCommand::kFlush:
+        return client_.Call(SimpleRequest("flush")).status();
+      case CtlCommand::kAdd:
+        return Add();
+      case CtlCommand::kRemove:
+        return client_.Call(TracerRequest("remove", options_.tracer)).status();
+      case CtlCommand::kStop:
+        return client_.Call(TracerRequest("stop", options_.tracer)).status();
+      case CtlCommand::kStart:
+        return client_.Call(TracerRequest("start", options_.tracer)).status();
+      case CtlCommand::kSetFilter:
+        return SetFilter();
+      case CtlCommand::kTail:
+        return Tail();
+      case CtlCommand::kTop:
+        return Status::Ok();
+    }
+    return Status::Ok();
+  }
+
+ private:
+  Status Show(const std::string& command,
+              Result<std::string> (*text)(std::string_view)) {
+    const Result<std::string> answer = client_.Call(SimpleRequest(command));
+    if (!answer.ok()) return answer.status();
+    if (options_.json) {
+      out_.Append(*answer + '\n');
+      return out_.Flush();
+    }
+    const Result<std::string> shown = text(*answer);
+    if (!shown.ok()) return shown.status();
+    out_.Append(*shown);
+    return out_.Flush();
+  }
+
+  Status Add() {
+    NewFiles files;
+    const Result<std::string> request =
+        AddRequest(client_, options_.file, &files);
+    if (!request.ok()) return request.status();
+    const Result<std::string> answer =
+        client_.Call(*request, files.Descriptors());
+    if (!answer.ok()) {
+      // Who knows what has become of a request that got no answer.
+      if (answer.status().error() == ETIMEDOUT) files.Keep();
+      return answer.status();
+    }
+    files.Keep();
+    if (options_.json) {
+      out_.Append(*answer + '\n');
+      return out_.Flush();
+    }
+    const Result<std::string> text = AddText(*answer);
+    if (!text.ok()) return text.status();
+    out_.Append(*text);
+    const Json json = Json::parse(*answer, nullptr, false);
+    for (const Json& warning : json.value("warnings", Json::array())) {
+      if (!warning.is_string()) continue;
+      err_.Append(kCommand + TerminalLine(warning.get<std::string>()) + '\n');
+    }
+    return out_.Flush();
+  }
+
+  Status SetFilter() {
+    const Result<std::string> request =
+        FilterRequest(client_, "set-filter", &options_.tracer, options_.filter);
+    if (!request.ok()) return request.status();
+    return client_.Call(*request).status();
+  }
+
+  // The stream of operations that the filter keeps.
+  Result<std::unique_ptr<LiveTrace>> Listen() {
+    const Result<std::string> request =
+        FilterRequest(client_, "tail", nullptr, options_.filter);
+    if (!request.ok()) return request.status();
+    const Result<std::string> answer = client_.Call(*request);
+    if (!answer.ok()) return answer.status();
+    return std::make_unique<LiveTrace>(
+        client_.TakeStream(), [this](const format::Report& report) {
+          if (report.kind != format::ReportKind::kNoFinal) {
+            Say(report.Text());
+          }
+        });
+  }
+
+  Status Tail() {
+    const Result<std::unique_ptr<LiveTrace>> listening = Listen();
+    if (!listening.ok()) return listening.status();
+    LiveTrace& live = **listening;
+    const auto exporter =
+        FindExportFormat(options_.format)->make(out_, {.time = options_.time});
+    format::Record record;
+    for (;;) {
+      if (stop_.load()) live.Stop();
+      const format::ReadStep step = live.Next(&record);
+      if (step == format::ReadStep::kEnd) break;
+      if (step == format::ReadStep::kItem) {
+        exporter->Write(record);
+        if (!out_.status().ok()) break;
+        continue;
+      }
+      if (!out_.Flush().ok()) break;
+      live.Wait(1s);
+    }
+    exporter->Finish();
+    if (Status s = out_.Flush(); !s.ok()) {
+      // A reader that has seen enough (head, less) is no error.
+      return s.error() == EPIPE ? Status::Ok() : s;
+    }
+    return live.status();
+  }
+
+  void Say(const std::string& text) {
+    err_.Append(kCommand + TerminalLine(text) + '\n');
+    static_cast<void>(err_.Flush());
+  }
+
+  static std::string TerminalLine(const std::string& text) {
+    std::string line(4 * text.size(), '\0');
+    line.resize(static_cast<size_t>(PutTerminalEscaped(line.data(), text) -
+                                    line.data()));
+    return line;
+  }
+
+  const CtlOptions& options_;
+  ControlClient client_;
+  OutputBuffer& out_;
+  OutputBuffer& err_;
+  const std::atomic<bool>& stop_;
+};
+
+}  // namespace
+
+int Ctl(const CtlOptions& options, OutputBuffer& out, OutputBuffer& err,
+        const std::atomic<bool>& stop) {
+  Result<ControlClient> client =
+      ControlClient::Connect(options.mount, options.patience);
+  const Status status =
+      client.ok() ? Runner(options, std::move(*client), out, err, stop).Run()
+                  : client.status();
+  if (!status.ok()) err.Append(kCommand + status.message() + '\n');
+  static_cast<void>(err.Flush());
+  return ExitStatus(status);
+}
+
+}  // namespace tracefs

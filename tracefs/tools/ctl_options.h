@@ -1,0 +1,57 @@
+// What tracefs-ctl was asked for: its command line, checked.
+#ifndef TRACEFS_TOOLS_CTL_OPTIONS_H_
+#define TRACEFS_TOOLS_CTL_OPTIONS_H_
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tracefs/base/status.h"
+#include "tracefs/export/exporter.h"
+
+namespace tracefs {
+
+enum class CtlCommand {
+  kList,
+  kExplain,
+  kStats,
+  kFlush,
+  kAdd,
+  kRemove,
+  kStop,
+  kStart,
+  kSetFilter,
+  kTail,
+  kTop,
+};
+
+// The orders of `top`.
+enum class TopOrder { kCount, kTime, kErrors, kBytes };
+
+struct CtlOptions {
+  bool help = false;
+  bool version = false;
+  std::string mount;
+  CtlCommand command{};
+  uint32_t tracer = 0;  // of remove, stop, start, set-filter
+  std::string filter;   // of set-filter, tail, top
+  std::string file;     // of add
+  bool json = false;    // the mount's own answer
+  std::chrono::seconds patience{60};
+  std::string format = "text";               // of tail
+  TimeStyle time = TimeStyle::kLocal;        // of tail
+  std::chrono::milliseconds interval{2000};  // of top
+  uint64_t rounds = 0;                       // of top; 0: until it is ended
+  TopOrder order = TopOrder::kCount;         // of top
+};
+
+// kInvalid with a message that says what to do.
+Result<CtlOptions> ParseCtlOptions(int argc, const char* const* argv);
+// The text of --help.
+std::string CtlHelp();
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_TOOLS_CTL_OPTIONS_H_

@@ -1,0 +1,178 @@
+#include "tracefs/tools/ctl_request.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+#include "tracefs/export/escape.h"
+
+namespace tracefs {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// As config/config.h has it; the daemon would refuse more.
+constexpr size_t kMaxConfigBytes = size_t{1} << 20;
+
+Status NoSense() {
+  return Status::Corrupt("the mount's answer makes no sense");
+}
+
+// JSON is UTF-8; a filter or config with other bytes can write them as \xHH.
+Result<std::string> Dumped(const Json& request, const std::string& what,
+                           const std::string& text) {
+  if (!IsUtf8(text)) {
+    return Status::Invalid(what +
+                           ": not UTF-8; write such bytes as \\xHH in quotes");
+  }
+  return request.dump();
+}
+
+// Adds the numbers of the users and groups that a check has named. Those that
+// do not exist are left out, and the mount says where they stand.
+void AddNames(const Json& check, Json* request) {
+  Json users = Json::object();
+  Json groups = Json::object();
+  for (const Json& name : check.value("users", Json::array())) {
+    if (!name.is_string()) continue;
+    const auto text = name.get<std::string>();
+    if (const passwd* user = ::getpwnam(text.c_str())) {
+      users[text] = user->pw_uid;
+    }
+  }
+  for (const Json& name : check.value("groups", Json::array())) {
+    if (!name.is_string()) continue;
+    const auto text = name.get<std::string>();
+    if (const group* entry = ::getgrnam(text.c_str())) {
+      groups[text] = entry->gr_gid;
+    }
+  }
+  (*request)["users"] = std::move(users);
+  (*request)["groups"] = std::move(groups);
+}
+
+Result<Json> Check(ControlClient& client, const Json& request) {
+  const Result<std::string> answer = client.Call(request.dump());
+  if (!answer.ok()) return answer.status();
+  Json json = Json::parse(*answer, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return NoSense();
+  return json;
+}
+
+Result<std::string> ReadConfig(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return Status::System(errno, "config '" + path + "'");
+  std::string text(kMaxConfigBytes + 1, '\0');
+  size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t n = ::read(fd.get(), text.data() + size, text.size() - size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Status::System(errno, "config '" + path + "'");
+    if (n == 0) break;
+    size += static_cast<size_t>(n);
+  }
+  if (size > kMaxConfigBytes) {
+    return Status::Invalid(path + ": longer than 1 MiB");
+  }
+  text.resize(size);
+  return text;
+}
+
+}  // namespace
+
+NewFiles::~NewFiles() {
+  if (kept_) return;
+  for (const File& file : files_) {
+    struct stat ours;
+    struct stat there;
+    if (::fstat(file.fd.get(), &ours) == 0 &&
+        ::lstat(file.path.c_str(), &there) == 0 &&
+        ours.st_dev == there.st_dev && ours.st_ino == there.st_ino) {
+      static_cast<void>(::unlink(file.path.c_str()));
+    }
+  }
+}
+
+Status NewFiles::Make(const std::string& path, bool sync) {
+  UniqueFd fd(::open(path.c_str(),
+                     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC |
+                         O_NOCTTY | (sync ? O_DSYNC : 0),
+                     0600));
+  if (!fd) {
+    const int error = errno;
+    return Status::System(
+        error, "trace file '" + path + "'" +
+                   (error == EEXIST ? " (a trace never replaces a file; remove "
+                                      "it or choose another name)"
+                                    : ""));
+  }
+  files_.push_back({path, std::move(fd)});
+  return Status::Ok();
+}
+
+std::vector<int> NewFiles::Descriptors() const {
+  std::vector<int> fds;
+  for (const File& file : files_) fds.push_back(file.fd.get());
+  return fds;
+}
+
+std::string SimpleRequest(const std::string& command) {
+  return Json({{"command", command}}).dump();
+}
+
+std::string TracerRequest(const std::string& command, uint32_t tracer) {
+  return Json({{"command", command}, {"tracer", tracer}}).dump();
+}
+
+Result<std::string> FilterRequest(ControlClient& client,
+                                  const std::string& command,
+                                  const uint32_t* tracer,
+                                  const std::string& filter) {
+  const Json check = {{"command", "check"}, {"filter", filter}};
+  if (const Result<std::string> text = Dumped(check, "filter", filter);
+      !text.ok()) {
+    return text.status();
+  }
+  const Result<Json> checked = Check(client, check);
+  if (!checked.ok()) return checked.status();
+  Json request = {{"command", command}, {"filter", filter}};
+  if (tracer != nullptr) request["tracer"] = *tracer;
+  AddNames(*checked, &request);
+  return request.dump();
+}
+
+Result<std::string> AddRequest(ControlClient& client, const std::string& path,
+                               NewFiles* files) {
+  const Result<std::string> config = ReadConfig(path);
+  if (!config.ok()) return config.status();
+  // The name is for messages only.
+  const std::string name = IsUtf8(path) ? path : "config";
+  Json check = {{"command", "check"}, {"config", *config}, {"file", name}};
+  if (const Result<std::string> text = Dumped(check, path, *config);
+      !text.ok()) {
+    return text.status();
+  }
+  const Result<Json> checked = Check(client, check);
+  if (!checked.ok()) return checked.status();
+  for (const Json& file : checked->value("files", Json::array())) {
+    if (!file.is_object() || !file.contains("path") ||
+        !file["path"].is_string()) {
+      return NoSense();
+    }
+    const bool sync = file.contains("sync") && file["sync"] == true;
+    if (Status s = files->Make(file["path"].get<std::string>(), sync);
+        !s.ok()) {
+      return s;
+    }
+  }
+  Json request = {{"command", "add"}, {"config", *config}, {"file", name}};
+  AddNames(*checked, &request);
+  return request.dump();
+}
+
+}  // namespace tracefs

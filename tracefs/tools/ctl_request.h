@@ -1,0 +1,55 @@
+// What a request of tracefs-ctl brings along that the daemon, in its sandbox,
+// could not find for itself: users, groups, and files for outputs, which are
+// made with the rights, and below the directory, of whoever asks.
+#ifndef TRACEFS_TOOLS_CTL_REQUEST_H_
+#define TRACEFS_TOOLS_CTL_REQUEST_H_
+
+#include <string>
+#include <vector>
+
+#include "tracefs/base/status.h"
+#include "tracefs/base/unique_fd.h"
+#include "tracefs/control/client.h"
+
+namespace tracefs {
+
+// New files, which are removed again unless they are kept.
+class NewFiles {
+ public:
+  NewFiles() = default;
+  ~NewFiles();
+  NewFiles(const NewFiles&) = delete;
+  NewFiles& operator=(const NewFiles&) = delete;
+
+  // A new file, 0600, for writing only; `sync`: O_DSYNC.
+  Status Make(const std::string& path, bool sync);
+  std::vector<int> Descriptors() const;
+  void Keep() { kept_ = true; }
+
+ private:
+  struct File {
+    std::string path;
+    UniqueFd fd;
+  };
+  std::vector<File> files_;
+  bool kept_ = false;
+};
+
+// {"command":NAME} as JSON, with or without "tracer":ID.
+std::string SimpleRequest(const std::string& command);
+std::string TracerRequest(const std::string& command, uint32_t tracer);
+
+// A request of `command` (set-filter, tail) with a filter, and with the users
+// and groups that the filter names. `tracer` may be null.
+Result<std::string> FilterRequest(ControlClient& client,
+                                  const std::string& command,
+                                  const uint32_t* tracer,
+                                  const std::string& filter);
+
+// A request that adds the config in `path`; `files` gets what its outputs need.
+Result<std::string> AddRequest(ControlClient& client, const std::string& path,
+                               NewFiles* files);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_TOOLS_CTL_REQUEST_H_
