@@ -52,9 +52,9 @@ void InodeTable::AddOutput(dev_t device, ino_t inode) {
     return key.inode.load(std::memory_order_relaxed) == 0;
   });
   if (free == outputs_.end()) {
-    free = outputs_.begin() +
-           static_cast<ptrdiff_t>(outputs_added_.fetch_add(1) %
-                                  outputs_.size());
+    free =
+        outputs_.begin() +
+        static_cast<ptrdiff_t>(outputs_added_.fetch_add(1) % outputs_.size());
   }
   free->device.store(device, std::memory_order_relaxed);
   free->inode.store(inode, std::memory_order_release);
