@@ -221,13 +221,20 @@ fuse_entry_param FileSystem::EntryParam(const Inode& inode,
   return entry;
 }
 
-const CallerInfo* FileSystem::CallerOf(uint32_t tid) {
-  return processes_.Resolve(tid, MonotonicNs());
+const CallerInfo* FileSystem::CallerOf(Op op, uint32_t tid) {
+  const uint64_t now = MonotonicNs();
+  // What execve(2) may wait for while nobody can read its /proc: the flush of
+  // a close-on-exec file, and the unlocking that goes with it.
+  if (op != Op::flush_ && op != Op::setlk_) return processes_.Resolve(tid, now);
+  if (const CallerInfo* known = processes_.Cached(tid, now)) return known;
+  constexpr std::chrono::milliseconds kLimit(5);
+  thread_local CallerInfo found;
+  return bounded_.Resolve(tid, kLimit, &found) ? &found : nullptr;
 }
 
 void FileSystem::ResolveCaller(Event& event) {
   const CallerInfo* caller =
-      CallerOf(static_cast<uint32_t>(event.Get(Field::kTid)));
+      CallerOf(event.op, static_cast<uint32_t>(event.Get(Field::kTid)));
   if (caller == nullptr) return;
   event.caller = caller;
   event.Set(Field::kPid, caller->pid);

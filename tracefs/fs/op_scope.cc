@@ -6,7 +6,7 @@
 namespace tracefs {
 
 OpScope::OpScope(FileSystem& fs, Op op)
-    : req_(nullptr), fs_(fs), interest_(fs_.sink().InterestIn(op)) {
+    : req_(nullptr), op_(op), fs_(fs), interest_(fs_.sink().InterestIn(op)) {
   if (interest_ != 0) MakeEvent(op, fuse_ctx{});
 }
 
@@ -121,7 +121,7 @@ void OpScope::RememberCaller(Handle& handle) {
     if (traced()) {
       event_->NeedCaller();
       if (event_->caller != nullptr) seen.info = *event_->caller;
-    } else if (const CallerInfo* info = fs_.CallerOf(seen.tid)) {
+    } else if (const CallerInfo* info = fs_.CallerOf(op_, seen.tid)) {
       seen.info = *info;
     }
   }

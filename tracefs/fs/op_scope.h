@@ -29,6 +29,7 @@ class OpScope {
  public:
   OpScope(fuse_req_t req, Op op)
       : req_(req),
+        op_(op),
         fs_(FileSystem::Of(req)),
         interest_(fs_.sink().InterestIn(op)) {
     fs_.EnterWorker();
@@ -101,6 +102,7 @@ class OpScope {
   std::string_view Keep(NameBuffer& buffer, std::string_view name);
 
   const fuse_req_t req_;
+  const Op op_;
   FileSystem& fs_;
   uint32_t interest_;
   std::optional<Event> event_;

@@ -70,6 +70,11 @@ class ProcessTable final : private ProcConnector::Observer {
   // Equal content has an equal serial, different content a different one (but
   // for a chance of 2^-64 per pair); the tid is not part of the content.
   const CallerInfo* Resolve(uint32_t tid, uint64_t now_ns) {
+    const CallerInfo* cached = Cached(tid, now_ns);
+    return cached != nullptr ? cached : Refresh(tid, now_ns);
+  }
+  // The same, if this thread knows it without reading /proc; else null.
+  const CallerInfo* Cached(uint32_t tid, uint64_t now_ns) const {
     const ThreadCache* cache = thread_cache_;
     if (cache != nullptr && cache->table_id == id_) [[likely]] {
       const Entry& entry = cache->entries[tid % kThreadEntries];
@@ -78,7 +83,7 @@ class ProcessTable final : private ProcConnector::Observer {
         return &entry.info;
       }
     }
-    return Refresh(tid, now_ns);
+    return nullptr;
   }
 
   // What is known of this task or process is wrong.
