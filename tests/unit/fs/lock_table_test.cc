@@ -445,6 +445,10 @@ TEST(LockTableTest, Oracle_KernelBlockingAndDeadlocks) {
           finished[i].reset();
           waits_for[i].reset();
         } else {
+          // /proc/locks is not read in one piece: one look may miss it.
+          for (int look = 0; look < 5000 && !lockers[i].IsWaiting(); ++look) {
+            std::this_thread::sleep_for(std::chrono::microseconds(200));
+          }
           ASSERT_TRUE(lockers[i].IsWaiting());
         }
       }
