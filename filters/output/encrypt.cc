@@ -167,7 +167,7 @@ class EncryptDecoder final : public StageDecoder {
       : cipher_name_(cipher), keys_(keys) {}
 
   Status Decode(const BlockId& id, ByteSpan payload, Scratch& memory,
-                BlockNotes*, ByteSpan* out) override {
+                BlockNotes* notes, ByteSpan* out) override {
     EncryptHead head;
     if (!DecodeHead(payload, &head)) {
       return Status::Corrupt(
@@ -198,6 +198,9 @@ class EncryptDecoder final : public StageDecoder {
         cipher_->Open(key.key(), key.iv(),
                       Associated(id, payload.first(head_bytes)), body, plain);
     if (!size.ok()) return size.status();
+    if (row.tag_bytes != 0 && head.place == KeyPlace::kShared) {
+      notes->authentic_cipher = true;
+    }
     *out = plain.first(*size);
     return Status::Ok();
   }

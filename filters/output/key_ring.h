@@ -24,6 +24,7 @@ class KeyRing {
   const SecretKey* FindVerifySecret(const KeyId& id) const;
   const PublicKey* FindSigner(const KeyId& id) const;
   std::span<const SecretKey> identities() const { return identities_; }
+  bool has_verify_secrets() const { return !verify_.empty(); }
   // It holds a key that can tell whether a trace is authentic.
   bool can_verify() const {
     return !secrets_.empty() || !verify_.empty() || !signers_.empty();

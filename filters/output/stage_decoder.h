@@ -30,8 +30,10 @@ struct ChecksumNote {
 
 // What decoders found out about a block, for tracefs-verify.
 struct BlockNotes {
-  std::vector<ChecksumNote>
-      checksums;  // from the last of the chain to the first
+  // From the last checksum of the chain to the first.
+  std::vector<ChecksumNote> checksums;
+  // Decrypted by a cipher that authenticates, with a shared secret.
+  bool authentic_cipher = false;
 };
 
 // Blocks stand alone: what a decoder keeps between them only saves work.

@@ -217,6 +217,7 @@ void FrameReader::ReportDamage() {
 }
 
 bool FrameReader::AcceptSequence(const FrameHeader& header) {
+  if (any_order_) return true;
   const uint64_t expected = any_sequence_ ? last_sequence_ + 1 : 0;
   if (any_sequence_ && header.sequence <= last_sequence_) {
     ++stats_->duplicate_blocks;

@@ -51,6 +51,10 @@ class FrameReader {
   // The next acceptable frame, of any kind, in order of sequence numbers.
   Result<ReadStep> Next(Frame* frame);
 
+  // Frames come as they are found, whatever their numbers, and gaps and copies
+  // are neither counted nor told: for verifiers, who do not trust numbers.
+  void TakeAnyOrder() { any_order_ = true; }
+
   // From now on the end of the input is the end.
   void Stop();
 
@@ -105,6 +109,7 @@ class FrameReader {
   std::string_view bad_reason_;  // of the last CheckFrame that said kBad
   WindowCrc window_crc_;
 
+  bool any_order_ = false;
   bool any_sequence_ = false;
   uint64_t last_sequence_ = 0;
 };

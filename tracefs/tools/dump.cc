@@ -72,12 +72,8 @@ class Dumper {
 
  private:
   Status AddKey(const std::string& name) {
-    for (const std::string_view prefix : {"file:", "env:", "keyring:"}) {
-      if (!name.starts_with(prefix)) continue;
-      const Result<KeySource> source = ParseKeySource(name);
-      return source.ok() ? keys_->Add(*source) : source.status();
-    }
-    return keys_->Add(KeySource{KeySource::Place::kFile, name});
+    const Result<KeySource> source = ParseKeyArgument(name);
+    return source.ok() ? keys_->Add(*source) : source.status();
   }
 
   void OpenTrace(const std::string& name) {

@@ -42,6 +42,16 @@ const KindRow& RowOf(KeyKind kind) {
                        [&](const KindRow& row) { return row.kind == kind; });
 }
 
+struct PlacePrefix {
+  std::string_view word;
+  KeySource::Place place;
+};
+constexpr PlacePrefix kPlacePrefixes[] = {
+    {"file:", KeySource::Place::kFile},
+    {"env:", KeySource::Place::kEnvironment},
+    {"keyring:", KeySource::Place::kKeyring},
+};
+
 std::string_view Trim(std::string_view text) {
   constexpr std::string_view kBlanks = " \t\r";
   while (!text.empty() && kBlanks.find(text.front()) != text.npos) {
@@ -132,18 +142,16 @@ std::string KeySource::Text() const {
   return {};
 }
 
+Result<KeySource> ParseKeyArgument(std::string_view text) {
+  for (const PlacePrefix& prefix : kPlacePrefixes) {
+    if (text.starts_with(prefix.word)) return ParseKeySource(text);
+  }
+  return KeySource{KeySource::Place::kFile, std::string(text)};
+}
+
 Result<KeySource> ParseKeySource(std::string_view text) {
-  struct Prefix {
-    std::string_view word;
-    KeySource::Place place;
-  };
-  constexpr Prefix kPrefixes[] = {
-      {"file:", KeySource::Place::kFile},
-      {"env:", KeySource::Place::kEnvironment},
-      {"keyring:", KeySource::Place::kKeyring},
-  };
-  for (const Prefix& prefix : kPrefixes) {
-    if (text.substr(0, prefix.word.size()) != prefix.word) continue;
+  for (const PlacePrefix& prefix : kPlacePrefixes) {
+    if (!text.starts_with(prefix.word)) continue;
     text.remove_prefix(prefix.word.size());
     if (text.empty()) break;
     return KeySource{prefix.place, std::string(text)};

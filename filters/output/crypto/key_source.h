@@ -40,6 +40,9 @@ struct KeySource {
 // Anything else is refused without repeating it: it may be a key.
 Result<KeySource> ParseKeySource(std::string_view text);
 
+// The same from a command line, where a path alone is a file.
+Result<KeySource> ParseKeyArgument(std::string_view text);
+
 struct KeyEntry {
   KeyKind kind;
   SecretKey key;

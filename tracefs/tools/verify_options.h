@@ -1,0 +1,32 @@
+// The command line of tracefs-verify.
+#ifndef TRACEFS_TOOLS_VERIFY_OPTIONS_H_
+#define TRACEFS_TOOLS_VERIFY_OPTIONS_H_
+
+#include <string>
+#include <vector>
+
+#include "tracefs/base/status.h"
+
+namespace tracefs {
+
+struct VerifyOptions {
+  bool help = false;
+  bool version = false;
+  std::vector<std::string> keys;     // sources of keys
+  std::vector<std::string> anchors;  // files
+  std::string serial;                // "" = any
+  std::string chain;                 // "" = what the preamble says
+  bool accept_unsealed = false;
+  bool unfinished = false;
+  bool quiet = false;
+  std::vector<std::string> traces;  // files, folders, "-"
+};
+
+// kInvalid, with the next step, for what does not make sense.
+Result<VerifyOptions> ParseVerifyOptions(int argc, const char* const* argv);
+
+std::string VerifyHelp();
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_TOOLS_VERIFY_OPTIONS_H_
