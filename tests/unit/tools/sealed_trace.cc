@@ -57,14 +57,14 @@ SealedTrace SealedTrace::Make(const std::string& filters, size_t blocks,
   trace.serial = serial;
   trace.preamble =
       format::EncodePreamble({.serial = serial, .chain = trace.chain});
-  std::vector<std::string> contents = {StartBlock()};
+  trace.contents = {StartBlock()};
   for (size_t i = 1; i < blocks; ++i) {
-    contents.push_back(OtherBlock(i + 1 == blocks, blocks));
+    trace.contents.push_back(OtherBlock(i + 1 == blocks, blocks));
   }
   TraceIdentity identity = TestIdentity();
   identity.serial = serial;
   identity.preamble = trace.preamble;
-  for (const Written& written : RunChain(output, contents, identity)) {
+  for (const Written& written : RunChain(output, trace.contents, identity)) {
     trace.frames.push_back(
         MakeFrame({.sequence = written.info.sequence, .serial = serial},
                   written.payload));

@@ -16,6 +16,7 @@ struct SealedTrace {
   std::string chain;
   format::Serial serial{};
   std::string preamble;
+  std::vector<std::string> contents;  // what went into the filters
   std::vector<std::string> frames;
 
   // `filters` as in a config ("checksum …;"); `blocks` blocks, START and FINAL
