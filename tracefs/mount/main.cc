@@ -9,6 +9,7 @@
 #include "tracefs/mount/build_pipeline.h"
 #include "tracefs/mount/check.h"
 #include "tracefs/mount/daemonize.h"
+#include "tracefs/mount/doctor.h"
 #include "tracefs/mount/options.h"
 #include "tracefs/mount/run.h"
 #include "tracefs/mount/version.h"
@@ -33,6 +34,10 @@ int Main(int argc, char** argv) {
       return 0;
     case MountOptions::Command::kCheck: {
       const Status status = CheckConfig(options->config, options->dot);
+      return status.ok() ? 0 : Fail(status);
+    }
+    case MountOptions::Command::kDoctor: {
+      const Status status = RunDoctor(options->source, options->fix, std::cout);
       return status.ok() ? 0 : Fail(status);
     }
     case MountOptions::Command::kMount:

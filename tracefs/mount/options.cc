@@ -31,7 +31,11 @@ po::options_description Visible() {
       ("check", po::value<std::string>()->value_name("FILE"),
        "check a config, print the compiled filters and exit")  //
       ("dot", "with --check: print them for Graphviz")         //
-      ("version", "print versions and features")               //
+      ("doctor",
+       "say what this machine offers and what to change; SRC may be named")  //
+      ("fix",
+       "with --doctor, as root: change it, now and for the next boot")  //
+      ("version", "print versions and features")                        //
       ("help,h", "print this text");
   return options;
 }
@@ -90,7 +94,8 @@ Status ParseSwitch(const char* name, const std::string& text, bool* on) {
 std::string HelpText() {
   std::ostringstream text;
   text << "Usage: tracefs-mount SRC MNT --config FILE [options]\n"
-          "       tracefs-mount --check FILE [--dot]\n\n"
+          "       tracefs-mount --check FILE [--dot]\n"
+          "       tracefs-mount --doctor [--fix] [SRC]\n\n"
           "Mounts the directory SRC at MNT and traces what happens there. SRC "
           "and MNT may\nbe the same directory. Returns once mounted; `umount "
           "MNT` ends the traces.\n\n"
@@ -164,6 +169,16 @@ Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
     return options;
   }
   if (options.dot) return Status::Invalid("--dot goes with --check");
+  options.fix = given.count("fix") != 0;
+  if (given.count("doctor") != 0) {
+    if (where.size() > 1 || given.count("config") != 0) {
+      return Status::Invalid("--doctor takes one directory at most");
+    }
+    options.command = MountOptions::Command::kDoctor;
+    if (!where.empty()) options.source = where[0];
+    return options;
+  }
+  if (options.fix) return Status::Invalid("--fix goes with --doctor");
   if (where.size() != 2) {
     return Status::Invalid(
         "two directories are needed, SRC and MNT; see tracefs-mount --help");

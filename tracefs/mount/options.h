@@ -13,13 +13,14 @@ namespace tracefs {
 enum class Transport { kAuto, kUring, kDev };
 
 struct MountOptions {
-  enum class Command { kMount, kCheck, kHelp, kVersion };
+  enum class Command { kMount, kCheck, kDoctor, kHelp, kVersion };
 
   Command command = Command::kMount;
-  std::string source;
+  std::string source;  // of kMount and, if wanted, kDoctor
   std::string mount_point;
   std::string config;  // of kMount and kCheck
   bool dot = false;    // kCheck: Graphviz
+  bool fix = false;    // kDoctor: change what can be changed
   bool foreground = false;
   Visibility visibility = Visibility::kAuto;
   Transport transport = Transport::kAuto;
