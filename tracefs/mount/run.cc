@@ -18,6 +18,7 @@
 #include "tracefs/mount/mount_control.h"
 #include "tracefs/mount/sandbox.h"
 #include "tracefs/mount/session.h"
+#include "tracefs/mount/user_mount.h"
 #include "tracefs/pipeline/pipeline.h"
 #include "tracefs/process/process_table.h"
 
@@ -85,6 +86,20 @@ Result<ControlSocket> OpenControlSocket(const Session& session) {
                        std::move(*server)};
 }
 
+// Says on standard error what root would have had, and returns it.
+std::string TellWhatIsLost(const MountOptions& options) {
+  const std::vector<std::string> lost = LostWithoutRoot(options.fuse_options);
+  if (lost.empty()) return "";
+  std::string text;
+  std::cerr << "tracefs-mount: mounted without root's privileges:\n";
+  for (const std::string& one : lost) {
+    std::cerr << "  - " << one << '\n';
+    if (!text.empty()) text += "; ";
+    text += one;
+  }
+  return text;
+}
+
 }  // namespace
 
 Status Run(const MountOptions& options, const std::function<Status()>& ready) {
@@ -110,6 +125,12 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
 
   Result<Source> source = OpenSource(options.source);
   if (!source.ok()) return source.status();
+  if (!source->cloned) {
+    if (Status s = CheckNotInside(source->fd.get(), options.mount_point);
+        !s.ok()) {
+      return s;
+    }
+  }
   const std::string proc_path = "/proc/self/fd/" + std::to_string(proc->get());
   ProcessTable::Options process_options;
   process_options.proc = proc_path.c_str();
@@ -144,6 +165,9 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
   if (!session.ok()) return session.status();
   header.Set("mount.point", (*session)->mount_point());
   header.Set("mount.options", MountOptionsText(options, *transport));
+  if (const std::string lost = TellWhatIsLost(options); !lost.empty()) {
+    header.Set("mount.lost", lost);
+  }
   Result<ControlSocket> socket = OpenControlSocket(**session);
   if (!socket.ok()) {
     std::cerr << "tracefs-mount: no tracefs-ctl for this mount: "
