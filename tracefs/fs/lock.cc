@@ -9,7 +9,7 @@
 namespace tracefs {
 namespace {
 
-void Record(OpScope& op, const Handle& handle, const Lock& lock, int command) {
+void Record(OpScope& op, const Handle& handle, const Lock& lock, bool waits) {
   op.About(handle.inode);
   op.Through(handle);
   op.Set(Field::kOffset, lock.start);
@@ -17,7 +17,7 @@ void Record(OpScope& op, const Handle& handle, const Lock& lock, int command) {
   op.Set(Field::kLockType, static_cast<uint32_t>(lock.type));
   op.Set(Field::kLockOwner, lock.owner);
   op.Set(Field::kLockPid, lock.pid);
-  op.Set(Field::kFlags, static_cast<uint32_t>(command));
+  op.Set(Field::kFlags, waits ? 1 : 0);
 }
 
 void Interrupt(fuse_req_t req, void* data) {
@@ -52,7 +52,7 @@ void FsGetlk(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi,
   const int error = LockFromFlock(*flock, &lock);
   lock.owner = fi->lock_owner;
   lock.handle = handle.id;
-  Record(op, handle, lock, F_GETLK);
+  Record(op, handle, lock, /*waits=*/false);
   op.Begin();
   if (error != 0) {
     op.ReplyError(error);
@@ -72,7 +72,7 @@ void FsSetlk(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi,
   const int error = LockFromFlock(*flock, &lock);
   lock.owner = fi->lock_owner;
   lock.handle = handle.id;
-  Record(*op, handle, lock, sleep != 0 ? F_SETLKW : F_SETLK);
+  Record(*op, handle, lock, sleep != 0);
   op->Begin();
   LockTable& table = op->fs().locks();
   if (error != 0 || sleep == 0 || lock.type == LockType::kUnlock) {
@@ -102,7 +102,8 @@ void FsFlock(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi,
   }
   lock.owner = fi->lock_owner;
   lock.handle = handle.id;
-  Record(*op, handle, lock, operation);
+  Record(*op, handle, lock,
+         lock.type != LockType::kUnlock && (operation & LOCK_NB) == 0);
   op->Begin();
   LockTable& table = op->fs().locks();
   if ((operation & LOCK_NB) != 0 || lock.type == LockType::kUnlock) {
