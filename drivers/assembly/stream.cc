@@ -128,6 +128,21 @@ class Stream final : public AssemblyDriver {
             .data = moves_data && (flags_ & (kStrData | kStrDataCksum)) != 0};
   }
 
+  bool NamesDefined(const Event& event,
+                    const BlockBuilder& block) const override {
+    if ((flags_ & kStrPath) == 0) {
+      // Without paths the name comes from the inode each time.
+      return (flags_ & (kStrFname | kStrFext)) == 0 || !event.name.empty() ||
+             event.node == 0;
+    }
+    const bool named = event.parent != 0;
+    return block.HasPath(named ? event.parent : event.node,
+                         named ? event.parent_version : event.node_version,
+                         event.rename_epoch) &&
+           block.HasPath(event.new_parent, event.new_parent_version,
+                         event.rename_epoch);
+  }
+
   bool Assemble(Event& event, BlockBuilder& block) const override {
     // Definitions come before the message that refers to them.
     uint32_t process = 0;

@@ -16,6 +16,7 @@ struct FilterNeeds {
   bool caller = false;                     // reads kCaller fields
   bool late = false;   // reads fields known only after the operation
   bool names = false;  // reads name bits
+  bool paths = false;  // reads paths, as they are when it runs
 };
 
 }  // namespace tracefs

@@ -79,7 +79,8 @@ class OpScope {
     if (!traced()) return reply();
     BeforeReply(result, error);
     // Data lies where the reply goes, or in a buffer that is used again.
-    if ((interest_ & EventSink::kData) != 0) {
+    if ((interest_ & EventSink::kData) != 0 ||
+        fs_.sink().MustRecordNow(*event_)) {
       fs_.sink().AfterReply(*event_);
       return reply();
     }

@@ -60,6 +60,17 @@ uint32_t BlockBuilder::PathId(EventResolver& resolver, uint64_t node,
   return DefinePath(resolver, node, version, 0);
 }
 
+bool BlockBuilder::HasPath(uint64_t node, uint32_t version,
+                           uint64_t rename_epoch) const {
+  if (node == 0) return true;
+  if (rename_epoch != rename_epoch_) return false;
+  const PathEntry* set = &paths_[2 * (Hash(node) % kPathSets)];
+  return std::any_of(set, set + 2, [&](const PathEntry& entry) {
+    return entry.node == node && entry.version == version &&
+           entry.block == generation_;
+  });
+}
+
 uint32_t BlockBuilder::DefinePath(EventResolver& resolver, uint64_t node,
                                   uint32_t version, int depth) {
   PathEntry* set = &paths_[2 * (Hash(node) % kPathSets)];

@@ -68,6 +68,8 @@ class BlockBuilder {
   uint32_t PathId(EventResolver& resolver, uint64_t node, uint32_t version,
                   uint64_t rename_epoch);
   uint32_t ProcessId(const CallerInfo& caller, const ProcessFields& fields);
+  // Whether PathId would find the path defined. Node 0 has none to define.
+  bool HasPath(uint64_t node, uint32_t version, uint64_t rename_epoch) const;
 
   // Takes the block for output and goes on in `replacement`, which is reset.
   std::unique_ptr<Block> Take(std::unique_ptr<Block> replacement);

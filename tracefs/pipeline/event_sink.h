@@ -4,8 +4,10 @@
 // such an operation, and the handler makes no event. Otherwise it makes one,
 // calls Before (kBefore), runs the operation, stores result and duration,
 // resolves the caller (kCaller) and calls BeforeReply (kBeforeReply) while the
-// caller still waits, replies, and calls AfterReply. No call fails or changes
-// the result of the operation.
+// caller still waits, replies, and calls AfterReply. Where MustRecordNow says
+// so, and where the data lies in a buffer that the reply ends (kData),
+// AfterReply comes before the reply. No call fails or changes the result of the
+// operation.
 // Threads: any number of worker threads, each with its own event.
 #ifndef TRACEFS_PIPELINE_EVENT_SINK_H_
 #define TRACEFS_PIPELINE_EVENT_SINK_H_
@@ -49,6 +51,9 @@ class EventSink {
   virtual void Before(Event& event) = 0;
   virtual void BeforeReply(Event& event) = 0;
   virtual void AfterReply(Event& event) = 0;
+  // True if the record would name something that this thread has not named
+  // yet: once the reply is out, the file may be renamed or gone.
+  virtual bool MustRecordNow(const Event& /*event*/) { return false; }
 
   // Whether some tracer may record operations of kind event.op on the file that
   // the event tells about, whoever asks for them. For open: what nobody can

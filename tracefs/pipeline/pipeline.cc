@@ -538,6 +538,22 @@ void Pipeline::AfterReply(Event& event) {
   }
 }
 
+bool Pipeline::MustRecordNow(const Event& event) {
+  Slot& slot = SlotOfThread();
+  OwnerSection section(slot.lock);
+  const Set& set = *set_.load(std::memory_order_acquire);
+  for (const Set::Entry& e : set.entries) {
+    if (!e.rules->plan(event.op).record) continue;
+    const uint64_t bit = uint64_t{1} << e.position;
+    if ((event.sink_decided & bit) != 0 && (event.sink_keep & bit) == 0) {
+      continue;
+    }
+    const std::unique_ptr<BlockBuilder>& builder = slot.builders[e.position];
+    if (!builder || !e.tracer->NamesDefined(event, *builder)) return true;
+  }
+  return false;
+}
+
 bool Pipeline::MayRecord(Event& event) const {
   if (InterestIn(event.op) == 0) return false;
   OwnerSection section(SlotOfThread().lock);

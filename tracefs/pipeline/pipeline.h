@@ -77,6 +77,7 @@ class Pipeline final : public EventSink {
   void Before(Event& event) override;
   void BeforeReply(Event& event) override;
   void AfterReply(Event& event) override;
+  bool MustRecordNow(const Event& event) override;
   bool MayRecord(Event& event) const override;
   std::vector<Interested> WhoWants(Op op) const override;
   uint64_t MatchName(std::string_view name) const override;

@@ -61,6 +61,13 @@ class AssemblyDriver {
   // Appends what the event becomes. False if it did not fit into an empty
   // block either (the tracer counts a kTooLarge loss).
   virtual bool Assemble(Event& event, BlockBuilder& block) const = 0;
+  // True if Assemble would find every name it writes defined in the block. If
+  // not, it must run before the reply: after it the caller goes on, and what
+  // the operation was about may soon have another name, or none.
+  virtual bool NamesDefined(const Event& /*event*/,
+                            const BlockBuilder& /*block*/) const {
+    return true;
+  }
 };
 
 // --- Output ----------------------------------------------------------------

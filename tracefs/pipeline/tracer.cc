@@ -57,6 +57,14 @@ Status Tracer::Start() {
   return parts_.output->Flush();
 }
 
+bool Tracer::NamesDefined(const Event& event,
+                          const BlockBuilder& builder) const {
+  for (const auto& driver : parts_.assembly) {
+    if (!driver->NamesDefined(event, builder)) return false;
+  }
+  return true;
+}
+
 bool Tracer::Assemble(Event& event, BlockBuilder& builder) const {
   for (const auto& driver : parts_.assembly) {
     const AssemblyNeeds needs = driver->Needs(event.op);

@@ -73,6 +73,8 @@ class Tracer {
   // Appends the event to `builder`, the calling thread's; a full block is
   // submitted on the way. False if it did not fit and is lost.
   bool Record(Event& event, BlockBuilder& builder);
+  // Whether Record would find all names in the block: AssemblyDriver.
+  bool NamesDefined(const Event& event, const BlockBuilder& builder) const;
 
   // Sends a block down the chain. Never fails: what cannot be kept is counted.
   // The block may be reused afterwards.

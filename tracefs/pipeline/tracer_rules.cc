@@ -19,7 +19,7 @@ TracerRules::OpPlan MakePlan(
   }
   if (!plan.record && !plan.before) return {};
   plan.names = filter.names;
-  plan.decide_early = filter.caller && !plan.always;
+  plan.decide_early = (filter.caller || filter.paths) && !plan.always;
   return plan;
 }
 

@@ -19,7 +19,7 @@ class TracerRules {
     bool record = false;        // a message may come of it
     bool before = false;        // a message before the operation
     bool caller = false;        // the caller is recorded
-    bool decide_early = false;  // the filter reads the caller: run it in time
+    bool decide_early = false;  // the filter reads what may be gone later
     bool always = false;        // the filter keeps every one
     bool data = false;
     bool names = false;

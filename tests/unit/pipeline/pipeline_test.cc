@@ -606,6 +606,119 @@ TEST(PipelineTest, StatsTellWhoWantsAnOperation) {
   EXPECT_EQ(who[0].filter, "test filter");
 }
 
+// One file, 5, in the root, 1.
+class OneFile final : public EventResolver {
+ public:
+  void ResolveCaller(Event&) override {}
+  void ResolveAttributes(Event&) override {}
+  bool LinkOf(uint64_t node, NodeLink* link) override {
+    if (node != 5 && node != 1) return false;
+    link->parent = node == 5 ? 1 : 0;
+    link->parent_version = 0;
+    link->name.Set(node == 5 ? "file" : "");
+    return true;
+  }
+  void ForEachName(uint64_t, void*,
+                   void (*)(void*, std::string_view)) override {}
+};
+
+// Writes the path of the file.
+class PathDriver final : public AssemblyDriver {
+ public:
+  AssemblyNeeds Needs(Op) const override { return {.after = true}; }
+  bool NamesDefined(const Event& e, const BlockBuilder& block) const override {
+    return block.HasPath(e.node, e.node_version, e.rename_epoch);
+  }
+  bool Assemble(Event& e, BlockBuilder& block) const override {
+    const uint32_t path =
+        block.PathId(*e.resolver, e.node, e.node_version, e.rename_epoch);
+    if (block.full()) return false;
+    format::MessageWriter& w = block.writer();
+    w.Begin(format::OperationMessage(e.op, e.before));
+    w.Put<uint32_t>(format::ArgId::kPathId, path);
+    return w.End();
+  }
+};
+
+// True if the event had to be recorded before the reply.
+bool RecordOnFile(Pipeline& pipeline, OneFile& files, uint32_t version = 0,
+                  uint64_t epoch = 0, uint64_t offset = 0) {
+  Event e;
+  e.op = Op::write_;
+  e.resolver = &files;
+  e.node = 5;
+  e.node_version = version;
+  e.rename_epoch = epoch;
+  e.Set(Field::kTime, MonotonicNs());
+  e.Set(Field::kOffset, offset);
+  e.SetResult(1, 0);
+  if ((pipeline.InterestIn(e.op) & EventSink::kBeforeReply) != 0) {
+    pipeline.BeforeReply(e);
+  }
+  const bool now = pipeline.MustRecordNow(e);
+  pipeline.AfterReply(e);
+  return now;
+}
+
+TEST(PipelineTest, WhatHasNoNameInTheBlockIsRecordedBeforeTheReply) {
+  Memory memory;
+  Memory other;
+  OneFile files;
+  Pipeline pipeline(
+      {.flush_interval = std::chrono::hours(1), .match_name = {}});
+  TracerParts parts = Parts(memory, 1);
+  parts.assembly.clear();
+  parts.assembly.push_back(std::make_unique<PathDriver>());
+  ASSERT_TRUE(pipeline.Add(std::move(parts)).ok());
+  EXPECT_TRUE(RecordOnFile(pipeline, files));
+  EXPECT_FALSE(RecordOnFile(pipeline, files));
+  EXPECT_TRUE(RecordOnFile(pipeline, files, /*version=*/1));
+  EXPECT_FALSE(RecordOnFile(pipeline, files, /*version=*/1));
+  // Some directory was renamed.
+  EXPECT_TRUE(RecordOnFile(pipeline, files, /*version=*/1, /*epoch=*/1));
+  EXPECT_FALSE(RecordOnFile(pipeline, files, /*version=*/1, /*epoch=*/1));
+  // A new block knows no names.
+  ASSERT_TRUE(pipeline.FlushAll().ok());
+  EXPECT_TRUE(RecordOnFile(pipeline, files, /*version=*/1, /*epoch=*/1));
+  EXPECT_FALSE(RecordOnFile(pipeline, files, /*version=*/1, /*epoch=*/1));
+  // What has no name to define is never urgent where nobody writes names.
+  ASSERT_TRUE(pipeline.Add(Parts(other, 2)).ok());
+  Event e;
+  e.op = Op::write_;
+  RecordOnFile(pipeline, files);
+  EXPECT_FALSE(pipeline.MustRecordNow(e));
+}
+
+// Keeps even offsets, and says that it reads paths to know.
+class PathFilter final : public InputFilter {
+ public:
+  FilterNeeds Needs(Op) const override {
+    FilterNeeds needs;
+    needs.paths = true;
+    return needs;
+  }
+  Verdict DecideEarly(Event&) const override { return Verdict::kUndecided; }
+  bool Keep(Event& e) const override { return e.Get(Field::kOffset) % 2 == 0; }
+};
+
+TEST(PipelineTest, PathFiltersDecideBeforeTheReply) {
+  Memory memory;
+  OneFile files;
+  Pipeline pipeline(
+      {.flush_interval = std::chrono::hours(1), .match_name = {}});
+  TracerParts parts = Parts(memory, 1);
+  parts.filter = std::make_unique<PathFilter>();
+  parts.assembly.clear();
+  parts.assembly.push_back(std::make_unique<PathDriver>());
+  ASSERT_TRUE(pipeline.Add(std::move(parts)).ok());
+  EXPECT_NE(pipeline.InterestIn(Op::write_) & EventSink::kBeforeReply, 0u);
+  // Dropped: there is nothing to record in time.
+  EXPECT_FALSE(RecordOnFile(pipeline, files, 0, 0, /*offset=*/1));
+  EXPECT_TRUE(RecordOnFile(pipeline, files, 0, 0, /*offset=*/2));
+  ASSERT_TRUE(pipeline.Stop("test").ok());
+  EXPECT_EQ(Read(memory).events, 1u);
+}
+
 TEST(PipelineTest, RemovingAnUnknownTracerSaysSo) {
   Pipeline pipeline(Quick());
   EXPECT_EQ(pipeline.Remove(7, "x").code(), StatusCode::kInvalid);
