@@ -1,0 +1,71 @@
+// Tracefs is transparent: every scenario gives the same results, and leaves the
+// same tree behind, on the backing directory and through the mount; as root
+// and as ordinary users; on a disk and on tmpfs; in every visibility and over
+// every transport.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "tests/mount/transparency/runner.h"
+#include "tests/support/mount_fixture.h"
+
+namespace tracefs::transparency {
+namespace {
+
+struct Setting {
+  const char* name;
+  ScratchDir::Kind backing;
+  const char* visibility;
+  const char* transport;
+  // Lock requests are settled by the kernel unless they are traced.
+  const char* config = "";
+};
+
+// Nothing is recorded: the kernel is allowed to do all it can by itself.
+constexpr char kNothing[] =
+    "{ { cuid = 4000000000 } { stream = { STR_ALL } } { file = \"%TRACE%\" } }";
+constexpr char kMetadataOnly[] =
+    "{ { op IN { lookup getattr unlink rename } } { stream = { STR_ALL } } "
+    "{ file = \"%TRACE%\" } }";
+
+constexpr Setting kSettings[] = {
+    {"TmpfsExact", ScratchDir::kTmpfs, "exact", "dev"},
+    {"TmpfsAuto", ScratchDir::kTmpfs, "auto", "auto"},
+    {"TmpfsFast", ScratchDir::kTmpfs, "fast", "auto"},
+    {"TmpfsFastUntraced", ScratchDir::kTmpfs, "fast", "dev", kNothing},
+    {"TmpfsAutoMetadataOnly", ScratchDir::kTmpfs, "auto", "dev", kMetadataOnly},
+    {"DiskExact", ScratchDir::kDisk, "exact", "auto"},
+    {"DiskAuto", ScratchDir::kDisk, "auto", "dev"},
+    {"DiskFast", ScratchDir::kDisk, "fast", "auto"},
+};
+
+class TransparencyTest : public testing::TestWithParam<Setting> {};
+
+INSTANTIATE_TEST_SUITE_P(, TransparencyTest, testing::ValuesIn(kSettings),
+                         [](const auto& which) { return which.param.name; });
+
+TEST_P(TransparencyTest, EqualToTheBackingDirectory) {
+  if (const auto reason = TracefsMount::skip_reason()) GTEST_SKIP() << *reason;
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root: becomes other users";
+  const Setting& setting = GetParam();
+  TracefsMount mount;
+  const Status started = mount.Start({.backing = setting.backing,
+                                      .visibility = setting.visibility,
+                                      .transport = setting.transport,
+                                      .config = setting.config});
+  ASSERT_TRUE(started.ok()) << started.message();
+  RunnerOptions options;
+  options.backing = mount.backing_dir();
+  options.mount = mount.mount_dir();
+  const Report report = RunTransparency(options);
+  EXPECT_GT(report.runs, 900);
+  for (const Difference& difference : report.differences) {
+    ADD_FAILURE() << difference.scenario << " as " << difference.user << ":\n"
+                  << difference.text;
+  }
+  EXPECT_EQ(mount.Stop(), "");
+}
+
+}  // namespace
+}  // namespace tracefs::transparency

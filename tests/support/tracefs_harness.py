@@ -1,0 +1,446 @@
+"""What the mount suites share: mounting, reading traces, comparing trees.
+
+A suite is a Python program that ctest runs with `--bin DIR` (the commands of
+one build tree, so that sanitizer builds are tested by the same suites). It
+builds a Suite, runs its cases and ends with suite.finish(): exit status 0 all
+passed, 1 something failed (a mount or a daemon left behind counts), 77 the
+machine cannot mount.
+
+    suite = Suite("crash")
+    mount = suite.mount(source, point, trace)
+    ...
+    mount.unmount()
+    events = suite.read(trace)
+"""
+
+import argparse
+import base64
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+SKIPPED = 77
+# What a sanitizer or a busy machine may take; nothing is timed here.
+PATIENCE_S = 120
+
+
+class Failure(Exception):
+    """An expectation that does not hold; the text says which."""
+
+
+def expect(condition, text):
+    if not condition:
+        raise Failure(text)
+
+
+def expect_equal(got, want, text):
+    if got != want:
+        raise Failure(f"{text}:\n  got  {got!r}\n  want {want!r}")
+
+
+def wait_until(condition, what, seconds=PATIENCE_S):
+    """Polls condition() until it is true; a Failure after `seconds`."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise Failure(f"waited {seconds} s in vain: {what}")
+        time.sleep(0.02)
+
+
+def mount_points():
+    """Mount points of this namespace, innermost last."""
+    with open("/proc/self/mountinfo", encoding="utf-8",
+              errors="surrogateescape") as lines:
+        fields = [line.split() for line in lines]
+    # Blanks and backslashes are written in octal.
+    return [f[4].encode("utf-8", "surrogateescape").decode("unicode_escape")
+            for f in fields]
+
+
+class Dump:
+    """What tracefs-dump made of a trace."""
+
+    def __init__(self, status, errors, events):
+        self.status = status
+        self.errors = errors
+        self.events = events
+
+
+class Mount:
+    """A running tracefs-mount, a child of ours."""
+
+    def __init__(self, process, point, log, mounted_before):
+        self.process = process
+        self.point = point
+        self.log = log
+        self.helpers = []  # pids of commands that unmounted it
+        self._mounted_before = mounted_before
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def is_mounted(self):
+        return mount_points().count(self.point) > self._mounted_before
+
+    def messages(self):
+        """What the daemon wrote to its standard error."""
+        with open(self.log, encoding="utf-8", errors="replace") as text:
+            return text.read()
+
+    def unmount(self):
+        """umount(8) and the end of the daemon, which must be a good one."""
+        # Somebody who has just ended may hold a file for a moment longer.
+        end = time.monotonic() + PATIENCE_S
+        while True:
+            umount = subprocess.Popen(["umount", self.point],
+                                      stderr=subprocess.PIPE, text=True)
+            self.helpers.append(umount.pid)
+            _, errors = umount.communicate()
+            if umount.returncode == 0:
+                break
+            expect("busy" in errors and time.monotonic() < end,
+                   f"umount {self.point}: {errors}")
+            time.sleep(0.05)
+        self.wait(0)
+
+    def wait(self, status=None):
+        """Waits for the daemon's end; fails unless it ends with `status`."""
+        try:
+            got = self.process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            raise Failure(f"the daemon of {self.point} does not end") from None
+        if status is not None:
+            expect(got == status, f"the daemon ended with {got}, not {status}:"
+                   f"\n{self.messages()}")
+            expect(not self.is_mounted(), f"{self.point} is still mounted")
+        return got
+
+    def signal(self, number):
+        self.process.send_signal(number)
+
+    def kill(self):
+        """SIGKILL, as the kernel's memory killer would."""
+        self.process.kill()
+        self.process.wait()
+
+
+class Suite:
+    """Cases, the scratch folder they use, and what must not survive them."""
+
+    def __init__(self, name, description, arguments=None):
+        """`arguments(parser)` adds the suite's own options."""
+        parser = argparse.ArgumentParser(description=description)
+        parser.add_argument("--bin", required=True, metavar="DIR",
+                            help="folder of tracefs-mount and tracefs-dump")
+        parser.add_argument("--transport", default="dev",
+                            help="passed to tracefs-mount (default: dev)")
+        parser.add_argument("--only", metavar="TEXT",
+                            help="run the cases whose name contains TEXT")
+        parser.add_argument("--keep", action="store_true",
+                            help="keep the scratch folder")
+        if arguments:
+            arguments(parser)
+        self.options = parser.parse_args()
+        self.name = name
+        self.bin = os.path.abspath(self.options.bin)
+        self.failed = []
+        self.passed = 0
+        self.skipped = []
+        self._mounts = []
+        self._mount_count = 0
+        self._children = []
+        self._require_machine()
+        self._mounts_before = mount_points()
+        self.scratch = os.path.realpath(
+            tempfile.mkdtemp(prefix=f"tracefs-{name}-"))
+        # Ordinary users of the tests walk through it.
+        os.chmod(self.scratch, 0o755)
+
+    def _require_machine(self):
+        if not os.path.exists("/dev/fuse"):
+            self._skip_all("there is no /dev/fuse")
+        if os.geteuid() != 0:
+            self._skip_all("only root may mount for other users")
+        for tool in ("tracefs-mount", "tracefs-dump"):
+            if not os.access(os.path.join(self.bin, tool), os.X_OK):
+                self._skip_all(f"{tool} is not in {self.bin}")
+
+    def _skip_all(self, why):
+        print(f"skipped: {self.name}: {why}")
+        sys.exit(SKIPPED)
+
+    # --- files and folders of a case
+
+    def folder(self, *parts, mode=0o755):
+        path = os.path.join(self.scratch, *parts)
+        os.makedirs(path, exist_ok=True)
+        os.chmod(path, mode)
+        return path
+
+    def path(self, *parts):
+        return os.path.join(self.scratch, *parts)
+
+    def remove(self, *parts):
+        shutil.rmtree(self.path(*parts), ignore_errors=True)
+
+    @contextlib.contextmanager
+    def tmpfs(self, *parts, size):
+        """A small file system of its own, to be filled."""
+        point = self.folder(*parts)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}",
+                        "tracefs-test", point], check=True)
+        try:
+            yield point
+        finally:
+            self.stop_mounts()
+            subprocess.run(["umount", "-l", point], check=True)
+
+    # --- mounts
+
+    def config(self, *tracers):
+        """A config file; a tracer is a trace path or (filter, stream flags,
+        output section)."""
+        path = self.path(f"config-{self._mount_count}")
+        with open(path, "w", encoding="utf-8") as out:
+            for tracer in tracers:
+                if isinstance(tracer, str):
+                    tracer = ("", "STR_ALL", f'file = "{tracer}"')
+                out.write("{ { %s } { stream = { %s } } { %s } }\n" % tracer)
+        return path
+
+    def mount(self, source, point, *tracers, visibility="exact"):
+        """Mounts and waits until it is there. Returns a Mount."""
+        config = self.config(*tracers)
+        self._mount_count += 1
+        log = self.path(f"daemon-{self._mount_count}.log")
+        before = mount_points().count(point)
+        with open(log, "wb") as out:
+            process = subprocess.Popen(
+                [os.path.join(self.bin, "tracefs-mount"), source, point,
+                 "--config", config, "--foreground",
+                 "--visibility", visibility,
+                 "--transport", self.options.transport],
+                stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+        mount = Mount(process, point, log, before)
+        self._mounts.append(mount)
+
+        def ready():
+            expect(process.poll() is None,
+                   f"tracefs-mount ended with {process.returncode}:\n"
+                   + mount.messages())
+            return "mounted" in mount.messages()
+
+        wait_until(ready, "the mount")
+        expect(mount.is_mounted(), f"{point} is not mounted")
+        return mount
+
+    def background(self, process):
+        """Has `process` (a Popen) killed if the case leaves it behind."""
+        self._children.append(process)
+        return process
+
+    def stop_mounts(self):
+        """Ends what a failed case left; True if there was anything."""
+        found = False
+        for mount in reversed(self._mounts):
+            if mount.process.poll() is None:
+                found = True
+                # Before umount, which would wait for a daemon that hangs.
+                mount.kill()
+            if mount.is_mounted():
+                found = True
+                subprocess.run(["umount", "-l", mount.point], check=False,
+                               capture_output=True)
+        self._mounts = []
+        # After the daemons: who waits for one of them cannot be killed.
+        for child in self._children:
+            if child.poll() is None:
+                found = True
+                child.kill()
+                child.wait()
+        self._children = []
+        return found
+
+    # --- traces
+
+    def read(self, *traces, status=0, only=None):
+        """The events of complete traces, in the order of their times."""
+        dump = self.dump(*traces, only=only)
+        expect(dump.status == status,
+               f"tracefs-dump ended with {dump.status}:\n{dump.errors}")
+        return dump.events
+
+    def dump(self, *traces, only=None):
+        """Events of traces in any state. `only`: a filter expression."""
+        command = [os.path.join(self.bin, "tracefs-dump"), "--format", "jsonl"]
+        if only:
+            command += ["--filter", only]
+        with tempfile.TemporaryFile(dir=self.scratch) as errors:
+            with subprocess.Popen(command + list(traces),
+                                  stdout=subprocess.PIPE,
+                                  stderr=errors) as process:
+                events = [decode_event(line) for line in process.stdout]
+                status = process.wait()
+            errors.seek(0)
+            text = errors.read().decode("utf-8", "replace")
+        return Dump(status, text, events)
+
+    # --- cases
+
+    def run(self, title, case, *arguments):
+        """Runs one case; a failure is reported, the next case runs."""
+        if self.options.only and self.options.only not in title:
+            return
+        begin = time.monotonic()
+        try:
+            why = case(*arguments)
+            if self.stop_mounts():
+                raise Failure("it left a process or a mount behind")
+        except Exception as error:  # pylint: disable=broad-except
+            self._describe(title, error)
+            self.failed.append(title)
+            self.stop_mounts()
+            sys.stdout.flush()
+            return
+        took = time.monotonic() - begin
+        if isinstance(why, Skip):
+            self.skipped.append(title)
+            # ctest's summary of googletest looks for this form.
+            print(f"[  SKIPPED ] {title}: {why.why}")
+        else:
+            self.passed += 1
+            print(f"ok: {title} ({took:.1f} s)" + (f": {why}" if why else ""))
+        sys.stdout.flush()
+
+    def _describe(self, title, error):
+        print(f"FAILED: {title}")
+        if isinstance(error, Failure):
+            print(str(error))
+        else:
+            traceback.print_exception(error)
+        if isinstance(error, subprocess.CalledProcessError):
+            for text in (error.stdout, error.stderr):
+                if text:
+                    print(text if isinstance(text, str)
+                          else text.decode("utf-8", "replace"))
+        for mount in self._mounts:
+            text = mount.messages()
+            if text.strip() != "tracefs-mount: mounted":
+                print(f"--- the daemon of {mount.point} said:\n{text}")
+
+    def finish(self):
+        self.stop_mounts()
+        left = [p for p in mount_points() if p not in self._mounts_before
+                and p.startswith(self.scratch)]
+        for point in reversed(left):
+            print(f"FAILED: left mounted: {point}")
+            self.failed.append("nothing left mounted")
+            subprocess.run(["umount", "-l", point], check=False)
+        if self.options.keep or (self.failed and os.environ.get("TRACEFS_KEEP")):
+            print(f"kept: {self.scratch}")
+        else:
+            shutil.rmtree(self.scratch, ignore_errors=True)
+        print(f"{self.passed} passed, {len(self.failed)} failed, "
+              f"{len(self.skipped)} skipped")
+        for title in self.failed:
+            print(f"  failed: {title}")
+        if self.failed:
+            sys.exit(1)
+        sys.exit(SKIPPED if self.passed == 0 else 0)
+
+
+class Skip:
+    """Returned by a case that cannot run here."""
+
+    def __init__(self, why):
+        self.why = why
+
+
+def decode_event(line):
+    event = json.loads(line)
+    for key in [k for k in event if k.endswith("_b64") and k != "data_b64"]:
+        event[key[:-4]] = os.fsdecode(base64.b64decode(event.pop(key)))
+    return event
+
+
+# --- trees
+
+def tree_digest(root, exclude=lambda path: False, times=True):
+    """Everything a user can see of a tree: {relative path: description}.
+    Equal trees give equal dictionaries; hard links are told by the group of
+    names they join, not by inode numbers."""
+    tree = {}
+    links = {}
+    for folder, folders, files in os.walk(root):
+        folders.sort()
+        for name in sorted(folders + files):
+            path = os.path.join(folder, name)
+            relative = os.path.relpath(path, root)
+            if exclude(relative):
+                continue
+            tree[relative] = describe(path, times)
+            status = os.lstat(path)
+            if status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode):
+                links.setdefault((status.st_dev, status.st_ino),
+                                 []).append(relative)
+    for names in links.values():
+        for name in names:
+            tree[name]["same file as"] = sorted(names)
+    return tree
+
+
+def describe(path, times=True):
+    status = os.lstat(path)
+    kind = stat.S_IFMT(status.st_mode)
+    entry = {
+        "mode": oct(status.st_mode), "uid": status.st_uid,
+        "gid": status.st_gid,
+    }
+    if kind != stat.S_IFDIR:
+        entry["nlink"] = status.st_nlink
+    if times and kind != stat.S_IFLNK:
+        entry["mtime_ns"] = status.st_mtime_ns
+    if kind == stat.S_IFREG:
+        entry["size"] = status.st_size
+        with open(path, "rb") as content:
+            entry["sha256"] = hashlib.file_digest(content,
+                                                  "sha256").hexdigest()
+    elif kind == stat.S_IFLNK:
+        entry["target"] = os.readlink(path)
+    elif kind in (stat.S_IFCHR, stat.S_IFBLK):
+        entry["device"] = status.st_rdev
+    try:
+        names = sorted(os.listxattr(path, follow_symlinks=False))
+        if names:
+            entry["xattrs"] = {
+                n: os.getxattr(path, n, follow_symlinks=False).hex()
+                for n in names}
+    except OSError as error:
+        if error.errno not in (errno.ENOTSUP, errno.EOPNOTSUPP):
+            raise
+    return entry
+
+
+def expect_same_tree(got, want, what, limit=10):
+    differences = []
+    for path in sorted(set(got) | set(want)):
+        if got.get(path) != want.get(path):
+            differences.append(
+                f"  {path}:\n    got  {got.get(path, 'nothing')}\n"
+                f"    want {want.get(path, 'nothing')}")
+    if differences:
+        more = len(differences) - limit
+        text = "\n".join(differences[:limit])
+        raise Failure(f"{what}: {len(differences)} paths differ\n{text}"
+                      + (f"\n  and {more} more" if more > 0 else ""))
