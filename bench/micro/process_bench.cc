@@ -34,7 +34,8 @@ void BM_Resolve_Hit(benchmark::State& state) {
   const auto table = MakeTable(state);
   if (table == nullptr) return;
   const uint32_t tid = Self();
-  for (auto _ : state) benchmark::DoNotOptimize(table->Resolve(tid, 1));
+  for (auto _ : state)
+    benchmark::DoNotOptimize(table->Resolve(tid, 1, ProcessTable::kOther));
 }
 BENCHMARK(BM_Resolve_Hit);
 
@@ -43,7 +44,8 @@ void BM_Resolve_HitByManyThreads(benchmark::State& state) {
   static std::unique_ptr<ProcessTable> table;
   if (state.thread_index() == 0) table = MakeTable(state);
   const uint32_t tid = Self();
-  for (auto _ : state) benchmark::DoNotOptimize(table->Resolve(tid, 1));
+  for (auto _ : state)
+    benchmark::DoNotOptimize(table->Resolve(tid, 1, ProcessTable::kOther));
   if (state.thread_index() == 0) table.reset();
 }
 BENCHMARK(BM_Resolve_HitByManyThreads)->ThreadRange(1, 8)->UseRealTime();
@@ -68,8 +70,8 @@ void BM_Resolve_SharedHit(benchmark::State& state) {
   }
   const auto two = static_cast<uint32_t>(other);
   for (auto _ : state) {
-    benchmark::DoNotOptimize(table->Resolve(one, 1));
-    benchmark::DoNotOptimize(table->Resolve(two, 1));
+    benchmark::DoNotOptimize(table->Resolve(one, 1, ProcessTable::kOther));
+    benchmark::DoNotOptimize(table->Resolve(two, 1, ProcessTable::kOther));
   }
   state.SetItemsProcessed(2 * state.iterations());
   ::kill(other, SIGKILL);
@@ -83,7 +85,7 @@ void BM_Resolve_ReadProc(benchmark::State& state) {
   const uint32_t tid = Self();
   for (auto _ : state) {
     table->Invalidate(tid);
-    benchmark::DoNotOptimize(table->Resolve(tid, 1));
+    benchmark::DoNotOptimize(table->Resolve(tid, 1, ProcessTable::kOther));
   }
 }
 BENCHMARK(BM_Resolve_ReadProc);

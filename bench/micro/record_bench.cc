@@ -60,8 +60,9 @@ class World final : public EventResolver {
   World() : processes_(std::move(*ProcessTable::Create())) {}
 
   void ResolveCaller(Event& event) override {
-    const CallerInfo* caller = processes_->Resolve(
-        static_cast<uint32_t>(event.Get(Field::kTid)), event.Get(Field::kTime));
+    const CallerInfo* caller =
+        processes_->Resolve(static_cast<uint32_t>(event.Get(Field::kTid)),
+                            event.Get(Field::kTime), ProcessTable::kOther);
     if (caller == nullptr) return;
     event.caller = caller;
     event.Set(Field::kPid, caller->pid);

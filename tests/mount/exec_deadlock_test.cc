@@ -1,7 +1,7 @@
 // A program that executes another closes its close-on-exec files in the middle
 // of execve(2), under locks that much of /proc takes too. Finding out who it is
 // before it is answered must not wait for it
-// (tracefs/process/bounded_resolver.h): any user could otherwise hang the
+// (tracefs/process/proc_reader.h): any user could otherwise hang the
 // mount.
 #include <fcntl.h>
 #include <gtest/gtest.h>

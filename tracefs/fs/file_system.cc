@@ -222,14 +222,7 @@ fuse_entry_param FileSystem::EntryParam(const Inode& inode,
 }
 
 const CallerInfo* FileSystem::CallerOf(Op op, uint32_t tid) {
-  const uint64_t now = MonotonicNs();
-  // What execve(2) may wait for while nobody can read its /proc: the flush of
-  // a close-on-exec file, and the unlocking that goes with it.
-  if (op != Op::flush_ && op != Op::setlk_) return processes_.Resolve(tid, now);
-  if (const CallerInfo* known = processes_.Cached(tid, now)) return known;
-  constexpr std::chrono::milliseconds kLimit(5);
-  thread_local CallerInfo found;
-  return bounded_.Resolve(tid, kLimit, &found) ? &found : nullptr;
+  return processes_.Resolve(tid, MonotonicNs(), ProcessTable::RequestOf(op));
 }
 
 void FileSystem::ResolveCaller(Event& event) {

@@ -21,7 +21,6 @@
 #include "tracefs/fs/inode_table.h"
 #include "tracefs/fs/lock_table.h"
 #include "tracefs/pipeline/event_sink.h"
-#include "tracefs/process/bounded_resolver.h"
 #include "tracefs/process/process_table.h"
 
 namespace tracefs {
@@ -107,8 +106,7 @@ class FileSystem final : public EventResolver {
   // Writes to set-user-id files are told to us as such.
   bool told_of_privileged_writes() const { return told_of_privileged_writes_; }
   // Who thread `tid`, which waits for the answer to an operation of this kind,
-  // is; null if it is gone or cannot be asked. Valid until this thread asks
-  // again.
+  // is; null if it is gone. Valid until this thread asks again.
   const CallerInfo* CallerOf(Op op, uint32_t tid);
 
   // The mount is gone: closes what is still open, and records that.
@@ -147,7 +145,6 @@ class FileSystem final : public EventResolver {
       : options_(options),
         sink_(sink),
         processes_(processes),
-        bounded_(processes),
         policy_(options.visibility, sink),
         inodes_(backing_, options.max_inode_fds) {}
 
@@ -160,7 +157,6 @@ class FileSystem final : public EventResolver {
   const FileSystemOptions options_;
   EventSink& sink_;
   ProcessTable& processes_;
-  BoundedResolver bounded_;
   CachePolicy policy_;
   BackingFiles backing_;
   InodeTable inodes_;

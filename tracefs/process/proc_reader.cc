@@ -1,7 +1,9 @@
-// The safe part of /proc (proc_reader.h).
+// What can be read of a process that waits for us (proc_reader.h).
 #include "tracefs/process/proc_reader.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -16,7 +18,8 @@
 namespace tracefs {
 namespace {
 
-// More than the longest stat (52 numbers and a name) and the head of status.
+// More than the longest stat (52 numbers and a name), and than what is wanted
+// of a status, its head.
 constexpr size_t kReadBytes = 2048;
 
 // "<prefix><tid><middle><tid><suffix>" without a heap allocation.
@@ -71,50 +74,81 @@ uint32_t NotNegative(int32_t id) {
   return id > 0 ? static_cast<uint32_t>(id) : 0;
 }
 
+// The rest of the line that begins with `key` ("\nTgid:\t").
+std::optional<std::string_view> LineOf(std::string_view text,
+                                       std::string_view key) {
+  const size_t at = text.find(key);
+  if (at == text.npos) return std::nullopt;
+  text.remove_prefix(at + key.size());
+  return text.substr(0, text.find('\n'));
+}
+
+std::optional<uint32_t> NumberOf(std::string_view text, std::string_view key) {
+  std::optional<std::string_view> line = LineOf(text, key);
+  uint32_t number;
+  if (!line || !TakeNumber(*line, &number)) return std::nullopt;
+  return number;
+}
+
+// Undoes linux/lib/string_helpers.c, string_escape_mem(): "\n", "\\", "\ooo".
+void SetComm(std::string_view escaped, CallerInfo* info) {
+  const auto octal = [&](size_t i) {
+    return i < escaped.size() && escaped[i] >= '0' && escaped[i] <= '7';
+  };
+  info->comm_bytes.fill('\0');
+  size_t size = 0;
+  for (size_t i = 0; i < escaped.size() && size < info->comm_bytes.size();
+       ++i) {
+    char c = escaped[i];
+    if (c == '\\' && i + 1 < escaped.size()) {
+      if (octal(i + 1) && octal(i + 2) && octal(i + 3)) {
+        c = static_cast<char>((escaped[i + 1] - '0') * 64 +
+                              (escaped[i + 2] - '0') * 8 +
+                              (escaped[i + 3] - '0'));
+        i += 3;
+      } else {
+        c = escaped[++i] == 'n' ? '\n' : escaped[i];
+      }
+    }
+    info->comm_bytes[size++] = c;
+  }
+  info->comm_size = static_cast<uint8_t>(size);
+}
+
+// linux/magic.h of Linux 6.9 and later.
+constexpr long kPidFsMagic = 0x50494446;
+
 }  // namespace
 
-bool ParseStat(std::string_view text, CallerInfo* info) {
-  // Nothing after the name can hold a ')', whatever the name holds.
-  const size_t open = text.find('(');
-  const size_t close = text.rfind(')');
-  if (open == text.npos || close == text.npos || close < open) return false;
-  const std::string_view comm = text.substr(open + 1, close - open - 1);
-  std::string_view rest = text.substr(close + 1);
-  // " S ppid pgrp session"; then fields 7 to 21; starttime is field 22.
-  if (rest.size() < 3 || rest[0] != ' ') return false;
-  rest.remove_prefix(2);
-  int32_t ppid, pgid, sid;
-  if (!TakeNumber(rest, &ppid) || !TakeNumber(rest, &pgid) ||
-      !TakeNumber(rest, &sid)) {
-    return false;
-  }
-  for (int field = 7; field <= 21; ++field) {
-    rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
-    rest.remove_prefix(std::min(rest.find(' '), rest.size()));
-  }
-  uint64_t start_time;
-  if (!TakeNumber(rest, &start_time)) return false;
-
-  info->ppid = NotNegative(ppid);
-  info->pgid = NotNegative(pgid);
-  info->sid = NotNegative(sid);
-  info->start_time = start_time;
-  const size_t size = std::min(comm.size(), info->comm_bytes.size());
-  info->comm_bytes.fill('\0');
-  std::memcpy(info->comm_bytes.data(), comm.data(), size);
-  info->comm_size = static_cast<uint8_t>(size);
+bool ParseStatus(std::string_view text, CallerInfo* info) {
+  constexpr std::string_view kName = "Name:\t";
+  if (!text.starts_with(kName)) return false;
+  const size_t end = text.find('\n');
+  if (end == text.npos) return false;
+  const std::string_view name = text.substr(kName.size(), end - kName.size());
+  text.remove_prefix(end);  // no name can pretend to be a line below it
+  const std::optional<uint32_t> pid = NumberOf(text, "\nTgid:\t");
+  const std::optional<uint32_t> ppid = NumberOf(text, "\nPPid:\t");
+  if (!pid || !ppid) return false;
+  SetComm(name, info);
+  info->pid = *pid;
+  info->ppid = *ppid;
   return true;
 }
 
-std::optional<uint32_t> ParseTgid(std::string_view text) {
-  // The name comes first; in this file it is escaped and stays on its line.
-  constexpr std::string_view kKey = "\nTgid:\t";
-  const size_t at = text.find(kKey);
-  if (at == text.npos) return std::nullopt;
-  text.remove_prefix(at + kKey.size());
-  uint32_t tgid;
-  if (!TakeNumber(text, &tgid)) return std::nullopt;
-  return tgid;
+std::optional<uint64_t> ParseStartTime(std::string_view text) {
+  // Nothing after the name can hold a ')', whatever the name holds. Then come
+  // " S", field 3, and fields 4 to 21; starttime is field 22.
+  const size_t close = text.rfind(')');
+  if (close == text.npos) return std::nullopt;
+  text.remove_prefix(close + 1);
+  for (int field = 3; field <= 21; ++field) {
+    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+    text.remove_prefix(std::min(text.find(' '), text.size()));
+  }
+  uint64_t start_time;
+  if (!TakeNumber(text, &start_time)) return std::nullopt;
+  return start_time;
 }
 
 Result<ProcReader> ProcReader::Open(const char* path) {
@@ -129,38 +163,57 @@ Result<ProcReader> ProcReader::Open(const char* path) {
         ESRCH, std::string(path) +
                    " does not show this pid namespace; mount a proc of it");
   }
-  return ProcReader(std::move(proc));
+  const UniqueFd own(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  struct statfs fs;
+  const bool has_process_numbers =
+      own && ::fstatfs(own.get(), &fs) == 0 && fs.f_type == kPidFsMagic;
+  return ProcReader(std::move(proc), has_process_numbers);
 }
 
-bool ProcReader::ReadStat(uint32_t tid, CallerInfo* info) const {
-  // Not /proc/TID/stat: that sums up all threads of the process.
-  PathText path;
-  path.Add(tid).Add("/task/").Add(tid).Add("/stat");
+uint64_t ProcReader::ProcessNumber(uint32_t pid) const {
+  if (!has_process_numbers_) return 0;
+  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  struct stat st;
+  if (!process || ::fstat(process.get(), &st) != 0) return 0;
+  return st.st_ino;
+}
+
+bool ProcReader::Read(uint32_t tid, bool may_be_in_exec,
+                      ProcessReading* reading) const {
+  if (tid == 0) return false;
+  CallerInfo& caller = reading->caller;
+  const uint32_t known_pid = caller.pid;
+  uint64_t start_time = caller.start_time;
+  const uint64_t known_number = reading->process_number;
+
   std::array<char, kReadBytes> buffer;
-  return ParseStat(ReadAt(proc_.get(), path.c_str(), buffer), info);
-}
-
-std::optional<uint32_t> ProcReader::ThreadGroupOf(uint32_t tid) const {
-  // Most callers are the first thread of their process, and only of those
-  // pidfd_open makes a descriptor: a third of the cost of the status file.
-  const UniqueFd leader(static_cast<int>(::syscall(SYS_pidfd_open, tid, 0)));
-  if (leader) return tid;
-  PathText path;
-  path.Add(tid).Add("/status");
-  std::array<char, kReadBytes> buffer;
-  return ParseTgid(ReadAt(proc_.get(), path.c_str(), buffer));
-}
-
-bool ProcReader::Read(uint32_t tid, CallerInfo* info) const {
-  if (tid == 0 || !ReadStat(tid, info)) return false;
-  const std::optional<uint32_t> pid = ThreadGroupOf(tid);
-  if (!pid) return false;
-  info->tid = tid;
-  info->pid = *pid;
-  if (*pid != tid) {
-    CallerInfo leader;
-    if (ReadStat(*pid, &leader)) info->start_time = leader.start_time;
+  PathText status;
+  status.Add(tid).Add("/status");
+  if (!ParseStatus(ReadAt(proc_.get(), status.c_str(), buffer), &caller)) {
+    return false;
   }
+  caller.tid = tid;
+  // Status has these too, but behind a list of groups that may be long.
+  caller.pgid = NotNegative(::getpgid(static_cast<pid_t>(tid)));
+  caller.sid = NotNegative(::getsid(static_cast<pid_t>(tid)));
+  reading->process_number = ProcessNumber(caller.pid);
+
+  // Without numbers a process in execve is taken for the one last seen under
+  // its pid; at any other time the truth is one read away.
+  const bool known = known_pid == caller.pid && start_time != 0 &&
+                     reading->process_number == known_number &&
+                     (has_process_numbers_ || may_be_in_exec);
+  if (!known) {
+    start_time = 0;
+    if (!may_be_in_exec) {
+      // Not /proc/PID/stat: that sums up all threads of the process.
+      PathText stat;
+      stat.Add(caller.pid).Add("/task/").Add(caller.pid).Add("/stat");
+      start_time =
+          ParseStartTime(ReadAt(proc_.get(), stat.c_str(), buffer)).value_or(0);
+    }
+  }
+  caller.start_time = start_time;
   return true;
 }
 

@@ -100,7 +100,8 @@ void ProcessTable::OnLost() {
   FlushAll();
 }
 
-const CallerInfo* ProcessTable::Refresh(uint32_t tid, uint64_t now_ns) {
+const CallerInfo* ProcessTable::Refresh(uint32_t tid, uint64_t now_ns,
+                                        Request request) {
   if (tid == 0) return nullptr;
   if (thread_cache_ == nullptr) {
     thread_local ThreadCacheOwner owner;
@@ -113,19 +114,22 @@ const CallerInfo* ProcessTable::Refresh(uint32_t tid, uint64_t now_ns) {
     thread_cache_->table_id = id_;
   }
   Entry& entry = thread_cache_->entries[tid % kThreadEntries];
+  const CallerInfo& caller = entry.reading.caller;
 
   const size_t place = tid % kSharedEntries;
   std::mutex& mu = shard_mu_[place % kShards];
   {
     std::lock_guard guard(mu);
     const Entry& shared = shared_[place];
-    if (shared.info.tid == tid && now_ns < shared.expires_ns &&
-        shared.version == Version(tid, shared.info.pid)) {
-      entry = shared;
-      return &entry.info;
-    }
+    // Even an outdated one helps to keep the start time.
+    if (shared.reading.caller.tid == tid) entry = shared;
   }
-  if (!Load(tid, now_ns, &entry)) {
+  if (caller.tid == tid && now_ns < entry.expires_ns &&
+      entry.version == Version(tid, caller.pid)) {
+    return &caller;
+  }
+  if (caller.tid != tid) entry = Entry();
+  if (!Load(tid, now_ns, request, &entry)) {
     entry = Entry();
     gone_.fetch_add(1, std::memory_order_relaxed);
     return nullptr;
@@ -134,25 +138,46 @@ const CallerInfo* ProcessTable::Refresh(uint32_t tid, uint64_t now_ns) {
     std::lock_guard guard(mu);
     shared_[place] = entry;
   }
-  return &entry.info;
+  return &caller;
 }
 
-bool ProcessTable::Load(uint32_t tid, uint64_t now_ns, Entry* entry) {
+bool ProcessTable::Load(uint32_t tid, uint64_t now_ns, Request request,
+                        Entry* entry) {
   reads_.fetch_add(1, std::memory_order_relaxed);
+  CallerInfo& caller = entry->reading.caller;
   // The versions from before the reading: a change during it makes the entry
   // stale at once. Which process it is, and so the second version, is only
-  // known afterwards: if that one has changed by then, read again. After a few
-  // rounds take what there is; its time is short anyway.
-  uint32_t pid = entry->info.tid == tid ? entry->info.pid : tid;
+  // known afterwards: if that was another, read again. After a few rounds take
+  // what there is; its time is short anyway.
+  uint32_t pid = caller.tid == tid ? caller.pid : tid;
   for (int round = 0; round < 4; ++round) {
     entry->version = Version(tid, pid);
-    if (!reader_.Read(tid, &entry->info)) return false;
-    if (entry->info.pid == pid) break;
-    pid = entry->info.pid;
+    if (!reader_.Read(tid, request != kOther, &entry->reading)) return false;
+    if (caller.pid == pid) break;
+    pid = caller.pid;
   }
-  entry->expires_ns = now_ns + ttl_ns_.load(std::memory_order_relaxed);
-  entry->info.serial = SerialOf(entry->info);
+  // One that lacks its start time is good for this request only.
+  entry->expires_ns = caller.start_time == 0 && request != kOther
+                          ? 0
+                          : now_ns + ttl_ns_.load(std::memory_order_relaxed);
+  caller.serial = SerialOf(caller);
   return true;
+}
+
+ProcessTable::Request ProcessTable::RequestOf(Op op) {
+  switch (op) {
+    // Closing sends FLUSH, and might write back and unlock.
+    case Op::flush_:
+    case Op::fsync_:
+    case Op::setattr_:
+    case Op::write_:
+    case Op::setlk_:
+    case Op::flock_:
+    case Op::release_:
+      return kMayBeExec;
+    default:
+      return kOther;
+  }
 }
 
 uint64_t ProcessTable::SerialOf(const CallerInfo& info) const {

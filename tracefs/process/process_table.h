@@ -11,7 +11,7 @@
 // An event of the kernel may come a moment after the first request of a new
 // program: such a request may still carry the old name.
 //
-// Memory: 32 KiB for each thread that resolves, 300 KiB for all; entries push
+// Memory: 34 KiB for each thread that resolves, 310 KiB for all; entries push
 // one another out.
 #ifndef TRACEFS_PROCESS_PROCESS_TABLE_H_
 #define TRACEFS_PROCESS_PROCESS_TABLE_H_
@@ -69,21 +69,24 @@ class ProcessTable final : private ProcConnector::Observer {
   // a request. The object is this thread's own and good until its next call.
   // Equal content has an equal serial, different content a different one (but
   // for a chance of 2^-64 per pair); the tid is not part of the content.
-  const CallerInfo* Resolve(uint32_t tid, uint64_t now_ns) {
-    const CallerInfo* cached = Cached(tid, now_ns);
-    return cached != nullptr ? cached : Refresh(tid, now_ns);
-  }
-  // The same, if this thread knows it without reading /proc; else null.
-  const CallerInfo* Cached(uint32_t tid, uint64_t now_ns) const {
+  //
+  // `request` says whether the task may be in the middle of execve(2), closing
+  // descriptors: RequestOf(op), or kMayBeExec if one does not know. There less
+  // can be asked (proc_reader.h): the start time of a process not seen before
+  // is then 0, and is found out with its next other request.
+  enum Request : bool { kOther, kMayBeExec };
+  static Request RequestOf(Op op);
+  const CallerInfo* Resolve(uint32_t tid, uint64_t now_ns, Request request) {
     const ThreadCache* cache = thread_cache_;
     if (cache != nullptr && cache->table_id == id_) [[likely]] {
       const Entry& entry = cache->entries[tid % kThreadEntries];
-      if (entry.info.tid == tid && now_ns < entry.expires_ns &&
-          entry.version == Version(tid, entry.info.pid)) {
-        return &entry.info;
+      const CallerInfo& caller = entry.reading.caller;
+      if (caller.tid == tid && now_ns < entry.expires_ns &&
+          entry.version == Version(tid, caller.pid)) {
+        return &caller;
       }
     }
-    return nullptr;
+    return Refresh(tid, now_ns, request);
   }
 
   // What is known of this task or process is wrong.
@@ -102,7 +105,7 @@ class ProcessTable final : private ProcConnector::Observer {
   struct Entry {
     uint64_t expires_ns = 0;
     uint64_t version = 0;
-    CallerInfo info;  // tid 0: empty
+    ProcessReading reading;  // caller.tid 0: empty
   };
   struct ThreadCache {
     uint64_t table_id = 0;
@@ -120,8 +123,8 @@ class ProcessTable final : private ProcConnector::Observer {
     return versions_[tid % kVersions].load(std::memory_order_acquire) +
            versions_[pid % kVersions].load(std::memory_order_acquire);
   }
-  const CallerInfo* Refresh(uint32_t tid, uint64_t now_ns);
-  bool Load(uint32_t tid, uint64_t now_ns, Entry* entry);
+  const CallerInfo* Refresh(uint32_t tid, uint64_t now_ns, Request request);
+  bool Load(uint32_t tid, uint64_t now_ns, Request request, Entry* entry);
   uint64_t SerialOf(const CallerInfo& info) const;
   void FlushAll();
   void OnChange(uint32_t tid) override;

@@ -5,93 +5,109 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <chrono>
 #include <future>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "tests/unit/process/child.h"
 
 namespace tracefs {
 namespace {
 
-const std::string kTail =
-    " S 11 22 33 34816 22 4194560 1 2 3 4 5 6 7 8 20 0 1 0 987654 1000 5\n";
-
-TEST(ParseStatTest, TakesTheFieldsByPosition) {
-  CallerInfo info;
-  ASSERT_TRUE(ParseStat("4711 (cat)" + kTail, &info));
-  EXPECT_EQ(info.comm(), "cat");
-  EXPECT_EQ(info.ppid, 11u);
-  EXPECT_EQ(info.pgid, 22u);
-  EXPECT_EQ(info.sid, 33u);
-  EXPECT_EQ(info.start_time, 987654u);
+std::string Status(const std::string& escaped_name) {
+  return "Name:\t" + escaped_name +
+         "\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t42\nNgid:\t0\n"
+         "Pid:\t43\nPPid:\t7\nTracerPid:\t0\n";
 }
 
-TEST(ParseStatTest, Malicious_NamesCannotPretend) {
-  for (const std::string name :
-       {"a) R 1 2 (", "", ")", "(", " ", "\n", ") S 1 1 1", "x\n1 (y)",
-        "))))))))))))))", "\xff\xfe\x01"}) {
+std::string Stat(const std::string& name) {
+  return "43 (" + name +
+         ") S 11 22 33 34816 22 4194560 1 2 3 4 5 6 7 8 20 0 1 0 987654 1000 "
+         "5\n";
+}
+
+TEST(ParseStatusTest, TakesItsLines) {
+  CallerInfo info;
+  ASSERT_TRUE(ParseStatus(Status("cat"), &info));
+  EXPECT_EQ(info.comm(), "cat");
+  EXPECT_EQ(info.pid, 42u);
+  EXPECT_EQ(info.ppid, 7u);
+}
+
+TEST(ParseStatusTest, Malicious_NamesAreUnescapedAndCannotPretend) {
+  const std::pair<const char*, std::string> kNames[] = {
+      {"a) R 1 2 (", "a) R 1 2 ("},
+      {"", ""},
+      {"\\nTgid:\t1", "\nTgid:\t1"},
+      {"\\\\n", "\\n"},
+      {"\\", "\\"},
+      {"Tgid:\t1", "Tgid:\t1"},
+      {"\\134\\012", "\\\n"},
+      {"\xff\xfe\x01", "\xff\xfe\x01"},
+  };
+  for (const auto& [escaped, name] : kNames) {
     CallerInfo info;
-    ASSERT_TRUE(ParseStat("1 (" + name + ")" + kTail, &info)) << name;
+    ASSERT_TRUE(ParseStatus(Status(escaped), &info)) << escaped;
     EXPECT_EQ(info.comm(), name);
-    EXPECT_EQ(info.ppid, 11u) << name;
-    EXPECT_EQ(info.start_time, 987654u) << name;
+    EXPECT_EQ(info.pid, 42u) << escaped;
+    EXPECT_EQ(info.ppid, 7u) << escaped;
   }
 }
 
-TEST(ParseStatTest, LongKernelThreadNamesAreCut) {
+TEST(ParseStatusTest, LongKernelThreadNamesAreCut) {
   CallerInfo info;
-  ASSERT_TRUE(ParseStat("1 (" + std::string(100, 'k') + ")" + kTail, &info));
+  ASSERT_TRUE(ParseStatus(Status(std::string(100, 'k')), &info));
   EXPECT_EQ(info.comm(), std::string(64, 'k'));
 }
 
-TEST(ParseStatTest, NegativeIdsAreNone) {
-  CallerInfo info;
-  ASSERT_TRUE(ParseStat(
-      "1 (k) S 0 -1 -1 0 -1 2129984 0 0 0 0 0 0 0 0 20 0 1 0 5 0", &info));
-  EXPECT_EQ(info.ppid, 0u);
-  EXPECT_EQ(info.pgid, 0u);
-  EXPECT_EQ(info.sid, 0u);
-  EXPECT_EQ(info.start_time, 5u);
-}
-
-TEST(ParseStatTest, Malicious_CutOrChangedTextNeverHarms) {
-  const std::string good = "4711 (a) R (b)" + kTail;
-  const size_t start_ends = good.find("987654") + 6;
+TEST(ParseStatusTest, Malicious_CutOrChangedTextNeverHarms) {
+  const std::string good = Status("a\\nb\\\\c");
+  const size_t wanted = good.find("PPid:\t7") + 7;
   for (size_t n = 0; n < good.size(); ++n) {
     CallerInfo info;
-    const bool parsed = ParseStat(good.substr(0, n), &info);
-    // A cut inside the last number wanted leaves a number.
-    if (n >= start_ends || n + 6 <= start_ends) {
-      EXPECT_EQ(parsed, n >= start_ends) << n;
-    }
-    for (const char c : {'\0', ')', '(', ' ', '-', '9', '\xff'}) {
+    EXPECT_EQ(ParseStatus(good.substr(0, n), &info), n >= wanted) << n;
+    for (const char c : {'\0', '\\', '\n', '\t', ' ', '-', '9', '\xff'}) {
       std::string changed = good;
       changed[n] = c;
-      ParseStat(changed, &info);
+      ParseStatus(changed, &info);
       EXPECT_LE(info.comm_size, 64);
     }
   }
-  CallerInfo info;
-  EXPECT_FALSE(ParseStat("1 (x) S 99999999999999999999 1 1", &info));
 }
 
-TEST(ParseTgidTest, TakesItsOwnLineOnly) {
-  EXPECT_EQ(ParseTgid("Name:\tx\nUmask:\t0022\nTgid:\t42\nNgid:\t0\n"), 42u);
-  // The kernel escapes a newline in a name, so that this is one line.
-  EXPECT_EQ(ParseTgid("Name:\t\\nTgid:\t1\nTgid:\t42\n"), 42u);
-  EXPECT_FALSE(ParseTgid(""));
-  EXPECT_FALSE(ParseTgid("Name:\tx\nTgid:\t"));
-  EXPECT_FALSE(ParseTgid("Name:\tx\nTgid:\tx"));
+TEST(ParseStartTimeTest, TakesField22WhateverTheName) {
+  for (const std::string name :
+       {"cat", "a) R 1 2 (", "", ")", "(", " ", "\n", ") S 1 1 1", "x\n1 (y)",
+        "))))))))))))))", "\xff\xfe\x01"}) {
+    EXPECT_EQ(ParseStartTime(Stat(name)), 987654u) << name;
+  }
+}
+
+TEST(ParseStartTimeTest, Malicious_CutOrChangedTextNeverHarms) {
+  const std::string good = Stat("a) R (b");
+  const size_t begins = good.find("987654");
+  for (size_t n = 0; n < good.size(); ++n) {
+    EXPECT_EQ(ParseStartTime(good.substr(0, n)).has_value(), n > begins) << n;
+    for (const char c : {'\0', ')', '(', ' ', '-', '9', '\xff'}) {
+      std::string changed = good;
+      changed[n] = c;
+      ParseStartTime(changed);
+    }
+  }
+  EXPECT_FALSE(
+      ParseStartTime("1 (x) S 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 "
+                     "99999999999999999999"));
 }
 
 TEST(ProcReaderTest, ReadsThisProcess) {
   const Result<ProcReader> reader = ProcReader::Open();
   ASSERT_TRUE(reader.ok()) << reader.status().message();
-  CallerInfo info;
+  ProcessReading reading;
+  CallerInfo& info = reading.caller;
   const auto self = static_cast<uint32_t>(::getpid());
-  ASSERT_TRUE(reader->Read(self, &info));
+  ASSERT_TRUE(reader->Read(self, false, &reading));
   EXPECT_EQ(info.tid, self);
   EXPECT_EQ(info.pid, self);
   EXPECT_EQ(info.ppid, static_cast<uint32_t>(::getppid()));
@@ -103,8 +119,8 @@ TEST(ProcReaderTest, ReadsThisProcess) {
 TEST(ProcReaderTest, AThreadHasItsProcessAndItsOwnName) {
   const Result<ProcReader> reader = ProcReader::Open();
   ASSERT_TRUE(reader.ok());
-  CallerInfo process;
-  ASSERT_TRUE(reader->Read(static_cast<uint32_t>(::getpid()), &process));
+  ProcessReading process;
+  ASSERT_TRUE(reader->Read(static_cast<uint32_t>(::getpid()), false, &process));
   // The thread's own start must not show: another tick.
   std::this_thread::sleep_for(std::chrono::milliseconds(30));
   std::promise<uint32_t> tid;
@@ -114,13 +130,14 @@ TEST(ProcReaderTest, AThreadHasItsProcessAndItsOwnName) {
     tid.set_value(static_cast<uint32_t>(::syscall(SYS_gettid)));
     done.get_future().wait();
   });
-  CallerInfo info;
+  ProcessReading reading;
+  const CallerInfo& info = reading.caller;
   const uint32_t thread_id = tid.get_future().get();
-  EXPECT_TRUE(reader->Read(thread_id, &info));
+  EXPECT_TRUE(reader->Read(thread_id, false, &reading));
   EXPECT_EQ(info.tid, thread_id);
   EXPECT_EQ(info.pid, static_cast<uint32_t>(::getpid()));
   EXPECT_EQ(info.comm(), "worker-7");
-  EXPECT_EQ(info.start_time, process.start_time);
+  EXPECT_EQ(info.start_time, process.caller.start_time);
   done.set_value();
   thread.join();
 }
@@ -131,12 +148,30 @@ TEST(ProcReaderTest, Malicious_NamesOfRealProcesses) {
   Child child;
   for (const std::string name : {"a) R 1 2 (", "\n) S 1 (", "x", "Tgid:\t1"}) {
     child.Rename(name);
-    CallerInfo info;
-    ASSERT_TRUE(reader->Read(child.pid(), &info));
+    ProcessReading reading;
+    const CallerInfo& info = reading.caller;
+    ASSERT_TRUE(reader->Read(child.pid(), false, &reading));
     EXPECT_EQ(info.comm(), name);
     EXPECT_EQ(info.pid, child.pid());
     EXPECT_EQ(info.ppid, static_cast<uint32_t>(::getpid()));
   }
+}
+
+TEST(ProcReaderTest, TheStartTimeBelongsToTheProcessNotToThePid) {
+  const Result<ProcReader> reader = ProcReader::Open();
+  ASSERT_TRUE(reader.ok());
+  Child child;
+  ProcessReading reading;
+  ASSERT_TRUE(reader->Read(child.pid(), false, &reading));
+  if (reading.process_number == 0) GTEST_SKIP() << "needs Linux 6.9";
+  EXPECT_GT(reading.caller.start_time, 0u);
+  const uint64_t start_time = reading.caller.start_time;
+  ASSERT_TRUE(reader->Read(child.pid(), true, &reading));
+  EXPECT_EQ(reading.caller.start_time, start_time);
+  // As if it had been another process of that pid.
+  ++reading.process_number;
+  ASSERT_TRUE(reader->Read(child.pid(), true, &reading));
+  EXPECT_EQ(reading.caller.start_time, 0u);
 }
 
 TEST(ProcReaderTest, TasksThatAreGoneAreNotFound) {
@@ -145,10 +180,10 @@ TEST(ProcReaderTest, TasksThatAreGoneAreNotFound) {
   Child child;
   const uint32_t pid = child.pid();
   child.Kill();
-  CallerInfo info;
-  EXPECT_FALSE(reader->Read(pid, &info));
-  EXPECT_FALSE(reader->Read(0, &info));
-  EXPECT_FALSE(reader->Read(0xffffffff, &info));
+  ProcessReading reading;
+  EXPECT_FALSE(reader->Read(pid, false, &reading));
+  EXPECT_FALSE(reader->Read(0, false, &reading));
+  EXPECT_FALSE(reader->Read(0xffffffff, false, &reading));
 }
 
 TEST(ProcReaderTest, AFolderThatIsNoProcIsRefused) {

@@ -33,7 +33,8 @@ std::unique_ptr<ProcessTable> MakeTable(
 }
 
 CallerInfo Get(ProcessTable& table, uint32_t tid) {
-  const CallerInfo* info = table.Resolve(tid, MonotonicNs());
+  const CallerInfo* info =
+      table.Resolve(tid, MonotonicNs(), ProcessTable::kOther);
   EXPECT_NE(info, nullptr) << tid;
   return info != nullptr ? *info : CallerInfo();
 }
@@ -181,11 +182,11 @@ TEST(ProcessTableCacheTest, TimeIsWhatMakesAnEntryOld) {
   const auto table = MakeTable();
   Child child;
   uint64_t now = 1000;
-  table->Resolve(child.pid(), now);
+  table->Resolve(child.pid(), now, ProcessTable::kOther);
   EXPECT_EQ(table->GetStats().reads, 1u);
-  table->Resolve(child.pid(), now += 49'999'999);
+  table->Resolve(child.pid(), now += 49'999'999, ProcessTable::kOther);
   EXPECT_EQ(table->GetStats().reads, 1u);
-  table->Resolve(child.pid(), now += 1);
+  table->Resolve(child.pid(), now += 1, ProcessTable::kOther);
   EXPECT_EQ(table->GetStats().reads, 2u);
 }
 
@@ -193,11 +194,14 @@ TEST(ProcessTableCacheTest, InvalidateMakesItReadAgain) {
   const auto table = MakeTable();
   Child child;
   child.Rename("old");
-  EXPECT_EQ(table->Resolve(child.pid(), 1)->comm(), "old");
+  EXPECT_EQ(table->Resolve(child.pid(), 1, ProcessTable::kOther)->comm(),
+            "old");
   child.Rename("new");
-  EXPECT_EQ(table->Resolve(child.pid(), 1)->comm(), "old");
+  EXPECT_EQ(table->Resolve(child.pid(), 1, ProcessTable::kOther)->comm(),
+            "old");
   table->Invalidate(child.pid());
-  EXPECT_EQ(table->Resolve(child.pid(), 1)->comm(), "new");
+  EXPECT_EQ(table->Resolve(child.pid(), 1, ProcessTable::kOther)->comm(),
+            "new");
 }
 
 TEST(ProcessTableCacheTest, InvalidatingAProcessReachesItsThreads) {
@@ -209,12 +213,13 @@ TEST(ProcessTableCacheTest, InvalidatingAProcessReachesItsThreads) {
     done.get_future().wait();
   });
   const uint32_t id = tid.get_future().get();
-  EXPECT_EQ(table->Resolve(id, 1)->pid, static_cast<uint32_t>(::getpid()));
+  EXPECT_EQ(table->Resolve(id, 1, ProcessTable::kOther)->pid,
+            static_cast<uint32_t>(::getpid()));
   const uint64_t reads = table->GetStats().reads;
-  table->Resolve(id, 1);
+  table->Resolve(id, 1, ProcessTable::kOther);
   EXPECT_EQ(table->GetStats().reads, reads);
   table->Invalidate(static_cast<uint32_t>(::getpid()));
-  table->Resolve(id, 1);
+  table->Resolve(id, 1, ProcessTable::kOther);
   EXPECT_GT(table->GetStats().reads, reads);
   done.set_value();
   thread.join();
@@ -223,9 +228,11 @@ TEST(ProcessTableCacheTest, InvalidatingAProcessReachesItsThreads) {
 TEST(ProcessTableCacheTest, ThreadsShareWhatOneOfThemRead) {
   const auto table = MakeTable();
   Child child;
-  const uint64_t serial = table->Resolve(child.pid(), 1)->serial;
+  const uint64_t serial =
+      table->Resolve(child.pid(), 1, ProcessTable::kOther)->serial;
   std::thread([&] {
-    EXPECT_EQ(table->Resolve(child.pid(), 1)->serial, serial);
+    EXPECT_EQ(table->Resolve(child.pid(), 1, ProcessTable::kOther)->serial,
+              serial);
   }).join();
   EXPECT_EQ(table->GetStats().reads, 1u);
 }
@@ -247,26 +254,56 @@ TEST(ProcessTableCacheTest, ThreadsOfOneNameShareASerial) {
   thread.join();
 }
 
+TEST(ProcessTableExecTest, TheStartTimeIsFoundOutWhenThatIsSafe) {
+  const auto table = MakeTable();
+  Child child;
+  const CallerInfo closing =
+      *table->Resolve(child.pid(), 1, ProcessTable::kMayBeExec);
+  EXPECT_EQ(closing.pid, child.pid());
+  EXPECT_EQ(closing.start_time, 0u) << "must not have been asked for";
+  const CallerInfo opening =
+      *table->Resolve(child.pid(), 1, ProcessTable::kOther);
+  EXPECT_GT(opening.start_time, 0u);
+  // Once known it is kept, however the process changes.
+  child.Rename("changed");
+  table->Invalidate(child.pid());
+  const CallerInfo again =
+      *table->Resolve(child.pid(), 1, ProcessTable::kMayBeExec);
+  EXPECT_EQ(again.start_time, opening.start_time);
+  EXPECT_EQ(again.comm(), "changed");
+  // Another thread knows it from this one.
+  std::thread([&] {
+    EXPECT_EQ(
+        table->Resolve(child.pid(), 1, ProcessTable::kMayBeExec)->start_time,
+        opening.start_time);
+  }).join();
+}
+
+TEST(ProcessTableExecTest, WhateverAnExecSendsIsKnownToMaybeComeFromOne) {
+  EXPECT_EQ(ProcessTable::RequestOf(Op::flush_), ProcessTable::kMayBeExec);
+  EXPECT_EQ(ProcessTable::RequestOf(Op::open_), ProcessTable::kOther);
+}
+
 TEST(ProcessTableCacheTest, NobodyAndTheGoneAreNull) {
   const auto table = MakeTable();
-  EXPECT_EQ(table->Resolve(0, 1), nullptr);
+  EXPECT_EQ(table->Resolve(0, 1, ProcessTable::kOther), nullptr);
   EXPECT_EQ(table->GetStats().gone, 0u);
   Child child;
   const uint32_t pid = child.pid();
   child.Kill();
-  EXPECT_EQ(table->Resolve(pid, 1), nullptr);
+  EXPECT_EQ(table->Resolve(pid, 1, ProcessTable::kOther), nullptr);
   EXPECT_EQ(table->GetStats().gone, 1u);
-  EXPECT_EQ(table->Resolve(0xffffffff, 1), nullptr);
+  EXPECT_EQ(table->Resolve(0xffffffff, 1, ProcessTable::kOther), nullptr);
 }
 
 TEST(ProcessTableCacheTest, TablesDoNotMix) {
   Child child;
   child.Rename("old");
   const auto one = MakeTable();
-  EXPECT_EQ(one->Resolve(child.pid(), 1)->comm(), "old");
+  EXPECT_EQ(one->Resolve(child.pid(), 1, ProcessTable::kOther)->comm(), "old");
   child.Rename("new");
   const auto two = MakeTable();
-  EXPECT_EQ(two->Resolve(child.pid(), 1)->comm(), "new");
+  EXPECT_EQ(two->Resolve(child.pid(), 1, ProcessTable::kOther)->comm(), "new");
 }
 
 TEST(ProcessTableCacheTest, EntriesThatCollideAreBothRight) {
@@ -275,7 +312,8 @@ TEST(ProcessTableCacheTest, EntriesThatCollideAreBothRight) {
   std::deque<Child> children(300);
   for (int round = 0; round < 2; ++round) {
     for (Child& child : children) {
-      const CallerInfo* info = table->Resolve(child.pid(), 1);
+      const CallerInfo* info =
+          table->Resolve(child.pid(), 1, ProcessTable::kOther);
       ASSERT_NE(info, nullptr);
       EXPECT_EQ(info->pid, child.pid());
     }
@@ -306,7 +344,8 @@ TEST(ProcessTableStartTest, Race_ResolversChangesAndRestarts) {
     threads.emplace_back([&] {
       while (!stop) {
         for (Child& child : children) {
-          const CallerInfo* info = table->Resolve(child.pid(), MonotonicNs());
+          const CallerInfo* info =
+              table->Resolve(child.pid(), MonotonicNs(), ProcessTable::kOther);
           ASSERT_NE(info, nullptr);
           ASSERT_EQ(info->pid, child.pid());
           ASSERT_TRUE(info->comm() == "even" || info->comm() == "odd" ||
