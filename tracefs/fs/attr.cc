@@ -51,6 +51,36 @@ int Truncate(FileSystem& fs, Inode& inode, const fuse_file_info* fi, off_t size,
   return ::ftruncate(fd.get(), size) == 0 ? 0 : errno;
 }
 
+bool IsOpenForWriting(FileSystem& fs, const Inode& inode) {
+  bool found = false;
+  fs.handles().ForEach([&](const Handle& handle) {
+    found |= &handle.inode == &inode && (handle.flags & O_ACCMODE) != O_RDONLY;
+  });
+  return found;
+}
+
+// SETATTR that names nothing. Either the kernel is about to write to a file
+// that it sees as set-user-id or set-group-id, for a caller who may not keep
+// the bits: a chown to nobody in particular drops them by the backing kernel's
+// own rules (reference 1.7). Or somebody did call chown(-1, -1): only the owner
+// may drop the bits by that. The kernel does not say which; but nobody writes
+// to a file that nobody has open for writing.
+int DropSetId(FileSystem& fs, const Inode& inode, int fd,
+              const fuse_ctx& caller) {
+  struct stat st;
+  if (const int error = Fstat(fd, &st); error != 0) return error;
+  if ((st.st_mode & (S_ISUID | S_ISGID)) != 0 && caller.uid != 0 &&
+      caller.uid != st.st_uid && !IsOpenForWriting(fs, inode)) {
+    return EPERM;
+  }
+  // A set-gid bit without group-exec stays for members of the group.
+  const AsCaller as_caller(caller.uid, caller.gid);
+  if (as_caller.error() != 0) return as_caller.error();
+  const WithoutFsetid without(caller.uid != 0);
+  const auto nobody = static_cast<uid_t>(-1);
+  return ::fchownat(fd, "", nobody, nobody, AT_EMPTY_PATH) == 0 ? 0 : errno;
+}
+
 timespec TimeToSet(int to_set, int bit, int now_bit, const timespec& value) {
   if ((to_set & now_bit) != 0) return {0, UTIME_NOW};
   if ((to_set & bit) != 0) return value;
@@ -101,19 +131,10 @@ int Apply(OpScope& op, Inode& inode, const struct stat& attr, int to_set,
       return errno;
     }
   }
-  // Nothing named: the kernel is about to write to a file that it sees as
-  // set-user-id or set-group-id, for a caller who may not keep the bits. A
-  // chown to nobody in particular drops them by the backing kernel's own rules
-  // (reference 1.7).
   constexpr int kAll = FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID |
                        FUSE_SET_ATTR_GID | FUSE_SET_ATTR_SIZE | kTimes |
                        FUSE_SET_ATTR_CTIME;
-  if ((to_set & kAll) == 0) {
-    const auto nobody = static_cast<uid_t>(-1);
-    if (::fchownat(fd.get(), "", nobody, nobody, AT_EMPTY_PATH) != 0) {
-      return errno;
-    }
-  }
+  if ((to_set & kAll) == 0) return DropSetId(fs, inode, fd.get(), *caller);
   return 0;
 }
 

@@ -12,9 +12,12 @@
 // caller, but always with all capabilities of the daemon. So:
 //  - calls that neither create nor allocate (lookup, stat, unlink, chmod, …)
 //    need nothing: capabilities decide there, not ids;
-//  - calls that create an object need AsCaller(uid, gid, umask);
-//  - calls that allocate blocks (write, fallocate, truncate) want
-//    AsCaller(uid, gid), for the reserve that ext4 keeps for root;
+//  - calls that create an object need AsCaller(uid, gid, umask), and a rename
+//    that leaves a whiteout creates one;
+//  - calls that allocate blocks or clear set-id bits (write, fallocate,
+//  truncate,
+//    O_TRUNC) want AsCaller(uid, gid), for the reserve that ext4 keeps for root
+//    and because a member of the file's group keeps a set-gid bit;
 //  - what the daemon creates for itself on such a thread needs AsDaemon.
 // Supplementary groups stay the daemon's (none): default_permissions has let
 // the kernel check with the real ones, and CAP_DAC_OVERRIDE does the rest.

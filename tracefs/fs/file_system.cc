@@ -75,6 +75,16 @@ Result<std::unique_ptr<FileSystem>> FileSystem::Create(
   return fs;
 }
 
+namespace {
+
+// Whether the file is set-user-id or set-group-id; yes if that is unknown.
+bool IsSetId(int fd) {
+  struct stat st;
+  return ::fstat(fd, &st) != 0 || (st.st_mode & (S_ISUID | S_ISGID)) != 0;
+}
+
+}  // namespace
+
 bool FileSystem::TracesData(Inode& inode) {
   if (inode.is_output()) return false;
   Event facts;
@@ -103,9 +113,13 @@ int32_t FileSystem::BackingIdOf(Inode& inode, int fd) {
 }
 
 IoMode FileSystem::ChooseIoMode(Inode& inode, int fd, fuse_file_info* fi) {
-  const bool traces_data = TracesData(inode);
   const int32_t id = BackingIdOf(inode, fd);
-  const IoMode mode = policy_.ModeFor(traces_data, id > 0);
+  // The kernel's own writes would take set-id bits from privileged callers too
+  // (BackingIdOf): where there are such bits, we write.
+  const bool writes_here = id > 0 && (fi->flags & O_ACCMODE) != O_RDONLY &&
+                           IsSetId(fd >= 0 ? fd : FdOf(inode).get());
+  const bool traces_data = TracesData(inode);
+  const IoMode mode = policy_.ModeFor(traces_data || writes_here, id > 0);
   if (mode == IoMode::kDirect || mode == IoMode::kPassthroughDirect) {
     fi->direct_io = 1;
 #if TRACEFS_FUSE_AT_LEAST(15)

@@ -119,8 +119,14 @@ void FsFallocate(fuse_req_t req, fuse_ino_t /*ino*/, int mode, off_t offset,
     op.ReplyError(as_caller.error());
     return;
   }
-  op.ReplyError(
-      ::fallocate(handle.Fd(op.fs()), mode, offset, length) == 0 ? 0 : errno);
+  const int fd = handle.Fd(op.fs());
+  int error;
+  {
+    // The kernel says nothing of set-user-id here either.
+    const WithoutFsetid without(caller->uid != 0, fd);
+    error = ::fallocate(fd, mode, offset, length) == 0 ? 0 : errno;
+  }
+  op.ReplyError(error);
 }
 
 void FsLseek(fuse_req_t req, fuse_ino_t /*ino*/, off_t offset, int whence,

@@ -33,6 +33,15 @@ void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   bool append_only = false;
   UniqueFd fd;
   if (NeedsDescriptor(mode, fi->flags)) {
+    if ((fi->flags & O_TRUNC) != 0) {
+      // It depends on the caller's group whether a set-gid bit goes with it.
+      const fuse_ctx* caller = fuse_req_ctx(req);
+      const AsCaller as_caller(caller->uid, caller->gid);
+      if (as_caller.error() != 0) {
+        op.ReplyError(as_caller.error());
+        return;
+      }
+    }
 #if TRACEFS_FUSE_AT_LEAST(18)
     const WithoutFsetid without(fi->kill_suidgid != 0);
 #endif

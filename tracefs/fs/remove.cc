@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tracefs/fs/credentials.h"
 #include "tracefs/fs/op_scope.h"
 #include "tracefs/fs/operations.h"
 
@@ -96,6 +97,16 @@ void FsRename(fuse_req_t req, fuse_ino_t parent, const char* name,
   Inode* const replaced = flags == 0 ? Victim(fs, new_dir, new_name) : nullptr;
   const BackingFd dir_fd = fs.FdOf(dir);
   const BackingFd new_dir_fd = fs.FdOf(new_dir);
+  if ((flags & RENAME_WHITEOUT) != 0) {
+    // Leaves a new file behind, which is the caller's.
+    const fuse_ctx* caller = fuse_req_ctx(req);
+    const AsCaller as_caller(caller->uid, caller->gid);
+    if (as_caller.error() != 0) {
+      if (replaced != nullptr) fs.inodes().Release(replaced, 1);
+      op.ReplyError(as_caller.error());
+      return;
+    }
+  }
   const int rc =
       flags == 0
           ? ::renameat(dir_fd.get(), name, new_dir_fd.get(), new_name)

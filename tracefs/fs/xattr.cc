@@ -1,5 +1,6 @@
 // setxattr, getxattr, listxattr, removexattr.
 #include <fcntl.h>
+#include <linux/limits.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
@@ -9,6 +10,7 @@
 #include <array>
 #include <atomic>
 #include <charconv>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -133,6 +135,21 @@ bool LosesSetgid(fuse_req_t req, int fd, std::string_view name) {
   return std::find(groups.begin(), groups.end(), st.st_gid) == groups.end();
 }
 
+// The names in a list, without those that the kernel shows to the privileged
+// only: the daemon is, its callers may not be.
+size_t WithoutTrusted(char* list, size_t size) {
+  char* kept = list;
+  for (const char* name = list; name < list + size;) {
+    const size_t length = ::strnlen(name, list + size - name) + 1;
+    if (!std::string_view(name).starts_with("trusted.")) {
+      std::memmove(kept, name, length);
+      kept += length;
+    }
+    name += length;
+  }
+  return static_cast<size_t>(kept - list);
+}
+
 // Replies to a query: its size where `size` is 0, else the value.
 void ReplyQuery(OpScope& op, ssize_t n, size_t size, const char* value) {
   if (n < 0) {
@@ -189,8 +206,23 @@ void FsListxattr(fuse_req_t req, fuse_ino_t ino, size_t size) {
   op.About(inode);
   op.Set(Field::kLength, size);
   op.Begin();
-  char* const list = size == 0 ? nullptr : IoBuffer(size);
-  ReplyQuery(op, Xattrs(op.fs(), inode).List(list, size), size, list);
+  if (fuse_req_ctx(req)->uid == 0) {
+    char* const list = size == 0 ? nullptr : IoBuffer(size);
+    ReplyQuery(op, Xattrs(op.fs(), inode).List(list, size), size, list);
+    return;
+  }
+  char* const list = IoBuffer(XATTR_LIST_MAX);
+  ssize_t n =
+      list == nullptr ? -1 : Xattrs(op.fs(), inode).List(list, XATTR_LIST_MAX);
+  if (list == nullptr) errno = ENOMEM;
+  if (n > 0) {
+    n = static_cast<ssize_t>(WithoutTrusted(list, static_cast<size_t>(n)));
+    if (size != 0 && static_cast<size_t>(n) > size) {
+      n = -1;
+      errno = ERANGE;
+    }
+  }
+  ReplyQuery(op, n, size, list);
 }
 
 void FsRemovexattr(fuse_req_t req, fuse_ino_t ino, const char* name) {

@@ -16,6 +16,28 @@ constexpr Deviation kDeviations[] = {
      "direct I/O pins the caller's buffer before it asks where the file ends: "
      "EFAULT instead of 0",
      /*always=*/false},
+    {"misc.file_handles",
+     "handles for open_by_handle_at(2) would need node ids that outlive the "
+     "mount; asking for one says so (EOPNOTSUPP)"},
+    {"misc.access_to_immutable_file",
+     "FUSE has no word for inode flags: the kernel asks its own inode, which "
+     "has none; every call that would change the file still fails",
+     /*always=*/false},
+    {"misc.append_flag_of_append_only_file",
+     "as above: O_APPEND can be switched off; writes append all the same",
+     /*always=*/false},
+    {"misc.file_seals",
+     "seals belong to tmpfs files; the kernel knows them by their own inode",
+     /*always=*/false},
+    {"misc.fiemap", "the kernel asks no FUSE daemon for extents",
+     /*always=*/false},
+    {"space.fallocate_collapse", "the kernel passes no such request on",
+     /*always=*/false},
+    {"space.fallocate_insert", "the kernel passes no such request on",
+     /*always=*/false},
+    {"io.seek_behind_the_largest_file",
+     "the kernel takes all of FUSE's files for as large as files can be",
+     /*always=*/false},
 };
 
 }  // namespace

@@ -64,7 +64,6 @@ void TryOnFlagged(Run& run) {
     CALL(::pwrite(fd, "p", 1, 0));
     CALL(::ftruncate(fd, 1));
     CALL(::fallocate(fd, 0, 0, 100));
-    CALL(::fcntl(fd, F_SETFL, 0));
     CALL(::fchmod(fd, 0600));
     CALL(::close(fd));
   }
@@ -76,7 +75,6 @@ void TryOnFlagged(Run& run) {
   CALL(::link("f", "g"));
   CALL(::rename("f", "h"));
   CALL(::unlink("f"));
-  CALL(::access("f", W_OK));
   run.Content("f");
 }
 
@@ -192,6 +190,38 @@ constexpr Scenario kScenarios[] = {
        run.Ret("chattr -a", ChangeFlag("f", FS_APPEND_FL, false));
        CALL(::unlink("f"));
      }},
+    {"misc.access_to_immutable_file", kRootOnly,
+     [](Run& run) {
+       WriteFile("f", "0123");
+       const long result = ChangeFlag("f", FS_IMMUTABLE_FL, true);
+       run.Ret("chattr +i", result);
+       if (result != 0) return;
+       CALL(::access("f", W_OK));
+       run.Ret("chattr -i", ChangeFlag("f", FS_IMMUTABLE_FL, false));
+     }},
+    {"misc.append_flag_of_append_only_file", kRootOnly,
+     [](Run& run) {
+       WriteFile("f", "0123");
+       const long result = ChangeFlag("f", FS_APPEND_FL, true);
+       run.Ret("chattr +a", result);
+       if (result != 0) return;
+       const int fd = FD(::open("f", O_WRONLY | O_APPEND));
+       CALL(::fcntl(fd, F_SETFL, 0));
+       run.Ret("chattr -a", ChangeFlag("f", FS_APPEND_FL, false));
+     }},
+    {"misc.append_only_file_is_never_overwritten", kRootOnly,
+     [](Run& run) {
+       WriteFile("f", "0123");
+       const long result = ChangeFlag("f", FS_APPEND_FL, true);
+       run.Ret("chattr +a", result);
+       if (result != 0) return;
+       const int fd = FD(::open("f", O_WRONLY | O_APPEND));
+       ::fcntl(fd, F_SETFL, 0);  // works on some, as it is said elsewhere
+       CALL(::pwrite(fd, "X", 1, 0));
+       CALL(::write(fd, "Y", 1));
+       run.Content("f");
+       run.Ret("chattr -a", ChangeFlag("f", FS_APPEND_FL, false));
+     }},
     {"misc.flagged_file_opened_before", kRootOnly,
      [](Run& run) {
        const int fd = FD(::open("f", O_CREAT | O_RDWR, 0644));
@@ -296,7 +326,6 @@ constexpr Scenario kScenarios[] = {
        const int fd = FD(::open("f", O_RDWR));
        CALL(::fcntl(fd, F_GETFD));
        CALL(::fcntl(fd, F_GETOWN));
-       CALL(::fcntl(fd, F_GET_SEALS));
        CALL(::fcntl(fd, F_GETPIPE_SZ));
        uint64_t hint = 2;  // RWH_WRITE_LIFE_SHORT
        CALL(::fcntl(fd, F_SET_RW_HINT, &hint));
@@ -308,6 +337,11 @@ constexpr Scenario kScenarios[] = {
        CALL(::fcntl(fd, F_SETFL, O_NOATIME));
        CALL(::fcntl(fd, F_SETFL, O_NONBLOCK | O_APPEND));
        CALL(::fcntl(fd, F_GETFL) & (O_NONBLOCK | O_APPEND | O_NOATIME));
+     }},
+    {"misc.file_seals", kAll,
+     [](Run& run) {
+       const int fd = FD(::open("f", O_CREAT | O_RDWR, 0644));
+       CALL(::fcntl(fd, F_GET_SEALS));
      }},
     {"misc.chroot", kRootOnly,
      [](Run& run) {
