@@ -219,18 +219,21 @@ class Suite:
                 out.write("{ { %s } { stream = { %s } } { %s } }\n" % tracer)
         return path
 
-    def mount(self, source, point, *tracers, visibility="exact"):
-        """Mounts and waits until it is there. Returns a Mount."""
+    def mount(self, source, point, *tracers, visibility="exact",
+              transport=None, options=(), wrapper=()):
+        """Mounts and waits until it is there. Returns a Mount. `options`: more
+        of tracefs-mount's; `wrapper`: a command that runs tracefs-mount."""
         config = self.config(*tracers)
         self._mount_count += 1
         log = self.path(f"daemon-{self._mount_count}.log")
         before = mount_points().count(point)
         with open(log, "wb") as out:
             process = subprocess.Popen(
-                [os.path.join(self.bin, "tracefs-mount"), source, point,
-                 "--config", config, "--foreground",
+                [*wrapper, os.path.join(self.bin, "tracefs-mount"), source,
+                 point, "--config", config, "--foreground",
                  "--visibility", visibility,
-                 "--transport", self.options.transport],
+                 "--transport", transport or self.options.transport,
+                 *options],
                 stdin=subprocess.DEVNULL, stdout=out, stderr=out)
         mount = Mount(process, point, log, before)
         self._mounts.append(mount)
@@ -358,6 +361,16 @@ class Suite:
         if self.failed:
             sys.exit(1)
         sys.exit(SKIPPED if self.passed == 0 else 0)
+
+
+def has_uring():
+    """Whether the kernel offers FUSE over io_uring."""
+    try:
+        with open("/sys/module/fuse/parameters/enable_uring",
+                  encoding="ascii") as value:
+            return value.read().strip() == "Y"
+    except OSError:
+        return False
 
 
 class Skip:
