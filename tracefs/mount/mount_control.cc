@@ -28,6 +28,14 @@ ControlAnswer Answer(const Json& json) {
       json.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
+std::string Trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const size_t begin = text.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return "";
+  return std::string(
+      text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1));
+}
+
 Json ToJson(const TracerStats& s) {
   Json lost = Json::object();
   for (size_t r = 0; r < kLossReasonCount; ++r) {
@@ -181,7 +189,7 @@ Status MountControl::Add(std::vector<TracerPlan> plans,
     }
     const format::TraceHeader& header = plan.parts.header;
     Known& known = added[plan.parts.id];
-    known.filter = header.Get("filter.text");
+    known.filter = Trimmed(header.Get("filter.text"));
     known.drivers = header.Get("drivers");
     known.output = header.Get("output.chain");
     known.config = header.Get("config.text");
@@ -420,7 +428,7 @@ ControlAnswer MountControl::SetFilter(ControlRequest& request) {
   {
     std::lock_guard lock(known_mu_);
     if (const auto found = known_.find(*id); found != known_.end()) {
-      found->second.filter = *text;
+      found->second.filter = Trimmed(*text);
       if (needs_callers && !found->second.needs_callers) {
         found->second.needs_callers = true;
         mount_.processes.Start();

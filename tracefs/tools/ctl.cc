@@ -11,6 +11,7 @@
 #include "tracefs/tools/ctl_request.h"
 #include "tracefs/tools/ctl_text.h"
 #include "tracefs/tools/live_trace.h"
+#include "tracefs/tools/top.h"
 
 namespace tracefs {
 namespace {
@@ -53,7 +54,7 @@ class Runner {
       case CtlCommand::kTail:
         return Tail();
       case CtlCommand::kTop:
-        return Status::Ok();
+        return WatchTop();
     }
     return Status::Ok();
   }
@@ -150,6 +151,13 @@ class Runner {
     return live.status();
   }
 
+  Status WatchTop() {
+    quiet_ = true;  // losses are in the picture
+    const Result<std::unique_ptr<LiveTrace>> listening = Listen();
+    if (!listening.ok()) return listening.status();
+    return Top(options_, options_.mount, **listening, out_, stop_);
+  }
+
   void Say(const std::string& text) {
     err_.Append(kCommand + TerminalLine(text) + '\n');
     static_cast<void>(err_.Flush());
@@ -167,6 +175,7 @@ class Runner {
   OutputBuffer& out_;
   OutputBuffer& err_;
   const std::atomic<bool>& stop_;
+  bool quiet_ = false;
 };
 
 }  // namespace
