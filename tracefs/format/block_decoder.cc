@@ -226,6 +226,18 @@ void BlockDecoder::ReadOtherMessage(const Message& message) {
       }
       return;
     }
+    case MessageId::kAggregate: {
+      if (!trace_->aggregate) return;
+      AggregateRecord record;
+      if (!ReadAggregate(message.arguments, trace_->widths, &record)) {
+        Malformed(ReportKind::kMalformedMessage, &stats.malformed_messages);
+      }
+      record.tracer_id = head_.tracer_id;
+      record.real_from_ns = head_.clock.ToReal(record.from_ns);
+      record.real_to_ns = head_.clock.ToReal(record.to_ns);
+      trace_->aggregate(record);
+      return;
+    }
     case MessageId::kFinal:
       has_final_ = true;
       stats.final_record.emplace();

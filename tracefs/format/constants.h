@@ -51,6 +51,7 @@ enum class MessageId : uint16_t {
   kDefPath = 5,              // a path id of this block
   kDefProcess = 6,           // a process id of this block
   kChange = 7,               // the tracer was changed while it ran
+  kAggregate = 8,            // what was counted for one key
   kOperation = 0x100,        // + Op number: the operation, when it is done
   kBeforeOperation = 0x200,  // + Op number: the operation about to run
 };
@@ -104,6 +105,21 @@ enum class ArgId : uint16_t {
   kArgumentName = 161,  // bytes: u16 arg id, u16 width (0 = variable), u8 type,
                         // name
   kProperty = 162,  // bytes: key, '=', value; "host.name=…", "filter.text=…"
+  // kAggregate; histograms are bytes: u16 bucket, u64 count, and again.
+  kAggregate = 170,       // u32: which of the tracer's aggregate drivers
+  kAggregateTotal = 171,  // u8: 1 = since the trace began
+  kKeyOp = 172,           // u8: Op number
+  kDirectory = 173,       // text: the directory a file is in, or its beginning
+  kOther = 174,           // u8: 1 = what has no message of its own
+  kCount = 175,           // u64
+  kCountMissed = 176,     // u64
+  kErrorCount = 177,      // u64
+  kByteCount = 178,       // u64
+  kLatencySum = 179,      // u64 ns
+  kLatencyMax = 180,      // u64 ns
+  kLatencyHistogram = 181,
+  kSizeMax = 182,  // u64
+  kSizeHistogram = 183,
 };
 
 }  // namespace tracefs::format

@@ -54,6 +54,20 @@ constexpr ReservedArgument kReserved[] = {
     {ArgId::kMessageName, 0, FieldType::kBytes, "ARG_MESSAGE_NAME"},
     {ArgId::kArgumentName, 0, FieldType::kBytes, "ARG_ARGUMENT_NAME"},
     {ArgId::kProperty, 0, FieldType::kText, "ARG_PROPERTY"},
+    {ArgId::kAggregate, 4, FieldType::kUnsigned, "ARG_AGGREGATE"},
+    {ArgId::kAggregateTotal, 1, FieldType::kUnsigned, "ARG_AGGREGATE_TOTAL"},
+    {ArgId::kKeyOp, 1, FieldType::kOp, "ARG_KEY_OP"},
+    {ArgId::kDirectory, 0, FieldType::kText, "ARG_DIRECTORY"},
+    {ArgId::kOther, 1, FieldType::kUnsigned, "ARG_OTHER"},
+    {ArgId::kCount, 8, FieldType::kUnsigned, "ARG_COUNT"},
+    {ArgId::kCountMissed, 8, FieldType::kUnsigned, "ARG_COUNT_MISSED"},
+    {ArgId::kErrorCount, 8, FieldType::kUnsigned, "ARG_ERROR_COUNT"},
+    {ArgId::kByteCount, 8, FieldType::kUnsigned, "ARG_BYTE_COUNT"},
+    {ArgId::kLatencySum, 8, FieldType::kDurationNs, "ARG_LATENCY_SUM"},
+    {ArgId::kLatencyMax, 8, FieldType::kDurationNs, "ARG_LATENCY_MAX"},
+    {ArgId::kLatencyHistogram, 0, FieldType::kBytes, "ARG_LATENCY_HISTOGRAM"},
+    {ArgId::kSizeMax, 8, FieldType::kUnsigned, "ARG_SIZE_MAX"},
+    {ArgId::kSizeHistogram, 0, FieldType::kBytes, "ARG_SIZE_HISTOGRAM"},
 };
 
 constexpr std::pair<MessageId, std::string_view> kReservedMessages[] = {
@@ -64,6 +78,7 @@ constexpr std::pair<MessageId, std::string_view> kReservedMessages[] = {
     {MessageId::kDefPath, "MSG_DEF_PATH"},
     {MessageId::kDefProcess, "MSG_DEF_PROCESS"},
     {MessageId::kChange, "MSG_CHANGE"},
+    {MessageId::kAggregate, "MSG_AGGREGATE"},
 };
 
 std::string UpperCase(std::string_view name) {

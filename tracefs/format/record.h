@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tracefs/event/event.h"
+#include "tracefs/format/aggregate.h"
 #include "tracefs/format/message_cursor.h"
 #include "tracefs/format/report.h"
 #include "tracefs/format/trace_header.h"
@@ -24,6 +25,8 @@ struct TraceContext {
   ArgumentWidths widths;  // of this version and of the description
   ReadStats stats;
   ReportSink report;  // may be empty
+  // Gets what was counted, block by block as they are opened; may be empty.
+  AggregateSink aggregate;
 
   // The names the trace gives, else those of this version, else the numbers.
   std::string NameOfMessage(uint16_t msg_id) const;

@@ -12,6 +12,7 @@ TraceReader::TraceReader(std::unique_ptr<ByteSource> source,
               &context_.report) {
   context_.name = std::move(options.name);
   context_.report = std::move(options.report);
+  context_.aggregate = std::move(options.aggregate);
 }
 
 Result<ReadStep> TraceReader::ReadPreamble() {

@@ -20,6 +20,7 @@ struct TraceReaderOptions {
   bool follow = false;  // wait at the end of a growing input
   ReportSink report;    // may be empty
   PayloadDecoderFactory decoder = MakePlainDecoder;
+  AggregateSink aggregate = nullptr;  // gets what was counted; may be empty
 };
 
 // Used by one thread.

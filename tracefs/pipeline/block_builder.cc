@@ -21,7 +21,7 @@ void Block::Reset() {
   writer.Clear();
   // Every block begins with its BLOCK message, written when it is closed.
   writer.Advance(format::kBlockInfoBytes);
-  events = first_ns = last_ns = 0;
+  events = counted = first_ns = last_ns = 0;
   by_op = {};
 }
 

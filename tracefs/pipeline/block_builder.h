@@ -32,12 +32,16 @@ struct Block {
   std::unique_ptr<std::byte[]> memory;
   format::MessageWriter writer;
   uint64_t events = 0;
-  uint64_t first_ns = 0;  // earliest begin time of its events
+  uint64_t counted = 0;   // BlockInfo::counted
+  uint64_t first_ns = 0;  // earliest begin time of what it holds
   uint64_t last_ns = 0;
   // Events by operation, for the totals of FINAL; [1]: "before" messages.
   std::array<std::array<uint32_t, kOpCount>, 2> by_op{};
 
   bool empty() const { return events == 0; }
+  // Of the operations alone; 0 = there is none.
+  uint64_t first_event_ns() const { return empty() ? 0 : first_ns; }
+  uint64_t last_event_ns() const { return empty() ? 0 : last_ns; }
   void Reset();
 };
 
@@ -47,6 +51,12 @@ class BlockBuilder {
   static constexpr size_t kMinBlockBytes = 4096;
 
   explicit BlockBuilder(size_t block_bytes);
+
+  // Of the tracer's counters, in their order: what its thread counts is here.
+  std::vector<std::unique_ptr<EventCounter::Shard>>& shards() {
+    return shards_;
+  }
+  const EventCounter::Shard& shard(size_t i) const { return *shards_[i]; }
 
   // Opens an event: what is appended until Commit or Rollback is kept or
   // dropped together. The writer is for the message itself.
@@ -97,6 +107,7 @@ class BlockBuilder {
                       int depth);
 
   std::unique_ptr<Block> block_;
+  std::vector<std::unique_ptr<EventCounter::Shard>> shards_;
   size_t mark_ = 0;
   bool full_ = false;
   uint32_t generation_ = 1;

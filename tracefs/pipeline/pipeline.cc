@@ -14,6 +14,7 @@ struct Pipeline::Tally {
   OwnedCounter seen;
   OwnedCounter matched;
   OwnedCounter encoded;
+  OwnedCounter counted;
   OwnedCounter filter_samples;
   OwnedCounter filter_ns;
   OwnedCounter encode_samples;
@@ -23,6 +24,7 @@ struct Pipeline::Tally {
     stats->seen += seen.Get();
     stats->matched += matched.Get();
     stats->encoded += encoded.Get();
+    stats->counted += counted.Get();
     stats->filter_samples += filter_samples.Get();
     stats->filter_ns += filter_ns.Get();
     stats->encode_samples += encode_samples.Get();
@@ -32,6 +34,7 @@ struct Pipeline::Tally {
     sum->seen.Add(seen.TakeAll());
     sum->matched.Add(matched.TakeAll());
     sum->encoded.Add(encoded.TakeAll());
+    sum->counted.Add(counted.TakeAll());
     sum->filter_samples.Add(filter_samples.TakeAll());
     sum->filter_ns.Add(filter_ns.TakeAll());
     sum->encode_samples.Add(encode_samples.TakeAll());
@@ -362,7 +365,55 @@ void Pipeline::Publish(std::unique_ptr<Set> next) {
         RevokerSection section(slot->lock);
         builder = std::move(slot->builders[e.position]);
       }
-      if (builder) e.tracer->SubmitFrom(*builder);
+      if (!builder) continue;
+      e.tracer->TakeCounts(*builder);
+      e.tracer->AddUpCounts();
+      e.tracer->SubmitFrom(*builder);
+    }
+  }
+}
+
+// Adds up what all threads have counted for a tracer. Called with changes_
+// held, so that the set stays.
+void Pipeline::CollectCounts(const Tracer& tracer, size_t position) const {
+  if (!tracer.counts()) return;
+  for (const std::shared_ptr<Slot>& slot : Slots()) {
+    {
+      // The owner waits outside for as long as it takes to swap a pointer.
+      RevokerSection section(slot->lock);
+      const std::unique_ptr<BlockBuilder>& builder = slot->builders[position];
+      if (!builder) continue;
+      tracer.TakeCounts(*builder);
+    }
+    tracer.AddUpCounts();
+  }
+}
+
+void Pipeline::ForEachTotal(const UseTotal& use) {
+  // Whoever holds it may be waiting for an output; what was collected a moment
+  // ago must do then.
+  if (std::unique_lock change(changes_, std::try_to_lock); change.owns_lock()) {
+    for (const Set::Entry& e : set_owner_->entries) {
+      CollectCounts(*e.tracer, e.position);
+    }
+  }
+  std::shared_ptr<const Set> set;
+  {
+    std::lock_guard lock(set_mu_);
+    set = set_owner_;
+  }
+  for (const auto* list : {&set->entries, &set->suspended}) {
+    for (const Set::Entry& e : *list) {
+      uint32_t number = 0;
+      for (const std::shared_ptr<EventCounter>& counter :
+           e.tracer->counters()) {
+        ++number;
+        counter->ForEachTotal([&](format::AggregateRecord record) {
+          record.tracer_id = e.tracer->id();
+          record.aggregate = number;
+          use(e.tracer->name(), record);
+        });
+      }
     }
   }
 }
@@ -415,7 +466,7 @@ namespace {
 
 BlockBuilder& BuilderFor(std::unique_ptr<BlockBuilder>& builder,
                          const Tracer& tracer) {
-  if (!builder) builder = std::make_unique<BlockBuilder>(tracer.block_bytes());
+  if (!builder) builder = tracer.MakeBuilder();
   return *builder;
 }
 
@@ -453,18 +504,30 @@ bool Pipeline::Decide(const TracerRules& rules, bool always, Event& event,
   return keep;
 }
 
-// Encodes an event, and counts.
+// Has the tracer's counters and assembly drivers take an event.
+inline void Pipeline::Assemble(Tracer& tracer, Event& event,
+                               BlockBuilder& builder, Tally& tally) {
+  if (tracer.counts() && !event.before) {
+    tracer.Count(event, builder);
+    tally.counted.Add(1);
+  }
+  if (tracer.makes_messages() && tracer.Record(event, builder)) {
+    tally.encoded.Add(1);
+  }
+}
+
+// The same, and some of them are timed.
 void Pipeline::Encode(Tracer& tracer, Event& event, BlockBuilder& builder,
                       Tally& tally) {
-  if (((tally.encoded.Get() + 1) & (kSampling - 1)) != 0) [[likely]] {
-    if (tracer.Record(event, builder)) tally.encoded.Add(1);
+  const uint64_t number = tally.encoded.Get() + tally.counted.Get() + 1;
+  if ((number & (kSampling - 1)) != 0) [[likely]] {
+    Assemble(tracer, event, builder, tally);
     return;
   }
   const Block* const block = &builder.block();
   const uint64_t begin = MonotonicNs();
-  const bool kept = tracer.Record(event, builder);
+  Assemble(tracer, event, builder, tally);
   const uint64_t ns = MonotonicNs() - begin;
-  if (kept) tally.encoded.Add(1);
   // Where a block was handed on, the time is that of the output.
   if (block != &builder.block()) return;
   tally.encode_ns.Add(ns);
@@ -485,7 +548,7 @@ void Pipeline::Before(Event& event) {
     }
     if (plan.caller) event.NeedCaller();
     BlockBuilder& builder = BuilderFor(slot.builders[e.position], *e.tracer);
-    NoteOpen(slot.open_since, event);
+    if (e.tracer->makes_messages()) NoteOpen(slot.open_since, event);
     Encode(*e.tracer, event, builder, slot.tallies[e.position]);
     if (e.tracer->unbuffered()) e.tracer->SubmitFrom(builder);
   }
@@ -532,7 +595,7 @@ void Pipeline::AfterReply(Event& event) {
     const bool keep = decided ? (event.sink_keep & bit) != 0
                               : Decide(*e.rules, plan.always, event, tally);
     if (!keep) continue;
-    NoteOpen(slot.open_since, event);
+    if (e.tracer->makes_messages()) NoteOpen(slot.open_since, event);
     Encode(*e.tracer, event, BuilderFor(slot.builders[e.position], *e.tracer),
            tally);
   }
@@ -643,12 +706,18 @@ void Pipeline::FlusherLoop() {
     if (std::unique_lock change(changes_, std::try_to_lock);
         change.owns_lock()) {
       FlushOnce();
+      const uint64_t now = MonotonicNs();
       for (const Set::Entry& e : set_owner_->entries) {
+        if (e.tracer->CountsDue(now)) {
+          CollectCounts(*e.tracer, e.position);
+          e.tracer->SubmitCounts(/*end=*/false);
+        }
         e.tracer->SubmitLosses();
         e.tracer->SubmitHeartbeat();
       }
       // One that is suspended lives, too.
       for (const Set::Entry& e : set_owner_->suspended) {
+        if (e.tracer->CountsDue(now)) e.tracer->SubmitCounts(/*end=*/false);
         e.tracer->SubmitHeartbeat();
       }
     }

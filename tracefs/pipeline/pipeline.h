@@ -73,6 +73,13 @@ class Pipeline final : public EventSink {
   // output. Not from a worker's handler.
   std::vector<TracerStats> Stats() const;
 
+  // Calls `use` with the name of a tracer and what it has counted so far, key
+  // by key, for all tracers with counters. Never waits for an output. Not from
+  // a worker's handler. The record holds during the call.
+  using UseTotal =
+      std::function<void(const std::string&, const format::AggregateRecord&)>;
+  void ForEachTotal(const UseTotal& use);
+
   // EventSink:
   void Before(Event& event) override;
   void BeforeReply(Event& event) override;
@@ -94,8 +101,11 @@ class Pipeline final : public EventSink {
   Status Find(uint32_t id, Set* next, size_t* index, bool* running) const;
   void Publish(std::unique_ptr<Set> next);
   void CollectTallies(const Set& old);
+  void CollectCounts(const Tracer& tracer, size_t position) const;
   static bool Decide(const TracerRules& rules, bool always, Event& event,
                      Tally& tally);
+  static void Assemble(Tracer& tracer, Event& event, BlockBuilder& builder,
+                       Tally& tally);
   static void Encode(Tracer& tracer, Event& event, BlockBuilder& builder,
                      Tally& tally);
   std::vector<std::shared_ptr<Slot>> Slots() const;

@@ -16,6 +16,7 @@
 #include "tracefs/base/status.h"
 #include "tracefs/event/event.h"
 #include "tracefs/event/verdict.h"
+#include "tracefs/format/aggregate.h"
 #include "tracefs/format/constants.h"
 
 namespace tracefs {
@@ -50,6 +51,45 @@ struct AssemblyNeeds {
   bool before = false;  // a message before it runs
   bool caller = false;  // kCaller fields
   bool data = false;    // bytes of reads and writes
+  bool counts = false;  // EventCounter instead of messages
+};
+
+// Counts kept events instead of recording each: the other half of an assembly
+// driver that does so. What a thread counts is in a shard of its own, so that
+// counting takes no lock; a collector takes what the shards have, now and then.
+class EventCounter {
+ public:
+  class Shard {
+   public:
+    virtual ~Shard() = default;
+  };
+  using WriteRecord = std::function<void(const format::AggregateRecord&)>;
+
+  virtual ~EventCounter() = default;
+
+  // Threads: any.
+  virtual std::unique_ptr<Shard> MakeShard() const = 0;
+  // The thread of the shard, when the operation is done.
+  virtual void Count(Event& event, Shard& shard) const = 0;
+  // Whether Count would find every name it needs in the shard: see
+  // AssemblyDriver::NamesDefined.
+  virtual bool KnowsNames(const Event& event, const Shard& shard) const = 0;
+
+  // The following are called by one thread at a time.
+
+  // Takes what a shard has counted, in a moment: its thread waits meanwhile.
+  virtual void Take(Shard& shard) = 0;
+  // Adds up what was taken. After each Take, before the next.
+  virtual void AddUp() = 0;
+  // Whether a period is over at `now_ns`.
+  virtual bool Due(uint64_t now_ns) const = 0;
+  // Gives out the period that ends now and begins the next; with `end`, all
+  // that is to be said at the end of a trace.
+  virtual void Report(uint64_t now_ns, bool end, const WriteRecord& write) = 0;
+
+  // What was counted since the trace began, for people and metrics: the
+  // records hold during the calls. Threads: any.
+  virtual void ForEachTotal(const WriteRecord& use) const = 0;
 };
 
 // Turns kept events into messages of the calling thread's block. Immutable or
@@ -68,6 +108,9 @@ class AssemblyDriver {
                             const BlockBuilder& /*block*/) const {
     return true;
   }
+  // For a driver that counts: events go there instead of to Assemble. Its
+  // state is apart from the driver, which stays immutable.
+  virtual std::shared_ptr<EventCounter> counter() const { return nullptr; }
 };
 
 // --- Output ----------------------------------------------------------------
@@ -76,6 +119,8 @@ class AssemblyDriver {
 struct BlockInfo {
   uint64_t sequence = 0;
   uint64_t events = 0;  // what is lost if this block is
+  // Likewise: operations that its AGGREGATE messages stand for.
+  uint64_t counted = 0;
   uint64_t first_ns = 0;
   uint64_t last_ns = 0;
   bool last = false;  // holds FINAL: may use space kept in reserve

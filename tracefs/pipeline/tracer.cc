@@ -27,7 +27,68 @@ Tracer::Tracer(TracerParts parts, Watermark watermark)
       block_bytes_(BlockBytes(parts_.output->PreferredBlockSize())),
       rules_(std::make_shared<TracerRules>(std::move(parts_.filter),
                                            parts_.assembly)),
-      spare_(std::make_unique<Block>(block_bytes_)) {}
+      spare_(std::make_unique<Block>(block_bytes_)) {
+  for (const auto& driver : parts_.assembly) {
+    if (std::shared_ptr<EventCounter> counter = driver->counter()) {
+      counters_.push_back(std::move(counter));
+    } else {
+      makes_messages_ = true;
+    }
+  }
+}
+
+std::unique_ptr<BlockBuilder> Tracer::MakeBuilder() const {
+  auto builder = std::make_unique<BlockBuilder>(block_bytes_);
+  for (const std::shared_ptr<EventCounter>& counter : counters_) {
+    builder->shards().push_back(counter->MakeShard());
+  }
+  return builder;
+}
+
+void Tracer::TakeCounts(BlockBuilder& builder) const {
+  for (size_t i = 0; i < counters_.size(); ++i) {
+    counters_[i]->Take(*builder.shards()[i]);
+  }
+}
+
+void Tracer::AddUpCounts() const {
+  for (const std::shared_ptr<EventCounter>& counter : counters_) {
+    counter->AddUp();
+  }
+}
+
+bool Tracer::CountsDue(uint64_t now_ns) const {
+  return std::any_of(counters_.begin(), counters_.end(),
+                     [&](const auto& c) { return c->Due(now_ns); });
+}
+
+void Tracer::SubmitCounts(bool end) {
+  if (counters_.empty()) return;
+  const uint64_t now = MonotonicNs();
+  std::lock_guard lock(mu_);
+  // A key and its histograms may be longer than the tracer's blocks of events.
+  Block block(format::kBlockInfoBytes + 2 * format::kAggregateMaxBytes);
+  block.Reset();
+  const auto hand_on = [&] {
+    if (block.writer.size() == format::kBlockInfoBytes) return;
+    NoteError(WriteLocked(block, /*last=*/false));
+    block.Reset();
+  };
+  for (size_t i = 0; i < counters_.size(); ++i) {
+    if (!end && !counters_[i]->Due(now)) continue;
+    counters_[i]->Report(now, end, [&](format::AggregateRecord record) {
+      record.aggregate = static_cast<uint32_t>(i + 1);
+      if (!format::WriteAggregate(block.writer, record)) {
+        hand_on();
+        static_cast<void>(format::WriteAggregate(block.writer, record));
+      }
+      if (!record.repeated) block.counted += record.count;
+      block.first_ns = record.from_ns;
+      block.last_ns = record.to_ns;
+    });
+  }
+  hand_on();
+}
 
 std::shared_ptr<const TracerRules> Tracer::RulesWith(
     std::unique_ptr<InputFilter> filter) const {
@@ -62,12 +123,16 @@ bool Tracer::NamesDefined(const Event& event,
   for (const auto& driver : parts_.assembly) {
     if (!driver->NamesDefined(event, builder)) return false;
   }
+  for (size_t i = 0; i < counters_.size(); ++i) {
+    if (!counters_[i]->KnowsNames(event, builder.shard(i))) return false;
+  }
   return true;
 }
 
 bool Tracer::Assemble(Event& event, BlockBuilder& builder) const {
   for (const auto& driver : parts_.assembly) {
     const AssemblyNeeds needs = driver->Needs(event.op);
+    if (needs.counts) continue;
     if (event.before ? !needs.before : !needs.after) continue;
     if (!driver->Assemble(event, builder)) return false;
   }
@@ -156,12 +221,13 @@ Status Tracer::WriteLocked(Block& block, bool last) {
   const bool front_fits =
       format::WriteBlockHead(front, {.tracer_id = parts_.id,
                                      .clock = clock_,
-                                     .first_ns = block.first_ns,
-                                     .last_ns = block.last_ns,
+                                     .first_ns = block.first_event_ns(),
+                                     .last_ns = block.last_event_ns(),
                                      .watermark_ns = watermark_(),
                                      .events = block.events});
   const BlockInfo info{.sequence = next_sequence_,
                        .events = block.events,
+                       .counted = block.counted,
                        .first_ns = block.first_ns,
                        .last_ns = block.last_ns,
                        .last = last};
@@ -188,8 +254,9 @@ Status Tracer::WriteLocked(Block& block, bool last) {
 }
 
 void Tracer::NoteRefused(const BlockInfo& info, const Status& why) {
-  if (info.events == 0) return;
-  losses_.Add(LossReasonOf(why), info.events, info.first_ns, info.last_ns);
+  const uint64_t lost = info.events + info.counted;
+  if (lost == 0) return;
+  losses_.Add(LossReasonOf(why), lost, info.first_ns, info.last_ns);
 }
 
 void Tracer::NoteLate(const BlockInfo& info, const Status& why) {
@@ -243,6 +310,7 @@ Status Tracer::Flush() {
 }
 
 Status Tracer::Stop(std::string_view end_reason) {
+  SubmitCounts(/*end=*/true);
   std::lock_guard lock(mu_);
   // What is still on the way may be lost: only then the totals are known. A
   // failure was noted block by block.

@@ -70,6 +70,31 @@ class Tracer {
   std::shared_ptr<const TracerRules> RulesWith(
       std::unique_ptr<InputFilter> filter) const;
 
+  // A thread's own part.
+  std::unique_ptr<BlockBuilder> MakeBuilder() const;
+  // Whether it makes messages of events, and whether it counts them.
+  bool makes_messages() const { return makes_messages_; }
+  bool counts() const { return !counters_.empty(); }
+
+  // Counts an operation that is done.
+  void Count(Event& event, BlockBuilder& builder) const {
+    for (size_t i = 0; i < counters_.size(); ++i) {
+      counters_[i]->Count(event, *builder.shards()[i]);
+    }
+  }
+  // Takes what the builder's shards have; its thread waits meanwhile.
+  // AddUpCounts is for after. Both by one thread at a time.
+  void TakeCounts(BlockBuilder& builder) const;
+  void AddUpCounts() const;
+  bool CountsDue(uint64_t now_ns) const;
+  // Writes what was collected in the period that ends now; with `end` all that
+  // is to be said at the end. Never fails, as Submit.
+  void SubmitCounts(bool end);
+  // What its counters have since it started. Threads: any.
+  const std::vector<std::shared_ptr<EventCounter>>& counters() const {
+    return counters_;
+  }
+
   // Appends the event to `builder`, the calling thread's; a full block is
   // submitted on the way. False if it did not fit and is lost.
   bool Record(Event& event, BlockBuilder& builder);
@@ -113,6 +138,8 @@ class Tracer {
   const Watermark watermark_;
   const size_t block_bytes_;
   const std::shared_ptr<const TracerRules> rules_;
+  std::vector<std::shared_ptr<EventCounter>> counters_;
+  bool makes_messages_ = false;
   LossCounter losses_;
 
   // Lock order: mu_ before error_mu_.

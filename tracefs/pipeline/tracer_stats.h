@@ -36,6 +36,7 @@ struct TracerStats {
   uint64_t seen = 0;     // operations its filter was asked about
   uint64_t matched = 0;  // of those, what it keeps
   uint64_t encoded = 0;  // messages made: matched, and those before operations
+  uint64_t counted = 0;  // matched, and counted by an aggregate driver
   uint64_t written = 0;  // messages in blocks that the output has taken
   uint64_t blocks = 0;   // taken
   std::array<uint64_t, kLossReasonCount> lost{};

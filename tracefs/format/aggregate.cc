@@ -1,0 +1,205 @@
+#include "tracefs/format/aggregate.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tracefs/format/constants.h"
+#include "tracefs/format/histogram.h"
+
+namespace tracefs::format {
+namespace {
+
+constexpr size_t kBucketBytes = 2 + 8;
+
+constexpr auto kKeyOp = static_cast<uint16_t>(ArgId::kKeyOp);
+constexpr auto kDirectory = static_cast<uint16_t>(ArgId::kDirectory);
+
+void PutHistogram(MessageWriter& out, ArgId id, const HistogramRecord& h) {
+  std::vector<std::byte> bytes(h.buckets.size() * kBucketBytes);
+  std::byte* at = bytes.data();
+  for (const HistogramBucketCount& b : h.buckets) {
+    StoreLe<uint16_t>(at, b.bucket);
+    StoreLe<uint64_t>(at + 2, b.count);
+    at += kBucketBytes;
+  }
+  out.PutBytes(static_cast<uint16_t>(id), bytes);
+}
+
+void TakeHistogram(ByteSpan value, HistogramRecord* h) {
+  h->present = true;
+  h->buckets.clear();
+  ByteCursor in(value);
+  while (in.left() >= kBucketBytes &&
+         h->buckets.size() < kHistogramBuckets) {  // more are hostile
+    const uint16_t bucket = *in.TakeLe<uint16_t>();
+    const uint64_t count = *in.TakeLe<uint64_t>();
+    if (bucket < kHistogramBuckets) h->buckets.push_back({bucket, count});
+  }
+}
+
+// The width in bytes of a number that can be part of a key; 0 = not one.
+size_t WidthOfKeyPart(uint16_t arg_id) {
+  if (arg_id == kKeyOp) return 1;
+  const FieldInfo* const field = FieldByArgId(arg_id);
+  return field != nullptr && IsNumeric(field->field) ? field->width : 0;
+}
+
+void PutKeyPart(MessageWriter& out, const AggregateKeyPart& part) {
+  if (AggregateKeyIsText(part.arg_id)) {
+    out.PutText(part.arg_id, part.text);
+    return;
+  }
+  switch (WidthOfKeyPart(part.arg_id)) {
+    case 1:
+      out.Put<uint8_t>(part.arg_id, static_cast<uint8_t>(part.number));
+      return;
+    case 4:
+      out.Put<uint32_t>(part.arg_id, static_cast<uint32_t>(part.number));
+      return;
+    default:
+      out.Put<uint64_t>(part.arg_id, part.number);
+  }
+}
+
+// True if the argument is part of a key.
+bool TakeKeyPart(const Argument& argument, AggregateRecord* record) {
+  const bool text = AggregateKeyIsText(argument.id);
+  const size_t width = WidthOfKeyPart(argument.id);
+  if (!text && width == 0) return false;
+  if (record->key.size() >= AggregateRecord::kMaxKeyParts) return true;
+  AggregateKeyPart part;
+  part.arg_id = argument.id;
+  if (text) {
+    part.text = AsText(argument.value);
+  } else if (argument.is<uint8_t>()) {
+    part.number = argument.As<uint8_t>();
+  } else if (argument.is<uint32_t>()) {
+    part.number = argument.As<uint32_t>();
+  } else {
+    part.number = argument.As<uint64_t>();
+  }
+  record->key.push_back(part);
+  return true;
+}
+
+}  // namespace
+
+uint64_t HistogramRecord::Count() const {
+  uint64_t count = 0;
+  for (const HistogramBucketCount& b : buckets) count += b.count;
+  return count;
+}
+
+uint64_t HistogramRecord::Quantile(double share) const {
+  const uint64_t count = Count();
+  if (count == 0) return 0;
+  const double wanted = std::ceil(share * static_cast<double>(count));
+  uint64_t seen = 0;
+  for (const HistogramBucketCount& b : buckets) {
+    seen += b.count;
+    if (static_cast<double>(seen) >= wanted) {
+      const uint64_t middle = HistogramMiddle(b.bucket);
+      return max == 0 ? middle : std::min(middle, max);
+    }
+  }
+  return max;
+}
+
+std::string_view AggregateKeyLabel(uint16_t arg_id) {
+  if (arg_id == kKeyOp) return "op";
+  if (arg_id == kDirectory) return "dir";
+  const FieldInfo* const field = FieldByArgId(arg_id);
+  return field == nullptr ? std::string_view() : field->json_key;
+}
+
+bool AggregateKeyIsText(uint16_t arg_id) {
+  if (arg_id == kDirectory) return true;
+  const FieldInfo* const field = FieldByArgId(arg_id);
+  return field != nullptr && !IsNumeric(field->field) &&
+         field->field != Field::kOp;
+}
+
+bool WriteAggregate(MessageWriter& out, const AggregateRecord& record) {
+  out.Begin(static_cast<uint16_t>(MessageId::kAggregate));
+  out.Put<uint32_t>(ArgId::kAggregate, record.aggregate);
+  out.Put<uint64_t>(ArgId::kFirstTime, record.from_ns);
+  out.Put<uint64_t>(ArgId::kLastTime, record.to_ns);
+  if (record.total) out.Put<uint8_t>(ArgId::kAggregateTotal, 1);
+  if (record.other) out.Put<uint8_t>(ArgId::kOther, 1);
+  for (const AggregateKeyPart& part : record.key) PutKeyPart(out, part);
+  out.Put<uint64_t>(ArgId::kCount, record.count);
+  if (record.missed != 0) {
+    out.Put<uint64_t>(ArgId::kCountMissed, record.missed);
+  }
+  if (record.errors) out.Put<uint64_t>(ArgId::kErrorCount, *record.errors);
+  if (record.bytes) out.Put<uint64_t>(ArgId::kByteCount, *record.bytes);
+  if (record.latency.present) {
+    out.Put<uint64_t>(ArgId::kLatencySum, record.latency.sum);
+    out.Put<uint64_t>(ArgId::kLatencyMax, record.latency.max);
+    PutHistogram(out, ArgId::kLatencyHistogram, record.latency);
+  }
+  if (record.size.present) {
+    out.Put<uint64_t>(ArgId::kSizeMax, record.size.max);
+    PutHistogram(out, ArgId::kSizeHistogram, record.size);
+  }
+  return out.End();
+}
+
+bool ReadAggregate(ByteSpan arguments, const ArgumentWidths& widths,
+                   AggregateRecord* record) {
+  *record = {};
+  ArgumentCursor in(arguments, widths);
+  Argument argument;
+  while (in.Next(&argument)) {
+    switch (static_cast<ArgId>(argument.id)) {
+      case ArgId::kAggregate:
+        record->aggregate = argument.As<uint32_t>();
+        break;
+      case ArgId::kFirstTime:
+        record->from_ns = argument.As<uint64_t>();
+        break;
+      case ArgId::kLastTime:
+        record->to_ns = argument.As<uint64_t>();
+        break;
+      case ArgId::kAggregateTotal:
+        record->total = argument.As<uint8_t>() != 0;
+        break;
+      case ArgId::kOther:
+        record->other = argument.As<uint8_t>() != 0;
+        break;
+      case ArgId::kCount:
+        record->count = argument.As<uint64_t>();
+        break;
+      case ArgId::kCountMissed:
+        record->missed = argument.As<uint64_t>();
+        break;
+      case ArgId::kErrorCount:
+        record->errors = argument.As<uint64_t>();
+        break;
+      case ArgId::kByteCount:
+        record->bytes = argument.As<uint64_t>();
+        break;
+      case ArgId::kLatencySum:
+        record->latency.sum = argument.As<uint64_t>();
+        break;
+      case ArgId::kLatencyMax:
+        record->latency.max = argument.As<uint64_t>();
+        break;
+      case ArgId::kLatencyHistogram:
+        TakeHistogram(argument.value, &record->latency);
+        break;
+      case ArgId::kSizeMax:
+        record->size.max = argument.As<uint64_t>();
+        break;
+      case ArgId::kSizeHistogram:
+        TakeHistogram(argument.value, &record->size);
+        break;
+      default:
+        TakeKeyPart(argument, record);
+    }
+  }
+  record->size.sum = record->bytes.value_or(0);
+  return !in.malformed();
+}
+
+}  // namespace tracefs::format
