@@ -13,6 +13,7 @@
 #include <map>
 #include <string>
 
+#include "drivers/assembly/aggregate.h"
 #include "drivers/assembly/stream.h"
 #include "tracefs/base/clock.h"
 #include "tracefs/pipeline/framing.h"
@@ -122,14 +123,15 @@ void HandleOne(EventSink& sink, World& world, uint64_t i, uint32_t tid) {
   sink.AfterReply(e);
 }
 
-void Run(benchmark::State& state, bool keep, uint32_t flags) {
+void Run(benchmark::State& state, bool keep,
+         std::shared_ptr<const AssemblyDriver> driver) {
   World world;
   Pipeline pipeline(
       {.flush_interval = std::chrono::milliseconds(250), .match_name = {}});
   TracerParts parts;
   parts.id = 1;
   parts.filter = std::make_unique<ConstantFilter>(keep);
-  parts.assembly.push_back(MakeStream(flags));
+  parts.assembly.push_back(std::move(driver));
   parts.output = MakeFraming(std::make_unique<NullDriver>());
   parts.header.clock = ClockPair::Now();
   if (!pipeline.Add(std::move(parts)).ok()) {
@@ -143,21 +145,73 @@ void Run(benchmark::State& state, bool keep, uint32_t flags) {
 }
 
 void BM_RecordNothing(benchmark::State& state) {
-  Run(state, false, StreamFlagBits("STR_ALL"));
+  Run(state, false, MakeStream(StreamFlagBits("STR_ALL")));
 }
 BENCHMARK(BM_RecordNothing);
 
 void BM_RecordPaperFlags(benchmark::State& state) {
   Run(state, true,
-      StreamFlagBits("STR_POST_OP") | StreamFlagBits("STR_PID") |
-          StreamFlagBits("STR_UID") | StreamFlagBits("STR_TIMESTAMP"));
+      MakeStream(StreamFlagBits("STR_POST_OP") | StreamFlagBits("STR_PID") |
+                 StreamFlagBits("STR_UID") | StreamFlagBits("STR_TIMESTAMP")));
 }
 BENCHMARK(BM_RecordPaperFlags);
 
 void BM_RecordFull(benchmark::State& state) {
-  Run(state, true, StreamFlagBits("STR_ALL"));
+  Run(state, true, MakeStream(StreamFlagBits("STR_ALL")));
 }
 BENCHMARK(BM_RecordFull);
+
+// Counting instead of recording; target: at most 150 ns by op and uid.
+void RunAggregate(benchmark::State& state, std::string_view clauses) {
+  Result<AggregateSpec> spec = ParseAggregateSpec(clauses, "bench", {});
+  if (!spec.ok()) {
+    state.SkipWithError(spec.status().message().c_str());
+    return;
+  }
+  Run(state, true, MakeAggregate(*std::move(spec)));
+}
+
+void BM_CountAll(benchmark::State& state) {
+  RunAggregate(state, "values count");
+}
+BENCHMARK(BM_CountAll);
+
+void BM_CountByOpAndUid(benchmark::State& state) {
+  RunAggregate(state, "by op, uid; values count errors bytes latency");
+}
+BENCHMARK(BM_CountByOpAndUid);
+
+void BM_CountByProcess(benchmark::State& state) {
+  RunAggregate(state, "by op, pid, cname; values count errors bytes latency");
+}
+BENCHMARK(BM_CountByProcess);
+
+void BM_CountByDirectory(benchmark::State& state) {
+  RunAggregate(state,
+               "by op, uid, pid, cname, ext, dir(2); values count errors bytes "
+               "latency size");
+}
+BENCHMARK(BM_CountByDirectory);
+
+// Ever new keys: the table is always full.
+void BM_CountByInode(benchmark::State& state) {
+  Result<AggregateSpec> spec =
+      ParseAggregateSpec("by inode; values count latency", "bench", {});
+  const std::unique_ptr<AssemblyDriver> driver = MakeAggregate(*spec);
+  const std::shared_ptr<EventCounter> counter = driver->counter();
+  const std::unique_ptr<EventCounter::Shard> shard = counter->MakeShard();
+  Event e;
+  e.op = Op::write_;
+  e.Set(Field::kLatency, 12345);
+  e.SetResult(512, 0);
+  uint64_t i = 0;
+  for (auto _ : state) {
+    e.Set(Field::kInode, i++);
+    counter->Count(e, *shard);
+  }
+  state.SetItemsProcessed(static_cast<int64_t>(i));
+}
+BENCHMARK(BM_CountByInode);
 
 // The encoder alone: one finished event again and again, the block emptied
 // when it is full.

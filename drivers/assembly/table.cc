@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "drivers/assembly/aggregate.h"
 #include "drivers/assembly/stream.h"
 
 namespace tracefs {
@@ -17,12 +18,20 @@ std::span<const std::string_view> StreamFlagNames() {
 }
 
 Result<std::unique_ptr<AssemblyDriver>> MakeStreamFrom(
-    const ConfigEntry& entry) {
+    const ConfigEntry& entry, std::string_view /*file*/) {
   uint32_t bits = 0;
   for (const ConfigWord& word : entry.value.flags) {
     bits |= StreamFlagBits(word.text);
   }
   return MakeStream(bits);
+}
+
+Result<std::unique_ptr<AssemblyDriver>> MakeAggregateFrom(
+    const ConfigEntry& entry, std::string_view file) {
+  Result<AggregateSpec> spec =
+      ParseAggregateSpec(entry.value.text, file, entry.value.position);
+  if (!spec.ok()) return spec.status();
+  return MakeAggregate(*std::move(spec));
 }
 
 }  // namespace
@@ -36,6 +45,11 @@ std::span<const AssemblyDriverRow> AssemblyDrivers() {
                   .words = StreamFlagNames()}},
        "one message for each operation",
        &MakeStreamFrom},
+      {{.name = "aggregate",
+        .role = EntryRole::kAssembly,
+        .value = {.type = ValueType::kBlock, .required = true}},
+       "counts and histograms by what operations have in common",
+       &MakeAggregateFrom},
   };
   return rows;
 }

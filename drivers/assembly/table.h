@@ -14,8 +14,10 @@ namespace tracefs {
 struct AssemblyDriverRow {
   EntryRow entry;
   std::string_view help;
-  // Makes the driver that a checked entry of the config describes.
-  Result<std::unique_ptr<AssemblyDriver>> (*make)(const ConfigEntry& entry);
+  // Makes the driver that a checked entry of the config describes; `file` is
+  // for messages.
+  Result<std::unique_ptr<AssemblyDriver>> (*make)(const ConfigEntry& entry,
+                                                  std::string_view file);
 };
 
 std::span<const AssemblyDriverRow> AssemblyDrivers();

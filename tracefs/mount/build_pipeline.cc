@@ -24,6 +24,9 @@ std::string DriversText(const std::vector<ConfigEntry>& assembly) {
   for (const ConfigEntry& entry : assembly) {
     if (!text.empty()) text += "; ";
     text += entry.name;
+    if (entry.value.type == ValueType::kBlock) {
+      text += " = {" + entry.value.text + "}";
+    }
     if (entry.value.flags.empty()) continue;
     text += " = {";
     const char* separator = " ";
@@ -36,7 +39,8 @@ std::string DriversText(const std::vector<ConfigEntry>& assembly) {
   return text;
 }
 
-Status AddAssembly(const TracerConfig& config, TracerParts* parts) {
+Status AddAssembly(const TracerConfig& config, std::string_view file,
+                   TracerParts* parts) {
   if (config.assembly.empty()) {
     // What every later use of a trace can live with.
     parts->assembly.push_back(MakeStream(StreamFlagBits("STR_ALL")));
@@ -44,7 +48,7 @@ Status AddAssembly(const TracerConfig& config, TracerParts* parts) {
   }
   for (const ConfigEntry& entry : config.assembly) {
     Result<std::unique_ptr<AssemblyDriver>> driver =
-        FindAssemblyDriver(entry.name)->make(entry);
+        FindAssemblyDriver(entry.name)->make(entry, file);
     if (!driver.ok()) return driver.status();
     parts->assembly.push_back(std::move(*driver));
   }
@@ -125,7 +129,9 @@ Result<TracerPlan> PlanTracer(const Config& file, const TracerConfig& config,
   if (!filter.ok()) return filter.status();
   const std::string dag = filter->general().Dump();
   parts.filter = std::make_unique<FilterStage>(std::move(*filter));
-  if (Status s = AddAssembly(config, &parts); !s.ok()) return s;
+  if (Status s = AddAssembly(config, file.file_name, &parts); !s.ok()) {
+    return s;
+  }
   Result<format::Serial> serial = NewSerial();
   if (!serial.ok()) return serial.status();
   parts.serial = *serial;

@@ -12,6 +12,11 @@ namespace tracefs {
 Status CheckConfig(const std::string& config_file, bool dot) {
   Result<Config> config = LoadConfig(config_file, KnownNames());
   if (!config.ok()) return config.status();
+  // Filters, drivers and their chains, as they will be built.
+  NameTable built_names;
+  const Result<std::vector<OutputFileWish>> built =
+      WishedFiles(*config, SystemNameService(), built_names);
+  if (!built.ok()) return built.status();
   NameTable names;
   int number = 0;
   for (const TracerConfig& tracer : config->tracers) {

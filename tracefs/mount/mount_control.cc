@@ -79,6 +79,7 @@ Json ToJson(const TracerStats& s) {
             {"seen", s.seen},
             {"matched", s.matched},
             {"encoded", s.encoded},
+            {"counted", s.counted},
             {"written", s.written},
             {"lost", std::move(lost)},
             {"blocks", s.blocks},

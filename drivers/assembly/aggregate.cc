@@ -1,0 +1,457 @@
+#include "drivers/assembly/aggregate.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "drivers/assembly/key_counts.h"
+#include "tracefs/base/clock.h"
+#include "tracefs/format/constants.h"
+
+namespace tracefs {
+namespace {
+
+using From = AggregateKey::From;
+
+constexpr uint64_t kDirectoryType = 4;  // S_IFDIR >> 12
+// Of a directory or a path in a key: what is longer is cut here, so that it
+// counts with its neighbours.
+constexpr size_t kMaxPathBytes = 1024;
+// Of the sums, in tables of a thread: they meet the keys of all threads.
+constexpr size_t kSumTables = 4;
+
+static_assert(2 * (kMaxPathBytes + 2) + 2 * (256 + 2) + (64 + 2) + 8 * 9 + 1 <=
+              KeyCounts::kMaxKeyBytes);
+
+// Where files are, as this thread saw them last. A lossy cache: one entry for
+// each of a number of inodes.
+class FileNames {
+ public:
+  struct Entry {
+    uint64_t node = 0;
+    uint64_t rename_epoch = 0;
+    uint32_t version = 0;
+    uint32_t directory_bytes = 0;  // of path: where the file is
+    std::string path;              // cut; empty if paths are not wanted
+    std::string name;
+  };
+
+  explicit FileNames(bool want_paths) : want_paths_(want_paths) {}
+
+  bool Knows(uint64_t node, uint32_t version, uint64_t epoch) const {
+    if (node == 0) return true;
+    const Entry& entry = entries_[Place(node)];
+    return entry.node == node && entry.version == version &&
+           (!want_paths_ || entry.rename_epoch == epoch);
+  }
+
+  const Entry& Find(EventResolver* resolver, uint64_t node, uint32_t version,
+                    uint64_t epoch) {
+    Entry& entry = entries_[Place(node)];
+    if (Knows(node, version, epoch)) return entry;
+    entry.node = node;
+    entry.version = version;
+    entry.rename_epoch = epoch;
+    entry.directory_bytes = 0;
+    entry.path.clear();
+    entry.name.clear();
+    if (resolver == nullptr) return entry;
+    if (!want_paths_) {
+      NodeLink link;
+      if (resolver->LinkOf(node, &link)) entry.name = link.name.view();
+      return entry;
+    }
+    PathBuffer buffer;
+    const std::string_view path = PathOf(*resolver, node, {}, buffer);
+    const size_t slash = path.rfind('/');
+    if (slash == std::string_view::npos) return entry;
+    entry.name = path.substr(slash + 1);
+    entry.path = path.substr(0, kMaxPathBytes);
+    entry.directory_bytes = static_cast<uint32_t>(
+        std::min(std::max<size_t>(slash, 1), entry.path.size()));
+    return entry;
+  }
+
+ private:
+  static constexpr size_t kEntries = 512;
+  static size_t Place(uint64_t node) {
+    return (node * 0x9e3779b97f4a7c15u >> 32) % kEntries;
+  }
+
+  const bool want_paths_;
+  std::vector<Entry> entries_ = std::vector<Entry>(kEntries);
+};
+
+// The first `depth` names of a path; 0 = all.
+std::string_view Beginning(std::string_view path, uint32_t depth) {
+  if (depth == 0) return path;
+  size_t at = 0;
+  for (uint32_t i = 0; i < depth; ++i) {
+    at = path.find('/', at + 1);
+    if (at == std::string_view::npos) return path;
+  }
+  return path.substr(0, at);
+}
+
+// A key as bytes: which parts there are, a bit each, then each part that is
+// there: numbers as eight bytes, texts with their length before.
+class KeyWriter {
+ public:
+  explicit KeyWriter(char* memory) : begin_(memory), at_(memory + 1) {
+    *begin_ = 0;
+  }
+  void Number(size_t part, uint64_t number) {
+    Has(part);
+    StoreLe<uint64_t>(at_, number);
+    at_ += 8;
+  }
+  void Text(size_t part, std::string_view text) {
+    Has(part);
+    StoreLe<uint16_t>(at_, static_cast<uint16_t>(text.size()));
+    if (!text.empty()) std::memcpy(at_ + 2, text.data(), text.size());
+    at_ += 2 + text.size();
+  }
+  // The directory, a slash unless it ends in one, and the name.
+  void Path(size_t part, std::string_view directory, std::string_view name) {
+    char* const size_at = at_;
+    Text(part, directory);
+    if (!directory.ends_with('/')) *at_++ = '/';
+    std::memcpy(at_, name.data(), name.size());
+    at_ += name.size();
+    const size_t size =
+        std::min(static_cast<size_t>(at_ - size_at) - 2, kMaxPathBytes);
+    StoreLe<uint16_t>(size_at, static_cast<uint16_t>(size));
+    at_ = size_at + 2 + size;
+  }
+  std::string_view view() const {
+    return {begin_, static_cast<size_t>(at_ - begin_)};
+  }
+
+ private:
+  void Has(size_t part) { *begin_ = static_cast<char>(*begin_ | 1 << part); }
+
+  char* const begin_;
+  char* at_;
+};
+
+bool MovesData(Op op) {
+  return op == Op::read_ || op == Op::write_ || op == Op::copy_file_range_;
+}
+
+CountSample SampleOf(const Event& event) {
+  CountSample sample;
+  sample.failed = event.Has(Field::kErrno) && event.Get(Field::kErrno) != 0;
+  if (event.Has(Field::kLatency)) {
+    sample.latency_ns = event.Get(Field::kLatency);
+  }
+  if (MovesData(event.op) && !sample.failed && event.Has(Field::kResult)) {
+    sample.has_size = true;
+    sample.bytes = event.Get(Field::kResult);
+  }
+  return sample;
+}
+
+class AggregateCounter final : public EventCounter {
+ public:
+  AggregateCounter(AggregateSpec spec, uint64_t seed)
+      : spec_(std::move(spec)),
+        table_({.bytes = spec_.memory,
+                .latency = spec_.latency,
+                .size = spec_.size,
+                .seed = seed}),
+        sum_table_(table_),
+        from_ns_(MonotonicNs()),
+        began_ns_(from_ns_),
+        due_ns_(from_ns_ + spec_.every_ns) {
+    sum_table_.bytes *= kSumTables;
+    for (const AggregateKey& key : spec_.keys) {
+      want_paths_ |= key.from == From::kDir || key.from == From::kPath;
+      want_names_ |= key.from == From::kExt || key.from == From::kName;
+    }
+    taken_ = std::make_unique<KeyCounts>(table_);
+    total_ = std::make_unique<KeyCounts>(sum_table_);
+    if (spec_.every_ns != 0) period_ = std::make_unique<KeyCounts>(sum_table_);
+  }
+
+  std::unique_ptr<Shard> MakeShard() const override {
+    return std::make_unique<ThreadShard>(table_, want_paths_);
+  }
+
+  void Count(Event& event, Shard& shard) const override {
+    auto& own = static_cast<ThreadShard&>(shard);
+    std::array<char, KeyCounts::kMaxKeyBytes> memory;
+    KeyWriter key(memory.data());
+    for (size_t i = 0; i < spec_.keys.size(); ++i) {
+      PutPart(event, i, own.names, key);
+    }
+    own.counts->Add(key.view(), SampleOf(event));
+  }
+
+  bool KnowsNames(const Event& event, const Shard& shard) const override {
+    if (!want_paths_ && !want_names_) return true;
+    const FileNames& names = static_cast<const ThreadShard&>(shard).names;
+    if (want_paths_ && event.parent != 0 &&
+        !names.Knows(event.parent, event.parent_version, event.rename_epoch)) {
+      return false;
+    }
+    // The operand of an operation on a name is in the event itself.
+    return !event.name.empty() ||
+           names.Knows(event.node, event.node_version, event.rename_epoch);
+  }
+
+  void Take(Shard& shard) override {
+    taken_.swap(static_cast<ThreadShard&>(shard).counts);
+  }
+
+  void AddUp() override {
+    if (taken_->empty()) return;
+    {
+      std::lock_guard lock(mu_);
+      total_->Add(*taken_);
+    }
+    if (period_ != nullptr) period_->Add(*taken_);
+    taken_->Clear();
+  }
+
+  bool Due(uint64_t now_ns) const override {
+    return spec_.every_ns != 0 && now_ns >= due_ns_;
+  }
+
+  void Report(uint64_t now_ns, bool end, const WriteRecord& write) override {
+    if (period_ != nullptr) {
+      Tell(*period_, {.total = false, .from_ns = from_ns_, .to_ns = now_ns},
+           write);
+      period_->Clear();
+      from_ns_ = now_ns;
+      while (due_ns_ <= now_ns) due_ns_ += spec_.every_ns;
+    }
+    if (!end) return;
+    std::lock_guard lock(mu_);
+    Tell(*total_,
+         {.total = true,
+          .from_ns = began_ns_,
+          .to_ns = now_ns,
+          .repeated = period_ != nullptr},
+         write);
+  }
+
+  void ForEachTotal(const WriteRecord& use) const override {
+    std::lock_guard lock(mu_);
+    Tell(*total_, {.total = true, .from_ns = began_ns_, .to_ns = MonotonicNs()},
+         use);
+  }
+
+ private:
+  struct ThreadShard final : Shard {
+    ThreadShard(const KeyCountsOptions& options, bool want_paths)
+        : counts(std::make_unique<KeyCounts>(options)), names(want_paths) {}
+    std::unique_ptr<KeyCounts> counts;
+    FileNames names;
+  };
+
+  static const FileNames::Entry& NamesOfFile(Event& event, FileNames& names) {
+    return names.Find(event.resolver, event.node, event.node_version,
+                      event.rename_epoch);
+  }
+  static const FileNames::Entry& NamesOfParent(Event& event, FileNames& names) {
+    return names.Find(event.resolver, event.parent, event.parent_version,
+                      event.rename_epoch);
+  }
+
+  static std::string_view DirectoryOf(Event& event, FileNames& names) {
+    if (event.parent != 0) return NamesOfParent(event, names).path;
+    if (event.node == 0) return {};
+    const FileNames::Entry& entry = NamesOfFile(event, names);
+    if (event.Has(Field::kType) && event.Get(Field::kType) == kDirectoryType) {
+      return entry.path;
+    }
+    return std::string_view(entry.path).substr(0, entry.directory_bytes);
+  }
+
+  static std::string_view NameOf(Event& event, FileNames& names) {
+    if (!event.name.empty() || event.node == 0) return event.name;
+    return NamesOfFile(event, names).name;
+  }
+
+  // What the event does not have is left out of its key.
+  void PutPart(Event& event, size_t part, FileNames& names,
+               KeyWriter& key) const {
+    const AggregateKey& wanted = spec_.keys[part];
+    switch (wanted.from) {
+      case From::kOp:
+        key.Number(part, Index(event.op));
+        return;
+      case From::kNumber: {
+        const auto field = static_cast<Field>(wanted.field);
+        if (event.Has(field)) key.Number(part, event.Get(field));
+        return;
+      }
+      case From::kComm:
+        if (event.caller != nullptr) key.Text(part, event.caller->comm());
+        return;
+      case From::kExt:
+        key.Text(part, ExtensionOf(NameOf(event, names)));
+        return;
+      case From::kName:
+        key.Text(part, NameOf(event, names));
+        return;
+      case From::kDir:
+        key.Text(part, Beginning(DirectoryOf(event, names), wanted.depth));
+        return;
+      case From::kPath:
+        if (event.parent != 0) {
+          key.Path(part, NamesOfParent(event, names).path, event.name);
+        } else if (event.node != 0) {
+          key.Text(part, NamesOfFile(event, names).path);
+        }
+        return;
+    }
+  }
+
+  void SetKey(std::string_view key, format::AggregateRecord* record) const {
+    record->key.clear();
+    const auto parts = static_cast<unsigned char>(key[0]);
+    const char* at = key.data() + 1;
+    for (size_t i = 0; i < spec_.keys.size(); ++i) {
+      if ((parts >> i & 1) == 0) continue;
+      format::AggregateKeyPart& part = record->key.emplace_back();
+      part.arg_id = spec_.keys[i].arg_id;
+      if (format::AggregateKeyIsText(part.arg_id)) {
+        const auto size = LoadLe<uint16_t>(at);
+        part.text = {at + 2, size};
+        at += 2 + size;
+      } else {
+        part.number = LoadLe<uint64_t>(at);
+        at += 8;
+      }
+    }
+  }
+
+  void SetCounts(const Counts& counts, format::AggregateRecord* record) const {
+    record->count = counts.count;
+    if (spec_.errors) record->errors = counts.errors;
+    if (spec_.bytes || spec_.size) record->bytes = counts.bytes;
+    record->latency.present = spec_.latency;
+    record->latency.sum = counts.latency_sum;
+    record->latency.max = counts.latency_max;
+    record->size.present = spec_.size;
+    record->size.sum = counts.bytes;
+    record->size.max = counts.size_max;
+  }
+
+  // Moves what is in `sum` into the record, and leaves it empty.
+  static void SetHistogram(std::vector<uint64_t>* sum,
+                           format::HistogramRecord* histogram) {
+    histogram->buckets.clear();
+    for (size_t b = 0; b < sum->size(); ++b) {
+      uint64_t& count = (*sum)[b];
+      if (count == 0) continue;
+      histogram->buckets.push_back({static_cast<uint16_t>(b), count});
+      count = 0;
+    }
+  }
+
+  // The `top` keys of a table, then one record for the rest.
+  void Tell(const KeyCounts& table, format::AggregateRecord record,
+            const WriteRecord& write) const {
+    const std::vector<KeyCounts::Entry>& entries = table.entries();
+    std::vector<const KeyCounts::Entry*> order;
+    for (const KeyCounts::Entry& entry : entries) order.push_back(&entry);
+    const size_t shown = std::min(spec_.top, order.size());
+    std::partial_sort(order.begin(),
+                      order.begin() + static_cast<ptrdiff_t>(shown),
+                      order.end(), [&](const auto* a, const auto* b) {
+                        if (a->counts.count != b->counts.count) {
+                          return a->counts.count > b->counts.count;
+                        }
+                        return table.KeyOf(*a) < table.KeyOf(*b);
+                      });
+    std::vector<uint64_t> latency;
+    std::vector<uint64_t> size;
+    const auto add_histograms = [&](const KeyCounts::Entry& entry) {
+      if (spec_.latency) {
+        table.AddHistogram(KeyCounts::kLatency, entry, &latency);
+      }
+      if (spec_.size) table.AddHistogram(KeyCounts::kSize, entry, &size);
+    };
+    const auto tell = [&](const Counts& counts) {
+      SetCounts(counts, &record);
+      SetHistogram(&latency, &record.latency);
+      SetHistogram(&size, &record.size);
+      write(record);
+    };
+    for (size_t i = 0; i < shown; ++i) {
+      SetKey(table.KeyOf(*order[i]), &record);
+      record.missed = order[i]->missed;
+      add_histograms(*order[i]);
+      tell(order[i]->counts);
+    }
+    Counts rest = table.Other();
+    table.AddOtherHistogram(KeyCounts::kLatency, &latency);
+    table.AddOtherHistogram(KeyCounts::kSize, &size);
+    for (size_t i = shown; i < order.size(); ++i) {
+      rest.Add(order[i]->counts);
+      add_histograms(*order[i]);
+    }
+    if (rest.count == 0) return;
+    record.key.clear();
+    record.other = true;
+    record.missed = 0;
+    tell(rest);
+  }
+
+  const AggregateSpec spec_;
+  const KeyCountsOptions table_;
+  KeyCountsOptions sum_table_;
+  bool want_paths_ = false;
+  bool want_names_ = false;
+
+  // Of the one thread that collects.
+  std::unique_ptr<KeyCounts> taken_;  // empty but between Take and AddUp
+  std::unique_ptr<KeyCounts> period_;
+  uint64_t from_ns_;
+  const uint64_t began_ns_;
+  uint64_t due_ns_;
+
+  mutable std::mutex mu_;
+  std::unique_ptr<KeyCounts> total_;  // guarded by mu_
+};
+
+class Aggregate final : public AssemblyDriver {
+ public:
+  Aggregate(AggregateSpec spec, uint64_t seed) {
+    for (const AggregateKey& key : spec.keys) {
+      caller_ |=
+          key.from == From::kComm ||
+          (key.from == From::kNumber &&
+           Info(static_cast<Field>(key.field)).source == FieldSource::kCaller);
+    }
+    counter_ = std::make_shared<AggregateCounter>(std::move(spec), seed);
+  }
+
+  AssemblyNeeds Needs(Op) const override {
+    return {.after = true, .caller = caller_, .counts = true};
+  }
+  bool Assemble(Event&, BlockBuilder&) const override { return true; }
+  std::shared_ptr<EventCounter> counter() const override { return counter_; }
+
+ private:
+  bool caller_ = false;
+  std::shared_ptr<AggregateCounter> counter_;
+};
+
+}  // namespace
+
+std::unique_ptr<AssemblyDriver> MakeAggregate(AggregateSpec spec) {
+  uint64_t seed = MonotonicNs();
+  // Without randomness keys can be made to collide, and cost more; no more.
+  static_cast<void>(::getrandom(&seed, sizeof seed, GRND_NONBLOCK));
+  return std::make_unique<Aggregate>(std::move(spec), seed);
+}
+
+}  // namespace tracefs
