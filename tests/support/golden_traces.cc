@@ -4,11 +4,15 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "tests/support/trace_builder.h"
+#include "tracefs/format/aggregate.h"
 #include "tracefs/format/block_info.h"
 #include "tracefs/format/frame.h"
+#include "tracefs/format/histogram.h"
 
 namespace tracefs::test {
 namespace {
@@ -306,6 +310,86 @@ std::string Changed() {
   return trace.bytes();
 }
 
+// Counts: two periods, the rest, the total, an awkward key and one of the
+// future; beside operations.
+std::string Aggregates() {
+  TraceBuilder trace;
+  std::vector<std::byte> memory(format::kAggregateMaxBytes);
+  const auto add = [&](const format::AggregateRecord& record) {
+    MessageWriter out(memory);
+    format::WriteAggregate(out, record);
+    trace.AddBytes(AsText(out.bytes()));
+  };
+  const auto histogram = [](std::vector<uint64_t> values) {
+    std::map<uint16_t, uint64_t> counts;
+    format::HistogramRecord h{
+        .present = true, .sum = 0, .max = 0, .buckets = {}};
+    for (const uint64_t value : values) {
+      ++counts[format::HistogramBucket(value)];
+      h.sum += value;
+      h.max = std::max(h.max, value);
+    }
+    for (const auto& [bucket, count] : counts) {
+      h.buckets.push_back({bucket, count});
+    }
+    return h;
+  };
+  const auto op = [](Op o) {
+    return format::AggregateKeyPart{
+        static_cast<uint16_t>(ArgId::kKeyOp), Index(o), {}};
+  };
+  const auto number = [](Field f, uint64_t n) {
+    return format::AggregateKeyPart{Info(f).arg_id, n, {}};
+  };
+  const auto directory = [](std::string_view text) {
+    return format::AggregateKeyPart{static_cast<uint16_t>(ArgId::kDirectory), 0,
+                                    text};
+  };
+  constexpr uint64_t kTenSeconds = 10'000'000'000;
+  trace.Add(Base(Op::read_, kStart + 1));
+  trace.EndBlock();
+  format::AggregateRecord record{
+      .from_ns = kStart,
+      .to_ns = kStart + kTenSeconds,
+      .key = {op(Op::read_), number(Field::kUid, 1000), directory("/src")},
+      .count = 4,
+      .errors = 1,
+      .bytes = 12'288,
+      .latency = histogram({900, 1'100, 90'000, 2'000'000'000}),
+      .size = histogram({4096, 4096, 4096})};
+  add(record);
+  record.key = {op(Op::write_), number(Field::kErrno, ENOSPC),
+                directory("/\xff new\nline")};
+  record.count = 2;
+  record.missed = 1;
+  record.errors = 2;
+  record.bytes = 0;
+  record.latency = histogram({UINT64_MAX, 0});
+  record.size = histogram({});
+  add(record);
+  record.key = {};
+  record.other = true;
+  record.missed = 0;
+  add(record);
+  trace.EndBlock();
+  trace.Add(Base(Op::write_, kStart + kTenSeconds + 1));
+  trace.EndBlock();
+  add({.aggregate = 2,
+       .from_ns = kStart + kTenSeconds,
+       .to_ns = kStart + 2 * kTenSeconds,
+       .key = {number(Field::kType, 4)},
+       .count = 7});
+  add({.total = true,
+       .from_ns = kStart,
+       .to_ns = kStart + 2 * kTenSeconds,
+       .key = {op(static_cast<Op>(200)), number(Field::kPid, 4'242)},
+       .count = 13,
+       .errors = 2});
+  trace.EndBlock();
+  trace.Finish();
+  return trace.bytes();
+}
+
 std::string TooNew() {
   return format::EncodePreamble(
       {.format_version = 9, .min_reader_version = 9, .chain = "file"});
@@ -314,7 +398,8 @@ std::string TooNew() {
 }  // namespace
 
 std::map<std::string, std::string> MakeGoldenTraces() {
-  return {{"awkward_names", AwkwardNames()},
+  return {{"aggregates", Aggregates()},
+          {"awkward_names", AwkwardNames()},
           {"changed", Changed()},
           {"damaged", Damaged()},
           {"every_operation", EveryOperation()},

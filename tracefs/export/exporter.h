@@ -26,6 +26,8 @@ class Exporter {
  public:
   virtual ~Exporter() = default;
   virtual void Write(const format::Record& record) = 0;
+  // What was counted; nothing, in formats that have no place for it.
+  virtual void WriteAggregate(const format::AggregateRecord& /*record*/) {}
   // After the last record.
   virtual void Finish() {}
 };

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "tracefs/export/aggregate_lines.h"
 #include "tracefs/export/decimal.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/export/flag_names.h"
@@ -168,6 +169,10 @@ class JsonlExporter final : public Exporter {
     *at++ = '}';
     *at++ = '\n';
     out_.Commit(at);
+  }
+
+  void WriteAggregate(const format::AggregateRecord& record) override {
+    out_.Append(AggregateJson(record));
   }
 
  private:

@@ -11,7 +11,9 @@
 #include <string>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/export/aggregate_lines.h"
 #include "tracefs/export/decimal.h"
+#include "tracefs/export/duration.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/export/flag_names.h"
 #include "tracefs/format/block_decoder.h"
@@ -96,32 +98,11 @@ class Line {
   char* at_;
 };
 
-// Three significant digits and a unit: "850ns", "12.4us", "1.25s".
-void PutDuration(Line& line, uint64_t ns) {
-  struct Unit {
-    uint64_t ns;
-    std::string_view name;
-  };
-  constexpr Unit kUnits[] = {
-      {1'000'000'000, "s"}, {1'000'000, "ms"}, {1'000, "us"}};
-  std::array<char, 32> text;
-  Line duration(text.data());
-  const Unit* unit = std::find_if(std::begin(kUnits), std::end(kUnits),
-                                  [ns](const Unit& u) { return ns >= u.ns; });
-  if (unit == std::end(kUnits)) {
-    duration.Decimal(ns).Put("ns");
-  } else {
-    const uint64_t whole = ns / unit->ns;
-    duration.Decimal(whole);
-    const uint64_t thousandths = ns % unit->ns / (unit->ns / 1000);
-    if (whole < 10) {
-      duration.Put('.').Padded(thousandths / 10, 2);
-    } else if (whole < 100) {
-      duration.Put('.').Padded(thousandths / 100, 1);
-    }
-    duration.Put(unit->name);
-  }
-  const auto size = static_cast<size_t>(duration.at() - text.data());
+// Right-aligned in seven columns.
+void PutDurationColumn(Line& line, uint64_t ns) {
+  std::array<char, 24> text;
+  const auto size =
+      static_cast<size_t>(PutDuration(text.data(), ns) - text.data());
   for (size_t i = size; i < 7; ++i) line.Put(' ');
   line.Put({text.data(), size});
 }
@@ -139,10 +120,10 @@ class TextExporter final : public Exporter {
     Line line(out_.Reserve(Room(record, path, path2)));
 
     const char* const start = line.at();
-    PutTime(line, record);
+    PutTime(line, record.real_ns, record.time_resolution_ns);
     line.PadFrom(start, kTimeColumns).Put(' ');
     if (event.Has(Field::kLatency)) {
-      PutDuration(line, event.Get(Field::kLatency));
+      PutDurationColumn(line, event.Get(Field::kLatency));
     } else {
       line.Put("      -");
     }
@@ -172,6 +153,14 @@ class TextExporter final : public Exporter {
     out_.Commit(line.at());
   }
 
+  void WriteAggregate(const format::AggregateRecord& record) override {
+    const std::string text = AggregateText(record);
+    Line line(out_.Reserve(kFixedBytes + text.size()));
+    PutTime(line, record.real_to_ns, 1);
+    line.Put(' ').Put(text).Put('\n');
+    out_.Commit(line.at());
+  }
+
  private:
   static size_t Room(const Record& record, std::string_view path,
                      std::string_view path2) {
@@ -185,25 +174,21 @@ class TextExporter final : public Exporter {
     return kFixedBytes + kMaxEscape * text;
   }
 
-  void PutTime(Line& line, const Record& record) {
-    if (record.time_resolution_ns == 0) {
+  void PutTime(Line& line, uint64_t real_ns, uint32_t resolution_ns) {
+    if (resolution_ns == 0) {
       line.Put("--:--:--");
       return;
     }
-    const uint64_t second = record.real_ns / kNsPerSecond;
-    const uint64_t ns = record.real_ns % kNsPerSecond;
+    const uint64_t second = real_ns / kNsPerSecond;
+    const uint64_t ns = real_ns % kNsPerSecond;
     if (style_ == TimeStyle::kEpoch) {
       line.Decimal(second);
-      if (record.time_resolution_ns < kNsPerSecond) {
-        line.Put('.').Padded(ns, 9);
-      }
+      if (resolution_ns < kNsPerSecond) line.Put('.').Padded(ns, 9);
       return;
     }
     if (second != clock_second_ || !clock_known_) SetClock(second);
     line.Put({clock_.data(), clock_.size()});
-    if (record.time_resolution_ns < kNsPerSecond) {
-      line.Put('.').Padded(ns / 1000, 6);
-    }
+    if (resolution_ns < kNsPerSecond) line.Put('.').Padded(ns / 1000, 6);
   }
 
   void SetClock(uint64_t second) {

@@ -15,6 +15,7 @@
 #include "tracefs/export/escape.h"
 #include "tracefs/export/table.h"
 #include "tracefs/format/trace_merger.h"
+#include "tracefs/tools/aggregate_queue.h"
 #include "tracefs/tools/trace_summary.h"
 
 namespace tracefs {
@@ -88,6 +89,11 @@ class Dumper {
     reader.name = name;
     reader.follow = options_.follow;
     reader.decoder = MakeDecoderFactory(keys_);
+    if (!options_.stats && options_.filter.empty()) {
+      reader.aggregate = [this](const format::AggregateRecord& record) {
+        aggregates_.Add(record);
+      };
+    }
     reader.report = [keeper = reports_.back().get()](const format::Report& r) {
       keeper->Add(r);
     };
@@ -107,9 +113,10 @@ class Dumper {
     }
   }
 
-  // Calls `use` with each operation the filter keeps.
-  template <typename Use>
-  void ForEach(Use use) {
+  // Calls `use` with each operation the filter keeps, and `idle` when there is
+  // nothing more for the moment.
+  template <typename Use, typename Idle>
+  void ForEach(Use use, Idle idle) {
     uint64_t waited_ns = 0;
     Record record;
     while (out_.status().ok()) {
@@ -118,6 +125,7 @@ class Dumper {
       const ReadStep step = merger_.Next(&record, hurry);
       if (step == ReadStep::kEnd) return;
       if (step == ReadStep::kWait) {
+        idle();
         (void)out_.Flush();  // looked at above
         Sleep(kSleepNs);
         waited_ns += kSleepNs;
@@ -136,13 +144,25 @@ class Dumper {
   void ListOperations() {
     const auto exporter =
         FindExportFormat(options_.format)->make(out_, {.time = options_.time});
-    ForEach([&exporter](const Record& record) { exporter->Write(record); });
+    const auto write_aggregates = [&](uint64_t until_ns) {
+      aggregates_.TakeUntil(until_ns,
+                            [&](const format::AggregateRecord& aggregate) {
+                              exporter->WriteAggregate(aggregate);
+                            });
+    };
+    ForEach(
+        [&](const Record& record) {
+          if (record.time_resolution_ns != 0) write_aggregates(record.real_ns);
+          exporter->Write(record);
+        },
+        [&] { write_aggregates(UINT64_MAX); });
+    write_aggregates(UINT64_MAX);
     exporter->Finish();
   }
 
   void CountOperations() {
     OpStats stats;
-    ForEach([&stats](const Record& record) { stats.Add(record); });
+    ForEach([&stats](const Record& record) { stats.Add(record); }, [] {});
     std::vector<const format::ReadStats*> traces;
     for (size_t i = 0; i < merger_.size(); ++i) {
       traces.push_back(&merger_.reader(i).stats());
@@ -182,6 +202,7 @@ class Dumper {
   const std::shared_ptr<KeyRing> keys_ = std::make_shared<KeyRing>();
   NameTable names_;  // outlives filter_
   std::optional<Filter> filter_;
+  AggregateQueue aggregates_;                           // outlives merger_
   std::vector<std::unique_ptr<ReportKeeper>> reports_;  // outlive merger_
   format::TraceMerger merger_;
   int exit_status_ = 0;

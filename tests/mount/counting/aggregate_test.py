@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""The aggregate driver through a mount: what it counts is what a stream beside
+it records."""
+
+import os
+import time
+
+from counting_suite import CountingSuite, expect_same_counts, tally, work
+from tracefs_harness import expect, expect_equal
+
+STREAM = '{ { %s } { stream = { STR_ALL } } { file = "%s" } }'
+COUNT = '{ { %s } { aggregate = { %s } } { %s file = "%s" } }'
+
+
+def aggregates(suite, trace, scope="total"):
+    return [e for e in suite.read(trace) if e.get("scope") == scope]
+
+
+def sums(records, key):
+    return {key(r): [r["count"], r["errors"], r["bytes"]] for r in records}
+
+
+def both(suite, name, by, key, filter_text="", output=""):
+    """Works below a mount with a stream and an aggregate; both must agree."""
+    source = suite.folder(name, "source")
+    point = suite.folder(name, "mnt")
+    stream = suite.path(name, "stream")
+    count = suite.path(name, "count")
+    mount = suite.mount(
+        source, point, STREAM % (filter_text, stream),
+        COUNT % (filter_text, f"by {by}; top 1000; values errors bytes; "
+                 "memory 4M", output, count))
+    work(point)
+    mount.unmount()
+    events = suite.read(stream)
+    expect(len(events) > 200, f"only {len(events)} operations")
+    counted = sums(aggregates(suite, count), key)
+    expect_same_counts(counted, tally(events, key), by)
+    return events
+
+
+def by_operation_and_user(suite):
+    both(suite, "op", "op, uid", lambda e: (e["op"], e["uid"]))
+
+
+def by_caller(suite):
+    # A flush of a process that ends may lack its caller, in both the same.
+    both(suite, "caller", "op, pid, cname",
+         lambda e: (e["op"], e.get("pid"), e.get("comm")))
+
+
+def by_place(suite):
+    def extension(event):
+        if "ext" in event:
+            return event["ext"]
+        name = os.path.basename(event["path"])
+        return name.rpartition(".")[2] if name.rfind(".") > 0 else ""
+
+    both(suite, "place", "ext", extension)
+
+
+def by_directory(suite):
+    def top(event):
+        if "dir" in event:
+            return event["dir"]
+        path = event["path"]
+        is_folder = event.get("type") == "dir" and event["op"] not in (
+            "lookup", "mkdir", "rmdir", "unlink", "rename", "create")
+        folder = path if is_folder else os.path.dirname(path)
+        return "/" + folder.split("/")[1]
+
+    both(suite, "directory", "dir(1)", top, 'op != statfs')
+
+
+def a_filter_and_a_chain(suite):
+    both(suite, "chain", "op", lambda e: e["op"], "op IN { read write open }",
+         "async; compress alg = zstd;")
+
+
+def periods_are_written_while_it_runs(suite):
+    source = suite.folder("periods", "source")
+    point = suite.folder("periods", "mnt")
+    trace = suite.path("periods", "trace")
+    mount = suite.mount(source, point,
+                        COUNT % ("", "by op; every 1s", "", trace))
+    end = time.monotonic() + 2.6
+    while time.monotonic() < end:
+        os.listdir(point)
+        time.sleep(0.01)
+    while_running = [e for e in suite.dump(trace).events
+                     if e.get("scope") == "period"]
+    expect(len({e["ts"] for e in while_running}) >= 2,
+           f"periods seen while it ran: {len(while_running)}")
+    mount.unmount()
+    periods = aggregates(suite, trace, "period")
+    totals = aggregates(suite, trace)
+    for total in totals:
+        expect_equal(sum(p["count"] for p in periods if p["op"] == total["op"]),
+                     total["count"], total["op"])
+    ends = sorted({(p["from"], p["ts"]) for p in periods})
+    for (_, one_end), (next_begin, _) in zip(ends, ends[1:]):
+        expect(next_begin >= one_end, "periods overlap")
+
+
+def a_wrong_clause_is_refused_by_check(suite):
+    config = suite.config("{ { } { aggregate = { by op;\n  evry 10s } } "
+                          '{ file = "x" } }')
+    result = suite.command("tracefs-mount", "--check", config)
+    expect_equal(result.returncode, 2, "status")
+    expect(":2:3: aggregate: 'evry' is no clause; did you mean 'every'?"
+           in result.stderr, result.stderr)
+
+
+def main():
+    suite = CountingSuite("aggregate", __doc__)
+    for case in (by_operation_and_user, by_caller, by_place, by_directory,
+                 a_filter_and_a_chain, periods_are_written_while_it_runs,
+                 a_wrong_clause_is_refused_by_check):
+        suite.run(case.__name__.replace("_", " "), case, suite)
+    suite.finish()
+
+
+if __name__ == "__main__":
+    main()

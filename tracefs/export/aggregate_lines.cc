@@ -1,0 +1,157 @@
+#include "tracefs/export/aggregate_lines.h"
+
+#include <string_view>
+
+#include "tracefs/event/field.h"
+#include "tracefs/event/op.h"
+#include "tracefs/export/duration.h"
+#include "tracefs/export/escape.h"
+#include "tracefs/export/flag_names.h"
+#include "tracefs/format/constants.h"
+#include "tracefs/format/histogram.h"
+
+namespace tracefs {
+namespace {
+
+using format::AggregateKeyIsText;
+using format::AggregateKeyLabel;
+using format::AggregateKeyPart;
+using format::AggregateRecord;
+using format::HistogramRecord;
+
+struct Share {
+  double share;
+  std::string_view name;
+};
+constexpr Share kShares[] = {
+    {0.5, "p50"}, {0.9, "p90"}, {0.99, "p99"}, {0.999, "p999"}};
+
+bool Is(const AggregateKeyPart& part, Field field) {
+  return part.arg_id == Info(field).arg_id;
+}
+
+// The name a number has; empty if it has none.
+std::string_view NameOfNumber(const AggregateKeyPart& part) {
+  if (part.arg_id == static_cast<uint16_t>(format::ArgId::kKeyOp)) {
+    const std::optional<Op> op = OpFromNumber(part.number);
+    return op ? OpName(*op) : std::string_view();
+  }
+  if (Is(part, Field::kType)) return FileTypeName(part.number);
+  if (Is(part, Field::kErrno)) return ErrnoName(part.number);
+  return {};
+}
+
+// ,"key":
+void PutKey(std::string_view key, std::string* out) {
+  *out += ",\"";
+  *out += key;
+  *out += "\":";
+}
+
+void PutNumber(std::string_view key, uint64_t number, std::string* out) {
+  PutKey(key, out);
+  *out += std::to_string(number);
+}
+
+void PutString(std::string_view key, std::string_view text, std::string* out) {
+  const bool utf8 = IsUtf8(text);
+  PutKey(std::string(key) + (utf8 ? "" : "_b64"), out);
+  std::string value(utf8 ? 6 * text.size() : Base64Size(text.size()), '\0');
+  const char* const end =
+      utf8 ? PutJsonEscaped(value.data(), text) : PutBase64(value.data(), text);
+  value.resize(static_cast<size_t>(end - value.data()));
+  *out += '"' + value + '"';
+}
+
+void PutHistogram(std::string_view key, const HistogramRecord& histogram,
+                  std::string* out) {
+  if (!histogram.present) return;
+  PutKey(key, out);
+  *out += "{\"sum\":" + std::to_string(histogram.sum);
+  PutNumber("max", histogram.max, out);
+  for (const Share& share : kShares) {
+    PutNumber(share.name, histogram.Quantile(share.share), out);
+  }
+  *out += ",\"buckets\":[";
+  bool first = true;
+  for (const format::HistogramBucketCount& bucket : histogram.buckets) {
+    if (!first) *out += ',';
+    first = false;
+    *out += '[' + std::to_string(format::HistogramLow(bucket.bucket)) + ',' +
+            std::to_string(format::HistogramHigh(bucket.bucket)) + ',' +
+            std::to_string(bucket.count) + ']';
+  }
+  *out += "]}";
+}
+
+}  // namespace
+
+std::string AggregateKeyText(const AggregateKeyPart& part) {
+  if (AggregateKeyIsText(part.arg_id)) return std::string(part.text);
+  const std::string_view name = NameOfNumber(part);
+  return name.empty() ? std::to_string(part.number) : std::string(name);
+}
+
+std::string AggregateText(const AggregateRecord& record) {
+  std::string line = "aggregate " + std::to_string(record.aggregate) +
+                     (record.total ? " total" : "") + " of " +
+                     DurationText(record.to_ns - record.from_ns) + ":";
+  if (record.other) line += " other";
+  for (const AggregateKeyPart& part : record.key) {
+    line += ' ';
+    line += AggregateKeyLabel(part.arg_id);
+    line += '=' + TerminalWord(AggregateKeyText(part));
+  }
+  line += " count=" + std::to_string(record.count);
+  if (record.missed != 0) line += "+" + std::to_string(record.missed);
+  if (record.errors) line += " errors=" + std::to_string(*record.errors);
+  if (record.bytes) line += " bytes=" + std::to_string(*record.bytes);
+  if (record.latency.present) {
+    line += " latency";
+    for (const Share& share : kShares) {
+      line += ' ' + std::string(share.name) + '=' +
+              DurationText(record.latency.Quantile(share.share));
+    }
+    line += " max=" + DurationText(record.latency.max);
+  }
+  if (record.size.present) {
+    line += " size";
+    for (const Share& share : kShares) {
+      line += ' ' + std::string(share.name) + '=' +
+              std::to_string(record.size.Quantile(share.share));
+    }
+    line += " max=" + std::to_string(record.size.max);
+  }
+  return line;
+}
+
+std::string AggregateJson(const AggregateRecord& record) {
+  std::string line = "{\"ts\":" + std::to_string(record.real_to_ns);
+  PutNumber("from", record.real_from_ns, &line);
+  PutNumber("aggregate", record.aggregate, &line);
+  PutString("scope", record.total ? "total" : "period", &line);
+  if (record.other) line += ",\"other\":true";
+  for (const AggregateKeyPart& part : record.key) {
+    const std::string_view label = AggregateKeyLabel(part.arg_id);
+    if (label.empty()) continue;
+    // As in operations: no errno where nothing failed.
+    if (Is(part, Field::kErrno) && part.number == 0) continue;
+    const bool text =
+        AggregateKeyIsText(part.arg_id) || !NameOfNumber(part).empty();
+    if (text) {
+      PutString(label, AggregateKeyText(part), &line);
+    } else {
+      PutNumber(label, part.number, &line);
+    }
+  }
+  PutNumber("count", record.count, &line);
+  if (record.missed != 0) PutNumber("missed", record.missed, &line);
+  if (record.errors) PutNumber("errors", *record.errors, &line);
+  if (record.bytes) PutNumber("bytes", *record.bytes, &line);
+  PutHistogram("latency", record.latency, &line);
+  PutHistogram("size", record.size, &line);
+  PutNumber("tracer", record.tracer_id, &line);
+  return line + "}\n";
+}
+
+}  // namespace tracefs

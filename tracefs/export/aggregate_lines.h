@@ -1,0 +1,23 @@
+// What was counted for one key, as a line of text and as one of JSON.
+#ifndef TRACEFS_EXPORT_AGGREGATE_LINES_H_
+#define TRACEFS_EXPORT_AGGREGATE_LINES_H_
+
+#include <string>
+
+#include "tracefs/format/aggregate.h"
+
+namespace tracefs {
+
+// The value of a part of a key: a number, a name, or bytes as they are.
+std::string AggregateKeyText(const format::AggregateKeyPart& part);
+
+// Without the time, without a line end: what follows it in a listing.
+std::string AggregateText(const format::AggregateRecord& record);
+
+// One object and a line end. `ts` is the end of the period, `from` its
+// beginning; parts of the key have the names they have in operations.
+std::string AggregateJson(const format::AggregateRecord& record);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_EXPORT_AGGREGATE_LINES_H_
