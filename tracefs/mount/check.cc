@@ -2,6 +2,7 @@
 
 #include <iostream>
 
+#include "tracefs/control/metrics_server.h"
 #include "tracefs/fs/fuse_api.h"
 #include "tracefs/mount/build_pipeline.h"
 #include "tracefs/mount/seccomp_filter.h"
@@ -45,6 +46,8 @@ std::string VersionText() {
   text += std::string("FUSE passthrough: ") +
           (TRACEFS_FUSE_AT_LEAST(17) ? "yes" : "no (libfuse before 3.17)") +
           "\n";
+  text += std::string("--metrics: ") +
+          (MetricsServer::Available() ? "yes" : "no (no libmicrohttpd)") + "\n";
   text += "system call filter: " + SeccompVersion() + "\n";
   return text;
 }

@@ -26,6 +26,8 @@ po::options_description Visible() {
        po::value<std::string>()->value_name("on|off")->default_value("on"),
        "give up all that passing operations through does not need; off for "
        "debugging")  //
+      ("metrics", po::value<std::string>()->value_name("ADDRESS"),
+       "serve OpenMetrics text at HOST:PORT or unix:PATH, /metrics")  //
       (",o", po::value<std::vector<std::string>>()->value_name("OPT,…"),
        "mount options, as of mount(8) and fuse(8)")  //
       ("check", po::value<std::string>()->value_name("FILE"),
@@ -151,6 +153,9 @@ Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
                              &options.sandbox);
       !s.ok()) {
     return s;
+  }
+  if (given.count("metrics") != 0) {
+    options.metrics = given["metrics"].as<std::string>();
   }
   std::vector<std::string> where;
   if (given.count("where") != 0) {

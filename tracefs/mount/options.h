@@ -25,6 +25,7 @@ struct MountOptions {
   Visibility visibility = Visibility::kAuto;
   Transport transport = Transport::kAuto;
   bool sandbox = true;
+  std::string metrics;  // address of --metrics; empty: not served
   std::vector<std::string> fuse_options;  // of -o, split at commas
 };
 

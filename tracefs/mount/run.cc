@@ -11,10 +11,12 @@
 #include <iostream>
 #include <memory>
 
+#include "tracefs/control/metrics_server.h"
 #include "tracefs/control/place.h"
 #include "tracefs/control/server.h"
 #include "tracefs/mount/build_pipeline.h"
 #include "tracefs/mount/environment.h"
+#include "tracefs/mount/metrics.h"
 #include "tracefs/mount/mount_control.h"
 #include "tracefs/mount/sandbox.h"
 #include "tracefs/mount/session.h"
@@ -115,6 +117,13 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
       ::openat(proc->get(), "self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!proc_self_fd) return Status::System(errno, "/proc/self/fd");
 
+  std::unique_ptr<MetricsServer> metrics;
+  if (!options.metrics.empty()) {
+    Result<std::unique_ptr<MetricsServer>> opened =
+        MetricsServer::Open(options.metrics);
+    if (!opened.ok()) return opened.status();
+    metrics = std::move(*opened);
+  }
   NameTable names;
   // The outputs are opened before the mount: a trace inside the traced tree is
   // written to the tree below.
@@ -199,9 +208,18 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
   const std::unique_ptr<ControlServer> server =
       socket.ok() ? std::move(socket->server) : nullptr;
   if (server != nullptr) server->Start(control);
+  if (metrics != nullptr) {
+    if (Status s =
+            metrics->Start([&pipeline] { return MetricsText(pipeline); });
+        !s.ok()) {
+      return s;
+    }
+    std::cerr << "tracefs-mount: metrics at " << metrics->address() << '\n';
+  }
   if (Status s = ready(); !s.ok()) return s;
 
   const Status served = (*session)->Serve();
+  if (metrics != nullptr) metrics->Stop();
   if (server != nullptr) server->StopCommands();
   (*fs)->ReleaseAll();
   const Status stopped = pipeline.Stop((*session)->end_reason());

@@ -1,0 +1,393 @@
+#!/usr/bin/env python3
+"""--metrics: what is served is what happened, Prometheus can read it, and no
+client can do harm."""
+
+import http.client
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import time
+import urllib.parse
+import urllib.request
+
+from counting_suite import CountingSuite, work
+from tracefs_harness import Skip, expect, expect_equal, wait_until
+
+CONFIG = ('always { { } { aggregate = { by op, uid, cname, ext; '
+          'values errors bytes latency size; every 1s } } { file = "%s" } }\n'
+          'all { { } { stream = { STR_ALL } } { compress; file = "%s" } }')
+HEADER = "application/openmetrics-text"
+SAMPLE = re.compile(r'^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$')
+LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"(?:,|$)')
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=30)
+        self._path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self._path)
+
+
+class MetricsSuite(CountingSuite):
+    def start(self, name, metrics="127.0.0.1:0"):
+        source = self.folder(name, "source")
+        self.point = self.folder(name, "mnt")
+        mount = self.mount(source, self.point, CONFIG % (
+            self.path(name, "count"), self.path(name, "stream")),
+            options=["--metrics", metrics])
+        match = re.search(r"metrics at (\S+)", mount.messages())
+        expect(match, mount.messages())
+        self.address = match[1]
+        return mount
+
+
+def scrape(address):
+    """The page as {(name, labels): value}, checked line by line."""
+    with urllib.request.urlopen(f"http://{address}/metrics",
+                                timeout=30) as answer:
+        expect(answer.headers["Content-Type"].startswith(HEADER),
+               answer.headers["Content-Type"])
+        return parse(answer.read().decode("utf-8"))
+
+
+def parse(text):
+    expect(text.endswith("\n# EOF\n"), "no end mark")
+    samples = {}
+    types = {}
+    family = None
+    for line in text.splitlines()[:-1]:
+        if line.startswith("# TYPE "):
+            _, _, family, kind = line.split(" ")
+            expect(family not in types, f"{family} twice")
+            types[family] = kind
+            continue
+        if line.startswith("# "):
+            expect(line.split(" ")[2] == family, line)
+            continue
+        match = SAMPLE.match(line)
+        expect(match, f"not a sample: {line}")
+        name, labels, value = match.groups()
+        suffix = {"counter": ("_total",), "gauge": ("",), "info": ("_info",),
+                  "histogram": ("_bucket", "_count", "_sum")}[types[family]]
+        expect(name in [family + s for s in suffix], line)
+        found = tuple(sorted(LABEL.findall(labels or "")))
+        expect_equal(LABEL.sub("", labels or ""), "", line)
+        expect((name, found) not in samples, f"twice: {line}")
+        samples[name, found] = float(value)
+    return samples
+
+
+def select(samples, name, **labels):
+    return {key: value for (got, key), value in samples.items()
+            if got == name and set(labels.items()) <= set(key)}
+
+
+def what_is_served_is_what_happened(suite):
+    mount = suite.start("served")
+    work(suite.point)
+    time.sleep(0.5)  # the stream's blocks are on their way
+    samples = scrape(suite.address)
+    mount.unmount()
+    events = suite.read(suite.path("served", "stream"))
+    for op in ("read", "write", "lookup"):
+        mine = [e for e in events if e["op"] == op]
+        expect_equal(
+            sum(select(samples, "tracefs_aggregate_operations_total",
+                       op=op).values()), len(mine), op)
+        expect_equal(
+            sum(select(samples, "tracefs_tracer_operations_total", op=op,
+                       tracer_name="all").values()), len(mine), op)
+        expect_equal(
+            sum(select(samples, "tracefs_aggregate_errors_total",
+                       op=op).values()),
+            sum("errno" in e for e in mine), op)
+        expect_equal(
+            sum(select(samples, "tracefs_aggregate_latency_seconds_bucket",
+                       op=op, le="+Inf").values()), len(mine), op)
+        seconds = sum(select(samples, "tracefs_aggregate_latency_seconds_sum",
+                             op=op).values())
+        expect(abs(seconds - sum(e["dur"] for e in mine) / 1e9) < 1e-6, op)
+    sizes = [e["result"] for e in events
+             if e["op"] == "write" and "errno" not in e]
+    for bound in (512, 1024, 2048, 4096):
+        expect_equal(
+            sum(select(samples, "tracefs_aggregate_size_bytes_bucket",
+                       op="write", le=str(bound)).values()),
+            sum(size <= bound for size in sizes), f"writes up to {bound}")
+    expect_equal(list(select(samples, "tracefs_output_up").values()), [1, 1],
+                 "health")
+    stage = select(samples, "tracefs_stage_bytes_total", stage="compress")
+    driver = select(samples, "tracefs_stage_bytes_total", stage="file",
+                    tracer_name="all")
+    expect(list(stage.values())[0] > list(driver.values())[0] > 0,
+           "compression")
+
+
+def buckets_never_fall(suite):
+    mount = suite.start("buckets")
+    work(suite.point)
+    samples = scrape(suite.address)
+    mount.unmount()
+    series = {}
+    for (name, labels), value in samples.items():
+        if not name.endswith("_bucket"):
+            continue
+        rest = tuple(l for l in labels if l[0] != "le")
+        series.setdefault((name, rest), []).append(
+            (float(dict(labels)["le"]), value))
+    expect(len(series) > 20, "too few histograms")
+    for key, points in series.items():
+        values = [v for _, v in sorted(points)]
+        expect(values == sorted(values), f"{key}: {values}")
+
+
+def promtool_has_no_objection(suite):
+    if not shutil.which("promtool"):
+        return Skip("no promtool; scripts/setup --services installs it")
+    mount = suite.start("promtool")
+    work(suite.point)
+    with urllib.request.urlopen(f"http://{suite.address}/metrics") as answer:
+        page = answer.read()
+    mount.unmount()
+    # It reads the older text format, in which a counter is called by the name
+    # of its samples.
+    older = re.sub(rb"(?m)^# (TYPE|HELP) (\S+) counter$",
+                   rb"# \1 \2_total counter", page)
+    counters = set(re.findall(rb"(?m)^# TYPE (\S+)_total counter$", older))
+    older = re.sub(rb"(?m)^# HELP (\S+) ", lambda m: b"# HELP " + m[1] +
+                   (b"_total " if m[1] in counters else b" "), older)
+    older = re.sub(rb"(?m)^# TYPE (\S+) info$", rb"# TYPE \1_info gauge",
+                   older)
+    older = re.sub(rb"(?m)^# HELP tracefs_build ", b"# HELP tracefs_build_info ",
+                   older)
+    older = re.sub(rb"(?m)^# (UNIT .*|EOF)\n", b"", older)
+    check = subprocess.run(["promtool", "check", "metrics"], input=older,
+                           capture_output=True, check=False)
+    expect(check.returncode == 0, (check.stdout + check.stderr).decode())
+
+
+def prometheus_collects_it(suite):
+    if not shutil.which("prometheus"):
+        return Skip("no prometheus; scripts/setup --services installs it")
+    mount = suite.start("prometheus")
+    work(suite.point)
+    port = free_port()
+    config = suite.path("prometheus.yml")
+    with open(config, "w", encoding="utf-8") as out:
+        json.dump({"global": {"scrape_interval": "1s"},
+                   "scrape_configs": [{"job_name": "tracefs", "static_configs":
+                                       [{"targets": [suite.address]}]}]}, out)
+    with open(suite.path("prometheus.log"), "wb") as log:
+        server = suite.background(subprocess.Popen(
+            ["prometheus", f"--config.file={config}",
+             f"--web.listen-address=127.0.0.1:{port}",
+             f"--storage.tsdb.path={suite.path('tsdb')}"],
+            stdout=log, stderr=log, cwd=suite.scratch))
+
+    def query(text):
+        url = f"http://127.0.0.1:{port}/api/v1/query?" + urllib.parse.urlencode(
+            {"query": text})
+        try:
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                return json.load(answer)["data"]["result"]
+        except OSError:
+            return []
+
+    wait_until(lambda: query("up == 1"), "Prometheus to collect", 40)
+    written = query('sum(tracefs_aggregate_operations_total{op="write"})')
+    wanted = sum(select(scrape(suite.address),
+                        "tracefs_aggregate_operations_total",
+                        op="write").values())
+    expect_equal(float(written[0]["value"][1]), wanted, "writes")
+    share = query("histogram_quantile(0.5, sum by (le) "
+                  "(tracefs_aggregate_latency_seconds_bucket))")
+    expect(0 < float(share[0]["value"][1]) < 1, str(share))
+    # What the dashboard asks is understood.
+    with open("docs/grafana-dashboard.json", encoding="utf-8") as text:
+        board = json.load(text)
+    asked = [t["expr"] for p in board["panels"] for t in p.get("targets", [])]
+    expect(len(asked) >= 8, "a dashboard without questions")
+    names = set(name for name, _ in scrape(suite.address))
+    for expression in asked:
+        expression = (expression.replace("$__rate_interval", "10s")
+                      .replace("$tracer", ".*"))
+        url = f"http://127.0.0.1:{port}/api/v1/query?" + urllib.parse.urlencode(
+            {"query": expression})
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            expect_equal(json.load(answer)["status"], "success", expression)
+        for name in re.findall(r"\btracefs_\w+", expression):
+            expect(name in names or "queue" in name, f"nobody serves {name}")
+    server.terminate()
+    server.wait()
+    mount.unmount()
+    return f"{len(asked)} expressions of the dashboard"
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def a_unix_socket_serves_its_owner(suite):
+    path = suite.path("metrics.sock")
+    # A leftover is replaced.
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(path)
+    mount = suite.start("unix", f"unix:{path}")
+    expect_equal(os.stat(path).st_mode & 0o777, 0o600, "mode")
+    connection = UnixConnection(path)
+    connection.request("GET", "/metrics")
+    answer = connection.getresponse()
+    expect_equal(answer.status, 200, "status")
+    parse(answer.read().decode())
+    connection.close()
+    mount.unmount()
+
+
+def refused(suite, address, status, text):
+    source = suite.folder("refused", "source")
+    point = suite.folder("refused", "mnt")
+    config = suite.config(CONFIG % (suite.path("a"), suite.path("b")))
+    result = suite.command("tracefs-mount", source, point, "--config", config,
+                           "--metrics", address)
+    expect_equal(result.returncode, status, result.stderr)
+    expect(text in result.stderr, result.stderr)
+    expect(not os.path.ismount(point), "mounted all the same")
+
+
+def wrong_addresses_are_refused_before_the_mount(suite):
+    form = "--metrics is HOST:PORT, [HOST]:PORT or unix:PATH, not"
+    for address in ("9100", ":9100", "localhost:", "localhost:99999",
+                    "localhost:http", "::1:9100", "unix:"):
+        refused(suite, address, 2, form)
+    refused(suite, "no-such-host.invalid:9100", 2, "no-such-host.invalid")
+    refused(suite, "unix:/" + "x" * 200, 2, "at most 107 bytes")
+    refused(suite, "unix:/nowhere/at/all", 3, "No such file or directory")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = "127.0.0.1:%d" % taken.getsockname()[1]
+        refused(suite, address, 3,
+                f"--metrics {address}: Address already in use")
+    with socket.socket(socket.AF_UNIX) as taken:
+        path = suite.path("taken.sock")
+        taken.bind(path)
+        taken.listen()
+        refused(suite, f"unix:{path}", 3, "Address already in use")
+
+
+def hostile_clients_do_no_harm(suite):
+    mount = suite.start("hostile")
+    host, port = suite.address.split(":")
+
+    def connect():
+        client = socket.create_connection((host, int(port)), timeout=20)
+        return client
+
+    def answer_to(data):
+        with connect() as client:
+            try:
+                client.sendall(data)
+                client.shutdown(socket.SHUT_WR)
+                answer = b""
+                while part := client.recv(65536):
+                    answer += part
+                    if len(answer) > 1 << 20:
+                        break
+                return answer
+            except (ConnectionResetError, BrokenPipeError):
+                return b""
+
+    def status_of(data):
+        answer = answer_to(data)
+        return int(answer.split(b" ")[1]) if answer else None
+
+    get = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    expect_equal(status_of(get), 200, "an honest one")
+    expect_equal(status_of(get.replace(b"/metrics", b"/etc/passwd")), 404,
+                 "another path")
+    expect_equal(status_of(get.replace(b"/metrics", b"/../metrics")), 404,
+                 "dots")
+    for method in (b"POST", b"PUT", b"DELETE"):
+        expect_equal(status_of(get.replace(b"GET", method)), 405, str(method))
+    expect_equal(
+        status_of(b"POST /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                  b"Content-Length: 1000000000000\r\n\r\n" + b"x" * 100000),
+        405, "a huge body")
+    expect(status_of(b"GET /metrics HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 65536
+                     + b"\r\n\r\n") in (None, 413, 431), "huge headers")
+    expect(status_of(b"GET /" + b"m" * 65536 + b" HTTP/1.1\r\n\r\n")
+           in (None, 414, 413, 431), "a huge path")
+    for noise in (b"\r\n\r\n", b"\0" * 1000, b"GET", bytes(range(256)) * 20,
+                  b"GET /metrics HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00"):
+        answer_to(noise)
+    # Half-sent requests and connections by the hundred.
+    held = []
+    for i in range(300):
+        try:
+            client = connect()
+            if i % 2:
+                client.sendall(get[:-2])
+            held.append(client)
+        except OSError:
+            pass
+    started = time.monotonic()
+    work(suite.point)  # the mount goes on
+    expect(time.monotonic() - started < 20, "the mount was held up")
+    with open(f"/proc/{mount.pid}/status", encoding="ascii") as status:
+        threads = int(re.search(r"Threads:\s+(\d+)", status.read())[1])
+    expect(threads < 40, f"{threads} threads")
+    expect(len(os.listdir(f"/proc/{mount.pid}/fd")) < 300, "descriptors")
+    # Those who only wait are sent away, and others are served again.
+    wait_until(lambda: works(suite.address), "service after the crowd", 30)
+    for client in held:
+        client.close()
+    wait_until(lambda: works(suite.address), "service after the end", 30)
+    mount.unmount()
+
+
+def works(address):
+    try:
+        scrape(address)
+        return True
+    except OSError:
+        return False
+
+
+def a_name_with_anything_in_it_is_a_label(suite):
+    mount = suite.start("names")
+    # Extensions are what a user can put into labels.
+    for extension in (b'q"', b"b\\s", b"n\nl", b"\xff\xfe", "\u00e9".encode(),
+                      b"\x1b[2J", "\u202e".encode()):
+        with open(os.fsencode(suite.point) + b"/f." + extension, "wb") as out:
+            out.write(b"x")
+    found = {dict(labels).get("ext") for name, labels in scrape(suite.address)
+             if name == "tracefs_aggregate_operations_total"}
+    expect(r'q\"' in found, str(found))
+    expect("\u00e9" in found, str(found))
+    expect(len(found) >= 8, str(found))
+    mount.unmount()
+
+
+def main():
+    suite = MetricsSuite("metrics", __doc__)
+    for case in (what_is_served_is_what_happened, buckets_never_fall,
+                 a_unix_socket_serves_its_owner,
+                 wrong_addresses_are_refused_before_the_mount,
+                 hostile_clients_do_no_harm,
+                 a_name_with_anything_in_it_is_a_label,
+                 promtool_has_no_objection, prometheus_collects_it):
+        suite.run(case.__name__.replace("_", " "), case, suite)
+    suite.finish()
+
+
+if __name__ == "__main__":
+    main()

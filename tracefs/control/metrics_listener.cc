@@ -1,0 +1,126 @@
+#include "tracefs/control/metrics_listener.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+#include "tracefs/base/units.h"
+
+namespace tracefs {
+namespace {
+
+constexpr int kBacklog = 64;
+constexpr std::string_view kUnix = "unix:";
+
+Status Malformed(const std::string& address) {
+  return Status::Invalid(
+      "--metrics is HOST:PORT, [HOST]:PORT or unix:PATH, "
+      "not '" +
+      address + "'");
+}
+
+UniqueFd MakeSocket(int family) {
+  return UniqueFd(
+      ::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
+// A socket file that nobody listens at any more.
+bool IsLeftover(const sockaddr_un& address) {
+  struct stat st;
+  if (::lstat(address.sun_path, &st) != 0 || !S_ISSOCK(st.st_mode)) {
+    return false;
+  }
+  const UniqueFd probe = MakeSocket(AF_UNIX);
+  return probe.valid() &&
+         ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address),
+                   sizeof address) != 0 &&
+         errno == ECONNREFUSED;
+}
+
+Result<MetricsListener> ListenAtPath(const std::string& given) {
+  const std::string path = given.substr(kUnix.size());
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty()) return Malformed(given);
+  if (path.size() >= sizeof address.sun_path) {
+    return Status::Invalid("--metrics: the path of a socket has at most " +
+                           std::to_string(sizeof address.sun_path - 1) +
+                           " bytes");
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  MetricsListener listener{.fd = MakeSocket(AF_UNIX), .address = given};
+  if (IsLeftover(address)) ::unlink(path.c_str());
+  // The mode goes with the descriptor.
+  if (!listener.fd || ::fchmod(listener.fd.get(), 0600) != 0 ||
+      ::bind(listener.fd.get(), reinterpret_cast<const sockaddr*>(&address),
+             sizeof address) != 0 ||
+      ::listen(listener.fd.get(), kBacklog) != 0) {
+    return Status::System(errno, "--metrics " + given);
+  }
+  return listener;
+}
+
+// The port the socket has.
+uint16_t PortOf(int fd) {
+  sockaddr_storage bound{};
+  socklen_t size = sizeof bound;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
+    return 0;
+  }
+  // Both families have it in the same place.
+  return ntohs(reinterpret_cast<const sockaddr_in&>(bound).sin_port);
+}
+
+}  // namespace
+
+Result<MetricsListener> ListenForMetrics(const std::string& given) {
+  if (given.starts_with(kUnix)) return ListenAtPath(given);
+  const size_t colon = given.rfind(':');
+  if (colon == std::string::npos || colon == 0) return Malformed(given);
+  std::string host = given.substr(0, colon);
+  const std::string port = given.substr(colon + 1);
+  const std::optional<uint64_t> number = ParseUnsigned(port);
+  if (!number || *number > 65535) return Malformed(given);
+  const bool brackets = host.front() == '[' && host.back() == ']';
+  // More than one colon is an IPv6 address, and where its port begins is
+  // anyone's guess.
+  if (!brackets && host.find(':') != std::string::npos) return Malformed(given);
+  if (brackets) host = host.substr(1, host.size() - 2);
+
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (const int error =
+          ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
+      error != 0) {
+    return Status::Invalid("--metrics " + given + ": " + ::gai_strerror(error));
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> addresses(
+      found, &::freeaddrinfo);
+  Status why;
+  for (const addrinfo* a = found; a != nullptr; a = a->ai_next) {
+    UniqueFd fd = MakeSocket(a->ai_family);
+    const int on = 1;
+    if (fd.valid() &&
+        ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+        ::bind(fd.get(), a->ai_addr, a->ai_addrlen) == 0 &&
+        ::listen(fd.get(), kBacklog) == 0) {
+      const std::string at =
+          given.substr(0, colon + 1) + std::to_string(PortOf(fd.get()));
+      return MetricsListener{.fd = std::move(fd), .address = at};
+    }
+    why = Status::System(errno, "--metrics " + given);
+  }
+  return why.ok() ? Malformed(given) : why;
+}
+
+}  // namespace tracefs

@@ -1,0 +1,23 @@
+// Where metrics are served: an address as written, and a socket that listens
+// there.
+#ifndef TRACEFS_CONTROL_METRICS_LISTENER_H_
+#define TRACEFS_CONTROL_METRICS_LISTENER_H_
+
+#include <string>
+
+#include "tracefs/base/status.h"
+#include "tracefs/base/unique_fd.h"
+
+namespace tracefs {
+
+struct MetricsListener {
+  UniqueFd fd;          // does not block
+  std::string address;  // with the port that was given for port 0
+};
+
+// HOST:PORT, [HOST]:PORT or unix:PATH.
+Result<MetricsListener> ListenForMetrics(const std::string& address);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_CONTROL_METRICS_LISTENER_H_

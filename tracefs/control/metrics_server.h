@@ -1,0 +1,62 @@
+// MetricsServer: serves one text, made anew for each request, over HTTP: what
+// Prometheus and its like collect (docs/metrics.md).
+//
+// The HTTP is libmicrohttpd's, in one thread of its own. A client can hold one
+// of a bounded number of connections for a few seconds, and no more: headers
+// are bounded, bodies and other methods refused.
+#ifndef TRACEFS_CONTROL_METRICS_SERVER_H_
+#define TRACEFS_CONTROL_METRICS_SERVER_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "tracefs/base/status.h"
+#include "tracefs/base/unique_fd.h"
+
+struct MHD_Daemon;
+
+namespace tracefs {
+
+class MetricsServer {
+ public:
+  static constexpr unsigned kMaxConnections = 64;
+  static constexpr unsigned kMaxPerAddress = 16;  // of TCP
+  static constexpr unsigned kIdleSeconds = 5;
+  static constexpr size_t kMaxRequestBytes = 16 * 1024;
+
+  // Whether this program was built with it.
+  static bool Available();
+
+  // Listens at HOST:PORT, [HOST]:PORT or unix:PATH (made with mode 0600; a
+  // leftover that nobody listens at is replaced). Before a sandbox closes in.
+  // kInvalid for an address of another form, kSystem if it is taken.
+  static Result<std::unique_ptr<MetricsServer>> Open(
+      const std::string& address);
+  ~MetricsServer();
+  MetricsServer(const MetricsServer&) = delete;
+  MetricsServer& operator=(const MetricsServer&) = delete;
+
+  // Begins to answer GET /metrics with what `text` returns, in a thread of its
+  // own. `text` is used until Stop returns.
+  Status Start(std::function<std::string()> text);
+  void Stop();
+
+  // Where it listens, with the port that was given for port 0.
+  const std::string& address() const { return address_; }
+  // Of the server's own. Threads: its own.
+  const std::function<std::string()>& text() const { return text_; }
+
+ private:
+  MetricsServer(UniqueFd listener, std::string address)
+      : listener_(std::move(listener)), address_(std::move(address)) {}
+
+  UniqueFd listener_;
+  const std::string address_;
+  std::function<std::string()> text_;
+  MHD_Daemon* daemon_ = nullptr;
+};
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_CONTROL_METRICS_SERVER_H_

@@ -1,0 +1,294 @@
+#include "tracefs/mount/metrics.h"
+
+#include <sys/resource.h>
+
+#include <array>
+#include <charconv>
+
+#include "tracefs/base/clock.h"
+#include "tracefs/export/aggregate_lines.h"
+#include "tracefs/export/escape.h"
+#include "tracefs/format/histogram.h"
+#include "tracefs/mount/version.h"
+
+namespace tracefs {
+namespace {
+
+// Powers of two: of latencies from a microsecond to 17 seconds in nanoseconds,
+// of sizes from 512 bytes to 16 MiB.
+constexpr int kFirstLatencyBit = 10;
+constexpr int kLastLatencyBit = 34;
+constexpr int kFirstSizeBit = 9;
+constexpr int kLastSizeBit = 24;
+constexpr double kSecondsPerNs = 1e-9;
+
+// name="value": any bytes, made UTF-8, with what the format escapes escaped.
+std::string Label(std::string_view name, std::string_view value) {
+  std::string printable(4 * value.size(), '\0');
+  printable.resize(static_cast<size_t>(
+      PutTerminalEscaped(printable.data(), value) - printable.data()));
+  std::string label(name);
+  label += "=\"";
+  // Of UTF-8 text only backslashes, which the line above put there or doubled,
+  // and quotes are left to escape.
+  for (const char c : printable) {
+    if (c == '\\' || c == '"') label += '\\';
+    label += c;
+  }
+  return label + '"';
+}
+
+std::string Decimal(double value) {
+  std::array<char, 32> text;
+  const auto [end, error] =
+      std::to_chars(text.data(), text.data() + text.size(), value);
+  return {text.data(), error == std::errc() ? end : text.data()};
+}
+
+std::string TracerLabels(uint32_t id, std::string_view name) {
+  return Label("tracer", std::to_string(id)) + ',' + Label("tracer_name", name);
+}
+
+}  // namespace
+
+enum MetricsPage::Id : size_t {
+  kBuild,
+  kCpu,
+  kRunning,
+  kSeen,
+  kMatched,
+  kEncoded,
+  kCounted,
+  kWritten,
+  kLost,
+  kBlocks,
+  kOperations,
+  kFilterSamples,
+  kFilterSeconds,
+  kEncodeSamples,
+  kEncodeSeconds,
+  kOutputUp,
+  kStageBlocks,
+  kStageBytes,
+  kStageRefused,
+  kStageSeconds,
+  kQueueBlocks,
+  kQueueBytes,
+  kQueueLimit,
+  kAggOperations,
+  kAggMissed,
+  kAggErrors,
+  kAggBytes,
+  kAggLatency,
+  kAggSize,
+};
+
+MetricsPage::MetricsPage()
+    : families_{
+          {"tracefs_build", "info", "", "The version that runs.", ""},
+          {"process_cpu_seconds", "counter", "seconds",
+           "Processor time of the daemon.", ""},
+          {"tracefs_tracer_running", "gauge", "",
+           "1: the tracer runs; 0: it was stopped.", ""},
+          {"tracefs_tracer_seen", "counter", "",
+           "Operations that the tracer's filter was asked about.", ""},
+          {"tracefs_tracer_matched", "counter", "",
+           "Operations that the filter keeps.", ""},
+          {"tracefs_tracer_encoded", "counter", "", "Messages made.", ""},
+          {"tracefs_tracer_counted", "counter", "",
+           "Operations counted by aggregate drivers.", ""},
+          {"tracefs_tracer_written", "counter", "",
+           "Messages in blocks that the output has taken.", ""},
+          {"tracefs_tracer_lost", "counter", "",
+           "Operations that were not kept.", ""},
+          {"tracefs_tracer_blocks", "counter", "",
+           "Blocks that the output has taken.", ""},
+          {"tracefs_tracer_operations", "counter", "",
+           "Operations written, by kind.", ""},
+          {"tracefs_filter_samples", "counter", "",
+           "Decisions of the filter that were timed.", ""},
+          {"tracefs_filter_sampled_seconds", "counter", "seconds",
+           "Time of those decisions.", ""},
+          {"tracefs_assembly_samples", "counter", "",
+           "Operations whose encoding or counting was timed.", ""},
+          {"tracefs_assembly_sampled_seconds", "counter", "seconds",
+           "Time of those.", ""},
+          {"tracefs_output_up", "gauge", "",
+           "1: the output has never failed; 0: it has.", ""},
+          {"tracefs_stage_blocks", "counter", "",
+           "Blocks given to a stage of the output chain.", ""},
+          {"tracefs_stage_bytes", "counter", "bytes",
+           "Bytes given to a stage of the output chain.", ""},
+          {"tracefs_stage_refused", "counter", "",
+           "Blocks that the stage refused.", ""},
+          {"tracefs_stage_seconds", "counter", "seconds",
+           "Time spent in the stage alone.", ""},
+          {"tracefs_stage_queue_blocks", "gauge", "",
+           "Blocks that wait in the stage.", ""},
+          {"tracefs_stage_queue_bytes", "gauge", "bytes",
+           "Bytes that wait in the stage.", ""},
+          {"tracefs_stage_queue_limit_bytes", "gauge", "bytes",
+           "How many may wait; 0: not bounded by bytes.", ""},
+          {"tracefs_aggregate_operations", "counter", "",
+           "Operations counted, by key.", ""},
+          {"tracefs_aggregate_missed_operations", "gauge", "",
+           "At most so many more belong to the key, counted as other.", ""},
+          {"tracefs_aggregate_errors", "counter", "",
+           "Of the operations, those that failed.", ""},
+          {"tracefs_aggregate_transferred_bytes", "counter", "bytes",
+           "Bytes read, written and copied.", ""},
+          {"tracefs_aggregate_latency_seconds", "histogram", "seconds",
+           "From an operation's begin to its answer.", ""},
+          {"tracefs_aggregate_size_bytes", "histogram", "bytes",
+           "Bytes of single reads, writes and copies.", ""},
+      } {
+  Sample(kBuild, "_info", Label("version", kVersion), "1");
+  rusage usage{};
+  if (::getrusage(RUSAGE_SELF, &usage) == 0) {
+    const auto us = [](const timeval& t) {
+      return static_cast<uint64_t>(t.tv_sec) * 1'000'000 +
+             static_cast<uint64_t>(t.tv_usec);
+    };
+    Seconds(kCpu, "", (us(usage.ru_utime) + us(usage.ru_stime)) * 1000);
+  }
+}
+
+void MetricsPage::Sample(Id id, std::string_view suffix,
+                         std::string_view labels, const std::string& value) {
+  Family& family = families_[id];
+  family.samples += family.name;
+  family.samples += suffix;
+  if (!labels.empty()) {
+    family.samples += '{';
+    family.samples += labels;
+    family.samples += '}';
+  }
+  family.samples += ' ' + value + '\n';
+}
+
+void MetricsPage::Count(Id id, std::string_view labels, uint64_t count) {
+  Sample(id, "_total", labels, std::to_string(count));
+}
+
+void MetricsPage::Gauge(Id id, std::string_view labels, uint64_t value) {
+  Sample(id, "", labels, std::to_string(value));
+}
+
+void MetricsPage::Seconds(Id id, std::string_view labels, uint64_t ns) {
+  Sample(id, "_total", labels,
+         Decimal(static_cast<double>(ns) * kSecondsPerNs));
+}
+
+void MetricsPage::AddTracer(const TracerStats& stats) {
+  const std::string tracer = TracerLabels(stats.id, stats.name);
+  Gauge(kRunning, tracer, stats.running ? 1 : 0);
+  Count(kSeen, tracer, stats.seen);
+  Count(kMatched, tracer, stats.matched);
+  Count(kEncoded, tracer, stats.encoded);
+  Count(kCounted, tracer, stats.counted);
+  Count(kWritten, tracer, stats.written);
+  // Those that did not happen too: a rate needs a first value.
+  for (size_t r = 0; r < kLossReasonCount; ++r) {
+    Count(kLost,
+          tracer + ',' +
+              Label("reason", LossReasonName(static_cast<LossReason>(r))),
+          stats.lost[r]);
+  }
+  Count(kBlocks, tracer, stats.blocks);
+  for (size_t op = 0; op < kOpCount; ++op) {
+    if (stats.by_op[op] == 0) continue;
+    Count(kOperations, tracer + ',' + Label("op", OpName(static_cast<Op>(op))),
+          stats.by_op[op]);
+  }
+  Count(kFilterSamples, tracer, stats.filter_samples);
+  Seconds(kFilterSeconds, tracer, stats.filter_ns);
+  Count(kEncodeSamples, tracer, stats.encode_samples);
+  Seconds(kEncodeSeconds, tracer, stats.encode_ns);
+  Gauge(kOutputUp, tracer + ',' + Label("chain", stats.chain),
+        stats.output_error.ok() ? 1 : 0);
+  for (size_t i = 0; i < stats.stages.size(); ++i) {
+    const TracerStats::Stage& stage = stats.stages[i];
+    // A stage may be there twice.
+    const std::string labels = tracer + ',' + Label("stage", stage.name) + ',' +
+                               Label("position", std::to_string(i + 1));
+    Count(kStageBlocks, labels, stage.blocks);
+    Count(kStageBytes, labels, stage.bytes);
+    Count(kStageRefused, labels, stage.refused);
+    const uint64_t later =
+        i + 1 == stats.stages.size() ? 0 : stats.stages[i + 1].ns;
+    Seconds(kStageSeconds, labels, stage.ns > later ? stage.ns - later : 0);
+    if (!stage.queue) continue;
+    Gauge(kQueueBlocks, labels, stage.queue->blocks);
+    Gauge(kQueueBytes, labels, stage.queue->bytes);
+    Gauge(kQueueLimit, labels, stage.queue->limit_bytes);
+  }
+}
+
+void MetricsPage::AddTotal(std::string_view tracer_name,
+                           const format::AggregateRecord& record) {
+  std::string labels = TracerLabels(record.tracer_id, tracer_name) + ',' +
+                       Label("aggregate", std::to_string(record.aggregate));
+  if (record.other) labels += ',' + Label("other", "true");
+  for (const format::AggregateKeyPart& part : record.key) {
+    labels += ',' + Label(format::AggregateKeyLabel(part.arg_id),
+                          AggregateKeyText(part));
+  }
+  Count(kAggOperations, labels, record.count);
+  if (record.missed != 0) Gauge(kAggMissed, labels, record.missed);
+  if (record.errors) Count(kAggErrors, labels, *record.errors);
+  if (record.bytes) Count(kAggBytes, labels, *record.bytes);
+  Histogram(kAggLatency, labels, record.latency, kFirstLatencyBit,
+            kLastLatencyBit, kSecondsPerNs);
+  Histogram(kAggSize, labels, record.size, kFirstSizeBit, kLastSizeBit, 1);
+}
+
+void MetricsPage::Histogram(Id id, const std::string& labels,
+                            const format::HistogramRecord& histogram,
+                            int first_bit, int last_bit, double unit) {
+  if (!histogram.present) return;
+  uint64_t sum = 0;
+  auto bucket = histogram.buckets.begin();
+  for (int bit = first_bit; bit <= last_bit; ++bit) {
+    const uint64_t bound = uint64_t{1} << bit;
+    while (bucket != histogram.buckets.end() &&
+           format::HistogramLow(bucket->bucket) <= bound) {
+      sum += bucket->count;
+      ++bucket;
+    }
+    Sample(id, "_bucket",
+           labels + ",le=\"" + Decimal(static_cast<double>(bound) * unit) + '"',
+           std::to_string(sum));
+  }
+  const uint64_t count = histogram.Count();
+  Sample(id, "_bucket", labels + ",le=\"+Inf\"", std::to_string(count));
+  Sample(id, "_count", labels, std::to_string(count));
+  Sample(id, "_sum", labels,
+         Decimal(static_cast<double>(histogram.sum) * unit));
+}
+
+std::string MetricsPage::Text() const {
+  std::string text;
+  for (const Family& family : families_) {
+    if (family.samples.empty()) continue;
+    const std::string name(family.name);
+    text += "# TYPE " + name + ' ' + std::string(family.type) + '\n';
+    if (!family.unit.empty()) {
+      text += "# UNIT " + name + ' ' + std::string(family.unit) + '\n';
+    }
+    text += "# HELP " + name + ' ' + std::string(family.help) + '\n';
+    text += family.samples;
+  }
+  return text + "# EOF\n";
+}
+
+std::string MetricsText(Pipeline& pipeline) {
+  MetricsPage page;
+  for (const TracerStats& stats : pipeline.Stats()) page.AddTracer(stats);
+  pipeline.ForEachTotal(
+      [&](const std::string& name, const format::AggregateRecord& record) {
+        page.AddTotal(name, record);
+      });
+  return page.Text();
+}
+
+}  // namespace tracefs

@@ -1,0 +1,52 @@
+// MetricsPage: what a mount's tracers have done, as OpenMetrics text
+// (openmetrics.io, version 1.0). docs/metrics.md lists what is there.
+#ifndef TRACEFS_MOUNT_METRICS_H_
+#define TRACEFS_MOUNT_METRICS_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tracefs/format/aggregate.h"
+#include "tracefs/pipeline/pipeline.h"
+#include "tracefs/pipeline/tracer_stats.h"
+
+namespace tracefs {
+
+class MetricsPage {
+ public:
+  MetricsPage();
+
+  void AddTracer(const TracerStats& stats);
+  // What an aggregate driver of the tracer of that name has counted for a key.
+  void AddTotal(std::string_view tracer_name,
+                const format::AggregateRecord& record);
+
+  // All families, each with its samples together, and the end mark.
+  std::string Text() const;
+
+ private:
+  enum Id : size_t;
+  struct Family {
+    std::string_view name, type, unit, help;
+    std::string samples;
+  };
+
+  void Sample(Id id, std::string_view suffix, std::string_view labels,
+              const std::string& value);
+  void Count(Id id, std::string_view labels, uint64_t count);
+  void Gauge(Id id, std::string_view labels, uint64_t value);
+  void Seconds(Id id, std::string_view labels, uint64_t ns);
+  void Histogram(Id id, const std::string& labels,
+                 const format::HistogramRecord& histogram, int first_bit,
+                 int last_bit, double unit);
+
+  std::vector<Family> families_;
+};
+
+// The page of a running mount. Threads: any but a worker's handler.
+std::string MetricsText(Pipeline& pipeline);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_MOUNT_METRICS_H_
