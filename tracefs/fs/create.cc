@@ -61,7 +61,8 @@ void ReplyOpened(OpScope& op, Inode& dir, const char* name, UniqueFd fd,
   }
   op.About(*inode);
   op.Attributes(st);
-  const IoMode mode = fs.ChooseIoMode(*inode, fd.get(), fi);
+  const IoMode mode = fs.ChooseIoMode(
+      *inode, fd.get(), (st.st_mode & (S_ISUID | S_ISGID)) != 0, fi);
   auto handle = std::make_unique<Handle>(fs.NextHandleId(), std::move(fd),
                                          *inode, fi->flags);
   handle->io_mode = mode;

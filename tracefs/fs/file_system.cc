@@ -75,16 +75,6 @@ Result<std::unique_ptr<FileSystem>> FileSystem::Create(
   return fs;
 }
 
-namespace {
-
-// Whether the file is set-user-id or set-group-id; yes if that is unknown.
-bool IsSetId(int fd) {
-  struct stat st;
-  return ::fstat(fd, &st) != 0 || (st.st_mode & (S_ISUID | S_ISGID)) != 0;
-}
-
-}  // namespace
-
 bool FileSystem::TracesData(Inode& inode) {
   if (inode.is_output()) return false;
   Event facts;
@@ -112,12 +102,13 @@ int32_t FileSystem::BackingIdOf(Inode& inode, int fd) {
   return set;
 }
 
-IoMode FileSystem::ChooseIoMode(Inode& inode, int fd, fuse_file_info* fi) {
+IoMode FileSystem::ChooseIoMode(Inode& inode, int fd, bool set_id,
+                                fuse_file_info* fi) {
   const int32_t id = BackingIdOf(inode, fd);
   // The kernel's own writes would take set-id bits from privileged callers too
   // (BackingIdOf): where there are such bits, we write.
-  const bool writes_here = id > 0 && (fi->flags & O_ACCMODE) != O_RDONLY &&
-                           IsSetId(fd >= 0 ? fd : FdOf(inode).get());
+  const bool writes_here =
+      id > 0 && set_id && (fi->flags & O_ACCMODE) != O_RDONLY;
   const bool traces_data = TracesData(inode);
   const IoMode mode = policy_.ModeFor(traces_data || writes_here, id > 0);
   if (mode == IoMode::kDirect || mode == IoMode::kPassthroughDirect) {
@@ -257,7 +248,10 @@ void FileSystem::ResolveAttributes(Event& event) {
   if (event.node != 0 && inodes_.Stat(event.node, &st)) event.SetAttributes(st);
 }
 
-void FileSystem::SetUpWorker() const {
+void FileSystem::SetUpWorker([[maybe_unused]] fuse_req_t req) {
+#if TRACEFS_FUSE_AT_LEAST(18)
+  if (fuse_req_is_uring(req)) rings_serve_ = true;
+#endif
   // 0 is the calling thread. Without the privilege all stays as it was.
   if (options_.worker_nice != 0) {
     ::setpriority(PRIO_PROCESS, 0, options_.worker_nice);

@@ -91,8 +91,9 @@ class FileSystem final : public EventResolver {
   Inode* Enter(Inode& parent, const char* name, int fd, struct stat* st);
   // How the kernel is to do I/O on an open of `inode`; sets fi's members.
   // Passthrough needs a number for the file, which may fail.
-  // `fd`: the file, if it is open already, else -1.
-  IoMode ChooseIoMode(Inode& inode, int fd, fuse_file_info* fi);
+  // `fd`: the file, if it is open already, else -1. `set_id`: it is
+  // set-user-id or set-group-id, or may be.
+  IoMode ChooseIoMode(Inode& inode, int fd, bool set_id, fuse_file_info* fi);
 
   // How that would be if it was opened now; of one that was opened before.
   IoMode IoModeNow(Inode& inode) {
@@ -114,12 +115,17 @@ class FileSystem final : public EventResolver {
 
   // Called at the beginning of each operation: a worker's first one sets up
   // its thread, which libfuse starts without telling us.
-  void EnterWorker() {
+  void EnterWorker(fuse_req_t req) {
     thread_local bool entered = false;
     if (entered) [[likely]]
       return;
     entered = true;
-    SetUpWorker();
+    SetUpWorker(req);
+  }
+
+  // Requests come over io_uring; through /dev/fuse come FORGETs only.
+  bool rings_serve() const {
+    return rings_serve_.load(std::memory_order_relaxed);
   }
 
   // The connection's descriptor, once mounted.
@@ -148,7 +154,7 @@ class FileSystem final : public EventResolver {
         policy_(options.visibility, sink),
         inodes_(backing_, options.max_inode_fds) {}
 
-  void SetUpWorker() const;
+  void SetUpWorker(fuse_req_t req);
   Inode* AcquireSame(int dir, const char* name, const struct stat& st);
   BackingFile HoldOpen(int fd);
   bool TracesData(Inode& inode);
@@ -158,6 +164,7 @@ class FileSystem final : public EventResolver {
   EventSink& sink_;
   ProcessTable& processes_;
   CachePolicy policy_;
+  std::atomic<bool> rings_serve_ = false;
   BackingFiles backing_;
   InodeTable inodes_;
   HandleTable handles_;  // handles refer to inodes

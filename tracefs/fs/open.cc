@@ -1,5 +1,6 @@
 // open, flush, release, fsync.
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tracefs/fs/credentials.h"
@@ -20,6 +21,12 @@ bool NeedsDescriptor(IoMode mode, int flags) {
          (flags & (O_ACCMODE | O_TRUNC)) != O_RDONLY;
 }
 
+// Whether the file is set-user-id or set-group-id; yes if that is unknown.
+bool IsSetId(int fd) {
+  struct stat st;
+  return ::fstat(fd, &st) != 0 || (st.st_mode & (S_ISUID | S_ISGID)) != 0;
+}
+
 }  // namespace
 
 void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
@@ -29,7 +36,10 @@ void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   op.About(inode);
   op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
   op.Begin();
-  const IoMode mode = fs.ChooseIoMode(inode, -1, fi);
+  const bool set_id = fs.policy().passthrough() &&
+                      (fi->flags & O_ACCMODE) != O_RDONLY &&
+                      IsSetId(fs.FdOf(inode).get());
+  const IoMode mode = fs.ChooseIoMode(inode, -1, set_id, fi);
   bool append_only = false;
   UniqueFd fd;
   if (NeedsDescriptor(mode, fi->flags)) {

@@ -29,6 +29,9 @@ namespace {
 // Over /dev/fuse as many requests may wait for a disk at a time. Idle workers
 // cost nothing but their stacks.
 constexpr int kWorkers = 32;
+// Beside io_uring they serve the first requests and FORGETs: not one more than
+// that takes, for FORGETs are to gather (tracefs/fs/lookup.cc).
+constexpr int kWorkersBesideRings = 2;
 constexpr int kSecondsAfterSignal = 10;
 
 std::string Joined(const std::vector<std::string>& options) {
@@ -88,6 +91,7 @@ Result<std::unique_ptr<Session>> Session::Mount(
   std::vector<std::string> fuse_options = {
       "default_permissions", "subtype=tracefs", "fsname=" + options.source};
   if (::geteuid() == 0) fuse_options.push_back("allow_other");
+  session->uring_ = transport.uring;
   if (transport.uring) fuse_options.push_back("io_uring");
   fuse_options.insert(fuse_options.end(), options.fuse_options.begin(),
                       options.fuse_options.end());
@@ -176,7 +180,8 @@ Status Session::Serve() {
 
   fuse_loop_config* config = fuse_loop_cfg_create();
   fuse_loop_cfg_set_clone_fd(config, 0);
-  fuse_loop_cfg_set_max_threads(config, kWorkers);
+  fuse_loop_cfg_set_max_threads(config,
+                                uring_ ? kWorkersBesideRings : kWorkers);
   const int rc = fuse_session_loop_mt(session_, config);
   fuse_loop_cfg_destroy(config);
 

@@ -63,6 +63,7 @@ class Session {
   std::string mount_point_;
   fuse_session* session_ = nullptr;
   bool mounted_ = false;
+  bool uring_ = false;  // requests come through rings, if the kernel agrees
   std::atomic<bool> signalled_{false};
   std::atomic<bool> served_{false};
 };
