@@ -34,6 +34,7 @@ void WaitFor(const std::shared_ptr<OpScope>& op, LockTable& table,
     op->ReplyError(ENOLCK);
     return;
   }
+  op->Park();
   // A number instead of an object: it may be used after the wait has ended.
   fuse_req_interrupt_func(op->req(), Interrupt,
                           reinterpret_cast<void*>(waiter));

@@ -14,10 +14,25 @@ void OpScope::MakeEvent(Op op, const fuse_ctx& caller) {
   Event& event = event_.emplace();
   event.op = op;
   event.resolver = &fs_;
-  event.Set(Field::kTime, MonotonicNs());
+  event.Set(Field::kTime, fs_.sink().Enter());
   event.Set(Field::kTid, static_cast<uint32_t>(caller.pid));
   event.Set(Field::kUid, caller.uid);
   event.Set(Field::kGid, caller.gid);
+}
+
+void OpScope::Leave() {
+  if (parked_) {
+    fs_.sink().Unpark(event_->Get(Field::kTime));
+  } else {
+    fs_.sink().Leave();
+  }
+}
+
+void OpScope::Park() {
+  if (!event_ || parked_) return;
+  fs_.sink().Park(event_->Get(Field::kTime));
+  fs_.sink().Leave();
+  parked_ = true;
 }
 
 std::string_view OpScope::Keep(NameBuffer& buffer, std::string_view name) {

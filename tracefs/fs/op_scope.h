@@ -37,6 +37,9 @@ class OpScope {
   }
   // An operation that nobody asked for: a release when the mount ends.
   OpScope(FileSystem& fs, Op op);
+  ~OpScope() {
+    if (event_) Leave();
+  }
   OpScope(const OpScope&) = delete;
   OpScope& operator=(const OpScope&) = delete;
 
@@ -72,6 +75,11 @@ class OpScope {
     if ((interest_ & EventSink::kBefore) != 0) fs_.sink().Before(*event_);
   }
 
+  // The handler ends, the operation goes on: some thread ends it later. The
+  // object is then not used by this thread any more, but for a ReplyError in
+  // its stead.
+  void Park();
+
   // --- The end: records and replies. `reply` calls one fuse_reply_… and
   // returns what that returned.
   template <typename Reply>
@@ -99,6 +107,7 @@ class OpScope {
 
  private:
   void MakeEvent(Op op, const fuse_ctx& caller);
+  void Leave();
   void BeforeReply(int64_t result, int error);
   std::string_view Keep(NameBuffer& buffer, std::string_view name);
 
@@ -107,6 +116,7 @@ class OpScope {
   FileSystem& fs_;
   uint32_t interest_;
   std::optional<Event> event_;
+  bool parked_ = false;
   NameBuffer name_;  // uninitialised until used
   NameBuffer new_name_;
 };

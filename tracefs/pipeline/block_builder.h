@@ -81,6 +81,13 @@ class BlockBuilder {
   // Whether PathId would find the path defined. Node 0 has none to define.
   bool HasPath(uint64_t node, uint32_t version, uint64_t rename_epoch) const;
 
+  // The next record, with its definitions, might not fit.
+  bool nearly_full() const {
+    constexpr size_t kLongRecord = 8192;
+    const format::MessageWriter& w = block_->writer;
+    return w.left() < std::min(kLongRecord, (w.size() + w.left()) / 2);
+  }
+
   // Takes the block for output and goes on in `replacement`, which is reset.
   std::unique_ptr<Block> Take(std::unique_ptr<Block> replacement);
   const Block& block() const { return *block_; }

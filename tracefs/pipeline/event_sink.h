@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tracefs/base/clock.h"
 #include "tracefs/event/event.h"
 
 namespace tracefs {
@@ -48,11 +49,21 @@ class EventSink {
     return interest_[Index(op)].load(std::memory_order_relaxed);
   }
 
+  // An operation begins that some tracer may record: returns its begin time.
+  // Until Leave, by the same thread, it is known to run.
+  virtual uint64_t Enter() { return MonotonicNs(); }
+  virtual void Leave() {}
+  // It goes on without its thread (a lock that somebody else holds) until
+  // Unpark, by any thread, with the same begin time.
+  virtual void Park(uint64_t /*begin_ns*/) {}
+  virtual void Unpark(uint64_t /*begin_ns*/) {}
+
   virtual void Before(Event& event) = 0;
   virtual void BeforeReply(Event& event) = 0;
   virtual void AfterReply(Event& event) = 0;
   // True if the record would name something that this thread has not named
-  // yet: once the reply is out, the file may be renamed or gone.
+  // yet: once the reply is out, the file may be renamed or gone. If not,
+  // AfterReply must follow, and finds the names where they are.
   virtual bool MustRecordNow(const Event& /*event*/) { return false; }
 
   // Whether some tracer may record operations of kind event.op on the file that

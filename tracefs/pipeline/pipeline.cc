@@ -73,6 +73,13 @@ struct Pipeline::Slot {
   // Earliest begin of what the builders hold; 0 = they are empty. Written by
   // whoever holds the lock, read by anyone.
   std::atomic<uint64_t> open_since{0};
+  // Begin of the operation that the owner is at; 0 = it is at none, kEntering =
+  // it reads the clock. Written by the owner, read by anyone.
+  static constexpr uint64_t kEntering = 1;
+  std::atomic<uint64_t> running_since{0};
+  // MustRecordNow said that the builders have all names that the operation
+  // needs: they keep them until it is recorded. Guarded by lock.
+  bool names_promised = false;
   std::atomic<bool> owned{true};
 };
 
@@ -534,6 +541,33 @@ void Pipeline::Encode(Tracer& tracer, Event& event, BlockBuilder& builder,
   tally.encode_samples.Add(1);
 }
 
+uint64_t Pipeline::Enter() {
+  std::atomic<uint64_t>& running = SlotOfThread().running_since;
+  // A thread that stops between the two has told that it began something.
+  running.store(Slot::kEntering, std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  const uint64_t begin = MonotonicNs();
+  running.store(begin, std::memory_order_relaxed);
+  return begin;
+}
+
+void Pipeline::Leave() {
+  // What it recorded is to be seen first (NoteOpen).
+  SlotOfThread().running_since.store(0, std::memory_order_release);
+}
+
+void Pipeline::Park(uint64_t begin_ns) {
+  std::lock_guard lock(parked_mu_);
+  parked_.insert(begin_ns);
+}
+
+void Pipeline::Unpark(uint64_t begin_ns) {
+  std::lock_guard lock(parked_mu_);
+  if (const auto one = parked_.find(begin_ns); one != parked_.end()) {
+    parked_.erase(one);
+  }
+}
+
 void Pipeline::Before(Event& event) {
   Slot& slot = SlotOfThread();
   OwnerSection section(slot.lock);
@@ -582,6 +616,7 @@ void Pipeline::BeforeReply(Event& event) {
 void Pipeline::AfterReply(Event& event) {
   Slot& slot = SlotOfThread();
   OwnerSection section(slot.lock);
+  slot.names_promised = false;
   const Set& set = *set_.load(std::memory_order_acquire);
   for (const Set::Entry& e : set.entries) {
     const TracerRules::OpPlan& plan = e.rules->plan(event.op);
@@ -604,6 +639,11 @@ void Pipeline::AfterReply(Event& event) {
 bool Pipeline::MustRecordNow(const Event& event) {
   Slot& slot = SlotOfThread();
   OwnerSection section(slot.lock);
+  slot.names_promised = HasAllNames(slot, event);
+  return !slot.names_promised;
+}
+
+bool Pipeline::HasAllNames(const Slot& slot, const Event& event) const {
   const Set& set = *set_.load(std::memory_order_acquire);
   for (const Set::Entry& e : set.entries) {
     if (!e.rules->plan(event.op).record) continue;
@@ -612,9 +652,12 @@ bool Pipeline::MustRecordNow(const Event& event) {
       continue;
     }
     const std::unique_ptr<BlockBuilder>& builder = slot.builders[e.position];
-    if (!builder || !e.tracer->NamesDefined(event, *builder)) return true;
+    if (!builder || builder->nearly_full() ||
+        !e.tracer->NamesDefined(event, *builder)) {
+      return false;
+    }
   }
-  return false;
+  return true;
 }
 
 bool Pipeline::MayRecord(Event& event) const {
@@ -635,22 +678,34 @@ uint64_t Pipeline::MatchName(std::string_view name) const {
 }
 
 uint64_t Pipeline::OldestOpenBegin() const {
-  // An operation that is running now began a moment ago; a millisecond covers
-  // nearly all. Readers cope with the rest (FORMAT.md, "Order").
-  constexpr uint64_t kRunningNs = 1'000'000;
-  uint64_t oldest = MonotonicNs() - kRunningNs;
+  // What a thread writes reaches others within less than this.
+  constexpr uint64_t kSettledNs = 1'000'000;
+  uint64_t oldest = MonotonicNs() - kSettledNs;
+  // Unknown is 0: the reader waits for the next.
   std::unique_lock lock(slots_mu_, std::try_to_lock);
-  if (!lock.owns_lock()) return 0;  // unknown: the reader waits for the next
+  if (!lock.owns_lock()) return 0;
   for (const std::shared_ptr<Slot>& slot : slots_) {
+    // In this order: an operation that ends meanwhile is seen in one of them.
+    const uint64_t running =
+        slot->running_since.load(std::memory_order_acquire);
+    if (running == Slot::kEntering) return 0;
     const uint64_t since = slot->open_since.load(std::memory_order_relaxed);
+    if (running != 0) oldest = std::min(oldest, running);
     if (since != 0) oldest = std::min(oldest, since);
   }
+  std::unique_lock parked(parked_mu_, std::try_to_lock);
+  if (!parked.owns_lock()) return 0;
+  if (!parked_.empty()) oldest = std::min(oldest, *parked_.begin());
   return oldest;
 }
 
 Status Pipeline::FlushAll() {
   std::lock_guard change(changes_);
-  FlushOnce();
+  // A thread that is between its reply and its record gets a moment.
+  constexpr int kTries = 50;
+  for (int i = 0; i < kTries && !FlushOnce(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
   Status first;
   for (const Set::Entry& e : set_owner_->entries) {
     e.tracer->SubmitLosses();
@@ -661,9 +716,11 @@ Status Pipeline::FlushAll() {
   return first;
 }
 
-// Takes the blocks out of every slot and submits them. Called with changes_
-// held, so that the set stays.
-void Pipeline::FlushOnce() {
+// Takes the blocks out of every slot and submits them, but those whose names
+// are still needed: false if there were any. Called with changes_ held, so that
+// the set stays.
+bool Pipeline::FlushOnce() {
+  bool all = true;
   const std::vector<std::shared_ptr<Slot>> slots = Slots();
   for (const Set::Entry& e : set_owner_->entries) {
     std::unique_ptr<Block> block;
@@ -674,6 +731,10 @@ void Pipeline::FlushOnce() {
         // The owner waits outside for as long as this takes: a pointer swap.
         // The output is written after.
         RevokerSection section(slot->lock);
+        if (slot->names_promised) {
+          all = false;
+          continue;
+        }
         const std::unique_ptr<BlockBuilder>& builder =
             slot->builders[e.position];
         if (!builder || builder->block().empty()) continue;
@@ -693,6 +754,7 @@ void Pipeline::FlushOnce() {
     }
     slot->open_since.store(oldest, std::memory_order_relaxed);
   }
+  return all;
 }
 
 void Pipeline::FlusherLoop() {
@@ -705,7 +767,7 @@ void Pipeline::FlusherLoop() {
     // A change of tracers visits the slots itself; no need to queue behind it.
     if (std::unique_lock change(changes_, std::try_to_lock);
         change.owns_lock()) {
-      FlushOnce();
+      static_cast<void>(FlushOnce());  // what is left, the next time
       const uint64_t now = MonotonicNs();
       for (const Set::Entry& e : set_owner_->entries) {
         if (e.tracer->CountsDue(now)) {

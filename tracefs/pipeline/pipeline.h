@@ -13,6 +13,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -81,6 +82,10 @@ class Pipeline final : public EventSink {
   void ForEachTotal(const UseTotal& use);
 
   // EventSink:
+  uint64_t Enter() override;
+  void Leave() override;
+  void Park(uint64_t begin_ns) override;
+  void Unpark(uint64_t begin_ns) override;
   void Before(Event& event) override;
   void BeforeReply(Event& event) override;
   void AfterReply(Event& event) override;
@@ -110,9 +115,10 @@ class Pipeline final : public EventSink {
                      Tally& tally);
   std::vector<std::shared_ptr<Slot>> Slots() const;
   void UpdateInterest(const Set& set);
-  void FlushOnce();
+  bool FlushOnce();
   void FlusherLoop();
   uint64_t OldestOpenBegin() const;
+  bool HasAllNames(const Slot& slot, const Event& event) const;
 
   const PipelineOptions options_;
   const uint64_t instance_;  // tells pipelines of one process apart
@@ -128,6 +134,9 @@ class Pipeline final : public EventSink {
 
   mutable std::mutex slots_mu_;
   mutable std::vector<std::shared_ptr<Slot>> slots_;  // guarded by slots_mu_
+
+  mutable std::mutex parked_mu_;
+  std::multiset<uint64_t> parked_;  // begin times; guarded by parked_mu_
 
   std::mutex flusher_mu_;
   std::condition_variable flusher_wake_;

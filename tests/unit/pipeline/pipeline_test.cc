@@ -129,6 +129,8 @@ struct Decoded {
   std::vector<std::string> changes;
   size_t events = 0;
   size_t before = 0;
+  size_t without_path = 0;
+  uint64_t watermark = 0;  // the highest
   format::ReadStats stats;
 };
 
@@ -147,6 +149,7 @@ Decoded Read(Memory& memory) {
     const Result<format::ReadStep> step = reader.NextBlock(&block);
     EXPECT_TRUE(step.ok()) << step.status().message();
     if (!step.ok() || *step != format::ReadStep::kItem) break;
+    decoded.watermark = std::max(decoded.watermark, block->head().watermark_ns);
     while (!block->at_end()) {
       format::Record record;
       block->Next(&record);
@@ -155,6 +158,7 @@ Decoded Read(Memory& memory) {
         continue;
       }
       ++decoded.events;
+      if (record.event.node == 0) ++decoded.without_path;
       decoded.offsets[static_cast<uint32_t>(record.event.Get(Field::kTid))]
           .insert(record.event.Get(Field::kOffset));
     }
@@ -717,6 +721,77 @@ TEST(PipelineTest, PathFiltersDecideBeforeTheReply) {
   EXPECT_TRUE(RecordOnFile(pipeline, files, 0, 0, /*offset=*/2));
   ASSERT_TRUE(pipeline.Stop("test").ok());
   EXPECT_EQ(Read(memory).events, 1u);
+}
+
+// Forgets the file as soon as the caller may have removed it.
+class GoneAfterReply final : public EventResolver {
+ public:
+  void ResolveCaller(Event&) override {}
+  void ResolveAttributes(Event&) override {}
+  bool LinkOf(uint64_t node, NodeLink* link) override {
+    return !gone && file_.LinkOf(node, link);
+  }
+  void ForEachName(uint64_t, void*,
+                   void (*)(void*, std::string_view)) override {}
+  bool gone = false;
+
+ private:
+  OneFile file_;
+};
+
+TEST(PipelineTest, Race_NamesStayInTheBlockFromTheReplyToTheRecord) {
+  Memory memory;
+  GoneAfterReply files;
+  Pipeline pipeline(
+      {.flush_interval = std::chrono::hours(1), .match_name = {}});
+  TracerParts parts = Parts(memory, 1);
+  parts.assembly.clear();
+  parts.assembly.push_back(std::make_unique<PathDriver>());
+  ASSERT_TRUE(pipeline.Add(std::move(parts)).ok());
+  Event e;
+  e.op = Op::write_;
+  e.resolver = &files;
+  e.node = 5;
+  e.Set(Field::kTime, MonotonicNs());
+  e.SetResult(1, 0);
+  ASSERT_TRUE(pipeline.MustRecordNow(e));
+  pipeline.AfterReply(e);
+  ASSERT_FALSE(pipeline.MustRecordNow(e));
+  files.gone = true;
+  std::thread([&] { ASSERT_TRUE(pipeline.FlushAll().ok()); }).join();
+  pipeline.AfterReply(e);
+  ASSERT_TRUE(pipeline.Stop("test").ok());
+  EXPECT_EQ(Read(memory).without_path, 0u);
+  EXPECT_EQ(Read(memory).events, 2u);
+}
+
+TEST(PipelineTest, NoBlockSaysThatARunningOperationIsOver) {
+  Memory memory;
+  Pipeline pipeline(
+      {.flush_interval = std::chrono::hours(1), .match_name = {}});
+  ASSERT_TRUE(pipeline.Add(Parts(memory, 1)).ok());
+  const uint64_t begin = pipeline.Enter();
+  // Others end meanwhile, and it takes longer than a clock's jitter.
+  std::thread([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    pipeline.Enter();
+    Send(pipeline, 1, 0);
+    pipeline.Leave();
+  }).join();
+  ASSERT_TRUE(pipeline.FlushAll().ok());
+  EXPECT_LE(Read(memory).watermark, begin);
+  pipeline.Park(begin);  // goes on without its thread
+  pipeline.Leave();
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  Send(pipeline, 1, 2);
+  ASSERT_TRUE(pipeline.FlushAll().ok());
+  EXPECT_LE(Read(memory).watermark, begin);
+  pipeline.Unpark(begin);
+  Send(pipeline, 1, 4);
+  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  Send(pipeline, 1, 6);
+  ASSERT_TRUE(pipeline.Stop("test").ok());
+  EXPECT_GT(Read(memory).watermark, begin);
 }
 
 TEST(PipelineTest, RemovingAnUnknownTracerSaysSo) {
