@@ -21,7 +21,6 @@ import hashlib
 import json
 import os
 import shutil
-import signal
 import stat
 import subprocess
 import sys
@@ -124,6 +123,8 @@ class Mount:
             expect(got == status, f"the daemon ended with {got}, not {status}:"
                    f"\n{self.messages()}")
             expect(not self.is_mounted(), f"{self.point} is still mounted")
+            expect("refused the system call" not in self.messages(),
+                   f"the sandbox is too tight:\n{self.messages()}")
         return got
 
     def signal(self, number):

@@ -31,7 +31,9 @@ inline constexpr std::array kAllowedCalls = {
     "getsockopt", "setsockopt", "getsockname", "getpeername",
     // The caller's ids, on this thread.
     "setfsuid", "setfsgid", "umask", "capget", "capset", "getuid", "geteuid",
-    "getgid", "getegid", "getpid", "getppid", "gettid", "pidfd_open",
+    "getgid", "getegid", "getpid", "getppid", "gettid",
+    // Who the caller is.
+    "pidfd_open", "getpgid", "getsid",
     // Threads, memory, time.
     "futex", "futex_waitv", "set_robust_list", "get_robust_list", "rseq",
     "membarrier", "sched_yield", "sched_getaffinity", "sched_setaffinity",
