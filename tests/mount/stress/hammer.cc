@@ -12,7 +12,8 @@
 // minus errno. Look-ups and getattrs are not told: how many come is the
 // kernel's affair. Without --survive any result that a quiet directory would
 // not give is a failure; with it a process whose calls begin to fail as those
-// of a dead mount do stops there, which is no failure.
+// of a dead mount do stops there, which is no failure (the last line of its
+// account may have been done or not).
 //
 // Exit status: 0 well, 1 unexpected results (told on standard error), 2 usage.
 #include <dirent.h>
@@ -52,7 +53,9 @@ int64_t NowNs(clockid_t clock) {
 
 // What a call on a mount gives whose daemon is gone.
 bool IsOfADeadMount(int error) {
-  return error == ENOTCONN || error == ECONNABORTED;
+  // The last two: io_uring, to requests that were on their way.
+  return error == ENOTCONN || error == ECONNABORTED || error == ECANCELED ||
+         error == EINTR;
 }
 
 struct Entry {
@@ -80,8 +83,9 @@ class Worker {
   }
 
   // The work itself, in the current directory DIR.
-  void Run(int seconds) {
-    const int64_t end = NowNs(CLOCK_MONOTONIC) + seconds * 1'000'000'000LL;
+  void Run(double seconds) {
+    const int64_t end =
+        NowNs(CLOCK_MONOTONIC) + static_cast<int64_t>(seconds * 1e9);
     Call({.op = "mkdir", .path = "/" + me_},
          [&] { return ::mkdir(me_.c_str(), 0755); });
     if (::chdir(me_.c_str()) != 0) Stop("chdir");
@@ -98,11 +102,11 @@ class Worker {
     const int64_t ns = NowNs(CLOCK_REALTIME);
     const long result = static_cast<long>(body());
     const int error = errno;
-    if (result < 0 && survive && IsOfADeadMount(error)) Finish(0);
     std::fprintf(log_, "%lld\t%s\t%s\t%s\t%ld\t%ld\t%ld\n",
                  static_cast<long long>(ns), entry.op, entry.path.c_str(),
                  entry.path2.c_str(), entry.handle, entry.offset,
                  result < 0 ? -error : result);
+    if (result < 0 && survive && IsOfADeadMount(error)) Finish(0);
     if (result < 0 && error != expected_) {
       errno = error;
       Stop(entry.op + (" " + entry.path));
@@ -376,7 +380,7 @@ int main(int argc, char** argv) {
   }
   const std::string logs = argv[2];
   const int processes = std::atoi(argv[3]);
-  const int seconds = std::atoi(argv[4]);
+  const double seconds = std::atof(argv[4]);
   const uint64_t seed = std::strtoull(argv[5], nullptr, 10);
   if (::chdir(argv[1]) != 0) {
     std::perror(argv[1]);
