@@ -1,0 +1,639 @@
+#!/usr/bin/env python3
+"""Where pass-through file systems fail: what usual suites do not look at.
+
+Opens of all kinds on one file, programs run right after they were written,
+append-only files, lock waiters by the dozen, directories that shrink while they
+are listed, a daemon without descriptors, callers of other PID namespaces. What
+must come out is what the directory below would give. tests/mount/README.md
+lists which test covers what.
+
+  traps_test.py --bin build/release/bin                        for ctest
+  traps_test.py --bin ... --entries 100000 --triples           all of it
+"""
+
+import array
+import contextlib
+import ctypes
+import errno
+import fcntl
+import itertools
+import mmap
+import os
+import random
+import resource
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+import traceback
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
+
+# pylint: disable=wrong-import-position
+from tracefs_harness import (Failure, Skip, Suite, expect,  # noqa: E402
+                             expect_equal, has_uring, wait_until)
+
+USER = 61001  # an ordinary user
+CASE_S = 60   # the longest a case may take before it counts as a hang
+
+# Filters that leave reads and writes to the kernel (FUSE passthrough), that
+# have them all sent, and that do either by who opens the file.
+LEFT_TO_KERNEL = "op = fsync AND cuid = 4000000000"
+ALL = ""
+BY_USER = f"cuid = {USER}"
+
+FS_IOC_GETFLAGS = 0x80086601
+FS_IOC_SETFLAGS = 0x40086602
+FS_APPEND_FL = 0x20
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def expect_error(numbers, text, call, *arguments):
+    try:
+        call(*arguments)
+    except OSError as error:
+        expect(error.errno in numbers,
+               f"{text}: {os.strerror(error.errno)}, not "
+               + " or ".join(os.strerror(number) for number in numbers))
+        return
+    raise Failure(f"{text}: it is not refused")
+
+
+class Traps:
+    def __init__(self, suite):
+        self.suite = suite
+        self.number = 0
+
+    @contextlib.contextmanager
+    def mounted(self, filter_text, visibility="auto", transport=None, **more):
+        """A mount of a new folder; unmounted, and its trace read, at the end of
+        a case that goes well. Yields (source, point, mount)."""
+        self.number += 1
+        base = f"case-{self.number}"
+        source = self.suite.folder(base, "source", mode=0o777)
+        point = self.suite.folder(base, "mnt")
+        trace = self.suite.path(base, "trace")
+        mount = self.suite.mount(
+            source, point, (filter_text, "STR_ALL", f'file = "{trace}"'),
+            visibility=visibility, transport=transport, **more)
+        mount.events = []
+        yield source, point, mount
+        mount.unmount()
+        mount.events += self.suite.read(trace)
+        if not self.suite.options.keep:
+            self.suite.remove(base)
+
+    def in_process(self, mount, body, *arguments):
+        """Runs body in a process of its own; what hangs is a failure."""
+        end, child_end = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            text = ""
+            try:
+                text = str(body(*arguments) or "")
+                status = 0
+            except Failure as failure:
+                text = str(failure)
+                status = 1
+            except BaseException:  # pylint: disable=broad-except
+                text = traceback.format_exc()
+                status = 1
+            os.write(child_end, text.encode()[:60000])
+            os._exit(status)
+        os.close(child_end)
+        deadline = time.monotonic() + CASE_S
+        while True:
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                break
+            if time.monotonic() > deadline:
+                mount.kill()
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+                os.close(end)
+                raise Failure("it hangs")
+            time.sleep(0.01)
+        with os.fdopen(end) as pipe:
+            text = pipe.read()
+        expect(os.waitstatus_to_exitcode(status) == 0, text)
+        return text
+
+    # --- opens of all kinds on one file
+
+    def open_modes(self, triples):
+        """Two (or three) opens of one file at a time, in all kinds and orders,
+        some traced and some left to the kernel: none fails, all see the same."""
+        with self.mounted(BY_USER) as (_, point, mount):
+            return self.in_process(mount, open_all_kinds, point,
+                                   3 if triples else 2)
+
+    def open_race(self, threads):
+        """Many threads open one file at once, traced and not."""
+        with self.mounted(BY_USER) as (_, point, mount):
+            return self.in_process(mount, open_at_once, point, threads)
+
+    # --- programs
+
+    def exec_after_write(self, filter_text, visibility):
+        """A set-user-id program that somebody has written to is none any more,
+        at once."""
+        identity = shutil.which("id")
+        with self.mounted(filter_text, visibility,
+                          options=["-o", "suid"]) as (source, point, mount):
+            shutil.copy(identity, os.path.join(source, "program"))
+            os.chown(os.path.join(source, "program"), 0, 0)
+            program = os.path.join(point, "program")
+
+            def run():
+                return subprocess.run([program, "-u"], user=USER, group=USER,
+                                      extra_groups=[], capture_output=True,
+                                      text=True, check=True).stdout.strip()
+
+            def write():
+                os.setgroups([])
+                os.setgid(USER)
+                os.setuid(USER)
+                fd = os.open(program, os.O_WRONLY | os.O_APPEND)
+                os.write(fd, b"\0")
+                os.close(fd)
+
+            def truncate():
+                os.setgroups([])
+                os.setgid(USER)
+                os.setuid(USER)
+                os.truncate(program, os.path.getsize(program) + 1)
+
+            for change in (write, truncate):
+                os.chmod(program, 0o4777)
+                expect_equal(run(), "0", "the user a set-user-id program runs "
+                             "as (-o suid)")
+                self.in_process(mount, change)
+                expect_equal(run(), str(USER), "the user it runs as right "
+                             f"after a {change.__name__} by another user")
+                mode = stat.S_IMODE(os.stat(program).st_mode)
+                expect_equal(oct(mode), "0o777", "its mode then")
+                below = os.stat(os.path.join(source, "program")).st_mode
+                expect_equal(oct(stat.S_IMODE(below)), "0o777",
+                             "its mode below then")
+
+    def exec_after_mapping(self, filter_text):
+        """A program that was written through a mapping runs, also while the
+        mapping is dirty."""
+        text = b"#!/bin/sh\necho it runs\n"
+        with self.mounted(filter_text) as (_, point, mount):
+            program = os.path.join(point, "program")
+
+            def body():
+                fd = os.open(program, os.O_CREAT | os.O_RDWR, 0o755)
+                os.ftruncate(fd, len(text))
+                view = mmap.mmap(fd, len(text))
+                view[:] = text
+                os.close(fd)
+                for closed in (False, True):
+                    if closed:
+                        view.close()
+                    out = subprocess.run(["/bin/sh", program],
+                                         capture_output=True, check=True)
+                    expect_equal(out.stdout, b"it runs\n", "its output")
+                out = subprocess.run([program], capture_output=True, check=True)
+                expect_equal(out.stdout, b"it runs\n", "its output, executed")
+
+            self.in_process(mount, body)
+
+    # --- files with attributes
+
+    def append_only(self, filter_text):
+        with self.mounted(filter_text) as (source, point, mount):
+            path = os.path.join(point, "log")
+            with open(path, "wb") as out:
+                out.write(b"first\n")
+            try:
+                set_flags(path, FS_APPEND_FL)
+            except OSError as error:
+                if error.errno in (errno.ENOTTY, errno.EOPNOTSUPP):
+                    return Skip("no append-only files on this file system")
+                raise
+            try:
+                self.in_process(mount, append_only_body, path)
+            finally:
+                set_flags(os.path.join(source, "log"), 0)
+            with open(os.path.join(source, "log"), "rb") as log:
+                expect_equal(log.read(), b"first\nsecond\n", "what is in it")
+        return None
+
+    # --- locks
+
+    def lock_waiters(self, filter_text, transport, count):
+        """Many wait for a lock; everybody else goes on; each gets it."""
+        if transport == "uring" and not has_uring():
+            return Skip("the kernel offers no FUSE over io_uring")
+        with self.mounted(filter_text, transport=transport) as (_, point,
+                                                                mount):
+            return self.in_process(mount, many_waiters, point, count)
+
+    def traced_locks_need_dev(self):
+        """Over io_uring a waiter would hold up a whole queue: refused."""
+        if not has_uring():
+            return Skip("the kernel offers no FUSE over io_uring")
+        try:
+            with self.mounted("op = flock", transport="uring"):
+                pass
+        except Failure as failure:
+            expect("ended with 2" in str(failure) and "dev" in str(failure),
+                   f"it is refused with: {failure}")
+            return None
+        raise Failure("it is not refused")
+
+    # --- directories
+
+    def shrinking_directory(self, visibility, entries):
+        """Names that are there all the time are listed once; those that go, at
+        most once."""
+        with self.mounted("op IN { unlink }", visibility) as (source, point,
+                                                             mount):
+            folder = os.path.join(source, "many")
+            os.mkdir(folder)
+            for i in range(entries):
+                os.close(os.open(os.path.join(folder, f"entry{i:06}"),
+                                 os.O_CREAT | os.O_WRONLY))
+            where = os.path.join(point, "many")
+            self.in_process(mount, scan_while_deleting, where, entries)
+            self.in_process(mount, remove_while_scanning, where)
+        return f"{entries} entries"
+
+    # --- a daemon without descriptors
+
+    def descriptors(self, filter_text):
+        """Clients get an error when the daemon has no descriptor left, and all
+        is as before when they have closed some."""
+        with self.mounted(filter_text) as (source, point, mount):
+            for i in range(600):
+                with open(os.path.join(source, f"f{i}"), "wb") as out:
+                    out.write(b"content")
+            used = len(os.listdir(f"/proc/{mount.pid}/fd"))
+            limit = used + 150
+            resource.prlimit(mount.pid, resource.RLIMIT_NOFILE, (limit, limit))
+            refused = self.in_process(mount, exhaust, point, 600)
+        return f"{refused} of 600 opens refused"
+
+    # --- other PID namespaces
+
+    def client_in_namespace(self):
+        """A caller in a PID namespace below ours is known by our numbers."""
+        with self.mounted(ALL, "exact") as (_, point, mount):
+            client = subprocess.Popen(
+                ["unshare", "--pid", "--fork", "/bin/sh", "-c",
+                 f"echo $$ > {point}/mine; read line"],
+                stdin=subprocess.PIPE)
+            mine = os.path.join(point, "mine")
+            wait_until(lambda: os.path.exists(mine)
+                       and os.path.getsize(mine) > 0, "the client", 10)
+            with open(f"/proc/{client.pid}/task/{client.pid}/children",
+                      encoding="ascii") as children:
+                pid = int(children.read())
+            with open(mine, encoding="ascii") as number:
+                expect_equal(number.read(), "1\n", "its number there")
+            client.communicate(b"\n")
+        writes = [e for e in mount.events if e["op"] == "write"]
+        expect_equal([(e["tid"], e["pid"], e["comm"]) for e in writes],
+                     [(pid, pid, "sh")], "who wrote")
+
+    def daemon_in_namespace(self):
+        """A caller whom the daemon's PID namespace does not know is served, and
+        nobody else's name is put in its place."""
+        with self.mounted(ALL, "exact", wrapper=[
+                "unshare", "--pid", "--fork", "--kill-child"]) as (_, point,
+                                                                   mount):
+            with open(os.path.join(point, "f"), "wb") as out:
+                out.write(b"from outside")
+            os.rename(os.path.join(point, "f"), os.path.join(point, "g"))
+        ours = [e for e in mount.events
+                if e["op"] in ("create", "write", "rename")]
+        expect_equal([e["op"] for e in ours], ["create", "write", "rename"],
+                     "what was recorded")
+        for event in ours:
+            expect(not event.get("pid") and not event.get("comm"),
+                   f"somebody's name: {event}")
+
+
+# --- bodies: run in a process of their own, which may hang
+
+def as_user(uid):
+    """This thread opens files as that user (root keeps its capabilities)."""
+    LIBC.setfsuid(uid)
+
+
+class Opened:
+    """One open of the file: how, and what it can do."""
+
+    KINDS = {
+        "read": (0, os.O_RDONLY, False),
+        "write": (0, os.O_RDWR, False),
+        "append": (0, os.O_RDWR | os.O_APPEND, False),
+        "direct": (0, os.O_RDWR | os.O_DIRECT, False),
+        "mapped": (0, os.O_RDWR, True),
+        "traced read": (USER, os.O_RDONLY, False),
+        "traced write": (USER, os.O_RDWR, False),
+        "traced write-only": (USER, os.O_WRONLY, False),
+        "traced direct": (USER, os.O_RDWR | os.O_DIRECT, False),
+        "traced mapped": (USER, os.O_RDWR, True),
+    }
+    SIZE = 8192
+
+    def __init__(self, path, kind):
+        user, flags, mapped = self.KINDS[kind]
+        as_user(user)
+        try:
+            self.fd = os.open(path, flags)
+        finally:
+            as_user(0)
+        mode = flags & os.O_ACCMODE
+        self.reads = mode != os.O_WRONLY
+        self.writes = mode != os.O_RDONLY and not flags & os.O_APPEND
+        self.map = mmap.mmap(self.fd, self.SIZE) if mapped else None
+        # O_DIRECT wants aligned memory, which a mapping is.
+        self.page = mmap.mmap(-1, self.SIZE)
+
+    def write(self, content):
+        if self.map is not None:
+            self.map[:] = content
+        else:
+            self.page[:] = content
+            expect_equal(os.pwritev(self.fd, [self.page], 0), self.SIZE,
+                         "bytes written")
+
+    def read(self):
+        if self.map is not None:
+            return self.map[:]
+        expect_equal(os.preadv(self.fd, [self.page], 0), self.SIZE,
+                     "bytes read")
+        return self.page[:]
+
+    def close(self):
+        if self.map is not None:
+            self.map.close()
+        self.page.close()
+        os.close(self.fd)
+
+
+def open_all_kinds(folder, at_once):
+    path = os.path.join(folder, "file")
+    with open(path, "wb") as out:
+        out.write(bytes(Opened.SIZE))
+    os.chmod(path, 0o666)
+    count = 0
+    content = b""
+    for kinds in itertools.product(Opened.KINDS, repeat=at_once):
+        text = " + ".join(kinds)
+        try:
+            opened = []
+            for kind in kinds:
+                opened.append(Opened(path, kind))
+            for number, one in enumerate(opened):
+                if not one.writes:
+                    continue
+                content = bytes([(count + number) % 251 + 1]) * Opened.SIZE
+                one.write(content)
+                for other, name in zip(opened, kinds):
+                    if other.reads:
+                        expect_equal(other.read()[::1024], content[::1024],
+                                     f"{text}: what {name} reads")
+            for one in opened:
+                one.close()
+        except OSError as error:
+            raise Failure(f"{text}: {error}") from None
+        count += 1
+    return f"{count} combinations"
+
+
+def open_at_once(folder, threads):
+    path = os.path.join(folder, "file")
+    with open(path, "wb") as out:
+        out.write(b"x" * 4096)
+    os.chmod(path, 0o666)
+    gate = threading.Barrier(threads)
+    failures = []
+    rounds = 10
+
+    def work(number):
+        try:
+            for turn in range(rounds):
+                gate.wait(CASE_S)
+                as_user(USER if number % 2 else 0)
+                fd = os.open(path, os.O_RDWR)
+                os.pwrite(fd, b"y", number)
+                expect_equal(len(os.pread(fd, 4096, 0)), 4096, "bytes read")
+                os.close(fd)
+                # All make the same new file: one does, the others open it.
+                fd = os.open(os.path.join(folder, f"new{turn}"),
+                             os.O_CREAT | os.O_RDWR, 0o666)
+                os.pwrite(fd, bytes([number]), number)
+                os.close(fd)
+        except (OSError, Failure, threading.BrokenBarrierError) as error:
+            failures.append(f"thread {number}: {error}")
+            gate.abort()
+
+    os.umask(0)
+    running = [threading.Thread(target=work, args=(n,)) for n in range(threads)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    expect(not failures, "\n".join(failures[:5]))
+    for turn in range(rounds):
+        with open(os.path.join(folder, f"new{turn}"), "rb") as made:
+            expect_equal(made.read(), bytes(range(threads)),
+                         "what all wrote into one new file")
+    return f"{threads} threads"
+
+
+def set_flags(path, flags):
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        was = array.array("l", [0])
+        fcntl.ioctl(fd, FS_IOC_GETFLAGS, was)
+        was[0] = was[0] & ~FS_APPEND_FL | flags
+        fcntl.ioctl(fd, FS_IOC_SETFLAGS, was)
+    finally:
+        os.close(fd)
+
+
+def append_only_body(path):
+    for flags, text in ((os.O_WRONLY, "opening for writing"),
+                        (os.O_RDWR, "opening for both"),
+                        (os.O_WRONLY | os.O_TRUNC, "truncation at open"),
+                        (os.O_WRONLY | os.O_APPEND | os.O_TRUNC,
+                         "truncation at open for appending")):
+        expect_error([errno.EPERM], text, os.open, path, flags)
+    expect_error([errno.EPERM], "truncate", os.truncate, path, 0)
+    expect_error([errno.EPERM], "unlink", os.unlink, path)
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+    # Also of somebody who forgets where the end is.
+    expect_equal(os.pwrite(fd, b"second\n", 0), 7, "bytes appended")
+    expect_error([errno.EPERM], "ftruncate", os.ftruncate, fd, 0)
+    os.close(fd)
+
+
+def many_waiters(folder, count):
+    path = os.path.join(folder, "lock")
+    fd = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    fcntl.lockf(fd, fcntl.LOCK_EX)
+    waiters = []
+    for number in range(2 * count):
+        pid = os.fork()
+        if pid == 0:
+            mine = os.open(path, os.O_RDWR)
+            take = fcntl.flock if number < count else fcntl.lockf
+            take(mine, fcntl.LOCK_EX)
+            with open(os.path.join(folder, f"got{number}"), "wb"):
+                pass
+            take(mine, fcntl.LOCK_UN)
+            os._exit(0)
+        waiters.append(pid)
+    time.sleep(0.3)  # until they wait
+    begin = time.monotonic()
+    for i in range(100):
+        name = os.path.join(folder, f"other{i}")
+        with open(name, "wb") as out:
+            out.write(b"x")
+        os.stat(name)
+        os.unlink(name)
+    took = time.monotonic() - begin
+    expect(took < 10, f"others are held up: {took:.1f} s")
+    got = [n for n in os.listdir(folder) if n.startswith("got")]
+    expect_equal(got, [], "who got a lock that is held")
+    # One of each kind gives up.
+    for number in (0, count):
+        os.kill(waiters[number], signal.SIGKILL)
+        _, status = os.waitpid(waiters[number], 0)
+        expect_equal(os.waitstatus_to_exitcode(status), -signal.SIGKILL,
+                     "a waiter that is killed")
+    fcntl.lockf(fd, fcntl.LOCK_UN)
+    fcntl.flock(fd, fcntl.LOCK_UN)
+    for number, pid in enumerate(waiters):
+        if number in (0, count):
+            continue
+        _, status = os.waitpid(pid, 0)
+        expect_equal(os.waitstatus_to_exitcode(status), 0, "a waiter")
+    got = [n for n in os.listdir(folder) if n.startswith("got")]
+    expect_equal(len(got), 2 * count - 2, "who got the lock in the end")
+    return f"{2 * count} waiters, others took {took * 1000:.0f} ms"
+
+
+def scan_while_deleting(folder, entries):
+    """Another process deletes half of the names meanwhile."""
+    names = os.listdir(folder)
+    expect_equal(len(names), entries, "names listed at first")
+    generator = random.Random(1)
+    going = set(generator.sample(names, entries // 2))
+    pid = os.fork()
+    if pid == 0:
+        for name in going:
+            os.unlink(os.path.join(folder, name))
+        os._exit(0)
+    seen = {}
+    with os.scandir(folder) as scan:
+        for entry in scan:
+            seen[entry.name] = seen.get(entry.name, 0) + 1
+    _, status = os.waitpid(pid, 0)
+    expect_equal(os.waitstatus_to_exitcode(status), 0, "the deleting process")
+    missing = set(names) - going - set(seen)
+    expect(not missing, f"{len(missing)} names that were there all the time "
+           f"were not listed, as {next(iter(missing), None)}")
+    double = [name for name, count in seen.items() if count > 1]
+    expect(not double, f"{len(double)} names were listed twice, as {double[:3]}")
+    strange = set(seen) - set(names)
+    expect(not strange, f"names that never were: {strange}")
+
+
+def remove_while_scanning(folder):
+    """rm -r: each name is removed as soon as it is listed."""
+    with os.scandir(folder) as scan:
+        for entry in scan:
+            os.unlink(os.path.join(folder, entry.name))
+    expect_equal(os.listdir(folder), [], "what is left after one scan")
+    os.rmdir(folder)
+
+
+def exhaust(folder, count):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+    held = []
+    refused = 0
+    for i in range(count):
+        try:
+            held.append(os.open(os.path.join(folder, f"f{i}"), os.O_RDWR))
+        except OSError as error:
+            expect(error.errno in (errno.EMFILE, errno.ENFILE),
+                   f"open number {i}: {error}")
+            refused += 1
+    # Who has a file open works on.
+    for fd in held[:50]:
+        expect_equal(os.pread(fd, 100, 0), b"content", "an open file")
+        os.pwrite(fd, b"content", 0)
+    for fd in held:
+        os.close(fd)
+    for turn in range(100):
+        try:
+            for i in range(0, count, 20):
+                with open(os.path.join(folder, f"f{i}"), "rb") as again:
+                    expect_equal(again.read(), b"content", "a file afterwards")
+            break
+        except OSError as error:
+            # Releases come when they come.
+            expect(turn < 50, f"not as before: {error}")
+            time.sleep(0.1)
+    with open(os.path.join(folder, "new"), "wb") as out:
+        out.write(b"new")
+    expect_equal(len(os.listdir(folder)), count + 1, "names")
+    return refused
+
+
+def options(parser):
+    parser.add_argument("--entries", type=int, default=3000, metavar="N",
+                        help="of the directory that shrinks (default: 3000)")
+    parser.add_argument("--triples", action="store_true",
+                        help="three opens at a time instead of two")
+    parser.add_argument("--threads", type=int, default=50, metavar="N",
+                        help="that open one file (default: 50)")
+    parser.add_argument("--waiters", type=int, default=12, metavar="N",
+                        help="for each kind of lock (default: 12)")
+
+
+def main():
+    suite = Suite("traps", __doc__, options)
+    traps = Traps(suite)
+    wanted = suite.options
+    suite.run("opens of all kinds", traps.open_modes, wanted.triples)
+    suite.run("opens at once", traps.open_race, wanted.threads)
+    kinds = (("left to the kernel", LEFT_TO_KERNEL), ("traced", ALL))
+    for title, text in kinds:
+        for visibility in ("exact", "auto", "fast"):
+            suite.run(f"exec after write, {title}, {visibility}",
+                      traps.exec_after_write, text, visibility)
+    for title, text in kinds:
+        suite.run(f"exec after mapping, {title}", traps.exec_after_mapping,
+                  text)
+        suite.run(f"append-only file, {title}", traps.append_only, text)
+        suite.run(f"descriptors run out, {title}", traps.descriptors, text)
+    for title, text, transport in (
+            ("settled by the kernel, over dev", LEFT_TO_KERNEL, "dev"),
+            ("settled by the kernel, over uring", LEFT_TO_KERNEL, "uring"),
+            ("traced", "op IN { flock setlk }", "dev")):
+        suite.run(f"lock waiters, {title}", traps.lock_waiters, text,
+                  transport, wanted.waiters)
+    suite.run("traced locks need dev", traps.traced_locks_need_dev)
+    for visibility in ("exact", "fast"):
+        suite.run(f"shrinking directory, {visibility}",
+                  traps.shrinking_directory, visibility, wanted.entries)
+    suite.run("client in a PID namespace", traps.client_in_namespace)
+    suite.run("daemon in a PID namespace", traps.daemon_in_namespace)
+    suite.finish()
+
+
+if __name__ == "__main__":
+    main()
