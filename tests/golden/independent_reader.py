@@ -22,6 +22,7 @@ HEADER_BYTES = 40
 MAX_PAYLOAD_BYTES = 67108864
 FORMAT_VERSION = 1
 HAS_LENGTH = 0x8000
+PART, PART_END, SNAPSHOT = 16, 17, 18  # section 2.1
 START_WIDTHS = {140: 8, 141: 8, 151: 4}  # section 5: the same in every version
 
 
@@ -90,7 +91,13 @@ def frame_at(data, offset, serial):
 def frames(data, offset, serial):
     """Yields (sequence, kind, payload); strings tell of what was skipped."""
     last = -1
+    preamble = data[:offset]
+    elsewhere = 0  # blocks below, but for block 0, are in parts before
+    head_may_follow = snapshot = False
     while offset < len(data):
+        if data.startswith(preamble, offset):
+            offset += len(preamble)
+            continue
         frame = frame_at(data, offset, serial)
         if frame is None:
             begin = offset
@@ -103,11 +110,26 @@ def frames(data, offset, serial):
             yield "skipped %d bytes at %d" % (offset - begin, begin)
             if frame is None:
                 return
-        sequence, _kind, payload = frame
+        sequence, kind, payload = frame
+        if kind in (PART, PART_END, SNAPSHOT):
+            if kind == PART:
+                head_may_follow = True
+                if last < 0:
+                    elsewhere = struct.unpack_from("<Q", payload, 8)[0]
+            snapshot = snapshot or kind == SNAPSHOT
+            offset += HEADER_BYTES + len(payload)
+            continue
+        copy = head_may_follow and sequence == 0 and last >= 0
+        head_may_follow = False
+        if copy:
+            offset += HEADER_BYTES + len(payload)
+            continue
+        if last == 0 and elsewhere:
+            last = min(elsewhere, sequence) - 1
         if sequence <= last:
             yield "duplicate block %d" % sequence
         else:
-            if sequence != last + 1:
+            if sequence != last + 1 and not snapshot:
                 yield "missing %d blocks from %d" % (sequence - last - 1,
                                                      last + 1)
             last = sequence

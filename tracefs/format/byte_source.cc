@@ -8,7 +8,34 @@
 
 #include <utility>
 
+#include "tracefs/format/flight_map.h"
+
 namespace tracefs::format {
+namespace {
+
+// Text of its own.
+class TextSource final : public ByteSource {
+ public:
+  explicit TextSource(std::string text)
+      : text_(std::move(text)), bytes_(AsBytes(text_)) {}
+  Result<size_t> Read(std::span<std::byte> out) override {
+    return bytes_.Read(out);
+  }
+
+ private:
+  const std::string text_;
+  MemorySource bytes_;
+};
+
+bool IsFlightMap(int fd, const struct stat& st) {
+  char magic[kFlightMagic.size()];
+  return S_ISREG(st.st_mode) &&
+         ::pread(fd, magic, sizeof magic, 0) ==
+             static_cast<ssize_t>(sizeof magic) &&
+         std::string_view(magic, sizeof magic) == kFlightMagic;
+}
+
+}  // namespace
 
 FdSource::FdSource(UniqueFd fd, bool follow)
     : fd_(std::move(fd)), follow_(follow) {
@@ -51,8 +78,30 @@ Result<std::unique_ptr<ByteSource>> FdSource::Open(const std::string& path,
   if (S_ISDIR(st.st_mode)) {
     return Status::System(EISDIR, "cannot read the trace");
   }
+  if (path != "-" && IsFlightMap(fd.get(), st)) {
+    Result<std::string> text =
+        ReadFlightMap(fd.get(), static_cast<uint64_t>(st.st_size));
+    if (!text.ok()) return text.status();
+    return std::unique_ptr<ByteSource>(
+        std::make_unique<TextSource>(*std::move(text)));
+  }
   return std::unique_ptr<ByteSource>(
       std::make_unique<FdSource>(std::move(fd), follow));
+}
+
+Result<size_t> FileChain::Read(std::span<std::byte> out) {
+  for (;;) {
+    if (current_ == nullptr) {
+      if (next_ == paths_.size()) return size_t{0};
+      auto opened = FdSource::Open(paths_[next_], /*follow=*/false);
+      if (!opened.ok()) return opened.status().Prefixed(paths_[next_]);
+      ++next_;
+      current_ = *std::move(opened);
+    }
+    const Result<size_t> n = current_->Read(out);
+    if (!n.ok() || *n != 0) return n;
+    current_.reset();
+  }
 }
 
 }  // namespace tracefs::format

@@ -8,6 +8,8 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tracefs/base/bytes.h"
 #include "tracefs/base/status.h"
@@ -34,7 +36,8 @@ class FdSource : public ByteSource {
   Result<size_t> Read(std::span<std::byte> out) override;
   bool MayGrow() override;
 
-  // Opens a file, or standard input for "-".
+  // Opens a file, or standard input for "-". Of the map file of a flight
+  // recorder it reads a snapshot (flight_map.h).
   static Result<std::unique_ptr<ByteSource>> Open(const std::string& path,
                                                   bool follow);
 
@@ -44,6 +47,20 @@ class FdSource : public ByteSource {
   bool regular_ = false;
   bool pipe_ended_ = false;
   uint64_t read_bytes_ = 0;
+};
+
+// Files one after the other, as if they were one: the parts of a rotated trace.
+// Each is opened when it is its turn.
+class FileChain : public ByteSource {
+ public:
+  explicit FileChain(std::vector<std::string> paths)
+      : paths_(std::move(paths)) {}
+  Result<size_t> Read(std::span<std::byte> out) override;
+
+ private:
+  const std::vector<std::string> paths_;
+  size_t next_ = 0;
+  std::unique_ptr<ByteSource> current_;
 };
 
 // Memory that outlives the source. `limit_` bytes of it can be read at once,

@@ -34,7 +34,12 @@ inline constexpr size_t kFrameHeaderBytes = 40;
 inline constexpr size_t kMaxPayloadBytes = size_t{64} << 20;
 using Serial = std::array<std::byte, kSerialBytes>;
 // What a payload is. Readers skip kinds they do not know.
-enum class FrameKind : uint16_t { kMessages = 1 };
+enum class FrameKind : uint16_t {
+  kMessages = 1,   // a block
+  kPart = 16,      // marks.h: the file is a part of a rotated trace
+  kPartEnd = 17,   // the trace goes on in the next part
+  kSnapshot = 18,  // the file is what a flight recorder held
+};
 
 // --- Messages: msg_id 2, length 4 (of the whole message), arguments.
 inline constexpr size_t kMessageHeaderBytes = 6;

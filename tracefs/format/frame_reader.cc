@@ -6,11 +6,23 @@
 #include <utility>
 
 #include "tracefs/base/crc32c.h"
+#include "tracefs/format/marks.h"
 
 namespace tracefs::format {
 namespace {
 
 constexpr size_t kReadBytes = size_t{256} << 10;
+
+// The driver at the end of a chain text is `device`: zeros end the trace.
+bool EndsInDevice(std::string_view chain) {
+  constexpr std::string_view kDevice = "device";
+  if (chain.size() < kDevice.size() ||
+      chain.substr(chain.size() - kDevice.size()) != kDevice) {
+    return false;
+  }
+  chain.remove_suffix(kDevice.size());
+  return chain.empty() || chain.back() == ' ' || chain.back() == ';';
+}
 
 }  // namespace
 
@@ -216,15 +228,76 @@ void FrameReader::ReportDamage() {
   Tell(ReportKind::kDamaged, begin, 0, size, damage_reason_);
 }
 
+void FrameReader::NoteMark(const FrameHeader& header, ByteSpan payload) {
+  if (header.kind == static_cast<uint16_t>(FrameKind::kSnapshot)) {
+    // Before all blocks, or it is none.
+    if (any_sequence_ || stats_->snapshot) return;
+    stats_->snapshot = DecodeSnapshotMark(payload);
+    if (!stats_->snapshot) return;
+    Tell(ReportKind::kSnapshot, offset_, stats_->snapshot->events,
+         stats_->snapshot->overwritten_events, stats_->snapshot->reason);
+    return;
+  }
+  const std::optional<PartMark> mark = DecodePartMark(payload);
+  if (!mark) return;
+  if (header.kind == static_cast<uint16_t>(FrameKind::kPartEnd)) {
+    stats_->goes_on = mark->part + 1;
+    return;
+  }
+  stats_->goes_on = 0;
+  head_copy_may_follow_ = true;
+  if (any_sequence_ || mark->part == 0) return;
+  elsewhere_below_ = mark->block;
+  stats_->first_part = mark->part;
+  Tell(ReportKind::kPart, offset_, mark->part, mark->block);
+}
+
+Result<bool> FrameReader::TakeBetweenFrames(bool* ended) {
+  // Files that follow each other in the input, each with its preamble.
+  if (AsText(window().first(kPreambleMagic.size())) == kPreambleMagic) {
+    const Result<size_t> length = PreambleLength(window());
+    if (!length.ok()) return false;
+    const Result<bool> whole = Fill(*length);
+    if (!whole.ok()) return whole.status();
+    if (!*whole) return false;
+    const Result<Preamble> another = DecodePreamble(window().first(*length));
+    if (!another.ok() || another->serial != preamble_.serial ||
+        another->chain != preamble_.chain) {
+      return false;
+    }
+    Consume(*length);
+    return true;
+  }
+  if (!EndsInDevice(preamble_.chain)) return false;
+  const auto head = window().first<kFrameHeaderBytes>();
+  if (!std::all_of(head.begin(), head.end(),
+                   [](std::byte b) { return b == std::byte{0}; })) {
+    return false;
+  }
+  *ended = true;
+  return true;
+}
+
 bool FrameReader::AcceptSequence(const FrameHeader& header) {
   if (any_order_) return true;
-  const uint64_t expected = any_sequence_ ? last_sequence_ + 1 : 0;
+  if (std::exchange(head_copy_may_follow_, false) && any_sequence_ &&
+      header.sequence == 0) {
+    return false;
+  }
+  if (header.kind == static_cast<uint16_t>(FrameKind::kMessages)) {
+    ++accepted_blocks_;
+  }
+  stats_->goes_on = 0;
+  uint64_t expected = any_sequence_ ? last_sequence_ + 1 : 0;
+  if (expected != 0 && expected < elsewhere_below_) {
+    expected = std::min(elsewhere_below_, header.sequence);
+  }
   if (any_sequence_ && header.sequence <= last_sequence_) {
     ++stats_->duplicate_blocks;
     Tell(ReportKind::kDuplicate, offset_, header.sequence, 1);
     return false;
   }
-  if (header.sequence != expected) {
+  if (header.sequence != expected && !stats_->snapshot) {
     const uint64_t missing = header.sequence - expected;
     const uint64_t sum = stats_->missing_blocks + missing;
     stats_->missing_blocks = sum < missing ? UINT64_MAX : sum;
@@ -256,7 +329,12 @@ Result<ReadStep> FrameReader::Next(Frame* frame) {
     if (check == Check::kGood) {
       ReportDamage();
       frame_bytes_ = kFrameHeaderBytes + header.payload_bytes;
-      if (!AcceptSequence(header)) {
+      const bool mark = !any_order_ && IsMark(header.kind);
+      if (mark) {
+        NoteMark(header,
+                 window().subspan(kFrameHeaderBytes, header.payload_bytes));
+      }
+      if (mark || !AcceptSequence(header)) {
         Consume(std::exchange(frame_bytes_, 0));
         continue;
       }
@@ -267,6 +345,13 @@ Result<ReadStep> FrameReader::Next(Frame* frame) {
       return ReadStep::kItem;
     }
     if (available() == 0) break;
+    if (*head && check == Check::kBad && !damage_offset_) {
+      bool ended = false;
+      const Result<bool> taken = TakeBetweenFrames(&ended);
+      if (!taken.ok()) return taken.status();
+      if (ended) break;
+      if (*taken) continue;
+    }
     if (!*head && AsText(window()).substr(0, kFrameMagic.size()) !=
                       AsText(std::as_bytes(std::span(kFrameMagic)))
                           .substr(0, available())) {
@@ -287,6 +372,15 @@ Result<ReadStep> FrameReader::Next(Frame* frame) {
     Tell(ReportKind::kCut, begin, 0, offset_ - begin);
   }
   ReportDamage();
+  if (stats_->snapshot && !std::exchange(end_told_, true)) {
+    // Its blocks have gaps; their sum has not.
+    const uint64_t promised = stats_->snapshot->blocks + 1;
+    if (accepted_blocks_ < promised) {
+      const uint64_t missing = promised - accepted_blocks_;
+      stats_->missing_blocks += missing;
+      Tell(ReportKind::kGap, offset_, last_sequence_ + 1, missing);
+    }
+  }
   return ReadStep::kEnd;
 }
 

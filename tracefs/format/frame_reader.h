@@ -48,11 +48,13 @@ class FrameReader {
   Result<ReadStep> ReadPreamble();
   const Preamble& preamble() const { return preamble_; }
 
-  // The next acceptable frame, of any kind, in order of sequence numbers.
+  // The next acceptable frame, of any kind but marks, in order of sequence
+  // numbers.
   Result<ReadStep> Next(Frame* frame);
 
-  // Frames come as they are found, whatever their numbers, and gaps and copies
-  // are neither counted nor told: for verifiers, who do not trust numbers.
+  // Frames come as they are found, marks included, whatever their numbers, and
+  // gaps and copies are neither counted nor told: for verifiers, who do not
+  // trust numbers.
   void TakeAnyOrder() { any_order_ = true; }
 
   // From now on the end of the input is the end.
@@ -77,6 +79,11 @@ class FrameReader {
   void ReportDamage();
   // Gaps and duplicates: true if the frame is new.
   bool AcceptSequence(const FrameHeader& header);
+  // What a mark (marks.h) at the front of the window says.
+  void NoteMark(const FrameHeader& header, ByteSpan payload);
+  // At the front: the preamble of a further part, a device's end. True if it
+  // was consumed; *ended: nothing follows.
+  Result<bool> TakeBetweenFrames(bool* ended);
   // What is done about a damaged preamble: first keeps what can be kept, then
   // finds the first frame, which has the serial.
   Result<ReadStep> PreambleDamaged(Status why);
@@ -110,6 +117,12 @@ class FrameReader {
   WindowCrc window_crc_;
 
   bool any_order_ = false;
+  // A mark of a part was read: a copy of block 0 may follow.
+  bool head_copy_may_follow_ = false;
+  // Blocks 1 up to here are in parts before the one that the input begins with.
+  uint64_t elsewhere_below_ = 0;
+  uint64_t accepted_blocks_ = 0;
+  bool end_told_ = false;
   bool any_sequence_ = false;
   uint64_t last_sequence_ = 0;
 };

@@ -69,6 +69,16 @@ std::string Report::Text() const {
              " not recorded: " + Detail(detail);
     case ReportKind::kChange:
       return "the tracer was changed: " + Detail(detail);
+    case ReportKind::kPart:
+      return "part " + std::to_string(number) +
+             " of a rotated trace: blocks 1 to " + std::to_string(count - 1) +
+             " are in parts before it";
+    case ReportKind::kGoesOn:
+      return "the trace goes on in part " + std::to_string(number);
+    case ReportKind::kSnapshot:
+      return "a snapshot of a flight recorder (" + Detail(detail) +
+             "): " + Count(number, "operation", "operations") + ", and " +
+             std::to_string(count) + " before them that were overwritten";
     case ReportKind::kUnordered:
       return "too much is open at once to keep the order of times: from here "
              "on operations are listed as early as memory demands";
@@ -81,10 +91,11 @@ bool ReadStats::Bad() const {
          cut_bytes != 0 || missing_blocks != 0 || duplicate_blocks != 0 ||
          undecodable_blocks != 0 || malformed_blocks != 0 ||
          malformed_messages != 0 || bad_definitions != 0 || lost_events != 0 ||
-         (ended && !final_record);
+         (ended && !final_record && goes_on == 0 && !snapshot);
 }
 
 uint64_t ReadStats::MissingEvents() const {
+  if (first_part != 0 || snapshot) return 0;
   if (!final_record || final_record->events <= events) return 0;
   return final_record->events - events;
 }

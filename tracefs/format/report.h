@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "tracefs/format/block_info.h"
+#include "tracefs/format/marks.h"
 
 namespace tracefs::format {
 
@@ -30,7 +31,11 @@ enum class ReportKind : uint8_t {
   kUnknownArgument,   // first of its id; number = id
   kLoss,              // the tracer says that it did not keep `count` operations
   kChange,            // the tracer was changed; detail = "property=value"
-  kUnordered,         // out of memory for merging: order is no longer sure
+  kPart,       // begins with part `number`, `count` being its first block
+  kGoesOn,     // ends in order with a part; number = the next one
+  kSnapshot,   // of a flight recorder: number = operations in it, count
+               // = overwritten ones; detail = what made it
+  kUnordered,  // out of memory for merging: order is no longer sure
 };
 
 // One finding. Holds numbers and views only and lives as long as the call; its
@@ -69,6 +74,11 @@ struct ReadStats {
   uint64_t bad_definitions = 0;
   uint64_t lost_events = 0;       // by the tracer's own account (LOSS)
   uint64_t unordered_events = 0;  // listed after a later one
+  // Of a rotated trace: the part that the input begins with, and the one after
+  // that it ends with, if it ends with a whole part; else 0.
+  uint64_t first_part = 0;
+  uint64_t goes_on = 0;
+  std::optional<SnapshotMark> snapshot;  // the input is one
   bool preamble_damaged = false;
   bool no_header = false;
   bool ended = false;  // the end of the input was reached
@@ -79,10 +89,12 @@ struct ReadStats {
 
   // True if something that was recorded could not be read, or if the trace
   // says that something could not be recorded. A trace without FINAL counts,
-  // unknown messages do not.
+  // unless it is a snapshot or goes on in another part; unknown messages do
+  // not.
   bool Bad() const;
 
-  // Operations that FINAL counts and the reader did not find; 0 without FINAL.
+  // Operations that FINAL counts and the reader did not find; 0 without FINAL,
+  // and where others are elsewhere by design.
   uint64_t MissingEvents() const;
 };
 

@@ -42,7 +42,10 @@ Result<ReadStep> TraceReader::AtEnd() {
     stats.no_header = true;
     context_.Tell({.kind = ReportKind::kNoHeader});
   }
-  if (stats.ended && !stats.final_record && stats.cut_bytes == 0) {
+  if (stats.ended && stats.goes_on != 0) {
+    context_.Tell({.kind = ReportKind::kGoesOn, .number = stats.goes_on});
+  } else if (stats.ended && !stats.final_record && !stats.snapshot &&
+             stats.cut_bytes == 0) {
     context_.Tell({.kind = ReportKind::kNoFinal, .offset = stats.bytes});
   }
   return ReadStep::kEnd;

@@ -22,11 +22,13 @@ void Block::Reset() {
   // Every block begins with its BLOCK message, written when it is closed.
   writer.Advance(format::kBlockInfoBytes);
   events = counted = first_ns = last_ns = 0;
+  source = 0;
   by_op = {};
 }
 
-BlockBuilder::BlockBuilder(size_t block_bytes)
-    : block_(std::make_unique<Block>(std::max(block_bytes, kMinBlockBytes))),
+BlockBuilder::BlockBuilder(size_t block_bytes, uint32_t source)
+    : source_(source),
+      block_(std::make_unique<Block>(std::max(block_bytes, kMinBlockBytes))),
       paths_(2 * kPathSets) {
   block_->Reset();
 }
@@ -139,6 +141,7 @@ std::unique_ptr<Block> BlockBuilder::Take(std::unique_ptr<Block> replacement) {
   ForgetDefinitions();
   next_path_id_ = next_process_id_ = 1;
   std::swap(block_, replacement);
+  replacement->source = source_;
   return replacement;
 }
 

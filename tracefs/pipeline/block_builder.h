@@ -31,6 +31,7 @@ struct Block {
 
   std::unique_ptr<std::byte[]> memory;
   format::MessageWriter writer;
+  uint32_t source = 0;  // BlockInfo::source
   uint64_t events = 0;
   uint64_t counted = 0;   // BlockInfo::counted
   uint64_t first_ns = 0;  // earliest begin time of what it holds
@@ -50,7 +51,8 @@ class BlockBuilder {
   // Smaller blocks could not hold the longest definitions and names.
   static constexpr size_t kMinBlockBytes = 4096;
 
-  explicit BlockBuilder(size_t block_bytes);
+  // `source`: of its blocks, BlockInfo::source.
+  explicit BlockBuilder(size_t block_bytes, uint32_t source = 0);
 
   // Of the tracer's counters, in their order: what its thread counts is here.
   std::vector<std::unique_ptr<EventCounter::Shard>>& shards() {
@@ -113,6 +115,7 @@ class BlockBuilder {
   uint32_t DefinePath(EventResolver& resolver, uint64_t node, uint32_t version,
                       int depth);
 
+  const uint32_t source_;
   std::unique_ptr<Block> block_;
   std::vector<std::unique_ptr<EventCounter::Shard>> shards_;
   size_t mark_ = 0;

@@ -65,6 +65,9 @@ struct Pipeline::Set {
 };
 
 struct Pipeline::Slot {
+  explicit Slot(uint32_t slot_number) : number(slot_number) {}
+
+  const uint32_t number;  // from 1 on: BlockInfo::source
   BiasedLock lock;
   // Guarded by lock; made by the owner on first use.
   std::array<std::unique_ptr<BlockBuilder>, kMaxTracers> builders;
@@ -141,7 +144,8 @@ Pipeline::Slot& Pipeline::SlotOfThread() const {
       return *slot;
     }
   }
-  slots_.push_back(std::make_shared<Slot>());
+  slots_.push_back(
+      std::make_shared<Slot>(static_cast<uint32_t>(slots_.size() + 1)));
   handle.Set(instance_, slots_.back());
   return *slots_.back();
 }
@@ -472,8 +476,8 @@ void Pipeline::UpdateInterest(const Set& set) {
 namespace {
 
 BlockBuilder& BuilderFor(std::unique_ptr<BlockBuilder>& builder,
-                         const Tracer& tracer) {
-  if (!builder) builder = tracer.MakeBuilder();
+                         const Tracer& tracer, uint32_t source) {
+  if (!builder) builder = tracer.MakeBuilder(source);
   return *builder;
 }
 
@@ -581,7 +585,8 @@ void Pipeline::Before(Event& event) {
       continue;
     }
     if (plan.caller) event.NeedCaller();
-    BlockBuilder& builder = BuilderFor(slot.builders[e.position], *e.tracer);
+    BlockBuilder& builder =
+        BuilderFor(slot.builders[e.position], *e.tracer, slot.number);
     if (e.tracer->makes_messages()) NoteOpen(slot.open_since, event);
     Encode(*e.tracer, event, builder, slot.tallies[e.position]);
     if (e.tracer->unbuffered()) e.tracer->SubmitFrom(builder);
@@ -607,7 +612,8 @@ void Pipeline::BeforeReply(Event& event) {
       event.sink_keep |= bit;
       continue;
     }
-    BlockBuilder& builder = BuilderFor(slot.builders[e.position], *e.tracer);
+    BlockBuilder& builder =
+        BuilderFor(slot.builders[e.position], *e.tracer, slot.number);
     Encode(*e.tracer, event, builder, tally);
     e.tracer->SubmitFrom(builder);
   }
@@ -631,7 +637,8 @@ void Pipeline::AfterReply(Event& event) {
                               : Decide(*e.rules, plan.always, event, tally);
     if (!keep) continue;
     if (e.tracer->makes_messages()) NoteOpen(slot.open_since, event);
-    Encode(*e.tracer, event, BuilderFor(slot.builders[e.position], *e.tracer),
+    Encode(*e.tracer, event,
+           BuilderFor(slot.builders[e.position], *e.tracer, slot.number),
            tally);
   }
 }

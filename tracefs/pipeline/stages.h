@@ -52,6 +52,7 @@ struct AssemblyNeeds {
   bool caller = false;  // kCaller fields
   bool data = false;    // bytes of reads and writes
   bool counts = false;  // EventCounter instead of messages
+  bool names = false;   // bits of name predicates (Event::name_bits)
 };
 
 // Counts kept events instead of recording each: the other half of an assembly
@@ -124,6 +125,9 @@ struct BlockInfo {
   uint64_t first_ns = 0;
   uint64_t last_ns = 0;
   bool last = false;  // holds FINAL: may use space kept in reserve
+  // Which thread's operations it holds: 1, 2, …; 0: none's, or the tracer's
+  // own.
+  uint32_t source = 0;
 };
 
 // Tells the tracer that a block was not kept after all, though the Write that
@@ -144,6 +148,8 @@ struct QueueGauge {
   uint64_t blocks = 0;
   uint64_t bytes = 0;
   uint64_t limit_bytes = 0;  // 0: not bounded by bytes
+  // Of a ring: operations that gave way to newer ones.
+  uint64_t overwritten = 0;
 };
 
 // An output filter: transforms blocks and hands them to the next one. It has

@@ -37,8 +37,8 @@ Tracer::Tracer(TracerParts parts, Watermark watermark)
   }
 }
 
-std::unique_ptr<BlockBuilder> Tracer::MakeBuilder() const {
-  auto builder = std::make_unique<BlockBuilder>(block_bytes_);
+std::unique_ptr<BlockBuilder> Tracer::MakeBuilder(uint32_t source) const {
+  auto builder = std::make_unique<BlockBuilder>(block_bytes_, source);
   for (const std::shared_ptr<EventCounter>& counter : counters_) {
     builder->shards().push_back(counter->MakeShard());
   }
@@ -230,7 +230,8 @@ Status Tracer::WriteLocked(Block& block, bool last) {
                        .counted = block.counted,
                        .first_ns = block.first_ns,
                        .last_ns = block.last_ns,
-                       .last = last};
+                       .last = last,
+                       .source = block.source};
   Status status = front_fits
                       ? parts_.output->Write(block.writer.bytes(), info)
                       : Status::Invalid("no room for the block's own message");

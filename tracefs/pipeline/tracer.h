@@ -71,7 +71,8 @@ class Tracer {
       std::unique_ptr<InputFilter> filter) const;
 
   // A thread's own part.
-  std::unique_ptr<BlockBuilder> MakeBuilder() const;
+  // `source`: BlockInfo::source of its blocks.
+  std::unique_ptr<BlockBuilder> MakeBuilder(uint32_t source) const;
   // Whether it makes messages of events, and whether it counts them.
   bool makes_messages() const { return makes_messages_; }
   bool counts() const { return !counters_.empty(); }

@@ -16,9 +16,10 @@ TracerRules::OpPlan MakePlan(
     plan.before |= needs.before;
     plan.caller |= needs.caller;
     plan.data |= needs.data;
+    plan.names |= needs.names;
   }
   if (!plan.record && !plan.before) return {};
-  plan.names = filter.names;
+  plan.names |= filter.names;
   plan.decide_early = (filter.caller || filter.paths) && !plan.always;
   return plan;
 }

@@ -16,6 +16,7 @@
 #include "tracefs/export/table.h"
 #include "tracefs/format/trace_merger.h"
 #include "tracefs/tools/aggregate_queue.h"
+#include "tracefs/tools/trace_files.h"
 #include "tracefs/tools/trace_summary.h"
 
 namespace tracefs {
@@ -55,7 +56,7 @@ class Dumper {
       const Status added = AddKey(name);
       if (!added.ok()) return Complain(added.Prefixed("--key"));
     }
-    for (const std::string& name : options_.traces) OpenTrace(name);
+    OpenTraces();
     if (options_.header) PrintHeaders();
     if (options_.stats) {
       CountOperations();
@@ -77,11 +78,27 @@ class Dumper {
     return source.ok() ? keys_->Add(*source) : source.status();
   }
 
-  void OpenTrace(const std::string& name) {
-    auto source = format::FdSource::Open(name, options_.follow);
+  void Fail(const Status& status) {
+    exit_status_ = std::max(exit_status_, Complain(status));
+  }
+
+  void OpenTraces() {
+    std::vector<std::string> files;
+    for (const std::string& name : options_.traces) {
+      if (Status s = AddFiles(name, &files); !s.ok()) Fail(s);
+    }
+    for (const TraceFiles& trace : JoinParts(files)) OpenTrace(trace);
+  }
+
+  void OpenTrace(const TraceFiles& trace) {
+    const std::string& name = trace.name;
+    Result<std::unique_ptr<format::ByteSource>> source =
+        trace.paths.size() == 1
+            ? format::FdSource::Open(trace.paths[0], options_.follow)
+            : std::unique_ptr<format::ByteSource>(
+                  std::make_unique<format::FileChain>(trace.paths));
     if (!source.ok()) {
-      exit_status_ = std::max(
-          exit_status_, Complain(source.status().Prefixed(TerminalWord(name))));
+      Fail(source.status().Prefixed(TerminalWord(name)));
       return;
     }
     reports_.push_back(std::make_unique<ReportKeeper>());

@@ -142,7 +142,7 @@ std::string TraceJudge::CheckClaims(uint64_t number, const ChecksumNote& note) {
   return {};
 }
 
-void TraceJudge::AddFrame(const BlockId& id, uint64_t offset,
+void TraceJudge::AddFrame(const BlockId& id, uint64_t offset, uint32_t crc,
                           const Status& decoded, const BlockNotes& notes,
                           bool has_final) {
   const uint64_t number = id.sequence;
@@ -152,6 +152,11 @@ void TraceJudge::AddFrame(const BlockId& id, uint64_t offset,
   if (note == nullptr && !decoded.ok()) {
     AddBad(number, offset, decoded.message());
     return;
+  }
+  // Each part of a rotated trace starts with a copy of block 0.
+  if (note == nullptr && number == 0) {
+    if (file_begins && head_crc_ == crc) return;
+    if (!head_crc_) head_crc_ = crc;
   }
   if (note == nullptr && notes.authentic_cipher) {
     AddToRuns(number, /*sealed=*/true, nullptr);
@@ -167,7 +172,6 @@ void TraceJudge::AddFrame(const BlockId& id, uint64_t offset,
     if (has_final) end_ = number;
     return;
   }
-  // Each file of a rotated trace starts with a copy of block 0.
   if (file_begins && number == 0 && head_link_ &&
       *head_link_ == note->own_link) {
     return;

@@ -55,8 +55,9 @@ class TraceJudge {
   void BeginFile(ByteSpan preamble, bool preamble_damaged);
   // A frame at `offset`: what decoding it found, and whether the block has the
   // FINAL message (if it could be decoded to the end).
-  void AddFrame(const BlockId& id, uint64_t offset, const Status& decoded,
-                const BlockNotes& notes, bool has_final);
+  // `crc`: of its header.
+  void AddFrame(const BlockId& id, uint64_t offset, uint32_t crc,
+                const Status& decoded, const BlockNotes& notes, bool has_final);
   // Bytes that are no frame of this trace.
   void AddDamage(uint64_t offset, uint64_t bytes, bool cut);
 
@@ -116,8 +117,10 @@ class TraceJudge {
   Digest preamble_link_{};
   bool preamble_known_ = false;
   bool file_begins_ = false;
-  uint64_t next_number_ = 0;         // after the frame seen last
-  std::optional<Digest> head_link_;  // of block 0, which rotated files repeat
+  uint64_t next_number_ = 0;  // after the frame seen last
+  // Of block 0, which each part of a rotated trace repeats.
+  std::optional<Digest> head_link_;
+  std::optional<uint32_t> head_crc_;
   std::optional<ChecksumHead> seal_;
   // Of the authentic block found last.
   bool any_ = false;

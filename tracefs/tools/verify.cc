@@ -1,6 +1,5 @@
 #include "tracefs/tools/verify.h"
 
-#include <dirent.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -12,7 +11,10 @@
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/format/frame_reader.h"
+#include "tracefs/format/marks.h"
 #include "tracefs/format/message_cursor.h"
+#include "tracefs/tools/part_check.h"
+#include "tracefs/tools/trace_files.h"
 #include "tracefs/tools/trace_judge.h"
 
 namespace tracefs {
@@ -93,7 +95,9 @@ class Verifier {
   int Run() {
     if (Status s = Prepare(); !s.ok()) return Complain(s);
     std::vector<std::string> files;
-    for (const std::string& name : options_.traces) AddFiles(name, &files);
+    for (const std::string& name : options_.traces) {
+      if (Status s = AddFiles(name, &files); !s.ok()) Complain(s);
+    }
     // Rotated files are parts of one trace: they have its serial.
     std::vector<Group> groups;
     for (const std::string& file : files) {
@@ -169,34 +173,6 @@ class Verifier {
 
   void AddAnchor(std::string_view line) {
     if (const auto anchor = ParseAnchor(line)) anchors_.push_back(*anchor);
-  }
-
-  // The traces in a folder, or the name itself.
-  void AddFiles(const std::string& name, std::vector<std::string>* files) {
-    struct stat st;
-    if (name == "-" || ::stat(name.c_str(), &st) != 0 || !S_ISDIR(st.st_mode)) {
-      files->push_back(name);
-      return;
-    }
-    const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(name.c_str()),
-                                                     &::closedir);
-    if (folder == nullptr) {
-      Complain(Status::System(errno, TerminalWord(name)));
-      return;
-    }
-    std::vector<std::string> found;
-    while (const dirent* entry = ::readdir(folder.get())) {
-      const std::string path = name + '/' + entry->d_name;
-      if (::lstat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode)) {
-        found.push_back(path);
-      }
-    }
-    std::sort(found.begin(), found.end());
-    if (found.empty()) {
-      Complain(Status::Invalid(TerminalWord(name) +
-                               ": there is no file in this folder"));
-    }
-    files->insert(files->end(), found.begin(), found.end());
   }
 
   std::unique_ptr<Input> Open(const std::string& name) {
@@ -294,8 +270,9 @@ class Verifier {
                       .anchors_wanted = !options_.anchors.empty()},
                      first.serial);
     judge_ = &judge;
+    PartCheck parts;
     for (Input* input : inputs) {
-      if (!JudgeFrames(*input, *chain, judge)) {
+      if (!JudgeFrames(*input, *chain, judge, parts)) {
         judge_ = nullptr;
         return;
       }
@@ -305,15 +282,17 @@ class Verifier {
     if (inputs.size() > 1) {
       name += " and " + std::to_string(inputs.size() - 1) + " more";
     }
-    Print(name, first.serial, judge);
+    Print(name, first.serial, judge, parts);
   }
 
-  bool JudgeFrames(Input& input, ChainDecoder& chain, TraceJudge& judge) {
+  bool JudgeFrames(Input& input, ChainDecoder& chain, TraceJudge& judge,
+                   PartCheck& parts) {
     ByteSpan preamble = input.head;
     const Result<size_t> length = format::PreambleLength(preamble);
     if (length.ok())
       preamble = preamble.first(std::min(*length, preamble.size()));
     judge.BeginFile(preamble, input.stats.preamble_damaged);
+    parts.BeginFile();
     for (;;) {
       format::Frame frame;
       const Result<ReadStep> step = input.frames->Next(&frame);
@@ -326,16 +305,28 @@ class Verifier {
                        .sequence = frame.header.sequence};
       BlockNotes notes;
       ByteSpan block;
-      const Status decoded = chain.Decode(id, frame.payload, &notes, &block);
-      judge.AddFrame(id, frame.offset, decoded, notes,
+      if (parts.Add(frame.header, frame.payload)) continue;
+      const Status decoded =
+          frame.header.kind ==
+                  static_cast<uint16_t>(format::FrameKind::kMessages)
+              ? chain.Decode(id, frame.payload, &notes, &block)
+              : Status::Corrupt("a frame of the unknown kind " +
+                                std::to_string(frame.header.kind));
+      judge.AddFrame(id, frame.offset, frame.header.crc, decoded, notes,
                      decoded.ok() && HasFinal(block));
     }
   }
 
   void Print(const std::string& name, const format::Serial& serial,
-             TraceJudge& judge) {
+             TraceJudge& judge, const PartCheck& parts) {
     uint64_t counts[4] = {};
     std::vector<Finding> findings = judge.Judge();
+    parts.AddTo(&findings);
+    if (parts.snapshot()) {
+      Note(name +
+           ": a snapshot of a flight recorder; blocks that were overwritten "
+           "are told as missing");
+    }
     if (!options_.serial.empty() && serial != wanted_serial_) {
       findings.push_back({.trust = Trust::kBad,
                           .has_numbers = false,
