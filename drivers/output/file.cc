@@ -2,200 +2,255 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
+#include <deque>
+#include <utility>
+
+#include "drivers/output/trace_file.h"
+#include "tracefs/base/clock.h"
+#include "tracefs/format/marks.h"
 
 namespace tracefs {
 namespace {
 
-// Space is taken in steps ahead of the end, so that a disk that fills up still
-// has room for what says so: LOSS and FINAL.
-constexpr uint64_t kReserveStep = 1 << 20;
-constexpr uint64_t kFinalReserve = 64 * 1024;
+using format::FrameKind;
+
+std::string Quoted(const std::string& path) {
+  return "trace file '" + path + "'";
+}
+
+uint32_t CrcOf(ByteSpan frame_header) {
+  return LoadLe<uint32_t>(frame_header.data() + format::kFrameHeaderBytes - 4);
+}
 
 class File final : public OutputDriver {
  public:
-  File(FileOptions options, UniqueFd fd, bool remove_unused)
+  // `folder`: needed with a rotation. `remove_unused`: we made the file.
+  File(FileOptions options, std::optional<OutputFolder> folder, UniqueFd fd,
+       const OutputFileId& id, bool remove_unused)
       : options_(std::move(options)),
-        fd_(std::move(fd)),
+        folder_(std::move(folder)),
+        file_(
+            std::make_unique<TraceFile>(std::move(fd), Quoted(options_.path))),
+        id_(id),
         remove_unused_(remove_unused) {}
   ~File() override {
-    if (remove_unused_) Remove();
+    if (remove_unused_) folder_->Remove(folder_->base(), id_);
   }
 
   Status Initialize(const TraceIdentity& identity) override {
     remove_unused_ = false;
-    ReserveUpTo(identity.preamble.size());
-    return Append(AsBytes(identity.preamble), {});
+    preamble_ = identity.preamble;
+    serial_ = identity.serial;
+    std::string mark;
+    if (options_.rotation.any()) {
+      name_ = folder_->base();
+      mark = BeginPart(/*first_block=*/1, /*link_before=*/0);
+    }
+    file_->Reserve(preamble_.size() + mark.size());
+    return file_->Append({AsBytes(preamble_), AsBytes(mark)});
   }
 
   Status Write(ByteSpan frame_header, ByteSpan payload,
                const BlockInfo& info) override {
     const uint64_t needed = frame_header.size() + payload.size();
-    if (!info.last && !ReserveUpTo(end_ + needed)) {
-      return Refused(Status::System(ENOSPC, Quoted()));
-    }
-    Status status = Append(frame_header, payload);
-    return status.ok() ? status : Refused(std::move(status));
-  }
-
-  Status Flush() override { return Status::Ok(); }
-
-  Status Release() override {
-    // Gives back what was reserved.
-    Status status;
-    if (::ftruncate(fd_.get(), static_cast<off_t>(end_)) != 0) {
-      status = Status::System(errno, Quoted());
-    }
-    if (options_.sync && ::fdatasync(fd_.get()) != 0 && status.ok()) {
-      status = Status::System(errno, Quoted());
-    }
-    // Delayed errors (quota, network file systems) show only here.
-    if (::close(fd_.Release()) != 0 && errno != EINTR && status.ok()) {
-      status = Status::System(errno, Quoted());
-    }
-    return status;
-  }
-
-  size_t PreferredBlockSize() const override { return options_.buffer_bytes; }
-
- private:
-  std::string Quoted() const { return "trace file '" + options_.path + "'"; }
-
-  // Makes sure of room for a file of `size` bytes and for FINAL after it; true
-  // where the file system cannot promise, too.
-  bool ReserveUpTo(uint64_t size) {
-    if (!can_reserve_ || size + kFinalReserve <= reserved_) return true;
-    const uint64_t upto = size + kFinalReserve + kReserveStep;
-    if (Allocate(upto)) return true;
-    // Not a whole step is left: take exactly what is needed.
-    return Allocate(size + kFinalReserve);
-  }
-
-  bool Allocate(uint64_t upto) {
-    int rc;
-    do {
-      rc = ::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE,
-                       static_cast<off_t>(reserved_),
-                       static_cast<off_t>(upto - reserved_));
-    } while (rc != 0 && errno == EINTR);
-    if (rc == 0) {
-      reserved_ = upto;
-      return true;
-    }
-    if (errno == EOPNOTSUPP || errno == ENOSYS) {
-      can_reserve_ = false;
-      return true;
-    }
-    return false;
-  }
-
-  // Appends both pieces or nothing.
-  Status Append(ByteSpan first, ByteSpan second) {
-    uint64_t at = end_;
-    std::array<ByteSpan, 2> left = {first, second};
-    while (!left[0].empty() || !left[1].empty()) {
-      std::array<iovec, 2> iov;
-      int count = 0;
-      for (const ByteSpan piece : left) {
-        if (piece.empty()) continue;
-        iov[static_cast<size_t>(count++)] = {
-            const_cast<std::byte*>(piece.data()), piece.size()};
-      }
-      const ssize_t n =
-          ::pwritev(fd_.get(), iov.data(), count, static_cast<off_t>(at));
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) {
-        const Status failed = Status::System(n < 0 ? errno : ENOSPC, Quoted());
-        // What was written of the frame goes, so that the file ends well.
-        if (at != end_) {
-          (void)!::ftruncate(fd_.get(), static_cast<off_t>(end_));
-          reserved_ = std::min(reserved_, end_);
-        }
-        return failed;
-      }
-      at += static_cast<uint64_t>(n);
-      auto taken = static_cast<size_t>(n);
-      for (ByteSpan& piece : left) {
-        const size_t part = std::min(taken, piece.size());
-        piece = piece.subspan(part);
-        taken -= part;
+    if (options_.rotation.any()) {
+      if (info.sequence == 0) {
+        head_ =
+            std::string(AsText(frame_header)) + std::string(AsText(payload));
+      } else if (!info.last && IsDue(needed, info)) {
+        BeginNextFile(info.sequence);
       }
     }
-    end_ = at;
+    if (!info.last && !file_->Reserve(needed)) {
+      return Refused(Status::System(ENOSPC, Quoted(options_.path)));
+    }
+    if (Status s = file_->Append({frame_header, payload}); !s.ok()) {
+      return Refused(std::move(s));
+    }
+    link_.Add(CrcOf(frame_header));
+    if (info.sequence != 0) ++blocks_;
+    events_ += info.events;
     return Status::Ok();
   }
 
-  Status Refused(Status status) {
-    if (!reported_) {
-      reported_ = true;
-      std::fprintf(stderr,
-                   "tracefs: %s; events are lost and counted in the trace "
-                   "until there is room\n",
-                   status.message().c_str());
+  Status Flush() override { return Status::Ok(); }
+  Status Release() override { return file_->Close(options_.sync); }
+  size_t PreferredBlockSize() const override { return options_.buffer_bytes; }
+
+ private:
+  // Each file has one block at least, so that a limit that is too small for
+  // what a file begins with does not end in files without anything else.
+  bool IsDue(uint64_t bytes, const BlockInfo& info) {
+    const Rotation& r = options_.rotation;
+    const uint64_t now = MonotonicNs();
+    if (blocks_ == 0 || now < retry_ns_) return false;
+    return (r.bytes != 0 && file_->size() + bytes > r.bytes) ||
+           (r.age_ns != 0 && now - began_ns_ >= r.age_ns) ||
+           (r.events != 0 && events_ + info.events > r.events);
+  }
+
+  // Returns the mark that a part begins with and starts to count for it.
+  std::string BeginPart(uint64_t first_block, uint32_t link_before) {
+    const std::string mark = format::EncodePartMark(
+        FrameKind::kPart, serial_,
+        {.part = part_, .block = first_block, .link = link_before});
+    link_ = {};
+    link_.Add(CrcOf(AsBytes(mark)));
+    blocks_ = events_ = 0;
+    began_ns_ = MonotonicNs();
+    return mark;
+  }
+
+  // On failure everything stays as it is, for a while.
+  void BeginNextFile(uint64_t first_block) {
+    OutputFileId id;
+    std::string name;
+    Result<UniqueFd> fd = Status();
+    // A number that is taken belongs to another trace.
+    for (int attempt = 0; attempt < 1000; ++attempt) {
+      name = folder_->Numbered(next_number_++);
+      fd = folder_->Make(name, OpenFlags(options_), &id);
+      if (fd.ok() || fd.status().error() != EEXIST) break;
     }
+    if (!fd.ok()) {
+      retry_ns_ = MonotonicNs() + kNsPerSecond;
+      TellOnce(fd.status().Prefixed("the trace goes on in the file before"));
+      return;
+    }
+    auto next = std::make_unique<TraceFile>(*std::move(fd),
+                                            Quoted(folder_->PathOf(name)));
+    const format::PartLink link_so_far = link_;
+    const uint64_t blocks = blocks_;
+    const uint64_t events = events_;
+    const uint64_t began = began_ns_;
+    ++part_;
+    const std::string mark = BeginPart(first_block, link_so_far.value());
+    Status status =
+        next->Reserve(preamble_.size() + mark.size() + head_.size())
+            ? next->Append({AsBytes(preamble_), AsBytes(mark), AsBytes(head_)})
+            : Status::System(ENOSPC, Quoted(name));
+    if (!status.ok()) {
+      --part_;
+      link_ = link_so_far;
+      blocks_ = blocks;
+      events_ = events;
+      began_ns_ = began;
+      folder_->Remove(name, id);
+      retry_ns_ = MonotonicNs() + kNsPerSecond;
+      TellOnce(status.Prefixed("the trace goes on in the file before"));
+      return;
+    }
+    link_.Add(CrcOf(AsBytes(head_)));
+    // The end mark goes into what was reserved for FINAL.
+    const std::string end = format::EncodePartMark(
+        FrameKind::kPartEnd, serial_,
+        {.part = part_ - 1, .block = first_block, .link = link_so_far.value()});
+    status = file_->Append({AsBytes(end)});
+    const Status closed = file_->Close(options_.sync);
+    if (status.ok()) status = closed;
+    if (!status.ok()) TellOnce(status);
+    if (options_.changed) {
+      options_.changed(id, true);
+      options_.changed(id_, false);
+    }
+    older_.emplace_back(std::exchange(name_, name), std::exchange(id_, id));
+    file_ = std::move(next);
+    while (options_.rotation.keep != 0 &&
+           older_.size() >= options_.rotation.keep) {
+      folder_->Remove(older_.front().first, older_.front().second);
+      older_.pop_front();
+    }
+  }
+
+  Status Refused(Status status) {
+    TellOnce(status.Prefixed(
+        "events are lost and counted in the trace until there is room"));
     return status;
   }
 
-  // What is there under the name, if it is still this file.
-  void Remove() const {
-    struct stat ours;
-    struct stat there;
-    if (::fstat(fd_.get(), &ours) == 0 &&
-        ::lstat(options_.path.c_str(), &there) == 0 &&
-        ours.st_dev == there.st_dev && ours.st_ino == there.st_ino) {
-      static_cast<void>(::unlink(options_.path.c_str()));
-    }
+  void TellOnce(const Status& status) {
+    if (std::exchange(reported_, true)) return;
+    std::fprintf(stderr, "tracefs: %s\n", status.message().c_str());
   }
 
+ public:
+  static int OpenFlags(const FileOptions& options) {
+    return O_WRONLY | (options.sync ? O_DSYNC : 0);
+  }
+
+ private:
   const FileOptions options_;
-  UniqueFd fd_;
-  bool remove_unused_;     // we made it, and nothing was written yet
-  uint64_t end_ = 0;       // after the last whole frame
-  uint64_t reserved_ = 0;  // bytes allocated from the start
-  bool can_reserve_ = true;
+  const std::optional<OutputFolder> folder_;
+  std::unique_ptr<TraceFile> file_;
+  std::string name_;    // of file_ in folder_
+  OutputFileId id_;     // of file_
+  bool remove_unused_;  // we made it, and nothing was written yet
   bool reported_ = false;
+
+  // For rotation.
+  std::string preamble_;
+  format::Serial serial_{};
+  std::string head_;  // the frame of block 0
+  uint64_t part_ = 0;
+  uint64_t next_number_ = 1;
+  std::deque<std::pair<std::string, OutputFileId>> older_;
+  uint64_t retry_ns_ = 0;
+  // Of this part.
+  format::PartLink link_;
+  uint64_t blocks_ = 0;
+  uint64_t events_ = 0;
+  uint64_t began_ns_ = 0;
 };
+
+// A later part would stand among those of another trace.
+Status CheckNoParts(const OutputFolder& folder) {
+  const std::string first = folder.Numbered(1);
+  if (!folder.Has(first)) return Status::Ok();
+  return Status::System(
+      EEXIST, Quoted(folder.PathOf(first)) +
+                  " (a part of an earlier trace; remove its files or choose "
+                  "another name)");
+}
 
 }  // namespace
 
 Result<std::unique_ptr<OutputDriver>> FileDriver::Create(FileOptions options,
                                                          OutputFileId* id) {
-  const int sync = options.sync ? O_DSYNC : 0;
-  UniqueFd fd(::open(
-      options.path.c_str(),
-      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | sync,
-      0600));
-  if (!fd) {
-    const int error = errno;
-    Status status = Status::System(error, "trace file '" + options.path + "'");
-    if (error == EEXIST) {
-      return Status::System(error, "trace file '" + options.path +
-                                       "' (a trace never replaces a file; "
-                                       "remove it or choose another name)");
+  Result<OutputFolder> folder = OutputFolder::Open(options.path);
+  if (!folder.ok()) return folder.status();
+  if (options.rotation.any()) {
+    if (Status s = CheckNoParts(*folder); !s.ok()) return s;
+  }
+  Result<UniqueFd> fd =
+      folder->Make(folder->base(), File::OpenFlags(options), id);
+  if (!fd.ok()) {
+    const UniqueFd there = folder->Find(folder->base(), O_PATH);
+    struct stat st;
+    if (fd.status().error() == EEXIST && there &&
+        ::fstat(there.get(), &st) == 0 && S_ISBLK(st.st_mode)) {
+      return Status::Invalid("'" + options.path +
+                             "' is a device; write device = \"" + options.path +
+                             "\", which overwrites what is on it");
     }
-    return status;
+    return fd.status();
   }
-  struct stat st;
-  if (::fstat(fd.get(), &st) != 0) {
-    return Status::System(errno, "trace file '" + options.path + "'");
-  }
-  if (id != nullptr) *id = {st.st_dev, st.st_ino};
-  return std::unique_ptr<OutputDriver>(std::make_unique<File>(
-      std::move(options), std::move(fd), /*remove_unused=*/true));
+  return std::unique_ptr<OutputDriver>(
+      std::make_unique<File>(std::move(options), *std::move(folder),
+                             *std::move(fd), *id, /*remove_unused=*/true));
 }
 
-Result<std::unique_ptr<OutputDriver>> FileDriver::Adopt(FileOptions options,
-                                                        UniqueFd fd,
-                                                        OutputFileId* id) {
-  const std::string what = "trace file '" + options.path + "'";
+Result<std::unique_ptr<OutputDriver>> FileDriver::Adopt(
+    FileOptions options, std::vector<UniqueFd> files, OutputFileId* id) {
+  const std::string what = Quoted(options.path);
+  if (files.size() != (options.rotation.any() ? 2 : 1)) {
+    return Status::Invalid(what + ": another number of files was sent");
+  }
   struct stat st;
-  if (::fstat(fd.get(), &st) != 0) return Status::System(errno, what);
-  const int flags = ::fcntl(fd.get(), F_GETFL);
+  if (::fstat(files[0].get(), &st) != 0) return Status::System(errno, what);
+  const int flags = ::fcntl(files[0].get(), F_GETFL);
   if (flags < 0) return Status::System(errno, what);
   const bool writable =
       (flags & O_PATH) == 0 && (flags & O_ACCMODE) != O_RDONLY;
@@ -208,9 +263,18 @@ Result<std::unique_ptr<OutputDriver>> FileDriver::Adopt(FileOptions options,
   if (options.sync && (flags & O_DSYNC) == 0) {
     return Status::Invalid(what + ": the descriptor lacks O_DSYNC");
   }
-  if (id != nullptr) *id = {st.st_dev, st.st_ino};
+  *id = {st.st_dev, st.st_ino};
+  std::optional<OutputFolder> folder;
+  if (options.rotation.any()) {
+    Result<OutputFolder> adopted =
+        OutputFolder::Adopt(options.path, std::move(files[1]));
+    if (!adopted.ok()) return adopted.status();
+    if (Status s = CheckNoParts(*adopted); !s.ok()) return s;
+    folder = *std::move(adopted);
+  }
   return std::unique_ptr<OutputDriver>(std::make_unique<File>(
-      std::move(options), std::move(fd), /*remove_unused=*/false));
+      std::move(options), std::move(folder), std::move(files[0]), *id,
+      /*remove_unused=*/false));
 }
 
 }  // namespace tracefs

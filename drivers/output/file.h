@@ -1,28 +1,42 @@
-// The file driver (paper section 2.5): writes a trace to a regular file.
+// The file driver (paper section 2.5): writes a trace to a regular file, or to
+// several of which each goes on where the one before ends.
+//
+// A rotated trace is one trace: the block numbers and the chain of checksums go
+// on. Each file of it begins with the preamble, a mark that says which part it
+// is and how it is linked to the one before, and a copy of block 0, so that it
+// can be read by itself; all but the last end with a mark, too (FORMAT.md
+// section 2.1). Parts are named PATH, PATH.000001, PATH.000002, …
 #ifndef DRIVERS_OUTPUT_FILE_H_
 #define DRIVERS_OUTPUT_FILE_H_
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "drivers/output/output_folder.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/pipeline/stages.h"
 
 namespace tracefs {
 
+// When a file is full, whichever comes first; 0 = never.
+struct Rotation {
+  uint64_t bytes = 0;
+  uint64_t age_ns = 0;  // of the file, when a block is written
+  uint64_t events = 0;  // operations
+  uint64_t keep = 0;    // files; older ones are removed. 0 = all
+  bool any() const { return bytes != 0 || age_ns != 0 || events != 0; }
+};
+
 struct FileOptions {
-  std::string path;
+  std::string path = {};
   // Bytes of a block; the paper's "buf". 0 = the default of the pipeline.
   size_t buffer_bytes = 0;
   // Durable when Write returns (O_DSYNC), and at Flush (fdatasync) without.
   bool sync = false;
-};
-
-// The device and inode of an output, by which the file system knows its own
-// traces and records nothing about them.
-struct OutputFileId {
-  uint64_t device = 0;
-  uint64_t inode = 0;
+  Rotation rotation = {};
+  OutputFileChange changed = nullptr;  // may be empty
 };
 
 // Creates the file at once: new, mode 0600, never through a symlink, never
@@ -30,18 +44,18 @@ struct OutputFileId {
 // of the config failed, is removed again. Opened before the mount, so that a
 // trace inside the traced tree is written below it. A full disk is reported
 // once, on standard error, by the first Write that fails; each later block is
-// tried again.
+// tried again. Where the next file cannot be made, the trace goes on in the one
+// before.
 class FileDriver {
  public:
   static Result<std::unique_ptr<OutputDriver>> Create(FileOptions options,
                                                       OutputFileId* id);
-  // The same with a file that somebody who may open it has opened for us, as
-  // Create would have done: `options.path` is its name in messages. kInvalid if
-  // it is not a regular file, empty and open for writing, and with O_DSYNC if
-  // that is asked for.
-  static Result<std::unique_ptr<OutputDriver>> Adopt(FileOptions options,
-                                                     UniqueFd fd,
-                                                     OutputFileId* id);
+  // The same with what somebody who may open it has opened for us:
+  // `files[0]` as Create would have made the file and, with a rotation,
+  // `files[1]` its folder. `options.path` is then a name in messages. kInvalid
+  // if they are not that.
+  static Result<std::unique_ptr<OutputDriver>> Adopt(
+      FileOptions options, std::vector<UniqueFd> files, OutputFileId* id);
 };
 
 }  // namespace tracefs

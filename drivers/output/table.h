@@ -3,31 +3,55 @@
 #ifndef DRIVERS_OUTPUT_TABLE_H_
 #define DRIVERS_OUTPUT_TABLE_H_
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/config.h"
-#include "drivers/output/file.h"
+#include "drivers/output/output_folder.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/pipeline/stages.h"
 
 namespace tracefs {
 
-// A file that a driver makes when it is made.
+// Something that a driver opens when it is made: who asks a running mount for
+// a tracer opens it in the daemon's place and sends it along.
 struct OutputFileWish {
+  enum class Kind : uint8_t {
+    kNew,     // a new file, to write
+    kNewMap,  // a new file, to read and write
+    kFolder,  // the directory that holds `path`
+    kDevice,  // a block device that is there
+  };
   std::string path;
   bool sync = false;  // O_DSYNC
+  Kind kind = Kind::kNew;
+};
+
+// What the control protocol calls it: "new", "map", "folder", "device".
+std::string_view WishKindName(OutputFileWish::Kind kind);
+
+// What a flight recorder offers to whoever may ask it.
+struct FlightHooks {
+  // Writes a snapshot and returns its path. Threads: any; outlives the driver.
+  std::function<Result<std::string>(std::string_view reason)> snapshot;
+  uint64_t trigger_every_ns = 0;  // no more than one snapshot in this time
 };
 
 // What the maker of a driver gets and finds out besides.
 struct OutputDriverFacts {
-  // Files made for it already, as `wishes` of its row has them; empty: it makes
-  // them.
+  // What was opened for it already, as `wishes` of its row has it; empty: it
+  // opens it itself.
   std::vector<UniqueFd> given;
   std::vector<OutputFileId> files;  // written by it: not to be traced
   bool unbuffered = false;          // each message leaves at once
+  std::optional<FlightHooks> flight;
+  // Handed in: told of files that come and go later. May be empty.
+  OutputFileChange changed;
 };
 
 struct OutputDriverRow {
@@ -36,8 +60,11 @@ struct OutputDriverRow {
   // Opens what a checked entry of the config describes.
   Result<std::unique_ptr<OutputDriver>> (*make)(const ConfigEntry& entry,
                                                 OutputDriverFacts* facts);
-  // The files that `make` would make. Null: none.
+  // What `make` would open. Null: nothing.
   std::vector<OutputFileWish> (*wishes)(const ConfigEntry& entry) = nullptr;
+  // What the grammar cannot see, without opening anything: for --check, and
+  // before `make`. Null: nothing.
+  Status (*check)(const ConfigEntry& entry) = nullptr;
 };
 
 std::span<const OutputDriverRow> OutputDrivers();

@@ -40,6 +40,12 @@ inline constexpr OptionRow kFileOptions[] = {
     {.name = "buf", .type = ValueType::kSize, .min = 4096, .max = 1 << 30},
     {.name = "flush", .type = ValueType::kDuration},
     {.name = "unbuffered"}};
+inline constexpr OptionRow kFlightOptions[] = {
+    {.name = "size", .type = ValueType::kSize},
+    {.name = "map", .type = ValueType::kText},
+    {.name = "trigger", .type = ValueType::kText},
+    {.name = "every", .type = ValueType::kDuration},
+    {.name = "keep", .type = ValueType::kCount}};
 inline constexpr std::string_view kFileAliases[] = {"filename"};
 inline constexpr EntryRow kOutput[] = {
     {.name = "async", .role = EntryRole::kFilter},
@@ -55,6 +61,10 @@ inline constexpr EntryRow kOutput[] = {
      .aliases = kFileAliases,
      .value = {.type = ValueType::kText, .required = true},
      .options = kFileOptions},
+    {.name = "flight",
+     .role = EntryRole::kDriver,
+     .value = {.type = ValueType::kText, .required = true},
+     .options = kFlightOptions},
     {.name = "tcp",
      .role = EntryRole::kDriver,
      .value = {.type = ValueType::kText, .required = true}},

@@ -67,12 +67,23 @@ Status AddOutput(const TracerConfig& config, std::span<UniqueFd> files,
                  TracerPlan* plan) {
   const ConfigEntry& last = config.output.back();
   OutputDriverFacts facts;
+  plan->file_change = std::make_shared<OutputFileChange>();
+  facts.changed = [change = plan->file_change](const OutputFileId& id,
+                                               bool written) {
+    if (*change) (*change)(id, written);
+  };
   for (UniqueFd& file : files) facts.given.push_back(std::move(file));
   Result<std::unique_ptr<OutputDriver>> driver =
       FindOutputDriver(last.name)->make(last, &facts);
   if (!driver.ok()) return driver.status();
   plan->files = std::move(facts.files);
   plan->parts.unbuffered = facts.unbuffered;
+  if (facts.flight) {
+    if (plan->flight == nullptr)
+      plan->flight = std::make_shared<FlightControl>();
+    plan->flight->snapshot = std::move(facts.flight->snapshot);
+    plan->flight->every_ns = facts.flight->trigger_every_ns;
+  }
   // From the end of the chain to its beginning, with a meter before each stage.
   std::vector<std::unique_ptr<StageProbe>>& probes = plan->parts.probes;
   const auto metered = [&](const std::string& name,
@@ -94,6 +105,20 @@ Status AddOutput(const TracerConfig& config, std::span<UniqueFd> files,
   plan->parts.output = std::move(chain);
   plan->parts.heartbeat_ns = filter_facts.heartbeat_ns;
   return Status::Ok();
+}
+
+// The option of a flight recorder; null: there is none.
+const ConfigOption* TriggerOf(const TracerConfig& config) {
+  return config.output.back().Find("trigger");
+}
+
+Result<Filter> CompileTrigger(const Config& file, const ConfigOption& trigger,
+                              const NameService& users, NameTable& names) {
+  // Its text may hold escapes: columns are those within the trigger.
+  Result<Filter> filter =
+      Filter::Compile(trigger.value.text, {.file = "trigger"}, users, names);
+  if (filter.ok()) return filter;
+  return ErrorAt(file.file_name, trigger.position, filter.status().message());
 }
 
 constexpr Op kLockOps[] = {Op::getlk_, Op::setlk_, Op::flock_};
@@ -122,15 +147,28 @@ Result<TracerPlan> PlanTracer(const Config& file, const TracerConfig& config,
   TracerParts& parts = plan.parts;
   parts.id = id;
   parts.name = config.name;
-  if (Status s = CheckChain(file.file_name, config.output); !s.ok()) {
-    return s;
-  }
+  if (Status s = CheckOutput(file, config); !s.ok()) return s;
   Result<Filter> filter = CompileFilter(file, config, users, names);
   if (!filter.ok()) return filter.status();
   const std::string dag = filter->general().Dump();
   parts.filter = std::make_unique<FilterStage>(std::move(*filter));
   if (Status s = AddAssembly(config, file.file_name, &parts); !s.ok()) {
     return s;
+  }
+  if (const ConfigOption* trigger = TriggerOf(config)) {
+    const bool any = std::any_of(
+        parts.assembly.begin(), parts.assembly.end(),
+        [](const auto& driver) { return driver->counter() == nullptr; });
+    if (!any) {
+      return ErrorAt(file.file_name, trigger->position,
+                     "a trigger looks at what is recorded, and this tracer "
+                     "only counts; add the driver stream");
+    }
+    Result<Filter> when = CompileTrigger(file, *trigger, users, names);
+    if (!when.ok()) return when.status();
+    plan.flight = std::make_shared<FlightControl>();
+    parts.assembly.push_back(std::make_shared<TriggerTap>(
+        *std::move(when), plan.flight, parts.assembly));
   }
   Result<format::Serial> serial = NewSerial();
   if (!serial.ok()) return serial.status();
@@ -178,6 +216,16 @@ ConfigNames KnownNames() {
     return rows;
   }();
   return {assembly, output};
+}
+
+Status CheckOutput(const Config& file, const TracerConfig& config) {
+  if (Status s = CheckChain(file.file_name, config.output); !s.ok()) return s;
+  const ConfigEntry& driver = config.output.back();
+  const OutputDriverRow& row = *FindOutputDriver(driver.name);
+  if (row.check == nullptr) return Status::Ok();
+  const Status status = row.check(driver);
+  if (status.ok()) return status;
+  return ErrorAt(file.file_name, driver.position, status.message());
 }
 
 Result<Filter> CompileFilter(const Config& file, const TracerConfig& config,

@@ -8,12 +8,12 @@
 #include <vector>
 
 #include "config/config.h"
-#include "drivers/output/file.h"
 #include "drivers/output/table.h"
 #include "filters/input/filter.h"
 #include "filters/input/name_service.h"
 #include "filters/input/name_table.h"
 #include "tracefs/base/status.h"
+#include "tracefs/mount/trigger_tap.h"
 #include "tracefs/pipeline/tracer.h"
 
 namespace tracefs {
@@ -23,10 +23,16 @@ namespace tracefs {
 struct TracerPlan {
   TracerParts parts;
   std::vector<OutputFileId> files;
+  // To be set before the tracer starts: told of files that come and go.
+  std::shared_ptr<OutputFileChange> file_change;
+  std::shared_ptr<FlightControl> flight;  // null: no flight recorder
 };
 
 // The words that configs may use: all tables together.
 ConfigNames KnownNames();
+
+// What the grammar cannot see of a tracer's output section.
+Status CheckOutput(const Config& file, const TracerConfig& config);
 
 // The compiled filter of one tracer of `file`.
 Result<Filter> CompileFilter(const Config& file, const TracerConfig& config,

@@ -25,6 +25,7 @@ Status CheckConfig(const std::string& config_file, bool dot) {
     const Result<Filter> filter =
         CompileFilter(*config, tracer, SystemNameService(), names);
     if (!filter.ok()) return filter.status();
+    if (Status s = CheckOutput(*config, tracer); !s.ok()) return s;
     if (dot) {
       std::cout << filter->general().DumpDot(
           tracer.name.empty() ? "tracer_" + std::to_string(number)

@@ -65,6 +65,9 @@ Json ToJson(const TracerStats& s) {
       j["queue"] = {{"blocks", stage.queue->blocks},
                     {"bytes", stage.queue->bytes},
                     {"limit_bytes", stage.queue->limit_bytes}};
+      if (stage.queue->overwritten != 0) {
+        j["queue"]["overwritten"] = stage.queue->overwritten;
+      }
     }
     stages.push_back(std::move(j));
   }
@@ -142,6 +145,7 @@ const MountControl::Command* MountControl::FindCommand(std::string_view name) {
        &MountControl::SetFilter,
        false,
        {"tracer", "filter", "users", "groups"}},
+      {"snapshot", &MountControl::Snapshot, false, {"tracer"}},
       {"tail", &MountControl::Tail, false, {"filter", "users", "groups"}},
   };
   for (const Command& command : commands) {
@@ -197,6 +201,15 @@ Status MountControl::Add(std::vector<TracerPlan> plans,
     known.needs_callers = NeedCallers({&plan, 1});
     known.files = plan.files;
     known.tail = plan.parts.id >= kFirstTailId;
+    if (plan.file_change != nullptr) {
+      *plan.file_change = [this, id = plan.parts.id](const OutputFileId& file,
+                                                     bool written) {
+        ChangeFile(id, file, written);
+      };
+    }
+    if (plan.flight != nullptr) {
+      mount_.snapshots.Add(plan.parts.id, plan.flight);
+    }
     next_id_ = known.tail ? next_id_ : std::max(next_id_, plan.parts.id + 1);
     if (ids != nullptr) ids->push_back(plan.parts.id);
     parts.push_back(std::move(plan.parts));
@@ -206,13 +219,16 @@ Status MountControl::Add(std::vector<TracerPlan> plans,
   for (const auto& [id, known] : added) {
     if (known.needs_callers) mount_.processes.Start();
   }
-  if (Status s = mount_.pipeline.Add(std::move(parts)); !s.ok()) {
-    for (const auto& [id, known] : added) Release(known);
-    return s;
-  }
+  std::vector<uint32_t> numbers;
+  for (const auto& [id, known] : added) numbers.push_back(id);
   {
+    // Before they run: an output may go on in another file at once.
     std::lock_guard lock(known_mu_);
     known_.merge(added);
+  }
+  if (Status s = mount_.pipeline.Add(std::move(parts)); !s.ok()) {
+    for (const uint32_t id : numbers) Release(id);
+    return s;
   }
   Changed();
   return Status::Ok();
@@ -220,20 +236,37 @@ Status MountControl::Add(std::vector<TracerPlan> plans,
 
 Status MountControl::Forget(uint32_t id, std::string_view end_reason) {
   const Status status = mount_.pipeline.Remove(id, end_reason);
+  Release(id);
+  return status;
+}
+
+void MountControl::ChangeFile(uint32_t id, const OutputFileId& file,
+                              bool written) {
+  InodeTable& inodes = mount_.fs.inodes();
+  std::lock_guard lock(known_mu_);
+  const auto found = known_.find(id);
+  if (found == known_.end()) return;  // ends this moment
+  std::vector<OutputFileId>& files = found->second.files;
+  if (written) {
+    inodes.AddOutput(static_cast<dev_t>(file.device), file.inode);
+    files.push_back(file);
+  } else {
+    inodes.RemoveOutput(static_cast<dev_t>(file.device), file.inode);
+    files.erase(std::remove(files.begin(), files.end(), file), files.end());
+  }
+}
+
+// Gives back what was taken for a tracer.
+void MountControl::Release(uint32_t id) {
+  mount_.snapshots.Remove(id);
   Known known;
   {
     std::lock_guard lock(known_mu_);
     const auto found = known_.find(id);
-    if (found == known_.end()) return status;
+    if (found == known_.end()) return;
     known = std::move(found->second);
     known_.erase(found);
   }
-  Release(known);
-  return status;
-}
-
-// What was taken for a tracer.
-void MountControl::Release(const Known& known) {
   if (known.needs_callers) mount_.processes.Stop();
   for (const OutputFileId& file : known.files) {
     mount_.fs.inodes().RemoveOutput(static_cast<dev_t>(file.device),
@@ -349,7 +382,9 @@ ControlAnswer MountControl::Check(ControlRequest& request) {
   }
   Json files = Json::array();
   for (const OutputFileWish& wish : wishes) {
-    files.push_back({{"path", wish.path}, {"sync", wish.sync}});
+    files.push_back({{"path", wish.path},
+                     {"kind", WishKindName(wish.kind)},
+                     {"sync", wish.sync}});
   }
   return Answer({{"files", std::move(files)},
                  {"users", names.users()},
@@ -438,6 +473,14 @@ ControlAnswer MountControl::SetFilter(ControlRequest& request) {
   }
   Changed();
   return Answer(Json::object());
+}
+
+ControlAnswer MountControl::Snapshot(ControlRequest& request) {
+  const Result<uint32_t> id = request.Number("tracer");
+  if (!id.ok()) return id.status();
+  const Result<std::string> path = mount_.snapshots.Take(*id, "command");
+  if (!path.ok()) return path.status();
+  return Answer({{"file", *path}});
 }
 
 // A tracer whose output is the rest of this connection.

@@ -18,6 +18,7 @@
 #include "tracefs/control/handler.h"
 #include "tracefs/fs/file_system.h"
 #include "tracefs/mount/build_pipeline.h"
+#include "tracefs/mount/snapshot_service.h"
 #include "tracefs/mount/transport.h"
 #include "tracefs/pipeline/pipeline.h"
 #include "tracefs/process/process_table.h"
@@ -33,6 +34,7 @@ struct ControlledMount {
   const format::TraceHeader& header;  // what all its traces say
   const TransportChoice& transport;
   dev_t device = 0;  // of the mount itself
+  SnapshotService& snapshots;
   // Makes the kernel forget the names it keeps; may be empty.
   std::function<void()> forget_names;
 };
@@ -67,7 +69,9 @@ class MountControl final : public ControlHandler {
   static const Command* FindCommand(std::string_view name);
   Status Add(std::vector<TracerPlan> plans, std::vector<uint32_t>* ids);
   Status Forget(uint32_t id, std::string_view end_reason);
-  void Release(const Known& known);
+  void Release(uint32_t id);
+  // A tracer goes on in another file.
+  void ChangeFile(uint32_t id, const OutputFileId& file, bool written);
   void Changed();
 
   ControlAnswer List(ControlRequest& request);
@@ -80,6 +84,7 @@ class MountControl final : public ControlHandler {
   ControlAnswer Stop(ControlRequest& request);
   ControlAnswer Start(ControlRequest& request);
   ControlAnswer SetFilter(ControlRequest& request);
+  ControlAnswer Snapshot(ControlRequest& request);
   ControlAnswer Tail(ControlRequest& request);
 
   const ControlledMount mount_;

@@ -195,6 +195,7 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
   header.Set("sandbox",
              sandbox != nullptr ? sandbox->description() : "off, as asked for");
   // No request is served before the loop runs, so no event is missed.
+  SnapshotService snapshots(pipeline);
   MountControl control({.pipeline = pipeline,
                         .names = names,
                         .fs = **fs,
@@ -202,6 +203,7 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
                         .header = header,
                         .transport = *transport,
                         .device = socket.ok() ? socket->device : 0,
+                        .snapshots = snapshots,
                         .forget_names = [&] { (*session)->ForgetNames(); }});
   if (Status s = control.AddFirst(std::move(*plans)); !s.ok()) return s;
   // Ends before the control that it asks.
@@ -218,10 +220,12 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
   }
   if (Status s = ready(); !s.ok()) return s;
 
-  const Status served = (*session)->Serve();
+  const Status served =
+      (*session)->Serve([&] { snapshots.RequestAll("signal"); });
   if (metrics != nullptr) metrics->Stop();
   if (server != nullptr) server->StopCommands();
   (*fs)->ReleaseAll();
+  snapshots.Stop();
   const Status stopped = pipeline.Stop((*session)->end_reason());
   if (server != nullptr) server->Stop();
   return served.ok() ? stopped : served;

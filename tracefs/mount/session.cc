@@ -43,10 +43,10 @@ std::string Joined(const std::vector<std::string>& options) {
   return text;
 }
 
-sigset_t EndSignals() {
+sigset_t WatchedSignals() {
   sigset_t set;
   ::sigemptyset(&set);
-  for (const int s : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&set, s);
+  for (const int s : {SIGTERM, SIGINT, SIGHUP, SIGUSR2}) ::sigaddset(&set, s);
   return set;
 }
 
@@ -138,14 +138,16 @@ void Session::Unmount() {
 
 // Ends with the first signal after which the session ends, or when it has
 // ended by itself.
-void Session::WatchSignals() {
-  const sigset_t signals = EndSignals();
+void Session::WatchSignals(const std::function<void()>& on_usr2) {
+  const sigset_t signals = WatchedSignals();
   const timespec second = {1, 0};
   int seconds_left = -1;
   while (!served_.load()) {
     const int got = ::sigtimedwait(&signals, nullptr, &second);
     if (served_.load()) return;  // Serve's own signal
-    if (got > 0 && !signalled_.exchange(true)) {
+    if (got == SIGUSR2) {
+      if (on_usr2) on_usr2();
+    } else if (got > 0 && !signalled_.exchange(true)) {
       seconds_left = kSecondsAfterSignal;
       Unmount();
     } else if (seconds_left >= 0 && got < 0 && errno == EAGAIN &&
@@ -158,8 +160,11 @@ void Session::WatchSignals() {
 }
 
 void Session::BlockSignals() {
-  const sigset_t signals = EndSignals();
+  const sigset_t signals = WatchedSignals();
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  // A write into a closed pipe or past a limit is an error, not our end.
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
 }
 
 void Session::ForgetNames() {
@@ -169,13 +174,10 @@ void Session::ForgetNames() {
 #endif
 }
 
-Status Session::Serve() {
-  // A write into a closed pipe or past a limit is an error, not our end.
-  ::signal(SIGPIPE, SIG_IGN);
-  ::signal(SIGXFSZ, SIG_IGN);
-  std::thread watcher([this] {
+Status Session::Serve(const std::function<void()>& on_usr2) {
+  std::thread watcher([this, &on_usr2] {
     ::pthread_setname_np(::pthread_self(), "tracefs-signal");
-    WatchSignals();
+    WatchSignals(on_usr2);
   });
 
   fuse_loop_config* config = fuse_loop_cfg_create();

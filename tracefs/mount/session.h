@@ -3,6 +3,7 @@
 #define TRACEFS_MOUNT_SESSION_H_
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -39,8 +40,9 @@ class Session {
   // Serves requests until the file system is unmounted, by umount(8) or by a
   // signal: TERM, INT and HUP unmount, lazily where it is in use; requests are
   // answered until the last user is gone, but for at most 10 s after a signal.
-  // Needs BlockSignals.
-  Status Serve();
+  // Needs BlockSignals. USR2 calls `on_usr2`, which may be empty, in a thread
+  // for signals.
+  Status Serve(const std::function<void()>& on_usr2);
 
   // Makes the kernel forget the names that it keeps, where it can (Linux 6.16):
   // each is looked up again when it is used next. Not from a worker's handler.
@@ -56,7 +58,7 @@ class Session {
 
  private:
   explicit Session(Watchdog& watchdog) : watchdog_(watchdog) {}
-  void WatchSignals();
+  void WatchSignals(const std::function<void()>& on_usr2);
   void Unmount();
 
   Watchdog& watchdog_;

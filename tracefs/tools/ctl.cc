@@ -51,6 +51,8 @@ class Runner {
         return client_.Call(TracerRequest("start", options_.tracer)).status();
       case CtlCommand::kSetFilter:
         return SetFilter();
+      case CtlCommand::kSnapshot:
+        return Snapshot();
       case CtlCommand::kTail:
         return Tail();
       case CtlCommand::kTop:
@@ -107,6 +109,19 @@ class Runner {
         FilterRequest(client_, "set-filter", &options_.tracer, options_.filter);
     if (!request.ok()) return request.status();
     return client_.Call(*request).status();
+  }
+
+  Status Snapshot() {
+    const Result<std::string> answer =
+        client_.Call(TracerRequest("snapshot", options_.tracer));
+    if (!answer.ok()) return answer.status();
+    const Json json = Json::parse(*answer, nullptr, false);
+    if (!json.is_object() || !json.contains("file") ||
+        !json["file"].is_string()) {
+      return Status::Corrupt("the mount's answer makes no sense");
+    }
+    out_.Append(TerminalLine(json["file"].get<std::string>()) + '\n');
+    return out_.Flush();
   }
 
   // The stream of operations that the filter keeps.

@@ -52,6 +52,8 @@ constexpr CommandRow kCommands[] = {
      "let a stopped tracer go on"},
     {"set-filter", CtlCommand::kSetFilter, true, CommandRow::kFilter, "ID EXPR",
      "give a tracer another filter"},
+    {"snapshot", CtlCommand::kSnapshot, true, CommandRow::kNone, "ID",
+     "write what a flight recorder holds to a new file; prints its path"},
     {"tail", CtlCommand::kTail, false, CommandRow::kMaybeFilter, "[EXPR]",
      "print operations as they happen; disturbs no tracer"},
     {"top", CtlCommand::kTop, false, CommandRow::kMaybeFilter, "[EXPR]",

@@ -23,6 +23,7 @@ enum class CtlCommand {
   kStop,
   kStart,
   kSetFilter,
+  kSnapshot,
   kTail,
   kTop,
 };

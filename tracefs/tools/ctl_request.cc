@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
@@ -88,6 +89,7 @@ Result<std::string> ReadConfig(const std::string& path) {
 NewFiles::~NewFiles() {
   if (kept_) return;
   for (const File& file : files_) {
+    if (file.path.empty()) continue;  // was there before
     struct stat ours;
     struct stat there;
     if (::fstat(file.fd.get(), &ours) == 0 &&
@@ -98,10 +100,11 @@ NewFiles::~NewFiles() {
   }
 }
 
-Status NewFiles::Make(const std::string& path, bool sync) {
+Status NewFiles::Make(const std::string& path, bool sync, bool readable) {
   UniqueFd fd(::open(path.c_str(),
-                     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC |
-                         O_NOCTTY | (sync ? O_DSYNC : 0),
+                     (readable ? O_RDWR : O_WRONLY) | O_CREAT | O_EXCL |
+                         O_NOFOLLOW | O_CLOEXEC | O_NOCTTY |
+                         (sync ? O_DSYNC : 0),
                      0600));
   if (!fd) {
     const int error = errno;
@@ -113,6 +116,34 @@ Status NewFiles::Make(const std::string& path, bool sync) {
   }
   files_.push_back({path, std::move(fd)});
   return Status::Ok();
+}
+
+Status NewFiles::OpenFolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string folder =
+      slash == path.npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
+  UniqueFd fd(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return Status::System(errno, "the folder of '" + path + "'");
+  files_.push_back({"", std::move(fd)});
+  return Status::Ok();
+}
+
+Status NewFiles::OpenDevice(const std::string& path, bool sync) {
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_EXCL | O_NONBLOCK | O_CLOEXEC |
+                                       O_NOCTTY | (sync ? O_DSYNC : 0)));
+  if (!fd) return Status::System(errno, "device '" + path + "'");
+  files_.push_back({"", std::move(fd)});
+  return Status::Ok();
+}
+
+Status NewFiles::Open(const std::string& path, const std::string& kind,
+                      bool sync) {
+  if (kind == "new") return Make(path, sync, /*readable=*/false);
+  if (kind == "map") return Make(path, sync, /*readable=*/true);
+  if (kind == "folder") return OpenFolderOf(path);
+  if (kind == "device") return OpenDevice(path, sync);
+  return Status::Invalid("the mount asks for a file of the unknown kind '" +
+                         kind + "'; use its own tracefs-ctl");
 }
 
 std::vector<int> NewFiles::Descriptors() const {
@@ -165,7 +196,10 @@ Result<std::string> AddRequest(ControlClient& client, const std::string& path,
       return NoSense();
     }
     const bool sync = file.contains("sync") && file["sync"] == true;
-    if (Status s = files->Make(file["path"].get<std::string>(), sync);
+    const Json kind = file.value("kind", Json("new"));
+    if (!kind.is_string()) return NoSense();
+    if (Status s = files->Open(file["path"].get<std::string>(),
+                               kind.get<std::string>(), sync);
         !s.ok()) {
       return s;
     }

@@ -13,7 +13,8 @@
 
 namespace tracefs {
 
-// New files, which are removed again unless they are kept.
+// What a tracer's outputs need: new files, which are removed again unless they
+// are kept, folders and devices.
 class NewFiles {
  public:
   NewFiles() = default;
@@ -21,14 +22,20 @@ class NewFiles {
   NewFiles(const NewFiles&) = delete;
   NewFiles& operator=(const NewFiles&) = delete;
 
-  // A new file, 0600, for writing only; `sync`: O_DSYNC.
-  Status Make(const std::string& path, bool sync);
+  // Opens one, as the mount's `check` has it: a `kind` of "new" or "map" (a
+  // new file, 0600, to write or to read and write), "folder" (the directory
+  // that holds `path`) or "device"; `sync`: O_DSYNC.
+  Status Open(const std::string& path, const std::string& kind, bool sync);
   std::vector<int> Descriptors() const;
   void Keep() { kept_ = true; }
 
  private:
+  Status Make(const std::string& path, bool sync, bool readable);
+  Status OpenFolderOf(const std::string& path);
+  Status OpenDevice(const std::string& path, bool sync);
+
   struct File {
-    std::string path;
+    std::string path;  // of a new one; else empty
     UniqueFd fd;
   };
   std::vector<File> files_;

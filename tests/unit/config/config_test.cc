@@ -148,7 +148,7 @@ TEST(ConfigTest, ErrorsNameThePlaceTheWordAndTheNearestKnownOne) {
        "driver } }), found '}'"},
       {"{{}{}{}}",
        "x.conf:1:7: the output section names no output driver "
-       "(known: async checksum compress encrypt file tcp)"},
+       "(known: async checksum compress encrypt file flight tcp)"},
       {"{{}{}{file=x}",
        "x.conf:1:14: expected '}' that ends the tracer, found "
        "the end of the file"},
@@ -161,7 +161,7 @@ TEST(ConfigTest, ErrorsNameThePlaceTheWordAndTheNearestKnownOne) {
        "(known: stream aggregate when)"},
       {"{{}{}{flie=x}}",
        "x.conf:1:7: 'flie' is not an output filter or driver; did you mean "
-       "'file'? (known: async checksum compress encrypt file tcp)"},
+       "'file'? (known: async checksum compress encrypt file flight tcp)"},
       {"{{}{stream = {\n STR_PDI}}{file=x}}",
        "x.conf:2:2: unknown flag 'STR_PDI' of stream; did you mean 'STR_PID'?"},
       {"{{}{stream = {STR_PID STR_UID}}{file=x}}",
@@ -305,7 +305,7 @@ TEST(ConfigTest, SamplesParse) {
     EXPECT_TRUE(config.ok()) << config.status().message();
     ++samples;
   }
-  EXPECT_EQ(samples, 6);
+  EXPECT_EQ(samples, 7);
 }
 
 TEST(ConfigTest, AFileThatCannotBeReadIsTheSystemsRefusal) {

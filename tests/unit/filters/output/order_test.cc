@@ -66,6 +66,23 @@ TEST_F(OrderTest, EveryPermutationOfChecksumCompressEncrypt) {
   }
 }
 
+TEST_F(OrderTest, EveryPermutationWithAsyncBeforeAndThrottleInBetween) {
+  const std::string throttle = "throttle bytes = 1G/s";
+  std::vector<std::string> filters = {"checksum" + keys_.KeyOption(),
+                                      "compress alg = zstd",
+                                      "encrypt" + keys_.KeyOption(), throttle};
+  std::sort(filters.begin(), filters.end());
+  int permutations = 0;
+  do {
+    std::string all;
+    for (const std::string& filter : filters) all += filter + "; ";
+    ExpectRoundTrip(all);
+    ExpectRoundTrip("async; " + all);
+    ++permutations;
+  } while (std::next_permutation(filters.begin(), filters.end()));
+  EXPECT_EQ(permutations, 24);
+}
+
 TEST_F(OrderTest, TheSameFilterTwice) {
   const std::string key = keys_.KeyOption();
   ExpectRoundTrip("compress; compress;");

@@ -1,0 +1,43 @@
+#include "drivers/output/device.h"
+#include "drivers/output/rows.h"
+
+namespace tracefs {
+namespace {
+
+constexpr OptionRow kOptions[] = {
+    kBufOption, {.name = "unbuffered"}, {.name = "sync"}};
+
+std::vector<OutputFileWish> Wishes(const ConfigEntry& entry) {
+  return {{.path = entry.value.text,
+           .sync = entry.Find("sync") != nullptr,
+           .kind = OutputFileWish::Kind::kDevice}};
+}
+
+Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
+                                           OutputDriverFacts* facts) {
+  DeviceOptions options;
+  options.path = entry.value.text;
+  options.buffer_bytes = NumberOf(entry, "buf", 0);
+  options.sync = entry.Find("sync") != nullptr;
+  facts->unbuffered = entry.Find("unbuffered") != nullptr;
+  if (!facts->given.empty()) {
+    return DeviceDriver::Create(std::move(options), std::move(facts->given[0]));
+  }
+  Result<UniqueFd> fd = DeviceDriver::Open(options);
+  if (!fd.ok()) return fd.status();
+  return DeviceDriver::Create(std::move(options), *std::move(fd));
+}
+
+}  // namespace
+
+OutputDriverRow DeviceRow() {
+  return {.entry = {.name = "device",
+                    .role = EntryRole::kDriver,
+                    .value = {.type = ValueType::kText, .required = true},
+                    .options = kOptions},
+          .help = "a block device, from its first byte on, over what is there",
+          .make = &Make,
+          .wishes = &Wishes};
+}
+
+}  // namespace tracefs

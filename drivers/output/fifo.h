@@ -1,0 +1,36 @@
+// The fifo driver: hands a trace to whoever reads a named pipe.
+//
+// Readers come and go. Each gets a whole trace: the preamble, block 0 and what
+// is recorded from then on; one that comes late finds a mark that says where it
+// begins (FORMAT.md section 2.1). Blocks that nobody reads, or not fast enough,
+// are lost by the policy and counted. No call waits longer than the deadline,
+// and after a wait in vain none waits again before something was read.
+#ifndef DRIVERS_OUTPUT_FIFO_H_
+#define DRIVERS_OUTPUT_FIFO_H_
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "drivers/output/output_folder.h"
+#include "tracefs/pipeline/stages.h"
+
+namespace tracefs {
+
+struct FifoOptions {
+  std::string path = {};
+  size_t buffer_bytes = 0;
+  // How long a block may wait for a reader, or for room; 0: not at all.
+  std::chrono::nanoseconds deadline{0};
+};
+
+class FifoDriver {
+ public:
+  // Makes the FIFO, 0600, unless there is one. SIGPIPE must be ignored.
+  static Result<std::unique_ptr<OutputDriver>> Create(FifoOptions options,
+                                                      OutputFolder folder);
+};
+
+}  // namespace tracefs
+
+#endif  // DRIVERS_OUTPUT_FIFO_H_

@@ -1,0 +1,64 @@
+#include "drivers/output/fifo.h"
+#include "drivers/output/rows.h"
+
+namespace tracefs {
+namespace {
+
+constexpr std::string_view kPolicies[] = {"block", "drop"};
+constexpr OptionRow kOptions[] = {
+    kBufOption,
+    {.name = "unbuffered"},
+    {.name = "when_full", .type = ValueType::kChoice, .words = kPolicies},
+    {.name = "deadline",
+     .type = ValueType::kDuration,
+     .max = uint64_t{60} * 1'000'000'000},
+};
+
+bool Blocks(const ConfigEntry& entry) {
+  const ConfigOption* policy = entry.Find("when_full");
+  return policy != nullptr && policy->value.text == "block";
+}
+
+Status Check(const ConfigEntry& entry) {
+  if (entry.Find("deadline") != nullptr && !Blocks(entry)) {
+    return Status::Invalid(
+        "a deadline is of use only with when_full = block; without it nothing "
+        "waits");
+  }
+  return Status::Ok();
+}
+
+std::vector<OutputFileWish> Wishes(const ConfigEntry& entry) {
+  return {{.path = entry.value.text, .kind = OutputFileWish::Kind::kFolder}};
+}
+
+Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
+                                           OutputDriverFacts* facts) {
+  FifoOptions options;
+  options.path = entry.value.text;
+  options.buffer_bytes = NumberOf(entry, "buf", 0);
+  if (Blocks(entry)) {
+    options.deadline =
+        std::chrono::nanoseconds(NumberOf(entry, "deadline", 1'000'000'000));
+  }
+  facts->unbuffered = entry.Find("unbuffered") != nullptr;
+  Result<OutputFolder> folder =
+      FolderOf(entry, facts->given.empty() ? nullptr : &facts->given.front());
+  if (!folder.ok()) return folder.status();
+  return FifoDriver::Create(std::move(options), *std::move(folder));
+}
+
+}  // namespace
+
+OutputDriverRow FifoRow() {
+  return {.entry = {.name = "fifo",
+                    .role = EntryRole::kDriver,
+                    .value = {.type = ValueType::kText, .required = true},
+                    .options = kOptions},
+          .help = "a named pipe, for whoever reads it",
+          .make = &Make,
+          .wishes = &Wishes,
+          .check = &Check};
+}
+
+}  // namespace tracefs

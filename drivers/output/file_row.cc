@@ -1,0 +1,85 @@
+#include "drivers/output/file.h"
+#include "drivers/output/rows.h"
+
+namespace tracefs {
+namespace {
+
+constexpr std::string_view kAliases[] = {"filename"};
+constexpr OptionRow kOptions[] = {
+    kBufOption,
+    {.name = "unbuffered"},
+    {.name = "sync"},
+    {.name = "rotate_size",
+     .type = ValueType::kSize,
+     .min = 64 << 10,
+     .max = uint64_t{1} << 50},
+    {.name = "rotate_time",
+     .type = ValueType::kDuration,
+     .min = 1'000'000'000,
+     .max = uint64_t{366} * 24 * 3600 * 1'000'000'000},
+    {.name = "rotate_count", .type = ValueType::kCount, .min = 1},
+    {.name = "keep", .type = ValueType::kCount, .min = 2, .max = 1'000'000},
+};
+
+Rotation RotationOf(const ConfigEntry& entry) {
+  return {.bytes = NumberOf(entry, "rotate_size", 0),
+          .age_ns = NumberOf(entry, "rotate_time", 0),
+          .events = NumberOf(entry, "rotate_count", 0),
+          .keep = NumberOf(entry, "keep", 0)};
+}
+
+Status Check(const ConfigEntry& entry) {
+  const Rotation rotation = RotationOf(entry);
+  if (rotation.keep != 0 && !rotation.any()) {
+    return Status::Invalid(
+        "keep counts the files of a rotated trace; say with rotate_size, "
+        "rotate_time or rotate_count when a new one begins");
+  }
+  return Status::Ok();
+}
+
+std::vector<OutputFileWish> Wishes(const ConfigEntry& entry) {
+  std::vector<OutputFileWish> wishes = {
+      {.path = entry.value.text, .sync = entry.Find("sync") != nullptr}};
+  if (RotationOf(entry).any()) {
+    wishes.push_back(
+        {.path = entry.value.text, .kind = OutputFileWish::Kind::kFolder});
+  }
+  return wishes;
+}
+
+Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
+                                           OutputDriverFacts* facts) {
+  FileOptions options;
+  options.path = entry.value.text;
+  options.buffer_bytes = NumberOf(entry, "buf", 0);
+  options.sync = entry.Find("sync") != nullptr;
+  options.rotation = RotationOf(entry);
+  options.changed = facts->changed;
+  facts->unbuffered = entry.Find("unbuffered") != nullptr;
+  OutputFileId id;
+  Result<std::unique_ptr<OutputDriver>> driver =
+      facts->given.empty()
+          ? FileDriver::Create(std::move(options), &id)
+          : FileDriver::Adopt(std::move(options), std::move(facts->given), &id);
+  if (driver.ok()) facts->files.push_back(id);
+  return driver;
+}
+
+}  // namespace
+
+OutputDriverRow FileRow() {
+  return {.entry = {.name = "file",
+                    .role = EntryRole::kDriver,
+                    .aliases = kAliases,
+                    .value = {.type = ValueType::kText, .required = true},
+                    .options = kOptions},
+          .help =
+              "a new regular file, or several of which each goes on where "
+              "the one before ends",
+          .make = &Make,
+          .wishes = &Wishes,
+          .check = &Check};
+}
+
+}  // namespace tracefs

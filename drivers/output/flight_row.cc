@@ -1,0 +1,121 @@
+#include <fcntl.h>
+
+#include "drivers/output/flight.h"
+#include "drivers/output/rows.h"
+
+namespace tracefs {
+namespace {
+
+constexpr uint64_t kDefaultEveryNs = 10'000'000'000;
+constexpr OptionRow kOptions[] = {
+    kBufOption,
+    {.name = "size",
+     .type = ValueType::kSize,
+     .min = format::kMinFlightRingBytes,
+     .max = format::kMaxFlightRingBytes},
+    {.name = "rings",
+     .type = ValueType::kCount,
+     .min = 1,
+     .max = format::kMaxFlightRings},
+    {.name = "map", .type = ValueType::kText},
+    {.name = "trigger", .type = ValueType::kText},
+    {.name = "every",
+     .type = ValueType::kDuration,
+     .max = uint64_t{24} * 3600 * 1'000'000'000},
+    {.name = "keep", .type = ValueType::kCount, .min = 1, .max = 1'000'000},
+};
+
+FlightOptions OptionsOf(const ConfigEntry& entry) {
+  FlightOptions options;
+  options.path = entry.value.text;
+  options.buffer_bytes = NumberOf(entry, "buf", 0);
+  options.ring_bytes = NumberOf(entry, "size", options.ring_bytes);
+  options.rings =
+      static_cast<uint32_t>(NumberOf(entry, "rings", options.rings));
+  options.keep = NumberOf(entry, "keep", options.keep);
+  return options;
+}
+
+Status Check(const ConfigEntry& entry) {
+  if (entry.Find("every") != nullptr && entry.Find("trigger") == nullptr) {
+    return Status::Invalid(
+        "every says how often a trigger may make a snapshot, and there is no "
+        "trigger");
+  }
+  const FlightOptions options = OptionsOf(entry);
+  if (options.rings * options.ring_bytes > format::kMaxFlightBytes) {
+    return Status::Invalid(
+        "rings times size is more than 4 GiB; make one of them smaller");
+  }
+  return Status::Ok();
+}
+
+std::vector<OutputFileWish> Wishes(const ConfigEntry& entry) {
+  std::vector<OutputFileWish> wishes = {
+      {.path = entry.value.text, .kind = OutputFileWish::Kind::kFolder}};
+  if (const ConfigOption* map = entry.Find("map")) {
+    wishes.push_back(
+        {.path = map->value.text, .kind = OutputFileWish::Kind::kNewMap});
+  }
+  return wishes;
+}
+
+Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
+                                           OutputDriverFacts* facts) {
+  const bool given = !facts->given.empty();
+  Result<OutputFolder> folder =
+      FolderOf(entry, given ? &facts->given.front() : nullptr);
+  if (!folder.ok()) return folder.status();
+  UniqueFd map;
+  std::function<void()> unused;
+  if (const ConfigOption* option = entry.Find("map")) {
+    if (given && facts->given.size() != 2) {
+      return Status::Invalid("flight: no map file was sent");
+    }
+    if (given) {
+      map = std::move(facts->given[1]);
+    } else {
+      Result<OutputFolder> opened = OutputFolder::Open(option->value.text);
+      if (!opened.ok()) return opened.status();
+      const auto of_map =
+          std::make_shared<const OutputFolder>(*std::move(opened));
+      OutputFileId id;
+      Result<UniqueFd> made = of_map->Make(of_map->base(), O_RDWR, &id);
+      if (!made.ok() && made.status().error() == EEXIST) {
+        return made.status().Prefixed(
+            "map: it may hold what an earlier recorder saw; look at it with "
+            "tracefs-dump, then remove it");
+      }
+      if (!made.ok()) return made.status();
+      facts->files.push_back(id);
+      map = *std::move(made);
+      unused = [of_map, id] { of_map->Remove(of_map->base(), id); };
+    }
+  }
+  const Result<std::shared_ptr<FlightRecorder>> recorder =
+      FlightRecorder::Create(OptionsOf(entry), *std::move(folder),
+                             std::move(map), std::move(unused));
+  if (!recorder.ok()) return recorder.status();
+  facts->flight = FlightHooks{
+      .snapshot =
+          [recorder = *recorder](std::string_view reason) {
+            return recorder->Snapshot(reason);
+          },
+      .trigger_every_ns = NumberOf(entry, "every", kDefaultEveryNs)};
+  return (*recorder)->MakeDriver(*recorder);
+}
+
+}  // namespace
+
+OutputDriverRow FlightRow() {
+  return {.entry = {.name = "flight",
+                    .role = EntryRole::kDriver,
+                    .value = {.type = ValueType::kText, .required = true},
+                    .options = kOptions},
+          .help = "memory that keeps the newest and is written out on demand",
+          .make = &Make,
+          .wishes = &Wishes,
+          .check = &Check};
+}
+
+}  // namespace tracefs

@@ -1,0 +1,69 @@
+// OutputFolder: a directory in which a driver makes files later on, from
+// whatever thread and inside the sandbox: it is opened when the driver is made,
+// and from then on paths do not matter.
+#ifndef DRIVERS_OUTPUT_OUTPUT_FOLDER_H_
+#define DRIVERS_OUTPUT_OUTPUT_FOLDER_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "tracefs/base/status.h"
+#include "tracefs/base/unique_fd.h"
+
+namespace tracefs {
+
+// The device and inode of an output, by which the file system knows its own
+// traces and records nothing about them.
+struct OutputFileId {
+  uint64_t device = 0;
+  uint64_t inode = 0;
+
+  bool operator==(const OutputFileId&) const = default;
+};
+
+// Told of files that a driver makes later: from now on it writes this one, or
+// writes it no more. Threads: those of the driver.
+using OutputFileChange = std::function<void(const OutputFileId&, bool written)>;
+
+// Threads: any.
+class OutputFolder {
+ public:
+  // The directory that holds `path`. What it makes belongs to who calls this.
+  static Result<OutputFolder> Open(const std::string& path);
+  // The same with a directory that somebody else has opened.
+  static Result<OutputFolder> Adopt(const std::string& path, UniqueFd folder);
+
+  // The last component of the path.
+  const std::string& base() const { return base_; }
+  // `base`.000001, …: a file that belongs to `path`.
+  std::string Numbered(uint64_t number) const;
+  // For messages: the path of a file in here.
+  std::string PathOf(const std::string& name) const { return prefix_ + name; }
+
+  // A new file, 0600, never over an existing one, never through a symlink;
+  // `flags`: O_WRONLY or O_RDWR, and O_DSYNC.
+  Result<UniqueFd> Make(const std::string& name, int flags,
+                        OutputFileId* id) const;
+  // Opens what is there; never through a symlink.
+  UniqueFd Find(const std::string& name, int flags) const;
+  bool Has(const std::string& name) const;
+  // Removes a file, if it is still that one.
+  void Remove(const std::string& name, const OutputFileId& id) const;
+  int fd() const { return fd_.get(); }
+
+ private:
+  OutputFolder() = default;
+
+  UniqueFd fd_;
+  std::string prefix_;
+  std::string base_;
+  uid_t owner_ = 0;
+  gid_t group_ = 0;
+};
+
+}  // namespace tracefs
+
+#endif  // DRIVERS_OUTPUT_OUTPUT_FOLDER_H_

@@ -1,0 +1,39 @@
+// The rows of table.cc: what each driver's own file says of its options.
+#ifndef DRIVERS_OUTPUT_ROWS_H_
+#define DRIVERS_OUTPUT_ROWS_H_
+
+#include "drivers/output/table.h"
+
+namespace tracefs {
+
+OutputDriverRow FileRow();
+OutputDriverRow DeviceRow();
+OutputDriverRow FifoRow();
+OutputDriverRow FlightRow();
+
+// --- What they share.
+
+// `buf = N`: the paper's name for the size of a block.
+inline constexpr OptionRow kBufOption = {.name = "buf",
+                                         .type = ValueType::kSize,
+                                         .min = 4096,
+                                         .max = uint64_t{16} << 20};
+
+// The number of an option, or `otherwise` where it is not given.
+inline uint64_t NumberOf(const ConfigEntry& entry, std::string_view option,
+                         uint64_t otherwise) {
+  const ConfigOption* found = entry.Find(option);
+  return found == nullptr ? otherwise : found->value.number;
+}
+
+// The folder of the entry's path: opened here, or `given`.
+inline Result<OutputFolder> FolderOf(const ConfigEntry& entry,
+                                     UniqueFd* given) {
+  return given == nullptr
+             ? OutputFolder::Open(entry.value.text)
+             : OutputFolder::Adopt(entry.value.text, std::move(*given));
+}
+
+}  // namespace tracefs
+
+#endif  // DRIVERS_OUTPUT_ROWS_H_

@@ -1,0 +1,54 @@
+// TraceFile: a regular file, or a device, to which whole frames are appended.
+#ifndef DRIVERS_OUTPUT_TRACE_FILE_H_
+#define DRIVERS_OUTPUT_TRACE_FILE_H_
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+
+#include "tracefs/base/bytes.h"
+#include "tracefs/base/status.h"
+#include "tracefs/base/unique_fd.h"
+
+namespace tracefs {
+
+// One thread at a time.
+class TraceFile {
+ public:
+  // `name` is for messages: "trace file 'x'". `fd` is open for writing.
+  TraceFile(UniqueFd fd, std::string name)
+      : fd_(std::move(fd)), name_(std::move(name)) {}
+
+  // Appends all pieces or, on failure, nothing: the file ends as before.
+  Status Append(std::initializer_list<ByteSpan> pieces) {
+    return AppendAndEnd(pieces, {});
+  }
+  // The same, with `terminator` behind, which the next Append overwrites.
+  Status AppendAndEnd(std::initializer_list<ByteSpan> pieces,
+                      ByteSpan terminator);
+
+  // Makes sure of room for `more` bytes and, after them, for what says that a
+  // trace has ended: a disk that fills up still has room for that. True where
+  // the file system cannot promise, too.
+  bool Reserve(uint64_t more);
+
+  // Gives back what was reserved and closes; `durable`: with fdatasync.
+  Status Close(bool durable);
+
+  // Bytes appended.
+  uint64_t size() const { return end_; }
+  int fd() const { return fd_.get(); }
+
+ private:
+  bool Allocate(uint64_t upto);
+
+  UniqueFd fd_;
+  const std::string name_;
+  uint64_t end_ = 0;       // after the last whole frame
+  uint64_t reserved_ = 0;  // bytes allocated from the start
+  bool can_reserve_ = true;
+};
+
+}  // namespace tracefs
+
+#endif  // DRIVERS_OUTPUT_TRACE_FILE_H_

@@ -1,0 +1,452 @@
+#!/usr/bin/env python3
+"""Output drivers and chains of filters on a real mount: what is left of a trace
+when the daemon is killed, rotation, devices, FIFOs, flight recorders, full
+disks, and configs that make no sense."""
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..",
+                                "support"))
+from tracefs_harness import (Failure, Skip, Suite, expect, expect_equal,  # noqa: E402
+                             wait_until)
+
+# The daemon's flush interval, and what a busy machine may add to it.
+FLUSH_S = 0.25
+SLACK_S = 0.75
+
+
+def command(suite, name, *arguments, status=0):
+    run = subprocess.run([os.path.join(suite.bin, name), *arguments],
+                         capture_output=True, text=True, check=False)
+    expect(run.returncode == status,
+           f"{name} {' '.join(arguments)} ended with {run.returncode}, not "
+           f"{status}:\n{run.stdout}{run.stderr}")
+    return run.stdout + run.stderr
+
+
+class Place:
+    """A source, a mount point and a folder for outputs of one case."""
+
+    def __init__(self, suite, name):
+        self.source = suite.folder(name, "source")
+        self.point = suite.folder(name, "mnt")
+        self.out = suite.folder(name, "out")
+
+
+def make_files(folder, count, prefix="f"):
+    for i in range(count):
+        with open(os.path.join(folder, f"{prefix}{i}"), "w",
+                  encoding="ascii") as out:
+            out.write("x")
+
+
+def created(events):
+    return [os.path.basename(e["path"]) for e in events
+            if e["op"] == "create" and "errno" not in e]
+
+
+def snapshot_counts(text):
+    """(operations, overwritten) of what tracefs-dump says of a snapshot."""
+    words = text.split("): ", 1)[1].split()
+    return int(words[0]), int(words[3])
+
+
+# --- A trace that is cut
+
+def keys(suite):
+    folder = suite.folder("keys")
+    secret = os.path.join(folder, "secret")
+    if not os.path.exists(secret):
+        with open(secret, "w", encoding="ascii") as out:
+            out.write("tracefs-secret-1 " + "5a" * 32 + "\n")
+        os.chmod(secret, 0o600)
+    return secret
+
+
+def chains(secret):
+    filters = {"checksum": f'checksum key = "file:{secret}"',
+               "compress": "compress alg = zstd",
+               "encrypt": f'encrypt key = "file:{secret}"'}
+    yield ""
+    for names in itertools.permutations(filters):
+        yield "".join(filters[n] + "; " for n in names)
+    yield "async; " + "".join(filters[n] + "; " for n in filters)
+    yield ("async; throttle bytes = 1G/s; " + filters["encrypt"] + "; "
+           + filters["compress"] + "; throttle ops = 1G/s; "
+           + filters["checksum"] + "; ")
+
+
+def killed_loses_an_interval(suite):
+    """Each chain: what was done longer ago than the flush interval before the
+    SIGKILL is in the trace. All chains trace the same mount."""
+    place = Place(suite, "killed")
+    secret = keys(suite)
+    all_chains = list(chains(secret))
+    for round_number in range(2):
+        traces = [os.path.join(place.out, f"t{round_number}-{i}")
+                  for i in range(len(all_chains))]
+        mount = suite.mount(place.source, place.point,
+                            *[("op = create", "STR_ALL",
+                               f'{chain} file = "{trace}"')
+                              for chain, trace in zip(all_chains, traces)])
+        done = {}
+        end = time.monotonic() + 2.0 + 0.13 * round_number
+        number = 0
+        while time.monotonic() < end:
+            name = f"r{round_number}-{number}"
+            with open(os.path.join(place.point, name), "wb"):
+                pass
+            done[name] = time.monotonic()
+            number += 1
+        killed = time.monotonic()
+        mount.kill()
+        wait_until(lambda m=mount: not m.is_mounted(), "the mount to go")
+        must = {n for n, t in done.items()
+                if t < killed - FLUSH_S - SLACK_S}
+        expect(len(must) > 10, f"only {len(must)} operations to look for")
+        for chain, trace in zip(all_chains, traces):
+            run = subprocess.run(
+                [os.path.join(suite.bin, "tracefs-dump"), "--key", secret,
+                 "--format", "jsonl", trace],
+                capture_output=True, text=True, check=False)
+            expect("without a FINAL" in run.stderr or "cut" in run.stderr,
+                   f"{chain}: {run.stderr}")
+            missing = [n for n in must if f'/{n}"' not in run.stdout]
+            expect(not missing, f"{chain}: {len(missing)} of {len(must)} "
+                   f"operations are missing: {missing[:5]}")
+    return f"{len(all_chains)} chains, twice"
+
+
+# --- Files
+
+def rotation(suite):
+    place = Place(suite, "rotation")
+    # In the traced tree itself, mounted over: nothing of the trace is traced.
+    trace = os.path.join(place.source, "t")
+    mount = suite.mount(
+        place.source, place.source,
+        ("", "STR_ALL", f'file = "{trace}" buf = 4K rotate_size = 64K'))
+    # By somebody else, so that workers have his ids when a file is full.
+    os.mkdir(os.path.join(place.source, "d"))
+    os.chmod(os.path.join(place.source, "d"), 0o777)
+    subprocess.run(
+        [sys.executable, "-c",
+         "import os\n"
+         "os.setgid(65534); os.setuid(65534); os.umask(0)\n"
+         "for i in range(400):\n"
+         "    open(f'd/f{i}', 'w').close()\n"],
+        cwd=place.source, check=True)
+    mount.unmount()
+    parts = sorted(n for n in os.listdir(place.source) if n.startswith("t"))
+    expect(len(parts) > 3, f"only {parts}")
+    expect_equal(parts[1], "t.000001", "name of the second file")
+    for name in parts:
+        status = os.stat(os.path.join(place.source, name))
+        expect_equal((status.st_uid, status.st_mode & 0o7777), (0, 0o600),
+                     f"owner and mode of {name}")
+    paths = [os.path.join(place.source, n) for n in parts]
+    events = suite.read(*paths)
+    expect_equal(len(created(events)), 400, "files that were created")
+    of_trace = [e for e in events
+                if os.path.basename(e.get("path", "")) in parts]
+    expect(not of_trace, f"the trace traced itself: {of_trace[:3]}")
+    # A folder holds one chain.
+    chain = suite.folder("rotation", "chain")
+    for path in paths:
+        os.rename(path, os.path.join(chain, os.path.basename(path)))
+    said = command(suite, "tracefs-verify", "--accept-unsealed", chain)
+    expect("missing" not in said and "bad" not in said, said)
+    expect_equal(len(suite.read(chain)), len(events), "read from the folder")
+    os.remove(os.path.join(chain, parts[2]))
+    said = command(suite, "tracefs-verify", "--accept-unsealed", chain,
+                   status=1)
+    expect("part 2 of the trace" in said, said)
+    return f"{len(parts)} files"
+
+
+def rotation_at_runtime(suite):
+    """A tracer that is added to a sandboxed mount makes its files, too."""
+    place = Place(suite, "added")
+    mount = suite.mount(place.source, place.point,
+                        os.path.join(place.out, "first"))
+    config = suite.path("added.conf")
+    with open(config, "w", encoding="ascii") as out:
+        out.write('{ {} {} { file = "%s" buf = 4K rotate_count = 200 keep = 3 '
+                  '} }\n{ {} {} { fifo = "%s" } }\n'
+                  '{ {} {} { flight = "%s" size = 64K map = "%s" } }\n' %
+                  tuple(os.path.join(place.out, n)
+                        for n in ("t", "fifo", "flight", "map")))
+    command(suite, "tracefs-ctl", place.point, "add", config)
+    make_files(place.point, 400)
+    command(suite, "tracefs-ctl", place.point, "flush")
+    said = command(suite, "tracefs-ctl", place.point, "snapshot", "4")
+    expect_equal(said.strip(), os.path.join(place.out, "flight.000001"),
+                 "the snapshot")
+    said = command(suite, "tracefs-ctl", place.point, "snapshot", "2",
+                   status=2)
+    expect("no flight recorder" in said, said)
+    mount.unmount()
+    parts = [n for n in os.listdir(place.out) if n.startswith("t")]
+    expect_equal(len(parts), 3, f"files kept of {parts}")
+    suite.read(*[os.path.join(place.out, n) for n in parts])
+    suite.read(os.path.join(place.out, "flight.000001"))
+
+
+def full_disk(suite):
+    """A full disk costs events, which are counted, and no user's operation."""
+    place = Place(suite, "full")
+    with suite.tmpfs("full", "disk", size="512k") as disk:
+        trace = os.path.join(disk, "t")
+        mount = suite.mount(place.source, place.point, trace)
+        for i in range(8):
+            make_files(place.point, 500, f"f{i}-")
+        subprocess.run(["umount", place.point], check=True)
+        mount.wait()
+        expect("No space left" in mount.messages(), mount.messages())
+        dump = suite.dump(trace)
+        expect("output_error" in dump.errors, dump.errors)
+        expect("damaged" not in dump.errors, dump.errors)
+        lost = int(dump.errors.split(" operations were not recorded")[0]
+                   .split()[-1])
+        expect(lost > 0, "nothing was lost")
+    expect_equal(len(os.listdir(place.source)), 4000, "files made")
+    return f"{lost} operations counted as lost"
+
+
+def device(suite):
+    place = Place(suite, "device")
+    image = os.path.join(place.out, "image")
+    with open(image, "wb") as out:
+        out.truncate(4 << 20)
+    loop = subprocess.run(["losetup", "-f", "--show", image],
+                          capture_output=True, text=True, check=False)
+    if loop.returncode != 0:
+        return Skip("no loop device")
+    path = loop.stdout.strip()
+    try:
+        mount = suite.mount(place.source, place.point,
+                            ("", "STR_ALL", f'compress; device = "{path}"'))
+        make_files(place.point, 50)
+        mount.unmount()
+        expect_equal(len(created(suite.read(path))), 50, "read back")
+    finally:
+        subprocess.run(["losetup", "-d", path], check=True)
+    return None
+
+
+# --- FIFO
+
+def fifo(suite):
+    place = Place(suite, "fifo")
+    path = os.path.join(place.out, "fifo")
+    # Waits for a reader at most half a second, once.
+    mount = suite.mount(
+        place.source, place.point,
+        ("op = create", "STR_ALL",
+         f'fifo = "{path}" unbuffered when_full = block deadline = 500ms'))
+    begin = time.monotonic()
+    make_files(place.point, 200, "nobody")
+    took = time.monotonic() - begin
+    expect(took < 10, f"200 files took {took:.1f} s without a reader")
+    got = []
+    reader = threading.Thread(target=lambda: got.append(
+        subprocess.run(["cat", path], capture_output=True, check=True).stdout))
+    reader.start()
+    time.sleep(0.3)
+    make_files(place.point, 200, "somebody")
+    mount.unmount()
+    reader.join(30)
+    expect(got, "the reader does not end")
+    copy = os.path.join(place.out, "copy")
+    with open(copy, "wb") as out:
+        out.write(got[0])
+    dump = suite.dump(copy)
+    names = created(dump.events)
+    here = [n for n in names if n.startswith("somebody")]
+    expect_equal(len(here), 200, "operations while there was a reader")
+    lost = int(dump.errors.split(" operations were not recorded")[0]
+               .split()[-1])
+    expect_equal(lost + len(names), 400, "read and counted as lost")
+
+
+# --- Flight recorder
+
+def flight(suite):
+    place = Place(suite, "flight")
+    prefix = os.path.join(place.out, "f")
+    memory = os.path.join(place.out, "map")
+    # Files made by one thread: everything lands in few rings.
+    mount = suite.mount(
+        place.source, place.point,
+        ("op = create OR op = mkdir OR op = rmdir", "STR_ALL",
+         f'flight = "{prefix}" size = 64K rings = 1 buf = 4K map = "{memory}" '
+         'trigger = "errno = ENOTEMPTY OR latency > 1h" every = 0'))
+
+    def read(number):
+        path = f"{prefix}.{number:06}"
+        wait_until(lambda: os.path.exists(path), path)
+        # It appears before it is complete.
+        wait_until(lambda: suite.dump(path).status == 0, f"{path} is whole")
+        return suite.dump(path)
+
+    make_files(place.point, 100, "a")
+    command(suite, "tracefs-ctl", place.point, "snapshot", "1")
+    first = read(1)
+    expect_equal(created(first.events), [f"a{i}" for i in range(100)],
+                 "the first snapshot")
+    # Recording goes on, and overwrites.
+    make_files(place.point, 2000, "b")
+    mount.signal(signal.SIGUSR2)
+    second = read(2)
+    kept, overwritten = snapshot_counts(second.errors)
+    expect("(signal)" in second.errors, second.errors)
+    expect_equal(kept, len(second.events), "operations in the snapshot")
+    expect_equal(kept + overwritten, 2100, "all operations")
+    expect(overwritten > 0, "nothing was overwritten")
+    expect_equal(created(second.events)[-1], "b1999", "the newest")
+    # What triggers is in the snapshot that it triggers.
+    os.makedirs(os.path.join(place.point, "d", "e"))
+    try:
+        os.rmdir(os.path.join(place.point, "d"))
+        raise Failure("rmdir of a full directory")
+    except OSError:
+        pass
+    third = read(3)
+    expect("(trigger)" in third.errors, third.errors)
+    expect_equal([e["errno"] for e in third.events if e["op"] == "rmdir"],
+                 ["ENOTEMPTY"], "the operation that triggered")
+    # After a SIGKILL the map tells the end.
+    make_files(place.point, 50, "c")
+    time.sleep(FLUSH_S + SLACK_S)
+    mount.kill()
+    wait_until(lambda: not mount.is_mounted(), "the mount to go")
+    last = suite.dump(memory)
+    expect_equal(last.status, 0, last.errors)
+    kept, overwritten = snapshot_counts(last.errors)
+    expect_equal(kept + overwritten, 2100 + 3 + 50, "operations in the map")
+    expect_equal(created(last.events)[-50:], [f"c{i}" for i in range(50)],
+                 "the last ones")
+
+
+def trigger_by_path(suite):
+    """A trigger that looks at names and callers, like any filter."""
+    place = Place(suite, "trigger")
+    prefix = os.path.join(place.out, "f")
+    mount = suite.mount(
+        place.source, place.point,
+        ("", "STR_ALL", f'flight = "{prefix}" trigger = '
+         '"op = unlink AND path ~ /box/* AND cname ~ python*"'))
+    box = os.path.join(place.point, "box")
+    os.mkdir(box)
+    make_files(box, 3)
+    make_files(place.point, 3)
+    os.unlink(os.path.join(place.point, "f0"))
+    time.sleep(0.3)
+    expect(not os.path.exists(prefix + ".000001"), "an early snapshot")
+    os.unlink(os.path.join(box, "f0"))
+    wait_until(lambda: os.path.exists(prefix + ".000001"), "the snapshot")
+    mount.unmount()
+
+
+# --- Configs that make no sense
+
+def bad_configs(suite):
+    place = Place(suite, "bad")
+    secret = keys(suite)
+    world = os.path.join(place.out, "world")
+    short = os.path.join(place.out, "short")
+    there = os.path.join(place.out, "there")
+    for path, text, mode in ((world, "tracefs-secret-1 " + "11" * 32, 0o644),
+                             (short, "tracefs-secret-1 1122", 0o600),
+                             (there, "precious", 0o600)):
+        with open(path, "w", encoding="ascii") as out:
+            out.write(text + "\n")
+        os.chmod(path, mode)
+    new = os.path.join(place.out, "new")
+    # (output section, words of the message, exit status)
+    cases = [
+        (f'compres; file = "{new}"', ["'compres'", "did you mean 'compress'"], 2),
+        (f'flie = "{new}"', ["'flie'", "did you mean 'file'"], 2),
+        (f'flihgt = "{new}"', ["did you mean 'flight'"], 2),
+        (f'compress; async; file = "{new}"', ["async must be the first"], 2),
+        (f'async; file = "{new}" unbuffered', ["exclude each other"], 2),
+        (f'file = "{new}"; compress', ["last"], 2),
+        ("compress", ["output driver"], 2),
+        (f'file = "{new}" buf = 1', ["4096"], 2),
+        (f'compress block = 1T; file = "{new}"', ["block"], 2),
+        (f'compress level = 12; file = "{new}"', ["level", "9"], 2),
+        (f'file = "{new}" rotate_size = 1K', ["rotate_size", "65536"], 2),
+        (f'file = "{new}" keep = 5', ["rotate_size"], 2),
+        (f'fifo = "{new}" deadline = 1s', ["when_full = block"], 2),
+        (f'flight = "{new}" every = 1s', ["no trigger"], 2),
+        (f'flight = "{new}" size = 1G rings = 1000', ["4 GiB"], 2),
+        (f'flight = "{new}" trigger = "erno = EIO"',
+         ["trigger", "'erno'", "errno"], 2),
+        (f'checksum; file = "{new}"', ["key"], 2),
+        (f'checksum key = "file:{place.out}/absent"; file = "{new}"',
+         ["absent", "No such file"], 3),
+        (f'checksum key = "file:{world}"; file = "{new}"',
+         [world, "chmod 600"], 2),
+        (f'checksum key = "file:{short}"; file = "{new}"', [short], 2),
+        (f'checksum key = 00112233; file = "{new}"', ["file:"], 2),
+        (f'encrypt recipient = age1nonsense; file = "{new}"', ["age1"], 2),
+        (f'file = "{there}"', ["never replaces"], 3),
+        (f'file = "{place.out}/no/such"', ["No such file"], 3),
+        (f'device = "{there}"', ["no block device", "file ="], 2),
+        (f'fifo = "{there}"', ["no FIFO"], 2),
+        (f'flight = "{new}" map = "{there}"', ["tracefs-dump", "remove"], 3),
+    ]
+    for output, words, status in cases:
+        config = suite.config(("", "STR_ALL", output))
+        run = subprocess.run(
+            [os.path.join(suite.bin, "tracefs-mount"), place.source,
+             place.point, "--config", config],
+            capture_output=True, text=True, check=False)
+        for word in words:
+            expect(word in run.stderr,
+                   f"{output}: no {word!r} in\n{run.stderr}")
+        expect("5a5a5a" not in run.stderr and "00112233" not in run.stderr,
+               f"{output}: the key is in the message\n{run.stderr}")
+        expect_equal(run.returncode, status, f"{output}: {run.stderr}")
+        expect(not os.path.exists(new), f"{output}: left a file behind")
+    with open(there, encoding="ascii") as text:
+        expect_equal(text.read(), "precious\n", "the file that was there")
+    del secret
+    return f"{len(cases)} configs"
+
+
+def unwritable(suite):
+    """A read-only file system, and a folder without rights to it."""
+    place = Place(suite, "unwritable")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "none", place.out],
+                   check=True)
+    try:
+        config = suite.config(os.path.join(place.out, "t"))
+        run = subprocess.run(
+            [os.path.join(suite.bin, "tracefs-mount"), place.source,
+             place.point, "--config", config],
+            capture_output=True, text=True, check=False)
+        expect_equal(run.returncode, 3, run.stderr)
+        expect(os.path.join(place.out, "t") in run.stderr
+               and "Read-only" in run.stderr, run.stderr)
+    finally:
+        subprocess.run(["umount", place.out], check=True)
+
+
+def main():
+    suite = Suite("output", __doc__)
+    for case in (killed_loses_an_interval, rotation, rotation_at_runtime,
+                 full_disk, device, fifo, flight, trigger_by_path, bad_configs,
+                 unwritable):
+        suite.run(case.__name__.replace("_", " "), case, suite)
+    suite.finish()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,418 @@
+// The file driver: one file, rotated files, and disks that are full.
+#include "drivers/output/file.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "tests/unit/drivers/output/driven_trace.h"
+#include "tests/unit/filters/output/temp_folder.h"
+#include "tracefs/format/marks.h"
+
+namespace tracefs {
+namespace {
+
+class FileTest : public testing::Test {
+ protected:
+  std::unique_ptr<OutputDriver> Make(Rotation rotation,
+                                     OutputFileChange changed = nullptr) {
+    OutputFileId id;
+    auto driver = FileDriver::Create({.path = folder_.Path("t"),
+                                      .rotation = rotation,
+                                      .changed = std::move(changed)},
+                                     &id);
+    EXPECT_TRUE(driver.ok()) << driver.status().message();
+    return driver.ok() ? *std::move(driver) : nullptr;
+  }
+  // The files of the trace that are there, in order.
+  std::vector<std::string> Files() const {
+    std::vector<std::string> files;
+    for (const auto& entry :
+         std::filesystem::directory_iterator(folder_.Path(""))) {
+      files.push_back(entry.path());
+    }
+    std::sort(files.begin(), files.end());
+    return files;
+  }
+
+  TempFolder folder_;
+};
+
+TEST_F(FileTest, WithoutRotationTheFileIsTheTraceAndNothingElse) {
+  const DrivenTrace trace(5, 3);
+  trace.WriteAll(*Make({}));
+  EXPECT_EQ(TempFolder::Read(folder_.Path("t")), trace.Bytes());
+  struct stat st;
+  ASSERT_EQ(::stat(folder_.Path("t").c_str(), &st), 0);
+  EXPECT_EQ(st.st_mode & 07777, 0600u);
+}
+
+TEST_F(FileTest, AFileThatNeverBeganIsRemoved) {
+  Make({}).reset();
+  EXPECT_TRUE(Files().empty());
+}
+
+TEST_F(FileTest, NeverReplacesAFile) {
+  folder_.Write("t", "precious");
+  OutputFileId id;
+  const auto driver = FileDriver::Create({.path = folder_.Path("t")}, &id);
+  ASSERT_FALSE(driver.ok());
+  EXPECT_EQ(driver.status().error(), EEXIST);
+  EXPECT_NE(driver.status().message().find("never replaces"), std::string::npos)
+      << driver.status().message();
+  EXPECT_EQ(TempFolder::Read(folder_.Path("t")), "precious");
+}
+
+TEST_F(FileTest, Rotation_ByCountMakesPartsThatAreOneTrace) {
+  const DrivenTrace trace(10, 4);  // 40 operations
+  trace.WriteAll(*Make({.events = 10}));
+  const std::vector<std::string> files = Files();
+  // Two blocks of four a file.
+  ASSERT_EQ(files.size(), 5u);
+  EXPECT_EQ(files[1], folder_.Path("t.000001"));
+  const ReadBack all = ReadFiles(files);
+  EXPECT_EQ(all.numbers, Range(1, 40));
+  EXPECT_FALSE(all.stats.Bad()) << all.reports;
+  EXPECT_EQ(all.reports, "");
+}
+
+TEST_F(FileTest, Rotation_EachPartIsCompleteByItself) {
+  const DrivenTrace trace(10, 4);
+  trace.WriteAll(*Make({.events = 10}));
+  for (size_t part = 0; part < 5; ++part) {
+    const ReadBack one = ReadFiles({Files()[part]});
+    EXPECT_EQ(one.numbers, Range(8 * part + 1, 8 * part + 8)) << part;
+    EXPECT_FALSE(one.stats.Bad()) << part << ": " << one.reports;
+    EXPECT_EQ(one.stats.first_part, part);
+    EXPECT_EQ(one.stats.goes_on, part == 4 ? 0 : part + 1);
+    EXPECT_FALSE(one.stats.no_header);
+  }
+}
+
+TEST_F(FileTest, Rotation_ConcatenatedFilesAreReadAsOne) {
+  const DrivenTrace trace(10, 4);
+  trace.WriteAll(*Make({.events = 10}));
+  std::string bytes;
+  for (const std::string& file : Files()) bytes += TempFolder::Read(file);
+  const ReadBack all = ReadBytes(bytes);
+  EXPECT_EQ(all.numbers, Range(1, 40));
+  EXPECT_FALSE(all.stats.Bad()) << all.reports;
+}
+
+TEST_F(FileTest, Rotation_AMissingPartIsAGap) {
+  const DrivenTrace trace(10, 4);
+  trace.WriteAll(*Make({.events = 10}));
+  std::vector<std::string> files = Files();
+  files.erase(files.begin() + 2);
+  const ReadBack rest = ReadFiles(files);
+  EXPECT_TRUE(rest.stats.Bad());
+  EXPECT_EQ(rest.stats.missing_blocks, 2u) << rest.reports;
+  EXPECT_EQ(rest.numbers.size(), 32u);
+}
+
+TEST_F(FileTest, Rotation_BySizeKeepsFilesBelowTheLimit) {
+  const DrivenTrace trace(200, 40);
+  trace.WriteAll(*Make({.bytes = 64 << 10}));
+  const std::vector<std::string> files = Files();
+  ASSERT_GT(files.size(), 3u);
+  for (const std::string& file : files) {
+    // The mark at the end comes on top.
+    EXPECT_LE(std::filesystem::file_size(file), (64u << 10) + 64) << file;
+  }
+  EXPECT_EQ(ReadFiles(files).numbers, Range(1, 8000));
+}
+
+TEST_F(FileTest, Rotation_ByTimeStartsAFileWhenTheNextBlockComes) {
+  const DrivenTrace trace(4, 2);
+  const auto driver = Make({.age_ns = 50'000'000});
+  ASSERT_TRUE(driver->Initialize(trace.Identity()).ok());
+  for (size_t i = 0; i < trace.size(); ++i) {
+    if (i == 3) ::usleep(60'000);
+    EXPECT_TRUE(trace.Write(*driver, i).ok());
+  }
+  EXPECT_TRUE(driver->Release().ok());
+  EXPECT_EQ(Files().size(), 2u);
+  EXPECT_EQ(ReadFiles(Files()).numbers, Range(1, 8));
+}
+
+TEST_F(FileTest, Rotation_ALimitBelowTheHeaderStillMakesProgress) {
+  const DrivenTrace trace(5, 2);
+  trace.WriteAll(*Make({.bytes = 1}));
+  EXPECT_EQ(Files().size(), 5u);
+  EXPECT_EQ(ReadFiles(Files()).numbers, Range(1, 10));
+}
+
+TEST_F(FileTest, Rotation_KeepRemovesTheOldest) {
+  const DrivenTrace trace(10, 4);
+  std::vector<std::pair<OutputFileId, bool>> changes;
+  trace.WriteAll(*Make({.events = 4, .keep = 3},
+                       [&](const OutputFileId& id, bool written) {
+                         changes.emplace_back(id, written);
+                       }));
+  const std::vector<std::string> files = Files();
+  ASSERT_EQ(files.size(), 3u);
+  EXPECT_EQ(files[0], folder_.Path("t.000007"));
+  const ReadBack rest = ReadFiles(files);
+  EXPECT_EQ(rest.numbers, Range(29, 40));
+  EXPECT_FALSE(rest.stats.Bad()) << rest.reports;
+  EXPECT_EQ(rest.reports,
+            "part 7 of a rotated trace: blocks 1 to 7 are in parts before "
+            "it\n");
+  // Nine times a new file, and the one before is written no more.
+  EXPECT_EQ(changes.size(), 18u);
+}
+
+TEST_F(FileTest, Rotation_PartsOfAnotherTraceAreInTheWay) {
+  folder_.Write("t.000001", "another trace");
+  OutputFileId id;
+  const auto driver = FileDriver::Create(
+      {.path = folder_.Path("t"), .rotation = {.events = 5}}, &id);
+  ASSERT_FALSE(driver.ok());
+  EXPECT_NE(driver.status().message().find("earlier trace"), std::string::npos);
+}
+
+TEST_F(FileTest, Rotation_ANumberThatIsTakenIsLeftOut) {
+  const DrivenTrace trace(6, 4);
+  const auto driver = Make({.events = 8});
+  folder_.Write("t.000001", "somebody was faster");
+  trace.WriteAll(*driver);
+  EXPECT_EQ(TempFolder::Read(folder_.Path("t.000001")), "somebody was faster");
+  EXPECT_EQ(ReadFiles({folder_.Path("t"), folder_.Path("t.000002"),
+                       folder_.Path("t.000003")})
+                .numbers,
+            Range(1, 24));
+}
+
+TEST_F(FileTest, Rotation_WhereNoFileCanBeMadeTheTraceGoesOn) {
+  const DrivenTrace trace(6, 4);
+  ASSERT_EQ(::mkdir(folder_.Path("d").c_str(), 0700), 0);
+  OutputFileId id;
+  auto driver = FileDriver::Create(
+      {.path = folder_.Path("d/t"), .rotation = {.events = 4}}, &id);
+  ASSERT_TRUE(driver.ok());
+  const UniqueFd kept(::open(folder_.Path("d/t").c_str(), O_RDONLY));
+  // A folder that is gone takes no more files, not even root's.
+  std::filesystem::remove_all(folder_.Path("d"));
+  trace.WriteAll(**driver);
+  std::string bytes(1 << 20, '\0');
+  const ssize_t n = ::read(kept.get(), bytes.data(), bytes.size());
+  ASSERT_GT(n, 0);
+  bytes.resize(static_cast<size_t>(n));
+  const ReadBack all = ReadBytes(bytes);
+  EXPECT_EQ(all.numbers, Range(1, 24));
+  EXPECT_FALSE(all.stats.Bad()) << all.reports;
+}
+
+TEST_F(FileTest, Rotation_LinksAreThoseOfTheFrames) {
+  const DrivenTrace trace(6, 4);
+  trace.WriteAll(*Make({.events = 8}));
+  uint32_t link = 0;
+  for (const std::string& file : Files()) {
+    const std::string text = TempFolder::Read(file);
+    ByteSpan rest = AsBytes(text);
+    rest = rest.subspan(*format::PreambleLength(rest));
+    uint32_t crc = 0;
+    while (!rest.empty()) {
+      format::FrameHeader header;
+      ASSERT_TRUE(format::DecodeFrameHeader(
+          rest.first<format::kFrameHeaderBytes>(), &header));
+      const auto mark = format::DecodePartMark(
+          rest.subspan(format::kFrameHeaderBytes, header.payload_bytes));
+      if (header.kind == 16) {
+        EXPECT_EQ(mark->link, link);
+      }
+      if (header.kind == 17) {
+        EXPECT_EQ(mark->link, crc);
+        link = crc;
+      }
+      format::PartLink step;
+      // CRC-32C goes on where it stopped: by hand, from FORMAT.md.
+      std::byte bytes[4];
+      StoreLe<uint32_t>(bytes, header.crc);
+      uint32_t sum = ~crc;
+      for (const std::byte b : bytes) {
+        sum ^= static_cast<uint8_t>(b);
+        for (int i = 0; i < 8; ++i) {
+          sum = (sum >> 1) ^ ((sum & 1) != 0 ? 0x82f63b78u : 0);
+        }
+      }
+      crc = ~sum;
+      rest = rest.subspan(format::kFrameHeaderBytes + header.payload_bytes);
+    }
+  }
+}
+
+// --- Files that somebody else has opened.
+
+TEST_F(FileTest, Adopt_TakesWhatCreateWouldHaveMade) {
+  const DrivenTrace trace(6, 4);
+  std::vector<UniqueFd> files;
+  files.emplace_back(
+      ::open(folder_.Path("t").c_str(), O_WRONLY | O_CREAT | O_EXCL, 0600));
+  files.emplace_back(::open(folder_.Path("").c_str(), O_PATH | O_DIRECTORY));
+  OutputFileId id;
+  auto driver =
+      FileDriver::Adopt({.path = "/elsewhere/t", .rotation = {.events = 8}},
+                        std::move(files), &id);
+  ASSERT_TRUE(driver.ok()) << driver.status().message();
+  trace.WriteAll(**driver);
+  EXPECT_EQ(Files().size(), 3u);
+  EXPECT_EQ(ReadFiles(Files()).numbers, Range(1, 24));
+}
+
+TEST_F(FileTest, Adopt_RefusesWhatIsNoNewFile) {
+  OutputFileId id;
+  const auto refused = [&](std::vector<UniqueFd> files, Rotation rotation) {
+    return !FileDriver::Adopt({.path = "t", .rotation = rotation},
+                              std::move(files), &id)
+                .ok();
+  };
+  const auto one = [](UniqueFd fd) {
+    std::vector<UniqueFd> files;
+    files.push_back(std::move(fd));
+    return files;
+  };
+  const std::string old = folder_.Write("old", "x");
+  EXPECT_TRUE(refused(one(UniqueFd(::open(old.c_str(), O_WRONLY))), {}));
+  EXPECT_TRUE(refused(one(UniqueFd(::open("/dev/null", O_WRONLY))), {}));
+  const std::string fresh = folder_.Write("new", "");
+  EXPECT_TRUE(refused(one(UniqueFd(::open(fresh.c_str(), O_RDONLY))), {}));
+  EXPECT_TRUE(
+      refused(one(UniqueFd(::open(fresh.c_str(), O_WRONLY))), {.events = 1}));
+}
+
+// --- A full disk.
+
+// A file system of its own with little room; needs root.
+class FullDiskTest : public FileTest {
+ protected:
+  void SetUp() override {
+    disk_ = folder_.Path("disk");
+    ASSERT_EQ(::mkdir(disk_.c_str(), 0700), 0);
+    if (::mount("none", disk_.c_str(), "tmpfs", 0, "size=512k") != 0) {
+      disk_.clear();
+      GTEST_SKIP() << "mounting a tmpfs needs root";
+    }
+  }
+  void TearDown() override {
+    if (disk_.empty()) return;
+    EXPECT_EQ(::umount2(disk_.c_str(), MNT_DETACH), 0);
+  }
+
+  std::string disk_;
+};
+
+TEST_F(FullDiskTest, DataLoss_WhatDoesNotFitIsRefusedAndTheTraceEndsWell) {
+  const DrivenTrace trace(2000, 40);
+  OutputFileId id;
+  auto driver = FileDriver::Create({.path = disk_ + "/t"}, &id);
+  ASSERT_TRUE(driver.ok());
+  ASSERT_TRUE((*driver)->Initialize(trace.Identity()).ok());
+  size_t kept = 0;
+  size_t refused = 0;
+  for (size_t i = 0; i + 1 < trace.size(); ++i) {
+    const Status status = trace.Write(**driver, i);
+    if (status.ok()) {
+      ++kept;
+      continue;
+    }
+    ++refused;
+    EXPECT_EQ(status.error(), ENOSPC);
+    EXPECT_NE(status.message().find(disk_), std::string::npos);
+  }
+  ASSERT_GT(refused, 0u);
+  // There is room for FINAL, in what was kept in reserve.
+  EXPECT_TRUE(trace.Write(**driver, trace.size() - 1).ok());
+  EXPECT_TRUE((*driver)->Release().ok());
+  const ReadBack back = ReadFiles({disk_ + "/t"});
+  EXPECT_EQ(back.stats.blocks, kept + 1);
+  EXPECT_TRUE(back.stats.final_record.has_value());
+  EXPECT_EQ(back.stats.damaged_bytes, 0u);
+  EXPECT_EQ(back.stats.cut_bytes, 0u);
+}
+
+TEST_F(FullDiskTest, DataLoss_RoomThatComesBackIsUsed) {
+  const DrivenTrace trace(2000, 40);
+  OutputFileId id;
+  auto driver = FileDriver::Create({.path = disk_ + "/t"}, &id);
+  ASSERT_TRUE(driver.ok());
+  ASSERT_TRUE((*driver)->Initialize(trace.Identity()).ok());
+  // Somebody else fills the disk.
+  {
+    const UniqueFd other(
+        ::open((disk_ + "/other").c_str(), O_WRONLY | O_CREAT, 0600));
+    const std::string much(1 << 20, 'x');
+    ASSERT_GT(::write(other.get(), much.data(), much.size()), 0);
+  }
+  size_t i = 0;
+  while (i + 2 < trace.size() && trace.Write(**driver, i).ok()) ++i;
+  ASSERT_LT(i + 2, trace.size()) << "the disk did not fill";
+  std::filesystem::remove(disk_ + "/other");
+  EXPECT_TRUE(trace.Write(**driver, i + 1).ok());
+  EXPECT_TRUE((*driver)->Release().ok());
+  const ReadBack back = ReadFiles({disk_ + "/t"});
+  EXPECT_EQ(back.stats.blocks, i + 1);
+  EXPECT_EQ(back.stats.missing_blocks, 1u);
+}
+
+TEST_F(FullDiskTest, Rotation_OnAFullDiskTheTraceGoesOnInTheFileBefore) {
+  const DrivenTrace trace(400, 40);
+  OutputFileId id;
+  auto driver = FileDriver::Create(
+      {.path = disk_ + "/t", .rotation = {.bytes = 100 << 10, .keep = 2}}, &id);
+  ASSERT_TRUE(driver.ok());
+  trace.WriteAll(**driver);
+  // With two files kept there was always room for the next one.
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(disk_)) {
+    files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  ASSERT_EQ(files.size(), 2u);
+  const ReadBack back = ReadFiles(files);
+  EXPECT_FALSE(back.stats.Bad()) << back.reports;
+  EXPECT_EQ(back.numbers.back(), 16000u);
+}
+
+// A block of which only a part could be written leaves nothing behind. The
+// kernel's limit on the size of files stops a write in its middle.
+TEST_F(FileTest, DataLoss_AFrameCutByTheSystemIsTakenBack) {
+  const DrivenTrace trace(3, 400);
+  const std::string path = folder_.Path("t");
+  // In a process of its own, which has the limit.
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    OutputFileId id;
+    auto driver = FileDriver::Create({.path = path}, &id);
+    if (!driver.ok() || !(*driver)->Initialize(trace.Identity()).ok() ||
+        !trace.Write(**driver, 0).ok() || !trace.Write(**driver, 1).ok()) {
+      ::_exit(1);
+    }
+    const size_t so_far =
+        trace.preamble().size() + trace.frame(0).size() + trace.frame(1).size();
+    const rlimit limit = {so_far + 100, so_far + 100};
+    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) ::_exit(2);
+    // The next frame needs more than the 100 bytes that are left.
+    if (trace.Write(**driver, 2).ok()) ::_exit(3);
+    if (!(*driver)->Release().ok()) ::_exit(4);
+    ::_exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(TempFolder::Read(path),
+            trace.preamble() + trace.frame(0) + trace.frame(1));
+}
+
+}  // namespace
+}  // namespace tracefs
