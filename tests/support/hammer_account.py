@@ -77,7 +77,6 @@ class Comparison:
         expect(self.accounts, "no process kept an account")
         self.by_op = collections.Counter()  # all events
         self.nameless = 0                   # without a process
-        self.pathless = 0
         self.lost = 0                       # calls that need not be there
         self._handles = {}  # (pid, number in the account) -> handle of the trace
         self._open = {}     # handle of the trace -> how it was opened
@@ -156,12 +155,7 @@ class Comparison:
         got = {key: event.get(key) for key in ("path", "path2", "offset")}
         want = dict(got)
         for key in ("path", "path2"):
-            if call[key] == "-":
-                continue
-            # The folder may be gone before the event is written.
-            if key == "path" and event.get(key) is None:
-                self.pathless += 1
-            else:
+            if call[key] != "-":
                 want[key] = call[key]
         if call["offset"] >= 0:
             want["offset"] = call["offset"]
