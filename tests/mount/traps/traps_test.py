@@ -11,6 +11,7 @@ lists which test covers what.
   traps_test.py --bin ... --entries 100000 --triples           all of it
 """
 
+import argparse
 import array
 import contextlib
 import ctypes
@@ -38,6 +39,7 @@ from tracefs_harness import (Failure, Skip, Suite, expect,  # noqa: E402
                              expect_equal, has_uring, wait_until)
 
 USER = 61001  # an ordinary user
+NOBODY = 65534  # one that fusermount3 finds a name for
 CASE_S = 60   # the longest a case may take before it counts as a hang
 
 # Filters that leave reads and writes to the kernel (FUSE passthrough), that
@@ -318,6 +320,84 @@ class Traps:
         for event in ours:
             expect(not event.get("pid") and not event.get("comm"),
                    f"somebody's name: {event}")
+
+    # --- no root
+
+    def ordinary_user(self, visibility):
+        """A mount through fusermount3, without passthrough and capabilities:
+        opens of all kinds agree there too, and nobody else sees it."""
+        if shutil.which("fusermount3") is None:
+            return Skip("fusermount3 is not installed")
+        self.number += 1
+        base = f"case-{self.number}"
+        folder = self.suite.folder(base)
+        command = [sys.executable, "-B", os.path.abspath(__file__),
+                   "--bin", self.suite.bin, "--ordinary-user", folder,
+                   "--visibility", visibility]
+        # In a mount namespace of its own, where /dev/fuse is for all.
+        child = self.suite.background(subprocess.Popen(
+            ["unshare", "--mount", *command], stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True))
+        try:
+            output, _ = child.communicate(timeout=CASE_S)
+        except subprocess.TimeoutExpired:
+            raise Failure("it hangs") from None
+        expect_equal(child.returncode, 0, f"its exit status; it said\n{output}")
+        events = self.suite.read(os.path.join(folder, "trace"))
+        expect(any(e["op"] == "write" and e["uid"] == NOBODY for e in events),
+               "no write is in the trace")
+        if not self.suite.options.keep:
+            self.suite.remove(base)
+        return output.strip()
+
+
+def as_ordinary_user(folder, binaries, visibility):
+    """The part of ordinary_user() in the namespace."""
+    device = os.path.join(folder, "fuse")
+    os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(10, 229))
+    os.chmod(device, 0o666)
+    subprocess.run(["mount", "--bind", device, "/dev/fuse"], check=True)
+    source = os.path.join(folder, "source")
+    point = os.path.join(folder, "mnt")
+    for each in (source, point):
+        os.mkdir(each)
+        os.chown(each, NOBODY, NOBODY)
+    os.chown(folder, NOBODY, NOBODY)
+    config = os.path.join(folder, "config")
+    with open(config, "w", encoding="ascii") as out:
+        out.write("{ { } { stream = { STR_ALL } } { file = \"%s\" } }"
+                  % os.path.join(folder, "trace"))
+    user = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
+    with subprocess.Popen(
+            [os.path.join(binaries, "tracefs-mount"), source, point,
+             "--config", config, "--foreground", "--visibility", visibility],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, **user) as daemon:
+        try:
+            said = daemon.stdout.readline()
+            expect("mounted" in said, said)
+            expect_error([errno.EACCES], "root", os.listdir, point)
+            pid = os.fork()
+            if pid == 0:
+                os.setgroups([])
+                os.setgid(NOBODY)
+                os.setuid(NOBODY)
+                try:
+                    print(open_all_kinds(point, 2))
+                    status = 0
+                except BaseException:  # pylint: disable=broad-except
+                    traceback.print_exc(file=sys.stdout)
+                    status = 1
+                sys.stdout.flush()
+                os._exit(status)
+            _, status = os.waitpid(pid, 0)
+            expect_equal(os.waitstatus_to_exitcode(status), 0, "the user")
+            with open(os.path.join(source, "file"), "rb") as below:
+                expect(below.read().strip(b"\0"), "nothing came through")
+            subprocess.run(["fusermount3", "-u", point], check=True, **user)
+            expect_equal(daemon.wait(CASE_S), 0, "the daemon's exit status")
+        finally:
+            daemon.kill()
 
 
 # --- bodies: run in a process of their own, which may hang
@@ -605,6 +685,13 @@ def options(parser):
 
 
 def main():
+    if "--ordinary-user" in sys.argv:
+        parser = argparse.ArgumentParser()
+        for name in ("--bin", "--ordinary-user", "--visibility"):
+            parser.add_argument(name)
+        wanted = parser.parse_args()
+        as_ordinary_user(wanted.ordinary_user, wanted.bin, wanted.visibility)
+        return
     suite = Suite("traps", __doc__, options)
     traps = Traps(suite)
     wanted = suite.options
@@ -630,6 +717,9 @@ def main():
     for visibility in ("exact", "fast"):
         suite.run(f"shrinking directory, {visibility}",
                   traps.shrinking_directory, visibility, wanted.entries)
+    for visibility in ("exact", "fast"):
+        suite.run(f"mount of an ordinary user, {visibility}",
+                  traps.ordinary_user, visibility)
     suite.run("client in a PID namespace", traps.client_in_namespace)
     suite.run("daemon in a PID namespace", traps.daemon_in_namespace)
     suite.finish()
