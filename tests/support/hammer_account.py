@@ -25,7 +25,7 @@ KERNELS_XATTRS = {"security.capability", "system.posix_acl_access",
                   "system.posix_acl_default"}
 # What a call gives whose daemon dies.
 OF_A_DEAD_MOUNT = {errno.ENOTCONN, errno.ECONNABORTED, errno.ECANCELED,
-                   errno.EINTR}
+                   errno.EINTR, errno.EIO}
 # Events that are held back to be put in order.
 HELD = 10_000
 

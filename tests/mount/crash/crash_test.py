@@ -28,7 +28,7 @@ READER = os.path.join(HERE, "..", "..", "golden", "independent_reader.py")
 # pylint: disable=wrong-import-position
 from hammer_account import Comparison  # noqa: E402
 from tracefs_harness import (PATIENCE_S, Failure, Skip, Suite,  # noqa: E402
-                             expect, expect_equal, expect_same_tree, has_uring,
+                             expect, expect_equal, expect_same_tree,
                              tree_digest, wait_until)
 
 PROCESSES = 8
@@ -116,8 +116,8 @@ class Crash:
 
     def kill_rounds(self, transport, rounds, longest_s):
         """The daemon is killed again and again over the same directory."""
-        if transport == "uring" and not has_uring():
-            return Skip("the kernel offers no FUSE over io_uring")
+        if transport == "uring" and self.suite.no_uring():
+            return Skip(self.suite.no_uring())
         case = Case(self.suite)
         kept = lost = 0
         for number in range(rounds):

@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 # pylint: disable=wrong-import-position
 from tracefs_harness import (Failure, Skip, Suite, expect,  # noqa: E402
-                             expect_equal, expect_same_tree, has_uring,
+                             expect_equal, expect_same_tree,
                              tree_digest)
 
 PATIENCE_S = 900
@@ -156,8 +156,8 @@ class RealWork:
         self._native = {}  # title -> (status, output, tree)
 
     def run(self, title, visibility, transport):
-        if transport == "uring" and not has_uring():
-            return Skip("the kernel offers no FUSE over io_uring")
+        if transport == "uring" and self.suite.no_uring():
+            return Skip(self.suite.no_uring())
         script, tools, noise = PIECES[title]
         for tool in tools:
             if shutil.which(tool) is None:
@@ -280,7 +280,7 @@ def main():
             settings = [(v, t) for v in ("exact", "auto", "fast")
                         for t in ("dev", "uring")]
         for visibility, transport in settings:
-            if transport == "uring" and not has_uring():
+            if transport == "uring" and suite.no_uring():
                 transport = "dev"
             suite.run(f"{title}, {visibility} over {transport}", work.run,
                       title, visibility, transport)

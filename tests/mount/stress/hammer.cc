@@ -51,11 +51,12 @@ int64_t NowNs(clockid_t clock) {
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-// What a call on a mount gives whose daemon is gone.
+// What a call on a mount gives whose daemon is gone, or is killed while it
+// copies a request or an answer (EIO).
 bool IsOfADeadMount(int error) {
-  // The last two: io_uring, to requests that were on their way.
+  // ECANCELED, EINTR: io_uring, to requests that were on their way.
   return error == ENOTCONN || error == ECONNABORTED || error == ECANCELED ||
-         error == EINTR;
+         error == EINTR || error == EIO;
 }
 
 struct Entry {

@@ -28,7 +28,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 from hammer_account import ACCOUNTED, OPENS, Comparison  # noqa: E402
 from request_counter import RequestCounter, Unavailable  # noqa: E402
 from tracefs_harness import (PATIENCE_S, Failure, Skip, Suite,  # noqa: E402
-                             expect, expect_equal, has_uring)
+                             expect, expect_equal)
 
 # stress-ng's own names. Left out are those that need what no FUSE mount has.
 STRESSORS = """
@@ -78,8 +78,8 @@ class Stress:
     def run(self, visibility, transport, output="", unseen=()):
         """`output`: output filters before the file. `unseen`: operations that
         the filter leaves out, and the kernel so does by itself."""
-        if transport == "uring" and not has_uring():
-            return Skip("the kernel offers no FUSE over io_uring")
+        if transport == "uring" and self.suite.no_uring():
+            return Skip(self.suite.no_uring())
         suite = self.suite
         self.number += 1
         base = f"case-{self.number}"
@@ -152,8 +152,8 @@ class Stress:
         back, on a recorded mount; then the trace must be whole."""
         if shutil.which("stress-ng") is None:
             return Skip("stress-ng is not installed")
-        if transport == "uring" and not has_uring():
-            return Skip("the kernel offers no FUSE over io_uring")
+        if transport == "uring" and self.suite.no_uring():
+            return Skip(self.suite.no_uring())
         suite = self.suite
         seconds = suite.options.stress_ng
         self.number += 1
