@@ -42,6 +42,7 @@ struct ConfigValue {
   ValueType type = ValueType::kNone;
   uint64_t number = 0;            // kCount, kSize (bytes), kDuration (ns)
   std::vector<ConfigWord> flags;  // kFlags
+  std::string argument;  // of kChoice: the text behind the word, if it has one
 };
 
 struct ConfigOption {

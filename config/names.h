@@ -33,6 +33,8 @@ struct OptionRow {
   uint64_t min = 0;
   uint64_t max = std::numeric_limits<uint64_t>::max();
   std::span<const std::string_view> words = {};  // of kChoice and kFlags
+  // Of kChoice: the word behind which a text stands: `when_full = spill "DIR"`.
+  std::string_view word_with_text = {};
 };
 
 enum class EntryRole : uint8_t {

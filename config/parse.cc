@@ -364,7 +364,33 @@ class Parser {
       }
       value->text = std::string(word);
     }
-    return CheckValue(row, form, what, in_.file(), owner, needed, value);
+    if (Status s =
+            CheckValue(row, form, what, in_.file(), owner, needed, value);
+        !s.ok()) {
+      return s;
+    }
+    if (row.word_with_text.empty() || value->text != row.word_with_text) {
+      return Status::Ok();
+    }
+    return TakeArgument(value);
+  }
+
+  // The text behind the word of a choice: a string, or a bare word that cannot
+  // be the name of an option.
+  Status TakeArgument(ConfigValue* value) {
+    in_.SkipSpace();
+    if (in_.Peek() == '"') {
+      auto text = in_.TakeString(kMaxConfigTextBytes);
+      if (!text.ok()) return text.status();
+      value->argument = *std::move(text);
+    } else if (!IsNameStart(in_.Peek())) {
+      const size_t begin = in_.offset();
+      while (IsBareByte(in_.Peek())) in_.Advance();
+      value->argument = in_.Since(begin).substr(0, kMaxConfigTextBytes);
+    }
+    if (!value->argument.empty()) return Status::Ok();
+    return in_.ErrorHere("expected a text behind " + Quoted(value->text) +
+                         ", as \"/var/spool/tracefs\", found " + Found());
   }
 
   TextCursor in_;

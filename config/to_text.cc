@@ -33,6 +33,8 @@ std::string ValueText(const ConfigValue& value) {
     case ValueType::kText:
       return " = " + QuoteString(value.text);
     case ValueType::kChoice:
+      return " = " + value.text +
+             (value.argument.empty() ? "" : ' ' + QuoteString(value.argument));
     case ValueType::kCount:
     case ValueType::kSize:
     case ValueType::kDuration:

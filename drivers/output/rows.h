@@ -10,6 +10,9 @@ OutputDriverRow FileRow();
 OutputDriverRow DeviceRow();
 OutputDriverRow FifoRow();
 OutputDriverRow FlightRow();
+OutputDriverRow TcpRow();
+OutputDriverRow TlsRow();
+OutputDriverRow UnixRow();
 
 // --- What they share.
 

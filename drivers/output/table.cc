@@ -7,8 +7,9 @@
 namespace tracefs {
 
 std::span<const OutputDriverRow> OutputDrivers() {
-  static const std::array rows = {FileRow(), DeviceRow(), FifoRow(),
-                                  FlightRow()};
+  static const std::array rows = {FileRow(),   DeviceRow(), FifoRow(),
+                                  FlightRow(), TcpRow(),    TlsRow(),
+                                  UnixRow()};
   return rows;
 }
 

@@ -14,6 +14,7 @@
 #include "config/config.h"
 #include "drivers/output/output_folder.h"
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/pipeline/loss_policy.h"
 #include "tracefs/pipeline/stages.h"
 
 namespace tracefs {
@@ -52,6 +53,8 @@ struct OutputDriverFacts {
   std::optional<FlightHooks> flight;
   // Handed in: told of files that come and go later. May be empty.
   OutputFileChange changed;
+  // What the tracer does when it cannot keep what it records.
+  LossPolicy when_full = LossPolicy::kBlock;
 };
 
 struct OutputDriverRow {

@@ -33,7 +33,8 @@ inline constexpr OptionRow kChecksumOptions[] = {
     {.name = "block", .type = ValueType::kSize, .min = 512, .max = 1 << 20},
     {.name = "key", .type = ValueType::kText}};
 inline constexpr OptionRow kCompressOptions[] = {
-    {.name = "level", .type = ValueType::kCount, .min = 1, .max = 19}};
+    {.name = "level", .type = ValueType::kCount, .min = 1, .max = 19},
+    {.name = "alg", .type = ValueType::kText}};
 inline constexpr OptionRow kEncryptOptions[] = {
     {.name = "key", .type = ValueType::kText, .required = true}};
 inline constexpr OptionRow kFileOptions[] = {
@@ -47,6 +48,16 @@ inline constexpr OptionRow kFlightOptions[] = {
     {.name = "every", .type = ValueType::kDuration},
     {.name = "keep", .type = ValueType::kCount}};
 inline constexpr std::string_view kFileAliases[] = {"filename"};
+inline constexpr std::string_view kPolicies[] = {"block", "spill", "fail"};
+inline constexpr OptionRow kNetOptions[] = {
+    {.name = "when_full",
+     .type = ValueType::kChoice,
+     .words = kPolicies,
+     .word_with_text = "spill"},
+    {.name = "max", .type = ValueType::kSize},
+    {.name = "ca", .type = ValueType::kText},
+    {.name = "cert", .type = ValueType::kText},
+    {.name = "key", .type = ValueType::kText}};
 inline constexpr EntryRow kOutput[] = {
     {.name = "async", .role = EntryRole::kFilter},
     {.name = "checksum",
@@ -67,7 +78,16 @@ inline constexpr EntryRow kOutput[] = {
      .options = kFlightOptions},
     {.name = "tcp",
      .role = EntryRole::kDriver,
-     .value = {.type = ValueType::kText, .required = true}},
+     .value = {.type = ValueType::kText, .required = true},
+     .options = kNetOptions},
+    {.name = "tls",
+     .role = EntryRole::kDriver,
+     .value = {.type = ValueType::kText, .required = true},
+     .options = kNetOptions},
+    {.name = "unix",
+     .role = EntryRole::kDriver,
+     .value = {.type = ValueType::kText, .required = true},
+     .options = kNetOptions},
 };
 
 inline constexpr ConfigNames kConfigNames = {kAssembly, kOutput};

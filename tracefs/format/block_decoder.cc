@@ -209,6 +209,13 @@ void BlockDecoder::ReadOtherMessage(const Message& message) {
                     .first;
       }
       found->second += loss.count;
+      for (const OpTotal& total : loss.op_totals) {
+        if (stats.lost_messages.size() >= ReadStats::kMaxReasons &&
+            !stats.lost_messages.contains(total.msg_id)) {
+          continue;
+        }
+        stats.lost_messages[total.msg_id] += total.count;
+      }
       Report report = MakeReport(ReportKind::kLoss);
       report.count = loss.count;
       report.detail = loss.reason;

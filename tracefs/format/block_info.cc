@@ -61,12 +61,32 @@ ClockPair SteadyClockPair(const ClockPair& previous, const ClockPair& now) {
   return error <= kSteadyNs ? previous : now;
 }
 
+namespace {
+
+void PutOpTotals(MessageWriter& out, const std::vector<OpTotal>& totals) {
+  for (const OpTotal& total : totals) {
+    std::byte value[10];
+    StoreLe<uint16_t>(value, total.msg_id);
+    StoreLe<uint64_t>(value + 2, total.count);
+    out.PutBytes(static_cast<uint16_t>(ArgId::kOpTotal), value);
+  }
+}
+
+void TakeOpTotal(ByteSpan value, std::vector<OpTotal>* totals) {
+  if (value.size() != 10 || totals->size() >= kMaxOpTotals) return;
+  totals->push_back(
+      {LoadLe<uint16_t>(value.data()), LoadLe<uint64_t>(value.data() + 2)});
+}
+
+}  // namespace
+
 bool WriteLoss(MessageWriter& out, const LossRecord& loss) {
   out.Begin(static_cast<uint16_t>(MessageId::kLoss));
   out.Put<uint64_t>(ArgId::kLossCount, loss.count);
   out.PutText(ArgId::kLossReason, loss.reason);
   out.Put<uint64_t>(ArgId::kFirstTime, loss.first_ns);
   out.Put<uint64_t>(ArgId::kLastTime, loss.last_ns);
+  PutOpTotals(out, loss.op_totals);
   return out.End();
 }
 
@@ -86,6 +106,9 @@ void ReadLoss(ByteSpan arguments, LossRecord* loss) {
         break;
       case ArgId::kLastTime:
         loss->last_ns = argument.As<uint64_t>();
+        break;
+      case ArgId::kOpTotal:
+        TakeOpTotal(argument.value, &loss->op_totals);
         break;
       default:
         break;
@@ -135,12 +158,7 @@ bool WriteFinal(MessageWriter& out, const FinalRecord& final_record) {
   out.Put<uint32_t>(ArgId::kTracerId, final_record.tracer_id);
   out.Put<uint64_t>(ArgId::kEventCount, final_record.events);
   out.Put<uint64_t>(ArgId::kBlockCount, final_record.blocks);
-  for (const FinalRecord::OpTotal& total : final_record.op_totals) {
-    std::byte value[10];
-    StoreLe<uint16_t>(value, total.msg_id);
-    StoreLe<uint64_t>(value + 2, total.count);
-    out.PutBytes(static_cast<uint16_t>(ArgId::kOpTotal), value);
-  }
+  PutOpTotals(out, final_record.op_totals);
   for (const FinalRecord::LossTotal& total : final_record.loss_totals) {
     std::string value(8, '\0');
     StoreLe<uint64_t>(value.data(), total.count);
@@ -169,12 +187,7 @@ void ReadFinal(ByteSpan arguments, FinalRecord* final_record) {
         final_record->blocks = argument.As<uint64_t>();
         break;
       case ArgId::kOpTotal:
-        if (value.size() != 10 ||
-            final_record->op_totals.size() >= FinalRecord::kMaxTotals) {
-          break;
-        }
-        final_record->op_totals.push_back({LoadLe<uint16_t>(value.data()),
-                                           LoadLe<uint64_t>(value.data() + 2)});
+        TakeOpTotal(value, &final_record->op_totals);
         break;
       case ArgId::kLossTotal:
         if (value.size() < 8 ||

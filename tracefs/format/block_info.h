@@ -38,11 +38,21 @@ bool ReadBlockHead(ByteSpan arguments, BlockHead* head);
 // else `now`.
 ClockPair SteadyClockPair(const ClockPair& previous, const ClockPair& now);
 
+// How many messages of one id.
+struct OpTotal {
+  uint16_t msg_id = 0;
+  uint64_t count = 0;
+};
+// A reader keeps no more totals of a message; more are hostile.
+inline constexpr size_t kMaxOpTotals = 65536;
+
 struct LossRecord {
   std::string_view reason;  // LossReasonName; when read, points into the block
   uint64_t count = 0;
   uint64_t first_ns = 0;
   uint64_t last_ns = 0;
+  // What was lost, by kind, where that is known.
+  std::vector<OpTotal> op_totals = {};
 };
 
 bool WriteLoss(MessageWriter& out, const LossRecord& loss);
@@ -65,10 +75,7 @@ struct FinalRecord {
   // A reader keeps no more totals of a kind; more are hostile.
   static constexpr size_t kMaxTotals = 65536;
 
-  struct OpTotal {
-    uint16_t msg_id = 0;
-    uint64_t count = 0;
-  };
+  using OpTotal = format::OpTotal;
   struct LossTotal {
     std::string reason;
     uint64_t count = 0;

@@ -83,6 +83,8 @@ struct ReadStats {
   bool no_header = false;
   bool ended = false;  // the end of the input was reached
   std::map<std::string, uint64_t, std::less<>> losses;  // by reason
+  // Of those, what the tracer still counted by message id.
+  std::map<uint16_t, uint64_t> lost_messages;
   std::map<uint16_t, uint64_t> unknown_messages;
   std::map<uint16_t, uint64_t> unknown_arguments;
   std::optional<FinalRecord> final_record;

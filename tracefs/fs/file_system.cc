@@ -338,54 +338,71 @@ void FileSystem::NegotiateFeatures(fuse_conn_info* conn) {
   conn->congestion_threshold = 48;
 }
 
+namespace {
+
+// The handler, behind the gate of tracers that fail operations rather than miss
+// them (LossPolicy::kFail).
+template <Op kOp, auto kHandler, typename... Arguments>
+void Gated(fuse_req_t req, Arguments... arguments) {
+  EventSink& sink = FileSystem::Of(req).sink();
+  if ((sink.InterestIn(kOp) & EventSink::kGate) != 0 && sink.Refuses(kOp)) {
+    fuse_reply_err(req, EIO);
+    return;
+  }
+  kHandler(req, arguments...);
+}
+
+}  // namespace
+
+// What gives something back is never refused: forget, flush, release, locks.
 const fuse_lowlevel_ops& FileSystem::Operations() {
   static const fuse_lowlevel_ops ops = [] {
     fuse_lowlevel_ops o{};
     o.init = [](void* userdata, fuse_conn_info* conn) {
       static_cast<FileSystem*>(userdata)->NegotiateFeatures(conn);
     };
-    o.lookup = FsLookup;
+    o.lookup = Gated<Op::lookup_, FsLookup>;
     o.forget = FsForget;
     o.forget_multi = FsForgetMulti;
-    o.getattr = FsGetattr;
-    o.setattr = FsSetattr;
-    o.readlink = FsReadlink;
-    o.mknod = FsMknod;
-    o.mkdir = FsMkdir;
-    o.unlink = FsUnlink;
-    o.rmdir = FsRmdir;
-    o.symlink = FsSymlink;
-    o.rename = FsRename;
-    o.link = FsLink;
-    o.open = FsOpen;
-    o.read = FsRead;
-    o.write = FsWrite;
+    o.getattr = Gated<Op::getattr_, FsGetattr>;
+    o.setattr = Gated<Op::setattr_, FsSetattr>;
+    o.readlink = Gated<Op::readlink_, FsReadlink>;
+    o.mknod = Gated<Op::mknod_, FsMknod>;
+    o.mkdir = Gated<Op::mkdir_, FsMkdir>;
+    o.unlink = Gated<Op::unlink_, FsUnlink>;
+    o.rmdir = Gated<Op::rmdir_, FsRmdir>;
+    o.symlink = Gated<Op::symlink_, FsSymlink>;
+    o.rename = Gated<Op::rename_, FsRename>;
+    o.link = Gated<Op::link_, FsLink>;
+    o.open = Gated<Op::open_, FsOpen>;
+    o.read = Gated<Op::read_, FsRead>;
+    o.write = Gated<Op::write_, FsWrite>;
     o.flush = FsFlush;
     o.release = FsRelease;
-    o.fsync = FsFsync;
-    o.opendir = FsOpendir;
-    o.readdir = FsReaddir;
-    o.readdirplus = FsReaddirplus;
+    o.fsync = Gated<Op::fsync_, FsFsync>;
+    o.opendir = Gated<Op::opendir_, FsOpendir>;
+    o.readdir = Gated<Op::readdir_, FsReaddir>;
+    o.readdirplus = Gated<Op::readdir_, FsReaddirplus>;
     o.releasedir = FsReleasedir;
-    o.fsyncdir = FsFsyncdir;
-    o.statfs = FsStatfs;
-    o.setxattr = FsSetxattr;
-    o.getxattr = FsGetxattr;
-    o.listxattr = FsListxattr;
-    o.removexattr = FsRemovexattr;
-    o.access = FsAccess;
-    o.create = FsCreate;
-    o.tmpfile = FsTmpfile;
+    o.fsyncdir = Gated<Op::fsyncdir_, FsFsyncdir>;
+    o.statfs = Gated<Op::statfs_, FsStatfs>;
+    o.setxattr = Gated<Op::setxattr_, FsSetxattr>;
+    o.getxattr = Gated<Op::getxattr_, FsGetxattr>;
+    o.listxattr = Gated<Op::listxattr_, FsListxattr>;
+    o.removexattr = Gated<Op::removexattr_, FsRemovexattr>;
+    o.access = Gated<Op::access_, FsAccess>;
+    o.create = Gated<Op::create_, FsCreate>;
+    o.tmpfile = Gated<Op::tmpfile_, FsTmpfile>;
     o.getlk = FsGetlk;
     o.setlk = FsSetlk;
     o.flock = FsFlock;
-    o.ioctl = FsIoctl;
-    o.poll = FsPoll;
-    o.fallocate = FsFallocate;
-    o.copy_file_range = FsCopyFileRange;
-    o.lseek = FsLseek;
+    o.ioctl = Gated<Op::ioctl_, FsIoctl>;
+    o.poll = Gated<Op::poll_, FsPoll>;
+    o.fallocate = Gated<Op::fallocate_, FsFallocate>;
+    o.copy_file_range = Gated<Op::copy_file_range_, FsCopyFileRange>;
+    o.lseek = Gated<Op::lseek_, FsLseek>;
 #if TRACEFS_FUSE_AT_LEAST(18)
-    o.statx = FsStatx;
+    o.statx = Gated<Op::statx_, FsStatx>;
 #endif
     return o;
   }();

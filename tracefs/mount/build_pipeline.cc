@@ -78,6 +78,7 @@ Status AddOutput(const TracerConfig& config, std::span<UniqueFd> files,
   if (!driver.ok()) return driver.status();
   plan->files = std::move(facts.files);
   plan->parts.unbuffered = facts.unbuffered;
+  plan->parts.when_full = facts.when_full;
   if (facts.flight) {
     if (plan->flight == nullptr)
       plan->flight = std::make_shared<FlightControl>();

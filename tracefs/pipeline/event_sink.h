@@ -40,6 +40,7 @@ class EventSink {
     kCaller = 8,       // some tracer records who it was: resolve it in time
     kData = 16,        // some tracer wants the data of reads and writes
     kNames = 32,       // a filter of this op asks for Event::name_bits
+    kGate = 64,        // some tracer may want it not to be done: ask Refuses
   };
 
   virtual ~EventSink() = default;
@@ -65,6 +66,11 @@ class EventSink {
   // yet: once the reply is out, the file may be renamed or gone. If not,
   // AfterReply must follow, and finds the names where they are.
   virtual bool MustRecordNow(const Event& /*event*/) { return false; }
+
+  // True if an operation of this kind must not be done now, because a tracer
+  // that may have to record it cannot, and was told to fail then. It is counted
+  // as refused.
+  virtual bool Refuses(Op /*op*/) { return false; }
 
   // Whether some tracer may record operations of kind event.op on the file that
   // the event tells about, whoever asks for them. For open: what nobody can

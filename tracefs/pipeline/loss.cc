@@ -22,6 +22,10 @@ std::string_view LossReasonName(LossReason reason) {
       return "queue_full";
     case LossReason::kThrottled:
       return "throttled";
+    case LossReason::kDegraded:
+      return "degraded";
+    case LossReason::kRefused:
+      return "refused";
   }
   return "unknown";
 }
@@ -90,6 +94,22 @@ uint64_t LossCounter::Total() const {
   uint64_t sum = 0;
   for (const uint64_t t : total_) sum += t;
   return sum;
+}
+
+void LossesOnTheWay::Sent(uint64_t sequence, const std::vector<Loss>& losses) {
+  if (losses.empty()) return;
+  std::lock_guard lock(mu_);
+  if (blocks_.size() == kRemembered) blocks_.erase(blocks_.begin());
+  blocks_[sequence] = losses;
+}
+
+std::vector<Loss> LossesOnTheWay::Take(uint64_t sequence) {
+  std::lock_guard lock(mu_);
+  const auto found = blocks_.find(sequence);
+  if (found == blocks_.end()) return {};
+  std::vector<Loss> losses = std::move(found->second);
+  blocks_.erase(found);
+  return losses;
 }
 
 }  // namespace tracefs

@@ -6,11 +6,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "tracefs/base/status.h"
+#include "tracefs/format/block_info.h"
 
 namespace tracefs {
 
@@ -20,8 +23,11 @@ enum class LossReason : uint8_t {
   kTooLarge,     // "too_large": a message larger than a block
   kQueueFull,    // "queue_full": a queue was full and the policy is to drop
   kThrottled,    // "throttled": over the configured rate
+  kDegraded,     // "degraded": only counted, by kind, as the policy has it
+  kRefused,      // "refused": the operation was not done: it could not have
+                 // been recorded, and the policy is to fail
 };
-inline constexpr size_t kLossReasonCount = 4;
+inline constexpr size_t kLossReasonCount = 6;
 std::string_view LossReasonName(LossReason reason);
 
 // What a stage fails with that does not take a block because of its policy. Not
@@ -35,6 +41,8 @@ struct Loss {
   uint64_t count = 0;
   uint64_t first_ns = 0;  // begin times, CLOCK_MONOTONIC
   uint64_t last_ns = 0;
+  // Of kDegraded, when it is written: what was lost, by kind.
+  std::vector<format::OpTotal> by_kind = {};
 };
 
 // Threads: any; a loss is rare, so a mutex is cheap enough.
@@ -57,6 +65,21 @@ class LossCounter {
   // Guarded by mu_.
   std::array<Loss, kLossReasonCount> unreported_{};
   std::array<uint64_t, kLossReasonCount> total_{};
+};
+
+// The losses that blocks on their way tell of: such a block may be lost itself,
+// behind a stage that had taken it. Threads: any.
+class LossesOnTheWay {
+ public:
+  void Sent(uint64_t sequence, const std::vector<Loss>& losses);
+  // What the block told of; nothing if it told of none, or is one of long ago.
+  std::vector<Loss> Take(uint64_t sequence);
+
+ private:
+  static constexpr size_t kRemembered = 8192;
+
+  std::mutex mu_;
+  std::map<uint64_t, std::vector<Loss>> blocks_;  // guarded by mu_
 };
 
 }  // namespace tracefs

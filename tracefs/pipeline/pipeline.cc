@@ -455,6 +455,10 @@ void Pipeline::UpdateInterest(const Set& set) {
       if (plan.record || plan.before) bits |= kRecord;
       if (plan.before) bits |= EventSink::kBefore;
       if (plan.caller) bits |= kCaller;
+      if ((plan.record || plan.before) &&
+          e.tracer->when_full() == LossPolicy::kFail) {
+        bits |= kGate;
+      }
       if (plan.data) bits |= kData;
       if (plan.names) bits |= kNames;
       if (plan.decide_early || (plan.record && e.tracer->unbuffered())) {
@@ -665,6 +669,18 @@ bool Pipeline::HasAllNames(const Slot& slot, const Event& event) const {
     }
   }
   return true;
+}
+
+bool Pipeline::Refuses(Op op) {
+  OwnerSection section(SlotOfThread().lock);
+  const Set& set = *set_.load(std::memory_order_acquire);
+  for (const Set::Entry& e : set.entries) {
+    const TracerRules::OpPlan& plan = e.rules->plan(op);
+    if ((!plan.record && !plan.before) || !e.tracer->refusing()) continue;
+    e.tracer->NoteRefusal();
+    return true;
+  }
+  return false;
 }
 
 bool Pipeline::MayRecord(Event& event) const {

@@ -90,6 +90,7 @@ class Pipeline final : public EventSink {
   void BeforeReply(Event& event) override;
   void AfterReply(Event& event) override;
   bool MustRecordNow(const Event& event) override;
+  bool Refuses(Op op) override;
   bool MayRecord(Event& event) const override;
   std::vector<Interested> WhoWants(Op op) const override;
   uint64_t MatchName(std::string_view name) const override;

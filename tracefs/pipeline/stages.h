@@ -134,6 +134,11 @@ struct BlockInfo {
 // took it succeeded. Threads: any, until Release returns.
 using BlockLost = std::function<void(const BlockInfo& info, const Status& why)>;
 
+// Tells the tracer that the output is about to have no room left, or has room
+// again: with LossPolicy::kFail operations are refused meanwhile. Threads: any,
+// until Release returns; it takes no lock.
+using OutputFull = std::function<void(bool full)>;
+
 // What stages learn when a trace begins.
 struct TraceIdentity {
   uint32_t tracer_id = 0;
@@ -141,6 +146,7 @@ struct TraceIdentity {
   std::string preamble;  // encoded; the driver writes it before all else
   // For stages that hand blocks on later; may be empty.
   BlockLost lost = nullptr;
+  OutputFull full = nullptr;
 };
 
 // How full the queue of a stage is.

@@ -105,6 +105,9 @@ Status Tracer::Start() {
   identity.lost = [this](const BlockInfo& info, const Status& why) {
     NoteLate(info, why);
   };
+  identity.full = [this](bool full) {
+    output_full_.store(full, std::memory_order_relaxed);
+  };
   if (Status s = parts_.output->Initialize(identity); !s.ok()) return s;
 
   clock_ = parts_.header.clock;
@@ -172,7 +175,7 @@ void Tracer::SubmitLosses() {
   spare_->Reset();
   std::vector<Loss> put;
   PutLosses(spare_->writer, &put);
-  for (const Loss& loss : put) losses_.Return(loss);
+  for (const Loss& loss : put) ReturnLoss(loss);
   if (put.empty()) return;
   spare_->Reset();
   NoteError(WriteLocked(*spare_, /*last=*/false));
@@ -198,13 +201,23 @@ void Tracer::SubmitChange(const format::ChangeRecord& change) {
   NoteError(WriteLocked(*spare_, /*last=*/false));
 }
 
+void Tracer::ReturnLoss(const Loss& loss) {
+  losses_.Return(loss);
+  degraded_.Return(loss.by_kind);
+}
+
 void Tracer::PutLosses(format::MessageWriter& writer, std::vector<Loss>* put) {
   while (std::optional<Loss> loss = losses_.TakeUnreported()) {
-    if (!format::WriteLoss(writer, {.reason = LossReasonName(loss->reason),
-                                    .count = loss->count,
-                                    .first_ns = loss->first_ns,
-                                    .last_ns = loss->last_ns})) {
-      losses_.Return(*loss);
+    format::LossRecord record{.reason = LossReasonName(loss->reason),
+                              .count = loss->count,
+                              .first_ns = loss->first_ns,
+                              .last_ns = loss->last_ns};
+    if (loss->reason == LossReason::kDegraded) {
+      loss->by_kind = degraded_.Take();
+      record.op_totals = loss->by_kind;
+    }
+    if (!format::WriteLoss(writer, record)) {
+      ReturnLoss(*loss);
       return;
     }
     put->push_back(*loss);
@@ -232,14 +245,20 @@ Status Tracer::WriteLocked(Block& block, bool last) {
                        .last_ns = block.last_ns,
                        .last = last,
                        .source = block.source};
+  // Before it is out of our hands: a stage may lose it at once.
+  reported_.Sent(info.sequence, reported);
+  if (parts_.when_full == LossPolicy::kDegrade) {
+    degraded_.Sent(info.sequence, block.by_op);
+  }
   Status status = front_fits
                       ? parts_.output->Write(block.writer.bytes(), info)
                       : Status::Invalid("no room for the block's own message");
   if (!status.ok()) {
-    for (const Loss& loss : reported) losses_.Return(loss);
+    TakeBack(info.sequence);
     NoteRefused(info, status);
     return status;
   }
+  write_failed_.store(false, std::memory_order_relaxed);
   ++next_sequence_;
   blocks_.Add(1);
   last_block_ns_ = MonotonicNs();
@@ -254,13 +273,35 @@ Status Tracer::WriteLocked(Block& block, bool last) {
   return status;
 }
 
+// The losses that a lost block told of are still to be told.
+void Tracer::TakeBack(uint64_t sequence) {
+  for (const Loss& loss : reported_.Take(sequence)) ReturnLoss(loss);
+}
+
 void Tracer::NoteRefused(const BlockInfo& info, const Status& why) {
-  const uint64_t lost = info.events + info.counted;
-  if (lost == 0) return;
-  losses_.Add(LossReasonOf(why), lost, info.first_ns, info.last_ns);
+  if (info.events + info.counted == 0) return;
+  LossReason reason = LossReasonOf(why);
+  if (parts_.when_full == LossPolicy::kFail) {
+    write_failed_.store(true, std::memory_order_relaxed);
+  } else if (parts_.when_full == LossPolicy::kDegrade &&
+             degraded_.Lost(info.sequence)) {
+    reason = LossReason::kDegraded;
+  }
+  // What was only counted is counted by other things than its kind.
+  if (info.counted != 0) {
+    losses_.Add(LossReasonOf(why), info.counted, info.first_ns, info.last_ns);
+  }
+  if (info.events == 0) return;
+  losses_.Add(reason, info.events, info.first_ns, info.last_ns);
+}
+
+void Tracer::NoteRefusal() {
+  const uint64_t now = MonotonicNs();
+  losses_.Add(LossReason::kRefused, 1, now, now);
 }
 
 void Tracer::NoteLate(const BlockInfo& info, const Status& why) {
+  TakeBack(info.sequence);
   late_events_.fetch_add(info.events, std::memory_order_relaxed);
   late_blocks_.fetch_add(1, std::memory_order_relaxed);
   NoteRefused(info, why);

@@ -18,7 +18,9 @@
 #include "tracefs/format/block_info.h"
 #include "tracefs/format/trace_header.h"
 #include "tracefs/pipeline/block_builder.h"
+#include "tracefs/pipeline/degraded_counts.h"
 #include "tracefs/pipeline/loss.h"
+#include "tracefs/pipeline/loss_policy.h"
 #include "tracefs/pipeline/stage_meter.h"
 #include "tracefs/pipeline/stages.h"
 #include "tracefs/pipeline/tracer_rules.h"
@@ -40,6 +42,7 @@ struct TracerParts {
   std::string output_chain;  // for the preamble: "compress; file"
   // Each event is handed on at once and before the reply (paper section 2.5).
   bool unbuffered = false;
+  LossPolicy when_full = LossPolicy::kBlock;
   // A block at least this often, also if nothing happens; 0 = not.
   uint64_t heartbeat_ns = 0;
 };
@@ -115,6 +118,17 @@ class Tracer {
   // A block that says what was changed about the tracer from `from_ns` on.
   void SubmitChange(const format::ChangeRecord& change);
 
+  // Under LossPolicy::kFail: operations that it may record must not be done
+  // now, because it could not.
+  bool refusing() const {
+    return parts_.when_full == LossPolicy::kFail &&
+           (output_full_.load(std::memory_order_relaxed) ||
+            write_failed_.load(std::memory_order_relaxed));
+  }
+  LossPolicy when_full() const { return parts_.when_full; }
+  // One was not done.
+  void NoteRefusal();
+
   Status Flush();
   const LossCounter& losses() const { return losses_; }
   // Operations that are in the trace, or on the way.
@@ -128,6 +142,8 @@ class Tracer {
 
  private:
   bool Assemble(Event& event, BlockBuilder& builder) const;
+  void ReturnLoss(const Loss& loss);
+  void TakeBack(uint64_t sequence);
   void PutLosses(format::MessageWriter& writer, std::vector<Loss>* put);
   Status WriteLocked(Block& block, bool last);
   void NoteError(const Status& status);
@@ -157,6 +173,12 @@ class Tracer {
   // Counted above, and lost behind a stage that had taken them.
   std::atomic<uint64_t> late_events_{0};
   std::atomic<uint64_t> late_blocks_{0};
+
+  LossesOnTheWay reported_;
+  // Of when_full.
+  DegradedCounts degraded_;
+  std::atomic<bool> output_full_{false};
+  std::atomic<bool> write_failed_{false};  // the last block with operations
 
   mutable std::mutex error_mu_;
   Status output_error_;  // guarded by error_mu_

@@ -96,6 +96,7 @@ std::string DurationText(uint64_t ns) {
 
 struct Losses {
   std::map<std::string, uint64_t> by_reason;
+  std::map<uint16_t, uint64_t> by_message;  // of what was still counted
   uint64_t missing_blocks = 0;
   uint64_t damaged_bytes = 0;
   uint64_t cut_bytes = 0;
@@ -107,6 +108,9 @@ Losses SumLosses(const std::vector<const ReadStats*>& traces) {
   for (const ReadStats* stats : traces) {
     for (const auto& [reason, count] : stats->losses) {
       sum.by_reason[reason] += count;
+    }
+    for (const auto& [msg_id, count] : stats->lost_messages) {
+      sum.by_message[msg_id] += count;
     }
     sum.missing_blocks += stats->missing_blocks;
     sum.damaged_bytes += stats->damaged_bytes;
@@ -231,6 +235,13 @@ std::string OpStats::Table(const std::vector<const ReadStats*>& traces) const {
   };
   for (const auto& [reason, count] : losses.by_reason) {
     loss("not recorded: " + TerminalWord(reason) + " ", count);
+  }
+  for (const auto& [msg_id, count] : losses.by_message) {
+    bool before = false;
+    const auto op = format::OperationOf(msg_id, &before);
+    if (op && !before) {
+      loss("only counted: " + std::string(OpName(*op)) + " ", count);
+    }
   }
   loss("missing blocks ", losses.missing_blocks);
   loss("missing operations ", losses.missing_events);

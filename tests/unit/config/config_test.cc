@@ -297,6 +297,29 @@ TEST(ConfigTest, RoundTrip_PrintedTracersParseToTheSame) {
   }
 }
 
+TEST(ConfigTest, TheTextBehindAChoice) {
+  for (const std::string_view text :
+       {R"({ {} {} { tcp = "h:1" when_full = spill "/a b" max = 1G } })",
+        R"({ {} {} { tcp = "h:1" when_full = spill /spool max = 1G } })"}) {
+    const auto config = Parse(text);
+    ASSERT_TRUE(config.ok()) << config.status().message();
+    const ConfigEntry& tcp = config->tracers[0].output[0];
+    EXPECT_EQ(tcp.Find("when_full")->value.argument.front(), '/');
+    EXPECT_EQ(tcp.Find("max")->value.number, uint64_t{1} << 30);
+    const auto again = Parse(ToText(config->tracers[0]));
+    ASSERT_TRUE(again.ok()) << again.status().message();
+    EXPECT_EQ(again->tracers[0].output[0].Find("when_full")->value.argument,
+              tcp.Find("when_full")->value.argument);
+  }
+  const auto missing = Parse(R"({ {} {} { tcp = "h:1" when_full = spill } })");
+  ASSERT_FALSE(missing.ok());
+  EXPECT_NE(missing.status().message().find("expected a text behind 'spill'"),
+            std::string::npos);
+  // Behind other words there is none.
+  EXPECT_FALSE(
+      Parse(R"({ {} {} { tcp = "h:1" when_full = fail "/x" } })").ok());
+}
+
 TEST(ConfigTest, SamplesParse) {
   int samples = 0;
   for (const auto& file :
@@ -305,7 +328,7 @@ TEST(ConfigTest, SamplesParse) {
     EXPECT_TRUE(config.ok()) << config.status().message();
     ++samples;
   }
-  EXPECT_EQ(samples, 7);
+  EXPECT_EQ(samples, 9);
 }
 
 TEST(ConfigTest, AFileThatCannotBeReadIsTheSystemsRefusal) {

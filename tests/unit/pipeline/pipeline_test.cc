@@ -529,6 +529,111 @@ TEST(PipelineTest, DataLoss_BlocksLostAfterTheyWereTakenAreInTheTotals) {
   EXPECT_EQ(decoded.stats.final_record->blocks, decoded.stats.blocks);
 }
 
+// A block that is lost late may be one that told of losses: they are told
+// again.
+TEST(PipelineTest, DataLoss_LossesToldInALostBlockAreToldAgain) {
+  constexpr uint64_t kEvents = 5000;
+  Memory memory;
+  Pipeline pipeline(
+      {.flush_interval = std::chrono::hours(1), .match_name = {}});
+  TracerParts parts = Parts(memory, 1);
+  parts.output =
+      std::make_unique<LosingFilter>(/*late=*/true, std::move(parts.output));
+  ASSERT_TRUE(pipeline.Add(std::move(parts)).ok());
+  for (uint64_t i = 0; i < kEvents; ++i) {
+    Send(pipeline, 1, i);
+    // Losses come out while blocks with them are on their way.
+    if (i % 100 == 0) {
+      EXPECT_TRUE(pipeline.FlushAll().ok());
+    }
+  }
+  static_cast<void>(pipeline.Stop("test"));
+  const Decoded decoded = Read(memory);
+  EXPECT_EQ(decoded.events + decoded.stats.losses.at("output_error"), kEvents);
+}
+
+// What could not be kept is still counted by kind, whether the output says so
+// at once or later.
+TEST(PipelineTest, DataLoss_DegradeCountsByKindWhatItCannotKeep) {
+  constexpr uint64_t kEvents = 5000;
+  for (const bool late : {false, true}) {
+    Memory memory;
+    Pipeline pipeline(
+        {.flush_interval = std::chrono::hours(1), .match_name = {}});
+    TracerParts parts = Parts(memory, 1);
+    parts.when_full = LossPolicy::kDegrade;
+    parts.output =
+        std::make_unique<LosingFilter>(late, std::move(parts.output));
+    ASSERT_TRUE(pipeline.Add(std::move(parts)).ok());
+    for (uint64_t i = 0; i < kEvents; ++i) Send(pipeline, 1, i);
+    static_cast<void>(pipeline.Stop("test"));
+    const Decoded decoded = Read(memory);
+    EXPECT_LT(decoded.events, kEvents);
+    EXPECT_EQ(decoded.events + decoded.stats.losses.at("degraded"), kEvents);
+    ASSERT_EQ(decoded.stats.lost_messages.size(), 1u);
+    EXPECT_EQ(decoded.stats.lost_messages.at(
+                  format::OperationMessage(Op::write_, /*before=*/false)),
+              decoded.stats.losses.at("degraded"));
+  }
+}
+
+TEST(PipelineTest, FailRefusesWhileTheOutputIsFull) {
+  Memory memory;
+  Memory other;
+  Pipeline pipeline(
+      {.flush_interval = std::chrono::hours(1), .match_name = {}});
+  TracerParts parts = Parts(memory, 1);
+  parts.when_full = LossPolicy::kFail;
+  OutputFull full;
+  // The driver's word, taken on its way.
+  class Listener final : public OutputFilter {
+   public:
+    Listener(OutputFull* full, std::unique_ptr<OutputFilter> next)
+        : full_(full), next_(std::move(next)) {}
+    Status Initialize(const TraceIdentity& identity) override {
+      *full_ = identity.full;
+      return next_->Initialize(identity);
+    }
+    Status Write(ByteSpan block, const BlockInfo& info) override {
+      return next_->Write(block, info);
+    }
+    Status Flush() override { return next_->Flush(); }
+    Status Release() override { return next_->Release(); }
+    size_t PreferredBlockSize() const override { return 4096; }
+
+   private:
+    OutputFull* const full_;
+    const std::unique_ptr<OutputFilter> next_;
+  };
+  parts.output = std::make_unique<Listener>(&full, std::move(parts.output));
+  ASSERT_TRUE(pipeline.Add(std::move(parts)).ok());
+  ASSERT_TRUE(pipeline.Add(Parts(other, 2)).ok());
+  EXPECT_NE(pipeline.InterestIn(Op::write_) & EventSink::kGate, 0u);
+  EXPECT_FALSE(pipeline.Refuses(Op::write_));
+  full(true);
+  EXPECT_TRUE(pipeline.Refuses(Op::write_));
+  EXPECT_TRUE(pipeline.Refuses(Op::write_));
+  full(false);
+  EXPECT_FALSE(pipeline.Refuses(Op::write_));
+
+  // A block that is lost all the same: until another one is taken.
+  memory.failing_writes = 1;
+  Send(pipeline, 1, 0);
+  EXPECT_TRUE(pipeline.FlushAll().ok());  // its LOSS comes through
+  EXPECT_FALSE(pipeline.Refuses(Op::write_));
+  memory.failing_writes = 2;
+  Send(pipeline, 1, 0);
+  EXPECT_TRUE(pipeline.FlushAll().ok());
+  EXPECT_TRUE(pipeline.Refuses(Op::write_));
+  EXPECT_TRUE(pipeline.FlushAll().ok());
+  EXPECT_FALSE(pipeline.Refuses(Op::write_));
+  static_cast<void>(pipeline.Stop("test"));
+  const Decoded decoded = Read(memory);
+  EXPECT_EQ(decoded.stats.losses.at("refused"), 3u);
+  EXPECT_EQ(decoded.stats.losses.at("output_error"), 2u);
+  EXPECT_EQ(Read(other).stats.losses.size(), 0u);
+}
+
 TEST(PipelineTest, AHeartbeatIsABlockWhenNothingHappens) {
   Memory memory;
   Memory silent;

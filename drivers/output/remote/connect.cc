@@ -1,0 +1,93 @@
+#include "drivers/output/remote/connect.h"
+
+#include <netdb.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "tracefs/net/stream.h"
+
+namespace tracefs {
+namespace {
+
+constexpr int kConnectMs = 5000;
+constexpr int kMaxAddresses = 8;
+
+// An errno value.
+int ConnectOne(int fd, const sockaddr* to, socklen_t length, int cancel) {
+  if (::connect(fd, to, length) == 0) return 0;
+  if (errno != EINPROGRESS) return errno;
+  std::array<pollfd, 2> ready = {pollfd{fd, POLLOUT, 0},
+                                 pollfd{cancel, POLLIN, 0}};
+  int n;
+  do {
+    n = ::poll(ready.data(), ready.size(), kConnectMs);
+  } while (n < 0 && errno == EINTR);
+  if (n < 0) return errno;
+  if (n == 0) return ETIMEDOUT;
+  if (ready[1].revents != 0) return ECANCELED;
+  int error = 0;
+  socklen_t size = sizeof error;
+  ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+  return error;
+}
+
+Result<UniqueFd> ConnectUnix(const net::Address& address, int cancel) {
+  const int type = address.transport == net::Transport::kSeqpacket
+                       ? SOCK_SEQPACKET
+                       : SOCK_STREAM;
+  UniqueFd fd(::socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd) return Status::System(errno, "connecting");
+  sockaddr_un to{};
+  to.sun_family = AF_UNIX;
+  std::memcpy(to.sun_path, address.host.data(), address.host.size());
+  const int error =
+      ConnectOne(fd.get(), reinterpret_cast<sockaddr*>(&to), sizeof to, cancel);
+  if (error != 0) return Status::System(error, "connecting");
+  return fd;
+}
+
+}  // namespace
+
+Result<UniqueFd> ConnectTo(const net::Address& address, int cancel) {
+  if (address.is_unix()) return ConnectUnix(address, cancel);
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int rc =
+      ::getaddrinfo(address.host.c_str(), address.port.c_str(), &hints, &found);
+  if (rc != 0) {
+    return Status::SystemSaid(
+        EHOSTUNREACH,
+        std::string("the name cannot be resolved (") +
+            (rc == EAI_SYSTEM ? "system error" : ::gai_strerror(rc)) + ")");
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> list(
+      found, &::freeaddrinfo);
+  int error = EHOSTUNREACH;
+  int tried = 0;
+  for (const addrinfo* one = list.get();
+       one != nullptr && tried < kMaxAddresses; one = one->ai_next, ++tried) {
+    UniqueFd fd(::socket(one->ai_family,
+                         SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    if (!fd) {
+      error = errno;
+      continue;
+    }
+    error = ConnectOne(fd.get(), one->ai_addr, one->ai_addrlen, cancel);
+    if (error == 0) {
+      net::SetLiveness(fd.get());
+      return fd;
+    }
+    if (error == ECANCELED) break;
+  }
+  return Status::System(error, "connecting");
+}
+
+}  // namespace tracefs

@@ -1,0 +1,17 @@
+// Connecting to an address, with a bound on how long it takes.
+#ifndef DRIVERS_OUTPUT_REMOTE_CONNECT_H_
+#define DRIVERS_OUTPUT_REMOTE_CONNECT_H_
+
+#include "tracefs/base/status.h"
+#include "tracefs/base/unique_fd.h"
+#include "tracefs/net/address.h"
+
+namespace tracefs {
+
+// Resolves the name and tries each of its addresses for at most 5 s. ECANCELED
+// when something happens to `cancel` meanwhile. The socket is non-blocking.
+Result<UniqueFd> ConnectTo(const net::Address& address, int cancel);
+
+}  // namespace tracefs
+
+#endif  // DRIVERS_OUTPUT_REMOTE_CONNECT_H_

@@ -1,0 +1,34 @@
+// Dialer: makes connections to one receiver, again and again.
+//
+// A daemon in its sandbox has no network, no /etc/hosts and no file names. A
+// process of its own, made before, resolves the name and connects each time,
+// and hands the connected socket over; it can do nothing else.
+#ifndef DRIVERS_OUTPUT_REMOTE_DIALER_H_
+#define DRIVERS_OUTPUT_REMOTE_DIALER_H_
+
+#include <memory>
+
+#include "tracefs/base/status.h"
+#include "tracefs/base/unique_fd.h"
+#include "tracefs/net/address.h"
+
+namespace tracefs {
+
+class Dialer {
+ public:
+  virtual ~Dialer() = default;
+  // A connected, non-blocking socket, after at most about 20 s. ECANCELED as
+  // soon as `cancel` (a descriptor) is readable. Used by one thread.
+  virtual Result<UniqueFd> Dial(int cancel) = 0;
+};
+
+// Connects in this process.
+std::unique_ptr<Dialer> MakeDirectDialer(net::Address address);
+
+// Starts the process; it ends with the dialer, or with us. Before the first
+// thread is made. kSystem if there can be no process, as in a sandbox.
+Result<std::unique_ptr<Dialer>> StartDialerProcess(net::Address address);
+
+}  // namespace tracefs
+
+#endif  // DRIVERS_OUTPUT_REMOTE_DIALER_H_

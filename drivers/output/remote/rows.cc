@@ -1,0 +1,206 @@
+// The rows of the network drivers: their options, and how they are made.
+#include "drivers/output/rows.h"
+
+#include <utility>
+
+#include "drivers/output/remote/remote.h"
+#include "tracefs/net/address.h"
+#include "tracefs/net/tls.h"
+
+namespace tracefs {
+namespace {
+
+constexpr uint64_t kSecondNs = 1'000'000'000;
+// With kFail half of it is for what is on its way when operations begin to be
+// refused: 32 threads with a block of 256 KiB each, and the buffers of async.
+constexpr uint64_t kFailQueueBytes = uint64_t{64} << 20;
+
+constexpr std::string_view kPolicies[] = {"block", "drop", "spill", "degrade",
+                                          "fail"};
+
+constexpr OptionRow kUnbuffered = {.name = "unbuffered"};
+constexpr OptionRow kWhenFull = {.name = "when_full",
+                                 .type = ValueType::kChoice,
+                                 .words = kPolicies,
+                                 .word_with_text = "spill"};
+constexpr OptionRow kDeadline = {
+    .name = "deadline", .type = ValueType::kDuration, .max = 60 * kSecondNs};
+constexpr OptionRow kMax = {.name = "max",
+                            .type = ValueType::kSize,
+                            .min = uint64_t{8} << 20,
+                            .max = uint64_t{1} << 50};
+constexpr OptionRow kQueue = {.name = "queue",
+                              .type = ValueType::kSize,
+                              .min = 65536,
+                              .max = uint64_t{4} << 30};
+constexpr OptionRow kTimeout = {.name = "timeout",
+                                .type = ValueType::kDuration,
+                                .min = kSecondNs,
+                                .max = 600 * kSecondNs};
+constexpr OptionRow kRetry = {.name = "retry",
+                              .type = ValueType::kDuration,
+                              .min = kSecondNs / 10,
+                              .max = 3600 * kSecondNs};
+
+constexpr OptionRow kTcpOptions[] = {kBufOption, kUnbuffered, kWhenFull,
+                                     kDeadline,  kMax,        kQueue,
+                                     kTimeout,   kRetry};
+constexpr OptionRow kTlsOptions[] = {
+    {.name = "ca", .type = ValueType::kText, .required = true},
+    {.name = "cert", .type = ValueType::kText, .required = true},
+    {.name = "key", .type = ValueType::kText, .required = true},
+    {.name = "name", .type = ValueType::kText},
+    kBufOption,
+    kUnbuffered,
+    kWhenFull,
+    kDeadline,
+    kMax,
+    kQueue,
+    kTimeout,
+    kRetry};
+constexpr OptionRow kUnixOptions[] = {{.name = "seqpacket"},
+                                      kBufOption,
+                                      kUnbuffered,
+                                      kWhenFull,
+                                      kDeadline,
+                                      kMax,
+                                      kQueue,
+                                      kTimeout,
+                                      kRetry};
+
+LossPolicy PolicyOf(const ConfigEntry& entry) {
+  const ConfigOption* option = entry.Find("when_full");
+  if (option == nullptr) return LossPolicy::kBlock;
+  const std::string& word = option->value.text;
+  if (word == "drop") return LossPolicy::kDrop;
+  if (word == "spill") return LossPolicy::kSpill;
+  if (word == "degrade") return LossPolicy::kDegrade;
+  if (word == "fail") return LossPolicy::kFail;
+  return LossPolicy::kBlock;
+}
+
+Result<net::Address> AddressOf(const ConfigEntry& entry) {
+  net::Transport transport = net::Transport::kTcp;
+  if (entry.name == "tls") transport = net::Transport::kTls;
+  if (entry.name == "unix") {
+    transport = entry.Find("seqpacket") != nullptr ? net::Transport::kSeqpacket
+                                                   : net::Transport::kUnix;
+  }
+  return net::ParseAddress(transport, entry.value.text, /*listen=*/false);
+}
+
+Status Check(const ConfigEntry& entry) {
+  const Result<net::Address> address = AddressOf(entry);
+  if (!address.ok()) return address.status().Prefixed(entry.name);
+  const LossPolicy policy = PolicyOf(entry);
+  const auto only_with = [&](std::string_view option, bool allowed,
+                             std::string_view what) {
+    if (entry.Find(option) == nullptr || allowed) return Status::Ok();
+    return Status::Invalid(entry.name + ": " + std::string(option) +
+                           " belongs to when_full = " + std::string(what));
+  };
+  if (Status s = only_with("deadline", policy == LossPolicy::kBlock, "block");
+      !s.ok()) {
+    return s;
+  }
+  const bool spill = policy == LossPolicy::kSpill;
+  if (Status s = only_with("max", spill, "spill"); !s.ok()) return s;
+  if (Status s = only_with("queue", !spill,
+                           "block, drop, degrade or fail; with spill, max "
+                           "says how much may wait");
+      !s.ok()) {
+    return s;
+  }
+  if (spill && entry.Find("max") == nullptr) {
+    return Status::Invalid(entry.name +
+                           ": when_full = spill needs max = SIZE, the most "
+                           "that may lie in the directory");
+  }
+  return Status::Ok();
+}
+
+std::string TextOf(const ConfigEntry& entry, std::string_view option) {
+  const ConfigOption* found = entry.Find(option);
+  return found == nullptr ? std::string() : found->value.text;
+}
+
+std::chrono::nanoseconds DurationOf(const ConfigEntry& entry,
+                                    std::string_view option,
+                                    std::chrono::nanoseconds otherwise) {
+  return std::chrono::nanoseconds(
+      NumberOf(entry, option, static_cast<uint64_t>(otherwise.count())));
+}
+
+Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
+                                           OutputDriverFacts* facts) {
+  Result<net::Address> address = AddressOf(entry);
+  if (!address.ok()) return address.status().Prefixed(entry.name);
+  RemoteOptions options;
+  options.when_full = facts->when_full = PolicyOf(entry);
+  facts->unbuffered = entry.Find("unbuffered") != nullptr;
+  options.buffer_bytes = NumberOf(entry, "buf", 0);
+  options.deadline = DurationOf(entry, "deadline", options.deadline);
+  options.limit_bytes =
+      NumberOf(entry, "queue",
+               options.when_full == LossPolicy::kFail ? kFailQueueBytes
+                                                      : options.limit_bytes);
+  LinkOptions& link = options.link;
+  link.timeout = DurationOf(entry, "timeout", link.timeout);
+  link.retry = DurationOf(entry, "retry", link.retry);
+  // Processes first, so that they have no keys in their memory.
+  Result<std::unique_ptr<Dialer>> dialer = StartDialerProcess(*address);
+  if (!dialer.ok()) return dialer.status();
+  std::unique_ptr<Dialer> leftovers;
+  if (options.when_full == LossPolicy::kSpill) {
+    options.limit_bytes = NumberOf(entry, "max", 0);
+    auto directory =
+        SpillDirectory::Open(entry.Find("when_full")->value.argument);
+    if (!directory.ok()) return directory.status();
+    options.spill = std::move(*directory);
+    Result<std::unique_ptr<Dialer>> second = StartDialerProcess(*address);
+    if (!second.ok()) return second.status();
+    leftovers = std::move(*second);
+  }
+  if (address->transport == net::Transport::kTls) {
+    Result<std::unique_ptr<net::TlsContext>> tls = net::TlsContext::Create(
+        net::TlsContext::Role::kSender, {.ca = TextOf(entry, "ca"),
+                                         .cert = TextOf(entry, "cert"),
+                                         .key = TextOf(entry, "key")});
+    if (!tls.ok()) return tls.status();
+    options.tls = std::move(*tls);
+    link.tls_name = TextOf(entry, "name");
+    if (link.tls_name.empty()) link.tls_name = address->host;
+  }
+  link.address = *std::move(address);
+  return MakeRemote(std::move(options), std::move(*dialer),
+                    std::move(leftovers));
+}
+
+OutputDriverRow Row(std::string_view name, std::string_view help,
+                    std::span<const OptionRow> options) {
+  OutputDriverRow row;
+  row.entry = {.name = name,
+               .role = EntryRole::kDriver,
+               .value = {.type = ValueType::kText, .required = true},
+               .options = options};
+  row.help = help;
+  row.make = &Make;
+  row.check = &Check;
+  return row;
+}
+
+}  // namespace
+
+OutputDriverRow TcpRow() {
+  return Row("tcp", "a tracefs-recv at HOST:PORT", kTcpOptions);
+}
+
+OutputDriverRow TlsRow() {
+  return Row("tls", "the same over TLS 1.3, both sides certified", kTlsOptions);
+}
+
+OutputDriverRow UnixRow() {
+  return Row("unix", "a tracefs-recv at a Unix socket", kUnixOptions);
+}
+
+}  // namespace tracefs

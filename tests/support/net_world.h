@@ -1,0 +1,126 @@
+// What tests of the network share: a receiver in this process, frames to send,
+// and certificates of an authority of our own.
+#ifndef TESTS_SUPPORT_NET_WORLD_H_
+#define TESTS_SUPPORT_NET_WORLD_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/unit/filters/output/temp_folder.h"
+#include "tracefs/base/unique_fd.h"
+#include "tracefs/net/tls.h"
+#include "tracefs/pipeline/stages.h"
+#include "tracefs/recv/keeper.h"
+#include "tracefs/recv/receiver.h"
+
+namespace tracefs::test {
+
+// A trace of frames with recognisable payloads; not messages of the format.
+class FakeTrace {
+ public:
+  explicit FakeTrace(uint8_t serial = 1, size_t payload_bytes = 1000);
+
+  const std::string& preamble() const { return preamble_; }
+  const format::Serial& serial() const { return serial_; }
+  TraceIdentity identity() const;
+  // Frame n is the same whenever it is asked for.
+  std::string Payload(uint64_t sequence) const;
+  std::string Header(uint64_t sequence) const;
+  std::string Frame(uint64_t sequence) const {
+    return Header(sequence) + Payload(sequence);
+  }
+  // The file that holds the frames [0, end).
+  std::string File(uint64_t end) const;
+  // Its name at a receiver, for TCP.
+  std::string FileName() const;
+  // Gives the frame to a driver, as framing does.
+  Status WriteTo(OutputDriver& driver, uint64_t sequence,
+                 bool last = false) const;
+
+ private:
+  format::Serial serial_{};
+  size_t payload_bytes_;
+  std::string preamble_;
+};
+
+// A receiver that runs in a thread of its own until it is stopped.
+class RunningReceiver {
+ public:
+  struct Options {
+    net::Transport transport = net::Transport::kUnix;
+    std::string where = {};  // path or HOST:PORT
+    std::string out = {};    // directory
+    ReceiverLimits limits = {};
+    net::TlsContext* tls = nullptr;
+    uint64_t max_trace_bytes = 0;
+    size_t max_traces = 65536;
+  };
+  // Fails the test if it cannot be made.
+  explicit RunningReceiver(const Options& options);
+  // With a keeper of the test's.
+  RunningReceiver(const Options& options, std::unique_ptr<Keeper> keeper);
+  ~RunningReceiver() { Stop(); }
+
+  void Stop();
+  // Where it listens; of TCP and TLS, 127.0.0.1 and the port.
+  const net::Address& address() const { return address_; }
+
+ private:
+  void Start(const Options& options);
+
+  std::unique_ptr<Keeper> keeper_;
+  std::unique_ptr<Receiver> receiver_;
+  net::Address address_;
+  UniqueFd stop_;
+  std::thread thread_;
+};
+
+// A client by hand, for what a driver would never do.
+class RawClient {
+ public:
+  explicit RawClient(const net::Address& address);
+  void Send(std::string_view bytes) const;
+  // The next reply; type kRefuse with the text "closed" at the end of the
+  // connection, and "timeout" if nothing comes.
+  net::Reply Receive();
+  // HELLO and the answer to it.
+  net::Reply Greet(const FakeTrace& trace, uint64_t first = 0);
+  void EndWriting() const;
+  int fd() const { return fd_.get(); }
+  void Close() { fd_.Reset(); }
+
+ private:
+  UniqueFd fd_;
+  std::string replies_;
+};
+
+// Certificates and keys in files of a folder.
+class Certificates {
+ public:
+  explicit Certificates(const TempFolder& folder);
+  // Files with the authority's certificate.
+  std::string ca() const { return ca_; }
+  std::string other_ca() const { return other_ca_; }
+  // Makes a certificate with that common name, valid for the DNS name or IP
+  // address `san` ("DNS:localhost", "IP:127.0.0.1"; empty: none).
+  net::TlsFiles Make(const std::string& name, const std::string& san,
+                     bool other_authority = false, long valid_days = 1);
+
+ private:
+  struct Authority;
+  const TempFolder& folder_;
+  std::shared_ptr<Authority> authority_;
+  std::shared_ptr<Authority> other_;
+  std::string ca_;
+  std::string other_ca_;
+};
+
+// Waits for up to ten seconds until `condition` holds.
+bool Eventually(const std::function<bool()>& condition);
+
+}  // namespace tracefs::test
+
+#endif  // TESTS_SUPPORT_NET_WORLD_H_

@@ -1,0 +1,163 @@
+// Frames that wait, in memory and on disk.
+#include "drivers/output/remote/backlog.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "tests/support/net_world.h"
+
+namespace tracefs {
+namespace {
+
+using test::FakeTrace;
+
+size_t Files(const TempFolder& folder) {
+  size_t n = 0;
+  for ([[maybe_unused]] const auto& entry :
+       std::filesystem::directory_iterator(folder.Path(""))) {
+    ++n;
+  }
+  return n;
+}
+
+Status Put(Backlog& backlog, const FakeTrace& trace, uint64_t sequence) {
+  return backlog.Append(AsBytes(trace.Header(sequence)),
+                        AsBytes(trace.Payload(sequence)),
+                        {.sequence = sequence, .events = 1});
+}
+
+std::string Bytes(const Backlog::Frame& frame) {
+  std::string bytes(frame.bytes, '\0');
+  if (frame.memory != nullptr) {
+    bytes.assign(reinterpret_cast<const char*>(frame.memory.get()),
+                 frame.bytes);
+  } else {
+    EXPECT_EQ(::pread(frame.segment->fd.get(), bytes.data(), bytes.size(),
+                      static_cast<off_t>(frame.offset)),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  return bytes;
+}
+
+class SpillTest : public testing::Test {
+ protected:
+  std::shared_ptr<const SpillDirectory> Open() const {
+    auto directory = SpillDirectory::Open(folder_.Path(""));
+    EXPECT_TRUE(directory.ok()) << directory.status().message();
+    return *directory;
+  }
+  std::unique_ptr<Backlog> Make(const FakeTrace& trace) const {
+    return MakeSpillBacklog(Open(), trace.preamble(), trace.serial(),
+                            /*limit=*/uint64_t{8} << 20);
+  }
+
+  const TempFolder folder_;
+  const FakeTrace trace_{1, 100'000};
+};
+
+TEST(MemoryBacklogTest, HoldsFramesUntilTheyAreDropped) {
+  const FakeTrace trace;
+  const auto backlog = MakeMemoryBacklog();
+  for (uint64_t i = 0; i < 10; ++i) ASSERT_TRUE(Put(*backlog, trace, i).ok());
+  EXPECT_EQ(backlog->bytes(), 10 * trace.Frame(0).size());
+  EXPECT_EQ(backlog->DropBefore(4), 4u);
+  EXPECT_EQ(backlog->size(), 6u);
+  EXPECT_EQ(Bytes(backlog->frame(0)), trace.Frame(4));
+  backlog->Drop(1);
+  EXPECT_EQ(Bytes(backlog->frame(1)), trace.Frame(6));
+  EXPECT_EQ(backlog->bytes(), 5 * trace.Frame(0).size());
+  EXPECT_EQ(backlog->DropBefore(100), 5u);
+  EXPECT_EQ(backlog->bytes(), 0u);
+}
+
+TEST_F(SpillTest, FilesGoWithTheirLastFrame) {
+  const auto backlog = Make(trace_);
+  for (uint64_t i = 0; i < 30; ++i) ASSERT_TRUE(Put(*backlog, trace_, i).ok());
+  EXPECT_EQ(Files(folder_), 3u);
+  const uint64_t full = backlog->bytes();
+  for (uint64_t i = 0; i < 30; ++i) {
+    EXPECT_TRUE(Bytes(backlog->frame(i)) == trace_.Frame(i));
+  }
+  EXPECT_EQ(backlog->DropBefore(15), 15u);
+  EXPECT_EQ(Files(folder_), 2u);
+  EXPECT_LT(backlog->bytes(), full);
+  EXPECT_EQ(backlog->DropBefore(30), 15u);
+  // One file is there for what comes, with nothing in it.
+  EXPECT_EQ(Files(folder_), 1u);
+  EXPECT_EQ(backlog->bytes(), trace_.preamble().size());
+  // A second outage.
+  for (uint64_t i = 30; i < 45; ++i) {
+    ASSERT_TRUE(Put(*backlog, trace_, i).ok());
+  }
+  EXPECT_TRUE(Bytes(backlog->frame(14)) == trace_.Frame(44));
+}
+
+TEST_F(SpillTest, AnEmptyBacklogLeavesNothing) {
+  {
+    const auto backlog = Make(trace_);
+    ASSERT_TRUE(Put(*backlog, trace_, 0).ok());
+    backlog->DropBefore(1);
+  }
+  EXPECT_EQ(Files(folder_), 0u);
+}
+
+TEST_F(SpillTest, WhatAProcessLeftIsTakenUp) {
+  {
+    const auto backlog = Make(trace_);
+    for (uint64_t i = 0; i < 25; ++i) {
+      ASSERT_TRUE(Put(*backlog, trace_, i).ok());
+    }
+    backlog->DropBefore(3);
+    // What somebody still uses is not.
+    EXPECT_TRUE(Open()->TakeLeftovers().empty());
+  }
+  auto left = Open()->TakeLeftovers();
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_EQ(left[0].serial, trace_.serial());
+  EXPECT_EQ(left[0].preamble, trace_.preamble());
+  Backlog& backlog = *left[0].backlog;
+  // A file goes as a whole: frames of it that were delivered are still there.
+  EXPECT_LE(backlog.frame(0).info.sequence, 3u);
+  const uint64_t first = backlog.frame(0).info.sequence;
+  ASSERT_EQ(backlog.size(), 25 - first);
+  for (size_t i = 0; i < backlog.size(); ++i) {
+    EXPECT_TRUE(Bytes(backlog.frame(i)) == trace_.Frame(first + i));
+  }
+  EXPECT_EQ(backlog.DropBefore(100), 25 - first);
+  left.clear();
+  EXPECT_EQ(Files(folder_), 0u);
+}
+
+TEST_F(SpillTest, ALeftFileCutAtAnyByteGivesItsWholeFrames) {
+  const FakeTrace small(3, 20);
+  const std::string file = small.File(3);
+  const std::string name =
+      format::SerialText(small.serial()) + ".00000001.spill";
+  for (size_t n = 0; n <= file.size(); ++n) {
+    folder_.Write(name, file.substr(0, n));
+    const auto left = Open()->TakeLeftovers();
+    uint64_t whole = 0;
+    while (whole < 3 && small.File(whole + 1).size() <= n) ++whole;
+    ASSERT_EQ(left.size(), whole == 0 ? 0u : 1u) << n;
+    if (whole != 0) {
+      ASSERT_EQ(left[0].backlog->size(), whole) << n;
+    }
+  }
+}
+
+TEST_F(SpillTest, Malicious_ADirectoryThatOthersCanWriteToIsRefused) {
+  ::chmod(folder_.Path("").c_str(), 0777);
+  const auto directory = SpillDirectory::Open(folder_.Path(""));
+  ASSERT_FALSE(directory.ok());
+  EXPECT_NE(directory.status().message().find("chmod 700"), std::string::npos);
+}
+
+TEST_F(SpillTest, ADirectoryThatIsNotThereIsNamed) {
+  const auto directory = SpillDirectory::Open(folder_.Path("no"));
+  ASSERT_FALSE(directory.ok());
+  EXPECT_NE(directory.status().message().find("make it first"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace tracefs

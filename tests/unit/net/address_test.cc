@@ -1,0 +1,61 @@
+// Addresses as people write them.
+#include "tracefs/net/address.h"
+
+#include <gtest/gtest.h>
+
+namespace tracefs::net {
+namespace {
+
+TEST(AddressTest, HostAndPort) {
+  const auto address =
+      ParseAddress(Transport::kTcp, "collector.example:9900", false);
+  ASSERT_TRUE(address.ok());
+  EXPECT_EQ(address->host, "collector.example");
+  EXPECT_EQ(address->port, "9900");
+  EXPECT_EQ(address->Text(), "tcp:collector.example:9900");
+}
+
+TEST(AddressTest, NumbersOfTheNewProtocolStandBetweenBrackets) {
+  const auto address = ParseAddress(Transport::kTls, "[fe80::1]:443", false);
+  ASSERT_TRUE(address.ok());
+  EXPECT_EQ(address->host, "fe80::1");
+  EXPECT_EQ(address->Text(), "tls:[fe80::1]:443");
+  EXPECT_FALSE(ParseAddress(Transport::kTls, "fe80::1:443", false).ok());
+}
+
+TEST(AddressTest, WhatIsMissingIsNamed) {
+  const auto message = [](std::string_view text) {
+    const auto address = ParseAddress(Transport::kTcp, text, false);
+    return address.ok() ? "" : address.status().message();
+  };
+  EXPECT_NE(message("collector").find("lacks a port"), std::string::npos);
+  EXPECT_NE(message(":9900").find("lacks a host"), std::string::npos);
+  EXPECT_NE(message("a:b").find("no port"), std::string::npos);
+  EXPECT_NE(message("a:65536").find("no port"), std::string::npos);
+  EXPECT_NE(message("a:0").find("no port"), std::string::npos);
+  EXPECT_NE(message("").find("lacks a port"), std::string::npos);
+}
+
+TEST(AddressTest, ListeningNeedsNoHostAndTakesAnyPort) {
+  EXPECT_TRUE(ParseListenAddress("tcp::0").ok());
+  EXPECT_TRUE(ParseListenAddress("tls:[::]:9901").ok());
+  EXPECT_TRUE(ParseListenAddress("seqpacket:/run/x").ok());
+}
+
+TEST(AddressTest, AnUnknownKindIsToldWithTheNearestKnownOne) {
+  const auto address = ParseListenAddress("unxi:/run/x");
+  ASSERT_FALSE(address.ok());
+  EXPECT_NE(address.status().message().find("did you mean 'unix'"),
+            std::string::npos);
+  EXPECT_FALSE(ParseListenAddress("tcp").ok());
+}
+
+TEST(AddressTest, APathFitsIntoASocketAddress) {
+  EXPECT_TRUE(ParseAddress(Transport::kUnix, std::string(107, 'x'), true).ok());
+  EXPECT_FALSE(
+      ParseAddress(Transport::kUnix, std::string(108, 'x'), true).ok());
+  EXPECT_FALSE(ParseAddress(Transport::kUnix, "", true).ok());
+}
+
+}  // namespace
+}  // namespace tracefs::net

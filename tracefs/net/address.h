@@ -1,0 +1,39 @@
+// Addresses of receivers, as configs and command lines write them.
+#ifndef TRACEFS_NET_ADDRESS_H_
+#define TRACEFS_NET_ADDRESS_H_
+
+#include <string>
+#include <string_view>
+
+#include "tracefs/base/status.h"
+
+namespace tracefs::net {
+
+enum class Transport { kTcp, kTls, kUnix, kSeqpacket };
+
+// "tcp", "tls", "unix", "seqpacket".
+std::string_view TransportName(Transport transport);
+
+struct Address {
+  Transport transport = Transport::kTcp;
+  // Name or number; "" listens everywhere. Of Unix sockets: the path.
+  std::string host = {};
+  std::string port = {};  // decimal
+
+  bool is_unix() const {
+    return transport == Transport::kUnix || transport == Transport::kSeqpacket;
+  }
+  // "tcp:host:9900", "unix:/run/socket".
+  std::string Text() const;
+};
+
+// "HOST:PORT", "[v6]:PORT", or a path for Unix sockets. kInvalid says what is
+// expected. An empty host is refused unless `listen`.
+Result<Address> ParseAddress(Transport transport, std::string_view text,
+                             bool listen);
+// The same with "TRANSPORT:" in front: "tls:collector:9900".
+Result<Address> ParseListenAddress(std::string_view text);
+
+}  // namespace tracefs::net
+
+#endif  // TRACEFS_NET_ADDRESS_H_

@@ -1,0 +1,59 @@
+// Client: one connection to the receiver, from the handshake to its end.
+#ifndef TRACEFS_RECV_CLIENT_H_
+#define TRACEFS_RECV_CLIENT_H_
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "tracefs/net/address.h"
+#include "tracefs/net/stream.h"
+#include "tracefs/net/wire.h"
+#include "tracefs/recv/frame_parser.h"
+#include "tracefs/recv/listener.h"
+
+namespace tracefs {
+
+struct Client {
+  using Clock = std::chrono::steady_clock;
+  enum class State {
+    kHandshake,  // of TLS
+    kHello,      // HELLO is not whole
+    kOpening,    // the keeper looks for what is there: nothing is read
+    kStreaming,  // frames come
+    kEnding,     // what is to be said is still to be sent, then it is closed
+  };
+
+  uint64_t id = 0;
+  net::Transport transport = net::Transport::kTcp;
+  std::unique_ptr<net::Stream> stream;
+  PeerText peer;
+  State state = State::kHandshake;
+  Clock::time_point since;  // it connected, or something last came
+  std::string hello;        // as far as it has come
+  std::string source;       // the name of its trace
+  format::Serial serial{};
+  std::optional<FrameParser> frames;
+  uint64_t first = 0;  // number after the last block that was there before
+  std::string out;     // still to be sent
+  uint64_t ack = 0;    // to be sent as soon as `out` is
+  uint64_t acked = 0;
+  bool opened = false;  // the keeper knows it
+  bool ended = false;   // the sender will send no more
+  uint32_t events = 0;  // that epoll waits for
+
+  // It has sent at least one good block.
+  bool proven() const { return frames && frames->next() > first; }
+};
+
+// The name of a trace in a directory: its serial and, where that is certain,
+// who sends it: nobody can add to somebody else's.
+std::string SourceName(net::Transport transport, const PeerText& peer,
+                       const std::string& certificate_name,
+                       const format::Serial& serial);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_RECV_CLIENT_H_

@@ -1,0 +1,27 @@
+// FileKeeper: one file for each trace, in one directory.
+//
+// Blocks are written as they come and acknowledged after fdatasync(2), which a
+// thread of its own does for many at a time. A file that is there already is
+// looked through first: the trace goes on behind its last whole block.
+#ifndef TRACEFS_RECV_FILE_KEEPER_H_
+#define TRACEFS_RECV_FILE_KEEPER_H_
+
+#include <memory>
+#include <string>
+
+#include "tracefs/recv/keeper.h"
+
+namespace tracefs {
+
+struct FileKeeperOptions {
+  std::string directory;
+  uint64_t max_trace_bytes = 0;  // 0: as the disk has room
+  size_t max_traces = 65536;     // files in the directory
+};
+
+// kSystem if the directory cannot be used, or another receiver uses it.
+Result<std::unique_ptr<Keeper>> MakeFileKeeper(FileKeeperOptions options);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_RECV_FILE_KEEPER_H_

@@ -1,0 +1,151 @@
+#include "tracefs/recv/listener.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+namespace tracefs {
+namespace {
+
+constexpr int kBacklog = 1024;
+
+sockaddr_un UnixAddress(const std::string& path) {
+  sockaddr_un at{};
+  at.sun_family = AF_UNIX;
+  std::memcpy(at.sun_path, path.data(), path.size());
+  return at;
+}
+
+// Removes a socket whose listener is gone.
+void RemoveStale(const std::string& path, int type) {
+  struct stat st;
+  if (::lstat(path.c_str(), &st) != 0 || !S_ISSOCK(st.st_mode)) return;
+  const UniqueFd probe(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
+  const sockaddr_un at = UnixAddress(path);
+  if (probe &&
+      ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&at),
+                sizeof at) != 0 &&
+      errno == ECONNREFUSED) {
+    ::unlink(path.c_str());
+  }
+}
+
+Result<UniqueFd> ListenUnix(const net::Address& address) {
+  const std::string text = address.Text();
+  const int type = address.transport == net::Transport::kSeqpacket
+                       ? SOCK_SEQPACKET
+                       : SOCK_STREAM;
+  RemoveStale(address.host, type);
+  UniqueFd fd(::socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (!fd) return Status::System(errno, text);
+  const sockaddr_un at = UnixAddress(address.host);
+  const mode_t before = ::umask(0177);
+  const int rc =
+      ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at);
+  const int error = errno;
+  ::umask(before);
+  if (rc != 0) return Status::System(error, text);
+  if (::listen(fd.get(), kBacklog) != 0) return Status::System(errno, text);
+  return fd;
+}
+
+std::string NumericHost(const sockaddr* address, socklen_t length,
+                        std::string* port) {
+  std::array<char, NI_MAXHOST> host{};
+  std::array<char, NI_MAXSERV> service{};
+  if (::getnameinfo(address, length, host.data(), host.size(), service.data(),
+                    service.size(), NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return "?";
+  }
+  *port = service.data();
+  return host.data();
+}
+
+}  // namespace
+
+Result<UniqueFd> Listen(const net::Address& address) {
+  if (address.is_unix()) return ListenUnix(address);
+  const std::string text = address.Text();
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV | AI_PASSIVE;
+  addrinfo* found = nullptr;
+  const int rc =
+      ::getaddrinfo(address.host.empty() ? nullptr : address.host.c_str(),
+                    address.port.c_str(), &hints, &found);
+  if (rc != 0) {
+    return Status::System(EADDRNOTAVAIL, text + ": " + ::gai_strerror(rc));
+  }
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> list(
+      found, &::freeaddrinfo);
+  // "Everywhere" is one socket for both families, where there are both.
+  const addrinfo* one = list.get();
+  if (address.host.empty()) {
+    for (const addrinfo* a = list.get(); a != nullptr; a = a->ai_next) {
+      if (a->ai_family == AF_INET6) one = a;
+    }
+  }
+  for (int attempt = 0; attempt < 2; ++attempt, one = list.get()) {
+    UniqueFd fd(::socket(one->ai_family,
+                         SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+    const int on = 1;
+    const int off = 0;
+    if (fd) {
+      ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+      if (one->ai_family == AF_INET6 && address.host.empty()) {
+        ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+      }
+    }
+    if (!fd || ::bind(fd.get(), one->ai_addr, one->ai_addrlen) != 0 ||
+        ::listen(fd.get(), kBacklog) != 0) {
+      // Without IPv6 there is still IPv4.
+      if (errno == EAFNOSUPPORT && attempt == 0) continue;
+      return Status::System(errno, text);
+    }
+    return fd;
+  }
+  return Status::System(EAFNOSUPPORT, text);
+}
+
+std::string ListenText(const net::Address& address, int fd) {
+  if (address.is_unix()) return address.Text();
+  sockaddr_storage at{};
+  socklen_t length = sizeof at;
+  net::Address real = address;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&at), &length) == 0) {
+    real.host =
+        NumericHost(reinterpret_cast<sockaddr*>(&at), length, &real.port);
+  }
+  return real.Text();
+}
+
+PeerText DescribePeer(const net::Address& address, int fd) {
+  PeerText peer;
+  if (address.is_unix()) {
+    ucred who{};
+    socklen_t length = sizeof who;
+    if (::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) == 0) {
+      peer.uid = who.uid;
+    }
+    peer.host = "uid " + std::to_string(peer.uid);
+    peer.full = peer.host + ", pid " + std::to_string(who.pid);
+    return peer;
+  }
+  sockaddr_storage at{};
+  socklen_t length = sizeof at;
+  std::string port;
+  if (::getpeername(fd, reinterpret_cast<sockaddr*>(&at), &length) == 0) {
+    peer.host = NumericHost(reinterpret_cast<sockaddr*>(&at), length, &port);
+  }
+  peer.full = peer.host + ':' + port;
+  return peer;
+}
+
+}  // namespace tracefs

@@ -1,0 +1,31 @@
+// Listening sockets of a receiver.
+#ifndef TRACEFS_RECV_LISTENER_H_
+#define TRACEFS_RECV_LISTENER_H_
+
+#include <string>
+
+#include "tracefs/base/status.h"
+#include "tracefs/base/unique_fd.h"
+#include "tracefs/net/address.h"
+
+namespace tracefs {
+
+// A listening socket, non-blocking. A Unix socket that nobody listens on any
+// more is replaced; it gets mode 0600.
+Result<UniqueFd> Listen(const net::Address& address);
+
+// "tcp:127.0.0.1:41234": where it listens, with the port that it really has.
+std::string ListenText(const net::Address& address, int fd);
+
+// Who is at the other end of an accepted connection: for limits ("127.0.0.1",
+// "uid 1000"), and for people ("127.0.0.1:41234", "uid 1000, pid 17").
+struct PeerText {
+  std::string host;
+  std::string full;
+  unsigned uid = 0;  // of Unix sockets
+};
+PeerText DescribePeer(const net::Address& address, int fd);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_RECV_LISTENER_H_

@@ -1,0 +1,586 @@
+#include "tracefs/recv/receiver.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "tracefs/base/text_cursor.h"
+#include "tracefs/recv/client.h"
+
+namespace tracefs {
+namespace {
+
+using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+using net::RefuseReason;
+
+constexpr size_t kReadBytes = 256 * 1024;
+static_assert(kReadBytes >= net::kMaxPacketBytes);
+constexpr int kTickMs = 100;
+// For those who are told that the receiver ends.
+constexpr auto kFarewell = milliseconds(1000);
+// What a client leaves unread is not much: one refusal and some numbers.
+constexpr size_t kMaxOutBytes = 4096;
+constexpr int kMaxLinesPerSecond = 20;
+
+// What is registered with epoll: clients have numbers from kFirstClient on.
+constexpr uint64_t kStopEvent = 0;
+constexpr uint64_t kKeeperEvent = 1;
+constexpr uint64_t kFirstListener = 2;
+constexpr uint64_t kFirstClient = 1024;
+
+class EpollReceiver final : public Receiver {
+ public:
+  EpollReceiver(ReceiverOptions options, Keeper& keeper)
+      : options_(std::move(options)),
+        keeper_(keeper),
+        epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+        buffer_(kReadBytes) {}
+
+  Status Start() {
+    if (!epoll_) return Status::System(errno, "epoll");
+    Register(keeper_.event_fd(), kKeeperEvent, EPOLLIN);
+    for (const net::Address& address : options_.listen) {
+      Result<UniqueFd> fd = Listen(address);
+      if (!fd.ok()) return fd.status();
+      Register((*fd).get(), kFirstListener + listeners_.size(), EPOLLIN);
+      listeners_.push_back(std::move(*fd));
+    }
+    return Status::Ok();
+  }
+
+  ~EpollReceiver() override {
+    for (size_t i = 0; i < listeners_.size(); ++i) {
+      const net::Address& address = options_.listen[i];
+      if (address.is_unix()) ::unlink(address.host.c_str());
+    }
+  }
+
+  std::vector<std::string> addresses() const override {
+    std::vector<std::string> all;
+    for (size_t i = 0; i < listeners_.size(); ++i) {
+      all.push_back(ListenText(options_.listen[i], listeners_[i].get()));
+    }
+    return all;
+  }
+
+  Status Run(int stop) override {
+    Register(stop, kStopEvent, EPOLLIN);
+    Status status;
+    while (status.ok() && !stopping_) {
+      Turn(kTickMs);
+      status = Tick();
+    }
+    SayFarewell();
+    const Status finished = keeper_.Finish();
+    return status.ok() ? finished : status;
+  }
+
+ private:
+  using Clients = std::unordered_map<uint64_t, std::unique_ptr<Client>>;
+
+  void Register(int fd, uint64_t id, uint32_t events) const {
+    epoll_event event{};
+    event.events = events;
+    event.data.u64 = id;
+    static_cast<void>(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event));
+  }
+
+  // One wait, and what it brought.
+  void Turn(int timeout_ms) {
+    std::array<epoll_event, 256> ready;
+    // TLS may have read more than was asked for.
+    const int n =
+        ::epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()),
+                     pending_.empty() ? timeout_ms : 0);
+    for (int i = 0; i < n; ++i) {
+      const uint64_t id = ready[static_cast<size_t>(i)].data.u64;
+      if (id == kStopEvent) {
+        stopping_ = true;
+      } else if (id == kKeeperEvent) {
+        TakeKeeperEvents();
+      } else if (id < kFirstClient) {
+        AcceptSome(id - kFirstListener);
+      } else {
+        Serve(id);
+      }
+    }
+    for (const uint64_t id : std::exchange(pending_, {})) Serve(id);
+  }
+
+  // --- Clients that come and go.
+
+  void AcceptSome(size_t listener) {
+    // As with reads: others get their turn.
+    for (int i = 0; i < 16; ++i) {
+      UniqueFd fd(::accept4(listeners_[listener].get(), nullptr, nullptr,
+                            SOCK_NONBLOCK | SOCK_CLOEXEC));
+      if (!fd) {
+        // Out of descriptors: one that has shown nothing makes room, or all
+        // that wait for us would spin.
+        if (errno == EMFILE || errno == ENFILE) EvictUnproven();
+        return;
+      }
+      Accept(options_.listen[listener], std::move(fd));
+    }
+  }
+
+  void Accept(const net::Address& address, UniqueFd fd) {
+    auto client = std::make_unique<Client>();
+    client->id = next_id_++;
+    client->transport = address.transport;
+    client->peer = DescribePeer(address, fd.get());
+    client->since = Clock::now();
+    net::SetLiveness(fd.get());
+    if (address.transport == net::Transport::kTls) {
+      auto stream = options_.tls->Wrap(std::move(fd), "");
+      if (!stream.ok()) return;
+      client->stream = std::move(*stream);
+    } else {
+      client->stream = net::MakePlainStream(
+          std::move(fd), address.transport == net::Transport::kSeqpacket);
+      client->state = Client::State::kHello;
+    }
+    Client& c = *client;
+    Register(c.stream->fd(), c.id, 0);
+    clients_.emplace(c.id, std::move(client));
+    if (++of_peer_[c.peer.host] > options_.limits.max_clients_per_peer) {
+      Refuse(c, RefuseReason::kBusy,
+             "more than " +
+                 std::to_string(options_.limits.max_clients_per_peer) +
+                 " connections from " + c.peer.host);
+      return;
+    }
+    if (clients_.size() > options_.limits.max_clients && !EvictUnproven(c.id)) {
+      Refuse(c, RefuseReason::kBusy,
+             "more than " + std::to_string(options_.limits.max_clients) +
+                 " senders");
+      return;
+    }
+    Update(c);
+  }
+
+  // The oldest connection that has sent no good block yet; not `but`.
+  bool EvictUnproven(uint64_t but = 0) {
+    Client* oldest = nullptr;
+    for (const auto& [id, client] : clients_) {
+      if (id == but || client->proven()) continue;
+      if (oldest == nullptr || id < oldest->id) oldest = client.get();
+    }
+    if (oldest == nullptr) return false;
+    Drop(*oldest, "no room: others are waiting");
+    return true;
+  }
+
+  // It has nothing to do with its trace any more.
+  void Detach(Client& client) {
+    if (client.opened || client.state == Client::State::kOpening) {
+      keeper_.Close(client.id);
+      client.opened = false;
+    }
+    if (const auto found = sources_.find(client.source);
+        found != sources_.end() && found->second == client.id) {
+      sources_.erase(found);
+    }
+  }
+
+  void Drop(Client& client, const std::string& why) {
+    Detach(client);
+    if (const auto found = of_peer_.find(client.peer.host);
+        found != of_peer_.end() && --found->second == 0) {
+      of_peer_.erase(found);
+    }
+    if (client.state != Client::State::kEnding) Say(client, why);
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, client.stream->fd(), nullptr);
+    clients_.erase(client.id);
+  }
+
+  // Tells the client and closes as soon as that is sent, or after a moment.
+  void Refuse(Client& client, RefuseReason reason, const std::string& text) {
+    Say(client, "refused: " + text);
+    client.out += net::EncodeReply(
+        {.type = net::ReplyType::kRefuse, .reason = reason, .text = text});
+    Detach(client);
+    const bool greeted = client.state != Client::State::kHandshake;
+    client.state = Client::State::kEnding;
+    client.since = Clock::now();
+    if (!greeted || !SendOut(client)) {
+      Drop(client, text);
+      return;
+    }
+    Update(client);
+  }
+
+  // --- What clients send.
+
+  void Serve(uint64_t id) {
+    const auto found = clients_.find(id);
+    if (found == clients_.end()) return;
+    Client& client = *found->second;
+    if (!SendOut(client)) {
+      Drop(client, "connection lost");
+      return;
+    }
+    switch (client.state) {
+      case Client::State::kHandshake:
+        if (!Handshake(client)) return;
+        break;
+      case Client::State::kHello:
+      case Client::State::kStreaming:
+        if (!ReadFrom(client)) return;
+        break;
+      case Client::State::kOpening:
+        break;
+      case Client::State::kEnding:
+        if (!Drain(client)) return;
+        break;
+    }
+    if (client.stream->HasPending() &&
+        client.state != Client::State::kOpening) {
+      pending_.push_back(id);
+    }
+    Update(client);
+  }
+
+  bool Handshake(Client& client) {
+    const Result<bool> done = client.stream->Handshake();
+    if (!done.ok()) {
+      Drop(client, done.status().message());
+      return false;
+    }
+    if (*done) client.state = Client::State::kHello;
+    return true;
+  }
+
+  // The rest of what a refused client sends is of no interest; closing over it
+  // would have the kernel throw away our answer.
+  bool Drain(Client& client) {
+    const auto moved = client.stream->Read(buffer_);
+    if (!moved.ok() || moved->ended) {
+      Drop(client, "");
+      return false;
+    }
+    return true;
+  }
+
+  // False if the client is gone, or is to go.
+  bool ReadFrom(Client& client) {
+    const auto moved = client.stream->Read(buffer_);
+    if (!moved.ok()) {
+      Drop(client, moved.status().message());
+      return false;
+    }
+    if (moved->ended) {
+      // All it sent is here; it may wait for the last acknowledgement.
+      client.ended = true;
+      if (client.frames && client.acked == client.frames->next()) {
+        Drop(client, "done");
+        return false;
+      }
+      if (!client.frames) {
+        Drop(client, "gone without a word");
+        return false;
+      }
+      // Nothing more is awaited of it, and epoll would go on about its end.
+      ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, client.stream->fd(), nullptr);
+      return true;
+    }
+    if (moved->bytes == 0) return true;
+    const ByteSpan bytes(buffer_.data(), moved->bytes);
+    if (client.state == Client::State::kStreaming) {
+      client.since = Clock::now();
+      return TakeFrames(client, bytes);
+    }
+    return TakeHello(client, bytes);
+  }
+
+  bool TakeHello(Client& client, ByteSpan bytes) {
+    client.hello += AsText(bytes);
+    constexpr size_t kStart = 12;
+    if (client.hello.size() < kStart) return true;
+    const auto length = net::HelloLength(AsBytes(client.hello).first(kStart));
+    if (!length.ok()) {
+      Refuse(client, RefuseReason::kBadHello, length.status().message());
+      return false;
+    }
+    if (client.hello.size() < *length) return true;
+    // A sender waits for the answer before it goes on.
+    if (client.hello.size() > *length) {
+      Refuse(client, RefuseReason::kBadHello, "more than HELLO came");
+      return false;
+    }
+    const auto hello = net::DecodeHello(AsBytes(client.hello));
+    client.hello = {};
+    if (!hello.ok()) {
+      const bool version = hello.status().code() == StatusCode::kInvalid;
+      Refuse(client, version ? RefuseReason::kVersion : RefuseReason::kBadHello,
+             hello.status().message());
+      return false;
+    }
+    std::string certificate;
+    if (client.transport == net::Transport::kTls) {
+      certificate = options_.tls->PeerName(*client.stream);
+      if (certificate.empty() || certificate.size() > 64) {
+        Refuse(client, RefuseReason::kNotAllowed,
+               "the sender's certificate has no common name and no DNS name "
+               "of at most 64 bytes");
+        return false;
+      }
+      client.peer.full += " (" + certificate + ")";
+    }
+    client.source =
+        SourceName(client.transport, client.peer, certificate, hello->serial);
+    // The sender has noticed before us that the old connection is dead.
+    if (const auto old = sources_.find(client.source); old != sources_.end()) {
+      Refuse(*clients_.at(old->second), RefuseReason::kSuperseded,
+             "the sender of this trace has connected anew");
+    }
+    sources_[client.source] = client.id;
+    client.frames.emplace(hello->serial, 0, options_.limits.max_block_bytes);
+    client.state = Client::State::kOpening;
+    client.serial = hello->serial;
+    keeper_.Open(client.id, client.source, *hello);
+    return true;
+  }
+
+  bool TakeFrames(Client& client, ByteSpan bytes) {
+    pieces_.clear();
+    const Status parsed = client.frames->Feed(bytes, &pieces_);
+    for (const FrameParser::Piece& piece : pieces_) {
+      const Status kept =
+          keeper_.Write(client.id, piece.bytes, piece.whole, piece.next);
+      if (kept.ok()) continue;
+      Refuse(client,
+             kept.error() == ENOSPC || kept.error() == EDQUOT
+                 ? RefuseReason::kNoSpace
+             : kept.code() == StatusCode::kInvalid ? RefuseReason::kTooLarge
+                                                   : RefuseReason::kBusy,
+             kept.message());
+      return false;
+    }
+    if (parsed.ok()) return true;
+    Refuse(client,
+           parsed.code() == StatusCode::kInvalid ? RefuseReason::kTooLarge
+                                                 : RefuseReason::kBadData,
+           parsed.message());
+    return false;
+  }
+
+  // --- What the keeper says.
+
+  void TakeKeeperEvents() {
+    for (const Keeper::Event& event : keeper_.TakeEvents()) {
+      const auto found = clients_.find(event.client);
+      if (found == clients_.end()) continue;
+      Client& client = *found->second;
+      if (client.state == Client::State::kEnding) continue;
+      if (!event.status.ok()) {
+        Refuse(client,
+               event.status.error() == ENOSPC ? RefuseReason::kNoSpace
+                                              : RefuseReason::kNotAllowed,
+               event.status.message());
+        continue;
+      }
+      if (event.opened) {
+        Welcome(client, event.next);
+      } else {
+        client.ack = event.next;
+      }
+      if (!SendOut(client) || (client.ended && !client.out.empty())) {
+        Drop(client, "connection lost");
+        continue;
+      }
+      if (client.ended && client.acked == client.frames->next()) {
+        Drop(client, "done");
+        continue;
+      }
+      Update(client);
+    }
+  }
+
+  void Welcome(Client& client, uint64_t next) {
+    client.opened = true;
+    client.state = Client::State::kStreaming;
+    client.since = Clock::now();
+    client.first = client.ack = client.acked = next;
+    client.frames.emplace(client.serial, next, options_.limits.max_block_bytes);
+    client.out +=
+        net::EncodeReply({.type = net::ReplyType::kWelcome,
+                          .next = next,
+                          .live = keeper_.live(),
+                          .max_frame = options_.limits.max_block_bytes});
+    Say(client, "trace " + client.source + " from block " +
+                    std::to_string(next) + " on");
+  }
+
+  // --- Answers.
+
+  // False if the connection is broken.
+  bool SendOut(Client& client) {
+    for (;;) {
+      if (client.out.empty()) {
+        // However slowly a client reads, only the latest number is kept.
+        if (client.ack <= client.acked) return true;
+        client.out = net::EncodeReply(
+            {.type = net::ReplyType::kAck, .next = client.ack});
+        client.acked = client.ack;
+      }
+      if (client.out.size() > kMaxOutBytes) return false;
+      if (client.state == Client::State::kHandshake) return true;
+      const auto moved = client.stream->Write(AsBytes(client.out));
+      if (!moved.ok()) return false;
+      if (moved->bytes == 0) return true;
+      client.out.erase(0, moved->bytes);
+    }
+  }
+
+  // Tells epoll what the client waits for.
+  void Update(Client& client) {
+    if (client.state == Client::State::kEnding && client.out.empty() &&
+        !std::exchange(client.ended, true)) {
+      client.stream->EndWriting();
+    }
+    const bool read = client.state != Client::State::kOpening &&
+                      (!client.ended || client.state == Client::State::kEnding);
+    const bool write = !client.out.empty();
+    const short wanted = client.stream->Events(read, write);
+    const uint32_t events = ((wanted & POLLIN) != 0 ? EPOLLIN : 0U) |
+                            ((wanted & POLLOUT) != 0 ? EPOLLOUT : 0U);
+    if (events == client.events) return;
+    client.events = events;
+    epoll_event event{};
+    event.events = events;
+    event.data.u64 = client.id;
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, client.stream->fd(), &event);
+  }
+
+  // --- Time.
+
+  Status Tick() {
+    const auto now = Clock::now();
+    if (now - last_tick_ < milliseconds(kTickMs)) return Status::Ok();
+    last_tick_ = now;
+    std::vector<uint64_t> slow;
+    for (const auto& [id, client] : clients_) {
+      const auto quiet = now - client->since;
+      switch (client->state) {
+        case Client::State::kHandshake:
+        case Client::State::kHello:
+          if (quiet > options_.limits.greeting) slow.push_back(id);
+          break;
+        case Client::State::kStreaming:
+          if (client->frames->in_frame() && quiet > options_.limits.stall) {
+            slow.push_back(id);
+          }
+          break;
+        case Client::State::kEnding:
+          if (quiet > kFarewell) slow.push_back(id);
+          break;
+        case Client::State::kOpening:
+          break;
+      }
+    }
+    for (const uint64_t id : slow) {
+      Client& client = *clients_.at(id);
+      if (client.state == Client::State::kEnding ||
+          client.state == Client::State::kHandshake) {
+        Drop(client, "no TLS handshake in time");
+      } else {
+        Refuse(client, RefuseReason::kSlow,
+               client.state == Client::State::kHello
+                   ? "no HELLO in time"
+                   : "a block does not come to its end");
+      }
+    }
+    return keeper_.Tick();
+  }
+
+  void SayFarewell() {
+    static_cast<void>(keeper_.Finish());
+    TakeKeeperEvents();
+    std::vector<uint64_t> all;
+    for (const auto& [id, client] : clients_) all.push_back(id);
+    for (const uint64_t id : all) {
+      const auto found = clients_.find(id);
+      if (found == clients_.end() ||
+          found->second->state == Client::State::kEnding) {
+        continue;
+      }
+      Refuse(*found->second, RefuseReason::kClosing, "the receiver ends");
+    }
+    const auto until = Clock::now() + kFarewell;
+    while (!clients_.empty() && Clock::now() < until) Turn(kTickMs / 10);
+    all.clear();
+    for (const auto& [id, client] : clients_) all.push_back(id);
+    for (const uint64_t id : all) Drop(*clients_.at(id), "");
+  }
+
+  // A line for the operator, but no more of them than anyone can read.
+  void Say(const Client& client, const std::string& what) {
+    if (options_.quiet || what.empty()) return;
+    const auto now = Clock::now();
+    if (now - second_ >= std::chrono::seconds(1)) {
+      if (unsaid_ != 0) {
+        std::fprintf(stderr, "tracefs-recv: … %llu more lines like these\n",
+                     static_cast<unsigned long long>(unsaid_));
+      }
+      second_ = now;
+      lines_ = 0;
+      unsaid_ = 0;
+    }
+    if (++lines_ > kMaxLinesPerSecond) {
+      ++unsaid_;
+      return;
+    }
+    std::string text;
+    for (const char c : what) {
+      text += static_cast<unsigned char>(c) < ' ' || c == 0x7f ? '?' : c;
+    }
+    std::fprintf(stderr, "tracefs-recv: %s:%s: %s\n",
+                 std::string(net::TransportName(client.transport)).c_str(),
+                 Printable(client.peer.full).c_str(), text.c_str());
+  }
+  // Certificates may hold anything.
+  static std::string Printable(std::string text) {
+    for (char& c : text) {
+      if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
+    }
+    return text;
+  }
+
+  const ReceiverOptions options_;
+  Keeper& keeper_;
+  const UniqueFd epoll_;
+  std::vector<UniqueFd> listeners_;
+  Clients clients_;
+  std::map<std::string, size_t> of_peer_;    // connections
+  std::map<std::string, uint64_t> sources_;  // traces and their clients
+  uint64_t next_id_ = kFirstClient;
+  std::vector<std::byte> buffer_;
+  std::vector<FrameParser::Piece> pieces_;
+  std::vector<uint64_t> pending_;  // clients with bytes that epoll cannot see
+  bool stopping_ = false;
+  Clock::time_point last_tick_ = Clock::now();
+  Clock::time_point second_{};
+  int lines_ = 0;
+  uint64_t unsaid_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Receiver>> Receiver::Create(ReceiverOptions options,
+                                                   Keeper& keeper) {
+  auto receiver = std::make_unique<EpollReceiver>(std::move(options), keeper);
+  if (Status s = receiver->Start(); !s.ok()) return s;
+  return std::unique_ptr<Receiver>(std::move(receiver));
+}
+
+}  // namespace tracefs

@@ -1,0 +1,144 @@
+// tracefs-recv: receives traces. See receiver.h; docs/man/tracefs-recv.1.
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <memory>
+
+#include "filters/output/crypto/key_source.h"
+#include "tracefs/export/output_buffer.h"
+#include "tracefs/recv/file_keeper.h"
+#include "tracefs/recv/live_printer.h"
+#include "tracefs/recv/receiver.h"
+#include "tracefs/recv/recv_options.h"
+
+namespace tracefs {
+namespace {
+
+// Standard output. Who reads it may be slow, and senders then wait; but the
+// signal that ends us is seen meanwhile.
+class StoppableOutput final : public OutputBuffer {
+ public:
+  StoppableOutput(int fd, int stop) : fd_(fd), stop_(stop) {}
+
+ protected:
+  Status Emit(std::string_view text) override {
+    while (!text.empty()) {
+      std::array<pollfd, 2> ready = {pollfd{fd_, POLLOUT, 0},
+                                     pollfd{stop_, POLLIN, 0}};
+      if (::poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) {
+        return Status::System(errno, "standard output");
+      }
+      if (ready[0].revents == 0) {
+        if (ready[1].revents != 0) {
+          return Status::System(ECANCELED, "standard output");
+        }
+        continue;
+      }
+      // So much a pipe takes at once when it is writable at all.
+      const size_t piece = std::min<size_t>(text.size(), 4096);
+      const ssize_t n = ::write(fd_, text.data(), piece);
+      if (n < 0 && errno != EINTR && errno != EAGAIN) {
+        return Status::System(errno, "standard output");
+      }
+      if (n > 0) text.remove_prefix(static_cast<size_t>(n));
+    }
+    return Status::Ok();
+  }
+
+ private:
+  const int fd_;
+  const int stop_;
+};
+
+UniqueFd BlockSignals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int s : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&signals, s);
+  ::sigprocmask(SIG_BLOCK, &signals, nullptr);
+  ::signal(SIGPIPE, SIG_IGN);
+  return UniqueFd(::signalfd(-1, &signals, SFD_CLOEXEC));
+}
+
+// A descriptor for each client, and one for its file.
+void RaiseDescriptorLimit(size_t clients) {
+  rlimit limit;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  const rlim_t wanted = 2 * clients + 64;
+  limit.rlim_cur = std::min(limit.rlim_max, std::max(limit.rlim_cur, wanted));
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+Result<std::unique_ptr<Keeper>> MakeKeeper(const RecvOptions& options,
+                                           OutputBuffer& out) {
+  if (!options.out.empty()) {
+    return MakeFileKeeper({.directory = options.out,
+                           .max_trace_bytes = options.max_trace_bytes,
+                           .max_traces = options.max_traces});
+  }
+  auto keys = std::make_shared<KeyRing>();
+  for (const std::string& name : options.keys) {
+    const Result<KeySource> source = ParseKeyArgument(name);
+    const Status added = source.ok() ? keys->Add(*source) : source.status();
+    if (!added.ok()) return added.Prefixed("--key");
+  }
+  return MakeLivePrinter({.format = options.format, .keys = std::move(keys)},
+                         out);
+}
+
+Status Run(const RecvOptions& options) {
+  const UniqueFd stop = BlockSignals();
+  if (!stop) return Status::System(errno, "signalfd");
+  RaiseDescriptorLimit(options.limits.max_clients);
+  std::unique_ptr<net::TlsContext> tls;
+  if (!options.tls.ca.empty()) {
+    auto made =
+        net::TlsContext::Create(net::TlsContext::Role::kReceiver, options.tls);
+    if (!made.ok()) return made.status();
+    tls = std::move(*made);
+  }
+  StoppableOutput out(STDOUT_FILENO, stop.get());
+  auto keeper = MakeKeeper(options, out);
+  if (!keeper.ok()) return keeper.status();
+  auto receiver = Receiver::Create({.listen = options.listen,
+                                    .limits = options.limits,
+                                    .tls = tls.get(),
+                                    .quiet = options.quiet},
+                                   **keeper);
+  if (!receiver.ok()) return receiver.status();
+  // Scripts wait for these lines.
+  for (const std::string& address : (*receiver)->addresses()) {
+    std::fprintf(stderr, "tracefs-recv: listening on %s\n", address.c_str());
+  }
+  const Status status = (*receiver)->Run(stop.get());
+  // A reader that has seen enough (head), and a signal while it was slow.
+  if (status.error() == EPIPE || status.error() == ECANCELED) {
+    return Status::Ok();
+  }
+  return status;
+}
+
+}  // namespace
+}  // namespace tracefs
+
+int main(int argc, char** argv) {
+  const auto options = tracefs::ParseRecvOptions(argc, argv);
+  if (options.ok() && (options->help || options->version)) {
+    std::fputs(options->help ? tracefs::RecvHelp().c_str()
+                             : "tracefs-recv " TRACEFS_VERSION "\n",
+               stdout);
+    return 0;
+  }
+  const tracefs::Status status =
+      options.ok() ? tracefs::Run(*options) : options.status();
+  if (!status.ok()) {
+    std::fprintf(stderr, "tracefs-recv: %s\n", status.message().c_str());
+  }
+  return tracefs::ExitStatus(status);
+}
