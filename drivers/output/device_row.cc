@@ -5,7 +5,7 @@ namespace tracefs {
 namespace {
 
 constexpr OptionRow kOptions[] = {
-    kBufOption, {.name = "unbuffered"}, {.name = "sync"}};
+    kBufOption, {.name = "unbuffered"}, {.name = "sync"}, kLocalPolicyOption};
 
 std::vector<OutputFileWish> Wishes(const ConfigEntry& entry) {
   return {{.path = entry.value.text,
@@ -19,6 +19,7 @@ Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
   options.path = entry.value.text;
   options.buffer_bytes = NumberOf(entry, "buf", 0);
   options.sync = entry.Find("sync") != nullptr;
+  facts->when_full = LocalPolicyOf(entry);
   facts->unbuffered = entry.Find("unbuffered") != nullptr;
   if (!facts->given.empty()) {
     return DeviceDriver::Create(std::move(options), std::move(facts->given[0]));

@@ -9,6 +9,7 @@ constexpr OptionRow kOptions[] = {
     kBufOption,
     {.name = "unbuffered"},
     {.name = "sync"},
+    kLocalPolicyOption,
     {.name = "rotate_size",
      .type = ValueType::kSize,
      .min = 64 << 10,
@@ -56,6 +57,7 @@ Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
   options.sync = entry.Find("sync") != nullptr;
   options.rotation = RotationOf(entry);
   options.changed = facts->changed;
+  facts->when_full = LocalPolicyOf(entry);
   facts->unbuffered = entry.Find("unbuffered") != nullptr;
   OutputFileId id;
   Result<std::unique_ptr<OutputDriver>> driver =

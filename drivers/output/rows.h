@@ -22,6 +22,18 @@ inline constexpr OptionRow kBufOption = {.name = "buf",
                                          .min = 4096,
                                          .max = uint64_t{16} << 20};
 
+// `when_full = drop | degrade | fail`: of a tracer whose output is local and
+// never waits.
+inline constexpr std::string_view kLocalPolicies[] = {"drop", "degrade",
+                                                      "fail"};
+inline constexpr OptionRow kLocalPolicyOption = {
+    .name = "when_full", .type = ValueType::kChoice, .words = kLocalPolicies};
+inline LossPolicy LocalPolicyOf(const ConfigEntry& entry) {
+  const ConfigOption* found = entry.Find("when_full");
+  if (found == nullptr || found->value.text == "drop") return LossPolicy::kDrop;
+  return found->value.text == "fail" ? LossPolicy::kFail : LossPolicy::kDegrade;
+}
+
 // The number of an option, or `otherwise` where it is not given.
 inline uint64_t NumberOf(const ConfigEntry& entry, std::string_view option,
                          uint64_t otherwise) {

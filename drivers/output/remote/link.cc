@@ -412,7 +412,18 @@ Status Link::Converse() {
   }
   if (Status s = talk.SendAll(net::EncodeHello(hello)); !s.ok()) return s;
   const Result<net::Reply> welcome = talk.AwaitReply();
-  if (!welcome.ok()) return welcome.status();
+  if (!welcome.ok()) {
+    // Its verdict on our certificate comes after our side of the handshake, and
+    // may be overtaken by the end of the connection.
+    const int error = welcome.status().error();
+    if (options_.tls != nullptr && (error == ECONNRESET || error == EPIPE)) {
+      return Status::SystemSaid(
+          error, welcome.status().message() +
+                     "; perhaps it does not accept our certificate: look at "
+                     "what the receiver says");
+    }
+    return welcome.status();
+  }
   if (Status s = Welcome(*welcome); !s.ok()) return s;
   const uint32_t max_frame = welcome->max_frame;
 

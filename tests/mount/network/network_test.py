@@ -127,18 +127,19 @@ class Worker:
         expect_equal(len(got), len(want), "operations")
 
 
-def lost_in(out):
-    """Operations that the traces themselves count as lost."""
-    total = 0
-    for trace in traces(out):
-        text = subprocess.run(
-            [os.path.join(SUITE.bin, "tracefs-dump"), "--stats", "--format",
-             "jsonl", trace], capture_output=True, text=True,
-            check=False).stdout
-        match = re.search(r'"lost":\{([^}]*)\}', text)
-        for number in re.findall(r":(\d+)", match.group(1)):
-            total += int(number)
-    return total
+def loss_counts(trace):
+    """What a trace itself counts as lost, by reason."""
+    text = subprocess.run(
+        [os.path.join(SUITE.bin, "tracefs-dump"), "--stats", "--format",
+         "jsonl", trace], capture_output=True, text=True, check=False).stdout
+    match = re.search(r'"lost":\{([^}]*)\}', text)
+    return {reason: int(number) for reason, number
+            in re.findall(r'"(\w+)":(\d+)', match.group(1))}
+
+
+def lost_in(out, pattern="*.trace"):
+    return sum(sum(loss_counts(trace).values())
+               for trace in glob.glob(os.path.join(out, pattern)))
 
 
 # --- Cases.
@@ -326,21 +327,58 @@ def failed():
     # Others than the audited ones go on.
     os.listdir(point)
     receiver.start()
-
-    def recovered():
-        try:
-            worker.work(1)
-            return True
-        except OSError:
-            return False
-
-    wait_until(recovered, "operations after the outage")
+    wait_until(lambda: can_work(worker), "operations after the outage")
     mount.unmount()
     receiver.stop()
     dump = SUITE.dump(*traces(out))
     worker.expect_all(dump.events)
     SUITE.remove("fail")
     return f"{refused} refused, nothing missing"
+
+
+def full_disk():
+    """The policies of local outputs: a full disk refuses operations, too."""
+    source, point, _ = folders("disk")
+    with SUITE.tmpfs("disk", "small", size="6m") as small:
+        ballast = os.path.join(small, "ballast")
+        trace = os.path.join(small, "trace")
+        with open(ballast, "wb") as out:
+            out.write(bytes(5_900_000))
+        mount = SUITE.mount(source, point, (
+            ONLY_MKDIR, "STR_ALL", f'file = "{trace}" buf = 4K '
+            'when_full = fail'))
+        worker = Worker(point)
+        worker.work(100)
+        refused = 0
+        for _ in range(20000):
+            try:
+                worker.work(1)
+            except OSError as error:
+                expect_equal(error.errno, 5, "EIO")
+                refused += 1
+                break
+        expect(refused > 0, "nothing was refused")
+        os.remove(ballast)
+        wait_until(lambda: can_work(worker), "operations after the full disk")
+        mount.process.send_signal(15)
+        mount.wait()
+        events = SUITE.dump(trace).events
+        lost = lost_in(small, "trace") - refused_in(trace)
+        expect_equal(len(events) + lost, worker.made, "recorded and counted")
+    SUITE.remove("disk")
+    return f"{lost} lost before the first refusal, and counted"
+
+
+def can_work(worker):
+    try:
+        worker.work(1)
+        return True
+    except OSError:
+        return False
+
+
+def refused_in(trace):
+    return loss_counts(trace).get("refused", 0)
 
 
 def killed_daemon():
@@ -490,6 +528,7 @@ def main():
     SUITE.run("drop counts what it loses", dropped_and_counted)
     SUITE.run("degrade counts by kind", degraded)
     SUITE.run("fail refuses what it cannot record", failed)
+    SUITE.run("a full disk, fail", full_disk)
     SUITE.run("daemons killed, spill", killed_daemon)
     SUITE.run("networks cut, block", cut_networks,
               "when_full = block deadline = 30s", "cut-block")

@@ -148,7 +148,8 @@ TEST(ConfigTest, ErrorsNameThePlaceTheWordAndTheNearestKnownOne) {
        "driver } }), found '}'"},
       {"{{}{}{}}",
        "x.conf:1:7: the output section names no output driver "
-       "(known: async checksum compress encrypt file flight tcp)"},
+       "(known: async checksum compress encrypt file flight tcp tls "
+       "unix)"},
       {"{{}{}{file=x}",
        "x.conf:1:14: expected '}' that ends the tracer, found "
        "the end of the file"},
@@ -161,7 +162,8 @@ TEST(ConfigTest, ErrorsNameThePlaceTheWordAndTheNearestKnownOne) {
        "(known: stream aggregate when)"},
       {"{{}{}{flie=x}}",
        "x.conf:1:7: 'flie' is not an output filter or driver; did you mean "
-       "'file'? (known: async checksum compress encrypt file flight tcp)"},
+       "'file'? (known: async checksum compress encrypt file flight tcp "
+       "tls unix)"},
       {"{{}{stream = {\n STR_PDI}}{file=x}}",
        "x.conf:2:2: unknown flag 'STR_PDI' of stream; did you mean 'STR_PID'?"},
       {"{{}{stream = {STR_PID STR_UID}}{file=x}}",
