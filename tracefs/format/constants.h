@@ -125,6 +125,8 @@ enum class ArgId : uint16_t {
   kLatencyHistogram = 181,
   kSizeMax = 182,  // u64
   kSizeHistogram = 183,
+  // Written by tracefs-anon, which also describes it.
+  kSealedName = 192,  // bytes: a name whose token would be too long for a name
 };
 
 }  // namespace tracefs::format

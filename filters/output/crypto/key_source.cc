@@ -219,25 +219,40 @@ Result<SecretMemory> ReadSecretFile(const UniqueFd& fd,
   return Status::Invalid(what + " is too long for a key file");
 }
 
-Result<std::vector<KeyEntry>> ReadKeys(const KeySource& source) {
+namespace {
+
+// `*fd`: the file, if it is one; its mode is not checked.
+Result<SecretMemory> ReadText(const KeySource& source, UniqueFd* fd) {
   const std::string what = source.Text();
-  UniqueFd fd;
-  Result<SecretMemory> text = SecretMemory();
   switch (source.place) {
     case KeySource::Place::kFile:
       // Not to hang on a fifo.
-      fd.Reset(::open(source.name.c_str(),
-                      O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-      if (!fd) return Status::System(errno, what);
-      text = ReadSecretFile(fd, what);
-      break;
+      fd->Reset(::open(source.name.c_str(),
+                       O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+      if (!*fd) return Status::System(errno, what);
+      return ReadSecretFile(*fd, what);
     case KeySource::Place::kEnvironment:
-      text = ReadEnvironment(source.name);
-      break;
+      return ReadEnvironment(source.name);
     case KeySource::Place::kKeyring:
-      text = ReadKeyring(source.name);
-      break;
+      return ReadKeyring(source.name);
   }
+  return SecretMemory();
+}
+
+}  // namespace
+
+Result<SecretMemory> ReadSecretText(const KeySource& source) {
+  UniqueFd fd;
+  Result<SecretMemory> text = ReadText(source, &fd);
+  if (!text.ok() || !fd) return text;
+  if (Status s = CheckSecretFile(fd, source.Text()); !s.ok()) return s;
+  return text;
+}
+
+Result<std::vector<KeyEntry>> ReadKeys(const KeySource& source) {
+  const std::string what = source.Text();
+  UniqueFd fd;
+  const Result<SecretMemory> text = ReadText(source, &fd);
   if (!text.ok()) return text.status();
   // The rest of the memory is zeros.
   std::string_view view = AsText(text->bytes());

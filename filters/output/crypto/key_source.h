@@ -48,6 +48,10 @@ struct KeyEntry {
   SecretKey key;
 };
 
+// What a source holds, as text that ends with zeros: for keys that are none of
+// KeyKind. kSystem if it cannot be read, kInvalid if others can read the file.
+Result<SecretMemory> ReadSecretText(const KeySource& source);
+
 // All keys of a source, at least one. kSystem if it cannot be read, kInvalid if
 // it holds something else, or secrets that others can read.
 Result<std::vector<KeyEntry>> ReadKeys(const KeySource& source);
