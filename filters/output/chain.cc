@@ -78,9 +78,10 @@ std::vector<ChainStage> ParseChain(std::string_view chain) {
 std::string ChainText(std::span<const ConfigEntry> output) {
   std::string text;
   for (const ConfigEntry& entry : output) {
+    const OutputFilterRow* row = FindOutputFilter(entry.name);
+    if (row != nullptr && !row->in_chain_text) continue;
     if (!text.empty()) text += "; ";
     text += entry.name;
-    const OutputFilterRow* row = FindOutputFilter(entry.name);
     if (row == nullptr || row->parameters == nullptr) continue;
     const std::string parameters = row->parameters(entry);
     if (!parameters.empty()) text += ' ' + parameters;
@@ -91,9 +92,19 @@ std::string ChainText(std::span<const ConfigEntry> output) {
 Status CheckChain(std::string_view file_name,
                   std::span<const ConfigEntry> output) {
   size_t filters = 0;
+  std::string_view changed_by;  // the first filter that changes bytes
   for (const ConfigEntry& entry : output) {
     if (entry.role != EntryRole::kFilter) continue;
     const OutputFilterRow* row = FindOutputFilter(entry.name);
+    if (row != nullptr && row->needs_messages && !changed_by.empty()) {
+      return ErrorAt(file_name, entry.position,
+                     entry.name + " must stand before " +
+                         std::string(changed_by) +
+                         ", which makes of messages what it cannot read");
+    }
+    if (row != nullptr && row->make_decoder != nullptr && changed_by.empty()) {
+      changed_by = entry.name;
+    }
     if (row != nullptr && row->first_only && filters != 0) {
       return ErrorAt(file_name, entry.position,
                      entry.name +

@@ -9,6 +9,7 @@
 
 namespace tracefs {
 
+OutputFilterRow AnonymizeRow();
 OutputFilterRow AsyncRow();
 OutputFilterRow ChecksumRow();
 OutputFilterRow CompressRow();

@@ -6,7 +6,8 @@ namespace tracefs {
 
 std::span<const OutputFilterRow> OutputFilters() {
   static const OutputFilterRow rows[] = {
-      AsyncRow(), ThrottleRow(), CompressRow(), EncryptRow(), ChecksumRow(),
+      AsyncRow(),    ThrottleRow(), AnonymizeRow(),
+      CompressRow(), EncryptRow(),  ChecksumRow(),
   };
   return rows;
 }

@@ -26,6 +26,10 @@ struct OutputFilterRow {
   EntryRow entry;
   std::string_view help;
   bool first_only = false;  // may only be the first of a chain
+  // Works on messages: nothing before it may have changed bytes.
+  bool needs_messages = false;
+  // Readers need to know that it was there.
+  bool in_chain_text = true;
   // Makes the filter that a checked entry of the config describes, in front of
   // `next`. Keys are read and files opened here, before the mount may cover
   // them; nothing is taken or written before Initialize.

@@ -13,6 +13,7 @@
 #include "filters/output/crypto/key_source.h"
 #include "filters/output/crypto/seal_state.h"
 #include "filters/output/crypto/signature.h"
+#include "tracefs/tools/keygen_derive.h"
 
 namespace tracefs {
 namespace {
@@ -22,6 +23,9 @@ constexpr char kHelp[] =
     "       tracefs-keygen seal STATE VERIFY\n"
     "       tracefs-keygen sign PRIVATE PUBLIC\n"
     "       tracefs-keygen age IDENTITY\n"
+    "       tracefs-keygen --derive DOMAIN --key MASTER [--day YYYY-MM-DD]\n"
+    "                      [--subtree DIR --policy POLICY] [--recipient "
+    "age1...]... KEY\n"
     "Make keys. Every file is new and can be read by its owner only; existing "
     "files are\nnever replaced.\n"
     "\n"
@@ -38,6 +42,12 @@ constexpr char kHelp[] =
     "IDENTITY away\n          from the traced host: it decrypts. Also for age "
     "-d "
     "-i IDENTITY.\n"
+    "\n"
+    "  --derive  a key for one domain of anonymised traces (uid, name, ...), "
+    "from the secret\n          they were anonymised with: for one day, for "
+    "the "
+    "names below one\n          directory, wrapped for age recipients. "
+    "tracefs-anon --reveal uses it.\n"
     "\n"
     "  -h, --help   print this and exit\n"
     "  --version    print the version and exit\n"
@@ -129,6 +139,9 @@ Status Run(const std::vector<std::string>& arguments) {
   constexpr char kSeeHelp[] = " (see tracefs-keygen --help)";
   if (arguments.empty()) {
     return Status::Invalid(std::string("what kind of key?") + kSeeHelp);
+  }
+  if (arguments[0] == "--derive") {
+    return DeriveKeyFile({arguments.begin() + 1, arguments.end()});
   }
   for (const Kind& kind : kKinds) {
     if (arguments[0] != kind.name) continue;

@@ -1,0 +1,45 @@
+#include "filters/output/anonymize.h"
+#include "filters/output/rows.h"
+
+namespace tracefs {
+namespace {
+
+constexpr OptionRow kOptions[] = {
+    {.name = "policy", .type = ValueType::kText, .required = true},
+    {.name = "key", .type = ValueType::kText},
+    kBlockOption,
+};
+
+Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
+                                           std::unique_ptr<OutputFilter> next,
+                                           OutputFilterFacts*) {
+  Result<anonymize::Policy> policy =
+      anonymize::LoadPolicy(std::string(TextOption(entry, "policy", "")));
+  if (!policy.ok()) return policy.status().Prefixed("anonymize: policy");
+  anonymize::KeySet keys;
+  if (const ConfigOption* key = entry.Find("key")) {
+    const Result<KeySource> source = ParseKeySource(key->value.text);
+    const Status added = source.ok() ? keys.Add(*source) : source.status();
+    if (!added.ok()) return added.Prefixed("anonymize: key");
+  }
+  return MakeAnonymize(*std::move(policy), std::move(keys),
+                       NumberOption(entry, "block", 0), std::move(next));
+}
+
+}  // namespace
+
+OutputFilterRow AnonymizeRow() {
+  return {.entry = {.name = "anonymize",
+                    .role = EntryRole::kFilter,
+                    .options = kOptions},
+          .help =
+              "hides names, users and more by a policy, for good or for "
+              "who has a key",
+          .needs_messages = true,
+          .in_chain_text = false,
+          .make = &Make,
+          .parameters = nullptr,
+          .make_decoder = nullptr};
+}
+
+}  // namespace tracefs

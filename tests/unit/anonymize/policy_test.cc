@@ -1,0 +1,139 @@
+#include "anonymize/policy.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/anonymize/anon_world.h"
+
+namespace tracefs::anonymize {
+namespace {
+
+std::string ErrorOf(const std::string& policy) {
+  const Result<Policy> parsed = ParsePolicy(policy, "p");
+  return parsed.ok() ? "" : parsed.status().message();
+}
+
+// What applying a policy to the sample trace complains about.
+std::string PlanErrorOf(const std::string& policy) {
+  const Outcome outcome = HideTrace(SampleTrace(), policy, TestKeys());
+  EXPECT_EQ(outcome.status.code(), StatusCode::kInvalid) << policy;
+  return outcome.status.message();
+}
+
+TEST(Policy, ErrorsNamePlaceWordAndTheNearestKnownOne) {
+  EXPECT_EQ(ErrorOf("uid = fpe;\nuidd = keep;").substr(0, 54),
+            "p:2:1: there is no class of fields 'uidd'; did you mea");
+  EXPECT_EQ(ErrorOf("uid = encypt;"),
+            "p:1:7: there is no action 'encypt'; did you mean 'encrypt'?");
+  EXPECT_EQ(ErrorOf("use reserch;"),
+            "p:1:5: there is no profile 'reserch'; did you mean 'research'?");
+  EXPECT_EQ(ErrorOf("name = encrypt keep-dotz;"),
+            "p:1:16: 'keep-dotz' is no option of 'encrypt'; did you mean "
+            "'keep-dots'?");
+  EXPECT_EQ(ErrorOf("uid keep;"), "p:1:5: expected '=' after the fields");
+  EXPECT_EQ(ErrorOf("uid = keep"),
+            "p:1:11: expected an option or ';', found the end");
+  EXPECT_EQ(ErrorOf("uid = fpe keep { 1"),
+            "p:1:19: expected a value or '}', found the end");
+  EXPECT_EQ(ErrorOf("time = quantise 0;"),
+            "p:1:17: '0' is no step: write 1ms, 4096 or 4K, for example");
+}
+
+TEST(Policy, RefusesTwoActionsForOneField) {
+  EXPECT_EQ(ErrorOf("uid = keep;\nuid = drop;"),
+            "p:2:1: 'uid' already has an action (p:1): one of them must go");
+  EXPECT_EQ(ErrorOf("uid, uid = keep;").substr(0, 7), "p:1:6: ");
+  EXPECT_EQ(ErrorOf("uid = keep; use research;").substr(0, 8), "p:1:13: ");
+}
+
+TEST(Policy, StatementsOverrideTheProfileTheyUse) {
+  const Result<Policy> policy = ParsePolicy("use research; uid = drop;", "p");
+  ASSERT_TRUE(policy.ok());
+  EXPECT_EQ(policy->Find(PolicyStatement::Target::kClass, "uid")->action,
+            Action::kDrop);
+  EXPECT_EQ(policy->Find(PolicyStatement::Target::kClass, "gid")->action,
+            Action::kFpe);
+}
+
+TEST(Policy, TextParsesToTheSame) {
+  for (const Profile& profile : Profiles()) {
+    const Result<Policy> policy = ParsePolicy(profile.text, profile.name);
+    ASSERT_TRUE(policy.ok()) << policy.status().message();
+    const std::string text = PolicyText(*policy, false);
+    const Result<Policy> again = ParsePolicy(text, "again");
+    ASSERT_TRUE(again.ok()) << again.status().message();
+    EXPECT_EQ(PolicyText(*again, false), text);
+  }
+}
+
+TEST(Policy, TextForTheTraceHasNoWordLists) {
+  const Result<Policy> policy = ParsePolicy(
+      "name = encrypt keep { salaries } ext { payroll }; "
+      "uid = fpe keep { 0 1000 };",
+      "p");
+  ASSERT_TRUE(policy.ok());
+  EXPECT_EQ(PolicyText(*policy, true),
+            "name = encrypt;\nuid = fpe keep { 0 1000 };\n");
+}
+
+TEST(Policy, WhatItDoesNotCoverIsNamed) {
+  std::string policy = KeepAllBut("uid = keep;\n");
+  policy.replace(policy.find("comm = keep;"), 12, "");
+  EXPECT_EQ(PlanErrorOf(policy),
+            "trace: policy policy does not say what becomes of ARG_COMM; add a "
+            "statement for each, 'drop' if in doubt");
+}
+
+TEST(Policy, FieldsThatNoTraceHasAreRefused) {
+  EXPECT_EQ(PlanErrorOf(KeepAllBut("ARG_UUID = drop;\n")),
+            "trace: policy:1: no trace has a field 'ARG_UUID'; did you mean "
+            "'ARG_UID'?");
+}
+
+TEST(Policy, ContradictionsAreRefused) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"time = fpe;\n", "would destroy the order"},
+      {"time = random;\n", "would destroy the order"},
+      {"time = quantise 1ms;\n", "so must be durations"},
+      {"time = quantise 1ms;\nduration = quantise 1us;\n",
+       "so must be durations"},
+      {"ARG_TIME_NS = shift;\n", "need the same action"},
+      {"structure = drop;\n", "can only be kept"},
+      {"totals = zero;\n", "can only be kept"},
+      {"name = fpe;\n", "needs an integer"},
+      {"mode = fpe;\n", "needs an integer"},  // ARG_INODE_TYPE has one byte
+      {"uid = keep keep-dots;\n", "options of names"},
+      {"comm = encrypt tree;\n", "'tree' is an option"},
+      {"uid = fpe pad 16;\n", "'pad' is an option"},
+      {"uid = fpe keep { root };\n", "cannot be kept"},
+      {"property * = keep;\n", "must be named one by one"},
+      {"property x = fpe;\n", "properties can be"},
+      {"message MSG_OPEN = drop;\n", "is known"},
+      {"message MSG_FUTURE = drop;\n", "has no message"},
+  };
+  for (const auto& [statement, message] : cases) {
+    EXPECT_NE(PlanErrorOf(KeepAllBut(statement)).find(message),
+              std::string::npos)
+        << statement << PlanErrorOf(KeepAllBut(statement));
+  }
+}
+
+TEST(Policy, KeysAreAskedForByName) {
+  const Outcome outcome =
+      HideTrace(SampleTrace(), KeepAllBut("gid = fpe;\n"), KeySet());
+  EXPECT_NE(
+      outcome.status.message().find("ARG_GID needs the key of domain gid"),
+      std::string::npos)
+      << outcome.status.message();
+}
+
+TEST(Policy, ProfilesCoverEverythingThisVersionWrites) {
+  for (const Profile& profile : Profiles()) {
+    const Outcome outcome =
+        HideTrace(SampleTrace(), std::string(profile.text), TestKeys());
+    EXPECT_TRUE(outcome.status.ok())
+        << profile.name << ": " << outcome.status.message();
+  }
+}
+
+}  // namespace
+}  // namespace tracefs::anonymize
