@@ -59,6 +59,7 @@ class FileSystem final : public EventResolver {
   const FileSystemOptions& options() const { return options_; }
   EventSink& sink() { return sink_; }
   InodeTable& inodes() { return inodes_; }
+  const InodeTable& inodes() const { return inodes_; }
   HandleTable& handles() { return handles_; }
   LockTable& locks() { return locks_; }
   Inode& InodeOf(fuse_ino_t id) { return *inodes_.Find(id); }

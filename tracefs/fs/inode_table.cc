@@ -218,7 +218,7 @@ BackingFd InodeTable::Open(Inode& inode) {
 }
 
 void InodeTable::Pin(Inode& inode) {
-  if (inode.pinned()) return;
+  if (inode.pinned() || !MayPin()) return;
   UniqueFd opened = inode.handle_.Open(mount_.get());
   if (!opened) return;
   // Beyond the budget if need be: few files are unlinked while in use.

@@ -167,8 +167,15 @@ class InodeTable {
   // A descriptor of the file behind `inode`, which the kernel holds.
   BackingFd Open(Inode& inode);
   // The file is about to lose a name, maybe its last one: makes sure that it
-  // can still be opened by whoever uses it.
+  // can still be opened by whoever uses it. Not where MayPin says no: then only
+  // those who have it open already can use it.
   void Pin(Inode& inode);
+  // Descriptors beyond the budget are left for that. What was unlinked gives
+  // its own back when the kernel forgets it, which may lag behind.
+  bool MayPin() const {
+    constexpr int kMostBeyond = 128;
+    return fds_left_.load(std::memory_order_relaxed) > -kMostBeyond;
+  }
   // True once some inode was held by its handle alone.
   bool has_handles() const {
     return has_handles_.load(std::memory_order_relaxed);

@@ -46,6 +46,7 @@ namespace {
 // the reader rests they gather and then come in one batch. Nobody waits for
 // them.
 void LetForgetsGather(const FileSystem& fs) {
+  if (!fs.inodes().MayPin()) return;  // somebody does wait
   constexpr std::chrono::milliseconds kRest(1);
   if (fs.rings_serve()) std::this_thread::sleep_for(kRest);
 }
@@ -54,6 +55,7 @@ void LetForgetsGather(const FileSystem& fs) {
 
 void FsForget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup) {
   FileSystem& fs = FileSystem::Of(req);
+  fs.EnterWorker(req);  // no slower than those who make work for it
   if (Inode* inode = fs.inodes().Find(ino)) fs.inodes().Release(inode, nlookup);
   fuse_reply_none(req);
   LetForgetsGather(fs);
@@ -61,6 +63,7 @@ void FsForget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup) {
 
 void FsForgetMulti(fuse_req_t req, size_t count, fuse_forget_data* forgets) {
   FileSystem& fs = FileSystem::Of(req);
+  fs.EnterWorker(req);
   for (size_t i = 0; i < count; ++i) {
     if (Inode* inode = fs.inodes().Find(forgets[i].ino)) {
       fs.inodes().Release(inode, forgets[i].nlookup);

@@ -4,6 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <thread>
+
 #include "tracefs/fs/credentials.h"
 #include "tracefs/fs/op_scope.h"
 #include "tracefs/fs/operations.h"
@@ -32,6 +35,15 @@ Inode* Known(FileSystem& fs, Inode& dir, const char* name) {
   return fs.inodes().Acquire(st.st_dev, st.st_ino);
 }
 
+// Many files are unlinked faster than the kernel forgets them, and each of them
+// holds a descriptor: gives it the time to do so, within bounds.
+void AwaitForgets(const FileSystem& fs) {
+  constexpr int kMostTries = 100;
+  for (int i = 0; i < kMostTries && !fs.inodes().MayPin(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 // The inode that is about to lose the name, with one lookup counted, if that
 // has to be known: it has other names, or nothing else keeps its file from
 // vanishing under those who still use it.
@@ -40,7 +52,10 @@ Inode* Victim(FileSystem& fs, Inode& dir, const char* name) {
     return nullptr;
   }
   Inode* const victim = Known(fs, dir, name);
-  if (victim != nullptr) fs.inodes().Pin(*victim);
+  if (victim != nullptr) {
+    AwaitForgets(fs);
+    fs.inodes().Pin(*victim);
+  }
   return victim;
 }
 
