@@ -186,11 +186,6 @@ class Suite:
                     return "the kernel's FUSE over io_uring is switched off"
         except OSError:
             return "the kernel offers no FUSE over io_uring"
-        with open(os.path.join(self.bin, "tracefs-mount"), "rb") as program:
-            if b"__tsan_init" in program.read():
-                # Over /dev/fuse read(2) and write(2) tell it.
-                return ("the thread sanitizer cannot see that an answer over "
-                        "io_uring comes before the request it makes possible")
         return None
 
     def _skip_all(self, why):

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "tracefs/base/status.h"
+#include "tracefs/base/tsan.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/fs/backing_files.h"
 #include "tracefs/fs/cache_policy.h"
@@ -117,6 +118,7 @@ class FileSystem final : public EventResolver {
   // Called at the beginning of each operation: a worker's first one sets up
   // its thread, which libfuse starts without telling us.
   void EnterWorker(fuse_req_t req) {
+    TsanAcquire(this);  // what was answered before
     thread_local bool entered = false;
     if (entered) [[likely]]
       return;

@@ -21,6 +21,7 @@
 #include <string_view>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/tsan.h"
 #include "tracefs/fs/file_system.h"
 
 namespace tracefs {
@@ -84,6 +85,7 @@ class OpScope {
   // returns what that returned.
   template <typename Reply>
   int End(int64_t result, int error, Reply&& reply) {
+    TsanRelease(&fs_);
     if (!traced()) return reply();
     BeforeReply(result, error);
     // Data lies where the reply goes, or in a buffer that is used again.
