@@ -25,6 +25,10 @@ uint32_t CrcOf(ByteSpan frame_header) {
   return LoadLe<uint32_t>(frame_header.data() + format::kFrameHeaderBytes - 4);
 }
 
+int OpenFlags(const FileOptions& options) {
+  return O_WRONLY | (options.sync ? O_DSYNC : 0);
+}
+
 class File final : public OutputDriver {
  public:
   // `folder`: needed with a rotation. `remove_unused`: we made the file.
@@ -176,12 +180,6 @@ class File final : public OutputDriver {
     std::fprintf(stderr, "tracefs: %s\n", status.message().c_str());
   }
 
- public:
-  static int OpenFlags(const FileOptions& options) {
-    return O_WRONLY | (options.sync ? O_DSYNC : 0);
-  }
-
- private:
   const FileOptions options_;
   const std::optional<OutputFolder> folder_;
   std::unique_ptr<TraceFile> file_;
@@ -224,8 +222,7 @@ Result<std::unique_ptr<OutputDriver>> FileDriver::Create(FileOptions options,
   if (options.rotation.any()) {
     if (Status s = CheckNoParts(*folder); !s.ok()) return s;
   }
-  Result<UniqueFd> fd =
-      folder->Make(folder->base(), File::OpenFlags(options), id);
+  Result<UniqueFd> fd = folder->Make(folder->base(), OpenFlags(options), id);
   if (!fd.ok()) {
     const UniqueFd there = folder->Find(folder->base(), O_PATH);
     struct stat st;

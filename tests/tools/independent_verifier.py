@@ -147,12 +147,18 @@ def main(path, *key_paths):
     stages = [stage.split()[0] for stage in chain.split(";")][:-1]
     at = size
     while at < len(data):
+        if data.startswith(data[:size], at):  # parts that follow each other
+            at += size
+            continue
         magic, length, number, of, kind, _, crc = struct.unpack(
             "<4sIQ16sHHI", data[at:at + 40])
         payload = data[at + 40:at + 40 + length]
         if (magic, of) != (b"TFB\x1a", serial) or \
                 crc != crc32c(data[at:at + 36] + payload):
             raise SystemExit(f"no frame at byte {at}")
+        if kind in (16, 17, 18):  # marks: section 2.1
+            at += 40 + length
+            continue
         try:
             for stage in reversed(stages):
                 if stage not in ("async", "throttle"):

@@ -93,15 +93,19 @@ Result<size_t> FileChain::Read(std::span<std::byte> out) {
   for (;;) {
     if (current_ == nullptr) {
       if (next_ == paths_.size()) return size_t{0};
-      auto opened = FdSource::Open(paths_[next_], /*follow=*/false);
+      const bool last = next_ + 1 == paths_.size();
+      auto opened = FdSource::Open(paths_[next_], follow_ && last);
       if (!opened.ok()) return opened.status().Prefixed(paths_[next_]);
       ++next_;
       current_ = *std::move(opened);
     }
     const Result<size_t> n = current_->Read(out);
     if (!n.ok() || *n != 0) return n;
+    if (follow_ && next_ == paths_.size()) return n;
     current_.reset();
   }
 }
+
+bool FileChain::MayGrow() { return current_ != nullptr && current_->MayGrow(); }
 
 }  // namespace tracefs::format

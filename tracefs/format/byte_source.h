@@ -50,15 +50,17 @@ class FdSource : public ByteSource {
 };
 
 // Files one after the other, as if they were one: the parts of a rotated trace.
-// Each is opened when it is its turn.
+// Each is opened when it is its turn; with `follow` the last one may grow.
 class FileChain : public ByteSource {
  public:
-  explicit FileChain(std::vector<std::string> paths)
-      : paths_(std::move(paths)) {}
+  FileChain(std::vector<std::string> paths, bool follow)
+      : paths_(std::move(paths)), follow_(follow) {}
   Result<size_t> Read(std::span<std::byte> out) override;
+  bool MayGrow() override;
 
  private:
   const std::vector<std::string> paths_;
+  const bool follow_;
   size_t next_ = 0;
   std::unique_ptr<ByteSource> current_;
 };

@@ -325,7 +325,10 @@ Result<ReadStep> FrameReader::Next(Frame* frame) {
       if (!checked.ok()) return checked.status();
       check = *checked;
     }
-    if (check == Check::kIncomplete && follow_) return ReadStep::kWait;
+    // A part that has its end grows no more.
+    if (check == Check::kIncomplete && follow_ && stats_->goes_on == 0) {
+      return ReadStep::kWait;
+    }
     if (check == Check::kGood) {
       ReportDamage();
       frame_bytes_ = kFrameHeaderBytes + header.payload_bytes;

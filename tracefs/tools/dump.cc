@@ -96,7 +96,8 @@ class Dumper {
         trace.paths.size() == 1
             ? format::FdSource::Open(trace.paths[0], options_.follow)
             : std::unique_ptr<format::ByteSource>(
-                  std::make_unique<format::FileChain>(trace.paths));
+                  std::make_unique<format::FileChain>(trace.paths,
+                                                      options_.follow));
     if (!source.ok()) {
       Fail(source.status().Prefixed(TerminalWord(name)));
       return;

@@ -86,8 +86,9 @@ class RotatedTest : public testing::Test {
     outcome.err = err.text();
     return outcome;
   }
-  Outcome RunDump() {
+  Outcome RunDump(bool follow = false) {
     DumpOptions options;
+    options.follow = follow;
     options.traces = {folder_};
     options.stats = true;
     StringOutput out;
@@ -257,6 +258,16 @@ TEST_F(RotatedTest, DumpReadsAFolderInOrder) {
   const Outcome gap = RunDump();
   EXPECT_EQ(gap.status, 1);
   EXPECT_NE(gap.err.find("missing"), std::string::npos) << gap.err;
+}
+
+TEST_F(RotatedTest, FollowingEndsWithTheTraceOrWithAWholePart) {
+  WriteTrace("");
+  const Outcome whole = RunDump(/*follow=*/true);
+  EXPECT_EQ(whole.status, 0) << whole.err;
+  std::filesystem::remove(Files().back());
+  const Outcome part = RunDump(/*follow=*/true);
+  EXPECT_EQ(part.status, 0) << part.err;
+  EXPECT_NE(part.err.find("goes on in part"), std::string::npos) << part.err;
 }
 
 TEST_F(RotatedTest, AReaderWrittenFromTheSpecificationReadsThePartsToo) {

@@ -104,7 +104,7 @@ ReadBack ReadFiles(const std::vector<std::string>& paths) {
     if (!source.ok()) return {.error = source.status().message()};
     return Read(*std::move(source));
   }
-  return Read(std::make_unique<format::FileChain>(paths));
+  return Read(std::make_unique<format::FileChain>(paths, /*follow=*/false));
 }
 
 ReadBack ReadBytes(const std::string& bytes) {
