@@ -117,6 +117,14 @@ void Send(int socket, const Answer& answer, int fd) {
 
 // --- The daemon's side.
 
+// In a sandbox, for instance.
+Status NoProcess(const net::Address& address, int error) {
+  return Status::System(
+      error, address.Text() +
+                 ": no process can be made that connects to it; have this "
+                 "output in the config that the mount begins with");
+}
+
 class ProcessDialer final : public Dialer {
  public:
   // The process ends when it sees that we are gone.
@@ -189,16 +197,13 @@ Result<std::unique_ptr<Dialer>> StartDialerProcess(net::Address address) {
   std::array<int, 2> ends;
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) !=
       0) {
-    return Status::System(errno, "socket of the dialer");
+    return NoProcess(address, errno);
   }
   UniqueFd ours(ends[0]);
   UniqueFd theirs(ends[1]);
   const pid_t child = ::fork();
   if (child < 0) {
-    return Status::System(
-        errno, address.Text() +
-                   ": no process can be made that connects to it; give this "
-                   "output to tracefs-mount instead of adding it later");
+    return NoProcess(address, errno);
   }
   if (child == 0) {
     ours.Reset();

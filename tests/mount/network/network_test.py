@@ -25,8 +25,8 @@ from tracefs_harness import (Skip, Suite, expect, expect_equal,
 SUITE = Suite(
     "network", __doc__,
     lambda parser: (
-        parser.add_argument("--rounds", type=int, default=3,
-                            help="kills or cuts per case (default: 3)"),
+        parser.add_argument("--rounds", type=int, default=2,
+                            help="kills or cuts per case (default: 2)"),
         parser.add_argument("--seed", type=int, default=1)))
 RANDOM = random.Random(SUITE.options.seed)
 ROUNDS = SUITE.options.rounds
