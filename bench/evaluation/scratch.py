@@ -1,0 +1,186 @@
+"""Directories, mounts and processes of one run, and their removal: nothing
+stays mounted, whatever a peer, a workload or the user (Ctrl-C) did."""
+
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+PREFIX = "tracefs-bench-"
+OWNER = "owner"  # file in a run's root: pid and start time of who made it
+
+
+class Failure(Exception):
+    """Why a cell has no figure; the text is what its row says."""
+
+
+def mounts():
+    """(mount point, minor number of its device), innermost last."""
+    with open("/proc/self/mountinfo", encoding="utf-8",
+              errors="surrogateescape") as lines:
+        fields = [line.split() for line in lines]
+    return [(f[4].encode("utf-8", "surrogateescape").decode("unicode_escape"),
+             int(f[2].split(":")[1])) for f in fields]
+
+
+def mount_count(point):
+    return sum(1 for p, _ in mounts() if p == str(point))
+
+
+def _abort_fuse(minor):
+    """Ends a FUSE connection whose daemon does not answer."""
+    try:
+        with open(f"/sys/fs/fuse/connections/{minor}/abort", "w",
+                  encoding="ascii") as file:
+            file.write("1")
+    except OSError:
+        pass
+
+
+def unmount(point, wait_s=5):
+    """Takes the topmost mount at `point` away; by force if it must be."""
+    before = mount_count(point)
+    if before == 0:
+        return
+    end = time.monotonic() + wait_s
+    while time.monotonic() < end:
+        try:
+            done = subprocess.run(["umount", str(point)], capture_output=True,
+                                  timeout=wait_s, check=False)
+        except subprocess.TimeoutExpired:
+            break
+        if done.returncode == 0 or mount_count(point) < before:
+            return
+        time.sleep(0.05)
+    for p, minor in reversed(mounts()):
+        if p == str(point):
+            _abort_fuse(minor)
+            break
+    subprocess.run(["umount", "-l", str(point)], capture_output=True,
+                   check=False, timeout=60)
+
+
+def unmount_below(root):
+    """Everything mounted at or below `root`, innermost first."""
+    root = str(root)
+    for point, _ in reversed(mounts()):
+        if point == root or point.startswith(root + "/"):
+            unmount(point)
+
+
+def start_time(pid):
+    """Distinguishes a process from a later one with the same number."""
+    with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+        return file.read().rsplit(")", 1)[1].split()[19]
+
+
+def _owner_lives(root):
+    try:
+        pid, start = (root / OWNER).read_text().split()
+        return start_time(pid) == start
+    except (OSError, ValueError):
+        return False
+
+
+def remove_leftovers(folders):
+    """What runs that were killed have left in `folders`; returns the paths."""
+    removed = []
+    for folder in folders:
+        for root in pathlib.Path(folder).glob(PREFIX + "*"):
+            if root.is_dir() and not _owner_lives(root):
+                unmount_below(root)
+                # Never through a mount that did not go away.
+                if not any(p.startswith(str(root)) for p, _ in mounts()):
+                    shutil.rmtree(root, ignore_errors=True)
+                removed.append(root)
+    return removed
+
+
+def stop_process(process, first=signal.SIGTERM, wait_s=20):
+    """Ends a child of ours, in the end by SIGKILL; returns its status."""
+    if process.poll() is None and first is not None:
+        process.send_signal(first)
+    try:
+        return process.wait(wait_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait(wait_s)
+
+
+def run_command(argv, timeout_s, cwd=None):
+    """Runs to the end or raises Failure; returns its standard output. It has a
+    session of its own, so that all it started can be ended."""
+    environment = dict(os.environ, LC_ALL="C", CCACHE_DISABLE="1")
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        try:
+            process = subprocess.Popen([str(a) for a in argv], stdout=out,
+                                       stderr=err, stdin=subprocess.DEVNULL,
+                                       cwd=cwd, env=environment,
+                                       start_new_session=True)
+        except OSError as error:
+            raise Failure(f"{argv[0]}: {error.strerror}") from None
+        try:
+            status = process.wait(timeout_s)
+        except BaseException as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                pass  # it hangs in a file system; its end comes with that
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise Failure(f"hangs: not done after {timeout_s:.0f} s: "
+                              f"{argv[0]}") from None
+            raise
+        out.seek(0)
+        text = out.read().decode(errors="replace")
+        if status != 0:
+            err.seek(0)
+            last = err.read().decode(errors="replace").strip().splitlines()
+            how = f"signal {-status}" if status < 0 else f"status {status}"
+            raise Failure(f"{pathlib.Path(str(argv[0])).name}: {how}"
+                          + (f": {last[-1]}" if last else ""))
+        return text
+
+
+class Scratch:
+    """root/ with a tmpfs and a mount point; disk/ on a disk's file system."""
+
+    def __init__(self, disk, tmpfs_bytes):
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix=PREFIX))
+        self.disk = None
+        try:
+            (self.root / OWNER).write_text(
+                f"{os.getpid()} {start_time(os.getpid())}")
+            self.tmpfs = self.root / "tmpfs"
+            self.point = self.root / "mnt"
+            for folder in (self.tmpfs, self.point):
+                folder.mkdir()
+            run_command(["mount", "-t", "tmpfs", "-o", f"size={tmpfs_bytes}",
+                         "tracefs-bench", self.tmpfs], 30)
+            self.disk = pathlib.Path(tempfile.mkdtemp(prefix=PREFIX, dir=disk))
+            (self.disk / OWNER).write_text((self.root / OWNER).read_text())
+        except BaseException:
+            self.close()
+            raise
+
+    def place(self, name):
+        return self.tmpfs if name == "tmpfs" else self.disk
+
+    def free_bytes(self, name):
+        v = os.statvfs(self.place(name))
+        return v.f_bavail * v.f_frsize
+
+    def close(self):
+        for root in (self.disk, self.root):
+            if root is not None:
+                unmount_below(root)
+                shutil.rmtree(root, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
