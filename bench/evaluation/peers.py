@@ -160,20 +160,27 @@ class PerfTrace(Wrapper):
     program = "perf"
 
     def prefix(self):
-        return ["perf", "trace", "-o", str(self.records), "-e",
+        # It does not append: a file for each command.
+        self.parts.append(self.records.with_name(f"peer.{len(self.parts)}.log"))
+        return ["perf", "trace", "-o", str(self.parts[-1]), "-e",
                 "open,openat,creat,close,read,write,pread64,pwrite64,readv,"
                 "writev", "--"]
 
+    def __init__(self, name):
+        super().__init__(name)
+        self.parts = []
+
     def stop(self):
-        lost = None
-        if self.records is not None and self.records.exists():
-            text = self.records.read_bytes()
-            lost = sum(int(n) for n in re.findall(rb"LOST (\d+) events", text))
-        result = super().stop()
-        if result:
-            if not result["events"]:
-                result["note"] = "recorded nothing"
-            result["lost"] = lost
+        result = {"events": 0, "bytes": 0, "lost": 0}
+        for part in self.parts:
+            if part.exists():
+                result["lost"] += sum(
+                    int(n) for n in re.findall(rb"LOST (\d+) events",
+                                               part.read_bytes()))
+                for key, value in _take(part).items():
+                    result[key] += value or 0
+        if not result["events"]:
+            result["note"] = "recorded nothing"
         return result
 
 

@@ -11,7 +11,7 @@ import sys
 import time
 
 from . import configurations, workloads
-from .scratch import Failure, run_command, unmount_below
+from .scratch import Failure, patience, run_command, unmount_below
 from .statistics import relative_half_width
 
 GOOD_ENOUGH = 0.05  # of the mean: the paper's
@@ -138,11 +138,13 @@ def measure(context, workload, configuration, source, cold):
     is mounted afterwards in any case."""
     recorded = {}
     probe = None
+    roots = (context.scratch.root, source)
     try:
-        where = configuration.start(context, source)
-        if not workload.read_only:
-            probe = Probe(where, source)
-        workload.before(where)
+        with patience(roots, context.limits.timeout_s):
+            where = configuration.start(context, source)
+            if not workload.read_only:
+                probe = Probe(where, source)
+            workload.before(where)
         commands = workload.commands(where)
         if cold:
             drop_caches()
@@ -154,14 +156,15 @@ def measure(context, workload, configuration, source, cold):
         cpu_end, system_end = busy_seconds()
         value, detail = workload.value(outputs, elapsed)
         configuration.alive()
-    except Failure as failure:
+    except (Failure, OSError) as failure:
         try:
             configuration.alive()
         except Failure as death:  # then that is the reason
             raise death from failure
         raise
     finally:
-        recorded = configuration.stop() or {}
+        with patience(roots, context.limits.timeout_s):
+            recorded = configuration.stop() or {}
     if probe is not None:
         probe.check()
     sample = {"value": value, "unit": workload.unit, "elapsed": elapsed,

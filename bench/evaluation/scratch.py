@@ -1,12 +1,14 @@
 """Directories, mounts and processes of one run, and their removal: nothing
 stays mounted, whatever a peer, a workload or the user (Ctrl-C) did."""
 
+import contextlib
 import os
 import pathlib
 import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 
 PREFIX = "tracefs-bench-"
@@ -61,6 +63,25 @@ def unmount(point, wait_s=5):
             break
     subprocess.run(["umount", "-l", str(point)], capture_output=True,
                    check=False, timeout=60)
+
+
+@contextlib.contextmanager
+def patience(roots, seconds):
+    """Around what may wait for a file system that never answers: after that
+    time all FUSE connections below `roots` end, and the calls with them."""
+    def give_up():
+        for point, minor in mounts():
+            if any(point == str(r) or point.startswith(f"{r}/")
+                   for r in roots):
+                _abort_fuse(minor)
+
+    timer = threading.Timer(seconds, give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def unmount_below(root):
