@@ -116,6 +116,7 @@ class Daemon(Configuration):
         self.process = None
         self.point = None
         self.log = None
+        self.mounted = False
 
     def launch(self, context, command, point):
         """Starts the daemon and waits until it has mounted at `point`."""
@@ -130,6 +131,7 @@ class Daemon(Configuration):
         end = time.monotonic() + MOUNT_TIMEOUT_S
         while time.monotonic() < end:
             if os.stat(point).st_dev != before:
+                self.mounted = True
                 return
             if self.process.poll() is not None:
                 raise Failure(f"{self.name} did not mount: {self.last_words()}")
@@ -138,10 +140,12 @@ class Daemon(Configuration):
 
     def last_words(self):
         lines = self.log.read_text(errors="replace").strip().splitlines()
-        return lines[-1] if lines else f"status {self.process.returncode}"
+        status = self.process.returncode
+        how = f"signal {-status}" if status < 0 else f"status {status}"
+        return f"{how}: {lines[-1]}" if lines else how
 
     def alive(self):
-        if self.process is not None and self.process.poll() is not None:
+        if self.mounted and self.process.poll() is not None:
             raise Failure(f"{self.name} ended during the workload: "
                           f"{self.last_words()}")
 
@@ -149,6 +153,7 @@ class Daemon(Configuration):
         if self.process is None:
             return {}
         process, self.process = self.process, None
+        self.mounted = False
         unmount(self.point)
         try:
             process.wait(20)

@@ -34,12 +34,22 @@ def mount_count(point):
 
 def _abort_fuse(minor):
     """Ends a FUSE connection whose daemon does not answer."""
+    folder = "/sys/fs/fuse/connections"
+    private = None
+    if not os.path.ismount(folder):
+        folder = private = tempfile.mkdtemp(prefix="fusectl-")
+        subprocess.run(["mount", "-t", "fusectl", "fusectl", private],
+                       capture_output=True, check=False)
     try:
-        with open(f"/sys/fs/fuse/connections/{minor}/abort", "w",
-                  encoding="ascii") as file:
+        with open(f"{folder}/{minor}/abort", "w", encoding="ascii") as file:
             file.write("1")
     except OSError:
-        pass
+        pass  # no such connection: not a FUSE mount, or gone
+    finally:
+        if private is not None:
+            subprocess.run(["umount", private], capture_output=True,
+                           check=False)
+            os.rmdir(private)
 
 
 def unmount(point, wait_s=5):
@@ -69,7 +79,10 @@ def unmount(point, wait_s=5):
 def patience(roots, seconds):
     """Around what may wait for a file system that never answers: after that
     time all FUSE connections below `roots` end, and the calls with them."""
+    over = threading.Event()
+
     def give_up():
+        over.set()
         for point, minor in mounts():
             if any(point == str(r) or point.startswith(f"{r}/")
                    for r in roots):
@@ -80,6 +93,11 @@ def patience(roots, seconds):
     timer.start()
     try:
         yield
+    except OSError as error:
+        if over.is_set():
+            raise Failure(f"does not answer: aborted after {seconds:g} s "
+                          f"({error.strerror})") from None
+        raise
     finally:
         timer.cancel()
 
