@@ -103,6 +103,9 @@ class Configuration:
     def alive(self):
         """Raises Failure if its daemon has ended by itself."""
 
+    def kill(self):
+        """Ends what may keep others waiting, at once; from any thread."""
+
     def stop(self):
         """Ends it; returns what it recorded: events, lost, bytes, …"""
         return {}
@@ -148,6 +151,10 @@ class Daemon(Configuration):
         if self.mounted and self.process.poll() is not None:
             raise Failure(f"{self.name} ended during the workload: "
                           f"{self.last_words()}")
+
+    def kill(self):
+        if self.process is not None:
+            self.process.kill()
 
     def stop(self):
         if self.process is None:

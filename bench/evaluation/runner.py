@@ -11,7 +11,7 @@ import sys
 import time
 
 from . import configurations, workloads
-from .scratch import Failure, patience, run_command, unmount_below
+from .scratch import Failure, NoAnswer, patience, run_command, unmount_below
 from .statistics import relative_half_width
 
 GOOD_ENOUGH = 0.05  # of the mean: the paper's
@@ -140,7 +140,7 @@ def measure(context, workload, configuration, source, cold):
     probe = None
     roots = (context.scratch.root, source)
     try:
-        with patience(roots, context.limits.timeout_s):
+        with patience(roots, context.limits.timeout_s, configuration.kill):
             where = configuration.start(context, source)
             if not workload.read_only:
                 probe = Probe(where, source)
@@ -156,6 +156,8 @@ def measure(context, workload, configuration, source, cold):
         cpu_end, system_end = busy_seconds()
         value, detail = workload.value(outputs, elapsed)
         configuration.alive()
+    except NoAnswer:
+        raise
     except (Failure, OSError) as failure:
         try:
             configuration.alive()
@@ -163,7 +165,7 @@ def measure(context, workload, configuration, source, cold):
             raise death from failure
         raise
     finally:
-        with patience(roots, context.limits.timeout_s):
+        with patience(roots, context.limits.timeout_s, configuration.kill):
             recorded = configuration.stop() or {}
     if probe is not None:
         probe.check()

@@ -19,6 +19,10 @@ class Failure(Exception):
     """Why a cell has no figure; the text is what its row says."""
 
 
+class NoAnswer(Failure):
+    """A file system had to be aborted."""
+
+
 def mounts():
     """(mount point, minor number of its device), innermost last."""
     with open("/proc/self/mountinfo", encoding="utf-8",
@@ -76,13 +80,16 @@ def unmount(point, wait_s=5):
 
 
 @contextlib.contextmanager
-def patience(roots, seconds):
+def patience(roots, seconds, kill):
     """Around what may wait for a file system that never answers: after that
-    time all FUSE connections below `roots` end, and the calls with them."""
+    time kill() is called, all FUSE connections below `roots` end, and the calls
+    with them: NoAnswer. Aborting alone is not enough over io_uring, where a
+    stopped daemon keeps what it has been handed."""
     over = threading.Event()
 
     def give_up():
         over.set()
+        kill()
         for point, minor in mounts():
             if any(point == str(r) or point.startswith(f"{r}/")
                    for r in roots):
@@ -95,7 +102,7 @@ def patience(roots, seconds):
         yield
     except OSError as error:
         if over.is_set():
-            raise Failure(f"does not answer: aborted after {seconds:g} s "
+            raise NoAnswer(f"does not answer: aborted after {seconds:g} s "
                           f"({error.strerror})") from None
         raise
     finally:
@@ -116,12 +123,16 @@ def start_time(pid):
         return file.read().rsplit(")", 1)[1].split()[19]
 
 
-def _owner_lives(root):
+def _owner_is_dead(root):
+    """Only where it is known: what has no owner is not ours to remove."""
     try:
         pid, start = (root / OWNER).read_text().split()
-        return start_time(pid) == start
     except (OSError, ValueError):
         return False
+    try:
+        return start_time(pid) != start
+    except OSError:
+        return True
 
 
 def remove_leftovers(folders):
@@ -129,7 +140,7 @@ def remove_leftovers(folders):
     removed = []
     for folder in folders:
         for root in pathlib.Path(folder).glob(PREFIX + "*"):
-            if root.is_dir() and not _owner_lives(root):
+            if root.is_dir() and _owner_is_dead(root):
                 unmount_below(root)
                 # Never through a mount that did not go away.
                 if not any(p.startswith(str(root)) for p, _ in mounts()):

@@ -69,11 +69,12 @@ class Silent(configurations.Tracefs):
     def start(self, context, source):
         where = super().start(context, source)
         self.process.send_signal(signal.SIGSTOP)
+        tasks = pathlib.Path(f"/proc/{self.process.pid}/task")
+        while not all(" (" in (s := (t / "stat").read_text())
+                      and s.rsplit(") ", 1)[1].startswith("T")
+                      for t in tasks.iterdir()):
+            time.sleep(0.01)
         return where
-
-    def stop(self):
-        self.process.send_signal(signal.SIGCONT)
-        return super().stop()
 
 
 class Corrupting(configurations.Configuration):
@@ -111,16 +112,21 @@ class EvaluationTest(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.disk = pathlib.Path(self.folder.name)
         self.samples = Samples(self.disk / "samples.jsonl")
-        self.mounts = scratch.mounts()
+        self.mounts = self.our_mounts()
 
     def tearDown(self):
         for table, before in ((peers.PEERS, self._peers),
                               (workloads.WORKLOADS, self._workloads)):
             table.clear()
             table.update(before)
-        self.assertEqual(scratch.mounts(), self.mounts)
+        self.assertEqual(self.our_mounts(), self.mounts)
         self.assertEqual(list(self.disk.glob(scratch.PREFIX + "*")), [])
         self.folder.cleanup()
+
+    def our_mounts(self):
+        """Others may mount meanwhile."""
+        return [m for m in scratch.mounts() if scratch.PREFIX in m[0]
+                or "/fusectl-" in m[0] or m[0].startswith(str(self.disk))]
 
     def run_all(self, *names, workload="touch", rounds=1, timeout_s=30):
         experiment = Experiment("test", "test", workload, ("native",) + names,
@@ -210,7 +216,7 @@ class EvaluationTest(unittest.TestCase):
             time.sleep(0.01)
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(60), 3)
-        self.assertEqual(scratch.mounts(), self.mounts)
+        self.assertEqual(self.our_mounts(), self.mounts)
         before = Samples(raw).all
         with open(raw, "a", encoding="utf-8") as file:
             file.write('{"experiment": "overhead", "con')  # cut
