@@ -77,7 +77,6 @@ OUTPUTS = {
     "wsync-tasync": ("async;" + _MD5 + _ZLIB + _BLOWFISH, "", "sync"),
     "wasync-tsync": (_MD5 + _ZLIB + _BLOWFISH, "", "disk"),
     "wasync-tasync": ("async;" + _MD5 + _ZLIB + _BLOWFISH, "", "disk"),
-    "null": ("", "", "null"),
 }
 
 
@@ -189,6 +188,10 @@ class Tracefs(Daemon):
             return f"{context.bin}/tracefs-mount is not built"
         if not os.path.exists("/dev/fuse"):
             return "no /dev/fuse here"
+        try:
+            self._trace_folder(context, OUTPUTS[self.output][2])
+        except Failure as error:
+            return str(error)
         return None
 
     def _trace_folder(self, context, kind):
@@ -203,12 +206,8 @@ class Tracefs(Daemon):
     def start(self, context, source):
         self.context = context
         chain, options, kind = OUTPUTS[self.output]
-        if kind == "null":
-            trace = "/dev/null"
-        else:
-            trace = self.trace = (self._trace_folder(context, kind)
-                                  / "trace")
-            trace.unlink(missing_ok=True)
+        trace = self.trace = self._trace_folder(context, kind) / "trace"
+        trace.unlink(missing_ok=True)
         key = context.scratch.root / "key"
         if "KEY" in chain and not key.exists():
             run_command([context.bin / "tracefs-keygen", "secret", key], 20)
@@ -251,7 +250,9 @@ class Tracefs(Daemon):
 
 def stages_of(stats):
     """ns per event of each stage, from tracefs-ctl stats."""
-    matched = max(stats.get("encoded") or stats["matched"], 1)
+    matched = stats.get("encoded")
+    if not matched:
+        return {}
     stages = {"filter": stats.get("filter_ns"),
               "encode": stats.get("encode_ns")}
     for stage in stats.get("stages", []):

@@ -101,7 +101,7 @@ def scaled_postmark(processes):
     # Section 4.7 of the paper: the same work by 1 to 16 processes.
     return type(f"Postmark{processes}", (Postmark,), {
         "processes": processes,
-        "sizes": {"smoke": (64, 128, 16), "quick": (5000, 20000, 64),
+        "sizes": {"smoke": (320, 640, 64), "quick": (5000, 20000, 64),
                   "full": (10000, 100000, 100)}})
 
 
