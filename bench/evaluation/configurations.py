@@ -39,6 +39,9 @@ LOADS = {
     "never": (NEVER, STREAM),
     "light": ("op IN { open close read write }", STREAM),
     "medium": ("op IN { open close read write create unlink }", STREAM),
+    # What a watch of auditd reports.
+    "changes": ("op IN { open create mknod mkdir unlink rmdir rename link "
+                "symlink setattr setxattr removexattr }", STREAM),
     "full": ("", STREAM),
     "count": ("", "aggregate = { by op, uid, pid, cname, ext; every 10s }"),
 }

@@ -36,13 +36,13 @@ RECORDED = ("file", "unbuffered", "md5", "blowfish", "zlib", "paper",
             "sha256", "aes", "zstd", "today")
 PEERS = ("P", "P-nocache", "bindfs", "mergerfs", "loggedfs", "strace",
          "strace-seccomp", "fatrace", "auditd", "perf-trace")
-OURS = ("none", "light", "medium", "full", "full@exact")
+OURS = ("none", "light", "medium", "changes", "full", "full@exact")
 
 # Ours records at least what the peer does, so it must not take longer.
 AHEAD = (("none", "P"), ("none", "bindfs"), ("none", "mergerfs"),
          ("full@exact", "P-nocache"), ("full@exact", "loggedfs"),
          ("full@exact", "strace"), ("light", "strace-seccomp"),
-         ("medium", "fatrace"), ("medium", "auditd"), ("light", "perf-trace"))
+         ("light", "fatrace"), ("changes", "auditd"), ("light", "perf-trace"))
 
 
 def _peer(workload, title, place="tmpfs", **kwargs):

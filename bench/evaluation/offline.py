@@ -46,6 +46,7 @@ MICRO_TARGETS = {
     "filter_bench/BM_OnePredicate": ("ns", 5, "filter of 1 predicate"),
     "filter_bench/BM_AllEvaluated/predicates:50/keep:1":
         ("ns", 60, "filter of 50 predicates, all evaluated"),
+    "recv_bench/BM_ReceiveTcp": ("items", 3e5, "one tracefs-recv, events/s"),
     "jsonl_bench/BM_Export/jsonl": ("items", 1e6, "JSON Lines, messages/s"),
     "output_filters_bench/Run/hmac_sha256":
         ("bytes", 1e9, "checksum, bytes/s"),
