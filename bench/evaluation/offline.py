@@ -185,7 +185,9 @@ _ANON_CLASSES = ("structure", "totals", "uid", "gid", "pid", "name", "comm",
 
 def _policy(classes, action):
     kept = [c for c in _ANON_CLASSES if c not in classes]
-    text = ", ".join(kept) + " = keep;\nproperty * = keep;\n"
+    # Properties of the header, which cost nothing, are dropped: a policy must
+    # name one by one what it keeps.
+    text = ", ".join(kept) + " = keep;\nproperty * = drop;\n"
     for c in classes:
         text += f"{c} = {_todays(c) if action == 'today' else 'paper'};\n"
     return text
