@@ -122,7 +122,8 @@ class Compile(Workload):
         return super().missing()
 
     def needed_bytes(self):
-        return (1024 if self.context.scale == "full" else 256) * MiB
+        return {"smoke": 16, "quick": 256, "full": 1024}[
+            self.context.scale] * MiB
 
     def prepare(self, source):
         project = pathlib.Path(source) / "project"
