@@ -175,7 +175,8 @@ def run_command(argv, timeout_s, cwd=None):
         try:
             status = process.wait(timeout_s)
         except BaseException as error:
-            os.killpg(process.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             try:
                 process.wait(10)
             except subprocess.TimeoutExpired:
