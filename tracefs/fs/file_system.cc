@@ -392,7 +392,9 @@ const fuse_lowlevel_ops& FileSystem::Operations() {
     o.removexattr = Gated<Op::removexattr_, FsRemovexattr>;
     o.access = Gated<Op::access_, FsAccess>;
     o.create = Gated<Op::create_, FsCreate>;
+#if TRACEFS_FUSE_AT_LEAST(15)
     o.tmpfile = Gated<Op::tmpfile_, FsTmpfile>;
+#endif
     o.getlk = FsGetlk;
     o.setlk = FsSetlk;
     o.flock = FsFlock;
