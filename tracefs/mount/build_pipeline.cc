@@ -13,6 +13,8 @@
 #include "drivers/output/table.h"
 #include "filters/output/chain.h"
 #include "filters/output/table.h"
+#include "tracefs/base/spelling.h"
+#include "tracefs/base/units.h"
 #include "tracefs/mount/input_filter_adapter.h"
 #include "tracefs/pipeline/framing.h"
 
@@ -21,12 +23,18 @@ namespace {
 
 std::string DriversText(const std::vector<ConfigEntry>& assembly) {
   std::string text;
+  if (std::all_of(assembly.begin(), assembly.end(), [](const ConfigEntry& e) {
+        return e.role == EntryRole::kRule;
+      })) {
+    text = "stream = { STR_ALL }";
+  }
   for (const ConfigEntry& entry : assembly) {
     if (!text.empty()) text += "; ";
     text += entry.name;
     if (entry.value.type == ValueType::kBlock) {
       text += " = {" + entry.value.text + "}";
     }
+    if (entry.role == EntryRole::kRule) text += ' ' + entry.value.text;
     if (entry.value.flags.empty()) continue;
     text += " = {";
     const char* separator = " ";
@@ -41,16 +49,16 @@ std::string DriversText(const std::vector<ConfigEntry>& assembly) {
 
 Status AddAssembly(const TracerConfig& config, std::string_view file,
                    TracerParts* parts) {
-  if (config.assembly.empty()) {
-    // What every later use of a trace can live with.
-    parts->assembly.push_back(MakeStream(StreamFlagBits("STR_ALL")));
-    return Status::Ok();
-  }
   for (const ConfigEntry& entry : config.assembly) {
+    if (entry.role == EntryRole::kRule) continue;
     Result<std::unique_ptr<AssemblyDriver>> driver =
         FindAssemblyDriver(entry.name)->make(entry, file);
     if (!driver.ok()) return driver.status();
     parts->assembly.push_back(std::move(*driver));
+  }
+  if (parts->assembly.empty()) {
+    // What every later use of a trace can live with.
+    parts->assembly.push_back(MakeStream(StreamFlagBits("STR_ALL")));
   }
   return Status::Ok();
 }
@@ -141,6 +149,40 @@ bool HasWord(std::string_view text, std::string_view word) {
   return false;
 }
 
+bool IsFlight(const TracerConfig& config) {
+  return config.output.back().name == "flight";
+}
+
+// Finds the tracer that an action names among those of its file.
+Status Resolve(const Config& file, uint32_t first_id, RuleAction* action) {
+  const std::vector<TracerConfig>& tracers = file.tracers;
+  size_t number = tracers.size();
+  if (const auto given = ParseUnsigned(action->tracer);
+      given && *given >= 1 && *given <= tracers.size()) {
+    number = *given - 1;
+  }
+  std::vector<std::string_view> known;
+  for (size_t i = 0; i < tracers.size(); ++i) {
+    known.push_back(tracers[i].name);
+    if (tracers[i].name == action->tracer) number = i;
+  }
+  if (number == tracers.size()) {
+    return ErrorAt(file.file_name, action->position,
+                   "there is no tracer " + Quoted(action->tracer) +
+                       " in this file" + DidYouMean(action->tracer, known));
+  }
+  if (action->kind == RuleAction::Kind::kSnapshot &&
+      !IsFlight(tracers[number])) {
+    return ErrorAt(
+        file.file_name, action->position,
+        "tracer " + Quoted(action->tracer) + " has the output " +
+            Quoted(tracers[number].output.back().name) +
+            "; only a flight recorder (output 'flight') writes snapshots");
+  }
+  action->tracer_id = first_id + static_cast<uint32_t>(number);
+  return Status::Ok();
+}
+
 Result<TracerPlan> PlanTracer(const Config& file, const TracerConfig& config,
                               uint32_t id, const NameService& users,
                               NameTable& names) {
@@ -152,6 +194,7 @@ Result<TracerPlan> PlanTracer(const Config& file, const TracerConfig& config,
   Result<Filter> filter = CompileFilter(file, config, users, names);
   if (!filter.ok()) return filter.status();
   const std::string dag = filter->general().Dump();
+  plan.filter = *filter;
   parts.filter = std::make_unique<FilterStage>(std::move(*filter));
   if (Status s = AddAssembly(config, file.file_name, &parts); !s.ok()) {
     return s;
@@ -180,8 +223,7 @@ Result<TracerPlan> PlanTracer(const Config& file, const TracerConfig& config,
   header.clock = ClockPair::Now();
   header.Set("filter.text", config.filter);
   header.Set("filter.dag", dag);
-  header.Set("drivers", config.assembly.empty() ? "stream = { STR_ALL }"
-                                                : DriversText(config.assembly));
+  header.Set("drivers", DriversText(config.assembly));
   header.Set("output.chain", parts.output_chain);
   header.Set("config.text", ToText(config));
   return plan;
@@ -204,6 +246,9 @@ ConfigNames KnownNames() {
     for (const AssemblyDriverRow& row : AssemblyDrivers()) {
       rows.push_back(row.entry);
     }
+    rows.push_back({.name = "when",
+                    .role = EntryRole::kRule,
+                    .value = {.type = ValueType::kRest}});
     return rows;
   }();
   static const std::vector<EntryRow> output = [] {
@@ -237,7 +282,49 @@ Result<Filter> CompileFilter(const Config& file, const TracerConfig& config,
       names);
 }
 
+Result<std::vector<Rule>> RulesOf(const Config& file, size_t number,
+                                  uint32_t first_id, const NameService& users,
+                                  NameTable& names) {
+  std::vector<Rule> rules;
+  for (const ConfigEntry& entry : file.tracers[number].assembly) {
+    if (entry.role != EntryRole::kRule) continue;
+    Result<Rule> rule =
+        ParseRule(entry.value.text,
+                  {.file = file.file_name, .position = entry.value.position},
+                  users, names);
+    if (!rule.ok()) return rule.status();
+    for (RuleAction& action : rule->actions) {
+      if (Status s = Resolve(file, first_id, &action); !s.ok()) return s;
+    }
+    rules.push_back(std::move(*rule));
+  }
+  return rules;
+}
+
 namespace {
+
+// What feeds the rules of a tracer.
+Result<TracerPlan> PlanRules(std::vector<Rule> rules, const TracerPlan& host,
+                             const NameService& users, NameTable& names) {
+  Result<Filter> filter = FilterOf(rules, users, names);
+  if (!filter.ok()) return filter.status();
+  TracerPlan plan;
+  plan.rules_of = host.parts.id;
+  plan.rules = std::move(rules);
+  TracerParts& parts = plan.parts;
+  parts.id = kFirstRulesId + host.parts.id;
+  parts.name = "rules";
+  parts.header.tracer_id = parts.id;
+  parts.header.clock = ClockPair::Now();
+  parts.header.Set("filter.text", filter->text());
+  parts.output_chain = "rules";
+  parts.filter = std::make_unique<FilterStage>(std::move(*filter));
+  parts.assembly.push_back(MakeStream(StreamFlagBits("STR_ALL")));
+  Result<format::Serial> serial = NewSerial();
+  if (!serial.ok()) return serial.status();
+  parts.serial = *serial;
+  return plan;
+}
 
 // All tracers, but for their outputs.
 Result<std::vector<TracerPlan>> PlanWithoutOutputs(const Config& config,
@@ -248,6 +335,16 @@ Result<std::vector<TracerPlan>> PlanWithoutOutputs(const Config& config,
   for (const TracerConfig& tracer : config.tracers) {
     const auto id = static_cast<uint32_t>(first_id + plans.size());
     Result<TracerPlan> plan = PlanTracer(config, tracer, id, users, names);
+    if (!plan.ok()) return plan.status();
+    plans.push_back(std::move(*plan));
+  }
+  for (size_t i = 0; i < config.tracers.size(); ++i) {
+    Result<std::vector<Rule>> rules =
+        RulesOf(config, i, first_id, users, names);
+    if (!rules.ok()) return rules.status();
+    if (rules->empty()) continue;
+    Result<TracerPlan> plan =
+        PlanRules(std::move(*rules), plans[i], users, names);
     if (!plan.ok()) return plan.status();
     plans.push_back(std::move(*plan));
   }
@@ -277,7 +374,7 @@ Result<std::vector<TracerPlan>> PlanTracers(const Config& config,
     }
     files = *options.files;
   }
-  for (size_t i = 0; i < plans->size(); ++i) {
+  for (size_t i = 0; i < config.tracers.size(); ++i) {
     const TracerConfig& tracer = config.tracers[i];
     std::span<UniqueFd> of_tracer;
     if (options.files != nullptr) {

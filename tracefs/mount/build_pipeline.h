@@ -3,6 +3,7 @@
 #ifndef TRACEFS_MOUNT_BUILD_PIPELINE_H_
 #define TRACEFS_MOUNT_BUILD_PIPELINE_H_
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "tracefs/base/status.h"
 #include "tracefs/mount/trigger_tap.h"
 #include "tracefs/pipeline/tracer.h"
+#include "tracefs/rules/rule.h"
 
 namespace tracefs {
 
@@ -26,7 +28,22 @@ struct TracerPlan {
   // To be set before the tracer starts: told of files that come and go.
   std::shared_ptr<OutputFileChange> file_change;
   std::shared_ptr<FlightControl> flight;  // null: no flight recorder
+  // The same filter as in `parts`, to come back to.
+  std::optional<Filter> filter;
+  // Of a plan that is not a tracer of the config but feeds the rules of one:
+  // the rules, and whose they are. Its output is still to be made.
+  std::vector<Rule> rules;
+  uint32_t rules_of = 0;
 };
+
+// Ids of the tracers that feed rules: that of the tracer they belong to, and
+// this.
+inline constexpr uint32_t kFirstRulesId = uint32_t{1} << 29;
+// Tracers of clients that listen have ids from here on.
+inline constexpr uint32_t kFirstTailId = uint32_t{1} << 30;
+inline constexpr bool FeedsRules(uint32_t id) {
+  return id >= kFirstRulesId && id < kFirstTailId;
+}
 
 // The words that configs may use: all tables together.
 ConfigNames KnownNames();
@@ -38,6 +55,12 @@ Status CheckOutput(const Config& file, const TracerConfig& config);
 Result<Filter> CompileFilter(const Config& file, const TracerConfig& config,
                              const NameService& users, NameTable& names);
 
+// The rules in the config of tracer `number` (from 0) of `file`, the first
+// tracer of which has the id `first_id`.
+Result<std::vector<Rule>> RulesOf(const Config& file, size_t number,
+                                  uint32_t first_id, const NameService& users,
+                                  NameTable& names);
+
 struct PlanOptions {
   const NameService* users = &SystemNameService();
   uint32_t first_id = 1;  // the others follow
@@ -45,8 +68,8 @@ struct PlanOptions {
   std::vector<UniqueFd>* files = nullptr;
 };
 
-// Prepares the tracers of a config, all of them or none. Filters share `names`,
-// which outlives them.
+// Prepares the tracers of a config, all of them or none; behind them, those
+// that feed their rules. Filters share `names`, which outlives them.
 Result<std::vector<TracerPlan>> PlanTracers(const Config& config,
                                             NameTable& names,
                                             PlanOptions options);

@@ -26,6 +26,10 @@ Status CheckConfig(const std::string& config_file, bool dot) {
         CompileFilter(*config, tracer, SystemNameService(), names);
     if (!filter.ok()) return filter.status();
     if (Status s = CheckOutput(*config, tracer); !s.ok()) return s;
+    const Result<std::vector<Rule>> rules =
+        RulesOf(*config, static_cast<size_t>(number - 1), /*first_id=*/1,
+                SystemNameService(), names);
+    if (!rules.ok()) return rules.status();
     if (dot) {
       std::cout << filter->general().DumpDot(
           tracer.name.empty() ? "tracer_" + std::to_string(number)
@@ -34,7 +38,12 @@ Status CheckConfig(const std::string& config_file, bool dot) {
     }
     std::cout << "# tracer " << number;
     if (!tracer.name.empty()) std::cout << " (" << tracer.name << ')';
-    std::cout << '\n' << filter->general().Dump() << ToText(tracer);
+    std::cout << '\n' << filter->general().Dump();
+    for (const Rule& rule : *rules) {
+      std::cout << "# what the rule " << Quoted(rule.title) << " counts\n"
+                << rule.what.general().Dump();
+    }
+    std::cout << ToText(tracer);
   }
   return Status::Ok();
 }

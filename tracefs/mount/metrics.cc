@@ -9,6 +9,7 @@
 #include "tracefs/export/aggregate_lines.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/format/histogram.h"
+#include "tracefs/mount/build_pipeline.h"
 #include "tracefs/mount/version.h"
 
 namespace tracefs {
@@ -81,6 +82,10 @@ enum MetricsPage::Id : size_t {
   kAggBytes,
   kAggLatency,
   kAggSize,
+  kRuleMatched,
+  kRuleMissed,
+  kRuleAlarms,
+  kRuleInAlarm,
 };
 
 MetricsPage::MetricsPage()
@@ -141,6 +146,14 @@ MetricsPage::MetricsPage()
            "From an operation's begin to its answer.", ""},
           {"tracefs_aggregate_size_bytes", "histogram", "bytes",
            "Bytes of single reads, writes and copies.", ""},
+          {"tracefs_rule_matched", "counter", "",
+           "Operations that the rule has counted.", ""},
+          {"tracefs_rule_missed", "counter", "",
+           "Operations that came too fast for the rules of the tracer.", ""},
+          {"tracefs_rule_alarms", "counter", "",
+           "How often the rule has fired.", ""},
+          {"tracefs_rule_in_alarm", "gauge", "",
+           "1: the rule holds, or did a moment ago.", ""},
       } {
   Sample(kBuild, "_info", Label("version", kVersion), "1");
   rusage usage{};
@@ -242,6 +255,16 @@ void MetricsPage::AddTotal(std::string_view tracer_name,
   Histogram(kAggSize, labels, record.size, kFirstSizeBit, kLastSizeBit, 1);
 }
 
+void MetricsPage::AddRule(const RuleTotals& rule) {
+  const std::string labels = Label("tracer", std::to_string(rule.tracer)) +
+                             ',' + Label("rule", std::to_string(rule.number)) +
+                             ',' + Label("title", rule.title);
+  Count(kRuleMatched, labels, rule.matched);
+  Count(kRuleMissed, labels, rule.missed);
+  Count(kRuleAlarms, labels, rule.alarms);
+  Gauge(kRuleInAlarm, labels, rule.in_alarm ? 1 : 0);
+}
+
 void MetricsPage::Histogram(Id id, const std::string& labels,
                             const format::HistogramRecord& histogram,
                             int first_bit, int last_bit, double unit) {
@@ -281,9 +304,13 @@ std::string MetricsPage::Text() const {
   return text + "# EOF\n";
 }
 
-std::string MetricsText(Pipeline& pipeline) {
+std::string MetricsText(Pipeline& pipeline,
+                        const std::vector<RuleTotals>& rules) {
   MetricsPage page;
-  for (const TracerStats& stats : pipeline.Stats()) page.AddTracer(stats);
+  for (const TracerStats& stats : pipeline.Stats()) {
+    if (!FeedsRules(stats.id)) page.AddTracer(stats);
+  }
+  for (const RuleTotals& rule : rules) page.AddRule(rule);
   pipeline.ForEachTotal(
       [&](const std::string& name, const format::AggregateRecord& record) {
         page.AddTotal(name, record);

@@ -13,6 +13,17 @@
 
 namespace tracefs {
 
+// What a rule of a config has done so far (config/REFERENCE.md, "Rules").
+struct RuleTotals {
+  uint32_t tracer = 0;  // whose rule it is
+  size_t number = 0;    // there, from 1
+  std::string title;
+  uint64_t matched = 0;
+  uint64_t missed = 0;
+  uint64_t alarms = 0;
+  bool in_alarm = false;
+};
+
 class MetricsPage {
  public:
   MetricsPage();
@@ -21,6 +32,8 @@ class MetricsPage {
   // What an aggregate driver of the tracer of that name has counted for a key.
   void AddTotal(std::string_view tracer_name,
                 const format::AggregateRecord& record);
+
+  void AddRule(const RuleTotals& rule);
 
   // All families, each with its samples together, and the end mark.
   std::string Text() const;
@@ -45,7 +58,8 @@ class MetricsPage {
 };
 
 // The page of a running mount. Threads: any but a worker's handler.
-std::string MetricsText(Pipeline& pipeline);
+std::string MetricsText(Pipeline& pipeline,
+                        const std::vector<RuleTotals>& rules);
 
 }  // namespace tracefs
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "drivers/assembly/stream.h"
+#include "tracefs/base/clock.h"
 #include "tracefs/control/tail_queue.h"
 #include "tracefs/fs/open_before.h"
 #include "tracefs/mount/explain.h"
@@ -98,7 +99,10 @@ Json ToJson(const TracerStats& s) {
 Json Warnings(const std::vector<TracerPlan>& plans, const FileSystem& fs) {
   Json warnings = Json::array();
   for (const TracerPlan& plan : plans) {
-    const std::string tracer = "tracer " + std::to_string(plan.parts.id) + ": ";
+    const bool rules = plan.rules_of != 0;
+    const std::string tracer =
+        (rules ? "rules of tracer " : "tracer ") +
+        std::to_string(rules ? plan.rules_of : plan.parts.id) + ": ";
     bool any = false;
     for (size_t op = 0; op < kOpCount; ++op) {
       any |= plan.parts.filter->Needs(static_cast<Op>(op)).constant !=
@@ -113,6 +117,84 @@ Json Warnings(const std::vector<TracerPlan>& plans, const FileSystem& fs) {
     }
   }
   return warnings;
+}
+
+// The tracer that a command names.
+Result<uint32_t> TracerId(const ControlRequest& request) {
+  const Result<uint32_t> id = request.Number("tracer");
+  if (id.ok() && FeedsRules(*id)) {
+    return Status::Invalid("no tracer " + std::to_string(*id));
+  }
+  return id;
+}
+
+const char* ActionName(RuleAction::Kind kind) {
+  switch (kind) {
+    case RuleAction::Kind::kSnapshot:
+      return "snapshot";
+    case RuleAction::Kind::kRaise:
+      return "raise";
+    case RuleAction::Kind::kStart:
+      return "start";
+    case RuleAction::Kind::kStop:
+      return "stop";
+  }
+  return "";
+}
+
+// What the trace says of an alarm. The path comes last: it may hold anything.
+std::string AlarmText(const Rule& rule, const Alarm& alarm) {
+  std::string text = rule.title;
+  text += "; rule=" + std::to_string(alarm.rule + 1);
+  if (!alarm.key.empty()) text += " key=" + alarm.key;
+  text += " count=" + std::to_string(alarm.count);
+  text += " op=" + std::string(OpName(alarm.op));
+  text += " pid=" + std::to_string(alarm.pid);
+  text += " uid=" + std::to_string(alarm.uid);
+  return text + " cname=" + alarm.command + " path=" + alarm.path;
+}
+
+Json ToJson(const RuleRunner::Fired& fired, const Rule& rule) {
+  const Alarm& alarm = fired.alarm;
+  Json actions = Json::array();
+  for (size_t i = 0; i < fired.outcomes.size(); ++i) {
+    actions.push_back(
+        {{"action", ActionName(rule.actions[i].kind)},
+         {"tracer", rule.actions[i].tracer_id},
+         {"outcome",
+          fired.outcomes[i].ok() ? "done" : fired.outcomes[i].message()}});
+  }
+  return {{"time", fired.real_ns},
+          {"key", alarm.key},
+          {"count", alarm.count},
+          {"op", OpName(alarm.op)},
+          {"pid", alarm.pid},
+          {"uid", alarm.uid},
+          {"comm", alarm.command},
+          {"path", alarm.path},
+          {"actions", std::move(actions)}};
+}
+
+Json ToJson(const RuleRunner& runner, const RuleRunner::Report& report,
+            size_t number, bool stopped, uint64_t now) {
+  const Rule& rule = runner.rules()[number];
+  const RuleEngine::Status& status = report.rules[number];
+  Json alarms = Json::array();
+  for (const RuleRunner::Fired& fired : report.fired) {
+    if (fired.alarm.rule == number) alarms.push_back(ToJson(fired, rule));
+  }
+  return {{"tracer", runner.tracer()},
+          {"rule", number + 1},
+          {"title", rule.title},
+          {"text", rule.text},
+          {"state", stopped                       ? "stopped"
+                    : now < status.holds_until_ns ? "alarm"
+                                                  : "calm"},
+          {"matched", status.matched},
+          {"missed", report.missed},
+          {"alarms", status.alarms},
+          {"suppressed", status.suppressed},
+          {"last", std::move(alarms)}};
 }
 
 }  // namespace
@@ -146,6 +228,7 @@ const MountControl::Command* MountControl::FindCommand(std::string_view name) {
        false,
        {"tracer", "filter", "users", "groups"}},
       {"snapshot", &MountControl::Snapshot, false, {"tracer"}},
+      {"rules", &MountControl::Rules, true, {}},
       {"tail", &MountControl::Tail, false, {"filter", "users", "groups"}},
   };
   for (const Command& command : commands) {
@@ -210,8 +293,19 @@ Status MountControl::Add(std::vector<TracerPlan> plans,
     if (plan.flight != nullptr) {
       mount_.snapshots.Add(plan.parts.id, plan.flight);
     }
-    next_id_ = known.tail ? next_id_ : std::max(next_id_, plan.parts.id + 1);
-    if (ids != nullptr) ids->push_back(plan.parts.id);
+    known.flight = plan.flight != nullptr;
+    known.compiled = std::move(plan.filter);
+    if (plan.rules_of != 0) {
+      known.rules =
+          std::make_shared<RuleRunner>(plan.rules_of, std::move(plan.rules),
+                                       static_cast<AlarmHandler&>(*this));
+      plan.parts.probes.push_back(std::make_unique<StageProbe>("rules"));
+      plan.parts.output = Metered(*plan.parts.probes[0],
+                                  MakeFraming(known.rules->MakeOutput()));
+    } else if (!known.tail) {
+      next_id_ = std::max(next_id_, plan.parts.id + 1);
+      if (ids != nullptr) ids->push_back(plan.parts.id);
+    }
     parts.push_back(std::move(plan.parts));
   }
   // Bits of new name predicates are worked out for every file anew.
@@ -221,6 +315,11 @@ Status MountControl::Add(std::vector<TracerPlan> plans,
   }
   std::vector<uint32_t> numbers;
   for (const auto& [id, known] : added) numbers.push_back(id);
+  // A rule that fires at once finds all tracers known.
+  std::vector<std::shared_ptr<RuleRunner>> runners;
+  for (const auto& [id, known] : added) {
+    if (known.rules != nullptr) runners.push_back(known.rules);
+  }
   {
     // Before they run: an output may go on in another file at once.
     std::lock_guard lock(known_mu_);
@@ -230,6 +329,7 @@ Status MountControl::Add(std::vector<TracerPlan> plans,
     for (const uint32_t id : numbers) Release(id);
     return s;
   }
+  for (const std::shared_ptr<RuleRunner>& runner : runners) runner->Start();
   Changed();
   return Status::Ok();
 }
@@ -284,6 +384,7 @@ ControlAnswer MountControl::List(ControlRequest& /*request*/) {
     const auto found = known_.find(s.id);
     if (found == known_.end()) continue;  // comes or goes this moment
     const Known& known = found->second;
+    if (known.rules != nullptr) continue;
     tracers.push_back({{"id", s.id},
                        {"name", s.name},
                        {"state", s.running ? "running" : "stopped"},
@@ -306,7 +407,9 @@ ControlAnswer MountControl::Explain(ControlRequest& /*request*/) {
        ExplainMount(mount_.fs, mount_.pipeline, mount_.transport)) {
     Json causes = Json::array();
     for (const ExplainedChoice::Cause& cause : c.causes) {
-      causes.push_back({{"tracer", cause.who.tracer},
+      // "rules" of the tracer they belong to.
+      const uint32_t id = cause.who.tracer;
+      causes.push_back({{"tracer", FeedsRules(id) ? id - kFirstRulesId : id},
                         {"name", cause.who.name},
                         {"op", OpName(cause.op)},
                         {"filter", cause.who.filter}});
@@ -340,6 +443,7 @@ ControlAnswer MountControl::Explain(ControlRequest& /*request*/) {
 ControlAnswer MountControl::Stats(ControlRequest& /*request*/) {
   Json tracers = Json::array();
   for (const TracerStats& s : mount_.pipeline.Stats()) {
+    if (FeedsRules(s.id)) continue;
     tracers.push_back(ToJson(s));
   }
   const ProcessTable::Stats processes = mount_.processes.GetStats();
@@ -421,50 +525,68 @@ ControlAnswer MountControl::AddConfig(ControlRequest& request) {
 }
 
 ControlAnswer MountControl::Remove(ControlRequest& request) {
-  const Result<uint32_t> id = request.Number("tracer");
+  const Result<uint32_t> id = TracerId(request);
   if (!id.ok()) return id.status();
+  StopRulesOf(*id);
+  std::lock_guard steer(steer_mu_);
   if (Status s = Forget(*id, "stop"); !s.ok()) return s;
   return Answer(Json::object());
 }
 
 ControlAnswer MountControl::Stop(ControlRequest& request) {
-  const Result<uint32_t> id = request.Number("tracer");
+  const Result<uint32_t> id = TracerId(request);
   if (!id.ok()) return id.status();
-  if (Status s = mount_.pipeline.Suspend(*id); !s.ok()) return s;
+  std::lock_guard steer(steer_mu_);
+  if (Status s = Rest(*id); !s.ok()) return s;
   return Answer(Json::object());
 }
 
 ControlAnswer MountControl::Start(ControlRequest& request) {
-  const Result<uint32_t> id = request.Number("tracer");
+  const Result<uint32_t> id = TracerId(request);
   if (!id.ok()) return id.status();
-  if (Status s = mount_.pipeline.Resume(*id); !s.ok()) return s;
-  Changed();
+  std::lock_guard steer(steer_mu_);
+  if (Status s = Run(*id); !s.ok()) return s;
   return Answer(Json::object());
 }
 
 ControlAnswer MountControl::SetFilter(ControlRequest& request) {
-  const Result<uint32_t> id = request.Number("tracer");
+  const Result<uint32_t> id = TracerId(request);
   if (!id.ok()) return id.status();
   const Result<std::string> text = request.Text("filter");
   if (!text.ok()) return text.status();
   Result<Filter> filter = Filter::Compile(*text, {.file = "filter"},
                                           RequestNames(request), mount_.names);
   if (!filter.ok()) return filter.status();
-  const std::string dag = filter->general().Dump();
+  std::lock_guard steer(steer_mu_);
+  if (Status s = SwapFilter(*id, *filter); !s.ok()) return s;
+  std::lock_guard lock(known_mu_);
+  if (const auto found = known_.find(*id); found != known_.end()) {
+    found->second.filter = Trimmed(*text);
+    found->second.compiled = std::move(*filter);
+  }
+  return Answer(Json::object());
+}
+
+// --- What is done to one tracer, by a command or by a rule. With steer_mu_.
+
+// Its own filter stays what it was.
+Status MountControl::SwapFilter(uint32_t id, const Filter& filter) {
+  const std::string dag = filter.general().Dump();
   bool needs_callers = false;
   for (size_t op = 0; op < kOpCount; ++op) {
-    needs_callers |= filter->Needs(static_cast<Op>(op)).caller;
+    needs_callers |= filter.Needs(static_cast<Op>(op)).caller;
   }
   mount_.pipeline.SetNameGeneration(mount_.names.generation());
   if (Status s = mount_.pipeline.SetFilter(
-          *id, std::make_unique<FilterStage>(std::move(*filter)), *text, dag);
+          id, std::make_unique<FilterStage>(filter), filter.text(), dag);
       !s.ok()) {
     return s;
   }
   {
     std::lock_guard lock(known_mu_);
-    if (const auto found = known_.find(*id); found != known_.end()) {
-      found->second.filter = Trimmed(*text);
+    if (const auto found = known_.find(id); found != known_.end()) {
+      // It is not raised any more; who raises it says so afterwards.
+      found->second.raised_until_ns = 0;
       if (needs_callers && !found->second.needs_callers) {
         found->second.needs_callers = true;
         mount_.processes.Start();
@@ -472,11 +594,186 @@ ControlAnswer MountControl::SetFilter(ControlRequest& request) {
     }
   }
   Changed();
-  return Answer(Json::object());
+  return Status::Ok();
+}
+
+Status MountControl::Run(uint32_t id) {
+  if (Status s = mount_.pipeline.Resume(id); !s.ok()) return s;
+  bool rules = false;
+  {
+    std::lock_guard lock(known_mu_);
+    if (const auto found = known_.find(id); found != known_.end()) {
+      found->second.stopped = false;
+    }
+    rules = known_.contains(kFirstRulesId + id);
+  }
+  Changed();
+  return rules ? mount_.pipeline.Resume(kFirstRulesId + id) : Status::Ok();
+}
+
+Status MountControl::Rest(uint32_t id) {
+  if (Status s = mount_.pipeline.Suspend(id); !s.ok()) return s;
+  bool rules = false;
+  {
+    std::lock_guard lock(known_mu_);
+    if (const auto found = known_.find(id); found != known_.end()) {
+      found->second.stopped = true;
+    }
+    rules = known_.contains(kFirstRulesId + id);
+  }
+  return rules ? mount_.pipeline.Suspend(kFirstRulesId + id) : Status::Ok();
+}
+
+bool MountControl::Find(uint32_t id, Known* known) {
+  std::lock_guard lock(known_mu_);
+  const auto found = known_.find(id);
+  if (found == known_.end()) return false;
+  *known = found->second;
+  return true;
+}
+
+// --- Rules.
+
+// The rules of a tracer that is about to end, after they have looked at all
+// that has happened. Without steer_mu_: they may be waiting for it.
+void MountControl::StopRulesOf(uint32_t id) {
+  Known known;
+  if (!Find(kFirstRulesId + id, &known)) return;
+  static_cast<void>(Forget(kFirstRulesId + id, "stop"));
+  known.rules->Join();
+  EndRaises([id](const Known& other) { return other.raised_by == id; });
+}
+
+void MountControl::StopRules() {
+  std::vector<uint32_t> ids;
+  {
+    std::lock_guard lock(known_mu_);
+    for (const auto& [id, known] : known_) {
+      if (known.rules != nullptr) ids.push_back(id - kFirstRulesId);
+    }
+  }
+  for (const uint32_t id : ids) StopRulesOf(id);
+}
+
+std::vector<Status> MountControl::OnAlarm(uint32_t tracer, const Rule& rule,
+                                          const Alarm& alarm) {
+  std::vector<Status> outcomes;
+  for (const RuleAction& action : rule.actions) {
+    std::lock_guard steer(steer_mu_);
+    outcomes.push_back(Act(tracer, action));
+  }
+  const std::string text = AlarmText(rule, alarm);
+  static_cast<void>(mount_.pipeline.Note(tracer, {{"alarm", text}}));
+  return outcomes;
+}
+
+Status MountControl::Act(uint32_t by, const RuleAction& action) {
+  switch (action.kind) {
+    case RuleAction::Kind::kSnapshot:
+      return mount_.snapshots.Take(action.tracer_id, "rule").status();
+    case RuleAction::Kind::kRaise:
+      return Raise(by, action);
+    case RuleAction::Kind::kStart:
+      return Run(action.tracer_id);
+    case RuleAction::Kind::kStop:
+      return Rest(action.tracer_id);
+  }
+  return Status::Ok();
+}
+
+// The tracer runs with another filter for a while.
+Status MountControl::Raise(uint32_t by, const RuleAction& action) {
+  const uint32_t id = action.tracer_id;
+  Known known;
+  if (!Find(id, &known)) {
+    return Status::Invalid("no tracer " + std::to_string(id));
+  }
+  if (Status s = SwapFilter(id, *action.filter); !s.ok()) return s;
+  if (Status s = mount_.pipeline.Resume(id); !s.ok()) return s;
+  Changed();
+  std::lock_guard lock(known_mu_);
+  if (const auto found = known_.find(id); found != known_.end()) {
+    found->second.raised_until_ns = MonotonicNs() + action.duration_ns;
+    found->second.raised_by = by;
+  }
+  return Status::Ok();
+}
+
+void MountControl::OnTick() {
+  const uint64_t now = MonotonicNs();
+  EndRaises([now](const Known& known) { return known.raised_until_ns <= now; });
+}
+
+// Tracers that are raised and for which `is_over` is true become what they
+// were.
+void MountControl::EndRaises(const std::function<bool(const Known&)>& is_over) {
+  std::lock_guard steer(steer_mu_);
+  std::map<uint32_t, Known> over;
+  {
+    std::lock_guard lock(known_mu_);
+    for (const auto& [id, known] : known_) {
+      if (known.raised_until_ns != 0 && is_over(known)) over[id] = known;
+    }
+  }
+  for (const auto& [id, known] : over) {
+    // What it was raised for would soon be overwritten.
+    if (known.flight) {
+      static_cast<void>(mount_.snapshots.Take(id, "rule"));
+    }
+    static_cast<void>(SwapFilter(id, *known.compiled));
+    if (known.stopped) static_cast<void>(mount_.pipeline.Suspend(id));
+  }
+}
+
+std::vector<RuleTotals> MountControl::TotalsOfRules() {
+  const uint64_t now = MonotonicNs();
+  std::vector<RuleTotals> totals;
+  std::lock_guard lock(known_mu_);
+  for (const auto& [id, known] : known_) {
+    if (known.rules == nullptr) continue;
+    const RuleRunner& runner = *known.rules;
+    const RuleRunner::Report report = runner.report();
+    for (size_t i = 0; i < runner.rules().size(); ++i) {
+      totals.push_back({.tracer = runner.tracer(),
+                        .number = i + 1,
+                        .title = runner.rules()[i].title,
+                        .matched = report.rules[i].matched,
+                        .missed = report.missed,
+                        .alarms = report.rules[i].alarms,
+                        .in_alarm = now < report.rules[i].holds_until_ns});
+    }
+  }
+  return totals;
+}
+
+ControlAnswer MountControl::Rules(ControlRequest& /*request*/) {
+  const uint64_t now = MonotonicNs();
+  const ClockPair clock = ClockPair::Now();
+  Json rules = Json::array();
+  Json raised = Json::array();
+  std::lock_guard lock(known_mu_);
+  for (const auto& [id, known] : known_) {
+    if (known.raised_until_ns != 0) {
+      raised.push_back({{"tracer", id},
+                        {"by", known.raised_by},
+                        {"until", clock.ToReal(known.raised_until_ns)}});
+    }
+    if (known.rules == nullptr) continue;
+    const RuleRunner& runner = *known.rules;
+    const RuleRunner::Report report = runner.report();
+    const auto host = known_.find(runner.tracer());
+    const bool stopped = host != known_.end() && host->second.stopped;
+    for (size_t i = 0; i < runner.rules().size(); ++i) {
+      rules.push_back(ToJson(runner, report, i, stopped, now));
+    }
+  }
+  return Answer({{"mount", mount_.header.Get("mount.point")},
+                 {"rules", std::move(rules)},
+                 {"raised", std::move(raised)}});
 }
 
 ControlAnswer MountControl::Snapshot(ControlRequest& request) {
-  const Result<uint32_t> id = request.Number("tracer");
+  const Result<uint32_t> id = TracerId(request);
   if (!id.ok()) return id.status();
   const Result<std::string> path = mount_.snapshots.Take(*id, "command");
   if (!path.ok()) return path.status();

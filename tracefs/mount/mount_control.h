@@ -9,7 +9,9 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,10 +20,12 @@
 #include "tracefs/control/handler.h"
 #include "tracefs/fs/file_system.h"
 #include "tracefs/mount/build_pipeline.h"
+#include "tracefs/mount/metrics.h"
 #include "tracefs/mount/snapshot_service.h"
 #include "tracefs/mount/transport.h"
 #include "tracefs/pipeline/pipeline.h"
 #include "tracefs/process/process_table.h"
+#include "tracefs/rules/rule_runner.h"
 
 namespace tracefs {
 
@@ -39,20 +43,25 @@ struct ControlledMount {
   std::function<void()> forget_names;
 };
 
-class MountControl final : public ControlHandler {
+class MountControl final : public ControlHandler, private AlarmHandler {
  public:
   explicit MountControl(ControlledMount mount) : mount_(std::move(mount)) {}
+  ~MountControl() override { StopRules(); }
 
   // Starts the mount's first tracers, with ids from 1 on.
   Status AddFirst(std::vector<TracerPlan> plans);
+  // Ends all rules, after they have looked at all that has happened. Before the
+  // pipeline stops; after the server has taken the last request.
+  void StopRules();
+
+  // For metrics. Threads: any.
+  std::vector<RuleTotals> TotalsOfRules();
 
   // ControlHandler:
   bool IsQuick(std::string_view command) const override;
   ControlAnswer Handle(ControlRequest& request) override;
 
  private:
-  // Tracers of clients that listen have ids of their own.
-  static constexpr uint32_t kFirstTailId = uint32_t{1} << 30;
   static constexpr size_t kMaxTails = 8;
 
   struct Known {
@@ -63,6 +72,15 @@ class MountControl final : public ControlHandler {
     std::vector<OutputFileId> files;
     bool needs_callers = false;
     bool tail = false;
+    bool flight = false;  // can write snapshots
+    // What it records when no rule has raised it: its filter, and that at all.
+    std::optional<Filter> compiled;
+    bool stopped = false;
+    // By a rule; 0: it is not raised.
+    uint64_t raised_until_ns = 0;
+    uint32_t raised_by = 0;  // the tracer whose rule it was
+    // Of a tracer that feeds rules.
+    std::shared_ptr<RuleRunner> rules;
   };
   struct Command;
 
@@ -73,6 +91,20 @@ class MountControl final : public ControlHandler {
   // A tracer goes on in another file.
   void ChangeFile(uint32_t id, const OutputFileId& file, bool written);
   void Changed();
+
+  // AlarmHandler:
+  std::vector<Status> OnAlarm(uint32_t tracer, const Rule& rule,
+                              const Alarm& alarm) override;
+  void OnTick() override;
+
+  Status Act(uint32_t by, const RuleAction& action);
+  Status Raise(uint32_t by, const RuleAction& action);
+  void EndRaises(const std::function<bool(const Known&)>& is_over);
+  Status Run(uint32_t id);
+  Status Rest(uint32_t id);
+  Status SwapFilter(uint32_t id, const Filter& filter);
+  bool Find(uint32_t id, Known* known);
+  void StopRulesOf(uint32_t id);
 
   ControlAnswer List(ControlRequest& request);
   ControlAnswer Explain(ControlRequest& request);
@@ -86,12 +118,16 @@ class MountControl final : public ControlHandler {
   ControlAnswer SetFilter(ControlRequest& request);
   ControlAnswer Snapshot(ControlRequest& request);
   ControlAnswer Tail(ControlRequest& request);
+  ControlAnswer Rules(ControlRequest& request);
 
   const ControlledMount mount_;
   // Changed by AddFirst, then by the server's command thread only.
   uint32_t next_id_ = 1;
   uint32_t next_tail_id_ = kFirstTailId;
 
+  // Lock order: steer_mu_ before known_mu_. One command, or one rule, changes
+  // what a tracer does at a time.
+  std::mutex steer_mu_;
   std::mutex known_mu_;
   std::map<uint32_t, Known> known_;  // guarded by known_mu_
 };

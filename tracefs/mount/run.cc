@@ -211,20 +211,24 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
       socket.ok() ? std::move(socket->server) : nullptr;
   if (server != nullptr) server->Start(control);
   if (metrics != nullptr) {
-    if (Status s =
-            metrics->Start([&pipeline] { return MetricsText(pipeline); });
+    if (Status s = metrics->Start(
+            [&] { return MetricsText(pipeline, control.TotalsOfRules()); });
         !s.ok()) {
       return s;
     }
     std::cerr << "tracefs-mount: metrics at " << metrics->address() << '\n';
   }
-  if (Status s = ready(); !s.ok()) return s;
+  if (Status s = ready(); !s.ok()) {
+    if (metrics != nullptr) metrics->Stop();  // it asks the control
+    return s;
+  }
 
   const Status served =
       (*session)->Serve([&] { snapshots.RequestAll("signal"); });
   if (metrics != nullptr) metrics->Stop();
   if (server != nullptr) server->StopCommands();
   (*fs)->ReleaseAll();
+  control.StopRules();
   snapshots.Stop();
   const Status stopped = pipeline.Stop((*session)->end_reason());
   if (server != nullptr) server->Stop();

@@ -218,11 +218,11 @@ Status Pipeline::Join(Set* next, std::shared_ptr<Tracer> tracer,
   return Status::Ok();
 }
 
-// Where the tracer is in `next`.
-Status Pipeline::Find(uint32_t id, Set* next, size_t* index,
+// Where the tracer is in `set`.
+Status Pipeline::Find(uint32_t id, const Set* set, size_t* index,
                       bool* running) const {
   for (const bool in_entries : {true, false}) {
-    const auto& list = in_entries ? next->entries : next->suspended;
+    const auto& list = in_entries ? set->entries : set->suspended;
     for (size_t i = 0; i < list.size(); ++i) {
       if (list[i].tracer->id() != id) continue;
       *index = i;
@@ -308,6 +308,17 @@ Status Pipeline::SetFilter(uint32_t id, std::unique_ptr<InputFilter> filter,
   tracer->SubmitChange(
       {.from_ns = MonotonicNs(),
        .properties = {{"filter.text", text}, {"filter.dag", dag}}});
+  return Status::Ok();
+}
+
+Status Pipeline::Note(uint32_t id, Properties properties) {
+  std::lock_guard change(changes_);
+  const Set& set = *set_owner_;
+  size_t index = 0;
+  bool running = false;
+  if (Status s = Find(id, &set, &index, &running); !s.ok()) return s;
+  (running ? set.entries : set.suspended)[index].tracer->SubmitChange(
+      {.from_ns = MonotonicNs(), .properties = std::move(properties)});
   return Status::Ok();
 }
 

@@ -60,6 +60,11 @@ class Pipeline final : public EventSink {
   Status SetFilter(uint32_t id, std::unique_ptr<InputFilter> filter,
                    std::string_view text, std::string_view dag);
 
+  // Writes something about it into the trace of a tracer, running or
+  // suspended: a CHANGE message (FORMAT.md).
+  using Properties = decltype(format::ChangeRecord::properties);
+  Status Note(uint32_t id, Properties properties);
+
   // Hands on every open block now, down to the outputs. The first failure is
   // returned, after all were tried.
   Status FlushAll();
@@ -104,7 +109,7 @@ class Pipeline final : public EventSink {
   Slot& SlotOfThread() const;
   Status Join(Set* next, std::shared_ptr<Tracer> tracer,
               std::shared_ptr<const TracerRules> rules) const;
-  Status Find(uint32_t id, Set* next, size_t* index, bool* running) const;
+  Status Find(uint32_t id, const Set* set, size_t* index, bool* running) const;
   void Publish(std::unique_ptr<Set> next);
   void CollectTallies(const Set& old);
   void CollectCounts(const Tracer& tracer, size_t position) const;

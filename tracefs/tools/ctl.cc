@@ -39,6 +39,8 @@ class Runner {
         return Show("explain", ExplainText);
       case CtlCommand::kStats:
         return Show("stats", StatsText);
+      case CtlCommand::kRules:
+        return Show("rules", RulesText);
       case CtlCommand::kFlush:
         return client_.Call(SimpleRequest("flush")).status();
       case CtlCommand::kAdd:

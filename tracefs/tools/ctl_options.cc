@@ -54,6 +54,8 @@ constexpr CommandRow kCommands[] = {
      "give a tracer another filter"},
     {"snapshot", CtlCommand::kSnapshot, true, CommandRow::kNone, "ID",
      "write what a flight recorder holds to a new file; prints its path"},
+    {"rules", CtlCommand::kRules, false, CommandRow::kNone, "",
+     "the rules of configs: state, alarms, and what became of them"},
     {"tail", CtlCommand::kTail, false, CommandRow::kMaybeFilter, "[EXPR]",
      "print operations as they happen; disturbs no tracer"},
     {"top", CtlCommand::kTop, false, CommandRow::kMaybeFilter, "[EXPR]",
@@ -97,8 +99,9 @@ std::string FormatNames() {
 
 po::options_description VisibleOptions() {
   po::options_description options("Options");
-  options.add_options()                                                  //
-      ("json", "list, explain, stats, add: the mount's answer as JSON")  //
+  options.add_options()  //
+      ("json",
+       "list, explain, stats, add, rules: the mount's answer as JSON")  //
       ("timeout", po::value<std::string>()->value_name("SECONDS"),
        "how long to wait for an answer; default 60")  //
       ("format", po::value<std::string>()->value_name("NAME"),
@@ -136,7 +139,7 @@ Status CheckBelongs(const po::variables_map& given, CtlCommand command,
   };
   using C = CtlCommand;
   const Belongs all[] = {
-      {"json", {C::kList, C::kExplain, C::kStats, C::kAdd}},
+      {"json", {C::kList, C::kExplain, C::kStats, C::kAdd, C::kRules}},
       {"format", {C::kTail}},
       {"utc", {C::kTail}},
       {"epoch", {C::kTail}},

@@ -24,6 +24,7 @@ enum class CtlCommand {
   kStart,
   kSetFilter,
   kSnapshot,
+  kRules,
   kTail,
   kTop,
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -194,7 +195,77 @@ std::string CausesText(const Json& causes) {
   return text;
 }
 
+// Local date and time of `ns` since the epoch.
+std::string LocalTime(uint64_t ns) {
+  const auto seconds = static_cast<time_t>(ns / 1'000'000'000);
+  tm parts{};
+  char text[40];
+  if (::localtime_r(&seconds, &parts) == nullptr ||
+      std::strftime(text, sizeof text, "%F %T", &parts) == 0) {
+    return "?";
+  }
+  return text;
+}
+
+// What made a rule fire, and what was done.
+std::string AlarmText(const Json& json) {
+  const Reader alarm(json);
+  std::string text =
+      "    " + LocalTime(alarm.Number("time")) + ' ' + alarm.Text("op");
+  if (const std::string path = alarm.Text("path"); !path.empty()) {
+    text += ' ' + path;
+  }
+  text += " by " + (alarm.Text("comm").empty() ? "?" : alarm.Text("comm")) +
+          " (pid " + std::to_string(alarm.Number("pid")) + ", uid " +
+          std::to_string(alarm.Number("uid")) + ")";
+  if (const std::string key = alarm.Text("key"); !key.empty()) {
+    text += ", for " + key;
+  }
+  text += ", " + Grouped(alarm.Number("count")) + " in one window\n";
+  for (const Json& j : alarm.List("actions")) {
+    const Reader action(j);
+    text += "      " + action.Text("action") + ' ' +
+            std::to_string(action.Number("tracer")) + ": " +
+            action.Text("outcome") + '\n';
+  }
+  return text;
+}
+
 }  // namespace
+
+Result<std::string> RulesText(std::string_view json) {
+  const Result<Json> parsed = Parse(json);
+  if (!parsed.ok()) return parsed.status();
+  const Reader answer(*parsed);
+  const Json& rules = answer.List("rules");
+  std::string text =
+      answer.Text("mount") + (rules.empty() ? " has no rules\n" : "\n");
+  for (const Json& j : rules) {
+    const Reader rule(j);
+    text += "rule " + std::to_string(rule.Number("rule")) + " of tracer " +
+            std::to_string(rule.Number("tracer")) + ": " + rule.Text("state") +
+            ": " + rule.Text("title") + '\n';
+    text += "    when " + OnOneLine(rule.RawText("text")) + '\n';
+    text += "    counted " + Grouped(rule.Number("matched")) +
+            " operations, fired " + Grouped(rule.Number("alarms")) + " times";
+    if (const uint64_t n = rule.Number("suppressed"); n != 0) {
+      text += ", " + Grouped(n) + " of them too many to tell";
+    }
+    if (const uint64_t n = rule.Number("missed"); n != 0) {
+      text += "; " + Grouped(n) + " operations came too fast to be looked at";
+    }
+    text += '\n';
+    for (const Json& alarm : rule.List("last")) text += AlarmText(alarm);
+  }
+  for (const Json& j : answer.List("raised")) {
+    const Reader raised(j);
+    text += "tracer " + std::to_string(raised.Number("tracer")) +
+            " is raised until " + LocalTime(raised.Number("until")) +
+            ", by a rule of tracer " + std::to_string(raised.Number("by")) +
+            '\n';
+  }
+  return text;
+}
 
 Result<std::string> ListText(std::string_view json) {
   const Result<Json> parsed = Parse(json);

@@ -15,6 +15,7 @@ namespace tracefs {
 Result<std::string> ListText(std::string_view json);
 Result<std::string> ExplainText(std::string_view json);
 Result<std::string> StatsText(std::string_view json);
+Result<std::string> RulesText(std::string_view json);
 Result<std::string> AddText(std::string_view json);
 
 }  // namespace tracefs

@@ -330,7 +330,7 @@ TEST(ConfigTest, SamplesParse) {
     EXPECT_TRUE(config.ok()) << config.status().message();
     ++samples;
   }
-  EXPECT_EQ(samples, 9);
+  EXPECT_EQ(samples, 10);
 }
 
 TEST(ConfigTest, AFileThatCannotBeReadIsTheSystemsRefusal) {

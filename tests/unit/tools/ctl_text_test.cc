@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 namespace tracefs {
 namespace {
 
@@ -22,6 +24,30 @@ TEST(CtlTextTest, ListIsATable) {
             "cuid = 0\n");
   EXPECT_EQ(*ListText(R"({"mount":"/d","source":"/s","tracers":[]})"),
             "/d traces /s with no tracer\n");
+}
+
+TEST(CtlTextTest, RulesTellWhatFiredAndWhatWasDone) {
+  ASSERT_EQ(::setenv("TZ", "UTC", 1), 0);
+  const auto text = RulesText(R"({"mount":"/m","rules":[
+      {"tracer":1,"rule":2,"title":"canary","text":"seen(open)  then { }",
+       "state":"alarm","matched":1234,"missed":2,"alarms":70,"suppressed":10,
+       "last":[{"time":1000000000,"key":"pid 7","count":3,"op":"open","pid":7,
+         "uid":5,"comm":"evil\u001b","path":"/x","actions":[
+           {"action":"raise","tracer":2,"outcome":"done"}]}]}],
+      "raised":[{"tracer":2,"by":1,"until":60000000000}]})");
+  ASSERT_TRUE(text.ok());
+  EXPECT_EQ(*text,
+            "/m\n"
+            "rule 2 of tracer 1: alarm: canary\n"
+            "    when seen(open) then { }\n"
+            "    counted 1,234 operations, fired 70 times, 10 of them too many "
+            "to tell; 2 operations came too fast to be looked at\n"
+            "    1970-01-01 00:00:01 open /x by evil\\x1b (pid 7, uid 5), for "
+            "pid 7, 3 in one window\n"
+            "      raise 2: done\n"
+            "tracer 2 is raised until 1970-01-01 00:01:00, by a rule of tracer "
+            "1\n");
+  EXPECT_EQ(*RulesText(R"({"mount":"/m"})"), "/m has no rules\n");
 }
 
 TEST(CtlTextTest, ExplainGivesCauseAndEffect) {

@@ -1,0 +1,436 @@
+// Rules of a real mount: each rule of config/samples/ids.conf fires on an
+// attack and none on honest work; what alarms do; which rules are refused.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <thread>
+
+#include "tests/mount/control/live_mount.h"
+#include "tracefs/base/unique_fd.h"
+
+namespace tracefs::testing {
+namespace {
+
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+
+class RulesMountTest : public LiveMountTest {
+ protected:
+  // The sample, with its traces in the scratch directory.
+  std::string IdsConfig() const {
+    std::string text = Read("config/samples/ids.conf");
+    const std::string from = "/var/tmp/";
+    for (size_t at = 0; (at = text.find(from)) != std::string::npos;) {
+      text.replace(at, from.size(), Path(""));
+    }
+    return text;
+  }
+  // Alarms of each rule so far, by title.
+  std::map<std::string, int> Alarms() const {
+    std::map<std::string, int> alarms;
+    const json answer = Ask("rules");
+    for (const json& rule : answer["rules"]) {
+      alarms[rule["title"]] = rule["alarms"];
+    }
+    return alarms;
+  }
+  json RuleOf(const std::string& title) const {
+    const json answer = Ask("rules");
+    for (const json& rule : answer["rules"]) {
+      if (rule["title"] == title) return rule;
+    }
+    return nullptr;
+  }
+  // Waits until the rule has fired `count` times.
+  bool WaitForAlarms(const std::string& title, int count) const {
+    return WaitUntil([&] { return Alarms()[title] >= count; });
+  }
+  static bool WaitUntil(const std::function<bool()>& condition) {
+    for (const auto end = Clock::now() + std::chrono::seconds(30);
+         Clock::now() < end;) {
+      if (condition()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    return false;
+  }
+  // Runs a command of the shell in the mount.
+  void Shell(const std::string& command) const {
+    const Outcome outcome = RunCommand({"/bin/sh", "-ec", command},
+                                       {.uid = 0, .directory = In("")});
+    EXPECT_EQ(outcome.status, 0) << command << '\n'
+                                 << outcome.out << outcome.err;
+  }
+  // Some operation some hundred times a second until that rule fires.
+  template <typename Do>
+  void Keep(const std::string& title, Do do_it) const {
+    std::atomic<bool> done{false};
+    std::thread attack([&] {
+      for (int i = 0; !done; ++i) {
+        do_it(i);
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      }
+    });
+    static_cast<void>(WaitForAlarms(title, 1));
+    done = true;
+    attack.join();
+  }
+  // All alarms are of that rule alone.
+  void ExpectOnly(const std::string& title) const {
+    EXPECT_TRUE(WaitForAlarms(title, 1)) << title << Ask("rules").dump(1);
+    for (const auto& [rule, alarms] : Alarms()) {
+      EXPECT_EQ(alarms, rule == title ? 1 : 0) << rule;
+    }
+    EXPECT_EQ(RuleOf(title)["state"], "alarm");
+  }
+  // What its trace says when it is complete.
+  std::string Complaints(const std::string& trace) const {
+    return RunCommand({"tracefs-dump", Path(trace)}).err;
+  }
+
+  // What Prometheus would be told.
+  std::string Metrics(const std::string& socket_path) const {
+    const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    socket_path.copy(address.sun_path, sizeof address.sun_path - 1);
+    EXPECT_EQ(::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address),
+                        sizeof address),
+              0)
+        << std::strerror(errno);
+    constexpr std::string_view kAsk =
+        "GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    EXPECT_EQ(::write(fd.get(), kAsk.data(), kAsk.size()),
+              static_cast<ssize_t>(kAsk.size()));
+    std::string text;
+    char buffer[4096];
+    for (ssize_t n; (n = ::read(fd.get(), buffer, sizeof buffer)) > 0;) {
+      text.append(buffer, static_cast<size_t>(n));
+    }
+    return text;
+  }
+
+  static constexpr char kRename[] = "mass rename";
+  static constexpr char kOverwrite[] = "mass overwrite";
+  static constexpr char kCanary[] = "a canary was touched";
+  static constexpr char kSetId[] = "a set-uid or set-gid bit was set";
+  static constexpr char kLog[] = "a log was truncated";
+  static constexpr char kSensitive[] =
+      "a sensitive file was opened by an unusual program";
+};
+
+TEST_F(RulesMountTest, Ids_MassRename) {
+  Mount(IdsConfig());
+  Write(In("a"), "x");
+  Keep(kRename, [&](int i) {
+    const std::string from = i % 2 == 0 ? In("a") : In("a.locked");
+    const std::string to = i % 2 == 0 ? In("a.locked") : In("a");
+    ASSERT_EQ(::rename(from.c_str(), to.c_str()), 0);
+  });
+  ExpectOnly(kRename);
+  const json fired = RuleOf(kRename)["last"][0];
+  EXPECT_EQ(fired["op"], "rename");
+  EXPECT_EQ(fired["pid"], ::getpid());
+  EXPECT_EQ(fired["key"], "pid " + std::to_string(::getpid()));
+  EXPECT_EQ(fired["actions"][0]["action"], "snapshot");
+  EXPECT_EQ(fired["actions"][0]["outcome"], "done");
+  EXPECT_EQ(fired["actions"][1]["action"], "raise");
+  EXPECT_EQ(fired["actions"][1]["outcome"], "done");
+  // The detailed tracer has been armed.
+  EXPECT_EQ(Ask("rules")["raised"][0]["tracer"], 2);
+  ASSERT_EQ(::mkdir(In("afterwards").c_str(), 0755), 0);
+  Unmount();
+  EXPECT_NE(Complaints("tracefs-ids.trace").find("alarm=mass rename; rule=1"),
+            std::string::npos);
+  // One snapshot has what led up to the alarm, the other what came after.
+  size_t renames = 0;
+  for (const json& event : Events("tracefs-ids-detail.000001")) {
+    renames += event["op"] == "rename";
+  }
+  EXPECT_GT(renames, 80u);
+  bool looked = false;
+  for (const json& event : Events("tracefs-ids-detail.000002")) {
+    looked |= event["op"] == "lookup" && event["path"] == "/afterwards";
+  }
+  EXPECT_TRUE(looked);
+}
+
+TEST_F(RulesMountTest, Ids_MassOverwriteInPlaceAndByCutting) {
+  Mount(IdsConfig());
+  Write(In("in-place"), "some text");
+  Write(In("cut"), "some text");
+  Keep(kOverwrite, [&](int i) {
+    const UniqueFd fd(i % 2 == 0 ? ::open(In("in-place").c_str(), O_RDWR)
+                                 : ::open(In("cut").c_str(),
+                                          O_WRONLY | O_TRUNC | O_CREAT, 0600));
+    ASSERT_EQ(::write(fd.get(), "encrypted", 9), 9);
+  });
+  ExpectOnly(kOverwrite);
+}
+
+TEST_F(RulesMountTest, Ids_CanaryTouched) {
+  Write(Below(".canary-accounts.xls"), "bait");
+  Mount(IdsConfig(), {"--metrics", "unix:" + Path("metrics.sock")});
+  Shell("ls -la . > /dev/null");  // to list a directory is no sin
+  EXPECT_EQ(Alarms()[kCanary], 0);
+  Shell("cat .canary-accounts.xls > /dev/null");
+  ExpectOnly(kCanary);
+  const json fired = RuleOf(kCanary)["last"][0];
+  EXPECT_EQ(fired["comm"], "cat");
+  EXPECT_EQ(fired["path"], "/.canary-accounts.xls");
+  const std::string metrics = Metrics(Path("metrics.sock"));
+  EXPECT_NE(metrics.find("tracefs_rule_alarms_total{tracer=\"1\",rule=\"3\","
+                         "title=\"a canary was touched\"} 1\n"),
+            std::string::npos)
+      << metrics;
+  // What feeds the rules is no tracer to anybody.
+  EXPECT_EQ(metrics.find("tracer_name=\"rules\""), std::string::npos);
+}
+
+TEST_F(RulesMountTest, Ids_SetUidBitSet) {
+  Write(Below("tool"), "#!");
+  Mount(IdsConfig());
+  Shell("chmod 755 tool");
+  Shell("chmod u+s tool");
+  ExpectOnly(kSetId);
+  EXPECT_EQ(RuleOf(kSetId)["last"][0]["path"], "/tool");
+}
+
+TEST_F(RulesMountTest, Ids_LogTruncated) {
+  std::filesystem::create_directories(Below("var/log"));
+  Write(Below("var/log/auth.log"), "who was here\n");
+  Mount(IdsConfig());
+  Shell("echo more >> var/log/auth.log");
+  EXPECT_EQ(Alarms()[kLog], 0);
+  Shell("truncate -s 0 var/log/auth.log");
+  ExpectOnly(kLog);
+  EXPECT_EQ(RuleOf(kLog)["last"][0]["path"], "/var/log/auth.log");
+}
+
+TEST_F(RulesMountTest, Ids_LogTruncatedByOpening) {
+  std::filesystem::create_directories(Below("log"));
+  Write(Below("log/messages"), "who was here\n");
+  Mount(IdsConfig());
+  Shell(": > log/messages");
+  ExpectOnly(kLog);
+}
+
+TEST_F(RulesMountTest, Ids_SensitiveFileReadByAnUnusualProgram) {
+  std::filesystem::create_directories(Below("etc"));
+  Write(Below("etc/shadow"), "root:x\n");
+  // A usual program, as far as its name goes.
+  std::filesystem::copy("/bin/cat", Path("sshd"));
+  Mount(IdsConfig());
+  Shell("../sshd etc/shadow > /dev/null");
+  EXPECT_EQ(Alarms()[kSensitive], 0);
+  Shell("cat etc/shadow > /dev/null");
+  ExpectOnly(kSensitive);
+  EXPECT_EQ(RuleOf(kSensitive)["last"][0]["key"], "cname cat");
+}
+
+TEST_F(RulesMountTest, Ids_HonestWorkRaisesNoAlarm) {
+  Mount(IdsConfig());
+  const char* size = ::getenv("TRACEFS_HONEST_FILES");
+  const std::string files = size != nullptr ? size : "40";
+  // A project of many files, built twice and cleaned.
+  Shell(
+      "mkdir build && cd build && for i in $(seq " + files +
+      "); do printf 'int f%d(void) { return %d; }\\n' $i $i > f$i.c; "
+      "echo \"f$i.o: f$i.c\" >> rules.mk; echo \"objects += f$i.o\" >> "
+      "rules.mk; done; { echo 'include rules.mk'; echo 'lib.a: $(objects)'; "
+      "printf '\\tar rcs $@ $^\\n'; echo 'clean:'; printf '\\trm -f $(objects) "
+      "lib.a\\n'; } > Makefile; make -j2 lib.a; touch *.c; make -j2 lib.a; "
+      "make clean; make -j2 lib.a");
+  // Mail.
+  Shell("mkdir mail && printf 'set location " + In("mail") +
+        "\\nset number 500\\nset transactions 2000\\nrun\\nquit\\n' > "
+        "postmark.conf && postmark postmark.conf > /dev/null");
+  // Version control: many commits, many loose objects, then one pack.
+  Shell(
+      "mkdir repo && cd repo && git init -q . && git config user.name x && "
+      "git config user.email x@x && for i in $(seq 20); do for j in $(seq "
+      "10); do echo $i.$j > f$i.$j; done; git add . && git commit -qm $i; "
+      "done; "
+      "git gc -q --prune=now && git fsck --no-progress");
+  // What has not been looked at yet is looked at in a moment.
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+  const json rules = Ask("rules");
+  ASSERT_EQ(rules["rules"].size(), 6u);
+  int counted = 0;
+  for (const json& rule : rules["rules"]) {
+    EXPECT_EQ(rule["alarms"], 0) << rule.dump(1);
+    EXPECT_EQ(rule["missed"], 0);
+    counted += rule["matched"].get<int>();
+  }
+  EXPECT_GT(counted, 0);  // they were awake
+  EXPECT_TRUE(rules["raised"].empty());
+}
+
+// --- What alarms do.
+
+TEST_F(RulesMountTest, RaisedTracerHasTheOtherFilterForTheTime) {
+  Mount(
+      "watch { { op = rmdir } { when seen(unlink) then { raise detail to \"op "
+      "= mkdir\" for 2s } } { file = \"" +
+      Path("watch.trace") + "\" } }\ndetail " +
+      Tracer("op = rename", "detail.trace"));
+  Write(In("x"), "");
+  ASSERT_EQ(::mkdir(In("early").c_str(), 0755), 0);
+  ASSERT_EQ(::unlink(In("x").c_str()), 0);
+  ASSERT_TRUE(WaitUntil([&] { return Ask("rules")["raised"].size() == 1; }));
+  ASSERT_EQ(::mkdir(In("in-time").c_str(), 0755), 0);
+  ASSERT_TRUE(WaitUntil([&] { return Ask("rules")["raised"].empty(); }));
+  ASSERT_EQ(::mkdir(In("late").c_str(), 0755), 0);
+  ASSERT_EQ(::rename(In("late").c_str(), In("later").c_str()), 0);
+  EXPECT_EQ(TracerIn(Ask("list"), 2)["filter"], "op = rename");
+  Unmount();
+  const std::vector<json> events = Events("detail.trace");
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0]["path"], "/in-time");
+  EXPECT_EQ(events[1]["op"], "rename");
+}
+
+TEST_F(RulesMountTest, StoppedTracerRunsWhileItIsRaisedOrOnceItIsStarted) {
+  Mount(
+      "{ { op = rmdir } { when seen(unlink) then { raise 2 for 1s }; when "
+      "seen(symlink) then { start 2 }; when seen(link) then { stop 2 } } { "
+      "file = \"" +
+      Path("watch.trace") + "\" } }\n" + Tracer("op = mkdir", "two.trace"));
+  ASSERT_EQ(Ctl({"stop", "2"}).status, 0);
+  const auto state = [&] { return TracerIn(Ask("list"), 2)["state"]; };
+  Write(In("x"), "");
+  Write(In("y"), "");
+  ASSERT_EQ(::unlink(In("x").c_str()), 0);
+  EXPECT_TRUE(WaitUntil([&] { return state() == "running"; }));
+  EXPECT_TRUE(WaitUntil([&] { return state() == "stopped"; }));
+  ASSERT_EQ(::symlink("x", In("z").c_str()), 0);
+  EXPECT_TRUE(WaitUntil([&] { return state() == "running"; }));
+  ASSERT_EQ(::link(In("y").c_str(), In("yy").c_str()), 0);
+  EXPECT_TRUE(WaitUntil([&] { return state() == "stopped"; }));
+}
+
+TEST_F(RulesMountTest, RulesRestAndGoWithTheirTracer) {
+  Mount(Tracer("op = rmdir", "first.trace"));
+  const json before = Ask("explain")["choices"];
+  ASSERT_EQ(
+      Ctl({"add", Config("rules.conf",
+                         "{ { op = rmdir } { when seen(op = lookup AND "
+                         "name = x) then { raise 1 for 1h } } { file = \"" +
+                             Path("rules.trace") + "\" } }")})
+          .status,
+      0);
+  // What a rule must see, the kernel may not keep; and nothing else.
+  const json names = ChoiceIn(Ask("explain"), "names");
+  EXPECT_EQ(names["causes"][0]["tracer"], 2);
+  EXPECT_EQ(names["causes"][0]["name"], "rules");
+  ASSERT_EQ(Ctl({"stop", "2"}).status, 0);
+  EXPECT_EQ(Ask("explain")["choices"], before);
+  EXPECT_EQ(Ask("rules")["rules"][0]["state"], "stopped");
+  ASSERT_EQ(Ctl({"start", "2"}).status, 0);
+  struct stat st;
+  ASSERT_NE(::stat(In("x").c_str(), &st), 0);
+  ASSERT_TRUE(WaitUntil([&] { return Ask("rules")["raised"].size() == 1; }));
+  // Numbers count the tracers of its own file, the first of which is now 2.
+  EXPECT_EQ(Ask("rules")["raised"][0]["tracer"], 2);
+  ASSERT_EQ(Ctl({"remove", "2"}).status, 0);
+  EXPECT_TRUE(Ask("rules")["rules"].empty());
+  EXPECT_TRUE(Ask("rules")["raised"].empty());
+  EXPECT_EQ(Ask("explain")["choices"], before);
+  EXPECT_EQ(Ctl({"remove", std::to_string((1u << 29) + 1)}).status, 2);
+  const Outcome text = Ctl({"rules"});
+  EXPECT_NE(text.out.find("has no rules"), std::string::npos) << text.out;
+}
+
+TEST_F(RulesMountTest, DataLoss_WhatHappensJustBeforeTheEndStillRaisesAlarm) {
+  Mount(
+      "{ { op = rmdir } { when seen(unlink) then { alarm \"at last\" } } { "
+      "file = \"" +
+      Path("watch.trace") + "\" } }");
+  Write(In("x"), "");
+  ASSERT_EQ(::unlink(In("x").c_str()), 0);
+  Unmount();
+  EXPECT_NE(Complaints("watch.trace").find("alarm=at last; rule=1"),
+            std::string::npos)
+      << Complaints("watch.trace");
+}
+
+TEST_F(RulesMountTest, Race_RulesComeAndGoUnderLoad) {
+  Mount(Tracer("op = rmdir", "first.trace"));
+  std::atomic<bool> done{false};
+  std::thread load([&] {
+    for (int i = 0; !done; ++i) {
+      const std::string path = In("d" + std::to_string(i % 7));
+      ASSERT_EQ(::mkdir(path.c_str(), 0755), 0) << std::strerror(errno);
+      ASSERT_EQ(::rmdir(path.c_str()), 0) << std::strerror(errno);
+      std::this_thread::sleep_for(std::chrono::microseconds(300));
+    }
+  });
+  for (uint32_t id = 2; id < 22; ++id) {
+    const std::string trace = Path("r" + std::to_string(id) + ".trace");
+    const Outcome added = Ctl(
+        {"add",
+         Config("rules.conf",
+                "{ { op = mkdir } { when rate(mkdir by pid) > 5/s then { raise "
+                "1 for 1h; stop 1; start 1 }; when seen(rmdir) then { } } { "
+                "file = \"" +
+                    trace + "\" } }")});
+    ASSERT_EQ(added.status, 0) << added.err;
+    ASSERT_EQ(added.out, std::to_string(id) + '\n');
+    if (id % 2 == 0) {
+      EXPECT_TRUE(
+          WaitUntil([&] { return Ask("rules")["rules"][1]["alarms"] == 1; }));
+    }
+    ASSERT_EQ(Ctl({"remove", std::to_string(id)}).status, 0);
+    ASSERT_TRUE(Ask("rules")["raised"].empty());
+  }
+  done = true;
+  load.join();
+}
+
+// --- What is refused.
+
+TEST_F(RulesMountTest, RulesThatCanNeverFireAreRefusedAndChangeNothing) {
+  Mount(Tracer("op = rmdir", "first.trace"));
+  const json before = Ask("list");
+  const std::map<std::string, std::string> cases = {
+      {"seen(op = unlink AND op = rename) then { }",
+       "bad.conf:1:25: this rule can never fire"},
+      {"rate(unlink) > 99999999/s then { }", "can never fire"},
+      {"seen(unlink) then { raise 3 for 1s }", "there is no tracer '3'"},
+      {"seen(unlink) then { raise watc for 1s }", "did you mean 'watch'?"},
+      {"seen(unlink) then { snapshot 1 }", "only a flight recorder"},
+      {"seen(cuid = no-such) then { }", "there is no user 'no-such'"},
+      {"sen(unlink) then { }", "did you mean 'seen'?"},
+      {"seen(unlink) then { raise 1 for 1s", "bad.conf:1:"},
+  };
+  for (const auto& [rule, message] : cases) {
+    const Outcome added =
+        Ctl({"add", Config("bad.conf", "watch { { } { when " + rule +
+                                           " } { file = \"" +
+                                           Path("bad.trace") + "\" } }")});
+    EXPECT_EQ(added.status, 2) << rule;
+    EXPECT_NE(added.err.find(message), std::string::npos)
+        << rule << ": " << added.err;
+    EXPECT_FALSE(std::filesystem::exists(Path("bad.trace"))) << rule;
+    EXPECT_EQ(Ask("list"), before) << rule;
+  }
+  const Outcome check = RunCommand({"tracefs-mount", "--check",
+                                    Config("bad.conf",
+                                           "{ { } { when seen(op = unlink AND "
+                                           "op = rename) then { } } { file = "
+                                           "\"x\" } }")});
+  EXPECT_EQ(check.status, 2);
+  EXPECT_NE(check.err.find("can never fire"), std::string::npos) << check.err;
+}
+
+}  // namespace
+}  // namespace tracefs::testing

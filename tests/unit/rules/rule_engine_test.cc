@@ -1,0 +1,176 @@
+// When rules fire, compared with a plain recount of all operations.
+#include "tracefs/rules/rule_engine.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace tracefs {
+namespace {
+
+constexpr uint64_t kMs = 1'000'000;
+constexpr uint64_t kSecond = 1000 * kMs;
+
+class RuleEngineTest : public ::testing::Test {
+ protected:
+  void Use(std::initializer_list<const char*> texts) {
+    for (const char* text : texts) {
+      auto rule = ParseRule(text, {}, SystemNameService(), names_);
+      ASSERT_TRUE(rule.ok()) << rule.status().message();
+      rules_.push_back(std::move(*rule));
+    }
+    engine_ = std::make_unique<RuleEngine>(rules_);
+  }
+  // An operation; how many alarms it raises.
+  size_t Do(Op op, uint64_t time_ns, uint32_t pid = 7) {
+    CallerInfo caller;
+    caller.pid = pid;
+    const std::string_view comm = "worker";
+    comm.copy(caller.comm_bytes.data(), comm.size());
+    caller.comm_size = static_cast<uint8_t>(comm.size());
+    Event event;
+    event.op = op;
+    event.caller = &caller;
+    event.caller_resolved = event.attributes_resolved = true;
+    event.Set(Field::kTime, time_ns);
+    event.Set(Field::kPid, pid);
+    event.Set(Field::kUid, 1000);
+    const size_t before = alarms_.size();
+    engine_->Observe(event, &alarms_);
+    return alarms_.size() - before;
+  }
+
+  NameTable names_;
+  std::vector<Rule> rules_;
+  std::unique_ptr<RuleEngine> engine_;
+  std::vector<Alarm> alarms_;
+};
+
+TEST_F(RuleEngineTest, SeenFiresOnceUntilItIsCalmAgain) {
+  Use({"seen(unlink) then { }"});
+  EXPECT_EQ(Do(Op::rename_, kSecond), 0u);
+  EXPECT_EQ(Do(Op::unlink_, kSecond), 1u);
+  for (uint64_t t = 2; t < 20; ++t) EXPECT_EQ(Do(Op::unlink_, t * kSecond), 0u);
+  EXPECT_EQ(Do(Op::unlink_, 19 * kSecond + RuleEngine::kCalmNs), 1u);
+  EXPECT_EQ(engine_->status(0).matched, 20u);
+  EXPECT_EQ(engine_->status(0).alarms, 2u);
+  EXPECT_EQ(alarms_[0].command, "worker");
+  EXPECT_EQ(alarms_[0].pid, 7u);
+  EXPECT_EQ(alarms_[0].key, "");
+}
+
+TEST_F(RuleEngineTest, RateFiresWithTheFirstOperationBeyondIt) {
+  Use({"rate(unlink by pid) > 10/s then { }"});
+  for (uint64_t i = 0; i < 10; ++i) {
+    EXPECT_EQ(Do(Op::unlink_, kSecond + i * kMs, 1), 0u);
+    EXPECT_EQ(Do(Op::unlink_, kSecond + i * kMs, 2), 0u);
+  }
+  EXPECT_EQ(Do(Op::unlink_, kSecond + 10 * kMs, 2), 1u);
+  EXPECT_EQ(alarms_[0].key, "pid 2");
+  EXPECT_EQ(alarms_[0].count, 11u);
+}
+
+TEST_F(RuleEngineTest, SustainedMeansEachOfTheSeconds) {
+  Use({"rate(unlink by pid) > 10/s for 3s then { }"});
+  // A second of calm in between begins anew.
+  uint64_t fired = 0;
+  for (const uint64_t second : {1, 2, 4, 5}) {
+    for (uint64_t i = 0; i < 100; ++i) {
+      fired += Do(Op::unlink_, second * kSecond + i * 10 * kMs);
+    }
+  }
+  EXPECT_EQ(fired, 0u);
+  for (uint64_t i = 0; i < 100; ++i) {
+    fired += Do(Op::unlink_, 6 * kSecond + i * 10 * kMs);
+  }
+  EXPECT_EQ(fired, 1u);
+  EXPECT_EQ(alarms_[0].time_ns, 6 * kSecond + 100 * kMs);
+}
+
+// More than `limit` in each of `windows` windows, the first of which begins
+// with an operation: tried with every operation as the first one.
+bool Oracle(const std::vector<uint64_t>& times, uint64_t limit,
+            uint64_t windows) {
+  for (const uint64_t start : times) {
+    uint64_t over = 0;
+    for (uint64_t w = 0; w < windows; ++w) {
+      uint64_t count = 0;
+      for (const uint64_t t : times) {
+        if (t >= start + w * kSecond && t < start + (w + 1) * kSecond) ++count;
+      }
+      if (count > limit) ++over;
+    }
+    if (over == windows) return true;
+  }
+  return false;
+}
+
+TEST_F(RuleEngineTest, Random_NeverFiresWithoutAndAlwaysAtTwiceTheRate) {
+  Use({"rate(unlink by pid) > 20/s for 3s then { }"});
+  std::mt19937_64 random(1);
+  int without = 0;
+  int twice = 0;
+  for (int round = 0; round < 300; ++round) {
+    const uint64_t mean = 5 + random() % 60;  // a second
+    std::vector<uint64_t> times;
+    uint64_t now = kSecond;
+    while (now < 6 * kSecond) {
+      times.push_back(now);
+      now += random() % (2 * kSecond / mean);
+    }
+    engine_ = std::make_unique<RuleEngine>(rules_);
+    size_t fired = 0;
+    for (const uint64_t t : times) fired += Do(Op::unlink_, t);
+    if (!Oracle(times, 20, 3)) {
+      EXPECT_EQ(fired, 0u);
+      ++without;
+    }
+    // Twice the rate everywhere: any window sees it.
+    if (mean >= 55) {
+      EXPECT_EQ(fired, 1u);
+      ++twice;
+    }
+  }
+  EXPECT_GT(without, 20);
+  EXPECT_GT(twice, 10);
+}
+
+TEST_F(RuleEngineTest, TimesMayGoBackALittle) {
+  Use({"rate(unlink) > 10/s for 2s then { }"});
+  size_t fired = 0;
+  for (uint64_t i = 0; i < 300; ++i) {
+    const uint64_t t = 5 * kSecond + i * 10 * kMs;
+    fired += Do(Op::unlink_, i % 7 == 0 ? t - 200 * kMs : t);
+  }
+  EXPECT_EQ(fired, 1u);
+}
+
+TEST_F(RuleEngineTest, Malicious_KeysWithoutNumberTakeBoundedMemoryAndTime) {
+  Use({"rate(unlink by pid) > 3/s then { }"});
+  for (uint32_t pid = 1; pid < 200000; ++pid) {
+    Do(Op::unlink_, kSecond + pid * 1000, pid);
+  }
+  // What found no room is counted together.
+  ASSERT_GE(alarms_.size(), 1u);
+  EXPECT_LE(alarms_.size(), Rule::kMaxAlarmsPerMinute);
+}
+
+TEST_F(RuleEngineTest, Malicious_AlarmsAreBounded) {
+  Use({"seen(unlink by pid) then { }"});
+  for (uint32_t pid = 1; pid <= 1000; ++pid) Do(Op::unlink_, kSecond, pid);
+  EXPECT_EQ(alarms_.size(), Rule::kMaxAlarmsPerMinute);
+  EXPECT_EQ(engine_->status(0).alarms, 1000u);
+  EXPECT_EQ(engine_->status(0).suppressed, 1000 - Rule::kMaxAlarmsPerMinute);
+  EXPECT_EQ(Do(Op::unlink_, 62 * kSecond, 1), 1u);
+}
+
+TEST_F(RuleEngineTest, EachRuleCountsForItself) {
+  Use({"seen(unlink) then { }", "seen(unlink rename) then { }"});
+  EXPECT_EQ(Do(Op::unlink_, kSecond), 2u);
+  EXPECT_EQ(Do(Op::rename_, kSecond), 0u);
+  EXPECT_EQ(engine_->status(0).matched, 1u);
+  EXPECT_EQ(engine_->status(1).matched, 2u);
+}
+
+}  // namespace
+}  // namespace tracefs

@@ -1,0 +1,404 @@
+#include "tracefs/rules/rule.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "tracefs/base/spelling.h"
+#include "tracefs/base/units.h"
+#include "tracefs/event/op.h"
+
+namespace tracefs {
+namespace {
+
+constexpr uint64_t kNsPerSecond = 1'000'000'000;
+constexpr uint64_t kLongestNs = 24 * 3600 * kNsPerSecond;
+// Operations in a second; no mount does more.
+constexpr uint64_t kMaxRate = 10'000'000;
+constexpr size_t kMaxTitleBytes = 200;
+constexpr size_t kMaxActions = 16;
+
+struct KeyRow {
+  std::string_view name;
+  RuleKey key;
+};
+constexpr KeyRow kKeys[] = {
+    {"pid", RuleKey::kPid},     {"tid", RuleKey::kTid},
+    {"sid", RuleKey::kSid},     {"uid", RuleKey::kUid},
+    {"gid", RuleKey::kGid},     {"cname", RuleKey::kCommand},
+    {"inode", RuleKey::kInode},
+};
+
+constexpr std::array<std::string_view, 2> kConditions = {"rate", "seen"};
+constexpr std::array<std::string_view, 5> kActions = {"snapshot", "raise",
+                                                      "start", "stop", "alarm"};
+
+bool IsWordByte(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+         (c >= '0' && c <= '9') || c == '_' || c == '-';
+}
+
+std::string_view Trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const size_t begin = text.find_first_not_of(kBlanks);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
+}
+
+// Without line ends, comments and superfluous blanks.
+std::string OnOneLine(std::string_view text) {
+  std::string line;
+  TextCursor in(text, "");
+  while (!in.AtEnd()) {
+    const size_t before = in.offset();
+    in.SkipSpace();
+    if (in.offset() != before && !line.empty() && !in.AtEnd()) line += ' ';
+    if (in.AtEnd()) break;
+    const size_t begin = in.offset();
+    if (in.Peek() != '"' ||
+        !in.TakeString(std::numeric_limits<size_t>::max()).ok()) {
+      in.Advance();
+    }
+    line += in.Since(begin);
+  }
+  return line;
+}
+
+class Parser {
+ public:
+  Parser(std::string_view text, const FilterOrigin& origin,
+         const NameService& users, NameTable& names)
+      : in_(text, origin.file, origin.position),
+        text_(text),
+        users_(users),
+        names_(names) {}
+
+  Result<Rule> Parse() {
+    in_.SkipSpace();
+    const size_t begin = in_.offset();
+    const SourcePosition start = in_.position();
+    const std::string condition = TakeWord();
+    if (condition != "rate" && condition != "seen") {
+      return ErrorAt(in_.file(), start,
+                     "expected rate(…) or seen(…) behind 'when', found " +
+                         Quoted(condition) +
+                         DidYouMean(condition, kConditions));
+    }
+    RuleKey key = RuleKey::kNone;
+    Result<Filter> what = TakeOperations(&key);
+    if (!what.ok()) return what.status();
+    Rule rule{.text = OnOneLine(text_),
+              .title = {},
+              .what = std::move(*what),
+              .key = key,
+              .actions = {}};
+    if (condition == "rate") {
+      if (Status s = TakeRate(&rule); !s.ok()) return s;
+    } else {
+      rule.window_ns = 1;
+    }
+    rule.title = OnOneLine(in_.Since(begin));
+    if (Status s = TakeThen(&rule); !s.ok()) return s;
+    in_.SkipSpace();
+    if (!in_.AtEnd()) return Expected("the end of the rule");
+    return rule;
+  }
+
+ private:
+  std::string Found() const {
+    if (in_.AtEnd()) return "the end";
+    size_t length = 0;
+    while (IsWordByte(in_.Peek(length))) ++length;
+    return Quoted(in_.Rest().substr(0, std::max<size_t>(length, 1)));
+  }
+  Status Expected(std::string_view what) const {
+    return in_.ErrorHere("expected " + std::string(what) + ", found " +
+                         Found());
+  }
+  // Empty if there is none.
+  std::string TakeWord() {
+    in_.SkipSpace();
+    const size_t begin = in_.offset();
+    while (IsWordByte(in_.Peek())) in_.Advance();
+    return std::string(in_.Since(begin));
+  }
+  Status Take(char c, std::string_view what) {
+    in_.SkipSpace();
+    if (in_.AtEnd() || in_.Peek() != c) return Expected(what);
+    in_.Advance();
+    return Status::Ok();
+  }
+  bool AtWord(std::string_view word) {
+    in_.SkipSpace();
+    return in_.Rest().substr(0, word.size()) == word &&
+           !IsWordByte(in_.Peek(word.size()));
+  }
+
+  // "(" OPERATIONS [ "by" KEY ] ")": a filter, or nothing but names of
+  // operations.
+  Result<Filter> TakeOperations(RuleKey* key) {
+    if (Status s = Take('(', "'('"); !s.ok()) return s;
+    in_.SkipSpace();
+    const size_t begin = in_.offset();
+    const SourcePosition start = in_.position();
+    bool only_words = true;
+    size_t end = begin;
+    size_t depth = 0;
+    for (;;) {
+      in_.SkipSpace();
+      if (in_.AtEnd()) return Expected("')' of the condition");
+      const char c = in_.Peek();
+      if (depth == 0 && c == ')') break;
+      if (depth == 0 && AtKey()) {
+        static_cast<void>(TakeWord());  // "by"
+        if (Status s = TakeKey(key); !s.ok()) return s;
+        break;
+      }
+      if (IsWordByte(c)) {
+        while (IsWordByte(in_.Peek())) in_.Advance();
+      } else if (c == '"') {
+        const Result<std::string> string =
+            in_.TakeString(std::numeric_limits<size_t>::max());
+        if (!string.ok()) return string.status();
+        only_words = false;
+      } else {
+        if (c == '(' || c == '{') ++depth;
+        if ((c == ')' || c == '}') && depth > 0) --depth;
+        if (c != ',') only_words = false;
+        in_.Advance();
+      }
+      end = in_.offset();
+    }
+    if (Status s = Take(')', "')' of the condition"); !s.ok()) return s;
+    const std::string_view written = text_.substr(begin, end - begin);
+    if (Trimmed(written).empty()) {
+      return ErrorAt(in_.file(), start,
+                     "which operations? Write some names of operations, or a "
+                     "filter: rate(unlink by pid)");
+    }
+    // Positions in messages are those of what is written.
+    constexpr std::string_view kBefore = "op IN { ";
+    std::string text(written);
+    SourcePosition position = start;
+    if (only_words) {
+      text = std::string(kBefore) + text + "\n}";
+      position.column -=
+          std::min<uint32_t>(position.column - 1, kBefore.size());
+    }
+    Result<Filter> filter = Filter::Compile(
+        text, {.file = in_.file(), .position = position}, users_, names_);
+    if (!filter.ok()) return filter.status();
+    for (size_t op = 0; op < kOpCount; ++op) {
+      if (filter->Needs(static_cast<Op>(op)).constant != Verdict::kDrop) {
+        return filter;
+      }
+    }
+    return ErrorAt(in_.file(), start,
+                   "this rule can never fire: no operation satisfies " +
+                       Quoted(OnOneLine(written)));
+  }
+
+  // "by", a word and ")" follow.
+  bool AtKey() {
+    if (!AtWord("by")) return false;
+    TextCursor ahead = in_;
+    ahead.Advance(2);
+    ahead.SkipSpace();
+    if (!IsWordByte(ahead.Peek())) return false;
+    while (IsWordByte(ahead.Peek())) ahead.Advance();
+    ahead.SkipSpace();
+    return ahead.Peek() == ')';
+  }
+
+  Status TakeKey(RuleKey* key) {
+    in_.SkipSpace();
+    const SourcePosition start = in_.position();
+    const std::string word = TakeWord();
+    std::vector<std::string_view> known;
+    for (const KeyRow& row : kKeys) {
+      known.push_back(row.name);
+      if (row.name != word) continue;
+      *key = row.key;
+      return Status::Ok();
+    }
+    return ErrorAt(in_.file(), start,
+                   "operations cannot be counted by " + Quoted(word) +
+                       DidYouMean(word, known) +
+                       " (known: pid tid sid uid gid cname inode)");
+  }
+
+  // ">" N "/" UNIT [ "for" DURATION ]
+  Status TakeRate(Rule* rule) {
+    if (Status s = Take('>', "'>' and a rate, such as > 100/s"); !s.ok()) {
+      return s;
+    }
+    in_.SkipSpace();
+    const SourcePosition start = in_.position();
+    const std::string number = TakeWord();
+    const std::optional<uint64_t> limit = ParseUnsigned(number);
+    if (!limit) {
+      return ErrorAt(in_.file(), start,
+                     "expected a number behind '>', found " + Quoted(number));
+    }
+    if (Status s = Take('/', "'/s', '/m' or '/h'"); !s.ok()) return s;
+    const std::string unit = TakeWord();
+    if (unit != "s" && unit != "m" && unit != "h") {
+      return ErrorAt(in_.file(), start,
+                     "a rate is per s, m or h, not " + Quoted(unit));
+    }
+    const uint64_t seconds = unit == "s" ? 1 : unit == "m" ? 60 : 3600;
+    if (*limit / seconds >= kMaxRate) {
+      return ErrorAt(in_.file(), start,
+                     "this rule can never fire: no mount does more than " +
+                         std::to_string(kMaxRate) + " operations a second");
+    }
+    rule->limit = *limit;
+    rule->window_ns = seconds * kNsPerSecond;
+    if (!AtWord("for")) return Status::Ok();
+    static_cast<void>(TakeWord());
+    uint64_t ns = 0;
+    if (Status s = TakeDuration(&ns); !s.ok()) return s;
+    rule->windows =
+        std::max<uint64_t>(1, (ns + rule->window_ns - 1) / rule->window_ns);
+    return Status::Ok();
+  }
+
+  Status TakeDuration(uint64_t* ns) {
+    in_.SkipSpace();
+    const SourcePosition start = in_.position();
+    const std::string word = TakeWord();
+    const std::optional<uint64_t> duration = ParseDuration(word);
+    if (!duration || *duration == 0) {
+      return ErrorAt(
+          in_.file(), start,
+          "expected a time such as 5s behind 'for', found " + Quoted(word));
+    }
+    if (*duration > kLongestNs) {
+      return ErrorAt(in_.file(), start, "longer than a day");
+    }
+    *ns = *duration;
+    return Status::Ok();
+  }
+
+  // "then" "{" [ action ] { ";" [ action ] } "}"
+  Status TakeThen(Rule* rule) {
+    if (!AtWord("then")) return Expected("'then' and { what to do }");
+    static_cast<void>(TakeWord());
+    if (Status s = Take('{', "'{'"); !s.ok()) return s;
+    for (;;) {
+      in_.SkipSpace();
+      if (in_.Peek() == '}') break;
+      if (in_.Peek() == ';') {
+        in_.Advance();
+        continue;
+      }
+      if (rule->actions.size() == kMaxActions) {
+        return in_.ErrorHere("more than " + std::to_string(kMaxActions) +
+                             " actions");
+      }
+      if (Status s = TakeAction(rule); !s.ok()) return s;
+      in_.SkipSpace();
+      if (in_.Peek() != ';' && in_.Peek() != '}') return Expected("';' or '}'");
+    }
+    in_.Advance();
+    return Status::Ok();
+  }
+
+  Status TakeAction(Rule* rule) {
+    const SourcePosition start = in_.position();
+    const std::string word = TakeWord();
+    using Kind = RuleAction::Kind;
+    RuleAction action;
+    if (word == "alarm") return TakeTitle(rule);
+    if (word == "snapshot") {
+      action.kind = Kind::kSnapshot;
+    } else if (word == "raise") {
+      action.kind = Kind::kRaise;
+    } else if (word == "start") {
+      action.kind = Kind::kStart;
+    } else if (word == "stop") {
+      action.kind = Kind::kStop;
+    } else {
+      return ErrorAt(in_.file(), start,
+                     Quoted(word) + " is nothing a rule can do" +
+                         DidYouMean(word, kActions) +
+                         " (known: snapshot raise start stop alarm)");
+    }
+    in_.SkipSpace();
+    action.position = in_.position();
+    action.tracer = TakeWord();
+    if (action.tracer.empty()) {
+      return Expected("a tracer of this file: its name or its number");
+    }
+    if (action.kind == Kind::kRaise) {
+      if (Status s = TakeRaise(&action); !s.ok()) return s;
+    }
+    rule->actions.push_back(std::move(action));
+    return Status::Ok();
+  }
+
+  // [ "to" "FILTER" ] "for" DURATION
+  Status TakeRaise(RuleAction* action) {
+    std::string filter;
+    SourcePosition position = in_.position();
+    if (AtWord("to")) {
+      static_cast<void>(TakeWord());
+      in_.SkipSpace();
+      position = in_.position();
+      if (in_.Peek() != '"') return Expected("a filter between double quotes");
+      Result<std::string> text =
+          in_.TakeString(std::numeric_limits<size_t>::max());
+      if (!text.ok()) return text.status();
+      filter = *std::move(text);
+      ++position.column;  // behind the quote
+    }
+    if (!AtWord("for")) return Expected("'for' and a time: raise 2 for 10m");
+    static_cast<void>(TakeWord());
+    if (Status s = TakeDuration(&action->duration_ns); !s.ok()) return s;
+    Result<Filter> compiled = Filter::Compile(
+        filter, {.file = in_.file(), .position = position}, users_, names_);
+    if (!compiled.ok()) return compiled.status();
+    action->filter = std::move(*compiled);
+    return Status::Ok();
+  }
+
+  Status TakeTitle(Rule* rule) {
+    in_.SkipSpace();
+    if (in_.Peek() != '"') return Expected("a text between double quotes");
+    Result<std::string> text = in_.TakeString(kMaxTitleBytes);
+    if (!text.ok()) return text.status();
+    rule->title = *std::move(text);
+    return Status::Ok();
+  }
+
+  TextCursor in_;
+  const std::string_view text_;
+  const NameService& users_;
+  NameTable& names_;
+};
+
+}  // namespace
+
+std::string_view RuleKeyName(RuleKey key) {
+  for (const KeyRow& row : kKeys) {
+    if (row.key == key) return row.name;
+  }
+  return {};
+}
+
+Result<Rule> ParseRule(std::string_view text, const FilterOrigin& origin,
+                       const NameService& users, NameTable& names) {
+  return Parser(text, origin, users, names).Parse();
+}
+
+Result<Filter> FilterOf(const std::vector<Rule>& rules,
+                        const NameService& users, NameTable& names) {
+  std::string all;
+  for (const Rule& rule : rules) {
+    // The line end is for a filter that ends in a comment.
+    all += (all.empty() ? "(" : " OR (") + rule.what.text() + "\n)";
+  }
+  return Filter::Compile(all, {.file = "rules"}, users, names);
+}
+
+}  // namespace tracefs

@@ -1,0 +1,76 @@
+// Rule: `when CONDITION then { ACTIONS }` of a config, checked. config/
+// REFERENCE.md ("Rules") describes the language.
+//
+// Tested by tests/unit/rules/rule_test.cc.
+#ifndef TRACEFS_RULES_RULE_H_
+#define TRACEFS_RULES_RULE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "filters/input/filter.h"
+#include "tracefs/base/status.h"
+#include "tracefs/base/text_cursor.h"
+
+namespace tracefs {
+
+// What operations are counted apart by.
+enum class RuleKey : uint8_t {
+  kNone,
+  kPid,
+  kTid,
+  kSid,
+  kUid,
+  kGid,
+  kCommand,
+  kInode,
+};
+// "pid"; empty for kNone.
+std::string_view RuleKeyName(RuleKey key);
+
+struct RuleAction {
+  enum class Kind : uint8_t { kSnapshot, kRaise, kStart, kStop };
+
+  Kind kind{};
+  // As written: a name, or a number that counts the tracers of the file.
+  std::string tracer;
+  SourcePosition position;  // of that word
+  // Filled in by who knows the tracers.
+  uint32_t tracer_id = 0;
+  // Of kRaise: for how long, and the filter that holds meanwhile.
+  uint64_t duration_ns = 0;
+  std::optional<Filter> filter;
+};
+
+struct Rule {
+  // Alarms of one rule in a minute; more are only counted.
+  static constexpr uint64_t kMaxAlarmsPerMinute = 60;
+
+  std::string text;   // as written, on one line
+  std::string title;  // of `alarm "…"`; else the condition
+  Filter what;
+  RuleKey key = RuleKey::kNone;
+  // It holds while more than `limit` operations with the same key come in each
+  // of `windows` successive windows. seen(…): limit 0, one window.
+  uint64_t limit = 0;
+  uint64_t window_ns = 1'000'000'000;
+  uint64_t windows = 1;
+  std::vector<RuleAction> actions;
+};
+
+// Reads what stands behind `when`. Errors are kInvalid with the place: bad
+// words, and rules that can never fire. `origin` is of the first byte of
+// `text`.
+Result<Rule> ParseRule(std::string_view text, const FilterOrigin& origin,
+                       const NameService& users, NameTable& names);
+
+// A filter that keeps what any of the rules counts.
+Result<Filter> FilterOf(const std::vector<Rule>& rules,
+                        const NameService& users, NameTable& names);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_RULES_RULE_H_

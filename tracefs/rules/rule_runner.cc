@@ -1,0 +1,153 @@
+#include "tracefs/rules/rule_runner.h"
+
+#include <pthread.h>
+
+#include <chrono>
+#include <cstring>
+
+#include "tracefs/base/clock.h"
+#include "tracefs/format/byte_source.h"
+#include "tracefs/format/trace_merger.h"
+
+namespace tracefs {
+namespace {
+
+// Of blocks that wait; a second of what two processors can do.
+constexpr size_t kQueueBytes = size_t{32} << 20;
+// How long an operation may wait for one that began before it.
+constexpr uint64_t kPatienceNs = 333'000'000;
+constexpr uint64_t kTickNs = 1'000'000'000;
+// Between looks while something waits for its order to be sure.
+constexpr auto kShort = std::chrono::milliseconds(50);
+constexpr auto kLong = std::chrono::milliseconds(1000);
+
+class QueueSource final : public format::ByteSource {
+ public:
+  explicit QueueSource(std::shared_ptr<TailQueue> queue)
+      : queue_(std::move(queue)) {}
+
+  Result<size_t> Read(std::span<std::byte> out) override {
+    // What was there when it had ended is all there is.
+    const bool ended = queue_->ended();
+    const std::string bytes = queue_->Take(out.size());
+    std::memcpy(out.data(), bytes.data(), bytes.size());
+    may_grow_ = !bytes.empty() || !ended;
+    return bytes.size();
+  }
+  bool MayGrow() override { return may_grow_; }
+
+ private:
+  const std::shared_ptr<TailQueue> queue_;
+  bool may_grow_ = true;
+};
+
+}  // namespace
+
+RuleRunner::RuleRunner(uint32_t tracer, std::vector<Rule> rules,
+                       AlarmHandler& handler)
+    : tracer_(tracer),
+      rules_(std::move(rules)),
+      handler_(handler),
+      queue_(std::make_shared<TailQueue>(kQueueBytes)) {
+  report_.rules.resize(rules_.size());
+  queue_->SetWake([this] {
+    {
+      std::lock_guard lock(wake_mu_);
+      more_ = true;
+    }
+    wake_.notify_one();
+  });
+}
+
+RuleRunner::~RuleRunner() {
+  Join();
+  queue_->SetWake(nullptr);
+}
+
+std::unique_ptr<OutputDriver> RuleRunner::MakeOutput() {
+  return MakeTailOutput(queue_);
+}
+
+void RuleRunner::Start() {
+  thread_ = std::thread([this] {
+    ::pthread_setname_np(::pthread_self(), "tracefs-rules");
+    Loop();
+  });
+}
+
+void RuleRunner::Join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+RuleRunner::Report RuleRunner::report() const {
+  std::lock_guard lock(mu_);
+  return report_;
+}
+
+void RuleRunner::Loop() {
+  format::TraceReaderOptions options;
+  options.name = "rules";
+  options.follow = true;
+  uint64_t missed = 0;
+  options.report = [&](const format::Report& report) {
+    if (report.kind == format::ReportKind::kLoss) missed += report.count;
+  };
+  format::TraceMerger merger;
+  merger.Add(std::make_unique<format::TraceReader>(
+      std::make_unique<QueueSource>(queue_), std::move(options)));
+
+  RuleEngine engine(rules_);
+  std::vector<Alarm> alarms;
+  format::Record record;
+  bool settled = true;         // nothing is held back
+  uint64_t waiting_since = 0;  // unless settled
+  uint64_t tick_at = 0;
+  for (;;) {
+    const uint64_t now = MonotonicNs();
+    if (now >= tick_at) {
+      handler_.OnTick();
+      Publish(engine, missed);
+      tick_at = now + kTickNs;
+    }
+    const bool hurry = !settled && now - waiting_since >= kPatienceNs;
+    const format::ReadStep step = merger.Next(&record, hurry);
+    if (step == format::ReadStep::kItem) {
+      if (!hurry) waiting_since = now;
+      engine.Observe(record.event, &alarms);
+      for (Alarm& alarm : alarms) Act(std::move(alarm));
+      alarms.clear();
+      continue;
+    }
+    Publish(engine, missed);
+    if (step == format::ReadStep::kEnd) return;
+    if (hurry) settled = true;
+    std::unique_lock lock(wake_mu_);
+    if (!wake_.wait_for(lock, settled ? kLong : kShort,
+                        [this] { return more_; })) {
+      continue;
+    }
+    more_ = false;
+    if (settled) waiting_since = MonotonicNs();
+    settled = false;
+  }
+}
+
+void RuleRunner::Act(Alarm alarm) {
+  Fired fired;
+  fired.real_ns = ClockPair::Now().ToReal(alarm.time_ns);
+  fired.outcomes = handler_.OnAlarm(tracer_, rules_[alarm.rule], alarm);
+  fired.alarm = std::move(alarm);
+  std::lock_guard lock(mu_);
+  report_.fired.push_front(std::move(fired));
+  if (report_.fired.size() > kKept) report_.fired.pop_back();
+}
+
+void RuleRunner::Publish(const RuleEngine& engine, uint64_t missed) {
+  std::lock_guard lock(mu_);
+  report_.missed = missed;
+  for (size_t i = 0; i < rules_.size(); ++i) {
+    report_.rules[i] = engine.status(i);
+  }
+}
+
+}  // namespace tracefs

@@ -1,0 +1,89 @@
+// RuleRunner: the rules of one tracer at work. The operations that they count
+// come as blocks, through a bounded queue, from a tracer of their own; a thread
+// reads them, counts, and calls who acts. No operation ever waits for that:
+// what finds no room in the queue is lost for the rules, and counted.
+#ifndef TRACEFS_RULES_RULE_RUNNER_H_
+#define TRACEFS_RULES_RULE_RUNNER_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tracefs/control/tail_queue.h"
+#include "tracefs/pipeline/stages.h"
+#include "tracefs/rules/rule_engine.h"
+
+namespace tracefs {
+
+// What is done when a rule fires; called by runners' threads.
+class AlarmHandler {
+ public:
+  virtual ~AlarmHandler() = default;
+  // Acts, and says what became of each action of the rule. `tracer` is the one
+  // in whose config the rule stands. May wait.
+  virtual std::vector<Status> OnAlarm(uint32_t tracer, const Rule& rule,
+                                      const Alarm& alarm) = 0;
+  // About once a second.
+  virtual void OnTick() = 0;
+};
+
+class RuleRunner {
+ public:
+  // Alarms that are remembered.
+  static constexpr size_t kKept = 16;
+
+  // `handler` outlives the runner.
+  RuleRunner(uint32_t tracer, std::vector<Rule> rules, AlarmHandler& handler);
+  // The output must have been released, or Start never called.
+  ~RuleRunner();
+  RuleRunner(const RuleRunner&) = delete;
+  RuleRunner& operator=(const RuleRunner&) = delete;
+
+  // Where the operations go: the output of their tracer. Once.
+  std::unique_ptr<OutputDriver> MakeOutput();
+  void Start();
+  // Waits until all that came was looked at. After the output was released.
+  void Join();
+
+  struct Fired {
+    Alarm alarm;
+    uint64_t real_ns = 0;
+    std::vector<Status> outcomes;  // of the actions
+  };
+  struct Report {
+    std::vector<RuleEngine::Status> rules;
+    std::deque<Fired> fired;  // the last ones, newest first
+    uint64_t missed = 0;      // operations that found no room
+  };
+  // Threads: any.
+  Report report() const;
+  uint32_t tracer() const { return tracer_; }
+  const std::vector<Rule>& rules() const { return rules_; }
+
+ private:
+  void Loop();
+  void Act(Alarm alarm);
+  void Publish(const RuleEngine& engine, uint64_t missed);
+
+  const uint32_t tracer_;
+  const std::vector<Rule> rules_;
+  AlarmHandler& handler_;
+  const std::shared_ptr<TailQueue> queue_;
+  std::thread thread_;
+
+  std::mutex wake_mu_;
+  std::condition_variable wake_;
+  bool more_ = false;  // guarded by wake_mu_
+
+  mutable std::mutex mu_;
+  Report report_;  // guarded by mu_
+};
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_RULES_RULE_RUNNER_H_
