@@ -326,7 +326,7 @@ TEST_F(ControlMountTest, Race_TracersComeAndGoUnderLoadAndTheOthersKeepAll) {
   constexpr int kEach = 20;
   // A thousand tracers: TRACEFS_ROUNDS=334.
   const char* given = ::getenv("TRACEFS_ROUNDS");
-  const int rounds = given != nullptr ? std::atoi(given) : 30;
+  const int rounds = given != nullptr ? std::atoi(given) : 12;
   Mount(Tracer("op IN { mkdir rmdir }", "lasting.trace") +
         Tracer("op = mkdir", "resting.trace"));
   std::vector<std::thread> load;
