@@ -107,7 +107,7 @@ class Fifo final : public OutputDriver {
     }
     static_cast<void>(::fcntl(fd_.get(), F_SETPIPE_SZ, kPipeBytes));
     pending_ = preamble_;
-    if (next_block > 1) {
+    if (next_block > 1 && !preamble_.empty()) {  // a trace, not a feed
       pending_ += format::EncodePartMark(
           format::FrameKind::kPart, serial_,
           {.part = std::max<uint64_t>(readers_, 1), .block = next_block});

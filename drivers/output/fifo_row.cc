@@ -1,3 +1,4 @@
+#include "drivers/output/feed/feed.h"
 #include "drivers/output/fifo.h"
 #include "drivers/output/rows.h"
 
@@ -12,6 +13,7 @@ constexpr OptionRow kOptions[] = {
     {.name = "deadline",
      .type = ValueType::kDuration,
      .max = uint64_t{60} * 1'000'000'000},
+    kFeedOption,
 };
 
 bool Blocks(const ConfigEntry& entry) {
@@ -45,7 +47,10 @@ Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
   Result<OutputFolder> folder =
       FolderOf(entry, facts->given.empty() ? nullptr : &facts->given.front());
   if (!folder.ok()) return folder.status();
-  return FifoDriver::Create(std::move(options), *std::move(folder));
+  Result<std::unique_ptr<OutputDriver>> driver =
+      FifoDriver::Create(std::move(options), *std::move(folder));
+  if (!driver.ok()) return driver;
+  return WithFeed(entry, *std::move(driver));
 }
 
 }  // namespace

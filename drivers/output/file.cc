@@ -74,7 +74,8 @@ class File final : public OutputDriver {
     if (Status s = file_->Append({frame_header, payload}); !s.ok()) {
       return Refused(std::move(s));
     }
-    link_.Add(CrcOf(frame_header));
+    // A feed has no frames, and is never in several files.
+    if (options_.rotation.any()) link_.Add(CrcOf(frame_header));
     if (info.sequence != 0) ++blocks_;
     events_ += info.events;
     return Status::Ok();

@@ -1,3 +1,4 @@
+#include "drivers/output/feed/feed.h"
 #include "drivers/output/file.h"
 #include "drivers/output/rows.h"
 
@@ -20,6 +21,7 @@ constexpr OptionRow kOptions[] = {
      .max = uint64_t{366} * 24 * 3600 * 1'000'000'000},
     {.name = "rotate_count", .type = ValueType::kCount, .min = 1},
     {.name = "keep", .type = ValueType::kCount, .min = 2, .max = 1'000'000},
+    kFeedOption,
 };
 
 Rotation RotationOf(const ConfigEntry& entry) {
@@ -35,6 +37,11 @@ Status Check(const ConfigEntry& entry) {
     return Status::Invalid(
         "keep counts the files of a rotated trace; say with rotate_size, "
         "rotate_time or rotate_count when a new one begins");
+  }
+  if (rotation.any() && !FeedOf(entry).empty()) {
+    return Status::Invalid(
+        "a feed is not rotated: a part of it says nothing of the others; leave "
+        "out rotate_ or feed");
   }
   return Status::Ok();
 }
@@ -64,8 +71,9 @@ Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
       facts->given.empty()
           ? FileDriver::Create(std::move(options), &id)
           : FileDriver::Adopt(std::move(options), std::move(facts->given), &id);
-  if (driver.ok()) facts->files.push_back(id);
-  return driver;
+  if (!driver.ok()) return driver;
+  facts->files.push_back(id);
+  return WithFeed(entry, *std::move(driver));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "tracefs/export/table.h"
 
+#include "tracefs/export/feed.h"
 #include "tracefs/export/jsonl.h"
 #include "tracefs/export/text.h"
 
@@ -9,6 +10,10 @@ namespace {
 constexpr ExportFormat kFormats[] = {
     {"text", "one line an operation, for people", &MakeTextExporter},
     {"jsonl", "JSON Lines: one object an operation", &MakeJsonlExporter},
+    {"ocsf", "OCSF 1.3.0, File System Activity, as JSON Lines",
+     &MakeOcsfExporter},
+    {"ecs", "Elastic Common Schema 8.17, as JSON Lines", &MakeEcsExporter},
+    {"cef", "ArcSight Common Event Format", &MakeCefExporter},
 };
 
 }  // namespace

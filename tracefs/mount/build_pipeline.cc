@@ -10,6 +10,7 @@
 
 #include "drivers/assembly/stream.h"
 #include "drivers/assembly/table.h"
+#include "drivers/output/feed/option.h"
 #include "drivers/output/table.h"
 #include "filters/output/chain.h"
 #include "filters/output/table.h"
@@ -264,9 +265,36 @@ ConfigNames KnownNames() {
   return {assembly, output};
 }
 
+namespace {
+
+// A feed reads the blocks that come to it, and knows operations.
+Status CheckForFeed(const Config& file, const TracerConfig& config) {
+  const std::string feed(FeedOf(config.output.back()));
+  if (feed.empty()) return Status::Ok();
+  for (size_t i = 0; i + 1 < config.output.size(); ++i) {
+    const ConfigEntry& filter = config.output[i];
+    // Those that a reader must undo.
+    if (FindOutputFilter(filter.name)->make_decoder == nullptr) continue;
+    return ErrorAt(file.file_name, filter.position,
+                   Quoted(filter.name) + " changes the blocks that feed = " +
+                       feed + " has to read; leave it out");
+  }
+  for (const ConfigEntry& driver : config.assembly) {
+    if (driver.name != "aggregate") continue;
+    return ErrorAt(file.file_name, driver.position,
+                   "feed = " + feed +
+                       " has no place for counts; give 'aggregate' a tracer of "
+                       "its own, or serve it with --metrics");
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
 Status CheckOutput(const Config& file, const TracerConfig& config) {
   if (Status s = CheckChain(file.file_name, config.output); !s.ok()) return s;
   const ConfigEntry& driver = config.output.back();
+  if (Status s = CheckForFeed(file, config); !s.ok()) return s;
   const OutputDriverRow& row = *FindOutputDriver(driver.name);
   if (row.check == nullptr) return Status::Ok();
   const Status status = row.check(driver);

@@ -1,0 +1,199 @@
+// ECS: the Elastic Common Schema 8.17, event.category "file". Fields of our own
+// are below `tracefs`, as the schema asks of custom fields.
+#include <array>
+#include <cstdio>
+
+#include "tracefs/export/feed.h"
+#include "tracefs/export/feed_parts.h"
+
+namespace tracefs {
+namespace {
+
+constexpr std::string_view kVersion = "8.17.0";
+
+std::string_view EventType(FileActivity activity) {
+  switch (activity) {
+    case FileActivity::kCreate:
+      return "creation";
+    case FileActivity::kDelete:
+      return "deletion";
+    case FileActivity::kUpdate:
+    case FileActivity::kRename:
+    case FileActivity::kSetAttributes:
+    case FileActivity::kSetSecurity:
+      return "change";
+    case FileActivity::kRead:
+    case FileActivity::kOpen:
+      return "access";
+    default:
+      return "info";
+  }
+}
+
+std::string_view FileType(uint64_t type) {
+  switch (type) {
+    case 0:
+      return {};
+    case 4:
+      return "dir";
+    case 8:
+      return "file";
+    case 10:
+      return "symlink";
+    default:
+      return "other";
+  }
+}
+
+std::string Octal(uint64_t mode) {
+  std::array<char, 8> text;
+  const int size = std::snprintf(text.data(), text.size(), "%04o",
+                                 static_cast<unsigned>(mode & 07777));
+  return {text.data(), static_cast<size_t>(size)};
+}
+
+class Ecs final : public FeedFormat {
+ public:
+  void Append(const format::Record& record, std::string* line) override {
+    const FileEvent event(record);
+    JsonLine json(line);
+    Begin(record.real_ns, *record.trace, &json);
+    json.Open("event");
+    json.Put("kind", "event");
+    json.PutList("category", "file");
+    json.PutList("type", EventType(ActivityOf(record)));
+    json.Put("action", OpName(record.event.op));
+    json.Put("outcome", event.failed          ? "failure"
+                        : record.event.before ? "unknown"
+                                              : "success");
+    json.PutField("duration", event, Field::kLatency);
+    Dataset(&json);
+    json.Close();
+    // After a rename the file is where it went.
+    const bool moved = !event.path2.empty() && record.event.op == Op::rename_;
+    PutFile(moved ? event.path2 : event.path, moved ? event.path : "", event,
+            &json);
+    PutProcess(event, &json);
+    if (event.Has(Field::kUid)) {
+      json.Open("user");
+      json.PutFieldText("id", event, Field::kUid);
+      if (event.Has(Field::kGid)) {
+        json.Open("group");
+        json.PutFieldText("id", event, Field::kGid);
+        json.Close();
+      }
+      json.Close();
+    }
+    if (event.failed) {
+      json.Open("error");
+      json.Put("code", event.error);
+      json.Close();
+    }
+    json.Open("tracefs");
+    json.PutOperation(event);
+    if (!moved) json.PutIf("path2", event.path2);
+    json.Close();
+    json.End();
+  }
+
+  void AppendLoss(const FeedLoss& loss, std::string* line) override {
+    JsonLine json(line);
+    Begin(loss.real_ns, *loss.trace, &json);
+    json.Put("message",
+             std::to_string(loss.count) +
+                 " operations were not recorded: " + std::string(loss.reason));
+    json.Open("event");
+    json.Put("kind", "pipeline_error");
+    json.PutList("category", "file");
+    json.PutList("type", "info");
+    json.Put("action", "loss");
+    json.Put("reason", loss.reason);
+    Dataset(&json);
+    json.Close();
+    json.Open("tracefs");
+    json.Put("lost", loss.count);
+    json.Close();
+    json.End();
+  }
+
+ private:
+  static void Begin(uint64_t real_ns, const format::TraceContext& trace,
+                    JsonLine* json) {
+    json->Put("@timestamp", Rfc3339(real_ns, 9));
+    json->Open("ecs");
+    json->Put("version", kVersion);
+    json->Close();
+    const std::string_view host = trace.description.header.Get("host.name");
+    if (host.empty()) return;
+    json->Open("host");
+    json->Put("name", host);
+    json->Put("hostname", host);
+    json->Close();
+  }
+
+  void Dataset(JsonLine* json) {
+    json->Put("module", "tracefs");
+    json->Put("dataset", "tracefs.ops");
+    json->Put("provider", "tracefs");
+    json->Put("sequence", ++sequence_);
+  }
+
+  static void PutFile(std::string_view path, std::string_view original,
+                      const FileEvent& event, JsonLine* json) {
+    json->Open("file");
+    json->PutIf("path", path);
+    if (path.starts_with('/')) json->Put("directory", DirectoryOfPath(path));
+    if (!path.empty()) {
+      json->Put("name", NameOfPath(path));
+      json->PutIf("extension", ExtensionOf(NameOfPath(path)));
+    }
+    json->PutIf("type", FileType(event.FileType()));
+    json->PutFieldText("inode", event, Field::kInode);
+    if (event.Has(Field::kMode)) {
+      json->Put("mode", Octal(event.Get(Field::kMode)));
+    }
+    json->PutFieldText("uid", event, Field::kFuid);
+    json->PutFieldText("gid", event, Field::kFgid);
+    json->PutField("size", event, Field::kSize);
+    if (event.record.event.op == Op::symlink_ ||
+        event.record.event.op == Op::readlink_) {
+      json->PutIf("target_path", event.record.event.target);
+    }
+    if (!original.empty()) {
+      // As Elastic's own endpoint has it.
+      json->Open("Ext");
+      json->Open("original");
+      json->Put("path", original);
+      json->Put("name", NameOfPath(original));
+      json->Close();
+      json->Close();
+    }
+    json->Close();
+  }
+
+  static void PutProcess(const FileEvent& event, JsonLine* json) {
+    const format::Record& record = event.record;
+    if (!event.Has(Field::kPid) && !event.Has(Field::kTid) &&
+        !record.HasText(Field::kComm)) {
+      return;
+    }
+    json->Open("process");
+    json->PutField("pid", event, Field::kPid);
+    if (event.Has(Field::kTid)) {
+      json->Open("thread");
+      json->PutField("id", event, Field::kTid);
+      json->Close();
+    }
+    json->PutIf("name", record.Text(Field::kComm));
+    json->PutIf("executable", record.Text(Field::kExe));
+    json->Close();
+  }
+
+  uint64_t sequence_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<FeedFormat> MakeEcsFeed() { return std::make_unique<Ecs>(); }
+
+}  // namespace tracefs

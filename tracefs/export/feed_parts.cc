@@ -1,0 +1,208 @@
+#include "tracefs/export/feed_parts.h"
+
+#include <time.h>
+
+#include <array>
+#include <cstdio>
+
+#include "tracefs/base/clock.h"
+#include "tracefs/export/escape.h"
+#include "tracefs/export/flag_names.h"
+
+namespace tracefs {
+namespace {
+
+// Bits of ARG_VALID (linux/fuse.h): mode, owner, group, size.
+constexpr uint64_t kSetsSecurity = 1 | 2 | 4;
+constexpr uint64_t kSetsSize = 8;
+
+bool IsSecurityXattr(std::string_view name) {
+  return name.starts_with("security.") ||
+         name.starts_with("system.posix_acl") || name.starts_with("trusted.");
+}
+
+}  // namespace
+
+FileActivity ActivityOf(const format::Record& record) {
+  const Event& event = record.event;
+  switch (event.op) {
+    case Op::create_:
+    case Op::mkdir_:
+    case Op::mknod_:
+    case Op::symlink_:
+    case Op::link_:
+    case Op::tmpfile_:
+      return FileActivity::kCreate;
+    case Op::open_:
+    case Op::opendir_:
+      return FileActivity::kOpen;
+    case Op::read_:
+    case Op::readdir_:
+    case Op::readlink_:
+      return FileActivity::kRead;
+    case Op::write_:
+    case Op::fallocate_:
+    case Op::copy_file_range_:
+      return FileActivity::kUpdate;
+    case Op::unlink_:
+    case Op::rmdir_:
+      return FileActivity::kDelete;
+    case Op::rename_:
+      return FileActivity::kRename;
+    case Op::setattr_: {
+      const uint64_t valid =
+          event.Has(Field::kValid) ? event.Get(Field::kValid) : 0;
+      if ((valid & kSetsSecurity) != 0) return FileActivity::kSetSecurity;
+      return (valid & kSetsSize) != 0 ? FileActivity::kUpdate
+                                      : FileActivity::kSetAttributes;
+    }
+    case Op::setxattr_:
+    case Op::removexattr_:
+      return IsSecurityXattr(event.xattr_name) ? FileActivity::kSetSecurity
+                                               : FileActivity::kSetAttributes;
+    case Op::getxattr_:
+      return IsSecurityXattr(event.xattr_name) ? FileActivity::kGetSecurity
+                                               : FileActivity::kGetAttributes;
+    case Op::access_:
+      return FileActivity::kGetSecurity;
+    case Op::lookup_:
+    case Op::getattr_:
+    case Op::statx_:
+    case Op::statfs_:
+    case Op::listxattr_:
+      return FileActivity::kGetAttributes;
+    default:
+      return FileActivity::kOther;
+  }
+}
+
+FileEvent::FileEvent(const format::Record& r)
+    : record(r),
+      path(format::PathOf(r, buffer_)),
+      path2(format::NewPathOf(r, buffer2_)) {
+  const uint64_t number = Has(Field::kErrno) ? Get(Field::kErrno) : 0;
+  failed = number != 0;
+  if (failed) error = ErrnoName(number);
+  if (path.empty()) path = r.event.name;
+}
+
+uint64_t FileEvent::FileType() const {
+  if (Has(Field::kMode)) return Get(Field::kMode) >> 12 & 15;
+  if (Has(Field::kType)) return Get(Field::kType);
+  return 0;
+}
+
+std::string_view NameOfPath(std::string_view path) {
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  return name.empty() ? path : name;
+}
+
+std::string_view DirectoryOfPath(std::string_view path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string_view::npos) return {};
+  return path.substr(0, slash == 0 ? 1 : slash);
+}
+
+std::string Utf8Text(std::string_view bytes) {
+  if (IsUtf8(bytes)) return std::string(bytes);
+  std::string text(4 * bytes.size(), '\0');
+  text.resize(static_cast<size_t>(PutTerminalEscaped(text.data(), bytes) -
+                                  text.data()));
+  return text;
+}
+
+std::string Rfc3339(uint64_t real_ns, int digits) {
+  const auto seconds = static_cast<time_t>(real_ns / kNsPerSecond);
+  tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  std::array<char, 40> text;
+  const size_t size =
+      std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &utc);
+  std::array<char, 12> fraction;
+  std::snprintf(fraction.data(), fraction.size(), ".%09u",
+                static_cast<unsigned>(real_ns % kNsPerSecond));
+  return std::string(text.data(), size) +
+         std::string(fraction.data(), static_cast<size_t>(digits) + 1) + 'Z';
+}
+
+void JsonLine::Key(std::string_view key) {
+  if (!first_) out_ += ',';
+  first_ = false;
+  out_ += '"';
+  out_ += key;
+  out_ += "\":";
+}
+
+void JsonLine::Open(std::string_view key) {
+  Key(key);
+  out_ += '{';
+  first_ = true;
+}
+
+void JsonLine::Put(std::string_view key, uint64_t value) {
+  Key(key);
+  out_ += std::to_string(value);
+}
+
+void JsonLine::PutSigned(std::string_view key, int64_t value) {
+  Key(key);
+  out_ += std::to_string(value);
+}
+
+void JsonLine::Put(std::string_view key, std::string_view text) {
+  Key(key);
+  const std::string utf8 = Utf8Text(text);
+  std::string escaped(6 * utf8.size(), '\0');
+  escaped.resize(static_cast<size_t>(PutJsonEscaped(escaped.data(), utf8) -
+                                     escaped.data()));
+  out_ += '"' + escaped + '"';
+}
+
+void JsonLine::PutField(std::string_view key, const FileEvent& event,
+                        Field field) {
+  if (event.Has(field)) Put(key, event.Get(field));
+}
+
+void JsonLine::PutFieldText(std::string_view key, const FileEvent& event,
+                            Field field) {
+  if (event.Has(field)) Put(key, std::to_string(event.Get(field)));
+}
+
+void JsonLine::PutList(std::string_view key, std::string_view only_entry) {
+  Put(key, only_entry);
+  // ["…"] instead of "…": entries of ours have nothing to escape.
+  out_.insert(out_.size() - only_entry.size() - 2, "[");
+  out_ += ']';
+}
+
+void JsonLine::PutOperation(const FileEvent& event) {
+  Put("op", OpName(event.record.event.op));
+  Put("tracer", event.record.tracer_id);
+  PutField("duration_ns", event, Field::kLatency);
+  PutField("fh", event, Field::kFh);
+  PutField("offset", event, Field::kOffset);
+  PutField("length", event, Field::kLength);
+  PutField("flags", event, Field::kFlags);
+  PutField("mode", event, Field::kArgMode);
+  PutField("new_uid", event, Field::kNewUid);
+  PutField("new_gid", event, Field::kNewGid);
+  PutField("new_size", event, Field::kNewSize);
+  if (event.Has(Field::kResult)) {
+    PutSigned("result", static_cast<int64_t>(event.Get(Field::kResult)));
+  }
+  PutIf("errno", event.error);
+  PutIf("xattr", event.record.event.xattr_name);
+  PutIf("target", event.record.event.target);
+  if (event.Has(Field::kInferred) && event.Get(Field::kInferred) != 0) {
+    Put("inferred", uint64_t{1});
+  }
+  if (event.record.event.before) Put("before", uint64_t{1});
+  // The bytes of a name that is no UTF-8.
+  if (!IsUtf8(event.path)) {
+    std::string base64(Base64Size(event.path.size()), '\0');
+    PutBase64(base64.data(), event.path);
+    Put("path_b64", base64);
+  }
+}
+
+}  // namespace tracefs

@@ -1,0 +1,194 @@
+// OCSF: schema.ocsf.io, version 1.3.0, class File System Activity (1001).
+// Losses are of the base class (0): something was not seen.
+#include <array>
+
+#include "tracefs/export/feed.h"
+#include "tracefs/export/feed_parts.h"
+
+namespace tracefs {
+namespace {
+
+constexpr uint64_t kClass = 1001;
+constexpr uint64_t kCategory = 1;
+constexpr uint64_t kOther = 99;
+constexpr uint64_t kInformational = 1;
+constexpr uint64_t kMedium = 3;
+constexpr uint64_t kNsPerMs = 1'000'000;
+
+struct Activity {
+  uint64_t id;
+  std::string_view name;
+};
+// In the order of FileActivity.
+constexpr Activity kActivities[] = {
+    {1, "Create"},       {2, "Read"},           {3, "Update"},
+    {4, "Delete"},       {5, "Rename"},         {6, "Set Attributes"},
+    {7, "Set Security"}, {8, "Get Attributes"}, {9, "Get Security"},
+    {14, "Open"},        {kOther, "Other"}};
+
+// By st_mode >> 12.
+uint64_t TypeId(uint64_t type) {
+  switch (type) {
+    case 1:
+      return 6;  // named pipe
+    case 2:
+      return 3;  // character device
+    case 4:
+      return 2;  // folder
+    case 6:
+      return 4;  // block device
+    case 8:
+      return 1;  // regular file
+    case 10:
+      return 7;  // symbolic link
+    case 12:
+      return 5;  // local socket
+    default:
+      return 0;  // unknown
+  }
+}
+
+class Ocsf final : public FeedFormat {
+ public:
+  void Append(const format::Record& record, std::string* line) override {
+    const FileEvent event(record);
+    const Activity& activity =
+        kActivities[static_cast<size_t>(ActivityOf(record))];
+    JsonLine json(line);
+    json.Put("class_uid", kClass);
+    json.Put("class_name", "File System Activity");
+    json.Put("category_uid", kCategory);
+    json.Put("category_name", "System Activity");
+    json.Put("activity_id", activity.id);
+    json.Put("activity_name",
+             activity.id == kOther ? OpName(record.event.op) : activity.name);
+    json.Put("type_uid", kClass * 100 + activity.id);
+    json.Put("severity_id", kInformational);
+    json.Put("time", record.real_ns / kNsPerMs);
+    if (event.Has(Field::kLatency)) {
+      json.Put("duration", event.Get(Field::kLatency) / kNsPerMs);
+    }
+    if (record.event.before) {
+      json.Put("status_id", uint64_t{0});
+      json.Put("status", "Unknown");
+    } else {
+      json.Put("status_id", uint64_t{event.failed ? 2U : 1U});
+      json.Put("status", event.failed ? "Failure" : "Success");
+    }
+    json.PutIf("status_code", event.error);
+    PutMetadata(*record.trace, &json);
+    PutDevice(*record.trace, &json);
+    PutActor(event, &json);
+    PutFile("file", event.path, event, &json);
+    if (!event.path2.empty()) PutFile("file_result", event.path2, event, &json);
+    json.Open("unmapped");
+    json.PutOperation(event);
+    json.Close();
+    json.End();
+  }
+
+  void AppendLoss(const FeedLoss& loss, std::string* line) override {
+    JsonLine json(line);
+    json.Put("class_uid", uint64_t{0});
+    json.Put("category_uid", uint64_t{0});
+    json.Put("activity_id", kOther);
+    json.Put("activity_name", "Loss");
+    json.Put("type_uid", kOther);
+    json.Put("severity_id", kMedium);
+    json.Put("time", loss.real_ns / kNsPerMs);
+    json.Put("count", loss.count);
+    json.Put("message",
+             std::to_string(loss.count) +
+                 " operations were not recorded: " + std::string(loss.reason));
+    PutMetadata(*loss.trace, &json);
+    PutDevice(*loss.trace, &json);
+    json.End();
+  }
+
+ private:
+  void PutMetadata(const format::TraceContext& trace, JsonLine* json) {
+    json->Open("metadata");
+    json->Put("version", "1.3.0");
+    json->Put("sequence", ++sequence_);
+    json->Open("product");
+    json->Put("name", "Tracefs");
+    json->Put("vendor_name", "Tracefs");
+    json->PutIf("version", trace.description.header.Get("tracefs.version"));
+    json->Close();
+    json->Close();
+  }
+
+  static void PutDevice(const format::TraceContext& trace, JsonLine* json) {
+    const format::TraceHeader& header = trace.description.header;
+    const std::string_view host = header.Get("host.name");
+    json->Open("device");
+    json->Put("type_id", uint64_t{0});
+    json->Put("hostname", host.empty() ? "unknown" : host);
+    if (const std::string_view os = header.Get("os.name"); !os.empty()) {
+      json->Open("os");
+      json->Put("name", os);
+      json->Put("type_id", uint64_t{200});  // Linux
+      json->Close();
+    }
+    json->Close();
+  }
+
+  static void PutActor(const FileEvent& event, JsonLine* json) {
+    json->Open("actor");
+    const bool has_process =
+        event.Has(Field::kPid) || event.record.HasText(Field::kComm);
+    if (has_process) {
+      json->Open("process");
+      json->PutField("pid", event, Field::kPid);
+      json->PutField("tid", event, Field::kTid);
+      json->PutIf("name", event.record.Text(Field::kComm));
+      if (const std::string_view exe = event.record.Text(Field::kExe);
+          !exe.empty()) {
+        json->Open("file");
+        json->Put("name", NameOfPath(exe));
+        json->Put("path", exe);
+        json->Put("type_id", uint64_t{1});
+        json->Close();
+      }
+      json->Close();
+    }
+    if (event.Has(Field::kUid)) {
+      json->Open("user");
+      json->PutFieldText("uid", event, Field::kUid);
+      json->Close();
+    } else if (!has_process) {
+      json->Put("app_name", "unknown");  // one of them must be there
+    }
+    json->Close();
+  }
+
+  static void PutFile(std::string_view key, std::string_view path,
+                      const FileEvent& event, JsonLine* json) {
+    json->Open(key);
+    json->Put("name", path.empty() ? "unknown" : NameOfPath(path));
+    json->PutIf("path", path);
+    if (path.starts_with('/')) {
+      json->Put("parent_folder", DirectoryOfPath(path));
+    }
+    json->Put("type_id", TypeId(event.FileType()));
+    json->PutFieldText("uid", event, Field::kInode);
+    json->PutField("size", event, Field::kSize);
+    if (event.Has(Field::kFuid)) {
+      json->Open("owner");
+      json->PutFieldText("uid", event, Field::kFuid);
+      json->Close();
+    }
+    if (event.Has(Field::kMtime)) {
+      json->Put("modified_time", event.Get(Field::kMtime) / kNsPerMs);
+    }
+    json->Close();
+  }
+
+  uint64_t sequence_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<FeedFormat> MakeOcsfFeed() { return std::make_unique<Ocsf>(); }
+
+}  // namespace tracefs
