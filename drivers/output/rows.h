@@ -10,6 +10,7 @@ OutputDriverRow FileRow();
 OutputDriverRow DeviceRow();
 OutputDriverRow FifoRow();
 OutputDriverRow FlightRow();
+OutputDriverRow SyslogRow();
 OutputDriverRow TcpRow();
 OutputDriverRow TlsRow();
 OutputDriverRow UnixRow();

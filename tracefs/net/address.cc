@@ -3,6 +3,7 @@
 #include <sys/un.h>
 
 #include <array>
+#include <span>
 
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/text_cursor.h"
@@ -11,8 +12,10 @@
 namespace tracefs::net {
 namespace {
 
-constexpr std::array<std::string_view, 4> kNames = {"tcp", "tls", "unix",
-                                                    "seqpacket"};
+constexpr std::array<std::string_view, 6> kNames = {
+    "tcp", "tls", "unix", "seqpacket", "udp", "datagram"};
+// Those a tracefs-recv can listen at come first.
+constexpr size_t kListenNames = 4;
 
 }  // namespace
 
@@ -70,17 +73,17 @@ Result<Address> ParseAddress(Transport transport, std::string_view text,
 Result<Address> ParseListenAddress(std::string_view text) {
   const size_t colon = text.find(':');
   const std::string_view name = text.substr(0, colon);
-  for (size_t i = 0; i < kNames.size(); ++i) {
+  for (size_t i = 0; i < kListenNames; ++i) {
     if (name == kNames[i] && colon != std::string_view::npos) {
       return ParseAddress(static_cast<Transport>(i), text.substr(colon + 1),
                           /*listen=*/true);
     }
   }
-  return Status::Invalid(Quoted(text) +
-                         " does not begin with a kind of socket" +
-                         DidYouMean(name, kNames) +
-                         "; write tcp:HOST:PORT, tls:HOST:PORT, unix:PATH or "
-                         "seqpacket:PATH");
+  return Status::Invalid(
+      Quoted(text) + " does not begin with a kind of socket" +
+      DidYouMean(name, std::span(kNames).first(kListenNames)) +
+      "; write tcp:HOST:PORT, tls:HOST:PORT, unix:PATH or "
+      "seqpacket:PATH");
 }
 
 }  // namespace tracefs::net

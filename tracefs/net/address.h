@@ -9,9 +9,10 @@
 
 namespace tracefs::net {
 
-enum class Transport { kTcp, kTls, kUnix, kSeqpacket };
+// The last two are for syslog alone.
+enum class Transport { kTcp, kTls, kUnix, kSeqpacket, kUdp, kDatagram };
 
-// "tcp", "tls", "unix", "seqpacket".
+// "tcp", "tls", "unix", "seqpacket", "udp", "datagram".
 std::string_view TransportName(Transport transport);
 
 struct Address {
@@ -21,7 +22,9 @@ struct Address {
   std::string port = {};  // decimal
 
   bool is_unix() const {
-    return transport == Transport::kUnix || transport == Transport::kSeqpacket;
+    return transport == Transport::kUnix ||
+           transport == Transport::kSeqpacket ||
+           transport == Transport::kDatagram;
   }
   // "tcp:host:9900", "unix:/run/socket".
   std::string Text() const;

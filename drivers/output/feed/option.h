@@ -15,7 +15,8 @@ inline constexpr OptionRow kFeedOption = {
 // The feed an entry asks for: "ocsf", …; "" for native.
 inline std::string_view FeedOf(const ConfigEntry& entry) {
   const ConfigOption* const feed = entry.Find("feed");
-  if (feed == nullptr || feed->value.text == "native") return {};
+  if (feed == nullptr) return entry.name == "syslog" ? "cef" : "";
+  if (feed->value.text == "native") return {};
   return feed->value.text;
 }
 

@@ -38,9 +38,9 @@ int ConnectOne(int fd, const sockaddr* to, socklen_t length, int cancel) {
 }
 
 Result<UniqueFd> ConnectUnix(const net::Address& address, int cancel) {
-  const int type = address.transport == net::Transport::kSeqpacket
-                       ? SOCK_SEQPACKET
-                       : SOCK_STREAM;
+  int type = SOCK_STREAM;
+  if (address.transport == net::Transport::kSeqpacket) type = SOCK_SEQPACKET;
+  if (address.transport == net::Transport::kDatagram) type = SOCK_DGRAM;
   UniqueFd fd(::socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return Status::System(errno, "connecting");
   sockaddr_un to{};
@@ -57,7 +57,8 @@ Result<UniqueFd> ConnectUnix(const net::Address& address, int cancel) {
 Result<UniqueFd> ConnectTo(const net::Address& address, int cancel) {
   if (address.is_unix()) return ConnectUnix(address, cancel);
   addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
+  const bool udp = address.transport == net::Transport::kUdp;
+  hints.ai_socktype = udp ? SOCK_DGRAM : SOCK_STREAM;
   hints.ai_flags = AI_NUMERICSERV;
   addrinfo* found = nullptr;
   const int rc =
@@ -75,14 +76,14 @@ Result<UniqueFd> ConnectTo(const net::Address& address, int cancel) {
   for (const addrinfo* one = list.get();
        one != nullptr && tried < kMaxAddresses; one = one->ai_next, ++tried) {
     UniqueFd fd(::socket(one->ai_family,
-                         SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+                         hints.ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!fd) {
       error = errno;
       continue;
     }
     error = ConnectOne(fd.get(), one->ai_addr, one->ai_addrlen, cancel);
     if (error == 0) {
-      net::SetLiveness(fd.get());
+      if (!udp) net::SetLiveness(fd.get());
       return fd;
     }
     if (error == ECANCELED) break;

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "drivers/output/feed/rows.h"
 #include "drivers/output/remote/remote.h"
 #include "tracefs/net/address.h"
 #include "tracefs/net/tls.h"
@@ -44,7 +45,7 @@ constexpr OptionRow kRetry = {.name = "retry",
 
 constexpr OptionRow kTcpOptions[] = {kBufOption, kUnbuffered, kWhenFull,
                                      kDeadline,  kMax,        kQueue,
-                                     kTimeout,   kRetry};
+                                     kTimeout,   kRetry,      kFeedOption};
 constexpr OptionRow kTlsOptions[] = {
     {.name = "ca", .type = ValueType::kText, .required = true},
     {.name = "cert", .type = ValueType::kText, .required = true},
@@ -57,7 +58,8 @@ constexpr OptionRow kTlsOptions[] = {
     kMax,
     kQueue,
     kTimeout,
-    kRetry};
+    kRetry,
+    kFeedOption};
 constexpr OptionRow kUnixOptions[] = {{.name = "seqpacket"},
                                       kBufOption,
                                       kUnbuffered,
@@ -66,7 +68,8 @@ constexpr OptionRow kUnixOptions[] = {{.name = "seqpacket"},
                                       kMax,
                                       kQueue,
                                       kTimeout,
-                                      kRetry};
+                                      kRetry,
+                                      kFeedOption};
 
 LossPolicy PolicyOf(const ConfigEntry& entry) {
   const ConfigOption* option = entry.Find("when_full");
@@ -92,6 +95,7 @@ Result<net::Address> AddressOf(const ConfigEntry& entry) {
 Status Check(const ConfigEntry& entry) {
   const Result<net::Address> address = AddressOf(entry);
   if (!address.ok()) return address.status().Prefixed(entry.name);
+  if (Status s = CheckFeed(entry); !s.ok()) return s;
   const LossPolicy policy = PolicyOf(entry);
   const auto only_with = [&](std::string_view option, bool allowed,
                              std::string_view what) {
@@ -135,6 +139,7 @@ Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
                                            OutputDriverFacts* facts) {
   Result<net::Address> address = AddressOf(entry);
   if (!address.ok()) return address.status().Prefixed(entry.name);
+  if (!FeedOf(entry).empty()) return MakeFeedConnection(entry, *address, facts);
   RemoteOptions options;
   options.when_full = facts->when_full = PolicyOf(entry);
   facts->unbuffered = entry.Find("unbuffered") != nullptr;

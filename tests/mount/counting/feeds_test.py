@@ -1,15 +1,20 @@
 #!/usr/bin/env python3
-"""feed = ocsf | ecs | cef: what files and FIFOs get is what
+"""feed = ocsf | ecs | cef: what files, sockets and a real rsyslogd get is what
 a native trace beside it has, as the published schemas want it."""
 
 import collections
 import json
 import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
 import threading
 
 from counting_suite import CountingSuite, work  # finds the harness
 import schemas
-from tracefs_harness import expect, expect_equal
+from tracefs_harness import Skip, expect, expect_equal, wait_until
 
 TRACER = '{ { %s } { stream = { STR_ALL } } { %s } }'
 # Failures are events, too; names of every kind.
@@ -138,12 +143,246 @@ def a_fifo_gets_events(suite):
     compare(got(lines, "cef"), want, "fifo")
 
 
+class Receiver:
+    """Takes connections, one after the other, and keeps what comes."""
+
+    def __init__(self, family, address):
+        self.socket = socket.socket(family)
+        self.socket.bind(address)
+        self.socket.listen()
+        self.data = b""
+        self.connections = 0
+        self.drop_next = False
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self):
+        while True:
+            try:
+                client, _ = self.socket.accept()
+            except OSError:
+                return
+            self.connections += 1
+            with client:
+                while part := client.recv(65536):
+                    self.data += part
+                    if self.drop_next:
+                        self.drop_next = False
+                        break
+
+    def close(self):
+        self.socket.close()
+
+
+def sockets_get_lines(suite):
+    tcp = Receiver(socket.AF_INET, ("127.0.0.1", 0))
+    address = "127.0.0.1:%d" % tcp.socket.getsockname()[1]
+    want = run(suite, "tcp", f'tcp = "{address}" feed = ecs')
+    compare(got(tcp.data.decode().split("\n")[:-1], "ecs"), want, "tcp")
+    path = suite.path("lines.sock")
+    unix = Receiver(socket.AF_UNIX, path)
+    want = run(suite, "unix", f'unix = "{path}" feed = ocsf')
+    compare(got(unix.data.decode().split("\n")[:-1], "ocsf"), want, "unix")
+
+
+def a_receiver_may_come_late_and_go(suite):
+    path = suite.path("late.sock")
+    late = []
+
+    def come():
+        late.append(Receiver(socket.AF_UNIX, path))
+
+    # It is away when the mount begins; everything waits for it.
+    want = run(suite, "late", f'unix = "{path}" feed = cef retry = 100ms', come)
+    compare(got(late[0].data.decode().split("\n")[:-1], "cef"), want, "late")
+
+
+def an_absent_receiver_costs_no_more_than_its_events(suite):
+    source = suite.folder("absent", "source")
+    point = suite.folder("absent", "mnt")
+    mount = suite.mount(
+        source, point,
+        TRACER % ("", f'unix = "{suite.path("nobody.sock")}" feed = cef '
+                  "when_full = drop queue = 64K"))
+    work(point, files=200)
+    subprocess.run(["umount", point], check=True)
+    mount.wait(3)  # and it says so
+    expect("nobody.sock" in mount.messages(), mount.messages())
+
+
+# --- rsyslogd
+
+RSYSLOG = """
+global(workDirectory="{dir}" maxMessageSize="16k"
+       parser.escapeControlCharactersOnReceive="off" {tls})
+module(load="imuxsock" SysSock.Use="off")
+module(load="imtcp" {mode})
+module(load="imudp")
+template(name="t" type="string" string="%pri%\\t%protocol-version%\\t%timestamp:::date-rfc3339%\\t%hostname%\\t%app-name%\\t%procid%\\t%msgid%\\t%structured-data%\\t%msg%\\n")
+input(type="imtcp" address="127.0.0.1" port="{tcp}")
+input(type="imudp" address="127.0.0.1" port="{udp}")
+input(type="imuxsock" Socket="{dir}/log.sock" useSpecialParser="off" parseHostname="on")
+action(type="omfile" file="{dir}/received" template="t")
+"""
+
+
+def free_port(kind):
+    with socket.socket(socket.AF_INET, kind) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def make_certificates(folder):
+    def openssl(*arguments):
+        subprocess.run(["openssl", *arguments], check=True, cwd=folder,
+                       capture_output=True)
+
+    openssl("req", "-x509", "-newkey", "ec", "-pkeyopt",
+            "ec_paramgen_curve:P-256", "-nodes", "-keyout", "ca.key", "-out",
+            "ca.pem", "-days", "2", "-subj", "/CN=tracefs test authority")
+    for name in ("server", "client"):
+        openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+                "-nodes", "-keyout", f"{name}.key", "-out", f"{name}.csr",
+                "-subj", f"/CN={name}")
+        with open(os.path.join(folder, "ext"), "w", encoding="ascii") as out:
+            out.write("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
+        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey",
+                "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "ext",
+                "-out", f"{name}.pem")
+        os.chmod(os.path.join(folder, f"{name}.key"), 0o600)
+
+
+class Rsyslog:
+    def __init__(self, suite, name, tls):
+        self.suite = suite
+        self.dir = suite.folder(f"rsyslog-{name}")
+        self.tcp = free_port(socket.SOCK_STREAM)
+        self.udp = free_port(socket.SOCK_DGRAM)
+        settings = {"dir": self.dir, "tcp": self.tcp, "udp": self.udp,
+                    "tls": "", "mode": ""}
+        if tls:
+            make_certificates(self.dir)
+            settings["tls"] = (
+                'DefaultNetstreamDriver="ossl" '
+                f'DefaultNetstreamDriverCAFile="{self.dir}/ca.pem" '
+                f'DefaultNetstreamDriverCertFile="{self.dir}/server.pem" '
+                f'DefaultNetstreamDriverKeyFile="{self.dir}/server.key"')
+            settings["mode"] = ('StreamDriver.Name="ossl" '
+                                'StreamDriver.Mode="1" '
+                                'StreamDriver.AuthMode="x509/certvalid"')
+        self.config = os.path.join(self.dir, "conf")
+        with open(self.config, "w", encoding="ascii") as out:
+            out.write(RSYSLOG.format(**settings))
+        self.start()
+
+    def start(self):
+        with open(os.path.join(self.dir, "log"), "ab") as log:
+            self.process = self.suite.background(subprocess.Popen(
+                ["rsyslogd", "-n", "-f", self.config, "-i",
+                 os.path.join(self.dir, "pid")], stdout=log, stderr=log))
+        wait_until(self.listens, "rsyslogd", 20)
+
+    def listens(self):
+        with socket.socket() as probe:
+            return (probe.connect_ex(("127.0.0.1", self.tcp)) == 0
+                    and os.path.exists(os.path.join(self.dir, "log.sock")))
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait()
+
+    def lines(self):
+        try:
+            with open(os.path.join(self.dir, "received"), encoding="utf-8",
+                      newline="\n") as text:
+                return [l for l in text.read().split("\n")[:-1]
+                        if "\ttracefs\t" in l]
+        except FileNotFoundError:
+            return []
+
+
+def check_headers(lines, facility):
+    for line in lines:
+        pri, version, time, host, app, procid, msgid, data, _ = line.split(
+            "\t", 8)
+        expect_equal((pri, version, app, data),
+                     (str(facility * 8 + 6), "1", "tracefs", "-"), line)
+        expect(procid.isdigit() and msgid.isalpha() or "_" in msgid, line)
+        expect_equal(host, socket.gethostname(), line)
+        expect(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}"
+                            r"(Z|[+-]\d\d:\d\d)", time), line)
+
+
+def rsyslog_receives(suite):
+    if not shutil.which("rsyslogd"):
+        return Skip("no rsyslogd; scripts/setup --services installs it")
+    plain = Rsyslog(suite, "plain", tls=False)
+    ways = {"tcp": f"tcp:127.0.0.1:{plain.tcp}",
+            "udp": f"udp:127.0.0.1:{plain.udp}",
+            "unix": f"unix:{plain.dir}/log.sock"}
+    for way, address in ways.items():
+        before = len(plain.lines())
+        want = run(suite, f"syslog-{way}",
+                   f'syslog = "{address}" facility = local3 buf = 4096')
+        wait_until(lambda: len(plain.lines()) - before >= sum(want.values()),
+                   f"{way}: {len(plain.lines()) - before} of "
+                   f"{sum(want.values())}", 20)
+        lines = plain.lines()[before:]
+        check_headers(lines, 19)
+        compare(got((text_of(l) for l in lines), "cef"), want, way)
+    plain.stop()
+    return ", ".join(ways)
+
+
+def text_of(line):
+    return line.split("\t", 8)[8].removeprefix("\ufeff")
+
+
+def rsyslog_receives_over_tls(suite):
+    if not shutil.which("rsyslogd"):
+        return Skip("no rsyslogd; scripts/setup --services installs it")
+    if not any(os.path.exists(f"{d}/lmnsd_ossl.so") for d in (
+            "/usr/lib/x86_64-linux-gnu/rsyslog", "/usr/lib/rsyslog",
+            "/usr/lib/aarch64-linux-gnu/rsyslog")):
+        return Skip("no rsyslog-openssl; scripts/setup --services installs it")
+    server = Rsyslog(suite, "tls", tls=True)
+    files = (f'ca = "{server.dir}/ca.pem" cert = "{server.dir}/client.pem" '
+             f'key = "{server.dir}/client.key"')
+    want = run(suite, "syslog-tls",
+               f'async; syslog = "tls:127.0.0.1:{server.tcp}" {files}')
+    wait_until(lambda: len(server.lines()) >= sum(want.values()), "tls", 20)
+    check_headers(server.lines(), 16)
+    compare(got((text_of(l) for l in server.lines()), "cef"), want, "tls")
+    # A name the certificate does not have gets nothing.
+    before = len(server.lines())
+    source = suite.folder("wrong-name", "source")
+    point = suite.folder("wrong-name", "mnt")
+    mount = suite.mount(source, point, TRACER % (
+        "", f'syslog = "tls:127.0.0.1:{server.tcp}" {files} '
+        "name = somebody.else"))
+    os.listdir(point)
+    wait_until(lambda: "somebody.else" in mount.messages(), "a complaint", 20)
+    subprocess.run(["umount", point], check=True)
+    mount.wait(3)
+    expect_equal(len(server.lines()), before, "messages without trust")
+    server.stop()
+
+
 def wrong_configs_are_refused(suite):
     cases = {
         'compress; file = "x" feed = cef':
             ":1:35: 'compress' changes the blocks that feed = cef has to read",
         'file = "x" feed = cfe': "one of native ocsf ecs cef",
         'file = "x" feed = cef rotate_size = 1M': "a feed is not rotated",
+        'syslog = "tpc:a:1"': "did you mean 'tcp'?",
+        'syslog = "127.0.0.1:514"': "does not begin with a kind of socket",
+        'syslog = "tcp:somewhere"': "lacks a port",
+        'syslog = "tls:a:6514"': "syslog: tls needs ca = FILE",
+        'syslog = "tcp:a:514" ca = "x"': "ca belongs to tls:HOST:PORT",
+        'syslog = "udp:a:514" facility = loca1': "local1",
+        'tcp = "a:1" feed = ocsf when_full = fail':
+            "when_full is block or drop",
+        'tcp = "a:1" feed = ocsf timeout = 5s': "has no meaning with a feed",
     }
     for output, text in cases.items():
         config = suite.config(TRACER % ("", output))
@@ -160,7 +399,11 @@ def wrong_configs_are_refused(suite):
 def main():
     suite = CountingSuite("feeds", __doc__)
     for case in (a_file_gets_events, dump_makes_the_same_events,
-                 a_fifo_gets_events, wrong_configs_are_refused):
+                 a_fifo_gets_events, sockets_get_lines,
+                 a_receiver_may_come_late_and_go,
+                 an_absent_receiver_costs_no_more_than_its_events,
+                 wrong_configs_are_refused, rsyslog_receives,
+                 rsyslog_receives_over_tls):
         suite.run(case.__name__.replace("_", " "), case, suite)
     suite.finish()
 

@@ -1,0 +1,195 @@
+// The row of the `syslog` driver, and feeds over the connections of others.
+#include "drivers/output/feed/rows.h"
+
+#include <unistd.h>
+
+#include <array>
+
+#include "drivers/output/feed/feed.h"
+#include "drivers/output/feed/stream_sink.h"
+#include "drivers/output/rows.h"
+#include "tracefs/base/spelling.h"
+#include "tracefs/base/text_cursor.h"
+
+namespace tracefs {
+namespace {
+
+using net::Transport;
+
+constexpr uint64_t kSecondNs = 1'000'000'000;
+
+constexpr std::string_view kSyslogFeeds[] = {"ocsf", "ecs", "cef"};
+constexpr std::string_view kPolicies[] = {"block", "drop"};
+constexpr std::string_view kSockets[] = {"tcp", "tls", "udp", "unix"};
+constexpr std::string_view kFacilities[] = {
+    "kern",   "user",   "mail",   "daemon", "auth",     "syslog",
+    "lpr",    "news",   "uucp",   "cron",   "authpriv", "ftp",
+    "ntp",    "audit",  "alert",  "clock",  "local0",   "local1",
+    "local2", "local3", "local4", "local5", "local6",   "local7"};
+constexpr std::string_view kTlsOptions[] = {"ca", "cert", "key", "name"};
+
+constexpr OptionRow kSyslogOptions[] = {
+    {.name = "feed", .type = ValueType::kChoice, .words = kSyslogFeeds},
+    {.name = "facility", .type = ValueType::kChoice, .words = kFacilities},
+    {.name = "ca", .type = ValueType::kText},
+    {.name = "cert", .type = ValueType::kText},
+    {.name = "key", .type = ValueType::kText},
+    {.name = "name", .type = ValueType::kText},
+    {.name = "buf",
+     .type = ValueType::kSize,
+     .min = 4096,
+     .max = uint64_t{16} << 20},
+    {.name = "unbuffered"},
+    {.name = "when_full", .type = ValueType::kChoice, .words = kPolicies},
+    {.name = "deadline", .type = ValueType::kDuration, .max = 60 * kSecondNs},
+    {.name = "queue",
+     .type = ValueType::kSize,
+     .min = 65536,
+     .max = uint64_t{4} << 30},
+    {.name = "retry",
+     .type = ValueType::kDuration,
+     .min = kSecondNs / 10,
+     .max = 3600 * kSecondNs}};
+
+std::string TextOf(const ConfigEntry& entry, std::string_view option) {
+  const ConfigOption* found = entry.Find(option);
+  return found == nullptr ? std::string() : found->value.text;
+}
+
+// "tls:HOST:PORT"
+Result<net::Address> SyslogAddress(const ConfigEntry& entry) {
+  const std::string_view text = entry.value.text;
+  const size_t colon = text.find(':');
+  const std::string_view name = text.substr(0, colon);
+  if (colon != std::string_view::npos) {
+    const std::string_view rest = text.substr(colon + 1);
+    constexpr std::array kTransports = {Transport::kTcp, Transport::kTls,
+                                        Transport::kUdp, Transport::kDatagram};
+    for (size_t i = 0; i < kTransports.size(); ++i) {
+      if (name != kSockets[i]) continue;
+      Result<net::Address> address =
+          net::ParseAddress(kTransports[i], rest, /*listen=*/false);
+      return address.ok() ? address : address.status().Prefixed("syslog");
+    }
+  }
+  return Status::Invalid("syslog: " + Quoted(text) +
+                         " does not begin with a kind of socket" +
+                         DidYouMean(name, kSockets) +
+                         "; write tcp:HOST:PORT, tls:HOST:PORT, udp:HOST:PORT "
+                         "or unix:PATH");
+}
+
+Status CheckSyslog(const ConfigEntry& entry) {
+  const Result<net::Address> address = SyslogAddress(entry);
+  if (!address.ok()) return address.status();
+  const bool tls = address->transport == Transport::kTls;
+  for (const std::string_view option : kTlsOptions) {
+    const bool given = entry.Find(option) != nullptr;
+    if (given && !tls) {
+      return Status::Invalid("syslog: " + std::string(option) +
+                             " belongs to tls:HOST:PORT");
+    }
+    if (!given && tls && option != "name") {
+      return Status::Invalid("syslog: tls needs " + std::string(option) +
+                             " = FILE");
+    }
+  }
+  return CheckFeed(entry);
+}
+
+// The sink of an entry, whatever the driver is called.
+Result<std::unique_ptr<OutputDriver>> MakeConnection(
+    const ConfigEntry& entry, const net::Address& address, FeedFraming framing,
+    OutputDriverFacts* facts) {
+  StreamSinkOptions options;
+  options.address = address;
+  options.framing = framing;
+  facts->unbuffered = entry.Find("unbuffered") != nullptr;
+  facts->when_full = TextOf(entry, "when_full") == "drop" ? LossPolicy::kDrop
+                                                          : LossPolicy::kBlock;
+  options.deadline =
+      std::chrono::nanoseconds(facts->when_full == LossPolicy::kDrop
+                                   ? 0
+                                   : NumberOf(entry, "deadline", kSecondNs));
+  options.limit_bytes = NumberOf(entry, "queue", options.limit_bytes);
+  options.retry = std::chrono::nanoseconds(
+      NumberOf(entry, "retry", static_cast<uint64_t>(options.retry.count())));
+  options.buffer_bytes = NumberOf(entry, "buf", 0);
+  if (framing != FeedFraming::kLines) {
+    std::array<char, 256> host{};
+    static_cast<void>(::gethostname(host.data(), host.size() - 1));
+    options.host = host.data();
+    const std::string facility = TextOf(entry, "facility");
+    for (size_t i = 0; i < std::size(kFacilities); ++i) {
+      if (facility == kFacilities[i]) options.facility = static_cast<int>(i);
+    }
+  }
+  // The process first, so that it has no keys in its memory.
+  Result<std::unique_ptr<Dialer>> dialer = StartDialerProcess(address);
+  if (!dialer.ok()) return dialer.status();
+  if (address.transport == Transport::kTls) {
+    Result<std::unique_ptr<net::TlsContext>> tls = net::TlsContext::Create(
+        net::TlsContext::Role::kSender, {.ca = TextOf(entry, "ca"),
+                                         .cert = TextOf(entry, "cert"),
+                                         .key = TextOf(entry, "key")});
+    if (!tls.ok()) return tls.status();
+    options.tls = std::move(*tls);
+    options.tls_name = TextOf(entry, "name");
+    if (options.tls_name.empty()) options.tls_name = address.host;
+  }
+  return MakeFeed(MakeFeedFormat(FeedOf(entry)),
+                  MakeStreamSink(std::move(options), std::move(*dialer)));
+}
+
+Result<std::unique_ptr<OutputDriver>> MakeSyslog(const ConfigEntry& entry,
+                                                 OutputDriverFacts* facts) {
+  const Result<net::Address> address = SyslogAddress(entry);
+  if (!address.ok()) return address.status();
+  const bool datagram = address->transport == Transport::kUdp ||
+                        address->transport == Transport::kDatagram;
+  return MakeConnection(
+      entry, *address, datagram ? FeedFraming::kDatagram : FeedFraming::kOctets,
+      facts);
+}
+
+}  // namespace
+
+Status CheckFeed(const ConfigEntry& entry) {
+  if (FeedOf(entry).empty()) return Status::Ok();
+  const std::string policy = TextOf(entry, "when_full");
+  if (!policy.empty() && policy != "block" && policy != "drop") {
+    return Status::Invalid(entry.name +
+                           ": with a feed, when_full is block or "
+                           "drop: its receiver answers nothing");
+  }
+  if (policy == "drop" && entry.Find("deadline") != nullptr) {
+    return Status::Invalid(entry.name +
+                           ": deadline belongs to when_full = block");
+  }
+  for (const std::string_view option : {"max", "timeout"}) {
+    if (entry.Find(option) == nullptr) continue;
+    return Status::Invalid(entry.name + ": " + std::string(option) +
+                           " has no meaning with a feed");
+  }
+  return Status::Ok();
+}
+
+Result<std::unique_ptr<OutputDriver>> MakeFeedConnection(
+    const ConfigEntry& entry, const net::Address& address,
+    OutputDriverFacts* facts) {
+  return MakeConnection(entry, address, FeedFraming::kLines, facts);
+}
+
+OutputDriverRow SyslogRow() {
+  OutputDriverRow row;
+  row.entry = {.name = "syslog",
+               .role = EntryRole::kDriver,
+               .value = {.type = ValueType::kText, .required = true},
+               .options = kSyslogOptions};
+  row.help = "a syslog daemon, RFC 5424, over TLS, TCP, UDP or a Unix socket";
+  row.make = &MakeSyslog;
+  row.check = &CheckSyslog;
+  return row;
+}
+
+}  // namespace tracefs

@@ -1,0 +1,24 @@
+// Feeds over connections: what tcp, tls and unix make of the option `feed`.
+#ifndef DRIVERS_OUTPUT_FEED_ROWS_H_
+#define DRIVERS_OUTPUT_FEED_ROWS_H_
+
+#include <memory>
+
+#include "drivers/output/feed/option.h"
+#include "drivers/output/table.h"
+#include "tracefs/net/address.h"
+
+namespace tracefs {
+
+// What a driver with a feed cannot do: kInvalid if it is asked for.
+Status CheckFeed(const ConfigEntry& entry);
+
+// A feed of lines over a connection: what tcp, tls and unix make of an entry
+// with one.
+Result<std::unique_ptr<OutputDriver>> MakeFeedConnection(
+    const ConfigEntry& entry, const net::Address& address,
+    OutputDriverFacts* facts);
+
+}  // namespace tracefs
+
+#endif  // DRIVERS_OUTPUT_FEED_ROWS_H_
