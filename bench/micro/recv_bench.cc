@@ -77,8 +77,8 @@ void Run(benchmark::State& state, net::Address address, bool live) {
         live ? MakeLivePrinter({}, nowhere)
              : *MakeFileKeeper({.directory = folder.path});
     if (address.is_unix()) address.host = folder.path + "/s";
-    auto receiver =
-        *Receiver::Create({.listen = {address}, .quiet = true}, *keeper);
+    auto receiver = *Receiver::Create(
+        {.listen = {address}, .limits = {}, .quiet = true}, *keeper);
     const auto where = *net::ParseListenAddress(receiver->addresses()[0]);
     const UniqueFd stop(::eventfd(0, EFD_CLOEXEC));
     std::thread thread([&] { static_cast<void>(receiver->Run(stop.get())); });

@@ -39,9 +39,9 @@ void Escape(std::string_view text, char special, std::string* out) {
       *out += "\\r";
     } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
       // The format has no way to write it; this is how we write bytes.
-      std::array<char, 8> text;
-      std::snprintf(text.data(), text.size(), "\\\\x%02x", c);
-      *out += text.data();
+      std::array<char, 8> escaped;
+      std::snprintf(escaped.data(), escaped.size(), "\\\\x%02x", c);
+      *out += escaped.data();
     } else {
       if (c == '\\' || c == special) *out += '\\';
       *out += c;

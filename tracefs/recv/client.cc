@@ -12,6 +12,8 @@ std::string SourceName(net::Transport transport, const PeerText& peer,
   const std::string number = format::SerialText(serial);
   switch (transport) {
     case net::Transport::kTcp:
+    case net::Transport::kUdp:       // nobody listens there
+    case net::Transport::kDatagram:  // nor there
       return number;
     case net::Transport::kUnix:
     case net::Transport::kSeqpacket:
