@@ -410,20 +410,23 @@ Status Link::Converse() {
       hello.first = trace_.backlog->frame(0).info.sequence;
     }
   }
-  if (Status s = talk.SendAll(net::EncodeHello(hello)); !s.ok()) return s;
-  const Result<net::Reply> welcome = talk.AwaitReply();
-  if (!welcome.ok()) {
-    // Its verdict on our certificate comes after our side of the handshake, and
-    // may be overtaken by the end of the connection.
-    const int error = welcome.status().error();
-    if (options_.tls != nullptr && (error == ECONNRESET || error == EPIPE)) {
-      return Status::SystemSaid(
-          error, welcome.status().message() +
-                     "; perhaps it does not accept our certificate: look at "
-                     "what the receiver says");
+  // Its verdict on our certificate comes after our side of the handshake, and
+  // may be overtaken by the end of the connection.
+  const auto maybe_refused = [&](const Status& s) {
+    const int error = s.error();
+    if (options_.tls == nullptr || (error != ECONNRESET && error != EPIPE)) {
+      return s;
     }
-    return welcome.status();
+    return Status::SystemSaid(
+        error, s.message() +
+                   "; perhaps it does not accept our certificate: look at what "
+                   "the receiver says");
+  };
+  if (Status s = talk.SendAll(net::EncodeHello(hello)); !s.ok()) {
+    return maybe_refused(s);
   }
+  const Result<net::Reply> welcome = talk.AwaitReply();
+  if (!welcome.ok()) return maybe_refused(welcome.status());
   if (Status s = Welcome(*welcome); !s.ok()) return s;
   const uint32_t max_frame = welcome->max_frame;
 

@@ -207,7 +207,7 @@ class Stress:
                     wrong = []
                 elif kind == "doubled":
                     wrong = [event, event]
-                elif kind == "result":
+                elif kind == "result" and "errno" not in event:
                     wrong = [{**event, "result": event["result"] + 1}]
                 elif kind == "path" and event["op"] in ("create", "unlink"):
                     wrong = [{**event, "path": event["path"] + "x"}]
