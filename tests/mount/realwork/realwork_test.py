@@ -9,10 +9,16 @@ the tree that is left must be the same, and the trace of it must be whole.
   realwork_test.py --bin ... --all       in every visibility, over all transports
 """
 
+import atexit
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
+
+# Of the tools' own: a compiler cache, a package registry. Not the user's.
+HOME = tempfile.mkdtemp(prefix="tracefs-home-")
+atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
@@ -25,7 +31,7 @@ from tracefs_harness import (Failure, Skip, Suite, expect,  # noqa: E402
 PATIENCE_S = 900
 ENVIRONMENT = {
     "PATH": os.environ["PATH"], "LC_ALL": "C", "TZ": "UTC",
-    "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1",
+    "HOME": HOME, "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_AUTHOR_NAME": "n", "GIT_AUTHOR_EMAIL": "e",
     "GIT_COMMITTER_NAME": "n", "GIT_COMMITTER_EMAIL": "e",
     "GIT_AUTHOR_DATE": "2001-02-03T04:05:06Z",

@@ -257,7 +257,7 @@ TEST_F(ChecksumTest, ImpossibleOptionsAreRefusedWithAWayOut) {
       {"checksum alg = crc32c" + key, "crc32c has no key"},
       {"checksum alg = crc32c seal = forward", "crc32c has no key"},
       {"checksum key = 00112233", "never stands in a config"},
-      {"checksum key = file:/nonexistent/key", "/nonexistent/key"},
+      {"checksum key = file:/proc/nonexistent/key", "/proc/nonexistent/key"},
       {"checksum key = \"file:" + keys_.sign + "\"", "a signing key"},
       {"checksum key = \"file:" + keys_.state + "\"", "sealing state"},
       {"checksum seal = forward" + key, "is not one, or is damaged"},
@@ -268,7 +268,8 @@ TEST_F(ChecksumTest, ImpossibleOptionsAreRefusedWithAWayOut) {
       {"checksum anchor = nowhere" + key, "syslog or file:PATH"},
       {"checksum anchor = file:" + key, "syslog or file:PATH"},
       {"checksum alg = crc32c anchor = syslog", "would fix nothing"},
-      {"checksum anchor = file:/nonexistent/a" + key, "/nonexistent/a"},
+      {"checksum anchor = file:/proc/nonexistent/a" + key,
+       "/proc/nonexistent/a"},
   };
   for (const auto& [filter, expected] : cases) {
     ChainLog log;
