@@ -318,10 +318,11 @@ def hostile_clients_do_no_harm(suite):
                  "dots")
     for method in (b"POST", b"PUT", b"DELETE"):
         expect_equal(status_of(get.replace(b"GET", method)), 405, str(method))
-    expect_equal(
+    # None: it hung up on what it had not read, and that overtook the answer.
+    expect(
         status_of(b"POST /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
-                  b"Content-Length: 1000000000000\r\n\r\n" + b"x" * 100000),
-        405, "a huge body")
+                  b"Content-Length: 1000000000000\r\n\r\n" + b"x" * 100000)
+        in (None, 405), "a huge body")
     expect(status_of(b"GET /metrics HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 65536
                      + b"\r\n\r\n") in (None, 413, 431), "huge headers")
     expect(status_of(b"GET /" + b"m" * 65536 + b" HTTP/1.1\r\n\r\n")
