@@ -3,8 +3,11 @@
 when the daemon is killed, rotation, devices, FIFOs, flight recorders, full
 disks, and configs that make no sense."""
 
+import contextlib
 import itertools
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,8 +16,8 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..",
                                 "support"))
-from tracefs_harness import (Failure, Skip, Suite, expect, expect_equal,  # noqa: E402
-                             wait_until)
+from tracefs_harness import (Failure, Skip, Suite, decode_event,  # noqa: E402
+                             expect, expect_equal, wait_until)
 
 # The daemon's flush interval, and what a busy machine may add to it.
 FLUSH_S = 0.25
@@ -24,7 +27,7 @@ SLACK_S = 0.75
 def command(suite, name, *arguments, status=0):
     run = subprocess.run([os.path.join(suite.bin, name), *arguments],
                          capture_output=True, text=True, check=False)
-    expect(run.returncode == status,
+    expect(status is None or run.returncode == status,
            f"{name} {' '.join(arguments)} ended with {run.returncode}, not "
            f"{status}:\n{run.stdout}{run.stderr}")
     return run.stdout + run.stderr
@@ -217,6 +220,194 @@ def full_disk(suite):
         expect(lost > 0, "nothing was lost")
     expect_equal(len(os.listdir(place.source)), 4000, "files made")
     return f"{lost} operations counted as lost"
+
+
+# --- A full disk under sealed traces
+
+# Small blocks, so that a disk of a few hundred KiB holds many.
+BLOCK = 8 << 10
+SEALED = {
+    "hmac": 'checksum key = "file:{secret}"; file = "{trace}" buf = 8K',
+    "forward": 'checksum seal = forward key = "file:{state}"; '
+               'file = "{trace}" buf = 8K',
+    "all": 'async; compress alg = zstd; encrypt key = "file:{secret}"; '
+           'checksum seal = forward key = "file:{state}"; '
+           'file = "{trace}" buf = 8K',
+}
+
+
+class SealedTraces:
+    """Sealed traces of one mount on a small disk, and beside them one on a
+    large disk that tells what there was to record."""
+
+    def __init__(self, suite, name, disk):
+        self.suite = suite
+        self.place = Place(suite, name)
+        self.disk = disk
+        self.number = 0
+        secret = keys(suite)
+        self.keys = {}  # for tracefs-verify
+        self.control = os.path.join(self.place.out, "control")
+        self.traces = {}
+        tracers = [("op = create", "STR_ALL", f'file = "{self.control}"')]
+        for kind, chain in SEALED.items():
+            self.traces[kind] = os.path.join(disk, kind)
+            state = os.path.join(self.place.out, "state-" + kind)
+            verify = os.path.join(self.place.out, "verify-" + kind)
+            command(suite, "tracefs-keygen", "seal", state, verify)
+            self.keys[kind] = (["--key", secret] if kind == "hmac" else
+                               ["--key", verify, "--key", secret])
+            tracers.append(("op = create", "STR_ALL", chain.format(
+                secret=secret, state=state, trace=self.traces[kind])))
+        self.mount = suite.mount(self.place.source, self.place.point, *tracers)
+
+    def work(self, count=100):
+        """Makes files; every one must be there below."""
+        make_files(self.place.point, count, f"w{self.number}-")
+        self.number += 1
+        expect_equal(len(os.listdir(self.place.source)),
+                     len(os.listdir(self.place.point)), "files below")
+
+    def lost(self):
+        """What each sealed tracer says while mounted that it has lost."""
+        command(self.suite, "tracefs-ctl", self.place.point, "flush",
+                status=None)
+        stats = json.loads(command(self.suite, "tracefs-ctl",
+                                   self.place.point, "stats", "--json"))
+        return [sum(t["lost"].values()) for t in stats["tracers"][1:]]
+
+    def fill(self, but=0):
+        """Takes what room the disk has `but` some bytes, and works until all
+        have lost something more."""
+        before = self.lost()
+        filler = os.path.join(self.disk, "filler")
+        with open(filler, "ab", buffering=0) as out:
+            for size in (1 << 16, 1 << 10, 1):
+                with contextlib.suppress(OSError):
+                    while True:
+                        out.write(bytes(size))
+            out.truncate(out.tell() - but)
+
+        def all_lost():
+            self.work()
+            return all(a > b for a, b in zip(self.lost(), before))
+
+        wait_until(all_lost, "a loss in every trace")
+
+    def free(self):
+        """Makes room, and works until every trace grows again."""
+        os.remove(os.path.join(self.disk, "filler"))
+        sizes = [os.path.getsize(t) for t in self.traces.values()]
+
+        def all_grow():
+            self.work()
+            self.lost()  # flushes
+            return all(os.path.getsize(t) > size + 2 * BLOCK
+                       for t, size in zip(self.traces.values(), sizes))
+
+        wait_until(all_grow, "every trace to go on")
+
+    def unmount(self):
+        """Returns what was done."""
+        subprocess.run(["umount", self.place.point], check=True)
+        self.mount.wait()
+        expect("No space left" in self.mount.messages(),
+               self.mount.messages())
+        recorded = created(self.suite.read(self.control))
+        expect_equal(sorted(recorded), sorted(os.listdir(self.place.source)),
+                     "what was done")
+        return recorded
+
+    def kill(self):
+        """Returns what was done."""
+        self.mount.kill()
+        wait_until(lambda: not self.mount.is_mounted(), "the mount to go")
+        return os.listdir(self.place.source)
+
+    def expect_good(self, recorded, cut=False):
+        """All that is in a trace is verified, and what is not was counted: all
+        of it, or in a trace that was `cut` all but the end. Says what the
+        traces have lost."""
+        said = []
+        for kind, trace in self.traces.items():
+            verdict = command(self.suite, "tracefs-verify", *self.keys[kind],
+                              trace, status=None)
+            ranges = [line.split() for line in verdict.splitlines()]
+            expect_equal({r[0] for r in ranges} - {"missing", "trace"}, {"ok"},
+                         f"{kind}: {verdict}")
+            run = subprocess.run(
+                [os.path.join(self.suite.bin, "tracefs-dump"),
+                 *self.keys[kind], "--format", "jsonl", trace],
+                capture_output=True, text=True, check=False)
+            expect_equal(run.returncode, 1, f"{kind}: {run.stderr}")
+            expect("damaged" not in run.stderr, f"{kind}: {run.stderr}")
+            kept = created([decode_event(line)
+                            for line in run.stdout.splitlines()])
+            expect_equal(len(set(kept)), len(kept), f"{kind}: kept twice")
+            expect(set(kept) <= set(recorded), f"{kind}: kept, never done")
+            lost = int(run.stderr.split(" operations were not recorded")[0]
+                       .split()[-1])
+            expect_equal("without a FINAL" in run.stderr, cut,
+                         f"{kind}: {run.stderr}")
+            if cut:
+                expect(ranges[-2][0] == "missing", f"{kind}: {verdict}")
+                expect(len(kept) + lost <= len(recorded),
+                       f"{kind}: {len(kept)} kept and {lost} counted as lost "
+                       f"of {len(recorded)}")
+            else:
+                expect_equal(len(kept) + lost, len(recorded),
+                             f"{kind}: kept and counted as lost")
+            said.append(f"{kind} {lost}")
+        return "lost of {}: {}".format(len(recorded), ", ".join(said))
+
+
+def full_disk_sealed(suite):
+    """Full, room again, full until the end: all that a sealed trace has is
+    good, and what it has not is counted. There is room for the end."""
+    with suite.tmpfs("sealed", "disk", size="700k") as disk:
+        sealed = SealedTraces(suite, "sealed", disk)
+        sealed.work()
+        sealed.fill()
+        sealed.free()
+        sealed.fill()
+        return sealed.expect_good(sealed.unmount())
+
+
+def full_disk_mid_block(suite):
+    """A file system that cannot keep room for a file: a disk that is full cuts
+    a block in its middle. The part that was written is taken back."""
+    if not shutil.which("mkfs.ext2"):
+        return Skip("no mkfs.ext2")
+    image = suite.path("ext2")
+    with open(image, "wb") as out:
+        out.truncate(1 << 20)
+    subprocess.run(["mkfs.ext2", "-q", "-b", "1024", "-m", "0", image],
+                   check=True)
+    disk = suite.folder("cut", "disk")
+    if subprocess.run(["mount", "-o", "loop", image, disk], check=False,
+                      capture_output=True).returncode != 0:
+        return Skip("no ext2 on a loop device")
+    try:
+        sealed = SealedTraces(suite, "cut", disk)
+        sealed.work()
+        for room in (1, 3, 5, 7):
+            sealed.fill(room << 10)
+            sealed.free()
+        said = sealed.expect_good(sealed.unmount())
+        # Killed while it is full: good up to the last whole block.
+        for trace in sealed.traces.values():
+            os.remove(trace)
+        sealed = SealedTraces(suite, "cut again", disk)
+        sealed.work()
+        sealed.fill(5 << 10)
+        sealed.free()
+        sealed.fill(3 << 10)
+        sealed.expect_good(sealed.kill(), cut=True)
+    finally:
+        suite.stop_mounts()
+        subprocess.run(["umount", "-l", disk], check=True)
+    return said
+
 
 
 def device(suite):
@@ -442,7 +633,7 @@ def unwritable(suite):
 def main():
     suite = Suite("output", __doc__)
     for case in (killed_loses_an_interval, rotation, rotation_at_runtime,
-                 full_disk, device, fifo, flight, trigger_by_path, bad_configs,
+                 full_disk, full_disk_sealed, full_disk_mid_block, device, fifo, flight, trigger_by_path, bad_configs,
                  unwritable):
         suite.run(case.__name__.replace("_", " "), case, suite)
     suite.finish()
