@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "tracefs/base/crc32c.h"
 
@@ -23,6 +24,10 @@ Status FrameParser::TakeHeader() {
                            " has " + std::to_string(frame_.payload_bytes) +
                            " bytes, the limit is " +
                            std::to_string(max_frame_));
+  }
+  // What follows it has no number, nor have acknowledgements of it.
+  if (frame_.sequence == std::numeric_limits<uint64_t>::max()) {
+    return Status::Corrupt("a block has the highest of all numbers");
   }
   skip_ = frame_.sequence < next_;
   in_payload_ = true;

@@ -153,5 +153,16 @@ TEST(FrameParserTest, Malicious_FramesOfOtherTracesAndHugeOnes) {
   EXPECT_TRUE(FeedAll(enough, trace.Frame(0), {}).status.ok());
 }
 
+// No block can follow it, and "all below are durable" cannot be said of it.
+TEST(FrameParserTest, Malicious_TheHighestNumberIsRefused) {
+  const FakeTrace trace(1, 100);
+  FrameParser parser(trace.serial(), 0, kMaxFrame);
+  const Kept kept = FeedAll(
+      parser, trace.Frame(UINT64_MAX - 1) + trace.Frame(UINT64_MAX), {});
+  EXPECT_EQ(kept.status.code(), StatusCode::kCorrupt);
+  EXPECT_EQ(kept.bytes.substr(0, kept.whole), trace.Frame(UINT64_MAX - 1));
+  EXPECT_EQ(parser.next(), UINT64_MAX);
+}
+
 }  // namespace
 }  // namespace tracefs
