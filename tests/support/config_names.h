@@ -40,6 +40,7 @@ inline constexpr OptionRow kEncryptOptions[] = {
 inline constexpr OptionRow kFileOptions[] = {
     {.name = "buf", .type = ValueType::kSize, .min = 4096, .max = 1 << 30},
     {.name = "flush", .type = ValueType::kDuration},
+    {.name = "sync"},
     {.name = "unbuffered"}};
 inline constexpr OptionRow kFlightOptions[] = {
     {.name = "size", .type = ValueType::kSize},
