@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <unordered_set>
@@ -13,6 +14,7 @@
 #include "anonymize/leak_scan.h"
 #include "anonymize/name_parts.h"
 #include "anonymize/plan.h"
+#include "filters/output/table.h"
 #include "tracefs/base/units.h"
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/format/frame_reader.h"
@@ -42,7 +44,44 @@ constexpr size_t kMinInRandomBytes = 8;
 // Numbers in text are looked for where they are not everybody's.
 constexpr size_t kMinDigits = 4;
 constexpr size_t kMinLineBytes = 12;
-constexpr std::string_view kOwnChain = "file";
+// The driver of a trace that tracefs-anon wrote, and of most others.
+constexpr std::string_view kFileDriver = "file";
+constexpr size_t kMaxDriverName = 16;
+
+// The driver of a chain text that is as tracers and tracefs-anon write it:
+// names of filters, words that their options have, and one spelling, so that
+// nothing else can be told by it. Nothing if it is not.
+std::optional<std::string> DriverOfPlainChain(std::string_view text) {
+  std::vector<ChainStage> stages = ParseChain(text);
+  if (stages.empty()) return std::nullopt;
+  const ChainStage driver = std::move(stages.back());
+  stages.pop_back();
+  std::string again;
+  for (const ChainStage& stage : stages) {
+    const OutputFilterRow* row = FindOutputFilter(stage.name);
+    if (row == nullptr) return std::nullopt;
+    again += stage.name;
+    std::set<std::string_view> given;
+    for (const auto& [name, value] : stage.parameters) {
+      const bool known = std::any_of(
+          row->entry.options.begin(), row->entry.options.end(),
+          [&, &name = name, &value = value](const OptionRow& option) {
+            return option.name == name && option.type == ValueType::kChoice &&
+                   std::find(option.words.begin(), option.words.end(), value) !=
+                       option.words.end();
+          });
+      if (!known || !given.insert(name).second) return std::nullopt;
+      again += ' ' + name + '=' + value;
+    }
+    again += "; ";
+  }
+  const bool word = !driver.name.empty() &&
+                    driver.name.size() <= kMaxDriverName &&
+                    std::all_of(driver.name.begin(), driver.name.end(),
+                                [](char c) { return c >= 'a' && c <= 'z'; });
+  if (!word || again + driver.name != text) return std::nullopt;
+  return driver.name;
+}
 
 // Distinct values and how often each came, bounded.
 class Distinct {
@@ -405,9 +444,12 @@ class Auditor {
   }
 
   void CheckPreamble(const format::Preamble& preamble) {
-    if (preamble.chain != kOwnChain) {
+    const auto driver = DriverOfPlainChain(preamble.chain);
+    if (!driver) {
       Leak("preamble: the chain text is " + Quoted(preamble.chain) +
-           ", not as tracefs-anon writes it");
+           ", not as Tracefs writes it");
+    } else if (*driver != kFileDriver) {
+      Scan(*driver, "preamble", 0);
     }
     if (!original_serial_.empty() &&
         AsText(preamble.serial) == original_serial_) {

@@ -3,6 +3,7 @@
 when the daemon is killed, rotation, devices, FIFOs, flight recorders, full
 disks, and configs that make no sense."""
 
+import collections
 import contextlib
 import itertools
 import json
@@ -545,6 +546,54 @@ def trigger_by_path(suite):
     mount.unmount()
 
 
+# --- The paper's section 2.8
+
+def profiles(suite):
+    """What the sample for debugging has recorded is there when the host dies in
+    the next moment; the one for studies has everything at the end."""
+    place = Place(suite, "profiles")
+    samples = os.path.join(os.path.dirname(__file__), "..", "..", "..",
+                           "config", "samples")
+    for name in ("debug", "study"):
+        with open(os.path.join(samples, name + ".conf"),
+                  encoding="utf-8") as sample:
+            text = sample.read().replace("/var/tmp/", place.out + "/")
+        with open(suite.path(name), "w", encoding="utf-8") as out:
+            out.write(text)
+
+    def mounted(name):
+        mount = suite.mount(place.source, place.point, (
+            "op = mknod", "STR_ALL",
+            f'file = "{os.path.join(place.out, "other-" + name)}"'))
+        command(suite, "tracefs-ctl", place.point, "add", suite.path(name))
+        return mount
+
+    mount = mounted("debug")
+    database = os.path.join(place.point, "db")
+    os.mkdir(database)
+    make_files(database, 20)
+    for i in range(20):
+        os.rename(f"{database}/f{i}", f"{database}/g{i}")
+    with open(f"{database}/g0", "rb") as synced:
+        os.fsync(synced.fileno())
+    os.unlink(f"{database}/g1")
+    mount.kill()
+    wait_until(lambda: not mount.is_mounted(), "the mount to go")
+    trace = os.path.join(place.out, "tracefs-debug.trace")
+    told = collections.Counter((e["op"], "result" in e)
+                               for e in suite.dump(trace).events)
+    expect_equal(told, {(op, done): count for done in (False, True)
+                        for op, count in (("create", 20), ("rename", 20),
+                                          ("fsync", 1), ("unlink", 1))},
+                 "told before and after each operation")
+
+    mount = mounted("study")
+    make_files(place.point, 100)
+    mount.unmount()
+    trace = os.path.join(place.out, "tracefs-study.trace")
+    expect_equal(len(created(suite.read(trace))), 100, "files of the study")
+
+
 # --- Configs that make no sense
 
 def bad_configs(suite):
@@ -633,8 +682,8 @@ def unwritable(suite):
 def main():
     suite = Suite("output", __doc__)
     for case in (killed_loses_an_interval, rotation, rotation_at_runtime,
-                 full_disk, full_disk_sealed, full_disk_mid_block, device, fifo, flight, trigger_by_path, bad_configs,
-                 unwritable):
+                 full_disk, full_disk_sealed, full_disk_mid_block, device, fifo,
+                 flight, trigger_by_path, profiles, bad_configs, unwritable):
         suite.run(case.__name__.replace("_", " "), case, suite)
     suite.finish()
 

@@ -153,6 +153,10 @@ class AuditTest : public testing::Test {
     options.original = folder_ / "original";
     options.quasi = {"uid", "gid", "comm"};
     options.ok_words = std::move(ok);
+    // Blocks are as they are, whatever the chain text says.
+    options.decoder = [](const format::Preamble&) {
+      return format::MakePlainDecoder({});
+    };
     return Audit(options, &report_);
   }
   void ExpectLeak(const char* channel, const std::string& trace) {
@@ -279,6 +283,40 @@ TEST_F(AuditTest, FindsALeakInEachChannel) {
        }()},
   };
   for (const auto& [channel, trace] : channels) ExpectLeak(channel, trace);
+}
+
+// The same trace behind another preamble.
+std::string WithChain(const std::string& trace, const std::string& chain) {
+  const ByteSpan bytes = AsBytes(trace);
+  const Result<size_t> length = format::PreambleLength(bytes.first(12));
+  EXPECT_TRUE(length.ok());
+  Result<format::Preamble> preamble =
+      format::DecodePreamble(bytes.first(*length));
+  EXPECT_TRUE(preamble.ok());
+  preamble->chain = chain;
+  return format::EncodePreamble(*preamble) + trace.substr(*length);
+}
+
+// The output filter writes traces of any chain.
+TEST_F(AuditTest, ChainsOfTheTracedHostAreNoLeak) {
+  for (const char* chain :
+       {"file", "tcp", "async; compress alg=zstd; file",
+        "compress alg=zlib; encrypt cipher=aes-256-gcm; throttle; "
+        "checksum alg=hmac-sha256 seal=forward sign=ed25519; device"}) {
+    EXPECT_TRUE(Run(WithChain(hidden_, chain)).ok()) << chain << report_;
+  }
+}
+
+TEST_F(AuditTest, FindsWhatIsHiddenInTheChainText) {
+  for (const char* chain :
+       {"", "file;", "zeus.example.org", "zeus; file",
+        "compress alg=zeus; file", "compress alg=zstd level=7; file",
+        "compress alg=zstd zeus=1; file", "compress alg=zstd alg=zlib; file",
+        "compress  alg=zstd; file", "async;file", "async; file on-zeus",
+        "payrolld", "FILE", "compress alg=zstd; anotherdriverthatistoolong",
+        "encrypt key=file:/home/alice/secret; file"}) {
+    ExpectLeak(chain, WithChain(hidden_, chain));
+  }
 }
 
 TEST_F(AuditTest, FindsValuesInOtherForms) {

@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+"""The anonymiser as an output filter of a real mount: nothing that is protected
+leaves the host, what leaves is a trace like any other, and the keys give back
+what was there.
+
+Each case records the same workload twice on the same mount: anonymised, and by
+a second tracer as it is.
+"""
+
+import base64
+import collections
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..",
+                                "support"))
+# pylint: disable=wrong-import-position
+from tracefs_harness import (Suite, decode_event, expect,  # noqa: E402
+                             expect_equal)
+
+UID = 3_141_592_653
+GID = 2_718_281_828
+PROCESS = "embezzlebot"
+DATA = "unmistakable data"
+# What the workload is recognised by; none of it in any policy or in our prose.
+WORDS = ["grotesque-folder", "ledger-of-doom", "offshore.xlsx", "renamed-alibi",
+         "whistle-target", "user.blackmail",
+         DATA, PROCESS, "never-seen-name", "raised-later"]
+# Run by the process above, in the mount.
+WORKLOAD = """
+import os
+os.setgid(%d)
+os.setuid(%d)
+os.mkdir("grotesque-folder")
+for i in range(60):
+    path = "grotesque-folder/ledger-of-doom-%%d.offshore.xlsx" %% i
+    with open(path, "wb", buffering=0) as out:
+        out.write(b"unmistakable data %%d " %% i * 50)
+    with open(path, "rb", buffering=0) as content:
+        content.read()
+    os.rename(path, "grotesque-folder/renamed-alibi-%%d" %% i)
+os.symlink("whistle-target/of/a/link", "grotesque-folder/link")
+os.readlink("grotesque-folder/link")
+os.setxattr("grotesque-folder/renamed-alibi-0", "user.blackmail",
+            b"hush-money-value")
+os.getxattr("grotesque-folder/renamed-alibi-0", "user.blackmail")
+os.listdir("grotesque-folder")
+try:
+    os.stat("grotesque-folder/never-seen-name")
+except FileNotFoundError:
+    pass
+os.chown("grotesque-folder/renamed-alibi-1", %d, %d)
+os.unlink("grotesque-folder/renamed-alibi-2")
+""" % (GID, UID, UID, GID)
+
+
+class Case:
+    """One mount with a tracer that hides and one that does not."""
+
+    def __init__(self, suite, name):
+        self.suite = suite
+        self.source = suite.folder(name, "source", mode=0o777)
+        self.point = suite.folder(name, "mnt")
+        self.out = suite.folder(name, "out")
+        self.key = os.path.join(self.out, "anon.key")
+        self.secret = os.path.join(self.out, "secret")
+        for path in (self.key, self.secret):
+            self.command("tracefs-keygen", "secret", path)
+        self.plain = os.path.join(self.out, "plain")
+
+    def command(self, name, *arguments, status=0):
+        run = subprocess.run([os.path.join(self.suite.bin, name), *arguments],
+                             capture_output=True, text=True, check=False)
+        expect(run.returncode == status,
+               f"{name} {' '.join(arguments)} ended with {run.returncode}, "
+               f"not {status}:\n{run.stdout}{run.stderr}")
+        return run.stdout + run.stderr
+
+    def record(self, *outputs, flags="STR_ALL | STR_DATA"):
+        """The workload, as each of the output sections has it, and plain."""
+        # A filter has names, too, and stands in the header of the trace.
+        condition = f'name != "never-seen-name" OR cname = "{PROCESS}"'
+        mount = self.suite.mount(
+            self.source, self.point,
+            *[(condition, flags, text.format(key=self.key, out=self.out,
+                                             secret=self.secret))
+              for text in outputs],
+            (condition, flags, f'file = "{self.plain}" buf = 16K'))
+        program = os.path.join(self.out, PROCESS)
+        # A process has the name of its executable.
+        shutil.copy(os.path.realpath(sys.executable), program)
+        environment = {**os.environ, "PYTHONHOME": sys.base_prefix}
+        subprocess.run([program, "-c", WORKLOAD], cwd=self.point, check=True,
+                       env=environment)
+        self.command("tracefs-ctl", self.point, "set-filter", "1",
+                     condition + ' OR name = "raised-later"')
+        os.mkdir(os.path.join(self.point, "raised-later"))
+        mount.unmount()
+        recorded = self.bytes_of(self.plain)
+        for word in WORDS:
+            expect(word in recorded or word in DATA and "DATA" not in flags,
+                   f"no {word} was recorded")
+
+    @staticmethod
+    def bytes_of(*paths):
+        data = b""
+        for path in paths:
+            with open(path, "rb") as trace:
+                data += trace.read()
+        return data.decode("latin-1")
+
+    def expect_hidden(self, *traces, policy):
+        """No word in any form, and the audit finds no leak."""
+        data = self.bytes_of(*traces)
+        for word in WORDS + [self.source, self.point]:
+            for form in forms(word):
+                expect(form not in data, f"{form!r} is in {traces}")
+        for number in (UID, GID):
+            for form in (number.to_bytes(4, "little"), str(number).encode()):
+                expect(form.decode("latin-1") not in data,
+                       f"{number} is in {traces}")
+        whole = traces[0]
+        if len(traces) > 1:
+            whole = os.path.join(self.out, "together")
+            with open(whole, "wb") as out:
+                out.write(data.encode("latin-1"))
+        said = self.command("tracefs-anon", "--audit", whole, "--policy",
+                            policy, "--against", self.plain)
+        expect("LEAK" not in said, said)
+        return whole
+
+    def events(self, *traces):
+        """As they are listed, but for the tracer's number."""
+        run = subprocess.run(
+            [os.path.join(self.suite.bin, "tracefs-dump"), "--key",
+             self.secret, "--format", "jsonl", *traces],
+            capture_output=True, text=True, check=False)
+        expect_equal(run.returncode, 0, f"dump of {traces}: {run.stderr}")
+        events = [decode_event(line) for line in run.stdout.splitlines()]
+        for event in events:
+            event.pop("tracer")
+        return events
+
+
+def forms(word):
+    """How a text could show."""
+    plain = word.encode()
+    yield word
+    yield plain.hex()
+    for i in range(3):
+        # Within a longer text; the ends depend on what is beside them.
+        coded = base64.b64encode(bytes(i) + plain)
+        yield coded[4:-4].decode()
+
+
+def expect_same_events(got, want, what):
+    """The same operations, and between them the same times: each tracer has
+    looked at the clock for itself, so they may all differ by a little."""
+    got, want = ([sorted(events, key=lambda e: e["ts"])
+                  for events in (got, want)])
+    expect_equal(len(got), len(want), f"{what}: operations")
+    apart = {g.pop("ts") - w.pop("ts") for g, w in zip(got, want)}
+    expect(len(apart) == 1 and abs(min(apart)) < 1_000_000,
+           f"{what}: times differ by {apart}")
+    for pair in zip(got, want):
+        expect_equal(*pair, what)
+
+
+def everything_comes_back(suite):
+    """partner: hidden in every form; with the key, every field of every event
+    as the second tracer has it."""
+    case = Case(suite, "partner")
+    hidden = os.path.join(case.out, "hidden")
+    # Of this profile the keys of a day open that day's traces.
+    day = time.strftime("%Y-%m-%d", time.gmtime())
+    case.record('anonymize policy = partner key = "file:{key}"; '
+                'file = "{out}/hidden" buf = 16K')
+    case.expect_hidden(hidden, policy="partner")
+    said = case.command("tracefs-verify", "--accept-unsealed", hidden)
+    expect("bad" not in said and "missing" not in said, said)
+    revealed = os.path.join(case.out, "revealed")
+    case.command("tracefs-anon", "--reveal", "all", "--keys", case.key, hidden,
+                 revealed)
+    original = case.events(case.plain)
+    expect_same_events(case.events(revealed), original, "revealed")
+    # What was hidden is the same number of operations, and of each the same.
+    expect_equal(collections.Counter(e["op"] for e in case.events(hidden)),
+                 collections.Counter(e["op"] for e in original), "operations")
+    # Half of it, with half of the keys.
+    for domain in ("uid", "name"):
+        case.command("tracefs-keygen", "--derive", domain, "--key", case.key,
+                     "--day", day, os.path.join(case.out, domain + ".key"))
+    part = os.path.join(case.out, "part")
+    uid_key = os.path.join(case.out, "uid.key")
+    case.command("tracefs-anon", "--reveal", "uid", "--keys", uid_key, hidden,
+                 part)
+    expect_equal(sorted(e["uid"] for e in case.events(part)),
+                 sorted(e["uid"] for e in original), "users")
+    for word in WORDS:
+        expect(word not in case.bytes_of(part), f"{word} came back, too")
+    none = os.path.join(case.out, "none")
+    said = case.command("tracefs-anon", "--reveal", "name", "--keys", uid_key,
+                        hidden, none, status=2)
+    expect("no key for domain name" in said, said)
+    case.command("tracefs-anon", "--reveal", "name", "--keys",
+                 os.path.join(case.out, "name.key"), hidden, none)
+    expect_equal(sorted(e.get("path", "") for e in case.events(none)),
+                 sorted(e.get("path", "") for e in original), "paths")
+    return f"{len(original)} operations"
+
+
+def before_other_filters(suite):
+    """research: in a thread of its own, then compressed, encrypted, sealed."""
+    case = Case(suite, "research")
+    hidden = os.path.join(case.out, "hidden")
+    case.record('async; anonymize policy = research key = "file:{key}"; '
+                'compress alg = zstd; encrypt key = "file:{secret}"; '
+                'checksum key = "file:{secret}"; file = "{out}/hidden" '
+                'buf = 16K')
+    said = case.command("tracefs-verify", "--key", case.secret, hidden)
+    expect("bad" not in said and "missing" not in said
+           and "unsealed" not in said, said)
+    # Decrypted, for who looks for words: the same trace, without the chain.
+    clear = os.path.join(case.out, "clear")
+    case.command("tracefs-anon", "--trace-key", case.secret, "--reveal", "uid",
+                 "--keys", case.key, hidden, clear)
+    original = case.events(case.plain)
+    expect_equal(sorted(e["uid"] for e in case.events(clear)),
+                 sorted(e["uid"] for e in original), "users")
+    for word in WORDS:
+        expect(word not in case.bytes_of(clear), f"{word} is in it")
+    said = case.command("tracefs-anon", "--trace-key", case.secret, "--audit",
+                        hidden, "--policy", "research", "--against",
+                        case.plain)
+    expect("LEAK" not in said, said)
+    return f"{len(original)} operations"
+
+
+def rotated(suite):
+    """public, into many files: each describes itself anew."""
+    case = Case(suite, "public")
+    case.record('anonymize policy = public key = "file:{key}"; '
+                'file = "{out}/part" buf = 8K rotate_size = 64K',
+                flags="STR_ALL | STR_PRE_OP")
+    parts = sorted(os.path.join(case.out, n) for n in os.listdir(case.out)
+                   if n.startswith("part"))
+    expect(len(parts) > 2, f"only {parts}")
+    whole = case.expect_hidden(*parts, policy="public")
+    expect_equal(collections.Counter(e["op"] for e in case.events(*parts)),
+                 collections.Counter(e["op"] for e in case.events(case.plain)),
+                 "operations")
+    # Only what was shifted comes back; the key is of no use for the rest.
+    revealed = os.path.join(case.out, "revealed")
+    case.command("tracefs-anon", "--reveal", "all", "--keys", case.key, whole,
+                 revealed)
+    for word in WORDS:
+        expect(word not in case.bytes_of(revealed), f"{word} came back")
+    return f"{len(parts)} files"
+
+
+def main():
+    suite = Suite("anonymize", __doc__)
+    for case in (everything_comes_back, before_other_filters, rotated):
+        suite.run(case.__name__.replace("_", " "), case, suite)
+    suite.finish()
+
+
+if __name__ == "__main__":
+    main()
