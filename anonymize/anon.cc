@@ -75,6 +75,17 @@ bool SameFile(const std::string& a, const std::string& b) {
          x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+// True if standard output goes to the end of the input: it would be changed,
+// and never come to an end.
+bool IsStdout(const std::string& input) {
+  struct stat in;
+  struct stat out;
+  const int rc =
+      input == "-" ? ::fstat(STDIN_FILENO, &in) : ::stat(input.c_str(), &in);
+  return rc == 0 && S_ISREG(in.st_mode) && ::fstat(STDOUT_FILENO, &out) == 0 &&
+         in.st_dev == out.st_dev && in.st_ino == out.st_ino;
+}
+
 uint64_t SizeOf(const std::string& path) {
   struct stat st;
   if (path == "-" || ::stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) {
@@ -112,6 +123,10 @@ Result<std::string> OutputOf(const AnonOptions& options,
       return Status::Invalid(
           "several inputs need a folder to go to: " + options.output +
           " is none (blocks of different traces do not make one trace)");
+    }
+    if (options.output == "-" && IsStdout(input)) {
+      return Status::Invalid("standard output is the input " + input +
+                             ": choose another file");
     }
     if (options.output != "-" && SameFile(input, options.output)) {
       return Status::Invalid(options.output +
@@ -230,10 +245,20 @@ Status Explain(const AnonOptions& options, std::string* out) {
     format::TraceReaderOptions reader_options;
     reader_options.name = name;
     reader_options.decoder = MakeDecoderFactory(*ring);
+    std::string why;  // the header could not be read
+    bool undecodable = false;
+    reader_options.report = [&](const format::Report& report) {
+      if (why.empty()) why = report.Text();
+      undecodable |= report.kind == format::ReportKind::kUndecodable;
+    };
     format::TraceReader reader(*std::move(source), std::move(reader_options));
     std::unique_ptr<format::BlockDecoder> block;
     const auto step = reader.NextBlock(&block);
     if (!step.ok()) return step.status().Prefixed(name);
+    if (block == nullptr || reader.stats().no_header) {
+      const std::string text = name + ": its header cannot be read: " + why;
+      return undecodable ? Status::Invalid(text) : Status::Corrupt(text);
+    }
     description = reader.description();
   } else {
     description.has_clock = true;

@@ -2,6 +2,7 @@
 // docs/man/tracefs-anon.1.
 #include <signal.h>
 
+#include <cerrno>
 #include <cstdio>
 
 #include "anonymize/anon.h"
@@ -18,15 +19,17 @@ int main(int argc, char** argv) {
   } else if (options.ok() && options->version) {
     out = "tracefs-anon " TRACEFS_VERSION "\n";
   } else if (options.ok()) {
-    // A reader that goes away shows as EPIPE.
+    // A reader that goes away shows as EPIPE, a limit as EFBIG.
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     status = anonymize::RunAnon(*options, &out);
     to_stderr = options->mode == anonymize::AnonOptions::Mode::kHide ||
                 options->mode == anonymize::AnonOptions::Mode::kReveal;
   }
-  std::fputs(out.c_str(), to_stderr ? stderr : stdout);
+  const bool said = std::fputs(out.c_str(), to_stderr ? stderr : stdout) >= 0 &&
+                    std::fflush(stdout) == 0;
+  if (!said && status.ok()) status = Status::System(errno, "standard output");
   if (!status.ok()) {
-    std::fflush(stdout);
     std::fprintf(stderr, "tracefs-anon: %s\n", status.message().c_str());
   }
   return ExitStatus(status);

@@ -193,6 +193,9 @@ Result<AnonOptions> ParseAnonOptions(int argc, const char* const* argv) {
     return Status::Invalid("an input and an output are needed" +
                            std::string(kSeeHelp));
   }
+  if (std::count(traces.begin(), traces.end(), "") != 0) {
+    return Status::Invalid("an input or the output has an empty name");
+  }
   result.output = traces.back();
   traces.pop_back();
   result.inputs = traces;

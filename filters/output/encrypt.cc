@@ -218,10 +218,11 @@ class EncryptDecoder final : public StageDecoder {
     if (head.place == KeyPlace::kShared) {
       const SecretKey* key = keys_->FindSecret(head.key_id);
       if (key == nullptr) {
-        return Status::Invalid("encrypted with the key " +
-                               KeyIdText(head.key_id) +
-                               ", which is not among those given; name the "
-                               "file that holds it with --key");
+        return Status::Invalid(
+            "encrypted with the key " + KeyIdText(head.key_id) +
+            ", which is not among those given; name the "
+            "file that holds it with --key (of tracefs-anon: "
+            "--trace-key)");
       }
       block_keys_.emplace(RootKey(key->get(), id.serial, head.salt).get());
     } else {
