@@ -13,15 +13,15 @@ include_guard(GLOBAL)
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 
-if(NOT DEFINED TRACEFS_DEPS_DIR)
-  if(DEFINED ENV{TRACEFS_DEPS_DIR})
-    set(TRACEFS_DEPS_DIR "$ENV{TRACEFS_DEPS_DIR}")
-  else()
-    set(TRACEFS_DEPS_DIR "${CMAKE_SOURCE_DIR}/build/deps")
-  endif()
+# The environment wins over what an earlier configure remembered: it says where
+# scripts/setup builds now.
+if(DEFINED ENV{TRACEFS_DEPS_DIR})
+  set(TRACEFS_DEPS_DIR "$ENV{TRACEFS_DEPS_DIR}")
+elseif(NOT DEFINED TRACEFS_DEPS_DIR)
+  set(TRACEFS_DEPS_DIR "${CMAKE_SOURCE_DIR}/build/deps")
 endif()
 set(TRACEFS_DEPS_DIR "${TRACEFS_DEPS_DIR}" CACHE PATH
-    "What scripts/setup built; several checkouts may share it")
+    "What scripts/setup built; several checkouts may share it" FORCE)
 option(TRACEFS_SYSTEM_LIBFUSE
        "Use the installed libfuse even where scripts/setup built a newer one"
        OFF)

@@ -5,6 +5,7 @@
 
 #include <cstring>
 
+#include "filters/output/columns.h"
 #include "filters/output/payload_filter.h"
 
 namespace tracefs {
@@ -91,29 +92,49 @@ class CompressFilter final : public PayloadFilter {
       return Status::Invalid("a block of " + std::to_string(block.size()) +
                              " bytes is too large to compress");
     }
-    const std::span<std::byte> payload =
-        memory_.Get(kCompressHeadBytes + block.size());
-    const std::span<std::byte> body = payload.subspan(kCompressHeadBytes);
-    auto method = static_cast<CompressMethod>(options_.algorithm);
-    // Without the last byte: what is not smaller is stored.
-    size_t size = block.empty() ? 0
-                                : compressor_->Compress(
-                                      block, body.first(body.size() - 1));
-    if (size == 0 || block.size() > MaxUncompressedBytes(size)) {
-      method = CompressMethod::kStored;
-      size = block.size();
-      if (size != 0) std::memcpy(body.data(), block.data(), size);
-    }
-    std::memset(payload.data(), 0, kCompressHeadBytes);
-    payload[0] = static_cast<std::byte>(method);
+    const ByteSpan sorted = options_.columns ? sorter_.Sort(block) : ByteSpan();
+    const bool columns = !sorted.empty();
+    const size_t head =
+        kCompressHeadBytes + (columns ? kColumnsLengthBytes : 0);
+    const std::span<std::byte> payload = memory_.Get(head + block.size());
+    std::memset(payload.data(), 0, head);
     StoreLe<uint32_t>(payload.data() + 4, static_cast<uint32_t>(block.size()));
-    return ByteSpan(payload.first(kCompressHeadBytes + size));
+    // What is not smaller is stored.
+    size_t size = 0;
+    if (block.size() > head) {
+      size = compressor_->Compress(
+          columns ? sorted : block,
+          payload.subspan(head,
+                          block.size() - (head - kCompressHeadBytes) - 1));
+    }
+    if (size == 0 || block.size() > MaxUncompressedBytes(size)) {
+      payload[0] = static_cast<std::byte>(CompressMethod::kStored);
+      if (!block.empty()) {
+        std::memcpy(payload.data() + kCompressHeadBytes, block.data(),
+                    block.size());
+      }
+      return ByteSpan(payload.first(kCompressHeadBytes + block.size()));
+    }
+    payload[0] = static_cast<std::byte>(Method(columns));
+    if (columns) {
+      StoreLe<uint32_t>(payload.data() + kCompressHeadBytes,
+                        static_cast<uint32_t>(sorted.size()));
+    }
+    return ByteSpan(payload.first(head + size));
+  }
+
+  CompressMethod Method(bool columns) const {
+    if (options_.algorithm == CompressAlgorithm::kZlib) {
+      return columns ? CompressMethod::kZlibColumns : CompressMethod::kZlib;
+    }
+    return columns ? CompressMethod::kZstdColumns : CompressMethod::kZstd;
   }
 
   void End() override { compressor_.reset(); }
 
   const CompressOptions options_;
   std::unique_ptr<Compressor> compressor_;
+  ColumnSorter sorter_;
   Scratch memory_;
 };
 
@@ -152,25 +173,38 @@ class CompressDecoder final : public StageDecoder {
       return Status::Ok();
     }
     const std::span<std::byte> block = memory.Get(length_untrusted);
-    Status status;
+    *out = block;
     switch (method) {
       case CompressMethod::kZlib:
-        status = Inflate(body, block);
-        break;
+        return Inflate(body, block);
       case CompressMethod::kZstd:
-        status = Unzstd(body, block);
-        break;
+        return Unzstd(body, block);
+      case CompressMethod::kZlibColumns:
+      case CompressMethod::kZstdColumns:
+        return Merge(method, body, block);
       default:
         return Status::Corrupt(
             "compressed with method " +
             std::to_string(static_cast<unsigned>(payload[0])) +
             ", which this reader does not know");
     }
-    *out = block;
-    return status;
   }
 
  private:
+  Status Merge(CompressMethod method, ByteSpan body,
+               std::span<std::byte> block) {
+    if (body.size() < kColumnsLengthBytes) return Lie();
+    const size_t length_untrusted = LoadLe<uint32_t>(body.data());
+    // No writer sorts what would grow.
+    if (length_untrusted > block.size()) return Lie();
+    const std::span<std::byte> columns = columns_.Get(length_untrusted);
+    const ByteSpan compressed = body.subspan(kColumnsLengthBytes);
+    const Status status = method == CompressMethod::kZlibColumns
+                              ? Inflate(compressed, columns)
+                              : Unzstd(compressed, columns);
+    return status.ok() ? MergeColumns(columns, block) : status;
+  }
+
   Status Inflate(ByteSpan in, std::span<std::byte> out) {
     if (!zlib_ready_) {
       zlib_ready_ = ::inflateInit(&zlib_) == Z_OK;
@@ -200,6 +234,7 @@ class CompressDecoder final : public StageDecoder {
     return ::ZSTD_isError(n) != 0 || n != out.size() ? Lie() : Status::Ok();
   }
 
+  Scratch columns_;
   z_stream zlib_{};
   bool zlib_ready_ = false;
   std::unique_ptr<ZSTD_DCtx, size_t (*)(ZSTD_DCtx*)> zstd_;

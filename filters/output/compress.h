@@ -20,6 +20,8 @@ enum class CompressAlgorithm : uint8_t { kZlib = 1, kZstd = 2 };
 struct CompressOptions {
   CompressAlgorithm algorithm = CompressAlgorithm::kZlib;
   int level = 0;  // 0 = the default; else 1 to MaxCompressLevel
+  // Sort blocks of messages by columns first (columns.h): about half the size.
+  bool columns = true;
   size_t block_bytes = 0;
 };
 
@@ -34,7 +36,15 @@ std::unique_ptr<StageDecoder> MakeCompressDecoder();
 
 // --- The payload: this head, then what the method made.
 inline constexpr size_t kCompressHeadBytes = 8;  // method 1, zero 3, length 4
-enum class CompressMethod : uint8_t { kStored = 0, kZlib = 1, kZstd = 2 };
+// Behind it, with columns: their length 4.
+inline constexpr size_t kColumnsLengthBytes = 4;
+enum class CompressMethod : uint8_t {
+  kStored = 0,
+  kZlib = 1,
+  kZstd = 2,
+  kZlibColumns = 3,
+  kZstdColumns = 4,
+};
 // No block claims to be larger than this for what it holds.
 inline constexpr uint64_t MaxUncompressedBytes(uint64_t compressed_bytes) {
   return 65536 + 4096 * compressed_bytes;

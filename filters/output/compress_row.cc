@@ -5,9 +5,11 @@ namespace tracefs {
 namespace {
 
 constexpr std::string_view kAlgorithms[] = {"zlib", "zstd"};
+constexpr std::string_view kLayouts[] = {"columns", "bytes"};
 constexpr OptionRow kOptions[] = {
     {.name = "alg", .type = ValueType::kChoice, .words = kAlgorithms},
     {.name = "level", .type = ValueType::kCount, .min = 1, .max = 19},
+    {.name = "layout", .type = ValueType::kChoice, .words = kLayouts},
     kBlockOption,
 };
 
@@ -29,6 +31,7 @@ Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
                            " is beyond " + std::string(AlgorithmOf(entry)) +
                            "'s highest, " + std::to_string(most));
   }
+  options.columns = TextOption(entry, "layout", "columns") == "columns";
   options.block_bytes = NumberOption(entry, "block", 0);
   return MakeCompress(options, std::move(next));
 }

@@ -4,7 +4,7 @@ and 11, and nothing of our own code. Usage: independent_verifier.py TRACE KEY...
 Prints "NUMBER ok SHA256-OF-THE-BLOCK" or "NUMBER bad REASON" for each frame.
 Needs the openssl command; age and zstd where the trace does, and the module
 cryptography for AES-GCM and ChaCha20-Poly1305."""
-import hashlib, hmac, re, struct, subprocess, sys, tempfile, zlib
+import collections, hashlib, hmac, re, struct, subprocess, sys, tempfile, zlib
 
 
 def run(*command, data=b""):
@@ -129,12 +129,72 @@ def encrypt(payload, serial, number, keys):
 
 def compress(payload, serial, number, keys):
     method, length = payload[0], struct.unpack("<I", payload[4:8])[0]
-    block = payload[8:]
+    block = payload[12 if method > 2 else 8:]
     if method:
-        block = (zlib.decompress(block) if method == 1 else
+        block = (zlib.decompress(block) if method % 2 else
                  run("zstd", "-d", "-c", data=block))
+    if method > 2:
+        if len(block) != struct.unpack("<I", payload[8:12])[0]:
+            raise ValueError("length of the columns")
+        block = merge(block)
     if len(block) != length:
         raise ValueError("length")
+    return block
+
+
+def merge(columns):
+    at = 8
+
+    def take(size):
+        nonlocal at
+        at += size
+        return columns[at - size:at]
+
+    def planes(count, width):
+        value = [take(count) for _ in range(width)]
+        return [int.from_bytes(bytes(column), "little")
+                for column in zip(*value)]
+
+    shapes = []
+    count, messages = struct.unpack("<II", columns[:8])
+    for _ in range(count):
+        message, slots = struct.unpack("<HH", take(4))
+        shapes.append((message, [struct.unpack("<HB", take(3))
+                                 for _ in range(slots)]))
+    order = planes(messages, 2)
+    counts, widths = collections.Counter(), {}
+    for number in order:
+        message, slots = shapes[number]
+        counts.update((argument, message) for argument, _ in slots)
+        widths.update(slots)
+    values = {}
+    for key in sorted(counts):
+        width = widths[key[0]]
+        if width in (4, 8):
+            column = planes(counts[key], width)
+        else:
+            lengths = ([width] * counts[key] if width else
+                       planes(counts[key], 4))
+            column = [take(length) for length in lengths]
+        values[key] = iter(column)
+    last, block = collections.Counter(), b""
+    for number in order:
+        message, slots = shapes[number]
+        body = b""
+        for argument, width in slots:
+            value = next(values[argument, message])
+            body += struct.pack("<H", argument)
+            if width in (4, 8):
+                value = (value + last[argument]) % 256 ** width
+                if argument == 2:  # ARG_DURATION_NS: added to ARG_TIME_NS
+                    last[1] += value
+                else:
+                    last[argument] = value
+                value = value.to_bytes(width, "little")
+            elif not width:
+                body += struct.pack("<I", len(value))
+            body += value
+        block += struct.pack("<HI", message, len(body) + 6) + body
     return block
 
 

@@ -54,7 +54,8 @@ def compare_counts(events, requests, killed=False):
             expect(count <= requests.sent.get(op, 0),
                    f"{count} events {op} of {requests.sent.get(op, 0)} requests")
         expect_equal(sum(events.values()), requests.answered,
-                     "all events, and requests that were answered")
+                     "all events, and requests that were answered; "
+                     f"events {events}, sent {requests.sent}")
         return ", as many as were answered"
     expect_equal(events, requests.sent,
                  "events of each kind, and requests that the kernel sent")
