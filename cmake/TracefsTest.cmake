@@ -2,8 +2,8 @@
 #
 # Labels say what a test needs or is: unit, mount, tools, fuzz; `slow` for one
 # that takes more than about ten seconds; `no-asan` and `no-tsan` for one that
-# cannot run under that sanitizer. scripts/check leaves the latter two out
-# where they apply.
+# cannot run under that sanitizer, or takes long and has nothing to show there.
+# scripts/check leaves the latter two out where they apply.
 
 include_guard(GLOBAL)
 include("${CMAKE_CURRENT_LIST_DIR}/Warnings.cmake")
@@ -36,6 +36,9 @@ function(tracefs_test)
   endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
+  endif()
+  if(TRACEFS_SANITIZE)
+    math(EXPR ARG_TIMEOUT "${ARG_TIMEOUT} * 6")
   endif()
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   target_compile_features(${ARG_NAME} PRIVATE cxx_std_20)

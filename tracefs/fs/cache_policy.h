@@ -6,6 +6,7 @@
 
 #include <sys/stat.h>
 
+#include <atomic>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,7 @@ class CachePolicy {
 
   Visibility visibility() const { return visibility_; }
 
-  // What the connection turned out to allow; before the first request.
+  // What the connection turned out to allow; before the first operation.
   void SetPassthrough(bool available) { passthrough_ = available; }
   bool passthrough() const { return passthrough_; }
   // Close below does something of its own (NFS, …), or locks are ours.
@@ -79,7 +80,8 @@ class CachePolicy {
 
   const Visibility visibility_;
   const EventSink& sink_;
-  bool passthrough_ = false;
+  // Told by the thread that serves the first request, asked by any.
+  std::atomic<bool> passthrough_ = false;
   bool flush_needed_ = false;
 };
 

@@ -174,7 +174,7 @@ class FileSystem final : public EventResolver {
   LockTable locks_;
   std::atomic<uint64_t> next_handle_id_{1};
   bool flush_below_ = false;  // close(2) below does something (NFS, …)
-  bool told_of_privileged_writes_ = false;
+  std::atomic<bool> told_of_privileged_writes_ = false;
   bool stacked_below_ = false;  // the backing file system is itself stacked
 };
 

@@ -630,7 +630,6 @@ TEST_F(ControlMountTest, SocketGoesWithTheMount) {
 TEST_F(ControlMountTest, Malicious_GarbageByTheHundredIsBorneUnderLoad) {
   Mount(Tracer("op IN { mkdir rmdir }", "first.trace"));
   const std::string path = SocketPath();
-  std::thread load([&] { MakeAndRemove("x", 2000); });
   const auto connect = [&] {
     UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
@@ -641,6 +640,26 @@ TEST_F(ControlMountTest, Malicious_GarbageByTheHundredIsBorneUnderLoad) {
               0);
     return fd;
   };
+  // Forked while this process has one thread: TSan wants it so.
+  int start[2];
+  ASSERT_EQ(::pipe2(start, O_CLOEXEC), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    char go;
+    if (::read(start[0], &go, 1) != 1) ::_exit(1);
+    int answered = ::setresuid(65534, 65534, 65534) == 0 ? 0 : 1;
+    for (int i = 0; i < 300; ++i) {
+      const UniqueFd fd = connect();
+      static_cast<void>(
+          ::send(fd.get(), "{\"command\":\"list\"}\n", 19, MSG_NOSIGNAL));
+      char answer[4096];
+      const ssize_t n = ::read(fd.get(), answer, sizeof answer);
+      const std::string_view text(answer, n > 0 ? static_cast<size_t>(n) : 0);
+      if (text.find("\"ok\":true") != std::string_view::npos) ++answered;
+    }
+    ::_exit(answered == 0 ? 0 : 1);
+  }
+  std::thread load([&] { MakeAndRemove("x", 2000); });
   const std::string big(100000, '[');
   const std::string endless(size_t{5} << 20, 'x');
   std::vector<UniqueFd> idle;
@@ -655,24 +674,13 @@ TEST_F(ControlMountTest, Malicious_GarbageByTheHundredIsBorneUnderLoad) {
   }
   EXPECT_EQ(Ctl({"list"}).status, 0);
   // Another user, by the hundred, through a socket that is open to all.
-  ASSERT_EQ(::chmod(path.c_str(), 0666), 0);
-  const pid_t child = ::fork();
-  if (child == 0) {
-    int answered = ::setresuid(65534, 65534, 65534) == 0 ? 0 : 1;
-    for (int i = 0; i < 300; ++i) {
-      const UniqueFd fd = connect();
-      static_cast<void>(
-          ::send(fd.get(), "{\"command\":\"list\"}\n", 19, MSG_NOSIGNAL));
-      char answer[4096];
-      const ssize_t n = ::read(fd.get(), answer, sizeof answer);
-      const std::string_view text(answer, n > 0 ? static_cast<size_t>(n) : 0);
-      if (text.find("\"ok\":true") != std::string_view::npos) ++answered;
-    }
-    ::_exit(answered == 0 ? 0 : 1);
-  }
+  EXPECT_EQ(::chmod(path.c_str(), 0666), 0);
+  EXPECT_EQ(::write(start[1], "x", 1), 1);
   int status = -1;
   EXPECT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
+  ::close(start[0]);
+  ::close(start[1]);
   EXPECT_EQ(Ctl({"list"}).status, 0);
   load.join();
   Unmount();
