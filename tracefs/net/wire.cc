@@ -111,7 +111,9 @@ Result<std::optional<Reply>> TakeReply(std::string& bytes) {
         const auto flags = in.TakeLe<uint16_t>();
         const auto next = in.TakeLe<uint64_t>();
         const auto max_frame = in.TakeLe<uint32_t>();
-        if (!max_frame) return Status::Corrupt("WELCOME is cut");
+        if (!version || !flags || !next || !max_frame) {
+          return Status::Corrupt("WELCOME is cut");
+        }
         reply.version = *version;
         reply.live = (*flags & kLiveFlag) != 0;
         reply.next = *next;

@@ -108,6 +108,8 @@ TEST(WireTest, Malicious_LengthsThatCannotBeAreRefused) {
         std::string_view("\x02\0\x05\x04", 4),
         std::string_view("\x02\0\x05\0\0", 5),
         std::string_view("\x01\0\x08\0\0\0\0\0", 8),
+        // Too short for `next`, not for what follows it.
+        std::string_view("\x01\0\x0c\0\x01\0\0\0\xff\0\0\0", 12),
         std::string_view("\x03\0\x04\0", 4)}) {
     std::string buffer(bytes);
     EXPECT_FALSE(TakeReply(buffer).ok());
