@@ -1,10 +1,16 @@
 #include "anonymize/output_file.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 
 namespace tracefs::anonymize {
@@ -17,6 +23,48 @@ std::string FolderOf(const std::string& path) {
 }
 
 constexpr mode_t kMode = 0644;  // before the umask: it is meant to be shared
+
+// --- A name that must not outlive the process.
+
+constexpr std::array kEnds = {SIGHUP, SIGINT, SIGTERM};
+std::array<char, PATH_MAX> g_name;
+std::atomic<bool> g_named{false};
+
+void RemoveAndEnd(int signal_number) {
+  if (g_named) ::unlink(g_name.data());
+  ::signal(signal_number, SIG_DFL);
+  ::raise(signal_number);
+}
+
+// Has the file removed if the process is asked to end. One name at a time.
+void RemoveAtEnd(const std::string& path) {
+  if (path.size() >= g_name.size() || g_named) return;
+  std::copy_n(path.c_str(), path.size() + 1, g_name.begin());
+  g_named = true;
+  for (const int signal_number : kEnds) {
+    // nohup and shells have it ignored.
+    if (::signal(signal_number, &RemoveAndEnd) == SIG_IGN) {
+      ::signal(signal_number, SIG_IGN);
+    }
+  }
+}
+
+void KeepAtEnd(const std::string& path) {
+  if (g_named && path == g_name.data()) g_named = false;
+}
+
+// Gives a file its name unless there is one of that name. Not every file system
+// knows hard links, nor every other one a rename that replaces nothing.
+int Rename(const std::string& from, const std::string& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(),
+                  RENAME_NOREPLACE) == 0) {
+    return 0;
+  }
+  if (errno != EINVAL && errno != ENOSYS) return -1;
+  if (::link(from.c_str(), to.c_str()) != 0) return -1;
+  ::unlink(from.c_str());
+  return 0;
+}
 
 }  // namespace
 
@@ -46,6 +94,7 @@ Result<OutputFile> OutputFile::Create(const std::string& path) {
     file.temporary_.clear();
     return Status::System(errno, path);
   }
+  RemoveAtEnd(file.temporary_);
   const mode_t mask = ::umask(0);
   ::umask(mask);
   (void)::fchmod(file.fd_.get(), kMode & ~mask);  // a mode apart is no failure
@@ -53,7 +102,9 @@ Result<OutputFile> OutputFile::Create(const std::string& path) {
 }
 
 OutputFile::~OutputFile() {
-  if (!done_ && !temporary_.empty()) ::unlink(temporary_.c_str());
+  if (done_ || temporary_.empty()) return;
+  ::unlink(temporary_.c_str());
+  KeepAtEnd(temporary_);
 }
 
 Status OutputFile::Write(ByteSpan bytes) {
@@ -71,15 +122,15 @@ Status OutputFile::Write(ByteSpan bytes) {
 Status OutputFile::Commit() {
   if (to_stdout()) return Status::Ok();
   if (::fsync(fd_.get()) != 0) return Status::System(errno, path_);
-  // link(2) and not rename(2): it fails where a file has appeared meanwhile.
-  const std::string from = temporary_.empty()
-                               ? "/proc/self/fd/" + std::to_string(fd_.get())
-                               : temporary_;
-  if (::linkat(AT_FDCWD, from.c_str(), AT_FDCWD, path_.c_str(),
-               temporary_.empty() ? AT_SYMLINK_FOLLOW : 0) != 0) {
-    return Status::System(errno, path_);
-  }
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  // None of the two replaces a file that has appeared meanwhile.
+  const int rc =
+      temporary_.empty()
+          ? ::linkat(AT_FDCWD,
+                     ("/proc/self/fd/" + std::to_string(fd_.get())).c_str(),
+                     AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW)
+          : Rename(temporary_, path_);
+  if (rc != 0) return Status::System(errno, path_);
+  KeepAtEnd(temporary_);
   done_ = true;
   return Status::Ok();
 }

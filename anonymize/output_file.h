@@ -32,7 +32,8 @@ class MemorySink final : public TraceSink {
 };
 
 // Where the system can (O_TMPFILE), the file has no name until it is complete,
-// so that not even SIGKILL leaves a half of it.
+// so that not even SIGKILL leaves a half of it. Elsewhere SIGHUP, SIGINT and
+// SIGTERM remove it, where they are not ignored; of one file at a time.
 class OutputFile final : public TraceSink {
  public:
   // "-" is standard output, which cannot be taken back. A file of that name

@@ -1,5 +1,6 @@
 // tracefs-anon and tracefs-keygen --derive as a user runs them.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -339,6 +340,34 @@ TEST_F(AnonCommandTest, BadInput_FullDisks) {
   ExpectFailure(anon + "disk/out", 3, "disk/out: No space left");
   EXPECT_EQ(Run("ls -A disk").output, "");
   EXPECT_EQ(::umount2(disk.c_str(), MNT_DETACH), 0);
+}
+
+TEST_F(AnonCommandTest, KilledItLeavesNothing) {
+  const std::string trace = Golden("every_operation");
+  ASSERT_EQ(Run("mkdir d && head -c 9000 " + trace + " > t").status, 0);
+  // While the rest of the trace is still to come, once the output is open.
+  const auto kill = [&](const std::string& signal) {
+    return Run("rm -f f && mkfifo f && { " TRACEFS_ANON
+               " --policy research --keys k f d/out & p=$!; exec 3> f; cat t "
+               ">&3; n=0; until ls -l /proc/$p/fd 2>&1 | grep -q /d/ || "
+               "[ $n = 400 ]; do sleep 0.05; n=$((n+1)); done; kill -" +
+               signal + " $p; wait $p; }")
+        .status;
+  };
+  EXPECT_EQ(kill("KILL"), 128 + SIGKILL);
+  EXPECT_EQ(Run("ls -A d").output, "");
+  // A file system on which a file needs a name from the beginning.
+  if (Run("mkdir below && bindfs below d").status != 0) {
+    GTEST_SKIP() << "no bindfs";
+  }
+  EXPECT_EQ(kill("TERM"), 128 + SIGTERM);
+  EXPECT_EQ(Run("ls -A d").output, "");
+  const std::string hide = TRACEFS_ANON " -q --policy research --keys k ";
+  EXPECT_EQ(Run(hide + "t d/out").status, 1);
+  EXPECT_EQ(Run("ls -A d").output, "");
+  EXPECT_EQ(Run(hide + trace + " d/out").status, 0);
+  EXPECT_EQ(Run("ls -A d").output, "out\n");
+  EXPECT_EQ(Run("umount d").output, "");
 }
 
 }  // namespace
