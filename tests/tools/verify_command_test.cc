@@ -130,6 +130,25 @@ TEST_F(VerifyCommandTest, FromKeygenToVerdicts) {
       << outcome.output;
 }
 
+// The next step is not cut off, whoever is asked.
+TEST_F(VerifyCommandTest, AMissingOrWrongKeyIsNamedWithTheNextStep) {
+  ASSERT_EQ(Keygen("secret k").status, 0);
+  ASSERT_EQ(Keygen("secret other").status, 0);
+  const SealedTrace trace = SealedTrace::Make(
+      "encrypt key = \"file:" + folder_.Path("k") + "\";", 4, TestSerial());
+  folder_.Write("t", trace.Bytes(), 0644);
+  EXPECT_EQ(Run(TRACEFS_DUMP " --key k t").status, 0);
+  for (const std::string command :
+       {TRACEFS_DUMP " t", TRACEFS_DUMP " --key other t",
+        TRACEFS_VERIFY " --key other t"}) {
+    const Outcome outcome = Run(command);
+    EXPECT_EQ(outcome.status, 1) << command;
+    EXPECT_NE(outcome.output.find("name the file that holds it with --key"),
+              std::string::npos)
+        << command << outcome.output;
+  }
+}
+
 TEST_F(VerifyCommandTest, AKeyThatOthersCanReadIsRefused) {
   ASSERT_EQ(Keygen("secret k").status, 0);
   ::chmod(folder_.Path("k").c_str(), 0644);

@@ -7,14 +7,18 @@ std::string Count(uint64_t n, std::string_view one, std::string_view many) {
   return std::to_string(n) + " " + std::string(n == 1 ? one : many);
 }
 
+constexpr size_t kMaxDetailBytes = 80;
+// Why a chain cannot be undone is mostly our own words, and what to do about it
+// stands at their end.
+constexpr size_t kMaxReasonBytes = 240;
+
 // The detail comes from the trace: printable ASCII only, and not much of it.
-std::string Detail(std::string_view detail) {
-  constexpr size_t kMaxBytes = 80;
+std::string Detail(std::string_view detail, size_t most = kMaxDetailBytes) {
   std::string text;
-  for (const char c : detail.substr(0, kMaxBytes)) {
+  for (const char c : detail.substr(0, most)) {
     text += c >= ' ' && c <= '~' ? c : '?';
   }
-  if (detail.size() > kMaxBytes) text += "...";
+  if (detail.size() > most) text += "...";
   return text;
 }
 
@@ -47,7 +51,7 @@ std::string Report::Text() const {
       return "a block of unknown kind " + std::to_string(number) + at +
              " was skipped";
     case ReportKind::kUndecodable:
-      return block + " cannot be decoded: " + Detail(detail);
+      return block + " cannot be decoded: " + Detail(detail, kMaxReasonBytes);
     case ReportKind::kMalformedBlock:
       return block +
              " has a message of impossible length: the rest of the "
