@@ -1,6 +1,7 @@
 // Fuzz target: what sender and receiver of a trace hear from each other
 // (tracefs/net/PROTOCOL.md). The first byte of the input says which of the two
-// listens, the second how the stream is cut into reads; the stream follows.
+// listens, the second how the stream is cut into reads and how many blocks are
+// there already; the stream follows.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -153,8 +154,7 @@ Kept ParseFrames(std::string_view stream, const format::Serial& serial,
     }
   }
   Check(kept.next == parser.next());
-  // "the pieces end with a whole frame" where the stream is not in order: but
-  // for what had come of the one that is wrong.
+  // What has come of a frame that is cut or wrong is not counted.
   kept.frames.resize(whole);
   return kept;
 }
