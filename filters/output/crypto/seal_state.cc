@@ -87,7 +87,8 @@ Result<SealState> SealState::Open(const std::string& path) {
   state.folder_.Reset(
       ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!state.folder_) return Status::System(errno, state.what());
-  const Result<UniqueFd> fd = state.OpenFile();
+  // Locked: whoever replaces the file wipes the one that was open here.
+  const Result<UniqueFd> fd = state.OpenLocked();
   if (!fd.ok()) return fd.status();
   if (const Result<Contents> contents = state.Read(*fd); !contents.ok()) {
     return contents.status();
@@ -106,6 +107,25 @@ Result<UniqueFd> SealState::OpenFile() const {
   }
   if (Status s = CheckSecretFile(fd, what()); !s.ok()) return s;
   return fd;
+}
+
+Result<UniqueFd> SealState::OpenLocked() const {
+  // The file may be replaced while we wait for its lock: then lock the new one.
+  for (;;) {
+    Result<UniqueFd> fd = OpenFile();
+    if (!fd.ok()) return fd;
+    while (::flock(fd->get(), LOCK_EX) != 0) {
+      if (errno != EINTR) return Status::System(errno, what());
+    }
+    struct stat ours;
+    struct stat current;
+    if (::fstat(fd->get(), &ours) != 0) return Status::System(errno, what());
+    if (::fstatat(folder_.get(), name_.c_str(), &current,
+                  AT_SYMLINK_NOFOLLOW) == 0 &&
+        current.st_ino == ours.st_ino && current.st_dev == ours.st_dev) {
+      return fd;
+    }
+  }
 }
 
 Result<SealState::Contents> SealState::Read(const UniqueFd& fd) const {
@@ -133,24 +153,9 @@ Result<SealState::Contents> SealState::Read(const UniqueFd& fd) const {
 }
 
 Result<SealState::Epoch> SealState::Take() {
-  // The file may be replaced while we wait for its lock: then lock the new one.
-  UniqueFd fd;
-  for (;;) {
-    Result<UniqueFd> opened = OpenFile();
-    if (!opened.ok()) return opened.status();
-    fd = *std::move(opened);
-    while (::flock(fd.get(), LOCK_EX) != 0) {
-      if (errno != EINTR) return Status::System(errno, what());
-    }
-    struct stat ours;
-    struct stat current;
-    if (::fstat(fd.get(), &ours) != 0) return Status::System(errno, what());
-    if (::fstatat(folder_.get(), name_.c_str(), &current,
-                  AT_SYMLINK_NOFOLLOW) == 0 &&
-        current.st_ino == ours.st_ino && current.st_dev == ours.st_dev) {
-      break;
-    }
-  }
+  const Result<UniqueFd> locked = OpenLocked();
+  if (!locked.ok()) return locked.status();
+  const UniqueFd& fd = *locked;
   Result<Contents> contents = Read(fd);
   if (!contents.ok()) return contents.status();
   Epoch epoch;

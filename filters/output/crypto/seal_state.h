@@ -43,6 +43,8 @@ class SealState {
   SealState() = default;
   std::string what() const { return "sealing state '" + path_ + "'"; }
   Result<UniqueFd> OpenFile() const;
+  // The file under its lock, which nobody has replaced meanwhile.
+  Result<UniqueFd> OpenLocked() const;
   Result<Contents> Read(const UniqueFd& fd) const;
 
   std::string path_;
