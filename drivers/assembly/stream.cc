@@ -12,7 +12,6 @@ namespace {
 using format::ArgId;
 using format::MessageWriter;
 
-constexpr uint32_t kTimes = kStrTsSec | kStrTsUsec | kStrTsNsec;
 constexpr uint32_t kProcess =
     kStrPid | kStrPpid | kStrSid | kStrPgid | kStrPname;
 constexpr uint32_t kAll = kStrPostOp | kStrTid | kProcess | kStrUid | kStrGid |

@@ -69,7 +69,7 @@ class Builder {
   void AllowIf(const char* name, unsigned index, uint64_t mask,
                uint64_t value) {
     Add(SCMP_ACT_ALLOW, seccomp_syscall_resolve_name(name),
-        SCMP_CMP(index, SCMP_CMP_MASKED_EQ, mask, value));
+        scmp_arg_cmp{index, SCMP_CMP_MASKED_EQ, mask, value});
   }
   void Refuse(const char* name, int error) {
     Add(SCMP_ACT_ERRNO(static_cast<uint16_t>(error)),

@@ -259,7 +259,9 @@ constexpr Scenario kScenarios[] = {
        WriteFile("f", Pattern(100000));
        const int fd = FD(::open("f", O_RDONLY));
        CALL(::fsync(fd));
-       struct fiemap map = {};
+       // Without braces: it ends in an array of no elements.
+       struct fiemap map;
+       std::memset(&map, 0, sizeof map);
        map.fm_length = ~0ull;
        CALL(::ioctl(fd, FS_IOC_FIEMAP, &map));
      }},
@@ -498,8 +500,8 @@ constexpr Scenario kScenarios[] = {
            "mkdir -p x/y/z && touch x/y/z/f && find x | sort > found",
            "cp -a x copy && diff -r x copy",
            "ln -s a l && readlink l > target",
-           "tar cf t.tar --sort=name --mtime=@0 --owner=0 --group=0 "
-           "--numeric-owner x && tar tf t.tar > names",
+           ("tar cf t.tar --sort=name --mtime=@0 --owner=0 --group=0 "
+            "--numeric-owner x && tar tf t.tar > names"),
            "mv x moved && ls moved",
            "printf 'b\\na\\n' | sort > sorted",
            "sed -i s/hello/bye/ a && cat a",

@@ -50,8 +50,8 @@ TEST(Reveal, EveryReversibleActionGivesBackEveryByte) {
       "xattr = encrypt keep-namespace;\n",
       "data = encrypt;\nchecksum = fpe;\n",
       "data = encrypt pad 100;\n",
-      "property config.text = encrypt;\nproperty filter.text = encrypt;\n"
-      "property * = encrypt;\n",
+      ("property config.text = encrypt;\nproperty filter.text = encrypt;\n"
+       "property * = encrypt;\n"),
   };
   const std::string trace = SampleTrace();
   for (const char* statements : policies) {

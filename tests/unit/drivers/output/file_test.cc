@@ -233,7 +233,6 @@ TEST_F(FileTest, Rotation_LinksAreThoseOfTheFrames) {
         EXPECT_EQ(mark->link, crc);
         link = crc;
       }
-      format::PartLink step;
       // CRC-32C goes on where it stopped: by hand, from FORMAT.md.
       std::byte bytes[4];
       StoreLe<uint32_t>(bytes, header.crc);
