@@ -132,7 +132,9 @@ class Daemon(Configuration):
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
                 [str(c) for c in command], stdout=log, stderr=log,
-                stdin=subprocess.DEVNULL, cwd="/")
+                stdin=subprocess.DEVNULL, cwd="/",
+                # As daemons do: the kernel's scheduler looks at sessions.
+                start_new_session=True)
         end = time.monotonic() + MOUNT_TIMEOUT_S
         while time.monotonic() < end:
             if os.stat(point).st_dev != before:

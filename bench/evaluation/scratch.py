@@ -5,6 +5,7 @@ import contextlib
 import os
 import pathlib
 import shutil
+import select
 import signal
 import subprocess
 import tempfile
@@ -160,6 +161,17 @@ def stop_process(process, first=signal.SIGTERM, wait_s=20):
         return process.wait(wait_s)
 
 
+def wait_exactly(process, timeout_s):
+    """As Popen.wait(timeout), which looks every 50 ms only."""
+    fd = os.pidfd_open(process.pid)
+    try:
+        if not select.select([fd], [], [], timeout_s)[0]:
+            raise subprocess.TimeoutExpired(process.args, timeout_s)
+    finally:
+        os.close(fd)
+    return process.wait()
+
+
 def run_command(argv, timeout_s, cwd=None):
     """Runs to the end or raises Failure; returns its standard output. It has a
     session of its own, so that all it started can be ended."""
@@ -173,7 +185,7 @@ def run_command(argv, timeout_s, cwd=None):
         except OSError as error:
             raise Failure(f"{argv[0]}: {error.strerror}") from None
         try:
-            status = process.wait(timeout_s)
+            status = wait_exactly(process, timeout_s)
         except BaseException as error:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)

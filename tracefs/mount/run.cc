@@ -18,6 +18,7 @@
 #include "tracefs/mount/environment.h"
 #include "tracefs/mount/metrics.h"
 #include "tracefs/mount/mount_control.h"
+#include "tracefs/mount/own_session.h"
 #include "tracefs/mount/sandbox.h"
 #include "tracefs/mount/session.h"
 #include "tracefs/mount/user_mount.h"
@@ -161,6 +162,7 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
                           .traces_data = RecordsData(*plans),
                           .in_memory = IsInMemory(source->fd.get())});
   if (!transport.ok()) return transport.status();
+  if (transport->uring) PreferOwnSession();
   Result<std::unique_ptr<FileSystem>> fs =
       FileSystem::Create({.visibility = options.visibility,
                           .forward_locks = forwards_locks,

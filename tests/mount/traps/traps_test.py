@@ -287,6 +287,24 @@ class Traps:
 
     # --- other PID namespaces
 
+    def other_sessions(self):
+        """The kernel shares processors out among sessions: the daemon's must
+        come before those of its callers."""
+        if self.suite.no_uring():
+            return Skip(self.suite.no_uring())
+        with self.mounted(ALL, transport="uring") as (_, _, mount):
+            try:
+                with open(f"/proc/{mount.pid}/autogroup",
+                          encoding="ascii") as text:
+                    standing = text.read().split()
+                with open("/proc/self/autogroup", encoding="ascii") as text:
+                    ours = text.read().split()
+            except OSError as error:
+                return Skip(f"no autogroups here: {error.strerror}")
+            expect_equal(standing[1:], ["nice", "-20"], "standing")
+            expect(standing[0] != ours[0], "the daemon shares our session")
+        return None
+
     def client_in_namespace(self):
         """A caller in a PID namespace below ours is known by our numbers."""
         with self.mounted(ALL, "exact") as (_, point, mount):
@@ -723,6 +741,7 @@ def main():
     for visibility in ("exact", "fast"):
         suite.run(f"mount of an ordinary user, {visibility}",
                   traps.ordinary_user, visibility)
+    suite.run("callers in other sessions", traps.other_sessions)
     suite.run("client in a PID namespace", traps.client_in_namespace)
     suite.run("daemon in a PID namespace", traps.daemon_in_namespace)
     suite.finish()
