@@ -29,7 +29,8 @@ namespace tracefs {
 namespace {
 
 // Measured with Postmark over io_uring: at the priority of its callers a queue
-// thread loses them to another processor with each reply.
+// thread loses them to another processor with each reply. Helps callers in the
+// daemon's own session.
 constexpr int kWorkerNice = -10;
 // Each descriptor of an inode costs the kernel a quarter of a kibibyte and
 // saves half a microsecond each time it is used.
@@ -162,12 +163,13 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
                           .traces_data = RecordsData(*plans),
                           .in_memory = IsInMemory(source->fd.get())});
   if (!transport.ok()) return transport.status();
-  if (transport->uring) PreferOwnSession();
+  const int worker_nice =
+      transport->uring && !PreferOwnSession() ? kWorkerNice : 0;
   Result<std::unique_ptr<FileSystem>> fs =
       FileSystem::Create({.visibility = options.visibility,
                           .forward_locks = forwards_locks,
                           .proc_self_fd = proc_self_fd.get(),
-                          .worker_nice = transport->uring ? kWorkerNice : 0,
+                          .worker_nice = worker_nice,
                           .max_inode_fds = max_inode_fds},
                          std::move(source->fd), pipeline, **processes);
   if (!fs.ok()) return fs.status();
