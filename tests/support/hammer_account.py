@@ -28,6 +28,8 @@ OF_A_DEAD_MOUNT = {errno.ENOTCONN, errno.ECONNABORTED, errno.ECANCELED,
                    errno.EINTR, errno.EIO}
 # Events that are held back to be put in order.
 HELD = 10_000
+# How far apart the clocks of two blocks may be.
+CLOCKS_NS = 5_000_000
 # Events of a process whose daemon was killed that need no call.
 FEW = 8
 
@@ -128,6 +130,9 @@ class Comparison:
             account.ahead = collections.deque(iter(account.next, None))
         first = "no call is left"
         for number, call in enumerate(account.ahead):
+            # What began after the event did not make it.
+            if call["ns"] > event["ts"] + CLOCKS_NS:
+                break
             try:
                 self._same(account, dict(call), event)
             except Failure as failure:
@@ -141,8 +146,8 @@ class Comparison:
                 account.ahead.popleft()
             return
         # What was being done when the daemon died was recorded, but the caller
-        # may not have learnt of it. And the clocks of two blocks may be up to a
-        # millisecond apart: of two calls the later one was then found first.
+        # may not have learnt of it. And of two calls whose blocks do not agree on
+        # the clock the later one was found first.
         if event["ts"] >= self._certain_ns and account.unmatched < FEW:
             account.unmatched += 1
             return
