@@ -14,6 +14,7 @@ import threading
 
 from counting_suite import CountingSuite, work  # finds the harness
 import schemas
+from certificates import make_certificates
 from tracefs_harness import Skip, expect, expect_equal, wait_until
 
 TRACER = '{ { %s } { stream = { STR_ALL } } { %s } }'
@@ -232,26 +233,6 @@ def free_port(kind):
         return probe.getsockname()[1]
 
 
-def make_certificates(folder):
-    def openssl(*arguments):
-        subprocess.run(["openssl", *arguments], check=True, cwd=folder,
-                       capture_output=True)
-
-    openssl("req", "-x509", "-newkey", "ec", "-pkeyopt",
-            "ec_paramgen_curve:P-256", "-nodes", "-keyout", "ca.key", "-out",
-            "ca.pem", "-days", "2", "-subj", "/CN=tracefs test authority")
-    for name in ("server", "client"):
-        openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-                "-nodes", "-keyout", f"{name}.key", "-out", f"{name}.csr",
-                "-subj", f"/CN={name}")
-        with open(os.path.join(folder, "ext"), "w", encoding="ascii") as out:
-            out.write("subjectAltName=DNS:localhost,IP:127.0.0.1\n")
-        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey",
-                "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "ext",
-                "-out", f"{name}.pem")
-        os.chmod(os.path.join(folder, f"{name}.key"), 0o600)
-
-
 class Rsyslog:
     def __init__(self, suite, name, tls):
         self.suite = suite
@@ -261,7 +242,8 @@ class Rsyslog:
         settings = {"dir": self.dir, "tcp": self.tcp, "udp": self.udp,
                     "tls": "", "mode": ""}
         if tls:
-            make_certificates(self.dir)
+            make_certificates(self.dir, ("server", "client"),
+                              "DNS:localhost,IP:127.0.0.1")
             settings["tls"] = (
                 'DefaultNetstreamDriver="ossl" '
                 f'DefaultNetstreamDriverCAFile="{self.dir}/ca.pem" '

@@ -19,6 +19,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "..", "support"))
 # pylint: disable=wrong-import-position,import-error
+from certificates import make_certificates  # noqa: E402
 from tracefs_harness import (Skip, Suite, expect, expect_equal,
                              wait_until)
 
@@ -158,32 +159,11 @@ def every_transport(listen):
     SUITE.remove("transports")
 
 
-def certificates(name):
-    folder = SUITE.folder(name)
-
-    def openssl(*arguments):
-        subprocess.run(["openssl", *arguments], check=True, cwd=folder,
-                       capture_output=True)
-
-    openssl("req", "-x509", "-newkey", "ec", "-pkeyopt",
-            "ec_paramgen_curve:P-256", "-nodes", "-keyout", "ca.key", "-out",
-            "ca.pem", "-subj", "/CN=authority", "-days", "2")
-    for who in ("recv", "host"):
-        openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-                "-nodes", "-keyout", f"{who}.key", "-out", f"{who}.csr",
-                "-subj", f"/CN={who}")
-        with open(os.path.join(folder, "san"), "w", encoding="utf-8") as san:
-            san.write("subjectAltName=IP:127.0.0.1\n")
-        openssl("x509", "-req", "-in", f"{who}.csr", "-CA", "ca.pem", "-CAkey",
-                "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "san",
-                "-out", f"{who}.pem")
-    return folder
-
-
 def over_tls():
     source, point, out = folders("tls")
     try:
-        pem = certificates("pem")
+        pem = SUITE.folder("pem")
+        make_certificates(pem, ("recv", "host"), "IP:127.0.0.1")
     except FileNotFoundError:
         return Skip("there is no openssl command")
     receiver = Receiver("tls:127.0.0.1:0", "--ca", f"{pem}/ca.pem", "--cert",
