@@ -1,11 +1,10 @@
 // tracefs-anon and tracefs-keygen --derive as a user runs them.
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
+#include "tests/tools/shell.h"
 #include "tests/unit/filters/output/chain_end.h"
 #include "tests/unit/tools/sealed_trace.h"
 
@@ -20,11 +19,6 @@ constexpr const char* kTraces[] = {"aggregates",     "awkward_names",
 constexpr const char* kProfiles[] = {"research", "public", "partner",
                                      "ids-share", "paper"};
 
-struct Outcome {
-  int status = -1;
-  std::string output;  // both streams
-};
-
 class AnonCommandTest : public testing::Test {
  protected:
   AnonCommandTest() {
@@ -34,17 +28,7 @@ class AnonCommandTest : public testing::Test {
 
   // Runs a shell command in the folder.
   Outcome Run(const std::string& command) {
-    Outcome outcome;
-    FILE* const pipe = ::popen(
-        ("cd " + folder_.Path("") + " && { " + command + "; } 2>&1").c_str(),
-        "re");
-    char part[4096];
-    while (const size_t n = ::fread(part, 1, sizeof part, pipe)) {
-      outcome.output.append(part, n);
-    }
-    const int status = ::pclose(pipe);
-    outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    return outcome;
+    return RunInShell(folder_.Path(""), command);
   }
   Outcome Anon(const std::string& arguments) {
     return Run(TRACEFS_ANON " " + arguments);

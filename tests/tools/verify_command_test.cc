@@ -1,9 +1,8 @@
 // tracefs-keygen, tracefs-verify and tracefs-dump --key as a user runs them.
 #include <gtest/gtest.h>
-#include <stdio.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
+#include "tests/tools/shell.h"
 #include "tests/unit/filters/output/chain_end.h"
 #include "tests/unit/filters/output/filter_chain.h"
 #include "tests/unit/tools/sealed_trace.h"
@@ -11,26 +10,11 @@
 namespace tracefs {
 namespace {
 
-struct Outcome {
-  int status = -1;
-  std::string output;  // both streams
-};
-
 class VerifyCommandTest : public testing::Test {
  protected:
   // Runs a shell command in the folder.
   Outcome Run(const std::string& command) {
-    Outcome outcome;
-    FILE* const pipe = ::popen(
-        ("cd " + folder_.Path("") + " && { " + command + "; } 2>&1").c_str(),
-        "re");
-    char part[4096];
-    while (const size_t n = ::fread(part, 1, sizeof part, pipe)) {
-      outcome.output.append(part, n);
-    }
-    const int status = ::pclose(pipe);
-    outcome.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    return outcome;
+    return RunInShell(folder_.Path(""), command);
   }
   Outcome Keygen(const std::string& arguments) {
     return Run(TRACEFS_KEYGEN " " + arguments);
