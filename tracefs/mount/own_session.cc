@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -71,7 +72,9 @@ bool MakeThreadsIdle() {
   for (const auto& task :
        std::filesystem::directory_iterator("/proc/self/task", error)) {
     const std::string tid = task.path().filename();
-    if (::sched_setscheduler(std::stoi(tid), SCHED_IDLE, &none) != 0) {
+    // A thread may end meanwhile.
+    if (::sched_setscheduler(std::stoi(tid), SCHED_IDLE, &none) != 0 &&
+        errno != ESRCH) {
       return false;
     }
   }
