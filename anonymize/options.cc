@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "anonymize/policy.h"
+#include "tracefs/command/command_line.h"
 
 namespace tracefs::anonymize {
 namespace {
@@ -92,73 +93,54 @@ std::string AnonHelp() {
 }
 
 Result<AnonOptions> ParseAnonOptions(int argc, const char* const* argv) {
-  po::options_description options = VisibleOptions();
-  options.add_options()("trace", po::value<Strings>());
-  po::positional_options_description positional;
-  positional.add("trace", -1);
-  po::variables_map given;
-  try {
-    // No guessing: an abbreviation that works today may be ambiguous tomorrow.
-    namespace style = po::command_line_style;
-    po::store(po::command_line_parser(argc, argv)
-                  .options(options)
-                  .positional(positional)
-                  .style(style::unix_style & ~style::allow_guessing)
-                  .run(),
-              given);
-    po::notify(given);
-  } catch (const po::error& error) {
-    return Status::Invalid(error.what() + std::string(kSeeHelp));
-  }
-  const auto has = [&](const char* name) { return given.count(name) != 0; };
-  const auto text = [&](const char* name) {
-    return has(name) ? given[name].as<std::string>() : std::string();
-  };
-  const auto strings = [&](const char* name) {
-    return has(name) ? given[name].as<Strings>() : Strings();
-  };
+  const Result<CommandLine> line =
+      CommandLine::Parse(argc, argv, VisibleOptions(), "trace", kSeeHelp);
+  if (!line.ok()) return line.status();
+  const CommandLine& given = *line;
   AnonOptions result;
-  result.help = has("help");
-  result.version = has("version");
+  result.help = given.Has("help");
+  result.version = given.Has("version");
   if (result.help || result.version) return result;
-  const int modes = (has("reveal") ? 1 : 0) + (has("audit") ? 1 : 0) +
-                    (has("explain") ? 1 : 0);
+  const int modes = (given.Has("reveal") ? 1 : 0) +
+                    (given.Has("audit") ? 1 : 0) +
+                    (given.Has("explain") ? 1 : 0);
   if (modes > 1) {
     return Status::Invalid(
         "--reveal, --audit and --explain exclude each other");
   }
-  result.policy = text("policy");
-  result.keys = strings("keys");
-  result.trace_keys = strings("trace-key");
-  result.reveal = SplitCommas(text("reveal"));
-  result.audit = text("audit");
-  result.against = text("against");
-  result.quasi =
-      has("quasi") ? SplitCommas(text("quasi")) : Strings{"uid", "gid", "comm"};
-  result.ok_words = strings("ok");
-  result.salvage = has("salvage");
-  result.quiet = has("quiet");
-  if (has("threads")) {
-    result.threads = given["threads"].as<unsigned>();
+  result.policy = given.Text("policy");
+  result.keys = given.Texts("keys");
+  result.trace_keys = given.Texts("trace-key");
+  result.reveal = SplitCommas(given.Text("reveal"));
+  result.audit = given.Text("audit");
+  result.against = given.Text("against");
+  result.quasi = given.Has("quasi") ? SplitCommas(given.Text("quasi"))
+                                    : Strings{"uid", "gid", "comm"};
+  result.ok_words = given.Texts("ok");
+  result.salvage = given.Has("salvage");
+  result.quiet = given.Has("quiet");
+  if (given.Has("threads")) {
+    result.threads = given.As<unsigned>("threads");
     if (result.threads == 0 || result.threads > kMaxThreads) {
       return Status::Invalid("--threads takes 1 to " +
                              std::to_string(kMaxThreads));
     }
   }
-  if (has("cache")) {
-    result.cache_entries = given["cache"].as<size_t>();
+  if (given.Has("cache")) {
+    result.cache_entries = given.As<size_t>("cache");
     if (result.cache_entries > kMaxCache) {
       return Status::Invalid("--cache takes at most " +
                              std::to_string(kMaxCache));
     }
   }
-  Strings traces = strings("trace");
-  if (!has("audit") && (has("against") || has("quasi") || has("ok"))) {
+  Strings traces = given.Texts("trace");
+  if (!given.Has("audit") &&
+      (given.Has("against") || given.Has("quasi") || given.Has("ok"))) {
     return Status::Invalid("--against, --quasi and --ok belong to --audit");
   }
-  if (has("audit")) {
+  if (given.Has("audit")) {
     result.mode = AnonOptions::Mode::kAudit;
-    if (!traces.empty() || has("keys")) {
+    if (!traces.empty() || given.Has("keys")) {
       return Status::Invalid(
           "--audit takes a trace and, with --against, its original, and no "
           "keys" +
@@ -166,18 +148,20 @@ Result<AnonOptions> ParseAnonOptions(int argc, const char* const* argv) {
     }
     return result;
   }
-  if (has("explain")) {
+  if (given.Has("explain")) {
     result.mode = AnonOptions::Mode::kExplain;
-    if (!has("policy")) return Status::Invalid("--explain needs --policy");
+    if (!given.Has("policy")) {
+      return Status::Invalid("--explain needs --policy");
+    }
     if (traces.size() > 1) {
       return Status::Invalid("--explain takes one trace, or none");
     }
     result.inputs = traces;
     return result;
   }
-  if (has("reveal")) {
+  if (given.Has("reveal")) {
     result.mode = AnonOptions::Mode::kReveal;
-    if (has("policy")) {
+    if (given.Has("policy")) {
       return Status::Invalid(
           "--reveal needs no --policy: the trace says what was done to it");
     }
@@ -185,7 +169,7 @@ Result<AnonOptions> ParseAnonOptions(int argc, const char* const* argv) {
       return Status::Invalid("--reveal needs the names of domains, or 'all'");
     }
     if (result.keys.empty()) return Status::Invalid("--reveal needs --keys");
-  } else if (!has("policy")) {
+  } else if (!given.Has("policy")) {
     return Status::Invalid("--policy says what becomes of the trace" +
                            std::string(kSeeHelp));
   }

@@ -6,6 +6,7 @@
 
 #include "tracefs/base/text_cursor.h"
 #include "tracefs/base/units.h"
+#include "tracefs/command/command_line.h"
 #include "tracefs/export/table.h"
 #include "tracefs/format/constants.h"
 
@@ -61,10 +62,10 @@ po::options_description VisibleOptions() {
 }
 
 // The number of an option, if it is given and in range.
-Status TakeNumber(const po::variables_map& given, const char* name,
-                  uint64_t min, uint64_t max, uint64_t* value) {
-  if (given.count(name) == 0) return Status::Ok();
-  const std::string& text = given[name].as<std::string>();
+Status TakeNumber(const CommandLine& given, const char* name, uint64_t min,
+                  uint64_t max, uint64_t* value) {
+  if (!given.Has(name)) return Status::Ok();
+  const std::string text = given.Text(name);
   const std::optional<uint64_t> number = ParseSize(text);
   if (!number || *number < min || *number > max) {
     return Status::Invalid("--" + std::string(name) + ": " + Quoted(text) +
@@ -75,7 +76,7 @@ Status TakeNumber(const po::variables_map& given, const char* name,
   return Status::Ok();
 }
 
-Status TakeLimits(const po::variables_map& given, RecvOptions* result) {
+Status TakeLimits(const CommandLine& given, RecvOptions* result) {
   ReceiverLimits& limits = result->limits;
   uint64_t clients = limits.max_clients;
   uint64_t per_peer = limits.max_clients_per_peer;
@@ -166,42 +167,26 @@ std::string RecvHelp() {
 }
 
 Result<RecvOptions> ParseRecvOptions(int argc, const char* const* argv) {
-  po::variables_map given;
-  try {
-    // No guessing: an abbreviation that works today may be ambiguous tomorrow.
-    namespace style = po::command_line_style;
-    po::store(po::command_line_parser(argc, argv)
-                  .options(VisibleOptions())
-                  .positional({})
-                  .style(style::unix_style & ~style::allow_guessing)
-                  .run(),
-              given);
-    po::notify(given);
-  } catch (const po::error& error) {
-    return Status::Invalid(error.what() + std::string(kSeeHelp));
-  }
-  const auto text = [&](const char* name) {
-    return given.count(name) == 0 ? std::string()
-                                  : given[name].as<std::string>();
-  };
+  const Result<CommandLine> line =
+      CommandLine::Parse(argc, argv, VisibleOptions(), "", kSeeHelp);
+  if (!line.ok()) return line.status();
+  const CommandLine& given = *line;
   RecvOptions result;
-  result.help = given.count("help") != 0;
-  result.version = given.count("version") != 0;
+  result.help = given.Has("help");
+  result.version = given.Has("version");
   if (result.help || result.version) return result;
-  if (given.count("listen") != 0) {
-    for (const auto& word : given["listen"].as<std::vector<std::string>>()) {
-      Result<net::Address> address = net::ParseListenAddress(word);
-      if (!address.ok()) return address.status().Prefixed("--listen");
-      result.listen.push_back(*std::move(address));
-    }
+  for (const std::string& word : given.Texts("listen")) {
+    Result<net::Address> address = net::ParseListenAddress(word);
+    if (!address.ok()) return address.status().Prefixed("--listen");
+    result.listen.push_back(*std::move(address));
   }
-  result.out = text("out");
-  result.format = text("format");
-  result.tls = {.ca = text("ca"), .cert = text("cert"), .key = text("tls-key")};
-  if (given.count("key") != 0) {
-    result.keys = given["key"].as<std::vector<std::string>>();
-  }
-  result.quiet = given.count("quiet") != 0;
+  result.out = given.Text("out");
+  result.format = given.Text("format");
+  result.tls = {.ca = given.Text("ca"),
+                .cert = given.Text("cert"),
+                .key = given.Text("tls-key")};
+  result.keys = given.Texts("key");
+  result.quiet = given.Has("quiet");
   if (Status s = TakeLimits(given, &result); !s.ok()) return s;
   if (Status s = Check(result); !s.ok()) return s;
   return result;

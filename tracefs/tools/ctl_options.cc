@@ -10,6 +10,7 @@
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/text_cursor.h"
 #include "tracefs/base/units.h"
+#include "tracefs/command/command_line.h"
 #include "tracefs/export/table.h"
 
 namespace tracefs {
@@ -131,7 +132,7 @@ Result<uint64_t> NumberIn(const std::string& text, std::string_view what,
 }
 
 // Options belong to commands: what would be ignored is refused.
-Status CheckBelongs(const po::variables_map& given, CtlCommand command,
+Status CheckBelongs(const CommandLine& given, CtlCommand command,
                     const CommandRow& row) {
   struct Belongs {
     const char* option;
@@ -148,7 +149,7 @@ Status CheckBelongs(const po::variables_map& given, CtlCommand command,
       {"sort", {C::kTop}},
   };
   for (const Belongs& one : all) {
-    if (given.count(one.option) != 0 &&
+    if (given.Has(one.option) &&
         std::find(one.to.begin(), one.to.end(), command) == one.to.end()) {
       return Status::Invalid(std::string("--") + one.option +
                              " does not go with " + std::string(row.name) +
@@ -158,16 +159,16 @@ Status CheckBelongs(const po::variables_map& given, CtlCommand command,
   return Status::Ok();
 }
 
-Status TakeTailOptions(const po::variables_map& given, CtlOptions* options) {
-  if (given.count("format") != 0) {
-    options->format = given["format"].as<std::string>();
+Status TakeTailOptions(const CommandLine& given, CtlOptions* options) {
+  if (given.Has("format")) {
+    options->format = given.Text("format");
   }
   if (FindExportFormat(options->format) == nullptr) {
     return Status::Invalid("--format: there is no " + Quoted(options->format) +
                            "; there are " + FormatNames());
   }
-  const bool utc = given.count("utc") != 0;
-  const bool epoch = given.count("epoch") != 0;
+  const bool utc = given.Has("utc");
+  const bool epoch = given.Has("epoch");
   if (utc && epoch) {
     return Status::Invalid("--utc and --epoch exclude each other");
   }
@@ -179,9 +180,9 @@ Status TakeTailOptions(const po::variables_map& given, CtlOptions* options) {
   return Status::Ok();
 }
 
-Status TakeTopOptions(const po::variables_map& given, CtlOptions* options) {
-  if (given.count("interval") != 0) {
-    const std::string text = given["interval"].as<std::string>();
+Status TakeTopOptions(const CommandLine& given, CtlOptions* options) {
+  if (given.Has("interval")) {
+    const std::string text = given.Text("interval");
     constexpr uint64_t kNsPerMs = 1'000'000;
     const std::optional<uint64_t> ns = ParseDuration(text);
     if (!ns || *ns < kMinIntervalMs * kNsPerMs ||
@@ -191,15 +192,15 @@ Status TakeTopOptions(const po::variables_map& given, CtlOptions* options) {
     }
     options->interval = std::chrono::milliseconds(*ns / kNsPerMs);
   }
-  if (given.count("rounds") != 0) {
+  if (given.Has("rounds")) {
     const Result<uint64_t> rounds =
-        NumberIn(given["rounds"].as<std::string>(), "--rounds", 1,
+        NumberIn(given.Text("rounds"), "--rounds", 1,
                  std::numeric_limits<uint32_t>::max());
     if (!rounds.ok()) return rounds.status();
     options->rounds = *rounds;
   }
-  if (given.count("sort") == 0) return Status::Ok();
-  const std::string name = given["sort"].as<std::string>();
+  if (!given.Has("sort")) return Status::Ok();
+  const std::string name = given.Text("sort");
   for (const OrderRow& row : kOrders) {
     if (row.name == name) {
       options->order = row.order;
@@ -276,32 +277,16 @@ std::string CtlHelp() {
 }
 
 Result<CtlOptions> ParseCtlOptions(int argc, const char* const* argv) {
-  po::options_description options = VisibleOptions();
-  options.add_options()("word", po::value<std::vector<std::string>>());
-  po::positional_options_description positional;
-  positional.add("word", -1);
-  po::variables_map given;
-  try {
-    namespace style = po::command_line_style;
-    po::store(po::command_line_parser(argc, argv)
-                  .options(options)
-                  .positional(positional)
-                  .style(style::unix_style & ~style::allow_guessing)
-                  .run(),
-              given);
-    po::notify(given);
-  } catch (const po::error& error) {
-    return Status::Invalid(error.what() + std::string(kSeeHelp));
-  }
+  const Result<CommandLine> line =
+      CommandLine::Parse(argc, argv, VisibleOptions(), "word", kSeeHelp);
+  if (!line.ok()) return line.status();
+  const CommandLine& given = *line;
 
   CtlOptions result;
-  result.help = given.count("help") != 0;
-  result.version = given.count("version") != 0;
+  result.help = given.Has("help");
+  result.version = given.Has("version");
   if (result.help || result.version) return result;
-  std::vector<std::string> words;
-  if (given.count("word") != 0) {
-    words = given["word"].as<std::vector<std::string>>();
-  }
+  const std::vector<std::string> words = given.Texts("word");
   if (words.size() < 2) {
     return Status::Invalid("a mount and a command are needed" +
                            std::string(kSeeHelp));
@@ -322,10 +307,10 @@ Result<CtlOptions> ParseCtlOptions(int argc, const char* const* argv) {
   if (Status s = TakeArguments(*row, arguments.subspan(2), &result); !s.ok()) {
     return s;
   }
-  result.json = given.count("json") != 0;
-  if (given.count("timeout") != 0) {
-    const Result<uint64_t> seconds = NumberIn(
-        given["timeout"].as<std::string>(), "--timeout", 1, kMaxPatienceS);
+  result.json = given.Has("json");
+  if (given.Has("timeout")) {
+    const Result<uint64_t> seconds =
+        NumberIn(given.Text("timeout"), "--timeout", 1, kMaxPatienceS);
     if (!seconds.ok()) return seconds.status();
     result.patience = std::chrono::seconds(*seconds);
   }

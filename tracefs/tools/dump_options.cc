@@ -4,6 +4,7 @@
 #include <boost/program_options.hpp>
 #include <sstream>
 
+#include "tracefs/command/command_line.h"
 #include "tracefs/export/table.h"
 
 namespace tracefs {
@@ -68,44 +69,28 @@ std::string DumpHelp() {
 }
 
 Result<DumpOptions> ParseDumpOptions(int argc, const char* const* argv) {
-  po::options_description options = VisibleOptions();
-  options.add_options()("trace", po::value<std::vector<std::string>>());
-  po::positional_options_description positional;
-  positional.add("trace", -1);
-  po::variables_map given;
-  try {
-    // No guessing: an abbreviation that works today may be ambiguous tomorrow.
-    namespace style = po::command_line_style;
-    po::store(po::command_line_parser(argc, argv)
-                  .options(options)
-                  .positional(positional)
-                  .style(style::unix_style & ~style::allow_guessing)
-                  .run(),
-              given);
-    po::notify(given);
-  } catch (const po::error& error) {
-    return Status::Invalid(error.what() + std::string(kSeeHelp));
-  }
+  const Result<CommandLine> line =
+      CommandLine::Parse(argc, argv, VisibleOptions(), "trace", kSeeHelp);
+  if (!line.ok()) return line.status();
+  const CommandLine& given = *line;
 
   DumpOptions result;
-  result.help = given.count("help") != 0;
-  result.version = given.count("version") != 0;
+  result.help = given.Has("help");
+  result.version = given.Has("version");
   if (result.help || result.version) return result;
-  result.header = given.count("header") != 0;
-  result.stats = given.count("stats") != 0;
-  result.follow = given.count("follow") != 0;
-  if (given.count("format") != 0) {
-    result.format = given["format"].as<std::string>();
+  result.header = given.Has("header");
+  result.stats = given.Has("stats");
+  result.follow = given.Has("follow");
+  if (given.Has("format")) {
+    result.format = given.Text("format");
   }
   if (FindExportFormat(result.format) == nullptr) {
     return Status::Invalid("--format: there is no \"" + result.format +
                            "\"; there are " + FormatNames(", "));
   }
-  if (given.count("filter") != 0) {
-    result.filter = given["filter"].as<std::string>();
-  }
-  const bool utc = given.count("utc") != 0;
-  const bool epoch = given.count("epoch") != 0;
+  result.filter = given.Text("filter");
+  const bool utc = given.Has("utc");
+  const bool epoch = given.Has("epoch");
   if (utc && epoch) {
     return Status::Invalid("--utc and --epoch exclude each other");
   }
@@ -123,12 +108,8 @@ Result<DumpOptions> ParseDumpOptions(int argc, const char* const* argv) {
     return Status::Invalid(
         "--header prints no operations: --filter needs --stats as well");
   }
-  if (given.count("key") != 0) {
-    result.keys = given["key"].as<std::vector<std::string>>();
-  }
-  if (given.count("trace") != 0) {
-    result.traces = given["trace"].as<std::vector<std::string>>();
-  }
+  result.keys = given.Texts("key");
+  result.traces = given.Texts("trace");
   if (result.traces.empty()) {
     return Status::Invalid("no TRACE given" + std::string(kSeeHelp));
   }

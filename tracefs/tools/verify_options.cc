@@ -4,6 +4,8 @@
 #include <boost/program_options.hpp>
 #include <sstream>
 
+#include "tracefs/command/command_line.h"
+
 namespace tracefs {
 namespace {
 
@@ -58,44 +60,22 @@ std::string VerifyHelp() {
 }
 
 Result<VerifyOptions> ParseVerifyOptions(int argc, const char* const* argv) {
-  po::options_description options = VisibleOptions();
-  options.add_options()("trace", po::value<std::vector<std::string>>());
-  po::positional_options_description positional;
-  positional.add("trace", -1);
-  po::variables_map given;
-  try {
-    // No guessing: an abbreviation that works today may be ambiguous tomorrow.
-    namespace style = po::command_line_style;
-    po::store(po::command_line_parser(argc, argv)
-                  .options(options)
-                  .positional(positional)
-                  .style(style::unix_style & ~style::allow_guessing)
-                  .run(),
-              given);
-    po::notify(given);
-  } catch (const po::error& error) {
-    return Status::Invalid(error.what() + std::string(kSeeHelp));
-  }
-  const auto strings = [&](const char* name) {
-    return given.count(name) == 0 ? std::vector<std::string>()
-                                  : given[name].as<std::vector<std::string>>();
-  };
-  const auto text = [&](const char* name) {
-    return given.count(name) == 0 ? std::string()
-                                  : given[name].as<std::string>();
-  };
+  const Result<CommandLine> line =
+      CommandLine::Parse(argc, argv, VisibleOptions(), "trace", kSeeHelp);
+  if (!line.ok()) return line.status();
+  const CommandLine& given = *line;
   VerifyOptions result;
-  result.help = given.count("help") != 0;
-  result.version = given.count("version") != 0;
+  result.help = given.Has("help");
+  result.version = given.Has("version");
   if (result.help || result.version) return result;
-  result.keys = strings("key");
-  result.anchors = strings("anchors");
-  result.serial = text("serial");
-  result.chain = text("chain");
-  result.accept_unsealed = given.count("accept-unsealed") != 0;
-  result.unfinished = given.count("unfinished") != 0;
-  result.quiet = given.count("quiet") != 0;
-  result.traces = strings("trace");
+  result.keys = given.Texts("key");
+  result.anchors = given.Texts("anchors");
+  result.serial = given.Text("serial");
+  result.chain = given.Text("chain");
+  result.accept_unsealed = given.Has("accept-unsealed");
+  result.unfinished = given.Has("unfinished");
+  result.quiet = given.Has("quiet");
+  result.traces = given.Texts("trace");
   if (result.traces.empty()) {
     return Status::Invalid("no TRACE given" + std::string(kSeeHelp));
   }
