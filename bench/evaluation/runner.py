@@ -22,7 +22,7 @@ class Limits:
     """How often an experiment is repeated."""
     min_rounds: int
     max_rounds: int
-    seconds: float  # of one experiment; no new round afterwards
+    seconds: float  # of one experiment, all rounds; no new one afterwards
     timeout_s: float  # of one command of a workload
 
 
@@ -182,19 +182,15 @@ class Runner:
         self.samples = samples
         self.progress = progress
         self.seed = seed
+        self._spent_s = {}  # by experiment
 
-    def run(self, experiment):
-        """Runs one experiment to its end; returns nothing: see samples."""
-        names = experiment.configurations
-        planned = len(names) * self.context.limits.max_rounds
-        have = len(self.samples.of(experiment.name))
-        self.progress.done(have)
-        planned -= have
-        try:
-            if not self._finished(experiment):
-                planned -= self._rounds(experiment)
-        finally:
-            self.progress.done(max(0, planned))
+    def run(self, experiments):
+        """A round of each, then the next: a run that is stopped early has fewer
+        rounds, not fewer experiments. Returns nothing: see samples."""
+        for round_ in range(self.context.limits.max_rounds):
+            for experiment in experiments:
+                self.progress.done(len(experiment.configurations)
+                                   - self._round(experiment, round_))
 
     def _error(self, experiment, name, round_, text):
         self.samples.add({"experiment": experiment.name, "configuration": name,
@@ -222,29 +218,24 @@ class Runner:
                 return False
         return True
 
-    def _rounds(self, experiment):
+    def _round(self, experiment, round_):
         """Returns how many cells were run."""
-        cells = 0
+        limits = self.context.limits
+        order = [name for name in experiment.configurations
+                 if not self.samples.has(experiment.name, name, round_)
+                 and not self._given_up(experiment, name)]
+        spent = self._spent_s.get(experiment.name, 0)
+        if not order or self._finished(experiment) or (
+                round_ >= limits.min_rounds and spent > limits.seconds):
+            return 0
+        random.Random(f"{self.seed}{experiment.name}{round_}").shuffle(order)
         begin = time.monotonic()
         source = self.context.scratch.place(experiment.place) / "source"
         workload = workloads.WORKLOADS[experiment.workload](self.context)
         try:
             self._prepare(experiment, workload, source)
-            for round_ in range(self.context.limits.max_rounds):
-                if self._finished(experiment) or (
-                        round_ >= self.context.limits.min_rounds
-                        and time.monotonic() - begin
-                        > self.context.limits.seconds):
-                    break
-                order = list(experiment.configurations)
-                random.Random(f"{self.seed}{experiment.name}{round_}").shuffle(
-                    order)
-                for name in order:
-                    if (self.samples.has(experiment.name, name, round_)
-                            or self._given_up(experiment, name)):
-                        continue
-                    self._cell(experiment, workload, name, round_, source)
-                    cells += 1
+            for name in order:
+                self._cell(experiment, workload, name, round_, source)
         except (Failure, OSError) as error:
             for name in experiment.configurations:
                 if not self.samples.of(experiment.name, name):
@@ -253,7 +244,8 @@ class Runner:
             workload.end(source)
             unmount_below(source)
             shutil.rmtree(source, ignore_errors=True)
-        return cells
+        self._spent_s[experiment.name] = spent + time.monotonic() - begin
+        return len(order)
 
     def _prepare(self, experiment, workload, source):
         missing = workload.missing()

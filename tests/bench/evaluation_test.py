@@ -128,16 +128,15 @@ class EvaluationTest(unittest.TestCase):
         return [m for m in scratch.mounts() if scratch.PREFIX in m[0]
                 or "/fusectl-" in m[0] or m[0].startswith(str(self.disk))]
 
-    def run_all(self, *names, workload="touch", rounds=1, timeout_s=30):
-        experiment = Experiment("test", "test", workload, ("native",) + names,
-                                "native")
+    def run_all(self, *names, rounds=1, timeout_s=30, experiments=("test",)):
+        experiments = [Experiment(name, name, "touch", ("native",) + names,
+                                  "native") for name in experiments]
         with scratch.Scratch(self.disk, 64 << 20) as place:
             context = runner.Context(
                 scratch=place, scale="smoke", build=BUILD, deps=BUILD,
                 limits=runner.Limits(rounds, rounds, 60, timeout_s))
             runner.Runner(context, self.samples,
-                          runner.Progress(0, quiet=True)).run(experiment)
-        return experiment
+                          runner.Progress(0, quiet=True)).run(experiments)
 
     def error(self, name):
         found = self.samples.of("test", name)
@@ -154,6 +153,13 @@ class EvaluationTest(unittest.TestCase):
         self.assertEqual(len(self.samples.values("test", "leaving")), 2)
         # What cannot run at all is tried once, what failed twice no more.
         self.assertEqual(len(self.samples.of("test", "missing")), 1)
+
+    def test_each_experiment_has_a_round_before_any_has_two(self):
+        self.run_all(experiments=("test", "other"), rounds=2)
+        self.assertEqual([(s["experiment"], s["round"])
+                          for s in self.samples.all],
+                         [("test", 0), ("other", 0), ("test", 1),
+                          ("other", 1)])
 
     def test_a_file_system_that_crashes_is_named_and_unmounted(self):
         if not os.path.exists("/dev/fuse"):

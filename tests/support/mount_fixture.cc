@@ -154,29 +154,47 @@ ScratchDir::ScratchDir(Kind kind) {
     return;
   }
   // Without "..", links and double slashes, as mountinfo will show it.
-  path_ = std::filesystem::canonical(name).string();
+  made_ = path_ = std::filesystem::canonical(name).string();
   ::chmod(path_.c_str(), 0755);
-  if (kind == kTmpfs) {
-    if (::mount("tracefs_test", path_.c_str(), "tmpfs", 0,
-                "size=512m,mode=755") != 0) {
-      error_ = ErrorText("mount a tmpfs");
-      ::rmdir(path_.c_str());
-      path_.clear();
-      return;
+  if (kind == kDisk || !MountOver("tmpfs", path_, "size=512m,mode=755")) return;
+  if (kind == kOverlay) {
+    for (const char* layer : {"lower", "upper", "work", "merged"}) {
+      ::mkdir((made_ + "/" + layer).c_str(), 0755);
     }
-    mounted_ = true;
+    path_ = made_ + "/merged";
+    MountOver("overlay", path_,
+              "lowerdir=" + made_ + "/lower,upperdir=" + made_ +
+                  "/upper,workdir=" + made_ + "/work");
   }
 }
 
+bool ScratchDir::MountOver(const char* type, const std::string& where,
+                           const std::string& options) {
+  if (::mount("tracefs_test", where.c_str(), type, 0, options.c_str()) == 0) {
+    mounted_.push_back(where);
+    return true;
+  }
+  error_ = ErrorText(std::string("mount ") + type);
+  path_.clear();
+  return false;
+}
+
+std::optional<std::string> ScratchDir::skip_reason(Kind kind) {
+  if (kind != kOverlay) return std::nullopt;
+  std::ifstream types("/proc/filesystems");
+  for (std::string word; types >> word;) {
+    if (word == "overlay") return std::nullopt;
+  }
+  return "no overlayfs here";
+}
+
 ScratchDir::~ScratchDir() {
-  if (path_.empty()) return;
-  if (mounted_) {
-    ::umount2(path_.c_str(), MNT_DETACH);
-    ::rmdir(path_.c_str());
-    return;
+  if (made_.empty()) return;
+  for (auto where = mounted_.rbegin(); where != mounted_.rend(); ++where) {
+    ::umount2(where->c_str(), MNT_DETACH);
   }
   std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
+  std::filesystem::remove_all(made_, ignored);
 }
 
 // --- TracefsMount ------------------------------------------------------------
@@ -208,11 +226,15 @@ Status TracefsMount::Start(const MountFixtureOptions& options) {
   const std::string config_path = scratch_->path() + "/test.conf";
   std::ofstream(config_path) << config;
 
-  std::vector<std::string> arguments = {
-      TRACEFS_MOUNT_BINARY, backing_,      mount_,
-      "--config",           config_path,   "--visibility",
-      options.visibility,   "--transport", options.transport,
-      "--foreground"};
+  std::vector<std::string> arguments;
+  if (options.max_descriptors > 0) {
+    const std::string limit = std::to_string(options.max_descriptors);
+    arguments = {"prlimit", "--nofile=" + limit + ":" + limit};
+  }
+  arguments.insert(arguments.end(),
+                   {TRACEFS_MOUNT_BINARY, backing_, mount_, "--config",
+                    config_path, "--visibility", options.visibility,
+                    "--transport", options.transport, "--foreground"});
   arguments.insert(arguments.end(), options.arguments.begin(),
                    options.arguments.end());
   const std::string log_path = scratch_->path() + "/daemon.log";

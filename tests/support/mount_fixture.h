@@ -21,10 +21,11 @@
 namespace tracefs {
 
 // A directory of its own below $TMPDIR (or /tmp), removed with all that is in
-// it by the destructor. With kTmpfs a tmpfs is mounted on it (needs root).
+// it by the destructor. With kTmpfs a tmpfs is mounted on it, with kOverlay it
+// is an overlay over one: no file handles, no passthrough (both need root).
 class ScratchDir {
  public:
-  enum Kind { kDisk, kTmpfs };
+  enum Kind { kDisk, kTmpfs, kOverlay };
   explicit ScratchDir(Kind kind = kDisk);
   ~ScratchDir();
   ScratchDir(const ScratchDir&) = delete;
@@ -34,10 +35,17 @@ class ScratchDir {
   const std::string& path() const { return path_; }
   const std::string& error() const { return error_; }
 
+  // What the kernel lacks for that kind, if anything.
+  static std::optional<std::string> skip_reason(Kind kind);
+
  private:
+  bool MountOver(const char* type, const std::string& where,
+                 const std::string& options);
+
   std::string path_;
+  std::string made_;  // path_ or above it
   std::string error_;
-  bool mounted_ = false;
+  std::vector<std::string> mounted_;
 };
 
 struct MountFixtureOptions {
@@ -48,6 +56,7 @@ struct MountFixtureOptions {
   // every operation (STR_ALL) to a trace file.
   std::string config = "";
   bool over_itself = false;  // mount over the backing directory itself
+  int max_descriptors = 0;   // RLIMIT_NOFILE, hard and soft; 0: ours
   std::vector<std::string> arguments = {};  // more of tracefs-mount's
 };
 

@@ -165,7 +165,7 @@ Inode* FileSystem::AcquireSame(int dir, const char* name,
                                const struct stat& st) {
   Inode* inode = inodes_.Acquire(st.st_dev, st.st_ino);
   if (inode == nullptr || inode->pinned()) return inode;
-  // Only known by its handle: the number may have been given to a new file.
+  // Not held by a descriptor: the number may have been given to a new file.
   if (CompactHandle::Of(dir, name) == inode->handle()) return inode;
   inodes_.Supersede(inode);
   return nullptr;
@@ -179,7 +179,7 @@ Inode* FileSystem::Lookup(Inode& parent, const char* name, struct stat* st) {
     UniqueFd fd(::openat(dir.get(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
     // The name may mean another file by now: believe the descriptor.
     if (!fd || ::fstatat(fd.get(), "", st, AT_EMPTY_PATH) != 0) return nullptr;
-    inode = inodes_.AcquireOrInsert(inodes_.Hold(std::move(fd)), *st);
+    inode = inodes_.AcquireOrInsert(inodes_.Hold(std::move(fd), true), *st);
   }
   inodes_.Named(inode, &parent, name);
   return inode;
@@ -190,9 +190,9 @@ Inode* FileSystem::Enter(Inode& parent, const char* name, int fd,
   if (::fstatat(fd, "", st, AT_EMPTY_PATH) != 0) return nullptr;
   Inode* inode = AcquireSame(fd, "", *st);
   if (inode == nullptr) {
-    BackingFile file = HoldOpen(fd);
-    if (!file.fd && !file.handle) return nullptr;
-    inode = inodes_.AcquireOrInsert(std::move(file), *st);
+    std::optional<BackingFile> file = HoldOpen(fd, name != nullptr);
+    if (!file) return nullptr;
+    inode = inodes_.AcquireOrInsert(std::move(*file), *st);
   }
   if (name != nullptr) inodes_.Named(inode, &parent, name);
   return inode;
@@ -202,9 +202,9 @@ Inode* FileSystem::Enter(Inode& parent, const char* name, int fd,
 // hold it for us (backing_files.h) a handle will do, which is had faster than a
 // descriptor. That is opened by the old one and not by the name, which somebody
 // may have replaced.
-BackingFile FileSystem::HoldOpen(int fd) {
-  BackingFile file;
+std::optional<BackingFile> FileSystem::HoldOpen(int fd, bool named) {
   if (policy_.passthrough() && inodes_.uses_handles()) {
+    BackingFile file;
     file.handle = CompactHandle::Of(fd, "");
     if (file.handle) return file;
   }
@@ -213,7 +213,8 @@ BackingFile FileSystem::HoldOpen(int fd) {
       '\0';
   UniqueFd path(
       ::openat(options_.proc_self_fd, number.data(), O_PATH | O_CLOEXEC));
-  return path ? inodes_.Hold(std::move(path)) : std::move(file);
+  if (!path) return std::nullopt;
+  return inodes_.Hold(std::move(path), named);
 }
 
 fuse_entry_param FileSystem::EntryParam(const Inode& inode,

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "tracefs/base/status.h"
@@ -159,7 +160,7 @@ class FileSystem final : public EventResolver {
 
   void SetUpWorker(fuse_req_t req);
   Inode* AcquireSame(int dir, const char* name, const struct stat& st);
-  BackingFile HoldOpen(int fd);
+  std::optional<BackingFile> HoldOpen(int fd, bool named);
   bool TracesData(Inode& inode);
   int32_t BackingIdOf(Inode& inode, int fd);
 

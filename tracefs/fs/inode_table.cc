@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <string>
+#include <thread>
 
 #include "tracefs/pipeline/event_sink.h"
 
@@ -148,7 +151,7 @@ Inode* InodeTable::AcquireOrInsert(BackingFile file, const struct stat& st) {
       head = fresh.get();
       fresh->nlookup_ = 1;
       if (fresh->fd_.load(std::memory_order_relaxed) < 0) {
-        has_handles_.store(true, std::memory_order_relaxed);
+        has_unpinned_.store(true, std::memory_order_relaxed);
       }
       size_.fetch_add(1, std::memory_order_relaxed);
       return fresh.release();
@@ -195,12 +198,14 @@ bool InodeTable::TakeFd() {
   return false;
 }
 
-BackingFile InodeTable::Hold(UniqueFd fd) {
+BackingFile InodeTable::Hold(UniqueFd fd, bool named) {
   BackingFile file;
-  const bool room = TakeFd();
-  if (!room && mount_) file.handle = CompactHandle::Of(fd.get(), "");
-  if (file.handle) return file;
-  if (!room) fds_left_.fetch_sub(1, std::memory_order_relaxed);
+  if (!TakeFd()) {
+    // Also where it cannot be opened: it tells files of one number apart.
+    file.handle = CompactHandle::Of(fd.get(), "");
+    if (named || (file.handle && mount_)) return file;
+    fds_left_.fetch_sub(1, std::memory_order_relaxed);
+  }
   file.fd = std::move(fd);
   return file;
 }
@@ -208,7 +213,7 @@ BackingFile InodeTable::Hold(UniqueFd fd) {
 BackingFd InodeTable::Open(Inode& inode) {
   const int held = inode.fd_.load(std::memory_order_acquire);
   if (held >= 0) return BackingFd(held);
-  UniqueFd opened = inode.handle_.Open(mount_.get());
+  UniqueFd opened = OpenAgain(inode);
   if (!opened) {
     LostFdError() = errno;
     return BackingFd(-1);
@@ -217,9 +222,82 @@ BackingFd InodeTable::Open(Inode& inode) {
   return BackingFd(Keep(inode, std::move(opened)));
 }
 
+UniqueFd InodeTable::OpenAgain(const Inode& inode) const {
+  return mount_ && inode.handle_ ? inode.handle_.Open(mount_.get())
+                                 : OpenByName(inode.id_);
+}
+
+// A rename is noted only after it was done: until then the old name leads
+// nowhere.
+UniqueFd InodeTable::OpenByName(uint64_t id) const {
+  constexpr int kTries = 10;
+  UniqueFd fd;
+  for (int i = 0; i < kTries; ++i) {
+    fd = TryOpenByName(id);
+    if (fd || errno != ESTALE) return fd;
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
+  errno = ESTALE;
+  return fd;
+}
+
+// Down from the nearest directory that is held otherwise.
+UniqueFd InodeTable::TryOpenByName(uint64_t id) const {
+  constexpr size_t kMostNames = 4096;
+  std::vector<std::string> names;
+  UniqueFd at;
+  dev_t device = 0;
+  ino_t number = 0;
+  for (uint64_t next = id; !at;) {
+    const IdShard& shard = IdShardOf(next);
+    std::lock_guard lock(shard.mu);
+    const Inode* inode = FindLocked(shard, next);
+    if (inode == nullptr || names.size() > kMostNames) {
+      errno = ESTALE;
+      return {};
+    }
+    if (next == id) {
+      device = inode->device_;
+      number = inode->number_;
+    }
+    if (const int fd = inode->fd_.load(std::memory_order_acquire); fd >= 0) {
+      at.Reset(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+      if (!at) return {};
+    } else if (mount_ && inode->handle_) {
+      at = inode->handle_.Open(mount_.get());
+      if (!at) return {};
+    } else {
+      std::lock_guard stripe(Stripe(next));
+      if (inode->link_.parent == nullptr) {
+        errno = ESTALE;
+        return {};
+      }
+      names.emplace_back(inode->link_.name.view());
+      next = inode->link_.parent->id_;
+    }
+  }
+  for (auto name = names.rbegin(); name != names.rend(); ++name) {
+    at.Reset(
+        ::openat(at.get(), name->c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (!at) {
+      if (errno == ENOENT || errno == ENOTDIR) errno = ESTALE;
+      return {};
+    }
+  }
+  struct stat st;
+  if (::fstatat(at.get(), "", &st, AT_EMPTY_PATH) != 0) return {};
+  if (st.st_dev != device || st.st_ino != number) {
+    errno = ESTALE;
+    return {};
+  }
+  return at;
+}
+
 void InodeTable::Pin(Inode& inode) {
-  if (inode.pinned() || !MayPin()) return;
-  UniqueFd opened = inode.handle_.Open(mount_.get());
+  if (inode.fd_.load(std::memory_order_acquire) >= 0 || !MayPin()) return;
+  // What the kernel holds can be opened by its handle without a name.
+  if (inode.backing_id() > 0 && mount_ && inode.handle_) return;
+  UniqueFd opened = OpenAgain(inode);
   if (!opened) return;
   // Beyond the budget if need be: few files are unlinked while in use.
   fds_left_.fetch_sub(1, std::memory_order_relaxed);
@@ -381,11 +459,18 @@ void InodeTable::Unnamed(Inode* inode, Inode* parent, std::string_view name) {
 }
 
 bool InodeTable::Stat(uint64_t id, struct stat* st) {
-  const IdShard& shard = IdShardOf(id);
-  std::lock_guard lock(shard.mu);
-  Inode* inode = FindLocked(shard, id);
-  return inode != nullptr &&
-         ::fstatat(Open(*inode).get(), "", st, AT_EMPTY_PATH) == 0;
+  {
+    const IdShard& shard = IdShardOf(id);
+    std::lock_guard lock(shard.mu);
+    Inode* inode = FindLocked(shard, id);
+    if (inode == nullptr) return false;
+    if (inode->fd_.load(std::memory_order_acquire) >= 0 ||
+        (mount_ && inode->handle_)) {
+      return ::fstatat(Open(*inode).get(), "", st, AT_EMPTY_PATH) == 0;
+    }
+  }
+  const UniqueFd opened = OpenByName(id);
+  return opened && ::fstatat(opened.get(), "", st, AT_EMPTY_PATH) == 0;
 }
 
 bool InodeTable::LinkOf(uint64_t id, NodeLink* link) const {

@@ -4,12 +4,15 @@
 // by its key (device, inode number) below. Its O_PATH descriptor pins the
 // backing inode, so that a key cannot come to mean another file while the entry
 // lives, even after unlink. The kernel's lookup count keeps an entry; so do
-// entries whose name lies in it, so that paths stay known.
+// entries whose name lies in it, so that paths stay known. Descriptors are
+// limited: beyond, an inode is held by its file handle, or, where those cannot
+// be opened, by its names alone.
 #ifndef TRACEFS_FS_INODE_TABLE_H_
 #define TRACEFS_FS_INODE_TABLE_H_
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -28,7 +31,8 @@ namespace tracefs {
 
 class EventSink;
 
-// How an entry holds its backing file: one of the two is set.
+// How an entry holds its backing file: by the descriptor if there is one, else
+// by the handle if it can be opened, else by the names it is given.
 struct BackingFile {
   UniqueFd fd;  // O_PATH
   CompactHandle handle;
@@ -105,7 +109,7 @@ class Inode {
   const ino_t number_;
   const uint8_t type_;
   bool is_output_ = false;  // set before the inode is published
-  std::atomic<int> fd_;     // O_PATH; -1: opened by handle_ when needed
+  std::atomic<int> fd_;     // O_PATH; -1: opened again when needed
   CompactHandle handle_;    // none if fd_ was there from the beginning
 
   // Guarded by the shard of the key.
@@ -134,7 +138,9 @@ class InodeTable {
   // `backing`: where numbers of forgotten inodes are given back. `max_fds`:
   // O_PATH descriptors that may be held.
   explicit InodeTable(const BackingFiles& backing, int max_fds = 1 << 30)
-      : backing_(backing), fds_left_(max_fds) {}
+      : backing_(backing),
+        fds_beyond_(std::max(128, max_fds / 4)),
+        fds_left_(max_fds) {}
   ~InodeTable();
   InodeTable(const InodeTable&) = delete;
   InodeTable& operator=(const InodeTable&) = delete;
@@ -161,27 +167,27 @@ class InodeTable {
   void Supersede(Inode* inode);
 
   // How to hold a file that is about to be entered: takes `fd` (O_PATH) as it
-  // is while there is room for descriptors, else its handle. Where the file
-  // system has no handles, descriptors it must be.
-  BackingFile Hold(UniqueFd fd);
+  // is while there is room for descriptors, or if nothing else could lead back
+  // to the file: it is not `named`, and handles cannot be opened.
+  BackingFile Hold(UniqueFd fd, bool named);
   // A descriptor of the file behind `inode`, which the kernel holds.
   BackingFd Open(Inode& inode);
   // The file is about to lose a name, maybe its last one: makes sure that it
   // can still be opened by whoever uses it. Not where MayPin says no: then only
   // those who have it open already can use it.
   void Pin(Inode& inode);
-  // Descriptors beyond the budget are left for that. What was unlinked gives
-  // its own back when the kernel forgets it, which may lag behind.
-  bool MayPin() const {
-    constexpr int kMostBeyond = 128;
-    return fds_left_.load(std::memory_order_relaxed) > -kMostBeyond;
-  }
-  // True once some inode was held by its handle alone.
-  bool has_handles() const {
-    return has_handles_.load(std::memory_order_relaxed);
+  // Descriptors beyond the budget, a quarter of it, are left for that. What was
+  // unlinked gives its own back when the kernel forgets it, which may lag
+  // behind.
+  bool MayPin() const { return fds_left() > -fds_beyond_; }
+  // Of the budget; below 0: beyond it.
+  int fds_left() const { return fds_left_.load(std::memory_order_relaxed); }
+  // True once some inode was held without a descriptor.
+  bool has_unpinned() const {
+    return has_unpinned_.load(std::memory_order_relaxed);
   }
   // Where handles are opened: an open file of the backing mount. Once, before
-  // the first request; without, only descriptors are used.
+  // the first request; without, names take the place of handles.
   void SetMount(UniqueFd mount) { mount_ = std::move(mount); }
   bool uses_handles() const { return mount_.valid(); }
   // Gives back `count` lookups. The inode may be gone afterwards.
@@ -245,11 +251,15 @@ class InodeTable {
   void DropRefs(Inode* inode, uint32_t refs, uint64_t nlookup);
   static void UnlinkKey(KeyShard& shard, uint64_t hash, Inode* inode);
   bool TakeFd();
+  UniqueFd OpenAgain(const Inode& inode) const;
+  UniqueFd OpenByName(uint64_t id) const;
+  UniqueFd TryOpenByName(uint64_t id) const;
   int Keep(Inode& inode, UniqueFd fd);
   void Destroy(Inode* inode);
 
   const BackingFiles& backing_;
   UniqueFd mount_;
+  const int fds_beyond_;
   std::atomic<int> fds_left_;
   std::array<KeyShard, kShards> by_key_;
   std::array<IdShard, kShards> by_id_;
@@ -258,7 +268,7 @@ class InodeTable {
   std::atomic<uint64_t> rename_epoch_{1};
   std::atomic<size_t> size_{0};
   std::atomic<bool> has_hard_links_{false};
-  std::atomic<bool> has_handles_{false};
+  std::atomic<bool> has_unpinned_{false};
   struct OutputKey {
     std::atomic<uint64_t> device{0};
     std::atomic<uint64_t> inode{0};  // 0: unused

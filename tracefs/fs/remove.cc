@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <thread>
+#include <utility>
 
 #include "tracefs/fs/credentials.h"
 #include "tracefs/fs/op_scope.h"
@@ -36,11 +37,21 @@ Inode* Known(FileSystem& fs, Inode& dir, const char* name) {
 }
 
 // Many files are unlinked faster than the kernel forgets them, and each of them
-// holds a descriptor: gives it the time to do so, within bounds.
+// holds a descriptor: gives it the time to do so, within bounds. Not where
+// nothing is forgotten: then they are open.
 void AwaitForgets(const FileSystem& fs) {
   constexpr int kMostTries = 100;
+  constexpr int kMostInVain = 5;
+  int left = fs.inodes().fds_left();
+  int in_vain = 0;
   for (int i = 0; i < kMostTries && !fs.inodes().MayPin(); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    const int before = std::exchange(left, fs.inodes().fds_left());
+    if (left > before) {
+      in_vain = 0;
+    } else if (++in_vain == kMostInVain) {
+      return;
+    }
   }
 }
 
@@ -48,7 +59,7 @@ void AwaitForgets(const FileSystem& fs) {
 // has to be known: it has other names, or nothing else keeps its file from
 // vanishing under those who still use it.
 Inode* Victim(FileSystem& fs, Inode& dir, const char* name) {
-  if (!fs.inodes().has_hard_links() && !fs.inodes().has_handles()) {
+  if (!fs.inodes().has_hard_links() && !fs.inodes().has_unpinned()) {
     return nullptr;
   }
   Inode* const victim = Known(fs, dir, name);

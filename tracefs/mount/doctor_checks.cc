@@ -429,7 +429,10 @@ Finding CheckHandles(const Machine& machine, const Source& source) {
   f.found = handle ? "cannot be opened: " + ErrorText(errno)
                    : "this file system has none";
   f.state = State::kLimited;
-  f.consequence = "each file that the kernel remembers takes a descriptor";
+  f.consequence =
+      "files that the kernel remembers beyond half the limit of open files are "
+      "opened again by their names, which takes longer and fails where others "
+      "move them below the mount";
   f.advice = handle && !Has(machine, CAP_DAC_READ_SEARCH)
                  ? "mount as root (CAP_DAC_READ_SEARCH)"
                  : "raise the limit of open files";

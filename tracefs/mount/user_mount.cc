@@ -72,7 +72,9 @@ std::vector<std::string> LostWithoutRoot(
     lost.emplace_back("of the sandbox only no_new_privs and seccomp");
   }
   if (!has(CAP_DAC_READ_SEARCH)) {
-    lost.emplace_back("no file handles: a descriptor for each file known");
+    lost.emplace_back(
+        "no file handles: beyond so many descriptors, files that the kernel "
+        "knows are opened again by their names");
   }
   return lost;
 }

@@ -297,15 +297,24 @@ class SealedTraces:
     def free(self):
         """Makes room, and works until every trace grows again."""
         os.remove(os.path.join(self.disk, "filler"))
-        sizes = [os.path.getsize(t) for t in self.traces.values()]
+        sizes = self.sizes()
 
         def all_grow():
             self.work()
             self.lost()  # flushes
-            return all(os.path.getsize(t) > size + 2 * BLOCK
-                       for t, size in zip(self.traces.values(), sizes))
+            return all(now > size + 2 * BLOCK
+                       for now, size in zip(self.sizes(), sizes))
 
-        wait_until(all_grow, "every trace to go on")
+        try:
+            wait_until(all_grow, "every trace to go on")
+        except Failure as failure:
+            room = os.statvfs(self.disk)
+            raise Failure(f"{failure}: from {sizes} to {self.sizes()}, lost "
+                          f"{self.lost()}, {room.f_bavail * room.f_bsize} "
+                          f"bytes free\n{self.mount.messages()}") from None
+
+    def sizes(self):
+        return [os.path.getsize(t) for t in self.traces.values()]
 
     def unmount(self):
         """Returns what was done."""

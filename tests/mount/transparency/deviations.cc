@@ -11,14 +11,20 @@ constexpr Deviation kDeviations[] = {
      "mounts are nosuid unless asked otherwise (fuse(8), -o suid)"},
     {"io.pwritev2_noappend",
      "a FUSE write says that the file is open for appending, not that this "
-     "one call must not append"},
+     "one call must not append",
+     /*always=*/false},
     {"io.bad_buffers",
      "direct I/O pins the caller's buffer before it asks where the file ends: "
      "EFAULT instead of 0",
      /*always=*/false},
     {"misc.file_handles",
      "handles for open_by_handle_at(2) would need node ids that outlive the "
-     "mount; asking for one says so (EOPNOTSUPP)"},
+     "mount; asking for one says so (EOPNOTSUPP)",
+     /*always=*/false},
+    {"misc.ioctl_for_the_block_size",
+     "the kernel answers by itself, also where the backing file system (an "
+     "overlay) would refuse",
+     /*always=*/false},
     {"misc.access_to_immutable_file",
      "FUSE has no word for inode flags: the kernel asks its own inode, which "
      "has none; every call that would change the file still fails",

@@ -114,9 +114,6 @@ constexpr Scenario kScenarios[] = {
        CALL(::ioctl(fd, BLKGETSIZE64, &t));
        CALL(::ioctl(fd, 0xdeadbeef, &t));
        CALL(::isatty(fd));
-       int block = 0;
-       CALL(::ioctl(fd, FIGETBSZ, &block));
-       run.Note("block %d", block);
        const int on = 1;
        CALL(::ioctl(fd, FIONBIO, &on));
        CALL(::fcntl(fd, F_GETFL) & O_NONBLOCK);
@@ -124,6 +121,13 @@ constexpr Scenario kScenarios[] = {
        CALL(::fcntl(fd, F_GETFD));
        const int p = FD(::open("f", O_PATH));
        CALL(::ioctl(p, FIONREAD, &n));
+     }},
+    {"misc.ioctl_for_the_block_size", kAll,
+     [](Run& run) {
+       const int fd = FD(::open("f", O_RDWR | O_CREAT, 0644));
+       int block = 0;
+       CALL(::ioctl(fd, FIGETBSZ, &block));
+       run.Note("block %d", block);
      }},
     {"misc.get_and_set_flags", kAll,
      [](Run& run) {

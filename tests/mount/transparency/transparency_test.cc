@@ -3,9 +3,11 @@
 // and as ordinary users; on a disk and on tmpfs; in every visibility and over
 // every transport.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <string>
 
 #include "tests/mount/transparency/runner.h"
@@ -24,6 +26,7 @@ struct Setting {
   bool always;
   // Lock requests are settled by the kernel unless they are traced.
   const char* config = "";
+  int max_descriptors = 0;  // of the daemon
 };
 
 // Nothing is recorded: the kernel is allowed to do all it can by itself.
@@ -32,6 +35,8 @@ constexpr char kNothing[] =
 constexpr char kMetadataOnly[] =
     "{ { op IN { lookup getattr unlink rename } } { stream = { STR_ALL } } "
     "{ file = \"%TRACE%\" } }";
+
+constexpr int kFewDescriptors = 1024;
 
 constexpr Setting kSettings[] = {
     {"TmpfsExact", ScratchDir::kTmpfs, "exact", "dev", true},
@@ -43,7 +48,24 @@ constexpr Setting kSettings[] = {
     {"DiskExact", ScratchDir::kDisk, "exact", "auto", false},
     {"DiskAuto", ScratchDir::kDisk, "auto", "dev", true},
     {"DiskFast", ScratchDir::kDisk, "fast", "auto", false},
+    {"OverlayAuto", ScratchDir::kOverlay, "auto", "auto", false},
+    {"OverlayFastUntraced", ScratchDir::kOverlay, "fast", "dev", false,
+     kNothing},
+    {"OverlayByName", ScratchDir::kOverlay, "exact", "auto", true, "",
+     kFewDescriptors},
 };
+
+// So that the daemon has to open whatever comes later by its name: more files
+// than it may hold descriptors of, known to the kernel.
+void UseUpDescriptors(const std::string& backing, const std::string& mount) {
+  const std::string folder = "/known";
+  ASSERT_EQ(::mkdir((backing + folder).c_str(), 0755), 0);
+  for (int i = 0; i < kFewDescriptors; ++i) {
+    const std::string name = folder + "/" + std::to_string(i);
+    std::ofstream(backing + name) << i;
+    ASSERT_EQ(::access((mount + name).c_str(), F_OK), 0) << i;
+  }
+}
 
 class TransparencyTest : public testing::TestWithParam<Setting> {};
 
@@ -57,12 +79,20 @@ TEST_P(TransparencyTest, EqualToTheBackingDirectory) {
   if (!setting.always && std::getenv("TRACEFS_SOAK") == nullptr) {
     GTEST_SKIP() << "takes half a minute; set TRACEFS_SOAK to run it";
   }
+  if (const auto reason = ScratchDir::skip_reason(setting.backing)) {
+    GTEST_SKIP() << *reason;
+  }
   TracefsMount mount;
-  const Status started = mount.Start({.backing = setting.backing,
-                                      .visibility = setting.visibility,
-                                      .transport = setting.transport,
-                                      .config = setting.config});
+  const Status started =
+      mount.Start({.backing = setting.backing,
+                   .visibility = setting.visibility,
+                   .transport = setting.transport,
+                   .config = setting.config,
+                   .max_descriptors = setting.max_descriptors});
   ASSERT_TRUE(started.ok()) << started.message();
+  if (setting.max_descriptors > 0) {
+    UseUpDescriptors(mount.backing_dir(), mount.mount_dir());
+  }
   RunnerOptions options;
   options.backing = mount.backing_dir();
   options.mount = mount.mount_dir();

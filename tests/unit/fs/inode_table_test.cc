@@ -2,7 +2,14 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -183,6 +190,109 @@ TEST_F(InodeTableTest, OwnOutputsAreMarked) {
   table_.AddOutput(7, 30);
   EXPECT_TRUE(Add(30, root_, "trace")->is_output());
   EXPECT_FALSE(Add(31, root_, "other")->is_output());
+}
+
+// A table that has no descriptors to spare, and no handles, over real files.
+class ByNameTest : public testing::Test {
+ protected:
+  ByNameTest() {
+    EXPECT_NE(::mkdtemp(path_.data()), nullptr);
+    UniqueFd fd(::open(path_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    struct stat st {};
+    ::fstat(fd.get(), &st);
+    root_ = table_.InsertRoot(std::move(fd), st);
+    EXPECT_EQ(::mkdir((path_ + "/d").c_str(), 0755), 0);
+    std::ofstream(path_ + "/d/f") << "content";
+    dir_ = Enter(root_, "d", "d");
+    file_ = Enter(dir_, "d/f", "f");
+  }
+  ~ByNameTest() override {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+
+  Inode* Enter(Inode* parent, const std::string& below, const char* name) {
+    UniqueFd fd(
+        ::open((path_ + "/" + below).c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    struct stat st {};
+    EXPECT_EQ(::fstat(fd.get(), &st), 0);
+    Inode* inode = table_.AcquireOrInsert(table_.Hold(std::move(fd), true), st);
+    table_.Named(inode, parent, name);
+    return inode;
+  }
+  // The inode number of what the table opens for `inode`; 0 and errno: nothing.
+  ino_t Opens(Inode* inode) {
+    const BackingFd fd = table_.Open(*inode);
+    struct stat st {};
+    if (fd.get() < 0) {
+      errno = LostFdError();
+      return 0;
+    }
+    return ::fstat(fd.get(), &st) == 0 ? st.st_ino : 0;
+  }
+  void Move(const char* from, const char* to) {
+    ASSERT_EQ(::rename((path_ + from).c_str(), (path_ + to).c_str()), 0);
+  }
+
+  std::string path_ = testing::TempDir() + "by_name.XXXXXX";
+  BackingFiles backing_;
+  InodeTable table_{backing_, 0};
+  Inode* root_ = nullptr;
+  Inode* dir_ = nullptr;
+  Inode* file_ = nullptr;
+};
+
+TEST_F(ByNameTest, FileIsOpenedThroughTheDirectoriesAboveIt) {
+  EXPECT_FALSE(file_->pinned());
+  EXPECT_EQ(Opens(file_), file_->number());
+  EXPECT_EQ(Opens(dir_), dir_->number());
+  struct stat st {};
+  EXPECT_TRUE(table_.Stat(file_->id(), &st));
+  EXPECT_EQ(st.st_size, 7);
+}
+
+TEST_F(ByNameTest, FileIsFoundAfterADirectoryAboveItWasRenamed) {
+  Move("/d", "/e");
+  table_.Renamed(dir_, root_, "d", root_, "e");
+  EXPECT_EQ(Opens(file_), file_->number());
+}
+
+TEST_F(ByNameTest, FileIsFoundWhenItsRenameIsNotedLate) {
+  Move("/d/f", "/g");
+  std::thread late([&] {
+    std::this_thread::sleep_for(std::chrono::microseconds(500));
+    table_.Renamed(file_, dir_, "f", root_, "g");
+  });
+  EXPECT_EQ(Opens(file_), file_->number());
+  late.join();
+}
+
+TEST_F(ByNameTest, FileThatWasMovedBelowIsStale) {
+  Move("/d/f", "/unseen");
+  EXPECT_EQ(Opens(file_), 0u);
+  EXPECT_EQ(errno, ESTALE);
+}
+
+TEST_F(ByNameTest, Malicious_AnotherFileOrALinkInItsPlaceIsStale) {
+  Move("/d/f", "/unseen");
+  std::ofstream(path_ + "/d/f") << "other";
+  EXPECT_EQ(Opens(file_), 0u);
+  EXPECT_EQ(errno, ESTALE);
+  Move("/d", "/real");
+  ASSERT_EQ(::symlink("real", (path_ + "/d").c_str()), 0);
+  EXPECT_EQ(Opens(file_), 0u);
+  EXPECT_EQ(errno, ESTALE);
+}
+
+TEST_F(ByNameTest, PinnedFileIsThereWithoutAName) {
+  table_.Pin(*file_);
+  ASSERT_EQ(::unlink((path_ + "/d/f").c_str()), 0);
+  EXPECT_EQ(Opens(file_), file_->number());
+}
+
+TEST_F(ByNameTest, FileWithoutANameKeepsItsDescriptor) {
+  UniqueFd fd(::open((path_ + "/d/f").c_str(), O_PATH | O_CLOEXEC));
+  EXPECT_TRUE(table_.Hold(std::move(fd), false).fd.valid());
 }
 
 TEST_F(InodeTableTest, Race_LookupsForgetsAndRenamesOfTheSameFiles) {
