@@ -8,6 +8,7 @@
 #include <array>
 #include <charconv>
 #include <climits>
+#include <string>
 
 #include "tracefs/fs/credentials.h"
 #include "tracefs/fs/op_scope.h"
@@ -48,6 +49,11 @@ int Truncate(FileSystem& fs, Inode& inode, const fuse_file_info* fi, off_t size,
   // O_NONBLOCK: never wait for a lease or a peer.
   const UniqueFd fd(fs.Reopen(inode, O_WRONLY | O_NONBLOCK));
   if (!fd) return errno == ENXIO ? EINVAL : errno;
+  // The call was truncate, which where the size stays may leave the times
+  // alone; ftruncate asks for new ones in any case (linux/fs/open.c).
+  const std::string path = "/proc/self/fd/" + std::to_string(fd.get());
+  if (::truncate(path.c_str(), size) == 0) return 0;
+  if (errno != ENOENT && errno != ENOTDIR) return errno;  // there is /proc
   return ::ftruncate(fd.get(), size) == 0 ? 0 : errno;
 }
 

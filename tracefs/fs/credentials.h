@@ -11,7 +11,9 @@
 // requests a worker therefore runs with the ids and umask of any earlier
 // caller, but always with all capabilities of the daemon. So:
 //  - calls that neither create nor allocate (lookup, stat, unlink, chmod, …)
-//    need nothing: capabilities decide there, not ids;
+//    need nothing: capabilities decide there, not ids. But where the backing
+//    file system asks a server (NFS, FUSE), that may look at the ids: there
+//    every call is made as its caller (FileSystem::EnterWorker);
 //  - calls that create an object need AsCaller(uid, gid, umask), and a rename
 //    that leaves a whiteout creates one;
 //  - calls that allocate blocks or clear set-id bits (write, fallocate,

@@ -19,11 +19,16 @@
 namespace tracefs {
 namespace {
 
-// File systems with work of their own to do at each close(2).
-bool NeedsFlush(int fd) {
+// Of the file system that `fd` lies on, as statfs(2) says; 0: not known.
+unsigned long TypeOf(int fd) {
   struct statfs st;
-  if (::fstatfs(fd, &st) != 0) return true;
-  switch (static_cast<unsigned long>(st.f_type)) {
+  return ::fstatfs(fd, &st) == 0 ? static_cast<unsigned long>(st.f_type) : 0;
+}
+
+// File systems that ask somebody else, who may look at the ids of each caller,
+// and that have work to do at each close(2).
+bool IsServed(unsigned long type) {
+  switch (type) {
     case NFS_SUPER_MAGIC:
     case SMB_SUPER_MAGIC:
     case CIFS_SUPER_MAGIC:
@@ -31,6 +36,8 @@ bool NeedsFlush(int fd) {
     case FUSE_SUPER_MAGIC:
     case CEPH_SUPER_MAGIC:
     case AFS_SUPER_MAGIC:
+    case V9FS_MAGIC:
+    case 0:
       return true;
     default:
       return false;
@@ -38,11 +45,9 @@ bool NeedsFlush(int fd) {
 }
 
 // File systems that themselves lie over another.
-bool IsStacked(int fd) {
-  struct statfs st;
-  if (::fstatfs(fd, &st) != 0) return true;
-  const auto type = static_cast<unsigned long>(st.f_type);
-  return type == OVERLAYFS_SUPER_MAGIC || type == ECRYPTFS_SUPER_MAGIC;
+bool IsStacked(unsigned long type) {
+  return type == OVERLAYFS_SUPER_MAGIC || type == ECRYPTFS_SUPER_MAGIC ||
+         type == 0;
 }
 
 // A file by which handles can be opened, if they can be had and opened at all:
@@ -66,8 +71,10 @@ Result<std::unique_ptr<FileSystem>> FileSystem::Create(
   if (!S_ISDIR(st.st_mode)) return Status::System(ENOTDIR, "source directory");
   std::unique_ptr<FileSystem> fs(new FileSystem(options, sink, processes));
   fs->inodes_.SetMount(MountForHandles(root.get()));
-  fs->flush_below_ = NeedsFlush(root.get());
-  fs->stacked_below_ = IsStacked(root.get());
+  const unsigned long type = TypeOf(root.get());
+  fs->flush_below_ = fs->asks_as_caller_ = IsServed(type);
+  fs->stacked_below_ = IsStacked(type);
+  fs->lists_trusted_ = type == BTRFS_SUPER_MAGIC;
   if (fs->flush_below_ || options.forward_locks) {
     fs->policy_.SetFlushNeeded();
   }

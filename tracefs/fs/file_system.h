@@ -18,6 +18,7 @@
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/fs/backing_files.h"
 #include "tracefs/fs/cache_policy.h"
+#include "tracefs/fs/credentials.h"
 #include "tracefs/fs/fuse_api.h"
 #include "tracefs/fs/handle.h"
 #include "tracefs/fs/inode_table.h"
@@ -107,6 +108,8 @@ class FileSystem final : public EventResolver {
   fuse_entry_param EntryParam(const Inode& inode, const struct stat& st) const;
 
   bool flush_below() const { return flush_below_; }
+  // The backing file system names trusted. attributes to everybody.
+  bool lists_trusted() const { return lists_trusted_; }
   // Writes to set-user-id files are told to us as such.
   bool told_of_privileged_writes() const { return told_of_privileged_writes_; }
   // Who thread `tid`, which waits for the answer to an operation of this kind,
@@ -121,10 +124,14 @@ class FileSystem final : public EventResolver {
   void EnterWorker(fuse_req_t req) {
     TsanAcquire(this);  // what was answered before
     thread_local bool entered = false;
-    if (entered) [[likely]]
-      return;
-    entered = true;
-    SetUpWorker(req);
+    if (!entered) [[unlikely]] {
+      entered = true;
+      SetUpWorker(req);
+    }
+    if (asks_as_caller_) [[unlikely]] {
+      const fuse_ctx* caller = fuse_req_ctx(req);
+      ThreadCredentials::Current().Become(caller->uid, caller->gid);
+    }
   }
 
   // Requests come over io_uring; through /dev/fuse come FORGETs only.
@@ -174,7 +181,9 @@ class FileSystem final : public EventResolver {
   HandleTable handles_;  // handles refer to inodes
   LockTable locks_;
   std::atomic<uint64_t> next_handle_id_{1};
-  bool flush_below_ = false;  // close(2) below does something (NFS, …)
+  bool flush_below_ = false;     // close(2) below does something (NFS, …)
+  bool asks_as_caller_ = false;  // whatever is done below (NFS, FUSE, …)
+  bool lists_trusted_ = false;
   std::atomic<bool> told_of_privileged_writes_ = false;
   bool stacked_below_ = false;  // the backing file system is itself stacked
 };

@@ -6,9 +6,11 @@ namespace {
 
 constexpr Deviation kDeviations[] = {
     {"special.open_device_nodes",
-     "mounts are nodev unless asked otherwise (fuse(8), -o dev)"},
+     "mounts are nodev unless asked otherwise (fuse(8), -o dev)",
+     /*always=*/false},
     {"exec.setuid_program",
-     "mounts are nosuid unless asked otherwise (fuse(8), -o suid)"},
+     "mounts are nosuid unless asked otherwise (fuse(8), -o suid)",
+     /*always=*/false},
     {"io.pwritev2_noappend",
      "a FUSE write says that the file is open for appending, not that this "
      "one call must not append",
@@ -40,6 +42,13 @@ constexpr Deviation kDeviations[] = {
     {"space.fallocate_collapse", "the kernel passes no such request on",
      /*always=*/false},
     {"space.fallocate_insert", "the kernel passes no such request on",
+     /*always=*/false},
+    {"space.fallocate_unshare", "the kernel passes no such request on",
+     /*always=*/false},
+    {"misc.reflink",
+     "the kernel knows no clones of FUSE files (EOPNOTSUPP); copy_file_range "
+     "is "
+     "passed on and shares blocks",
      /*always=*/false},
     {"io.seek_behind_the_largest_file",
      "the kernel takes all of FUSE's files for as large as files can be",

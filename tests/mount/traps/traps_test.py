@@ -13,6 +13,7 @@ lists which test covers what.
 
 import argparse
 import array
+import collections
 import contextlib
 import ctypes
 import errno
@@ -71,12 +72,14 @@ class Traps:
         self.number = 0
 
     @contextlib.contextmanager
-    def mounted(self, filter_text, visibility="auto", transport=None, **more):
-        """A mount of a new folder; unmounted, and its trace read, at the end of
-        a case that goes well. Yields (source, point, mount)."""
+    def mounted(self, filter_text, visibility="auto", transport=None,
+                source=None, **more):
+        """A mount of a new folder, or of `source`; unmounted, and its trace
+        read, at the end of a case that goes well. Yields (source, point,
+        mount)."""
         self.number += 1
         base = f"case-{self.number}"
-        source = self.suite.folder(base, "source", mode=0o777)
+        source = source or self.suite.folder(base, "source", mode=0o777)
         point = self.suite.folder(base, "mnt")
         trace = self.suite.path(base, "trace")
         mount = self.suite.mount(
@@ -365,6 +368,30 @@ class Traps:
             expect(not event.get("pid") and not event.get("comm"),
                    f"somebody's name: {event}")
 
+    def over_another_mount(self, transport):
+        """A file system below that asks a server is asked as each caller: the
+        server may look at who it is."""
+        with self.mounted(ALL, "exact") as (_, below, lower):
+            os.chmod(below, 0o777)
+            with self.mounted(ALL, "exact", transport=transport,
+                              source=below) as (_, point, upper):
+                for user in (NOBODY, 0, NOBODY, 0):
+                    self.in_process(upper, work_as, user, point)
+        seen = collections.defaultdict(set)
+        for event in lower.events:
+            for name in ("work-of-0", f"work-of-{NOBODY}"):
+                # A release has no caller, and it closes.
+                if name in event.get("path", "") and event["op"] not in (
+                        "flush", "release", "releasedir"):
+                    seen[name].add((event["op"], event["uid"]))
+        for user in (NOBODY, 0):
+            ops = seen[f"work-of-{user}"]
+            expect({"lookup", "create", "getattr", "rename", "unlink",
+                    "setattr", "listxattr", "opendir"} <=
+                   {op for op, _ in ops}, f"what was done: {ops}")
+            expect_equal({uid for _, uid in ops}, {user},
+                         f"who does {user}'s work: {ops}")
+
     # --- no root
 
     def ordinary_user(self, visibility):
@@ -449,6 +476,25 @@ def as_ordinary_user(folder, binaries, visibility):
 def as_user(uid):
     """This thread opens files as that user (root keeps its capabilities)."""
     LIBC.setfsuid(uid)
+
+
+def work_as(user, folder):
+    """A little of everything, with a name that tells who did it."""
+    os.setgroups([])
+    os.setgid(user)
+    os.setuid(user)
+    name = os.path.join(folder, f"work-of-{user}")
+    os.mkdir(name)
+    path = os.path.join(name, "file")
+    with open(path, "wb") as out:
+        out.write(b"content")
+    os.listxattr(path)
+    os.chmod(path, 0o600)
+    os.rename(path, path + "2")
+    os.stat(path + "2")
+    os.listdir(name)
+    os.unlink(path + "2")
+    os.rmdir(name)
 
 
 class Opened:
@@ -765,6 +811,9 @@ def main():
         suite.run(f"mount of an ordinary user, {visibility}",
                   traps.ordinary_user, visibility)
     suite.run("callers in other sessions", traps.other_sessions)
+    for transport in ("dev", "uring"):
+        suite.run(f"over another mount, over {transport}",
+                  traps.over_another_mount, transport)
     suite.run("client in a PID namespace", traps.client_in_namespace)
     suite.run("daemon in a PID namespace", traps.daemon_in_namespace)
     suite.finish()
