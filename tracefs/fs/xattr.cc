@@ -113,10 +113,10 @@ class Xattrs {
   std::array<char, 16> link_;
 };
 
-// Setting an access ACL takes the set-gid bit from a file, unless the caller
-// is in its group or privileged. The kernel cannot tell us (that needs
-// FUSE_SETXATTR_EXT, which libfuse does not pass on), so we ask it who the
-// caller is (xfstests generic/375).
+// Setting or removing an access ACL takes the set-gid bit from a file, unless
+// the caller is in its group or privileged. The kernel cannot tell us (that
+// needs FUSE_SETXATTR_EXT, which libfuse does not pass on), so we ask it who
+// the caller is (xfstests generic/375).
 bool LosesSetgid(fuse_req_t req, int fd, std::string_view name) {
   if (name != "system.posix_acl_access") return false;
   struct stat st;
@@ -133,6 +133,20 @@ bool LosesSetgid(fuse_req_t req, int fd, std::string_view name) {
   }
   groups.resize(static_cast<size_t>(std::max(n, 0)));
   return std::find(groups.begin(), groups.end(), st.st_gid) == groups.end();
+}
+
+// Changes the attribute `name` by `change`, with what that means for the
+// set-gid bit. 0 or an errno.
+template <typename Change>
+int AsItsCaller(OpScope& op, Inode& inode, std::string_view name,
+                Change&& change) {
+  const bool loses_setgid =
+      LosesSetgid(op.req(), op.fs().FdOf(inode).get(), name);
+  const fuse_ctx* caller = fuse_req_ctx(op.req());
+  const AsCaller as_caller(caller->uid, caller->gid);
+  if (as_caller.error() != 0) return as_caller.error();
+  const WithoutFsetid without(loses_setgid);
+  return change(Xattrs(op.fs(), inode)) == 0 ? 0 : errno;
 }
 
 // The names in a list, without those that the kernel shows to the privileged
@@ -174,19 +188,9 @@ void FsSetxattr(fuse_req_t req, fuse_ino_t ino, const char* name,
   op.Set(Field::kLength, size);
   op.Set(Field::kFlags, static_cast<uint32_t>(flags));
   op.Begin();
-  int error = 0;
-  {
-    const bool loses_setgid = LosesSetgid(req, op.fs().FdOf(inode).get(), name);
-    const fuse_ctx* caller = fuse_req_ctx(req);
-    const AsCaller as_caller(caller->uid, caller->gid);
-    const WithoutFsetid without(loses_setgid);
-    error = as_caller.error();
-    if (error == 0 &&
-        Xattrs(op.fs(), inode).Set(name, value, size, flags) != 0) {
-      error = errno;
-    }
-  }
-  op.ReplyError(error);
+  op.ReplyError(AsItsCaller(op, inode, name, [&](const Xattrs& xattrs) {
+    return xattrs.Set(name, value, size, flags);
+  }));
 }
 
 void FsGetxattr(fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
@@ -231,7 +235,9 @@ void FsRemovexattr(fuse_req_t req, fuse_ino_t ino, const char* name) {
   op.About(inode);
   op.XattrName(name);
   op.Begin();
-  op.ReplyError(Xattrs(op.fs(), inode).Remove(name) == 0 ? 0 : errno);
+  op.ReplyError(AsItsCaller(op, inode, name, [&](const Xattrs& xattrs) {
+    return xattrs.Remove(name);
+  }));
 }
 
 }  // namespace tracefs

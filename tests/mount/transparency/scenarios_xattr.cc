@@ -93,6 +93,18 @@ void Namespace(Run& run, const char* name) {
   }
 }
 
+// Two set-gid files, one of a group that the user is not in.
+void MakeSetgidFiles(Run&) {
+  struct stat here = {};
+  ::stat(".", &here);
+  WriteFile("foreign", "x");
+  WriteFile("own", "x");
+  (void)!::chown("foreign", here.st_uid, kForeignGroup);
+  (void)!::chown("own", here.st_uid, here.st_gid);
+  ::chmod("foreign", 02755);
+  ::chmod("own", 02755);
+}
+
 constexpr Scenario kScenarios[] = {
     {"xattr.user", kAll, [](Run& run) { Namespace(run, "user.test"); }},
     {"xattr.trusted", kAll, [](Run& run) { Namespace(run, "trusted.test"); }},
@@ -429,16 +441,15 @@ constexpr Scenario kScenarios[] = {
          run.Stat(f);
        }
      },
-     [](Run&) {
-       struct stat here = {};
-       ::stat(".", &here);
-       WriteFile("foreign", "x");
-       WriteFile("own", "x");
-       (void)!::chown("foreign", here.st_uid, kForeignGroup);
-       (void)!::chown("own", here.st_uid, here.st_gid);
-       ::chmod("foreign", 02755);
-       ::chmod("own", 02755);
-     }},
+     MakeSetgidFiles},
+    {"acl.setgid_dropped_with_the_acl_for_non_member", kUsersOnly,
+     [](Run& run) {
+       for (const char* f : {"foreign", "own"}) {
+         CALL(::removexattr(f, kAccess));
+         run.Stat(f);
+       }
+     },
+     MakeSetgidFiles},
     {"acl.by_non_owner", kUsersOnly,
      [](Run& run) {
        CALL(SetAcl(
