@@ -15,6 +15,11 @@ constexpr Deviation kDeviations[] = {
      "a FUSE write says that the file is open for appending, not that this "
      "one call must not append",
      /*always=*/false},
+    {"open.append_taken_back",
+     "reads and writes that the kernel passes through go to a file that it "
+     "opened with the flags of the open; no one is told when fcntl(F_SETFL) "
+     "takes O_APPEND away",
+     /*always=*/false},
     {"io.bad_buffers",
      "direct I/O pins the caller's buffer before it asks where the file ends: "
      "EFAULT instead of 0",

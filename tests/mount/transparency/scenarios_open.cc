@@ -195,6 +195,15 @@ constexpr Scenario kScenarios[] = {
        run.Bytes("c", x);
        CALL(::lseek(a, 0, SEEK_CUR));
      }},
+    {"open.append_taken_back", kAll,
+     [](Run& run) {
+       WriteFile("f", "0123456789");
+       const int fd = FD(::open("f", O_WRONLY | O_APPEND));
+       CALL(::fcntl(fd, F_SETFL, 0));
+       CALL(::lseek(fd, 2, SEEK_SET));
+       CALL(::write(fd, "ab", 2));
+       run.Content("f");
+     }},
     {"open.setfl_append_and_back", kAll,
      [](Run& run) {
        WriteFile("f", "0123456789");
