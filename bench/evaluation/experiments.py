@@ -195,7 +195,7 @@ EXPERIMENTS = [
         ("native", "none", "full"), "native",
         targets=(Target("none", "native", 1 / 0.85),), bound="As for reading."),
     Experiment(
-        "compile", "Compile, from tmpfs", "compile-whole",
+        "compile", "Compile of 150 C files, from tmpfs", "compile-many",
         ("native", "full", "full@exact"), "native",
         paper="Am-utils: FULL +1.7 % over Ext3.",
         bound="The compiler; headers are looked up more often than opened.",
