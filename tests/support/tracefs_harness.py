@@ -14,6 +14,7 @@ machine cannot mount.
 """
 
 import argparse
+import atexit
 import base64
 import contextlib
 import errno
@@ -21,6 +22,7 @@ import hashlib
 import json
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -167,6 +169,14 @@ class Suite:
             tempfile.mkdtemp(prefix=f"tracefs-{name}-"))
         # Ordinary users of the tests walk through it.
         os.chmod(self.scratch, 0o755)
+        # Nothing stays mounted when somebody ends the suite, either.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+        self._owner = os.getpid()
+        atexit.register(self._end)
+
+    def _end(self):
+        if os.getpid() == self._owner:
+            self.stop_mounts()
 
     def _require_machine(self):
         if not os.path.exists("/dev/fuse"):
