@@ -392,6 +392,12 @@ class Skip:
         self.why = why
 
 
+def verdicts(said):
+    """What tracefs-verify has found: the first words of its lines. Serials and
+    paths after them may hold any word."""
+    return {line.split()[0] for line in said.splitlines()} - {"trace"}
+
+
 def decode_event(line):
     event = json.loads(line)
     for key in [k for k in event if k.endswith("_b64") and k != "data_b64"]:

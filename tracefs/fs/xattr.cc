@@ -52,6 +52,8 @@ class Xattrs {
          .ptr = '\0';
   }
 
+  int fd() const { return fd_.get(); }
+
   ssize_t Get(const char* name, char* value, size_t size) const {
     XattrArgs args = {reinterpret_cast<uint64_t>(value),
                       static_cast<uint32_t>(size), 0};
@@ -140,13 +142,13 @@ bool LosesSetgid(fuse_req_t req, int fd, std::string_view name) {
 template <typename Change>
 int AsItsCaller(OpScope& op, Inode& inode, std::string_view name,
                 Change&& change) {
-  const bool loses_setgid =
-      LosesSetgid(op.req(), op.fs().FdOf(inode).get(), name);
+  const Xattrs xattrs(op.fs(), inode);
+  const bool loses_setgid = LosesSetgid(op.req(), xattrs.fd(), name);
   const fuse_ctx* caller = fuse_req_ctx(op.req());
   const AsCaller as_caller(caller->uid, caller->gid);
   if (as_caller.error() != 0) return as_caller.error();
   const WithoutFsetid without(loses_setgid);
-  return change(Xattrs(op.fs(), inode)) == 0 ? 0 : errno;
+  return change(xattrs) == 0 ? 0 : errno;
 }
 
 // The names in a list, without those that the kernel shows to the privileged

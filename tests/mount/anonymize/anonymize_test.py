@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..",
                                 "support"))
 # pylint: disable=wrong-import-position
 from tracefs_harness import (Suite, decode_event, expect,  # noqa: E402
-                             expect_equal)
+                             expect_equal, verdicts)
 
 UID = 3_141_592_653
 GID = 2_718_281_828
@@ -185,7 +185,8 @@ def everything_comes_back(suite):
     case.record('anonymize policy = partner key = "file:{key}"; '
                 'file = "{out}/hidden" buf = 16K')
     case.expect_hidden(hidden, policy="partner")
-    case.command("tracefs-verify", "--accept-unsealed", hidden)
+    said = case.command("tracefs-verify", "--accept-unsealed", hidden)
+    expect(not verdicts(said) & {"bad", "missing"}, said)
     revealed = os.path.join(case.out, "revealed")
     case.command("tracefs-anon", "--reveal", "all", "--keys", case.key, hidden,
                  revealed)
@@ -225,7 +226,8 @@ def before_other_filters(suite):
                 'compress alg = zstd; encrypt key = "file:{secret}"; '
                 'checksum key = "file:{secret}"; file = "{out}/hidden" '
                 'buf = 16K')
-    case.command("tracefs-verify", "--key", case.secret, hidden)
+    said = case.command("tracefs-verify", "--key", case.secret, hidden)
+    expect_equal(verdicts(said), {"ok"}, said)
     # Decrypted, for who looks for words: the same trace, without the chain.
     clear = os.path.join(case.out, "clear")
     case.command("tracefs-anon", "--trace-key", case.secret, "--reveal", "uid",

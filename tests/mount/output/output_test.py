@@ -18,7 +18,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..",
                                 "support"))
 from tracefs_harness import (Failure, Skip, Suite, decode_event,  # noqa: E402
-                             expect, expect_equal, wait_until)
+                             expect, expect_equal, verdicts, wait_until)
 
 # The daemon's flush interval, and what a busy machine may add to it.
 FLUSH_S = 0.25
@@ -164,7 +164,8 @@ def rotation(suite):
     chain = suite.folder("rotation", "chain")
     for path in paths:
         os.rename(path, os.path.join(chain, os.path.basename(path)))
-    command(suite, "tracefs-verify", "--accept-unsealed", chain)
+    said = command(suite, "tracefs-verify", "--accept-unsealed", chain)
+    expect(not verdicts(said) & {"bad", "missing"}, said)
     expect_equal(len(suite.read(chain)), len(events), "read from the folder")
     os.remove(os.path.join(chain, parts[2]))
     said = command(suite, "tracefs-verify", "--accept-unsealed", chain,

@@ -6,15 +6,12 @@ namespace {
 
 constexpr Deviation kDeviations[] = {
     {"special.open_device_nodes",
-     "mounts are nodev unless asked otherwise (fuse(8), -o dev)",
-     /*always=*/false},
+     "mounts are nodev unless asked otherwise (fuse(8), -o dev)"},
     {"exec.setuid_program",
-     "mounts are nosuid unless asked otherwise (fuse(8), -o suid)",
-     /*always=*/false},
+     "mounts are nosuid unless asked otherwise (fuse(8), -o suid)"},
     {"io.pwritev2_noappend",
      "a FUSE write says that the file is open for appending, not that this "
-     "one call must not append",
-     /*always=*/false},
+     "one call must not append"},
     {"open.append_taken_back",
      "reads and writes that the kernel passes through go to a file that it "
      "opened with the flags of the open; no one is told when fcntl(F_SETFL) "
@@ -26,8 +23,7 @@ constexpr Deviation kDeviations[] = {
      /*always=*/false},
     {"misc.file_handles",
      "handles for open_by_handle_at(2) would need node ids that outlive the "
-     "mount; asking for one says so (EOPNOTSUPP)",
-     /*always=*/false},
+     "mount; asking for one says so (EOPNOTSUPP)"},
     {"misc.ioctl_for_the_block_size",
      "the kernel answers by itself, also where the backing file system (an "
      "overlay) would refuse",

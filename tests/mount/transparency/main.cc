@@ -20,6 +20,7 @@ constexpr char kUsage[] =
     "  --user UID        only as this user: 0, 65534 or 61001\n"
     "  --filter TEXT     only scenarios whose name contains TEXT\n"
     "  --no-deviations   expect none at all, as of a bind mount\n"
+    "  --overlay         DIR is an overlay, which has some deviations itself\n"
     "  --keep            leave the scenarios' directories behind\n"
     "  --list            names only\n";
 
@@ -33,6 +34,7 @@ int main(int argc, char** argv) {
       {"user", required_argument, nullptr, 'u'},
       {"filter", required_argument, nullptr, 'f'},
       {"no-deviations", no_argument, nullptr, 'n'},
+      {"overlay", no_argument, nullptr, 'o'},
       {"keep", no_argument, nullptr, 'k'},
       {"list", no_argument, nullptr, 'l'},
       {"help", no_argument, nullptr, 'h'},
@@ -61,6 +63,9 @@ int main(int argc, char** argv) {
         break;
       case 'n':
         options.expect_deviations = false;
+        break;
+      case 'o':
+        options.expect_all_deviations = false;
         break;
       case 'k':
         options.keep = true;

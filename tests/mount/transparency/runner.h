@@ -28,7 +28,9 @@ struct RunnerOptions {
   std::optional<uid_t> user;      // only as this user; default: all three
   std::string filter;             // only scenarios whose name contains this
   bool expect_deviations = true;  // false: a bind mount, which has none
-  bool keep = false;              // leave the directories behind
+  // False: an overlay below has some deviations itself, so that none is seen.
+  bool expect_all_deviations = true;
+  bool keep = false;  // leave the directories behind
 };
 
 struct Difference {
