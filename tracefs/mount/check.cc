@@ -3,9 +3,9 @@
 #include <iostream>
 
 #include "tracefs/control/metrics_server.h"
+#include "tracefs/daemon/seccomp_filter.h"
 #include "tracefs/fs/fuse_api.h"
 #include "tracefs/mount/build_pipeline.h"
-#include "tracefs/mount/seccomp_filter.h"
 #include "tracefs/mount/version.h"
 
 namespace tracefs {

@@ -17,12 +17,12 @@
 #include <string>
 #include <string_view>
 
+#include "tracefs/base/kernel_version.h"
+#include "tracefs/daemon/capabilities.h"
+#include "tracefs/daemon/seccomp_filter.h"
 #include "tracefs/fs/compact_handle.h"
 #include "tracefs/fs/fuse_api.h"
-#include "tracefs/mount/capabilities.h"
 #include "tracefs/mount/doctor.h"
-#include "tracefs/mount/kernel_version.h"
-#include "tracefs/mount/seccomp_filter.h"
 #include "tracefs/mount/session.h"
 #include "tracefs/process/proc_connector.h"
 

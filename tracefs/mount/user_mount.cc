@@ -9,7 +9,7 @@
 #include <cerrno>
 
 #include "tracefs/base/unique_fd.h"
-#include "tracefs/mount/capabilities.h"
+#include "tracefs/daemon/capabilities.h"
 
 namespace tracefs {
 namespace {

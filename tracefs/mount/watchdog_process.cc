@@ -24,7 +24,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tracefs/mount/capabilities.h"
+#include "tracefs/daemon/capabilities.h"
 #include "tracefs/mount/mount_info.h"
 
 namespace tracefs {

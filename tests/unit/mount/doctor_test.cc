@@ -13,7 +13,7 @@
 #include <string>
 
 #include "tests/unit/mount/scratch_dir.h"
-#include "tracefs/mount/capabilities.h"
+#include "tracefs/daemon/capabilities.h"
 
 namespace tracefs {
 namespace {

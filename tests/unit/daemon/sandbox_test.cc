@@ -1,6 +1,6 @@
 // The sandbox, entered by a child that then says what it can still do
 // (sandbox.h, seccomp_filter.h, capabilities.h).
-#include "tracefs/mount/sandbox.h"
+#include "tracefs/daemon/sandbox.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -24,9 +24,9 @@
 #include <string>
 #include <thread>
 
+#include "tracefs/base/kernel_version.h"
 #include "tracefs/base/sanitizers.h"
-#include "tracefs/mount/capabilities.h"
-#include "tracefs/mount/kernel_version.h"
+#include "tracefs/daemon/capabilities.h"
 
 namespace tracefs {
 namespace {

@@ -3,8 +3,8 @@
 // Found by reading what the code calls and by tracing the daemon under the
 // mount suites, over both transports. Calls whose arguments are looked at as
 // well are in seccomp_filter.cc.
-#ifndef TRACEFS_MOUNT_SECCOMP_CALLS_H_
-#define TRACEFS_MOUNT_SECCOMP_CALLS_H_
+#ifndef TRACEFS_DAEMON_SECCOMP_CALLS_H_
+#define TRACEFS_DAEMON_SECCOMP_CALLS_H_
 
 #include <array>
 
@@ -68,4 +68,4 @@ inline constexpr std::array kUringCalls = {
 
 }  // namespace tracefs
 
-#endif  // TRACEFS_MOUNT_SECCOMP_CALLS_H_
+#endif  // TRACEFS_DAEMON_SECCOMP_CALLS_H_

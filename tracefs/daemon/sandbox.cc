@@ -1,6 +1,6 @@
 // Entering the sandbox (sandbox.h). capabilities(7), namespaces(7),
 // pivot_root(2).
-#include "tracefs/mount/sandbox.h"
+#include "tracefs/daemon/sandbox.h"
 
 #include <fcntl.h>
 #include <grp.h>
@@ -17,9 +17,9 @@
 #include <filesystem>
 #include <system_error>
 
+#include "tracefs/base/kernel_version.h"
 #include "tracefs/base/sanitizers.h"
-#include "tracefs/mount/capabilities.h"
-#include "tracefs/mount/kernel_version.h"
+#include "tracefs/daemon/capabilities.h"
 
 namespace tracefs {
 namespace {

@@ -5,8 +5,8 @@
 // with it. ENOSYS would be the friendlier answer to a library, but one that
 // reached the kernel as the result of an operation would switch that operation
 // off for the whole mount.
-#ifndef TRACEFS_MOUNT_SECCOMP_FILTER_H_
-#define TRACEFS_MOUNT_SECCOMP_FILTER_H_
+#ifndef TRACEFS_DAEMON_SECCOMP_FILTER_H_
+#define TRACEFS_DAEMON_SECCOMP_FILTER_H_
 
 #include <array>
 #include <atomic>
@@ -64,4 +64,4 @@ std::string SeccompVersion();
 
 }  // namespace tracefs
 
-#endif  // TRACEFS_MOUNT_SECCOMP_FILTER_H_
+#endif  // TRACEFS_DAEMON_SECCOMP_FILTER_H_

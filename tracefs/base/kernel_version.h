@@ -1,6 +1,6 @@
 // Which Linux this is, where a feature cannot be asked for.
-#ifndef TRACEFS_MOUNT_KERNEL_VERSION_H_
-#define TRACEFS_MOUNT_KERNEL_VERSION_H_
+#ifndef TRACEFS_BASE_KERNEL_VERSION_H_
+#define TRACEFS_BASE_KERNEL_VERSION_H_
 
 #include <string>
 
@@ -18,4 +18,4 @@ inline bool IsKernelAtLeast(int major, int minor) {
 
 }  // namespace tracefs
 
-#endif  // TRACEFS_MOUNT_KERNEL_VERSION_H_
+#endif  // TRACEFS_BASE_KERNEL_VERSION_H_

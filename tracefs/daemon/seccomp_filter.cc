@@ -1,6 +1,6 @@
 // Building and watching the filter (seccomp_filter.h). seccomp(2),
 // seccomp_unotify(2), libseccomp's seccomp_rule_add(3).
-#include "tracefs/mount/seccomp_filter.h"
+#include "tracefs/daemon/seccomp_filter.h"
 
 #include "tracefs/base/sanitizers.h"
 
@@ -27,7 +27,7 @@
 #include <memory>
 #include <optional>
 
-#include "tracefs/mount/seccomp_calls.h"
+#include "tracefs/daemon/seccomp_calls.h"
 
 namespace tracefs {
 namespace {

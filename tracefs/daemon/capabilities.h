@@ -1,7 +1,7 @@
 // What the process may do beyond an ordinary user: capabilities(7), by plain
 // system calls.
-#ifndef TRACEFS_MOUNT_CAPABILITIES_H_
-#define TRACEFS_MOUNT_CAPABILITIES_H_
+#ifndef TRACEFS_DAEMON_CAPABILITIES_H_
+#define TRACEFS_DAEMON_CAPABILITIES_H_
 
 #include <linux/capability.h>
 
@@ -33,4 +33,4 @@ std::string CapabilityNames(uint64_t capabilities);
 
 }  // namespace tracefs
 
-#endif  // TRACEFS_MOUNT_CAPABILITIES_H_
+#endif  // TRACEFS_DAEMON_CAPABILITIES_H_

@@ -1,6 +1,6 @@
 // Raw capget, capset and prctl (capabilities.h); libcap would add a dependency
 // for four calls.
-#include "tracefs/mount/capabilities.h"
+#include "tracefs/daemon/capabilities.h"
 
 #include <sys/prctl.h>
 #include <sys/syscall.h>

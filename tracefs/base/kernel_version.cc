@@ -1,5 +1,5 @@
 // uname(2) (kernel_version.h).
-#include "tracefs/mount/kernel_version.h"
+#include "tracefs/base/kernel_version.h"
 
 #include <sys/utsname.h>
 

@@ -10,15 +10,15 @@
 // What must come before: source, outputs, /dev/fuse, sockets, mount. What must
 // come after: every thread, for a thread keeps the namespaces, the root and the
 // capabilities it was made with. docs/security.md says what this is good for.
-#ifndef TRACEFS_MOUNT_SANDBOX_H_
-#define TRACEFS_MOUNT_SANDBOX_H_
+#ifndef TRACEFS_DAEMON_SANDBOX_H_
+#define TRACEFS_DAEMON_SANDBOX_H_
 
 #include <memory>
 #include <string>
 
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
-#include "tracefs/mount/seccomp_filter.h"
+#include "tracefs/daemon/seccomp_filter.h"
 
 namespace tracefs {
 
@@ -59,4 +59,4 @@ Status DropAlways();
 
 }  // namespace tracefs
 
-#endif  // TRACEFS_MOUNT_SANDBOX_H_
+#endif  // TRACEFS_DAEMON_SANDBOX_H_
