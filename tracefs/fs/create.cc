@@ -123,6 +123,8 @@ void FsLink(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent,
   Inode& inode = fs.InodeOf(ino);
   Inode& dir = fs.InodeOf(new_parent);
   op.About(inode);
+  // By the time it is recorded the new name is the last known one.
+  op.ByItsName(inode);
   op.Into(dir, new_name);
   op.Begin();
   const BackingFd fd = fs.FdOf(inode);

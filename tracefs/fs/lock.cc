@@ -11,6 +11,7 @@ namespace {
 
 void Record(OpScope& op, const Handle& handle, const Lock& lock, bool waits) {
   op.About(handle.inode);
+  if (waits) op.ByItsName(handle.inode);  // it may have another one by then
   op.Through(handle);
   op.Set(Field::kOffset, lock.start);
   op.Set(Field::kLength, lock.end == kLockEnd ? 0 : lock.end - lock.start + 1);

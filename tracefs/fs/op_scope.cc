@@ -73,6 +73,20 @@ void OpScope::In(Inode& dir, std::string_view name) {
   }
 }
 
+void OpScope::ByItsName(const Inode& inode) {
+  if (!traced()) return;
+  NodeLink link;
+  // Without a name (O_TMPFILE) it is told by its number alone.
+  if (!fs_.LinkOf(inode.id(), &link) || link.parent == 0) {
+    event_->NeedAttributes();
+    event_->node = 0;
+    return;
+  }
+  event_->parent = link.parent;
+  event_->parent_version = link.parent_version;
+  event_->name = Keep(name_, link.name.view());
+}
+
 void OpScope::Into(Inode& dir, std::string_view name) {
   if (!traced()) return;
   Event& event = *event_;

@@ -55,6 +55,9 @@ class OpScope {
   void About(Inode& inode);
   // The operand: `name` in directory `dir`.
   void In(Inode& dir, std::string_view name);
+  // The operand is `inode` by its last known name, whatever names it has when
+  // the operation ends: for those that give it one, or that last.
+  void ByItsName(const Inode& inode);
   // The second operand of rename and link.
   void Into(Inode& dir, std::string_view name);
   void Through(const Handle& handle);
