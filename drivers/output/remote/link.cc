@@ -204,6 +204,7 @@ Link::Link(LinkOptions options, Dialer& dialer, Trace trace)
       trace_(std::move(trace)),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      sent_end_(trace_.sent_before ? UINT64_MAX : 0),
       random_(MonotonicNs() | 1) {}
 
 Link::~Link() {
@@ -336,6 +337,13 @@ Status Link::Welcome(const net::Reply& welcome) {
                    static_cast<unsigned long long>(first));
     }
   }
+  // Believing it would throw away what nobody has.
+  if (welcome.next > sent_end_) {
+    return Status::Corrupt("the receiver says that it has block " +
+                           std::to_string(welcome.next - 1) +
+                           ", which was never sent; it may have mixed up two "
+                           "traces: look at what it keeps");
+  }
   backlog.DropBefore(welcome.next);
   sent_ = 0;
   connected_ = true;
@@ -351,9 +359,9 @@ Status Link::Welcome(const net::Reply& welcome) {
 Status Link::Acknowledge(uint64_t next) {
   std::lock_guard lock(mu_);
   Backlog& backlog = *trace_.backlog;
-  // It cannot have what was not sent.
-  if (next != 0 && sent_ < backlog.size() &&
-      next > backlog.frame(sent_).info.sequence) {
+  // It cannot have what was not sent. Of the backlog that tells nothing: all
+  // that is in it may have been sent, and more be added later.
+  if (next > sent_end_) {
     return Status::Corrupt("the receiver acknowledges what was not sent");
   }
   const size_t dropped = backlog.DropBefore(next);
@@ -475,6 +483,8 @@ Status Link::Converse() {
       if (!whole.ok()) return whole.status();
       if (!*whole) break;
       std::lock_guard lock(mu_);
+      sent_end_ =
+          std::max(sent_end_, trace_.backlog->frame(sent_).info.sequence + 1);
       ++sent_;
       frame = sent_ < trace_.backlog->size() &&
                       trace_.backlog->frame(sent_).bytes <= max_frame

@@ -45,6 +45,9 @@ class Link {
     BlockLost lost = nullptr;
     // Called under the lock whenever the backlog has become shorter.
     std::function<void(const Backlog&)> shorter = nullptr;
+    // An earlier process may have sent any of it: what the receiver says that
+    // it has is believed.
+    bool sent_before = false;
   };
 
   // `dialer` outlives the link and is used by nobody else meanwhile.
@@ -112,6 +115,9 @@ class Link {
   mutable std::mutex mu_;  // guards all below, and the backlog
   mutable std::condition_variable moved_;
   size_t sent_ = 0;  // frames of the backlog that were sent whole
+  // No receiver has more than the blocks below: the number after the highest
+  // that was ever sent whole.
+  uint64_t sent_end_ = 0;
   bool connected_ = false;
   bool told_ = false;  // that there is no connection
   uint64_t failures_ = 0;

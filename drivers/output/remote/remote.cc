@@ -170,7 +170,8 @@ class Remote final : public OutputDriver {
     for (SpillDirectory::Leftover& trace : leftovers_) {
       Link link(options_.link, *leftover_dialer_,
                 {.preamble = std::move(trace.preamble),
-                 .backlog = std::move(trace.backlog)});
+                 .backlog = std::move(trace.backlog),
+                 .sent_before = true});
       link.Finish();
       link.Start();
       while (

@@ -2,6 +2,8 @@
 #include "drivers/output/remote/backlog.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "tests/support/net_world.h"
@@ -143,6 +145,48 @@ TEST_F(SpillTest, ALeftFileCutAtAnyByteGivesItsWholeFrames) {
       ASSERT_EQ(left[0].backlog->size(), whole) << n;
     }
   }
+}
+
+// No file of this process grows beyond `bytes`: a write gets as far as that.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit = {bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+  ~FileSizeLimit() { ::setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(SpillTest, DataLoss_AFrameThatHasNoRoomLeavesNoPartOfItself) {
+  const std::string name =
+      format::SerialText(trace_.serial()) + ".00000001.spill";
+  {
+    const auto backlog = Make(trace_);
+    for (uint64_t i = 0; i < 2; ++i) ASSERT_TRUE(Put(*backlog, trace_, i).ok());
+    const uint64_t before = backlog->bytes();
+    for (const size_t room : {1U, 30U, 50'000U}) {
+      const FileSizeLimit limit(trace_.File(2).size() + room);
+      const Status status = Put(*backlog, trace_, 2);
+      ASSERT_FALSE(status.ok()) << room;
+      EXPECT_NE(status.message().find("free some space"), std::string::npos);
+    }
+    EXPECT_EQ(backlog->bytes(), before);
+    EXPECT_TRUE(TempFolder::Read(folder_.Path(name)) == trace_.File(2));
+    // With room again it goes on behind the last whole frame.
+    ASSERT_TRUE(Put(*backlog, trace_, 2).ok());
+    EXPECT_TRUE(Bytes(backlog->frame(2)) == trace_.Frame(2));
+    EXPECT_TRUE(TempFolder::Read(folder_.Path(name)) == trace_.File(3));
+  }
+  const auto left = Open()->TakeLeftovers();
+  ASSERT_EQ(left.size(), 1u);
+  EXPECT_EQ(left[0].backlog->size(), 3u);
 }
 
 TEST_F(SpillTest, Malicious_ADirectoryThatOthersCanWriteToIsRefused) {

@@ -383,7 +383,7 @@ TEST_F(BadPeerTest, Malicious_ResetsBehindTheWelcome) {
         Answer(fd, {.type = net::ReplyType::kWelcome, .max_frame = 1 << 20});
         ::shutdown(fd, SHUT_RDWR);
       },
-      3, "");
+      3, "connection");
 }
 
 TEST_F(BadPeerTest, Malicious_AnswersSomethingElse) {
@@ -402,7 +402,53 @@ TEST_F(BadPeerTest, Malicious_AcknowledgesWhatWasNeverSent) {
         Answer(fd, {.type = net::ReplyType::kAck, .next = 1'000'000});
         Answer(fd, {.type = net::ReplyType::kAck, .next = 1'000'000});
       },
-      1, "");
+      1, "acknowledges what was not sent");
+}
+
+TEST_F(BadPeerTest, Malicious_SaysInItsWelcomeThatItHasWhatWasNeverSent) {
+  Run(
+      [](int fd) {
+        Answer(fd, {.type = net::ReplyType::kWelcome,
+                    .next = 1'000'000,
+                    .max_frame = 1 << 20});
+      },
+      2, "which was never sent");
+}
+
+// Reads what comes until it is `bytes`.
+void Swallow(int fd, size_t bytes) {
+  std::string buffer(65536, '\0');
+  while (bytes != 0) {
+    const ssize_t n =
+        ::recv(fd, buffer.data(), std::min(bytes, buffer.size()), 0);
+    if (n <= 0) return;
+    bytes -= static_cast<size_t>(n);
+  }
+}
+
+// With everything sent, an ACK of more than that is a lie all the same: what is
+// written later must not count as delivered.
+TEST_F(RemoteTest, Malicious_AnAckBeyondAllThatWasSentDropsNothing) {
+  RemoteOptions options = Options();
+  options.limit_bytes = 1 << 20;
+  const size_t sent = trace_.File(3).size() - trace_.preamble().size();
+  std::atomic<int> connection{0};
+  FakePeer peer(options.link.address, [&](int fd) {
+    Swallow(fd, net::EncodeHello({.preamble = trace_.preamble()}).size());
+    Answer(fd, {.type = net::ReplyType::kWelcome, .max_frame = 1 << 20});
+    Swallow(fd, sent);
+    // The first one lies; the second one has it all.
+    const bool first = connection++ == 0;
+    Answer(fd, {.type = net::ReplyType::kAck, .next = first ? 1'000'000U : 3U});
+  });
+  const auto driver = Make(options);
+  ASSERT_TRUE(driver->Initialize(trace_.identity()).ok());
+  for (uint64_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(trace_.WriteTo(*driver, i).ok());
+  }
+  EXPECT_TRUE(Eventually([&] { return driver->Queue()->blocks == 0; }));
+  EXPECT_EQ(peer.connections(), 2);
+  EXPECT_TRUE(driver->Release().ok());
 }
 
 TEST_F(BadPeerTest, RefusesWithAReason) {
