@@ -7,13 +7,17 @@
 #include <sys/eventfd.h>
 #include <sys/file.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 
 #include "tracefs/recv/stored_trace.h"
@@ -26,6 +30,24 @@ using Clock = std::chrono::steady_clock;
 
 // Between two rounds of fdatasync: what comes meanwhile shares the next one.
 constexpr auto kSyncInterval = milliseconds(20);
+// Of a file that is looked through, before another one has its turn.
+constexpr auto kTurn = milliseconds(50);
+// A trace is opened so often at once, and then once in each interval: a sender
+// that does nothing but come back costs others nothing.
+constexpr int kReopenBurst = 8;
+constexpr auto kReopenInterval = milliseconds(250);
+// Files whose ends are remembered, and traces whose openings are counted. Who
+// is forgotten is looked through, or let in, once more.
+constexpr size_t kMaxRemembered = 16384;
+
+void StartWithoutSignals(std::thread* thread, std::function<void()> run) {
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  *thread = std::thread(std::move(run));
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
 
 class FileKeeper final : public Keeper {
  public:
@@ -34,12 +56,8 @@ class FileKeeper final : public Keeper {
         directory_(std::move(directory)),
         traces_(traces),
         event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { Run(); });
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    StartWithoutSignals(&sync_thread_, [this] { SyncFiles(); });
+    StartWithoutSignals(&open_thread_, [this] { OpenFiles(); });
   }
   FileKeeper(const FileKeeper&) = delete;
   FileKeeper& operator=(const FileKeeper&) = delete;
@@ -48,8 +66,10 @@ class FileKeeper final : public Keeper {
       std::lock_guard lock(mu_);
       ending_ = true;
     }
+    dirt_.notify_one();
     work_.notify_one();
-    thread_.join();
+    sync_thread_.join();
+    open_thread_.join();
   }
 
   bool live() const override { return false; }
@@ -60,7 +80,8 @@ class FileKeeper final : public Keeper {
         directory_.get(), name + ".trace", hello.preamble, hello.serial);
     {
       std::lock_guard lock(mu_);
-      opening_.push_back({client, std::move(trace)});
+      opening_.push_back({client, std::move(trace), /*begun=*/false,
+                          TakeReopening(name, Clock::now())});
     }
     work_.notify_one();
   }
@@ -86,24 +107,32 @@ class FileKeeper final : public Keeper {
       std::lock_guard lock(mu_);
       dirty_[client] = {trace, next};
     }
-    work_.notify_one();
+    dirt_.notify_one();
     return Status::Ok();
   }
 
   void Close(uint64_t client) override {
+    std::shared_ptr<StoredTrace> closed;
     if (const auto found = open_.find(client); found != open_.end()) {
       const bool existed = found->second->exists();
       found->second->Abandon();
       // Nothing whole ever came.
       if (existed && found->second->next() == 0) --traces_;
+      closed = std::move(found->second);
       open_.erase(found);
     }
     std::lock_guard lock(mu_);
-    const auto of_client = [&](const auto& job) { return job.first == client; };
+    if (closed != nullptr) Remember(*closed);
+    const auto of_client = [&](const auto& job) {
+      return job.client == client;
+    };
+    for (const Opening& job : opening_) {
+      if (of_client(job) && job.begun) Remember(*job.trace);
+    }
     std::erase_if(opening_, of_client);
-    std::erase_if(opened_, of_client);
-    // Its file is looked through to the end all the same; who opens it next
-    // waits behind that.
+    std::erase_if(opened_,
+                  [&](const auto& one) { return one.first == client; });
+    // OpenFiles sees that when its turn is over.
     if (looking_at_ == client) looking_at_ = 0;
     std::erase_if(events_,
                   [&](const Event& event) { return event.client == client; });
@@ -121,7 +150,7 @@ class FileKeeper final : public Keeper {
 
   Status Finish() override {
     std::unique_lock lock(mu_);
-    work_.notify_one();
+    dirt_.notify_one();
     idle_.wait(lock, [&] { return dirty_.empty() && !syncing_; });
     return Status::Ok();
   }
@@ -132,46 +161,125 @@ class FileKeeper final : public Keeper {
     uint64_t next = 0;
   };
 
-  void Run() {
+  // Someone who waits for a file to be looked through.
+  struct Opening {
+    uint64_t client = 0;
+    std::shared_ptr<StoredTrace> trace;
+    bool begun = false;
+    Clock::time_point not_before;
+  };
+
+  // --- With the lock held.
+
+  // When the trace may be opened. However often that is asked for, it is no
+  // later than an interval from now.
+  Clock::time_point TakeReopening(const std::string& name,
+                                  Clock::time_point now) {
+    if (reopenings_.size() >= kMaxRemembered) {
+      std::erase_if(reopenings_,
+                    [&](const auto& one) { return one.second <= now; });
+      if (reopenings_.size() >= kMaxRemembered) reopenings_.clear();
+    }
+    // Each opening fills the burst by one, and each interval empties it by one.
+    Clock::time_point& full = reopenings_[name];
+    constexpr auto kBurst = kReopenBurst * kReopenInterval;
+    full = std::clamp(full, now, now + kBurst) + kReopenInterval;
+    return std::max(now, full - kBurst);
+  }
+
+  void Remember(const StoredTrace& trace) {
+    if (!trace.exists()) return;
+    if (known_.size() >= kMaxRemembered) known_.erase(known_.begin());
+    known_[trace.name()] = trace.Known();
+  }
+
+  // The one whose turn it is; end() if there is none yet.
+  std::deque<Opening>::iterator NextOpening(Clock::time_point now) {
+    return std::find_if(
+        opening_.begin(), opening_.end(),
+        [&](const Opening& job) { return job.not_before <= now; });
+  }
+
+  // Waits for something to do; false at the end.
+  bool AwaitOpening(std::unique_lock<std::mutex>& lock) {
+    while (!ending_) {
+      if (NextOpening(Clock::now()) != opening_.end()) return true;
+      if (opening_.empty()) {
+        work_.wait(lock);
+        continue;
+      }
+      const auto first =
+          std::min_element(opening_.begin(), opening_.end(),
+                           [](const Opening& a, const Opening& b) {
+                             return a.not_before < b.not_before;
+                           });
+      work_.wait_until(lock, Clock::time_point(first->not_before));
+    }
+    return false;
+  }
+
+  // --- The thread that looks files through, in turns.
+
+  void OpenFiles() {
+    ::pthread_setname_np(::pthread_self(), "tracefs-open");
+    std::unique_lock lock(mu_);
+    while (AwaitOpening(lock)) {
+      const auto next = NextOpening(Clock::now());
+      Opening job = std::move(*next);
+      opening_.erase(next);
+      looking_at_ = job.client;
+      std::optional<KnownEnd> known;
+      if (const auto found = known_.find(job.trace->name());
+          !job.begun && found != known_.end()) {
+        known = found->second;
+      }
+      lock.unlock();
+      Status status = LookOn(job, known ? &*known : nullptr);
+      lock.lock();
+      const bool gone = std::exchange(looking_at_, 0) != job.client;
+      if (status.ok() && (gone || job.trace->scanned())) Remember(*job.trace);
+      if (gone) continue;
+      if (status.ok() && !job.trace->scanned()) {
+        opening_.push_back(std::move(job));
+        continue;
+      }
+      Put({.client = job.client,
+           .opened = true,
+           .next = job.trace->next(),
+           .status = status});
+      if (status.ok()) opened_.emplace_back(job.client, std::move(job.trace));
+    }
+  }
+
+  // One turn, without the lock.
+  static Status LookOn(Opening& job, const KnownEnd* known) {
+    if (!std::exchange(job.begun, true)) {
+      if (Status s = job.trace->Begin(known); !s.ok()) return s;
+    }
+    if (!job.trace->scanned()) {
+      if (Status s = job.trace->ScanUntil(Clock::now() + kTurn); !s.ok()) {
+        return s;
+      }
+    }
+    // What the last receiver wrote may not have reached the disk.
+    return job.trace->scanned() ? job.trace->Sync() : Status::Ok();
+  }
+
+  // --- The thread that makes durable. It waits for no file to be opened.
+
+  void SyncFiles() {
     ::pthread_setname_np(::pthread_self(), "tracefs-disk");
     auto last_round = Clock::now() - kSyncInterval;
     std::unique_lock lock(mu_);
     for (;;) {
-      work_.wait(lock, [&] {
-        return ending_ || !opening_.empty() || !dirty_.empty();
-      });
-      if (!opening_.empty()) {
-        OpenOne(lock);
-        continue;
-      }
+      dirt_.wait(lock, [&] { return ending_ || !dirty_.empty(); });
       if (dirty_.empty()) return;  // ending
-      // Not waited for when someone wants to open, or all is to end.
-      if (!ending_ && work_.wait_until(lock, last_round + kSyncInterval, [&] {
-            return ending_ || !opening_.empty();
-          })) {
-        if (!opening_.empty()) continue;
-      }
+      // Not waited for when all is to end.
+      dirt_.wait_until(lock, last_round + kSyncInterval,
+                       [&] { return ending_; });
       last_round = Clock::now();
       SyncAll(lock);
     }
-  }
-
-  void OpenOne(std::unique_lock<std::mutex>& lock) {
-    auto [client, trace] = std::move(opening_.front());
-    opening_.pop_front();
-    looking_at_ = client;
-    lock.unlock();
-    Status status = trace->Find();
-    // What the last receiver wrote may not have reached the disk.
-    if (status.ok()) status = trace->Sync();
-    lock.lock();
-    // The client has gone meanwhile.
-    if (std::exchange(looking_at_, 0) != client) return;
-    Put({.client = client,
-         .opened = true,
-         .next = trace->next(),
-         .status = status});
-    if (status.ok()) opened_.emplace_back(client, std::move(trace));
   }
 
   void SyncAll(std::unique_lock<std::mutex>& lock) {
@@ -199,17 +307,22 @@ class FileKeeper final : public Keeper {
   const UniqueFd event_;
   std::map<uint64_t, std::shared_ptr<StoredTrace>> open_;
 
-  std::mutex mu_;  // guards all below
-  std::condition_variable work_;
+  std::mutex mu_;                 // guards all below
+  std::condition_variable work_;  // for OpenFiles
+  std::condition_variable dirt_;  // for SyncFiles
   std::condition_variable idle_;
-  std::deque<std::pair<uint64_t, std::shared_ptr<StoredTrace>>> opening_;
+  std::deque<Opening> opening_;
   std::deque<std::pair<uint64_t, std::shared_ptr<StoredTrace>>> opened_;
   uint64_t looking_at_ = 0;
   std::map<uint64_t, Dirty> dirty_;
   bool syncing_ = false;
   std::vector<Event> events_;
   bool ending_ = false;
-  std::thread thread_;
+  std::unordered_map<std::string, KnownEnd> known_;  // by file name
+  // By trace: when it may be opened a whole burst of times again.
+  std::unordered_map<std::string, Clock::time_point> reopenings_;
+  std::thread sync_thread_;
+  std::thread open_thread_;
 };
 
 size_t CountTraces(int directory) {

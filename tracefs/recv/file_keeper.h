@@ -2,7 +2,9 @@
 //
 // Blocks are written as they come and acknowledged after fdatasync(2), which a
 // thread of its own does for many at a time. A file that is there already is
-// looked through first: the trace goes on behind its last whole block.
+// looked through first, by another thread, which takes turns among those who
+// wait: the trace goes on behind its last whole block. Where that is, is
+// remembered as long as the file stays as it was.
 #ifndef TRACEFS_RECV_FILE_KEEPER_H_
 #define TRACEFS_RECV_FILE_KEEPER_H_
 

@@ -7,9 +7,9 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <vector>
+#include <cstring>
 
-#include "tracefs/format/frame.h"
+#include "tracefs/base/crc32c.h"
 
 namespace tracefs {
 namespace {
@@ -18,6 +18,10 @@ namespace {
 // went down; all before were acknowledged, and so are durable.
 constexpr uint64_t kDoubtedBytes = uint64_t{256} << 20;
 constexpr int kMaxRests = 100;
+// Read at a time: of headers, with what stands between small ones, and of
+// payloads.
+constexpr size_t kWindowBytes = size_t{16} << 10;
+constexpr size_t kPieceBytes = size_t{256} << 10;
 
 bool ReadAll(int fd, std::span<std::byte> out, uint64_t offset) {
   while (!out.empty()) {
@@ -43,23 +47,37 @@ int WriteAll(int fd, ByteSpan bytes, uint64_t offset) {
   return 0;
 }
 
+KnownEnd Looks(const struct stat& st) {
+  return {.device = st.st_dev,
+          .inode = st.st_ino,
+          .size = static_cast<uint64_t>(st.st_size),
+          .mtime_ns = st.st_mtim.tv_sec * 1'000'000'000 + st.st_mtim.tv_nsec};
+}
+
+bool IsAsItWas(const struct stat& st, const KnownEnd& known) {
+  const KnownEnd now = Looks(st);
+  return now.device == known.device && now.inode == known.inode &&
+         now.size == known.size && now.mtime_ns == known.mtime_ns;
+}
+
 }  // namespace
 
 Status StoredTrace::Quote(int error) const {
   return Status::System(error, "trace file '" + name_ + "'");
 }
 
-Status StoredTrace::Find() {
+Status StoredTrace::Begin(const KnownEnd* known) {
   fd_.Reset(::openat(directory_, name_.c_str(),
                      O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  scanned_ = !fd_.valid();
   if (!fd_) return errno == ENOENT ? Status::Ok() : Quote(errno);
   struct stat st;
   if (::fstat(fd_.get(), &st) != 0) return Quote(errno);
   if (!S_ISREG(st.st_mode)) {
     return Status::Invalid("'" + name_ + "' is not a regular file");
   }
-  const auto size = static_cast<uint64_t>(st.st_size);
-  std::string there(std::min<uint64_t>(preamble_.size(), size), '\0');
+  size_ = static_cast<uint64_t>(st.st_size);
+  std::string there(std::min<uint64_t>(preamble_.size(), size_), '\0');
   if (!ReadAll(fd_.get(),
                {reinterpret_cast<std::byte*>(there.data()), there.size()}, 0)) {
     return Quote(EIO);
@@ -68,54 +86,115 @@ Status StoredTrace::Find() {
     return Status::Invalid("'" + name_ +
                            "' holds another trace with the same serial");
   }
+  end_ = written_ = preamble_.size();
   if (there.size() < preamble_.size()) {
     // Made, and no more.
     const int error = WriteAll(fd_.get(), AsBytes(preamble_), 0);
     if (error != 0) return Quote(error);
-    end_ = written_ = preamble_.size();
+    scanned_ = true;
     return Status::Ok();
   }
-  return Scan(size);
+  if (known != nullptr && known->at >= end_ && known->at <= size_ &&
+      IsAsItWas(st, *known)) {
+    end_ = written_ = known->at;
+    next_ = known->next;
+  }
+  scanned_ = end_ == size_;
+  return Status::Ok();
 }
 
-Status StoredTrace::Scan(uint64_t size) {
-  std::vector<std::byte> payload;
-  uint64_t at = preamble_.size();
-  bool cut = false;  // the rest is a frame that was not finished
-  while (at < size) {
-    std::array<std::byte, format::kFrameHeaderBytes> header;
-    format::FrameHeader frame;
-    if (size - at < header.size()) {
-      cut = true;
-      break;
-    }
-    if (!ReadAll(fd_.get(), header, at)) return Quote(EIO);
-    if (!format::DecodeFrameHeader(header, &frame) || frame.serial != serial_ ||
-        frame.sequence < next_) {
-      break;
-    }
-    const uint64_t bytes = header.size() + frame.payload_bytes;
-    if (size - at < bytes) {
-      cut = true;
-      break;
-    }
-    if (size - at <= kDoubtedBytes) {
-      payload.resize(frame.payload_bytes);
-      if (!ReadAll(fd_.get(), payload, at + header.size())) return Quote(EIO);
-      if (format::FrameCrc(header, payload) != frame.crc) break;
-    }
-    at += bytes;
-    next_ = frame.sequence + 1;
+Status StoredTrace::Find() {
+  if (Status s = Begin(nullptr); !s.ok() || scanned_) return s;
+  return ScanUntil(std::chrono::steady_clock::time_point::max());
+}
+
+Status StoredTrace::ScanUntil(std::chrono::steady_clock::time_point time) {
+  while (!scanned_) {
+    const Result<Step> step = PassFrame();
+    if (!step.ok()) return step.status();
+    if (*step != Step::kFrame) return EndScan(*step);
+    written_ = end_;
+    scanned_ = end_ == size_;
+    if (std::chrono::steady_clock::now() >= time) break;
   }
-  if (at < size) {
-    if (!cut) {
-      if (Status s = KeepRest(at, size); !s.ok()) return s;
-    }
-    if (::ftruncate(fd_.get(), static_cast<off_t>(at)) != 0) {
-      return Quote(errno);
-    }
+  if (scanned_) window_ = {};
+  return Status::Ok();
+}
+
+KnownEnd StoredTrace::Known() const {
+  KnownEnd known;
+  struct stat st;
+  if (!fd_ || ::fstat(fd_.get(), &st) != 0) return known;
+  known = Looks(st);
+  known.at = end_;
+  known.next = next_;
+  return known;
+}
+
+Status StoredTrace::ReadHeader(
+    std::span<std::byte, format::kFrameHeaderBytes> header) {
+  if (end_ < window_at_ || end_ + header.size() > window_at_ + window_.size()) {
+    window_.resize(std::min<uint64_t>(kWindowBytes, size_ - end_));
+    window_at_ = end_;
+    if (!ReadAll(fd_.get(), window_, end_)) return Quote(EIO);
   }
-  end_ = written_ = at;
+  std::memcpy(header.data(), window_.data() + (end_ - window_at_),
+              header.size());
+  return Status::Ok();
+}
+
+// Goes on with `*crc`.
+Status StoredTrace::PayloadCrc(uint64_t at, uint64_t bytes, uint32_t* crc) {
+  if (at >= window_at_ && at + bytes <= window_at_ + window_.size()) {
+    *crc = Crc32c(ByteSpan(window_).subspan(at - window_at_, bytes), *crc);
+    return Status::Ok();
+  }
+  std::vector<std::byte> piece(std::min<uint64_t>(kPieceBytes, bytes));
+  while (bytes != 0) {
+    const std::span<std::byte> part(piece.data(),
+                                    std::min<uint64_t>(piece.size(), bytes));
+    if (!ReadAll(fd_.get(), part, at)) return Quote(EIO);
+    *crc = Crc32c(part, *crc);
+    at += part.size();
+    bytes -= part.size();
+  }
+  return Status::Ok();
+}
+
+Result<StoredTrace::Step> StoredTrace::PassFrame() {
+  std::array<std::byte, format::kFrameHeaderBytes> header;
+  const uint64_t left = size_ - end_;
+  if (left < header.size()) return Step::kCut;
+  if (Status s = ReadHeader(header); !s.ok()) return s;
+  format::FrameHeader frame;
+  if (!format::DecodeFrameHeader(header, &frame) || frame.serial != serial_ ||
+      frame.sequence < next_) {
+    return Step::kDamaged;
+  }
+  const uint64_t bytes = header.size() + frame.payload_bytes;
+  if (left < bytes) return Step::kCut;
+  if (left <= kDoubtedBytes) {
+    uint32_t crc = Crc32c(ByteSpan(header).first(header.size() - 4));
+    if (Status s = PayloadCrc(end_ + header.size(), frame.payload_bytes, &crc);
+        !s.ok()) {
+      return s;
+    }
+    if (crc != frame.crc) return Step::kDamaged;
+  }
+  end_ += bytes;
+  next_ = frame.sequence + 1;
+  return Step::kFrame;
+}
+
+Status StoredTrace::EndScan(Step why) {
+  if (why == Step::kDamaged) {
+    if (Status s = KeepRest(end_, size_); !s.ok()) return s;
+  }
+  if (::ftruncate(fd_.get(), static_cast<off_t>(end_)) != 0) {
+    return Quote(errno);
+  }
+  scanned_ = true;
+  window_ = {};
   return Status::Ok();
 }
 

@@ -2,15 +2,29 @@
 #ifndef TRACEFS_RECV_STORED_TRACE_H_
 #define TRACEFS_RECV_STORED_TRACE_H_
 
+#include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "tracefs/base/bytes.h"
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/format/constants.h"
+#include "tracefs/format/frame.h"
 
 namespace tracefs {
+
+// How far a file was looked through, and how it looked then: as long as it is
+// the same, nobody need look there again.
+struct KnownEnd {
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  uint64_t size = 0;
+  int64_t mtime_ns = 0;
+  uint64_t at = 0;    // all before is whole frames
+  uint64_t next = 0;  // number after the last of them
+};
 
 // Used by one thread at a time, but for Sync.
 class StoredTrace {
@@ -24,10 +38,19 @@ class StoredTrace {
         preamble_(std::move(preamble)),
         serial_(serial) {}
 
-  // Looks for the file and for its last whole frame. What follows that is cut
-  // off; if it is more than a frame that was cut short, it is kept in another
-  // file. kInvalid if the file is of another trace.
+  // Looks for the file; then, piece by piece, for its last whole frame. What
+  // follows that is cut off; if it is more than a frame that was cut short, it
+  // is kept in another file. kInvalid if the file is of another trace. `known`
+  // may be null, or be of another file.
+  Status Begin(const KnownEnd* known);
+  // Goes on until that time, and by one frame at least.
+  Status ScanUntil(std::chrono::steady_clock::time_point time);
+  // Nothing else may be asked for before.
+  bool scanned() const { return scanned_; }
+  // All at once.
   Status Find();
+  // For the next one who opens it.
+  KnownEnd Known() const;
   bool exists() const { return fd_.valid(); }
 
   // Appends; the first time, makes the file.
@@ -43,7 +66,12 @@ class StoredTrace {
 
  private:
   Status Quote(int error) const;
-  Status Scan(uint64_t size);
+  // The rest of the file begins with a whole frame, which is passed.
+  enum class Step { kFrame, kCut, kDamaged };
+  Result<Step> PassFrame();
+  Status EndScan(Step why);
+  Status ReadHeader(std::span<std::byte, format::kFrameHeaderBytes> header);
+  Status PayloadCrc(uint64_t at, uint64_t bytes, uint32_t* crc);
   Status KeepRest(uint64_t from, uint64_t to) const;
 
   const int directory_;
@@ -54,6 +82,12 @@ class StoredTrace {
   uint64_t end_ = 0;      // of the last whole frame
   uint64_t written_ = 0;  // of all
   uint64_t next_ = 0;
+
+  // Of the scan, which `end_` and `next_` follow.
+  bool scanned_ = false;
+  uint64_t size_ = 0;  // of the file
+  uint64_t window_at_ = 0;
+  std::vector<std::byte> window_;  // of the file, from there on
 };
 
 }  // namespace tracefs

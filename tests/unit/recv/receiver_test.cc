@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <random>
+#include <thread>
 
 #include "tests/support/net_world.h"
 #include "tracefs/recv/file_keeper.h"
@@ -100,6 +101,28 @@ TEST_F(ReceiverTest, TheNewConnectionOfASenderTakesThePlaceOfTheOld) {
   SendWhole(receiver.address(), trace_, 4);
   EXPECT_EQ(Refusal(old).reason, RefuseReason::kSuperseded);
   EXPECT_TRUE(Stored(trace_) == trace_.File(4));
+}
+
+// The end of the old connection, which may come late, takes nothing from the
+// new one: a third one must find the second, or two would write one file.
+TEST_F(ReceiverTest, Race_TheEndOfAnOldConnectionDoesNotForgetTheNewOne) {
+  RunningReceiver receiver(Options());
+  RawClient first(receiver.address());
+  ASSERT_EQ(first.Greet(trace_).type, ReplyType::kWelcome);
+  RawClient second(receiver.address());
+  ASSERT_EQ(second.Greet(trace_).type, ReplyType::kWelcome);
+  EXPECT_EQ(Refusal(first).reason, RefuseReason::kSuperseded);
+  first.Close();
+  second.Send(trace_.Frame(0));
+  ASSERT_EQ(second.Receive().next, 1u);
+  // The receiver has seen the end of the first: another one takes its turn.
+  SendWhole(receiver.address(), FakeTrace(2), 1);
+  RawClient third(receiver.address());
+  ASSERT_EQ(third.Greet(trace_).next, 1u);
+  EXPECT_EQ(Refusal(second).reason, RefuseReason::kSuperseded);
+  third.Send(trace_.Frame(1));
+  EXPECT_EQ(third.Receive().next, 2u);
+  EXPECT_TRUE(Stored(trace_) == trace_.File(2));
 }
 
 TEST_F(ReceiverTest, ManySendersAtATime) {
@@ -260,21 +283,72 @@ TEST_F(ReceiverTest, Malicious_OneWhoNeverReadsAnswersHoldsUpNobody) {
   EXPECT_TRUE(Stored(trace_) == trace_.File(50));
 }
 
+// Its file takes long to be looked through, and it never waits for that.
+TEST_F(ReceiverTest, Malicious_OneWhoComesBackAgainAndAgainHoldsUpNobody) {
+  const FakeTrace large(3, 0);
+  {
+    std::string file = large.preamble();
+    for (uint64_t i = 0; i < 300'000; ++i) file += large.Header(i);
+    folder_.Write(large.FileName(), file);
+  }
+  RunningReceiver receiver(Options());
+  std::jthread nuisance([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+      const RawClient client(receiver.address());
+      client.Send(net::EncodeHello({.preamble = large.preamble()}));
+      std::this_thread::sleep_for(milliseconds(5));
+    }
+  });
+  RawClient client(receiver.address());
+  ASSERT_EQ(client.Greet(trace_).type, ReplyType::kWelcome);
+  const auto begin = std::chrono::steady_clock::now();
+  for (uint64_t i = 0; i < 20; ++i) {
+    client.Send(trace_.Frame(i));
+    ASSERT_EQ(client.Receive().next, i + 1);
+  }
+  // Others open theirs meanwhile.
+  SendWhole(receiver.address(), FakeTrace(4), 3);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  nuisance.request_stop();
+  // Whoever does wait gets there.
+  EXPECT_TRUE(Eventually([&] {
+    RawClient patient(receiver.address());
+    return patient.Greet(large).next == 300'000;
+  }));
+}
+
+TEST_F(ReceiverTest, Malicious_ATraceIsNotOpenedFasterThanItsShare) {
+  RunningReceiver receiver(Options());
+  SendWhole(receiver.address(), trace_, 1);
+  const auto begin = std::chrono::steady_clock::now();
+  // Eight at once, then one in a quarter of a second.
+  for (int i = 0; i < 13; ++i) {
+    RawClient client(receiver.address());
+    ASSERT_EQ(client.Greet(trace_).next, 1u);
+  }
+  EXPECT_GE(std::chrono::steady_clock::now() - begin, milliseconds(1000));
+  // That is nobody else's.
+  const auto other = std::chrono::steady_clock::now();
+  SendWhole(receiver.address(), FakeTrace(2), 1);
+  EXPECT_LT(std::chrono::steady_clock::now() - other, milliseconds(900));
+}
+
 TEST_F(ReceiverTest, LimitOnTheSizeOfATrace) {
   RunningReceiver::Options options = Options();
-  options.max_trace_bytes = 5000;
+  options.max_trace_bytes = trace_.File(4).size() + 500;
   RunningReceiver receiver(options);
   RawClient large(receiver.address());
   ASSERT_EQ(large.Greet(trace_).type, ReplyType::kWelcome);
-  for (uint64_t i = 0; i < 6; ++i) large.Send(trace_.Frame(i));
+  for (uint64_t i = 0; i < 4; ++i) {
+    large.Send(trace_.Frame(i));
+    ASSERT_EQ(large.Receive().next, i + 1);
+  }
+  large.Send(trace_.Frame(4));
   const net::Reply refusal = Refusal(large);
   EXPECT_EQ(refusal.reason, RefuseReason::kTooLarge);
   EXPECT_NE(refusal.text.find("--max-trace"), std::string::npos);
-  // Whole blocks, as many as came at a time and had room.
-  const std::string stored = Stored(trace_);
-  EXPECT_TRUE(stored.empty() || stored == trace_.File(1) ||
-              stored == trace_.File(2) || stored == trace_.File(3) ||
-              stored == trace_.File(4));
+  // All that had room is there, and nothing of what had none.
+  EXPECT_TRUE(Stored(trace_) == trace_.File(4));
 }
 
 TEST_F(ReceiverTest, LimitOnTheNumberOfTraces) {

@@ -87,12 +87,101 @@ TEST_F(StoredTraceTest, Malicious_AnotherTraceOfThatNameIsLeftAlone) {
   EXPECT_EQ(Read(), other);
 }
 
+// What it leads to would be taken for the trace, and cut.
 TEST_F(StoredTraceTest, Malicious_ASymbolicLinkIsNotFollowed) {
-  folder_.Write("victim", "text");
+  const std::string victim = trace_.File(2) + "more";
+  folder_.Write("victim", victim);
   std::filesystem::create_symlink("victim", folder_.Path("t.trace"));
   StoredTrace stored = Make(trace_);
-  EXPECT_FALSE(stored.Find().ok());
-  EXPECT_EQ(TempFolder::Read(folder_.Path("victim")), "text");
+  EXPECT_EQ(stored.Find().error(), ELOOP);
+  EXPECT_EQ(TempFolder::Read(folder_.Path("victim")), victim);
+}
+
+// Blocks that come again, or in another order, are no part of a trace: readers
+// would skip them, and a sender would be told a number that is not true.
+TEST_F(StoredTraceTest, DataLoss_BlocksOutOfOrderAreCutOffAndKept) {
+  for (const uint64_t last : {0U, 1U, 2U}) {
+    const std::string end = trace_.Frame(last) + trace_.Frame(3);
+    folder_.Write("t.trace", trace_.File(3) + end);
+    StoredTrace stored = Make(trace_);
+    ASSERT_TRUE(stored.Find().ok());
+    EXPECT_EQ(stored.next(), 3u) << last;
+    EXPECT_TRUE(Read() == trace_.File(3)) << last;
+    const std::string rest = "t.trace.rest-" + std::to_string(last + 1);
+    EXPECT_TRUE(TempFolder::Read(folder_.Path(rest)) == end) << last;
+  }
+}
+
+// --- What was looked through once.
+
+using Clock = std::chrono::steady_clock;
+
+TEST_F(StoredTraceTest, AFileThatIsAsItWasIsNotLookedThroughAgain) {
+  folder_.Write("t.trace", trace_.File(100));
+  StoredTrace first = Make(trace_);
+  ASSERT_TRUE(first.Find().ok());
+  const std::string more = trace_.Frame(100);
+  ASSERT_TRUE(first.Append(AsBytes(more), more.size(), 101).ok());
+  const KnownEnd known = first.Known();
+
+  StoredTrace again = Make(trace_);
+  ASSERT_TRUE(again.Begin(&known).ok());
+  EXPECT_TRUE(again.scanned());
+  EXPECT_EQ(again.next(), 101u);
+  EXPECT_EQ(again.size(), trace_.File(101).size());
+}
+
+TEST_F(StoredTraceTest, AFileThatHasChangedIsLookedThroughAgain) {
+  const std::string whole = trace_.File(3);
+  folder_.Write("t.trace", whole);
+  StoredTrace first = Make(trace_);
+  ASSERT_TRUE(first.Find().ok());
+  const KnownEnd known = first.Known();
+  std::string damaged = whole;
+  damaged.back() = static_cast<char>(damaged.back() ^ 1);
+  for (const std::string& now :
+       {damaged, whole + trace_.Frame(3), whole.substr(0, whole.size() - 1)}) {
+    std::filesystem::remove(folder_.Path("t.trace"));
+    folder_.Write("t.trace", now);
+    StoredTrace again = Make(trace_);
+    ASSERT_TRUE(again.Begin(&known).ok());
+    EXPECT_FALSE(again.scanned());
+    ASSERT_TRUE(again.ScanUntil(Clock::time_point::max()).ok());
+    EXPECT_EQ(again.next(), now.size() > whole.size() ? 4u : 2u);
+  }
+}
+
+// So that a huge file is not begun again by each of many connections.
+TEST_F(StoredTraceTest, GoesOnWhereSomeoneElseStoppedLooking) {
+  folder_.Write("t.trace", trace_.File(50) + "rest");
+  KnownEnd known;
+  int turns = 0;
+  for (bool done = false; !done; ++turns) {
+    ASSERT_LT(turns, 60);
+    StoredTrace stored = Make(trace_);
+    ASSERT_TRUE(stored.Begin(&known).ok());
+    // A turn that is over already still gets one frame further.
+    ASSERT_TRUE(stored.ScanUntil(Clock::now()).ok());
+    done = stored.scanned();
+    known = stored.Known();
+  }
+  EXPECT_EQ(turns, 51);
+  EXPECT_EQ(known.next, 50u);
+  EXPECT_TRUE(Read() == trace_.File(50));
+}
+
+TEST_F(StoredTraceTest, FramesOfAllSizesAreFound) {
+  std::string file = trace_.preamble();
+  uint64_t next = 0;
+  for (const size_t payload : {0U, 1U, 16'000U, 16'344U, 16'345U, 0U, 300'000U,
+                               1'000'000U, 0U, 20'000U}) {
+    file += FakeTrace(1, payload).Frame(next++);
+  }
+  folder_.Write("t.trace", file);
+  StoredTrace stored = Make(trace_);
+  ASSERT_TRUE(stored.Find().ok());
+  EXPECT_EQ(stored.next(), next);
+  EXPECT_EQ(stored.size(), file.size());
 }
 
 }  // namespace
