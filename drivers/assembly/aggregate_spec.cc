@@ -26,29 +26,28 @@ constexpr std::string_view kValues[] = {"count", "errors", "bytes", "latency",
 constexpr size_t kSpareKeys = 4;
 
 struct KeyName {
-  std::string_view name;
-  std::string_view alias;  // of the filter language
+  std::string_view name;  // or any other name that filters know it by
   From from;
   Field field;
 };
 
 constexpr KeyName kKeyNames[] = {
-    {"op", "", From::kOp, Field::kOp},
-    {"uid", "cuid", From::kNumber, Field::kUid},
-    {"gid", "cgid", From::kNumber, Field::kGid},
-    {"pid", "cpid", From::kNumber, Field::kPid},
-    {"tid", "ctid", From::kNumber, Field::kTid},
-    {"ppid", "", From::kNumber, Field::kPpid},
-    {"sid", "csid", From::kNumber, Field::kSid},
-    {"pgid", "cpgid", From::kNumber, Field::kPgid},
-    {"cname", "comm", From::kComm, Field::kComm},
-    {"ext", "", From::kExt, Field::kExt},
-    {"name", "", From::kName, Field::kName},
-    {"dir", "", From::kDir, Field::kPath},
-    {"path", "", From::kPath, Field::kPath},
-    {"inode", "", From::kNumber, Field::kInode},
-    {"type", "", From::kNumber, Field::kType},
-    {"errno", "", From::kNumber, Field::kErrno},
+    {"op", From::kOp, Field::kOp},
+    {"uid", From::kNumber, Field::kUid},
+    {"gid", From::kNumber, Field::kGid},
+    {"pid", From::kNumber, Field::kPid},
+    {"tid", From::kNumber, Field::kTid},
+    {"ppid", From::kNumber, Field::kPpid},
+    {"sid", From::kNumber, Field::kSid},
+    {"pgid", From::kNumber, Field::kPgid},
+    {"cname", From::kComm, Field::kComm},
+    {"ext", From::kExt, Field::kExt},
+    {"name", From::kName, Field::kName},
+    {"dir", From::kDir, Field::kPath},
+    {"path", From::kPath, Field::kPath},
+    {"inode", From::kNumber, Field::kInode},
+    {"type", From::kNumber, Field::kType},
+    {"errno", From::kNumber, Field::kErrno},
 };
 
 uint16_t ArgOf(const KeyName& name) {
@@ -138,7 +137,7 @@ class Parser {
       if (word.empty()) return Expected("what to count by");
       const auto* const found = std::find_if(
           std::begin(kKeyNames), std::end(kKeyNames),
-          [&](const KeyName& k) { return k.name == word || k.alias == word; });
+          [&](const KeyName& k) { return SameField(k.name, word); });
       if (found == std::end(kKeyNames)) {
         std::vector<std::string_view> known;
         std::string list;

@@ -138,6 +138,7 @@ class Checker {
       }
       out->ops |= uint64_t{1} << Index(*op);
     }
+    out->named_ops = out->ops;
     if (ast.comparison == Comparison::kNotEqual) {
       out->ops ^= (uint64_t{1} << kOpCount) - 1;
     }

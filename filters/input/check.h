@@ -34,6 +34,8 @@ struct Predicate {
   Field field{};
   // kOps: bit per operation.
   uint64_t ops = 0;
+  // kOps: those that the text names: of "op != read", read.
+  uint64_t named_ops = 0;
   // kNumber: (value & mask), in the order of the field, lies in `set`.
   uint64_t mask = IntervalSet::kMax;
   IntervalSet set;

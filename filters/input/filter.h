@@ -30,6 +30,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "filters/input/compile.h"
 #include "filters/input/name_service.h"
@@ -73,14 +74,26 @@ class Filter {
   const Program& program(Op op) const { return compiled_->program(op); }
   const Program& general() const { return compiled_->general(); }
 
-  const std::string& text() const { return *text_; }
+  const std::string& text() const { return source_->text; }
+  // Whether the text names the operation in a predicate on `op`; "op != read"
+  // names read.
+  bool Names(Op op) const { return (source_->named_ops >> Index(op) & 1) != 0; }
+  // What in it can never match: "file:line:column: …", for people.
+  const std::vector<std::string>& warnings() const { return source_->warnings; }
 
  private:
-  Filter(std::shared_ptr<const std::string> text,
-         std::shared_ptr<const CompiledFilter> compiled)
-      : text_(std::move(text)), compiled_(std::move(compiled)) {}
+  // What is known of it besides its programs.
+  struct Source {
+    std::string text;
+    uint64_t named_ops = 0;
+    std::vector<std::string> warnings;
+  };
 
-  std::shared_ptr<const std::string> text_;
+  Filter(std::shared_ptr<const Source> source,
+         std::shared_ptr<const CompiledFilter> compiled)
+      : source_(std::move(source)), compiled_(std::move(compiled)) {}
+
+  std::shared_ptr<const Source> source_;
   std::shared_ptr<const CompiledFilter> compiled_;
 };
 

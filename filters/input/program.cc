@@ -482,10 +482,11 @@ FilterNeeds Program::Needs(Op op) const {
       needs.late |= MayComeLate(field, op);
     } else if (IsNames(node.kind)) {
       needs.names |= node.kind == NodeKind::kNames;
-      needs.paths |= node.kind == NodeKind::kPath;
       needs.late |= FindsFile(op);
     } else if (node.kind == NodeKind::kCallerName) {
       needs.caller = true;
+    } else if (node.kind == NodeKind::kPath) {
+      needs.paths = true;
     }
   }
   return needs;

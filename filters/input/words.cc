@@ -13,6 +13,7 @@
 #include <charconv>
 #include <vector>
 
+#include "tracefs/base/spelling.h"
 #include "tracefs/event/op.h"
 
 namespace tracefs {
@@ -141,26 +142,29 @@ std::span<const std::string_view> FileTypeWords() {
 
 std::optional<uint64_t> ErrnoFromWord(std::string_view word) {
   // Second names of the same numbers; strerrorname_np knows the first only.
-  if (word == "EWOULDBLOCK") return EAGAIN;
-  if (word == "EOPNOTSUPP" || word == "ENOTSUP") return EOPNOTSUPP;
-  if (word == "EDEADLOCK") return EDEADLK;
+  if (SameButForCase(word, "EWOULDBLOCK")) return EAGAIN;
+  if (SameButForCase(word, "EOPNOTSUPP") || SameButForCase(word, "ENOTSUP")) {
+    return EOPNOTSUPP;
+  }
+  if (SameButForCase(word, "EDEADLOCK")) return EDEADLK;
   for (int i = 1; i <= kMaxErrno; ++i) {
     const char* name = strerrorname_np(i);
-    if (name != nullptr && word == name) return static_cast<uint64_t>(i);
+    if (name != nullptr && SameButForCase(word, name))
+      return static_cast<uint64_t>(i);
   }
   return std::nullopt;
 }
 
 std::optional<FlagBits> FlagFromWord(std::string_view word) {
   for (const Flag& flag : kFlags) {
-    if (flag.word == word) return flag.value;
+    if (SameButForCase(flag.word, word)) return flag.value;
   }
   return std::nullopt;
 }
 
 std::optional<uint64_t> FileTypeFromWord(std::string_view word) {
   for (const FileType& type : kFileTypes) {
-    if (type.word == word) return type.value;
+    if (SameButForCase(type.word, word)) return type.value;
   }
   return std::nullopt;
 }

@@ -39,6 +39,11 @@ size_t Distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+bool SameButForCase(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char x, char y) { return Lower(x) == Lower(y); });
+}
+
 std::string_view NearestWord(std::string_view word,
                              std::span<const std::string_view> known) {
   if (word.empty() || word.size() > kMaxWord) return {};

@@ -8,6 +8,9 @@
 
 namespace tracefs {
 
+// Whether the two differ in nothing but the case of ASCII letters.
+bool SameButForCase(std::string_view a, std::string_view b);
+
 // The word of `known` with the smallest edit distance to `word` (insert,
 // remove, replace or swap two neighbours; case does not count), the first one
 // of equals. Empty if none is near: more than a third of the letters differ.

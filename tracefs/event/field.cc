@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "tracefs/base/spelling.h"
+
 namespace tracefs {
 namespace {
 
@@ -42,9 +44,18 @@ std::span<const FieldInfo, kFieldCount> Fields() { return kFields; }
 const FieldInfo* FieldByPredicate(std::string_view name) {
   if (name.empty()) return nullptr;
   for (const FieldInfo& f : kFields) {
-    if (f.predicate == name) return &f;
+    if (SameButForCase(f.predicate, name)) return &f;
+    if (f.predicate.starts_with('c') && SameButForCase(f.json_key, name)) {
+      return &f;
+    }
   }
   return nullptr;
+}
+
+bool SameField(std::string_view a, std::string_view b) {
+  if (SameButForCase(a, b)) return true;
+  const FieldInfo* const field = FieldByPredicate(a);
+  return field != nullptr && field == FieldByPredicate(b);
 }
 
 const FieldInfo* FieldByArgId(uint16_t arg_id) {

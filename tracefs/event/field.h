@@ -153,8 +153,14 @@ struct FieldInfo {
 std::span<const FieldInfo, kFieldCount> Fields();
 inline const FieldInfo& Info(Field f) { return Fields()[Index(f)]; }
 
-// The row of that predicate name, trace argument id or trace name.
+// The row of that predicate name, in upper or lower case. What is about the
+// caller ("cuid", "cname") is also known by its key in JSON Lines ("uid",
+// "comm").
 const FieldInfo* FieldByPredicate(std::string_view name);
+// Whether two words name the same: a predicate by any of its names, or the
+// same word in another case.
+bool SameField(std::string_view a, std::string_view b);
+// The row of that trace argument id.
 const FieldInfo* FieldByArgId(uint16_t arg_id);
 
 // Numeric fields (bits) that a request of this kind carries in itself, before

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "tracefs/base/spelling.h"
+
 namespace tracefs {
 namespace {
 
@@ -16,9 +18,9 @@ constexpr std::array<std::string_view, kOpCount> kNames = {
 std::string_view OpName(Op op) { return kNames[Index(op)]; }
 
 std::optional<Op> OpFromName(std::string_view name) {
-  if (name == "close") return Op::release_;
+  if (SameButForCase(name, "close")) return Op::release_;
   for (size_t i = 0; i < kNames.size(); ++i) {
-    if (kNames[i] == name) return static_cast<Op>(i);
+    if (SameButForCase(kNames[i], name)) return static_cast<Op>(i);
   }
   return std::nullopt;
 }

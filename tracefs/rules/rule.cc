@@ -6,6 +6,7 @@
 
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/units.h"
+#include "tracefs/event/field.h"
 #include "tracefs/event/op.h"
 
 namespace tracefs {
@@ -217,7 +218,7 @@ class Parser {
     std::vector<std::string_view> known;
     for (const KeyRow& row : kKeys) {
       known.push_back(row.name);
-      if (row.name != word) continue;
+      if (!SameField(row.name, word)) continue;
       *key = row.key;
       return Status::Ok();
     }

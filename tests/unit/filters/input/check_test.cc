@@ -81,12 +81,42 @@ TEST(CheckTest, ValuesOfEveryType) {
   for (const auto& [text, dump] : cases) EXPECT_EQ(Checked(text), dump) << text;
 }
 
+// Figure 3 of the paper is written so, and DESIGN.md's sample otherwise.
+TEST(CheckTest, WordsAreKnownInUpperAndLowerCase) {
+  EXPECT_EQ(
+      Checked("((UID = 0) && (Name = foo)) || ((GID = 4) && (Op = OPEN))"),
+      "or\n  and\n    cuid = 0\n    name = foo\n  and\n    cgid = 4\n"
+      "    op = open");
+  EXPECT_EQ(Checked("CUID = root AND OP IN { CLOSE Read }"),
+            "and\n  cuid = 0\n  op in { read release }");
+  EXPECT_EQ(Checked("TYPE = DIR"), "type = dir");
+  EXPECT_EQ(Checked("flags ~ o_creat"), "flags & 0x40 = 0x40");
+  EXPECT_EQ(Checked("ERRNO = eio"), "errno = EIO");
+  // What is not ours stays as it is.
+  EXPECT_EQ(Checked("Name = FOO"), "name = FOO");
+  EXPECT_EQ(Checked("uid = Root"), "f:1:7: there is no user 'Root'");
+}
+
+TEST(CheckTest, WhatIsOfTheCallerIsKnownWithAndWithoutItsC) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"uid = 0", "cuid = 0"},     {"gid = 0", "cgid = 0"},
+      {"tid = 5", "ctid = 5"},     {"pid = 5", "cpid = 5"},
+      {"sid = 5", "csid = 5"},     {"pgid = 5", "cpgid = 5"},
+      {"comm = sh", "cname = sh"}, {"name = sh", "name = sh"},
+      {"size = 5", "size = 5"},    {"mode = 5", "mode = 05"},
+  };
+  for (const auto& [text, dump] : cases) EXPECT_EQ(Checked(text), dump) << text;
+  // The keys of JSON Lines mean other things there.
+  EXPECT_EQ(Checked("dur = 5").substr(0, 6), "f:1:1:");
+  EXPECT_EQ(Checked("fsize = 5").substr(0, 6), "f:1:1:");
+}
+
 TEST(CheckTest, ErrorsNameThePlaceTheWordAndTheNearestKnownOne) {
   const std::pair<const char*, const char*> cases[] = {
       {"cudi = 0", "f:1:1: unknown predicate 'cudi'; did you mean 'cuid'?"},
       {"frobnicate = 0", "f:1:1: unknown predicate 'frobnicate'"},
-      {"cuid = 0 OR\n uid = 1",
-       "f:2:2: unknown predicate 'uid'; did you mean 'cuid'?"},
+      {"cuid = 0 OR\n xuid = 1",
+       "f:2:2: unknown predicate 'xuid'; did you mean 'cuid'?"},
       {"cexe = /bin/sh",
        "f:1:1: the predicate 'cexe' needs a helper this "
        "version does not have"},

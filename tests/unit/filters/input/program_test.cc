@@ -253,6 +253,91 @@ TEST_F(ProgramTest, FetchesOnlyWhatItNeeds) {
   EXPECT_FALSE(keep(0, 5000));  // a caller that is gone
 }
 
+// A set within 64 numbers is a bitmap: what lies outside is not wrapped into
+// it, and neither is its border.
+TEST_F(ProgramTest, ASetWithinSixtyFourNumbersEndsWhereItEnds) {
+  FakeNames names;
+  NameTable table;
+  const auto filter =
+      Filter::Compile("cuid IN { 1000 1003 1063 }", {}, names, table);
+  ASSERT_TRUE(filter.ok());
+  ASSERT_EQ(filter->general().nodes()[0].kind, NodeKind::kBitmap);
+  for (uint64_t uid = 0; uid < 5000; ++uid) {
+    Event event;
+    event.op = Op::unlink_;
+    event.Set(Field::kTime, 1);
+    event.Set(Field::kUid, uid);
+    EXPECT_EQ(filter->Keep(event), uid == 1000 || uid == 1003 || uid == 1063)
+        << uid;
+  }
+}
+
+// Where a node of another kind is met first, and in an event that lacks fields,
+// the same test stands in other loops.
+TEST_F(ProgramTest, ASetEndsWhereItEndsInEveryLoop) {
+  FakeNames names;
+  NameTable table;
+  FilterWorld world;
+  const auto with_caller =
+      Filter::Compile("cuid IN { 1000 1003 } AND cname = sh", {}, names, table);
+  const auto alone = Filter::Compile("cuid IN { 1000 1003 }", {}, names, table);
+  const auto of_attributes =
+      Filter::Compile("nlink IN { 1000 1003 }", {}, names, table);
+  ASSERT_TRUE(with_caller.ok() && alone.ok() && of_attributes.ok());
+  for (const uint64_t uid : {936, 939, 999, 1001, 1064, 1067, 1128}) {
+    Event event;
+    event.op = Op::unlink_;
+    event.resolver = &world;
+    event.Set(Field::kTime, 1);
+    event.Set(Field::kTid, 1000);
+    event.Set(Field::kUid, uid);
+    event.Set(Field::kNlink, uid);
+    EXPECT_FALSE(with_caller->Keep(event)) << uid;
+    EXPECT_FALSE(of_attributes->Keep(event)) << uid;
+    event.present &= ~Bit(Field::kTime);  // slot 0
+    EXPECT_FALSE(alone->Keep(event)) << uid;
+    EXPECT_EQ(alone->DecideEarly(event), Verdict::kDrop) << uid;
+  }
+}
+
+// Who waits for the reply must know: by then the caller may be gone, and the
+// file may have another path.
+TEST_F(ProgramTest, SaysWhatItLooksAt) {
+  FakeNames names;
+  NameTable table;
+  struct Case {
+    const char* text;
+    Op op;
+    bool caller, late, names, paths;
+  };
+  const Case cases[] = {
+      {"path ~ /d/**", Op::unlink_, false, false, false, true},
+      {"path ~ /d/**", Op::read_, false, false, false, true},
+      {"path ~ /d/** AND cuid = 0", Op::write_, false, false, false, true},
+      {"path = /a AND result < 0", Op::read_, false, true, false, true},
+      {"path = /a AND cname = sh", Op::read_, true, false, false, true},
+      {"name = a", Op::unlink_, false, true, true, false},
+      {"name = a", Op::read_, false, false, true, false},
+      {"cname = sh", Op::read_, true, false, false, false},
+      {"cpid = 5", Op::read_, true, false, false, false},
+      {"size > 5", Op::read_, false, true, false, false},
+      {"inode = 5", Op::lookup_, false, true, false, false},
+      {"inode = 5", Op::read_, false, false, false, false},
+      {"cuid = 0", Op::read_, false, false, false, false},
+  };
+  for (const Case& c : cases) {
+    const auto filter = Filter::Compile(c.text, {}, names, table);
+    ASSERT_TRUE(filter.ok());
+    const FilterNeeds needs = filter->Needs(c.op);
+    const std::string what =
+        std::string(c.text) + ' ' + std::string(OpName(c.op));
+    EXPECT_EQ(needs.caller, c.caller) << what;
+    EXPECT_EQ(needs.late, c.late) << what;
+    EXPECT_EQ(needs.names, c.names) << what;
+    EXPECT_EQ(needs.paths, c.paths) << what;
+  }
+}
+
 TEST_F(ProgramTest, AnEventWithoutResolverHasNoCallerAndNoPath) {
   FakeNames names;
   NameTable table;

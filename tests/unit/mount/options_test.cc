@@ -1,0 +1,131 @@
+// What tracefs-mount understands of its command line.
+#include "tracefs/mount/options.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tracefs {
+namespace {
+
+using Command = MountOptions::Command;
+
+Result<MountOptions> Parse(std::vector<const char *> words) {
+  words.insert(words.begin(), "tracefs-mount");
+  return ParseOptions(static_cast<int>(words.size()), words.data());
+}
+
+MountOptions Parsed(std::vector<const char *> words) {
+  const Result<MountOptions> options = Parse(std::move(words));
+  EXPECT_TRUE(options.ok()) << options.status().message();
+  return options.ok() ? *options : MountOptions();
+}
+
+TEST(MountOptionsTest, WithoutOptionsAllIsAsTheManualSays) {
+  const MountOptions options = Parsed({"src", "mnt", "--config", "c"});
+  EXPECT_EQ(options.command, Command::kMount);
+  EXPECT_EQ(options.source, "src");
+  EXPECT_EQ(options.mount_point, "mnt");
+  EXPECT_EQ(options.config, "c");
+  EXPECT_EQ(options.visibility, Visibility::kAuto);
+  EXPECT_EQ(options.transport, Transport::kAuto);
+  EXPECT_TRUE(options.sandbox);
+  EXPECT_FALSE(options.foreground);
+  EXPECT_TRUE(options.metrics.empty());
+  EXPECT_TRUE(options.fuse_options.empty());
+}
+
+TEST(MountOptionsTest, EachWordMeansWhatItSays) {
+  const std::pair<const char *, Visibility> visibilities[] = {
+      {"exact", Visibility::kExact},
+      {"auto", Visibility::kAuto},
+      {"fast", Visibility::kFast}};
+  for (const auto &[word, meaning] : visibilities) {
+    const MountOptions options =
+        Parsed({"s", "m", "--config", "c", "--visibility", word});
+    EXPECT_EQ(options.visibility, meaning) << word;
+    EXPECT_STREQ(VisibilityName(meaning), word);
+  }
+  const std::pair<const char *, Transport> transports[] = {
+      {"auto", Transport::kAuto},
+      {"uring", Transport::kUring},
+      {"dev", Transport::kDev}};
+  for (const auto &[word, meaning] : transports) {
+    const MountOptions options =
+        Parsed({"s", "m", "--config", "c", "--transport", word});
+    EXPECT_EQ(options.transport, meaning) << word;
+  }
+  const std::pair<const char *, bool> switches[] = {{"on", true},
+                                                    {"off", false}};
+  for (const auto &[word, meaning] : switches) {
+    const MountOptions options =
+        Parsed({"s", "m", "--config", "c", "--sandbox", word});
+    EXPECT_EQ(options.sandbox, meaning) << word;
+  }
+  EXPECT_TRUE(Parsed({"s", "m", "--config", "c", "--foreground"}).foreground);
+  EXPECT_EQ(Parsed({"s", "m", "--config", "c", "--metrics", "h:1"}).metrics,
+            "h:1");
+}
+
+TEST(MountOptionsTest, MountOptionsAreSplitAtCommas) {
+  const MountOptions options = Parsed(
+      {"-o", "ro,max_read=4096", "s", "m", "-o", ",noexec,,", "--config", "c"});
+  EXPECT_EQ(options.fuse_options,
+            (std::vector<std::string>{"ro", "max_read=4096", "noexec"}));
+}
+
+TEST(MountOptionsTest, OtherCommandsTakeWhatIsTheirs) {
+  EXPECT_EQ(Parsed({"--help"}).command, Command::kHelp);
+  EXPECT_EQ(Parsed({"--version"}).command, Command::kVersion);
+  const MountOptions check = Parsed({"--check", "c", "--dot"});
+  EXPECT_EQ(check.command, Command::kCheck);
+  EXPECT_EQ(check.config, "c");
+  EXPECT_TRUE(check.dot);
+  const MountOptions doctor = Parsed({"--doctor", "--fix", "/src"});
+  EXPECT_EQ(doctor.command, Command::kDoctor);
+  EXPECT_TRUE(doctor.fix);
+  EXPECT_EQ(doctor.source, "/src");
+}
+
+TEST(MountOptionsTest, Malicious_WhatCannotBeMeantIsRefusedWithTheNextStep) {
+  const std::pair<std::vector<const char *>, const char *> cases[] = {
+      {{}, "two directories"},
+      {{"s", "--config", "c"}, "two directories"},
+      {{"s", "m", "x", "--config", "c"}, "two directories"},
+      {{"s", "m"}, "--config FILE is needed"},
+      {{"s", "m", "--config", "c", "--visibility", "Fast"},
+       "exact, auto or fast, not 'Fast'"},
+      {{"s", "m", "--config", "c", "--transport", "io_uring"},
+       "auto, uring or dev, not 'io_uring'"},
+      {{"s", "m", "--config", "c", "--sandbox", "no"}, "on or off, not 'no'"},
+      {{"s", "m", "--config", "c", "--dot"}, "--dot goes with --check"},
+      {{"s", "m", "--config", "c", "--fix"}, "--fix goes with --doctor"},
+      {{"--check", "c", "s"}, "one config file and nothing else"},
+      {{"--check", "c", "--config", "d"}, "one config file and nothing else"},
+      {{"--doctor", "a", "b"}, "one directory at most"},
+      {{"s", "m", "--config", "c", "--frobnicate"}, "see tracefs-mount --help"},
+      {{"s", "m", "--config"}, "see tracefs-mount --help"},
+  };
+  for (const auto &[words, message] : cases) {
+    const Result<MountOptions> options = Parse(words);
+    ASSERT_FALSE(options.ok()) << message;
+    EXPECT_EQ(ExitStatus(options.status()), 2);
+    EXPECT_NE(options.status().message().find(message), std::string::npos)
+        << options.status().message();
+  }
+}
+
+TEST(MountOptionsTest, HelpNamesEveryOption) {
+  const std::string help = HelpText();
+  for (const char *option :
+       {"--config", "--foreground", "--visibility", "--transport", "--sandbox",
+        "--metrics", "-o", "--check", "--dot", "--doctor", "--fix", "--version",
+        "--help"}) {
+    EXPECT_NE(help.find(option), std::string::npos) << option;
+  }
+}
+
+} // namespace
+} // namespace tracefs
