@@ -9,10 +9,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <optional>
 #include <thread>
 #include <utility>
 
+#include "tracefs/base/ownership.h"
 #include "tracefs/format/marks.h"
 #include "tracefs/pipeline/loss.h"
 
@@ -28,6 +30,11 @@ constexpr auto kLook = std::chrono::milliseconds(5);
 constexpr auto kFarewell = std::chrono::seconds(1);
 // What a pipe may hold without root's privileges; fewer switches than 64 KiB.
 constexpr int kPipeBytes = 1 << 20;
+
+Status CheckFifo(int fd, const std::string& path) {
+  return CheckOwnership(fd, {.type = S_IFIFO, .one_name = true},
+                        "FIFO '" + path + "'");
+}
 
 class Fifo final : public OutputDriver {
  public:
@@ -100,9 +107,13 @@ class Fifo final : public OutputDriver {
     if (fd_) return true;
     // Without a reader this fails (ENXIO) instead of waiting for one.
     fd_ = folder_.Find(folder_.base(), O_WRONLY | O_NONBLOCK);
-    struct stat st;
-    if (!fd_ || ::fstat(fd_.get(), &st) != 0 || !S_ISFIFO(st.st_mode)) {
+    if (!fd_) return false;
+    // Each time: somebody may have put another one in its place.
+    if (Status s = CheckFifo(fd_.get(), options_.path); !s.ok()) {
       fd_.Reset();
+      if (!std::exchange(reported_, true)) {
+        std::fprintf(stderr, "tracefs: %s\n", s.message().c_str());
+      }
       return false;
     }
     static_cast<void>(::fcntl(fd_.get(), F_SETPIPE_SZ, kPipeBytes));
@@ -169,6 +180,7 @@ class Fifo final : public OutputDriver {
   size_t pushed_ = 0;
   std::optional<BlockInfo> pending_info_;
   bool waited_in_vain_ = false;
+  bool reported_ = false;  // that it is not ours
 };
 
 }  // namespace
@@ -181,15 +193,9 @@ Result<std::unique_ptr<OutputDriver>> FifoDriver::Create(FifoOptions options,
     return Status::System(errno, what);
   }
   const UniqueFd there = folder.Find(folder.base(), O_PATH);
-  struct stat st;
-  if (!there || ::fstat(there.get(), &st) != 0) {
-    return Status::System(errno, what);
-  }
-  if (!S_ISFIFO(st.st_mode)) {
-    return Status::Invalid("'" + options.path +
-                           "' is there and no FIFO; remove it or choose "
-                           "another name");
-  }
+  if (!there) return Status::System(errno, what);
+  if (Status s = CheckFifo(there.get(), options.path); !s.ok()) return s;
+  folder.Enclose();
   return std::unique_ptr<OutputDriver>(
       std::make_unique<Fifo>(std::move(options), std::move(folder)));
 }

@@ -26,7 +26,9 @@ struct FifoOptions {
 
 class FifoDriver {
  public:
-  // Makes the FIFO, 0600, unless there is one. SIGPIPE must be ignored.
+  // Makes the FIFO, 0600, unless there is one, which must be ours: of this user
+  // or of root, and nobody else may write to it. That is looked at again for
+  // each reader. SIGPIPE must be ignored.
   static Result<std::unique_ptr<OutputDriver>> Create(FifoOptions options,
                                                       OutputFolder folder);
 };

@@ -10,6 +10,7 @@
 
 #include "drivers/output/trace_file.h"
 #include "tracefs/base/clock.h"
+#include "tracefs/base/ownership.h"
 #include "tracefs/format/marks.h"
 
 namespace tracefs {
@@ -235,6 +236,7 @@ Result<std::unique_ptr<OutputDriver>> FileDriver::Create(FileOptions options,
     }
     return fd.status();
   }
+  folder->Enclose();
   return std::unique_ptr<OutputDriver>(
       std::make_unique<File>(std::move(options), *std::move(folder),
                              *std::move(fd), *id, /*remove_unused=*/true));
@@ -257,6 +259,11 @@ Result<std::unique_ptr<OutputDriver>> FileDriver::Adopt(
     return Status::Invalid(what +
                            ": the descriptor that was sent is not a new file, "
                            "open for writing");
+  }
+  // Who sent it made it; nobody else can write to it or has a name for it.
+  if (Status s = CheckOwnership(files[0].get(), {.one_name = true}, what);
+      !s.ok()) {
+    return s;
   }
   if (options.sync && (flags & O_DSYNC) == 0) {
     return Status::Invalid(what + ": the descriptor lacks O_DSYNC");

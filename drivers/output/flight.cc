@@ -10,6 +10,7 @@
 
 #include "drivers/output/trace_file.h"
 #include "tracefs/base/clock.h"
+#include "tracefs/base/ownership.h"
 
 namespace tracefs {
 namespace {
@@ -81,6 +82,7 @@ Result<std::shared_ptr<FlightRecorder>> FlightRecorder::Create(
         "flight: rings times size is more than 4 GiB; make one of them "
         "smaller");
   }
+  folder.Enclose();
   std::shared_ptr<FlightRecorder> recorder(
       new FlightRecorder(std::move(options), std::move(folder)));
   recorder->unused_ = std::move(unused);
@@ -107,6 +109,10 @@ Status FlightRecorder::MapMemory(UniqueFd map) {
         (::fcntl(map_.get(), F_GETFL) & O_ACCMODE) != O_RDWR) {
       return Status::Invalid(
           "flight map: not a new file, open for reading and writing");
+    }
+    if (Status s = CheckOwnership(map_.get(), {.one_name = true}, "flight map");
+        !s.ok()) {
+      return s;
     }
     // All of it now: a page without a block on the disk would be a SIGBUS.
     int rc;

@@ -6,6 +6,9 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <utility>
+
+#include "tracefs/base/enclosed_folder.h"
 
 namespace tracefs {
 
@@ -37,6 +40,8 @@ Result<OutputFolder> OutputFolder::Adopt(const std::string& path,
   made.group_ = ::getegid();
   return made;
 }
+
+void OutputFolder::Enclose() { fd_ = EncloseFolder(std::move(fd_)); }
 
 std::string OutputFolder::Numbered(uint64_t number) const {
   char digits[24];

@@ -38,6 +38,10 @@ class OutputFolder {
 
   // The last component of the path.
   const std::string& base() const { return base_; }
+  // From now on the descriptor leads to nothing outside the directory
+  // (tracefs/base/enclosed_folder.h). After the first file was made: that one
+  // keeps its file system from being unmounted, as an output should.
+  void Enclose();
   // `base`.000001, …: a file that belongs to `path`.
   std::string Numbered(uint64_t number) const;
   // For messages: the path of a file in here.

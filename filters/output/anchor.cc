@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstdio>
 
+#include "tracefs/base/ownership.h"
 #include "tracefs/base/unique_fd.h"
 
 namespace tracefs {
@@ -87,10 +88,20 @@ std::optional<Anchor> ParseAnchor(std::string_view line) {
 }
 
 Result<std::unique_ptr<AnchorSink>> MakeFileAnchors(const std::string& path) {
+  const std::string what = "anchor file '" + path + "'";
+  // Not to follow a link, not to hang on a FIFO.
   UniqueFd fd(::open(path.c_str(),
-                     O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY,
+                     O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK |
+                         O_CLOEXEC | O_NOCTTY,
                      0600));
-  if (!fd) return Status::System(errno, "anchor file '" + path + "'");
+  if (!fd) {
+    const int error = errno;
+    return Status::System(
+        error, what + (error == ELOOP ? " (it must not be a link)" : ""));
+  }
+  if (Status s = CheckOwnership(fd.get(), {.one_name = true}, what); !s.ok()) {
+    return s;
+  }
   return std::unique_ptr<AnchorSink>(
       std::make_unique<FileAnchors>(std::move(fd), path));
 }

@@ -39,7 +39,8 @@ class AnchorSink {
 };
 
 // Appends to a file, created with mode 0600; opened at once, before a mount
-// may cover it.
+// may cover it. One that is there must be ours (tracefs/base/ownership.h), and
+// no link.
 Result<std::unique_ptr<AnchorSink>> MakeFileAnchors(const std::string& path);
 // syslog(3), facility daemon, priority notice.
 std::unique_ptr<AnchorSink> MakeSyslogAnchors();

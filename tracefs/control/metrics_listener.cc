@@ -1,5 +1,6 @@
 #include "tracefs/control/metrics_listener.h"
 
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <string_view>
 
+#include "tracefs/base/ownership.h"
 #include "tracefs/base/units.h"
 
 namespace tracefs {
@@ -32,10 +34,13 @@ UniqueFd MakeSocket(int family) {
       ::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-// A socket file that nobody listens at any more.
+// A socket file of ours that nobody listens at any more.
 bool IsLeftover(const sockaddr_un& address) {
-  struct stat st;
-  if (::lstat(address.sun_path, &st) != 0 || !S_ISSOCK(st.st_mode)) {
+  const UniqueFd there(
+      ::open(address.sun_path, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!there ||
+      !CheckOwnership(there.get(), {.type = S_IFSOCK, .forbidden = 0}, "")
+           .ok()) {
     return false;
   }
   const UniqueFd probe = MakeSocket(AF_UNIX);

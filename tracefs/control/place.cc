@@ -10,6 +10,8 @@
 #include <sstream>
 #include <string_view>
 
+#include "tracefs/base/ownership.h"
+
 namespace tracefs {
 namespace {
 
@@ -79,16 +81,11 @@ Result<UniqueFd> OpenControlDirectory(const std::string& path, uid_t owner,
   }
   UniqueFd fd(
       ::open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  struct stat st;
-  if (!fd || ::fstatat(fd.get(), "", &st, AT_EMPTY_PATH) != 0) {
-    return Status::System(errno, "control directory '" + path + "'");
-  }
-  if ((st.st_uid != owner && st.st_uid != 0) || (st.st_mode & 022) != 0) {
-    return Status::System(EPERM, "control directory '" + path +
-                                     "' belongs to user " +
-                                     std::to_string(st.st_uid) +
-                                     " or is writable by others; remove it");
-  }
+  const std::string what = "control directory '" + path + "'";
+  if (!fd) return Status::System(errno, what);
+  const Status ours =
+      CheckOwnership(fd.get(), {.type = S_IFDIR, .owner = owner}, what);
+  if (!ours.ok()) return Status::SystemSaid(EPERM, ours.message());
   return fd;
 }
 

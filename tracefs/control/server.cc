@@ -15,6 +15,7 @@
 #include <limits>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/enclosed_folder.h"
 #include "tracefs/control/answer.h"
 #include "tracefs/control/place.h"
 
@@ -75,8 +76,8 @@ Result<std::unique_ptr<ControlServer>> ControlServer::Create(
     UniqueFd wake(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     if (!wake) return Status::System(errno, "eventfd");
     return std::unique_ptr<ControlServer>(new ControlServer(
-        std::move(options), std::move(*opened), std::move(*listener),
-        std::move(wake), std::move(path)));
+        std::move(options), EncloseFolder(*std::move(opened)),
+        std::move(*listener), std::move(wake), std::move(path)));
   }
   return why;
 }

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
+#include "tracefs/base/enclosed_folder.h"
 #include "tracefs/export/escape.h"
 
 namespace tracefs {
@@ -124,7 +125,8 @@ Status NewFiles::OpenFolderOf(const std::string& path) {
       slash == path.npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
   UniqueFd fd(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return Status::System(errno, "the folder of '" + path + "'");
-  files_.push_back({"", std::move(fd)});
+  // The daemon in its sandbox gets this directory and no way out of it.
+  files_.push_back({"", EncloseFolder(std::move(fd))});
   return Status::Ok();
 }
 

@@ -1,15 +1,19 @@
 #include "drivers/output/remote/connect.h"
 
+#include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
+#include <cstdio>
 #include <memory>
 
+#include "tracefs/base/ownership.h"
 #include "tracefs/net/stream.h"
 
 namespace tracefs {
@@ -37,15 +41,50 @@ int ConnectOne(int fd, const sockaddr* to, socklen_t length, int cancel) {
   return error;
 }
 
+// The socket at `path`, O_PATH, if who listens there can be trusted with a
+// trace: root or ourselves made it, or somebody whose own directory it is, so
+// that nobody but its owner can have made it.
+Result<UniqueFd> FindSocket(const std::string& path) {
+  const std::string what = "socket '" + path + "'";
+  UniqueFd there(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  if (!there) return Status::System(errno, "connecting");
+  const Ownership wanted = {.type = S_IFSOCK, .forbidden = 0};
+  const Status ours = CheckOwnership(there.get(), wanted, what);
+  if (ours.ok()) return there;
+  const size_t slash = path.rfind('/');
+  const std::string folder =
+      slash == path.npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
+  const UniqueFd around(
+      ::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  UniqueFd found(::openat(around.get(), path.c_str() + (slash + 1),
+                          O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  struct stat st;
+  if (!found || ::fstat(found.get(), &st) != 0 ||
+      !CheckOwnership(around.get(), {.type = S_IFDIR, .owner = st.st_uid}, what)
+           .ok() ||
+      !CheckOwnership(found.get(),
+                      {.type = S_IFSOCK, .owner = st.st_uid, .forbidden = 0},
+                      what)
+           .ok()) {
+    // Not kInvalid: it may be another one at the next attempt.
+    return Status::SystemSaid(EACCES, ours.message());
+  }
+  return found;
+}
+
 Result<UniqueFd> ConnectUnix(const net::Address& address, int cancel) {
   int type = SOCK_STREAM;
   if (address.transport == net::Transport::kSeqpacket) type = SOCK_SEQPACKET;
   if (address.transport == net::Transport::kDatagram) type = SOCK_DGRAM;
   UniqueFd fd(::socket(AF_UNIX, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return Status::System(errno, "connecting");
+  const Result<UniqueFd> there = FindSocket(address.host);
+  if (!there.ok()) return there.status();
+  // Through the descriptor: the name may mean another one by now.
   sockaddr_un to{};
   to.sun_family = AF_UNIX;
-  std::memcpy(to.sun_path, address.host.data(), address.host.size());
+  std::snprintf(to.sun_path, sizeof to.sun_path, "/proc/self/fd/%d",
+                there->get());
   const int error =
       ConnectOne(fd.get(), reinterpret_cast<sockaddr*>(&to), sizeof to, cancel);
   if (error != 0) return Status::System(error, "connecting");

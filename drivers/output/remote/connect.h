@@ -10,6 +10,8 @@ namespace tracefs {
 
 // Resolves the name and tries each of its addresses for at most 5 s. ECANCELED
 // when something happens to `cancel` meanwhile. The socket is non-blocking.
+// A Unix socket must be one that only root, this user or the owner of the
+// directory it lies in can have made: EACCES otherwise.
 Result<UniqueFd> ConnectTo(const net::Address& address, int cancel);
 
 }  // namespace tracefs

@@ -12,6 +12,8 @@
 #include <map>
 
 #include "drivers/output/remote/backlog.h"
+#include "tracefs/base/enclosed_folder.h"
+#include "tracefs/base/ownership.h"
 #include "tracefs/format/frame.h"
 
 namespace tracefs {
@@ -206,9 +208,9 @@ std::shared_ptr<SpillSegment> OpenLeft(int directory, const std::string& name,
   segment->name = name;
   segment->fd.Reset(::openat(directory, name.c_str(),
                              O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
-  struct stat st;
-  if (!segment->fd || ::fstat(segment->fd.get(), &st) != 0 ||
-      !S_ISREG(st.st_mode) ||
+  // The directory is ours alone now; it need not always have been.
+  if (!segment->fd ||
+      !CheckOwnership(segment->fd.get(), {.one_name = true}, name).ok() ||
       ::flock(segment->fd.get(), LOCK_EX | LOCK_NB) != 0) {
     return nullptr;
   }
@@ -278,13 +280,11 @@ Result<std::shared_ptr<const SpillDirectory>> SpillDirectory::Open(
     return Status::System(
         errno, what + (errno == ENOENT ? " (make it first, mode 0700)" : ""));
   }
-  struct stat st;
-  if (::fstat(directory->fd(), &st) != 0) return Status::System(errno, what);
-  if ((st.st_mode & 022) != 0 || st.st_uid != ::geteuid()) {
-    return Status::Invalid(what +
-                           " can be written to by others; run chmod 700, "
-                           "chown, or choose another one");
+  if (Status s = CheckOwnership(directory->fd(), {.type = S_IFDIR}, what);
+      !s.ok()) {
+    return s;
   }
+  directory->fd_ = EncloseFolder(std::move(directory->fd_));
   return std::shared_ptr<const SpillDirectory>(std::move(directory));
 }
 

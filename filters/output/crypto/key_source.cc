@@ -14,6 +14,7 @@
 
 #include "filters/output/crypto/age.h"
 #include "filters/output/crypto/hash.h"
+#include "tracefs/base/ownership.h"
 
 namespace tracefs {
 namespace {
@@ -183,24 +184,13 @@ bool ParseKeyLine(std::string_view line, KeyEntry* entry) {
 }
 
 Status CheckSecretFile(const UniqueFd& fd, const std::string& what) {
+  const Status status = CheckOwnership(fd.get(), {.forbidden = 077}, what);
   struct stat st;
-  if (::fstat(fd.get(), &st) != 0) return Status::System(errno, what);
-  if (!S_ISREG(st.st_mode)) {
-    return Status::Invalid(what + " is not a regular file");
+  if (!status.ok() && ::fstat(fd.get(), &st) == 0 && (st.st_mode & 077) != 0) {
+    return Status::Invalid(status.message() +
+                           "; replace the key if somebody may have read it");
   }
-  if ((st.st_mode & 077) != 0) {
-    char mode[8];
-    std::snprintf(mode, sizeof mode, "%04o", st.st_mode & 07777u);
-    return Status::Invalid(what + " can be read by others (mode " + mode +
-                           "); chmod 600 it, and replace the key if somebody "
-                           "may have read it");
-  }
-  if (st.st_uid != ::geteuid() && st.st_uid != 0) {
-    return Status::Invalid(what + " belongs to user " +
-                           std::to_string(st.st_uid) + ", not to user " +
-                           std::to_string(::geteuid()) + "; chown it");
-  }
-  return Status::Ok();
+  return status;
 }
 
 Result<SecretMemory> ReadSecretFile(const UniqueFd& fd,

@@ -9,6 +9,8 @@
 #include <cstdio>
 
 #include "filters/output/crypto/key_source.h"
+#include "tracefs/base/enclosed_folder.h"
+#include "tracefs/base/ownership.h"
 
 namespace tracefs {
 namespace {
@@ -87,6 +89,11 @@ Result<SealState> SealState::Open(const std::string& path) {
   state.folder_.Reset(
       ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!state.folder_) return Status::System(errno, state.what());
+  const UniqueFd enclosed = EncloseFolder(std::move(state.folder_));
+  // That one cannot be synced.
+  state.folder_.Reset(
+      ::openat(enclosed.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!state.folder_) return Status::System(errno, state.what());
   // Locked: whoever replaces the file wipes the one that was open here.
   const Result<UniqueFd> fd = state.OpenLocked();
   if (!fd.ok()) return fd.status();
@@ -105,7 +112,12 @@ Result<UniqueFd> SealState::OpenFile() const {
                               " (it changes with every trace and must be "
                               "a writable file, not a link)");
   }
-  if (Status s = CheckSecretFile(fd, what()); !s.ok()) return s;
+  // One name: the file is wiped when its keys are used up.
+  if (Status s = CheckOwnership(fd.get(), {.forbidden = 077, .one_name = true},
+                                what());
+      !s.ok()) {
+    return s;
+  }
   return fd;
 }
 

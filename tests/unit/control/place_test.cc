@@ -67,5 +67,27 @@ TEST_F(ControlPlaceTest, Malicious_DirectoriesOfOthersAreRefused) {
   EXPECT_TRUE(OpenControlDirectory(path, 65534, true).ok());
 }
 
+TEST_F(ControlPlaceTest, Malicious_ADirectoryOfAGroupIsRefused) {
+  const uid_t me = ::geteuid();
+  const std::string path = directory_ + "/control";
+  ASSERT_EQ(::mkdir(path.c_str(), 0700), 0);
+  for (const mode_t mode : {0720, 0702, 0770, 01777}) {
+    ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+    const Result<UniqueFd> opened = OpenControlDirectory(path, me, true);
+    EXPECT_EQ(opened.status().error(), EPERM) << mode;
+    EXPECT_NE(opened.status().message().find("can be written by others"),
+              std::string::npos)
+        << opened.status().message();
+  }
+  ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
+  EXPECT_TRUE(OpenControlDirectory(path, me, false).ok());
+}
+
+TEST_F(ControlPlaceTest, Malicious_AFileInItsPlaceIsRefused) {
+  const std::string path = directory_ + "/control";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_FALSE(OpenControlDirectory(path, ::geteuid(), true).ok());
+}
+
 }  // namespace
 }  // namespace tracefs

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/support/net_world.h"
 
@@ -201,6 +202,49 @@ TEST_F(SpillTest, ADirectoryThatIsNotThereIsNamed) {
   ASSERT_FALSE(directory.ok());
   EXPECT_NE(directory.status().message().find("make it first"),
             std::string::npos);
+}
+
+// --- Directories and files of others.
+
+TEST_F(SpillTest, Malicious_ADirectoryOfOthersIsRefused) {
+  for (const mode_t mode : {0720, 0702, 0777, 01777}) {
+    ASSERT_EQ(::chmod(folder_.Path("").c_str(), mode), 0);
+    const auto directory = SpillDirectory::Open(folder_.Path(""));
+    EXPECT_NE(directory.status().message().find("can be written by others"),
+              std::string::npos)
+        << mode;
+  }
+  ASSERT_EQ(::chmod(folder_.Path("").c_str(), 0755), 0);
+  EXPECT_TRUE(SpillDirectory::Open(folder_.Path("")).ok());
+  if (::geteuid() != 0) GTEST_SKIP() << "the rest needs root";
+  ASSERT_EQ(::chown(folder_.Path("").c_str(), 65534, 65534), 0);
+  EXPECT_NE(SpillDirectory::Open(folder_.Path(""))
+                .status()
+                .message()
+                .find("belongs to user 65534"),
+            std::string::npos);
+}
+
+TEST_F(SpillTest, Malicious_FilesThatOthersLeftAreNotTaken) {
+  {
+    const auto backlog = Make(trace_);
+    ASSERT_TRUE(Put(*backlog, trace_, 1).ok());
+  }
+  const std::string path =
+      std::filesystem::directory_iterator(folder_.Path(""))->path();
+  ASSERT_EQ(::chmod(path.c_str(), 0666), 0);
+  EXPECT_TRUE(Open()->TakeLeftovers().empty());
+  ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
+  const std::string second = folder_.Path("second");
+  ASSERT_EQ(::link(path.c_str(), second.c_str()), 0);
+  EXPECT_TRUE(Open()->TakeLeftovers().empty());
+  ASSERT_EQ(::unlink(second.c_str()), 0);
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(path.c_str(), 65534, 65534), 0);
+    EXPECT_TRUE(Open()->TakeLeftovers().empty());
+    ASSERT_EQ(::chown(path.c_str(), 0, 0), 0);
+  }
+  EXPECT_EQ(Open()->TakeLeftovers().size(), 1u);
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/support/net_world.h"
 #include "tracefs/recv/listener.h"
@@ -79,6 +81,66 @@ TEST_F(DialerTest, ANameThatIsUnknownIsSaidToBe) {
   ASSERT_FALSE(fd.ok());
   EXPECT_NE(fd.status().message().find("cannot be resolved"),
             std::string::npos);
+}
+
+// --- Sockets that others listen at.
+
+class SocketOfOthersTest : public DialerTest {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  }
+  // Listens at the address as user 65534 would.
+  Result<UniqueFd> ListenAsStranger() const {
+    Result<UniqueFd> listener = Listen(address_);
+    EXPECT_TRUE(listener.ok()) << listener.status().message();
+    EXPECT_EQ(::lchown(address_.host.c_str(), 65534, 65534), 0);
+    return listener;
+  }
+  std::string Refusal() const {
+    const auto fd = MakeDirectDialer(address_)->Dial(cancel_.get());
+    EXPECT_TRUE(fd.ok() || fd.status().error() == EACCES);
+    return fd.status().message();
+  }
+};
+
+TEST_F(SocketOfOthersTest, Malicious_OneInACommonDirectoryGetsNoTrace) {
+  ASSERT_EQ(::chmod(folder_.Path("").c_str(), 01777), 0);
+  const auto listener = ListenAsStranger();
+  EXPECT_NE(Refusal().find("belongs to user 65534"), std::string::npos);
+  // Nor by the process that dials.
+  auto dialer = StartDialerProcess(address_);
+  ASSERT_TRUE(dialer.ok());
+  EXPECT_EQ((*dialer)->Dial(cancel_.get()).status().error(), EACCES);
+}
+
+TEST_F(SocketOfOthersTest, Malicious_OneInADirectoryOfAThirdGetsNoTrace) {
+  const auto listener = ListenAsStranger();
+  ASSERT_EQ(::chown(folder_.Path("").c_str(), 65533, 65533), 0);
+  EXPECT_NE(Refusal(), "ok");
+}
+
+TEST_F(SocketOfOthersTest, OneInItsOwnersDirectoryIsACollectors) {
+  const auto listener = ListenAsStranger();
+  ASSERT_EQ(::chown(folder_.Path("").c_str(), 65534, 65534), 0);
+  EXPECT_EQ(Refusal(), "ok");
+  ASSERT_EQ(::chmod(folder_.Path("").c_str(), 0770), 0);
+  EXPECT_NE(Refusal(), "ok");
+}
+
+TEST_F(SocketOfOthersTest, Malicious_ALinkToTheirsIsNoBetter) {
+  const auto listener = ListenAsStranger();
+  ASSERT_EQ(::chown(folder_.Path("").c_str(), 65534, 65534), 0);
+  const TempFolder ours;
+  ASSERT_EQ(::symlink(address_.host.c_str(), ours.Path("s").c_str()), 0);
+  const net::Address through{.transport = net::Transport::kUnix,
+                             .host = ours.Path("s")};
+  EXPECT_FALSE(MakeDirectDialer(through)->Dial(cancel_.get()).ok());
+}
+
+TEST_F(SocketOfOthersTest, WhatIsNoSocketIsRefused) {
+  folder_.Write("s", "");
+  EXPECT_NE(Refusal().find("not a socket"), std::string::npos);
 }
 
 }  // namespace

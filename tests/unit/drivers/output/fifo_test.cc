@@ -32,6 +32,14 @@ class FifoTest : public testing::Test {
     EXPECT_TRUE(driver.ok()) << driver.status().message();
     return driver.ok() ? *std::move(driver) : nullptr;
   }
+  // Why the driver is not made.
+  std::string Refusal() {
+    auto folder = OutputFolder::Open(path_);
+    EXPECT_TRUE(folder.ok());
+    const auto driver = FifoDriver::Create({.path = path_}, *std::move(folder));
+    EXPECT_FALSE(driver.ok());
+    return driver.status().message();
+  }
   UniqueFd OpenReader() const {
     return UniqueFd(::open(path_.c_str(), O_RDONLY | O_NONBLOCK));
   }
@@ -192,7 +200,62 @@ TEST_F(FifoTest, WhatIsNoFifoIsRefused) {
   ASSERT_TRUE(folder.ok());
   const auto driver = FifoDriver::Create({.path = path_}, *std::move(folder));
   ASSERT_FALSE(driver.ok());
-  EXPECT_NE(driver.status().message().find("no FIFO"), std::string::npos);
+  EXPECT_NE(driver.status().message().find("not a FIFO"), std::string::npos);
+}
+
+// --- Names that others had first.
+
+TEST_F(FifoTest, AFifoOfOursIsUsed) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0640), 0);
+  const DrivenTrace trace(5, 10, "fifo");
+  const auto driver = Make();
+  const UniqueFd reader = OpenReader();
+  trace.WriteAll(*driver);
+  EXPECT_EQ(Drain(reader.get(), true), trace.Bytes());
+}
+
+TEST_F(FifoTest, Malicious_AFifoThatOthersMayWriteToIsRefused) {
+  for (const mode_t mode : {0620, 0602, 0666}) {
+    ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+    ASSERT_EQ(::chmod(path_.c_str(), mode), 0);
+    EXPECT_NE(Refusal().find("can be written by others"), std::string::npos);
+    ASSERT_EQ(::unlink(path_.c_str()), 0);
+  }
+}
+
+TEST_F(FifoTest, Malicious_AFifoOfAnotherUserIsRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  // Whatever fs.protected_fifos says: the driver makes no use of O_CREAT.
+  ASSERT_EQ(::chmod(folder_.Path(".").c_str(), 01777), 0);
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  ASSERT_EQ(::chown(path_.c_str(), 65534, 65534), 0);
+  EXPECT_NE(Refusal().find("belongs to user 65534"), std::string::npos);
+}
+
+TEST_F(FifoTest, Malicious_LinksAreRefused) {
+  ASSERT_EQ(::mkfifo(folder_.Path("other").c_str(), 0600), 0);
+  ASSERT_EQ(::symlink("other", path_.c_str()), 0);
+  EXPECT_NE(Refusal(), "ok");
+  ASSERT_EQ(::unlink(path_.c_str()), 0);
+  ASSERT_EQ(::link(folder_.Path("other").c_str(), path_.c_str()), 0);
+  EXPECT_NE(Refusal().find("2 names"), std::string::npos);
+}
+
+TEST_F(FifoTest, Race_AFifoThatWasExchangedGetsNothing) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  const DrivenTrace trace(10, 10, "fifo");
+  const auto driver = Make();
+  ASSERT_EQ(::unlink(path_.c_str()), 0);
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  ASSERT_EQ(::chown(path_.c_str(), 65534, 65534), 0);
+  const UniqueFd reader = OpenReader();
+  ASSERT_TRUE(driver->Initialize(trace.Identity()).ok());
+  ASSERT_TRUE(trace.Write(*driver, 0).ok());
+  const Status status = trace.Write(*driver, 1);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(LossReasonOf(status), LossReason::kQueueFull);
+  ASSERT_TRUE(driver->Release().ok());
+  EXPECT_EQ(Drain(reader.get(), false), "");
 }
 
 }  // namespace

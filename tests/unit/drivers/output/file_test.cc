@@ -267,6 +267,27 @@ TEST_F(FileTest, Adopt_TakesWhatCreateWouldHaveMade) {
   EXPECT_EQ(ReadFiles(Files()).numbers, Range(1, 24));
 }
 
+TEST_F(FileTest, Malicious_Adopt_RefusesFilesOfOthers) {
+  const auto refusal = [&](const std::string& name) {
+    std::vector<UniqueFd> files;
+    files.emplace_back(::open(name.c_str(), O_WRONLY | O_CLOEXEC));
+    OutputFileId id;
+    return FileDriver::Adopt({.path = "t"}, std::move(files), &id)
+        .status()
+        .message();
+  };
+  EXPECT_EQ(refusal(folder_.Write("ours", "")), "ok");
+  EXPECT_NE(refusal(folder_.Write("group", "", 0620)), "ok");
+  EXPECT_NE(refusal(folder_.Write("all", "", 0602)), "ok");
+  const std::string linked = folder_.Write("linked", "");
+  ASSERT_EQ(::link(linked.c_str(), folder_.Path("second").c_str()), 0);
+  EXPECT_NE(refusal(linked).find("2 names"), std::string::npos);
+  if (::geteuid() != 0) GTEST_SKIP() << "the rest needs root";
+  const std::string theirs = folder_.Write("theirs", "");
+  ASSERT_EQ(::chown(theirs.c_str(), 65534, 65534), 0);
+  EXPECT_NE(refusal(theirs).find("belongs to user 65534"), std::string::npos);
+}
+
 TEST_F(FileTest, Adopt_RefusesWhatIsNoNewFile) {
   OutputFileId id;
   const auto refused = [&](std::vector<UniqueFd> files, Rotation rotation) {

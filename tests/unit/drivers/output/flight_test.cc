@@ -341,5 +341,34 @@ TEST_F(FlightTest, Map_OfARecorderThatNeverBeganIsTakenBack) {
   EXPECT_EQ(taken_back, 1);
 }
 
+TEST_F(FlightTest, Malicious_AMapOfOthersIsRefused) {
+  const std::string path = folder_.Path("map");
+  const auto refusal = [&](UniqueFd map) {
+    auto folder = OutputFolder::Open(folder_.Path("f"));
+    EXPECT_TRUE(folder.ok());
+    return FlightRecorder::Create(
+               {.path = folder_.Path("f"), .ring_bytes = 64 << 10, .rings = 1},
+               *std::move(folder), std::move(map))
+        .status()
+        .message();
+  };
+  for (const mode_t mode : {0620, 0602}) {
+    UniqueFd map = NewMap();
+    ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+    EXPECT_NE(refusal(std::move(map)).find("written by others"),
+              std::string::npos);
+    ASSERT_EQ(::unlink(path.c_str()), 0);
+  }
+  UniqueFd map = NewMap();
+  ASSERT_EQ(::link(path.c_str(), folder_.Path("second").c_str()), 0);
+  EXPECT_NE(refusal(std::move(map)).find("2 names"), std::string::npos);
+  ASSERT_EQ(::unlink(path.c_str()), 0);
+  if (::geteuid() != 0) GTEST_SKIP() << "the rest needs root";
+  map = NewMap();
+  ASSERT_EQ(::chown(path.c_str(), 65534, 65534), 0);
+  EXPECT_NE(refusal(std::move(map)).find("belongs to user 65534"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace tracefs

@@ -2,6 +2,8 @@
 #include "filters/output/checksum.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <map>
 
@@ -280,6 +282,55 @@ TEST_F(ChecksumTest, ImpossibleOptionsAreRefusedWithAWayOut) {
     EXPECT_NE(made.status().message().find(expected), std::string::npos)
         << filter << ": " << made.status().message();
   }
+}
+
+// --- Anchor files that others had first.
+
+std::string AnchorRefusal(const std::string& path) {
+  return MakeFileAnchors(path).status().message();
+}
+
+TEST(AnchorFileTest, OursIsAppendedTo) {
+  const TempFolder folder;
+  const std::string path = folder.Write("anchors", "before\n");
+  const auto anchors = MakeFileAnchors(path);
+  ASSERT_TRUE(anchors.ok()) << anchors.status().message();
+  (*anchors)->Put({});
+  EXPECT_EQ(TempFolder::Read(path).rfind("before\ntracefs-anchor ", 0), 0u);
+}
+
+TEST(AnchorFileTest, ANewOneIsForUsAlone) {
+  const TempFolder folder;
+  ASSERT_EQ(AnchorRefusal(folder.Path("anchors")), "ok");
+  struct stat st;
+  ASSERT_EQ(::stat(folder.Path("anchors").c_str(), &st), 0);
+  EXPECT_EQ(st.st_mode & 07777, 0600u);
+}
+
+TEST(AnchorFileTest, Malicious_LinksAreNotFollowed) {
+  const TempFolder folder;
+  const std::string victim = folder.Write("victim", "");
+  ASSERT_EQ(::symlink("victim", folder.Path("soft").c_str()), 0);
+  EXPECT_NE(AnchorRefusal(folder.Path("soft")).find("must not be a link"),
+            std::string::npos);
+  ASSERT_EQ(::symlink("none", folder.Path("dangling").c_str()), 0);
+  EXPECT_NE(AnchorRefusal(folder.Path("dangling")), "ok");
+  ASSERT_EQ(::link(victim.c_str(), folder.Path("hard").c_str()), 0);
+  EXPECT_NE(AnchorRefusal(folder.Path("hard")).find("2 names"),
+            std::string::npos);
+}
+
+TEST(AnchorFileTest, Malicious_FilesOfOthersAreRefused) {
+  const TempFolder folder;
+  EXPECT_NE(AnchorRefusal(folder.Write("group", "", 0660)), "ok");
+  EXPECT_NE(AnchorRefusal(folder.Write("all", "", 0606)), "ok");
+  ASSERT_EQ(::mkfifo(folder.Path("fifo").c_str(), 0600), 0);
+  EXPECT_NE(AnchorRefusal(folder.Path("fifo")), "ok");  // and does not hang
+  if (::geteuid() != 0) GTEST_SKIP() << "the rest needs root";
+  const std::string theirs = folder.Write("theirs", "");
+  ASSERT_EQ(::chown(theirs.c_str(), 65534, 65534), 0);
+  EXPECT_NE(AnchorRefusal(theirs).find("belongs to user 65534"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "filters/output/crypto/seal_state.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -158,6 +159,29 @@ TEST_F(SealStateTest, AnOrdinaryKeyIsNoState) {
   ASSERT_FALSE(key.ok());
   EXPECT_NE(key.status().message().find("sealing state of a host"),
             std::string::npos);
+}
+
+TEST_F(SealStateTest, Malicious_FilesOfOthersAreRefused) {
+  const auto refusal = [&] {
+    return SealState::Open(path_).status().message();
+  };
+  for (const mode_t mode : {0640, 0604, 0620, 0602}) {
+    ASSERT_EQ(::chmod(path_.c_str(), mode), 0);
+    EXPECT_NE(refusal().find("by others"), std::string::npos) << mode;
+  }
+  ASSERT_EQ(::chmod(path_.c_str(), 0600), 0);
+  const std::string other = folder_.Path("other");
+  ASSERT_EQ(::link(path_.c_str(), other.c_str()), 0);
+  EXPECT_NE(refusal().find("2 names"), std::string::npos);
+  ASSERT_EQ(::unlink(path_.c_str()), 0);
+  ASSERT_EQ(::symlink("other", path_.c_str()), 0);
+  EXPECT_NE(refusal().find("not a link"), std::string::npos);
+  ASSERT_EQ(::unlink(path_.c_str()), 0);
+  ASSERT_EQ(::rename(other.c_str(), path_.c_str()), 0);
+  EXPECT_EQ(refusal(), "ok");
+  if (::geteuid() != 0) GTEST_SKIP() << "the rest needs root";
+  ASSERT_EQ(::chown(path_.c_str(), 65534, 65534), 0);
+  EXPECT_NE(refusal().find("belongs to user 65534"), std::string::npos);
 }
 
 }  // namespace
