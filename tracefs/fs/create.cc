@@ -9,6 +9,7 @@
 #include <charconv>
 
 #include "tracefs/fs/credentials.h"
+#include "tracefs/fs/file_share.h"
 #include "tracefs/fs/op_scope.h"
 #include "tracefs/fs/open_flags.h"
 #include "tracefs/fs/operations.h"
@@ -51,7 +52,7 @@ void MakeNode(OpScope& op, Inode& dir, const char* name, mode_t mode,
 
 // Answers a request that made and opened a file.
 void ReplyOpened(OpScope& op, Inode& dir, const char* name, UniqueFd fd,
-                 fuse_file_info* fi) {
+                 FileShare& share, fuse_file_info* fi) {
   FileSystem& fs = op.fs();
   struct stat st;
   Inode* inode = fs.Enter(dir, name, fd.get(), &st);
@@ -64,7 +65,9 @@ void ReplyOpened(OpScope& op, Inode& dir, const char* name, UniqueFd fd,
   const IoMode mode = fs.ChooseIoMode(
       *inode, fd.get(), (st.st_mode & (S_ISUID | S_ISGID)) != 0, fi);
   auto handle = std::make_unique<Handle>(fs.NextHandleId(), std::move(fd),
-                                         *inode, fi->flags);
+                                         *inode, fi->flags, fs.open_files(),
+                                         fuse_req_ctx(op.req())->uid);
+  share.Pass();
   handle->io_mode = mode;
   op.Through(*handle);
   op.RememberCaller(*handle);
@@ -162,6 +165,11 @@ void FsCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
   op.Set(Field::kArgMode, mode);
   op.Set(Field::kUmask, caller->umask);
   op.Begin();
+  FileShare share(fs.open_files(), caller->uid);
+  if (!share.taken()) {
+    op.ReplyError(EMFILE);
+    return;
+  }
   UniqueFd fd;
   int error = 0;
   {
@@ -191,7 +199,7 @@ void FsCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
     op.ReplyError(error);
     return;
   }
-  ReplyOpened(op, dir, name, std::move(fd), fi);
+  ReplyOpened(op, dir, name, std::move(fd), share, fi);
 }
 
 void FsTmpfile(fuse_req_t req, fuse_ino_t parent, mode_t mode,
@@ -204,6 +212,11 @@ void FsTmpfile(fuse_req_t req, fuse_ino_t parent, mode_t mode,
   op.Set(Field::kArgMode, mode);
   op.Set(Field::kUmask, caller->umask);
   op.Begin();
+  FileShare share(op.fs().open_files(), caller->uid);
+  if (!share.taken()) {
+    op.ReplyError(EMFILE);
+    return;
+  }
   UniqueFd fd;
   int error;
   {
@@ -221,7 +234,7 @@ void FsTmpfile(fuse_req_t req, fuse_ino_t parent, mode_t mode,
     op.ReplyError(error);
     return;
   }
-  ReplyOpened(op, dir, nullptr, std::move(fd), fi);
+  ReplyOpened(op, dir, nullptr, std::move(fd), share, fi);
 }
 
 }  // namespace tracefs

@@ -11,6 +11,7 @@
 
 #include <cstring>
 
+#include "tracefs/fs/file_share.h"
 #include "tracefs/fs/io_buffer.h"
 #include "tracefs/fs/op_scope.h"
 #include "tracefs/fs/operations.h"
@@ -150,14 +151,21 @@ void FsOpendir(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   op.About(inode);
   op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
   op.Begin();
+  const uint32_t uid = fuse_req_ctx(req)->uid;
+  FileShare share(fs.open_files(), uid);
+  if (!share.taken()) {
+    op.ReplyError(EMFILE);
+    return;
+  }
   UniqueFd fd(
       ::openat(fs.FdOf(inode).get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd) {
     op.ReplyError(errno);
     return;
   }
-  auto handle = std::make_unique<DirHandle>(fs.NextHandleId(), std::move(fd),
-                                            inode, fi->flags);
+  auto handle = std::make_unique<DirHandle>(
+      fs.NextHandleId(), std::move(fd), inode, fi->flags, fs.open_files(), uid);
+  share.Pass();
   op.Through(*handle);
   op.RememberCaller(*handle);
   if (fs.policy().MayCacheListings()) {

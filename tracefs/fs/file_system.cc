@@ -154,15 +154,21 @@ int FileSystem::Reopen(Inode& inode, int flags) {
 }
 
 int Handle::OpenNow(FileSystem& fs) const {
+  if (!share_.Take(uid_)) {
+    LostFdError() = EMFILE;
+    return -1;
+  }
   UniqueFd opened(fs.Reopen(inode, OpenFlags(flags) & ~O_TRUNC));
   if (!opened) {
     LostFdError() = errno;
+    share_.Give(uid_);
     return -1;
   }
   int expected = -1;
   if (fd_.compare_exchange_strong(expected, opened.get())) {
     return opened.Release();
   }
+  share_.Give(uid_);
   return expected;  // another request was first
 }
 

@@ -23,6 +23,7 @@
 #include "tracefs/fs/handle.h"
 #include "tracefs/fs/inode_table.h"
 #include "tracefs/fs/lock_table.h"
+#include "tracefs/fs/user_shares.h"
 #include "tracefs/pipeline/event_sink.h"
 #include "tracefs/process/process_table.h"
 
@@ -40,6 +41,10 @@ struct FileSystemOptions {
   int worker_nice = 0;
   // O_PATH descriptors to hold; files beyond are held by handles.
   int max_inode_fds = 1 << 30;
+  // Descriptors of open files to hold, and how many of them are for root alone:
+  // a user who has his share (user_shares.h) gets EMFILE.
+  int max_open_files = 1 << 30;
+  int open_files_for_root = 0;
   // Let the kernel read and write by itself what nobody records (needs root).
   bool passthrough = true;
 };
@@ -65,6 +70,9 @@ class FileSystem final : public EventResolver {
   const InodeTable& inodes() const { return inodes_; }
   HandleTable& handles() { return handles_; }
   LockTable& locks() { return locks_; }
+  // Descriptors of open files, by who opened them.
+  UserShares& open_files() { return open_files_; }
+  const UserShares& open_files() const { return open_files_; }
   Inode& InodeOf(fuse_ino_t id) { return *inodes_.Find(id); }
   // The file of an open handle is known without a search.
   Inode& InodeOf(fuse_ino_t id, const fuse_file_info* fi) {
@@ -163,7 +171,8 @@ class FileSystem final : public EventResolver {
         sink_(sink),
         processes_(processes),
         policy_(options.visibility, sink),
-        inodes_(backing_, options.max_inode_fds) {}
+        inodes_(backing_, options.max_inode_fds),
+        open_files_(options.max_open_files, options.open_files_for_root) {}
 
   void SetUpWorker(fuse_req_t req);
   Inode* AcquireSame(int dir, const char* name, const struct stat& st);
@@ -178,7 +187,8 @@ class FileSystem final : public EventResolver {
   std::atomic<bool> rings_serve_ = false;
   BackingFiles backing_;
   InodeTable inodes_;
-  HandleTable handles_;  // handles refer to inodes
+  UserShares open_files_;
+  HandleTable handles_;  // handles refer to inodes and shares
   LockTable locks_;
   std::atomic<uint64_t> next_handle_id_{1};
   bool flush_below_ = false;     // close(2) below does something (NFS, …)

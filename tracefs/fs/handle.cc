@@ -4,6 +4,7 @@ namespace tracefs {
 
 Handle::~Handle() {
   const UniqueFd closed(fd_.load(std::memory_order_relaxed));
+  if (closed) share_.Give(uid_);
 }
 
 HandleTable::~HandleTable() {

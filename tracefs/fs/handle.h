@@ -13,6 +13,7 @@
 #include "tracefs/event/event.h"
 #include "tracefs/fs/cache_policy.h"
 #include "tracefs/fs/inode_table.h"
+#include "tracefs/fs/user_shares.h"
 
 namespace tracefs {
 
@@ -45,11 +46,15 @@ class FileSystem;
 struct Handle {
   virtual ~Handle();
   // `descriptor` may be none: the kernel reads a passthrough file by itself,
-  // and other requests open it when they come.
-  Handle(uint64_t handle_id, UniqueFd descriptor, Inode& of, int open_flags)
+  // and other requests open it when they come. One that is given has been taken
+  // from `share` for user `uid`, who opens the file.
+  Handle(uint64_t handle_id, UniqueFd descriptor, Inode& of, int open_flags,
+         UserShares& share, uint32_t uid)
       : id(handle_id),
         inode(of),
         flags(open_flags),
+        share_(share),
+        uid_(uid),
         fd_(descriptor.Release()) {}
 
   // The open file; opened now if it was not yet. -1 and errno on failure.
@@ -72,6 +77,8 @@ struct Handle {
   friend class HandleTable;
   int OpenNow(FileSystem& fs) const;
 
+  UserShares& share_;
+  const uint32_t uid_;
   mutable std::atomic<int> fd_;
   Handle* previous_ = nullptr;
   Handle* next_ = nullptr;

@@ -3,7 +3,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <optional>
+
 #include "tracefs/fs/credentials.h"
+#include "tracefs/fs/file_share.h"
 #include "tracefs/fs/op_scope.h"
 #include "tracefs/fs/open_flags.h"
 #include "tracefs/fs/operations.h"
@@ -42,7 +45,14 @@ void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   const IoMode mode = fs.ChooseIoMode(inode, -1, set_id, fi);
   bool append_only = false;
   UniqueFd fd;
+  const uint32_t uid = fuse_req_ctx(req)->uid;
+  std::optional<FileShare> share;
   if (NeedsDescriptor(mode, fi->flags)) {
+    share.emplace(fs.open_files(), uid);
+    if (!share->taken()) {
+      op.ReplyError(EMFILE);
+      return;
+    }
     if ((fi->flags & O_TRUNC) != 0) {
       // It depends on the caller's group whether a set-gid bit goes with it.
       const fuse_ctx* caller = fuse_req_ctx(req);
@@ -66,8 +76,9 @@ void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
       return;
     }
   }
-  auto handle = std::make_unique<Handle>(fs.NextHandleId(), std::move(fd),
-                                         inode, fi->flags);
+  auto handle = std::make_unique<Handle>(
+      fs.NextHandleId(), std::move(fd), inode, fi->flags, fs.open_files(), uid);
+  if (share) share->Pass();
   handle->append_only = append_only;
   handle->io_mode = mode;
   op.Through(*handle);

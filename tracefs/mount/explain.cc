@@ -57,6 +57,19 @@ ExplainedChoice Locks(const FileSystem& fs, const EventSink& sink) {
   return locks;
 }
 
+ExplainedChoice OpenFiles(const FileSystem& fs) {
+  const UserShares& files = fs.open_files();
+  ExplainedChoice choice;
+  choice.subject = "open files of a user";
+  choice.choice = "at most " + std::to_string(files.largest_share()) +
+                  " that the daemon has to hold (" +
+                  std::to_string(files.used()) + " are open, " +
+                  std::to_string(files.refused()) + " were refused)";
+  choice.why = "the hard limit of open files, less what look-ups and root need";
+  choice.for_good = true;
+  return choice;
+}
+
 ExplainedChoice Privileges(const FileSystem& fs) {
   ExplainedChoice choice;
   choice.subject = "set-user-id and set-group-id on write";
@@ -105,6 +118,7 @@ std::vector<ExplainedChoice> ExplainMount(const FileSystem& fs,
   all.push_back(Symlinks(fs));
   all.push_back(Locks(fs, sink));
   all.push_back(Privileges(fs));
+  all.push_back(OpenFiles(fs));
   return all;
 }
 

@@ -37,19 +37,34 @@ constexpr int kWorkerNice = -10;
 constexpr int kMinInodeFds = 64;
 constexpr int kMaxInodeFds = 16384;
 
-// Raises the soft limits as far as they go, and returns how many descriptors of
-// inodes may be held: half of what there is, the rest is for open files. The
-// hard limit is the operator's wish.
-int RaiseLimits() {
+// How many descriptors may be held, and for what.
+struct DescriptorBudget {
+  int inodes = kMinInodeFds;
+  int open_files = 128;
+  int open_files_for_root = 16;
+};
+
+// Raises the soft limits as far as they go, and shares out the descriptors:
+// half for inodes (and a quarter of that beyond, InodeTable), an eighth, which
+// is kept for what a request opens for a moment and for the daemon itself, and
+// the rest for open files. The hard limit is the operator's wish.
+DescriptorBudget RaiseLimits() {
   // The caller's own limit was checked by the kernel (RLIMIT_FSIZE).
   const rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
   ::setrlimit(RLIMIT_FSIZE, &unlimited);
   rlimit limit;
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMinInodeFds;
+  DescriptorBudget budget;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return budget;
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
-  return static_cast<int>(
-      std::clamp<rlim_t>(limit.rlim_max / 2, kMinInodeFds, kMaxInodeFds));
+  const auto all = static_cast<int>(std::min<rlim_t>(limit.rlim_max, 1 << 30));
+  budget.inodes = std::clamp(all / 2, kMinInodeFds, kMaxInodeFds);
+  constexpr int kMostMomentary = 1024;
+  const int momentary = std::min(all / 8, kMostMomentary);
+  budget.open_files = std::max(
+      all - budget.inodes - std::max(128, budget.inodes / 4) - momentary, 128);
+  budget.open_files_for_root = budget.open_files / 8;
+  return budget;
 }
 
 // What the headers of all traces of this mount have in common.
@@ -111,7 +126,7 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
   Result<std::unique_ptr<Watchdog>> watchdog = Watchdog::Start();
   if (!watchdog.ok()) return watchdog.status();
   Session::BlockSignals();
-  const int max_inode_fds = RaiseLimits();
+  const DescriptorBudget descriptors = RaiseLimits();
   if (Status s = DropAlways(); !s.ok()) return s;
   const Result<UniqueFd> proc = OpenProc();
   if (!proc.ok()) return proc.status();
@@ -165,13 +180,15 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
   if (!transport.ok()) return transport.status();
   const int worker_nice =
       transport->uring && !PreferOwnSession() ? kWorkerNice : 0;
-  Result<std::unique_ptr<FileSystem>> fs =
-      FileSystem::Create({.visibility = options.visibility,
-                          .forward_locks = forwards_locks,
-                          .proc_self_fd = proc_self_fd.get(),
-                          .worker_nice = worker_nice,
-                          .max_inode_fds = max_inode_fds},
-                         std::move(source->fd), pipeline, **processes);
+  Result<std::unique_ptr<FileSystem>> fs = FileSystem::Create(
+      {.visibility = options.visibility,
+       .forward_locks = forwards_locks,
+       .proc_self_fd = proc_self_fd.get(),
+       .worker_nice = worker_nice,
+       .max_inode_fds = descriptors.inodes,
+       .max_open_files = descriptors.open_files,
+       .open_files_for_root = descriptors.open_files_for_root},
+      std::move(source->fd), pipeline, **processes);
   if (!fs.ok()) return fs.status();
   Result<std::unique_ptr<Session>> session =
       Session::Mount(options, *transport, **fs, **watchdog);
