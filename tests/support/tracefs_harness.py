@@ -21,6 +21,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import signal
 import stat
@@ -60,11 +61,11 @@ def wait_until(condition, what, seconds=PATIENCE_S):
 
 def mount_points():
     """Mount points of this namespace, innermost last."""
-    with open("/proc/self/mountinfo", encoding="utf-8",
-              errors="surrogateescape") as lines:
-        fields = [line.split() for line in lines]
+    with open("/proc/self/mountinfo", "rb") as lines:
+        fields = [line.split(b" ") for line in lines]
     # Blanks and backslashes are written in octal.
-    return [f[4].encode("utf-8", "surrogateescape").decode("unicode_escape")
+    return [os.fsdecode(re.sub(rb"\\([0-7]{3})",
+                               lambda m: bytes([int(m[1], 8)]), f[4]))
             for f in fields]
 
 
@@ -246,17 +247,22 @@ class Suite:
         """Mounts and waits until it is there. Returns a Mount. `options`: more
         of tracefs-mount's; `wrapper`: a command that runs tracefs-mount."""
         config = self.config(*tracers)
+        return self.mount_command(
+            [*wrapper, os.path.join(self.bin, "tracefs-mount"), source,
+             point, "--config", config, "--foreground",
+             "--visibility", visibility,
+             "--transport", transport or self.options.transport, *options],
+            point)
+
+    def mount_command(self, command, point, cwd=None):
+        """The same with a whole command line, which says --foreground."""
         self._mount_count += 1
         log = self.path(f"daemon-{self._mount_count}.log")
         before = mount_points().count(point)
         with open(log, "wb") as out:
-            process = subprocess.Popen(
-                [*wrapper, os.path.join(self.bin, "tracefs-mount"), source,
-                 point, "--config", config, "--foreground",
-                 "--visibility", visibility,
-                 "--transport", transport or self.options.transport,
-                 *options],
-                stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+            process = subprocess.Popen(command, cwd=cwd,
+                                       stdin=subprocess.DEVNULL, stdout=out,
+                                       stderr=out)
         mount = Mount(process, point, log, before)
         self._mounts.append(mount)
 

@@ -43,6 +43,17 @@ std::string Joined(const std::vector<std::string>& options) {
   return text;
 }
 
+// A name as one option of a list. libfuse takes a comma for the end of it, and
+// a backslash away from whatever follows (fuse_opt.h).
+std::string Escaped(const std::string& name) {
+  std::string text;
+  for (const char c : name) {
+    if (c == ',' || c == '\\') text += '\\';
+    text += c;
+  }
+  return text;
+}
+
 sigset_t WatchedSignals() {
   sigset_t set;
   ::sigemptyset(&set);
@@ -88,8 +99,9 @@ Result<std::unique_ptr<Session>> Session::Mount(
   }
   session->mount_point_ = resolved;
 
-  std::vector<std::string> fuse_options = {
-      "default_permissions", "subtype=tracefs", "fsname=" + options.source};
+  std::vector<std::string> fuse_options = {"default_permissions",
+                                           "subtype=tracefs",
+                                           "fsname=" + Escaped(options.source)};
   if (::geteuid() == 0) fuse_options.push_back("allow_other");
   session->uring_ = transport.uring;
   if (transport.uring) fuse_options.push_back("io_uring");
