@@ -44,8 +44,8 @@ constexpr uint64_t kKept =
 
 Status Failed(const char* what) {
   return Status::System(errno, std::string("sandbox: ") + what +
-                                   " (--sandbox off goes without, see "
-                                   "tracefs-mount(1))");
+                                   " (--sandbox off goes without, see " +
+                                   program_invocation_short_name + "(1))");
 }
 
 bool Restrict(int mount, uint64_t attributes) {
@@ -129,17 +129,19 @@ Status LeaveMachine(const SandboxOptions& options) {
   return Status::Ok();
 }
 
-// Capabilities that workers still need, as bits.
-uint64_t KeptCapabilities() {
-  uint64_t kept = kKept;
+// Capabilities that are still needed, as bits.
+uint64_t KeptCapabilities(const SandboxOptions& options) {
+  // The leak checker stops its own process.
+  constexpr uint64_t kLeakChecker =
+      kSanitized ? CapabilityBit(CAP_SYS_PTRACE) : 0;
+  if (options.receiver) return kLeakChecker;
+  uint64_t kept = kKept | kLeakChecker;
   // Workers set their own priority. With a limit that allows it they need no
   // capability for that.
   const rlimit any = {40, 40};
   if (::setrlimit(RLIMIT_NICE, &any) != 0) kept |= CapabilityBit(CAP_SYS_NICE);
   // Subscribing to process events; since 6.6 anybody may.
   if (!IsKernelAtLeast(6, 6)) kept |= CapabilityBit(CAP_NET_ADMIN);
-  // The leak checker stops its own process.
-  if (kSanitized) kept |= CapabilityBit(CAP_SYS_PTRACE);
   return kept;
 }
 
@@ -179,12 +181,26 @@ Result<std::unique_ptr<Sandbox>> Sandbox::Enter(const SandboxOptions& options) {
                     SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED) != 0) {
       return Failed("securebits");
     }
-    const uint64_t kept = KeptCapabilities();
-    if (Status s = LimitCapabilities(kept); !s.ok()) return s;
-    sandbox->description_ =
-        "namespaces mount net ipc uts; empty root; "
-        "capabilities " +
-        CapabilityNames(EffectiveCapabilities()) + "; ";
+    sandbox->description_ = "namespaces mount net ipc uts; empty root; ";
+  }
+  if (options.account != nullptr) {
+    if (Status s = Become(*options.account); !s.ok()) {
+      return s.Prefixed("sandbox");
+    }
+    sandbox->description_ +=
+        "user " + std::to_string(options.account->uid) + "; ";
+  } else if (options.receiver && HasCapability(CAP_SETGID) &&
+             ::setgroups(0, nullptr) != 0) {
+    return Failed("groups");
+  }
+  // Without CAP_SETPCAP there is none that could be given up for good.
+  if (HasCapability(CAP_SETPCAP)) {
+    if (Status s = LimitCapabilities(KeptCapabilities(options)); !s.ok()) {
+      return s;
+    }
+    const std::string names = CapabilityNames(EffectiveCapabilities());
+    sandbox->description_ +=
+        "capabilities " + (names.empty() ? "none" : names) + "; ";
   }
   const rlimit none = {0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
@@ -193,8 +209,8 @@ Result<std::unique_ptr<Sandbox>> Sandbox::Enter(const SandboxOptions& options) {
     return Failed("no_new_privs");
   }
   sandbox->description_ += "no_new_privs; ";
-  Result<SeccompResult> seccomp =
-      InstallSeccompFilter({.uring = options.uring});
+  Result<SeccompResult> seccomp = InstallSeccompFilter(
+      {.uring = options.uring, .receiver = options.receiver});
   if (!seccomp.ok()) return seccomp.status();
   sandbox->description_ +=
       seccomp->installed ? "seccomp" : "no seccomp: " + seccomp->why;

@@ -7,6 +7,9 @@
 // an ordinary user: the last two. For both: all system calls but those of its
 // work, where libseccomp is there (seccomp_filter.h).
 //
+// A receiver keeps no capability at all, may turn into another user, and
+// needs no /proc.
+//
 // What must come before: source, outputs, /dev/fuse, sockets, mount. What must
 // come after: every thread, for a thread keeps the namespaces, the root and the
 // capabilities it was made with. docs/security.md says what this is good for.
@@ -18,6 +21,7 @@
 
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/daemon/account.h"
 #include "tracefs/daemon/seccomp_filter.h"
 
 namespace tracefs {
@@ -31,6 +35,11 @@ Result<UniqueFd> OpenProc();
 struct SandboxOptions {
   int proc = -1;       // of OpenProc; becomes /proc if it is a mount of its own
   bool uring = false;  // FUSE over io_uring is to be used
+  // tracefs-recv: serves what it has open and passes nothing through. It keeps
+  // no capability, and fewer system calls.
+  bool receiver = false;
+  // Turns into this user, too; null: stays who it is.
+  const Account* account = nullptr;
 };
 
 class Sandbox {

@@ -27,6 +27,7 @@
 #include <memory>
 #include <optional>
 
+#include "tracefs/daemon/receiver_calls.h"
 #include "tracefs/daemon/seccomp_calls.h"
 
 namespace tracefs {
@@ -106,7 +107,37 @@ class Builder {
   int error_ = 0;
 };
 
+// What depends on arguments, and is the same for all.
+void AddCommonRules(Builder& rules) {
+  constexpr uint64_t kAll = 0xffffffff;
+  // Threads, but no processes. What clone3 is asked for lies in memory, where
+  // a filter cannot look; without it the C library uses clone.
+  rules.AllowIf("clone", 0, CLONE_THREAD, CLONE_THREAD);
+  rules.Refuse("clone3", ENOSYS);
+  // No new machine code.
+  rules.AllowIf("mmap", 2, PROT_EXEC, 0);
+  rules.AllowIf("mprotect", 2, PROT_EXEC, 0);
+  // Signals to our own threads, limits of our own.
+  rules.AllowIf("tgkill", 0, kAll, static_cast<uint64_t>(::getpid()));
+  rules.AllowIf("prlimit64", 0, kAll, 0);
+  for (const int option : kPrctls) {
+    rules.AllowIf("prctl", 0, kAll, static_cast<uint64_t>(option));
+  }
+}
+
+void AddReceiverRules(Builder& rules) {
+  for (const char* name : kReceiverCalls) rules.Allow(name);
+  for (const unsigned long command :
+       {static_cast<unsigned long>(SECCOMP_IOCTL_NOTIF_RECV),
+        static_cast<unsigned long>(SECCOMP_IOCTL_NOTIF_SEND),
+        static_cast<unsigned long>(TCGETS)}) {
+    rules.AllowIf("ioctl", 1, 0xffffffff, command);
+  }
+  AddCommonRules(rules);
+}
+
 void AddRules(const SeccompOptions& options, Builder& rules) {
+  if (options.receiver) return AddReceiverRules(rules);
   for (const char* name : kAllowedCalls) rules.Allow(name);
   for (const int number : kAllowedNumbers) rules.Allow(number);
   if (options.uring) {
@@ -116,21 +147,9 @@ void AddRules(const SeccompOptions& options, Builder& rules) {
   for (const unsigned long command : kIoctls) {
     rules.AllowIf("ioctl", 1, kAll, command);
   }
-  for (const int option : kPrctls) {
-    rules.AllowIf("prctl", 0, kAll, static_cast<uint64_t>(option));
-  }
-  // Threads, but no processes. What clone3 is asked for lies in memory, where
-  // a filter cannot look; without it the C library uses clone.
-  rules.AllowIf("clone", 0, CLONE_THREAD, CLONE_THREAD);
-  rules.Refuse("clone3", ENOSYS);
   // A private umask (fs/credentials.h), no namespaces.
   rules.AllowIf("unshare", 0, ~uint64_t{0}, CLONE_FS);
-  // No new machine code.
-  rules.AllowIf("mmap", 2, PROT_EXEC, 0);
-  rules.AllowIf("mprotect", 2, PROT_EXEC, 0);
-  // Signals to our own threads, limits of our own.
-  rules.AllowIf("tgkill", 0, kAll, static_cast<uint64_t>(::getpid()));
-  rules.AllowIf("prlimit64", 0, kAll, 0);
+  AddCommonRules(rules);
 }
 
 }  // namespace
@@ -188,9 +207,10 @@ void RefusalCounter::AnswerOne() {
   if (::poll(&terminal, 1, 0) != 1) return;
   char* const name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, number);
   std::fprintf(stderr,
-               "tracefs-mount: the sandbox refused the system call %s (%d); "
+               "%s: the sandbox refused the system call %s (%d); "
                "further ones are only counted\n",
-               name != nullptr ? name : "?", number);
+               program_invocation_short_name, name != nullptr ? name : "?",
+               number);
   std::free(name);
 }
 

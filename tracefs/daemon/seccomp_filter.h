@@ -45,7 +45,8 @@ class RefusalCounter {
 };
 
 struct SeccompOptions {
-  bool uring = false;  // io_uring and memory policy calls as well
+  bool uring = false;     // io_uring and memory policy calls as well
+  bool receiver = false;  // only what tracefs-recv calls
 };
 
 struct SeccompResult {

@@ -55,10 +55,7 @@ class FileKeeper final : public Keeper {
       : options_(std::move(options)),
         directory_(std::move(directory)),
         traces_(traces),
-        event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-    StartWithoutSignals(&sync_thread_, [this] { SyncFiles(); });
-    StartWithoutSignals(&open_thread_, [this] { OpenFiles(); });
-  }
+        event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
   FileKeeper(const FileKeeper&) = delete;
   FileKeeper& operator=(const FileKeeper&) = delete;
   ~FileKeeper() override {
@@ -68,8 +65,21 @@ class FileKeeper final : public Keeper {
     }
     dirt_.notify_one();
     work_.notify_one();
-    sync_thread_.join();
-    open_thread_.join();
+    if (sync_thread_.joinable()) sync_thread_.join();
+    if (open_thread_.joinable()) open_thread_.join();
+  }
+
+  Status Start() override {
+    if (::faccessat(directory_.get(), ".", W_OK, AT_EACCESS) != 0) {
+      const int error = errno;
+      const std::string who = "user " + std::to_string(::geteuid());
+      return Status::System(
+          error, "directory '" + options_.directory + "' for " + who +
+                     " (give it to them, or choose another one with --user)");
+    }
+    StartWithoutSignals(&sync_thread_, [this] { SyncFiles(); });
+    StartWithoutSignals(&open_thread_, [this] { OpenFiles(); });
+    return Status::Ok();
   }
 
   bool live() const override { return false; }
@@ -151,7 +161,9 @@ class FileKeeper final : public Keeper {
   Status Finish() override {
     std::unique_lock lock(mu_);
     dirt_.notify_one();
-    idle_.wait(lock, [&] { return dirty_.empty() && !syncing_; });
+    idle_.wait(lock, [&] {
+      return (dirty_.empty() && !syncing_) || !sync_thread_.joinable();
+    });
     return Status::Ok();
   }
 
@@ -350,9 +362,6 @@ Result<std::unique_ptr<Keeper>> MakeFileKeeper(FileKeeperOptions options) {
   if (!directory) {
     return Status::System(errno,
                           what + (errno == ENOENT ? " (make it first)" : ""));
-  }
-  if (::faccessat(directory.get(), ".", W_OK, AT_EACCESS) != 0) {
-    return Status::System(errno, what);
   }
   if (::flock(directory.get(), LOCK_EX | LOCK_NB) != 0) {
     return Status::System(

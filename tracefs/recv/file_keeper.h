@@ -21,7 +21,8 @@ struct FileKeeperOptions {
   size_t max_traces = 65536;     // files in the directory
 };
 
-// kSystem if the directory cannot be used, or another receiver uses it.
+// Opens the directory; starts nothing. kSystem if it cannot be used, or another
+// receiver uses it.
 Result<std::unique_ptr<Keeper>> MakeFileKeeper(FileKeeperOptions options);
 
 }  // namespace tracefs

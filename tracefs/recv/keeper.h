@@ -18,6 +18,10 @@ class Keeper {
  public:
   virtual ~Keeper() = default;
 
+  // Before all other calls: what takes threads, or the rights that the process
+  // will have.
+  virtual Status Start() { return Status::Ok(); }
+
   // It does not keep what it takes.
   virtual bool live() const = 0;
 

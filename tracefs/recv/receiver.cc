@@ -1,13 +1,16 @@
 #include "tracefs/recv/receiver.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -53,14 +56,14 @@ class EpollReceiver final : public Receiver {
       if (!fd.ok()) return fd.status();
       Register((*fd).get(), kFirstListener + listeners_.size(), EPOLLIN);
       listeners_.push_back(std::move(*fd));
+      if (address.is_unix()) sockets_.emplace_back(address.host);
     }
     return Status::Ok();
   }
 
   ~EpollReceiver() override {
-    for (size_t i = 0; i < listeners_.size(); ++i) {
-      const net::Address& address = options_.listen[i];
-      if (address.is_unix()) ::unlink(address.host.c_str());
+    for (const SocketFile& socket : sockets_) {
+      ::unlinkat(socket.folder.get(), socket.name.c_str(), 0);
     }
   }
 
@@ -74,7 +77,8 @@ class EpollReceiver final : public Receiver {
 
   Status Run(int stop) override {
     Register(stop, kStopEvent, EPOLLIN);
-    Status status;
+    Status status = keeper_.Start();
+    if (!status.ok()) return status;
     while (status.ok() && !stopping_) {
       Turn(kTickMs);
       status = Tick();
@@ -85,6 +89,16 @@ class EpollReceiver final : public Receiver {
   }
 
  private:
+  // The file of a Unix socket, to be found from within a sandbox, too.
+  struct SocketFile {
+    explicit SocketFile(const std::filesystem::path& path)
+        : folder(
+              ::open(path.has_parent_path() ? path.parent_path().c_str() : ".",
+                     O_PATH | O_DIRECTORY | O_CLOEXEC)),
+          name(path.filename()) {}
+    UniqueFd folder;
+    std::string name;
+  };
   using Clients = std::unordered_map<uint64_t, std::unique_ptr<Client>>;
 
   void Register(int fd, uint64_t id, uint32_t events) const {
@@ -560,6 +574,7 @@ class EpollReceiver final : public Receiver {
   Keeper& keeper_;
   const UniqueFd epoll_;
   std::vector<UniqueFd> listeners_;
+  std::vector<SocketFile> sockets_;
   Clients clients_;
   std::map<std::string, size_t> of_peer_;    // connections
   std::map<std::string, uint64_t> sources_;  // traces and their clients

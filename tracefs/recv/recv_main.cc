@@ -4,14 +4,19 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
+#include "filters/output/crypto/cipher.h"
 #include "filters/output/crypto/key_source.h"
+#include "tracefs/daemon/account.h"
+#include "tracefs/daemon/sandbox.h"
 #include "tracefs/export/output_buffer.h"
 #include "tracefs/recv/file_keeper.h"
 #include "tracefs/recv/live_printer.h"
@@ -92,6 +97,29 @@ Result<std::unique_ptr<Keeper>> MakeKeeper(const RecvOptions& options,
                          out);
 }
 
+// From here on the process has what is open and nothing else: what comes next
+// is read from the network.
+Status GiveUpRights(const RecvOptions& options,
+                    std::unique_ptr<Sandbox>* sandbox) {
+  // Read when first needed, which is too late then.
+  ::tzset();
+  if (!options.format.empty()) {
+    static_cast<void>(Cipher::Create(CipherId::kBlowfishCbc));
+  }
+  std::optional<Account> account;
+  if (!options.user.empty()) {
+    Result<Account> found = FindAccount(options.user);
+    if (!found.ok()) return found.status().Prefixed("--user");
+    account = *std::move(found);
+  }
+  const Account* const who = account ? &*account : nullptr;
+  if (!options.sandbox) return who != nullptr ? Become(*who) : Status::Ok();
+  auto entered = Sandbox::Enter({.receiver = true, .account = who});
+  if (!entered.ok()) return entered.status();
+  *sandbox = *std::move(entered);
+  return Status::Ok();
+}
+
 Status Run(const RecvOptions& options) {
   const UniqueFd stop = BlockSignals();
   if (!stop) return Status::System(errno, "signalfd");
@@ -112,6 +140,8 @@ Status Run(const RecvOptions& options) {
                                     .quiet = options.quiet},
                                    **keeper);
   if (!receiver.ok()) return receiver.status();
+  std::unique_ptr<Sandbox> sandbox;
+  if (Status s = GiveUpRights(options, &sandbox); !s.ok()) return s;
   // Scripts wait for these lines.
   for (const std::string& address : (*receiver)->addresses()) {
     std::fprintf(stderr, "tracefs-recv: listening on %s\n", address.c_str());

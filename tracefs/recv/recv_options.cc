@@ -55,8 +55,12 @@ po::options_description VisibleOptions() {
       ("max-block", text("SIZE"), "a block of a trace; default 17M")  //
       ("max-trace", text("SIZE"), "a trace; default: no limit")       //
       ("max-traces", text("N"), "files in DIR; default 65536")        //
-      ("quiet,q", "say nothing of senders that come and go")          //
-      ("help,h", "print this and exit")                               //
+      ("user", text("NAME"),
+       "turn into this user once all sockets, keys and DIR are open")  //
+      ("sandbox", text("on|off"),
+       "give up what receiving does not need; default on")    //
+      ("quiet,q", "say nothing of senders that come and go")  //
+      ("help,h", "print this and exit")                       //
       ("version", "print the version and exit");
   return options;
 }
@@ -155,7 +159,7 @@ std::string RecvHelp() {
          "unix.\n\n"
       << VisibleOptions()
       << "\nExamples:\n"
-         "  tracefs-recv --listen tcp::9900 --out /var/lib/traces\n"
+         "  tracefs-recv --listen tcp::9900 --out /var/lib/traces --user traces\n"
          "  tracefs-recv --listen unix:/run/traces.sock --format jsonl | jq .\n"
          "  tracefs-recv --listen tls::9901 --ca ca.pem --cert host.pem \\\n"
          "      --tls-key host.key --out /var/lib/traces\n"
@@ -186,6 +190,15 @@ Result<RecvOptions> ParseRecvOptions(int argc, const char* const* argv) {
                 .cert = given.Text("cert"),
                 .key = given.Text("tls-key")};
   result.keys = given.Texts("key");
+  result.user = given.Text("user");
+  if (given.Has("sandbox")) {
+    const std::string word = given.Text("sandbox");
+    if (word != "on" && word != "off") {
+      return Status::Invalid("--sandbox: " + Quoted(word) +
+                             " is neither on nor off");
+    }
+    result.sandbox = word == "on";
+  }
   result.quiet = given.Has("quiet");
   if (Status s = TakeLimits(given, &result); !s.ok()) return s;
   if (Status s = Check(result); !s.ok()) return s;

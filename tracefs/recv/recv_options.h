@@ -22,6 +22,8 @@ struct RecvOptions {
   ReceiverLimits limits;
   uint64_t max_trace_bytes = 0;
   size_t max_traces = 65536;
+  bool sandbox = true;
+  std::string user;  // to turn into; empty: stays who it is
   bool quiet = false;
 };
 

@@ -337,6 +337,143 @@ TEST_F(SeccompTest, EndsWhileCallsAreRefused) {
             "ended");
 }
 
+// --- What tracefs-recv keeps: less.
+
+class ReceiverSandboxTest : public SeccompTest {
+ protected:
+  static std::string AsReceiver(const std::function<std::string()>& body,
+                                const Account* account = nullptr) {
+    return InChild([&]() -> std::string {
+      auto sandbox = Sandbox::Enter({.receiver = true, .account = account});
+      if (!sandbox.ok()) return sandbox.status().message();
+      ::close(STDERR_FILENO);
+      return body();
+    });
+  }
+  static std::string Errno(const std::function<long()>& call) {
+    return AsReceiver([&] { return std::to_string(call() == -1 ? errno : 0); });
+  }
+};
+
+TEST_F(ReceiverSandboxTest, NoCapabilityIsLeft) {
+  EXPECT_EQ(AsReceiver([] {
+              return CapabilityNames(EffectiveCapabilities()) +
+                     StatusLine("CapBnd") + StatusLine("CapPrm");
+            }),
+            // There is no /proc any more.
+            "CapBnd missingCapPrm missing");
+}
+
+TEST_F(ReceiverSandboxTest, TurnsIntoAUserForGood) {
+  const Account account = {.uid = 12345, .gid = 23456, .groups = {34567}};
+  EXPECT_EQ(AsReceiver(
+                [] {
+                  std::array<gid_t, 4> groups{};
+                  const int n = ::getgroups(groups.size(), groups.data());
+                  uid_t real = 0, effective = 0, saved = 0;
+                  ::getresuid(&real, &effective, &saved);
+                  return std::to_string(::getgid()) + ' ' +
+                         std::to_string(::getuid()) + ' ' +
+                         std::to_string(::geteuid()) + ' ' +
+                         (n < 0 ? "refused" : std::to_string(groups[0])) + ' ' +
+                         CapabilityNames(EffectiveCapabilities()) +
+                         std::to_string(::syscall(SYS_setuid, 0));
+                },
+                &account),
+            "23456 12345 12345 refused -1");
+}
+
+TEST_F(ReceiverSandboxTest, Malicious_WaysOutAreRefused) {
+  const std::string refused = std::to_string(EPERM);
+  const std::pair<const char*, std::function<long()>> calls[] = {
+      {"socket", [] { return ::syscall(SYS_socket, AF_INET, 1, 0); }},
+      {"connect", [] { return ::syscall(SYS_connect, 0, nullptr, 0); }},
+      {"bind", [] { return ::syscall(SYS_bind, 0, nullptr, 0); }},
+      {"execve", [] { return ::syscall(SYS_execve, "/", nullptr, nullptr); }},
+      {"fork", [] { return ::syscall(SYS_fork); }},
+      {"clone", [] { return ::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0); }},
+      {"unshare", [] { return ::syscall(SYS_unshare, CLONE_FS); }},
+      {"mount", [] { return ::syscall(SYS_mount, 0, 0, 0, 0, 0); }},
+      {"ptrace", [] { return ::syscall(SYS_ptrace, 0, 0, 0, 0); }},
+      {"process_vm_readv",
+       [] { return ::syscall(SYS_process_vm_readv, 1, 0, 0, 0, 0, 0); }},
+      {"pidfd_open", [] { return ::syscall(SYS_pidfd_open, 1, 0); }},
+      {"open_by_handle_at",
+       [] { return ::syscall(SYS_open_by_handle_at, -1, nullptr, 0); }},
+      {"linkat", [] { return ::syscall(SYS_linkat, -1, "", -1, "", 0); }},
+      {"renameat2", [] { return ::syscall(SYS_renameat2, -1, "", -1, "", 0); }},
+      {"symlinkat", [] { return ::syscall(SYS_symlinkat, "", -1, ""); }},
+      {"mknodat", [] { return ::syscall(SYS_mknodat, -1, "", 0, 0); }},
+      {"fchmod", [] { return ::syscall(SYS_fchmod, -1, 0); }},
+      {"fchown", [] { return ::syscall(SYS_fchown, -1, 0, 0); }},
+      {"setfsuid", [] { return ::syscall(SYS_setfsuid, 0); }},
+      {"setresuid", [] { return ::syscall(SYS_setresuid, 0, 0, 0); }},
+      {"kill", [] { return ::syscall(SYS_kill, 1, 0); }},
+      {"bpf", [] { return ::syscall(SYS_bpf, 0, 0, 0); }},
+      {"io_uring_setup",
+       [] { return ::syscall(SYS_io_uring_setup, 1, nullptr); }},
+      {"PR_SET_DUMPABLE", [] { return ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); }},
+      {"TIOCSTI", [] { return ::syscall(SYS_ioctl, 0, 0x5412, ""); }},
+      {"new code",
+       [] {
+         return reinterpret_cast<long>(
+             ::mmap(nullptr, 4096, PROT_READ | PROT_EXEC,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+       }},
+      {"changed code",
+       [] {
+         void* const page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+         return static_cast<long>(
+             ::mprotect(page, 4096, PROT_READ | PROT_EXEC));
+       }},
+  };
+  for (const auto& [name, call] : calls) {
+    EXPECT_EQ(Errno(call), refused) << name;
+  }
+}
+
+TEST_F(ReceiverSandboxTest, WhatItHasOpenServesOn) {
+  char name[] = "/tmp/tracefs-sandbox-XXXXXX";
+  ASSERT_NE(::mkdtemp(name), nullptr);
+  const UniqueFd folder(::open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  std::array<int, 2> ends;
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+  EXPECT_EQ(AsReceiver([&]() -> std::string {
+              std::string text;
+              std::thread([&] {
+                const UniqueFd file(::openat(folder.get(), "t",
+                                             O_RDWR | O_CREAT | O_EXCL, 0600));
+                if (::pwrite(file.get(), "hello", 5, 0) != 5) return;
+                if (::ftruncate(file.get(), 4) != 0) return;
+                if (::fdatasync(file.get()) != 0) return;
+                text = "kept";
+              }).join();
+              if (::send(ends[0], "x", 1, MSG_NOSIGNAL) != 1) return "deaf";
+              char byte = 0;
+              if (::recv(ends[1], &byte, 1, 0) != 1) return "mute";
+              if (::unlinkat(folder.get(), "t", 0) != 0) return "stuck";
+              return text;
+            }),
+            "kept");
+  ::close(ends[0]);
+  ::close(ends[1]);
+  EXPECT_EQ(::rmdir(name), 0);
+}
+
+TEST(AccountTest, IsFoundByNameAndByNumber) {
+  const Result<Account> root = FindAccount("root");
+  ASSERT_TRUE(root.ok()) << root.status().message();
+  EXPECT_EQ(root->uid, 0u);
+  EXPECT_EQ(root->groups.at(0), root->gid);
+  const Result<Account> number = FindAccount("0");
+  ASSERT_TRUE(number.ok());
+  EXPECT_EQ(number->uid, 0u);
+  for (const char* none : {"", "no such user", "0x0", "-1"}) {
+    EXPECT_EQ(FindAccount(none).status().code(), StatusCode::kInvalid) << none;
+  }
+}
+
 TEST(CapabilitiesTest, AreNamed) {
   EXPECT_EQ(CapabilityNames(0), "");
   EXPECT_EQ(

@@ -19,10 +19,27 @@ std::string Message(std::vector<const char*> words) {
 }
 
 TEST(RecvOptionsTest, AddressesAndLimits) {
-  const auto options =
-      Parse({"--listen", "tcp::9900", "--listen", "unix:/run/x", "--out", "/d",
-             "--max-clients", "7", "--max-per-peer", "3", "--max-block", "1M",
-             "--max-trace", "2G", "--max-traces", "9", "-q"});
+  const auto options = Parse({"--listen",
+                              "tcp::9900",
+                              "--listen",
+                              "unix:/run/x",
+                              "--out",
+                              "/d",
+                              "--max-clients",
+                              "7",
+                              "--max-per-peer",
+                              "3",
+                              "--max-block",
+                              "1M",
+                              "--max-trace",
+                              "2G",
+                              "--max-traces",
+                              "9",
+                              "--user",
+                              "traces",
+                              "--sandbox",
+                              "off",
+                              "-q"});
   ASSERT_TRUE(options.ok()) << options.status().message();
   EXPECT_EQ(options->listen.size(), 2u);
   EXPECT_EQ(options->out, "/d");
@@ -31,7 +48,10 @@ TEST(RecvOptionsTest, AddressesAndLimits) {
   EXPECT_EQ(options->limits.max_block_bytes, 1u << 20);
   EXPECT_EQ(options->max_trace_bytes, uint64_t{2} << 30);
   EXPECT_EQ(options->max_traces, 9u);
+  EXPECT_EQ(options->user, "traces");
+  EXPECT_FALSE(options->sandbox);
   EXPECT_TRUE(options->quiet);
+  EXPECT_TRUE(Parse({"--listen", "tcp::1", "--out", "/d"})->sandbox);
 }
 
 TEST(RecvOptionsTest, WhatIsMissingOrTooMuchIsNamed) {
@@ -55,6 +75,9 @@ TEST(RecvOptionsTest, WhatIsMissingOrTooMuchIsNamed) {
             std::string::npos);
   EXPECT_NE(Message({"--listen", "tcp::1", "--out", "/d", "--max-clients", "0"})
                 .find("between 1"),
+            std::string::npos);
+  EXPECT_NE(Message({"--listen", "tcp::1", "--out", "/d", "--sandbox", "no"})
+                .find("neither on nor off"),
             std::string::npos);
   EXPECT_NE(Message({"stray"}).find("--help"), std::string::npos);
 }

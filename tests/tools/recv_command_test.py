@@ -1,0 +1,271 @@
+#!/usr/bin/env python3
+"""tracefs-recv as a command: what it gives up before it reads from the network,
+and that it works without it.
+
+Needs root for all but the first cases; exit status 77 if none can be run.
+"""
+import argparse
+import contextlib
+import glob
+import os
+import pwd
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+PATIENCE_S = 60
+ACK, WELCOME, REFUSE = 2, 1, 3
+NOBODY = "nobody"
+
+
+def expect(condition, text):
+    if not condition:
+        raise AssertionError(text)
+
+
+def expect_equal(got, want, text):
+    expect(got == want, f"{text}: got {got!r}, want {want!r}")
+
+
+class Receiver:
+    """A tracefs-recv that is ended, whatever happens."""
+
+    def __init__(self, *options):
+        self.process = subprocess.Popen(
+            [f"{BIN}/tracefs-recv", *options], stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True)
+        self.said = []
+        while True:
+            line = self.process.stderr.readline()
+            self.said.append(line)
+            if "listening on" in line or not line:
+                break
+        self.address = line.rpartition("listening on ")[2].strip()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.communicate()
+
+    def status(self, key):
+        with open(f"/proc/{self.process.pid}/status") as file:
+            return dict(line.split(":", 1) for line in file)[key].strip()
+
+    def end(self):
+        """Exit status, standard output, standard error."""
+        self.process.send_signal(signal.SIGTERM)
+        out, err = self.process.communicate(timeout=PATIENCE_S)
+        return self.process.returncode, out, "".join(self.said) + err
+
+
+def connect(address):
+    kind, _, rest = address.partition(":")
+    if kind == "unix":
+        sock = socket.socket(socket.AF_UNIX)
+        sock.connect(rest)
+        return sock
+    host, _, port = rest.rpartition(":")
+    return socket.create_connection((host, int(port)))
+
+
+def replies(sock):
+    """Type and fields of each message of a receiver."""
+    buffer = b""
+    while True:
+        while len(buffer) < 4 or len(buffer) < struct.unpack_from(
+                "<HH", buffer)[1]:
+            more = sock.recv(4096)
+            if not more:
+                return
+            buffer += more
+        kind, length = struct.unpack_from("<HH", buffer)
+        yield kind, buffer[4:length]
+        buffer = buffer[length:]
+
+
+def frames_of(trace):
+    """Where the preamble of a trace ends, and where each frame does."""
+    preamble = struct.unpack_from("<I", trace, 8)[0]
+    ends = [preamble]
+    while ends[-1] < len(trace):
+        payload = struct.unpack_from("<I", trace, ends[-1] + 4)[0]
+        ends.append(ends[-1] + 40 + payload)
+    return ends
+
+
+def send(address, trace):
+    """Sends a trace until all of it is acknowledged; what it was told first."""
+    ends = frames_of(trace)
+    sock = connect(address)
+    sock.settimeout(PATIENCE_S)
+    sock.sendall(b"TFSNET1\n" + struct.pack("<IHHQ", 24 + ends[0], 1, 0, 0) +
+                 trace[:ends[0]])
+    answers = replies(sock)
+    kind, fields = next(answers)
+    expect_equal(kind, WELCOME, f"the answer to HELLO {fields!r}")
+    first = struct.unpack_from("<Q", fields, 4)[0]
+    sock.sendall(trace[ends[first]:])
+    acked = first
+    while acked < len(ends) - 1:
+        kind, fields = next(answers)
+        expect_equal(kind, ACK, f"the answer to frames {fields!r}")
+        acked = struct.unpack_from("<Q", fields)[0]
+    sock.close()
+    return first
+
+
+def golden(name):
+    with open(f"{GOLDEN}/{name}.trace", "rb") as file:
+        return file.read()
+
+
+@contextlib.contextmanager
+def folder(owner=None):
+    path = tempfile.mkdtemp(prefix="tracefs-recv-")
+    try:
+        if owner is not None:
+            os.chown(path, pwd.getpwnam(owner).pw_uid, -1)
+        yield path
+    finally:
+        shutil.rmtree(path)
+
+
+def expect_quiet_sandbox(err):
+    expect("sandbox refused" not in err, err)
+
+
+def keeps_traces_in_the_sandbox():
+    trace = golden("every_operation")
+    with folder() as out, folder() as other:
+        path = f"{other}/socket"
+        with Receiver("--listen", f"unix:{path}", "--out", out) as receiver:
+            expect_equal(receiver.status("NoNewPrivs"), "1", "NoNewPrivs")
+            if not SANITIZED:
+                expect_equal(receiver.status("Seccomp"), "2", "Seccomp")
+            expect_equal(send(receiver.address, trace), 0, "first block")
+            # Found again, looked through, and nothing sent twice.
+            blocks = len(frames_of(trace)) - 1
+            expect_equal(send(receiver.address, trace), blocks, "first block")
+            status, _, err = receiver.end()
+        expect_equal(status, 0, err)
+        expect_quiet_sandbox(err)
+        files = glob.glob(f"{out}/*.trace")
+        expect_equal(len(files), 1, "files")
+        with open(files[0], "rb") as file:
+            expect(file.read() == trace, "the trace is another one")
+        expect(not os.path.exists(path), "the socket is left behind")
+
+
+def prints_in_the_sandbox():
+    for name in ("every_operation", "awkward_names", "changed"):
+        trace = golden(name)
+        with Receiver("--listen", "tcp:127.0.0.1:0", "--format",
+                      "text") as receiver:
+            send(receiver.address, trace)
+            status, out, err = receiver.end()
+        expect_equal(status, 0, err)
+        expect_quiet_sandbox(err)
+        dump = subprocess.run([f"{BIN}/tracefs-dump",
+                               f"{GOLDEN}/{name}.trace"],
+                              capture_output=True, text=True)
+        expect_equal(out.splitlines(), dump.stdout.splitlines(), name)
+
+
+def root_keeps_no_right():
+    with folder() as out:
+        with Receiver("--listen", "tcp:127.0.0.1:0", "--out",
+                      out) as receiver:
+            for name in ("CapEff", "CapPrm", "CapBnd", "CapInh", "CapAmb"):
+                if SANITIZED:
+                    continue
+                expect_equal(int(receiver.status(name), 16), 0, name)
+            pid = receiver.process.pid
+            expect_equal(os.listdir(f"/proc/{pid}/root"), ["proc"],
+                         "what its root directory holds")
+            for space in ("mnt", "net", "ipc", "uts"):
+                expect(os.readlink(f"/proc/{pid}/ns/{space}") !=
+                       os.readlink(f"/proc/self/ns/{space}"),
+                       f"it shares our namespace {space}")
+            send(receiver.address, golden("every_operation"))
+            expect_equal(receiver.end()[0], 0, "exit status")
+
+
+def turns_into_a_user():
+    nobody = pwd.getpwnam(NOBODY)
+    for sandbox in ("on", "off"):
+        with folder(owner=NOBODY) as out:
+            with Receiver("--listen", "tcp:127.0.0.1:0", "--out", out,
+                          "--user", NOBODY, "--sandbox", sandbox) as receiver:
+                ids = str(nobody.pw_uid)
+                expect_equal(receiver.status("Uid").split(), 4 * [ids], "Uid")
+                expect_equal(receiver.status("Gid").split(),
+                             4 * [str(nobody.pw_gid)], "Gid")
+                expect("0" not in receiver.status("Groups").split(),
+                       receiver.status("Groups"))
+                expect_equal(int(receiver.status("CapEff"), 16), 0, "CapEff")
+                send(receiver.address, golden("every_operation"))
+                send(receiver.address, golden("every_operation"))
+                status, _, err = receiver.end()
+            expect_equal(status, 0, err)
+            expect_quiet_sandbox(err)
+            [file] = glob.glob(f"{out}/*.trace")
+            expect_equal(os.stat(file).st_uid, nobody.pw_uid, "owner")
+
+
+def a_directory_of_others_is_refused():
+    with folder() as out:
+        with Receiver("--listen", "tcp:127.0.0.1:0", "--out", out, "--user",
+                      NOBODY) as receiver:
+            _, err = receiver.process.communicate(timeout=PATIENCE_S)
+            expect_equal(receiver.process.returncode, 3, err)
+            expect(out in err and "--user" in err, err)
+
+
+def an_unknown_user_is_refused():
+    with folder() as out:
+        with Receiver("--listen", "tcp:127.0.0.1:0", "--out", out, "--user",
+                      "no such user") as receiver:
+            _, err = receiver.process.communicate(timeout=PATIENCE_S)
+            expect_equal(receiver.process.returncode, 2, err)
+            expect("no such user" in "".join(receiver.said) + err, err)
+
+
+def main():
+    global BIN, GOLDEN, SANITIZED
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("--golden", required=True)
+    parser.add_argument("--sanitized", action="store_true")
+    given = parser.parse_args()
+    BIN, GOLDEN, SANITIZED = given.bin, given.golden, given.sanitized
+    cases = [keeps_traces_in_the_sandbox, prints_in_the_sandbox,
+             an_unknown_user_is_refused]
+    if os.geteuid() == 0:
+        cases += [root_keeps_no_right, turns_into_a_user,
+                  a_directory_of_others_is_refused]
+    else:
+        print("not root: what root gives up is not tested")
+    failed = 0
+    for case in cases:
+        began = time.monotonic()
+        try:
+            case()
+            verdict = "ok"
+        except Exception:
+            traceback.print_exc()
+            verdict = "FAILED"
+            failed += 1
+        print(f"{verdict:6} {case.__name__} ({time.monotonic() - began:.1f} s)")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
