@@ -169,13 +169,15 @@ TEST_F(RemoteTest, DataLoss_BlockWaitsForTheDeadlineOnceAndThenCounts) {
   const auto took = Clock::now() - begin;
   EXPECT_EQ(refused, 100 - 9);
   EXPECT_GE(took, milliseconds(200));
-  EXPECT_LT(took, milliseconds(1500));
+  // One for each of 91 blocks would be 18 s.
+  EXPECT_LT(took, seconds(9));
   EXPECT_FALSE(driver->Release().ok());
 }
 
 TEST_F(RemoteTest, DataLoss_DropWaitsForNothingAndGoesOnAfterTheOutage) {
   RemoteOptions options = Options();
   options.when_full = LossPolicy::kDrop;
+  options.deadline = seconds(60);
   options.limit_bytes = 10'000;
   const auto driver = Make(options);
   ASSERT_TRUE(driver->Initialize(trace_.identity()).ok());
@@ -191,7 +193,7 @@ TEST_F(RemoteTest, DataLoss_DropWaitsForNothingAndGoesOnAfterTheOutage) {
     expected += trace_.Frame(i);
     ++accepted;
   }
-  EXPECT_LT(Clock::now() - begin, milliseconds(150));
+  EXPECT_LT(Clock::now() - begin, seconds(30));
   EXPECT_EQ(accepted, 9u);
   RunningReceiver receiver(ReceiverOptions());
   ASSERT_TRUE(Eventually([&] { return driver->Queue()->blocks == 0; }));
@@ -353,7 +355,7 @@ class BadPeerTest : public RemoteTest {
     for (uint64_t i = 0; i < 10; ++i) {
       const auto begin = Clock::now();
       static_cast<void>(trace_.WriteTo(*driver, i));
-      EXPECT_LT(Clock::now() - begin, seconds(1));
+      EXPECT_LT(Clock::now() - begin, seconds(5));
     }
     EXPECT_TRUE(
         Eventually([&] { return peer.connections() >= at_least_connections; }));

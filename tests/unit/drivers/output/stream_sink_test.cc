@@ -169,12 +169,13 @@ TEST(StreamSinkTest, ABlockWaitsOnceForItsDeadline) {
   ASSERT_TRUE(sink->Initialize({}).ok());
   ASSERT_TRUE(sink->Write(Messages(1, 1, 90), {.events = 1}).ok());
   const auto begin = std::chrono::steady_clock::now();
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < 100; ++i) {
     EXPECT_FALSE(sink->Write(Messages(2, 1, 90), {.events = 1}).ok());
   }
   const auto took = std::chrono::steady_clock::now() - begin;
   EXPECT_GE(took, std::chrono::milliseconds(100));
-  EXPECT_LT(took, std::chrono::milliseconds(800));
+  // One for each of 100 would be 10 s.
+  EXPECT_LT(took, std::chrono::seconds(5));
   static_cast<void>(sink->Release().ok());
 }
 

@@ -150,13 +150,14 @@ TEST_F(AsyncTest, FlushWaitsForAllThatWasWrittenAndGoesDown) {
 
 TEST_F(AsyncTest, DropLosesAtOnceAndSaysSo) {
   gate_.Close();
-  const auto filter = Make(2, {.block = false});
+  const auto filter =
+      Make(2, {.block = false, .deadline = std::chrono::seconds(60)});
   ASSERT_TRUE(Put(*filter, 0).ok());
   gate_.AwaitWaiter();
   ASSERT_TRUE(Put(*filter, 1).ok());
   const Clock::time_point begin = Clock::now();
   const Status status = Put(*filter, 2);
-  EXPECT_LT(Clock::now() - begin, milliseconds(500));
+  EXPECT_LT(Clock::now() - begin, std::chrono::seconds(30));
   EXPECT_EQ(LossReasonOf(status), LossReason::kQueueFull);
   gate_.Open();
   ASSERT_TRUE(filter->Flush().ok());
@@ -191,7 +192,8 @@ TEST_F(AsyncTest, ADeadOutputCostsOneDeadlineNotOnePerBlock) {
   }
   const auto took = Clock::now() - begin;
   EXPECT_GE(took, milliseconds(200));
-  EXPECT_LT(took, milliseconds(1500));
+  // One for each of 98 blocks would be 19 s.
+  EXPECT_LT(took, std::chrono::seconds(9));
   gate_.Open();
   ASSERT_TRUE(filter->Flush().ok());
   // And the output is waited for again once it lives.
