@@ -31,8 +31,8 @@ inline constexpr std::array kAllowedCalls = {
     "accept4", "sendto", "sendmsg", "recvfrom", "recvmsg", "shutdown",
     "getsockopt", "setsockopt", "getsockname", "getpeername",
     // The caller's ids, on this thread.
-    "setfsuid", "setfsgid", "umask", "capget", "capset", "getuid", "geteuid",
-    "getgid", "getegid", "getpid", "getppid", "gettid",
+    "setfsuid", "setfsgid", "setgroups", "umask", "capget", "capset", "getuid",
+    "geteuid", "getgid", "getegid", "getpid", "getppid", "gettid",
     // Who the caller is.
     "pidfd_open", "getpgid", "getsid",
     // Threads, memory, time.

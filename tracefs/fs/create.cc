@@ -1,6 +1,6 @@
 // mknod, mkdir, symlink, link, create, tmpfile: all run as the caller, so that
 // owner, group, set-gid inheritance and default ACLs are the backing kernel's
-// work (credentials.h).
+// work (credentials.h), and with no more rights than his (callers_rights.h).
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,6 +8,7 @@
 #include <array>
 #include <charconv>
 
+#include "tracefs/fs/callers_rights.h"
 #include "tracefs/fs/credentials.h"
 #include "tracefs/fs/file_share.h"
 #include "tracefs/fs/op_scope.h"
@@ -34,18 +35,26 @@ void ReplyMade(OpScope& op, Inode& dir, const char* name) {
   }
 }
 
-// Runs `make(mode)` with the caller's ids and umask.
+// Runs `make(dir_fd, mode)` with the caller's ids, rights and umask. 0 or an
+// errno.
+template <typename Make>
+int MakeAsCaller(OpScope& op, Inode& dir, mode_t mode, Make&& make) {
+  ThreadCredentials& thread = ThreadCredentials::Current();
+  thread.SetUmask(fuse_req_ctx(op.req())->umask);
+  const BackingFd dir_fd = op.fs().FdOf(dir);
+  const std::array touched = {TouchedName{dir_fd.get()}};
+  return WithCallersRights(op, touched, [&] {
+    return make(dir_fd.get(), thread.CreationMode(mode));
+  });
+}
+
 template <typename Make>
 void MakeNode(OpScope& op, Inode& dir, const char* name, mode_t mode,
               Make&& make) {
-  const fuse_ctx* caller = fuse_req_ctx(op.req());
   op.Begin();
-  {
-    const AsCaller as_caller(caller->uid, caller->gid, caller->umask);
-    if (as_caller.error() != 0 || make(as_caller.Mode(mode)) != 0) {
-      op.ReplyError(as_caller.error() != 0 ? as_caller.error() : errno);
-      return;
-    }
+  if (const int error = MakeAsCaller(op, dir, mode, make); error != 0) {
+    op.ReplyError(error);
+    return;
   }
   ReplyMade(op, dir, name);
 }
@@ -92,9 +101,8 @@ void FsMknod(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
   op.Set(Field::kArgMode, mode);
   op.Set(Field::kRdev, rdev);
   op.Set(Field::kUmask, fuse_req_ctx(req)->umask);
-  MakeNode(op, dir, name, mode, [&](mode_t m) {
-    return ::mknodat(op.fs().FdOf(dir).get(), name, m, rdev);
-  });
+  MakeNode(op, dir, name, mode,
+           [&](int in, mode_t m) { return ::mknodat(in, name, m, rdev); });
 }
 
 void FsMkdir(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode) {
@@ -103,9 +111,8 @@ void FsMkdir(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode) {
   op.In(dir, name);
   op.Set(Field::kArgMode, mode);
   op.Set(Field::kUmask, fuse_req_ctx(req)->umask);
-  MakeNode(op, dir, name, mode, [&](mode_t m) {
-    return ::mkdirat(op.fs().FdOf(dir).get(), name, m);
-  });
+  MakeNode(op, dir, name, mode,
+           [&](int in, mode_t m) { return ::mkdirat(in, name, m); });
 }
 
 void FsSymlink(fuse_req_t req, const char* target, fuse_ino_t parent,
@@ -114,8 +121,8 @@ void FsSymlink(fuse_req_t req, const char* target, fuse_ino_t parent,
   Inode& dir = op.fs().InodeOf(parent);
   op.In(dir, name);
   op.Target(target);
-  MakeNode(op, dir, name, 0, [&](mode_t /*unused*/) {
-    return ::symlinkat(target, op.fs().FdOf(dir).get(), name);
+  MakeNode(op, dir, name, 0, [&](int in, mode_t /*unused*/) {
+    return ::symlinkat(target, in, name);
   });
 }
 
@@ -132,17 +139,25 @@ void FsLink(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent,
   op.Begin();
   const BackingFd fd = fs.FdOf(inode);
   const BackingFd dir_fd = fs.FdOf(dir);
-  int rc = ::linkat(fd.get(), "", dir_fd.get(), new_name, AT_EMPTY_PATH);
-  if (rc != 0 && errno == ENOENT) {
+  const auto link = [&] {
+    const int rc =
+        ::linkat(fd.get(), "", dir_fd.get(), new_name, AT_EMPTY_PATH);
+    if (rc == 0 || errno != ENOENT) return rc;
     // Without CAP_DAC_READ_SEARCH the empty path is refused that way.
     std::array<char, 16> number{};
     std::to_chars(number.data(), number.data() + number.size() - 1, fd.get());
-    rc = ::linkat(fs.options().proc_self_fd, number.data(), dir_fd.get(),
-                  new_name, AT_SYMLINK_FOLLOW);
-  }
+    return ::linkat(fs.options().proc_self_fd, number.data(), dir_fd.get(),
+                    new_name, AT_SYMLINK_FOLLOW);
+  };
+  const std::array touched = {TouchedName{dir_fd.get()},
+                              TouchedName{fd.get(), ""}};
+  int error = WithCallersRights(op, touched, link);
   struct stat st;
-  if (rc != 0 || ::fstatat(fd.get(), "", &st, AT_EMPTY_PATH) != 0) {
-    op.ReplyError(errno);
+  if (error == 0 && ::fstatat(fd.get(), "", &st, AT_EMPTY_PATH) != 0) {
+    error = errno;
+  }
+  if (error != 0) {
+    op.ReplyError(error);
     return;
   }
   Inode* counted = fs.inodes().Acquire(inode.device(), inode.number());
@@ -156,44 +171,34 @@ void FsLink(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent,
 
 void FsCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
               fuse_file_info* fi) {
+  constexpr int kMostTries = 10;
   OpScope op(req, Op::create_);
-  FileSystem& fs = op.fs();
-  Inode& dir = fs.InodeOf(parent);
-  const fuse_ctx* caller = fuse_req_ctx(req);
+  Inode& dir = op.fs().InodeOf(parent);
   op.In(dir, name);
   op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
   op.Set(Field::kArgMode, mode);
-  op.Set(Field::kUmask, caller->umask);
+  op.Set(Field::kUmask, fuse_req_ctx(req)->umask);
   op.Begin();
-  FileShare share(fs.open_files(), caller->uid);
+  FileShare share(op.fs().open_files(), fuse_req_ctx(req)->uid);
   if (!share.taken()) {
     op.ReplyError(EMFILE);
     return;
   }
   UniqueFd fd;
   int error = 0;
-  {
-    const AsCaller as_caller(caller->uid, caller->gid, caller->umask);
-    error = as_caller.error();
-    if (error == 0) {
-      // O_EXCL: the kernel asked because there was no such name. If there is
-      // one by now it may be anything, and must not be opened unseen.
-      fd.Reset(::openat(fs.FdOf(dir).get(), name,
-                        OpenFlags(fi->flags) | O_CREAT | O_EXCL | O_NOFOLLOW,
-                        as_caller.Mode(mode)));
-      if (!fd) error = errno;
-    }
-  }
-  if (error == EEXIST && (fi->flags & O_EXCL) == 0) {
-    // Somebody made it below: open that one, by its inode.
-    struct stat st;
-    Inode* inode = fs.Lookup(dir, name, &st);
-    if (inode != nullptr) {
-      const WithoutFsetid without((fi->flags & O_TRUNC) != 0);
-      fd.Reset(fs.Reopen(*inode, OpenFlags(fi->flags)));
-      error = fd ? 0 : errno;
-      fs.inodes().Release(inode, 1);
-    }
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    // O_EXCL: the kernel asked because there was no such name. If there is one
+    // by now it may be anybody's, and nobody has checked who may open it.
+    error = MakeAsCaller(op, dir, mode, [&](int in, mode_t m) {
+      fd.Reset(::openat(
+          in, name, OpenFlags(fi->flags) | O_CREAT | O_EXCL | O_NOFOLLOW, m));
+      return fd.get();
+    });
+    if (error != EEXIST || (fi->flags & O_EXCL) != 0) break;
+    // The kernel then asks for the name once more, whatever it remembers, and
+    // checks and opens what it gets (do_filp_open, LOOKUP_REVAL). But it does
+    // so once: where a name comes and goes, somebody has to keep trying.
+    error = ESTALE;
   }
   if (error != 0) {
     op.ReplyError(error);
@@ -206,30 +211,23 @@ void FsTmpfile(fuse_req_t req, fuse_ino_t parent, mode_t mode,
                fuse_file_info* fi) {
   OpScope op(req, Op::tmpfile_);
   Inode& dir = op.fs().InodeOf(parent);
-  const fuse_ctx* caller = fuse_req_ctx(req);
   op.In(dir, "");
   op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
   op.Set(Field::kArgMode, mode);
-  op.Set(Field::kUmask, caller->umask);
+  op.Set(Field::kUmask, fuse_req_ctx(req)->umask);
   op.Begin();
-  FileShare share(op.fs().open_files(), caller->uid);
+  FileShare share(op.fs().open_files(), fuse_req_ctx(req)->uid);
   if (!share.taken()) {
     op.ReplyError(EMFILE);
     return;
   }
   UniqueFd fd;
-  int error;
-  {
-    const AsCaller as_caller(caller->uid, caller->gid, caller->umask);
-    error = as_caller.error();
-    if (error == 0) {
-      // O_EXCL here means "never to be linked into the tree".
-      fd.Reset(::openat(op.fs().FdOf(dir).get(), ".",
-                        OpenFlags(fi->flags) | O_TMPFILE | (fi->flags & O_EXCL),
-                        as_caller.Mode(mode)));
-      if (!fd) error = errno;
-    }
-  }
+  const int error = MakeAsCaller(op, dir, mode, [&](int in, mode_t m) {
+    // O_EXCL here means "never to be linked into the tree".
+    fd.Reset(::openat(
+        in, ".", OpenFlags(fi->flags) | O_TMPFILE | (fi->flags & O_EXCL), m));
+    return fd.get();
+  });
   if (error != 0) {
     op.ReplyError(error);
     return;

@@ -12,6 +12,8 @@
 
 #include <cerrno>
 
+#include "tracefs/base/own_rights.h"
+
 namespace tracefs {
 namespace {
 
@@ -69,15 +71,22 @@ ThreadCredentials& ThreadCredentials::Current() {
 ThreadCredentials::ThreadCredentials() {
   private_umask_ = ::unshare(CLONE_FS) == 0;
   // Where it is shared, it becomes 0 for good: CreationMode() masks.
-  daemon_umask_ = ::umask(0);
+  const mode_t inherited_umask = ::umask(0);
   umask_ = 0;
-  if (private_umask_) SwitchUmask(daemon_umask_);
+  if (private_umask_) SwitchUmask(inherited_umask);
 
-  uid_ = daemon_uid_ = SetFsUid(kNoId);
-  gid_ = daemon_gid_ = SetFsGid(kNoId);
+  // libfuse starts workers from workers, which act for some caller.
+  static const mode_t first_umask = inherited_umask;
+  daemon_umask_ = first_umask;
+  daemon_uid_ = ::geteuid();
+  daemon_gid_ = ::getegid();
+  uid_ = SetFsUid(kNoId);
+  gid_ = SetFsGid(kNoId);
 
   const Capabilities capabilities = GetCapabilities();
-  effective_ = capabilities.effective;
+  overrides_ = capabilities.effective & kOverrides;
+  if (overrides_ != kOverrides) take_back_own_rights = TakeBack;
+  effective_ = capabilities.effective | (capabilities.permitted & kOverrides);
   permitted_ = capabilities.permitted;
   inheritable_ = capabilities.inheritable;
   constexpr uint64_t kSwitching =
@@ -101,11 +110,7 @@ int ThreadCredentials::SwitchIds(uint32_t uid, uint32_t gid) {
     SetFsUid(uid);
     uid_ = SetFsUid(kNoId);
     if (uid_ != uid) return ENOMEM;
-    if (restores_capabilities_) {
-      const uint64_t fsetid = CapabilityBit(CAP_FSETID);
-      return SetEffective(without_fsetid_ > 0 ? effective_ & ~fsetid
-                                              : effective_);
-    }
+    if (restores_capabilities_) return ApplyEffective();
   }
   return 0;
 }
@@ -115,12 +120,31 @@ void ThreadCredentials::SwitchUmask(mode_t mask) {
   if (private_umask_) ::umask(umask_);
 }
 
+void ThreadCredentials::TakeBack() { Current().AllowOverrides(kOverrides); }
+
+void ThreadCredentials::SwitchOverrides(uint64_t wanted) {
+  if (!switches_ids_) return;
+  overrides_ = wanted;
+  take_back_own_rights = wanted == kOverrides ? nullptr : TakeBack;
+  const int saved = errno;
+  ApplyEffective();
+  errno = saved;
+}
+
+int ThreadCredentials::SetGroups(std::span<const gid_t> groups) {
+  return ::syscall(SYS_setgroups, groups.size(), groups.data()) == 0 ? 0
+                                                                     : errno;
+}
+
 int ThreadCredentials::BecomeDaemon() {
+  AllowOverrides(kOverrides);
   SetUmask(daemon_umask_);
   return Become(daemon_uid_, daemon_gid_);
 }
 
-int ThreadCredentials::SetEffective(uint64_t effective) {
+int ThreadCredentials::ApplyEffective() {
+  uint64_t effective = effective_ & ~(kOverrides & ~overrides_);
+  if (without_fsetid_ > 0) effective &= ~CapabilityBit(CAP_FSETID);
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
   for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; ++i) {
@@ -134,10 +158,9 @@ int ThreadCredentials::SetEffective(uint64_t effective) {
 // Both keep errno: the system call between them has set it.
 void ThreadCredentials::DropFsetid() {
   if (without_fsetid_++ > 0) return;
-  const uint64_t fsetid = CapabilityBit(CAP_FSETID);
-  if ((effective_ & fsetid) == 0) return;
+  if ((effective_ & CapabilityBit(CAP_FSETID)) == 0) return;
   const int saved = errno;
-  SetEffective(effective_ & ~fsetid);
+  ApplyEffective();
   errno = saved;
 }
 
@@ -145,7 +168,7 @@ void ThreadCredentials::RestoreFsetid() {
   if (--without_fsetid_ > 0) return;
   if ((effective_ & CapabilityBit(CAP_FSETID)) == 0) return;
   const int saved = errno;
-  SetEffective(effective_);
+  ApplyEffective();
   errno = saved;
 }
 

@@ -7,22 +7,27 @@
 // raw system calls are used: the wrappers of the C library change all threads.
 //
 // The state of a thread. AsCaller switches and does not switch back: the next
-// request usually has the same caller, and then costs no system call. Between
-// requests a worker therefore runs with the ids and umask of any earlier
-// caller, but always with all capabilities of the daemon. So:
-//  - calls that neither create nor allocate (lookup, stat, unlink, chmod, …)
-//    need nothing: capabilities decide there, not ids. But where the backing
-//    file system asks a server (NFS, FUSE), that may look at the ids: there
-//    every call is made as its caller (FileSystem::EnterWorker);
-//  - calls that create an object need AsCaller(uid, gid, umask), and a rename
-//    that leaves a whiteout creates one;
+// request usually has the same caller, and then costs no system call. The same
+// goes for the two capabilities that override what a directory says of its
+// names (kOverrides). Between requests a worker therefore runs with the ids and
+// umask of any earlier caller, and with or without the overrides. So:
+//  - calls that neither create nor allocate (lookup, stat, chmod, …) need no
+//    ids: capabilities decide there. But where the backing file system asks a
+//    server (NFS, FUSE), that may look at the ids: there every call is made as
+//    its caller (FileSystem::EnterWorker);
+//  - calls that change what names mean (create, unlink, rename, …) are made
+//    with the rights of their caller (callers_rights.h): what the kernel has
+//    checked may be older than the directory;
+//  - calls that take rights over the file itself (chmod, an open for writing,
+//  …)
+//    need AllOverrides, which EnterWorker and Reopen see to;
 //  - calls that allocate blocks or clear set-id bits (write, fallocate,
 //  truncate,
 //    O_TRUNC) want AsCaller(uid, gid), for the reserve that ext4 keeps for root
 //    and because a member of the file's group keeps a set-gid bit;
 //  - what the daemon creates for itself on such a thread needs AsDaemon.
-// Supplementary groups stay the daemon's (none): default_permissions has let
-// the kernel check with the real ones, and CAP_DAC_OVERRIDE does the rest.
+// Supplementary groups stay the daemon's (none) but for a call that fails
+// without the caller's (callers_rights.h).
 //
 // A daemon without CAP_SETUID and CAP_SETGID serves its own user only: there
 // ids stay as they are and only the umask is switched.
@@ -39,8 +44,16 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <span>
 
 namespace tracefs {
+
+// Capabilities as bits.
+inline constexpr uint64_t kDacOverride = uint64_t{1} << 1;  // CAP_DAC_OVERRIDE
+inline constexpr uint64_t kFowner = uint64_t{1} << 3;       // CAP_FOWNER
+// By which the daemon may do anything to any name. CAP_DAC_READ_SEARCH is none
+// of them: it is what a look-up takes.
+inline constexpr uint64_t kOverrides = kDacOverride | kFowner;
 
 class ThreadCredentials {
  public:
@@ -72,7 +85,16 @@ class ThreadCredentials {
     return private_umask_ ? mode : mode & ~umask_;
   }
 
-  // What this thread started with.
+  // Leaves this thread those of the daemon's overrides that are in `wanted`; no
+  // system call if it has just these. Keeps errno.
+  void AllowOverrides(uint64_t wanted) {
+    if (wanted != overrides_) SwitchOverrides(wanted);
+  }
+  // Makes `groups` this thread's supplementary groups; none is the normal
+  // state. 0 or an errno.
+  int SetGroups(std::span<const gid_t> groups);
+
+  // What the daemon started with, and all its overrides.
   int BecomeDaemon();
 
   bool switches_ids() const { return switches_ids_; }
@@ -84,9 +106,11 @@ class ThreadCredentials {
   ThreadCredentials();
   int SwitchIds(uint32_t uid, uint32_t gid);
   void SwitchUmask(mode_t mask);
+  void SwitchOverrides(uint64_t wanted);
+  static void TakeBack();
   void DropFsetid();
   void RestoreFsetid();
-  int SetEffective(uint64_t effective);
+  int ApplyEffective();
 
   bool switches_ids_ = false;
   bool private_umask_ = false;
@@ -99,7 +123,8 @@ class ThreadCredentials {
   uint32_t daemon_uid_ = 0;
   uint32_t daemon_gid_ = 0;
   mode_t daemon_umask_ = 0;
-  uint64_t effective_ = 0;  // capability bits while no WithoutFsetid exists
+  uint64_t effective_ = 0;           // capability bits of the daemon
+  uint64_t overrides_ = kOverrides;  // those of them that are in effect
   uint64_t permitted_ = 0;
   uint64_t inheritable_ = 0;
   int without_fsetid_ = 0;  // nesting depth
@@ -127,7 +152,7 @@ class AsCaller {
   const int error_;
 };
 
-// Switches this thread back to what it was before its first caller.
+// Switches this thread back to what the daemon is.
 class AsDaemon {
  public:
   AsDaemon() : error_(ThreadCredentials::Current().BecomeDaemon()) {}

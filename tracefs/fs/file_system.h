@@ -123,13 +123,15 @@ class FileSystem final : public EventResolver {
   // Who thread `tid`, which waits for the answer to an operation of this kind,
   // is; null if it is gone. Valid until this thread asks again.
   const CallerInfo* CallerOf(Op op, uint32_t tid);
+  // A descriptor of /proc.
+  int proc() const { return processes_.proc(); }
 
   // The mount is gone: closes what is still open, and records that.
   void ReleaseAll();
 
   // Called at the beginning of each operation: a worker's first one sets up
   // its thread, which libfuse starts without telling us.
-  void EnterWorker(fuse_req_t req) {
+  void EnterWorker(fuse_req_t req, Op op) {
     TsanAcquire(this);  // what was answered before
     thread_local bool entered = false;
     if (!entered) [[unlikely]] {
@@ -139,6 +141,9 @@ class FileSystem final : public EventResolver {
     if (asks_as_caller_) [[unlikely]] {
       const fuse_ctx* caller = fuse_req_ctx(req);
       ThreadCredentials::Current().Become(caller->uid, caller->gid);
+    }
+    if (NeedsOverrides(op)) {
+      ThreadCredentials::Current().AllowOverrides(kOverrides);
     }
   }
 
@@ -165,6 +170,13 @@ class FileSystem final : public EventResolver {
   }
 
  private:
+  // Operations that take rights over a file which the kernel has checked. The
+  // others need none of their own, or see to them (callers_rights.h, Reopen).
+  static constexpr bool NeedsOverrides(Op op) {
+    return op == Op::setattr_ || op == Op::setxattr_ ||
+           op == Op::removexattr_ || op == Op::ioctl_ || op == Op::access_;
+  }
+
   FileSystem(FileSystemOptions options, EventSink& sink,
              ProcessTable& processes)
       : options_(options),

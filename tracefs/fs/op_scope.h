@@ -33,7 +33,7 @@ class OpScope {
         op_(op),
         fs_(FileSystem::Of(req)),
         interest_(fs_.sink().InterestIn(op)) {
-    fs_.EnterWorker(req);
+    fs_.EnterWorker(req, op);
     if (interest_ != 0) MakeEvent(op, *fuse_req_ctx(req));
   }
   // An operation that nobody asked for: a release when the mount ends.

@@ -1,14 +1,16 @@
-// unlink, rmdir, rename.
+// unlink, rmdir, rename: with the rights of the caller, so that the directory
+// below decides on the file that bears the name by then (callers_rights.h).
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <thread>
 #include <utility>
 
-#include "tracefs/fs/credentials.h"
+#include "tracefs/fs/callers_rights.h"
 #include "tracefs/fs/op_scope.h"
 #include "tracefs/fs/operations.h"
 
@@ -76,8 +78,10 @@ void Remove(OpScope& op, Inode& dir, const char* name, int flags) {
   RecordVictim(op, dir, name);
   op.Begin();
   Inode* const victim = Victim(fs, dir, name);
-  const int error =
-      ::unlinkat(fs.FdOf(dir).get(), name, flags) == 0 ? 0 : errno;
+  const BackingFd dir_fd = fs.FdOf(dir);
+  const std::array touched = {TouchedName{dir_fd.get(), name}};
+  const int error = WithCallersRights(
+      op, touched, [&] { return ::unlinkat(dir_fd.get(), name, flags); });
   if (victim != nullptr) {
     if (error == 0) fs.inodes().Unnamed(victim, &dir, name);
     fs.inodes().Release(victim, 1);
@@ -123,21 +127,14 @@ void FsRename(fuse_req_t req, fuse_ino_t parent, const char* name,
   Inode* const replaced = flags == 0 ? Victim(fs, new_dir, new_name) : nullptr;
   const BackingFd dir_fd = fs.FdOf(dir);
   const BackingFd new_dir_fd = fs.FdOf(new_dir);
-  if ((flags & RENAME_WHITEOUT) != 0) {
-    // Leaves a new file behind, which is the caller's.
-    const fuse_ctx* caller = fuse_req_ctx(req);
-    const AsCaller as_caller(caller->uid, caller->gid);
-    if (as_caller.error() != 0) {
-      if (replaced != nullptr) fs.inodes().Release(replaced, 1);
-      op.ReplyError(as_caller.error());
-      return;
-    }
-  }
-  const int rc =
-      flags == 0
-          ? ::renameat(dir_fd.get(), name, new_dir_fd.get(), new_name)
-          : ::renameat2(dir_fd.get(), name, new_dir_fd.get(), new_name, flags);
-  const int error = rc == 0 ? 0 : errno;
+  const std::array touched = {TouchedName{dir_fd.get(), name},
+                              TouchedName{new_dir_fd.get(), new_name}};
+  const int error = WithCallersRights(op, touched, [&] {
+    return flags == 0
+               ? ::renameat(dir_fd.get(), name, new_dir_fd.get(), new_name)
+               : ::renameat2(dir_fd.get(), name, new_dir_fd.get(), new_name,
+                             flags);
+  });
   if (replaced != nullptr) {
     if (error == 0) fs.inodes().Unnamed(replaced, &new_dir, new_name);
     fs.inodes().Release(replaced, 1);

@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/own_rights.h"
 #include "tracefs/format/block_info.h"
 #include "tracefs/format/frame.h"
 
@@ -250,6 +251,7 @@ Status Tracer::WriteLocked(Block& block, bool last) {
   if (parts_.when_full == LossPolicy::kDegrade) {
     degraded_.Sent(info.sequence, block.by_op);
   }
+  TakeBackOwnRights();  // an output may have to open files
   Status status = front_fits
                       ? parts_.output->Write(block.writer.bytes(), info)
                       : Status::Invalid("no room for the block's own message");
@@ -348,6 +350,7 @@ void Tracer::AddTo(TracerStats* stats) const {
 
 Status Tracer::Flush() {
   std::lock_guard lock(mu_);
+  TakeBackOwnRights();
   return parts_.output->Flush();
 }
 

@@ -61,6 +61,9 @@ class ProcReader {
   // then be 0, unknown. Three to nine system calls; never waits for the task.
   bool Read(uint32_t tid, bool may_be_in_exec, ProcessReading* reading) const;
 
+  // /proc itself, for what else is safe to read there.
+  int fd() const { return proc_.get(); }
+
  private:
   ProcReader(UniqueFd proc, bool has_process_numbers)
       : proc_(std::move(proc)), has_process_numbers_(has_process_numbers) {}

@@ -96,6 +96,9 @@ class ProcessTable final : private ProcConnector::Observer {
 
   Stats GetStats() const;
 
+  // A descriptor of /proc (O_PATH).
+  int proc() const { return reader_.fd(); }
+
  private:
   static constexpr size_t kThreadEntries = 256;
   static constexpr size_t kSharedEntries = 2048;

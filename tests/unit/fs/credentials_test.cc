@@ -22,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+#include "tracefs/base/own_rights.h"
 #include "tracefs/base/unique_fd.h"
 
 namespace tracefs {
@@ -50,6 +51,8 @@ bool HasEffective(int capability) {
 // fresh worker and leaves the others' alone.
 class CredentialsTest : public testing::Test {
  protected:
+  // The daemon's umask is the one of its first thread.
+  static void SetUpTestSuite() { ::umask(022); }
   void SetUp() override {
     char name[] = "/tmp/tracefs_credentials.XXXXXX";
     ASSERT_NE(::mkdtemp(name), nullptr);
@@ -216,6 +219,78 @@ TEST_F(CredentialsAsRootTest, CapabilitiesStayWhoeverTheCaller) {
     EXPECT_EQ(::fchmodat(dir_.get(), "private", 0711, 0), 0);
   });
   ExpectOwned("private/sub", kAlice, kUsers, 0755);
+}
+
+TEST_F(CredentialsAsRootTest, WithoutOverridesTheDirectoryDecides) {
+  ASSERT_EQ(::mkdirat(dir_.get(), "private", 0700), 0);
+  ASSERT_EQ(::mkdirat(dir_.get(), "sticky", 0777), 0);
+  ASSERT_EQ(::fchmodat(dir_.get(), "sticky", 01777, 0), 0);
+  ASSERT_EQ(::mkdirat(dir_.get(), "sticky/others", 0777), 0);
+  OnFreshThread([&] {
+    AsCaller as(kAlice, kUsers, 022);
+    ThreadCredentials& thread = ThreadCredentials::Current();
+    thread.AllowOverrides(0);
+    errno = ERANGE;
+    thread.AllowOverrides(0);
+    EXPECT_EQ(errno, ERANGE);
+    EXPECT_EQ(::mkdirat(dir_.get(), "private/sub", 0777), -1);
+    EXPECT_EQ(errno, EACCES);
+    EXPECT_EQ(::unlinkat(dir_.get(), "sticky/others", AT_REMOVEDIR), -1);
+    EXPECT_EQ(errno, EPERM);
+    // Looking up goes on, and what creators asked for is still kept.
+    EXPECT_EQ(::faccessat(dir_.get(), "private/.", F_OK, AT_EACCESS), 0);
+    EXPECT_TRUE(HasEffective(CAP_FSETID));
+    {
+      WithoutFsetid without;
+      EXPECT_FALSE(HasEffective(CAP_DAC_OVERRIDE));
+    }
+    EXPECT_FALSE(HasEffective(CAP_DAC_OVERRIDE));
+    thread.AllowOverrides(kDacOverride);
+    EXPECT_EQ(::mkdirat(dir_.get(), "private/sub", 0777), 0);
+    EXPECT_EQ(::unlinkat(dir_.get(), "sticky/others", AT_REMOVEDIR), -1);
+    thread.AllowOverrides(kOverrides);
+    EXPECT_EQ(::unlinkat(dir_.get(), "sticky/others", AT_REMOVEDIR), 0);
+  });
+}
+
+TEST_F(CredentialsAsRootTest, TheProcessTakesItsRightsBack) {
+  OnFreshThread([&] {
+    AsCaller as(kAlice, kUsers, 022);
+    ThreadCredentials::Current().AllowOverrides(0);
+    TakeBackOwnRights();
+    EXPECT_TRUE(HasEffective(CAP_DAC_OVERRIDE));
+    EXPECT_TRUE(HasEffective(CAP_FOWNER));
+    // And they can be given up again.
+    ThreadCredentials::Current().AllowOverrides(0);
+    EXPECT_FALSE(HasEffective(CAP_FOWNER));
+    AsDaemon as_daemon;
+    EXPECT_TRUE(HasEffective(CAP_FOWNER));
+  });
+}
+
+// libfuse starts workers from workers.
+TEST_F(CredentialsAsRootTest, AThreadMadeByOneThatActsForACallerIsTheDaemons) {
+  const mode_t before = ::umask(022);
+  OnFreshThread([&] {
+    { AsDaemon as_daemon; }
+    AsCaller as(kAlice, kUsers, 0777);
+    ThreadCredentials::Current().AllowOverrides(0);
+    std::thread([&] {
+      EXPECT_EQ(ThreadCredentials::Current().BecomeDaemon(), 0);
+      EXPECT_EQ(FsUid(), ::geteuid());
+      EXPECT_EQ(FsGid(), ::getegid());
+      EXPECT_TRUE(HasEffective(CAP_DAC_OVERRIDE));
+      EXPECT_TRUE(HasEffective(CAP_FOWNER));
+      const mode_t mask = ::umask(0);
+      EXPECT_EQ(mask, 022u);
+    }).join();
+    std::thread([&] {
+      ThreadCredentials::Current();
+      TakeBackOwnRights();
+      EXPECT_TRUE(HasEffective(CAP_DAC_OVERRIDE)) << "also if never asked for";
+    }).join();
+  });
+  ::umask(before);
 }
 
 TEST_F(CredentialsAsRootTest, OtherThreadsKeepTheirIdsAndUmask) {

@@ -1,0 +1,109 @@
+#include "tracefs/process/task_powers.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <string>
+
+#include "tracefs/base/unique_fd.h"
+
+namespace tracefs {
+namespace {
+
+// A task may be in 65,536 groups (NGROUPS_MAX), of ten digits each.
+constexpr size_t kMaxTextBytes = 1 << 20;
+
+std::string ReadAll(int proc, uint32_t tid, const char* name) {
+  const std::string path = std::to_string(tid) + "/" + name;
+  const UniqueFd fd(::openat(proc, path.c_str(), O_RDONLY | O_CLOEXEC));
+  std::string text;
+  if (!fd) return text;
+  constexpr size_t kStep = 4096;
+  while (text.size() < kMaxTextBytes) {
+    const size_t had = text.size();
+    text.resize(had + kStep);
+    const ssize_t n = ::read(fd.get(), text.data() + had, kStep);
+    text.resize(had + static_cast<size_t>(std::max<ssize_t>(n, 0)));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+  }
+  return text;
+}
+
+// The next number of the line; false at its end.
+template <typename T>
+bool Take(std::string_view& line, T* value, int base = 10) {
+  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  const auto [end, error] =
+      std::from_chars(line.data(), line.data() + line.size(), *value, base);
+  if (error != std::errc()) return false;
+  line.remove_prefix(static_cast<size_t>(end - line.data()));
+  return true;
+}
+
+// The rest of the line that begins with `key`. A name above cannot hold it: its
+// line breaks are escaped.
+std::optional<std::string_view> LineOf(std::string_view text,
+                                       std::string_view key) {
+  const size_t at = text.find(key);
+  if (at == text.npos) return std::nullopt;
+  text.remove_prefix(at + key.size());
+  return text.substr(0, text.find('\n'));
+}
+
+// Real, effective, saved and file-system id.
+bool ActsFor(std::string_view status, std::string_view key, uint32_t id) {
+  std::optional<std::string_view> line = LineOf(status, key);
+  uint32_t ids[4];
+  return line && Take(*line, &ids[0]) && Take(*line, &ids[1]) &&
+         Take(*line, &ids[2]) && Take(*line, &ids[3]) && ids[3] == id;
+}
+
+}  // namespace
+
+IdRanges IdRanges::Parse(std::string_view map) {
+  IdRanges parsed;
+  while (!map.empty()) {
+    const size_t end = std::min(map.find('\n'), map.size());
+    std::string_view line = map.substr(0, end);
+    map.remove_prefix(std::min(end + 1, map.size()));
+    uint32_t inside;
+    IdRange range;
+    if (Take(line, &inside) && Take(line, &range.first) &&
+        Take(line, &range.count)) {
+      parsed.ranges_.push_back(range);
+    }
+  }
+  return parsed;
+}
+
+std::optional<TaskPowers> ParsePowers(std::string_view status, uint32_t fsuid,
+                                      uint32_t fsgid) {
+  std::optional<std::string_view> groups = LineOf(status, "\nGroups:\t");
+  std::optional<std::string_view> effective = LineOf(status, "\nCapEff:\t");
+  TaskPowers powers;
+  if (!groups || !effective || !ActsFor(status, "\nUid:\t", fsuid) ||
+      !ActsFor(status, "\nGid:\t", fsgid) ||
+      !Take(*effective, &powers.capabilities, 16)) {
+    return std::nullopt;
+  }
+  for (gid_t group; Take(*groups, &group);) powers.groups.push_back(group);
+  return powers;
+}
+
+std::optional<TaskPowers> ReadPowers(int proc, uint32_t tid, uint32_t fsuid,
+                                     uint32_t fsgid, uint64_t wanted) {
+  if (tid == 0) return std::nullopt;
+  std::optional<TaskPowers> powers =
+      ParsePowers(ReadAll(proc, tid, "status"), fsuid, fsgid);
+  if (powers && (powers->capabilities & wanted) != 0) {
+    powers->uids = IdRanges::Parse(ReadAll(proc, tid, "uid_map"));
+    powers->gids = IdRanges::Parse(ReadAll(proc, tid, "gid_map"));
+  }
+  return powers;
+}
+
+}  // namespace tracefs
