@@ -29,6 +29,12 @@ Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
   return DeviceDriver::Create(std::move(options), *std::move(fd));
 }
 
+// Opening it changes nothing.
+Status Probe(const ConfigEntry& entry) {
+  OutputDriverFacts facts;
+  return Make(entry, &facts).status();
+}
+
 }  // namespace
 
 OutputDriverRow DeviceRow() {
@@ -38,7 +44,8 @@ OutputDriverRow DeviceRow() {
                     .options = kOptions},
           .help = "a block device, from its first byte on, over what is there",
           .make = &Make,
-          .wishes = &Wishes};
+          .wishes = &Wishes,
+          .probe = &Probe};
 }
 
 }  // namespace tracefs

@@ -183,18 +183,29 @@ class Fifo final : public OutputDriver {
   bool reported_ = false;  // that it is not ours
 };
 
+std::string What(const std::string& path) { return "FIFO '" + path + "'"; }
+
+// Whether what is there is one to write to.
+Status CheckThere(const std::string& path, const OutputFolder& folder) {
+  const UniqueFd there = folder.Find(folder.base(), O_PATH);
+  if (!there) return Status::System(errno, What(path));
+  return CheckFifo(there.get(), path);
+}
+
 }  // namespace
+
+Status FifoDriver::Probe(const std::string& path, const OutputFolder& folder) {
+  return folder.Has(folder.base()) ? CheckThere(path, folder)
+                                   : folder.CheckWritable();
+}
 
 Result<std::unique_ptr<OutputDriver>> FifoDriver::Create(FifoOptions options,
                                                          OutputFolder folder) {
-  const std::string what = "FIFO '" + options.path + "'";
   if (::mkfifoat(folder.fd(), folder.base().c_str(), 0600) != 0 &&
       errno != EEXIST) {
-    return Status::System(errno, what);
+    return Status::System(errno, What(options.path));
   }
-  const UniqueFd there = folder.Find(folder.base(), O_PATH);
-  if (!there) return Status::System(errno, what);
-  if (Status s = CheckFifo(there.get(), options.path); !s.ok()) return s;
+  if (Status s = CheckThere(options.path, folder); !s.ok()) return s;
   folder.Enclose();
   return std::unique_ptr<OutputDriver>(
       std::make_unique<Fifo>(std::move(options), std::move(folder)));

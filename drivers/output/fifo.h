@@ -31,6 +31,8 @@ class FifoDriver {
   // each reader. SIGPIPE must be ignored.
   static Result<std::unique_ptr<OutputDriver>> Create(FifoOptions options,
                                                       OutputFolder folder);
+  // What Create would be refused for as things are now; makes nothing.
+  static Status Probe(const std::string& path, const OutputFolder& folder);
 };
 
 }  // namespace tracefs

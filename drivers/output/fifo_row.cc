@@ -53,6 +53,12 @@ Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
   return WithFeed(entry, *std::move(driver));
 }
 
+Status Probe(const ConfigEntry& entry) {
+  const Result<OutputFolder> folder = OutputFolder::Open(entry.value.text);
+  return folder.ok() ? FifoDriver::Probe(entry.value.text, *folder)
+                     : folder.status();
+}
+
 }  // namespace
 
 OutputDriverRow FifoRow() {
@@ -63,7 +69,8 @@ OutputDriverRow FifoRow() {
           .help = "a named pipe, for whoever reads it",
           .make = &Make,
           .wishes = &Wishes,
-          .check = &Check};
+          .check = &Check,
+          .probe = &Probe};
 }
 
 }  // namespace tracefs

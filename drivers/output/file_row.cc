@@ -76,6 +76,11 @@ Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
   return WithFeed(entry, *std::move(driver));
 }
 
+Status Probe(const ConfigEntry& entry) {
+  const Result<OutputFolder> folder = OutputFolder::Open(entry.value.text);
+  return folder.ok() ? folder->CheckMake(folder->base()) : folder.status();
+}
+
 }  // namespace
 
 OutputDriverRow FileRow() {
@@ -89,7 +94,8 @@ OutputDriverRow FileRow() {
               "the one before ends",
           .make = &Make,
           .wishes = &Wishes,
-          .check = &Check};
+          .check = &Check,
+          .probe = &Probe};
 }
 
 }  // namespace tracefs

@@ -1,5 +1,7 @@
 #include <fcntl.h>
 
+#include <cerrno>
+
 #include "drivers/output/flight.h"
 #include "drivers/output/rows.h"
 
@@ -60,6 +62,25 @@ std::vector<OutputFileWish> Wishes(const ConfigEntry& entry) {
   return wishes;
 }
 
+// A map that is there may hold what nobody has looked at yet.
+Status MapRefused(const Status& refused) {
+  if (refused.error() != EEXIST) return refused;
+  return refused.Prefixed(
+      "map: it may hold what an earlier recorder saw; look at it with "
+      "tracefs-dump, then remove it");
+}
+
+Status Probe(const ConfigEntry& entry) {
+  const Result<OutputFolder> folder = OutputFolder::Open(entry.value.text);
+  if (!folder.ok()) return folder.status();
+  if (Status s = folder->CheckWritable(); !s.ok()) return s;
+  const ConfigOption* map = entry.Find("map");
+  if (map == nullptr) return Status::Ok();
+  const Result<OutputFolder> of_map = OutputFolder::Open(map->value.text);
+  if (!of_map.ok()) return of_map.status();
+  return MapRefused(of_map->CheckMake(of_map->base()));
+}
+
 Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
                                            OutputDriverFacts* facts) {
   const bool given = !facts->given.empty();
@@ -81,12 +102,7 @@ Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
           std::make_shared<const OutputFolder>(*std::move(opened));
       OutputFileId id;
       Result<UniqueFd> made = of_map->Make(of_map->base(), O_RDWR, &id);
-      if (!made.ok() && made.status().error() == EEXIST) {
-        return made.status().Prefixed(
-            "map: it may hold what an earlier recorder saw; look at it with "
-            "tracefs-dump, then remove it");
-      }
-      if (!made.ok()) return made.status();
+      if (!made.ok()) return MapRefused(made.status());
       facts->files.push_back(id);
       map = *std::move(made);
       unused = [of_map, id] { of_map->Remove(of_map->base(), id); };
@@ -115,7 +131,8 @@ OutputDriverRow FlightRow() {
           .help = "memory that keeps the newest and is written out on demand",
           .make = &Make,
           .wishes = &Wishes,
-          .check = &Check};
+          .check = &Check,
+          .probe = &Probe};
 }
 
 }  // namespace tracefs

@@ -50,20 +50,37 @@ std::string OutputFolder::Numbered(uint64_t number) const {
   return base_ + digits;
 }
 
+std::string OutputFolder::What(const std::string& name) const {
+  return "trace file '" + PathOf(name) + "'";
+}
+
+Status OutputFolder::CannotMake(const std::string& name, int error) const {
+  return Status::System(
+      error, What(name) + (error == EEXIST
+                               ? " (a trace never replaces a file; remove it "
+                                 "or choose another name)"
+                               : ""));
+}
+
+Status OutputFolder::CheckMake(const std::string& name) const {
+  if (Has(name)) return CannotMake(name, EEXIST);
+  return CheckWritable();
+}
+
+Status OutputFolder::CheckWritable() const {
+  if (::faccessat(fd_.get(), ".", W_OK | X_OK, AT_EACCESS) == 0) {
+    return Status::Ok();
+  }
+  return Status::System(errno, "the folder of '" + PathOf(base_) + "'");
+}
+
 Result<UniqueFd> OutputFolder::Make(const std::string& name, int flags,
                                     OutputFileId* id) const {
-  const std::string what = "trace file '" + PathOf(name) + "'";
+  const std::string what = What(name);
   UniqueFd fd(::openat(
       fd_.get(), name.c_str(),
       flags | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0600));
-  if (!fd) {
-    const int error = errno;
-    return Status::System(
-        error, what + (error == EEXIST
-                           ? " (a trace never replaces a file; remove it or "
-                             "choose another name)"
-                           : ""));
-  }
+  if (!fd) return CannotMake(name, errno);
   struct stat st;
   if (::fstat(fd.get(), &st) != 0) return Status::System(errno, what);
   *id = {st.st_dev, st.st_ino};

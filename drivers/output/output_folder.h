@@ -51,6 +51,10 @@ class OutputFolder {
   // `flags`: O_WRONLY or O_RDWR, and O_DSYNC.
   Result<UniqueFd> Make(const std::string& name, int flags,
                         OutputFileId* id) const;
+  // What Make would be refused for as things are now; makes nothing.
+  Status CheckMake(const std::string& name) const;
+  // Whether we may make files in here at all.
+  Status CheckWritable() const;
   // Opens what is there; never through a symlink.
   UniqueFd Find(const std::string& name, int flags) const;
   bool Has(const std::string& name) const;
@@ -60,6 +64,8 @@ class OutputFolder {
 
  private:
   OutputFolder() = default;
+  std::string What(const std::string& name) const;
+  Status CannotMake(const std::string& name, int error) const;
 
   UniqueFd fd_;
   std::string prefix_;

@@ -65,9 +65,12 @@ struct OutputDriverRow {
                                                 OutputDriverFacts* facts);
   // What `make` would open. Null: nothing.
   std::vector<OutputFileWish> (*wishes)(const ConfigEntry& entry) = nullptr;
-  // What the grammar cannot see, without opening anything: for --check, and
-  // before `make`. Null: nothing.
+  // What the grammar cannot see, without opening anything: before `make` and
+  // `probe`. Null: nothing.
   Status (*check)(const ConfigEntry& entry) = nullptr;
+  // What `make` would be refused for as things are now: looks at folders and
+  // reads keys, and makes nothing. For --check. Null: nothing.
+  Status (*probe)(const ConfigEntry& entry) = nullptr;
 };
 
 std::span<const OutputDriverRow> OutputDrivers();

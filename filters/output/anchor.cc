@@ -87,11 +87,14 @@ std::optional<Anchor> ParseAnchor(std::string_view line) {
   return anchor;
 }
 
-Result<std::unique_ptr<AnchorSink>> MakeFileAnchors(const std::string& path) {
+namespace {
+
+// `make`: O_CREAT or 0.
+Result<UniqueFd> OpenAnchors(const std::string& path, int make) {
   const std::string what = "anchor file '" + path + "'";
   // Not to follow a link, not to hang on a FIFO.
   UniqueFd fd(::open(path.c_str(),
-                     O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK |
+                     O_WRONLY | O_APPEND | make | O_NOFOLLOW | O_NONBLOCK |
                          O_CLOEXEC | O_NOCTTY,
                      0600));
   if (!fd) {
@@ -102,8 +105,28 @@ Result<std::unique_ptr<AnchorSink>> MakeFileAnchors(const std::string& path) {
   if (Status s = CheckOwnership(fd.get(), {.one_name = true}, what); !s.ok()) {
     return s;
   }
+  return fd;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<AnchorSink>> MakeFileAnchors(const std::string& path) {
+  Result<UniqueFd> fd = OpenAnchors(path, O_CREAT);
+  if (!fd.ok()) return fd.status();
   return std::unique_ptr<AnchorSink>(
-      std::make_unique<FileAnchors>(std::move(fd), path));
+      std::make_unique<FileAnchors>(*std::move(fd), path));
+}
+
+Status ProbeFileAnchors(const std::string& path) {
+  const Status there = OpenAnchors(path, 0).status();
+  if (there.error() != ENOENT) return there;
+  const size_t slash = path.rfind('/');
+  const std::string folder =
+      slash == path.npos ? "." : path.substr(0, slash + 1);
+  if (::faccessat(AT_FDCWD, folder.c_str(), W_OK | X_OK, AT_EACCESS) == 0) {
+    return Status::Ok();
+  }
+  return Status::System(errno, "anchor file '" + path + "'");
 }
 
 std::unique_ptr<AnchorSink> MakeSyslogAnchors() {

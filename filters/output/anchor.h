@@ -42,6 +42,8 @@ class AnchorSink {
 // may cover it. One that is there must be ours (tracefs/base/ownership.h), and
 // no link.
 Result<std::unique_ptr<AnchorSink>> MakeFileAnchors(const std::string& path);
+// What MakeFileAnchors would be refused for as things are now; makes nothing.
+Status ProbeFileAnchors(const std::string& path);
 // syslog(3), facility daemon, priority notice.
 std::unique_ptr<AnchorSink> MakeSyslogAnchors();
 

@@ -85,7 +85,8 @@ Status TakeSigner(const ConfigEntry& entry, ChecksumOptions* options) {
   return Status::Ok();
 }
 
-Status TakeAnchor(const ConfigEntry& entry, ChecksumOptions* options) {
+Status TakeAnchor(const ConfigEntry& entry, bool probe,
+                  ChecksumOptions* options) {
   const std::string_view where = TextOption(entry, "anchor", "");
   if (where.empty()) {
     if (entry.Find("anchor_every") == nullptr) return Status::Ok();
@@ -108,8 +109,9 @@ Status TakeAnchor(const ConfigEntry& entry, ChecksumOptions* options) {
     return Status::Invalid("checksum: anchor is syslog or file:PATH, not " +
                            Quoted(where));
   }
-  Result<std::unique_ptr<AnchorSink>> sink =
-      MakeFileAnchors(std::string(where.substr(kFile.size())));
+  const std::string path(where.substr(kFile.size()));
+  if (probe) return ProbeFileAnchors(path).Prefixed("checksum");
+  Result<std::unique_ptr<AnchorSink>> sink = MakeFileAnchors(path);
   if (!sink.ok()) return sink.status().Prefixed("checksum");
   options->anchor = *std::move(sink);
   return Status::Ok();
@@ -127,7 +129,7 @@ Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
   }
   if (Status s = TakeKey(entry, &options); !s.ok()) return s;
   if (Status s = TakeSigner(entry, &options); !s.ok()) return s;
-  if (Status s = TakeAnchor(entry, &options); !s.ok()) return s;
+  if (Status s = TakeAnchor(entry, facts->probe, &options); !s.ok()) return s;
   options.block_bytes = NumberOption(entry, "block", 0);
   if (const uint64_t ns = NumberOption(entry, "heartbeat", 0); ns != 0) {
     options.heartbeat_ms = static_cast<uint32_t>(ns / 1'000'000);

@@ -18,6 +18,8 @@ namespace tracefs {
 
 // What the maker of a filter finds out besides.
 struct OutputFilterFacts {
+  // Handed in: nothing is to be made or changed, only looked at (--check).
+  bool probe = false;
   // The tracer is to write a block at least this often; 0 = need not.
   uint64_t heartbeat_ns = 0;
 };

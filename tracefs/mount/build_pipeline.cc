@@ -3,7 +3,6 @@
 #include <sys/random.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <iterator>
 #include <utility>
@@ -71,9 +70,40 @@ std::vector<OutputFileWish> WishesOf(const TracerConfig& config) {
                                : std::vector<OutputFileWish>();
 }
 
+std::string PlaceText(const Config& file, SourcePosition position) {
+  return file.file_name + ':' + std::to_string(position.line) + ':' +
+         std::to_string(position.column);
+}
+
+// What stands in for a driver where nothing is to be made.
+class UnmadeDriver final : public OutputDriver {
+ public:
+  Status Initialize(const TraceIdentity&) override { return Unmade(); }
+  Status Write(ByteSpan, ByteSpan, const BlockInfo&) override {
+    return Unmade();
+  }
+  Status Flush() override { return Unmade(); }
+  Status Release() override { return Status::Ok(); }
+  size_t PreferredBlockSize() const override { return 0; }
+
+ private:
+  static Status Unmade() { return Status::Invalid("only looked at"); }
+};
+
+Result<std::unique_ptr<OutputDriver>> MakeDriver(const ConfigEntry& entry,
+                                                 bool probe,
+                                                 OutputDriverFacts* facts) {
+  const OutputDriverRow& row = *FindOutputDriver(entry.name);
+  if (!probe) return row.make(entry, facts);
+  if (row.probe != nullptr) {
+    if (Status s = row.probe(entry); !s.ok()) return s;
+  }
+  return std::unique_ptr<OutputDriver>(std::make_unique<UnmadeDriver>());
+}
+
 // `files`: one for each wish of this output, or none.
-Status AddOutput(const TracerConfig& config, std::span<UniqueFd> files,
-                 TracerPlan* plan) {
+Status AddOutput(const Config& file, const TracerConfig& config,
+                 std::span<UniqueFd> files, bool probe, TracerPlan* plan) {
   const ConfigEntry& last = config.output.back();
   OutputDriverFacts facts;
   plan->file_change = std::make_shared<OutputFileChange>();
@@ -81,10 +111,12 @@ Status AddOutput(const TracerConfig& config, std::span<UniqueFd> files,
                                                bool written) {
     if (*change) (*change)(id, written);
   };
-  for (UniqueFd& file : files) facts.given.push_back(std::move(file));
+  for (UniqueFd& given : files) facts.given.push_back(std::move(given));
   Result<std::unique_ptr<OutputDriver>> driver =
-      FindOutputDriver(last.name)->make(last, &facts);
-  if (!driver.ok()) return driver.status();
+      MakeDriver(last, probe, &facts);
+  if (!driver.ok()) {
+    return driver.status().Prefixed(PlaceText(file, last.position));
+  }
   plan->files = std::move(facts.files);
   plan->parts.unbuffered = facts.unbuffered;
   plan->parts.when_full = facts.when_full;
@@ -104,12 +136,15 @@ Status AddOutput(const TracerConfig& config, std::span<UniqueFd> files,
   std::unique_ptr<OutputFilter> chain =
       metered(last.name, MakeFraming(std::move(*driver)));
   OutputFilterFacts filter_facts;
+  filter_facts.probe = probe;
   for (size_t i = config.output.size() - 1; i-- > 0;) {
     const ConfigEntry& entry = config.output[i];
     Result<std::unique_ptr<OutputFilter>> filter =
         FindOutputFilter(entry.name)
             ->make(entry, std::move(chain), &filter_facts);
-    if (!filter.ok()) return filter.status();
+    if (!filter.ok()) {
+      return filter.status().Prefixed(PlaceText(file, entry.position));
+    }
     chain = metered(entry.name, std::move(*filter));
   }
   plan->parts.output = std::move(chain);
@@ -132,23 +167,6 @@ Result<Filter> CompileTrigger(const Config& file, const ConfigOption& trigger,
 }
 
 constexpr Op kLockOps[] = {Op::getlk_, Op::setlk_, Op::flock_};
-
-bool MayKeep(const TracerPlan& plan, Op op) {
-  return plan.parts.filter->Needs(op).constant != Verdict::kDrop;
-}
-
-bool HasWord(std::string_view text, std::string_view word) {
-  const auto part_of_word = [&](size_t i) {
-    return i < text.size() &&
-           (std::isalnum(static_cast<unsigned char>(text[i])) != 0 ||
-            text[i] == '_');
-  };
-  for (size_t at = text.find(word); at != std::string_view::npos;
-       at = text.find(word, at + 1)) {
-    if (!part_of_word(at - 1) && !part_of_word(at + word.size())) return true;
-  }
-  return false;
-}
 
 bool IsFlight(const TracerConfig& config) {
   return config.output.back().name == "flight";
@@ -184,6 +202,70 @@ Status Resolve(const Config& file, uint32_t first_id, RuleAction* action) {
   return Status::Ok();
 }
 
+// A feed reads the blocks that come to it, and knows operations.
+Status CheckForFeed(const Config& file, const TracerConfig& config) {
+  const std::string feed(FeedOf(config.output.back()));
+  if (feed.empty()) return Status::Ok();
+  for (size_t i = 0; i + 1 < config.output.size(); ++i) {
+    const ConfigEntry& filter = config.output[i];
+    // Those that a reader must undo.
+    if (FindOutputFilter(filter.name)->make_decoder == nullptr) continue;
+    return ErrorAt(file.file_name, filter.position,
+                   Quoted(filter.name) + " changes the blocks that feed = " +
+                       feed + " has to read; leave it out");
+  }
+  for (const ConfigEntry& driver : config.assembly) {
+    if (driver.name != "aggregate") continue;
+    return ErrorAt(file.file_name, driver.position,
+                   "feed = " + feed +
+                       " has no place for counts; give 'aggregate' a tracer of "
+                       "its own, or serve it with --metrics");
+  }
+  return Status::Ok();
+}
+
+// What the grammar cannot see of a tracer's output section.
+Status CheckOutput(const Config& file, const TracerConfig& config) {
+  if (Status s = CheckChain(file.file_name, config.output); !s.ok()) return s;
+  const ConfigEntry& driver = config.output.back();
+  if (Status s = CheckForFeed(file, config); !s.ok()) return s;
+  const OutputDriverRow& row = *FindOutputDriver(driver.name);
+  if (row.check == nullptr) return Status::Ok();
+  const Status status = row.check(driver);
+  if (status.ok()) return status;
+  return ErrorAt(file.file_name, driver.position, status.message());
+}
+
+// The compiled filter of one tracer of `file`.
+Result<Filter> CompileFilter(const Config& file, const TracerConfig& config,
+                             const NameService& users, NameTable& names) {
+  return Filter::Compile(
+      config.filter,
+      {.file = file.file_name, .position = config.filter_position}, users,
+      names);
+}
+
+// The rules in the config of tracer `number` (from 0) of `file`, the first
+// tracer of which has the id `first_id`.
+Result<std::vector<Rule>> RulesOf(const Config& file, size_t number,
+                                  uint32_t first_id, const NameService& users,
+                                  NameTable& names) {
+  std::vector<Rule> rules;
+  for (const ConfigEntry& entry : file.tracers[number].assembly) {
+    if (entry.role != EntryRole::kRule) continue;
+    Result<Rule> rule =
+        ParseRule(entry.value.text,
+                  {.file = file.file_name, .position = entry.value.position},
+                  users, names);
+    if (!rule.ok()) return rule.status();
+    for (RuleAction& action : rule->actions) {
+      if (Status s = Resolve(file, first_id, &action); !s.ok()) return s;
+    }
+    rules.push_back(std::move(*rule));
+  }
+  return rules;
+}
+
 Result<TracerPlan> PlanTracer(const Config& file, const TracerConfig& config,
                               uint32_t id, const NameService& users,
                               NameTable& names) {
@@ -196,6 +278,8 @@ Result<TracerPlan> PlanTracer(const Config& file, const TracerConfig& config,
   if (!filter.ok()) return filter.status();
   const std::string dag = filter->general().Dump();
   plan.filter = *filter;
+  plan.filter_place = PlaceText(file, config.filter_position);
+  plan.warnings = filter->warnings();
   parts.filter = std::make_unique<FilterStage>(std::move(*filter));
   if (Status s = AddAssembly(config, file.file_name, &parts); !s.ok()) {
     return s;
@@ -211,6 +295,10 @@ Result<TracerPlan> PlanTracer(const Config& file, const TracerConfig& config,
     }
     Result<Filter> when = CompileTrigger(file, *trigger, users, names);
     if (!when.ok()) return when.status();
+    for (const std::string& warning : when->warnings()) {
+      plan.warnings.push_back(
+          ErrorAt(file.file_name, trigger->position, warning).message());
+    }
     plan.flight = std::make_shared<FlightControl>();
     parts.assembly.push_back(std::make_shared<TriggerTap>(
         *std::move(when), plan.flight, parts.assembly));
@@ -267,77 +355,25 @@ ConfigNames KnownNames() {
 
 namespace {
 
-// A feed reads the blocks that come to it, and knows operations.
-Status CheckForFeed(const Config& file, const TracerConfig& config) {
-  const std::string feed(FeedOf(config.output.back()));
-  if (feed.empty()) return Status::Ok();
-  for (size_t i = 0; i + 1 < config.output.size(); ++i) {
-    const ConfigEntry& filter = config.output[i];
-    // Those that a reader must undo.
-    if (FindOutputFilter(filter.name)->make_decoder == nullptr) continue;
-    return ErrorAt(file.file_name, filter.position,
-                   Quoted(filter.name) + " changes the blocks that feed = " +
-                       feed + " has to read; leave it out");
-  }
-  for (const ConfigEntry& driver : config.assembly) {
-    if (driver.name != "aggregate") continue;
-    return ErrorAt(file.file_name, driver.position,
-                   "feed = " + feed +
-                       " has no place for counts; give 'aggregate' a tracer of "
-                       "its own, or serve it with --metrics");
-  }
-  return Status::Ok();
-}
-
-}  // namespace
-
-Status CheckOutput(const Config& file, const TracerConfig& config) {
-  if (Status s = CheckChain(file.file_name, config.output); !s.ok()) return s;
-  const ConfigEntry& driver = config.output.back();
-  if (Status s = CheckForFeed(file, config); !s.ok()) return s;
-  const OutputDriverRow& row = *FindOutputDriver(driver.name);
-  if (row.check == nullptr) return Status::Ok();
-  const Status status = row.check(driver);
-  if (status.ok()) return status;
-  return ErrorAt(file.file_name, driver.position, status.message());
-}
-
-Result<Filter> CompileFilter(const Config& file, const TracerConfig& config,
-                             const NameService& users, NameTable& names) {
-  return Filter::Compile(
-      config.filter,
-      {.file = file.file_name, .position = config.filter_position}, users,
-      names);
-}
-
-Result<std::vector<Rule>> RulesOf(const Config& file, size_t number,
-                                  uint32_t first_id, const NameService& users,
-                                  NameTable& names) {
-  std::vector<Rule> rules;
-  for (const ConfigEntry& entry : file.tracers[number].assembly) {
-    if (entry.role != EntryRole::kRule) continue;
-    Result<Rule> rule =
-        ParseRule(entry.value.text,
-                  {.file = file.file_name, .position = entry.value.position},
-                  users, names);
-    if (!rule.ok()) return rule.status();
-    for (RuleAction& action : rule->actions) {
-      if (Status s = Resolve(file, first_id, &action); !s.ok()) return s;
-    }
-    rules.push_back(std::move(*rule));
-  }
-  return rules;
-}
-
-namespace {
-
 // What feeds the rules of a tracer.
 Result<TracerPlan> PlanRules(std::vector<Rule> rules, const TracerPlan& host,
                              const NameService& users, NameTable& names) {
   Result<Filter> filter = FilterOf(rules, users, names);
   if (!filter.ok()) return filter.status();
   TracerPlan plan;
+  plan.filter = *filter;
+  plan.filter_place = host.filter_place;
   plan.rules_of = host.parts.id;
+  for (const Rule& rule : rules) {
+    plan.warnings.insert(plan.warnings.end(), rule.what.warnings().begin(),
+                         rule.what.warnings().end());
+    for (const RuleAction& action : rule.actions) {
+      if (!action.filter) continue;
+      plan.warnings.insert(plan.warnings.end(),
+                           action.filter->warnings().begin(),
+                           action.filter->warnings().end());
+    }
+  }
   plan.rules = std::move(rules);
   TracerParts& parts = plan.parts;
   parts.id = kFirstRulesId + host.parts.id;
@@ -409,7 +445,9 @@ Result<std::vector<TracerPlan>> PlanTracers(const Config& config,
       of_tracer = files.first(WishesOf(tracer).size());
       files = files.subspan(of_tracer.size());
     }
-    if (Status s = AddOutput(tracer, of_tracer, &(*plans)[i]); !s.ok()) {
+    if (Status s =
+            AddOutput(config, tracer, of_tracer, options.probe, &(*plans)[i]);
+        !s.ok()) {
       return s;
     }
   }
@@ -455,13 +493,26 @@ bool RecordsData(std::span<const TracerPlan> plans) {
   });
 }
 
+bool MayKeep(const TracerPlan& plan, Op op) {
+  return plan.parts.filter->Needs(op).constant != Verdict::kDrop;
+}
+
 bool NamesLocks(std::span<const TracerPlan> plans) {
-  return std::any_of(plans.begin(), plans.end(), [](const TracerPlan& plan) {
-    const std::string_view text = plan.parts.header.Get("filter.text");
+  constexpr Op kLockOps[] = {Op::getlk_, Op::setlk_, Op::flock_};
+  const auto named_by = [&](const Filter& filter) {
     return std::any_of(std::begin(kLockOps), std::end(kLockOps), [&](Op op) {
-      return MayKeep(plan, op) && HasWord(text, OpName(op));
+      return filter.Names(op) && filter.Needs(op).constant != Verdict::kDrop;
     });
-  });
+  };
+  for (const TracerPlan& plan : plans) {
+    if (plan.filter && named_by(*plan.filter)) return true;
+    for (const Rule& rule : plan.rules) {
+      for (const RuleAction& action : rule.actions) {
+        if (action.filter && named_by(*action.filter)) return true;
+      }
+    }
+  }
+  return false;
 }
 
 }  // namespace tracefs

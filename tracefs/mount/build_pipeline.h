@@ -30,6 +30,10 @@ struct TracerPlan {
   std::shared_ptr<FlightControl> flight;  // null: no flight recorder
   // The same filter as in `parts`, to come back to.
   std::optional<Filter> filter;
+  // Where the filter stands, "file:line:column", and what its filters, the
+  // trigger's and those of the rules are warned of (Filter::warnings).
+  std::string filter_place;
+  std::vector<std::string> warnings;
   // Of a plan that is not a tracer of the config but feeds the rules of one:
   // the rules, and whose they are. Its output is still to be made.
   std::vector<Rule> rules;
@@ -48,28 +52,19 @@ inline constexpr bool FeedsRules(uint32_t id) {
 // The words that configs may use: all tables together.
 ConfigNames KnownNames();
 
-// What the grammar cannot see of a tracer's output section.
-Status CheckOutput(const Config& file, const TracerConfig& config);
-
-// The compiled filter of one tracer of `file`.
-Result<Filter> CompileFilter(const Config& file, const TracerConfig& config,
-                             const NameService& users, NameTable& names);
-
-// The rules in the config of tracer `number` (from 0) of `file`, the first
-// tracer of which has the id `first_id`.
-Result<std::vector<Rule>> RulesOf(const Config& file, size_t number,
-                                  uint32_t first_id, const NameService& users,
-                                  NameTable& names);
-
 struct PlanOptions {
   const NameService* users = &SystemNameService();
   uint32_t first_id = 1;  // the others follow
   // Files made for the outputs, as WishedFiles has them; null: made here.
   std::vector<UniqueFd>* files = nullptr;
+  // Makes and changes nothing: folders are looked at, keys are read, and the
+  // plans cannot be started. It is refused what would be refused without.
+  bool probe = false;
 };
 
 // Prepares the tracers of a config, all of them or none; behind them, those
-// that feed their rules. Filters share `names`, which outlives them.
+// that feed their rules. Filters share `names`, which outlives them. Errors say
+// "file:line:column: …".
 Result<std::vector<TracerPlan>> PlanTracers(const Config& config,
                                             NameTable& names,
                                             PlanOptions options);
@@ -91,10 +86,13 @@ Result<format::Serial> NewSerial();
 bool NeedCallers(std::span<const TracerPlan> plans);
 // Some tracer may record reads or writes.
 bool RecordsData(std::span<const TracerPlan> plans);
-// Some filter names a lock operation and may keep it: lock requests must come
-// to us. A filter that merely does not exclude them leaves them to the kernel,
-// whose locks cost nothing and detect deadlocks.
+// Some filter, or one that a rule may raise a tracer to, names a lock operation
+// and may keep it: lock requests must come to us. A filter that merely does not
+// exclude them leaves them to the kernel, whose locks cost nothing and detect
+// deadlocks.
 bool NamesLocks(std::span<const TracerPlan> plans);
+// The tracer may record the operation.
+bool MayKeep(const TracerPlan& plan, Op op);
 
 }  // namespace tracefs
 

@@ -7,41 +7,40 @@
 #include "tracefs/fs/fuse_api.h"
 #include "tracefs/mount/build_pipeline.h"
 #include "tracefs/mount/version.h"
+#include "tracefs/mount/warnings.h"
 
 namespace tracefs {
 
 Status CheckConfig(const std::string& config_file, bool dot) {
-  Result<Config> config = LoadConfig(config_file, KnownNames());
+  const Result<Config> config = LoadConfig(config_file, KnownNames());
   if (!config.ok()) return config.status();
-  // Filters, drivers and their chains, as they will be built.
-  NameTable built_names;
-  const Result<std::vector<OutputFileWish>> built =
-      WishedFiles(*config, SystemNameService(), built_names);
-  if (!built.ok()) return built.status();
   NameTable names;
-  int number = 0;
-  for (const TracerConfig& tracer : config->tracers) {
-    ++number;
-    const Result<Filter> filter =
-        CompileFilter(*config, tracer, SystemNameService(), names);
-    if (!filter.ok()) return filter.status();
-    if (Status s = CheckOutput(*config, tracer); !s.ok()) return s;
-    const Result<std::vector<Rule>> rules =
-        RulesOf(*config, static_cast<size_t>(number - 1), /*first_id=*/1,
-                SystemNameService(), names);
-    if (!rules.ok()) return rules.status();
+  // As the mount does it, but for making what it would make.
+  const Result<std::vector<TracerPlan>> plans =
+      PlanTracers(*config, names, {.probe = true});
+  if (!plans.ok()) return plans.status();
+  for (const std::string& warning :
+       WarningsOf(*plans, {.forwards_locks = NamesLocks(*plans)})) {
+    std::cerr << "tracefs-mount: " << warning << '\n';
+  }
+  for (size_t i = 0; i < config->tracers.size(); ++i) {
+    const TracerConfig& tracer = config->tracers[i];
+    const std::string number = std::to_string(i + 1);
+    const Program& program = (*plans)[i].filter->general();
     if (dot) {
-      std::cout << filter->general().DumpDot(
-          tracer.name.empty() ? "tracer_" + std::to_string(number)
-                              : tracer.name);
+      std::cout << program.DumpDot(tracer.name.empty() ? "tracer_" + number
+                                                       : tracer.name);
       continue;
     }
     std::cout << "# tracer " << number;
     if (!tracer.name.empty()) std::cout << " (" << tracer.name << ')';
-    std::cout << '\n' << filter->general().Dump();
-    for (const Rule& rule : *rules) {
-      std::cout << "# what the rule " << Quoted(rule.title) << " counts\n"
-                << rule.what.general().Dump();
+    std::cout << '\n' << program.Dump();
+    for (const TracerPlan& plan : *plans) {
+      if (plan.rules_of != i + 1) continue;
+      for (const Rule& rule : plan.rules) {
+        std::cout << "# what the rule " << Quoted(rule.title) << " counts\n"
+                  << rule.what.general().Dump();
+      }
     }
     std::cout << ToText(tracer);
   }

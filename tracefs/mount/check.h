@@ -8,8 +8,9 @@
 
 namespace tracefs {
 
-// Checks a config without opening anything it names, and prints every tracer
-// with its compiled filter, as text or for Graphviz.
+// Judges a config as a mount with it would, now and by this user, but makes and
+// changes nothing; prints every tracer with its compiled filter, as text or for
+// Graphviz, and on standard error what it warns of.
 Status CheckConfig(const std::string& config_file, bool dot);
 
 // Versions of program and libfuse, optional features.

@@ -12,6 +12,7 @@
 #include "tracefs/mount/explain.h"
 #include "tracefs/mount/input_filter_adapter.h"
 #include "tracefs/mount/request_names.h"
+#include "tracefs/mount/warnings.h"
 #include "tracefs/pipeline/framing.h"
 
 namespace tracefs {
@@ -96,24 +97,15 @@ Json ToJson(const TracerStats& s) {
 }
 
 // Words of warning about tracers that were just added.
-Json Warnings(const std::vector<TracerPlan>& plans, const FileSystem& fs) {
+Json Warnings(const std::vector<TracerPlan>& plans, const WarningFacts& facts) {
   Json warnings = Json::array();
   for (const TracerPlan& plan : plans) {
     const bool rules = plan.rules_of != 0;
     const std::string tracer =
         (rules ? "rules of tracer " : "tracer ") +
         std::to_string(rules ? plan.rules_of : plan.parts.id) + ": ";
-    bool any = false;
-    for (size_t op = 0; op < kOpCount; ++op) {
-      any |= plan.parts.filter->Needs(static_cast<Op>(op)).constant !=
-             Verdict::kDrop;
-    }
-    if (!any) warnings.push_back(tracer + "its filter matches no operation");
-    if (!fs.options().forward_locks && NamesLocks({&plan, 1})) {
-      warnings.push_back(
-          tracer +
-          "it names lock operations, which the kernel has kept to itself since "
-          "the mount began; mount with this tracer to see them");
+    for (const std::string& warning : WarningsOf(plan, facts)) {
+      warnings.push_back(tracer + warning);
     }
   }
   return warnings;
@@ -518,7 +510,10 @@ ControlAnswer MountControl::AddConfig(ControlRequest& request) {
       *config, mount_.names,
       {.users = &names, .first_id = next_id_, .files = &request.files});
   if (!plans.ok()) return plans.status();
-  const Json warnings = Warnings(*plans, mount_.fs);
+  const WarningFacts facts = {
+      .forwards_locks = mount_.fs.options().forward_locks, .mounted = true};
+  const Json warnings = Warnings(*plans, facts);
+  for (TracerPlan& plan : *plans) PutWarnings(facts, &plan);
   std::vector<uint32_t> ids;
   if (Status s = Add(std::move(*plans), &ids); !s.ok()) return s;
   return Answer({{"ids", ids}, {"warnings", warnings}});
@@ -562,9 +557,9 @@ ControlAnswer MountControl::SetFilter(ControlRequest& request) {
   std::lock_guard lock(known_mu_);
   if (const auto found = known_.find(*id); found != known_.end()) {
     found->second.filter = Trimmed(*text);
-    found->second.compiled = std::move(*filter);
+    found->second.compiled = *filter;
   }
-  return Answer(Json::object());
+  return Answer({{"warnings", filter->warnings()}});
 }
 
 // --- What is done to one tracer, by a command or by a rule. With steer_mu_.
@@ -814,6 +809,7 @@ ControlAnswer MountControl::Tail(ControlRequest& request) {
   parts.header.Set("drivers", "stream = { STR_ALL }");
   parts.output_chain = "tail";
   parts.header.Set("output.chain", parts.output_chain);
+  const Json warnings = filter->warnings();
   parts.filter = std::make_unique<FilterStage>(std::move(*filter));
   parts.assembly.push_back(MakeStream(StreamFlagBits("STR_ALL")));
   Result<format::Serial> serial = NewSerial();
@@ -823,7 +819,7 @@ ControlAnswer MountControl::Tail(ControlRequest& request) {
   parts.output = Metered(*parts.probes[0], MakeFraming(MakeTailOutput(queue)));
   if (Status s = Add(std::move(plans), nullptr); !s.ok()) return s;
 
-  ControlAnswer answer = Answer({{"tracer", id}});
+  ControlAnswer answer = Answer({{"tracer", id}, {"warnings", warnings}});
   answer.stream = MakeTailStream(
       queue, [this, id] { static_cast<void>(Forget(id, "stop")); });
   return answer;

@@ -30,9 +30,11 @@ po::options_description Visible() {
        "serve OpenMetrics text at HOST:PORT or unix:PATH, /metrics")  //
       (",o", po::value<std::vector<std::string>>()->value_name("OPT,…"),
        "mount options, as of mount(8) and fuse(8)")  //
-      ("check", po::value<std::string>()->value_name("FILE"),
-       "check a config, print the compiled filters and exit")  //
-      ("dot", "with --check: print them for Graphviz")         //
+      (
+          "check", po::value<std::string>()->value_name("FILE"),
+          "judge a config as a mount would, print the compiled filters and "
+          "exit")                                       //
+      ("dot", "with --check: print them for Graphviz")  //
       ("doctor",
        "say what this machine offers and what to change; SRC may be named")  //
       ("fix",
@@ -190,7 +192,8 @@ Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
   }
   if (given.count("config") == 0) {
     return Status::Invalid(
-        "--config FILE is needed; config/samples/full.conf records all");
+        "--config FILE is needed; config/samples/full.conf records all but "
+        "locks");
   }
   options.config = given["config"].as<std::string>();
   options.source = where[0];

@@ -22,6 +22,7 @@
 #include "tracefs/mount/own_session.h"
 #include "tracefs/mount/session.h"
 #include "tracefs/mount/user_mount.h"
+#include "tracefs/mount/warnings.h"
 #include "tracefs/pipeline/pipeline.h"
 #include "tracefs/process/process_table.h"
 
@@ -173,6 +174,11 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
 
   format::TraceHeader header = CommonHeader(options, *source);
   const bool forwards_locks = NamesLocks(*plans);
+  const WarningFacts warning_facts = {.forwards_locks = forwards_locks};
+  for (const std::string& warning : WarningsOf(*plans, warning_facts)) {
+    std::cerr << "tracefs-mount: " << warning << '\n';
+  }
+  for (TracerPlan& plan : *plans) PutWarnings(warning_facts, &plan);
   const Result<TransportChoice> transport = ChooseTransport(
       options.transport, {.forwards_locks = forwards_locks,
                           .traces_data = RecordsData(*plans),

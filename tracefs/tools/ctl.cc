@@ -98,19 +98,25 @@ class Runner {
     const Result<std::string> text = AddText(*answer);
     if (!text.ok()) return text.status();
     out_.Append(*text);
-    const Json json = Json::parse(*answer, nullptr, false);
-    for (const Json& warning : json.value("warnings", Json::array())) {
-      if (!warning.is_string()) continue;
-      err_.Append(kCommand + TerminalLine(warning.get<std::string>()) + '\n');
-    }
+    SayWarnings(*answer);
     return out_.Flush();
+  }
+
+  void SayWarnings(const std::string& answer) {
+    const Json json = Json::parse(answer, nullptr, false);
+    if (!json.is_object()) return;
+    for (const Json& warning : json.value("warnings", Json::array())) {
+      if (warning.is_string()) Say(warning.get<std::string>());
+    }
   }
 
   Status SetFilter() {
     const Result<std::string> request =
         FilterRequest(client_, "set-filter", &options_.tracer, options_.filter);
     if (!request.ok()) return request.status();
-    return client_.Call(*request).status();
+    const Result<std::string> answer = client_.Call(*request);
+    if (answer.ok()) SayWarnings(*answer);
+    return answer.status();
   }
 
   Status Snapshot() {
@@ -133,6 +139,7 @@ class Runner {
     if (!request.ok()) return request.status();
     const Result<std::string> answer = client_.Call(*request);
     if (!answer.ok()) return answer.status();
+    SayWarnings(*answer);
     return std::make_unique<LiveTrace>(
         client_.TakeStream(), [this](const format::Report& report) {
           if (report.kind != format::ReportKind::kNoFinal) {

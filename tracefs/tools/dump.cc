@@ -50,6 +50,9 @@ class Dumper {
       auto filter = Filter::Compile(options_.filter, {.file = "--filter"},
                                     SystemNameService(), names_);
       if (!filter.ok()) return Complain(filter.status());
+      for (const std::string& warning : filter->warnings()) {
+        err_.Append(kCommand + warning + '\n');
+      }
       filter_.emplace(*std::move(filter));
     }
     for (const std::string& name : options_.keys) {

@@ -97,6 +97,17 @@ Status CheckSyslog(const ConfigEntry& entry) {
   return CheckFeed(entry);
 }
 
+Result<std::unique_ptr<net::TlsContext>> TlsOf(const ConfigEntry& entry) {
+  return net::TlsContext::Create(net::TlsContext::Role::kSender,
+                                 {.ca = TextOf(entry, "ca"),
+                                  .cert = TextOf(entry, "cert"),
+                                  .key = TextOf(entry, "key")});
+}
+
+Status ProbeSyslog(const ConfigEntry& entry) {
+  return entry.Find("key") != nullptr ? TlsOf(entry).status() : Status::Ok();
+}
+
 // The sink of an entry, whatever the driver is called.
 Result<std::unique_ptr<OutputDriver>> MakeConnection(
     const ConfigEntry& entry, const net::Address& address, FeedFraming framing,
@@ -128,10 +139,7 @@ Result<std::unique_ptr<OutputDriver>> MakeConnection(
   Result<std::unique_ptr<Dialer>> dialer = StartDialerProcess(address);
   if (!dialer.ok()) return dialer.status();
   if (address.transport == Transport::kTls) {
-    Result<std::unique_ptr<net::TlsContext>> tls = net::TlsContext::Create(
-        net::TlsContext::Role::kSender, {.ca = TextOf(entry, "ca"),
-                                         .cert = TextOf(entry, "cert"),
-                                         .key = TextOf(entry, "key")});
+    Result<std::unique_ptr<net::TlsContext>> tls = TlsOf(entry);
     if (!tls.ok()) return tls.status();
     options.tls = std::move(*tls);
     options.tls_name = TextOf(entry, "name");
@@ -189,6 +197,7 @@ OutputDriverRow SyslogRow() {
   row.help = "a syslog daemon, RFC 5424, over TLS, TCP, UDP or a Unix socket";
   row.make = &MakeSyslog;
   row.check = &CheckSyslog;
+  row.probe = &ProbeSyslog;
   return row;
 }
 

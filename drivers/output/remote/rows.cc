@@ -135,6 +135,23 @@ std::chrono::nanoseconds DurationOf(const ConfigEntry& entry,
       NumberOf(entry, option, static_cast<uint64_t>(otherwise.count())));
 }
 
+Result<std::unique_ptr<net::TlsContext>> TlsOf(const ConfigEntry& entry) {
+  return net::TlsContext::Create(net::TlsContext::Role::kSender,
+                                 {.ca = TextOf(entry, "ca"),
+                                  .cert = TextOf(entry, "cert"),
+                                  .key = TextOf(entry, "key")});
+}
+
+// A receiver need not be there yet.
+Status Probe(const ConfigEntry& entry) {
+  if (FeedOf(entry).empty() && PolicyOf(entry) == LossPolicy::kSpill) {
+    const auto directory =
+        SpillDirectory::Open(entry.Find("when_full")->value.argument);
+    if (!directory.ok()) return directory.status();
+  }
+  return entry.name == "tls" ? TlsOf(entry).status() : Status::Ok();
+}
+
 Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
                                            OutputDriverFacts* facts) {
   Result<net::Address> address = AddressOf(entry);
@@ -167,10 +184,7 @@ Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
     leftovers = std::move(*second);
   }
   if (address->transport == net::Transport::kTls) {
-    Result<std::unique_ptr<net::TlsContext>> tls = net::TlsContext::Create(
-        net::TlsContext::Role::kSender, {.ca = TextOf(entry, "ca"),
-                                         .cert = TextOf(entry, "cert"),
-                                         .key = TextOf(entry, "key")});
+    Result<std::unique_ptr<net::TlsContext>> tls = TlsOf(entry);
     if (!tls.ok()) return tls.status();
     options.tls = std::move(*tls);
     link.tls_name = TextOf(entry, "name");
@@ -191,6 +205,7 @@ OutputDriverRow Row(std::string_view name, std::string_view help,
   row.help = help;
   row.make = &Make;
   row.check = &Check;
+  row.probe = &Probe;
   return row;
 }
 

@@ -687,5 +687,49 @@ TEST_F(ControlMountTest, Malicious_GarbageByTheHundredIsBorneUnderLoad) {
   EXPECT_EQ(Events("first.trace").size(), 4000u);
 }
 
+// What a config asks for in vain is said where it is given, and in the trace.
+TEST_F(ControlMountTest, WhatAFilterAsksForInVainIsSaidEverywhere) {
+  const std::string config = Tracer("op IN { access mkdir }", "a.trace") +
+                             Tracer("", "b.trace") +
+                             Tracer("name = flock", "c.trace");
+  const Outcome check =
+      RunCommand({"tracefs-mount", "--check", Config("check.conf", config)});
+  EXPECT_EQ(check.status, 0) << check.err;
+  EXPECT_FALSE(std::filesystem::exists(Path("a.trace")));
+  Mount(config);
+  for (const std::string& said : {check.err, daemon_->err()}) {
+    EXPECT_NE(said.find(":1:4: no operation is ever 'access'"),
+              std::string::npos)
+        << said;
+    EXPECT_NE(said.find(":2:4: locks (getlk, setlk, flock) will not be seen"),
+              std::string::npos)
+        << said;
+  }
+  // A file called like a lock operation is none: locks stay where they were.
+  EXPECT_EQ(ChoiceIn(Ask("explain"), "locks")["choice"],
+            "kept by the kernel alone");
+  const Outcome set = Ctl({"set-filter", "1", "latency > 5"});
+  EXPECT_EQ(set.status, 0) << set.err;
+  EXPECT_NE(set.err.find("has no unit"), std::string::npos) << set.err;
+  const Outcome add = Ctl(
+      {"add", Config("add.conf", Tracer("uid = 0 AND uid = 1", "d.trace"))});
+  EXPECT_EQ(add.status, 0) << add.err;
+  EXPECT_NE(add.err.find("nothing satisfies both"), std::string::npos)
+      << add.err;
+  Unmount();
+  for (const auto& [trace, text] :
+       {std::pair("a.trace", "no operation is ever"),
+        std::pair("b.trace", "will not be seen"),
+        std::pair("d.trace", "nothing satisfies both")}) {
+    const Outcome dump = RunCommand({"tracefs-dump", "--header", Path(trace)});
+    EXPECT_NE(dump.out.find("filter.warnings "), std::string::npos) << dump.out;
+    EXPECT_NE(dump.out.find(text), std::string::npos) << dump.out;
+  }
+  const Outcome dump =
+      RunCommand({"tracefs-dump", "--filter", "path ~ *.c", Path("a.trace")});
+  EXPECT_EQ(dump.status, 0);
+  EXPECT_NE(dump.err.find("matches no path"), std::string::npos) << dump.err;
+}
+
 }  // namespace
 }  // namespace tracefs::testing

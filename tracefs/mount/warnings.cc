@@ -1,0 +1,64 @@
+#include "tracefs/mount/warnings.h"
+
+#include <algorithm>
+
+namespace tracefs {
+namespace {
+
+constexpr Op kLockOps[] = {Op::getlk_, Op::setlk_, Op::flock_};
+
+bool KeepsLocks(const TracerPlan& plan) {
+  return std::any_of(std::begin(kLockOps), std::end(kLockOps),
+                     [&](Op op) { return MayKeep(plan, op); });
+}
+
+}  // namespace
+
+std::vector<std::string> WarningsOf(const TracerPlan& plan,
+                                    const WarningFacts& facts) {
+  std::vector<std::string> warnings = plan.warnings;
+  if (!plan.filter) return warnings;
+  const auto say = [&](const std::string& text) {
+    warnings.push_back(
+        plan.filter_place.empty() ? text : plan.filter_place + ": " + text);
+  };
+  if (plan.filter->Names(Op::access_) && MayKeep(plan, Op::access_)) {
+    say("no operation is ever 'access': the kernel checks permissions by "
+        "itself (default_permissions); access(2) is seen as the lookups and "
+        "getattrs that it makes");
+  }
+  if (facts.forwards_locks || !KeepsLocks(plan)) return warnings;
+  if (!facts.mounted) {
+    say("locks (getlk, setlk, flock) will not be seen: the kernel keeps them "
+        "to itself unless a filter names them; name them, or leave them out: "
+        "NOT op IN { getlk setlk flock }");
+  } else if (NamesLocks({&plan, 1})) {
+    say("it names lock operations, which the kernel has kept to itself since "
+        "the mount began; mount with this tracer to see them");
+  }
+  return warnings;
+}
+
+void PutWarnings(const WarningFacts& facts, TracerPlan* plan) {
+  std::string text;
+  for (const std::string& warning : WarningsOf(*plan, facts)) {
+    if (!text.empty()) text += '\n';
+    text += warning;
+  }
+  if (!text.empty()) plan->parts.header.Set(kWarningsProperty, text);
+}
+
+std::vector<std::string> WarningsOf(std::span<const TracerPlan> plans,
+                                    const WarningFacts& facts) {
+  std::vector<std::string> all;
+  for (const TracerPlan& plan : plans) {
+    for (std::string& warning : WarningsOf(plan, facts)) {
+      if (std::find(all.begin(), all.end(), warning) == all.end()) {
+        all.push_back(std::move(warning));
+      }
+    }
+  }
+  return all;
+}
+
+}  // namespace tracefs

@@ -1,0 +1,35 @@
+// What a config asks for and no trace of this mount will show: said when the
+// config is checked, when it is mounted or added, and in the trace's header.
+#ifndef TRACEFS_MOUNT_WARNINGS_H_
+#define TRACEFS_MOUNT_WARNINGS_H_
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tracefs/mount/build_pipeline.h"
+
+namespace tracefs {
+
+struct WarningFacts {
+  // Lock requests come to us.
+  bool forwards_locks = false;
+  // The mount is there already: what comes to us is settled.
+  bool mounted = false;
+};
+
+// Of one plan: what its filters are warned of, and what they ask for in vain.
+std::vector<std::string> WarningsOf(const TracerPlan& plan,
+                                    const WarningFacts& facts);
+
+// The property of headers that holds them, one a line.
+inline constexpr char kWarningsProperty[] = "filter.warnings";
+void PutWarnings(const WarningFacts& facts, TracerPlan* plan);
+
+// All of them for people, without those that are there twice.
+std::vector<std::string> WarningsOf(std::span<const TracerPlan> plans,
+                                    const WarningFacts& facts);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_MOUNT_WARNINGS_H_
