@@ -1,6 +1,7 @@
 #include "tracefs/control/metrics_listener.h"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -11,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "tracefs/base/ownership.h"
@@ -50,7 +52,39 @@ bool IsLeftover(const sockaddr_un& address) {
          errno == ECONNREFUSED;
 }
 
-Result<MetricsListener> ListenAtPath(const std::string& given) {
+Result<gid_t> FindGroup(const std::string& name) {
+  if (const group* const found = ::getgrnam(name.c_str())) {
+    return found->gr_gid;
+  }
+  const std::optional<uint64_t> number = ParseUnsigned(name);
+  if (number && *number < static_cast<gid_t>(-1)) {
+    return static_cast<gid_t>(*number);
+  }
+  return Status::Invalid("--metrics-group: there is no group '" + name + "'");
+}
+
+// Lets the group use the socket that is bound at `path`.
+Status ShareWith(gid_t group, const std::string& path) {
+  const UniqueFd there(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  const std::string what = "--metrics unix:" + path;
+  if (!there) return Status::System(errno, what);
+  // Somebody who can write to the directory may have exchanged it.
+  if (Status s = CheckOwnership(there.get(),
+                                {.type = S_IFSOCK, .one_name = true}, what);
+      !s.ok()) {
+    return s;
+  }
+  const std::string link = "/proc/self/fd/" + std::to_string(there.get());
+  if (::fchownat(there.get(), "", static_cast<uid_t>(-1), group,
+                 AT_EMPTY_PATH) != 0 ||
+      ::chmod(link.c_str(), 0660) != 0) {
+    return Status::System(errno, what + ": group");
+  }
+  return Status::Ok();
+}
+
+Result<MetricsListener> ListenAtPath(const std::string& given,
+                                     const std::string& group) {
   const std::string path = given.substr(kUnix.size());
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -70,6 +104,15 @@ Result<MetricsListener> ListenAtPath(const std::string& given) {
       ::listen(listener.fd.get(), kBacklog) != 0) {
     return Status::System(errno, "--metrics " + given);
   }
+  if (!group.empty()) {
+    const Result<gid_t> number = FindGroup(group);
+    const Status opened =
+        number.ok() ? ShareWith(*number, path) : number.status();
+    if (!opened.ok()) {
+      ::unlink(path.c_str());
+      return opened;
+    }
+  }
   return listener;
 }
 
@@ -86,8 +129,9 @@ uint16_t PortOf(int fd) {
 
 }  // namespace
 
-Result<MetricsListener> ListenForMetrics(const std::string& given) {
-  if (given.starts_with(kUnix)) return ListenAtPath(given);
+Result<MetricsListener> ListenForMetrics(const std::string& given,
+                                         const std::string& group) {
+  if (given.starts_with(kUnix)) return ListenAtPath(given, group);
   const size_t colon = given.rfind(':');
   if (colon == std::string::npos || colon == 0) return Malformed(given);
   std::string host = given.substr(0, colon);

@@ -15,8 +15,10 @@ struct MetricsListener {
   std::string address;  // with the port that was given for port 0
 };
 
-// HOST:PORT, [HOST]:PORT or unix:PATH.
-Result<MetricsListener> ListenForMetrics(const std::string& address);
+// HOST:PORT, [HOST]:PORT or unix:PATH; the socket is for its owner alone, and
+// for `group` (a name or number) if one is given.
+Result<MetricsListener> ListenForMetrics(const std::string& address,
+                                         const std::string& group);
 
 }  // namespace tracefs
 

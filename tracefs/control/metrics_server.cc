@@ -98,13 +98,13 @@ void MetricsServer::Stop() {}
 #endif
 
 Result<std::unique_ptr<MetricsServer>> MetricsServer::Open(
-    const std::string& address) {
+    const std::string& address, const std::string& group) {
   if (!Available()) {
     return Status::Invalid(
         "--metrics: this tracefs-mount was built without libmicrohttpd; "
         "install libmicrohttpd-dev and build again");
   }
-  Result<MetricsListener> listener = ListenForMetrics(address);
+  Result<MetricsListener> listener = ListenForMetrics(address, group);
   if (!listener.ok()) return listener.status();
   return std::unique_ptr<MetricsServer>(
       new MetricsServer(std::move(listener->fd), std::move(listener->address)));

@@ -28,11 +28,12 @@ class MetricsServer {
   // Whether this program was built with it.
   static bool Available();
 
-  // Listens at HOST:PORT, [HOST]:PORT or unix:PATH (made with mode 0600; a
-  // leftover that nobody listens at is replaced). Before a sandbox closes in.
-  // kInvalid for an address of another form, kSystem if it is taken.
-  static Result<std::unique_ptr<MetricsServer>> Open(
-      const std::string& address);
+  // Listens at HOST:PORT, [HOST]:PORT or unix:PATH (made with mode 0600, or
+  // 0660 and a group if one is named; a leftover of ours that nobody listens at
+  // is replaced). Before a sandbox closes in. kInvalid for an address of
+  // another form, kSystem if it is taken.
+  static Result<std::unique_ptr<MetricsServer>> Open(const std::string& address,
+                                                     const std::string& group);
   ~MetricsServer();
   MetricsServer(const MetricsServer&) = delete;
   MetricsServer& operator=(const MetricsServer&) = delete;

@@ -1,9 +1,11 @@
 #include "tracefs/mount/metrics.h"
 
+#include <sys/random.h>
 #include <sys/resource.h>
 
 #include <array>
 #include <charconv>
+#include <cstdio>
 
 #include "tracefs/base/clock.h"
 #include "tracefs/export/aggregate_lines.h"
@@ -11,6 +13,7 @@
 #include "tracefs/format/histogram.h"
 #include "tracefs/mount/build_pipeline.h"
 #include "tracefs/mount/version.h"
+#include "tracefs/process/siphash.h"
 
 namespace tracefs {
 namespace {
@@ -88,8 +91,32 @@ enum MetricsPage::Id : size_t {
   kRuleInAlarm,
 };
 
-MetricsPage::MetricsPage()
-    : families_{
+NamesInLabels NamesInLabels::Withheld() {
+  NamesInLabels names;
+  // Without it nobody can try names until one gives the label that is there.
+  std::array<uint64_t, 2> key = {RealNs(), MonotonicNs()};
+  [[maybe_unused]] const ssize_t n = ::getrandom(key.data(), sizeof key, 0);
+  names.key_ = key;
+  return names;
+}
+
+std::string NamesInLabels::Label(const format::AggregateKeyPart& part) const {
+  const std::string_view name = format::AggregateKeyLabel(part.arg_id);
+  std::string value = AggregateKeyText(part);
+  if (key_ && format::AggregateKeyIsText(part.arg_id) &&
+      part.arg_id != Info(Field::kComm).arg_id && !value.empty()) {
+    std::array<char, 32> text;
+    std::snprintf(text.data(), text.size(), "withheld-%012llx",
+                  static_cast<unsigned long long>(
+                      SipHash24(*key_, AsBytes(value)) >> 16));
+    value = text.data();
+  }
+  return tracefs::Label(name, value);
+}
+
+MetricsPage::MetricsPage(const NamesInLabels& names)
+    : names_(names),
+      families_{
           {"tracefs_build", "info", "", "The version that runs.", ""},
           {"process_cpu_seconds", "counter", "seconds",
            "Processor time of the daemon.", ""},
@@ -243,8 +270,7 @@ void MetricsPage::AddTotal(std::string_view tracer_name,
                        Label("aggregate", std::to_string(record.aggregate));
   if (record.other) labels += ',' + Label("other", "true");
   for (const format::AggregateKeyPart& part : record.key) {
-    labels += ',' + Label(format::AggregateKeyLabel(part.arg_id),
-                          AggregateKeyText(part));
+    labels += ',' + names_.Label(part);
   }
   Count(kAggOperations, labels, record.count);
   if (record.missed != 0) Gauge(kAggMissed, labels, record.missed);
@@ -305,8 +331,9 @@ std::string MetricsPage::Text() const {
 }
 
 std::string MetricsText(Pipeline& pipeline,
-                        const std::vector<RuleTotals>& rules) {
-  MetricsPage page;
+                        const std::vector<RuleTotals>& rules,
+                        const NamesInLabels& names) {
+  MetricsPage page(names);
   for (const TracerStats& stats : pipeline.Stats()) {
     if (!FeedsRules(stats.id)) page.AddTracer(stats);
   }

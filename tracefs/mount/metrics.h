@@ -3,6 +3,9 @@
 #ifndef TRACEFS_MOUNT_METRICS_H_
 #define TRACEFS_MOUNT_METRICS_H_
 
+#include <array>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,9 +27,28 @@ struct RuleTotals {
   bool in_alarm = false;
 };
 
+// Whether labels hold the names of files (not of commands, which any user sees
+// in ps). They are what others keep in
+// directories that only they can read; at a TCP port anybody of this machine
+// reads the page.
+class NamesInLabels {
+ public:
+  // They do.
+  static NamesInLabels Shown() { return NamesInLabels(); }
+  // In their place stands what tells them apart for the life of this object,
+  // and says nothing else of them.
+  static NamesInLabels Withheld();
+
+  std::string Label(const format::AggregateKeyPart& part) const;
+
+ private:
+  NamesInLabels() = default;
+  std::optional<std::array<uint64_t, 2>> key_;  // random; none: shown
+};
+
 class MetricsPage {
  public:
-  MetricsPage();
+  explicit MetricsPage(const NamesInLabels& names);
 
   void AddTracer(const TracerStats& stats);
   // What an aggregate driver of the tracer of that name has counted for a key.
@@ -54,12 +76,14 @@ class MetricsPage {
                  const format::HistogramRecord& histogram, int first_bit,
                  int last_bit, double unit);
 
+  const NamesInLabels& names_;
   std::vector<Family> families_;
 };
 
 // The page of a running mount. Threads: any but a worker's handler.
 std::string MetricsText(Pipeline& pipeline,
-                        const std::vector<RuleTotals>& rules);
+                        const std::vector<RuleTotals>& rules,
+                        const NamesInLabels& names);
 
 }  // namespace tracefs
 

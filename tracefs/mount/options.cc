@@ -27,7 +27,11 @@ po::options_description Visible() {
        "give up all that passing operations through does not need; off for "
        "debugging")  //
       ("metrics", po::value<std::string>()->value_name("ADDRESS"),
-       "serve OpenMetrics text at HOST:PORT or unix:PATH, /metrics")  //
+       "serve OpenMetrics text at unix:PATH or HOST:PORT, /metrics")  //
+      ("metrics-group", po::value<std::string>()->value_name("GROUP"),
+       "who else may use the socket of --metrics unix:PATH")  //
+      ("metrics-names",
+       "names of files in what --metrics serves at HOST:PORT, too")  //
       (",o", po::value<std::vector<std::string>>()->value_name("OPT,…"),
        "mount options, as of mount(8) and fuse(8)")  //
       (
@@ -159,6 +163,16 @@ Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
   if (given.count("metrics") != 0) {
     options.metrics = given["metrics"].as<std::string>();
   }
+  options.metrics_names = given.count("metrics-names") != 0;
+  if (options.metrics_names && options.metrics.empty()) {
+    return Status::Invalid("--metrics-names goes with --metrics");
+  }
+  if (given.count("metrics-group") != 0) {
+    options.metrics_group = given["metrics-group"].as<std::string>();
+    if (!MetricsAtSocket(options)) {
+      return Status::Invalid("--metrics-group goes with --metrics unix:PATH");
+    }
+  }
   std::vector<std::string> where;
   if (given.count("where") != 0) {
     where = given["where"].as<std::vector<std::string>>();
@@ -199,6 +213,10 @@ Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
   options.source = where[0];
   options.mount_point = where[1];
   return options;
+}
+
+bool MetricsAtSocket(const MountOptions& options) {
+  return options.metrics.starts_with("unix:");
 }
 
 const char* VisibilityName(Visibility visibility) {

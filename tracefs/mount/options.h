@@ -26,6 +26,8 @@ struct MountOptions {
   Transport transport = Transport::kAuto;
   bool sandbox = true;
   std::string metrics;  // address of --metrics; empty: not served
+  std::string metrics_group;
+  bool metrics_names = false;
   std::vector<std::string> fuse_options;  // of -o, split at commas
 };
 
@@ -33,6 +35,9 @@ struct MountOptions {
 Result<MountOptions> ParseOptions(int argc, const char* const* argv);
 // The text of --help.
 std::string HelpText();
+
+// Whether metrics are served at a Unix socket, which has an owner.
+bool MetricsAtSocket(const MountOptions& options);
 
 const char* VisibilityName(Visibility visibility);
 // What that visibility hides from every tracer, for headers and `explain`.

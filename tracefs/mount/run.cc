@@ -138,7 +138,7 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
   std::unique_ptr<MetricsServer> metrics;
   if (!options.metrics.empty()) {
     Result<std::unique_ptr<MetricsServer>> opened =
-        MetricsServer::Open(options.metrics);
+        MetricsServer::Open(options.metrics, options.metrics_group);
     if (!opened.ok()) return opened.status();
     metrics = std::move(*opened);
   }
@@ -237,9 +237,14 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
   const std::unique_ptr<ControlServer> server =
       socket.ok() ? std::move(socket->server) : nullptr;
   if (server != nullptr) server->Start(control);
+  const NamesInLabels names_shown =
+      options.metrics_names || MetricsAtSocket(options)
+          ? NamesInLabels::Shown()
+          : NamesInLabels::Withheld();
   if (metrics != nullptr) {
-    if (Status s = metrics->Start(
-            [&] { return MetricsText(pipeline, control.TotalsOfRules()); });
+    if (Status s = metrics->Start([&] {
+          return MetricsText(pipeline, control.TotalsOfRules(), names_shown);
+        });
         !s.ok()) {
       return s;
     }

@@ -9,6 +9,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 import time
 import urllib.parse
 import urllib.request
@@ -16,7 +17,7 @@ import urllib.request
 from counting_suite import CountingSuite, work
 from tracefs_harness import Skip, expect, expect_equal, wait_until
 
-CONFIG = ('always { { } { aggregate = { by op, uid, cname, ext; '
+CONFIG = ('always { { } { aggregate = { by op, uid, cname, ext, dir; '
           'values errors bytes latency size; every 1s } } { file = "%s" } }\n'
           'all { { } { stream = { STR_ALL } } { compress; file = "%s" } }')
 HEADER = "application/openmetrics-text"
@@ -36,12 +37,12 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 class MetricsSuite(CountingSuite):
-    def start(self, name, metrics="127.0.0.1:0"):
+    def start(self, name, metrics="127.0.0.1:0", options=()):
         source = self.folder(name, "source")
         self.point = self.folder(name, "mnt")
         mount = self.mount(source, self.point, CONFIG % (
             self.path(name, "count"), self.path(name, "stream")),
-            options=["--metrics", metrics])
+            options=["--metrics", metrics, *options])
         match = re.search(r"metrics at (\S+)", mount.messages())
         expect(match, mount.messages())
         self.address = match[1]
@@ -252,12 +253,103 @@ def a_unix_socket_serves_its_owner(suite):
     mount.unmount()
 
 
-def refused(suite, address, status, text):
+def scrape_socket(path):
+    connection = UnixConnection(path)
+    connection.request("GET", "/metrics")
+    page = connection.getresponse().read().decode()
+    connection.close()
+    return page
+
+
+SECRET = "salary-of-alice"
+
+
+def names_for(suite, name, metrics, *options):
+    """Names in the labels of what is served; the page twice."""
+    mount = suite.start(name, metrics, options)
+    folder = os.path.join(suite.point, SECRET + "-folder")
+    os.mkdir(folder, 0o700)
+    for extension in (SECRET, "other"):
+        with open(os.path.join(folder, "f." + extension), "wb") as out:
+            out.write(b"x" * 100)
+    pages = []
+    for _ in range(2):
+        if metrics.startswith("unix:"):
+            pages.append(scrape_socket(metrics[5:]))
+        else:
+            with urllib.request.urlopen(f"http://{suite.address}/metrics",
+                                        timeout=30) as answer:
+                pages.append(answer.read().decode())
+    mount.unmount()
+    labels = [{dict(found).get(label) for _, found in parse(page)
+               for label in ("dir", "ext")} - {None, ""} for page in pages]
+    return pages, labels
+
+
+def names_of_files_are_for_a_socket_only(suite):
+    pages, labels = names_for(suite, "withheld", "127.0.0.1:0")
+    for page in pages:
+        expect(SECRET not in page and "folder" not in page,
+               "a name is served to everybody")
+        # What ps shows is served.
+        expect('comm="python' in page, "no command's name")
+    expect_equal(labels[0], labels[1], "labels from one page to the next")
+    expect(all(re.fullmatch("withheld-[0-9a-f]{12}", label)
+               for label in labels[0]), str(labels[0]))
+    # Two extensions, the root and the folder.
+    expect(len(labels[0]) >= 4, f"names are thrown together: {labels[0]}")
+    # Nobody learns from another mount what a label stands for.
+    again = names_for(suite, "again", "127.0.0.1:0")[1]
+    expect_equal(again[0] & labels[0], set(), "labels of two mounts")
+    for name, metrics, options in (
+            ("asked", "127.0.0.1:0", ["--metrics-names"]),
+            ("socket", "unix:" + suite.path("names.sock"), [])):
+        shown = names_for(suite, name, metrics, *options)[1][0]
+        expect(SECRET in shown and any(label.endswith("-folder")
+                                       for label in shown), str(shown))
+
+
+def connects(path, uid, *gids):
+    return subprocess.run(
+        ["setpriv", f"--reuid={uid}", f"--regid={gids[0]}", "--clear-groups",
+         sys.executable, "-c", "import socket, sys; "
+         "socket.socket(socket.AF_UNIX).connect(sys.argv[1])", path],
+        capture_output=True, check=False).returncode == 0
+
+
+def a_group_may_use_the_socket_if_asked(suite):
+    path = suite.path("group.sock")
+    mount = suite.start("group", f"unix:{path}", ["--metrics-group", "54321"])
+    found = os.stat(path)
+    expect_equal((found.st_mode & 0o777, found.st_uid, found.st_gid),
+                 (0o660, 0, 54321), "mode and owner")
+    expect(connects(path, 65534, 54321), "the group is refused")
+    expect(not connects(path, 65534, 65534), "anybody may connect")
+    mount.unmount()
+    path = suite.path("owner.sock")
+    mount = suite.start("owner", f"unix:{path}")
+    expect(not connects(path, 65534, 54321), "anybody may connect")
+    mount.unmount()
+    refused(suite, f"unix:{suite.path('none.sock')}", 2, "there is no group",
+            "--metrics-group", "no-such-group")
+
+
+def a_leftover_of_others_stays(suite):
+    path = suite.path("theirs.sock")
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(path)
+    os.chown(path, 65534, 65534)
+    before = os.stat(path).st_ino
+    refused(suite, f"unix:{path}", 3, "Address already in use")
+    expect_equal(os.stat(path).st_ino, before, "the socket")
+
+
+def refused(suite, address, status, text, *options):
     source = suite.folder("refused", "source")
     point = suite.folder("refused", "mnt")
     config = suite.config(CONFIG % (suite.path("a"), suite.path("b")))
     result = suite.command("tracefs-mount", source, point, "--config", config,
-                           "--metrics", address)
+                           "--metrics", address, *options)
     expect_equal(result.returncode, status, result.stderr)
     expect(text in result.stderr, result.stderr)
     expect(not os.path.ismount(point), "mounted all the same")
@@ -364,7 +456,7 @@ def works(address):
 
 
 def a_name_with_anything_in_it_is_a_label(suite):
-    mount = suite.start("names")
+    mount = suite.start("names", options=["--metrics-names"])
     # Extensions are what a user can put into labels.
     for extension in (b'q"', b"b\\s", b"n\nl", b"\xff\xfe", "\u00e9".encode(),
                       b"\x1b[2J", "\u202e".encode()):
@@ -382,6 +474,9 @@ def main():
     suite = MetricsSuite("metrics", __doc__)
     for case in (what_is_served_is_what_happened, buckets_never_fall,
                  a_unix_socket_serves_its_owner,
+                 names_of_files_are_for_a_socket_only,
+                 a_group_may_use_the_socket_if_asked,
+                 a_leftover_of_others_stays,
                  wrong_addresses_are_refused_before_the_mount,
                  hostile_clients_do_no_harm,
                  a_name_with_anything_in_it_is_a_label,

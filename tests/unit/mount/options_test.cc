@@ -67,6 +67,12 @@ TEST(MountOptionsTest, EachWordMeansWhatItSays) {
   EXPECT_TRUE(Parsed({"s", "m", "--config", "c", "--foreground"}).foreground);
   EXPECT_EQ(Parsed({"s", "m", "--config", "c", "--metrics", "h:1"}).metrics,
             "h:1");
+  const MountOptions metrics =
+      Parsed({"s", "m", "--config", "c", "--metrics", "unix:/s",
+              "--metrics-group", "g", "--metrics-names"});
+  EXPECT_EQ(metrics.metrics_group, "g");
+  EXPECT_TRUE(metrics.metrics_names);
+  EXPECT_TRUE(MetricsAtSocket(metrics));
 }
 
 TEST(MountOptionsTest, MountOptionsAreSplitAtCommas) {
@@ -100,6 +106,10 @@ TEST(MountOptionsTest, Malicious_WhatCannotBeMeantIsRefusedWithTheNextStep) {
       {{"s", "m", "--config", "c", "--transport", "io_uring"},
        "auto, uring or dev, not 'io_uring'"},
       {{"s", "m", "--config", "c", "--sandbox", "no"}, "on or off, not 'no'"},
+      {{"s", "m", "--config", "c", "--metrics-names"},
+       "--metrics-names goes with --metrics"},
+      {{"s", "m", "--config", "c", "--metrics", "h:1", "--metrics-group", "g"},
+       "--metrics-group goes with --metrics unix:PATH"},
       {{"s", "m", "--config", "c", "--dot"}, "--dot goes with --check"},
       {{"s", "m", "--config", "c", "--fix"}, "--fix goes with --doctor"},
       {{"--check", "c", "s"}, "one config file and nothing else"},
