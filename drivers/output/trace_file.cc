@@ -9,6 +9,8 @@
 #include <array>
 #include <cerrno>
 
+#include "tracefs/base/writer_lock.h"
+
 namespace tracefs {
 namespace {
 
@@ -19,6 +21,12 @@ constexpr uint64_t kFinalReserve = 64 * 1024;
 constexpr size_t kMaxPieces = 6;
 
 }  // namespace
+
+TraceFile::TraceFile(UniqueFd fd, std::string name)
+    : fd_(std::move(fd)), name_(std::move(name)) {
+  // Without it a reader only knows less.
+  static_cast<void>(LockAsWriter(fd_.get()));
+}
 
 bool TraceFile::Reserve(uint64_t more) {
   const uint64_t size = end_ + more;

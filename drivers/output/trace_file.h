@@ -15,9 +15,9 @@ namespace tracefs {
 // One thread at a time.
 class TraceFile {
  public:
-  // `name` is for messages: "trace file 'x'". `fd` is open for writing.
-  TraceFile(UniqueFd fd, std::string name)
-      : fd_(std::move(fd)), name_(std::move(name)) {}
+  // `name` is for messages: "trace file 'x'". `fd` is open for writing. Readers
+  // see that it is being written (writer_lock.h) until Close.
+  TraceFile(UniqueFd fd, std::string name);
 
   // Appends all pieces or, on failure, nothing: the file ends as before.
   Status Append(std::initializer_list<ByteSpan> pieces) {

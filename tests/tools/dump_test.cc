@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "tests/support/trace_builder.h"
+#include "tracefs/base/writer_lock.h"
 
 namespace tracefs {
 namespace {
@@ -175,6 +176,36 @@ TEST_F(DumpTest, AWholeTraceIsListedWithoutAWordOnStandardError) {
   EXPECT_EQ(outcome.out.substr(0, outcome.out.find('\n')),
             "03:04:05.000000  1.00us cc1[50]              u1000 open     "
             "/src/a.c fh=0 -> 0");
+}
+
+TEST_F(DumpTest, ATraceThatIsBeingWrittenIsToldFromOneThatWasCut) {
+  TraceBuilder trace = Sample();
+  const std::string whole = SampleBytes();
+  // Between blocks, and within one.
+  for (const size_t more : {size_t{0}, size_t{20}}) {
+    const std::string path =
+        Write("open", whole.substr(0, trace.bytes().size() + more));
+    const int fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    ASSERT_TRUE(LockAsWriter(fd));
+    Outcome outcome = Run("$DUMP $T/open");
+    EXPECT_EQ(outcome.status, 1);
+    EXPECT_EQ(Lines(outcome.out), 10u);
+    EXPECT_NE(outcome.err.find("because it is still being written"),
+              std::string::npos)
+        << outcome.err;
+    // What is written until the lock goes is read.
+    std::thread writer([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      EXPECT_EQ(::pwrite(fd, whole.data(), whole.size(), 0),
+                static_cast<ssize_t>(whole.size()));
+      ::close(fd);
+    });
+    outcome = Run("$DUMP --wait $T/open");
+    writer.join();
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_NE(outcome.err.find("waiting for its writer"), std::string::npos);
+  }
+  EXPECT_EQ(Run("$DUMP --wait --follow $T/open").status, 2);
 }
 
 TEST_F(DumpTest, ACutTraceIsStatus1AndSaysSoAfterTheOperations) {

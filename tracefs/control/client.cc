@@ -1,8 +1,10 @@
 #include "tracefs/control/client.h"
 
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -15,6 +17,7 @@
 namespace tracefs {
 namespace {
 
+constexpr int kPeerPidfd = 77;  // SO_PEERPIDFD; libc may be older
 constexpr size_t kMaxAnswerBytes = size_t{256} << 20;
 
 Status SetPatience(int fd, std::chrono::seconds patience) {
@@ -179,6 +182,23 @@ Result<std::string> ControlClient::Call(std::string_view request,
   if (!parsed.ok()) return parsed.status();
   if (!parsed->status.ok()) return parsed->status;
   return std::move(parsed->result);
+}
+
+UniqueFd ControlClient::ServerPidfd() const {
+  int pidfd = -1;
+  socklen_t size = sizeof pidfd;
+  // Linux 6.5: of that very process, even if its number is used again.
+  if (::getsockopt(fd_.get(), SOL_SOCKET, kPeerPidfd, &pidfd, &size) == 0) {
+    return UniqueFd(pidfd);
+  }
+  ucred peer{};
+  size = sizeof peer;
+  if (::getsockopt(fd_.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 ||
+      peer.pid <= 0) {
+    return {};
+  }
+  return UniqueFd(
+      static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, /*flags=*/0)));
 }
 
 UniqueFd ControlClient::TakeStream() {

@@ -36,6 +36,10 @@ class ControlClient {
   // as it takes.
   UniqueFd TakeStream();
 
+  // The process that listens at the socket, to wait for its end: a pidfd, or
+  // nothing where that cannot be had.
+  UniqueFd ServerPidfd() const;
+
   const MountIdentity& mount() const { return mount_; }
 
  private:

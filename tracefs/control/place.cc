@@ -10,6 +10,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "tracefs/base/mount_path.h"
 #include "tracefs/base/ownership.h"
 
 namespace tracefs {
@@ -29,6 +30,11 @@ uid_t UserIdOf(std::string_view options, uid_t none) {
   return uid;
 }
 
+// As /proc/self/mountinfo has it.
+std::string DeviceText(const MountIdentity& mount) {
+  return std::to_string(mount.major) + ':' + std::to_string(mount.minor);
+}
+
 }  // namespace
 
 Result<MountIdentity> IdentifyMount(const std::string& path) {
@@ -41,8 +47,7 @@ Result<MountIdentity> IdentifyMount(const std::string& path) {
     return Status::System(errno, "'" + path + "'");
   }
   MountIdentity mount{st.stx_dev_major, st.stx_dev_minor, 0};
-  const std::string device =
-      std::to_string(mount.major) + ':' + std::to_string(mount.minor);
+  const std::string device = DeviceText(mount);
   // proc_pid_mountinfo(5): id parent device root point options … - type source
   // super-options
   std::ifstream in("/proc/self/mountinfo");
@@ -61,6 +66,18 @@ Result<MountIdentity> IdentifyMount(const std::string& path) {
   return Status::Invalid("'" + path +
                          "' is not in a tracefs mount; `findmnt -t "
                          "fuse.tracefs` lists them");
+}
+
+std::vector<std::string> MountPointsOf(const MountIdentity& mount) {
+  std::vector<std::string> points;
+  std::ifstream in("/proc/self/mountinfo");
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream fields(line);
+    std::string id, parent, device, root, point;
+    fields >> id >> parent >> device >> root >> point;
+    if (device == DeviceText(mount)) points.push_back(UnescapeMountPath(point));
+  }
+  return points;
 }
 
 std::vector<std::string> ControlDirectories(uid_t owner) {

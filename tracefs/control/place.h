@@ -33,6 +33,9 @@ struct MountIdentity {
 // hangs can be found too. kInvalid if it is no tracefs mount.
 Result<MountIdentity> IdentifyMount(const std::string& path);
 
+// Where that mount is mounted in this mount namespace.
+std::vector<std::string> MountPointsOf(const MountIdentity& mount);
+
 // The directories in which the sockets of `owner`'s mounts may lie, best first.
 std::vector<std::string> ControlDirectories(uid_t owner);
 

@@ -8,6 +8,7 @@
 
 #include <utility>
 
+#include "tracefs/base/writer_lock.h"
 #include "tracefs/format/flight_map.h"
 
 namespace tracefs::format {
@@ -40,7 +41,11 @@ bool IsFlightMap(int fd, const struct stat& st) {
 FdSource::FdSource(UniqueFd fd, bool follow)
     : fd_(std::move(fd)), follow_(follow) {
   struct stat st;
-  regular_ = ::fstat(fd_.get(), &st) == 0 && S_ISREG(st.st_mode);
+  if (::fstat(fd_.get(), &st) != 0) return;
+  regular_ = S_ISREG(st.st_mode);
+  writer_lives_ =
+      (regular_ || S_ISBLK(st.st_mode)) && tracefs::WriterLives(fd_.get());
+  had_writer_ = writer_lives_;
 }
 
 Result<size_t> FdSource::Read(std::span<std::byte> out) {
@@ -52,6 +57,12 @@ Result<size_t> FdSource::Read(std::span<std::byte> out) {
     const ssize_t n = ::read(fd_.get(), out.data(), out.size());
     if (n >= 0) {
       read_bytes_ += static_cast<uint64_t>(n);
+      at_end_ = n == 0;
+      if (at_end_ && writer_lives_) {
+        writer_lives_ = tracefs::WriterLives(fd_.get());
+        // It has ended meanwhile, and may have written more before it did.
+        if (!writer_lives_) continue;
+      }
       if (n == 0) pipe_ended_ = true;
       return static_cast<size_t>(n);
     }
@@ -61,9 +72,15 @@ Result<size_t> FdSource::Read(std::span<std::byte> out) {
 
 bool FdSource::MayGrow() {
   if (!regular_) return !pipe_ended_;
+  // Whose writer was seen and is gone.
+  if (had_writer_ && !writer_lives_) return false;
   struct stat st;
   return ::fstat(fd_.get(), &st) == 0 &&
          static_cast<uint64_t>(st.st_size) >= read_bytes_;
+}
+
+bool FdSource::WriterLives() {
+  return writer_lives_ && (at_end_ || tracefs::WriterLives(fd_.get()));
 }
 
 Result<std::unique_ptr<ByteSource>> FdSource::Open(const std::string& path,
@@ -101,11 +118,15 @@ Result<size_t> FileChain::Read(std::span<std::byte> out) {
     }
     const Result<size_t> n = current_->Read(out);
     if (!n.ok() || *n != 0) return n;
-    if (follow_ && next_ == paths_.size()) return n;
+    if (next_ == paths_.size()) return n;
     current_.reset();
   }
 }
 
 bool FileChain::MayGrow() { return current_ != nullptr && current_->MayGrow(); }
+
+bool FileChain::WriterLives() {
+  return current_ != nullptr && current_->WriterLives();
+}
 
 }  // namespace tracefs::format

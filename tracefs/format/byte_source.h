@@ -26,6 +26,9 @@ class ByteSource {
   // False if no later call can read more: the input is a pipe that ended, or a
   // file that was cut behind the reader's back.
   virtual bool MayGrow() { return false; }
+  // Whether what was read ends where it does because somebody was still writing
+  // it (writer_lock.h).
+  virtual bool WriterLives() { return false; }
 };
 
 // A regular file, a pipe or a socket. Owns the descriptor. Read blocks until a
@@ -35,6 +38,7 @@ class FdSource : public ByteSource {
   FdSource(UniqueFd fd, bool follow);
   Result<size_t> Read(std::span<std::byte> out) override;
   bool MayGrow() override;
+  bool WriterLives() override;
 
   // Opens a file, or standard input for "-". Of the map file of a flight
   // recorder it reads a snapshot (flight_map.h).
@@ -46,6 +50,9 @@ class FdSource : public ByteSource {
   const bool follow_;
   bool regular_ = false;
   bool pipe_ended_ = false;
+  bool had_writer_ = false;    // when it was opened
+  bool writer_lives_ = false;  // when it was looked at last
+  bool at_end_ = false;        // the last Read found nothing
   uint64_t read_bytes_ = 0;
 };
 
@@ -57,6 +64,7 @@ class FileChain : public ByteSource {
       : paths_(std::move(paths)), follow_(follow) {}
   Result<size_t> Read(std::span<std::byte> out) override;
   bool MayGrow() override;
+  bool WriterLives() override;
 
  private:
   const std::vector<std::string> paths_;

@@ -60,6 +60,9 @@ class FrameReader {
   // From now on the end of the input is the end.
   void Stop();
 
+  // Of the input: ByteSource.
+  bool WriterLives() const { return source_->WriterLives(); }
+
  private:
   enum class Check { kGood, kBad, kIncomplete };
 

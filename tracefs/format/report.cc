@@ -38,6 +38,10 @@ std::string Report::Text() const {
       return "ends" + at +
              " without a FINAL message: it was cut there, or is "
              "still being written";
+    case ReportKind::kUnfinished:
+      return "ends" + at +
+             " without a FINAL message because it is still being written: its "
+             "writer holds it open (--wait waits for the end)";
     case ReportKind::kNoHeader:
       return "block 0 is lost, and with it the description of the trace";
     case ReportKind::kGap:

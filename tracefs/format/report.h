@@ -19,6 +19,7 @@ enum class ReportKind : uint8_t {
   kDamaged,           // bytes that are no block; offset, count = bytes
   kCut,               // the input ends within a block; offset, count = bytes
   kNoFinal,           // the input ends between blocks, but without FINAL
+  kUnfinished,        // it ends without FINAL because it is still being written
   kNoHeader,          // block 0 is lost: the trace does not describe itself
   kGap,               // blocks are missing; number = the first, count
   kDuplicate,         // a block seen before, skipped; number

@@ -45,6 +45,9 @@ Result<ReadStep> TraceReader::AtEnd() {
   if (stats.ended && stats.goes_on != 0) {
     context_.Tell({.kind = ReportKind::kGoesOn, .number = stats.goes_on});
   } else if (stats.ended && !stats.final_record && !stats.snapshot &&
+             frames_.WriterLives()) {
+    context_.Tell({.kind = ReportKind::kUnfinished, .offset = stats.bytes});
+  } else if (stats.ended && !stats.final_record && !stats.snapshot &&
              stats.cut_bytes == 0) {
     context_.Tell({.kind = ReportKind::kNoFinal, .offset = stats.bytes});
   }

@@ -222,6 +222,7 @@ const MountControl::Command* MountControl::FindCommand(std::string_view name) {
       {"snapshot", &MountControl::Snapshot, false, {"tracer"}},
       {"rules", &MountControl::Rules, true, {}},
       {"tail", &MountControl::Tail, false, {"filter", "users", "groups"}},
+      {"unmount", &MountControl::Unmount, false, {}},
   };
   for (const Command& command : commands) {
     if (command.name == name) return &command;
@@ -823,6 +824,28 @@ ControlAnswer MountControl::Tail(ControlRequest& request) {
   answer.stream = MakeTailStream(
       queue, [this, id] { static_cast<void>(Forget(id, "stop")); });
   return answer;
+}
+
+// The rest of this connection is one line, when all is done.
+ControlAnswer MountControl::Unmount(ControlRequest& /*request*/) {
+  const auto notice = std::make_shared<EndNotice>();
+  {
+    // Before: the end may come at once.
+    std::lock_guard lock(known_mu_);
+    std::erase_if(end_notices_, [](const auto& one) { return one.expired(); });
+    end_notices_.push_back(notice);
+  }
+  if (Status s = mount_.unmount(); !s.ok()) return s;
+  ControlAnswer answer = Answer({{"mount", mount_.header.Get("mount.point")}});
+  answer.stream = notice;
+  return answer;
+}
+
+void MountControl::TellEnd(const std::string& line) {
+  std::lock_guard lock(known_mu_);
+  for (const std::weak_ptr<EndNotice>& one : end_notices_) {
+    if (const auto notice = one.lock()) notice->Tell(line);
+  }
 }
 
 }  // namespace tracefs

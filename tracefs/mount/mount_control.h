@@ -20,6 +20,7 @@
 #include "tracefs/control/handler.h"
 #include "tracefs/fs/file_system.h"
 #include "tracefs/mount/build_pipeline.h"
+#include "tracefs/mount/end_notice.h"
 #include "tracefs/mount/metrics.h"
 #include "tracefs/mount/snapshot_service.h"
 #include "tracefs/mount/transport.h"
@@ -41,6 +42,8 @@ struct ControlledMount {
   SnapshotService& snapshots;
   // Makes the kernel forget the names it keeps; may be empty.
   std::function<void()> forget_names;
+  // Takes the mount away, if nobody uses it.
+  std::function<Status()> unmount;
 };
 
 class MountControl final : public ControlHandler, private AlarmHandler {
@@ -53,6 +56,10 @@ class MountControl final : public ControlHandler, private AlarmHandler {
   // Ends all rules, after they have looked at all that has happened. Before the
   // pipeline stops; after the server has taken the last request.
   void StopRules();
+
+  // Says `line` (EndLine) to all who asked for the end: all outputs are
+  // complete.
+  void TellEnd(const std::string& line);
 
   // For metrics. Threads: any.
   std::vector<RuleTotals> TotalsOfRules();
@@ -119,6 +126,7 @@ class MountControl final : public ControlHandler, private AlarmHandler {
   ControlAnswer Snapshot(ControlRequest& request);
   ControlAnswer Tail(ControlRequest& request);
   ControlAnswer Rules(ControlRequest& request);
+  ControlAnswer Unmount(ControlRequest& request);
 
   const ControlledMount mount_;
   // Changed by AddFirst, then by the server's command thread only.
@@ -130,6 +138,8 @@ class MountControl final : public ControlHandler, private AlarmHandler {
   std::mutex steer_mu_;
   std::mutex known_mu_;
   std::map<uint32_t, Known> known_;  // guarded by known_mu_
+  // Of who waits for the end; guarded by known_mu_.
+  std::vector<std::weak_ptr<EndNotice>> end_notices_;
 };
 
 }  // namespace tracefs

@@ -64,23 +64,6 @@ bool IsStillThere(const MountPlace& place) {
          now.id == place.id && now.device == place.device;
 }
 
-std::string UnescapeMountPath(const std::string& text) {
-  const auto octal = [&](size_t i) {
-    return i < text.size() && text[i] >= '0' && text[i] <= '7';
-  };
-  std::string path;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\\' && octal(i + 1) && octal(i + 2) && octal(i + 3)) {
-      path += static_cast<char>((text[i + 1] - '0') * 64 +
-                                (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
-      i += 3;
-    } else {
-      path += text[i];
-    }
-  }
-  return path;
-}
-
 std::vector<std::string> MountsOfDevice(uint64_t device) {
   std::ifstream in("/proc/self/mountinfo");
   const std::string wanted =

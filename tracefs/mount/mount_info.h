@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tracefs/base/mount_path.h"
 #include "tracefs/base/unique_fd.h"
 
 namespace tracefs {
@@ -38,9 +39,6 @@ std::optional<std::string> PathOf(int fd);
 
 // The file system number of an open file, 0 if it cannot be had.
 uint64_t DeviceOf(int fd);
-
-// Undoes the \ooo escapes of mountinfo.
-std::string UnescapeMountPath(const std::string& text);
 
 }  // namespace tracefs
 

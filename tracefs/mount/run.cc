@@ -231,7 +231,8 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
                         .transport = *transport,
                         .device = socket.ok() ? socket->device : 0,
                         .snapshots = snapshots,
-                        .forget_names = [&] { (*session)->ForgetNames(); }});
+                        .forget_names = [&] { (*session)->ForgetNames(); },
+                        .unmount = [&] { return (*session)->Unmount(); }});
   if (Status s = control.AddFirst(std::move(*plans)); !s.ok()) return s;
   // Ends before the control that it asks.
   const std::unique_ptr<ControlServer> server =
@@ -262,7 +263,10 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
   (*fs)->ReleaseAll();
   control.StopRules();
   snapshots.Stop();
-  const Status stopped = pipeline.Stop((*session)->end_reason());
+  std::vector<TracerStats> last;
+  const Status stopped = pipeline.Stop((*session)->end_reason(), &last);
+  control.TellEnd(
+      EndLine((*session)->end_reason(), served.ok() ? stopped : served, last));
   if (server != nullptr) server->Stop();
   return served.ok() ? stopped : served;
 }

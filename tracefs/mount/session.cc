@@ -139,7 +139,7 @@ Session::~Session() {
   if (mounted_) (void)watchdog_.Unmount(/*lazy=*/true);
 }
 
-void Session::Unmount() {
+void Session::UnmountAnyway() {
   Status status = watchdog_.Unmount(/*lazy=*/false);
   if (status.error() == EBUSY) status = watchdog_.Unmount(/*lazy=*/true);
   if (!status.ok()) {
@@ -161,7 +161,7 @@ void Session::WatchSignals(const std::function<void()>& on_usr2) {
       if (on_usr2) on_usr2();
     } else if (got > 0 && !signalled_.exchange(true)) {
       seconds_left = kSecondsAfterSignal;
-      Unmount();
+      UnmountAnyway();
     } else if (seconds_left >= 0 && got < 0 && errno == EAGAIN &&
                seconds_left-- == 0) {
       // Somebody still holds a file. Leaving the loop closes the connection:

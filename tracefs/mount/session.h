@@ -48,6 +48,10 @@ class Session {
   // each is looked up again when it is used next. Not from a worker's handler.
   void ForgetNames();
 
+  // Unmounts it; Serve then returns. kSystem with EBUSY while it is in use.
+  // Threads: any.
+  Status Unmount() { return watchdog_.Unmount(/*lazy=*/false); }
+
   // Absolute, without symbolic links.
   const std::string& mount_point() const { return mount_point_; }
 
@@ -59,7 +63,7 @@ class Session {
  private:
   explicit Session(Watchdog& watchdog) : watchdog_(watchdog) {}
   void WatchSignals(const std::function<void()>& on_usr2);
-  void Unmount();
+  void UnmountAnyway();
 
   Watchdog& watchdog_;
   std::string mount_point_;

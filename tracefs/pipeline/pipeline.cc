@@ -233,7 +233,8 @@ Status Pipeline::Find(uint32_t id, const Set* set, size_t* index,
   return NoTracer(id);
 }
 
-Status Pipeline::Remove(uint32_t id, std::string_view end_reason) {
+Status Pipeline::Remove(uint32_t id, std::string_view end_reason,
+                        TracerStats* last) {
   std::shared_ptr<Tracer> tracer;
   {
     std::lock_guard change(changes_);
@@ -247,15 +248,20 @@ Status Pipeline::Remove(uint32_t id, std::string_view end_reason) {
     Publish(std::move(next));
   }
   // Nobody else knows it any more, so nobody waits for its output.
-  return tracer->Stop(end_reason);
+  Status stopped = tracer->Stop(end_reason);
+  if (last != nullptr) tracer->AddTo(last);
+  return stopped;
 }
 
-Status Pipeline::Stop(std::string_view end_reason) {
+Status Pipeline::Stop(std::string_view end_reason,
+                      std::vector<TracerStats>* last) {
   Status first;
-  for (const TracerStats& tracer : Stats()) {
-    if (Status s = Remove(tracer.id, end_reason); !s.ok() && first.ok()) {
+  for (TracerStats& tracer : Stats()) {
+    TracerStats end;
+    if (Status s = Remove(tracer.id, end_reason, &end); !s.ok() && first.ok()) {
       first = s;
     }
+    if (last != nullptr) last->push_back(std::move(end));
   }
   return first;
 }

@@ -46,9 +46,12 @@ class Pipeline final : public EventSink {
   Status Add(std::vector<TracerParts> parts);
   Status Add(TracerParts parts);
   // Ends one: all its events are written, then FINAL. Invalid if there is none.
-  Status Remove(uint32_t id, std::string_view end_reason);
+  // `last`: gets what it has come to; may be null.
+  Status Remove(uint32_t id, std::string_view end_reason,
+                TracerStats* last = nullptr);
   // Ends all. The first failure is returned, after all were tried.
-  Status Stop(std::string_view end_reason);
+  Status Stop(std::string_view end_reason,
+              std::vector<TracerStats>* last = nullptr);
 
   // Suspends one: what it has is written, its output stays open, and it sees
   // nothing until it is resumed. Its trace says so. Invalid if there is none.

@@ -12,6 +12,7 @@
 #include "tracefs/tools/ctl_text.h"
 #include "tracefs/tools/live_trace.h"
 #include "tracefs/tools/top.h"
+#include "tracefs/tools/unmount.h"
 
 namespace tracefs {
 namespace {
@@ -59,6 +60,8 @@ class Runner {
         return Tail();
       case CtlCommand::kTop:
         return WatchTop();
+      case CtlCommand::kUnmount:
+        break;  // has a connection of its own
     }
     return Status::Ok();
   }
@@ -202,10 +205,37 @@ class Runner {
   bool quiet_ = false;
 };
 
+Status Unmount(const CtlOptions& options, OutputBuffer& out,
+               OutputBuffer& err) {
+  const auto tell = [&err](const std::string& text) {
+    err.Append(kCommand + text + '\n');
+    static_cast<void>(err.Flush());
+  };
+  const Result<std::string> line =
+      UnmountAndWait(options.mount, options.patience, tell);
+  if (!line.ok()) return line.status();
+  const Result<std::string> text = UnmountText(*line);
+  if (!text.ok()) return text.status();
+  if (options.json) {
+    out.Append(*line);
+  } else if (!text->empty()) {
+    err.Append(*text);
+  }
+  if (Status s = out.Flush(); !s.ok()) return s;
+  return text->empty() ? Status::Ok()
+                       : Status::Corrupt("unmounted; not all is in its traces");
+}
+
 }  // namespace
 
 int Ctl(const CtlOptions& options, OutputBuffer& out, OutputBuffer& err,
         const std::atomic<bool>& stop) {
+  if (options.command == CtlCommand::kUnmount) {
+    const Status status = Unmount(options, out, err);
+    if (!status.ok()) err.Append(kCommand + status.message() + '\n');
+    static_cast<void>(err.Flush());
+    return ExitStatus(status);
+  }
   Result<ControlClient> client =
       ControlClient::Connect(options.mount, options.patience);
   const Status status =

@@ -20,6 +20,8 @@ namespace po = boost::program_options;
 
 constexpr char kSeeHelp[] = " (see tracefs-ctl --help)";
 constexpr uint64_t kMaxPatienceS = 86400;
+// Outputs may have to take much at the end, and each has its own deadline.
+constexpr std::chrono::seconds kUnmountPatience{600};
 constexpr uint64_t kMinIntervalMs = 100;
 constexpr uint64_t kMaxIntervalMs = 3'600'000;
 
@@ -59,6 +61,8 @@ constexpr CommandRow kCommands[] = {
      "the rules of configs: state, alarms, and what became of them"},
     {"tail", CtlCommand::kTail, false, CommandRow::kMaybeFilter, "[EXPR]",
      "print operations as they happen; disturbs no tracer"},
+    {"unmount", CtlCommand::kUnmount, false, CommandRow::kNone, "",
+     "unmount it, and return when its traces are complete"},
     {"top", CtlCommand::kTop, false, CommandRow::kMaybeFilter, "[EXPR]",
      "the busiest operations, processes, files and directories, live"},
 };
@@ -101,10 +105,12 @@ std::string FormatNames() {
 po::options_description VisibleOptions() {
   po::options_description options("Options");
   options.add_options()  //
-      ("json",
-       "list, explain, stats, add, rules: the mount's answer as JSON")  //
+      (
+          "json",
+          "list, explain, stats, add, rules, unmount: the mount's answer as "
+          "JSON")  //
       ("timeout", po::value<std::string>()->value_name("SECONDS"),
-       "how long to wait for an answer; default 60")  //
+       "how long to wait for an answer; default 60, of unmount 600")  //
       ("format", po::value<std::string>()->value_name("NAME"),
        ("tail: output format: " + FormatNames() + "; default text").c_str())  //
       ("utc", "tail, text: times in UTC instead of local time")               //
@@ -140,7 +146,8 @@ Status CheckBelongs(const CommandLine& given, CtlCommand command,
   };
   using C = CtlCommand;
   const Belongs all[] = {
-      {"json", {C::kList, C::kExplain, C::kStats, C::kAdd, C::kRules}},
+      {"json",
+       {C::kList, C::kExplain, C::kStats, C::kAdd, C::kRules, C::kUnmount}},
       {"format", {C::kTail}},
       {"utc", {C::kTail}},
       {"epoch", {C::kTail}},
@@ -271,7 +278,9 @@ std::string CtlHelp() {
          "  tracefs-ctl /data add detail.conf\n"
          "  tracefs-ctl /data set-filter 2 'cuid = alice AND op IN { open "
          "unlink }'\n"
-         "\nExit status: 0 done; 1 the answer made no sense; 2 wrong usage, "
+         "  tracefs-ctl /data unmount && tracefs-dump /var/log/data.trace\n"
+         "\nExit status: 0 done; 1 the answer made no sense, or unmount: not "
+         "all is in the\ntraces; 2 wrong usage, "
          "config or filter;\n3 the system refused.\n";
   return out.str();
 }
@@ -308,6 +317,9 @@ Result<CtlOptions> ParseCtlOptions(int argc, const char* const* argv) {
     return s;
   }
   result.json = given.Has("json");
+  if (result.command == CtlCommand::kUnmount) {
+    result.patience = kUnmountPatience;
+  }
   if (given.Has("timeout")) {
     const Result<uint64_t> seconds =
         NumberIn(given.Text("timeout"), "--timeout", 1, kMaxPatienceS);

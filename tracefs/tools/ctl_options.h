@@ -27,6 +27,7 @@ enum class CtlCommand {
   kRules,
   kTail,
   kTop,
+  kUnmount,
 };
 
 // The orders of `top`.

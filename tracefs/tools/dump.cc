@@ -18,6 +18,7 @@
 #include "tracefs/tools/aggregate_queue.h"
 #include "tracefs/tools/trace_files.h"
 #include "tracefs/tools/trace_summary.h"
+#include "tracefs/tools/wait_for_writers.h"
 
 namespace tracefs {
 namespace {
@@ -59,6 +60,7 @@ class Dumper {
       const Status added = AddKey(name);
       if (!added.ok()) return Complain(added.Prefixed("--key"));
     }
+    if (options_.wait && !Wait()) return exit_status_;
     OpenTraces();
     if (options_.header) PrintHeaders();
     if (options_.stats) {
@@ -83,6 +85,15 @@ class Dumper {
 
   void Fail(const Status& status) {
     exit_status_ = std::max(exit_status_, Complain(status));
+  }
+
+  // False if it was interrupted.
+  bool Wait() {
+    const auto tell = [this](const std::string& text) {
+      err_.Append(kCommand + text + "\n");
+      static_cast<void>(err_.Flush());
+    };
+    return WaitForWriters(options_.traces, tell, &stop_);
   }
 
   void OpenTraces() {

@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
   }
   // A reader that goes away shows as EPIPE.
   signal(SIGPIPE, SIG_IGN);
-  if (options->follow) {
+  if (options->follow || options->wait) {
     // The first one ends the listing in order, a second one at once.
     struct sigaction action = {};
     action.sa_handler = [](int) { g_stop = true; };

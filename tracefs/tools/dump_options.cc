@@ -31,6 +31,7 @@ po::options_description VisibleOptions() {
       ("filter", po::value<std::string>()->value_name("EXPR"),
        "only operations that match EXPR, in the language of capture filters")  //
       ("follow", "go on as a trace that is still being written grows")  //
+      ("wait", "wait first until nobody writes the traces any more")    //
       ("header", "print what each trace says of itself instead")        //
       ("stats", "print counts per operation and losses instead")        //
       ("key", po::value<std::vector<std::string>>()->value_name("FILE"),
@@ -81,6 +82,7 @@ Result<DumpOptions> ParseDumpOptions(int argc, const char* const* argv) {
   result.header = given.Has("header");
   result.stats = given.Has("stats");
   result.follow = given.Has("follow");
+  result.wait = given.Has("wait");
   if (given.Has("format")) {
     result.format = given.Text("format");
   }
@@ -103,6 +105,11 @@ Result<DumpOptions> ParseDumpOptions(int argc, const char* const* argv) {
   if (epoch) result.time = TimeStyle::kEpoch;
   if (result.header && result.follow) {
     return Status::Invalid("--header and --follow exclude each other");
+  }
+  if (result.wait && result.follow) {
+    return Status::Invalid(
+        "--wait and --follow exclude each other: the one begins when the trace "
+        "has ended, the other goes along with it");
   }
   if (result.header && !result.stats && !result.filter.empty()) {
     return Status::Invalid(

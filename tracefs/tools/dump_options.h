@@ -16,6 +16,7 @@ struct DumpOptions {
   bool header = false;  // print what the traces say of themselves
   bool stats = false;   // print counts instead of operations
   bool follow = false;
+  bool wait = false;  // until nobody writes the traces any more
   std::string format = "text";
   std::string filter;  // "" = everything
   TimeStyle time = TimeStyle::kLocal;

@@ -354,7 +354,11 @@ void TraceJudge::CheckEnd(std::vector<Finding>* findings) const {
         {.trust = Trust::kMissing,
          .has_numbers = false,
          .why = "the end, after block " + Number(highest) +
-                ": the trace was cut there, or is still being written"});
+                (writer_lives_
+                     ? ": the trace is still being written (--wait waits for "
+                       "its end, --unfinished does not ask for it)"
+                     : ": the trace was cut there, or is still being "
+                       "written")});
   } else if (highest > *end_) {
     findings->push_back(
         {.trust = Trust::kBad,

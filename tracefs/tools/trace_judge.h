@@ -61,6 +61,9 @@ class TraceJudge {
   // Bytes that are no frame of this trace.
   void AddDamage(uint64_t offset, uint64_t bytes, bool cut);
 
+  // Whether the last file ends where it does because it is being written.
+  void SetWriterLives(bool lives) { writer_lives_ = lives; }
+
   // Everything was told. Findings are in the order of block numbers.
   std::vector<Finding> Judge();
 
@@ -127,6 +130,7 @@ class TraceJudge {
   uint64_t last_number_ = 0;
   Digest last_link_{};
   uint64_t last_monotonic_ns_ = 0;
+  bool writer_lives_ = false;
   std::optional<uint64_t> end_;  // number of the block that ends the trace
 };
 

@@ -16,6 +16,7 @@
 #include "tracefs/tools/part_check.h"
 #include "tracefs/tools/trace_files.h"
 #include "tracefs/tools/trace_judge.h"
+#include "tracefs/tools/wait_for_writers.h"
 
 namespace tracefs {
 namespace {
@@ -42,6 +43,7 @@ class HeadKeeper final : public format::ByteSource {
     return n;
   }
   bool MayGrow() override { return source_->MayGrow(); }
+  bool WriterLives() override { return source_->WriterLives(); }
 
  private:
   const std::unique_ptr<ByteSource> source_;
@@ -94,6 +96,13 @@ class Verifier {
 
   int Run() {
     if (Status s = Prepare(); !s.ok()) return Complain(s);
+    if (options_.wait) {
+      const auto tell = [this](const std::string& text) {
+        Note(text);
+        static_cast<void>(err_.Flush());
+      };
+      WaitForWriters(options_.traces, tell, /*stop=*/nullptr);
+    }
     std::vector<std::string> files;
     for (const std::string& name : options_.traces) {
       if (Status s = AddFiles(name, &files); !s.ok()) Complain(s);
@@ -300,7 +309,10 @@ class Verifier {
         Complain(step.status().Prefixed(TerminalWord(input.name)));
         return false;
       }
-      if (*step != ReadStep::kItem) return true;
+      if (*step != ReadStep::kItem) {
+        judge.SetWriterLives(input.frames->WriterLives());
+        return true;
+      }
       const BlockId id{.serial = frame.header.serial,
                        .sequence = frame.header.sequence};
       BlockNotes notes;

@@ -30,9 +30,10 @@ po::options_description VisibleOptions() {
       ("accept-unsealed",
        "be content with what shows accidents only: crc32c, or no checksum")  //
       ("unfinished",
-       "the traces are still being written: no end is no fault")  //
-      ("quiet,q", "print only what is not ok")                    //
-      ("help,h", "print this and exit")                           //
+       "the traces are still being written: no end is no fault")      //
+      ("wait", "wait first until nobody writes the traces any more")  //
+      ("quiet,q", "print only what is not ok")                        //
+      ("help,h", "print this and exit")                               //
       ("version", "print the version and exit");
   return options;
 }
@@ -74,6 +75,7 @@ Result<VerifyOptions> ParseVerifyOptions(int argc, const char* const* argv) {
   result.chain = given.Text("chain");
   result.accept_unsealed = given.Has("accept-unsealed");
   result.unfinished = given.Has("unfinished");
+  result.wait = given.Has("wait");
   result.quiet = given.Has("quiet");
   result.traces = given.Texts("trace");
   if (result.traces.empty()) {

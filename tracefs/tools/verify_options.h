@@ -18,6 +18,7 @@ struct VerifyOptions {
   std::string chain;                 // "" = what the preamble says
   bool accept_unsealed = false;
   bool unfinished = false;
+  bool wait = false;
   bool quiet = false;
   std::vector<std::string> traces;  // files, folders, "-"
 };

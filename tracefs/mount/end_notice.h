@@ -1,0 +1,42 @@
+// EndNotice: what a client that asked for the end of the mount is told when it
+// has come: one line, when all outputs are complete.
+#ifndef TRACEFS_MOUNT_END_NOTICE_H_
+#define TRACEFS_MOUNT_END_NOTICE_H_
+
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tracefs/base/status.h"
+#include "tracefs/control/handler.h"
+#include "tracefs/pipeline/tracer_stats.h"
+
+namespace tracefs {
+
+// Threads: any.
+class EndNotice final : public ControlStream {
+ public:
+  // Says it, once; nothing follows.
+  void Tell(std::string line);
+
+  std::string Take(size_t max) override;
+  bool ended() const override;
+  void OnMore(std::function<void()> wake) override;
+
+ private:
+  mutable std::mutex mu_;
+  // Guarded by mu_.
+  std::string rest_;
+  bool told_ = false;
+  std::function<void()> wake_;
+};
+
+// The line: how the mount ended and what became of each tracer of a config.
+std::string EndLine(std::string_view end_reason, const Status& status,
+                    const std::vector<TracerStats>& tracers);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_MOUNT_END_NOTICE_H_
