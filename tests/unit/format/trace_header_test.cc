@@ -3,7 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <map>
+#include <ostream>
+#include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -46,6 +51,109 @@ TEST(TraceHeaderTest, RoundTrip) {
   EXPECT_EQ(read.header.properties, header.properties);
   EXPECT_EQ(read.header.Get("host.name"), "box");
   EXPECT_EQ(read.header.Get("absent"), "");
+}
+
+// Width and type of an argument, as FORMAT.md has them.
+struct Specified {
+  int width = 0;  // 0 = variable
+  int type = 0;
+
+  friend bool operator==(const Specified&, const Specified&) = default;
+};
+std::ostream& operator<<(std::ostream& out, const Specified& s) {
+  return out << "width " << s.width << ", type " << s.type;
+}
+
+std::string Specification() {
+  std::ifstream in(TRACEFS_FORMAT_MD);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+int WidthIn(const std::string& text) {
+  return text.rfind("var", 0) == 0 ? 0 : std::stoi(text);
+}
+
+// The arguments by id: those of the table of section 9, and the sentence behind
+// it on those that the sections before name.
+std::map<int, Specified> SpecifiedArguments(const std::string& format,
+                                            std::map<int, std::string>* names) {
+  std::map<int, Specified> arguments;
+  // | ARG_UID | 24 | 4 | 8 | user who asked |
+  const std::regex row(
+      R"(\| (ARG_[A-Z0-9_]+)[^|]*\| ([0-9]+) \| (var|[0-9]+) \| ([0-9]+) \|)");
+  for (std::sregex_iterator at(format.begin(), format.end(), row), end;
+       at != end; ++at) {
+    const int id = std::stoi((*at)[2]);
+    arguments[id] = {WidthIn((*at)[3]), std::stoi((*at)[4])};
+    (*names)[id] = (*at)[1];
+  }
+  // 134 (8, 0), 140 to 144 (8; 5, but 141: 0), 145 and 146 (8, 0), …
+  const size_t begin = format.find("Widths and types of the arguments named");
+  const std::string sentence =
+      format.substr(begin, format.find("\n\n", begin) - begin);
+  const std::regex group(
+      R"(([0-9][0-9a-z,\s]*)\((variable|[0-9]+)[,;]\s+([0-9]+)(, but ([0-9]+): ([0-9]+))?\))");
+  for (std::sregex_iterator
+           at(sentence.begin() + static_cast<long>(sentence.find(':')),
+              sentence.end(), group),
+       end;
+       at != end; ++at) {
+    const Specified specified = {WidthIn((*at)[2]), std::stoi((*at)[3])};
+    // "175 to 178 and 182"
+    std::istringstream words((*at)[1]);
+    int last = 0;
+    bool range = false;
+    for (std::string word; words >> word;) {
+      if (word == "to") {
+        range = true;
+      } else if (word != "and") {
+        const int id = std::stoi(word);
+        for (int i = range ? last + 1 : id; i <= id; ++i) {
+          arguments[i] = specified;
+        }
+        last = id;
+        range = false;
+      }
+    }
+    if ((*at)[4].matched) {
+      arguments[std::stoi((*at)[5])].type = std::stoi((*at)[6]);
+    }
+  }
+  return arguments;
+}
+
+// What START says of each argument is what the specification says, which
+// readers of others were written from.
+TEST(TraceHeaderTest, NamesEveryArgumentAsTheSpecificationDoes) {
+  const std::string format = Specification();
+  ASSERT_FALSE(format.empty()) << TRACEFS_FORMAT_MD;
+  std::map<int, std::string> names;
+  const std::map<int, Specified> specified = SpecifiedArguments(format, &names);
+  EXPECT_GT(specified.size(), 90u);
+  EXPECT_EQ(specified.at(180), (Specified{8, 6}));
+  EXPECT_EQ(specified.at(141), (Specified{8, 0}));
+  const SelfDescription read = Read(EncodeStartBlock(SomeHeader()));
+  std::set<int> told;
+  for (const auto& [id, argument] : read.arguments) {
+    told.insert(id);
+    ASSERT_EQ(specified.count(id), 1u)
+        << argument.name << " is not in FORMAT.md";
+    EXPECT_EQ((Specified{argument.width, static_cast<int>(argument.type)}),
+              specified.at(id))
+        << argument.name;
+    if (names.count(id) != 0) {
+      EXPECT_EQ(argument.name, names.at(id));
+    } else {
+      EXPECT_NE(format.find(std::string(argument.name)), std::string::npos)
+          << argument.name;
+    }
+  }
+  for (const auto& [id, unused] : specified) {
+    if (id == 192) continue;  // only in anonymised traces
+    EXPECT_EQ(told.count(id), 1u) << "START does not name " << id;
+  }
 }
 
 TEST(TraceHeaderTest, NamesEveryMessageAndArgument) {

@@ -29,6 +29,8 @@ struct Memory {
   std::mutex mu;
   std::string bytes;
   std::atomic<bool> failing{false};
+  // Refuses blocks that hold counts, and takes the others.
+  std::atomic<bool> refusing_counts{false};
 };
 
 class MemoryDriver final : public OutputDriver {
@@ -38,8 +40,11 @@ class MemoryDriver final : public OutputDriver {
     memory_.bytes = identity.preamble;
     return Status::Ok();
   }
-  Status Write(ByteSpan header, ByteSpan payload, const BlockInfo&) override {
-    if (memory_.failing) return Status::System(ENOSPC, "memory");
+  Status Write(ByteSpan header, ByteSpan payload,
+               const BlockInfo& info) override {
+    if (memory_.failing || (memory_.refusing_counts && info.counted != 0)) {
+      return Status::System(ENOSPC, "memory");
+    }
     std::lock_guard lock(memory_.mu);
     memory_.bytes += AsText(header);
     memory_.bytes += AsText(payload);
@@ -361,6 +366,9 @@ TEST(AggregateTest, PeriodsAddUpToTheTotal) {
   EXPECT_EQ(decoded.totals.at("op=15").bytes, 5 * sent);
 }
 
+// What is asked for while a tracer runs is what has been counted by then:
+// never more than was sent, never less than was there before, and, as soon as
+// the flusher has been by, all of it.
 TEST(AggregateTest, TotalsCanBeAskedForWhileItRuns) {
   Memory memory;
   World world;
@@ -368,29 +376,41 @@ TEST(AggregateTest, TotalsCanBeAskedForWhileItRuns) {
   TracerParts parts = Parts(memory, "by op");
   parts.name = "always";
   ASSERT_TRUE(pipeline.Add(std::move(parts)).ok());
-  uint64_t sent = 0;
-  for (int round = 0; round < 3; ++round) {
-    for (int i = 0; i < 1000; ++i, ++sent) {
-      Send(pipeline, MakeEvent(world, Op::open_, 10, 0, 9));
-    }
+  const auto counted = [&] {
+    uint64_t sum = 0;
     size_t records = 0;
     pipeline.ForEachTotal(
         [&](const std::string& name, const format::AggregateRecord& record) {
           ++records;
           EXPECT_EQ(name, "always");
           EXPECT_EQ(record.tracer_id, 1u);
-          EXPECT_EQ(record.count, sent);
+          EXPECT_TRUE(record.total);
+          EXPECT_EQ(KeyText(record), "op=11");
+          sum += record.count;
         });
-    // The flusher may be at work just then; the next one finds it.
     EXPECT_LE(records, 1u);
+    return sum;
+  };
+  EXPECT_EQ(counted(), 0u);
+  uint64_t sent = 0;
+  uint64_t before = 0;
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 1000; ++i, ++sent) {
+      Send(pipeline, MakeEvent(world, Op::open_, 10, 0, 9));
+    }
+    uint64_t now = counted();
+    for (int wait = 0; now != sent && wait < 10'000; ++wait) {
+      EXPECT_GE(now, before);
+      EXPECT_LE(now, sent);
+      before = now;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      now = counted();
+    }
+    ASSERT_EQ(now, sent);
+    before = now;
   }
   ASSERT_TRUE(pipeline.Suspend(1).ok());
-  uint64_t counted = 0;
-  pipeline.ForEachTotal(
-      [&](const std::string&, const format::AggregateRecord& record) {
-        counted += record.count;
-      });
-  EXPECT_EQ(counted, sent);
+  EXPECT_EQ(counted(), sent);
   EXPECT_EQ(pipeline.Stats()[0].counted, sent);
   EXPECT_EQ(pipeline.Stats()[0].encoded, 0u);
   ASSERT_TRUE(pipeline.Resume(1).ok());
@@ -445,6 +465,53 @@ TEST(AggregateTest, CountsThatCannotBeWrittenAreLosses) {
   EXPECT_FALSE(pipeline.Remove(1, "stop").ok());
   // Nothing after the header; and who asked for the end knows why.
   EXPECT_TRUE(Read(memory).totals.empty());
+}
+
+// What the trace says of itself when its counts were refused: each operation is
+// lost once, also where the totals repeat what periods had told.
+TEST(AggregateTest, DataLoss_RefusedCountsAreLostOnceInTheTracesAccount) {
+  for (const char* clauses : {"by op", "by op; every 1h"}) {
+    Memory memory;
+    World world;
+    Pipeline pipeline(Quick());
+    ASSERT_TRUE(pipeline.Add(Parts(memory, clauses)).ok());
+    for (int i = 0; i < 10; ++i) {
+      Send(pipeline, MakeEvent(world, Op::open_, 10, 0, 9));
+    }
+    memory.refusing_counts = true;
+    EXPECT_FALSE(pipeline.Stop("test").ok());
+    const Decoded decoded = Read(memory);
+    EXPECT_TRUE(decoded.totals.empty()) << clauses;
+    EXPECT_EQ(decoded.stats.lost_events, 10u) << clauses;
+    ASSERT_TRUE(decoded.stats.final_record) << clauses;
+    const auto& losses = decoded.stats.final_record->loss_totals;
+    ASSERT_EQ(losses.size(), 1u) << clauses;
+    EXPECT_EQ(losses[0].reason, "output_error");
+    EXPECT_EQ(losses[0].count, 10u) << clauses;
+  }
+}
+
+// A period is lost, and the total tells it all the same: what it says again is
+// no second loss, and what comes through is none.
+TEST(AggregateTest, DataLoss_ALostPeriodIsLostOnceThoughTheTotalHasIt) {
+  Memory memory;
+  World world;
+  Pipeline pipeline(Quick());
+  ASSERT_TRUE(pipeline.Add(Parts(memory, "by op; every 1s")).ok());
+  memory.refusing_counts = true;
+  for (int i = 0; i < 10; ++i) {
+    Send(pipeline, MakeEvent(world, Op::open_, 10, 0, 9));
+  }
+  for (int wait = 0; pipeline.Stats()[0].TotalLost() == 0 && wait < 10'000;
+       ++wait) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  EXPECT_EQ(pipeline.Stats()[0].TotalLost(), 10u);
+  memory.refusing_counts = false;
+  static_cast<void>(pipeline.Stop("test"));
+  const Decoded decoded = Read(memory);
+  EXPECT_EQ(decoded.totals.at("op=11").count, 10u);
+  EXPECT_EQ(decoded.stats.lost_events, 10u);
 }
 
 uint64_t ResidentBytes() {

@@ -156,6 +156,56 @@ TEST(KeyCountsTest, AddingTablesIsLikeCountingInOne) {
   }
 }
 
+// Keys that come, go and come back: what is counted for them and what they may
+// have missed are together never less than the truth, and what they may have
+// missed is bounded itself.
+void AddInRounds(Both* both, size_t keys, int rounds) {
+  for (int round = 0; round < rounds; ++round) {
+    for (size_t i = 0; i < keys; ++i) both->Add("k" + std::to_string(i), {});
+  }
+}
+
+TEST(KeyCountsTest, AKeyThatComesBackSaysWhatItMayHaveMissed) {
+  const KeyCountsOptions options = {.bytes = KeyCounts::kMinBytes,
+                                    .latency = true};
+  const size_t capacity = KeyCounts::Capacity(options);
+  Both both(options);
+  AddInRounds(&both, 3 * capacity, 5);
+  ASSERT_FALSE(both.table.entries().empty());
+  uint64_t behind = 0;
+  for (const KeyCounts::Entry& entry : both.table.entries()) {
+    // The truth is 5 of each.
+    EXPECT_GE(entry.counts.count + entry.missed, 5u);
+    EXPECT_LE(entry.missed, both.events / (capacity / 2));
+    behind += entry.counts.count < 5 ? 1 : 0;
+  }
+  EXPECT_GT(behind, 0u);  // or the test has no key of the kind
+  Check(both.table, both.exact, both.events, capacity);
+}
+
+TEST(KeyCountsTest, WhatATableMissedIsSaidInASumToo) {
+  const KeyCountsOptions options = {.bytes = KeyCounts::kMinBytes};
+  const size_t capacity = KeyCounts::Capacity(options);
+  KeyCounts sum(options);
+  std::map<std::string, Exact> exact;
+  uint64_t events = 0;
+  for (int part = 0; part < 4; ++part) {
+    Both both(options);
+    AddInRounds(&both, 2 * capacity, 2);
+    sum.Add(both.table);
+    for (const auto& [key, e] : both.exact) exact[key].counts.Add(e.counts);
+    events += both.events;
+  }
+  uint64_t behind = 0;
+  for (const KeyCounts::Entry& entry : sum.entries()) {
+    EXPECT_GE(entry.counts.count + entry.missed, 8u);
+    // Each of the tables and the sum may have shed its share.
+    EXPECT_LE(entry.missed, 2 * events / (capacity / 2));
+    behind += entry.counts.count < 8 ? 1 : 0;
+  }
+  EXPECT_GT(behind, 0u);
+}
+
 TEST(KeyCountsTest, AClearedTableIsAsGoodAsNew) {
   KeyCounts table(Small());
   for (int round = 0; round < 3; ++round) {

@@ -122,17 +122,42 @@ TEST(RateTest, Parses) {
   }
 }
 
-TEST(RateTest, HugeAndTinyRatesDoNotOverflow) {
-  ChainLog log;
-  for (const char* rate : {"1/h", "16777215T/s"}) {
-    const auto filter =
-        MustMakeFilters(std::string("throttle when_full = drop ops = ") + rate +
-                            " bytes = " + rate + "; file = x",
-                        &log);
-    for (int i = 0; i < 3; ++i) {
-      (void)filter->Write(AsBytes("x"), {.events = ~uint64_t{0}}).ok();
-    }
+// 2^64 operations at one an hour: longer than a clock can count. Nothing wraps
+// to a time that has passed.
+TEST_F(ThrottleTest, ATinyRateThatIsOverdrawnStaysSoForACentury) {
+  const auto rate = ParseRate("1/h");
+  ASSERT_TRUE(rate);
+  const auto filter = Make({.ops_per_second = *rate,
+                            .bytes_per_second = *rate,
+                            .when_full = {.block = false}});
+  constexpr uint64_t kYearNs = 365 * 24 * 3600 * kNsPerSecond;
+  ASSERT_TRUE(Put(*filter, ~uint64_t{0}).ok());
+  for (int year = 0; year < 90; ++year) {
+    EXPECT_EQ(LossReasonOf(Put(*filter, 1)), LossReason::kThrottled) << year;
+    now_ns_ += kYearNs;
   }
+  now_ns_ += 10 * kYearNs;
+  EXPECT_TRUE(Put(*filter, 1).ok());
+  // And is overdrawn once more.
+  EXPECT_FALSE(Put(*filter, 1).ok());
+}
+
+// The highest rate that can be written, 2^64 in a second: it saves up one
+// second as any other, and then holds.
+TEST_F(ThrottleTest, TheHighestRateHoldsAsAnyOther) {
+  const auto rate = ParseRate("16777215T/s");
+  ASSERT_TRUE(rate);
+  const auto filter =
+      Make({.ops_per_second = *rate,
+            .when_full = {.deadline = std::chrono::seconds(10)}});
+  ASSERT_TRUE(Put(*filter, ~uint64_t{0}).ok());
+  ASSERT_TRUE(Put(*filter, ~uint64_t{0}).ok());
+  EXPECT_LT(slept_ns_, kNsPerSecond / 10);
+  ASSERT_TRUE(Put(*filter, ~uint64_t{0}).ok());
+  EXPECT_NEAR(static_cast<double>(slept_ns_), 1e9, 1e7);
+  ASSERT_TRUE(Put(*filter, 1).ok());
+  EXPECT_NEAR(static_cast<double>(slept_ns_), 2e9, 1e7);
+  EXPECT_EQ(log_.written.size(), 4u);
 }
 
 TEST(RateTest, ImpossibleOptionsAreRefused) {
