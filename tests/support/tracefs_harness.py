@@ -181,12 +181,12 @@ class Suite:
 
     def _require_machine(self):
         if not os.path.exists("/dev/fuse"):
-            self._skip_all("there is no /dev/fuse")
+            self.skip_all("there is no /dev/fuse")
         if os.geteuid() != 0:
-            self._skip_all("only root may mount for other users")
+            self.skip_all("only root may mount for other users")
         for tool in ("tracefs-mount", "tracefs-dump"):
             if not os.access(os.path.join(self.bin, tool), os.X_OK):
-                self._skip_all(f"{tool} is not in {self.bin}")
+                self.skip_all(f"{tool} is not in {self.bin}")
 
     def no_uring(self):
         """Why mounts over io_uring cannot be tested; None if they can."""
@@ -199,7 +199,7 @@ class Suite:
             return "the kernel offers no FUSE over io_uring"
         return None
 
-    def _skip_all(self, why):
+    def skip_all(self, why):
         print(f"skipped: {self.name}: {why}")
         sys.exit(SKIPPED)
 
@@ -228,6 +228,37 @@ class Suite:
         finally:
             self.stop_mounts()
             subprocess.run(["umount", "-l", point], check=True)
+
+    def no_loop(self, kind):
+        """Why no file system of that kind can be made; None if one can."""
+        tool = f"mkfs.{kind}"
+        if shutil.which(tool) is None:
+            return f"{tool} is not installed"
+        with open("/proc/filesystems", encoding="ascii") as lines:
+            if kind not in {line.split()[-1] for line in lines}:
+                return f"the kernel has no {kind}"
+        if not os.path.exists("/dev/loop-control"):
+            return "there are no loop devices"
+        return None
+
+    @contextlib.contextmanager
+    def loop(self, name, kind, size, make=(), mount_options="rw"):
+        """A new file system in a loop device, mounted; see no_loop()."""
+        point = self.folder(name)
+        image = self.path(name + ".image")
+        with open(image, "wb") as out:
+            out.truncate(size)
+        quiet = {"ext4": ["-q", "-F"], "xfs": ["-q"], "btrfs": ["-q"]}[kind]
+        subprocess.run([f"mkfs.{kind}", *quiet, *make, image], check=True,
+                       capture_output=True)
+        subprocess.run(["mount", "-o", f"loop,{mount_options}", image, point],
+                       check=True, capture_output=True)
+        try:
+            yield point
+        finally:
+            self.stop_mounts()
+            subprocess.run(["umount", "-l", point], check=True)
+            os.remove(image)
 
     # --- mounts
 

@@ -55,6 +55,9 @@ inline constexpr uint64_t kFowner = uint64_t{1} << 3;       // CAP_FOWNER
 // of them: it is what a look-up takes.
 inline constexpr uint64_t kOverrides = kDacOverride | kFowner;
 
+// The ids of an ordinary user and of his group.
+inline constexpr uint32_t kNobody = 65534;
+
 class ThreadCredentials {
  public:
   // This thread's. The first call takes the thread's umask (and working
@@ -72,6 +75,11 @@ class ThreadCredentials {
     if (uid == uid_ && gid == gid_) return 0;
     return SwitchIds(uid, gid);
   }
+
+  // For what is done on behalf of nobody in particular: makes this thread's ids
+  // those of nobody if they are root's, to whom ext4 gives blocks that others
+  // must not have. Else they are some caller's, which will do.
+  int BecomeOrdinary() { return uid_ == 0 ? Become(kNobody, kNobody) : 0; }
 
   // Makes this thread's umask `mask`; no system call if it is already.
   void SetUmask(mode_t mask) {

@@ -100,8 +100,10 @@ int32_t FileSystem::BackingIdOf(Inode& inode, int fd) {
   const int32_t known = inode.backing_id();
   if (known != 0) return known;
   if (!policy_.passthrough() || !inode.is_regular()) return -1;
-  // All I/O of the kernel is done with the credentials of this thread. Without
+  // All I/O of the kernel is done with the credentials of this thread, whoever
+  // writes: not with root's, who may use up what ext4 reserves. Without
   // CAP_FSETID, so that the backing kernel clears set-user-id (reference 1.7).
+  if (!asks_as_caller_) ThreadCredentials::Current().BecomeOrdinary();
   const WithoutFsetid without;
   const int32_t id = backing_.Open(fd >= 0 ? fd : FdOf(inode).get());
   const int32_t set = inode.SetBackingId(id > 0 ? id : -1);

@@ -116,6 +116,8 @@ class FileSystem final : public EventResolver {
   fuse_entry_param EntryParam(const Inode& inode, const struct stat& st) const;
 
   bool flush_below() const { return flush_below_; }
+  // Whatever is done below is done as its caller.
+  bool asks_as_caller() const { return asks_as_caller_; }
   // The backing file system names trusted. attributes to everybody.
   bool lists_trusted() const { return lists_trusted_; }
   // Writes to set-user-id files are told to us as such.

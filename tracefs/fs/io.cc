@@ -80,7 +80,11 @@ void FsWrite(fuse_req_t req, fuse_ino_t /*ino*/, const char* data, size_t size,
   ssize_t n;
   {
     const fuse_ctx* caller = fuse_req_ctx(req);
-    const AsCaller as_caller(caller->uid, caller->gid);
+    // Pages that were mapped are written back as root, whoever changed them.
+    const bool by_nobody =
+        fi->writepage != 0 && caller->uid == 0 && !op.fs().asks_as_caller();
+    const AsCaller as_caller(by_nobody ? kNobody : caller->uid,
+                             by_nobody ? kNobody : caller->gid);
 #if TRACEFS_FUSE_AT_LEAST(18)
     const WithoutFsetid without(fi->kill_suidgid != 0);
 #endif

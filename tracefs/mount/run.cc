@@ -52,8 +52,12 @@ struct DescriptorBudget {
 DescriptorBudget RaiseLimits() {
   // The caller's own limit was checked by the kernel (RLIMIT_FSIZE).
   const rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
-  ::setrlimit(RLIMIT_FSIZE, &unlimited);
   rlimit limit;
+  if (::setrlimit(RLIMIT_FSIZE, &unlimited) != 0 &&
+      ::getrlimit(RLIMIT_FSIZE, &limit) == 0) {
+    limit.rlim_cur = limit.rlim_max;  // that needs CAP_SYS_RESOURCE
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
   DescriptorBudget budget;
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return budget;
   limit.rlim_cur = limit.rlim_max;
