@@ -145,6 +145,24 @@ CommandResult RunCommand(const std::vector<std::string>& arguments,
 
 // --- ScratchDir --------------------------------------------------------------
 
+namespace {
+
+// What a file in a loop device is made; null: no loop device.
+const char* LoopType(ScratchDir::Kind kind) {
+  switch (kind) {
+    case ScratchDir::kExt4:
+      return "ext4";
+    case ScratchDir::kXfs:
+      return "xfs";
+    case ScratchDir::kBtrfs:
+      return "btrfs";
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
 ScratchDir::ScratchDir(Kind kind) {
   const char* base = std::getenv("TMPDIR");
   std::string name =
@@ -156,6 +174,10 @@ ScratchDir::ScratchDir(Kind kind) {
   // Without "..", links and double slashes, as mountinfo will show it.
   made_ = path_ = std::filesystem::canonical(name).string();
   ::chmod(path_.c_str(), 0755);
+  if (const char* type = LoopType(kind)) {
+    MakeInLoop(type);
+    return;
+  }
   if (kind == kDisk || !MountOver("tmpfs", path_, "size=512m,mode=755")) return;
   if (kind == kOverlay) {
     for (const char* layer : {"lower", "upper", "work", "merged"}) {
@@ -166,6 +188,32 @@ ScratchDir::ScratchDir(Kind kind) {
               "lowerdir=" + made_ + "/lower,upperdir=" + made_ +
                   "/upper,workdir=" + made_ + "/work");
   }
+}
+
+void ScratchDir::MakeInLoop(const std::string& type) {
+  const std::string image = made_ + "/image";
+  const std::string where = made_ + "/root";
+  ::mkdir(where.c_str(), 0755);
+  constexpr off_t kSize = off_t{400} << 20;  // mkfs.xfs takes no less than 300M
+  const UniqueFd fd(::open(image.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!fd || ::ftruncate(fd.get(), kSize) != 0) {
+    error_ = ErrorText(image);
+    path_.clear();
+    return;
+  }
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"mkfs." + type, "-q", image},
+        {"mount", "-t", type, "-o", "loop", image, where}}) {
+    const CommandResult result = RunCommand(command);
+    if (result.status != 0) {
+      error_ = command[0] + ": " + result.output;
+      path_.clear();
+      return;
+    }
+  }
+  path_ = where;
+  ::chmod(path_.c_str(), 0755);
+  mounted_.push_back(where);
 }
 
 bool ScratchDir::MountOver(const char* type, const std::string& where,
@@ -180,12 +228,19 @@ bool ScratchDir::MountOver(const char* type, const std::string& where,
 }
 
 std::optional<std::string> ScratchDir::skip_reason(Kind kind) {
-  if (kind != kOverlay) return std::nullopt;
+  if (kind == kDisk || kind == kTmpfs) return std::nullopt;
+  const char* loop = LoopType(kind);
+  const std::string type = loop != nullptr ? loop : "overlay";
   std::ifstream types("/proc/filesystems");
-  for (std::string word; types >> word;) {
-    if (word == "overlay") return std::nullopt;
+  bool known = false;
+  for (std::string word; types >> word;) known |= word == type;
+  if (!known) return "no " + type + " here";
+  if (loop == nullptr) return std::nullopt;
+  if (::access("/dev/loop-control", F_OK) != 0) return "no loop devices here";
+  if (RunCommand({"mkfs." + type, "-V"}).status == 127) {
+    return "mkfs." + type + " is not installed";
   }
-  return "no overlayfs here";
+  return std::nullopt;
 }
 
 ScratchDir::~ScratchDir() {

@@ -22,10 +22,11 @@ namespace tracefs {
 
 // A directory of its own below $TMPDIR (or /tmp), removed with all that is in
 // it by the destructor. With kTmpfs a tmpfs is mounted on it, with kOverlay it
-// is an overlay over one: no file handles, no passthrough (both need root).
+// is an overlay over one: no file handles, no passthrough; with kExt4, kXfs and
+// kBtrfs it is a new file system in a loop device (all need root).
 class ScratchDir {
  public:
-  enum Kind { kDisk, kTmpfs, kOverlay };
+  enum Kind { kDisk, kTmpfs, kOverlay, kExt4, kXfs, kBtrfs };
   explicit ScratchDir(Kind kind = kDisk);
   ~ScratchDir();
   ScratchDir(const ScratchDir&) = delete;
@@ -41,6 +42,7 @@ class ScratchDir {
  private:
   bool MountOver(const char* type, const std::string& where,
                  const std::string& options);
+  void MakeInLoop(const std::string& type);
 
   std::string path_;
   std::string made_;  // path_ or above it

@@ -229,21 +229,23 @@ class Suite:
             self.stop_mounts()
             subprocess.run(["umount", "-l", point], check=True)
 
-    def no_loop(self, kind):
+    def no_file_system(self, kind):
         """Why no file system of that kind can be made; None if one can."""
-        tool = f"mkfs.{kind}"
-        if shutil.which(tool) is None:
-            return f"{tool} is not installed"
         with open("/proc/filesystems", encoding="ascii") as lines:
             if kind not in {line.split()[-1] for line in lines}:
                 return f"the kernel has no {kind}"
+        if kind in ("tmpfs", "overlay"):
+            return None
+        tool = f"mkfs.{kind}"
+        if shutil.which(tool) is None:
+            return f"{tool} is not installed"
         if not os.path.exists("/dev/loop-control"):
             return "there are no loop devices"
         return None
 
     @contextlib.contextmanager
     def loop(self, name, kind, size, make=(), mount_options="rw"):
-        """A new file system in a loop device, mounted; see no_loop()."""
+        """A new file system in a loop device, mounted; see no_file_system()."""
         point = self.folder(name)
         image = self.path(name + ".image")
         with open(image, "wb") as out:
@@ -259,6 +261,32 @@ class Suite:
             self.stop_mounts()
             subprocess.run(["umount", "-l", point], check=True)
             os.remove(image)
+
+    @contextlib.contextmanager
+    def file_system(self, name, kind):
+        """A new, empty file system of some hundred MiB, mounted."""
+        if kind == "tmpfs":
+            with self.tmpfs(name, size="64m") as point:
+                os.chmod(point, 0o755)
+                yield point
+        elif kind == "overlay":
+            with self.tmpfs(name + "-layers", size="64m") as layers:
+                for layer in ("lower", "upper", "work"):
+                    os.mkdir(os.path.join(layers, layer))
+                point = self.folder(name)
+                subprocess.run(
+                    ["mount", "-t", "overlay", "-o", ",".join(
+                        f"{layer}dir={layers}/{layer}"
+                        for layer in ("lower", "upper", "work")),
+                     "tracefs-test", point], check=True)
+                try:
+                    yield point
+                finally:
+                    self.stop_mounts()
+                    subprocess.run(["umount", "-l", point], check=True)
+        else:
+            with self.loop(name, kind, 400 << 20) as point:
+                yield point
 
     # --- mounts
 

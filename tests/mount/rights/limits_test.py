@@ -257,7 +257,7 @@ def options(parser):
 
 def main():
     suite = Suite("limits", __doc__, options)
-    why = suite.no_loop("ext4")
+    why = suite.no_file_system("ext4")
     if why:
         suite.skip_all(why)
     suite.no_quota = no_quota(suite)

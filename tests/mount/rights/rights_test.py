@@ -63,20 +63,20 @@ def opened(path, flags):
 
 
 class Rights:
-    def __init__(self, suite, visibility, transport, filter_text):
+    def __init__(self, suite, kind, visibility, transport, filter_text):
         self.suite = suite
+        self.kind = kind
         self.setting = visibility, transport, filter_text
         self.number = 0
 
     @contextlib.contextmanager
     def mounted(self):
         visibility, transport, filter_text = self.setting
-        with self.suite.tmpfs("source", size="64m") as source:
-            os.chmod(source, 0o755)
+        with self.suite.file_system("source", self.kind) as source:
             point = self.suite.folder("mnt")
             self.number += 1
             trace = self.suite.path(
-                f"trace-{visibility}-{transport}-{self.number}")
+                f"trace-{self.kind}-{visibility}-{transport}-{self.number}")
             mount = self.suite.mount(
                 source, point, (filter_text, "STR_ALL", f'file = "{trace}"'),
                 visibility=visibility, transport=transport)
@@ -349,7 +349,7 @@ class Rights:
     def rotated_trace(self):
         """Parts of a trace are made by threads that act for a user, in a folder
         that is not his."""
-        with self.suite.tmpfs("source", size="64m") as source:
+        with self.suite.file_system("source", self.kind) as source:
             os.chmod(source, 0o777)
             point = self.suite.folder("mnt")
             traces = self.suite.folder("traces", mode=0o700)
@@ -393,18 +393,26 @@ def options(parser):
 
 def main():
     suite = Suite("rights", __doc__, options)
-    settings = [("exact", "dev", ALL), ("auto", "uring", LEFT_TO_KERNEL),
-                ("fast", "dev", LEFT_TO_KERNEL)]
+    settings = [("ext4", "exact", "dev", ALL),
+                ("tmpfs", "auto", "uring", LEFT_TO_KERNEL),
+                ("overlay", "fast", "dev", LEFT_TO_KERNEL),
+                ("xfs", "auto", "dev", ALL),
+                ("btrfs", "fast", "uring", LEFT_TO_KERNEL)]
     if suite.options.all:
-        settings = [(visibility, transport, filter_text)
+        settings = [(kind, visibility, transport, filter_text)
+                    for kind in ("ext4", "xfs", "btrfs", "overlay", "tmpfs")
                     for visibility in ("exact", "auto", "fast")
                     for transport in ("dev", "uring")
                     for filter_text in (ALL, LEFT_TO_KERNEL)]
     if suite.no_uring():
         print(f"without uring: {suite.no_uring()}")
-        settings = [(v, "dev", f) for v, _, f in settings]
-    for visibility, transport, filter_text in dict.fromkeys(settings):
-        rights = Rights(suite, visibility, transport, filter_text)
+        settings = [(k, v, "dev", f) for k, v, _, f in settings]
+    for kind, visibility, transport, filter_text in dict.fromkeys(settings):
+        why = suite.no_file_system(kind)
+        if why:
+            print(f"[  SKIPPED ] {kind}: {why}")
+            continue
+        rights = Rights(suite, kind, visibility, transport, filter_text)
         traced = "traced" if filter_text == ALL else "untraced"
         for title, case, *arguments in (
                 ("creation that meets a file", rights.create_meets_a_file),
@@ -419,7 +427,7 @@ def main():
                 ("names by user namespace", rights.by_namespace),
                 ("names of others", rights.by_nothing),
                 ("parts of a trace", rights.rotated_trace)):
-            suite.run(f"{title}, {visibility} over {transport}, {traced}",
+            suite.run(f"{title}, {kind}, {visibility} over {transport}, {traced}",
                       case, *arguments)
     suite.finish()
 

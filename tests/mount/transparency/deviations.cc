@@ -46,6 +46,15 @@ constexpr Deviation kDeviations[] = {
      /*always=*/false},
     {"space.fallocate_unshare", "the kernel passes no such request on",
      /*always=*/false},
+    {"space.refused_fallocate_of_a_setid_file",
+     "the kernel has the bits cleared (SETATTR) before it asks for the space, "
+     "which a file system that lacks the mode then refuses",
+     /*always=*/false},
+    {"attr.root_writes_to_what_became_setid",
+     "the kernel passes all writes through with one set of credentials, of "
+     "which it must not know whether the writer may keep the bits: they clear "
+     "them. (An open that finds the bits has its writes sent to us.)",
+     /*always=*/false},
     {"misc.reflink",
      "the kernel knows no clones of FUSE files (EOPNOTSUPP); copy_file_range "
      "is "

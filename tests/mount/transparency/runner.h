@@ -25,7 +25,7 @@ std::span<const Deviation> Deviations();
 struct RunnerOptions {
   std::string backing;            // a directory …
   std::string mount;              // … and where it is seen through the mount
-  std::optional<uid_t> user;      // only as this user; default: all three
+  std::optional<uid_t> user;      // only as this user; default: all four
   std::string filter;             // only scenarios whose name contains this
   bool expect_deviations = true;  // false: a bind mount, which has none
   // False: an overlay below has some deviations itself, so that none is seen.

@@ -155,6 +155,23 @@ void Statx(Run& run, const char* path, int flags, unsigned mask) {
 }
 
 constexpr Scenario kScenarios[] = {
+    // The descriptor is older than the bits.
+    {"attr.root_writes_to_what_became_setid", kRootOnly,
+     [](Run& run) {
+       WriteFile("f", "content");
+       const int fd = FD(::open("f", O_RDWR));
+       CALL(::chmod("f", 06777));
+       CALL(::pwrite(fd, "x", 1, 0));
+       run.Stat("f");
+     }},
+    {"attr.user_writes_to_what_became_setid", kUsersOnly,
+     [](Run& run) {
+       WriteFile("f", "content");
+       const int fd = FD(::open("f", O_RDWR));
+       CALL(::chmod("f", 06777));
+       CALL(::pwrite(fd, "x", 1, 0));
+       run.Stat("f");
+     }},
     {"attr.setuid_after_steps", kAll, SetIdAfter<04777>,
      PrepareSetId<04777, false>},
     {"attr.setgid_after_steps", kAll, SetIdAfter<02777>,

@@ -219,6 +219,30 @@ constexpr Scenario kScenarios[] = {
        CALL(::fstat(fd, &st));
        run.Note("blocks %ld", st.st_blocks);
      }},
+    {"space.fallocate_of_a_setid_file", kUsersOnly,
+     [](Run& run) {
+       WriteFile("f", "content");
+       const int fd = FD(::open("f", O_RDWR));
+       for (const int mode : {0, FALLOC_FL_KEEP_SIZE,
+                              FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE}) {
+         CALL(::chmod("f", 06777));
+         CALL(::fallocate(fd, mode, 0, 100));
+         run.Stat("f");
+       }
+     }},
+    // Modes that the file system below may not have.
+    {"space.refused_fallocate_of_a_setid_file", kUsersOnly,
+     [](Run& run) {
+       WriteFile("f", "content");
+       const int fd = FD(::open("f", O_RDWR));
+       for (const int mode :
+            {FALLOC_FL_ZERO_RANGE, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE,
+             FALLOC_FL_PUNCH_HOLE, 0x1000}) {
+         CALL(::chmod("f", 06777));
+         CALL(::fallocate(fd, mode, 0, 4096));
+         run.Stat("f");
+       }
+     }},
     {"space.preallocated_blocks_show", kAll,
      [](Run& run) {
        const int fd = FD(::open("f", O_CREAT | O_RDWR, 0644));

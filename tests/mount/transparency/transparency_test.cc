@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <fstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/mount/transparency/runner.h"
 #include "tests/support/mount_fixture.h"
@@ -98,12 +100,89 @@ TEST_P(TransparencyTest, EqualToTheBackingDirectory) {
   options.mount = mount.mount_dir();
   options.expect_all_deviations = setting.backing != ScratchDir::kOverlay;
   const Report report = RunTransparency(options);
-  EXPECT_GT(report.runs, 900);
+  EXPECT_GT(report.runs, 1200);
   for (const Difference& difference : report.differences) {
     ADD_FAILURE() << difference.scenario << " as " << difference.user << ":\n"
                   << difference.text;
   }
   EXPECT_EQ(mount.Stop(), "");
+}
+
+// Who may do what, on every file system, as every user, in every setting.
+struct Rights {
+  const char* name;
+  ScratchDir::Kind backing;
+  const char* visibility;
+  const char* transport;
+  bool always;
+};
+
+std::vector<Rights> AllRights() {
+  constexpr std::pair<const char*, ScratchDir::Kind> kBackings[] = {
+      {"Ext4", ScratchDir::kExt4},
+      {"Xfs", ScratchDir::kXfs},
+      {"Btrfs", ScratchDir::kBtrfs},
+      {"Overlay", ScratchDir::kOverlay},
+      {"Tmpfs", ScratchDir::kTmpfs}};
+  std::vector<Rights> all;
+  size_t backing = 0;
+  for (const auto& [name, kind] : kBackings) {
+    size_t setting = 0;
+    for (const char* visibility : {"exact", "auto", "fast"}) {
+      for (const char* transport : {"dev", "uring"}) {
+        // One setting of each file system, another one of each.
+        const bool always = setting++ == backing % 6;
+        all.push_back({name, kind, visibility, transport, always});
+      }
+    }
+    ++backing;
+  }
+  return all;
+}
+
+class RightsTest : public testing::TestWithParam<Rights> {};
+
+INSTANTIATE_TEST_SUITE_P(, RightsTest, testing::ValuesIn(AllRights()),
+                         [](const auto& which) {
+                           return std::string(which.param.name) + "_" +
+                                  which.param.visibility + "_" +
+                                  which.param.transport;
+                         });
+
+TEST_P(RightsTest, EqualToTheBackingDirectory) {
+  if (const auto reason = TracefsMount::skip_reason()) GTEST_SKIP() << *reason;
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root: becomes other users";
+  const Rights& setting = GetParam();
+  if (!setting.always && std::getenv("TRACEFS_SOAK") == nullptr) {
+    GTEST_SKIP() << "takes seconds; set TRACEFS_SOAK to run it";
+  }
+  if (const auto reason = ScratchDir::skip_reason(setting.backing)) {
+    GTEST_SKIP() << *reason;
+  }
+  std::ifstream uring("/sys/module/fuse/parameters/enable_uring");
+  if (setting.transport == std::string("uring") && uring.get() != 'Y') {
+    GTEST_SKIP() << "FUSE over io_uring is switched off";
+  }
+  // What is recorded decides how long the kernel remembers.
+  for (const char* config : {"", kNothing}) {
+    TracefsMount mount;
+    const Status started = mount.Start({.backing = setting.backing,
+                                        .visibility = setting.visibility,
+                                        .transport = setting.transport,
+                                        .config = config});
+    ASSERT_TRUE(started.ok()) << started.message();
+    RunnerOptions options;
+    options.backing = mount.backing_dir();
+    options.mount = mount.mount_dir();
+    options.filter = "perm.";
+    const Report report = RunTransparency(options);
+    EXPECT_GT(report.runs, 50);
+    for (const Difference& difference : report.differences) {
+      ADD_FAILURE() << difference.scenario << " as " << difference.user << ":\n"
+                    << difference.text;
+    }
+    EXPECT_EQ(mount.Stop(), "");
+  }
 }
 
 }  // namespace
