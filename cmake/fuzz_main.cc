@@ -11,7 +11,8 @@
 // An input that crashes, or that takes more than ten seconds, is written to
 // DIR (default: the current folder) and the process ends with its signal. In
 // builds without sanitizers the address space is limited, so that an unbounded
-// allocation is such a crash too.
+// allocation is such a crash too, and what was really used at most is checked
+// at the end.
 
 #include <errno.h>
 #include <fcntl.h>
@@ -62,6 +63,8 @@ constexpr bool kSanitized = false;
 
 constexpr unsigned kSecondsPerInput = 10;
 constexpr rlim_t kAddressSpaceBytes = rlim_t{4} << 30;
+// The largest block is 64 MiB, and a chain of decoders holds three.
+constexpr long kMaxResidentMib = 512;
 
 using Input = std::vector<uint8_t>;
 
@@ -292,6 +295,17 @@ uint64_t ParseNumber(const char* program, const char* text) {
   return value;
 }
 
+// Inputs are a megabyte at most: whoever held much more believed a length.
+bool MemoryWasBounded() {
+  rusage usage;
+  if (kSanitized || getrusage(RUSAGE_SELF, &usage) != 0) return true;
+  const long peak_mib = usage.ru_maxrss >> 10;
+  printf("fuzz: at most %ld MiB of memory\n", peak_mib);
+  if (peak_mib <= kMaxResidentMib) return true;
+  fprintf(stderr, "fuzz: more than %ld MiB\n", kMaxResidentMib);
+  return false;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -360,5 +374,5 @@ int main(int argc, char** argv) {
            static_cast<unsigned long long>(mutations),
            static_cast<unsigned long long>(seed));
   }
-  return 0;
+  return MemoryWasBounded() ? 0 : 1;
 }

@@ -31,8 +31,8 @@ class InvertFilter final : public PayloadFilter {
 
 class InvertDecoder final : public StageDecoder {
  public:
-  Status Decode(const BlockId&, ByteSpan payload, Scratch& memory, BlockNotes*,
-                ByteSpan* out) override {
+  Status Decode(const BlockId&, ByteSpan payload, DecodeMemory& memory,
+                BlockNotes*, ByteSpan* out) override {
     const std::span<std::byte> block = memory.Get(payload.size());
     Invert(payload, block);
     *out = block;

@@ -129,9 +129,10 @@ Status CheckChain(std::string_view file_name,
 }
 
 Result<ChainDecoder> ChainDecoder::Create(std::string_view chain,
-                                          const KeyRing* keys) {
+                                          const KeyRing* keys,
+                                          const ChainLimits& limits) {
   const std::vector<ChainStage> stages = ParseChain(chain);
-  ChainDecoder decoder;
+  ChainDecoder decoder(limits.max_block_bytes);
   // The last stage is the driver, which changes nothing.
   for (size_t i = stages.size(); i-- > 1;) {
     const ChainStage& stage = stages[i - 1];
@@ -143,9 +144,9 @@ Result<ChainDecoder> ChainDecoder::Create(std::string_view chain,
                              "Tracefs");
     }
     if (row->make_decoder == nullptr) continue;
-    if (decoder.stages_.size() == kMaxChainFilters) {
+    if (decoder.stages_.size() == limits.max_filters) {
       return Status::Invalid("the trace's chain has more than " +
-                             std::to_string(kMaxChainFilters) +
+                             std::to_string(limits.max_filters) +
                              " output filters");
     }
     Result<std::unique_ptr<StageDecoder>> made = row->make_decoder(stage, keys);
@@ -157,17 +158,15 @@ Result<ChainDecoder> ChainDecoder::Create(std::string_view chain,
 
 Status ChainDecoder::Decode(const BlockId& id, ByteSpan payload,
                             BlockNotes* notes, ByteSpan* block) {
-  size_t turn = 0;
   for (Stage& stage : stages_) {
     ByteSpan out;
-    if (Status s =
-            stage.decoder->Decode(id, payload, memory_[turn], notes, &out);
+    if (Status s = stage.decoder->Decode(id, payload, memory_, notes, &out);
         !s.ok()) {
       return s.Prefixed(stage.name);
     }
     // What was just made is the next stage's input and must stay; a stage that
     // only took a part of its own input made nothing.
-    if (!IsWithin(out, payload)) turn = 1 - turn;
+    if (!IsWithin(out, payload)) memory_.Turn();
     payload = out;
   }
   *block = payload;

@@ -42,13 +42,20 @@ std::string ChainText(std::span<const ConfigEntry> output);
 Status CheckChain(std::string_view file_name,
                   std::span<const ConfigEntry> output);
 
+// What a reader bears of a trace that may be hostile.
+struct ChainLimits {
+  size_t max_filters = kMaxChainFilters;
+  size_t max_block_bytes = format::kMaxPayloadBytes;  // decoded, at any stage
+};
+
 // Undoes all filters of a chain.
 class ChainDecoder {
  public:
   // kInvalid if a stage is unknown; the message names it and what to do.
   // `keys` outlives the decoder.
   static Result<ChainDecoder> Create(std::string_view chain,
-                                     const KeyRing* keys);
+                                     const KeyRing* keys,
+                                     const ChainLimits& limits = {});
 
   // The block in `payload`; valid until the next call, and as long as
   // `payload`. Also on failure, `*notes` has what was found before. Threads:
@@ -56,15 +63,20 @@ class ChainDecoder {
   Status Decode(const BlockId& id, ByteSpan payload, BlockNotes* notes,
                 ByteSpan* block);
 
+  // Memory that is kept from block to block, and giving it back, but for small
+  // pieces of up to `keep` bytes.
+  size_t memory_bytes() const { return memory_.bytes(); }
+  void Shrink(size_t keep) { memory_.Shrink(keep); }
+
  private:
   struct Stage {
     std::string name;
     std::unique_ptr<StageDecoder> decoder;
   };
-  ChainDecoder() = default;
+  explicit ChainDecoder(size_t max_block_bytes) : memory_(max_block_bytes) {}
 
   std::vector<Stage> stages_;  // in the order in which they are undone
-  Scratch memory_[2];          // used in turn
+  DecodeMemory memory_;
 };
 
 // For format::TraceReaderOptions. A checksum whose key is missing is left

@@ -159,7 +159,7 @@ class ChecksumDecoder final : public StageDecoder {
   ChecksumDecoder(std::string_view algorithm, const KeyRing* keys)
       : algorithm_(algorithm), keys_(keys) {}
 
-  Status Decode(const BlockId& id, ByteSpan payload, Scratch&,
+  Status Decode(const BlockId& id, ByteSpan payload, DecodeMemory&,
                 BlockNotes* notes, ByteSpan* out) override {
     ChecksumNote note;
     const ChecksumHead& head = note.head;

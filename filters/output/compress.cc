@@ -152,15 +152,15 @@ class CompressDecoder final : public StageDecoder {
     if (zlib_ready_) ::inflateEnd(&zlib_);
   }
 
-  Status Decode(const BlockId&, ByteSpan payload, Scratch& memory, BlockNotes*,
-                ByteSpan* out) override {
+  Status Decode(const BlockId&, ByteSpan payload, DecodeMemory& memory,
+                BlockNotes*, ByteSpan* out) override {
     if (payload.size() < kCompressHeadBytes) {
       return Status::Corrupt("too short for the head of compressed data");
     }
     const auto method = static_cast<CompressMethod>(payload[0]);
     const size_t length_untrusted = LoadLe<uint32_t>(payload.data() + 4);
     const ByteSpan body = payload.subspan(kCompressHeadBytes);
-    if (length_untrusted > format::kMaxPayloadBytes ||
+    if (length_untrusted > memory.max_bytes() ||
         length_untrusted > MaxUncompressedBytes(body.size())) {
       return Status::Corrupt("compressed data claims to expand to " +
                              std::to_string(length_untrusted) + " bytes from " +
@@ -181,7 +181,7 @@ class CompressDecoder final : public StageDecoder {
         return Unzstd(body, block);
       case CompressMethod::kZlibColumns:
       case CompressMethod::kZstdColumns:
-        return Merge(method, body, block);
+        return Merge(method, body, memory, block);
       default:
         return Status::Corrupt(
             "compressed with method " +
@@ -191,13 +191,13 @@ class CompressDecoder final : public StageDecoder {
   }
 
  private:
-  Status Merge(CompressMethod method, ByteSpan body,
+  Status Merge(CompressMethod method, ByteSpan body, DecodeMemory& memory,
                std::span<std::byte> block) {
     if (body.size() < kColumnsLengthBytes) return Lie();
     const size_t length_untrusted = LoadLe<uint32_t>(body.data());
     // No writer sorts what would grow.
     if (length_untrusted > block.size()) return Lie();
-    const std::span<std::byte> columns = columns_.Get(length_untrusted);
+    const std::span<std::byte> columns = memory.GetWork(length_untrusted);
     const ByteSpan compressed = body.subspan(kColumnsLengthBytes);
     const Status status = method == CompressMethod::kZlibColumns
                               ? Inflate(compressed, columns)
@@ -234,7 +234,6 @@ class CompressDecoder final : public StageDecoder {
     return ::ZSTD_isError(n) != 0 || n != out.size() ? Lie() : Status::Ok();
   }
 
-  Scratch columns_;
   z_stream zlib_{};
   bool zlib_ready_ = false;
   std::unique_ptr<ZSTD_DCtx, size_t (*)(ZSTD_DCtx*)> zstd_;

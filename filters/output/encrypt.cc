@@ -166,7 +166,7 @@ class EncryptDecoder final : public StageDecoder {
   EncryptDecoder(std::string_view cipher, const KeyRing* keys)
       : cipher_name_(cipher), keys_(keys) {}
 
-  Status Decode(const BlockId& id, ByteSpan payload, Scratch& memory,
+  Status Decode(const BlockId& id, ByteSpan payload, DecodeMemory& memory,
                 BlockNotes* notes, ByteSpan* out) override {
     EncryptHead head;
     if (!DecodeHead(payload, &head)) {

@@ -21,6 +21,14 @@ class Scratch {
     return {memory_.get(), bytes};
   }
 
+  size_t capacity() const { return capacity_; }
+  // Gives back what is larger than `keep`.
+  void Shrink(size_t keep) {
+    if (capacity_ <= keep) return;
+    memory_.reset();
+    capacity_ = 0;
+  }
+
  private:
   std::unique_ptr<std::byte[]> memory_;
   size_t capacity_ = 0;

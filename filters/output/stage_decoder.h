@@ -3,6 +3,7 @@
 #define FILTERS_OUTPUT_STAGE_DECODER_H_
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "filters/output/checksum_head.h"
@@ -36,16 +37,50 @@ struct BlockNotes {
   bool authentic_cipher = false;
 };
 
+// The memory of all decoders of a chain, which work one after the other: two
+// results, the last and the one that is being made from it, and one room to
+// work in.
+class DecodeMemory {
+ public:
+  // Decoders refuse to make more than `max_bytes` of a block.
+  explicit DecodeMemory(size_t max_bytes = format::kMaxPayloadBytes)
+      : max_bytes_(max_bytes) {}
+  size_t max_bytes() const { return max_bytes_; }
+
+  // For what a decoder makes.
+  std::span<std::byte> Get(size_t bytes) { return made_[turn_].Get(bytes); }
+  // Until it returns.
+  std::span<std::byte> GetWork(size_t bytes) { return work_.Get(bytes); }
+
+  // For the chain: what was made last stays while the next is made.
+  void Turn() { turn_ = 1 - turn_; }
+  // What is held.
+  size_t bytes() const {
+    return made_[0].capacity() + made_[1].capacity() + work_.capacity();
+  }
+  // Gives back each piece that is larger than `keep`; its contents are gone.
+  void Shrink(size_t keep) {
+    for (Scratch* s : {&made_[0], &made_[1], &work_}) s->Shrink(keep);
+  }
+
+ private:
+  size_t max_bytes_;
+  Scratch made_[2];
+  Scratch work_;
+  size_t turn_ = 0;
+};
+
 // Blocks stand alone: what a decoder keeps between them only saves work.
 // Threads: one at a time.
 class StageDecoder {
  public:
   virtual ~StageDecoder() = default;
   // Undoes the filter. `*out` lies within `payload` or in `memory`, and never
-  // has more than format::kMaxPayloadBytes. The message of an error says what
+  // has more than memory.max_bytes(). The message of an error says what
   // is wrong, not where: the caller knows the block.
-  virtual Status Decode(const BlockId& id, ByteSpan payload, Scratch& memory,
-                        BlockNotes* notes, ByteSpan* out) = 0;
+  virtual Status Decode(const BlockId& id, ByteSpan payload,
+                        DecodeMemory& memory, BlockNotes* notes,
+                        ByteSpan* out) = 0;
 };
 
 }  // namespace tracefs

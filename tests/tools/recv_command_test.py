@@ -10,17 +10,16 @@ import glob
 import os
 import pwd
 import shutil
-import signal
-import socket
-import struct
 import subprocess
 import sys
 import tempfile
 import time
 import traceback
 
-PATIENCE_S = 60
-ACK, WELCOME, REFUSE = 2, 1, 3
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "support"))
+import receiver_process  # noqa: E402
+from receiver_process import frame_ends, send  # noqa: E402
+
 NOBODY = "nobody"
 
 
@@ -33,93 +32,8 @@ def expect_equal(got, want, text):
     expect(got == want, f"{text}: got {got!r}, want {want!r}")
 
 
-class Receiver:
-    """A tracefs-recv that is ended, whatever happens."""
-
-    def __init__(self, *options):
-        self.process = subprocess.Popen(
-            [f"{BIN}/tracefs-recv", *options], stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True)
-        self.said = []
-        while True:
-            line = self.process.stderr.readline()
-            self.said.append(line)
-            if "listening on" in line or not line:
-                break
-        self.address = line.rpartition("listening on ")[2].strip()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.process.kill()
-        self.process.communicate()
-
-    def status(self, key):
-        with open(f"/proc/{self.process.pid}/status") as file:
-            return dict(line.split(":", 1) for line in file)[key].strip()
-
-    def end(self):
-        """Exit status, standard output, standard error."""
-        self.process.send_signal(signal.SIGTERM)
-        out, err = self.process.communicate(timeout=PATIENCE_S)
-        return self.process.returncode, out, "".join(self.said) + err
-
-
-def connect(address):
-    kind, _, rest = address.partition(":")
-    if kind == "unix":
-        sock = socket.socket(socket.AF_UNIX)
-        sock.connect(rest)
-        return sock
-    host, _, port = rest.rpartition(":")
-    return socket.create_connection((host, int(port)))
-
-
-def replies(sock):
-    """Type and fields of each message of a receiver."""
-    buffer = b""
-    while True:
-        while len(buffer) < 4 or len(buffer) < struct.unpack_from(
-                "<HH", buffer)[1]:
-            more = sock.recv(4096)
-            if not more:
-                return
-            buffer += more
-        kind, length = struct.unpack_from("<HH", buffer)
-        yield kind, buffer[4:length]
-        buffer = buffer[length:]
-
-
-def frames_of(trace):
-    """Where the preamble of a trace ends, and where each frame does."""
-    preamble = struct.unpack_from("<I", trace, 8)[0]
-    ends = [preamble]
-    while ends[-1] < len(trace):
-        payload = struct.unpack_from("<I", trace, ends[-1] + 4)[0]
-        ends.append(ends[-1] + 40 + payload)
-    return ends
-
-
-def send(address, trace):
-    """Sends a trace until all of it is acknowledged; what it was told first."""
-    ends = frames_of(trace)
-    sock = connect(address)
-    sock.settimeout(PATIENCE_S)
-    sock.sendall(b"TFSNET1\n" + struct.pack("<IHHQ", 24 + ends[0], 1, 0, 0) +
-                 trace[:ends[0]])
-    answers = replies(sock)
-    kind, fields = next(answers)
-    expect_equal(kind, WELCOME, f"the answer to HELLO {fields!r}")
-    first = struct.unpack_from("<Q", fields, 4)[0]
-    sock.sendall(trace[ends[first]:])
-    acked = first
-    while acked < len(ends) - 1:
-        kind, fields = next(answers)
-        expect_equal(kind, ACK, f"the answer to frames {fields!r}")
-        acked = struct.unpack_from("<Q", fields)[0]
-    sock.close()
-    return first
+def start(*options):
+    return receiver_process.Receiver(f"{BIN}/tracefs-recv", *options)
 
 
 def golden(name):
@@ -146,13 +60,13 @@ def keeps_traces_in_the_sandbox():
     trace = golden("every_operation")
     with folder() as out, folder() as other:
         path = f"{other}/socket"
-        with Receiver("--listen", f"unix:{path}", "--out", out) as receiver:
+        with start("--listen", f"unix:{path}", "--out", out) as receiver:
             expect_equal(receiver.status("NoNewPrivs"), "1", "NoNewPrivs")
             if not SANITIZED:
                 expect_equal(receiver.status("Seccomp"), "2", "Seccomp")
             expect_equal(send(receiver.address, trace), 0, "first block")
             # Found again, looked through, and nothing sent twice.
-            blocks = len(frames_of(trace)) - 1
+            blocks = len(frame_ends(trace)) - 1
             expect_equal(send(receiver.address, trace), blocks, "first block")
             status, _, err = receiver.end()
         expect_equal(status, 0, err)
@@ -167,8 +81,8 @@ def keeps_traces_in_the_sandbox():
 def prints_in_the_sandbox():
     for name in ("every_operation", "awkward_names", "changed"):
         trace = golden(name)
-        with Receiver("--listen", "tcp:127.0.0.1:0", "--format",
-                      "text") as receiver:
+        with start("--listen", "tcp:127.0.0.1:0", "--format",
+                   "text") as receiver:
             send(receiver.address, trace)
             status, out, err = receiver.end()
         expect_equal(status, 0, err)
@@ -181,7 +95,7 @@ def prints_in_the_sandbox():
 
 def root_keeps_no_right():
     with folder() as out:
-        with Receiver("--listen", "tcp:127.0.0.1:0", "--out",
+        with start("--listen", "tcp:127.0.0.1:0", "--out",
                       out) as receiver:
             for name in ("CapEff", "CapPrm", "CapBnd", "CapInh", "CapAmb"):
                 if SANITIZED:
@@ -202,7 +116,7 @@ def turns_into_a_user():
     nobody = pwd.getpwnam(NOBODY)
     for sandbox in ("on", "off"):
         with folder(owner=NOBODY) as out:
-            with Receiver("--listen", "tcp:127.0.0.1:0", "--out", out,
+            with start("--listen", "tcp:127.0.0.1:0", "--out", out,
                           "--user", NOBODY, "--sandbox", sandbox) as receiver:
                 ids = str(nobody.pw_uid)
                 expect_equal(receiver.status("Uid").split(), 4 * [ids], "Uid")
@@ -222,20 +136,20 @@ def turns_into_a_user():
 
 def a_directory_of_others_is_refused():
     with folder() as out:
-        with Receiver("--listen", "tcp:127.0.0.1:0", "--out", out, "--user",
+        with start("--listen", "tcp:127.0.0.1:0", "--out", out, "--user",
                       NOBODY) as receiver:
-            _, err = receiver.process.communicate(timeout=PATIENCE_S)
-            expect_equal(receiver.process.returncode, 3, err)
+            status, _, err = receiver.await_end()
+            expect_equal(status, 3, err)
             expect(out in err and "--user" in err, err)
 
 
 def an_unknown_user_is_refused():
     with folder() as out:
-        with Receiver("--listen", "tcp:127.0.0.1:0", "--out", out, "--user",
+        with start("--listen", "tcp:127.0.0.1:0", "--out", out, "--user",
                       "no such user") as receiver:
-            _, err = receiver.process.communicate(timeout=PATIENCE_S)
-            expect_equal(receiver.process.returncode, 2, err)
-            expect("no such user" in "".join(receiver.said) + err, err)
+            status, _, err = receiver.await_end()
+            expect_equal(status, 2, err)
+            expect("no such user" in err, err)
 
 
 def main():

@@ -313,6 +313,13 @@ void FrameReader::Stop() {
   source_ended_ = false;  // it may have grown since
 }
 
+void FrameReader::ReleaseMemory() {
+  Consume(std::exchange(frame_bytes_, 0));
+  if (available() != 0) return;
+  buffer_ = {};
+  begin_ = end_ = 0;
+}
+
 Result<ReadStep> FrameReader::Next(Frame* frame) {
   Consume(std::exchange(frame_bytes_, 0));
   for (;;) {

@@ -60,6 +60,10 @@ class FrameReader {
   // From now on the end of the input is the end.
   void Stop();
 
+  // What is held, and giving it back where nothing of it is needed: the frame
+  // that Next returned last is gone.
+  size_t memory_bytes() const { return buffer_.capacity(); }
+  void ReleaseMemory();
   // Of the input: ByteSource.
   bool WriterLives() const { return source_->WriterLives(); }
 

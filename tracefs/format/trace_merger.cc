@@ -100,6 +100,22 @@ void TraceMerger::Take(Lane& lane, Record* record) {
   used_bytes_ -= lane.used_up->footprint();
 }
 
+size_t TraceMerger::memory_bytes() const {
+  size_t bytes = used_bytes_;
+  for (const auto& lane : lanes_) {
+    bytes += lane->reader->memory_bytes();
+    if (lane->used_up != nullptr) bytes += lane->used_up->footprint();
+  }
+  return bytes;
+}
+
+void TraceMerger::ReleaseMemory() {
+  for (const auto& lane : lanes_) {
+    lane->used_up.reset();
+    lane->reader->ReleaseMemory();
+  }
+}
+
 ReadStep TraceMerger::Next(Record* record, bool hurry) {
   Lane* oldest = nullptr;
   bool certain = true;

@@ -32,11 +32,17 @@ class TraceMerger {
   void Add(std::unique_ptr<TraceReader> reader);
   size_t size() const { return lanes_.size(); }
   TraceReader& reader(size_t i) { return *lanes_[i]->reader; }
+  const TraceReader& reader(size_t i) const { return *lanes_[i]->reader; }
   // Reads the first block of a trace ahead of Next, so that its description can
   // be asked for. OK at the end too. Not for growing inputs.
   Status ReadFirst(size_t i);
   // OK, or why the input of that trace could not be read (to its end).
   const Status& status(size_t i) const { return lanes_[i]->status; }
+
+  // What blocks and readers hold; and giving back what is not needed between
+  // two operations: the last record is gone then.
+  size_t memory_bytes() const;
+  void ReleaseMemory();
 
   // The next operation. kWait only if some reader follows a growing input and
   // the order is not certain yet; `hurry`: then hand out the oldest there is.

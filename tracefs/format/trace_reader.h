@@ -44,6 +44,10 @@ class TraceReader {
   // lack of a FINAL is then not a fault.
   void Stop();
 
+  // As of FrameReader, between two blocks.
+  size_t memory_bytes() const { return frames_.memory_bytes(); }
+  void ReleaseMemory() { frames_.ReleaseMemory(); }
+
   // After ReadPreamble and, for the description, after the first block.
   const Preamble& preamble() const { return frames_.preamble(); }
   const SelfDescription& description() const { return context_.description; }

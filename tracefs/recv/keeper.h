@@ -13,7 +13,8 @@
 
 namespace tracefs {
 
-// All calls come from one thread, and none waits for a disk's sync.
+// All calls come from one thread, and but for Finish none waits for a disk's
+// sync or for a reader.
 class Keeper {
  public:
   virtual ~Keeper() = default;
@@ -32,6 +33,9 @@ class Keeper {
   // Pieces of FrameParser.
   virtual Status Write(uint64_t client, ByteSpan bytes, size_t whole,
                        uint64_t next) = 0;
+  // It has enough of this client for the moment: nothing should be read from it
+  // before an Event comes of it, or the next Tick.
+  virtual bool Busy(uint64_t) const { return false; }
   // The client is gone. What is not whole goes; what is, is made durable.
   virtual void Close(uint64_t client) = 0;
 

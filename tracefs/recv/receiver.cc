@@ -124,10 +124,10 @@ class EpollReceiver final : public Receiver {
       } else if (id < kFirstClient) {
         AcceptSome(id - kFirstListener);
       } else {
-        Serve(id);
+        Serve(id, ready[static_cast<size_t>(i)].events);
       }
     }
-    for (const uint64_t id : std::exchange(pending_, {})) Serve(id);
+    for (const uint64_t id : std::exchange(pending_, {})) Serve(id, 0);
   }
 
   // --- Clients that come and go.
@@ -235,10 +235,16 @@ class EpollReceiver final : public Receiver {
 
   // --- What clients send.
 
-  void Serve(uint64_t id) {
+  void Serve(uint64_t id, uint32_t events) {
     const auto found = clients_.find(id);
     if (found == clients_.end()) return;
     Client& client = *found->second;
+    // Nothing is read now that would tell, and epoll would go on about it.
+    if ((events & (EPOLLHUP | EPOLLERR)) != 0 &&
+        (client.state == Client::State::kOpening || IsPaused(client))) {
+      Drop(client, "connection lost");
+      return;
+    }
     if (!SendOut(client)) {
       Drop(client, "connection lost");
       return;
@@ -247,8 +253,10 @@ class EpollReceiver final : public Receiver {
       case Client::State::kHandshake:
         if (!Handshake(client)) return;
         break;
-      case Client::State::kHello:
       case Client::State::kStreaming:
+        if (!keeper_.Busy(id) && !ReadFrom(client)) return;
+        break;
+      case Client::State::kHello:
         if (!ReadFrom(client)) return;
         break;
       case Client::State::kOpening:
@@ -257,11 +265,21 @@ class EpollReceiver final : public Receiver {
         if (!Drain(client)) return;
         break;
     }
+    ReadOn(client);
+  }
+
+  // What the client sends next is awaited, or is here already.
+  void ReadOn(Client& client) {
     if (client.stream->HasPending() &&
-        client.state != Client::State::kOpening) {
-      pending_.push_back(id);
+        client.state != Client::State::kOpening && !IsPaused(client)) {
+      pending_.push_back(client.id);
     }
     Update(client);
+  }
+
+  // It is not read from, because the keeper has enough.
+  bool IsPaused(const Client& client) const {
+    return client.state == Client::State::kStreaming && keeper_.Busy(client.id);
   }
 
   bool Handshake(Client& client) {
@@ -397,9 +415,11 @@ class EpollReceiver final : public Receiver {
       Client& client = *found->second;
       if (client.state == Client::State::kEnding) continue;
       if (!event.status.ok()) {
+        const int error = event.status.error();
         Refuse(client,
-               event.status.error() == ENOSPC ? RefuseReason::kNoSpace
-                                              : RefuseReason::kNotAllowed,
+               error == ENOSPC    ? RefuseReason::kNoSpace
+               : error == ENOBUFS ? RefuseReason::kBusy
+                                  : RefuseReason::kNotAllowed,
                event.status.message());
         continue;
       }
@@ -416,7 +436,7 @@ class EpollReceiver final : public Receiver {
         Drop(client, "done");
         continue;
       }
-      Update(client);
+      ReadOn(client);
     }
   }
 
@@ -462,7 +482,12 @@ class EpollReceiver final : public Receiver {
         !std::exchange(client.ended, true)) {
       client.stream->EndWriting();
     }
-    const bool read = client.state != Client::State::kOpening &&
+    const bool paused = IsPaused(client);
+    if (paused) {
+      paused_.push_back(client.id);
+      client.since = Clock::now();  // the fault is not its own
+    }
+    const bool read = client.state != Client::State::kOpening && !paused &&
                       (!client.ended || client.state == Client::State::kEnding);
     const bool write = !client.out.empty();
     const short wanted = client.stream->Events(read, write);
@@ -482,6 +507,11 @@ class EpollReceiver final : public Receiver {
     const auto now = Clock::now();
     if (now - last_tick_ < milliseconds(kTickMs)) return Status::Ok();
     last_tick_ = now;
+    for (const uint64_t id : std::exchange(paused_, {})) {
+      if (const auto found = clients_.find(id); found != clients_.end()) {
+        ReadOn(*found->second);
+      }
+    }
     std::vector<uint64_t> slow;
     for (const auto& [id, client] : clients_) {
       const auto quiet = now - client->since;
@@ -582,6 +612,7 @@ class EpollReceiver final : public Receiver {
   std::vector<std::byte> buffer_;
   std::vector<FrameParser::Piece> pieces_;
   std::vector<uint64_t> pending_;  // clients with bytes that epoll cannot see
+  std::vector<uint64_t> paused_;   // clients that are looked at in a tick
   bool stopping_ = false;
   Clock::time_point last_tick_ = Clock::now();
   Clock::time_point second_{};

@@ -1,5 +1,6 @@
 // tracefs-recv: receives traces. See receiver.h; docs/man/tracefs-recv.1.
 #include <errno.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -93,7 +94,10 @@ Result<std::unique_ptr<Keeper>> MakeKeeper(const RecvOptions& options,
     const Status added = source.ok() ? keys->Add(*source) : source.status();
     if (!added.ok()) return added.Prefixed("--key");
   }
-  return MakeLivePrinter({.format = options.format, .keys = std::move(keys)},
+  return MakeLivePrinter({.format = options.format,
+                          .keys = std::move(keys),
+                          .max_block_bytes = options.limits.max_block_bytes,
+                          .max_memory = options.max_memory},
                          out);
 }
 
@@ -120,7 +124,15 @@ Status GiveUpRights(const RecvOptions& options,
   return Status::Ok();
 }
 
+// Large pieces are given back as soon as they are freed: the C library would
+// keep those for later that were once asked for, in each of its arenas.
+void GiveMemoryBack() {
+  ::mallopt(M_MMAP_THRESHOLD, 256 << 10);
+  ::mallopt(M_ARENA_MAX, 2);
+}
+
 Status Run(const RecvOptions& options) {
+  GiveMemoryBack();
   const UniqueFd stop = BlockSignals();
   if (!stop) return Status::System(errno, "signalfd");
   RaiseDescriptorLimit(options.limits.max_clients);

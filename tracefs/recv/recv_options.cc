@@ -9,6 +9,7 @@
 #include "tracefs/command/command_line.h"
 #include "tracefs/export/table.h"
 #include "tracefs/format/constants.h"
+#include "tracefs/recv/live_printer.h"
 
 namespace tracefs {
 namespace {
@@ -53,8 +54,10 @@ po::options_description VisibleOptions() {
       ("max-per-peer", text("N"),
        "connections from one address or user; default 64")            //
       ("max-block", text("SIZE"), "a block of a trace; default 17M")  //
-      ("max-trace", text("SIZE"), "a trace; default: no limit")       //
-      ("max-traces", text("N"), "files in DIR; default 65536")        //
+      ("max-memory", text("SIZE"),
+       "with --format: of all senders together; default 512M")   //
+      ("max-trace", text("SIZE"), "a trace; default: no limit")  //
+      ("max-traces", text("N"), "files in DIR; default 65536")   //
       ("user", text("NAME"),
        "turn into this user once all sockets, keys and DIR are open")  //
       ("sandbox", text("on|off"),
@@ -110,6 +113,22 @@ Status TakeLimits(const CommandLine& given, RecvOptions* result) {
       !s.ok()) {
     return s;
   }
+  uint64_t memory = result->max_memory;
+  if (Status s = TakeNumber(given, "max-memory", 1, uint64_t{1} << 40, &memory);
+      !s.ok()) {
+    return s;
+  }
+  if (!given.Has("format") && given.Has("max-memory")) {
+    return Status::Invalid("--max-memory is for --format: files take none");
+  }
+  if (given.Has("format") && memory < MinLiveMemory(block)) {
+    return Status::Invalid("--max-memory " + std::to_string(memory) +
+                           " is too small for blocks of " +
+                           std::to_string(block) + " bytes: give at least " +
+                           std::to_string(MinLiveMemory(block)) +
+                           ", or a smaller --max-block");
+  }
+  result->max_memory = memory;
   limits.max_clients = clients;
   limits.max_clients_per_peer = per_peer;
   limits.max_block_bytes = static_cast<uint32_t>(block);
@@ -159,7 +178,8 @@ std::string RecvHelp() {
          "unix.\n\n"
       << VisibleOptions()
       << "\nExamples:\n"
-         "  tracefs-recv --listen tcp::9900 --out /var/lib/traces --user traces\n"
+         "  tracefs-recv --listen tcp::9900 --out /var/lib/traces --user "
+         "traces\n"
          "  tracefs-recv --listen unix:/run/traces.sock --format jsonl | jq .\n"
          "  tracefs-recv --listen tls::9901 --ca ca.pem --cert host.pem \\\n"
          "      --tls-key host.key --out /var/lib/traces\n"

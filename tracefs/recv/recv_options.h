@@ -21,6 +21,7 @@ struct RecvOptions {
   std::vector<std::string> keys;  // for `format`: to decrypt
   ReceiverLimits limits;
   uint64_t max_trace_bytes = 0;
+  size_t max_memory = size_t{512} << 20;  // for `format`
   size_t max_traces = 65536;
   bool sandbox = true;
   std::string user;  // to turn into; empty: stays who it is

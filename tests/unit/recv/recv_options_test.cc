@@ -79,6 +79,16 @@ TEST(RecvOptionsTest, WhatIsMissingOrTooMuchIsNamed) {
   EXPECT_NE(Message({"--listen", "tcp::1", "--out", "/d", "--sandbox", "no"})
                 .find("neither on nor off"),
             std::string::npos);
+  EXPECT_NE(Message({"--listen", "tcp::1", "--format", "jsonl", "--max-memory",
+                     "64M"})
+                .find("give at least"),
+            std::string::npos);
+  EXPECT_NE(Message({"--listen", "tcp::1", "--out", "/d", "--max-memory", "1G"})
+                .find("is for --format"),
+            std::string::npos);
+  EXPECT_EQ(Message({"--listen", "tcp::1", "--format", "jsonl", "--max-memory",
+                     "64M", "--max-block", "1M"}),
+            "accepted");
   EXPECT_NE(Message({"stray"}).find("--help"), std::string::npos);
 }
 

@@ -57,7 +57,7 @@ TEST(ExtendingTest, TheFilterRoundTrips) {
   const KeyRing keys;
   const auto decoder = row.make_decoder({}, &keys);
   ASSERT_TRUE(decoder.ok());
-  Scratch memory;
+  DecodeMemory memory;
   BlockNotes notes;
   for (size_t i = 0; i < blocks.size(); ++i) {
     ByteSpan out;

@@ -49,6 +49,35 @@ TEST(ChainTest, Malicious_AnEndlessChainIsRefused) {
   EXPECT_FALSE(ChainDecoder::Create(chain + "file", &kNoKeys).ok());
 }
 
+TEST(ChainTest, Malicious_AReaderMayTakeFewerFilters) {
+  const std::string three = "compress; compress; compress; ";
+  EXPECT_TRUE(
+      ChainDecoder::Create(three + "file", &kNoKeys, {.max_filters = 3}).ok());
+  const auto four = ChainDecoder::Create(three + "compress; file", &kNoKeys,
+                                         {.max_filters = 3});
+  ASSERT_FALSE(four.ok());
+  EXPECT_NE(four.status().message().find("more than 3"), std::string::npos);
+}
+
+// However many filters there are: two results and a room to work in.
+TEST(ChainTest, AllFiltersShareTheirMemoryAndGiveItBack) {
+  const std::string block(100'000, 'x');
+  std::string output;
+  for (int i = 0; i < 12; ++i) output += "compress; ";
+  const std::vector<Written> written = RunChain(output + "file = x", {block});
+  ASSERT_EQ(written.size(), 1u);
+  Result<ChainDecoder> decoder =
+      ChainDecoder::Create(output + "file", &kNoKeys);
+  ASSERT_TRUE(decoder.ok());
+  const Result<std::string> decoded = DecodeWith(*decoder, written[0]);
+  ASSERT_TRUE(decoded.ok()) << decoded.status().message();
+  EXPECT_TRUE(*decoded == block);
+  EXPECT_GE(decoder->memory_bytes(), block.size());
+  EXPECT_LE(decoder->memory_bytes(), 3 * block.size());
+  decoder->Shrink(1000);
+  EXPECT_LE(decoder->memory_bytes(), 3000u);
+}
+
 TEST(ChainTest, TooManyFiltersAreAnErrorOfTheConfig) {
   std::string output;
   for (size_t i = 0; i < kMaxChainFilters; ++i) output += "compress; ";

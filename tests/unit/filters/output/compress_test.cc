@@ -30,7 +30,7 @@ std::vector<Written> Compress(const CompressOptions& options,
 
 Result<std::string> Decode(std::string_view payload) {
   const auto decoder = MakeCompressDecoder();
-  Scratch memory;
+  DecodeMemory memory;
   BlockNotes notes;
   ByteSpan out;
   if (Status s = decoder->Decode({}, AsBytes(payload), memory, &notes, &out);
@@ -174,6 +174,48 @@ TEST(CompressTest, Malicious_ABombIsRefusedBeforeItIsUnpacked) {
   EXPECT_NE(decoded.status().message().find("more than any writer makes"),
             std::string::npos)
       << decoded.status().message();
+}
+
+// No writer sorts what would grow, so whoever unpacks columns that claim more
+// than their block has only been made to hold memory.
+TEST(CompressTest, Malicious_ColumnsThatClaimMoreThanTheirBlockAreNotUnpacked) {
+  constexpr uint32_t kBlock = 4096;
+  const std::string columns(1000 * kBlock, '\0');
+  std::string zlib(::compressBound(columns.size()), '\0');
+  uLongf size = zlib.size();
+  ASSERT_EQ(::compress(reinterpret_cast<Bytef*>(zlib.data()), &size,
+                       reinterpret_cast<const Bytef*>(columns.data()),
+                       columns.size()),
+            Z_OK);
+  zlib.resize(size);
+  for (const uint32_t claim : {kBlock + 1, 1000 * kBlock}) {
+    std::string body(kColumnsLengthBytes, '\0');
+    StoreLe<uint32_t>(body.data(), claim);
+    const std::string payload =
+        Payload(CompressMethod::kZlibColumns, kBlock, body + zlib);
+    DecodeMemory memory;
+    BlockNotes notes;
+    ByteSpan out;
+    EXPECT_EQ(MakeCompressDecoder()
+                  ->Decode({}, AsBytes(payload), memory, &notes, &out)
+                  .code(),
+              StatusCode::kCorrupt);
+    EXPECT_LE(memory.bytes(), 2 * kBlock) << claim;
+  }
+}
+
+TEST(CompressTest, Malicious_ABlockBeyondTheReadersLimitIsNotUnpacked) {
+  const std::string payload =
+      Compress({.columns = false}, {std::string(100'000, 'x')})[0].payload;
+  for (const size_t limit : {99'999U, 100'000U}) {
+    DecodeMemory memory(limit);
+    BlockNotes notes;
+    ByteSpan out;
+    const Status status = MakeCompressDecoder()->Decode({}, AsBytes(payload),
+                                                        memory, &notes, &out);
+    EXPECT_EQ(status.ok(), limit == 100'000) << status.message();
+    EXPECT_EQ(memory.bytes() == 0, limit == 99'999);
+  }
 }
 
 TEST(CompressTest, AnUnknownMethodIsNamed) {

@@ -1,0 +1,51 @@
+// SharedDecoders: undoes the output chains of many traces, one block at a time,
+// with the memory of a few. Decoders keep nothing of a trace from block to
+// block, so traces with the same chain text share one.
+#ifndef TRACEFS_RECV_SHARED_DECODERS_H_
+#define TRACEFS_RECV_SHARED_DECODERS_H_
+
+#include <list>
+#include <memory>
+#include <string>
+
+#include "filters/output/chain.h"
+#include "filters/output/key_ring.h"
+#include "tracefs/format/payload_decoder.h"
+
+namespace tracefs {
+
+// Used by one thread.
+class SharedDecoders {
+ public:
+  SharedDecoders(std::shared_ptr<const KeyRing> keys, ChainLimits limits)
+      : keys_(std::move(keys)), limits_(limits) {}
+  SharedDecoders(const SharedDecoders&) = delete;
+  SharedDecoders& operator=(const SharedDecoders&) = delete;
+
+  // Its decoders, and what they use, last as long as this.
+  format::PayloadDecoderFactory Factory();
+
+  // Undoes `chain` for one block. Afterwards no more memory is held than
+  // kMaxChains * 3 * kKeptBytes.
+  Status Decode(const std::string& chain, const format::FrameHeader& header,
+                ByteSpan payload, std::vector<std::byte>* block);
+
+  static constexpr size_t kMaxChains = 4;
+  static constexpr size_t kKeptBytes = size_t{1} << 20;
+
+ private:
+  struct Entry {
+    std::string chain;
+    ChainDecoder decoder;
+  };
+  // The decoder of a chain, now the first of decoders_.
+  Result<ChainDecoder*> Find(const std::string& chain);
+
+  const std::shared_ptr<const KeyRing> keys_;
+  const ChainLimits limits_;
+  std::list<Entry> decoders_;  // the one used last first
+};
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_RECV_SHARED_DECODERS_H_
