@@ -99,6 +99,23 @@ def rename(suite, *mount):
                  [renames, renames[:2], renames[3:]], "renames")
 
 
+def exchange(suite, *mount):
+    """Both files have the other's name from then on."""
+    case = Case(suite, *mount, "op = setattr", "op = setattr AND path = /d/b",
+                "op = setattr AND name = a")
+    case.make("a", "d/", "d/b")
+    opened = [os.open(case.path(name), os.O_RDWR) for name in ("a", "d/b")]
+    for fd in opened:
+        os.fchmod(fd, 0o600)
+    call("renameat2", case.path("a"), case.path("d/b"), RENAME_EXCHANGE)
+    for fd in opened:
+        os.fchmod(fd, 0o640)
+        os.close(fd)
+    paths = [("/a",), ("/d/b",), ("/d/b",), ("/a",)]
+    expect_equal(case.end("path"), [paths, paths[1:3], [paths[0], paths[3]]],
+                 "changes")
+
+
 def removal(suite, *mount):
     case = Case(suite, *mount, "op IN { unlink rmdir }",
                 "op = unlink AND path = /d/b", "op = rmdir AND name = e",
@@ -156,7 +173,8 @@ def lock(suite, visibility, transport):
     return None
 
 
-CASES = {"link": link, "rename": rename, "removal": removal,
+CASES = {"link": link, "rename": rename, "exchange": exchange,
+         "removal": removal,
          "attributes": attributes, "lock that is waited for": lock}
 
 

@@ -11,8 +11,11 @@ be equal.
 """
 
 import contextlib
+import mmap
 import os
+import random
 import stat
+import struct
 import sys
 import threading
 import time
@@ -206,6 +209,52 @@ class Rights:
             with open(name + ".secret", encoding="utf-8") as secret:
                 expect_equal(secret.read(), "secret", "what is in it")
             return text
+
+    def exclusive_race(self, names):
+        """One makes a file below and one through the mount, at the same moment:
+        it is new to one of them only."""
+        with self.mounted() as (source, point):
+            os.chmod(source, 0o777)
+            turn = mmap.mmap(-1, 8)  # shared: the number that is being made
+
+            def maker(folder):
+                made = []
+                chance = random.Random(1)
+                for number in range(names):
+                    path = os.path.join(folder, str(number))
+                    if folder == point:
+                        turn[:] = struct.pack("Q", number + 1)
+                    else:
+                        while struct.unpack("Q", turn[:])[0] <= number:
+                            pass
+                        # About as long as it takes the other one.
+                        for _ in range(chance.randrange(300)):
+                            pass
+                    came = told(os.open, path,
+                                os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+                    if came != "EEXIST":
+                        expect(came.isdigit(), came)
+                        made.append(number)
+                        os.close(int(came))
+                return made
+
+            results = {}
+
+            def run(where, folder):
+                results[where] = acting(users.alice, maker, folder)
+
+            threads = [threading.Thread(target=run, args=arguments)
+                       for arguments in (("below", source), ("seen", point))]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            made = {where: set(eval(text))  # pylint: disable=eval-used
+                    for where, text in results.items()}
+            expect_equal(made["below"] & made["seen"], set(),
+                         "files that are new to both")
+            expect_equal(len(made["below"] | made["seen"]), names, "files made")
+            return f"{len(made['seen'])} of {names} through the mount"
 
     # --- names that come to mean something else
 
@@ -418,6 +467,7 @@ def main():
                 ("creation that meets a file", rights.create_meets_a_file),
                 ("creation in a race", rights.create_race,
                  suite.options.seconds),
+                ("exclusive creation in a race", rights.exclusive_race, 2000),
                 ("files replaced in a sticky directory",
                  rights.sticky_directory),
                 ("a directory shut below", rights.shut_directory),

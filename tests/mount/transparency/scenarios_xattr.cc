@@ -140,6 +140,30 @@ constexpr Scenario kScenarios[] = {
        CALL(::listxattr("f", b, 3));
        ListXattrs(run, "f");
      }},
+    {"xattr.lists_that_just_fit", kAll,
+     [](Run& run) {
+       WriteFile("f", "x");
+       CALL(::setxattr("f", "user.a", "v", 1, 0));
+       CALL(::setxattr("f", "user.longer", "v", 1, 0));
+       std::string list(64, '?');
+       const auto needed = static_cast<size_t>(::listxattr("f", nullptr, 0));
+       run.Note("needed %zu", needed);
+       for (const size_t room : {needed - 1, needed, needed + 1}) {
+         run.Ret("listxattr with that room",
+                 ::listxattr("f", list.data(), room));
+       }
+       const int fd = FD(::open("f", O_RDONLY));
+       run.Ret("flistxattr", ::flistxattr(fd, list.data(), needed));
+     },
+     // A name that is not shown to all takes no room of those who do not see
+     // it.
+     [](Run&) {
+       WriteFile("f", "x", 0666);
+       ::setxattr("f", "trusted.hidden", "v", 1, 0);
+       struct stat here = {};
+       ::stat(".", &here);
+       (void)!::chown("f", here.st_uid, here.st_gid);
+     }},
     {"xattr.binary_values", kAll,
      [](Run& run) {
        WriteFile("f", "x");

@@ -144,8 +144,8 @@ class Traps:
     # --- programs
 
     def exec_after_write(self, filter_text, visibility):
-        """A set-user-id program that somebody has written to is none any more,
-        at once."""
+        """A set-user-id or set-group-id program that somebody has written to is
+        none any more, at once."""
         identity = shutil.which("id")
         with self.mounted(filter_text, visibility,
                           options=["-o", "suid"]) as (source, point, mount):
@@ -153,8 +153,8 @@ class Traps:
             os.chown(os.path.join(source, "program"), 0, 0)
             program = os.path.join(point, "program")
 
-            def run():
-                return subprocess.run([program, "-u"], user=USER, group=USER,
+            def run(who="-u"):
+                return subprocess.run([program, who], user=USER, group=USER,
                                       extra_groups=[], capture_output=True,
                                       text=True, check=True).stdout.strip()
 
@@ -184,6 +184,12 @@ class Traps:
                 below = os.stat(os.path.join(source, "program")).st_mode
                 expect_equal(oct(stat.S_IMODE(below)), "0o777",
                              "its mode below then")
+                os.chmod(program, 0o2777)
+                expect_equal(run("-g"), "0", "the group a set-group-id program "
+                             "runs as (-o suid)")
+                self.in_process(mount, change)
+                expect_equal(run("-g"), str(USER), "the group it runs as right "
+                             f"after a {change.__name__} by another user")
 
     def exec_after_mapping(self, filter_text):
         """A program that was written through a mapping runs, also while the
