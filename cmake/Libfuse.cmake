@@ -45,9 +45,11 @@ set(_pc "${_prefix}/lib/pkgconfig/fuse3.pc")
 add_library(tracefs_fuse INTERFACE)
 add_library(Tracefs::fuse ALIAS tracefs_fuse)
 set(_have_uring 0)
+set(_static 0)
 
 if(EXISTS "${_pc}" AND NOT TRACEFS_SYSTEM_LIBFUSE)
   set(_origin "static, ${_prefix}")
+  set(_static 1)
   # Should setup replace it, the next build configures again.
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${_pc}")
   _tracefs_pkg_config(_version --modversion "${_pc}")
@@ -104,6 +106,8 @@ target_compile_definitions(tracefs_fuse INTERFACE
 set(TRACEFS_LIBFUSE_VERSION "${_version}" CACHE INTERNAL "libfuse in use")
 set(TRACEFS_HAVE_FUSE_URING "${_have_uring}" CACHE INTERNAL
     "1 if that libfuse speaks FUSE over io_uring")
+set(TRACEFS_LIBFUSE_IS_STATIC "${_static}" CACHE INTERNAL
+    "1 if calls inside that libfuse can be led elsewhere")
 
 if(_have_uring)
   message(STATUS "libfuse ${_version} (${_origin}), with io_uring")

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "tracefs/fs/credentials.h"
+#include "tracefs/fs/hand_over.h"
 #include "tracefs/fs/op_scope.h"
 #include "tracefs/fs/operations.h"
 
@@ -40,14 +41,14 @@ int Chmod(const FileSystem& fs, int fd, mode_t mode) {
              : errno;
 }
 
+// EWOULDBLOCK, if `no_wait` is O_NONBLOCK: somebody holds a lease on it.
 int Truncate(FileSystem& fs, Inode& inode, const fuse_file_info* fi, off_t size,
-             bool kill_privileges) {
+             bool kill_privileges, int no_wait) {
   const WithoutFsetid without(kill_privileges);
   if (fi != nullptr && fi->fh != 0) {
     return ::ftruncate(HandleOf(fi).Fd(fs), size) == 0 ? 0 : errno;
   }
-  // O_NONBLOCK: never wait for a lease or a peer.
-  const UniqueFd fd(fs.Reopen(inode, O_WRONLY | O_NONBLOCK));
+  const UniqueFd fd(fs.Reopen(inode, O_WRONLY | no_wait));
   if (!fd) return errno == ENXIO ? EINVAL : errno;
   // The call was truncate, which where the size stays may leave the times
   // alone; ftruncate asks for new ones in any case (linux/fs/open.c).
@@ -98,7 +99,7 @@ int Apply(OpScope& op, Inode& inode, const struct stat& attr, int to_set,
           const fuse_file_info* fi) {
   FileSystem& fs = op.fs();
   const BackingFd fd = fs.FdOf(inode);
-  const fuse_ctx* caller = fuse_req_ctx(op.req());
+  const fuse_ctx* caller = ContextOf(op.req());
   if ((to_set & FUSE_SET_ATTR_MODE) != 0) {
     if (const int e = Chmod(fs, fd.get(), attr.st_mode & 07777); e != 0) {
       return e;
@@ -121,7 +122,9 @@ int Apply(OpScope& op, Inode& inode, const struct stat& attr, int to_set,
 #else
     const bool kill = false;
 #endif
-    if (const int e = Truncate(fs, inode, fi, attr.st_size, kill); e != 0) {
+    const int no_wait = fs.MayHandOver(op.req()) ? O_NONBLOCK : 0;
+    if (const int e = Truncate(fs, inode, fi, attr.st_size, kill, no_wait);
+        e != 0) {
       return e;
     }
   }
@@ -195,6 +198,13 @@ void FsSetattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set,
   RecordSetattr(op, *attr, to_set);
   op.Begin();
   int error = Apply(op, inode, *attr, to_set, fi);
+  if (error == EWOULDBLOCK &&
+      op.HandOver([req, ino, again = *attr, to_set,
+                   file = KeptObject<fuse_file_info>(fi)]() mutable {
+        FsSetattr(req, ino, &again, to_set, file.get());
+      })) {
+    return;
+  }
   struct stat st;
   if (error == 0) error = Fstat(op.fs().FdOf(inode).get(), &st);
   if (error != 0) {

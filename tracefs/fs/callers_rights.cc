@@ -56,7 +56,7 @@ bool MayChange(int directory) {
 }  // namespace
 
 int BecomeCaller(OpScope& op) {
-  const fuse_ctx* caller = fuse_req_ctx(op.req());
+  const fuse_ctx* caller = ContextOf(op.req());
   ThreadCredentials& thread = ThreadCredentials::Current();
   if (const int e = thread.Become(caller->uid, caller->gid); e != 0) return e;
   thread.AllowOverrides(caller->uid == 0 ? kOverrides : 0);
@@ -65,7 +65,7 @@ int BecomeCaller(OpScope& op) {
 
 MoreRights::~MoreRights() {
   if (!given_) return;
-  const fuse_ctx* caller = fuse_req_ctx(op_.req());
+  const fuse_ctx* caller = ContextOf(op_.req());
   ThreadCredentials& thread = ThreadCredentials::Current();
   thread.SetGroups({});
   thread.Become(caller->uid, caller->gid);
@@ -73,7 +73,7 @@ MoreRights::~MoreRights() {
 }
 
 bool MoreRights::Give() {
-  const fuse_ctx& caller = *fuse_req_ctx(op_.req());
+  const fuse_ctx& caller = *ContextOf(op_.req());
   ThreadCredentials& thread = ThreadCredentials::Current();
   if (caller.uid == 0 || !thread.switches_ids() || tries_ == 2) return false;
   if (caller.pid == 0) {
@@ -99,7 +99,7 @@ bool MoreRights::Give() {
 // False on failure.
 bool MoreRights::GiveCapabilities(const TaskPowers& powers) {
   ThreadCredentials& thread = ThreadCredentials::Current();
-  const fuse_ctx& caller = *fuse_req_ctx(op_.req());
+  const fuse_ctx& caller = *ContextOf(op_.req());
   uint64_t allowed = powers.capabilities & kOverrides;
   if (allowed == 0 || (powers.uids.ContainAll() && powers.gids.ContainAll())) {
     thread.AllowOverrides(allowed);

@@ -40,7 +40,7 @@ void ReplyMade(OpScope& op, Inode& dir, const char* name) {
 template <typename Make>
 int MakeAsCaller(OpScope& op, Inode& dir, mode_t mode, Make&& make) {
   ThreadCredentials& thread = ThreadCredentials::Current();
-  thread.SetUmask(fuse_req_ctx(op.req())->umask);
+  thread.SetUmask(ContextOf(op.req())->umask);
   const BackingFd dir_fd = op.fs().FdOf(dir);
   const std::array touched = {TouchedName{dir_fd.get()}};
   return WithCallersRights(op, touched, [&] {
@@ -75,7 +75,7 @@ void ReplyOpened(OpScope& op, Inode& dir, const char* name, UniqueFd fd,
       *inode, fd.get(), (st.st_mode & (S_ISUID | S_ISGID)) != 0, fi);
   auto handle = std::make_unique<Handle>(fs.NextHandleId(), std::move(fd),
                                          *inode, fi->flags, fs.open_files(),
-                                         fuse_req_ctx(op.req())->uid);
+                                         ContextOf(op.req())->uid);
   share.Pass();
   handle->io_mode = mode;
   op.Through(*handle);
@@ -100,7 +100,7 @@ void FsMknod(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
   op.In(dir, name);
   op.Set(Field::kArgMode, mode);
   op.Set(Field::kRdev, rdev);
-  op.Set(Field::kUmask, fuse_req_ctx(req)->umask);
+  op.Set(Field::kUmask, ContextOf(req)->umask);
   MakeNode(op, dir, name, mode,
            [&](int in, mode_t m) { return ::mknodat(in, name, m, rdev); });
 }
@@ -110,7 +110,7 @@ void FsMkdir(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode) {
   Inode& dir = op.fs().InodeOf(parent);
   op.In(dir, name);
   op.Set(Field::kArgMode, mode);
-  op.Set(Field::kUmask, fuse_req_ctx(req)->umask);
+  op.Set(Field::kUmask, ContextOf(req)->umask);
   MakeNode(op, dir, name, mode,
            [&](int in, mode_t m) { return ::mkdirat(in, name, m); });
 }
@@ -177,9 +177,9 @@ void FsCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
   op.In(dir, name);
   op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
   op.Set(Field::kArgMode, mode);
-  op.Set(Field::kUmask, fuse_req_ctx(req)->umask);
+  op.Set(Field::kUmask, ContextOf(req)->umask);
   op.Begin();
-  FileShare share(op.fs().open_files(), fuse_req_ctx(req)->uid);
+  FileShare share(op.fs().open_files(), ContextOf(req)->uid);
   if (!share.taken()) {
     op.ReplyError(EMFILE);
     return;
@@ -214,9 +214,9 @@ void FsTmpfile(fuse_req_t req, fuse_ino_t parent, mode_t mode,
   op.In(dir, "");
   op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
   op.Set(Field::kArgMode, mode);
-  op.Set(Field::kUmask, fuse_req_ctx(req)->umask);
+  op.Set(Field::kUmask, ContextOf(req)->umask);
   op.Begin();
-  FileShare share(op.fs().open_files(), fuse_req_ctx(req)->uid);
+  FileShare share(op.fs().open_files(), ContextOf(req)->uid);
   if (!share.taken()) {
     op.ReplyError(EMFILE);
     return;

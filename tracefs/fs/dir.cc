@@ -151,7 +151,7 @@ void FsOpendir(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   op.About(inode);
   op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
   op.Begin();
-  const uint32_t uid = fuse_req_ctx(req)->uid;
+  const uint32_t uid = ContextOf(req)->uid;
   FileShare share(fs.open_files(), uid);
   if (!share.taken()) {
     op.ReplyError(EMFILE);
@@ -191,13 +191,14 @@ void FsReaddirplus(fuse_req_t req, fuse_ino_t /*ino*/, size_t size,
 
 void FsReleasedir(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* fi) {
   OpScope op(req, Op::releasedir_);
-  const std::unique_ptr<Handle> dir = op.fs().handles().Remove(DirOf(fi));
+  std::unique_ptr<Handle> dir = op.fs().handles().Remove(DirOf(fi));
   op.About(dir->inode);
   op.Through(*dir);
   op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
   op.InferCaller(*dir);
   op.Begin();
   op.ReplyError(0);
+  op.fs().CloseAside(std::move(dir));
 }
 
 void FsFsyncdir(fuse_req_t req, fuse_ino_t /*ino*/, int data_only,

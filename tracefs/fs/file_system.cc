@@ -12,6 +12,7 @@
 
 #include "tracefs/base/clock.h"
 #include "tracefs/fs/credentials.h"
+#include "tracefs/fs/hand_over.h"
 #include "tracefs/fs/op_scope.h"
 #include "tracefs/fs/open_flags.h"
 #include "tracefs/fs/operations.h"
@@ -73,6 +74,7 @@ Result<std::unique_ptr<FileSystem>> FileSystem::Create(
   fs->inodes_.SetMount(MountForHandles(root.get()));
   const unsigned long type = TypeOf(root.get());
   fs->flush_below_ = fs->asks_as_caller_ = IsServed(type);
+  fs->may_hang_below_ = IsServed(type) || type == AUTOFS_SUPER_MAGIC;
   fs->stacked_below_ = IsStacked(type);
   fs->lists_trusted_ = type == BTRFS_SUPER_MAGIC;
   if (fs->flush_below_ || options.forward_locks) {
@@ -278,16 +280,69 @@ void FileSystem::SetUpWorker([[maybe_unused]] fuse_req_t req) {
   }
 }
 
+bool FileSystem::MayHandOver([[maybe_unused]] fuse_req_t req) const {
+  if (HandedRequest::Current() != nullptr || !side_pool_.started()) {
+    return false;
+  }
+#if TRACEFS_FUSE_AT_LEAST(18)
+  if (fuse_req_is_uring(req)) {
+    return RequestSource::OfThread().replies != nullptr;
+  }
+#endif
+  return true;
+}
+
+namespace {
+
+// Nobody waits for it.
+class Closer final : public SideTask {
+ public:
+  explicit Closer(std::function<void()> close)
+      : SideTask(0, 0), close_(std::move(close)) {}
+  void Run() override { close_(); }
+  bool CallerIsDying() const override { return false; }
+  void GiveUp() override {}
+  void Forsake() override {}
+
+ private:
+  const std::function<void()> close_;
+};
+
+}  // namespace
+
+// One thread closes all, so that those that hang do not take up the pool.
+void FileSystem::CloseAside(std::unique_ptr<Handle> handle) {
+  if (!may_hang_below_ || !side_pool_.started()) return;
+  std::lock_guard lock(close_mu_);
+  to_close_.push_back(std::move(handle));
+  if (closing_) return;
+  closing_ = side_pool_.Submit(std::make_shared<Closer>([this] {
+                                 std::unique_lock closing(close_mu_);
+                                 while (!to_close_.empty()) {
+                                   std::unique_ptr<Handle> next =
+                                       std::move(to_close_.front());
+                                   to_close_.pop_front();
+                                   closing.unlock();
+                                   next.reset();
+                                   closing.lock();
+                                 }
+                                 closing_ = false;
+                               }),
+                               nullptr);
+}
+
 void FileSystem::ReleaseAll() {
   // Whoever still waits for a lock waits for nothing.
   locks_.Clear();
-  while (const std::unique_ptr<Handle> handle = handles_.RemoveAny()) {
+  while (std::unique_ptr<Handle> handle = handles_.RemoveAny()) {
     OpScope op(*this, handle->inode.is_dir() ? Op::releasedir_ : Op::release_);
     op.About(handle->inode);
     op.Through(*handle);
     op.Set(Field::kFlags, static_cast<uint32_t>(handle->flags));
     op.InferCaller(*handle);
     op.EndWithoutReply();
+    // Closing might hang, or a thread that does use it: the process ends soon.
+    if (may_hang_below_) static_cast<void>(handle.release());
   }
 }
 
@@ -354,8 +409,9 @@ void FileSystem::NegotiateFeatures(fuse_conn_info* conn) {
 #endif
   conn->max_write = 1 << 20;
   conn->max_readahead = 1 << 20;
-  conn->max_background = 64;
-  conn->congestion_threshold = 48;
+  // Those that hang below count, and must not keep others back.
+  conn->max_background = may_hang_below_ ? 1024 : 64;
+  conn->congestion_threshold = conn->max_background * 3 / 4;
 }
 
 namespace {
@@ -369,7 +425,38 @@ void Gated(fuse_req_t req, Arguments... arguments) {
     fuse_reply_err(req, EIO);
     return;
   }
-  kHandler(req, arguments...);
+  Serve<kOp>(
+      req, [](fuse_req_t r, Arguments... a) { kHandler(r, a...); },
+      arguments...);
+}
+
+// The same for handlers with data behind a pointer.
+void GatedWrite(fuse_req_t req, fuse_ino_t ino, const char* data, size_t size,
+                off_t offset, fuse_file_info* fi) {
+  Gated<Op::write_, [](fuse_req_t r, fuse_ino_t i, RequestBytes bytes, off_t o,
+                       fuse_file_info* f) {
+    FsWrite(r, i, static_cast<const char*>(bytes.data), bytes.size, o, f);
+  }>(req, ino, RequestBytes{data, size}, offset, fi);
+}
+
+void GatedSetxattr(fuse_req_t req, fuse_ino_t ino, const char* name,
+                   const char* value, size_t size, int flags) {
+  Gated<Op::setxattr_, [](fuse_req_t r, fuse_ino_t i, const char* n,
+                          RequestBytes bytes, int f) {
+    FsSetxattr(r, i, n, static_cast<const char*>(bytes.data), bytes.size, f);
+  }>(req, ino, name, RequestBytes{value, size}, flags);
+}
+
+void GatedIoctl(fuse_req_t req, fuse_ino_t ino, unsigned command, void* arg,
+                fuse_file_info* fi, unsigned flags, const void* in,
+                size_t in_size, size_t out_size) {
+  Gated<Op::ioctl_,
+        [](fuse_req_t r, fuse_ino_t i, unsigned c, uintptr_t a,
+           fuse_file_info* f, unsigned fl, RequestBytes bytes, size_t out) {
+          FsIoctl(r, i, c, reinterpret_cast<void*>(a), f, fl, bytes.data,
+                  bytes.size, out);
+        }>(req, ino, command, reinterpret_cast<uintptr_t>(arg), fi, flags,
+           RequestBytes{in, in_size}, out_size);
 }
 
 }  // namespace
@@ -396,8 +483,10 @@ const fuse_lowlevel_ops& FileSystem::Operations() {
     o.link = Gated<Op::link_, FsLink>;
     o.open = Gated<Op::open_, FsOpen>;
     o.read = Gated<Op::read_, FsRead>;
-    o.write = Gated<Op::write_, FsWrite>;
-    o.flush = FsFlush;
+    o.write = GatedWrite;
+    o.flush = [](fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
+      Serve<Op::flush_>(req, FsFlush, ino, fi);
+    };
     o.release = FsRelease;
     o.fsync = Gated<Op::fsync_, FsFsync>;
     o.opendir = Gated<Op::opendir_, FsOpendir>;
@@ -406,7 +495,7 @@ const fuse_lowlevel_ops& FileSystem::Operations() {
     o.releasedir = FsReleasedir;
     o.fsyncdir = Gated<Op::fsyncdir_, FsFsyncdir>;
     o.statfs = Gated<Op::statfs_, FsStatfs>;
-    o.setxattr = Gated<Op::setxattr_, FsSetxattr>;
+    o.setxattr = GatedSetxattr;
     o.getxattr = Gated<Op::getxattr_, FsGetxattr>;
     o.listxattr = Gated<Op::listxattr_, FsListxattr>;
     o.removexattr = Gated<Op::removexattr_, FsRemovexattr>;
@@ -418,7 +507,7 @@ const fuse_lowlevel_ops& FileSystem::Operations() {
     o.getlk = FsGetlk;
     o.setlk = FsSetlk;
     o.flock = FsFlock;
-    o.ioctl = Gated<Op::ioctl_, FsIoctl>;
+    o.ioctl = GatedIoctl;
     o.poll = Gated<Op::poll_, FsPoll>;
     o.fallocate = Gated<Op::fallocate_, FsFallocate>;
     o.copy_file_range = Gated<Op::copy_file_range_, FsCopyFileRange>;

@@ -9,7 +9,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -20,9 +22,11 @@
 #include "tracefs/fs/cache_policy.h"
 #include "tracefs/fs/credentials.h"
 #include "tracefs/fs/fuse_api.h"
+#include "tracefs/fs/handed_request.h"
 #include "tracefs/fs/handle.h"
 #include "tracefs/fs/inode_table.h"
 #include "tracefs/fs/lock_table.h"
+#include "tracefs/fs/side_pool.h"
 #include "tracefs/fs/user_shares.h"
 #include "tracefs/pipeline/event_sink.h"
 #include "tracefs/process/process_table.h"
@@ -47,9 +51,11 @@ struct FileSystemOptions {
   int open_files_for_root = 0;
   // Let the kernel read and write by itself what nobody records (needs root).
   bool passthrough = true;
+  // Requests that may wait for another process at a time (side_pool.h).
+  int max_waiting = 192;
 };
 
-class FileSystem final : public EventResolver {
+class FileSystem final : public EventResolver, public Interruptible {
  public:
   // `root`: O_PATH of the backing directory. `sink` and `processes` outlive
   // this.
@@ -61,6 +67,9 @@ class FileSystem final : public EventResolver {
   // The table libfuse calls; userdata is the FileSystem.
   static const fuse_lowlevel_ops& Operations();
   static FileSystem& Of(fuse_req_t req) {
+    if (const HandedRequest* handed = HandedRequest::Current()) [[unlikely]] {
+      return handed->fs();
+    }
     return *static_cast<FileSystem*>(fuse_req_userdata(req));
   }
 
@@ -70,6 +79,21 @@ class FileSystem final : public EventResolver {
   const InodeTable& inodes() const { return inodes_; }
   HandleTable& handles() { return handles_; }
   LockTable& locks() { return locks_; }
+  // Where requests go on that may have to wait for another process.
+  SidePool& side_pool() { return side_pool_; }
+  const SidePool& side_pool() const { return side_pool_; }
+  // Any call below may wait for a server, for ever.
+  bool may_hang_below() const { return may_hang_below_; }
+  // Whether a request that this thread serves can go on on another.
+  bool MayHandOver(fuse_req_t req) const;
+  // The kernel says that the caller of a request has a signal to handle.
+  bool Interrupt(uint64_t unique) override {
+    side_pool_.Interrupt(unique);
+    // Who waits for a lock is libfuse's to interrupt.
+    return !options_.forward_locks;
+  }
+  // Closes it where closing may take its time.
+  void CloseAside(std::unique_ptr<Handle> handle);
   // Descriptors of open files, by who opened them.
   UserShares& open_files() { return open_files_; }
   const UserShares& open_files() const { return open_files_; }
@@ -141,7 +165,7 @@ class FileSystem final : public EventResolver {
       SetUpWorker(req);
     }
     if (asks_as_caller_) [[unlikely]] {
-      const fuse_ctx* caller = fuse_req_ctx(req);
+      const fuse_ctx* caller = ContextOf(req);
       ThreadCredentials::Current().Become(caller->uid, caller->gid);
     }
     if (NeedsOverrides(op)) {
@@ -186,7 +210,9 @@ class FileSystem final : public EventResolver {
         processes_(processes),
         policy_(options.visibility, sink),
         inodes_(backing_, options.max_inode_fds),
-        open_files_(options.max_open_files, options.open_files_for_root) {}
+        open_files_(options.max_open_files, options.open_files_for_root),
+        side_pool_({.tasks = options.max_waiting,
+                    .for_root = options.max_waiting / 8}) {}
 
   void SetUpWorker(fuse_req_t req);
   Inode* AcquireSame(int dir, const char* name, const struct stat& st);
@@ -202,6 +228,10 @@ class FileSystem final : public EventResolver {
   BackingFiles backing_;
   InodeTable inodes_;
   UserShares open_files_;
+  bool may_hang_below_ = false;
+  std::mutex close_mu_;
+  std::deque<std::unique_ptr<Handle>> to_close_;  // guarded by close_mu_
+  bool closing_ = false;                          // the same
   HandleTable handles_;  // handles refer to inodes and shares
   LockTable locks_;
   std::atomic<uint64_t> next_handle_id_{1};
@@ -210,6 +240,7 @@ class FileSystem final : public EventResolver {
   bool lists_trusted_ = false;
   std::atomic<bool> told_of_privileged_writes_ = false;
   bool stacked_below_ = false;  // the backing file system is itself stacked
+  SidePool side_pool_;          // its threads use all of the above
 };
 
 // 64-bit fh <-> handle.

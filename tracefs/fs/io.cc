@@ -79,7 +79,7 @@ void FsWrite(fuse_req_t req, fuse_ino_t /*ino*/, const char* data, size_t size,
   op.Begin();
   ssize_t n;
   {
-    const fuse_ctx* caller = fuse_req_ctx(req);
+    const fuse_ctx* caller = ContextOf(req);
     // Pages that were mapped are written back as root, whoever changed them.
     const bool by_nobody =
         fi->writepage != 0 && caller->uid == 0 && !op.fs().asks_as_caller();
@@ -117,7 +117,7 @@ void FsFallocate(fuse_req_t req, fuse_ino_t /*ino*/, int mode, off_t offset,
         static_cast<uint64_t>(length));
   op.Set(Field::kFlags, static_cast<uint32_t>(mode));
   op.Begin();
-  const fuse_ctx* caller = fuse_req_ctx(req);
+  const fuse_ctx* caller = ContextOf(req);
   const AsCaller as_caller(caller->uid, caller->gid);
   if (as_caller.error() != 0) {
     op.ReplyError(as_caller.error());
@@ -165,7 +165,7 @@ void FsCopyFileRange(fuse_req_t req, fuse_ino_t /*ino_in*/, off_t offset_in,
   op.Begin();
   ssize_t n;
   {
-    const fuse_ctx* caller = fuse_req_ctx(req);
+    const fuse_ctx* caller = ContextOf(req);
     const AsCaller as_caller(caller->uid, caller->gid);
     // The kernel says nothing of set-user-id here: let the backing one decide
     // as for the caller.

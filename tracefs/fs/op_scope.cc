@@ -2,6 +2,7 @@
 
 #include <array>
 #include <climits>
+#include <utility>
 
 namespace tracefs {
 
@@ -14,7 +15,11 @@ void OpScope::MakeEvent(Op op, const fuse_ctx& caller) {
   Event& event = event_.emplace();
   event.op = op;
   event.resolver = &fs_;
-  event.Set(Field::kTime, fs_.sink().Enter());
+  const uint64_t now = fs_.sink().Enter();
+  const HandedRequest* handed = HandedRequest::Current();
+  event.Set(Field::kTime, handed != nullptr && handed->begin_ns() != 0
+                              ? handed->begin_ns()
+                              : now);
   event.Set(Field::kTid, static_cast<uint32_t>(caller.pid));
   event.Set(Field::kUid, caller.uid);
   event.Set(Field::kGid, caller.gid);
@@ -26,6 +31,30 @@ void OpScope::Leave() {
   } else {
     fs_.sink().Leave();
   }
+}
+
+void OpScope::TellBefore() {
+  const HandedRequest* handed = HandedRequest::Current();
+  if (handed == nullptr || !handed->before_told()) fs_.sink().Before(*event_);
+}
+
+bool OpScope::HandOver(std::function<void()> handler, bool told) {
+  if (!fs_.MayHandOver(req_)) return false;
+  const uint64_t begin = event_ ? event_->Get(Field::kTime) : 0;
+  if (begin != 0) fs_.sink().Park(begin);
+  const auto request = std::make_shared<HandedRequest>(req_, fs_, begin, told,
+                                                       std::move(handler));
+  if (!fs_.side_pool().Submit(request,
+                              RequestSource::OfThread().replies.get())) {
+    request->Refused();
+    if (begin != 0) fs_.sink().Unpark(begin);
+    ReplyError(EAGAIN);
+    return true;
+  }
+  if (event_) fs_.sink().Leave();
+  event_.reset();
+  interest_ = 0;
+  return true;
 }
 
 void OpScope::Park() {
@@ -135,7 +164,7 @@ void OpScope::InferCaller(const Handle& handle) {
 }
 
 void OpScope::RememberCaller(Handle& handle) {
-  const fuse_ctx* caller = fuse_req_ctx(req_);
+  const fuse_ctx* caller = ContextOf(req_);
   if (caller->pid == 0) return;
   LastCaller::Seen seen;
   seen.tid = static_cast<uint32_t>(caller->pid);

@@ -17,12 +17,14 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 
 #include "tracefs/base/clock.h"
 #include "tracefs/base/tsan.h"
 #include "tracefs/fs/file_system.h"
+#include "tracefs/fs/handed_request.h"
 
 namespace tracefs {
 
@@ -34,7 +36,7 @@ class OpScope {
         fs_(FileSystem::Of(req)),
         interest_(fs_.sink().InterestIn(op)) {
     fs_.EnterWorker(req, op);
-    if (interest_ != 0) MakeEvent(op, *fuse_req_ctx(req));
+    if (interest_ != 0) MakeEvent(op, *ContextOf(req));
   }
   // An operation that nobody asked for: a release when the mount ends.
   OpScope(FileSystem& fs, Op op);
@@ -76,8 +78,15 @@ class OpScope {
 
   // All arguments are there; the operation runs now.
   void Begin() {
-    if ((interest_ & EventSink::kBefore) != 0) fs_.sink().Before(*event_);
+    if ((interest_ & EventSink::kBefore) != 0) TellBefore();
   }
+
+  // A call below would have to wait for another process: `handler`, which holds
+  // copies of the arguments, does it all again on a thread that may wait.
+  // `told`: Begin() was called. False if that cannot be done here, and the call
+  // must be made. If true this object is not used any more, nor is the request:
+  // it goes on elsewhere, or was refused because too many of this user's do.
+  bool HandOver(std::function<void()> handler, bool told = true);
 
   // The handler ends, the operation goes on: some thread ends it later. The
   // object is then not used by this thread any more, but for a ReplyError in
@@ -88,6 +97,23 @@ class OpScope {
   // returns what that returned.
   template <typename Reply>
   int End(int64_t result, int error, Reply&& reply) {
+    if (HandedRequest* handed = HandedRequest::Current()) [[unlikely]] {
+      return EndHere(result, error, [&] { return handed->Answer(reply); });
+    }
+    return EndHere(result, error, reply);
+  }
+  void EndWithoutReply() {
+    End(0, 0, [] { return 0; });
+  }
+  void ReplyError(int error) {
+    // The backing file could not be opened again.
+    if (error == EBADF) error = LostFdError();
+    End(0, error, [&] { return fuse_reply_err(req_, error); });
+  }
+
+ private:
+  template <typename Reply>
+  int EndHere(int64_t result, int error, Reply&& reply) {
     TsanRelease(&fs_);
     if (!traced()) return reply();
     BeforeReply(result, error);
@@ -101,16 +127,7 @@ class OpScope {
     fs_.sink().AfterReply(*event_);
     return rc;
   }
-  void EndWithoutReply() {
-    End(0, 0, [] { return 0; });
-  }
-  void ReplyError(int error) {
-    // The backing file could not be opened again.
-    if (error == EBADF) error = LostFdError();
-    End(0, error, [&] { return fuse_reply_err(req_, error); });
-  }
-
- private:
+  void TellBefore();
   void MakeEvent(Op op, const fuse_ctx& caller);
   void Leave();
   void BeforeReply(int64_t result, int error);

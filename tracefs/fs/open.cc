@@ -45,7 +45,7 @@ void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   const IoMode mode = fs.ChooseIoMode(inode, -1, set_id, fi);
   bool append_only = false;
   UniqueFd fd;
-  const uint32_t uid = fuse_req_ctx(req)->uid;
+  const uint32_t uid = ContextOf(req)->uid;
   std::optional<FileShare> share;
   if (NeedsDescriptor(mode, fi->flags)) {
     share.emplace(fs.open_files(), uid);
@@ -55,7 +55,7 @@ void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
     }
     if ((fi->flags & O_TRUNC) != 0) {
       // It depends on the caller's group whether a set-gid bit goes with it.
-      const fuse_ctx* caller = fuse_req_ctx(req);
+      const fuse_ctx* caller = ContextOf(req);
       const AsCaller as_caller(caller->uid, caller->gid);
       if (as_caller.error() != 0) {
         op.ReplyError(as_caller.error());
@@ -65,7 +65,14 @@ void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
 #if TRACEFS_FUSE_AT_LEAST(18)
     const WithoutFsetid without(fi->kill_suidgid != 0);
 #endif
-    fd.Reset(fs.Reopen(inode, OpenFlags(fi->flags)));
+    // Somebody may hold a lease on it (fcntl(2)): to be waited for elsewhere.
+    const int no_wait = fs.MayHandOver(req) ? O_NONBLOCK : 0;
+    fd.Reset(fs.Reopen(inode, OpenFlags(fi->flags) | no_wait));
+    if (!fd && errno == EWOULDBLOCK && (fi->flags & O_NONBLOCK) == 0 &&
+        op.HandOver(
+            [req, ino, again = *fi]() mutable { FsOpen(req, ino, &again); })) {
+      return;
+    }
     if (!fd && errno == EPERM && (fi->flags & O_APPEND) != 0) {
       // chattr +a: may be opened for nothing but appending.
       fd.Reset(fs.Reopen(inode, OpenFlags(fi->flags) | O_APPEND));
@@ -112,7 +119,7 @@ void FsFlush(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
 void FsRelease(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   OpScope op(req, Op::release_);
   FileSystem& fs = op.fs();
-  const std::unique_ptr<Handle> handle = fs.handles().Remove(HandleOf(fi));
+  std::unique_ptr<Handle> handle = fs.handles().Remove(HandleOf(fi));
   op.About(handle->inode);
   op.Through(*handle);
   op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
@@ -125,6 +132,7 @@ void FsRelease(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
     fs.locks().ReleaseHandle(ino, handle->id);
   }
   op.ReplyError(0);
+  fs.CloseAside(std::move(handle));
 }
 
 void FsFsync(fuse_req_t req, fuse_ino_t /*ino*/, int data_only,

@@ -124,7 +124,7 @@ bool LosesSetgid(fuse_req_t req, int fd, std::string_view name) {
   struct stat st;
   if (::fstatat(fd, "", &st, AT_EMPTY_PATH) != 0) return false;
   if ((st.st_mode & S_ISGID) == 0) return false;
-  const fuse_ctx* caller = fuse_req_ctx(req);
+  const fuse_ctx* caller = ContextOf(req);
   if (caller->uid == 0 || caller->gid == st.st_gid) return false;
   std::vector<gid_t> groups(64);
   int n =
@@ -144,7 +144,7 @@ int AsItsCaller(OpScope& op, Inode& inode, std::string_view name,
                 Change&& change) {
   const Xattrs xattrs(op.fs(), inode);
   const bool loses_setgid = LosesSetgid(op.req(), xattrs.fd(), name);
-  const fuse_ctx* caller = fuse_req_ctx(op.req());
+  const fuse_ctx* caller = ContextOf(op.req());
   const AsCaller as_caller(caller->uid, caller->gid);
   if (as_caller.error() != 0) return as_caller.error();
   const WithoutFsetid without(loses_setgid);
@@ -212,7 +212,7 @@ void FsListxattr(fuse_req_t req, fuse_ino_t ino, size_t size) {
   op.About(inode);
   op.Set(Field::kLength, size);
   op.Begin();
-  if (fuse_req_ctx(req)->uid == 0 || op.fs().lists_trusted()) {
+  if (ContextOf(req)->uid == 0 || op.fs().lists_trusted()) {
     char* const list = size == 0 ? nullptr : IoBuffer(size);
     ReplyQuery(op, Xattrs(op.fs(), inode).List(list, size), size, list);
     return;

@@ -70,6 +70,24 @@ ExplainedChoice OpenFiles(const FileSystem& fs) {
   return choice;
 }
 
+ExplainedChoice Waits(const FileSystem& fs) {
+  const SidePool& pool = fs.side_pool();
+  ExplainedChoice choice;
+  choice.subject = "waits for others below";
+  choice.choice = fs.may_hang_below() ? "each request in a thread of its own"
+                                      : "leases in threads of their own";
+  choice.choice += ", at most " + std::to_string(pool.capacity()) + ", " +
+                   std::to_string(pool.share_of_a_user()) + " of one user (" +
+                   std::to_string(pool.running()) + " run, " +
+                   std::to_string(pool.refused()) + " were refused)";
+  choice.why =
+      fs.may_hang_below()
+          ? "the file system below asks a server, which may not answer"
+          : "who opens a file on which a lease is held waits for its holder";
+  choice.for_good = true;
+  return choice;
+}
+
 ExplainedChoice Privileges(const FileSystem& fs) {
   ExplainedChoice choice;
   choice.subject = "set-user-id and set-group-id on write";
@@ -119,6 +137,7 @@ std::vector<ExplainedChoice> ExplainMount(const FileSystem& fs,
   all.push_back(Locks(fs, sink));
   all.push_back(Privileges(fs));
   all.push_back(OpenFiles(fs));
+  all.push_back(Waits(fs));
   return all;
 }
 

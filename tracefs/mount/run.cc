@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <iostream>
 #include <memory>
 
@@ -197,7 +198,8 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
        .worker_nice = worker_nice,
        .max_inode_fds = descriptors.inodes,
        .max_open_files = descriptors.open_files,
-       .open_files_for_root = descriptors.open_files_for_root},
+       .open_files_for_root = descriptors.open_files_for_root,
+       .max_waiting = transport->max_waiting},
       std::move(source->fd), pipeline, **processes);
   if (!fs.ok()) return fs.status();
   Result<std::unique_ptr<Session>> session =
@@ -260,10 +262,15 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
     return s;
   }
 
+  // After the sandbox: its threads are to be in it.
+  (*fs)->side_pool().Start();
+  InterruptHandler() = fs->get();
   const Status served =
       (*session)->Serve([&] { snapshots.RequestAll("signal"); });
   if (metrics != nullptr) metrics->Stop();
   if (server != nullptr) server->StopCommands();
+  const bool all_ended =
+      (*fs)->side_pool().Stop(std::chrono::milliseconds(500));
   (*fs)->ReleaseAll();
   control.StopRules();
   snapshots.Stop();
@@ -272,7 +279,19 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
   control.TellEnd(
       EndLine((*session)->end_reason(), served.ok() ? stopped : served, last));
   if (server != nullptr) server->Stop();
-  return served.ok() ? stopped : served;
+  const Status ended = served.ok() ? stopped : served;
+  if (!all_ended || (*fs)->may_hang_below()) {
+    // Threads that hang in the file system below may go on at any time, and
+    // closing what is open there may hang, too: nothing is taken down under
+    // them. But whoever still waits for an answer is let go.
+    session->reset();
+    if (!ended.ok()) {
+      std::cerr << "tracefs-mount: " << ended.message() << '\n';
+    }
+    std::cerr.flush();
+    ::_exit(ended.ok() ? 0 : ExitStatus(ended));
+  }
+  return ended;
 }
 
 }  // namespace tracefs

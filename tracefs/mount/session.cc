@@ -104,7 +104,11 @@ Result<std::unique_ptr<Session>> Session::Mount(
                                            "fsname=" + Escaped(options.source)};
   if (::geteuid() == 0) fuse_options.push_back("allow_other");
   session->uring_ = transport.uring;
-  if (transport.uring) fuse_options.push_back("io_uring");
+  if (transport.uring) {
+    fuse_options.push_back("io_uring");
+    fuse_options.push_back("io_uring_q_depth=" +
+                           std::to_string(transport.queue_depth));
+  }
   fuse_options.insert(fuse_options.end(), options.fuse_options.begin(),
                       options.fuse_options.end());
   const std::string joined = Joined(fuse_options);

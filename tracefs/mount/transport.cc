@@ -1,10 +1,13 @@
 #include "tracefs/mount/transport.h"
 
 #include <linux/magic.h>
+#include <sys/sysinfo.h>
 #include <sys/vfs.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
+#include <utility>
 
 namespace tracefs {
 namespace {
@@ -37,9 +40,33 @@ bool IsInMemory(int fd) {
   return type == TMPFS_MAGIC || type == RAMFS_MAGIC;
 }
 
+namespace {
+
+// Each request that a queue can hold takes up two pieces of address space, of
+// which Linux gives a process 65,530; the memory behind them is taken when it
+// is used.
+TransportChoice Uring(const char* why) {
+  TransportChoice choice;
+  choice.uring = true;
+  choice.why = why;
+  choice.queue_depth =
+      std::clamp(16384 / std::max(::get_nprocs_conf(), 1), 16, 256);
+  // A quarter of each queue stays free, even if all come by the same one.
+  choice.max_waiting = choice.queue_depth * 3 / 4;
+  return choice;
+}
+
+TransportChoice Device(std::string why) {
+  TransportChoice choice;
+  choice.why = std::move(why);
+  return choice;
+}
+
+}  // namespace
+
 Result<TransportChoice> ChooseTransport(Transport wanted,
                                         const TransportFacts& facts) {
-  if (wanted == Transport::kDev) return TransportChoice{false, "as asked for"};
+  if (wanted == Transport::kDev) return Device("as asked for");
   const std::string obstacle = Obstacle();
   // Who waits for a lock is answered by the thread that frees it, which this
   // libfuse does not allow over io_uring (libfuse issue 1443).
@@ -52,17 +79,17 @@ Result<TransportChoice> ChooseTransport(Transport wanted,
       return Status::Invalid(std::string("--transport uring: ") + kLocks +
                              ", which needs --transport dev");
     }
-    return TransportChoice{true, "as asked for"};
+    return Uring("as asked for");
   }
-  if (!obstacle.empty()) return TransportChoice{false, obstacle};
-  if (facts.forwards_locks) return TransportChoice{false, kLocks};
+  if (!obstacle.empty()) return Device(obstacle);
+  if (facts.forwards_locks) return Device(kLocks);
   // With one queue for each processor a request that waits for a disk holds up
   // all others of that processor; /dev/fuse has many workers.
   if (facts.traces_data && !facts.in_memory) {
-    return TransportChoice{
-        false, "reads and writes are recorded and may have to wait for a disk"};
+    return Device(
+        "reads and writes are recorded and may have to wait for a disk");
   }
-  return TransportChoice{true, "fewer switches for each request"};
+  return Uring("fewer switches for each request");
 }
 
 }  // namespace tracefs

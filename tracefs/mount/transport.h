@@ -19,6 +19,11 @@ struct TransportFacts {
 
 struct TransportChoice {
   bool uring = false;
+  // Requests that a queue of io_uring can hold; the kernel keeps those beyond
+  // back, whosever they are.
+  int queue_depth = 0;
+  // Of them, how many may wait for another process (fs/side_pool.h).
+  int max_waiting = 192;
   std::string why;  // for `explain` and the trace header
 };
 

@@ -9,13 +9,18 @@ transports, and the daemon ends when it is told to.
   waiting_test.py --bin build/release/bin
 """
 
+import collections
 import contextlib
 import ctypes
 import errno
+import fcntl
 import os
 import resource
+import select
+import signal
 import subprocess
 import sys
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
@@ -40,8 +45,9 @@ class Client:
         self._result, result = os.pipe()
         self._pid = os.fork()
         if self._pid == 0:
-            text = "killed"
+            text = ""
             try:
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 LIBC.prctl(1, 9, 0, 0, 0)  # PR_SET_PDEATHSIG, SIGKILL
                 os.setgroups([])
                 os.setgid(user)
@@ -89,10 +95,12 @@ class Waiting:
         self.number = 0
 
     @contextlib.contextmanager
-    def mounted(self, visibility, transport, filter_text="", **more):
+    def mounted(self, visibility, transport, filter_text="", source=None,
+                ended=False, **more):
+        """`ended`: the case ends the mount itself."""
         self.number += 1
         base = f"case-{self.number}"
-        source = self.suite.folder(base, "source", mode=0o777)
+        source = source or self.suite.folder(base, "source", mode=0o777)
         point = self.suite.folder(base, "mnt")
         trace = self.suite.path(base, "trace")
         mount = self.suite.mount(
@@ -100,9 +108,198 @@ class Waiting:
             visibility=visibility, transport=transport, **more)
         mount.trace = trace
         yield source, point, mount
-        mount.unmount()
+        if not ended:
+            mount.unmount()
         self.suite.read(trace)
         self.suite.remove(base)
+
+    @contextlib.contextmanager
+    def over_faults(self, visibility, transport, **more):
+        """A mount over a file system that does as its rules say (fault_fs.cc).
+        Yields (folder below that, mount point, mount, rules)."""
+        self.number += 1
+        base = f"faults-{self.number}"
+        below = self.suite.folder(base, "below", mode=0o777)
+        faulty = self.suite.folder(base, "faulty")
+        rules = Rules(self.suite.path(base, "rules"))
+        process = self.suite.background(subprocess.Popen(
+            [os.path.join(self.suite.bin, "..", "tests", "support", "fault_fs"),
+             below, faulty, rules.path]))
+        wait_until(lambda: os.path.ismount(faulty), "fault_fs")
+        try:
+            with self.mounted(visibility, transport, source=faulty,
+                              **more) as (_, point, mount):
+                yield below, point, mount, rules
+                rules.set()
+        finally:
+            rules.set()
+            subprocess.run(["umount", "-l", faulty], check=False)
+            self.suite.stop_mounts()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(5)
+
+    # --- leases
+
+    def lease(self, visibility, transport, call):
+        """Who opens or truncates a file on which somebody below holds a lease
+        waits for it, can be interrupted, and holds up nobody."""
+        with self.mounted(visibility, transport) as (source, point, _):
+            make_files(source, 20)
+            with Lease(os.path.join(source, "f0")) as lease:
+                held = os.path.join(point, "f0")
+                # The kernel sends one truncation of a file at a time.
+                count = 1 if call == "truncate" else 80
+                clients = [Client(USER, CALLS[call], held)
+                           for _ in range(count)]
+                wait_until(lambda: lease.asked_for, "the lease to be asked for")
+                time.sleep(0.3)
+                expect_equal([c.text for c in clients if c.ended()], [],
+                             "who did not wait")
+                for user in (OTHER, 0, USER):
+                    begin = time.monotonic()
+                    expect_equal(as_user(user, live, point, 1, 20), "19",
+                                 f"what user {user} could do meanwhile")
+                    took = time.monotonic() - begin
+                    expect(took < 5, f"user {user} needed {took:.1f} s")
+                for number, text in ((signal.SIGUSR1, "EINTR"),
+                                     (signal.SIGTERM, ""),
+                                     (signal.SIGKILL, "")):
+                    victim = clients.pop()
+                    victim.kill(number)
+                    expect_equal(victim.outcome(10), text,
+                                 f"what signal {number} does")
+                    if not clients:
+                        clients.append(Client(USER, CALLS[call], held))
+                        time.sleep(0.2)
+                expect(not lease.broken, "the lease was broken too soon")
+            expect_equal({c.outcome(20) for c in clients}, {"'done'"},
+                         "what the others got when it was given up")
+
+    def many_leases(self, transport):
+        """Who has too much that waits is refused; nobody else is."""
+        with self.mounted("exact", transport) as (source, point, _):
+            make_files(source, 20)
+            with Lease(os.path.join(source, "f0")) as lease:
+                held = os.path.join(point, "f0")
+                clients = [Client(USER, CALLS["open"], held)
+                           for _ in range(150)]
+                wait_until(lambda: lease.asked_for, "the lease to be asked for")
+                wait_until(lambda: any(c.ended() for c in clients),
+                           "one to be refused", 30)
+                for user in (OTHER, 0):
+                    expect_equal(as_user(user, live, point, 1, 20), "19",
+                                 f"what user {user} could do meanwhile")
+            outcomes = collections.Counter(c.outcome(30) for c in clients)
+            expect_equal(set(outcomes), {"'done'", "EAGAIN"}, "outcomes")
+            expect(outcomes["'done'"] >= 60, f"only {outcomes} waited")
+        return str(dict(outcomes))
+
+    # --- a store that does not answer
+
+    def dead_store(self, visibility, transport):
+        """Who asks a store that does not answer waits; others are served, and
+        whoever is killed ends."""
+        with self.over_faults(visibility, transport) as (below, point, mount,
+                                                         rules):
+            make_files(below, 20)
+            os.mkdir(os.path.join(below, "dead"))
+            os.chmod(os.path.join(below, "dead"), 0o777)
+            make_files(os.path.join(below, "dead"), 3)
+            rules.set("any /dead/* hang")
+            clients = [Client(USER, CALLS[name],
+                              os.path.join(point, "dead", f"f{i % 3}"))
+                       for i, name in enumerate(
+                           ["open", "stat", "unlink", "truncate", "list"] * 12)]
+            # Listing the folder itself goes on, but for its entries.
+            time.sleep(1)
+            hung = [c for c in clients if not c.ended()]
+            expect(len(hung) >= 40, f"only {len(hung)} hang")
+            for user in (OTHER, 0, USER):
+                begin = time.monotonic()
+                expect_equal(as_user(user, live, point, 1, 20), "19",
+                             f"what user {user} could do meanwhile")
+                took = time.monotonic() - begin
+                expect(took < 10, f"user {user} needed {took:.1f} s")
+            # All: in the kernel others queue up behind one in a folder.
+            for client in hung:
+                client.kill(signal.SIGKILL)
+            for client in hung:
+                expect_equal(client.outcome(30), "", "a killed one")
+            expect_equal(as_user(USER, live, point, 1, 20), "19",
+                         "what their user can do then")
+        return f"{len(hung)} hung"
+
+    def dead_store_end(self, transport, how):
+        """umount -l and TERM end a mount whose callers hang."""
+        with self.over_faults("exact", transport, ended=True) as (
+                below, point, mount, rules):
+            make_files(below, 5)
+            os.mkdir(os.path.join(below, "dead"))
+            make_files(os.path.join(below, "dead"), 1)
+            rules.set("any /dead/* hang")
+            clients = [Client(USER, CALLS[name],
+                              os.path.join(point, "dead", "f0"))
+                       for name in ["open", "stat", "unlink"] * 5]
+            time.sleep(1)
+            if how == "TERM":
+                mount.signal(signal.SIGTERM)
+                # Those who wait are let go when the connection ends.
+                for client in clients:
+                    expect(client.outcome(60) in ("ENOTCONN", "ECONNABORTED",
+                                                  "ENOENT", "EIO"),
+                           f"a caller got {client.text}")
+            else:
+                subprocess.run(["umount", "-l", point], check=True)
+                for client in clients:
+                    client.kill(signal.SIGKILL)
+                for client in clients:
+                    client.outcome(60)
+            wait_until(lambda: not mount.is_mounted(), "the mount to go", 60)
+            # The trace is whole though threads hang: they end with the server
+            # that they wait for, which the kernel insists on.
+            wait_until(lambda: self.suite.dump(mount.trace).status == 0,
+                       "the trace to be complete", 60)
+            rules.set()
+            mount.wait(0)
+
+    # --- faults
+
+    def readdir_error(self, visibility, transport):
+        """An error in the midst of a listing comes after what was read before
+        it."""
+        with self.over_faults(visibility, transport) as (below, point, _,
+                                                         rules):
+            os.mkdir(os.path.join(below, "many"))
+            for i in range(1000):
+                with open(os.path.join(below, "many", f"entry{i:04}"), "wb"):
+                    pass
+            many = os.path.join(point, "many")
+            rules.set(f"readdir /many error {errno.EIO}")
+            expect_equal(list_until_error(many), (0, "EIO"),
+                         "a listing with an error at once")
+            rules.set(f"readdir /many error {errno.EIO} from 600")
+            names, error = list_until_error(many)
+            expect_equal(error, "EIO", "how a listing ends")
+            # "." and ".." are two of them.
+            expect_equal(names, 598, "names before the error")
+            rules.set()
+            expect_equal(list_until_error(many), (1000, None),
+                         "without an error")
+
+    def short_write(self, visibility, transport):
+        """What could be written before the disk was full counts."""
+        with self.over_faults(visibility, transport) as (_, point, _, rules):
+            path = os.path.join(point, "file")
+            rules.set(f"write /file error {errno.ENOSPC} from 10000")
+            fd = os.open(path, os.O_CREAT | os.O_WRONLY)
+            expect_equal(os.write(fd, b"x" * 16384), 10000, "bytes written")
+            try:
+                os.write(fd, b"x")
+                expect(False, "more could be written")
+            except OSError as error:
+                expect_equal(error.errno, errno.ENOSPC, "the error")
+            os.close(fd)
+            expect_equal(os.path.getsize(path), 10000, "its size")
 
     # --- descriptors
 
@@ -134,6 +331,134 @@ class Waiting:
             wait_until(lambda: as_user(USER, work, point, 0, 40) == "40",
                        "his files to be given back", 20)
         return f"{held} of 1100"
+
+
+class Rules:
+    """What fault_fs is to do."""
+
+    def __init__(self, path):
+        self.path = path
+        self.set()
+
+    def set(self, *lines):
+        # At once: it is read at any time.
+        with open(self.path + "-new", "w", encoding="ascii") as out:
+            out.write("".join(line + "\n" for line in lines))
+        os.rename(self.path + "-new", self.path)
+
+
+class Lease:
+    """A write lease (fcntl(2)) that its holder, a process of root, keeps for
+    as long as it may, or until the end."""
+
+    def __init__(self, path):
+        self._told, tell = os.pipe()
+        go_on, self._let_go = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            LIBC.prctl(1, 9, 0, 0, 0)
+            os.close(self._let_go)
+            signal.signal(signal.SIGIO, lambda *_: os.write(tell, b"a"))
+            fd = os.open(path, os.O_RDWR)
+            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+            os.write(tell, b"h")
+            os.read(go_on, 1)
+            still = fcntl.fcntl(fd, fcntl.F_GETLEASE) != fcntl.F_UNLCK
+            os.write(tell, b"k" if still else b"b")
+            os._exit(0)
+        os.close(tell)
+        os.close(go_on)
+        self.said = b""
+
+    def _listen(self):
+        while select.select([self._told], [], [], 0)[0]:
+            got = os.read(self._told, 100)
+            self.said += got
+            if not got:
+                return
+
+    @property
+    def asked_for(self):
+        self._listen()
+        return b"a" in self.said
+
+    @property
+    def broken(self):
+        self._listen()
+        return b"b" in self.said
+
+    def __enter__(self):
+        wait_until(lambda: self._listen() or b"h" in self.said, "the lease", 10)
+        return self
+
+    def __exit__(self, *_):
+        os.write(self._let_go, b"x")
+        os.waitpid(self._pid, 0)
+        os.close(self._let_go)
+        os.close(self._told)
+
+
+def make_files(folder, count):
+    for i in range(count):
+        with open(os.path.join(folder, f"f{i}"), "wb") as out:
+            out.write(b"content")
+        os.chmod(os.path.join(folder, f"f{i}"), 0o666)
+
+
+def interruptible(call):
+    """`call`, whose wait a SIGUSR1 ends."""
+    def body(path):
+        class Interrupted(OSError):
+            pass
+
+        def interrupt(*_):
+            raise Interrupted(errno.EINTR, "interrupted")
+
+        signal.signal(signal.SIGUSR1, interrupt)
+        call(path)
+        return "done"
+    return body
+
+
+CALLS = {
+    "open": interruptible(lambda path: os.close(os.open(path, os.O_RDWR))),
+    "read": interruptible(lambda path: os.close(os.open(path, os.O_RDONLY))),
+    "truncate": interruptible(lambda path: os.truncate(path, 3)),
+    "stat": interruptible(os.stat),
+    "unlink": interruptible(os.unlink),
+    "list": interruptible(lambda path: os.stat(os.path.dirname(path) + "/f0")),
+}
+
+
+def live(folder, begin, end):
+    """Some of everything; how many files that went well for."""
+    done = 0
+    for i in range(begin, end):
+        path = os.path.join(folder, f"f{i}")
+        os.stat(path)
+        with open(path, "rb+") as file:
+            done += file.read() == b"content"
+            file.seek(0)
+            file.write(b"content")
+        mine = os.path.join(folder, f"of-{os.getuid()}-{i}")
+        with open(mine, "wb") as file:
+            file.write(b"x")
+        os.rename(mine, mine + "b")
+        os.unlink(mine + "b")
+    os.listdir(folder)
+    return done
+
+
+def list_until_error(folder):
+    """How many names a listing gives, and the error it ends with."""
+    names = 0
+    try:
+        with os.scandir(folder) as entries:
+            for _ in entries:
+                names += 1
+    except OSError as error:
+        return names, errno.errorcode[error.errno]
+    return names, None
 
 
 def open_all(folder, count, tell, go_on):
@@ -183,6 +508,22 @@ def main():
             what = f"over {transport}, {visibility}"
             suite.run(f"descriptors of one user, {what}",
                       waiting.descriptors_of_one_user, visibility, transport)
+            for call in ("open", "read", "truncate"):
+                suite.run(f"lease, {call}, {what}", waiting.lease, visibility,
+                          transport, call)
+            suite.run(f"dead store, {what}", waiting.dead_store, visibility,
+                      transport)
+            suite.run(f"error of readdir, {what}", waiting.readdir_error,
+                      visibility, transport)
+            suite.run(f"full disk in mid write, {what}", waiting.short_write,
+                      visibility, transport)
+        if transport == "uring" and suite.no_uring():
+            continue
+        suite.run(f"too many leases, over {transport}", waiting.many_leases,
+                  transport)
+        for how in ("TERM", "umount"):
+            suite.run(f"end over a dead store, {how}, over {transport}",
+                      waiting.dead_store_end, transport, how)
     suite.finish()
 
 

@@ -1,0 +1,303 @@
+#include "tracefs/fs/side_pool.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <functional>
+#include <future>
+#include <vector>
+
+namespace tracefs {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr uint32_t kUser = 1000;
+constexpr uint32_t kOther = 1001;
+
+// A request that runs what it is given.
+class Task final : public SideTask {
+ public:
+  Task(uint64_t unique, uint32_t uid, std::function<void()> body)
+      : SideTask(unique, uid), body_(std::move(body)) {}
+  void Run() override { body_(); }
+  bool CallerIsDying() const override { return dying.load(); }
+  void GiveUp() override { given_up.store(true); }
+  void Forsake() override { forsaken.store(true); }
+
+  std::atomic<bool> dying{false};
+  std::atomic<bool> given_up{false};
+  std::atomic<bool> forsaken{false};
+
+ private:
+  const std::function<void()> body_;
+};
+
+std::shared_ptr<Task> MakeTask(uint32_t uid, std::function<void()> body,
+                               uint64_t unique = 0) {
+  return std::make_shared<Task>(unique, uid, std::move(body));
+}
+
+bool Eventually(const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + 20s;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(2ms);
+  }
+  return true;
+}
+
+// A call that ends when it is interrupted, as an open(2) that waits for a lease
+// does, or when the test ends.
+class Call {
+ public:
+  Call() { EXPECT_EQ(::pipe(pipe_), 0); }
+  ~Call() {
+    LetGo();
+    ::close(pipe_[0]);
+    ::close(pipe_[1]);
+  }
+  void Wait() {
+    char byte;
+    error = ::read(pipe_[0], &byte, 1) < 0 ? errno : 0;
+    ended = true;
+  }
+  void LetGo() { EXPECT_EQ(::write(pipe_[1], "x", 1), 1); }
+
+  std::atomic<int> error{-1};
+  std::atomic<bool> ended{false};
+
+ private:
+  int pipe_[2];
+};
+
+class SidePoolTest : public testing::Test {
+ protected:
+  void SetUp() override { shared_ = gate_.get_future().share(); }
+  // One that runs until Open().
+  std::shared_ptr<Task> Hanging(uint32_t uid) {
+    return MakeTask(uid, [gate = shared_] { gate.wait(); });
+  }
+  void Open() {
+    if (!open_) gate_.set_value();
+    open_ = true;
+  }
+  void TearDown() override { Open(); }
+
+  std::promise<void> gate_;
+  std::shared_future<void> shared_;
+  bool open_ = false;
+};
+
+TEST_F(SidePoolTest, RunsWhatItIsGiven) {
+  SidePool pool({});
+  pool.Start();
+  std::atomic<int> done{0};
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(pool.Submit(MakeTask(kUser, [&] { ++done; }), nullptr));
+  }
+  EXPECT_TRUE(Eventually([&] { return done == 100; }));
+  EXPECT_TRUE(pool.Stop(5s));
+}
+
+TEST_F(SidePoolTest, ManyThatWaitRunAtATime) {
+  SidePool pool({.tasks = 64, .for_root = 0});
+  pool.Start();
+  for (int i = 0; i < 32; ++i) {
+    ASSERT_TRUE(pool.Submit(Hanging(kUser), nullptr)) << i;
+  }
+  std::atomic<bool> done{false};
+  ASSERT_TRUE(pool.Submit(MakeTask(kOther, [&] { done = true; }), nullptr));
+  EXPECT_TRUE(Eventually([&] { return done.load(); }));
+  Open();
+  EXPECT_TRUE(pool.Stop(5s));
+}
+
+TEST_F(SidePoolTest, Greedy_WhoHasHisShareIsRefusedAndNobodyElse) {
+  SidePool pool({.tasks = 16, .for_root = 2, .patience = 50ms});
+  pool.Start();
+  int taken = 0;
+  while (pool.Submit(Hanging(kUser), nullptr)) ++taken;
+  EXPECT_EQ(taken, pool.share_of_a_user());
+  // He need not wait to be refused again.
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_FALSE(pool.Submit(Hanging(kUser), nullptr));
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 500ms);
+  EXPECT_EQ(pool.refused(), 21u);
+  std::atomic<int> done{0};
+  ASSERT_TRUE(pool.Submit(MakeTask(kOther, [&] { ++done; }), nullptr));
+  ASSERT_TRUE(pool.Submit(MakeTask(0, [&] { ++done; }), nullptr));
+  EXPECT_TRUE(Eventually([&] { return done == 2; }));
+  Open();
+  EXPECT_TRUE(pool.Stop(5s));
+}
+
+TEST_F(SidePoolTest, WhoHasHisShareWaitsForOneOfHisOwnToEnd) {
+  SidePool pool({.tasks = 8, .for_root = 0, .patience = 10s});
+  pool.Start();
+  std::atomic<int> done{0};
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(pool.Submit(MakeTask(kUser,
+                                     [&] {
+                                       std::this_thread::sleep_for(1ms);
+                                       ++done;
+                                     }),
+                            nullptr));
+  }
+  EXPECT_TRUE(Eventually([&] { return done == 100; }));
+  EXPECT_EQ(pool.refused(), 0u);
+  EXPECT_TRUE(pool.Stop(5s));
+}
+
+TEST_F(SidePoolTest, RefusedOneIsTakenAgainWhenOneOfHisHasEnded) {
+  SidePool pool({.tasks = 4, .for_root = 0, .patience = 20ms});
+  pool.Start();
+  while (pool.Submit(Hanging(kUser), nullptr)) {
+  }
+  Open();
+  EXPECT_TRUE(Eventually([&] { return pool.running() == 0; }));
+  std::atomic<bool> done{false};
+  EXPECT_TRUE(pool.Submit(MakeTask(kUser, [&] { done = true; }), nullptr));
+  EXPECT_TRUE(Eventually([&] { return done.load(); }));
+  EXPECT_TRUE(pool.Stop(5s));
+}
+
+// What a reply thread does for others while it waits for a share.
+TEST_F(SidePoolTest, ReplyThreadServesOthersWhileItWaits) {
+  struct Replies final : ReplyThread {
+    bool Run(const std::function<void()>&) override { return false; }
+    void ServeFor(std::chrono::milliseconds) override { served(); }
+    std::function<void()> served;
+  } replies;
+  replies.served = [&] { Open(); };
+  SidePool pool({.tasks = 2, .for_root = 0, .patience = 10s});
+  pool.Start();
+  ASSERT_TRUE(pool.Submit(Hanging(kUser), &replies));
+  EXPECT_TRUE(pool.Submit(MakeTask(kUser, [] {}), &replies));
+  EXPECT_TRUE(open_);
+  EXPECT_TRUE(pool.Stop(5s));
+}
+
+TEST_F(SidePoolTest, Interrupt_EndsTheCallBelow) {
+  SidePool pool({});
+  pool.Start();
+  Call call;
+  ASSERT_TRUE(pool.Submit(MakeTask(
+                              kUser, [&] { call.Wait(); }, 7),
+                          nullptr));
+  EXPECT_TRUE(Eventually([&] { return pool.running() == 1; }));
+  pool.Interrupt(7);
+  EXPECT_TRUE(Eventually([&] { return call.ended.load(); }));
+  EXPECT_EQ(call.error, EINTR);
+  EXPECT_TRUE(pool.Stop(5s));
+}
+
+TEST_F(SidePoolTest, Interrupt_ThatComesBeforeTheRequestEndsIt) {
+  SidePool pool({});
+  pool.Start();
+  Call call;
+  pool.Interrupt(7);
+  ASSERT_TRUE(pool.Submit(MakeTask(
+                              kUser, [&] { call.Wait(); }, 7),
+                          nullptr));
+  EXPECT_TRUE(Eventually([&] { return call.ended.load(); }));
+  EXPECT_EQ(call.error, EINTR);
+  EXPECT_TRUE(pool.Stop(5s));
+}
+
+TEST_F(SidePoolTest, Interrupt_OfAnotherEndsNothing) {
+  SidePool pool({});
+  pool.Start();
+  Call call;
+  ASSERT_TRUE(pool.Submit(MakeTask(
+                              kUser, [&] { call.Wait(); }, 7),
+                          nullptr));
+  pool.Interrupt(8);
+  std::this_thread::sleep_for(150ms);
+  EXPECT_FALSE(call.ended);
+  call.LetGo();
+  EXPECT_TRUE(Eventually([&] { return call.ended.load(); }));
+  EXPECT_EQ(call.error, 0);
+  EXPECT_TRUE(pool.Stop(5s));
+}
+
+TEST_F(SidePoolTest, WhoseCallerDiesUntoldIsGivenUpAndInterrupted) {
+  SidePool pool({});
+  pool.Start();
+  Call call;
+  const auto task = std::make_shared<Task>(7, kUser, [&] { call.Wait(); });
+  task->dying = true;
+  ASSERT_TRUE(pool.Submit(task, nullptr));
+  EXPECT_TRUE(Eventually([&] { return call.ended.load(); }));
+  EXPECT_EQ(call.error, EINTR);
+  EXPECT_TRUE(task->given_up);
+  EXPECT_TRUE(pool.Stop(5s));
+}
+
+TEST_F(SidePoolTest, Interrupt_WhatDoesNotEndIsGivenUpWhenItsCallerDies) {
+  SidePool pool({});
+  pool.Start();
+  const auto task =
+      std::make_shared<Task>(7, kUser, [gate = shared_] { gate.wait(); });
+  ASSERT_TRUE(pool.Submit(task, nullptr));
+  pool.Interrupt(7);
+  std::this_thread::sleep_for(500ms);
+  EXPECT_FALSE(task->given_up) << "a signal alone does not do that";
+  task->dying = true;
+  EXPECT_TRUE(Eventually([&] { return task->given_up.load(); }));
+  Open();
+  EXPECT_TRUE(pool.Stop(5s));
+}
+
+TEST_F(SidePoolTest, Stop_InterruptsAndForsakesWhatRuns) {
+  SidePool pool({});
+  pool.Start();
+  Call call;
+  std::atomic<bool> began{false};
+  const auto task = std::make_shared<Task>(7, kUser, [&] {
+    began = true;
+    call.Wait();
+  });
+  ASSERT_TRUE(pool.Submit(task, nullptr));
+  EXPECT_TRUE(Eventually([&] { return began.load(); }));
+  EXPECT_TRUE(pool.Stop(5s));
+  EXPECT_TRUE(task->forsaken);
+  EXPECT_FALSE(pool.Submit(MakeTask(kUser, [] {}), nullptr));
+}
+
+TEST_F(SidePoolTest, Stop_TellsOfThreadsThatHang) {
+  SidePool pool({});
+  pool.Start();
+  std::atomic<bool> began{false};
+  ASSERT_TRUE(pool.Submit(MakeTask(kUser,
+                                   [&, gate = shared_] {
+                                     began = true;
+                                     gate.wait();
+                                   }),
+                          nullptr));
+  EXPECT_TRUE(Eventually([&] { return began.load(); }));
+  EXPECT_FALSE(pool.Stop(100ms));
+  Open();
+  EXPECT_TRUE(pool.Stop(5s));
+}
+
+TEST_F(SidePoolTest, ThreadsEndWhenThereIsNothingToDo) {
+  SidePool pool({.idle = 20ms});
+  pool.Start();
+  for (int round = 0; round < 3; ++round) {
+    std::atomic<int> done{0};
+    for (int i = 0; i < 20; ++i) {
+      ASSERT_TRUE(pool.Submit(MakeTask(kUser, [&] { ++done; }), nullptr));
+    }
+    EXPECT_TRUE(Eventually([&] { return done == 20; }));
+    std::this_thread::sleep_for(60ms);
+  }
+  EXPECT_TRUE(pool.Stop(5s));
+}
+
+}  // namespace
+}  // namespace tracefs

@@ -1,0 +1,100 @@
+// Handing whole requests over to the side pool, where any call below may hang.
+#ifndef TRACEFS_FS_HAND_OVER_H_
+#define TRACEFS_FS_HAND_OVER_H_
+
+#include <sys/stat.h>
+
+#include <optional>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "tracefs/fs/op_scope.h"
+
+namespace tracefs {
+
+// Copies of a handler's arguments: libfuse's own end with the request's turn.
+template <typename T>
+class KeptValue {
+ public:
+  explicit KeptValue(T value) : value_(value) {}
+  T get() { return value_; }
+
+ private:
+  T value_;
+};
+
+class KeptName {
+ public:
+  explicit KeptName(const char* name) : name_(name) {}
+  const char* get() const { return name_.c_str(); }
+
+ private:
+  std::string name_;
+};
+
+template <typename T>
+class KeptObject {
+ public:
+  explicit KeptObject(const T* object) {
+    if (object != nullptr) object_ = *object;
+  }
+  T* get() { return object_ ? &*object_ : nullptr; }
+
+ private:
+  std::optional<T> object_;
+};
+
+// What lies behind a pointer together with a size.
+struct RequestBytes {
+  const void* data;
+  size_t size;
+};
+class KeptBytes {
+ public:
+  explicit KeptBytes(RequestBytes bytes)
+      : bytes_(static_cast<const char*>(bytes.data),
+               bytes.data == nullptr ? 0 : bytes.size) {}
+  RequestBytes get() const { return {bytes_.data(), bytes_.size()}; }
+
+ private:
+  std::string bytes_;
+};
+
+inline KeptName Keep(const char* name) { return KeptName(name); }
+inline KeptBytes Keep(RequestBytes bytes) { return KeptBytes(bytes); }
+inline KeptObject<fuse_file_info> Keep(fuse_file_info* fi) {
+  return KeptObject<fuse_file_info>(fi);
+}
+inline KeptObject<struct stat> Keep(struct stat* attributes) {
+  return KeptObject<struct stat>(attributes);
+}
+inline KeptValue<fuse_pollhandle*> Keep(fuse_pollhandle* handle) {
+  return KeptValue<fuse_pollhandle*>(handle);
+}
+template <typename T>
+requires std::is_arithmetic_v<T> KeptValue<T> Keep(T value) {
+  return KeptValue<T>(value);
+}
+
+// Runs `handler(req, arguments...)`: here, or in the pool where the file system
+// below may hold up whoever asks it.
+template <Op kOp, typename Handler, typename... Arguments>
+void Serve(fuse_req_t req, Handler handler, Arguments... arguments) {
+  FileSystem& fs = FileSystem::Of(req);
+  if (fs.may_hang_below() && fs.MayHandOver(req)) [[unlikely]] {
+    OpScope op(req, kOp);
+    op.HandOver(
+        [req, handler, kept = std::make_tuple(Keep(arguments)...)]() mutable {
+          std::apply([&](auto&... a) { handler(req, a.get()...); }, kept);
+        },
+        /*told=*/false);
+    return;
+  }
+  handler(req, arguments...);
+}
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_FS_HAND_OVER_H_

@@ -1,0 +1,76 @@
+#include "tracefs/fs/handed_request.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "tracefs/base/unique_fd.h"
+#include "tracefs/fs/file_system.h"
+
+namespace tracefs {
+
+thread_local constinit HandedRequest* HandedRequest::current_ = nullptr;
+
+Interruptible*& InterruptHandler() {
+  static Interruptible* handler = nullptr;
+  return handler;
+}
+
+HandedRequest::HandedRequest(fuse_req_t req, FileSystem& fs, uint64_t begin_ns,
+                             bool before_told, std::function<void()> handler)
+    : SideTask(RequestSource::OfThread().unique, fuse_req_ctx(req)->uid),
+      req_(req),
+      fs_(fs),
+      context_(*fuse_req_ctx(req)),
+      begin_ns_(begin_ns),
+      before_told_(before_told),
+      handler_(std::move(handler)),
+      replies_(RequestSource::OfThread().replies) {}
+
+HandedRequest::~HandedRequest() {
+  if (begin_ns_ != 0) fs_.sink().Unpark(begin_ns_);
+}
+
+void HandedRequest::Run() {
+  current_ = this;
+  handler_();
+  current_ = nullptr;
+}
+
+int HandedRequest::Answer(const std::function<int()>& reply) {
+  if (answered_.exchange(true)) return -ENOENT;
+  if (replies_ == nullptr) return reply();
+  int result = -ENOENT;
+  return replies_->Run([&] { result = reply(); }) ? result : -ENOENT;
+}
+
+void HandedRequest::GiveUp() {
+  Answer([this] { return fuse_reply_err(req_, EINTR); });
+}
+
+// The kernel puts a SIGKILL in front of each thread of a process that a signal
+// is going to end.
+bool HandedRequest::CallerIsDying() const {
+  if (context_.pid == 0) return false;
+  const std::string path = std::to_string(context_.pid) + "/status";
+  const UniqueFd file(::openat(fs_.proc(), path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file) return false;
+  std::array<char, 4096> text;
+  const ssize_t n = ::read(file.get(), text.data(), text.size() - 1);
+  if (n <= 0) return false;
+  text[static_cast<size_t>(n)] = '\0';
+  constexpr std::string_view kPending = "\nSigPnd:\t";
+  const size_t at = std::string_view(text.data()).find(kPending);
+  if (at == std::string_view::npos) return false;
+  const uint64_t pending =
+      std::strtoull(text.data() + at + kPending.size(), nullptr, 16);
+  return (pending & (uint64_t{1} << (SIGKILL - 1))) != 0;
+}
+
+}  // namespace tracefs

@@ -1,0 +1,96 @@
+// HandedRequest: a request that goes on in the side pool (side_pool.h).
+//
+// Its handler runs there from its beginning, with copies of its arguments; what
+// has happened before is not repeated (OpScope). Replies go out from the thread
+// that may send them. Once the request was given up it is no longer known to
+// libfuse, and nothing here uses it any more: handlers ask ContextOf(req) for
+// their caller.
+#ifndef TRACEFS_FS_HANDED_REQUEST_H_
+#define TRACEFS_FS_HANDED_REQUEST_H_
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "tracefs/fs/fuse_api.h"
+#include "tracefs/fs/reply_thread.h"
+#include "tracefs/fs/side_pool.h"
+
+namespace tracefs {
+
+class FileSystem;
+
+// Where the request that a thread serves came from. Set by whoever reads
+// requests, if he can.
+struct RequestSource {
+  uint64_t unique = 0;  // its number; 0: not known
+  // Its replies must be sent by that thread; null: by any.
+  std::shared_ptr<ReplyThread> replies;
+
+  static RequestSource& OfThread() {
+    thread_local RequestSource source;
+    return source;
+  }
+};
+
+class HandedRequest final : public SideTask {
+ public:
+  // `begin_ns`: when it began, if it is traced, else 0: it is parked with the
+  // sink until this ends.
+  HandedRequest(fuse_req_t req, FileSystem& fs, uint64_t begin_ns,
+                bool before_told, std::function<void()> handler);
+  ~HandedRequest() override;
+
+  // The one that this thread runs; null on any other thread.
+  static HandedRequest* Current() { return current_; }
+
+  void Run() override;
+  bool CallerIsDying() const override;
+  void GiveUp() override;
+  void Forsake() override { answered_.store(true); }
+  // It was not taken: nothing was parked, and its thread goes on with it.
+  void Refused() { begin_ns_ = 0; }
+
+  // Calls `reply` where it may be called, unless the request was answered; what
+  // it returns, or -ENOENT.
+  int Answer(const std::function<int()>& reply);
+
+  FileSystem& fs() const { return fs_; }
+  const fuse_ctx& context() const { return context_; }
+  uint64_t begin_ns() const { return begin_ns_; }
+  bool before_told() const { return before_told_; }
+
+ private:
+  static thread_local constinit HandedRequest* current_;
+
+  const fuse_req_t req_;
+  FileSystem& fs_;
+  const fuse_ctx context_;
+  uint64_t begin_ns_;
+  const bool before_told_;
+  const std::function<void()> handler_;
+  const std::shared_ptr<ReplyThread> replies_;
+  std::atomic<bool> answered_{false};
+};
+
+// Who is told that the caller of a request has been interrupted; null: nobody.
+// Set by the mount; there is one in a process.
+class Interruptible {
+ public:
+  virtual ~Interruptible() = default;
+  // False: libfuse shall look at it, too.
+  virtual bool Interrupt(uint64_t unique) = 0;
+};
+Interruptible*& InterruptHandler();
+
+// The caller of a request.
+inline const fuse_ctx* ContextOf(fuse_req_t req) {
+  const HandedRequest* handed = HandedRequest::Current();
+  return handed == nullptr ? fuse_req_ctx(req) : &handed->context();
+}
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_FS_HANDED_REQUEST_H_

@@ -1,0 +1,85 @@
+// What libfuse does not tell of a request: its number, by which the kernel says
+// later that its caller has been interrupted.
+//
+// libfuse's own way to be told costs each request a lock and a list operation,
+// and does not work over io_uring. Here requests are looked at on their way
+// into libfuse: the linker leads its calls here (--wrap), which takes the
+// static library.
+// Sources: linux/include/uapi/linux/fuse.h; libfuse, lib/fuse_lowlevel.c.
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "tracefs/fs/handed_request.h"
+
+namespace tracefs {
+namespace {
+
+// struct fuse_in_header; libfuse keeps its copy to itself.
+struct InHeader {
+  uint32_t length;
+  uint32_t opcode;
+  uint64_t unique;
+  uint64_t node;
+  uint32_t uid;
+  uint32_t gid;
+  uint32_t pid;
+  uint16_t extension_length;
+  uint16_t padding;
+};
+constexpr uint32_t kInterrupt = 36;
+
+}  // namespace
+}  // namespace tracefs
+
+// NOLINTBEGIN(bugprone-reserved-identifier): the names are the linker's.
+extern "C" {
+
+struct fuse_req;
+struct fuse_chan;
+
+void __real_fuse_session_process_buf_internal(fuse_session* session,
+                                              const fuse_buf* buffer,
+                                              fuse_chan* channel);
+
+void __wrap_fuse_session_process_buf_internal(fuse_session* session,
+                                              const fuse_buf* buffer,
+                                              fuse_chan* channel) {
+  tracefs::InHeader header{};
+  if ((buffer->flags & FUSE_BUF_IS_FD) == 0 && buffer->size >= sizeof header) {
+    std::memcpy(&header, buffer->mem, sizeof header);
+  }
+  uint64_t interrupted;
+  if (header.opcode == tracefs::kInterrupt &&
+      buffer->size >= sizeof header + sizeof interrupted) {
+    std::memcpy(&interrupted,
+                static_cast<const char*>(buffer->mem) + sizeof header,
+                sizeof interrupted);
+    if (tracefs::InterruptHandler() != nullptr &&
+        tracefs::InterruptHandler()->Interrupt(interrupted)) {
+      return;  // no answer is expected
+    }
+  }
+  tracefs::RequestSource::OfThread().unique = header.unique;
+  __real_fuse_session_process_buf_internal(session, buffer, channel);
+}
+
+#if TRACEFS_HAVE_FUSE_URING
+void __real_fuse_session_process_uring_cqe(fuse_session* session,
+                                           fuse_req* request, void* header,
+                                           void* op_in, void* payload,
+                                           size_t size);
+
+void __wrap_fuse_session_process_uring_cqe(fuse_session* session,
+                                           fuse_req* request, void* header,
+                                           void* op_in, void* payload,
+                                           size_t size) {
+  tracefs::RequestSource::OfThread().unique =
+      static_cast<const tracefs::InHeader*>(header)->unique;
+  __real_fuse_session_process_uring_cqe(session, request, header, op_in,
+                                        payload, size);
+}
+#endif
+
+}  // extern "C"
+// NOLINTEND(bugprone-reserved-identifier)
