@@ -373,14 +373,21 @@ Result<Policy> ParsePolicy(std::string_view text, std::string_view file) {
   return Parser(text, file).Parse();
 }
 
-Result<Policy> LoadPolicy(const std::string& name_or_path) {
+bool IsProfile(std::string_view name) {
+  return std::any_of(Profiles().begin(), Profiles().end(),
+                     [&](const Profile& p) { return p.name == name; });
+}
+
+Result<Policy> LoadPolicy(const std::string& name_or_path, UniqueFd given) {
   for (const Profile& profile : Profiles()) {
     if (profile.name == name_or_path) {
       return ParsePolicy(profile.text, profile.name);
     }
   }
-  const UniqueFd fd(
-      ::open(name_or_path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  UniqueFd fd = std::move(given);
+  if (!fd) {
+    fd.Reset(::open(name_or_path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  }
   if (!fd) {
     const int error = errno;
     std::string what = "policy '" + name_or_path + '\'';

@@ -12,6 +12,7 @@
 
 #include "tracefs/base/status.h"
 #include "tracefs/base/text_cursor.h"
+#include "tracefs/base/unique_fd.h"
 
 namespace tracefs::anonymize {
 
@@ -93,7 +94,9 @@ inline constexpr size_t kMaxPolicyWords = 10'000;  // in one list
 Result<Policy> ParsePolicy(std::string_view text, std::string_view file);
 
 // A profile by its name ("research"), else a file.
-Result<Policy> LoadPolicy(const std::string& name_or_path);
+// `given`: the file, where somebody else has opened it.
+Result<Policy> LoadPolicy(const std::string& name_or_path, UniqueFd given = {});
+bool IsProfile(std::string_view name);
 
 // The policy as text that parses to the same. for_trace: without lists of
 // words, which nobody needs to undo the policy and which could tell what the

@@ -7,10 +7,10 @@ namespace {
 constexpr OptionRow kOptions[] = {
     kBufOption, {.name = "unbuffered"}, {.name = "sync"}, kLocalPolicyOption};
 
-std::vector<OutputFileWish> Wishes(const ConfigEntry& entry) {
+std::vector<Wish> Wishes(const ConfigEntry& entry) {
   return {{.path = entry.value.text,
            .sync = entry.Find("sync") != nullptr,
-           .kind = OutputFileWish::Kind::kDevice}};
+           .kind = Wish::Kind::kDevice}};
 }
 
 Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,

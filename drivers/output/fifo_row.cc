@@ -30,8 +30,8 @@ Status Check(const ConfigEntry& entry) {
   return Status::Ok();
 }
 
-std::vector<OutputFileWish> Wishes(const ConfigEntry& entry) {
-  return {{.path = entry.value.text, .kind = OutputFileWish::Kind::kFolder}};
+std::vector<Wish> Wishes(const ConfigEntry& entry) {
+  return {{.path = entry.value.text, .kind = Wish::Kind::kFolder}};
 }
 
 Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,

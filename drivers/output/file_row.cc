@@ -46,12 +46,11 @@ Status Check(const ConfigEntry& entry) {
   return Status::Ok();
 }
 
-std::vector<OutputFileWish> Wishes(const ConfigEntry& entry) {
-  std::vector<OutputFileWish> wishes = {
+std::vector<Wish> Wishes(const ConfigEntry& entry) {
+  std::vector<Wish> wishes = {
       {.path = entry.value.text, .sync = entry.Find("sync") != nullptr}};
   if (RotationOf(entry).any()) {
-    wishes.push_back(
-        {.path = entry.value.text, .kind = OutputFileWish::Kind::kFolder});
+    wishes.push_back({.path = entry.value.text, .kind = Wish::Kind::kFolder});
   }
   return wishes;
 }

@@ -52,12 +52,11 @@ Status Check(const ConfigEntry& entry) {
   return Status::Ok();
 }
 
-std::vector<OutputFileWish> Wishes(const ConfigEntry& entry) {
-  std::vector<OutputFileWish> wishes = {
-      {.path = entry.value.text, .kind = OutputFileWish::Kind::kFolder}};
+std::vector<Wish> Wishes(const ConfigEntry& entry) {
+  std::vector<Wish> wishes = {
+      {.path = entry.value.text, .kind = Wish::Kind::kFolder}};
   if (const ConfigOption* map = entry.Find("map")) {
-    wishes.push_back(
-        {.path = map->value.text, .kind = OutputFileWish::Kind::kNewMap});
+    wishes.push_back({.path = map->value.text, .kind = Wish::Kind::kNewMap});
   }
   return wishes;
 }

@@ -18,7 +18,9 @@ Result<OutputFolder> OutputFolder::Open(const std::string& path) {
   UniqueFd fd(::open(folder.empty() ? "/" : folder.c_str(),
                      O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return Status::System(errno, "the folder of '" + path + "'");
-  return Adopt(path, std::move(fd));
+  Result<OutputFolder> opened = Adopt(path, std::move(fd));
+  if (opened.ok()) opened->opened_here_ = true;
+  return opened;
 }
 
 Result<OutputFolder> OutputFolder::Adopt(const std::string& path,
@@ -41,7 +43,10 @@ Result<OutputFolder> OutputFolder::Adopt(const std::string& path,
   return made;
 }
 
-void OutputFolder::Enclose() { fd_ = EncloseFolder(std::move(fd_)); }
+void OutputFolder::Enclose() {
+  // Who sent us one has seen to it.
+  if (opened_here_) fd_ = EncloseFolder(std::move(fd_));
+}
 
 std::string OutputFolder::Numbered(uint64_t number) const {
   char digits[24];

@@ -72,6 +72,7 @@ class OutputFolder {
   std::string base_;
   uid_t owner_ = 0;
   gid_t group_ = 0;
+  bool opened_here_ = false;
 };
 
 }  // namespace tracefs

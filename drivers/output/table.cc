@@ -20,18 +20,4 @@ const OutputDriverRow* FindOutputDriver(std::string_view name) {
   return nullptr;
 }
 
-std::string_view WishKindName(OutputFileWish::Kind kind) {
-  switch (kind) {
-    case OutputFileWish::Kind::kNew:
-      return "new";
-    case OutputFileWish::Kind::kNewMap:
-      return "map";
-    case OutputFileWish::Kind::kFolder:
-      return "folder";
-    case OutputFileWish::Kind::kDevice:
-      return "device";
-  }
-  return "";
-}
-
 }  // namespace tracefs

@@ -16,25 +16,9 @@
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/pipeline/loss_policy.h"
 #include "tracefs/pipeline/stages.h"
+#include "tracefs/pipeline/wish.h"
 
 namespace tracefs {
-
-// Something that a driver opens when it is made: who asks a running mount for
-// a tracer opens it in the daemon's place and sends it along.
-struct OutputFileWish {
-  enum class Kind : uint8_t {
-    kNew,     // a new file, to write
-    kNewMap,  // a new file, to read and write
-    kFolder,  // the directory that holds `path`
-    kDevice,  // a block device that is there
-  };
-  std::string path;
-  bool sync = false;  // O_DSYNC
-  Kind kind = Kind::kNew;
-};
-
-// What the control protocol calls it: "new", "map", "folder", "device".
-std::string_view WishKindName(OutputFileWish::Kind kind);
 
 // What a flight recorder offers to whoever may ask it.
 struct FlightHooks {
@@ -64,7 +48,7 @@ struct OutputDriverRow {
   Result<std::unique_ptr<OutputDriver>> (*make)(const ConfigEntry& entry,
                                                 OutputDriverFacts* facts);
   // What `make` would open. Null: nothing.
-  std::vector<OutputFileWish> (*wishes)(const ConfigEntry& entry) = nullptr;
+  std::vector<Wish> (*wishes)(const ConfigEntry& entry) = nullptr;
   // What the grammar cannot see, without opening anything: before `make` and
   // `probe`. Null: nothing.
   Status (*check)(const ConfigEntry& entry) = nullptr;

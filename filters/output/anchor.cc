@@ -89,9 +89,13 @@ std::optional<Anchor> ParseAnchor(std::string_view line) {
 
 namespace {
 
+// One that may have been there before.
+Status CheckAnchors(int fd, const std::string& path) {
+  return CheckOwnership(fd, {.one_name = true}, "anchor file '" + path + "'");
+}
+
 // `make`: O_CREAT or 0.
 Result<UniqueFd> OpenAnchors(const std::string& path, int make) {
-  const std::string what = "anchor file '" + path + "'";
   // Not to follow a link, not to hang on a FIFO.
   UniqueFd fd(::open(path.c_str(),
                      O_WRONLY | O_APPEND | make | O_NOFOLLOW | O_NONBLOCK |
@@ -100,21 +104,26 @@ Result<UniqueFd> OpenAnchors(const std::string& path, int make) {
   if (!fd) {
     const int error = errno;
     return Status::System(
-        error, what + (error == ELOOP ? " (it must not be a link)" : ""));
+        error, "anchor file '" + path + "'" +
+                   (error == ELOOP ? " (it must not be a link)" : ""));
   }
-  if (Status s = CheckOwnership(fd.get(), {.one_name = true}, what); !s.ok()) {
-    return s;
-  }
+  if (Status s = CheckAnchors(fd.get(), path); !s.ok()) return s;
   return fd;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<AnchorSink>> MakeFileAnchors(const std::string& path) {
-  Result<UniqueFd> fd = OpenAnchors(path, O_CREAT);
-  if (!fd.ok()) return fd.status();
+Result<std::unique_ptr<AnchorSink>> MakeFileAnchors(const std::string& path,
+                                                    UniqueFd given) {
+  if (!given) {
+    Result<UniqueFd> fd = OpenAnchors(path, O_CREAT);
+    if (!fd.ok()) return fd.status();
+    given = *std::move(fd);
+  } else if (Status s = CheckAnchors(given.get(), path); !s.ok()) {
+    return s;
+  }
   return std::unique_ptr<AnchorSink>(
-      std::make_unique<FileAnchors>(*std::move(fd), path));
+      std::make_unique<FileAnchors>(std::move(given), path));
 }
 
 Status ProbeFileAnchors(const std::string& path) {

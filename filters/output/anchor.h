@@ -15,6 +15,7 @@
 
 #include "filters/output/crypto/hash.h"
 #include "tracefs/base/status.h"
+#include "tracefs/base/unique_fd.h"
 #include "tracefs/format/constants.h"
 
 namespace tracefs {
@@ -41,7 +42,9 @@ class AnchorSink {
 // Appends to a file, created with mode 0600; opened at once, before a mount
 // may cover it. One that is there must be ours (tracefs/base/ownership.h), and
 // no link.
-Result<std::unique_ptr<AnchorSink>> MakeFileAnchors(const std::string& path);
+// `given`: the file, where somebody else has opened it so.
+Result<std::unique_ptr<AnchorSink>> MakeFileAnchors(const std::string& path,
+                                                    UniqueFd given = {});
 // What MakeFileAnchors would be refused for as things are now; makes nothing.
 Status ProbeFileAnchors(const std::string& path);
 // syslog(3), facility daemon, priority notice.

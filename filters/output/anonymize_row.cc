@@ -12,18 +12,29 @@ constexpr OptionRow kOptions[] = {
 
 Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
                                            std::unique_ptr<OutputFilter> next,
-                                           OutputFilterFacts*) {
-  Result<anonymize::Policy> policy =
-      anonymize::LoadPolicy(std::string(TextOption(entry, "policy", "")));
+                                           OutputFilterFacts* facts) {
+  const std::string name(TextOption(entry, "policy", ""));
+  Result<anonymize::Policy> policy = anonymize::LoadPolicy(
+      name, anonymize::IsProfile(name) ? UniqueFd() : facts->given.Take());
   if (!policy.ok()) return policy.status().Prefixed("anonymize: policy");
   anonymize::KeySet keys;
   if (const ConfigOption* key = entry.Find("key")) {
-    const Result<KeySource> source = ParseKeySource(key->value.text);
+    const Result<KeySource> source = TakeKeySource(*key, &facts->given);
     const Status added = source.ok() ? keys.Add(*source) : source.status();
     if (!added.ok()) return added.Prefixed("anonymize: key");
   }
   return MakeAnonymize(*std::move(policy), std::move(keys),
                        NumberOption(entry, "block", 0), std::move(next));
+}
+
+std::vector<Wish> Wishes(const ConfigEntry& entry) {
+  std::vector<Wish> wishes;
+  const std::string policy(TextOption(entry, "policy", ""));
+  if (!anonymize::IsProfile(policy)) {
+    wishes.push_back({.path = policy, .kind = Wish::Kind::kRead});
+  }
+  WishKey(entry, "key", &wishes);
+  return wishes;
 }
 
 }  // namespace
@@ -39,7 +50,8 @@ OutputFilterRow AnonymizeRow() {
           .in_chain_text = false,
           .make = &Make,
           .parameters = nullptr,
-          .make_decoder = nullptr};
+          .make_decoder = nullptr,
+          .wishes = &Wishes};
 }
 
 }  // namespace tracefs

@@ -28,11 +28,14 @@ constexpr OptionRow kOptions[] = {
     kBlockOption,
 };
 
+constexpr std::string_view kFile = "file:";
+
 std::string_view AlgorithmOf(const ConfigEntry& entry) {
   return TextOption(entry, "alg", kAlgorithms[0]);
 }
 
-Status TakeKey(const ConfigEntry& entry, ChecksumOptions* options) {
+Status TakeKey(const ConfigEntry& entry, Given* given,
+               ChecksumOptions* options) {
   const bool seal = entry.Find("seal") != nullptr;
   const ConfigOption* key = entry.Find("key");
   if (options->algorithm == ChecksumAlgorithm::kCrc32c) {
@@ -48,26 +51,29 @@ Status TakeKey(const ConfigEntry& entry, ChecksumOptions* options) {
         (seal ? "seal STATE VERIFY" : "secret PATH") +
         "'; alg = crc32c does without but only finds accidents");
   }
-  const Result<KeySource> source = ParseKeySource(key->value.text);
-  if (!source.ok()) return source.status().Prefixed("checksum: key");
+  const Result<KeySource> parsed = ParseKeySource(key->value.text);
+  if (!parsed.ok()) return parsed.status().Prefixed("checksum: key");
   if (!seal) {
+    const Result<KeySource> source = TakeKeySource(*key, given);
+    if (!source.ok()) return source.status().Prefixed("checksum: key");
     Result<SecretKey> secret = ReadKey(*source, KeyKind::kSecret);
     if (!secret.ok()) return secret.status().Prefixed("checksum");
     options->key = *std::move(secret);
     return Status::Ok();
   }
-  if (source->place != KeySource::Place::kFile) {
+  if (parsed->place != KeySource::Place::kFile) {
     return Status::Invalid(
         "checksum: seal = forward needs key = file:PATH: its key changes with "
         "every trace, and neither a variable nor the keyring can keep that");
   }
-  Result<SealState> state = SealState::Open(source->name);
+  Result<SealState> state = SealState::Open(parsed->name, given->Take());
   if (!state.ok()) return state.status().Prefixed("checksum");
   options->seal = *std::move(state);
   return Status::Ok();
 }
 
-Status TakeSigner(const ConfigEntry& entry, ChecksumOptions* options) {
+Status TakeSigner(const ConfigEntry& entry, Given* given,
+                  ChecksumOptions* options) {
   const ConfigOption* key = entry.Find("sign_key");
   if ((entry.Find("sign") != nullptr) != (key != nullptr)) {
     return Status::Invalid(
@@ -75,7 +81,7 @@ Status TakeSigner(const ConfigEntry& entry, ChecksumOptions* options) {
         "make the key with 'tracefs-keygen sign PRIVATE PUBLIC'");
   }
   if (key == nullptr) return Status::Ok();
-  const Result<KeySource> source = ParseKeySource(key->value.text);
+  const Result<KeySource> source = TakeKeySource(*key, given);
   if (!source.ok()) return source.status().Prefixed("checksum: sign_key");
   const Result<SecretKey> secret = ReadKey(*source, KeyKind::kSign);
   if (!secret.ok()) return secret.status().Prefixed("checksum");
@@ -85,7 +91,7 @@ Status TakeSigner(const ConfigEntry& entry, ChecksumOptions* options) {
   return Status::Ok();
 }
 
-Status TakeAnchor(const ConfigEntry& entry, bool probe,
+Status TakeAnchor(const ConfigEntry& entry, OutputFilterFacts* facts,
                   ChecksumOptions* options) {
   const std::string_view where = TextOption(entry, "anchor", "");
   if (where.empty()) {
@@ -100,7 +106,6 @@ Status TakeAnchor(const ConfigEntry& entry, bool probe,
   }
   options->anchor_every =
       NumberOption(entry, "anchor_every", options->anchor_every);
-  constexpr std::string_view kFile = "file:";
   if (where == "syslog") {
     options->anchor = MakeSyslogAnchors();
     return Status::Ok();
@@ -110,8 +115,9 @@ Status TakeAnchor(const ConfigEntry& entry, bool probe,
                            Quoted(where));
   }
   const std::string path(where.substr(kFile.size()));
-  if (probe) return ProbeFileAnchors(path).Prefixed("checksum");
-  Result<std::unique_ptr<AnchorSink>> sink = MakeFileAnchors(path);
+  if (facts->probe) return ProbeFileAnchors(path).Prefixed("checksum");
+  Result<std::unique_ptr<AnchorSink>> sink =
+      MakeFileAnchors(path, facts->given.Take());
   if (!sink.ok()) return sink.status().Prefixed("checksum");
   options->anchor = *std::move(sink);
   return Status::Ok();
@@ -127,9 +133,9 @@ Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
         ChecksumAlgorithm::kHmacSha256}) {
     if (algorithm == ChecksumName(known)) options.algorithm = known;
   }
-  if (Status s = TakeKey(entry, &options); !s.ok()) return s;
-  if (Status s = TakeSigner(entry, &options); !s.ok()) return s;
-  if (Status s = TakeAnchor(entry, facts->probe, &options); !s.ok()) return s;
+  if (Status s = TakeKey(entry, &facts->given, &options); !s.ok()) return s;
+  if (Status s = TakeSigner(entry, &facts->given, &options); !s.ok()) return s;
+  if (Status s = TakeAnchor(entry, facts, &options); !s.ok()) return s;
   options.block_bytes = NumberOption(entry, "block", 0);
   if (const uint64_t ns = NumberOption(entry, "heartbeat", 0); ns != 0) {
     options.heartbeat_ms = static_cast<uint32_t>(ns / 1'000'000);
@@ -137,6 +143,26 @@ Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
         facts->heartbeat_ns == 0 ? ns : std::min(facts->heartbeat_ns, ns);
   }
   return MakeChecksum(std::move(options), std::move(next));
+}
+
+// In the order in which Make takes them.
+std::vector<Wish> Wishes(const ConfigEntry& entry) {
+  std::vector<Wish> wishes;
+  if (entry.Find("seal") == nullptr) {
+    WishKey(entry, "key", &wishes);
+  } else if (const Result<KeySource> state =
+                 ParseKeySource(TextOption(entry, "key", ""));
+             state.ok() && state->place == KeySource::Place::kFile) {
+    wishes.push_back({.path = SealState::FolderOf(state->name),
+                      .kind = Wish::Kind::kDirectory});
+  }
+  WishKey(entry, "sign_key", &wishes);
+  const std::string_view anchor = TextOption(entry, "anchor", "");
+  if (anchor.starts_with(kFile) && anchor != kFile) {
+    wishes.push_back({.path = std::string(anchor.substr(kFile.size())),
+                      .kind = Wish::Kind::kAppend});
+  }
+  return wishes;
 }
 
 std::string Parameters(const ConfigEntry& entry) {
@@ -165,7 +191,8 @@ OutputFilterRow ChecksumRow() {
       .help = "shows changes: hmac-sha256, hmac-md5 or crc32c; seals, signs",
       .make = &Make,
       .parameters = &Parameters,
-      .make_decoder = &MakeDecoder};
+      .make_decoder = &MakeDecoder,
+      .wishes = &Wishes};
 }
 
 }  // namespace tracefs

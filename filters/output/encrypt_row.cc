@@ -44,7 +44,7 @@ Status TakeRecipients(std::string_view text,
 
 Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
                                            std::unique_ptr<OutputFilter> next,
-                                           OutputFilterFacts*) {
+                                           OutputFilterFacts* facts) {
   EncryptOptions options;
   options.cipher = FindCipher(CipherOf(entry))->id;
   const ConfigOption* key = entry.Find("key");
@@ -56,7 +56,7 @@ Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
         "PATH' or age-keygen");
   }
   if (key != nullptr) {
-    const Result<KeySource> source = ParseKeySource(key->value.text);
+    const Result<KeySource> source = TakeKeySource(*key, &facts->given);
     if (!source.ok()) return source.status().Prefixed("encrypt: key");
     Result<SecretKey> secret = ReadKey(*source, KeyKind::kSecret);
     if (!secret.ok()) return secret.status().Prefixed("encrypt");
@@ -73,6 +73,12 @@ Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
   }
   options.block_bytes = NumberOption(entry, "block", 0);
   return MakeEncrypt(std::move(options), std::move(next));
+}
+
+std::vector<Wish> Wishes(const ConfigEntry& entry) {
+  std::vector<Wish> wishes;
+  WishKey(entry, "key", &wishes);
+  return wishes;
 }
 
 std::string Parameters(const ConfigEntry& entry) {
@@ -95,7 +101,8 @@ OutputFilterRow EncryptRow() {
               "recipients",
           .make = &Make,
           .parameters = &Parameters,
-          .make_decoder = &MakeDecoder};
+          .make_decoder = &MakeDecoder,
+          .wishes = &Wishes};
 }
 
 }  // namespace tracefs

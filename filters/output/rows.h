@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "filters/output/crypto/key_source.h"
 #include "filters/output/table.h"
 #include "filters/output/when_full.h"
 
@@ -40,6 +41,14 @@ std::string_view TextOption(const ConfigEntry& entry, std::string_view option,
                             std::string_view otherwise);
 uint64_t NumberOption(const ConfigEntry& entry, std::string_view option,
                       uint64_t otherwise);
+
+// Adds what the option, a key source, needs opened; nothing where it is not
+// given or names no source.
+void WishKey(const ConfigEntry& entry, std::string_view option,
+             std::vector<Wish>* wishes);
+// The key source of an option that is given, opened by somebody else if `given`
+// has it.
+Result<KeySource> TakeKeySource(const ConfigOption& option, Given* given);
 
 }  // namespace tracefs
 

@@ -44,4 +44,25 @@ Status TakeWhenFull(const ConfigEntry& entry, WhenFull* when_full) {
   return Status::Ok();
 }
 
+void WishKey(const ConfigEntry& entry, std::string_view option,
+             std::vector<Wish>* wishes) {
+  const ConfigOption* found = entry.Find(option);
+  if (found == nullptr) return;
+  const Result<KeySource> source = ParseKeySource(found->value.text);
+  if (!source.ok()) return;
+  if (source->place == KeySource::Place::kFile) {
+    wishes->push_back({.path = source->name, .kind = Wish::Kind::kRead});
+  } else {
+    wishes->push_back({.path = found->value.text, .kind = Wish::Kind::kSecret});
+  }
+}
+
+Result<KeySource> TakeKeySource(const ConfigOption& option, Given* given) {
+  Result<KeySource> source = ParseKeySource(option.value.text);
+  if (source.ok() && given->any()) {
+    source->given = std::make_shared<const UniqueFd>(given->Take());
+  }
+  return source;
+}
+
 }  // namespace tracefs

@@ -8,11 +8,13 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "config/config.h"
 #include "filters/output/chain.h"
 #include "filters/output/stage_decoder.h"
 #include "tracefs/pipeline/stages.h"
+#include "tracefs/pipeline/wish.h"
 
 namespace tracefs {
 
@@ -20,6 +22,8 @@ namespace tracefs {
 struct OutputFilterFacts {
   // Handed in: nothing is to be made or changed, only looked at (--check).
   bool probe = false;
+  // Handed in: what was opened for it already, as `wishes` of its row has it.
+  Given given;
   // The tracer is to write a block at least this often; 0 = need not.
   uint64_t heartbeat_ns = 0;
 };
@@ -43,6 +47,8 @@ struct OutputFilterRow {
   // Makes the inverse. Null: the filter changes no byte.
   Result<std::unique_ptr<StageDecoder>> (*make_decoder)(const ChainStage& stage,
                                                         const KeyRing* keys);
+  // What `make` would open. Null: nothing.
+  std::vector<Wish> (*wishes)(const ConfigEntry& entry) = nullptr;
 };
 
 std::span<const OutputFilterRow> OutputFilters();

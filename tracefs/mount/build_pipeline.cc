@@ -63,11 +63,31 @@ Status AddAssembly(const TracerConfig& config, std::string_view file,
   return Status::Ok();
 }
 
-std::vector<OutputFileWish> WishesOf(const TracerConfig& config) {
-  const ConfigEntry& last = config.output.back();
-  const OutputDriverRow& row = *FindOutputDriver(last.name);
-  return row.wishes != nullptr ? row.wishes(last)
-                               : std::vector<OutputFileWish>();
+// What an entry of an output section would open.
+std::vector<Wish> WishesOf(const ConfigEntry& entry) {
+  const OutputFilterRow* const filter = FindOutputFilter(entry.name);
+  const auto wishes =
+      filter != nullptr ? filter->wishes : FindOutputDriver(entry.name)->wishes;
+  return wishes != nullptr ? wishes(entry) : std::vector<Wish>();
+}
+
+std::vector<Wish> WishesOf(const TracerConfig& config) {
+  std::vector<Wish> all;
+  for (const ConfigEntry& entry : config.output) {
+    for (Wish& wish : WishesOf(entry)) all.push_back(std::move(wish));
+  }
+  return all;
+}
+
+// What was opened for the tracer, by entry; nothing where nothing was.
+std::vector<std::span<UniqueFd>> ByEntry(const TracerConfig& config,
+                                         std::span<UniqueFd> files) {
+  std::vector<std::span<UniqueFd>> given(config.output.size());
+  for (size_t i = 0; i < given.size() && !files.empty(); ++i) {
+    given[i] = files.first(WishesOf(config.output[i]).size());
+    files = files.subspan(given[i].size());
+  }
+  return given;
 }
 
 std::string PlaceText(const Config& file, SourcePosition position) {
@@ -101,7 +121,7 @@ Result<std::unique_ptr<OutputDriver>> MakeDriver(const ConfigEntry& entry,
   return std::unique_ptr<OutputDriver>(std::make_unique<UnmadeDriver>());
 }
 
-// `files`: one for each wish of this output, or none.
+// `files`: one for each wish of this output section, or none.
 Status AddOutput(const Config& file, const TracerConfig& config,
                  std::span<UniqueFd> files, bool probe, TracerPlan* plan) {
   const ConfigEntry& last = config.output.back();
@@ -111,7 +131,8 @@ Status AddOutput(const Config& file, const TracerConfig& config,
                                                bool written) {
     if (*change) (*change)(id, written);
   };
-  for (UniqueFd& given : files) facts.given.push_back(std::move(given));
+  const std::vector<std::span<UniqueFd>> given = ByEntry(config, files);
+  for (UniqueFd& fd : given.back()) facts.given.push_back(std::move(fd));
   Result<std::unique_ptr<OutputDriver>> driver =
       MakeDriver(last, probe, &facts);
   if (!driver.ok()) {
@@ -139,6 +160,7 @@ Status AddOutput(const Config& file, const TracerConfig& config,
   filter_facts.probe = probe;
   for (size_t i = config.output.size() - 1; i-- > 0;) {
     const ConfigEntry& entry = config.output[i];
+    filter_facts.given = Given(given[i]);
     Result<std::unique_ptr<OutputFilter>> filter =
         FindOutputFilter(entry.name)
             ->make(entry, std::move(chain), &filter_facts);
@@ -454,15 +476,15 @@ Result<std::vector<TracerPlan>> PlanTracers(const Config& config,
   return plans;
 }
 
-Result<std::vector<OutputFileWish>> WishedFiles(const Config& config,
-                                                const NameService& users,
-                                                NameTable& names) {
+Result<std::vector<Wish>> WishedFiles(const Config& config,
+                                      const NameService& users,
+                                      NameTable& names) {
   const Result<std::vector<TracerPlan>> plans =
       PlanWithoutOutputs(config, names, users, /*first_id=*/1);
   if (!plans.ok()) return plans.status();
-  std::vector<OutputFileWish> all;
+  std::vector<Wish> all;
   for (const TracerConfig& tracer : config.tracers) {
-    for (OutputFileWish& wish : WishesOf(tracer)) {
+    for (Wish& wish : WishesOf(tracer)) {
       all.push_back(std::move(wish));
     }
   }

@@ -71,9 +71,9 @@ Result<std::vector<TracerPlan>> PlanTracers(const Config& config,
 
 // Checks all that can be checked without opening anything, and says which
 // files PlanTracers would make, in its order.
-Result<std::vector<OutputFileWish>> WishedFiles(const Config& config,
-                                                const NameService& users,
-                                                NameTable& names);
+Result<std::vector<Wish>> WishedFiles(const Config& config,
+                                      const NameService& users,
+                                      NameTable& names);
 
 // Adds the properties of `common` to those of `header`.
 void AddProperties(const format::TraceHeader& common,

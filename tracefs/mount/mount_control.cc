@@ -460,7 +460,7 @@ ControlAnswer MountControl::Flush(ControlRequest& /*request*/) {
 // numbers of the users and groups that its filters name.
 ControlAnswer MountControl::Check(ControlRequest& request) {
   NameCollector names;
-  std::vector<OutputFileWish> wishes;
+  std::vector<Wish> wishes;
   if (const Result<std::string> text = request.Text("filter"); text.ok()) {
     const Result<Filter> filter =
         Filter::Compile(*text, {.file = "filter"}, names, mount_.names);
@@ -472,13 +472,13 @@ ControlAnswer MountControl::Check(ControlRequest& request) {
     if (!file.ok()) return file.status();
     const Result<Config> config = ParseConfig(*source, *file, KnownNames());
     if (!config.ok()) return config.status();
-    Result<std::vector<OutputFileWish>> wished =
+    Result<std::vector<Wish>> wished =
         WishedFiles(*config, names, mount_.names);
     if (!wished.ok()) return wished.status();
     wishes = std::move(*wished);
   }
   Json files = Json::array();
-  for (const OutputFileWish& wish : wishes) {
+  for (const Wish& wish : wishes) {
     files.push_back({{"path", wish.path},
                      {"kind", WishKindName(wish.kind)},
                      {"sync", wish.sync}});
@@ -500,8 +500,8 @@ ControlAnswer MountControl::AddConfig(ControlRequest& request) {
     if (st.st_dev == mount_.device) {
       return Status::Invalid(
           *file +
-          ": an output lies in the mount itself; choose a place outside, or "
-          "mount with this config");
+          ": a file that it names lies in the mount itself; choose a place "
+          "outside, or mount with this config");
     }
   }
   const Result<Config> config = ParseConfig(*source, *file, KnownNames());

@@ -12,6 +12,7 @@
 #include <iostream>
 #include <memory>
 
+#include "filters/output/crypto/cipher.h"
 #include "tracefs/control/metrics_server.h"
 #include "tracefs/control/place.h"
 #include "tracefs/control/server.h"
@@ -219,6 +220,7 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
   if (::chdir("/") != 0) return Status::System(errno, "/");
   std::unique_ptr<Sandbox> sandbox;
   if (options.sandbox) {
+    LoadCiphers();  // a tracer that comes later may want any
     // Everything is open, and there is one thread yet.
     Result<std::unique_ptr<Sandbox>> entered =
         Sandbox::Enter({.proc = proc->get(), .uring = transport->uring});

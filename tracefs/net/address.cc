@@ -70,6 +70,17 @@ Result<Address> ParseAddress(Transport transport, std::string_view text,
   return address;
 }
 
+Result<Address> ParseAddressText(std::string_view text) {
+  const size_t colon = text.find(':');
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    if (text.substr(0, colon) != kNames[i]) continue;
+    if (colon == std::string_view::npos) break;
+    return ParseAddress(static_cast<Transport>(i), text.substr(colon + 1),
+                        /*listen=*/false);
+  }
+  return Status::Invalid(Quoted(text) + " is no address");
+}
+
 Result<Address> ParseListenAddress(std::string_view text) {
   const size_t colon = text.find(':');
   const std::string_view name = text.substr(0, colon);

@@ -34,6 +34,8 @@ struct Address {
 // expected. An empty host is refused unless `listen`.
 Result<Address> ParseAddress(Transport transport, std::string_view text,
                              bool listen);
+// What Address::Text gives.
+Result<Address> ParseAddressText(std::string_view text);
 // The same with "TRANSPORT:" in front: "tls:collector:9900".
 Result<Address> ParseListenAddress(std::string_view text);
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <poll.h>
@@ -9,6 +10,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 
 namespace tracefs::net {
@@ -25,23 +27,127 @@ std::string Reason() {
   return text != nullptr ? text : "unknown error";
 }
 
-// Who can read a private key can be us.
-Status CheckKeyFile(const std::string& path) {
-  const std::string what = "TLS key '" + path + "'";
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd) return Status::System(errno, what);
-  struct stat st;
-  if (::fstat(fd.get(), &st) != 0) return Status::System(errno, what);
-  if (!S_ISREG(st.st_mode)) return Status::Invalid(what + " is not a file");
-  if ((st.st_mode & 077) != 0) {
-    return Status::Invalid(what + " can be read by others; run chmod 600 '" +
-                           path + "'");
+constexpr size_t kMaxPemBytes = size_t{4} << 20;
+
+struct ClosesBio {
+  void operator()(BIO* bio) const { ::BIO_free_all(bio); }
+};
+using BioPtr = std::unique_ptr<BIO, ClosesBio>;
+
+// What stands in one of the files. A key leaves nothing behind.
+class PemFile {
+ public:
+  // `what` and `path` are for messages; `given` as TlsFiles has it.
+  static Result<PemFile> Read(const std::string& what, const std::string& path,
+                              int given) {
+    PemFile file;
+    file.what_ = "TLS " + what + " '" + path + "'";
+    file.path_ = path;
+    file.fd_.Reset(given >= 0
+                       ? ::fcntl(given, F_DUPFD_CLOEXEC, 0)
+                       : ::open(path.c_str(),
+                                O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    if (!file.fd_) return Status::System(errno, file.what_);
+    file.bio_.reset(::BIO_new(::BIO_s_secmem()));
+    if (file.bio_ == nullptr) return Status::System(ENOMEM, file.what_);
+    std::array<char, 16384> buffer;
+    Status status;
+    for (off_t at = 0;;) {
+      const ssize_t n =
+          ::pread(file.fd_.get(), buffer.data(), buffer.size(), at);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) status = Status::System(errno, file.what_);
+      if (n <= 0) break;
+      at += n;
+      if (static_cast<size_t>(at) > kMaxPemBytes) {
+        status = Status::Invalid(file.what_ + " is longer than 4 MiB");
+        break;
+      }
+      ::BIO_write(file.bio_.get(), buffer.data(), static_cast<int>(n));
+    }
+    ::OPENSSL_cleanse(buffer.data(), buffer.size());
+    if (!status.ok()) return status;
+    return file;
   }
-  if (st.st_uid != ::geteuid()) {
-    return Status::Invalid(what + " belongs to user " +
-                           std::to_string(st.st_uid) + ", not to us");
+
+  // Who can read a private key can be us.
+  Status CheckSecret() const {
+    struct stat st;
+    if (::fstat(fd_.get(), &st) != 0) return Status::System(errno, what_);
+    if (!S_ISREG(st.st_mode)) return Status::Invalid(what_ + " is not a file");
+    if ((st.st_mode & 077) != 0) {
+      return Status::Invalid(what_ + " can be read by others; run chmod 600 '" +
+                             path_ + "'");
+    }
+    if (st.st_uid != ::geteuid()) {
+      return Status::Invalid(what_ + " belongs to user " +
+                             std::to_string(st.st_uid) + ", not to us");
+    }
+    return Status::Ok();
   }
-  return Status::Ok();
+
+  BIO* bio() const { return bio_.get(); }
+  Status Refused(const char* advice) const {
+    return Status::Invalid(what_ + ": " + Reason() + advice);
+  }
+
+ private:
+  PemFile() = default;
+
+  std::string what_;
+  std::string path_;
+  UniqueFd fd_;
+  BioPtr bio_;
+};
+
+// A key that asks for a passphrase must not wait at a terminal.
+int NoPassphrase(char*, int, int, void*) { return -1; }
+
+// Certificates, and lists of revoked ones, of those who are believed.
+bool AddAuthorities(SSL_CTX* context, BIO* bio) {
+  STACK_OF(X509_INFO)* const infos =
+      ::PEM_X509_INFO_read_bio(bio, nullptr, &NoPassphrase, nullptr);
+  if (infos == nullptr) return false;
+  X509_STORE* const store = ::SSL_CTX_get_cert_store(context);
+  int added = 0;
+  for (int i = 0; i < sk_X509_INFO_num(infos); ++i) {
+    const X509_INFO* info = sk_X509_INFO_value(infos, i);
+    if (info->x509 != nullptr)
+      added += ::X509_STORE_add_cert(store, info->x509);
+    if (info->crl != nullptr) added += ::X509_STORE_add_crl(store, info->crl);
+  }
+  sk_X509_INFO_pop_free(infos, ::X509_INFO_free);
+  if (added == 0) ERR_raise(ERR_LIB_PEM, PEM_R_NO_START_LINE);
+  return added != 0;
+}
+
+// Our certificate, then those between it and the authority.
+bool UseChain(SSL_CTX* context, BIO* bio) {
+  using CertPtr = std::unique_ptr<X509, decltype(&::X509_free)>;
+  CertPtr own(::PEM_read_bio_X509_AUX(bio, nullptr, &NoPassphrase, nullptr),
+              &::X509_free);
+  if (own == nullptr || ::SSL_CTX_use_certificate(context, own.get()) != 1) {
+    return false;
+  }
+  for (;;) {
+    CertPtr next(::PEM_read_bio_X509(bio, nullptr, &NoPassphrase, nullptr),
+                 &::X509_free);
+    if (next == nullptr) break;
+    if (::SSL_CTX_add0_chain_cert(context, next.get()) != 1) return false;
+    static_cast<void>(next.release());  // the context's now
+  }
+  const unsigned long last = ::ERR_peek_last_error();
+  const bool at_end = ERR_GET_LIB(last) == ERR_LIB_PEM &&
+                      ERR_GET_REASON(last) == PEM_R_NO_START_LINE;
+  if (at_end) ::ERR_clear_error();
+  return at_end;
+}
+
+bool UseKey(SSL_CTX* context, BIO* bio) {
+  const std::unique_ptr<EVP_PKEY, decltype(&::EVP_PKEY_free)> key(
+      ::PEM_read_bio_PrivateKey(bio, nullptr, &NoPassphrase, nullptr),
+      &::EVP_PKEY_free);
+  return key != nullptr && ::SSL_CTX_use_PrivateKey(context, key.get()) == 1;
 }
 
 class TlsStream final : public Stream {
@@ -249,7 +355,15 @@ class Context final : public TlsContext {
 Result<std::unique_ptr<TlsContext>> TlsContext::Create(Role role,
                                                        const TlsFiles& files) {
   ::ERR_clear_error();
-  if (Status s = CheckKeyFile(files.key); !s.ok()) return s;
+  const Result<PemFile> key = PemFile::Read("key", files.key, files.given[2]);
+  if (!key.ok()) return key.status();
+  if (Status s = key->CheckSecret(); !s.ok()) return s;
+  const Result<PemFile> ca =
+      PemFile::Read("authorities", files.ca, files.given[0]);
+  if (!ca.ok()) return ca.status();
+  const Result<PemFile> cert =
+      PemFile::Read("certificate", files.cert, files.given[1]);
+  if (!cert.ok()) return cert.status();
   ContextPtr context(::SSL_CTX_new(::TLS_method()), &::SSL_CTX_free);
   if (context == nullptr) return Status::System(ENOMEM, "TLS: " + Reason());
   ::SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION);
@@ -263,29 +377,16 @@ Result<std::unique_ptr<TlsContext>> TlsContext::Create(Role role,
   ::SSL_CTX_set_verify(context.get(),
                        SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
                        nullptr);
-  // A key that asks for a passphrase must not wait at a terminal.
-  ::SSL_CTX_set_default_passwd_cb(context.get(),
-                                  [](char*, int, int, void*) { return -1; });
-  const auto refused = [](const char* what, const std::string& path,
-                          const char* advice) {
-    return Status::Invalid(std::string("TLS ") + what + " '" + path +
-                           "': " + Reason() + advice);
-  };
-  if (::SSL_CTX_load_verify_locations(context.get(), files.ca.c_str(),
-                                      nullptr) != 1) {
-    return refused("authorities", files.ca,
-                   "; `ca` is a file with certificates in PEM");
+  if (!AddAuthorities(context.get(), ca->bio())) {
+    return ca->Refused("; `ca` is a file with certificates in PEM");
   }
-  if (::SSL_CTX_use_certificate_chain_file(context.get(), files.cert.c_str()) !=
-      1) {
-    return refused("certificate", files.cert,
-                   "; `cert` is a file with a certificate in PEM");
+  if (!UseChain(context.get(), cert->bio())) {
+    return cert->Refused("; `cert` is a file with a certificate in PEM");
   }
-  if (::SSL_CTX_use_PrivateKey_file(context.get(), files.key.c_str(),
-                                    SSL_FILETYPE_PEM) != 1) {
-    return refused("key", files.key,
-                   "; `key` is a file with the private key of the certificate "
-                   "`cert`, in PEM, without a passphrase");
+  if (!UseKey(context.get(), key->bio())) {
+    return key->Refused(
+        "; `key` is a file with the private key of the certificate `cert`, in "
+        "PEM, without a passphrase");
   }
   return std::unique_ptr<TlsContext>(
       std::make_unique<Context>(std::move(context), role));

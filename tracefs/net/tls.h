@@ -4,6 +4,7 @@
 #ifndef TRACEFS_NET_TLS_H_
 #define TRACEFS_NET_TLS_H_
 
+#include <array>
 #include <memory>
 #include <string>
 
@@ -15,6 +16,9 @@ struct TlsFiles {
   std::string ca;    // certificates of the authorities that the peer's is from
   std::string cert;  // our certificate, then those between it and the authority
   std::string key;   // ours; PEM, unencrypted, readable by its owner only
+  // The same in this order, opened by somebody else; -1: opened here. Who made
+  // them keeps them.
+  std::array<int, 3> given = {-1, -1, -1};
 };
 
 // Read once; makes any number of connections. Threads: one makes, each stream

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +11,8 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
+#include "drivers/output/remote/dialer.h"
+#include "filters/output/crypto/key_source.h"
 #include "tracefs/base/enclosed_folder.h"
 #include "tracefs/export/escape.h"
 
@@ -138,12 +141,78 @@ Status NewFiles::OpenDevice(const std::string& path, bool sync) {
   return Status::Ok();
 }
 
+// Not to hang on a FIFO. Whose it is and who may read it is looked at by who
+// uses it.
+Status NewFiles::OpenToRead(const std::string& path) {
+  UniqueFd fd(
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd) return Status::System(errno, "'" + path + "'");
+  files_.push_back({"", std::move(fd)});
+  return Status::Ok();
+}
+
+Status NewFiles::OpenToAppend(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(),
+                     O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK |
+                         O_CLOEXEC | O_NOCTTY,
+                     0600));
+  if (!fd) return Status::System(errno, "anchor file '" + path + "'");
+  files_.push_back({"", std::move(fd)});
+  return Status::Ok();
+}
+
+Status NewFiles::OpenDirectory(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return Status::System(errno, "directory '" + path + "'");
+  // As OpenFolderOf; that one could not be synced.
+  const UniqueFd enclosed = EncloseFolder(std::move(fd));
+  fd.Reset(::openat(enclosed.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return Status::System(errno, "directory '" + path + "'");
+  files_.push_back({"", std::move(fd)});
+  return Status::Ok();
+}
+
+// Our environment and our keyring, not the daemon's.
+Status NewFiles::ReadSecret(const std::string& source) {
+  const Result<KeySource> parsed = ParseKeySource(source);
+  if (!parsed.ok()) return parsed.status();
+  const Result<SecretMemory> text = ReadSecretText(*parsed);
+  if (!text.ok()) return text.status();
+  std::string_view rest = AsText(text->bytes());
+  rest = rest.substr(0, rest.find('\0'));
+  UniqueFd fd(::memfd_create("tracefs-secret", MFD_CLOEXEC));
+  if (!fd) return Status::System(errno, parsed->Text());
+  while (!rest.empty()) {
+    const ssize_t n = ::write(fd.get(), rest.data(), rest.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return Status::System(n < 0 ? errno : EIO, parsed->Text());
+    rest.remove_prefix(static_cast<size_t>(n));
+  }
+  files_.push_back({"", std::move(fd)});
+  return Status::Ok();
+}
+
+// It outlives us, and ends with the tracer.
+Status NewFiles::StartDialer(const std::string& address) {
+  const Result<net::Address> parsed = net::ParseAddressText(address);
+  if (!parsed.ok()) return parsed.status();
+  Result<UniqueFd> socket = ForkDialer(*parsed);
+  if (!socket.ok()) return socket.status();
+  files_.push_back({"", *std::move(socket)});
+  return Status::Ok();
+}
+
 Status NewFiles::Open(const std::string& path, const std::string& kind,
                       bool sync) {
   if (kind == "new") return Make(path, sync, /*readable=*/false);
   if (kind == "map") return Make(path, sync, /*readable=*/true);
   if (kind == "folder") return OpenFolderOf(path);
   if (kind == "device") return OpenDevice(path, sync);
+  if (kind == "read") return OpenToRead(path);
+  if (kind == "append") return OpenToAppend(path);
+  if (kind == "directory") return OpenDirectory(path);
+  if (kind == "secret") return ReadSecret(path);
+  if (kind == "dialer") return StartDialer(path);
   return Status::Invalid("the mount asks for a file of the unknown kind '" +
                          kind + "'; use its own tracefs-ctl");
 }

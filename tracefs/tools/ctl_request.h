@@ -1,6 +1,7 @@
 // What a request of tracefs-ctl brings along that the daemon, in its sandbox,
-// could not find for itself: users, groups, and files for outputs, which are
-// made with the rights, and below the directory, of whoever asks.
+// could not find for itself: users, groups, files for outputs, keys,
+// certificates and connections, which are opened with the rights, and below the
+// directory, of whoever asks.
 #ifndef TRACEFS_TOOLS_CTL_REQUEST_H_
 #define TRACEFS_TOOLS_CTL_REQUEST_H_
 
@@ -13,8 +14,8 @@
 
 namespace tracefs {
 
-// What a tracer's outputs need: new files, which are removed again unless they
-// are kept, folders and devices.
+// What a tracer's output section needs: new files, which are removed again
+// unless they are kept, folders, devices, keys, processes that connect.
 class NewFiles {
  public:
   NewFiles() = default;
@@ -22,9 +23,8 @@ class NewFiles {
   NewFiles(const NewFiles&) = delete;
   NewFiles& operator=(const NewFiles&) = delete;
 
-  // Opens one, as the mount's `check` has it: a `kind` of "new" or "map" (a
-  // new file, 0600, to write or to read and write), "folder" (the directory
-  // that holds `path`) or "device"; `sync`: O_DSYNC.
+  // Opens one, as the mount's `check` has it (docs/control-protocol.md lists
+  // the kinds); `sync`: O_DSYNC.
   Status Open(const std::string& path, const std::string& kind, bool sync);
   std::vector<int> Descriptors() const;
   void Keep() { kept_ = true; }
@@ -33,6 +33,11 @@ class NewFiles {
   Status Make(const std::string& path, bool sync, bool readable);
   Status OpenFolderOf(const std::string& path);
   Status OpenDevice(const std::string& path, bool sync);
+  Status OpenToRead(const std::string& path);
+  Status OpenToAppend(const std::string& path);
+  Status OpenDirectory(const std::string& path);
+  Status ReadSecret(const std::string& source);
+  Status StartDialer(const std::string& address);
 
   struct File {
     std::string path;  // of a new one; else empty

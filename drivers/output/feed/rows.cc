@@ -7,6 +7,7 @@
 
 #include "drivers/output/feed/feed.h"
 #include "drivers/output/feed/stream_sink.h"
+#include "drivers/output/remote/given.h"
 #include "drivers/output/rows.h"
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/text_cursor.h"
@@ -97,21 +98,15 @@ Status CheckSyslog(const ConfigEntry& entry) {
   return CheckFeed(entry);
 }
 
-Result<std::unique_ptr<net::TlsContext>> TlsOf(const ConfigEntry& entry) {
-  return net::TlsContext::Create(net::TlsContext::Role::kSender,
-                                 {.ca = TextOf(entry, "ca"),
-                                  .cert = TextOf(entry, "cert"),
-                                  .key = TextOf(entry, "key")});
-}
-
 Status ProbeSyslog(const ConfigEntry& entry) {
-  return entry.Find("key") != nullptr ? TlsOf(entry).status() : Status::Ok();
+  return entry.Find("key") != nullptr ? TlsOf(entry, nullptr).status()
+                                      : Status::Ok();
 }
 
 // The sink of an entry, whatever the driver is called.
 Result<std::unique_ptr<OutputDriver>> MakeConnection(
     const ConfigEntry& entry, const net::Address& address, FeedFraming framing,
-    OutputDriverFacts* facts) {
+    Given* given, OutputDriverFacts* facts) {
   StreamSinkOptions options;
   options.address = address;
   options.framing = framing;
@@ -136,10 +131,10 @@ Result<std::unique_ptr<OutputDriver>> MakeConnection(
     }
   }
   // The process first, so that it has no keys in its memory.
-  Result<std::unique_ptr<Dialer>> dialer = StartDialerProcess(address);
+  Result<std::unique_ptr<Dialer>> dialer = DialerOf(address, given);
   if (!dialer.ok()) return dialer.status();
   if (address.transport == Transport::kTls) {
-    Result<std::unique_ptr<net::TlsContext>> tls = TlsOf(entry);
+    Result<std::unique_ptr<net::TlsContext>> tls = TlsOf(entry, given);
     if (!tls.ok()) return tls.status();
     options.tls = std::move(*tls);
     options.tls_name = TextOf(entry, "name");
@@ -155,9 +150,20 @@ Result<std::unique_ptr<OutputDriver>> MakeSyslog(const ConfigEntry& entry,
   if (!address.ok()) return address.status();
   const bool datagram = address->transport == Transport::kUdp ||
                         address->transport == Transport::kDatagram;
+  Given given(facts->given);
   return MakeConnection(
       entry, *address, datagram ? FeedFraming::kDatagram : FeedFraming::kOctets,
-      facts);
+      &given, facts);
+}
+
+// In the order in which MakeConnection takes them.
+std::vector<Wish> SyslogWishes(const ConfigEntry& entry) {
+  const Result<net::Address> address = SyslogAddress(entry);
+  if (!address.ok()) return {};
+  std::vector<Wish> wishes;
+  WishDialer(*address, &wishes);
+  if (address->transport == Transport::kTls) WishTls(entry, &wishes);
+  return wishes;
 }
 
 }  // namespace
@@ -183,9 +189,9 @@ Status CheckFeed(const ConfigEntry& entry) {
 }
 
 Result<std::unique_ptr<OutputDriver>> MakeFeedConnection(
-    const ConfigEntry& entry, const net::Address& address,
+    const ConfigEntry& entry, const net::Address& address, Given* given,
     OutputDriverFacts* facts) {
-  return MakeConnection(entry, address, FeedFraming::kLines, facts);
+  return MakeConnection(entry, address, FeedFraming::kLines, given, facts);
 }
 
 OutputDriverRow SyslogRow() {
@@ -196,6 +202,7 @@ OutputDriverRow SyslogRow() {
                .options = kSyslogOptions};
   row.help = "a syslog daemon, RFC 5424, over TLS, TCP, UDP or a Unix socket";
   row.make = &MakeSyslog;
+  row.wishes = &SyslogWishes;
   row.check = &CheckSyslog;
   row.probe = &ProbeSyslog;
   return row;

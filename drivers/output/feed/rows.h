@@ -16,7 +16,7 @@ Status CheckFeed(const ConfigEntry& entry);
 // A feed of lines over a connection: what tcp, tls and unix make of an entry
 // with one.
 Result<std::unique_ptr<OutputDriver>> MakeFeedConnection(
-    const ConfigEntry& entry, const net::Address& address,
+    const ConfigEntry& entry, const net::Address& address, Given* given,
     OutputDriverFacts* facts);
 
 }  // namespace tracefs

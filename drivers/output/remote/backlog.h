@@ -75,8 +75,9 @@ struct SpillSegment {
 class SpillDirectory {
  public:
   // The directory must be there. kInvalid if others may write to it.
+  // `given`: it, where somebody else has opened it, to read.
   static Result<std::shared_ptr<const SpillDirectory>> Open(
-      const std::string& path);
+      const std::string& path, UniqueFd given = {});
 
   const std::string& path() const { return path_; }
   int fd() const { return fd_.get(); }

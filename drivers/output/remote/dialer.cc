@@ -193,7 +193,17 @@ std::unique_ptr<Dialer> MakeDirectDialer(net::Address address) {
   return std::make_unique<DirectDialer>(std::move(address));
 }
 
+std::unique_ptr<Dialer> MakeProcessDialer(UniqueFd socket) {
+  return std::make_unique<ProcessDialer>(std::move(socket));
+}
+
 Result<std::unique_ptr<Dialer>> StartDialerProcess(net::Address address) {
+  Result<UniqueFd> socket = ForkDialer(address);
+  if (!socket.ok()) return socket.status();
+  return MakeProcessDialer(*std::move(socket));
+}
+
+Result<UniqueFd> ForkDialer(const net::Address& address) {
   std::array<int, 2> ends;
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) !=
       0) {
@@ -214,8 +224,7 @@ Result<std::unique_ptr<Dialer>> StartDialerProcess(net::Address address) {
   }
   while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
-  return std::unique_ptr<Dialer>(
-      std::make_unique<ProcessDialer>(std::move(ours)));
+  return ours;
 }
 
 }  // namespace tracefs

@@ -29,6 +29,11 @@ std::unique_ptr<Dialer> MakeDirectDialer(net::Address address);
 // thread is made. kSystem if there can be no process, as in a sandbox.
 Result<std::unique_ptr<Dialer>> StartDialerProcess(net::Address address);
 
+// The same in two steps, of which the first may be done by another program: the
+// process, as our end of its socket, and the dialer that uses it.
+Result<UniqueFd> ForkDialer(const net::Address& address);
+std::unique_ptr<Dialer> MakeProcessDialer(UniqueFd socket);
+
 }  // namespace tracefs
 
 #endif  // DRIVERS_OUTPUT_REMOTE_DIALER_H_

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "drivers/output/feed/rows.h"
+#include "drivers/output/remote/given.h"
 #include "drivers/output/remote/remote.h"
 #include "tracefs/net/address.h"
-#include "tracefs/net/tls.h"
 
 namespace tracefs {
 namespace {
@@ -135,13 +135,6 @@ std::chrono::nanoseconds DurationOf(const ConfigEntry& entry,
       NumberOf(entry, option, static_cast<uint64_t>(otherwise.count())));
 }
 
-Result<std::unique_ptr<net::TlsContext>> TlsOf(const ConfigEntry& entry) {
-  return net::TlsContext::Create(net::TlsContext::Role::kSender,
-                                 {.ca = TextOf(entry, "ca"),
-                                  .cert = TextOf(entry, "cert"),
-                                  .key = TextOf(entry, "key")});
-}
-
 // A receiver need not be there yet.
 Status Probe(const ConfigEntry& entry) {
   if (FeedOf(entry).empty() && PolicyOf(entry) == LossPolicy::kSpill) {
@@ -149,14 +142,17 @@ Status Probe(const ConfigEntry& entry) {
         SpillDirectory::Open(entry.Find("when_full")->value.argument);
     if (!directory.ok()) return directory.status();
   }
-  return entry.name == "tls" ? TlsOf(entry).status() : Status::Ok();
+  return entry.name == "tls" ? TlsOf(entry, nullptr).status() : Status::Ok();
 }
 
 Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
                                            OutputDriverFacts* facts) {
   Result<net::Address> address = AddressOf(entry);
   if (!address.ok()) return address.status().Prefixed(entry.name);
-  if (!FeedOf(entry).empty()) return MakeFeedConnection(entry, *address, facts);
+  Given given(facts->given);
+  if (!FeedOf(entry).empty()) {
+    return MakeFeedConnection(entry, *address, &given, facts);
+  }
   RemoteOptions options;
   options.when_full = facts->when_full = PolicyOf(entry);
   facts->unbuffered = entry.Find("unbuffered") != nullptr;
@@ -170,21 +166,21 @@ Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
   link.timeout = DurationOf(entry, "timeout", link.timeout);
   link.retry = DurationOf(entry, "retry", link.retry);
   // Processes first, so that they have no keys in their memory.
-  Result<std::unique_ptr<Dialer>> dialer = StartDialerProcess(*address);
+  Result<std::unique_ptr<Dialer>> dialer = DialerOf(*address, &given);
   if (!dialer.ok()) return dialer.status();
   std::unique_ptr<Dialer> leftovers;
   if (options.when_full == LossPolicy::kSpill) {
     options.limit_bytes = NumberOf(entry, "max", 0);
-    auto directory =
-        SpillDirectory::Open(entry.Find("when_full")->value.argument);
+    Result<std::unique_ptr<Dialer>> second = DialerOf(*address, &given);
+    if (!second.ok()) return second.status();
+    auto directory = SpillDirectory::Open(
+        entry.Find("when_full")->value.argument, given.Take());
     if (!directory.ok()) return directory.status();
     options.spill = std::move(*directory);
-    Result<std::unique_ptr<Dialer>> second = StartDialerProcess(*address);
-    if (!second.ok()) return second.status();
     leftovers = std::move(*second);
   }
   if (address->transport == net::Transport::kTls) {
-    Result<std::unique_ptr<net::TlsContext>> tls = TlsOf(entry);
+    Result<std::unique_ptr<net::TlsContext>> tls = TlsOf(entry, &given);
     if (!tls.ok()) return tls.status();
     options.tls = std::move(*tls);
     link.tls_name = TextOf(entry, "name");
@@ -193,6 +189,21 @@ Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
   link.address = *std::move(address);
   return MakeRemote(std::move(options), std::move(*dialer),
                     std::move(leftovers));
+}
+
+// In the order in which Make takes them.
+std::vector<Wish> Wishes(const ConfigEntry& entry) {
+  const Result<net::Address> address = AddressOf(entry);
+  if (!address.ok()) return {};
+  std::vector<Wish> wishes;
+  WishDialer(*address, &wishes);
+  if (FeedOf(entry).empty() && PolicyOf(entry) == LossPolicy::kSpill) {
+    WishDialer(*address, &wishes);
+    wishes.push_back({.path = entry.Find("when_full")->value.argument,
+                      .kind = Wish::Kind::kDirectory});
+  }
+  if (entry.name == "tls") WishTls(entry, &wishes);
+  return wishes;
 }
 
 OutputDriverRow Row(std::string_view name, std::string_view help,
@@ -204,6 +215,7 @@ OutputDriverRow Row(std::string_view name, std::string_view help,
                .options = options};
   row.help = help;
   row.make = &Make;
+  row.wishes = &Wishes;
   row.check = &Check;
   row.probe = &Probe;
   return row;

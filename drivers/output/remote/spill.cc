@@ -270,12 +270,16 @@ void TakeFrames(const std::shared_ptr<SpillSegment>& segment,
 }  // namespace
 
 Result<std::shared_ptr<const SpillDirectory>> SpillDirectory::Open(
-    const std::string& path) {
+    const std::string& path, UniqueFd given) {
   auto directory = std::make_shared<SpillDirectory>();
   const std::string what = "spill directory '" + path + "'";
   directory->path_ = path;
-  directory->fd_.Reset(
-      ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  directory->fd_ = std::move(given);
+  const bool opened_here = !directory->fd_;
+  if (opened_here) {
+    directory->fd_.Reset(
+        ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  }
   if (!directory->fd_) {
     return Status::System(
         errno, what + (errno == ENOENT ? " (make it first, mode 0700)" : ""));
@@ -284,7 +288,9 @@ Result<std::shared_ptr<const SpillDirectory>> SpillDirectory::Open(
       !s.ok()) {
     return s;
   }
-  directory->fd_ = EncloseFolder(std::move(directory->fd_));
+  if (opened_here) {
+    directory->fd_ = EncloseFolder(std::move(directory->fd_));
+  }
   return std::shared_ptr<const SpillDirectory>(std::move(directory));
 }
 

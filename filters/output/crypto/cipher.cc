@@ -43,6 +43,8 @@ Status NotAuthentic() {
 
 }  // namespace
 
+void LoadCiphers() { static_cast<void>(LegacyLibrary()); }
+
 std::span<const CipherRow> Ciphers() { return kCiphers; }
 
 const CipherRow* FindCipher(std::string_view name) {

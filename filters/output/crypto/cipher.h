@@ -24,6 +24,9 @@ enum class CipherId : uint8_t {
   kBlowfishCbc = 4,  // with a key of 128 bits, as in the paper
 };
 
+// Loads what OpenSSL keeps in files of its own, before a sandbox hides them.
+void LoadCiphers();
+
 struct CipherRow {
   CipherId id;
   std::string_view name;  // in a config

@@ -214,6 +214,14 @@ namespace {
 // `*fd`: the file, if it is one; its mode is not checked.
 Result<SecretMemory> ReadText(const KeySource& source, UniqueFd* fd) {
   const std::string what = source.Text();
+  if (source.given != nullptr) {
+    if (source.place != KeySource::Place::kFile) {
+      return ReadSecretFile(*source.given, what);
+    }
+    fd->Reset(::fcntl(source.given->get(), F_DUPFD_CLOEXEC, 0));
+    if (!*fd) return Status::System(errno, what);
+    return ReadSecretFile(*fd, what);
+  }
   switch (source.place) {
     case KeySource::Place::kFile:
       // Not to hang on a fifo.

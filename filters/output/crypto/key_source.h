@@ -7,6 +7,7 @@
 #ifndef FILTERS_OUTPUT_CRYPTO_KEY_SOURCE_H_
 #define FILTERS_OUTPUT_CRYPTO_KEY_SOURCE_H_
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,9 @@ struct KeySource {
   enum class Place : uint8_t { kFile, kEnvironment, kKeyring };
   Place place = Place::kFile;
   std::string name;
+  // What it holds, opened by somebody else for a process that cannot: the file
+  // itself, or a file with the text. Null: it is looked for here.
+  std::shared_ptr<const UniqueFd> given = nullptr;
 
   // "key file '/etc/…'", for messages.
   std::string Text() const;

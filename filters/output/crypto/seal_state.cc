@@ -79,21 +79,27 @@ Status SealState::Create(const std::string& path, KeySpan root) {
   return status;
 }
 
-Result<SealState> SealState::Open(const std::string& path) {
+std::string SealState::FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == path.npos ? "." : path.substr(0, slash + 1);
+}
+
+Result<SealState> SealState::Open(const std::string& path, UniqueFd folder) {
   SealState state;
   state.path_ = path;
   const size_t slash = path.rfind('/');
-  const std::string folder =
-      slash == path.npos ? "." : path.substr(0, slash + 1);
   state.name_ = slash == path.npos ? path : path.substr(slash + 1);
-  state.folder_.Reset(
-      ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!state.folder_) return Status::System(errno, state.what());
-  const UniqueFd enclosed = EncloseFolder(std::move(state.folder_));
-  // That one cannot be synced.
-  state.folder_.Reset(
-      ::openat(enclosed.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!state.folder_) return Status::System(errno, state.what());
+  state.folder_ = std::move(folder);
+  if (!state.folder_) {
+    UniqueFd fd(
+        ::open(FolderOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!fd) return Status::System(errno, state.what());
+    const UniqueFd enclosed = EncloseFolder(std::move(fd));
+    // That one cannot be synced.
+    state.folder_.Reset(
+        ::openat(enclosed.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!state.folder_) return Status::System(errno, state.what());
+  }
   // Locked: whoever replaces the file wipes the one that was open here.
   const Result<UniqueFd> fd = state.OpenLocked();
   if (!fd.ok()) return fd.status();

@@ -25,8 +25,10 @@ class SealState {
   };
 
   // Checks the file at `path` and keeps its folder open, so that a mount over
-  // that folder later does not matter. Takes nothing.
-  static Result<SealState> Open(const std::string& path);
+  // that folder later does not matter. Takes nothing. `folder`: that folder,
+  // where somebody else has opened it, to read.
+  static Result<SealState> Open(const std::string& path, UniqueFd folder = {});
+  static std::string FolderOf(const std::string& path);
 
   // Takes the next epoch. When this returns, its key is on disk no more.
   // Several processes may share a state; each gets epochs of its own.

@@ -731,5 +731,82 @@ TEST_F(ControlMountTest, WhatAFilterAsksForInVainIsSaidEverywhere) {
   EXPECT_NE(dump.err.find("matches no path"), std::string::npos) << dump.err;
 }
 
+// What a config names and a daemon in its sandbox cannot open comes along with
+// the request: keys in files and in the environment, states, anchors, policies.
+TEST_F(ControlMountTest, AConfigWithKeysCanBeAddedLater) {
+  const std::string secret = Path("secret.key");
+  const std::string state = Path("seal.state");
+  ASSERT_EQ(RunCommand({"tracefs-keygen", "secret", secret}).status, 0);
+  ASSERT_EQ(
+      RunCommand({"tracefs-keygen", "seal", state, Path("verify.key")}).status,
+      0);
+  const std::string key_line =
+      Read(secret).substr(Read(secret).find("tracefs-secret-1"));
+  ASSERT_EQ(::setenv("TRACEFS_TEST_KEY", key_line.c_str(), 1), 0);
+  Write(Path("own.policy"), Read(TRACEFS_RESEARCH_POLICY));
+  struct Case {
+    std::string name, filters, key;
+  };
+  const std::string from_file = "key = \"file:" + secret + "\"";
+  const Case cases[] = {
+      {"aes", "async; compress; encrypt " + from_file, secret},
+      {"blowfish", "encrypt cipher = bf-cbc " + from_file, secret},
+      {"environment", "encrypt key = \"env:TRACEFS_TEST_KEY\"", secret},
+      {"sealed",
+       "checksum seal = forward key = \"file:" + state +
+           "\" anchor = \"file:" + Path("anchors") + "\" anchor_every = 1",
+       Path("verify.key")},
+      {"hidden",
+       "anonymize policy = \"" + Path("own.policy") + "\" " + from_file, ""},
+  };
+  Mount(Tracer("op = mkdir", "first.trace"));
+  for (const Case& c : cases) {
+    const Outcome add = Ctl(
+        {"add", Config(c.name + ".conf",
+                       "{ { op = mkdir } { } { " + c.filters + "; file = \"" +
+                           Path(c.name + ".trace") + "\" } }")});
+    EXPECT_EQ(add.status, 0) << c.name << ": " << add.err;
+  }
+  MakeAndRemove("d", 25);
+  // A key that is not there is the mistake of who asks, and changes nothing.
+  const json before = Ask("list");
+  const Outcome none =
+      Ctl({"add", Config("none.conf",
+                         "{ { } { } { encrypt key = \"file:" + Path("no.key") +
+                             "\"; file = \"" + Path("none.trace") + "\" } }")});
+  EXPECT_EQ(none.status, 3);
+  EXPECT_NE(none.err.find(Path("no.key")), std::string::npos) << none.err;
+  // Nor may others be able to read it: the mount looks itself.
+  ASSERT_EQ(::chmod(secret.c_str(), 0644), 0);
+  const Outcome open =
+      Ctl({"add", Config("open.conf", "{ { } { } { encrypt " + from_file +
+                                          "; file = \"" + Path("none.trace") +
+                                          "\" } }")});
+  EXPECT_EQ(open.status, 2);
+  EXPECT_NE(open.err.find("open.conf:1:"), std::string::npos) << open.err;
+  EXPECT_NE(open.err.find("can be read by others"), std::string::npos)
+      << open.err;
+  ASSERT_EQ(::chmod(secret.c_str(), 0600), 0);
+  EXPECT_FALSE(std::filesystem::exists(Path("none.trace")));
+  EXPECT_EQ(Ask("list")["tracers"].size(), before["tracers"].size());
+  Unmount();
+  EXPECT_EQ(daemon_->err().find("refused the system call"), std::string::npos)
+      << daemon_->err();
+  for (const Case& c : cases) {
+    std::vector<std::string> words = {"tracefs-dump", "--format", "jsonl",
+                                      Path(c.name + ".trace")};
+    if (!c.key.empty()) words.insert(words.end(), {"--key", c.key});
+    const Outcome dump = RunCommand(words);
+    EXPECT_EQ(dump.status, 0) << c.name << ": " << dump.err;
+    EXPECT_EQ(std::count(dump.out.begin(), dump.out.end(), '\n'), 25) << c.name;
+  }
+  EXPECT_EQ(RunCommand({"tracefs-verify", "--key", Path("verify.key"),
+                        Path("sealed.trace")})
+                .status,
+            0);
+  EXPECT_NE(Read(Path("anchors")).find("tracefs-anchor serial="),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace tracefs::testing

@@ -187,6 +187,50 @@ def over_tls():
     return None
 
 
+def added_later():
+    """A daemon in its sandbox reaches receivers that came up later: who adds
+    the tracer brings certificates, spill directory and connections along."""
+    source, point, out = folders("later")
+    try:
+        pem = SUITE.folder("later-pem")
+        make_certificates(pem, ("recv", "host"), "IP:127.0.0.1")
+    except FileNotFoundError:
+        return Skip("there is no openssl command")
+    spool = SUITE.folder("later-spool")
+    os.chmod(spool, 0o700)
+    over_tls_out = SUITE.folder("later-tls")
+    secure = Receiver("tls:127.0.0.1:0", "--ca", f"{pem}/ca.pem", "--cert",
+                      f"{pem}/recv.pem", "--tls-key", f"{pem}/recv.key",
+                      out=over_tls_out)
+    local = Receiver("unix:" + SUITE.path("later.sock"), out=out)
+    mount = SUITE.mount(source, point, (
+        ONLY_MKDIR, "STR_ALL", f'file = "{SUITE.path("later.trace")}"'))
+    for receiver, rest in (
+            (secure, f'ca = "{pem}/ca.pem" cert = "{pem}/host.pem" '
+             f'key = "{pem}/host.key" when_full = spill "{spool}" max = 64M'),
+            (local, "")):
+        config = SUITE.config(("", "STR_ALL", output(receiver, rest)))
+        result = subprocess.run(
+            [os.path.join(SUITE.bin, "tracefs-ctl"), point, "add", config],
+            capture_output=True, text=True, check=False)
+        expect_equal(result.returncode, 0, result.stderr)
+    worker = Worker(point)
+    worker.work(50)
+    secure.kill()
+    worker.work(50)
+    secure.start()
+    worker.work(50)
+    mount.unmount()
+    secure.stop()
+    local.stop()
+    worker.expect_all(SUITE.read(*traces(over_tls_out)))
+    worker.expect_all(SUITE.read(*traces(out)))
+    expect_equal(os.listdir(spool), [], "left in the spill directory")
+    for name in ("later", "later-pem", "later-spool", "later-tls"):
+        SUITE.remove(name)
+    return None
+
+
 def live_lines():
     source, point, _ = folders("live")
     receiver = Receiver("tcp:127.0.0.1:0", "--format", "jsonl")
@@ -499,6 +543,7 @@ def main():
         SUITE.run("every operation over " + listen.split(":")[0],
                   every_transport, listen)
     SUITE.run("every operation over tls", over_tls)
+    SUITE.run("added to a running mount", added_later)
     SUITE.run("live JSON Lines", live_lines)
     SUITE.run("no receiver at the start", no_receiver_at_start)
     SUITE.run("receivers killed, block", killed_receivers,

@@ -1,0 +1,55 @@
+// What drivers over a network open when they are made, or get from who asks a
+// daemon in its sandbox for a tracer: processes that connect, and TLS files.
+#ifndef DRIVERS_OUTPUT_REMOTE_GIVEN_H_
+#define DRIVERS_OUTPUT_REMOTE_GIVEN_H_
+
+#include <memory>
+#include <vector>
+
+#include "config/config.h"
+#include "drivers/output/remote/dialer.h"
+#include "tracefs/net/tls.h"
+#include "tracefs/pipeline/wish.h"
+
+namespace tracefs {
+
+inline void WishDialer(const net::Address& address, std::vector<Wish>* wishes) {
+  wishes->push_back({.path = address.Text(), .kind = Wish::Kind::kDialer});
+}
+
+inline Result<std::unique_ptr<Dialer>> DialerOf(const net::Address& address,
+                                                Given* given) {
+  if (given->any()) return MakeProcessDialer(given->Take());
+  return StartDialerProcess(address);
+}
+
+// The options ca, cert and key of an entry that has them.
+inline void WishTls(const ConfigEntry& entry, std::vector<Wish>* wishes) {
+  for (const std::string_view option : {"ca", "cert", "key"}) {
+    wishes->push_back(
+        {.path = entry.Find(option)->value.text, .kind = Wish::Kind::kRead});
+  }
+}
+
+// `given` may be null.
+inline Result<std::unique_ptr<net::TlsContext>> TlsOf(const ConfigEntry& entry,
+                                                      Given* given) {
+  const auto text = [&](std::string_view option) {
+    const ConfigOption* found = entry.Find(option);
+    return found == nullptr ? std::string() : found->value.text;
+  };
+  net::TlsFiles files;
+  files.ca = text("ca");
+  files.cert = text("cert");
+  files.key = text("key");
+  std::array<UniqueFd, 3> opened;
+  for (size_t i = 0; given != nullptr && i < opened.size(); ++i) {
+    opened[i] = given->Take();
+    files.given[i] = opened[i].get();
+  }
+  return net::TlsContext::Create(net::TlsContext::Role::kSender, files);
+}
+
+}  // namespace tracefs
+
+#endif  // DRIVERS_OUTPUT_REMOTE_GIVEN_H_

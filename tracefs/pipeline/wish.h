@@ -1,0 +1,58 @@
+// What a stage opens when it is made. Who asks a running mount for a tracer
+// opens it in the place of the daemon, which in its sandbox can open nothing,
+// and sends it along (docs/control-protocol.md).
+#ifndef TRACEFS_PIPELINE_WISH_H_
+#define TRACEFS_PIPELINE_WISH_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "tracefs/base/unique_fd.h"
+
+namespace tracefs {
+
+struct Wish {
+  enum class Kind : uint8_t {
+    kNew,        // a new file, to write
+    kNewMap,     // a new file, to read and write
+    kFolder,     // the directory that holds `path`
+    kDevice,     // a block device that is there
+    kRead,       // a file that is there, to read
+    kSecret,     // what a key source that is no file holds, as a file
+    kAppend,     // a file, made if it is not there, to append to
+    kDirectory,  // the directory `path`, to read, make and sync files in
+    kDialer,     // a process that connects to the address `path`
+  };
+  std::string path;
+  bool sync = false;  // O_DSYNC
+  Kind kind = Kind::kNew;
+};
+
+// What the control protocol calls it: "new", "map", "folder", "device", "read",
+// "secret", "append", "directory", "dialer".
+std::string_view WishKindName(Wish::Kind kind);
+
+// What was opened for one stage, in the order of its wishes.
+class Given {
+ public:
+  Given() = default;  // nothing: the stage opens it itself
+  explicit Given(std::span<UniqueFd> files) : files_(files) {}
+
+  bool any() const { return !files_.empty(); }
+  // The next one; none where nothing was given.
+  UniqueFd Take() {
+    if (files_.empty()) return UniqueFd();
+    UniqueFd file = std::move(files_.front());
+    files_ = files_.subspan(1);
+    return file;
+  }
+
+ private:
+  std::span<UniqueFd> files_;
+};
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_PIPELINE_WISH_H_
