@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 
+#include <cerrno>
+
 namespace tracefs {
 namespace {
 
@@ -20,9 +22,15 @@ CompactHandle CompactHandle::Of(int dir, const char* name) {
   from->handle_bytes = MAX_HANDLE_SZ;
   int mount_id;
   CompactHandle handle;
-  if (::name_to_handle_at(dir, name, from, &mount_id,
-                          *name == '\0' ? AT_EMPTY_PATH : 0) != 0) {
-    return handle;
+  const int flags = *name == '\0' ? AT_EMPTY_PATH : 0;
+  if (::name_to_handle_at(dir, name, from, &mount_id, flags) != 0) {
+    // One that cannot be opened will do to tell files apart (Linux 6.5).
+    constexpr int kHandleFid = 0x200;  // AT_HANDLE_FID
+    from->handle_bytes = MAX_HANDLE_SZ;
+    if (errno != EOPNOTSUPP || ::name_to_handle_at(dir, name, from, &mount_id,
+                                                   flags | kHandleFid) != 0) {
+      return handle;
+    }
   }
   handle.type_ = from->handle_type;
   handle.size_ = static_cast<uint8_t>(from->handle_bytes);

@@ -26,7 +26,8 @@ class CompactHandle {
 
   // The handle of `name` in `dir`, not following links, or of `dir` itself if
   // `name` is empty. None, and errno, where the file system has no handles
-  // (EOPNOTSUPP) or there is no such file.
+  // (EOPNOTSUPP) or there is no such file. Those of some file systems (overlay)
+  // tell files apart and cannot be opened.
   static CompactHandle Of(int dir, const char* name);
 
   explicit operator bool() const { return size_ != 0; }

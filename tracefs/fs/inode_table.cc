@@ -286,11 +286,21 @@ UniqueFd InodeTable::TryOpenByName(uint64_t id) const {
   }
   struct stat st;
   if (::fstatat(at.get(), "", &st, AT_EMPTY_PATH) != 0) return {};
-  if (st.st_dev != device || st.st_ino != number) {
+  if (st.st_dev != device || st.st_ino != number || !IsHandleOf(id, at)) {
     errno = ESTALE;
     return {};
   }
   return at;
+}
+
+// Whether `file` is the one that the inode stands for, and not a later one of
+// the same number. Yes where there are no handles.
+bool InodeTable::IsHandleOf(uint64_t id, const UniqueFd& file) const {
+  const CompactHandle found = CompactHandle::Of(file.get(), "");
+  const IdShard& shard = IdShardOf(id);
+  std::lock_guard lock(shard.mu);
+  const Inode* inode = FindLocked(shard, id);
+  return inode != nullptr && (!inode->handle_ || inode->handle_ == found);
 }
 
 void InodeTable::Pin(Inode& inode) {

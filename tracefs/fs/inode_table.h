@@ -254,6 +254,7 @@ class InodeTable {
   UniqueFd OpenAgain(const Inode& inode) const;
   UniqueFd OpenByName(uint64_t id) const;
   UniqueFd TryOpenByName(uint64_t id) const;
+  bool IsHandleOf(uint64_t id, const UniqueFd& file) const;
   int Keep(Inode& inode, UniqueFd fd);
   void Destroy(Inode* inode);
 

@@ -154,15 +154,6 @@ constexpr Scenario kScenarios[] = {
        }
        const int fd = FD(::open("f", O_RDONLY));
        run.Ret("flistxattr", ::flistxattr(fd, list.data(), needed));
-     },
-     // A name that is not shown to all takes no room of those who do not see
-     // it.
-     [](Run&) {
-       WriteFile("f", "x", 0666);
-       ::setxattr("f", "trusted.hidden", "v", 1, 0);
-       struct stat here = {};
-       ::stat(".", &here);
-       (void)!::chown("f", here.st_uid, here.st_gid);
      }},
     {"xattr.binary_values", kAll,
      [](Run& run) {

@@ -38,7 +38,7 @@ constexpr char kMetadataOnly[] =
     "{ { op IN { lookup getattr unlink rename } } { stream = { STR_ALL } } "
     "{ file = \"%TRACE%\" } }";
 
-constexpr int kFewDescriptors = 1024;
+constexpr int kFewDescriptors = 2048;
 
 constexpr Setting kSettings[] = {
     {"TmpfsExact", ScratchDir::kTmpfs, "exact", "dev", true},

@@ -284,6 +284,22 @@ TEST_F(ByNameTest, Malicious_AnotherFileOrALinkInItsPlaceIsStale) {
   EXPECT_EQ(errno, ESTALE);
 }
 
+// ext4 gives the number of a removed file to the next one that is made.
+TEST_F(ByNameTest, Malicious_AnotherFileOfTheSameNumberIsStale) {
+  std::ofstream(path_ + "/d/new") << "somebody's";
+  struct stat st {};
+  ASSERT_EQ(::stat((path_ + "/d/new").c_str(), &st), 0);
+  UniqueFd old(::open((path_ + "/d/f").c_str(), O_PATH | O_CLOEXEC));
+  BackingFile file;
+  file.handle = CompactHandle::Of(old.get(), "");
+  if (!file.handle) GTEST_SKIP() << "no file handles here";
+  Inode* inode = table_.AcquireOrInsert(std::move(file), st);
+  table_.Named(inode, dir_, "new");
+  EXPECT_EQ(Opens(inode), 0u);
+  EXPECT_EQ(errno, ESTALE);
+  EXPECT_FALSE(table_.Stat(inode->id(), &st));
+}
+
 TEST_F(ByNameTest, PinnedFileIsThereWithoutAName) {
   table_.Pin(*file_);
   ASSERT_EQ(::unlink((path_ + "/d/f").c_str()), 0);
