@@ -97,10 +97,11 @@ Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
     } else {
       Result<OutputFolder> opened = OutputFolder::Open(option->value.text);
       if (!opened.ok()) return opened.status();
+      OutputFileId id;
+      Result<UniqueFd> made = opened->Make(opened->base(), O_RDWR, &id);
+      opened->Enclose();
       const auto of_map =
           std::make_shared<const OutputFolder>(*std::move(opened));
-      OutputFileId id;
-      Result<UniqueFd> made = of_map->Make(of_map->base(), O_RDWR, &id);
       if (!made.ok()) return MapRefused(made.status());
       facts->files.push_back(id);
       map = *std::move(made);

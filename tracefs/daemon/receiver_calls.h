@@ -1,7 +1,7 @@
 // The system calls of tracefs-recv at work, by reason (seccomp_filter.h).
 //
-// Found by reading what the code calls and by tracing it under the suites. Calls
-// whose arguments are looked at as well are in seccomp_filter.cc.
+// Found by reading what the code calls and by tracing it under the suites.
+// Calls whose arguments are looked at as well are in seccomp_filter.cc.
 #ifndef TRACEFS_DAEMON_RECEIVER_CALLS_H_
 #define TRACEFS_DAEMON_RECEIVER_CALLS_H_
 
@@ -14,7 +14,7 @@ inline constexpr std::array kReceiverCalls = {
     // end.
     "openat", "close", "fstat", "newfstatat", "pread64", "pwrite64",
     "ftruncate", "fsync", "fdatasync", "unlinkat", "faccessat", "faccessat2",
-    "fcntl", "lseek",
+    "lseek",
     // Senders, by sockets that are there, and what is printed.
     "accept4", "read", "readv", "recvfrom", "recvmsg", "write", "writev",
     "sendto", "sendmsg", "shutdown", "setsockopt", "getsockopt", "getsockname",

@@ -20,6 +20,7 @@
 #include "tracefs/base/kernel_version.h"
 #include "tracefs/base/sanitizers.h"
 #include "tracefs/daemon/capabilities.h"
+#include "tracefs/daemon/landlock.h"
 
 namespace tracefs {
 namespace {
@@ -129,6 +130,13 @@ Status LeaveMachine(const SandboxOptions& options) {
   return Status::Ok();
 }
 
+// With such a limit a process sets its own priority without a capability.
+// Raising it takes CAP_SYS_RESOURCE.
+bool AllowAnyPriority() {
+  const rlimit any = {40, 40};
+  return ::setrlimit(RLIMIT_NICE, &any) == 0;
+}
+
 // Capabilities that are still needed, as bits.
 uint64_t KeptCapabilities(const SandboxOptions& options) {
   // The leak checker stops its own process.
@@ -136,10 +144,8 @@ uint64_t KeptCapabilities(const SandboxOptions& options) {
       kSanitized ? CapabilityBit(CAP_SYS_PTRACE) : 0;
   if (options.receiver) return kLeakChecker;
   uint64_t kept = kKept | kLeakChecker;
-  // Workers set their own priority. With a limit that allows it they need no
-  // capability for that.
-  const rlimit any = {40, 40};
-  if (::setrlimit(RLIMIT_NICE, &any) != 0) kept |= CapabilityBit(CAP_SYS_NICE);
+  // Workers set their own priority.
+  if (!AllowAnyPriority()) kept |= CapabilityBit(CAP_SYS_NICE);
   // Subscribing to process events; since 6.6 anybody may.
   if (!IsKernelAtLeast(6, 6)) kept |= CapabilityBit(CAP_NET_ADMIN);
   return kept;
@@ -161,6 +167,7 @@ Status DropAlways() {
     return Status::System(errno, "setgroups");
   }
   if (HasCapability(CAP_SETPCAP) && HasCapability(CAP_SYS_RESOURCE)) {
+    (void)AllowAnyPriority();
     return LimitCapabilities(~CapabilityBit(CAP_SYS_RESOURCE));
   }
   return Status::Ok();
@@ -208,10 +215,18 @@ Result<std::unique_ptr<Sandbox>> Sandbox::Enter(const SandboxOptions& options) {
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
     return Failed("no_new_privs");
   }
-  sandbox->description_ += "no_new_privs; ";
-  Result<SeccompResult> seccomp = InstallSeccompFilter(
-      {.uring = options.uring, .receiver = options.receiver});
+  sandbox->description_ += "no_new_privs; " + EnterLandlockDomain() + "; ";
+  Result<SeccompResult> seccomp =
+      InstallSeccompFilter({.uring = options.uring,
+                            .receiver = options.receiver,
+                            .file_handles = options.file_handles});
   if (!seccomp.ok()) return seccomp.status();
+  if (!options.file_handles) {
+    if (!seccomp->installed && !kSanitized) {
+      return Status::Invalid("sandbox: strict needs " + seccomp->why);
+    }
+    sandbox->description_ += "no file handles; ";
+  }
   sandbox->description_ +=
       seccomp->installed ? "seccomp" : "no seccomp: " + seccomp->why;
   if (seccomp->notifications) {

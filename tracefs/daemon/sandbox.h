@@ -4,8 +4,12 @@
 // root directory with nothing in it but a /proc that shows processes only;
 // supplementary groups; all capabilities but those that passing operations
 // through takes; the way to new privileges; core dumps and being traced. For
-// an ordinary user: the last two. For both: all system calls but those of its
-// work, where libseccomp is there (seccomp_filter.h).
+// an ordinary user: the last two. For both: looking into other processes
+// (landlock.h), and all system calls but those of its work, where libseccomp is
+// there (seccomp_filter.h).
+//
+// File handles (open_by_handle_at) lead to any file of a file system, not just
+// to those below the source. Strictly shut in, the daemon goes without.
 //
 // A receiver keeps no capability at all, may turn into another user, and
 // needs no /proc.
@@ -35,6 +39,8 @@ Result<UniqueFd> OpenProc();
 struct SandboxOptions {
   int proc = -1;       // of OpenProc; becomes /proc if it is a mount of its own
   bool uring = false;  // FUSE over io_uring is to be used
+  // May open files by their handles. False takes libseccomp.
+  bool file_handles = true;
   // tracefs-recv: serves what it has open and passes nothing through. It keeps
   // no capability, and fewer system calls.
   bool receiver = false;

@@ -13,15 +13,14 @@ namespace tracefs {
 inline constexpr std::array kAllowedCalls = {
     // Files of the backing tree, by descriptor or single name. The daemon
     // opens by path too (/proc), but in a root directory without anything.
-    "openat", "openat2", "open_by_handle_at", "name_to_handle_at", "close",
-    "newfstatat", "fstat", "statx", "fstatfs", "statfs", "readlinkat",
-    "faccessat", "faccessat2", "getdents64", "lseek", "mkdirat", "mknodat",
-    "unlinkat", "renameat", "renameat2", "linkat", "symlinkat", "fchmod",
-    "fchmodat", "fchown", "fchownat", "utimensat", "ftruncate", "truncate",
-    "fallocate", "copy_file_range", "flock", "fcntl", "fadvise64", "fsync",
-    "fdatasync", "sync_file_range", "syncfs", "getxattr", "setxattr",
-    "listxattr", "removexattr", "fgetxattr", "fsetxattr", "flistxattr",
-    "fremovexattr",
+    "openat", "openat2", "name_to_handle_at", "close", "newfstatat", "fstat",
+    "statx", "fstatfs", "statfs", "readlinkat", "faccessat", "faccessat2",
+    "getdents64", "lseek", "mkdirat", "mknodat", "unlinkat", "renameat",
+    "renameat2", "linkat", "symlinkat", "fchmod", "fchmodat", "fchown",
+    "fchownat", "utimensat", "ftruncate", "truncate", "fallocate",
+    "copy_file_range", "flock", "fadvise64", "fsync", "fdatasync",
+    "sync_file_range", "syncfs", "getxattr", "setxattr", "listxattr",
+    "removexattr", "fgetxattr", "fsetxattr", "flistxattr", "fremovexattr",
     // Their data, requests, replies and traces.
     "read", "readv", "pread64", "preadv", "preadv2", "write", "writev",
     "pwrite64", "pwritev", "pwritev2", "poll", "ppoll", "epoll_create1",
@@ -38,13 +37,13 @@ inline constexpr std::array kAllowedCalls = {
     // Threads, memory, time.
     "futex", "futex_waitv", "set_robust_list", "get_robust_list", "rseq",
     "membarrier", "sched_yield", "sched_getaffinity", "sched_setaffinity",
-    "getcpu", "getpriority", "setpriority", "exit", "exit_group",
-    "restart_syscall", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn",
-    "rt_sigtimedwait", "rt_sigpending", "sigaltstack", "brk", "munmap",
-    "mremap", "madvise", "mlock", "mlock2", "munlock", "clock_gettime",
-    "clock_getres", "clock_nanosleep", "nanosleep", "gettimeofday", "time",
-    "times", "getrusage", "getrandom", "getrlimit", "uname", "sysinfo",
-    "timerfd_create", "timerfd_settime", "timerfd_gettime",
+    "getcpu", "getpriority", "exit", "exit_group", "restart_syscall",
+    "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "rt_sigtimedwait",
+    "rt_sigpending", "sigaltstack", "brk", "munmap", "mremap", "madvise",
+    "mlock", "mlock2", "munlock", "clock_gettime", "clock_getres",
+    "clock_nanosleep", "nanosleep", "gettimeofday", "time", "times",
+    "getrusage", "getrandom", "getrlimit", "uname", "sysinfo", "timerfd_create",
+    "timerfd_settime", "timerfd_gettime",
     // The end of the watchdog.
     "wait4", "waitid"};
 

@@ -52,6 +52,13 @@ constexpr std::array<int, 7> kPrctls = {
     PR_SET_NAME,       PR_GET_NAME,       PR_GET_SECUREBITS,  PR_CAPBSET_READ,
     PR_SET_IO_FLUSHER, PR_SET_TIMERSLACK, PR_GET_NO_NEW_PRIVS};
 
+// Not F_SETOWN, F_SETSIG and F_NOTIFY: with them the kernel sends any signal to
+// any process, in the name of a user id 0 that this process still has.
+constexpr std::array<int, 14> kFcntls = {
+    F_DUPFD,     F_DUPFD_CLOEXEC, F_GETFD,      F_SETFD,     F_GETFL,
+    F_SETFL,     F_GETLK,         F_SETLK,      F_SETLKW,    F_OFD_GETLK,
+    F_OFD_SETLK, F_OFD_SETLKW,    F_SETPIPE_SZ, F_GETPIPE_SZ};
+
 class Builder {
  public:
   explicit Builder(uint32_t default_action)
@@ -123,6 +130,9 @@ void AddCommonRules(Builder& rules) {
   for (const int option : kPrctls) {
     rules.AllowIf("prctl", 0, kAll, static_cast<uint64_t>(option));
   }
+  for (const int command : kFcntls) {
+    rules.AllowIf("fcntl", 1, kAll, static_cast<uint64_t>(command));
+  }
 }
 
 void AddReceiverRules(Builder& rules) {
@@ -143,7 +153,10 @@ void AddRules(const SeccompOptions& options, Builder& rules) {
   if (options.uring) {
     for (const char* name : kUringCalls) rules.Allow(name);
   }
+  if (options.file_handles) rules.Allow("open_by_handle_at");
   constexpr uint64_t kAll = 0xffffffff;
+  // Of the calling thread, not of other processes of root.
+  rules.AllowIf("setpriority", 1, kAll, 0);
   for (const unsigned long command : kIoctls) {
     rules.AllowIf("ioctl", 1, kAll, command);
   }

@@ -45,8 +45,9 @@ class RefusalCounter {
 };
 
 struct SeccompOptions {
-  bool uring = false;     // io_uring and memory policy calls as well
-  bool receiver = false;  // only what tracefs-recv calls
+  bool uring = false;        // io_uring and memory policy calls as well
+  bool receiver = false;     // only what tracefs-recv calls
+  bool file_handles = true;  // open_by_handle_at as well
 };
 
 struct SeccompResult {

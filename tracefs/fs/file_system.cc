@@ -71,7 +71,9 @@ Result<std::unique_ptr<FileSystem>> FileSystem::Create(
   }
   if (!S_ISDIR(st.st_mode)) return Status::System(ENOTDIR, "source directory");
   std::unique_ptr<FileSystem> fs(new FileSystem(options, sink, processes));
-  fs->inodes_.SetMount(MountForHandles(root.get()));
+  if (options.file_handles) {
+    fs->inodes_.SetMount(MountForHandles(root.get()));
+  }
   const unsigned long type = TypeOf(root.get());
   fs->flush_below_ = fs->asks_as_caller_ = IsServed(type);
   fs->may_hang_below_ = IsServed(type) || type == AUTOFS_SUPER_MAGIC;

@@ -49,6 +49,8 @@ struct FileSystemOptions {
   // a user who has his share (user_shares.h) gets EMFILE.
   int max_open_files = 1 << 30;
   int open_files_for_root = 0;
+  // Hold files by their handles where those can be opened; else by names.
+  bool file_handles = true;
   // Let the kernel read and write by itself what nobody records (needs root).
   bool passthrough = true;
   // Requests that may wait for another process at a time (side_pool.h).

@@ -23,9 +23,9 @@ po::options_description Visible() {
        po::value<std::string>()->value_name("HOW")->default_value("auto"),
        "auto, uring (FUSE over io_uring) or dev (/dev/fuse)")  //
       ("sandbox",
-       po::value<std::string>()->value_name("on|off")->default_value("on"),
-       "give up all that passing operations through does not need; off for "
-       "debugging")  //
+       po::value<std::string>()->value_name("HOW")->default_value("on"),
+       "on: give up all that passing operations through does not need; strict: "
+       "file handles, too; off: for debugging")  //
       ("metrics", po::value<std::string>()->value_name("ADDRESS"),
        "serve OpenMetrics text at unix:PATH or HOST:PORT, /metrics")  //
       ("metrics-group", po::value<std::string>()->value_name("GROUP"),
@@ -34,10 +34,9 @@ po::options_description Visible() {
        "names of files in what --metrics serves at HOST:PORT, too")  //
       (",o", po::value<std::vector<std::string>>()->value_name("OPT,…"),
        "mount options, as of mount(8) and fuse(8)")  //
-      (
-          "check", po::value<std::string>()->value_name("FILE"),
-          "judge a config as a mount would, print the compiled filters and "
-          "exit")                                       //
+      ("check", po::value<std::string>()->value_name("FILE"),
+       "judge a config as a mount would, print the compiled filters and "
+       "exit")                                          //
       ("dot", "with --check: print them for Graphviz")  //
       ("doctor",
        "say what this machine offers and what to change; SRC may be named")  //
@@ -88,12 +87,13 @@ Status ParseTransport(const std::string& text, Transport* transport) {
   return Status::Ok();
 }
 
-Status ParseSwitch(const char* name, const std::string& text, bool* on) {
-  if (text != "on" && text != "off") {
-    return Status::Invalid(std::string("--") + name + " is on or off, not '" +
-                           text + "'");
+Status ParseSandbox(const std::string& text, MountOptions* options) {
+  if (text != "on" && text != "strict" && text != "off") {
+    return Status::Invalid("--sandbox is on, strict or off, not '" + text +
+                           "'");
   }
-  *on = text == "on";
+  options->sandbox = text != "off";
+  options->file_handles = text != "strict";
   return Status::Ok();
 }
 
@@ -155,8 +155,7 @@ Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
       !s.ok()) {
     return s;
   }
-  if (Status s = ParseSwitch("sandbox", given["sandbox"].as<std::string>(),
-                             &options.sandbox);
+  if (Status s = ParseSandbox(given["sandbox"].as<std::string>(), &options);
       !s.ok()) {
     return s;
   }

@@ -25,6 +25,7 @@ struct MountOptions {
   Visibility visibility = Visibility::kAuto;
   Transport transport = Transport::kAuto;
   bool sandbox = true;
+  bool file_handles = true;  // not with the sandbox `strict`
   std::string metrics;  // address of --metrics; empty: not served
   std::string metrics_group;
   bool metrics_names = false;

@@ -200,6 +200,7 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
        .max_inode_fds = descriptors.inodes,
        .max_open_files = descriptors.open_files,
        .open_files_for_root = descriptors.open_files_for_root,
+       .file_handles = options.file_handles,
        .max_waiting = transport->max_waiting},
       std::move(source->fd), pipeline, **processes);
   if (!fs.ok()) return fs.status();
@@ -223,7 +224,9 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
     LoadCiphers();  // a tracer that comes later may want any
     // Everything is open, and there is one thread yet.
     Result<std::unique_ptr<Sandbox>> entered =
-        Sandbox::Enter({.proc = proc->get(), .uring = transport->uring});
+        Sandbox::Enter({.proc = proc->get(),
+                        .uring = transport->uring,
+                        .file_handles = options.file_handles});
     if (!entered.ok()) return entered.status();
     sandbox = std::move(*entered);
   }

@@ -214,7 +214,7 @@ Status ProcConnector::Start(Observer* observer) {
 
 void ProcConnector::Listen() {
   ::pthread_setname_np(::pthread_self(), "tracefs-proc");
-  ::setpriority(PRIO_PROCESS, static_cast<id_t>(::syscall(SYS_gettid)), -10);
+  ::setpriority(PRIO_PROCESS, 0, -10);
   for (;;) {
     pollfd ready[2] = {{socket_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
     ::poll(ready, 2, -1);

@@ -20,6 +20,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "tracefs/base/enclosed_folder.h"
 #include "tracefs/recv/stored_trace.h"
 
 namespace tracefs {
@@ -363,6 +364,12 @@ Result<std::unique_ptr<Keeper>> MakeFileKeeper(FileKeeperOptions options) {
     return Status::System(errno,
                           what + (errno == ENOENT ? " (make it first)" : ""));
   }
+  // Into the sandbox goes a directory that leads nowhere else; that one cannot
+  // be synced, one opened through it can.
+  const UniqueFd enclosed = EncloseFolder(std::move(directory));
+  directory.Reset(
+      ::openat(enclosed.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return Status::System(errno, what);
   if (::flock(directory.get(), LOCK_EX | LOCK_NB) != 0) {
     return Status::System(
         errno, what + " is used by another tracefs-recv; choose another one");

@@ -174,6 +174,36 @@ def rotation(suite):
     return f"{len(parts)} files"
 
 
+def a_finished_part_is_a_file_as_any_other(suite):
+    """What no tracer writes any more is traced, and so is whatever gets its
+    inode number later."""
+    place = Place(suite, "finished")
+    trace = os.path.join(place.out, "t")
+    mount = suite.mount(
+        place.source, place.point,
+        ("op = open", "STR_ALL",
+         f'file = "{trace}" buf = 4K rotate_count = 20'),
+        ("op = open", "STR_ALL", f'file = "{place.out}/all"'))
+    make_files(place.source, 200)
+    for i in range(200):
+        with open(os.path.join(place.point, f"f{i}"), "rb"):
+            pass
+    command(suite, "tracefs-ctl", place.point, "flush")
+    parts = sorted(n for n in os.listdir(place.out) if n.startswith("t"))
+    expect(len(parts) > 2, f"only {parts}")
+    # In the traced tree by another name, met for the first time.
+    for name in (parts[0], parts[1], parts[-1]):
+        os.link(os.path.join(place.out, name),
+                os.path.join(place.source, name))
+        with open(os.path.join(place.point, name), "rb") as part:
+            expect(part.read(8), f"nothing is in {name}")
+    mount.unmount()
+    opened = {os.path.basename(e["path"])
+              for e in suite.read(os.path.join(place.out, "all"))}
+    expect({parts[0], parts[1]} <= opened, f"{parts[:2]} went untraced")
+    expect(parts[-1] not in opened, "the trace traced itself")
+
+
 def rotation_at_runtime(suite):
     """A tracer that is added to a sandboxed mount makes its files, too."""
     place = Place(suite, "added")
@@ -648,7 +678,7 @@ def bad_configs(suite):
         (f'file = "{there}"', ["never replaces"], 3),
         (f'file = "{place.out}/no/such"', ["No such file"], 3),
         (f'device = "{there}"', ["no block device", "file ="], 2),
-        (f'fifo = "{there}"', ["no FIFO"], 2),
+        (f'fifo = "{there}"', ["not a FIFO"], 2),
         (f'flight = "{new}" map = "{there}"', ["tracefs-dump", "remove"], 3),
     ]
     for output, words, status in cases:
@@ -690,7 +720,8 @@ def unwritable(suite):
 
 def main():
     suite = Suite("output", __doc__)
-    for case in (killed_loses_an_interval, rotation, rotation_at_runtime,
+    for case in (killed_loses_an_interval, rotation,
+                 a_finished_part_is_a_file_as_any_other, rotation_at_runtime,
                  full_disk, full_disk_sealed, full_disk_mid_block, device, fifo,
                  flight, trigger_by_path, profiles, bad_configs, unwritable):
         suite.run(case.__name__.replace("_", " "), case, suite)

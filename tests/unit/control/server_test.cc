@@ -19,6 +19,7 @@
 #include <future>
 #include <latch>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 
 #include "tracefs/base/clock.h"
@@ -371,6 +372,41 @@ TEST_F(ControlServerTest, Malicious_HundredsOfIdleConnectionsShutNobodyOut) {
     const auto answer = Client().Call(R"({"command":"echo","text":"x"})");
     ASSERT_TRUE(answer.ok()) << answer.status().message();
   }
+}
+
+TEST_F(ControlServerTest, RoomIsMadeByWhoHasSaidNothingForLongest) {
+  options_.max_connections = 4;
+  Start();
+  const std::string echo = R"({"command":"echo","text":"x"})"
+                           "\n";
+  const auto use = [&](const UniqueFd& fd) {
+    Write(fd, echo);
+    return ReadLine(fd);
+  };
+  // The first waits for its answer: it has been quiet longest, but is not idle.
+  const UniqueFd busy = Raw();
+  Write(busy, R"({"command":"wait"})"
+              "\n");
+  handler_.waiting.wait();
+  std::vector<UniqueFd> idle;
+  for (int i = 0; i < 3; ++i) {
+    idle.push_back(Raw());
+    EXPECT_NE(use(idle.back()).find("\"x\""), std::string::npos);
+  }
+  EXPECT_NE(use(idle[0]).find("\"x\""), std::string::npos);
+  // Now the second has been idle longest, then the third, then the first.
+  std::set<size_t> there = {0, 1, 2};
+  for (const size_t next : {1, 2, 0}) {
+    idle.push_back(Raw());
+    EXPECT_NE(use(idle.back()).find("\"x\""), std::string::npos);
+    EXPECT_EQ(MessageOf(ReadLine(idle[next])),
+              "closed to make room for others");
+    there.erase(next);
+    for (const size_t other : there) EXPECT_EQ(Peek(idle[other]), -1) << other;
+  }
+  EXPECT_EQ(Peek(busy), -1);
+  handler_.go_on.count_down();
+  EXPECT_NE(ReadLine(busy).find("waited"), std::string::npos);
 }
 
 TEST_F(ControlServerTest, ManyClientsAtATimeAreAllServed) {

@@ -24,37 +24,13 @@
 #include <string>
 #include <thread>
 
+#include "tests/unit/daemon/in_child.h"
 #include "tracefs/base/kernel_version.h"
 #include "tracefs/base/sanitizers.h"
 #include "tracefs/daemon/capabilities.h"
 
 namespace tracefs {
 namespace {
-
-// What `body` returns, called in a child process. Its death is "signal N".
-std::string InChild(const std::function<std::string()>& body) {
-  std::array<int, 2> ends;
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return "no pipe";
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const std::string text = body();
-    (void)!::write(ends[1], text.data(), text.size());
-    ::_exit(0);
-  }
-  ::close(ends[1]);
-  std::string text;
-  std::array<char, 4096> buffer;
-  for (ssize_t n; (n = ::read(ends[0], buffer.data(), buffer.size())) > 0;) {
-    text.append(buffer.data(), static_cast<size_t>(n));
-  }
-  ::close(ends[0]);
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  if (WIFSIGNALED(status)) {
-    return "signal " + std::to_string(WTERMSIG(status));
-  }
-  return text;
-}
 
 std::string StatusLine(const std::string& key) {
   std::ifstream in("/proc/self/status");
@@ -86,22 +62,26 @@ class SandboxTest : public ::testing::Test {
   }
 };
 
-TEST_F(SandboxTest, KeepsTheCapabilitiesOfPassingThrough) {
-  const std::string kept =
-      Inside([](Sandbox&) { return CapabilityNames(EffectiveCapabilities()); });
-  // What is not there cannot be kept, so look at what is gone.
-  for (const char* name :
-       {"kill", "setpcap", "net_raw", "ipc_lock", "sys_module", "sys_rawio",
-        "sys_chroot", "sys_ptrace", "sys_boot", "sys_resource", "sys_time",
-        "bpf", "perfmon", "mac_admin", "syslog"}) {
-    if (kSanitized && std::string(name) == "sys_ptrace") continue;
-    EXPECT_EQ((' ' + kept + ' ').find(' ' + std::string(name) + ' '),
-              std::string::npos)
-        << name << " in: " << kept;
+TEST_F(SandboxTest, KeepsTheCapabilitiesOfPassingThroughAndNoOthers) {
+  uint64_t wanted = CapabilityBit(CAP_CHOWN) | CapabilityBit(CAP_DAC_OVERRIDE) |
+                    CapabilityBit(CAP_DAC_READ_SEARCH) |
+                    CapabilityBit(CAP_FOWNER) | CapabilityBit(CAP_FSETID) |
+                    CapabilityBit(CAP_SETGID) | CapabilityBit(CAP_SETUID) |
+                    CapabilityBit(CAP_LINUX_IMMUTABLE) |
+                    CapabilityBit(CAP_SYS_ADMIN) | CapabilityBit(CAP_MKNOD) |
+                    CapabilityBit(CAP_SETFCAP);
+  if (kSanitized) wanted |= CapabilityBit(CAP_SYS_PTRACE);
+  if (!IsKernelAtLeast(6, 6)) wanted |= CapabilityBit(CAP_NET_ADMIN);
+  rlimit nice;
+  ASSERT_EQ(::getrlimit(RLIMIT_NICE, &nice), 0);
+  if (!HasCapability(CAP_SYS_RESOURCE) && nice.rlim_max < 40) {
+    wanted |= CapabilityBit(CAP_SYS_NICE);
   }
-  for (const char* name : {"chown", "dac_override", "fowner", "setuid"}) {
-    EXPECT_NE(kept.find(name), std::string::npos) << name << " in: " << kept;
-  }
+  // What is not there cannot be kept.
+  wanted &= EffectiveCapabilities();
+  EXPECT_EQ(
+      Inside([](Sandbox&) { return CapabilityNames(EffectiveCapabilities()); }),
+      CapabilityNames(wanted));
 }
 
 TEST_F(SandboxTest, BoundingSetIsNoWider) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -57,12 +58,13 @@ TEST(MountOptionsTest, EachWordMeansWhatItSays) {
         Parsed({"s", "m", "--config", "c", "--transport", word});
     EXPECT_EQ(options.transport, meaning) << word;
   }
-  const std::pair<const char *, bool> switches[] = {{"on", true},
-                                                    {"off", false}};
-  for (const auto &[word, meaning] : switches) {
+  const std::tuple<const char *, bool, bool> sandboxes[] = {
+      {"on", true, true}, {"strict", true, false}, {"off", false, true}};
+  for (const auto &[word, sandbox, file_handles] : sandboxes) {
     const MountOptions options =
         Parsed({"s", "m", "--config", "c", "--sandbox", word});
-    EXPECT_EQ(options.sandbox, meaning) << word;
+    EXPECT_EQ(options.sandbox, sandbox) << word;
+    EXPECT_EQ(options.file_handles, file_handles) << word;
   }
   EXPECT_TRUE(Parsed({"s", "m", "--config", "c", "--foreground"}).foreground);
   EXPECT_EQ(Parsed({"s", "m", "--config", "c", "--metrics", "h:1"}).metrics,
@@ -105,7 +107,7 @@ TEST(MountOptionsTest, Malicious_WhatCannotBeMeantIsRefusedWithTheNextStep) {
        "exact, auto or fast, not 'Fast'"},
       {{"s", "m", "--config", "c", "--transport", "io_uring"},
        "auto, uring or dev, not 'io_uring'"},
-      {{"s", "m", "--config", "c", "--sandbox", "no"}, "on or off, not 'no'"},
+      {{"s", "m", "--config", "c", "--sandbox", "no"}, "on, strict or off, not 'no'"},
       {{"s", "m", "--config", "c", "--metrics-names"},
        "--metrics-names goes with --metrics"},
       {{"s", "m", "--config", "c", "--metrics", "h:1", "--metrics-group", "g"},

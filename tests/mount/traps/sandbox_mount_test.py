@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""The sandbox of real daemons, looked at from outside: no descriptor leads out
+of it, callers are still found, and a strict one works as well.
+
+What a daemon in it can and cannot do is in tests/unit/daemon."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../support"))
+# pylint: disable=wrong-import-position
+from tracefs_harness import (  # noqa: E402
+    Suite, expect, expect_equal, wait_until)
+
+EVERY_OUTPUT = """
+{ {} { stream = { STR_ALL } } { file = "%(out)s/rotated" rotate_count = 20 } }
+{ {} { stream = { STR_ALL } } { fifo = "%(out)s/fifo" } }
+{ {} { stream = { STR_ALL } }
+  { flight = "%(out)s/flight" map = "%(out)s/map" size = 64K rings = 2 } }
+{ {} { stream = { STR_ALL } }
+  { checksum seal = forward key = "file:%(out)s/state"
+      anchor = "file:%(out)s/anchors"; file = "%(out)s/sealed" } }
+{ {} { stream = { STR_ALL } }
+  { unix = "%(out)s/nobody" when_full = spill "%(out)s/spill" max = 8M } }
+"""
+
+
+class SandboxSuite(Suite):
+    def start(self, name, text, *options, visibility="auto"):
+        source = self.folder(name, "source")
+        point = self.folder(name, "mnt")
+        config = self.path(name, "config")
+        with open(config, "w", encoding="ascii") as out:
+            out.write(text)
+        return self.mount_command(
+            [os.path.join(self.bin, "tracefs-mount"), source, point,
+             "--config", config, "--foreground", "--visibility", visibility,
+             "--transport", self.options.transport, *options], point)
+
+    def sandbox_of(self, mount):
+        said = subprocess.run(
+            [os.path.join(self.bin, "tracefs-ctl"), mount.point, "explain",
+             "--json"], capture_output=True, check=True).stdout
+        return json.loads(said)["sandbox"]
+
+
+def work(point):
+    for i in range(50):
+        path = os.path.join(point, f"f{i}")
+        with open(path, "wb") as out:
+            out.write(b"x" * 5000)
+        with open(path, "rb") as text:
+            expect_equal(text.read(), b"x" * 5000, path)
+        os.rename(path, path + ".moved")
+        os.link(path + ".moved", path)
+        os.unlink(path)
+    expect_equal(len(os.listdir(point)), 50, "files")
+
+
+def next_part(point, path):
+    """Blocks come after a while; the second one begins a part."""
+    def made():
+        os.path.exists(os.path.join(point, f"missing-{time.monotonic_ns()}"))
+        return os.path.exists(path)
+    wait_until(made, path, 20)
+
+
+def mounts_of_the_machine():
+    with open("/proc/self/mountinfo", encoding="utf-8",
+              errors="surrogateescape") as lines:
+        return {line.split()[0] for line in lines}
+
+
+def directories_of(pid):
+    """(descriptor, where it leads, id of its mount) of open directories."""
+    found = []
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            if not stat.S_ISDIR(os.stat(f"/proc/{pid}/fd/{name}").st_mode):
+                continue
+            path = os.readlink(f"/proc/{pid}/fd/{name}")
+            with open(f"/proc/{pid}/fdinfo/{name}", encoding="ascii") as info:
+                mount = [line.split()[1] for line in info
+                         if line.startswith("mnt_id:")][0]
+        except FileNotFoundError:
+            continue
+        found.append((name, path, mount))
+    return found
+
+
+def no_descriptor_leads_out(suite):
+    out = suite.folder("fds", "out")
+    suite.folder("fds", "out", "spill", mode=0o700)
+    subprocess.run([os.path.join(suite.bin, "tracefs-keygen"), "seal",
+                    out + "/state", out + "/verify"], check=True,
+                   capture_output=True)
+    mount = suite.start("fds", EVERY_OUTPUT % {"out": out},
+                        "--metrics", "unix:" + suite.path("fds", "metrics"))
+    work(mount.point)
+    directories = directories_of(mount.pid)
+    expect(len(directories) >= 7, f"this test sees nothing: {directories}")
+    machine = mounts_of_the_machine()
+    leaks = [d for d in directories if d[2] in machine]
+    expect(not leaks, f"ways out: {leaks}")
+    # Later parts are made through these, and the trace keeps its file system
+    # from being unmounted meanwhile: its file is on the machine's own mount.
+    next_part(mount.point, out + "/rotated.000001")
+    mount.unmount()
+
+
+def added_outputs_do_not_lead_out(suite):
+    out = suite.folder("add", "out")
+    mount = suite.start("add", '{ {} { stream = { STR_ALL } } '
+                        f'{{ file = "{out}/first" }} }}')
+    more = suite.path("add", "more")
+    with open(more, "w", encoding="ascii") as text:
+        text.write('{ {} { stream = { STR_ALL } } '
+                   f'{{ file = "{out}/second" rotate_count = 20 }} }}\n'
+                   '{ {} { stream = { STR_ALL } } '
+                   f'{{ flight = "{out}/flight" }} }}')
+    subprocess.run([os.path.join(suite.bin, "tracefs-ctl"), mount.point, "add",
+                    more], check=True, capture_output=True)
+    work(mount.point)
+    machine = mounts_of_the_machine()
+    leaks = [d for d in directories_of(mount.pid) if d[2] in machine]
+    expect(not leaks, f"ways out: {leaks}")
+    next_part(mount.point, out + "/second.000001")
+    mount.unmount()
+
+
+def a_busy_output_is_not_unmounted(suite):
+    with suite.tmpfs("busy", "out", size="8m") as out:
+        mount = suite.start("busy", '{ {} { stream = { STR_ALL } } '
+                            f'{{ file = "{out}/trace" }} }}')
+        umount = subprocess.run(["umount", out], capture_output=True,
+                                check=False)
+        expect(umount.returncode != 0, "the trace's file system went away")
+        mount.unmount()
+
+
+def callers_are_found(suite, sandbox):
+    name = f"callers-{sandbox}"
+    trace = suite.path(name, "trace")
+    mount = suite.start(name, '{ {} { stream = { STR_ALL } } '
+                        f'{{ file = "{trace}" }} }}', "--sandbox", sandbox,
+                        visibility="exact")
+    text = suite.sandbox_of(mount)
+    for uid in (0, 65534):
+        subprocess.run(["setpriv", f"--reuid={uid}", "--clear-groups", "stat",
+                        mount.point], check=True, capture_output=True)
+    work(mount.point)
+    mount.unmount()
+    events = suite.read(trace)
+    for uid in (0, 65534):
+        expect(any(e["uid"] == uid and e.get("comm") == "stat" and e.get("pid")
+                   for e in events), f"no stat of user {uid}")
+    expect(all(e.get("comm") for e in events if not e.get("inferred")
+               and e.get("pid")), "some callers were not found")
+    return text
+
+
+def a_strict_one_works(suite):
+    text = callers_are_found(suite, "strict")
+    expect("no file handles" in text, text)
+    return text
+
+
+def main():
+    suite = SandboxSuite("sandbox", __doc__)
+    for case in (no_descriptor_leads_out, added_outputs_do_not_lead_out,
+                 a_busy_output_is_not_unmounted):
+        suite.run(case.__name__.replace("_", " "), case, suite)
+    suite.run("callers are found", callers_are_found, suite, "on")
+    suite.run("a strict one works", a_strict_one_works, suite)
+    suite.finish()
+
+
+if __name__ == "__main__":
+    main()
