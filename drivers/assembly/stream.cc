@@ -42,6 +42,9 @@ constexpr StreamFlagInfo kStreamFlags[] = {
     {"STR_INODE", kStrInode,
      "inode: number, and type, mode, links, size, owner where the operation "
      "itself returns them"},
+    {"STR_ATTR", kStrAttr | kStrInode,
+     "all of them with every operation on a file, reads and writes too: costs "
+     "an fstat where the operation does not return them"},
     {"STR_DENTRY", kStrDentry, "inode number of the directory, and the name"},
     {"STR_FILE", kStrFile, "file handle and open flags"},
     {"STR_ARGS", kStrArgs, "all other arguments: offset, length, mode, …"},
@@ -49,7 +52,8 @@ constexpr StreamFlagInfo kStreamFlags[] = {
     {"STR_DATA", kStrData, "the data read and written"},
     {"STR_DATA_CKSUM", kStrDataCksum, "CRC-32C of the data read and written"},
     {"STR_ALL", kAll,
-     "everything but STR_PRE_OP, coarser times, STR_DATA, STR_DATA_CKSUM"},
+     "everything but STR_PRE_OP, coarser times, STR_ATTR, STR_DATA, "
+     "STR_DATA_CKSUM"},
 };
 
 // The flag that chooses a numeric field of an operation; 0: not chosen here.
@@ -143,6 +147,8 @@ class Stream final : public AssemblyDriver {
   }
 
   bool Assemble(Event& event, BlockBuilder& block) const override {
+    // Those before it are no attributes of what the operation has done.
+    if ((flags_ & kStrAttr) != 0 && !event.before) event.NeedAttributes();
     // Definitions come before the message that refers to them.
     uint32_t process = 0;
     uint32_t path = 0;

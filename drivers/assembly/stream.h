@@ -38,6 +38,7 @@ enum StreamFlag : uint32_t {
   kStrRetval = 1u << 21,
   kStrData = 1u << 22,
   kStrDataCksum = 1u << 23,
+  kStrAttr = 1u << 24,
 };
 
 struct StreamFlagInfo {
@@ -47,7 +48,8 @@ struct StreamFlagInfo {
 };
 
 // Every flag, for configs, --help and the trace header. STR_ALL is everything
-// but STR_PRE_OP, the coarser time stamps, STR_DATA and STR_DATA_CKSUM.
+// but STR_PRE_OP, the coarser time stamps, STR_ATTR, STR_DATA and
+// STR_DATA_CKSUM.
 std::span<const StreamFlagInfo> StreamFlags();
 
 // The bits of the flag of that name; 0 if there is none.

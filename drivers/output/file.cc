@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -215,31 +216,82 @@ Status CheckNoParts(const OutputFolder& folder) {
                   "another name)");
 }
 
+// The kind of what has the name; 0: nothing has it.
+mode_t TypeOf(const OutputFolder& folder) {
+  const UniqueFd there = folder.Find(folder.base(), O_PATH);
+  struct stat st;
+  if (!there || ::fstat(there.get(), &st) != 0) return 0;
+  return st.st_mode & S_IFMT;
+}
+
+// What devices are good for.
+Status CheckDevice(const FileOptions& options, mode_t type) {
+  if (type == S_IFBLK) {
+    return Status::Invalid("'" + options.path +
+                           "' is a device; write device = \"" + options.path +
+                           "\", which overwrites what is on it");
+  }
+  if (type == S_IFCHR && options.rotation.any()) {
+    return Status::Invalid("'" + options.path +
+                           "' is a device, and cannot be rotated");
+  }
+  return Status::Ok();
+}
+
+Status CheckNoTerminal(const FileOptions& options, int fd) {
+  if (::isatty(fd) == 0) return Status::Ok();
+  return Status::Invalid("'" + options.path +
+                         "' is a terminal; tracefs-ctl MNT tail shows "
+                         "operations there");
+}
+
+Result<UniqueFd> OpenDevice(const FileOptions& options,
+                            const OutputFolder& folder, OutputFileId* id) {
+  UniqueFd fd = folder.Find(folder.base(), OpenFlags(options) | O_NOCTTY);
+  struct stat st;
+  if (!fd || ::fstat(fd.get(), &st) != 0) {
+    return Status::System(errno, Quoted(options.path));
+  }
+  if (Status s = CheckNoTerminal(options, fd.get()); !s.ok()) return s;
+  *id = {st.st_dev, st.st_ino};
+  return fd;
+}
+
 }  // namespace
+
+Status FileDriver::Probe(const FileOptions& options) {
+  const Result<OutputFolder> folder = OutputFolder::Open(options.path);
+  if (!folder.ok()) return folder.status();
+  const mode_t type = TypeOf(*folder);
+  if (Status s = CheckDevice(options, type); !s.ok()) return s;
+  if (type == S_IFCHR) {
+    OutputFileId id;
+    return OpenDevice(options, *folder, &id).status();
+  }
+  if (options.rotation.any()) {
+    if (Status s = CheckNoParts(*folder); !s.ok()) return s;
+  }
+  return folder->CheckMake(folder->base());
+}
 
 Result<std::unique_ptr<OutputDriver>> FileDriver::Create(FileOptions options,
                                                          OutputFileId* id) {
   Result<OutputFolder> folder = OutputFolder::Open(options.path);
   if (!folder.ok()) return folder.status();
+  const mode_t type = TypeOf(*folder);
+  if (Status s = CheckDevice(options, type); !s.ok()) return s;
+  const bool device = type == S_IFCHR;
   if (options.rotation.any()) {
     if (Status s = CheckNoParts(*folder); !s.ok()) return s;
   }
-  Result<UniqueFd> fd = folder->Make(folder->base(), OpenFlags(options), id);
-  if (!fd.ok()) {
-    const UniqueFd there = folder->Find(folder->base(), O_PATH);
-    struct stat st;
-    if (fd.status().error() == EEXIST && there &&
-        ::fstat(there.get(), &st) == 0 && S_ISBLK(st.st_mode)) {
-      return Status::Invalid("'" + options.path +
-                             "' is a device; write device = \"" + options.path +
-                             "\", which overwrites what is on it");
-    }
-    return fd.status();
-  }
+  Result<UniqueFd> fd =
+      device ? OpenDevice(options, *folder, id)
+             : folder->Make(folder->base(), OpenFlags(options), id);
+  if (!fd.ok()) return fd.status();
   folder->Enclose();
   return std::unique_ptr<OutputDriver>(
       std::make_unique<File>(std::move(options), *std::move(folder),
-                             *std::move(fd), *id, /*remove_unused=*/true));
+                             *std::move(fd), *id, /*remove_unused=*/!device));
 }
 
 Result<std::unique_ptr<OutputDriver>> FileDriver::Adopt(
@@ -254,17 +306,18 @@ Result<std::unique_ptr<OutputDriver>> FileDriver::Adopt(
   if (flags < 0) return Status::System(errno, what);
   const bool writable =
       (flags & O_PATH) == 0 && (flags & O_ACCMODE) != O_RDONLY;
-  if (!S_ISREG(st.st_mode) || st.st_size != 0 || !writable ||
+  const bool device = S_ISCHR(st.st_mode) && !options.rotation.any();
+  if (!(device || (S_ISREG(st.st_mode) && st.st_size == 0)) || !writable ||
       (flags & O_APPEND) != 0) {
     return Status::Invalid(what +
                            ": the descriptor that was sent is not a new file, "
                            "open for writing");
   }
   // Who sent it made it; nobody else can write to it or has a name for it.
-  if (Status s = CheckOwnership(files[0].get(), {.one_name = true}, what);
-      !s.ok()) {
-    return s;
-  }
+  const Status fit =
+      device ? CheckNoTerminal(options, files[0].get())
+             : CheckOwnership(files[0].get(), {.one_name = true}, what);
+  if (!fit.ok()) return fit;
   if (options.sync && (flags & O_DSYNC) == 0) {
     return Status::Invalid(what + ": the descriptor lacks O_DSYNC");
   }

@@ -48,8 +48,13 @@ struct FileOptions {
 // before.
 class FileDriver {
  public:
+  //
+  // A character device that is there, such as /dev/null or a tape, is written
+  // from where it stands: one block a write, without seeking. No terminal.
   static Result<std::unique_ptr<OutputDriver>> Create(FileOptions options,
                                                       OutputFileId* id);
+  // What Create would be refused for as things are now; makes nothing.
+  static Status Probe(const FileOptions& options);
   // The same with what somebody who may open it has opened for us:
   // `files[0]` as Create would have made the file and, with a rotation,
   // `files[1]` its folder. `options.path` is then a name in messages. kInvalid

@@ -31,6 +31,15 @@ Rotation RotationOf(const ConfigEntry& entry) {
           .keep = NumberOf(entry, "keep", 0)};
 }
 
+FileOptions OptionsOf(const ConfigEntry& entry) {
+  FileOptions options;
+  options.path = entry.value.text;
+  options.buffer_bytes = NumberOf(entry, "buf", 0);
+  options.sync = entry.Find("sync") != nullptr;
+  options.rotation = RotationOf(entry);
+  return options;
+}
+
 Status Check(const ConfigEntry& entry) {
   const Rotation rotation = RotationOf(entry);
   if (rotation.keep != 0 && !rotation.any()) {
@@ -57,11 +66,7 @@ std::vector<Wish> Wishes(const ConfigEntry& entry) {
 
 Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
                                            OutputDriverFacts* facts) {
-  FileOptions options;
-  options.path = entry.value.text;
-  options.buffer_bytes = NumberOf(entry, "buf", 0);
-  options.sync = entry.Find("sync") != nullptr;
-  options.rotation = RotationOf(entry);
+  FileOptions options = OptionsOf(entry);
   options.changed = facts->changed;
   facts->when_full = LocalPolicyOf(entry);
   facts->unbuffered = entry.Find("unbuffered") != nullptr;
@@ -76,8 +81,7 @@ Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
 }
 
 Status Probe(const ConfigEntry& entry) {
-  const Result<OutputFolder> folder = OutputFolder::Open(entry.value.text);
-  return folder.ok() ? folder->CheckMake(folder->base()) : folder.status();
+  return FileDriver::Probe(OptionsOf(entry));
 }
 
 }  // namespace
@@ -90,7 +94,7 @@ OutputDriverRow FileRow() {
                     .options = kOptions},
           .help =
               "a new regular file, or several of which each goes on where "
-              "the one before ends",
+              "the one before ends; or a device such as /dev/null or a tape",
           .make = &Make,
           .wishes = &Wishes,
           .check = &Check,

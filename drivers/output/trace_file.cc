@@ -26,6 +26,10 @@ TraceFile::TraceFile(UniqueFd fd, std::string name)
     : fd_(std::move(fd)), name_(std::move(name)) {
   // Without it a reader only knows less.
   static_cast<void>(LockAsWriter(fd_.get()));
+  struct stat st;
+  sequential_ = ::fstat(fd_.get(), &st) == 0 && !S_ISREG(st.st_mode) &&
+                !S_ISBLK(st.st_mode);
+  can_reserve_ = !sequential_;
 }
 
 bool TraceFile::Reserve(uint64_t more) {
@@ -72,14 +76,15 @@ Status TraceFile::AppendAndEnd(std::initializer_list<ByteSpan> pieces,
   uint64_t at = end_;
   iovec* next = iov.data();
   while (left != 0) {
-    const ssize_t n =
-        ::pwritev(fd_.get(), next, static_cast<int>(iov.data() + count - next),
-                  static_cast<off_t>(at));
+    const int pieces_left = static_cast<int>(iov.data() + count - next);
+    const ssize_t n = sequential_ ? ::writev(fd_.get(), next, pieces_left)
+                                  : ::pwritev(fd_.get(), next, pieces_left,
+                                              static_cast<off_t>(at));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
       const Status failed = Status::System(n < 0 ? errno : ENOSPC, name_);
       // What was written of the frame goes, so that the file ends well.
-      if (at != end_) {
+      if (at != end_ && !sequential_) {
         static_cast<void>(!::ftruncate(fd_.get(), static_cast<off_t>(end_)));
         reserved_ = std::min(reserved_, end_);
       }
@@ -108,7 +113,9 @@ Status TraceFile::Close(bool durable) {
   if (regular && ::ftruncate(fd_.get(), static_cast<off_t>(end_)) != 0) {
     status = Status::System(errno, name_);
   }
-  if (durable && ::fdatasync(fd_.get()) != 0 && status.ok()) {
+  // A device without seeking has nothing to sync.
+  if (durable && ::fdatasync(fd_.get()) != 0 && status.ok() &&
+      !(sequential_ && errno == EINVAL)) {
     status = Status::System(errno, name_);
   }
   // Delayed errors (quota, network file systems) show only here.

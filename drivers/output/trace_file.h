@@ -47,6 +47,7 @@ class TraceFile {
   uint64_t end_ = 0;       // after the last whole frame
   uint64_t reserved_ = 0;  // bytes allocated from the start
   bool can_reserve_ = true;
+  bool sequential_ = false;  // each byte behind the one before, no way back
 };
 
 }  // namespace tracefs

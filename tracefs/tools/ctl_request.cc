@@ -90,6 +90,19 @@ Result<std::string> ReadConfig(const std::string& path) {
 
 }  // namespace
 
+namespace {
+
+// What an output may be written to though it is there; keeps errno.
+bool IsCharacterDevice(const std::string& path) {
+  const int error = errno;
+  struct stat st;
+  const bool is = ::lstat(path.c_str(), &st) == 0 && S_ISCHR(st.st_mode);
+  errno = error;
+  return is;
+}
+
+}  // namespace
+
 NewFiles::~NewFiles() {
   if (kept_) return;
   for (const File& file : files_) {
@@ -110,6 +123,13 @@ Status NewFiles::Make(const std::string& path, bool sync, bool readable) {
                          O_NOFOLLOW | O_CLOEXEC | O_NOCTTY |
                          (sync ? O_DSYNC : 0),
                      0600));
+  if (!fd && errno == EEXIST && IsCharacterDevice(path)) {
+    UniqueFd device(::open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC |
+                                             O_NOCTTY | (sync ? O_DSYNC : 0)));
+    if (!device) return Status::System(errno, "device '" + path + "'");
+    files_.push_back({"", std::move(device)});
+    return Status::Ok();
+  }
   if (!fd) {
     const int error = errno;
     return Status::System(

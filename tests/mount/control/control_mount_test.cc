@@ -808,5 +808,36 @@ TEST_F(ControlMountTest, AConfigWithKeysCanBeAddedLater) {
             std::string::npos);
 }
 
+// Link count and size with reads and writes; and outputs that keep nothing.
+TEST_F(ControlMountTest, ReadsAndWritesCarryAttributesWhereAsked) {
+  Mount(
+      "{ { op IN { read write } } { stream = { STR_ALL | STR_ATTR } } { file = "
+      "\"" +
+      Path("a.trace") + "\" } }\n{ { } { } { file = \"/dev/null\" } }");
+  Write(In("f"), "12345");
+  ASSERT_EQ(::link(In("f").c_str(), In("g").c_str()), 0);
+  EXPECT_EQ(Read(In("f")), "12345");
+  const Outcome add =
+      Ctl({"add", Config("null.conf", "{ { } { } { file = \"/dev/null\" } }")});
+  EXPECT_EQ(add.status, 0) << add.err;
+  Unmount();
+  struct stat st;
+  ASSERT_EQ(::stat("/dev/null", &st), 0);
+  EXPECT_TRUE(S_ISCHR(st.st_mode));
+  int writes = 0;
+  int reads = 0;
+  for (const json& event : Events("a.trace")) {
+    EXPECT_EQ(event.value("fsize", 0), 5) << event;
+    if (event.value("op", "") == "write") {
+      ++writes;
+    } else {
+      ++reads;
+      EXPECT_EQ(event.value("nlink", 0), 2) << event;
+    }
+  }
+  EXPECT_GT(writes, 0);
+  EXPECT_GT(reads, 0);
+}
+
 }  // namespace
 }  // namespace tracefs::testing

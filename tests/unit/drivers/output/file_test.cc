@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -11,8 +12,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
+#include "drivers/output/trace_file.h"
 #include "tests/unit/drivers/output/driven_trace.h"
 #include "tests/unit/filters/output/temp_folder.h"
 #include "tracefs/format/marks.h"
@@ -69,6 +72,102 @@ TEST_F(FileTest, NeverReplacesAFile) {
   EXPECT_NE(driver.status().message().find("never replaces"), std::string::npos)
       << driver.status().message();
   EXPECT_EQ(TempFolder::Read(folder_.Path("t")), "precious");
+}
+
+// The paper's evaluation writes there.
+TEST_F(FileTest, Device_NullTakesAnyTraceAndStays) {
+  struct stat before;
+  ASSERT_EQ(::stat("/dev/null", &before), 0);
+  const DrivenTrace trace(5, 3);
+  for (const bool sync : {false, true}) {
+    OutputFileId id;
+    EXPECT_TRUE(FileDriver::Probe({.path = "/dev/null", .sync = sync}).ok());
+    auto driver = FileDriver::Create({.path = "/dev/null", .sync = sync}, &id);
+    ASSERT_TRUE(driver.ok()) << driver.status().message();
+    EXPECT_EQ(id.inode, before.st_ino);
+    trace.WriteAll(**driver);
+    // One that never begins takes no device away.
+    ASSERT_TRUE(FileDriver::Create({.path = "/dev/null"}, &id).ok());
+    std::vector<UniqueFd> sent;
+    sent.emplace_back(::open("/dev/null", O_WRONLY | O_DSYNC | O_CLOEXEC));
+    driver =
+        FileDriver::Adopt({.path = "x", .sync = sync}, std::move(sent), &id);
+    ASSERT_TRUE(driver.ok()) << driver.status().message();
+    trace.WriteAll(**driver);
+  }
+  struct stat after;
+  ASSERT_EQ(::stat("/dev/null", &after), 0);
+  EXPECT_TRUE(S_ISCHR(after.st_mode));
+  EXPECT_EQ(after.st_ino, before.st_ino);
+  EXPECT_EQ(after.st_mode, before.st_mode);
+}
+
+TEST_F(FileTest, Device_AFullOneRefusesAndSaysSo) {
+  OutputFileId id;
+  auto driver = FileDriver::Create({.path = "/dev/full"}, &id);
+  ASSERT_TRUE(driver.ok()) << driver.status().message();
+  EXPECT_EQ((*driver)->Initialize(DrivenTrace(1, 1).Identity()).error(),
+            ENOSPC);
+}
+
+// A tape: bytes go behind those before, and there is no way back.
+TEST_F(FileTest, Device_WithoutSeekingGetsTheTraceInOrder) {
+  std::array<int, 2> ends;
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+  const UniqueFd reader(ends[0]);
+  const DrivenTrace trace(5, 3);
+  TraceFile file(UniqueFd(ends[1]), "tape");
+  EXPECT_TRUE(file.Reserve(uint64_t{1} << 40));
+  EXPECT_TRUE(file.Append({AsBytes(trace.preamble())}).ok());
+  for (size_t i = 0; i < trace.size(); ++i) {
+    EXPECT_TRUE(file.Append({AsBytes(trace.frame(i))}).ok());
+  }
+  EXPECT_EQ(file.size(), trace.Bytes().size());
+  EXPECT_TRUE(file.Close(/*durable=*/true).ok());
+  std::string read(trace.Bytes().size() + 1, '\0');
+  const ssize_t n = ::read(reader.get(), read.data(), read.size());
+  ASSERT_EQ(n, static_cast<ssize_t>(trace.Bytes().size()));
+  read.pop_back();
+  EXPECT_EQ(read, trace.Bytes());
+}
+
+TEST_F(FileTest, Device_TerminalsAndRotationAreRefused) {
+  OutputFileId id;
+  const FileOptions rotated = {.path = "/dev/null", .rotation = {.events = 5}};
+  EXPECT_EQ(ExitStatus(FileDriver::Create(rotated, &id).status()), 2);
+  EXPECT_EQ(FileDriver::Create(rotated, &id).status().message(),
+            FileDriver::Probe(rotated).message());
+  const UniqueFd master(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  char name[64];
+  if (!master || ::grantpt(master.get()) != 0 ||
+      ::unlockpt(master.get()) != 0 ||
+      ::ptsname_r(master.get(), name, sizeof name) != 0) {
+    GTEST_SKIP() << "no pseudo-terminals here";
+  }
+  const auto driver = FileDriver::Create({.path = name}, &id);
+  ASSERT_FALSE(driver.ok());
+  EXPECT_NE(driver.status().message().find("is a terminal"), std::string::npos)
+      << driver.status().message();
+  EXPECT_EQ(FileDriver::Probe({.path = name}).message(),
+            driver.status().message());
+}
+
+// --check says what the mount says.
+TEST_F(FileTest, AProbeIsRefusedWhatTheFileWouldBe) {
+  folder_.Write("t", "precious");
+  folder_.Write("r.000001", "another trace");
+  for (const FileOptions& options :
+       {FileOptions{.path = folder_.Path("t")},
+        FileOptions{.path = folder_.Path("r"), .rotation = {.events = 5}},
+        FileOptions{.path = folder_.Path("no/t")}}) {
+    OutputFileId id;
+    const Status made = FileDriver::Create(options, &id).status();
+    const Status probed = FileDriver::Probe(options);
+    EXPECT_FALSE(probed.ok()) << options.path;
+    EXPECT_EQ(probed.message(), made.message());
+  }
+  EXPECT_TRUE(FileDriver::Probe({.path = folder_.Path("new")}).ok());
+  EXPECT_EQ(Files().size(), 2u);
 }
 
 TEST_F(FileTest, Rotation_ByCountMakesPartsThatAreOneTrace) {
@@ -302,7 +401,7 @@ TEST_F(FileTest, Adopt_RefusesWhatIsNoNewFile) {
   };
   const std::string old = folder_.Write("old", "x");
   EXPECT_TRUE(refused(one(UniqueFd(::open(old.c_str(), O_WRONLY))), {}));
-  EXPECT_TRUE(refused(one(UniqueFd(::open("/dev/null", O_WRONLY))), {}));
+  EXPECT_TRUE(refused(one(UniqueFd(::open("/dev/null", O_RDONLY))), {}));
   const std::string fresh = folder_.Write("new", "");
   EXPECT_TRUE(refused(one(UniqueFd(::open(fresh.c_str(), O_RDONLY))), {}));
   EXPECT_TRUE(
