@@ -395,9 +395,10 @@ void FileSystem::NegotiateFeatures(fuse_conn_info* conn) {
   want(FUSE_CAP_DIRECT_IO_ALLOW_MMAP, true);
   // Page faults of a passthrough file come to nobody: not where all is to be
   // seen.
-  policy_.SetPassthrough(
-      want(FUSE_CAP_PASSTHROUGH,
-           options_.passthrough && options_.visibility != Visibility::kExact));
+  // A server would be asked as whoever had the file first, whoever reads it.
+  policy_.SetPassthrough(want(FUSE_CAP_PASSTHROUGH,
+                              options_.passthrough && !asks_as_caller_ &&
+                                  options_.visibility != Visibility::kExact));
   conn->max_backing_stack_depth = stacked_below_ ? 1 : 0;
   // Saves a lock and a list operation for each request. A lock that is waited
   // for must stay interruptible.

@@ -36,7 +36,7 @@ std::string Why(const CachePolicy::Choice& choice, const CachePolicy& policy) {
     if (!why.empty()) why += "; ";
     why +=
         "passthrough cannot be had: it takes root, Linux 6.9, libfuse 3.17 and "
-        "a backing file system that is not stacked itself";
+        "a backing file system that is not stacked itself and asks no server";
   }
   return why;
 }

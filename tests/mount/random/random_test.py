@@ -53,11 +53,20 @@ def run(suite, folder, seed):
     return output.splitlines()
 
 
-def compare(suite, name, visibility, transport, filter_text):
+def compare(suite, name, visibility, transport, filter_text, served=False):
+    """`served`: over a file system that asks a server (a mount of ours), whose
+    every call may hang."""
     if transport == "uring" and suite.no_uring():
         return Skip(suite.no_uring())
     with suite.tmpfs("source", size="512m") as source:
         point = suite.folder("mnt")
+        lower = None
+        if served:
+            lower = suite.mount(source, suite.folder("lower"),
+                                (FILTERS["nothing"], "STR_ALL",
+                                 f'file = "{suite.path(name)} lower"'),
+                                visibility="exact", transport="dev")
+            source = lower.point
         trace = suite.path(f"{name} trace")
         mount = suite.mount(source, point, (filter_text, "STR_ALL",
                                             f'file = "{trace}"'),
@@ -82,6 +91,9 @@ def compare(suite, name, visibility, transport, filter_text):
                 shutil.rmtree(folder)
         mount.unmount()
         os.remove(trace)
+        if lower:
+            lower.unmount()
+            os.remove(f"{suite.path(name)} lower")
     return (f"{suite.options.runs} times {suite.options.calls} calls from seed "
             f"{suite.options.seed}")
 
@@ -96,6 +108,9 @@ def main():
                 title = f"{visibility} over {transport}, {name} traced"
                 suite.run(title, compare, suite, title, visibility, transport,
                           filter_text)
+            title = f"{visibility} over {transport}, over another mount"
+            suite.run(title, compare, suite, title, visibility, transport,
+                      FILTERS["all"], True)
     suite.finish()
 
 

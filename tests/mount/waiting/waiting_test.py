@@ -110,7 +110,7 @@ class Waiting:
         yield source, point, mount
         if not ended:
             mount.unmount()
-        self.suite.read(trace)
+        mount.events = self.suite.read(trace)
         self.suite.remove(base)
 
     @contextlib.contextmanager
@@ -143,7 +143,8 @@ class Waiting:
     def lease(self, visibility, transport, call):
         """Who opens or truncates a file on which somebody below holds a lease
         waits for it, can be interrupted, and holds up nobody."""
-        with self.mounted(visibility, transport) as (source, point, _):
+        began = 0
+        with self.mounted(visibility, transport) as (source, point, mount):
             make_files(source, 20)
             with Lease(os.path.join(source, "f0")) as lease:
                 held = os.path.join(point, "f0")
@@ -151,6 +152,7 @@ class Waiting:
                 count = 1 if call == "truncate" else 80
                 clients = [Client(USER, CALLS[call], held)
                            for _ in range(count)]
+                began += count
                 wait_until(lambda: lease.asked_for, "the lease to be asked for")
                 time.sleep(0.3)
                 expect_equal([c.text for c in clients if c.ended()], [],
@@ -170,10 +172,23 @@ class Waiting:
                                  f"what signal {number} does")
                     if not clients:
                         clients.append(Client(USER, CALLS[call], held))
+                        began += 1
                         time.sleep(0.2)
                 expect(not lease.broken, "the lease was broken too soon")
             expect_equal({c.outcome(20) for c in clients}, {"'done'"},
                          "what the others got when it was given up")
+        # Each is recorded once, with all the time it took.
+        waits = [e for e in mount.events if e.get("path") == "/f0"
+                 and e["uid"] == USER
+                 and e["op"] == ("setattr" if call == "truncate" else "open")]
+        expect_equal(len(waits), began, "what is recorded of them")
+        errors = collections.Counter(e.get("errno", "") for e in waits)
+        # Who is killed may be let go before his call has ended.
+        expect(set(errors) <= {"", "EINTR"} and 1 <= errors["EINTR"] <= 3,
+               f"how they ended: {errors}")
+        short = [e for e in waits if e["dur"] < 100_000_000
+                 and (call != "read" or visibility == "exact")]
+        expect_equal(short, [], "waits that took no time")
 
     def many_leases(self, transport):
         """Who has too much that waits is refused; nobody else is."""
