@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "drivers/output/trace_file.h"
+#include "tracefs/base/notice.h"
 #include "tracefs/format/constants.h"
 
 namespace tracefs {
@@ -44,9 +45,8 @@ class Device final : public OutputDriver {
       status = file_.AppendAndEnd({frame_header, payload}, kTerminator);
     }
     if (!status.ok() && !std::exchange(reported_, true)) {
-      std::fprintf(stderr,
-                   "tracefs: %s; events are lost and counted in the trace\n",
-                   status.message().c_str());
+      Notify(NoticeId::kOutputFailed,
+             status.message() + "; events are lost and counted in the trace");
     }
     return status;
   }

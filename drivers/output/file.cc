@@ -11,6 +11,7 @@
 
 #include "drivers/output/trace_file.h"
 #include "tracefs/base/clock.h"
+#include "tracefs/base/notice.h"
 #include "tracefs/base/ownership.h"
 #include "tracefs/format/marks.h"
 
@@ -180,7 +181,7 @@ class File final : public OutputDriver {
 
   void TellOnce(const Status& status) {
     if (std::exchange(reported_, true)) return;
-    std::fprintf(stderr, "tracefs: %s\n", status.message().c_str());
+    Notify(NoticeId::kOutputFailed, status.message());
   }
 
   const FileOptions options_;

@@ -1,19 +1,23 @@
 #include "filters/output/anchor.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <syslog.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
-#include <cstdio>
+#include <utility>
 
+#include "tracefs/base/log_socket.h"
+#include "tracefs/base/notice.h"
 #include "tracefs/base/ownership.h"
 #include "tracefs/base/unique_fd.h"
 
 namespace tracefs {
 namespace {
 
+constexpr int kPatienceMs = 20;
 constexpr std::string_view kWord = "tracefs-anchor ";
 
 class FileAnchors final : public AnchorSink {
@@ -31,8 +35,8 @@ class FileAnchors final : public AnchorSink {
     reported_ = true;
     const Status status =
         Status::System(n < 0 ? errno : ENOSPC, "anchor file '" + path_ + "'");
-    std::fprintf(stderr, "tracefs: %s; anchors are missing from now on\n",
-                 status.message().c_str());
+    Notify(NoticeId::kAnchorMissing,
+           status.message() + "; anchors are missing from now on");
   }
 
  private:
@@ -43,9 +47,27 @@ class FileAnchors final : public AnchorSink {
 
 class SyslogAnchors final : public AnchorSink {
  public:
+  explicit SyslogAnchors(UniqueFd fd) : fd_(std::move(fd)) {}
+
   void Put(const Anchor& anchor) override {
-    ::syslog(LOG_DAEMON | LOG_NOTICE, "%s", AnchorText(anchor).c_str());
+    const std::string line =
+        SyslogLine(LOG_NOTICE, "tracefs", AnchorText(anchor));
+    Status status = SendLog(fd_.get(), line);
+    if (status.error() == EAGAIN) {
+      // A moment for a busy log; not more, for this may be a user's thread.
+      pollfd room = {.fd = fd_.get(), .events = POLLOUT, .revents = 0};
+      ::poll(&room, 1, kPatienceMs);
+      status = SendLog(fd_.get(), line);
+    }
+    if (status.ok() || std::exchange(reported_, true)) return;
+    Notify(NoticeId::kAnchorMissing,
+           status.message() +
+               ": an anchor for syslog is missing, and all that fail after it");
   }
+
+ private:
+  const UniqueFd fd_;
+  bool reported_ = false;
 };
 
 // The word behind "name=" in `line`, which starts with it. Takes it off.
@@ -138,8 +160,11 @@ Status ProbeFileAnchors(const std::string& path) {
   return Status::System(errno, "anchor file '" + path + "'");
 }
 
-std::unique_ptr<AnchorSink> MakeSyslogAnchors() {
-  return std::make_unique<SyslogAnchors>();
+Result<std::unique_ptr<AnchorSink>> MakeSyslogAnchors() {
+  Result<UniqueFd> fd = ConnectLog(kSyslogSocket);
+  if (!fd.ok()) return fd.status();
+  return std::unique_ptr<AnchorSink>(
+      std::make_unique<SyslogAnchors>(*std::move(fd)));
 }
 
 }  // namespace tracefs

@@ -47,8 +47,9 @@ Result<std::unique_ptr<AnchorSink>> MakeFileAnchors(const std::string& path,
                                                     UniqueFd given = {});
 // What MakeFileAnchors would be refused for as things are now; makes nothing.
 Status ProbeFileAnchors(const std::string& path);
-// syslog(3), facility daemon, priority notice.
-std::unique_ptr<AnchorSink> MakeSyslogAnchors();
+// syslogd(8), facility daemon, priority notice. Connected at once, before a
+// sandbox closes in; an error if nobody listens.
+Result<std::unique_ptr<AnchorSink>> MakeSyslogAnchors();
 
 }  // namespace tracefs
 

@@ -65,6 +65,7 @@ class Async final : public OutputFilter {
     lock.lock();
     full_.push_back(buffer);
     full_bytes_ += block.size();
+    full_events_ += info.events;
     full_wake_.notify_one();
     return Status::Ok();
   }
@@ -95,7 +96,8 @@ class Async final : public OutputFilter {
     std::lock_guard lock(mu_);
     return QueueGauge{.blocks = full_.size(),
                       .bytes = full_bytes_,
-                      .limit_bytes = options_.buffers * options_.block_bytes};
+                      .limit_bytes = options_.buffers * options_.block_bytes,
+                      .events = full_events_};
   }
 
  private:
@@ -164,6 +166,7 @@ class Async final : public OutputFilter {
     if (!status.ok() && lost_) lost_(buffer->info, status);
     lock.lock();
     full_bytes_ -= buffer->bytes.size();
+    full_events_ -= buffer->info.events;
     // What was dropped by policy is counted and no error.
     if (LossReasonOf(status) == LossReason::kOutputError) {
       KeepFirst(std::move(status));
@@ -201,7 +204,9 @@ class Async final : public OutputFilter {
   std::condition_variable moved_;      // for the others: it has done something
   std::deque<Buffer*> empty_;
   std::deque<Buffer*> full_;
-  uint64_t full_bytes_ = 0;  // the block under way included
+  // The block under way included.
+  uint64_t full_bytes_ = 0;
+  uint64_t full_events_ = 0;
   uint64_t moves_ = 0;
   uint64_t flushes_asked_ = 0;
   uint64_t flushes_done_ = 0;

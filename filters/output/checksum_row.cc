@@ -107,7 +107,12 @@ Status TakeAnchor(const ConfigEntry& entry, OutputFilterFacts* facts,
   options->anchor_every =
       NumberOption(entry, "anchor_every", options->anchor_every);
   if (where == "syslog") {
-    options->anchor = MakeSyslogAnchors();
+    Result<std::unique_ptr<AnchorSink>> sink = MakeSyslogAnchors();
+    if (!sink.ok()) {
+      return sink.status().Prefixed("checksum: anchor = syslog");
+    }
+    // What a probe has opened it closes again.
+    options->anchor = *std::move(sink);
     return Status::Ok();
   }
   if (where.substr(0, kFile.size()) != kFile || where == kFile) {

@@ -27,6 +27,7 @@
 #include <memory>
 #include <optional>
 
+#include "tracefs/base/notice.h"
 #include "tracefs/daemon/receiver_calls.h"
 #include "tracefs/daemon/seccomp_calls.h"
 
@@ -216,14 +217,11 @@ void RefusalCounter::AnswerOne() {
   ::ioctl(notifications_.get(), SECCOMP_IOCTL_NOTIF_SEND, room.data());
 
   if (before != 0) return;
-  pollfd terminal = {STDERR_FILENO, POLLOUT, 0};
-  if (::poll(&terminal, 1, 0) != 1) return;
   char* const name = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, number);
-  std::fprintf(stderr,
-               "%s: the sandbox refused the system call %s (%d); "
-               "further ones are only counted\n",
-               program_invocation_short_name, name != nullptr ? name : "?",
-               number);
+  Notify(NoticeId::kCallRefused, "the sandbox refused the system call " +
+                                     std::string(name != nullptr ? name : "?") +
+                                     " (" + std::to_string(number) +
+                                     "); further ones are only counted");
   std::free(name);
 }
 

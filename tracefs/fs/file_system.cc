@@ -411,6 +411,7 @@ void FileSystem::NegotiateFeatures(fuse_conn_info* conn) {
   told_of_privileged_writes_ = want(FUSE_CAP_HANDLE_KILLPRIV_V2, true);
 #endif
   conn->max_write = 1 << 20;
+  if (options_.max_read != 0) conn->max_read = options_.max_read;
   conn->max_readahead = 1 << 20;
   // Those that hang below count, and must not keep others back.
   conn->max_background = may_hang_below_ ? 1024 : 64;

@@ -51,6 +51,9 @@ struct FileSystemOptions {
   int open_files_for_root = 0;
   // Hold files by their handles where those can be opened; else by names.
   bool file_handles = true;
+  // Bytes of a read request at most, as the kernel was told when it mounted;
+  // 0: it was told nothing.
+  uint32_t max_read = 0;
   // Let the kernel read and write by itself what nobody records (needs root).
   bool passthrough = true;
   // Requests that may wait for another process at a time (side_pool.h).

@@ -3,13 +3,16 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <functional>
 #include <iostream>
 #include <string>
 
+#include "tracefs/base/notice.h"
 #include "tracefs/mount/build_pipeline.h"
 #include "tracefs/mount/check.h"
 #include "tracefs/mount/daemonize.h"
 #include "tracefs/mount/doctor.h"
+#include "tracefs/mount/log.h"
 #include "tracefs/mount/options.h"
 #include "tracefs/mount/run.h"
 #include "tracefs/mount/version.h"
@@ -19,6 +22,25 @@ namespace {
 
 int Fail(const Status& status) {
   std::cerr << "tracefs-mount: " << status.message() << '\n';
+  return ExitStatus(status);
+}
+
+// One mount, with its log.
+int Serve(const MountOptions& options,
+          const std::function<Status(Log&)>& ready) {
+  const Result<std::unique_ptr<Log>> log =
+      Log::Open(options.log, options.foreground);
+  if (!log.ok()) return Fail(log.status());
+  if (options.log.kind == LogPlace::Kind::kAuto &&
+      (*log)->place().kind == LogPlace::Kind::kNone) {
+    std::cerr << "tracefs-mount: no log: there is neither the journal nor "
+                 "syslog; tracefs-ctl MNT stats tells of losses\n";
+  }
+  const Status status = Run(options, **log, [&] { return ready(**log); });
+  if (status.ok()) return 0;
+  if ((*log)->attended()) return Fail(status);
+  // Nobody sees standard error any more.
+  Notify(NoticeId::kFailed, "has ended: " + status.message());
   return ExitStatus(status);
 }
 
@@ -44,15 +66,17 @@ int Main(int argc, char** argv) {
       break;
   }
   if (options->foreground) {
-    const Status status = Run(*options, [] {
+    return Serve(*options, [](Log&) {
       std::cerr << "tracefs-mount: mounted\n";
       return Status::Ok();
     });
-    return status.ok() ? 0 : Fail(status);
   }
   return Daemonize([&](const std::function<Status()>& ready) {
-    const Status status = Run(*options, ready);
-    return status.ok() ? 0 : Fail(status);
+    return Serve(*options, [&ready](Log& log) {
+      const Status status = ready();
+      log.GoOn();
+      return status;
+    });
   });
 }
 

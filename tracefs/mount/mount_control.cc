@@ -66,7 +66,8 @@ Json ToJson(const TracerStats& s) {
     if (stage.queue) {
       j["queue"] = {{"blocks", stage.queue->blocks},
                     {"bytes", stage.queue->bytes},
-                    {"limit_bytes", stage.queue->limit_bytes}};
+                    {"limit_bytes", stage.queue->limit_bytes},
+                    {"events", stage.queue->events}};
       if (stage.queue->overwritten != 0) {
         j["queue"]["overwritten"] = stage.queue->overwritten;
       }
@@ -86,6 +87,8 @@ Json ToJson(const TracerStats& s) {
             {"encoded", s.encoded},
             {"counted", s.counted},
             {"written", s.written},
+            {"queued", s.Queued()},
+            {"delivered", s.written - s.Queued()},
             {"lost", std::move(lost)},
             {"blocks", s.blocks},
             {"filter_ns", average(s.filter_ns, s.filter_samples)},

@@ -26,6 +26,11 @@ po::options_description Visible() {
        po::value<std::string>()->value_name("HOW")->default_value("on"),
        "on: give up all that passing operations through does not need; strict: "
        "file handles, too; off: for debugging")  //
+      ("log",
+       po::value<std::string>()->value_name("WHERE")->default_value("auto"),
+       "where messages of the running mount go: journal, syslog (either with "
+       ":SOCKET), stderr, none; auto: stderr with --foreground, else the "
+       "journal or syslog")  //
       ("metrics", po::value<std::string>()->value_name("ADDRESS"),
        "serve OpenMetrics text at unix:PATH or HOST:PORT, /metrics")  //
       ("metrics-group", po::value<std::string>()->value_name("GROUP"),
@@ -155,6 +160,9 @@ Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
       !s.ok()) {
     return s;
   }
+  Result<LogPlace> log = ParseLogPlace(given["log"].as<std::string>());
+  if (!log.ok()) return log.status();
+  options.log = *std::move(log);
   if (Status s = ParseSandbox(given["sandbox"].as<std::string>(), &options);
       !s.ok()) {
     return s;

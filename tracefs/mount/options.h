@@ -7,6 +7,7 @@
 
 #include "tracefs/base/status.h"
 #include "tracefs/fs/file_system.h"
+#include "tracefs/mount/log.h"
 
 namespace tracefs {
 
@@ -26,6 +27,7 @@ struct MountOptions {
   Transport transport = Transport::kAuto;
   bool sandbox = true;
   bool file_handles = true;  // not with the sandbox `strict`
+  LogPlace log;
   std::string metrics;  // address of --metrics; empty: not served
   std::string metrics_group;
   bool metrics_names = false;

@@ -9,18 +9,23 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <climits>
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 
 #include "filters/output/crypto/cipher.h"
+#include "tracefs/base/notice.h"
 #include "tracefs/control/metrics_server.h"
 #include "tracefs/control/place.h"
 #include "tracefs/control/server.h"
 #include "tracefs/daemon/sandbox.h"
 #include "tracefs/mount/build_pipeline.h"
 #include "tracefs/mount/environment.h"
+#include "tracefs/mount/loss_watch.h"
 #include "tracefs/mount/metrics.h"
 #include "tracefs/mount/mount_control.h"
+#include "tracefs/mount/mount_flags.h"
 #include "tracefs/mount/own_session.h"
 #include "tracefs/mount/session.h"
 #include "tracefs/mount/user_mount.h"
@@ -126,12 +131,62 @@ std::string TellWhatIsLost(const MountOptions& options) {
   return text;
 }
 
+std::string Resolved(const std::string& path) {
+  char resolved[PATH_MAX];
+  return ::realpath(path.c_str(), resolved) != nullptr ? resolved : path;
+}
+
+// What a shell does in the directory it stands in does not go through a mount
+// that was made over it later.
+void TellWhereTheShellStands(const std::string& mount_point) {
+  char here[PATH_MAX];
+  if (::getcwd(here, sizeof here) == nullptr) return;
+  const std::string_view at = here;
+  if (at != mount_point && (at.substr(0, mount_point.size()) != mount_point ||
+                            at[mount_point.size()] != '/')) {
+    return;
+  }
+  std::cerr << "tracefs-mount: the directory you stand in is the one below the "
+               "mount: what is done there is not traced until cd \"$PWD\"\n";
+}
+
+// The log connects anew through the watchdog, which lives as long as Run.
+class ReconnectWhileHere {
+ public:
+  explicit ReconnectWhileHere(Log& log) : log_(log) {}
+  ~ReconnectWhileHere() { log_.ForgetReconnect(); }
+  ReconnectWhileHere(const ReconnectWhileHere&) = delete;
+  ReconnectWhileHere& operator=(const ReconnectWhileHere&) = delete;
+
+ private:
+  Log& log_;
+};
+
+// The totals, as a notice each for what went wrong and one for the rest.
+void TellEnd(const char* reason, const std::vector<TracerStats>& last) {
+  std::string text = std::string("has ended (") + reason + ")";
+  for (const TracerStats& tracer : last) {
+    if (tracer.id >= kFirstRulesId) continue;
+    const std::string lost = LossText(tracer);
+    text += "; " + TracerText(tracer) + ": " + std::to_string(tracer.written) +
+            " written" + (lost.empty() ? "" : ", " + lost);
+    if (!lost.empty()) {
+      Notify(NoticeId::kLost, TracerText(tracer) + " has ended with " + lost);
+    }
+  }
+  Notify(NoticeId::kEnded, text);
+}
+
 }  // namespace
 
-Status Run(const MountOptions& options, const std::function<Status()>& ready) {
+Status Run(const MountOptions& given, Log& log,
+           const std::function<Status()>& ready) {
+  MountOptions options = given;
   // Before anything is opened that must end with this process.
   Result<std::unique_ptr<Watchdog>> watchdog = Watchdog::Start();
   if (!watchdog.ok()) return watchdog.status();
+  if (Status s = (*watchdog)->UseLog(log.place()); !s.ok()) return s;
+  const ReconnectWhileHere reconnect(log);
   Session::BlockSignals();
   const DescriptorBudget descriptors = RaiseLimits();
   if (Status s = DropAlways(); !s.ok()) return s;
@@ -156,8 +211,15 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
   Result<std::vector<TracerPlan>> plans = PlanTracers(*config, names, {});
   if (!plans.ok()) return plans.status();
 
-  Result<Source> source = OpenSource(options.source);
+  Result<Source> source = OpenSource(given.source);
   if (!source.ok()) return source.status();
+  options.source = Resolved(given.source);
+  const MountFlags flags = ChooseMountFlags(given.fuse_options, source->flags,
+                                            source->cloned && ::geteuid() == 0);
+  options.fuse_options = flags.fuse_options;
+  SetSourceFlags(*source, flags);
+  const Result<uint32_t> max_read = MaxReadOf(options.fuse_options);
+  if (!max_read.ok()) return max_read.status();
   if (!source->cloned) {
     if (Status s = CheckNotInside(source->fd.get(), options.mount_point);
         !s.ok()) {
@@ -201,6 +263,7 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
        .max_open_files = descriptors.open_files,
        .open_files_for_root = descriptors.open_files_for_root,
        .file_handles = options.file_handles,
+       .max_read = *max_read,
        .max_waiting = transport->max_waiting},
       std::move(source->fd), pipeline, **processes);
   if (!fs.ok()) return fs.status();
@@ -217,6 +280,8 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
     std::cerr << "tracefs-mount: no tracefs-ctl for this mount: "
               << socket.status().message() << '\n';
   }
+  TellWhereTheShellStands((*session)->mount_point());
+  log.SetMount((*session)->mount_point());
   // Nobody's directory is kept busy by us.
   if (::chdir("/") != 0) return Status::System(errno, "/");
   std::unique_ptr<Sandbox> sandbox;
@@ -232,7 +297,9 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
   }
   header.Set("sandbox",
              sandbox != nullptr ? sandbox->description() : "off, as asked for");
-  // No request is served before the loop runs, so no event is missed.
+  log.Start(
+      [&watchdog](const std::string&) { return (*watchdog)->ConnectLog(); });
+  // No request is served before Begin, so no event is missed.
   SnapshotService snapshots(pipeline);
   MountControl control({.pipeline = pipeline,
                         .names = names,
@@ -262,14 +329,22 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
     }
     std::cerr << "tracefs-mount: metrics at " << metrics->address() << '\n';
   }
-  if (Status s = ready(); !s.ok()) {
+  LossWatch losses([&pipeline] { return pipeline.Stats(); });
+  losses.Start();
+  // Requests come from Begin on: over io_uring they are served at once.
+  // After the sandbox: its threads are to be in it.
+  (*fs)->side_pool().Start();
+  InterruptHandler() = fs->get();
+  Status begun = (*session)->Begin();
+  if (begun.ok()) begun = ready();
+  if (Status s = begun; !s.ok()) {
     if (metrics != nullptr) metrics->Stop();  // it asks the control
     return s;
   }
 
-  // After the sandbox: its threads are to be in it.
-  (*fs)->side_pool().Start();
-  InterruptHandler() = fs->get();
+  Notify(NoticeId::kMounted, "serves " + options.source + " (visibility " +
+                                 VisibilityName(options.visibility) + ", " +
+                                 MountOptionsText(options, *transport) + ")");
   const Status served =
       (*session)->Serve([&] { snapshots.RequestAll("signal"); });
   if (metrics != nullptr) metrics->Stop();
@@ -279,10 +354,12 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
   (*fs)->ReleaseAll();
   control.StopRules();
   snapshots.Stop();
+  losses.Stop();
   std::vector<TracerStats> last;
   const Status stopped = pipeline.Stop((*session)->end_reason(), &last);
   control.TellEnd(
       EndLine((*session)->end_reason(), served.ok() ? stopped : served, last));
+  TellEnd((*session)->end_reason(), last);
   if (server != nullptr) server->Stop();
   const Status ended = served.ok() ? stopped : served;
   if (!all_ended || (*fs)->may_hang_below()) {
@@ -291,9 +368,17 @@ Status Run(const MountOptions& options, const std::function<Status()>& ready) {
     // them. But whoever still waits for an answer is let go.
     session->reset();
     if (!ended.ok()) {
-      std::cerr << "tracefs-mount: " << ended.message() << '\n';
+      if (log.attended()) {
+        std::cerr << "tracefs-mount: " << ended.message() << '\n';
+      } else {
+        Notify(NoticeId::kFailed, "has ended: " + ended.message());
+      }
     }
     std::cerr.flush();
+    log.Flush();
+    // With a goodbye: this is no death.
+    log.ForgetReconnect();
+    watchdog->reset();
     ::_exit(ended.ok() ? 0 : ExitStatus(ended));
   }
   return ended;

@@ -5,13 +5,16 @@
 #include <functional>
 
 #include "tracefs/base/status.h"
+#include "tracefs/mount/log.h"
 #include "tracefs/mount/options.h"
 
 namespace tracefs {
 
 // Reads the config, opens outputs, mounts, calls `ready`, serves until the end
 // and closes the traces. The status is the first thing that went wrong.
-Status Run(const MountOptions& options, const std::function<Status()>& ready);
+// What is to be said later goes to `log`.
+Status Run(const MountOptions& options, Log& log,
+           const std::function<Status()>& ready);
 
 }  // namespace tracefs
 

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -15,6 +16,8 @@
 #include <cstdlib>
 #include <ctime>
 #include <thread>
+
+#include "tracefs/base/notice.h"
 
 #ifndef OPEN_TREE_CLONE
 #define OPEN_TREE_CLONE 1
@@ -69,6 +72,10 @@ Result<Source> OpenSource(const std::string& path) {
       static_cast<int>(::syscall(SYS_open_tree, AT_FDCWD, path.c_str(),
                                  OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
   source.cloned = source.fd.valid();
+  struct statvfs own;
+  if (source.cloned && ::fstatvfs(source.fd.get(), &own) == 0) {
+    source.flags = own.f_flag;
+  }
   if (source.cloned) {
     // Nothing of the tree is to give us anything or lead to a device.
     mount_attr restricted{};
@@ -87,6 +94,14 @@ Result<Source> OpenSource(const std::string& path) {
     return Status::System(ENOTDIR, "source '" + path + "'");
   }
   return source;
+}
+
+void SetSourceFlags(const Source& source, const MountFlags& flags) {
+  if (!source.cloned || (flags.source_set | flags.source_clear) == 0) return;
+  mount_attr wanted{};
+  wanted.attr_set = flags.source_set;
+  wanted.attr_clr = flags.source_clear;
+  ::mount_setattr(source.fd.get(), "", AT_EMPTY_PATH, &wanted, sizeof wanted);
 }
 
 Result<std::unique_ptr<Session>> Session::Mount(
@@ -147,8 +162,8 @@ void Session::UnmountAnyway() {
   Status status = watchdog_.Unmount(/*lazy=*/false);
   if (status.error() == EBUSY) status = watchdog_.Unmount(/*lazy=*/true);
   if (!status.ok()) {
-    std::fprintf(stderr, "tracefs-mount: %s; run umount -l '%s'\n",
-                 status.message().c_str(), mount_point_.c_str());
+    Notify(NoticeId::kFailed,
+           status.message() + "; run umount -l '" + mount_point_ + "'");
   }
 }
 
@@ -188,6 +203,28 @@ void Session::ForgetNames() {
   // An older kernel refuses, and keeps them for as long as it was told.
   static_cast<void>(fuse_lowlevel_notify_increment_epoch(session_));
 #endif
+}
+
+Status Session::Begin() {
+  // The kernel's first request, which it makes when it mounts.
+  fuse_buf buffer{};
+  int n;
+  do {
+    n = fuse_session_receive_buf(session_, &buffer);
+  } while (n == -EINTR);
+  if (n > 0) fuse_session_process_buf(session_, &buffer);
+  std::free(buffer.mem);
+  if (n <= 0) {
+    return Status::System(n < 0 ? -n : ENODEV,
+                          "the first request of the mount");
+  }
+  if (fuse_session_exited(session_) != 0) {
+    return Status::SystemSaid(
+        EPROTO,
+        "libfuse and the kernel do not agree on this mount; look at "
+        "what -o asks for");
+  }
+  return Status::Ok();
 }
 
 Status Session::Serve(const std::function<void()>& on_usr2) {

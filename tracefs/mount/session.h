@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tracefs/fs/file_system.h"
+#include "tracefs/mount/mount_flags.h"
 #include "tracefs/mount/options.h"
 #include "tracefs/mount/transport.h"
 #include "tracefs/mount/watchdog.h"
@@ -20,8 +21,11 @@ namespace tracefs {
 struct Source {
   UniqueFd fd;
   bool cloned = false;
+  unsigned long flags = 0;  // ST_… of its own mount
 };
 Result<Source> OpenSource(const std::string& path);
+// Keeps access times in our clone as `flags` have it; nothing without a clone.
+void SetSourceFlags(const Source& source, const MountFlags& flags);
 
 class Session {
  public:
@@ -36,6 +40,10 @@ class Session {
       const MountOptions& options, const TransportChoice& transport,
       FileSystem& fs, Watchdog& watchdog);
   ~Session();
+
+  // Agrees with the kernel on how they talk: what fails here fails the mount.
+  // After this requests may come, and wait for Serve.
+  Status Begin();
 
   // Serves requests until the file system is unmounted, by umount(8) or by a
   // signal: TERM, INT and HUP unmount, lazily where it is in use; requests are

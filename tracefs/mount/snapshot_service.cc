@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "tracefs/base/notice.h"
+
 namespace tracefs {
 
 void SnapshotService::Add(uint32_t tracer,
@@ -78,8 +80,8 @@ void SnapshotService::Run() {
     lock.unlock();
     const Result<std::string> path = Take(tracer, reason);
     if (!path.ok()) {
-      std::fprintf(stderr, "tracefs: tracer %u: %s\n", tracer,
-                   path.status().message().c_str());
+      Notify(NoticeId::kSnapshotFailed, "tracer " + std::to_string(tracer) +
+                                            ": " + path.status().message());
     }
     lock.lock();
   }

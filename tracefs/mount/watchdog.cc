@@ -39,6 +39,8 @@ Result<std::unique_ptr<Watchdog>> Watchdog::Start() {
 }
 
 Watchdog::~Watchdog() {
+  static_cast<void>(
+      Ask(static_cast<char>(WatchdogRequest::kGoodbye), "", nullptr));
   // The child sees the end of the conversation, cleans up and ends.
   ::shutdown(socket_.get(), SHUT_RDWR);
   while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
@@ -86,6 +88,20 @@ Status Watchdog::Ask(char request, const std::string& text, UniqueFd* fd) {
 
 Status Watchdog::AllowFilesBelow(const std::string& directory) {
   return Ask(static_cast<char>(WatchdogRequest::kAllow), directory, nullptr);
+}
+
+Status Watchdog::UseLog(const LogPlace& place) {
+  if (place.path.empty()) return Status::Ok();
+  return Ask(static_cast<char>(WatchdogRequest::kLog),
+             static_cast<char>(place.kind) + place.path, nullptr);
+}
+
+Result<UniqueFd> Watchdog::ConnectLog() {
+  UniqueFd fd;
+  Status status = Ask(static_cast<char>(WatchdogRequest::kConnectLog), "", &fd);
+  if (!status.ok()) return status;
+  if (!fd) return Status::System(EMFILE, "log socket");
+  return fd;
 }
 
 Status Watchdog::Guard(const std::string& mount_point) {

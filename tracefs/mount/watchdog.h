@@ -25,6 +25,7 @@
 
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/mount/log.h"
 
 namespace tracefs {
 
@@ -42,6 +43,11 @@ class Watchdog {
   // `directory`, and what is below it, may be named in MakeFile. Only before
   // Guard.
   Status AllowFilesBelow(const std::string& directory);
+
+  // Where the end of the daemon is told, if it dies. Only before Guard.
+  Status UseLog(const LogPlace& place);
+  // A socket of that log, connected anew. Threads: any.
+  Result<UniqueFd> ConnectLog();
 
   // Our file system is mounted at `mount_point` (absolute, no symlinks) now,
   // and served from now on or later: nothing is asked of it. Once.

@@ -24,7 +24,9 @@
 #include <string_view>
 #include <vector>
 
+#include "tracefs/base/log_socket.h"
 #include "tracefs/daemon/capabilities.h"
+#include "tracefs/mount/log.h"
 #include "tracefs/mount/mount_info.h"
 
 namespace tracefs {
@@ -32,13 +34,16 @@ namespace {
 
 class Process {
  public:
-  explicit Process(UniqueFd socket) : socket_(std::move(socket)) {}
+  Process(UniqueFd socket, pid_t daemon)
+      : socket_(std::move(socket)), daemon_(daemon) {}
 
   int socket() const { return socket_.get(); }
   // Answers what has arrived; false when the daemon has hung up.
   bool AnswerOne();
   // Removes what is guarded, and bind mounts of it.
   void CleanUp();
+  // Says in the log that the daemon is gone, unless it has said so itself.
+  void TellEnd() const;
 
  private:
   struct Answer {
@@ -51,10 +56,15 @@ class Process {
   int Guard(const std::string& path);
   int Unmount(bool lazy);
   Answer MakeFile(const std::string& path) const;
+  int UseLog(const std::string& text);
+  Answer Connect() const;
   void Send(const Answer& answer) const;
   int UnmountNow(int flags) const;
 
   const UniqueFd socket_;
+  const pid_t daemon_;
+  bool goodbye_ = false;
+  LogPlace log_{.kind = LogPlace::Kind::kNone, .path = ""};
   std::vector<std::string> allowed_;  // real paths
   std::optional<MountPlace> guarded_;
   std::string path_;  // of guarded_
@@ -166,8 +176,42 @@ Process::Answer Process::Handle(WatchdogRequest request,
       return {Unmount(/*lazy=*/true), {}};
     case WatchdogRequest::kMakeFile:
       return MakeFile(path);
+    case WatchdogRequest::kLog:
+      return {UseLog(path), {}};
+    case WatchdogRequest::kConnectLog:
+      return Connect();
+    case WatchdogRequest::kGoodbye:
+      goodbye_ = true;
+      return {};
   }
   return {ENOSYS, {}};
+}
+
+int Process::UseLog(const std::string& text) {
+  // Before the daemon shuts itself in; nothing it says later leads elsewhere.
+  if (guarded_) return EPERM;
+  if (text.empty()) return EINVAL;
+  log_ = {.kind = static_cast<LogPlace::Kind>(text[0]), .path = text.substr(1)};
+  return 0;
+}
+
+Process::Answer Process::Connect() const {
+  if (log_.path.empty()) return {ENOENT, {}};
+  Result<UniqueFd> fd = ConnectLog(log_.path);
+  if (!fd.ok()) return {fd.status().error(), {}};
+  return {0, *std::move(fd)};
+}
+
+void Process::TellEnd() const {
+  if (goodbye_ || !guarded_ || log_.path.empty()) return;
+  const Result<UniqueFd> fd = ConnectLog(log_.path);
+  if (!fd.ok()) return;
+  static_cast<void>(SendLog(
+      fd->get(),
+      LogDatagram(log_.kind, NoticeId::kDied, path_,
+                  "the daemon (process " + std::to_string(daemon_) +
+                      ") died: the mount was taken away, and its traces lack "
+                      "their end")));
 }
 
 void Process::Send(const Answer& answer) const {
@@ -267,8 +311,9 @@ void Isolate(int socket, int daemon) {
 }  // namespace
 
 void RunWatchdog(UniqueFd socket, UniqueFd daemon) {
+  const pid_t parent = ::getppid();
   Isolate(socket.get(), daemon.get());
-  Process process(std::move(socket));
+  Process process(std::move(socket), parent);
   const int peer = process.socket();
   for (bool talking = true;;) {
     // With a negative descriptor poll() looks away.
@@ -288,6 +333,7 @@ void RunWatchdog(UniqueFd socket, UniqueFd daemon) {
     if (ready[0].revents != 0) break;
   }
   process.CleanUp();
+  process.TellEnd();
   ::_exit(0);
 }
 

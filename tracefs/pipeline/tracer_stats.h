@@ -37,7 +37,7 @@ struct TracerStats {
   uint64_t matched = 0;  // of those, what it keeps
   uint64_t encoded = 0;  // messages made: matched, and those before operations
   uint64_t counted = 0;  // matched, and counted by an aggregate driver
-  uint64_t written = 0;  // messages in blocks that the output has taken
+  uint64_t written = 0;  // messages in blocks that the output chain has taken
   uint64_t blocks = 0;   // taken
   std::array<uint64_t, kLossReasonCount> lost{};
   std::array<uint64_t, kOpCount> by_op{};  // written, when done
@@ -51,6 +51,15 @@ struct TracerStats {
 
   std::vector<Stage> stages;
   Status output_error;  // the first one
+
+  // Of `written`: on its way, in a queue of the output chain.
+  uint64_t Queued() const {
+    uint64_t sum = 0;
+    for (const Stage& stage : stages) {
+      if (stage.queue) sum += stage.queue->events;
+    }
+    return sum < written ? sum : written;
+  }
 
   uint64_t TotalLost() const {
     uint64_t sum = 0;

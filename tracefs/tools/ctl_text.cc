@@ -345,7 +345,9 @@ Result<std::string> StatsText(std::string_view json) {
     text += "  operations: seen " + Grouped(tracer.Number("seen")) +
             ", matched " + Grouped(tracer.Number("matched")) + ", encoded " +
             Grouped(tracer.Number("encoded")) + ", written " +
-            Grouped(tracer.Number("written")) + '\n';
+            Grouped(tracer.Number("written")) + ", of these queued " +
+            Grouped(tracer.Number("queued")) + ", delivered " +
+            Grouped(tracer.Number("delivered")) + '\n';
     std::string lost;
     for (const auto& [reason, count] : tracer.Object("lost").items()) {
       if (!count.is_number_unsigned()) continue;

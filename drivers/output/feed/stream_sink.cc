@@ -15,6 +15,7 @@
 #include <mutex>
 #include <thread>
 
+#include "tracefs/base/notice.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/export/feed_parts.h"
 #include "tracefs/net/stream.h"
@@ -135,9 +136,11 @@ class StreamSink final : public FeedSink {
 
   std::optional<QueueGauge> Queue() const override {
     std::lock_guard lock(mu_);
-    return QueueGauge{.blocks = queue_.size(),
-                      .bytes = queued_bytes_,
-                      .limit_bytes = options_.limit_bytes};
+    QueueGauge gauge{.blocks = queue_.size(),
+                     .bytes = queued_bytes_,
+                     .limit_bytes = options_.limit_bytes};
+    for (const Batch& batch : queue_) gauge.events += batch.info.events;
+    return gauge;
   }
 
  private:
@@ -177,8 +180,8 @@ class StreamSink final : public FeedSink {
     const bool first = last_error_.ok();
     last_error_ = status;
     if (first) {
-      std::fprintf(stderr, "tracefs-mount: %s: %s; what is sent there waits\n",
-                   Name().c_str(), status.message().c_str());
+      Notify(NoticeId::kOutputFailed,
+             Name() + ": " + status.message() + "; what is sent there waits");
     }
   }
 

@@ -12,6 +12,7 @@
 #include <cstdio>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/notice.h"
 
 namespace tracefs {
 namespace {
@@ -309,9 +310,9 @@ void Link::NoteFailure(const Status& why) {
   moved_.notify_all();
   // Once for each time that the connection is lost.
   if (std::exchange(told_, true)) return;
-  std::fprintf(stderr,
-               "tracefs: %s; trying again, %zu blocks wait to be sent\n",
-               last_failure_.message().c_str(), trace_.backlog->size());
+  Notify(NoticeId::kOutputFailed, last_failure_.message() + "; trying again, " +
+                                      std::to_string(trace_.backlog->size()) +
+                                      " blocks wait to be sent");
 }
 
 Status Link::Welcome(const net::Reply& welcome) {
@@ -329,12 +330,12 @@ Status Link::Welcome(const net::Reply& welcome) {
   if (!backlog.empty() && !welcome.live) {
     const uint64_t first = backlog.frame(0).info.sequence;
     if (welcome.next < first && welcome.next != 0) {
-      std::fprintf(stderr,
-                   "tracefs: %s has lost blocks that it had acknowledged: it "
-                   "ends before block %llu, the oldest here is %llu\n",
-                   options_.address.Text().c_str(),
-                   static_cast<unsigned long long>(welcome.next),
-                   static_cast<unsigned long long>(first));
+      Notify(NoticeId::kOutputFailed,
+             options_.address.Text() +
+                 " has lost blocks that it had acknowledged: it ends before "
+                 "block " +
+                 std::to_string(welcome.next) + ", the oldest here is " +
+                 std::to_string(first));
     }
   }
   // Believing it would throw away what nobody has.
@@ -348,8 +349,9 @@ Status Link::Welcome(const net::Reply& welcome) {
   sent_ = 0;
   connected_ = true;
   if (std::exchange(told_, false)) {
-    std::fprintf(stderr, "tracefs: %s: connected again, %zu blocks to send\n",
-                 options_.address.Text().c_str(), backlog.size());
+    Notify(NoticeId::kOutputBack,
+           options_.address.Text() + ": connected again, " +
+               std::to_string(backlog.size()) + " blocks to send");
   }
   if (trace_.shorter) trace_.shorter(backlog);
   moved_.notify_all();

@@ -8,6 +8,7 @@
 #include <optional>
 #include <thread>
 
+#include "tracefs/base/notice.h"
 #include "tracefs/pipeline/loss.h"
 
 namespace tracefs {
@@ -121,11 +122,10 @@ class Remote final : public OutputDriver {
     const std::string what = std::to_string(backlog.size()) + " blocks with " +
                              std::to_string(events) + " operations";
     if (backlog.persistent()) {
-      std::fprintf(stderr,
-                   "tracefs: %s stay in '%s'; the next tracer with this spill "
-                   "directory sends them (%s)\n",
-                   what.c_str(), options_.spill->path().c_str(),
-                   link_->last_failure().message().c_str());
+      Notify(NoticeId::kOutputFailed,
+             what + " stay in '" + options_.spill->path() +
+                 "'; the next tracer with this spill directory sends them (" +
+                 link_->last_failure().message() + ")");
       return Status::Ok();
     }
     return Status::System(ETIMEDOUT,
@@ -140,9 +140,14 @@ class Remote final : public OutputDriver {
   std::optional<QueueGauge> Queue() const override {
     if (!link_) return std::nullopt;
     const auto lock = link_->Lock();
-    return QueueGauge{.blocks = link_->backlog().size(),
-                      .bytes = link_->backlog().bytes(),
-                      .limit_bytes = options_.limit_bytes};
+    const Backlog& backlog = link_->backlog();
+    QueueGauge gauge{.blocks = backlog.size(),
+                     .bytes = backlog.bytes(),
+                     .limit_bytes = options_.limit_bytes};
+    for (size_t i = 0; i < backlog.size(); ++i) {
+      gauge.events += backlog.frame(i).info.events;
+    }
+    return gauge;
   }
 
  private:

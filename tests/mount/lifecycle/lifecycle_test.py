@@ -3,16 +3,18 @@
 the background answers for, when a trace is complete, and who is told of what
 was lost."""
 
+import contextlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..",
                                 "support"))
-from tracefs_harness import (Skip, Suite, expect, expect_equal,  # noqa: E402
+from tracefs_harness import (Failure, Skip, Suite, expect, expect_equal,  # noqa: E402
                              mount_points, wait_until)
 
 # What takes long to write: the strongest compression and the slowest cipher.
@@ -266,12 +268,318 @@ def unmount_tells_what_was_lost(suite):
                run.stderr)
 
 
+# --- Whom a mount in the background tells
+
+class Receiver:
+    """A log's socket, as journald and syslogd have it: datagrams, kept."""
+
+    def __init__(self, path):
+        self.path = path
+        self.said = []
+        self.socket = None
+        self.open()
+
+    def open(self):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(self.path)
+        self.socket.setblocking(False)
+
+    def close(self):
+        self.socket.close()
+        os.unlink(self.path)
+
+    def read(self):
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self.said.append(self.socket.recv(65536).decode())
+        return self.said
+
+    def wait_for(self, *words):
+        """The first datagram with all the words."""
+        def found():
+            return [d for d in self.read() if all(w in d for w in words)]
+        try:
+            wait_until(found, f"{words} in the log", 30)
+        except Failure as failure:
+            raise Failure(f"{failure}; it has {self.said}") from None
+        return found()[0]
+
+
+def losses_reach_the_log(suite, kind):
+    """A mount in the background says when it lost something, once and not for
+    each block, when an output fails and with what it has ended."""
+    place = Place(suite, "log-" + kind)
+    log = Receiver(place.trace("socket"))
+    with suite.tmpfs("log-" + kind, "disk", size="256k") as disk:
+        full = os.path.join(disk, "trace")
+        with Background(suite, place, full,
+                        ("", "STR_ALL", "throttle ops = 1/s when_full = drop; "
+                         f'file = "{place.trace()}"'),
+                        options=["--log", f"{kind}:{log.path}"]):
+            log.wait_for("serves " + place.source)
+            for i in range(20):
+                make_work(place.point, 100)
+                ctl(suite, place.point, "flush")
+            lost = log.wait_for("tracer 2", "are not in its trace", "throttled")
+            log.wait_for("No space left", full)
+            if kind == "journal":
+                fields = dict(line.split("=", 1) for line in lost.splitlines())
+                expect_equal((fields["PRIORITY"], fields["TRACEFS_NOTICE"],
+                              fields["TRACEFS_MOUNT"],
+                              fields["SYSLOG_IDENTIFIER"]),
+                             ("4", "lost", place.point, "tracefs-mount"), lost)
+                expect_equal(len(fields["MESSAGE_ID"]), 32, lost)
+            else:
+                expect(lost.startswith("<28>") and "tracefs-mount[" in lost
+                       and f": {place.point}: " in lost, lost)
+            expect(len(log.said) < 20, f"too much is said: {log.said}")
+            expect_equal(ctl(suite, place.point, "unmount").returncode, 1,
+                         "unmount")
+        log.wait_for("has ended (unmount)", "tracer 1: ")
+        log.wait_for("tracer 2 has ended with")
+    log.close()
+
+
+def a_restarted_log_is_found_again(suite):
+    """The sandbox reaches no socket; the watchdog does."""
+    place = Place(suite, "restart")
+    log = Receiver(place.trace("socket"))
+    with Background(suite, place, place.trace(),
+                    options=["--log", f"syslog:{log.path}"]):
+        log.wait_for("serves")
+        log.close()
+        log.open()
+        ctl(suite, place.point, "unmount")
+        log.wait_for("has ended")
+    log.close()
+
+
+def a_dead_daemon_reaches_the_log(suite):
+    place = Place(suite, "dead")
+    log = Receiver(place.trace("socket"))
+    with Background(suite, place, place.trace(),
+                    options=["--log", f"journal:{log.path}"]) as mount:
+        pid = mount.pid()
+        os.kill(pid, signal.SIGKILL)
+        said = log.wait_for("TRACEFS_NOTICE=died", place.point)
+        expect(f"process {pid}" in said and "PRIORITY=3" in said, said)
+        wait_until(lambda: place.point not in mount_points(), "the mount to go")
+    log.close()
+
+
+def a_log_that_is_not_there(suite):
+    """Asked for by name it is an error; nobody asked: the mount works."""
+    place = Place(suite, "nolog")
+    for kind in ("syslog", "journal"):
+        run = Background(suite, place, place.trace(),
+                         options=["--log", f"{kind}:{place.out}/none"]).run
+        expect_equal(run.returncode, 3, run.stderr)
+        expect("none" in run.stderr, run.stderr)
+        expect(not os.path.exists(place.trace()), "an output was made")
+    for where in ("nonsense", "stderr:/x", "syslog:relative"):
+        run = Background(suite, place, place.trace(),
+                         options=["--log", where]).run
+        expect_equal(run.returncode, 2, run.stderr)
+    with Background(suite, place, place.trace(), options=["--log", "none"]):
+        make_work(place.point, 1)
+        ctl(suite, place.point, "unmount")
+
+
+# A /dev of its own, with a syslogd's socket in it.
+WITH_DEV_LOG = """
+mkdir dev && mount -t tmpfs none dev && touch dev/fuse dev/null dev/urandom
+for each in fuse null urandom; do mount --bind /dev/$each dev/$each; done
+mount --rbind dev /dev || exit 90
+python3 -c 'import socket, sys
+log = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+log.bind("/dev/log")
+open("ready", "w")
+with open("said", "w") as out:
+    while True:
+        text = log.recv(65536).decode()
+        out.write(text + chr(10))
+        out.flush()
+        if "has ended" in text: sys.exit(0)' &
+while [ ! -e ready ]; do sleep 0.02; done
+"$1/tracefs-mount" source mnt --config "$2" || exit 91
+touch mnt/file
+"$1/tracefs-ctl" mnt unmount || exit 92
+wait
+"$1/tracefs-verify" --key "$3" --anchors said trace
+"""
+
+
+def anchors_reach_syslog(suite):
+    """Under the sandbox, too: the anchors of syslog fix the trace; and by
+    default a mount in the background logs there."""
+    place = Place(suite, "anchor")
+    folder = suite.folder("anchor")
+    suite.folder("anchor", "mnt")
+    key = place.key()
+    config = suite.config(("", "STR_ALL",
+                           f'checksum key = "file:{key}" anchor = syslog; '
+                           f'file = "{folder}/trace"'))
+    run = subprocess.run(["unshare", "--mount", "sh", "-c", WITH_DEV_LOG, "sh",
+                          suite.bin, config, key], cwd=folder, text=True,
+                         capture_output=True, check=False, timeout=120)
+    expect_equal(run.returncode, 0, run.stdout + run.stderr)
+    with open(os.path.join(folder, "said"), encoding="utf-8") as said:
+        text = said.read()
+    expect("tracefs-anchor serial=" in text and "last=1" in text, text)
+    expect("serves" in text, text)
+
+
+def no_syslog_for_anchors(suite):
+    """Where nobody takes them, the mount says so and is not made."""
+    if os.path.exists("/dev/log"):
+        return Skip("this machine has a syslog")
+    place = Place(suite, "noanchor")
+    run = Background(suite, place, (
+        "", "STR_ALL", f'checksum key = "file:{place.key()}" anchor = syslog; '
+        f'file = "{place.trace()}"')).run
+    expect_equal(run.returncode, 3, run.stderr)
+    expect("anchor = syslog" in run.stderr and "/dev/log" in run.stderr,
+           run.stderr)
+    return None
+
+
+# --- What a mount is
+
+def options_the_kernel_refuses(suite):
+    """What fails after the command could have said "mounted" fails the
+    command; max_read works."""
+    place = Place(suite, "options")
+    with Background(suite, place, place.trace(),
+                    options=["-o", "max_read=65536"]):
+        with open(os.path.join(place.point, "file"), "wb") as out:
+            out.write(os.urandom(1 << 20))
+        with open(os.path.join(place.point, "file"), "rb") as back, \
+                open(os.path.join(place.source, "file"), "rb") as below:
+            expect(back.read() == below.read(), "the file is another one")
+        ctl(suite, place.point, "unmount")
+    run = Background(suite, place, place.trace("second"),
+                     options=["-o", "max_read=x"]).run
+    expect_equal(run.returncode, 2, run.stderr)
+
+
+def flags_of(point):
+    with open("/proc/self/mountinfo", encoding="utf-8") as lines:
+        for line in lines:
+            fields = line.split()
+            if fields[4] == point and " fuse.tracefs " in line:
+                return set(fields[5].split(",")), fields
+    raise Failure(f"{point} is not mounted")
+
+
+def flags_of_the_source(suite):
+    """Root's mount has the source's suid, dev, exec and atime, unless -o says
+    otherwise."""
+    place = Place(suite, "flags")
+    words = {"nosuid", "nodev", "noexec", "noatime", "nodiratime"}
+    cases = [("suid,dev,exec,relatime", (), set()),
+             ("nosuid,nodev", (), {"nosuid", "nodev"}),
+             ("noexec,noatime", (), {"noexec", "noatime"}),
+             ("nodiratime", (), {"nodiratime"}),
+             ("nosuid", ("-o", "suid"), set()),
+             ("suid,dev", ("-o", "nosuid,nodev,noexec"),
+              {"nosuid", "nodev", "noexec"}),
+             ("noatime", ("-o", "relatime"), set()),
+             ("relatime", ("-o", "noatime"), {"noatime"})]
+    for number, (source, options, wanted) in enumerate(cases):
+        subprocess.run(["mount", "-t", "tmpfs", "-o", source, "none",
+                        place.source], check=True)
+        try:
+            with Background(suite, place, place.trace(str(number)),
+                            options=options):
+                expect_equal(flags_of(place.point)[0] & words, wanted,
+                             f"{source} {options}")
+                ctl(suite, place.point, "unmount")
+        finally:
+            subprocess.run(["umount", place.source], check=True)
+
+
+def times_of_the_source(suite):
+    """-o noatime keeps the access times below; without it reads set them."""
+    place = Place(suite, "atime")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "strictatime", "none",
+                    place.source], check=True)
+    try:
+        for options, kept in (((), False), (("-o", "noatime"), True),
+                              (("-o", "ro"), True)):
+            name = f"file-{len(options)}-{kept}-{''.join(options)}"
+            below = os.path.join(place.source, name)
+            with open(below, "w", encoding="ascii") as out:
+                out.write("text")
+            os.utime(below, ns=(10**18, 10**18))
+            with Background(suite, place, place.trace(name), options=options):
+                with open(os.path.join(place.point, name), "rb") as back:
+                    expect_equal(back.read(), b"text", "the file")
+                ctl(suite, place.point, "unmount")
+            expect_equal(os.stat(below).st_atime_ns == 10**18, kept,
+                         f"{options}: the time was kept")
+    finally:
+        subprocess.run(["umount", place.source], check=True)
+
+
+def remount_read_only(suite):
+    """mount(8) makes the mount read-only and back, and no flag gets lost."""
+    place = Place(suite, "remount")
+    with Background(suite, place, place.trace(),
+                    options=["-o", "nosuid,noexec"]):
+        before = flags_of(place.point)[0]
+        path = os.path.join(place.point, "file")
+        make_work(place.point, 1)
+        for option, writable in (("ro", False), ("rw", True)):
+            run = subprocess.run(["mount", "-i", "-o", f"remount,{option}",
+                                  place.point], capture_output=True, text=True,
+                                 check=False)
+            expect_equal(run.returncode, 0, run.stderr)
+            try:
+                with open(path, "wb"):
+                    pass
+                done = True
+            except OSError as error:
+                expect_equal(error.errno, 30, "EROFS")
+                done = False
+            expect_equal(done, writable, f"writes after {option}")
+            expect_equal(flags_of(place.point)[0] - {"ro", "rw"},
+                         before - {"ro", "rw"}, "flags")
+        ctl(suite, place.point, "unmount")
+
+
+def from_where_one_stands(suite):
+    """`tracefs-mount . .` says that the shell stands below; the mount table has
+    the whole path of the source."""
+    place = Place(suite, "here")
+    with Background(suite, place, place.trace(), source=".", point=".",
+                    cwd=place.source) as mount:
+        mount.point = place.source
+        expect('cd "$PWD"' in mount.run.stderr, mount.run.stderr)
+        expect_equal(flags_of(place.source)[1][-2], place.source,
+                     "the source in the mount table")
+        expect_equal(ctl(suite, place.source, "unmount").returncode, 0, "end")
+    with Background(suite, place, place.trace("2"), source="source",
+                    cwd=os.path.dirname(place.source)) as mount:
+        expect("$PWD" not in mount.run.stderr, mount.run.stderr)
+        expect_equal(flags_of(place.point)[1][-2], place.source,
+                     "the source in the mount table")
+        ctl(suite, place.point, "unmount")
+
+
 def main():
     suite = Suite("lifecycle", __doc__)
     for case in (unmount_waits, a_living_writer_is_told,
                  a_killed_writer_is_not_waited_for, umount_then_wait,
                  unmount_of_what_is_in_use, unmount_by_its_user,
                  unmount_tells_what_was_lost):
+        suite.run(case.__name__.replace("_", " "), case, suite)
+    for kind in ("journal", "syslog"):
+        suite.run(f"losses reach the {kind}", losses_reach_the_log, suite, kind)
+    for case in (a_restarted_log_is_found_again, a_dead_daemon_reaches_the_log,
+                 a_log_that_is_not_there, anchors_reach_syslog,
+                 no_syslog_for_anchors, options_the_kernel_refuses,
+                 flags_of_the_source, times_of_the_source, remount_read_only,
+                 from_where_one_stands):
         suite.run(case.__name__.replace("_", " "), case, suite)
     suite.finish()
 

@@ -5,10 +5,6 @@ namespace tracefs::transparency {
 namespace {
 
 constexpr Deviation kDeviations[] = {
-    {"special.open_device_nodes",
-     "mounts are nodev unless asked otherwise (fuse(8), -o dev)"},
-    {"exec.setuid_program",
-     "mounts are nosuid unless asked otherwise (fuse(8), -o suid)"},
     {"io.pwritev2_noappend",
      "a FUSE write says that the file is open for appending, not that this "
      "one call must not append"},

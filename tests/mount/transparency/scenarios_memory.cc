@@ -415,7 +415,6 @@ constexpr Scenario kScenarios[] = {
      }},
     {"exec.setuid_program", kUsersOnly,
      [](Run& run) {
-       // Mounts are nosuid unless asked otherwise.
        CALL(Execute("./test", "root"));
      },
      [](Run&) {

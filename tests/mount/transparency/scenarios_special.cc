@@ -67,8 +67,6 @@ constexpr Scenario kScenarios[] = {
      }},
     {"special.open_device_nodes", kRootOnly,
      [](Run& run) {
-       // A mount is nodev unless asked otherwise; directories are on one that
-       // is not.
        CALL(::mknod("null", S_IFCHR | 0666, makedev(1, 3)));
        const int fd = FD(::open("null", O_RDWR));
        CALL(::write(fd, "x", 1));

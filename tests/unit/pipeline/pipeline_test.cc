@@ -420,6 +420,50 @@ TEST(PipelineTest, FilterIsSwappedAndTheTraceSaysSo) {
                                                        "filter.dag=even ?"}));
 }
 
+// While an operation waits for its reply its tracer goes and another one comes,
+// in the same place: nothing of what the first one decided holds for it.
+TEST(PipelineTest, Race_ATracerDecidesForItselfWhatItsPredecessorHasDecided) {
+  for (const bool first_keeps : {false, true}) {
+    Memory first;
+    Memory second;
+    Pipeline pipeline(Quick());
+    ASSERT_TRUE(pipeline.Add(Parts(first, 1, !first_keeps)).ok());
+    Event e;
+    e.op = Op::write_;
+    e.Set(Field::kTime, MonotonicNs());
+    e.Set(Field::kOffset, 3);
+    e.Set(Field::kTid, 1);
+    e.SetResult(1, 0);
+    pipeline.BeforeReply(e);
+    ASSERT_TRUE(pipeline.Remove(1, "test").ok());
+    ASSERT_TRUE(pipeline.Add(Parts(second, 2, first_keeps)).ok());
+    pipeline.AfterReply(e);
+    ASSERT_TRUE(pipeline.Stop("test").ok());
+    EXPECT_EQ(Read(second).events, first_keeps ? 0u : 1u);
+    EXPECT_EQ(Read(first).events, 0u);
+  }
+}
+
+// A message that did not fit is taken back with all that it defined: readers
+// take ids in their order only.
+TEST(BlockBuilderTest, WhatIsRolledBackLeavesNoGapInTheIds) {
+  BlockBuilder builder(BlockBuilder::kMinBlockBytes, /*source=*/1);
+  CallerInfo caller;
+  caller.serial = 7;
+  const ProcessFields fields{.pid = true};
+  builder.Mark();
+  EXPECT_EQ(builder.ProcessId(caller, fields), 1u);
+  builder.Rollback();
+  EXPECT_EQ(builder.ProcessId(caller, fields), 1u);
+  caller.serial = 8;
+  EXPECT_EQ(builder.ProcessId(caller, fields), 2u);
+  builder.Mark();
+  caller.serial = 9;
+  EXPECT_EQ(builder.ProcessId(caller, fields), 3u);
+  builder.Rollback();
+  EXPECT_EQ(builder.ProcessId(caller, fields), 3u);
+}
+
 TEST(PipelineTest, FilterTooLongForABlockIsSwappedAllTheSame) {
   Memory memory;
   Pipeline pipeline(Quick());

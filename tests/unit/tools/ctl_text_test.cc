@@ -89,7 +89,8 @@ TEST(CtlTextTest, StatsShowEachStage) {
   const auto text = StatsText(R"({"mount":"/m","inodes":1500,
       "processes":{"reads":4,"gone":1},"tracers":[
        {"id":1,"name":"x","state":"running","seen":2000,"matched":1000,
-        "encoded":1000,"written":1000,"lost":{"queue_full":7},
+        "encoded":1000,"written":1000,"queued":100,"delivered":900,
+        "lost":{"queue_full":7},
         "filter_ns":12.3,"encode_ns":null,"error":"disk full",
         "stages":[
          {"name":"async","blocks":4,"bytes_in":2048,"bytes_out":2048,
@@ -103,7 +104,8 @@ TEST(CtlTextTest, StatsShowEachStage) {
       "/m: 1,500 files known to the kernel; processes looked up 4 times, gone "
       "1\n\n"
       "tracer 1 (x): running\n"
-      "  operations: seen 2,000, matched 1,000, encoded 1,000, written 1,000\n"
+      "  operations: seen 2,000, matched 1,000, encoded 1,000, written "
+      "1,000, of these queued 100, delivered 900\n"
       "  lost: queue_full 7\n"
       "  first error: disk full\n"
       "  time for one operation: filter 12 ns, encoding not sampled yet\n"

@@ -501,6 +501,47 @@ TEST_F(FullDiskTest, Rotation_OnAFullDiskTheTraceGoesOnInTheFileBefore) {
   EXPECT_EQ(back.numbers.back(), 16000u);
 }
 
+TEST_F(FullDiskTest, Rotation_ThatFailedLeavesNoGapInTheNumbersOfParts) {
+  const DrivenTrace trace(60, 40);
+  OutputFileId id;
+  auto driver = FileDriver::Create(
+      {.path = disk_ + "/t", .rotation = {.events = 400}}, &id);
+  ASSERT_TRUE(driver.ok());
+  ASSERT_TRUE((*driver)->Initialize(trace.Identity()).ok());
+  size_t i = 0;
+  for (; i < 10; ++i) ASSERT_TRUE(trace.Write(**driver, i).ok());
+  const auto fill = [&] {
+    const UniqueFd other(
+        ::open((disk_ + "/other").c_str(), O_WRONLY | O_CREAT, 0600));
+    const std::string much(1 << 20, 'x');
+    ASSERT_GT(::write(other.get(), much.data(), much.size()), 0);
+  };
+  fill();
+  // The rotation fails, and with it most of what follows.
+  size_t refused = 0;
+  for (; i < 14; ++i) refused += trace.Write(**driver, i).ok() ? 0 : 1;
+  EXPECT_FALSE(std::filesystem::exists(disk_ + "/t.000001"));
+  std::filesystem::remove(disk_ + "/other");
+  // A rotation that failed is tried again after a second.
+  ::usleep(1'100'000);
+  for (; i < trace.size(); ++i) {
+    ASSERT_TRUE(trace.Write(**driver, i).ok()) << i;
+  }
+  ASSERT_TRUE((*driver)->Release().ok());
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(disk_)) {
+    files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  ASSERT_GE(files.size(), 3u);
+  EXPECT_EQ(ReadFiles(files).numbers.size(), 2400 - 40 * refused);
+  for (size_t part = 0; part + 1 < files.size(); ++part) {
+    const ReadBack one = ReadFiles({files[part]});
+    EXPECT_EQ(one.stats.first_part, part);
+    EXPECT_EQ(one.stats.goes_on, part + 1) << one.reports;
+  }
+}
+
 // A block of which only a part could be written leaves nothing behind. The
 // kernel's limit on the size of files stops a write in its middle.
 TEST_F(FileTest, DataLoss_AFrameCutByTheSystemIsTakenBack) {

@@ -239,6 +239,16 @@ TEST_F(AsyncTest, WhatTheOutputRefusesLaterIsReportedAndFailsTheNextFlush) {
   EXPECT_EQ(Through(), (std::vector<uint64_t>{1}));
 }
 
+TEST_F(AsyncTest, DataLoss_WhatTheOutputRefusesAfterTheLastFlushFailsTheEnd) {
+  const auto filter = Make(4);
+  ASSERT_TRUE(Put(*filter, 0).ok());
+  ASSERT_TRUE(filter->Flush().ok());
+  log_.fail_writes = 1;
+  ASSERT_TRUE(Put(*filter, 1, /*last=*/true).ok());
+  const Status released = filter->Release();
+  EXPECT_EQ(released.error(), ENOSPC) << released.message();
+}
+
 TEST_F(AsyncTest, AFilterThatWasNeverReleasedEndsItsThread) {
   auto filter = Make(4);
   ASSERT_TRUE(Put(*filter, 0).ok());

@@ -1,0 +1,73 @@
+#include "tracefs/base/notice.h"
+
+#include <syslog.h>
+
+#include <array>
+#include <cstdio>
+#include <mutex>
+#include <shared_mutex>
+
+namespace tracefs {
+namespace {
+
+// In the order of NoticeId.
+constexpr std::array kKinds = {
+    NoticeKind{NoticeId::kMounted, "mounted", LOG_NOTICE,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a01"},
+    NoticeKind{NoticeId::kEnded, "ended", LOG_NOTICE,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a02"},
+    NoticeKind{NoticeId::kFailed, "failed", LOG_ERR,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a03"},
+    NoticeKind{NoticeId::kDied, "died", LOG_ERR,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a04"},
+    NoticeKind{NoticeId::kOutputFailed, "output_failed", LOG_ERR,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a05"},
+    NoticeKind{NoticeId::kOutputBack, "output_back", LOG_NOTICE,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a06"},
+    NoticeKind{NoticeId::kLost, "lost", LOG_WARNING,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a07"},
+    NoticeKind{NoticeId::kAnchorMissing, "anchor_missing", LOG_ERR,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a08"},
+    NoticeKind{NoticeId::kSnapshotFailed, "snapshot_failed", LOG_ERR,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a09"},
+    NoticeKind{NoticeId::kCallRefused, "call_refused", LOG_WARNING,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a0a"},
+    NoticeKind{NoticeId::kLogLost, "log_lost", LOG_WARNING,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a0b"},
+};
+
+struct Sink {
+  std::shared_mutex mu;
+  std::function<void(NoticeId, const std::string&)> put;  // guarded by mu
+};
+
+Sink& TheSink() {
+  static Sink& sink = *new Sink;  // notices come until the very end
+  return sink;
+}
+
+}  // namespace
+
+std::span<const NoticeKind> NoticeKinds() { return kKinds; }
+
+const NoticeKind& KindOf(NoticeId id) {
+  return kKinds[static_cast<size_t>(id)];
+}
+
+void Notify(NoticeId id, const std::string& text) {
+  Sink& sink = TheSink();
+  std::shared_lock lock(sink.mu);
+  if (sink.put) {
+    sink.put(id, text);
+  } else {
+    std::fprintf(stderr, "tracefs: %s\n", text.c_str());
+  }
+}
+
+void SetNoticeSink(std::function<void(NoticeId, const std::string&)> sink) {
+  Sink& one = TheSink();
+  std::unique_lock lock(one.mu);
+  one.put = std::move(sink);
+}
+
+}  // namespace tracefs

@@ -1,0 +1,81 @@
+#include "tracefs/mount/loss_watch.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+
+#include "tracefs/base/clock.h"
+#include "tracefs/base/notice.h"
+#include "tracefs/mount/build_pipeline.h"
+#include "tracefs/pipeline/loss.h"
+
+namespace tracefs {
+namespace {
+
+constexpr auto kInterval = std::chrono::seconds(1);
+constexpr uint64_t kAgainNs = 60 * kNsPerSecond;
+
+}  // namespace
+
+std::string TracerText(const TracerStats& stats) {
+  return "tracer " + std::to_string(stats.id) +
+         (stats.name.empty() ? "" : " '" + stats.name + "'");
+}
+
+std::string LossText(const TracerStats& stats) {
+  if (stats.TotalLost() == 0) return "";
+  std::string reasons;
+  for (size_t r = 0; r < kLossReasonCount; ++r) {
+    if (stats.lost[r] == 0) continue;
+    if (!reasons.empty()) reasons += ", ";
+    reasons += std::string(LossReasonName(static_cast<LossReason>(r))) + ' ' +
+               std::to_string(stats.lost[r]);
+  }
+  return std::to_string(stats.TotalLost()) + " lost (" + reasons + ")";
+}
+
+void LossWatch::See(const std::vector<TracerStats>& stats, uint64_t now_ns) {
+  for (const TracerStats& s : stats) {
+    if (s.id >= kFirstRulesId) continue;  // of rules and listeners
+    Told& told = told_[s.id];
+    if (!s.output_error.ok() && !std::exchange(told.error, true)) {
+      Notify(NoticeId::kOutputFailed,
+             TracerText(s) + ": " + s.output_error.message());
+    }
+    const uint64_t lost = s.TotalLost();
+    if (lost <= told.lost ||
+        (told.at_ns != 0 && now_ns - told.at_ns < kAgainNs)) {
+      continue;
+    }
+    Notify(NoticeId::kLost, TracerText(s) + ": " +
+                                std::to_string(lost - told.lost) +
+                                " operations are not in its trace; since it "
+                                "began: " +
+                                LossText(s));
+    told.lost = lost;
+    told.at_ns = now_ns;
+  }
+}
+
+void LossWatch::Start() {
+  thread_ = std::thread([this] {
+    ::pthread_setname_np(::pthread_self(), "tracefs-losses");
+    std::unique_lock lock(mu_);
+    while (!wake_.wait_for(lock, kInterval, [this] { return stopping_; })) {
+      lock.unlock();
+      See(look_(), MonotonicNs());
+      lock.lock();
+    }
+  });
+}
+
+void LossWatch::Stop() {
+  {
+    std::lock_guard lock(mu_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+}  // namespace tracefs

@@ -1,0 +1,58 @@
+// LossWatch: looks once a second whether tracers have lost something or their
+// outputs have failed, and says so in the log: at once, then once a minute for
+// as long as it goes on.
+#ifndef TRACEFS_MOUNT_LOSS_WATCH_H_
+#define TRACEFS_MOUNT_LOSS_WATCH_H_
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tracefs/pipeline/tracer_stats.h"
+
+namespace tracefs {
+
+// "12 lost (queue_full 10, throttled 2)"; empty if nothing was.
+std::string LossText(const TracerStats& stats);
+// "tracer 2 'audit'".
+std::string TracerText(const TracerStats& stats);
+
+class LossWatch {
+ public:
+  using Look = std::function<std::vector<TracerStats>()>;
+
+  // `look` is called by the thread, from Start until Stop; it never waits.
+  explicit LossWatch(Look look) : look_(std::move(look)) {}
+  ~LossWatch() { Stop(); }
+  LossWatch(const LossWatch&) = delete;
+  LossWatch& operator=(const LossWatch&) = delete;
+
+  void Start();
+  void Stop();
+  // What a look at `stats` at that time leads to; for tests, and the thread.
+  void See(const std::vector<TracerStats>& stats, uint64_t now_ns);
+
+ private:
+  struct Told {
+    uint64_t lost = 0;
+    uint64_t at_ns = 0;
+    bool error = false;
+  };
+
+  const Look look_;
+  std::map<uint32_t, Told> told_;
+  std::mutex mu_;
+  std::condition_variable wake_;
+  bool stopping_ = false;  // guarded by mu_
+  std::thread thread_;
+};
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_MOUNT_LOSS_WATCH_H_
