@@ -8,6 +8,7 @@
 #include "drivers/assembly/stream.h"
 #include "tracefs/base/clock.h"
 #include "tracefs/control/tail_queue.h"
+#include "tracefs/export/escape.h"
 #include "tracefs/fs/open_before.h"
 #include "tracefs/mount/explain.h"
 #include "tracefs/mount/input_filter_adapter.h"
@@ -482,9 +483,14 @@ ControlAnswer MountControl::Check(ControlRequest& request) {
   }
   Json files = Json::array();
   for (const Wish& wish : wishes) {
-    files.push_back({{"path", wish.path},
-                     {"kind", WishKindName(wish.kind)},
-                     {"sync", wish.sync}});
+    Json file = {{"path", wish.path},
+                 {"kind", WishKindName(wish.kind)},
+                 {"sync", wish.sync}};
+    if (!IsUtf8(wish.path)) {
+      file["path_bytes"] =
+          std::vector<uint8_t>(wish.path.begin(), wish.path.end());
+    }
+    files.push_back(std::move(file));
   }
   return Answer({{"files", std::move(files)},
                  {"users", names.users()},

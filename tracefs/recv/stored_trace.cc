@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "tracefs/base/crc32c.h"
+#include "tracefs/base/ownership.h"
 
 namespace tracefs {
 namespace {
@@ -73,8 +74,11 @@ Status StoredTrace::Begin(const KnownEnd* known) {
   if (!fd_) return errno == ENOENT ? Status::Ok() : Quote(errno);
   struct stat st;
   if (::fstat(fd_.get(), &st) != 0) return Quote(errno);
-  if (!S_ISREG(st.st_mode)) {
-    return Status::Invalid("'" + name_ + "' is not a regular file");
+  // The directory is ours; it need not always have been.
+  if (Status s = CheckOwnership(fd_.get(), {.one_name = true},
+                                "trace file '" + name_ + "'");
+      !s.ok()) {
+    return s;
   }
   size_ = static_cast<uint64_t>(st.st_size);
   std::string there(std::min<uint64_t>(preamble_.size(), size_), '\0');

@@ -289,8 +289,17 @@ Result<std::string> AddRequest(ControlClient& client, const std::string& path,
     const bool sync = file.contains("sync") && file["sync"] == true;
     const Json kind = file.value("kind", Json("new"));
     if (!kind.is_string()) return NoSense();
-    if (Status s = files->Open(file["path"].get<std::string>(),
-                               kind.get<std::string>(), sync);
+    auto to_open = file["path"].get<std::string>();
+    // A path that JSON cannot hold.
+    if (const Json bytes = file.value("path_bytes", Json()); !bytes.is_null()) {
+      if (!bytes.is_array()) return NoSense();
+      to_open.clear();
+      for (const Json& byte : bytes) {
+        if (!byte.is_number_unsigned() || byte > 255) return NoSense();
+        to_open += static_cast<char>(byte.get<uint8_t>());
+      }
+    }
+    if (Status s = files->Open(to_open, kind.get<std::string>(), sync);
         !s.ok()) {
       return s;
     }

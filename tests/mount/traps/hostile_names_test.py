@@ -167,6 +167,19 @@ def relative_names(suite, plain, name):
     mount.unmount()
 
 
+def added(suite, name):
+    """An output that tracefs-ctl opens for the daemon."""
+    place = Place(suite, name)
+    mount = suite.mount(place.source, place.point, config=place.config())
+    more = os.path.join(place.traces, name[:200] + b"-more")
+    ctl(suite, place.point, "add", place.config(more))
+    use(place)
+    mount.unmount()
+    expect_equal(sorted(os.listdir(place.traces)),
+                 sorted([name[:240], os.path.basename(more)]), "traces")
+    expect(("read", "/file") in events_of(suite, more), "no read")
+
+
 def killed(suite, name):
     """The watchdog finds the mount whatever it is called."""
     place = Place(suite, name)
@@ -243,6 +256,9 @@ def main():
         suite.run(f"{title}, over itself", over_itself, suite, plain, name)
         suite.run(f"{title}, relative", relative_names, suite, plain, name)
         suite.run(f"{title}, killed", killed, suite, name)
+    for title in ("comma", "backslashes", "newlines", "quotes", "not UTF-8",
+                  "UTF-8", "a leading dash"):
+        suite.run(f"{title}, added", added, suite, NAMES[title])
     for title in ("an option", "backslashes", "spaces", "newlines",
                   "not UTF-8", "quotes"):
         suite.run(f"{title}, of a user", of_a_user, suite, NAMES[title])

@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/support/net_world.h"
 
@@ -182,6 +184,29 @@ TEST_F(StoredTraceTest, FramesOfAllSizesAreFound) {
   ASSERT_TRUE(stored.Find().ok());
   EXPECT_EQ(stored.next(), next);
   EXPECT_EQ(stored.size(), file.size());
+}
+
+TEST_F(StoredTraceTest, Malicious_AFileOfOthersIsNotGoneOnWith) {
+  const std::string path = folder_.Write("t.trace", trace_.File(1));
+  const auto refusal = [&] {
+    StoredTrace stored = Make(trace_);
+    return stored.Find().message();
+  };
+  EXPECT_EQ(refusal(), "ok");
+  ASSERT_EQ(::chmod(path.c_str(), 0666), 0);
+  EXPECT_NE(refusal().find("can be written by others"), std::string::npos);
+  ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
+  ASSERT_EQ(::link(path.c_str(), folder_.Path("second").c_str()), 0);
+  EXPECT_NE(refusal().find("2 names"), std::string::npos);
+  ASSERT_EQ(::unlink(path.c_str()), 0);
+  ASSERT_EQ(::symlink("second", path.c_str()), 0);
+  EXPECT_NE(refusal(), "ok");
+  EXPECT_EQ(TempFolder::Read(folder_.Path("second")), trace_.File(1));
+  ASSERT_EQ(::unlink(path.c_str()), 0);
+  ASSERT_EQ(::rename(folder_.Path("second").c_str(), path.c_str()), 0);
+  if (::geteuid() != 0) GTEST_SKIP() << "the rest needs root";
+  ASSERT_EQ(::chown(path.c_str(), 65534, 65534), 0);
+  EXPECT_NE(refusal().find("belongs to user 65534"), std::string::npos);
 }
 
 }  // namespace
