@@ -66,6 +66,7 @@ constexpr FieldClass kFields[] = {
     Of(Field::kSid, "pid"),
     Of(Field::kPgid, "pid"),
     Of(Field::kInferred, "request"),
+    Of(Field::kMapped, "request"),
     Of(Field::kSyscall, "request"),
     Of(Field::kInode, "inode"),
     Of(Field::kParentInode, "inode"),

@@ -203,6 +203,9 @@ class Stream final : public AssemblyDriver {
     if ((left & Bit(Field::kErrno)) != 0 && event.Get(Field::kErrno) == 0) {
       left &= ~Bit(Field::kErrno);
     }
+    if ((left & Bit(Field::kMapped)) != 0 && event.Get(Field::kMapped) == 0) {
+      left &= ~Bit(Field::kMapped);
+    }
     while (left != 0) {
       const auto i = static_cast<size_t>(std::countr_zero(left));
       left &= left - 1;

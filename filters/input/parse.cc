@@ -4,6 +4,7 @@
 #include <array>
 
 #include "tracefs/base/spelling.h"
+#include "tracefs/event/field.h"
 
 namespace tracefs {
 namespace {
@@ -178,12 +179,30 @@ class Parser {
     predicate->field = {std::string(word), in_.position(), false};
     in_.Advance(word.size());
     in_.SkipSpace();
+    if (IsFlagWord(predicate->field.text) && !ComparisonFollows()) {
+      predicate->comparison_position = predicate->field.position;
+      predicate->comparison = Comparison::kEqual;
+      predicate->values.push_back({{{"1", predicate->field.position, false}}});
+      return Status::Ok();
+    }
     if (Status s = ParseComparison(predicate); !s.ok()) return s;
     if (predicate->comparison != Comparison::kIn) {
       predicate->values.emplace_back();
       return ParseValue(&predicate->values.back());
     }
     return ParseSet(predicate);
+  }
+
+  // A flag alone asks whether it is set.
+  static bool IsFlagWord(std::string_view word) {
+    const FieldInfo* const info = FieldByPredicate(word);
+    return info != nullptr && IsFlag(info->field);
+  }
+  bool ComparisonFollows() const {
+    if (in_.Peek() == '!') return in_.Peek(1) == '=';
+    return (in_.Peek() != 0 && std::string_view("=<>~").find(in_.Peek()) !=
+                                   std::string_view::npos) ||
+           IsKeyword(Next(), "IN");
   }
 
   Status ParseComparison(AstPredicate* predicate) {

@@ -409,11 +409,17 @@ Program::Truth Program::TestForFile(const Node& node, Event& event,
                                     PathCache* paths) const {
   if (IsNumber(node.kind)) {
     const Field field = FieldOf(node);
-    if (field != Field::kInode && field != Field::kType) {
+    if ((field != Field::kInode && field != Field::kType &&
+         field != Field::kMapped) ||
+        !event.Has(field)) {
       return Truth::kUnknown;
     }
   }
   if (node.kind == NodeKind::kCallerName) return Truth::kUnknown;
+  // No file: the question is what some file may be.
+  if (event.node == 0 && (IsNames(node.kind) || node.kind == NodeKind::kPath)) {
+    return Truth::kUnknown;
+  }
   return Test(node, event, paths) ? Truth::kTrue : Truth::kFalse;
 }
 

@@ -107,7 +107,7 @@ uint64_t RequestFields(Op op) {
                             Field::kUmask);
     case Op::read_:
     case Op::write_:
-      return kOnHandle | kRange | Bits(Field::kFlags);
+      return kOnHandle | kRange | Bits(Field::kFlags, Field::kMapped);
     case Op::readdir_:
       return kOnHandle | kRange;
     case Op::flush_:

@@ -97,7 +97,8 @@ enum class FieldSource : uint8_t {
   X(kFgid, "fgid", "ARG_INODE_GID", 46, 4, kGroup, kAttributes, "fgid")        \
   X(kMtime, "", "ARG_INODE_MTIME_NS", 47, 8, kSigned, kAttributes, "mtime")    \
   X(kType, "type", "ARG_INODE_TYPE", 48, 1, kFileType, kName, "type")          \
-  X(kDataChecksum, "", "ARG_DATA_CRC32C", 49, 4, kHex, kResult, "data_crc")
+  X(kDataChecksum, "", "ARG_DATA_CRC32C", 49, 4, kHex, kResult, "data_crc")    \
+  X(kMapped, "mapped", "ARG_MAPPED", 50, 1, kUnsigned, kRequest, "mapped")
 
 // Text fields; Event holds those of source kRequest and kResult as views, the
 // others are asked for.
@@ -134,6 +135,11 @@ static_assert(kNumericFieldCount <= 64, "Event::present has one bit a field");
 inline constexpr size_t Index(Field f) { return static_cast<size_t>(f); }
 inline constexpr bool IsNumeric(Field f) {
   return Index(f) < kNumericFieldCount;
+}
+// Numbers that are 1 or 0, and that a filter may name without a value: a trace
+// holds them only where they are 1.
+inline constexpr bool IsFlag(Field f) {
+  return f == Field::kInferred || f == Field::kMapped;
 }
 // The bit of a numeric field in Event::present and in field masks.
 inline constexpr uint64_t Bit(Field f) { return uint64_t{1} << Index(f); }

@@ -63,7 +63,7 @@ struct TextPlan {
 Style StyleOf(const FieldInfo& f) {
   if (f.field == Field::kErrno) return Style::kErrno;
   if (f.field == Field::kType) return Style::kType;
-  if (f.field == Field::kInferred) return Style::kTrue;
+  if (IsFlag(f.field)) return Style::kTrue;
   return f.type == FieldType::kSigned ? Style::kSigned : Style::kUnsigned;
 }
 

@@ -298,6 +298,9 @@ class TextExporter final : public Exporter {
     if (event.Has(Field::kLockOwner)) {
       line.Put(" owner=").Hex(event.Get(Field::kLockOwner));
     }
+    if (event.Has(Field::kMapped) && event.Get(Field::kMapped) != 0) {
+      line.Put(" mapped");
+    }
     decimal(Field::kLockPid);
     decimal(Field::kFh);
     decimal(Field::kFhOut);

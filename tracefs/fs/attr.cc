@@ -185,7 +185,7 @@ void FsGetattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
     return;
   }
   op.Attributes(st);
-  const double timeout = op.fs().policy().AttrTimeout(st.st_mode);
+  const double timeout = op.fs().AttrTimeout(inode, st.st_mode);
   op.End(0, 0, [&] { return fuse_reply_attr(req, &st, timeout); });
 }
 
@@ -212,7 +212,7 @@ void FsSetattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set,
     return;
   }
   op.Attributes(st);
-  const double timeout = op.fs().policy().AttrTimeout(st.st_mode);
+  const double timeout = op.fs().AttrTimeout(inode, st.st_mode);
   op.End(0, 0, [&] { return fuse_reply_attr(req, &st, timeout); });
 }
 
@@ -233,9 +233,7 @@ void FsStatx(fuse_req_t req, fuse_ino_t ino, int flags, int mask,
     op.ReplyError(errno);
     return;
   }
-  struct stat st {};
-  st.st_mode = stx.stx_mode;
-  const double timeout = op.fs().policy().AttrTimeout(st.st_mode);
+  const double timeout = op.fs().AttrTimeout(inode, stx.stx_mode);
   op.End(0, 0, [&] { return fuse_reply_statx(req, 0, &stx, timeout); });
 }
 #endif

@@ -65,13 +65,17 @@ double CachePolicy::AttrTimeout(mode_t mode) const {
                                                     : kUntracedTimeout;
 }
 
-bool CachePolicy::TracesData(Event& event) const {
-  if (visibility_ == Visibility::kExact) return true;
-  for (const Op op : {Op::read_, Op::write_}) {
-    event.op = op;
-    if (sink_.MayRecord(event)) return true;
-  }
-  return false;
+CachePolicy::DataInterest CachePolicy::DataOf(Event& event) const {
+  if (visibility_ == Visibility::kExact) return {.calls = true, .pages = true};
+  const auto may_record = [&](uint64_t mapped) {
+    event.Set(Field::kMapped, mapped);
+    for (const Op op : {Op::read_, Op::write_}) {
+      event.op = op;
+      if (sink_.MayRecord(event)) return true;
+    }
+    return false;
+  };
+  return {.calls = may_record(0), .pages = may_record(1)};
 }
 
 bool CachePolicy::MayLookUpAhead() const {
@@ -114,21 +118,32 @@ std::vector<CachePolicy::Choice> CachePolicy::Explain() const {
       {"attributes", Seconds(AttrTimeout(S_IFREG)),
        traced({Op::getattr_, Op::statx_}),
        AttrTimeout(S_IFREG) > 0 ? "getattrs of a file within that time" : ""});
-  const bool data = visibility_ == Visibility::kExact || Traced(Op::read_) ||
-                    Traced(Op::write_);
-  const IoMode mode = ModeFor(data, passthrough_);
+  Event of_some_file;
+  const DataInterest data = DataOf(of_some_file);
+  const IoMode mode = ModeFor(data, passthrough_ && !data.pages);
+  // Files that a filter excludes are opened as if nobody recorded any.
+  const bool some_pass = passthrough_ && data.any();
   static constexpr const char* kModes[] = {
       "page cache of the mount, written through",
       "each one a request (direct I/O)",
       "done by the kernel on the backing file (passthrough)",
-      "each one a request, on files no filter excludes; the rest passthrough"};
+      "each one a request (direct I/O)"};
+  std::string choice = kModes[static_cast<int>(mode)];
+  if (some_pass)
+    choice += ", on files no filter excludes; the rest passthrough";
   choices.push_back(
-      {"reads and writes", kModes[static_cast<int>(mode)],
-       traced({Op::read_, Op::write_}),
+      {"reads and writes", choice, traced({Op::read_, Op::write_}),
        mode == IoMode::kPassthrough ? "all reads and writes"
        : mode == IoMode::kCached    ? "reads that the page cache answers"
-       : mode == IoMode::kPassthroughDirect ? "page faults of mapped files"
-                                            : ""});
+                                    : ""});
+  const bool seen = mode == IoMode::kDirect || mode == IoMode::kCached;
+  choices.push_back(
+      {"mapped files",
+       seen ? "through the page cache of the mount: pages come and go as "
+              "requests, also those of programs"
+            : "the backing file itself (passthrough)",
+       data.pages ? traced({Op::read_, Op::write_}) : std::vector<Op>(),
+       seen ? "loads and stores of pages that are there" : "all mapped I/O"});
   choices.push_back({"close",
                      NeedsFlush() ? "each one a request (flush)"
                                   : "not told, but for the last "

@@ -47,14 +47,21 @@ class CachePolicy {
   double NegativeTimeout() const;
   double AttrTimeout(mode_t mode) const;
 
-  // Whether reads and writes of this file must come to us one by one. `event`
-  // tells about the file; its op is changed.
-  bool TracesData(Event& event) const;
-  IoMode ModeFor(bool traces_data, bool can_pass_through) const {
-    if (can_pass_through) {
-      return traces_data ? IoMode::kPassthroughDirect : IoMode::kPassthrough;
+  // What of the data of a file must come to us.
+  struct DataInterest {
+    bool calls;  // read(2), write(2) and their kin, one by one
+    bool pages;  // what is mapped, as its pages come in and go out
+    bool any() const { return calls || pages; }
+  };
+  // `event` tells about the file; its op and Field::kMapped are changed.
+  DataInterest DataOf(Event& event) const;
+  // Maps of a file that passes through are maps of the backing file: it must
+  // not where pages are of interest.
+  static IoMode ModeFor(DataInterest data, bool passes_through) {
+    if (passes_through) {
+      return data.any() ? IoMode::kPassthroughDirect : IoMode::kPassthrough;
     }
-    return traces_data ? IoMode::kDirect : IoMode::kCached;
+    return data.any() ? IoMode::kDirect : IoMode::kCached;
   }
   // Whether close(2) must be told: some tracer records it, or it matters below.
   bool NeedsFlush() const {

@@ -71,13 +71,15 @@ void ReplyOpened(OpScope& op, Inode& dir, const char* name, UniqueFd fd,
   }
   op.About(*inode);
   op.Attributes(st);
+  IoClaim claim;
   const IoMode mode = fs.ChooseIoMode(
-      *inode, fd.get(), (st.st_mode & (S_ISUID | S_ISGID)) != 0, fi);
+      *inode, fd.get(), (st.st_mode & (S_ISUID | S_ISGID)) != 0, fi, &claim);
   auto handle = std::make_unique<Handle>(fs.NextHandleId(), std::move(fd),
                                          *inode, fi->flags, fs.open_files(),
                                          ContextOf(op.req())->uid);
   share.Pass();
   handle->io_mode = mode;
+  handle->io_claim = std::move(claim);
   op.Through(*handle);
   op.RememberCaller(*handle);
   const fuse_entry_param entry = fs.EntryParam(*inode, st);

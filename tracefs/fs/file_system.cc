@@ -86,8 +86,8 @@ Result<std::unique_ptr<FileSystem>> FileSystem::Create(
   return fs;
 }
 
-bool FileSystem::TracesData(Inode& inode) {
-  if (inode.is_output()) return false;
+CachePolicy::DataInterest FileSystem::DataOf(Inode& inode) {
+  if (inode.is_output()) return {.calls = false, .pages = false};
   Event facts;
   facts.resolver = this;
   facts.node = inode.id();
@@ -97,7 +97,7 @@ bool FileSystem::TracesData(Inode& inode) {
     facts.name_generation = generation;
     facts.name_bits = inodes_.NameBits(inode, sink_, generation);
   }
-  return policy_.TracesData(facts);
+  return policy_.DataOf(facts);
 }
 
 int32_t FileSystem::BackingIdOf(Inode& inode, int fd) {
@@ -116,24 +116,34 @@ int32_t FileSystem::BackingIdOf(Inode& inode, int fd) {
 }
 
 IoMode FileSystem::ChooseIoMode(Inode& inode, int fd, bool set_id,
-                                fuse_file_info* fi) {
-  const int32_t id = BackingIdOf(inode, fd);
+                                fuse_file_info* fi, IoClaim* claim) {
+  CachePolicy::DataInterest data = DataOf(inode);
+  const bool passes =
+      inode.io_opens().Enter(!data.pages && BackingIdOf(inode, fd) > 0);
+  // If it passes it has a number: from us, or from the opens that are there.
+  const int32_t id = inode.backing_id();
+  *claim = IoClaim(inode.io_opens(), passes);
+  // What the kernel has kept does not change with what is stored to a map.
+  if (passes && (fi->flags & O_ACCMODE) == O_RDWR &&
+      inode.io_opens().ExpectStores()) {
+    ForgetAttributes(inode);
+  }
+  if (!passes && data.any() && (fi->flags & O_ACCMODE) == O_RDWR) {
+    inode.ExpectCachedStores();
+  }
   // The kernel's own writes would take set-id bits from privileged callers too
   // (BackingIdOf): where there are such bits, we write.
-  const bool writes_here =
-      id > 0 && set_id && (fi->flags & O_ACCMODE) != O_RDONLY;
-  const bool traces_data = TracesData(inode);
-  const IoMode mode = policy_.ModeFor(traces_data || writes_here, id > 0);
-  if (mode == IoMode::kDirect || mode == IoMode::kPassthroughDirect) {
-    fi->direct_io = 1;
+  data.calls |= passes && set_id && (fi->flags & O_ACCMODE) != O_RDONLY;
+  const IoMode mode = CachePolicy::ModeFor(data, passes);
+  // An open that was handed over has been here before.
+  const bool direct =
+      mode == IoMode::kDirect || mode == IoMode::kPassthroughDirect;
+  fi->direct_io = direct ? 1 : 0;
 #if TRACEFS_FUSE_AT_LEAST(15)
-    fi->parallel_direct_writes = 1;
+  fi->parallel_direct_writes = direct ? 1 : 0;
 #endif
-  }
 #if TRACEFS_FUSE_AT_LEAST(17)
-  if (mode == IoMode::kPassthrough || mode == IoMode::kPassthroughDirect) {
-    fi->backing_id = id;
-  }
+  fi->backing_id = passes ? id : 0;
 #endif
   fi->noflush = policy_.NeedsFlush() ? 0 : 1;
   return mode;
@@ -246,8 +256,16 @@ fuse_entry_param FileSystem::EntryParam(const Inode& inode,
   entry.ino = inode.id();
   entry.attr = st;
   entry.entry_timeout = policy_.EntryTimeout();
-  entry.attr_timeout = policy_.AttrTimeout(st.st_mode);
+  entry.attr_timeout = AttrTimeout(inode, st.st_mode);
   return entry;
+}
+
+void FileSystem::ForgetAttributes(const Inode& inode) const {
+  if (policy_.visibility() == Visibility::kExact) return;  // keeps none
+  // Attributes alone: the kernel takes no lock of the file's for that. What
+  // fails is that it does not know the inode, and so keeps nothing.
+  static_cast<void>(
+      fuse_lowlevel_notify_inval_inode(session_, inode.id(), -1, 0));
 }
 
 const CallerInfo* FileSystem::CallerOf(Op op, uint32_t tid) {

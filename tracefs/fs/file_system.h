@@ -130,16 +130,29 @@ class FileSystem final : public EventResolver, public Interruptible {
   Inode* Lookup(Inode& parent, const char* name, struct stat* st);
   // The same for a file just made, open as `fd` (which stays the caller's).
   Inode* Enter(Inode& parent, const char* name, int fd, struct stat* st);
-  // How the kernel is to do I/O on an open of `inode`; sets fi's members.
+  // How the kernel is to do I/O on an open of `inode`; sets fi's members, and
+  // `claim`, which lasts as long as the open.
   // Passthrough needs a number for the file, which may fail.
   // `fd`: the file, if it is open already, else -1. `set_id`: it is
   // set-user-id or set-group-id, or may be.
-  IoMode ChooseIoMode(Inode& inode, int fd, bool set_id, fuse_file_info* fi);
+  IoMode ChooseIoMode(Inode& inode, int fd, bool set_id, fuse_file_info* fi,
+                      IoClaim* claim);
 
-  // How that would be if it was opened now; of one that was opened before.
+  // How that would be if it was opened now and nobody had it open; of one that
+  // was opened before.
   IoMode IoModeNow(Inode& inode) {
-    return policy_.ModeFor(TracesData(inode), inode.backing_id() > 0);
+    const CachePolicy::DataInterest data = DataOf(inode);
+    return CachePolicy::ModeFor(
+        data, !data.pages && policy_.passthrough() && inode.backing_id() >= 0);
   }
+
+  // Seconds for which the kernel may keep what is answered about `inode`.
+  double AttrTimeout(const Inode& inode, mode_t mode) const {
+    return inode.io_opens().may_be_stored_to() ? 0 : policy_.AttrTimeout(mode);
+  }
+  // The attributes of `inode`, which the kernel holds, change by an operation
+  // of which the kernel does not know that: it forgets what it has kept.
+  void ForgetAttributes(const Inode& inode) const;
 
   // What fuse_reply_entry wants to know.
   fuse_entry_param EntryParam(const Inode& inode, const struct stat& st) const;
@@ -183,8 +196,11 @@ class FileSystem final : public EventResolver, public Interruptible {
     return rings_serve_.load(std::memory_order_relaxed);
   }
 
-  // The connection's descriptor, once mounted.
-  void SetDevice(int fd) { backing_.SetDevice(fd); }
+  // The connection, once mounted.
+  void SetSession(fuse_session* session) {
+    session_ = session;
+    backing_.SetDevice(fuse_session_fd(session));
+  }
 
   // libfuse calls this when the connection is made.
   void NegotiateFeatures(fuse_conn_info* conn);
@@ -222,7 +238,7 @@ class FileSystem final : public EventResolver, public Interruptible {
   void SetUpWorker(fuse_req_t req);
   Inode* AcquireSame(int dir, const char* name, const struct stat& st);
   std::optional<BackingFile> HoldOpen(int fd, bool named);
-  bool TracesData(Inode& inode);
+  CachePolicy::DataInterest DataOf(Inode& inode);
   int32_t BackingIdOf(Inode& inode, int fd);
 
   const FileSystemOptions options_;
@@ -230,6 +246,7 @@ class FileSystem final : public EventResolver, public Interruptible {
   ProcessTable& processes_;
   CachePolicy policy_;
   std::atomic<bool> rings_serve_ = false;
+  fuse_session* session_ = nullptr;
   BackingFiles backing_;
   InodeTable inodes_;
   UserShares open_files_;

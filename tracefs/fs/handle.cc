@@ -30,6 +30,7 @@ std::unique_ptr<Handle> HandleTable::Unlink(Shard& shard, Handle& handle) {
   }
   if (handle.next_ != nullptr) handle.next_->previous_ = handle.previous_;
   handle.previous_ = handle.next_ = nullptr;
+  handle.io_claim.GiveBack();
   return std::unique_ptr<Handle>(&handle);
 }
 

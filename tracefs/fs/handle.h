@@ -13,6 +13,7 @@
 #include "tracefs/event/event.h"
 #include "tracefs/fs/cache_policy.h"
 #include "tracefs/fs/inode_table.h"
+#include "tracefs/fs/io_opens.h"
 #include "tracefs/fs/user_shares.h"
 
 namespace tracefs {
@@ -71,6 +72,7 @@ struct Handle {
   bool append_only = false;
   // What was chosen when it was opened; a file keeps it, whatever tracers come.
   IoMode io_mode = IoMode::kCached;
+  IoClaim io_claim;  // given back when it leaves the HandleTable
   LastCaller last_caller;
 
  private:

@@ -37,6 +37,16 @@ uint64_t InodeTable::KeyHash(dev_t device, ino_t number) {
   return x;
 }
 
+PageOrder& Inode::MakePageOrder() {
+  if (PageOrder* known = page_order()) return *known;
+  auto made = std::make_unique<PageOrder>();
+  PageOrder* expected = nullptr;
+  if (page_order_.compare_exchange_strong(expected, made.get())) {
+    return *made.release();
+  }
+  return *expected;  // another request was first
+}
+
 InodeTable::~InodeTable() {
   // No FORGETs come on unmount (linux/fs/fuse/inode.c, fuse_evict_inode).
   for (IdShard& shard : by_id_) {

@@ -26,6 +26,8 @@
 #include "tracefs/fs/backing_files.h"
 #include "tracefs/fs/compact_handle.h"
 #include "tracefs/fs/compact_name.h"
+#include "tracefs/fs/io_opens.h"
+#include "tracefs/fs/page_order.h"
 
 namespace tracefs {
 
@@ -67,6 +69,10 @@ class Inode {
         fd_(file.fd.Release()),
         handle_(std::move(file.handle)) {}
 
+  ~Inode() { delete page_order_.load(std::memory_order_relaxed); }
+  Inode(const Inode&) = delete;
+  Inode& operator=(const Inode&) = delete;
+
   uint64_t id() const { return id_; }
   dev_t device() const { return device_; }
   ino_t number() const { return number_; }
@@ -94,6 +100,18 @@ class Inode {
     int32_t expected = 0;
     return backing_id_.compare_exchange_strong(expected, id) ? id : expected;
   }
+  // How the kernel has it open.
+  IoOpens& io_opens() { return io_opens_; }
+  const IoOpens& io_opens() const { return io_opens_; }
+  // Some open can be mapped for writing through the kernel's page cache, while
+  // others write past it. For good.
+  void ExpectCachedStores() { cached_stores_ = true; }
+  bool expects_cached_stores() const { return cached_stores_; }
+  // In which order they came; null before the first page was read.
+  PageOrder* page_order() const {
+    return page_order_.load(std::memory_order_acquire);
+  }
+  PageOrder& MakePageOrder();
   // One of our own trace files: nothing about it is recorded.
   bool is_output() const { return is_output_; }
 
@@ -128,6 +146,9 @@ class Inode {
 
   std::atomic<uint32_t> name_version_{0};
   std::atomic<int32_t> backing_id_{0};
+  IoOpens io_opens_;
+  std::atomic<bool> cached_stores_{false};
+  std::atomic<PageOrder*> page_order_{nullptr};  // owned
 };
 
 // Threads: any. Lock order: shard of an id, then name stripe; the shard of a

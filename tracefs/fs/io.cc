@@ -8,6 +8,8 @@
 
 #include <array>
 #include <cstring>
+#include <mutex>
+#include <shared_mutex>
 
 #include "tracefs/fs/credentials.h"
 #include "tracefs/fs/io_buffer.h"
@@ -43,6 +45,30 @@ const char* Aligned(const Handle& handle, const char* data, size_t size) {
   return copy;
 }
 
+// Writes pages that come back from the cache, but for what was written past it
+// since they were read. `size`, or -1 and errno.
+ssize_t WritePages(PageOrder* order, int fd, const char* data, size_t size,
+                   off_t offset) {
+  if (order == nullptr) return ::pwrite(fd, data, size, offset);
+  const auto begin = static_cast<uint64_t>(offset);
+  const std::unique_lock lock(order->stores());
+  const bool all = order->ForEachPart(
+      begin, size, MonotonicNs(), [&](uint64_t at, uint64_t bytes) {
+        while (bytes > 0) {
+          const ssize_t n =
+              ::pwrite(fd, data + (at - begin), bytes, static_cast<off_t>(at));
+          if (n <= 0) {
+            if (n == 0) errno = EIO;
+            return false;
+          }
+          at += static_cast<uint64_t>(n);
+          bytes -= static_cast<uint64_t>(n);
+        }
+        return true;
+      });
+  return all ? static_cast<ssize_t>(size) : -1;
+}
+
 }  // namespace
 
 void FsRead(fuse_req_t req, fuse_ino_t /*ino*/, size_t size, off_t offset,
@@ -51,12 +77,21 @@ void FsRead(fuse_req_t req, fuse_ino_t /*ino*/, size_t size, off_t offset,
   const Handle& handle = HandleOf(fi);
   Range(op, handle, static_cast<uint64_t>(offset), size);
   op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
+  // A read(2) that goes past the page cache names who may hold locks; what
+  // fills the cache does not (linux/fs/fuse/file.c, fuse_send_read).
+  if (handle.io_mode != IoMode::kCached) {
+    op.Set(Field::kMapped, fi->lock_owner == 0 ? 1 : 0);
+  }
   op.InferCaller(handle);
   op.Begin();
   char* const buffer = IoBuffer(size);
   if (buffer == nullptr) {
     op.ReplyError(ENOMEM);
     return;
+  }
+  if (fi->lock_owner == 0 && handle.inode.expects_cached_stores()) {
+    handle.inode.MakePageOrder().NotePagesRead(static_cast<uint64_t>(offset),
+                                               size);
   }
   const ssize_t n = ::pread(handle.Fd(op.fs()), buffer, size, offset);
   if (n < 0) {
@@ -74,6 +109,7 @@ void FsWrite(fuse_req_t req, fuse_ino_t /*ino*/, const char* data, size_t size,
   const Handle& handle = HandleOf(fi);
   Range(op, handle, static_cast<uint64_t>(offset), size);
   op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
+  op.Set(Field::kMapped, fi->writepage != 0 ? 1 : 0);
   op.Data(Bytes(data, size));
   op.InferCaller(handle);
   op.Begin();
@@ -96,9 +132,22 @@ void FsWrite(fuse_req_t req, fuse_ino_t /*ino*/, const char* data, size_t size,
     if (as_caller.error() != 0 || from == nullptr) {
       n = -1;
       errno = from == nullptr ? ENOMEM : as_caller.error();
+    } else if (fi->writepage != 0) {
+      n = WritePages(handle.inode.page_order(), handle.Fd(op.fs()), from, size,
+                     offset);
     } else {
+      std::shared_lock<std::shared_mutex> lock;
+      if (PageOrder* const order = handle.inode.page_order()) {
+        lock = std::shared_lock(order->stores());
+      }
       n = append ? ::pwritev2(handle.Fd(op.fs()), &iov, 1, offset, RWF_APPEND)
                  : ::pwrite(handle.Fd(op.fs()), from, size, offset);
+      // Asked again: the first page may have been read meanwhile.
+      if (PageOrder* const order = handle.inode.page_order();
+          order != nullptr && n > 0) {
+        order->NoteWritten(static_cast<uint64_t>(offset),
+                           static_cast<uint64_t>(n), MonotonicNs());
+      }
     }
   }
   if (n < 0) {
@@ -177,6 +226,8 @@ void FsCopyFileRange(fuse_req_t req, fuse_ino_t /*ino_in*/, off_t offset_in,
     op.ReplyError(errno);
     return;
   }
+  // The kernel thinks of the file that was written only.
+  op.fs().ForgetAttributes(in.inode);
   const auto copied = static_cast<size_t>(n);
   op.End(n, 0, [&] { return fuse_reply_write(req, copied); });
 }
@@ -246,6 +297,7 @@ void FsIoctl(fuse_req_t req, fuse_ino_t /*ino*/, unsigned command, void* arg,
     op.ReplyError(errno);
     return;
   }
+  if (in_bytes != 0) op.fs().ForgetAttributes(handle.inode);  // ctime
   op.End(rc, 0, [&] {
     return fuse_reply_ioctl(req, rc, out_bytes == 0 ? nullptr : value.data(),
                             out_bytes);

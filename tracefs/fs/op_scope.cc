@@ -170,10 +170,13 @@ void OpScope::RememberCaller(Handle& handle) {
   seen.tid = static_cast<uint32_t>(caller->pid);
   seen.uid = caller->uid;
   seen.gid = caller->gid;
-  // Release may come when the process is gone: who it was is found out now,
-  // if releases are recorded with their callers at all.
-  const Op release = handle.inode.is_dir() ? Op::releasedir_ : Op::release_;
-  const uint32_t interest = fs_.sink().InterestIn(release);
+  // Release may come when the process is gone, and pages are written back
+  // without one: who it was is found out now, if that is recorded at all.
+  const EventSink& sink = fs_.sink();
+  const uint32_t interest =
+      handle.inode.is_dir()
+          ? sink.InterestIn(Op::releasedir_)
+          : sink.InterestIn(Op::release_) | sink.InterestIn(Op::write_);
   if (interest == 0) return;
   if ((interest & (EventSink::kCaller | EventSink::kBeforeReply)) != 0) {
     if (traced()) {

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <memory>
 #include <optional>
 
 #include "tracefs/fs/credentials.h"
@@ -42,7 +43,13 @@ void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   const bool set_id = fs.policy().passthrough() &&
                       (fi->flags & O_ACCMODE) != O_RDONLY &&
                       IsSetId(fs.FdOf(inode).get());
-  const IoMode mode = fs.ChooseIoMode(inode, -1, set_id, fi);
+  IoClaim claim;
+  const IoMode mode = fs.ChooseIoMode(inode, -1, set_id, fi, &claim);
+  // Nothing of an open that fails may be left when the kernel hears of that.
+  const auto fail = [&](int error) {
+    claim.GiveBack();
+    op.ReplyError(error);
+  };
   bool append_only = false;
   UniqueFd fd;
   const uint32_t uid = ContextOf(req)->uid;
@@ -50,7 +57,7 @@ void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   if (NeedsDescriptor(mode, fi->flags)) {
     share.emplace(fs.open_files(), uid);
     if (!share->taken()) {
-      op.ReplyError(EMFILE);
+      fail(EMFILE);
       return;
     }
     if ((fi->flags & O_TRUNC) != 0) {
@@ -58,7 +65,7 @@ void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
       const fuse_ctx* caller = ContextOf(req);
       const AsCaller as_caller(caller->uid, caller->gid);
       if (as_caller.error() != 0) {
-        op.ReplyError(as_caller.error());
+        fail(as_caller.error());
         return;
       }
     }
@@ -68,10 +75,16 @@ void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
     // Somebody may hold a lease on it (fcntl(2)): to be waited for elsewhere.
     const int no_wait = fs.MayHandOver(req) ? O_NONBLOCK : 0;
     fd.Reset(fs.Reopen(inode, OpenFlags(fi->flags) | no_wait));
-    if (!fd && errno == EWOULDBLOCK && (fi->flags & O_NONBLOCK) == 0 &&
-        op.HandOver(
-            [req, ino, again = *fi]() mutable { FsOpen(req, ino, &again); })) {
-      return;
+    if (!fd && errno == EWOULDBLOCK && (fi->flags & O_NONBLOCK) == 0) {
+      const auto kept = std::make_shared<IoClaim>(std::move(claim));
+      if (op.HandOver([req, ino, again = *fi, kept]() mutable {
+            kept->GiveBack();
+            FsOpen(req, ino, &again);
+          })) {
+        return;
+      }
+      claim = std::move(*kept);
+      errno = EWOULDBLOCK;
     }
     if (!fd && errno == EPERM && (fi->flags & O_APPEND) != 0) {
       // chattr +a: may be opened for nothing but appending.
@@ -79,7 +92,7 @@ void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
       append_only = true;
     }
     if (!fd) {
-      op.ReplyError(errno);
+      fail(errno);
       return;
     }
   }
@@ -88,6 +101,7 @@ void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   if (share) share->Pass();
   handle->append_only = append_only;
   handle->io_mode = mode;
+  handle->io_claim = std::move(claim);
   op.Through(*handle);
   op.RememberCaller(*handle);
   Handle* const given = fs.handles().Add(std::move(handle));

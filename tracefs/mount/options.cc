@@ -240,20 +240,23 @@ const char* VisibilityName(Visibility visibility) {
 
 const char* InvisibleText(Visibility visibility) {
   // Reference: what no FUSE file system is ever told.
-#define TRACEFS_NEVER                                                        \
-  "lseek but for holes and data, dup, fcntl(F_SETFL), mmap, munmap, chdir, " \
-  "syncfs, inotify, I/O on FIFOs, sockets and devices; locks unless a "      \
+#define TRACEFS_NEVER                                                          \
+  "lseek but for holes and data, dup, fcntl(F_SETFL), mmap, munmap, loads "    \
+  "and stores of mapped pages that are there, chdir, syncfs, inotify, I/O on " \
+  "FIFOs, sockets and devices; locks unless a "                                \
   "filter names getlk, setlk or flock"
   switch (visibility) {
     case Visibility::kExact:
       return TRACEFS_NEVER;
     case Visibility::kAuto:
       return "repeated lookups and getattrs of one name within 10 ms; reads "
-             "and writes while no tracer records them, and what the page "
-             "cache answers; " TRACEFS_NEVER;
+             "and writes, mapped ones too, of files that were opened when no "
+             "tracer could record them; " TRACEFS_NEVER;
     case Visibility::kFast:
       return "lookups, getattrs, readdirs and readlinks that the kernel "
-             "answers from its caches; " TRACEFS_NEVER;
+             "answers from its caches; reads and writes, mapped ones too, of "
+             "files that were opened when no tracer could record "
+             "them; " TRACEFS_NEVER;
   }
 #undef TRACEFS_NEVER
   return "";

@@ -147,7 +147,7 @@ Result<std::unique_ptr<Session>> Session::Mount(
     return s.Prefixed("watchdog");
   }
   session->mounted_ = true;
-  fs.SetDevice(fuse_session_fd(session->session_));
+  fs.SetSession(session->session_);
   return session;
 }
 

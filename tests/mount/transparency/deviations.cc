@@ -13,6 +13,15 @@ constexpr Deviation kDeviations[] = {
      "opened with the flags of the open; no one is told when fcntl(F_SETFL) "
      "takes O_APPEND away",
      /*always=*/false},
+    {"fresh.mapped_read",
+     "where mapped I/O is recorded nobody is told of the mmap(2) itself: a "
+     "file "
+     "is read when its pages come in",
+     /*always=*/false},
+    {"fresh.mapped_store",
+     "as above: a file is written when its pages go out (msync, munmap, fsync, "
+     "close, or the kernel's own time)",
+     /*always=*/false},
     {"io.bad_buffers",
      "direct I/O pins the caller's buffer before it asks where the file ends: "
      "EFAULT instead of 0",

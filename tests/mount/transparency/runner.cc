@@ -205,7 +205,7 @@ std::vector<const Scenario*> AllScenarios() {
        {OpenScenarios(), IoScenarios(), SpaceScenarios(), NameScenarios(),
         AttributeScenarios(), PermissionScenarios(), XattrScenarios(),
         SpecialScenarios(), DirectoryScenarios(), LockScenarios(),
-        MemoryScenarios(), MiscScenarios()}) {
+        FreshScenarios(), MemoryScenarios(), MiscScenarios()}) {
     for (const Scenario& scenario : table) all.push_back(&scenario);
   }
   return all;

@@ -117,6 +117,7 @@ std::span<const Scenario> NameScenarios();
 std::span<const Scenario> AttributeScenarios();
 std::span<const Scenario> PermissionScenarios();
 std::span<const Scenario> XattrScenarios();
+std::span<const Scenario> FreshScenarios();
 std::span<const Scenario> SpecialScenarios();
 std::span<const Scenario> DirectoryScenarios();
 std::span<const Scenario> LockScenarios();

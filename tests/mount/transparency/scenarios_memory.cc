@@ -1,15 +1,18 @@
 // mmap(2), and programs that are run.
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csetjmp>
 #include <csignal>
 #include <cstring>
 #include <string>
+#include <thread>
 
 #include "tests/mount/transparency/scenario.h"
 
@@ -52,6 +55,66 @@ void CopyProgram(const char* from, const char* to, mode_t mode) {
   ::chmod(to, mode);
 }
 
+// Reads, or stores to, the first page of a map all the time, until it is gone.
+class Toucher {
+ public:
+  Toucher(volatile uint64_t* map, bool stores)
+      : thread_([this, map, stores] {
+          uint64_t count = 0;
+          while (!stop_) {
+            if (stores) {
+              map[100] = ++count;
+              if (map[100] < count) lost_ = true;
+            } else {
+              count += map[0];
+            }
+            ::sched_yield();
+          }
+          sink_ = count;
+        }) {}
+  ~Toucher() {
+    stop_ = true;
+    thread_.join();
+  }
+  bool lost() const { return lost_; }
+
+ private:
+  std::atomic<bool> stop_ = false;
+  std::atomic<bool> lost_ = false;
+  std::atomic<uint64_t> sink_ = 0;
+  std::thread thread_;
+};
+
+// write(2) to a page that another thread uses through a map: each is to be seen
+// at once, by memory and by read(2).
+void WriteBesideMap(Run& run, bool stores) {
+  WriteFile("f", Pattern(8192));
+  const int fd = FD(::open("f", O_RDWR));
+  void* const map =
+      ::mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  run.Note("mapped %d", map != MAP_FAILED);
+  if (map == MAP_FAILED) return;
+  auto* const numbers = static_cast<volatile uint64_t*>(map);
+  int failed = 0;
+  int unseen = 0;
+  int unread = 0;
+  bool lost;
+  {
+    const Toucher toucher(numbers, stores);
+    for (uint64_t i = 1; i <= 1000; ++i) {
+      if (::pwrite(fd, &i, sizeof i, 0) != sizeof i) ++failed;
+      if (numbers[0] != i) ++unseen;
+      uint64_t got = 0;
+      if (::pread(fd, &got, sizeof got, 0) != sizeof got || got != i) ++unread;
+    }
+    lost = toucher.lost();
+  }
+  numbers[100] = 0;  // however often
+  CALL(::msync(map, 8192, MS_SYNC));
+  run.Note("writes: %d failed, %d not seen, %d not read; a store was lost: %d",
+           failed, unseen, unread, lost);
+}
+
 sigjmp_buf fault;
 void OnFault(int signal) { ::siglongjmp(fault, signal); }
 
@@ -82,6 +145,10 @@ constexpr Scenario kScenarios[] = {
        run.Bytes("bytes", {p, 10000});
        run.Bytes("tail is zero", {p + 10000, 10});
      }},
+    {"mmap.write_beside_a_reader", kAll,
+     [](Run& run) { WriteBesideMap(run, /*stores=*/false); }},
+    {"mmap.write_beside_stores_to_the_page", kAll,
+     [](Run& run) { WriteBesideMap(run, /*stores=*/true); }},
     {"mmap.private_write_stays_private", kAll,
      [](Run& run) {
        WriteFile("f", Pattern(10000));

@@ -60,7 +60,7 @@ json Expected(const Record& record) {
     } else if (f.field == Field::kType) {
       const std::string_view name = FileTypeName(value);
       object[key] = name.empty() ? std::to_string(value) : std::string(name);
-    } else if (f.field == Field::kInferred) {
+    } else if (IsFlag(f.field)) {
       if (value != 0) object[key] = true;
     } else if (f.type == FieldType::kSigned) {
       object[key] = static_cast<int64_t>(value);

@@ -28,6 +28,11 @@ TEST(ParseTest, PrecedenceIsNotThenAndThenOr) {
       {"((((a=1))))", "a = 1"},
       {"a=1&&b=2", "(a = 1 AND b = 2)"},
       {"a=x||b=y", "(a = x OR b = y)"},
+      {"mapped", "mapped = 1"},
+      {"NOT mapped AND a = 1", "(NOT (mapped = 1) AND a = 1)"},
+      {"(mapped) or !MAPPED", "(mapped = 1 OR NOT (MAPPED = 1))"},
+      {"mapped=0 OR mapped != 1", "(mapped = 0 OR mapped != 1)"},
+      {"mapped in { 0 }", "mapped IN { 0 }"},
   };
   for (const auto& [text, dump] : cases) {
     EXPECT_EQ(Parsed(text), dump) << text;
