@@ -215,13 +215,19 @@ class Calls:
         if not stat.S_ISREG(status.st_mode) or status.st_size == 0:
             raise Nothing
         writes = self.often(0.5)
-        with mmap.mmap(fd, min(status.st_size, 8192),
+        size = min(status.st_size, 40000)
+        at = self.chance.randrange(size)
+        with mmap.mmap(fd, size,
                        flags=self.one_of(mmap.MAP_SHARED, mmap.MAP_PRIVATE),
                        prot=mmap.PROT_READ | (writes and mmap.PROT_WRITE)
                        ) as mapped:
-            seen = content(mapped[:100])
+            seen = content(mapped[at:at + 100])
             if writes:
-                mapped[0:1] = b"M"
+                mapped[at:at + 1] = b"M"
+                # Seen by read(2) and by stat(2) of the size at once.
+                seen = content(os.pread(fd, 100, at)), os.fstat(fd).st_size
+                if self.often(0.3):
+                    mapped.flush()
         return seen
 
     def do_fsync(self):

@@ -26,6 +26,9 @@ FILTERS = {
     "nothing": "cuid = 4000000000 AND op = fsync",
     "names": "op IN { lookup create unlink rename }",
     "one user's data": "cuid = 61003 AND op IN { read write }",
+    "data but no maps": "op IN { read write } AND NOT mapped",
+    # They are renamed while they are open.
+    "data of some files": "op IN { read write } AND name IN { a c e }",
 }
 
 
