@@ -30,14 +30,14 @@ EVERY_OUTPUT = """
 
 
 class SandboxSuite(Suite):
-    def start(self, name, text, *options, visibility="auto"):
+    def start(self, name, text, *options, visibility="auto", wrapper=()):
         source = self.folder(name, "source")
         point = self.folder(name, "mnt")
         config = self.path(name, "config")
         with open(config, "w", encoding="ascii") as out:
             out.write(text)
         return self.mount_command(
-            [os.path.join(self.bin, "tracefs-mount"), source, point,
+            [*wrapper, os.path.join(self.bin, "tracefs-mount"), source, point,
              "--config", config, "--foreground", "--visibility", visibility,
              "--transport", self.options.transport, *options], point)
 
@@ -169,6 +169,37 @@ def a_strict_one_works(suite):
     return text
 
 
+def a_strict_one_knows_more_files_than_descriptors(suite):
+    """Without handles they are found again by their names."""
+    trace = suite.path("names", "trace")
+    source = suite.folder("names", "source")
+    for folder in range(20):
+        os.mkdir(os.path.join(source, f"d{folder}"))
+        for i in range(100):
+            with open(os.path.join(source, f"d{folder}", f"f{i}"), "w",
+                      encoding="ascii") as out:
+                out.write(f"{folder} {i}")
+    mount = suite.start("names", '{ { op = open } { stream = { STR_ALL } } '
+                        f'{{ file = "{trace}" }} }}', "--sandbox", "strict",
+                        wrapper=["prlimit", "--nofile=512:512"])
+    for _ in range(2):
+        for folder in range(20):
+            for i in range(100):
+                path = os.path.join(mount.point, f"d{folder}", f"f{i}")
+                with open(path, encoding="ascii") as text:
+                    expect_equal(text.read(), f"{folder} {i}", path)
+    for folder in range(20):
+        os.rename(os.path.join(mount.point, f"d{folder}"),
+                  os.path.join(mount.point, f"e{folder}"))
+        for i in range(100):
+            path = os.path.join(mount.point, f"e{folder}", f"f{i}")
+            os.chmod(path, 0o600)
+            os.unlink(path)
+    mount.unmount()
+    expect_equal(sum(e["op"] == "open" and "errno" not in e
+                     for e in suite.read(trace)), 4000, "opens")
+
+
 def main():
     suite = SandboxSuite("sandbox", __doc__)
     for case in (no_descriptor_leads_out, added_outputs_do_not_lead_out,
@@ -176,6 +207,8 @@ def main():
         suite.run(case.__name__.replace("_", " "), case, suite)
     suite.run("callers are found", callers_are_found, suite, "on")
     suite.run("a strict one works", a_strict_one_works, suite)
+    suite.run("a strict one knows more files than descriptors",
+              a_strict_one_knows_more_files_than_descriptors, suite)
     suite.finish()
 
 
