@@ -368,12 +368,9 @@ class Auditor {
           words_[field.class_name].Add(value);
         }
         return;
-      case Shape::kXattr: {
-        const size_t dot = rule.keep_namespace ? value.find('.') : value.npos;
-        ProtectWord(dot == value.npos ? value : value.substr(dot + 1),
-                    field.class_name, rule);
+      case Shape::kXattr:
+        ProtectXattr(value, field.class_name, rule);
         return;
-      }
       case Shape::kBytes:
         if (value.size() >= 8) {
           scan_.AddData(value.substr(0, kDataPrefix),
@@ -384,6 +381,25 @@ class Auditor {
         ProtectWord(value, field.class_name, rule);
         return;
     }
+  }
+
+  // Told from what the kernel's manual says (xattr(7)), not from what the
+  // rewriter keeps: an error there must show here.
+  void ProtectXattr(std::string_view name, const std::string& class_name,
+                    const Rule& rule) {
+    if (std::binary_search(rule.keep.begin(), rule.keep.end(), name)) return;
+    const size_t dot = std::min(name.find('.'), name.size());
+    const std::string_view space = name.substr(0, dot);
+    const std::string_view rest = name.substr(std::min(dot + 1, name.size()));
+    const bool public_space = space == "user" || space == "trusted" ||
+                              space == "system" || space == "security" ||
+                              space == "os2" || space == "osx" ||
+                              space == "hurd" || space == "btrfs";
+    if (dot == name.size() || !public_space) {
+      ProtectWord(name, class_name, rule);
+      ProtectWord(space, class_name, rule);
+    }
+    if (!rest.empty()) ProtectWord(rest, class_name, rule);
   }
 
   void ProtectNumber(std::string_view bytes, const FieldPlan& field) {
@@ -549,6 +565,11 @@ class Auditor {
         break;
       case Shape::kComponent:
         check_name(value);
+        break;
+      case Shape::kXattr:
+        check(value);
+        check(value.substr(0, value.find('.')));
+        check(value.substr(std::min(value.find('.'), value.size() - 1) + 1));
         break;
       default:
         check(value);

@@ -29,6 +29,19 @@ constexpr size_t kSealedTokenChars = 1 + Base64urlSize(Siv::kTagBytes);
 // Directory ciphers and names that are kept ready at most.
 constexpr size_t kMaxDirectories = 4096;
 
+// The namespaces of attribute names that the kernel knows (linux/xattr.h). What
+// else stands before a dot is somebody's word.
+constexpr std::string_view kXattrNamespaces[] = {
+    "btrfs.", "hurd.",     "os2.",    "osx.",
+    "user.",  "security.", "system.", "trusted."};
+
+size_t NamespaceBytes(std::string_view name) {
+  for (const std::string_view known : kXattrNamespaces) {
+    if (name.starts_with(known)) return known.size();
+  }
+  return 0;
+}
+
 size_t TokenRun(std::string_view text) {
   size_t n = 0;
   while (n < text.size() && IsBase64url(text[n])) ++n;
@@ -298,12 +311,16 @@ Status TextMapper::MapExtension(std::string_view extension,
 Status TextMapper::MapXattr(std::string_view name, const TextContext& context,
                             std::string* out) {
   // A token has no dot, so that a dot ends what was kept.
-  const size_t dot = name.find('.');
   size_t kept = 0;
-  if (dot != name.npos && (slot_->rule.keep_namespace || slot_->reveal)) {
-    kept = dot + 1;
+  if (slot_->reveal) {
+    // Whatever was kept by whichever version.
+    const size_t dot = name.find('.');
+    kept = dot == name.npos ? 0 : dot + 1;
+  } else if (Keeps(name)) {
+    kept = name.size();
+  } else if (slot_->rule.keep_namespace) {
+    kept = NamespaceBytes(name);
   }
-  if (!slot_->reveal && Keeps(name)) kept = name.size();
   if (kept == name.size()) {
     *out += name;
     return Status::Ok();
@@ -460,7 +477,7 @@ Result<Siv*> TextMapper::CipherOf(Part part, const TextContext& context) {
     if (!flat) return Status::Invalid("no key for this directory");
     return &*flat;
   }
-  std::string id(AsText(context.directory->get()));
+  SecretString id(AsText(context.directory->get()));
   id += part == Part::kStem ? 's' : 'e';
   const auto found = directory_sivs_.find(id);
   if (found != directory_sivs_.end()) return found->second.get();

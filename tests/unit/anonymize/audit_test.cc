@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <sstream>
 
 #include "anonymize/base64url.h"
 #include "anonymize/leak_scan.h"
@@ -159,10 +160,19 @@ class AuditTest : public testing::Test {
     };
     return Audit(options, &report_);
   }
-  void ExpectLeak(const char* channel, const std::string& trace) {
+  // One leak, and it is told with these words.
+  void ExpectLeak(const std::string& channel, const std::string& trace,
+                  const std::string& words) {
     const Status status = Run(trace);
     EXPECT_EQ(status.code(), StatusCode::kCorrupt) << channel;
-    EXPECT_NE(report_.find("LEAK"), std::string::npos) << channel << report_;
+    std::string told;
+    std::istringstream lines(report_);
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("LEAK")) told += line + '\n';
+    }
+    EXPECT_NE(told.find(words), std::string::npos)
+        << channel << ": " << words << " not in:\n"
+        << told;
   }
 
   std::filesystem::path folder_;
@@ -186,79 +196,94 @@ TEST_F(AuditTest, FindsALeakInEachChannel) {
   const auto field = [](Field f) { return Info(f).arg_id; };
   const auto arg = [](ArgId id) { return static_cast<uint16_t>(id); };
   const auto process = static_cast<uint16_t>(format::MessageId::kDefProcess);
-  const std::pair<const char*, std::string> channels[] = {
-      {"host name",
+  struct Channel {
+    const char* name;
+    const char* words;
+    std::string trace;
+  };
+  const Channel channels[] = {
+      {"host name", "'zeus.example.org' of property host.name",
        Changed(hidden_, 0, Property("x.note=on zeus.example.org today"))},
-      {"mount point",
+      {"mount point", "'/home/alice/project' of property mount.point",
        Changed(hidden_, 0, Property("visibility=/home/alice/project"))},
-      {"command line", Changed(hidden_, 0, Property("tracefs.version=1 "
-                                                    "tracefs-mount "
-                                                    "--secret-option"))},
-      {"filter text",
+      {"command line", "of property command.line",
+       Changed(hidden_, 0,
+               Property("tracefs.version=1 "
+                        "tracefs-mount "
+                        "--secret-option"))},
+      {"filter text", "of property filter.text",
        Changed(hidden_, 0, Property("visibility=cname = alice-editor"))},
-      {"config text", Changed(hidden_, 0,
-                              Property("visibility=file = "
-                                       "\"/home/alice/my.trace\""))},
-      {"environment",
+      {"config text", "of property config.text",
+       Changed(hidden_, 0,
+               Property("visibility=file = "
+                        "\"/home/alice/my.trace\""))},
+      {"environment", "of property environment",
        Changed(hidden_, 0, Property("visibility=PASSWORD=hunter2hunter2"))},
-      {"dropped property", Changed(hidden_, 0, Property("os.name=Linux"))},
-      {"own property",
+      {"dropped property", "'os.name': the policy says 'drop'",
+       Changed(hidden_, 0, Property("os.name=Linux"))},
+      {"own property", "'anon.policy': not as tracefs-anon writes it",
        Changed(hidden_, 0, Property("anon.policy=uid = keep; # zeus"))},
-      {"name", Changed(hidden_, 1,
-                       Plant(open, field(Field::kName), "salaries-2026.ods"))},
-      {"short name", Changed(hidden_, 1, Plant(open, field(Field::kName), "q"))},
-      {"path", Changed(hidden_, 1,
-                       Plant(open, field(Field::kPath),
-                             "/x/salaries-2026.ods"))},
-      {"aggregate key",
+      {"name", "ARG_NAME: holds 'salaries-2026' of name",
+       Changed(hidden_, 1,
+               Plant(open, field(Field::kName), "salaries-2026.ods"))},
+      {"short name", "ARG_NAME: holds 'q' of name",
+       Changed(hidden_, 1, Plant(open, field(Field::kName), "q"))},
+      {"path", "ARG_PATH: holds 'salaries-2026' of name",
+       Changed(hidden_, 1,
+               Plant(open, field(Field::kPath), "/x/salaries-2026.ods"))},
+      {"aggregate key", "ARG_DIRECTORY: holds 'confidential' of name",
        Changed(hidden_, 1,
                Plant(static_cast<uint16_t>(format::MessageId::kAggregate),
                      arg(ArgId::kDirectory), "/srv/confidential"))},
-      {"symlink target", Changed(hidden_, 1,
-                                 Plant(open, field(Field::kTarget),
-                                       "/srv/confidential"))},
-      {"attribute name",
+      {"symlink target", "ARG_TARGET: holds 'confidential' of name",
+       Changed(hidden_, 1,
+               Plant(open, field(Field::kTarget), "/srv/confidential"))},
+      {"attribute name", "holds 'clearance-level' of xattr",
        Changed(hidden_, 1,
                Plant(open, field(Field::kXattrName), "user.clearance-level"))},
-      {"process name",
+      {"process name", "ARG_COMM: holds 'payrolld' of comm",
        Changed(hidden_, 1, Plant(process, field(Field::kComm), "payrolld"))},
-      {"process record",
-       Changed(hidden_, 1,
-               Plant(process, field(Field::kPid), Number<uint32_t>(31234),
-                     false))},
-      {"start of a process",
+      {"process record", "numbers of pid: 1 of",
+       Changed(
+           hidden_, 1,
+           Plant(process, field(Field::kPid), Number<uint32_t>(31234), false))},
+      {"start of a process", "numbers of time: 1 of",
        Changed(hidden_, 1,
                Plant(process, arg(ArgId::kStartTime),
                      Number<uint64_t>(88'123'456), false))},
-      {"data", Changed(hidden_, 1,
-                       Plant(open, field(Field::kData),
-                             "xx the quick brown fox is classified"))},
-      {"data checksum",
+      {"data", "of data",
+       Changed(hidden_, 1,
+               Plant(open, field(Field::kData),
+                     "xx the quick brown fox is classified"))},
+      {"data checksum", "numbers of checksum: 1 of",
        Changed(hidden_, 1,
                Plant(open, field(Field::kDataChecksum),
                      Number<uint32_t>(0xdeadbeef), false))},
-      {"user", Changed(hidden_, 1,
-                       Plant(open, field(Field::kUid), Number<uint32_t>(1234),
-                             false))},
-      {"user as text",
+      {"user", "numbers of uid: 1 of",
+       Changed(hidden_, 1,
+               Plant(open, field(Field::kUid), Number<uint32_t>(1234), false))},
+      {"user as text", "holds '1234' of uid",
        Changed(hidden_, 0, Property("visibility=owned by 1234"))},
-      {"inode", Changed(hidden_, 1,
-                        Plant(open, field(Field::kInode),
-                              Number<uint64_t>(7654321), false))},
-      {"time", Changed(hidden_, 1,
-                       Plant(open, field(Field::kTime),
-                             Number(test::TraceBuilder::kMonotonicNs), false))},
-      {"time of a file",
+      {"inode", "numbers of inode: 1 of",
+       Changed(hidden_, 1,
+               Plant(open, field(Field::kInode), Number<uint64_t>(7654321),
+                     false))},
+      {"time", "numbers of time: 1 of",
+       Changed(hidden_, 1,
+               Plant(open, field(Field::kTime),
+                     Number(test::TraceBuilder::kMonotonicNs), false))},
+      {"time of a file", "numbers of clock: 1 of",
        Changed(hidden_, 1,
                Plant(open, field(Field::kMtime),
                      Number(test::TraceBuilder::kRealNs), false))},
-      {"undescribed argument",
+      {"undescribed argument", "an argument 9999 in",
        Changed(hidden_, 1, Plant(open, 9999, "payrolld"))},
-      {"behind the last block", hidden_ + "payrolld"},
-      {"between blocks",
+      {"behind the last block", "8 bytes between blocks or behind the last",
+       hidden_ + "payrolld"},
+      {"between blocks", "1 bytes between blocks or behind the last",
        hidden_.substr(0, hidden_.find("TFB", 200)) + "x" +
            hidden_.substr(hidden_.find("TFB", 200))},
-      {"serial",
+      {"serial", "the serial is that of the original",
        [&] {
          std::string trace = hidden_;
          const format::Serial serial = test::TraceBuilder().serial();
@@ -268,8 +293,8 @@ TEST_F(AuditTest, FindsALeakInEachChannel) {
              std::make_unique<format::MemorySource>(AsBytes(hidden_)), false,
              &stats, &report);
          EXPECT_TRUE(frames.ReadPreamble().ok());
-         std::string out = format::EncodePreamble(
-             {.serial = serial, .chain = "file"});
+         std::string out =
+             format::EncodePreamble({.serial = serial, .chain = "file"});
          format::Frame frame;
          while (*frames.Next(&frame) == format::ReadStep::kItem) {
            format::FrameHeader header = frame.header;
@@ -282,7 +307,9 @@ TEST_F(AuditTest, FindsALeakInEachChannel) {
          return out;
        }()},
   };
-  for (const auto& [channel, trace] : channels) ExpectLeak(channel, trace);
+  for (const Channel& one : channels) {
+    ExpectLeak(one.name, one.trace, one.words);
+  }
 }
 
 // The same trace behind another preamble.
@@ -315,8 +342,71 @@ TEST_F(AuditTest, FindsWhatIsHiddenInTheChainText) {
         "compress  alg=zstd; file", "async;file", "async; file on-zeus",
         "payrolld", "FILE", "compress alg=zstd; anotherdriverthatistoolong",
         "encrypt key=file:/home/alice/secret; file"}) {
-    ExpectLeak(chain, WithChain(hidden_, chain));
+    ExpectLeak(chain, WithChain(hidden_, chain),
+               chain == std::string("payrolld")
+                   ? "preamble: holds 'payrolld' of comm"
+                   : "preamble: the chain text is");
   }
+}
+
+// A reader stops at FINAL: what stands behind it is seen by nobody but whoever
+// looks for it.
+TEST_F(AuditTest, FindsBlocksBehindTheEndOfTheTrace) {
+  // There need be no secret in it.
+  format::ReadStats stats;
+  const format::ReportSink report;
+  format::FrameReader frames(
+      std::make_unique<format::MemorySource>(AsBytes(hidden_)), false, &stats,
+      &report);
+  ASSERT_TRUE(frames.ReadPreamble().ok());
+  format::FrameHeader last;
+  std::string block;  // one of the middle
+  format::Frame frame;
+  while (*frames.Next(&frame) == format::ReadStep::kItem) {
+    last = frame.header;
+    if (last.sequence == 1) block = AsText(frame.payload);
+  }
+  ++last.sequence;
+  std::array<std::byte, format::kFrameHeaderBytes> head;
+  format::EncodeFrameHeader(head, last, AsBytes(block));
+  const std::string more = std::string(AsText(head)) + block;
+  ExpectLeak("behind FINAL", hidden_ + more,
+             "1 blocks behind the end of the trace");
+}
+
+// The original's names of attributes, under a policy that keeps namespaces, and
+// a trace in which such a name was planted.
+TEST_F(AuditTest, FindsWhatStandsBeforeADotAndIsNoNamespace) {
+  test::TraceBuilder trace;
+  for (const char* name : {"payroll-2026.draft", "user.clearance-level", "qz.x",
+                           "user.", "security.selinux"}) {
+    Event event;
+    event.op = Op::setxattr_;
+    event.Set(Field::kTime, test::TraceBuilder::kMonotonicNs);
+    event.xattr_name = name;
+    trace.Add(event);
+  }
+  trace.EndBlock();
+  trace.Finish();
+  original_ = trace.bytes();
+  hidden_ =
+      MustHide(original_, KeepAllBut("xattr = encrypt keep-namespace;\n"));
+  EXPECT_TRUE(Run(hidden_).ok()) << report_;
+  const uint16_t open = format::OperationMessage(Op::open_, false);
+  const uint16_t xattr = Info(Field::kXattrName).arg_id;
+  const std::pair<const char*, const char*> planted[] = {
+      {"payroll-2026.AbCdEfGhIjKlMnOpQrStUvWx", "'payroll-2026' of xattr"},
+      {"qz.AbCdEfGhIjKlMnOpQrStUvWx", "'qz' of xattr"},
+      {"user.clearance-level", "'clearance-level' of xattr"},
+      {"payroll-2026.draft", "'draft' of xattr"}};
+  for (const auto& [name, words] : planted) {
+    ExpectLeak(name, Changed(hidden_, 1, Plant(open, xattr, name)), words);
+  }
+  // A namespace says nothing.
+  EXPECT_TRUE(Run(Changed(hidden_, 1,
+                          Plant(open, xattr, "user.AbCdEfGhIjKlMnOpQrStUvWx")))
+                  .ok())
+      << report_;
 }
 
 TEST_F(AuditTest, FindsValuesInOtherForms) {
@@ -325,9 +415,14 @@ TEST_F(AuditTest, FindsValuesInOtherForms) {
   for (const char c : secret) wide += std::string{c, '\0'};
   std::string encoded;
   AppendBase64url(AsBytes("so " + secret + "!"), &encoded);
-  for (const std::string& form :
-       {wide, Hex(AsBytes(secret)), encoded, "(" + secret + ")"}) {
-    ExpectLeak("form", Changed(hidden_, 0, Property("visibility=" + form)));
+  const std::pair<const char*, std::string> forms[] = {
+      {"as UTF-16", wide},
+      {"in hex", Hex(AsBytes(secret))},
+      {"in base64", encoded},
+      {"as it is", "(" + secret + ")"}};
+  for (const auto& [form, text] : forms) {
+    ExpectLeak(form, Changed(hidden_, 0, Property("visibility=" + text)),
+               "holds '" + secret + "' of name, " + form);
   }
   // A part of another word is none.
   EXPECT_TRUE(

@@ -266,6 +266,116 @@ TEST(Rewrite, WhatIsAskedForStaysInNames) {
   EXPECT_TRUE(name(5).ends_with(".tmp"));
 }
 
+// Attributes by name, hidden by `policy`.
+std::vector<std::string> HiddenXattrs(const std::vector<std::string>& names,
+                                      const std::string& policy) {
+  test::TraceBuilder trace;
+  for (const std::string& name : names) {
+    Event event;
+    event.op = Op::setxattr_;
+    event.Set(Field::kTime, test::TraceBuilder::kMonotonicNs);
+    event.xattr_name = name;
+    trace.Add(event);
+  }
+  trace.EndBlock();
+  trace.Finish();
+  std::vector<std::string> hidden;
+  for (const Line& line : Lines(MustHide(trace.bytes(), KeepAllBut(policy)))) {
+    if (const std::string name = line.Get("ARG_XATTR_NAME"); !name.empty()) {
+      hidden.push_back(name);
+    }
+  }
+  return hidden;
+}
+
+// What stands before the first dot is a namespace only if the kernel knows it.
+TEST(Rewrite, OnlyNamespacesOfTheKernelAreKept) {
+  const std::vector<std::string> known = {
+      "user.clearance",   "trusted.clearance", "system.posix_acl_access",
+      "security.selinux", "btrfs.one.two",     "os2.clearance",
+      "osx.clearance",    "hurd.clearance"};
+  const std::vector<std::string> unknown = {"payroll-2026.draft",
+                                            "alice.user.a",
+                                            "User.a",
+                                            "users.a",
+                                            "user",
+                                            ".user.a",
+                                            "user_a.b",
+                                            "xuser.a"};
+  for (const char* action : {"encrypt", "hmac", "random"}) {
+    const std::string policy =
+        "xattr = " + std::string(action) + " keep-namespace;\n";
+    const auto kept = HiddenXattrs(known, policy);
+    ASSERT_EQ(kept.size(), known.size());
+    for (size_t i = 0; i < known.size(); ++i) {
+      const size_t dot = known[i].find('.') + 1;
+      EXPECT_EQ(kept[i].substr(0, dot), known[i].substr(0, dot));
+      EXPECT_EQ(kept[i].find(known[i].substr(dot), dot), std::string::npos)
+          << kept[i];
+      EXPECT_EQ(kept[i].find('.', dot), std::string::npos) << kept[i];
+    }
+    for (const std::string& name : HiddenXattrs(unknown, policy)) {
+      EXPECT_EQ(name.find('.'), std::string::npos) << name;
+    }
+  }
+  // As they were written by whichever version, they come back.
+  test::TraceBuilder trace;
+  Event event;
+  event.op = Op::setxattr_;
+  event.Set(Field::kTime, test::TraceBuilder::kMonotonicNs);
+  event.xattr_name = "payroll-2026.draft";
+  trace.Add(event);
+  trace.EndBlock();
+  trace.Finish();
+  const std::string hidden =
+      MustHide(trace.bytes(), KeepAllBut("xattr = encrypt keep-namespace;\n"));
+  EXPECT_EQ(Lines(MustReveal(hidden, {"xattr"}, TestKeys())),
+            Lines(trace.bytes()));
+}
+
+// Else whoever knows one extension would find it among the stems.
+TEST(Rewrite, AStemAndAnExtensionOfTheSameLettersHaveTokensApart) {
+  for (const char* action : {"encrypt flat", "encrypt tree", "hmac"}) {
+    test::TraceBuilder trace;
+    const uint32_t root = trace.DefinePath(0, "");
+    trace.DefinePath(root, "secret.secret");
+    trace.EndBlock();
+    trace.Finish();
+    const auto lines = Lines(MustHide(
+        trace.bytes(), KeepAllBut("name = " + std::string(action) + ";\n")));
+    const std::string name = lines[2].Get("ARG_NAME");
+    const size_t dot = name.find('.');
+    ASSERT_NE(dot, std::string::npos) << action << ": " << name;
+    ASSERT_EQ(name.find("secret"), std::string::npos);
+    EXPECT_NE(name.substr(0, dot), name.substr(dot + 1)) << action;
+    EXPECT_EQ(dot, name.size() - dot - 1) << action;
+  }
+}
+
+// Headers are checked before anything is written; a change comes later.
+TEST(Rewrite, APropertyThatThePolicyDoesNotNameIsLeftOut) {
+  test::TraceBuilder trace;
+  std::string policy = KeepAllBut("");
+  if (const size_t at = policy.find("property *"); at != policy.npos) {
+    policy.erase(at, policy.find(';', at) + 1 - at);
+  }
+  for (const auto& [key, value] : trace.header().properties) {
+    policy += "property " + key + " = keep;\n";
+  }
+  trace.AddRaw(static_cast<uint16_t>(format::MessageId::kChange),
+               [&](format::MessageWriter& out) {
+                 out.Put<uint64_t>(format::ArgId::kFirstTime,
+                                   test::TraceBuilder::kMonotonicNs);
+                 out.PutText(format::ArgId::kProperty,
+                             "later.version=payroll of 2026");
+               });
+  trace.EndBlock();
+  trace.Finish();
+  const std::string hidden = MustHide(trace.bytes(), policy);
+  EXPECT_EQ(hidden.find("payroll"), std::string::npos);
+  EXPECT_EQ(hidden.find("later.version"), std::string::npos);
+}
+
 TEST(Rewrite, KeepValuesDropsAllOthers) {
   const std::string trace = SampleTrace();
   const auto before = Lines(trace);
