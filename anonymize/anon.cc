@@ -200,10 +200,13 @@ Status Hide(const AnonOptions& options, std::string* out) {
   if (!policy.ok()) return policy.status();
   KeySet keys;
   if (Status s = AddKeys(options, &keys); !s.ok()) return s;
+  size_t planned = 0;
   return RewriteAll(
       options,
       [&](const format::SelfDescription& description) {
-        return MakeHidePlan(*policy, keys, description);
+        auto plan = MakeHidePlan(*policy, keys, description);
+        if (++planned == options.inputs.size()) keys.ForgetMaster();
+        return plan;
       },
       out);
 }
@@ -211,10 +214,13 @@ Status Hide(const AnonOptions& options, std::string* out) {
 Status Reveal(const AnonOptions& options, std::string* out) {
   KeySet keys;
   if (Status s = AddKeys(options, &keys); !s.ok()) return s;
+  size_t planned = 0;
   return RewriteAll(
       options,
       [&](const format::SelfDescription& description) {
-        return MakeRevealPlan(options.reveal, keys, description);
+        auto plan = MakeRevealPlan(options.reveal, keys, description);
+        if (++planned == options.inputs.size()) keys.ForgetMaster();
+        return plan;
       },
       out);
 }

@@ -53,7 +53,8 @@ struct DerivedKey {
 Result<std::string> DerivedKeyLine(const DerivedKey& key,
                                    std::span<const AgeRecipient> recipients);
 
-// Filled once, then read by any thread.
+// Filled once, then read by any thread. Holds no longer than it must what opens
+// everything: see ForgetMaster.
 class KeySet {
  public:
   // All keys of a source: a master, derived keys, age identities. Identities
@@ -62,6 +63,12 @@ class KeySet {
   // The same from text, for tests and tools; `what` is for messages.
   Status AddText(std::string_view text, const std::string& what);
   void SetMaster(SecretKey master) { master_ = std::move(master); }
+  // Wipes the master and the identities once everything was derived from them
+  // that will be needed. Plans have keys of their own; derived keys stay.
+  void ForgetMaster() {
+    master_.reset();
+    identities_.clear();
+  }
 
   bool has_master() const { return master_.has_value(); }
   KeySpan master() const { return master_->get(); }

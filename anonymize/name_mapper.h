@@ -108,11 +108,19 @@ class TextMapper {
   SecretKey extension_key_;
   DirectoryKey root_;
   DirectoryKey symlink_root_;
+  // Hashes what has keys in it.
+  struct SecretHash {
+    size_t operator()(const SecretString& text) const {
+      return std::hash<std::string_view>()({text.data(), text.size()});
+    }
+  };
   // Ciphers of directories, by key; emptied when it is full.
-  std::unordered_map<std::string, std::unique_ptr<Siv>> directory_sivs_;
+  std::unordered_map<SecretString, std::unique_ptr<Siv>, SecretHash>
+      directory_sivs_;
   size_t cache_entries_ = 0;
-  std::unordered_map<std::string, Cached> cache_;
-  std::string cache_key_;
+  // By the key of the directory, where there is one, and the name.
+  std::unordered_map<SecretString, Cached, SecretHash> cache_;
+  SecretString cache_key_;
   std::vector<std::byte> scratch_;
   uint64_t left_ = 0;
 };

@@ -57,6 +57,8 @@ class Anonymize final : public PayloadFilter {
         return Status::Invalid("anonymize: the trace did not begin with START");
       }
       if (Status s = Plan(description); !s.ok()) return s;
+      // A filter serves one trace, and its plan has the keys of that.
+      keys_.ForgetMaster();
     }
     out_.Clear();
     if (Status s = rewriter_->Rewrite(block, info.sequence, &out_); !s.ok()) {
@@ -66,7 +68,7 @@ class Anonymize final : public PayloadFilter {
   }
 
   const anonymize::Policy policy_;
-  const anonymize::KeySet keys_;
+  anonymize::KeySet keys_;
   format::Serial serial_{};
   MapTables maps_;
   std::unique_ptr<const anonymize::Plan> plan_;

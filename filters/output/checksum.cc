@@ -36,6 +36,10 @@ class Tagger {
     mac_->Update(payload);
     mac_->Finish(out);
   }
+  // The key that Tag had last.
+  void ForgetKey() {
+    if (mac_) mac_->ForgetKey();
+  }
 
  private:
   std::optional<Mac> mac_;
@@ -111,6 +115,8 @@ class ChecksumFilter final : public PayloadFilter {
     }
     tagger_->Tag(key, BlockPrefix(kChecksumLabel, serial_, info.sequence),
                  payload.first(tagged), payload.data() + tagged);
+    // Nothing that could seal this block once more stays.
+    if (block_keys_) tagger_->ForgetKey();
     size_t end = tagged + tagger_->bytes();
     if (options_.signer) {
       const Result<Signature> signature = options_.signer->Sign(

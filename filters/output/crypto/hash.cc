@@ -87,6 +87,11 @@ void Mac::Finish(std::byte* out) {
                           &size, size_) == 1);
 }
 
+void Mac::ForgetKey() {
+  constexpr std::array<std::byte, 32> kNoKey{};
+  Start(kNoKey);
+}
+
 Mac MakeHmacSha256() {
   Result<Mac> mac = Mac::Create("SHA256");
   Require(mac.ok());

@@ -45,6 +45,9 @@ class Mac {
   void Update(ByteSpan bytes);
   // Writes size() bytes.
   void Finish(std::byte* out);
+  // OpenSSL keeps the last key to start again with: takes it away. What was
+  // started ends unfinished.
+  void ForgetKey();
 
  private:
   struct FreeMac {

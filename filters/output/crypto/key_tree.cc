@@ -58,6 +58,12 @@ void KeyTreeWriter::Pop() {
 }
 
 void KeyTreeWriter::ForgetBelow(uint64_t number) {
+  Descend(number);
+  // It had a parent's seed, which leads to keys that are to be gone.
+  mac_.ForgetKey();
+}
+
+void KeyTreeWriter::Descend(uint64_t number) {
   while (count_ != 0 && LastOf(top()) < number) Pop();
   // The stack covers a range without gaps, so the top now has `number` in it.
   while (count_ != 0 && top().first < number) {
@@ -76,7 +82,7 @@ void KeyTreeWriter::ForgetBelow(uint64_t number) {
 }
 
 std::optional<KeySpan> KeyTreeWriter::KeyOf(uint64_t number) {
-  ForgetBelow(number);
+  Descend(number);
   if (count_ == 0 || top().first != number) return std::nullopt;
   while (top().height != 0) {
     const uint32_t height = top().height - 1;
@@ -88,6 +94,7 @@ std::optional<KeySpan> KeyTreeWriter::KeyOf(uint64_t number) {
     Push(number, height, KeySpan(left));
     Wipe(left);
   }
+  mac_.ForgetKey();
   return KeySpan(top().seed);
 }
 

@@ -49,6 +49,8 @@ class KeyTreeWriter {
   };
 
   KeyTreeWriter();
+  // ForgetBelow, but for what the MAC still has.
+  void Descend(uint64_t number);
   // The highest number below a node.
   static uint64_t LastOf(const Node& node);
   Node& top() { return nodes()[count_ - 1]; }

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -16,6 +17,28 @@ namespace tracefs {
 
 // Overwrites memory in a way that no compiler leaves out.
 void Wipe(std::span<std::byte> memory);
+
+// For containers of what is secret but too small or too much for pages of its
+// own: wiped before it is given back, though neither locked nor left out of
+// core dumps.
+template <typename T>
+struct WipingAllocator {
+  using value_type = T;
+  WipingAllocator() = default;
+  template <typename U>
+  WipingAllocator(const WipingAllocator<U>&) {}  // NOLINT: as the library asks
+
+  T* allocate(size_t n) { return std::allocator<T>().allocate(n); }
+  void deallocate(T* p, size_t n) {
+    Wipe(std::as_writable_bytes(std::span(p, n)));
+    std::allocator<T>().deallocate(p, n);
+  }
+  bool operator==(const WipingAllocator&) const = default;
+};
+// Short ones lie in the object itself and are not wiped: not for less than 16
+// bytes.
+using SecretString =
+    std::basic_string<char, std::char_traits<char>, WipingAllocator<char>>;
 
 class SecretMemory {
  public:

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "anonymize/session.h"
 #include "filters/output/crypto/hash.h"
+#include "tests/support/memory_scan.h"
 #include "tests/unit/anonymize/anon_world.h"
 
 namespace tracefs::anonymize {
@@ -32,6 +34,31 @@ TEST(KeySet, DomainsDaysAndDirectoriesHaveKeysOfTheirOwn) {
       EXPECT_FALSE(EqualSecrets(all[i].get(), all[j].get())) << i << ' ' << j;
     }
   }
+}
+
+// Whoever reads our memory later gets keys of single domains, not the one that
+// opens every trace.
+TEST(KeySet, TheMasterIsNowhereInMemoryOnceItIsForgotten) {
+  const test::Masked master(test::KeyNumber(1).get());
+  KeySet keys;
+  keys.SetMaster(test::KeyNumber(1));
+  EXPECT_GE(test::CopiesInMemory(master), 1U);
+  const Result<Policy> policy = ParsePolicy(
+      KeepAllBut("name = encrypt tree;\nuid = fpe;\ncomm = hmac;\n"), "p");
+  ASSERT_TRUE(policy.ok()) << policy.status().message();
+  format::SelfDescription description;
+  const std::vector<std::byte> start = format::EncodeStartBlock({});
+  ASSERT_TRUE(format::ReadStart(
+      ByteSpan(start).subspan(format::kMessageHeaderBytes), &description));
+  const auto plan = MakeHidePlan(*policy, keys, description);
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  keys.ForgetMaster();
+  EXPECT_EQ(test::CopiesInMemory(master), 0U);
+  EXPECT_FALSE(keys.has_master());
+  // What was derived is still there.
+  const SecretKey uid = DomainKey(test::KeyNumber(1).get(), "uid", "");
+  EXPECT_EQ((*plan)->key_ids().at("uid"), KeyIdText(IdOfKey(uid.get())));
+  EXPECT_GE(test::CopiesInMemory(test::Masked(uid.get())), 2U);
 }
 
 TEST(KeySet, LinesComeBack) {

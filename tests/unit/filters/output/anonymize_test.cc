@@ -5,6 +5,8 @@
 
 #include "anonymize/policy.h"
 #include "filters/output/crypto/key_source.h"
+#include "tests/support/memory_scan.h"
+#include "tests/unit/filters/output/chain_end.h"
 #include "tests/unit/filters/output/filter_chain.h"
 #include "tracefs/format/block_info.h"
 #include "tracefs/format/definitions.h"
@@ -49,6 +51,28 @@ TEST_F(AnonymizeFilterTest, NothingHiddenLeavesTheHost) {
   }
   EXPECT_NE(written[0].payload.find("visibility=exact"), std::string::npos);
   EXPECT_NE(written[0].payload.find("anon.keys=cgroup="), std::string::npos);
+}
+
+TEST_F(AnonymizeFilterTest, TheMasterIsWipedOnceTheTraceHasBegun) {
+  ::setenv("ANON_TEST_MASTER",
+           KeyLine(KeyKind::kSecret, test::KeyNumber(2).get()).c_str(), 1);
+  const test::Masked master(test::KeyNumber(2).get());
+  ChainLog log;
+  const auto filter = MustMakeFilters(
+      "anonymize policy = research key = \"env:ANON_TEST_MASTER\"; "
+      "file = \"/x\"",
+      &log);
+  ASSERT_NE(filter, nullptr);
+  ASSERT_TRUE(filter->Initialize(TestIdentity()).ok());
+  EXPECT_GE(test::CopiesInMemory(master), 1U);
+  const std::vector<std::string> blocks = Blocks();
+  ASSERT_TRUE(filter->Write(AsBytes(blocks[0]), {.sequence = 0}).ok());
+  EXPECT_EQ(test::CopiesInMemory(master), 0U);
+  // It hides on all the same.
+  ASSERT_TRUE(filter->Write(AsBytes(blocks[1]), {.sequence = 1}).ok());
+  EXPECT_EQ(log.written.at(1).payload.find("salaries"), std::string::npos);
+  EXPECT_TRUE(filter->Release().ok());
+  ::unsetenv("ANON_TEST_MASTER");
 }
 
 TEST_F(AnonymizeFilterTest, StandsBeforeOtherFilters) {

@@ -10,6 +10,7 @@
 #include "filters/output/crypto/hash.h"
 #include "filters/output/crypto/key_tree.h"
 #include "filters/output/crypto/signature.h"
+#include "tests/support/memory_scan.h"
 
 namespace tracefs {
 namespace {
@@ -343,6 +344,31 @@ TEST(AgeTest, Malicious_EndlessStanzas) {
   std::string file = "age-encryption.org/v1\n";
   for (int i = 0; i < 5000; ++i) file += "-> x\n\n";
   EXPECT_FALSE(AgeUnwrapKey(AsBytes(file), Identities(kIdentity1)).ok());
+}
+
+// Forward security is about what is in memory, in libraries too.
+TEST(KeyTreeTest, WhatLeadsToAForgottenKeyIsNowhereInMemory) {
+  std::vector<test::Masked> path;  // from the root to the key of 0
+  {
+    SecretKey seed = test::KeyNumber(3);
+    path.emplace_back(seed.get());
+    for (int height = 63; height >= 0; --height) {
+      SecretKey child;
+      HmacSha256(seed.get(),
+                 AsBytes(std::string_view("tracefs-key-tree\0", 17)),
+                 child.get());
+      seed = std::move(child);
+      if (height < 2) path.emplace_back(seed.get());
+    }
+  }
+  KeyTreeWriter writer(test::KeyNumber(3).get());
+  EXPECT_GE(test::CopiesInMemory(path[0]), 1U);
+  ASSERT_TRUE(writer.KeyOf(0));
+  EXPECT_GE(test::CopiesInMemory(path.back()), 1U);
+  writer.ForgetBelow(1);
+  for (const test::Masked& seed : path) {
+    EXPECT_EQ(test::CopiesInMemory(seed), 0U);
+  }
 }
 
 }  // namespace
