@@ -13,6 +13,7 @@
 
 #include "tests/support/trace_builder.h"
 #include "tracefs/format/block_decoder.h"
+#include "tracefs/format/marks.h"
 #include "tracefs/format/trace_merger.h"
 
 namespace tracefs::format {
@@ -254,6 +255,65 @@ TEST(TraceReaderTest, Malicious_ABlockOfAnotherTraceIsDamage) {
             "damaged at byte " + std::to_string(at) + ": " +
                 std::to_string(foreign.size()) +
                 " bytes skipped (a block of another trace)");
+}
+
+// Parts that follow each other have the same preamble. Another one may say
+// anything, so it is no part of the trace.
+TEST(TraceReaderTest, Malicious_APreambleOfAnotherTraceIsDamage) {
+  const SampleTrace sample;
+  const size_t at = sample.trace.frame_offsets()[2];
+  const std::string own =
+      sample.bytes.substr(0, sample.trace.frame_offsets()[0]);
+  Preamble mine = *DecodePreamble(AsBytes(own));
+  Preamble foreign = mine;
+  foreign.serial[3] ^= std::byte{1};
+  Preamble other_chain = mine;
+  other_chain.chain = "tcp";
+  const std::pair<std::string, bool> preambles[] = {
+      {own, true},
+      {EncodePreamble(foreign), false},
+      {EncodePreamble(other_chain), false}};
+  for (const auto& [preamble, is_of_this_trace] : preambles) {
+    std::string bytes = sample.bytes;
+    bytes.insert(at, preamble);
+    const ReadResult result = Read(bytes);
+    EXPECT_EQ(result.handles, Handles(0, 9));
+    EXPECT_EQ(result.Count(ReportKind::kDamaged), is_of_this_trace ? 0u : 1u);
+    EXPECT_EQ(result.stats.damaged_bytes,
+              is_of_this_trace ? 0u : preamble.size());
+    EXPECT_EQ(result.stats.Bad(), !is_of_this_trace);
+  }
+}
+
+// In a snapshot blocks are missing by design. Who could make a trace one with a
+// mark in its middle could take blocks out unseen.
+TEST(TraceReaderTest, Malicious_AMarkOfASnapshotBehindABlockHidesNoGap) {
+  SampleTrace sample;
+  const auto& frames = sample.trace.frame_offsets();
+  const std::string mark = sample.trace.Frame(
+      0,
+      EncodeSnapshotMark(
+          sample.trace.serial(),
+          {.number = 1, .blocks = 4, .events = 9, .reason = "command"}),
+      static_cast<uint16_t>(FrameKind::kSnapshot));
+  const auto without_block_2 = [&](size_t mark_at) {
+    std::string bytes =
+        sample.bytes.substr(0, frames[2]) + sample.bytes.substr(frames[3]);
+    bytes.insert(mark_at, mark);
+    return Read(bytes);
+  };
+  // In its place it is believed: what is missing is told at the end.
+  const ReadResult snapshot = without_block_2(frames[0]);
+  EXPECT_TRUE(snapshot.stats.snapshot.has_value());
+  for (const size_t at : {frames[1], frames[2]}) {
+    const ReadResult result = without_block_2(at);
+    EXPECT_FALSE(result.stats.snapshot.has_value()) << at;
+    EXPECT_EQ(result.stats.missing_blocks, 1u);
+    ASSERT_EQ(result.Count(ReportKind::kGap), 1u);
+    EXPECT_NE(result.reports.at(ReportKind::kGap)[0].find("block 2 "),
+              std::string::npos);
+    EXPECT_TRUE(result.stats.Bad());
+  }
 }
 
 TEST(TraceReaderTest, OldBlocksInsideADamagedOneAreNotReadAgain) {

@@ -116,16 +116,41 @@ TEST_F(EncryptTest, Malicious_AnotherPlaceOrTraceIsFound) {
   }
 }
 
-TEST_F(EncryptTest, Malicious_WithoutAuthenticationNothingCrashes) {
-  for (const char* cipher : {"aes-128-ctr", "bf-cbc"}) {
+// What such a cipher cannot notice is what was changed, and no more than that.
+TEST_F(EncryptTest,
+       Malicious_WithoutAuthenticationAChangeIsAChangeOfThatPlace) {
+  for (const std::string cipher : {"aes-128-ctr", "bf-cbc"}) {
     const std::string variant =
-        std::string("encrypt cipher = ") + cipher + keys_.KeyOption() + ";";
+        "encrypt cipher = " + cipher + keys_.KeyOption() + ";";
     const Written good = RunChain(variant + " file = x", kBlocks)[2];
+    const std::string& text = kBlocks[2];
+    ASSERT_EQ(*Decode(variant, good), text);
     for (size_t i = 0; i < good.payload.size(); ++i) {
       Written bad = good;
       bad.payload[i] ^= 0x40;
-      (void)Decode(variant, bad).ok();
-      (void)Decode(variant, {good.payload.substr(0, i), good.info}).ok();
+      const Result<std::string> changed = Decode(variant, bad);
+      const Result<std::string> cut =
+          Decode(variant, {good.payload.substr(0, i), good.info});
+      if (i < kEncryptHeadBytes) {
+        EXPECT_FALSE(cut.ok()) << cipher << i;
+        EXPECT_TRUE(!changed.ok() || changed->size() <= good.payload.size());
+        continue;
+      }
+      const size_t at = i - kEncryptHeadBytes;
+      if (cipher == "aes-128-ctr") {
+        std::string expected = text;
+        expected[at] ^= 0x40;
+        ASSERT_TRUE(changed.ok() && cut.ok()) << i;
+        EXPECT_EQ(*changed, expected);
+        EXPECT_EQ(*cut, text.substr(0, at));
+        continue;
+      }
+      // A block of eight and a byte of the next; the rest is as it was, or the
+      // padding does not fit any more.
+      EXPECT_FALSE(cut.ok() && *cut == text) << i;
+      if (!changed.ok()) continue;
+      EXPECT_NE(*changed, text) << i;
+      EXPECT_EQ(changed->substr(0, at / 8 * 8), text.substr(0, at / 8 * 8));
     }
   }
 }
