@@ -209,12 +209,12 @@ class File final : public OutputDriver {
 
 // A later part would stand among those of another trace.
 Status CheckNoParts(const OutputFolder& folder) {
-  const std::string first = folder.Numbered(1);
-  if (!folder.Has(first)) return Status::Ok();
+  const std::string first = folder.FindNumbered();
+  if (first.empty()) return Status::Ok();
   return Status::System(
       EEXIST, Quoted(folder.PathOf(first)) +
-                  " (a part of an earlier trace; remove its files or choose "
-                  "another name)");
+                  " (a part of an earlier trace; remove its files, choose "
+                  "another name, or write %date or %serial into it)");
 }
 
 // The kind of what has the name; 0: nothing has it.

@@ -1,11 +1,14 @@
 #include "drivers/output/output_folder.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
+#include <memory>
+#include <string_view>
 #include <utility>
 
 #include "tracefs/base/enclosed_folder.h"
@@ -61,10 +64,11 @@ std::string OutputFolder::What(const std::string& name) const {
 
 Status OutputFolder::CannotMake(const std::string& name, int error) const {
   return Status::System(
-      error, What(name) + (error == EEXIST
-                               ? " (a trace never replaces a file; remove it "
-                                 "or choose another name)"
-                               : ""));
+      error,
+      What(name) + (error == EEXIST ? " (a trace never replaces a file; remove "
+                                      "it, choose another name, or write %date "
+                                      "or %serial into it)"
+                                    : ""));
 }
 
 Status OutputFolder::CheckMake(const std::string& name) const {
@@ -107,6 +111,23 @@ Result<UniqueFd> OutputFolder::Make(const std::string& name, int flags,
 UniqueFd OutputFolder::Find(const std::string& name, int flags) const {
   return UniqueFd(
       ::openat(fd_.get(), name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC));
+}
+
+std::string OutputFolder::FindNumbered() const {
+  const int fd = ::openat(fd_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return Has(Numbered(1)) ? Numbered(1) : "";
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::fdopendir(fd),
+                                                   &::closedir);
+  while (const dirent* entry = ::readdir(folder.get())) {
+    const std::string_view name = entry->d_name;
+    constexpr size_t kDigits = 6;
+    if (name.size() == base_.size() + 1 + kDigits &&
+        name.substr(0, base_.size()) == base_ && name[base_.size()] == '.' &&
+        name.find_first_not_of("0123456789", base_.size() + 1) == name.npos) {
+      return std::string(name);
+    }
+  }
+  return "";
 }
 
 bool OutputFolder::Has(const std::string& name) const {

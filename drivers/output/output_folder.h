@@ -58,6 +58,8 @@ class OutputFolder {
   // Opens what is there; never through a symlink.
   UniqueFd Find(const std::string& name, int flags) const;
   bool Has(const std::string& name) const;
+  // A file that is called like one of Numbered; empty: there is none.
+  std::string FindNumbered() const;
   // Removes a file, if it is still that one.
   void Remove(const std::string& name, const OutputFileId& id) const;
   int fd() const { return fd_.get(); }

@@ -10,6 +10,7 @@
 #include "drivers/assembly/stream.h"
 #include "drivers/assembly/table.h"
 #include "drivers/output/feed/option.h"
+#include "drivers/output/file_name.h"
 #include "drivers/output/table.h"
 #include "filters/output/chain.h"
 #include "filters/output/table.h"
@@ -247,13 +248,48 @@ Status CheckForFeed(const Config& file, const TracerConfig& config) {
 }
 
 // What the grammar cannot see of a tracer's output section.
+namespace {
+
+// Outputs whose names may be made up anew each time.
+bool HasTemplateName(const ConfigEntry& driver) {
+  return driver.name == "file" || driver.name == "flight";
+}
+
+// What a tracer's output is called this time; the same without one.
+TracerConfig WithName(const TracerConfig& config, const TracerPlan& plan) {
+  TracerConfig named = config;
+  ConfigEntry& driver = named.output.back();
+  if (!HasTemplateName(driver)) return named;
+  Result<std::string> name = ExpandFileName(
+      driver.value.text, plan.parts.header.clock.real_ns, plan.parts.serial);
+  if (name.ok()) driver.value.text = *std::move(name);  // CheckOutput saw it
+  return named;
+}
+
+// A client makes the files of what it adds before the daemon knows the trace.
+Status CheckNamesAreFixed(const Config& config) {
+  for (const TracerConfig& tracer : config.tracers) {
+    const ConfigEntry& driver = tracer.output.back();
+    if (!HasTemplateName(driver) || !IsTemplate(driver.value.text)) continue;
+    return ErrorAt(config.file_name, driver.position,
+                   "%date and %serial are for the config that a mount begins "
+                   "with; to add this one write its name out");
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
 Status CheckOutput(const Config& file, const TracerConfig& config) {
   if (Status s = CheckChain(file.file_name, config.output); !s.ok()) return s;
   const ConfigEntry& driver = config.output.back();
   if (Status s = CheckForFeed(file, config); !s.ok()) return s;
   const OutputDriverRow& row = *FindOutputDriver(driver.name);
-  if (row.check == nullptr) return Status::Ok();
-  const Status status = row.check(driver);
+  Status status;
+  if (HasTemplateName(driver)) {
+    status = ExpandFileName(driver.value.text, 0, {}).status();
+  }
+  if (status.ok() && row.check != nullptr) status = row.check(driver);
   if (status.ok()) return status;
   return ErrorAt(file.file_name, driver.position, status.message());
 }
@@ -449,6 +485,7 @@ Result<std::vector<TracerPlan>> PlanTracers(const Config& config,
   if (!plans.ok()) return plans.status();
   std::span<UniqueFd> files;
   if (options.files != nullptr) {
+    if (Status s = CheckNamesAreFixed(config); !s.ok()) return s;
     size_t wished = 0;
     for (const TracerConfig& tracer : config.tracers) {
       wished += WishesOf(tracer).size();
@@ -461,7 +498,7 @@ Result<std::vector<TracerPlan>> PlanTracers(const Config& config,
     files = *options.files;
   }
   for (size_t i = 0; i < config.tracers.size(); ++i) {
-    const TracerConfig& tracer = config.tracers[i];
+    const TracerConfig tracer = WithName(config.tracers[i], (*plans)[i]);
     std::span<UniqueFd> of_tracer;
     if (options.files != nullptr) {
       of_tracer = files.first(WishesOf(tracer).size());
@@ -482,6 +519,7 @@ Result<std::vector<Wish>> WishedFiles(const Config& config,
   const Result<std::vector<TracerPlan>> plans =
       PlanWithoutOutputs(config, names, users, /*first_id=*/1);
   if (!plans.ok()) return plans.status();
+  if (Status s = CheckNamesAreFixed(config); !s.ok()) return s;
   std::vector<Wish> all;
   for (const TracerConfig& tracer : config.tracers) {
     for (Wish& wish : WishesOf(tracer)) {

@@ -100,12 +100,12 @@ def unmount_waits(suite):
     next command finds FINAL, each time."""
     place = Place(suite, "unmount")
     key = place.key()
-    for number in range(6):
+    for number in range(4):
         trace = place.trace(f"trace-{number}")
         with Background(suite, place,
                         ("", "STR_ALL",
                          SLOW_CHAIN.format(key=key) + f'file = "{trace}"')):
-            make_work(place.point, 1500)
+            make_work(place.point, 800)
             run = ctl(suite, place.point, "unmount")
             expect_equal((run.returncode, run.stdout, run.stderr), (0, "", ""),
                          "tracefs-ctl unmount")
@@ -178,13 +178,13 @@ def umount_then_wait(suite):
     the folder of a rotated trace, which goes on in new files meanwhile."""
     place = Place(suite, "pipeline")
     key = place.key()
-    for number in range(4):
+    for number in range(2):
         trace = place.trace(f"{number}/trace")
         os.mkdir(os.path.dirname(trace))
         with Background(suite, place,
                         ("", "STR_ALL", SLOW_CHAIN.format(key=key)
                          + f'file = "{trace}" rotate_size = 64K')) as mount:
-            make_work(place.point, 1500)
+            make_work(place.point, 800)
             subprocess.run(["umount", mount.point], check=True)
             run = tool(suite, "tracefs-dump", "--wait", "--stats", "--key", key,
                        os.path.dirname(trace))
@@ -566,6 +566,45 @@ def from_where_one_stands(suite):
         ctl(suite, place.point, "unmount")
 
 
+def an_output_is_used_again(suite):
+    """A name with %date or %serial is another one each time; one without says
+    what to do, also where `keep` has left later parts only."""
+    place = Place(suite, "again")
+    template = place.trace("t%%-%date-%serial")
+    for _ in range(2):
+        with Background(suite, place, template):
+            make_work(place.point, 1)
+            ctl(suite, place.point, "unmount")
+    names = os.listdir(place.out)
+    expect_equal(len(names), 2, str(names))
+    for name in names:
+        _, date, serial = name.split("-")
+        expect(name.startswith("t%-") and len(date) == 16 and len(serial) == 32,
+               name)
+        said = tool(suite, "tracefs-verify", "--accept-unsealed", "--serial",
+                    serial, place.trace(name))
+        expect_equal(said.returncode, 0, said.stdout)
+    run = Background(suite, place, place.trace(names[0].replace("%", "%%"))).run
+    expect_equal(run.returncode, 3, run.stderr)
+    expect("%date" in run.stderr, run.stderr)
+    run = Background(suite, place, place.trace("50%.trace")).run
+    expect_equal(run.returncode, 2, run.stderr)
+    expect("%%" in run.stderr, run.stderr)
+    with open(place.trace("kept.000007"), "wb"):
+        pass
+    run = Background(suite, place, (
+        "", "STR_ALL",
+        f'file = "{place.trace("kept")}" rotate_size = 64K keep = 2')).run
+    expect_equal(run.returncode, 3, run.stderr)
+    expect("kept.000007" in run.stderr and "%date" in run.stderr, run.stderr)
+    with Background(suite, place, place.trace("plain")):
+        run = ctl(suite, place.point, "add",
+                  suite.config(place.trace("added-%date")))
+        expect_equal(run.returncode, 2, run.stderr)
+        expect("write its name out" in run.stderr, run.stderr)
+        ctl(suite, place.point, "unmount")
+
+
 def main():
     suite = Suite("lifecycle", __doc__)
     for case in (unmount_waits, a_living_writer_is_told,
@@ -579,7 +618,7 @@ def main():
                  a_log_that_is_not_there, anchors_reach_syslog,
                  no_syslog_for_anchors, options_the_kernel_refuses,
                  flags_of_the_source, times_of_the_source, remount_read_only,
-                 from_where_one_stands):
+                 from_where_one_stands, an_output_is_used_again):
         suite.run(case.__name__.replace("_", " "), case, suite)
     suite.finish()
 

@@ -15,6 +15,7 @@
 #include <array>
 #include <filesystem>
 
+#include "drivers/output/file_name.h"
 #include "drivers/output/trace_file.h"
 #include "tests/unit/drivers/output/driven_trace.h"
 #include "tests/unit/filters/output/temp_folder.h"
@@ -56,6 +57,24 @@ TEST_F(FileTest, WithoutRotationTheFileIsTheTraceAndNothingElse) {
   struct stat st;
   ASSERT_EQ(::stat(folder_.Path("t").c_str(), &st), 0);
   EXPECT_EQ(st.st_mode & 07777, 0600u);
+}
+
+TEST(FileNameTest, PlaceholdersAreReplacedAndNothingElseIsGuessed) {
+  format::Serial serial{};
+  serial[0] = std::byte{0xab};
+  constexpr uint64_t kTime = 1795318538'000'000'000;
+  const auto expand = [&](std::string_view name) {
+    const Result<std::string> text = ExpandFileName(name, kTime, serial);
+    return text.ok() ? *text : "refused";
+  };
+  EXPECT_EQ(expand("/a/b.trace"), "/a/b.trace");
+  EXPECT_EQ(expand("t-%date"), "t-20261122T033538Z");
+  EXPECT_EQ(expand("%serial%%"), "ab" + std::string(30, '0') + "%");
+  for (const char* bad : {"50%", "%", "%d", "%Date", "a%b"}) {
+    EXPECT_EQ(expand(bad), "refused") << bad;
+  }
+  EXPECT_TRUE(IsTemplate("x%serial"));
+  EXPECT_FALSE(IsTemplate("x%%"));
 }
 
 TEST_F(FileTest, AFileThatNeverBeganIsRemoved) {

@@ -1,0 +1,24 @@
+// Names of outputs that differ each time: `file = "/var/log/data-%date.trace"`.
+#ifndef DRIVERS_OUTPUT_FILE_NAME_H_
+#define DRIVERS_OUTPUT_FILE_NAME_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "tracefs/base/status.h"
+#include "tracefs/format/constants.h"
+
+namespace tracefs {
+
+// `name` with %date (20261122T031405Z, of `real_ns`), %serial (that of the
+// trace, 32 digits) and %% (one %) in place. kInvalid for any other % in it.
+Result<std::string> ExpandFileName(std::string_view name, uint64_t real_ns,
+                                   const format::Serial& serial);
+
+// Whether it would be another one each time.
+bool IsTemplate(std::string_view name);
+
+}  // namespace tracefs
+
+#endif  // DRIVERS_OUTPUT_FILE_NAME_H_
