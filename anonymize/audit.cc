@@ -83,6 +83,26 @@ std::optional<std::string> DriverOfPlainChain(std::string_view text) {
   return driver.name;
 }
 
+// Properties whose text Tracefs and the kernel choose: no name of a file or a
+// user gets into them.
+bool IsOfTheMachine(std::string_view key) {
+  constexpr std::string_view kKeys[] = {"tracefs.version",
+                                        "visibility",
+                                        "visibility.invisible",
+                                        "os.name",
+                                        "os.release",
+                                        "host.machine",
+                                        "hw.memory_bytes",
+                                        "hw.processors",
+                                        "hw.processor_model",
+                                        "backing.fs_type",
+                                        "backing.capacity_bytes",
+                                        "backing.free_bytes",
+                                        "tracer.state",
+                                        "time.zone_offset_s"};
+  return std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
+}
+
 // Distinct values and how often each came, bounded.
 class Distinct {
  public:
@@ -281,6 +301,7 @@ class Auditor {
                scan_.AddData(original_serial_, "the serial of the original");
                for (const auto& [key, value] : description.header.properties) {
                  ProtectProperty(**plan, key, value);
+                 original_properties_[key] = value;
                }
                return Status::Ok();
              },
@@ -527,6 +548,11 @@ class Auditor {
       return !right;
     }
     const Action action = plan_->PropertyRule(key).action;
+    // Words of everyday, which files may be called by, too.
+    if (action == Action::kKeep && IsOfTheMachine(key) &&
+        IsAsInTheOriginal(key, value)) {
+      return false;
+    }
     const bool right =
         action == Action::kKeep || (action == Action::kZero && value.empty()) ||
         (action == Action::kEncrypt && value.starts_with("enc:")) ||
@@ -536,6 +562,11 @@ class Auditor {
            std::string(ActionName(action)) + "', and its value is in clear");
     }
     return true;
+  }
+
+  bool IsAsInTheOriginal(std::string_view key, std::string_view value) const {
+    const auto found = original_properties_.find(key);
+    return found != original_properties_.end() && found->second == value;
   }
 
   // Whole arguments, however short.
@@ -847,6 +878,7 @@ class Auditor {
 
   // Of the original.
   std::string original_serial_;
+  std::map<std::string, std::string, std::less<>> original_properties_;
   std::set<std::string> names_;              // classes, at places that stay
   std::map<std::string, Distinct> words_;    // by class
   std::map<std::string, Distinct> numbers_;  // by NumberGroup

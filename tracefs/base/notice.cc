@@ -7,6 +7,8 @@
 #include <mutex>
 #include <shared_mutex>
 
+#include "tracefs/base/printable.h"
+
 namespace tracefs {
 namespace {
 
@@ -54,7 +56,9 @@ const NoticeKind& KindOf(NoticeId id) {
   return kKinds[static_cast<size_t>(id)];
 }
 
-void Notify(NoticeId id, const std::string& text) {
+void Notify(NoticeId id, const std::string& said) {
+  // Names of files and hosts may hold anything.
+  const std::string text = Printable(said);
   Sink& sink = TheSink();
   std::shared_lock lock(sink.mu);
   if (sink.put) {

@@ -2,7 +2,12 @@
 
 #include <system_error>
 
+#include "tracefs/base/printable.h"
+
 namespace tracefs {
+
+Status::Status(StatusCode code, int error, std::string message)
+    : rep_(std::make_shared<const Rep>(Rep{code, error, Printable(message)})) {}
 
 Status Status::System(int error, std::string_view what) {
   std::string message(what);

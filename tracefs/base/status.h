@@ -2,7 +2,8 @@
 //
 // A Status is OK or has a code and a message that names the place (file, line,
 // byte offset) and, where there is one, the next step. An OK status costs one
-// null pointer. Thread-safe as any value type is.
+// null pointer. A message is one printable line, whatever names it was made of
+// (printable.h). Thread-safe as any value type is.
 #ifndef TRACEFS_BASE_STATUS_H_
 #define TRACEFS_BASE_STATUS_H_
 
@@ -54,10 +55,7 @@ class [[nodiscard]] Status {
     int error;
     std::string message;
   };
-  Status(StatusCode code, int error, std::string message)
-      : rep_(
-            std::make_shared<const Rep>(Rep{code, error, std::move(message)})) {
-  }
+  Status(StatusCode code, int error, std::string message);
 
   std::shared_ptr<const Rep> rep_;
 };

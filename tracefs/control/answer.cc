@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tracefs/base/printable.h"
+
 namespace tracefs {
 namespace {
 
@@ -50,7 +52,9 @@ std::string ErrorLine(std::optional<uint64_t> id, const Status& error) {
                      {"errno", error.error()},
                      {"message", error.message()}};
   return Front(id) + "\"ok\":false,\"error\":" +
-         json.dump(-1, ' ', false, Json::error_handler_t::replace) + "}\n";
+         JsonWithoutHidden(
+             json.dump(-1, ' ', false, Json::error_handler_t::replace)) +
+         "}\n";
 }
 
 Result<ParsedAnswer> ParseAnswer(std::string_view line) {
@@ -67,8 +71,8 @@ Result<ParsedAnswer> ParseAnswer(std::string_view line) {
   if (ok->get<bool>()) {
     const auto result = json.find("result");
     if (result == json.end()) return bad;
-    answer.result =
-        result->dump(-1, ' ', false, Json::error_handler_t::replace);
+    answer.result = JsonWithoutHidden(
+        result->dump(-1, ' ', false, Json::error_handler_t::replace));
     return answer;
   }
   const auto error = json.find("error");

@@ -7,6 +7,7 @@
 #include "tracefs/export/duration.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/export/flag_names.h"
+#include "tracefs/export/json_member.h"
 #include "tracefs/format/constants.h"
 #include "tracefs/format/histogram.h"
 
@@ -41,36 +42,14 @@ std::string_view NameOfNumber(const AggregateKeyPart& part) {
   return {};
 }
 
-// ,"key":
-void PutKey(std::string_view key, std::string* out) {
-  *out += ",\"";
-  *out += key;
-  *out += "\":";
-}
-
-void PutNumber(std::string_view key, uint64_t number, std::string* out) {
-  PutKey(key, out);
-  *out += std::to_string(number);
-}
-
-void PutString(std::string_view key, std::string_view text, std::string* out) {
-  const bool utf8 = IsUtf8(text);
-  PutKey(std::string(key) + (utf8 ? "" : "_b64"), out);
-  std::string value(utf8 ? 6 * text.size() : Base64Size(text.size()), '\0');
-  const char* const end =
-      utf8 ? PutJsonEscaped(value.data(), text) : PutBase64(value.data(), text);
-  value.resize(static_cast<size_t>(end - value.data()));
-  *out += '"' + value + '"';
-}
-
 void PutHistogram(std::string_view key, const HistogramRecord& histogram,
                   std::string* out) {
   if (!histogram.present) return;
-  PutKey(key, out);
+  AppendJsonKey(key, out);
   *out += "{\"sum\":" + std::to_string(histogram.sum);
-  PutNumber("max", histogram.max, out);
+  AppendJsonNumber("max", histogram.max, out);
   for (const Share& share : kShares) {
-    PutNumber(share.name, histogram.Quantile(share.share), out);
+    AppendJsonNumber(share.name, histogram.Quantile(share.share), out);
   }
   *out += ",\"buckets\":[";
   bool first = true;
@@ -127,9 +106,9 @@ std::string AggregateText(const AggregateRecord& record) {
 
 std::string AggregateJson(const AggregateRecord& record) {
   std::string line = "{\"ts\":" + std::to_string(record.real_to_ns);
-  PutNumber("from", record.real_from_ns, &line);
-  PutNumber("aggregate", record.aggregate, &line);
-  PutString("scope", record.total ? "total" : "period", &line);
+  AppendJsonNumber("from", record.real_from_ns, &line);
+  AppendJsonNumber("aggregate", record.aggregate, &line);
+  AppendJsonText("scope", record.total ? "total" : "period", &line);
   if (record.other) line += ",\"other\":true";
   for (const AggregateKeyPart& part : record.key) {
     const std::string_view label = AggregateKeyLabel(part.arg_id);
@@ -139,18 +118,18 @@ std::string AggregateJson(const AggregateRecord& record) {
     const bool text =
         AggregateKeyIsText(part.arg_id) || !NameOfNumber(part).empty();
     if (text) {
-      PutString(label, AggregateKeyText(part), &line);
+      AppendJsonText(label, AggregateKeyText(part), &line);
     } else {
-      PutNumber(label, part.number, &line);
+      AppendJsonNumber(label, part.number, &line);
     }
   }
-  PutNumber("count", record.count, &line);
-  if (record.missed != 0) PutNumber("missed", record.missed, &line);
-  if (record.errors) PutNumber("errors", *record.errors, &line);
-  if (record.bytes) PutNumber("bytes", *record.bytes, &line);
+  AppendJsonNumber("count", record.count, &line);
+  if (record.missed != 0) AppendJsonNumber("missed", record.missed, &line);
+  if (record.errors) AppendJsonNumber("errors", *record.errors, &line);
+  if (record.bytes) AppendJsonNumber("bytes", *record.bytes, &line);
   PutHistogram("latency", record.latency, &line);
   PutHistogram("size", record.size, &line);
-  PutNumber("tracer", record.tracer_id, &line);
+  AppendJsonNumber("tracer", record.tracer_id, &line);
   return line + "}\n";
 }
 

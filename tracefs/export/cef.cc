@@ -1,9 +1,12 @@
 // CEF: ArcSight Common Event Format, version 0: a header of seven fields with
 // bars between, then key=value pairs. Keys are those of its dictionary; who did
 // it is the source (suid, spid, sproc).
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
+#include "tracefs/export/alarm_lines.h"
+#include "tracefs/export/escape.h"
 #include "tracefs/export/feed.h"
 #include "tracefs/export/feed_parts.h"
 
@@ -11,6 +14,7 @@ namespace tracefs {
 namespace {
 
 constexpr uint64_t kNsPerMs = 1'000'000;
+constexpr int kAlarmSeverity = 8;  // of 0 to 10
 
 // Of 0 to 10.
 int SeverityOf(FileActivity activity, bool failed) {
@@ -32,19 +36,28 @@ int SeverityOf(FileActivity activity, bool failed) {
 
 // The characters that a backslash must stand before, and line ends as letters.
 void Escape(std::string_view text, char special, std::string* out) {
-  for (const char c : Utf8Text(text)) {
+  const std::string utf8 = Utf8Text(text);
+  for (std::string_view left = utf8; !left.empty();) {
+    const CodePoint point = FirstCodePoint(left);
+    const std::string_view character =
+        left.substr(0, std::max<size_t>(point.size, 1));
+    left.remove_prefix(character.size());
+    const char c = character.front();
     if (c == '\n') {
       *out += "\\n";
     } else if (c == '\r') {
       *out += "\\r";
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+    } else if (IsHidden(point.value)) {
       // The format has no way to write it; this is how we write bytes.
-      std::array<char, 8> escaped;
-      std::snprintf(escaped.data(), escaped.size(), "\\\\x%02x", c);
-      *out += escaped.data();
+      for (const char byte : character) {
+        std::array<char, 8> escaped;
+        std::snprintf(escaped.data(), escaped.size(), "\\\\x%02x",
+                      static_cast<unsigned char>(byte));
+        *out += escaped.data();
+      }
     } else {
       if (c == '\\' || c == special) *out += '\\';
-      *out += c;
+      *out += character;
     }
   }
 }
@@ -56,6 +69,46 @@ class Cef final : public FeedFormat {
     const std::string_view op = OpName(record.event.op);
     Header(*record.trace, op, op, SeverityOf(ActivityOf(record), event.failed),
            line);
+    PutEvent(event, line);
+    PutHost(*record.trace, line);
+  }
+
+  void AppendAlarm(const format::AlarmRecord& alarm,
+                   std::string* line) override {
+    const format::Record& record = *alarm.operation;
+    Header(*record.trace, "alarm", alarm.title, kAlarmSeverity, line);
+    PutEvent(FileEvent(record), line);
+    Put("cnt", alarm.count, line);
+    Put("msg", AlarmSentence(alarm), line);
+    Put("cs1", std::to_string(alarm.rule), line);
+    Put("cs1Label", "rule", line);
+    if (!alarm.key.empty()) {
+      Put("cs2", alarm.KeyValue(), line);
+      Put("cs2Label", alarm.key, line);
+    }
+    std::string actions;
+    for (const std::string_view action : alarm.actions) {
+      actions += (actions.empty() ? "" : "; ") + std::string(action);
+    }
+    if (!actions.empty()) {
+      Put("cs3", actions, line);
+      Put("cs3Label", "actions", line);
+    }
+    PutHost(*record.trace, line);
+  }
+  void AppendLoss(const FeedLoss& loss, std::string* line) override {
+    Header(*loss.trace, "loss", "operations were not recorded", 6, line);
+    Put("rt", loss.real_ns / kNsPerMs, line);
+    Put("externalId", ++sequence_, line);
+    Put("cnt", loss.count, line);
+    Put("reason", loss.reason, line);
+    PutHost(*loss.trace, line);
+  }
+
+ private:
+  void PutEvent(const FileEvent& event, std::string* line) {
+    const format::Record& record = event.record;
+    const std::string_view op = OpName(record.event.op);
     Put("rt", record.real_ns / kNsPerMs, line);
     Put("externalId", ++sequence_, line);
     Put("act", op, line);
@@ -89,19 +142,8 @@ class Cef final : public FeedFormat {
     PutNumber(1, "offset", event, Field::kOffset, line);
     PutNumber(2, "length", event, Field::kLength, line);
     PutNumber(3, "durationNs", event, Field::kLatency, line);
-    PutHost(*record.trace, line);
   }
 
-  void AppendLoss(const FeedLoss& loss, std::string* line) override {
-    Header(*loss.trace, "loss", "operations were not recorded", 6, line);
-    Put("rt", loss.real_ns / kNsPerMs, line);
-    Put("externalId", ++sequence_, line);
-    Put("cnt", loss.count, line);
-    Put("reason", loss.reason, line);
-    PutHost(*loss.trace, line);
-  }
-
- private:
   static void Header(const format::TraceContext& trace, std::string_view id,
                      std::string_view name, int severity, std::string* line) {
     *line += "CEF:0|Tracefs|Tracefs|";

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdio>
 
+#include "tracefs/export/alarm_lines.h"
 #include "tracefs/export/feed.h"
 #include "tracefs/export/feed_parts.h"
 
@@ -74,16 +75,7 @@ class Ecs final : public FeedFormat {
     PutFile(moved ? event.path2 : event.path, moved ? event.path : "", event,
             &json);
     PutProcess(event, &json);
-    if (event.Has(Field::kUid)) {
-      json.Open("user");
-      json.PutFieldText("id", event, Field::kUid);
-      if (event.Has(Field::kGid)) {
-        json.Open("group");
-        json.PutFieldText("id", event, Field::kGid);
-        json.Close();
-      }
-      json.Close();
-    }
+    PutUser(event, &json);
     if (event.failed) {
       json.Open("error");
       json.Put("code", event.error);
@@ -112,6 +104,38 @@ class Ecs final : public FeedFormat {
     json.Close();
     json.Open("tracefs");
     json.Put("lost", loss.count);
+    json.Close();
+    json.End();
+  }
+
+  void AppendAlarm(const format::AlarmRecord& alarm,
+                   std::string* line) override {
+    const format::Record& record = *alarm.operation;
+    const FileEvent event(record);
+    JsonLine json(line);
+    Begin(record.real_ns, *record.trace, &json);
+    json.Put("message", AlarmSentence(alarm));
+    json.Open("event");
+    json.Put("kind", "alert");
+    json.PutList("category", "intrusion_detection");
+    json.PutList("type", "info");
+    json.Put("action", OpName(record.event.op));
+    json.Put("severity", uint64_t{73});  // "high" to Elastic's own rules
+    Dataset(&json);
+    json.Close();
+    json.Open("rule");
+    json.Put("name", alarm.title);
+    json.Put("id", std::to_string(alarm.rule));
+    json.Put("ruleset", "tracer " + std::to_string(alarm.tracer_id));
+    json.Close();
+    PutFile(event.path, "", event, &json);
+    PutProcess(event, &json);
+    PutUser(event, &json);
+    json.Open("tracefs");
+    json.Put("count", alarm.count);
+    json.PutAlarm(alarm);
+    json.PutIf("path2", event.path2);
+    json.PutOperation(event);
     json.Close();
     json.End();
   }
@@ -166,6 +190,18 @@ class Ecs final : public FeedFormat {
       json->Put("path", original);
       json->Put("name", NameOfPath(original));
       json->Close();
+      json->Close();
+    }
+    json->Close();
+  }
+
+  static void PutUser(const FileEvent& event, JsonLine* json) {
+    if (!event.Has(Field::kUid)) return;
+    json->Open("user");
+    json->PutFieldText("id", event, Field::kUid);
+    if (event.Has(Field::kGid)) {
+      json->Open("group");
+      json->PutFieldText("id", event, Field::kGid);
       json->Close();
     }
     json->Close();

@@ -1,5 +1,6 @@
 #include "tracefs/export/escape.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -22,11 +23,12 @@ constexpr std::array<char, 256> kJson = [] {
   table['\r'] = 'r';
   table['"'] = '"';
   table['\\'] = '\\';
+  table[0x7f] = 'u';
   for (int c = 0x80; c < 0x100; ++c) table[c] = 1;
   return table;
 }();
 
-// True if one of eight bytes is not plain: below 0x20, '"', '\\' or above 0x7f
+// True if one of eight bytes is not plain: below 0x20, '"', '\\' or above 0x7e
 // (the classic "has a byte less than n" and "has a zero byte" tests; false
 // alarms are possible only beside a byte that is not plain).
 bool AnySpecial(uint64_t word) {
@@ -35,7 +37,7 @@ bool AnySpecial(uint64_t word) {
   const uint64_t quote = word ^ (kOnes * '"');
   const uint64_t backslash = word ^ (kOnes * '\\');
   return (((word - kOnes * 0x20) | (quote - kOnes) | (backslash - kOnes) |
-           word) &
+           word | (word + kOnes)) &
           kHigh) != 0;
 }
 
@@ -49,6 +51,24 @@ char* PutJsonByte(char* out, unsigned char c, char how) {
   out[3] = kHexDigits[c >> 4];
   out[4] = kHexDigits[c & 15];
   return out + 5;
+}
+
+// \uXXXX; a pair of them beyond 16 bits.
+char* PutJsonCodePoint(char* out, uint32_t c) {
+  const auto put = [&out](uint32_t unit) {
+    *out++ = '\\';
+    *out++ = 'u';
+    for (int shift = 12; shift >= 0; shift -= 4) {
+      *out++ = kHexDigits[unit >> shift & 15];
+    }
+  };
+  if (c < 0x10000) {
+    put(c);
+  } else {
+    put(0xd800 + ((c - 0x10000) >> 10));
+    put(0xdc00 + ((c - 0x10000) & 0x3ff));
+  }
+  return out;
 }
 
 template <bool kCheckUtf8>
@@ -75,14 +95,20 @@ char* PutJson(char* out, std::string_view text) {
       } else if (how != 1) {
         out = PutJsonByte(out, c, how);
         ++at;
-      } else if (!kCheckUtf8) {
-        *out++ = *at++;
       } else {
         const CodePoint point =
             FirstCodePoint({at, static_cast<size_t>(end - at)});
-        if (point.size == 0) return nullptr;
-        std::memcpy(out, at, point.size);
-        out += point.size;
+        if (point.size == 0) {
+          if (kCheckUtf8) return nullptr;
+          *out++ = *at++;  // against the contract: as it is
+          continue;
+        }
+        if (IsHidden(point.value)) {
+          out = PutJsonCodePoint(out, point.value);
+        } else {
+          std::memcpy(out, at, point.size);
+          out += point.size;
+        }
         at += point.size;
       }
     }
@@ -90,12 +116,21 @@ char* PutJson(char* out, std::string_view text) {
   return out;
 }
 
-// Characters a terminal obeys instead of showing.
-bool IsHidden(uint32_t c) {
-  return c < 0x20 || (c >= 0x7f && c < 0xa0) ||  // C0, DEL, C1
-         (c >= 0x200b && c <= 0x200f) ||         // zero width, direction
-         (c >= 0x2028 && c <= 0x202e) ||         // line ends, direction
-         (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
+// Where a word ends could not be seen, or it could be taken for another.
+bool NeedsQuotes(std::string_view text, std::string_view more) {
+  if (text.empty()) return true;
+  bool ascii = true;
+  for (const char c : text) {
+    if (c == ' ' || c == '"') return true;
+    if (more.find(c) != std::string_view::npos) return true;
+    ascii = ascii && static_cast<unsigned char>(c) < 0x80;
+  }
+  while (!ascii && !text.empty()) {
+    const CodePoint point = FirstCodePoint(text);
+    if (IsBlank(point.value)) return true;
+    text.remove_prefix(std::max<size_t>(point.size, 1));
+  }
+  return false;
 }
 
 char* PutHexEscape(char* out, unsigned char c) {
@@ -107,40 +142,6 @@ char* PutHexEscape(char* out, unsigned char c) {
 }
 
 }  // namespace
-
-CodePoint FirstCodePoint(std::string_view text) {
-  const auto byte = [text](size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
-  };
-  const auto tail = [&byte](size_t i) { return (byte(i) & 0xc0) == 0x80; };
-  const uint32_t c = byte(0);
-  if (c < 0x80) return {c, 1};
-  if (c >= 0xc2 && c < 0xe0 && tail(1)) {
-    return {(c & 0x1f) << 6 | (byte(1) & 0x3f), 2};
-  }
-  if (c >= 0xe0 && c < 0xf0 && tail(1) && tail(2)) {
-    const uint32_t value =
-        (c & 0x0f) << 12 | (byte(1) & 0x3f) << 6 | (byte(2) & 0x3f);
-    if (value >= 0x800 && (value < 0xd800 || value > 0xdfff)) {
-      return {value, 3};
-    }
-  }
-  if (c >= 0xf0 && c < 0xf5 && tail(1) && tail(2) && tail(3)) {
-    const uint32_t value = (c & 0x07) << 18 | (byte(1) & 0x3f) << 12 |
-                           (byte(2) & 0x3f) << 6 | (byte(3) & 0x3f);
-    if (value >= 0x10000 && value <= 0x10ffff) return {value, 4};
-  }
-  return {};
-}
-
-bool IsUtf8(std::string_view text) {
-  while (!text.empty()) {
-    const CodePoint point = FirstCodePoint(text);
-    if (point.size == 0) return false;
-    text.remove_prefix(point.size);
-  }
-  return true;
-}
 
 char* PutJsonEscaped(char* out, std::string_view text) {
   return PutJson<false>(out, text);
@@ -206,10 +207,8 @@ char* PutTerminalEscaped(char* out, std::string_view text) {
   return out;
 }
 
-char* PutTerminalWord(char* out, std::string_view text) {
-  if (!text.empty() && text.find_first_of(" \"") == std::string_view::npos) {
-    return PutTerminalEscaped(out, text);
-  }
+char* PutTerminalWord(char* out, std::string_view text, std::string_view more) {
+  if (!NeedsQuotes(text, more)) return PutTerminalEscaped(out, text);
   *out++ = '"';
   while (!text.empty()) {
     const size_t quote = std::min(text.find('"'), text.size());
@@ -224,11 +223,18 @@ char* PutTerminalWord(char* out, std::string_view text) {
   return out;
 }
 
-std::string TerminalWord(std::string_view text) {
+std::string TerminalWord(std::string_view text, std::string_view more) {
   std::string word(4 * text.size() + 2, '\0');
-  word.resize(
-      static_cast<size_t>(PutTerminalWord(word.data(), text) - word.data()));
+  word.resize(static_cast<size_t>(PutTerminalWord(word.data(), text, more) -
+                                  word.data()));
   return word;
+}
+
+std::string TerminalText(std::string_view text) {
+  std::string out(4 * text.size(), '\0');
+  out.resize(
+      static_cast<size_t>(PutTerminalEscaped(out.data(), text) - out.data()));
+  return out;
 }
 
 }  // namespace tracefs

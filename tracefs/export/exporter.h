@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "tracefs/export/output_buffer.h"
 #include "tracefs/format/record.h"
@@ -19,6 +20,7 @@ enum class TimeStyle : uint8_t {
 
 struct ExportOptions {
   TimeStyle time = TimeStyle::kLocal;  // of the text format
+  bool date = false;                   // text: before each time, but seconds
 };
 
 // Used by one thread. Failures of the output stay in its status().
@@ -28,6 +30,13 @@ class Exporter {
   virtual void Write(const format::Record& record) = 0;
   // What was counted; nothing, in formats that have no place for it.
   virtual void WriteAggregate(const format::AggregateRecord& /*record*/) {}
+  // What says that a rule has fired, with its line end; empty in formats that
+  // have no place for it. Whoever reads the trace knows when it is due.
+  virtual std::string AlarmLine(const format::AlarmRecord& /*record*/) {
+    return {};
+  }
+  // The same, written now.
+  virtual void WriteAlarm(const format::AlarmRecord& /*record*/) {}
   // After the last record.
   virtual void Finish() {}
 };

@@ -17,6 +17,15 @@ class FeedExporter final : public Exporter {
     out_.Append(line_);
   }
 
+  void WriteAlarm(const format::AlarmRecord& record) override {
+    out_.Append(AlarmLine(record));
+  }
+  std::string AlarmLine(const format::AlarmRecord& record) override {
+    std::string line;
+    feed_->AppendAlarm(record, &line);
+    return line + '\n';
+  }
+
  private:
   OutputBuffer& out_;
   const std::unique_ptr<FeedFormat> feed_;

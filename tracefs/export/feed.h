@@ -28,11 +28,16 @@ class FeedFormat {
   virtual ~FeedFormat() = default;
   virtual void Append(const format::Record& record, std::string* line) = 0;
   virtual void AppendLoss(const FeedLoss& loss, std::string* line) = 0;
+  // A rule fired.
+  virtual void AppendAlarm(const format::AlarmRecord& alarm,
+                           std::string* line) = 0;
 };
 
-// OCSF 1.3.0, class 1001 File System Activity, as JSON.
+// OCSF 1.3.0, classes 1001 File System Activity and, of alarms, 2004 Detection
+// Finding, as JSON.
 std::unique_ptr<FeedFormat> MakeOcsfFeed();
-// Elastic Common Schema 8.17, events of category "file", as JSON.
+// Elastic Common Schema 8.17, events of category "file" and, of alarms, of kind
+// "alert", as JSON.
 std::unique_ptr<FeedFormat> MakeEcsFeed();
 // ArcSight Common Event Format, version 0.
 std::unique_ptr<FeedFormat> MakeCefFeed();

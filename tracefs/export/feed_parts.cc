@@ -8,6 +8,7 @@
 #include "tracefs/base/clock.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/export/flag_names.h"
+#include "tracefs/export/json_member.h"
 
 namespace tracefs {
 namespace {
@@ -139,6 +140,12 @@ void JsonLine::Open(std::string_view key) {
   first_ = true;
 }
 
+void JsonLine::OpenList(std::string_view key) {
+  Key(key);
+  out_ += "[{";
+  first_ = true;
+}
+
 void JsonLine::Put(std::string_view key, uint64_t value) {
   Key(key);
   out_ += std::to_string(value);
@@ -151,11 +158,7 @@ void JsonLine::PutSigned(std::string_view key, int64_t value) {
 
 void JsonLine::Put(std::string_view key, std::string_view text) {
   Key(key);
-  const std::string utf8 = Utf8Text(text);
-  std::string escaped(6 * utf8.size(), '\0');
-  escaped.resize(static_cast<size_t>(PutJsonEscaped(escaped.data(), utf8) -
-                                     escaped.data()));
-  out_ += '"' + escaped + '"';
+  AppendJsonString(Utf8Text(text), &out_);
 }
 
 void JsonLine::PutField(std::string_view key, const FileEvent& event,
@@ -172,6 +175,25 @@ void JsonLine::PutList(std::string_view key, std::string_view only_entry) {
   Put(key, only_entry);
   // ["…"] instead of "…": entries of ours have nothing to escape.
   out_.insert(out_.size() - only_entry.size() - 2, "[");
+  out_ += ']';
+}
+
+void JsonLine::PutAlarm(const format::AlarmRecord& alarm) {
+  Put("rule", alarm.rule);
+  PutIf("by", alarm.key);
+  PutIf("key", alarm.KeyValue());
+  if (alarm.limit != 0) {
+    Put("limit", alarm.limit);
+    Put("window_ns", alarm.window_ns);
+    Put("windows", alarm.windows);
+  }
+  if (alarm.actions.empty()) return;
+  Key("actions");
+  out_ += '[';
+  for (const std::string_view action : alarm.actions) {
+    if (out_.back() != '[') out_ += ',';
+    AppendJsonString(Utf8Text(action), &out_);
+  }
   out_ += ']';
 }
 

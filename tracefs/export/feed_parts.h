@@ -66,6 +66,12 @@ class JsonLine {
   explicit JsonLine(std::string* out) : out_(*out) { out_ += '{'; }
 
   void Open(std::string_view key);  // an object
+  // A list of one object; closed by CloseList.
+  void OpenList(std::string_view key);
+  void CloseList() {
+    out_ += "}]";
+    first_ = false;
+  }
   void Close() {
     out_ += '}';
     first_ = false;
@@ -83,6 +89,8 @@ class JsonLine {
   void PutField(std::string_view key, const FileEvent& event, Field field);
   void PutFieldText(std::string_view key, const FileEvent& event, Field field);
   void PutList(std::string_view key, std::string_view only_entry);
+  // What a rule counted, and what was done.
+  void PutAlarm(const format::AlarmRecord& alarm);
   // What no foreign schema has a place for: the operation as it is.
   void PutOperation(const FileEvent& event);
 

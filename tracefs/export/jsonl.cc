@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tracefs/export/aggregate_lines.h"
+#include "tracefs/export/alarm_lines.h"
 #include "tracefs/export/decimal.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/export/flag_names.h"
@@ -173,6 +174,13 @@ class JsonlExporter final : public Exporter {
 
   void WriteAggregate(const format::AggregateRecord& record) override {
     out_.Append(AggregateJson(record));
+  }
+
+  void WriteAlarm(const format::AlarmRecord& record) override {
+    out_.Append(AlarmLine(record));
+  }
+  std::string AlarmLine(const format::AlarmRecord& record) override {
+    return AlarmJson(record);
   }
 
  private:

@@ -1,7 +1,9 @@
-// OCSF: schema.ocsf.io, version 1.3.0, class File System Activity (1001).
-// Losses are of the base class (0): something was not seen.
+// OCSF: schema.ocsf.io, version 1.3.0, class File System Activity (1001);
+// alarms are of the class Detection Finding (2004). Losses are of the base
+// class (0): something was not seen.
 #include <array>
 
+#include "tracefs/export/alarm_lines.h"
 #include "tracefs/export/feed.h"
 #include "tracefs/export/feed_parts.h"
 
@@ -13,6 +15,8 @@ constexpr uint64_t kCategory = 1;
 constexpr uint64_t kOther = 99;
 constexpr uint64_t kInformational = 1;
 constexpr uint64_t kMedium = 3;
+constexpr uint64_t kHigh = 4;
+constexpr uint64_t kFinding = 2004;
 constexpr uint64_t kNsPerMs = 1'000'000;
 
 struct Activity {
@@ -102,6 +106,53 @@ class Ocsf final : public FeedFormat {
                  " operations were not recorded: " + std::string(loss.reason));
     PutMetadata(*loss.trace, &json);
     PutDevice(*loss.trace, &json);
+    json.End();
+  }
+
+  // A finding of one piece of evidence: the operation that made the rule fire.
+  void AppendAlarm(const format::AlarmRecord& alarm,
+                   std::string* line) override {
+    const format::Record& record = *alarm.operation;
+    const FileEvent event(record);
+    JsonLine json(line);
+    json.Put("class_uid", kFinding);
+    json.Put("class_name", "Detection Finding");
+    json.Put("category_uid", uint64_t{2});
+    json.Put("category_name", "Findings");
+    json.Put("activity_id", uint64_t{1});
+    json.Put("activity_name", "Create");
+    json.Put("type_uid", kFinding * 100 + 1);
+    json.Put("severity_id", kHigh);
+    json.Put("status_id", uint64_t{1});
+    json.Put("status", "New");
+    json.Put("time", record.real_ns / kNsPerMs);
+    json.Put("count", alarm.count);
+    json.Put("message", AlarmSentence(alarm));
+    PutMetadata(*record.trace, &json);
+    PutDevice(*record.trace, &json);
+    json.Open("finding_info");
+    json.Put("title", alarm.title);
+    json.Put("uid", std::to_string(alarm.tracer_id) + '.' +
+                        std::to_string(alarm.rule) + '.' +
+                        std::to_string(record.real_ns));
+    json.Put("created_time", record.real_ns / kNsPerMs);
+    json.Open("analytic");
+    json.Put("name", alarm.title);
+    json.Put("uid", std::to_string(alarm.tracer_id) + '.' +
+                        std::to_string(alarm.rule));
+    json.Put("type_id", uint64_t{1});  // a rule
+    json.Put("type", "Rule");
+    json.Close();
+    json.Close();
+    json.OpenList("evidences");
+    PutActor(event, &json);
+    PutFile("file", event.path, event, &json);
+    json.CloseList();
+    json.Open("unmapped");
+    json.PutAlarm(alarm);
+    json.PutIf("path2", event.path2);
+    json.PutOperation(event);
+    json.Close();
     json.End();
   }
 

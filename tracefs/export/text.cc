@@ -12,6 +12,7 @@
 
 #include "tracefs/base/clock.h"
 #include "tracefs/export/aggregate_lines.h"
+#include "tracefs/export/alarm_lines.h"
 #include "tracefs/export/decimal.h"
 #include "tracefs/export/duration.h"
 #include "tracefs/export/escape.h"
@@ -25,6 +26,8 @@ using format::ExtraArgument;
 using format::Record;
 
 constexpr size_t kTimeColumns = 15;  // HH:MM:SS.uuuuuu
+constexpr size_t kDateColumns = 11;  // YYYY-MM-DD and a blank
+constexpr size_t kTimeRoom = 64;     // of any style
 constexpr size_t kCallerColumns = 20;
 constexpr size_t kOpColumns = 8;
 constexpr size_t kDataShown = 32;   // bytes of ARG_DATA
@@ -72,12 +75,8 @@ class Line {
     at_ += digits;
     return *this;
   }
-  Line& Word(std::string_view text) {
-    at_ = PutTerminalWord(at_, text);
-    return *this;
-  }
-  Line& Escaped(std::string_view text) {
-    at_ = PutTerminalEscaped(at_, text);
+  Line& Word(std::string_view text, std::string_view more = {}) {
+    at_ = PutTerminalWord(at_, text, more);
     return *this;
   }
   // Fills with blanks up to `columns` from `start`.
@@ -109,7 +108,10 @@ void PutDurationColumn(Line& line, uint64_t ns) {
 
 class TextExporter final : public Exporter {
  public:
-  TextExporter(OutputBuffer& out, TimeStyle style) : out_(out), style_(style) {}
+  TextExporter(OutputBuffer& out, const ExportOptions& options)
+      : out_(out),
+        style_(options.time),
+        date_(options.date && options.time != TimeStyle::kEpoch) {}
 
   void Write(const Record& record) override {
     const Event& event = record.event;
@@ -117,11 +119,12 @@ class TextExporter final : public Exporter {
     PathBuffer buffer2;
     const std::string_view path = format::PathOf(record, buffer);
     const std::string_view path2 = format::NewPathOf(record, buffer2);
+    if (record.time_resolution_ns != 0) TellDay(record.real_ns);
     Line line(out_.Reserve(Room(record, path, path2)));
 
     const char* const start = line.at();
     PutTime(line, record.real_ns, record.time_resolution_ns);
-    line.PadFrom(start, kTimeColumns).Put(' ');
+    line.PadFrom(start, kTimeColumns + (date_ ? kDateColumns : 0)).Put(' ');
     if (event.Has(Field::kLatency)) {
       PutDurationColumn(line, event.Get(Field::kLatency));
     } else {
@@ -134,7 +137,8 @@ class TextExporter final : public Exporter {
     if (!path.empty()) {
       line.Put(' ').Word(path);
     } else if (!event.name.empty()) {
-      line.Put(' ').Word(event.name);
+      // Without its directory it has no '/' to be known by.
+      line.Put(' ').Word(event.name, ":=>[]");
     } else if (event.Has(Field::kInode)) {
       line.Put(" inode:").Decimal(event.Get(Field::kInode));
     }
@@ -159,6 +163,18 @@ class TextExporter final : public Exporter {
     PutTime(line, record.real_to_ns, 1);
     line.Put(' ').Put(text).Put('\n');
     out_.Commit(line.at());
+  }
+
+  void WriteAlarm(const format::AlarmRecord& record) override {
+    out_.Append(AlarmLine(record));
+  }
+  std::string AlarmLine(const format::AlarmRecord& record) override {
+    std::array<char, kTimeRoom> time;
+    Line line(time.data());
+    PutTime(line, record.operation->real_ns,
+            record.operation->time_resolution_ns);
+    const auto size = static_cast<size_t>(line.at() - time.data());
+    return std::string(time.data(), size) + ' ' + AlarmText(record) + '\n';
   }
 
  private:
@@ -187,6 +203,7 @@ class TextExporter final : public Exporter {
       return;
     }
     if (second != clock_second_ || !clock_known_) SetClock(second);
+    if (date_) line.Put({day_.data(), kDateColumns - 1}).Put(' ');
     line.Put({clock_.data(), clock_.size()});
     if (resolution_ns < kNsPerSecond) line.Put('.').Padded(ns / 1000, 6);
   }
@@ -205,8 +222,24 @@ class TextExporter final : public Exporter {
         .Padded(static_cast<uint64_t>(tm.tm_min), 2)
         .Put(':')
         .Padded(static_cast<uint64_t>(tm.tm_sec), 2);
+    day_size_ = std::strftime(day_.data(), day_.size(), "%Y-%m-%d %z", &tm);
     clock_second_ = second;
     clock_known_ = true;
+  }
+
+  // A line, if it is another day than that of the operation before.
+  void TellDay(uint64_t real_ns) {
+    if (style_ == TimeStyle::kEpoch || date_) return;
+    const uint64_t second = real_ns / kNsPerSecond;
+    if (second == told_second_ && day_told_) return;
+    told_second_ = second;
+    SetClock(second);
+    const std::string_view day(day_.data(), day_size_);
+    if (day_told_ && day != told_day_) {
+      out_.Append("=== " + std::string(day) + '\n');
+    }
+    told_day_ = day;
+    day_told_ = true;
   }
 
   static void PutCaller(Line& line, const Record& record) {
@@ -216,7 +249,7 @@ class TextExporter final : public Exporter {
       line.Put('~');
     }
     if (record.HasText(Field::kComm)) {
-      line.Escaped(record.Text(Field::kComm));
+      line.Word(record.Text(Field::kComm), "[]~");
     }
     const bool has_pid = event.Has(Field::kPid);
     const bool has_tid = event.Has(Field::kTid);
@@ -424,17 +457,24 @@ class TextExporter final : public Exporter {
 
   OutputBuffer& out_;
   const TimeStyle style_;
+  const bool date_;
   // "HH:MM:SS" of clock_second_: made once a second of the trace.
   bool clock_known_ = false;
   uint64_t clock_second_ = 0;
   std::array<char, 8> clock_{};
+  std::array<char, 32> day_{};  // "2026-01-02 +0100"
+  size_t day_size_ = 0;
+  // Of the last operation.
+  bool day_told_ = false;
+  uint64_t told_second_ = 0;
+  std::string told_day_;
 };
 
 }  // namespace
 
 std::unique_ptr<Exporter> MakeTextExporter(OutputBuffer& out,
                                            const ExportOptions& options) {
-  return std::make_unique<TextExporter>(out, options.time);
+  return std::make_unique<TextExporter>(out, options);
 }
 
 }  // namespace tracefs

@@ -5,7 +5,10 @@
 // time, duration, caller as name[process/thread] (~ before it: inferred), user,
 // operation, path (=> second path or target), arguments, then -> result or the
 // name of the error, or "..." where the operation was about to run. In
-// brackets the attributes of the file, as ls has them.
+// brackets the attributes of the file, as ls has them. Where the day changes a
+// line says so, unless each time has its date:
+//
+//   === 2026-01-03 +0100
 #ifndef TRACEFS_EXPORT_TEXT_H_
 #define TRACEFS_EXPORT_TEXT_H_
 

@@ -25,6 +25,7 @@ enum class Slot : uint8_t {
   kParentPath,
   kNewParentPath,
   kProcess,
+  kAlarm,  // of ALARM, read elsewhere
 };
 
 struct SlotEntry {
@@ -49,6 +50,11 @@ const std::array<SlotEntry, 256>& Slots() {
     set(ArgId::kParentPathId, Slot::kParentPath);
     set(ArgId::kNewParentPathId, Slot::kNewParentPath);
     set(ArgId::kProcessId, Slot::kProcess);
+    for (size_t id = 0; id < slots.size(); ++id) {
+      if (IsAlarmArgument(static_cast<uint16_t>(id))) {
+        slots[id].slot = Slot::kAlarm;
+      }
+    }
     return slots;
   }();
   return kSlots;
@@ -233,7 +239,22 @@ void BlockDecoder::ReadOtherMessage(const Message& message) {
       }
       return;
     }
+    case MessageId::kAlarm: {
+      ++stats.alarms;
+      if (!trace_->alarm) return;
+      AlarmRecord alarm;
+      if (!ReadAlarm(message.arguments, trace_->widths, &alarm)) {
+        Malformed(ReportKind::kMalformedMessage, &stats.malformed_messages);
+      }
+      Record record;
+      DecodeAs(alarm.op.value_or(Op{}), /*before=*/false, message, &record);
+      alarm.tracer_id = head_.tracer_id;
+      alarm.operation = &record;
+      trace_->alarm(alarm);
+      return;
+    }
     case MessageId::kAggregate: {
+      ++stats.aggregates;
       if (!trace_->aggregate) return;
       AggregateRecord record;
       if (!ReadAggregate(message.arguments, trace_->widths, &record)) {
@@ -412,10 +433,16 @@ uint32_t BlockDecoder::CheckPath(uint32_t path_id,
 }
 
 void BlockDecoder::Decode(const Message& message, Record* record) {
+  bool before = false;
+  const Op op = *OperationOf(message.msg_id, &before);
+  DecodeAs(op, before, message, record);
+}
+
+void BlockDecoder::DecodeAs(Op op, bool before, const Message& message,
+                            Record* record) {
   // Default-initialised: the slots of absent fields stay as they are.
   Event& event = *::new (&record->event) Event;
-  bool before = false;
-  event.op = *OperationOf(message.msg_id, &before);
+  event.op = op;
   event.before = before;
   event.caller_resolved = true;
   event.attributes_resolved = true;
@@ -438,7 +465,13 @@ void BlockDecoder::Decode(const Message& message, Record* record) {
     const SlotEntry entry =
         argument.id < slots.size() ? slots[argument.id] : SlotEntry{};
     uint64_t number = 0;
-    if (entry.slot != Slot::kText && entry.slot != Slot::kUnknown) {
+    const bool of_alarm = entry.slot == Slot::kAlarm;
+    if (of_alarm &&
+        message.msg_id == static_cast<uint16_t>(MessageId::kAlarm)) {
+      continue;
+    }
+    if (entry.slot != Slot::kText && entry.slot != Slot::kUnknown &&
+        !of_alarm) {
       const bool is_signed = entry.slot == Slot::kNumber &&
                              fields[entry.index].type == FieldType::kSigned;
       if (argument.has_length ||
@@ -481,6 +514,7 @@ void BlockDecoder::Decode(const Message& message, Record* record) {
       case Slot::kProcess:
         process_id = static_cast<uint32_t>(number);
         break;
+      case Slot::kAlarm:  // in a message that has no such argument
       case Slot::kUnknown:
         CountUnknownArgument(argument.id);
         if (record->extra.size() < Record::kMaxExtra) {

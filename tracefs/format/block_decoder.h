@@ -92,6 +92,7 @@ class BlockDecoder final : public EventResolver {
   void BuildIndex();
   void GoToNext();
   void Decode(const Message& message, Record* record);
+  void DecodeAs(Op op, bool before, const Message& message, Record* record);
   void SetCaller(uint32_t process_id, uint32_t message_offset, Record* record);
   uint32_t CheckPath(uint32_t path_id, size_t message_offset) const;
   Report MakeReport(ReportKind kind) const {

@@ -57,6 +57,7 @@ enum class MessageId : uint16_t {
   kDefProcess = 6,           // a process id of this block
   kChange = 7,               // the tracer was changed while it ran
   kAggregate = 8,            // what was counted for one key
+  kAlarm = 9,                // a rule of the config fired
   kOperation = 0x100,        // + Op number: the operation, when it is done
   kBeforeOperation = 0x200,  // + Op number: the operation about to run
 };
@@ -125,6 +126,15 @@ enum class ArgId : uint16_t {
   kLatencyHistogram = 181,
   kSizeMax = 182,  // u64
   kSizeHistogram = 183,
+  // kAlarm, besides the arguments of the operation that made the rule fire.
+  kRule = 184,         // u32: its number, from 1
+  kRuleTitle = 185,    // text
+  kRuleKey = 186,      // text: what is counted apart by
+  kRuleLimit = 187,    // u64: it fires beyond so many
+  kRuleWindow = 188,   // u64 ns
+  kRuleWindows = 189,  // u64: successive ones
+  kRuleAction = 190,   // text, repeats: what was done, and how that ended
+  kKeyPid = 191,       // u32: the process on top, where trees are counted
   // Written by tracefs-anon, which also describes it.
   kSealedName = 192,  // bytes: a name whose token would be too long for a name
 };

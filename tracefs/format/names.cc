@@ -68,6 +68,14 @@ constexpr ReservedArgument kReserved[] = {
     {ArgId::kLatencyHistogram, 0, FieldType::kBytes, "ARG_LATENCY_HISTOGRAM"},
     {ArgId::kSizeMax, 8, FieldType::kUnsigned, "ARG_SIZE_MAX"},
     {ArgId::kSizeHistogram, 0, FieldType::kBytes, "ARG_SIZE_HISTOGRAM"},
+    {ArgId::kRule, 4, FieldType::kUnsigned, "ARG_RULE"},
+    {ArgId::kRuleTitle, 0, FieldType::kText, "ARG_RULE_TITLE"},
+    {ArgId::kRuleKey, 0, FieldType::kText, "ARG_RULE_KEY"},
+    {ArgId::kRuleLimit, 8, FieldType::kUnsigned, "ARG_RULE_LIMIT"},
+    {ArgId::kRuleWindow, 8, FieldType::kDurationNs, "ARG_RULE_WINDOW"},
+    {ArgId::kRuleWindows, 8, FieldType::kUnsigned, "ARG_RULE_WINDOWS"},
+    {ArgId::kRuleAction, 0, FieldType::kText, "ARG_RULE_ACTION"},
+    {ArgId::kKeyPid, 4, FieldType::kUnsigned, "ARG_KEY_PID"},
 };
 
 constexpr std::pair<MessageId, std::string_view> kReservedMessages[] = {
@@ -79,6 +87,7 @@ constexpr std::pair<MessageId, std::string_view> kReservedMessages[] = {
     {MessageId::kDefProcess, "MSG_DEF_PROCESS"},
     {MessageId::kChange, "MSG_CHANGE"},
     {MessageId::kAggregate, "MSG_AGGREGATE"},
+    {MessageId::kAlarm, "MSG_ALARM"},
 };
 
 std::string UpperCase(std::string_view name) {

@@ -10,6 +10,7 @@
 
 #include "tracefs/event/event.h"
 #include "tracefs/format/aggregate.h"
+#include "tracefs/format/alarm.h"
 #include "tracefs/format/message_cursor.h"
 #include "tracefs/format/report.h"
 #include "tracefs/format/trace_header.h"
@@ -27,6 +28,7 @@ struct TraceContext {
   ReportSink report;  // may be empty
   // Gets what was counted, block by block as they are opened; may be empty.
   AggregateSink aggregate;
+  AlarmSink alarm;  // the same of alarms
 
   // The names the trace gives, else those of this version, else the numbers.
   std::string NameOfMessage(uint16_t msg_id) const;

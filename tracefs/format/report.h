@@ -73,6 +73,8 @@ struct ReadStats {
   uint64_t malformed_blocks = 0;
   uint64_t malformed_messages = 0;
   uint64_t bad_definitions = 0;
+  uint64_t aggregates = 0;        // AGGREGATE messages
+  uint64_t alarms = 0;            // ALARM messages
   uint64_t lost_events = 0;       // by the tracer's own account (LOSS)
   uint64_t unordered_events = 0;  // listed after a later one
   // Of a rotated trace: the part that the input begins with, and the one after

@@ -13,6 +13,7 @@ TraceReader::TraceReader(std::unique_ptr<ByteSource> source,
   context_.name = std::move(options.name);
   context_.report = std::move(options.report);
   context_.aggregate = std::move(options.aggregate);
+  context_.alarm = std::move(options.alarm);
 }
 
 Result<ReadStep> TraceReader::ReadPreamble() {

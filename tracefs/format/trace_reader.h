@@ -21,6 +21,7 @@ struct TraceReaderOptions {
   ReportSink report;    // may be empty
   PayloadDecoderFactory decoder = MakePlainDecoder;
   AggregateSink aggregate = nullptr;  // gets what was counted; may be empty
+  AlarmSink alarm = nullptr;          // gets alarms of rules; may be empty
 };
 
 // Used by one thread.

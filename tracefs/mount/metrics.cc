@@ -28,14 +28,11 @@ constexpr double kSecondsPerNs = 1e-9;
 
 // name="value": any bytes, made UTF-8, with what the format escapes escaped.
 std::string Label(std::string_view name, std::string_view value) {
-  std::string printable(4 * value.size(), '\0');
-  printable.resize(static_cast<size_t>(
-      PutTerminalEscaped(printable.data(), value) - printable.data()));
   std::string label(name);
   label += "=\"";
   // Of UTF-8 text only backslashes, which the line above put there or doubled,
   // and quotes are left to escape.
-  for (const char c : printable) {
+  for (const char c : TerminalText(value)) {
     if (c == '\\' || c == '"') label += '\\';
     label += c;
   }

@@ -7,8 +7,10 @@
 
 #include "drivers/assembly/stream.h"
 #include "tracefs/base/clock.h"
+#include "tracefs/base/printable.h"
 #include "tracefs/control/tail_queue.h"
 #include "tracefs/export/escape.h"
+#include "tracefs/export/feed_parts.h"
 #include "tracefs/fs/open_before.h"
 #include "tracefs/mount/explain.h"
 #include "tracefs/mount/input_filter_adapter.h"
@@ -22,13 +24,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kExamples = 20;
+// Of each tracer, unless a client asks for more.
+constexpr size_t kAlarmsToTell = 16;
 // Of blocks that wait for one client; more than a terminal takes in a second.
 constexpr size_t kTailQueueBytes = size_t{8} << 20;
 
 // File names and filters need not be UTF-8.
 ControlAnswer Answer(const Json& json) {
-  return ControlAnswer(
-      json.dump(-1, ' ', false, Json::error_handler_t::replace));
+  return ControlAnswer(JsonWithoutHidden(
+      json.dump(-1, ' ', false, Json::error_handler_t::replace)));
 }
 
 std::string Trimmed(std::string_view text) {
@@ -138,16 +142,36 @@ const char* ActionName(RuleAction::Kind kind) {
   return "";
 }
 
-// What the trace says of an alarm. The path comes last: it may hold anything.
-std::string AlarmText(const Rule& rule, const Alarm& alarm) {
-  std::string text = rule.title;
-  text += "; rule=" + std::to_string(alarm.rule + 1);
-  if (!alarm.key.empty()) text += " key=" + alarm.key;
-  text += " count=" + std::to_string(alarm.count);
-  text += " op=" + std::string(OpName(alarm.op));
-  text += " pid=" + std::to_string(alarm.pid);
-  text += " uid=" + std::to_string(alarm.uid);
-  return text + " cname=" + alarm.command + " path=" + alarm.path;
+// What the trace says of an alarm; views point into all three.
+format::AlarmRecord AlarmOf(const Rule& rule, const Alarm& alarm,
+                            const std::vector<std::string>& actions) {
+  return {.rule = static_cast<uint32_t>(alarm.rule + 1),
+          .title = rule.title,
+          .key = RuleKeyName(rule.key),
+          .key_pid = alarm.key_pid,
+          .other = alarm.other,
+          .count = alarm.count,
+          .limit = rule.limit,
+          .window_ns = rule.window_ns,
+          .windows = rule.windows,
+          .op = alarm.op,
+          .actions = {actions.begin(), actions.end()}};
+}
+
+bool CountsTrees(const std::shared_ptr<RuleRunner>& runner) {
+  return runner != nullptr && RuleEngine::CountsTrees(runner->rules());
+}
+
+// "snapshot 2: done"
+std::vector<std::string> Outcomes(const Rule& rule,
+                                  const std::vector<Status>& outcomes) {
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < outcomes.size(); ++i) {
+    texts.push_back(std::string(ActionName(rule.actions[i].kind)) + ' ' +
+                    std::to_string(rule.actions[i].tracer_id) + ": " +
+                    (outcomes[i].ok() ? "done" : outcomes[i].message()));
+  }
+  return texts;
 }
 
 Json ToJson(const RuleRunner::Fired& fired, const Rule& rule) {
@@ -160,23 +184,25 @@ Json ToJson(const RuleRunner::Fired& fired, const Rule& rule) {
          {"outcome",
           fired.outcomes[i].ok() ? "done" : fired.outcomes[i].message()}});
   }
-  return {{"time", fired.real_ns},
-          {"key", alarm.key},
+  return {{"number", fired.number},
+          {"time", fired.real_ns},
+          {"key", Utf8Text(alarm.key)},
           {"count", alarm.count},
           {"op", OpName(alarm.op)},
           {"pid", alarm.pid},
           {"uid", alarm.uid},
-          {"comm", alarm.command},
-          {"path", alarm.path},
+          {"comm", Utf8Text(alarm.command)},
+          {"path", Utf8Text(alarm.path)},
           {"actions", std::move(actions)}};
 }
 
 Json ToJson(const RuleRunner& runner, const RuleRunner::Report& report,
-            size_t number, bool stopped, uint64_t now) {
+            size_t number, bool stopped, uint64_t now, size_t most) {
   const Rule& rule = runner.rules()[number];
   const RuleEngine::Status& status = report.rules[number];
   Json alarms = Json::array();
   for (const RuleRunner::Fired& fired : report.fired) {
+    if (most-- == 0) break;  // of all rules of the tracer
     if (fired.alarm.rule == number) alarms.push_back(ToJson(fired, rule));
   }
   return {{"tracer", runner.tracer()},
@@ -190,6 +216,7 @@ Json ToJson(const RuleRunner& runner, const RuleRunner::Report& report,
           {"missed", report.missed},
           {"alarms", status.alarms},
           {"suppressed", status.suppressed},
+          {"told", report.alarms},
           {"last", std::move(alarms)}};
 }
 
@@ -224,7 +251,7 @@ const MountControl::Command* MountControl::FindCommand(std::string_view name) {
        false,
        {"tracer", "filter", "users", "groups"}},
       {"snapshot", &MountControl::Snapshot, false, {"tracer"}},
-      {"rules", &MountControl::Rules, true, {}},
+      {"rules", &MountControl::Rules, true, {"last"}},
       {"tail", &MountControl::Tail, false, {"filter", "users", "groups"}},
       {"unmount", &MountControl::Unmount, false, {}},
   };
@@ -309,6 +336,7 @@ Status MountControl::Add(std::vector<TracerPlan> plans,
   mount_.pipeline.SetNameGeneration(mount_.names.generation());
   for (const auto& [id, known] : added) {
     if (known.needs_callers) mount_.processes.Start();
+    if (CountsTrees(known.rules)) mount_.processes.KeepParents(true);
   }
   std::vector<uint32_t> numbers;
   for (const auto& [id, known] : added) numbers.push_back(id);
@@ -365,6 +393,7 @@ void MountControl::Release(uint32_t id) {
     known_.erase(found);
   }
   if (known.needs_callers) mount_.processes.Stop();
+  if (CountsTrees(known.rules)) mount_.processes.KeepParents(false);
   for (const OutputFileId& file : known.files) {
     mount_.fs.inodes().RemoveOutput(static_cast<dev_t>(file.device),
                                     file.inode);
@@ -667,9 +696,14 @@ std::vector<Status> MountControl::OnAlarm(uint32_t tracer, const Rule& rule,
     std::lock_guard steer(steer_mu_);
     outcomes.push_back(Act(tracer, action));
   }
-  const std::string text = AlarmText(rule, alarm);
-  static_cast<void>(mount_.pipeline.Note(tracer, {{"alarm", text}}));
+  const std::vector<std::string> actions = Outcomes(rule, outcomes);
+  static_cast<void>(mount_.pipeline.Tell(tracer, AlarmOf(rule, alarm, actions),
+                                         alarm.values));
   return outcomes;
+}
+
+uint32_t MountControl::ParentOf(uint32_t pid) {
+  return mount_.processes.ParentOf(pid, MonotonicNs());
 }
 
 Status MountControl::Act(uint32_t by, const RuleAction& action) {
@@ -751,7 +785,13 @@ std::vector<RuleTotals> MountControl::TotalsOfRules() {
   return totals;
 }
 
-ControlAnswer MountControl::Rules(ControlRequest& /*request*/) {
+ControlAnswer MountControl::Rules(ControlRequest& request) {
+  size_t most = kAlarmsToTell;
+  if (request.numbers.contains("last")) {
+    const Result<uint32_t> last = request.Number("last");
+    if (!last.ok()) return last.status();
+    most = *last;
+  }
   const uint64_t now = MonotonicNs();
   const ClockPair clock = ClockPair::Now();
   Json rules = Json::array();
@@ -769,7 +809,7 @@ ControlAnswer MountControl::Rules(ControlRequest& /*request*/) {
     const auto host = known_.find(runner.tracer());
     const bool stopped = host != known_.end() && host->second.stopped;
     for (size_t i = 0; i < runner.rules().size(); ++i) {
-      rules.push_back(ToJson(runner, report, i, stopped, now));
+      rules.push_back(ToJson(runner, report, i, stopped, now, most));
     }
   }
   return Answer({{"mount", mount_.header.Get("mount.point")},

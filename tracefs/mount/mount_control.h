@@ -103,6 +103,7 @@ class MountControl final : public ControlHandler, private AlarmHandler {
   std::vector<Status> OnAlarm(uint32_t tracer, const Rule& rule,
                               const Alarm& alarm) override;
   void OnTick() override;
+  uint32_t ParentOf(uint32_t pid) override;
 
   Status Act(uint32_t by, const RuleAction& action);
   Status Raise(uint32_t by, const RuleAction& action);

@@ -317,14 +317,15 @@ Status Pipeline::SetFilter(uint32_t id, std::unique_ptr<InputFilter> filter,
   return Status::Ok();
 }
 
-Status Pipeline::Note(uint32_t id, Properties properties) {
+Status Pipeline::Tell(uint32_t id, const format::AlarmRecord& alarm,
+                      const format::AlarmValues& values) {
   std::lock_guard change(changes_);
   const Set& set = *set_owner_;
   size_t index = 0;
   bool running = false;
   if (Status s = Find(id, &set, &index, &running); !s.ok()) return s;
-  (running ? set.entries : set.suspended)[index].tracer->SubmitChange(
-      {.from_ns = MonotonicNs(), .properties = std::move(properties)});
+  (running ? set.entries : set.suspended)[index].tracer->SubmitAlarm(alarm,
+                                                                     values);
   return Status::Ok();
 }
 

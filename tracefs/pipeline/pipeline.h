@@ -63,10 +63,10 @@ class Pipeline final : public EventSink {
   Status SetFilter(uint32_t id, std::unique_ptr<InputFilter> filter,
                    std::string_view text, std::string_view dag);
 
-  // Writes something about it into the trace of a tracer, running or
-  // suspended: a CHANGE message (FORMAT.md).
-  using Properties = decltype(format::ChangeRecord::properties);
-  Status Note(uint32_t id, Properties properties);
+  // Writes into the trace of a tracer, running or suspended, that one of its
+  // rules has fired.
+  Status Tell(uint32_t id, const format::AlarmRecord& alarm,
+              const format::AlarmValues& values);
 
   // Hands on every open block now, down to the outputs. The first failure is
   // returned, after all were tried.

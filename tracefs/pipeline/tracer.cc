@@ -202,6 +202,24 @@ void Tracer::SubmitChange(const format::ChangeRecord& change) {
   NoteError(WriteLocked(*spare_, /*last=*/false));
 }
 
+void Tracer::SubmitAlarm(const format::AlarmRecord& alarm,
+                         const format::AlarmValues& values) {
+  std::lock_guard lock(mu_);
+  spare_->Reset();
+  if (!format::WriteAlarm(spare_->writer, alarm, values)) {
+    // Paths longer than a block: their ends tell files apart.
+    constexpr size_t kShort = 256;
+    format::AlarmRecord less = alarm;
+    less.actions.clear();
+    format::AlarmValues some = values;
+    for (auto& [field, text] : some.texts) {
+      if (text.size() > kShort) text.erase(0, text.size() - kShort);
+    }
+    static_cast<void>(format::WriteAlarm(spare_->writer, less, some));
+  }
+  NoteError(WriteLocked(*spare_, /*last=*/false));
+}
+
 void Tracer::ReturnLoss(const Loss& loss) {
   losses_.Return(loss);
   degraded_.Return(loss.by_kind);

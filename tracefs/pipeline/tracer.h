@@ -15,6 +15,7 @@
 
 #include "tracefs/base/owned_counter.h"
 #include "tracefs/base/status.h"
+#include "tracefs/format/alarm.h"
 #include "tracefs/format/block_info.h"
 #include "tracefs/format/trace_header.h"
 #include "tracefs/pipeline/block_builder.h"
@@ -117,6 +118,9 @@ class Tracer {
   void SubmitHeartbeat();
   // A block that says what was changed about the tracer from `from_ns` on.
   void SubmitChange(const format::ChangeRecord& change);
+  // A block that says that a rule has fired.
+  void SubmitAlarm(const format::AlarmRecord& alarm,
+                   const format::AlarmValues& values);
 
   // Under LossPolicy::kFail: operations that it may record must not be done
   // now, because it could not.

@@ -138,7 +138,57 @@ const CallerInfo* ProcessTable::Refresh(uint32_t tid, uint64_t now_ns,
     std::lock_guard guard(mu);
     shared_[place] = entry;
   }
+  if (keep_parents_.load(std::memory_order_relaxed) != 0) {
+    FindAncestors(caller, now_ns);
+  }
   return &caller;
+}
+
+void ProcessTable::KeepParents(bool keep) {
+  if (keep) {
+    std::lock_guard lock(parents_mu_);
+    parents_.resize(kParents);
+  }
+  keep_parents_.fetch_add(keep ? 1 : -1, std::memory_order_relaxed);
+}
+
+// While the caller waits for us, its ancestors wait for it, as a rule.
+void ProcessTable::FindAncestors(const CallerInfo& caller, uint64_t now_ns) {
+  SetParent(caller.pid, caller.ppid, now_ns);
+  uint32_t pid = caller.ppid;
+  for (size_t depth = 0; depth < kMaxDepth && pid > 1; ++depth) {
+    // Those above were found out with it.
+    if (KnownParent(pid, now_ns, kParentNs) != 0) return;
+    ProcessReading reading;
+    if (!reader_.Read(pid, /*may_be_in_exec=*/true, &reading)) return;
+    SetParent(pid, reading.caller.ppid, now_ns);
+    pid = reading.caller.ppid;
+  }
+}
+
+void ProcessTable::SetParent(uint32_t pid, uint32_t ppid, uint64_t now_ns) {
+  std::lock_guard lock(parents_mu_);
+  parents_[pid % kParents] = {pid, ppid, now_ns};
+}
+
+uint32_t ProcessTable::KnownParent(uint32_t pid, uint64_t now_ns,
+                                   uint64_t patience_ns) {
+  std::lock_guard lock(parents_mu_);
+  if (parents_.empty()) return 0;
+  const Parent& parent = parents_[pid % kParents];
+  if (parent.pid != pid || now_ns - parent.read_ns > patience_ns) return 0;
+  return parent.ppid;
+}
+
+uint32_t ProcessTable::ParentOf(uint32_t pid, uint64_t now_ns) {
+  if (const uint32_t parent = KnownParent(pid, now_ns, kParentNs)) {
+    return parent;
+  }
+  ProcessReading reading;
+  if (reader_.Read(pid, /*may_be_in_exec=*/true, &reading)) {
+    return reading.caller.ppid;
+  }
+  return KnownParent(pid, now_ns, UINT64_MAX);  // it is gone
 }
 
 bool ProcessTable::Load(uint32_t tid, uint64_t now_ns, Request request,

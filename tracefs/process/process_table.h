@@ -11,8 +11,8 @@
 // An event of the kernel may come a moment after the first request of a new
 // program: such a request may still carry the old name.
 //
-// Memory: 34 KiB for each thread that resolves, 310 KiB for all; entries push
-// one another out.
+// Memory: 34 KiB for each thread that resolves, 310 KiB for all, 256 KiB more
+// where trees of processes are counted; entries push one another out.
 #ifndef TRACEFS_PROCESS_PROCESS_TABLE_H_
 #define TRACEFS_PROCESS_PROCESS_TABLE_H_
 
@@ -89,6 +89,14 @@ class ProcessTable final : private ProcConnector::Observer {
     return Refresh(tid, now_ns, request);
   }
 
+  // For who counts trees of processes: while anybody wants to know, the
+  // ancestors of callers are found out while the callers wait, for some are
+  // gone when they are asked about. It costs a caller that was not seen before
+  // three system calls for each ancestor that was not, either.
+  void KeepParents(bool keep);
+  // Who began a process, 0 if that is not known. Threads: any.
+  uint32_t ParentOf(uint32_t pid, uint64_t now_ns);
+
   // What is known of this task or process is wrong.
   void Invalidate(uint32_t tid) {
     versions_[tid % kVersions].fetch_add(1, std::memory_order_release);
@@ -104,11 +112,20 @@ class ProcessTable final : private ProcConnector::Observer {
   static constexpr size_t kSharedEntries = 2048;
   static constexpr size_t kShards = 32;
   static constexpr size_t kVersions = 4096;
+  static constexpr size_t kParents = 16384;
+  static constexpr size_t kMaxDepth = 64;
+  // How long a parent is taken for the same without another look.
+  static constexpr uint64_t kParentNs = 1'000'000'000;
 
   struct Entry {
     uint64_t expires_ns = 0;
     uint64_t version = 0;
     ProcessReading reading;  // caller.tid 0: empty
+  };
+  struct Parent {
+    uint32_t pid = 0;
+    uint32_t ppid = 0;
+    uint64_t read_ns = 0;
   };
   struct ThreadCache {
     uint64_t table_id = 0;
@@ -128,6 +145,9 @@ class ProcessTable final : private ProcConnector::Observer {
   }
   const CallerInfo* Refresh(uint32_t tid, uint64_t now_ns, Request request);
   bool Load(uint32_t tid, uint64_t now_ns, Request request, Entry* entry);
+  void FindAncestors(const CallerInfo& caller, uint64_t now_ns);
+  void SetParent(uint32_t pid, uint32_t ppid, uint64_t now_ns);
+  uint32_t KnownParent(uint32_t pid, uint64_t now_ns, uint64_t patience_ns);
   uint64_t SerialOf(const CallerInfo& info) const;
   void FlushAll();
   void OnChange(uint32_t tid) override;
@@ -151,6 +171,10 @@ class ProcessTable final : private ProcConnector::Observer {
   std::array<std::mutex, kShards> shard_mu_;
   // Entry i is guarded by shard_mu_[i % kShards].
   std::vector<Entry> shared_;
+
+  std::atomic<int> keep_parents_{0};  // who want them
+  std::mutex parents_mu_;
+  std::vector<Parent> parents_;  // guarded by parents_mu_; empty until wanted
 
   std::atomic<uint64_t> reads_{0};
   std::atomic<uint64_t> gone_{0};

@@ -78,6 +78,10 @@ LiveSource::LiveSource(std::string name, format::PayloadDecoderFactory decoder,
   options.name = name_;
   options.follow = true;
   options.decoder = std::move(decoder);
+  // They stand in blocks of their own, and wait for nobody.
+  options.alarm = [this](const format::AlarmRecord& alarm) {
+    if (exporter_ != nullptr) exporter_->WriteAlarm(alarm);
+  };
   merger_.Add(std::make_unique<format::TraceReader>(std::move(feed),
                                                     std::move(options)));
 }
@@ -86,12 +90,14 @@ void LiveSource::Add(ByteSpan bytes) { feed_->Add(bytes); }
 
 void LiveSource::Print(Exporter& exporter, bool hurry) {
   ReadStep step;
+  exporter_ = &exporter;
   {
     format::Record record;
     while ((step = merger_.Next(&record, hurry)) == ReadStep::kItem) {
       exporter.Write(record);
     }
   }
+  exporter_ = nullptr;
   if (step != ReadStep::kWait || hurry) {
     waiting_since_ns_ = 0;
   } else if (waiting_since_ns_ == 0) {

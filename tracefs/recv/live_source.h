@@ -42,6 +42,7 @@ class LiveSource {
   const std::string name_;
   Feed* feed_;  // owned by the merger's reader
   format::TraceMerger merger_;
+  Exporter* exporter_ = nullptr;  // while it prints
   uint64_t waiting_since_ns_ = 0;
   // What the trace says of itself, and how much that was when it was counted.
   mutable size_t described_bytes_ = 0;

@@ -15,6 +15,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "tracefs/base/printable.h"
 #include "tracefs/base/text_cursor.h"
 #include "tracefs/recv/client.h"
 
@@ -584,20 +585,11 @@ class EpollReceiver final : public Receiver {
       ++unsaid_;
       return;
     }
-    std::string text;
-    for (const char c : what) {
-      text += static_cast<unsigned char>(c) < ' ' || c == 0x7f ? '?' : c;
-    }
+    // Certificates and peers may say anything.
+    const std::string text = Printable(what);
     std::fprintf(stderr, "tracefs-recv: %s:%s: %s\n",
                  std::string(net::TransportName(client.transport)).c_str(),
                  Printable(client.peer.full).c_str(), text.c_str());
-  }
-  // Certificates may hold anything.
-  static std::string Printable(std::string text) {
-    for (char& c : text) {
-      if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
-    }
-    return text;
   }
 
   const ReceiverOptions options_;

@@ -13,6 +13,7 @@ namespace tracefs {
 namespace {
 
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
+constexpr uint64_t kShortestNs = kNsPerSecond / 10;
 constexpr uint64_t kLongestNs = 24 * 3600 * kNsPerSecond;
 // Operations in a second; no mount does more.
 constexpr uint64_t kMaxRate = 10'000'000;
@@ -24,10 +25,11 @@ struct KeyRow {
   RuleKey key;
 };
 constexpr KeyRow kKeys[] = {
-    {"pid", RuleKey::kPid},     {"tid", RuleKey::kTid},
-    {"sid", RuleKey::kSid},     {"uid", RuleKey::kUid},
-    {"gid", RuleKey::kGid},     {"cname", RuleKey::kCommand},
-    {"inode", RuleKey::kInode},
+    {"pid", RuleKey::kPid},       {"ppid", RuleKey::kPpid},
+    {"tree", RuleKey::kTree},     {"tid", RuleKey::kTid},
+    {"sid", RuleKey::kSid},       {"pgid", RuleKey::kPgid},
+    {"uid", RuleKey::kUid},       {"gid", RuleKey::kGid},
+    {"cname", RuleKey::kCommand}, {"inode", RuleKey::kInode},
 };
 
 constexpr std::array<std::string_view, 2> kConditions = {"rate", "seen"};
@@ -225,10 +227,11 @@ class Parser {
     return ErrorAt(in_.file(), start,
                    "operations cannot be counted by " + Quoted(word) +
                        DidYouMean(word, known) +
-                       " (known: pid tid sid uid gid cname inode)");
+                       " (known: pid ppid tree tid sid pgid uid gid cname "
+                       "inode)");
   }
 
-  // ">" N "/" UNIT [ "for" DURATION ]
+  // ">" N "/" ( UNIT | DURATION ) [ "for" DURATION ]
   Status TakeRate(Rule* rule) {
     if (Status s = Take('>', "'>' and a rate, such as > 100/s"); !s.ok()) {
       return s;
@@ -241,20 +244,30 @@ class Parser {
       return ErrorAt(in_.file(), start,
                      "expected a number behind '>', found " + Quoted(number));
     }
-    if (Status s = Take('/', "'/s', '/m' or '/h'"); !s.ok()) return s;
-    const std::string unit = TakeWord();
-    if (unit != "s" && unit != "m" && unit != "h") {
-      return ErrorAt(in_.file(), start,
-                     "a rate is per s, m or h, not " + Quoted(unit));
+    if (Status s = Take('/', "'/' and a time, such as /s or /10s"); !s.ok()) {
+      return s;
     }
-    const uint64_t seconds = unit == "s" ? 1 : unit == "m" ? 60 : 3600;
-    if (*limit / seconds >= kMaxRate) {
+    in_.SkipSpace();
+    const SourcePosition window_start = in_.position();
+    const std::string window = TakeWord();
+    // "s" is one of them.
+    const bool bare = !window.empty() && (window[0] < '0' || window[0] > '9');
+    const std::optional<uint64_t> length =
+        ParseDuration((bare ? "1" : "") + window);
+    if (!length || *length < kShortestNs || *length > kLongestNs) {
+      return ErrorAt(in_.file(), window_start,
+                     "a rate is per s, m, h or a time from 100ms to 24h such "
+                     "as 10s, not " +
+                         Quoted(window));
+    }
+    if (static_cast<double>(*limit) / static_cast<double>(*length) >=
+        static_cast<double>(kMaxRate) / kNsPerSecond) {
       return ErrorAt(in_.file(), start,
                      "this rule can never fire: no mount does more than " +
                          std::to_string(kMaxRate) + " operations a second");
     }
     rule->limit = *limit;
-    rule->window_ns = seconds * kNsPerSecond;
+    rule->window_ns = *length;
     if (!AtWord("for")) return Status::Ok();
     static_cast<void>(TakeWord());
     uint64_t ns = 0;

@@ -21,12 +21,15 @@ namespace tracefs {
 enum class RuleKey : uint8_t {
   kNone,
   kPid,
+  kPpid,
   kTid,
   kSid,
+  kPgid,
   kUid,
   kGid,
   kCommand,
   kInode,
+  kTree,  // a process and all its ancestors, each by itself
 };
 // "pid"; empty for kNone.
 std::string_view RuleKeyName(RuleKey key);

@@ -1,6 +1,7 @@
 #include "tracefs/rules/rule_engine.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tracefs {
 namespace {
@@ -14,50 +15,111 @@ std::string Number(const Event& event, Field field) {
   return event.Has(field) ? std::to_string(event.Get(field)) : "unknown";
 }
 
-std::string KeyText(RuleKey key, const Event& event) {
+Field FieldOf(RuleKey key) {
   switch (key) {
-    case RuleKey::kNone:
-      return {};
-    case RuleKey::kPid:
-      return "pid " + Number(event, Field::kPid);
+    case RuleKey::kPpid:
+      return Field::kPpid;
     case RuleKey::kTid:
-      return "tid " + Number(event, Field::kTid);
+      return Field::kTid;
     case RuleKey::kSid:
-      return "sid " + Number(event, Field::kSid);
+      return Field::kSid;
+    case RuleKey::kPgid:
+      return Field::kPgid;
     case RuleKey::kUid:
-      return "uid " + Number(event, Field::kUid);
+      return Field::kUid;
     case RuleKey::kGid:
-      return "gid " + Number(event, Field::kGid);
-    case RuleKey::kCommand:
-      return "cname " + (event.caller == nullptr
-                             ? "unknown"
-                             : std::string(event.caller->comm()));
+      return Field::kGid;
     case RuleKey::kInode:
-      return "inode " + Number(event, Field::kInode);
+      return Field::kInode;
+    default:
+      return Field::kPid;
   }
-  return {};
 }
+
+std::string TreeKey(uint32_t pid) { return "tree " + std::to_string(pid); }
 
 uint32_t NumberOf(const Event& event, Field field) {
   return event.Has(field) ? static_cast<uint32_t>(event.Get(field)) : 0;
 }
 
+// The operation, as it is to be told: it is gone when somebody reads that.
+Alarm Describe(const Event& event) {
+  Alarm alarm;
+  alarm.op = event.op;
+  alarm.pid = NumberOf(event, Field::kPid);
+  alarm.uid = NumberOf(event, Field::kUid);
+  if (event.caller != nullptr) alarm.command = event.caller->comm();
+  PathBuffer buffer;
+  PathBuffer buffer2;
+  std::string path2;
+  if (event.resolver != nullptr) {
+    alarm.path = PathOf(event, buffer);
+    path2 = NewPathOf(event, buffer2);
+  }
+  const bool ok = event.Has(Field::kErrno) && event.Get(Field::kErrno) == 0;
+  for (const FieldInfo& info : Fields()) {
+    // Only the lack of an errno says that there was none.
+    if (!IsNumeric(info.field) || !event.Has(info.field) ||
+        (info.field == Field::kErrno && ok)) {
+      continue;
+    }
+    alarm.values.numbers.emplace_back(info.field, event.Get(info.field));
+  }
+  const auto add = [&alarm](Field field, std::string_view text) {
+    if (!text.empty()) alarm.values.texts.emplace_back(field, text);
+  };
+  add(Field::kComm, alarm.command);
+  add(Field::kPath, alarm.path);
+  add(Field::kNewPath, path2);
+  add(Field::kTarget, event.target);
+  add(Field::kXattrName, event.xattr_name);
+  return alarm;
+}
+
 }  // namespace
+
+bool RuleEngine::CountsTrees(const std::vector<Rule>& rules) {
+  return std::any_of(rules.begin(), rules.end(), [](const Rule& rule) {
+    return rule.key == RuleKey::kTree;
+  });
+}
 
 void RuleEngine::Observe(Event& event, std::vector<Alarm>* alarms) {
   const uint64_t now = event.Get(Field::kTime);
+  if (parents_ != nullptr && event.Has(Field::kPid) &&
+      event.Has(Field::kPpid)) {
+    if (seen_parents_.size() >= kMaxParents) seen_parents_.clear();
+    seen_parents_[NumberOf(event, Field::kPid)] = NumberOf(event, Field::kPpid);
+  }
   for (size_t i = 0; i < rules_.size(); ++i) {
     const Rule& rule = rules_[i];
     if (!rule.what.Keep(event)) continue;
     State& state = states_[i];
     ++state.status.matched;
-    std::string key = KeyText(rule.key, event);
-    Count& count = CountOf(rule, key, now, &state);
-    if (!Holds(rule, now, &count)) continue;
-    const bool fires = now >= count.calm_at_ns;
-    count.calm_at_ns = now + std::max(kCalmNs, rule.window_ns);
-    state.status.holds_until_ns =
-        std::max(state.status.holds_until_ns, count.calm_at_ns);
+    keys_.clear();
+    KeysOf(rule, event, &keys_);
+    // Of a tree, the lowest process below which it all happened is told: what
+    // is above it has seen no more.
+    const Key* fired = nullptr;
+    bool fires = false;
+    bool fired_other = false;
+    bool counted_other = false;
+    uint64_t count_of_fired = 0;
+    for (const Key& key : keys_) {
+      bool other = false;
+      Count& count = CountOf(rule, key.text, now, &state, &other);
+      if (other && std::exchange(counted_other, true)) continue;
+      if (!Holds(rule, now, &count)) continue;
+      if (fired == nullptr) {
+        fired = &key;
+        fired_other = other;
+        fires = now >= count.calm_at_ns;
+        count_of_fired = count.count;
+      }
+      count.calm_at_ns = now + std::max(kCalmNs, rule.window_ns);
+      state.status.holds_until_ns =
+          std::max(state.status.holds_until_ns, count.calm_at_ns);
+    }
     if (!fires) continue;
     ++state.status.alarms;
     state.status.last_ns = now;
@@ -70,21 +132,62 @@ void RuleEngine::Observe(Event& event, std::vector<Alarm>* alarms) {
       ++state.status.suppressed;
       continue;
     }
-    PathBuffer buffer;
-    alarms->push_back({.rule = i,
-                       .key = std::move(key),
-                       .time_ns = now,
-                       .count = count.count,
-                       .op = event.op,
-                       .pid = NumberOf(event, Field::kPid),
-                       .uid = NumberOf(event, Field::kUid),
-                       .command = event.caller == nullptr
-                                      ? std::string()
-                                      : std::string(event.caller->comm()),
-                       .path = event.resolver == nullptr
-                                   ? std::string()
-                                   : std::string(PathOf(event, buffer))});
+    Alarm alarm = Describe(event);
+    alarm.rule = i;
+    alarm.key = fired_other ? kOtherKey : fired->text;
+    alarm.key_pid = fired_other ? 0 : fired->pid;
+    alarm.other = fired_other;
+    alarm.time_ns = now;
+    alarm.count = count_of_fired;
+    alarms->push_back(std::move(alarm));
   }
+}
+
+void RuleEngine::KeysOf(const Rule& rule, const Event& event,
+                        std::vector<Key>* keys) {
+  switch (rule.key) {
+    case RuleKey::kNone:
+      keys->push_back({});
+      return;
+    case RuleKey::kTree:
+      AddTree(event, keys);
+      return;
+    case RuleKey::kCommand:
+      keys->push_back({"cname " + (event.caller == nullptr
+                                       ? std::string("unknown")
+                                       : std::string(event.caller->comm()))});
+      return;
+    default:
+      keys->push_back({std::string(RuleKeyName(rule.key)) + ' ' +
+                       Number(event, FieldOf(rule.key))});
+  }
+}
+
+// The process and its ancestors, but for the first of all: everything is its
+// doing.
+void RuleEngine::AddTree(const Event& event, std::vector<Key>* keys) {
+  uint32_t pid = NumberOf(event, Field::kPid);
+  if (pid == 0) {
+    keys->push_back({"tree unknown"});
+    return;
+  }
+  // Its own parent is the one that it had then.
+  keys->push_back({TreeKey(pid), pid});
+  uint32_t parent = NumberOf(event, Field::kPpid);
+  for (size_t depth = 1; depth < kMaxDepth && parent > 1; ++depth) {
+    pid = parent;
+    keys->push_back({TreeKey(pid), pid});
+    parent = ParentOf(pid);
+  }
+}
+
+uint32_t RuleEngine::ParentOf(uint32_t pid) {
+  if (parents_ == nullptr) return 0;
+  if (const uint32_t parent = parents_->ParentOf(pid); parent != 0) {
+    return parent;
+  }
+  const auto seen = seen_parents_.find(pid);
+  return seen == seen_parents_.end() ? 0 : seen->second;
 }
 
 // Counts one operation, and says whether the condition is true now.
@@ -108,7 +211,8 @@ bool RuleEngine::Holds(const Rule& rule, uint64_t now, Count* count) {
 }
 
 RuleEngine::Count& RuleEngine::CountOf(const Rule& rule, const std::string& key,
-                                       uint64_t now, State* state) {
+                                       uint64_t now, State* state,
+                                       bool* other) {
   auto& counts = state->counts;
   if (const auto found = counts.find(key); found != counts.end()) {
     return found->second;
@@ -122,7 +226,8 @@ RuleEngine::Count& RuleEngine::CountOf(const Rule& rule, const std::string& key,
       return now >= c.start_ns + 2 * rule.window_ns && now >= c.calm_at_ns;
     });
   }
-  return counts[counts.size() >= kMaxKeys ? kOtherKey : key];
+  *other = counts.size() >= kMaxKeys;
+  return counts[*other ? kOtherKey : key];
 }
 
 }  // namespace tracefs

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tracefs/event/event.h"
+#include "tracefs/format/alarm.h"
 #include "tracefs/rules/rule.h"
 
 namespace tracefs {
@@ -20,6 +21,8 @@ namespace tracefs {
 struct Alarm {
   size_t rule = 0;       // its number, from 0
   std::string key;       // "pid 4711"; empty if it counts by nothing
+  uint32_t key_pid = 0;  // of a tree: the process on top
+  bool other = false;    // it is what had no key of its own
   uint64_t time_ns = 0;  // of the operation, monotonic
   uint64_t count = 0;    // operations in the window that decided
   Op op{};
@@ -27,6 +30,15 @@ struct Alarm {
   uint32_t uid = 0;
   std::string command;
   std::string path;
+  format::AlarmValues values;  // all that is known of the operation
+};
+
+// Who began a process; of processes that have done nothing in the mount, too.
+class ProcessParents {
+ public:
+  virtual ~ProcessParents() = default;
+  // 0: not known, or gone.
+  virtual uint32_t ParentOf(uint32_t pid) = 0;
 };
 
 // Used by one thread.
@@ -39,9 +51,20 @@ class RuleEngine {
   // for so long, or for a whole window.
   static constexpr uint64_t kCalmNs = 10'000'000'000;
 
-  // `rules` outlives the engine.
-  explicit RuleEngine(const std::vector<Rule>& rules)
-      : rules_(rules), states_(rules.size()) {}
+  // Ancestors that are counted of a process, and parents that are remembered.
+  static constexpr size_t kMaxDepth = 64;
+  static constexpr size_t kMaxParents = 16384;
+
+  // `rules` and `parents` outlive the engine; without `parents` only parents of
+  // processes that did something are known.
+  explicit RuleEngine(const std::vector<Rule>& rules,
+                      ProcessParents* parents = nullptr)
+      : rules_(rules),
+        parents_(CountsTrees(rules) ? parents : nullptr),
+        states_(rules.size()) {}
+
+  // Whether any of them needs to know parents.
+  static bool CountsTrees(const std::vector<Rule>& rules);
 
   // Counts one operation; appends the alarms that it raises. Times may go back
   // a little.
@@ -71,11 +94,24 @@ class RuleEngine {
     uint64_t in_minute = 0;  // alarms
   };
 
+  // One that an operation counts for.
+  struct Key {
+    std::string text;
+    uint32_t pid = 0;  // of a tree
+  };
+
   static bool Holds(const Rule& rule, uint64_t now, Count* count);
+  void KeysOf(const Rule& rule, const Event& event, std::vector<Key>* keys);
+  void AddTree(const Event& event, std::vector<Key>* keys);
+  uint32_t ParentOf(uint32_t pid);
   Count& CountOf(const Rule& rule, const std::string& key, uint64_t now,
-                 State* state);
+                 State* state, bool* other);
 
   const std::vector<Rule>& rules_;
+  ProcessParents* const parents_;
+  // As events told it: of those that may be gone.
+  std::unordered_map<uint32_t, uint32_t> seen_parents_;
+  std::vector<Key> keys_;
   std::vector<State> states_;
 };
 

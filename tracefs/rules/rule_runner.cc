@@ -96,7 +96,7 @@ void RuleRunner::Loop() {
   merger.Add(std::make_unique<format::TraceReader>(
       std::make_unique<QueueSource>(queue_), std::move(options)));
 
-  RuleEngine engine(rules_);
+  RuleEngine engine(rules_, &handler_);
   std::vector<Alarm> alarms;
   format::Record record;
   bool settled = true;         // nothing is held back
@@ -138,6 +138,7 @@ void RuleRunner::Act(Alarm alarm) {
   fired.outcomes = handler_.OnAlarm(tracer_, rules_[alarm.rule], alarm);
   fired.alarm = std::move(alarm);
   std::lock_guard lock(mu_);
+  fired.number = ++report_.alarms;
   report_.fired.push_front(std::move(fired));
   if (report_.fired.size() > kKept) report_.fired.pop_back();
 }

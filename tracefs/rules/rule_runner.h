@@ -21,9 +21,8 @@
 namespace tracefs {
 
 // What is done when a rule fires; called by runners' threads.
-class AlarmHandler {
+class AlarmHandler : public ProcessParents {
  public:
-  virtual ~AlarmHandler() = default;
   // Acts, and says what became of each action of the rule. `tracer` is the one
   // in whose config the rule stands. May wait.
   virtual std::vector<Status> OnAlarm(uint32_t tracer, const Rule& rule,
@@ -34,8 +33,8 @@ class AlarmHandler {
 
 class RuleRunner {
  public:
-  // Alarms that are remembered.
-  static constexpr size_t kKept = 16;
+  // Alarms that are remembered: more than come between two looks.
+  static constexpr size_t kKept = 128;
 
   // `handler` outlives the runner.
   RuleRunner(uint32_t tracer, std::vector<Rule> rules, AlarmHandler& handler);
@@ -51,6 +50,7 @@ class RuleRunner {
   void Join();
 
   struct Fired {
+    uint64_t number = 0;  // of all alarms of this runner, from 1
     Alarm alarm;
     uint64_t real_ns = 0;
     std::vector<Status> outcomes;  // of the actions
@@ -59,6 +59,7 @@ class RuleRunner {
     std::vector<RuleEngine::Status> rules;
     std::deque<Fired> fired;  // the last ones, newest first
     uint64_t missed = 0;      // operations that found no room
+    uint64_t alarms = 0;      // that were told
   };
   // Threads: any.
   Report report() const;

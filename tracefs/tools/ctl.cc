@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 
 #include "tracefs/control/client.h"
 #include "tracefs/export/escape.h"
@@ -19,6 +20,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using std::chrono_literals::operator""s;
+using std::chrono_literals::operator""ms;
+
+constexpr auto kBetweenLooks = 250ms;
 
 constexpr char kCommand[] = "tracefs-ctl: ";
 
@@ -41,7 +45,7 @@ class Runner {
       case CtlCommand::kStats:
         return Show("stats", StatsText);
       case CtlCommand::kRules:
-        return Show("rules", RulesText);
+        return options_.follow ? FollowRules() : Show("rules", RulesText);
       case CtlCommand::kFlush:
         return client_.Call(SimpleRequest("flush")).status();
       case CtlCommand::kAdd:
@@ -79,6 +83,38 @@ class Runner {
     if (!shown.ok()) return shown.status();
     out_.Append(*shown);
     return out_.Flush();
+  }
+
+  // Alarms as they come. What the mount remembers of them is more than comes
+  // between two looks, as a rule.
+  Status FollowRules() {
+    const std::string request = AlarmsRequest();
+    AlarmsSeen seen;
+    for (uint64_t look = 0; !stop_.load(); ++look) {
+      Result<std::string> answer = client_.Call(request);
+      if (!answer.ok() && look != 0) {
+        // The connection may have been given to somebody else.
+        Result<ControlClient> again =
+            ControlClient::Connect(options_.mount, options_.patience);
+        if (!again.ok()) return Status::Ok();  // the mount has ended
+        client_ = std::move(*again);
+        answer = client_.Call(request);
+      }
+      if (!answer.ok()) return answer.status();
+      const Result<std::string> text = NewAlarms(*answer, options_.json, &seen);
+      if (!text.ok()) return text.status();
+      out_.Append(*text);
+      for (const auto& [tracer, count] : seen.unseen) {
+        if (count == 0) continue;
+        Say(std::to_string(count) + " more alarms of tracer " +
+            std::to_string(tracer) + "; they are in its trace");
+      }
+      if (Status s = out_.Flush(); !s.ok()) {
+        return s.error() == EPIPE ? Status::Ok() : s;
+      }
+      std::this_thread::sleep_for(kBetweenLooks);
+    }
+    return Status::Ok();
   }
 
   Status Add() {
@@ -131,7 +167,7 @@ class Runner {
         !json["file"].is_string()) {
       return Status::Corrupt("the mount's answer makes no sense");
     }
-    out_.Append(TerminalLine(json["file"].get<std::string>()) + '\n');
+    out_.Append(TerminalText(json["file"].get<std::string>()) + '\n');
     return out_.Flush();
   }
 
@@ -186,15 +222,8 @@ class Runner {
   }
 
   void Say(const std::string& text) {
-    err_.Append(kCommand + TerminalLine(text) + '\n');
+    err_.Append(kCommand + TerminalText(text) + '\n');
     static_cast<void>(err_.Flush());
-  }
-
-  static std::string TerminalLine(const std::string& text) {
-    std::string line(4 * text.size(), '\0');
-    line.resize(static_cast<size_t>(PutTerminalEscaped(line.data(), text) -
-                                    line.data()));
-    return line;
   }
 
   const CtlOptions& options_;

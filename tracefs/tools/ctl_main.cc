@@ -34,7 +34,7 @@ int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
   const auto command = options->command;
   if (command == tracefs::CtlCommand::kTail ||
-      command == tracefs::CtlCommand::kTop) {
+      command == tracefs::CtlCommand::kTop || options->follow) {
     // The first one ends it in order, a second one at once.
     struct sigaction action = {};
     action.sa_handler = [](int) { g_stop = true; };

@@ -105,10 +105,10 @@ std::string FormatNames() {
 po::options_description VisibleOptions() {
   po::options_description options("Options");
   options.add_options()  //
-      (
-          "json",
-          "list, explain, stats, add, rules, unmount: the mount's answer as "
-          "JSON")  //
+      ("json",
+       "list, explain, stats, add, rules, unmount: the mount's answer as "
+       "JSON")                                                    //
+      ("follow", "rules: print alarms from now on, a line each")  //
       ("timeout", po::value<std::string>()->value_name("SECONDS"),
        "how long to wait for an answer; default 60, of unmount 600")  //
       ("format", po::value<std::string>()->value_name("NAME"),
@@ -148,6 +148,7 @@ Status CheckBelongs(const CommandLine& given, CtlCommand command,
   const Belongs all[] = {
       {"json",
        {C::kList, C::kExplain, C::kStats, C::kAdd, C::kRules, C::kUnmount}},
+      {"follow", {C::kRules}},
       {"format", {C::kTail}},
       {"utc", {C::kTail}},
       {"epoch", {C::kTail}},
@@ -317,6 +318,7 @@ Result<CtlOptions> ParseCtlOptions(int argc, const char* const* argv) {
     return s;
   }
   result.json = given.Has("json");
+  result.follow = given.Has("follow");
   if (result.command == CtlCommand::kUnmount) {
     result.patience = kUnmountPatience;
   }

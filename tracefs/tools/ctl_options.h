@@ -42,6 +42,7 @@ struct CtlOptions {
   std::string filter;   // of set-filter, tail, top
   std::string file;     // of add
   bool json = false;    // the mount's own answer
+  bool follow = false;  // of rules
   std::chrono::seconds patience{60};
   std::string format = "text";               // of tail
   TimeStyle time = TimeStyle::kLocal;        // of tail

@@ -247,6 +247,11 @@ std::string SimpleRequest(const std::string& command) {
   return Json({{"command", command}}).dump();
 }
 
+std::string AlarmsRequest() {
+  // More than any mount keeps.
+  return Json({{"command", "rules"}, {"last", 1000}}).dump();
+}
+
 std::string TracerRequest(const std::string& command, uint32_t tracer) {
   return Json({{"command", command}, {"tracer", tracer}}).dump();
 }

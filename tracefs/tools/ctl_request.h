@@ -50,6 +50,8 @@ class NewFiles {
 // {"command":NAME} as JSON, with or without "tracer":ID.
 std::string SimpleRequest(const std::string& command);
 std::string TracerRequest(const std::string& command, uint32_t tracer);
+// `rules`, with all alarms that the mount remembers.
+std::string AlarmsRequest();
 
 // A request of `command` (set-filter, tail) with a filter, and with the users
 // and groups that the filter names. `tracer` may be null.

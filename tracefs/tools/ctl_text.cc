@@ -23,6 +23,10 @@ class Reader {
     const Json* j = Find(name);
     return j != nullptr && j->is_string() ? Safe(j->get<std::string>()) : "";
   }
+  // One value among others: its ends can be seen.
+  std::string Word(const char* name, std::string_view more = {}) const {
+    return TerminalWord(RawText(name), more);
+  }
   // As it came: for what is taken apart further.
   std::string RawText(const char* name) const {
     const Json* j = Find(name);
@@ -50,10 +54,7 @@ class Reader {
 
   // On one line, without control characters.
   static std::string Safe(const std::string& text) {
-    std::string out(4 * text.size(), '\0');
-    out.resize(
-        static_cast<size_t>(PutTerminalEscaped(out.data(), text) - out.data()));
-    return out;
+    return TerminalText(text);
   }
 
  private:
@@ -207,28 +208,51 @@ std::string LocalTime(uint64_t ns) {
   return text;
 }
 
-// What made a rule fire, and what was done.
-std::string AlarmText(const Json& json) {
+// What made a rule fire, in words of which each shows where it ends.
+std::string AlarmText(const Reader& alarm) {
+  std::string text = alarm.Text("op");
+  if (alarm.Has("path")) text += ' ' + alarm.Word("path");
+  text +=
+      " by " + (alarm.Text("comm").empty() ? "?" : alarm.Word("comm", "()"));
+  text += " (pid " + std::to_string(alarm.Number("pid")) + ", uid " +
+          std::to_string(alarm.Number("uid")) + ")";
+  if (const std::string key = alarm.RawText("key"); !key.empty()) {
+    // A name of a command behind "cname ".
+    const size_t blank = std::min(key.find(' '), key.size());
+    text += ", for " + Reader::Safe(key.substr(0, blank));
+    if (blank < key.size()) {
+      text += ' ' + TerminalWord(key.substr(blank + 1), ",");
+    }
+  }
+  return text + ", " + Grouped(alarm.Number("count")) + " in one window";
+}
+
+std::string ActionText(const Json& json) {
+  const Reader action(json);
+  return action.Text("action") + ' ' + std::to_string(action.Number("tracer")) +
+         ": " + action.Text("outcome");
+}
+
+// Of `rules`: below the rule.
+std::string AlarmLines(const Json& json) {
   const Reader alarm(json);
   std::string text =
-      "    " + LocalTime(alarm.Number("time")) + ' ' + alarm.Text("op");
-  if (const std::string path = alarm.Text("path"); !path.empty()) {
-    text += ' ' + path;
-  }
-  text += " by " + (alarm.Text("comm").empty() ? "?" : alarm.Text("comm")) +
-          " (pid " + std::to_string(alarm.Number("pid")) + ", uid " +
-          std::to_string(alarm.Number("uid")) + ")";
-  if (const std::string key = alarm.Text("key"); !key.empty()) {
-    text += ", for " + key;
-  }
-  text += ", " + Grouped(alarm.Number("count")) + " in one window\n";
+      "    " + LocalTime(alarm.Number("time")) + ' ' + AlarmText(alarm) + '\n';
   for (const Json& j : alarm.List("actions")) {
-    const Reader action(j);
-    text += "      " + action.Text("action") + ' ' +
-            std::to_string(action.Number("tracer")) + ": " +
-            action.Text("outcome") + '\n';
+    text += "      " + ActionText(j) + '\n';
   }
   return text;
+}
+
+// Of `rules --follow`: one line.
+std::string AlarmLine(const Reader& rule, const Json& json) {
+  const Reader alarm(json);
+  std::string text = LocalTime(alarm.Number("time")) + " rule " +
+                     std::to_string(rule.Number("rule")) + " of tracer " +
+                     std::to_string(rule.Number("tracer")) + ' ' +
+                     rule.Word("title", ":") + ": " + AlarmText(alarm);
+  for (const Json& j : alarm.List("actions")) text += "; " + ActionText(j);
+  return text + '\n';
 }
 
 }  // namespace
@@ -239,12 +263,12 @@ Result<std::string> RulesText(std::string_view json) {
   const Reader answer(*parsed);
   const Json& rules = answer.List("rules");
   std::string text =
-      answer.Text("mount") + (rules.empty() ? " has no rules\n" : "\n");
+      answer.Word("mount") + (rules.empty() ? " has no rules\n" : "\n");
   for (const Json& j : rules) {
     const Reader rule(j);
     text += "rule " + std::to_string(rule.Number("rule")) + " of tracer " +
             std::to_string(rule.Number("tracer")) + ": " + rule.Text("state") +
-            ": " + rule.Text("title") + '\n';
+            ": " + rule.Word("title", ":") + '\n';
     text += "    when " + OnOneLine(rule.RawText("text")) + '\n';
     text += "    counted " + Grouped(rule.Number("matched")) +
             " operations, fired " + Grouped(rule.Number("alarms")) + " times";
@@ -255,7 +279,7 @@ Result<std::string> RulesText(std::string_view json) {
       text += "; " + Grouped(n) + " operations came too fast to be looked at";
     }
     text += '\n';
-    for (const Json& alarm : rule.List("last")) text += AlarmText(alarm);
+    for (const Json& alarm : rule.List("last")) text += AlarmLines(alarm);
   }
   for (const Json& j : answer.List("raised")) {
     const Reader raised(j);
@@ -267,12 +291,64 @@ Result<std::string> RulesText(std::string_view json) {
   return text;
 }
 
+Result<std::string> NewAlarms(std::string_view json, bool as_json,
+                              AlarmsSeen* seen) {
+  const Result<Json> parsed = Parse(json);
+  if (!parsed.ok()) return parsed.status();
+  struct Line {
+    uint64_t time;
+    std::string text;
+  };
+  std::vector<Line> lines;
+  AlarmsSeen now;
+  std::map<uint64_t, uint64_t> fresh;  // of each tracer
+  for (const Json& j : Reader(*parsed).List("rules")) {
+    const Reader rule(j);
+    const uint64_t tracer = rule.Number("tracer");
+    const uint64_t told = rule.Number("told");
+    now.told[tracer] = told;
+    // One that came meanwhile may have fired already.
+    uint64_t before = seen->started ? 0 : told;
+    if (const auto found = seen->told.find(tracer);
+        found != seen->told.end() && found->second <= told) {
+      before = found->second;
+    }
+    for (const Json& alarm : rule.List("last")) {
+      if (Reader(alarm).Number("number") <= before) continue;
+      ++fresh[tracer];
+      std::string text;
+      if (as_json) {
+        Json whole = {{"tracer", tracer},
+                      {"rule", rule.Number("rule")},
+                      {"title", rule.RawText("title")}};
+        whole.update(alarm);
+        text = JsonWithoutHidden(
+                   whole.dump(-1, ' ', false, Json::error_handler_t::replace)) +
+               '\n';
+      } else {
+        text = AlarmLine(rule, alarm);
+      }
+      lines.push_back({Reader(alarm).Number("time"), std::move(text)});
+    }
+    now.unseen[tracer] = told - before;
+  }
+  std::stable_sort(
+      lines.begin(), lines.end(),
+      [](const Line& a, const Line& b) { return a.time < b.time; });
+  std::string text;
+  for (const Line& line : lines) text += line.text;
+  for (auto& [tracer, count] : now.unseen) count -= fresh[tracer];
+  now.started = true;
+  *seen = std::move(now);
+  return text;
+}
+
 Result<std::string> ListText(std::string_view json) {
   const Result<Json> parsed = Parse(json);
   if (!parsed.ok()) return parsed.status();
   const Reader answer(*parsed);
   const Json& tracers = answer.List("tracers");
-  std::string text = answer.Text("mount") + " traces " + answer.Text("source") +
+  std::string text = answer.Word("mount") + " traces " + answer.Word("source") +
                      (tracers.empty() ? " with no tracer\n" : "\n");
   if (tracers.empty()) return text;
   Table table({false, true, true, false, false, true, true});
@@ -292,7 +368,7 @@ Result<std::string> ExplainText(std::string_view json) {
   const Result<Json> parsed = Parse(json);
   if (!parsed.ok()) return parsed.status();
   const Reader answer(*parsed);
-  std::string text = answer.Text("mount") + " traces " + answer.Text("source") +
+  std::string text = answer.Word("mount") + " traces " + answer.Word("source") +
                      ", visibility " + answer.Text("visibility") + '\n';
   if (const std::string sandbox = answer.Text("sandbox"); !sandbox.empty()) {
     text += "sandbox: " + sandbox + '\n';
@@ -317,7 +393,7 @@ Result<std::string> ExplainText(std::string_view json) {
             " were opened before the tracers changed and stay as they are:\n";
     for (const Json& j : open.List("examples")) {
       const Reader file(j);
-      text += "    " + file.Text("path") + ": " + file.Text("mode") +
+      text += "    " + file.Word("path", ":") + ": " + file.Text("mode") +
               ", would now be " + file.Text("now") + '\n';
     }
     if (open.List("examples").size() < before) text += "    ...\n";
@@ -333,7 +409,7 @@ Result<std::string> StatsText(std::string_view json) {
   if (!parsed.ok()) return parsed.status();
   const Reader answer(*parsed);
   const Reader processes(answer.Object("processes"));
-  std::string text = answer.Text("mount") + ": " +
+  std::string text = answer.Word("mount") + ": " +
                      Grouped(answer.Number("inodes")) +
                      " files known to the kernel; processes looked up " +
                      Grouped(processes.Number("reads")) + " times, gone " +

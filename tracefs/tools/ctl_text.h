@@ -2,6 +2,8 @@
 #ifndef TRACEFS_TOOLS_CTL_TEXT_H_
 #define TRACEFS_TOOLS_CTL_TEXT_H_
 
+#include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -16,6 +18,18 @@ Result<std::string> ListText(std::string_view json);
 Result<std::string> ExplainText(std::string_view json);
 Result<std::string> StatsText(std::string_view json);
 Result<std::string> RulesText(std::string_view json);
+
+// What --follow has shown.
+struct AlarmsSeen {
+  bool started = false;
+  std::map<uint64_t, uint64_t> told;    // by tracer: alarms so far
+  std::map<uint64_t, uint64_t> unseen;  // of the last answer: came and went
+};
+// A line for each alarm in the answer to `rules` that came after `seen`, which
+// is brought up to date; of the first answer none.
+Result<std::string> NewAlarms(std::string_view json, bool as_json,
+                              AlarmsSeen* seen);
+
 Result<std::string> AddText(std::string_view json);
 
 }  // namespace tracefs

@@ -16,6 +16,7 @@
 #include "tracefs/export/table.h"
 #include "tracefs/format/trace_merger.h"
 #include "tracefs/tools/aggregate_queue.h"
+#include "tracefs/tools/line_queue.h"
 #include "tracefs/tools/trace_files.h"
 #include "tracefs/tools/trace_summary.h"
 #include "tracefs/tools/wait_for_writers.h"
@@ -44,7 +45,13 @@ class Dumper {
  public:
   Dumper(const DumpOptions& options, OutputBuffer& out, OutputBuffer& err,
          const std::atomic<bool>& stop)
-      : options_(options), out_(out), err_(err), stop_(stop) {}
+      : options_(options),
+        out_(out),
+        err_(err),
+        stop_(stop),
+        exporter_(
+            FindExportFormat(options.format)
+                ->make(out, {.time = options.time, .date = options.date})) {}
 
   int Run() {
     if (!options_.filter.empty()) {
@@ -121,9 +128,17 @@ class Dumper {
     reader.name = name;
     reader.follow = options_.follow;
     reader.decoder = MakeDecoderFactory(keys_);
-    if (!options_.stats && options_.filter.empty()) {
+    if (options_.stats && options_.filter.empty()) {
+      reader.aggregate = [this, number = reports_.size() - 1](
+                             const format::AggregateRecord& record) {
+        stats_.AddCounts(number, record);
+      };
+    } else if (options_.filter.empty()) {
       reader.aggregate = [this](const format::AggregateRecord& record) {
         aggregates_.Add(record);
+      };
+      reader.alarm = [this](const format::AlarmRecord& alarm) {
+        alarms_.Add(alarm.operation->real_ns, exporter_->AlarmLine(alarm));
       };
     }
     reader.report = [keeper = reports_.back().get()](const format::Report& r) {
@@ -174,33 +189,33 @@ class Dumper {
   }
 
   void ListOperations() {
-    const auto exporter =
-        FindExportFormat(options_.format)->make(out_, {.time = options_.time});
-    const auto write_aggregates = [&](uint64_t until_ns) {
+    const auto write_others = [&](uint64_t until_ns) {
       aggregates_.TakeUntil(until_ns,
                             [&](const format::AggregateRecord& aggregate) {
-                              exporter->WriteAggregate(aggregate);
+                              exporter_->WriteAggregate(aggregate);
                             });
+      // An alarm stands behind the operation that raised it.
+      alarms_.TakeUntil(until_ns,
+                        [&](const std::string& line) { out_.Append(line); });
     };
     ForEach(
         [&](const Record& record) {
-          if (record.time_resolution_ns != 0) write_aggregates(record.real_ns);
-          exporter->Write(record);
+          if (record.time_resolution_ns != 0) write_others(record.real_ns);
+          exporter_->Write(record);
         },
-        [&] { write_aggregates(UINT64_MAX); });
-    write_aggregates(UINT64_MAX);
-    exporter->Finish();
+        [&] { write_others(UINT64_MAX); });
+    write_others(UINT64_MAX);
+    exporter_->Finish();
   }
 
   void CountOperations() {
-    OpStats stats;
-    ForEach([&stats](const Record& record) { stats.Add(record); }, [] {});
+    ForEach([this](const Record& record) { stats_.Add(record); }, [] {});
     std::vector<const format::ReadStats*> traces;
     for (size_t i = 0; i < merger_.size(); ++i) {
       traces.push_back(&merger_.reader(i).stats());
     }
-    out_.Append(options_.format == "jsonl" ? stats.JsonLines(traces)
-                                           : stats.Table(traces));
+    out_.Append(options_.format == "jsonl" ? stats_.JsonLines(traces)
+                                           : stats_.Table(traces));
   }
 
   // Says what is wrong with the traces.
@@ -231,10 +246,13 @@ class Dumper {
   OutputBuffer& out_;
   OutputBuffer& err_;
   const std::atomic<bool>& stop_;
+  const std::unique_ptr<Exporter> exporter_;
   const std::shared_ptr<KeyRing> keys_ = std::make_shared<KeyRing>();
   NameTable names_;  // outlives filter_
   std::optional<Filter> filter_;
+  OpStats stats_;                                       // outlives merger_
   AggregateQueue aggregates_;                           // outlives merger_
+  LineQueue alarms_;                                    // outlives merger_
   std::vector<std::unique_ptr<ReportKeeper>> reports_;  // outlive merger_
   format::TraceMerger merger_;
   int exit_status_ = 0;

@@ -39,7 +39,10 @@ po::options_description VisibleOptions() {
        "several times")                                    //
       ("utc", "text: times in UTC instead of local time")  //
       ("epoch", "text: times in seconds since 1970")       //
-      ("help,h", "print this and exit")                    //
+      ("date",
+       "text: the date before each time; else a line tells where the "
+       "day changes")                    //
+      ("help,h", "print this and exit")  //
       ("version", "print the version and exit");
   return options;
 }
@@ -100,6 +103,10 @@ Result<DumpOptions> ParseDumpOptions(int argc, const char* const* argv) {
     return Status::Invalid(
         "--utc and --epoch are for --format text; the times of other formats "
         "do not depend on the time zone");
+  }
+  result.date = given.Has("date");
+  if (result.date && (epoch || result.format != "text")) {
+    return Status::Invalid("--date is for --format text, and not with --epoch");
   }
   if (utc) result.time = TimeStyle::kUtc;
   if (epoch) result.time = TimeStyle::kEpoch;

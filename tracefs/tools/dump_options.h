@@ -20,6 +20,7 @@ struct DumpOptions {
   std::string format = "text";
   std::string filter;  // "" = everything
   TimeStyle time = TimeStyle::kLocal;
+  bool date = false;              // before each time
   std::vector<std::string> keys;  // sources of keys: a path, or file:PATH, …
   std::vector<std::string> traces;  // "-" = standard input
 };

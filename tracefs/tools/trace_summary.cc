@@ -8,6 +8,7 @@
 #include "tracefs/base/clock.h"
 #include "tracefs/export/decimal.h"
 #include "tracefs/export/escape.h"
+#include "tracefs/format/constants.h"
 #include "tracefs/format/frame.h"
 
 namespace tracefs {
@@ -58,10 +59,7 @@ std::string ValueText(std::string_view value) {
     const size_t end = std::min(value.find('\n'), value.size());
     const std::string_view line = value.substr(0, end);
     value.remove_prefix(std::min(end + 1, value.size()));
-    std::string escaped(4 * line.size(), '\0');
-    escaped.resize(static_cast<size_t>(
-        PutTerminalEscaped(escaped.data(), line) - escaped.data()));
-    text += (many ? "\n    " : "") + escaped;
+    text += (many ? "\n    " : "") + TerminalText(line);
   }
   return text;
 }
@@ -101,6 +99,8 @@ struct Losses {
   uint64_t damaged_bytes = 0;
   uint64_t cut_bytes = 0;
   uint64_t missing_events = 0;
+  uint64_t unreadable_blocks = 0;
+  uint64_t alarms = 0;  // no loss
 };
 
 Losses SumLosses(const std::vector<const ReadStats*>& traces) {
@@ -115,7 +115,12 @@ Losses SumLosses(const std::vector<const ReadStats*>& traces) {
     sum.missing_blocks += stats->missing_blocks;
     sum.damaged_bytes += stats->damaged_bytes;
     sum.cut_bytes += stats->cut_bytes;
-    sum.missing_events += stats->MissingEvents();
+    // What is in blocks that cannot be read is not missing.
+    if (stats->undecodable_blocks == 0) {
+      sum.missing_events += stats->MissingEvents();
+    }
+    sum.unreadable_blocks += stats->undecodable_blocks;
+    sum.alarms += stats->alarms;
   }
   return sum;
 }
@@ -188,7 +193,29 @@ void OpStats::Add(const Record& record) {
   }
 }
 
-OpStats::Row OpStats::Sum(const std::array<Row, kOpCount>& rows) {
+void OpStats::AddCounts(size_t trace, const format::AggregateRecord& record) {
+  const CountedBy by{trace, record.tracer_id, record.aggregate};
+  if (counted_.size() >= kMaxCounted && !counted_.contains(by)) return;
+  Counted& counted = counted_[by];
+  counted.has_total |= record.total;
+  size_t op = kNoOp;
+  for (const format::AggregateKeyPart& part : record.key) {
+    if (part.arg_id == static_cast<uint16_t>(format::ArgId::kKeyOp) &&
+        part.number < kOpCount) {
+      op = part.number;
+    }
+  }
+  Row& row = (record.total ? counted.total : counted.periods)[op];
+  row.count += record.count;
+  row.errors += record.errors.value_or(0);
+  row.bytes += record.bytes.value_or(0);
+  if (!record.latency.present) return;
+  row.timed += record.count;
+  row.total_ns += record.latency.sum;
+  row.max_ns = std::max(row.max_ns, record.latency.max);
+}
+
+OpStats::Row OpStats::Sum(const Rows& rows) {
   Row sum;
   for (const Row& row : rows) {
     sum.count += row.count;
@@ -202,10 +229,10 @@ OpStats::Row OpStats::Sum(const std::array<Row, kOpCount>& rows) {
   return sum;
 }
 
-std::string OpStats::Table(const std::vector<const ReadStats*>& traces) const {
-  const Row total = Sum(rows_);
+std::string OpStats::Table(std::string_view head, const Rows& rows) {
+  const Row total = Sum(rows);
   const bool any_before = total.before != 0;
-  std::string text = Padded("operation", 16) + "       count      errors" +
+  std::string text = Padded(head, 16) + "       count      errors" +
                      "           bytes        mean         max" +
                      (any_before ? "      before" : "") + "\n";
   const auto line = [&](std::string_view name, const Row& row) {
@@ -221,18 +248,35 @@ std::string OpStats::Table(const std::vector<const ReadStats*>& traces) const {
     if (any_before) text += RightAligned(std::to_string(row.before), 12);
     text += "\n";
   };
-  for (size_t op = 0; op < kOpCount; ++op) {
-    if (rows_[op].count != 0 || rows_[op].before != 0) {
-      line(OpName(static_cast<Op>(op)), rows_[op]);
-    }
+  for (size_t op = 0; op < rows.size(); ++op) {
+    if (rows[op].count == 0 && rows[op].before == 0) continue;
+    line(op == kNoOp ? "(any)" : OpName(static_cast<Op>(op)), rows[op]);
   }
   line("total", total);
+  return text;
+}
+
+std::string OpStats::Table(const std::vector<const ReadStats*>& traces) const {
+  const bool only_counted =
+      !counted_.empty() && Sum(rows_).count == 0 && Sum(rows_).before == 0;
+  std::string text = only_counted ? "" : Table("operation", rows_);
+  for (const auto& [by, counted] : counted_) {
+    const auto& [trace, tracer, aggregate] = by;
+    if (!text.empty()) text += '\n';
+    text +=
+        "counted by aggregate " + std::to_string(aggregate) + " of tracer " +
+        std::to_string(tracer) +
+        (traces.size() > 1 ? " of trace " + std::to_string(trace + 1) : "") +
+        (counted.has_total ? "" : ", so far") + ":\n" +
+        Table("operation", counted.rows());
+  }
   const Losses losses = SumLosses(traces);
   const auto loss = [&text](const std::string& what, uint64_t count) {
     if (count != 0) {
       text += Padded(what, kNameColumns) + std::to_string(count) + "\n";
     }
   };
+  loss("alarms ", losses.alarms);
   for (const auto& [reason, count] : losses.by_reason) {
     loss("not recorded: " + TerminalWord(reason) + " ", count);
   }
@@ -243,6 +287,7 @@ std::string OpStats::Table(const std::vector<const ReadStats*>& traces) const {
       loss("only counted: " + std::string(OpName(*op)) + " ", count);
     }
   }
+  loss("unreadable blocks ", losses.unreadable_blocks);
   loss("missing blocks ", losses.missing_blocks);
   loss("missing operations ", losses.missing_events);
   loss("damaged bytes ", losses.damaged_bytes);
@@ -250,16 +295,17 @@ std::string OpStats::Table(const std::vector<const ReadStats*>& traces) const {
   return text;
 }
 
-std::string OpStats::JsonLines(
-    const std::vector<const ReadStats*>& traces) const {
-  std::string text;
-  const auto number = [&text](std::string_view key, uint64_t value) {
-    text += ",\"" + std::string(key) + "\":" + std::to_string(value);
+void OpStats::AddJson(const Rows& rows, const std::string& more,
+                      std::string* text) {
+  const auto number = [text](std::string_view key, uint64_t value) {
+    *text += ",\"" + std::string(key) + "\":" + std::to_string(value);
   };
-  for (size_t op = 0; op < kOpCount; ++op) {
-    const Row& row = rows_[op];
+  for (size_t op = 0; op < rows.size(); ++op) {
+    const Row& row = rows[op];
     if (row.count == 0 && row.before == 0) continue;
-    text += "{\"op\":\"" + std::string(OpName(static_cast<Op>(op))) + "\"";
+    const std::string_view name =
+        op == kNoOp ? "(any)" : OpName(static_cast<Op>(op));
+    *text += "{" + more + "\"op\":\"" + std::string(name) + "\"";
     number("count", row.count);
     number("errors", row.errors);
     number("bytes", row.bytes);
@@ -268,8 +314,25 @@ std::string OpStats::JsonLines(
       number("dur_max", row.max_ns);
     }
     if (row.before != 0) number("before", row.before);
-    text += "}\n";
+    *text += "}\n";
   }
+}
+
+std::string OpStats::JsonLines(
+    const std::vector<const ReadStats*>& traces) const {
+  std::string text;
+  AddJson(rows_, "", &text);
+  for (const auto& [by, counted] : counted_) {
+    const auto& [trace, tracer, aggregate] = by;
+    AddJson(counted.rows(),
+            "\"trace\":" + std::to_string(trace + 1) +
+                ",\"tracer\":" + std::to_string(tracer) +
+                ",\"aggregate\":" + std::to_string(aggregate) + ",",
+            &text);
+  }
+  const auto number = [&text](std::string_view key, uint64_t value) {
+    text += ",\"" + std::string(key) + "\":" + std::to_string(value);
+  };
   const Losses losses = SumLosses(traces);
   std::string reasons;
   for (const auto& [reason, count] : losses.by_reason) {
@@ -277,6 +340,8 @@ std::string OpStats::JsonLines(
                std::to_string(count);
   }
   text += "{\"lost\":{" + reasons + "}";
+  number("alarms", losses.alarms);
+  number("unreadable_blocks", losses.unreadable_blocks);
   number("missing_blocks", losses.missing_blocks);
   number("missing_operations", losses.missing_events);
   number("damaged_bytes", losses.damaged_bytes);
@@ -287,8 +352,18 @@ std::string OpStats::JsonLines(
 void ReportKeeper::Add(const format::Report& report) {
   // Losses are summed up by reason at the end.
   if (report.kind == format::ReportKind::kLoss) return;
+  if (report.kind == format::ReportKind::kUndecodable &&
+      (undecodable_.size() < kMaxKept ||
+       undecodable_.contains(std::string(report.detail)))) {
+    Undecodable& same = undecodable_[std::string(report.detail)];
+    if (same.count++ == 0) {
+      same.first = report.number;
+      same.text = report.Text();
+    }
+    return;
+  }
   if (kept_.size() < kMaxKept) {
-    kept_.push_back(report.Text());
+    kept_.push_back({report.kind, report.Text()});
   } else {
     ++left_out_;
   }
@@ -300,7 +375,26 @@ std::string ReportKeeper::Text(const std::string& prefix,
   const auto line = [&](const std::string& what) {
     text += prefix + what + "\n";
   };
-  for (const std::string& report : kept_) line(report);
+  for (const auto& [why, blocks] : undecodable_) {
+    if (blocks.count == 1) {
+      line(blocks.text);
+      continue;
+    }
+    // "block 1 at byte 7 cannot be decoded: …"
+    const size_t reason = blocks.text.find(" cannot be decoded");
+    line(std::to_string(blocks.count) + " blocks from block " +
+         std::to_string(blocks.first) + " on" +
+         (reason == std::string::npos ? "" : blocks.text.substr(reason)));
+  }
+  for (const Kept& report : kept_) {
+    // What would say so is in blocks that cannot be read.
+    if (stats.undecodable_blocks >= stats.blocks && !undecodable_.empty() &&
+        (report.kind == format::ReportKind::kNoFinal ||
+         report.kind == format::ReportKind::kNoHeader)) {
+      continue;
+    }
+    line(report.text);
+  }
   if (left_out_ != 0) {
     line("and " + std::to_string(left_out_) + " more of that kind");
   }

@@ -5,7 +5,9 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tracefs/event/op.h"
@@ -24,6 +26,8 @@ std::string DescribeTraceAsJson(const format::TraceReader& trace);
 class OpStats {
  public:
   void Add(const format::Record& record);
+  // What a tracer has counted instead; `trace` is the number of the trace.
+  void AddCounts(size_t trace, const format::AggregateRecord& record);
   // A table for people, and one JSON object a line. Both end with what the
   // traces lost.
   std::string Table(const std::vector<const format::ReadStats*>& traces) const;
@@ -40,9 +44,27 @@ class OpStats {
     uint64_t total_ns = 0;
     uint64_t max_ns = 0;
   };
-  static Row Sum(const std::array<Row, kOpCount>& rows);
+  // Of a key without an operation, and of all other keys.
+  static constexpr size_t kNoOp = kOpCount;
+  using Rows = std::array<Row, kOpCount + 1>;
+  struct Counted {
+    Rows periods{};
+    Rows total{};  // of the whole trace; has all the others
+    bool has_total = false;
+    const Rows& rows() const { return has_total ? total : periods; }
+  };
+  // Trace, tracer, and which one of its aggregate drivers.
+  using CountedBy = std::tuple<size_t, uint32_t, uint32_t>;
+  // More are hostile.
+  static constexpr size_t kMaxCounted = 1000;
 
-  std::array<Row, kOpCount> rows_{};
+  static Row Sum(const Rows& rows);
+  static std::string Table(std::string_view head, const Rows& rows);
+  static void AddJson(const Rows& rows, const std::string& more,
+                      std::string* text);
+
+  Rows rows_{};
+  std::map<CountedBy, Counted> counted_;
 };
 
 // Keeps the first reports about a trace for the end; counts the rest.
@@ -57,8 +79,19 @@ class ReportKeeper {
                    const format::ReadStats& stats) const;
 
  private:
-  std::vector<std::string> kept_;
+  struct Kept {
+    format::ReportKind kind;
+    std::string text;
+  };
+  std::vector<Kept> kept_;
   uint64_t left_out_ = 0;
+  // Blocks that cannot be decoded, by why: all of a trace, as a rule.
+  struct Undecodable {
+    uint64_t first = 0;
+    uint64_t count = 0;
+    std::string text;  // of the first one
+  };
+  std::map<std::string, Undecodable> undecodable_;
 };
 
 }  // namespace tracefs

@@ -17,6 +17,13 @@ class Feed final : public OutputDriver {
     trace_.report = [this](const format::Report& report) {
       if (report.kind == format::ReportKind::kLoss) AddLoss(report);
     };
+    trace_.alarm = [this](const format::AlarmRecord& alarm) {
+      FeedMessage& message = other_messages_.emplace_back();
+      message.real_ns = alarm.operation->real_ns;
+      message.id = "alarm";
+      message.urgency = FeedMessage::Urgency::kAlarm;
+      format_->AppendAlarm(alarm, &message.text);
+    };
   }
 
   Status Initialize(const TraceIdentity& identity) override {
@@ -27,7 +34,7 @@ class Feed final : public OutputDriver {
 
   Status Write(ByteSpan, ByteSpan payload, const BlockInfo& info) override {
     messages_.clear();
-    loss_messages_.clear();
+    other_messages_.clear();
     format::BlockDecoder block(&trace_);
     if (!block.Open({payload.begin(), payload.end()}, info.sequence, 0)) {
       return Status::Corrupt(
@@ -42,7 +49,7 @@ class Feed final : public OutputDriver {
       message.id = OpName(record.event.op);
       format_->Append(record, &message.text);
     }
-    std::move(loss_messages_.begin(), loss_messages_.end(),
+    std::move(other_messages_.begin(), other_messages_.end(),
               std::back_inserter(messages_));
     if (messages_.empty()) return Status::Ok();
     return sink_->Write(messages_, info);
@@ -57,10 +64,10 @@ class Feed final : public OutputDriver {
 
  private:
   void AddLoss(const format::Report& report) {
-    FeedMessage& message = loss_messages_.emplace_back();
+    FeedMessage& message = other_messages_.emplace_back();
     message.real_ns = RealNs();
     message.id = "loss";
-    message.loss = true;
+    message.urgency = FeedMessage::Urgency::kLoss;
     format_->AppendLoss({.real_ns = message.real_ns,
                          .count = report.count,
                          .reason = report.detail,
@@ -72,7 +79,7 @@ class Feed final : public OutputDriver {
   const std::unique_ptr<FeedSink> sink_;
   format::TraceContext trace_;
   std::vector<FeedMessage> messages_;
-  std::vector<FeedMessage> loss_messages_;
+  std::vector<FeedMessage> other_messages_;
 };
 
 class LineSink final : public FeedSink {

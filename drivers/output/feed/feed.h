@@ -4,6 +4,7 @@
 #ifndef DRIVERS_OUTPUT_FEED_FEED_H_
 #define DRIVERS_OUTPUT_FEED_FEED_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,8 +20,9 @@ namespace tracefs {
 struct FeedMessage {
   std::string text;  // without a line end
   uint64_t real_ns = 0;
-  std::string_view id;  // the operation, or "loss"; static
-  bool loss = false;
+  std::string_view id;  // the operation, "loss" or "alarm"; static
+  enum class Urgency : uint8_t { kOperation, kLoss, kAlarm };
+  Urgency urgency = Urgency::kOperation;
 };
 
 // Where the events of a feed go. Calls and their results are those of an
@@ -38,7 +40,7 @@ class FeedSink {
   virtual std::optional<QueueGauge> Queue() const { return std::nullopt; }
 };
 
-// Events go out in the order of their blocks, losses behind them.
+// Events go out in the order of their blocks, losses and alarms behind them.
 std::unique_ptr<OutputDriver> MakeFeed(std::unique_ptr<FeedFormat> format,
                                        std::unique_ptr<FeedSink> sink);
 

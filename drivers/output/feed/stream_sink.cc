@@ -32,8 +32,18 @@ constexpr auto kFirstPause = milliseconds(100);
 // At the end of a trace: for what waits to be sent.
 constexpr auto kFarewell = std::chrono::seconds(3);
 
-constexpr int kSeverityInfo = 6;
-constexpr int kSeverityWarning = 4;
+// Of syslog.
+int SeverityOf(FeedMessage::Urgency urgency) {
+  switch (urgency) {
+    case FeedMessage::Urgency::kAlarm:
+      return 1;  // alert
+    case FeedMessage::Urgency::kLoss:
+      return 4;  // warning
+    case FeedMessage::Urgency::kOperation:
+      break;
+  }
+  return 6;  // informational
+}
 
 void Signal(const UniqueFd& event) {
   const uint64_t one = 1;
@@ -324,7 +334,7 @@ class StreamSink final : public FeedSink {
 std::string FrameMessage(const FeedMessage& message,
                          const StreamSinkOptions& options) {
   if (options.framing == FeedFraming::kLines) return message.text + '\n';
-  const int severity = message.loss ? kSeverityWarning : kSeverityInfo;
+  const int severity = SeverityOf(message.urgency);
   std::string text = '<' + std::to_string(options.facility * 8 + severity) +
                      ">1 " + Rfc3339(message.real_ns, 6) + ' ' +
                      (options.host.empty() ? "-" : options.host) + " tracefs " +

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <sstream>
 #include <thread>
 
 #include "tests/mount/control/live_mount.h"
@@ -92,9 +93,21 @@ class RulesMountTest : public LiveMountTest {
     }
     EXPECT_EQ(RuleOf(title)["state"], "alarm");
   }
-  // What its trace says when it is complete.
-  std::string Complaints(const std::string& trace) const {
-    return RunCommand({"tracefs-dump", Path(trace)}).err;
+  // The alarms of a complete trace.
+  std::vector<json> AlarmsIn(const std::string& trace) const {
+    std::vector<json> alarms;
+    for (const json& line : Events(trace)) {
+      if (line.contains("alarm")) alarms.push_back(line);
+    }
+    return alarms;
+  }
+  std::string Dumped(const std::string& trace,
+                     const std::string& format) const {
+    const Outcome outcome =
+        RunCommand({"tracefs-dump", "--format", format, Path(trace)});
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_EQ(outcome.err, "");
+    return outcome.out;
   }
 
   // What Prometheus would be told.
@@ -140,7 +153,7 @@ TEST_F(RulesMountTest, Ids_MassRename) {
   const json fired = RuleOf(kRename)["last"][0];
   EXPECT_EQ(fired["op"], "rename");
   EXPECT_EQ(fired["pid"], ::getpid());
-  EXPECT_EQ(fired["key"], "pid " + std::to_string(::getpid()));
+  EXPECT_EQ(fired["key"], "tree " + std::to_string(::getpid()));
   EXPECT_EQ(fired["actions"][0]["action"], "snapshot");
   EXPECT_EQ(fired["actions"][0]["outcome"], "done");
   EXPECT_EQ(fired["actions"][1]["action"], "raise");
@@ -149,8 +162,10 @@ TEST_F(RulesMountTest, Ids_MassRename) {
   EXPECT_EQ(Ask("rules")["raised"][0]["tracer"], 2);
   ASSERT_EQ(::mkdir(In("afterwards").c_str(), 0755), 0);
   Unmount();
-  EXPECT_NE(Complaints("tracefs-ids.trace").find("alarm=mass rename; rule=1"),
-            std::string::npos);
+  const std::vector<json> alarms = AlarmsIn("tracefs-ids.trace");
+  ASSERT_EQ(alarms.size(), 1u);
+  EXPECT_EQ(alarms[0]["alarm"], kRename);
+  EXPECT_EQ(alarms[0]["rule"], 1);
   // One snapshot has what led up to the alarm, the other what came after.
   size_t renames = 0;
   for (const json& event : Events("tracefs-ids-detail.000001")) {
@@ -358,9 +373,148 @@ TEST_F(RulesMountTest, DataLoss_WhatHappensJustBeforeTheEndStillRaisesAlarm) {
   Write(In("x"), "");
   ASSERT_EQ(::unlink(In("x").c_str()), 0);
   Unmount();
-  EXPECT_NE(Complaints("watch.trace").find("alarm=at last; rule=1"),
+  const std::vector<json> alarms = AlarmsIn("watch.trace");
+  ASSERT_EQ(alarms.size(), 1u);
+  EXPECT_EQ(alarms[0]["alarm"], "at last");
+}
+
+// --- Alarms are events.
+
+TEST_F(RulesMountTest, AlarmsAreInTheTraceWithTimeAndAllValues) {
+  Mount(
+      "{ { op = unlink } { stream = { STR_ALL }; when seen(unlink by uid) then "
+      "{ alarm \"it is gone\"; start 1 } } { file = \"" +
+      Path("watch.trace") + "\" } }");
+  Write(In("x"), "");
+  ASSERT_EQ(::unlink(In("x").c_str()), 0);
+  ASSERT_TRUE(WaitForAlarms("it is gone", 1));
+  Unmount();
+  const std::vector<json> lines = Events("watch.trace");
+  ASSERT_EQ(lines.size(), 2u);
+  const json& unlink = lines[0];
+  json alarm = lines[1];  // behind what raised it
+  EXPECT_EQ(alarm["alarm"], "it is gone");
+  EXPECT_EQ(alarm["by"], "uid");
+  EXPECT_EQ(alarm["key"], "0");
+  EXPECT_EQ(alarm["count"], 1);
+  EXPECT_EQ(alarm["actions"], json::array({"start 1: done"}));
+  // Whatever its own line says of the operation, and nothing else.
+  for (const char* key : {"ts", "op", "dur", "tid", "pid", "uid", "gid", "comm",
+                          "path", "ino", "result", "ppid", "sid", "pgid"}) {
+    EXPECT_EQ(alarm[key], unlink[key]) << key;
+  }
+  const std::string text = Dumped("watch.trace", "text");
+  EXPECT_NE(text.find(" alarm \"it is gone\": rule=1 by=uid key=0 count=1 "
+                      "op=unlink"),
             std::string::npos)
-      << Complaints("watch.trace");
+      << text;
+  EXPECT_NE(text.find(" path=/x action=\"start 1: done\"\n"), std::string::npos)
+      << text;
+  const std::string ocsf = Dumped("watch.trace", "ocsf");
+  EXPECT_NE(ocsf.find("\"class_uid\":2004"), std::string::npos) << ocsf;
+  const std::string ecs = Dumped("watch.trace", "ecs");
+  EXPECT_NE(ecs.find("\"kind\":\"alert\""), std::string::npos) << ecs;
+  const std::string cef = Dumped("watch.trace", "cef");
+  EXPECT_NE(cef.find("|alarm|it is gone|8|"), std::string::npos) << cef;
+}
+
+TEST_F(RulesMountTest, AlarmsAreInEveryFeed) {
+  std::string config;
+  const std::map<std::string, std::string> feeds = {
+      {"ocsf", "\"title\":\"gone\""},
+      {"ecs", "\"name\":\"gone\""},
+      {"cef", "|alarm|gone|8|"},
+      {"native", ""}};
+  for (const auto& [feed, sign] : feeds) {
+    config +=
+        "{ { op = rmdir } { when seen(unlink) then { alarm \"gone\" } } "
+        "{ file = \"" +
+        Path(feed) + "\" feed = " + feed + " } }\n";
+  }
+  Mount(config);
+  Write(In("x"), "");
+  ASSERT_EQ(::unlink(In("x").c_str()), 0);
+  Unmount();
+  for (const auto& [feed, sign] : feeds) {
+    if (feed == "native") {
+      EXPECT_EQ(AlarmsIn(feed).size(), 1u);
+    } else {
+      EXPECT_NE(Read(Path(feed)).find(sign), std::string::npos)
+          << Read(Path(feed));
+    }
+  }
+}
+
+TEST_F(RulesMountTest, FollowPrintsAlarmsAsTheyCome) {
+  Mount(
+      "{ { op = rmdir } { when seen(unlink by inode) then { alarm \"gone\" } } "
+      "{ file = \"" +
+      Path("watch.trace") + "\" } }");
+  Write(In("before"), "");
+  ASSERT_EQ(::unlink(In("before").c_str()), 0);
+  ASSERT_TRUE(WaitForAlarms("gone", 1));
+  Command follow(CtlWords({"rules", "--follow"}));
+  Command json_lines(CtlWords({"rules", "--follow", "--json"}));
+  // They have begun to look once they show something.
+  for (int i = 0; i < 100 && (follow.out().empty() || json_lines.out().empty());
+       ++i) {
+    const std::string name = In("x \n" + std::to_string(i));
+    Write(name, "");
+    ASSERT_EQ(::unlink(name.c_str()), 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  }
+  Unmount();
+  EXPECT_EQ(follow.Wait(), 0);
+  EXPECT_EQ(json_lines.Wait(), 0);
+  const std::string text = follow.out();
+  EXPECT_NE(text.find(" rule 1 of tracer 1 gone: unlink \"/x \\n"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("/before"), std::string::npos) << text;
+  std::istringstream lines(json_lines.out());
+  for (std::string line; std::getline(lines, line);) {
+    const json alarm = json::parse(line);
+    EXPECT_EQ(alarm["title"], "gone");
+    EXPECT_EQ(alarm["path"].get<std::string>().substr(0, 4), "/x \n");
+  }
+}
+
+// Each removes one file and ends.
+TEST_F(RulesMountTest, ManyShortLivedProcessesAreCaught) {
+  std::string rules;
+  for (const char* key : {"uid", "sid", "pgid", "ppid", "tree", "cname"}) {
+    rules += std::string("when rate(unlink by ") + key +
+             ") > 100/60s then { alarm \"" + key + "\" };\n";
+  }
+  Mount("{ { op = rmdir } { " + rules +
+        " when rate(unlink by pid) > 1/60s then { alarm \"pid\" } } { file = "
+        "\"" +
+        Path("watch.trace") + "\" } }");
+  Shell("for i in $(seq 150); do : > f$i; done");
+  Shell("for i in $(seq 150); do rm f$i; done");
+  for (const char* key : {"uid", "sid", "pgid", "ppid", "tree", "cname"}) {
+    EXPECT_TRUE(WaitForAlarms(key, 1)) << key;
+  }
+  EXPECT_EQ(Alarms()["pid"], 0);  // which is why
+  // The shell, and nobody above it.
+  EXPECT_EQ(Alarms()["tree"], 1);
+  const std::string shell = RuleOf("ppid")["last"][0]["key"];
+  EXPECT_EQ(RuleOf("tree")["last"][0]["key"],
+            "tree " + shell.substr(shell.find(' ') + 1));
+}
+
+TEST_F(RulesMountTest, AProcessTreeIsCaughtThroughProcessesThatDoNothingElse) {
+  Mount(
+      "{ { op = rmdir } { when rate(unlink by tree) > 100/60s then { alarm "
+      "\"tree\" } } { file = \"" +
+      Path("watch.trace") + "\" } }");
+  Shell("for i in $(seq 150); do : > f$i; done");
+  // A new session each, with a shell between: no key but the tree is theirs.
+  Shell(
+      "for i in $(seq 150); do setsid --wait sh -c \"sh -c 'rm f$i; true'; "
+      "true\"; done");
+  EXPECT_TRUE(WaitForAlarms("tree", 1));
+  EXPECT_EQ(Alarms()["tree"], 1);
 }
 
 TEST_F(RulesMountTest, Race_RulesComeAndGoUnderLoad) {

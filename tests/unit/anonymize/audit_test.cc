@@ -191,6 +191,37 @@ TEST_F(AuditTest, FindsNothingWhereThereIsNothing) {
   EXPECT_EQ(Changed(hidden_, 1, [](std::string*) {}), hidden_);
 }
 
+// Files have everyday names, and so have the things that a header tells of the
+// machine.
+TEST_F(AuditTest, AWordOfTheMachineIsNoLeakOfAFileThatIsCalledSo) {
+  test::TraceBuilder trace;
+  trace.header().Set("visibility", "auto");
+  trace.header().Set("visibility.invisible", "reads of mapped files, flush");
+  const uint32_t root = trace.DefinePath(0, "");
+  for (const char* name : {"auto", "reads.c", "flush", "files", "mapped"}) {
+    Event event;
+    event.op = Op::unlink_;
+    event.Set(Field::kTime, test::TraceBuilder::kMonotonicNs);
+    event.name = name;
+    trace.Add(event, {.parent = root});
+  }
+  trace.EndBlock();
+  trace.Finish();
+  original_ = trace.bytes();
+  hidden_ = MustHide(original_,
+                     "structure, totals, duration, size, io, result, "
+                     "mode, request, device, uid, gid, pid, inode, "
+                     "handle, lock-owner, checksum = keep;\n"
+                     "name, comm, exe, cgroup, xattr, data = "
+                     "encrypt;\ntime, clock = shift;\n"
+                     "property visibility, property "
+                     "visibility.invisible = keep;\n"
+                     "property * = drop;\n");
+  EXPECT_TRUE(Run(hidden_).ok()) << report_;
+  // Said by anybody else it is.
+  ExpectLeak("changed", Changed(hidden_, 0, Property("visibility=reads.c")));
+}
+
 TEST_F(AuditTest, FindsALeakInEachChannel) {
   const uint16_t open = format::OperationMessage(Op::open_, false);
   const auto field = [](Field f) { return Info(f).arg_id; };

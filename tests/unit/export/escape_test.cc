@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
@@ -103,6 +104,43 @@ TEST(JsonEscapeTest, ALibraryReadsBackEveryText) {
   EXPECT_GT(valid, 1000);
 }
 
+TEST(JsonEscapeTest, WhatCannotBeSeenIsSpelledOutAtEveryPlaceOfAWord) {
+  const std::map<std::string, std::string> cases = {
+      {"\x7f", "\\u007f"},
+      {"\xc2\x9b", "\\u009b"},      // C1: CSI
+      {"\xc2\xad", "\\u00ad"},      // soft hyphen
+      {"\xd8\x9c", "\\u061c"},      // Arabic letter mark
+      {"\xe2\x80\x8e", "\\u200e"},  // left to right
+      {"\xe2\x80\x8f", "\\u200f"},  // right to left
+      {"\xe2\x80\xa8", "\\u2028"},  // line end
+      {"\xe2\x80\xa9", "\\u2029"},  // paragraph end
+      {"\xe2\x80\xaa", "\\u202a"},  // embedding
+      {"\xe2\x80\xae", "\\u202e"},  // override
+      {"\xe2\x81\xa6", "\\u2066"},  // isolates
+      {"\xe2\x81\xa9", "\\u2069"},
+      {"\xef\xbb\xbf", "\\ufeff"},
+      {"\xf3\xa0\x81\xbf", "\\udb40\\udc7f"},  // a tag
+  };
+  for (const auto& [character, wanted] : cases) {
+    for (size_t at = 0; at < 17; ++at) {
+      std::string text(17, 'x');
+      text.insert(at, character);
+      std::string escaped(17, 'x');
+      escaped.insert(at, wanted);
+      ASSERT_EQ(Escaped(text), escaped);
+      ASSERT_EQ(json::parse("\"" + escaped + "\"").get<std::string>(), text);
+      // Of JSON that another library wrote.
+      ASSERT_EQ(JsonWithoutHidden("\"" + text + "\""), "\"" + escaped + "\"");
+    }
+  }
+  // Their neighbours can be seen.
+  for (const char* text : {"\xc2\xa0", "\xd8\x9d", "\xe2\x80\x90",
+                           "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe2\x81\xb0"}) {
+    EXPECT_EQ(Escaped(text), text);
+    EXPECT_EQ(Printable(text), text);
+  }
+}
+
 TEST(JsonEscapeTest, EveryByteAtEveryPlaceOfAWord) {
   for (int c = 0; c < 0x80; ++c) {
     for (size_t at = 0; at < 17; ++at) {
@@ -139,12 +177,37 @@ TEST(TerminalTest, ControlAndHiddenCharactersAreSpelledOut) {
   EXPECT_EQ(TerminalWord("\xc2\x9b"), "\\xc2\\x9b");           // C1: CSI
   EXPECT_EQ(TerminalWord("\xe2\x80\xae"), "\\xe2\\x80\\xae");  // right to left
   EXPECT_EQ(TerminalWord("\x7f"), "\\x7f");
+  EXPECT_EQ(TerminalWord("\xe2\x81\xa6"), "\\xe2\\x81\\xa6");  // isolates
+  EXPECT_EQ(TerminalWord("\xe2\x81\xa9"), "\\xe2\\x81\\xa9");
+  EXPECT_EQ(TerminalWord("\xd8\x9c"), "\\xd8\\x9c");
+  EXPECT_EQ(TerminalWord("\xe2\x80\xa8"), "\\xe2\\x80\\xa8");
+}
+
+TEST(PrintableTest, IsOneLineAndDoneTwiceTheSame) {
+  EXPECT_EQ(Printable("open '/a\\b c'"), "open '/a\\b c'");
+  EXPECT_EQ(Printable("a\nb\x1b\xff\xe2\x81\xa9"),
+            "a\\nb\\x1b\\xff\\xe2\\x81\\xa9");
+  std::mt19937_64 random(4);
+  for (int i = 0; i < 10'000; ++i) {
+    const std::string once = Printable(NearlyUtf8(random));
+    ASSERT_TRUE(IsUtf8Slowly(once));
+    ASSERT_EQ(Printable(once), once);
+  }
 }
 
 TEST(TerminalTest, WordsWithoutVisibleEndsAreQuoted) {
   EXPECT_EQ(TerminalWord(""), "\"\"");
   EXPECT_EQ(TerminalWord("a b"), "\"a b\"");
   EXPECT_EQ(TerminalWord("say \"hi\""), "\"say \\\"hi\\\"\"");
+  EXPECT_EQ(TerminalWord("a\xc2\xa0"
+                         "b"),
+            "\"a\xc2\xa0"
+            "b\"");
+  EXPECT_EQ(TerminalWord("a\xe3\x80\x80"
+                         "b"),
+            "\"a\xe3\x80\x80"
+            "b\"");
+  EXPECT_EQ(TerminalWord("a[1]", "[]"), "\"a[1]\"");
 }
 
 TEST(TerminalTest, NothingATerminalObeysIsLeft) {

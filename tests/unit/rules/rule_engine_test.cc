@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <random>
 
 namespace tracefs {
@@ -162,6 +164,116 @@ TEST_F(RuleEngineTest, Malicious_AlarmsAreBounded) {
   EXPECT_EQ(engine_->status(0).alarms, 1000u);
   EXPECT_EQ(engine_->status(0).suppressed, 1000 - Rule::kMaxAlarmsPerMinute);
   EXPECT_EQ(Do(Op::unlink_, 62 * kSecond, 1), 1u);
+}
+
+// A key in alarm is not forgotten for want of room: it would fire at once
+// again.
+TEST_F(RuleEngineTest, KeysInAlarmAreKeptHoweverManyOthersCome) {
+  Use({"rate(unlink by pid) > 1/s then { }"});
+  Do(Op::unlink_, kSecond, 1);
+  EXPECT_EQ(Do(Op::unlink_, kSecond, 1), 1u);
+  // Quiet keys, more than there is room for, two windows later.
+  for (uint32_t pid = 2; pid < 2 * RuleEngine::kMaxKeys; ++pid) {
+    Do(Op::unlink_, 4 * kSecond + pid, pid);
+  }
+  alarms_.clear();
+  Do(Op::unlink_, 5 * kSecond, 1);
+  EXPECT_EQ(Do(Op::unlink_, 5 * kSecond, 1), 0u);
+  // What was quiet did make room.
+  Do(Op::unlink_, 8 * kSecond, 999'999);
+  EXPECT_EQ(Do(Op::unlink_, 8 * kSecond, 999'999), 1u);
+  EXPECT_EQ(alarms_.back().key, "pid 999999");
+}
+
+// Parents, as /proc has them; those that are gone are not there.
+class FakeParents final : public ProcessParents {
+ public:
+  uint32_t ParentOf(uint32_t pid) override {
+    const auto found = parents.find(pid);
+    return found == parents.end() ? 0 : found->second;
+  }
+  std::map<uint32_t, uint32_t> parents;
+};
+
+class TreeTest : public RuleEngineTest {
+ protected:
+  void UseTrees(const char* text) {
+    auto rule = ParseRule(text, {}, SystemNameService(), names_);
+    ASSERT_TRUE(rule.ok()) << rule.status().message();
+    rules_.push_back(std::move(*rule));
+    engine_ = std::make_unique<RuleEngine>(rules_, &parents_);
+  }
+  size_t DoAs(uint32_t pid, uint32_t ppid, uint64_t time_ns) {
+    Event event;
+    event.op = Op::unlink_;
+    event.caller_resolved = event.attributes_resolved = true;
+    event.Set(Field::kTime, time_ns);
+    event.Set(Field::kPid, pid);
+    event.Set(Field::kPpid, ppid);
+    event.Set(Field::kSid, 50);
+    const size_t before = alarms_.size();
+    engine_->Observe(event, &alarms_);
+    return alarms_.size() - before;
+  }
+  FakeParents parents_;
+};
+
+TEST_F(TreeTest, ManyShortLivedProcessesAreCountedForTheirParent) {
+  UseTrees("rate(unlink by ppid) > 100/10s then { }");
+  size_t fired = 0;
+  for (uint32_t i = 0; i < 150; ++i) {
+    fired += DoAs(1000 + i, 40, kSecond + i * 50 * kMs);
+  }
+  EXPECT_EQ(fired, 1u);
+  EXPECT_EQ(alarms_[0].key, "ppid 40");
+  EXPECT_EQ(alarms_[0].count, 101u);
+}
+
+TEST_F(TreeTest, AndForAllTheirAncestorsOfWhomTheLowestIsTold) {
+  UseTrees("rate(unlink by tree) > 100/10s then { }");
+  parents_.parents = {{40, 30}, {30, 20}, {20, 1}};
+  size_t fired = 0;
+  // A child of each shell, which is a child of 40 itself.
+  for (uint32_t i = 0; i < 150; ++i) {
+    const uint32_t shell = 2000 + 2 * i;
+    parents_.parents[shell] = 40;
+    fired += DoAs(shell + 1, shell, kSecond + i * 50 * kMs);
+    parents_.parents.erase(shell);
+  }
+  EXPECT_EQ(fired, 1u);
+  EXPECT_EQ(alarms_[0].key, "tree 40");
+  EXPECT_EQ(alarms_[0].key_pid, 40u);
+}
+
+TEST_F(TreeTest, ParentsThatAreGoneAreThoseThatDidSomething) {
+  UseTrees("rate(unlink by tree) > 2/10s then { }");
+  DoAs(60, 59, kSecond);  // its parent is 59, which nobody can ask any more
+  DoAs(61, 60, kSecond);
+  EXPECT_EQ(DoAs(62, 60, kSecond), 1u);
+  EXPECT_EQ(alarms_[0].key, "tree 60");
+}
+
+TEST_F(TreeTest, Malicious_LoopsAndTheFirstProcessOfAllEndTheWay) {
+  UseTrees("rate(unlink by tree) > 1/10s then { }");
+  parents_.parents = {{7, 8}, {8, 7}};
+  DoAs(70, 7, kSecond);
+  DoAs(71, 1, kSecond);
+  EXPECT_EQ(DoAs(72, 1, kSecond), 0u);  // 1 is no tree
+}
+
+TEST_F(RuleEngineTest, AlarmsHaveAllThatIsKnownOfTheOperation) {
+  Use({"seen(unlink) then { }"});
+  Do(Op::unlink_, kSecond);
+  const format::AlarmValues& values = alarms_.at(0).values;
+  const auto has = [&](Field field, uint64_t number) {
+    return std::count(values.numbers.begin(), values.numbers.end(),
+                      std::pair{field, number}) == 1;
+  };
+  EXPECT_TRUE(has(Field::kTime, kSecond));
+  EXPECT_TRUE(has(Field::kPid, 7));
+  EXPECT_TRUE(has(Field::kUid, 1000));
+  ASSERT_EQ(values.texts.size(), 1u);
+  EXPECT_EQ(values.texts[0], (std::pair{Field::kComm, std::string("worker")}));
 }
 
 TEST_F(RuleEngineTest, EachRuleCountsForItself) {

@@ -76,6 +76,11 @@ TEST_F(RuleTest, RatesArePerSecondMinuteOrHour) {
       {"3/m for 61s", {60 * kSecond, 2}},
       {"3/h", {3600 * kSecond, 1}},
       {"3/s for 1500ms", {kSecond, 2}},
+      {"100/10s", {10 * kSecond, 1}},
+      {"100 / 10s", {10 * kSecond, 1}},
+      {"5/500ms", {kSecond / 2, 1}},
+      {"3/2m for 3m", {120 * kSecond, 2}},
+      {"1/24h", {24 * 3600 * kSecond, 1}},
   };
   for (const auto& [text, want] : cases) {
     const auto rule = Parse("rate(unlink) > " + text + " then { }");
@@ -95,7 +100,12 @@ TEST_F(RuleTest, ErrorsNameThePlaceAndTheNearestWord) {
       {"rate() > 1/s then { }", "x.conf:3:14: which operations?"},
       {"rate(unlink) < 1/s then { }", "expected '>' and a rate"},
       {"rate(unlink) > x/s then { }", "expected a number behind '>'"},
-      {"rate(unlink) > 1/d then { }", "a rate is per s, m or h, not 'd'"},
+      {"rate(unlink) > 1/d then { }", "a rate is per s, m, h or a time"},
+      {"rate(unlink) > 1/10 then { }", "such as 10s, not '10'"},
+      {"rate(unlink) > 1/10ms then { }", "from 100ms to 24h"},
+      {"rate(unlink) > 1/25h then { }", "from 100ms to 24h"},
+      {"rate(unlink) > 1/ then { }", "not 'then'"},
+      {"rate(unlink by tre) > 1/s then { }", "did you mean 'tree'?"},
       {"rate(unlink) > 1/s for 0 then { }", "expected a time such as 5s"},
       {"rate(unlink) > 1/s for 25h then { }", "longer than a day"},
       {"rate(unlink) > 1/s", "expected 'then'"},

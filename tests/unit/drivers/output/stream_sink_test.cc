@@ -206,7 +206,7 @@ TEST(StreamSinkTest, SyslogMessagesAreAsRfc5424HasThem) {
   EXPECT_EQ(FrameMessage(message, options),
             "<158>1 2026-01-02T03:04:05.123456Z box tracefs " + pid +
                 " unlink - CEF:0|x");
-  message.loss = true;
+  message.urgency = FeedMessage::Urgency::kLoss;
   EXPECT_TRUE(FrameMessage(message, options).starts_with("<156>1 "));
   // Its octets are counted, those of the mark of UTF-8 too.
   options.framing = FeedFraming::kOctets;

@@ -1,0 +1,22 @@
+// Members of a JSON object that is written from its front to its end.
+#ifndef TRACEFS_EXPORT_JSON_MEMBER_H_
+#define TRACEFS_EXPORT_JSON_MEMBER_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tracefs {
+
+// ,"key":  -- `key` has nothing to escape.
+void AppendJsonKey(std::string_view key, std::string* out);
+void AppendJsonNumber(std::string_view key, uint64_t number, std::string* out);
+// As KEY_b64 if it is not UTF-8.
+void AppendJsonText(std::string_view key, std::string_view text,
+                    std::string* out);
+// "text", which must be UTF-8.
+void AppendJsonString(std::string_view text, std::string* out);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_EXPORT_JSON_MEMBER_H_

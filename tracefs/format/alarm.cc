@@ -1,0 +1,146 @@
+#include "tracefs/format/alarm.h"
+
+#include "tracefs/format/constants.h"
+#include "tracefs/format/record.h"
+
+namespace tracefs::format {
+namespace {
+
+struct KeyField {
+  std::string_view key;
+  Field field;
+};
+constexpr KeyField kKeyFields[] = {
+    {"pid", Field::kPid}, {"ppid", Field::kPpid},  {"tid", Field::kTid},
+    {"sid", Field::kSid}, {"pgid", Field::kPgid},  {"uid", Field::kUid},
+    {"gid", Field::kGid}, {"inode", Field::kInode}};
+
+void PutNumber(MessageWriter& out, Field field, uint64_t value) {
+  const FieldInfo& info = Info(field);
+  switch (info.width) {
+    case 1:
+      out.Put<uint8_t>(info.arg_id, static_cast<uint8_t>(value));
+      return;
+    case 4:
+      out.Put<uint32_t>(info.arg_id, static_cast<uint32_t>(value));
+      return;
+    default:
+      out.Put<uint64_t>(info.arg_id, value);
+  }
+}
+
+}  // namespace
+
+std::string AlarmRecord::KeyValue() const {
+  if (key.empty()) return {};
+  if (other) return "(other)";
+  if (key == "tree") return std::to_string(key_pid);
+  if (operation == nullptr) return {};
+  if (key == "cname") return std::string(operation->Text(Field::kComm));
+  const Event& event = operation->event;
+  for (const KeyField& k : kKeyFields) {
+    if (k.key != key) continue;
+    return event.Has(k.field) ? std::to_string(event.Get(k.field)) : "unknown";
+  }
+  return "unknown";
+}
+
+bool WriteAlarm(MessageWriter& out, const AlarmRecord& record,
+                const AlarmValues& values) {
+  out.Begin(static_cast<uint16_t>(MessageId::kAlarm));
+  // The time of the operation comes first, as in operations.
+  for (const auto& [field, value] : values.numbers) {
+    PutNumber(out, field, value);
+  }
+  for (const auto& [field, text] : values.texts) {
+    out.PutText(Info(field).arg_id, text);
+  }
+  if (record.op) {
+    out.Put<uint8_t>(ArgId::kKeyOp, static_cast<uint8_t>(Index(*record.op)));
+  }
+  out.Put<uint32_t>(ArgId::kRule, record.rule);
+  out.PutText(ArgId::kRuleTitle, record.title);
+  if (!record.key.empty()) {
+    out.PutText(ArgId::kRuleKey, record.key);
+  }
+  if (record.key_pid != 0) out.Put<uint32_t>(ArgId::kKeyPid, record.key_pid);
+  if (record.other) out.Put<uint8_t>(ArgId::kOther, 1);
+  out.Put<uint64_t>(ArgId::kCount, record.count);
+  out.Put<uint64_t>(ArgId::kRuleLimit, record.limit);
+  out.Put<uint64_t>(ArgId::kRuleWindow, record.window_ns);
+  out.Put<uint64_t>(ArgId::kRuleWindows, record.windows);
+  for (const std::string_view action : record.actions) {
+    out.PutText(ArgId::kRuleAction, action);
+  }
+  return out.End();
+}
+
+bool ReadAlarm(ByteSpan arguments, const ArgumentWidths& widths,
+               AlarmRecord* record) {
+  *record = {};
+  ArgumentCursor in(arguments, widths);
+  Argument argument;
+  while (in.Next(&argument)) {
+    switch (static_cast<ArgId>(argument.id)) {
+      case ArgId::kRule:
+        record->rule = argument.As<uint32_t>();
+        break;
+      case ArgId::kRuleTitle:
+        record->title = AsText(argument.value);
+        break;
+      case ArgId::kRuleKey:
+        record->key = AsText(argument.value);
+        break;
+      case ArgId::kKeyPid:
+        record->key_pid = argument.As<uint32_t>();
+        break;
+      case ArgId::kOther:
+        record->other = argument.As<uint8_t>() != 0;
+        break;
+      case ArgId::kCount:
+        record->count = argument.As<uint64_t>();
+        break;
+      case ArgId::kRuleLimit:
+        record->limit = argument.As<uint64_t>();
+        break;
+      case ArgId::kRuleWindow:
+        record->window_ns = argument.As<uint64_t>();
+        break;
+      case ArgId::kRuleWindows:
+        record->windows = argument.As<uint64_t>();
+        break;
+      case ArgId::kKeyOp:
+        record->op = OpFromNumber(argument.As<uint8_t>());
+        break;
+      case ArgId::kRuleAction:
+        if (record->actions.size() < AlarmRecord::kMaxActions) {
+          record->actions.push_back(AsText(argument.value));
+        }
+        break;
+      default:
+        break;  // of the operation
+    }
+  }
+  return !in.malformed();
+}
+
+bool IsAlarmArgument(uint16_t arg_id) {
+  switch (static_cast<ArgId>(arg_id)) {
+    case ArgId::kRule:
+    case ArgId::kRuleTitle:
+    case ArgId::kRuleKey:
+    case ArgId::kKeyPid:
+    case ArgId::kOther:
+    case ArgId::kCount:
+    case ArgId::kRuleLimit:
+    case ArgId::kRuleWindow:
+    case ArgId::kRuleWindows:
+    case ArgId::kRuleAction:
+    case ArgId::kKeyOp:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace tracefs::format
