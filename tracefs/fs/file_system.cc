@@ -115,11 +115,32 @@ int32_t FileSystem::BackingIdOf(Inode& inode, int fd) {
   return set;
 }
 
+// A mapping of the backing file would store to it what no write may: the kernel
+// checks that of its own inode, which has no such flag. Asked of the file
+// before it first passes through, and as long as it was so when it was last
+// opened.
+bool FileSystem::IsAppendOnly(Inode& inode) {
+  if (!inode.is_regular()) return false;
+  if (!inode.append_only() &&
+      (inode.backing_id() != 0 || !policy_.passthrough())) {
+    return false;
+  }
+  struct statx stx;
+  const bool is = ::statx(FdOf(inode).get(), "",
+                          AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &stx) == 0 &&
+                  (stx.stx_attributes & STATX_ATTR_APPEND) != 0;
+  inode.SetAppendOnly(is);
+  return is;
+}
+
 IoMode FileSystem::ChooseIoMode(Inode& inode, int fd, bool set_id,
                                 fuse_file_info* fi, IoClaim* claim) {
   CachePolicy::DataInterest data = DataOf(inode);
-  const bool passes =
-      inode.io_opens().Enter(!data.pages && BackingIdOf(inode, fd) > 0);
+  const bool append_only = fd < 0 && IsAppendOnly(inode);  // else just made
+  // Past the page cache, in which forged pages of a mapping may lie.
+  data.calls |= append_only;
+  const bool passes = inode.io_opens().Enter(!data.pages && !append_only &&
+                                             BackingIdOf(inode, fd) > 0);
   // If it passes it has a number: from us, or from the opens that are there.
   const int32_t id = inode.backing_id();
   *claim = IoClaim(inode.io_opens(), passes);

@@ -240,6 +240,7 @@ class FileSystem final : public EventResolver, public Interruptible {
   std::optional<BackingFile> HoldOpen(int fd, bool named);
   CachePolicy::DataInterest DataOf(Inode& inode);
   int32_t BackingIdOf(Inode& inode, int fd);
+  bool IsAppendOnly(Inode& inode);
 
   const FileSystemOptions options_;
   EventSink& sink_;

@@ -107,6 +107,13 @@ class Inode {
   // others write past it. For good.
   void ExpectCachedStores() { cached_stores_ = true; }
   bool expects_cached_stores() const { return cached_stores_; }
+  // It was seen to be append-only (chattr +a), and may still be.
+  void SetAppendOnly(bool is) {
+    append_only_.store(is, std::memory_order_relaxed);
+  }
+  bool append_only() const {
+    return append_only_.load(std::memory_order_relaxed);
+  }
   // In which order they came; null before the first page was read.
   PageOrder* page_order() const {
     return page_order_.load(std::memory_order_acquire);
@@ -148,6 +155,7 @@ class Inode {
   std::atomic<int32_t> backing_id_{0};
   IoOpens io_opens_;
   std::atomic<bool> cached_stores_{false};
+  std::atomic<bool> append_only_{false};
   std::atomic<PageOrder*> page_order_{nullptr};  // owned
 };
 

@@ -132,6 +132,10 @@ void FsWrite(fuse_req_t req, fuse_ino_t /*ino*/, const char* data, size_t size,
     if (as_caller.error() != 0 || from == nullptr) {
       n = -1;
       errno = from == nullptr ? ENOMEM : as_caller.error();
+    } else if (fi->writepage != 0 && handle.append_only) {
+      // Below nobody could have mapped it; and the pages would be appended.
+      n = -1;
+      errno = EPERM;
     } else if (fi->writepage != 0) {
       n = WritePages(handle.inode.page_order(), handle.Fd(op.fs()), from, size,
                      offset);
@@ -297,7 +301,10 @@ void FsIoctl(fuse_req_t req, fuse_ino_t /*ino*/, unsigned command, void* arg,
     op.ReplyError(errno);
     return;
   }
-  if (in_bytes != 0) op.fs().ForgetAttributes(handle.inode);  // ctime
+  if (in_bytes != 0) {
+    op.fs().ForgetAttributes(handle.inode);  // ctime
+    handle.inode.SetAppendOnly(true);        // or not: to be asked
+  }
   op.End(rc, 0, [&] {
     return fuse_reply_ioctl(req, rc, out_bytes == 0 ? nullptr : value.data(),
                             out_bytes);

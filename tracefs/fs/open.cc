@@ -44,7 +44,7 @@ void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
                       (fi->flags & O_ACCMODE) != O_RDONLY &&
                       IsSetId(fs.FdOf(inode).get());
   IoClaim claim;
-  const IoMode mode = fs.ChooseIoMode(inode, -1, set_id, fi, &claim);
+  IoMode mode = fs.ChooseIoMode(inode, -1, set_id, fi, &claim);
   // Nothing of an open that fails may be left when the kernel hears of that.
   const auto fail = [&](int error) {
     claim.GiveBack();
@@ -94,6 +94,18 @@ void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
     if (!fd) {
       fail(errno);
       return;
+    }
+    if (append_only) {
+      // Maybe only now: it must not pass through. Where it has to, because
+      // others have it open so, it must not be one that can be mapped.
+      inode.SetAppendOnly(true);
+      claim.GiveBack();
+      mode = fs.ChooseIoMode(inode, -1, set_id, fi, &claim);
+      if (mode == IoMode::kPassthroughDirect &&
+          (fi->flags & O_ACCMODE) == O_RDWR) {
+        fail(EPERM);
+        return;
+      }
     }
   }
   auto handle = std::make_unique<Handle>(

@@ -40,6 +40,12 @@ constexpr Deviation kDeviations[] = {
     {"misc.append_flag_of_append_only_file",
      "as above: O_APPEND can be switched off; writes append all the same",
      /*always=*/false},
+    {"misc.append_only_file_is_not_mapped",
+     "as above: a shared mapping is not refused; but what is stored to it "
+     "never "
+     "reaches the file (traps, \"append-only file mapped\"), unless through a "
+     "descriptor that is older than chattr +a",
+     /*always=*/false},
     {"misc.file_seals",
      "seals belong to tmpfs files; the kernel knows them by their own inode",
      /*always=*/false},

@@ -226,6 +226,24 @@ constexpr Scenario kScenarios[] = {
        run.Content("f");
        run.Ret("chattr -a", ChangeFlag("f", FS_APPEND_FL, false));
      }},
+    {"misc.append_only_file_is_not_mapped", kRootOnly,
+     [](Run& run) {
+       WriteFile("f", Pattern(5000));
+       const long result = ChangeFlag("f", FS_APPEND_FL, true);
+       run.Ret("chattr +a", result);
+       if (result != 0) return;
+       const int fd = FD(::open("f", O_RDWR | O_APPEND));
+       void* const at =
+           ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+       run.Ret("mmap", at == MAP_FAILED ? -1 : 0);
+       if (at != MAP_FAILED) {
+         std::memset(at, 'X', 100);
+         ::msync(at, 4096, MS_SYNC);
+         ::munmap(at, 4096);
+       }
+       run.Ret("chattr -a", ChangeFlag("f", FS_APPEND_FL, false));
+       run.Content("f");
+     }},
     {"misc.flagged_file_opened_before", kRootOnly,
      [](Run& run) {
        const int fd = FD(::open("f", O_CREAT | O_RDWR, 0644));

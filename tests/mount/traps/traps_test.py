@@ -236,6 +236,39 @@ class Traps:
                 expect_equal(log.read(), b"first\nsecond\n", "what is in it")
         return None
 
+    def append_only_mapped(self, filter_text, visibility):
+        """A mapping changes nothing in an append-only file, whoever has had it
+        open before; appending goes on."""
+        with self.mounted(filter_text, visibility) as (source, point, mount):
+            for name in ("new", "seen", "held"):
+                below = os.path.join(source, name)
+                path = os.path.join(point, name)
+                with open(below, "wb") as out:
+                    out.write(b"first\n")
+                held = []
+                if name != "new":
+                    with open(path, "r+b") as seen:
+                        seen.read()
+                if name == "held":
+                    held.append(os.open(path, os.O_RDONLY))
+                try:
+                    set_flags(below, FS_APPEND_FL)
+                except OSError as error:
+                    if error.errno in (errno.ENOTTY, errno.EOPNOTSUPP):
+                        return Skip("no append-only files on this file system")
+                    raise
+                try:
+                    self.in_process(mount, append_only_mapped_body, path,
+                                    name == "held")
+                finally:
+                    set_flags(below, 0)
+                    for fd in held:
+                        os.close(fd)
+                with open(below, "rb") as log:
+                    expect_equal(log.read(), b"first\nsecond\nthird\n",
+                                 f"what is in {name}")
+        return None
+
     # --- locks
 
     def lock_waiters(self, filter_text, transport, count):
@@ -654,6 +687,28 @@ def append_only_body(path):
     os.close(fd)
 
 
+def append_only_mapped_body(path, may_be_refused):
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+    os.write(fd, b"second\n")
+    os.close(fd)
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_APPEND)
+    except PermissionError:
+        expect(may_be_refused, "it cannot be opened for appending and reading")
+    else:
+        # It may be refused at once, or what is stored goes nowhere.
+        with contextlib.suppress(OSError):
+            with mmap.mmap(fd, 0, mmap.MAP_SHARED) as mapped:
+                mapped[0:6] = b"FORGED"
+                mapped.flush()
+        expect_equal(os.pread(fd, 5, 0), b"first", "what is read")
+        os.close(fd)
+    os.sync()
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND)
+    os.write(fd, b"third\n")
+    os.close(fd)
+
+
 def many_waiters(folder, count):
     path = os.path.join(folder, "lock")
     fd = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
@@ -802,6 +857,9 @@ def main():
         suite.run(f"exec after mapping, {title}", traps.exec_after_mapping,
                   text)
         suite.run(f"append-only file, {title}", traps.append_only, text)
+        for visibility in ("exact", "auto", "fast"):
+            suite.run(f"append-only file mapped, {title}, {visibility}",
+                      traps.append_only_mapped, text, visibility)
         suite.run(f"descriptors run out, {title}", traps.descriptors, text)
     for title, text, transport in (
             ("settled by the kernel, over dev", LEFT_TO_KERNEL, "dev"),
