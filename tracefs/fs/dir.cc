@@ -198,7 +198,7 @@ void FsReleasedir(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* fi) {
   op.InferCaller(*dir);
   op.Begin();
   op.ReplyError(0);
-  op.fs().CloseAside(std::move(dir));
+  op.fs().Dismiss(std::move(dir));
 }
 
 void FsFsyncdir(fuse_req_t req, fuse_ino_t /*ino*/, int data_only,

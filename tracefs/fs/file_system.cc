@@ -342,7 +342,7 @@ class Closer final : public SideTask {
       : SideTask(0, 0), close_(std::move(close)) {}
   void Run() override { close_(); }
   bool CallerIsDying() const override { return false; }
-  void GiveUp() override {}
+  bool GiveUp() override { return true; }
   void Forsake() override {}
 
  private:

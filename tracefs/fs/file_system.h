@@ -60,6 +60,15 @@ struct FileSystemOptions {
   int max_waiting = 192;
 };
 
+// 64-bit fh -> handle.
+inline Handle& HandleAt(uint64_t fh) {
+  Handle& handle = *reinterpret_cast<Handle*>(fh);
+  if (HandedRequest* handed = HandedRequest::Current()) [[unlikely]] {
+    handed->Pin(handle);
+  }
+  return handle;
+}
+
 class FileSystem final : public EventResolver, public Interruptible {
  public:
   // `root`: O_PATH of the backing directory. `sink` and `processes` outlive
@@ -97,17 +106,29 @@ class FileSystem final : public EventResolver, public Interruptible {
     // Who waits for a lock is libfuse's to interrupt.
     return !options_.forward_locks;
   }
+  // Its RELEASE has come: destroys it, when nobody uses it any more.
+  void Dismiss(std::unique_ptr<Handle> handle) {
+    if (handle->LeaveAsLast()) {
+      CloseAside(std::move(handle));
+    } else {
+      static_cast<void>(handle.release());
+    }
+  }
   // Closes it where closing may take its time.
   void CloseAside(std::unique_ptr<Handle> handle);
   // Descriptors of open files, by who opened them.
   UserShares& open_files() { return open_files_; }
   const UserShares& open_files() const { return open_files_; }
-  Inode& InodeOf(fuse_ino_t id) { return *inodes_.Find(id); }
+  Inode& InodeOf(fuse_ino_t id) {
+    Inode& inode = *inodes_.Find(id);
+    if (HandedRequest* handed = HandedRequest::Current()) [[unlikely]] {
+      handed->Pin(inode);
+    }
+    return inode;
+  }
   // The file of an open handle is known without a search.
   Inode& InodeOf(fuse_ino_t id, const fuse_file_info* fi) {
-    return fi != nullptr && fi->fh != 0
-               ? reinterpret_cast<const Handle*>(fi->fh)->inode
-               : InodeOf(id);
+    return fi != nullptr && fi->fh != 0 ? HandleAt(fi->fh).inode : InodeOf(id);
   }
 
   const CachePolicy& policy() const { return policy_; }
@@ -266,10 +287,7 @@ class FileSystem final : public EventResolver, public Interruptible {
   SidePool side_pool_;          // its threads use all of the above
 };
 
-// 64-bit fh <-> handle.
-inline Handle& HandleOf(const fuse_file_info* fi) {
-  return *reinterpret_cast<Handle*>(fi->fh);
-}
+inline Handle& HandleOf(const fuse_file_info* fi) { return HandleAt(fi->fh); }
 
 }  // namespace tracefs
 

@@ -41,6 +41,25 @@ void HandedRequest::Run() {
   current_ = this;
   handler_();
   current_ = nullptr;
+  // Nobody gives it up any more: it is answered.
+  for (const Handle* handle : handles_) {
+    if (handle->LeaveAsLast()) {
+      fs_.CloseAside(std::unique_ptr<Handle>(const_cast<Handle*>(handle)));
+    }
+  }
+  for (Inode* inode : inodes_) fs_.inodes().Unretain(*inode);
+}
+
+void HandedRequest::Pin(Inode& inode) {
+  fs_.inodes().Retain(inode);
+  inodes_.push_back(&inode);
+  pinned_.store(true);
+}
+
+void HandedRequest::Pin(const Handle& handle) {
+  handle.Enter();
+  handles_.push_back(&handle);
+  Pin(handle.inode);
 }
 
 int HandedRequest::Answer(const std::function<int()>& reply) {
@@ -50,8 +69,10 @@ int HandedRequest::Answer(const std::function<int()>& reply) {
   return replies_->Run([&] { result = reply(); }) ? result : -ENOENT;
 }
 
-void HandedRequest::GiveUp() {
+bool HandedRequest::GiveUp() {
+  if (!pinned_.load()) return false;
   Answer([this] { return fuse_reply_err(req_, EINTR); });
+  return true;
 }
 
 // The kernel puts a SIGKILL in front of each thread of a process that a signal

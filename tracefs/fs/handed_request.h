@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "tracefs/fs/fuse_api.h"
 #include "tracefs/fs/reply_thread.h"
@@ -21,6 +22,8 @@
 namespace tracefs {
 
 class FileSystem;
+class Inode;
+struct Handle;
 
 // Where the request that a thread serves came from. Set by whoever reads
 // requests, if he can.
@@ -48,7 +51,7 @@ class HandedRequest final : public SideTask {
 
   void Run() override;
   bool CallerIsDying() const override;
-  void GiveUp() override;
+  bool GiveUp() override;
   void Forsake() override { answered_.store(true); }
   // It was not taken: nothing was parked, and its thread goes on with it.
   void Refused() { begin_ns_ = 0; }
@@ -56,6 +59,11 @@ class HandedRequest final : public SideTask {
   // Calls `reply` where it may be called, unless the request was answered; what
   // it returns, or -ENOENT.
   int Answer(const std::function<int()>& reply);
+
+  // What the handler uses, which it is to find as it was when the request has
+  // been given up: the kernel then forgets and releases what it likes.
+  void Pin(Inode& inode);
+  void Pin(const Handle& handle);
 
   FileSystem& fs() const { return fs_; }
   const fuse_ctx& context() const { return context_; }
@@ -73,6 +81,10 @@ class HandedRequest final : public SideTask {
   const std::function<void()> handler_;
   const std::shared_ptr<ReplyThread> replies_;
   std::atomic<bool> answered_{false};
+  // The handler has what it uses: it may be given up.
+  std::atomic<bool> pinned_{false};
+  std::vector<Inode*> inodes_;
+  std::vector<const Handle*> handles_;
 };
 
 // Who is told that the caller of a request has been interrupted; null: nobody.

@@ -64,6 +64,13 @@ struct Handle {
     return fd >= 0 ? fd : OpenNow(fs);
   }
 
+  // Whoever uses it beyond its RELEASE counts himself in before; the last one
+  // out is to destroy it. It begins with one user, the kernel.
+  void Enter() const { users_.fetch_add(1, std::memory_order_relaxed); }
+  bool LeaveAsLast() const {
+    return users_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  }
+
   const uint64_t id;  // distinct for the life of the mount; ARG_FH
   Inode& inode;       // the kernel holds it until RELEASE is answered
   const int flags;
@@ -82,6 +89,7 @@ struct Handle {
   UserShares& share_;
   const uint32_t uid_;
   mutable std::atomic<int> fd_;
+  mutable std::atomic<int> users_{1};
   Handle* previous_ = nullptr;
   Handle* next_ = nullptr;
 };

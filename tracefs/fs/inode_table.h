@@ -219,6 +219,10 @@ class InodeTable {
   // the first request; without, names take the place of handles.
   void SetMount(UniqueFd mount) { mount_ = std::move(mount); }
   bool uses_handles() const { return mount_.valid(); }
+  // Keeps an inode, which the kernel holds, also when it forgets it; and no
+  // longer. It may be gone afterwards.
+  void Retain(Inode& inode) { AddRef(&inode); }
+  void Unretain(Inode& inode) { DropRefs(&inode, 1, 0); }
   // Gives back `count` lookups. The inode may be gone afterwards.
   void Release(Inode* inode, uint64_t count);
 

@@ -158,7 +158,7 @@ void FsRelease(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
     fs.locks().ReleaseHandle(ino, handle->id);
   }
   op.ReplyError(0);
-  fs.CloseAside(std::move(handle));
+  fs.Dismiss(std::move(handle));
 }
 
 void FsFsync(fuse_req_t req, fuse_ino_t /*ino*/, int data_only,

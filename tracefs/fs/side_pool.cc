@@ -176,7 +176,7 @@ void SidePool::Attend(std::unique_lock<std::mutex>& lock) {
   if (tasks.empty()) return;
   lock.unlock();
   std::erase_if(tasks, [](const auto& task) { return !task->CallerIsDying(); });
-  for (const std::shared_ptr<SideTask>& task : tasks) task->GiveUp();
+  std::erase_if(tasks, [](const auto& task) { return !task->GiveUp(); });
   lock.lock();
   for (Running& running : running_) {
     if (std::find(tasks.begin(), tasks.end(), running.task) == tasks.end()) {

@@ -47,8 +47,8 @@ class SideTask {
   // Whether whoever waits for the answer is being killed.
   virtual bool CallerIsDying() const = 0;
   // Answers it with EINTR, unless it is answered. Run may be under way, and go
-  // on. Any thread.
-  virtual void GiveUp() = 0;
+  // on. Any thread. False if that cannot be done yet.
+  virtual bool GiveUp() = 0;
   // Nobody is to answer it any more: the connection is about to end.
   virtual void Forsake() = 0;
 

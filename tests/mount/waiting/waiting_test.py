@@ -244,6 +244,36 @@ class Waiting:
                          "what their user can do then")
         return f"{len(hung)} hung"
 
+    def dead_close(self, transport):
+        """Closing what a dead store has to be told of holds up nobody, nor does
+        it when who closes is killed and the file goes on being closed."""
+        with self.over_faults("exact", transport) as (below, point, _, rules):
+            make_files(below, 20)
+            os.mkdir(os.path.join(below, "dead"))
+            make_files(os.path.join(below, "dead"), 40)
+            go_on, let_go = os.pipe()
+            clients = [Client(USER, open_and_close,
+                              os.path.join(point, "dead", f"f{i}"), go_on)
+                       for i in range(40)]
+            time.sleep(1)
+            rules.set("flush /dead/* hang")
+            os.write(let_go, b"x" * 40)
+            time.sleep(0.5)
+            expect_equal([c.text for c in clients if c.ended()], [],
+                         "who did not wait")
+            for killed in (False, True):
+                if killed:
+                    for client in clients:
+                        client.kill()
+                    for client in clients:
+                        client.outcome(30)
+                for user in (OTHER, 0, USER):
+                    begin = time.monotonic()
+                    expect_equal(as_user(user, live, point, 1, 20), "19",
+                                 f"what user {user} could do meanwhile")
+                    took = time.monotonic() - begin
+                    expect(took < 10, f"user {user} needed {took:.1f} s")
+
     def dead_store_end(self, transport, how):
         """umount -l and TERM end a mount whose callers hang."""
         with self.over_faults("exact", transport, ended=True) as (
@@ -464,6 +494,12 @@ def live(folder, begin, end):
     return done
 
 
+def open_and_close(path, go_on):
+    fd = os.open(path, os.O_RDWR)
+    os.read(go_on, 1)
+    os.close(fd)
+
+
 def list_until_error(folder):
     """How many names a listing gives, and the error it ends with."""
     names = 0
@@ -536,6 +572,8 @@ def main():
             continue
         suite.run(f"too many leases, over {transport}", waiting.many_leases,
                   transport)
+        suite.run(f"closing over a dead store, over {transport}",
+                  waiting.dead_close, transport)
         for how in ("TERM", "umount"):
             suite.run(f"end over a dead store, {how}, over {transport}",
                       waiting.dead_store_end, transport, how)

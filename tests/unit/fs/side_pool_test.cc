@@ -24,7 +24,10 @@ class Task final : public SideTask {
       : SideTask(unique, uid), body_(std::move(body)) {}
   void Run() override { body_(); }
   bool CallerIsDying() const override { return dying.load(); }
-  void GiveUp() override { given_up.store(true); }
+  bool GiveUp() override {
+    given_up.store(true);
+    return true;
+  }
   void Forsake() override { forsaken.store(true); }
 
   std::atomic<bool> dying{false};
