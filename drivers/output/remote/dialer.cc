@@ -121,8 +121,8 @@ void Send(int socket, const Answer& answer, int fd) {
 Status NoProcess(const net::Address& address, int error) {
   return Status::System(
       error, address.Text() +
-                 ": no process can be made that connects to it; have this "
-                 "output in the config that the mount begins with");
+                 ": no process can be made that connects to it; add this "
+                 "output with the tracefs-ctl of the mount's own version");
 }
 
 class ProcessDialer final : public Dialer {

@@ -36,6 +36,28 @@ TEST(AddressTest, WhatIsMissingIsNamed) {
   EXPECT_NE(message("").find("lacks a port"), std::string::npos);
 }
 
+// A client of a mount gets addresses as text and connects to them.
+TEST(AddressTest, TheTextOfAnAddressLeadsBackToIt) {
+  for (const Address& address : {
+           Address{Transport::kTcp, "collector.example", "9900"},
+           Address{Transport::kTls, "fe80::1", "443"},
+           Address{Transport::kUdp, "10.0.0.1", "514"},
+           Address{Transport::kUnix, "/run/a:b"},
+           Address{Transport::kSeqpacket, "relative"},
+           Address{Transport::kDatagram, "/dev/log"},
+       }) {
+    const auto read = ParseAddressText(address.Text());
+    ASSERT_TRUE(read.ok()) << read.status().message();
+    EXPECT_EQ(read->transport, address.transport);
+    EXPECT_EQ(read->host, address.host);
+    EXPECT_EQ(read->port, address.port);
+  }
+  for (const char* text : {"", "tcp", "tcp:", "tcp::9900", "tcp:h:0",
+                           "unix:", "TCP:h:1", "ftp:h:1", "/run/socket"}) {
+    EXPECT_FALSE(ParseAddressText(text).ok()) << text;
+  }
+}
+
 TEST(AddressTest, ListeningNeedsNoHostAndTakesAnyPort) {
   EXPECT_TRUE(ParseListenAddress("tcp::0").ok());
   EXPECT_TRUE(ParseListenAddress("tls:[::]:9901").ok());
