@@ -160,11 +160,14 @@ Status ProbeFileAnchors(const std::string& path) {
   return Status::System(errno, "anchor file '" + path + "'");
 }
 
-Result<std::unique_ptr<AnchorSink>> MakeSyslogAnchors() {
-  Result<UniqueFd> fd = ConnectLog(kSyslogSocket);
-  if (!fd.ok()) return fd.status();
+Result<std::unique_ptr<AnchorSink>> MakeSyslogAnchors(UniqueFd given) {
+  if (!given) {
+    Result<UniqueFd> fd = ConnectLog(kSyslogSocket);
+    if (!fd.ok()) return fd.status();
+    given = *std::move(fd);
+  }
   return std::unique_ptr<AnchorSink>(
-      std::make_unique<SyslogAnchors>(*std::move(fd)));
+      std::make_unique<SyslogAnchors>(std::move(given)));
 }
 
 }  // namespace tracefs

@@ -48,8 +48,9 @@ Result<std::unique_ptr<AnchorSink>> MakeFileAnchors(const std::string& path,
 // What MakeFileAnchors would be refused for as things are now; makes nothing.
 Status ProbeFileAnchors(const std::string& path);
 // syslogd(8), facility daemon, priority notice. Connected at once, before a
-// sandbox closes in; an error if nobody listens.
-Result<std::unique_ptr<AnchorSink>> MakeSyslogAnchors();
+// sandbox closes in; an error if nobody listens. `given`: the socket, where
+// somebody else has connected it to kSyslogSocket.
+Result<std::unique_ptr<AnchorSink>> MakeSyslogAnchors(UniqueFd given = {});
 
 }  // namespace tracefs
 

@@ -2,6 +2,7 @@
 
 #include "filters/output/checksum.h"
 #include "filters/output/rows.h"
+#include "tracefs/base/log_socket.h"
 
 namespace tracefs {
 namespace {
@@ -107,7 +108,8 @@ Status TakeAnchor(const ConfigEntry& entry, OutputFilterFacts* facts,
   options->anchor_every =
       NumberOption(entry, "anchor_every", options->anchor_every);
   if (where == "syslog") {
-    Result<std::unique_ptr<AnchorSink>> sink = MakeSyslogAnchors();
+    Result<std::unique_ptr<AnchorSink>> sink =
+        MakeSyslogAnchors(facts->given.Take());
     if (!sink.ok()) {
       return sink.status().Prefixed("checksum: anchor = syslog");
     }
@@ -163,7 +165,9 @@ std::vector<Wish> Wishes(const ConfigEntry& entry) {
   }
   WishKey(entry, "sign_key", &wishes);
   const std::string_view anchor = TextOption(entry, "anchor", "");
-  if (anchor.starts_with(kFile) && anchor != kFile) {
+  if (anchor == "syslog") {
+    wishes.push_back({.path = kSyslogSocket, .kind = Wish::Kind::kLog});
+  } else if (anchor.starts_with(kFile) && anchor != kFile) {
     wishes.push_back({.path = std::string(anchor.substr(kFile.size())),
                       .kind = Wish::Kind::kAppend});
   }

@@ -20,6 +20,8 @@ std::string_view WishKindName(Wish::Kind kind) {
       return "append";
     case Wish::Kind::kDirectory:
       return "directory";
+    case Wish::Kind::kLog:
+      return "log";
     case Wish::Kind::kDialer:
       return "dialer";
   }

@@ -23,6 +23,7 @@ struct Wish {
     kSecret,     // what a key source that is no file holds, as a file
     kAppend,     // a file, made if it is not there, to append to
     kDirectory,  // the directory `path`, to read, make and sync files in
+    kLog,        // a datagram socket that is connected to the log at `path`
     kDialer,     // a process that connects to the address `path`
   };
   std::string path;
@@ -31,7 +32,7 @@ struct Wish {
 };
 
 // What the control protocol calls it: "new", "map", "folder", "device", "read",
-// "secret", "append", "directory", "dialer".
+// "secret", "append", "directory", "log", "dialer".
 std::string_view WishKindName(Wish::Kind kind);
 
 // What was opened for one stage, in the order of its wishes.

@@ -14,6 +14,7 @@
 #include "drivers/output/remote/dialer.h"
 #include "filters/output/crypto/key_source.h"
 #include "tracefs/base/enclosed_folder.h"
+#include "tracefs/base/log_socket.h"
 #include "tracefs/export/escape.h"
 
 namespace tracefs {
@@ -212,6 +213,13 @@ Status NewFiles::ReadSecret(const std::string& source) {
   return Status::Ok();
 }
 
+Status NewFiles::ConnectToLog(const std::string& path) {
+  Result<UniqueFd> socket = ConnectLog(path);
+  if (!socket.ok()) return socket.status();
+  files_.push_back({"", *std::move(socket)});
+  return Status::Ok();
+}
+
 // It outlives us, and ends with the tracer.
 Status NewFiles::StartDialer(const std::string& address) {
   const Result<net::Address> parsed = net::ParseAddressText(address);
@@ -232,6 +240,7 @@ Status NewFiles::Open(const std::string& path, const std::string& kind,
   if (kind == "append") return OpenToAppend(path);
   if (kind == "directory") return OpenDirectory(path);
   if (kind == "secret") return ReadSecret(path);
+  if (kind == "log") return ConnectToLog(path);
   if (kind == "dialer") return StartDialer(path);
   return Status::Invalid("the mount asks for a file of the unknown kind '" +
                          kind + "'; use its own tracefs-ctl");

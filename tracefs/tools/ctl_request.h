@@ -37,6 +37,7 @@ class NewFiles {
   Status OpenToAppend(const std::string& path);
   Status OpenDirectory(const std::string& path);
   Status ReadSecret(const std::string& source);
+  Status ConnectToLog(const std::string& path);
   Status StartDialer(const std::string& address);
 
   struct File {

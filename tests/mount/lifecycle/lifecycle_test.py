@@ -402,25 +402,30 @@ with open("said", "w") as out:
         if "has ended" in text: sys.exit(0)' &
 while [ ! -e ready ]; do sleep 0.02; done
 "$1/tracefs-mount" source mnt --config "$2" || exit 91
+"$1/tracefs-ctl" mnt add "$4" || exit 93
 touch mnt/file
 "$1/tracefs-ctl" mnt unmount || exit 92
 wait
-"$1/tracefs-verify" --key "$3" --anchors said trace
+"$1/tracefs-verify" --key "$3" --anchors said trace &&
+  "$1/tracefs-verify" --key "$3" --anchors said later
 """
 
 
 def anchors_reach_syslog(suite):
-    """Under the sandbox, too: the anchors of syslog fix the trace; and by
-    default a mount in the background logs there."""
+    """Under the sandbox, too, and of a tracer that comes later: the anchors of
+    syslog fix the trace; and by default a mount in the background logs there."""
     place = Place(suite, "anchor")
     folder = suite.folder("anchor")
     suite.folder("anchor", "mnt")
     key = place.key()
+    checksum = f'checksum key = "file:{key}" anchor = syslog;'
     config = suite.config(("", "STR_ALL",
-                           f'checksum key = "file:{key}" anchor = syslog; '
-                           f'file = "{folder}/trace"'))
+                           f'{checksum} file = "{folder}/trace"'))
+    later = os.path.join(folder, "later.conf")
+    with open(later, "w", encoding="utf-8") as out:
+        out.write('{ { } { } { %s file = "%s/later" } }' % (checksum, folder))
     run = subprocess.run(["unshare", "--mount", "sh", "-c", WITH_DEV_LOG, "sh",
-                          suite.bin, config, key], cwd=folder, text=True,
+                          suite.bin, config, key, later], cwd=folder, text=True,
                          capture_output=True, check=False, timeout=120)
     expect_equal(run.returncode, 0, run.stdout + run.stderr)
     with open(os.path.join(folder, "said"), encoding="utf-8") as said:
