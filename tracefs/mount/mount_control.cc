@@ -422,9 +422,14 @@ ControlAnswer MountControl::List(ControlRequest& /*request*/) {
                        {"written", s.written},
                        {"lost", s.TotalLost()}});
   }
-  return Answer({{"mount", mount_.header.Get("mount.point")},
-                 {"source", mount_.header.Get("backing.path")},
-                 {"tracers", std::move(tracers)}});
+  Json list = {{"mount", mount_.header.Get("mount.point")},
+               {"source", mount_.header.Get("backing.path")},
+               {"tracers", std::move(tracers)}};
+  if (const std::string_view before = mount_.header.Get("mount.before");
+      !before.empty()) {
+    list["before"] = before;
+  }
+  return Answer(list);
 }
 
 ControlAnswer MountControl::Explain(ControlRequest& /*request*/) {

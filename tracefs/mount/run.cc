@@ -22,6 +22,7 @@
 #include "tracefs/daemon/sandbox.h"
 #include "tracefs/mount/build_pipeline.h"
 #include "tracefs/mount/environment.h"
+#include "tracefs/mount/last_word.h"
 #include "tracefs/mount/loss_watch.h"
 #include "tracefs/mount/metrics.h"
 #include "tracefs/mount/mount_control.h"
@@ -163,8 +164,10 @@ class ReconnectWhileHere {
 };
 
 // The totals, as a notice each for what went wrong and one for the rest.
-void TellEnd(const char* reason, const std::vector<TracerStats>& last) {
+// Returns what was lost.
+std::string TellEnd(const char* reason, const std::vector<TracerStats>& last) {
   std::string text = std::string("has ended (") + reason + ")";
+  std::string losses;
   for (const TracerStats& tracer : last) {
     if (tracer.id >= kFirstRulesId) continue;
     const std::string lost = LossText(tracer);
@@ -172,9 +175,12 @@ void TellEnd(const char* reason, const std::vector<TracerStats>& last) {
             " written" + (lost.empty() ? "" : ", " + lost);
     if (!lost.empty()) {
       Notify(NoticeId::kLost, TracerText(tracer) + " has ended with " + lost);
+      if (!losses.empty()) losses += "; ";
+      losses += TracerText(tracer) + ": " + lost;
     }
   }
   Notify(NoticeId::kEnded, text);
+  return losses;
 }
 
 }  // namespace
@@ -282,6 +288,13 @@ Status Run(const MountOptions& given, Log& log,
   }
   TellWhereTheShellStands((*session)->mount_point());
   log.SetMount((*session)->mount_point());
+  const std::unique_ptr<LastWord> last_word =
+      LastWord::Open(::geteuid(), (*session)->mount_point());
+  if (last_word != nullptr && !last_word->before().empty()) {
+    header.Set("mount.before", last_word->before());
+    std::cerr << "tracefs-mount: of the mount that was here before: "
+              << last_word->before() << '\n';
+  }
   // Nobody's directory is kept busy by us.
   if (::chdir("/") != 0) return Status::System(errno, "/");
   std::unique_ptr<Sandbox> sandbox;
@@ -342,6 +355,7 @@ Status Run(const MountOptions& given, Log& log,
     return s;
   }
 
+  if (last_word != nullptr) last_word->Begin();
   Notify(NoticeId::kMounted, "serves " + options.source + " (visibility " +
                                  VisibilityName(options.visibility) + ", " +
                                  MountOptionsText(options, *transport) + ")");
@@ -359,7 +373,8 @@ Status Run(const MountOptions& given, Log& log,
   const Status stopped = pipeline.Stop((*session)->end_reason(), &last);
   control.TellEnd(
       EndLine((*session)->end_reason(), served.ok() ? stopped : served, last));
-  TellEnd((*session)->end_reason(), last);
+  const std::string losses_at_end = TellEnd((*session)->end_reason(), last);
+  if (last_word != nullptr) last_word->End(losses_at_end);
   if (server != nullptr) server->Stop();
   const Status ended = served.ok() ? stopped : served;
   if (!all_ended || (*fs)->may_hang_below()) {

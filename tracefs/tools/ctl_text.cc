@@ -350,6 +350,9 @@ Result<std::string> ListText(std::string_view json) {
   const Json& tracers = answer.List("tracers");
   std::string text = answer.Word("mount") + " traces " + answer.Word("source") +
                      (tracers.empty() ? " with no tracer\n" : "\n");
+  if (const std::string before = answer.Text("before"); !before.empty()) {
+    text += "of the mount that was here before: " + before + '\n';
+  }
   if (tracers.empty()) return text;
   Table table({false, true, true, false, false, true, true});
   table.Row({"ID", "STATE", "NAME", "WRITTEN", "LOST", "OUTPUT", "FILTER"});

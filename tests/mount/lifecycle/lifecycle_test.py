@@ -610,6 +610,34 @@ def an_output_is_used_again(suite):
         ctl(suite, place.point, "unmount")
 
 
+def the_next_mount_tells_of_the_last(suite):
+    """One that was killed, or that lost something, is told of once, by the
+    next mount there and by its `list`."""
+    place = Place(suite, "before")
+    lossy = ("", "STR_ALL", "throttle ops = 1/s when_full = drop; "
+             f'file = "{place.trace("lossy-%date-%serial")}"')
+    whole = place.trace("whole-%serial")
+    for tracer, kill, words in ((whole, True, "ended without a word"),
+                                (lossy, False, "throttled"),
+                                (whole, False, "")):
+        with Background(suite, place, tracer) as mount:
+            for _ in range(5):
+                make_work(place.point, 20)
+                ctl(suite, place.point, "flush")
+            if kill:
+                os.kill(mount.pid(), signal.SIGKILL)
+                wait_until(lambda: place.point not in mount_points(), "its end")
+            else:
+                ctl(suite, place.point, "unmount")
+        with Background(suite, place, whole) as mount:
+            said = "was here before: " in mount.run.stderr
+            expect_equal(said, words != "", mount.run.stderr)
+            expect(words in mount.run.stderr, mount.run.stderr)
+            listed = ctl(suite, place.point, "list")
+            expect(words in listed.stdout, listed.stdout)
+            ctl(suite, place.point, "unmount")
+
+
 def main():
     suite = Suite("lifecycle", __doc__)
     for case in (unmount_waits, a_living_writer_is_told,
@@ -623,7 +651,8 @@ def main():
                  a_log_that_is_not_there, anchors_reach_syslog,
                  no_syslog_for_anchors, options_the_kernel_refuses,
                  flags_of_the_source, times_of_the_source, remount_read_only,
-                 from_where_one_stands, an_output_is_used_again):
+                 from_where_one_stands, an_output_is_used_again,
+                 the_next_mount_tells_of_the_last):
         suite.run(case.__name__.replace("_", " "), case, suite)
     suite.finish()
 

@@ -1,0 +1,95 @@
+#include "tracefs/mount/last_word.h"
+
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+
+#include "tracefs/base/log_socket.h"
+#include "tracefs/base/writer_lock.h"
+#include "tracefs/control/place.h"
+
+namespace tracefs {
+namespace {
+
+constexpr size_t kMaxBytes = 4096;
+
+// One file for each place: FNV-1a of its path.
+std::string NameOf(const std::string& mount_point) {
+  uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : mount_point) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  }
+  std::array<char, 32> name;
+  std::snprintf(name.data(), name.size(), "last-%016llx",
+                static_cast<unsigned long long>(hash));
+  return name.data();
+}
+
+std::string Now() {
+  const time_t now = ::time(nullptr);
+  tm utc{};
+  ::gmtime_r(&now, &utc);
+  std::array<char, 32> text;
+  const size_t size =
+      ::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%SZ", &utc);
+  return std::string(text.data(), size);
+}
+
+}  // namespace
+
+std::unique_ptr<LastWord> LastWord::Open(uid_t owner,
+                                         const std::string& mount_point) {
+  std::unique_ptr<LastWord> word(new LastWord);
+  word->name_ = NameOf(mount_point);
+  for (const std::string& directory : ControlDirectories(owner)) {
+    Result<UniqueFd> folder =
+        OpenControlDirectory(directory, owner, /*create=*/true);
+    if (!folder.ok()) continue;
+    UniqueFd file(::openat(folder->get(), word->name_.c_str(),
+                           O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!file) continue;
+    // Of a mount that this one lies upon.
+    if (WriterLives(file.get()) || !LockAsWriter(file.get())) return nullptr;
+    std::string text(kMaxBytes, '\0');
+    const ssize_t n = ::pread(file.get(), text.data(), text.size(), 0);
+    text.resize(n > 0 ? static_cast<size_t>(n) : 0);
+    word->before_ = OneLine(text);
+    word->folder_ = *std::move(folder);
+    word->file_ = std::move(file);
+    // Unless this mount comes to serve, the word stays.
+    word->keep_ = !word->before_.empty();
+    return word;
+  }
+  return nullptr;
+}
+
+LastWord::~LastWord() {
+  if (!keep_ && folder_) ::unlinkat(folder_.get(), name_.c_str(), 0);
+}
+
+void LastWord::Put(const std::string& text) {
+  const std::string some = text.substr(0, kMaxBytes);
+  keep_ = ::ftruncate(file_.get(), 0) == 0 &&
+          ::pwrite(file_.get(), some.data(), some.size(), 0) ==
+              static_cast<ssize_t>(some.size());
+}
+
+void LastWord::Begin() {
+  Put("it began " + Now() +
+      " and ended without a word: it was killed, or died; its traces lack "
+      "their end");
+}
+
+void LastWord::End(const std::string& losses) {
+  if (losses.empty()) {
+    keep_ = false;
+  } else {
+    Put("it ended " + Now() + ", and not all is in its traces: " + losses);
+  }
+}
+
+}  // namespace tracefs

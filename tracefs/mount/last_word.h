@@ -1,0 +1,48 @@
+// LastWord: what the owner of a mount is to know of the one that was there
+// before: that it ended without an end, or with losses. Kept in a small file
+// beside the control socket, until the next mount at that place has said it.
+#ifndef TRACEFS_MOUNT_LAST_WORD_H_
+#define TRACEFS_MOUNT_LAST_WORD_H_
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+
+#include "tracefs/base/unique_fd.h"
+
+namespace tracefs {
+
+// Used by one thread. A sandbox may close in after Open.
+class LastWord {
+ public:
+  // Null where there is no place for it, or another mount lives there.
+  static std::unique_ptr<LastWord> Open(uid_t owner,
+                                        const std::string& mount_point);
+  // Leaves nothing of a mount that said nothing.
+  ~LastWord();
+  LastWord(const LastWord&) = delete;
+  LastWord& operator=(const LastWord&) = delete;
+
+  // Of the mount before, on one line; empty if all went well with it.
+  const std::string& before() const { return before_; }
+
+  // This mount serves from now on: it may be killed at any time.
+  void Begin();
+  // It has ended: with `losses`, or (empty) well.
+  void End(const std::string& losses);
+
+ private:
+  LastWord() = default;
+  void Put(const std::string& text);
+
+  UniqueFd folder_;
+  UniqueFd file_;
+  std::string name_;
+  std::string before_;
+  bool keep_ = false;
+};
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_MOUNT_LAST_WORD_H_
