@@ -382,7 +382,6 @@ Status Run(const MountOptions& given, Log& log,
     // closing what is open there may hang, too: nothing is taken down under
     // them. But whoever still waits for an answer is let go.
     session->reset();
-    watchdog->reset();
     metrics.reset();
     if (!ended.ok()) {
       if (log.attended()) {
