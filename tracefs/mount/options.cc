@@ -117,6 +117,7 @@ std::string HelpText() {
           "refused.\n"
           "Example:\n"
           "  tracefs-mount /data /data --config config/samples/full.conf\n"
+          "  tracefs-ctl /data unmount\n"
           "  tracefs-dump /var/tmp/tracefs-full.trace\n";
   return text.str();
 }

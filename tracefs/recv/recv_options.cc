@@ -182,7 +182,7 @@ std::string RecvHelp() {
          "traces\n"
          "  tracefs-recv --listen unix:/run/traces.sock --format jsonl | jq .\n"
          "  tracefs-recv --listen tls::9901 --ca ca.pem --cert host.pem \\\n"
-         "      --tls-key host.key --out /var/lib/traces\n"
+         "      --tls-key host.key --out /var/lib/traces --user traces\n"
          "\nIt ends in order with SIGTERM or SIGINT: all that came is then on "
          "the disk, and\nacknowledged.\n"
          "\nExit status: 0 it was ended; 2 wrong usage, certificates or keys; "
