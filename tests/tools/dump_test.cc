@@ -490,5 +490,52 @@ TEST_F(DumpTest, APipeIsReadWhileItIsWritten) {
   EXPECT_EQ(Lines(dump.text()), 10u);
 }
 
+TEST_F(DumpTest, BlocksThatCannotBeReadForWantOfAKeyAreOneLine) {
+  TraceBuilder trace("encrypt cipher=aes-256-gcm; file");
+  for (int block = 0; block < 30; ++block) {
+    Event event;
+    event.op = Op::unlink_;
+    event.Set(Field::kTime, TraceBuilder::kMonotonicNs + 1);
+    trace.Add(event);
+    trace.EndBlock();
+  }
+  trace.Finish();
+  Write("secret", trace.bytes());
+  for (const char* option : {"", "--stats "}) {
+    const Outcome run = Run("$DUMP " + std::string(option) + "$T/secret");
+    EXPECT_EQ(run.status, 1);
+    EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+    EXPECT_NE(run.err.find(" blocks from block 0 on cannot be decoded: "),
+              std::string::npos)
+        << run.err;
+  }
+  EXPECT_NE(Run("$DUMP --stats $T/secret").out.find("unreadable blocks"),
+            std::string::npos);
+}
+
+TEST_F(DumpTest, ALineTellsWhereTheDayChangesAndDateStandsBeforeEachTime) {
+  constexpr uint64_t kDay = 86'400'000'000'000;
+  TraceBuilder trace;
+  for (const uint64_t days : {0, 0, 1, 3}) {
+    Event event;
+    event.op = Op::unlink_;
+    event.Set(Field::kTime, TraceBuilder::kMonotonicNs + days * kDay);
+    event.name = "x";
+    trace.Add(event);
+  }
+  trace.EndBlock();
+  trace.Finish();
+  Write("days", trace.bytes());
+  const Outcome plain = Run("$DUMP --utc $T/days | cut -c 1-16");
+  EXPECT_EQ(plain.out,
+            "03:04:05.000000 \n03:04:05.000000 \n=== 2026-01-03 +\n"
+            "03:04:05.000000 \n=== 2026-01-05 +\n03:04:05.000000 \n");
+  const Outcome dated = Run("$DUMP --utc --date $T/days | cut -c 1-26");
+  EXPECT_EQ(dated.out,
+            "2026-01-02 03:04:05.000000\n2026-01-02 03:04:05.000000\n"
+            "2026-01-03 03:04:05.000000\n2026-01-05 03:04:05.000000\n");
+  EXPECT_EQ(Run("$DUMP --date --epoch $T/days").status, 2);
+}
+
 }  // namespace
 }  // namespace tracefs
