@@ -70,7 +70,8 @@ inline constexpr size_t Index(Op op) { return static_cast<size_t>(op); }
 // "lookup", …; the text is static.
 std::string_view OpName(Op op);
 
-// The operation of that name, in upper or lower case; `close` is an alias of `release`.
+// The operation of that name, in upper or lower case; `close` is an alias of
+// `release`.
 std::optional<Op> OpFromName(std::string_view name);
 
 // The operation of that number in a trace, if this version knows it.

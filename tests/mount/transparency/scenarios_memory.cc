@@ -481,9 +481,7 @@ constexpr Scenario kScenarios[] = {
        }
      }},
     {"exec.setuid_program", kUsersOnly,
-     [](Run& run) {
-       CALL(Execute("./test", "root"));
-     },
+     [](Run& run) { CALL(Execute("./test", "root")); },
      [](Run&) {
        WriteFile("file", "x", 0600);
        // cat of a file that only root can read.

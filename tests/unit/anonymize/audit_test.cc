@@ -219,7 +219,8 @@ TEST_F(AuditTest, AWordOfTheMachineIsNoLeakOfAFileThatIsCalledSo) {
                      "property * = drop;\n");
   EXPECT_TRUE(Run(hidden_).ok()) << report_;
   // Said by anybody else it is.
-  ExpectLeak("changed", Changed(hidden_, 0, Property("visibility=reads.c")));
+  ExpectLeak("changed", Changed(hidden_, 0, Property("visibility=reads.c")),
+             "reads.c");
 }
 
 TEST_F(AuditTest, FindsALeakInEachChannel) {

@@ -13,12 +13,12 @@ namespace {
 
 using Command = MountOptions::Command;
 
-Result<MountOptions> Parse(std::vector<const char *> words) {
+Result<MountOptions> Parse(std::vector<const char*> words) {
   words.insert(words.begin(), "tracefs-mount");
   return ParseOptions(static_cast<int>(words.size()), words.data());
 }
 
-MountOptions Parsed(std::vector<const char *> words) {
+MountOptions Parsed(std::vector<const char*> words) {
   const Result<MountOptions> options = Parse(std::move(words));
   EXPECT_TRUE(options.ok()) << options.status().message();
   return options.ok() ? *options : MountOptions();
@@ -39,28 +39,28 @@ TEST(MountOptionsTest, WithoutOptionsAllIsAsTheManualSays) {
 }
 
 TEST(MountOptionsTest, EachWordMeansWhatItSays) {
-  const std::pair<const char *, Visibility> visibilities[] = {
+  const std::pair<const char*, Visibility> visibilities[] = {
       {"exact", Visibility::kExact},
       {"auto", Visibility::kAuto},
       {"fast", Visibility::kFast}};
-  for (const auto &[word, meaning] : visibilities) {
+  for (const auto& [word, meaning] : visibilities) {
     const MountOptions options =
         Parsed({"s", "m", "--config", "c", "--visibility", word});
     EXPECT_EQ(options.visibility, meaning) << word;
     EXPECT_STREQ(VisibilityName(meaning), word);
   }
-  const std::pair<const char *, Transport> transports[] = {
+  const std::pair<const char*, Transport> transports[] = {
       {"auto", Transport::kAuto},
       {"uring", Transport::kUring},
       {"dev", Transport::kDev}};
-  for (const auto &[word, meaning] : transports) {
+  for (const auto& [word, meaning] : transports) {
     const MountOptions options =
         Parsed({"s", "m", "--config", "c", "--transport", word});
     EXPECT_EQ(options.transport, meaning) << word;
   }
-  const std::tuple<const char *, bool, bool> sandboxes[] = {
+  const std::tuple<const char*, bool, bool> sandboxes[] = {
       {"on", true, true}, {"strict", true, false}, {"off", false, true}};
-  for (const auto &[word, sandbox, file_handles] : sandboxes) {
+  for (const auto& [word, sandbox, file_handles] : sandboxes) {
     const MountOptions options =
         Parsed({"s", "m", "--config", "c", "--sandbox", word});
     EXPECT_EQ(options.sandbox, sandbox) << word;
@@ -98,7 +98,7 @@ TEST(MountOptionsTest, OtherCommandsTakeWhatIsTheirs) {
 }
 
 TEST(MountOptionsTest, Malicious_WhatCannotBeMeantIsRefusedWithTheNextStep) {
-  const std::pair<std::vector<const char *>, const char *> cases[] = {
+  const std::pair<std::vector<const char*>, const char*> cases[] = {
       {{}, "two directories"},
       {{"s", "--config", "c"}, "two directories"},
       {{"s", "m", "x", "--config", "c"}, "two directories"},
@@ -107,7 +107,8 @@ TEST(MountOptionsTest, Malicious_WhatCannotBeMeantIsRefusedWithTheNextStep) {
        "exact, auto or fast, not 'Fast'"},
       {{"s", "m", "--config", "c", "--transport", "io_uring"},
        "auto, uring or dev, not 'io_uring'"},
-      {{"s", "m", "--config", "c", "--sandbox", "no"}, "on, strict or off, not 'no'"},
+      {{"s", "m", "--config", "c", "--sandbox", "no"},
+       "on, strict or off, not 'no'"},
       {{"s", "m", "--config", "c", "--metrics-names"},
        "--metrics-names goes with --metrics"},
       {{"s", "m", "--config", "c", "--metrics", "h:1", "--metrics-group", "g"},
@@ -120,7 +121,7 @@ TEST(MountOptionsTest, Malicious_WhatCannotBeMeantIsRefusedWithTheNextStep) {
       {{"s", "m", "--config", "c", "--frobnicate"}, "see tracefs-mount --help"},
       {{"s", "m", "--config"}, "see tracefs-mount --help"},
   };
-  for (const auto &[words, message] : cases) {
+  for (const auto& [words, message] : cases) {
     const Result<MountOptions> options = Parse(words);
     ASSERT_FALSE(options.ok()) << message;
     EXPECT_EQ(ExitStatus(options.status()), 2);
@@ -131,7 +132,7 @@ TEST(MountOptionsTest, Malicious_WhatCannotBeMeantIsRefusedWithTheNextStep) {
 
 TEST(MountOptionsTest, HelpNamesEveryOption) {
   const std::string help = HelpText();
-  for (const char *option :
+  for (const char* option :
        {"--config", "--foreground", "--visibility", "--transport", "--sandbox",
         "--metrics", "-o", "--check", "--dot", "--doctor", "--fix", "--version",
         "--help"}) {
@@ -139,5 +140,5 @@ TEST(MountOptionsTest, HelpNamesEveryOption) {
   }
 }
 
-} // namespace
-} // namespace tracefs
+}  // namespace
+}  // namespace tracefs

@@ -22,12 +22,11 @@ TEST(TransportTest, WhoAsksForDevGetsIt) {
 }
 
 TEST(TransportTest, AutoTakesTheRingsUnlessSomebodyWouldWait) {
-  if (!UringCanBeHad())
-    GTEST_SKIP() << "no FUSE over io_uring here";
+  if (!UringCanBeHad()) GTEST_SKIP() << "no FUSE over io_uring here";
   struct Case {
     TransportFacts facts;
     bool uring;
-    const char *why;
+    const char* why;
   };
   const Case cases[] = {
       {{}, true, "fewer switches"},
@@ -40,7 +39,7 @@ TEST(TransportTest, AutoTakesTheRingsUnlessSomebodyWouldWait) {
       {{.forwards_locks = true}, false, "lock operations"},
       {{.forwards_locks = true, .in_memory = true}, false, "lock operations"},
   };
-  for (const Case &c : cases) {
+  for (const Case& c : cases) {
     const auto choice = ChooseTransport(Transport::kAuto, c.facts);
     ASSERT_TRUE(choice.ok());
     EXPECT_EQ(choice->uring, c.uring) << c.why;
@@ -80,5 +79,5 @@ TEST(TransportTest, KnowsWhatLivesInMemory) {
   EXPECT_FALSE(IsInMemory(-1));
 }
 
-} // namespace
-} // namespace tracefs
+}  // namespace
+}  // namespace tracefs

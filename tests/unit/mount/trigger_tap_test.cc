@@ -11,7 +11,7 @@ namespace tracefs {
 namespace {
 
 class TriggerTapTest : public ::testing::Test {
-protected:
+ protected:
   TriggerTap Tap(std::string_view text, uint64_t every_ns = 0) {
     auto filter = Filter::Compile(text, {}, testing::FakeNames(), names_);
     EXPECT_TRUE(filter.ok()) << filter.status().message();
@@ -60,8 +60,7 @@ TEST_F(TriggerTapTest, FiresForWhatMatchesWhenItIsDone) {
 TEST_F(TriggerTapTest, FiresNoMoreThanOnceInItsTime) {
   const TriggerTap tap = Tap("", /*every_ns=*/3600'000'000'000);
   Event event = Done(Op::read_, 0);
-  for (int i = 0; i < 10; ++i)
-    EXPECT_TRUE(tap.Assemble(event, block_));
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(tap.Assemble(event, block_));
   EXPECT_EQ(fired_, 1);
 }
 
@@ -73,5 +72,5 @@ TEST_F(TriggerTapTest, AsksForWhatItsFilterReads) {
   EXPECT_FALSE(Tap("op = write").Needs(Op::read_).after);
 }
 
-} // namespace
-} // namespace tracefs
+}  // namespace
+}  // namespace tracefs
