@@ -240,7 +240,8 @@ UniqueFd InodeTable::OpenAgain(const Inode& inode) const {
 // A rename is noted only after it was done: until then the old name leads
 // nowhere.
 UniqueFd InodeTable::OpenByName(uint64_t id) const {
-  constexpr int kTries = 10;
+  // Whoever renamed it may be held up before the note.
+  constexpr int kTries = 50;
   UniqueFd fd;
   for (int i = 0; i < kTries; ++i) {
     fd = TryOpenByName(id);

@@ -296,7 +296,8 @@ TEST_F(ControlMountTest, FilesOpenedBeforeAChangeAreNamed) {
   EXPECT_EQ(::pread(open.get(), buffer, sizeof buffer, 0), 9);
   const UniqueFd again(::open(In("data").c_str(), O_RDONLY));
   EXPECT_EQ(::pread(again.get(), buffer, sizeof buffer, 0), 9);
-  EXPECT_EQ(Ask("explain")["open"]["opened_before"], 1);
+  // Beside the first its reads are seen, but a map of it would not be.
+  EXPECT_EQ(Ask("explain")["open"]["opened_before"], 2);
   ASSERT_EQ(Ctl({"remove", "2"}).status, 0);
   // The one that was opened meanwhile is the odd one now.
   EXPECT_EQ(Ask("explain")["open"]["opened_before"], 1);

@@ -221,7 +221,7 @@ module(load="imtcp" {mode})
 module(load="imudp")
 template(name="t" type="string" string="%pri%\\t%protocol-version%\\t%timestamp:::date-rfc3339%\\t%hostname%\\t%app-name%\\t%procid%\\t%msgid%\\t%structured-data%\\t%msg%\\n")
 input(type="imtcp" address="127.0.0.1" port="{tcp}")
-input(type="imudp" address="127.0.0.1" port="{udp}")
+input(type="imudp" address="127.0.0.1" port="{udp}" rcvbufSize="8m")
 input(type="imuxsock" Socket="{dir}/log.sock" useSpecialParser="off" parseHostname="on")
 action(type="omfile" file="{dir}/received" template="t")
 """

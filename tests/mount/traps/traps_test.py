@@ -484,7 +484,11 @@ def as_ordinary_user(folder, binaries, visibility):
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, **user) as daemon:
         try:
-            said = daemon.stdout.readline()
+            said = ""
+            for line in daemon.stdout:  # warnings come first
+                said += line
+                if "mounted" in line:
+                    break
             expect("mounted" in said, said)
             expect_error([errno.EACCES], "root", os.listdir, point)
             pid = os.fork()
