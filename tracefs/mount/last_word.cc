@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 
+#include "tracefs/base/enclosed_folder.h"
 #include "tracefs/base/log_socket.h"
 #include "tracefs/base/writer_lock.h"
 #include "tracefs/control/place.h"
@@ -58,7 +59,7 @@ std::unique_ptr<LastWord> LastWord::Open(uid_t owner,
     const ssize_t n = ::pread(file.get(), text.data(), text.size(), 0);
     text.resize(n > 0 ? static_cast<size_t>(n) : 0);
     word->before_ = OneLine(text);
-    word->folder_ = *std::move(folder);
+    word->folder_ = EncloseFolder(*std::move(folder));
     word->file_ = std::move(file);
     // Unless this mount comes to serve, the word stays.
     word->keep_ = !word->before_.empty();

@@ -41,7 +41,8 @@ NAMES = {
 
 
 def quoted(path):
-    """As a config writes it."""
+    """As a config writes it: in a name of an output % begins a word."""
+    path = path.replace(b"%", b"%%")
     return '"' + "".join(
         chr(b) if chr(b).isalnum() and b < 128 or b in b"/._-" else f"\\x{b:02x}"
         for b in path) + '"'
