@@ -83,6 +83,26 @@ TEST(Policy, WhatItDoesNotCoverIsNamed) {
             "statement for each, 'drop' if in doubt");
 }
 
+// Only what tracefs-anon itself writes needs no rule.
+TEST(Policy, APropertyThatNoRuleNamesIsRefused) {
+  std::string policy = KeepAllBut("uid = keep;\n");
+  const std::string all = "property * = drop;";
+  ASSERT_NE(policy.find(all), std::string::npos);
+  policy.replace(policy.find(all), all.size(), "property anon.policy = keep;");
+  for (const char* name : {"anonymous", "anon", "a.b", "host.name"}) {
+    test::TraceBuilder trace;
+    trace.header().properties.clear();
+    trace.header().Set(name, "value");
+    trace.EndBlock();
+    trace.Finish();
+    const Outcome outcome = HideTrace(trace.bytes(), policy, TestKeys());
+    EXPECT_EQ(outcome.status.code(), StatusCode::kInvalid) << name;
+    EXPECT_NE(outcome.status.message().find("'" + std::string(name) + "'"),
+              std::string::npos)
+        << outcome.status.message();
+  }
+}
+
 TEST(Policy, FieldsThatNoTraceHasAreRefused) {
   EXPECT_EQ(PlanErrorOf(KeepAllBut("ARG_UUID = drop;\n")),
             "trace: policy:1: no trace has a field 'ARG_UUID'; did you mean "

@@ -224,6 +224,57 @@ TEST(Rewrite, NoNameIsLongerThanANameMayBe) {
   }
 }
 
+// A token grows by steps, and so does what stands beside it.
+TEST(Rewrite, NamesOfEveryLengthStayNames) {
+  test::TraceBuilder trace;
+  const uint32_t root = trace.DefinePath(0, "");
+  for (size_t length = 1; length <= 255; ++length) {
+    trace.DefinePath(root, std::string(length, 'n'));
+    if (length > 3) trace.DefinePath(root, std::string(length - 2, 'n') + ".c");
+    if (length % 64 == 0) trace.EndBlock();
+  }
+  trace.EndBlock();
+  trace.Finish();
+  for (const char* action : {"encrypt", "encrypt ext { c }"}) {
+    size_t longest = 0;
+    for (const Line& line :
+         Lines(MustHide(trace.bytes(),
+                        KeepAllBut("name = " + std::string(action) + ";\n")))) {
+      longest = std::max(longest, line.Get("ARG_NAME").size());
+    }
+    EXPECT_LE(longest, 255U) << action;
+    EXPECT_GT(longest, 250U) << action;
+  }
+}
+
+// With `tree` one word tells nothing about another directory, in targets of
+// links either.
+TEST(Rewrite, TreeNamesInTargetsDependOnWhereTheyLead) {
+  test::TraceBuilder trace;
+  const uint32_t root = trace.DefinePath(0, "");
+  Event event;
+  event.op = Op::symlink_;
+  event.Set(Field::kTime, test::TraceBuilder::kMonotonicNs);
+  event.name = "link";
+  event.target = "/one/word/two/word";
+  trace.Add(event, {.path = 0, .parent = root, .new_parent = 0, .process = 0});
+  trace.EndBlock();
+  trace.Finish();
+  std::string target;
+  for (const Line& line :
+       Lines(MustHide(trace.bytes(), KeepAllBut("name = encrypt tree;\n")))) {
+    if (!line.Get("ARG_TARGET").empty()) target = line.Get("ARG_TARGET") + "/";
+  }
+  std::vector<std::string> words;
+  for (size_t at = 1; at < target.size();) {
+    const size_t end = target.find('/', at);
+    words.push_back(target.substr(at, end - at));
+    at = end + 1;
+  }
+  ASSERT_EQ(words.size(), 4U) << target;
+  EXPECT_NE(words[1], words[3]);
+}
+
 // The same component in a name, a path and a symlink target has one token; "."
 // ".." and empty components mean something and stay.
 TEST(Rewrite, TreesAndTargetsKeepTheirShape) {

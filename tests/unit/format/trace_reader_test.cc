@@ -234,6 +234,19 @@ TEST(TraceReaderTest, DuplicatesAreReportedAndSkipped) {
   EXPECT_TRUE(result.stats.Bad());
 }
 
+TEST(TraceReaderTest, ABlockThatComesTwiceInARowIsReadOnce) {
+  const SampleTrace sample;
+  const auto& frames = sample.trace.frame_offsets();
+  for (size_t i = 1; i < 4; ++i) {
+    const std::string twice =
+        sample.bytes.substr(frames[i], frames[i + 1] - frames[i]);
+    const ReadResult result =
+        Read(std::string(sample.bytes).insert(frames[i], twice));
+    EXPECT_EQ(result.handles, Handles(0, 9)) << i;
+    EXPECT_EQ(result.Count(ReportKind::kDuplicate), 1u) << i;
+  }
+}
+
 TEST(TraceReaderTest, Malicious_ABlockOfAnotherTraceIsDamage) {
   SampleTrace sample;
   TraceBuilder other;

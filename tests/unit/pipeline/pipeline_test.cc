@@ -130,7 +130,8 @@ struct Decoded {
   size_t events = 0;
   size_t before = 0;
   size_t without_path = 0;
-  uint64_t watermark = 0;  // the highest
+  uint64_t watermark = 0;          // the highest
+  std::vector<uint64_t> first_ns;  // of each block with operations
   format::ReadStats stats;
 };
 
@@ -150,6 +151,9 @@ Decoded Read(Memory& memory) {
     EXPECT_TRUE(step.ok()) << step.status().message();
     if (!step.ok() || *step != format::ReadStep::kItem) break;
     decoded.watermark = std::max(decoded.watermark, block->head().watermark_ns);
+    if (block->head().events != 0) {
+      decoded.first_ns.push_back(block->head().first_ns);
+    }
     while (!block->at_end()) {
       format::Record record;
       block->Next(&record);
@@ -174,6 +178,25 @@ PipelineOptions Quick() {
 TEST(PipelineTest, WithoutTracersNobodyIsInterested) {
   Pipeline pipeline(Quick());
   EXPECT_EQ(pipeline.InterestIn(Op::write_), 0u);
+}
+
+// Operations end in another order than they began: whoever seeks by time needs
+// the earliest begin.
+TEST(PipelineTest, ABlockTellsTheEarliestBeginOfItsOperations) {
+  Memory memory;
+  Pipeline pipeline(
+      {.flush_interval = std::chrono::hours(1), .match_name = {}});
+  ASSERT_TRUE(pipeline.Add(Parts(memory, 1)).ok());
+  const uint64_t now = MonotonicNs();
+  for (const uint64_t begin : {now - 50, now - 90, now - 20}) {
+    Event e;
+    e.op = Op::write_;
+    e.Set(Field::kTime, begin);
+    e.SetResult(1, 0);
+    pipeline.AfterReply(e);
+  }
+  ASSERT_TRUE(pipeline.Stop("test").ok());
+  EXPECT_EQ(Read(memory).first_ns, std::vector<uint64_t>{now - 90});
 }
 
 TEST(PipelineTest, EveryEventOfEveryThreadArrivesOnce) {

@@ -64,6 +64,27 @@ TEST_F(FlightTest, ASnapshotIsATraceOfWhatWasRecorded) {
   EXPECT_EQ(st.st_mode & 07777, 0600u);
 }
 
+// A snapshot says how many blocks it has: its gaps are no fault, a block that
+// was taken out of it is one.
+TEST_F(FlightTest, DataLoss_ABlockThatASnapshotPromisedIsMissing) {
+  const DrivenTrace trace(10, 4, "flight");
+  const auto recorder = Make({.ring_bytes = 64 << 10, .rings = 2});
+  const auto driver = recorder->MakeDriver(recorder);
+  trace.WriteAll(*driver);
+  const auto path = recorder->Snapshot("command");
+  ASSERT_TRUE(path.ok()) << path.status().message();
+  const std::string whole = TempFolder::Read(*path);
+  const std::string& block = trace.frame(5);
+  const size_t at = whole.find(block);
+  ASSERT_NE(at, std::string::npos);
+  std::string cut = whole;
+  cut.erase(at, block.size());
+  EXPECT_EQ(ReadBytes(whole).stats.missing_blocks, 0u);
+  const ReadBack back = ReadBytes(cut);
+  EXPECT_EQ(back.stats.missing_blocks, 1u) << back.reports;
+  EXPECT_TRUE(back.stats.Bad());
+}
+
 TEST_F(FlightTest, OverwritesAreCountedExactlyAndRecordingGoesOn) {
   const DrivenTrace trace(3000, 7, "flight");
   const auto recorder = Make({.ring_bytes = 64 << 10, .rings = 1});
