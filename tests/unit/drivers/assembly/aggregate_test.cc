@@ -343,6 +343,21 @@ TEST(AggregateTest, AFileThatMovesCountsWhereItIs) {
   EXPECT_EQ(decoded.totals.at("ext=new").count, 1u);
 }
 
+// A machine that slept, or a flusher that was late: what was counted meanwhile
+// is one period, however many it would have been.
+TEST(AggregateTest, APeriodThatIsLateIsReportedOnce) {
+  auto spec = ParseAggregateSpec("by op; every 1s", "test", {});
+  ASSERT_TRUE(spec.ok()) << spec.status().message();
+  const auto driver = MakeAggregate(*spec);
+  const std::shared_ptr<EventCounter> counter = driver->counter();
+  constexpr uint64_t kSecond = 1'000'000'000;
+  const uint64_t late = MonotonicNs() + 10 * kSecond;
+  ASSERT_TRUE(counter->Due(late));
+  counter->Report(late, /*end=*/false, [](const format::AggregateRecord&) {});
+  EXPECT_FALSE(counter->Due(late));
+  EXPECT_TRUE(counter->Due(late + kSecond));
+}
+
 TEST(AggregateTest, PeriodsAddUpToTheTotal) {
   Memory memory;
   World world;
