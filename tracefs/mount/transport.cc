@@ -10,10 +10,8 @@
 #include <utility>
 
 namespace tracefs {
-namespace {
 
-// Why FUSE over io_uring cannot be used here; "" = it can.
-std::string Obstacle() {
+std::string UringObstacle() {
 #if TRACEFS_HAVE_FUSE_URING
   std::ifstream in("/sys/module/fuse/parameters/enable_uring");
   char value = '-';
@@ -30,8 +28,6 @@ std::string Obstacle() {
          " lacks it: run scripts/setup and build again";
 #endif
 }
-
-}  // namespace
 
 bool IsInMemory(int fd) {
   struct statfs st;
@@ -65,9 +61,9 @@ TransportChoice Device(std::string why) {
 }  // namespace
 
 Result<TransportChoice> ChooseTransport(Transport wanted,
-                                        const TransportFacts& facts) {
+                                        const TransportFacts& facts,
+                                        const std::string& obstacle) {
   if (wanted == Transport::kDev) return Device("as asked for");
-  const std::string obstacle = Obstacle();
   // Who waits for a lock is answered by the thread that frees it, which this
   // libfuse does not allow over io_uring (libfuse issue 1443).
   constexpr char kLocks[] = "a filter names lock operations";

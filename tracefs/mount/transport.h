@@ -27,9 +27,13 @@ struct TransportChoice {
   std::string why;  // for `explain` and the trace header
 };
 
+// Why FUSE over io_uring cannot be used on this machine; "" = it can.
+std::string UringObstacle();
+
 // kSystem or kInvalid where `wanted` is uring and cannot be had.
-Result<TransportChoice> ChooseTransport(Transport wanted,
-                                        const TransportFacts& facts);
+Result<TransportChoice> ChooseTransport(
+    Transport wanted, const TransportFacts& facts,
+    const std::string& obstacle = UringObstacle());
 
 // Whether the file system of `fd` lives in memory (tmpfs, ramfs).
 bool IsInMemory(int fd);

@@ -22,7 +22,6 @@ TEST(TransportTest, WhoAsksForDevGetsIt) {
 }
 
 TEST(TransportTest, AutoTakesTheRingsUnlessSomebodyWouldWait) {
-  if (!UringCanBeHad()) GTEST_SKIP() << "no FUSE over io_uring here";
   struct Case {
     TransportFacts facts;
     bool uring;
@@ -40,7 +39,8 @@ TEST(TransportTest, AutoTakesTheRingsUnlessSomebodyWouldWait) {
       {{.forwards_locks = true, .in_memory = true}, false, "lock operations"},
   };
   for (const Case& c : cases) {
-    const auto choice = ChooseTransport(Transport::kAuto, c.facts);
+    const auto choice =
+        ChooseTransport(Transport::kAuto, c.facts, /*obstacle=*/"");
     ASSERT_TRUE(choice.ok());
     EXPECT_EQ(choice->uring, c.uring) << c.why;
     EXPECT_NE(choice->why.find(c.why), std::string::npos) << choice->why;
