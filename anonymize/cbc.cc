@@ -1,6 +1,6 @@
 #include "anonymize/cbc.h"
 
-#include "filters/output/crypto/hash.h"
+#include "tracefs/crypto/hash.h"
 
 namespace tracefs::anonymize {
 namespace {

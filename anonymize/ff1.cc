@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "filters/output/crypto/hash.h"
+#include "tracefs/crypto/hash.h"
 
 namespace tracefs::anonymize {
 namespace {

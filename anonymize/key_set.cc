@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "anonymize/base64url.h"
-#include "filters/output/crypto/hash.h"
+#include "tracefs/crypto/hash.h"
 
 namespace tracefs::anonymize {
 namespace {

@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "filters/output/crypto/age.h"
-#include "filters/output/crypto/key_source.h"
-#include "filters/output/crypto/secret.h"
 #include "tracefs/base/status.h"
+#include "tracefs/crypto/age.h"
+#include "tracefs/crypto/key_source.h"
+#include "tracefs/crypto/secret.h"
 
 namespace tracefs::anonymize {
 

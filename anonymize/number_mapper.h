@@ -11,7 +11,7 @@
 #include "anonymize/ff1.h"
 #include "anonymize/map_table.h"
 #include "anonymize/plan.h"
-#include "filters/output/crypto/hash.h"
+#include "tracefs/crypto/hash.h"
 
 namespace tracefs::anonymize {
 

@@ -13,8 +13,8 @@
 
 #include "anonymize/fields.h"
 #include "anonymize/session.h"
-#include "anonymize/trace_rewriter.h"
 #include "bench/micro/sample_trace.h"
+#include "tracefs/tools/anon/trace_rewriter.h"
 
 namespace tracefs::bench {
 namespace {

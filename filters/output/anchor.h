@@ -13,9 +13,9 @@
 #include <string>
 #include <string_view>
 
-#include "filters/output/crypto/hash.h"
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/crypto/hash.h"
 #include "tracefs/format/constants.h"
 
 namespace tracefs {

@@ -9,10 +9,10 @@
 
 #include "filters/output/anchor.h"
 #include "filters/output/checksum_head.h"
-#include "filters/output/crypto/seal_state.h"
-#include "filters/output/crypto/signature.h"
 #include "filters/output/key_ring.h"
 #include "filters/output/stage_decoder.h"
+#include "tracefs/crypto/seal_state.h"
+#include "tracefs/crypto/signature.h"
 #include "tracefs/pipeline/stages.h"
 
 namespace tracefs {

@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <string_view>
 
-#include "filters/output/crypto/hash.h"
-#include "filters/output/crypto/secret.h"
-#include "filters/output/crypto/signature.h"
 #include "tracefs/base/bytes.h"
+#include "tracefs/crypto/hash.h"
+#include "tracefs/crypto/secret.h"
+#include "tracefs/crypto/signature.h"
 #include "tracefs/format/constants.h"
 
 namespace tracefs {

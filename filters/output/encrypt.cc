@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "filters/output/crypto/key_tree.h"
 #include "filters/output/payload_filter.h"
+#include "tracefs/crypto/key_tree.h"
 
 namespace tracefs {
 namespace {

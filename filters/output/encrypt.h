@@ -8,10 +8,10 @@
 #include <optional>
 #include <vector>
 
-#include "filters/output/crypto/age.h"
-#include "filters/output/crypto/cipher.h"
 #include "filters/output/key_ring.h"
 #include "filters/output/stage_decoder.h"
+#include "tracefs/crypto/age.h"
+#include "tracefs/crypto/cipher.h"
 #include "tracefs/pipeline/stages.h"
 
 namespace tracefs {

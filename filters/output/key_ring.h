@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "filters/output/crypto/key_source.h"
-#include "filters/output/crypto/signature.h"
+#include "tracefs/crypto/key_source.h"
+#include "tracefs/crypto/signature.h"
 
 namespace tracefs {
 

@@ -4,9 +4,9 @@
 
 #include <string_view>
 
-#include "filters/output/crypto/key_source.h"
 #include "filters/output/table.h"
 #include "filters/output/when_full.h"
+#include "tracefs/crypto/key_source.h"
 
 namespace tracefs {
 

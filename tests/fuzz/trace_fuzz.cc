@@ -14,7 +14,7 @@
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/format/frame.h"
 #include "tracefs/format/trace_merger.h"
-#include "tracefs/tools/trace_summary.h"
+#include "tracefs/tools/dump/trace_summary.h"
 
 namespace {
 

@@ -16,8 +16,8 @@
 
 #include "tracefs/base/crc32c.h"
 #include "tracefs/format/frame.h"
+#include "tracefs/format/frame_parser.h"
 #include "tracefs/net/wire.h"
-#include "tracefs/recv/frame_parser.h"
 
 namespace tracefs {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "tracefs/export/output_buffer.h"
-#include "tracefs/tools/dump.h"
+#include "tracefs/tools/dump/dump.h"
 
 namespace tracefs::test {
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "filters/output/crypto/secret.h"
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/crypto/secret.h"
 
 namespace tracefs::test {
 

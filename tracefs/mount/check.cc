@@ -5,9 +5,9 @@
 #include "tracefs/control/metrics_server.h"
 #include "tracefs/daemon/seccomp_filter.h"
 #include "tracefs/fs/fuse_api.h"
-#include "tracefs/mount/build_pipeline.h"
 #include "tracefs/mount/version.h"
 #include "tracefs/mount/warnings.h"
+#include "tracefs/tracers/plan.h"
 
 namespace tracefs {
 

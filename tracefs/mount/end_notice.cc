@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "tracefs/mount/build_pipeline.h"
 #include "tracefs/pipeline/loss.h"
+#include "tracefs/tracers/plan.h"
 
 namespace tracefs {
 

@@ -6,8 +6,8 @@
 
 #include "tracefs/base/clock.h"
 #include "tracefs/base/notice.h"
-#include "tracefs/mount/build_pipeline.h"
 #include "tracefs/pipeline/loss.h"
+#include "tracefs/tracers/plan.h"
 
 namespace tracefs {
 namespace {

@@ -8,14 +8,14 @@
 #include <string>
 
 #include "tracefs/base/notice.h"
-#include "tracefs/mount/build_pipeline.h"
+#include "tracefs/daemon/daemonize.h"
+#include "tracefs/daemon/log.h"
 #include "tracefs/mount/check.h"
-#include "tracefs/mount/daemonize.h"
 #include "tracefs/mount/doctor.h"
-#include "tracefs/mount/log.h"
 #include "tracefs/mount/options.h"
 #include "tracefs/mount/run.h"
 #include "tracefs/mount/version.h"
+#include "tracefs/tracers/plan.h"
 
 namespace tracefs {
 namespace {

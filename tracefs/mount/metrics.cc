@@ -11,9 +11,9 @@
 #include "tracefs/export/aggregate_lines.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/format/histogram.h"
-#include "tracefs/mount/build_pipeline.h"
 #include "tracefs/mount/version.h"
 #include "tracefs/process/siphash.h"
+#include "tracefs/tracers/plan.h"
 
 namespace tracefs {
 namespace {

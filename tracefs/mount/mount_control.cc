@@ -8,15 +8,15 @@
 #include "drivers/assembly/stream.h"
 #include "tracefs/base/clock.h"
 #include "tracefs/base/printable.h"
-#include "tracefs/control/tail_queue.h"
+#include "tracefs/control/tail_stream.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/export/feed_parts.h"
 #include "tracefs/fs/open_before.h"
 #include "tracefs/mount/explain.h"
-#include "tracefs/mount/input_filter_adapter.h"
 #include "tracefs/mount/request_names.h"
 #include "tracefs/mount/warnings.h"
 #include "tracefs/pipeline/framing.h"
+#include "tracefs/tracers/input_filter_adapter.h"
 
 namespace tracefs {
 namespace {
@@ -27,7 +27,7 @@ constexpr size_t kExamples = 20;
 // Of each tracer, unless a client asks for more.
 constexpr size_t kAlarmsToTell = 16;
 // Of blocks that wait for one client; more than a terminal takes in a second.
-constexpr size_t kTailQueueBytes = size_t{8} << 20;
+constexpr size_t kTailBytes = size_t{8} << 20;
 
 // File names and filters need not be UTF-8.
 ControlAnswer Answer(const Json& json) {
@@ -851,7 +851,7 @@ ControlAnswer MountControl::Tail(ControlRequest& request) {
                                           RequestNames(request), mount_.names);
   if (!filter.ok()) return filter.status();
 
-  const auto queue = std::make_shared<TailQueue>(kTailQueueBytes);
+  const auto queue = std::make_shared<BlockQueue>(kTailBytes);
   std::vector<TracerPlan> plans(1);
   TracerParts& parts = plans[0].parts;
   const uint32_t id = next_tail_id_++;
@@ -871,7 +871,8 @@ ControlAnswer MountControl::Tail(ControlRequest& request) {
   if (!serial.ok()) return serial.status();
   parts.serial = *serial;
   parts.probes.push_back(std::make_unique<StageProbe>("tail"));
-  parts.output = Metered(*parts.probes[0], MakeFraming(MakeTailOutput(queue)));
+  parts.output =
+      Metered(*parts.probes[0], MakeFraming(MakeBlockQueueOutput(queue)));
   if (Status s = Add(std::move(plans), nullptr); !s.ok()) return s;
 
   ControlAnswer answer = Answer({{"tracer", id}, {"warnings", warnings}});

@@ -19,14 +19,14 @@
 #include "filters/input/name_table.h"
 #include "tracefs/control/handler.h"
 #include "tracefs/fs/file_system.h"
-#include "tracefs/mount/build_pipeline.h"
 #include "tracefs/mount/end_notice.h"
 #include "tracefs/mount/metrics.h"
-#include "tracefs/mount/snapshot_service.h"
 #include "tracefs/mount/transport.h"
 #include "tracefs/pipeline/pipeline.h"
 #include "tracefs/process/process_table.h"
 #include "tracefs/rules/rule_runner.h"
+#include "tracefs/tracers/plan.h"
+#include "tracefs/tracers/snapshot_service.h"
 
 namespace tracefs {
 

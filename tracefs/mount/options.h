@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "tracefs/base/status.h"
+#include "tracefs/daemon/log.h"
 #include "tracefs/fs/file_system.h"
-#include "tracefs/mount/log.h"
 
 namespace tracefs {
 

@@ -14,25 +14,25 @@
 #include <iostream>
 #include <memory>
 
-#include "filters/output/crypto/cipher.h"
 #include "tracefs/base/notice.h"
 #include "tracefs/control/metrics_server.h"
 #include "tracefs/control/place.h"
 #include "tracefs/control/server.h"
+#include "tracefs/crypto/cipher.h"
+#include "tracefs/daemon/own_session.h"
 #include "tracefs/daemon/sandbox.h"
-#include "tracefs/mount/build_pipeline.h"
+#include "tracefs/daemon/user_mount.h"
 #include "tracefs/mount/environment.h"
 #include "tracefs/mount/last_word.h"
 #include "tracefs/mount/loss_watch.h"
 #include "tracefs/mount/metrics.h"
 #include "tracefs/mount/mount_control.h"
 #include "tracefs/mount/mount_flags.h"
-#include "tracefs/mount/own_session.h"
 #include "tracefs/mount/session.h"
-#include "tracefs/mount/user_mount.h"
 #include "tracefs/mount/warnings.h"
 #include "tracefs/pipeline/pipeline.h"
 #include "tracefs/process/process_table.h"
+#include "tracefs/tracers/plan.h"
 
 namespace tracefs {
 namespace {

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "tracefs/base/status.h"
-#include "tracefs/mount/log.h"
+#include "tracefs/daemon/log.h"
 #include "tracefs/mount/options.h"
 
 namespace tracefs {

@@ -7,11 +7,11 @@
 #include <memory>
 #include <string>
 
+#include "tracefs/daemon/watchdog.h"
 #include "tracefs/fs/file_system.h"
 #include "tracefs/mount/mount_flags.h"
 #include "tracefs/mount/options.h"
 #include "tracefs/mount/transport.h"
-#include "tracefs/mount/watchdog.h"
 
 namespace tracefs {
 

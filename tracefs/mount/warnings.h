@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "tracefs/mount/build_pipeline.h"
+#include "tracefs/tracers/plan.h"
 
 namespace tracefs {
 

@@ -8,10 +8,10 @@
 #include <optional>
 #include <string>
 
+#include "tracefs/format/frame_parser.h"
 #include "tracefs/net/address.h"
 #include "tracefs/net/stream.h"
 #include "tracefs/net/wire.h"
-#include "tracefs/recv/frame_parser.h"
 #include "tracefs/recv/listener.h"
 
 namespace tracefs {

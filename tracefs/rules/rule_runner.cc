@@ -23,7 +23,7 @@ constexpr auto kLong = std::chrono::milliseconds(1000);
 
 class QueueSource final : public format::ByteSource {
  public:
-  explicit QueueSource(std::shared_ptr<TailQueue> queue)
+  explicit QueueSource(std::shared_ptr<BlockQueue> queue)
       : queue_(std::move(queue)) {}
 
   Result<size_t> Read(std::span<std::byte> out) override {
@@ -37,7 +37,7 @@ class QueueSource final : public format::ByteSource {
   bool MayGrow() override { return may_grow_; }
 
  private:
-  const std::shared_ptr<TailQueue> queue_;
+  const std::shared_ptr<BlockQueue> queue_;
   bool may_grow_ = true;
 };
 
@@ -48,7 +48,7 @@ RuleRunner::RuleRunner(uint32_t tracer, std::vector<Rule> rules,
     : tracer_(tracer),
       rules_(std::move(rules)),
       handler_(handler),
-      queue_(std::make_shared<TailQueue>(kQueueBytes)) {
+      queue_(std::make_shared<BlockQueue>(kQueueBytes)) {
   report_.rules.resize(rules_.size());
   queue_->SetWake([this] {
     {
@@ -65,7 +65,7 @@ RuleRunner::~RuleRunner() {
 }
 
 std::unique_ptr<OutputDriver> RuleRunner::MakeOutput() {
-  return MakeTailOutput(queue_);
+  return MakeBlockQueueOutput(queue_);
 }
 
 void RuleRunner::Start() {

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "tracefs/control/tail_queue.h"
+#include "tracefs/pipeline/block_queue.h"
 #include "tracefs/pipeline/stages.h"
 #include "tracefs/rules/rule_engine.h"
 
@@ -74,7 +74,7 @@ class RuleRunner {
   const uint32_t tracer_;
   const std::vector<Rule> rules_;
   AlarmHandler& handler_;
-  const std::shared_ptr<TailQueue> queue_;
+  const std::shared_ptr<BlockQueue> queue_;
   std::thread thread_;
 
   std::mutex wake_mu_;

@@ -10,8 +10,8 @@
 
 #include "anonymize/key_set.h"
 #include "anonymize/policy.h"
-#include "anonymize/trace_rewriter.h"
 #include "tests/support/trace_builder.h"
+#include "tracefs/tools/anon/trace_rewriter.h"
 
 namespace tracefs::anonymize {
 

@@ -8,8 +8,8 @@
 #include "anonymize/cbc.h"
 #include "anonymize/ff1.h"
 #include "anonymize/siv.h"
-#include "filters/output/crypto/hash.h"
 #include "tests/unit/anonymize/slow_ff1.h"
+#include "tracefs/crypto/hash.h"
 
 namespace tracefs::anonymize {
 namespace {

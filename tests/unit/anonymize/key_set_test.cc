@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 
 #include "anonymize/session.h"
-#include "filters/output/crypto/hash.h"
 #include "tests/support/memory_scan.h"
 #include "tests/unit/anonymize/anon_world.h"
+#include "tracefs/crypto/hash.h"
 
 namespace tracefs::anonymize {
 namespace {

@@ -24,7 +24,7 @@
 
 #include "tracefs/base/clock.h"
 #include "tracefs/control/client.h"
-#include "tracefs/control/tail_queue.h"
+#include "tracefs/control/tail_stream.h"
 
 namespace tracefs {
 namespace {
@@ -75,7 +75,7 @@ class TestHandler final : public ControlHandler {
   std::atomic<int> streams_ended{0};
   std::latch waiting{1};
   std::latch go_on{1};
-  std::shared_ptr<TailQueue> queue = std::make_shared<TailQueue>(1 << 20);
+  std::shared_ptr<BlockQueue> queue = std::make_shared<BlockQueue>(1 << 20);
 };
 
 class ControlServerTest : public ::testing::Test {
@@ -525,7 +525,7 @@ TEST_F(ControlServerTest, Malicious_SocketOfAnotherUserIsNotTrusted) {
 
 TEST_F(ControlServerTest, StreamFollowsItsAnswerToTheEnd) {
   Start();
-  const auto output = MakeTailOutput(handler_.queue);
+  const auto output = MakeBlockQueueOutput(handler_.queue);
   ControlClient client = Client();
   ASSERT_EQ(*client.Call(R"({"command":"tail"})"), "\"follows\"");
   const UniqueFd fd = client.TakeStream();
@@ -568,7 +568,7 @@ TEST_F(ControlServerTest, StreamEndsWhenItsClientLeaves) {
 
 TEST_F(ControlServerTest, SlowReaderOfAStreamHoldsUpNobody) {
   Start();
-  const auto output = MakeTailOutput(handler_.queue);
+  const auto output = MakeBlockQueueOutput(handler_.queue);
   ControlClient slow = Client();
   ASSERT_TRUE(slow.Call(R"({"command":"tail"})").ok());
   const std::string block(100000, 'x');
@@ -582,7 +582,7 @@ TEST_F(ControlServerTest, SlowReaderOfAStreamHoldsUpNobody) {
 
 TEST_F(ControlServerTest, RestOfAStreamIsSentWhenTheServerStops) {
   Start();
-  const auto output = MakeTailOutput(handler_.queue);
+  const auto output = MakeBlockQueueOutput(handler_.queue);
   ControlClient client = Client();
   ASSERT_TRUE(client.Call(R"({"command":"tail"})").ok());
   const UniqueFd fd = client.TakeStream();

@@ -1,6 +1,6 @@
 // The frames of a connection: every way to cut them into reads, and what is no
 // frame of the trace.
-#include "tracefs/recv/frame_parser.h"
+#include "tracefs/format/frame_parser.h"
 
 #include <gtest/gtest.h>
 

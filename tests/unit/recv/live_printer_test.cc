@@ -14,7 +14,7 @@
 #include "tests/support/net_world.h"
 #include "tests/support/trace_builder.h"
 #include "tracefs/export/output_buffer.h"
-#include "tracefs/recv/frame_parser.h"
+#include "tracefs/format/frame_parser.h"
 
 namespace tracefs {
 namespace {

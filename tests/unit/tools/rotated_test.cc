@@ -11,10 +11,10 @@
 #include "drivers/output/file.h"
 #include "tests/unit/filters/output/chain_end.h"
 #include "tests/unit/tools/sealed_trace.h"
+#include "tracefs/command/trace_files.h"
 #include "tracefs/format/marks.h"
-#include "tracefs/tools/dump.h"
-#include "tracefs/tools/trace_files.h"
-#include "tracefs/tools/verify.h"
+#include "tracefs/tools/dump/dump.h"
+#include "tracefs/tools/verify/verify.h"
 
 namespace tracefs {
 namespace {

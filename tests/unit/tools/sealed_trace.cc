@@ -4,9 +4,9 @@
 
 #include <cstring>
 
-#include "filters/output/crypto/key_tree.h"
 #include "tests/unit/filters/output/filter_chain.h"
 #include "tracefs/base/clock.h"
+#include "tracefs/crypto/key_tree.h"
 #include "tracefs/format/block_info.h"
 #include "tracefs/format/trace_header.h"
 

@@ -4,10 +4,10 @@
 #include <cstdlib>
 
 #include "anonymize/policy.h"
-#include "filters/output/crypto/key_source.h"
 #include "tests/support/memory_scan.h"
 #include "tests/unit/filters/output/chain_end.h"
 #include "tests/unit/filters/output/filter_chain.h"
+#include "tracefs/crypto/key_source.h"
 #include "tracefs/format/block_info.h"
 #include "tracefs/format/definitions.h"
 #include "tracefs/format/trace_header.h"

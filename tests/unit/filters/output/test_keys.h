@@ -7,10 +7,10 @@
 #include <cstring>
 #include <string>
 
-#include "filters/output/crypto/age.h"
-#include "filters/output/crypto/seal_state.h"
 #include "filters/output/key_ring.h"
 #include "tests/unit/filters/output/temp_folder.h"
+#include "tracefs/crypto/age.h"
+#include "tracefs/crypto/seal_state.h"
 
 namespace tracefs {
 

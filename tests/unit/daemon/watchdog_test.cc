@@ -1,0 +1,293 @@
+// The watchdog, guarding a tmpfs for a "daemon" that may die (watchdog.h).
+#include "tracefs/daemon/watchdog.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <fstream>
+#include <functional>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "tests/unit/mount/scratch_dir.h"
+#include "tracefs/daemon/mount_info.h"
+
+namespace tracefs {
+namespace {
+
+bool IsMounted(const std::string& path) {
+  const auto place = FindMount(path);
+  return place && place->mounted;
+}
+
+bool Soon(const std::function<bool()>& condition) {
+  using std::chrono::steady_clock;
+  const auto end = steady_clock::now() + std::chrono::seconds(20);
+  while (!condition()) {
+    if (steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
+std::string ReadStatus(pid_t pid, const std::string& key) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind(key + ":\t", 0) == 0) return line.substr(key.size() + 2);
+  }
+  return "";
+}
+
+class WatchdogTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!scratch_.MountTmpfs("m")) GTEST_SKIP() << "cannot mount here";
+  }
+  std::string point() const { return scratch_.Path("m"); }
+
+  // Runs `body` in a child; its end is the end of the daemon.
+  pid_t Daemon(const std::function<void()>& body) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      body();
+      ::_exit(0);
+    }
+    return pid;
+  }
+
+  ScratchDir scratch_;
+};
+
+TEST_F(WatchdogTest, UnmountsOnRequest) {
+  auto watchdog = Watchdog::Start();
+  ASSERT_TRUE(watchdog.ok()) << watchdog.status().message();
+  ASSERT_TRUE((*watchdog)->Guard(point()).ok());
+  EXPECT_TRUE((*watchdog)->Unmount(/*lazy=*/false).ok());
+  EXPECT_FALSE(IsMounted(point()));
+  EXPECT_TRUE((*watchdog)->Unmount(/*lazy=*/false).ok());  // gone already
+}
+
+TEST_F(WatchdogTest, SaysBusyAndUnmountsLazily) {
+  auto watchdog = Watchdog::Start();
+  ASSERT_TRUE(watchdog.ok());
+  ASSERT_TRUE((*watchdog)->Guard(point()).ok());
+  const UniqueFd user(::open(point().c_str(), O_RDONLY | O_CLOEXEC));
+  ASSERT_TRUE(user);
+  EXPECT_EQ((*watchdog)->Unmount(/*lazy=*/false).error(), EBUSY);
+  EXPECT_TRUE(IsMounted(point()));
+  EXPECT_TRUE((*watchdog)->Unmount(/*lazy=*/true).ok());
+  EXPECT_FALSE(IsMounted(point()));
+}
+
+TEST_F(WatchdogTest, RefusesWhatIsNoMount) {
+  auto watchdog = Watchdog::Start();
+  ASSERT_TRUE(watchdog.ok());
+  EXPECT_EQ((*watchdog)->Guard(scratch_.Folder("plain")).error(), EINVAL);
+  EXPECT_EQ((*watchdog)->Guard(scratch_.Path("none")).error(), ENOENT);
+  EXPECT_EQ((*watchdog)->Unmount(/*lazy=*/true).error(), EINVAL);
+}
+
+TEST_F(WatchdogTest, GuardsOneMountOnly) {
+  auto watchdog = Watchdog::Start();
+  ASSERT_TRUE(watchdog.ok());
+  ASSERT_TRUE((*watchdog)->Guard(point()).ok());
+  EXPECT_EQ((*watchdog)->Guard(point()).error(), EALREADY);
+}
+
+TEST_F(WatchdogTest, EndsWithItsOwnerAndTakesTheMountAlong) {
+  pid_t child;
+  {
+    auto watchdog = Watchdog::Start();
+    ASSERT_TRUE(watchdog.ok());
+    ASSERT_TRUE((*watchdog)->Guard(point()).ok());
+    child = (*watchdog)->pid();
+  }
+  EXPECT_FALSE(IsMounted(point()));
+  EXPECT_NE(::kill(child, 0), 0);
+}
+
+TEST_F(WatchdogTest, DataLoss_KilledDaemonLeavesNoMount) {
+  const pid_t daemon = Daemon([&] {
+    auto watchdog = Watchdog::Start();
+    if (!watchdog.ok() || !(*watchdog)->Guard(point()).ok()) ::_exit(1);
+    ::kill(::getpid(), SIGKILL);
+  });
+  int status;
+  ASSERT_EQ(::waitpid(daemon, &status, 0), daemon);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_TRUE(Soon([&] { return !IsMounted(point()); }));
+}
+
+TEST_F(WatchdogTest, DataLoss_KilledProcessGroupLeavesNoMount) {
+  const pid_t daemon = Daemon([&] {
+    ::setsid();
+    auto watchdog = Watchdog::Start();
+    if (!watchdog.ok() || !(*watchdog)->Guard(point()).ok()) ::_exit(1);
+    ::kill(0, SIGKILL);
+  });
+  int status;
+  ASSERT_EQ(::waitpid(daemon, &status, 0), daemon);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_TRUE(Soon([&] { return !IsMounted(point()); }));
+}
+
+TEST_F(WatchdogTest, OtherSignalsDoNotEndIt) {
+  auto watchdog = Watchdog::Start();
+  ASSERT_TRUE(watchdog.ok());
+  ASSERT_TRUE((*watchdog)->Guard(point()).ok());
+  for (const int number :
+       {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGALRM}) {
+    ASSERT_EQ(::kill((*watchdog)->pid(), number), 0);
+  }
+  EXPECT_TRUE((*watchdog)->Unmount(/*lazy=*/false).ok());
+}
+
+TEST_F(WatchdogTest, AMountThatTookItsPlaceIsLeftAlone) {
+  {
+    auto watchdog = Watchdog::Start();
+    ASSERT_TRUE(watchdog.ok());
+    ASSERT_TRUE((*watchdog)->Guard(point()).ok());
+    ASSERT_EQ(::umount2(point().c_str(), 0), 0);
+    ASSERT_TRUE(scratch_.MountTmpfs("m"));
+    EXPECT_TRUE((*watchdog)->Unmount(/*lazy=*/true).ok());
+    EXPECT_TRUE(IsMounted(point()));
+  }
+  EXPECT_TRUE(IsMounted(point()));
+}
+
+TEST_F(WatchdogTest, TakesBindMountsAlong) {
+  ASSERT_TRUE(scratch_.MountTmpfs("copy"));
+  {
+    auto watchdog = Watchdog::Start();
+    ASSERT_TRUE(watchdog.ok());
+    ASSERT_TRUE((*watchdog)->Guard(point()).ok());
+    ASSERT_EQ(::mount(point().c_str(), scratch_.Path("copy").c_str(), nullptr,
+                      MS_BIND, nullptr),
+              0);
+  }
+  EXPECT_FALSE(IsMounted(point()));
+  // The tmpfs that the copy lay over is not ours.
+  EXPECT_EQ(MountsOfDevice(FindMount(scratch_.Path("copy"))->device).size(),
+            1U);
+}
+
+TEST_F(WatchdogTest, ARenamedFolderAboveDoesNotMatter) {
+  const std::string above = scratch_.Folder("above");
+  ASSERT_TRUE(scratch_.MountTmpfs("above/m"));
+  {
+    auto watchdog = Watchdog::Start();
+    ASSERT_TRUE(watchdog.ok());
+    ASSERT_TRUE((*watchdog)->Guard(above + "/m").ok());
+    ASSERT_EQ(::rename(above.c_str(), scratch_.Path("moved").c_str()), 0);
+    ASSERT_TRUE(IsMounted(scratch_.Path("moved/m")));
+  }
+  EXPECT_FALSE(IsMounted(scratch_.Path("moved/m")));
+}
+
+TEST_F(WatchdogTest, HoldsNothingOfTheDaemon) {
+  const UniqueFd secret(
+      ::open(scratch_.Path("trace").c_str(), O_CREAT | O_RDWR, 0600));
+  ASSERT_TRUE(secret);
+  auto watchdog = Watchdog::Start();
+  ASSERT_TRUE(watchdog.ok());
+  ASSERT_TRUE((*watchdog)->Guard(point()).ok());
+  const std::string folder =
+      "/proc/" + std::to_string((*watchdog)->pid()) + "/fd";
+  DIR* dir = ::opendir(folder.c_str());
+  ASSERT_NE(dir, nullptr);
+  std::multiset<std::string> held;
+  while (const dirent* entry = ::readdir(dir)) {
+    if (entry->d_name[0] == '.') continue;
+    char target[256];
+    const ssize_t n = ::readlink((folder + '/' + entry->d_name).c_str(), target,
+                                 sizeof target);
+    ASSERT_GT(n, 0);
+    std::string text(target, static_cast<size_t>(n));
+    held.insert(text.substr(0, text.find(':')));
+  }
+  ::closedir(dir);
+  EXPECT_EQ(held, (std::multiset<std::string>{"/dev/null", "/dev/null",
+                                              "/dev/null", "socket",
+                                              "anon_inode", scratch_.path()}));
+}
+
+TEST_F(WatchdogTest, KeepsThreeCapabilities) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  auto watchdog = Watchdog::Start();
+  ASSERT_TRUE(watchdog.ok());
+  ASSERT_TRUE((*watchdog)->Guard(point()).ok());
+  const pid_t pid = (*watchdog)->pid();
+  // dac_override, dac_read_search, sys_admin
+  EXPECT_EQ(ReadStatus(pid, "CapPrm"), "0000000000200006");
+  EXPECT_EQ(ReadStatus(pid, "CapBnd"), "0000000000200006");
+  EXPECT_EQ(ReadStatus(pid, "NoNewPrivs"), "1");
+}
+
+TEST_F(WatchdogTest, MakesFilesWhereAllowed) {
+  auto watchdog = Watchdog::Start();
+  ASSERT_TRUE(watchdog.ok());
+  const std::string allowed = scratch_.Folder("out");
+  ASSERT_TRUE((*watchdog)->AllowFilesBelow(allowed).ok());
+  ASSERT_TRUE((*watchdog)->Guard(point()).ok());
+  const auto fd = (*watchdog)->MakeFile(allowed + "/trace");
+  ASSERT_TRUE(fd.ok()) << fd.status().message();
+  EXPECT_EQ(::write(fd->get(), "x", 1), 1);
+  struct stat st;
+  ASSERT_EQ(::stat((allowed + "/trace").c_str(), &st), 0);
+  EXPECT_EQ(st.st_mode, static_cast<mode_t>(S_IFREG | 0600));
+  EXPECT_EQ(st.st_size, 1);
+  EXPECT_EQ((*watchdog)->MakeFile(allowed + "/trace").status().error(), EEXIST);
+}
+
+TEST_F(WatchdogTest, Malicious_MakesNoFileElsewhere) {
+  auto watchdog = Watchdog::Start();
+  ASSERT_TRUE(watchdog.ok());
+  const std::string allowed = scratch_.Folder("out");
+  const std::string other = scratch_.Folder("outside");
+  ASSERT_TRUE((*watchdog)->AllowFilesBelow(allowed).ok());
+  ASSERT_TRUE((*watchdog)->Guard(point()).ok());
+  const auto error = [&](const std::string& path) {
+    return (*watchdog)->MakeFile(path).status().error();
+  };
+  EXPECT_EQ(error(other + "/f"), EACCES);
+  EXPECT_EQ(error(allowed + "/../outside/f"), EACCES);
+  ASSERT_EQ(::symlink(other.c_str(), (allowed + "/link").c_str()), 0);
+  EXPECT_EQ(error(allowed + "/link/f"), EACCES);
+  ASSERT_EQ(::symlink("../outside/f", (allowed + "/file").c_str()), 0);
+  EXPECT_EQ(error(allowed + "/file"), EEXIST);
+  EXPECT_EQ(error("out/f"), EINVAL);
+  EXPECT_EQ(error(allowed + "/"), EISDIR);
+  EXPECT_EQ(error(allowed + "/.."), EISDIR);
+  EXPECT_EQ(error(allowed + std::string("/a\0b", 4)), EINVAL);
+  EXPECT_EQ(error(std::string(5000, '/')), ENAMETOOLONG);
+  // Too late to ask for more.
+  EXPECT_EQ((*watchdog)->AllowFilesBelow(other).error(), EPERM);
+  EXPECT_FALSE(std::filesystem::exists(other + "/f"));
+}
+
+TEST_F(WatchdogTest, MakesNoFileInTheMountItself) {
+  auto watchdog = Watchdog::Start();
+  ASSERT_TRUE(watchdog.ok());
+  ASSERT_TRUE((*watchdog)->AllowFilesBelow("/").ok());
+  ASSERT_TRUE((*watchdog)->Guard(point()).ok());
+  EXPECT_EQ((*watchdog)->MakeFile(point() + "/f").status().error(), ELOOP);
+}
+
+TEST_F(WatchdogTest, AskingADeadOneFails) {
+  auto watchdog = Watchdog::Start();
+  ASSERT_TRUE(watchdog.ok());
+  ASSERT_EQ(::kill((*watchdog)->pid(), SIGKILL), 0);
+  EXPECT_FALSE((*watchdog)->Guard(point()).ok());
+}
+
+}  // namespace
+}  // namespace tracefs

@@ -1,0 +1,121 @@
+#include "tracefs/command/trace_files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <optional>
+
+#include "tracefs/base/unique_fd.h"
+#include "tracefs/export/escape.h"
+#include "tracefs/format/frame.h"
+#include "tracefs/format/marks.h"
+
+namespace tracefs {
+namespace {
+
+struct Place {
+  format::Serial serial{};
+  uint64_t part = 0;
+};
+
+// Which part of which trace a file is: the mark stands behind the preamble.
+std::optional<Place> PlaceOf(const std::string& path) {
+  struct stat st;
+  // Opening a FIFO would wait, and reading it would use it up.
+  if (path == "-" || ::stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) {
+    return std::nullopt;
+  }
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return std::nullopt;
+  std::vector<std::byte> start(format::kMaxPreambleBytes + 256);
+  const ssize_t n = ::pread(fd.get(), start.data(), start.size(), 0);
+  if (n <= 0) return std::nullopt;
+  const ByteSpan bytes = ByteSpan(start).first(static_cast<size_t>(n));
+  const Result<size_t> length = format::PreambleLength(bytes);
+  if (!length.ok() || *length + format::kFrameHeaderBytes > bytes.size()) {
+    return std::nullopt;
+  }
+  const ByteSpan rest = bytes.subspan(*length);
+  format::FrameHeader header;
+  const auto head = rest.first<format::kFrameHeaderBytes>();
+  if (!format::DecodeFrameHeader(head, &header) ||
+      header.kind != static_cast<uint16_t>(format::FrameKind::kPart) ||
+      header.payload_bytes > rest.size() - format::kFrameHeaderBytes) {
+    return std::nullopt;
+  }
+  const ByteSpan payload =
+      rest.subspan(format::kFrameHeaderBytes, header.payload_bytes);
+  const auto mark = format::DecodePartMark(payload);
+  if (!mark || header.crc != format::FrameCrc(head, payload)) {
+    return std::nullopt;
+  }
+  return Place{.serial = header.serial, .part = mark->part};
+}
+
+}  // namespace
+
+Status AddFiles(const std::string& name, std::vector<std::string>* files) {
+  struct stat st;
+  if (name == "-" || ::stat(name.c_str(), &st) != 0 || !S_ISDIR(st.st_mode)) {
+    files->push_back(name);
+    return Status::Ok();
+  }
+  const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(name.c_str()),
+                                                   &::closedir);
+  if (folder == nullptr) return Status::System(errno, TerminalWord(name));
+  std::vector<std::string> found;
+  while (const dirent* entry = ::readdir(folder.get())) {
+    const std::string path = name + '/' + entry->d_name;
+    if (::lstat(path.c_str(), &st) == 0 && S_ISREG(st.st_mode)) {
+      found.push_back(path);
+    }
+  }
+  std::sort(found.begin(), found.end());
+  if (found.empty()) {
+    return Status::Invalid(TerminalWord(name) +
+                           ": there is no file in this folder");
+  }
+  files->insert(files->end(), found.begin(), found.end());
+  return Status::Ok();
+}
+
+std::vector<TraceFiles> JoinParts(const std::vector<std::string>& files) {
+  struct Group {
+    std::optional<format::Serial> serial;
+    std::vector<std::pair<uint64_t, std::string>> parts;
+  };
+  std::vector<Group> groups;
+  for (const std::string& file : files) {
+    const std::optional<Place> place = PlaceOf(file);
+    auto group = groups.end();
+    if (place) {
+      group = std::find_if(groups.begin(), groups.end(), [&](const Group& g) {
+        return g.serial == place->serial;
+      });
+    }
+    if (group == groups.end()) group = groups.insert(groups.end(), Group{});
+    if (place) group->serial = place->serial;
+    group->parts.emplace_back(place ? place->part : 0, file);
+  }
+  std::vector<TraceFiles> traces;
+  for (Group& group : groups) {
+    std::sort(group.parts.begin(), group.parts.end());
+    TraceFiles& trace = traces.emplace_back();
+    trace.name = group.parts.front().second;
+    if (group.parts.size() > 1) {
+      trace.name += " and " + std::to_string(group.parts.size() - 1) + " more";
+    }
+    for (auto& [part, path] : group.parts) {
+      trace.paths.push_back(std::move(path));
+    }
+  }
+  return traces;
+}
+
+}  // namespace tracefs

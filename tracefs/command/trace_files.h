@@ -1,0 +1,29 @@
+// Which files a command line means: folders are replaced by what is in them,
+// and the parts of a rotated trace are put together, whatever their names.
+#ifndef TRACEFS_COMMAND_TRACE_FILES_H_
+#define TRACEFS_COMMAND_TRACE_FILES_H_
+
+#include <string>
+#include <vector>
+
+#include "tracefs/base/status.h"
+
+namespace tracefs {
+
+// Adds the regular files in a folder, by name, or the name itself ("-" stands
+// for standard input). kInvalid for an empty folder.
+Status AddFiles(const std::string& name, std::vector<std::string>* files);
+
+// One trace.
+struct TraceFiles {
+  std::string name;  // for messages
+  std::vector<std::string> paths;
+};
+
+// Puts parts of one rotated trace together, in order. What is no part of one,
+// or cannot be read, is a trace by itself.
+std::vector<TraceFiles> JoinParts(const std::vector<std::string>& files);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_COMMAND_TRACE_FILES_H_

@@ -1,0 +1,20 @@
+// What a client of the control socket gets of a tracer that lives as long as
+// it listens.
+#ifndef TRACEFS_CONTROL_TAIL_STREAM_H_
+#define TRACEFS_CONTROL_TAIL_STREAM_H_
+
+#include <functional>
+#include <memory>
+
+#include "tracefs/control/handler.h"
+#include "tracefs/pipeline/block_queue.h"
+
+namespace tracefs {
+
+// The stream that empties `queue`; calls `on_end`, once, when it is destroyed.
+std::shared_ptr<ControlStream> MakeTailStream(std::shared_ptr<BlockQueue> queue,
+                                              std::function<void()> on_end);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_CONTROL_TAIL_STREAM_H_

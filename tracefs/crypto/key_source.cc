@@ -1,0 +1,288 @@
+#include "tracefs/crypto/key_source.h"
+
+#include <fcntl.h>
+#include <linux/keyctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "tracefs/base/ownership.h"
+#include "tracefs/crypto/age.h"
+#include "tracefs/crypto/hash.h"
+
+namespace tracefs {
+namespace {
+
+struct KindRow {
+  KeyKind kind;
+  std::string_view word;
+  std::string_view text;
+  bool secret;
+};
+
+constexpr KindRow kKinds[] = {
+    {KeyKind::kSecret, "tracefs-secret-1",
+     "a shared secret (tracefs-keygen secret)", true},
+    {KeyKind::kSealVerify, "tracefs-seal-verify-1",
+     "a verify secret (tracefs-keygen seal)", true},
+    {KeyKind::kSign, "tracefs-sign-1", "a signing key (tracefs-keygen sign)",
+     true},
+    {KeyKind::kSignPublic, "tracefs-sign-public-1",
+     "a public signing key (tracefs-keygen sign)", false},
+    {KeyKind::kAgeIdentity, "", "an age identity (age-keygen)", true},
+};
+
+const KindRow& RowOf(KeyKind kind) {
+  return *std::find_if(std::begin(kKinds), std::end(kKinds),
+                       [&](const KindRow& row) { return row.kind == kind; });
+}
+
+struct PlacePrefix {
+  std::string_view word;
+  KeySource::Place place;
+};
+constexpr PlacePrefix kPlacePrefixes[] = {
+    {"file:", KeySource::Place::kFile},
+    {"env:", KeySource::Place::kEnvironment},
+    {"keyring:", KeySource::Place::kKeyring},
+};
+
+std::string_view Trim(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r";
+  while (!text.empty() && kBlanks.find(text.front()) != text.npos) {
+    text.remove_prefix(1);
+  }
+  while (!text.empty() && kBlanks.find(text.back()) != text.npos) {
+    text.remove_suffix(1);
+  }
+  return text;
+}
+
+Result<SecretMemory> ReadKeyring(const std::string& name) {
+  const std::string what = KeySource{KeySource::Place::kKeyring, name}.Text();
+  const long id = ::syscall(SYS_request_key, "user", name.c_str(), nullptr, 0);
+  if (id < 0) return Status::System(errno, what);
+  SecretMemory text(kMaxKeyFileBytes);
+  const long n = ::syscall(SYS_keyctl, KEYCTL_READ, id, text.bytes().data(),
+                           text.bytes().size());
+  if (n < 0) return Status::System(errno, what);
+  if (static_cast<size_t>(n) >= kMaxKeyFileBytes) {
+    return Status::Invalid(what + " is too long for a key");
+  }
+  return text;
+}
+
+Result<SecretMemory> ReadEnvironment(const std::string& name) {
+  const char* value = ::getenv(name.c_str());
+  const std::string what =
+      KeySource{KeySource::Place::kEnvironment, name}.Text();
+  if (value == nullptr) {
+    return Status::Invalid(what +
+                           " is not set; put a line of a key file in it");
+  }
+  const size_t size = std::strlen(value);
+  if (size >= kMaxKeyFileBytes) {
+    return Status::Invalid(what + " is too long for a key");
+  }
+  SecretMemory text(kMaxKeyFileBytes);
+  std::memcpy(text.bytes().data(), value, size);
+  return text;
+}
+
+Status ParseKeyText(std::string_view text, const std::string& what,
+                    std::vector<KeyEntry>* entries, bool* any_secret) {
+  size_t number = 0;
+  while (!text.empty()) {
+    ++number;
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = Trim(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.empty() || line.front() == '#') continue;
+    if (line.substr(0, line.find(' ')) == "tracefs-seal-state-1") {
+      return Status::Invalid(
+          what +
+          " is the sealing state of a host; it only serves checksum with seal "
+          "= forward, and is verified with the file that tracefs-keygen made "
+          "beside it");
+    }
+    KeyEntry entry;
+    if (!ParseKeyLine(line, &entry)) {
+      return Status::Invalid(what + ": line " + std::to_string(number) +
+                             " is no key; make one with tracefs-keygen");
+    }
+    *any_secret |= RowOf(entry.kind).secret;
+    entries->push_back(std::move(entry));
+  }
+  if (entries->empty()) {
+    return Status::Invalid(what +
+                           " holds no key; make one with "
+                           "tracefs-keygen");
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+std::string_view KeyKindText(KeyKind kind) { return RowOf(kind).text; }
+
+std::string KeySource::Text() const {
+  switch (place) {
+    case Place::kFile:
+      return "key file '" + name + "'";
+    case Place::kEnvironment:
+      return "environment variable '" + name + "'";
+    case Place::kKeyring:
+      return "key '" + name + "' of the kernel's keyring";
+  }
+  return {};
+}
+
+Result<KeySource> ParseKeyArgument(std::string_view text) {
+  for (const PlacePrefix& prefix : kPlacePrefixes) {
+    if (text.starts_with(prefix.word)) return ParseKeySource(text);
+  }
+  return KeySource{KeySource::Place::kFile, std::string(text)};
+}
+
+Result<KeySource> ParseKeySource(std::string_view text) {
+  for (const PlacePrefix& prefix : kPlacePrefixes) {
+    if (!text.starts_with(prefix.word)) continue;
+    text.remove_prefix(prefix.word.size());
+    if (text.empty()) break;
+    return KeySource{prefix.place, std::string(text)};
+  }
+  return Status::Invalid(
+      "a key is named by where it is: file:PATH, env:NAME or "
+      "keyring:DESCRIPTION; it never stands in a config itself");
+}
+
+std::string KeyLine(KeyKind kind, KeySpan key) {
+  if (kind == KeyKind::kAgeIdentity) return AgeIdentityText(key);
+  return std::string(RowOf(kind).word) + ' ' + Hex(key);
+}
+
+bool ParseKeyLine(std::string_view line, KeyEntry* entry) {
+  line = Trim(line);
+  if (line.substr(0, kAgeIdentityPrefix.size()) == kAgeIdentityPrefix) {
+    entry->kind = KeyKind::kAgeIdentity;
+    return ParseAgeIdentity(line, &entry->key);
+  }
+  const size_t end = line.find(' ');
+  if (end == line.npos) return false;
+  for (const KindRow& row : kKinds) {
+    if (row.word.empty() || line.substr(0, end) != row.word) continue;
+    entry->kind = row.kind;
+    return FromHex(Trim(line.substr(end)), entry->key.get());
+  }
+  return false;
+}
+
+Status CheckSecretFile(const UniqueFd& fd, const std::string& what) {
+  const Status status = CheckOwnership(fd.get(), {.forbidden = 077}, what);
+  struct stat st;
+  if (!status.ok() && ::fstat(fd.get(), &st) == 0 && (st.st_mode & 077) != 0) {
+    return Status::Invalid(status.message() +
+                           "; replace the key if somebody may have read it");
+  }
+  return status;
+}
+
+Result<SecretMemory> ReadSecretFile(const UniqueFd& fd,
+                                    const std::string& what) {
+  SecretMemory text(kMaxKeyFileBytes);
+  size_t size = 0;
+  while (size < kMaxKeyFileBytes) {
+    const ssize_t n =
+        ::pread(fd.get(), text.bytes().data() + size, kMaxKeyFileBytes - size,
+                static_cast<off_t>(size));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Status::System(errno, what);
+    if (n == 0) return text;
+    size += static_cast<size_t>(n);
+  }
+  return Status::Invalid(what + " is too long for a key file");
+}
+
+namespace {
+
+// `*fd`: the file, if it is one; its mode is not checked.
+Result<SecretMemory> ReadText(const KeySource& source, UniqueFd* fd) {
+  const std::string what = source.Text();
+  if (source.given != nullptr) {
+    if (source.place != KeySource::Place::kFile) {
+      return ReadSecretFile(*source.given, what);
+    }
+    fd->Reset(::fcntl(source.given->get(), F_DUPFD_CLOEXEC, 0));
+    if (!*fd) return Status::System(errno, what);
+    return ReadSecretFile(*fd, what);
+  }
+  switch (source.place) {
+    case KeySource::Place::kFile:
+      // Not to hang on a fifo.
+      fd->Reset(::open(source.name.c_str(),
+                       O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+      if (!*fd) return Status::System(errno, what);
+      return ReadSecretFile(*fd, what);
+    case KeySource::Place::kEnvironment:
+      return ReadEnvironment(source.name);
+    case KeySource::Place::kKeyring:
+      return ReadKeyring(source.name);
+  }
+  return SecretMemory();
+}
+
+}  // namespace
+
+Result<SecretMemory> ReadSecretText(const KeySource& source) {
+  UniqueFd fd;
+  Result<SecretMemory> text = ReadText(source, &fd);
+  if (!text.ok() || !fd) return text;
+  if (Status s = CheckSecretFile(fd, source.Text()); !s.ok()) return s;
+  return text;
+}
+
+Result<std::vector<KeyEntry>> ReadKeys(const KeySource& source) {
+  const std::string what = source.Text();
+  UniqueFd fd;
+  const Result<SecretMemory> text = ReadText(source, &fd);
+  if (!text.ok()) return text.status();
+  // The rest of the memory is zeros.
+  std::string_view view = AsText(text->bytes());
+  view = view.substr(0, view.find('\0'));
+  std::vector<KeyEntry> entries;
+  bool any_secret = false;
+  const Status parsed = ParseKeyText(view, what, &entries, &any_secret);
+  // Of a file with secrets its mode is the graver matter.
+  if (fd && (any_secret || !parsed.ok())) {
+    if (Status s = CheckSecretFile(fd, what); !s.ok()) return s;
+  }
+  if (!parsed.ok()) return parsed;
+  return entries;
+}
+
+Result<SecretKey> ReadKey(const KeySource& source, KeyKind kind) {
+  Result<std::vector<KeyEntry>> entries = ReadKeys(source);
+  if (!entries.ok()) return entries.status();
+  KeyEntry* found = nullptr;
+  for (KeyEntry& entry : *entries) {
+    if (entry.kind != kind) continue;
+    if (found != nullptr) {
+      return Status::Invalid(source.Text() + " holds more than one key");
+    }
+    found = &entry;
+  }
+  if (found == nullptr) {
+    return Status::Invalid(source.Text() + " does not hold " +
+                           std::string(KeyKindText(kind)) + " but " +
+                           std::string(KeyKindText(entries->front().kind)));
+  }
+  return std::move(found->key);
+}
+
+}  // namespace tracefs

@@ -1,0 +1,97 @@
+// Mounts by statx(2) and /proc/self/mountinfo (mount_info.h).
+#include "tracefs/daemon/mount_info.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#ifndef STATX_MNT_ID_UNIQUE
+#define STATX_MNT_ID_UNIQUE 0x4000U
+#endif
+
+namespace tracefs {
+namespace {
+
+// Fills id and device of what `name` in `parent` leads to.
+bool Look(int parent, const char* name, int flags, MountPlace* place) {
+  // DONT_SYNC: what the kernel knows must do.
+  struct statx st;
+  if (::statx(
+          parent, name,
+          AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC | flags,
+          STATX_MNT_ID | STATX_MNT_ID_UNIQUE, &st) != 0) {
+    return false;
+  }
+  place->device = ::makedev(st.stx_dev_major, st.stx_dev_minor);
+  place->id = (st.stx_mask & (STATX_MNT_ID | STATX_MNT_ID_UNIQUE)) != 0
+                  ? st.stx_mnt_id
+                  : 0;
+  place->mounted = (st.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) == 0 ||
+                   (st.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+  return true;
+}
+
+}  // namespace
+
+std::optional<MountPlace> FindMount(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  MountPlace place;
+  if (slash == std::string::npos || slash + 1 == path.size()) {
+    errno = EINVAL;
+    return std::nullopt;
+  }
+  place.name = path.substr(slash + 1);
+  const std::string folder = slash == 0 ? "/" : path.substr(0, slash);
+  place.parent.Reset(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!place.parent ||
+      !Look(place.parent.get(), place.name.c_str(), 0, &place)) {
+    return std::nullopt;
+  }
+  return place;
+}
+
+bool IsStillThere(const MountPlace& place) {
+  MountPlace now;
+  return Look(place.parent.get(), place.name.c_str(), 0, &now) &&
+         now.id == place.id && now.device == place.device;
+}
+
+std::vector<std::string> MountsOfDevice(uint64_t device) {
+  std::ifstream in("/proc/self/mountinfo");
+  const std::string wanted =
+      std::to_string(major(device)) + ':' + std::to_string(minor(device));
+  std::vector<std::string> paths;
+  for (std::string line; std::getline(in, line);) {
+    // "36 35 98:0 /mnt1 /mnt2 rw,noatime …", proc_pid_mountinfo(5).
+    std::istringstream fields(line);
+    std::string id, parent, number, root, path;
+    fields >> id >> parent >> number >> root >> path;
+    if (number == wanted) {
+      paths.insert(paths.begin(), UnescapeMountPath(path));
+    }
+  }
+  return paths;
+}
+
+std::optional<std::string> PathOf(int fd) {
+  std::array<char, PATH_MAX> path;
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  const ssize_t n = ::readlink(link.c_str(), path.data(), path.size());
+  if (n <= 0 || static_cast<size_t>(n) == path.size()) return std::nullopt;
+  return std::string(path.data(), static_cast<size_t>(n));
+}
+
+uint64_t DeviceOf(int fd) {
+  MountPlace place;
+  return Look(fd, "", AT_EMPTY_PATH, &place) ? place.device : 0;
+}
+
+}  // namespace tracefs

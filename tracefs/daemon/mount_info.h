@@ -1,0 +1,45 @@
+// Which mount is where, found out without asking the mounted file system
+// anything: it may be dead, or not yet served.
+#ifndef TRACEFS_DAEMON_MOUNT_INFO_H_
+#define TRACEFS_DAEMON_MOUNT_INFO_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tracefs/base/mount_path.h"
+#include "tracefs/base/unique_fd.h"
+
+namespace tracefs {
+
+// A mount as it was found: where, and which. The parent is the directory below
+// the mount and does not keep the mount busy.
+struct MountPlace {
+  UniqueFd parent;  // O_PATH
+  std::string name;
+  uint64_t id = 0;      // never used twice since Linux 6.8; 0 before 5.8
+  uint64_t device = 0;  // makedev() of the file system's own number
+  bool mounted = true;  // false if there is no mount, but a file of one
+};
+
+// The mount on top at `path` (absolute). Empty, with errno set, if the path
+// leads nowhere or is "/"; the last component may be any file.
+std::optional<MountPlace> FindMount(const std::string& path);
+
+// Whether what FindMount saw is on top there now.
+bool IsStillThere(const MountPlace& place);
+
+// Where the file system with that number is mounted in this mount namespace,
+// as /proc/self/mountinfo has it. Later mounts first.
+std::vector<std::string> MountsOfDevice(uint64_t device);
+
+// The path the kernel knows an open file by.
+std::optional<std::string> PathOf(int fd);
+
+// The file system number of an open file, 0 if it cannot be had.
+uint64_t DeviceOf(int fd);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_DAEMON_MOUNT_INFO_H_

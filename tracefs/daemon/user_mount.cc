@@ -1,0 +1,82 @@
+// See user_mount.h.
+#include "tracefs/daemon/user_mount.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "tracefs/base/unique_fd.h"
+#include "tracefs/daemon/capabilities.h"
+
+namespace tracefs {
+namespace {
+
+bool Same(const struct stat& a, const struct stat& b) {
+  return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+}  // namespace
+
+Status CheckNotInside(int source, const std::string& mount_point) {
+  struct stat wanted;
+  struct stat now;
+  UniqueFd here(::open(mount_point.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (::fstat(source, &wanted) != 0 || !here ||
+      ::fstat(here.get(), &now) != 0) {
+    return Status::System(errno, "mount point '" + mount_point + "'");
+  }
+  for (;;) {
+    UniqueFd up(::openat(here.get(), "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    struct stat above;
+    if (!up || ::fstat(up.get(), &above) != 0) {
+      return Status::System(errno, "above '" + mount_point + "'");
+    }
+    if (Same(above, now)) return Status::Ok();  // the root
+    if (Same(above, wanted)) {
+      return Status::Invalid(
+          "'" + mount_point +
+          "' lies inside the source; an ordinary user's mount would lead into "
+          "itself there. Mount elsewhere, over the source itself, or as root");
+    }
+    here = std::move(up);
+    now = above;
+  }
+}
+
+std::vector<std::string> LostWithoutRoot(
+    const std::vector<std::string>& fuse_options) {
+  const uint64_t capabilities = EffectiveCapabilities();
+  const auto has = [&](int capability) {
+    return (capabilities & CapabilityBit(capability)) != 0;
+  };
+  std::vector<std::string> lost;
+  if (!has(CAP_SETUID) || !has(CAP_SETGID) || !has(CAP_CHOWN)) {
+    const bool shared = std::find(fuse_options.begin(), fuse_options.end(),
+                                  "allow_other") != fuse_options.end();
+    if (!shared && !has(CAP_SYS_ADMIN)) {
+      lost.emplace_back("only this user sees the mount");
+    }
+    lost.emplace_back(
+        "everything is done as this user: what others make would be this "
+        "user's, chown and device nodes fail");
+  }
+  if (!has(CAP_SYS_ADMIN)) {
+    lost.emplace_back("no FUSE passthrough: all data goes through the daemon");
+    lost.emplace_back("no trusted.* attributes");
+    lost.emplace_back(
+        "no private copy of the source: what is mounted in it is passed "
+        "through, too");
+    lost.emplace_back("of the sandbox only no_new_privs and seccomp");
+  }
+  if (!has(CAP_DAC_READ_SEARCH)) {
+    lost.emplace_back(
+        "no file handles: beyond so many descriptors, files that the kernel "
+        "knows are opened again by their names");
+  }
+  return lost;
+}
+
+}  // namespace tracefs

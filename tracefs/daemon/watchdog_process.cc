@@ -1,0 +1,340 @@
+// What the watchdog does (watchdog_process.h). One thread; nothing here waits
+// for the file system that it guards.
+#include "tracefs/daemon/watchdog_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tracefs/base/log_socket.h"
+#include "tracefs/daemon/capabilities.h"
+#include "tracefs/daemon/log.h"
+#include "tracefs/daemon/mount_info.h"
+
+namespace tracefs {
+namespace {
+
+class Process {
+ public:
+  Process(UniqueFd socket, pid_t daemon)
+      : socket_(std::move(socket)), daemon_(daemon) {}
+
+  int socket() const { return socket_.get(); }
+  // Answers what has arrived; false when the daemon has hung up.
+  bool AnswerOne();
+  // Removes what is guarded, and bind mounts of it.
+  void CleanUp();
+  // Says in the log that the daemon is gone, unless it has said so itself.
+  void TellEnd() const;
+
+ private:
+  struct Answer {
+    int error = 0;
+    UniqueFd fd;
+  };
+
+  Answer Handle(WatchdogRequest request, const std::string& path);
+  int Allow(const std::string& path);
+  int Guard(const std::string& path);
+  int Unmount(bool lazy);
+  Answer MakeFile(const std::string& path) const;
+  int UseLog(const std::string& text);
+  Answer Connect() const;
+  void Send(const Answer& answer) const;
+  int UnmountNow(int flags) const;
+
+  const UniqueFd socket_;
+  const pid_t daemon_;
+  bool goodbye_ = false;
+  LogPlace log_{.kind = LogPlace::Kind::kNone, .path = ""};
+  std::vector<std::string> allowed_;  // real paths
+  std::optional<MountPlace> guarded_;
+  std::string path_;  // of guarded_
+};
+
+// fusermount3 undoes what it did; it alone may where we may not.
+int RunFusermount(const std::string& path, bool lazy) {
+  const pid_t child = ::fork();
+  if (child < 0) return errno;
+  if (child == 0) {
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    const char* const mode = lazy ? "-uqz" : "-uq";
+    ::execl("/usr/bin/fusermount3", "fusermount3", mode, "--", path.c_str(),
+            nullptr);
+    ::execlp("fusermount3", "fusermount3", mode, "--", path.c_str(), nullptr);
+    ::_exit(127);
+  }
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return 0;
+  // It says why on its standard error only; in use is what it mostly is.
+  return WIFEXITED(status) && WEXITSTATUS(status) == 127 ? EPERM : EBUSY;
+}
+
+int Process::UnmountNow(int flags) const {
+  // Relative to the directory that was found when the mount was new: nobody
+  // can bend the way there any more.
+  int error = 0;
+  if (::fchdir(guarded_->parent.get()) != 0 ||
+      ::umount2(guarded_->name.c_str(), flags | UMOUNT_NOFOLLOW) != 0) {
+    error = errno;
+  }
+  (void)!::chdir("/");
+  if (error == EPERM) {
+    return RunFusermount(path_, (flags & MNT_DETACH) != 0);
+  }
+  return error;
+}
+
+int Process::Allow(const std::string& path) {
+  if (guarded_) return EPERM;
+  const UniqueFd directory(
+      ::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return errno;
+  std::optional<std::string> real = PathOf(directory.get());
+  if (!real) return ENOENT;
+  allowed_.push_back(std::move(*real));
+  return 0;
+}
+
+int Process::Guard(const std::string& path) {
+  if (guarded_) return EALREADY;
+  std::optional<MountPlace> place = FindMount(path);
+  if (!place) return errno;
+  if (!place->mounted) return EINVAL;
+  path_ = path;
+  guarded_ = std::move(place);
+  return 0;
+}
+
+int Process::Unmount(bool lazy) {
+  if (!guarded_) return EINVAL;
+  if (!IsStillThere(*guarded_)) return 0;
+  return UnmountNow(lazy ? MNT_DETACH : 0);
+}
+
+Process::Answer Process::MakeFile(const std::string& path) const {
+  const size_t slash = path.rfind('/');
+  if (path.empty() || path[0] != '/') return {EINVAL, {}};
+  const std::string folder = slash == 0 ? "/" : path.substr(0, slash);
+  const std::string name = path.substr(slash + 1);
+  if (name.empty() || name == "." || name == "..") return {EISDIR, {}};
+  const UniqueFd directory(
+      ::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return {errno, {}};
+  const std::optional<std::string> real = PathOf(directory.get());
+  const auto below = [&](const std::string& allowed) {
+    return *real == allowed || allowed == "/" ||
+           (real->rfind(allowed, 0) == 0 && (*real)[allowed.size()] == '/');
+  };
+  if (!real || std::none_of(allowed_.begin(), allowed_.end(), below)) {
+    return {EACCES, {}};
+  }
+  // What the daemon writes into its own mount it would trace again.
+  if (guarded_ && DeviceOf(directory.get()) == guarded_->device) {
+    return {ELOOP, {}};
+  }
+  Answer answer;
+  answer.fd.Reset(::openat(
+      directory.get(), name.c_str(),
+      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0600));
+  if (!answer.fd) answer.error = errno;
+  return answer;
+}
+
+Process::Answer Process::Handle(WatchdogRequest request,
+                                const std::string& path) {
+  switch (request) {
+    case WatchdogRequest::kAllow:
+      return {Allow(path), {}};
+    case WatchdogRequest::kGuard:
+      return {Guard(path), {}};
+    case WatchdogRequest::kUnmount:
+      return {Unmount(/*lazy=*/false), {}};
+    case WatchdogRequest::kUnmountLazy:
+      return {Unmount(/*lazy=*/true), {}};
+    case WatchdogRequest::kMakeFile:
+      return MakeFile(path);
+    case WatchdogRequest::kLog:
+      return {UseLog(path), {}};
+    case WatchdogRequest::kConnectLog:
+      return Connect();
+    case WatchdogRequest::kGoodbye:
+      goodbye_ = true;
+      return {};
+  }
+  return {ENOSYS, {}};
+}
+
+int Process::UseLog(const std::string& text) {
+  // Before the daemon shuts itself in; nothing it says later leads elsewhere.
+  if (guarded_) return EPERM;
+  if (text.empty()) return EINVAL;
+  log_ = {.kind = static_cast<LogPlace::Kind>(text[0]), .path = text.substr(1)};
+  return 0;
+}
+
+Process::Answer Process::Connect() const {
+  if (log_.path.empty()) return {ENOENT, {}};
+  Result<UniqueFd> fd = ConnectLog(log_.path);
+  if (!fd.ok()) return {fd.status().error(), {}};
+  return {0, *std::move(fd)};
+}
+
+void Process::TellEnd() const {
+  if (goodbye_ || !guarded_ || log_.path.empty()) return;
+  const Result<UniqueFd> fd = ConnectLog(log_.path);
+  if (!fd.ok()) return;
+  static_cast<void>(SendLog(
+      fd->get(),
+      LogDatagram(log_.kind, NoticeId::kDied, path_,
+                  "the daemon (process " + std::to_string(daemon_) +
+                      ") died: the mount was taken away, and its traces lack "
+                      "their end")));
+}
+
+void Process::Send(const Answer& answer) const {
+  int error = answer.error;
+  iovec iov = {&error, sizeof error};
+  msghdr message{};
+  message.msg_iov = &iov;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  if (answer.fd) {
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    const int fd = answer.fd.get();
+    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
+  }
+  while (::sendmsg(socket_.get(), &message, MSG_NOSIGNAL) < 0 &&
+         errno == EINTR) {
+  }
+}
+
+bool Process::AnswerOne() {
+  std::array<char, 1 + PATH_MAX> question;
+  ssize_t n;
+  do {
+    n = ::recv(socket_.get(), question.data(), question.size(), 0);
+  } while (n < 0 && errno == EINTR);
+  if (n <= 0) return false;
+  const std::string path(question.data() + 1, static_cast<size_t>(n) - 1);
+  // No name holds a zero byte; a system call would see another one.
+  if (path.find('\0') != std::string::npos) {
+    Send({EINVAL, {}});
+  } else {
+    Send(Handle(static_cast<WatchdogRequest>(question[0]), path));
+  }
+  return true;
+}
+
+void Process::CleanUp() {
+  if (!guarded_ || !IsStillThere(*guarded_)) return;
+  // Bind mounts of it are as dead. While it is there, nothing else can have
+  // its device number; afterwards anything may.
+  const std::vector<std::string> paths = MountsOfDevice(guarded_->device);
+  for (const std::string& path : paths) {
+    const std::optional<MountPlace> place = FindMount(path);
+    if (place && place->device == guarded_->device &&
+        place->id != guarded_->id) {
+      ::umount2(path.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
+    }
+  }
+  UnmountNow(MNT_DETACH);
+}
+
+void CloseAllBut(int one, int other) {
+  const auto first = static_cast<unsigned>(std::min(one, other));
+  const auto second = static_cast<unsigned>(std::max(one, other));
+  if (first > 3) ::close_range(3, first - 1, 0);
+  if (second > first + 1) ::close_range(first + 1, second - 1, 0);
+  ::close_range(second + 1, ~0U, 0);
+}
+
+// Apart from the daemon and its terminal, with as little power as will do.
+void Isolate(int socket, int daemon) {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, nullptr);
+  ::setsid();
+  // 15 bytes are all that the kernel keeps of a name.
+  ::prctl(PR_SET_NAME, "tracefs-watch", 0, 0, 0);
+  (void)!::chdir("/");
+  ::umask(0077);
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (null >= 0) {
+      ::dup2(null, fd);
+    } else {
+      ::close(fd);
+    }
+  }
+  CloseAllBut(socket, daemon);
+  const rlimit none = {0, 0};
+  ::setrlimit(RLIMIT_CORE, &none);
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  if (HasCapability(CAP_SYS_ADMIN)) {
+    // Reaching mount point and outputs, and umount2. An ordinary user's
+    // watchdog runs fusermount3, which needs its set-user-id bit.
+    ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    (void)LimitCapabilities(CapabilityBit(CAP_SYS_ADMIN) |
+                            CapabilityBit(CAP_DAC_OVERRIDE) |
+                            CapabilityBit(CAP_DAC_READ_SEARCH));
+  }
+}
+
+}  // namespace
+
+void RunWatchdog(UniqueFd socket, UniqueFd daemon) {
+  const pid_t parent = ::getppid();
+  Isolate(socket.get(), daemon.get());
+  Process process(std::move(socket), parent);
+  const int peer = process.socket();
+  for (bool talking = true;;) {
+    // With a negative descriptor poll() looks away.
+    std::array<pollfd, 2> ready = {pollfd{daemon.get(), POLLIN, 0},
+                                   pollfd{talking ? peer : -1, POLLIN, 0}};
+    if (::poll(ready.data(), ready.size(), -1) < 0) {
+      if (errno == EINTR) continue;
+      break;
+    }
+    // What was asked before the end is still answered.
+    if (ready[1].revents != 0) {
+      talking = process.AnswerOne();
+      // Hanging up is how a daemon says that it is done.
+      if (!talking) break;
+      continue;
+    }
+    if (ready[0].revents != 0) break;
+  }
+  process.CleanUp();
+  process.TellEnd();
+  ::_exit(0);
+}
+
+}  // namespace tracefs

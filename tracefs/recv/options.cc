@@ -1,0 +1,228 @@
+#include "tracefs/recv/options.h"
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <sstream>
+
+#include "tracefs/base/text_cursor.h"
+#include "tracefs/base/units.h"
+#include "tracefs/command/command_line.h"
+#include "tracefs/export/table.h"
+#include "tracefs/format/constants.h"
+#include "tracefs/recv/live_printer.h"
+
+namespace tracefs {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr char kSeeHelp[] = " (see tracefs-recv --help)";
+
+std::string FormatNames() {
+  std::string names;
+  for (const ExportFormat& format : ExportFormats()) {
+    if (!names.empty()) names += ", ";
+    names += format.name;
+  }
+  return names;
+}
+
+po::options_description VisibleOptions() {
+  using Strings = std::vector<std::string>;
+  const auto text = [](const char* name) {
+    return po::value<std::string>()->value_name(name);
+  };
+  po::options_description options("Options");
+  options.add_options()  //
+      ("listen", po::value<Strings>()->value_name("ADDRESS"),
+       "tcp:HOST:PORT, tls:HOST:PORT, unix:PATH or seqpacket:PATH; an empty "
+       "HOST is every address, port 0 any free one; may be given several "
+       "times")  //
+      ("out", text("DIR"),
+       "keep each trace in a file of this directory, and acknowledge what is "
+       "on the disk")  //
+      ("format", text("NAME"),
+       ("print operations as they come instead: " + FormatNames()).c_str())  //
+      ("ca", text("FILE"),
+       "tls: certificates of the authorities that senders' are from")  //
+      ("cert", text("FILE"), "tls: our certificate")                   //
+      ("tls-key", text("FILE"), "tls: its private key, mode 0600")     //
+      ("key", po::value<Strings>()->value_name("FILE"),
+       "with --format: keys for encrypted traces; also env:NAME, "
+       "keyring:NAME; may be given several times")             //
+      ("max-clients", text("N"), "connections; default 1024")  //
+      ("max-per-peer", text("N"),
+       "connections from one address or user; default 64")            //
+      ("max-block", text("SIZE"), "a block of a trace; default 17M")  //
+      ("max-memory", text("SIZE"),
+       "with --format: of all senders together; default 512M")   //
+      ("max-trace", text("SIZE"), "a trace; default: no limit")  //
+      ("max-traces", text("N"), "files in DIR; default 65536")   //
+      ("user", text("NAME"),
+       "turn into this user once all sockets, keys and DIR are open")  //
+      ("sandbox", text("on|off"),
+       "give up what receiving does not need; default on")    //
+      ("quiet,q", "say nothing of senders that come and go")  //
+      ("help,h", "print this and exit")                       //
+      ("version", "print the version and exit");
+  return options;
+}
+
+// The number of an option, if it is given and in range.
+Status TakeNumber(const CommandLine& given, const char* name, uint64_t min,
+                  uint64_t max, uint64_t* value) {
+  if (!given.Has(name)) return Status::Ok();
+  const std::string text = given.Text(name);
+  const std::optional<uint64_t> number = ParseSize(text);
+  if (!number || *number < min || *number > max) {
+    return Status::Invalid("--" + std::string(name) + ": " + Quoted(text) +
+                           " is not between " + std::to_string(min) + " and " +
+                           std::to_string(max));
+  }
+  *value = *number;
+  return Status::Ok();
+}
+
+Status TakeLimits(const CommandLine& given, RecvOptions* result) {
+  ReceiverLimits& limits = result->limits;
+  uint64_t clients = limits.max_clients;
+  uint64_t per_peer = limits.max_clients_per_peer;
+  uint64_t block = limits.max_block_bytes;
+  uint64_t traces = result->max_traces;
+  constexpr uint64_t kMany = 1'000'000;
+  if (Status s = TakeNumber(given, "max-clients", 1, kMany, &clients);
+      !s.ok()) {
+    return s;
+  }
+  if (Status s = TakeNumber(given, "max-per-peer", 1, kMany, &per_peer);
+      !s.ok()) {
+    return s;
+  }
+  if (Status s = TakeNumber(
+          given, "max-block", 8192,
+          format::kMaxPayloadBytes + format::kFrameHeaderBytes, &block);
+      !s.ok()) {
+    return s;
+  }
+  if (Status s = TakeNumber(given, "max-trace", 1, uint64_t{1} << 60,
+                            &result->max_trace_bytes);
+      !s.ok()) {
+    return s;
+  }
+  if (Status s = TakeNumber(given, "max-traces", 1, uint64_t{1} << 40, &traces);
+      !s.ok()) {
+    return s;
+  }
+  uint64_t memory = result->max_memory;
+  if (Status s = TakeNumber(given, "max-memory", 1, uint64_t{1} << 40, &memory);
+      !s.ok()) {
+    return s;
+  }
+  if (!given.Has("format") && given.Has("max-memory")) {
+    return Status::Invalid("--max-memory is for --format: files take none");
+  }
+  if (given.Has("format") && memory < MinLiveMemory(block)) {
+    return Status::Invalid("--max-memory " + std::to_string(memory) +
+                           " is too small for blocks of " +
+                           std::to_string(block) + " bytes: give at least " +
+                           std::to_string(MinLiveMemory(block)) +
+                           ", or a smaller --max-block");
+  }
+  result->max_memory = memory;
+  limits.max_clients = clients;
+  limits.max_clients_per_peer = per_peer;
+  limits.max_block_bytes = static_cast<uint32_t>(block);
+  result->max_traces = traces;
+  return Status::Ok();
+}
+
+Status Check(const RecvOptions& options) {
+  if (options.listen.empty()) {
+    return Status::Invalid("no --listen given" + std::string(kSeeHelp));
+  }
+  if (options.out.empty() == options.format.empty()) {
+    return Status::Invalid("give either --out DIR or --format NAME" +
+                           std::string(kSeeHelp));
+  }
+  if (!options.format.empty() && FindExportFormat(options.format) == nullptr) {
+    return Status::Invalid("--format: there is no " + Quoted(options.format) +
+                           "; there are " + FormatNames());
+  }
+  if (!options.keys.empty() && options.format.empty()) {
+    return Status::Invalid(
+        "--key is for --format: what is kept in files stays encrypted");
+  }
+  const bool tls = std::any_of(
+      options.listen.begin(), options.listen.end(), [](const auto& address) {
+        return address.transport == net::Transport::kTls;
+      });
+  const int files = !options.tls.ca.empty() + !options.tls.cert.empty() +
+                    !options.tls.key.empty();
+  if (tls && files != 3) {
+    return Status::Invalid("--listen tls:… needs --ca, --cert and --tls-key");
+  }
+  if (!tls && files != 0) {
+    return Status::Invalid(
+        "--ca, --cert and --tls-key are for --listen tls:HOST:PORT");
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+std::string RecvHelp() {
+  std::ostringstream out;
+  out << "Usage: tracefs-recv --listen ADDRESS... (--out DIR | --format NAME) "
+         "[OPTION]...\n"
+         "Receive the traces of tracefs-mount's output drivers tcp, tls and "
+         "unix.\n\n"
+      << VisibleOptions()
+      << "\nExamples:\n"
+         "  tracefs-recv --listen tcp::9900 --out /var/lib/traces --user "
+         "traces\n"
+         "  tracefs-recv --listen unix:/run/traces.sock --format jsonl | jq .\n"
+         "  tracefs-recv --listen tls::9901 --ca ca.pem --cert host.pem \\\n"
+         "      --tls-key host.key --out /var/lib/traces --user traces\n"
+         "\nIt ends in order with SIGTERM or SIGINT: all that came is then on "
+         "the disk, and\nacknowledged.\n"
+         "\nExit status: 0 it was ended; 2 wrong usage, certificates or keys; "
+         "3 the system\nrefused.\n";
+  return out.str();
+}
+
+Result<RecvOptions> ParseRecvOptions(int argc, const char* const* argv) {
+  const Result<CommandLine> line =
+      CommandLine::Parse(argc, argv, VisibleOptions(), "", kSeeHelp);
+  if (!line.ok()) return line.status();
+  const CommandLine& given = *line;
+  RecvOptions result;
+  result.help = given.Has("help");
+  result.version = given.Has("version");
+  if (result.help || result.version) return result;
+  for (const std::string& word : given.Texts("listen")) {
+    Result<net::Address> address = net::ParseListenAddress(word);
+    if (!address.ok()) return address.status().Prefixed("--listen");
+    result.listen.push_back(*std::move(address));
+  }
+  result.out = given.Text("out");
+  result.format = given.Text("format");
+  result.tls = {.ca = given.Text("ca"),
+                .cert = given.Text("cert"),
+                .key = given.Text("tls-key")};
+  result.keys = given.Texts("key");
+  result.user = given.Text("user");
+  if (given.Has("sandbox")) {
+    const std::string word = given.Text("sandbox");
+    if (word != "on" && word != "off") {
+      return Status::Invalid("--sandbox: " + Quoted(word) +
+                             " is neither on nor off");
+    }
+    result.sandbox = word == "on";
+  }
+  result.quiet = given.Has("quiet");
+  if (Status s = TakeLimits(given, &result); !s.ok()) return s;
+  if (Status s = Check(result); !s.ok()) return s;
+  return result;
+}
+
+}  // namespace tracefs

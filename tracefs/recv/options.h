@@ -1,0 +1,36 @@
+// The command line of tracefs-recv.
+#ifndef TRACEFS_RECV_OPTIONS_H_
+#define TRACEFS_RECV_OPTIONS_H_
+
+#include <string>
+#include <vector>
+
+#include "tracefs/base/status.h"
+#include "tracefs/net/tls.h"
+#include "tracefs/recv/receiver.h"
+
+namespace tracefs {
+
+struct RecvOptions {
+  bool help = false;
+  bool version = false;
+  std::vector<net::Address> listen;
+  std::string out;                // a directory; or
+  std::string format;             // what is printed
+  net::TlsFiles tls;              // all set if some address needs them
+  std::vector<std::string> keys;  // for `format`: to decrypt
+  ReceiverLimits limits;
+  uint64_t max_trace_bytes = 0;
+  size_t max_memory = size_t{512} << 20;  // for `format`
+  size_t max_traces = 65536;
+  bool sandbox = true;
+  std::string user;  // to turn into; empty: stays who it is
+  bool quiet = false;
+};
+
+Result<RecvOptions> ParseRecvOptions(int argc, const char* const* argv);
+std::string RecvHelp();
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_RECV_OPTIONS_H_

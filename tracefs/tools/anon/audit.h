@@ -1,0 +1,32 @@
+// --audit: looks at an anonymised trace as somebody who wants to undo it.
+#ifndef TRACEFS_TOOLS_ANON_AUDIT_H_
+#define TRACEFS_TOOLS_ANON_AUDIT_H_
+
+#include <string>
+#include <vector>
+
+#include "anonymize/policy.h"
+#include "tracefs/base/status.h"
+#include "tracefs/format/payload_decoder.h"
+
+namespace tracefs::anonymize {
+
+struct AuditOptions {
+  std::string trace;
+  std::string original;  // "" = only what the trace itself shows
+  // The policy as it was given, if it is at hand: words it lists are no leaks.
+  const Policy* policy = nullptr;
+  std::vector<std::string> quasi;  // classes, or fields by their names
+  std::vector<std::string> ok_words;
+  format::PayloadDecoderFactory decoder = format::MakePlainDecoder;
+};
+
+// Appends what it found, for people. kCorrupt if there is a leak: a protected
+// value of the original in the trace, in any form that is looked for; or bytes
+// in the trace that no reader would show. Memory is bounded: beyond a few
+// million values the report says what was not looked at.
+Status Audit(const AuditOptions& options, std::string* report);
+
+}  // namespace tracefs::anonymize
+
+#endif  // TRACEFS_TOOLS_ANON_AUDIT_H_

@@ -1,0 +1,138 @@
+#include "tracefs/tools/anon/output_file.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+
+namespace tracefs::anonymize {
+namespace {
+
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+constexpr mode_t kMode = 0644;  // before the umask: it is meant to be shared
+
+// --- A name that must not outlive the process.
+
+constexpr std::array kEnds = {SIGHUP, SIGINT, SIGTERM};
+std::array<char, PATH_MAX> g_name;
+std::atomic<bool> g_named{false};
+
+void RemoveAndEnd(int signal_number) {
+  if (g_named) ::unlink(g_name.data());
+  ::signal(signal_number, SIG_DFL);
+  ::raise(signal_number);
+}
+
+// Has the file removed if the process is asked to end. One name at a time.
+void RemoveAtEnd(const std::string& path) {
+  if (path.size() >= g_name.size() || g_named) return;
+  std::copy_n(path.c_str(), path.size() + 1, g_name.begin());
+  g_named = true;
+  for (const int signal_number : kEnds) {
+    // nohup and shells have it ignored.
+    if (::signal(signal_number, &RemoveAndEnd) == SIG_IGN) {
+      ::signal(signal_number, SIG_IGN);
+    }
+  }
+}
+
+void KeepAtEnd(const std::string& path) {
+  if (g_named && path == g_name.data()) g_named = false;
+}
+
+// Gives a file its name unless there is one of that name. Not every file system
+// knows hard links, nor every other one a rename that replaces nothing.
+int Rename(const std::string& from, const std::string& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(),
+                  RENAME_NOREPLACE) == 0) {
+    return 0;
+  }
+  if (errno != EINVAL && errno != ENOSYS) return -1;
+  if (::link(from.c_str(), to.c_str()) != 0) return -1;
+  ::unlink(from.c_str());
+  return 0;
+}
+
+}  // namespace
+
+Result<OutputFile> OutputFile::Create(const std::string& path) {
+  OutputFile file;
+  file.path_ = path;
+  if (file.to_stdout()) {
+    file.done_ = true;
+    file.fd_.Reset(::dup(STDOUT_FILENO));
+    if (!file.fd_) return Status::System(errno, "standard output");
+    return file;
+  }
+  if (::faccessat(AT_FDCWD, path.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+    return Status::Invalid(path +
+                           " exists and is not replaced; remove it or choose "
+                           "another name");
+  }
+  file.fd_.Reset(
+      ::open(FolderOf(path).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kMode));
+  if (file.fd_) return file;
+  if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) {
+    return Status::System(errno, path);
+  }
+  file.temporary_ = path + ".XXXXXX";
+  file.fd_.Reset(::mkostemp(file.temporary_.data(), O_CLOEXEC));
+  if (!file.fd_) {
+    file.temporary_.clear();
+    return Status::System(errno, path);
+  }
+  RemoveAtEnd(file.temporary_);
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  (void)::fchmod(file.fd_.get(), kMode & ~mask);  // a mode apart is no failure
+  return file;
+}
+
+OutputFile::~OutputFile() {
+  if (done_ || temporary_.empty()) return;
+  ::unlink(temporary_.c_str());
+  KeepAtEnd(temporary_);
+}
+
+Status OutputFile::Write(ByteSpan bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd_.get(), bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      return Status::System(errno, to_stdout() ? "standard output" : path_);
+    }
+    bytes = bytes.subspan(static_cast<size_t>(n));
+  }
+  return Status::Ok();
+}
+
+Status OutputFile::Commit() {
+  if (to_stdout()) return Status::Ok();
+  if (::fsync(fd_.get()) != 0) return Status::System(errno, path_);
+  // None of the two replaces a file that has appeared meanwhile.
+  const int rc =
+      temporary_.empty()
+          ? ::linkat(AT_FDCWD,
+                     ("/proc/self/fd/" + std::to_string(fd_.get())).c_str(),
+                     AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW)
+          : Rename(temporary_, path_);
+  if (rc != 0) return Status::System(errno, path_);
+  KeepAtEnd(temporary_);
+  done_ = true;
+  return Status::Ok();
+}
+
+}  // namespace tracefs::anonymize

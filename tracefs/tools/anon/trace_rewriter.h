@@ -1,0 +1,54 @@
+// Rewrites a whole trace, block by block, on several threads, in bounded
+// memory. The output is written from scratch: preamble, serial, frames.
+#ifndef TRACEFS_TOOLS_ANON_TRACE_REWRITER_H_
+#define TRACEFS_TOOLS_ANON_TRACE_REWRITER_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "anonymize/block_rewriter.h"
+#include "anonymize/map_table.h"
+#include "anonymize/plan.h"
+#include "tracefs/format/byte_source.h"
+#include "tracefs/format/payload_decoder.h"
+#include "tracefs/tools/anon/output_file.h"
+
+namespace tracefs::anonymize {
+
+// What was done so far.
+struct RewriteCounts {
+  uint64_t bytes_read = 0;
+  uint64_t bytes_written = 0;
+  uint64_t messages = 0;
+  uint64_t operations = 0;
+  // While revealing: texts that are no tokens of the keys given.
+  uint64_t left_as_they_are = 0;
+};
+
+// Makes the plan when the trace's description is known.
+using PlanMaker = std::function<Result<std::unique_ptr<const Plan>>(
+    const format::SelfDescription& description)>;
+
+struct RewriteOptions {
+  std::string name;  // of the input, for messages
+  unsigned threads = 1;
+  size_t cache_entries = BlockRewriter::kDefaultCache;
+  // What cannot be read is left out; without it, it is an error.
+  bool salvage = false;
+  format::PayloadDecoderFactory decoder = format::MakePlainDecoder;
+  // Called now and then, by one thread at a time; may be empty.
+  std::function<void(const RewriteCounts&)> progress;
+};
+
+// Rewrites `source` to `sink`. The same input, policy and keys give the same
+// bytes, whatever the number of threads and the size of caches. `maps` goes on
+// from trace to trace. On failure the sink holds rubbish. kCorrupt if the
+// trace is damaged or cut.
+Status RewriteTrace(std::unique_ptr<format::ByteSource> source,
+                    const RewriteOptions& options, const PlanMaker& make_plan,
+                    MapTables* maps, TraceSink& sink, RewriteCounts* counts);
+
+}  // namespace tracefs::anonymize
+
+#endif  // TRACEFS_TOOLS_ANON_TRACE_REWRITER_H_

@@ -1,0 +1,278 @@
+#include "tracefs/tools/ctl/ctl.h"
+
+#include <cerrno>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+
+#include "tracefs/control/client.h"
+#include "tracefs/export/escape.h"
+#include "tracefs/export/table.h"
+#include "tracefs/tools/ctl/live_trace.h"
+#include "tracefs/tools/ctl/request.h"
+#include "tracefs/tools/ctl/text.h"
+#include "tracefs/tools/ctl/top.h"
+#include "tracefs/tools/ctl/unmount.h"
+
+namespace tracefs {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using std::chrono_literals::operator""s;
+using std::chrono_literals::operator""ms;
+
+constexpr auto kBetweenLooks = 250ms;
+
+constexpr char kCommand[] = "tracefs-ctl: ";
+
+class Runner {
+ public:
+  Runner(const CtlOptions& options, ControlClient client, OutputBuffer& out,
+         OutputBuffer& err, const std::atomic<bool>& stop)
+      : options_(options),
+        client_(std::move(client)),
+        out_(out),
+        err_(err),
+        stop_(stop) {}
+
+  Status Run() {
+    switch (options_.command) {
+      case CtlCommand::kList:
+        return Show("list", ListText);
+      case CtlCommand::kExplain:
+        return Show("explain", ExplainText);
+      case CtlCommand::kStats:
+        return Show("stats", StatsText);
+      case CtlCommand::kRules:
+        return options_.follow ? FollowRules() : Show("rules", RulesText);
+      case CtlCommand::kFlush:
+        return client_.Call(SimpleRequest("flush")).status();
+      case CtlCommand::kAdd:
+        return Add();
+      case CtlCommand::kRemove:
+        return client_.Call(TracerRequest("remove", options_.tracer)).status();
+      case CtlCommand::kStop:
+        return client_.Call(TracerRequest("stop", options_.tracer)).status();
+      case CtlCommand::kStart:
+        return client_.Call(TracerRequest("start", options_.tracer)).status();
+      case CtlCommand::kSetFilter:
+        return SetFilter();
+      case CtlCommand::kSnapshot:
+        return Snapshot();
+      case CtlCommand::kTail:
+        return Tail();
+      case CtlCommand::kTop:
+        return WatchTop();
+      case CtlCommand::kUnmount:
+        break;  // has a connection of its own
+    }
+    return Status::Ok();
+  }
+
+ private:
+  Status Show(const std::string& command,
+              Result<std::string> (*text)(std::string_view)) {
+    const Result<std::string> answer = client_.Call(SimpleRequest(command));
+    if (!answer.ok()) return answer.status();
+    if (options_.json) {
+      out_.Append(*answer + '\n');
+      return out_.Flush();
+    }
+    const Result<std::string> shown = text(*answer);
+    if (!shown.ok()) return shown.status();
+    out_.Append(*shown);
+    return out_.Flush();
+  }
+
+  // Alarms as they come. What the mount remembers of them is more than comes
+  // between two looks, as a rule.
+  Status FollowRules() {
+    const std::string request = AlarmsRequest();
+    AlarmsSeen seen;
+    for (uint64_t look = 0; !stop_.load(); ++look) {
+      Result<std::string> answer = client_.Call(request);
+      if (!answer.ok() && look != 0) {
+        // The connection may have been given to somebody else.
+        Result<ControlClient> again =
+            ControlClient::Connect(options_.mount, options_.patience);
+        if (!again.ok()) return Status::Ok();  // the mount has ended
+        client_ = std::move(*again);
+        answer = client_.Call(request);
+      }
+      if (!answer.ok()) return answer.status();
+      const Result<std::string> text = NewAlarms(*answer, options_.json, &seen);
+      if (!text.ok()) return text.status();
+      out_.Append(*text);
+      for (const auto& [tracer, count] : seen.unseen) {
+        if (count == 0) continue;
+        Say(std::to_string(count) + " more alarms of tracer " +
+            std::to_string(tracer) + "; they are in its trace");
+      }
+      if (Status s = out_.Flush(); !s.ok()) {
+        return s.error() == EPIPE ? Status::Ok() : s;
+      }
+      std::this_thread::sleep_for(kBetweenLooks);
+    }
+    return Status::Ok();
+  }
+
+  Status Add() {
+    NewFiles files;
+    const Result<std::string> request =
+        AddRequest(client_, options_.file, &files);
+    if (!request.ok()) return request.status();
+    const Result<std::string> answer =
+        client_.Call(*request, files.Descriptors());
+    if (!answer.ok()) {
+      // Who knows what has become of a request that got no answer.
+      if (answer.status().error() == ETIMEDOUT) files.Keep();
+      return answer.status();
+    }
+    files.Keep();
+    if (options_.json) {
+      out_.Append(*answer + '\n');
+      return out_.Flush();
+    }
+    const Result<std::string> text = AddText(*answer);
+    if (!text.ok()) return text.status();
+    out_.Append(*text);
+    SayWarnings(*answer);
+    return out_.Flush();
+  }
+
+  void SayWarnings(const std::string& answer) {
+    const Json json = Json::parse(answer, nullptr, false);
+    if (!json.is_object()) return;
+    for (const Json& warning : json.value("warnings", Json::array())) {
+      if (warning.is_string()) Say(warning.get<std::string>());
+    }
+  }
+
+  Status SetFilter() {
+    const Result<std::string> request =
+        FilterRequest(client_, "set-filter", &options_.tracer, options_.filter);
+    if (!request.ok()) return request.status();
+    const Result<std::string> answer = client_.Call(*request);
+    if (answer.ok()) SayWarnings(*answer);
+    return answer.status();
+  }
+
+  Status Snapshot() {
+    const Result<std::string> answer =
+        client_.Call(TracerRequest("snapshot", options_.tracer));
+    if (!answer.ok()) return answer.status();
+    const Json json = Json::parse(*answer, nullptr, false);
+    if (!json.is_object() || !json.contains("file") ||
+        !json["file"].is_string()) {
+      return Status::Corrupt("the mount's answer makes no sense");
+    }
+    out_.Append(TerminalText(json["file"].get<std::string>()) + '\n');
+    return out_.Flush();
+  }
+
+  // The stream of operations that the filter keeps.
+  Result<std::unique_ptr<LiveTrace>> Listen() {
+    const Result<std::string> request =
+        FilterRequest(client_, "tail", nullptr, options_.filter);
+    if (!request.ok()) return request.status();
+    const Result<std::string> answer = client_.Call(*request);
+    if (!answer.ok()) return answer.status();
+    SayWarnings(*answer);
+    return std::make_unique<LiveTrace>(
+        client_.TakeStream(), [this](const format::Report& report) {
+          if (report.kind != format::ReportKind::kNoFinal) {
+            Say(report.Text());
+          }
+        });
+  }
+
+  Status Tail() {
+    const Result<std::unique_ptr<LiveTrace>> listening = Listen();
+    if (!listening.ok()) return listening.status();
+    LiveTrace& live = **listening;
+    const auto exporter =
+        FindExportFormat(options_.format)->make(out_, {.time = options_.time});
+    format::Record record;
+    for (;;) {
+      if (stop_.load()) live.Stop();
+      const format::ReadStep step = live.Next(&record);
+      if (step == format::ReadStep::kEnd) break;
+      if (step == format::ReadStep::kItem) {
+        exporter->Write(record);
+        if (!out_.status().ok()) break;
+        continue;
+      }
+      if (!out_.Flush().ok()) break;
+      live.Wait(1s);
+    }
+    exporter->Finish();
+    if (Status s = out_.Flush(); !s.ok()) {
+      // A reader that has seen enough (head, less) is no error.
+      return s.error() == EPIPE ? Status::Ok() : s;
+    }
+    return live.status();
+  }
+
+  Status WatchTop() {
+    quiet_ = true;  // losses are in the picture
+    const Result<std::unique_ptr<LiveTrace>> listening = Listen();
+    if (!listening.ok()) return listening.status();
+    return Top(options_, options_.mount, **listening, out_, stop_);
+  }
+
+  void Say(const std::string& text) {
+    err_.Append(kCommand + TerminalText(text) + '\n');
+    static_cast<void>(err_.Flush());
+  }
+
+  const CtlOptions& options_;
+  ControlClient client_;
+  OutputBuffer& out_;
+  OutputBuffer& err_;
+  const std::atomic<bool>& stop_;
+  bool quiet_ = false;
+};
+
+Status Unmount(const CtlOptions& options, OutputBuffer& out,
+               OutputBuffer& err) {
+  const auto tell = [&err](const std::string& text) {
+    err.Append(kCommand + text + '\n');
+    static_cast<void>(err.Flush());
+  };
+  const Result<std::string> line =
+      UnmountAndWait(options.mount, options.patience, tell);
+  if (!line.ok()) return line.status();
+  const Result<std::string> text = UnmountText(*line);
+  if (!text.ok()) return text.status();
+  if (options.json) {
+    out.Append(*line);
+  } else if (!text->empty()) {
+    err.Append(*text);
+  }
+  if (Status s = out.Flush(); !s.ok()) return s;
+  return text->empty() ? Status::Ok()
+                       : Status::Corrupt("unmounted; not all is in its traces");
+}
+
+}  // namespace
+
+int Ctl(const CtlOptions& options, OutputBuffer& out, OutputBuffer& err,
+        const std::atomic<bool>& stop) {
+  if (options.command == CtlCommand::kUnmount) {
+    const Status status = Unmount(options, out, err);
+    if (!status.ok()) err.Append(kCommand + status.message() + '\n');
+    static_cast<void>(err.Flush());
+    return ExitStatus(status);
+  }
+  Result<ControlClient> client =
+      ControlClient::Connect(options.mount, options.patience);
+  const Status status =
+      client.ok() ? Runner(options, std::move(*client), out, err, stop).Run()
+                  : client.status();
+  if (!status.ok()) err.Append(kCommand + status.message() + '\n');
+  static_cast<void>(err.Flush());
+  return ExitStatus(status);
+}
+
+}  // namespace tracefs

@@ -1,0 +1,336 @@
+#include "tracefs/tools/ctl/options.h"
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <limits>
+#include <optional>
+#include <span>
+#include <sstream>
+
+#include "tracefs/base/spelling.h"
+#include "tracefs/base/text_cursor.h"
+#include "tracefs/base/units.h"
+#include "tracefs/command/command_line.h"
+#include "tracefs/export/table.h"
+
+namespace tracefs {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr char kSeeHelp[] = " (see tracefs-ctl --help)";
+constexpr uint64_t kMaxPatienceS = 86400;
+// Outputs may have to take much at the end, and each has its own deadline.
+constexpr std::chrono::seconds kUnmountPatience{600};
+constexpr uint64_t kMinIntervalMs = 100;
+constexpr uint64_t kMaxIntervalMs = 3'600'000;
+
+struct CommandRow {
+  std::string_view name;
+  CtlCommand command;
+  bool tracer;  // takes a tracer's id
+  enum { kNone, kFilter, kMaybeFilter, kFile } argument;
+  std::string_view arguments;  // for --help
+  std::string_view help;
+};
+
+constexpr CommandRow kCommands[] = {
+    {"list", CtlCommand::kList, false, CommandRow::kNone, "",
+     "the tracers: id, state, what they have written and lost, filter"},
+    {"explain", CtlCommand::kExplain, false, CommandRow::kNone, "",
+     "what the kernel may do by itself, which tracer and filter forced each "
+     "choice, and what it hides"},
+    {"stats", CtlCommand::kStats, false, CommandRow::kNone, "",
+     "per tracer: operations seen, matched, recorded and lost, bytes, time and "
+     "queues of each stage"},
+    {"flush", CtlCommand::kFlush, false, CommandRow::kNone, "",
+     "hand on what is still in memory, down to the outputs"},
+    {"add", CtlCommand::kAdd, false, CommandRow::kFile, "FILE",
+     "start the tracers of a config, all or none; prints their ids"},
+    {"remove", CtlCommand::kRemove, true, CommandRow::kNone, "ID",
+     "end a tracer and close its output"},
+    {"stop", CtlCommand::kStop, true, CommandRow::kNone, "ID",
+     "let a tracer rest; its output stays open"},
+    {"start", CtlCommand::kStart, true, CommandRow::kNone, "ID",
+     "let a stopped tracer go on"},
+    {"set-filter", CtlCommand::kSetFilter, true, CommandRow::kFilter, "ID EXPR",
+     "give a tracer another filter"},
+    {"snapshot", CtlCommand::kSnapshot, true, CommandRow::kNone, "ID",
+     "write what a flight recorder holds to a new file; prints its path"},
+    {"rules", CtlCommand::kRules, false, CommandRow::kNone, "",
+     "the rules of configs: state, alarms, and what became of them"},
+    {"tail", CtlCommand::kTail, false, CommandRow::kMaybeFilter, "[EXPR]",
+     "print operations as they happen; disturbs no tracer"},
+    {"unmount", CtlCommand::kUnmount, false, CommandRow::kNone, "",
+     "unmount it, and return when its traces are complete"},
+    {"top", CtlCommand::kTop, false, CommandRow::kMaybeFilter, "[EXPR]",
+     "the busiest operations, processes, files and directories, live"},
+};
+
+struct OrderRow {
+  std::string_view name;
+  TopOrder order;
+};
+constexpr OrderRow kOrders[] = {
+    {"count", TopOrder::kCount},
+    {"time", TopOrder::kTime},
+    {"errors", TopOrder::kErrors},
+    {"bytes", TopOrder::kBytes},
+};
+
+template <typename Row>
+std::vector<std::string_view> NamesOf(std::span<const Row> rows) {
+  std::vector<std::string_view> names;
+  for (const Row& row : rows) names.push_back(row.name);
+  return names;
+}
+
+std::string Joined(std::span<const std::string_view> names) {
+  std::string text;
+  for (const std::string_view name : names) {
+    if (!text.empty()) text += ", ";
+    text += name;
+  }
+  return text;
+}
+
+std::string FormatNames() {
+  std::vector<std::string_view> names;
+  for (const ExportFormat& format : ExportFormats()) {
+    names.push_back(format.name);
+  }
+  return Joined(names);
+}
+
+po::options_description VisibleOptions() {
+  po::options_description options("Options");
+  options.add_options()  //
+      ("json",
+       "list, explain, stats, add, rules, unmount: the mount's answer as "
+       "JSON")                                                    //
+      ("follow", "rules: print alarms from now on, a line each")  //
+      ("timeout", po::value<std::string>()->value_name("SECONDS"),
+       "how long to wait for an answer; default 60, of unmount 600")  //
+      ("format", po::value<std::string>()->value_name("NAME"),
+       ("tail: output format: " + FormatNames() + "; default text").c_str())  //
+      ("utc", "tail, text: times in UTC instead of local time")               //
+      ("epoch", "tail, text: times in seconds since 1970")                    //
+      ("interval", po::value<std::string>()->value_name("TIME"),
+       "top: between two pictures, such as 500ms; default 2s")  //
+      ("rounds", po::value<std::string>()->value_name("N"),
+       "top: end after so many; default 1 where the output is no terminal")  //
+      ("sort", po::value<std::string>()->value_name("ORDER"),
+       ("top: " + Joined(NamesOf<OrderRow>(kOrders)) + "; default count")
+           .c_str())                     //
+      ("help,h", "print this and exit")  //
+      ("version", "print the version and exit");
+  return options;
+}
+
+// A number in a sentence about `what`.
+Result<uint64_t> NumberIn(const std::string& text, std::string_view what,
+                          uint64_t min, uint64_t max) {
+  const std::optional<uint64_t> number = ParseUnsigned(text);
+  if (number && *number >= min && *number <= max) return *number;
+  return Status::Invalid(std::string(what) + ": " + Quoted(text) +
+                         " is no number from " + std::to_string(min) + " to " +
+                         std::to_string(max) + kSeeHelp);
+}
+
+// Options belong to commands: what would be ignored is refused.
+Status CheckBelongs(const CommandLine& given, CtlCommand command,
+                    const CommandRow& row) {
+  struct Belongs {
+    const char* option;
+    std::vector<CtlCommand> to;
+  };
+  using C = CtlCommand;
+  const Belongs all[] = {
+      {"json",
+       {C::kList, C::kExplain, C::kStats, C::kAdd, C::kRules, C::kUnmount}},
+      {"follow", {C::kRules}},
+      {"format", {C::kTail}},
+      {"utc", {C::kTail}},
+      {"epoch", {C::kTail}},
+      {"interval", {C::kTop}},
+      {"rounds", {C::kTop}},
+      {"sort", {C::kTop}},
+  };
+  for (const Belongs& one : all) {
+    if (given.Has(one.option) &&
+        std::find(one.to.begin(), one.to.end(), command) == one.to.end()) {
+      return Status::Invalid(std::string("--") + one.option +
+                             " does not go with " + std::string(row.name) +
+                             kSeeHelp);
+    }
+  }
+  return Status::Ok();
+}
+
+Status TakeTailOptions(const CommandLine& given, CtlOptions* options) {
+  if (given.Has("format")) {
+    options->format = given.Text("format");
+  }
+  if (FindExportFormat(options->format) == nullptr) {
+    return Status::Invalid("--format: there is no " + Quoted(options->format) +
+                           "; there are " + FormatNames());
+  }
+  const bool utc = given.Has("utc");
+  const bool epoch = given.Has("epoch");
+  if (utc && epoch) {
+    return Status::Invalid("--utc and --epoch exclude each other");
+  }
+  if ((utc || epoch) && options->format != "text") {
+    return Status::Invalid("--utc and --epoch are for --format text");
+  }
+  if (utc) options->time = TimeStyle::kUtc;
+  if (epoch) options->time = TimeStyle::kEpoch;
+  return Status::Ok();
+}
+
+Status TakeTopOptions(const CommandLine& given, CtlOptions* options) {
+  if (given.Has("interval")) {
+    const std::string text = given.Text("interval");
+    constexpr uint64_t kNsPerMs = 1'000'000;
+    const std::optional<uint64_t> ns = ParseDuration(text);
+    if (!ns || *ns < kMinIntervalMs * kNsPerMs ||
+        *ns > kMaxIntervalMs * kNsPerMs) {
+      return Status::Invalid("--interval: " + Quoted(text) +
+                             " is no time from 100ms to 1h, such as 2s");
+    }
+    options->interval = std::chrono::milliseconds(*ns / kNsPerMs);
+  }
+  if (given.Has("rounds")) {
+    const Result<uint64_t> rounds =
+        NumberIn(given.Text("rounds"), "--rounds", 1,
+                 std::numeric_limits<uint32_t>::max());
+    if (!rounds.ok()) return rounds.status();
+    options->rounds = *rounds;
+  }
+  if (!given.Has("sort")) return Status::Ok();
+  const std::string name = given.Text("sort");
+  for (const OrderRow& row : kOrders) {
+    if (row.name == name) {
+      options->order = row.order;
+      return Status::Ok();
+    }
+  }
+  const std::vector<std::string_view> names = NamesOf<OrderRow>(kOrders);
+  return Status::Invalid("--sort: there is no " + Quoted(name) +
+                         "; there are " + Joined(names) +
+                         DidYouMean(name, names));
+}
+
+// The words behind the command.
+Status TakeArguments(const CommandRow& row, std::span<const std::string> words,
+                     CtlOptions* options) {
+  const std::string usage = "usage: tracefs-ctl MNT " + std::string(row.name) +
+                            (row.arguments.empty() ? "" : " ") +
+                            std::string(row.arguments);
+  if (row.tracer) {
+    if (words.empty()) return Status::Invalid(usage);
+    const Result<uint64_t> id =
+        NumberIn(words[0], "ID", 0, std::numeric_limits<uint32_t>::max());
+    if (!id.ok()) return id.status();
+    options->tracer = static_cast<uint32_t>(*id);
+    words = words.subspan(1);
+  }
+  // A filter may be given in several words, as the shell has split it.
+  const bool filter = row.argument == CommandRow::kFilter ||
+                      row.argument == CommandRow::kMaybeFilter;
+  const size_t most = filter                              ? words.size()
+                      : row.argument == CommandRow::kFile ? 1
+                                                          : 0;
+  const bool needed =
+      row.argument == CommandRow::kFilter || row.argument == CommandRow::kFile;
+  if ((needed && words.empty()) || words.size() > most) {
+    return Status::Invalid(usage);
+  }
+  for (const std::string& word : words) {
+    if (row.argument == CommandRow::kFile) {
+      options->file = word;
+      continue;
+    }
+    if (!options->filter.empty()) options->filter += ' ';
+    options->filter += word;
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+std::string CtlHelp() {
+  std::ostringstream out;
+  out << "Usage: tracefs-ctl MNT COMMAND [ARGUMENT]... [OPTION]...\n"
+         "Ask and steer the tracefs mount that MNT lies in: its mount point, "
+         "or anything\nbelow it. Only root and the user who mounted it "
+         "may.\n\nCommands:\n";
+  constexpr size_t kWidth = 20;
+  for (const CommandRow& row : kCommands) {
+    std::string left = std::string(row.name) + ' ' + std::string(row.arguments);
+    left.resize(std::max(left.size(), kWidth), ' ');
+    out << "  " << left << row.help << '\n';
+  }
+  out << '\n'
+      << VisibleOptions()
+      << "\nExamples:\n"
+         "  tracefs-ctl /data explain\n"
+         "  tracefs-ctl /data tail 'op = unlink AND errno = 0'\n"
+         "  tracefs-ctl /data add detail.conf\n"
+         "  tracefs-ctl /data set-filter 2 'cuid = alice AND op IN { open "
+         "unlink }'\n"
+         "  tracefs-ctl /data unmount && tracefs-dump /var/log/data.trace\n"
+         "\nExit status: 0 done; 1 the answer made no sense, or unmount: not "
+         "all is in the\ntraces; 2 wrong usage, "
+         "config or filter;\n3 the system refused.\n";
+  return out.str();
+}
+
+Result<CtlOptions> ParseCtlOptions(int argc, const char* const* argv) {
+  const Result<CommandLine> line =
+      CommandLine::Parse(argc, argv, VisibleOptions(), "word", kSeeHelp);
+  if (!line.ok()) return line.status();
+  const CommandLine& given = *line;
+
+  CtlOptions result;
+  result.help = given.Has("help");
+  result.version = given.Has("version");
+  if (result.help || result.version) return result;
+  const std::vector<std::string> words = given.Texts("word");
+  if (words.size() < 2) {
+    return Status::Invalid("a mount and a command are needed" +
+                           std::string(kSeeHelp));
+  }
+  result.mount = words[0];
+  const CommandRow* row = nullptr;
+  for (const CommandRow& one : kCommands) {
+    if (one.name == words[1]) row = &one;
+  }
+  if (row == nullptr) {
+    return Status::Invalid(
+        "there is no command " + Quoted(words[1]) +
+        DidYouMean(words[1], NamesOf<CommandRow>(kCommands)) + kSeeHelp);
+  }
+  result.command = row->command;
+  if (Status s = CheckBelongs(given, result.command, *row); !s.ok()) return s;
+  const std::span<const std::string> arguments(words);
+  if (Status s = TakeArguments(*row, arguments.subspan(2), &result); !s.ok()) {
+    return s;
+  }
+  result.json = given.Has("json");
+  result.follow = given.Has("follow");
+  if (result.command == CtlCommand::kUnmount) {
+    result.patience = kUnmountPatience;
+  }
+  if (given.Has("timeout")) {
+    const Result<uint64_t> seconds =
+        NumberIn(given.Text("timeout"), "--timeout", 1, kMaxPatienceS);
+    if (!seconds.ok()) return seconds.status();
+    result.patience = std::chrono::seconds(*seconds);
+  }
+  if (Status s = TakeTailOptions(given, &result); !s.ok()) return s;
+  if (Status s = TakeTopOptions(given, &result); !s.ok()) return s;
+  return result;
+}
+
+}  // namespace tracefs

@@ -1,0 +1,326 @@
+#include "tracefs/tools/ctl/request.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+#include "drivers/output/remote/dialer.h"
+#include "tracefs/base/enclosed_folder.h"
+#include "tracefs/base/log_socket.h"
+#include "tracefs/crypto/key_source.h"
+#include "tracefs/export/escape.h"
+
+namespace tracefs {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// As config/config.h has it; the daemon would refuse more.
+constexpr size_t kMaxConfigBytes = size_t{1} << 20;
+
+Status NoSense() {
+  return Status::Corrupt("the mount's answer makes no sense");
+}
+
+// JSON is UTF-8; a filter or config with other bytes can write them as \xHH.
+Result<std::string> Dumped(const Json& request, const std::string& what,
+                           const std::string& text) {
+  if (!IsUtf8(text)) {
+    return Status::Invalid(what +
+                           ": not UTF-8; write such bytes as \\xHH in quotes");
+  }
+  return request.dump();
+}
+
+// Adds the numbers of the users and groups that a check has named. Those that
+// do not exist are left out, and the mount says where they stand.
+void AddNames(const Json& check, Json* request) {
+  Json users = Json::object();
+  Json groups = Json::object();
+  for (const Json& name : check.value("users", Json::array())) {
+    if (!name.is_string()) continue;
+    const auto text = name.get<std::string>();
+    if (const passwd* user = ::getpwnam(text.c_str())) {
+      users[text] = user->pw_uid;
+    }
+  }
+  for (const Json& name : check.value("groups", Json::array())) {
+    if (!name.is_string()) continue;
+    const auto text = name.get<std::string>();
+    if (const group* entry = ::getgrnam(text.c_str())) {
+      groups[text] = entry->gr_gid;
+    }
+  }
+  (*request)["users"] = std::move(users);
+  (*request)["groups"] = std::move(groups);
+}
+
+Result<Json> Check(ControlClient& client, const Json& request) {
+  const Result<std::string> answer = client.Call(request.dump());
+  if (!answer.ok()) return answer.status();
+  Json json = Json::parse(*answer, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return NoSense();
+  return json;
+}
+
+Result<std::string> ReadConfig(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return Status::System(errno, "config '" + path + "'");
+  std::string text(kMaxConfigBytes + 1, '\0');
+  size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t n = ::read(fd.get(), text.data() + size, text.size() - size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Status::System(errno, "config '" + path + "'");
+    if (n == 0) break;
+    size += static_cast<size_t>(n);
+  }
+  if (size > kMaxConfigBytes) {
+    return Status::Invalid(path + ": longer than 1 MiB");
+  }
+  text.resize(size);
+  return text;
+}
+
+}  // namespace
+
+namespace {
+
+// What an output may be written to though it is there; keeps errno.
+bool IsCharacterDevice(const std::string& path) {
+  const int error = errno;
+  struct stat st;
+  const bool is = ::lstat(path.c_str(), &st) == 0 && S_ISCHR(st.st_mode);
+  errno = error;
+  return is;
+}
+
+}  // namespace
+
+NewFiles::~NewFiles() {
+  if (kept_) return;
+  for (const File& file : files_) {
+    if (file.path.empty()) continue;  // was there before
+    struct stat ours;
+    struct stat there;
+    if (::fstat(file.fd.get(), &ours) == 0 &&
+        ::lstat(file.path.c_str(), &there) == 0 &&
+        ours.st_dev == there.st_dev && ours.st_ino == there.st_ino) {
+      static_cast<void>(::unlink(file.path.c_str()));
+    }
+  }
+}
+
+Status NewFiles::Make(const std::string& path, bool sync, bool readable) {
+  UniqueFd fd(::open(path.c_str(),
+                     (readable ? O_RDWR : O_WRONLY) | O_CREAT | O_EXCL |
+                         O_NOFOLLOW | O_CLOEXEC | O_NOCTTY |
+                         (sync ? O_DSYNC : 0),
+                     0600));
+  if (!fd && errno == EEXIST && IsCharacterDevice(path)) {
+    UniqueFd device(::open(path.c_str(), O_WRONLY | O_NOFOLLOW | O_CLOEXEC |
+                                             O_NOCTTY | (sync ? O_DSYNC : 0)));
+    if (!device) return Status::System(errno, "device '" + path + "'");
+    files_.push_back({"", std::move(device)});
+    return Status::Ok();
+  }
+  if (!fd) {
+    const int error = errno;
+    return Status::System(
+        error, "trace file '" + path + "'" +
+                   (error == EEXIST ? " (a trace never replaces a file; remove "
+                                      "it or choose another name)"
+                                    : ""));
+  }
+  files_.push_back({path, std::move(fd)});
+  return Status::Ok();
+}
+
+Status NewFiles::OpenFolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string folder =
+      slash == path.npos ? "." : path.substr(0, std::max<size_t>(slash, 1));
+  UniqueFd fd(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return Status::System(errno, "the folder of '" + path + "'");
+  // The daemon in its sandbox gets this directory and no way out of it.
+  files_.push_back({"", EncloseFolder(std::move(fd))});
+  return Status::Ok();
+}
+
+Status NewFiles::OpenDevice(const std::string& path, bool sync) {
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_EXCL | O_NONBLOCK | O_CLOEXEC |
+                                       O_NOCTTY | (sync ? O_DSYNC : 0)));
+  if (!fd) return Status::System(errno, "device '" + path + "'");
+  files_.push_back({"", std::move(fd)});
+  return Status::Ok();
+}
+
+// Not to hang on a FIFO. Whose it is and who may read it is looked at by who
+// uses it.
+Status NewFiles::OpenToRead(const std::string& path) {
+  UniqueFd fd(
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd) return Status::System(errno, "'" + path + "'");
+  files_.push_back({"", std::move(fd)});
+  return Status::Ok();
+}
+
+Status NewFiles::OpenToAppend(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(),
+                     O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK |
+                         O_CLOEXEC | O_NOCTTY,
+                     0600));
+  if (!fd) return Status::System(errno, "anchor file '" + path + "'");
+  files_.push_back({"", std::move(fd)});
+  return Status::Ok();
+}
+
+Status NewFiles::OpenDirectory(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return Status::System(errno, "directory '" + path + "'");
+  // As OpenFolderOf; that one could not be synced.
+  const UniqueFd enclosed = EncloseFolder(std::move(fd));
+  fd.Reset(::openat(enclosed.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return Status::System(errno, "directory '" + path + "'");
+  files_.push_back({"", std::move(fd)});
+  return Status::Ok();
+}
+
+// Our environment and our keyring, not the daemon's.
+Status NewFiles::ReadSecret(const std::string& source) {
+  const Result<KeySource> parsed = ParseKeySource(source);
+  if (!parsed.ok()) return parsed.status();
+  const Result<SecretMemory> text = ReadSecretText(*parsed);
+  if (!text.ok()) return text.status();
+  std::string_view rest = AsText(text->bytes());
+  rest = rest.substr(0, rest.find('\0'));
+  UniqueFd fd(::memfd_create("tracefs-secret", MFD_CLOEXEC));
+  if (!fd) return Status::System(errno, parsed->Text());
+  while (!rest.empty()) {
+    const ssize_t n = ::write(fd.get(), rest.data(), rest.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return Status::System(n < 0 ? errno : EIO, parsed->Text());
+    rest.remove_prefix(static_cast<size_t>(n));
+  }
+  files_.push_back({"", std::move(fd)});
+  return Status::Ok();
+}
+
+Status NewFiles::ConnectToLog(const std::string& path) {
+  Result<UniqueFd> socket = ConnectLog(path);
+  if (!socket.ok()) return socket.status();
+  files_.push_back({"", *std::move(socket)});
+  return Status::Ok();
+}
+
+// It outlives us, and ends with the tracer.
+Status NewFiles::StartDialer(const std::string& address) {
+  const Result<net::Address> parsed = net::ParseAddressText(address);
+  if (!parsed.ok()) return parsed.status();
+  Result<UniqueFd> socket = ForkDialer(*parsed);
+  if (!socket.ok()) return socket.status();
+  files_.push_back({"", *std::move(socket)});
+  return Status::Ok();
+}
+
+Status NewFiles::Open(const std::string& path, const std::string& kind,
+                      bool sync) {
+  if (kind == "new") return Make(path, sync, /*readable=*/false);
+  if (kind == "map") return Make(path, sync, /*readable=*/true);
+  if (kind == "folder") return OpenFolderOf(path);
+  if (kind == "device") return OpenDevice(path, sync);
+  if (kind == "read") return OpenToRead(path);
+  if (kind == "append") return OpenToAppend(path);
+  if (kind == "directory") return OpenDirectory(path);
+  if (kind == "secret") return ReadSecret(path);
+  if (kind == "log") return ConnectToLog(path);
+  if (kind == "dialer") return StartDialer(path);
+  return Status::Invalid("the mount asks for a file of the unknown kind '" +
+                         kind + "'; use its own tracefs-ctl");
+}
+
+std::vector<int> NewFiles::Descriptors() const {
+  std::vector<int> fds;
+  for (const File& file : files_) fds.push_back(file.fd.get());
+  return fds;
+}
+
+std::string SimpleRequest(const std::string& command) {
+  return Json({{"command", command}}).dump();
+}
+
+std::string AlarmsRequest() {
+  // More than any mount keeps.
+  return Json({{"command", "rules"}, {"last", 1000}}).dump();
+}
+
+std::string TracerRequest(const std::string& command, uint32_t tracer) {
+  return Json({{"command", command}, {"tracer", tracer}}).dump();
+}
+
+Result<std::string> FilterRequest(ControlClient& client,
+                                  const std::string& command,
+                                  const uint32_t* tracer,
+                                  const std::string& filter) {
+  const Json check = {{"command", "check"}, {"filter", filter}};
+  if (const Result<std::string> text = Dumped(check, "filter", filter);
+      !text.ok()) {
+    return text.status();
+  }
+  const Result<Json> checked = Check(client, check);
+  if (!checked.ok()) return checked.status();
+  Json request = {{"command", command}, {"filter", filter}};
+  if (tracer != nullptr) request["tracer"] = *tracer;
+  AddNames(*checked, &request);
+  return request.dump();
+}
+
+Result<std::string> AddRequest(ControlClient& client, const std::string& path,
+                               NewFiles* files) {
+  const Result<std::string> config = ReadConfig(path);
+  if (!config.ok()) return config.status();
+  // The name is for messages only.
+  const std::string name = IsUtf8(path) ? path : "config";
+  Json check = {{"command", "check"}, {"config", *config}, {"file", name}};
+  if (const Result<std::string> text = Dumped(check, path, *config);
+      !text.ok()) {
+    return text.status();
+  }
+  const Result<Json> checked = Check(client, check);
+  if (!checked.ok()) return checked.status();
+  for (const Json& file : checked->value("files", Json::array())) {
+    if (!file.is_object() || !file.contains("path") ||
+        !file["path"].is_string()) {
+      return NoSense();
+    }
+    const bool sync = file.contains("sync") && file["sync"] == true;
+    const Json kind = file.value("kind", Json("new"));
+    if (!kind.is_string()) return NoSense();
+    auto to_open = file["path"].get<std::string>();
+    // A path that JSON cannot hold.
+    if (const Json bytes = file.value("path_bytes", Json()); !bytes.is_null()) {
+      if (!bytes.is_array()) return NoSense();
+      to_open.clear();
+      for (const Json& byte : bytes) {
+        if (!byte.is_number_unsigned() || byte > 255) return NoSense();
+        to_open += static_cast<char>(byte.get<uint8_t>());
+      }
+    }
+    if (Status s = files->Open(to_open, kind.get<std::string>(), sync);
+        !s.ok()) {
+      return s;
+    }
+  }
+  Json request = {{"command", "add"}, {"config", *config}, {"file", name}};
+  AddNames(*checked, &request);
+  return request.dump();
+}
+
+}  // namespace tracefs

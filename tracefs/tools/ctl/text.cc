@@ -1,0 +1,490 @@
+#include "tracefs/tools/ctl/text.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "tracefs/export/escape.h"
+
+namespace tracefs {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Reads members that may be missing or of another type: answers come from a
+// daemon of another version, perhaps.
+class Reader {
+ public:
+  explicit Reader(const Json& json) : json_(json) {}
+
+  std::string Text(const char* name) const {
+    const Json* j = Find(name);
+    return j != nullptr && j->is_string() ? Safe(j->get<std::string>()) : "";
+  }
+  // One value among others: its ends can be seen.
+  std::string Word(const char* name, std::string_view more = {}) const {
+    return TerminalWord(RawText(name), more);
+  }
+  // As it came: for what is taken apart further.
+  std::string RawText(const char* name) const {
+    const Json* j = Find(name);
+    return j != nullptr && j->is_string() ? j->get<std::string>() : "";
+  }
+  uint64_t Number(const char* name) const {
+    const Json* j = Find(name);
+    return j != nullptr && j->is_number_unsigned() ? j->get<uint64_t>() : 0;
+  }
+  bool Has(const char* name) const { return Find(name) != nullptr; }
+  bool IsTrue(const char* name) const {
+    const Json* j = Find(name);
+    return j != nullptr && j->is_boolean() && j->get<bool>();
+  }
+  const Json& List(const char* name) const {
+    static const Json empty = Json::array();
+    const Json* j = Find(name);
+    return j != nullptr && j->is_array() ? *j : empty;
+  }
+  const Json& Object(const char* name) const {
+    static const Json empty = Json::object();
+    const Json* j = Find(name);
+    return j != nullptr && j->is_object() ? *j : empty;
+  }
+
+  // On one line, without control characters.
+  static std::string Safe(const std::string& text) {
+    return TerminalText(text);
+  }
+
+ private:
+  const Json* Find(const char* name) const {
+    if (!json_.is_object()) return nullptr;
+    const auto found = json_.find(name);
+    return found == json_.end() || found->is_null() ? nullptr : &*found;
+  }
+  const Json& json_;
+};
+
+Result<Json> Parse(std::string_view text) {
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_object()) return json;
+  return Status::Corrupt("the mount's answer makes no sense");
+}
+
+// "1,234,567"
+std::string Grouped(uint64_t n) {
+  std::string digits = std::to_string(n);
+  for (size_t i = digits.size(); i > 3;) digits.insert(i -= 3, 1, ',');
+  return digits;
+}
+
+std::string Bytes(uint64_t n) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto value = static_cast<double>(n);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
+    value /= 1024;
+    ++unit;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value,
+                kUnits[unit]);
+  return text;
+}
+
+// Columns as wide as what is in them; numbers to the right.
+class Table {
+ public:
+  // `left`: columns of words.
+  explicit Table(std::vector<bool> left) : left_(std::move(left)) {}
+  void Row(std::vector<std::string> cells) {
+    rows_.push_back(std::move(cells));
+  }
+  std::string Text(std::string_view indent) const {
+    std::vector<size_t> width(left_.size());
+    for (const auto& row : rows_) {
+      for (size_t i = 0; i < row.size(); ++i) {
+        width[i] = std::max(width[i], row[i].size());
+      }
+    }
+    std::string text;
+    for (const auto& row : rows_) {
+      std::string line(indent);
+      for (size_t i = 0; i < row.size(); ++i) {
+        const std::string pad(width[i] - row[i].size(), ' ');
+        line += left_[i] ? row[i] + pad : pad + row[i];
+        line += "  ";
+      }
+      line.erase(line.find_last_not_of(' ') + 1);
+      text += line + '\n';
+    }
+    return text;
+  }
+
+ private:
+  const std::vector<bool> left_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+// Blanks and line ends in a row become one blank.
+std::string OnOneLine(const std::string& text) {
+  std::string line;
+  for (const char c : text) {
+    const bool blank = c == ' ' || c == '\n' || c == '\t' || c == '\r';
+    if (!blank) {
+      line += c;
+    } else if (!line.empty() && line.back() != ' ') {
+      line += ' ';
+    }
+  }
+  if (!line.empty() && line.back() == ' ') line.pop_back();
+  return Reader::Safe(line);
+}
+
+std::string TracerName(const Reader& tracer, const char* id) {
+  const std::string name = tracer.Text("name");
+  return "tracer " + std::to_string(tracer.Number(id)) +
+         (name.empty() ? "" : " (" + name + ")");
+}
+
+std::string NsText(const Json& tracer, const char* name) {
+  const auto found = tracer.find(name);
+  if (found == tracer.end() || !found->is_number()) return "not sampled yet";
+  char text[40];
+  std::snprintf(text, sizeof text, "%.0f ns", found->get<double>());
+  return text;
+}
+
+// What forced a choice, tracer by tracer.
+std::string CausesText(const Json& causes) {
+  struct Cause {
+    std::string tracer;
+    std::string filter;
+    std::string ops;
+  };
+  std::vector<Cause> all;
+  for (const Json& j : causes) {
+    const Reader cause(j);
+    const std::string tracer = TracerName(cause, "tracer");
+    const std::string filter = cause.RawText("filter");
+    const auto same = std::find_if(all.begin(), all.end(), [&](const Cause& c) {
+      return c.tracer == tracer && c.filter == filter;
+    });
+    if (same != all.end()) {
+      same->ops += ", " + cause.Text("op");
+    } else {
+      all.push_back({tracer, filter, cause.Text("op")});
+    }
+  }
+  std::string text;
+  for (const Cause& cause : all) {
+    text += "    because " + cause.tracer + " may record " + cause.ops;
+    if (cause.filter == "0: keep\n") {
+      text += ", every one\n";
+      continue;
+    }
+    text += ":\n";
+    // The program of the filter, a line a test.
+    for (size_t at = 0; at < cause.filter.size();) {
+      const size_t end =
+          std::min(cause.filter.find('\n', at), cause.filter.size());
+      text += "      " + Reader::Safe(cause.filter.substr(at, end - at)) + '\n';
+      at = end + 1;
+    }
+  }
+  return text;
+}
+
+// Local date and time of `ns` since the epoch.
+std::string LocalTime(uint64_t ns) {
+  const auto seconds = static_cast<time_t>(ns / 1'000'000'000);
+  tm parts{};
+  char text[40];
+  if (::localtime_r(&seconds, &parts) == nullptr ||
+      std::strftime(text, sizeof text, "%F %T", &parts) == 0) {
+    return "?";
+  }
+  return text;
+}
+
+// What made a rule fire, in words of which each shows where it ends.
+std::string AlarmText(const Reader& alarm) {
+  std::string text = alarm.Text("op");
+  if (alarm.Has("path")) text += ' ' + alarm.Word("path");
+  text +=
+      " by " + (alarm.Text("comm").empty() ? "?" : alarm.Word("comm", "()"));
+  text += " (pid " + std::to_string(alarm.Number("pid")) + ", uid " +
+          std::to_string(alarm.Number("uid")) + ")";
+  if (const std::string key = alarm.RawText("key"); !key.empty()) {
+    // A name of a command behind "cname ".
+    const size_t blank = std::min(key.find(' '), key.size());
+    text += ", for " + Reader::Safe(key.substr(0, blank));
+    if (blank < key.size()) {
+      text += ' ' + TerminalWord(key.substr(blank + 1), ",");
+    }
+  }
+  return text + ", " + Grouped(alarm.Number("count")) + " in one window";
+}
+
+std::string ActionText(const Json& json) {
+  const Reader action(json);
+  return action.Text("action") + ' ' + std::to_string(action.Number("tracer")) +
+         ": " + action.Text("outcome");
+}
+
+// Of `rules`: below the rule.
+std::string AlarmLines(const Json& json) {
+  const Reader alarm(json);
+  std::string text =
+      "    " + LocalTime(alarm.Number("time")) + ' ' + AlarmText(alarm) + '\n';
+  for (const Json& j : alarm.List("actions")) {
+    text += "      " + ActionText(j) + '\n';
+  }
+  return text;
+}
+
+// Of `rules --follow`: one line.
+std::string AlarmLine(const Reader& rule, const Json& json) {
+  const Reader alarm(json);
+  std::string text = LocalTime(alarm.Number("time")) + " rule " +
+                     std::to_string(rule.Number("rule")) + " of tracer " +
+                     std::to_string(rule.Number("tracer")) + ' ' +
+                     rule.Word("title", ":") + ": " + AlarmText(alarm);
+  for (const Json& j : alarm.List("actions")) text += "; " + ActionText(j);
+  return text + '\n';
+}
+
+}  // namespace
+
+Result<std::string> RulesText(std::string_view json) {
+  const Result<Json> parsed = Parse(json);
+  if (!parsed.ok()) return parsed.status();
+  const Reader answer(*parsed);
+  const Json& rules = answer.List("rules");
+  std::string text =
+      answer.Word("mount") + (rules.empty() ? " has no rules\n" : "\n");
+  for (const Json& j : rules) {
+    const Reader rule(j);
+    text += "rule " + std::to_string(rule.Number("rule")) + " of tracer " +
+            std::to_string(rule.Number("tracer")) + ": " + rule.Text("state") +
+            ": " + rule.Word("title", ":") + '\n';
+    text += "    when " + OnOneLine(rule.RawText("text")) + '\n';
+    text += "    counted " + Grouped(rule.Number("matched")) +
+            " operations, fired " + Grouped(rule.Number("alarms")) + " times";
+    if (const uint64_t n = rule.Number("suppressed"); n != 0) {
+      text += ", " + Grouped(n) + " of them too many to tell";
+    }
+    if (const uint64_t n = rule.Number("missed"); n != 0) {
+      text += "; " + Grouped(n) + " operations came too fast to be looked at";
+    }
+    text += '\n';
+    for (const Json& alarm : rule.List("last")) text += AlarmLines(alarm);
+  }
+  for (const Json& j : answer.List("raised")) {
+    const Reader raised(j);
+    text += "tracer " + std::to_string(raised.Number("tracer")) +
+            " is raised until " + LocalTime(raised.Number("until")) +
+            ", by a rule of tracer " + std::to_string(raised.Number("by")) +
+            '\n';
+  }
+  return text;
+}
+
+Result<std::string> NewAlarms(std::string_view json, bool as_json,
+                              AlarmsSeen* seen) {
+  const Result<Json> parsed = Parse(json);
+  if (!parsed.ok()) return parsed.status();
+  struct Line {
+    uint64_t time;
+    std::string text;
+  };
+  std::vector<Line> lines;
+  AlarmsSeen now;
+  std::map<uint64_t, uint64_t> fresh;  // of each tracer
+  for (const Json& j : Reader(*parsed).List("rules")) {
+    const Reader rule(j);
+    const uint64_t tracer = rule.Number("tracer");
+    const uint64_t told = rule.Number("told");
+    now.told[tracer] = told;
+    // One that came meanwhile may have fired already.
+    uint64_t before = seen->started ? 0 : told;
+    if (const auto found = seen->told.find(tracer);
+        found != seen->told.end() && found->second <= told) {
+      before = found->second;
+    }
+    for (const Json& alarm : rule.List("last")) {
+      if (Reader(alarm).Number("number") <= before) continue;
+      ++fresh[tracer];
+      std::string text;
+      if (as_json) {
+        Json whole = {{"tracer", tracer},
+                      {"rule", rule.Number("rule")},
+                      {"title", rule.RawText("title")}};
+        whole.update(alarm);
+        text = JsonWithoutHidden(
+                   whole.dump(-1, ' ', false, Json::error_handler_t::replace)) +
+               '\n';
+      } else {
+        text = AlarmLine(rule, alarm);
+      }
+      lines.push_back({Reader(alarm).Number("time"), std::move(text)});
+    }
+    now.unseen[tracer] = told - before;
+  }
+  std::stable_sort(
+      lines.begin(), lines.end(),
+      [](const Line& a, const Line& b) { return a.time < b.time; });
+  std::string text;
+  for (const Line& line : lines) text += line.text;
+  for (auto& [tracer, count] : now.unseen) count -= fresh[tracer];
+  now.started = true;
+  *seen = std::move(now);
+  return text;
+}
+
+Result<std::string> ListText(std::string_view json) {
+  const Result<Json> parsed = Parse(json);
+  if (!parsed.ok()) return parsed.status();
+  const Reader answer(*parsed);
+  const Json& tracers = answer.List("tracers");
+  std::string text = answer.Word("mount") + " traces " + answer.Word("source") +
+                     (tracers.empty() ? " with no tracer\n" : "\n");
+  if (const std::string before = answer.Text("before"); !before.empty()) {
+    text += "of the mount that was here before: " + before + '\n';
+  }
+  if (tracers.empty()) return text;
+  Table table({false, true, true, false, false, true, true});
+  table.Row({"ID", "STATE", "NAME", "WRITTEN", "LOST", "OUTPUT", "FILTER"});
+  for (const Json& j : tracers) {
+    const Reader tracer(j);
+    const std::string filter = OnOneLine(tracer.RawText("filter"));
+    table.Row({std::to_string(tracer.Number("id")), tracer.Text("state"),
+               tracer.Text("name"), Grouped(tracer.Number("written")),
+               Grouped(tracer.Number("lost")), tracer.Text("output"),
+               filter.empty() ? "(all)" : filter});
+  }
+  return text + table.Text("");
+}
+
+Result<std::string> ExplainText(std::string_view json) {
+  const Result<Json> parsed = Parse(json);
+  if (!parsed.ok()) return parsed.status();
+  const Reader answer(*parsed);
+  std::string text = answer.Word("mount") + " traces " + answer.Word("source") +
+                     ", visibility " + answer.Text("visibility") + '\n';
+  if (const std::string sandbox = answer.Text("sandbox"); !sandbox.empty()) {
+    text += "sandbox: " + sandbox + '\n';
+  }
+  text += '\n';
+  for (const Json& j : answer.List("choices")) {
+    const Reader choice(j);
+    text += choice.Text("subject") + ": " + choice.Text("choice") + '\n';
+    text += CausesText(choice.List("causes"));
+    if (const std::string why = choice.Text("why"); !why.empty()) {
+      text += "    because " + why + '\n';
+    }
+    if (const std::string hides = choice.Text("hides"); !hides.empty()) {
+      text += "    hides " + hides + '\n';
+    }
+    if (choice.IsTrue("for_good")) text += "    until the next mount\n";
+  }
+  const Reader open(answer.Object("open"));
+  text += "\nopen files: " + Grouped(open.Number("files"));
+  if (const uint64_t before = open.Number("opened_before"); before != 0) {
+    text += ", of which " + Grouped(before) +
+            " were opened before the tracers changed and stay as they are:\n";
+    for (const Json& j : open.List("examples")) {
+      const Reader file(j);
+      text += "    " + file.Word("path", ":") + ": " + file.Text("mode") +
+              ", would now be " + file.Text("now") + '\n';
+    }
+    if (open.List("examples").size() < before) text += "    ...\n";
+  } else {
+    text += '\n';
+  }
+  return text + "never visible to any tracer: " + answer.Text("never_visible") +
+         '\n';
+}
+
+Result<std::string> StatsText(std::string_view json) {
+  const Result<Json> parsed = Parse(json);
+  if (!parsed.ok()) return parsed.status();
+  const Reader answer(*parsed);
+  const Reader processes(answer.Object("processes"));
+  std::string text = answer.Word("mount") + ": " +
+                     Grouped(answer.Number("inodes")) +
+                     " files known to the kernel; processes looked up " +
+                     Grouped(processes.Number("reads")) + " times, gone " +
+                     Grouped(processes.Number("gone")) + '\n';
+  for (const Json& j : answer.List("tracers")) {
+    const Reader tracer(j);
+    text +=
+        '\n' + TracerName(tracer, "id") + ": " + tracer.Text("state") + '\n';
+    text += "  operations: seen " + Grouped(tracer.Number("seen")) +
+            ", matched " + Grouped(tracer.Number("matched")) + ", encoded " +
+            Grouped(tracer.Number("encoded")) + ", written " +
+            Grouped(tracer.Number("written")) + ", of these queued " +
+            Grouped(tracer.Number("queued")) + ", delivered " +
+            Grouped(tracer.Number("delivered")) + '\n';
+    std::string lost;
+    for (const auto& [reason, count] : tracer.Object("lost").items()) {
+      if (!count.is_number_unsigned()) continue;
+      if (!lost.empty()) lost += ", ";
+      lost += Reader::Safe(reason) + ' ' + Grouped(count.get<uint64_t>());
+    }
+    text += "  lost: " + (lost.empty() ? "none" : lost) + '\n';
+    if (const std::string error = tracer.Text("error"); !error.empty()) {
+      text += "  first error: " + error + '\n';
+    }
+    text += "  time for one operation: filter " + NsText(j, "filter_ns") +
+            ", encoding " + NsText(j, "encode_ns") + '\n';
+    Table table({true, false, false, false, false, false, true});
+    table.Row({"STAGE", "BLOCKS", "IN", "OUT", "REFUSED", "NS/OP", "QUEUE"});
+    const uint64_t written = std::max<uint64_t>(tracer.Number("written"), 1);
+    for (const Json& s : tracer.List("stages")) {
+      const Reader stage(s);
+      const Reader queue(stage.Object("queue"));
+      table.Row({stage.Text("name"), Grouped(stage.Number("blocks")),
+                 Bytes(stage.Number("bytes_in")),
+                 stage.Has("bytes_out") ? Bytes(stage.Number("bytes_out")) : "",
+                 Grouped(stage.Number("refused")),
+                 Grouped(stage.Number("ns") / written),
+                 stage.Has("queue")
+                     ? Grouped(queue.Number("blocks")) + " blocks, " +
+                           Bytes(queue.Number("bytes")) + " of " +
+                           Bytes(queue.Number("limit_bytes"))
+                     : ""});
+    }
+    text += table.Text("  ");
+    std::vector<std::pair<uint64_t, std::string>> ops;
+    for (const auto& [name, count] : tracer.Object("ops").items()) {
+      if (count.is_number_unsigned()) {
+        ops.emplace_back(count.get<uint64_t>(), Reader::Safe(name));
+      }
+    }
+    std::stable_sort(ops.begin(), ops.end(), [](const auto& a, const auto& b) {
+      return a.first > b.first;
+    });
+    if (ops.empty()) continue;
+    text += "  written:";
+    for (const auto& [count, name] : ops) {
+      text += ' ' + name + ' ' + Grouped(count);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+Result<std::string> AddText(std::string_view json) {
+  const Result<Json> parsed = Parse(json);
+  if (!parsed.ok()) return parsed.status();
+  std::string text;
+  for (const Json& id : Reader(*parsed).List("ids")) {
+    if (!id.is_number_unsigned()) continue;
+    text += std::to_string(id.get<uint64_t>()) + '\n';
+  }
+  return text;
+}
+
+}  // namespace tracefs

@@ -1,0 +1,170 @@
+#include "tracefs/tools/ctl/unmount.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "tracefs/base/unique_fd.h"
+#include "tracefs/control/client.h"
+#include "tracefs/export/escape.h"
+#include "tracefs/tools/ctl/request.h"
+
+namespace tracefs {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::ordered_json;
+
+constexpr auto kMoment = std::chrono::seconds(1);
+constexpr size_t kMaxLine = size_t{1} << 20;
+
+// Waits until `fd` is readable: false at the deadline.
+bool WaitFor(int fd, Clock::time_point deadline) {
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+        std::max(deadline - Clock::now(), Clock::duration::zero()));
+    pollfd ready = {.fd = fd, .events = POLLIN, .revents = 0};
+    const int n = ::poll(
+        &ready, 1, static_cast<int>(std::min<int64_t>(left.count(), INT_MAX)));
+    if (n > 0) return true;
+    if (n == 0 && Clock::now() >= deadline) return false;
+  }
+}
+
+// The path as the kernel knows it; nothing is asked of the mount, which may
+// hang.
+std::optional<std::string> KernelPath(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  if (!fd) return std::nullopt;
+  const std::string link = "/proc/self/fd/" + std::to_string(fd.get());
+  std::array<char, PATH_MAX> name;
+  const ssize_t n = ::readlink(link.c_str(), name.data(), name.size());
+  if (n <= 0) return std::nullopt;
+  return std::string(name.data(), static_cast<size_t>(n));
+}
+
+Status CheckIsMountPoint(const std::string& path, const MountIdentity& mount) {
+  const std::optional<std::string> real = KernelPath(path);
+  const std::vector<std::string> points = MountPointsOf(mount);
+  if (real && std::find(points.begin(), points.end(), *real) != points.end()) {
+    return Status::Ok();
+  }
+  return Status::Invalid("'" + path + "' lies in a mount and is not it" +
+                         (points.empty() ? "" : "; name '" + points[0] + "'"));
+}
+
+Status NotDone(std::chrono::seconds patience) {
+  return Status::SystemSaid(
+      ETIMEDOUT,
+      "it is unmounted, but its traces are not complete after " +
+          std::to_string(patience.count()) +
+          " s: an output is slow, or the mount is still there in another "
+          "namespace; `tracefs-dump --wait TRACE` waits on");
+}
+
+std::string TextIn(const Json& json, const char* key) {
+  if (!json.is_object() || !json.contains(key)) return "";
+  return json[key].is_string() ? json[key].get<std::string>() : "";
+}
+
+std::string NumberIn(const Json& json, const char* key) {
+  if (!json.is_object() || !json.contains(key)) return "?";
+  return json[key].is_number_unsigned() ? json[key].dump() : "?";
+}
+
+}  // namespace
+
+Result<std::string> UnmountAndWait(
+    const std::string& mount_point, std::chrono::seconds patience,
+    const std::function<void(const std::string&)>& tell) {
+  const auto deadline = Clock::now() + patience;
+  Result<ControlClient> client = ControlClient::Connect(mount_point, patience);
+  if (!client.ok()) return client.status();
+  const MountIdentity mount = client->mount();
+  if (Status s = CheckIsMountPoint(mount_point, mount); !s.ok()) return s;
+  const UniqueFd daemon = client->ServerPidfd();
+  const Result<std::string> answer = client->Call(SimpleRequest("unmount"));
+  if (!answer.ok()) {
+    if (answer.status().error() != EBUSY) return answer.status();
+    return Status::SystemSaid(
+        EBUSY, "'" + mount_point + "' is in use: `fuser -vm " + mount_point +
+                   "` shows by whom (`umount -l` takes it away at once; its "
+                   "traces end when its last user does)");
+  }
+  if (const auto left = MountPointsOf(mount); !left.empty()) {
+    return Status::SystemSaid(
+        EBUSY, "'" + mount_point +
+                   "' is unmounted, but the same mount is at '" + left[0] +
+                   "', too: its traces go on until it is unmounted "
+                   "there");
+  }
+  const UniqueFd stream = client->TakeStream();
+  std::string line;
+  bool told = false;
+  while (line.empty() || line.back() != '\n') {
+    if (!WaitFor(
+            stream.get(),
+            told ? deadline : std::min(deadline, Clock::now() + kMoment))) {
+      if (told || Clock::now() >= deadline) return NotDone(patience);
+      told = true;
+      tell("unmounted; waiting for the outputs to take the rest of the traces");
+      continue;
+    }
+    std::array<char, 4096> part;
+    const ssize_t n = ::recv(stream.get(), part.data(), part.size(), 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0 || line.size() > kMaxLine) {
+      return Status::SystemSaid(
+          ECONNRESET,
+          "the daemon ended without a word on its traces: it was killed, or "
+          "died; tracefs-dump shows what they hold");
+    }
+    line.append(part.data(), static_cast<size_t>(n));
+  }
+  if (daemon && !WaitFor(daemon.get(), deadline)) return NotDone(patience);
+  return line;
+}
+
+Result<std::string> UnmountText(const std::string& line) {
+  const Json json = Json::parse(line, nullptr, false);
+  if (!json.is_object() || !json.contains("tracers") ||
+      !json["tracers"].is_array()) {
+    return Status::Corrupt("the mount's word on its end makes no sense");
+  }
+  std::string text;
+  const auto say = [&text](const std::string& what) {
+    std::string safe(4 * what.size(), '\0');
+    safe.resize(static_cast<size_t>(PutTerminalEscaped(safe.data(), what) -
+                                    safe.data()));
+    text += safe + '\n';
+  };
+  for (const Json& tracer : json["tracers"]) {
+    const std::string name = TextIn(tracer, "name");
+    const std::string what = "tracer " + NumberIn(tracer, "id") +
+                             (name.empty() ? "" : " '" + name + "'") + ": ";
+    if (tracer.is_object() && tracer.contains("lost")) {
+      for (const auto& [reason, count] : tracer["lost"].items()) {
+        say(what + count.dump() +
+            " operations are not in its trace: " + reason);
+      }
+    }
+    if (const std::string error = TextIn(tracer, "error"); !error.empty()) {
+      say(what + error);
+    }
+  }
+  if (const std::string error = TextIn(json, "error");
+      text.empty() && !error.empty()) {
+    say(error);
+  }
+  return text;
+}
+
+}  // namespace tracefs

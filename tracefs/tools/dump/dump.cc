@@ -1,0 +1,268 @@
+#include "tracefs/tools/dump/dump.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "filters/input/filter.h"
+#include "filters/output/chain.h"
+#include "filters/output/key_ring.h"
+#include "tracefs/command/trace_files.h"
+#include "tracefs/command/wait_for_writers.h"
+#include "tracefs/crypto/key_source.h"
+#include "tracefs/export/escape.h"
+#include "tracefs/export/table.h"
+#include "tracefs/format/trace_merger.h"
+#include "tracefs/tools/dump/aggregate_queue.h"
+#include "tracefs/tools/dump/line_queue.h"
+#include "tracefs/tools/dump/trace_summary.h"
+
+namespace tracefs {
+namespace {
+
+using format::ReadStep;
+using format::Record;
+using format::TraceReader;
+
+// How long --follow sleeps at the end of its input, and after how long it shows
+// what it has although an operation that began earlier may still come.
+constexpr uint64_t kSleepNs = 50'000'000;
+constexpr uint64_t kPatienceNs = 1'000'000'000;
+
+constexpr char kCommand[] = "tracefs-dump: ";
+
+void Sleep(uint64_t ns) {
+  // A signal may end it early, which is as well.
+  const timespec time = {.tv_sec = 0, .tv_nsec = static_cast<long>(ns)};
+  ::nanosleep(&time, nullptr);
+}
+
+class Dumper {
+ public:
+  Dumper(const DumpOptions& options, OutputBuffer& out, OutputBuffer& err,
+         const std::atomic<bool>& stop)
+      : options_(options),
+        out_(out),
+        err_(err),
+        stop_(stop),
+        exporter_(
+            FindExportFormat(options.format)
+                ->make(out, {.time = options.time, .date = options.date})) {}
+
+  int Run() {
+    if (!options_.filter.empty()) {
+      auto filter = Filter::Compile(options_.filter, {.file = "--filter"},
+                                    SystemNameService(), names_);
+      if (!filter.ok()) return Complain(filter.status());
+      for (const std::string& warning : filter->warnings()) {
+        err_.Append(kCommand + warning + '\n');
+      }
+      filter_.emplace(*std::move(filter));
+    }
+    for (const std::string& name : options_.keys) {
+      const Status added = AddKey(name);
+      if (!added.ok()) return Complain(added.Prefixed("--key"));
+    }
+    if (options_.wait && !Wait()) return exit_status_;
+    OpenTraces();
+    if (options_.header) PrintHeaders();
+    if (options_.stats) {
+      CountOperations();
+    } else if (!options_.header) {
+      ListOperations();
+    }
+    const Status written = out_.Flush();
+    if (!written.ok()) {
+      // A reader that has seen enough (head, less) is no error.
+      if (written.error() == EPIPE) return 0;
+      return Complain(written);
+    }
+    return Finish();
+  }
+
+ private:
+  Status AddKey(const std::string& name) {
+    const Result<KeySource> source = ParseKeyArgument(name);
+    return source.ok() ? keys_->Add(*source) : source.status();
+  }
+
+  void Fail(const Status& status) {
+    exit_status_ = std::max(exit_status_, Complain(status));
+  }
+
+  // False if it was interrupted.
+  bool Wait() {
+    const auto tell = [this](const std::string& text) {
+      err_.Append(kCommand + text + "\n");
+      static_cast<void>(err_.Flush());
+    };
+    return WaitForWriters(options_.traces, tell, &stop_);
+  }
+
+  void OpenTraces() {
+    std::vector<std::string> files;
+    for (const std::string& name : options_.traces) {
+      if (Status s = AddFiles(name, &files); !s.ok()) Fail(s);
+    }
+    for (const TraceFiles& trace : JoinParts(files)) OpenTrace(trace);
+  }
+
+  void OpenTrace(const TraceFiles& trace) {
+    const std::string& name = trace.name;
+    Result<std::unique_ptr<format::ByteSource>> source =
+        trace.paths.size() == 1
+            ? format::FdSource::Open(trace.paths[0], options_.follow)
+            : std::unique_ptr<format::ByteSource>(
+                  std::make_unique<format::FileChain>(trace.paths,
+                                                      options_.follow));
+    if (!source.ok()) {
+      Fail(source.status().Prefixed(TerminalWord(name)));
+      return;
+    }
+    reports_.push_back(std::make_unique<ReportKeeper>());
+    format::TraceReaderOptions reader;
+    reader.name = name;
+    reader.follow = options_.follow;
+    reader.decoder = MakeDecoderFactory(keys_);
+    if (options_.stats && options_.filter.empty()) {
+      reader.aggregate = [this, number = reports_.size() - 1](
+                             const format::AggregateRecord& record) {
+        stats_.AddCounts(number, record);
+      };
+    } else if (options_.filter.empty()) {
+      reader.aggregate = [this](const format::AggregateRecord& record) {
+        aggregates_.Add(record);
+      };
+      reader.alarm = [this](const format::AlarmRecord& alarm) {
+        alarms_.Add(alarm.operation->real_ns, exporter_->AlarmLine(alarm));
+      };
+    }
+    reader.report = [keeper = reports_.back().get()](const format::Report& r) {
+      keeper->Add(r);
+    };
+    merger_.Add(
+        std::make_unique<TraceReader>(*std::move(source), std::move(reader)));
+  }
+
+  void PrintHeaders() {
+    for (size_t i = 0; i < merger_.size(); ++i) {
+      // The first block has the description; the merger reads on from there.
+      const Status status = merger_.ReadFirst(i);
+      if (!status.ok()) continue;
+      TraceReader& trace = merger_.reader(i);
+      out_.Append(options_.format == "jsonl"
+                      ? DescribeTraceAsJson(trace)
+                      : DescribeTrace(trace, options_.time));
+    }
+  }
+
+  // Calls `use` with each operation the filter keeps, and `idle` when there is
+  // nothing more for the moment.
+  template <typename Use, typename Idle>
+  void ForEach(Use use, Idle idle) {
+    uint64_t waited_ns = 0;
+    Record record;
+    while (out_.status().ok()) {
+      if (options_.follow && stop_.load()) StopAll();
+      const bool hurry = waited_ns >= kPatienceNs;
+      const ReadStep step = merger_.Next(&record, hurry);
+      if (step == ReadStep::kEnd) return;
+      if (step == ReadStep::kWait) {
+        idle();
+        (void)out_.Flush();  // looked at above
+        Sleep(kSleepNs);
+        waited_ns += kSleepNs;
+        continue;
+      }
+      if (!hurry) waited_ns = 0;
+      if (filter_ && !filter_->Keep(record.event)) continue;
+      use(record);
+    }
+  }
+
+  void StopAll() {
+    for (size_t i = 0; i < merger_.size(); ++i) merger_.reader(i).Stop();
+  }
+
+  void ListOperations() {
+    const auto write_others = [&](uint64_t until_ns) {
+      aggregates_.TakeUntil(until_ns,
+                            [&](const format::AggregateRecord& aggregate) {
+                              exporter_->WriteAggregate(aggregate);
+                            });
+      // An alarm stands behind the operation that raised it.
+      alarms_.TakeUntil(until_ns,
+                        [&](const std::string& line) { out_.Append(line); });
+    };
+    ForEach(
+        [&](const Record& record) {
+          if (record.time_resolution_ns != 0) write_others(record.real_ns);
+          exporter_->Write(record);
+        },
+        [&] { write_others(UINT64_MAX); });
+    write_others(UINT64_MAX);
+    exporter_->Finish();
+  }
+
+  void CountOperations() {
+    ForEach([this](const Record& record) { stats_.Add(record); }, [] {});
+    std::vector<const format::ReadStats*> traces;
+    for (size_t i = 0; i < merger_.size(); ++i) {
+      traces.push_back(&merger_.reader(i).stats());
+    }
+    out_.Append(options_.format == "jsonl" ? stats_.JsonLines(traces)
+                                           : stats_.Table(traces));
+  }
+
+  // Says what is wrong with the traces.
+  int Finish() {
+    const bool read_on = options_.stats || !options_.header;
+    for (size_t i = 0; i < merger_.size(); ++i) {
+      const TraceReader& trace = merger_.reader(i);
+      const std::string name = TerminalWord(trace.context().name);
+      err_.Append(reports_[i]->Text(kCommand + name + ": ", trace.stats()));
+      const Status& status = merger_.status(i);
+      if (!status.ok()) {
+        exit_status_ = std::max(exit_status_, Complain(status.Prefixed(name)));
+      } else if (read_on ? trace.stats().Bad() : trace.stats().no_header) {
+        exit_status_ = std::max(exit_status_, 1);
+      }
+    }
+    (void)err_.Flush();  // nobody to tell
+    return exit_status_;
+  }
+
+  int Complain(const Status& status) {
+    err_.Append(kCommand + status.message() + "\n");
+    (void)err_.Flush();
+    return ExitStatus(status);
+  }
+
+  const DumpOptions& options_;
+  OutputBuffer& out_;
+  OutputBuffer& err_;
+  const std::atomic<bool>& stop_;
+  const std::unique_ptr<Exporter> exporter_;
+  const std::shared_ptr<KeyRing> keys_ = std::make_shared<KeyRing>();
+  NameTable names_;  // outlives filter_
+  std::optional<Filter> filter_;
+  OpStats stats_;                                       // outlives merger_
+  AggregateQueue aggregates_;                           // outlives merger_
+  LineQueue alarms_;                                    // outlives merger_
+  std::vector<std::unique_ptr<ReportKeeper>> reports_;  // outlive merger_
+  format::TraceMerger merger_;
+  int exit_status_ = 0;
+};
+
+}  // namespace
+
+int Dump(const DumpOptions& options, OutputBuffer& out, OutputBuffer& err,
+         const std::atomic<bool>& stop) {
+  return Dumper(options, out, err, stop).Run();
+}
+
+}  // namespace tracefs

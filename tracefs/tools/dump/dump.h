@@ -1,0 +1,20 @@
+// tracefs-dump without its main: prints traces.
+#ifndef TRACEFS_TOOLS_DUMP_DUMP_H_
+#define TRACEFS_TOOLS_DUMP_DUMP_H_
+
+#include <atomic>
+
+#include "tracefs/export/output_buffer.h"
+#include "tracefs/tools/dump/options.h"
+
+namespace tracefs {
+
+// Prints what `options` ask for to `out` and, when done, what is wrong to
+// `err`. Returns the exit status. With --follow it goes on until all traces
+// have ended or `stop` is set (by a signal handler).
+int Dump(const DumpOptions& options, OutputBuffer& out, OutputBuffer& err,
+         const std::atomic<bool>& stop);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_TOOLS_DUMP_DUMP_H_

@@ -1,0 +1,429 @@
+#include "tracefs/tools/dump/trace_summary.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "tracefs/base/clock.h"
+#include "tracefs/export/decimal.h"
+#include "tracefs/export/escape.h"
+#include "tracefs/format/constants.h"
+#include "tracefs/format/frame.h"
+
+namespace tracefs {
+namespace {
+
+using format::ReadStats;
+using format::Record;
+
+constexpr size_t kNameColumns = 24;
+
+std::string Padded(std::string_view text, size_t columns) {
+  std::string padded(text);
+  padded.resize(std::max(padded.size(), columns), ' ');
+  return padded;
+}
+
+std::string RightAligned(const std::string& text, size_t columns) {
+  return text.size() >= columns
+             ? text
+             : std::string(columns - text.size(), ' ') + text;
+}
+
+std::string TimeText(uint64_t real_ns, TimeStyle style) {
+  const uint64_t seconds = real_ns / kNsPerSecond;
+  char text[64];
+  if (style == TimeStyle::kEpoch) {
+    snprintf(text, sizeof text, "%llu.%09llu",
+             static_cast<unsigned long long>(seconds),
+             static_cast<unsigned long long>(real_ns % kNsPerSecond));
+    return text;
+  }
+  const auto t = static_cast<time_t>(seconds);
+  struct tm tm = {};
+  if (style == TimeStyle::kUtc) {
+    ::gmtime_r(&t, &tm);
+  } else {
+    ::localtime_r(&t, &tm);
+  }
+  text[strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S %z", &tm)] = '\0';
+  return text;
+}
+
+// One line, or several below each other, of a value that may hold anything.
+std::string ValueText(std::string_view value) {
+  std::string text;
+  const bool many = value.find('\n') != std::string_view::npos;
+  while (!value.empty()) {
+    const size_t end = std::min(value.find('\n'), value.size());
+    const std::string_view line = value.substr(0, end);
+    value.remove_prefix(std::min(end + 1, value.size()));
+    text += (many ? "\n    " : "") + TerminalText(line);
+  }
+  return text;
+}
+
+std::string JsonString(std::string_view text) {
+  std::string out(6 * text.size() + 8, '\0');
+  char* end = PutJsonIfUtf8(out.data(), text);
+  if (end == nullptr) end = PutBase64(out.data(), text);
+  out.resize(static_cast<size_t>(end - out.data()));
+  return "\"" + out + "\"";
+}
+
+// ,"key": or ,"key_b64": and the value.
+std::string JsonMember(std::string_view key, std::string_view text) {
+  return "," + JsonString(std::string(key) + (IsUtf8(text) ? "" : "_b64")) +
+         ":" + JsonString(text);
+}
+
+std::string DurationText(uint64_t ns) {
+  char text[32];
+  if (ns < 1'000) {
+    snprintf(text, sizeof text, "%llu ns", static_cast<unsigned long long>(ns));
+  } else if (ns < 1'000'000) {
+    snprintf(text, sizeof text, "%.1f us", static_cast<double>(ns) / 1e3);
+  } else if (ns < 1'000'000'000) {
+    snprintf(text, sizeof text, "%.1f ms", static_cast<double>(ns) / 1e6);
+  } else {
+    snprintf(text, sizeof text, "%.1f s", static_cast<double>(ns) / 1e9);
+  }
+  return text;
+}
+
+struct Losses {
+  std::map<std::string, uint64_t> by_reason;
+  std::map<uint16_t, uint64_t> by_message;  // of what was still counted
+  uint64_t missing_blocks = 0;
+  uint64_t damaged_bytes = 0;
+  uint64_t cut_bytes = 0;
+  uint64_t missing_events = 0;
+  uint64_t unreadable_blocks = 0;
+  uint64_t alarms = 0;  // no loss
+};
+
+Losses SumLosses(const std::vector<const ReadStats*>& traces) {
+  Losses sum;
+  for (const ReadStats* stats : traces) {
+    for (const auto& [reason, count] : stats->losses) {
+      sum.by_reason[reason] += count;
+    }
+    for (const auto& [msg_id, count] : stats->lost_messages) {
+      sum.by_message[msg_id] += count;
+    }
+    sum.missing_blocks += stats->missing_blocks;
+    sum.damaged_bytes += stats->damaged_bytes;
+    sum.cut_bytes += stats->cut_bytes;
+    // What is in blocks that cannot be read is not missing.
+    if (stats->undecodable_blocks == 0) {
+      sum.missing_events += stats->MissingEvents();
+    }
+    sum.unreadable_blocks += stats->undecodable_blocks;
+    sum.alarms += stats->alarms;
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::string DescribeTrace(const format::TraceReader& trace, TimeStyle style) {
+  const format::Preamble& preamble = trace.preamble();
+  const format::TraceHeader& header = trace.description().header;
+  std::string text = TerminalWord(trace.context().name) + "\n";
+  const auto line = [&text](std::string_view key, std::string_view value) {
+    text +=
+        "  " + Padded(ValueText(key), kNameColumns) + ValueText(value) + "\n";
+  };
+  line("format version", std::to_string(preamble.format_version) +
+                             ", for readers from version " +
+                             std::to_string(preamble.min_reader_version));
+  line("serial", format::SerialText(preamble.serial));
+  line("chain", preamble.chain);
+  line("tracer", std::to_string(header.tracer_id));
+  if (trace.description().has_clock) {
+    line("begin", TimeText(header.clock.real_ns, style));
+  }
+  for (const auto& [key, value] : header.properties) line(key, value);
+  return text;
+}
+
+std::string DescribeTraceAsJson(const format::TraceReader& trace) {
+  const format::Preamble& preamble = trace.preamble();
+  const format::TraceHeader& header = trace.description().header;
+  std::string text = "{";
+  text += JsonMember("trace", trace.context().name).substr(1);
+  text += ",\"format_version\":" + std::to_string(preamble.format_version);
+  text +=
+      ",\"min_reader_version\":" + std::to_string(preamble.min_reader_version);
+  text += JsonMember("serial", format::SerialText(preamble.serial));
+  text += JsonMember("chain", preamble.chain);
+  text += ",\"tracer\":" + std::to_string(header.tracer_id);
+  if (trace.description().has_clock) {
+    text += ",\"ts\":" + std::to_string(header.clock.real_ns);
+  }
+  std::string properties;
+  for (const auto& [key, value] : header.properties) {
+    properties += JsonMember(key, value);
+  }
+  if (!properties.empty()) properties.erase(0, 1);
+  return text + ",\"properties\":{" + properties + "}}\n";
+}
+
+void OpStats::Add(const Record& record) {
+  const Event& event = record.event;
+  Row& row = rows_[Index(event.op)];
+  if (event.before) {
+    ++row.before;
+    return;
+  }
+  ++row.count;
+  if (event.Has(Field::kErrno) && event.Get(Field::kErrno) != 0) {
+    ++row.errors;
+  } else if ((event.op == Op::read_ || event.op == Op::write_ ||
+              event.op == Op::copy_file_range_) &&
+             event.Has(Field::kResult)) {
+    row.bytes += event.Get(Field::kResult);
+  }
+  if (event.Has(Field::kLatency)) {
+    const uint64_t ns = event.Get(Field::kLatency);
+    ++row.timed;
+    row.total_ns += ns;
+    row.max_ns = std::max(row.max_ns, ns);
+  }
+}
+
+void OpStats::AddCounts(size_t trace, const format::AggregateRecord& record) {
+  const CountedBy by{trace, record.tracer_id, record.aggregate};
+  if (counted_.size() >= kMaxCounted && !counted_.contains(by)) return;
+  Counted& counted = counted_[by];
+  counted.has_total |= record.total;
+  size_t op = kNoOp;
+  for (const format::AggregateKeyPart& part : record.key) {
+    if (part.arg_id == static_cast<uint16_t>(format::ArgId::kKeyOp) &&
+        part.number < kOpCount) {
+      op = part.number;
+    }
+  }
+  Row& row = (record.total ? counted.total : counted.periods)[op];
+  row.count += record.count;
+  row.errors += record.errors.value_or(0);
+  row.bytes += record.bytes.value_or(0);
+  if (!record.latency.present) return;
+  row.timed += record.count;
+  row.total_ns += record.latency.sum;
+  row.max_ns = std::max(row.max_ns, record.latency.max);
+}
+
+OpStats::Row OpStats::Sum(const Rows& rows) {
+  Row sum;
+  for (const Row& row : rows) {
+    sum.count += row.count;
+    sum.before += row.before;
+    sum.errors += row.errors;
+    sum.bytes += row.bytes;
+    sum.timed += row.timed;
+    sum.total_ns += row.total_ns;
+    sum.max_ns = std::max(sum.max_ns, row.max_ns);
+  }
+  return sum;
+}
+
+std::string OpStats::Table(std::string_view head, const Rows& rows) {
+  const Row total = Sum(rows);
+  const bool any_before = total.before != 0;
+  std::string text = Padded(head, 16) + "       count      errors" +
+                     "           bytes        mean         max" +
+                     (any_before ? "      before" : "") + "\n";
+  const auto line = [&](std::string_view name, const Row& row) {
+    text += Padded(name, 16) + RightAligned(std::to_string(row.count), 12) +
+            RightAligned(std::to_string(row.errors), 12) +
+            RightAligned(row.bytes ? std::to_string(row.bytes) : "-", 16);
+    if (row.timed != 0) {
+      text += RightAligned(DurationText(row.total_ns / row.timed), 12) +
+              RightAligned(DurationText(row.max_ns), 12);
+    } else {
+      text += RightAligned("-", 12) + RightAligned("-", 12);
+    }
+    if (any_before) text += RightAligned(std::to_string(row.before), 12);
+    text += "\n";
+  };
+  for (size_t op = 0; op < rows.size(); ++op) {
+    if (rows[op].count == 0 && rows[op].before == 0) continue;
+    line(op == kNoOp ? "(any)" : OpName(static_cast<Op>(op)), rows[op]);
+  }
+  line("total", total);
+  return text;
+}
+
+std::string OpStats::Table(const std::vector<const ReadStats*>& traces) const {
+  const bool only_counted =
+      !counted_.empty() && Sum(rows_).count == 0 && Sum(rows_).before == 0;
+  std::string text = only_counted ? "" : Table("operation", rows_);
+  for (const auto& [by, counted] : counted_) {
+    const auto& [trace, tracer, aggregate] = by;
+    if (!text.empty()) text += '\n';
+    text +=
+        "counted by aggregate " + std::to_string(aggregate) + " of tracer " +
+        std::to_string(tracer) +
+        (traces.size() > 1 ? " of trace " + std::to_string(trace + 1) : "") +
+        (counted.has_total ? "" : ", so far") + ":\n" +
+        Table("operation", counted.rows());
+  }
+  const Losses losses = SumLosses(traces);
+  const auto loss = [&text](const std::string& what, uint64_t count) {
+    if (count != 0) {
+      text += Padded(what, kNameColumns) + std::to_string(count) + "\n";
+    }
+  };
+  loss("alarms ", losses.alarms);
+  for (const auto& [reason, count] : losses.by_reason) {
+    loss("not recorded: " + TerminalWord(reason) + " ", count);
+  }
+  for (const auto& [msg_id, count] : losses.by_message) {
+    bool before = false;
+    const auto op = format::OperationOf(msg_id, &before);
+    if (op && !before) {
+      loss("only counted: " + std::string(OpName(*op)) + " ", count);
+    }
+  }
+  loss("unreadable blocks ", losses.unreadable_blocks);
+  loss("missing blocks ", losses.missing_blocks);
+  loss("missing operations ", losses.missing_events);
+  loss("damaged bytes ", losses.damaged_bytes);
+  loss("cut bytes ", losses.cut_bytes);
+  return text;
+}
+
+void OpStats::AddJson(const Rows& rows, const std::string& more,
+                      std::string* text) {
+  const auto number = [text](std::string_view key, uint64_t value) {
+    *text += ",\"" + std::string(key) + "\":" + std::to_string(value);
+  };
+  for (size_t op = 0; op < rows.size(); ++op) {
+    const Row& row = rows[op];
+    if (row.count == 0 && row.before == 0) continue;
+    const std::string_view name =
+        op == kNoOp ? "(any)" : OpName(static_cast<Op>(op));
+    *text += "{" + more + "\"op\":\"" + std::string(name) + "\"";
+    number("count", row.count);
+    number("errors", row.errors);
+    number("bytes", row.bytes);
+    if (row.timed != 0) {
+      number("dur_total", row.total_ns);
+      number("dur_max", row.max_ns);
+    }
+    if (row.before != 0) number("before", row.before);
+    *text += "}\n";
+  }
+}
+
+std::string OpStats::JsonLines(
+    const std::vector<const ReadStats*>& traces) const {
+  std::string text;
+  AddJson(rows_, "", &text);
+  for (const auto& [by, counted] : counted_) {
+    const auto& [trace, tracer, aggregate] = by;
+    AddJson(counted.rows(),
+            "\"trace\":" + std::to_string(trace + 1) +
+                ",\"tracer\":" + std::to_string(tracer) +
+                ",\"aggregate\":" + std::to_string(aggregate) + ",",
+            &text);
+  }
+  const auto number = [&text](std::string_view key, uint64_t value) {
+    text += ",\"" + std::string(key) + "\":" + std::to_string(value);
+  };
+  const Losses losses = SumLosses(traces);
+  std::string reasons;
+  for (const auto& [reason, count] : losses.by_reason) {
+    reasons += (reasons.empty() ? "" : ",") + JsonString(reason) + ":" +
+               std::to_string(count);
+  }
+  text += "{\"lost\":{" + reasons + "}";
+  number("alarms", losses.alarms);
+  number("unreadable_blocks", losses.unreadable_blocks);
+  number("missing_blocks", losses.missing_blocks);
+  number("missing_operations", losses.missing_events);
+  number("damaged_bytes", losses.damaged_bytes);
+  number("cut_bytes", losses.cut_bytes);
+  return text + "}\n";
+}
+
+void ReportKeeper::Add(const format::Report& report) {
+  // Losses are summed up by reason at the end.
+  if (report.kind == format::ReportKind::kLoss) return;
+  if (report.kind == format::ReportKind::kUndecodable &&
+      (undecodable_.size() < kMaxKept ||
+       undecodable_.contains(std::string(report.detail)))) {
+    Undecodable& same = undecodable_[std::string(report.detail)];
+    if (same.count++ == 0) {
+      same.first = report.number;
+      same.text = report.Text();
+    }
+    return;
+  }
+  if (kept_.size() < kMaxKept) {
+    kept_.push_back({report.kind, report.Text()});
+  } else {
+    ++left_out_;
+  }
+}
+
+std::string ReportKeeper::Text(const std::string& prefix,
+                               const ReadStats& stats) const {
+  std::string text;
+  const auto line = [&](const std::string& what) {
+    text += prefix + what + "\n";
+  };
+  for (const auto& [why, blocks] : undecodable_) {
+    if (blocks.count == 1) {
+      line(blocks.text);
+      continue;
+    }
+    // "block 1 at byte 7 cannot be decoded: …"
+    const size_t reason = blocks.text.find(" cannot be decoded");
+    line(std::to_string(blocks.count) + " blocks from block " +
+         std::to_string(blocks.first) + " on" +
+         (reason == std::string::npos ? "" : blocks.text.substr(reason)));
+  }
+  for (const Kept& report : kept_) {
+    // What would say so is in blocks that cannot be read.
+    if (stats.undecodable_blocks >= stats.blocks && !undecodable_.empty() &&
+        (report.kind == format::ReportKind::kNoFinal ||
+         report.kind == format::ReportKind::kNoHeader)) {
+      continue;
+    }
+    line(report.text);
+  }
+  if (left_out_ != 0) {
+    line("and " + std::to_string(left_out_) + " more of that kind");
+  }
+  for (const auto& [reason, count] : stats.losses) {
+    line(std::to_string(count) + " operations were not recorded (" +
+         TerminalWord(reason) + ")");
+  }
+  if (const uint64_t missing = stats.MissingEvents(); missing != 0) {
+    line(std::to_string(missing) + " of " +
+         std::to_string(stats.final_record->events) +
+         " operations are missing");
+  }
+  const auto unknown = [&](const std::map<uint16_t, uint64_t>& counts,
+                           const std::string& what) {
+    uint64_t sum = 0;
+    for (const auto& [id, count] : counts) sum += count;
+    if (sum != 0) {
+      line(std::to_string(sum) + " " + what +
+           " of a later version: a newer "
+           "tracefs-dump shows more");
+    }
+  };
+  unknown(stats.unknown_messages, "messages");
+  unknown(stats.unknown_arguments, "arguments");
+  if (stats.unordered_events != 0) {
+    line(std::to_string(stats.unordered_events) +
+         " operations are listed after later ones");
+  }
+  return text;
+}
+
+}  // namespace tracefs

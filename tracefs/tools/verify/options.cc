@@ -1,0 +1,90 @@
+#include "tracefs/tools/verify/options.h"
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <sstream>
+
+#include "tracefs/command/command_line.h"
+
+namespace tracefs {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr char kSeeHelp[] = " (see tracefs-verify --help)";
+
+po::options_description VisibleOptions() {
+  using Strings = std::vector<std::string>;
+  po::options_description options("Options");
+  options.add_options()  //
+      ("key", po::value<Strings>()->value_name("FILE"),
+       "keys: shared secrets, verify secrets, public signing keys, age "
+       "identities; also env:NAME, keyring:NAME; may be given several times")  //
+      ("anchors", po::value<Strings>()->value_name("FILE"),
+       "lines with anchors, as checksum wrote them to a file or syslog; every "
+       "trace must agree with them")  //
+      ("serial", po::value<std::string>()->value_name("HEX"),
+       "the trace must have this serial (32 digits)")  //
+      ("chain", po::value<std::string>()->value_name("TEXT"),
+       "the output chain, where the preamble is lost or not believed")  //
+      ("accept-unsealed",
+       "be content with what shows accidents only: crc32c, or no checksum")  //
+      ("unfinished",
+       "the traces are still being written: no end is no fault")      //
+      ("wait", "wait first until nobody writes the traces any more")  //
+      ("quiet,q", "print only what is not ok")                        //
+      ("help,h", "print this and exit")                               //
+      ("version", "print the version and exit");
+  return options;
+}
+
+}  // namespace
+
+std::string VerifyHelp() {
+  std::ostringstream out;
+  out << "Usage: tracefs-verify [OPTION]... TRACE...\n"
+         "Say for each range of blocks whether it is what was written. TRACE "
+         "is a file, a\nfolder of them, or - for standard input.\n\n"
+      << VisibleOptions()
+      << "\nVerdicts:\n"
+         "  ok        written by who holds the key, in its place\n"
+         "  bad       changed, moved, there twice, from elsewhere, damaged\n"
+         "  missing   removed, cut off, or lost before it was written\n"
+         "  unsealed  no key covers it: whoever had the file may have written "
+         "it\n"
+         "\nExamples:\n"
+         "  tracefs-verify --key verify.key trace.log\n"
+         "  tracefs-verify --key verify.key --anchors /var/log/syslog traces/\n"
+         "\nExit status: 0 all is ok; 1 something is not; 2 wrong usage or "
+         "keys; 3 the system\nrefused.\n";
+  return out.str();
+}
+
+Result<VerifyOptions> ParseVerifyOptions(int argc, const char* const* argv) {
+  const Result<CommandLine> line =
+      CommandLine::Parse(argc, argv, VisibleOptions(), "trace", kSeeHelp);
+  if (!line.ok()) return line.status();
+  const CommandLine& given = *line;
+  VerifyOptions result;
+  result.help = given.Has("help");
+  result.version = given.Has("version");
+  if (result.help || result.version) return result;
+  result.keys = given.Texts("key");
+  result.anchors = given.Texts("anchors");
+  result.serial = given.Text("serial");
+  result.chain = given.Text("chain");
+  result.accept_unsealed = given.Has("accept-unsealed");
+  result.unfinished = given.Has("unfinished");
+  result.wait = given.Has("wait");
+  result.quiet = given.Has("quiet");
+  result.traces = given.Texts("trace");
+  if (result.traces.empty()) {
+    return Status::Invalid("no TRACE given" + std::string(kSeeHelp));
+  }
+  if (std::count(result.traces.begin(), result.traces.end(), "-") > 1) {
+    return Status::Invalid("standard input (-) can be read only once");
+  }
+  return result;
+}
+
+}  // namespace tracefs

@@ -1,0 +1,442 @@
+#include "tracefs/tools/verify/trace_judge.h"
+
+#include <algorithm>
+
+#include "tracefs/base/clock.h"
+#include "tracefs/format/frame.h"
+
+namespace tracefs {
+namespace {
+
+// A heartbeat may be late by as much again, and by what a busy machine takes.
+constexpr uint64_t kHeartbeatSlackNs = 10 * kNsPerSecond;
+
+std::string Number(uint64_t n) { return std::to_string(n); }
+
+// Makes one finding of those that say the same of numbers in a row.
+void JoinNeighbours(std::vector<Finding>* findings) {
+  std::vector<Finding> joined;
+  for (Finding& finding : *findings) {
+    if (!joined.empty()) {
+      Finding& before = joined.back();
+      if (before.trust == finding.trust && before.why == finding.why &&
+          finding.first != 0 && before.last == finding.first - 1) {
+        before.last = finding.last;
+        continue;
+      }
+    }
+    joined.push_back(std::move(finding));
+  }
+  *findings = std::move(joined);
+}
+
+}  // namespace
+
+std::string_view TrustWord(Trust trust) {
+  switch (trust) {
+    case Trust::kOk:
+      return "ok";
+    case Trust::kBad:
+      return "bad";
+    case Trust::kMissing:
+      return "missing";
+    case Trust::kUnsealed:
+      return "unsealed";
+  }
+  return "";
+}
+
+void TraceJudge::BeginFile(ByteSpan preamble, bool preamble_damaged) {
+  file_begins_ = true;
+  if (preamble_damaged) {
+    other_.push_back({.trust = Trust::kBad,
+                      .has_numbers = false,
+                      .why = "the preamble is damaged"});
+    return;
+  }
+  const Digest link = LinkOf(preamble);
+  if (preamble_known_ && link != preamble_link_) {
+    other_.push_back({.trust = Trust::kBad,
+                      .has_numbers = false,
+                      .why = "files of one trace have different preambles"});
+  }
+  if (!preamble_known_) preamble_link_ = link;
+  preamble_known_ = true;
+}
+
+void TraceJudge::AddDamage(uint64_t offset, uint64_t bytes, bool cut) {
+  damage_.push_back({.next = next_number_,
+                     .why = Number(bytes) + " bytes at byte " + Number(offset) +
+                            (cut ? " are a block that was cut off"
+                                 : " are no block of this trace")});
+}
+
+TraceJudge::Damage* TraceJudge::DamageAt(uint64_t number) {
+  for (Damage& damage : damage_) {
+    if (damage.next == number && !damage.named) return &damage;
+  }
+  return nullptr;
+}
+
+void TraceJudge::AddBad(uint64_t number, uint64_t offset, std::string why) {
+  bad_.push_back({number, offset, std::move(why)});
+}
+
+const ChecksumNote* TraceJudge::Proof(const BlockNotes& notes) const {
+  for (const ChecksumNote& note : notes.checksums) {
+    // With a verify secret only what a host could not forge later counts.
+    const bool tag = note.keyed && (note.head.forward ||
+                                    !options_.keys->has_verify_secrets());
+    if (tag ||
+        (note.signature_checked && !options_.keys->has_verify_secrets())) {
+      return &note;
+    }
+  }
+  return nullptr;
+}
+
+// What to say of a block that has a keyed checksum none of our keys fits.
+std::string TraceJudge::MissingKey(const BlockNotes& notes) const {
+  for (const ChecksumNote& note : notes.checksums) {
+    if (note.head.algorithm == ChecksumAlgorithm::kCrc32c &&
+        !note.head.has_signature) {
+      continue;
+    }
+    if (note.keyed || note.signature_checked) {
+      return "protected by a key that the host kept, where one that it erases "
+             "was given";
+    }
+    const KeyId& id = note.head.algorithm == ChecksumAlgorithm::kCrc32c
+                          ? note.head.sign_id
+                          : note.head.key_id;
+    return "protected with the key " + KeyIdText(id) +
+           ", which is not among those given";
+  }
+  return {};
+}
+
+std::string TraceJudge::CheckClaims(uint64_t number, const ChecksumNote& note) {
+  const ChecksumHead& head = note.head;
+  if (!seal_) {
+    seal_ = head;
+  } else if (head.algorithm != seal_->algorithm ||
+             head.forward != seal_->forward || head.epoch != seal_->epoch ||
+             head.key_id != seal_->key_id ||
+             head.has_signature != seal_->has_signature ||
+             head.sign_id != seal_->sign_id) {
+    return "protected in another way than the blocks before it";
+  }
+  if (head.previous == kNoPrevious) {
+    if (preamble_known_ && head.link != preamble_link_) {
+      return "the preamble is not the one that this trace was written with";
+    }
+    return {};
+  }
+  if (head.previous >= number) {
+    return "it claims to follow block " + Number(head.previous);
+  }
+  if (any_ && head.previous == last_number_ && head.link != last_link_) {
+    return "it does not follow the block " + Number(last_number_) +
+           " that is here";
+  }
+  return {};
+}
+
+void TraceJudge::AddFrame(const BlockId& id, uint64_t offset, uint32_t crc,
+                          const Status& decoded, const BlockNotes& notes,
+                          bool has_final) {
+  const uint64_t number = id.sequence;
+  next_number_ = number + 1;
+  const bool file_begins = std::exchange(file_begins_, false);
+  const ChecksumNote* note = Proof(notes);
+  if (note == nullptr && !decoded.ok()) {
+    AddBad(number, offset, decoded.message());
+    return;
+  }
+  // Each part of a rotated trace starts with a copy of block 0.
+  if (note == nullptr && number == 0) {
+    if (file_begins && head_crc_ == crc) return;
+    if (!head_crc_) head_crc_ = crc;
+  }
+  if (note == nullptr && notes.authentic_cipher) {
+    AddToRuns(number, /*sealed=*/true, nullptr);
+    if (has_final) end_ = number;
+    return;
+  }
+  if (note == nullptr) {
+    if (std::string why = MissingKey(notes); !why.empty()) {
+      AddBad(number, offset, std::move(why));
+      return;
+    }
+    AddToRuns(number, /*sealed=*/false, nullptr);
+    if (has_final) end_ = number;
+    return;
+  }
+  if (file_begins && number == 0 && head_link_ &&
+      *head_link_ == note->own_link) {
+    return;
+  }
+  if (std::string why = CheckClaims(number, *note); !why.empty()) {
+    AddBad(number, offset, std::move(why));
+    return;
+  }
+  if (number == 0) head_link_ = note->own_link;
+  for (const Anchor& anchor : options_.anchors) {
+    if (anchor.serial != serial_ || anchor.block != number) continue;
+    anchored_seen_[number] = note->own_link;
+    if (anchor.hash == note->own_link) continue;
+    AddBad(number, offset, "it is not the block that the anchor names");
+    return;
+  }
+  const bool follows = any_ && number == last_number_ + 1;
+  const uint64_t promised_ns = uint64_t{note->head.heartbeat_ms} * 1'000'000;
+  if (follows && promised_ns != 0 &&
+      note->head.monotonic_ns > last_monotonic_ns_ &&
+      note->head.monotonic_ns - last_monotonic_ns_ >
+          2 * promised_ns + kHeartbeatSlackNs) {
+    other_.push_back(
+        {.trust = Trust::kMissing,
+         .has_numbers = false,
+         .why = "silence for " +
+                Number((note->head.monotonic_ns - last_monotonic_ns_) /
+                       kNsPerSecond) +
+                " s before block " + Number(number) +
+                ", though a heartbeat was promised every " +
+                Number(promised_ns / kNsPerSecond) + " s"});
+  }
+  AddToRuns(number, /*sealed=*/true, note);
+  any_ = true;
+  last_number_ = number;
+  last_link_ = note->own_link;
+  last_monotonic_ns_ = note->head.monotonic_ns;
+  if (note->head.last) end_ = number;
+}
+
+void TraceJudge::AddToRuns(uint64_t number, bool sealed,
+                           const ChecksumNote* note) {
+  uint64_t highest = 0;
+  if (!runs_.empty()) {
+    Run& run = runs_.back();
+    // A run of copies ends where the copies end.
+    const bool fresh_after_copies = run.again && number == run.highest + 1;
+    if (run.sealed == sealed && run.last + 1 == number && number != 0 &&
+        !fresh_after_copies) {
+      run.last = number;
+      return;
+    }
+    highest = std::max(run.highest, run.last);
+  }
+  Run run{.first = number,
+          .last = number,
+          .sealed = sealed,
+          .previous = 0,
+          .has_previous = false,
+          .again = !runs_.empty() && number <= highest,
+          .highest = highest};
+  if (note != nullptr && note->head.previous != kNoPrevious) {
+    run.previous = note->head.previous;
+    run.has_previous = true;
+  }
+  runs_.push_back(run);
+}
+
+// Marks the runs that are in order, so many that as few blocks as possible are
+// out of place: the heaviest increasing sequence of runs.
+void TraceJudge::PutInPlace() {
+  const size_t count = runs_.size();
+  // Runs by their last number; a tree over these ranks has, for each prefix,
+  // the heaviest sequence that ends in it.
+  std::vector<uint64_t> lasts;
+  lasts.reserve(count);
+  for (const Run& run : runs_) lasts.push_back(run.last);
+  std::sort(lasts.begin(), lasts.end());
+  lasts.erase(std::unique(lasts.begin(), lasts.end()), lasts.end());
+  struct Best {
+    uint64_t blocks = 0;
+    size_t run = SIZE_MAX;
+  };
+  std::vector<Best> tree(lasts.size() + 1);
+  std::vector<size_t> before(count, SIZE_MAX);
+  Best best;
+  for (size_t i = 0; i < count; ++i) {
+    const Run& run = runs_[i];
+    Best so_far;
+    const auto below = std::lower_bound(lasts.begin(), lasts.end(), run.first);
+    for (auto at = static_cast<size_t>(below - lasts.begin()); at > 0;
+         at &= at - 1) {
+      if (tree[at].blocks > so_far.blocks) so_far = tree[at];
+    }
+    before[i] = so_far.run;
+    const Best with{so_far.blocks + (run.last - run.first) + 1, i};
+    if (with.blocks > best.blocks) best = with;
+    const auto rank =
+        std::lower_bound(lasts.begin(), lasts.end(), run.last) - lasts.begin();
+    for (auto at = static_cast<size_t>(rank) + 1; at < tree.size();
+         at += at & (~at + 1)) {
+      if (with.blocks > tree[at].blocks) tree[at] = with;
+    }
+  }
+  for (size_t i = best.run; i != SIZE_MAX; i = before[i]) {
+    runs_[i].in_place = true;
+  }
+}
+
+bool TraceJudge::Seen(uint64_t number) const {
+  return std::any_of(runs_.begin(), runs_.end(), [&](const Run& run) {
+    return run.first <= number && number <= run.last;
+  });
+}
+
+void TraceJudge::FindMissing(std::vector<Finding>* findings) {
+  // What was found under any number, ok or not, is not missing.
+  struct Range {
+    uint64_t first;
+    uint64_t last;
+    const Run* run;
+  };
+  std::vector<Range> found;
+  uint64_t highest = 0;
+  bool any = false;
+  for (const Run& run : runs_) {
+    found.push_back({run.first, run.last, &run});
+    highest = std::max(highest, run.last);
+    any = true;
+  }
+  // A number that only a bad frame claims says nothing about what there was.
+  if (!any) return;
+  for (const BadFrame& bad : bad_) {
+    if (bad.number <= highest) {
+      found.push_back({bad.number, bad.number, nullptr});
+    }
+  }
+  std::sort(found.begin(), found.end(),
+            [](const Range& a, const Range& b) { return a.first < b.first; });
+  uint64_t next = 0;
+  for (const Range& range : found) {
+    if (range.first > next) {
+      if (Damage* damage = DamageAt(next)) {
+        damage->named = true;
+        findings->push_back({.trust = Trust::kBad,
+                             .first = next,
+                             .last = range.first - 1,
+                             .why = damage->why});
+        next = range.first;
+      }
+    }
+    if (range.first > next) {
+      std::string why;
+      if (range.run != nullptr && range.run->has_previous) {
+        const uint64_t previous = range.run->previous;
+        why = previous < next
+                  ? "never written, by the word of block " + Number(range.first)
+                  : "block " + Number(range.first) + " was written after " +
+                        (previous + 1 == range.first
+                             ? "them"
+                             : "block " + Number(previous));
+      }
+      findings->push_back({.trust = Trust::kMissing,
+                           .first = next,
+                           .last = range.first - 1,
+                           .why = std::move(why)});
+    }
+    if (range.last == UINT64_MAX) return;
+    next = std::max(next, range.last + 1);
+  }
+}
+
+void TraceJudge::CheckEnd(std::vector<Finding>* findings) const {
+  if (runs_.empty()) return;
+  uint64_t highest = 0;
+  for (const Run& run : runs_) highest = std::max(highest, run.last);
+  if (!end_) {
+    if (options_.unfinished) return;
+    findings->push_back(
+        {.trust = Trust::kMissing,
+         .has_numbers = false,
+         .why = "the end, after block " + Number(highest) +
+                (writer_lives_
+                     ? ": the trace is still being written (--wait waits for "
+                       "its end, --unfinished does not ask for it)"
+                     : ": the trace was cut there, or is still being "
+                       "written")});
+  } else if (highest > *end_) {
+    findings->push_back(
+        {.trust = Trust::kBad,
+         .first = *end_ + 1,
+         .last = highest,
+         .why = "after block " + Number(*end_) + ", which ends the trace"});
+  }
+}
+
+void TraceJudge::CheckAnchors(std::vector<Finding>* findings) const {
+  bool any = false;
+  for (const Anchor& anchor : options_.anchors) {
+    if (anchor.serial != serial_) continue;
+    any = true;
+    if (anchor.last && end_ != anchor.block) {
+      findings->push_back({.trust = Trust::kBad,
+                           .has_numbers = false,
+                           .why = "an anchor says that the trace ended with "
+                                  "block " +
+                                  Number(anchor.block)});
+    }
+    if (anchored_seen_.count(anchor.block) != 0 || Seen(anchor.block)) continue;
+    const bool bad = std::any_of(
+        bad_.begin(), bad_.end(),
+        [&](const BadFrame& frame) { return frame.number == anchor.block; });
+    if (bad) continue;
+    findings->push_back({.trust = Trust::kMissing,
+                         .first = anchor.block,
+                         .last = anchor.block,
+                         .why = "there is an anchor for it"});
+  }
+  if (!any && options_.anchors_wanted) {
+    findings->push_back({.trust = Trust::kMissing,
+                         .has_numbers = false,
+                         .why = "no anchor names this trace: it may be another "
+                                "one than it is taken for"});
+  }
+}
+
+std::vector<Finding> TraceJudge::Judge() {
+  std::vector<Finding> findings;
+  PutInPlace();
+  for (const Run& run : runs_) {
+    Finding finding{.trust = Trust::kOk, .first = run.first, .last = run.last};
+    if (!run.in_place) {
+      finding.trust = Trust::kBad;
+      finding.why = "there twice, or out of its place";
+    } else if (!run.sealed && !options_.accept_unsealed) {
+      finding.trust = Trust::kUnsealed;
+      finding.why = "no key covers them";
+    }
+    findings.push_back(std::move(finding));
+  }
+  for (const BadFrame& bad : bad_) {
+    findings.push_back({.trust = Trust::kBad,
+                        .first = bad.number,
+                        .last = bad.number,
+                        .why = bad.why});
+  }
+  FindMissing(&findings);
+  std::stable_sort(
+      findings.begin(), findings.end(),
+      [](const Finding& a, const Finding& b) { return a.first < b.first; });
+  JoinNeighbours(&findings);
+  findings.insert(findings.end(), other_.begin(), other_.end());
+  for (const Damage& damage : damage_) {
+    if (damage.named) continue;
+    findings.push_back(
+        {.trust = Trust::kBad, .has_numbers = false, .why = damage.why});
+  }
+  CheckAnchors(&findings);
+  CheckEnd(&findings);
+  if (runs_.empty() && bad_.empty()) {
+    findings.push_back({.trust = Trust::kMissing,
+                        .has_numbers = false,
+                        .why = "all of it: there is no block here"});
+  }
+  return findings;
+}
+
+}  // namespace tracefs

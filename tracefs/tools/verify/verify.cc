@@ -1,0 +1,435 @@
+#include "tracefs/tools/verify/verify.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <memory>
+
+#include "filters/output/chain.h"
+#include "tracefs/base/unique_fd.h"
+#include "tracefs/command/trace_files.h"
+#include "tracefs/command/wait_for_writers.h"
+#include "tracefs/export/escape.h"
+#include "tracefs/format/frame_reader.h"
+#include "tracefs/format/marks.h"
+#include "tracefs/format/message_cursor.h"
+#include "tracefs/tools/verify/part_check.h"
+#include "tracefs/tools/verify/trace_judge.h"
+
+namespace tracefs {
+namespace {
+
+using format::ReadStep;
+
+constexpr char kCommand[] = "tracefs-verify: ";
+constexpr size_t kMaxAnchorLine = 64 * 1024;
+
+// Hands on another source's bytes and keeps the first of them: the preamble is
+// hashed as it was read.
+class HeadKeeper final : public format::ByteSource {
+ public:
+  HeadKeeper(std::unique_ptr<ByteSource> source, std::vector<std::byte>* head)
+      : source_(std::move(source)), head_(head) {}
+  Result<size_t> Read(std::span<std::byte> out) override {
+    Result<size_t> n = source_->Read(out);
+    if (n.ok() && head_->size() < format::kMaxPreambleBytes) {
+      const size_t keep =
+          std::min(*n, format::kMaxPreambleBytes - head_->size());
+      head_->insert(head_->end(), out.begin(),
+                    out.begin() + static_cast<ptrdiff_t>(keep));
+    }
+    return n;
+  }
+  bool MayGrow() override { return source_->MayGrow(); }
+  bool WriterLives() override { return source_->WriterLives(); }
+
+ private:
+  const std::unique_ptr<ByteSource> source_;
+  std::vector<std::byte>* const head_;
+};
+
+// One file or pipe, opened and read up to its first frame.
+struct Input {
+  std::string name;
+  std::vector<std::byte> head;
+  format::ReadStats stats;
+  format::ReportSink report;
+  std::unique_ptr<format::FrameReader> frames;
+  format::Serial serial{};
+};
+
+// The files of one trace.
+struct Group {
+  format::Serial serial{};
+  std::vector<std::string> names;
+  std::map<std::string, std::unique_ptr<Input>> kept;
+};
+
+bool HasFinal(ByteSpan block) {
+  format::MessageCursor messages(block);
+  format::Message message;
+  bool final = false;
+  while (messages.Next(&message)) {
+    final |= message.msg_id == static_cast<uint16_t>(format::MessageId::kFinal);
+  }
+  return final;
+}
+
+// The chain has a checksum or a cipher that only a key can check.
+bool NeedsKey(std::string_view chain) {
+  for (const ChainStage& stage : ParseChain(chain)) {
+    if (stage.name == "encrypt") return true;
+    if (stage.name == "checksum" &&
+        (stage.Get("alg") != "crc32c" || !stage.Get("sign").empty())) {
+      return true;
+    }
+  }
+  return false;
+}
+
+class Verifier {
+ public:
+  Verifier(const VerifyOptions& options, OutputBuffer& out, OutputBuffer& err)
+      : options_(options), out_(out), err_(err) {}
+
+  int Run() {
+    if (Status s = Prepare(); !s.ok()) return Complain(s);
+    if (options_.wait) {
+      const auto tell = [this](const std::string& text) {
+        Note(text);
+        static_cast<void>(err_.Flush());
+      };
+      WaitForWriters(options_.traces, tell, /*stop=*/nullptr);
+    }
+    std::vector<std::string> files;
+    for (const std::string& name : options_.traces) {
+      if (Status s = AddFiles(name, &files); !s.ok()) Complain(s);
+    }
+    // Rotated files are parts of one trace: they have its serial.
+    std::vector<Group> groups;
+    for (const std::string& file : files) {
+      std::unique_ptr<Input> input = Open(file);
+      if (input == nullptr) continue;
+      const auto found = std::find_if(
+          groups.begin(), groups.end(),
+          [&](const Group& group) { return group.serial == input->serial; });
+      Group& group = found == groups.end() ? groups.emplace_back() : *found;
+      group.serial = input->serial;
+      group.names.push_back(file);
+      // A pipe can be read only once; of files, not too many are kept open.
+      struct stat st;
+      const bool regular =
+          file != "-" && ::stat(file.c_str(), &st) == 0 && S_ISREG(st.st_mode);
+      if (!regular) group.kept[file] = std::move(input);
+    }
+    for (Group& group : groups) JudgeGroup(group);
+    CompareEpochs();
+    if (Status s = out_.Flush(); !s.ok()) return Complain(s);
+    (void)err_.Flush();
+    return exit_status_;
+  }
+
+ private:
+  int Complain(const Status& status) {
+    err_.Append(kCommand + status.message() + "\n");
+    (void)err_.Flush();
+    exit_status_ = std::max(exit_status_, ExitStatus(status));
+    return exit_status_;
+  }
+  void Note(const std::string& text) { err_.Append(kCommand + text + "\n"); }
+
+  Status Prepare() {
+    for (const std::string& name : options_.keys) {
+      const Result<KeySource> source = ParseKeyArgument(name);
+      if (!source.ok()) return source.status().Prefixed("--key");
+      if (Status s = keys_.Add(*source); !s.ok()) return s.Prefixed("--key");
+    }
+    for (const std::string& name : options_.anchors) {
+      if (Status s = ReadAnchors(name); !s.ok()) return s;
+    }
+    if (!options_.serial.empty() && !FromHex(options_.serial, wanted_serial_)) {
+      return Status::Invalid("--serial: 32 hexadecimal digits are needed");
+    }
+    return Status::Ok();
+  }
+
+  Status ReadAnchors(const std::string& name) {
+    auto source = format::FdSource::Open(name, /*follow=*/false);
+    if (!source.ok()) return source.status().Prefixed(TerminalWord(name));
+    std::string text;
+    std::vector<std::byte> part(64 * 1024);
+    const size_t before = anchors_.size();
+    for (;;) {
+      const Result<size_t> n = (*source)->Read(part);
+      if (!n.ok()) return n.status().Prefixed(TerminalWord(name));
+      text += AsText(ByteSpan(part).first(*n));
+      size_t end;
+      while ((end = text.find('\n')) != text.npos) {
+        AddAnchor(std::string_view(text).substr(0, end));
+        text.erase(0, end + 1);
+      }
+      if (*n == 0) break;
+      if (text.size() > kMaxAnchorLine) text.clear();  // no anchor is so long
+    }
+    AddAnchor(text);
+    if (anchors_.size() == before) {
+      return Status::Invalid(TerminalWord(name) + ": there is no anchor in it");
+    }
+    return Status::Ok();
+  }
+
+  void AddAnchor(std::string_view line) {
+    if (const auto anchor = ParseAnchor(line)) anchors_.push_back(*anchor);
+  }
+
+  std::unique_ptr<Input> Open(const std::string& name) {
+    auto source = format::FdSource::Open(name, /*follow=*/false);
+    if (!source.ok()) {
+      Complain(source.status().Prefixed(TerminalWord(name)));
+      return nullptr;
+    }
+    auto input = std::make_unique<Input>();
+    input->name = name;
+    input->report = [this, in = input.get()](const format::Report& report) {
+      Hear(*in, report);
+    };
+    input->frames = std::make_unique<format::FrameReader>(
+        std::make_unique<HeadKeeper>(*std::move(source), &input->head),
+        /*follow=*/false, &input->stats, &input->report);
+    input->frames->TakeAnyOrder();
+    const Result<ReadStep> step = input->frames->ReadPreamble();
+    if (!step.ok()) {
+      Complain(step.status().Prefixed(TerminalWord(name)));
+      return nullptr;
+    }
+    input->serial = input->frames->preamble().serial;
+    return input;
+  }
+
+  // What the reader of frames finds wrong. Before a judge is there it is about
+  // the preamble, which the judge is told of in another way.
+  void Hear(const Input& input, const format::Report& report) {
+    if (judge_ == nullptr) return;
+    if (report.offset == 0 && input.stats.preamble_damaged) return;
+    if (report.kind == format::ReportKind::kDamaged ||
+        report.kind == format::ReportKind::kCut) {
+      judge_->AddDamage(report.offset, report.count,
+                        report.kind == format::ReportKind::kCut);
+    }
+  }
+
+  // The files of one trace, in the order of their blocks.
+  void JudgeGroup(Group& group) {
+    std::vector<std::pair<uint64_t, std::string>> by_number;
+    for (const std::string& name : group.names) {
+      uint64_t first = 0;
+      if (group.names.size() > 1 && group.kept.count(name) == 0) {
+        first = FirstNumber(name);
+      }
+      by_number.emplace_back(first, name);
+    }
+    std::sort(by_number.begin(), by_number.end());
+    std::vector<std::unique_ptr<Input>> inputs;
+    std::vector<Input*> pointers;
+    for (const auto& [first, name] : by_number) {
+      const auto kept = group.kept.find(name);
+      inputs.push_back(kept == group.kept.end() ? Open(name)
+                                                : std::move(kept->second));
+      if (inputs.back() == nullptr) return;
+      pointers.push_back(inputs.back().get());
+    }
+    Judge(pointers);
+  }
+
+  // Of the first block but block 0, which each file of a rotated trace has.
+  uint64_t FirstNumber(const std::string& name) {
+    const auto input = Open(name);
+    if (input == nullptr) return 0;
+    format::Frame frame;
+    for (;;) {
+      const Result<ReadStep> step = input->frames->Next(&frame);
+      if (!step.ok() || *step != ReadStep::kItem) return 0;
+      if (frame.header.sequence != 0) return frame.header.sequence;
+    }
+  }
+
+  void Judge(const std::vector<Input*>& inputs) {
+    const Input& first = *inputs.front();
+    const std::string chain_text = options_.chain.empty()
+                                       ? first.frames->preamble().chain
+                                       : options_.chain;
+    if (!keys_.can_verify() && keys_.identities().empty() &&
+        NeedsKey(chain_text)) {
+      Complain(Status::Invalid(
+          TerminalWord(first.name) +
+          " is protected with a key; name the file that holds it with --key"));
+      return;
+    }
+    Result<ChainDecoder> chain = ChainDecoder::Create(chain_text, &keys_);
+    if (!chain.ok()) {
+      Complain(chain.status().Prefixed(TerminalWord(first.name)));
+      return;
+    }
+    TraceJudge judge({.keys = &keys_,
+                      .accept_unsealed = options_.accept_unsealed,
+                      .unfinished = options_.unfinished,
+                      .anchors = anchors_,
+                      .anchors_wanted = !options_.anchors.empty()},
+                     first.serial);
+    judge_ = &judge;
+    PartCheck parts;
+    for (Input* input : inputs) {
+      if (!JudgeFrames(*input, *chain, judge, parts)) {
+        judge_ = nullptr;
+        return;
+      }
+    }
+    judge_ = nullptr;
+    std::string name = TerminalWord(first.name);
+    if (inputs.size() > 1) {
+      name += " and " + std::to_string(inputs.size() - 1) + " more";
+    }
+    Print(name, first.serial, judge, parts);
+  }
+
+  bool JudgeFrames(Input& input, ChainDecoder& chain, TraceJudge& judge,
+                   PartCheck& parts) {
+    ByteSpan preamble = input.head;
+    const Result<size_t> length = format::PreambleLength(preamble);
+    if (length.ok())
+      preamble = preamble.first(std::min(*length, preamble.size()));
+    judge.BeginFile(preamble, input.stats.preamble_damaged);
+    parts.BeginFile();
+    for (;;) {
+      format::Frame frame;
+      const Result<ReadStep> step = input.frames->Next(&frame);
+      if (!step.ok()) {
+        Complain(step.status().Prefixed(TerminalWord(input.name)));
+        return false;
+      }
+      if (*step != ReadStep::kItem) {
+        judge.SetWriterLives(input.frames->WriterLives());
+        return true;
+      }
+      const BlockId id{.serial = frame.header.serial,
+                       .sequence = frame.header.sequence};
+      BlockNotes notes;
+      ByteSpan block;
+      if (parts.Add(frame.header, frame.payload)) continue;
+      const Status decoded =
+          frame.header.kind ==
+                  static_cast<uint16_t>(format::FrameKind::kMessages)
+              ? chain.Decode(id, frame.payload, &notes, &block)
+              : Status::Corrupt("a frame of the unknown kind " +
+                                std::to_string(frame.header.kind));
+      judge.AddFrame(id, frame.offset, frame.header.crc, decoded, notes,
+                     decoded.ok() && HasFinal(block));
+    }
+  }
+
+  void Print(const std::string& name, const format::Serial& serial,
+             TraceJudge& judge, const PartCheck& parts) {
+    uint64_t counts[4] = {};
+    std::vector<Finding> findings = judge.Judge();
+    parts.AddTo(&findings);
+    if (parts.snapshot()) {
+      Note(name +
+           ": a snapshot of a flight recorder; blocks that were overwritten "
+           "are told as missing");
+    }
+    if (!options_.serial.empty() && serial != wanted_serial_) {
+      findings.push_back({.trust = Trust::kBad,
+                          .has_numbers = false,
+                          .why = "this is trace " + Hex(serial) +
+                                 ", another one than was asked for"});
+    }
+    for (const Finding& finding : findings) {
+      uint64_t& count = counts[static_cast<size_t>(finding.trust)];
+      count += finding.has_numbers ? finding.last - finding.first + 1 : 1;
+      if (finding.trust == Trust::kOk) {
+        if (options_.quiet) continue;
+      } else {
+        exit_status_ = std::max(exit_status_, 1);
+      }
+      std::string line(TrustWord(finding.trust));
+      line.resize(9, ' ');
+      line += name + "  ";
+      if (finding.has_numbers) {
+        line += std::to_string(finding.first);
+        if (finding.last != finding.first) {
+          line += '-' + std::to_string(finding.last);
+        }
+      } else {
+        line += '-';
+      }
+      if (!finding.why.empty()) line += "  " + finding.why;
+      out_.Append(line + "\n");
+    }
+    if (!options_.quiet) PrintSeal(name, serial, judge);
+    if (const auto& seal = judge.seal(); seal && seal->forward) {
+      epochs_[{seal->key_id, seal->epoch}].push_back({serial, name});
+    }
+  }
+
+  void PrintSeal(const std::string& name, const format::Serial& serial,
+                 const TraceJudge& judge) {
+    std::string text = "trace    " + name + "  serial " + Hex(serial);
+    if (const auto& seal = judge.seal()) {
+      text += ", " + std::string(ChecksumName(seal->algorithm));
+      if (seal->forward) text += ", epoch " + std::to_string(seal->epoch);
+      if (seal->algorithm != ChecksumAlgorithm::kCrc32c) {
+        text += ", key " + KeyIdText(seal->key_id);
+      }
+      if (seal->has_signature)
+        text += ", signed by " + KeyIdText(seal->sign_id);
+    }
+    out_.Append(text + "\n");
+  }
+
+  // No epoch seals two traces; one that is not there may be a trace that was
+  // removed, or that never began.
+  void CompareEpochs() {
+    const std::pair<KeyId, uint64_t>* before = nullptr;
+    for (const auto& [epoch, users] : epochs_) {
+      for (size_t i = 1; i < users.size(); ++i) {
+        exit_status_ = std::max(exit_status_, 1);
+        out_.Append("bad      " + users[i].second + "  -  has the epoch of " +
+                    users[0].second +
+                    ": the sealing state was copied or set back\n");
+      }
+      if (before != nullptr && before->first == epoch.first &&
+          before->second + 1 < epoch.second) {
+        Note("note: epochs " + std::to_string(before->second + 1) + " to " +
+             std::to_string(epoch.second - 1) + " of key " +
+             KeyIdText(epoch.first) +
+             " are not among these traces: removed, elsewhere, or never begun");
+      }
+      before = &epoch;
+    }
+  }
+
+  struct EpochUser {
+    format::Serial first;
+    std::string second;
+  };
+
+  const VerifyOptions& options_;
+  OutputBuffer& out_;
+  OutputBuffer& err_;
+  KeyRing keys_;
+  std::vector<Anchor> anchors_;
+  format::Serial wanted_serial_{};
+  std::map<std::pair<KeyId, uint64_t>, std::vector<EpochUser>> epochs_;
+  TraceJudge* judge_ = nullptr;
+  int exit_status_ = 0;
+};
+
+}  // namespace
+
+int Verify(const VerifyOptions& options, OutputBuffer& out, OutputBuffer& err) {
+  return Verifier(options, out, err).Run();
+}
+
+}  // namespace tracefs

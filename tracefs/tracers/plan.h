@@ -1,0 +1,99 @@
+// From a config to tracers: the only place that knows filters, drivers and
+// their tables together.
+#ifndef TRACEFS_TRACERS_PLAN_H_
+#define TRACEFS_TRACERS_PLAN_H_
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "drivers/output/table.h"
+#include "filters/input/filter.h"
+#include "filters/input/name_service.h"
+#include "filters/input/name_table.h"
+#include "tracefs/base/status.h"
+#include "tracefs/pipeline/tracer.h"
+#include "tracefs/rules/rule.h"
+#include "tracefs/tracers/trigger_tap.h"
+
+namespace tracefs {
+
+// A tracer that is ready to be started, with its output open. What the header
+// says of machine and mount is still to be added.
+struct TracerPlan {
+  TracerParts parts;
+  std::vector<OutputFileId> files;
+  // To be set before the tracer starts: told of files that come and go.
+  std::shared_ptr<OutputFileChange> file_change;
+  std::shared_ptr<FlightControl> flight;  // null: no flight recorder
+  // The same filter as in `parts`, to come back to.
+  std::optional<Filter> filter;
+  // Where the filter stands, "file:line:column", and what its filters, the
+  // trigger's and those of the rules are warned of (Filter::warnings).
+  std::string filter_place;
+  std::vector<std::string> warnings;
+  // Of a plan that is not a tracer of the config but feeds the rules of one:
+  // the rules, and whose they are. Its output is still to be made.
+  std::vector<Rule> rules;
+  uint32_t rules_of = 0;
+};
+
+// Ids of the tracers that feed rules: that of the tracer they belong to, and
+// this.
+inline constexpr uint32_t kFirstRulesId = uint32_t{1} << 29;
+// Tracers of clients that listen have ids from here on.
+inline constexpr uint32_t kFirstTailId = uint32_t{1} << 30;
+inline constexpr bool FeedsRules(uint32_t id) {
+  return id >= kFirstRulesId && id < kFirstTailId;
+}
+
+// The words that configs may use: all tables together.
+ConfigNames KnownNames();
+
+struct PlanOptions {
+  const NameService* users = &SystemNameService();
+  uint32_t first_id = 1;  // the others follow
+  // Files made for the outputs, as WishedFiles has them; null: made here.
+  std::vector<UniqueFd>* files = nullptr;
+  // Makes and changes nothing: folders are looked at, keys are read, and the
+  // plans cannot be started. It is refused what would be refused without.
+  bool probe = false;
+};
+
+// Prepares the tracers of a config, all of them or none; behind them, those
+// that feed their rules. Filters share `names`, which outlives them. Errors say
+// "file:line:column: …".
+Result<std::vector<TracerPlan>> PlanTracers(const Config& config,
+                                            NameTable& names,
+                                            PlanOptions options);
+
+// Checks all that can be checked without opening anything, and says which
+// files PlanTracers would make, in its order.
+Result<std::vector<Wish>> WishedFiles(const Config& config,
+                                      const NameService& users,
+                                      NameTable& names);
+
+// Adds the properties of `common` to those of `header`.
+void AddProperties(const format::TraceHeader& common,
+                   format::TraceHeader* header);
+
+// A random number for a new trace.
+Result<format::Serial> NewSerial();
+
+// Some tracer asks who did it.
+bool NeedCallers(std::span<const TracerPlan> plans);
+// Some tracer may record reads or writes.
+bool RecordsData(std::span<const TracerPlan> plans);
+// Some filter, or one that a rule may raise a tracer to, names a lock operation
+// and may keep it: lock requests must come to us. A filter that merely does not
+// exclude them leaves them to the kernel, whose locks cost nothing and detect
+// deadlocks.
+bool NamesLocks(std::span<const TracerPlan> plans);
+// The tracer may record the operation.
+bool MayKeep(const TracerPlan& plan, Op op);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_TRACERS_PLAN_H_

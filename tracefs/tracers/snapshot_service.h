@@ -1,0 +1,60 @@
+// SnapshotService: takes the snapshots of a mount's flight recorders, in a
+// thread of its own for those who cannot wait: triggers and signals.
+#ifndef TRACEFS_TRACERS_SNAPSHOT_SERVICE_H_
+#define TRACEFS_TRACERS_SNAPSHOT_SERVICE_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "tracefs/pipeline/pipeline.h"
+#include "tracefs/tracers/trigger_tap.h"
+
+namespace tracefs {
+
+// Threads: any.
+class SnapshotService {
+ public:
+  // The pipeline outlives the service.
+  explicit SnapshotService(Pipeline& pipeline) : pipeline_(pipeline) {}
+  ~SnapshotService() { Stop(); }
+
+  // Also lets the recorder's trigger ask. The first one starts the thread.
+  void Add(uint32_t tracer, std::shared_ptr<FlightControl> control);
+  void Remove(uint32_t tracer);
+
+  // Asks for a snapshot of one or of all recorders and does not wait for it. A
+  // failure is told on standard error.
+  void Request(uint32_t tracer, std::string_view reason);
+  void RequestAll(std::string_view reason);
+
+  // Takes one now, with all that was recorded so far, and returns its path.
+  // kInvalid if the tracer has no recorder.
+  Result<std::string> Take(uint32_t tracer, std::string_view reason);
+
+  // Takes what was asked for; later requests are ignored.
+  void Stop();
+
+ private:
+  struct Recorder {
+    std::shared_ptr<FlightControl> control;
+    std::string asked;  // the reason; empty: not asked
+  };
+  void Run();
+
+  Pipeline& pipeline_;
+  std::mutex mu_;  // guards all below
+  std::condition_variable wake_;
+  std::map<uint32_t, Recorder> recorders_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_TRACERS_SNAPSHOT_SERVICE_H_
