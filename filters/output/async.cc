@@ -1,8 +1,5 @@
 #include "filters/output/async.h"
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <condition_variable>
@@ -14,6 +11,7 @@
 
 #include "filters/output/payload_filter.h"
 #include "filters/output/scratch.h"
+#include "tracefs/base/thread.h"
 #include "tracefs/pipeline/loss.h"
 
 namespace tracefs {
@@ -37,13 +35,7 @@ class Async final : public OutputFilter {
   Status Initialize(const TraceIdentity& identity) override {
     lost_ = identity.lost;
     if (Status s = next_->Initialize(identity); !s.ok()) return s;
-    // Signals are for the threads that wait for them.
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { Run(); });
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    thread_ = StartThread("tracefs-async", [this] { Run(); });
     return Status::Ok();
   }
 
@@ -136,7 +128,6 @@ class Async final : public OutputFilter {
   }
 
   void Run() {
-    ::pthread_setname_np(::pthread_self(), "tracefs-async");
     std::unique_lock lock(mu_);
     for (;;) {
       full_wake_.wait(lock, [this] {

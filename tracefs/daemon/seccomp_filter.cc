@@ -9,10 +9,8 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
 #include <seccomp.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -28,6 +26,7 @@
 #include <optional>
 
 #include "tracefs/base/notice.h"
+#include "tracefs/base/thread.h"
 #include "tracefs/daemon/receiver_calls.h"
 #include "tracefs/daemon/seccomp_calls.h"
 
@@ -171,11 +170,7 @@ void AddRules(const SeccompOptions& options, Builder& rules) {
 RefusalCounter::RefusalCounter(UniqueFd notifications)
     : notifications_(std::move(notifications)),
       stop_(::eventfd(0, EFD_CLOEXEC)) {
-  sigset_t all, old;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &old);
-  thread_ = std::thread([this] { Serve(); });
-  ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  thread_ = StartThread("tracefs-refuse", [this] { Serve(); });
 }
 
 RefusalCounter::~RefusalCounter() {
@@ -186,7 +181,6 @@ RefusalCounter::~RefusalCounter() {
 }
 
 void RefusalCounter::Serve() {
-  ::pthread_setname_np(::pthread_self(), "tracefs-refuse");
   for (;;) {
     std::array<pollfd, 2> ready = {pollfd{notifications_.get(), POLLIN, 0},
                                    pollfd{stop_.get(), POLLIN, 0}};

@@ -5,7 +5,6 @@
 #include <linux/connector.h>
 #include <linux/netlink.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -16,7 +15,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <cstddef>
 #include <cstring>
 #include <optional>
@@ -24,6 +22,7 @@
 #include <utility>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/thread.h"
 
 namespace tracefs {
 namespace {
@@ -203,17 +202,11 @@ Status ProcConnector::Start(Observer* observer) {
   if (!stop_) return Status::System(errno, "eventfd");
   if (Status subscribed = Subscribe(); !subscribed.ok()) return subscribed;
   observer_ = observer;
-  // Signals are for other threads.
-  sigset_t all, old;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &old);
-  thread_ = std::thread([this] { Listen(); });
-  ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  thread_ = StartThread("tracefs-proc", [this] { Listen(); });
   return Status::Ok();
 }
 
 void ProcConnector::Listen() {
-  ::pthread_setname_np(::pthread_self(), "tracefs-proc");
   ::setpriority(PRIO_PROCESS, 0, -10);
   for (;;) {
     pollfd ready[2] = {{socket_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};

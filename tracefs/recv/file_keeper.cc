@@ -2,8 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
 
@@ -21,6 +19,7 @@
 #include <utility>
 
 #include "tracefs/base/enclosed_folder.h"
+#include "tracefs/base/thread.h"
 #include "tracefs/recv/stored_trace.h"
 
 namespace tracefs {
@@ -40,15 +39,6 @@ constexpr auto kReopenInterval = milliseconds(250);
 // Files whose ends are remembered, and traces whose openings are counted. Who
 // is forgotten is looked through, or let in, once more.
 constexpr size_t kMaxRemembered = 16384;
-
-void StartWithoutSignals(std::thread* thread, std::function<void()> run) {
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  *thread = std::thread(std::move(run));
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-}
 
 class FileKeeper final : public Keeper {
  public:
@@ -78,8 +68,8 @@ class FileKeeper final : public Keeper {
           error, "directory '" + options_.directory + "' for " + who +
                      " (give it to them, or choose another one with --user)");
     }
-    StartWithoutSignals(&sync_thread_, [this] { SyncFiles(); });
-    StartWithoutSignals(&open_thread_, [this] { OpenFiles(); });
+    sync_thread_ = StartThread("tracefs-disk", [this] { SyncFiles(); });
+    open_thread_ = StartThread("tracefs-open", [this] { OpenFiles(); });
     return Status::Ok();
   }
 
@@ -234,7 +224,6 @@ class FileKeeper final : public Keeper {
   // --- The thread that looks files through, in turns.
 
   void OpenFiles() {
-    ::pthread_setname_np(::pthread_self(), "tracefs-open");
     std::unique_lock lock(mu_);
     while (AwaitOpening(lock)) {
       const auto next = NextOpening(Clock::now());
@@ -281,7 +270,6 @@ class FileKeeper final : public Keeper {
   // --- The thread that makes durable. It waits for no file to be opened.
 
   void SyncFiles() {
-    ::pthread_setname_np(::pthread_self(), "tracefs-disk");
     auto last_round = Clock::now() - kSyncInterval;
     std::unique_lock lock(mu_);
     for (;;) {

@@ -1,7 +1,5 @@
 #include "tracefs/recv/live_printer.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
@@ -15,6 +13,7 @@
 #include <utility>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/thread.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/export/table.h"
 #include "tracefs/format/frame.h"
@@ -89,12 +88,7 @@ class LivePrinter final : public Keeper {
   }
 
   Status Start() override {
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { Run(); });
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    thread_ = StartThread("tracefs-print", [this] { Run(); });
     return Status::Ok();
   }
 
@@ -232,7 +226,6 @@ class LivePrinter final : public Keeper {
   // removes it, and so do its first piece and its source.
 
   void Run() {
-    ::pthread_setname_np(::pthread_self(), "tracefs-print");
     auto ticked = SteadyClock::now();
     std::unique_lock lock(mu_);
     while (!ending_) {

@@ -1,8 +1,6 @@
 #include "drivers/output/feed/stream_sink.h"
 
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -16,6 +14,7 @@
 #include <thread>
 
 #include "tracefs/base/notice.h"
+#include "tracefs/base/thread.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/export/feed_parts.h"
 #include "tracefs/net/stream.h"
@@ -79,13 +78,7 @@ class StreamSink final : public FeedSink {
   Status Initialize(const TraceIdentity& identity) override {
     if (!wake_ || !stop_) return Status::System(errno, "eventfd");
     lost_ = identity.lost;
-    // Signals are for the threads that wait for them.
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { Run(); });
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    thread_ = StartThread("tracefs-feed", [this] { Run(); });
     return Status::Ok();
   }
 
@@ -162,7 +155,6 @@ class StreamSink final : public FeedSink {
   }
 
   void Run() {
-    ::pthread_setname_np(::pthread_self(), "tracefs-feed");
     auto pause = std::chrono::nanoseconds(kFirstPause);
     while (!Done()) {
       const Status status = Converse(&pause);

@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 
 #include <algorithm>
@@ -13,6 +11,7 @@
 
 #include "tracefs/base/clock.h"
 #include "tracefs/base/notice.h"
+#include "tracefs/base/thread.h"
 
 namespace tracefs {
 namespace {
@@ -214,14 +213,7 @@ Link::~Link() {
 }
 
 void Link::Start() {
-  // Signals are for the threads that wait for them; SIGPIPE is an error of the
-  // call that caused it.
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { Run(); });
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  thread_ = StartThread("tracefs-send", [this] { Run(); });
 }
 
 void Link::Finish() {
@@ -265,7 +257,6 @@ bool Link::Done() const {
 }
 
 void Link::Run() {
-  ::pthread_setname_np(::pthread_self(), "tracefs-send");
   while (!Done()) {
     const Status status = Converse();
     if (status.ok() || Done()) continue;
