@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "tracefs/base/passed_files.h"
 #include "tracefs/control/answer.h"
 #include "tracefs/control/request.h"
 
@@ -114,28 +115,12 @@ Result<ControlClient> ControlClient::Connect(const std::string& path,
 
 Status ControlClient::Send(std::string_view text,
                            std::span<const int> files) const {
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxRequestFiles * sizeof(int))>
-      control{};
   if (files.size() > kMaxRequestFiles) {
     return Status::Invalid("more than " + std::to_string(kMaxRequestFiles) +
                            " files");
   }
   while (!text.empty()) {
-    iovec iov = {const_cast<char*>(text.data()), text.size()};
-    msghdr message{};
-    message.msg_iov = &iov;
-    message.msg_iovlen = 1;
-    if (!files.empty()) {
-      message.msg_control = control.data();
-      message.msg_controllen = CMSG_SPACE(files.size_bytes());
-      cmsghdr* const header = CMSG_FIRSTHDR(&message);
-      header->cmsg_level = SOL_SOCKET;
-      header->cmsg_type = SCM_RIGHTS;
-      header->cmsg_len = CMSG_LEN(files.size_bytes());
-      std::memcpy(CMSG_DATA(header), files.data(), files.size_bytes());
-    }
-    const ssize_t n = ::sendmsg(fd_.get(), &message, MSG_NOSIGNAL);
-    if (n < 0 && errno == EINTR) continue;
+    const ssize_t n = SendWithFiles(fd_.get(), AsBytes(text), files);
     // A server that refuses says why and does not read.
     if (n < 0 && (errno == EPIPE || errno == ECONNRESET)) break;
     if (n < 0) return NoAnswer(errno);

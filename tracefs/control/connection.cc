@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 
+#include "tracefs/base/passed_files.h"
 #include "tracefs/control/request.h"
 
 namespace tracefs {
@@ -47,41 +47,16 @@ bool Connection::finished() const {
          (closing_ || (input_ended_ && stream_ == nullptr));
 }
 
-// Descriptors are taken, or closed, before anything else is looked at.
-void Connection::TakeFiles(const msghdr& message) {
-  // CMSG_NXTHDR of glibc wants them mutable, and changes nothing.
-  auto* const header = const_cast<msghdr*>(&message);
-  for (cmsghdr* c = CMSG_FIRSTHDR(header); c != nullptr;
-       c = CMSG_NXTHDR(header, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < count; ++i) {
-      int fd;
-      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-      files_.emplace_back(fd);
-    }
-  }
-  if ((message.msg_flags & MSG_CTRUNC) != 0 ||
-      files_.size() > kMaxRequestFiles) {
+bool Connection::Receive(uint64_t now) {
+  std::array<std::byte, kReceiveBytes> buffer;
+  bool cut = false;
+  const ssize_t n =
+      ReceiveWithFiles(fd_.get(), buffer, &files_, &cut, MSG_DONTWAIT);
+  if (n < 0) return errno == EAGAIN;
+  if (cut || files_.size() > kMaxRequestFiles) {
     files_.clear();
     violation_ = "too many file descriptors";
   }
-}
-
-bool Connection::Receive(uint64_t now) {
-  std::array<char, kReceiveBytes> buffer;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(kMaxRequestFiles * sizeof(int))>
-      control;
-  iovec iov = {buffer.data(), buffer.size()};
-  msghdr message{};
-  message.msg_iov = &iov;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  const ssize_t n =
-      ::recvmsg(fd_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  if (n < 0) return errno == EAGAIN || errno == EINTR;
-  TakeFiles(message);
   if (n == 0) {
     input_ended_ = true;
     return stream_ == nullptr;  // who follows a stream has had enough
@@ -89,7 +64,7 @@ bool Connection::Receive(uint64_t now) {
   active_at_ = now;
   if (stream_ != nullptr) return true;  // nobody asked; nobody reads it
   if (in_.empty()) request_at_ = now;
-  in_.append(buffer.data(), static_cast<size_t>(n));
+  in_ += AsText(ByteSpan(buffer).first(static_cast<size_t>(n)));
   return true;
 }
 

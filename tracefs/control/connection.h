@@ -3,8 +3,6 @@
 #ifndef TRACEFS_CONTROL_CONNECTION_H_
 #define TRACEFS_CONTROL_CONNECTION_H_
 
-#include <sys/socket.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -69,8 +67,6 @@ class Connection {
   bool finished() const;
 
  private:
-  void TakeFiles(const msghdr& message);
-
   const UniqueFd fd_;
   const uint64_t serial_;
   const ConnectionLimits limits_;

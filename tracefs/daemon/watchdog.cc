@@ -3,16 +3,16 @@
 
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <cstring>
-#include <string_view>
+#include <span>
+#include <vector>
 
+#include "tracefs/base/passed_files.h"
 #include "tracefs/daemon/watchdog_process.h"
 
 namespace tracefs {
@@ -50,38 +50,19 @@ Watchdog::~Watchdog() {
 Status Watchdog::Ask(char request, const std::string& text, UniqueFd* fd) {
   if (text.size() >= PATH_MAX) return Status::System(ENAMETOOLONG, "watchdog");
   const std::lock_guard lock(mu_);
-  const std::array<iovec, 2> question = {
-      iovec{&request, 1}, iovec{const_cast<char*>(text.data()), text.size()}};
-  msghdr message{};
-  message.msg_iov = const_cast<iovec*>(question.data());
-  message.msg_iovlen = question.size();
-  ssize_t n;
-  do {
-    n = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
-  } while (n < 0 && errno == EINTR);
-  if (n < 0) return Status::System(errno, "the watchdog is gone");
+  const std::string question = request + text;
+  if (SendWithFiles(socket_.get(), AsBytes(question), {}) < 0) {
+    return Status::System(errno, "the watchdog is gone");
+  }
 
   int error = 0;
-  iovec answer = {&error, sizeof error};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  message = {};
-  message.msg_iov = &answer;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  do {
-    n = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
-  } while (n < 0 && errno == EINTR);
+  std::vector<UniqueFd> files;
+  const ssize_t n = ReceiveWithFiles(
+      socket_.get(), std::as_writable_bytes(std::span(&error, 1)), &files);
   if (n != sizeof error) {
     return Status::System(n < 0 ? errno : EPIPE, "the watchdog is gone");
   }
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (header != nullptr && header->cmsg_type == SCM_RIGHTS) {
-    int received;
-    std::memcpy(&received, CMSG_DATA(header), sizeof received);
-    UniqueFd owned(received);
-    if (fd != nullptr) *fd = std::move(owned);
-  }
+  if (fd != nullptr && !files.empty()) *fd = std::move(files.front());
   if (error == 0) return Status::Ok();
   return Status::System(error, text.empty() ? "unmounting" : text);
 }

@@ -9,7 +9,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,11 +19,13 @@
 #include <csignal>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tracefs/base/log_socket.h"
+#include "tracefs/base/passed_files.h"
 #include "tracefs/daemon/capabilities.h"
 #include "tracefs/daemon/log.h"
 #include "tracefs/daemon/mount_info.h"
@@ -215,25 +216,10 @@ void Process::TellEnd() const {
 }
 
 void Process::Send(const Answer& answer) const {
-  int error = answer.error;
-  iovec iov = {&error, sizeof error};
-  msghdr message{};
-  message.msg_iov = &iov;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  if (answer.fd) {
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    const int fd = answer.fd.get();
-    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-  }
-  while (::sendmsg(socket_.get(), &message, MSG_NOSIGNAL) < 0 &&
-         errno == EINTR) {
-  }
+  const int fd = answer.fd.get();
+  static_cast<void>(SendWithFiles(socket_.get(),
+                                  std::as_bytes(std::span(&answer.error, 1)),
+                                  std::span(&fd, answer.fd ? 1 : 0)));
 }
 
 bool Process::AnswerOne() {

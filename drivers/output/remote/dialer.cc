@@ -12,10 +12,12 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "drivers/output/remote/connect.h"
+#include "tracefs/base/passed_files.h"
 
 namespace tracefs {
 namespace {
@@ -78,24 +80,6 @@ void Isolate(int socket) {
   ::syscall(SYS_capset, &header, sets.data());
 }
 
-void Send(int socket, const Answer& answer, int fd) {
-  iovec piece = {const_cast<Answer*>(&answer), sizeof answer};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &piece;
-  message.msg_iovlen = 1;
-  if (fd >= 0) {
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof fd);
-    std::memcpy(CMSG_DATA(header), &fd, sizeof fd);
-  }
-  static_cast<void>(::sendmsg(socket, &message, MSG_NOSIGNAL));
-}
-
 [[noreturn]] void RunProcess(UniqueFd socket, const net::Address& address) {
   Isolate(socket.get());
   for (;;) {
@@ -111,7 +95,10 @@ void Send(int socket, const Answer& answer, int fd) {
       answer.error = fd.status().error();
       fd.status().message().copy(answer.text.data(), answer.text.size() - 1);
     }
-    Send(socket.get(), answer, fd.ok() ? (*fd).get() : -1);
+    const int file = fd.ok() ? fd->get() : -1;
+    static_cast<void>(SendWithFiles(socket.get(),
+                                    std::as_bytes(std::span(&answer, 1)),
+                                    std::span(&file, fd.ok() ? 1 : 0)));
   }
 }
 
@@ -144,43 +131,26 @@ class ProcessDialer final : public Dialer {
         return Status::System(n < 0 ? errno : ETIMEDOUT, "connecting");
       if (ready[1].revents != 0) return Status::System(ECANCELED, "connecting");
       Answer answer;
-      UniqueFd fd;
-      if (!Receive(&answer, &fd)) return Gone();
+      std::vector<UniqueFd> files;
+      if (ReceiveWithFiles(socket_.get(),
+                           std::as_writable_bytes(std::span(&answer, 1)),
+                           &files) != sizeof answer) {
+        return Gone();
+      }
+      answer.text.back() = '\0';
       // An attempt that was given up earlier.
       if (answer.request != request) continue;
       if (answer.error != 0) {
         return Status::SystemSaid(answer.error, answer.text.data());
       }
-      if (!fd) return Status::System(EMFILE, "connecting");
-      return fd;
+      if (files.empty()) return Status::System(EMFILE, "connecting");
+      return std::move(files.front());
     }
   }
 
  private:
   static Status Gone() {
     return Status::System(EPIPE, "the process that makes connections is gone");
-  }
-
-  bool Receive(Answer* answer, UniqueFd* fd) const {
-    iovec piece = {answer, sizeof *answer};
-    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-    msghdr message{};
-    message.msg_iov = &piece;
-    message.msg_iovlen = 1;
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    ssize_t n;
-    do {
-      n = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
-    } while (n < 0 && errno == EINTR);
-    const cmsghdr* header = CMSG_FIRSTHDR(&message);
-    if (header != nullptr && header->cmsg_type == SCM_RIGHTS) {
-      int received;
-      std::memcpy(&received, CMSG_DATA(header), sizeof received);
-      fd->Reset(received);
-    }
-    answer->text.back() = '\0';
-    return n == sizeof *answer;
   }
 
   const UniqueFd socket_;

@@ -1,0 +1,33 @@
+// Messages that carry open files over a Unix socket.
+#ifndef TRACEFS_BASE_PASSED_FILES_H_
+#define TRACEFS_BASE_PASSED_FILES_H_
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "tracefs/base/bytes.h"
+#include "tracefs/base/unique_fd.h"
+
+namespace tracefs {
+
+// Of one message.
+inline constexpr size_t kMaxPassedFiles = 64;
+
+// Both as sendmsg(2) and recvmsg(2), on and on where a signal comes between:
+// the bytes that were sent or received, or -1 with errno.
+
+// At most kMaxPassedFiles `files`, which stay the caller's. No SIGPIPE.
+ssize_t SendWithFiles(int socket, ByteSpan bytes, std::span<const int> files);
+
+// `files`: those that came with it. `cut`, if not null: whether there were more
+// than fit in a message, or than this process may open.
+ssize_t ReceiveWithFiles(int socket, std::span<std::byte> buffer,
+                         std::vector<UniqueFd>* files, bool* cut = nullptr,
+                         int flags = 0);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_BASE_PASSED_FILES_H_
