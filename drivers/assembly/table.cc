@@ -49,7 +49,8 @@ std::span<const AssemblyDriverRow> AssemblyDrivers() {
         .role = EntryRole::kAssembly,
         .value = {.type = ValueType::kBlock, .required = true}},
        "counts and histograms by what operations have in common",
-       &MakeAggregateFrom},
+       &MakeAggregateFrom,
+       /*only_counts=*/true},
   };
   return rows;
 }
@@ -59,6 +60,10 @@ const AssemblyDriverRow* FindAssemblyDriver(std::string_view name) {
     if (row.entry.name == name) return &row;
   }
   return nullptr;
+}
+
+std::unique_ptr<AssemblyDriver> MakeDefaultAssembly() {
+  return MakeStream(StreamFlagBits("STR_ALL"));
 }
 
 }  // namespace tracefs

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "config/config.h"
 #include "tracefs/pipeline/stages.h"
@@ -18,12 +19,19 @@ struct AssemblyDriverRow {
   // for messages.
   Result<std::unique_ptr<AssemblyDriver>> (*make)(const ConfigEntry& entry,
                                                   std::string_view file);
+  // It puts counts into a trace, and no operations.
+  bool only_counts = false;
 };
 
 std::span<const AssemblyDriverRow> AssemblyDrivers();
 
 // The row of that name; null if there is none.
 const AssemblyDriverRow* FindAssemblyDriver(std::string_view name);
+
+// The driver of a tracer whose config names none, as a config would say it:
+// what every later use of a trace can live with.
+inline constexpr std::string_view kDefaultAssembly = "stream = { STR_ALL }";
+std::unique_ptr<AssemblyDriver> MakeDefaultAssembly();
 
 }  // namespace tracefs
 

@@ -70,7 +70,8 @@ OutputDriverRow FifoRow() {
           .make = &Make,
           .wishes = &Wishes,
           .check = &Check,
-          .probe = &Probe};
+          .probe = &Probe,
+          .feed = &FeedOf};
 }
 
 }  // namespace tracefs

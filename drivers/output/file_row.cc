@@ -98,7 +98,9 @@ OutputDriverRow FileRow() {
           .make = &Make,
           .wishes = &Wishes,
           .check = &Check,
-          .probe = &Probe};
+          .probe = &Probe,
+          .feed = &FeedOf,
+          .makes_named_files = true};
 }
 
 }  // namespace tracefs

@@ -132,7 +132,9 @@ OutputDriverRow FlightRow() {
           .make = &Make,
           .wishes = &Wishes,
           .check = &Check,
-          .probe = &Probe};
+          .probe = &Probe,
+          .makes_named_files = true,
+          .trigger_option = "trigger"};
 }
 
 }  // namespace tracefs

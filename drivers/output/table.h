@@ -55,6 +55,16 @@ struct OutputDriverRow {
   // What `make` would be refused for as things are now: looks at folders and
   // reads keys, and makes nothing. For --check. Null: nothing.
   Status (*probe)(const ConfigEntry& entry) = nullptr;
+  // Which feed `entry` asks for, "ocsf": the driver then reads the blocks,
+  // which must come to it as they were made and hold operations. Empty, and
+  // null: it takes whatever comes.
+  std::string_view (*feed)(const ConfigEntry& entry) = nullptr;
+  // The value names files that are made, and may hold %date and %serial
+  // (file_name.h).
+  bool makes_named_files = false;
+  // Of a flight recorder, which alone writes snapshots: its option that holds
+  // the filter of operations that ask for one. Empty: it is none.
+  std::string_view trigger_option = {};
 };
 
 std::span<const OutputDriverRow> OutputDrivers();

@@ -7,9 +7,7 @@
 #include <iterator>
 #include <utility>
 
-#include "drivers/assembly/stream.h"
 #include "drivers/assembly/table.h"
-#include "drivers/output/feed/option.h"
 #include "drivers/output/file_name.h"
 #include "drivers/output/table.h"
 #include "filters/output/chain.h"
@@ -27,7 +25,7 @@ std::string DriversText(const std::vector<ConfigEntry>& assembly) {
   if (std::all_of(assembly.begin(), assembly.end(), [](const ConfigEntry& e) {
         return e.role == EntryRole::kRule;
       })) {
-    text = "stream = { STR_ALL }";
+    text = kDefaultAssembly;
   }
   for (const ConfigEntry& entry : assembly) {
     if (!text.empty()) text += "; ";
@@ -58,8 +56,7 @@ Status AddAssembly(const TracerConfig& config, std::string_view file,
     parts->assembly.push_back(std::move(*driver));
   }
   if (parts->assembly.empty()) {
-    // What every later use of a trace can live with.
-    parts->assembly.push_back(MakeStream(StreamFlagBits("STR_ALL")));
+    parts->assembly.push_back(MakeDefaultAssembly());
   }
   return Status::Ok();
 }
@@ -175,9 +172,13 @@ Status AddOutput(const Config& file, const TracerConfig& config,
   return Status::Ok();
 }
 
-// The option of a flight recorder; null: there is none.
+const OutputDriverRow& DriverRowOf(const TracerConfig& config) {
+  return *FindOutputDriver(config.output.back().name);
+}
+
+// The filter that asks for snapshots; null: there is none.
 const ConfigOption* TriggerOf(const TracerConfig& config) {
-  return config.output.back().Find("trigger");
+  return config.output.back().Find(DriverRowOf(config).trigger_option);
 }
 
 Result<Filter> CompileTrigger(const Config& file, const ConfigOption& trigger,
@@ -189,10 +190,14 @@ Result<Filter> CompileTrigger(const Config& file, const ConfigOption& trigger,
   return ErrorAt(file.file_name, trigger.position, filter.status().message());
 }
 
-constexpr Op kLockOps[] = {Op::getlk_, Op::setlk_, Op::flock_};
-
-bool IsFlight(const TracerConfig& config) {
-  return config.output.back().name == "flight";
+// "'flight'"
+std::string FlightRecorders() {
+  std::string names;
+  for (const OutputDriverRow& row : OutputDrivers()) {
+    if (row.trigger_option.empty()) continue;
+    names += (names.empty() ? "" : " or ") + Quoted(row.entry.name);
+  }
+  return names;
 }
 
 // Finds the tracer that an action names among those of its file.
@@ -214,12 +219,12 @@ Status Resolve(const Config& file, uint32_t first_id, RuleAction* action) {
                        " in this file" + DidYouMean(action->tracer, known));
   }
   if (action->kind == RuleAction::Kind::kSnapshot &&
-      !IsFlight(tracers[number])) {
-    return ErrorAt(
-        file.file_name, action->position,
-        "tracer " + Quoted(action->tracer) + " has the output " +
-            Quoted(tracers[number].output.back().name) +
-            "; only a flight recorder (output 'flight') writes snapshots");
+      DriverRowOf(tracers[number]).trigger_option.empty()) {
+    return ErrorAt(file.file_name, action->position,
+                   "tracer " + Quoted(action->tracer) + " has the output " +
+                       Quoted(tracers[number].output.back().name) +
+                       "; only a flight recorder (output " + FlightRecorders() +
+                       ") writes snapshots");
   }
   action->tracer_id = first_id + static_cast<uint32_t>(number);
   return Status::Ok();
@@ -227,7 +232,9 @@ Status Resolve(const Config& file, uint32_t first_id, RuleAction* action) {
 
 // A feed reads the blocks that come to it, and knows operations.
 Status CheckForFeed(const Config& file, const TracerConfig& config) {
-  const std::string feed(FeedOf(config.output.back()));
+  const OutputDriverRow& row = DriverRowOf(config);
+  if (row.feed == nullptr) return Status::Ok();
+  const std::string feed(row.feed(config.output.back()));
   if (feed.empty()) return Status::Ok();
   for (size_t i = 0; i + 1 < config.output.size(); ++i) {
     const ConfigEntry& filter = config.output[i];
@@ -238,28 +245,21 @@ Status CheckForFeed(const Config& file, const TracerConfig& config) {
                        feed + " has to read; leave it out");
   }
   for (const ConfigEntry& driver : config.assembly) {
-    if (driver.name != "aggregate") continue;
+    const AssemblyDriverRow* row_of = FindAssemblyDriver(driver.name);
+    if (row_of == nullptr || !row_of->only_counts) continue;  // or a rule
     return ErrorAt(file.file_name, driver.position,
-                   "feed = " + feed +
-                       " has no place for counts; give 'aggregate' a tracer of "
-                       "its own, or serve it with --metrics");
+                   "feed = " + feed + " has no place for counts; give " +
+                       Quoted(driver.name) +
+                       " a tracer of its own, or serve it with --metrics");
   }
   return Status::Ok();
-}
-
-// What the grammar cannot see of a tracer's output section.
-namespace {
-
-// Outputs whose names may be made up anew each time.
-bool HasTemplateName(const ConfigEntry& driver) {
-  return driver.name == "file" || driver.name == "flight";
 }
 
 // What a tracer's output is called this time; the same without one.
 TracerConfig WithName(const TracerConfig& config, const TracerPlan& plan) {
   TracerConfig named = config;
   ConfigEntry& driver = named.output.back();
-  if (!HasTemplateName(driver)) return named;
+  if (!DriverRowOf(config).makes_named_files) return named;
   Result<std::string> name = ExpandFileName(
       driver.value.text, plan.parts.header.clock.real_ns, plan.parts.serial);
   if (name.ok()) driver.value.text = *std::move(name);  // CheckOutput saw it
@@ -270,7 +270,10 @@ TracerConfig WithName(const TracerConfig& config, const TracerPlan& plan) {
 Status CheckNamesAreFixed(const Config& config) {
   for (const TracerConfig& tracer : config.tracers) {
     const ConfigEntry& driver = tracer.output.back();
-    if (!HasTemplateName(driver) || !IsTemplate(driver.value.text)) continue;
+    if (!DriverRowOf(tracer).makes_named_files ||
+        !IsTemplate(driver.value.text)) {
+      continue;
+    }
     return ErrorAt(config.file_name, driver.position,
                    "%date and %serial are for the config that a mount begins "
                    "with; to add this one write its name out");
@@ -278,15 +281,14 @@ Status CheckNamesAreFixed(const Config& config) {
   return Status::Ok();
 }
 
-}  // namespace
-
+// What the grammar cannot see of a tracer's output section.
 Status CheckOutput(const Config& file, const TracerConfig& config) {
   if (Status s = CheckChain(file.file_name, config.output); !s.ok()) return s;
   const ConfigEntry& driver = config.output.back();
   if (Status s = CheckForFeed(file, config); !s.ok()) return s;
-  const OutputDriverRow& row = *FindOutputDriver(driver.name);
+  const OutputDriverRow& row = DriverRowOf(config);
   Status status;
-  if (HasTemplateName(driver)) {
+  if (row.makes_named_files) {
     status = ExpandFileName(driver.value.text, 0, {}).status();
   }
   if (status.ok() && row.check != nullptr) status = row.check(driver);
@@ -441,7 +443,7 @@ Result<TracerPlan> PlanRules(std::vector<Rule> rules, const TracerPlan& host,
   parts.header.Set("filter.text", filter->text());
   parts.output_chain = "rules";
   parts.filter = std::make_unique<FilterStage>(std::move(*filter));
-  parts.assembly.push_back(MakeStream(StreamFlagBits("STR_ALL")));
+  parts.assembly.push_back(MakeDefaultAssembly());
   Result<format::Serial> serial = NewSerial();
   if (!serial.ok()) return serial.status();
   parts.serial = *serial;

@@ -205,6 +205,7 @@ OutputDriverRow SyslogRow() {
   row.wishes = &SyslogWishes;
   row.check = &CheckSyslog;
   row.probe = &ProbeSyslog;
+  row.feed = &FeedOf;
   return row;
 }
 

@@ -218,6 +218,7 @@ OutputDriverRow Row(std::string_view name, std::string_view help,
   row.wishes = &Wishes;
   row.check = &Check;
   row.probe = &Probe;
+  row.feed = &FeedOf;
   return row;
 }
 
