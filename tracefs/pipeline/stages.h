@@ -120,7 +120,7 @@ class AssemblyDriver {
 struct BlockInfo {
   uint64_t sequence = 0;
   uint64_t events = 0;  // what is lost if this block is
-  // Likewise: operations that its AGGREGATE messages stand for.
+  // Likewise: operations that its AGGREGATE messages stand for, and its alarm.
   uint64_t counted = 0;
   uint64_t first_ns = 0;
   uint64_t last_ns = 0;

@@ -206,6 +206,8 @@ void Tracer::SubmitAlarm(const format::AlarmRecord& alarm,
                          const format::AlarmValues& values) {
   std::lock_guard lock(mu_);
   spare_->Reset();
+  spare_->counted = 1;
+  spare_->first_ns = spare_->last_ns = MonotonicNs();
   if (!format::WriteAlarm(spare_->writer, alarm, values)) {
     // Paths longer than a block: their ends tell files apart.
     constexpr size_t kShort = 256;

@@ -118,7 +118,7 @@ class Tracer {
   void SubmitHeartbeat();
   // A block that says what was changed about the tracer from `from_ns` on.
   void SubmitChange(const format::ChangeRecord& change);
-  // A block that says that a rule has fired.
+  // A block that says that a rule has fired; refused, it counts as one event.
   void SubmitAlarm(const format::AlarmRecord& alarm,
                    const format::AlarmValues& values);
 

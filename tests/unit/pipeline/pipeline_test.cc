@@ -291,6 +291,23 @@ TEST(PipelineTest, DataLoss_RefusedBlocksAreCountedExactlyInTheTrace) {
   EXPECT_EQ(decoded.stats.missing_blocks, 0u);
 }
 
+// It is in a block of its own, in which there is no operation to count.
+TEST(PipelineTest, DataLoss_AnAlarmThatIsRefusedIsCounted) {
+  Memory memory;
+  Pipeline pipeline(
+      {.flush_interval = std::chrono::hours(1), .match_name = {}});
+  ASSERT_TRUE(pipeline.Add(Parts(memory, 1)).ok());
+  format::AlarmRecord alarm;
+  alarm.rule = 1;
+  for (const int refused : {1, 0, 1}) {
+    memory.failing_writes = refused;
+    EXPECT_TRUE(pipeline.Tell(1, alarm, {}).ok());
+  }
+  EXPECT_FALSE(pipeline.Stop("test").ok());
+  const Decoded decoded = Read(memory);
+  EXPECT_EQ(decoded.stats.losses.at("output_error"), 2u);
+}
+
 TEST(PipelineTest, DataLoss_MessageLargerThanABlockIsCountedAlone) {
   Memory memory;
   Pipeline pipeline(Quick());
