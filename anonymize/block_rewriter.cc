@@ -4,6 +4,7 @@
 
 #include "anonymize/base64url.h"
 #include "anonymize/header_rewriter.h"
+#include "tracefs/base/text.h"
 #include "tracefs/format/names.h"
 
 namespace tracefs::anonymize {
@@ -365,12 +366,10 @@ Status BlockRewriter::RewriteOpaque(const Argument& argument, Step step,
 
 Status BlockRewriter::RewriteProperty(const Argument& argument,
                                       ByteBuffer* out) {
-  const std::string_view text = AsText(argument.value);
-  const size_t equals = std::min(text.find('='), text.size());
-  const std::string_view key = text.substr(0, equals);
+  std::string_view text = AsText(argument.value);
+  const std::string_view key = TakeUpTo(text, '=');
   std::string value;
-  const Result<bool> kept =
-      MapProperty(key, text.substr(std::min(equals + 1, text.size())), &value);
+  const Result<bool> kept = MapProperty(key, text, &value);
   if (!kept.ok()) return kept.status();
   if (*kept) {
     AppendText(argument.id, std::string(key) + '=' + value, out);

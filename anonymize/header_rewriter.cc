@@ -1,7 +1,7 @@
 #include "anonymize/header_rewriter.h"
 
-#include <algorithm>
 
+#include "tracefs/base/text.h"
 #include "tracefs/format/message_writer.h"
 #include "tracefs/format/names.h"
 
@@ -154,9 +154,7 @@ Result<AnonymisedBy> ReadOwnProperties(const format::TraceHeader& header) {
   by.policy = *std::move(policy);
   std::string_view keys = header.Get(kKeysKey);
   while (!keys.empty()) {
-    const size_t end = std::min(keys.find(' '), keys.size());
-    const std::string_view word = keys.substr(0, end);
-    keys.remove_prefix(std::min(end + 1, keys.size()));
+    const std::string_view word = TakeUpTo(keys, ' ');
     const size_t equals = word.find('=');
     if (equals == word.npos) continue;
     by.key_ids.emplace(word.substr(0, equals), word.substr(equals + 1));

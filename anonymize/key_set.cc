@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "anonymize/base64url.h"
+#include "tracefs/base/text.h"
 #include "tracefs/crypto/hash.h"
 
 namespace tracefs::anonymize {
@@ -24,17 +25,6 @@ std::string_view TakeWord(std::string_view& line) {
   return word;
 }
 
-std::string_view Trim(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r";
-  while (!text.empty() && kBlanks.find(text.front()) != text.npos) {
-    text.remove_prefix(1);
-  }
-  while (!text.empty() && kBlanks.find(text.back()) != text.npos) {
-    text.remove_suffix(1);
-  }
-  return text;
-}
-
 // "-", "day:2026-11-21", "tree:KEYID:PATH", "day:…,tree:…".
 std::string ScopeText(const DerivedKey& key) {
   std::string scope;
@@ -50,9 +40,7 @@ std::string ScopeText(const DerivedKey& key) {
 bool ParseScope(std::string_view scope, DerivedKey* key) {
   if (scope == "-") return true;
   while (!scope.empty()) {
-    const size_t end = std::min(scope.find(','), scope.size());
-    std::string_view part = scope.substr(0, end);
-    scope.remove_prefix(std::min(end + 1, scope.size()));
+    std::string_view part = TakeUpTo(scope, ',');
     if (part.starts_with("day:")) {
       key->day = part.substr(4);
       if (!IsDay(key->day)) return false;
@@ -146,9 +134,7 @@ Status KeySet::Add(const KeySource& source) {
 Status KeySet::AddText(std::string_view text, const std::string& what) {
   std::vector<std::string_view> lines;
   while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = Trim(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string_view line = Trim(TakeUpTo(text, '\n'));
     if (!line.empty() && line.front() != '#') lines.push_back(line);
   }
   if (lines.empty()) {

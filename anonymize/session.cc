@@ -6,6 +6,7 @@
 #include "anonymize/header_rewriter.h"
 #include "anonymize/name_mapper.h"
 #include "tracefs/base/spelling.h"
+#include "tracefs/base/text.h"
 #include "tracefs/format/names.h"
 
 namespace tracefs::anonymize {
@@ -205,9 +206,7 @@ Result<DerivedKey> MakeSubtreeKey(const Policy& policy, const KeySet& master,
   key->domain_key_id = KeyIdText(IdOfKey(key->key.get()));
   DirectoryKey here = mapper->root();
   while (!directory.empty()) {
-    const size_t end = std::min(directory.find('/'), directory.size());
-    const std::string_view name = directory.substr(0, end);
-    directory.remove_prefix(std::min(end + 1, directory.size()));
+    const std::string_view name = TakeUpTo(directory, '/');
     if (name.empty()) continue;
     std::vector<std::string> sealed;
     const TextContext context = {

@@ -1,26 +1,12 @@
 #include "filters/output/chain.h"
 
-#include <algorithm>
 #include <functional>
 
 #include "filters/output/table.h"
+#include "tracefs/base/text.h"
 
 namespace tracefs {
 namespace {
-
-std::string_view Trim(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
-}
-
-// Takes off `text` what stands before `separator`, and the separator.
-std::string_view TakeUpTo(std::string_view& text, char separator) {
-  const size_t end = std::min(text.find(separator), text.size());
-  const std::string_view taken = text.substr(0, end);
-  text.remove_prefix(std::min(end + 1, text.size()));
-  return taken;
-}
 
 bool IsWithin(ByteSpan part, ByteSpan whole) {
   const std::less_equal<const std::byte*> not_after;

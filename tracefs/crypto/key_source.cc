@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "tracefs/base/ownership.h"
+#include "tracefs/base/text.h"
 #include "tracefs/crypto/age.h"
 #include "tracefs/crypto/hash.h"
 
@@ -53,17 +54,6 @@ constexpr PlacePrefix kPlacePrefixes[] = {
     {"keyring:", KeySource::Place::kKeyring},
 };
 
-std::string_view Trim(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r";
-  while (!text.empty() && kBlanks.find(text.front()) != text.npos) {
-    text.remove_prefix(1);
-  }
-  while (!text.empty() && kBlanks.find(text.back()) != text.npos) {
-    text.remove_suffix(1);
-  }
-  return text;
-}
-
 Result<SecretMemory> ReadKeyring(const std::string& name) {
   const std::string what = KeySource{KeySource::Place::kKeyring, name}.Text();
   const long id = ::syscall(SYS_request_key, "user", name.c_str(), nullptr, 0);
@@ -100,9 +90,7 @@ Status ParseKeyText(std::string_view text, const std::string& what,
   size_t number = 0;
   while (!text.empty()) {
     ++number;
-    const size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = Trim(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::string_view line = Trim(TakeUpTo(text, '\n'));
     if (line.empty() || line.front() == '#') continue;
     if (line.substr(0, line.find(' ')) == "tracefs-seal-state-1") {
       return Status::Invalid(

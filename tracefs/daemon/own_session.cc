@@ -5,13 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
 
+#include "tracefs/base/text.h"
 #include "tracefs/base/unique_fd.h"
 
 namespace tracefs {
@@ -31,9 +31,7 @@ std::string FirstLine(const char* path) {
 // True if `word` is one of the words of `text`, which `separator` divides.
 bool Has(std::string_view text, char separator, std::string_view word) {
   while (!text.empty()) {
-    const size_t end = std::min(text.find(separator), text.size());
-    if (text.substr(0, end) == word) return true;
-    text.remove_prefix(std::min(end + 1, text.size()));
+    if (TakeUpTo(text, separator) == word) return true;
   }
   return false;
 }

@@ -1,5 +1,7 @@
 #include "tracefs/format/payload_decoder.h"
 
+#include "tracefs/base/text.h"
+
 namespace tracefs::format {
 namespace {
 
@@ -17,12 +19,8 @@ class PlainDecoder : public PayloadDecoder {
 std::vector<std::string> ChainStages(std::string_view chain) {
   std::vector<std::string> stages;
   while (!chain.empty()) {
-    const size_t end = std::min(chain.find(';'), chain.size());
-    std::string_view stage = chain.substr(0, end);
-    chain.remove_prefix(std::min(end + 1, chain.size()));
-    while (!stage.empty() && stage.front() == ' ') stage.remove_prefix(1);
-    stage = stage.substr(0, stage.find(' '));
-    if (!stage.empty()) stages.emplace_back(stage);
+    std::string_view stage = Trim(TakeUpTo(chain, ';'));
+    if (!stage.empty()) stages.emplace_back(TakeUpTo(stage, ' '));
   }
   return stages;
 }

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <string>
 
+#include "tracefs/base/text.h"
 #include "tracefs/base/unique_fd.h"
 
 namespace tracefs {
@@ -67,9 +68,7 @@ bool ActsFor(std::string_view status, std::string_view key, uint32_t id) {
 IdRanges IdRanges::Parse(std::string_view map) {
   IdRanges parsed;
   while (!map.empty()) {
-    const size_t end = std::min(map.find('\n'), map.size());
-    std::string_view line = map.substr(0, end);
-    map.remove_prefix(std::min(end + 1, map.size()));
+    std::string_view line = TakeUpTo(map, '\n');
     uint32_t inside;
     IdRange range;
     if (Take(line, &inside) && Take(line, &range.first) &&

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "tracefs/base/spelling.h"
+#include "tracefs/base/text.h"
 #include "tracefs/base/units.h"
 #include "tracefs/event/field.h"
 #include "tracefs/event/op.h"
@@ -39,13 +40,6 @@ constexpr std::array<std::string_view, 5> kActions = {"snapshot", "raise",
 bool IsWordByte(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
          (c >= '0' && c <= '9') || c == '_' || c == '-';
-}
-
-std::string_view Trimmed(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r\n";
-  const size_t begin = text.find_first_not_of(kBlanks);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
 }
 
 // Without line ends, comments and superfluous blanks.
@@ -174,7 +168,7 @@ class Parser {
     }
     if (Status s = Take(')', "')' of the condition"); !s.ok()) return s;
     const std::string_view written = text_.substr(begin, end - begin);
-    if (Trimmed(written).empty()) {
+    if (Trim(written).empty()) {
       return ErrorAt(in_.file(), start,
                      "which operations? Write some names of operations, or a "
                      "filter: rate(unlink by pid)");

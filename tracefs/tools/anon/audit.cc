@@ -14,6 +14,7 @@
 #include "anonymize/name_parts.h"
 #include "anonymize/plan.h"
 #include "filters/output/table.h"
+#include "tracefs/base/text.h"
 #include "tracefs/base/units.h"
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/format/frame_reader.h"
@@ -355,9 +356,7 @@ class Auditor {
     if (tells) add(value);
     std::string_view rest = value;
     while (!rest.empty()) {
-      const size_t end = std::min(rest.find('\n'), rest.size());
-      const std::string_view line = rest.substr(0, end);
-      rest.remove_prefix(std::min(end + 1, rest.size()));
+      const std::string_view line = TakeUpTo(rest, '\n');
       if (line.size() >= kMinLineBytes) add(line);
     }
   }
@@ -529,10 +528,8 @@ class Auditor {
   // False if it is one of tracefs-anon's own, and as it writes them: nothing to
   // search there.
   bool InspectProperty(std::string_view text) {
-    const size_t equals = std::min(text.find('='), text.size());
-    const std::string_view key = text.substr(0, equals);
-    const std::string_view value =
-        text.substr(std::min(equals + 1, text.size()));
+    std::string_view value = text;
+    const std::string_view key = TakeUpTo(value, '=');
     if (IsOwnProperty(key)) {
       const Result<Policy> policy = ParsePolicy(value, "");
       const bool right = key == "anon.version" ? value == "1"

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/text.h"
 #include "tracefs/export/decimal.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/format/constants.h"
@@ -56,9 +57,7 @@ std::string ValueText(std::string_view value) {
   std::string text;
   const bool many = value.find('\n') != std::string_view::npos;
   while (!value.empty()) {
-    const size_t end = std::min(value.find('\n'), value.size());
-    const std::string_view line = value.substr(0, end);
-    value.remove_prefix(std::min(end + 1, value.size()));
+    const std::string_view line = TakeUpTo(value, '\n');
     text += (many ? "\n    " : "") + TerminalText(line);
   }
   return text;

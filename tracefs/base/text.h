@@ -1,0 +1,28 @@
+// Pieces of a text, none of them copied.
+#ifndef TRACEFS_BASE_TEXT_H_
+#define TRACEFS_BASE_TEXT_H_
+
+#include <algorithm>
+#include <string_view>
+
+namespace tracefs {
+
+// `text` without the blanks, tabs and line ends around it.
+inline std::string_view Trim(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
+}
+
+// Takes off `text` what stands before the first `separator`, and that; all of
+// it if there is none.
+inline std::string_view TakeUpTo(std::string_view& text, char separator) {
+  const size_t end = std::min(text.find(separator), text.size());
+  const std::string_view taken = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return taken;
+}
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_BASE_TEXT_H_
