@@ -6,6 +6,8 @@ import platform
 import shutil
 import subprocess
 
+from . import host
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -44,7 +46,8 @@ def _file_system(path):
 # Packages whose versions say what was compared.
 PACKAGES = ("postmark", "fio", "googletest", "git", "g++", "make", "cmake",
             "bindfs", "mergerfs", "loggedfs", "strace", "fatrace", "auditd",
-            "linux-perf", "valgrind")
+            "linux-perf", "valgrind", "postgresql-15",
+            "sqlite3")
 
 
 def describe(context, disk):
@@ -72,6 +75,7 @@ def describe(context, disk):
         "clock source": _text("/sys/devices/system/clocksource/clocksource0/"
                               "current_clocksource"),
         "load before": _text("/proc/loadavg"),
+        "costs of this host": host.text(host.costs(context)),
         "libfuse of passthrough_hp": (stamp or "").splitlines()[-1:],
         "packages": versions,
         "valgrind": bool(shutil.which("valgrind")),

@@ -31,6 +31,7 @@ class PassthroughHp(Daemon):
     """libfuse's example: the floor of FUSE file systems."""
     blind = "records nothing"
     options = ()
+    uring = False
 
     def _program(self, context):
         return context.deps / "bin/passthrough_hp"
@@ -38,17 +39,40 @@ class PassthroughHp(Daemon):
     def missing(self, context):
         if not self._program(context).exists():
             return "not built: scripts/setup --bench"
-        return None
+        return uring_refused() if self.uring else None
 
     def start(self, context, source):
         self.launch(context, [self._program(context), "--foreground",
-                              *self.options, source, context.scratch.point],
+                              *self.options,
+                              *(("-o", "io_uring") if self.uring else ()),
+                              source, context.scratch.point],
                     context.scratch.point)
         return context.scratch.point
 
 
 class PassthroughHpNoCache(PassthroughHp):
     options = ("--nocache", "--direct-io")
+
+
+class PassthroughHpUring(PassthroughHp):
+    uring = True
+
+
+class PassthroughHpUringNoCache(PassthroughHpNoCache):
+    uring = True
+
+
+def uring_refused():
+    """Why no FUSE file system can use io_uring here, or None."""
+    try:
+        with open("/sys/module/fuse/parameters/enable_uring",
+                  encoding="ascii") as file:
+            if file.read().strip() in ("Y", "1"):
+                return None
+    except OSError:
+        return "this kernel has no FUSE over io_uring"
+    return ("FUSE over io_uring is off: echo Y > "
+            "/sys/module/fuse/parameters/enable_uring")
 
 
 class PackagedFileSystem(Daemon):
@@ -309,6 +333,8 @@ class Auditd(Configuration):
 PEERS = {
     "P": PassthroughHp,
     "P-nocache": PassthroughHpNoCache,
+    "Pu": PassthroughHpUring,
+    "Pu-nocache": PassthroughHpUringNoCache,
     "bindfs": Bindfs,
     "mergerfs": Mergerfs,
     "loggedfs": LoggedFs,

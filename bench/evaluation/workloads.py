@@ -315,20 +315,183 @@ class SlowRead(Workload):
         raise Failure("slow_fs did not mount")
 
     def end(self, source):
-        if self.daemon is not None:
-            subprocess.run(["umount", "-l", source], check=False,
-                           capture_output=True)
-            try:
-                self.daemon.wait(10)
-            except subprocess.TimeoutExpired:
-                self.daemon.kill()
-                self.daemon.wait()
-            self.daemon = None
+        end_daemon(self.daemon, source)
+        self.daemon = None
 
     def commands(self, where):
         files = " ".join(str(n + 1) for n in range(self.size[0]))
         return [["sh", "-c", f"for i in {files}; do dd if={where}/slow$i "
                  "of=/dev/null bs=64k 2>/dev/null & done; wait"]]
+
+
+class Waiting(Workload):
+    """Many callers, each with names of its own, on a store that takes 5 ms for
+    `slow` and nothing of which the kernel keeps (tests/support/fault_fs.cc):
+    a cold disk, a server. workload/callers.cc."""
+    sizes = {"smoke": 5, "quick": 60, "full": 200}  # names of each caller
+    what = "lookup"
+    slow = "getattr"  # a word of fault_fs
+    callers = 16
+    DELAY_MS = 5
+
+    def __init__(self, context):
+        super().__init__(context)
+        self.daemon = None
+        self.program = context.build / "bench/callers"
+
+    def missing(self):
+        for program in (self.program,
+                        self.context.build / "tests/support/fault_fs"):
+            if not program.exists():
+                return f"{program.name} is not built"
+        return None
+
+    def _command(self, where, what):
+        return [self.program, where, what, "--callers", str(self.callers),
+                "--each", str(self.size)]
+
+    def prepare(self, source):
+        store = self.context.scratch.tmpfs / "store"
+        shutil.rmtree(store, ignore_errors=True)
+        store.mkdir()
+        run_command(self._command(store, "prepare"), 60)
+        rules = self.context.scratch.root / "rules"
+        rules.write_text(f"{self.slow} * delay {self.DELAY_MS}\n")
+        before = os.stat(source).st_dev
+        self.daemon = subprocess.Popen(
+            [self.context.build / "tests/support/fault_fs", store, source,
+             rules], stdout=subprocess.DEVNULL, start_new_session=True)
+        for _ in range(500):
+            if os.stat(source).st_dev != before:
+                return
+            time.sleep(0.01)
+        raise Failure("fault_fs did not mount")
+
+    def end(self, source):
+        end_daemon(self.daemon, source)
+        self.daemon = None
+        shutil.rmtree(self.context.scratch.tmpfs / "store", ignore_errors=True)
+
+    def commands(self, where):
+        return [self._command(where, self.what)]
+
+    def value(self, outputs, elapsed):
+        return json.loads(outputs[-1])["seconds"], None
+
+
+def waiting(what, slow, callers):
+    return type("Waiting", (Waiting,), {"what": what, "slow": slow,
+                                        "callers": callers})
+
+
+def end_daemon(daemon, source):
+    """Of a file system that a workload has mounted at `source`."""
+    if daemon is None:
+        return
+    subprocess.run(["umount", "-l", source], check=False, capture_output=True)
+    try:
+        daemon.wait(10)
+    except subprocess.TimeoutExpired:
+        daemon.kill()
+        daemon.wait()
+
+
+class Pgbench(Workload):
+    """PostgreSQL's own benchmark, four clients, with the server's data in the
+    mount. Transactions a second."""
+    unit = "1/s"
+    higher_is_better = True
+    # scale, seconds
+    sizes = {"smoke": (1, 1), "quick": (10, 10), "full": (50, 60)}
+
+    def __init__(self, context):
+        super().__init__(context)
+        found = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin"))
+        self.bin = found[-1] if found else None
+
+    def missing(self):
+        if self.bin is None or not shutil.which("pgbench"):
+            return "postgresql is not installed"
+        return None
+
+    def needed_bytes(self):
+        return (200 + 40 * self.size[0]) * MiB
+
+    def _as_postgres(self, *words):
+        return ["setpriv", "--reuid=postgres", "--regid=postgres",
+                "--clear-groups", *words]
+
+    def prepare(self, source):
+        # It refuses to run as root.
+        for folder in (self.context.scratch.root, self.context.scratch.disk,
+                       source):
+            os.chmod(folder, 0o755)
+        shutil.chown(source, "postgres", "postgres")
+        self.sockets = self.context.scratch.root / "pg"
+        self.sockets.mkdir(exist_ok=True)
+        shutil.chown(self.sockets, "postgres", "postgres")
+        run_command(self._as_postgres(
+            self.bin / "initdb", "-D", f"{source}/data", "-A", "trust"), 120)
+        run_command(["sh", "-c", self._script(
+            source, f"pgbench -h {self.sockets} -i -q -s {self.size[0]} "
+            "postgres 2>&1")], 300)
+
+    def _script(self, where, work):
+        run = " ".join(str(w) for w in self._as_postgres())
+        server = f"{run} {self.bin}/pg_ctl -D {where}/data -w"
+        return (f"cd / && {server} -l {self.sockets}/log -o \"-k {self.sockets}"
+                f" -c listen_addresses=''\" start > /dev/null || exit 1\n"
+                f"{run} {work}\nstatus=$?\n{server} -m fast stop > /dev/null\n"
+                "exit $status\n")
+
+    def commands(self, where):
+        return [["sh", "-c", self._script(
+            where, f"pgbench -h {self.sockets} -c 4 -j 2 -n -T {self.size[1]} "
+            "postgres")]]
+
+    def value(self, outputs, elapsed):
+        for line in outputs[-1].splitlines():
+            if line.startswith("tps = "):
+                return float(line.split()[2]), None
+        raise Failure("pgbench prints no rate")
+
+
+class Sqlite(Workload):
+    """Rows inserted, changed and read by the sqlite3 command, a transaction
+    each."""
+    programs = ("sqlite3",)
+    leaves_nothing = True
+    sizes = {"smoke": 20, "quick": 3000, "full": 30000}
+
+    def commands(self, where):
+        script = self.context.scratch.root / "sqlite.sql"
+        with open(script, "w", encoding="ascii") as file:
+            file.write("CREATE TABLE t(id INTEGER PRIMARY KEY, v TEXT);\n")
+            for i in range(self.size):
+                file.write(f"INSERT INTO t VALUES({i}, hex({i * 7919}));\n"
+                           f"SELECT v FROM t WHERE id = {i // 2};\n")
+                if i % 4 == 0:
+                    file.write(f"UPDATE t SET v = 'x' WHERE id = {i // 3};\n")
+        return [["sqlite3", "-init", "/dev/null", f"{where}/db",
+                 f".read {script}"]]
+
+
+class BigTree(Walk):
+    """git-like reading of a tree shaped as Chromium's: a dozen files a folder,
+    seven levels deep: find, and a stat of each file."""
+    sizes = {"smoke": 200, "quick": 60000, "full": 400000}
+
+    def prepare(self, source):
+        folder = pathlib.Path(source) / "tree"
+        for d in range(max(1, self.size // 12)):
+            # Digits of the number as folders: 8 in each, as deep as they go.
+            sub = folder.joinpath(*(f"d{c}" for c in f"{d:o}"))
+            sub.mkdir(parents=True, exist_ok=True)
+            for f in range(12):
+                (sub / f"file{f}.cc").write_bytes(b"x" * (f * 300))
+
+    def _walk(self, where):
+        return f"find {where}/tree -type f -size +3k | wc -l"
 
 
 class OpLatency(Workload):
@@ -376,6 +539,14 @@ WORKLOADS = {
     "git-status": GitStatus,
     "slow": SlowRead,
     "op-latency": OpLatency,
+    "pgbench": Pgbench,
+    "sqlite": Sqlite,
+    "big-tree": BigTree,
 }
+# What takes 5 ms in the store, by what its callers do.
+WAITS = {"lookup": "getattr", "create": "create", "read": "read"}
+for _what, _slow in WAITS.items():
+    for _n in (1, 16, 64):
+        WORKLOADS[f"waiting-{_what}-{_n}"] = waiting(_what, _slow, _n)
 for _n in (1, 2, 4, 8, 16):
     WORKLOADS[f"postmark-{_n}"] = scaled_postmark(_n)

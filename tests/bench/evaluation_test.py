@@ -256,6 +256,17 @@ class EvaluationTest(unittest.TestCase):
                           targets(self.samples, [e], found)],
                          ["met", "missed", "not measured"])
 
+    def test_of_several_peers_the_best_counts(self):
+        for name, value in (("slow", 4), ("fast", 2), ("full", 3)):
+            self.samples.add({"experiment": "test", "configuration": name,
+                              "round": 0, "value": value, "unit": "s"})
+        e = Experiment("test", "test", "touch", ("slow", "fast", "full"),
+                       "slow", targets=(Target("full", ("slow", "fast"), 1),
+                                        Target("full", ("slow", "gone"), 1)))
+        found = targets(self.samples, [e], cells(self.samples, [e]))
+        self.assertEqual([t["measured"] for t in found], [1.5, 0.75])
+        self.assertIn("fast", found[0]["what"])
+
 
 class StatisticsTest(unittest.TestCase):
     def test_half_width_is_students(self):
