@@ -23,8 +23,7 @@ namespace {
 void Run(benchmark::State& state, bool keep,
          std::shared_ptr<const AssemblyDriver> driver) {
   World world;
-  Pipeline pipeline(
-      {.flush_interval = std::chrono::milliseconds(250), .match_name = {}});
+  Pipeline pipeline;
   if (!AddRecorder(pipeline, keep, std::move(driver)).ok()) {
     state.SkipWithError("the tracer did not start");
     return;

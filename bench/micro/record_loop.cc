@@ -23,8 +23,7 @@ int main(int argc, char** argv) {
   }
   World world;
   // No flush by time: how often it came would change the count.
-  Pipeline pipeline(
-      {.flush_interval = std::chrono::hours(1), .match_name = {}});
+  Pipeline pipeline(std::chrono::hours(1));
   const Status status =
       AddRecorder(pipeline, true, MakeStream(StreamFlagBits("STR_ALL")));
   if (!status.ok()) {

@@ -7,23 +7,6 @@
 //                                 SystemNameService(), names);
 //   if (!filter.ok()) …                      // "x.conf:3:9: …"
 //   if (filter->Keep(event)) …
-//
-// As a stage of a pipeline it only needs to be forwarded:
-//
-//   class FilterStage final : public InputFilter {
-//    public:
-//     explicit FilterStage(Filter filter) : filter_(std::move(filter)) {}
-//     FilterNeeds Needs(Op op) const override { return filter_.Needs(op); }
-//     Verdict DecideEarly(Event& event) const override {
-//       return filter_.DecideEarly(event);
-//     }
-//     bool Keep(Event& event) const override { return filter_.Keep(event); }
-//    private:
-//     const Filter filter_;
-//   };
-//
-// and the process's EventSink forwards its MatchName to NameTable::Match and
-// sets its name_generation_ to NameTable::generation() after compiling.
 #ifndef TRACEFS_FILTERS_INPUT_FILTER_H_
 #define TRACEFS_FILTERS_INPUT_FILTER_H_
 
@@ -40,6 +23,7 @@
 #include "tracefs/base/text_cursor.h"
 #include "tracefs/event/event.h"
 #include "tracefs/event/verdict.h"
+#include "tracefs/pipeline/stages.h"
 
 namespace tracefs {
 
@@ -50,7 +34,7 @@ struct FilterOrigin {
 };
 
 // A compiled filter. Immutable; copies share everything; threads: any.
-class Filter {
+class Filter final : public InputFilter {
  public:
   // Language: LANGUAGE.md. The empty text matches everything. Errors are
   // kInvalid with place, offending word and nearest known one; kSystem where
@@ -61,14 +45,17 @@ class Filter {
                                 const NameService& users, NameTable& names);
 
   // See Program for what each of these means.
-  FilterNeeds Needs(Op op) const { return program(op).Needs(op); }
-  Verdict DecideEarly(Event& event) const {
+  FilterNeeds Needs(Op op) const override { return program(op).Needs(op); }
+  Verdict DecideEarly(Event& event) const override {
     return program(event.op).DecideEarly(event);
   }
-  Verdict DecideForFile(Event& event) const {
+  Verdict DecideForFile(Event& event) const override {
     return program(event.op).DecideForFile(event);
   }
-  bool Keep(Event& event) const { return program(event.op).Keep(event); }
+  bool Keep(Event& event) const override {
+    return program(event.op).Keep(event);
+  }
+  std::string Describe(Op op) const override { return program(op).Dump(); }
 
   // The program of one operation, and the one that answers for all of them.
   const Program& program(Op op) const { return compiled_->program(op); }

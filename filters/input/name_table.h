@@ -30,11 +30,12 @@
 #include "filters/input/check.h"
 #include "filters/input/snapshot.h"
 #include "filters/input/text_matcher.h"
+#include "tracefs/event/name_matcher.h"
 
 namespace tracefs {
 
 // One per process, and it outlives every filter compiled with it.
-class NameTable {
+class NameTable final : public NameMatcher {
  public:
   static constexpr size_t kBits = 64;
 
@@ -67,20 +68,16 @@ class NameTable {
   };
 
   NameTable();
-  ~NameTable();  // no Handle may be left
+  ~NameTable() override;  // no Handle may be left
   NameTable(const NameTable&) = delete;
   NameTable& operator=(const NameTable&) = delete;
 
   // `field` is kName or kExt. Threads: any; takes a lock.
   Handle Register(Field field, const TextMatch& match);
 
-  // The bits of the predicates that a file called `name` satisfies. Threads:
-  // any; no lock, no allocation.
-  uint64_t Match(std::string_view name) const;
-
-  // Grows whenever a predicate gets a bit; never 0. What Match says is at least
-  // as new as a generation read before it.
-  uint32_t generation() const {
+  // NameMatcher:
+  uint64_t Match(std::string_view name) const override;
+  uint32_t generation() const override {
     return generation_.load(std::memory_order_acquire);
   }
 

@@ -64,13 +64,14 @@ UniqueFd MountForHandles(int root) {
 
 Result<std::unique_ptr<FileSystem>> FileSystem::Create(
     FileSystemOptions options, UniqueFd root, EventSink& sink,
-    ProcessTable& processes) {
+    const NameMatcher& names, ProcessTable& processes) {
   struct stat st;
   if (::fstatat(root.get(), "", &st, AT_EMPTY_PATH) != 0) {
     return Status::System(errno, "source directory");
   }
   if (!S_ISDIR(st.st_mode)) return Status::System(ENOTDIR, "source directory");
-  std::unique_ptr<FileSystem> fs(new FileSystem(options, sink, processes));
+  std::unique_ptr<FileSystem> fs(
+      new FileSystem(options, sink, names, processes));
   if (options.file_handles) {
     fs->inodes_.SetMount(MountForHandles(root.get()));
   }
@@ -93,10 +94,8 @@ CachePolicy::DataInterest FileSystem::DataOf(Inode& inode) {
   facts.node = inode.id();
   facts.Set(Field::kInode, inode.number());
   facts.Set(Field::kType, inode.type());
-  if (const uint32_t generation = sink_.name_generation(); generation != 0) {
-    facts.name_generation = generation;
-    facts.name_bits = inodes_.NameBits(inode, sink_, generation);
-  }
+  facts.name_generation = names_.generation();
+  facts.name_bits = inodes_.NameBits(inode, names_, facts.name_generation);
   return policy_.DataOf(facts);
 }
 

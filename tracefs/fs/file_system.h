@@ -18,6 +18,7 @@
 #include "tracefs/base/status.h"
 #include "tracefs/base/tsan.h"
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/event/name_matcher.h"
 #include "tracefs/fs/backing_files.h"
 #include "tracefs/fs/cache_policy.h"
 #include "tracefs/fs/credentials.h"
@@ -71,11 +72,12 @@ inline Handle& HandleAt(uint64_t fh) {
 
 class FileSystem final : public EventResolver, public Interruptible {
  public:
-  // `root`: O_PATH of the backing directory. `sink` and `processes` outlive
-  // this.
+  // `root`: O_PATH of the backing directory. `sink`, `names` and `processes`
+  // outlive this.
   static Result<std::unique_ptr<FileSystem>> Create(FileSystemOptions options,
                                                     UniqueFd root,
                                                     EventSink& sink,
+                                                    const NameMatcher& names,
                                                     ProcessTable& processes);
 
   // The table libfuse calls; userdata is the FileSystem.
@@ -89,6 +91,7 @@ class FileSystem final : public EventResolver, public Interruptible {
 
   const FileSystemOptions& options() const { return options_; }
   EventSink& sink() { return sink_; }
+  const NameMatcher& names() const { return names_; }
   InodeTable& inodes() { return inodes_; }
   const InodeTable& inodes() const { return inodes_; }
   HandleTable& handles() { return handles_; }
@@ -246,9 +249,10 @@ class FileSystem final : public EventResolver, public Interruptible {
   }
 
   FileSystem(FileSystemOptions options, EventSink& sink,
-             ProcessTable& processes)
+             const NameMatcher& names, ProcessTable& processes)
       : options_(options),
         sink_(sink),
+        names_(names),
         processes_(processes),
         policy_(options.visibility, sink),
         inodes_(backing_, options.max_inode_fds),
@@ -265,6 +269,7 @@ class FileSystem final : public EventResolver, public Interruptible {
 
   const FileSystemOptions options_;
   EventSink& sink_;
+  const NameMatcher& names_;
   ProcessTable& processes_;
   CachePolicy policy_;
   std::atomic<bool> rings_serve_ = false;

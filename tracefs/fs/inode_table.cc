@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-#include "tracefs/pipeline/event_sink.h"
+#include "tracefs/event/name_matcher.h"
 
 namespace tracefs {
 namespace {
@@ -522,17 +522,17 @@ void InodeTable::ForEachName(uint64_t id, void* context,
   }
 }
 
-uint64_t InodeTable::NameBits(Inode& inode, const EventSink& sink,
+uint64_t InodeTable::NameBits(Inode& inode, const NameMatcher& names,
                               uint32_t generation) {
   std::lock_guard lock(Stripe(inode.id_));
   if (inode.name_bits_generation_ == generation) return inode.name_bits_;
   uint64_t bits = 0;
   if (inode.link_.parent != nullptr) {
-    bits |= sink.MatchName(inode.link_.name.view());
+    bits |= names.Match(inode.link_.name.view());
   }
   if (inode.more_links_) {
     for (const Inode::Link& link : *inode.more_links_) {
-      bits |= sink.MatchName(link.name.view());
+      bits |= names.Match(link.name.view());
     }
   }
   inode.name_bits_ = bits;

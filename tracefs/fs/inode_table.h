@@ -31,7 +31,7 @@
 
 namespace tracefs {
 
-class EventSink;
+class NameMatcher;
 
 // How an entry holds its backing file: by the descriptor if there is one, else
 // by the handle if it can be opened, else by the names it is given.
@@ -254,10 +254,11 @@ class InodeTable {
   bool LinkOf(uint64_t id, NodeLink* link) const;
   void ForEachName(uint64_t id, void* context,
                    void (*visit)(void*, std::string_view)) const;
-  // The name predicates of `sink` that any name of `inode` satisfies; kept
-  // with the inode until its names or the predicates change (paper, section
-  // 3, "file-name cache").
-  uint64_t NameBits(Inode& inode, const EventSink& sink, uint32_t generation);
+  // The name predicates that any name of `inode` satisfies, as of a generation
+  // of theirs; kept with the inode until its names or the predicates change
+  // (paper, section 3, "file-name cache").
+  uint64_t NameBits(Inode& inode, const NameMatcher& names,
+                    uint32_t generation);
 
   size_t size() const { return size_.load(std::memory_order_relaxed); }
 

@@ -15,6 +15,10 @@ void OpScope::MakeEvent(Op op, const fuse_ctx& caller) {
   Event& event = event_.emplace();
   event.op = op;
   event.resolver = &fs_;
+  // Once, before the first match: all bits are at least as new.
+  if ((interest_ & EventSink::kNames) != 0) {
+    event.name_generation = fs_.names().generation();
+  }
   const uint64_t now = fs_.sink().Enter();
   const HandedRequest* handed = HandedRequest::Current();
   event.Set(Field::kTime, handed != nullptr && handed->begin_ns() != 0
@@ -82,9 +86,8 @@ void OpScope::About(Inode& inode) {
   event.Set(Field::kInode, inode.number());
   event.Set(Field::kType, inode.type());
   if ((interest_ & EventSink::kNames) != 0) {
-    event.name_generation = fs_.sink().name_generation();
     event.name_bits |=
-        fs_.inodes().NameBits(inode, fs_.sink(), event.name_generation);
+        fs_.inodes().NameBits(inode, fs_.names(), event.name_generation);
   }
 }
 
@@ -97,8 +100,7 @@ void OpScope::In(Inode& dir, std::string_view name) {
   event.Set(Field::kParentInode, dir.number());
   event.name = Keep(name_, name);
   if ((interest_ & EventSink::kNames) != 0) {
-    event.name_generation = fs_.sink().name_generation();
-    event.name_bits |= fs_.sink().MatchName(name);
+    event.name_bits |= fs_.names().Match(name);
   }
 }
 
@@ -125,8 +127,7 @@ void OpScope::Into(Inode& dir, std::string_view name) {
   event.Set(Field::kNewParentInode, dir.number());
   event.new_name = Keep(new_name_, name);
   if ((interest_ & EventSink::kNames) != 0) {
-    event.name_generation = fs_.sink().name_generation();
-    event.name_bits |= fs_.sink().MatchName(name);
+    event.name_bits |= fs_.names().Match(name);
   }
 }
 

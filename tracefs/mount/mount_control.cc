@@ -16,7 +16,6 @@
 #include "tracefs/mount/request_names.h"
 #include "tracefs/mount/warnings.h"
 #include "tracefs/pipeline/framing.h"
-#include "tracefs/tracers/input_filter_adapter.h"
 
 namespace tracefs {
 namespace {
@@ -332,8 +331,6 @@ Status MountControl::Add(std::vector<TracerPlan> plans,
     }
     parts.push_back(std::move(plan.parts));
   }
-  // Bits of new name predicates are worked out for every file anew.
-  mount_.pipeline.SetNameGeneration(mount_.names.generation());
   for (const auto& [id, known] : added) {
     if (known.needs_callers) mount_.processes.Start();
     if (CountsTrees(known.rules)) mount_.processes.KeepParents(true);
@@ -615,9 +612,8 @@ Status MountControl::SwapFilter(uint32_t id, const Filter& filter) {
   for (size_t op = 0; op < kOpCount; ++op) {
     needs_callers |= filter.Needs(static_cast<Op>(op)).caller;
   }
-  mount_.pipeline.SetNameGeneration(mount_.names.generation());
-  if (Status s = mount_.pipeline.SetFilter(
-          id, std::make_unique<FilterStage>(filter), filter.text(), dag);
+  if (Status s = mount_.pipeline.SetFilter(id, std::make_unique<Filter>(filter),
+                                           filter.text(), dag);
       !s.ok()) {
     return s;
   }
@@ -865,7 +861,7 @@ ControlAnswer MountControl::Tail(ControlRequest& request) {
   parts.output_chain = "tail";
   parts.header.Set("output.chain", parts.output_chain);
   const Json warnings = filter->warnings();
-  parts.filter = std::make_unique<FilterStage>(std::move(*filter));
+  parts.filter = std::make_unique<Filter>(std::move(*filter));
   parts.assembly.push_back(MakeStream(StreamFlagBits("STR_ALL")));
   Result<format::Serial> serial = NewSerial();
   if (!serial.ok()) return serial.status();

@@ -239,12 +239,8 @@ Status Run(const MountOptions& given, Log& log,
       ProcessTable::Create(process_options);
   if (!processes.ok()) return processes.status();
 
-  PipelineOptions pipeline_options;
-  pipeline_options.match_name = [&names](std::string_view name) {
-    return names.Match(name);
-  };
   // Destroyed in reverse: session, file system, pipeline.
-  Pipeline pipeline(std::move(pipeline_options));
+  Pipeline pipeline;
 
   format::TraceHeader header = CommonHeader(options, *source);
   const bool forwards_locks = NamesLocks(*plans);
@@ -271,7 +267,7 @@ Status Run(const MountOptions& given, Log& log,
        .file_handles = options.file_handles,
        .max_read = *max_read,
        .max_waiting = transport->max_waiting},
-      std::move(source->fd), pipeline, **processes);
+      std::move(source->fd), pipeline, names, **processes);
   if (!fs.ok()) return fs.status();
   Result<std::unique_ptr<Session>> session =
       Session::Mount(options, *transport, **fs, **watchdog);

@@ -16,7 +16,6 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "tracefs/base/clock.h"
@@ -80,17 +79,8 @@ class EventSink {
   // The tracers that may record this operation. Not from a worker's handler.
   virtual std::vector<Interested> WhoWants(Op /*op*/) const { return {}; }
 
-  // The name predicates (bit n: predicate n) that a file called `name`
-  // satisfies, and the generation of the predicate table: bits kept with an
-  // inode are stale when it has changed. Generation 0: there are none.
-  virtual uint64_t MatchName(std::string_view name) const = 0;
-  uint32_t name_generation() const {
-    return name_generation_.load(std::memory_order_acquire);
-  }
-
  protected:
   std::array<std::atomic<uint32_t>, kOpCount> interest_{};
-  std::atomic<uint32_t> name_generation_{0};
 };
 
 }  // namespace tracefs

@@ -116,8 +116,8 @@ class Pipeline::SlotHandle {
   std::shared_ptr<Slot> slot_;
 };
 
-Pipeline::Pipeline(PipelineOptions options)
-    : options_(std::move(options)),
+Pipeline::Pipeline(std::chrono::milliseconds flush_interval)
+    : flush_interval_(flush_interval),
       instance_(next_instance.fetch_add(1)),
       set_owner_(std::make_unique<Set>()) {
   set_.store(set_owner_.get(), std::memory_order_release);
@@ -714,10 +714,6 @@ bool Pipeline::MayRecord(Event& event) const {
       });
 }
 
-uint64_t Pipeline::MatchName(std::string_view name) const {
-  return options_.match_name ? options_.match_name(name) : 0;
-}
-
 uint64_t Pipeline::OldestOpenBegin() const {
   // What a thread writes reaches others within less than this.
   constexpr uint64_t kSettledNs = 1'000'000;
@@ -802,7 +798,7 @@ void Pipeline::FlusherLoop() {
   ::pthread_setname_np(::pthread_self(), "tracefs-flush");
   std::unique_lock lock(flusher_mu_);
   while (!stopping_) {
-    flusher_wake_.wait_for(lock, options_.flush_interval);
+    flusher_wake_.wait_for(lock, flush_interval_);
     if (stopping_) return;
     lock.unlock();
     // A change of tracers visits the slots itself; no need to queue behind it.

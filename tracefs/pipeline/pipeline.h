@@ -24,19 +24,14 @@
 
 namespace tracefs {
 
-struct PipelineOptions {
-  std::chrono::milliseconds flush_interval{250};
-  // For EventSink::MatchName; empty where no filter can name files.
-  std::function<uint64_t(std::string_view)> match_name;
-};
-
 class Pipeline final : public EventSink {
  public:
   // Running at a time; a bit each in Event::sink_keep.
   static constexpr size_t kMaxTracers = 32;
 
   // Makes no thread before the first Add: a sandbox may come in between.
-  explicit Pipeline(PipelineOptions options);
+  explicit Pipeline(std::chrono::milliseconds flush_interval =
+                        std::chrono::milliseconds(250));
   // Stops what still runs, as "destroyed".
   ~Pipeline() override;
 
@@ -72,12 +67,6 @@ class Pipeline final : public EventSink {
   // returned, after all were tried.
   Status FlushAll();
 
-  // Name predicates were added or removed: cached bits are stale. `generation`
-  // 0: there are none.
-  void SetNameGeneration(uint32_t generation) {
-    name_generation_.store(generation, std::memory_order_release);
-  }
-
   // All tracers, those that are suspended too, by id. Never waits for an
   // output. Not from a worker's handler.
   std::vector<TracerStats> Stats() const;
@@ -101,7 +90,6 @@ class Pipeline final : public EventSink {
   bool Refuses(Op op) override;
   bool MayRecord(Event& event) const override;
   std::vector<Interested> WhoWants(Op op) const override;
-  uint64_t MatchName(std::string_view name) const override;
 
  private:
   struct Set;
@@ -129,7 +117,7 @@ class Pipeline final : public EventSink {
   uint64_t OldestOpenBegin() const;
   bool HasAllNames(const Slot& slot, const Event& event) const;
 
-  const PipelineOptions options_;
+  const std::chrono::milliseconds flush_interval_;
   const uint64_t instance_;  // tells pipelines of one process apart
 
   // Lock order: changes_ before set_mu_ before slots_mu_ before a slot's lock.

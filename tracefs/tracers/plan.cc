@@ -15,7 +15,6 @@
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/units.h"
 #include "tracefs/pipeline/framing.h"
-#include "tracefs/tracers/input_filter_adapter.h"
 
 namespace tracefs {
 namespace {
@@ -340,7 +339,7 @@ Result<TracerPlan> PlanTracer(const Config& file, const TracerConfig& config,
   plan.filter = *filter;
   plan.filter_place = PlaceText(file, config.filter_position);
   plan.warnings = filter->warnings();
-  parts.filter = std::make_unique<FilterStage>(std::move(*filter));
+  parts.filter = std::make_unique<Filter>(std::move(*filter));
   if (Status s = AddAssembly(config, file.file_name, &parts); !s.ok()) {
     return s;
   }
@@ -442,7 +441,7 @@ Result<TracerPlan> PlanRules(std::vector<Rule> rules, const TracerPlan& host,
   parts.header.clock = ClockPair::Now();
   parts.header.Set("filter.text", filter->text());
   parts.output_chain = "rules";
-  parts.filter = std::make_unique<FilterStage>(std::move(*filter));
+  parts.filter = std::make_unique<Filter>(std::move(*filter));
   parts.assembly.push_back(MakeDefaultAssembly());
   Result<format::Serial> serial = NewSerial();
   if (!serial.ok()) return serial.status();

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "tracefs/pipeline/event_sink.h"
+#include "tracefs/event/name_matcher.h"
 
 namespace tracefs {
 namespace {
@@ -157,13 +157,10 @@ TEST_F(InodeTableTest, VersionChangesWithTheName) {
 }
 
 // Counts how often it is asked: the bits must be answered from the inode.
-class CountingSink final : public EventSink {
+class CountingNames final : public NameMatcher {
  public:
-  void Before(Event&) override {}
-  void BeforeReply(Event&) override {}
-  void AfterReply(Event&) override {}
-  bool MayRecord(Event&) const override { return false; }
-  uint64_t MatchName(std::string_view name) const override {
+  uint32_t generation() const override { return 1; }
+  uint64_t Match(std::string_view name) const override {
     ++asked;
     return name == "a" ? 1 : name == "b" ? 2 : 0;
   }
@@ -171,19 +168,19 @@ class CountingSink final : public EventSink {
 };
 
 TEST_F(InodeTableTest, NameBitsCoverAllNamesAndAreWorkedOutOnce) {
-  CountingSink sink;
+  CountingNames names;
   Inode* file = Add(10, root_, "a");
-  EXPECT_EQ(table_.NameBits(*file, sink, 1), 1u);
-  EXPECT_EQ(table_.NameBits(*file, sink, 1), 1u);
-  EXPECT_EQ(sink.asked, 1);
+  EXPECT_EQ(table_.NameBits(*file, names, 1), 1u);
+  EXPECT_EQ(table_.NameBits(*file, names, 1), 1u);
+  EXPECT_EQ(names.asked, 1);
   table_.Named(file, root_, "b");
-  EXPECT_EQ(table_.NameBits(*file, sink, 1), 3u);
+  EXPECT_EQ(table_.NameBits(*file, names, 1), 3u);
   table_.Unnamed(file, root_, "a");
-  EXPECT_EQ(table_.NameBits(*file, sink, 1), 2u);
+  EXPECT_EQ(table_.NameBits(*file, names, 1), 2u);
   // Predicates came or went.
-  const int asked = sink.asked;
-  EXPECT_EQ(table_.NameBits(*file, sink, 2), 2u);
-  EXPECT_GT(sink.asked, asked);
+  const int asked = names.asked;
+  EXPECT_EQ(table_.NameBits(*file, names, 2), 2u);
+  EXPECT_GT(names.asked, asked);
 }
 
 TEST_F(InodeTableTest, OwnOutputsAreMarked) {

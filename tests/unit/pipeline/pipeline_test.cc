@@ -171,12 +171,10 @@ Decoded Read(Memory& memory) {
   return decoded;
 }
 
-PipelineOptions Quick() {
-  return {.flush_interval = std::chrono::milliseconds(1), .match_name = {}};
-}
+constexpr std::chrono::milliseconds kQuick{1};
 
 TEST(PipelineTest, WithoutTracersNobodyIsInterested) {
-  Pipeline pipeline(Quick());
+  Pipeline pipeline(kQuick);
   EXPECT_EQ(pipeline.InterestIn(Op::write_), 0u);
 }
 
@@ -184,8 +182,7 @@ TEST(PipelineTest, WithoutTracersNobodyIsInterested) {
 // the earliest begin.
 TEST(PipelineTest, ABlockTellsTheEarliestBeginOfItsOperations) {
   Memory memory;
-  Pipeline pipeline(
-      {.flush_interval = std::chrono::hours(1), .match_name = {}});
+  Pipeline pipeline(std::chrono::hours(1));
   ASSERT_TRUE(pipeline.Add(Parts(memory, 1)).ok());
   const uint64_t now = MonotonicNs();
   for (const uint64_t begin : {now - 50, now - 90, now - 20}) {
@@ -202,7 +199,7 @@ TEST(PipelineTest, ABlockTellsTheEarliestBeginOfItsOperations) {
 TEST(PipelineTest, EveryEventOfEveryThreadArrivesOnce) {
   constexpr uint64_t kEvents = 20000;
   Memory memory;
-  Pipeline pipeline(Quick());
+  Pipeline pipeline(kQuick);
   ASSERT_TRUE(pipeline.Add(Parts(memory, 1)).ok());
   std::vector<std::thread> threads;
   for (uint32_t t = 1; t <= 4; ++t) {
@@ -224,7 +221,7 @@ TEST(PipelineTest, EveryEventOfEveryThreadArrivesOnce) {
 
 TEST(PipelineTest, FilterDecidesWhatIsKept) {
   Memory memory;
-  Pipeline pipeline(Quick());
+  Pipeline pipeline(kQuick);
   ASSERT_TRUE(pipeline.Add(Parts(memory, 1, /*only_even=*/true)).ok());
   for (uint64_t i = 0; i < 100; ++i) Send(pipeline, 1, i);
   ASSERT_TRUE(pipeline.Stop("test").ok());
@@ -233,7 +230,7 @@ TEST(PipelineTest, FilterDecidesWhatIsKept) {
 
 TEST(PipelineTest, BeforeMessagesAreWrittenBesideTheOthers) {
   Memory memory;
-  Pipeline pipeline(Quick());
+  Pipeline pipeline(kQuick);
   ASSERT_TRUE(pipeline.Add(Parts(memory, 1, false, 10, true)).ok());
   for (uint64_t i = 0; i < 10; ++i) Send(pipeline, 1, i);
   ASSERT_TRUE(pipeline.Stop("test").ok());
@@ -244,8 +241,7 @@ TEST(PipelineTest, BeforeMessagesAreWrittenBesideTheOthers) {
 
 TEST(PipelineTest, UnbufferedEventsAreThereBeforeTheReply) {
   Memory memory;
-  Pipeline pipeline(
-      {.flush_interval = std::chrono::hours(1), .match_name = {}});
+  Pipeline pipeline(std::chrono::hours(1));
   TracerParts parts = Parts(memory, 1);
   parts.unbuffered = true;
   ASSERT_TRUE(pipeline.Add(std::move(parts)).ok());
@@ -265,7 +261,7 @@ TEST(PipelineTest, UnbufferedEventsAreThereBeforeTheReply) {
 
 TEST(PipelineTest, OldBlocksAreHandedOnWithoutFurtherEvents) {
   Memory memory;
-  Pipeline pipeline(Quick());
+  Pipeline pipeline(kQuick);
   ASSERT_TRUE(pipeline.Add(Parts(memory, 1)).ok());
   Send(pipeline, 1, 1);
   for (int i = 0; i < 5000 && Read(memory).events == 0; ++i) {
@@ -277,8 +273,7 @@ TEST(PipelineTest, OldBlocksAreHandedOnWithoutFurtherEvents) {
 TEST(PipelineTest, DataLoss_RefusedBlocksAreCountedExactlyInTheTrace) {
   constexpr uint64_t kEvents = 5000;
   Memory memory;
-  Pipeline pipeline(
-      {.flush_interval = std::chrono::hours(1), .match_name = {}});
+  Pipeline pipeline(std::chrono::hours(1));
   ASSERT_TRUE(pipeline.Add(Parts(memory, 1)).ok());
   for (uint64_t i = 0; i < kEvents; ++i) {
     if (i == 1000) memory.failing_writes = 3;
@@ -294,8 +289,7 @@ TEST(PipelineTest, DataLoss_RefusedBlocksAreCountedExactlyInTheTrace) {
 // It is in a block of its own, in which there is no operation to count.
 TEST(PipelineTest, DataLoss_AnAlarmThatIsRefusedIsCounted) {
   Memory memory;
-  Pipeline pipeline(
-      {.flush_interval = std::chrono::hours(1), .match_name = {}});
+  Pipeline pipeline(std::chrono::hours(1));
   ASSERT_TRUE(pipeline.Add(Parts(memory, 1)).ok());
   format::AlarmRecord alarm;
   alarm.rule = 1;
@@ -310,7 +304,7 @@ TEST(PipelineTest, DataLoss_AnAlarmThatIsRefusedIsCounted) {
 
 TEST(PipelineTest, DataLoss_MessageLargerThanABlockIsCountedAlone) {
   Memory memory;
-  Pipeline pipeline(Quick());
+  Pipeline pipeline(kQuick);
   ASSERT_TRUE(pipeline.Add(Parts(memory, 1, false, /*padding=*/5000)).ok());
   Send(pipeline, 1, 1);
   ASSERT_TRUE(pipeline.Stop("test").ok());
@@ -322,7 +316,7 @@ TEST(PipelineTest, DataLoss_MessageLargerThanABlockIsCountedAlone) {
 TEST(PipelineTest, Race_TracersComeAndGoWithoutTouchingTheOthers) {
   constexpr uint64_t kEvents = 30000;
   Memory lasting;
-  Pipeline pipeline(Quick());
+  Pipeline pipeline(kQuick);
   ASSERT_TRUE(pipeline.Add(Parts(lasting, 1)).ok());
   std::atomic<bool> done{false};
   std::vector<std::thread> threads;
@@ -356,7 +350,7 @@ TEST(PipelineTest, Race_SuspendedTracersAndOtherFiltersLeaveTheOthersAlone) {
   constexpr uint64_t kEvents = 30000;
   Memory lasting;
   Memory changing;
-  Pipeline pipeline(Quick());
+  Pipeline pipeline(kQuick);
   ASSERT_TRUE(pipeline.Add(Parts(lasting, 1)).ok());
   ASSERT_TRUE(pipeline.Add(Parts(changing, 2)).ok());
   std::atomic<bool> done{false};
@@ -406,7 +400,7 @@ TEST(PipelineTest, Race_SuspendedTracersAndOtherFiltersLeaveTheOthersAlone) {
 
 TEST(PipelineTest, SuspendedTracerSeesNothingAndItsTraceSaysSo) {
   Memory memory;
-  Pipeline pipeline(Quick());
+  Pipeline pipeline(kQuick);
   ASSERT_TRUE(pipeline.Add(Parts(memory, 1)).ok());
   Send(pipeline, 1, 1);
   ASSERT_TRUE(pipeline.Suspend(1).ok());
@@ -431,7 +425,7 @@ TEST(PipelineTest, SuspendedTracerSeesNothingAndItsTraceSaysSo) {
 
 TEST(PipelineTest, SuspendedTracersAreEndedWithTheOthers) {
   Memory memory;
-  Pipeline pipeline(Quick());
+  Pipeline pipeline(kQuick);
   ASSERT_TRUE(pipeline.Add(Parts(memory, 1)).ok());
   ASSERT_TRUE(pipeline.Suspend(1).ok());
   ASSERT_TRUE(pipeline.Stop("test").ok());
@@ -441,7 +435,7 @@ TEST(PipelineTest, SuspendedTracersAreEndedWithTheOthers) {
 
 TEST(PipelineTest, FilterIsSwappedAndTheTraceSaysSo) {
   Memory memory;
-  Pipeline pipeline(Quick());
+  Pipeline pipeline(kQuick);
   ASSERT_TRUE(pipeline.Add(Parts(memory, 1)).ok());
   Send(pipeline, 1, 1);
   ASSERT_TRUE(
@@ -466,7 +460,7 @@ TEST(PipelineTest, Race_ATracerDecidesForItselfWhatItsPredecessorHasDecided) {
   for (const bool first_keeps : {false, true}) {
     Memory first;
     Memory second;
-    Pipeline pipeline(Quick());
+    Pipeline pipeline(kQuick);
     ASSERT_TRUE(pipeline.Add(Parts(first, 1, !first_keeps)).ok());
     Event e;
     e.op = Op::write_;
@@ -506,7 +500,7 @@ TEST(BlockBuilderTest, WhatIsRolledBackLeavesNoGapInTheIds) {
 
 TEST(PipelineTest, FilterTooLongForABlockIsSwappedAllTheSame) {
   Memory memory;
-  Pipeline pipeline(Quick());
+  Pipeline pipeline(kQuick);
   ASSERT_TRUE(pipeline.Add(Parts(memory, 1)).ok());
   ASSERT_TRUE(pipeline
                   .SetFilter(1, std::make_unique<TestFilter>(true),
@@ -521,7 +515,7 @@ TEST(PipelineTest, OfSeveralTracersAllAreAddedOrNone) {
   Memory first;
   Memory second;
   second.failing_writes = 1;  // its header
-  Pipeline pipeline(Quick());
+  Pipeline pipeline(kQuick);
   std::vector<TracerParts> parts;
   parts.push_back(Parts(first, 1));
   parts.push_back(Parts(second, 2));
@@ -574,8 +568,7 @@ class LosingFilter final : public OutputFilter {
 TEST(PipelineTest, DataLoss_WhatAPolicyDropsIsCountedAndNoError) {
   constexpr uint64_t kEvents = 5000;
   Memory memory;
-  Pipeline pipeline(
-      {.flush_interval = std::chrono::hours(1), .match_name = {}});
+  Pipeline pipeline(std::chrono::hours(1));
   TracerParts parts = Parts(memory, 1);
   parts.output =
       std::make_unique<LosingFilter>(/*late=*/false, std::move(parts.output));
@@ -592,8 +585,7 @@ TEST(PipelineTest, DataLoss_WhatAPolicyDropsIsCountedAndNoError) {
 TEST(PipelineTest, DataLoss_BlocksLostAfterTheyWereTakenAreInTheTotals) {
   constexpr uint64_t kEvents = 5000;
   Memory memory;
-  Pipeline pipeline(
-      {.flush_interval = std::chrono::hours(1), .match_name = {}});
+  Pipeline pipeline(std::chrono::hours(1));
   TracerParts parts = Parts(memory, 1);
   parts.output =
       std::make_unique<LosingFilter>(/*late=*/true, std::move(parts.output));
@@ -618,8 +610,7 @@ TEST(PipelineTest, DataLoss_BlocksLostAfterTheyWereTakenAreInTheTotals) {
 TEST(PipelineTest, DataLoss_LossesToldInALostBlockAreToldAgain) {
   constexpr uint64_t kEvents = 5000;
   Memory memory;
-  Pipeline pipeline(
-      {.flush_interval = std::chrono::hours(1), .match_name = {}});
+  Pipeline pipeline(std::chrono::hours(1));
   TracerParts parts = Parts(memory, 1);
   parts.output =
       std::make_unique<LosingFilter>(/*late=*/true, std::move(parts.output));
@@ -642,8 +633,7 @@ TEST(PipelineTest, DataLoss_DegradeCountsByKindWhatItCannotKeep) {
   constexpr uint64_t kEvents = 5000;
   for (const bool late : {false, true}) {
     Memory memory;
-    Pipeline pipeline(
-        {.flush_interval = std::chrono::hours(1), .match_name = {}});
+    Pipeline pipeline(std::chrono::hours(1));
     TracerParts parts = Parts(memory, 1);
     parts.when_full = LossPolicy::kDegrade;
     parts.output =
@@ -664,8 +654,7 @@ TEST(PipelineTest, DataLoss_DegradeCountsByKindWhatItCannotKeep) {
 TEST(PipelineTest, FailRefusesWhileTheOutputIsFull) {
   Memory memory;
   Memory other;
-  Pipeline pipeline(
-      {.flush_interval = std::chrono::hours(1), .match_name = {}});
+  Pipeline pipeline(std::chrono::hours(1));
   TracerParts parts = Parts(memory, 1);
   parts.when_full = LossPolicy::kFail;
   OutputFull full;
@@ -721,7 +710,7 @@ TEST(PipelineTest, FailRefusesWhileTheOutputIsFull) {
 TEST(PipelineTest, AHeartbeatIsABlockWhenNothingHappens) {
   Memory memory;
   Memory silent;
-  Pipeline pipeline(Quick());
+  Pipeline pipeline(kQuick);
   TracerParts parts = Parts(memory, 1);
   parts.heartbeat_ns = 20'000'000;
   ASSERT_TRUE(pipeline.Add(std::move(parts)).ok());
@@ -740,7 +729,7 @@ TEST(PipelineTest, AHeartbeatIsABlockWhenNothingHappens) {
 
 TEST(PipelineTest, NoMoreThanTheLimitRunAtATime) {
   std::vector<Memory> memories(Pipeline::kMaxTracers + 1);
-  Pipeline pipeline(Quick());
+  Pipeline pipeline(kQuick);
   for (uint32_t i = 0; i < Pipeline::kMaxTracers; ++i) {
     ASSERT_TRUE(pipeline.Add(Parts(memories[i], i)).ok());
   }
@@ -757,8 +746,7 @@ TEST(PipelineTest, NoMoreThanTheLimitRunAtATime) {
 
 TEST(PipelineTest, StatsCountEveryStage) {
   Memory memory;
-  Pipeline pipeline(
-      {.flush_interval = std::chrono::hours(1), .match_name = {}});
+  Pipeline pipeline(std::chrono::hours(1));
   TracerParts parts = Parts(memory, 1, /*only_even=*/true);
   parts.name = "even";
   parts.probes.push_back(std::make_unique<StageProbe>("memory"));
@@ -787,7 +775,7 @@ TEST(PipelineTest, StatsCountEveryStage) {
 
 TEST(PipelineTest, StatsTellWhoWantsAnOperation) {
   Memory memory;
-  Pipeline pipeline(Quick());
+  Pipeline pipeline(kQuick);
   EXPECT_TRUE(pipeline.WhoWants(Op::write_).empty());
   TracerParts parts = Parts(memory, 7);
   parts.name = "all";
@@ -857,8 +845,7 @@ TEST(PipelineTest, WhatHasNoNameInTheBlockIsRecordedBeforeTheReply) {
   Memory memory;
   Memory other;
   OneFile files;
-  Pipeline pipeline(
-      {.flush_interval = std::chrono::hours(1), .match_name = {}});
+  Pipeline pipeline(std::chrono::hours(1));
   TracerParts parts = Parts(memory, 1);
   parts.assembly.clear();
   parts.assembly.push_back(std::make_unique<PathDriver>());
@@ -897,8 +884,7 @@ class PathFilter final : public InputFilter {
 TEST(PipelineTest, PathFiltersDecideBeforeTheReply) {
   Memory memory;
   OneFile files;
-  Pipeline pipeline(
-      {.flush_interval = std::chrono::hours(1), .match_name = {}});
+  Pipeline pipeline(std::chrono::hours(1));
   TracerParts parts = Parts(memory, 1);
   parts.filter = std::make_unique<PathFilter>();
   parts.assembly.clear();
@@ -931,8 +917,7 @@ class GoneAfterReply final : public EventResolver {
 TEST(PipelineTest, Race_NamesStayInTheBlockFromTheReplyToTheRecord) {
   Memory memory;
   GoneAfterReply files;
-  Pipeline pipeline(
-      {.flush_interval = std::chrono::hours(1), .match_name = {}});
+  Pipeline pipeline(std::chrono::hours(1));
   TracerParts parts = Parts(memory, 1);
   parts.assembly.clear();
   parts.assembly.push_back(std::make_unique<PathDriver>());
@@ -956,8 +941,7 @@ TEST(PipelineTest, Race_NamesStayInTheBlockFromTheReplyToTheRecord) {
 
 TEST(PipelineTest, NoBlockSaysThatARunningOperationIsOver) {
   Memory memory;
-  Pipeline pipeline(
-      {.flush_interval = std::chrono::hours(1), .match_name = {}});
+  Pipeline pipeline(std::chrono::hours(1));
   ASSERT_TRUE(pipeline.Add(Parts(memory, 1)).ok());
   const uint64_t begin = pipeline.Enter();
   // Others end meanwhile, and it takes longer than a clock's jitter.
@@ -984,7 +968,7 @@ TEST(PipelineTest, NoBlockSaysThatARunningOperationIsOver) {
 }
 
 TEST(PipelineTest, RemovingAnUnknownTracerSaysSo) {
-  Pipeline pipeline(Quick());
+  Pipeline pipeline(kQuick);
   EXPECT_EQ(pipeline.Remove(7, "x").code(), StatusCode::kInvalid);
   EXPECT_EQ(pipeline.Suspend(7).code(), StatusCode::kInvalid);
   EXPECT_EQ(pipeline.Resume(7).code(), StatusCode::kInvalid);

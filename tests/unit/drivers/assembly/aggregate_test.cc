@@ -195,15 +195,13 @@ Decoded Read(Memory& memory) {
   return decoded;
 }
 
-PipelineOptions Quick() {
-  return {.flush_interval = std::chrono::milliseconds(5), .match_name = {}};
-}
+constexpr std::chrono::milliseconds kQuick{5};
 
 TEST(AggregateTest, EveryEventOfEveryThreadIsCountedOnce) {
   constexpr uint64_t kEvents = 20'000;
   Memory memory;
   World world;
-  Pipeline pipeline(Quick());
+  Pipeline pipeline(kQuick);
   ASSERT_TRUE(pipeline
                   .Add(Parts(memory,
                              "by op, uid; values count errors bytes "
@@ -252,7 +250,7 @@ TEST(AggregateTest, EveryEventOfEveryThreadIsCountedOnce) {
 TEST(AggregateTest, KeysNameTheCallerAndTheFile) {
   Memory memory;
   World world;
-  Pipeline pipeline(Quick());
+  Pipeline pipeline(kQuick);
   ASSERT_TRUE(
       pipeline.Add(Parts(memory, "by pid, cname, ext, name, dir, path")).ok());
   Send(pipeline, MakeEvent(world, Op::read_, 12, 1, 5));
@@ -294,7 +292,7 @@ TEST(AggregateTest, DirectoriesAreCutAtTheirDepth) {
   Memory memory;
   World world;
   Deep deep;
-  Pipeline pipeline(Quick());
+  Pipeline pipeline(kQuick);
   ASSERT_TRUE(pipeline.Add(Parts(memory, "by dir(2)")).ok());
   for (const uint64_t node : {2, 3, 4, 5, 9}) {
     Event e = MakeEvent(world, Op::read_, node, 0, 1);
@@ -326,7 +324,7 @@ TEST(AggregateTest, AFileThatMovesCountsWhereItIs) {
   Memory memory;
   World world;
   Moving moving;
-  Pipeline pipeline(Quick());
+  Pipeline pipeline(kQuick);
   ASSERT_TRUE(pipeline.Add(Parts(memory, "by ext")).ok());
   Event e = MakeEvent(world, Op::read_, 7, 0, 1);
   e.resolver = &moving;
@@ -361,7 +359,7 @@ TEST(AggregateTest, APeriodThatIsLateIsReportedOnce) {
 TEST(AggregateTest, PeriodsAddUpToTheTotal) {
   Memory memory;
   World world;
-  Pipeline pipeline(Quick());
+  Pipeline pipeline(kQuick);
   ASSERT_TRUE(pipeline.Add(Parts(memory, "by op; every 1s")).ok());
   const uint64_t end = MonotonicNs() + 2'300'000'000;
   uint64_t sent = 0;
@@ -387,7 +385,7 @@ TEST(AggregateTest, PeriodsAddUpToTheTotal) {
 TEST(AggregateTest, TotalsCanBeAskedForWhileItRuns) {
   Memory memory;
   World world;
-  Pipeline pipeline(Quick());
+  Pipeline pipeline(kQuick);
   TracerParts parts = Parts(memory, "by op");
   parts.name = "always";
   ASSERT_TRUE(pipeline.Add(std::move(parts)).ok());
@@ -437,7 +435,7 @@ TEST(AggregateTest, TotalsCanBeAskedForWhileItRuns) {
 TEST(AggregateTest, StandsBesideAStream) {
   Memory memory;
   World world;
-  Pipeline pipeline(Quick());
+  Pipeline pipeline(kQuick);
   ASSERT_TRUE(pipeline.Add(Parts(memory, "by op", true)).ok());
   for (int i = 0; i < 100; ++i) {
     Send(pipeline, MakeEvent(world, Op::open_, 10, 0, 9));
@@ -452,7 +450,7 @@ TEST(AggregateTest, StandsBesideAStream) {
 TEST(AggregateTest, OnlyTheTopIsShownAndTheRestIsOther) {
   Memory memory;
   World world;
-  Pipeline pipeline(Quick());
+  Pipeline pipeline(kQuick);
   ASSERT_TRUE(pipeline.Add(Parts(memory, "by uid; top 3; values count")).ok());
   for (uint32_t uid = 0; uid < 20; ++uid) {
     for (uint32_t i = 0; i <= uid; ++i) {
@@ -471,7 +469,7 @@ TEST(AggregateTest, OnlyTheTopIsShownAndTheRestIsOther) {
 TEST(AggregateTest, CountsThatCannotBeWrittenAreLosses) {
   Memory memory;
   World world;
-  Pipeline pipeline(Quick());
+  Pipeline pipeline(kQuick);
   ASSERT_TRUE(pipeline.Add(Parts(memory, "by op")).ok());
   for (int i = 0; i < 10; ++i) {
     Send(pipeline, MakeEvent(world, Op::open_, 10, 0, 9));
@@ -488,7 +486,7 @@ TEST(AggregateTest, DataLoss_RefusedCountsAreLostOnceInTheTracesAccount) {
   for (const char* clauses : {"by op", "by op; every 1h"}) {
     Memory memory;
     World world;
-    Pipeline pipeline(Quick());
+    Pipeline pipeline(kQuick);
     ASSERT_TRUE(pipeline.Add(Parts(memory, clauses)).ok());
     for (int i = 0; i < 10; ++i) {
       Send(pipeline, MakeEvent(world, Op::open_, 10, 0, 9));
@@ -511,7 +509,7 @@ TEST(AggregateTest, DataLoss_RefusedCountsAreLostOnceInTheTracesAccount) {
 TEST(AggregateTest, DataLoss_ALostPeriodIsLostOnceThoughTheTotalHasIt) {
   Memory memory;
   World world;
-  Pipeline pipeline(Quick());
+  Pipeline pipeline(kQuick);
   ASSERT_TRUE(pipeline.Add(Parts(memory, "by op; every 1s")).ok());
   memory.refusing_counts = true;
   for (int i = 0; i < 10; ++i) {
@@ -543,7 +541,7 @@ TEST(AggregateTest, AMillionKeysStayWithin64MiB) {
   constexpr uint32_t kThreads = 4;
   Memory memory;
   World world;
-  Pipeline pipeline(Quick());
+  Pipeline pipeline(kQuick);
   const uint64_t before = ResidentBytes();
   ASSERT_TRUE(pipeline
                   .Add(Parts(memory,
