@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tracefs/format/constants.h"
+#include "tracefs/format/argument_rows.h"
 #include "tracefs/format/histogram.h"
 
 namespace tracefs::format {
@@ -36,6 +36,31 @@ void TakeHistogram(ByteSpan value, HistogramRecord* h) {
     if (bucket < kHistogramBuckets) h->buckets.push_back({bucket, count});
   }
 }
+
+template <HistogramRecord AggregateRecord::*kHistogram>
+void TakeHistogramOf(const Argument& argument, AggregateRecord* record) {
+  TakeHistogram(argument.value, &(record->*kHistogram));
+}
+
+using Aggregate = AggregateRecord;
+using Histogram = HistogramRecord;
+
+constexpr ArgumentRow<Aggregate> kRows[] = {
+    {ArgId::kAggregate, &Into<&Aggregate::aggregate>::Take},
+    {ArgId::kFirstTime, &Into<&Aggregate::from_ns>::Take},
+    {ArgId::kLastTime, &Into<&Aggregate::to_ns>::Take},
+    {ArgId::kAggregateTotal, &Into<&Aggregate::total>::Take},
+    {ArgId::kOther, &Into<&Aggregate::other>::Take},
+    {ArgId::kCount, &Into<&Aggregate::count>::Take},
+    {ArgId::kCountMissed, &Into<&Aggregate::missed>::Take},
+    {ArgId::kErrorCount, &Into<&Aggregate::errors>::Take},
+    {ArgId::kByteCount, &Into<&Aggregate::bytes>::Take},
+    {ArgId::kLatencySum, &Into<&Aggregate::latency, &Histogram::sum>::Take},
+    {ArgId::kLatencyMax, &Into<&Aggregate::latency, &Histogram::max>::Take},
+    {ArgId::kLatencyHistogram, &TakeHistogramOf<&Aggregate::latency>},
+    {ArgId::kSizeMax, &Into<&Aggregate::size, &Histogram::max>::Take},
+    {ArgId::kSizeHistogram, &TakeHistogramOf<&Aggregate::size>},
+};
 
 // The width in bytes of a number that can be part of a key; 0 = not one.
 size_t WidthOfKeyPart(uint16_t arg_id) {
@@ -148,58 +173,11 @@ bool WriteAggregate(MessageWriter& out, const AggregateRecord& record) {
 bool ReadAggregate(ByteSpan arguments, const ArgumentWidths& widths,
                    AggregateRecord* record) {
   *record = {};
-  ArgumentCursor in(arguments, widths);
-  Argument argument;
-  while (in.Next(&argument)) {
-    switch (static_cast<ArgId>(argument.id)) {
-      case ArgId::kAggregate:
-        record->aggregate = argument.As<uint32_t>();
-        break;
-      case ArgId::kFirstTime:
-        record->from_ns = argument.As<uint64_t>();
-        break;
-      case ArgId::kLastTime:
-        record->to_ns = argument.As<uint64_t>();
-        break;
-      case ArgId::kAggregateTotal:
-        record->total = argument.As<uint8_t>() != 0;
-        break;
-      case ArgId::kOther:
-        record->other = argument.As<uint8_t>() != 0;
-        break;
-      case ArgId::kCount:
-        record->count = argument.As<uint64_t>();
-        break;
-      case ArgId::kCountMissed:
-        record->missed = argument.As<uint64_t>();
-        break;
-      case ArgId::kErrorCount:
-        record->errors = argument.As<uint64_t>();
-        break;
-      case ArgId::kByteCount:
-        record->bytes = argument.As<uint64_t>();
-        break;
-      case ArgId::kLatencySum:
-        record->latency.sum = argument.As<uint64_t>();
-        break;
-      case ArgId::kLatencyMax:
-        record->latency.max = argument.As<uint64_t>();
-        break;
-      case ArgId::kLatencyHistogram:
-        TakeHistogram(argument.value, &record->latency);
-        break;
-      case ArgId::kSizeMax:
-        record->size.max = argument.As<uint64_t>();
-        break;
-      case ArgId::kSizeHistogram:
-        TakeHistogram(argument.value, &record->size);
-        break;
-      default:
-        TakeKeyPart(argument, record);
-    }
-  }
+  const bool whole = TakeArguments(
+      arguments, widths, kRows, record,
+      [record](const Argument& argument) { TakeKeyPart(argument, record); });
   record->size.sum = record->bytes.value_or(0);
-  return !in.malformed();
+  return whole;
 }
 
 }  // namespace tracefs::format

@@ -1,6 +1,8 @@
 #include "tracefs/format/alarm.h"
 
-#include "tracefs/format/constants.h"
+#include <algorithm>
+
+#include "tracefs/format/argument_rows.h"
 #include "tracefs/format/record.h"
 
 namespace tracefs::format {
@@ -14,6 +16,27 @@ constexpr KeyField kKeyFields[] = {
     {"pid", Field::kPid}, {"ppid", Field::kPpid},  {"tid", Field::kTid},
     {"sid", Field::kSid}, {"pgid", Field::kPgid},  {"uid", Field::kUid},
     {"gid", Field::kGid}, {"inode", Field::kInode}};
+
+constexpr ArgumentRow<AlarmRecord> kRows[] = {
+    {ArgId::kRule, &Into<&AlarmRecord::rule>::Take},
+    {ArgId::kRuleTitle, &Into<&AlarmRecord::title>::Take},
+    {ArgId::kRuleKey, &Into<&AlarmRecord::key>::Take},
+    {ArgId::kKeyPid, &Into<&AlarmRecord::key_pid>::Take},
+    {ArgId::kOther, &Into<&AlarmRecord::other>::Take},
+    {ArgId::kCount, &Into<&AlarmRecord::count>::Take},
+    {ArgId::kRuleLimit, &Into<&AlarmRecord::limit>::Take},
+    {ArgId::kRuleWindow, &Into<&AlarmRecord::window_ns>::Take},
+    {ArgId::kRuleWindows, &Into<&AlarmRecord::windows>::Take},
+    {ArgId::kKeyOp,
+     [](const Argument& argument, AlarmRecord* record) {
+       record->op = OpFromNumber(argument.As<uint8_t>());
+     }},
+    {ArgId::kRuleAction,
+     [](const Argument& argument, AlarmRecord* record) {
+       if (record->actions.size() == AlarmRecord::kMaxActions) return;
+       record->actions.push_back(AsText(argument.value));
+     }},
+};
 
 void PutNumber(MessageWriter& out, Field field, uint64_t value) {
   const FieldInfo& info = Info(field);
@@ -78,69 +101,13 @@ bool WriteAlarm(MessageWriter& out, const AlarmRecord& record,
 bool ReadAlarm(ByteSpan arguments, const ArgumentWidths& widths,
                AlarmRecord* record) {
   *record = {};
-  ArgumentCursor in(arguments, widths);
-  Argument argument;
-  while (in.Next(&argument)) {
-    switch (static_cast<ArgId>(argument.id)) {
-      case ArgId::kRule:
-        record->rule = argument.As<uint32_t>();
-        break;
-      case ArgId::kRuleTitle:
-        record->title = AsText(argument.value);
-        break;
-      case ArgId::kRuleKey:
-        record->key = AsText(argument.value);
-        break;
-      case ArgId::kKeyPid:
-        record->key_pid = argument.As<uint32_t>();
-        break;
-      case ArgId::kOther:
-        record->other = argument.As<uint8_t>() != 0;
-        break;
-      case ArgId::kCount:
-        record->count = argument.As<uint64_t>();
-        break;
-      case ArgId::kRuleLimit:
-        record->limit = argument.As<uint64_t>();
-        break;
-      case ArgId::kRuleWindow:
-        record->window_ns = argument.As<uint64_t>();
-        break;
-      case ArgId::kRuleWindows:
-        record->windows = argument.As<uint64_t>();
-        break;
-      case ArgId::kKeyOp:
-        record->op = OpFromNumber(argument.As<uint8_t>());
-        break;
-      case ArgId::kRuleAction:
-        if (record->actions.size() < AlarmRecord::kMaxActions) {
-          record->actions.push_back(AsText(argument.value));
-        }
-        break;
-      default:
-        break;  // of the operation
-    }
-  }
-  return !in.malformed();
+  return TakeArguments(arguments, widths, kRows, record);
 }
 
 bool IsAlarmArgument(uint16_t arg_id) {
-  switch (static_cast<ArgId>(arg_id)) {
-    case ArgId::kRule:
-    case ArgId::kRuleTitle:
-    case ArgId::kRuleKey:
-    case ArgId::kKeyPid:
-    case ArgId::kOther:
-    case ArgId::kCount:
-    case ArgId::kRuleLimit:
-    case ArgId::kRuleWindow:
-    case ArgId::kRuleWindows:
-    case ArgId::kRuleAction:
-    case ArgId::kKeyOp:
-      return true;
-    default:
-      return false;
-  }
+  return std::any_of(std::begin(kRows), std::end(kRows), [&](const auto& row) {
+    return static_cast<uint16_t>(row.id) == arg_id;
+  });
 }
 
 }  // namespace tracefs::format

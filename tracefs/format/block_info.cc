@@ -1,7 +1,6 @@
 #include "tracefs/format/block_info.h"
 
-#include "tracefs/format/constants.h"
-#include "tracefs/format/message_cursor.h"
+#include "tracefs/format/argument_rows.h"
 
 namespace tracefs::format {
 namespace {
@@ -22,36 +21,17 @@ bool WriteBlockHead(MessageWriter& out, const BlockHead& head) {
 }
 
 bool ReadBlockHead(ByteSpan arguments, BlockHead* head) {
-  ArgumentCursor in(arguments, BuiltInWidths());
-  Argument argument;
-  while (in.Next(&argument)) {
-    switch (static_cast<ArgId>(argument.id)) {
-      case ArgId::kTracerId:
-        head->tracer_id = argument.As<uint32_t>();
-        break;
-      case ArgId::kClockMonotonic:
-        head->clock.monotonic_ns = argument.As<uint64_t>();
-        break;
-      case ArgId::kClockReal:
-        head->clock.real_ns = argument.As<uint64_t>();
-        break;
-      case ArgId::kFirstTime:
-        head->first_ns = argument.As<uint64_t>();
-        break;
-      case ArgId::kLastTime:
-        head->last_ns = argument.As<uint64_t>();
-        break;
-      case ArgId::kWatermark:
-        head->watermark_ns = argument.As<uint64_t>();
-        break;
-      case ArgId::kEventCount:
-        head->events = argument.As<uint64_t>();
-        break;
-      default:
-        break;
-    }
-  }
-  return !in.malformed();
+  static constexpr ArgumentRow<BlockHead> kRows[] = {
+      {ArgId::kTracerId, &Into<&BlockHead::tracer_id>::Take},
+      {ArgId::kClockMonotonic,
+       &Into<&BlockHead::clock, &ClockPair::monotonic_ns>::Take},
+      {ArgId::kClockReal, &Into<&BlockHead::clock, &ClockPair::real_ns>::Take},
+      {ArgId::kFirstTime, &Into<&BlockHead::first_ns>::Take},
+      {ArgId::kLastTime, &Into<&BlockHead::last_ns>::Take},
+      {ArgId::kWatermark, &Into<&BlockHead::watermark_ns>::Take},
+      {ArgId::kEventCount, &Into<&BlockHead::events>::Take},
+  };
+  return TakeArguments(arguments, BuiltInWidths(), kRows, head);
 }
 
 ClockPair SteadyClockPair(const ClockPair& previous, const ClockPair& now) {
@@ -72,9 +52,11 @@ void PutOpTotals(MessageWriter& out, const std::vector<OpTotal>& totals) {
   }
 }
 
-void TakeOpTotal(ByteSpan value, std::vector<OpTotal>* totals) {
-  if (value.size() != 10 || totals->size() >= kMaxOpTotals) return;
-  totals->push_back(
+template <typename Record>
+void TakeOpTotal(const Argument& argument, Record* record) {
+  const ByteSpan value = argument.value;
+  if (value.size() != 10 || record->op_totals.size() >= kMaxOpTotals) return;
+  record->op_totals.push_back(
       {LoadLe<uint16_t>(value.data()), LoadLe<uint64_t>(value.data() + 2)});
 }
 
@@ -91,29 +73,14 @@ bool WriteLoss(MessageWriter& out, const LossRecord& loss) {
 }
 
 void ReadLoss(ByteSpan arguments, LossRecord* loss) {
-  ArgumentCursor in(arguments, BuiltInWidths());
-  Argument argument;
-  while (in.Next(&argument)) {
-    switch (static_cast<ArgId>(argument.id)) {
-      case ArgId::kLossCount:
-        loss->count = argument.As<uint64_t>();
-        break;
-      case ArgId::kLossReason:
-        loss->reason = AsText(argument.value);
-        break;
-      case ArgId::kFirstTime:
-        loss->first_ns = argument.As<uint64_t>();
-        break;
-      case ArgId::kLastTime:
-        loss->last_ns = argument.As<uint64_t>();
-        break;
-      case ArgId::kOpTotal:
-        TakeOpTotal(argument.value, &loss->op_totals);
-        break;
-      default:
-        break;
-    }
-  }
+  static constexpr ArgumentRow<LossRecord> kRows[] = {
+      {ArgId::kLossCount, &Into<&LossRecord::count>::Take},
+      {ArgId::kLossReason, &Into<&LossRecord::reason>::Take},
+      {ArgId::kFirstTime, &Into<&LossRecord::first_ns>::Take},
+      {ArgId::kLastTime, &Into<&LossRecord::last_ns>::Take},
+      {ArgId::kOpTotal, &TakeOpTotal<LossRecord>},
+  };
+  TakeArguments(arguments, BuiltInWidths(), kRows, loss);
 }
 
 bool WriteChange(MessageWriter& out, const ChangeRecord& change) {
@@ -129,28 +96,21 @@ bool WriteChange(MessageWriter& out, const ChangeRecord& change) {
 }
 
 void ReadChange(ByteSpan arguments, ChangeRecord* change) {
-  ArgumentCursor in(arguments, BuiltInWidths());
-  Argument argument;
-  while (in.Next(&argument)) {
-    switch (static_cast<ArgId>(argument.id)) {
-      case ArgId::kFirstTime:
-        change->from_ns = argument.As<uint64_t>();
-        break;
-      case ArgId::kProperty: {
-        const std::string_view text = AsText(argument.value);
-        const size_t equals = text.find('=');
-        if (equals == std::string_view::npos ||
-            change->properties.size() >= ChangeRecord::kMaxProperties) {
-          break;
-        }
-        change->properties.emplace_back(text.substr(0, equals),
-                                        text.substr(equals + 1));
-        break;
-      }
-      default:
-        break;
-    }
-  }
+  static constexpr ArgumentRow<ChangeRecord> kRows[] = {
+      {ArgId::kFirstTime, &Into<&ChangeRecord::from_ns>::Take},
+      {ArgId::kProperty,
+       [](const Argument& argument, ChangeRecord* record) {
+         const std::string_view text = AsText(argument.value);
+         const size_t equals = text.find('=');
+         if (equals == std::string_view::npos ||
+             record->properties.size() >= ChangeRecord::kMaxProperties) {
+           return;
+         }
+         record->properties.emplace_back(text.substr(0, equals),
+                                         text.substr(equals + 1));
+       }},
+  };
+  TakeArguments(arguments, BuiltInWidths(), kRows, change);
 }
 
 bool WriteFinal(MessageWriter& out, const FinalRecord& final_record) {
@@ -172,45 +132,28 @@ bool WriteFinal(MessageWriter& out, const FinalRecord& final_record) {
 }
 
 void ReadFinal(ByteSpan arguments, FinalRecord* final_record) {
-  ArgumentCursor in(arguments, BuiltInWidths());
-  Argument argument;
-  while (in.Next(&argument)) {
-    const ByteSpan value = argument.value;
-    switch (static_cast<ArgId>(argument.id)) {
-      case ArgId::kTracerId:
-        final_record->tracer_id = argument.As<uint32_t>();
-        break;
-      case ArgId::kEventCount:
-        final_record->events = argument.As<uint64_t>();
-        break;
-      case ArgId::kBlockCount:
-        final_record->blocks = argument.As<uint64_t>();
-        break;
-      case ArgId::kOpTotal:
-        TakeOpTotal(value, &final_record->op_totals);
-        break;
-      case ArgId::kLossTotal:
-        if (value.size() < 8 ||
-            final_record->loss_totals.size() >= FinalRecord::kMaxTotals) {
-          break;
-        }
-        final_record->loss_totals.push_back(
-            {std::string(AsText(value.subspan(8))),
-             LoadLe<uint64_t>(value.data())});
-        break;
-      case ArgId::kEndReason:
-        final_record->end_reason = AsText(value);
-        break;
-      case ArgId::kClockMonotonic:
-        final_record->clock.monotonic_ns = argument.As<uint64_t>();
-        break;
-      case ArgId::kClockReal:
-        final_record->clock.real_ns = argument.As<uint64_t>();
-        break;
-      default:
-        break;
-    }
-  }
+  static constexpr ArgumentRow<FinalRecord> kRows[] = {
+      {ArgId::kTracerId, &Into<&FinalRecord::tracer_id>::Take},
+      {ArgId::kEventCount, &Into<&FinalRecord::events>::Take},
+      {ArgId::kBlockCount, &Into<&FinalRecord::blocks>::Take},
+      {ArgId::kOpTotal, &TakeOpTotal<FinalRecord>},
+      {ArgId::kLossTotal,
+       [](const Argument& argument, FinalRecord* record) {
+         const ByteSpan value = argument.value;
+         if (value.size() < 8 ||
+             record->loss_totals.size() >= FinalRecord::kMaxTotals) {
+           return;
+         }
+         record->loss_totals.push_back({std::string(AsText(value.subspan(8))),
+                                        LoadLe<uint64_t>(value.data())});
+       }},
+      {ArgId::kEndReason, &Into<&FinalRecord::end_reason>::Take},
+      {ArgId::kClockMonotonic,
+       &Into<&FinalRecord::clock, &ClockPair::monotonic_ns>::Take},
+      {ArgId::kClockReal,
+       &Into<&FinalRecord::clock, &ClockPair::real_ns>::Take},
+  };
+  TakeArguments(arguments, BuiltInWidths(), kRows, final_record);
 }
 
 }  // namespace tracefs::format
