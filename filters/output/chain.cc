@@ -114,6 +114,14 @@ Status CheckChain(std::string_view file_name,
   return Status::Ok();
 }
 
+bool NeedsKey(std::string_view chain) {
+  const std::vector<ChainStage> stages = ParseChain(chain);
+  return std::any_of(stages.begin(), stages.end(), [](const ChainStage& stage) {
+    const OutputFilterRow* row = FindOutputFilter(stage.name);
+    return row != nullptr && row->needs_key != nullptr && row->needs_key(stage);
+  });
+}
+
 Result<ChainDecoder> ChainDecoder::Create(std::string_view chain,
                                           const KeyRing* keys,
                                           const ChainLimits& limits) {

@@ -42,6 +42,9 @@ std::string ChainText(std::span<const ConfigEntry> output);
 Status CheckChain(std::string_view file_name,
                   std::span<const ConfigEntry> output);
 
+// Whether some filter of a chain text did what only a key can check.
+bool NeedsKey(std::string_view chain);
+
 // What a reader bears of a trace that may be hostile.
 struct ChainLimits {
   size_t max_filters = kMaxChainFilters;

@@ -190,6 +190,11 @@ Result<std::unique_ptr<StageDecoder>> MakeDecoder(const ChainStage& stage,
   return MakeChecksumDecoder(stage.Get("alg"), keys);
 }
 
+bool NeedsKey(const ChainStage& stage) {
+  return stage.Get("alg") != ChecksumName(ChecksumAlgorithm::kCrc32c) ||
+         !stage.Get("sign").empty();
+}
+
 }  // namespace
 
 OutputFilterRow ChecksumRow() {
@@ -201,6 +206,7 @@ OutputFilterRow ChecksumRow() {
       .make = &Make,
       .parameters = &Parameters,
       .make_decoder = &MakeDecoder,
+      .needs_key = &NeedsKey,
       .wishes = &Wishes};
 }
 

@@ -102,6 +102,7 @@ OutputFilterRow EncryptRow() {
           .make = &Make,
           .parameters = &Parameters,
           .make_decoder = &MakeDecoder,
+          .needs_key = [](const ChainStage&) { return true; },
           .wishes = &Wishes};
 }
 

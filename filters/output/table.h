@@ -47,6 +47,8 @@ struct OutputFilterRow {
   // Makes the inverse. Null: the filter changes no byte.
   Result<std::unique_ptr<StageDecoder>> (*make_decoder)(const ChainStage& stage,
                                                         const KeyRing* keys);
+  // Whether only a key can show that what it did is right. Null: never.
+  bool (*needs_key)(const ChainStage& stage) = nullptr;
   // What `make` would open. Null: nothing.
   std::vector<Wish> (*wishes)(const ConfigEntry& entry) = nullptr;
 };

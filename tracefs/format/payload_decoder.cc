@@ -1,7 +1,5 @@
 #include "tracefs/format/payload_decoder.h"
 
-#include "tracefs/base/text.h"
-
 namespace tracefs::format {
 namespace {
 
@@ -16,23 +14,11 @@ class PlainDecoder : public PayloadDecoder {
 
 }  // namespace
 
-std::vector<std::string> ChainStages(std::string_view chain) {
-  std::vector<std::string> stages;
-  while (!chain.empty()) {
-    std::string_view stage = Trim(TakeUpTo(chain, ';'));
-    if (!stage.empty()) stages.emplace_back(TakeUpTo(stage, ' '));
-  }
-  return stages;
-}
-
 Result<std::unique_ptr<PayloadDecoder>> MakePlainDecoder(
     const Preamble& preamble) {
-  const std::vector<std::string> stages = ChainStages(preamble.chain);
-  for (size_t i = 0; i + 1 < stages.size(); ++i) {
-    if (stages[i] == "async" || stages[i] == "throttle") continue;
+  if (preamble.chain.find(';') != std::string::npos) {
     return Status::Invalid("the output chain \"" + preamble.chain +
-                           "\" has the filter \"" + stages[i] +
-                           "\", which this reader cannot undo");
+                           "\" has filters, and this reader can undo none");
   }
   return std::unique_ptr<PayloadDecoder>(std::make_unique<PlainDecoder>());
 }

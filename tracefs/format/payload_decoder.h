@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "tracefs/base/bytes.h"
@@ -32,13 +31,9 @@ class PayloadDecoder {
 using PayloadDecoderFactory =
     std::function<Result<std::unique_ptr<PayloadDecoder>>(const Preamble&)>;
 
-// Decodes chains that change no byte: those with none but `async` and
-// `throttle` before the driver. The driver may be anything.
+// Decodes chains without filters: those of a driver alone, which may be any.
 Result<std::unique_ptr<PayloadDecoder>> MakePlainDecoder(
     const Preamble& preamble);
-
-// The stages of a chain text without their parameters: {"compress", "file"}.
-std::vector<std::string> ChainStages(std::string_view chain);
 
 }  // namespace tracefs::format
 

@@ -21,6 +21,7 @@
 #include "tracefs/format/names.h"
 #include "tracefs/format/trace_reader.h"
 #include "tracefs/tools/anon/leak_scan.h"
+#include "tracefs/tools/anon/trace_rewriter.h"
 
 namespace tracefs::anonymize {
 namespace {
@@ -45,8 +46,6 @@ constexpr size_t kMinInRandomBytes = 8;
 // Numbers in text are looked for where they are not everybody's.
 constexpr size_t kMinDigits = 4;
 constexpr size_t kMinLineBytes = 12;
-// The driver of a trace that tracefs-anon wrote, and of most others.
-constexpr std::string_view kFileDriver = "file";
 constexpr size_t kMaxDriverName = 16;
 
 // The driver of a chain text that is as tracers and tracefs-anon write it:
@@ -484,7 +483,7 @@ class Auditor {
     if (!driver) {
       Leak("preamble: the chain text is " + Quoted(preamble.chain) +
            ", not as Tracefs writes it");
-    } else if (*driver != kFileDriver) {
+    } else if (*driver != kWrittenChain) {
       Scan(*driver, "preamble", 0);
     }
     if (!original_serial_.empty() &&

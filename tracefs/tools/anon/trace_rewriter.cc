@@ -24,7 +24,6 @@ using format::ReportKind;
 // Blocks that are finished but not written, because one before them is not.
 constexpr size_t kMaxWaitingPerThread = 3;
 constexpr size_t kMaxWaitingBytes = size_t{128} << 20;
-constexpr std::string_view kChain = "file";
 
 // The serial of the new trace: as random to others as any, and the same each
 // time the same is done to the same trace.
@@ -142,7 +141,7 @@ class TraceRewriter {
     plan_ = *std::move(plan);
     serial_ = NewSerial(frames_.preamble().serial, *plan_);
     const std::string preamble = format::EncodePreamble(
-        {.serial = serial_, .chain = std::string(kChain)});
+        {.serial = serial_, .chain = std::string(kWrittenChain)});
     if (Status s = Emit(AsBytes(preamble)); !s.ok()) return s;
     Result<std::unique_ptr<BlockRewriter>> rewriter =
         BlockRewriter::Create(plan_.get(), serial_, 0, maps_);

@@ -16,6 +16,9 @@
 
 namespace tracefs::anonymize {
 
+// The chain text of a trace that is written here: a driver alone.
+inline constexpr std::string_view kWrittenChain = "file";
+
 // What was done so far.
 struct RewriteCounts {
   uint64_t bytes_read = 0;

@@ -77,18 +77,6 @@ bool HasFinal(ByteSpan block) {
   return final;
 }
 
-// The chain has a checksum or a cipher that only a key can check.
-bool NeedsKey(std::string_view chain) {
-  for (const ChainStage& stage : ParseChain(chain)) {
-    if (stage.name == "encrypt") return true;
-    if (stage.name == "checksum" &&
-        (stage.Get("alg") != "crc32c" || !stage.Get("sign").empty())) {
-      return true;
-    }
-  }
-  return false;
-}
-
 class Verifier {
  public:
   Verifier(const VerifyOptions& options, OutputBuffer& out, OutputBuffer& err)
