@@ -2,7 +2,7 @@
 """The trace of a mount against strace of the same work, in every visibility.
 
 Each case runs a workload under strace in a fresh mount and has the checker
-compare the two, request by request (checker.py; the rules are in MAPPING.md).
+compare the two, request by request (checker/; the rules are in MAPPING.md).
 """
 
 import os
