@@ -240,6 +240,12 @@ def arguments(suite):
             check_shown(str(command), out)
 
 
+def listens(path):
+    """Its name is there a moment before anybody listens."""
+    with socket.socket(socket.AF_UNIX) as peer:
+        return peer.connect_ex(path) == 0
+
+
 def receiver(suite):
     """A peer that says anything."""
     for number, name in enumerate(NAMES):
@@ -249,7 +255,7 @@ def receiver(suite):
             [os.path.join(suite.bin, "tracefs-recv"), "--listen",
              "unix:" + path, "--out", out], stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL))
-        wait_until(lambda p=path: os.path.exists(p), "the receiver")
+        wait_until(lambda p=path: listens(p), "the receiver")
         for text in (b"\x00" * 40 + os.fsencode(name), os.fsencode(name) * 50):
             with socket.socket(socket.AF_UNIX) as peer:
                 peer.connect(path)
