@@ -1,4 +1,4 @@
-"""What the mount suites share: mounting, reading traces, comparing trees.
+"""What the mount suites share: mounting, running commands, reading traces.
 
 A suite is a Python program that ctest runs with `--bin DIR` (the commands of
 one build tree, so that sanitizer builds are tested by the same suites). It
@@ -17,14 +17,11 @@ import argparse
 import atexit
 import base64
 import contextlib
-import errno
-import hashlib
 import json
 import os
 import re
 import shutil
 import signal
-import stat
 import subprocess
 import sys
 import tempfile
@@ -34,10 +31,20 @@ import traceback
 SKIPPED = 77
 # What a sanitizer or a busy machine may take; nothing is timed here.
 PATIENCE_S = 120
+VISIBILITIES = ("exact", "auto", "fast")
+TRANSPORTS = ("dev", "uring")
 
 
 class Failure(Exception):
     """An expectation that does not hold; the text says which."""
+
+
+class Skip(Exception):
+    """Returned or raised by a case that cannot run here."""
+
+    def __init__(self, why):
+        super().__init__(why)
+        self.why = why
 
 
 def expect(condition, text):
@@ -86,6 +93,8 @@ class Mount:
         self.point = point
         self.log = log
         self.helpers = []  # pids of commands that unmounted it
+        self.trace = None  # see Suite.mounted()
+        self.events = []
         self._mounted_before = mounted_before
 
     @property
@@ -304,14 +313,40 @@ class Suite:
     def mount(self, source, point, *tracers, visibility="exact",
               transport=None, options=(), wrapper=()):
         """Mounts and waits until it is there. Returns a Mount. `options`: more
-        of tracefs-mount's; `wrapper`: a command that runs tracefs-mount."""
+        of tracefs-mount's; `wrapper`: a command that runs tracefs-mount. Skips
+        the case if it is to be over io_uring, and that cannot be had."""
+        transport = transport or self.options.transport
+        if transport == "uring" and self.no_uring():
+            raise Skip(self.no_uring())
         config = self.config(*tracers)
         return self.mount_command(
             [*wrapper, os.path.join(self.bin, "tracefs-mount"), source,
              point, "--config", config, "--foreground",
              "--visibility", visibility,
-             "--transport", transport or self.options.transport, *options],
+             "--transport", transport, *options],
             point)
+
+    @contextlib.contextmanager
+    def mounted(self, filter_text="", visibility="auto", transport=None,
+                source=None, ended=False, **more):
+        """A mount of a new folder, or of `source`. It is unmounted at the end
+        of a case that goes well (`ended`: the case has done so), and its trace
+        is read. Yields (source, point, mount); mount.trace is the path of the
+        trace, mount.events what was in it, once that is read."""
+        base = f"mounted-{self._mount_count}"
+        source = source or self.folder(base, "source", mode=0o777)
+        point = self.folder(base, "mnt")
+        trace = self.path(base, "trace")
+        mount = self.mount(
+            source, point, (filter_text, "STR_ALL", f'file = "{trace}"'),
+            visibility=visibility, transport=transport, **more)
+        mount.trace = trace
+        yield source, point, mount
+        if not ended:
+            mount.unmount()
+        mount.events += self.read(trace)
+        if not self.options.keep:
+            self.remove(base)
 
     def mount_command(self, command, point, cwd=None):
         """The same with a whole command line, which says --foreground."""
@@ -362,6 +397,24 @@ class Suite:
         self._children = []
         return found
 
+    # --- commands
+
+    def tool(self, name, *arguments, **options):
+        """Runs one of the commands, for its status, stdout and stderr."""
+        return subprocess.run([os.path.join(self.bin, name), *arguments],
+                              capture_output=True, text=True, check=False,
+                              timeout=options.pop("timeout", PATIENCE_S),
+                              **options)
+
+    def command(self, name, *arguments, status=0):
+        """What one of the commands says; fails unless it ends with `status`
+        (None: any)."""
+        done = self.tool(name, *arguments)
+        expect(status is None or done.returncode == status,
+               f"{name} {' '.join(arguments)} ended with {done.returncode}, "
+               f"not {status}:\n{done.stdout}{done.stderr}")
+        return done.stdout + done.stderr
+
     # --- traces
 
     def read(self, *traces, status=0, only=None):
@@ -397,6 +450,9 @@ class Suite:
             why = case(*arguments)
             if self.stop_mounts():
                 raise Failure("it left a process or a mount behind")
+        except Skip as skip:
+            why = skip
+            self.stop_mounts()
         except Exception as error:  # pylint: disable=broad-except
             self._describe(title, error)
             self.failed.append(title)
@@ -412,6 +468,15 @@ class Suite:
             self.passed += 1
             print(f"ok: {title} ({took:.1f} s)" + (f": {why}" if why else ""))
         sys.stdout.flush()
+
+    def run_everywhere(self, cases):
+        """Runs each of {title: case} as case(self, visibility, transport) in
+        every visibility and over both transports."""
+        for transport in TRANSPORTS:
+            for visibility in VISIBILITIES:
+                for title, case in cases.items():
+                    self.run(f"{title}, {visibility} over {transport}", case,
+                             self, visibility, transport)
 
     def _describe(self, title, error):
         print(f"FAILED: {title}")
@@ -450,13 +515,6 @@ class Suite:
         sys.exit(SKIPPED if self.passed == 0 else 0)
 
 
-class Skip:
-    """Returned by a case that cannot run here."""
-
-    def __init__(self, why):
-        self.why = why
-
-
 def verdicts(said):
     """What tracefs-verify has found: the first words of its lines. Serials and
     paths after them may hold any word."""
@@ -468,75 +526,3 @@ def decode_event(line):
     for key in [k for k in event if k.endswith("_b64") and k != "data_b64"]:
         event[key[:-4]] = os.fsdecode(base64.b64decode(event.pop(key)))
     return event
-
-
-# --- trees
-
-def tree_digest(root, exclude=lambda path: False, times=True):
-    """Everything a user can see of a tree: {relative path: description}.
-    Equal trees give equal dictionaries; hard links are told by the group of
-    names they join, not by inode numbers."""
-    tree = {}
-    links = {}
-    for folder, folders, files in os.walk(root):
-        folders.sort()
-        for name in sorted(folders + files):
-            path = os.path.join(folder, name)
-            relative = os.path.relpath(path, root)
-            if exclude(relative):
-                continue
-            tree[relative] = describe(path, times)
-            status = os.lstat(path)
-            if status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode):
-                links.setdefault((status.st_dev, status.st_ino),
-                                 []).append(relative)
-    for names in links.values():
-        for name in names:
-            tree[name]["same file as"] = sorted(names)
-    return tree
-
-
-def describe(path, times=True):
-    status = os.lstat(path)
-    kind = stat.S_IFMT(status.st_mode)
-    entry = {
-        "mode": oct(status.st_mode), "uid": status.st_uid,
-        "gid": status.st_gid,
-    }
-    if kind != stat.S_IFDIR:
-        entry["nlink"] = status.st_nlink
-    if times and kind != stat.S_IFLNK:
-        entry["mtime_ns"] = status.st_mtime_ns
-    if kind == stat.S_IFREG:
-        entry["size"] = status.st_size
-        with open(path, "rb") as content:
-            entry["sha256"] = hashlib.file_digest(content,
-                                                  "sha256").hexdigest()
-    elif kind == stat.S_IFLNK:
-        entry["target"] = os.readlink(path)
-    elif kind in (stat.S_IFCHR, stat.S_IFBLK):
-        entry["device"] = status.st_rdev
-    try:
-        names = sorted(os.listxattr(path, follow_symlinks=False))
-        if names:
-            entry["xattrs"] = {
-                n: os.getxattr(path, n, follow_symlinks=False).hex()
-                for n in names}
-    except OSError as error:
-        if error.errno not in (errno.ENOTSUP, errno.EOPNOTSUPP):
-            raise
-    return entry
-
-
-def expect_same_tree(got, want, what, limit=10):
-    differences = []
-    for path in sorted(set(got) | set(want)):
-        if got.get(path) != want.get(path):
-            differences.append(
-                f"  {path}:\n    got  {got.get(path, 'nothing')}\n"
-                f"    want {want.get(path, 'nothing')}")
-    if differences:
-        more = len(differences) - limit
-        text = "\n".join(differences[:limit])
-        raise Failure(f"{what}: {len(differences)} paths differ\n{text}"
-                      + (f"\n  and {more} more" if more > 0 else ""))

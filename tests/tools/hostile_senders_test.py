@@ -7,7 +7,6 @@ A hundred of them; a thousand with TRACEFS_FULL_SOAK set.
 import argparse
 import os
 import random
-import socket
 import struct
 import subprocess
 import sys
@@ -16,7 +15,7 @@ import time
 import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "support"))
-from receiver_process import (FRAME_BYTES, PATIENCE_S, WELCOME,  # noqa: E402
+from receiver_process import (FRAME_BYTES, WELCOME,  # noqa: E402
                               Receiver, connect, frame_ends, hello, replies,
                               send)
 

@@ -68,6 +68,7 @@ class Case:
 
     def __init__(self, suite, name):
         self.suite = suite
+        self.command = suite.command
         self.source = suite.folder(name, "source", mode=0o777)
         self.point = suite.folder(name, "mnt")
         self.out = suite.folder(name, "out")
@@ -76,14 +77,6 @@ class Case:
         for path in (self.key, self.secret):
             self.command("tracefs-keygen", "secret", path)
         self.plain = os.path.join(self.out, "plain")
-
-    def command(self, name, *arguments, status=0):
-        run = subprocess.run([os.path.join(self.suite.bin, name), *arguments],
-                             capture_output=True, text=True, check=False)
-        expect(run.returncode == status,
-               f"{name} {' '.join(arguments)} ended with {run.returncode}, "
-               f"not {status}:\n{run.stdout}{run.stderr}")
-        return run.stdout + run.stderr
 
     def record(self, *outputs, flags="STR_ALL | STR_DATA"):
         """The workload, as each of the output sections has it, and plain."""

@@ -105,7 +105,7 @@ def periods_are_written_while_it_runs(suite):
 def a_wrong_clause_is_refused_by_check(suite):
     config = suite.config("{ { } { aggregate = { by op;\n  evry 10s } } "
                           '{ file = "x" } }')
-    result = suite.command("tracefs-mount", "--check", config)
+    result = suite.tool("tracefs-mount", "--check", config)
     expect_equal(result.returncode, 2, "status")
     expect(":2:3: aggregate: 'evry' is no clause; did you mean 'every'?"
            in result.stderr, result.stderr)

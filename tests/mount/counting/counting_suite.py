@@ -2,7 +2,6 @@
 
 import collections
 import os
-import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../support"))
@@ -18,11 +17,6 @@ class CountingSuite(Suite):
         with open(path, "w", encoding="utf-8") as out:
             out.write("\n".join(tracers))
         return path
-
-    def command(self, name, *arguments, **kwargs):
-        return subprocess.run([os.path.join(self.bin, name), *arguments],
-                              capture_output=True, text=True, check=False,
-                              timeout=60, **kwargs)
 
 
 def work(point, files=40):

@@ -121,7 +121,7 @@ def dump_makes_the_same_events(suite):
     mount.unmount()
     want = wanted(suite.read(trace))
     for feed in FEEDS:
-        result = suite.command("tracefs-dump", "--format", feed, trace)
+        result = suite.tool("tracefs-dump", "--format", feed, trace)
         expect_equal(result.returncode, 0, result.stderr)
         compare(got(result.stdout.split("\n")[:-1], feed), want, feed)
 
@@ -368,12 +368,12 @@ def wrong_configs_are_refused(suite):
     }
     for output, text in cases.items():
         config = suite.config(TRACER % ("", output))
-        result = suite.command("tracefs-mount", "--check", config)
+        result = suite.tool("tracefs-mount", "--check", config)
         expect_equal(result.returncode, 2, f"{output}: {result.stderr}")
         expect(text in result.stderr, f"{output}: {result.stderr}")
     config = suite.config('{ { } { aggregate = { by op } } '
                           '{ file = "x" feed = ecs } }')
-    result = suite.command("tracefs-mount", "--check", config)
+    result = suite.tool("tracefs-mount", "--check", config)
     expect("feed = ecs has no place for counts" in result.stderr,
            result.stderr)
 

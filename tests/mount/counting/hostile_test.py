@@ -88,7 +88,7 @@ def check_json(what, raw):
 
 
 class HostileSuite(Suite):
-    def command(self, name, *arguments, may_fail=False):
+    def checked(self, name, *arguments, may_fail=False):
         done = subprocess.run([os.path.join(self.bin, name), *arguments],
                               capture_output=True, check=False, timeout=120)
         expect(may_fail or done.returncode == 0,
@@ -151,16 +151,16 @@ def everything(suite):
                    check=True)
 
     def alarms():
-        answer = json.loads(suite.command("tracefs-ctl", point, "rules",
+        answer = json.loads(suite.checked("tracefs-ctl", point, "rules",
                                           "--json"))
         return all(rule["alarms"] for rule in answer["rules"])
 
     wait_until(alarms, "the alarms")
     for what in ("list", "stats", "explain", "rules"):
-        check_text(f"ctl {what}", suite.command("tracefs-ctl", point, what))
+        check_text(f"ctl {what}", suite.checked("tracefs-ctl", point, what))
         check_json(f"ctl {what} --json",
-                   suite.command("tracefs-ctl", point, what, "--json"))
-    check_text("top", suite.command("tracefs-ctl", point, "top", "--rounds",
+                   suite.checked("tracefs-ctl", point, what, "--json"))
+    check_text("top", suite.checked("tracefs-ctl", point, "top", "--rounds",
                                     "1", "--interval", "300ms"))
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(metrics)
@@ -194,7 +194,7 @@ def everything(suite):
         check_shown("cef", lines.read())
     traces = [outputs["native"], suite.path("aggregates")]
     for form in ("text", "jsonl", "ocsf", "ecs", "cef"):
-        out = suite.command("tracefs-dump", "--format", form, *traces)
+        out = suite.checked("tracefs-dump", "--format", form, *traces)
         if form == "text":
             check_text("dump", out)
         elif form == "cef":
@@ -203,9 +203,9 @@ def everything(suite):
             check_json("dump " + form, out)
     for extra in ([], ["--format", "jsonl"]):
         check_shown("dump --stats",
-                    suite.command("tracefs-dump", "--stats", *extra, *traces))
+                    suite.checked("tracefs-dump", "--stats", *extra, *traces))
         check_shown("dump --header",
-                    suite.command("tracefs-dump", "--header", *extra, *traces))
+                    suite.checked("tracefs-dump", "--header", *extra, *traces))
     return f"{len(packets)} packets of syslog"
 
 
@@ -236,7 +236,7 @@ def arguments(suite):
                 ["tracefs-recv", "--listen", "unix:" + path, "--out", path]):
             if any("\0" in word for word in command):
                 continue
-            out = suite.command(*command, may_fail=True)
+            out = suite.checked(*command, may_fail=True)
             check_shown(str(command), out)
 
 

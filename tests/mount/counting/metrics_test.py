@@ -348,8 +348,8 @@ def refused(suite, address, status, text, *options):
     source = suite.folder("refused", "source")
     point = suite.folder("refused", "mnt")
     config = suite.config(CONFIG % (suite.path("a"), suite.path("b")))
-    result = suite.command("tracefs-mount", source, point, "--config", config,
-                           "--metrics", address, *options)
+    result = suite.tool("tracefs-mount", source, point, "--config", config,
+                        "--metrics", address, *options)
     expect_equal(result.returncode, status, result.stderr)
     expect(text in result.stderr, result.stderr)
     expect(not os.path.ismount(point), "mounted all the same")

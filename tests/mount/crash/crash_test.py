@@ -27,9 +27,9 @@ READER = os.path.join(HERE, "..", "..", "golden", "independent_reader.py")
 
 # pylint: disable=wrong-import-position
 from hammer_account import Comparison  # noqa: E402
-from tracefs_harness import (PATIENCE_S, Failure, Skip, Suite,  # noqa: E402
-                             expect, expect_equal, expect_same_tree,
-                             tree_digest, wait_until)
+from tracefs_harness import (PATIENCE_S, TRANSPORTS, Failure,  # noqa: E402
+                             Suite, expect, expect_equal, wait_until)
+from trees import expect_same_tree, tree_digest  # noqa: E402
 
 PROCESSES = 8
 LOAD_S = 0.5
@@ -116,8 +116,6 @@ class Crash:
 
     def kill_rounds(self, transport, rounds, longest_s):
         """The daemon is killed again and again over the same directory."""
-        if transport == "uring" and self.suite.no_uring():
-            return Skip(self.suite.no_uring())
         case = Case(self.suite)
         kept = lost = 0
         for number in range(rounds):
@@ -306,9 +304,7 @@ class Crash:
         return f"{len(dump.events)} events kept, {told[1]} lost and counted"
 
     def _lost_by_stats(self, point):
-        stats = subprocess.run(
-            [os.path.join(self.suite.bin, "tracefs-ctl"), point, "stats",
-             "--json"], capture_output=True, text=True, check=True)
+        stats = self.suite.command("tracefs-ctl", point, "stats", "--json")
         found = []
 
         def walk(value, key=""):
@@ -321,7 +317,7 @@ class Crash:
             elif "lost" in key and isinstance(value, int):
                 found.append(value)
 
-        walk(json.loads(stats.stdout))
+        walk(json.loads(stats))
         return sum(found)
 
     # --- unusual places
@@ -426,7 +422,7 @@ def options(parser):
 def main():
     suite = Suite("crash", __doc__, options)
     crash = Crash(suite)
-    for transport in ("dev", "uring"):
+    for transport in TRANSPORTS:
         suite.run(f"killed, over {transport}", crash.kill_rounds, transport,
                   suite.options.rounds, suite.options.longest)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):

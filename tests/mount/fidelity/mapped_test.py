@@ -14,8 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "..", "support"))
 
 # pylint: disable=wrong-import-position
-from tracefs_harness import (Skip, Suite, expect,  # noqa: E402
-                             expect_equal)
+from tracefs_harness import Suite, expect, expect_equal  # noqa: E402
 
 PAGE = 4096
 SIZE = 40 * PAGE + 100  # more than is read around a page, and a part of one
@@ -48,10 +47,7 @@ class Case:
 
     def explain(self):
         """What is said of reads and writes, and of maps."""
-        said = subprocess.run(
-            [os.path.join(self.suite.bin, "tracefs-ctl"), self.point,
-             "explain"], check=True, capture_output=True, text=True).stdout
-        return said
+        return self.suite.command("tracefs-ctl", self.point, "explain")
 
     def end(self):
         self.mount.unmount()
@@ -222,7 +218,6 @@ def later(suite, visibility, transport):
     """Files that were open before a tracer came mix with those opened since,
     and the other way round."""
     case = Case(suite, visibility, transport, "op = mkdir")
-    ctl = [os.path.join(suite.bin, "tracefs-ctl"), case.point]
     trace = suite.path(f"case-{Case.number}", "later")
     config = suite.path(f"case-{Case.number}", "later.conf")
     with open(config, "w", encoding="ascii") as out:
@@ -230,8 +225,7 @@ def later(suite, visibility, transport):
                   f'{{ file = "{trace}" }} }}\n')
     with open(case.path(), "r+b", buffering=0) as before, \
             mmap.mmap(before.fileno(), 0) as old:
-        added = subprocess.run([*ctl, "add", config], check=True,
-                               capture_output=True, text=True).stdout
+        added = suite.command("tracefs-ctl", case.point, "add", config)
         number = "".join(c for c in added if c.isdigit())
         touch(case, "f")
         touch(case, "other")
@@ -240,8 +234,7 @@ def later(suite, visibility, transport):
         expect_equal(before.read(1), b"\x09", "a store is read at once")
     held = open(case.path("other"), "r+b", buffering=0)
     with held, mmap.mmap(held.fileno(), 0) as new:
-        subprocess.run([*ctl, "remove", number], check=True,
-                       capture_output=True)
+        suite.command("tracefs-ctl", case.point, "remove", number)
         touch(case, "f")
         touch(case, "other")
         new[2 * PAGE] = 8
@@ -263,14 +256,7 @@ CASES = {"loads": load, "stores": store, "stores of the killed": kernels_time,
 
 def main():
     suite = Suite("mapped", __doc__)
-    for transport in ("dev", "uring"):
-        for visibility in ("exact", "auto", "fast"):
-            for name, case in CASES.items():
-                title = f"{name}, {visibility} over {transport}"
-                if transport == "uring" and suite.no_uring():
-                    suite.run(title, lambda: Skip(suite.no_uring()))
-                    continue
-                suite.run(title, case, suite, visibility, transport)
+    suite.run_everywhere(CASES)
     suite.finish()
 
 

@@ -180,14 +180,7 @@ CASES = {"link": link, "rename": rename, "exchange": exchange,
 
 def main():
     suite = Suite("names", __doc__)
-    for transport in ("dev", "uring"):
-        for visibility in ("exact", "auto", "fast"):
-            for name, case in CASES.items():
-                title = f"{name}, {visibility} over {transport}"
-                if transport == "uring" and suite.no_uring():
-                    suite.run(title, lambda: Skip(suite.no_uring()))
-                    continue
-                suite.run(title, case, suite, visibility, transport)
+    suite.run_everywhere(CASES)
     suite.finish()
 
 

@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..",
                                 "support"))
@@ -43,14 +42,8 @@ class Place:
         return path
 
 
-def tool(suite, name, *arguments, **options):
-    return subprocess.run([os.path.join(suite.bin, name), *arguments],
-                          capture_output=True, text=True, check=False,
-                          timeout=options.pop("timeout", 120), **options)
-
-
 def ctl(suite, *arguments, **options):
-    return tool(suite, "tracefs-ctl", *arguments, **options)
+    return suite.tool("tracefs-ctl", *arguments, **options)
 
 
 class Background:
@@ -63,9 +56,9 @@ class Background:
         self.point = point or place.point
         config = suite.config(*tracers)
         suite._mount_count += 1
-        self.run = tool(suite, "tracefs-mount", source or place.source,
-                        self.point, "--config", config, "--transport",
-                        suite.options.transport, *options, **run)
+        self.run = suite.tool("tracefs-mount", source or place.source,
+                              self.point, "--config", config, "--transport",
+                              suite.options.transport, *options, **run)
 
     def __enter__(self):
         expect_equal(self.run.returncode, 0, self.run.stderr)
@@ -111,7 +104,7 @@ def unmount_waits(suite):
                          "tracefs-ctl unmount")
             size = os.path.getsize(trace)
             expect(place.point not in mount_points(), "it is still mounted")
-        dump = tool(suite, "tracefs-dump", "--stats", "--key", key, trace)
+        dump = suite.tool("tracefs-dump", "--stats", "--key", key, trace)
         expect_equal(dump.returncode, 0, dump.stderr)
         expect_equal(os.path.getsize(trace), size, "the size of the trace")
 
@@ -124,11 +117,11 @@ def a_living_writer_is_told(suite):
     with Background(suite, place, trace) as mount:
         make_work(place.point, 10)
         ctl(suite, place.point, "flush")
-        run = tool(suite, "tracefs-dump", trace)
+        run = suite.tool("tracefs-dump", trace)
         expect_equal(run.returncode, 1, run.stderr)
         expect("still being written" in run.stderr and "--wait" in run.stderr,
                run.stderr)
-        run = tool(suite, "tracefs-verify", "--accept-unsealed", trace)
+        run = suite.tool("tracefs-verify", "--accept-unsealed", trace)
         expect_equal(run.returncode, 1, run.stdout)
         expect("still being written (--wait" in run.stdout, run.stdout)
         waiting = [suite.background(subprocess.Popen(
@@ -144,11 +137,11 @@ def a_living_writer_is_told(suite):
             said, errors = one.communicate(timeout=60)
             expect_equal(one.returncode, 0, said + errors)
     # Nobody writes it any more: nothing is waited for.
-    expect_equal(tool(suite, "tracefs-dump", "--wait", trace).returncode, 0,
+    expect_equal(suite.tool("tracefs-dump", "--wait", trace).returncode, 0,
                  "a complete trace")
     with open(trace, "rb") as whole, open(place.trace("cut"), "wb") as cut:
         cut.write(whole.read()[:-200])
-    run = tool(suite, "tracefs-dump", "--wait", place.trace("cut"))
+    run = suite.tool("tracefs-dump", "--wait", place.trace("cut"))
     expect_equal(run.returncode, 1, run.stderr)
     expect("still being written: its writer" not in run.stderr, run.stderr)
 
@@ -165,7 +158,7 @@ def a_killed_writer_is_not_waited_for(suite):
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
         expect(follow.stdout.readline() != "", "follows")
         os.kill(mount.pid(), signal.SIGKILL)
-        run = tool(suite, "tracefs-dump", "--wait", trace)
+        run = suite.tool("tracefs-dump", "--wait", trace)
         expect_equal(run.returncode, 1, run.stderr)
         expect("was cut there" in run.stderr, run.stderr)
         said, errors = follow.communicate(timeout=60)
@@ -186,8 +179,8 @@ def umount_then_wait(suite):
                          + f'file = "{trace}" rotate_size = 64K')) as mount:
             make_work(place.point, 800)
             subprocess.run(["umount", mount.point], check=True)
-            run = tool(suite, "tracefs-dump", "--wait", "--stats", "--key", key,
-                       os.path.dirname(trace))
+            run = suite.tool("tracefs-dump", "--wait", "--stats", "--key", key,
+                             os.path.dirname(trace))
             expect_equal(run.returncode, 0, run.stderr)
             expect(len(os.listdir(os.path.dirname(trace))) > 1, "rotated")
 
@@ -219,7 +212,7 @@ def unmount_of_what_is_in_use(suite):
             run = ctl(suite, copy, "unmount")
             subprocess.run(["umount", "-l", copy], check=False,
                            capture_output=True)
-    run = tool(suite, "tracefs-dump", "--wait", place.trace())
+    run = suite.tool("tracefs-dump", "--wait", place.trace())
     expect_equal(run.returncode, 0, run.stderr)
 
 
@@ -586,8 +579,8 @@ def an_output_is_used_again(suite):
         _, date, serial = name.split("-")
         expect(name.startswith("t%-") and len(date) == 16 and len(serial) == 32,
                name)
-        said = tool(suite, "tracefs-verify", "--accept-unsealed", "--serial",
-                    serial, place.trace(name))
+        said = suite.tool("tracefs-verify", "--accept-unsealed", "--serial",
+                          serial, place.trace(name))
         expect_equal(said.returncode, 0, said.stdout)
     run = Background(suite, place, place.trace(names[0].replace("%", "%%"))).run
     expect_equal(run.returncode, 3, run.stderr)

@@ -210,10 +210,7 @@ def added_later():
              f'key = "{pem}/host.key" when_full = spill "{spool}" max = 64M'),
             (local, "")):
         config = SUITE.config(("", "STR_ALL", output(receiver, rest)))
-        result = subprocess.run(
-            [os.path.join(SUITE.bin, "tracefs-ctl"), point, "add", config],
-            capture_output=True, text=True, check=False)
-        expect_equal(result.returncode, 0, result.stderr)
+        SUITE.command("tracefs-ctl", point, "add", config)
     worker = Worker(point)
     worker.work(50)
     secure.kill()

@@ -25,15 +25,6 @@ FLUSH_S = 0.25
 SLACK_S = 0.75
 
 
-def command(suite, name, *arguments, status=0):
-    run = subprocess.run([os.path.join(suite.bin, name), *arguments],
-                         capture_output=True, text=True, check=False)
-    expect(status is None or run.returncode == status,
-           f"{name} {' '.join(arguments)} ended with {run.returncode}, not "
-           f"{status}:\n{run.stdout}{run.stderr}")
-    return run.stdout + run.stderr
-
-
 class Place:
     """A source, a mount point and a folder for outputs of one case."""
 
@@ -164,12 +155,12 @@ def rotation(suite):
     chain = suite.folder("rotation", "chain")
     for path in paths:
         os.rename(path, os.path.join(chain, os.path.basename(path)))
-    said = command(suite, "tracefs-verify", "--accept-unsealed", chain)
+    said = suite.command("tracefs-verify", "--accept-unsealed", chain)
     expect(not verdicts(said) & {"bad", "missing"}, said)
     expect_equal(len(suite.read(chain)), len(events), "read from the folder")
     os.remove(os.path.join(chain, parts[2]))
-    said = command(suite, "tracefs-verify", "--accept-unsealed", chain,
-                   status=1)
+    said = suite.command("tracefs-verify", "--accept-unsealed", chain,
+                         status=1)
     expect("part 2 of the trace" in said, said)
     return f"{len(parts)} files"
 
@@ -188,7 +179,7 @@ def a_finished_part_is_a_file_as_any_other(suite):
     for i in range(200):
         with open(os.path.join(place.point, f"f{i}"), "rb"):
             pass
-    command(suite, "tracefs-ctl", place.point, "flush")
+    suite.command("tracefs-ctl", place.point, "flush")
     parts = sorted(n for n in os.listdir(place.out) if n.startswith("t"))
     expect(len(parts) > 2, f"only {parts}")
     # In the traced tree by another name, met for the first time.
@@ -216,14 +207,14 @@ def rotation_at_runtime(suite):
                   '{ {} {} { flight = "%s" size = 64K map = "%s" } }\n' %
                   tuple(os.path.join(place.out, n)
                         for n in ("t", "fifo", "flight", "map")))
-    command(suite, "tracefs-ctl", place.point, "add", config)
+    suite.command("tracefs-ctl", place.point, "add", config)
     make_files(place.point, 400)
-    command(suite, "tracefs-ctl", place.point, "flush")
-    said = command(suite, "tracefs-ctl", place.point, "snapshot", "4")
+    suite.command("tracefs-ctl", place.point, "flush")
+    said = suite.command("tracefs-ctl", place.point, "snapshot", "4")
     expect_equal(said.strip(), os.path.join(place.out, "flight.000001"),
                  "the snapshot")
-    said = command(suite, "tracefs-ctl", place.point, "snapshot", "2",
-                   status=2)
+    said = suite.command("tracefs-ctl", place.point, "snapshot", "2",
+                         status=2)
     expect("no flight recorder" in said, said)
     mount.unmount()
     parts = [n for n in os.listdir(place.out) if n.startswith("t")]
@@ -285,7 +276,7 @@ class SealedTraces:
             self.traces[kind] = os.path.join(disk, kind)
             state = os.path.join(self.place.out, "state-" + kind)
             verify = os.path.join(self.place.out, "verify-" + kind)
-            command(suite, "tracefs-keygen", "seal", state, verify)
+            suite.command("tracefs-keygen", "seal", state, verify)
             self.keys[kind] = (["--key", secret] if kind == "hmac" else
                                ["--key", verify, "--key", secret])
             tracers.append(("op = create", "STR_ALL", chain.format(
@@ -301,10 +292,10 @@ class SealedTraces:
 
     def lost(self):
         """What each sealed tracer says while mounted that it has lost."""
-        command(self.suite, "tracefs-ctl", self.place.point, "flush",
-                status=None)
-        stats = json.loads(command(self.suite, "tracefs-ctl",
-                                   self.place.point, "stats", "--json"))
+        self.suite.command("tracefs-ctl", self.place.point, "flush",
+                           status=None)
+        stats = json.loads(self.suite.command(
+            "tracefs-ctl", self.place.point, "stats", "--json"))
         return [sum(t["lost"].values()) for t in stats["tracers"][1:]]
 
     def fill(self, but=0):
@@ -370,8 +361,8 @@ class SealedTraces:
         traces have lost."""
         said = []
         for kind, trace in self.traces.items():
-            verdict = command(self.suite, "tracefs-verify", *self.keys[kind],
-                              trace, status=None)
+            verdict = self.suite.command("tracefs-verify", *self.keys[kind],
+                                         trace, status=None)
             ranges = [line.split() for line in verdict.splitlines()]
             expect_equal({r[0] for r in ranges} - {"missing", "trace"}, {"ok"},
                          f"{kind}: {verdict}")
@@ -527,7 +518,7 @@ def flight(suite):
         return suite.dump(path)
 
     make_files(place.point, 100, "a")
-    command(suite, "tracefs-ctl", place.point, "snapshot", "1")
+    suite.command("tracefs-ctl", place.point, "snapshot", "1")
     first = read(1)
     expect_equal(created(first.events), [f"a{i}" for i in range(100)],
                  "the first snapshot")
@@ -604,7 +595,7 @@ def profiles(suite):
         mount = suite.mount(place.source, place.point, (
             "op = mknod", "STR_ALL",
             f'file = "{os.path.join(place.out, "other-" + name)}"'))
-        command(suite, "tracefs-ctl", place.point, "add", suite.path(name))
+        suite.command("tracefs-ctl", place.point, "add", suite.path(name))
         return mount
 
     mount = mounted("debug")

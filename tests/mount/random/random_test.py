@@ -16,9 +16,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 # pylint: disable=wrong-import-position
-from tracefs_harness import (PATIENCE_S, Failure, Skip, Suite,  # noqa: E402
-                             expect, expect_equal, expect_same_tree,
-                             tree_digest)
+from tracefs_harness import (PATIENCE_S, TRANSPORTS,  # noqa: E402
+                             VISIBILITIES, Failure, Suite, expect,
+                             expect_equal)
+from trees import expect_same_tree, tree_digest  # noqa: E402
 
 # What decides how the kernel does reads and writes, and what it keeps.
 FILTERS = {
@@ -59,8 +60,6 @@ def run(suite, folder, seed):
 def compare(suite, name, visibility, transport, filter_text, served=False):
     """`served`: over a file system that asks a server (a mount of ours), whose
     every call may hang."""
-    if transport == "uring" and suite.no_uring():
-        return Skip(suite.no_uring())
     with suite.tmpfs("source", size="512m") as source:
         point = suite.folder("mnt")
         lower = None
@@ -105,8 +104,8 @@ def main():
     suite = Suite("random", __doc__, options)
     expect(suite.options.runs > 0 and suite.options.calls > 0,
            "--runs and --calls take 1 or more")
-    for transport in ("dev", "uring"):
-        for visibility in ("exact", "auto", "fast"):
+    for transport in TRANSPORTS:
+        for visibility in VISIBILITIES:
             for name, filter_text in FILTERS.items():
                 title = f"{visibility} over {transport}, {name} traced"
                 suite.run(title, compare, suite, title, visibility, transport,

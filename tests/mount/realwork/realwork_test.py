@@ -24,9 +24,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 # pylint: disable=wrong-import-position
-from tracefs_harness import (Failure, Skip, Suite, expect,  # noqa: E402
-                             expect_equal, expect_same_tree,
-                             tree_digest)
+from tracefs_harness import (TRANSPORTS, VISIBILITIES, Failure,  # noqa: E402
+                             Skip, Suite, expect, expect_equal)
+from trees import expect_same_tree, tree_digest  # noqa: E402
 
 PATIENCE_S = 900
 ENVIRONMENT = {
@@ -162,8 +162,6 @@ class RealWork:
         self._native = {}  # title -> (status, output, tree)
 
     def run(self, title, visibility, transport):
-        if transport == "uring" and self.suite.no_uring():
-            return Skip(self.suite.no_uring())
         script, tools, noise = PIECES[title]
         for tool in tools:
             if shutil.which(tool) is None:
@@ -283,8 +281,7 @@ def main():
     for title in PIECES:
         settings = [SHORT[title]]
         if suite.options.all:
-            settings = [(v, t) for v in ("exact", "auto", "fast")
-                        for t in ("dev", "uring")]
+            settings = [(v, t) for v in VISIBILITIES for t in TRANSPORTS]
         for visibility, transport in settings:
             if transport == "uring" and suite.no_uring():
                 transport = "dev"

@@ -25,8 +25,9 @@ sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 # pylint: disable=wrong-import-position
-from tracefs_harness import (Suite, expect, expect_equal,  # noqa: E402
-                             expect_same_tree, tree_digest)
+from tracefs_harness import (TRANSPORTS, VISIBILITIES, Suite,  # noqa: E402
+                             expect, expect_equal)
+from trees import expect_same_tree, tree_digest  # noqa: E402
 import users  # noqa: E402
 from users import acting, told  # noqa: E402
 
@@ -450,8 +451,8 @@ def main():
     if suite.options.all:
         settings = [(kind, visibility, transport, filter_text)
                     for kind in ("ext4", "xfs", "btrfs", "overlay", "tmpfs")
-                    for visibility in ("exact", "auto", "fast")
-                    for transport in ("dev", "uring")
+                    for visibility in VISIBILITIES
+                    for transport in TRANSPORTS
                     for filter_text in (ALL, LEFT_TO_KERNEL)]
     if suite.no_uring():
         print(f"without uring: {suite.no_uring()}")

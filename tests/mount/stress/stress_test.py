@@ -27,8 +27,9 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 # pylint: disable=wrong-import-position
 from hammer_account import ACCOUNTED, OPENS, Comparison  # noqa: E402
 from request_counter import RequestCounter, Unavailable  # noqa: E402
-from tracefs_harness import (PATIENCE_S, Failure, Skip, Suite,  # noqa: E402
-                             expect, expect_equal)
+from tracefs_harness import (PATIENCE_S, TRANSPORTS,  # noqa: E402
+                             VISIBILITIES, Failure, Skip, Suite, expect,
+                             expect_equal)
 
 # stress-ng's own names. Left out are those that need what no FUSE mount has.
 STRESSORS = """
@@ -79,8 +80,6 @@ class Stress:
     def run(self, visibility, transport, output="", unseen=()):
         """`output`: output filters before the file. `unseen`: operations that
         the filter leaves out, and the kernel so does by itself."""
-        if transport == "uring" and self.suite.no_uring():
-            return Skip(self.suite.no_uring())
         suite = self.suite
         self.number += 1
         base = f"case-{self.number}"
@@ -153,8 +152,6 @@ class Stress:
         back, on a recorded mount; then the trace must be whole."""
         if shutil.which("stress-ng") is None:
             return Skip("stress-ng is not installed")
-        if transport == "uring" and self.suite.no_uring():
-            return Skip(self.suite.no_uring())
         suite = self.suite
         seconds = suite.options.stress_ng
         self.number += 1
@@ -268,8 +265,8 @@ def options(parser):
 def main():
     suite = Suite("stress", __doc__, options)
     stress = Stress(suite)
-    for visibility in ("exact", "auto", "fast"):
-        for transport in ("dev", "uring"):
+    for visibility in VISIBILITIES:
+        for transport in TRANSPORTS:
             suite.run(f"{visibility} over {transport}", stress.run, visibility,
                       transport)
     # FUSE passthrough: the kernel's count shows that none of these came.

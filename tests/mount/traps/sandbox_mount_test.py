@@ -42,10 +42,8 @@ class SandboxSuite(Suite):
              "--transport", self.options.transport, *options], point)
 
     def sandbox_of(self, mount):
-        said = subprocess.run(
-            [os.path.join(self.bin, "tracefs-ctl"), mount.point, "explain",
-             "--json"], capture_output=True, check=True).stdout
-        return json.loads(said)["sandbox"]
+        return json.loads(self.command("tracefs-ctl", mount.point, "explain",
+                                       "--json"))["sandbox"]
 
 
 def work(point):
@@ -122,8 +120,7 @@ def added_outputs_do_not_lead_out(suite):
                    f'{{ file = "{out}/second" rotate_count = 20 }} }}\n'
                    '{ {} { stream = { STR_ALL } } '
                    f'{{ flight = "{out}/flight" }} }}')
-    subprocess.run([os.path.join(suite.bin, "tracefs-ctl"), mount.point, "add",
-                    more], check=True, capture_output=True)
+    suite.command("tracefs-ctl", mount.point, "add", more)
     work(mount.point)
     machine = mounts_of_the_machine()
     leaks = [d for d in directories_of(mount.pid) if d[2] in machine]

@@ -36,8 +36,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 # pylint: disable=wrong-import-position
-from tracefs_harness import (Failure, Skip, Suite, expect,  # noqa: E402
-                             expect_equal, wait_until)
+from tracefs_harness import (TRANSPORTS, VISIBILITIES, Failure,  # noqa: E402
+                             Skip, Suite, expect, expect_equal,
+                             wait_until)
 
 USER = 61001  # an ordinary user
 NOBODY = 65534  # one that fusermount3 finds a name for
@@ -69,28 +70,7 @@ def expect_error(numbers, text, call, *arguments):
 class Traps:
     def __init__(self, suite):
         self.suite = suite
-        self.number = 0
-
-    @contextlib.contextmanager
-    def mounted(self, filter_text, visibility="auto", transport=None,
-                source=None, **more):
-        """A mount of a new folder, or of `source`; unmounted, and its trace
-        read, at the end of a case that goes well. Yields (source, point,
-        mount)."""
-        self.number += 1
-        base = f"case-{self.number}"
-        source = source or self.suite.folder(base, "source", mode=0o777)
-        point = self.suite.folder(base, "mnt")
-        trace = self.suite.path(base, "trace")
-        mount = self.suite.mount(
-            source, point, (filter_text, "STR_ALL", f'file = "{trace}"'),
-            visibility=visibility, transport=transport, **more)
-        mount.events = []
-        yield source, point, mount
-        mount.unmount()
-        mount.events += self.suite.read(trace)
-        if not self.suite.options.keep:
-            self.suite.remove(base)
+        self.mounted = suite.mounted
 
     def in_process(self, mount, body, *arguments):
         """Runs body in a process of its own; what hangs is a failure."""
@@ -273,16 +253,12 @@ class Traps:
 
     def lock_waiters(self, filter_text, transport, count):
         """Many wait for a lock; everybody else goes on; each gets it."""
-        if transport == "uring" and self.suite.no_uring():
-            return Skip(self.suite.no_uring())
         with self.mounted(filter_text, transport=transport) as (_, point,
                                                                 mount):
             return self.in_process(mount, many_waiters, point, count)
 
     def traced_locks_need_dev(self):
         """Over io_uring a waiter would hold up a whole queue: refused."""
-        if self.suite.no_uring():
-            return Skip(self.suite.no_uring())
         try:
             with self.mounted("op = flock", transport="uring"):
                 pass
@@ -332,8 +308,6 @@ class Traps:
     def other_sessions(self):
         """The kernel shares processors out among sessions. Queue threads let
         their callers stay where they are, and do not starve beside others."""
-        if self.suite.no_uring():
-            return Skip(self.suite.no_uring())
         try:
             with open("/proc/sys/kernel/sched_autogroup_enabled",
                       encoding="ascii") as text:
@@ -438,9 +412,7 @@ class Traps:
         opens of all kinds agree there too, and nobody else sees it."""
         if shutil.which("fusermount3") is None:
             return Skip("fusermount3 is not installed")
-        self.number += 1
-        base = f"case-{self.number}"
-        folder = self.suite.folder(base)
+        folder = self.suite.folder(f"ordinary-{visibility}")
         command = [sys.executable, "-B", os.path.abspath(__file__),
                    "--bin", self.suite.bin, "--ordinary-user", folder,
                    "--visibility", visibility]
@@ -457,7 +429,7 @@ class Traps:
         expect(any(e["op"] == "write" and e["uid"] == NOBODY for e in events),
                "no write is in the trace")
         if not self.suite.options.keep:
-            self.suite.remove(base)
+            shutil.rmtree(folder, ignore_errors=True)
         return output.strip()
 
 
@@ -854,14 +826,14 @@ def main():
     suite.run("opens at once", traps.open_race, wanted.threads)
     kinds = (("left to the kernel", LEFT_TO_KERNEL), ("traced", ALL))
     for title, text in kinds:
-        for visibility in ("exact", "auto", "fast"):
+        for visibility in VISIBILITIES:
             suite.run(f"exec after write, {title}, {visibility}",
                       traps.exec_after_write, text, visibility)
     for title, text in kinds:
         suite.run(f"exec after mapping, {title}", traps.exec_after_mapping,
                   text)
         suite.run(f"append-only file, {title}", traps.append_only, text)
-        for visibility in ("exact", "auto", "fast"):
+        for visibility in VISIBILITIES:
             suite.run(f"append-only file mapped, {title}, {visibility}",
                       traps.append_only_mapped, text, visibility)
         suite.run(f"descriptors run out, {title}", traps.descriptors, text)
@@ -879,7 +851,7 @@ def main():
         suite.run(f"mount of an ordinary user, {visibility}",
                   traps.ordinary_user, visibility)
     suite.run("callers in other sessions", traps.other_sessions)
-    for transport in ("dev", "uring"):
+    for transport in TRANSPORTS:
         suite.run(f"over another mount, over {transport}",
                   traps.over_another_mount, transport)
     suite.run("client in a PID namespace", traps.client_in_namespace)

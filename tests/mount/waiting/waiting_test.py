@@ -26,13 +26,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 # pylint: disable=wrong-import-position
-from tracefs_harness import (Skip, Suite, expect,  # noqa: E402
-                             expect_equal, wait_until)
+from tracefs_harness import (TRANSPORTS, VISIBILITIES, Suite,  # noqa: E402
+                             expect, expect_equal, wait_until)
 
 USER = 61001
 OTHER = 61002
-VISIBILITIES = ("exact", "auto", "fast")
-TRANSPORTS = ("dev", "uring")
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -95,25 +93,6 @@ class Waiting:
         self.number = 0
 
     @contextlib.contextmanager
-    def mounted(self, visibility, transport, filter_text="", source=None,
-                ended=False, **more):
-        """`ended`: the case ends the mount itself."""
-        self.number += 1
-        base = f"case-{self.number}"
-        source = source or self.suite.folder(base, "source", mode=0o777)
-        point = self.suite.folder(base, "mnt")
-        trace = self.suite.path(base, "trace")
-        mount = self.suite.mount(
-            source, point, (filter_text, "STR_ALL", f'file = "{trace}"'),
-            visibility=visibility, transport=transport, **more)
-        mount.trace = trace
-        yield source, point, mount
-        if not ended:
-            mount.unmount()
-        mount.events = self.suite.read(trace)
-        self.suite.remove(base)
-
-    @contextlib.contextmanager
     def over_faults(self, visibility, transport, **more):
         """A mount over a file system that does as its rules say (fault_fs.cc).
         Yields (folder below that, mount point, mount, rules)."""
@@ -127,8 +106,8 @@ class Waiting:
              below, faulty, rules.path]))
         wait_until(lambda: os.path.ismount(faulty), "fault_fs")
         try:
-            with self.mounted(visibility, transport, source=faulty,
-                              **more) as (_, point, mount):
+            with self.suite.mounted("", visibility, transport, source=faulty,
+                                    **more) as (_, point, mount):
                 yield below, point, mount, rules
                 rules.set()
         finally:
@@ -144,7 +123,8 @@ class Waiting:
         """Who opens or truncates a file on which somebody below holds a lease
         waits for it, can be interrupted, and holds up nobody."""
         began = 0
-        with self.mounted(visibility, transport) as (source, point, mount):
+        with self.suite.mounted("", visibility, transport) as (source, point,
+                                                               mount):
             make_files(source, 20)
             with Lease(os.path.join(source, "f0")) as lease:
                 held = os.path.join(point, "f0")
@@ -192,7 +172,7 @@ class Waiting:
 
     def many_leases(self, transport):
         """Who has too much that waits is refused; nobody else is."""
-        with self.mounted("exact", transport) as (source, point, _):
+        with self.suite.mounted("", "exact", transport) as (source, point, _):
             make_files(source, 20)
             with Lease(os.path.join(source, "f0")) as lease:
                 held = os.path.join(point, "f0")
@@ -350,9 +330,8 @@ class Waiting:
 
     def descriptors_of_one_user(self, visibility, transport):
         """A user who opens all he can is refused; nobody else notices."""
-        with self.mounted(visibility, transport,
-                          wrapper=("prlimit", "--nofile=1024:1024")) as (
-                              source, point, _):
+        with self.suite.mounted("", visibility, transport, wrapper=(
+                "prlimit", "--nofile=1024:1024")) as (source, point, _):
             for i in range(1200):
                 with open(os.path.join(source, f"f{i}"), "wb") as out:
                     out.write(b"content")
@@ -552,10 +531,6 @@ def main():
     waiting = Waiting(suite)
     for transport in TRANSPORTS:
         for visibility in VISIBILITIES:
-            if transport == "uring" and suite.no_uring():
-                suite.run(f"all over uring, {visibility}",
-                          lambda: Skip(suite.no_uring()))
-                continue
             what = f"over {transport}, {visibility}"
             suite.run(f"descriptors of one user, {what}",
                       waiting.descriptors_of_one_user, visibility, transport)
@@ -568,8 +543,6 @@ def main():
                       visibility, transport)
             suite.run(f"full disk in mid write, {what}", waiting.short_write,
                       visibility, transport)
-        if transport == "uring" and suite.no_uring():
-            continue
         suite.run(f"too many leases, over {transport}", waiting.many_leases,
                   transport)
         suite.run(f"closing over a dead store, over {transport}",
