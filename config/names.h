@@ -29,11 +29,11 @@ struct OptionRow {
   std::string_view name = {};
   ValueType type = ValueType::kNone;
   bool required = false;
-  // Of kCount, kSize and kDuration, both ends included.
+  // The range of kCount, kSize and kDuration, both ends included.
   uint64_t min = 0;
   uint64_t max = std::numeric_limits<uint64_t>::max();
   std::span<const std::string_view> words = {};  // of kChoice and kFlags
-  // Of kChoice: the word behind which a text stands: `when_full = spill "DIR"`.
+  // The word of kChoice that a text follows: `when_full = spill "DIR"`.
   std::string_view word_with_text = {};
 };
 

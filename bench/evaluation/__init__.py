@@ -6,7 +6,7 @@ peers           other tracers and pass-through file systems
 workloads       what is run and timed
 experiments     which workload on which configurations, the paper's figures for
                 it, and the targets
-offline         costs that are no workload on a mount: micro benchmarks,
+offline         costs that are not a workload on a mount: micro benchmarks,
                 instructions, requests, the anonymiser
 runner          rounds in random order, until the figures are good enough
 samples         raw samples on disk; an interrupted run goes on from there

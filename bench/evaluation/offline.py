@@ -1,4 +1,4 @@
-"""Costs that are no timed workload on a mount. Each study yields cells, which
+"""Costs other than timed workloads on a mount. Each study yields cells, which
 the runner's samples keep like any other: (row, function returning a sample).
 """
 

@@ -347,5 +347,5 @@ PEERS = {
 
 
 def blind_text(name):
-    """What a peer does not record; "" for what is no peer."""
+    """What a peer does not record; "" for anything but a peer."""
     return PEERS[name].blind if name in PEERS else ""

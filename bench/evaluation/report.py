@@ -76,7 +76,7 @@ def stages_table(cells):
 
 
 def detail_table(cells):
-    """Of single calls: percentiles, or requests by kind."""
+    """The lines on single calls: percentiles, or requests by kind."""
     rows, header = [], None
     for c in cells:
         for key, d in (c.get("detail") or {}).items():

@@ -13,7 +13,7 @@ import threading
 import time
 
 PREFIX = "tracefs-bench-"
-OWNER = "owner"  # file in a run's root: pid and start time of who made it
+OWNER = "owner"  # file in a run's root: its maker's pid and start time
 
 
 class Failure(Exception):

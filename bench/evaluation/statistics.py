@@ -23,7 +23,7 @@ def median(values):
 
 
 def half_width(values):
-    """Of the mean's 95 % confidence interval; infinite for one value."""
+    """Half of the mean's 95 % confidence interval; infinite for one value."""
     n = len(values)
     if n < 2:
         return math.inf
@@ -39,7 +39,7 @@ def relative_half_width(values):
 
 
 def paired_ratios(values, baseline):
-    """Of figures by round: only rounds that have both count."""
+    """Ratios of figures by round: only rounds that have both count."""
     return [values[r] / baseline[r] for r in sorted(values)
             if r in baseline and baseline[r]]
 

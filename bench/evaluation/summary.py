@@ -161,7 +161,7 @@ def _derived(by_name):
         yield _row("anonymise", text, detail.get(key), limit, at_least)
 
 
-# Targets that are no timings: what shows them.
+# Targets other than timings: what shows them.
 SHOWN_BY_TESTS = (
     ("a trace cut by SIGKILL loses at most the last flush interval",
      "ctest -R mount_crash_test"),

@@ -15,7 +15,8 @@ namespace {
 
 // TASK_COMM_LEN without its zero byte.
 constexpr size_t kMaxCommandBytes = 15;
-// Who writes less than a millisecond as a bare number meant another unit.
+// Somebody who writes less than a millisecond as a bare number meant another
+// unit.
 constexpr uint64_t kLeastBareNs = 1'000'000;
 // An AND of more than this was written by a program.
 constexpr size_t kMaxPartsLookedAt = 1000;

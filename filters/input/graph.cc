@@ -48,7 +48,7 @@ class FieldKnowledge {
         }
         break;
       default:
-        // Of "any of these names": more names only help.
+        // A test for "any of these names": more names only help.
         if (outcome && IsSubset(test.any, asked_.any)) known_ = true;
         if (!outcome && IsSubset(asked_.any, test.any)) known_ = false;
     }

@@ -91,7 +91,7 @@ NameTable::Handle NameTable::Register(Field field, const TextMatch& match) {
       slot->bit = uint64_t{1} << std::countr_zero(free);
       used_bits_ |= slot->bit;
       PublishIndex();
-      // After the index, so that who sees the generation sees the index too.
+      // After the index, so that whoever sees the generation sees it, too.
       slot->since = generation_.fetch_add(1, std::memory_order_release) + 1;
     }
   }

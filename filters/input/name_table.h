@@ -5,7 +5,7 @@
 // then one load and one AND, filters that ask the same share a bit, and nothing
 // has to be removed when an inode goes.
 //
-// Who keeps inodes (tracefs/fs) does this:
+// Whoever keeps inodes (tracefs/fs) does this:
 //   generation = table.generation()   first
 //   bits = Match(name) of every name the file is known by, OR'ed
 // and puts both into the event, OR'ed with Match of the event's own `name` and

@@ -50,7 +50,7 @@ struct Node {
   uint64_t span = 0;
   NodeKind kind{};
   uint8_t field = 0;
-  // Of kRange: the outcome, 0 or 1, that goes on to the next node of the array.
+  // For kRange: the outcome, 0 or 1, that goes on to the array's next node.
   // kNoFall where neither does, and of every other kind: the loop that runs
   // ranges meets it as an outcome that never comes true, and only then looks at
   // the kind.

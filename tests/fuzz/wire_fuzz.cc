@@ -22,7 +22,7 @@
 namespace tracefs {
 namespace {
 
-// Of the first byte.
+// Bits of the first byte.
 constexpr uint8_t kSenderListens = 1;
 // Checksums and serials are put right first: else hardly a changed input gets
 // behind them.

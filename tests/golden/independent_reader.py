@@ -47,7 +47,7 @@ def crc32c(data):
 
 
 class Refused(Exception):
-    """The input is no trace this reader can read."""
+    """The input is not a trace that this reader can read."""
 
 
 def read_preamble(data):

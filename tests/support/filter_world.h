@@ -54,7 +54,7 @@ class FilterWorld final : public EventResolver {
   int callers_resolved = 0;
   int attributes_resolved = 0;
 
-  // Of tid 1000 + n: caller n; others are gone.
+  // Thread 1000 + n is caller n; others are gone.
   std::vector<CallerInfo> callers;
 
  private:

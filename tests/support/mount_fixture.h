@@ -87,7 +87,7 @@ class TracefsMount {
   const std::string& backing_dir() const { return backing_; }
   const std::string& mount_dir() const { return mount_; }
   const std::string& trace_path() const { return trace_; }
-  // Of the daemon, 0 if there is none.
+  // The daemon's, 0 if there is none.
   pid_t daemon_pid() const { return daemon_; }
 
  private:

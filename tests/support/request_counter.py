@@ -22,7 +22,7 @@ import subprocess
 import tempfile
 
 # linux/fuse.h, by the names that traces use. Not counted: FORGET and its
-# batches, INTERRUPT, INIT, DESTROY, which are no operations.
+# batches, INTERRUPT, INIT, DESTROY, which are not operations.
 OPCODES = {
     1: "lookup", 3: "getattr", 4: "setattr", 5: "readlink", 6: "symlink",
     8: "mknod", 9: "mkdir", 10: "unlink", 11: "rmdir", 12: "rename",
@@ -127,14 +127,14 @@ class RequestCounter(contextlib.AbstractContextManager):
                 self._events.append((name, event))
 
     def counts(self):
-        """Of requests sent, by operation. Those of callers who were killed
+        """Counts requests sent, by operation. Those of callers who were killed
         before the daemon took them never reach it, and count as well."""
         counts = self._read()
         counts.pop("", None)
         return counts
 
     def answered(self):
-        """Of all requests that the daemon has answered by now."""
+        """The number of requests that the daemon has answered by now."""
         return self._read().get("", 0)
 
     def _read(self):

@@ -388,7 +388,7 @@ class Suite:
                 subprocess.run(["umount", "-l", mount.point], check=False,
                                capture_output=True)
         self._mounts = []
-        # After the daemons: who waits for one of them cannot be killed.
+        # After the daemons: whoever waits for one of them cannot be killed.
         for child in self._children:
             if child.poll() is None:
                 found = True

@@ -243,7 +243,7 @@ TEST_F(AnonCommandTest, BadInput_DamagedAndUnknownTraces) {
   ExpectRefused(hide + "tail out", 1, "--salvage");
   ExpectFailure("head -c 9000 t | " TRACEFS_ANON " " + hide + "- out", 1,
                 "--salvage");
-  // Of a version to come: fields that no policy of today can know.
+  // From a version to come: fields that no policy of today can know.
   ExpectRefused(hide + Golden("too_new") + " out", 2, "newer");
   ExpectRefused(hide + Golden("later_version") + " out", 2,
                 "does not say what becomes of");
@@ -307,7 +307,7 @@ TEST_F(AnonCommandTest, BadInput_FullDisks) {
   const std::string trace = Golden("every_operation");
   const std::string anon =
       TRACEFS_ANON " --policy research --keys k " + trace + " ";
-  // A limit, which is a signal to who does not look out for it.
+  // A limit, which is a signal to a program that does not look out for it.
   ExpectFailure("ulimit -f 4; " + anon + "out", 3, "out: File too large");
   ExpectFailure(anon + "- > /dev/full", 3, "No space left");
   // Reports can be lost on the way, too.

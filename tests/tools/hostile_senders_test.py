@@ -151,7 +151,7 @@ def garbage(serial):
 
 KINDS = [bombs, nested_bombs, half_a_block, behind_the_end, many_names,
          mutated, long_chain, long_preamble, garbage]
-# Of those that are kept in files any chain is as good as another.
+# Any chain will do for what is kept in files.
 REFUSED = [long_chain, long_preamble, garbage]
 
 

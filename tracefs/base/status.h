@@ -60,8 +60,8 @@ class [[nodiscard]] Status {
   std::shared_ptr<const Rep> rep_;
 };
 
-// The exit status DESIGN.md gives to `status`: 0 done, 1 bad data, 2 wrong
-// usage or configuration, 3 the system refused.
+// The exit status of a command that ends with `status`: 0 done, 1 bad data, 2
+// wrong usage or configuration, 3 the system refused.
 int ExitStatus(const Status& status);
 
 // A value or the Status that says why there is none. `*r` requires ok().

@@ -23,7 +23,7 @@ struct ParsedAnswer {
   Status status;
   std::string result;  // JSON, if `status` is OK
 };
-// kCorrupt if the line is no answer.
+// kCorrupt if the line is not an answer.
 Result<ParsedAnswer> ParseAnswer(std::string_view line);
 
 }  // namespace tracefs

@@ -16,8 +16,8 @@ namespace tracefs {
 // Used by one thread.
 class ControlClient {
  public:
-  // The mount at `path`. Refuses a socket that somebody else than root and who
-  // mounted it listens at. kSystem with the next step where it cannot be
+  // The mount at `path`. Refuses a socket whose listener is neither root nor
+  // the user who mounted it. kSystem with the next step where it cannot be
   // reached.
   static Result<ControlClient> Connect(const std::string& path,
                                        std::chrono::seconds patience);

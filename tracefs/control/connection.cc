@@ -27,7 +27,7 @@ Connection::Connection(UniqueFd fd, uint64_t serial,
 short Connection::Events() const {
   short events = 0;
   // One request at a time: what else the client sends waits in its socket. Of
-  // who follows a stream only the end is of interest.
+  // a client that follows a stream only the end is of interest.
   const bool wants_input = stream_ != nullptr || (!busy_ && out_.empty());
   if (!closing_ && !input_ended_ && wants_input) events |= POLLIN;
   if (!out_.empty()) events |= POLLOUT;
@@ -59,7 +59,7 @@ bool Connection::Receive(uint64_t now) {
   }
   if (n == 0) {
     input_ended_ = true;
-    return stream_ == nullptr;  // who follows a stream has had enough
+    return stream_ == nullptr;  // a client that follows one has had enough
   }
   active_at_ = now;
   if (stream_ != nullptr) return true;  // nobody asked; nobody reads it

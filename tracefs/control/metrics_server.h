@@ -45,7 +45,7 @@ class MetricsServer {
 
   // Where it listens, with the port that was given for port 0.
   const std::string& address() const { return address_; }
-  // Of the server's own. Threads: its own.
+  // What makes the text. Threads: the server's own.
   const std::function<std::string()>& text() const { return text_; }
 
  private:

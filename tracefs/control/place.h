@@ -30,7 +30,7 @@ struct MountIdentity {
 
 // The tracefs mount that `path` (its mount point, or anything in it) lies in.
 // Sends no request to the mount if it is the mount point, so that one that
-// hangs can be found too. kInvalid if it is no tracefs mount.
+// hangs can be found too. kInvalid if it is not in a tracefs mount.
 Result<MountIdentity> IdentifyMount(const std::string& path);
 
 // Where that mount is mounted in this mount namespace.

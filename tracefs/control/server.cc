@@ -48,7 +48,7 @@ Result<UniqueFd> Listen(const std::string& path) {
   return fd;
 }
 
-// Without waiting; who does not take it does not get it.
+// Without waiting: a client that does not take it does not get it.
 void SendAtOnce(int fd, const Status& error) {
   const std::string line = ErrorLine(std::nullopt, error);
   static_cast<void>(

@@ -71,7 +71,7 @@ class Log {
   bool attended() const { return attended_.load(); }
   // Waits until all was said, but not for long.
   void Flush();
-  // Who reconnects ends before the log does.
+  // Whoever reconnects ends before the log does.
   void ForgetReconnect();
 
  private:

@@ -155,7 +155,7 @@ void AddRules(const SeccompOptions& options, Builder& rules) {
   }
   if (options.file_handles) rules.Allow("open_by_handle_at");
   constexpr uint64_t kAll = 0xffffffff;
-  // Of the calling thread, not of other processes of root.
+  // The calling thread's priority, not that of other processes of root.
   rules.AllowIf("setpriority", 1, kAll, 0);
   for (const unsigned long command : kIoctls) {
     rules.AllowIf("ioctl", 1, kAll, command);

@@ -69,7 +69,7 @@ bool IsOpenForWriting(FileSystem& fs, const Inode& inode) {
 // SETATTR that names nothing. Either the kernel is about to write to a file
 // that it sees as set-user-id or set-group-id, for a caller who may not keep
 // the bits: a chown to nobody in particular drops them by the backing kernel's
-// own rules (reference 1.7). Or somebody did call chown(-1, -1): only the owner
+// own rules. Or somebody did call chown(-1, -1): only the owner
 // may drop the bits by that. The kernel does not say which; but nobody writes
 // to a file that nobody has open for writing.
 int DropSetId(FileSystem& fs, const Inode& inode, int fd,

@@ -51,8 +51,8 @@ namespace tracefs {
 // Capabilities as bits.
 inline constexpr uint64_t kDacOverride = uint64_t{1} << 1;  // CAP_DAC_OVERRIDE
 inline constexpr uint64_t kFowner = uint64_t{1} << 3;       // CAP_FOWNER
-// By which the daemon may do anything to any name. CAP_DAC_READ_SEARCH is none
-// of them: it is what a look-up takes.
+// Those by which the daemon may do anything to any name. CAP_DAC_READ_SEARCH is
+// not one of them: a look-up takes it.
 inline constexpr uint64_t kOverrides = kDacOverride | kFowner;
 
 // The ids of an ordinary user and of his group.
@@ -70,7 +70,7 @@ class ThreadCredentials {
 
   // Makes this thread's file-system ids those given; no system call if they
   // are already. 0, or the errno the operation must fail with: EOVERFLOW for
-  // an id that is no id (the kernel's own answer), ENOMEM, EPERM.
+  // a number that cannot be an id (the kernel's own answer), ENOMEM, EPERM.
   int Become(uint32_t uid, uint32_t gid) {
     if (uid == uid_ && gid == gid_) return 0;
     return SwitchIds(uid, gid);

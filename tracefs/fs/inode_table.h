@@ -209,7 +209,7 @@ class InodeTable {
   // unlinked gives its own back when the kernel forgets it, which may lag
   // behind.
   bool MayPin() const { return fds_left() > -fds_beyond_; }
-  // Of the budget; below 0: beyond it.
+  // What is left of the budget; below 0: beyond it.
   int fds_left() const { return fds_left_.load(std::memory_order_relaxed); }
   // True once some inode was held without a descriptor.
   bool has_unpinned() const {

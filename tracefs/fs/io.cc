@@ -267,8 +267,8 @@ void FsIoctl(fuse_req_t req, fuse_ino_t /*ino*/, unsigned command, void* arg,
   op.Set(Field::kFlags, flags);
   op.Begin();
   // Only these are known to take no pointers and to be checked by the kernel
-  // before they come here (reference 1.10). The sizes in the numbers of the
-  // first three are a historical mistake: they move an int.
+  // before they come here. The sizes in the numbers of the first three are a
+  // historical mistake: they move an int.
   alignas(8) std::array<char, sizeof(fsxattr)> value{};
   size_t in_bytes = 0;
   size_t out_bytes = 0;

@@ -1,6 +1,6 @@
 // getlk, setlk, flock: called only where some tracer records lock requests;
-// else the kernel settles them alone. No thread waits here: who must wait is
-// queued, and the thread that frees the lock replies (lock_table.h).
+// else the kernel settles them alone. No thread waits here: whoever must wait
+// is queued, and the thread that frees the lock replies (lock_table.h).
 #include <sys/file.h>
 
 #include "tracefs/fs/op_scope.h"

@@ -111,8 +111,8 @@ class LockTable {
   // the completion may run. Exactly one SetWait or FlockWait must follow.
   uint64_t NewWaiter();
 
-  // Ends a wait with EINTR (FUSE INTERRUPT). Comes it before the waiting call,
-  // that one fails; comes it too late, it does nothing.
+  // Ends a wait with EINTR (FUSE INTERRUPT). If it comes before the waiting
+  // call, that call fails; if it comes too late, it does nothing.
   void Cancel(uint64_t waiter);
 
   // --- ends ---

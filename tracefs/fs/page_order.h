@@ -20,8 +20,8 @@
 
 namespace tracefs {
 
-// Of one file. Threads: any. Holds the last kKept notes: those that matter are
-// of calls that run at the same time.
+// The notes on one file. Threads: any. Holds the last kKept: those that matter
+// are of calls that run at the same time.
 class PageOrder {
  public:
   static constexpr size_t kKept = 64;

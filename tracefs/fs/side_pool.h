@@ -4,9 +4,9 @@
 // What another process can hold up for any time (a lease on a file below, a
 // file system below whose server does not answer) is done here. Each request
 // has a thread of its own from when it is taken until it is done; their number
-// is bounded, and shared out to users (user_shares.h). Who has his share waits
-// for one of his own requests to end, for `patience` at most; if none does, he
-// is refused, and at once, until one does.
+// is bounded, and shared out to users (user_shares.h). A user who has his share
+// waits for one of his own requests to end, for `patience` at most; if none
+// does, he is refused, and at once, until one does.
 //
 // A request whose caller is interrupted has its thread interrupted, so that the
 // call below ends as it would for the caller. Some calls cannot be interrupted:
@@ -86,7 +86,7 @@ class SidePool {
   bool Submit(std::shared_ptr<SideTask> task, ReplyThread* replies);
 
   // The kernel says that the caller of this request has a signal to handle. If
-  // it is none of the pool's it may become so in a moment.
+  // the pool does not have it, it may get it in a moment.
   void Interrupt(uint64_t unique);
 
   // No more tasks; those that are left are forsaken, their threads interrupted.

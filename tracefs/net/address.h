@@ -17,7 +17,7 @@ std::string_view TransportName(Transport transport);
 
 struct Address {
   Transport transport = Transport::kTcp;
-  // Name or number; "" listens everywhere. Of Unix sockets: the path.
+  // Name or number; "" listens everywhere. For Unix sockets the path.
   std::string host = {};
   std::string port = {};  // decimal
 

@@ -70,7 +70,7 @@ class PemFile {
     return file;
   }
 
-  // Who can read a private key can be us.
+  // Whoever can read a private key can pretend to be us.
   Status CheckSecret() const {
     struct stat st;
     if (::fstat(fd_.get(), &st) != 0) return Status::System(errno, what_);

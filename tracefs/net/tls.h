@@ -16,8 +16,8 @@ struct TlsFiles {
   std::string ca;    // certificates of the authorities that the peer's is from
   std::string cert;  // our certificate, then those between it and the authority
   std::string key;   // ours; PEM, unencrypted, readable by its owner only
-  // The same in this order, opened by somebody else; -1: opened here. Who made
-  // them keeps them.
+  // The same in this order, opened by somebody else, who keeps them; -1:
+  // opened here.
   std::array<int, 3> given = {-1, -1, -1};
 };
 
@@ -36,8 +36,8 @@ class TlsContext {
   // have.
   virtual Result<std::unique_ptr<Stream>> Wrap(UniqueFd fd,
                                                const std::string& host) = 0;
-  // After the handshake, of a stream of this context: who the peer is by its
-  // certificate: the common name, or else the first DNS name; may be empty.
+  // Who the peer of a stream of this context is by the certificate it showed in
+  // the handshake: the common name, or else the first DNS name; may be empty.
   virtual std::string PeerName(const Stream& stream) const = 0;
 };
 

@@ -32,8 +32,8 @@
 
 namespace tracefs {
 
-// Sets comm, pid and ppid from the text of a status file. False if it is none.
-// A command name may hold anything; here its newlines and backslashes are
+// Sets comm, pid and ppid from the text of a status file. False if it is not
+// one. A command name may hold anything; here its newlines and backslashes are
 // escaped.
 bool ParseStatus(std::string_view text, CallerInfo* info);
 

@@ -89,7 +89,7 @@ class ProcessTable final : private ProcConnector::Observer {
     return Refresh(tid, now_ns, request);
   }
 
-  // For who counts trees of processes: while anybody wants to know, the
+  // For those who count trees of processes: while anybody wants to know, the
   // ancestors of callers are found out while the callers wait, for some are
   // gone when they are asked about. It costs a caller that was not seen before
   // three system calls for each ancestor that was not, either.
@@ -172,7 +172,7 @@ class ProcessTable final : private ProcConnector::Observer {
   // Entry i is guarded by shard_mu_[i % kShards].
   std::vector<Entry> shared_;
 
-  std::atomic<int> keep_parents_{0};  // who want them
+  std::atomic<int> keep_parents_{0};  // how many want them
   std::mutex parents_mu_;
   std::vector<Parent> parents_;  // guarded by parents_mu_; empty until wanted
 

@@ -20,7 +20,7 @@ struct IdRange {
 // By an id's number on the outside (in the user namespace of the reader).
 class IdRanges {
  public:
-  // From a uid_map or gid_map; what is no such text maps nothing.
+  // From a uid_map or gid_map; any other text maps nothing.
   static IdRanges Parse(std::string_view map);
 
   bool Contains(uint32_t id) const {
@@ -52,8 +52,8 @@ struct TaskPowers {
   }
 };
 
-// From the text of a status file, all but the ranges. None if it is none, or if
-// the task does not act for `fsuid` and `fsgid`: another has got its number.
+// From the text of a status file, all but the ranges. None if it is not one, or
+// if the task does not act for `fsuid` and `fsgid`: another has got its number.
 std::optional<TaskPowers> ParsePowers(std::string_view status, uint32_t fsuid,
                                       uint32_t fsgid);
 

@@ -173,7 +173,7 @@ def everything_comes_back(suite):
     as the second tracer has it."""
     case = Case(suite, "partner")
     hidden = os.path.join(case.out, "hidden")
-    # Of this profile the keys of a day open that day's traces.
+    # With this profile the keys of a day open that day's traces.
     day = time.strftime("%Y-%m-%d", time.gmtime())
     case.record('anonymize policy = partner key = "file:{key}"; '
                 'file = "{out}/hidden" buf = 16K')

@@ -769,7 +769,7 @@ TEST_F(ControlMountTest, AConfigWithKeysCanBeAddedLater) {
     EXPECT_EQ(add.status, 0) << c.name << ": " << add.err;
   }
   MakeAndRemove("d", 25);
-  // A key that is not there is the mistake of who asks, and changes nothing.
+  // A key that is not there is the asker's mistake, and changes nothing.
   const json before = Ask("list");
   const Outcome none =
       Ctl({"add", Config("none.conf",

@@ -195,7 +195,7 @@ TEST_F(RulesMountTest, Ids_MassOverwriteInPlaceAndByCutting) {
 TEST_F(RulesMountTest, Ids_CanaryTouched) {
   Write(Below(".canary-accounts.xls"), "bait");
   Mount(IdsConfig(), {"--metrics", "unix:" + Path("metrics.sock")});
-  Shell("ls -la . > /dev/null");  // to list a directory is no sin
+  Shell("ls -la . > /dev/null");  // listing is harmless
   EXPECT_EQ(Alarms()[kCanary], 0);
   Shell("cat .canary-accounts.xls > /dev/null");
   ExpectOnly(kCanary);
@@ -207,7 +207,7 @@ TEST_F(RulesMountTest, Ids_CanaryTouched) {
                          "title=\"a canary was touched\"} 1\n"),
             std::string::npos)
       << metrics;
-  // What feeds the rules is no tracer to anybody.
+  // Nobody sees what feeds the rules as a tracer.
   EXPECT_EQ(metrics.find("tracer_name=\"rules\""), std::string::npos);
 }
 

@@ -73,7 +73,7 @@ def of(events, operation, mapped):
 
 def load(suite, *mount):
     """Loads from a map: every page comes in, for the process that touched
-    it; read(2) is no such thing."""
+    it; read(2) does not."""
     case = Case(suite, *mount, "op IN { read write }")
     with open(case.path(), "rb", buffering=0) as file:
         expect_equal(file.read(1000), case.content[:1000], "what was read")
@@ -91,7 +91,7 @@ def load(suite, *mount):
 
 def store(suite, *mount):
     """Stores to a map: the pages go out, in nobody's name but of whoever had
-    the file open; a write(2) is no such thing."""
+    the file open; those of write(2) do not."""
     case = Case(suite, *mount, "op IN { read write }")
     with open(case.path(), "r+b", buffering=0) as file:
         with mmap.mmap(file.fileno(), 0) as shared:

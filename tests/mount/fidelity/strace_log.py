@@ -122,7 +122,7 @@ def parse_value(text):
 
 
 class Raw(str):
-    """Text of strace's that is no value for us."""
+    """Text of strace's that means nothing to us."""
 
 
 def microseconds(seconds, fraction):

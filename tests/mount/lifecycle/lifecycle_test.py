@@ -69,7 +69,7 @@ class Background:
             subprocess.run(["umount", "-l", self.point], check=False)
 
     def pid(self):
-        """Of the daemon: it owns the control socket."""
+        """That of the daemon: it owns the control socket."""
         status = os.stat(self.point)
         name = f"/run/tracefs/{os.major(status.st_dev)}:" \
                f"{os.minor(status.st_dev)}.sock"

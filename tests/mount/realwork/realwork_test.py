@@ -16,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 
-# Of the tools' own: a compiler cache, a package registry. Not the user's.
+# For what the tools keep (a compiler cache, a package registry): not the
+# user's.
 HOME = tempfile.mkdtemp(prefix="tracefs-home-")
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 

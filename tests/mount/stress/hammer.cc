@@ -12,7 +12,7 @@
 // minus errno. Look-ups and getattrs are not told: how many come is the
 // kernel's affair. Without --survive any result that a quiet directory would
 // not give is a failure; with it a process whose calls begin to fail as those
-// of a dead mount do stops there, which is no failure (the last line of its
+// of a dead mount do stops there, and has not failed (the last line of its
 // account may have been done or not).
 //
 // Exit status: 0 well, 1 unexpected results (told on standard error), 2 usage.

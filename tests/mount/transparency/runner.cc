@@ -54,7 +54,7 @@ bool EnterNamespace() {
   const std::string process = "/proc/" + std::to_string(::getpid());
   const std::string map =
       "0 " + std::to_string(kMapped) + " " + std::to_string(kMappedCount);
-  // Who is in it cannot map more than himself.
+  // Whoever is in it can map only himself.
   const pid_t helper = ::fork();
   char byte = 0;
   if (helper == 0) {

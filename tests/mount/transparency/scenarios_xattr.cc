@@ -444,7 +444,7 @@ constexpr Scenario kScenarios[] = {
      }},
     {"acl.setgid_dropped_for_non_member", kUsersOnly,
      [](Run& run) {
-       // POSIX: who is not in the group cannot keep its set-gid bit.
+       // POSIX: a user outside the group cannot keep its set-gid bit.
        for (const char* f : {"foreign", "own"}) {
          run.Stat(f);
          CALL(SetAcl(f, kAccess,

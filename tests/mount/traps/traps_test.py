@@ -778,7 +778,7 @@ def exhaust(folder, count):
             expect(error.errno in (errno.EMFILE, errno.ENFILE),
                    f"open number {i}: {error}")
             refused += 1
-    # Who has a file open works on.
+    # Whoever has a file open works on.
     for fd in held[:50]:
         expect_equal(os.pread(fd, 100, 0), b"content", "an open file")
         os.pwrite(fd, b"content", 0)

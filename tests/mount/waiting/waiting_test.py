@@ -163,7 +163,7 @@ class Waiting:
                  and e["op"] == ("setattr" if call == "truncate" else "open")]
         expect_equal(len(waits), began, "what is recorded of them")
         errors = collections.Counter(e.get("errno", "") for e in waits)
-        # Who is killed may be let go before his call has ended.
+        # A killed client may be let go before its call has ended.
         expect(set(errors) <= {"", "EINTR"} and 1 <= errors["EINTR"] <= 3,
                f"how they ended: {errors}")
         short = [e for e in waits if e["dur"] < 100_000_000

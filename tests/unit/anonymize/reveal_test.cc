@@ -106,7 +106,7 @@ TEST(Reveal, OneDomainAtATime) {
     EXPECT_EQ(after[i].Get("ARG_GID"), before[i].Get("ARG_GID"));
     EXPECT_EQ(after[i].Get("ARG_NAME"), before[i].Get("ARG_NAME"));
   }
-  // The rest can still be revealed, by who has the rest.
+  // Whoever has the rest of the keys can still reveal the rest.
   const auto rest = {std::string("ARG_DATA"), std::string("ARG_DATA_CRC32C"),
                      std::string("ARG_PROPERTY")};
   EXPECT_EQ(LinesWithout(MustReveal(shown, {"all"}, TestKeys()), rest),

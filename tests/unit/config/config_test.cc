@@ -71,7 +71,7 @@ web { # the first
   { tcp = host:99 ; }
 }
 {
-  { name = "}" }          # a brace in a string is no brace
+  { name = "}" }          # a brace in a string is text
   { stream; }
   { async checksum_ok }
 })");

@@ -1,4 +1,4 @@
-// Answers: written and read back, and what is no answer.
+// Answers: written and read back, and texts that are not answers.
 #include "tracefs/control/answer.h"
 
 #include <gtest/gtest.h>

@@ -226,8 +226,8 @@ TEST(CipherTest, Malicious_ShorterThanItsTag) {
 
 TEST(Bech32Test, OfBip173) {
   std::array<std::byte, 20> data;
-  // A segwit program of BIP 173 without its version digit is no valid example,
-  // hence one of its plain vectors: zero bytes of data.
+  // A segwit program of BIP 173 without its version digit is not a valid
+  // example, hence one of its plain vectors: zero bytes of data.
   EXPECT_TRUE(Bech32Decode("a12uel5l", "a", std::span(data).first(0)));
   EXPECT_TRUE(Bech32Decode("A12UEL5L", "a", std::span(data).first(0)));
   EXPECT_FALSE(Bech32Decode("A12uEL5L", "a", std::span(data).first(0)));

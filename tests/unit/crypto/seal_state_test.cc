@@ -154,7 +154,7 @@ TEST_F(SealStateTest, AnOrdinaryKeyIsNoState) {
   ASSERT_FALSE(state.ok());
   EXPECT_NE(state.status().message().find("tracefs-keygen seal"),
             std::string::npos);
-  // And a state is no ordinary key.
+  // And a state is not an ordinary key.
   const auto key = ReadKeys({KeySource::Place::kFile, path_});
   ASSERT_FALSE(key.ok());
   EXPECT_NE(key.status().message().find("sealing state of a host"),

@@ -129,7 +129,7 @@ TEST(JsonEscapeTest, WhatCannotBeSeenIsSpelledOutAtEveryPlaceOfAWord) {
       escaped.insert(at, wanted);
       ASSERT_EQ(Escaped(text), escaped);
       ASSERT_EQ(json::parse("\"" + escaped + "\"").get<std::string>(), text);
-      // Of JSON that another library wrote.
+      // JSON that another library wrote.
       ASSERT_EQ(JsonWithoutHidden("\"" + text + "\""), "\"" + escaped + "\"");
     }
   }

@@ -271,7 +271,7 @@ TEST(TraceReaderTest, Malicious_ABlockOfAnotherTraceIsDamage) {
 }
 
 // Parts that follow each other have the same preamble. Another one may say
-// anything, so it is no part of the trace.
+// anything, so it is not part of the trace.
 TEST(TraceReaderTest, Malicious_APreambleOfAnotherTraceIsDamage) {
   const SampleTrace sample;
   const size_t at = sample.trace.frame_offsets()[2];
@@ -298,8 +298,8 @@ TEST(TraceReaderTest, Malicious_APreambleOfAnotherTraceIsDamage) {
   }
 }
 
-// In a snapshot blocks are missing by design. Who could make a trace one with a
-// mark in its middle could take blocks out unseen.
+// In a snapshot blocks are missing by design. Whoever could make a trace one
+// with a mark in its middle could take blocks out unseen.
 TEST(TraceReaderTest, Malicious_AMarkOfASnapshotBehindABlockHidesNoGap) {
   SampleTrace sample;
   const auto& frames = sample.trace.frame_offsets();

@@ -34,7 +34,7 @@ TEST(TransportTest, AutoTakesTheRingsUnlessSomebodyWouldWait) {
       // Memory never waits.
       {{.traces_data = true, .in_memory = true}, true, "fewer switches"},
       {{.in_memory = true}, true, "fewer switches"},
-      // Who waits for a lock is answered by another thread.
+      // Another thread answers whoever waits for a lock.
       {{.forwards_locks = true}, false, "lock operations"},
       {{.forwards_locks = true, .in_memory = true}, false, "lock operations"},
   };

@@ -1,5 +1,5 @@
-// The frames of a connection: every way to cut them into reads, and what is no
-// frame of the trace.
+// The frames of a connection: every way to cut them into reads, and bytes that
+// are not a frame of the trace.
 #include "tracefs/format/frame_parser.h"
 
 #include <gtest/gtest.h>

@@ -170,7 +170,7 @@ TEST_F(ReceiverTest, TwoReceiversDoNotShareADirectory) {
             std::string::npos);
 }
 
-// --- Clients that are no senders.
+// --- Clients that are not senders.
 
 TEST_F(ReceiverTest, Malicious_GarbageIsRefusedByName) {
   RunningReceiver receiver(Options());

@@ -99,7 +99,7 @@ TEST_F(StoredTraceTest, Malicious_ASymbolicLinkIsNotFollowed) {
   EXPECT_EQ(TempFolder::Read(folder_.Path("victim")), victim);
 }
 
-// Blocks that come again, or in another order, are no part of a trace: readers
+// Blocks that come again, or in another order, are not part of a trace: readers
 // would skip them, and a sender would be told a number that is not true.
 TEST_F(StoredTraceTest, DataLoss_BlocksOutOfOrderAreCutOffAndKept) {
   for (const uint64_t last : {0U, 1U, 2U}) {

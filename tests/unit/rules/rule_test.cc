@@ -59,7 +59,7 @@ TEST_F(RuleTest, OperationsAreNamesOrAFilter) {
   const auto filter = Parse(
       "seen((op = open AND path ~ \"/a)b\") OR op IN { link by } # )\n by uid) "
       "then { alarm \"hands off\" }");
-  // `by` is no operation: the filter is read as a whole, string and comment.
+  // `by` is not an operation: the filter is read whole, string and comment.
   EXPECT_FALSE(filter.ok());
   const auto good = Parse(
       "seen((op = open AND path ~ \"/a)b\") OR name = by # )\n by uid) then { "

@@ -148,7 +148,7 @@ class Lookup(Descriptors):
             return
         if fd.deleted and event.get("path") is None:
             return  # made without a name
-        # Of a file without a name the last one stays known.
+        # The last name of a file stays known.
         want = self.inside(fd.path)
         if not self.named_late(event, event.get("path"), want):
             self.fail(f"path of {event} is not {want}")

@@ -84,7 +84,7 @@ TEST_F(FifoTest, WithoutAReaderBlocksAreDroppedAtOnceAndByPolicy) {
     ASSERT_FALSE(status.ok());
     EXPECT_EQ(LossReasonOf(status), LossReason::kQueueFull);
   }
-  // The end of a trace that nobody reads is no failure.
+  // The end of a trace that nobody reads is not a failure.
   EXPECT_TRUE(trace.Write(*driver, trace.size() - 1).ok());
   EXPECT_TRUE(driver->Flush().ok());
   EXPECT_TRUE(driver->Release().ok());

@@ -64,7 +64,7 @@ TEST_F(FlightTest, ASnapshotIsATraceOfWhatWasRecorded) {
   EXPECT_EQ(st.st_mode & 07777, 0600u);
 }
 
-// A snapshot says how many blocks it has: its gaps are no fault, a block that
+// A snapshot says how many blocks it has: its gaps are not faults, a block that
 // was taken out of it is one.
 TEST_F(FlightTest, DataLoss_ABlockThatASnapshotPromisedIsMissing) {
   const DrivenTrace trace(10, 4, "flight");

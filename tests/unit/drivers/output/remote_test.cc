@@ -296,7 +296,7 @@ TEST_F(RemoteTest, DataLoss_ABlockThatTheReceiverNeverTakesIsGivenUp) {
   EXPECT_TRUE(Stored(trace_) == trace_.File(1) + trace_.Frame(2));
 }
 
-// --- Peers that are no receivers.
+// --- Peers that are not receivers.
 
 // Something that listens and does what the test says with each connection.
 class FakePeer {

@@ -81,7 +81,7 @@ TEST(CheckTest, ValuesOfEveryType) {
   for (const auto& [text, dump] : cases) EXPECT_EQ(Checked(text), dump) << text;
 }
 
-// Figure 3 of the paper is written so, and DESIGN.md's sample otherwise.
+// Figure 3 of the paper is written so.
 TEST(CheckTest, WordsAreKnownInUpperAndLowerCase) {
   EXPECT_EQ(
       Checked("((UID = 0) && (Name = foo)) || ((GID = 4) && (Op = OPEN))"),

@@ -300,8 +300,8 @@ TEST_F(ProgramTest, ASetEndsWhereItEndsInEveryLoop) {
   }
 }
 
-// Who waits for the reply must know: by then the caller may be gone, and the
-// file may have another path.
+// Whoever waits for the reply must know: by then the caller may be gone, and
+// the file may have another path.
 TEST_F(ProgramTest, SaysWhatItLooksAt) {
   FakeNames names;
   NameTable table;

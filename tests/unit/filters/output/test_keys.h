@@ -1,4 +1,4 @@
-// TestKeys: one key file of each kind, and the key ring of who may read all.
+// TestKeys: one key file of each kind, and the key ring of a reader of all.
 #ifndef TESTS_UNIT_FILTERS_OUTPUT_TEST_KEYS_H_
 #define TESTS_UNIT_FILTERS_OUTPUT_TEST_KEYS_H_
 
