@@ -31,6 +31,8 @@ const AssemblyDriverRow* FindAssemblyDriver(std::string_view name);
 // The driver of a tracer whose config names none, as a config would say it:
 // what every later use of a trace can live with.
 inline constexpr std::string_view kDefaultAssembly = "stream = { STR_ALL }";
+inline constexpr std::string_view kDefaultAssemblyDriver =
+    kDefaultAssembly.substr(0, kDefaultAssembly.find(' '));
 std::unique_ptr<AssemblyDriver> MakeDefaultAssembly();
 
 }  // namespace tracefs

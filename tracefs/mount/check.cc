@@ -6,8 +6,9 @@
 #include "tracefs/daemon/seccomp_filter.h"
 #include "tracefs/fs/fuse_api.h"
 #include "tracefs/mount/version.h"
-#include "tracefs/mount/warnings.h"
 #include "tracefs/tracers/plan.h"
+#include "tracefs/tracers/plan_facts.h"
+#include "tracefs/tracers/warnings.h"
 
 namespace tracefs {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "drivers/assembly/stream.h"
+#include "drivers/assembly/table.h"
 #include "tracefs/base/clock.h"
 #include "tracefs/base/printable.h"
 #include "tracefs/control/tail_stream.h"
@@ -14,8 +14,9 @@
 #include "tracefs/fs/open_before.h"
 #include "tracefs/mount/explain.h"
 #include "tracefs/mount/request_names.h"
-#include "tracefs/mount/warnings.h"
-#include "tracefs/pipeline/framing.h"
+#include "tracefs/tracers/parts.h"
+#include "tracefs/tracers/plan_facts.h"
+#include "tracefs/tracers/warnings.h"
 
 namespace tracefs {
 namespace {
@@ -294,7 +295,9 @@ Status MountControl::Add(std::vector<TracerPlan> plans,
   std::vector<TracerParts> parts;
   std::map<uint32_t, Known> added;
   for (TracerPlan& plan : plans) {
-    AddProperties(mount_.header, &plan.parts.header);
+    for (const auto& [key, value] : mount_.header.properties) {
+      plan.parts.header.Set(key, value);
+    }
     for (const OutputFileId& id : plan.files) {
       mount_.fs.inodes().AddOutput(static_cast<dev_t>(id.device), id.inode);
     }
@@ -322,9 +325,7 @@ Status MountControl::Add(std::vector<TracerPlan> plans,
       known.rules =
           std::make_shared<RuleRunner>(plan.rules_of, std::move(plan.rules),
                                        static_cast<AlarmHandler&>(*this));
-      plan.parts.probes.push_back(std::make_unique<StageProbe>("rules"));
-      plan.parts.output = Metered(*plan.parts.probes[0],
-                                  MakeFraming(known.rules->MakeOutput()));
+      PutDriver("rules", known.rules->MakeOutput(), &plan.parts);
     } else if (!known.tail) {
       next_id_ = std::max(next_id_, plan.parts.id + 1);
       if (ids != nullptr) ids->push_back(plan.parts.id);
@@ -847,28 +848,21 @@ ControlAnswer MountControl::Tail(ControlRequest& request) {
                                           RequestNames(request), mount_.names);
   if (!filter.ok()) return filter.status();
 
-  const auto queue = std::make_shared<BlockQueue>(kTailBytes);
-  std::vector<TracerPlan> plans(1);
-  TracerParts& parts = plans[0].parts;
-  const uint32_t id = next_tail_id_++;
-  parts.id = id;
-  parts.name = "tail";
-  parts.header.tracer_id = id;
-  parts.header.clock = ClockPair::Now();
-  parts.header.Set("filter.text", text);
-  parts.header.Set("filter.dag", filter->general().Dump());
-  parts.header.Set("drivers", "stream = { STR_ALL }");
-  parts.output_chain = "tail";
-  parts.header.Set("output.chain", parts.output_chain);
   const Json warnings = filter->warnings();
-  parts.filter = std::make_unique<Filter>(std::move(*filter));
-  parts.assembly.push_back(MakeStream(StreamFlagBits("STR_ALL")));
-  Result<format::Serial> serial = NewSerial();
-  if (!serial.ok()) return serial.status();
-  parts.serial = *serial;
-  parts.probes.push_back(std::make_unique<StageProbe>("tail"));
-  parts.output =
-      Metered(*parts.probes[0], MakeFraming(MakeBlockQueueOutput(queue)));
+  Result<TracerParts> parts =
+      BeginParts({.kind = TracerKind::kTail,
+                  .name = "tail",
+                  .drivers = std::string(kDefaultAssembly),
+                  .output_chain = "tail"},
+                 *std::move(filter));
+  if (!parts.ok()) return parts.status();
+  const uint32_t id = next_tail_id_++;
+  SetId(id, &*parts);
+  parts->assembly.push_back(MakeDefaultAssembly());
+  const auto queue = std::make_shared<BlockQueue>(kTailBytes);
+  PutDriver("tail", MakeBlockQueueOutput(queue), &*parts);
+  std::vector<TracerPlan> plans(1);
+  plans[0].parts = *std::move(parts);
   if (Status s = Add(std::move(plans), nullptr); !s.ok()) return s;
 
   ControlAnswer answer = Answer({{"tracer", id}, {"warnings", warnings}});

@@ -24,15 +24,16 @@
 #include "tracefs/daemon/user_mount.h"
 #include "tracefs/mount/environment.h"
 #include "tracefs/mount/last_word.h"
-#include "tracefs/mount/loss_watch.h"
 #include "tracefs/mount/metrics.h"
 #include "tracefs/mount/mount_control.h"
 #include "tracefs/mount/mount_flags.h"
 #include "tracefs/mount/session.h"
-#include "tracefs/mount/warnings.h"
 #include "tracefs/pipeline/pipeline.h"
 #include "tracefs/process/process_table.h"
+#include "tracefs/tracers/loss_watch.h"
 #include "tracefs/tracers/plan.h"
+#include "tracefs/tracers/plan_facts.h"
+#include "tracefs/tracers/warnings.h"
 
 namespace tracefs {
 namespace {

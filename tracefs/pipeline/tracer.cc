@@ -344,6 +344,7 @@ Status Tracer::output_error() const {
 
 void Tracer::AddTo(TracerStats* stats) const {
   stats->id = parts_.id;
+  stats->kind = parts_.kind;
   stats->name = parts_.name;
   stats->chain = parts_.output_chain;
   stats->unbuffered = parts_.unbuffered;

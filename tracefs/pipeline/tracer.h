@@ -31,6 +31,7 @@ namespace tracefs {
 
 struct TracerParts {
   uint32_t id = 0;
+  TracerKind kind = TracerKind::kConfig;
   std::string name;  // of the config; may be empty
   std::unique_ptr<InputFilter> filter;
   std::vector<std::shared_ptr<const AssemblyDriver>> assembly;

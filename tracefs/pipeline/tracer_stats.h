@@ -15,6 +15,13 @@
 
 namespace tracefs {
 
+// Who wants a tracer.
+enum class TracerKind : uint8_t {
+  kConfig,
+  kRules,  // of another tracer, for which it collects operations
+  kTail,   // a client that listens
+};
+
 // Counts of one moment, give or take what threads are doing meanwhile.
 struct TracerStats {
   // A stage of the output chain, in its order; the last one is the driver.
@@ -28,6 +35,7 @@ struct TracerStats {
   };
 
   uint32_t id = 0;
+  TracerKind kind = TracerKind::kConfig;
   std::string name;
   std::string chain;
   bool running = false;  // else it was stopped and may be started again

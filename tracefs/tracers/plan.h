@@ -1,20 +1,20 @@
-// From a config to tracers: the only place that knows filters, drivers and
-// their tables together.
+// From a config to tracers that are ready to be started.
 #ifndef TRACEFS_TRACERS_PLAN_H_
 #define TRACEFS_TRACERS_PLAN_H_
 
+#include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "config/config.h"
-#include "drivers/output/table.h"
+#include "drivers/output/output_folder.h"
 #include "filters/input/filter.h"
 #include "filters/input/name_service.h"
 #include "filters/input/name_table.h"
 #include "tracefs/base/status.h"
 #include "tracefs/pipeline/tracer.h"
+#include "tracefs/pipeline/wish.h"
 #include "tracefs/rules/rule.h"
 #include "tracefs/tracers/trigger_tap.h"
 
@@ -34,8 +34,8 @@ struct TracerPlan {
   // trigger's and those of the rules are warned of (Filter::warnings).
   std::string filter_place;
   std::vector<std::string> warnings;
-  // Of a plan that is not a tracer of the config but feeds the rules of one:
-  // the rules, and whose they are. Its output is still to be made.
+  // Of TracerKind::kRules: the rules, and whose they are. Its output and its id
+  // are still to be made.
   std::vector<Rule> rules;
   uint32_t rules_of = 0;
 };
@@ -52,7 +52,7 @@ inline constexpr bool FeedsRules(uint32_t id) {
 // The words that configs may use: all tables together.
 ConfigNames KnownNames();
 
-struct PlanOptions {
+struct TracerPlanOptions {
   const NameService* users = &SystemNameService();
   uint32_t first_id = 1;  // the others follow
   // Files made for the outputs, as WishedFiles has them; null: made here.
@@ -67,32 +67,13 @@ struct PlanOptions {
 // "file:line:column: …".
 Result<std::vector<TracerPlan>> PlanTracers(const Config& config,
                                             NameTable& names,
-                                            PlanOptions options);
+                                            TracerPlanOptions options);
 
 // Checks all that can be checked without opening anything, and says which
 // files PlanTracers would make, in its order.
 Result<std::vector<Wish>> WishedFiles(const Config& config,
                                       const NameService& users,
                                       NameTable& names);
-
-// Adds the properties of `common` to those of `header`.
-void AddProperties(const format::TraceHeader& common,
-                   format::TraceHeader* header);
-
-// A random number for a new trace.
-Result<format::Serial> NewSerial();
-
-// Some tracer asks who did it.
-bool NeedCallers(std::span<const TracerPlan> plans);
-// Some tracer may record reads or writes.
-bool RecordsData(std::span<const TracerPlan> plans);
-// Some filter, or one that a rule may raise a tracer to, names a lock operation
-// and may keep it: lock requests must come to us. A filter that merely does not
-// exclude them leaves them to the kernel, whose locks cost nothing and detect
-// deadlocks.
-bool NamesLocks(std::span<const TracerPlan> plans);
-// The tracer may record the operation.
-bool MayKeep(const TracerPlan& plan, Op op);
 
 }  // namespace tracefs
 

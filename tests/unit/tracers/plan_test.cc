@@ -13,7 +13,8 @@
 #include <utility>
 
 #include "tests/unit/mount/scratch_dir.h"
-#include "tracefs/mount/warnings.h"
+#include "tracefs/tracers/plan_facts.h"
+#include "tracefs/tracers/warnings.h"
 
 namespace tracefs {
 namespace {

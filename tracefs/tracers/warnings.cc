@@ -1,19 +1,10 @@
-#include "tracefs/mount/warnings.h"
+#include "tracefs/tracers/warnings.h"
 
 #include <algorithm>
 
+#include "tracefs/tracers/plan_facts.h"
+
 namespace tracefs {
-namespace {
-
-constexpr Op kLockOps[] = {Op::getlk_, Op::setlk_, Op::flock_};
-
-bool KeepsLocks(const TracerPlan& plan) {
-  return std::any_of(std::begin(kLockOps), std::end(kLockOps),
-                     [&](Op op) { return MayKeep(plan, op); });
-}
-
-}  // namespace
-
 std::vector<std::string> WarningsOf(const TracerPlan& plan,
                                     const WarningFacts& facts) {
   std::vector<std::string> warnings = plan.warnings;
@@ -27,7 +18,7 @@ std::vector<std::string> WarningsOf(const TracerPlan& plan,
         "itself (default_permissions); access(2) is seen as the lookups and "
         "getattrs that it makes");
   }
-  if (facts.forwards_locks || !KeepsLocks(plan)) return warnings;
+  if (facts.forwards_locks || !MayKeepLocks(plan)) return warnings;
   if (!facts.mounted) {
     say("locks (getlk, setlk, flock) will not be seen: the kernel keeps them "
         "to itself unless a filter names them; name them, or leave them out: "

@@ -1,8 +1,8 @@
 // LossWatch: looks once a second whether tracers have lost something or their
 // outputs have failed, and says so in the log: at once, then once a minute for
 // as long as it goes on.
-#ifndef TRACEFS_MOUNT_LOSS_WATCH_H_
-#define TRACEFS_MOUNT_LOSS_WATCH_H_
+#ifndef TRACEFS_TRACERS_LOSS_WATCH_H_
+#define TRACEFS_TRACERS_LOSS_WATCH_H_
 
 #include <chrono>
 #include <condition_variable>
@@ -55,4 +55,4 @@ class LossWatch {
 
 }  // namespace tracefs
 
-#endif  // TRACEFS_MOUNT_LOSS_WATCH_H_
+#endif  // TRACEFS_TRACERS_LOSS_WATCH_H_

@@ -1,7 +1,7 @@
 // What a config asks for and no trace of this mount will show: said when the
 // config is checked, when it is mounted or added, and in the trace's header.
-#ifndef TRACEFS_MOUNT_WARNINGS_H_
-#define TRACEFS_MOUNT_WARNINGS_H_
+#ifndef TRACEFS_TRACERS_WARNINGS_H_
+#define TRACEFS_TRACERS_WARNINGS_H_
 
 #include <span>
 #include <string>
@@ -32,4 +32,4 @@ std::vector<std::string> WarningsOf(std::span<const TracerPlan> plans,
 
 }  // namespace tracefs
 
-#endif  // TRACEFS_MOUNT_WARNINGS_H_
+#endif  // TRACEFS_TRACERS_WARNINGS_H_

@@ -1,4 +1,4 @@
-#include "tracefs/mount/loss_watch.h"
+#include "tracefs/tracers/loss_watch.h"
 
 #include <pthread.h>
 

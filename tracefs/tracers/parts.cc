@@ -1,0 +1,48 @@
+#include "tracefs/tracers/parts.h"
+
+#include <sys/random.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "tracefs/pipeline/framing.h"
+
+namespace tracefs {
+
+Result<TracerParts> BeginParts(TracerWish wish, Filter filter) {
+  TracerParts parts;
+  if (::getrandom(parts.serial.data(), parts.serial.size(), 0) !=
+      static_cast<ssize_t>(parts.serial.size())) {
+    return Status::System(errno, "random serial number");
+  }
+  parts.kind = wish.kind;
+  parts.name = std::move(wish.name);
+  parts.output_chain = std::move(wish.output_chain);
+  format::TraceHeader& header = parts.header;
+  header.clock = ClockPair::Now();
+  header.Set("filter.text", filter.text());
+  header.Set("filter.dag", filter.general().Dump());
+  header.Set("drivers", wish.drivers);
+  header.Set("output.chain", parts.output_chain);
+  parts.filter = std::make_unique<Filter>(std::move(filter));
+  return parts;
+}
+
+void SetId(uint32_t id, TracerParts* parts) {
+  parts->id = id;
+  parts->header.tracer_id = id;
+}
+
+void PutDriver(const std::string& name, std::unique_ptr<OutputDriver> driver,
+               TracerParts* parts) {
+  PutFilter(name, MakeFraming(std::move(driver)), parts);
+}
+
+void PutFilter(const std::string& name, std::unique_ptr<OutputFilter> filter,
+               TracerParts* parts) {
+  auto& probes = parts->probes;
+  probes.insert(probes.begin(), std::make_unique<StageProbe>(name));
+  parts->output = Metered(*probes.front(), std::move(filter));
+}
+
+}  // namespace tracefs

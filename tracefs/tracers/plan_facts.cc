@@ -1,0 +1,58 @@
+#include "tracefs/tracers/plan_facts.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace tracefs {
+namespace {
+
+constexpr Op kLockOps[] = {Op::getlk_, Op::setlk_, Op::flock_};
+
+}  // namespace
+
+bool NeedCallers(std::span<const TracerPlan> plans) {
+  for (const TracerPlan& plan : plans) {
+    for (size_t i = 0; i < kOpCount; ++i) {
+      const auto op = static_cast<Op>(i);
+      if (plan.parts.filter->Needs(op).caller) return true;
+      for (const auto& driver : plan.parts.assembly) {
+        if (driver->Needs(op).caller) return true;
+      }
+    }
+  }
+  return false;
+}
+
+bool RecordsData(std::span<const TracerPlan> plans) {
+  return std::any_of(plans.begin(), plans.end(), [](const TracerPlan& plan) {
+    return MayKeep(plan, Op::read_) || MayKeep(plan, Op::write_);
+  });
+}
+
+bool MayKeep(const TracerPlan& plan, Op op) {
+  return plan.parts.filter->Needs(op).constant != Verdict::kDrop;
+}
+
+bool MayKeepLocks(const TracerPlan& plan) {
+  return std::any_of(std::begin(kLockOps), std::end(kLockOps),
+                     [&](Op op) { return MayKeep(plan, op); });
+}
+
+bool NamesLocks(std::span<const TracerPlan> plans) {
+  const auto named_by = [&](const Filter& filter) {
+    return std::any_of(std::begin(kLockOps), std::end(kLockOps), [&](Op op) {
+      return filter.Names(op) && filter.Needs(op).constant != Verdict::kDrop;
+    });
+  };
+  for (const TracerPlan& plan : plans) {
+    if (plan.filter && named_by(*plan.filter)) return true;
+    for (const Rule& rule : plan.rules) {
+      for (const RuleAction& action : rule.actions) {
+        if (action.filter && named_by(*action.filter)) return true;
+      }
+    }
+  }
+  return false;
+}
+
+}  // namespace tracefs

@@ -1,0 +1,27 @@
+// What plans of tracers ask of the mount they are for.
+#ifndef TRACEFS_TRACERS_PLAN_FACTS_H_
+#define TRACEFS_TRACERS_PLAN_FACTS_H_
+
+#include <span>
+
+#include "tracefs/event/op.h"
+#include "tracefs/tracers/plan.h"
+
+namespace tracefs {
+
+// Some tracer asks who did it.
+bool NeedCallers(std::span<const TracerPlan> plans);
+// Some tracer may record reads or writes.
+bool RecordsData(std::span<const TracerPlan> plans);
+// Some filter, or one that a rule may raise a tracer to, names a lock operation
+// and may keep it: lock requests must come to us. A filter that merely does not
+// exclude them leaves them to the kernel, whose locks cost nothing and detect
+// deadlocks.
+bool NamesLocks(std::span<const TracerPlan> plans);
+// The tracer may record the operation, or some lock operation.
+bool MayKeep(const TracerPlan& plan, Op op);
+bool MayKeepLocks(const TracerPlan& plan);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_TRACERS_PLAN_FACTS_H_

@@ -1,0 +1,215 @@
+#include "tracefs/tracers/plan_outputs.h"
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "drivers/assembly/table.h"
+#include "drivers/output/file_name.h"
+#include "drivers/output/table.h"
+#include "filters/output/chain.h"
+#include "filters/output/table.h"
+#include "tracefs/tracers/parts.h"
+
+namespace tracefs {
+namespace {
+
+const OutputDriverRow& DriverRowOf(const TracerConfig& config) {
+  return *FindOutputDriver(config.output.back().name);
+}
+
+// What an entry of an output section would open.
+std::vector<Wish> WishesOf(const ConfigEntry& entry) {
+  const OutputFilterRow* const filter = FindOutputFilter(entry.name);
+  const auto wishes =
+      filter != nullptr ? filter->wishes : FindOutputDriver(entry.name)->wishes;
+  return wishes != nullptr ? wishes(entry) : std::vector<Wish>();
+}
+
+// What stands in for a driver where nothing is to be made.
+class UnmadeDriver final : public OutputDriver {
+ public:
+  Status Initialize(const TraceIdentity&) override { return Unmade(); }
+  Status Write(ByteSpan, ByteSpan, const BlockInfo&) override {
+    return Unmade();
+  }
+  Status Flush() override { return Unmade(); }
+  Status Release() override { return Status::Ok(); }
+  size_t PreferredBlockSize() const override { return 0; }
+
+ private:
+  static Status Unmade() { return Status::Invalid("only looked at"); }
+};
+
+Result<std::unique_ptr<OutputDriver>> MakeDriver(const ConfigEntry& entry,
+                                                 bool probe,
+                                                 OutputDriverFacts* facts) {
+  const OutputDriverRow& row = *FindOutputDriver(entry.name);
+  if (!probe) return row.make(entry, facts);
+  if (row.probe != nullptr) {
+    if (Status s = row.probe(entry); !s.ok()) return s;
+  }
+  return std::unique_ptr<OutputDriver>(std::make_unique<UnmadeDriver>());
+}
+
+// `files`: one for each wish of this section and of those that follow, or none.
+// Takes those of this one.
+Status MakeOutput(const Config& file, const TracerConfig& config,
+                  std::span<UniqueFd>* files, bool probe, TracerPlan* plan) {
+  const ConfigEntry& last = config.output.back();
+  OutputDriverFacts facts;
+  plan->file_change = std::make_shared<OutputFileChange>();
+  facts.changed = [change = plan->file_change](const OutputFileId& id,
+                                               bool written) {
+    if (*change) (*change)(id, written);
+  };
+  // By entry; nothing where nothing was given.
+  std::vector<std::span<UniqueFd>> given;
+  for (const ConfigEntry& entry : config.output) {
+    const size_t wished = files->empty() ? 0 : WishesOf(entry).size();
+    given.push_back(files->first(wished));
+    *files = files->subspan(wished);
+  }
+  for (UniqueFd& fd : given.back()) facts.given.push_back(std::move(fd));
+  Result<std::unique_ptr<OutputDriver>> driver =
+      MakeDriver(last, probe, &facts);
+  if (!driver.ok()) {
+    return driver.status().Prefixed(PlaceText(file, last.position));
+  }
+  plan->files = std::move(facts.files);
+  plan->parts.unbuffered = facts.unbuffered;
+  plan->parts.when_full = facts.when_full;
+  if (facts.flight) {
+    if (plan->flight == nullptr)
+      plan->flight = std::make_shared<FlightControl>();
+    plan->flight->snapshot = std::move(facts.flight->snapshot);
+    plan->flight->every_ns = facts.flight->trigger_every_ns;
+  }
+  TracerParts& parts = plan->parts;
+  PutDriver(last.name, *std::move(driver), &parts);
+  OutputFilterFacts filter_facts;
+  filter_facts.probe = probe;
+  for (size_t i = config.output.size() - 1; i-- > 0;) {
+    const ConfigEntry& entry = config.output[i];
+    filter_facts.given = Given(given[i]);
+    Result<std::unique_ptr<OutputFilter>> filter =
+        FindOutputFilter(entry.name)
+            ->make(entry, std::move(parts.output), &filter_facts);
+    if (!filter.ok()) {
+      return filter.status().Prefixed(PlaceText(file, entry.position));
+    }
+    PutFilter(entry.name, *std::move(filter), &parts);
+  }
+  parts.heartbeat_ns = filter_facts.heartbeat_ns;
+  return Status::Ok();
+}
+
+// A feed reads the blocks that come to it, and knows operations.
+Status CheckForFeed(const Config& file, const TracerConfig& config) {
+  const OutputDriverRow& row = DriverRowOf(config);
+  if (row.feed == nullptr) return Status::Ok();
+  const std::string feed(row.feed(config.output.back()));
+  if (feed.empty()) return Status::Ok();
+  for (size_t i = 0; i + 1 < config.output.size(); ++i) {
+    const ConfigEntry& filter = config.output[i];
+    // Those that a reader must undo.
+    if (FindOutputFilter(filter.name)->make_decoder == nullptr) continue;
+    return ErrorAt(file.file_name, filter.position,
+                   Quoted(filter.name) + " changes the blocks that feed = " +
+                       feed + " has to read; leave it out");
+  }
+  for (const ConfigEntry& driver : config.assembly) {
+    const AssemblyDriverRow* row_of = FindAssemblyDriver(driver.name);
+    if (row_of == nullptr || !row_of->only_counts) continue;  // or a rule
+    return ErrorAt(file.file_name, driver.position,
+                   "feed = " + feed + " has no place for counts; give " +
+                       Quoted(driver.name) +
+                       " a tracer of its own, or serve it with --metrics");
+  }
+  return Status::Ok();
+}
+
+// What a tracer's output is called this time; the same without one.
+TracerConfig WithName(const TracerConfig& config, const TracerPlan& plan) {
+  TracerConfig named = config;
+  ConfigEntry& driver = named.output.back();
+  if (!DriverRowOf(config).makes_named_files) return named;
+  Result<std::string> name = ExpandFileName(
+      driver.value.text, plan.parts.header.clock.real_ns, plan.parts.serial);
+  if (name.ok()) driver.value.text = *std::move(name);  // CheckOutput saw it
+  return named;
+}
+
+// A client makes the files of what it adds before the daemon knows the trace.
+Status CheckNamesAreFixed(const Config& config) {
+  for (const TracerConfig& tracer : config.tracers) {
+    const ConfigEntry& driver = tracer.output.back();
+    if (!DriverRowOf(tracer).makes_named_files ||
+        !IsTemplate(driver.value.text)) {
+      continue;
+    }
+    return ErrorAt(config.file_name, driver.position,
+                   "%date and %serial are for the config that a mount begins "
+                   "with; to add this one write its name out");
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+std::string PlaceText(const Config& file, SourcePosition position) {
+  return file.file_name + ':' + std::to_string(position.line) + ':' +
+         std::to_string(position.column);
+}
+
+// What the grammar cannot see of a tracer's output section.
+Status CheckOutput(const Config& file, const TracerConfig& config) {
+  if (Status s = CheckChain(file.file_name, config.output); !s.ok()) return s;
+  const ConfigEntry& driver = config.output.back();
+  if (Status s = CheckForFeed(file, config); !s.ok()) return s;
+  const OutputDriverRow& row = DriverRowOf(config);
+  Status status;
+  if (row.makes_named_files) {
+    status = ExpandFileName(driver.value.text, 0, {}).status();
+  }
+  if (status.ok() && row.check != nullptr) status = row.check(driver);
+  if (status.ok()) return status;
+  return ErrorAt(file.file_name, driver.position, status.message());
+}
+
+Result<std::vector<Wish>> WishesOf(const Config& file) {
+  if (Status s = CheckNamesAreFixed(file); !s.ok()) return s;
+  std::vector<Wish> all;
+  for (const TracerConfig& tracer : file.tracers) {
+    for (const ConfigEntry& entry : tracer.output) {
+      for (Wish& wish : WishesOf(entry)) all.push_back(std::move(wish));
+    }
+  }
+  return all;
+}
+
+Status MakeOutputs(const Config& file, std::vector<UniqueFd>* given, bool probe,
+                   std::vector<TracerPlan>* plans) {
+  std::span<UniqueFd> files;
+  if (given != nullptr) {
+    const Result<std::vector<Wish>> wishes = WishesOf(file);
+    if (!wishes.ok()) return wishes.status();
+    if (given->size() != wishes->size()) {
+      return Status::Invalid(std::to_string(wishes->size()) +
+                             " files are needed, and " +
+                             std::to_string(given->size()) + " were sent");
+    }
+    files = *given;
+  }
+  for (size_t i = 0; i < file.tracers.size(); ++i) {
+    if (Status s = MakeOutput(file, WithName(file.tracers[i], (*plans)[i]),
+                              &files, probe, &(*plans)[i]);
+        !s.ok()) {
+      return s;
+    }
+  }
+  return Status::Ok();
+}
+
+}  // namespace tracefs

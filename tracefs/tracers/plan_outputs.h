@@ -1,0 +1,34 @@
+// The output sections of a config: what the grammar cannot see of them, the
+// files that they want, and their making.
+#ifndef TRACEFS_TRACERS_PLAN_OUTPUTS_H_
+#define TRACEFS_TRACERS_PLAN_OUTPUTS_H_
+
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "tracefs/base/status.h"
+#include "tracefs/base/unique_fd.h"
+#include "tracefs/tracers/plan.h"
+
+namespace tracefs {
+
+// "file:line:column".
+std::string PlaceText(const Config& file, SourcePosition position);
+
+// Judges one section without opening anything. Errors, here and below, say
+// "file:line:column: …".
+Status CheckOutput(const Config& file, const TracerConfig& config);
+
+// The files that MakeOutputs is to be given where it can make none itself.
+Result<std::vector<Wish>> WishesOf(const Config& file);
+
+// Makes the outputs of the tracers of `file`, with which `plans` begins.
+// `given` has one file for each wish; null: all are made here. With `probe`
+// nothing is made, only looked at.
+Status MakeOutputs(const Config& file, std::vector<UniqueFd>* given, bool probe,
+                   std::vector<TracerPlan>* plans);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_TRACERS_PLAN_OUTPUTS_H_
