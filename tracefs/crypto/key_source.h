@@ -8,6 +8,7 @@
 #define TRACEFS_CRYPTO_KEY_SOURCE_H_
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,6 +62,19 @@ Result<SecretMemory> ReadSecretText(const KeySource& source);
 Result<std::vector<KeyEntry>> ReadKeys(const KeySource& source);
 // The one key of that kind in a source.
 Result<SecretKey> ReadKey(const KeySource& source, KeyKind kind);
+
+// Adds what the arguments of a command's `option` name to `keys`, which has an
+// Add(KeySource); `option` is for messages.
+template <typename Keys>
+Status AddKeyArguments(std::span<const std::string> arguments,
+                       std::string_view option, Keys* keys) {
+  for (const std::string& argument : arguments) {
+    const Result<KeySource> source = ParseKeyArgument(argument);
+    const Status added = source.ok() ? keys->Add(*source) : source.status();
+    if (!added.ok()) return added.Prefixed(option);
+  }
+  return Status::Ok();
+}
 
 // One line of key text, its end left out.
 std::string KeyLine(KeyKind kind, KeySpan key);

@@ -89,10 +89,8 @@ Result<std::unique_ptr<Keeper>> MakeKeeper(const RecvOptions& options,
                            .max_traces = options.max_traces});
   }
   auto keys = std::make_shared<KeyRing>();
-  for (const std::string& name : options.keys) {
-    const Result<KeySource> source = ParseKeyArgument(name);
-    const Status added = source.ok() ? keys->Add(*source) : source.status();
-    if (!added.ok()) return added.Prefixed("--key");
+  if (Status s = AddKeyArguments(options.keys, "--key", keys.get()); !s.ok()) {
+    return s;
   }
   return MakeLivePrinter({.format = options.format,
                           .keys = std::move(keys),

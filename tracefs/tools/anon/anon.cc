@@ -96,21 +96,14 @@ uint64_t SizeOf(const std::string& path) {
 
 Result<std::shared_ptr<KeyRing>> TraceKeys(const AnonOptions& options) {
   auto ring = std::make_shared<KeyRing>();
-  for (const std::string& name : options.trace_keys) {
-    const Result<KeySource> source = ParseKeyArgument(name);
-    const Status added = source.ok() ? ring->Add(*source) : source.status();
-    if (!added.ok()) return added.Prefixed("--trace-key");
-  }
+  const Status added =
+      AddKeyArguments(options.trace_keys, "--trace-key", ring.get());
+  if (!added.ok()) return added;
   return ring;
 }
 
 Status AddKeys(const AnonOptions& options, KeySet* keys) {
-  for (const std::string& name : options.keys) {
-    const Result<KeySource> source = ParseKeyArgument(name);
-    const Status added = source.ok() ? keys->Add(*source) : source.status();
-    if (!added.ok()) return added.Prefixed("--keys");
-  }
-  return Status::Ok();
+  return AddKeyArguments(options.keys, "--keys", keys);
 }
 
 // Where an input goes; an error if several would go to one place.

@@ -63,10 +63,8 @@ class Dumper {
       }
       filter_.emplace(*std::move(filter));
     }
-    for (const std::string& name : options_.keys) {
-      const Status added = AddKey(name);
-      if (!added.ok()) return Complain(added.Prefixed("--key"));
-    }
+    const Status keys = AddKeyArguments(options_.keys, "--key", keys_.get());
+    if (!keys.ok()) return Complain(keys);
     if (options_.wait && !Wait()) return exit_status_;
     OpenTraces();
     if (options_.header) PrintHeaders();
@@ -85,11 +83,6 @@ class Dumper {
   }
 
  private:
-  Status AddKey(const std::string& name) {
-    const Result<KeySource> source = ParseKeyArgument(name);
-    return source.ok() ? keys_->Add(*source) : source.status();
-  }
-
   void Fail(const Status& status) {
     exit_status_ = std::max(exit_status_, Complain(status));
   }

@@ -3,7 +3,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <map>
 #include <memory>
 
@@ -129,10 +128,8 @@ class Verifier {
   void Note(const std::string& text) { err_.Append(kCommand + text + "\n"); }
 
   Status Prepare() {
-    for (const std::string& name : options_.keys) {
-      const Result<KeySource> source = ParseKeyArgument(name);
-      if (!source.ok()) return source.status().Prefixed("--key");
-      if (Status s = keys_.Add(*source); !s.ok()) return s.Prefixed("--key");
+    if (Status s = AddKeyArguments(options_.keys, "--key", &keys_); !s.ok()) {
+      return s;
     }
     for (const std::string& name : options_.anchors) {
       if (Status s = ReadAnchors(name); !s.ok()) return s;
