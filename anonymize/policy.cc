@@ -6,6 +6,7 @@
 #include <array>
 
 #include "anonymize/fields.h"
+#include "tracefs/base/file_io.h"
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/base/units.h"
@@ -398,22 +399,14 @@ Result<Policy> LoadPolicy(const std::string& name_or_path, UniqueFd given) {
     }
     return Status::System(error, what);
   }
-  std::string text;
-  for (;;) {
-    char buffer[16384];
-    const ssize_t n = ::read(fd.get(), buffer, sizeof buffer);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
-      return Status::System(errno, "policy '" + name_or_path + '\'');
-    }
-    if (n == 0) break;
-    text.append(buffer, static_cast<size_t>(n));
-    if (text.size() > kMaxPolicyBytes) {
-      return Status::Invalid("policy '" + name_or_path +
-                             "' is longer than a policy can be");
-    }
+  const Result<std::string> text =
+      ReadText(fd.get(), kMaxPolicyBytes + 1, "policy '" + name_or_path + '\'');
+  if (!text.ok()) return text.status();
+  if (text->size() > kMaxPolicyBytes) {
+    return Status::Invalid("policy '" + name_or_path +
+                           "' is longer than a policy can be");
   }
-  return ParsePolicy(text, name_or_path);
+  return ParsePolicy(*text, name_or_path);
 }
 
 std::string RuleText(const Rule& rule, bool for_trace) {

@@ -3,13 +3,13 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
 #include "drivers/output/trace_file.h"
 #include "tracefs/base/clock.h"
+#include "tracefs/base/file_io.h"
 #include "tracefs/base/ownership.h"
 
 namespace tracefs {
@@ -18,18 +18,7 @@ namespace {
 constexpr size_t kDefaultBlockBytes = 256 * 1024;
 // A ring of few, large blocks would forget much at a time.
 constexpr size_t kBlocksInRing = 8;
-
-Status WriteAt(int fd, std::string_view text, uint64_t at) {
-  while (!text.empty()) {
-    const ssize_t n =
-        ::pwrite(fd, text.data(), text.size(), static_cast<off_t>(at));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return Status::System(n < 0 ? errno : ENOSPC, "flight map");
-    text.remove_prefix(static_cast<size_t>(n));
-    at += static_cast<uint64_t>(n);
-  }
-  return Status::Ok();
-}
+constexpr std::string_view kMap = "flight map";
 
 }  // namespace
 
@@ -125,12 +114,9 @@ Status FlightRecorder::MapMemory(UniqueFd map) {
                      " bytes (needs a file system that can reserve space)");
     }
     // First the magic: a daemon killed from here on leaves a map.
-    if (Status s = WriteAt(
-            map_.get(),
-            format::EncodeFlightMapHead(
-                {.rings = options_.rings, .ring_bytes = options_.ring_bytes}),
-            0);
-        !s.ok()) {
+    const std::string head = format::EncodeFlightMapHead(
+        {.rings = options_.rings, .ring_bytes = options_.ring_bytes});
+    if (Status s = WriteAllAt(map_.get(), AsBytes(head), 0, kMap); !s.ok()) {
       return s;
     }
   }
@@ -155,7 +141,8 @@ std::unique_ptr<OutputDriver> FlightRecorder::MakeDriver(
 
 Status FlightRecorder::Begin(const format::Serial& serial, std::string start) {
   if (map_) {
-    if (Status s = WriteAt(map_.get(), start, memory_bytes_); !s.ok()) {
+    if (Status s = WriteAllAt(map_.get(), AsBytes(start), memory_bytes_, kMap);
+        !s.ok()) {
       return s;
     }
   }

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "tracefs/base/file_io.h"
 #include "tracefs/base/ownership.h"
 #include "tracefs/base/text.h"
 #include "tracefs/crypto/age.h"
@@ -184,17 +185,12 @@ Status CheckSecretFile(const UniqueFd& fd, const std::string& what) {
 Result<SecretMemory> ReadSecretFile(const UniqueFd& fd,
                                     const std::string& what) {
   SecretMemory text(kMaxKeyFileBytes);
-  size_t size = 0;
-  while (size < kMaxKeyFileBytes) {
-    const ssize_t n =
-        ::pread(fd.get(), text.bytes().data() + size, kMaxKeyFileBytes - size,
-                static_cast<off_t>(size));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return Status::System(errno, what);
-    if (n == 0) return text;
-    size += static_cast<size_t>(n);
+  const ssize_t size = ReadAt(fd.get(), text.bytes(), 0);
+  if (size < 0) return Status::System(errno, what);
+  if (size == static_cast<ssize_t>(kMaxKeyFileBytes)) {
+    return Status::Invalid(what + " is too long for a key file");
   }
-  return Status::Invalid(what + " is too long for a key file");
+  return text;
 }
 
 namespace {

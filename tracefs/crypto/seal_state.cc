@@ -9,6 +9,7 @@
 #include <cstdio>
 
 #include "tracefs/base/enclosed_folder.h"
+#include "tracefs/base/file_io.h"
 #include "tracefs/base/ownership.h"
 #include "tracefs/crypto/key_source.h"
 
@@ -36,18 +37,13 @@ void WipeText(std::string& text) {
   Wipe({reinterpret_cast<std::byte*>(text.data()), text.size()});
 }
 
-Status WriteAll(const UniqueFd& fd, std::string_view text,
-                const std::string& what) {
-  off_t at = 0;
-  while (!text.empty()) {
-    const ssize_t n = ::pwrite(fd.get(), text.data(), text.size(), at);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return Status::System(n < 0 ? errno : EIO, what);
-    at += n;
-    text.remove_prefix(static_cast<size_t>(n));
+Status WriteDurably(const UniqueFd& fd, std::string_view text,
+                    const std::string& what) {
+  Status status = WriteAllAt(fd.get(), AsBytes(text), 0, what);
+  if (status.ok() && ::fsync(fd.get()) != 0) {
+    status = Status::System(errno, what);
   }
-  if (::fsync(fd.get()) != 0) return Status::System(errno, what);
-  return Status::Ok();
+  return status;
 }
 
 }  // namespace
@@ -66,7 +62,7 @@ Status CreateSecretFile(int folder, const std::string& name,
     }
     return Status::System(errno, what);
   }
-  Status status = WriteAll(fd, text, what);
+  Status status = WriteDurably(fd, text, what);
   if (!status.ok()) ::unlinkat(folder, name.c_str(), 0);
   return status;
 }
@@ -199,7 +195,7 @@ Result<SealState::Epoch> SealState::Take() {
   struct stat st;
   if (::fstat(fd.get(), &st) == 0) {
     const std::string zeros(static_cast<size_t>(st.st_size), '\0');
-    (void)WriteAll(fd, zeros, what()).ok();
+    (void)WriteDurably(fd, zeros, what()).ok();
   }
   return epoch;
 }

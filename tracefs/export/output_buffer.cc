@@ -1,7 +1,8 @@
 #include "tracefs/export/output_buffer.h"
 
 #include <errno.h>
-#include <unistd.h>
+
+#include "tracefs/base/file_io.h"
 
 namespace tracefs {
 
@@ -22,15 +23,7 @@ void OutputBuffer::MakeRoom(size_t n) {
 }
 
 Status FdOutput::Emit(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = ::write(fd_, text.data(), text.size());
-    if (n < 0) {
-      if (errno == EINTR) continue;
-      return Status::System(errno, "cannot write the output");
-    }
-    text.remove_prefix(static_cast<size_t>(n));
-  }
-  return {};
+  return WriteAll(fd_, AsBytes(text), "cannot write the output");
 }
 
 }  // namespace tracefs

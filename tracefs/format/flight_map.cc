@@ -1,12 +1,11 @@
 #include "tracefs/format/flight_map.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "tracefs/base/crc32c.h"
+#include "tracefs/base/file_io.h"
 #include "tracefs/format/frame.h"
 
 namespace tracefs::format {
@@ -213,14 +212,11 @@ Result<std::string> ReadFlightMap(int fd, uint64_t bytes) {
   const auto read_all = [fd](uint64_t from, uint64_t size,
                              std::string* into) -> Status {
     into->resize(size);
-    size_t got = 0;
-    while (got < size) {
-      const ssize_t n = ::pread(fd, into->data() + got, size - got,
-                                static_cast<off_t>(from + got));
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return Status::System(errno, "cannot read the map");
-      if (n == 0) return Status::Corrupt("the map is cut");
-      got += static_cast<size_t>(n);
+    const ssize_t got =
+        ReadAt(fd, std::as_writable_bytes(std::span(*into)), from);
+    if (got < 0) return Status::System(errno, "cannot read the map");
+    if (static_cast<uint64_t>(got) < size) {
+      return Status::Corrupt("the map is cut");
     }
     return Status::Ok();
   };

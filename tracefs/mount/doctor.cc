@@ -11,6 +11,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "tracefs/base/file_io.h"
 #include "tracefs/base/unique_fd.h"
 
 namespace tracefs {
@@ -68,22 +69,11 @@ bool HasLine(const std::string& text, const std::string& wanted) {
   return false;
 }
 
-Status WriteAll(int fd, const std::string& text, const std::string& path) {
-  size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t n = ::write(fd, text.data() + done, text.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return Status::System(errno, path);
-    done += static_cast<size_t>(n);
-  }
-  return Status::Ok();
-}
-
 // A setting takes its value in one write.
 Status SetNow(const std::string& path, const std::string& value) {
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (!fd) return Status::System(errno, path);
-  return WriteAll(fd.get(), value, path);
+  return WriteAll(fd.get(), AsBytes(value), path);
 }
 
 // Replaced as a whole, so that no boot finds half of it.
@@ -103,7 +93,7 @@ Status SetForBoot(const std::string& path, const std::string& line) {
                            O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                            0644));
   if (!fd) return Status::System(errno, fresh);
-  Status status = WriteAll(fd.get(), text, fresh);
+  Status status = WriteAll(fd.get(), AsBytes(text), fresh);
   if (status.ok() && (::fchmod(fd.get(), 0644) != 0 || ::fsync(fd.get()) != 0 ||
                       ::rename(fresh.c_str(), path.c_str()) != 0)) {
     status = Status::System(errno, path);

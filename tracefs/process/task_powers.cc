@@ -1,13 +1,12 @@
 #include "tracefs/process/task_powers.h"
 
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <string>
 
+#include "tracefs/base/file_io.h"
 #include "tracefs/base/text.h"
 #include "tracefs/base/unique_fd.h"
 
@@ -20,18 +19,9 @@ constexpr size_t kMaxTextBytes = 1 << 20;
 std::string ReadAll(int proc, uint32_t tid, const char* name) {
   const std::string path = std::to_string(tid) + "/" + name;
   const UniqueFd fd(::openat(proc, path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::string text;
-  if (!fd) return text;
-  constexpr size_t kStep = 4096;
-  while (text.size() < kMaxTextBytes) {
-    const size_t had = text.size();
-    text.resize(had + kStep);
-    const ssize_t n = ::read(fd.get(), text.data() + had, kStep);
-    text.resize(had + static_cast<size_t>(std::max<ssize_t>(n, 0)));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-  }
-  return text;
+  if (!fd) return {};
+  Result<std::string> text = ReadText(fd.get(), kMaxTextBytes, name);
+  return text.ok() ? *std::move(text) : std::string();
 }
 
 // The next number of the line; false at its end.

@@ -13,6 +13,8 @@
 #include <climits>
 #include <cstdlib>
 
+#include "tracefs/base/file_io.h"
+
 namespace tracefs::anonymize {
 namespace {
 
@@ -108,15 +110,8 @@ OutputFile::~OutputFile() {
 }
 
 Status OutputFile::Write(ByteSpan bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(fd_.get(), bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) {
-      return Status::System(errno, to_stdout() ? "standard output" : path_);
-    }
-    bytes = bytes.subspan(static_cast<size_t>(n));
-  }
-  return Status::Ok();
+  return WriteAll(fd_.get(), bytes,
+                  to_stdout() ? std::string_view("standard output") : path_);
 }
 
 Status OutputFile::Commit() {

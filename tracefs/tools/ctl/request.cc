@@ -13,6 +13,7 @@
 
 #include "drivers/output/remote/dialer.h"
 #include "tracefs/base/enclosed_folder.h"
+#include "tracefs/base/file_io.h"
 #include "tracefs/base/log_socket.h"
 #include "tracefs/crypto/key_source.h"
 #include "tracefs/export/escape.h"
@@ -73,19 +74,11 @@ Result<Json> Check(ControlClient& client, const Json& request) {
 Result<std::string> ReadConfig(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return Status::System(errno, "config '" + path + "'");
-  std::string text(kMaxConfigBytes + 1, '\0');
-  size_t size = 0;
-  while (size < text.size()) {
-    const ssize_t n = ::read(fd.get(), text.data() + size, text.size() - size);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return Status::System(errno, "config '" + path + "'");
-    if (n == 0) break;
-    size += static_cast<size_t>(n);
-  }
-  if (size > kMaxConfigBytes) {
+  Result<std::string> text =
+      ReadText(fd.get(), kMaxConfigBytes + 1, "config '" + path + "'");
+  if (text.ok() && text->size() > kMaxConfigBytes) {
     return Status::Invalid(path + ": longer than 1 MiB");
   }
-  text.resize(size);
   return text;
 }
 
@@ -199,15 +192,12 @@ Status NewFiles::ReadSecret(const std::string& source) {
   if (!parsed.ok()) return parsed.status();
   const Result<SecretMemory> text = ReadSecretText(*parsed);
   if (!text.ok()) return text.status();
-  std::string_view rest = AsText(text->bytes());
-  rest = rest.substr(0, rest.find('\0'));
+  std::string_view line = AsText(text->bytes());
+  line = line.substr(0, line.find('\0'));
   UniqueFd fd(::memfd_create("tracefs-secret", MFD_CLOEXEC));
   if (!fd) return Status::System(errno, parsed->Text());
-  while (!rest.empty()) {
-    const ssize_t n = ::write(fd.get(), rest.data(), rest.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return Status::System(n < 0 ? errno : EIO, parsed->Text());
-    rest.remove_prefix(static_cast<size_t>(n));
+  if (Status s = WriteAll(fd.get(), AsBytes(line), parsed->Text()); !s.ok()) {
+    return s;
   }
   files_.push_back({"", std::move(fd)});
   return Status::Ok();
