@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -73,21 +72,20 @@ Result<std::unique_ptr<ControlServer>> ControlServer::Create(
       why = listener.status();
       continue;
     }
-    UniqueFd wake(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
-    if (!wake) return Status::System(errno, "eventfd");
-    return std::unique_ptr<ControlServer>(new ControlServer(
-        std::move(options), EncloseFolder(*std::move(opened)),
-        std::move(*listener), std::move(wake), std::move(path)));
+    std::unique_ptr<ControlServer> server(
+        new ControlServer(std::move(options), EncloseFolder(*std::move(opened)),
+                          std::move(*listener), std::move(path)));
+    if (!server->wake_) return Status::System(EMFILE, "eventfd");
+    return server;
   }
   return why;
 }
 
 ControlServer::ControlServer(ControlServerOptions options, UniqueFd directory,
-                             UniqueFd listener, UniqueFd wake, std::string path)
+                             UniqueFd listener, std::string path)
     : options_(std::move(options)),
       directory_(std::move(directory)),
       listener_(std::move(listener)),
-      wake_(std::move(wake)),
       path_(std::move(path)) {}
 
 ControlServer::~ControlServer() { Stop(); }
@@ -118,7 +116,7 @@ void ControlServer::StopCommands() {
     commands_end_ = true;
   }
   task_added_.notify_all();
-  Wake();
+  wake_.Set();
   if (commands_.joinable()) commands_.join();
 }
 
@@ -128,7 +126,7 @@ void ControlServer::Stop() {
     std::lock_guard lock(mu_);
     drain_until_ = MonotonicNs() + kDrainNs;
   }
-  Wake();
+  wake_.Set();
   if (server_.joinable()) server_.join();
   connections_.clear();
   // Streams that nobody waits for any more.
@@ -139,11 +137,6 @@ void ControlServer::Stop() {
     finished_.clear();
   }
   for (const std::function<void()>& task : left) task();
-}
-
-void ControlServer::Wake() {
-  const uint64_t one = 1;
-  static_cast<void>(!::write(wake_.get(), &one, sizeof one));
 }
 
 void ControlServer::Post(std::function<void()> task) {
@@ -206,10 +199,7 @@ void ControlServer::ServeLoop() {
       continue;
     }
     now = MonotonicNs();
-    if ((fds[0].revents & POLLIN) != 0) {
-      uint64_t count;
-      static_cast<void>(!::read(wake_.get(), &count, sizeof count));
-    }
+    if ((fds[0].revents & POLLIN) != 0) wake_.Clear();
     for (size_t i = 0; i < connections_.size(); ++i) {
       Serve(*connections_[i], fds[i + 2].revents, now);
     }
@@ -346,7 +336,7 @@ void ControlServer::Dispatch(Connection& c, std::string_view line,
       std::lock_guard lock(mu_);
       finished_.push_back(std::move(finished));
     }
-    Wake();
+    wake_.Set();
   });
   if (!posted) {
     Deliver(c,
@@ -361,7 +351,7 @@ void ControlServer::Deliver(Connection& c, Finished finished, uint64_t now) {
                               : ErrorLine(finished.id, answer.status),
            now);
   if (answer.stream == nullptr) return;
-  answer.stream->OnMore([this] { Wake(); });
+  answer.stream->OnMore([this] { wake_.Set(); });
   c.Follow(std::move(answer.stream));
 }
 

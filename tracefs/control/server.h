@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "tracefs/base/event_fd.h"
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/control/connection.h"
@@ -66,11 +67,10 @@ class ControlServer {
   };
 
   ControlServer(ControlServerOptions options, UniqueFd directory,
-                UniqueFd listener, UniqueFd wake, std::string path);
+                UniqueFd listener, std::string path);
 
   void ServeLoop();
   void CommandLoop();
-  void Wake();
   void Post(std::function<void()> task);
   bool PostRequest(std::function<void()> task);
 
@@ -90,7 +90,7 @@ class ControlServer {
   const ControlServerOptions options_;
   const UniqueFd directory_;
   const UniqueFd listener_;
-  const UniqueFd wake_;  // eventfd
+  const EventFd wake_;
   const std::string path_;
   ControlHandler* handler_ = nullptr;
   bool socket_removed_ = false;

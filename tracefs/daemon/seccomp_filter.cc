@@ -11,7 +11,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <seccomp.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -168,14 +167,12 @@ void AddRules(const SeccompOptions& options, Builder& rules) {
 }  // namespace
 
 RefusalCounter::RefusalCounter(UniqueFd notifications)
-    : notifications_(std::move(notifications)),
-      stop_(::eventfd(0, EFD_CLOEXEC)) {
+    : notifications_(std::move(notifications)) {
   thread_ = StartThread("tracefs-refuse", [this] { Serve(); });
 }
 
 RefusalCounter::~RefusalCounter() {
-  const uint64_t one = 1;
-  (void)!::write(stop_.get(), &one, sizeof one);
+  stop_.Set();
   thread_.join();
   // From now on the kernel answers by itself, with ENOSYS.
 }

@@ -15,6 +15,7 @@
 #include <string>
 #include <thread>
 
+#include "tracefs/base/event_fd.h"
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
 
@@ -39,7 +40,7 @@ class RefusalCounter {
   void AnswerOne();
 
   UniqueFd notifications_;
-  UniqueFd stop_;  // an eventfd
+  const EventFd stop_;
   std::array<std::atomic<uint64_t>, kCalls> counts_{};
   std::thread thread_;
 };

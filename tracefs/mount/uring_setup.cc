@@ -17,7 +17,6 @@
 #include <liburing.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -27,7 +26,7 @@
 #include <mutex>
 #include <vector>
 
-#include "tracefs/base/unique_fd.h"
+#include "tracefs/base/event_fd.h"
 #include "tracefs/fs/handed_request.h"
 
 // NOLINTBEGIN(bugprone-reserved-identifier): the names are the linker's.
@@ -43,8 +42,7 @@ namespace {
 
 class RingReplies final : public ReplyThread {
  public:
-  explicit RingReplies(io_uring* ring)
-      : ring_(ring), event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  explicit RingReplies(io_uring* ring) : ring_(ring) {}
 
   bool Run(const std::function<void()>& reply) override {
     Job job{&reply};
@@ -52,8 +50,7 @@ class RingReplies final : public ReplyThread {
     if (closed_) return false;
     jobs_.push_back(&job);
     waiting_.store(true, std::memory_order_release);
-    const uint64_t one = 1;
-    (void)!::write(event_.get(), &one, sizeof one);
+    event_.Set();
     done_.wait(lock, [&] { return job.state != Job::kWaits; });
     return job.state == Job::kDone;
   }
@@ -72,8 +69,7 @@ class RingReplies final : public ReplyThread {
       std::lock_guard lock(mu_);
       jobs.swap(jobs_);
       waiting_.store(false, std::memory_order_relaxed);
-      uint64_t count;
-      (void)!::read(event_.get(), &count, sizeof count);
+      event_.Clear();
     }
     serving_ = true;
     for (const Job* job : jobs) (*job->reply)();
@@ -90,7 +86,7 @@ class RingReplies final : public ReplyThread {
 
   // Has the ring tell when there is something to call.
   void Arm() {
-    if (armed_ || event_.get() < 0) return;
+    if (armed_ || !event_) return;
     io_uring_sqe* const sqe = io_uring_get_sqe(ring_);
     if (sqe == nullptr) return;
     io_uring_prep_poll_add(sqe, event_.get(), POLLIN);
@@ -129,7 +125,7 @@ class RingReplies final : public ReplyThread {
   };
 
   io_uring* const ring_;
-  const UniqueFd event_;
+  const EventFd event_;
   bool armed_ = false;    // of the ring's thread
   bool serving_ = false;  // the same
   std::atomic<bool> waiting_{false};

@@ -5,7 +5,6 @@
 #include <linux/connector.h>
 #include <linux/netlink.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -198,8 +197,8 @@ Status ProcConnector::Subscribe() {
 
 Status ProcConnector::Start(Observer* observer) {
   if (thread_.joinable()) return Status::Ok();
-  stop_.Reset(::eventfd(0, EFD_CLOEXEC));
-  if (!stop_) return Status::System(errno, "eventfd");
+  if (!stop_) return Status::System(EMFILE, "eventfd");
+  stop_.Clear();
   if (Status subscribed = Subscribe(); !subscribed.ok()) return subscribed;
   observer_ = observer;
   thread_ = StartThread("tracefs-proc", [this] { Listen(); });
@@ -219,9 +218,7 @@ void ProcConnector::Listen() {
 
 void ProcConnector::Stop() {
   if (!thread_.joinable()) return;
-  const uint64_t one = 1;
-  // Cannot fail: the counter is 0.
-  [[maybe_unused]] const ssize_t n = ::write(stop_.get(), &one, sizeof one);
+  stop_.Set();
   thread_.join();
   const Subscription ignore = {PROC_CN_MCAST_IGNORE, 0};
   const ByteSpan all = std::as_bytes(std::span(&ignore, 1));

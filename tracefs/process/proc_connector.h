@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "tracefs/base/bytes.h"
+#include "tracefs/base/event_fd.h"
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
 
@@ -56,7 +57,7 @@ class ProcConnector {
   void Listen();
 
   UniqueFd socket_;
-  UniqueFd stop_;  // an eventfd
+  const EventFd stop_;
   std::thread thread_;
   Observer* observer_ = nullptr;
 };

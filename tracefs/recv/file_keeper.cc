@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/eventfd.h>
 #include <sys/file.h>
 
 #include <algorithm>
@@ -19,6 +18,7 @@
 #include <utility>
 
 #include "tracefs/base/enclosed_folder.h"
+#include "tracefs/base/event_fd.h"
 #include "tracefs/base/thread.h"
 #include "tracefs/recv/stored_trace.h"
 
@@ -45,8 +45,7 @@ class FileKeeper final : public Keeper {
   FileKeeper(FileKeeperOptions options, UniqueFd directory, size_t traces)
       : options_(std::move(options)),
         directory_(std::move(directory)),
-        traces_(traces),
-        event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+        traces_(traces) {}
   FileKeeper(const FileKeeper&) = delete;
   FileKeeper& operator=(const FileKeeper&) = delete;
   ~FileKeeper() override {
@@ -140,8 +139,7 @@ class FileKeeper final : public Keeper {
   }
 
   std::vector<Event> TakeEvents() override {
-    uint64_t count;
-    (void)!::read(event_.get(), &count, sizeof count);
+    event_.Clear();
     std::lock_guard lock(mu_);
     for (auto& [client, trace] : opened_) open_[client] = std::move(trace);
     opened_.clear();
@@ -298,14 +296,13 @@ class FileKeeper final : public Keeper {
 
   void Put(Event event) {
     events_.push_back(std::move(event));
-    const uint64_t one = 1;
-    (void)!::write(event_.get(), &one, sizeof one);
+    event_.Set();
   }
 
   const FileKeeperOptions options_;
   const UniqueFd directory_;
   size_t traces_;  // files
-  const UniqueFd event_;
+  const EventFd event_;
   std::map<uint64_t, std::shared_ptr<StoredTrace>> open_;
 
   std::mutex mu_;                 // guards all below

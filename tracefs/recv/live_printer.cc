@@ -1,7 +1,5 @@
 #include "tracefs/recv/live_printer.h"
 
-#include <sys/eventfd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <condition_variable>
@@ -13,8 +11,8 @@
 #include <utility>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/event_fd.h"
 #include "tracefs/base/thread.h"
-#include "tracefs/base/unique_fd.h"
 #include "tracefs/export/table.h"
 #include "tracefs/format/frame.h"
 #include "tracefs/recv/live_source.h"
@@ -74,8 +72,7 @@ class LivePrinter final : public Keeper {
         out_(out),
         decoders_(options_.keys, {.max_filters = options_.max_filters,
                                   .max_block_bytes = options_.max_block_bytes}),
-        exporter_(FindExportFormat(options_.format)->make(out, {})),
-        event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+        exporter_(FindExportFormat(options_.format)->make(out, {})) {}
   LivePrinter(const LivePrinter&) = delete;
   LivePrinter& operator=(const LivePrinter&) = delete;
   ~LivePrinter() override {
@@ -150,8 +147,7 @@ class LivePrinter final : public Keeper {
   }
 
   std::vector<Event> TakeEvents() override {
-    uint64_t count;
-    (void)!::read(event_.get(), &count, sizeof count);
+    event_.Clear();
     std::lock_guard lock(mu_);
     return std::exchange(events_, {});
   }
@@ -187,8 +183,7 @@ class LivePrinter final : public Keeper {
 
   void Put(Event event) {
     events_.push_back(std::move(event));
-    const uint64_t one = 1;
-    (void)!::write(event_.get(), &one, sizeof one);
+    event_.Set();
   }
 
   void DropPieces(Intake& in) {
@@ -402,7 +397,7 @@ class LivePrinter final : public Keeper {
   OutputBuffer& out_;
   SharedDecoders decoders_;
   const std::unique_ptr<Exporter> exporter_;
-  const UniqueFd event_;
+  const EventFd event_;
   std::map<std::string, uint64_t> remembered_;  // of the thread that prints
   uint64_t last_client_ = 0;                    // whose turn it was
 
