@@ -10,9 +10,7 @@ constexpr OptionRow kOptions[] = {
     kBufOption,
     {.name = "unbuffered"},
     {.name = "when_full", .type = ValueType::kChoice, .words = kPolicies},
-    {.name = "deadline",
-     .type = ValueType::kDuration,
-     .max = uint64_t{60} * 1'000'000'000},
+    kDeadlineOption,
     kFeedOption,
 };
 

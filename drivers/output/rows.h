@@ -23,6 +23,19 @@ inline constexpr OptionRow kBufOption = {.name = "buf",
                                          .min = 4096,
                                          .max = uint64_t{16} << 20};
 
+// Of outputs that wait: how long a write may, what may wait, and the longest
+// pause between attempts to connect.
+inline constexpr OptionRow kDeadlineOption = {
+    .name = "deadline", .type = ValueType::kDuration, .max = 60'000'000'000};
+inline constexpr OptionRow kQueueOption = {.name = "queue",
+                                           .type = ValueType::kSize,
+                                           .min = 65536,
+                                           .max = uint64_t{4} << 30};
+inline constexpr OptionRow kRetryOption = {.name = "retry",
+                                           .type = ValueType::kDuration,
+                                           .min = 100'000'000,
+                                           .max = 3'600'000'000'000};
+
 // `when_full = drop | degrade | fail`: of a tracer whose output is local and
 // never waits.
 inline constexpr std::string_view kLocalPolicies[] = {"drop", "degrade",

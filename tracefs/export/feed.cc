@@ -3,8 +3,6 @@
 namespace tracefs {
 namespace {
 
-constexpr std::string_view kNames[] = {"ocsf", "ecs", "cef"};
-
 class FeedExporter final : public Exporter {
  public:
   FeedExporter(OutputBuffer& out, std::unique_ptr<FeedFormat> feed)
@@ -34,28 +32,16 @@ class FeedExporter final : public Exporter {
 
 }  // namespace
 
-std::span<const std::string_view> FeedNames() { return kNames; }
-
 std::unique_ptr<FeedFormat> MakeFeedFormat(std::string_view name) {
-  if (name == "ocsf") return MakeOcsfFeed();
-  if (name == "ecs") return MakeEcsFeed();
-  if (name == "cef") return MakeCefFeed();
+  for (const FeedRow& feed : kFeeds) {
+    if (feed.name == name) return feed.make();
+  }
   return nullptr;
 }
 
-std::unique_ptr<Exporter> MakeOcsfExporter(OutputBuffer& out,
-                                           const ExportOptions&) {
-  return std::make_unique<FeedExporter>(out, MakeOcsfFeed());
-}
-
-std::unique_ptr<Exporter> MakeEcsExporter(OutputBuffer& out,
-                                          const ExportOptions&) {
-  return std::make_unique<FeedExporter>(out, MakeEcsFeed());
-}
-
-std::unique_ptr<Exporter> MakeCefExporter(OutputBuffer& out,
-                                          const ExportOptions&) {
-  return std::make_unique<FeedExporter>(out, MakeCefFeed());
+std::unique_ptr<Exporter> MakeFeedExporter(OutputBuffer& out,
+                                           std::unique_ptr<FeedFormat> feed) {
+  return std::make_unique<FeedExporter>(out, std::move(feed));
 }
 
 }  // namespace tracefs

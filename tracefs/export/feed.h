@@ -4,7 +4,6 @@
 #define TRACEFS_EXPORT_FEED_H_
 
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -42,18 +41,24 @@ std::unique_ptr<FeedFormat> MakeEcsFeed();
 // ArcSight Common Event Format, version 0.
 std::unique_ptr<FeedFormat> MakeCefFeed();
 
-// "ocsf", "ecs", "cef".
-std::span<const std::string_view> FeedNames();
+// Every feed: a word of the option `feed` of output drivers, and a format of
+// tracefs-dump. A new one is a new row.
+struct FeedRow {
+  std::string_view name;
+  std::string_view summary;
+  std::unique_ptr<FeedFormat> (*make)();
+};
+inline constexpr FeedRow kFeeds[] = {
+    {"ocsf", "OCSF 1.3.0, File System Activity, as JSON Lines", &MakeOcsfFeed},
+    {"ecs", "Elastic Common Schema 8.17, as JSON Lines", &MakeEcsFeed},
+    {"cef", "ArcSight Common Event Format", &MakeCefFeed},
+};
 // Null if there is none of that name.
 std::unique_ptr<FeedFormat> MakeFeedFormat(std::string_view name);
 
-// The same as formats of tracefs-dump.
-std::unique_ptr<Exporter> MakeOcsfExporter(OutputBuffer& out,
-                                           const ExportOptions& options);
-std::unique_ptr<Exporter> MakeEcsExporter(OutputBuffer& out,
-                                          const ExportOptions& options);
-std::unique_ptr<Exporter> MakeCefExporter(OutputBuffer& out,
-                                          const ExportOptions& options);
+// What tracefs-dump makes of one.
+std::unique_ptr<Exporter> MakeFeedExporter(OutputBuffer& out,
+                                           std::unique_ptr<FeedFormat> feed);
 
 }  // namespace tracefs
 

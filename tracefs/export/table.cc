@@ -1,5 +1,9 @@
 #include "tracefs/export/table.h"
 
+#include <array>
+#include <iterator>
+#include <utility>
+
 #include "tracefs/export/feed.h"
 #include "tracefs/export/jsonl.h"
 #include "tracefs/export/text.h"
@@ -7,14 +11,20 @@
 namespace tracefs {
 namespace {
 
-constexpr ExportFormat kFormats[] = {
-    {"text", "one line an operation, for people", &MakeTextExporter},
-    {"jsonl", "JSON Lines: one object an operation", &MakeJsonlExporter},
-    {"ocsf", "OCSF 1.3.0, File System Activity, as JSON Lines",
-     &MakeOcsfExporter},
-    {"ecs", "Elastic Common Schema 8.17, as JSON Lines", &MakeEcsExporter},
-    {"cef", "ArcSight Common Event Format", &MakeCefExporter},
-};
+template <size_t feed>
+std::unique_ptr<Exporter> MakeFeed(OutputBuffer& out, const ExportOptions&) {
+  return MakeFeedExporter(out, kFeeds[feed].make());
+}
+
+template <size_t... feed>
+constexpr auto AllFormats(std::index_sequence<feed...>) {
+  return std::to_array<ExportFormat>(
+      {{"text", "one line an operation, for people", &MakeTextExporter},
+       {"jsonl", "JSON Lines: one object an operation", &MakeJsonlExporter},
+       {kFeeds[feed].name, kFeeds[feed].summary, &MakeFeed<feed>}...});
+}
+constexpr auto kFormats =
+    AllFormats(std::make_index_sequence<std::size(kFeeds)>());
 
 }  // namespace
 

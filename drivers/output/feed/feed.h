@@ -12,6 +12,7 @@
 
 #include "drivers/output/feed/option.h"
 #include "tracefs/export/feed.h"
+#include "tracefs/format/block_decoder.h"
 #include "tracefs/pipeline/stages.h"
 
 namespace tracefs {
@@ -25,27 +26,24 @@ struct FeedMessage {
   Urgency urgency = Urgency::kOperation;
 };
 
-// Where the events of a feed go. Calls and their results are those of an
-// OutputDriver.
-class FeedSink {
+// A driver that makes events of the blocks it gets, in their order, losses and
+// alarms behind the operations. Who derives from it says where they go.
+class Feed : public OutputDriver {
  public:
-  virtual ~FeedSink() = default;
-  virtual Status Initialize(const TraceIdentity& identity) = 0;
-  // All events of one block, or none.
-  virtual Status Write(const std::vector<FeedMessage>& messages,
-                       const BlockInfo& info) = 0;
-  virtual Status Flush() = 0;
-  virtual Status Release() = 0;
-  virtual size_t PreferredBlockSize() const = 0;
-  virtual std::optional<QueueGauge> Queue() const { return std::nullopt; }
+  explicit Feed(std::unique_ptr<FeedFormat> format);
+  Feed(const Feed&) = delete;
+  Feed& operator=(const Feed&) = delete;
+  Status Write(ByteSpan header, ByteSpan payload, const BlockInfo& info) final;
+  // Takes all events of one block, or none.
+  virtual Status Send(const std::vector<FeedMessage>& messages,
+                      const BlockInfo& info) = 0;
+
+ private:
+  const std::unique_ptr<FeedFormat> format_;
+  format::TraceContext trace_;
+  std::vector<FeedMessage> messages_;
+  std::vector<FeedMessage> other_messages_;
 };
-
-// Events go out in the order of their blocks, losses and alarms behind them.
-std::unique_ptr<OutputDriver> MakeFeed(std::unique_ptr<FeedFormat> format,
-                                       std::unique_ptr<FeedSink> sink);
-
-// A line each, to a driver that takes bytes: a file.
-std::unique_ptr<FeedSink> MakeLineSink(std::unique_ptr<OutputDriver> driver);
 
 // The driver itself, or a feed of lines to it: as the entry's option says.
 std::unique_ptr<OutputDriver> WithFeed(const ConfigEntry& entry,

@@ -2,15 +2,25 @@
 #ifndef DRIVERS_OUTPUT_FEED_OPTION_H_
 #define DRIVERS_OUTPUT_FEED_OPTION_H_
 
+#include <algorithm>
+#include <array>
+#include <iterator>
 #include <string_view>
 
 #include "config/config.h"
+#include "tracefs/export/feed.h"
 
 namespace tracefs {
 
-inline constexpr std::string_view kFeeds[] = {"native", "ocsf", "ecs", "cef"};
+// "native", and all that tracefs/export knows.
+inline constexpr auto kFeedWords = [] {
+  std::array<std::string_view, 1 + std::size(kFeeds)> words = {"native"};
+  std::transform(std::begin(kFeeds), std::end(kFeeds), words.begin() + 1,
+                 [](const FeedRow& feed) { return feed.name; });
+  return words;
+}();
 inline constexpr OptionRow kFeedOption = {
-    .name = "feed", .type = ValueType::kChoice, .words = kFeeds};
+    .name = "feed", .type = ValueType::kChoice, .words = kFeedWords};
 
 // The feed an entry asks for: "ocsf", …; "" for native.
 inline std::string_view FeedOf(const ConfigEntry& entry) {

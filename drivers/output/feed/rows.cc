@@ -6,7 +6,7 @@
 #include <array>
 
 #include "drivers/output/feed/feed.h"
-#include "drivers/output/feed/stream_sink.h"
+#include "drivers/output/feed/stream_feed.h"
 #include "drivers/output/remote/given.h"
 #include "drivers/output/rows.h"
 #include "tracefs/base/spelling.h"
@@ -19,7 +19,6 @@ using net::Transport;
 
 constexpr uint64_t kSecondNs = 1'000'000'000;
 
-constexpr std::string_view kSyslogFeeds[] = {"ocsf", "ecs", "cef"};
 constexpr std::string_view kPolicies[] = {"block", "drop"};
 constexpr std::string_view kSockets[] = {"tcp", "tls", "udp", "unix"};
 constexpr std::string_view kFacilities[] = {
@@ -30,27 +29,20 @@ constexpr std::string_view kFacilities[] = {
 constexpr std::string_view kTlsOptions[] = {"ca", "cert", "key", "name"};
 
 constexpr OptionRow kSyslogOptions[] = {
-    {.name = "feed", .type = ValueType::kChoice, .words = kSyslogFeeds},
+    {.name = "feed",
+     .type = ValueType::kChoice,
+     .words = std::span(kFeedWords).subspan(1)},  // blocks are no messages
     {.name = "facility", .type = ValueType::kChoice, .words = kFacilities},
     {.name = "ca", .type = ValueType::kText},
     {.name = "cert", .type = ValueType::kText},
     {.name = "key", .type = ValueType::kText},
     {.name = "name", .type = ValueType::kText},
-    {.name = "buf",
-     .type = ValueType::kSize,
-     .min = 4096,
-     .max = uint64_t{16} << 20},
+    kBufOption,
     {.name = "unbuffered"},
     {.name = "when_full", .type = ValueType::kChoice, .words = kPolicies},
-    {.name = "deadline", .type = ValueType::kDuration, .max = 60 * kSecondNs},
-    {.name = "queue",
-     .type = ValueType::kSize,
-     .min = 65536,
-     .max = uint64_t{4} << 30},
-    {.name = "retry",
-     .type = ValueType::kDuration,
-     .min = kSecondNs / 10,
-     .max = 3600 * kSecondNs}};
+    kDeadlineOption,
+    kQueueOption,
+    kRetryOption};
 
 std::string TextOf(const ConfigEntry& entry, std::string_view option) {
   const ConfigOption* found = entry.Find(option);
@@ -107,8 +99,7 @@ Status ProbeSyslog(const ConfigEntry& entry) {
 Result<std::unique_ptr<OutputDriver>> MakeConnection(
     const ConfigEntry& entry, const net::Address& address, FeedFraming framing,
     Given* given, OutputDriverFacts* facts) {
-  StreamSinkOptions options;
-  options.address = address;
+  StreamFeedOptions options;
   options.framing = framing;
   facts->unbuffered = entry.Find("unbuffered") != nullptr;
   facts->when_full = TextOf(entry, "when_full") == "drop" ? LossPolicy::kDrop
@@ -118,8 +109,6 @@ Result<std::unique_ptr<OutputDriver>> MakeConnection(
                                    ? 0
                                    : NumberOf(entry, "deadline", kSecondNs));
   options.limit_bytes = NumberOf(entry, "queue", options.limit_bytes);
-  options.retry = std::chrono::nanoseconds(
-      NumberOf(entry, "retry", static_cast<uint64_t>(options.retry.count())));
   options.buffer_bytes = NumberOf(entry, "buf", 0);
   if (framing != FeedFraming::kLines) {
     std::array<char, 256> host{};
@@ -133,15 +122,9 @@ Result<std::unique_ptr<OutputDriver>> MakeConnection(
   // The process first, so that it has no keys in its memory.
   Result<std::unique_ptr<Dialer>> dialer = DialerOf(address, given);
   if (!dialer.ok()) return dialer.status();
-  if (address.transport == Transport::kTls) {
-    Result<std::unique_ptr<net::TlsContext>> tls = TlsOf(entry, given);
-    if (!tls.ok()) return tls.status();
-    options.tls = std::move(*tls);
-    options.tls_name = TextOf(entry, "name");
-    if (options.tls_name.empty()) options.tls_name = address.host;
-  }
-  return MakeFeed(MakeFeedFormat(FeedOf(entry)),
-                  MakeStreamSink(std::move(options), std::move(*dialer)));
+  if (Status s = FillSender(entry, address, given, &options); !s.ok()) return s;
+  return std::unique_ptr<OutputDriver>(MakeStreamFeed(
+      MakeFeedFormat(FeedOf(entry)), std::move(options), std::move(*dialer)));
 }
 
 Result<std::unique_ptr<OutputDriver>> MakeSyslog(const ConfigEntry& entry,

@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "config/config.h"
-#include "drivers/output/remote/dialer.h"
-#include "tracefs/net/tls.h"
+#include "drivers/output/remote/sender.h"
 #include "tracefs/pipeline/wish.h"
 
 namespace tracefs {
@@ -48,6 +47,23 @@ inline Result<std::unique_ptr<net::TlsContext>> TlsOf(const ConfigEntry& entry,
     files.given[i] = opened[i].get();
   }
   return net::TlsContext::Create(net::TlsContext::Role::kSender, files);
+}
+
+// What an entry says of its connections.
+inline Status FillSender(const ConfigEntry& entry, const net::Address& address,
+                         Given* given, SenderOptions* options) {
+  options->address = address;
+  if (const ConfigOption* const retry = entry.Find("retry")) {
+    options->retry = std::chrono::nanoseconds(retry->value.number);
+  }
+  if (address.transport != net::Transport::kTls) return Status::Ok();
+  Result<std::unique_ptr<net::TlsContext>> tls = TlsOf(entry, given);
+  if (!tls.ok()) return tls.status();
+  options->tls = *std::move(tls);
+  const ConfigOption* const name = entry.Find("name");
+  const bool named = name != nullptr && !name->value.text.empty();
+  options->tls_name = named ? name->value.text : address.host;
+  return Status::Ok();
 }
 
 }  // namespace tracefs

@@ -16,7 +16,6 @@ namespace {
 
 using std::chrono::nanoseconds;
 using std::chrono::seconds;
-using SteadyClock = std::chrono::steady_clock;
 
 constexpr nanoseconds kMinPatience = seconds(1);
 
@@ -26,9 +25,7 @@ class Remote final : public OutputDriver {
          std::unique_ptr<Dialer> leftovers)
       : options_(std::move(options)),
         dialer_(std::move(dialer)),
-        leftover_dialer_(std::move(leftovers)) {
-    options_.link.tls = options_.tls.get();
-  }
+        leftover_dialer_(std::move(leftovers)) {}
   Remote(const Remote&) = delete;
   Remote& operator=(const Remote&) = delete;
   ~Remote() override { StopLeftovers(); }
@@ -48,7 +45,7 @@ class Remote final : public OutputDriver {
       SayHowFull(backlog);
     };
     link_.emplace(options_.link, *dialer_, std::move(trace));
-    link_->Start();
+    if (Status s = link_->sender().Start("tracefs-send"); !s.ok()) return s;
     if (leftover_dialer_ != nullptr) {
       leftovers_ = options_.spill->TakeLeftovers();
       if (!leftovers_.empty()) {
@@ -61,11 +58,11 @@ class Remote final : public OutputDriver {
   Status Write(ByteSpan frame_header, ByteSpan payload,
                const BlockInfo& info) override {
     const uint64_t bytes = frame_header.size() + payload.size();
-    std::unique_lock lock = link_->Lock();
+    std::unique_lock lock = link_->sender().Lock();
     const auto room = [&] { return HasRoom(bytes, info); };
     if (!room()) {
       if (options_.when_full == LossPolicy::kBlock && !gave_up_) {
-        gave_up_ = !link_->WaitFor(lock, options_.deadline, room);
+        gave_up_ = !link_->sender().WaitFor(lock, options_.deadline, room);
       }
       if (!room()) {
         return DroppedStatus(LossReason::kQueueFull,
@@ -77,12 +74,12 @@ class Remote final : public OutputDriver {
     if (!status.ok()) return status;
     SayHowFull(link_->backlog());
     lock.unlock();
-    link_->Wake();
+    link_->sender().Wake();
     return Status::Ok();
   }
 
   Status Flush() override {
-    std::unique_lock lock = link_->Lock();
+    std::unique_lock lock = link_->sender().Lock();
     const Backlog& backlog = link_->backlog();
     if (backlog.empty()) return Status::Ok();
     const uint64_t last = backlog.frame(backlog.size() - 1).info.sequence;
@@ -95,7 +92,8 @@ class Remote final : public OutputDriver {
       return durable() || (!link_->connected() && link_->failures() != 0 &&
                            (beginning || backlog.persistent()));
     };
-    link_->WaitFor(lock, std::max(options_.deadline, kMinPatience), done);
+    link_->sender().WaitFor(lock, std::max(options_.deadline, kMinPatience),
+                            done);
     if (durable() || beginning || backlog.persistent()) return Status::Ok();
     return Status::System(
         ETIMEDOUT,
@@ -105,12 +103,7 @@ class Remote final : public OutputDriver {
   }
 
   Status Release() override {
-    link_->Finish();
-    const nanoseconds linger = std::max(options_.deadline, options_.linger);
-    if (!link_->AwaitEnd(SteadyClock::now() + linger)) {
-      link_->Abort();
-      static_cast<void>(link_->AwaitEnd(SteadyClock::time_point::max()));
-    }
+    link_->sender().EndWithin(std::max(options_.deadline, options_.linger));
     StopLeftovers();
     const std::unique_ptr<Backlog> left = link_->TakeBacklog();
     const Backlog& backlog = *left;
@@ -139,7 +132,7 @@ class Remote final : public OutputDriver {
 
   std::optional<QueueGauge> Queue() const override {
     if (!link_) return std::nullopt;
-    const auto lock = link_->Lock();
+    const auto lock = link_->sender().Lock();
     const Backlog& backlog = link_->backlog();
     QueueGauge gauge{.blocks = backlog.size(),
                      .bytes = backlog.bytes(),
@@ -177,10 +170,11 @@ class Remote final : public OutputDriver {
                 {.preamble = std::move(trace.preamble),
                  .backlog = std::move(trace.backlog),
                  .sent_before = true});
-      link.Finish();
-      link.Start();
-      while (
-          !link.AwaitEnd(SteadyClock::now() + std::chrono::milliseconds(200))) {
+      Sender& sender = link.sender();
+      sender.Finish();
+      if (!sender.Start("tracefs-send").ok()) return;
+      while (!sender.AwaitEnd(Sender::Clock::now() +
+                              std::chrono::milliseconds(200))) {
         if (stop_leftovers_.load()) return;
       }
     }

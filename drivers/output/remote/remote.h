@@ -25,7 +25,6 @@ struct RemoteOptions {
   uint64_t limit_bytes = uint64_t{16} << 20;
   std::shared_ptr<const SpillDirectory> spill;  // of kSpill
   size_t buffer_bytes = 0;                      // of a block; 0 = any
-  std::shared_ptr<net::TlsContext> tls;         // null: not tls
   // Release waits so long for the receiver, or for the deadline if that is
   // longer.
   std::chrono::nanoseconds linger = std::chrono::seconds(5);

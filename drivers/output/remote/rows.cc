@@ -24,28 +24,18 @@ constexpr OptionRow kWhenFull = {.name = "when_full",
                                  .type = ValueType::kChoice,
                                  .words = kPolicies,
                                  .word_with_text = "spill"};
-constexpr OptionRow kDeadline = {
-    .name = "deadline", .type = ValueType::kDuration, .max = 60 * kSecondNs};
 constexpr OptionRow kMax = {.name = "max",
                             .type = ValueType::kSize,
                             .min = uint64_t{8} << 20,
                             .max = uint64_t{1} << 50};
-constexpr OptionRow kQueue = {.name = "queue",
-                              .type = ValueType::kSize,
-                              .min = 65536,
-                              .max = uint64_t{4} << 30};
 constexpr OptionRow kTimeout = {.name = "timeout",
                                 .type = ValueType::kDuration,
                                 .min = kSecondNs,
                                 .max = 600 * kSecondNs};
-constexpr OptionRow kRetry = {.name = "retry",
-                              .type = ValueType::kDuration,
-                              .min = kSecondNs / 10,
-                              .max = 3600 * kSecondNs};
 
-constexpr OptionRow kTcpOptions[] = {kBufOption, kUnbuffered, kWhenFull,
-                                     kDeadline,  kMax,        kQueue,
-                                     kTimeout,   kRetry,      kFeedOption};
+constexpr OptionRow kTcpOptions[] = {
+    kBufOption,   kUnbuffered, kWhenFull,    kDeadlineOption, kMax,
+    kQueueOption, kTimeout,    kRetryOption, kFeedOption};
 constexpr OptionRow kTlsOptions[] = {
     {.name = "ca", .type = ValueType::kText, .required = true},
     {.name = "cert", .type = ValueType::kText, .required = true},
@@ -54,22 +44,16 @@ constexpr OptionRow kTlsOptions[] = {
     kBufOption,
     kUnbuffered,
     kWhenFull,
-    kDeadline,
+    kDeadlineOption,
     kMax,
-    kQueue,
+    kQueueOption,
     kTimeout,
-    kRetry,
+    kRetryOption,
     kFeedOption};
-constexpr OptionRow kUnixOptions[] = {{.name = "seqpacket"},
-                                      kBufOption,
-                                      kUnbuffered,
-                                      kWhenFull,
-                                      kDeadline,
-                                      kMax,
-                                      kQueue,
-                                      kTimeout,
-                                      kRetry,
-                                      kFeedOption};
+constexpr OptionRow kUnixOptions[] = {
+    {.name = "seqpacket"}, kBufOption, kUnbuffered,  kWhenFull,
+    kDeadlineOption,       kMax,       kQueueOption, kTimeout,
+    kRetryOption,          kFeedOption};
 
 LossPolicy PolicyOf(const ConfigEntry& entry) {
   const ConfigOption* option = entry.Find("when_full");
@@ -123,11 +107,6 @@ Status Check(const ConfigEntry& entry) {
   return Status::Ok();
 }
 
-std::string TextOf(const ConfigEntry& entry, std::string_view option) {
-  const ConfigOption* found = entry.Find(option);
-  return found == nullptr ? std::string() : found->value.text;
-}
-
 std::chrono::nanoseconds DurationOf(const ConfigEntry& entry,
                                     std::string_view option,
                                     std::chrono::nanoseconds otherwise) {
@@ -164,7 +143,6 @@ Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
                                                       : options.limit_bytes);
   LinkOptions& link = options.link;
   link.timeout = DurationOf(entry, "timeout", link.timeout);
-  link.retry = DurationOf(entry, "retry", link.retry);
   // Processes first, so that they have no keys in their memory.
   Result<std::unique_ptr<Dialer>> dialer = DialerOf(*address, &given);
   if (!dialer.ok()) return dialer.status();
@@ -179,14 +157,7 @@ Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
     options.spill = std::move(*directory);
     leftovers = std::move(*second);
   }
-  if (address->transport == net::Transport::kTls) {
-    Result<std::unique_ptr<net::TlsContext>> tls = TlsOf(entry, &given);
-    if (!tls.ok()) return tls.status();
-    options.tls = std::move(*tls);
-    link.tls_name = TextOf(entry, "name");
-    if (link.tls_name.empty()) link.tls_name = address->host;
-  }
-  link.address = *std::move(address);
+  if (Status s = FillSender(entry, *address, &given, &link); !s.ok()) return s;
   return MakeRemote(std::move(options), std::move(*dialer),
                     std::move(leftovers));
 }

@@ -179,8 +179,8 @@ TEST(FeedTest, LossesAreEventsToo) {
 
 TEST(FeedTest, UnknownFeedsAreNone) {
   EXPECT_EQ(MakeFeedFormat("leef"), nullptr);
-  for (const std::string_view name : FeedNames()) {
-    EXPECT_NE(MakeFeedFormat(name), nullptr);
+  for (const FeedRow& feed : kFeeds) {
+    EXPECT_NE(MakeFeedFormat(feed.name), nullptr);
   }
 }
 

@@ -281,13 +281,13 @@ TEST(HostileNamesTest, LossesTellTheirReasonOnOneLine) {
   for (const std::string& name : HostileNames()) {
     format::TraceContext trace;
     trace.description.header.Set("host.name", name);
-    for (const std::string_view feed : FeedNames()) {
+    for (const FeedRow& feed : kFeeds) {
       std::string line;
-      MakeFeedFormat(feed)->AppendLoss({.real_ns = TraceBuilder::kRealNs,
-                                        .count = 1,
-                                        .reason = name,
-                                        .trace = &trace},
-                                       &line);
+      feed.make()->AppendLoss({.real_ns = TraceBuilder::kRealNs,
+                               .count = 1,
+                               .reason = name,
+                               .trace = &trace},
+                              &line);
       ExpectShown(line);
     }
   }

@@ -42,7 +42,7 @@ class TlsTest : public testing::Test {
     options.link.retry = milliseconds(100);
     options.deadline = milliseconds(1);
     options.linger = milliseconds(1500);
-    options.tls = Context(TlsContext::Role::kSender, sender_files);
+    options.link.tls = Context(TlsContext::Role::kSender, sender_files);
     const auto driver =
         MakeRemote(options, MakeDirectDialer(options.link.address), nullptr);
     EXPECT_TRUE(driver->Initialize(trace_.identity()).ok());

@@ -1,5 +1,5 @@
 // Events over connections that come and go; the far end is a socket pair.
-#include "drivers/output/feed/stream_sink.h"
+#include "drivers/output/feed/stream_feed.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -78,49 +78,52 @@ std::vector<FeedMessage> Messages(int first, int count, size_t padding = 0) {
   return messages;
 }
 
-StreamSinkOptions Quick() {
-  StreamSinkOptions options;
+StreamFeedOptions Quick() {
+  StreamFeedOptions options;
   options.address = {
       .transport = net::Transport::kTcp, .host = "h", .port = "1"};
   options.retry = std::chrono::milliseconds(20);
   return options;
 }
 
-TEST(StreamSinkTest, EventsArriveInOrderAsLines) {
-  Exchange exchange;
-  const UniqueFd far = exchange.Offer();
-  const auto sink =
-      MakeStreamSink(Quick(), std::make_unique<FakeDialer>(exchange));
-  ASSERT_TRUE(sink->Initialize({}).ok());
-  ASSERT_TRUE(sink->Write(Messages(1, 3), {.events = 3}).ok());
-  ASSERT_TRUE(sink->Write(Messages(4, 1), {.events = 1}).ok());
-  EXPECT_EQ(ReadBytes(far, 8), "1\n2\n3\n4\n");
-  EXPECT_TRUE(sink->Release().ok());
+std::unique_ptr<Feed> Make(const StreamFeedOptions& options,
+                           Exchange& exchange) {
+  return MakeStreamFeed(nullptr, options,
+                        std::make_unique<FakeDialer>(exchange));
 }
 
-TEST(StreamSinkTest, AReceiverThatComesLateGetsEverything) {
+TEST(StreamFeedTest, EventsArriveInOrderAsLines) {
   Exchange exchange;
-  const auto sink =
-      MakeStreamSink(Quick(), std::make_unique<FakeDialer>(exchange));
-  ASSERT_TRUE(sink->Initialize({}).ok());
+  const UniqueFd far = exchange.Offer();
+  const auto feed = Make(Quick(), exchange);
+  ASSERT_TRUE(feed->Initialize({}).ok());
+  ASSERT_TRUE(feed->Send(Messages(1, 3), {.events = 3}).ok());
+  ASSERT_TRUE(feed->Send(Messages(4, 1), {.events = 1}).ok());
+  EXPECT_EQ(ReadBytes(far, 8), "1\n2\n3\n4\n");
+  EXPECT_TRUE(feed->Release().ok());
+}
+
+TEST(StreamFeedTest, AReceiverThatComesLateGetsEverything) {
+  Exchange exchange;
+  const auto feed = Make(Quick(), exchange);
+  ASSERT_TRUE(feed->Initialize({}).ok());
   for (int i = 0; i < 5; ++i) {
-    ASSERT_TRUE(sink->Write(Messages(i, 1), {.events = 1}).ok());
+    ASSERT_TRUE(feed->Send(Messages(i, 1), {.events = 1}).ok());
   }
   std::this_thread::sleep_for(std::chrono::milliseconds(150));
   const UniqueFd far = exchange.Offer();
   EXPECT_EQ(ReadBytes(far, 10), "0\n1\n2\n3\n4\n");
-  EXPECT_TRUE(sink->Release().ok());
+  EXPECT_TRUE(feed->Release().ok());
 }
 
-TEST(StreamSinkTest, AMessageThatWasCutGoesAgainWhole) {
+TEST(StreamFeedTest, AMessageThatWasCutGoesAgainWhole) {
   constexpr size_t kPadding = 100'000;  // more than the socket holds at once
   Exchange exchange;
   UniqueFd far = exchange.Offer();
-  const auto sink =
-      MakeStreamSink(Quick(), std::make_unique<FakeDialer>(exchange));
-  ASSERT_TRUE(sink->Initialize({}).ok());
+  const auto feed = Make(Quick(), exchange);
+  ASSERT_TRUE(feed->Initialize({}).ok());
   const auto messages = Messages(1, 8, kPadding);
-  ASSERT_TRUE(sink->Write(messages, {.events = 8}).ok());
+  ASSERT_TRUE(feed->Send(messages, {.events = 8}).ok());
   // Some whole messages and a part of one.
   const std::string before = ReadBytes(far, 250'000);
   far.Reset();
@@ -134,69 +137,79 @@ TEST(StreamSinkTest, AMessageThatWasCutGoesAgainWhole) {
   EXPECT_GE(first, 2);
   EXPECT_TRUE(
       after.starts_with(messages[static_cast<size_t>(first) - 1].text + "\n"));
-  EXPECT_TRUE(sink->Release().ok());
+  EXPECT_TRUE(feed->Release().ok());
 }
 
-TEST(StreamSinkTest, WhatHasNoRoomIsDroppedAndSaid) {
+TEST(StreamFeedTest, WhatHasNoRoomIsDroppedAndSaid) {
   Exchange exchange;
-  StreamSinkOptions options = Quick();
+  StreamFeedOptions options = Quick();
   options.limit_bytes = 100;
-  const auto sink =
-      MakeStreamSink(options, std::make_unique<FakeDialer>(exchange));
+  const auto feed = Make(options, exchange);
   uint64_t lost = 0;
   TraceIdentity identity;
   identity.lost = [&](const BlockInfo& info, const Status&) {
     lost += info.events;
   };
-  ASSERT_TRUE(sink->Initialize(identity).ok());
-  ASSERT_TRUE(sink->Write(Messages(1, 1, 90), {.events = 1}).ok());
-  const Status full = sink->Write(Messages(2, 1, 90), {.events = 1});
+  ASSERT_TRUE(feed->Initialize(identity).ok());
+  ASSERT_TRUE(feed->Send(Messages(1, 1, 90), {.events = 1}).ok());
+  const Status full = feed->Send(Messages(2, 1, 90), {.events = 1});
   ASSERT_FALSE(full.ok());
   EXPECT_EQ(LossReasonOf(full), LossReason::kQueueFull);
-  EXPECT_EQ(sink->Queue()->blocks, 1u);
+  EXPECT_EQ(feed->Queue()->blocks, 1u);
   // At the end nobody has come.
-  EXPECT_FALSE(sink->Release().ok());
+  EXPECT_FALSE(feed->Release().ok());
   EXPECT_EQ(lost, 1u);
 }
 
-TEST(StreamSinkTest, ABlockWaitsOnceForItsDeadline) {
+TEST(StreamFeedTest, ABlockWaitsOnceForItsDeadline) {
   Exchange exchange;
-  StreamSinkOptions options = Quick();
+  StreamFeedOptions options = Quick();
   options.limit_bytes = 100;
   options.deadline = std::chrono::milliseconds(100);
-  const auto sink =
-      MakeStreamSink(options, std::make_unique<FakeDialer>(exchange));
-  ASSERT_TRUE(sink->Initialize({}).ok());
-  ASSERT_TRUE(sink->Write(Messages(1, 1, 90), {.events = 1}).ok());
+  const auto feed = Make(options, exchange);
+  ASSERT_TRUE(feed->Initialize({}).ok());
+  ASSERT_TRUE(feed->Send(Messages(1, 1, 90), {.events = 1}).ok());
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < 100; ++i) {
-    EXPECT_FALSE(sink->Write(Messages(2, 1, 90), {.events = 1}).ok());
+    EXPECT_FALSE(feed->Send(Messages(2, 1, 90), {.events = 1}).ok());
   }
   const auto took = std::chrono::steady_clock::now() - begin;
   EXPECT_GE(took, std::chrono::milliseconds(100));
   // One for each of 100 would be 10 s.
   EXPECT_LT(took, std::chrono::seconds(5));
-  static_cast<void>(sink->Release().ok());
+  static_cast<void>(feed->Release().ok());
 }
 
-TEST(StreamSinkTest, DatagramsHoldOneMessageEach) {
+TEST(StreamFeedTest, DatagramsHoldOneMessageEach) {
   Exchange exchange;
   const UniqueFd far = exchange.Offer(SOCK_DGRAM);
-  StreamSinkOptions options = Quick();
+  StreamFeedOptions options = Quick();
   options.framing = FeedFraming::kDatagram;
-  const auto sink =
-      MakeStreamSink(options, std::make_unique<FakeDialer>(exchange));
-  ASSERT_TRUE(sink->Initialize({}).ok());
+  const auto feed = Make(options, exchange);
+  ASSERT_TRUE(feed->Initialize({}).ok());
   const auto messages = Messages(1, 3);
-  ASSERT_TRUE(sink->Write(messages, {.events = 3}).ok());
+  ASSERT_TRUE(feed->Send(messages, {.events = 3}).ok());
   for (const FeedMessage& message : messages) {
     EXPECT_EQ(ReadBytes(far, 1), FrameMessage(message, options));
   }
-  EXPECT_TRUE(sink->Release().ok());
+  EXPECT_TRUE(feed->Release().ok());
 }
 
-TEST(StreamSinkTest, SyslogMessagesAreAsRfc5424HasThem) {
-  StreamSinkOptions options;
+TEST(StreamFeedTest, PacketsOfASocketAreNoLongerThanItTakes) {
+  Exchange exchange;
+  const UniqueFd far = exchange.Offer(SOCK_SEQPACKET);
+  StreamFeedOptions options = Quick();
+  options.address = {.transport = net::Transport::kSeqpacket, .host = "/h"};
+  const auto feed = Make(options, exchange);
+  ASSERT_TRUE(feed->Initialize({}).ok());
+  constexpr size_t kPadding = 1'000'000;
+  ASSERT_TRUE(feed->Send(Messages(1, 2, kPadding), {.events = 2}).ok());
+  EXPECT_EQ(ReadBytes(far, 2 * (kPadding + 2)).size(), 2 * (kPadding + 2));
+  EXPECT_TRUE(feed->Release().ok());
+}
+
+TEST(StreamFeedTest, SyslogMessagesAreAsRfc5424HasThem) {
+  StreamFeedOptions options;
   options.framing = FeedFraming::kDatagram;
   options.facility = 19;
   options.host = "box";
@@ -217,17 +230,17 @@ TEST(StreamSinkTest, SyslogMessagesAreAsRfc5424HasThem) {
   EXPECT_TRUE(counted.ends_with(" - \xef\xbb\xbfn\xc3\xa4me"));
 }
 
-TEST(StreamSinkTest, LongSyslogMessagesAreCutBetweenCharacters) {
-  StreamSinkOptions options;
+TEST(StreamFeedTest, LongSyslogMessagesAreCutBetweenCharacters) {
+  StreamFeedOptions options;
   options.framing = FeedFraming::kDatagram;
   FeedMessage message{.text = {}, .real_ns = 1, .id = "read"};
-  for (size_t i = 0; i < 3 * StreamSinkOptions::kMaxSyslogBytes; i += 2) {
+  for (size_t i = 0; i < 3 * StreamFeedOptions::kMaxSyslogBytes; i += 2) {
     message.text += "\xc3\xa4";
   }
   for (int shift = 0; shift < 2; ++shift) {
     const std::string cut = FrameMessage(message, options);
-    EXPECT_LE(cut.size(), StreamSinkOptions::kMaxSyslogBytes);
-    EXPECT_GE(cut.size(), StreamSinkOptions::kMaxSyslogBytes - 1);
+    EXPECT_LE(cut.size(), StreamFeedOptions::kMaxSyslogBytes);
+    EXPECT_GE(cut.size(), StreamFeedOptions::kMaxSyslogBytes - 1);
     EXPECT_TRUE(cut.ends_with("\xc3\xa4"));
     message.text.insert(0, "x");
   }
