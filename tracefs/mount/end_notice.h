@@ -6,12 +6,8 @@
 #include <functional>
 #include <mutex>
 #include <string>
-#include <string_view>
-#include <vector>
 
-#include "tracefs/base/status.h"
 #include "tracefs/control/handler.h"
-#include "tracefs/pipeline/tracer_stats.h"
 
 namespace tracefs {
 
@@ -32,10 +28,6 @@ class EndNotice final : public ControlStream {
   bool told_ = false;
   std::function<void()> wake_;
 };
-
-// The line: how the mount ended and what became of each tracer of a config.
-std::string EndLine(std::string_view end_reason, const Status& status,
-                    const std::vector<TracerStats>& tracers);
 
 }  // namespace tracefs
 

@@ -73,8 +73,6 @@ void MountOf(dev_t device, std::string* type, std::string* source) {
   }
 }
 
-}  // namespace
-
 void DescribeMachine(format::TraceHeader* header) {
   header->Set("tracefs.version", kVersion);
   utsname name;
@@ -119,6 +117,24 @@ void DescribeBacking(const std::string& path, int fd,
     header->Set("backing.free_bytes",
                 std::to_string(uint64_t{space.f_bfree} * space.f_frsize));
   }
+}
+
+}  // namespace
+
+format::TraceHeader CommonHeader(const MountOptions& options, int source) {
+  format::TraceHeader header;
+  DescribeMachine(&header);
+  DescribeBacking(options.source, source, &header);
+  header.Set("visibility", VisibilityName(options.visibility));
+  header.Set("visibility.invisible", InvisibleText(options.visibility));
+  return header;
+}
+
+std::string MountOptionsText(const MountOptions& options,
+                             const TransportChoice& transport) {
+  std::string text = transport.uring ? "transport=uring" : "transport=dev";
+  for (const std::string& option : options.fuse_options) text += ',' + option;
+  return text;
 }
 
 }  // namespace tracefs

@@ -6,17 +6,20 @@
 #include <string>
 
 #include "tracefs/format/trace_header.h"
+#include "tracefs/mount/options.h"
+#include "tracefs/mount/transport.h"
 
 namespace tracefs {
 
-// Adds version, host, operating system, hardware, boot and time zone. What
-// cannot be found out is left out.
-void DescribeMachine(format::TraceHeader* header);
+// What all traces of a mount have in common: version, host, operating system,
+// hardware, boot and time zone; path, file-system type, device and capacity of
+// the traced directory, on which `source` is open; and what the kernel keeps to
+// itself. What cannot be found out is left out.
+format::TraceHeader CommonHeader(const MountOptions& options, int source);
 
-// Adds path, file-system type, device and capacity of the traced directory;
-// `fd` is open on it.
-void DescribeBacking(const std::string& path, int fd,
-                     format::TraceHeader* header);
+// "transport=uring,allow_other"
+std::string MountOptionsText(const MountOptions& options,
+                             const TransportChoice& transport);
 
 }  // namespace tracefs
 

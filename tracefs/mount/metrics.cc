@@ -332,7 +332,7 @@ std::string MetricsText(Pipeline& pipeline,
                         const NamesInLabels& names) {
   MetricsPage page(names);
   for (const TracerStats& stats : pipeline.Stats()) {
-    if (!FeedsRules(stats.id)) page.AddTracer(stats);
+    if (stats.kind != TracerKind::kRules) page.AddTracer(stats);
   }
   for (const RuleTotals& rule : rules) page.AddRule(rule);
   pipeline.ForEachTotal(

@@ -13,19 +13,9 @@
 #include "tracefs/format/aggregate.h"
 #include "tracefs/pipeline/pipeline.h"
 #include "tracefs/pipeline/tracer_stats.h"
+#include "tracefs/rules/rule_runner.h"
 
 namespace tracefs {
-
-// What a rule of a config has done so far (config/REFERENCE.md, "Rules").
-struct RuleTotals {
-  uint32_t tracer = 0;  // whose rule it is
-  size_t number = 0;    // there, from 1
-  std::string title;
-  uint64_t matched = 0;
-  uint64_t missed = 0;
-  uint64_t alarms = 0;
-  bool in_alarm = false;
-};
 
 // Whether labels hold the names of files (not of commands, which any user sees
 // in ps). They are what others keep in

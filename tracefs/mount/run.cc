@@ -1,7 +1,6 @@
 #include "tracefs/mount/run.h"
 
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -22,10 +21,13 @@
 #include "tracefs/daemon/own_session.h"
 #include "tracefs/daemon/sandbox.h"
 #include "tracefs/daemon/user_mount.h"
+#include "tracefs/mount/announcements.h"
+#include "tracefs/mount/answers.h"
+#include "tracefs/mount/commands.h"
+#include "tracefs/mount/descriptor_budget.h"
 #include "tracefs/mount/environment.h"
 #include "tracefs/mount/last_word.h"
 #include "tracefs/mount/metrics.h"
-#include "tracefs/mount/mount_control.h"
 #include "tracefs/mount/mount_flags.h"
 #include "tracefs/mount/session.h"
 #include "tracefs/pipeline/pipeline.h"
@@ -33,6 +35,7 @@
 #include "tracefs/tracers/loss_watch.h"
 #include "tracefs/tracers/plan.h"
 #include "tracefs/tracers/plan_facts.h"
+#include "tracefs/tracers/registry.h"
 #include "tracefs/tracers/warnings.h"
 
 namespace tracefs {
@@ -42,63 +45,6 @@ namespace {
 // thread loses them to another processor with each reply. Helps callers in the
 // daemon's own session.
 constexpr int kWorkerNice = -10;
-// Each descriptor of an inode costs the kernel a quarter of a kibibyte and
-// saves half a microsecond each time it is used.
-constexpr int kMinInodeFds = 64;
-constexpr int kMaxInodeFds = 16384;
-
-// How many descriptors may be held, and for what.
-struct DescriptorBudget {
-  int inodes = kMinInodeFds;
-  int open_files = 128;
-  int open_files_for_root = 16;
-};
-
-// Raises the soft limits as far as they go, and shares out the descriptors:
-// half for inodes (and a quarter of that beyond, InodeTable), an eighth, which
-// is kept for what a request opens for a moment and for the daemon itself, and
-// the rest for open files. The hard limit is the operator's wish.
-DescriptorBudget RaiseLimits() {
-  // The caller's own limit was checked by the kernel (RLIMIT_FSIZE).
-  const rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
-  rlimit limit;
-  if (::setrlimit(RLIMIT_FSIZE, &unlimited) != 0 &&
-      ::getrlimit(RLIMIT_FSIZE, &limit) == 0) {
-    limit.rlim_cur = limit.rlim_max;  // that needs CAP_SYS_RESOURCE
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  DescriptorBudget budget;
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return budget;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-  const auto all = static_cast<int>(std::min<rlim_t>(limit.rlim_max, 1 << 30));
-  budget.inodes = std::clamp(all / 2, kMinInodeFds, kMaxInodeFds);
-  constexpr int kMostMomentary = 1024;
-  const int momentary = std::min(all / 8, kMostMomentary);
-  budget.open_files = std::max(
-      all - budget.inodes - std::max(128, budget.inodes / 4) - momentary, 128);
-  budget.open_files_for_root = budget.open_files / 8;
-  return budget;
-}
-
-// What the headers of all traces of this mount have in common.
-format::TraceHeader CommonHeader(const MountOptions& options,
-                                 const Source& source) {
-  format::TraceHeader header;
-  DescribeMachine(&header);
-  DescribeBacking(options.source, source.fd.get(), &header);
-  header.Set("visibility", VisibilityName(options.visibility));
-  header.Set("visibility.invisible", InvisibleText(options.visibility));
-  return header;
-}
-
-std::string MountOptionsText(const MountOptions& options,
-                             const TransportChoice& transport) {
-  std::string text = transport.uring ? "transport=uring" : "transport=dev";
-  for (const std::string& option : options.fuse_options) text += ',' + option;
-  return text;
-}
-
 struct ControlSocket {
   dev_t device = 0;  // of the mount
   std::unique_ptr<ControlServer> server;
@@ -119,37 +65,9 @@ Result<ControlSocket> OpenControlSocket(const Session& session) {
                        std::move(*server)};
 }
 
-// Says on standard error what root would have had, and returns it.
-std::string TellWhatIsLost(const MountOptions& options) {
-  const std::vector<std::string> lost = LostWithoutRoot(options.fuse_options);
-  if (lost.empty()) return "";
-  std::string text;
-  std::cerr << "tracefs-mount: mounted without root's privileges:\n";
-  for (const std::string& one : lost) {
-    std::cerr << "  - " << one << '\n';
-    if (!text.empty()) text += "; ";
-    text += one;
-  }
-  return text;
-}
-
 std::string Resolved(const std::string& path) {
   char resolved[PATH_MAX];
   return ::realpath(path.c_str(), resolved) != nullptr ? resolved : path;
-}
-
-// What a shell does in the directory it stands in does not go through a mount
-// that was made over it later.
-void TellWhereTheShellStands(const std::string& mount_point) {
-  char here[PATH_MAX];
-  if (::getcwd(here, sizeof here) == nullptr) return;
-  const std::string_view at = here;
-  if (at != mount_point && (at.substr(0, mount_point.size()) != mount_point ||
-                            at[mount_point.size()] != '/')) {
-    return;
-  }
-  std::cerr << "tracefs-mount: the directory you stand in is the one below the "
-               "mount: what is done there is not traced until cd \"$PWD\"\n";
 }
 
 // The log connects anew through the watchdog, which lives as long as Run.
@@ -163,26 +81,6 @@ class ReconnectWhileHere {
  private:
   Log& log_;
 };
-
-// The totals, as a notice each for what went wrong and one for the rest.
-// Returns what was lost.
-std::string TellEnd(const char* reason, const std::vector<TracerStats>& last) {
-  std::string text = std::string("has ended (") + reason + ")";
-  std::string losses;
-  for (const TracerStats& tracer : last) {
-    if (tracer.id >= kFirstRulesId) continue;
-    const std::string lost = LossText(tracer);
-    text += "; " + TracerText(tracer) + ": " + std::to_string(tracer.written) +
-            " written" + (lost.empty() ? "" : ", " + lost);
-    if (!lost.empty()) {
-      Notify(NoticeId::kLost, TracerText(tracer) + " has ended with " + lost);
-      if (!losses.empty()) losses += "; ";
-      losses += TracerText(tracer) + ": " + lost;
-    }
-  }
-  Notify(NoticeId::kEnded, text);
-  return losses;
-}
 
 }  // namespace
 
@@ -243,7 +141,7 @@ Status Run(const MountOptions& given, Log& log,
   // Destroyed in reverse: session, file system, pipeline.
   Pipeline pipeline;
 
-  format::TraceHeader header = CommonHeader(options, *source);
+  format::TraceHeader header = CommonHeader(options, source->fd.get());
   const bool forwards_locks = NamesLocks(*plans);
   const WarningFacts warning_facts = {.forwards_locks = forwards_locks};
   for (const std::string& warning : WarningsOf(*plans, warning_facts)) {
@@ -311,28 +209,33 @@ Status Run(const MountOptions& given, Log& log,
       [&watchdog](const std::string&) { return (*watchdog)->ConnectLog(); });
   // No request is served before Begin, so no event is missed.
   SnapshotService snapshots(pipeline);
-  MountControl control({.pipeline = pipeline,
-                        .names = names,
-                        .fs = **fs,
-                        .processes = **processes,
-                        .header = header,
-                        .transport = *transport,
-                        .device = socket.ok() ? socket->device : 0,
-                        .snapshots = snapshots,
-                        .forget_names = [&] { (*session)->ForgetNames(); },
-                        .unmount = [&] { return (*session)->Unmount(); }});
-  if (Status s = control.AddFirst(std::move(*plans)); !s.ok()) return s;
-  // Ends before the control that it asks.
+  const TracedMount traced = {
+      .pipeline = pipeline,
+      .names = names,
+      .inodes = (*fs)->inodes(),
+      .processes = **processes,
+      .snapshots = snapshots,
+      .header = header,
+      .forget_names = [&] { (*session)->ForgetNames(); }};
+  TracerRegistry tracers(traced);
+  if (Status s = tracers.Add(std::move(*plans), nullptr); !s.ok()) return s;
+  MountCommands commands({.traced = traced,
+                          .tracers = tracers,
+                          .fs = **fs,
+                          .transport = *transport,
+                          .device = socket.ok() ? socket->device : 0,
+                          .unmount = [&] { return (*session)->Unmount(); }});
+  // Ends before the commands that it asks for.
   const std::unique_ptr<ControlServer> server =
       socket.ok() ? std::move(socket->server) : nullptr;
-  if (server != nullptr) server->Start(control);
+  if (server != nullptr) server->Start(commands);
   const NamesInLabels names_shown =
       options.metrics_names || MetricsAtSocket(options)
           ? NamesInLabels::Shown()
           : NamesInLabels::Withheld();
   if (metrics != nullptr) {
     if (Status s = metrics->Start([&] {
-          return MetricsText(pipeline, control.TotalsOfRules(), names_shown);
+          return MetricsText(pipeline, tracers.TotalsOfRules(), names_shown);
         });
         !s.ok()) {
       return s;
@@ -348,7 +251,7 @@ Status Run(const MountOptions& given, Log& log,
   Status begun = (*session)->Begin();
   if (begun.ok()) begun = ready();
   if (Status s = begun; !s.ok()) {
-    if (metrics != nullptr) metrics->Stop();  // it asks the control
+    if (metrics != nullptr) metrics->Stop();  // it asks the tracers
     return s;
   }
 
@@ -363,12 +266,12 @@ Status Run(const MountOptions& given, Log& log,
   const bool all_ended =
       (*fs)->side_pool().Stop(std::chrono::milliseconds(500));
   (*fs)->ReleaseAll();
-  control.StopRules();
+  tracers.StopRules();
   snapshots.Stop();
   losses.Stop();
   std::vector<TracerStats> last;
   const Status stopped = pipeline.Stop((*session)->end_reason(), &last);
-  control.TellEnd(
+  commands.TellEnd(
       EndLine((*session)->end_reason(), served.ok() ? stopped : served, last));
   const std::string losses_at_end = TellEnd((*session)->end_reason(), last);
   if (last_word != nullptr) last_word->End(losses_at_end);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <limits>
 
 #include "tracefs/base/spelling.h"
@@ -34,8 +35,16 @@ constexpr KeyRow kKeys[] = {
 };
 
 constexpr std::array<std::string_view, 2> kConditions = {"rate", "seen"};
-constexpr std::array<std::string_view, 5> kActions = {"snapshot", "raise",
-                                                      "start", "stop", "alarm"};
+struct ActionRow {
+  std::string_view name;
+  RuleAction::Kind kind;
+};
+constexpr ActionRow kActions[] = {
+    {"snapshot", RuleAction::Kind::kSnapshot},
+    {"raise", RuleAction::Kind::kRaise},
+    {"start", RuleAction::Kind::kResume},
+    {"stop", RuleAction::Kind::kSuspend},
+};
 
 bool IsWordByte(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
@@ -315,30 +324,29 @@ class Parser {
   Status TakeAction(Rule* rule) {
     const SourcePosition start = in_.position();
     const std::string word = TakeWord();
-    using Kind = RuleAction::Kind;
-    RuleAction action;
     if (word == "alarm") return TakeTitle(rule);
-    if (word == "snapshot") {
-      action.kind = Kind::kSnapshot;
-    } else if (word == "raise") {
-      action.kind = Kind::kRaise;
-    } else if (word == "start") {
-      action.kind = Kind::kStart;
-    } else if (word == "stop") {
-      action.kind = Kind::kStop;
-    } else {
+    const auto* const row = std::find_if(
+        std::begin(kActions), std::end(kActions),
+        [&](const ActionRow& known) { return known.name == word; });
+    if (row == std::end(kActions)) {
+      std::vector<std::string_view> known;
+      for (const ActionRow& one : kActions) known.push_back(one.name);
+      known.push_back("alarm");
+      std::string list;
+      for (const std::string_view one : known) list += ' ' + std::string(one);
       return ErrorAt(in_.file(), start,
                      Quoted(word) + " is nothing a rule can do" +
-                         DidYouMean(word, kActions) +
-                         " (known: snapshot raise start stop alarm)");
+                         DidYouMean(word, known) + " (known:" + list + ")");
     }
+    RuleAction action;
+    action.kind = row->kind;
     in_.SkipSpace();
     action.position = in_.position();
     action.tracer = TakeWord();
     if (action.tracer.empty()) {
       return Expected("a tracer of this file: its name or its number");
     }
-    if (action.kind == Kind::kRaise) {
+    if (action.kind == RuleAction::Kind::kRaise) {
       if (Status s = TakeRaise(&action); !s.ok()) return s;
     }
     rule->actions.push_back(std::move(action));
@@ -390,6 +398,13 @@ class Parser {
 std::string_view RuleKeyName(RuleKey key) {
   for (const KeyRow& row : kKeys) {
     if (row.key == key) return row.name;
+  }
+  return {};
+}
+
+std::string_view RuleActionName(RuleAction::Kind kind) {
+  for (const ActionRow& row : kActions) {
+    if (row.kind == kind) return row.name;
   }
   return {};
 }

@@ -35,7 +35,7 @@ enum class RuleKey : uint8_t {
 std::string_view RuleKeyName(RuleKey key);
 
 struct RuleAction {
-  enum class Kind : uint8_t { kSnapshot, kRaise, kStart, kStop };
+  enum class Kind : uint8_t { kSnapshot, kRaise, kResume, kSuspend };
 
   Kind kind{};
   // As written: a name, or a number that counts the tracers of the file.
@@ -47,6 +47,9 @@ struct RuleAction {
   uint64_t duration_ns = 0;
   std::optional<Filter> filter;
 };
+
+// Its word in a config: "start" for kResume, "stop" for kSuspend.
+std::string_view RuleActionName(RuleAction::Kind kind);
 
 struct Rule {
   // Alarms of one rule in a minute; more are only counted.

@@ -95,7 +95,7 @@ void RuleEngine::Observe(Event& event, std::vector<Alarm>* alarms) {
     const Rule& rule = rules_[i];
     if (!rule.what.Keep(event)) continue;
     State& state = states_[i];
-    ++state.status.matched;
+    ++state.standing.matched;
     keys_.clear();
     KeysOf(rule, event, &keys_);
     // Of a tree, the lowest process below which it all happened is told: what
@@ -117,19 +117,19 @@ void RuleEngine::Observe(Event& event, std::vector<Alarm>* alarms) {
         count_of_fired = count.count;
       }
       count.calm_at_ns = now + std::max(kCalmNs, rule.window_ns);
-      state.status.holds_until_ns =
-          std::max(state.status.holds_until_ns, count.calm_at_ns);
+      state.standing.holds_until_ns =
+          std::max(state.standing.holds_until_ns, count.calm_at_ns);
     }
     if (!fires) continue;
-    ++state.status.alarms;
-    state.status.last_ns = now;
+    ++state.standing.alarms;
+    state.standing.last_ns = now;
     if (now - std::min(state.minute_ns, now) >= kMinuteNs ||
         state.minute_ns == 0) {
       state.minute_ns = now;
       state.in_minute = 0;
     }
     if (++state.in_minute > Rule::kMaxAlarmsPerMinute) {
-      ++state.status.suppressed;
+      ++state.standing.suppressed;
       continue;
     }
     Alarm alarm = Describe(event);

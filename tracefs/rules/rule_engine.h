@@ -70,14 +70,15 @@ class RuleEngine {
   // a little.
   void Observe(Event& event, std::vector<Alarm>* alarms);
 
-  struct Status {
+  // Of one rule.
+  struct Standing {
     uint64_t matched = 0;         // operations
     uint64_t alarms = 0;          // fired
     uint64_t suppressed = 0;      // of these, more than kMaxAlarmsPerMinute
     uint64_t last_ns = 0;         // when it fired last; 0: never
     uint64_t holds_until_ns = 0;  // it counts as in alarm until then
   };
-  const Status& status(size_t rule) const { return states_[rule].status; }
+  const Standing& standing(size_t rule) const { return states_[rule].standing; }
 
  private:
   struct Count {
@@ -88,7 +89,7 @@ class RuleEngine {
   };
   struct State {
     std::unordered_map<std::string, Count> counts;
-    Status status;
+    Standing standing;
     uint64_t sweep_at_ns = 0;
     uint64_t minute_ns = 0;  // begin of the minute that is counted
     uint64_t in_minute = 0;  // alarms

@@ -84,6 +84,21 @@ RuleRunner::Report RuleRunner::report() const {
   return report_;
 }
 
+void RuleRunner::AddTotals(uint64_t now,
+                           std::vector<RuleTotals>* totals) const {
+  const Report last = report();
+  for (size_t i = 0; i < rules_.size(); ++i) {
+    const RuleEngine::Standing& standing = last.rules[i];
+    totals->push_back({.tracer = tracer_,
+                       .number = i + 1,
+                       .title = rules_[i].title,
+                       .matched = standing.matched,
+                       .missed = last.missed,
+                       .alarms = standing.alarms,
+                       .in_alarm = now < standing.holds_until_ns});
+  }
+}
+
 void RuleRunner::Loop() {
   format::TraceReaderOptions options;
   options.name = "rules";
@@ -147,7 +162,7 @@ void RuleRunner::Publish(const RuleEngine& engine, uint64_t missed) {
   std::lock_guard lock(mu_);
   report_.missed = missed;
   for (size_t i = 0; i < rules_.size(); ++i) {
-    report_.rules[i] = engine.status(i);
+    report_.rules[i] = engine.standing(i);
   }
 }
 

@@ -31,6 +31,17 @@ class AlarmHandler : public ProcessParents {
   virtual void OnTick() = 0;
 };
 
+// What a rule of a config has done so far (config/REFERENCE.md, "Rules").
+struct RuleTotals {
+  uint32_t tracer = 0;  // whose rule it is
+  size_t number = 0;    // there, from 1
+  std::string title;
+  uint64_t matched = 0;
+  uint64_t missed = 0;
+  uint64_t alarms = 0;
+  bool in_alarm = false;
+};
+
 class RuleRunner {
  public:
   // Alarms that are remembered: more than come between two looks.
@@ -56,13 +67,15 @@ class RuleRunner {
     std::vector<Status> outcomes;  // of the actions
   };
   struct Report {
-    std::vector<RuleEngine::Status> rules;
+    std::vector<RuleEngine::Standing> rules;
     std::deque<Fired> fired;  // the last ones, newest first
     uint64_t missed = 0;      // operations that found no room
     uint64_t alarms = 0;      // that were told
   };
   // Threads: any.
   Report report() const;
+  // Appends one for each rule, as of the time `now` (monotonic).
+  void AddTotals(uint64_t now, std::vector<RuleTotals>* totals) const;
   uint32_t tracer() const { return tracer_; }
   const std::vector<Rule>& rules() const { return rules_; }
 

@@ -7,7 +7,6 @@
 #include "tracefs/base/clock.h"
 #include "tracefs/base/notice.h"
 #include "tracefs/pipeline/loss.h"
-#include "tracefs/tracers/plan.h"
 
 namespace tracefs {
 namespace {
@@ -36,7 +35,7 @@ std::string LossText(const TracerStats& stats) {
 
 void LossWatch::See(const std::vector<TracerStats>& stats, uint64_t now_ns) {
   for (const TracerStats& s : stats) {
-    if (s.id >= kFirstRulesId) continue;  // of rules and listeners
+    if (s.kind != TracerKind::kConfig) continue;
     Told& told = told_[s.id];
     if (!s.output_error.ok() && !std::exchange(told.error, true)) {
       Notify(NoticeId::kOutputFailed,

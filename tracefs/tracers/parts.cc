@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "drivers/assembly/table.h"
 #include "tracefs/pipeline/framing.h"
 
 namespace tracefs {
@@ -25,6 +26,18 @@ Result<TracerParts> BeginParts(TracerWish wish, Filter filter) {
   header.Set("drivers", wish.drivers);
   header.Set("output.chain", parts.output_chain);
   parts.filter = std::make_unique<Filter>(std::move(filter));
+  return parts;
+}
+
+Result<TracerParts> BeginOwnParts(TracerKind kind, const std::string& name,
+                                  Filter filter) {
+  Result<TracerParts> parts =
+      BeginParts({.kind = kind,
+                  .name = name,
+                  .drivers = std::string(kDefaultAssembly),
+                  .output_chain = name},
+                 std::move(filter));
+  if (parts.ok()) parts->assembly.push_back(MakeDefaultAssembly());
   return parts;
 }
 

@@ -25,6 +25,11 @@ struct TracerWish {
 // says of both. It has no id yet (SetId), no assembly drivers and no output.
 Result<TracerParts> BeginParts(TracerWish wish, Filter filter);
 
+// Those of one that no config describes: it records all there is of each
+// operation, and its output is called what it is. Without id and output.
+Result<TracerParts> BeginOwnParts(TracerKind kind, const std::string& name,
+                                  Filter filter);
+
 void SetId(uint32_t id, TracerParts* parts);
 
 // Puts a driver at the end of a chain that has nothing yet, then a filter

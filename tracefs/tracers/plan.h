@@ -40,15 +40,6 @@ struct TracerPlan {
   uint32_t rules_of = 0;
 };
 
-// Ids of the tracers that feed rules: that of the tracer they belong to, and
-// this.
-inline constexpr uint32_t kFirstRulesId = uint32_t{1} << 29;
-// Tracers of clients that listen have ids from here on.
-inline constexpr uint32_t kFirstTailId = uint32_t{1} << 30;
-inline constexpr bool FeedsRules(uint32_t id) {
-  return id >= kFirstRulesId && id < kFirstTailId;
-}
-
 // The words that configs may use: all tables together.
 ConfigNames KnownNames();
 

@@ -4,7 +4,6 @@
 #include <string_view>
 #include <utility>
 
-#include "drivers/assembly/table.h"
 #include "drivers/output/table.h"
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/units.h"
@@ -81,14 +80,8 @@ Result<TracerPlan> PlanFeed(std::vector<Rule> rules, const TracerPlan& host,
   Result<Filter> filter = FilterOf(rules, users, names);
   if (!filter.ok()) return filter.status();
   Result<TracerParts> parts =
-      BeginParts({.kind = TracerKind::kRules,
-                  .name = "rules",
-                  .drivers = std::string(kDefaultAssembly),
-                  .output_chain = "rules"},
-                 *filter);
+      BeginOwnParts(TracerKind::kRules, "rules", *filter);
   if (!parts.ok()) return parts.status();
-  SetId(kFirstRulesId + host.parts.id, &*parts);
-  parts->assembly.push_back(MakeDefaultAssembly());
   TracerPlan plan;
   plan.parts = *std::move(parts);
   plan.filter = *std::move(filter);

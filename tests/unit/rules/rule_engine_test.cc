@@ -54,8 +54,8 @@ TEST_F(RuleEngineTest, SeenFiresOnceUntilItIsCalmAgain) {
   EXPECT_EQ(Do(Op::unlink_, kSecond), 1u);
   for (uint64_t t = 2; t < 20; ++t) EXPECT_EQ(Do(Op::unlink_, t * kSecond), 0u);
   EXPECT_EQ(Do(Op::unlink_, 19 * kSecond + RuleEngine::kCalmNs), 1u);
-  EXPECT_EQ(engine_->status(0).matched, 20u);
-  EXPECT_EQ(engine_->status(0).alarms, 2u);
+  EXPECT_EQ(engine_->standing(0).matched, 20u);
+  EXPECT_EQ(engine_->standing(0).alarms, 2u);
   EXPECT_EQ(alarms_[0].command, "worker");
   EXPECT_EQ(alarms_[0].pid, 7u);
   EXPECT_EQ(alarms_[0].key, "");
@@ -161,8 +161,8 @@ TEST_F(RuleEngineTest, Malicious_AlarmsAreBounded) {
   Use({"seen(unlink by pid) then { }"});
   for (uint32_t pid = 1; pid <= 1000; ++pid) Do(Op::unlink_, kSecond, pid);
   EXPECT_EQ(alarms_.size(), Rule::kMaxAlarmsPerMinute);
-  EXPECT_EQ(engine_->status(0).alarms, 1000u);
-  EXPECT_EQ(engine_->status(0).suppressed, 1000 - Rule::kMaxAlarmsPerMinute);
+  EXPECT_EQ(engine_->standing(0).alarms, 1000u);
+  EXPECT_EQ(engine_->standing(0).suppressed, 1000 - Rule::kMaxAlarmsPerMinute);
   EXPECT_EQ(Do(Op::unlink_, 62 * kSecond, 1), 1u);
 }
 
@@ -281,8 +281,8 @@ TEST_F(RuleEngineTest, EachRuleCountsForItself) {
   Use({"seen(unlink) then { }", "seen(unlink rename) then { }"});
   EXPECT_EQ(Do(Op::unlink_, kSecond), 2u);
   EXPECT_EQ(Do(Op::rename_, kSecond), 0u);
-  EXPECT_EQ(engine_->status(0).matched, 1u);
-  EXPECT_EQ(engine_->status(1).matched, 2u);
+  EXPECT_EQ(engine_->standing(0).matched, 1u);
+  EXPECT_EQ(engine_->standing(1).matched, 2u);
 }
 
 }  // namespace

@@ -1,0 +1,58 @@
+#include "tracefs/mount/announcements.h"
+
+#include <unistd.h>
+
+#include <climits>
+#include <iostream>
+#include <string_view>
+
+#include "tracefs/base/notice.h"
+#include "tracefs/daemon/user_mount.h"
+#include "tracefs/tracers/loss_watch.h"
+
+namespace tracefs {
+
+std::string TellWhatIsLost(const MountOptions& options) {
+  const std::vector<std::string> lost = LostWithoutRoot(options.fuse_options);
+  if (lost.empty()) return "";
+  std::string text;
+  std::cerr << "tracefs-mount: mounted without root's privileges:\n";
+  for (const std::string& one : lost) {
+    std::cerr << "  - " << one << '\n';
+    if (!text.empty()) text += "; ";
+    text += one;
+  }
+  return text;
+}
+
+void TellWhereTheShellStands(const std::string& mount_point) {
+  char here[PATH_MAX];
+  if (::getcwd(here, sizeof here) == nullptr) return;
+  const std::string_view at = here;
+  if (at != mount_point && (at.substr(0, mount_point.size()) != mount_point ||
+                            at[mount_point.size()] != '/')) {
+    return;
+  }
+  std::cerr << "tracefs-mount: the directory you stand in is the one below the "
+               "mount: what is done there is not traced until cd \"$PWD\"\n";
+}
+
+std::string TellEnd(const char* reason, const std::vector<TracerStats>& last) {
+  std::string text = std::string("has ended (") + reason + ")";
+  std::string losses;
+  for (const TracerStats& tracer : last) {
+    if (tracer.kind != TracerKind::kConfig) continue;
+    const std::string lost = LossText(tracer);
+    text += "; " + TracerText(tracer) + ": " + std::to_string(tracer.written) +
+            " written" + (lost.empty() ? "" : ", " + lost);
+    if (!lost.empty()) {
+      Notify(NoticeId::kLost, TracerText(tracer) + " has ended with " + lost);
+      if (!losses.empty()) losses += "; ";
+      losses += TracerText(tracer) + ": " + lost;
+    }
+  }
+  Notify(NoticeId::kEnded, text);
+  return losses;
+}
+
+}  // namespace tracefs

@@ -1,0 +1,27 @@
+// What a mount tells people when it begins and when it ends.
+#ifndef TRACEFS_MOUNT_ANNOUNCEMENTS_H_
+#define TRACEFS_MOUNT_ANNOUNCEMENTS_H_
+
+#include <string>
+#include <vector>
+
+#include "tracefs/mount/options.h"
+#include "tracefs/pipeline/tracer_stats.h"
+
+namespace tracefs {
+
+// Says on standard error what root would have had, and returns it.
+std::string TellWhatIsLost(const MountOptions& options);
+
+// Warns on standard error who stands where the mount now is: what a shell does
+// in the directory it stands in does not go through a mount that was made over
+// it later.
+void TellWhereTheShellStands(const std::string& mount_point);
+
+// The totals, as a notice each for what went wrong and one for the rest.
+// Returns what was lost.
+std::string TellEnd(const char* reason, const std::vector<TracerStats>& last);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_MOUNT_ANNOUNCEMENTS_H_

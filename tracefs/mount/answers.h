@@ -1,0 +1,52 @@
+// What the answers of a mount's commands hold (docs/control-protocol.md), as
+// JSON. Names of files, commands and filters in them need not be UTF-8.
+#ifndef TRACEFS_MOUNT_ANSWERS_H_
+#define TRACEFS_MOUNT_ANSWERS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tracefs/base/status.h"
+#include "tracefs/control/handler.h"
+#include "tracefs/fs/open_before.h"
+#include "tracefs/mount/explain.h"
+#include "tracefs/pipeline/tracer_stats.h"
+#include "tracefs/pipeline/wish.h"
+#include "tracefs/process/process_table.h"
+#include "tracefs/rules/rule_runner.h"
+#include "tracefs/tracers/registry.h"
+
+namespace tracefs {
+
+using Json = nlohmann::ordered_json;
+
+ControlAnswer Answer(const Json& json);
+
+// `list`: one tracer.
+Json ListJson(const TracerStats& stats, const TracerRegistry::Entry& entry);
+// `stats`.
+Json StatsJson(const TracerStats& stats);
+Json StatsJson(const ProcessTable::Stats& stats);
+// `explain`. Tracers that feed rules stand for those they belong to.
+Json ChoiceJson(const ExplainedChoice& choice,
+                const TracerRegistry::Entries& tracers);
+Json OpenJson(const OpenBefore& before);
+// `check`: one file that is wanted.
+Json WishJson(const Wish& wish);
+// `rules`: those of one tracer, appended to `rules`. At most `most` alarms are
+// looked at for each.
+void AddRulesJson(const RuleRunner& runner, bool suspended, size_t most,
+                  Json* rules);
+
+// What a mount that has ended says to who asked for it: how, and what became of
+// each tracer of a config. One line.
+std::string EndLine(std::string_view end_reason, const Status& status,
+                    const std::vector<TracerStats>& tracers);
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_MOUNT_ANSWERS_H_

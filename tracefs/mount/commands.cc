@@ -1,0 +1,346 @@
+#include "tracefs/mount/commands.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
+#include "tracefs/base/clock.h"
+#include "tracefs/control/tail_stream.h"
+#include "tracefs/mount/answers.h"
+#include "tracefs/mount/request_names.h"
+#include "tracefs/tracers/parts.h"
+#include "tracefs/tracers/warnings.h"
+
+namespace tracefs {
+namespace {
+
+constexpr size_t kExamples = 20;
+// Of each tracer, unless a client asks for more.
+constexpr size_t kAlarmsToTell = 16;
+// Of blocks that wait for one client; more than a terminal takes in a second.
+constexpr size_t kTailBytes = size_t{8} << 20;
+
+// The config that a request brings along.
+Result<Config> ConfigOf(const ControlRequest& request) {
+  const Result<std::string> source = request.Text("config");
+  const Result<std::string> file = request.Text("file");
+  if (!source.ok()) return source.status();
+  if (!file.ok()) return file.status();
+  return ParseConfig(*source, *file, KnownNames());
+}
+
+Json WarningsJson(const std::vector<TracerPlan>& plans,
+                  const WarningFacts& facts) {
+  Json warnings = Json::array();
+  for (const TracerPlan& plan : plans) {
+    const bool rules = plan.parts.kind == TracerKind::kRules;
+    const std::string tracer =
+        (rules ? "rules of tracer " : "tracer ") +
+        std::to_string(rules ? plan.rules_of : plan.parts.id) + ": ";
+    for (const std::string& warning : WarningsOf(plan, facts)) {
+      warnings.push_back(tracer + warning);
+    }
+  }
+  return warnings;
+}
+
+ControlAnswer Done(const Status& status) {
+  if (!status.ok()) return status;
+  return Answer(Json::object());
+}
+
+}  // namespace
+
+struct MountCommands::Command {
+  std::string_view name;
+  ControlAnswer (MountCommands::*run)(ControlRequest&);
+  bool quick;
+  std::initializer_list<std::string_view> members;
+};
+
+const MountCommands::Command* MountCommands::FindCommand(
+    std::string_view name) {
+  using M = MountCommands;
+  static const Command commands[] = {
+      {"list", &M::List, true, {}},
+      {"explain", &M::Explain, true, {}},
+      {"stats", &M::Stats, true, {}},
+      {"flush", &M::Flush, false, {}},
+      {"check",
+       &M::Check,
+       false,
+       {"config", "file", "filter", "users", "groups"}},
+      {"add", &M::Add, false, {"config", "file", "users", "groups"}},
+      {"remove", &M::Remove, false, {"tracer"}},
+      {"stop", &M::Suspend, false, {"tracer"}},
+      {"start", &M::Resume, false, {"tracer"}},
+      {"set-filter",
+       &M::SetFilter,
+       false,
+       {"tracer", "filter", "users", "groups"}},
+      {"snapshot", &M::Snapshot, false, {"tracer"}},
+      {"rules", &M::Rules, true, {"last"}},
+      {"tail", &M::Tail, false, {"filter", "users", "groups"}},
+      {"unmount", &M::Unmount, false, {}},
+  };
+  for (const Command& command : commands) {
+    if (command.name == name) return &command;
+  }
+  return nullptr;
+}
+
+bool MountCommands::IsQuick(std::string_view command) const {
+  const Command* known = FindCommand(command);
+  return known == nullptr || known->quick;
+}
+
+ControlAnswer MountCommands::Handle(ControlRequest& request) {
+  const Command* command = FindCommand(request.command);
+  if (command == nullptr) {
+    return Status::Invalid("unknown command " + Quoted(request.command));
+  }
+  if (Status s = request.CheckMembers(command->members); !s.ok()) return s;
+  if (!request.files.empty() && request.command != "add") {
+    return Status::Invalid("request: " + request.command + " takes no files");
+  }
+  return (this->*command->run)(request);
+}
+
+// --- Looking.
+
+ControlAnswer MountCommands::List(ControlRequest& /*request*/) {
+  const format::TraceHeader& header = mount_.traced.header;
+  const std::vector<TracerStats> stats = mount_.traced.pipeline.Stats();
+  const TracerRegistry::Entries entries = mount_.tracers.All();
+  Json tracers = Json::array();
+  for (const TracerStats& s : stats) {
+    const auto found = entries.find(s.id);
+    // It comes or goes this moment, or is none that a client has asked for.
+    if (found == entries.end() || s.kind == TracerKind::kRules) continue;
+    tracers.push_back(ListJson(s, found->second));
+  }
+  Json list = {{"mount", header.Get("mount.point")},
+               {"source", header.Get("backing.path")},
+               {"tracers", std::move(tracers)}};
+  if (const std::string_view before = header.Get("mount.before");
+      !before.empty()) {
+    list["before"] = before;
+  }
+  return Answer(list);
+}
+
+ControlAnswer MountCommands::Explain(ControlRequest& /*request*/) {
+  const format::TraceHeader& header = mount_.traced.header;
+  const TracerRegistry::Entries entries = mount_.tracers.All();
+  Json choices = Json::array();
+  for (const ExplainedChoice& choice :
+       ExplainMount(mount_.fs, mount_.traced.pipeline, mount_.transport)) {
+    choices.push_back(ChoiceJson(choice, entries));
+  }
+  return Answer({{"mount", header.Get("mount.point")},
+                 {"source", header.Get("backing.path")},
+                 {"visibility", header.Get("visibility")},
+                 {"never_visible", header.Get("visibility.invisible")},
+                 {"sandbox", header.Get("sandbox")},
+                 {"choices", std::move(choices)},
+                 {"open", OpenJson(FindOpenBefore(mount_.fs, kExamples))}});
+}
+
+ControlAnswer MountCommands::Stats(ControlRequest& /*request*/) {
+  Json tracers = Json::array();
+  for (const TracerStats& s : mount_.traced.pipeline.Stats()) {
+    if (s.kind != TracerKind::kRules) tracers.push_back(StatsJson(s));
+  }
+  return Answer({{"mount", mount_.traced.header.Get("mount.point")},
+                 {"inodes", mount_.traced.inodes.size()},
+                 {"processes", StatsJson(mount_.traced.processes.GetStats())},
+                 {"tracers", std::move(tracers)}});
+}
+
+ControlAnswer MountCommands::Rules(ControlRequest& request) {
+  size_t most = kAlarmsToTell;
+  if (request.numbers.contains("last")) {
+    const Result<uint32_t> last = request.Number("last");
+    if (!last.ok()) return last.status();
+    most = *last;
+  }
+  const ClockPair clock = ClockPair::Now();
+  const TracerRegistry::Entries entries = mount_.tracers.All();
+  Json rules = Json::array();
+  Json raised = Json::array();
+  for (const auto& [id, entry] : entries) {
+    if (entry.raised_until_ns != 0) {
+      raised.push_back({{"tracer", id},
+                        {"by", entry.raised_by},
+                        {"until", clock.ToReal(entry.raised_until_ns)}});
+    }
+    if (entry.rules == nullptr) continue;
+    const auto host = entries.find(entry.rules->tracer());
+    const bool suspended = host != entries.end() && host->second.suspended;
+    AddRulesJson(*entry.rules, suspended, most, &rules);
+  }
+  return Answer({{"mount", mount_.traced.header.Get("mount.point")},
+                 {"rules", std::move(rules)},
+                 {"raised", std::move(raised)}});
+}
+
+// Says what a client must bring along: the files of a config's outputs, and the
+// numbers of the users and groups that its filters name.
+ControlAnswer MountCommands::Check(ControlRequest& request) {
+  NameCollector names;
+  Json files = Json::array();
+  if (const Result<std::string> text = request.Text("filter"); text.ok()) {
+    const Result<Filter> filter =
+        Filter::Compile(*text, {.file = "filter"}, names, mount_.traced.names);
+    if (!filter.ok()) return filter.status();
+  } else {
+    const Result<Config> config = ConfigOf(request);
+    if (!config.ok()) return config.status();
+    const Result<std::vector<Wish>> wishes =
+        WishedFiles(*config, names, mount_.traced.names);
+    if (!wishes.ok()) return wishes.status();
+    for (const Wish& wish : *wishes) files.push_back(WishJson(wish));
+  }
+  return Answer({{"files", std::move(files)},
+                 {"users", names.users()},
+                 {"groups", names.groups()}});
+}
+
+// --- Doing.
+
+ControlAnswer MountCommands::Flush(ControlRequest& /*request*/) {
+  return Done(mount_.traced.pipeline.FlushAll());
+}
+
+ControlAnswer MountCommands::Add(ControlRequest& request) {
+  const Result<std::string> file = request.Text("file");
+  for (const UniqueFd& fd : request.files) {
+    struct stat st;
+    if (::fstat(fd.get(), &st) != 0) return Status::System(errno, "output");
+    // Each block of the trace would come back to us as a request.
+    if (file.ok() && st.st_dev == mount_.device) {
+      return Status::Invalid(
+          *file +
+          ": a file that it names lies in the mount itself; choose a place "
+          "outside, or mount with this config");
+    }
+  }
+  const Result<Config> config = ConfigOf(request);
+  if (!config.ok()) return config.status();
+  const RequestNames names(request);
+  Result<std::vector<TracerPlan>> plans =
+      PlanTracers(*config, mount_.traced.names,
+                  {.users = &names,
+                   .first_id = mount_.tracers.next_id(),
+                   .files = &request.files});
+  if (!plans.ok()) return plans.status();
+  const WarningFacts facts = {
+      .forwards_locks = mount_.fs.options().forward_locks, .mounted = true};
+  const Json warnings = WarningsJson(*plans, facts);
+  for (TracerPlan& plan : *plans) PutWarnings(facts, &plan);
+  std::vector<uint32_t> ids;
+  if (Status s = mount_.tracers.Add(std::move(*plans), &ids); !s.ok()) return s;
+  return Answer({{"ids", ids}, {"warnings", warnings}});
+}
+
+ControlAnswer MountCommands::Remove(ControlRequest& request) {
+  const Result<uint32_t> id = request.Number("tracer");
+  if (!id.ok()) return id.status();
+  return Done(mount_.tracers.Remove(*id));
+}
+
+ControlAnswer MountCommands::Suspend(ControlRequest& request) {
+  const Result<uint32_t> id = request.Number("tracer");
+  if (!id.ok()) return id.status();
+  return Done(mount_.tracers.Suspend(*id));
+}
+
+ControlAnswer MountCommands::Resume(ControlRequest& request) {
+  const Result<uint32_t> id = request.Number("tracer");
+  if (!id.ok()) return id.status();
+  return Done(mount_.tracers.Resume(*id));
+}
+
+ControlAnswer MountCommands::SetFilter(ControlRequest& request) {
+  const Result<uint32_t> id = request.Number("tracer");
+  if (!id.ok()) return id.status();
+  const Result<std::string> text = request.Text("filter");
+  if (!text.ok()) return text.status();
+  const Result<Filter> filter = Filter::Compile(
+      *text, {.file = "filter"}, RequestNames(request), mount_.traced.names);
+  if (!filter.ok()) return filter.status();
+  if (Status s = mount_.tracers.SetFilter(*id, *filter); !s.ok()) return s;
+  return Answer({{"warnings", filter->warnings()}});
+}
+
+ControlAnswer MountCommands::Snapshot(ControlRequest& request) {
+  const Result<uint32_t> id = request.Number("tracer");
+  if (!id.ok()) return id.status();
+  const Result<std::string> path = mount_.traced.snapshots.Take(*id, "command");
+  if (!path.ok()) return path.status();
+  return Answer({{"file", *path}});
+}
+
+// A tracer whose output is the rest of this connection.
+ControlAnswer MountCommands::Tail(ControlRequest& request) {
+  const TracerRegistry::Entries entries = mount_.tracers.All();
+  const auto tails = std::count_if(
+      entries.begin(), entries.end(),
+      [](const auto& entry) { return entry.second.kind == TracerKind::kTail; });
+  if (static_cast<size_t>(tails) >= kMaxTails) {
+    return Status::Invalid("more than " + std::to_string(kMaxTails) +
+                           " clients listen already");
+  }
+  std::string text;
+  if (const auto found = request.texts.find("filter");
+      found != request.texts.end()) {
+    text = found->second;
+  }
+  const Result<Filter> filter = Filter::Compile(
+      text, {.file = "filter"}, RequestNames(request), mount_.traced.names);
+  if (!filter.ok()) return filter.status();
+  Result<TracerParts> parts = BeginOwnParts(TracerKind::kTail, "tail", *filter);
+  if (!parts.ok()) return parts.status();
+  const auto queue = std::make_shared<BlockQueue>(kTailBytes);
+  PutDriver("tail", MakeBlockQueueOutput(queue), &*parts);
+  std::vector<TracerPlan> plans(1);
+  plans[0].parts = *std::move(parts);
+  plans[0].filter = *filter;
+  std::vector<uint32_t> ids;
+  if (Status s = mount_.tracers.Add(std::move(plans), &ids); !s.ok()) return s;
+
+  ControlAnswer answer =
+      Answer({{"tracer", ids[0]}, {"warnings", filter->warnings()}});
+  answer.stream =
+      MakeTailStream(queue, [&tracers = mount_.tracers, id = ids[0]] {
+        static_cast<void>(tracers.Remove(id));
+      });
+  return answer;
+}
+
+// The rest of this connection is one line, when all is done.
+ControlAnswer MountCommands::Unmount(ControlRequest& /*request*/) {
+  const auto notice = std::make_shared<EndNotice>();
+  {
+    // Before: the end may come at once.
+    std::lock_guard lock(mu_);
+    std::erase_if(end_notices_, [](const auto& one) { return one.expired(); });
+    end_notices_.push_back(notice);
+  }
+  if (Status s = mount_.unmount(); !s.ok()) return s;
+  ControlAnswer answer =
+      Answer({{"mount", mount_.traced.header.Get("mount.point")}});
+  answer.stream = notice;
+  return answer;
+}
+
+void MountCommands::TellEnd(const std::string& line) {
+  std::lock_guard lock(mu_);
+  for (const std::weak_ptr<EndNotice>& one : end_notices_) {
+    if (const auto notice = one.lock()) notice->Tell(line);
+  }
+}
+
+}  // namespace tracefs

@@ -1,0 +1,76 @@
+// MountCommands: what the control socket can do with a running mount
+// (docs/control-protocol.md).
+#ifndef TRACEFS_MOUNT_COMMANDS_H_
+#define TRACEFS_MOUNT_COMMANDS_H_
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tracefs/control/handler.h"
+#include "tracefs/fs/file_system.h"
+#include "tracefs/mount/end_notice.h"
+#include "tracefs/mount/transport.h"
+#include "tracefs/tracers/registry.h"
+
+namespace tracefs {
+
+// All that is referred to outlives the commands.
+struct CommandedMount {
+  const TracedMount& traced;
+  TracerRegistry& tracers;
+  FileSystem& fs;
+  const TransportChoice& transport;
+  dev_t device = 0;  // of the mount itself
+  // Takes the mount away, if nobody uses it.
+  std::function<Status()> unmount;
+};
+
+class MountCommands final : public ControlHandler {
+ public:
+  explicit MountCommands(CommandedMount mount) : mount_(std::move(mount)) {}
+
+  // Says `line` (EndLine) to all who asked for the end: all outputs are
+  // complete.
+  void TellEnd(const std::string& line);
+
+  // ControlHandler:
+  bool IsQuick(std::string_view command) const override;
+  ControlAnswer Handle(ControlRequest& request) override;
+
+ private:
+  static constexpr size_t kMaxTails = 8;
+
+  struct Command;
+
+  static const Command* FindCommand(std::string_view name);
+
+  ControlAnswer List(ControlRequest& request);
+  ControlAnswer Explain(ControlRequest& request);
+  ControlAnswer Stats(ControlRequest& request);
+  ControlAnswer Flush(ControlRequest& request);
+  ControlAnswer Check(ControlRequest& request);
+  ControlAnswer Add(ControlRequest& request);
+  ControlAnswer Remove(ControlRequest& request);
+  ControlAnswer Suspend(ControlRequest& request);
+  ControlAnswer Resume(ControlRequest& request);
+  ControlAnswer SetFilter(ControlRequest& request);
+  ControlAnswer Snapshot(ControlRequest& request);
+  ControlAnswer Tail(ControlRequest& request);
+  ControlAnswer Rules(ControlRequest& request);
+  ControlAnswer Unmount(ControlRequest& request);
+
+  const CommandedMount mount_;
+  std::mutex mu_;
+  // Of who waits for the end; guarded by mu_.
+  std::vector<std::weak_ptr<EndNotice>> end_notices_;
+};
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_MOUNT_COMMANDS_H_

@@ -1,0 +1,32 @@
+#include "tracefs/mount/descriptor_budget.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+
+namespace tracefs {
+
+DescriptorBudget RaiseLimits() {
+  // The caller's own limit was checked by the kernel (RLIMIT_FSIZE).
+  const rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
+  rlimit limit;
+  if (::setrlimit(RLIMIT_FSIZE, &unlimited) != 0 &&
+      ::getrlimit(RLIMIT_FSIZE, &limit) == 0) {
+    limit.rlim_cur = limit.rlim_max;  // that needs CAP_SYS_RESOURCE
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  DescriptorBudget budget;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return budget;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  const auto all = static_cast<int>(std::min<rlim_t>(limit.rlim_max, 1 << 30));
+  budget.inodes = std::clamp(all / 2, kMinInodeFds, kMaxInodeFds);
+  constexpr int kMostMomentary = 1024;
+  const int momentary = std::min(all / 8, kMostMomentary);
+  budget.open_files = std::max(
+      all - budget.inodes - std::max(128, budget.inodes / 4) - momentary, 128);
+  budget.open_files_for_root = budget.open_files / 8;
+  return budget;
+}
+
+}  // namespace tracefs

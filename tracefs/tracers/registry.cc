@@ -1,0 +1,274 @@
+#include "tracefs/tracers/registry.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tracefs/base/clock.h"
+#include "tracefs/tracers/parts.h"
+#include "tracefs/tracers/plan_facts.h"
+#include "tracefs/tracers/rule_actions.h"
+
+namespace tracefs {
+namespace {
+
+// Of tracers that no config names: far from those of configs, which people
+// count.
+constexpr uint32_t kFirstOtherId = uint32_t{1} << 30;
+
+bool CountsTrees(const TracerRegistry::Entry& entry) {
+  return entry.rules != nullptr &&
+         RuleEngine::CountsTrees(entry.rules->rules());
+}
+
+}  // namespace
+
+TracerRegistry::TracerRegistry(TracedMount mount)
+    : mount_(std::move(mount)),
+      actions_(std::make_unique<RuleActions>(*this, mount_)),
+      next_other_id_(kFirstOtherId) {}
+
+TracerRegistry::~TracerRegistry() { StopRules(); }
+
+// --- Tracers that come and go.
+
+// The kernel may keep other things from now on, and forgets what it has.
+void TracerRegistry::Changed() {
+  if (mount_.forget_names) mount_.forget_names();
+}
+
+Status TracerRegistry::Add(std::vector<TracerPlan> plans,
+                           std::vector<uint32_t>* ids) {
+  std::vector<TracerParts> parts;
+  Entries added;
+  for (TracerPlan& plan : plans) {
+    if (plan.parts.kind != TracerKind::kConfig) {
+      SetId(next_other_id_++, &plan.parts);
+    }
+    const uint32_t id = plan.parts.id;
+    format::TraceHeader& header = plan.parts.header;
+    for (const auto& [key, value] : mount_.header.properties) {
+      header.Set(key, value);
+    }
+    for (const OutputFileId& file : plan.files) {
+      mount_.inodes.AddOutput(static_cast<dev_t>(file.device), file.inode);
+    }
+    if (plan.file_change != nullptr) {
+      *plan.file_change = [this, id](const OutputFileId& file, bool written) {
+        ChangeFile(id, file, written);
+      };
+    }
+    if (plan.flight != nullptr) mount_.snapshots.Add(id, plan.flight);
+    Entry& entry = added[id];
+    entry.kind = plan.parts.kind;
+    entry.drivers = header.Get("drivers");
+    entry.output = header.Get("output.chain");
+    entry.config = header.Get("config.text");
+    entry.needs_callers = NeedCallers({&plan, 1});
+    entry.files = std::move(plan.files);
+    entry.flight = plan.flight != nullptr;
+    entry.filter = std::move(plan.filter);
+    if (entry.kind == TracerKind::kRules) {
+      entry.rules = std::make_shared<RuleRunner>(
+          plan.rules_of, std::move(plan.rules), *actions_);
+      added[plan.rules_of].feed = id;
+      PutDriver(plan.parts.name, entry.rules->MakeOutput(), &plan.parts);
+    } else if (ids != nullptr) {
+      ids->push_back(id);
+    }
+    if (entry.kind == TracerKind::kConfig)
+      next_id_ = std::max(next_id_, id + 1);
+    parts.push_back(std::move(plan.parts));
+  }
+  for (const auto& [id, entry] : added) {
+    if (entry.needs_callers) mount_.processes.Start();
+    if (CountsTrees(entry)) mount_.processes.KeepParents(true);
+  }
+  {
+    // Before they run: an output may go on in another file at once, and a rule
+    // that fires at once finds all tracers known.
+    std::lock_guard lock(mu_);
+    entries_.insert(added.begin(), added.end());
+  }
+  if (Status s = mount_.pipeline.Add(std::move(parts)); !s.ok()) {
+    for (const auto& [id, entry] : added) Release(id);
+    return s;
+  }
+  for (const auto& [id, entry] : added) {
+    if (entry.rules != nullptr) entry.rules->Start();
+  }
+  Changed();
+  return Status::Ok();
+}
+
+Status TracerRegistry::Remove(uint32_t id) {
+  if (Status s = CheckSteerable(id); !s.ok()) return s;
+  StopRulesOf(id);
+  std::lock_guard steer(steer_mu_);
+  return End(id);
+}
+
+Status TracerRegistry::End(uint32_t id) {
+  const Status status = mount_.pipeline.Remove(id, "stop");
+  Release(id);
+  return status;
+}
+
+// Gives back what was taken for a tracer.
+void TracerRegistry::Release(uint32_t id) {
+  mount_.snapshots.Remove(id);
+  Entries::node_type released;
+  {
+    std::lock_guard lock(mu_);
+    released = entries_.extract(id);
+    for (auto& [other, entry] : entries_) {
+      if (entry.feed == id) entry.feed = 0;
+    }
+  }
+  if (released.empty()) return;
+  const Entry& entry = released.mapped();
+  if (entry.needs_callers) mount_.processes.Stop();
+  if (CountsTrees(entry)) mount_.processes.KeepParents(false);
+  for (const OutputFileId& file : entry.files) {
+    mount_.inodes.RemoveOutput(static_cast<dev_t>(file.device), file.inode);
+  }
+}
+
+// A tracer goes on in another file.
+void TracerRegistry::ChangeFile(uint32_t id, const OutputFileId& file,
+                                bool written) {
+  Change(id, [&](Entry& entry) {
+    const auto device = static_cast<dev_t>(file.device);
+    if (written) {
+      mount_.inodes.AddOutput(device, file.inode);
+      entry.files.push_back(file);
+    } else {
+      mount_.inodes.RemoveOutput(device, file.inode);
+      std::erase(entry.files, file);
+    }
+  });
+}
+
+// The rules of a tracer that is about to end. Without steer_mu_: they may be
+// waiting for it.
+void TracerRegistry::StopRulesOf(uint32_t id) {
+  const Entries all = All();
+  const auto host = all.find(id);
+  if (host == all.end() || host->second.feed == 0) return;
+  static_cast<void>(End(host->second.feed));
+  all.at(host->second.feed).rules->Join();
+  EndRaises([id](const Entry& other) { return other.raised_by == id; });
+}
+
+void TracerRegistry::StopRules() {
+  for (const auto& [id, entry] : All()) StopRulesOf(id);
+}
+
+// --- What is done to one of them.
+
+Status TracerRegistry::CheckSteerable(uint32_t id) const {
+  std::lock_guard lock(mu_);
+  const auto found = entries_.find(id);
+  if (found != entries_.end() && found->second.kind != TracerKind::kRules) {
+    return Status::Ok();
+  }
+  return Status::Invalid("no tracer " + std::to_string(id));
+}
+
+// Nothing happens if it has gone.
+void TracerRegistry::Change(uint32_t id,
+                            const std::function<void(Entry&)>& change) {
+  std::lock_guard lock(mu_);
+  if (const auto found = entries_.find(id); found != entries_.end()) {
+    change(found->second);
+  }
+}
+
+Status TracerRegistry::SetRunning(uint32_t id, bool run) {
+  const auto set = [&](uint32_t one) {
+    return run ? mount_.pipeline.Resume(one) : mount_.pipeline.Suspend(one);
+  };
+  std::lock_guard steer(steer_mu_);
+  if (Status s = CheckSteerable(id); !s.ok()) return s;
+  if (Status s = set(id); !s.ok()) return s;
+  uint32_t feed = 0;
+  Change(id, [&](Entry& entry) {
+    entry.suspended = !run;
+    feed = entry.feed;
+  });
+  if (run) Changed();
+  return feed != 0 ? set(feed) : Status::Ok();
+}
+
+Status TracerRegistry::SetFilter(uint32_t id, const Filter& filter) {
+  std::lock_guard steer(steer_mu_);
+  if (Status s = CheckSteerable(id); !s.ok()) return s;
+  if (Status s = SwapFilter(id, filter); !s.ok()) return s;
+  Change(id, [&](Entry& entry) { entry.filter = filter; });
+  return Status::Ok();
+}
+
+// Its own filter stays what it was. With steer_mu_.
+Status TracerRegistry::SwapFilter(uint32_t id, const Filter& filter) {
+  bool needs_callers = false;
+  for (size_t op = 0; op < kOpCount; ++op) {
+    needs_callers |= filter.Needs(static_cast<Op>(op)).caller;
+  }
+  if (Status s =
+          mount_.pipeline.SetFilter(id, std::make_unique<Filter>(filter),
+                                    filter.text(), filter.general().Dump());
+      !s.ok()) {
+    return s;
+  }
+  Change(id, [&](Entry& entry) {
+    // It is not raised any more; who raises it says so afterwards.
+    entry.raised_until_ns = 0;
+    if (needs_callers && !std::exchange(entry.needs_callers, true)) {
+      mount_.processes.Start();
+    }
+  });
+  Changed();
+  return Status::Ok();
+}
+
+Status TracerRegistry::Raise(uint32_t by, const RuleAction& action) {
+  const uint32_t id = action.tracer_id;
+  std::lock_guard steer(steer_mu_);
+  if (Status s = CheckSteerable(id); !s.ok()) return s;
+  if (Status s = SwapFilter(id, *action.filter); !s.ok()) return s;
+  if (Status s = mount_.pipeline.Resume(id); !s.ok()) return s;
+  Changed();
+  Change(id, [&](Entry& entry) {
+    entry.raised_until_ns = MonotonicNs() + action.duration_ns;
+    entry.raised_by = by;
+  });
+  return Status::Ok();
+}
+
+void TracerRegistry::EndRaises(
+    const std::function<bool(const Entry&)>& is_over) {
+  std::lock_guard steer(steer_mu_);
+  for (const auto& [id, entry] : All()) {
+    if (entry.raised_until_ns == 0 || !is_over(entry)) continue;
+    // What it was raised for would soon be overwritten.
+    if (entry.flight) static_cast<void>(mount_.snapshots.Take(id, "rule"));
+    static_cast<void>(SwapFilter(id, *entry.filter));
+    if (entry.suspended) static_cast<void>(mount_.pipeline.Suspend(id));
+  }
+}
+
+// --- What others may know.
+
+TracerRegistry::Entries TracerRegistry::All() const {
+  std::lock_guard lock(mu_);
+  return entries_;
+}
+
+std::vector<RuleTotals> TracerRegistry::TotalsOfRules() const {
+  std::vector<RuleTotals> totals;
+  for (const auto& [id, entry] : All()) {
+    if (entry.rules != nullptr) entry.rules->AddTotals(MonotonicNs(), &totals);
+  }
+  return totals;
+}
+
+}  // namespace tracefs

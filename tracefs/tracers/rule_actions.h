@@ -1,0 +1,34 @@
+// RuleActions: what a mount does when a rule of one of its tracers fires.
+#ifndef TRACEFS_TRACERS_RULE_ACTIONS_H_
+#define TRACEFS_TRACERS_RULE_ACTIONS_H_
+
+#include <vector>
+
+#include "tracefs/rules/rule_runner.h"
+#include "tracefs/tracers/registry.h"
+
+namespace tracefs {
+
+// Threads: any.
+class RuleActions final : public AlarmHandler {
+ public:
+  // Both outlive it.
+  RuleActions(TracerRegistry& tracers, const TracedMount& mount)
+      : tracers_(tracers), mount_(mount) {}
+
+  // Also writes the alarm, and what became of the actions, into the trace.
+  std::vector<Status> OnAlarm(uint32_t tracer, const Rule& rule,
+                              const Alarm& alarm) override;
+  void OnTick() override;
+  uint32_t ParentOf(uint32_t pid) override;
+
+ private:
+  Status Act(uint32_t by, const RuleAction& action);
+
+  TracerRegistry& tracers_;
+  const TracedMount& mount_;
+};
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_TRACERS_RULE_ACTIONS_H_
