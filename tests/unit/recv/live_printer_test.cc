@@ -48,11 +48,18 @@ struct BuiltTrace {
   std::string frames() const { return bytes.substr(preamble); }
 };
 
-// Waits until the printer has something to say.
+// Waits until the printer has something to say. It may have woken us for a
+// client that was closed meanwhile.
 std::vector<Keeper::Event> Await(Keeper& printer) {
-  pollfd ready = {printer.event_fd(), POLLIN, 0};
-  EXPECT_EQ(::poll(&ready, 1, 10'000), 1) << "the printer says nothing";
-  return printer.TakeEvents();
+  std::vector<Keeper::Event> events;
+  while (events.empty()) {
+    pollfd ready = {printer.event_fd(), POLLIN, 0};
+    const int n = ::poll(&ready, 1, 10'000);
+    EXPECT_EQ(n, 1) << "the printer says nothing";
+    if (n != 1) break;
+    events = printer.TakeEvents();
+  }
+  return events;
 }
 
 // The answer to Open.
