@@ -16,6 +16,7 @@ std::unique_ptr<Exporter> MakeFeed(OutputBuffer& out, const ExportOptions&) {
   return MakeFeedExporter(out, kFeeds[feed].make());
 }
 
+// Our own, and every feed.
 template <size_t... feed>
 constexpr auto AllFormats(std::index_sequence<feed...>) {
   return std::to_array<ExportFormat>(
