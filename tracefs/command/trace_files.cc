@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <memory>
 #include <optional>
@@ -38,24 +37,15 @@ std::optional<Place> PlaceOf(const std::string& path) {
   if (n <= 0) return std::nullopt;
   const ByteSpan bytes = ByteSpan(start).first(static_cast<size_t>(n));
   const Result<size_t> length = format::PreambleLength(bytes);
-  if (!length.ok() || *length + format::kFrameHeaderBytes > bytes.size()) {
+  if (!length.ok() || *length > bytes.size()) return std::nullopt;
+  const auto frame = format::FrameAt(bytes.subspan(*length), std::nullopt);
+  if (!frame ||
+      frame->header.kind != static_cast<uint16_t>(format::FrameKind::kPart)) {
     return std::nullopt;
   }
-  const ByteSpan rest = bytes.subspan(*length);
-  format::FrameHeader header;
-  const auto head = rest.first<format::kFrameHeaderBytes>();
-  if (!format::DecodeFrameHeader(head, &header) ||
-      header.kind != static_cast<uint16_t>(format::FrameKind::kPart) ||
-      header.payload_bytes > rest.size() - format::kFrameHeaderBytes) {
-    return std::nullopt;
-  }
-  const ByteSpan payload =
-      rest.subspan(format::kFrameHeaderBytes, header.payload_bytes);
-  const auto mark = format::DecodePartMark(payload);
-  if (!mark || header.crc != format::FrameCrc(head, payload)) {
-    return std::nullopt;
-  }
-  return Place{.serial = header.serial, .part = mark->part};
+  const auto mark = format::DecodePartMark(frame->payload);
+  if (!mark) return std::nullopt;
+  return Place{.serial = frame->header.serial, .part = mark->part};
 }
 
 }  // namespace

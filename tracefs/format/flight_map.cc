@@ -34,21 +34,17 @@ bool ParseRecord(ByteSpan bytes, const Serial& serial, FoundRecord* record) {
   if (LoadLe<uint32_t>(p + 4) != Crc32c(bytes.subspan(8, 32))) return false;
   const size_t size = LoadLe<uint32_t>(p + 32);
   const ByteSpan rest = bytes.subspan(kFlightRecordBytes);
-  if (size < kFrameHeaderBytes || size > rest.size()) return false;
-  const ByteSpan frame = rest.first(size);
-  FrameHeader header;
-  const auto head = frame.first<kFrameHeaderBytes>();
-  if (!DecodeFrameHeader(head, &header) || header.serial != serial ||
-      header.payload_bytes != size - kFrameHeaderBytes ||
-      header.crc != LoadLe<uint32_t>(p + 36) ||
-      header.crc != FrameCrc(head, frame.subspan(kFrameHeaderBytes))) {
+  if (size > rest.size()) return false;
+  const auto frame = FrameAt(rest.first(size), serial);
+  if (!frame || frame->payload.size() != size - kFrameHeaderBytes ||
+      frame->header.crc != LoadLe<uint32_t>(p + 36)) {
     return false;
   }
-  *record = {.sequence = header.sequence,
+  *record = {.sequence = frame->header.sequence,
              .blocks_before = LoadLe<uint64_t>(p + 8),
              .events_before = LoadLe<uint64_t>(p + 16),
              .events = LoadLe<uint64_t>(p + 24),
-             .frame = frame};
+             .frame = rest.first(size)};
   return true;
 }
 

@@ -1,8 +1,10 @@
 #include "tracefs/format/frame.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "tracefs/base/crc32c.h"
+#include "tracefs/format/window_crc.h"
 
 namespace tracefs::format {
 namespace {
@@ -124,6 +126,54 @@ bool DecodeFrameHeader(std::span<const std::byte, kFrameHeaderBytes> bytes,
 uint32_t FrameCrc(std::span<const std::byte, kFrameHeaderBytes> header,
                   ByteSpan payload) {
   return Crc32c(payload, Crc32c(header.first(kHeaderBytesInCrc)));
+}
+
+FrameFault FrameCheck::Begin(
+    std::span<const std::byte, kFrameHeaderBytes> header) {
+  left_ = 0;
+  if (!DecodeFrameHeader(header, &header_)) {
+    return std::memcmp(header.data(), kFrameMagic.data(), kFrameMagic.size()) ==
+                   0
+               ? FrameFault::kLength
+               : FrameFault::kNoMagic;
+  }
+  if (serial_ && header_.serial != *serial_) {
+    return FrameFault::kSerial;
+  }
+  left_ = header_.payload_bytes;
+  crc_ = FrameCrc(header, {});
+  return FrameFault::kNone;
+}
+
+size_t FrameCheck::Add(ByteSpan bytes) {
+  bytes = bytes.first(std::min<size_t>(left_, bytes.size()));
+  crc_ = Crc32c(bytes, crc_);
+  return Pass(bytes.size());
+}
+
+void FrameCheck::AddCrc(uint32_t crc) {
+  crc_ = CrcOfBoth(crc_, crc, left_);
+  left_ = 0;
+}
+
+size_t FrameCheck::Pass(uint64_t bytes) {
+  const auto passed = static_cast<uint32_t>(std::min<uint64_t>(left_, bytes));
+  left_ -= passed;
+  return passed;
+}
+
+std::optional<FrameView> FrameAt(ByteSpan bytes, std::optional<Serial> serial) {
+  if (bytes.size() < kFrameHeaderBytes) return std::nullopt;
+  FrameCheck check(serial);
+  const ByteSpan rest = bytes.subspan(kFrameHeaderBytes);
+  if (check.Begin(bytes.first<kFrameHeaderBytes>()) != FrameFault::kNone ||
+      check.left() > rest.size()) {
+    return std::nullopt;
+  }
+  const ByteSpan payload = rest.first(check.left());
+  check.Add(payload);
+  if (!check.good()) return std::nullopt;
+  return FrameView{check.header(), payload};
 }
 
 }  // namespace tracefs::format

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -63,6 +64,48 @@ bool DecodeFrameHeader(std::span<const std::byte, kFrameHeaderBytes> bytes,
 // this payload.
 uint32_t FrameCrc(std::span<const std::byte, kFrameHeaderBytes> header,
                   ByteSpan payload);
+
+// Why bytes are no frame.
+enum class FrameFault : uint8_t { kNone, kNoMagic, kLength, kSerial, kCrc };
+
+// Whether bytes are a frame of a trace: its header, then its payload in as many
+// pieces as it comes in. All that reads frames asks here, so that nobody
+// believes what another one would not.
+// Memory: none but itself, whatever a header claims.
+class FrameCheck {
+ public:
+  // A frame of that trace, or of any.
+  explicit FrameCheck(std::optional<Serial> serial = std::nullopt)
+      : serial_(serial) {}
+
+  // A new frame. Unless there is a fault, left() bytes of payload follow.
+  FrameFault Begin(std::span<const std::byte, kFrameHeaderBytes> header);
+  const FrameHeader& header() const { return header_; }
+  uint32_t left() const { return left_; }
+
+  // Takes what there is of the payload. Returns how much that was.
+  size_t Add(ByteSpan bytes);
+  // The same for who has the CRC of all that is left, and for who will not ask
+  // about the CRC.
+  void AddCrc(uint32_t crc);
+  size_t Pass(uint64_t bytes);
+
+  // Nothing is left: whether the CRC is right.
+  bool good() const { return crc_ == header_.crc; }
+
+ private:
+  std::optional<Serial> serial_;
+  FrameHeader header_;
+  uint32_t left_ = 0;
+  uint32_t crc_ = 0;
+};
+
+struct FrameView {
+  FrameHeader header;
+  ByteSpan payload;  // within what was asked about
+};
+// The frame that `bytes` begin with; nothing unless it is there as a whole.
+std::optional<FrameView> FrameAt(ByteSpan bytes, std::optional<Serial> serial);
 
 }  // namespace tracefs::format
 

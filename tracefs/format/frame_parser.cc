@@ -4,35 +4,33 @@
 #include <cstring>
 #include <limits>
 
-#include "tracefs/base/crc32c.h"
-
 namespace tracefs {
 
 // Of a header that is whole.
 Status FrameParser::TakeHeader() {
   have_ = 0;
-  if (!format::DecodeFrameHeader(header_, &frame_)) {
+  const format::FrameFault fault = check_.Begin(header_);
+  const format::FrameHeader& frame = check_.header();
+  if (fault == format::FrameFault::kSerial) {
+    return Status::Corrupt("block " + std::to_string(frame.sequence) +
+                           " is of another trace");
+  }
+  if (fault != format::FrameFault::kNone) {
     return Status::Corrupt("behind block " + std::to_string(next_) +
                            " comes no frame");
   }
-  if (frame_.serial != serial_) {
-    return Status::Corrupt("block " + std::to_string(frame_.sequence) +
-                           " is of another trace");
-  }
-  if (frame_.payload_bytes + header_.size() > max_frame_) {
-    return Status::Invalid("block " + std::to_string(frame_.sequence) +
-                           " has " + std::to_string(frame_.payload_bytes) +
+  if (frame.payload_bytes + header_.size() > max_frame_) {
+    return Status::Invalid("block " + std::to_string(frame.sequence) + " has " +
+                           std::to_string(frame.payload_bytes) +
                            " bytes, the limit is " +
                            std::to_string(max_frame_));
   }
   // What follows it has no number, nor have acknowledgements of it.
-  if (frame_.sequence == std::numeric_limits<uint64_t>::max()) {
+  if (frame.sequence == std::numeric_limits<uint64_t>::max()) {
     return Status::Corrupt("a block has the highest of all numbers");
   }
-  skip_ = frame_.sequence < next_;
+  skip_ = frame.sequence < next_;
   in_payload_ = true;
-  left_ = frame_.payload_bytes;
-  crc_ = Crc32c(ByteSpan(header_).first(header_.size() - 4));
   return Status::Ok();
 }
 
@@ -45,7 +43,7 @@ Status FrameParser::Feed(ByteSpan bytes, std::vector<Piece>* pieces) {
       pieces->push_back({bytes.subspan(run, end - run), whole, next_});
     whole = 0;
   };
-  while (at < bytes.size() || (in_payload_ && left_ == 0)) {
+  while (at < bytes.size() || (in_payload_ && check_.left() == 0)) {
     if (!in_payload_) {
       const bool split = have_ != 0 || bytes.size() - at < header_.size();
       const size_t taken = std::min(header_.size() - have_, bytes.size() - at);
@@ -65,23 +63,21 @@ Status FrameParser::Feed(ByteSpan bytes, std::vector<Piece>* pieces) {
       }
       if (split || skip_) run = at;
     }
-    const size_t taken = std::min<size_t>(left_, bytes.size() - at);
-    if (!skip_) crc_ = Crc32c(bytes.subspan(at, taken), crc_);
-    at += taken;
-    left_ -= static_cast<uint32_t>(taken);
+    at +=
+        skip_ ? check_.Pass(bytes.size() - at) : check_.Add(bytes.subspan(at));
     if (skip_) run = at;
-    if (left_ != 0) break;
+    if (check_.left() != 0) break;
     in_payload_ = false;
     if (skip_) {
       ++skipped_;
       continue;
     }
-    if (crc_ != frame_.crc) {
+    if (!check_.good()) {
       put(run + whole);
-      return Status::Corrupt("block " + std::to_string(frame_.sequence) +
-                             " is damaged");
+      return Status::Corrupt(
+          "block " + std::to_string(check_.header().sequence) + " is damaged");
     }
-    next_ = frame_.sequence + 1;
+    next_ = check_.header().sequence + 1;
     whole = at - run;
     // A header that was split is a piece of its own: with an empty payload
     // nothing follows that could say that it is whole.

@@ -18,7 +18,7 @@ class FrameParser {
  public:
   // Frames with numbers below `next` are here already and are skipped.
   FrameParser(const format::Serial& serial, uint64_t next, uint32_t max_frame)
-      : serial_(serial), next_(next), max_frame_(max_frame) {}
+      : next_(next), max_frame_(max_frame), check_(serial) {}
 
   // Bytes to be appended to what was kept before. After the first `whole` of
   // them all is whole frames, the last of which has the number `next` - 1; 0 if
@@ -41,18 +41,15 @@ class FrameParser {
  private:
   Status TakeHeader();
 
-  const format::Serial serial_;
   uint64_t next_;
   const uint32_t max_frame_;
   std::array<std::byte, format::kFrameHeaderBytes> header_;
   size_t have_ = 0;  // bytes of it
   // One that came in two reads; there is at most one in each.
   std::array<std::byte, format::kFrameHeaderBytes> split_header_;
-  format::FrameHeader frame_;
+  format::FrameCheck check_;
   bool in_payload_ = false;
   bool skip_ = false;
-  uint32_t left_ = 0;
-  uint32_t crc_ = 0;
   uint64_t skipped_ = 0;
 };
 

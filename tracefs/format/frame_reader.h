@@ -1,24 +1,19 @@
-// FrameReader: finds the frames of a trace in a stream of bytes that may be
-// cut, damaged, hostile or still growing. FORMAT.md sections 1 and 2.
-//
-// Memory: at most four frames of the largest size, and never more than about
-// four times what the input really held. Time: linear in the input, whatever
-// it holds.
+// FrameReader: reads the preamble and the frames of a trace that may be cut,
+// damaged, hostile or still growing, and says what is wrong, missing or there
+// twice. FORMAT.md sections 1 and 2. Memory and time: as FrameWalk.
 #ifndef TRACEFS_FORMAT_FRAME_READER_H_
 #define TRACEFS_FORMAT_FRAME_READER_H_
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string_view>
-#include <vector>
 
 #include "tracefs/base/bytes.h"
 #include "tracefs/base/status.h"
 #include "tracefs/format/byte_source.h"
 #include "tracefs/format/frame.h"
+#include "tracefs/format/frame_walk.h"
 #include "tracefs/format/report.h"
-#include "tracefs/format/window_crc.h"
 
 namespace tracefs::format {
 
@@ -58,32 +53,17 @@ class FrameReader {
   void TakeAnyOrder() { any_order_ = true; }
 
   // From now on the end of the input is the end.
-  void Stop();
+  void Stop() { walk_.Stop(); }
 
   // What is held, and giving it back where nothing of it is needed: the frame
   // that Next returned last is gone.
-  size_t memory_bytes() const { return buffer_.capacity(); }
+  size_t memory_bytes() const { return walk_.memory_bytes(); }
   void ReleaseMemory();
   // Of the input: ByteSource.
-  bool WriterLives() const { return source_->WriterLives(); }
+  bool WriterLives() const { return walk_.WriterLives(); }
 
  private:
-  enum class Check { kGood, kBad, kIncomplete };
-
-  // Makes at least `n` bytes available if the input has them.
-  Result<bool> Fill(size_t n);
-  size_t available() const { return end_ - begin_; }
-  ByteSpan window() const {
-    return ByteSpan(buffer_).subspan(begin_, available());
-  }
-  void Consume(size_t n);
-
-  // Looks at the frame at the front of the window.
-  Result<Check> CheckFrame(FrameHeader* header);
-  // Goes to the next place where a frame may start, at least one byte on.
-  void SkipToCandidate();
-  void StartDamage(Check check);
-  void ReportDamage();
+  void ReportDamage(bool at_end = false);
   // Gaps and duplicates: true if the frame is new.
   bool AcceptSequence(const FrameHeader& header);
   // What a mark (marks.h) at the front of the window says.
@@ -98,30 +78,14 @@ class FrameReader {
   void Tell(ReportKind kind, uint64_t offset, uint64_t number, uint64_t count,
             std::string_view detail = {}) const;
 
-  const std::unique_ptr<ByteSource> source_;
-  bool follow_;
   ReadStats* const stats_;
   const ReportSink* const report_;
 
-  // buffer_[begin_, end_) are the bytes from offset_ of the input on.
-  std::vector<std::byte> buffer_;
-  size_t begin_ = 0;
-  size_t end_ = 0;
-  uint64_t offset_ = 0;
-  bool source_ended_ = false;
-
+  FrameWalk walk_;
   Preamble preamble_;
-  bool serial_known_ = false;
   Status preamble_error_;  // while SavePreamble is under way
   bool preamble_has_magic_ = false;
   size_t frame_bytes_ = 0;  // of the frame returned last, still in the window
-
-  // While skipping: where it began and why.
-  std::optional<uint64_t> damage_offset_;
-  bool damage_is_cut_ = false;
-  std::string_view damage_reason_;
-  std::string_view bad_reason_;  // of the last CheckFrame that said kBad
-  WindowCrc window_crc_;
 
   bool any_order_ = false;
   // A mark of a part was read: a copy of block 0 may follow.

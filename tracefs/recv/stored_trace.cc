@@ -4,12 +4,10 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 
-#include "tracefs/base/crc32c.h"
+#include "tracefs/base/file_io.h"
 #include "tracefs/base/ownership.h"
 
 namespace tracefs {
@@ -19,34 +17,6 @@ namespace {
 // went down; all before were acknowledged, and so are durable.
 constexpr uint64_t kDoubtedBytes = uint64_t{256} << 20;
 constexpr int kMaxRests = 100;
-// Read at a time: of headers, with what stands between small ones, and of
-// payloads.
-constexpr size_t kWindowBytes = size_t{16} << 10;
-constexpr size_t kPieceBytes = size_t{256} << 10;
-
-bool ReadAll(int fd, std::span<std::byte> out, uint64_t offset) {
-  while (!out.empty()) {
-    const ssize_t n =
-        ::pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    out = out.subspan(static_cast<size_t>(n));
-    offset += static_cast<uint64_t>(n);
-  }
-  return true;
-}
-
-int WriteAll(int fd, ByteSpan bytes, uint64_t offset) {
-  while (!bytes.empty()) {
-    const ssize_t n =
-        ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return n < 0 ? errno : ENOSPC;
-    bytes = bytes.subspan(static_cast<size_t>(n));
-    offset += static_cast<uint64_t>(n);
-  }
-  return 0;
-}
 
 KnownEnd Looks(const struct stat& st) {
   return {.device = st.st_dev,
@@ -64,7 +34,7 @@ bool IsAsItWas(const struct stat& st, const KnownEnd& known) {
 }  // namespace
 
 Status StoredTrace::Quote(int error) const {
-  return Status::System(error, "trace file '" + name_ + "'");
+  return Status::System(error, what_);
 }
 
 Status StoredTrace::Begin(const KnownEnd* known) {
@@ -75,15 +45,15 @@ Status StoredTrace::Begin(const KnownEnd* known) {
   struct stat st;
   if (::fstat(fd_.get(), &st) != 0) return Quote(errno);
   // The directory is ours; it need not always have been.
-  if (Status s = CheckOwnership(fd_.get(), {.one_name = true},
-                                "trace file '" + name_ + "'");
+  if (Status s = CheckOwnership(fd_.get(), {.one_name = true}, what_);
       !s.ok()) {
     return s;
   }
   size_ = static_cast<uint64_t>(st.st_size);
   std::string there(std::min<uint64_t>(preamble_.size(), size_), '\0');
-  if (!ReadAll(fd_.get(),
-               {reinterpret_cast<std::byte*>(there.data()), there.size()}, 0)) {
+  if (!ReadAllAt(fd_.get(),
+                 {reinterpret_cast<std::byte*>(there.data()), there.size()},
+                 0)) {
     return Quote(EIO);
   }
   if (there != preamble_.substr(0, there.size())) {
@@ -93,8 +63,10 @@ Status StoredTrace::Begin(const KnownEnd* known) {
   end_ = written_ = preamble_.size();
   if (there.size() < preamble_.size()) {
     // Made, and no more.
-    const int error = WriteAll(fd_.get(), AsBytes(preamble_), 0);
-    if (error != 0) return Quote(error);
+    if (Status s = WriteAllAt(fd_.get(), AsBytes(preamble_), 0, what_);
+        !s.ok()) {
+      return s;
+    }
     scanned_ = true;
     return Status::Ok();
   }
@@ -104,6 +76,7 @@ Status StoredTrace::Begin(const KnownEnd* known) {
     next_ = known->next;
   }
   scanned_ = end_ == size_;
+  if (!scanned_) scan_.emplace(fd_.get(), end_, size_, serial_, next_);
   return Status::Ok();
 }
 
@@ -114,14 +87,16 @@ Status StoredTrace::Find() {
 
 Status StoredTrace::ScanUntil(std::chrono::steady_clock::time_point time) {
   while (!scanned_) {
-    const Result<Step> step = PassFrame();
-    if (!step.ok()) return step.status();
-    if (*step != Step::kFrame) return EndScan(*step);
-    written_ = end_;
+    const auto step =
+        scan_->Next(/*check_payload=*/scan_->left() <= kDoubtedBytes);
+    if (!step.ok()) return Quote(EIO);
+    if (*step != format::FrameScan::Step::kFrame) return EndScan(*step);
+    end_ = written_ = scan_->at();
+    next_ = scan_->next();
     scanned_ = end_ == size_;
     if (std::chrono::steady_clock::now() >= time) break;
   }
-  if (scanned_) window_ = {};
+  if (scanned_) scan_.reset();
   return Status::Ok();
 }
 
@@ -135,70 +110,15 @@ KnownEnd StoredTrace::Known() const {
   return known;
 }
 
-Status StoredTrace::ReadHeader(
-    std::span<std::byte, format::kFrameHeaderBytes> header) {
-  if (end_ < window_at_ || end_ + header.size() > window_at_ + window_.size()) {
-    window_.resize(std::min<uint64_t>(kWindowBytes, size_ - end_));
-    window_at_ = end_;
-    if (!ReadAll(fd_.get(), window_, end_)) return Quote(EIO);
-  }
-  std::memcpy(header.data(), window_.data() + (end_ - window_at_),
-              header.size());
-  return Status::Ok();
-}
-
-// Goes on with `*crc`.
-Status StoredTrace::PayloadCrc(uint64_t at, uint64_t bytes, uint32_t* crc) {
-  if (at >= window_at_ && at + bytes <= window_at_ + window_.size()) {
-    *crc = Crc32c(ByteSpan(window_).subspan(at - window_at_, bytes), *crc);
-    return Status::Ok();
-  }
-  std::vector<std::byte> piece(std::min<uint64_t>(kPieceBytes, bytes));
-  while (bytes != 0) {
-    const std::span<std::byte> part(piece.data(),
-                                    std::min<uint64_t>(piece.size(), bytes));
-    if (!ReadAll(fd_.get(), part, at)) return Quote(EIO);
-    *crc = Crc32c(part, *crc);
-    at += part.size();
-    bytes -= part.size();
-  }
-  return Status::Ok();
-}
-
-Result<StoredTrace::Step> StoredTrace::PassFrame() {
-  std::array<std::byte, format::kFrameHeaderBytes> header;
-  const uint64_t left = size_ - end_;
-  if (left < header.size()) return Step::kCut;
-  if (Status s = ReadHeader(header); !s.ok()) return s;
-  format::FrameHeader frame;
-  if (!format::DecodeFrameHeader(header, &frame) || frame.serial != serial_ ||
-      frame.sequence < next_) {
-    return Step::kDamaged;
-  }
-  const uint64_t bytes = header.size() + frame.payload_bytes;
-  if (left < bytes) return Step::kCut;
-  if (left <= kDoubtedBytes) {
-    uint32_t crc = Crc32c(ByteSpan(header).first(header.size() - 4));
-    if (Status s = PayloadCrc(end_ + header.size(), frame.payload_bytes, &crc);
-        !s.ok()) {
-      return s;
-    }
-    if (crc != frame.crc) return Step::kDamaged;
-  }
-  end_ += bytes;
-  next_ = frame.sequence + 1;
-  return Step::kFrame;
-}
-
-Status StoredTrace::EndScan(Step why) {
-  if (why == Step::kDamaged) {
+Status StoredTrace::EndScan(format::FrameScan::Step why) {
+  if (why == format::FrameScan::Step::kDamaged) {
     if (Status s = KeepRest(end_, size_); !s.ok()) return s;
   }
   if (::ftruncate(fd_.get(), static_cast<off_t>(end_)) != 0) {
     return Quote(errno);
   }
   scanned_ = true;
-  window_ = {};
+  scan_.reset();
   return Status::Ok();
 }
 
@@ -215,9 +135,10 @@ Status StoredTrace::KeepRest(uint64_t from, uint64_t to) const {
     for (uint64_t at = from; at < to;) {
       const auto n = std::min<uint64_t>(piece.size(), to - at);
       const std::span<std::byte> part(piece.data(), n);
-      if (!ReadAll(fd_.get(), part, at)) return Quote(EIO);
-      const int error = WriteAll(rest.get(), part, at - from);
-      if (error != 0) return Quote(error);
+      if (!ReadAllAt(fd_.get(), part, at)) return Quote(EIO);
+      if (Status s = WriteAllAt(rest.get(), part, at - from, what_); !s.ok()) {
+        return s;
+      }
       at += n;
     }
     if (::fsync(rest.get()) != 0) return Quote(errno);
@@ -237,13 +158,16 @@ Status StoredTrace::Append(ByteSpan bytes, size_t whole, uint64_t next) {
                        O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                        0600));
     if (!fd_) return Quote(errno);
-    const int error = WriteAll(fd_.get(), AsBytes(preamble_), 0);
-    if (error != 0) return Quote(error);
+    if (Status s = WriteAllAt(fd_.get(), AsBytes(preamble_), 0, what_);
+        !s.ok()) {
+      return s;
+    }
     end_ = written_ = preamble_.size();
     ::fsync(directory_);
   }
-  const int error = WriteAll(fd_.get(), bytes, written_);
-  if (error != 0) return Quote(error);
+  if (Status s = WriteAllAt(fd_.get(), bytes, written_, what_); !s.ok()) {
+    return s;
+  }
   if (whole != 0) {
     end_ = written_ + whole;
     next_ = next;

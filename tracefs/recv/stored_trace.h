@@ -4,14 +4,13 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "tracefs/base/bytes.h"
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
-#include "tracefs/format/constants.h"
-#include "tracefs/format/frame.h"
+#include "tracefs/format/frame_scan.h"
 
 namespace tracefs {
 
@@ -35,6 +34,7 @@ class StoredTrace {
               const format::Serial& serial)
       : directory_(directory),
         name_(std::move(name)),
+        what_("trace file '" + name_ + "'"),
         preamble_(std::move(preamble)),
         serial_(serial) {}
 
@@ -66,16 +66,12 @@ class StoredTrace {
 
  private:
   Status Quote(int error) const;
-  // The rest of the file begins with a whole frame, which is passed.
-  enum class Step { kFrame, kCut, kDamaged };
-  Result<Step> PassFrame();
-  Status EndScan(Step why);
-  Status ReadHeader(std::span<std::byte, format::kFrameHeaderBytes> header);
-  Status PayloadCrc(uint64_t at, uint64_t bytes, uint32_t* crc);
+  Status EndScan(format::FrameScan::Step why);
   Status KeepRest(uint64_t from, uint64_t to) const;
 
   const int directory_;
   const std::string name_;
+  const std::string what_;  // for messages
   const std::string preamble_;
   const format::Serial serial_;
   UniqueFd fd_;
@@ -83,11 +79,9 @@ class StoredTrace {
   uint64_t written_ = 0;  // of all
   uint64_t next_ = 0;
 
-  // Of the scan, which `end_` and `next_` follow.
   bool scanned_ = false;
-  uint64_t size_ = 0;  // of the file
-  uint64_t window_at_ = 0;
-  std::vector<std::byte> window_;  // of the file, from there on
+  uint64_t size_ = 0;                      // of the file
+  std::optional<format::FrameScan> scan_;  // which `end_` and `next_` follow
 };
 
 }  // namespace tracefs

@@ -13,8 +13,10 @@
 
 #include "drivers/output/remote/backlog.h"
 #include "tracefs/base/enclosed_folder.h"
+#include "tracefs/base/file_io.h"
 #include "tracefs/base/ownership.h"
 #include "tracefs/format/frame.h"
+#include "tracefs/format/frame_scan.h"
 
 namespace tracefs {
 namespace {
@@ -46,18 +48,6 @@ int WriteAll(int fd, std::array<ByteSpan, 2> pieces, uint64_t offset) {
     }
   }
   return 0;
-}
-
-bool ReadAll(int fd, std::span<std::byte> out, uint64_t offset) {
-  while (!out.empty()) {
-    const ssize_t n =
-        ::pread(fd, out.data(), out.size(), static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    out = out.subspan(static_cast<size_t>(n));
-    offset += static_cast<uint64_t>(n);
-  }
-  return true;
 }
 
 class SpillBacklog final : public Backlog {
@@ -219,11 +209,11 @@ std::shared_ptr<SpillSegment> OpenLeft(int directory, const std::string& name,
     return std::span(reinterpret_cast<std::byte*>(preamble.data()),
                      preamble.size());
   };
-  if (!ReadAll(segment->fd.get(), room(), 0)) return nullptr;
+  if (!ReadAllAt(segment->fd.get(), room(), 0)) return nullptr;
   const Result<size_t> length = format::PreambleLength(AsBytes(preamble));
   if (!length.ok()) return nullptr;
   preamble.resize(*length);
-  if (!ReadAll(segment->fd.get(), room(), 0)) return nullptr;
+  if (!ReadAllAt(segment->fd.get(), room(), 0)) return nullptr;
   const Result<format::Preamble> decoded =
       format::DecodePreamble(AsBytes(preamble));
   if (!decoded.ok() ||
@@ -239,31 +229,18 @@ std::shared_ptr<SpillSegment> OpenLeft(int directory, const std::string& name,
 // Takes up the frames of a file, to the first that is not whole.
 void TakeFrames(const std::shared_ptr<SpillSegment>& segment,
                 const format::Serial& serial, SpillBacklog* backlog) {
-  std::vector<std::byte> payload;
+  struct stat st;
+  if (::fstat(segment->fd.get(), &st) != 0) return;
+  const uint64_t next =
+      backlog->empty() ? 0
+                       : backlog->frame(backlog->size() - 1).info.sequence + 1;
+  format::FrameScan scan(segment->fd.get(), segment->size,
+                         static_cast<uint64_t>(st.st_size), serial, next);
   for (;;) {
-    std::array<std::byte, format::kFrameHeaderBytes> header;
-    format::FrameHeader frame;
-    if (!ReadAll(segment->fd.get(), header, segment->size) ||
-        !format::DecodeFrameHeader(header, &frame) || frame.serial != serial) {
-      return;
-    }
-    struct stat st;
-    if (::fstat(segment->fd.get(), &st) != 0 ||
-        static_cast<uint64_t>(st.st_size) <
-            segment->size + header.size() + frame.payload_bytes) {
-      return;
-    }
-    payload.resize(frame.payload_bytes);
-    if (!ReadAll(segment->fd.get(), payload, segment->size + header.size()) ||
-        format::FrameCrc(header, payload) != frame.crc) {
-      return;
-    }
-    if (!backlog->empty() &&
-        frame.sequence <= backlog->frame(backlog->size() - 1).info.sequence) {
-      return;
-    }
-    backlog->Adopt(segment, header.size() + payload.size(),
-                   {.sequence = frame.sequence});
+    const auto step = scan.Next(/*check_payload=*/true);
+    if (!step.ok() || *step != format::FrameScan::Step::kFrame) return;
+    backlog->Adopt(segment, scan.at() - segment->size,
+                   {.sequence = scan.next() - 1});
   }
 }
 

@@ -1,0 +1,50 @@
+#include "tracefs/format/frame_scan.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "tracefs/base/file_io.h"
+
+namespace tracefs::format {
+namespace {
+
+// Read at a time: headers with what stands between small ones, or a piece of a
+// payload.
+constexpr size_t kWindowBytes = size_t{16} << 10;
+
+}  // namespace
+
+Result<ByteSpan> FrameScan::Read(uint64_t at, size_t n) {
+  if (at < window_at_ || at + n > window_at_ + window_.size()) {
+    window_.resize(std::min<uint64_t>(kWindowBytes, size_ - at));
+    window_at_ = at;
+    if (!ReadAllAt(fd_, window_, at)) {
+      window_.clear();
+      return Status::System(EIO, "cannot read frames");
+    }
+  }
+  return ByteSpan(window_).subspan(at - window_at_);
+}
+
+Result<FrameScan::Step> FrameScan::Next(bool check_payload) {
+  if (at_ + kFrameHeaderBytes > size_) return Step::kCut;
+  Result<ByteSpan> bytes = Read(at_, kFrameHeaderBytes);
+  if (!bytes.ok()) return bytes.status();
+  if (check_.Begin(bytes->first<kFrameHeaderBytes>()) != FrameFault::kNone ||
+      check_.header().sequence < next_) {
+    return Step::kDamaged;
+  }
+  const uint64_t end = at_ + kFrameHeaderBytes + check_.left();
+  if (end > size_) return Step::kCut;
+  while (check_payload && check_.left() != 0) {
+    bytes = Read(end - check_.left(), 1);
+    if (!bytes.ok()) return bytes.status();
+    check_.Add(*bytes);
+  }
+  if (check_payload && !check_.good()) return Step::kDamaged;
+  at_ = end;
+  next_ = check_.header().sequence + 1;
+  return Step::kFrame;
+}
+
+}  // namespace tracefs::format
