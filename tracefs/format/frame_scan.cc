@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 
 #include "tracefs/base/file_io.h"
 
@@ -31,7 +32,9 @@ Result<FrameScan::Step> FrameScan::Next(bool check_payload) {
   Result<ByteSpan> bytes = Read(at_, kFrameHeaderBytes);
   if (!bytes.ok()) return bytes.status();
   if (check_.Begin(bytes->first<kFrameHeaderBytes>()) != FrameFault::kNone ||
-      check_.header().sequence < next_) {
+      check_.header().sequence < next_ ||
+      // What follows it has no number.
+      check_.header().sequence == std::numeric_limits<uint64_t>::max()) {
     return Step::kDamaged;
   }
   const uint64_t end = at_ + kFrameHeaderBytes + check_.left();

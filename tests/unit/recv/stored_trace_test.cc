@@ -45,6 +45,17 @@ TEST_F(StoredTraceTest, GoesOnBehindTheLastWholeFrameWhereverItWasCut) {
   EXPECT_FALSE(std::filesystem::exists(folder_.Path("t.trace.rest-1")));
 }
 
+// No block can follow it: a sender would be asked to begin anew.
+TEST_F(StoredTraceTest, Malicious_TheHighestNumberIsDamage) {
+  const std::string bad = trace_.Frame(UINT64_MAX) + trace_.Frame(0);
+  folder_.Write("t.trace", trace_.File(2) + bad);
+  StoredTrace stored = Make(trace_);
+  ASSERT_TRUE(stored.Find().ok());
+  EXPECT_EQ(stored.next(), 2u);
+  EXPECT_EQ(Read(), trace_.File(2));
+  EXPECT_EQ(TempFolder::Read(folder_.Path("t.trace.rest-1")), bad);
+}
+
 TEST_F(StoredTraceTest, DamageIsCutOffAndKept) {
   std::string file = trace_.File(4);
   const size_t second = trace_.File(1).size();
