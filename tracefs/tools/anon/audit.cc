@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
-#include <unordered_map>
 #include <unordered_set>
 
 #include "anonymize/header_rewriter.h"
@@ -15,37 +13,28 @@
 #include "anonymize/plan.h"
 #include "filters/output/table.h"
 #include "tracefs/base/text.h"
-#include "tracefs/base/units.h"
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/format/frame_reader.h"
 #include "tracefs/format/names.h"
 #include "tracefs/format/trace_reader.h"
-#include "tracefs/tools/anon/leak_scan.h"
+#include "tracefs/tools/anon/audit_walk.h"
+#include "tracefs/tools/anon/distinct.h"
+#include "tracefs/tools/anon/protected_values.h"
+#include "tracefs/tools/anon/quasi_groups.h"
 #include "tracefs/tools/anon/trace_rewriter.h"
 
 namespace tracefs::anonymize {
 namespace {
 
 using format::Argument;
-using format::ArgumentCursor;
 using format::Frame;
-using format::FrameReader;
 using format::Message;
-using format::MessageCursor;
 using format::MessageId;
 using format::ReadStep;
-using Target = PolicyStatement::Target;
 
-constexpr size_t kMaxDistinct = 1'000'000;  // of a class
-constexpr size_t kMaxGroups = 1'000'000;
 constexpr size_t kMaxScanned = 1'000'000;
 constexpr size_t kShownLeaks = 20;
-constexpr uint64_t kSmallGroup = 5;
-constexpr size_t kDataPrefix = 32;
 constexpr size_t kMinInRandomBytes = 8;
-// Numbers in text are looked for where they are not everybody's.
-constexpr size_t kMinDigits = 4;
-constexpr size_t kMinLineBytes = 12;
 constexpr size_t kMaxDriverName = 16;
 
 // The driver of a chain text that is as tracers and tracefs-anon write it:
@@ -103,172 +92,34 @@ bool IsOfTheMachine(std::string_view key) {
   return std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
 }
 
-// Distinct values and how often each came, bounded.
-class Distinct {
- public:
-  void Add(std::string_view value) {
-    const auto found = counts_.find(std::string(value));
-    if (found != counts_.end()) {
-      ++found->second;
-    } else if (counts_.size() < kMaxDistinct) {
-      counts_.emplace(value, 1);
-    } else {
-      full_ = true;
-    }
-  }
-  bool Has(std::string_view value) const {
-    return counts_.count(std::string(value)) != 0;
-  }
-  size_t size() const { return counts_.size(); }
-  bool full() const { return full_; }
-  size_t Singletons() const {
-    return static_cast<size_t>(
-        std::count_if(counts_.begin(), counts_.end(),
-                      [](const auto& c) { return c.second == 1; }));
-  }
-  const std::unordered_map<std::string, uint64_t>& counts() const {
-    return counts_;
-  }
-
- private:
-  std::unordered_map<std::string, uint64_t> counts_;
-  bool full_ = false;
-};
-
-// What is read of one trace: its header once, then every argument.
-struct Visitor {
-  std::function<Status(const format::SelfDescription&, const format::Preamble&,
-                       std::shared_ptr<const Plan>*)>
-      on_header;
-  std::function<void(const Message&, const Argument&, const FieldPlan&)>
-      on_argument;
-  // The whole block; may be empty.
-  std::function<void(std::vector<std::byte> block, const Frame&)> on_block;
-};
-
-// What the container of a trace holds beside blocks.
-struct Container {
-  uint64_t unknown_frames = 0;
-  uint64_t damaged_bytes = 0;
-  uint64_t frames_after_final = 0;
-  uint64_t undecodable = 0;
-  uint64_t duplicates = 0;
-};
-
-Status Walk(const std::string& name,
-            const format::PayloadDecoderFactory& make_decoder, Visitor visitor,
-            Container* container) {
-  auto source = format::FdSource::Open(name, false);
-  if (!source.ok()) return source.status().Prefixed(name);
-  format::ReadStats stats;
-  const format::ReportSink no_report;
-  FrameReader frames(*std::move(source), false, &stats, &no_report);
-  const Result<ReadStep> ready = frames.ReadPreamble();
-  if (!ready.ok()) return ready.status().Prefixed(name);
-  auto decoder = make_decoder(frames.preamble());
-  if (!decoder.ok()) return decoder.status().Prefixed(name);
-  std::shared_ptr<const Plan> plan;
-  bool final_seen = false;
-  std::vector<std::byte> block;
-  for (;;) {
-    Frame frame;
-    const Result<ReadStep> step = frames.Next(&frame);
-    if (!step.ok()) return step.status().Prefixed(name);
-    if (*step != ReadStep::kItem) break;
-    if (frame.header.kind !=
-        static_cast<uint16_t>(format::FrameKind::kMessages)) {
-      ++container->unknown_frames;
-      continue;
-    }
-    if (final_seen) ++container->frames_after_final;
-    if (Status s = (*decoder)->Decode(frame.header, frame.payload, &block);
-        !s.ok()) {
-      if (plan == nullptr) return s.Prefixed(name);
-      ++container->undecodable;
-      continue;
-    }
-    MessageCursor in(block);
-    Message message;
-    while (in.Next(&message)) {
-      final_seen |= message.msg_id == static_cast<uint16_t>(MessageId::kFinal);
-      if (plan == nullptr) {
-        format::SelfDescription description;
-        if (message.msg_id != static_cast<uint16_t>(MessageId::kStart) ||
-            !format::ReadStart(message.arguments, &description)) {
-          return Status::Corrupt(name + ": the trace has lost its header");
-        }
-        if (Status s = visitor.on_header(description, frames.preamble(), &plan);
-            !s.ok()) {
-          return s.Prefixed(name);
-        }
-      }
-      ArgumentCursor arguments(message.arguments, plan->widths());
-      Argument argument;
-      while (arguments.Next(&argument)) {
-        visitor.on_argument(message, argument, plan->Field(argument.id));
-      }
-      if (arguments.malformed()) ++container->undecodable;
-    }
-    if (in.malformed()) ++container->undecodable;
-    if (visitor.on_block) visitor.on_block(block, frame);
-  }
-  container->damaged_bytes = stats.damaged_bytes + stats.cut_bytes;
-  container->duplicates = stats.duplicate_blocks;
-  if (plan == nullptr) {
-    return Status::Corrupt(name + ": the trace holds no block");
-  }
-  return Status::Ok();
-}
-
-// A plan that changes nothing: it knows fields and their rules.
-Result<std::unique_ptr<const Plan>> Lookup(
-    const Policy& policy, const format::SelfDescription& description) {
-  return Plan::Make(policy, description, KeySet(), {.reveal = true});
-}
-
-bool Hidden(const FieldPlan& field) {
-  return field.rule != nullptr && field.rule->action != Action::kKeep;
-}
-
-// Numbers that can only be equal by accident when they are hidden.
-bool IsPermuted(const Rule& rule) {
-  switch (rule.action) {
-    case Action::kFpe:
-    case Action::kHmac:
-    case Action::kRandom:
-    case Action::kEncrypt:
-    case Action::kPaper:
-    case Action::kShift:
-    case Action::kDrop:
-      return true;
-    default:
-      return false;
-  }
-}
-
 class Auditor {
  public:
   Auditor(const AuditOptions& options, std::string* report)
-      : options_(options), report_(*report) {}
+      : options_(options),
+        report_(*report),
+        original_(options.ok_words),
+        groups_(options.quasi) {}
 
   Status Run() {
     if (Status s = ReadPolicy(); !s.ok()) return s;
     if (!options_.original.empty()) {
-      if (Status s = ReadOriginal(); !s.ok()) return s;
+      if (Status s =
+              original_.Read(options_.original, by_.policy, options_.decoder);
+          !s.ok()) {
+        return s;
+      }
     }
     if (Status s = ReadTrace(); !s.ok()) return s;
     CheckNumbers();
     CheckContainer();
     PrintClear();
     PrintDistinct();
-    PrintGroups();
+    report_ += groups_.Text();
     PrintRisk();
     return Verdict();
   }
 
  private:
-  // --- What was protected.
-
   Status ReadPolicy() {
     // The first block only; the rest is read when the original is known.
     auto source = format::FdSource::Open(options_.trace, false);
@@ -286,167 +137,6 @@ class Auditor {
     return Status::Ok();
   }
 
-  Status ReadOriginal() {
-    Container container;
-    return Walk(
-        options_.original, options_.decoder,
-        {.on_header =
-             [&](const format::SelfDescription& description,
-                 const format::Preamble& preamble,
-                 std::shared_ptr<const Plan>* plan) {
-               auto made = Lookup(by_.policy, description);
-               if (!made.ok()) return made.status();
-               *plan = *std::move(made);
-               original_serial_ = AsText(preamble.serial);
-               scan_.AddData(original_serial_, "the serial of the original");
-               for (const auto& [key, value] : description.header.properties) {
-                 ProtectProperty(**plan, key, value);
-                 original_properties_[key] = value;
-               }
-               return Status::Ok();
-             },
-         .on_argument =
-             [&](const Message& message, const Argument& argument,
-                 const FieldPlan& field) { Protect(message, argument, field); },
-         .on_block = nullptr},
-        &container);
-  }
-
-  bool IsOk(std::string_view word) const {
-    return std::find(options_.ok_words.begin(), options_.ok_words.end(),
-                     word) != options_.ok_words.end();
-  }
-
-  void ProtectWord(std::string_view word, const std::string& class_name,
-                   const Rule& rule) {
-    if (word.empty() || IsOk(word) ||
-        std::binary_search(rule.keep.begin(), rule.keep.end(), word)) {
-      return;
-    }
-    words_[class_name].Add(word);
-    scan_.AddText(word, *names_.insert(class_name).first);
-  }
-
-  void ProtectName(std::string_view name, const std::string& class_name,
-                   const Rule& rule) {
-    if (IsSpecialName(name) || IsOk(name) ||
-        std::binary_search(rule.keep.begin(), rule.keep.end(), name)) {
-      return;
-    }
-    const NameParts parts = SplitName(name, rule);
-    ProtectWord(parts.stem, class_name, rule);
-    // Extensions are words of everyday: only whole arguments count.
-    if (parts.has_extension && !ShowsExtension(rule, parts.extension) &&
-        !IsOk(parts.extension)) {
-      words_[class_name].Add(parts.extension);
-    }
-  }
-
-  void ProtectProperty(const Plan& plan, const std::string& key,
-                       std::string_view value) {
-    if (plan.PropertyRule(key).action == Action::kKeep) return;
-    const std::string& what = *names_.insert("property " + key).first;
-    const auto add = [&](std::string_view text) {
-      if (!IsOk(text)) scan_.AddText(text, what);
-    };
-    // A number or a short word says nothing of where it is from.
-    const bool tells = value.size() >= kMinLineBytes || key == "host.name" ||
-                       key.ends_with("path") || key.ends_with(".point");
-    if (tells) add(value);
-    std::string_view rest = value;
-    while (!rest.empty()) {
-      const std::string_view line = TakeUpTo(rest, '\n');
-      if (line.size() >= kMinLineBytes) add(line);
-    }
-  }
-
-  void Protect(const Message& message, const Argument& argument,
-               const FieldPlan& field) {
-    // Properties came with the header.
-    if (field.shape == Shape::kProperty || !Hidden(field)) return;
-    const std::string_view value = AsText(argument.value);
-    const Rule& rule = *field.rule;
-    switch (field.shape) {
-      case Shape::kNumber:
-        if (argument.has_length) return;
-        if (message.msg_id == static_cast<uint16_t>(MessageId::kStart)) return;
-        ProtectNumber(value, field);
-        return;
-      case Shape::kPath:
-        for (size_t at = 0; at <= value.size();) {
-          const size_t end = std::min(value.find('/', at), value.size());
-          ProtectName(value.substr(at, end - at), field.class_name, rule);
-          at = end + 1;
-        }
-        return;
-      case Shape::kComponent:
-        ProtectName(value, field.class_name, rule);
-        return;
-      case Shape::kExtension:
-        if (!ShowsExtension(rule, value) && !IsOk(value)) {
-          words_[field.class_name].Add(value);
-        }
-        return;
-      case Shape::kXattr:
-        ProtectXattr(value, field.class_name, rule);
-        return;
-      case Shape::kBytes:
-        if (value.size() >= 8) {
-          scan_.AddData(value.substr(0, kDataPrefix),
-                        *names_.insert(field.class_name).first);
-        }
-        return;
-      default:
-        ProtectWord(value, field.class_name, rule);
-        return;
-    }
-  }
-
-  // Told from what the kernel's manual says (xattr(7)), not from what the
-  // rewriter keeps: an error there must show here.
-  void ProtectXattr(std::string_view name, const std::string& class_name,
-                    const Rule& rule) {
-    if (std::binary_search(rule.keep.begin(), rule.keep.end(), name)) return;
-    const size_t dot = std::min(name.find('.'), name.size());
-    const std::string_view space = name.substr(0, dot);
-    const std::string_view rest = name.substr(std::min(dot + 1, name.size()));
-    const bool public_space = space == "user" || space == "trusted" ||
-                              space == "system" || space == "security" ||
-                              space == "os2" || space == "osx" ||
-                              space == "hurd" || space == "btrfs";
-    if (dot == name.size() || !public_space) {
-      ProtectWord(name, class_name, rule);
-      ProtectWord(space, class_name, rule);
-    }
-    if (!rest.empty()) ProtectWord(rest, class_name, rule);
-  }
-
-  void ProtectNumber(std::string_view bytes, const FieldPlan& field) {
-    uint64_t number = 0;
-    std::memcpy(&number, bytes.data(), std::min<size_t>(8, bytes.size()));
-    if (number == 0) return;
-    for (const std::string& kept : field.rule->keep) {
-      if (ParseUnsigned(kept) == number) return;
-    }
-    if (IsPermuted(*field.rule)) numbers_[NumberGroup(field)].Add(bytes);
-    const bool identity =
-        field.class_name == "uid" || field.class_name == "gid";
-    const std::string digits = std::to_string(number);
-    if (identity && digits.size() >= kMinDigits) {
-      scan_.AddText(digits, *names_.insert(field.class_name).first);
-    }
-  }
-
-  // Numbers are compared with those of their class and width.
-  static std::string NumberGroup(const FieldPlan& field) {
-    return (field.class_name.empty() ? field.name : field.class_name) +
-           (field.per_second == 0 ? ""
-                                  : "/" + std::to_string(field.per_second)) +
-           "/" + std::to_string(field.width);
-  }
-
-  // --- What there is.
-
   Status ReadTrace() {
     format::TraceContext context;
     return Walk(options_.trace, options_.decoder,
@@ -454,7 +144,7 @@ class Auditor {
                      [&](const format::SelfDescription& description,
                          const format::Preamble& preamble,
                          std::shared_ptr<const Plan>* plan) {
-                       auto made = Lookup(by_.policy, description);
+                       auto made = LookupPlan(by_.policy, description);
                        if (!made.ok()) return made.status();
                        *plan = *std::move(made);
                        plan_ = *plan;
@@ -472,7 +162,7 @@ class Auditor {
                      },
                  .on_block =
                      [&](std::vector<std::byte> block, const Frame& frame) {
-                       CountGroups(&context, std::move(block), frame);
+                       groups_.Count(&context, std::move(block), frame);
                      }},
                 &container_)
         .Prefixed("audit");
@@ -486,8 +176,8 @@ class Auditor {
     } else if (*driver != kWrittenChain) {
       Scan(*driver, "preamble", 0);
     }
-    if (!original_serial_.empty() &&
-        AsText(preamble.serial) == original_serial_) {
+    if (!original_.serial().empty() &&
+        AsText(preamble.serial) == original_.serial()) {
       Leak("preamble: the serial is that of the original");
     }
   }
@@ -546,7 +236,7 @@ class Auditor {
     const Action action = plan_->PropertyRule(key).action;
     // Words of everyday, which files may be called by, too.
     if (action == Action::kKeep && IsOfTheMachine(key) &&
-        IsAsInTheOriginal(key, value)) {
+        original_.HasProperty(key, value)) {
       return false;
     }
     const bool right =
@@ -560,15 +250,10 @@ class Auditor {
     return true;
   }
 
-  bool IsAsInTheOriginal(std::string_view key, std::string_view value) const {
-    const auto found = original_properties_.find(key);
-    return found != original_properties_.end() && found->second == value;
-  }
-
   // Whole arguments, however short.
   void InspectText(std::string_view value, const FieldPlan& field) {
-    const auto found = words_.find(field.class_name);
-    if (found == words_.end()) return;
+    const auto found = original_.words().find(field.class_name);
+    if (found == original_.words().end()) return;
     const auto check = [&](std::string_view word) {
       if (!word.empty() && found->second.Has(word)) {
         LeakWord(word, field.class_name, field.name, "as it is");
@@ -610,7 +295,7 @@ class Auditor {
       return;
     }
     std::vector<LeakScan::Hit> hits;
-    scan_.Find(AsBytes(value), min_bytes, &hits);
+    original_.scan().Find(AsBytes(value), min_bytes, &hits);
     for (const LeakScan::Hit& hit : hits) {
       LeakWord(hit.value, std::string(hit.what), where, hit.form);
     }
@@ -642,7 +327,7 @@ class Auditor {
   }
 
   void CheckNumbers() {
-    for (const auto& [group, original] : numbers_) {
+    for (const auto& [group, original] : original_.numbers()) {
       const auto found = found_numbers_.find(group);
       if (found == found_numbers_.end()) continue;
       uint64_t same = 0;
@@ -685,57 +370,6 @@ class Auditor {
     }
   }
 
-  // --- Groups of quasi-identifiers.
-
-  void CountGroups(format::TraceContext* context, std::vector<std::byte> block,
-                   const Frame& frame) {
-    if (frame.header.sequence == 0) return;
-    format::BlockDecoder decoder(context);
-    if (!decoder.Open(std::move(block), frame.header.sequence, frame.offset)) {
-      return;
-    }
-    format::Record record;
-    while (!decoder.at_end()) {
-      decoder.Next(&record);
-      std::string group;
-      for (const std::string& name : options_.quasi) {
-        group += QuasiValue(record, name) + '|';
-      }
-      const auto found = groups_.find(group);
-      if (found != groups_.end()) {
-        ++found->second;
-      } else if (groups_.size() < kMaxGroups) {
-        groups_.emplace(std::move(group), 1);
-      } else {
-        groups_full_ = true;
-      }
-      ++operations_;
-    }
-  }
-
-  static std::string QuasiValue(const format::Record& record,
-                                const std::string& name) {
-    const FieldInfo* field = nullptr;
-    for (const FieldInfo& info : Fields()) {
-      if (info.json_key == name || info.trace_name == name) field = &info;
-    }
-    if (field == nullptr || field->arg_id == 0) return "?";
-    if (field->field == Field::kComm && record.event.caller != nullptr &&
-        !record.HasText(Field::kComm)) {
-      return std::string(record.caller.comm());
-    }
-    if (IsNumeric(field->field)) {
-      if (record.event.Has(field->field)) {
-        return std::to_string(record.event.Get(field->field));
-      }
-      for (const format::ExtraArgument& extra : record.extra) {
-        if (extra.id == field->arg_id) return std::string(AsText(extra.value));
-      }
-      return "-";
-    }
-    return std::string(record.Text(field->field));
-  }
-
   // --- The report.
 
   void PrintClear() {
@@ -762,29 +396,6 @@ class Auditor {
                     values.full() ? "  (of the first million)" : "");
       report_ += line;
     }
-  }
-
-  void PrintGroups() {
-    if (groups_.empty()) return;
-    uint64_t smallest = UINT64_MAX;
-    size_t single = 0;
-    size_t small = 0;
-    for (const auto& [group, count] : groups_) {
-      smallest = std::min(smallest, count);
-      single += count == 1;
-      small += count < kSmallGroup;
-    }
-    std::string names;
-    for (const std::string& name : options_.quasi) {
-      names += (names.empty() ? "" : ",") + name;
-    }
-    report_ +=
-        "\nOver (" + names + "): " + std::to_string(groups_.size()) +
-        " groups of operations, smallest k = " + std::to_string(smallest) +
-        "; " + std::to_string(single) + " with one operation, " +
-        std::to_string(small) + " with fewer than " +
-        std::to_string(kSmallGroup) +
-        (groups_full_ ? " (of the first million groups)" : "") + '\n';
   }
 
   void PrintRisk() {
@@ -839,7 +450,7 @@ class Auditor {
       report_ +=
           "  - No original was given (--against): values were not searched "
           "for.\n";
-    } else if (scan_.full()) {
+    } else if (original_.scan().full()) {
       report_ += "  - Only the first " + std::to_string(LeakScan::kMaxValues) +
                  " protected values were searched for.\n";
     }
@@ -849,7 +460,7 @@ class Auditor {
     if (leaks_ == 0) {
       report_ += "\nNo leak found";
       if (!options_.original.empty()) {
-        report_ += ": " + std::to_string(scan_.values()) +
+        report_ += ": " + std::to_string(original_.scan().values()) +
                    " protected texts searched for as they are, in UTF-16, hex "
                    "and base64";
       }
@@ -872,22 +483,14 @@ class Auditor {
   AnonymisedBy by_;
   std::shared_ptr<const Plan> plan_;  // of the trace
 
-  // Of the original.
-  std::string original_serial_;
-  std::map<std::string, std::string, std::less<>> original_properties_;
-  std::set<std::string> names_;              // classes, at places that stay
-  std::map<std::string, Distinct> words_;    // by class
-  std::map<std::string, Distinct> numbers_;  // by NumberGroup
-  LeakScan scan_;
+  ProtectedValues original_;
 
   // Of the trace.
   Container container_;
   std::map<std::string, Distinct> present_;
   std::map<std::string, Distinct> found_numbers_;
   std::unordered_set<std::string> scanned_;
-  std::unordered_map<std::string, uint64_t> groups_;
-  bool groups_full_ = false;
-  uint64_t operations_ = 0;
+  QuasiGroups groups_;
   std::set<std::string> told_;
   uint64_t leaks_ = 0;
 };

@@ -1,0 +1,96 @@
+#include "tracefs/tools/anon/audit_walk.h"
+
+#include "tracefs/format/byte_source.h"
+
+namespace tracefs::anonymize {
+
+using format::Argument;
+using format::ArgumentCursor;
+using format::Frame;
+using format::FrameReader;
+using format::Message;
+using format::MessageCursor;
+using format::MessageId;
+using format::ReadStep;
+
+Status Walk(const std::string& name,
+            const format::PayloadDecoderFactory& make_decoder, Visitor visitor,
+            Container* container) {
+  auto source = format::FdSource::Open(name, false);
+  if (!source.ok()) return source.status().Prefixed(name);
+  format::ReadStats stats;
+  const format::ReportSink no_report;
+  FrameReader frames(*std::move(source), false, &stats, &no_report);
+  const Result<ReadStep> ready = frames.ReadPreamble();
+  if (!ready.ok()) return ready.status().Prefixed(name);
+  auto decoder = make_decoder(frames.preamble());
+  if (!decoder.ok()) return decoder.status().Prefixed(name);
+  std::shared_ptr<const Plan> plan;
+  bool final_seen = false;
+  std::vector<std::byte> block;
+  for (;;) {
+    Frame frame;
+    const Result<ReadStep> step = frames.Next(&frame);
+    if (!step.ok()) return step.status().Prefixed(name);
+    if (*step != ReadStep::kItem) break;
+    if (frame.header.kind !=
+        static_cast<uint16_t>(format::FrameKind::kMessages)) {
+      ++container->unknown_frames;
+      continue;
+    }
+    if (final_seen) ++container->frames_after_final;
+    if (Status s = (*decoder)->Decode(frame.header, frame.payload, &block);
+        !s.ok()) {
+      if (plan == nullptr) return s.Prefixed(name);
+      ++container->undecodable;
+      continue;
+    }
+    MessageCursor in(block);
+    Message message;
+    while (in.Next(&message)) {
+      final_seen |= message.msg_id == static_cast<uint16_t>(MessageId::kFinal);
+      if (plan == nullptr) {
+        format::SelfDescription description;
+        if (message.msg_id != static_cast<uint16_t>(MessageId::kStart) ||
+            !format::ReadStart(message.arguments, &description)) {
+          return Status::Corrupt(name + ": the trace has lost its header");
+        }
+        if (Status s = visitor.on_header(description, frames.preamble(), &plan);
+            !s.ok()) {
+          return s.Prefixed(name);
+        }
+      }
+      ArgumentCursor arguments(message.arguments, plan->widths());
+      Argument argument;
+      while (arguments.Next(&argument)) {
+        visitor.on_argument(message, argument, plan->Field(argument.id));
+      }
+      if (arguments.malformed()) ++container->undecodable;
+    }
+    if (in.malformed()) ++container->undecodable;
+    if (visitor.on_block) visitor.on_block(block, frame);
+  }
+  container->damaged_bytes = stats.damaged_bytes + stats.cut_bytes;
+  container->duplicates = stats.duplicate_blocks;
+  if (plan == nullptr) {
+    return Status::Corrupt(name + ": the trace holds no block");
+  }
+  return Status::Ok();
+}
+
+Result<std::unique_ptr<const Plan>> LookupPlan(
+    const Policy& policy, const format::SelfDescription& description) {
+  return Plan::Make(policy, description, KeySet(), {.reveal = true});
+}
+
+bool Hidden(const FieldPlan& field) {
+  return field.rule != nullptr && field.rule->action != Action::kKeep;
+}
+
+std::string NumberGroup(const FieldPlan& field) {
+  return (field.class_name.empty() ? field.name : field.class_name) +
+         (field.per_second == 0 ? "" : "/" + std::to_string(field.per_second)) +
+         "/" + std::to_string(field.width);
+}
+
+}  // namespace tracefs::anonymize

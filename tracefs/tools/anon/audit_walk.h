@@ -1,0 +1,58 @@
+// What --audit reads of a trace: each argument, with what a policy says of it,
+// and what stands beside blocks.
+#ifndef TRACEFS_TOOLS_ANON_AUDIT_WALK_H_
+#define TRACEFS_TOOLS_ANON_AUDIT_WALK_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "anonymize/plan.h"
+#include "tracefs/base/status.h"
+#include "tracefs/format/frame_reader.h"
+#include "tracefs/format/message_cursor.h"
+#include "tracefs/format/payload_decoder.h"
+#include "tracefs/format/trace_header.h"
+
+namespace tracefs::anonymize {
+
+// What is read of one trace: its header once, then every argument.
+struct Visitor {
+  std::function<Status(const format::SelfDescription&, const format::Preamble&,
+                       std::shared_ptr<const Plan>*)>
+      on_header;
+  std::function<void(const format::Message&, const format::Argument&,
+                     const FieldPlan&)>
+      on_argument;
+  // The whole block; may be empty.
+  std::function<void(std::vector<std::byte> block, const format::Frame&)>
+      on_block;
+};
+
+// What the container of a trace holds beside blocks.
+struct Container {
+  uint64_t unknown_frames = 0;
+  uint64_t damaged_bytes = 0;
+  uint64_t frames_after_final = 0;
+  uint64_t undecodable = 0;
+  uint64_t duplicates = 0;
+};
+
+// kCorrupt if the trace has no header that can be read.
+Status Walk(const std::string& name,
+            const format::PayloadDecoderFactory& make_decoder, Visitor visitor,
+            Container* container);
+
+// A plan that changes nothing: it knows fields and their rules.
+Result<std::unique_ptr<const Plan>> LookupPlan(
+    const Policy& policy, const format::SelfDescription& description);
+// The policy does something to its values.
+bool Hidden(const FieldPlan& field);
+// Numbers are compared with those of their class and width.
+std::string NumberGroup(const FieldPlan& field);
+
+}  // namespace tracefs::anonymize
+
+#endif  // TRACEFS_TOOLS_ANON_AUDIT_WALK_H_

@@ -1,0 +1,201 @@
+#include "tracefs/tools/anon/protected_values.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "anonymize/name_parts.h"
+#include "tracefs/base/text.h"
+#include "tracefs/base/units.h"
+#include "tracefs/tools/anon/audit_walk.h"
+
+namespace tracefs::anonymize {
+namespace {
+
+using format::Argument;
+using format::Message;
+using format::MessageId;
+
+constexpr size_t kDataPrefix = 32;
+// Numbers in text are looked for where they are not everybody's.
+constexpr size_t kMinDigits = 4;
+constexpr size_t kMinLineBytes = 12;
+
+// Numbers that can only be equal by accident when they are hidden.
+bool IsPermuted(const Rule& rule) {
+  switch (rule.action) {
+    case Action::kFpe:
+    case Action::kHmac:
+    case Action::kRandom:
+    case Action::kEncrypt:
+    case Action::kPaper:
+    case Action::kShift:
+    case Action::kDrop:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Status ProtectedValues::Read(const std::string& trace, const Policy& policy,
+                             const format::PayloadDecoderFactory& decoder) {
+  Container container;
+  return Walk(
+      trace, decoder,
+      {.on_header =
+           [&](const format::SelfDescription& description,
+               const format::Preamble& preamble,
+               std::shared_ptr<const Plan>* plan) {
+             auto made = LookupPlan(policy, description);
+             if (!made.ok()) return made.status();
+             *plan = *std::move(made);
+             serial_ = AsText(preamble.serial);
+             scan_.AddData(serial_, "the serial of the original");
+             for (const auto& [key, value] : description.header.properties) {
+               ProtectProperty(**plan, key, value);
+               properties_[key] = value;
+             }
+             return Status::Ok();
+           },
+       .on_argument =
+           [&](const Message& message, const Argument& argument,
+               const FieldPlan& field) { Protect(message, argument, field); },
+       .on_block = nullptr},
+      &container);
+}
+
+bool ProtectedValues::HasProperty(std::string_view key,
+                                  std::string_view value) const {
+  const auto found = properties_.find(key);
+  return found != properties_.end() && found->second == value;
+}
+
+bool ProtectedValues::IsOk(std::string_view word) const {
+  return std::find(ok_words_.begin(), ok_words_.end(), word) != ok_words_.end();
+}
+
+void ProtectedValues::ProtectWord(std::string_view word,
+                                  const std::string& class_name,
+                                  const Rule& rule) {
+  if (word.empty() || IsOk(word) ||
+      std::binary_search(rule.keep.begin(), rule.keep.end(), word)) {
+    return;
+  }
+  words_[class_name].Add(word);
+  scan_.AddText(word, *names_.insert(class_name).first);
+}
+
+void ProtectedValues::ProtectName(std::string_view name,
+                                  const std::string& class_name,
+                                  const Rule& rule) {
+  if (IsSpecialName(name) || IsOk(name) ||
+      std::binary_search(rule.keep.begin(), rule.keep.end(), name)) {
+    return;
+  }
+  const NameParts parts = SplitName(name, rule);
+  ProtectWord(parts.stem, class_name, rule);
+  // Extensions are words of everyday: only whole arguments count.
+  if (parts.has_extension && !ShowsExtension(rule, parts.extension) &&
+      !IsOk(parts.extension)) {
+    words_[class_name].Add(parts.extension);
+  }
+}
+
+void ProtectedValues::ProtectProperty(const Plan& plan, const std::string& key,
+                                      std::string_view value) {
+  if (plan.PropertyRule(key).action == Action::kKeep) return;
+  const std::string& what = *names_.insert("property " + key).first;
+  const auto add = [&](std::string_view text) {
+    if (!IsOk(text)) scan_.AddText(text, what);
+  };
+  // A number or a short word says nothing of where it is from.
+  const bool tells = value.size() >= kMinLineBytes || key == "host.name" ||
+                     key.ends_with("path") || key.ends_with(".point");
+  if (tells) add(value);
+  std::string_view rest = value;
+  while (!rest.empty()) {
+    const std::string_view line = TakeUpTo(rest, '\n');
+    if (line.size() >= kMinLineBytes) add(line);
+  }
+}
+
+void ProtectedValues::Protect(const Message& message, const Argument& argument,
+                              const FieldPlan& field) {
+  // Properties came with the header.
+  if (field.shape == Shape::kProperty || !Hidden(field)) return;
+  const std::string_view value = AsText(argument.value);
+  const Rule& rule = *field.rule;
+  switch (field.shape) {
+    case Shape::kNumber:
+      if (argument.has_length) return;
+      if (message.msg_id == static_cast<uint16_t>(MessageId::kStart)) return;
+      ProtectNumber(value, field);
+      return;
+    case Shape::kPath:
+      for (size_t at = 0; at <= value.size();) {
+        const size_t end = std::min(value.find('/', at), value.size());
+        ProtectName(value.substr(at, end - at), field.class_name, rule);
+        at = end + 1;
+      }
+      return;
+    case Shape::kComponent:
+      ProtectName(value, field.class_name, rule);
+      return;
+    case Shape::kExtension:
+      if (!ShowsExtension(rule, value) && !IsOk(value)) {
+        words_[field.class_name].Add(value);
+      }
+      return;
+    case Shape::kXattr:
+      ProtectXattr(value, field.class_name, rule);
+      return;
+    case Shape::kBytes:
+      if (value.size() >= 8) {
+        scan_.AddData(value.substr(0, kDataPrefix),
+                      *names_.insert(field.class_name).first);
+      }
+      return;
+    default:
+      ProtectWord(value, field.class_name, rule);
+      return;
+  }
+}
+
+// Told from what the kernel's manual says (xattr(7)), not from what the
+// rewriter keeps: an error there must show here.
+void ProtectedValues::ProtectXattr(std::string_view name,
+                                   const std::string& class_name,
+                                   const Rule& rule) {
+  if (std::binary_search(rule.keep.begin(), rule.keep.end(), name)) return;
+  const size_t dot = std::min(name.find('.'), name.size());
+  const std::string_view space = name.substr(0, dot);
+  const std::string_view rest = name.substr(std::min(dot + 1, name.size()));
+  const bool public_space = space == "user" || space == "trusted" ||
+                            space == "system" || space == "security" ||
+                            space == "os2" || space == "osx" ||
+                            space == "hurd" || space == "btrfs";
+  if (dot == name.size() || !public_space) {
+    ProtectWord(name, class_name, rule);
+    ProtectWord(space, class_name, rule);
+  }
+  if (!rest.empty()) ProtectWord(rest, class_name, rule);
+}
+
+void ProtectedValues::ProtectNumber(std::string_view bytes,
+                                    const FieldPlan& field) {
+  uint64_t number = 0;
+  std::memcpy(&number, bytes.data(), std::min<size_t>(8, bytes.size()));
+  if (number == 0) return;
+  for (const std::string& kept : field.rule->keep) {
+    if (ParseUnsigned(kept) == number) return;
+  }
+  if (IsPermuted(*field.rule)) numbers_[NumberGroup(field)].Add(bytes);
+  const bool identity = field.class_name == "uid" || field.class_name == "gid";
+  const std::string digits = std::to_string(number);
+  if (identity && digits.size() >= kMinDigits) {
+    scan_.AddText(digits, *names_.insert(field.class_name).first);
+  }
+}
+
+}  // namespace tracefs::anonymize
