@@ -154,7 +154,7 @@ ControlAnswer MountCommands::Stats(ControlRequest& /*request*/) {
     if (s.kind != TracerKind::kRules) tracers.push_back(StatsJson(s));
   }
   return Answer({{"mount", mount_.traced.header.Get("mount.point")},
-                 {"inodes", mount_.traced.inodes.size()},
+                 {"inodes", mount_.fs.inodes().size()},
                  {"processes", StatsJson(mount_.traced.processes.GetStats())},
                  {"tracers", std::move(tracers)}});
 }

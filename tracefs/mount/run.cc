@@ -212,10 +212,18 @@ Status Run(const MountOptions& given, Log& log,
   const TracedMount traced = {
       .pipeline = pipeline,
       .names = names,
-      .inodes = (*fs)->inodes(),
       .processes = **processes,
       .snapshots = snapshots,
       .header = header,
+      .note_output =
+          [&inodes = (*fs)->inodes()](const OutputFileId& file, bool written) {
+            const auto device = static_cast<dev_t>(file.device);
+            if (written) {
+              inodes.AddOutput(device, file.inode);
+            } else {
+              inodes.RemoveOutput(device, file.inode);
+            }
+          },
       .forget_names = [&] { (*session)->ForgetNames(); }};
   TracerRegistry tracers(traced);
   if (Status s = tracers.Add(std::move(*plans), nullptr); !s.ok()) return s;

@@ -49,9 +49,7 @@ Status TracerRegistry::Add(std::vector<TracerPlan> plans,
     for (const auto& [key, value] : mount_.header.properties) {
       header.Set(key, value);
     }
-    for (const OutputFileId& file : plan.files) {
-      mount_.inodes.AddOutput(static_cast<dev_t>(file.device), file.inode);
-    }
+    for (const OutputFileId& file : plan.files) mount_.note_output(file, true);
     if (plan.file_change != nullptr) {
       *plan.file_change = [this, id](const OutputFileId& file, bool written) {
         ChangeFile(id, file, written);
@@ -128,21 +126,17 @@ void TracerRegistry::Release(uint32_t id) {
   const Entry& entry = released.mapped();
   if (entry.needs_callers) mount_.processes.Stop();
   if (CountsTrees(entry)) mount_.processes.KeepParents(false);
-  for (const OutputFileId& file : entry.files) {
-    mount_.inodes.RemoveOutput(static_cast<dev_t>(file.device), file.inode);
-  }
+  for (const OutputFileId& file : entry.files) mount_.note_output(file, false);
 }
 
 // A tracer goes on in another file.
 void TracerRegistry::ChangeFile(uint32_t id, const OutputFileId& file,
                                 bool written) {
   Change(id, [&](Entry& entry) {
-    const auto device = static_cast<dev_t>(file.device);
+    mount_.note_output(file, written);
     if (written) {
-      mount_.inodes.AddOutput(device, file.inode);
       entry.files.push_back(file);
     } else {
-      mount_.inodes.RemoveOutput(device, file.inode);
       std::erase(entry.files, file);
     }
   });

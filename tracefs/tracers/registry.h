@@ -15,7 +15,6 @@
 
 #include "filters/input/filter.h"
 #include "filters/input/name_table.h"
-#include "tracefs/fs/inode_table.h"
 #include "tracefs/pipeline/pipeline.h"
 #include "tracefs/process/process_table.h"
 #include "tracefs/rules/rule_runner.h"
@@ -28,10 +27,11 @@ namespace tracefs {
 struct TracedMount {
   Pipeline& pipeline;
   NameTable& names;
-  InodeTable& inodes;  // told which files are outputs, and not to be traced
   ProcessTable& processes;
   SnapshotService& snapshots;
   const format::TraceHeader& header;  // what all traces say
+  // Told which files are outputs, and not to be traced, and which no longer.
+  std::function<void(const OutputFileId& file, bool written)> note_output;
   // Makes the kernel forget the names it keeps; may be empty.
   std::function<void()> forget_names;
 };
