@@ -578,6 +578,29 @@ def trigger_by_path(suite):
 
 # --- The paper's section 2.8
 
+def heartbeat(suite):
+    """A trace that promises blocks gets them though nothing happens."""
+    place = Place(suite, "heartbeat")
+    beating, silent = (os.path.join(place.out, name)
+                       for name in ("beating", "silent"))
+    mount = suite.mount(place.source, place.point, *(
+        ("op = mkdir", "STR_ALL",
+         f'checksum alg = crc32c {promise}; file = "{trace}"')
+        for trace, promise in ((beating, "heartbeat = 1s"), (silent, ""))))
+
+    def await_beat():
+        size = os.path.getsize(beating)
+        wait_until(lambda: os.path.getsize(beating) > size, "a heartbeat", 20)
+
+    await_beat()
+    size = os.path.getsize(silent)
+    for _ in range(3):
+        await_beat()
+    expect_equal(os.path.getsize(silent), size, "bytes where none is promised")
+    mount.unmount()
+    expect_equal(suite.read(beating), [], "operations")
+
+
 def profiles(suite):
     """What the sample for debugging has recorded is there when the host dies in
     the next moment; the one for studies has everything at the end."""
@@ -714,7 +737,8 @@ def main():
     for case in (killed_loses_an_interval, rotation,
                  a_finished_part_is_a_file_as_any_other, rotation_at_runtime,
                  full_disk, full_disk_sealed, full_disk_mid_block, device, fifo,
-                 flight, trigger_by_path, profiles, bad_configs, unwritable):
+                 flight, trigger_by_path, heartbeat, profiles, bad_configs,
+                 unwritable):
         suite.run(case.__name__.replace("_", " "), case, suite)
     suite.finish()
 
