@@ -1,7 +1,7 @@
 // What each argument of a trace is to the anonymiser: its class, by which a
-// policy names it together with its like; its identity domain, whose key it is
-// encrypted with; and the shape of its value. The one table behind policies,
-// --explain and the rewriter.
+// policy names it together with its like, and whose identity domain has the key
+// it is encrypted with; and the shape of its value. Which argument has which is
+// in the tables of arguments (event/field_rows.h, format/names.cc).
 #ifndef ANONYMIZE_FIELDS_H_
 #define ANONYMIZE_FIELDS_H_
 
@@ -9,20 +9,11 @@
 #include <span>
 #include <string_view>
 
+#include "tracefs/format/names.h"
+
 namespace tracefs::anonymize {
 
-// What a text consists of.
-enum class Shape : uint8_t {
-  kNumber,     // constant width
-  kPath,       // components between '/'
-  kComponent,  // one name
-  kExtension,  // the extension of a name
-  kWord,       // text without inner structure
-  kXattr,      // namespace '.' name
-  kBytes,      // anything
-  kProperty,   // key '=' value: the rule is that of the key
-  kStructure,  // holds the trace together; can only be kept
-};
+using Shape = DataShape;
 
 struct ClassInfo {
   std::string_view name;    // in policies
@@ -30,18 +21,12 @@ struct ClassInfo {
   std::string_view help;
 };
 std::span<const ClassInfo> Classes();
+const ClassInfo& InfoOf(DataClass id);
 const ClassInfo* FindClass(std::string_view name);
 
-struct FieldClass {
-  uint16_t arg_id;
-  std::string_view class_name;
-  Shape shape;
-  // Of times: units in a second; 0 = no time. A shift is a whole number of
-  // seconds, so that coarse and fine times of one trace stay together.
-  uint64_t per_second;
-};
-// Null for arguments that this version does not know.
-const FieldClass* FindField(uint16_t arg_id);
+// Of times: units in a second; 0 = no time. A shift is a whole number of
+// seconds, so that coarse and fine times of one trace stay together.
+uint64_t UnitsPerSecond(const format::ArgumentInfo& argument);
 
 inline constexpr std::string_view kStructureClass = "structure";
 inline constexpr std::string_view kPropertyDomain = "host";

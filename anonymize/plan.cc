@@ -203,13 +203,13 @@ Status Plan::AddFields(const SelfDescription& description) {
     field.arg_id = id;
     field.name = argument.name;
     field.width = argument.width;
-    const FieldClass* known = FindField(id);
-    if (known != nullptr) {
-      field.class_name = known->class_name;
-      field.domain = FindClass(known->class_name)->domain;
+    if (const format::ArgumentInfo* known = format::FindArgument(id)) {
+      const ClassInfo& of = InfoOf(known->data_class);
+      field.class_name = of.name;
+      field.domain = of.domain;
       field.shape = known->shape;
-      field.per_second = known->per_second;
-      field.rule = policy_.Find(Target::kClass, known->class_name);
+      field.per_second = UnitsPerSecond(*known);
+      field.rule = policy_.Find(Target::kClass, of.name);
     } else if (id == kSealedName) {
       field.class_name = kStructureClass;
       field.shape = Shape::kStructure;

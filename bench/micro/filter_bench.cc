@@ -36,7 +36,7 @@ struct Setup {
                                    : kOthers[i % std::size(kOthers)];
       events.push_back(world.Random(op, random));
       Event& event = events.back();
-      event.present |= RequestFields(op);
+      event.present |= Info(op).request_fields;
       event.Set(Field::kUid, 5 + random() % 3);
       event.Set(Field::kOffset, 4096 * (1 + random() % 1000));
       event.Set(Field::kLength, 1 + random() % 65536);

@@ -139,17 +139,14 @@ class KeyWriter {
   char* at_;
 };
 
-bool MovesData(Op op) {
-  return op == Op::read_ || op == Op::write_ || op == Op::copy_file_range_;
-}
-
 CountSample SampleOf(const Event& event) {
   CountSample sample;
   sample.failed = event.Has(Field::kErrno) && event.Get(Field::kErrno) != 0;
   if (event.Has(Field::kLatency)) {
     sample.latency_ns = event.Get(Field::kLatency);
   }
-  if (MovesData(event.op) && !sample.failed && event.Has(Field::kResult)) {
+  if (Info(event.op).family == OpFamily::kData && !sample.failed &&
+      event.Has(Field::kResult)) {
     sample.has_size = true;
     sample.bytes = event.Get(Field::kResult);
   }

@@ -12,12 +12,9 @@ namespace {
 using format::ArgId;
 using format::MessageWriter;
 
-constexpr uint32_t kProcess =
-    kStrPid | kStrPpid | kStrSid | kStrPgid | kStrPname;
-constexpr uint32_t kAll = kStrPostOp | kStrTid | kProcess | kStrUid | kStrGid |
-                          kStrTsNsec | kStrDuration | kStrFname | kStrFext |
-                          kStrPath | kStrInode | kStrDentry | kStrFile |
-                          kStrArgs | kStrRetval;
+constexpr uint32_t kAll = kStrPostOp | kStrCaller | kStrTsNsec | kStrDuration |
+                          kStrFname | kStrFext | kStrPath | kStrInode |
+                          kStrDentry | kStrFile | kStrArgs | kStrRetval;
 
 constexpr StreamFlagInfo kStreamFlags[] = {
     {"STR_POST_OP", kStrPostOp, "a message when the operation is done"},
@@ -56,51 +53,16 @@ constexpr StreamFlagInfo kStreamFlags[] = {
      "STR_DATA_CKSUM"},
 };
 
-// The flag that chooses a numeric field of an operation; 0: not chosen here.
-uint32_t FlagOf(Field f) {
-  switch (f) {
-    case Field::kTid:
-      return kStrTid;
-    case Field::kUid:
-      return kStrUid;
-    case Field::kGid:
-      return kStrGid;
-    case Field::kLatency:
-      return kStrDuration;
-    case Field::kTime:
-      return kStrTsNsec;
-    case Field::kInode:
-    case Field::kInodeOut:
-    case Field::kType:
-    case Field::kMode:
-    case Field::kNlink:
-    case Field::kSize:
-    case Field::kFuid:
-    case Field::kFgid:
-    case Field::kMtime:
-      return kStrInode;
-    case Field::kParentInode:
-    case Field::kNewParentInode:
-      return kStrDentry;
-    case Field::kFh:
-    case Field::kFhOut:
-    case Field::kFlags:
-      return kStrFile;
-    case Field::kResult:
-    case Field::kErrno:
-      return kStrRetval;
-    case Field::kDataChecksum:  // worked out by the driver
-    case Field::kPid:           // in the process definition
-    case Field::kPpid:
-    case Field::kSid:
-    case Field::kPgid:
-      return 0;
-    case Field::kInferred:
-      return kProcess | kStrTid | kStrUid | kStrGid;
-    default:
-      return kStrArgs;
-  }
-}
+static_assert(
+    [] {
+      for (const FieldInfo& f : Fields()) {
+        const bool known =
+            f.field == Field::kInferred || f.field == Field::kMapped;
+        if (IsFlag(f.field) && !known) return false;
+      }
+      return true;
+    }(),
+    "PutNumbers leaves a flag out where it is 0");
 
 class Stream final : public AssemblyDriver {
  public:
@@ -113,14 +75,14 @@ class Stream final : public AssemblyDriver {
                 .pgid = (flags_ & kStrPgid) != 0,
                 .comm = (flags_ & kStrPname) != 0};
     for (size_t i = 0; i < kNumericFieldCount; ++i) {
-      const auto field = static_cast<Field>(i);
-      if ((FlagOf(field) & flags_) == 0) continue;
-      numeric_mask_ |= Bit(field);
-    }
-    for (size_t i = 0; i < kNumericFieldCount; ++i) {
       const FieldInfo& info = Fields()[i];
       numeric_[i] = {info.arg_id, info.width};
+      // The caller is in the process definition.
+      if (Chosen(info.field) && info.source != FieldSource::kCaller) {
+        numeric_mask_ |= Bit(info.field);
+      }
     }
+    numeric_mask_ &= ~Bit(Field::kDataChecksum);  // worked out here
   }
 
   AssemblyNeeds Needs(Op op) const override {
@@ -192,6 +154,8 @@ class Stream final : public AssemblyDriver {
     uint16_t width;
   };
 
+  bool Chosen(Field f) const { return (Info(f).verbosity & flags_) != 0; }
+
   // The hot loop: id and value are stored eight bytes wide whatever the
   // width, and the next argument overwrites the surplus.
   void PutNumbers(const Event& event, MessageWriter& w) const {
@@ -228,21 +192,20 @@ class Stream final : public AssemblyDriver {
   }
 
   void PutTexts(const Event& event, MessageWriter& w) const {
-    if ((flags_ & (kStrFname | kStrFext | kStrPath)) != 0) PutNames(event, w);
-    if ((flags_ & kStrArgs) != 0) {
-      PutText(w, Field::kTarget, event.target);
-      PutText(w, Field::kXattrName, event.xattr_name);
+    if (Chosen(Field::kName) || Chosen(Field::kExt)) PutName(event, w);
+    for (const RequestText& of : kRequestTexts) {
+      if (Chosen(of.field)) PutText(w, of.field, event.*of.text);
     }
     if (event.data.data() == nullptr || event.before) return;
-    if ((flags_ & kStrDataCksum) != 0) {
+    if (Chosen(Field::kDataChecksum)) {
       w.Put<uint32_t>(Info(Field::kDataChecksum).arg_id, Crc32c(event.data));
     }
-    if ((flags_ & kStrData) != 0) {
+    if (Chosen(Field::kData)) {
       w.PutBytes(Info(Field::kData).arg_id, event.data);
     }
   }
 
-  void PutNames(const Event& event, MessageWriter& w) const {
+  void PutName(const Event& event, MessageWriter& w) const {
     std::string_view name = event.name;
     NodeLink link;
     // With a path the last component need not be said again.
@@ -251,9 +214,8 @@ class Stream final : public AssemblyDriver {
         event.resolver->LinkOf(event.node, &link)) {
       name = link.name.view();
     }
-    if ((flags_ & (kStrFname | kStrPath)) != 0) {
+    if (Chosen(Field::kName)) {
       PutText(w, Field::kName, name);
-      PutText(w, Field::kNewName, event.new_name);
     } else {
       PutText(w, Field::kExt, ExtensionOf(name));
     }

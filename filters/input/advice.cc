@@ -75,7 +75,7 @@ uint64_t OpsWith(Field field) {
   if (!ComesWithRequest(field)) return kAllOps;
   uint64_t ops = 0;
   for (size_t i = 0; i < kOpCount; ++i) {
-    if ((RequestFields(static_cast<Op>(i)) & Bit(field)) != 0) {
+    if ((Info(static_cast<Op>(i)).request_fields & Bit(field)) != 0) {
       ops |= uint64_t{1} << i;
     }
   }

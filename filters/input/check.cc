@@ -8,6 +8,7 @@
 #include "filters/input/words.h"
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/units.h"
+#include "tracefs/event/op.h"
 
 namespace tracefs {
 namespace {

@@ -8,10 +8,6 @@
 namespace tracefs {
 namespace {
 
-// Whether the operation finds or makes the file it is about, so that a file
-// not known before may be known after.
-bool FindsFile(Op op) { return HasName(op) || op == Op::tmpfile_; }
-
 Field FieldOf(const Node& node) { return static_cast<Field>(node.field); }
 
 bool IsNumber(NodeKind kind) {

@@ -129,7 +129,7 @@ uint32_t Simplifier::TextOf(Field field, const TextMatch& match,
 
 std::string Simplifier::Signature(Op op) const {
   std::string signature =
-      std::to_string(RequestFields(op) & request_fields_used_) + ':';
+      std::to_string(Info(op).request_fields & request_fields_used_) + ':';
   for (const uint32_t id : op_tests_) {
     signature += (tests_[id].ops >> Index(op) & 1) != 0 ? '1' : '0';
   }
@@ -175,7 +175,7 @@ uint32_t Simplifier::Literal(FilterLiteral literal, std::optional<Op> op) {
     literal = {InternTest(std::move(test)), false};
   } else if (op && test.form == FilterTest::Form::kNumber &&
              ComesWithRequest(test.field) &&
-             (RequestFields(*op) & Bit(test.field)) == 0) {
+             (Info(*op).request_fields & Bit(test.field)) == 0) {
     return literal.negated ? kTrue : kFalse;
   }
   return InternFormula({Formula::Kind::kLiteral, literal, {}});

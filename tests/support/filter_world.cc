@@ -14,8 +14,6 @@ Result<std::optional<uint32_t>> Find(const std::map<std::string, uint32_t>& ids,
   return std::optional<uint32_t>(found->second);
 }
 
-bool FindsFile(Op op) { return HasName(op) || op == Op::tmpfile_; }
-
 constexpr uint64_t kSomeNumbers[] = {
     0,    1,     2,       4,          5,          6,          7,
     63,   64,    99,      100,        1000,       4095,       4096,
@@ -109,7 +107,7 @@ Event FilterWorld::Random(Op op, std::mt19937& random) {
   Event event;
   event.op = op;
   event.resolver = this;
-  const uint64_t fields = RequestFields(op);
+  const uint64_t fields = Info(op).request_fields;
   for (size_t i = 0; i < kNumericFieldCount; ++i) {
     const auto field = static_cast<Field>(i);
     if ((fields & Bit(field)) == 0 || below(16) == 0) continue;

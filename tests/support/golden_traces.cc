@@ -48,7 +48,7 @@ Event Base(Op op, uint64_t time_ns) {
 
 // A plausible value for each field a request carries.
 void SetRequestFields(Event& event) {
-  const uint64_t fields = RequestFields(event.op);
+  const uint64_t fields = Info(event.op).request_fields;
   const auto set = [&](Field f, uint64_t value) {
     if ((fields & Bit(f)) != 0) event.Set(f, value);
   };

@@ -74,7 +74,7 @@ bool NumericSlowly(const FieldInfo& info, const AstPredicate& p, Event& event,
                    const FakeNames& names) {
   const bool of_request =
       info.source == FieldSource::kRequest || info.field == Field::kType;
-  if (of_request && (RequestFields(event.op) & Bit(info.field)) == 0) {
+  if (of_request && (Info(event.op).request_fields & Bit(info.field)) == 0) {
     return false;
   }
   if (info.source == FieldSource::kCaller) event.NeedCaller();

@@ -150,6 +150,27 @@ struct Event {
   }
 };
 
+// The texts that come with a request, and where an event holds them.
+struct RequestText {
+  Field field;
+  std::string_view Event::*text;
+};
+inline constexpr std::array kRequestTexts = {
+    RequestText{Field::kNewName, &Event::new_name},
+    RequestText{Field::kTarget, &Event::target},
+    RequestText{Field::kXattrName, &Event::xattr_name},
+};
+static_assert(
+    [] {
+      size_t texts = 0;
+      for (const FieldInfo& f : Fields()) {
+        const bool held = f.width == 0 && f.field != Field::kData;
+        if (held && f.source == FieldSource::kRequest) ++texts;
+      }
+      return texts == kRequestTexts.size();
+    }(),
+    "each text field of a request is listed here");
+
 // Room for a path; longer ones keep their tail, which tells files apart.
 struct PathBuffer {
   std::array<char, 4096> bytes;

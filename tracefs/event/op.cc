@@ -1,26 +1,32 @@
 #include "tracefs/event/op.h"
 
-#include <array>
-
 #include "tracefs/base/spelling.h"
 
 namespace tracefs {
-namespace {
 
-constexpr std::array<std::string_view, kOpCount> kNames = {
-#define TRACEFS_OP_NAME(name, number) #name,
-    TRACEFS_OPS(TRACEFS_OP_NAME)
-#undef TRACEFS_OP_NAME
-};
+#define TRACEFS_OP_IN_PLACE(name, number, ...) &&number == place++
+static_assert(
+    [] {
+      int place = 0;
+      return true TRACEFS_OPS(TRACEFS_OP_IN_PLACE);
+    }(),
+    "the rows are in the order of their numbers, without gaps");
+#undef TRACEFS_OP_IN_PLACE
 
-}  // namespace
-
-std::string_view OpName(Op op) { return kNames[Index(op)]; }
+std::vector<Op> OpsOf(OpFamily family) {
+  std::vector<Op> ops;
+  for (size_t i = 0; i < kOpCount; ++i) {
+    const auto op = static_cast<Op>(i);
+    if (Info(op).family == family) ops.push_back(op);
+  }
+  return ops;
+}
 
 std::optional<Op> OpFromName(std::string_view name) {
   if (SameButForCase(name, "close")) return Op::release_;
-  for (size_t i = 0; i < kNames.size(); ++i) {
-    if (SameButForCase(kNames[i], name)) return static_cast<Op>(i);
+  for (size_t i = 0; i < kOpCount; ++i) {
+    const auto op = static_cast<Op>(i);
+    if (SameButForCase(OpName(op), name)) return op;
   }
   return std::nullopt;
 }

@@ -1,74 +1,163 @@
 // The operations a tracer can see: one file-system request at the mount each.
-//
-// The numbers are part of the trace format (FORMAT.md, message ids) and of
-// saved traces: add at the end, never renumber, never reuse.
+// The table itself, a row each, is op_rows.h; here are the answers a row gives.
 #ifndef TRACEFS_EVENT_OP_H_
 #define TRACEFS_EVENT_OP_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
+
+#include "tracefs/event/field.h"
+#include "tracefs/event/op_rows.h"
 
 namespace tracefs {
-
-// name, number
-#define TRACEFS_OPS(X)   \
-  X(lookup, 0)           \
-  X(getattr, 1)          \
-  X(setattr, 2)          \
-  X(readlink, 3)         \
-  X(symlink, 4)          \
-  X(mknod, 5)            \
-  X(mkdir, 6)            \
-  X(unlink, 7)           \
-  X(rmdir, 8)            \
-  X(rename, 9)           \
-  X(link, 10)            \
-  X(open, 11)            \
-  X(create, 12)          \
-  X(tmpfile, 13)         \
-  X(read, 14)            \
-  X(write, 15)           \
-  X(flush, 16)           \
-  X(release, 17)         \
-  X(fsync, 18)           \
-  X(opendir, 19)         \
-  X(readdir, 20)         \
-  X(releasedir, 21)      \
-  X(fsyncdir, 22)        \
-  X(statfs, 23)          \
-  X(setxattr, 24)        \
-  X(getxattr, 25)        \
-  X(listxattr, 26)       \
-  X(removexattr, 27)     \
-  X(access, 28)          \
-  X(getlk, 29)           \
-  X(setlk, 30)           \
-  X(flock, 31)           \
-  X(fallocate, 32)       \
-  X(lseek, 33)           \
-  X(copy_file_range, 34) \
-  X(ioctl, 35)           \
-  X(poll, 36)            \
-  X(statx, 37)
 
 // Enumerators are spelled as in configs and traces, with a trailing underscore
 // because several of the names are also functions or macros of libc.
 enum class Op : uint8_t {
-#define TRACEFS_OP_ENUMERATOR(name, number) name##_ = number,
+#define TRACEFS_OP_ENUMERATOR(name, number, ...) name##_ = number,
   TRACEFS_OPS(TRACEFS_OP_ENUMERATOR)
 #undef TRACEFS_OP_ENUMERATOR
 };
 
-#define TRACEFS_OP_PLUS_ONE(name, number) +1
+#define TRACEFS_OP_PLUS_ONE(...) +1
 inline constexpr size_t kOpCount = 0 TRACEFS_OPS(TRACEFS_OP_PLUS_ONE);
 #undef TRACEFS_OP_PLUS_ONE
 
 inline constexpr size_t Index(Op op) { return static_cast<size_t>(op); }
 
+// What a request is about, and so what it carries.
+enum class OpFamily : uint8_t {
+  kName,       // a name in a directory
+  kUnnamed,    // a directory, for a file without a name
+  kFile,       // a file, open or not
+  kOpenFile,   // a file, as a rule through a handle
+  kDirectory,  // an open directory
+  kData,       // bytes that go into a file or come out of it
+  kLock,
+};
+
+// What ARG_FLAGS means (export/flag_names.cc); kNone: it is not there.
+enum class OpFlags : uint8_t {
+  kNone,
+  kOpen,    // O_…
+  kOpened,  // the same, those of the open
+  kRename,
+  kXattr,
+  kFallocate,
+  kWhence,
+  kSync,
+  kWait,
+  kAt,
+  kPoll,
+  kBits,  // without names
+};
+
+// What a feed of file events calls it.
+enum class FileActivity : uint8_t {
+  kCreate,
+  kRead,
+  kUpdate,
+  kDelete,
+  kRename,
+  kSetAttributes,
+  kSetSecurity,
+  kGetAttributes,
+  kGetSecurity,
+  kOpen,
+  kOther,
+};
+
+// Bits.
+enum OpTrait : uint8_t {
+  kNoTraits = 0,
+  // It takes rights over a file which the kernel has checked. The others need
+  // none of their own, or see to them (fs/callers_rights.h, Reopen).
+  kTakesRights = 1,
+  // A task in the middle of execve(2) may send it: closing sends FLUSH, and
+  // might write back and unlock.
+  kMayBeExec = 2,
+};
+
+struct OpInfo {
+  std::string_view name;  // "lookup"
+  OpFamily family;
+  // Numeric fields (bits) that a request of this kind carries in itself, before
+  // callers, attributes and results. A predicate on any other request field is
+  // false for the operation.
+  uint64_t request_fields;
+  OpFlags flags;
+  FileActivity activity;  // as far as the arguments don't say more
+  uint8_t traits;
+};
+
+namespace op_table {
+
+using enum Field;
+
+template <typename... Fields>
+constexpr uint64_t Bits(Fields... fields) {
+  return (uint64_t{0} | ... | Bit(fields));
+}
+
+constexpr uint64_t FieldsOf(OpFamily family, OpFlags flags) {
+  const uint64_t every =
+      Bits(kTime, kTid, kUid, kGid, kInferred, kInode, kType) |
+      (flags == OpFlags::kNone ? 0 : Bit(kFlags));
+  switch (family) {
+    case OpFamily::kName:
+    case OpFamily::kUnnamed:
+      return every | Bit(kParentInode);
+    case OpFamily::kFile:
+      return every;
+    case OpFamily::kOpenFile:
+    case OpFamily::kDirectory:
+      return every | Bit(kFh);
+    case OpFamily::kData:
+      return every | Bits(kFh, kOffset, kLength);
+    case OpFamily::kLock:
+      return every |
+             Bits(kFh, kOffset, kLength, kLockType, kLockOwner, kLockPid);
+  }
+  return every;
+}
+
+inline constexpr std::array<OpInfo, kOpCount> kRows = {{
+#define TRACEFS_OP_ROW(name, number, family, arguments, flags, activity, \
+                       traits)                                           \
+  {#name,                                                                \
+   OpFamily::family,                                                     \
+   FieldsOf(OpFamily::family, OpFlags::flags) | Bits arguments,          \
+   OpFlags::flags,                                                       \
+   FileActivity::activity,                                               \
+   traits},
+    TRACEFS_OPS(TRACEFS_OP_ROW)
+#undef TRACEFS_OP_ROW
+}};
+
+}  // namespace op_table
+
+inline constexpr const OpInfo& Info(Op op) {
+  return op_table::kRows[Index(op)];
+}
+
 // "lookup", …; the text is static.
-std::string_view OpName(Op op);
+inline constexpr std::string_view OpName(Op op) { return Info(op).name; }
+
+// True for operations on a (parent, name) pair: lookup, create, unlink, …
+inline constexpr bool HasName(Op op) {
+  return Info(op).family == OpFamily::kName;
+}
+// Whether the operation finds or makes the file it is about, so that a file not
+// known before may be known after.
+inline constexpr bool FindsFile(Op op) {
+  return HasName(op) || Info(op).family == OpFamily::kUnnamed;
+}
+// In the order of their numbers.
+std::vector<Op> OpsOf(OpFamily family);
 
 // The operation of that name, in upper or lower case; `close` is an alias of
 // `release`.

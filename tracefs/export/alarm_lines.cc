@@ -46,9 +46,10 @@ void ForEachText(const Record& record, Use use) {
   put(Field::kComm, record.Text(Field::kComm));
   put(Field::kPath, format::PathOf(record, buffer));
   put(Field::kNewPath, format::NewPathOf(record, buffer2));
-  for (const Field field :
-       {Field::kTarget, Field::kXattrName, Field::kExe, Field::kCgroup}) {
-    put(field, record.Text(field));
+  for (const FieldInfo& f : Fields()) {
+    if (f.field == Field::kTarget || f.text == TextStyle::kWord) {
+      put(f.field, record.Text(f.field));
+    }
   }
 }
 

@@ -26,54 +26,23 @@ bool IsSecurityXattr(std::string_view name) {
 
 FileActivity ActivityOf(const format::Record& record) {
   const Event& event = record.event;
+  const FileActivity usual = Info(event.op).activity;
   switch (event.op) {
-    case Op::create_:
-    case Op::mkdir_:
-    case Op::mknod_:
-    case Op::symlink_:
-    case Op::link_:
-    case Op::tmpfile_:
-      return FileActivity::kCreate;
-    case Op::open_:
-    case Op::opendir_:
-      return FileActivity::kOpen;
-    case Op::read_:
-    case Op::readdir_:
-    case Op::readlink_:
-      return FileActivity::kRead;
-    case Op::write_:
-    case Op::fallocate_:
-    case Op::copy_file_range_:
-      return FileActivity::kUpdate;
-    case Op::unlink_:
-    case Op::rmdir_:
-      return FileActivity::kDelete;
-    case Op::rename_:
-      return FileActivity::kRename;
     case Op::setattr_: {
       const uint64_t valid =
           event.Has(Field::kValid) ? event.Get(Field::kValid) : 0;
       if ((valid & kSetsSecurity) != 0) return FileActivity::kSetSecurity;
-      return (valid & kSetsSize) != 0 ? FileActivity::kUpdate
-                                      : FileActivity::kSetAttributes;
+      return (valid & kSetsSize) != 0 ? FileActivity::kUpdate : usual;
     }
     case Op::setxattr_:
     case Op::removexattr_:
       return IsSecurityXattr(event.xattr_name) ? FileActivity::kSetSecurity
-                                               : FileActivity::kSetAttributes;
+                                               : usual;
     case Op::getxattr_:
       return IsSecurityXattr(event.xattr_name) ? FileActivity::kGetSecurity
-                                               : FileActivity::kGetAttributes;
-    case Op::access_:
-      return FileActivity::kGetSecurity;
-    case Op::lookup_:
-    case Op::getattr_:
-    case Op::statx_:
-    case Op::statfs_:
-    case Op::listxattr_:
-      return FileActivity::kGetAttributes;
+                                               : usual;
     default:
-      return FileActivity::kOther;
+      return usual;
   }
 }
 

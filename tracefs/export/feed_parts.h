@@ -12,19 +12,7 @@
 
 namespace tracefs {
 
-enum class FileActivity : uint8_t {
-  kCreate,
-  kRead,
-  kUpdate,
-  kDelete,
-  kRename,
-  kSetAttributes,
-  kSetSecurity,
-  kGetAttributes,
-  kGetSecurity,
-  kOpen,
-  kOther,
-};
+// What it did, by its operation and, where these say more, its arguments.
 FileActivity ActivityOf(const format::Record& record);
 
 // A record with its paths, worked out once. Views point into this object and

@@ -122,33 +122,31 @@ char* PutWhence(char* out, uint32_t whence) {
 }  // namespace
 
 char* PutFlags(char* out, Op op, uint32_t flags) {
-  switch (op) {
-    case Op::rename_:
+  switch (Info(op).flags) {
+    case OpFlags::kRename:
       return PutBits(out, kRenameFlags, flags);
-    case Op::setxattr_:
+    case OpFlags::kXattr:
       return PutBits(out, kXattrFlags, flags);
-    case Op::fallocate_:
+    case OpFlags::kFallocate:
       return PutBits(out, kFallocateFlags, flags);
-    case Op::lseek_:
+    case OpFlags::kWhence:
       return PutWhence(out, flags);
-    case Op::fsync_:
-    case Op::fsyncdir_:
+    case OpFlags::kSync:
       return PutBits(out, kFsyncFlags, flags);
-    case Op::getlk_:
-    case Op::setlk_:
-    case Op::flock_:
+    case OpFlags::kWait:
       return PutBits(out, kLockFlags, flags);
-    case Op::getattr_:
-    case Op::statx_:
+    case OpFlags::kAt:
       return PutBits(out, kAtFlags, flags);
-    case Op::poll_:
+    case OpFlags::kPoll:
       return PutBits(out, kPollEvents, flags);
-    case Op::copy_file_range_:
-    case Op::ioctl_:
+    case OpFlags::kBits:
       return PutBits(out, {}, flags);
-    default:
-      return PutOpenFlags(out, flags);
+    case OpFlags::kNone:
+    case OpFlags::kOpen:
+    case OpFlags::kOpened:
+      break;
   }
+  return PutOpenFlags(out, flags);
 }
 
 std::string FlagsText(Op op, uint32_t flags) {

@@ -1,5 +1,6 @@
 #include "tracefs/export/jsonl.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <string>
@@ -61,10 +62,15 @@ struct TextPlan {
   Key base64_key;
 };
 
+// Written where a line has a place for them; names only without their paths.
+constexpr Field kPlacedTexts[] = {Field::kComm,    Field::kPath,
+                                  Field::kNewPath, Field::kName,
+                                  Field::kNewName, Field::kData};
+
 Style StyleOf(const FieldInfo& f) {
-  if (f.field == Field::kErrno) return Style::kErrno;
-  if (f.field == Field::kType) return Style::kType;
   if (IsFlag(f.field)) return Style::kTrue;
+  if (f.type == FieldType::kErrno) return Style::kErrno;
+  if (f.type == FieldType::kFileType) return Style::kType;
   return f.type == FieldType::kSigned ? Style::kSigned : Style::kUnsigned;
 }
 
@@ -102,11 +108,17 @@ class JsonlExporter final : public Exporter {
         other_bits_ |= Bit(f.field);
       }
     }
-    // Comm, path and path2 have their own place; the names are in the paths.
-    for (const Field f : {Field::kTarget, Field::kXattrName, Field::kExt,
-                          Field::kExe, Field::kCgroup}) {
-      texts_.push_back(PlanOf(f));
-      text_bits_ |= 1u << Record::TextIndex(f);
+    const auto add_text = [this](Field f) {
+      const uint32_t bit = 1u << Record::TextIndex(f);
+      if ((text_bits_ & bit) == 0) texts_.push_back(PlanOf(f));
+      text_bits_ |= bit;
+    };
+    add_text(Field::kTarget);
+    add_text(Field::kXattrName);
+    for (const FieldInfo& f : Fields()) {
+      if (f.width == 0 && std::ranges::count(kPlacedTexts, f.field) == 0) {
+        add_text(f.field);
+      }
     }
     for (size_t op = 0; op < kOpCount; ++op) {
       ops_[op] = "\"op\":\"" + std::string(OpName(static_cast<Op>(op))) + "\"";

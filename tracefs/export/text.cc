@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "tracefs/base/clock.h"
 #include "tracefs/export/aggregate_lines.h"
@@ -34,6 +35,16 @@ constexpr size_t kDataShown = 32;   // bytes of ARG_DATA
 constexpr size_t kExtraShown = 32;  // bytes of an unknown argument
 constexpr size_t kMaxEscape = 4;    // characters for a byte
 constexpr size_t kFixedBytes = 4096 + 2 * kMaxFlagText;
+
+// In this order; the others follow in that of the table.
+constexpr Field kFirstArguments[] = {
+    Field::kFlags,     Field::kValid,     Field::kArgMode, Field::kUmask,
+    Field::kRdev,      Field::kNewUid,    Field::kNewGid,  Field::kNewSize,
+    Field::kNewAtime,  Field::kNewMtime,  Field::kOffset,  Field::kOffsetOut,
+    Field::kLength,    Field::kXattrName, Field::kCommand, Field::kLockType,
+    Field::kLockOwner, Field::kMapped,    Field::kLockPid, Field::kFh,
+    Field::kFhOut,     Field::kInodeOut,  Field::kSyscall, Field::kExe,
+    Field::kCgroup};
 
 // Appends to a line whose buffer has room.
 class Line {
@@ -111,7 +122,18 @@ class TextExporter final : public Exporter {
   TextExporter(OutputBuffer& out, const ExportOptions& options)
       : out_(out),
         style_(options.time),
-        date_(options.date && options.time != TimeStyle::kEpoch) {}
+        date_(options.date && options.time != TimeStyle::kEpoch) {
+    const auto add = [this](const FieldInfo& f) {
+      if (f.text == TextStyle::kOwnPlace || f.text == TextStyle::kNotShown ||
+          std::find(arguments_.begin(), arguments_.end(), &f) !=
+              arguments_.end()) {
+        return;
+      }
+      arguments_.push_back(&f);
+    };
+    for (const Field f : kFirstArguments) add(Info(f));
+    for (const FieldInfo& f : Fields()) add(f);
+  }
 
   void Write(const Record& record) override {
     const Event& event = record.event;
@@ -273,104 +295,97 @@ class TextExporter final : public Exporter {
     line.PadFrom(user, 5);
   }
 
-  static void PutArguments(Line& line, const Record& record) {
-    const Event& event = record.event;
-    const auto decimal = [&](Field f) {
-      if (!event.Has(f)) return;
-      line.Put(' ').Put(Info(f).json_key).Put('=').Decimal(event.Get(f));
-    };
-    if (event.Has(Field::kFlags)) PutFlagsOf(line, event);
-    if (event.Has(Field::kValid)) {
-      line.Put(event.op == Op::setattr_ ? " set=" : " mask=");
-      if (event.op == Op::setattr_) {
-        line.Goto(PutSetattrValid(
-            line.at(), static_cast<uint32_t>(event.Get(Field::kValid))));
-      } else {
-        line.Hex(event.Get(Field::kValid));
+  void PutArguments(Line& line, const Record& record) const {
+    for (const FieldInfo* const info : arguments_) {
+      const Field f = info->field;
+      if (IsNumeric(f)) {
+        if (record.event.Has(f)) PutNumber(line, record.event, *info);
+      } else if (record.HasText(f)) {
+        PutText(line, record.Text(f), *info);
       }
-    }
-    if (event.Has(Field::kArgMode)) {
-      const auto mode = static_cast<uint32_t>(event.Get(Field::kArgMode));
-      line.Put(" mode=");
-      if (event.op == Op::access_) {
-        line.Goto(PutAccessMode(line.at(), mode));
-      } else {
-        line.Octal(mode);
-      }
-    }
-    if (event.Has(Field::kUmask)) {
-      line.Put(" umask=").Octal(event.Get(Field::kUmask));
-    }
-    if (event.Has(Field::kRdev)) {
-      const uint64_t rdev = event.Get(Field::kRdev);
-      line.Put(" rdev=").Decimal(major(rdev)).Put(':').Decimal(minor(rdev));
-    }
-    decimal(Field::kNewUid);
-    decimal(Field::kNewGid);
-    decimal(Field::kNewSize);
-    PutTimestamp(line, event, Field::kNewAtime);
-    PutTimestamp(line, event, Field::kNewMtime);
-    if (event.Has(Field::kOffset)) {
-      line.Put(" offset=")
-          .Signed(static_cast<int64_t>(event.Get(Field::kOffset)));
-    }
-    decimal(Field::kOffsetOut);
-    decimal(Field::kLength);
-    if (record.HasText(Field::kXattrName)) {
-      line.Put(" xattr=").Word(event.xattr_name);
-    }
-    if (event.Has(Field::kCommand)) {
-      line.Put(" command=").Hex(event.Get(Field::kCommand));
-    }
-    if (event.Has(Field::kLockType)) {
-      const uint64_t type = event.Get(Field::kLockType);
-      const std::string_view name = LockTypeName(type);
-      line.Put(" lock=");
-      name.empty() ? line.Decimal(type) : line.Put(name);
-    }
-    if (event.Has(Field::kLockOwner)) {
-      line.Put(" owner=").Hex(event.Get(Field::kLockOwner));
-    }
-    if (event.Has(Field::kMapped) && event.Get(Field::kMapped) != 0) {
-      line.Put(" mapped");
-    }
-    decimal(Field::kLockPid);
-    decimal(Field::kFh);
-    decimal(Field::kFhOut);
-    decimal(Field::kInodeOut);
-    decimal(Field::kSyscall);
-    const auto text = [&](Field f) {
-      if (!record.HasText(f)) return;
-      line.Put(' ').Put(Info(f).json_key).Put('=').Word(record.Text(f));
-    };
-    text(Field::kExe);
-    text(Field::kCgroup);
-    if (event.Has(Field::kDataChecksum)) {
-      line.Put(" data_crc=").Hex(event.Get(Field::kDataChecksum));
-    }
-    if (record.HasText(Field::kData)) {
-      const std::string_view data = record.Text(Field::kData);
-      line.Put(" data=").Word(data.substr(0, kDataShown));
-      if (data.size() > kDataShown) line.Put("...");
     }
     for (const ExtraArgument& extra : record.extra) {
       PutExtra(line, record, extra);
     }
   }
 
+  static void PutNumber(Line& line, const Event& event, const FieldInfo& info) {
+    const uint64_t value = event.Get(info.field);
+    const auto key = [&]() -> Line& {
+      return line.Put(' ').Put(info.json_key).Put('=');
+    };
+    switch (info.text) {
+      case TextStyle::kDecimal:
+        key().Decimal(value);
+        break;
+      case TextStyle::kSigned:
+        key().Signed(static_cast<int64_t>(value));
+        break;
+      case TextStyle::kHex:
+        key().Hex(value);
+        break;
+      case TextStyle::kOctal:
+        key().Octal(value);
+        break;
+      case TextStyle::kFlag:
+        if (value != 0) line.Put(' ').Put(info.json_key);
+        break;
+      case TextStyle::kTimestamp:
+        PutTimestamp(key(), static_cast<int64_t>(value));
+        break;
+      case TextStyle::kFlags:
+        PutFlagsOf(line, event);
+        break;
+      case TextStyle::kSetMask:
+        if (event.op == Op::setattr_) {
+          line.Put(" set=").Goto(
+              PutSetattrValid(line.at(), static_cast<uint32_t>(value)));
+        } else {
+          line.Put(" mask=").Hex(value);
+        }
+        break;
+      case TextStyle::kAccessMode:
+        if (event.op == Op::access_) {
+          line.Goto(PutAccessMode(key().at(), static_cast<uint32_t>(value)));
+        } else {
+          key().Octal(static_cast<uint32_t>(value));
+        }
+        break;
+      case TextStyle::kDevice:
+        key().Decimal(major(value)).Put(':').Decimal(minor(value));
+        break;
+      case TextStyle::kLockType: {
+        const std::string_view name = LockTypeName(value);
+        line.Put(" lock=");
+        name.empty() ? line.Decimal(value) : line.Put(name);
+        break;
+      }
+      case TextStyle::kLockOwner:
+        line.Put(" owner=").Hex(value);
+        break;
+      case TextStyle::kOwnPlace:
+      case TextStyle::kNotShown:
+      case TextStyle::kWord:
+      case TextStyle::kBytes:
+        break;
+    }
+  }
+
+  static void PutText(Line& line, std::string_view text,
+                      const FieldInfo& info) {
+    const bool cut = info.text == TextStyle::kBytes && text.size() > kDataShown;
+    line.Put(' ').Put(info.json_key).Put('=');
+    line.Word(cut ? text.substr(0, kDataShown) : text);
+    if (cut) line.Put("...");
+  }
+
   static void PutFlagsOf(Line& line, const Event& event) {
     const auto flags = static_cast<uint32_t>(event.Get(Field::kFlags));
-    switch (event.op) {
-      case Op::read_:
-      case Op::write_:
-      case Op::release_:
-      case Op::releasedir_:
-        return;  // those of the open; in JSON Lines
-      case Op::open_:
-      case Op::opendir_:
-      case Op::create_:
-      case Op::tmpfile_:
-      case Op::lseek_:
+    switch (Info(event.op).flags) {
+      case OpFlags::kOpened:
+        return;  // in JSON Lines
+      case OpFlags::kOpen:
+      case OpFlags::kWhence:
         break;  // even if 0: O_RDONLY, SEEK_SET
       default:
         if (flags == 0) return;
@@ -378,9 +393,7 @@ class TextExporter final : public Exporter {
     line.Put(' ').Goto(PutFlags(line.at(), event.op, flags));
   }
 
-  static void PutTimestamp(Line& line, const Event& event, Field f) {
-    if (!event.Has(f)) return;
-    const auto ns = static_cast<int64_t>(event.Get(f));
+  static void PutTimestamp(Line& line, int64_t ns) {
     const auto billion = static_cast<int64_t>(kNsPerSecond);
     int64_t seconds = ns / billion;
     int64_t rest = ns % billion;
@@ -388,8 +401,7 @@ class TextExporter final : public Exporter {
       rest += billion;
       --seconds;
     }
-    line.Put(' ').Put(Info(f).json_key).Put('=').Signed(seconds).Put('.');
-    line.Padded(static_cast<uint64_t>(rest), 9);
+    line.Signed(seconds).Put('.').Padded(static_cast<uint64_t>(rest), 9);
   }
 
   static void PutExtra(Line& line, const Record& record,
@@ -458,6 +470,7 @@ class TextExporter final : public Exporter {
   OutputBuffer& out_;
   const TimeStyle style_;
   const bool date_;
+  std::vector<const FieldInfo*> arguments_;  // in the order of a line
   // "HH:MM:SS" of clock_second_: made once a second of the trace.
   bool clock_known_ = false;
   uint64_t clock_second_ = 0;

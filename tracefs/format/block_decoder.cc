@@ -99,10 +99,9 @@ std::string TraceContext::NameOfMessage(uint16_t msg_id) const {
 std::string TraceContext::NameOfArgument(uint16_t arg_id) const {
   const auto found = description.arguments.find(arg_id);
   if (found != description.arguments.end()) return found->second.name;
-  for (const ArgumentInfo& argument : BuiltInArguments()) {
-    if (argument.arg_id == arg_id) return std::string(argument.name);
-  }
-  return "ARG_" + std::to_string(arg_id);
+  const ArgumentInfo* const known = FindArgument(arg_id);
+  return known != nullptr ? std::string(known->name)
+                          : "ARG_" + std::to_string(arg_id);
 }
 
 ExtraValue Interpret(const TraceContext& trace, const ExtraArgument& extra) {
@@ -536,9 +535,9 @@ void BlockDecoder::DecodeAs(Op op, bool before, const Message& message,
     event.Set(Field::kErrno, 0);
   }
   event.name = record->Text(Field::kName);
-  event.new_name = record->Text(Field::kNewName);
-  event.target = record->Text(Field::kTarget);
-  event.xattr_name = record->Text(Field::kXattrName);
+  for (const RequestText& of : kRequestTexts) {
+    event.*of.text = record->Text(of.field);
+  }
   event.data = AsBytes(record->Text(Field::kData));
   SetCaller(process_id, static_cast<uint32_t>(message.offset), record);
 }

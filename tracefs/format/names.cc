@@ -22,60 +22,82 @@ static_assert(static_cast<int>(FieldType::kName) == 12);
 static_assert(static_cast<int>(FieldType::kText) == 13);
 static_assert(static_cast<int>(FieldType::kBytes) == 14);
 
-struct ReservedArgument {
+using T = FieldType;
+using C = DataClass;
+using S = DataShape;
+
+struct Meaning {
+  C data_class;
+  S shape;
+};
+constexpr Meaning kFrame = {C::kStructure, S::kStructure};
+constexpr Meaning kTotal = {C::kTotals, S::kStructure};
+constexpr Meaning kMoment = {C::kTime, S::kNumber};
+constexpr Meaning kNames = {C::kName, S::kPath};
+
+// The arguments that are no fields: ArgId.
+constexpr struct {
   ArgId id;
   uint16_t width;
-  FieldType type;
+  T type;
+  Meaning meaning;
   std::string_view name;
-};
-
-constexpr ReservedArgument kReserved[] = {
-    {ArgId::kTimeSec, 4, FieldType::kUnsigned, "ARG_TIME_SEC"},
-    {ArgId::kTimeUsec, 8, FieldType::kUnsigned, "ARG_TIME_USEC"},
-    {ArgId::kPathId, 4, FieldType::kUnsigned, "ARG_PATH_ID"},
-    {ArgId::kParentPathId, 4, FieldType::kUnsigned, "ARG_PARENT_PATH_ID"},
-    {ArgId::kNewParentPathId, 4, FieldType::kUnsigned,
+} kReserved[] = {
+    {ArgId::kTimeSec, 4, T::kUnsigned, kMoment, "ARG_TIME_SEC"},
+    {ArgId::kTimeUsec, 8, T::kUnsigned, kMoment, "ARG_TIME_USEC"},
+    {ArgId::kPathId, 4, T::kUnsigned, kFrame, "ARG_PATH_ID"},
+    {ArgId::kParentPathId, 4, T::kUnsigned, kFrame, "ARG_PARENT_PATH_ID"},
+    {ArgId::kNewParentPathId, 4, T::kUnsigned, kFrame,
      "ARG_NEW_PARENT_PATH_ID"},
-    {ArgId::kProcessId, 4, FieldType::kUnsigned, "ARG_PROCESS_ID"},
-    {ArgId::kStartTime, 8, FieldType::kUnsigned, "ARG_START_TIME"},
-    {ArgId::kClockMonotonic, 8, FieldType::kTimeNs, "ARG_CLOCK_MONOTONIC"},
-    {ArgId::kClockReal, 8, FieldType::kUnsigned, "ARG_CLOCK_REAL"},
-    {ArgId::kFirstTime, 8, FieldType::kTimeNs, "ARG_FIRST_TIME"},
-    {ArgId::kLastTime, 8, FieldType::kTimeNs, "ARG_LAST_TIME"},
-    {ArgId::kWatermark, 8, FieldType::kTimeNs, "ARG_WATERMARK"},
-    {ArgId::kEventCount, 8, FieldType::kUnsigned, "ARG_EVENT_COUNT"},
-    {ArgId::kLossCount, 8, FieldType::kUnsigned, "ARG_LOSS_COUNT"},
-    {ArgId::kLossReason, 0, FieldType::kText, "ARG_LOSS_REASON"},
-    {ArgId::kOpTotal, 0, FieldType::kBytes, "ARG_OP_TOTAL"},
-    {ArgId::kLossTotal, 0, FieldType::kBytes, "ARG_LOSS_TOTAL"},
-    {ArgId::kEndReason, 0, FieldType::kText, "ARG_END_REASON"},
-    {ArgId::kTracerId, 4, FieldType::kUnsigned, "ARG_TRACER_ID"},
-    {ArgId::kBlockCount, 8, FieldType::kUnsigned, "ARG_BLOCK_COUNT"},
-    {ArgId::kMessageName, 0, FieldType::kBytes, "ARG_MESSAGE_NAME"},
-    {ArgId::kArgumentName, 0, FieldType::kBytes, "ARG_ARGUMENT_NAME"},
-    {ArgId::kProperty, 0, FieldType::kText, "ARG_PROPERTY"},
-    {ArgId::kAggregate, 4, FieldType::kUnsigned, "ARG_AGGREGATE"},
-    {ArgId::kAggregateTotal, 1, FieldType::kUnsigned, "ARG_AGGREGATE_TOTAL"},
-    {ArgId::kKeyOp, 1, FieldType::kOp, "ARG_KEY_OP"},
-    {ArgId::kDirectory, 0, FieldType::kText, "ARG_DIRECTORY"},
-    {ArgId::kOther, 1, FieldType::kUnsigned, "ARG_OTHER"},
-    {ArgId::kCount, 8, FieldType::kUnsigned, "ARG_COUNT"},
-    {ArgId::kCountMissed, 8, FieldType::kUnsigned, "ARG_COUNT_MISSED"},
-    {ArgId::kErrorCount, 8, FieldType::kUnsigned, "ARG_ERROR_COUNT"},
-    {ArgId::kByteCount, 8, FieldType::kUnsigned, "ARG_BYTE_COUNT"},
-    {ArgId::kLatencySum, 8, FieldType::kDurationNs, "ARG_LATENCY_SUM"},
-    {ArgId::kLatencyMax, 8, FieldType::kDurationNs, "ARG_LATENCY_MAX"},
-    {ArgId::kLatencyHistogram, 0, FieldType::kBytes, "ARG_LATENCY_HISTOGRAM"},
-    {ArgId::kSizeMax, 8, FieldType::kUnsigned, "ARG_SIZE_MAX"},
-    {ArgId::kSizeHistogram, 0, FieldType::kBytes, "ARG_SIZE_HISTOGRAM"},
-    {ArgId::kRule, 4, FieldType::kUnsigned, "ARG_RULE"},
-    {ArgId::kRuleTitle, 0, FieldType::kText, "ARG_RULE_TITLE"},
-    {ArgId::kRuleKey, 0, FieldType::kText, "ARG_RULE_KEY"},
-    {ArgId::kRuleLimit, 8, FieldType::kUnsigned, "ARG_RULE_LIMIT"},
-    {ArgId::kRuleWindow, 8, FieldType::kDurationNs, "ARG_RULE_WINDOW"},
-    {ArgId::kRuleWindows, 8, FieldType::kUnsigned, "ARG_RULE_WINDOWS"},
-    {ArgId::kRuleAction, 0, FieldType::kText, "ARG_RULE_ACTION"},
-    {ArgId::kKeyPid, 4, FieldType::kUnsigned, "ARG_KEY_PID"},
+    {ArgId::kProcessId, 4, T::kUnsigned, kFrame, "ARG_PROCESS_ID"},
+    {ArgId::kStartTime, 8, T::kUnsigned, kMoment, "ARG_START_TIME"},
+    {ArgId::kClockMonotonic, 8, T::kTimeNs, kMoment, "ARG_CLOCK_MONOTONIC"},
+    {ArgId::kClockReal,
+     8,
+     T::kUnsigned,
+     {C::kClock, S::kNumber},
+     "ARG_CLOCK_REAL"},
+    {ArgId::kFirstTime, 8, T::kTimeNs, kMoment, "ARG_FIRST_TIME"},
+    {ArgId::kLastTime, 8, T::kTimeNs, kMoment, "ARG_LAST_TIME"},
+    {ArgId::kWatermark, 8, T::kTimeNs, kMoment, "ARG_WATERMARK"},
+    {ArgId::kEventCount, 8, T::kUnsigned, kFrame, "ARG_EVENT_COUNT"},
+    {ArgId::kLossCount, 8, T::kUnsigned, kTotal, "ARG_LOSS_COUNT"},
+    {ArgId::kLossReason, 0, T::kText, kTotal, "ARG_LOSS_REASON"},
+    {ArgId::kOpTotal, 0, T::kBytes, kTotal, "ARG_OP_TOTAL"},
+    {ArgId::kLossTotal, 0, T::kBytes, kTotal, "ARG_LOSS_TOTAL"},
+    {ArgId::kEndReason, 0, T::kText, kTotal, "ARG_END_REASON"},
+    {ArgId::kTracerId, 4, T::kUnsigned, kFrame, "ARG_TRACER_ID"},
+    {ArgId::kBlockCount, 8, T::kUnsigned, kFrame, "ARG_BLOCK_COUNT"},
+    {ArgId::kMessageName, 0, T::kBytes, kFrame, "ARG_MESSAGE_NAME"},
+    {ArgId::kArgumentName, 0, T::kBytes, kFrame, "ARG_ARGUMENT_NAME"},
+    {ArgId::kProperty,
+     0,
+     T::kText,
+     {C::kStructure, S::kProperty},
+     "ARG_PROPERTY"},
+    {ArgId::kAggregate, 4, T::kUnsigned, kTotal, "ARG_AGGREGATE"},
+    {ArgId::kAggregateTotal, 1, T::kUnsigned, kTotal, "ARG_AGGREGATE_TOTAL"},
+    {ArgId::kKeyOp, 1, T::kOp, {C::kRequest, S::kNumber}, "ARG_KEY_OP"},
+    {ArgId::kDirectory, 0, T::kText, kNames, "ARG_DIRECTORY"},
+    {ArgId::kOther, 1, T::kUnsigned, kTotal, "ARG_OTHER"},
+    {ArgId::kCount, 8, T::kUnsigned, kTotal, "ARG_COUNT"},
+    {ArgId::kCountMissed, 8, T::kUnsigned, kTotal, "ARG_COUNT_MISSED"},
+    {ArgId::kErrorCount, 8, T::kUnsigned, kTotal, "ARG_ERROR_COUNT"},
+    {ArgId::kByteCount, 8, T::kUnsigned, kTotal, "ARG_BYTE_COUNT"},
+    {ArgId::kLatencySum, 8, T::kDurationNs, kTotal, "ARG_LATENCY_SUM"},
+    {ArgId::kLatencyMax, 8, T::kDurationNs, kTotal, "ARG_LATENCY_MAX"},
+    {ArgId::kLatencyHistogram, 0, T::kBytes, kTotal, "ARG_LATENCY_HISTOGRAM"},
+    {ArgId::kSizeMax, 8, T::kUnsigned, kTotal, "ARG_SIZE_MAX"},
+    {ArgId::kSizeHistogram, 0, T::kBytes, kTotal, "ARG_SIZE_HISTOGRAM"},
+    {ArgId::kRule, 4, T::kUnsigned, kTotal, "ARG_RULE"},
+    // Who wrote the config may have put names into its titles and actions.
+    {ArgId::kRuleTitle, 0, T::kText, kNames, "ARG_RULE_TITLE"},
+    {ArgId::kRuleKey, 0, T::kText, kTotal, "ARG_RULE_KEY"},
+    {ArgId::kRuleLimit, 8, T::kUnsigned, kTotal, "ARG_RULE_LIMIT"},
+    {ArgId::kRuleWindow, 8, T::kDurationNs, kTotal, "ARG_RULE_WINDOW"},
+    {ArgId::kRuleWindows, 8, T::kUnsigned, kTotal, "ARG_RULE_WINDOWS"},
+    {ArgId::kRuleAction, 0, T::kText, kNames, "ARG_RULE_ACTION"},
+    {ArgId::kKeyPid, 4, T::kUnsigned, {C::kPid, S::kNumber}, "ARG_KEY_PID"},
 };
 
 constexpr std::pair<MessageId, std::string_view> kReservedMessages[] = {
@@ -105,15 +127,23 @@ const std::vector<ArgumentInfo>& BuiltInArguments() {
     auto* arguments = new std::vector<ArgumentInfo>;
     for (const FieldInfo& f : Fields()) {
       if (f.arg_id == 0) continue;  // the op is in the message id
-      arguments->push_back({f.arg_id, f.width, f.type, f.trace_name});
-    }
-    for (const ReservedArgument& r : kReserved) {
       arguments->push_back(
-          {static_cast<uint16_t>(r.id), r.width, r.type, r.name});
+          {f.arg_id, f.width, f.type, f.data_class, f.shape, f.trace_name});
+    }
+    for (const auto& r : kReserved) {
+      arguments->push_back({static_cast<uint16_t>(r.id), r.width, r.type,
+                            r.meaning.data_class, r.meaning.shape, r.name});
     }
     return arguments;
   }();
   return *kArguments;
+}
+
+const ArgumentInfo* FindArgument(uint16_t arg_id) {
+  for (const ArgumentInfo& argument : BuiltInArguments()) {
+    if (argument.arg_id == arg_id) return &argument;
+  }
+  return nullptr;
 }
 
 const std::vector<uint16_t>& BuiltInMessages() {

@@ -18,11 +18,15 @@ struct ArgumentInfo {
   uint16_t arg_id = 0;  // without kHasLength
   uint16_t width = 0;   // bytes; 0 = variable
   FieldType type{};
+  DataClass data_class{};
+  DataShape shape{};
   std::string_view name;  // static
 };
 
 // Every argument of this version, fields of operations first.
 const std::vector<ArgumentInfo>& BuiltInArguments();
+// Null for arguments that this version does not know.
+const ArgumentInfo* FindArgument(uint16_t arg_id);
 
 // Every message id of this version, in order.
 const std::vector<uint16_t>& BuiltInMessages();

@@ -210,7 +210,7 @@ class FileSystem final : public EventResolver, public Interruptible {
       const fuse_ctx* caller = ContextOf(req);
       ThreadCredentials::Current().Become(caller->uid, caller->gid);
     }
-    if (NeedsOverrides(op)) {
+    if ((Info(op).traits & kTakesRights) != 0) {
       ThreadCredentials::Current().AllowOverrides(kOverrides);
     }
   }
@@ -241,13 +241,6 @@ class FileSystem final : public EventResolver, public Interruptible {
   }
 
  private:
-  // Operations that take rights over a file which the kernel has checked. The
-  // others need none of their own, or see to them (callers_rights.h, Reopen).
-  static constexpr bool NeedsOverrides(Op op) {
-    return op == Op::setattr_ || op == Op::setxattr_ ||
-           op == Op::removexattr_ || op == Op::ioctl_ || op == Op::access_;
-  }
-
   FileSystem(FileSystemOptions options, EventSink& sink,
              const NameMatcher& names, ProcessTable& processes)
       : options_(options),

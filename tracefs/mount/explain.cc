@@ -47,7 +47,7 @@ ExplainedChoice Locks(const FileSystem& fs, const EventSink& sink) {
   locks.for_good = true;
   if (fs.options().forward_locks) {
     locks.choice = "each one a request (getlk, setlk, flock)";
-    locks.causes = CausesOf(sink, {Op::getlk_, Op::setlk_, Op::flock_});
+    locks.causes = CausesOf(sink, OpsOf(OpFamily::kLock));
     locks.why = "a filter named a lock operation when the mount began";
     return locks;
   }

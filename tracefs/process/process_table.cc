@@ -215,19 +215,7 @@ bool ProcessTable::Load(uint32_t tid, uint64_t now_ns, Request request,
 }
 
 ProcessTable::Request ProcessTable::RequestOf(Op op) {
-  switch (op) {
-    // Closing sends FLUSH, and might write back and unlock.
-    case Op::flush_:
-    case Op::fsync_:
-    case Op::setattr_:
-    case Op::write_:
-    case Op::setlk_:
-    case Op::flock_:
-    case Op::release_:
-      return kMayBeExec;
-    default:
-      return kOther;
-  }
+  return (Info(op).traits & OpTrait::kMayBeExec) != 0 ? kMayBeExec : kOther;
 }
 
 uint64_t ProcessTable::SerialOf(const CallerInfo& info) const {

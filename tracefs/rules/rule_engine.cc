@@ -71,8 +71,9 @@ Alarm Describe(const Event& event) {
   add(Field::kComm, alarm.command);
   add(Field::kPath, alarm.path);
   add(Field::kNewPath, path2);
-  add(Field::kTarget, event.target);
-  add(Field::kXattrName, event.xattr_name);
+  for (const RequestText& of : kRequestTexts) {
+    if (of.field != Field::kNewName) add(of.field, event.*of.text);
+  }
   return alarm;
 }
 

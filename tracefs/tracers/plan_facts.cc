@@ -1,12 +1,15 @@
 #include "tracefs/tracers/plan_facts.h"
 
 #include <algorithm>
-#include <iterator>
 
 namespace tracefs {
 namespace {
 
-constexpr Op kLockOps[] = {Op::getlk_, Op::setlk_, Op::flock_};
+template <typename Is>
+bool AnyLock(Is is) {
+  const std::vector<Op> locks = OpsOf(OpFamily::kLock);
+  return std::any_of(locks.begin(), locks.end(), is);
+}
 
 }  // namespace
 
@@ -34,13 +37,12 @@ bool MayKeep(const TracerPlan& plan, Op op) {
 }
 
 bool MayKeepLocks(const TracerPlan& plan) {
-  return std::any_of(std::begin(kLockOps), std::end(kLockOps),
-                     [&](Op op) { return MayKeep(plan, op); });
+  return AnyLock([&](Op op) { return MayKeep(plan, op); });
 }
 
 bool NamesLocks(std::span<const TracerPlan> plans) {
   const auto named_by = [&](const Filter& filter) {
-    return std::any_of(std::begin(kLockOps), std::end(kLockOps), [&](Op op) {
+    return AnyLock([&](Op op) {
       return filter.Names(op) && filter.Needs(op).constant != Verdict::kDrop;
     });
   };

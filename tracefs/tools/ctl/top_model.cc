@@ -7,11 +7,6 @@
 namespace tracefs {
 namespace {
 
-bool IsOnDirectory(Op op) {
-  return op == Op::opendir_ || op == Op::readdir_ || op == Op::releasedir_ ||
-         op == Op::fsyncdir_;
-}
-
 // The directory that holds `path`.
 std::string_view DirectoryOf(std::string_view path) {
   const size_t slash = path.rfind('/');
@@ -110,8 +105,7 @@ void TopModel::Add(const format::Record& record) {
   const bool failed = event.Has(Field::kErrno) && event.Get(Field::kErrno) != 0;
   uint64_t bytes = 0;
   if (!failed && event.Has(Field::kResult) &&
-      (event.op == Op::read_ || event.op == Op::write_ ||
-       event.op == Op::copy_file_range_)) {
+      Info(event.op).family == OpFamily::kData) {
     bytes = event.Get(Field::kResult);
   }
   const auto count = [&](TopCount& at) {
@@ -130,7 +124,7 @@ void TopModel::Add(const format::Record& record) {
   }
   const std::string_view path = format::PathOf(record, path_);
   if (path.empty()) return;
-  if (IsOnDirectory(event.op)) {
+  if (Info(event.op).family == OpFamily::kDirectory) {
     count(running_[kDirectories].At(path));
     return;
   }

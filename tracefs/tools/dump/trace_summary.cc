@@ -179,8 +179,7 @@ void OpStats::Add(const Record& record) {
   ++row.count;
   if (event.Has(Field::kErrno) && event.Get(Field::kErrno) != 0) {
     ++row.errors;
-  } else if ((event.op == Op::read_ || event.op == Op::write_ ||
-              event.op == Op::copy_file_range_) &&
+  } else if (Info(event.op).family == OpFamily::kData &&
              event.Has(Field::kResult)) {
     row.bytes += event.Get(Field::kResult);
   }
