@@ -306,7 +306,7 @@ def check_example(room, example):
         return HELD_ELSEWHERE[name]
     text = example.text
     if example.kind == "code":
-        return "extending_test compiles what it is taken from"
+        return "extending_test and additions_test compile it"
     if example.kind == "grammar":
         return "a grammar; the fuzzers and unit tests of its parser"
     if example.kind == "json":

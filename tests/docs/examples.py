@@ -24,7 +24,7 @@ COMMAND = re.compile(r"(tracefs-\w+|umount|mount|make|jq|curl|ctest|build/\S+|sc
 
 def kind_of(text, language=""):
     lines = [line for line in text.splitlines() if line.strip()]
-    if language in ("cpp", "c++"):
+    if language in ("cpp", "c++", "diff"):
         return "code"
     if any(line.startswith("$ ") for line in lines):
         return "session"

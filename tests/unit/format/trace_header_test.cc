@@ -156,6 +156,22 @@ TEST(TraceHeaderTest, NamesEveryArgumentAsTheSpecificationDoes) {
   }
 }
 
+TEST(TraceHeaderTest, NumbersEveryOperationAsTheSpecificationDoes) {
+  const std::string format = Specification();
+  const size_t begin = format.find("Op numbers:");
+  const std::string table =
+      format.substr(begin, format.find("## 5.", begin) - begin);
+  const std::regex cell(R"(\| ([0-9]+) ([a-z_]+) )");
+  size_t told = 0;
+  for (std::sregex_iterator at(table.begin(), table.end(), cell), end;
+       at != end; ++at, ++told) {
+    const auto op = OpFromNumber(std::stoul((*at)[1]));
+    ASSERT_TRUE(op) << (*at)[0];
+    EXPECT_EQ(OpName(*op), std::string((*at)[2]));
+  }
+  EXPECT_EQ(told, kOpCount);
+}
+
 TEST(TraceHeaderTest, NamesEveryMessageAndArgument) {
   const SelfDescription read = Read(EncodeStartBlock(SomeHeader()));
   EXPECT_EQ(read.messages.at(1), "MSG_START");

@@ -1,0 +1,125 @@
+"""Adds the field and the operation of docs/extending.md to a copy of the source
+by that page alone, and looks at what comes out of it."""
+
+import argparse
+import concurrent.futures
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+PAGE = "docs/extending.md"
+PROGRAM = "docs/examples/additions.cc"
+SECTIONS = ("A field", "An operation")
+COPIED = ("tracefs", "drivers/assembly", "anonymize", "docs/examples")
+# What knows fields and operations, between an event and the lines it becomes.
+LINKED = """
+tracefs/event/event.cc tracefs/event/field.cc tracefs/event/op.cc
+tracefs/format/aggregate.cc tracefs/format/alarm.cc
+tracefs/format/block_decoder.cc tracefs/format/block_info.cc
+tracefs/format/message_cursor.cc tracefs/format/names.cc
+tracefs/format/report.cc tracefs/format/trace_header.cc
+tracefs/pipeline/block_builder.cc drivers/assembly/stream.cc
+tracefs/export/aggregate_lines.cc tracefs/export/alarm_lines.cc
+tracefs/export/duration.cc tracefs/export/escape.cc
+tracefs/export/feed_parts.cc tracefs/export/flag_names.cc
+tracefs/export/json_member.cc tracefs/export/jsonl.cc
+tracefs/export/output_buffer.cc tracefs/export/text.cc
+anonymize/fields.cc
+""".split() + [PROGRAM]
+# Compiled, but not run: that takes a mount.
+HANDLERS = ["tracefs/fs/io.cc", "tracefs/fs/file_system.cc"]
+EXPECTED = """\
+--:--:--              - -                    -     read     priority=4
+{"op":"read","tracer":0,"priority":4}
+--:--:--              - -                    -     bmap     offset=3 size=4096
+{"op":"bmap","offset":3,"size":4096,"tracer":0}
+ARG_PRIORITY: request
+MSG_READ: priority 1
+MSG_BMAP: priority 0
+"""
+
+
+class Failure(Exception):
+    pass
+
+
+def section(page, title):
+    return re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", page, re.M | re.S)[1]
+
+
+def apply(top, text):
+    """Makes the changes of a section; returns the files it changes."""
+    changed = set()
+    for block in re.findall(r"^```diff\n--- (.*?)^```", text, re.M | re.S):
+        name, _, lines = block.partition("\n")
+        lines = lines.splitlines(keepends=True)
+        before = "".join(line[1:] for line in lines if line[0] != "+")
+        after = "".join(line[1:] for line in lines if line[0] != "-")
+        path = os.path.join(top, name)
+        with open(path, encoding="utf-8") as file:
+            source = file.read()
+        if source.count(before) != 1:
+            raise Failure(f"{PAGE} changes what is not in {name}:\n{before}")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(source.replace(before, after))
+        changed.add(name)
+    return changed
+
+
+def check_table(title, text, changed):
+    """Each file that is changed is listed, and what is listed exists."""
+    listed = set()
+    for row in re.findall(r"^\| (`.*?) \|", text, re.M):
+        folder = ""
+        for name in re.findall(r"`(.*?)`", row):
+            if not os.path.exists(os.path.join(folder, name)):
+                raise Failure(f"{PAGE}, {title}: no file {name}")
+            listed.add(os.path.join(folder, name))
+            folder = os.path.dirname(name)
+    for name in changed:
+        if name not in listed and os.path.dirname(name) + "/" not in listed:
+            raise Failure(f"{PAGE}, {title}: {name} is not in its table")
+
+
+def run(command, top):
+    made = subprocess.run(command, cwd=top, capture_output=True, text=True,
+                          check=False)
+    if made.returncode != 0:
+        raise Failure(f"{' '.join(command)}\n{made.stderr}")
+    return made.stdout
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--compiler", required=True)
+    parser.add_argument("--base", required=True)
+    parser.add_argument("fuse", nargs="*", help="flags to compile handlers")
+    args = parser.parse_args()
+    with open(PAGE, encoding="utf-8") as file:
+        page = file.read()
+    compiler = [args.compiler, "-std=c++20", "-O0", "-Werror=switch", "-I."]
+    if shutil.which("ccache"):
+        compiler.insert(0, "ccache")
+    with tempfile.TemporaryDirectory() as top:
+        for folder in COPIED:
+            shutil.copytree(folder, os.path.join(top, folder))
+        for title in SECTIONS:
+            text = section(page, title)
+            check_table(title, text, apply(top, text))
+        commands = [compiler + ["-c", name, "-o", name + ".o"]
+                    for name in LINKED]
+        commands += [compiler + args.fuse + ["-fsyntax-only", name]
+                     for name in HANDLERS]
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(lambda command: run(command, top), commands))
+        run([args.compiler, "-o", "additions"] +
+            [name + ".o" for name in LINKED] + [args.base], top)
+        shown = run(["./additions"], top)
+        if shown != EXPECTED:
+            raise Failure(f"It prints\n{shown}and not\n{EXPECTED}")
+
+
+if __name__ == "__main__":
+    main()
