@@ -33,9 +33,9 @@
 namespace tracefs {
 namespace {
 
-class Process {
+class WatchdogChild {
  public:
-  Process(UniqueFd socket, pid_t daemon)
+  WatchdogChild(UniqueFd socket, pid_t daemon)
       : socket_(std::move(socket)), daemon_(daemon) {}
 
   int socket() const { return socket_.get(); }
@@ -93,7 +93,7 @@ int RunFusermount(const std::string& path, bool lazy) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 127 ? EPERM : EBUSY;
 }
 
-int Process::UnmountNow(int flags) const {
+int WatchdogChild::UnmountNow(int flags) const {
   // Relative to the directory that was found when the mount was new: nobody
   // can bend the way there any more.
   int error = 0;
@@ -108,7 +108,7 @@ int Process::UnmountNow(int flags) const {
   return error;
 }
 
-int Process::Allow(const std::string& path) {
+int WatchdogChild::Allow(const std::string& path) {
   if (guarded_) return EPERM;
   const UniqueFd directory(
       ::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -119,7 +119,7 @@ int Process::Allow(const std::string& path) {
   return 0;
 }
 
-int Process::Guard(const std::string& path) {
+int WatchdogChild::Guard(const std::string& path) {
   if (guarded_) return EALREADY;
   std::optional<MountPlace> place = FindMount(path);
   if (!place) return errno;
@@ -129,13 +129,13 @@ int Process::Guard(const std::string& path) {
   return 0;
 }
 
-int Process::Unmount(bool lazy) {
+int WatchdogChild::Unmount(bool lazy) {
   if (!guarded_) return EINVAL;
   if (!IsStillThere(*guarded_)) return 0;
   return UnmountNow(lazy ? MNT_DETACH : 0);
 }
 
-Process::Answer Process::MakeFile(const std::string& path) const {
+WatchdogChild::Answer WatchdogChild::MakeFile(const std::string& path) const {
   const size_t slash = path.rfind('/');
   if (path.empty() || path[0] != '/') return {EINVAL, {}};
   const std::string folder = slash == 0 ? "/" : path.substr(0, slash);
@@ -164,8 +164,8 @@ Process::Answer Process::MakeFile(const std::string& path) const {
   return answer;
 }
 
-Process::Answer Process::Handle(WatchdogRequest request,
-                                const std::string& path) {
+WatchdogChild::Answer WatchdogChild::Handle(WatchdogRequest request,
+                                            const std::string& path) {
   switch (request) {
     case WatchdogRequest::kAllow:
       return {Allow(path), {}};
@@ -188,7 +188,7 @@ Process::Answer Process::Handle(WatchdogRequest request,
   return {ENOSYS, {}};
 }
 
-int Process::UseLog(const std::string& text) {
+int WatchdogChild::UseLog(const std::string& text) {
   // Before the daemon shuts itself in; nothing it says later leads elsewhere.
   if (guarded_) return EPERM;
   if (text.empty()) return EINVAL;
@@ -196,14 +196,14 @@ int Process::UseLog(const std::string& text) {
   return 0;
 }
 
-Process::Answer Process::Connect() const {
+WatchdogChild::Answer WatchdogChild::Connect() const {
   if (log_.path.empty()) return {ENOENT, {}};
   Result<UniqueFd> fd = ConnectLog(log_.path);
   if (!fd.ok()) return {fd.status().error(), {}};
   return {0, *std::move(fd)};
 }
 
-void Process::TellEnd() const {
+void WatchdogChild::TellEnd() const {
   if (goodbye_ || !guarded_ || log_.path.empty()) return;
   const Result<UniqueFd> fd = ConnectLog(log_.path);
   if (!fd.ok()) return;
@@ -215,14 +215,14 @@ void Process::TellEnd() const {
                       "their end")));
 }
 
-void Process::Send(const Answer& answer) const {
+void WatchdogChild::Send(const Answer& answer) const {
   const int fd = answer.fd.get();
   static_cast<void>(SendWithFiles(socket_.get(),
                                   std::as_bytes(std::span(&answer.error, 1)),
                                   std::span(&fd, answer.fd ? 1 : 0)));
 }
 
-bool Process::AnswerOne() {
+bool WatchdogChild::AnswerOne() {
   std::array<char, 1 + PATH_MAX> question;
   ssize_t n;
   do {
@@ -239,7 +239,7 @@ bool Process::AnswerOne() {
   return true;
 }
 
-void Process::CleanUp() {
+void WatchdogChild::CleanUp() {
   if (!guarded_ || !IsStillThere(*guarded_)) return;
   // Bind mounts of it are as dead. While it is there, nothing else can have
   // its device number; afterwards anything may.
@@ -299,8 +299,8 @@ void Isolate(int socket, int daemon) {
 void RunWatchdog(UniqueFd socket, UniqueFd daemon) {
   const pid_t parent = ::getppid();
   Isolate(socket.get(), daemon.get());
-  Process process(std::move(socket), parent);
-  const int peer = process.socket();
+  WatchdogChild child(std::move(socket), parent);
+  const int peer = child.socket();
   for (bool talking = true;;) {
     // With a negative descriptor poll() looks away.
     std::array<pollfd, 2> ready = {pollfd{daemon.get(), POLLIN, 0},
@@ -311,15 +311,15 @@ void RunWatchdog(UniqueFd socket, UniqueFd daemon) {
     }
     // What was asked before the end is still answered.
     if (ready[1].revents != 0) {
-      talking = process.AnswerOne();
+      talking = child.AnswerOne();
       // Hanging up is how a daemon says that it is done.
       if (!talking) break;
       continue;
     }
     if (ready[0].revents != 0) break;
   }
-  process.CleanUp();
-  process.TellEnd();
+  child.CleanUp();
+  child.TellEnd();
   ::_exit(0);
 }
 

@@ -191,7 +191,7 @@ void AddRulesJson(const RuleRunner& runner, bool suspended, size_t most,
     const Rule& rule = runner.rules()[i];
     const RuleEngine::Standing& standing = report.rules[i];
     Json last = Json::array();
-    // Of all rules of the tracer.
+    // The newest of all rules of the tracer.
     for (size_t j = 0; j < std::min(most, report.fired.size()); ++j) {
       const RuleRunner::Fired& fired = report.fired[j];
       if (fired.alarm.rule == i) last.push_back(AlarmJson(fired, rule));

@@ -17,9 +17,9 @@ namespace tracefs {
 namespace {
 
 constexpr size_t kExamples = 20;
-// Of each tracer, unless a client asks for more.
+// Alarms of each tracer that are told, unless a client asks for more.
 constexpr size_t kAlarmsToTell = 16;
-// Of blocks that wait for one client; more than a terminal takes in a second.
+// Blocks that wait for one client: more than a terminal takes in a second.
 constexpr size_t kTailBytes = size_t{8} << 20;
 
 // The config that a request brings along.

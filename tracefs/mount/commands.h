@@ -67,7 +67,7 @@ class MountCommands final : public ControlHandler {
 
   const CommandedMount mount_;
   std::mutex mu_;
-  // Of who waits for the end; guarded by mu_.
+  // One for each who waits for the end; guarded by mu_.
   std::vector<std::weak_ptr<EndNotice>> end_notices_;
 };
 

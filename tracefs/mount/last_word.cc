@@ -53,7 +53,7 @@ std::unique_ptr<LastWord> LastWord::Open(uid_t owner,
     UniqueFd file(::openat(folder->get(), word->name_.c_str(),
                            O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!file) continue;
-    // Of a mount that this one lies upon.
+    // It belongs to a mount that this one lies upon.
     if (WriterLives(file.get()) || !LockAsWriter(file.get())) return nullptr;
     std::string text(kMaxBytes, '\0');
     const ssize_t n = ::pread(file.get(), text.data(), text.size(), 0);

@@ -24,7 +24,8 @@ class LastWord {
   LastWord(const LastWord&) = delete;
   LastWord& operator=(const LastWord&) = delete;
 
-  // Of the mount before, on one line; empty if all went well with it.
+  // What is to be known of the mount before, on one line; empty if all went
+  // well with it.
   const std::string& before() const { return before_; }
 
   // This mount serves from now on: it may be killed at any time.

@@ -30,7 +30,7 @@ constexpr double kSecondsPerNs = 1e-9;
 std::string Label(std::string_view name, std::string_view value) {
   std::string label(name);
   label += "=\"";
-  // Of UTF-8 text only backslashes, which the line above put there or doubled,
+  // In UTF-8 text only backslashes, which the line above put there or doubled,
   // and quotes are left to escape.
   for (const char c : TerminalText(value)) {
     if (c == '\\' || c == '"') label += '\\';

@@ -27,7 +27,8 @@ struct MountFlags {
 MountFlags ChooseMountFlags(const std::vector<std::string>& given,
                             unsigned long source_flags, bool root);
 
-// max_read=N among the options; 0: not given. kInvalid if it is no number.
+// max_read=N among the options; 0: not given. kInvalid if it is not a
+// number.
 Result<uint32_t> MaxReadOf(const std::vector<std::string>& options);
 
 }  // namespace tracefs

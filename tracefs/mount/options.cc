@@ -78,13 +78,13 @@ Status ParseVisibility(const std::string& text, Visibility* visibility) {
   return Status::Ok();
 }
 
-Status ParseTransport(const std::string& text, Transport* transport) {
+Status ParseTransport(const std::string& text, KernelTransport* transport) {
   if (text == "auto") {
-    *transport = Transport::kAuto;
+    *transport = KernelTransport::kAuto;
   } else if (text == "uring") {
-    *transport = Transport::kUring;
+    *transport = KernelTransport::kUring;
   } else if (text == "dev") {
-    *transport = Transport::kDev;
+    *transport = KernelTransport::kDev;
   } else {
     return Status::Invalid("--transport is auto, uring or dev, not '" + text +
                            "'");

@@ -11,7 +11,7 @@
 
 namespace tracefs {
 
-enum class Transport { kAuto, kUring, kDev };
+enum class KernelTransport { kAuto, kUring, kDev };
 
 struct MountOptions {
   enum class Command { kMount, kCheck, kDoctor, kHelp, kVersion };
@@ -24,7 +24,7 @@ struct MountOptions {
   bool fix = false;    // kDoctor: change what can be changed
   bool foreground = false;
   Visibility visibility = Visibility::kAuto;
-  Transport transport = Transport::kAuto;
+  KernelTransport transport = KernelTransport::kAuto;
   bool sandbox = true;
   bool file_handles = true;  // not with the sandbox `strict`
   LogPlace log;

@@ -300,7 +300,7 @@ Status Run(const MountOptions& given, Log& log,
     }
     std::cerr.flush();
     log.Flush();
-    // With a goodbye: this is no death.
+    // It says goodbye: this is not a death.
     log.ForgetReconnect();
     watchdog->reset();
     ::_exit(ended.ok() ? 0 : ExitStatus(ended));

@@ -60,14 +60,14 @@ TransportChoice Device(std::string why) {
 
 }  // namespace
 
-Result<TransportChoice> ChooseTransport(Transport wanted,
+Result<TransportChoice> ChooseTransport(KernelTransport wanted,
                                         const TransportFacts& facts,
                                         const std::string& obstacle) {
-  if (wanted == Transport::kDev) return Device("as asked for");
+  if (wanted == KernelTransport::kDev) return Device("as asked for");
   // Who waits for a lock is answered by the thread that frees it, which this
   // libfuse does not allow over io_uring (libfuse issue 1443).
   constexpr char kLocks[] = "a filter names lock operations";
-  if (wanted == Transport::kUring) {
+  if (wanted == KernelTransport::kUring) {
     if (!obstacle.empty()) {
       return Status::System(EOPNOTSUPP, "--transport uring: " + obstacle);
     }

@@ -22,7 +22,7 @@ struct TransportChoice {
   // Requests that a queue of io_uring can hold; the kernel keeps those beyond
   // back, whosever they are.
   int queue_depth = 0;
-  // Of them, how many may wait for another process (fs/side_pool.h).
+  // How many of them may wait for another process (fs/side_pool.h).
   int max_waiting = 192;
   std::string why;  // for `explain` and the trace header
 };
@@ -32,7 +32,7 @@ std::string UringObstacle();
 
 // kSystem or kInvalid where `wanted` is uring and cannot be had.
 Result<TransportChoice> ChooseTransport(
-    Transport wanted, const TransportFacts& facts,
+    KernelTransport wanted, const TransportFacts& facts,
     const std::string& obstacle = UringObstacle());
 
 // Whether the file system of `fd` lives in memory (tmpfs, ramfs).

@@ -43,7 +43,7 @@ struct RuleAction {
   SourcePosition position;  // of that word
   // Filled in by who knows the tracers.
   uint32_t tracer_id = 0;
-  // Of kRaise: for how long, and the filter that holds meanwhile.
+  // kRaise only: for how long, and the filter that holds meanwhile.
   uint64_t duration_ns = 0;
   std::optional<Filter> filter;
 };

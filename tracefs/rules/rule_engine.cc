@@ -99,7 +99,7 @@ void RuleEngine::Observe(Event& event, std::vector<Alarm>* alarms) {
     ++state.standing.matched;
     keys_.clear();
     KeysOf(rule, event, &keys_);
-    // Of a tree, the lowest process below which it all happened is told: what
+    // A tree is told by the lowest process below which it all happened: what
     // is above it has seen no more.
     const Key* fired = nullptr;
     bool fires = false;

@@ -70,7 +70,7 @@ class RuleEngine {
   // a little.
   void Observe(Event& event, std::vector<Alarm>* alarms);
 
-  // Of one rule.
+  // How one rule stands.
   struct Standing {
     uint64_t matched = 0;         // operations
     uint64_t alarms = 0;          // fired

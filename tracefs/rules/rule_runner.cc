@@ -12,7 +12,7 @@
 namespace tracefs {
 namespace {
 
-// Of blocks that wait; a second of what two processors can do.
+// Blocks that wait: a second of what two processors can do.
 constexpr size_t kQueueBytes = size_t{32} << 20;
 // How long an operation may wait for one that began before it.
 constexpr uint64_t kPatienceNs = 333'000'000;

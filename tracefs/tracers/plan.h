@@ -34,8 +34,8 @@ struct TracerPlan {
   // trigger's and those of the rules are warned of (Filter::warnings).
   std::string filter_place;
   std::vector<std::string> warnings;
-  // Of TracerKind::kRules: the rules, and whose they are. Its output and its id
-  // are still to be made.
+  // TracerKind::kRules only: the rules, and whose they are. Its output and its
+  // id are still to be made.
   std::vector<Rule> rules;
   uint32_t rules_of = 0;
 };

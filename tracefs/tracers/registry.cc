@@ -11,8 +11,8 @@
 namespace tracefs {
 namespace {
 
-// Of tracers that no config names: far from those of configs, which people
-// count.
+// Tracers that no config names have ids from here on: far from those of
+// configs, which people count.
 constexpr uint32_t kFirstOtherId = uint32_t{1} << 30;
 
 bool CountsTrees(const TracerRegistry::Entry& entry) {

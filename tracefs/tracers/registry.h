@@ -55,7 +55,7 @@ class TracerRegistry {
     uint32_t raised_by = 0;  // the tracer whose rule it was
     // The tracer that feeds its rules; 0: it has none.
     uint32_t feed = 0;
-    // Of kRules: they know whose they are.
+    // kRules only: they know whose they are.
     std::shared_ptr<RuleRunner> rules;
   };
   using Entries = std::map<uint32_t, Entry>;  // by id
@@ -75,7 +75,7 @@ class TracerRegistry {
   // Ends all rules likewise. Before the pipeline stops; nothing is added then.
   void StopRules();
 
-  // With its rules.
+  // Its rules are suspended and resumed with it.
   Status Suspend(uint32_t id) { return SetRunning(id, false); }
   Status Resume(uint32_t id) { return SetRunning(id, true); }
   Status SetFilter(uint32_t id, const Filter& filter);

@@ -18,7 +18,7 @@ struct WarningFacts {
   bool mounted = false;
 };
 
-// Of one plan: what its filters are warned of, and what they ask for in vain.
+// What the filters of one plan are warned of, and what they ask for in vain.
 std::vector<std::string> WarningsOf(const TracerPlan& plan,
                                     const WarningFacts& facts);
 

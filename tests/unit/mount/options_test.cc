@@ -31,7 +31,7 @@ TEST(MountOptionsTest, WithoutOptionsAllIsAsTheManualSays) {
   EXPECT_EQ(options.mount_point, "mnt");
   EXPECT_EQ(options.config, "c");
   EXPECT_EQ(options.visibility, Visibility::kAuto);
-  EXPECT_EQ(options.transport, Transport::kAuto);
+  EXPECT_EQ(options.transport, KernelTransport::kAuto);
   EXPECT_TRUE(options.sandbox);
   EXPECT_FALSE(options.foreground);
   EXPECT_TRUE(options.metrics.empty());
@@ -49,10 +49,10 @@ TEST(MountOptionsTest, EachWordMeansWhatItSays) {
     EXPECT_EQ(options.visibility, meaning) << word;
     EXPECT_STREQ(VisibilityName(meaning), word);
   }
-  const std::pair<const char*, Transport> transports[] = {
-      {"auto", Transport::kAuto},
-      {"uring", Transport::kUring},
-      {"dev", Transport::kDev}};
+  const std::pair<const char*, KernelTransport> transports[] = {
+      {"auto", KernelTransport::kAuto},
+      {"uring", KernelTransport::kUring},
+      {"dev", KernelTransport::kDev}};
   for (const auto& [word, meaning] : transports) {
     const MountOptions options =
         Parsed({"s", "m", "--config", "c", "--transport", word});

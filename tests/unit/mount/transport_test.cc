@@ -10,11 +10,14 @@
 namespace tracefs {
 namespace {
 
-bool UringCanBeHad() { return ChooseTransport(Transport::kUring, {}).ok(); }
+bool UringCanBeHad() {
+  return ChooseTransport(KernelTransport::kUring, {}).ok();
+}
 
 TEST(TransportTest, WhoAsksForDevGetsIt) {
   for (const bool data : {false, true}) {
-    const auto choice = ChooseTransport(Transport::kDev, {.traces_data = data});
+    const auto choice =
+        ChooseTransport(KernelTransport::kDev, {.traces_data = data});
     ASSERT_TRUE(choice.ok());
     EXPECT_FALSE(choice->uring);
     EXPECT_EQ(choice->why, "as asked for");
@@ -40,7 +43,7 @@ TEST(TransportTest, AutoTakesTheRingsUnlessSomebodyWouldWait) {
   };
   for (const Case& c : cases) {
     const auto choice =
-        ChooseTransport(Transport::kAuto, c.facts, /*obstacle=*/"");
+        ChooseTransport(KernelTransport::kAuto, c.facts, /*obstacle=*/"");
     ASSERT_TRUE(choice.ok());
     EXPECT_EQ(choice->uring, c.uring) << c.why;
     EXPECT_NE(choice->why.find(c.why), std::string::npos) << choice->why;
@@ -49,21 +52,21 @@ TEST(TransportTest, AutoTakesTheRingsUnlessSomebodyWouldWait) {
 
 TEST(TransportTest, RingsThatWereAskedForAreHadOrRefused) {
   if (!UringCanBeHad()) {
-    const auto choice = ChooseTransport(Transport::kUring, {});
+    const auto choice = ChooseTransport(KernelTransport::kUring, {});
     EXPECT_EQ(ExitStatus(choice.status()), 3);
     // And auto says why it did without.
-    const auto other = ChooseTransport(Transport::kAuto, {});
+    const auto other = ChooseTransport(KernelTransport::kAuto, {});
     ASSERT_TRUE(other.ok());
     EXPECT_FALSE(other->uring);
     EXPECT_FALSE(other->why.empty());
     return;
   }
   const auto with_data =
-      ChooseTransport(Transport::kUring, {.traces_data = true});
+      ChooseTransport(KernelTransport::kUring, {.traces_data = true});
   ASSERT_TRUE(with_data.ok());
   EXPECT_TRUE(with_data->uring);
   const auto with_locks =
-      ChooseTransport(Transport::kUring, {.forwards_locks = true});
+      ChooseTransport(KernelTransport::kUring, {.forwards_locks = true});
   ASSERT_FALSE(with_locks.ok());
   EXPECT_EQ(ExitStatus(with_locks.status()), 2);
   EXPECT_NE(with_locks.status().message().find("--transport dev"),
