@@ -53,6 +53,13 @@ ControlAnswer Done(const Status& status) {
 
 }  // namespace
 
+template <Status (TracerRegistry::*kDo)(uint32_t)>
+ControlAnswer MountCommands::ToTracer(ControlRequest& request) {
+  const Result<uint32_t> id = request.Number("tracer");
+  if (!id.ok()) return id.status();
+  return Done((mount_.tracers.*kDo)(*id));
+}
+
 struct MountCommands::Command {
   std::string_view name;
   ControlAnswer (MountCommands::*run)(ControlRequest&);
@@ -73,9 +80,9 @@ const MountCommands::Command* MountCommands::FindCommand(
        false,
        {"config", "file", "filter", "users", "groups"}},
       {"add", &M::Add, false, {"config", "file", "users", "groups"}},
-      {"remove", &M::Remove, false, {"tracer"}},
-      {"stop", &M::Suspend, false, {"tracer"}},
-      {"start", &M::Resume, false, {"tracer"}},
+      {"remove", &M::ToTracer<&TracerRegistry::Remove>, false, {"tracer"}},
+      {"stop", &M::ToTracer<&TracerRegistry::Suspend>, false, {"tracer"}},
+      {"start", &M::ToTracer<&TracerRegistry::Resume>, false, {"tracer"}},
       {"set-filter",
        &M::SetFilter,
        false,
@@ -243,24 +250,6 @@ ControlAnswer MountCommands::Add(ControlRequest& request) {
   std::vector<uint32_t> ids;
   if (Status s = mount_.tracers.Add(std::move(*plans), &ids); !s.ok()) return s;
   return Answer({{"ids", ids}, {"warnings", warnings}});
-}
-
-ControlAnswer MountCommands::Remove(ControlRequest& request) {
-  const Result<uint32_t> id = request.Number("tracer");
-  if (!id.ok()) return id.status();
-  return Done(mount_.tracers.Remove(*id));
-}
-
-ControlAnswer MountCommands::Suspend(ControlRequest& request) {
-  const Result<uint32_t> id = request.Number("tracer");
-  if (!id.ok()) return id.status();
-  return Done(mount_.tracers.Suspend(*id));
-}
-
-ControlAnswer MountCommands::Resume(ControlRequest& request) {
-  const Result<uint32_t> id = request.Number("tracer");
-  if (!id.ok()) return id.status();
-  return Done(mount_.tracers.Resume(*id));
 }
 
 ControlAnswer MountCommands::SetFilter(ControlRequest& request) {

@@ -56,9 +56,9 @@ class MountCommands final : public ControlHandler {
   ControlAnswer Flush(ControlRequest& request);
   ControlAnswer Check(ControlRequest& request);
   ControlAnswer Add(ControlRequest& request);
-  ControlAnswer Remove(ControlRequest& request);
-  ControlAnswer Suspend(ControlRequest& request);
-  ControlAnswer Resume(ControlRequest& request);
+  // To the tracer that it names.
+  template <Status (TracerRegistry::*kDo)(uint32_t)>
+  ControlAnswer ToTracer(ControlRequest& request);
   ControlAnswer SetFilter(ControlRequest& request);
   ControlAnswer Snapshot(ControlRequest& request);
   ControlAnswer Tail(ControlRequest& request);

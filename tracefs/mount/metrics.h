@@ -18,9 +18,8 @@
 namespace tracefs {
 
 // Whether labels hold the names of files (not of commands, which any user sees
-// in ps). They are what others keep in
-// directories that only they can read; at a TCP port anybody of this machine
-// reads the page.
+// in ps). They are what others keep in directories that only they can read; at
+// a TCP port anybody of this machine reads the page.
 class NamesInLabels {
  public:
   // They do.

@@ -1,11 +1,10 @@
 #include "tracefs/rules/rule_runner.h"
 
-#include <pthread.h>
-
 #include <chrono>
 #include <cstring>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/thread.h"
 #include "tracefs/format/byte_source.h"
 #include "tracefs/format/trace_merger.h"
 
@@ -69,10 +68,7 @@ std::unique_ptr<OutputDriver> RuleRunner::MakeOutput() {
 }
 
 void RuleRunner::Start() {
-  thread_ = std::thread([this] {
-    ::pthread_setname_np(::pthread_self(), "tracefs-rules");
-    Loop();
-  });
+  thread_ = StartThread("tracefs-rules", [this] { Loop(); });
 }
 
 void RuleRunner::Join() {

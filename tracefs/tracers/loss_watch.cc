@@ -1,11 +1,10 @@
 #include "tracefs/tracers/loss_watch.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 
 #include "tracefs/base/clock.h"
 #include "tracefs/base/notice.h"
+#include "tracefs/base/thread.h"
 #include "tracefs/pipeline/loss.h"
 
 namespace tracefs {
@@ -57,8 +56,7 @@ void LossWatch::See(const std::vector<TracerStats>& stats, uint64_t now_ns) {
 }
 
 void LossWatch::Start() {
-  thread_ = std::thread([this] {
-    ::pthread_setname_np(::pthread_self(), "tracefs-losses");
+  thread_ = StartThread("tracefs-losses", [this] {
     std::unique_lock lock(mu_);
     while (!wake_.wait_for(lock, kInterval, [this] { return stopping_; })) {
       lock.unlock();

@@ -1,12 +1,11 @@
 #include "tracefs/tracers/snapshot_service.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <utility>
 
 #include "tracefs/base/notice.h"
+#include "tracefs/base/thread.h"
 
 namespace tracefs {
 
@@ -16,7 +15,7 @@ void SnapshotService::Add(uint32_t tracer,
   std::lock_guard lock(mu_);
   recorders_[tracer].control = std::move(control);
   if (!thread_.joinable() && !stopping_) {
-    thread_ = std::thread([this] { Run(); });
+    thread_ = StartThread("tracefs-snap", [this] { Run(); });
   }
 }
 
@@ -64,7 +63,6 @@ Result<std::string> SnapshotService::Take(uint32_t tracer,
 }
 
 void SnapshotService::Run() {
-  ::pthread_setname_np(::pthread_self(), "tracefs-snap");
   std::unique_lock lock(mu_);
   for (;;) {
     const auto asked = std::find_if(
