@@ -1,7 +1,6 @@
 #include "anonymize/plan.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/units.h"

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 
 #include <algorithm>
-#include <array>
 
 #include "anonymize/fields.h"
 #include "tracefs/base/file_io.h"

@@ -1,7 +1,6 @@
 #include "tracefs/base/printable.h"
 
 #include <algorithm>
-#include <array>
 
 namespace tracefs {
 namespace {

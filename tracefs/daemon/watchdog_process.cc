@@ -17,11 +17,9 @@
 #include <cerrno>
 #include <climits>
 #include <csignal>
-#include <cstring>
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "tracefs/base/log_socket.h"

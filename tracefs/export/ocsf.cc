@@ -1,7 +1,6 @@
 // OCSF: schema.ocsf.io, version 1.3.0, class File System Activity (1001);
 // alarms are of the class Detection Finding (2004). Losses are of the base
 // class (0): something was not seen.
-#include <array>
 
 #include "tracefs/export/alarm_lines.h"
 #include "tracefs/export/feed.h"

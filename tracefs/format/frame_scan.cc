@@ -1,7 +1,6 @@
 #include "tracefs/format/frame_scan.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <limits>
 
 #include "tracefs/base/file_io.h"

@@ -9,8 +9,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cstring>
-
 #include "tracefs/fs/file_share.h"
 #include "tracefs/fs/io_buffer.h"
 #include "tracefs/fs/op_scope.h"

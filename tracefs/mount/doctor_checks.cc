@@ -15,7 +15,6 @@
 #include <fstream>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "tracefs/base/kernel_version.h"
 #include "tracefs/daemon/capabilities.h"

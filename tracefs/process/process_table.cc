@@ -3,7 +3,6 @@
 
 #include <sys/random.h>
 
-#include <cstring>
 #include <span>
 #include <utility>
 

@@ -1,7 +1,5 @@
 #include "tracefs/recv/client.h"
 
-#include <algorithm>
-
 #include "tracefs/format/frame.h"
 
 namespace tracefs {

@@ -13,7 +13,6 @@
 #include <array>
 #include <cerrno>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "drivers/output/remote/connect.h"

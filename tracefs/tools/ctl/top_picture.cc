@@ -1,7 +1,6 @@
 #include "tracefs/tools/ctl/top_picture.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 
 #include "tracefs/export/escape.h"
