@@ -181,8 +181,7 @@ void FsGetattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   op.Begin();
   struct stat st;
   if (const int error = Fstat(op.fs().FdOf(inode).get(), &st); error != 0) {
-    op.ReplyError(error);
-    return;
+    return op.ReplyError(error);
   }
   op.Attributes(st);
   const double timeout = op.fs().AttrTimeout(inode, st.st_mode);
@@ -207,10 +206,7 @@ void FsSetattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set,
   }
   struct stat st;
   if (error == 0) error = Fstat(op.fs().FdOf(inode).get(), &st);
-  if (error != 0) {
-    op.ReplyError(error);
-    return;
-  }
+  if (error != 0) return op.ReplyError(error);
   op.Attributes(st);
   const double timeout = op.fs().AttrTimeout(inode, st.st_mode);
   op.End(0, 0, [&] { return fuse_reply_attr(req, &st, timeout); });
@@ -230,8 +226,7 @@ void FsStatx(fuse_req_t req, fuse_ino_t ino, int flags, int mask,
   constexpr int kSync = AT_STATX_FORCE_SYNC | AT_STATX_DONT_SYNC;
   if (::statx(op.fs().FdOf(inode).get(), "", AT_EMPTY_PATH | (flags & kSync),
               static_cast<unsigned>(mask) | STATX_BASIC_STATS, &stx) != 0) {
-    op.ReplyError(errno);
-    return;
+    return op.ReplyError(errno);
   }
   const double timeout = op.fs().AttrTimeout(inode, stx.stx_mode);
   op.End(0, 0, [&] { return fuse_reply_statx(req, 0, &stx, timeout); });
@@ -263,10 +258,7 @@ void FsReadlink(fuse_req_t req, fuse_ino_t ino) {
   std::array<char, PATH_MAX + 1> target;
   const ssize_t n = ::readlinkat(op.fs().FdOf(inode).get(), "", target.data(),
                                  target.size() - 1);
-  if (n < 0) {
-    op.ReplyError(errno);
-    return;
-  }
+  if (n < 0) return op.ReplyError(errno);
   target[static_cast<size_t>(n)] = '\0';
   op.Target({target.data(), static_cast<size_t>(n)});
   op.End(n, 0, [&] { return fuse_reply_readlink(req, target.data()); });
@@ -279,8 +271,7 @@ void FsStatfs(fuse_req_t req, fuse_ino_t ino) {
   op.Begin();
   struct statvfs st;
   if (::fstatvfs(op.fs().FdOf(inode).get(), &st) != 0) {
-    op.ReplyError(errno);
-    return;
+    return op.ReplyError(errno);
   }
   op.End(0, 0, [&] { return fuse_reply_statfs(req, &st); });
 }

@@ -25,27 +25,15 @@ std::string Seconds(double seconds) {
 }  // namespace
 
 double CachePolicy::EntryTimeout() const {
-  switch (visibility_) {
-    case Visibility::kExact:
-      return 0;
-    case Visibility::kFast:
-      return kWideTimeout;
-    case Visibility::kAuto:
-      break;
-  }
+  if (visibility_ == Visibility::kExact) return 0;
+  if (visibility_ == Visibility::kFast) return kWideTimeout;
   return Traced(Op::lookup_) ? kNarrowTimeout : kUntracedTimeout;
 }
 
 double CachePolicy::NegativeTimeout() const {
   // A name that somebody makes below would stay invisible for as long.
-  switch (visibility_) {
-    case Visibility::kExact:
-      return 0;
-    case Visibility::kFast:
-      return kUntracedTimeout;
-    case Visibility::kAuto:
-      break;
-  }
+  if (visibility_ == Visibility::kExact) return 0;
+  if (visibility_ == Visibility::kFast) return kUntracedTimeout;
   return Traced(Op::lookup_) ? 0 : kNarrowTimeout;
 }
 
@@ -53,14 +41,8 @@ double CachePolicy::AttrTimeout(mode_t mode) const {
   // A write clears set-user-id below; the kernel must not run the file by the
   // mode that it remembers (tests/mount: exec right after write).
   if (S_ISREG(mode) && (mode & (S_ISUID | S_ISGID)) != 0) return 0;
-  switch (visibility_) {
-    case Visibility::kExact:
-      return 0;
-    case Visibility::kFast:
-      return kWideTimeout;
-    case Visibility::kAuto:
-      break;
-  }
+  if (visibility_ == Visibility::kExact) return 0;
+  if (visibility_ == Visibility::kFast) return kWideTimeout;
   return Traced(Op::getattr_) || Traced(Op::statx_) ? kNarrowTimeout
                                                     : kUntracedTimeout;
 }
@@ -79,14 +61,8 @@ CachePolicy::DataInterest CachePolicy::DataOf(Event& event) const {
 }
 
 bool CachePolicy::MayLookUpAhead() const {
-  switch (visibility_) {
-    case Visibility::kExact:
-      return false;
-    case Visibility::kFast:
-      return true;
-    case Visibility::kAuto:
-      break;
-  }
+  if (visibility_ == Visibility::kExact) return false;
+  if (visibility_ == Visibility::kFast) return true;
   return !Traced(Op::lookup_) && !Traced(Op::getattr_);
 }
 

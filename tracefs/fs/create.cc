@@ -53,22 +53,29 @@ void MakeNode(OpScope& op, Inode& dir, const char* name, mode_t mode,
               Make&& make) {
   op.Begin();
   if (const int error = MakeAsCaller(op, dir, mode, make); error != 0) {
-    op.ReplyError(error);
-    return;
+    return op.ReplyError(error);
   }
   ReplyMade(op, dir, name);
 }
 
-// Answers a request that made and opened a file.
-void ReplyOpened(OpScope& op, Inode& dir, const char* name, UniqueFd fd,
-                 FileShare& share, fuse_file_info* fi) {
+// Answers a request that makes a file and opens it: `make(fd)` does both, 0 or
+// an errno. `name`: null for a file that gets none.
+template <typename Make>
+void MakeOpened(OpScope& op, Inode& dir, const char* name, mode_t arg_mode,
+                fuse_file_info* fi, Make&& make) {
   FileSystem& fs = op.fs();
+  op.In(dir, name == nullptr ? "" : name);
+  op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
+  op.Set(Field::kArgMode, arg_mode);
+  op.Set(Field::kUmask, ContextOf(op.req())->umask);
+  op.Begin();
+  FileShare share(fs.open_files(), ContextOf(op.req())->uid);
+  if (!share.taken()) return op.ReplyError(EMFILE);
+  UniqueFd fd;
+  if (const int error = make(&fd); error != 0) return op.ReplyError(error);
   struct stat st;
   Inode* inode = fs.Enter(dir, name, fd.get(), &st);
-  if (inode == nullptr) {
-    op.ReplyError(errno);
-    return;
-  }
+  if (inode == nullptr) return op.ReplyError(errno);
   op.About(*inode);
   op.Attributes(st);
   IoClaim claim;
@@ -158,10 +165,7 @@ void FsLink(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent,
   if (error == 0 && ::fstatat(fd.get(), "", &st, AT_EMPTY_PATH) != 0) {
     error = errno;
   }
-  if (error != 0) {
-    op.ReplyError(error);
-    return;
-  }
+  if (error != 0) return op.ReplyError(error);
   Inode* counted = fs.inodes().Acquire(inode.device(), inode.number());
   fs.inodes().Named(counted, &dir, new_name);
   op.Attributes(st);
@@ -176,65 +180,36 @@ void FsCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
   constexpr int kMostTries = 10;
   OpScope op(req, Op::create_);
   Inode& dir = op.fs().InodeOf(parent);
-  op.In(dir, name);
-  op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
-  op.Set(Field::kArgMode, mode);
-  op.Set(Field::kUmask, ContextOf(req)->umask);
-  op.Begin();
-  FileShare share(op.fs().open_files(), ContextOf(req)->uid);
-  if (!share.taken()) {
-    op.ReplyError(EMFILE);
-    return;
-  }
-  UniqueFd fd;
-  int error = 0;
-  for (int tries = 0; tries < kMostTries; ++tries) {
-    // O_EXCL: the kernel asked because there was no such name. If there is one
-    // by now it may be anybody's, and nobody has checked who may open it.
-    error = MakeAsCaller(op, dir, mode, [&](int in, mode_t m) {
-      fd.Reset(::openat(
-          in, name, OpenFlags(fi->flags) | O_CREAT | O_EXCL | O_NOFOLLOW, m));
-      return fd.get();
-    });
-    if (error != EEXIST || (fi->flags & O_EXCL) != 0) break;
+  MakeOpened(op, dir, name, mode, fi, [&](UniqueFd* fd) {
+    for (int tries = 0; tries < kMostTries; ++tries) {
+      // O_EXCL: the kernel asked because there was no such name. If there is
+      // one by now it may be anybody's, and nobody has checked who may open it.
+      const int error = MakeAsCaller(op, dir, mode, [&](int in, mode_t m) {
+        fd->Reset(::openat(
+            in, name, OpenFlags(fi->flags) | O_CREAT | O_EXCL | O_NOFOLLOW, m));
+        return fd->get();
+      });
+      if (error != EEXIST || (fi->flags & O_EXCL) != 0) return error;
+    }
     // The kernel then asks for the name once more, whatever it remembers, and
     // checks and opens what it gets (do_filp_open, LOOKUP_REVAL). But it does
     // so once: where a name comes and goes, somebody has to keep trying.
-    error = ESTALE;
-  }
-  if (error != 0) {
-    op.ReplyError(error);
-    return;
-  }
-  ReplyOpened(op, dir, name, std::move(fd), share, fi);
+    return ESTALE;
+  });
 }
 
 void FsTmpfile(fuse_req_t req, fuse_ino_t parent, mode_t mode,
                fuse_file_info* fi) {
   OpScope op(req, Op::tmpfile_);
   Inode& dir = op.fs().InodeOf(parent);
-  op.In(dir, "");
-  op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
-  op.Set(Field::kArgMode, mode);
-  op.Set(Field::kUmask, ContextOf(req)->umask);
-  op.Begin();
-  FileShare share(op.fs().open_files(), ContextOf(req)->uid);
-  if (!share.taken()) {
-    op.ReplyError(EMFILE);
-    return;
-  }
-  UniqueFd fd;
-  const int error = MakeAsCaller(op, dir, mode, [&](int in, mode_t m) {
-    // O_EXCL here means "never to be linked into the tree".
-    fd.Reset(::openat(
-        in, ".", OpenFlags(fi->flags) | O_TMPFILE | (fi->flags & O_EXCL), m));
-    return fd.get();
+  MakeOpened(op, dir, nullptr, mode, fi, [&](UniqueFd* fd) {
+    return MakeAsCaller(op, dir, mode, [&](int in, mode_t m) {
+      // O_EXCL here means "never to be linked into the tree".
+      fd->Reset(::openat(
+          in, ".", OpenFlags(fi->flags) | O_TMPFILE | (fi->flags & O_EXCL), m));
+      return fd->get();
+    });
   });
-  if (error != 0) {
-    op.ReplyError(error);
-    return;
-  }
-  ReplyOpened(op, dir, nullptr, std::move(fd), share, fi);
 }
 
 }  // namespace tracefs

@@ -94,10 +94,7 @@ void Read(fuse_req_t req, size_t size, off_t offset, fuse_file_info* fi,
   op.Set(Field::kLength, size);
   op.Begin();
   char* const buffer = IoBuffer(size);
-  if (buffer == nullptr) {
-    op.ReplyError(ENOMEM);
-    return;
-  }
+  if (buffer == nullptr) return op.ReplyError(ENOMEM);
   const int fd = dir.Fd(fs);
   const bool look_up = plus && fs.policy().MayLookUpAhead();
   size_t used = 0;
@@ -132,10 +129,7 @@ void Read(fuse_req_t req, size_t size, off_t offset, fuse_file_info* fi,
     }
   }
   // What was read before an error counts; the error comes again.
-  if (error != 0 && used == 0) {
-    op.ReplyError(error);
-    return;
-  }
+  if (error != 0 && used == 0) return op.ReplyError(error);
   op.End(static_cast<int64_t>(used), 0,
          [&] { return fuse_reply_buf(req, buffer, used); });
 }
@@ -151,16 +145,10 @@ void FsOpendir(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   op.Begin();
   const uint32_t uid = ContextOf(req)->uid;
   FileShare share(fs.open_files(), uid);
-  if (!share.taken()) {
-    op.ReplyError(EMFILE);
-    return;
-  }
+  if (!share.taken()) return op.ReplyError(EMFILE);
   UniqueFd fd(
       ::openat(fs.FdOf(inode).get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd) {
-    op.ReplyError(errno);
-    return;
-  }
+  if (!fd) return op.ReplyError(errno);
   auto handle = std::make_unique<DirHandle>(
       fs.NextHandleId(), std::move(fd), inode, fi->flags, fs.open_files(), uid);
   share.Pass();

@@ -85,19 +85,13 @@ void FsRead(fuse_req_t req, fuse_ino_t /*ino*/, size_t size, off_t offset,
   op.InferCaller(handle);
   op.Begin();
   char* const buffer = IoBuffer(size);
-  if (buffer == nullptr) {
-    op.ReplyError(ENOMEM);
-    return;
-  }
+  if (buffer == nullptr) return op.ReplyError(ENOMEM);
   if (fi->lock_owner == 0 && handle.inode.expects_cached_stores()) {
     handle.inode.MakePageOrder().NotePagesRead(static_cast<uint64_t>(offset),
                                                size);
   }
   const ssize_t n = ::pread(handle.Fd(op.fs()), buffer, size, offset);
-  if (n < 0) {
-    op.ReplyError(errno);
-    return;
-  }
+  if (n < 0) return op.ReplyError(errno);
   const auto got = static_cast<size_t>(n);
   op.Data(Bytes(buffer, got));
   op.End(n, 0, [&] { return fuse_reply_buf(req, buffer, got); });
@@ -154,10 +148,7 @@ void FsWrite(fuse_req_t req, fuse_ino_t /*ino*/, const char* data, size_t size,
       }
     }
   }
-  if (n < 0) {
-    op.ReplyError(errno);
-    return;
-  }
+  if (n < 0) return op.ReplyError(errno);
   const auto put = static_cast<size_t>(n);
   op.End(n, 0, [&] { return fuse_reply_write(req, put); });
 }
@@ -172,10 +163,7 @@ void FsFallocate(fuse_req_t req, fuse_ino_t /*ino*/, int mode, off_t offset,
   op.Begin();
   const fuse_ctx* caller = ContextOf(req);
   const AsCaller as_caller(caller->uid, caller->gid);
-  if (as_caller.error() != 0) {
-    op.ReplyError(as_caller.error());
-    return;
-  }
+  if (as_caller.error() != 0) return op.ReplyError(as_caller.error());
   const int fd = handle.Fd(op.fs());
   int error;
   {
@@ -196,10 +184,7 @@ void FsLseek(fuse_req_t req, fuse_ino_t /*ino*/, off_t offset, int whence,
   op.Set(Field::kFlags, static_cast<uint32_t>(whence));
   op.Begin();
   const off_t found = ::lseek(handle.Fd(op.fs()), offset, whence);
-  if (found < 0) {
-    op.ReplyError(errno);
-    return;
-  }
+  if (found < 0) return op.ReplyError(errno);
   op.End(found, 0, [&] { return fuse_reply_lseek(req, found); });
 }
 
@@ -226,10 +211,7 @@ void FsCopyFileRange(fuse_req_t req, fuse_ino_t /*ino_in*/, off_t offset_in,
     n = ::copy_file_range(in.Fd(op.fs()), &offset_in, out.Fd(op.fs()),
                           &offset_out, size, static_cast<unsigned>(flags));
   }
-  if (n < 0) {
-    op.ReplyError(errno);
-    return;
-  }
+  if (n < 0) return op.ReplyError(errno);
   // The kernel thinks of the file that was written only.
   op.fs().ForgetAttributes(in.inode);
   const auto copied = static_cast<size_t>(n);
@@ -247,10 +229,7 @@ void FsPoll(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* fi,
   // Regular files are always ready: nobody ever waits for a notification.
   if (poll_handle != nullptr) fuse_pollhandle_destroy(poll_handle);
   pollfd p = {handle.Fd(op.fs()), static_cast<short>(fi->poll_events), 0};
-  if (::poll(&p, 1, 0) < 0) {
-    op.ReplyError(errno);
-    return;
-  }
+  if (::poll(&p, 1, 0) < 0) return op.ReplyError(errno);
   const auto ready = static_cast<unsigned>(p.revents);
   op.End(ready, 0, [&] { return fuse_reply_poll(req, ready); });
 }
@@ -291,16 +270,10 @@ void FsIoctl(fuse_req_t req, fuse_ino_t /*ino*/, unsigned command, void* arg,
       return;
   }
   static_cast<void>(arg);
-  if (in_size < in_bytes || out_size < out_bytes) {
-    op.ReplyError(EINVAL);
-    return;
-  }
+  if (in_size < in_bytes || out_size < out_bytes) return op.ReplyError(EINVAL);
   if (in_bytes != 0) std::memcpy(value.data(), in, in_bytes);
   const int rc = ::ioctl(handle.Fd(op.fs()), command, value.data());
-  if (rc < 0) {
-    op.ReplyError(errno);
-    return;
-  }
+  if (rc < 0) return op.ReplyError(errno);
   if (in_bytes != 0) {
     op.fs().ForgetAttributes(handle.inode);  // ctime
     handle.inode.SetAppendOnly(true);        // or not: to be asked

@@ -31,10 +31,7 @@ template <typename SetWait>
 void WaitFor(const std::shared_ptr<OpScope>& op, LockTable& table,
              SetWait&& set_wait) {
   const uint64_t waiter = table.NewWaiter();
-  if (waiter == 0) {
-    op->ReplyError(ENOLCK);
-    return;
-  }
+  if (waiter == 0) return op->ReplyError(ENOLCK);
   op->Park();
   // A number instead of an object: it may be used after the wait has ended.
   fuse_req_interrupt_func(op->req(), Interrupt,
@@ -56,10 +53,7 @@ void FsGetlk(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi,
   lock.handle = handle.id;
   Record(op, handle, lock, /*waits=*/false);
   op.Begin();
-  if (error != 0) {
-    op.ReplyError(error);
-    return;
-  }
+  if (error != 0) return op.ReplyError(error);
   struct flock found = *flock;
   LockToFlock(op.fs().locks().Get(ino, lock), &found);
   op.End(0, 0, [&] { return fuse_reply_lock(req, &found); });
@@ -78,8 +72,7 @@ void FsSetlk(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi,
   op->Begin();
   LockTable& table = op->fs().locks();
   if (error != 0 || sleep == 0 || lock.type == LockType::kUnlock) {
-    op->ReplyError(error != 0 ? error : table.Set(ino, lock));
-    return;
+    return op->ReplyError(error != 0 ? error : table.Set(ino, lock));
   }
   WaitFor(op, table, [&](uint64_t id, LockTable::Completion done) {
     return table.SetWait(ino, lock, id, std::move(done));
@@ -109,8 +102,7 @@ void FsFlock(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi,
   op->Begin();
   LockTable& table = op->fs().locks();
   if ((operation & LOCK_NB) != 0 || lock.type == LockType::kUnlock) {
-    op->ReplyError(table.Flock(ino, lock));
-    return;
+    return op->ReplyError(table.Flock(ino, lock));
   }
   WaitFor(op, table, [&](uint64_t id, LockTable::Completion done) {
     return table.FlockWait(ino, lock, id, std::move(done));

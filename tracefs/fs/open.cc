@@ -56,18 +56,12 @@ void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   std::optional<FileShare> share;
   if (NeedsDescriptor(mode, fi->flags)) {
     share.emplace(fs.open_files(), uid);
-    if (!share->taken()) {
-      fail(EMFILE);
-      return;
-    }
+    if (!share->taken()) return fail(EMFILE);
     if ((fi->flags & O_TRUNC) != 0) {
       // It depends on the caller's group whether a set-gid bit goes with it.
       const fuse_ctx* caller = ContextOf(req);
       const AsCaller as_caller(caller->uid, caller->gid);
-      if (as_caller.error() != 0) {
-        fail(as_caller.error());
-        return;
-      }
+      if (as_caller.error() != 0) return fail(as_caller.error());
     }
 #if TRACEFS_FUSE_AT_LEAST(18)
     const WithoutFsetid without(fi->kill_suidgid != 0);
@@ -91,10 +85,7 @@ void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
       fd.Reset(fs.Reopen(inode, OpenFlags(fi->flags) | O_APPEND));
       append_only = true;
     }
-    if (!fd) {
-      fail(errno);
-      return;
-    }
+    if (!fd) return fail(errno);
     if (append_only) {
       // Maybe only now: it must not pass through. Where it has to, because
       // others have it open so, it must not be one that can be mapped.
@@ -103,8 +94,7 @@ void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
       mode = fs.ChooseIoMode(inode, -1, set_id, fi, &claim);
       if (mode == IoMode::kPassthroughDirect &&
           (fi->flags & O_ACCMODE) == O_RDWR) {
-        fail(EPERM);
-        return;
+        return fail(EPERM);
       }
     }
   }

@@ -168,10 +168,7 @@ size_t WithoutTrusted(char* list, size_t size) {
 
 // Replies to a query: its size where `size` is 0, else the value.
 void ReplyQuery(OpScope& op, ssize_t n, size_t size, const char* value) {
-  if (n < 0) {
-    op.ReplyError(errno);
-    return;
-  }
+  if (n < 0) return op.ReplyError(errno);
   const auto got = static_cast<size_t>(n);
   op.End(n, 0, [&] {
     return size == 0 ? fuse_reply_xattr(op.req(), got)
