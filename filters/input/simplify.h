@@ -79,7 +79,6 @@ class Simplifier {
 
   const Formula& formula(uint32_t id) const { return formulas_[id]; }
   const FilterTest& test(uint32_t id) const { return tests_[id]; }
-  size_t test_count() const { return tests_.size(); }
   const std::vector<Text>& texts() const { return texts_; }
   // What keeps the bits; the filter holds them as long as it runs.
   std::vector<NameTable::Handle> TakeHandles() { return std::move(handles_); }

@@ -48,9 +48,6 @@ inline size_t FixedBytes(const Column& column) {
   return column.count * (column.width == 0 ? 4 : column.width);
 }
 
-// Which values are stored as their difference to the value before.
-inline bool IsPredicted(uint8_t width) { return width == 4 || width == 8; }
-
 // The columns of a block, in their order in the stream, and what predicts them.
 struct ColumnPlan {
   std::vector<Column> columns;

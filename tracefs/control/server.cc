@@ -281,22 +281,15 @@ bool ControlServer::MakeRoom() {
 void ControlServer::Serve(Connection& c, short events, uint64_t now) {
   if ((events & (POLLERR | POLLNVAL)) != 0 ||
       ((events & POLLHUP) != 0 && (c.Events() & POLLIN) == 0)) {
-    c.Close();
-    return;
+    return c.Close();
   }
-  if ((events & (POLLIN | POLLHUP)) != 0 && !c.Receive(now)) {
-    c.Close();
-    return;
-  }
+  if ((events & (POLLIN | POLLHUP)) != 0 && !c.Receive(now)) return c.Close();
   std::string line;
   std::vector<UniqueFd> files;
   while (c.TakeLine(&line, &files)) {
     Dispatch(c, line, std::move(files), now);
     // An answer that is sent at once makes way for the next request.
-    if (!c.Transmit(now)) {
-      c.Close();
-      return;
-    }
+    if (!c.Transmit(now)) return c.Close();
   }
   if (const std::string_view violation = c.TakeViolation();
       !violation.empty()) {
@@ -304,10 +297,7 @@ void ControlServer::Serve(Connection& c, short events, uint64_t now) {
              now);
     c.CloseAfterAnswer();
   }
-  if (!c.Transmit(now)) {
-    c.Close();
-    return;
-  }
+  if (!c.Transmit(now)) return c.Close();
   const uint64_t deadline = c.Deadline();
   if (deadline != 0 && now >= deadline && !c.finished()) {
     SendAtOnce(c.fd(), Status::SystemSaid(ETIMEDOUT, "waited too long"));

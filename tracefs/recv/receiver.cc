@@ -168,17 +168,15 @@ class EpollReceiver final : public Receiver {
     Register(c.stream->fd(), c.id, 0);
     clients_.emplace(c.id, std::move(client));
     if (++of_peer_[c.peer.host] > options_.limits.max_clients_per_peer) {
-      Refuse(c, RefuseReason::kBusy,
-             "more than " +
-                 std::to_string(options_.limits.max_clients_per_peer) +
-                 " connections from " + c.peer.host);
-      return;
+      return Refuse(c, RefuseReason::kBusy,
+                    "more than " +
+                        std::to_string(options_.limits.max_clients_per_peer) +
+                        " connections from " + c.peer.host);
     }
     if (clients_.size() > options_.limits.max_clients && !EvictUnproven(c.id)) {
-      Refuse(c, RefuseReason::kBusy,
-             "more than " + std::to_string(options_.limits.max_clients) +
-                 " senders");
-      return;
+      return Refuse(c, RefuseReason::kBusy,
+                    "more than " + std::to_string(options_.limits.max_clients) +
+                        " senders");
     }
     Update(c);
   }
@@ -227,10 +225,7 @@ class EpollReceiver final : public Receiver {
     const bool greeted = client.state != Client::State::kHandshake;
     client.state = Client::State::kEnding;
     client.since = Clock::now();
-    if (!greeted || !SendOut(client)) {
-      Drop(client, text);
-      return;
-    }
+    if (!greeted || !SendOut(client)) return Drop(client, text);
     Update(client);
   }
 
@@ -243,13 +238,9 @@ class EpollReceiver final : public Receiver {
     // Nothing is read now that would tell, and epoll would go on about it.
     if ((events & (EPOLLHUP | EPOLLERR)) != 0 &&
         (client.state == Client::State::kOpening || IsPaused(client))) {
-      Drop(client, "connection lost");
-      return;
+      return Drop(client, "connection lost");
     }
-    if (!SendOut(client)) {
-      Drop(client, "connection lost");
-      return;
-    }
+    if (!SendOut(client)) return Drop(client, "connection lost");
     switch (client.state) {
       case Client::State::kHandshake:
         if (!Handshake(client)) return;

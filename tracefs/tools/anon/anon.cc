@@ -59,8 +59,7 @@ class Progress {
 };
 
 std::string BaseName(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == std::string::npos ? path : path.substr(slash + 1);
+  return path.substr(path.rfind('/') + 1);
 }
 
 bool IsFolder(const std::string& path) {

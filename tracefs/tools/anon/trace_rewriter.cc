@@ -239,8 +239,7 @@ class TraceRewriter {
     Result<std::unique_ptr<BlockRewriter>> rewriter = BlockRewriter::Create(
         plan_.get(), serial_, options_.cache_entries, maps_);
     if (!decoder.ok() || !rewriter.ok()) {
-      Fail(decoder.ok() ? rewriter.status() : decoder.status());
-      return;
+      return Fail(decoder.ok() ? rewriter.status() : decoder.status());
     }
     Job job;
     std::vector<std::byte> block;
@@ -261,8 +260,7 @@ class TraceRewriter {
                             " at byte " + std::to_string(job.offset));
         if (!options_.salvage || status.code() == StatusCode::kInvalid ||
             status.code() == StatusCode::kSystem) {
-          Fail(status);
-          return;
+          return Fail(status);
         }
         out.Clear();  // nothing of it
       } else {

@@ -150,8 +150,7 @@ void TraceJudge::AddFrame(const BlockId& id, uint64_t offset, uint32_t crc,
   const bool file_begins = std::exchange(file_begins_, false);
   const ChecksumNote* note = Proof(notes);
   if (note == nullptr && !decoded.ok()) {
-    AddBad(number, offset, decoded.message());
-    return;
+    return AddBad(number, offset, decoded.message());
   }
   // Each part of a rotated trace starts with a copy of block 0.
   if (note == nullptr && number == 0) {
@@ -165,8 +164,7 @@ void TraceJudge::AddFrame(const BlockId& id, uint64_t offset, uint32_t crc,
   }
   if (note == nullptr) {
     if (std::string why = MissingKey(notes); !why.empty()) {
-      AddBad(number, offset, std::move(why));
-      return;
+      return AddBad(number, offset, std::move(why));
     }
     AddToRuns(number, /*sealed=*/false, nullptr);
     if (has_final) end_ = number;
@@ -177,8 +175,7 @@ void TraceJudge::AddFrame(const BlockId& id, uint64_t offset, uint32_t crc,
     return;
   }
   if (std::string why = CheckClaims(number, *note); !why.empty()) {
-    AddBad(number, offset, std::move(why));
-    return;
+    return AddBad(number, offset, std::move(why));
   }
   if (number == 0) head_link_ = note->own_link;
   for (const Anchor& anchor : options_.anchors) {
