@@ -95,15 +95,13 @@ class Encoder {
       node->span = last - first;
     };
     if (intervals.size() == 1) {
-      range(intervals[0].first, intervals[0].last);
-      return;
+      return range(intervals[0].first, intervals[0].last);
     }
     const uint64_t first = intervals.front().first;
     const uint64_t last = intervals.back().last;
     // All but one interval in the middle is an interval around the end.
     if (intervals.size() == 2 && first == 0 && last == IntervalSet::kMax) {
-      range(intervals[1].first, intervals[0].last);
-      return;
+      return range(intervals[1].first, intervals[0].last);
     }
     if (last - first < 64) {
       node->kind = NodeKind::kBitmap;

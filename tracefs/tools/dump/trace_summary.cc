@@ -9,6 +9,7 @@
 #include "tracefs/base/text.h"
 #include "tracefs/export/decimal.h"
 #include "tracefs/export/escape.h"
+#include "tracefs/export/json_member.h"
 #include "tracefs/format/constants.h"
 #include "tracefs/format/frame.h"
 
@@ -295,23 +296,20 @@ std::string OpStats::Table(const std::vector<const ReadStats*>& traces) const {
 
 void OpStats::AddJson(const Rows& rows, const std::string& more,
                       std::string* text) {
-  const auto number = [text](std::string_view key, uint64_t value) {
-    *text += ",\"" + std::string(key) + "\":" + std::to_string(value);
-  };
   for (size_t op = 0; op < rows.size(); ++op) {
     const Row& row = rows[op];
     if (row.count == 0 && row.before == 0) continue;
     const std::string_view name =
         op == kNoOp ? "(any)" : OpName(static_cast<Op>(op));
     *text += "{" + more + "\"op\":\"" + std::string(name) + "\"";
-    number("count", row.count);
-    number("errors", row.errors);
-    number("bytes", row.bytes);
+    AppendJsonNumber("count", row.count, text);
+    AppendJsonNumber("errors", row.errors, text);
+    AppendJsonNumber("bytes", row.bytes, text);
     if (row.timed != 0) {
-      number("dur_total", row.total_ns);
-      number("dur_max", row.max_ns);
+      AppendJsonNumber("dur_total", row.total_ns, text);
+      AppendJsonNumber("dur_max", row.max_ns, text);
     }
-    if (row.before != 0) number("before", row.before);
+    if (row.before != 0) AppendJsonNumber("before", row.before, text);
     *text += "}\n";
   }
 }
@@ -328,9 +326,6 @@ std::string OpStats::JsonLines(
                 ",\"aggregate\":" + std::to_string(aggregate) + ",",
             &text);
   }
-  const auto number = [&text](std::string_view key, uint64_t value) {
-    text += ",\"" + std::string(key) + "\":" + std::to_string(value);
-  };
   const Losses losses = SumLosses(traces);
   std::string reasons;
   for (const auto& [reason, count] : losses.by_reason) {
@@ -338,12 +333,12 @@ std::string OpStats::JsonLines(
                std::to_string(count);
   }
   text += "{\"lost\":{" + reasons + "}";
-  number("alarms", losses.alarms);
-  number("unreadable_blocks", losses.unreadable_blocks);
-  number("missing_blocks", losses.missing_blocks);
-  number("missing_operations", losses.missing_events);
-  number("damaged_bytes", losses.damaged_bytes);
-  number("cut_bytes", losses.cut_bytes);
+  AppendJsonNumber("alarms", losses.alarms, &text);
+  AppendJsonNumber("unreadable_blocks", losses.unreadable_blocks, &text);
+  AppendJsonNumber("missing_blocks", losses.missing_blocks, &text);
+  AppendJsonNumber("missing_operations", losses.missing_events, &text);
+  AppendJsonNumber("damaged_bytes", losses.damaged_bytes, &text);
+  AppendJsonNumber("cut_bytes", losses.cut_bytes, &text);
   return text + "}\n";
 }
 
