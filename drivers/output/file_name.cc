@@ -6,6 +6,7 @@
 #include <array>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/format/frame.h"
 
 namespace tracefs {
 namespace {
@@ -18,16 +19,6 @@ std::string DateText(uint64_t real_ns) {
   const size_t size =
       ::strftime(text.data(), text.size(), "%Y%m%dT%H%M%SZ", &utc);
   return std::string(text.data(), size);
-}
-
-std::string HexText(const format::Serial& serial) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string text;
-  for (const std::byte byte : serial) {
-    text += kDigits[static_cast<size_t>(byte) >> 4];
-    text += kDigits[static_cast<size_t>(byte) & 15];
-  }
-  return text;
 }
 
 }  // namespace
@@ -47,7 +38,7 @@ Result<std::string> ExpandFileName(std::string_view name, uint64_t real_ns,
       text += DateText(real_ns);
       name.remove_prefix(kDate.size());
     } else if (name.substr(0, kSerial.size()) == kSerial) {
-      text += HexText(serial);
+      text += format::SerialText(serial);
       name.remove_prefix(kSerial.size());
     } else if (name.substr(0, 1) == "%") {
       text += '%';
