@@ -1,27 +1,9 @@
 // Prints a tracer's config as config text.
 #include "config/config.h"
+#include "tracefs/base/string_literal.h"
 
 namespace tracefs {
 namespace {
-
-std::string QuoteString(std::string_view text) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string quoted = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      quoted += '\\';
-      quoted += c;
-    } else if (byte < 0x20 || byte == 0x7f) {
-      quoted += "\\x";
-      quoted += kDigits[byte >> 4];
-      quoted += kDigits[byte & 15];
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + '"';
-}
 
 std::string ValueText(const ConfigValue& value) {
   switch (value.type) {
@@ -31,10 +13,11 @@ std::string ValueText(const ConfigValue& value) {
       // It may end in a comment, which must not swallow what follows.
       return " " + value.text + "\n";
     case ValueType::kText:
-      return " = " + QuoteString(value.text);
+      return " = " + StringLiteral(value.text);
     case ValueType::kChoice:
       return " = " + value.text +
-             (value.argument.empty() ? "" : ' ' + QuoteString(value.argument));
+             (value.argument.empty() ? ""
+                                     : ' ' + StringLiteral(value.argument));
     case ValueType::kCount:
     case ValueType::kSize:
     case ValueType::kDuration:

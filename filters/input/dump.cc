@@ -6,6 +6,7 @@
 #include "filters/input/check.h"
 #include "filters/input/program.h"
 #include "filters/input/words.h"
+#include "tracefs/base/string_literal.h"
 #include "tracefs/event/op.h"
 
 namespace tracefs {
@@ -91,21 +92,7 @@ std::string TextWord(const std::string& text) {
                std::string_view("(){},;\"#|&=<>").find(c) ==
                    std::string_view::npos;
       });
-  if (bare) return text;
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string quoted = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') quoted += '\\';
-    if (byte < 0x20 || byte == 0x7f) {
-      quoted += "\\x";
-      quoted += kDigits[byte >> 4];
-      quoted += kDigits[byte & 15];
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + '"';
+  return bare ? text : StringLiteral(text);
 }
 
 std::string MatchText(Field field, const TextMatch& match) {

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "tracefs/base/spelling.h"
+#include "tracefs/base/string_literal.h"
 #include "tracefs/event/field.h"
 
 namespace tracefs {
@@ -306,26 +307,7 @@ class Parser {
 };
 
 void DumpWord(const AstWord& word, std::string* out) {
-  if (!word.quoted) {
-    *out += word.text;
-    return;
-  }
-  constexpr char kDigits[] = "0123456789abcdef";
-  *out += '"';
-  for (const char c : word.text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      *out += '\\';
-      *out += c;
-    } else if (byte < 0x20 || byte == 0x7f) {
-      *out += "\\x";
-      *out += kDigits[byte >> 4];
-      *out += kDigits[byte & 15];
-    } else {
-      *out += c;
-    }
-  }
-  *out += '"';
+  *out += word.quoted ? StringLiteral(word.text) : word.text;
 }
 
 void DumpPredicate(const AstPredicate& predicate, std::string* out) {
