@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "tracefs/base/clock.h"
 #include "tracefs/export/aggregate_lines.h"
@@ -45,6 +45,26 @@ constexpr Field kFirstArguments[] = {
     Field::kLockOwner, Field::kMapped,    Field::kLockPid, Field::kFh,
     Field::kFhOut,     Field::kInodeOut,  Field::kSyscall, Field::kExe,
     Field::kCgroup};
+
+struct Arguments {
+  std::array<Field, kFieldCount> fields{};
+  size_t size = 0;
+
+  constexpr void Add(const FieldInfo& f) {
+    if (f.text == TextStyle::kOwnPlace || f.text == TextStyle::kNotShown)
+      return;
+    for (size_t i = 0; i < size; ++i) {
+      if (fields[i] == f.field) return;
+    }
+    fields[size++] = f.field;
+  }
+};
+constexpr Arguments kArguments = [] {
+  Arguments all;
+  for (const Field f : kFirstArguments) all.Add(Info(f));
+  for (const FieldInfo& f : Fields()) all.Add(f);
+  return all;
+}();
 
 // Appends to a line whose buffer has room.
 class Line {
@@ -122,18 +142,7 @@ class TextExporter final : public Exporter {
   TextExporter(OutputBuffer& out, const ExportOptions& options)
       : out_(out),
         style_(options.time),
-        date_(options.date && options.time != TimeStyle::kEpoch) {
-    const auto add = [this](const FieldInfo& f) {
-      if (f.text == TextStyle::kOwnPlace || f.text == TextStyle::kNotShown ||
-          std::find(arguments_.begin(), arguments_.end(), &f) !=
-              arguments_.end()) {
-        return;
-      }
-      arguments_.push_back(&f);
-    };
-    for (const Field f : kFirstArguments) add(Info(f));
-    for (const FieldInfo& f : Fields()) add(f);
-  }
+        date_(options.date && options.time != TimeStyle::kEpoch) {}
 
   void Write(const Record& record) override {
     const Event& event = record.event;
@@ -172,7 +181,7 @@ class TextExporter final : public Exporter {
     if (record.HasText(Field::kTarget)) {
       line.Put(" => ").Word(event.target);
     }
-    PutArguments(line, record);
+    PutArguments(line, record, std::make_index_sequence<kArguments.size>());
     PutResult(line, event);
     PutAttributes(line, event);
     line.TrimBlanks().Put('\n');
@@ -295,22 +304,29 @@ class TextExporter final : public Exporter {
     line.PadFrom(user, 5);
   }
 
-  void PutArguments(Line& line, const Record& record) const {
-    for (const FieldInfo* const info : arguments_) {
-      const Field f = info->field;
-      if (IsNumeric(f)) {
-        if (record.event.Has(f)) PutNumber(line, record.event, *info);
-      } else if (record.HasText(f)) {
-        PutText(line, record.Text(f), *info);
-      }
-    }
+  // Code of its own for each argument: nothing is looked up for a line.
+  template <size_t... kIndex>
+  static void PutArguments(Line& line, const Record& record,
+                           std::index_sequence<kIndex...>) {
+    (PutArgument<kArguments.fields[kIndex]>(line, record), ...);
     for (const ExtraArgument& extra : record.extra) {
       PutExtra(line, record, extra);
     }
   }
 
-  static void PutNumber(Line& line, const Event& event, const FieldInfo& info) {
-    const uint64_t value = event.Get(info.field);
+  template <Field kField>
+  static void PutArgument(Line& line, const Record& record) {
+    if constexpr (IsNumeric(kField)) {
+      if (record.event.Has(kField)) PutNumber<kField>(line, record.event);
+    } else {
+      if (record.HasText(kField)) PutText<kField>(line, record.Text(kField));
+    }
+  }
+
+  template <Field kField>
+  static void PutNumber(Line& line, const Event& event) {
+    constexpr const FieldInfo& info = Info(kField);
+    const uint64_t value = event.Get(kField);
     const auto key = [&]() -> Line& {
       return line.Put(' ').Put(info.json_key).Put('=');
     };
@@ -371,8 +387,9 @@ class TextExporter final : public Exporter {
     }
   }
 
-  static void PutText(Line& line, std::string_view text,
-                      const FieldInfo& info) {
+  template <Field kField>
+  static void PutText(Line& line, std::string_view text) {
+    constexpr const FieldInfo& info = Info(kField);
     const bool cut = info.text == TextStyle::kBytes && text.size() > kDataShown;
     line.Put(' ').Put(info.json_key).Put('=');
     line.Word(cut ? text.substr(0, kDataShown) : text);
@@ -470,7 +487,6 @@ class TextExporter final : public Exporter {
   OutputBuffer& out_;
   const TimeStyle style_;
   const bool date_;
-  std::vector<const FieldInfo*> arguments_;  // in the order of a line
   // "HH:MM:SS" of clock_second_: made once a second of the trace.
   bool clock_known_ = false;
   uint64_t clock_second_ = 0;
