@@ -16,7 +16,7 @@ class CommandLine {
  public:
   // `words`: the name under which Texts() has the arguments that are no
   // options; empty: there may be none. No option may be abbreviated. kInvalid:
-  // what is wrong, then `see_help`.
+  // what is wrong, what was probably meant, then `see_help`.
   static Result<CommandLine> Parse(
       int argc, const char* const* argv,
       boost::program_options::options_description options,
@@ -35,6 +35,10 @@ class CommandLine {
  private:
   boost::program_options::variables_map given_;
 };
+
+// The words between the commas of each argument, empty ones left out.
+std::vector<std::string> SplitAtCommas(
+    const std::vector<std::string>& arguments);
 
 }  // namespace tracefs
 

@@ -31,6 +31,15 @@ constexpr auto kFormats =
 
 std::span<const ExportFormat> ExportFormats() { return kFormats; }
 
+std::string ExportFormatNames() {
+  std::string names;
+  for (const ExportFormat& format : kFormats) {
+    if (!names.empty()) names += ", ";
+    names += format.name;
+  }
+  return names;
+}
+
 const ExportFormat* FindExportFormat(std::string_view name) {
   for (const ExportFormat& format : kFormats) {
     if (format.name == name) return &format;

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "tracefs/export/exporter.h"
@@ -18,6 +19,9 @@ struct ExportFormat {
 };
 
 std::span<const ExportFormat> ExportFormats();
+
+// All their names, with commas between.
+std::string ExportFormatNames();
 
 // nullptr if there is none of that name.
 const ExportFormat* FindExportFormat(std::string_view name);

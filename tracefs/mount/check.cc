@@ -2,10 +2,10 @@
 
 #include <iostream>
 
+#include "tracefs/base/version.h"
 #include "tracefs/control/metrics_server.h"
 #include "tracefs/daemon/seccomp_filter.h"
 #include "tracefs/fs/fuse_api.h"
-#include "tracefs/mount/version.h"
 #include "tracefs/tracers/plan.h"
 #include "tracefs/tracers/plan_facts.h"
 #include "tracefs/tracers/warnings.h"
@@ -49,7 +49,7 @@ Status CheckConfig(const std::string& config_file, bool dot) {
 }
 
 std::string VersionText() {
-  std::string text = std::string("tracefs ") + kVersion + "\nlibfuse " +
+  std::string text = "tracefs " + std::string(kVersion) + "\nlibfuse " +
                      TRACEFS_LIBFUSE_VERSION + "\n";
   text += std::string("FUSE over io_uring: ") +
           (TRACEFS_HAVE_FUSE_URING ? "yes" : "no (libfuse without it)") + "\n";

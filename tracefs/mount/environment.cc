@@ -14,7 +14,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "tracefs/mount/version.h"
+#include "tracefs/base/version.h"
 
 namespace tracefs {
 namespace {

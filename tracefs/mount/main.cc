@@ -8,29 +8,26 @@
 #include <string>
 
 #include "tracefs/base/notice.h"
+#include "tracefs/command/front.h"
 #include "tracefs/daemon/daemonize.h"
 #include "tracefs/daemon/log.h"
 #include "tracefs/mount/check.h"
 #include "tracefs/mount/doctor.h"
 #include "tracefs/mount/options.h"
 #include "tracefs/mount/run.h"
-#include "tracefs/mount/version.h"
 #include "tracefs/tracers/plan.h"
 
 namespace tracefs {
 namespace {
 
-int Fail(const Status& status) {
-  std::cerr << "tracefs-mount: " << status.message() << '\n';
-  return ExitStatus(status);
-}
+constexpr std::string_view kName = "tracefs-mount";
 
 // One mount, with its log.
 int Serve(const MountOptions& options,
           const std::function<Status(Log&)>& ready) {
   const Result<std::unique_ptr<Log>> log =
       Log::Open(options.log, options.foreground);
-  if (!log.ok()) return Fail(log.status());
+  if (!log.ok()) return Finish(kName, log.status());
   if (options.log.kind == LogPlace::Kind::kAuto &&
       (*log)->place().kind == LogPlace::Kind::kNone) {
     std::cerr << "tracefs-mount: no log: there is neither the journal nor "
@@ -38,41 +35,29 @@ int Serve(const MountOptions& options,
   }
   const Status status = Run(options, **log, [&] { return ready(**log); });
   if (status.ok()) return 0;
-  if ((*log)->attended()) return Fail(status);
+  if ((*log)->attended()) return Finish(kName, status);
   // Nobody sees standard error any more.
   Notify(NoticeId::kFailed, "has ended: " + status.message());
   return ExitStatus(status);
 }
 
-int Main(int argc, char** argv) {
-  const Result<MountOptions> options = ParseOptions(argc, argv);
-  if (!options.ok()) return Fail(options.status());
-  switch (options->command) {
-    case MountOptions::Command::kHelp:
-      std::cout << HelpText();
-      return 0;
-    case MountOptions::Command::kVersion:
-      std::cout << VersionText();
-      return 0;
-    case MountOptions::Command::kCheck: {
-      const Status status = CheckConfig(options->config, options->dot);
-      return status.ok() ? 0 : Fail(status);
-    }
-    case MountOptions::Command::kDoctor: {
-      const Status status = RunDoctor(options->source, options->fix, std::cout);
-      return status.ok() ? 0 : Fail(status);
-    }
+int Main(const MountOptions& options) {
+  switch (options.command) {
+    case MountOptions::Command::kCheck:
+      return Finish(kName, CheckConfig(options.config, options.dot));
+    case MountOptions::Command::kDoctor:
+      return Finish(kName, RunDoctor(options.source, options.fix, std::cout));
     case MountOptions::Command::kMount:
       break;
   }
-  if (options->foreground) {
-    return Serve(*options, [](Log&) {
+  if (options.foreground) {
+    return Serve(options, [](Log&) {
       std::cerr << "tracefs-mount: mounted\n";
       return Status::Ok();
     });
   }
   return Daemonize([&](const std::function<Status()>& ready) {
-    return Serve(*options, [&ready](Log& log) {
+    return Serve(options, [&ready](Log& log) {
       const Status status = ready();
       log.GoOn();
       return status;
@@ -83,4 +68,8 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace tracefs
 
-int main(int argc, char** argv) { return tracefs::Main(argc, argv); }
+int main(int argc, char** argv) {
+  using namespace tracefs;  // NOLINT: a main
+  return RunCommand({kName, &HelpText, &VersionText}, ParseOptions(argc, argv),
+                    &Main);
+}

@@ -8,10 +8,10 @@
 #include <cstdio>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/version.h"
 #include "tracefs/export/aggregate_lines.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/format/histogram.h"
-#include "tracefs/mount/version.h"
 #include "tracefs/process/siphash.h"
 #include "tracefs/tracers/plan.h"
 

@@ -3,10 +3,14 @@
 #include <boost/program_options.hpp>
 #include <sstream>
 
+#include "tracefs/command/command_line.h"
+
 namespace tracefs {
 namespace {
 
 namespace po = boost::program_options;
+
+constexpr char kSeeHelp[] = " (see tracefs-mount --help)";
 
 po::options_description Visible() {
   po::options_description options("Options");
@@ -49,18 +53,6 @@ po::options_description Visible() {
        "with --doctor, as root: change it, now and for the next boot")  //
       ("version", "print versions and features")                        //
       ("help,h", "print this text");
-  return options;
-}
-
-std::vector<std::string> SplitAtCommas(
-    const std::vector<std::string>& arguments) {
-  std::vector<std::string> options;
-  for (const std::string& argument : arguments) {
-    std::stringstream stream(argument);
-    for (std::string option; std::getline(stream, option, ',');) {
-      if (!option.empty()) options.push_back(option);
-    }
-  }
   return options;
 }
 
@@ -123,84 +115,54 @@ std::string HelpText() {
 }
 
 Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
-  po::options_description all = Visible();
-  all.add_options()("where", po::value<std::vector<std::string>>());
-  po::positional_options_description positions;
-  positions.add("where", -1);
-  po::variables_map given;
-  try {
-    po::store(po::command_line_parser(argc, argv)
-                  .options(all)
-                  .positional(positions)
-                  .run(),
-              given);
-    po::notify(given);
-  } catch (const po::error& error) {
-    return Status::Invalid(std::string(error.what()) +
-                           "; see tracefs-mount --help");
-  }
+  const Result<CommandLine> line =
+      CommandLine::Parse(argc, argv, Visible(), "where", kSeeHelp);
+  if (!line.ok()) return line.status();
+  const CommandLine& given = *line;
 
   MountOptions options;
-  if (given.count("help") != 0) {
-    options.command = MountOptions::Command::kHelp;
-    return options;
-  }
-  if (given.count("version") != 0) {
-    options.command = MountOptions::Command::kVersion;
-    return options;
-  }
-  options.dot = given.count("dot") != 0;
-  options.foreground = given.count("foreground") != 0;
-  if (Status s = ParseVisibility(given["visibility"].as<std::string>(),
-                                 &options.visibility);
+  options.help = given.Has("help");
+  options.version = given.Has("version");
+  if (options.help || options.version) return options;
+  options.dot = given.Has("dot");
+  options.foreground = given.Has("foreground");
+  if (Status s = ParseVisibility(given.Text("visibility"), &options.visibility);
       !s.ok()) {
     return s;
   }
-  if (Status s = ParseTransport(given["transport"].as<std::string>(),
-                                &options.transport);
+  if (Status s = ParseTransport(given.Text("transport"), &options.transport);
       !s.ok()) {
     return s;
   }
-  Result<LogPlace> log = ParseLogPlace(given["log"].as<std::string>());
+  Result<LogPlace> log = ParseLogPlace(given.Text("log"));
   if (!log.ok()) return log.status();
   options.log = *std::move(log);
-  if (Status s = ParseSandbox(given["sandbox"].as<std::string>(), &options);
-      !s.ok()) {
+  if (Status s = ParseSandbox(given.Text("sandbox"), &options); !s.ok()) {
     return s;
   }
-  if (given.count("metrics") != 0) {
-    options.metrics = given["metrics"].as<std::string>();
-  }
-  options.metrics_names = given.count("metrics-names") != 0;
+  options.metrics = given.Text("metrics");
+  options.metrics_names = given.Has("metrics-names");
   if (options.metrics_names && options.metrics.empty()) {
     return Status::Invalid("--metrics-names goes with --metrics");
   }
-  if (given.count("metrics-group") != 0) {
-    options.metrics_group = given["metrics-group"].as<std::string>();
-    if (!MetricsAtSocket(options)) {
-      return Status::Invalid("--metrics-group goes with --metrics unix:PATH");
-    }
+  options.metrics_group = given.Text("metrics-group");
+  if (given.Has("metrics-group") && !MetricsAtSocket(options)) {
+    return Status::Invalid("--metrics-group goes with --metrics unix:PATH");
   }
-  std::vector<std::string> where;
-  if (given.count("where") != 0) {
-    where = given["where"].as<std::vector<std::string>>();
-  }
-  if (given.count("-o") != 0) {
-    options.fuse_options =
-        SplitAtCommas(given["-o"].as<std::vector<std::string>>());
-  }
-  if (given.count("check") != 0) {
-    if (!where.empty() || given.count("config") != 0) {
+  const std::vector<std::string> where = given.Texts("where");
+  options.fuse_options = SplitAtCommas(given.Texts("-o"));
+  if (given.Has("check")) {
+    if (!where.empty() || given.Has("config")) {
       return Status::Invalid("--check takes one config file and nothing else");
     }
     options.command = MountOptions::Command::kCheck;
-    options.config = given["check"].as<std::string>();
+    options.config = given.Text("check");
     return options;
   }
   if (options.dot) return Status::Invalid("--dot goes with --check");
-  options.fix = given.count("fix") != 0;
-  if (given.count("doctor") != 0) {
-    if (where.size() > 1 || given.count("config") != 0) {
+  options.fix = given.Has("fix");
+  if (given.Has("doctor")) {
+    if (where.size() > 1 || given.Has("config")) {
       return Status::Invalid("--doctor takes one directory at most");
     }
     options.command = MountOptions::Command::kDoctor;
@@ -209,15 +171,15 @@ Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
   }
   if (options.fix) return Status::Invalid("--fix goes with --doctor");
   if (where.size() != 2) {
-    return Status::Invalid(
-        "two directories are needed, SRC and MNT; see tracefs-mount --help");
+    return Status::Invalid("two directories are needed, SRC and MNT" +
+                           std::string(kSeeHelp));
   }
-  if (given.count("config") == 0) {
+  if (!given.Has("config")) {
     return Status::Invalid(
         "--config FILE is needed; config/samples/full.conf records all but "
         "locks");
   }
-  options.config = given["config"].as<std::string>();
+  options.config = given.Text("config");
   options.source = where[0];
   options.mount_point = where[1];
   return options;

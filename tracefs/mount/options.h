@@ -14,8 +14,10 @@ namespace tracefs {
 enum class KernelTransport { kAuto, kUring, kDev };
 
 struct MountOptions {
-  enum class Command { kMount, kCheck, kDoctor, kHelp, kVersion };
+  enum class Command { kMount, kCheck, kDoctor };
 
+  bool help = false;
+  bool version = false;
   Command command = Command::kMount;
   std::string source;  // of kMount and, if wanted, kDoctor
   std::string mount_point;

@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 
+#include "tracefs/command/front.h"
 #include "tracefs/crypto/cipher.h"
 #include "tracefs/crypto/key_source.h"
 #include "tracefs/daemon/account.h"
@@ -168,17 +169,9 @@ Status Run(const RecvOptions& options) {
 }  // namespace tracefs
 
 int main(int argc, char** argv) {
-  const auto options = tracefs::ParseRecvOptions(argc, argv);
-  if (options.ok() && (options->help || options->version)) {
-    std::fputs(options->help ? tracefs::RecvHelp().c_str()
-                             : "tracefs-recv " TRACEFS_VERSION "\n",
-               stdout);
-    return 0;
-  }
-  const tracefs::Status status =
-      options.ok() ? tracefs::Run(*options) : options.status();
-  if (!status.ok()) {
-    std::fprintf(stderr, "tracefs-recv: %s\n", status.message().c_str());
-  }
-  return tracefs::ExitStatus(status);
+  using namespace tracefs;  // NOLINT: a main
+  return RunCommand({"tracefs-recv", &RecvHelp}, ParseRecvOptions(argc, argv),
+                    [](const RecvOptions& options) {
+                      return Finish("tracefs-recv", Run(options));
+                    });
 }

@@ -18,15 +18,6 @@ namespace po = boost::program_options;
 
 constexpr char kSeeHelp[] = " (see tracefs-recv --help)";
 
-std::string FormatNames() {
-  std::string names;
-  for (const ExportFormat& format : ExportFormats()) {
-    if (!names.empty()) names += ", ";
-    names += format.name;
-  }
-  return names;
-}
-
 po::options_description VisibleOptions() {
   using Strings = std::vector<std::string>;
   const auto text = [](const char* name) {
@@ -42,7 +33,8 @@ po::options_description VisibleOptions() {
        "keep each trace in a file of this directory, and acknowledge what is "
        "on the disk")  //
       ("format", text("NAME"),
-       ("print operations as they come instead: " + FormatNames()).c_str())  //
+       ("print operations as they come instead: " + ExportFormatNames())
+           .c_str())  //
       ("ca", text("FILE"),
        "tls: certificates of the authorities that senders' are from")  //
       ("cert", text("FILE"), "tls: our certificate")                   //
@@ -146,7 +138,7 @@ Status Check(const RecvOptions& options) {
   }
   if (!options.format.empty() && FindExportFormat(options.format) == nullptr) {
     return Status::Invalid("--format: there is no " + Quoted(options.format) +
-                           "; there are " + FormatNames());
+                           "; there are " + ExportFormatNames());
   }
   if (!options.keys.empty() && options.format.empty()) {
     return Status::Invalid(

@@ -85,8 +85,8 @@ TEST(MountOptionsTest, MountOptionsAreSplitAtCommas) {
 }
 
 TEST(MountOptionsTest, OtherCommandsTakeWhatIsTheirs) {
-  EXPECT_EQ(Parsed({"--help"}).command, Command::kHelp);
-  EXPECT_EQ(Parsed({"--version"}).command, Command::kVersion);
+  EXPECT_TRUE(Parsed({"--help"}).help);
+  EXPECT_TRUE(Parsed({"--version"}).version);
   const MountOptions check = Parsed({"--check", "c", "--dot"});
   EXPECT_EQ(check.command, Command::kCheck);
   EXPECT_EQ(check.config, "c");
@@ -119,6 +119,8 @@ TEST(MountOptionsTest, Malicious_WhatCannotBeMeantIsRefusedWithTheNextStep) {
       {{"--check", "c", "--config", "d"}, "one config file and nothing else"},
       {{"--doctor", "a", "b"}, "one directory at most"},
       {{"s", "m", "--config", "c", "--frobnicate"}, "see tracefs-mount --help"},
+      {{"s", "m", "--confg", "c"}, "did you mean '--config'?"},
+      {{"s", "m", "--conf", "c"}, "did you mean '--config'?"},
       {{"s", "m", "--config"}, "see tracefs-mount --help"},
   };
   for (const auto& [words, message] : cases) {

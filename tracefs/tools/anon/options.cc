@@ -53,15 +53,6 @@ po::options_description VisibleOptions() {
   return options;
 }
 
-Strings SplitCommas(const std::string& text) {
-  Strings words;
-  std::istringstream in(text);
-  for (std::string word; std::getline(in, word, ',');) {
-    if (!word.empty()) words.push_back(word);
-  }
-  return words;
-}
-
 }  // namespace
 
 std::string AnonHelp() {
@@ -112,10 +103,10 @@ Result<AnonOptions> ParseAnonOptions(int argc, const char* const* argv) {
   result.policy = given.Text("policy");
   result.keys = given.Texts("keys");
   result.trace_keys = given.Texts("trace-key");
-  result.reveal = SplitCommas(given.Text("reveal"));
+  result.reveal = SplitAtCommas({given.Text("reveal")});
   result.audit = given.Text("audit");
   result.against = given.Text("against");
-  result.quasi = given.Has("quasi") ? SplitCommas(given.Text("quasi"))
+  result.quasi = given.Has("quasi") ? SplitAtCommas({given.Text("quasi")})
                                     : Strings{"uid", "gid", "comm"};
   result.ok_words = given.Texts("ok");
   result.salvage = given.Has("salvage");

@@ -94,14 +94,6 @@ std::string Joined(std::span<const std::string_view> names) {
   return text;
 }
 
-std::string FormatNames() {
-  std::vector<std::string_view> names;
-  for (const ExportFormat& format : ExportFormats()) {
-    names.push_back(format.name);
-  }
-  return Joined(names);
-}
-
 po::options_description VisibleOptions() {
   po::options_description options("Options");
   options.add_options()  //
@@ -112,9 +104,10 @@ po::options_description VisibleOptions() {
       ("timeout", po::value<std::string>()->value_name("SECONDS"),
        "how long to wait for an answer; default 60, of unmount 600")  //
       ("format", po::value<std::string>()->value_name("NAME"),
-       ("tail: output format: " + FormatNames() + "; default text").c_str())  //
-      ("utc", "tail, text: times in UTC instead of local time")               //
-      ("epoch", "tail, text: times in seconds since 1970")                    //
+       ("tail: output format: " + ExportFormatNames() + "; default text")
+           .c_str())                                             //
+      ("utc", "tail, text: times in UTC instead of local time")  //
+      ("epoch", "tail, text: times in seconds since 1970")       //
       ("interval", po::value<std::string>()->value_name("TIME"),
        "top: between two pictures, such as 500ms; default 2s")  //
       ("rounds", po::value<std::string>()->value_name("N"),
@@ -173,7 +166,7 @@ Status TakeTailOptions(const CommandLine& given, CtlOptions* options) {
   }
   if (FindExportFormat(options->format) == nullptr) {
     return Status::Invalid("--format: there is no " + Quoted(options->format) +
-                           "; there are " + FormatNames());
+                           "; there are " + ExportFormatNames());
   }
   const bool utc = given.Has("utc");
   const bool epoch = given.Has("epoch");

@@ -14,20 +14,11 @@ namespace po = boost::program_options;
 
 constexpr char kSeeHelp[] = " (see tracefs-dump --help)";
 
-std::string FormatNames(std::string_view separator) {
-  std::string names;
-  for (const ExportFormat& format : ExportFormats()) {
-    if (!names.empty()) names += separator;
-    names += format.name;
-  }
-  return names;
-}
-
 po::options_description VisibleOptions() {
   po::options_description options("Options");
-  options.add_options()                                                     //
-      ("format", po::value<std::string>()->value_name("NAME"),              //
-       ("output format: " + FormatNames(", ") + "; default text").c_str())  //
+  options.add_options()                                                       //
+      ("format", po::value<std::string>()->value_name("NAME"),                //
+       ("output format: " + ExportFormatNames() + "; default text").c_str())  //
       ("filter", po::value<std::string>()->value_name("EXPR"),
        "only operations that match EXPR, in the language of capture filters")  //
       ("follow", "go on as a trace that is still being written grows")  //
@@ -91,7 +82,7 @@ Result<DumpOptions> ParseDumpOptions(int argc, const char* const* argv) {
   }
   if (FindExportFormat(result.format) == nullptr) {
     return Status::Invalid("--format: there is no \"" + result.format +
-                           "\"; there are " + FormatNames(", "));
+                           "\"; there are " + ExportFormatNames());
   }
   result.filter = given.Text("filter");
   const bool utc = given.Has("utc");

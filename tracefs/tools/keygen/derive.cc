@@ -3,52 +3,30 @@
 #include <fcntl.h>
 
 #include "anonymize/session.h"
-#include "tracefs/base/spelling.h"
 #include "tracefs/crypto/seal_state.h"
 
 namespace tracefs {
 namespace {
 
-constexpr std::string_view kOptions[] = {"--key", "--day", "--subtree",
-                                         "--policy", "--recipient"};
-
 struct DeriveOptions {
-  std::string domain;
   std::string key;
   std::string day;
   std::string subtree;
   std::string policy;
-  std::vector<AgeRecipient> recipients;
-  std::string file;
+  std::vector<AgeRecipient> recipients = {};
+  std::string domain = {};
+  std::string file = {};
 };
 
-Result<DeriveOptions> Parse(const std::vector<std::string>& arguments) {
-  DeriveOptions options;
-  std::vector<std::string> words;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& name = arguments[i];
-    if (!name.starts_with("--")) {
-      words.push_back(name);
-      continue;
-    }
-    std::string* const value = name == "--key"       ? &options.key
-                               : name == "--day"     ? &options.day
-                               : name == "--subtree" ? &options.subtree
-                               : name == "--policy"  ? &options.policy
-                                                     : nullptr;
-    if (value == nullptr && name != "--recipient") {
-      return Status::Invalid("--derive has no option " + Quoted(name) +
-                             DidYouMean(name, kOptions));
-    }
-    if (++i == arguments.size()) {
-      return Status::Invalid(name + " needs a value");
-    }
-    if (value != nullptr) {
-      *value = arguments[i];
-      continue;
-    }
+Result<DeriveOptions> Parse(const CommandLine& given,
+                            const std::vector<std::string>& words) {
+  DeriveOptions options = {.key = given.Text("key"),
+                           .day = given.Text("day"),
+                           .subtree = given.Text("subtree"),
+                           .policy = given.Text("policy")};
+  for (const std::string& text : given.Texts("recipient")) {
     AgeRecipient recipient;
-    if (!ParseAgeRecipient(arguments[i], &recipient)) {
+    if (!ParseAgeRecipient(text, &recipient)) {
       return Status::Invalid(
           "--recipient takes age1…, as age-keygen -y or "
           "tracefs-keygen age prints it");
@@ -99,8 +77,9 @@ Result<anonymize::DerivedKey> Derive(const DeriveOptions& options) {
 
 }  // namespace
 
-Status DeriveKeyFile(const std::vector<std::string>& arguments) {
-  const Result<DeriveOptions> options = Parse(arguments);
+Status DeriveKeyFile(const CommandLine& given,
+                     const std::vector<std::string>& words) {
+  const Result<DeriveOptions> options = Parse(given, words);
   if (!options.ok()) return options.status();
   const Result<anonymize::DerivedKey> key = Derive(*options);
   if (!key.ok()) return key.status();

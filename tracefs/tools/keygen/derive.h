@@ -7,12 +7,17 @@
 #include <vector>
 
 #include "tracefs/base/status.h"
+#include "tracefs/command/command_line.h"
 
 namespace tracefs {
 
-// `arguments` are what stands behind --derive: DOMAIN, options, and the new
-// file. kInvalid if they make no sense.
-Status DeriveKeyFile(const std::vector<std::string>& arguments);
+// Options of --derive, which tracefs-keygen has no other use for.
+inline constexpr const char* kDeriveOptions[] = {"key", "day", "subtree",
+                                                 "policy", "recipient"};
+
+// kInvalid if what was given makes no sense. `words`: DOMAIN and the new file.
+Status DeriveKeyFile(const CommandLine& given,
+                     const std::vector<std::string>& words);
 
 }  // namespace tracefs
 

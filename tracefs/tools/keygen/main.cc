@@ -3,11 +3,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <boost/program_options.hpp>
 #include <cstdio>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tracefs/command/command_line.h"
+#include "tracefs/command/front.h"
 #include "tracefs/crypto/age.h"
 #include "tracefs/crypto/hash.h"
 #include "tracefs/crypto/key_source.h"
@@ -135,21 +138,52 @@ constexpr Kind kKinds[] = {
     {"age", 1, &MakeAge},
 };
 
-Status Run(const std::vector<std::string>& arguments) {
-  constexpr char kSeeHelp[] = " (see tracefs-keygen --help)";
-  if (arguments.empty()) {
+constexpr char kSeeHelp[] = " (see tracefs-keygen --help)";
+
+std::string Help() { return kHelp; }
+
+struct KeygenOptions {
+  bool help = false;
+  bool version = false;
+  CommandLine given = {};
+};
+
+Result<KeygenOptions> Parse(int argc, const char* const* argv) {
+  namespace po = boost::program_options;
+  const auto text = [] { return po::value<std::string>(); };
+  po::options_description options;
+  options.add_options()  //
+      ("derive", "")("key", text())("day", text())("subtree", text())(
+          "policy", text())("recipient",
+                            po::value<std::vector<std::string>>())  //
+      ("help,h", "")("version", "");
+  Result<CommandLine> line =
+      CommandLine::Parse(argc, argv, options, "word", kSeeHelp);
+  if (!line.ok()) return line.status();
+  KeygenOptions result = {.help = line->Has("help"),
+                          .version = line->Has("version")};
+  result.given = *std::move(line);
+  return result;
+}
+
+Status Run(const CommandLine& given) {
+  const std::vector<std::string> words = given.Texts("word");
+  if (given.Has("derive")) return DeriveKeyFile(given, words);
+  for (const char* option : kDeriveOptions) {
+    if (given.Has(option)) {
+      return Status::Invalid("--" + std::string(option) +
+                             " goes with --derive" + kSeeHelp);
+    }
+  }
+  if (words.empty()) {
     return Status::Invalid(std::string("what kind of key?") + kSeeHelp);
   }
-  if (arguments[0] == "--derive") {
-    return DeriveKeyFile({arguments.begin() + 1, arguments.end()});
-  }
+  const std::string name = words[0];
+  const std::vector<std::string> paths(words.begin() + 1, words.end());
   for (const Kind& kind : kKinds) {
-    if (arguments[0] != kind.name) continue;
-    const std::vector<std::string> paths(arguments.begin() + 1,
-                                         arguments.end());
+    if (name != kind.name) continue;
     if (paths.size() != kind.files) {
-      return Status::Invalid(arguments[0] + " takes " +
-                             std::to_string(kind.files) +
+      return Status::Invalid(name + " takes " + std::to_string(kind.files) +
                              (kind.files == 1 ? " file" : " files") + kSeeHelp);
     }
     for (const std::string& path : paths) {
@@ -162,7 +196,7 @@ Status Run(const std::vector<std::string>& arguments) {
     if (Status s = RandomBytes(key.get()); !s.ok()) return s;
     return kind.make(paths, key.get());
   }
-  return Status::Invalid("there is no kind of key '" + arguments[0] +
+  return Status::Invalid("there is no kind of key '" + name +
                          "'; there are secret, seal, sign and age" + kSeeHelp);
 }
 
@@ -170,20 +204,9 @@ Status Run(const std::vector<std::string>& arguments) {
 }  // namespace tracefs
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
-  for (const std::string& argument : arguments) {
-    if (argument == "-h" || argument == "--help") {
-      std::fputs(tracefs::kHelp, stdout);
-      return 0;
-    }
-    if (argument == "--version") {
-      std::puts("tracefs-keygen " TRACEFS_VERSION);
-      return 0;
-    }
-  }
-  const tracefs::Status status = tracefs::Run(arguments);
-  if (!status.ok()) {
-    std::fprintf(stderr, "tracefs-keygen: %s\n", status.message().c_str());
-  }
-  return tracefs::ExitStatus(status);
+  using namespace tracefs;  // NOLINT: a main
+  return RunCommand({"tracefs-keygen", &Help}, Parse(argc, argv),
+                    [](const KeygenOptions& options) {
+                      return Finish("tracefs-keygen", Run(options.given));
+                    });
 }

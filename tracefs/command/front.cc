@@ -1,0 +1,46 @@
+#include "tracefs/command/front.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "tracefs/base/file_io.h"
+#include "tracefs/base/version.h"
+
+namespace tracefs {
+namespace {
+
+std::atomic<bool> g_stop = false;
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+}  // namespace
+
+std::string VersionLine(std::string_view name, std::string_view more) {
+  std::string line(name);
+  ((line += ' ') += kVersion) += more;
+  return line += '\n';
+}
+
+int Finish(std::string_view name, const Status& status) {
+  if (!status.ok()) {
+    const std::string line = std::string(name) + ": " + status.message() + '\n';
+    // There is nobody to tell if this fails.
+    static_cast<void>(WriteAll(STDERR_FILENO, AsBytes(line), {}));
+  }
+  return ExitStatus(status);
+}
+
+int FinishWith(std::string_view name, std::string_view text) {
+  return Finish(name,
+                WriteAll(STDOUT_FILENO, AsBytes(text), "standard output"));
+}
+
+const std::atomic<bool>& StopAtSignals() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { g_stop = true; };
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+  return g_stop;
+}
+
+}  // namespace tracefs

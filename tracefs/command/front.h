@@ -1,0 +1,51 @@
+// What every command does alike around its work: says what was wrong with its
+// options, answers --help and --version, and ends with the status of its fate.
+#ifndef TRACEFS_COMMAND_FRONT_H_
+#define TRACEFS_COMMAND_FRONT_H_
+
+#include <atomic>
+#include <string>
+#include <string_view>
+
+#include "tracefs/base/status.h"
+
+namespace tracefs {
+
+struct CommandFront {
+  std::string_view name;  // "tracefs-dump"
+  std::string (*help)();
+  std::string (*version)() = nullptr;  // null: VersionLine()
+};
+
+// "tracefs-dump 0.1.0", what else there is to say, and a line end.
+std::string VersionLine(std::string_view name, std::string_view more = {});
+
+// Says on standard error, after the name of the command, why it failed, if it
+// did. Returns its exit status.
+int Finish(std::string_view name, const Status& status);
+
+// The same for a command that only prints a text.
+int FinishWith(std::string_view name, std::string_view text);
+
+// The main() of a command. Options have `help` and `version`; `work` takes them
+// and returns the exit status.
+template <typename Options, typename Work>
+int RunCommand(const CommandFront& front, const Result<Options>& options,
+               const Work& work) {
+  if (!options.ok()) return Finish(front.name, options.status());
+  if (options->help) return FinishWith(front.name, front.help());
+  if (options->version) {
+    return FinishWith(front.name, front.version == nullptr
+                                      ? VersionLine(front.name)
+                                      : front.version());
+  }
+  return work(*options);
+}
+
+// Becomes true with the first SIGINT or SIGTERM from now on; a second one ends
+// the process at once.
+const std::atomic<bool>& StopAtSignals();
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_COMMAND_FRONT_H_
