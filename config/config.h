@@ -6,6 +6,7 @@
 #ifndef TRACEFS_CONFIG_CONFIG_H_
 #define TRACEFS_CONFIG_CONFIG_H_
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -13,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "config/names.h"
+#include "config/schema.h"
 #include "tracefs/base/status.h"
 #include "tracefs/base/text_cursor.h"
 
@@ -60,6 +61,15 @@ struct ConfigEntry {
 
   // The option of that name, or null.
   const ConfigOption* Find(std::string_view option) const;
+  bool Has(std::string_view option) const { return Find(option) != nullptr; }
+  // What the option of that name says, or `otherwise` where it is not given: a
+  // count or bytes, a duration, a text or the word of a choice. The text lives
+  // as long as this.
+  uint64_t Number(std::string_view option, uint64_t otherwise = 0) const;
+  std::chrono::nanoseconds Duration(std::string_view option,
+                                    std::chrono::nanoseconds otherwise) const;
+  std::string_view Text(std::string_view option,
+                        std::string_view otherwise = {}) const;
 };
 
 struct TracerConfig {
@@ -83,10 +93,10 @@ struct Config {
 // Reads `text`; `file_name` is for messages. Errors are kInvalid and say
 // "file:line:column: what is wrong; what was probably meant".
 Result<Config> ParseConfig(std::string_view text, std::string_view file_name,
-                           const ConfigNames& names);
+                           const ConfigSchema& schema);
 
 // The same from a file: kSystem where it cannot be read.
-Result<Config> LoadConfig(const std::string& path, const ConfigNames& names);
+Result<Config> LoadConfig(const std::string& path, const ConfigSchema& schema);
 
 // A tracer as config text again: the effective config of a trace header. What
 // it makes parses to the same structs, positions aside.

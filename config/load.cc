@@ -9,7 +9,7 @@
 
 namespace tracefs {
 
-Result<Config> LoadConfig(const std::string& path, const ConfigNames& names) {
+Result<Config> LoadConfig(const std::string& path, const ConfigSchema& schema) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return Status::System(errno, "open " + path);
   // One byte more than allowed, so that ParseConfig sees that it is too much.
@@ -17,7 +17,7 @@ Result<Config> LoadConfig(const std::string& path, const ConfigNames& names) {
   const Result<std::string> text =
       ReadText(fd.get(), kMaxConfigBytes + 1, "read " + path);
   if (!text.ok()) return text.status();
-  return ParseConfig(*text, path, names);
+  return ParseConfig(*text, path, schema);
 }
 
 }  // namespace tracefs

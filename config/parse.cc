@@ -55,8 +55,9 @@ std::string Known(std::span<const EntryRow> rows) {
 
 class Parser {
  public:
-  Parser(std::string_view text, std::string_view file, const ConfigNames& names)
-      : in_(text, file), names_(names) {}
+  Parser(std::string_view text, std::string_view file,
+         const ConfigSchema& schema)
+      : in_(text, file), schema_(schema) {}
 
   Result<Config> Parse() {
     Config config;
@@ -170,14 +171,14 @@ class Parser {
     if (Status s = ParseSection(
             "'{' of the assembly section (a tracer is { { filter } { assembly "
             "drivers } { output filters and driver } })",
-            "an assembly driver", names_.assembly, &tracer->assembly);
+            "an assembly driver", schema_.assembly, &tracer->assembly);
         !s.ok()) {
       return s;
     }
     if (Status s = ParseSection(
             "'{' of the output section (a tracer is { { filter } { assembly "
             "drivers } { output filters and driver } })",
-            "an output filter or driver", names_.output, &tracer->output);
+            "an output filter or driver", schema_.output, &tracer->output);
         !s.ok()) {
       return s;
     }
@@ -216,7 +217,7 @@ class Parser {
   // An output section has one driver, and it is the last entry.
   Status CheckOrder(std::span<const EntryRow> rows,
                     const std::vector<ConfigEntry>& entries) const {
-    if (rows.data() != names_.output.data()) return Status::Ok();
+    if (rows.data() != schema_.output.data()) return Status::Ok();
     const ConfigEntry* driver = nullptr;
     for (const ConfigEntry& entry : entries) {
       if (driver != nullptr) {
@@ -394,7 +395,7 @@ class Parser {
   }
 
   TextCursor in_;
-  const ConfigNames& names_;
+  const ConfigSchema& schema_;
   SourcePosition open_;  // the '{' of the section being read
 };
 
@@ -407,13 +408,31 @@ const ConfigOption* ConfigEntry::Find(std::string_view option) const {
   return nullptr;
 }
 
+uint64_t ConfigEntry::Number(std::string_view option,
+                             uint64_t otherwise) const {
+  const ConfigOption* const found = Find(option);
+  return found == nullptr ? otherwise : found->value.number;
+}
+
+std::chrono::nanoseconds ConfigEntry::Duration(
+    std::string_view option, std::chrono::nanoseconds otherwise) const {
+  return std::chrono::nanoseconds(
+      Number(option, static_cast<uint64_t>(otherwise.count())));
+}
+
+std::string_view ConfigEntry::Text(std::string_view option,
+                                   std::string_view otherwise) const {
+  const ConfigOption* const found = Find(option);
+  return found == nullptr ? otherwise : std::string_view(found->value.text);
+}
+
 Result<Config> ParseConfig(std::string_view text, std::string_view file_name,
-                           const ConfigNames& names) {
+                           const ConfigSchema& schema) {
   if (text.size() > kMaxConfigBytes) {
     return Status::Invalid(std::string(file_name) + ": longer than " +
                            std::to_string(kMaxConfigBytes) + " bytes");
   }
-  return Parser(text, file_name, names).Parse();
+  return Parser(text, file_name, schema).Parse();
 }
 
 }  // namespace tracefs

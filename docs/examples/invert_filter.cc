@@ -43,8 +43,8 @@ class InvertDecoder final : public StageDecoder {
 Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
                                            std::unique_ptr<OutputFilter> next,
                                            OutputFilterFacts*) {
-  return std::unique_ptr<OutputFilter>(std::make_unique<InvertFilter>(
-      NumberOption(entry, "block", 0), std::move(next)));
+  return std::unique_ptr<OutputFilter>(
+      std::make_unique<InvertFilter>(entry.Number("block"), std::move(next)));
 }
 
 Result<std::unique_ptr<StageDecoder>> MakeDecoder(const ChainStage&,

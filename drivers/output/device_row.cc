@@ -9,7 +9,7 @@ constexpr OptionRow kOptions[] = {
 
 std::vector<Wish> Wishes(const ConfigEntry& entry) {
   return {{.path = entry.value.text,
-           .sync = entry.Find("sync") != nullptr,
+           .sync = entry.Has("sync"),
            .kind = Wish::Kind::kDevice}};
 }
 
@@ -17,10 +17,10 @@ Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
                                            OutputDriverFacts* facts) {
   DeviceOptions options;
   options.path = entry.value.text;
-  options.buffer_bytes = NumberOf(entry, "buf", 0);
-  options.sync = entry.Find("sync") != nullptr;
-  facts->when_full = LocalPolicyOf(entry);
-  facts->unbuffered = entry.Find("unbuffered") != nullptr;
+  options.buffer_bytes = entry.Number("buf");
+  options.sync = entry.Has("sync");
+  facts->when_full = PolicyOf(entry, LossPolicy::kDrop);
+  facts->unbuffered = entry.Has("unbuffered");
   if (!facts->given.empty()) {
     return DeviceDriver::Create(std::move(options), std::move(facts->given[0]));
   }

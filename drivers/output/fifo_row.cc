@@ -15,12 +15,11 @@ constexpr OptionRow kOptions[] = {
 };
 
 bool Blocks(const ConfigEntry& entry) {
-  const ConfigOption* policy = entry.Find("when_full");
-  return policy != nullptr && policy->value.text == "block";
+  return PolicyOf(entry, LossPolicy::kDrop) == LossPolicy::kBlock;
 }
 
 Status Check(const ConfigEntry& entry) {
-  if (entry.Find("deadline") != nullptr && !Blocks(entry)) {
+  if (entry.Has("deadline") && !Blocks(entry)) {
     return Status::Invalid(
         "a deadline is of use only with when_full = block; without it nothing "
         "waits");
@@ -36,12 +35,12 @@ Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
                                            OutputDriverFacts* facts) {
   FifoOptions options;
   options.path = entry.value.text;
-  options.buffer_bytes = NumberOf(entry, "buf", 0);
+  options.buffer_bytes = entry.Number("buf");
   if (Blocks(entry)) {
     options.deadline =
-        std::chrono::nanoseconds(NumberOf(entry, "deadline", 1'000'000'000));
+        std::chrono::nanoseconds(entry.Number("deadline", 1'000'000'000));
   }
-  facts->unbuffered = entry.Find("unbuffered") != nullptr;
+  facts->unbuffered = entry.Has("unbuffered");
   Result<OutputFolder> folder =
       FolderOf(entry, facts->given.empty() ? nullptr : &facts->given.front());
   if (!folder.ok()) return folder.status();

@@ -25,17 +25,17 @@ constexpr OptionRow kOptions[] = {
 };
 
 Rotation RotationOf(const ConfigEntry& entry) {
-  return {.bytes = NumberOf(entry, "rotate_size", 0),
-          .age_ns = NumberOf(entry, "rotate_time", 0),
-          .events = NumberOf(entry, "rotate_count", 0),
-          .keep = NumberOf(entry, "keep", 0)};
+  return {.bytes = entry.Number("rotate_size"),
+          .age_ns = entry.Number("rotate_time"),
+          .events = entry.Number("rotate_count"),
+          .keep = entry.Number("keep")};
 }
 
 FileOptions OptionsOf(const ConfigEntry& entry) {
   FileOptions options;
   options.path = entry.value.text;
-  options.buffer_bytes = NumberOf(entry, "buf", 0);
-  options.sync = entry.Find("sync") != nullptr;
+  options.buffer_bytes = entry.Number("buf");
+  options.sync = entry.Has("sync");
   options.rotation = RotationOf(entry);
   return options;
 }
@@ -57,7 +57,7 @@ Status Check(const ConfigEntry& entry) {
 
 std::vector<Wish> Wishes(const ConfigEntry& entry) {
   std::vector<Wish> wishes = {
-      {.path = entry.value.text, .sync = entry.Find("sync") != nullptr}};
+      {.path = entry.value.text, .sync = entry.Has("sync")}};
   if (RotationOf(entry).any()) {
     wishes.push_back({.path = entry.value.text, .kind = Wish::Kind::kFolder});
   }
@@ -68,8 +68,8 @@ Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
                                            OutputDriverFacts* facts) {
   FileOptions options = OptionsOf(entry);
   options.changed = facts->changed;
-  facts->when_full = LocalPolicyOf(entry);
-  facts->unbuffered = entry.Find("unbuffered") != nullptr;
+  facts->when_full = PolicyOf(entry, LossPolicy::kDrop);
+  facts->unbuffered = entry.Has("unbuffered");
   OutputFileId id;
   Result<std::unique_ptr<OutputDriver>> driver =
       facts->given.empty()

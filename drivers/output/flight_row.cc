@@ -30,16 +30,15 @@ constexpr OptionRow kOptions[] = {
 FlightOptions OptionsOf(const ConfigEntry& entry) {
   FlightOptions options;
   options.path = entry.value.text;
-  options.buffer_bytes = NumberOf(entry, "buf", 0);
-  options.ring_bytes = NumberOf(entry, "size", options.ring_bytes);
-  options.rings =
-      static_cast<uint32_t>(NumberOf(entry, "rings", options.rings));
-  options.keep = NumberOf(entry, "keep", options.keep);
+  options.buffer_bytes = entry.Number("buf");
+  options.ring_bytes = entry.Number("size", options.ring_bytes);
+  options.rings = static_cast<uint32_t>(entry.Number("rings", options.rings));
+  options.keep = entry.Number("keep", options.keep);
   return options;
 }
 
 Status Check(const ConfigEntry& entry) {
-  if (entry.Find("every") != nullptr && entry.Find("trigger") == nullptr) {
+  if (entry.Has("every") && !entry.Has("trigger")) {
     return Status::Invalid(
         "every says how often a trigger may make a snapshot, and there is no "
         "trigger");
@@ -112,12 +111,12 @@ Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
       FlightRecorder::Create(OptionsOf(entry), *std::move(folder),
                              std::move(map), std::move(unused));
   if (!recorder.ok()) return recorder.status();
-  facts->flight = FlightHooks{
-      .snapshot =
-          [recorder = *recorder](std::string_view reason) {
-            return recorder->Snapshot(reason);
-          },
-      .trigger_every_ns = NumberOf(entry, "every", kDefaultEveryNs)};
+  facts->flight =
+      FlightHooks{.snapshot =
+                      [recorder = *recorder](std::string_view reason) {
+                        return recorder->Snapshot(reason);
+                      },
+                  .trigger_every_ns = entry.Number("every", kDefaultEveryNs)};
   return (*recorder)->MakeDriver(*recorder);
 }
 

@@ -2,6 +2,9 @@
 #ifndef DRIVERS_OUTPUT_ROWS_H_
 #define DRIVERS_OUTPUT_ROWS_H_
 
+#include <algorithm>
+#include <iterator>
+
 #include "drivers/output/table.h"
 
 namespace tracefs {
@@ -36,24 +39,26 @@ inline constexpr OptionRow kRetryOption = {.name = "retry",
                                            .min = 100'000'000,
                                            .max = 3'600'000'000'000};
 
+// The words of `when_full`, in the order of LossPolicy.
+inline constexpr std::string_view kPolicyWords[] = {"block", "drop", "spill",
+                                                    "degrade", "fail"};
+static_assert(std::size(kPolicyWords) ==
+              static_cast<size_t>(LossPolicy::kFail) + 1);
+inline LossPolicy PolicyOf(const ConfigEntry& entry, LossPolicy otherwise) {
+  const auto* const word =
+      std::find(std::begin(kPolicyWords), std::end(kPolicyWords),
+                entry.Text("when_full"));
+  return word == std::end(kPolicyWords)
+             ? otherwise
+             : static_cast<LossPolicy>(word - std::begin(kPolicyWords));
+}
+
 // `when_full = drop | degrade | fail`: of a tracer whose output is local and
 // never waits.
 inline constexpr std::string_view kLocalPolicies[] = {"drop", "degrade",
                                                       "fail"};
 inline constexpr OptionRow kLocalPolicyOption = {
     .name = "when_full", .type = ValueType::kChoice, .words = kLocalPolicies};
-inline LossPolicy LocalPolicyOf(const ConfigEntry& entry) {
-  const ConfigOption* found = entry.Find("when_full");
-  if (found == nullptr || found->value.text == "drop") return LossPolicy::kDrop;
-  return found->value.text == "fail" ? LossPolicy::kFail : LossPolicy::kDegrade;
-}
-
-// The number of an option, or `otherwise` where it is not given.
-inline uint64_t NumberOf(const ConfigEntry& entry, std::string_view option,
-                         uint64_t otherwise) {
-  const ConfigOption* found = entry.Find(option);
-  return found == nullptr ? otherwise : found->value.number;
-}
 
 // The folder of the entry's path: opened here, or `given`.
 inline Result<OutputFolder> FolderOf(const ConfigEntry& entry,

@@ -13,7 +13,7 @@ constexpr OptionRow kOptions[] = {
 Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
                                            std::unique_ptr<OutputFilter> next,
                                            OutputFilterFacts* facts) {
-  const std::string name(TextOption(entry, "policy", ""));
+  const std::string name(entry.Text("policy"));
   Result<anonymize::Policy> policy = anonymize::LoadPolicy(
       name, anonymize::IsProfile(name) ? UniqueFd() : facts->given.Take());
   if (!policy.ok()) return policy.status().Prefixed("anonymize: policy");
@@ -24,12 +24,12 @@ Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
     if (!added.ok()) return added.Prefixed("anonymize: key");
   }
   return MakeAnonymize(*std::move(policy), std::move(keys),
-                       NumberOption(entry, "block", 0), std::move(next));
+                       entry.Number("block"), std::move(next));
 }
 
 std::vector<Wish> Wishes(const ConfigEntry& entry) {
   std::vector<Wish> wishes;
-  const std::string policy(TextOption(entry, "policy", ""));
+  const std::string policy(entry.Text("policy"));
   if (!anonymize::IsProfile(policy)) {
     wishes.push_back({.path = policy, .kind = Wish::Kind::kRead});
   }

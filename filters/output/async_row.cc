@@ -18,8 +18,8 @@ Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
                                            std::unique_ptr<OutputFilter> next,
                                            OutputFilterFacts*) {
   AsyncOptions options;
-  options.buffers = NumberOption(entry, "buffers", options.buffers);
-  options.block_bytes = NumberOption(entry, "block", 0);
+  options.buffers = entry.Number("buffers", options.buffers);
+  options.block_bytes = entry.Number("block");
   if (options.block_bytes == 0) {
     options.block_bytes = next->PreferredBlockSize();
   }

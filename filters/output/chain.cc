@@ -98,8 +98,7 @@ Status CheckChain(std::string_view file_name,
                          "blocks from the traced threads; move it to the "
                          "front");
     }
-    if (row != nullptr && row->first_only &&
-        output.back().Find("unbuffered") != nullptr) {
+    if (row != nullptr && row->first_only && output.back().Has("unbuffered")) {
       return ErrorAt(file_name, entry.position,
                      entry.name + " and " + output.back().name +
                          " unbuffered exclude each other: one hands blocks on "

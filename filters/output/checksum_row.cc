@@ -32,12 +32,12 @@ constexpr OptionRow kOptions[] = {
 constexpr std::string_view kFile = "file:";
 
 std::string_view AlgorithmOf(const ConfigEntry& entry) {
-  return TextOption(entry, "alg", kAlgorithms[0]);
+  return entry.Text("alg", kAlgorithms[0]);
 }
 
 Status TakeKey(const ConfigEntry& entry, Given* given,
                ChecksumOptions* options) {
-  const bool seal = entry.Find("seal") != nullptr;
+  const bool seal = entry.Has("seal");
   const ConfigOption* key = entry.Find("key");
   if (options->algorithm == ChecksumAlgorithm::kCrc32c) {
     if (key == nullptr && !seal) return Status::Ok();
@@ -76,7 +76,7 @@ Status TakeKey(const ConfigEntry& entry, Given* given,
 Status TakeSigner(const ConfigEntry& entry, Given* given,
                   ChecksumOptions* options) {
   const ConfigOption* key = entry.Find("sign_key");
-  if ((entry.Find("sign") != nullptr) != (key != nullptr)) {
+  if (entry.Has("sign") != (key != nullptr)) {
     return Status::Invalid(
         "checksum: sign = ed25519 and sign_key = file:PATH belong together; "
         "make the key with 'tracefs-keygen sign PRIVATE PUBLIC'");
@@ -94,9 +94,9 @@ Status TakeSigner(const ConfigEntry& entry, Given* given,
 
 Status TakeAnchor(const ConfigEntry& entry, OutputFilterFacts* facts,
                   ChecksumOptions* options) {
-  const std::string_view where = TextOption(entry, "anchor", "");
+  const std::string_view where = entry.Text("anchor");
   if (where.empty()) {
-    if (entry.Find("anchor_every") == nullptr) return Status::Ok();
+    if (!entry.Has("anchor_every")) return Status::Ok();
     return Status::Invalid(
         "checksum: anchor_every without anchor = syslog or anchor = file:PATH");
   }
@@ -105,8 +105,7 @@ Status TakeAnchor(const ConfigEntry& entry, OutputFilterFacts* facts,
         "checksum: an anchor of crc32c would fix nothing; use alg = "
         "hmac-sha256 or sign = ed25519");
   }
-  options->anchor_every =
-      NumberOption(entry, "anchor_every", options->anchor_every);
+  options->anchor_every = entry.Number("anchor_every", options->anchor_every);
   if (where == "syslog") {
     Result<std::unique_ptr<AnchorSink>> sink =
         MakeSyslogAnchors(facts->given.Take());
@@ -143,8 +142,8 @@ Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
   if (Status s = TakeKey(entry, &facts->given, &options); !s.ok()) return s;
   if (Status s = TakeSigner(entry, &facts->given, &options); !s.ok()) return s;
   if (Status s = TakeAnchor(entry, facts, &options); !s.ok()) return s;
-  options.block_bytes = NumberOption(entry, "block", 0);
-  if (const uint64_t ns = NumberOption(entry, "heartbeat", 0); ns != 0) {
+  options.block_bytes = entry.Number("block");
+  if (const uint64_t ns = entry.Number("heartbeat"); ns != 0) {
     options.heartbeat_ms = static_cast<uint32_t>(ns / 1'000'000);
     facts->heartbeat_ns =
         facts->heartbeat_ns == 0 ? ns : std::min(facts->heartbeat_ns, ns);
@@ -155,16 +154,15 @@ Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
 // In the order in which Make takes them.
 std::vector<Wish> Wishes(const ConfigEntry& entry) {
   std::vector<Wish> wishes;
-  if (entry.Find("seal") == nullptr) {
+  if (!entry.Has("seal")) {
     WishKey(entry, "key", &wishes);
-  } else if (const Result<KeySource> state =
-                 ParseKeySource(TextOption(entry, "key", ""));
+  } else if (const Result<KeySource> state = ParseKeySource(entry.Text("key"));
              state.ok() && state->place == KeySource::Place::kFile) {
     wishes.push_back({.path = SealState::FolderOf(state->name),
                       .kind = Wish::Kind::kDirectory});
   }
   WishKey(entry, "sign_key", &wishes);
-  const std::string_view anchor = TextOption(entry, "anchor", "");
+  const std::string_view anchor = entry.Text("anchor");
   if (anchor == "syslog") {
     wishes.push_back({.path = kSyslogSocket, .kind = Wish::Kind::kLog});
   } else if (anchor.starts_with(kFile) && anchor != kFile) {
@@ -177,7 +175,7 @@ std::vector<Wish> Wishes(const ConfigEntry& entry) {
 std::string Parameters(const ConfigEntry& entry) {
   std::string text = "alg=" + std::string(AlgorithmOf(entry));
   for (const std::string_view option : {"seal", "sign"}) {
-    const std::string_view value = TextOption(entry, option, "");
+    const std::string_view value = entry.Text(option);
     if (!value.empty()) {
       text += ' ' + std::string(option) + '=' + std::string(value);
     }

@@ -14,7 +14,7 @@ constexpr OptionRow kOptions[] = {
 };
 
 std::string_view AlgorithmOf(const ConfigEntry& entry) {
-  return TextOption(entry, "alg", "zlib");
+  return entry.Text("alg", "zlib");
 }
 
 Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
@@ -24,15 +24,15 @@ Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
   if (AlgorithmOf(entry) == "zstd") {
     options.algorithm = CompressAlgorithm::kZstd;
   }
-  options.level = static_cast<int>(NumberOption(entry, "level", 0));
+  options.level = static_cast<int>(entry.Number("level"));
   const int most = MaxCompressLevel(options.algorithm);
   if (options.level > most) {
     return Status::Invalid("compress: level " + std::to_string(options.level) +
                            " is beyond " + std::string(AlgorithmOf(entry)) +
                            "'s highest, " + std::to_string(most));
   }
-  options.columns = TextOption(entry, "layout", "columns") == "columns";
-  options.block_bytes = NumberOption(entry, "block", 0);
+  options.columns = entry.Text("layout", "columns") == "columns";
+  options.block_bytes = entry.Number("block");
   return MakeCompress(options, std::move(next));
 }
 

@@ -14,7 +14,7 @@ constexpr OptionRow kOptions[] = {
 };
 
 std::string_view CipherOf(const ConfigEntry& entry) {
-  return TextOption(entry, "cipher", kCipherNames[0]);
+  return entry.Text("cipher", kCipherNames[0]);
 }
 
 // "age1…" or several of them with commas between.
@@ -71,7 +71,7 @@ Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
       !cipher.ok()) {
     return cipher.status().Prefixed("encrypt");
   }
-  options.block_bytes = NumberOption(entry, "block", 0);
+  options.block_bytes = entry.Number("block");
   return MakeEncrypt(std::move(options), std::move(next));
 }
 

@@ -36,12 +36,6 @@ inline constexpr OptionRow kDeadlineOption = {
     .max = uint64_t{60} * 1'000'000'000};
 Status TakeWhenFull(const ConfigEntry& entry, WhenFull* when_full);
 
-// The value of an option, or `otherwise` where it is not given.
-std::string_view TextOption(const ConfigEntry& entry, std::string_view option,
-                            std::string_view otherwise);
-uint64_t NumberOption(const ConfigEntry& entry, std::string_view option,
-                      uint64_t otherwise);
-
 // Adds what the option, a key source, needs opened; nothing where it is not
 // given or names no source.
 void WishKey(const ConfigEntry& entry, std::string_view option,

@@ -19,20 +19,8 @@ const OutputFilterRow* FindOutputFilter(std::string_view name) {
   return nullptr;
 }
 
-std::string_view TextOption(const ConfigEntry& entry, std::string_view option,
-                            std::string_view otherwise) {
-  const ConfigOption* found = entry.Find(option);
-  return found == nullptr ? otherwise : std::string_view(found->value.text);
-}
-
-uint64_t NumberOption(const ConfigEntry& entry, std::string_view option,
-                      uint64_t otherwise) {
-  const ConfigOption* found = entry.Find(option);
-  return found == nullptr ? otherwise : found->value.number;
-}
-
 Status TakeWhenFull(const ConfigEntry& entry, WhenFull* when_full) {
-  when_full->block = TextOption(entry, "when_full", "block") == "block";
+  when_full->block = entry.Text("when_full", "block") == "block";
   const ConfigOption* deadline = entry.Find("deadline");
   if (deadline == nullptr) return Status::Ok();
   if (!when_full->block) {

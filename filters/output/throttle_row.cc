@@ -40,7 +40,7 @@ Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
     return Status::Invalid("throttle: needs ops = N/s or bytes = N/s");
   }
   if (Status s = TakeWhenFull(entry, &options.when_full); !s.ok()) return s;
-  options.block_bytes = NumberOption(entry, "block", 0);
+  options.block_bytes = entry.Number("block");
   return MakeThrottle(options, std::move(next));
 }
 

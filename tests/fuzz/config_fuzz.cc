@@ -6,13 +6,13 @@
 #include <string_view>
 
 #include "config/config.h"
-#include "tests/support/config_names.h"
+#include "tests/support/config_schema.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using tracefs::ParseConfig;
-  using tracefs::testing::kConfigNames;
+  using tracefs::testing::kConfigSchema;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const auto config = ParseConfig(text, "fuzz", kConfigNames);
+  const auto config = ParseConfig(text, "fuzz", kConfigSchema);
   if (!config.ok()) {
     if (config.status().message().empty()) abort();
     return 0;
@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::string printed = ToText(tracer);
     // Printing lengthens: control bytes become escapes, numbers do not shrink.
     if (printed.size() > tracefs::kMaxConfigBytes) continue;
-    const auto again = ParseConfig(printed, "again", kConfigNames);
+    const auto again = ParseConfig(printed, "again", kConfigSchema);
     if (!again.ok() || ToText(again->tracers.at(0)) != printed) abort();
   }
   return 0;

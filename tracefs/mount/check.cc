@@ -13,7 +13,7 @@
 namespace tracefs {
 
 Status CheckConfig(const std::string& config_file, bool dot) {
-  const Result<Config> config = LoadConfig(config_file, KnownNames());
+  const Result<Config> config = LoadConfig(config_file, FullSchema());
   if (!config.ok()) return config.status();
   NameTable names;
   // As the mount does it, but for making what it would make.

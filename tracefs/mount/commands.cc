@@ -28,7 +28,7 @@ Result<Config> ConfigOf(const ControlRequest& request) {
   const Result<std::string> file = request.Text("file");
   if (!source.ok()) return source.status();
   if (!file.ok()) return file.status();
-  return ParseConfig(*source, *file, KnownNames());
+  return ParseConfig(*source, *file, FullSchema());
 }
 
 Json WarningsJson(const std::vector<TracerPlan>& plans,

@@ -111,7 +111,7 @@ Status Run(const MountOptions& given, Log& log,
   NameTable names;
   // The outputs are opened before the mount: a trace inside the traced tree is
   // written to the tree below.
-  const Result<Config> config = LoadConfig(options.config, KnownNames());
+  const Result<Config> config = LoadConfig(options.config, FullSchema());
   if (!config.ok()) return config.status();
   Result<std::vector<TracerPlan>> plans = PlanTracers(*config, names, {});
   if (!plans.ok()) return plans.status();

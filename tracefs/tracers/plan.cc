@@ -144,7 +144,7 @@ Result<std::vector<TracerPlan>> PlanWithoutOutputs(const Config& config,
 
 }  // namespace
 
-ConfigNames KnownNames() {
+ConfigSchema FullSchema() {
   static const std::vector<EntryRow> assembly = [] {
     std::vector<EntryRow> rows;
     for (const AssemblyDriverRow& row : AssemblyDrivers()) {

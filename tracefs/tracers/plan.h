@@ -41,7 +41,7 @@ struct TracerPlan {
 };
 
 // The words that configs may use: all tables together.
-ConfigNames KnownNames();
+ConfigSchema FullSchema();
 
 struct TracerPlanOptions {
   const NameService* users = &SystemNameService();

@@ -44,11 +44,6 @@ constexpr OptionRow kSyslogOptions[] = {
     kQueueOption,
     kRetryOption};
 
-std::string TextOf(const ConfigEntry& entry, std::string_view option) {
-  const ConfigOption* found = entry.Find(option);
-  return found == nullptr ? std::string() : found->value.text;
-}
-
 // "tls:HOST:PORT"
 Result<net::Address> SyslogAddress(const ConfigEntry& entry) {
   const std::string_view text = entry.value.text;
@@ -77,7 +72,7 @@ Status CheckSyslog(const ConfigEntry& entry) {
   if (!address.ok()) return address.status();
   const bool tls = address->transport == Transport::kTls;
   for (const std::string_view option : kTlsOptions) {
-    const bool given = entry.Find(option) != nullptr;
+    const bool given = entry.Has(option);
     if (given && !tls) {
       return Status::Invalid("syslog: " + std::string(option) +
                              " belongs to tls:HOST:PORT");
@@ -91,8 +86,7 @@ Status CheckSyslog(const ConfigEntry& entry) {
 }
 
 Status ProbeSyslog(const ConfigEntry& entry) {
-  return entry.Find("key") != nullptr ? TlsOf(entry, nullptr).status()
-                                      : Status::Ok();
+  return entry.Has("key") ? TlsOf(entry, nullptr).status() : Status::Ok();
 }
 
 // The sink of an entry, whatever the driver is called.
@@ -101,20 +95,19 @@ Result<std::unique_ptr<OutputDriver>> MakeConnection(
     Given* given, OutputDriverFacts* facts) {
   StreamFeedOptions options;
   options.framing = framing;
-  facts->unbuffered = entry.Find("unbuffered") != nullptr;
-  facts->when_full = TextOf(entry, "when_full") == "drop" ? LossPolicy::kDrop
-                                                          : LossPolicy::kBlock;
+  facts->unbuffered = entry.Has("unbuffered");
+  facts->when_full = PolicyOf(entry, LossPolicy::kBlock);
   options.deadline =
       std::chrono::nanoseconds(facts->when_full == LossPolicy::kDrop
                                    ? 0
-                                   : NumberOf(entry, "deadline", kSecondNs));
-  options.limit_bytes = NumberOf(entry, "queue", options.limit_bytes);
-  options.buffer_bytes = NumberOf(entry, "buf", 0);
+                                   : entry.Number("deadline", kSecondNs));
+  options.limit_bytes = entry.Number("queue", options.limit_bytes);
+  options.buffer_bytes = entry.Number("buf");
   if (framing != FeedFraming::kLines) {
     std::array<char, 256> host{};
     static_cast<void>(::gethostname(host.data(), host.size() - 1));
     options.host = host.data();
-    const std::string facility = TextOf(entry, "facility");
+    const std::string_view facility = entry.Text("facility");
     for (size_t i = 0; i < std::size(kFacilities); ++i) {
       if (facility == kFacilities[i]) options.facility = static_cast<int>(i);
     }
@@ -153,18 +146,18 @@ std::vector<Wish> SyslogWishes(const ConfigEntry& entry) {
 
 Status CheckFeed(const ConfigEntry& entry) {
   if (FeedOf(entry).empty()) return Status::Ok();
-  const std::string policy = TextOf(entry, "when_full");
+  const std::string_view policy = entry.Text("when_full");
   if (!policy.empty() && policy != "block" && policy != "drop") {
     return Status::Invalid(entry.name +
                            ": with a feed, when_full is block or "
                            "drop: its receiver answers nothing");
   }
-  if (policy == "drop" && entry.Find("deadline") != nullptr) {
+  if (policy == "drop" && entry.Has("deadline")) {
     return Status::Invalid(entry.name +
                            ": deadline belongs to when_full = block");
   }
   for (const std::string_view option : {"max", "timeout"}) {
-    if (entry.Find(option) == nullptr) continue;
+    if (!entry.Has(option)) continue;
     return Status::Invalid(entry.name + ": " + std::string(option) +
                            " has no meaning with a feed");
   }

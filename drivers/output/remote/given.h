@@ -33,14 +33,10 @@ inline void WishTls(const ConfigEntry& entry, std::vector<Wish>* wishes) {
 // `given` may be null.
 inline Result<std::unique_ptr<net::TlsContext>> TlsOf(const ConfigEntry& entry,
                                                       Given* given) {
-  const auto text = [&](std::string_view option) {
-    const ConfigOption* found = entry.Find(option);
-    return found == nullptr ? std::string() : found->value.text;
-  };
   net::TlsFiles files;
-  files.ca = text("ca");
-  files.cert = text("cert");
-  files.key = text("key");
+  files.ca = entry.Text("ca");
+  files.cert = entry.Text("cert");
+  files.key = entry.Text("key");
   std::array<UniqueFd, 3> opened;
   for (size_t i = 0; given != nullptr && i < opened.size(); ++i) {
     opened[i] = given->Take();
@@ -53,16 +49,12 @@ inline Result<std::unique_ptr<net::TlsContext>> TlsOf(const ConfigEntry& entry,
 inline Status FillSender(const ConfigEntry& entry, const net::Address& address,
                          Given* given, SenderOptions* options) {
   options->address = address;
-  if (const ConfigOption* const retry = entry.Find("retry")) {
-    options->retry = std::chrono::nanoseconds(retry->value.number);
-  }
+  options->retry = entry.Duration("retry", options->retry);
   if (address.transport != net::Transport::kTls) return Status::Ok();
   Result<std::unique_ptr<net::TlsContext>> tls = TlsOf(entry, given);
   if (!tls.ok()) return tls.status();
   options->tls = *std::move(tls);
-  const ConfigOption* const name = entry.Find("name");
-  const bool named = name != nullptr && !name->value.text.empty();
-  options->tls_name = named ? name->value.text : address.host;
+  options->tls_name = entry.Text("name", address.host);
   return Status::Ok();
 }
 

@@ -16,13 +16,10 @@ constexpr uint64_t kSecondNs = 1'000'000'000;
 // refused: 32 threads with a block of 256 KiB each, and the buffers of async.
 constexpr uint64_t kFailQueueBytes = uint64_t{64} << 20;
 
-constexpr std::string_view kPolicies[] = {"block", "drop", "spill", "degrade",
-                                          "fail"};
-
 constexpr OptionRow kUnbuffered = {.name = "unbuffered"};
 constexpr OptionRow kWhenFull = {.name = "when_full",
                                  .type = ValueType::kChoice,
-                                 .words = kPolicies,
+                                 .words = kPolicyWords,
                                  .word_with_text = "spill"};
 constexpr OptionRow kMax = {.name = "max",
                             .type = ValueType::kSize,
@@ -55,23 +52,12 @@ constexpr OptionRow kUnixOptions[] = {
     kDeadlineOption,       kMax,       kQueueOption, kTimeout,
     kRetryOption,          kFeedOption};
 
-LossPolicy PolicyOf(const ConfigEntry& entry) {
-  const ConfigOption* option = entry.Find("when_full");
-  if (option == nullptr) return LossPolicy::kBlock;
-  const std::string& word = option->value.text;
-  if (word == "drop") return LossPolicy::kDrop;
-  if (word == "spill") return LossPolicy::kSpill;
-  if (word == "degrade") return LossPolicy::kDegrade;
-  if (word == "fail") return LossPolicy::kFail;
-  return LossPolicy::kBlock;
-}
-
 Result<net::Address> AddressOf(const ConfigEntry& entry) {
   net::Transport transport = net::Transport::kTcp;
   if (entry.name == "tls") transport = net::Transport::kTls;
   if (entry.name == "unix") {
-    transport = entry.Find("seqpacket") != nullptr ? net::Transport::kSeqpacket
-                                                   : net::Transport::kUnix;
+    transport = entry.Has("seqpacket") ? net::Transport::kSeqpacket
+                                       : net::Transport::kUnix;
   }
   return net::ParseAddress(transport, entry.value.text, /*listen=*/false);
 }
@@ -80,10 +66,10 @@ Status Check(const ConfigEntry& entry) {
   const Result<net::Address> address = AddressOf(entry);
   if (!address.ok()) return address.status().Prefixed(entry.name);
   if (Status s = CheckFeed(entry); !s.ok()) return s;
-  const LossPolicy policy = PolicyOf(entry);
+  const LossPolicy policy = PolicyOf(entry, LossPolicy::kBlock);
   const auto only_with = [&](std::string_view option, bool allowed,
                              std::string_view what) {
-    if (entry.Find(option) == nullptr || allowed) return Status::Ok();
+    if (!entry.Has(option) || allowed) return Status::Ok();
     return Status::Invalid(entry.name + ": " + std::string(option) +
                            " belongs to when_full = " + std::string(what));
   };
@@ -99,7 +85,7 @@ Status Check(const ConfigEntry& entry) {
       !s.ok()) {
     return s;
   }
-  if (spill && entry.Find("max") == nullptr) {
+  if (spill && !entry.Has("max")) {
     return Status::Invalid(entry.name +
                            ": when_full = spill needs max = SIZE, the most "
                            "that may lie in the directory");
@@ -107,16 +93,10 @@ Status Check(const ConfigEntry& entry) {
   return Status::Ok();
 }
 
-std::chrono::nanoseconds DurationOf(const ConfigEntry& entry,
-                                    std::string_view option,
-                                    std::chrono::nanoseconds otherwise) {
-  return std::chrono::nanoseconds(
-      NumberOf(entry, option, static_cast<uint64_t>(otherwise.count())));
-}
-
 // A receiver need not be there yet.
 Status Probe(const ConfigEntry& entry) {
-  if (FeedOf(entry).empty() && PolicyOf(entry) == LossPolicy::kSpill) {
+  if (FeedOf(entry).empty() &&
+      PolicyOf(entry, LossPolicy::kBlock) == LossPolicy::kSpill) {
     const auto directory =
         SpillDirectory::Open(entry.Find("when_full")->value.argument);
     if (!directory.ok()) return directory.status();
@@ -133,22 +113,21 @@ Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
     return MakeFeedConnection(entry, *address, &given, facts);
   }
   RemoteOptions options;
-  options.when_full = facts->when_full = PolicyOf(entry);
-  facts->unbuffered = entry.Find("unbuffered") != nullptr;
-  options.buffer_bytes = NumberOf(entry, "buf", 0);
-  options.deadline = DurationOf(entry, "deadline", options.deadline);
-  options.limit_bytes =
-      NumberOf(entry, "queue",
-               options.when_full == LossPolicy::kFail ? kFailQueueBytes
+  options.when_full = facts->when_full = PolicyOf(entry, LossPolicy::kBlock);
+  facts->unbuffered = entry.Has("unbuffered");
+  options.buffer_bytes = entry.Number("buf");
+  options.deadline = entry.Duration("deadline", options.deadline);
+  options.limit_bytes = entry.Number(
+      "queue", options.when_full == LossPolicy::kFail ? kFailQueueBytes
                                                       : options.limit_bytes);
   LinkOptions& link = options.link;
-  link.timeout = DurationOf(entry, "timeout", link.timeout);
+  link.timeout = entry.Duration("timeout", link.timeout);
   // Processes first, so that they have no keys in their memory.
   Result<std::unique_ptr<Dialer>> dialer = DialerOf(*address, &given);
   if (!dialer.ok()) return dialer.status();
   std::unique_ptr<Dialer> leftovers;
   if (options.when_full == LossPolicy::kSpill) {
-    options.limit_bytes = NumberOf(entry, "max", 0);
+    options.limit_bytes = entry.Number("max");
     Result<std::unique_ptr<Dialer>> second = DialerOf(*address, &given);
     if (!second.ok()) return second.status();
     auto directory = SpillDirectory::Open(
@@ -168,7 +147,8 @@ std::vector<Wish> Wishes(const ConfigEntry& entry) {
   if (!address.ok()) return {};
   std::vector<Wish> wishes;
   WishDialer(*address, &wishes);
-  if (FeedOf(entry).empty() && PolicyOf(entry) == LossPolicy::kSpill) {
+  if (FeedOf(entry).empty() &&
+      PolicyOf(entry, LossPolicy::kBlock) == LossPolicy::kSpill) {
     WishDialer(*address, &wishes);
     wishes.push_back({.path = entry.Find("when_full")->value.argument,
                       .kind = Wish::Kind::kDirectory});

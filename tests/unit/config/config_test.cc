@@ -8,15 +8,15 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/config_names.h"
+#include "tests/support/config_schema.h"
 
 namespace tracefs {
 namespace {
 
-using testing::kConfigNames;
+using testing::kConfigSchema;
 
 Result<Config> Parse(std::string_view text) {
-  return ParseConfig(text, "x.conf", kConfigNames);
+  return ParseConfig(text, "x.conf", kConfigSchema);
 }
 
 std::string ErrorOf(std::string_view text) {
@@ -322,11 +322,30 @@ TEST(ConfigTest, TheTextBehindAChoice) {
       Parse(R"({ {} {} { tcp = "h:1" when_full = fail "/x" } })").ok());
 }
 
+TEST(ConfigTest, WhatAnOptionSaysOrIsTakenToSay) {
+  const auto config = Parse(
+      R"({ {} {} { compress level = 7 alg = zstd; file = x flush = 2s } })");
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  const ConfigEntry& compress = config->tracers[0].output[0];
+  EXPECT_TRUE(compress.Has("level"));
+  EXPECT_FALSE(compress.Has("lev"));
+  EXPECT_EQ(compress.Number("level", 3), 7u);
+  EXPECT_EQ(compress.Number("block", 3), 3u);
+  EXPECT_EQ(compress.Number("block"), 0u);
+  EXPECT_EQ(compress.Text("alg", "zlib"), "zstd");
+  EXPECT_EQ(compress.Text("layout", "columns"), "columns");
+  EXPECT_EQ(compress.Text("layout"), "");
+  const ConfigEntry& file = config->tracers[0].output[1];
+  using std::chrono::seconds;
+  EXPECT_EQ(file.Duration("flush", seconds(1)), seconds(2));
+  EXPECT_EQ(file.Duration("retry", seconds(1)), seconds(1));
+}
+
 TEST(ConfigTest, SamplesParse) {
   int samples = 0;
   for (const auto& file :
        std::filesystem::directory_iterator("config/samples")) {
-    const auto config = LoadConfig(file.path(), kConfigNames);
+    const auto config = LoadConfig(file.path(), kConfigSchema);
     EXPECT_TRUE(config.ok()) << config.status().message();
     ++samples;
   }
@@ -334,13 +353,13 @@ TEST(ConfigTest, SamplesParse) {
 }
 
 TEST(ConfigTest, AFileThatCannotBeReadIsTheSystemsRefusal) {
-  const auto config = LoadConfig("config/samples/none.conf", kConfigNames);
+  const auto config = LoadConfig("config/samples/none.conf", kConfigSchema);
   ASSERT_FALSE(config.ok());
   EXPECT_EQ(ExitStatus(config.status()), 3);
-  EXPECT_EQ(LoadConfig("config/samples", kConfigNames).status().code(),
+  EXPECT_EQ(LoadConfig("config/samples", kConfigSchema).status().code(),
             StatusCode::kSystem);
   // Endless input ends at the limit.
-  EXPECT_EQ(LoadConfig("/dev/zero", kConfigNames).status().code(),
+  EXPECT_EQ(LoadConfig("/dev/zero", kConfigSchema).status().code(),
             StatusCode::kInvalid);
 }
 

@@ -44,7 +44,7 @@ class PlanTest : public ::testing::Test {
       output.replace(at, 1, dir_.path());
     }
     const auto config = ParseConfig(
-        "{\n { cuid = 0 }\n { } { " + output + " }\n}", "f", KnownNames());
+        "{\n { cuid = 0 }\n { } { " + output + " }\n}", "f", FullSchema());
     if (!config.ok()) return config.status();
     NameTable names;
     return PlanTracers(*config, names, {.probe = probe}).status();
@@ -154,7 +154,7 @@ TEST_F(PlanTest, AFolderWithoutRightsIsSaid) {
 class WarningsTest : public ::testing::Test {
  protected:
   std::string Said(const std::string& text, WarningFacts facts = {}) {
-    const auto config = ParseConfig(text, "f", KnownNames());
+    const auto config = ParseConfig(text, "f", FullSchema());
     if (!config.ok()) return config.status().message();
     const auto plans = PlanTracers(*config, names_, {.probe = true});
     if (!plans.ok()) return plans.status().message();
@@ -168,7 +168,7 @@ class WarningsTest : public ::testing::Test {
   bool Forwards(const std::string& filter, const std::string& rule = "") {
     const auto config =
         ParseConfig("{ { " + filter + " } { " + rule + " } { file = \"/x\" } }",
-                    "f", KnownNames());
+                    "f", FullSchema());
     EXPECT_TRUE(config.ok()) << config.status().message();
     const auto plans = PlanTracers(*config, names_, {.probe = true});
     EXPECT_TRUE(plans.ok()) << plans.status().message();
@@ -223,7 +223,7 @@ TEST_F(WarningsTest, TheHeaderHasThem) {
   const auto config = ParseConfig(
       "{ { op = access } { } { file = \"/x\" } }\n"
       "{ { op = read } { } { file = \"/y\" } }",
-      "f", KnownNames());
+      "f", FullSchema());
   ASSERT_TRUE(config.ok());
   auto plans = PlanTracers(*config, names_, {.probe = true});
   ASSERT_TRUE(plans.ok()) << plans.status().message();

@@ -1,8 +1,9 @@
-// The words a config may use. The caller of ParseConfig hands them in as small
-// tables, made from the tables of the drivers and filters themselves, so that
-// the grammar knows no driver and every error can name what is known.
-#ifndef TRACEFS_CONFIG_NAMES_H_
-#define TRACEFS_CONFIG_NAMES_H_
+// The schema of a config: which words it may use, and what each takes. The
+// caller of ParseConfig hands it in as small tables, made from the tables of
+// the drivers and filters themselves, so that the grammar knows no driver and
+// every error can name what is known.
+#ifndef TRACEFS_CONFIG_SCHEMA_H_
+#define TRACEFS_CONFIG_SCHEMA_H_
 
 #include <cstdint>
 #include <limits>
@@ -54,11 +55,11 @@ struct EntryRow {
   std::span<const OptionRow> options = {};
 };
 
-struct ConfigNames {
+struct ConfigSchema {
   std::span<const EntryRow> assembly;
   std::span<const EntryRow> output;
 };
 
 }  // namespace tracefs
 
-#endif  // TRACEFS_CONFIG_NAMES_H_
+#endif  // TRACEFS_CONFIG_SCHEMA_H_

@@ -1,11 +1,11 @@
 // Tables of names for tests of the config grammar: the forms that real drivers
 // and filters have, and one of every value type.
-#ifndef TRACEFS_TESTS_SUPPORT_CONFIG_NAMES_H_
-#define TRACEFS_TESTS_SUPPORT_CONFIG_NAMES_H_
+#ifndef TRACEFS_TESTS_SUPPORT_CONFIG_SCHEMA_H_
+#define TRACEFS_TESTS_SUPPORT_CONFIG_SCHEMA_H_
 
 #include <string_view>
 
-#include "config/names.h"
+#include "config/schema.h"
 
 namespace tracefs::testing {
 
@@ -91,8 +91,8 @@ inline constexpr EntryRow kOutput[] = {
      .options = kNetOptions},
 };
 
-inline constexpr ConfigNames kConfigNames = {kAssembly, kOutput};
+inline constexpr ConfigSchema kConfigSchema = {kAssembly, kOutput};
 
 }  // namespace tracefs::testing
 
-#endif  // TRACEFS_TESTS_SUPPORT_CONFIG_NAMES_H_
+#endif  // TRACEFS_TESTS_SUPPORT_CONFIG_SCHEMA_H_
