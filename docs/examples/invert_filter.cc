@@ -42,7 +42,7 @@ class InvertDecoder final : public StageDecoder {
 
 Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
                                            std::unique_ptr<OutputFilter> next,
-                                           OutputFilterFacts*) {
+                                           OutputFilterInputs) {
   return std::unique_ptr<OutputFilter>(
       std::make_unique<InvertFilter>(entry.Number("block"), std::move(next)));
 }
@@ -62,7 +62,6 @@ OutputFilterRow InvertRow() {
                     .options = kOptions},
           .help = "turns every bit around",
           .make = &Make,
-          .parameters = nullptr,
           .make_decoder = &MakeDecoder};
 }
 

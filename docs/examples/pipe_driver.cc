@@ -45,12 +45,11 @@ class PipeDriver final : public OutputDriver {
   UniqueFd fd_;
 };
 
-Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
-                                           OutputDriverFacts*) {
+Result<MadeOutputDriver> Make(const ConfigEntry& entry, OutputDriverInputs) {
   UniqueFd fd(::dup(static_cast<int>(entry.value.number)));
   if (!fd) return Status::System(errno, "pipe = " + entry.value.text);
-  return std::unique_ptr<OutputDriver>(
-      std::make_unique<PipeDriver>(std::move(fd)));
+  return MadeOutputDriver{.driver =
+                              std::make_unique<PipeDriver>(std::move(fd))};
 }
 
 }  // namespace

@@ -13,27 +13,21 @@ std::vector<Wish> Wishes(const ConfigEntry& entry) {
            .kind = Wish::Kind::kDevice}};
 }
 
-Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
-                                           OutputDriverFacts* facts) {
+Result<MadeOutputDriver> Make(const ConfigEntry& entry,
+                              OutputDriverInputs inputs) {
   DeviceOptions options;
   options.path = entry.value.text;
   options.buffer_bytes = entry.Number("buf");
   options.sync = entry.Has("sync");
-  facts->when_full = PolicyOf(entry, LossPolicy::kDrop);
-  facts->unbuffered = entry.Has("unbuffered");
-  if (!facts->given.empty()) {
-    return DeviceDriver::Create(std::move(options), std::move(facts->given[0]));
-  }
-  Result<UniqueFd> fd = DeviceDriver::Open(options);
+  Result<UniqueFd> fd =
+      inputs.given.any() ? inputs.given.Take() : DeviceDriver::Open(options);
   if (!fd.ok()) return fd.status();
-  return DeviceDriver::Create(std::move(options), *std::move(fd));
+  return Made(DeviceDriver::Create(std::move(options), *std::move(fd)),
+              PolicyOf(entry, LossPolicy::kDrop));
 }
 
 // Opening it changes nothing.
-Status Probe(const ConfigEntry& entry) {
-  OutputDriverFacts facts;
-  return Make(entry, &facts).status();
-}
+Status Probe(const ConfigEntry& entry) { return Make(entry, {}).status(); }
 
 }  // namespace
 

@@ -31,8 +31,8 @@ std::vector<Wish> Wishes(const ConfigEntry& entry) {
   return {{.path = entry.value.text, .kind = Wish::Kind::kFolder}};
 }
 
-Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
-                                           OutputDriverFacts* facts) {
+Result<MadeOutputDriver> Make(const ConfigEntry& entry,
+                              OutputDriverInputs inputs) {
   FifoOptions options;
   options.path = entry.value.text;
   options.buffer_bytes = entry.Number("buf");
@@ -40,14 +40,12 @@ Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
     options.deadline =
         std::chrono::nanoseconds(entry.Number("deadline", 1'000'000'000));
   }
-  facts->unbuffered = entry.Has("unbuffered");
-  Result<OutputFolder> folder =
-      FolderOf(entry, facts->given.empty() ? nullptr : &facts->given.front());
+  Result<OutputFolder> folder = FolderOf(entry, &inputs.given);
   if (!folder.ok()) return folder.status();
   Result<std::unique_ptr<OutputDriver>> driver =
       FifoDriver::Create(std::move(options), *std::move(folder));
-  if (!driver.ok()) return driver;
-  return WithFeed(entry, *std::move(driver));
+  if (!driver.ok()) return driver.status();
+  return Made(WithFeed(entry, *std::move(driver)));
 }
 
 Status Probe(const ConfigEntry& entry) {

@@ -296,7 +296,7 @@ Result<std::unique_ptr<OutputDriver>> FileDriver::Create(FileOptions options,
 }
 
 Result<std::unique_ptr<OutputDriver>> FileDriver::Adopt(
-    FileOptions options, std::vector<UniqueFd> files, OutputFileId* id) {
+    FileOptions options, std::span<UniqueFd> files, OutputFileId* id) {
   const std::string what = Quoted(options.path);
   if (files.size() != (options.rotation.any() ? 2 : 1)) {
     return Status::Invalid(what + ": another number of files was sent");

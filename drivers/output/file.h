@@ -11,8 +11,8 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
-#include <vector>
 
 #include "drivers/output/output_folder.h"
 #include "tracefs/base/unique_fd.h"
@@ -59,8 +59,9 @@ class FileDriver {
   // `files[0]` as Create would have made the file and, with a rotation,
   // `files[1]` its folder. `options.path` is then a name in messages. kInvalid
   // if they are not that.
-  static Result<std::unique_ptr<OutputDriver>> Adopt(
-      FileOptions options, std::vector<UniqueFd> files, OutputFileId* id);
+  static Result<std::unique_ptr<OutputDriver>> Adopt(FileOptions options,
+                                                     std::span<UniqueFd> files,
+                                                     OutputFileId* id);
 };
 
 }  // namespace tracefs

@@ -64,20 +64,19 @@ std::vector<Wish> Wishes(const ConfigEntry& entry) {
   return wishes;
 }
 
-Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
-                                           OutputDriverFacts* facts) {
+Result<MadeOutputDriver> Make(const ConfigEntry& entry,
+                              OutputDriverInputs inputs) {
   FileOptions options = OptionsOf(entry);
-  options.changed = facts->changed;
-  facts->when_full = PolicyOf(entry, LossPolicy::kDrop);
-  facts->unbuffered = entry.Has("unbuffered");
+  options.changed = std::move(inputs.changed);
   OutputFileId id;
   Result<std::unique_ptr<OutputDriver>> driver =
-      facts->given.empty()
-          ? FileDriver::Create(std::move(options), &id)
-          : FileDriver::Adopt(std::move(options), std::move(facts->given), &id);
-  if (!driver.ok()) return driver;
-  facts->files.push_back(id);
-  return WithFeed(entry, *std::move(driver));
+      inputs.given.any()
+          ? FileDriver::Adopt(std::move(options), inputs.given.rest(), &id)
+          : FileDriver::Create(std::move(options), &id);
+  if (!driver.ok()) return driver.status();
+  return MadeOutputDriver{.driver = WithFeed(entry, *std::move(driver)),
+                          .files = {id},
+                          .when_full = PolicyOf(entry, LossPolicy::kDrop)};
 }
 
 Status Probe(const ConfigEntry& entry) {

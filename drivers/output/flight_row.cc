@@ -79,31 +79,29 @@ Status Probe(const ConfigEntry& entry) {
   return MapRefused(of_map->CheckMake(of_map->base()));
 }
 
-Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
-                                           OutputDriverFacts* facts) {
-  const bool given = !facts->given.empty();
-  Result<OutputFolder> folder =
-      FolderOf(entry, given ? &facts->given.front() : nullptr);
+Result<MadeOutputDriver> Make(const ConfigEntry& entry,
+                              OutputDriverInputs inputs) {
+  const bool given = inputs.given.any();
+  Result<OutputFolder> folder = FolderOf(entry, &inputs.given);
   if (!folder.ok()) return folder.status();
+  MadeOutputDriver made;
   UniqueFd map;
   std::function<void()> unused;
   if (const ConfigOption* option = entry.Find("map")) {
-    if (given && facts->given.size() != 2) {
-      return Status::Invalid("flight: no map file was sent");
-    }
     if (given) {
-      map = std::move(facts->given[1]);
+      map = inputs.given.Take();
+      if (!map) return Status::Invalid("flight: no map file was sent");
     } else {
       Result<OutputFolder> opened = OutputFolder::Open(option->value.text);
       if (!opened.ok()) return opened.status();
       OutputFileId id;
-      Result<UniqueFd> made = opened->Make(opened->base(), O_RDWR, &id);
+      Result<UniqueFd> file = opened->Make(opened->base(), O_RDWR, &id);
       opened->Enclose();
       const auto of_map =
           std::make_shared<const OutputFolder>(*std::move(opened));
-      if (!made.ok()) return MapRefused(made.status());
-      facts->files.push_back(id);
-      map = *std::move(made);
+      if (!file.ok()) return MapRefused(file.status());
+      made.files.push_back(id);
+      map = *std::move(file);
       unused = [of_map, id] { of_map->Remove(of_map->base(), id); };
     }
   }
@@ -111,13 +109,14 @@ Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
       FlightRecorder::Create(OptionsOf(entry), *std::move(folder),
                              std::move(map), std::move(unused));
   if (!recorder.ok()) return recorder.status();
-  facts->flight =
+  made.flight =
       FlightHooks{.snapshot =
                       [recorder = *recorder](std::string_view reason) {
                         return recorder->Snapshot(reason);
                       },
                   .trigger_every_ns = entry.Number("every", kDefaultEveryNs)};
-  return (*recorder)->MakeDriver(*recorder);
+  made.driver = (*recorder)->MakeDriver(*recorder);
+  return made;
 }
 
 }  // namespace

@@ -60,12 +60,18 @@ inline constexpr std::string_view kLocalPolicies[] = {"drop", "degrade",
 inline constexpr OptionRow kLocalPolicyOption = {
     .name = "when_full", .type = ValueType::kChoice, .words = kLocalPolicies};
 
-// The folder of the entry's path: opened here, or `given`.
-inline Result<OutputFolder> FolderOf(const ConfigEntry& entry,
-                                     UniqueFd* given) {
-  return given == nullptr
-             ? OutputFolder::Open(entry.value.text)
-             : OutputFolder::Adopt(entry.value.text, std::move(*given));
+// The folder of the entry's path: opened here, or the next that is given.
+inline Result<OutputFolder> FolderOf(const ConfigEntry& entry, Given* given) {
+  return given->any() ? OutputFolder::Adopt(entry.value.text, given->Take())
+                      : OutputFolder::Open(entry.value.text);
+}
+
+// What `make` returns where there is no more to say of the driver.
+inline Result<MadeOutputDriver> Made(
+    Result<std::unique_ptr<OutputDriver>> driver,
+    LossPolicy when_full = LossPolicy::kBlock) {
+  if (!driver.ok()) return driver.status();
+  return MadeOutputDriver{.driver = *std::move(driver), .when_full = when_full};
 }
 
 }  // namespace tracefs

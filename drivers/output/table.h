@@ -13,7 +13,6 @@
 
 #include "config/config.h"
 #include "drivers/output/output_folder.h"
-#include "tracefs/base/unique_fd.h"
 #include "tracefs/pipeline/loss_policy.h"
 #include "tracefs/pipeline/stages.h"
 #include "tracefs/pipeline/wish.h"
@@ -27,16 +26,20 @@ struct FlightHooks {
   uint64_t trigger_every_ns = 0;  // no more than one snapshot in this time
 };
 
-// What the maker of a driver gets and finds out besides.
-struct OutputDriverFacts {
-  // What was opened for it already, as `wishes` of its row has it; empty: it
+// What a driver is made from, besides its entry.
+struct OutputDriverInputs {
+  // What was opened for it already, as `wishes` of its row has it; nothing: it
   // opens it itself.
-  std::vector<UniqueFd> given;
-  std::vector<OutputFileId> files;  // written by it: not to be traced
-  bool unbuffered = false;          // each message leaves at once
-  std::optional<FlightHooks> flight;
-  // Handed in: told of files that come and go later. May be empty.
-  OutputFileChange changed;
+  Given given = {};
+  // Told of files that come and go later. May be empty.
+  OutputFileChange changed = {};
+};
+
+// A driver, and what its tracer has to know of it.
+struct MadeOutputDriver {
+  std::unique_ptr<OutputDriver> driver;
+  std::vector<OutputFileId> files = {};  // written by it: not to be traced
+  std::optional<FlightHooks> flight = {};
   // What the tracer does when it cannot keep what it records.
   LossPolicy when_full = LossPolicy::kBlock;
 };
@@ -45,8 +48,8 @@ struct OutputDriverRow {
   EntryRow entry;
   std::string_view help;
   // Opens what a checked entry of the config describes.
-  Result<std::unique_ptr<OutputDriver>> (*make)(const ConfigEntry& entry,
-                                                OutputDriverFacts* facts);
+  Result<MadeOutputDriver> (*make)(const ConfigEntry& entry,
+                                   OutputDriverInputs inputs);
   // What `make` would open. Null: nothing.
   std::vector<Wish> (*wishes)(const ConfigEntry& entry) = nullptr;
   // What the grammar cannot see, without opening anything: before `make` and

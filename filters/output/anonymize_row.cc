@@ -12,20 +12,21 @@ constexpr OptionRow kOptions[] = {
 
 Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
                                            std::unique_ptr<OutputFilter> next,
-                                           OutputFilterFacts* facts) {
+                                           OutputFilterInputs inputs) {
   const std::string name(entry.Text("policy"));
   Result<anonymize::Policy> policy = anonymize::LoadPolicy(
-      name, anonymize::IsProfile(name) ? UniqueFd() : facts->given.Take());
+      name, anonymize::IsProfile(name) ? UniqueFd() : inputs.given.Take());
   if (!policy.ok()) return policy.status().Prefixed("anonymize: policy");
   anonymize::KeySet keys;
-  if (const ConfigOption* key = entry.Find("key")) {
-    const Result<KeySource> source = TakeKeySource(*key, &facts->given);
-    const Status added = source.ok() ? keys.Add(*source) : source.status();
+  if (entry.Has("key")) {
+    const Status added = keys.Add(TakeKeySource(entry, "key", &inputs.given));
     if (!added.ok()) return added.Prefixed("anonymize: key");
   }
   return MakeAnonymize(*std::move(policy), std::move(keys),
                        entry.Number("block"), std::move(next));
 }
+
+Status Check(const ConfigEntry& entry) { return CheckKey(entry, "key"); }
 
 std::vector<Wish> Wishes(const ConfigEntry& entry) {
   std::vector<Wish> wishes;
@@ -49,9 +50,8 @@ OutputFilterRow AnonymizeRow() {
           .needs_messages = true,
           .in_chain_text = false,
           .make = &Make,
-          .parameters = nullptr,
-          .make_decoder = nullptr,
-          .wishes = &Wishes};
+          .wishes = &Wishes,
+          .check = &Check};
 }
 
 }  // namespace tracefs

@@ -16,7 +16,7 @@ constexpr uint64_t kDefaultBlock = 256 * 1024;
 
 Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
                                            std::unique_ptr<OutputFilter> next,
-                                           OutputFilterFacts*) {
+                                           OutputFilterInputs) {
   AsyncOptions options;
   options.buffers = entry.Number("buffers", options.buffers);
   options.block_bytes = entry.Number("block");
@@ -30,7 +30,7 @@ Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
                            std::to_string(options.block_bytes) +
                            " bytes are more than 4 GiB; use fewer");
   }
-  if (Status s = TakeWhenFull(entry, &options.when_full); !s.ok()) return s;
+  options.when_full = WhenFullOf(entry);
   return MakeAsync(options, std::move(next));
 }
 
@@ -43,8 +43,7 @@ OutputFilterRow AsyncRow() {
           .help = "hands blocks on in a thread of its own; comes first",
           .first_only = true,
           .make = &Make,
-          .parameters = nullptr,
-          .make_decoder = nullptr};
+          .check = &CheckWhenFull};
 }
 
 }  // namespace tracefs

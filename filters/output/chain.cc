@@ -109,6 +109,10 @@ Status CheckChain(std::string_view file_name,
                      "more than " + std::to_string(kMaxChainFilters) +
                          " output filters in a chain");
     }
+    if (row == nullptr || row->check == nullptr) continue;
+    if (const Status s = row->check(entry); !s.ok()) {
+      return ErrorAt(file_name, entry.position, s.message());
+    }
   }
   return Status::Ok();
 }

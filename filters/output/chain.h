@@ -38,7 +38,8 @@ std::vector<ChainStage> ParseChain(std::string_view chain);
 std::string ChainText(std::span<const ConfigEntry> output);
 
 // What the config's grammar cannot see: a filter that must be the first and is
-// not, too many of them. kInvalid, with the position.
+// not, too many of them, what one has to say of its own options. kInvalid, with
+// the position.
 Status CheckChain(std::string_view file_name,
                   std::span<const ConfigEntry> output);
 

@@ -35,139 +35,156 @@ std::string_view AlgorithmOf(const ConfigEntry& entry) {
   return entry.Text("alg", kAlgorithms[0]);
 }
 
-Status TakeKey(const ConfigEntry& entry, Given* given,
-               ChecksumOptions* options) {
+ChecksumAlgorithm AlgorithmNamed(std::string_view name) {
+  for (const ChecksumAlgorithm known :
+       {ChecksumAlgorithm::kCrc32c, ChecksumAlgorithm::kHmacMd5}) {
+    if (name == ChecksumName(known)) return known;
+  }
+  return ChecksumAlgorithm::kHmacSha256;
+}
+
+bool IsCrc(const ConfigEntry& entry) {
+  return AlgorithmNamed(AlgorithmOf(entry)) == ChecksumAlgorithm::kCrc32c;
+}
+
+Status CheckKeyAndSeal(const ConfigEntry& entry) {
   const bool seal = entry.Has("seal");
-  const ConfigOption* key = entry.Find("key");
-  if (options->algorithm == ChecksumAlgorithm::kCrc32c) {
-    if (key == nullptr && !seal) return Status::Ok();
+  const bool key = entry.Has("key");
+  if (IsCrc(entry)) {
+    if (!key && !seal) return Status::Ok();
     return Status::Invalid(
         "checksum: alg = crc32c has no key and cannot be sealed; use alg = "
         "hmac-sha256, or leave key and seal out");
   }
-  if (key == nullptr) {
+  if (!key) {
     return Status::Invalid(
         "checksum: alg = " + std::string(AlgorithmOf(entry)) +
         " needs a key: key = file:PATH, made with 'tracefs-keygen " +
         (seal ? "seal STATE VERIFY" : "secret PATH") +
         "'; alg = crc32c does without but only finds accidents");
   }
-  const Result<KeySource> parsed = ParseKeySource(key->value.text);
-  if (!parsed.ok()) return parsed.status().Prefixed("checksum: key");
-  if (!seal) {
-    const Result<KeySource> source = TakeKeySource(*key, given);
-    if (!source.ok()) return source.status().Prefixed("checksum: key");
-    Result<SecretKey> secret = ReadKey(*source, KeyKind::kSecret);
-    if (!secret.ok()) return secret.status().Prefixed("checksum");
-    options->key = *std::move(secret);
-    return Status::Ok();
-  }
-  if (parsed->place != KeySource::Place::kFile) {
+  if (Status s = CheckKey(entry, "key"); !s.ok()) return s;
+  if (seal &&
+      ParseKeySource(entry.Text("key"))->place != KeySource::Place::kFile) {
     return Status::Invalid(
         "checksum: seal = forward needs key = file:PATH: its key changes with "
         "every trace, and neither a variable nor the keyring can keep that");
   }
-  Result<SealState> state = SealState::Open(parsed->name, given->Take());
-  if (!state.ok()) return state.status().Prefixed("checksum");
-  options->seal = *std::move(state);
+  return Status::Ok();
+}
+
+// The path of anchor = file:PATH; empty: it is none.
+std::string AnchorFile(const ConfigEntry& entry) {
+  const std::string_view where = entry.Text("anchor");
+  return std::string(where.starts_with(kFile) ? where.substr(kFile.size())
+                                              : std::string_view());
+}
+
+Status CheckAnchor(const ConfigEntry& entry) {
+  if (!entry.Has("anchor")) {
+    if (!entry.Has("anchor_every")) return Status::Ok();
+    return Status::Invalid(
+        "checksum: anchor_every without anchor = syslog or anchor = file:PATH");
+  }
+  if (IsCrc(entry) && !entry.Has("sign")) {
+    return Status::Invalid(
+        "checksum: an anchor of crc32c would fix nothing; use alg = "
+        "hmac-sha256 or sign = ed25519");
+  }
+  const std::string_view where = entry.Text("anchor");
+  if (where == "syslog" || !AnchorFile(entry).empty()) return Status::Ok();
+  return Status::Invalid("checksum: anchor is syslog or file:PATH, not " +
+                         Quoted(where));
+}
+
+Status Check(const ConfigEntry& entry) {
+  if (Status s = CheckKeyAndSeal(entry); !s.ok()) return s;
+  if (entry.Has("sign") != entry.Has("sign_key")) {
+    return Status::Invalid(
+        "checksum: sign = ed25519 and sign_key = file:PATH belong together; "
+        "make the key with 'tracefs-keygen sign PRIVATE PUBLIC'");
+  }
+  if (Status s = CheckKey(entry, "sign_key"); !s.ok()) return s;
+  return CheckAnchor(entry);
+}
+
+Status TakeKey(const ConfigEntry& entry, Given* given,
+               ChecksumOptions* options) {
+  if (!entry.Has("key")) return Status::Ok();
+  if (entry.Has("seal")) {
+    Result<SealState> state =
+        SealState::Open(ParseKeySource(entry.Text("key"))->name, given->Take());
+    if (!state.ok()) return state.status();
+    options->seal = *std::move(state);
+    return Status::Ok();
+  }
+  Result<SecretKey> secret =
+      ReadKey(TakeKeySource(entry, "key", given), KeyKind::kSecret);
+  if (!secret.ok()) return secret.status();
+  options->key = *std::move(secret);
   return Status::Ok();
 }
 
 Status TakeSigner(const ConfigEntry& entry, Given* given,
                   ChecksumOptions* options) {
-  const ConfigOption* key = entry.Find("sign_key");
-  if (entry.Has("sign") != (key != nullptr)) {
-    return Status::Invalid(
-        "checksum: sign = ed25519 and sign_key = file:PATH belong together; "
-        "make the key with 'tracefs-keygen sign PRIVATE PUBLIC'");
-  }
-  if (key == nullptr) return Status::Ok();
-  const Result<KeySource> source = TakeKeySource(*key, given);
-  if (!source.ok()) return source.status().Prefixed("checksum: sign_key");
-  const Result<SecretKey> secret = ReadKey(*source, KeyKind::kSign);
-  if (!secret.ok()) return secret.status().Prefixed("checksum");
+  if (!entry.Has("sign")) return Status::Ok();
+  const Result<SecretKey> secret =
+      ReadKey(TakeKeySource(entry, "sign_key", given), KeyKind::kSign);
+  if (!secret.ok()) return secret.status();
   Result<Signer> signer = Signer::Create(secret->get());
-  if (!signer.ok()) return signer.status().Prefixed("checksum");
+  if (!signer.ok()) return signer.status();
   options->signer = *std::move(signer);
   return Status::Ok();
 }
 
-Status TakeAnchor(const ConfigEntry& entry, OutputFilterFacts* facts,
+Status TakeAnchor(const ConfigEntry& entry, OutputFilterInputs* inputs,
                   ChecksumOptions* options) {
-  const std::string_view where = entry.Text("anchor");
-  if (where.empty()) {
-    if (!entry.Has("anchor_every")) return Status::Ok();
-    return Status::Invalid(
-        "checksum: anchor_every without anchor = syslog or anchor = file:PATH");
-  }
-  if (options->algorithm == ChecksumAlgorithm::kCrc32c && !options->signer) {
-    return Status::Invalid(
-        "checksum: an anchor of crc32c would fix nothing; use alg = "
-        "hmac-sha256 or sign = ed25519");
-  }
+  if (!entry.Has("anchor")) return Status::Ok();
   options->anchor_every = entry.Number("anchor_every", options->anchor_every);
-  if (where == "syslog") {
-    Result<std::unique_ptr<AnchorSink>> sink =
-        MakeSyslogAnchors(facts->given.Take());
-    if (!sink.ok()) {
-      return sink.status().Prefixed("checksum: anchor = syslog");
-    }
-    // What a probe has opened it closes again.
-    options->anchor = *std::move(sink);
-    return Status::Ok();
-  }
-  if (where.substr(0, kFile.size()) != kFile || where == kFile) {
-    return Status::Invalid("checksum: anchor is syslog or file:PATH, not " +
-                           Quoted(where));
-  }
-  const std::string path(where.substr(kFile.size()));
-  if (facts->probe) return ProbeFileAnchors(path).Prefixed("checksum");
+  const std::string path = AnchorFile(entry);
+  if (!path.empty() && inputs->probe) return ProbeFileAnchors(path);
+  // The socket that a probe has opened it closes again.
   Result<std::unique_ptr<AnchorSink>> sink =
-      MakeFileAnchors(path, facts->given.Take());
-  if (!sink.ok()) return sink.status().Prefixed("checksum");
+      path.empty() ? MakeSyslogAnchors(inputs->given.Take())
+                   : MakeFileAnchors(path, inputs->given.Take());
+  if (!sink.ok()) {
+    return path.empty() ? sink.status().Prefixed("anchor = syslog")
+                        : sink.status();
+  }
   options->anchor = *std::move(sink);
   return Status::Ok();
 }
 
 Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
                                            std::unique_ptr<OutputFilter> next,
-                                           OutputFilterFacts* facts) {
+                                           OutputFilterInputs inputs) {
   ChecksumOptions options;
-  const std::string_view algorithm = AlgorithmOf(entry);
-  for (const ChecksumAlgorithm known :
-       {ChecksumAlgorithm::kCrc32c, ChecksumAlgorithm::kHmacMd5,
-        ChecksumAlgorithm::kHmacSha256}) {
-    if (algorithm == ChecksumName(known)) options.algorithm = known;
-  }
-  if (Status s = TakeKey(entry, &facts->given, &options); !s.ok()) return s;
-  if (Status s = TakeSigner(entry, &facts->given, &options); !s.ok()) return s;
-  if (Status s = TakeAnchor(entry, facts, &options); !s.ok()) return s;
+  options.algorithm = AlgorithmNamed(AlgorithmOf(entry));
+  Status status = TakeKey(entry, &inputs.given, &options);
+  if (status.ok()) status = TakeSigner(entry, &inputs.given, &options);
+  if (status.ok()) status = TakeAnchor(entry, &inputs, &options);
+  if (!status.ok()) return status.Prefixed("checksum");
   options.block_bytes = entry.Number("block");
-  if (const uint64_t ns = entry.Number("heartbeat"); ns != 0) {
-    options.heartbeat_ms = static_cast<uint32_t>(ns / 1'000'000);
-    facts->heartbeat_ns =
-        facts->heartbeat_ns == 0 ? ns : std::min(facts->heartbeat_ns, ns);
-  }
+  options.heartbeat_ms =
+      static_cast<uint32_t>(entry.Number("heartbeat") / 1'000'000);
   return MakeChecksum(std::move(options), std::move(next));
 }
 
 // In the order in which Make takes them.
 std::vector<Wish> Wishes(const ConfigEntry& entry) {
   std::vector<Wish> wishes;
-  if (!entry.Has("seal")) {
+  if (entry.Has("seal")) {
+    const std::string state = ParseKeySource(entry.Text("key"))->name;
+    wishes.push_back(
+        {.path = SealState::FolderOf(state), .kind = Wish::Kind::kDirectory});
+  } else {
     WishKey(entry, "key", &wishes);
-  } else if (const Result<KeySource> state = ParseKeySource(entry.Text("key"));
-             state.ok() && state->place == KeySource::Place::kFile) {
-    wishes.push_back({.path = SealState::FolderOf(state->name),
-                      .kind = Wish::Kind::kDirectory});
   }
   WishKey(entry, "sign_key", &wishes);
-  const std::string_view anchor = entry.Text("anchor");
-  if (anchor == "syslog") {
+  if (const std::string path = AnchorFile(entry); !path.empty()) {
+    wishes.push_back({.path = path, .kind = Wish::Kind::kAppend});
+  } else if (entry.Has("anchor")) {
     wishes.push_back({.path = kSyslogSocket, .kind = Wish::Kind::kLog});
-  } else if (anchor.starts_with(kFile) && anchor != kFile) {
-    wishes.push_back({.path = std::string(anchor.substr(kFile.size())),
-                      .kind = Wish::Kind::kAppend});
   }
   return wishes;
 }
@@ -205,7 +222,9 @@ OutputFilterRow ChecksumRow() {
       .parameters = &Parameters,
       .make_decoder = &MakeDecoder,
       .needs_key = &NeedsKey,
-      .wishes = &Wishes};
+      .wishes = &Wishes,
+      .check = &Check,
+      .heartbeat_option = "heartbeat"};
 }
 
 }  // namespace tracefs

@@ -17,23 +17,30 @@ std::string_view AlgorithmOf(const ConfigEntry& entry) {
   return entry.Text("alg", "zlib");
 }
 
-Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
-                                           std::unique_ptr<OutputFilter> next,
-                                           OutputFilterFacts*) {
+CompressOptions OptionsOf(const ConfigEntry& entry) {
   CompressOptions options;
   if (AlgorithmOf(entry) == "zstd") {
     options.algorithm = CompressAlgorithm::kZstd;
   }
   options.level = static_cast<int>(entry.Number("level"));
-  const int most = MaxCompressLevel(options.algorithm);
-  if (options.level > most) {
-    return Status::Invalid("compress: level " + std::to_string(options.level) +
-                           " is beyond " + std::string(AlgorithmOf(entry)) +
-                           "'s highest, " + std::to_string(most));
-  }
   options.columns = entry.Text("layout", "columns") == "columns";
   options.block_bytes = entry.Number("block");
-  return MakeCompress(options, std::move(next));
+  return options;
+}
+
+Status Check(const ConfigEntry& entry) {
+  const CompressOptions options = OptionsOf(entry);
+  const int most = MaxCompressLevel(options.algorithm);
+  if (options.level <= most) return Status::Ok();
+  return Status::Invalid("compress: level " + std::to_string(options.level) +
+                         " is beyond " + std::string(AlgorithmOf(entry)) +
+                         "'s highest, " + std::to_string(most));
+}
+
+Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
+                                           std::unique_ptr<OutputFilter> next,
+                                           OutputFilterInputs) {
+  return MakeCompress(OptionsOf(entry), std::move(next));
 }
 
 std::string Parameters(const ConfigEntry& entry) {
@@ -54,7 +61,8 @@ OutputFilterRow CompressRow() {
           .help = "makes blocks smaller, each by itself: zlib or zstd",
           .make = &Make,
           .parameters = &Parameters,
-          .make_decoder = &MakeDecoder};
+          .make_decoder = &MakeDecoder,
+          .check = &Check};
 }
 
 }  // namespace tracefs

@@ -17,9 +17,11 @@ std::string_view CipherOf(const ConfigEntry& entry) {
   return entry.Text("cipher", kCipherNames[0]);
 }
 
-// "age1…" or several of them with commas between.
-Status TakeRecipients(std::string_view text,
-                      std::vector<AgeRecipient>* recipients) {
+// "age1…" or several of them with commas between; none where none are given.
+Result<std::vector<AgeRecipient>> RecipientsOf(const ConfigEntry& entry) {
+  std::vector<AgeRecipient> recipients;
+  if (!entry.Has("recipient")) return recipients;
+  std::string_view text = entry.Text("recipient");
   for (;;) {
     const size_t end = std::min(text.find(','), text.size());
     const std::string_view word = text.substr(0, end);
@@ -32,39 +34,38 @@ Status TakeRecipients(std::string_view text,
           "is no age recipient (age1… with 62 characters, as age-keygen -y "
           "prints it)");
     }
-    recipients->push_back(recipient);
-    if (recipients->size() > kMaxAgeRecipients) {
+    recipients.push_back(recipient);
+    if (recipients.size() > kMaxAgeRecipients) {
       return Status::Invalid("encrypt: more than " +
                              std::to_string(kMaxAgeRecipients) + " recipients");
     }
-    if (end == text.size()) return Status::Ok();
+    if (end == text.size()) return recipients;
     text.remove_prefix(end + 1);
   }
 }
 
-Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
-                                           std::unique_ptr<OutputFilter> next,
-                                           OutputFilterFacts* facts) {
-  EncryptOptions options;
-  options.cipher = FindCipher(CipherOf(entry))->id;
-  const ConfigOption* key = entry.Find("key");
-  const ConfigOption* recipient = entry.Find("recipient");
-  if ((key != nullptr) == (recipient != nullptr)) {
+Status Check(const ConfigEntry& entry) {
+  if (entry.Has("key") == entry.Has("recipient")) {
     return Status::Invalid(
         "encrypt: needs either key = file:PATH, made with 'tracefs-keygen "
         "secret PATH', or recipient = age1…, made with 'tracefs-keygen age "
         "PATH' or age-keygen");
   }
-  if (key != nullptr) {
-    const Result<KeySource> source = TakeKeySource(*key, &facts->given);
-    if (!source.ok()) return source.status().Prefixed("encrypt: key");
-    Result<SecretKey> secret = ReadKey(*source, KeyKind::kSecret);
+  if (Status s = CheckKey(entry, "key"); !s.ok()) return s;
+  return RecipientsOf(entry).status();
+}
+
+Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
+                                           std::unique_ptr<OutputFilter> next,
+                                           OutputFilterInputs inputs) {
+  EncryptOptions options;
+  options.cipher = FindCipher(CipherOf(entry))->id;
+  options.recipients = *RecipientsOf(entry);
+  if (entry.Has("key")) {
+    Result<SecretKey> secret =
+        ReadKey(TakeKeySource(entry, "key", &inputs.given), KeyKind::kSecret);
     if (!secret.ok()) return secret.status().Prefixed("encrypt");
     options.key = *std::move(secret);
-  } else if (Status s =
-                 TakeRecipients(recipient->value.text, &options.recipients);
-             !s.ok()) {
-    return s;
   }
   // Better now than after the mount.
   if (const Result<Cipher> cipher = Cipher::Create(options.cipher);
@@ -103,7 +104,8 @@ OutputFilterRow EncryptRow() {
           .parameters = &Parameters,
           .make_decoder = &MakeDecoder,
           .needs_key = [](const ChainStage&) { return true; },
-          .wishes = &Wishes};
+          .wishes = &Wishes,
+          .check = &Check};
 }
 
 }  // namespace tracefs

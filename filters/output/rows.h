@@ -34,15 +34,18 @@ inline constexpr OptionRow kDeadlineOption = {
     .name = "deadline",
     .type = ValueType::kDuration,
     .max = uint64_t{60} * 1'000'000'000};
-Status TakeWhenFull(const ConfigEntry& entry, WhenFull* when_full);
+WhenFull WhenFullOf(const ConfigEntry& entry);
+Status CheckWhenFull(const ConfigEntry& entry);
 
-// Adds what the option, a key source, needs opened; nothing where it is not
-// given or names no source.
+// kInvalid where the option is given and names no source.
+Status CheckKey(const ConfigEntry& entry, std::string_view option);
+// Adds what the option, checked, needs opened; nothing where it is not given.
 void WishKey(const ConfigEntry& entry, std::string_view option,
              std::vector<Wish>* wishes);
-// The key source of an option that is given, opened by somebody else if `given`
-// has it.
-Result<KeySource> TakeKeySource(const ConfigOption& option, Given* given);
+// The key source of an option that is given and checked, opened by somebody
+// else if `given` has it.
+KeySource TakeKeySource(const ConfigEntry& entry, std::string_view option,
+                        Given* given);
 
 }  // namespace tracefs
 

@@ -19,36 +19,42 @@ const OutputFilterRow* FindOutputFilter(std::string_view name) {
   return nullptr;
 }
 
-Status TakeWhenFull(const ConfigEntry& entry, WhenFull* when_full) {
-  when_full->block = entry.Text("when_full", "block") == "block";
-  const ConfigOption* deadline = entry.Find("deadline");
-  if (deadline == nullptr) return Status::Ok();
-  if (!when_full->block) {
-    return Status::Invalid(entry.name +
-                           ": when_full = drop waits for nothing; leave "
-                           "deadline out");
-  }
-  when_full->deadline = std::chrono::nanoseconds(deadline->value.number);
-  return Status::Ok();
+WhenFull WhenFullOf(const ConfigEntry& entry) {
+  return {.block = entry.Text("when_full", "block") == "block",
+          .deadline = entry.Duration("deadline", WhenFull().deadline)};
+}
+
+Status CheckWhenFull(const ConfigEntry& entry) {
+  if (WhenFullOf(entry).block || !entry.Has("deadline")) return Status::Ok();
+  return Status::Invalid(entry.name +
+                         ": when_full = drop waits for nothing; leave "
+                         "deadline out");
 }
 
 void WishKey(const ConfigEntry& entry, std::string_view option,
              std::vector<Wish>* wishes) {
-  const ConfigOption* found = entry.Find(option);
-  if (found == nullptr) return;
-  const Result<KeySource> source = ParseKeySource(found->value.text);
-  if (!source.ok()) return;
-  if (source->place == KeySource::Place::kFile) {
-    wishes->push_back({.path = source->name, .kind = Wish::Kind::kRead});
+  if (!entry.Has(option)) return;
+  const std::string text(entry.Text(option));
+  const KeySource source = *ParseKeySource(text);
+  if (source.place == KeySource::Place::kFile) {
+    wishes->push_back({.path = source.name, .kind = Wish::Kind::kRead});
   } else {
-    wishes->push_back({.path = found->value.text, .kind = Wish::Kind::kSecret});
+    wishes->push_back({.path = text, .kind = Wish::Kind::kSecret});
   }
 }
 
-Result<KeySource> TakeKeySource(const ConfigOption& option, Given* given) {
-  Result<KeySource> source = ParseKeySource(option.value.text);
-  if (source.ok() && given->any()) {
-    source->given = std::make_shared<const UniqueFd>(given->Take());
+Status CheckKey(const ConfigEntry& entry, std::string_view option) {
+  if (!entry.Has(option)) return Status::Ok();
+  return ParseKeySource(entry.Text(option))
+      .status()
+      .Prefixed(entry.name + ": " + std::string(option));
+}
+
+KeySource TakeKeySource(const ConfigEntry& entry, std::string_view option,
+                        Given* given) {
+  KeySource source = *ParseKeySource(entry.Text(option));
+  if (given->any()) {
+    source.given = std::make_shared<const UniqueFd>(given->Take());
   }
   return source;
 }

@@ -18,14 +18,13 @@
 
 namespace tracefs {
 
-// What the maker of a filter finds out besides.
-struct OutputFilterFacts {
-  // Handed in: nothing is to be made or changed, only looked at (--check).
+// What a filter is made from, besides its entry and the next one.
+struct OutputFilterInputs {
+  // What was opened for it already, as `wishes` of its row has it; nothing: it
+  // opens it itself.
+  Given given = {};
+  // Nothing is to be made or changed, only looked at (--check).
   bool probe = false;
-  // Handed in: what was opened for it already, as `wishes` of its row has it.
-  Given given;
-  // The tracer is to write a block at least this often; 0 = need not.
-  uint64_t heartbeat_ns = 0;
 };
 
 struct OutputFilterRow {
@@ -41,16 +40,22 @@ struct OutputFilterRow {
   // them; nothing is taken or written before Initialize.
   Result<std::unique_ptr<OutputFilter>> (*make)(
       const ConfigEntry& entry, std::unique_ptr<OutputFilter> next,
-      OutputFilterFacts* facts);
+      OutputFilterInputs inputs);
   // What the chain text says besides the name: "alg=zlib". Null: nothing.
-  std::string (*parameters)(const ConfigEntry& entry);
+  std::string (*parameters)(const ConfigEntry& entry) = nullptr;
   // Makes the inverse. Null: the filter changes no byte.
-  Result<std::unique_ptr<StageDecoder>> (*make_decoder)(const ChainStage& stage,
-                                                        const KeyRing* keys);
+  Result<std::unique_ptr<StageDecoder>> (*make_decoder)(
+      const ChainStage& stage, const KeyRing* keys) = nullptr;
   // Whether only a key can show that what it did is right. Null: never.
   bool (*needs_key)(const ChainStage& stage) = nullptr;
-  // What `make` would open. Null: nothing.
+  // What `make` would open for a checked entry. Null: nothing.
   std::vector<Wish> (*wishes)(const ConfigEntry& entry) = nullptr;
+  // What the grammar cannot see, without opening anything: before `make`.
+  // Null: nothing.
+  Status (*check)(const ConfigEntry& entry) = nullptr;
+  // The option, a duration, that says how often the tracer has to write a block
+  // at least. Empty: there is none.
+  std::string_view heartbeat_option = {};
 };
 
 std::span<const OutputFilterRow> OutputFilters();

@@ -26,9 +26,7 @@ Status TakeRate(const ConfigEntry& entry, std::string_view option,
   return Status::Ok();
 }
 
-Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
-                                           std::unique_ptr<OutputFilter> next,
-                                           OutputFilterFacts*) {
+Result<ThrottleOptions> OptionsOf(const ConfigEntry& entry) {
   ThrottleOptions options;
   if (Status s = TakeRate(entry, "ops", &options.ops_per_second); !s.ok()) {
     return s;
@@ -39,9 +37,18 @@ Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
   if (options.ops_per_second == 0 && options.bytes_per_second == 0) {
     return Status::Invalid("throttle: needs ops = N/s or bytes = N/s");
   }
-  if (Status s = TakeWhenFull(entry, &options.when_full); !s.ok()) return s;
+  if (Status s = CheckWhenFull(entry); !s.ok()) return s;
+  options.when_full = WhenFullOf(entry);
   options.block_bytes = entry.Number("block");
-  return MakeThrottle(options, std::move(next));
+  return options;
+}
+
+Status Check(const ConfigEntry& entry) { return OptionsOf(entry).status(); }
+
+Result<std::unique_ptr<OutputFilter>> Make(const ConfigEntry& entry,
+                                           std::unique_ptr<OutputFilter> next,
+                                           OutputFilterInputs) {
+  return MakeThrottle(*OptionsOf(entry), std::move(next));
 }
 
 }  // namespace
@@ -52,8 +59,7 @@ OutputFilterRow ThrottleRow() {
                     .options = kOptions},
           .help = "bounds operations or bytes per second",
           .make = &Make,
-          .parameters = nullptr,
-          .make_decoder = nullptr};
+          .check = &Check};
 }
 
 }  // namespace tracefs

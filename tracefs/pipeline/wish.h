@@ -42,6 +42,8 @@ class Given {
   explicit Given(std::span<UniqueFd> files) : files_(files) {}
 
   bool any() const { return !files_.empty(); }
+  // What was not taken yet.
+  std::span<UniqueFd> rest() const { return files_; }
   // The next one; none where nothing was given.
   UniqueFd Take() {
     if (files_.empty()) return UniqueFd();

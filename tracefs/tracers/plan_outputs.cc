@@ -1,5 +1,6 @@
 #include "tracefs/tracers/plan_outputs.h"
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
@@ -42,15 +43,14 @@ class UnmadeDriver final : public OutputDriver {
   static Status Unmade() { return Status::Invalid("only looked at"); }
 };
 
-Result<std::unique_ptr<OutputDriver>> MakeDriver(const ConfigEntry& entry,
-                                                 bool probe,
-                                                 OutputDriverFacts* facts) {
+Result<MadeOutputDriver> MakeDriver(const ConfigEntry& entry, bool probe,
+                                    OutputDriverInputs inputs) {
   const OutputDriverRow& row = *FindOutputDriver(entry.name);
-  if (!probe) return row.make(entry, facts);
+  if (!probe) return row.make(entry, std::move(inputs));
   if (row.probe != nullptr) {
     if (Status s = row.probe(entry); !s.ok()) return s;
   }
-  return std::unique_ptr<OutputDriver>(std::make_unique<UnmadeDriver>());
+  return MadeOutputDriver{.driver = std::make_unique<UnmadeDriver>()};
 }
 
 // `files`: one for each wish of this section and of those that follow, or none.
@@ -58,10 +58,9 @@ Result<std::unique_ptr<OutputDriver>> MakeDriver(const ConfigEntry& entry,
 Status MakeOutput(const Config& file, const TracerConfig& config,
                   std::span<UniqueFd>* files, bool probe, TracerPlan* plan) {
   const ConfigEntry& last = config.output.back();
-  OutputDriverFacts facts;
   plan->file_change = std::make_shared<OutputFileChange>();
-  facts.changed = [change = plan->file_change](const OutputFileId& id,
-                                               bool written) {
+  const auto changed = [change = plan->file_change](const OutputFileId& id,
+                                                    bool written) {
     if (*change) (*change)(id, written);
   };
   // By entry; nothing where nothing was given.
@@ -71,37 +70,35 @@ Status MakeOutput(const Config& file, const TracerConfig& config,
     given.push_back(files->first(wished));
     *files = files->subspan(wished);
   }
-  for (UniqueFd& fd : given.back()) facts.given.push_back(std::move(fd));
-  Result<std::unique_ptr<OutputDriver>> driver =
-      MakeDriver(last, probe, &facts);
-  if (!driver.ok()) {
-    return driver.status().Prefixed(PlaceText(file, last.position));
-  }
-  plan->files = std::move(facts.files);
-  plan->parts.unbuffered = facts.unbuffered;
-  plan->parts.when_full = facts.when_full;
-  if (facts.flight) {
+  Result<MadeOutputDriver> made = MakeDriver(
+      last, probe, {.given = Given(given.back()), .changed = changed});
+  if (!made.ok()) return made.status().Prefixed(PlaceText(file, last.position));
+  plan->files = std::move(made->files);
+  if (made->flight) {
     if (plan->flight == nullptr)
       plan->flight = std::make_shared<FlightControl>();
-    plan->flight->snapshot = std::move(facts.flight->snapshot);
-    plan->flight->every_ns = facts.flight->trigger_every_ns;
+    plan->flight->snapshot = std::move(made->flight->snapshot);
+    plan->flight->every_ns = made->flight->trigger_every_ns;
   }
   TracerParts& parts = plan->parts;
-  PutDriver(last.name, *std::move(driver), &parts);
-  OutputFilterFacts filter_facts;
-  filter_facts.probe = probe;
+  parts.unbuffered = last.Has("unbuffered");
+  parts.when_full = made->when_full;
+  PutDriver(last.name, std::move(made->driver), &parts);
   for (size_t i = config.output.size() - 1; i-- > 0;) {
     const ConfigEntry& entry = config.output[i];
-    filter_facts.given = Given(given[i]);
+    const OutputFilterRow& row = *FindOutputFilter(entry.name);
     Result<std::unique_ptr<OutputFilter>> filter =
-        FindOutputFilter(entry.name)
-            ->make(entry, std::move(parts.output), &filter_facts);
+        row.make(entry, std::move(parts.output),
+                 {.given = Given(given[i]), .probe = probe});
     if (!filter.ok()) {
       return filter.status().Prefixed(PlaceText(file, entry.position));
     }
     PutFilter(entry.name, *std::move(filter), &parts);
+    if (const uint64_t ns = entry.Number(row.heartbeat_option); ns != 0) {
+      parts.heartbeat_ns =
+          parts.heartbeat_ns == 0 ? ns : std::min(parts.heartbeat_ns, ns);
+    }
   }
-  parts.heartbeat_ns = filter_facts.heartbeat_ns;
   return Status::Ok();
 }
 

@@ -24,10 +24,9 @@ inline constexpr OptionRow kFeedOption = {
 
 // The feed an entry asks for: "ocsf", …; "" for native.
 inline std::string_view FeedOf(const ConfigEntry& entry) {
-  const ConfigOption* const feed = entry.Find("feed");
-  if (feed == nullptr) return entry.name == "syslog" ? "cef" : "";
-  if (feed->value.text == "native") return {};
-  return feed->value.text;
+  const std::string_view feed =
+      entry.Text("feed", entry.name == "syslog" ? "cef" : "");
+  return feed == "native" ? std::string_view() : feed;
 }
 
 }  // namespace tracefs

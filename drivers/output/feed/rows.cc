@@ -90,17 +90,14 @@ Status ProbeSyslog(const ConfigEntry& entry) {
 }
 
 // The sink of an entry, whatever the driver is called.
-Result<std::unique_ptr<OutputDriver>> MakeConnection(
-    const ConfigEntry& entry, const net::Address& address, FeedFraming framing,
-    Given* given, OutputDriverFacts* facts) {
+Result<MadeOutputDriver> MakeConnection(const ConfigEntry& entry,
+                                        const net::Address& address,
+                                        FeedFraming framing, Given* given) {
   StreamFeedOptions options;
   options.framing = framing;
-  facts->unbuffered = entry.Has("unbuffered");
-  facts->when_full = PolicyOf(entry, LossPolicy::kBlock);
-  options.deadline =
-      std::chrono::nanoseconds(facts->when_full == LossPolicy::kDrop
-                                   ? 0
-                                   : entry.Number("deadline", kSecondNs));
+  const LossPolicy when_full = PolicyOf(entry, LossPolicy::kBlock);
+  options.deadline = std::chrono::nanoseconds(
+      when_full == LossPolicy::kDrop ? 0 : entry.Number("deadline", kSecondNs));
   options.limit_bytes = entry.Number("queue", options.limit_bytes);
   options.buffer_bytes = entry.Number("buf");
   if (framing != FeedFraming::kLines) {
@@ -116,20 +113,21 @@ Result<std::unique_ptr<OutputDriver>> MakeConnection(
   Result<std::unique_ptr<Dialer>> dialer = DialerOf(address, given);
   if (!dialer.ok()) return dialer.status();
   if (Status s = FillSender(entry, address, given, &options); !s.ok()) return s;
-  return std::unique_ptr<OutputDriver>(MakeStreamFeed(
-      MakeFeedFormat(FeedOf(entry)), std::move(options), std::move(*dialer)));
+  return MadeOutputDriver{
+      .driver = MakeStreamFeed(MakeFeedFormat(FeedOf(entry)),
+                               std::move(options), std::move(*dialer)),
+      .when_full = when_full};
 }
 
-Result<std::unique_ptr<OutputDriver>> MakeSyslog(const ConfigEntry& entry,
-                                                 OutputDriverFacts* facts) {
+Result<MadeOutputDriver> MakeSyslog(const ConfigEntry& entry,
+                                    OutputDriverInputs inputs) {
   const Result<net::Address> address = SyslogAddress(entry);
   if (!address.ok()) return address.status();
   const bool datagram = address->transport == Transport::kUdp ||
                         address->transport == Transport::kDatagram;
-  Given given(facts->given);
   return MakeConnection(
       entry, *address, datagram ? FeedFraming::kDatagram : FeedFraming::kOctets,
-      &given, facts);
+      &inputs.given);
 }
 
 // In the order in which MakeConnection takes them.
@@ -164,10 +162,10 @@ Status CheckFeed(const ConfigEntry& entry) {
   return Status::Ok();
 }
 
-Result<std::unique_ptr<OutputDriver>> MakeFeedConnection(
-    const ConfigEntry& entry, const net::Address& address, Given* given,
-    OutputDriverFacts* facts) {
-  return MakeConnection(entry, address, FeedFraming::kLines, given, facts);
+Result<MadeOutputDriver> MakeFeedConnection(const ConfigEntry& entry,
+                                            const net::Address& address,
+                                            Given* given) {
+  return MakeConnection(entry, address, FeedFraming::kLines, given);
 }
 
 OutputDriverRow SyslogRow() {

@@ -15,9 +15,9 @@ Status CheckFeed(const ConfigEntry& entry);
 
 // A feed of lines over a connection: what tcp, tls and unix make of an entry
 // with one.
-Result<std::unique_ptr<OutputDriver>> MakeFeedConnection(
-    const ConfigEntry& entry, const net::Address& address, Given* given,
-    OutputDriverFacts* facts);
+Result<MadeOutputDriver> MakeFeedConnection(const ConfigEntry& entry,
+                                            const net::Address& address,
+                                            Given* given);
 
 }  // namespace tracefs
 

@@ -104,17 +104,17 @@ Status Probe(const ConfigEntry& entry) {
   return entry.name == "tls" ? TlsOf(entry, nullptr).status() : Status::Ok();
 }
 
-Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
-                                           OutputDriverFacts* facts) {
+Result<MadeOutputDriver> Make(const ConfigEntry& entry,
+                              OutputDriverInputs inputs) {
   Result<net::Address> address = AddressOf(entry);
   if (!address.ok()) return address.status().Prefixed(entry.name);
-  Given given(facts->given);
+  Given& given = inputs.given;
   if (!FeedOf(entry).empty()) {
-    return MakeFeedConnection(entry, *address, &given, facts);
+    return MakeFeedConnection(entry, *address, &given);
   }
   RemoteOptions options;
-  options.when_full = facts->when_full = PolicyOf(entry, LossPolicy::kBlock);
-  facts->unbuffered = entry.Has("unbuffered");
+  const LossPolicy when_full = PolicyOf(entry, LossPolicy::kBlock);
+  options.when_full = when_full;
   options.buffer_bytes = entry.Number("buf");
   options.deadline = entry.Duration("deadline", options.deadline);
   options.limit_bytes = entry.Number(
@@ -137,8 +137,9 @@ Result<std::unique_ptr<OutputDriver>> Make(const ConfigEntry& entry,
     leftovers = std::move(*second);
   }
   if (Status s = FillSender(entry, *address, &given, &link); !s.ok()) return s;
-  return MakeRemote(std::move(options), std::move(*dialer),
-                    std::move(leftovers));
+  return Made(
+      MakeRemote(std::move(options), std::move(*dialer), std::move(leftovers)),
+      when_full);
 }
 
 // In the order in which Make takes them.

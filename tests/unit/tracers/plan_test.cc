@@ -118,6 +118,29 @@ TEST_F(PlanTest, AProbeIsRefusedWhatTheMountIsWithThePlace) {
   }
 }
 
+// A client opens what is wished only for a config that can be.
+TEST_F(PlanTest, WhatFiltersSayOfTheirOptionsComesBeforeWishes) {
+  for (const char* filter :
+       {"throttle", "throttle ops = 5", "compress level = 15", "encrypt",
+        "encrypt key = secret", "encrypt recipient = age1x", "checksum",
+        "checksum alg = crc32c anchor = syslog", "checksum key = secret",
+        "checksum alg = crc32c sign = ed25519",
+        "checksum key = \"env:X\" seal = forward",
+        "checksum key = \"env:X\" anchor = nowhere",
+        "anonymize policy = public key = secret",
+        "async when_full = drop deadline = 1s"}) {
+    const auto config =
+        ParseConfig("{\n { }\n { } { " + std::string(filter) + "; file = x } }",
+                    "f", FullSchema());
+    ASSERT_TRUE(config.ok()) << config.status().message();
+    NameTable names;
+    const auto wishes = WishedFiles(*config, SystemNameService(), names);
+    ASSERT_FALSE(wishes.ok()) << filter;
+    EXPECT_EQ(wishes.status().message().substr(0, 7), "f:3:8: ")
+        << wishes.status().message();
+  }
+}
+
 TEST_F(PlanTest, AProbeMakesNothing) {
   const std::set<std::string> before = Files();
   for (const char* output :

@@ -1,21 +1,20 @@
-// docs/extending.md: the code it shows is that of docs/examples, and works.
+// docs/extending.md: the additions it describes, made in copies of the files it
+// names (tests/support/make_additions.py), are there and work; the code it
+// shows is that of docs/examples.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <fstream>
 #include <iterator>
 
+#include "drivers/assembly/table.h"
 #include "drivers/output/table.h"
 #include "filters/output/table.h"
 #include "tests/unit/drivers/output/driven_trace.h"
-#include "tests/unit/filters/output/chain_end.h"
+#include "tests/unit/filters/output/filter_chain.h"
+#include "tracefs/export/table.h"
 
 namespace tracefs {
-
-// Declared in rows.h, if they were not just examples.
-OutputFilterRow InvertRow();
-OutputDriverRow PipeRow();
-
 namespace {
 
 std::string ReadText(const std::string& path) {
@@ -23,10 +22,16 @@ std::string ReadText(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+// Of the tree with the additions.
+std::string ReadMade(const std::string& path) {
+  return ReadText(std::string(TRACEFS_EXTENDED "/") + path);
+}
+
 TEST(ExtendingTest, ThePageShowsTheCodeAsItIs) {
   const std::string page = ReadText("docs/extending.md");
   const std::string code = ReadText("docs/examples/invert_filter.cc") +
-                           ReadText("docs/examples/pipe_driver.cc");
+                           ReadText("docs/examples/pipe_driver.cc") +
+                           ReadText("docs/examples/csv.cc");
   ASSERT_FALSE(page.empty());
   const std::string fence = "```cpp\n";
   int blocks = 0;
@@ -38,40 +43,41 @@ TEST(ExtendingTest, ThePageShowsTheCodeAsItIs) {
     EXPECT_NE(code.find(block), std::string::npos) << block;
     ++blocks;
   }
-  EXPECT_EQ(blocks, 6);
+  EXPECT_EQ(blocks, 8);
 }
 
+// order_test.cc, as the page changes it, runs it beside the others.
 TEST(ExtendingTest, TheFilterRoundTrips) {
-  const OutputFilterRow row = InvertRow();
+  const std::string output = "invert block = 64K; file = x";
   ChainLog log;
-  OutputFilterFacts facts;
-  const auto filter =
-      row.make(ConfigEntry(), std::make_unique<ChainEnd>(&log), &facts);
-  ASSERT_TRUE(filter.ok());
-  ASSERT_TRUE((*filter)->Initialize(TestIdentity()).ok());
+  EXPECT_EQ(MustMakeFilters(output, &log)->PreferredBlockSize(), 65536u);
   const std::vector<std::string> blocks = SampleBlocks();
+  const std::vector<Written> written = RunChain(output, blocks);
+  ASSERT_EQ(written.size(), blocks.size());
+  EXPECT_EQ(ChainTextOf(output), "invert; file");
   for (size_t i = 0; i < blocks.size(); ++i) {
-    ASSERT_TRUE((*filter)->Write(AsBytes(blocks[i]), {.sequence = i}).ok());
-  }
-  ASSERT_TRUE((*filter)->Release().ok());
-  const KeyRing keys;
-  const auto decoder = row.make_decoder({}, &keys);
-  ASSERT_TRUE(decoder.ok());
-  DecodeMemory memory;
-  BlockNotes notes;
-  for (size_t i = 0; i < blocks.size(); ++i) {
-    ByteSpan out;
-    ASSERT_TRUE(
-        (*decoder)
-            ->Decode({}, AsBytes(log.written[i].payload), memory, &notes, &out)
-            .ok());
-    EXPECT_EQ(AsText(out), blocks[i]);
+    const auto block = DecodeChain("invert; file", KeyRing(), written[i]);
+    ASSERT_TRUE(block.ok()) << block.status().message();
+    EXPECT_EQ(*block, blocks[i]);
     if (blocks[i].empty()) continue;
-    EXPECT_NE(log.written[i].payload, blocks[i]);
+    EXPECT_NE(written[i].payload, blocks[i]);
   }
+}
+
+TEST(ExtendingTest, TheSeedReachesTheDecoder) {
+  const std::string seed = ReadMade("tests/fuzz/corpus/chain/invert");
+  const size_t end = seed.find('\n');
+  ASSERT_NE(end, seed.npos);
+  Written written;
+  written.payload = seed.substr(end + 1);
+  const auto block = DecodeChain(seed.substr(0, end), KeyRing(), written);
+  ASSERT_TRUE(block.ok()) << block.status().message();
+  EXPECT_NE(*block, written.payload);
 }
 
 TEST(ExtendingTest, TheDriverWritesATrace) {
+  const OutputDriverRow* const row = FindOutputDriver("pipe");
+  ASSERT_NE(row, nullptr);
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   const UniqueFd reader(ends[0]);
@@ -79,17 +85,77 @@ TEST(ExtendingTest, TheDriverWritesATrace) {
   ConfigEntry entry;
   entry.name = "pipe";
   entry.value.number = static_cast<uint64_t>(writer.get());
-  OutputDriverFacts facts;
-  auto driver = PipeRow().make(entry, &facts);
-  ASSERT_TRUE(driver.ok()) << driver.status().message();
+  const auto made = row->make(entry, {});
+  ASSERT_TRUE(made.ok()) << made.status().message();
   writer.Reset();
   const DrivenTrace trace(3, 2, "pipe");
-  trace.WriteAll(**driver);
+  trace.WriteAll(*made->driver);
   std::string text(1 << 16, '\0');
   const ssize_t n = ::read(reader.get(), text.data(), text.size());
   ASSERT_GT(n, 0);
   text.resize(static_cast<size_t>(n));
   EXPECT_EQ(text, trace.Bytes());
+}
+
+// hostile_names_test.cc tries it, too.
+TEST(ExtendingTest, TheExportFormatWritesLines) {
+  const ExportFormat* const format = FindExportFormat("csv");
+  ASSERT_NE(format, nullptr);
+  StringOutput out;
+  format::Record record;
+  record.event.op = Op::mkdir_;
+  record.real_ns = 5;
+  const size_t path = format::Record::TextIndex(Field::kPath);
+  record.text[path] = "/a,b";
+  record.text_present = 1U << path;
+  format->make(out, {})->Write(record);
+  ASSERT_TRUE(out.Flush().ok());
+  EXPECT_EQ(out.text(), "5,mkdir,\"/a,b\"\n");
+}
+
+TEST(ExtendingTest, TheKeyIsReadAndChecked) {
+  ChainLog log;
+  const auto fast = ParseOutput("compress fast; file = x");
+  ASSERT_TRUE(fast.ok()) << fast.status().message();
+  EXPECT_TRUE(MakeFilters(*fast, &log).ok());
+  const auto both = ParseOutput("compress fast level = 3; file = x");
+  ASSERT_TRUE(both.ok()) << both.status().message();
+  EXPECT_EQ(MakeFilters(*both, &log).status().message(),
+            "t.conf:1:11: compress: fast is a level; leave one out");
+}
+
+// --- What stands in a table is described, here with the additions.
+
+void ExpectDescribed(const EntryRow& entry) {
+  static const std::string reference = ReadMade("config/REFERENCE.md");
+  const auto described = [](std::string_view name) {
+    const std::string word = '`' + std::string(name);
+    return reference.find(word + '`') != reference.npos ||
+           reference.find(word + ' ') != reference.npos;
+  };
+  EXPECT_TRUE(described(entry.name)) << entry.name;
+  for (const std::string_view alias : entry.aliases) {
+    EXPECT_TRUE(described(alias)) << alias;
+  }
+  for (const OptionRow& option : entry.options) {
+    EXPECT_TRUE(described(option.name)) << entry.name << ' ' << option.name;
+  }
+}
+
+TEST(ExtendingTest, TheReferenceDescribesEveryKey) {
+  for (const auto& row : AssemblyDrivers()) ExpectDescribed(row.entry);
+  for (const auto& row : OutputFilters()) ExpectDescribed(row.entry);
+  for (const auto& row : OutputDrivers()) ExpectDescribed(row.entry);
+}
+
+TEST(ExtendingTest, TheManualNamesEveryFormat) {
+  const std::string manual = ReadMade("docs/man/tracefs-dump.1");
+  for (const ExportFormat& format : ExportFormats()) {
+    const std::string word = std::string(format.name);
+    EXPECT_TRUE(manual.find(".B " + word + '\n') != manual.npos ||
+                manual.find(".BR " + word + ' ') != manual.npos)
+        << word;
+  }
 }
 
 }  // namespace

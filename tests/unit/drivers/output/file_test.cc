@@ -109,8 +109,7 @@ TEST_F(FileTest, Device_NullTakesAnyTraceAndStays) {
     ASSERT_TRUE(FileDriver::Create({.path = "/dev/null"}, &id).ok());
     std::vector<UniqueFd> sent;
     sent.emplace_back(::open("/dev/null", O_WRONLY | O_DSYNC | O_CLOEXEC));
-    driver =
-        FileDriver::Adopt({.path = "x", .sync = sync}, std::move(sent), &id);
+    driver = FileDriver::Adopt({.path = "x", .sync = sync}, sent, &id);
     ASSERT_TRUE(driver.ok()) << driver.status().message();
     trace.WriteAll(**driver);
   }
@@ -376,9 +375,8 @@ TEST_F(FileTest, Adopt_TakesWhatCreateWouldHaveMade) {
       ::open(folder_.Path("t").c_str(), O_WRONLY | O_CREAT | O_EXCL, 0600));
   files.emplace_back(::open(folder_.Path("").c_str(), O_PATH | O_DIRECTORY));
   OutputFileId id;
-  auto driver =
-      FileDriver::Adopt({.path = "/elsewhere/t", .rotation = {.events = 8}},
-                        std::move(files), &id);
+  auto driver = FileDriver::Adopt(
+      {.path = "/elsewhere/t", .rotation = {.events = 8}}, files, &id);
   ASSERT_TRUE(driver.ok()) << driver.status().message();
   trace.WriteAll(**driver);
   EXPECT_EQ(Files().size(), 3u);
@@ -390,9 +388,7 @@ TEST_F(FileTest, Malicious_Adopt_RefusesFilesOfOthers) {
     std::vector<UniqueFd> files;
     files.emplace_back(::open(name.c_str(), O_WRONLY | O_CLOEXEC));
     OutputFileId id;
-    return FileDriver::Adopt({.path = "t"}, std::move(files), &id)
-        .status()
-        .message();
+    return FileDriver::Adopt({.path = "t"}, files, &id).status().message();
   };
   EXPECT_EQ(refusal(folder_.Write("ours", "")), "ok");
   EXPECT_NE(refusal(folder_.Write("group", "", 0620)), "ok");
@@ -409,8 +405,7 @@ TEST_F(FileTest, Malicious_Adopt_RefusesFilesOfOthers) {
 TEST_F(FileTest, Adopt_RefusesWhatIsNoNewFile) {
   OutputFileId id;
   const auto refused = [&](std::vector<UniqueFd> files, Rotation rotation) {
-    return !FileDriver::Adopt({.path = "t", .rotation = rotation},
-                              std::move(files), &id)
+    return !FileDriver::Adopt({.path = "t", .rotation = rotation}, files, &id)
                 .ok();
   };
   const auto one = [](UniqueFd fd) {

@@ -20,15 +20,12 @@ Result<TracerConfig> ParseOutput(const std::string& output) {
 }
 
 Result<std::unique_ptr<OutputFilter>> MakeFilters(const TracerConfig& tracer,
-                                                  ChainLog* log,
-                                                  OutputFilterFacts* facts) {
-  OutputFilterFacts ignored;
+                                                  ChainLog* log) {
+  if (Status s = CheckChain("t.conf", tracer.output); !s.ok()) return s;
   std::unique_ptr<OutputFilter> chain = std::make_unique<ChainEnd>(log);
   for (size_t i = tracer.output.size() - 1; i-- > 0;) {
     const ConfigEntry& entry = tracer.output[i];
-    auto made = FindOutputFilter(entry.name)
-                    ->make(entry, std::move(chain),
-                           facts == nullptr ? &ignored : facts);
+    auto made = FindOutputFilter(entry.name)->make(entry, std::move(chain), {});
     if (!made.ok()) return made.status();
     chain = *std::move(made);
   }

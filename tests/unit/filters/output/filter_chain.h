@@ -17,10 +17,9 @@ namespace tracefs {
 // driver called file.
 Result<TracerConfig> ParseOutput(const std::string& output);
 
-// The filters of a parsed output section, ending in a ChainEnd.
-Result<std::unique_ptr<OutputFilter>> MakeFilters(
-    const TracerConfig& tracer, ChainLog* log,
-    OutputFilterFacts* facts = nullptr);
+// The filters of a parsed output section, checked and ending in a ChainEnd.
+Result<std::unique_ptr<OutputFilter>> MakeFilters(const TracerConfig& tracer,
+                                                  ChainLog* log);
 
 // The same from text; a test failure and null if it does not work.
 std::unique_ptr<OutputFilter> MustMakeFilters(const std::string& output,

@@ -1,0 +1,46 @@
+// When, what and where, with commas between.
+#include "tracefs/export/csv.h"
+
+#include <string>
+
+#include "tracefs/export/alarm_lines.h"
+#include "tracefs/export/escape.h"
+
+namespace tracefs {
+namespace {
+
+class CsvExporter final : public Exporter {
+ public:
+  explicit CsvExporter(OutputBuffer& out) : out_(out) {}
+
+  void Write(const format::Record& record) override {
+    out_.Append(Line(record.real_ns, OpName(record.event.op),
+                     record.Text(Field::kPath)));
+  }
+  std::string AlarmLine(const format::AlarmRecord& record) override {
+    const uint64_t at =
+        record.operation == nullptr ? 0 : record.operation->real_ns;
+    return Line(at, "alarm", AlarmSentence(record));
+  }
+  void WriteAlarm(const format::AlarmRecord& record) override {
+    out_.Append(AlarmLine(record));
+  }
+
+ private:
+  static std::string Line(uint64_t real_ns, std::string_view what,
+                          std::string_view where) {
+    return std::to_string(real_ns) + ',' + std::string(what) + ',' +
+           TerminalWord(where, ",") + '\n';
+  }
+
+  OutputBuffer& out_;
+};
+
+}  // namespace
+
+std::unique_ptr<Exporter> MakeCsvExporter(OutputBuffer& out,
+                                          const ExportOptions& /*options*/) {
+  return std::make_unique<CsvExporter>(out);
+}
+
+}  // namespace tracefs
