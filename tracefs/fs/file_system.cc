@@ -332,45 +332,6 @@ bool FileSystem::MayHandOver([[maybe_unused]] fuse_req_t req) const {
   return true;
 }
 
-namespace {
-
-// Nobody waits for it.
-class Closer final : public SideTask {
- public:
-  explicit Closer(std::function<void()> close)
-      : SideTask(0, 0), close_(std::move(close)) {}
-  void Run() override { close_(); }
-  bool CallerIsDying() const override { return false; }
-  bool GiveUp() override { return true; }
-  void Forsake() override {}
-
- private:
-  const std::function<void()> close_;
-};
-
-}  // namespace
-
-// One thread closes all, so that those that hang do not take up the pool.
-void FileSystem::CloseAside(std::unique_ptr<Handle> handle) {
-  if (!may_hang_below_ || !side_pool_.started()) return;
-  std::lock_guard lock(close_mu_);
-  to_close_.push_back(std::move(handle));
-  if (closing_) return;
-  closing_ = side_pool_.Submit(std::make_shared<Closer>([this] {
-                                 std::unique_lock closing(close_mu_);
-                                 while (!to_close_.empty()) {
-                                   std::unique_ptr<Handle> next =
-                                       std::move(to_close_.front());
-                                   to_close_.pop_front();
-                                   closing.unlock();
-                                   next.reset();
-                                   closing.lock();
-                                 }
-                                 closing_ = false;
-                               }),
-                               nullptr);
-}
-
 void FileSystem::ReleaseAll() {
   // Whoever still waits for a lock waits for nothing.
   locks_.Clear();

@@ -9,9 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
@@ -21,6 +19,7 @@
 #include "tracefs/event/name_matcher.h"
 #include "tracefs/fs/backing_files.h"
 #include "tracefs/fs/cache_policy.h"
+#include "tracefs/fs/closer.h"
 #include "tracefs/fs/credentials.h"
 #include "tracefs/fs/fuse_api.h"
 #include "tracefs/fs/handed_request.h"
@@ -118,7 +117,11 @@ class FileSystem final : public EventResolver, public Interruptible {
     }
   }
   // Closes it where closing may take its time.
-  void CloseAside(std::unique_ptr<Handle> handle);
+  void CloseAside(std::unique_ptr<Handle> handle) {
+    if (may_hang_below_ && side_pool_.started()) {
+      closer_.Close(side_pool_, std::move(handle));
+    }
+  }
   // Descriptors of open files, by who opened them.
   UserShares& open_files() { return open_files_; }
   const UserShares& open_files() const { return open_files_; }
@@ -271,9 +274,7 @@ class FileSystem final : public EventResolver, public Interruptible {
   InodeTable inodes_;
   UserShares open_files_;
   bool may_hang_below_ = false;
-  std::mutex close_mu_;
-  std::deque<std::unique_ptr<Handle>> to_close_;  // guarded by close_mu_
-  bool closing_ = false;                          // the same
+  Closer closer_;
   HandleTable handles_;  // handles refer to inodes and shares
   LockTable locks_;
   std::atomic<uint64_t> next_handle_id_{1};
