@@ -88,10 +88,9 @@ inline void HandleOne(EventSink& sink, World& world, uint64_t i, uint32_t tid) {
   const Op op = kMix[i % std::size(kMix)];
   const uint32_t interest = sink.InterestIn(op);
   if (interest == 0) return;
-  Event e;
-  e.op = op;
+  Recording recording(sink, op, interest);
+  Event& e = recording.event;
   e.resolver = &world;
-  e.Set(Field::kTime, MonotonicNs());
   e.Set(Field::kTid, tid);
   e.Set(Field::kUid, 1000);
   e.Set(Field::kGid, 1000);
@@ -113,9 +112,7 @@ inline void HandleOne(EventSink& sink, World& world, uint64_t i, uint32_t tid) {
   }
   e.SetResult(0, 0);
   e.Set(Field::kLatency, MonotonicNs() - e.Get(Field::kTime));
-  if ((interest & EventSink::kCaller) != 0) e.NeedCaller();
-  if ((interest & EventSink::kBeforeReply) != 0) sink.BeforeReply(e);
-  sink.AfterReply(e);
+  recording.End([] { return 0; });
 }
 
 // Adds a tracer with this driver; it keeps every operation or none.

@@ -10,6 +10,7 @@
 #include <climits>
 #include <string>
 
+#include "tracefs/base/clock.h"
 #include "tracefs/fs/credentials.h"
 #include "tracefs/fs/hand_over.h"
 #include "tracefs/fs/op_scope.h"

@@ -31,10 +31,8 @@ HandedRequest::HandedRequest(fuse_req_t req, FileSystem& fs, uint64_t begin_ns,
       begin_ns_(begin_ns),
       before_told_(before_told),
       handler_(std::move(handler)),
-      replies_(RequestSource::OfThread().replies) {}
-
-HandedRequest::~HandedRequest() {
-  if (begin_ns_ != 0) fs_.sink().Unpark(begin_ns_);
+      replies_(RequestSource::OfThread().replies) {
+  if (begin_ns_ != 0) parked_.emplace(fs_.sink(), begin_ns_);
 }
 
 void HandedRequest::Run() {

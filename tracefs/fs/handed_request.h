@@ -13,11 +13,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "tracefs/fs/fuse_api.h"
 #include "tracefs/fs/reply_thread.h"
 #include "tracefs/fs/side_pool.h"
+#include "tracefs/pipeline/event_sink.h"
 
 namespace tracefs {
 
@@ -40,11 +42,10 @@ struct RequestSource {
 
 class HandedRequest final : public SideTask {
  public:
-  // `begin_ns`: when it began, if it is traced, else 0: it is parked with the
-  // sink until this ends.
+  // `begin_ns`: when it began, if it is traced, else 0: it is known to go on
+  // until this ends.
   HandedRequest(fuse_req_t req, FileSystem& fs, uint64_t begin_ns,
                 bool before_told, std::function<void()> handler);
-  ~HandedRequest() override;
 
   // The one that this thread runs; null on any other thread.
   static HandedRequest* Current() { return current_; }
@@ -53,8 +54,6 @@ class HandedRequest final : public SideTask {
   bool CallerIsDying() const override;
   bool GiveUp() override;
   void Forsake() override { answered_.store(true); }
-  // It was not taken: nothing was parked, and its thread goes on with it.
-  void Refused() { begin_ns_ = 0; }
 
   // Calls `reply` where it may be called, unless the request was answered; what
   // it returns, or -ENOENT.
@@ -76,7 +75,8 @@ class HandedRequest final : public SideTask {
   const fuse_req_t req_;
   FileSystem& fs_;
   const fuse_ctx context_;
-  uint64_t begin_ns_;
+  const uint64_t begin_ns_;
+  std::optional<Parked> parked_;
   const bool before_told_;
   const std::function<void()> handler_;
   const std::shared_ptr<ReplyThread> replies_;

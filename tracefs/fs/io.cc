@@ -11,6 +11,7 @@
 #include <mutex>
 #include <shared_mutex>
 
+#include "tracefs/base/clock.h"
 #include "tracefs/fs/credentials.h"
 #include "tracefs/fs/io_buffer.h"
 #include "tracefs/fs/op_scope.h"

@@ -4,68 +4,50 @@
 #include <climits>
 #include <utility>
 
+#include "tracefs/base/clock.h"
+
 namespace tracefs {
 
-OpScope::OpScope(FileSystem& fs, Op op)
-    : req_(nullptr), op_(op), fs_(fs), interest_(fs_.sink().InterestIn(op)) {
-  if (interest_ != 0) MakeEvent(op, fuse_ctx{});
+OpScope::OpScope(FileSystem& fs, Op op) : req_(nullptr), op_(op), fs_(fs) {
+  if (const uint32_t interest = fs_.sink().InterestIn(op); interest != 0) {
+    Record(interest, fuse_ctx{});
+  }
 }
 
-void OpScope::MakeEvent(Op op, const fuse_ctx& caller) {
-  Event& event = event_.emplace();
-  event.op = op;
+void OpScope::Record(uint32_t interest, const fuse_ctx& caller) {
+  Event& event = recording_.emplace(fs_.sink(), op_, interest).event;
   event.resolver = &fs_;
   // Once, before the first match: all bits are at least as new.
-  if ((interest_ & EventSink::kNames) != 0) {
+  if (Wants(EventSink::kNames)) {
     event.name_generation = fs_.names().generation();
   }
-  const uint64_t now = fs_.sink().Enter();
   const HandedRequest* handed = HandedRequest::Current();
-  event.Set(Field::kTime, handed != nullptr && handed->begin_ns() != 0
-                              ? handed->begin_ns()
-                              : now);
+  if (handed != nullptr && handed->begin_ns() != 0) {
+    event.Set(Field::kTime, handed->begin_ns());
+  }
   event.Set(Field::kTid, static_cast<uint32_t>(caller.pid));
   event.Set(Field::kUid, caller.uid);
   event.Set(Field::kGid, caller.gid);
 }
 
-void OpScope::Leave() {
-  if (parked_) {
-    fs_.sink().Unpark(event_->Get(Field::kTime));
-  } else {
-    fs_.sink().Leave();
-  }
-}
-
 void OpScope::TellBefore() {
   const HandedRequest* handed = HandedRequest::Current();
-  if (handed == nullptr || !handed->before_told()) fs_.sink().Before(*event_);
+  if (handed == nullptr || !handed->before_told()) recording_->Before();
 }
 
 bool OpScope::HandOver(std::function<void()> handler, bool told) {
   if (!fs_.MayHandOver(req_)) return false;
-  const uint64_t begin = event_ ? event_->Get(Field::kTime) : 0;
-  if (begin != 0) fs_.sink().Park(begin);
-  const auto request = std::make_shared<HandedRequest>(req_, fs_, begin, told,
-                                                       std::move(handler));
-  if (!fs_.side_pool().Submit(request,
-                              RequestSource::OfThread().replies.get())) {
-    request->Refused();
-    if (begin != 0) fs_.sink().Unpark(begin);
+  // Known to go on before it is given away.
+  const auto request = std::make_shared<HandedRequest>(
+      req_, fs_, traced() ? recording_->event.Get(Field::kTime) : 0, told,
+      std::move(handler));
+  if (fs_.side_pool().Submit(request,
+                             RequestSource::OfThread().replies.get())) {
+    recording_.reset();
+  } else {
     ReplyError(EAGAIN);
-    return true;
   }
-  if (event_) fs_.sink().Leave();
-  event_.reset();
-  interest_ = 0;
   return true;
-}
-
-void OpScope::Park() {
-  if (!event_ || parked_) return;
-  fs_.sink().Park(event_->Get(Field::kTime));
-  fs_.sink().Leave();
-  parked_ = true;
 }
 
 std::string_view OpScope::Keep(NameBuffer& buffer, std::string_view name) {
@@ -76,16 +58,16 @@ std::string_view OpScope::Keep(NameBuffer& buffer, std::string_view name) {
 void OpScope::About(Inode& inode) {
   if (!traced()) return;
   if (inode.is_output()) {
-    interest_ = 0;
+    recording_.reset();
     return;
   }
-  Event& event = *event_;
+  Event& event = recording_->event;
   event.node = inode.id();
   event.node_version = inode.name_version();
   event.rename_epoch = fs_.inodes().rename_epoch();
   event.Set(Field::kInode, inode.number());
   event.Set(Field::kType, inode.type());
-  if ((interest_ & EventSink::kNames) != 0) {
+  if (Wants(EventSink::kNames)) {
     event.name_bits |=
         fs_.inodes().NameBits(inode, fs_.names(), event.name_generation);
   }
@@ -93,40 +75,41 @@ void OpScope::About(Inode& inode) {
 
 void OpScope::In(Inode& dir, std::string_view name) {
   if (!traced()) return;
-  Event& event = *event_;
+  Event& event = recording_->event;
   event.parent = dir.id();
   event.parent_version = dir.name_version();
   event.rename_epoch = fs_.inodes().rename_epoch();
   event.Set(Field::kParentInode, dir.number());
   event.name = Keep(name_, name);
-  if ((interest_ & EventSink::kNames) != 0) {
+  if (Wants(EventSink::kNames)) {
     event.name_bits |= fs_.names().Match(name);
   }
 }
 
 void OpScope::ByItsName(const Inode& inode) {
   if (!traced()) return;
+  Event& event = recording_->event;
   NodeLink link;
   // Without a name (O_TMPFILE) it is told by its number alone.
   if (!fs_.LinkOf(inode.id(), &link) || link.parent == 0) {
-    event_->NeedAttributes();
-    event_->node = 0;
+    event.NeedAttributes();
+    event.node = 0;
     return;
   }
-  event_->parent = link.parent;
-  event_->parent_version = link.parent_version;
-  event_->name = Keep(name_, link.name.view());
+  event.parent = link.parent;
+  event.parent_version = link.parent_version;
+  event.name = Keep(name_, link.name.view());
 }
 
 void OpScope::Into(Inode& dir, std::string_view name) {
   if (!traced()) return;
-  Event& event = *event_;
+  Event& event = recording_->event;
   event.new_parent = dir.id();
   event.new_parent_version = dir.name_version();
   event.rename_epoch = fs_.inodes().rename_epoch();
   event.Set(Field::kNewParentInode, dir.number());
   event.new_name = Keep(new_name_, name);
-  if ((interest_ & EventSink::kNames) != 0) {
+  if (Wants(EventSink::kNames)) {
     event.name_bits |= fs_.names().Match(name);
   }
 }
@@ -139,29 +122,31 @@ void OpScope::Target(std::string_view target) {
   thread_local std::array<char, PATH_MAX> copy;
   const size_t size = std::min(target.size(), copy.size());
   target.copy(copy.data(), size);
-  event_->target = {copy.data(), size};
+  recording_->event.target = {copy.data(), size};
 }
 
 void OpScope::XattrName(std::string_view name) {
-  if (traced()) event_->xattr_name = Keep(new_name_, name);
+  if (traced()) recording_->event.xattr_name = Keep(new_name_, name);
 }
 
 void OpScope::InferCaller(const Handle& handle) {
-  if (!traced() || event_->Get(Field::kTid) != 0) return;
+  if (!traced()) return;
+  Event& event = recording_->event;
+  if (event.Get(Field::kTid) != 0) return;
   const LastCaller::Seen seen = handle.last_caller.Get();
-  event_->Set(Field::kInferred, 1);
-  event_->Set(Field::kTid, seen.tid);
-  event_->Set(Field::kUid, seen.uid);
-  event_->Set(Field::kGid, seen.gid);
-  event_->caller_resolved = true;
+  event.Set(Field::kInferred, 1);
+  event.Set(Field::kTid, seen.tid);
+  event.Set(Field::kUid, seen.uid);
+  event.Set(Field::kGid, seen.gid);
+  event.caller_resolved = true;
   if (seen.info.tid == 0) return;
   thread_local CallerInfo copy;
   copy = seen.info;
-  event_->caller = &copy;
-  event_->Set(Field::kPid, copy.pid);
-  event_->Set(Field::kPpid, copy.ppid);
-  event_->Set(Field::kSid, copy.sid);
-  event_->Set(Field::kPgid, copy.pgid);
+  event.caller = &copy;
+  event.Set(Field::kPid, copy.pid);
+  event.Set(Field::kPpid, copy.ppid);
+  event.Set(Field::kSid, copy.sid);
+  event.Set(Field::kPgid, copy.pgid);
 }
 
 void OpScope::RememberCaller(Handle& handle) {
@@ -181,8 +166,9 @@ void OpScope::RememberCaller(Handle& handle) {
   if (interest == 0) return;
   if ((interest & (EventSink::kCaller | EventSink::kBeforeReply)) != 0) {
     if (traced()) {
-      event_->NeedCaller();
-      if (event_->caller != nullptr) seen.info = *event_->caller;
+      Event& event = recording_->event;
+      event.NeedCaller();
+      if (event.caller != nullptr) seen.info = *event.caller;
     } else if (const CallerInfo* info = fs_.CallerOf(op_, seen.tid)) {
       seen.info = *info;
     }
@@ -190,14 +176,10 @@ void OpScope::RememberCaller(Handle& handle) {
   handle.last_caller.Set(seen);
 }
 
-void OpScope::BeforeReply(int64_t result, int error) {
-  Event& event = *event_;
+void OpScope::Done(int64_t result, int error) {
+  Event& event = recording_->event;
   event.SetResult(result, error);
   event.Set(Field::kLatency, MonotonicNs() - event.Get(Field::kTime));
-  if ((interest_ & EventSink::kCaller) != 0) event.NeedCaller();
-  if ((interest_ & EventSink::kBeforeReply) != 0) {
-    fs_.sink().BeforeReply(event);
-  }
 }
 
 }  // namespace tracefs

@@ -1,8 +1,8 @@
 // OpScope: one request, from the first line of its handler to after its reply.
 //
 // Where nobody records the operation it costs one load. Otherwise it holds the
-// event, runs the sink's hooks at the right moments and keeps copies of what
-// the reply may overwrite (over io_uring, reply and arguments share memory).
+// recording and keeps copies of what the reply may overwrite (over io_uring,
+// reply and arguments share memory).
 //
 //   void FsUnlink(fuse_req_t req, fuse_ino_t parent, const char* name) {
 //     OpScope op(req, Op::unlink_);
@@ -21,38 +21,34 @@
 #include <optional>
 #include <string_view>
 
-#include "tracefs/base/clock.h"
 #include "tracefs/base/tsan.h"
 #include "tracefs/fs/file_system.h"
 #include "tracefs/fs/handed_request.h"
+#include "tracefs/pipeline/event_sink.h"
 
 namespace tracefs {
 
 class OpScope {
  public:
   OpScope(fuse_req_t req, Op op)
-      : req_(req),
-        op_(op),
-        fs_(FileSystem::Of(req)),
-        interest_(fs_.sink().InterestIn(op)) {
+      : req_(req), op_(op), fs_(FileSystem::Of(req)) {
     fs_.EnterWorker(req, op);
-    if (interest_ != 0) MakeEvent(op, *ContextOf(req));
+    if (const uint32_t interest = fs_.sink().InterestIn(op); interest != 0) {
+      Record(interest, *ContextOf(req));
+    }
   }
   // An operation that nobody asked for: a release when the mount ends.
   OpScope(FileSystem& fs, Op op);
-  ~OpScope() {
-    if (event_) Leave();
-  }
   OpScope(const OpScope&) = delete;
   OpScope& operator=(const OpScope&) = delete;
 
   fuse_req_t req() const { return req_; }
   FileSystem& fs() const { return fs_; }
-  bool traced() const { return interest_ != 0; }
+  bool traced() const { return recording_.has_value(); }
 
   // --- What the operation is about. Nothing happens where it is not traced.
   void Set(Field field, uint64_t value) {
-    if (traced()) event_->Set(field, value);
+    if (traced()) recording_->event.Set(field, value);
   }
   void About(Inode& inode);
   // The operand: `name` in directory `dir`.
@@ -66,10 +62,10 @@ class OpScope {
   void Target(std::string_view target);
   void XattrName(std::string_view name);
   void Data(ByteSpan data) {
-    if ((interest_ & EventSink::kData) != 0) event_->data = data;
+    if (Wants(EventSink::kData)) recording_->event.data = data;
   }
   void Attributes(const struct stat& st) {
-    if (traced()) event_->SetAttributes(st);
+    if (traced()) recording_->event.SetAttributes(st);
   }
   // Requests that come with no caller: who used the handle last.
   void InferCaller(const Handle& handle);
@@ -78,7 +74,7 @@ class OpScope {
 
   // All arguments are there; the operation runs now.
   void Begin() {
-    if ((interest_ & EventSink::kBefore) != 0) TellBefore();
+    if (Wants(EventSink::kBefore)) TellBefore();
   }
 
   // A call below would have to wait for another process: `handler`, which holds
@@ -91,7 +87,9 @@ class OpScope {
   // The handler ends, the operation goes on: some thread ends it later. The
   // object is then not used by this thread any more, but for a ReplyError in
   // its stead.
-  void Park();
+  void Park() {
+    if (traced()) recording_->Park();
+  }
 
   // --- The end: records and replies. `reply` calls one fuse_reply_… and
   // returns what that returned.
@@ -116,30 +114,22 @@ class OpScope {
   int EndHere(int64_t result, int error, Reply&& reply) {
     TsanRelease(&fs_);
     if (!traced()) return reply();
-    BeforeReply(result, error);
-    // Data lies where the reply goes, or in a buffer that is used again.
-    if ((interest_ & EventSink::kData) != 0 ||
-        fs_.sink().MustRecordNow(*event_)) {
-      fs_.sink().AfterReply(*event_);
-      return reply();
-    }
-    const int rc = reply();
-    fs_.sink().AfterReply(*event_);
-    return rc;
+    Done(result, error);
+    return recording_->End(reply);
   }
+  bool Wants(EventSink::Interest what) const {
+    return traced() && recording_->Wants(what);
+  }
+  void Record(uint32_t interest, const fuse_ctx& caller);
   void TellBefore();
-  void MakeEvent(Op op, const fuse_ctx& caller);
-  void Leave();
-  void BeforeReply(int64_t result, int error);
+  void Done(int64_t result, int error);
   std::string_view Keep(NameBuffer& buffer, std::string_view name);
 
   const fuse_req_t req_;
   const Op op_;
   FileSystem& fs_;
-  uint32_t interest_;
-  std::optional<Event> event_;
-  bool parked_ = false;
-  NameBuffer name_;  // uninitialised until used
+  std::optional<Recording> recording_;  // where it is traced
+  NameBuffer name_;                     // uninitialised until used
   NameBuffer new_name_;
 };
 

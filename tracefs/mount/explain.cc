@@ -7,11 +7,11 @@
 namespace tracefs {
 namespace {
 
-std::vector<ExplainedChoice::Cause> CausesOf(const EventSink& sink,
+std::vector<ExplainedChoice::Cause> CausesOf(const Pipeline& pipeline,
                                              const std::vector<Op>& ops) {
   std::vector<ExplainedChoice::Cause> causes;
   for (const Op op : ops) {
-    for (Interested& who : sink.WhoWants(op)) {
+    for (Interested& who : pipeline.WhoWants(op)) {
       causes.push_back({op, std::move(who)});
     }
   }
@@ -41,13 +41,13 @@ std::string Why(const CachePolicy::Choice& choice, const CachePolicy& policy) {
   return why;
 }
 
-ExplainedChoice Locks(const FileSystem& fs, const EventSink& sink) {
+ExplainedChoice Locks(const FileSystem& fs, const Pipeline& pipeline) {
   ExplainedChoice locks;
   locks.subject = "locks";
   locks.for_good = true;
   if (fs.options().forward_locks) {
     locks.choice = "each one a request (getlk, setlk, flock)";
-    locks.causes = CausesOf(sink, OpsOf(OpFamily::kLock));
+    locks.causes = CausesOf(pipeline, OpsOf(OpFamily::kLock));
     locks.why = "a filter named a lock operation when the mount began";
     return locks;
   }
@@ -117,7 +117,7 @@ ExplainedChoice Symlinks(const FileSystem& fs) {
 }  // namespace
 
 std::vector<ExplainedChoice> ExplainMount(const FileSystem& fs,
-                                          const EventSink& sink,
+                                          const Pipeline& pipeline,
                                           const TransportChoice& transport) {
   std::vector<ExplainedChoice> all;
   ExplainedChoice& first = all.emplace_back();
@@ -130,11 +130,11 @@ std::vector<ExplainedChoice> ExplainMount(const FileSystem& fs,
     made.subject = choice.subject;
     made.choice = choice.choice;
     made.why = Why(choice, fs.policy());
-    made.causes = CausesOf(sink, choice.forced_by);
+    made.causes = CausesOf(pipeline, choice.forced_by);
     made.hides = choice.hides;
   }
   all.push_back(Symlinks(fs));
-  all.push_back(Locks(fs, sink));
+  all.push_back(Locks(fs, pipeline));
   all.push_back(Privileges(fs));
   all.push_back(OpenFiles(fs));
   all.push_back(Waits(fs));

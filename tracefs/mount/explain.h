@@ -7,7 +7,7 @@
 
 #include "tracefs/fs/file_system.h"
 #include "tracefs/mount/transport.h"
-#include "tracefs/pipeline/event_sink.h"
+#include "tracefs/pipeline/pipeline.h"
 
 namespace tracefs {
 
@@ -28,7 +28,7 @@ struct ExplainedChoice {
 
 // Threads: any.
 std::vector<ExplainedChoice> ExplainMount(const FileSystem& fs,
-                                          const EventSink& sink,
+                                          const Pipeline& pipeline,
                                           const TransportChoice& transport);
 
 // "passthrough", …

@@ -1,35 +1,38 @@
 // EventSink: all that the file system knows of tracing.
 //
-// For each request a handler asks InterestIn(op); 0 means that nobody records
-// such an operation, and the handler makes no event. Otherwise it makes one,
-// calls Before (kBefore), runs the operation, stores result and duration,
-// resolves the caller (kCaller) and calls BeforeReply (kBeforeReply) while the
-// caller still waits, replies, and calls AfterReply. Where MustRecordNow says
-// so, and where the data lies in a buffer that the reply ends (kData),
-// AfterReply comes before the reply. No call fails or changes the result of the
-// operation.
-// Threads: any number of worker threads, each with its own event.
+// For each request a handler asks what tracers want of it. Where that is
+// nothing it makes no event, else a Recording:
+//
+//   if (const uint32_t interest = sink.InterestIn(op); interest != 0) {
+//     Recording recording(sink, op, interest);  // it begins
+//     recording.event.Set(…);                   // its arguments
+//     if (recording.Wants(EventSink::kBefore)) recording.Before();
+//     …                                         // it runs
+//     recording.event.SetResult(…);
+//     recording.End([&] { return fuse_reply_…; });
+//   }
+//
+// What is to be recorded is recorded after the reply, where that can wait.
+// Nothing here fails or changes the result of the operation. Not recorded if
+// it is destroyed without End.
 #ifndef TRACEFS_PIPELINE_EVENT_SINK_H_
 #define TRACEFS_PIPELINE_EVENT_SINK_H_
 
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <string>
-#include <vector>
+#include <memory>
+#include <optional>
 
-#include "tracefs/base/clock.h"
 #include "tracefs/event/event.h"
 
 namespace tracefs {
 
-// Who asked to see an operation, for explanations.
-struct Interested {
-  uint32_t tracer = 0;
-  std::string name;    // of the tracer; may be empty
-  std::string filter;  // the test its filter makes for the operation
-};
+struct ThreadSlot;
+class ThreadSlots;
+struct TracerSet;
 
+// Threads: any.
 class EventSink {
  public:
   enum Interest : uint32_t {
@@ -42,45 +45,98 @@ class EventSink {
     kGate = 64,        // some tracer may want it not to be done: ask Refuses
   };
 
-  virtual ~EventSink() = default;
+  EventSink(const EventSink&) = delete;
+  EventSink& operator=(const EventSink&) = delete;
 
   // What tracers want of this operation: Interest bits. One relaxed load.
   uint32_t InterestIn(Op op) const {
     return interest_[Index(op)].load(std::memory_order_relaxed);
   }
 
-  // An operation begins that some tracer may record: returns its begin time.
-  // Until Leave, by the same thread, it is known to run.
-  virtual uint64_t Enter() { return MonotonicNs(); }
-  virtual void Leave() {}
-  // It goes on without its thread (a lock that somebody else holds) until
-  // Unpark, by any thread, with the same begin time.
-  virtual void Park(uint64_t /*begin_ns*/) {}
-  virtual void Unpark(uint64_t /*begin_ns*/) {}
-
-  virtual void Before(Event& event) = 0;
-  virtual void BeforeReply(Event& event) = 0;
-  virtual void AfterReply(Event& event) = 0;
-  // True if the record would name something that this thread has not named
-  // yet: once the reply is out, the file may be renamed or gone. If not,
-  // AfterReply must follow, and finds the names where they are.
-  virtual bool MustRecordNow(const Event& /*event*/) { return false; }
-
   // True if an operation of this kind must not be done now, because a tracer
   // that may have to record it cannot, and was told to fail then. It is counted
   // as refused.
-  virtual bool Refuses(Op /*op*/) { return false; }
+  bool Refuses(Op op);
 
   // Whether some tracer may record operations of kind event.op on the file that
   // the event tells about, whoever asks for them. For open: what nobody can
   // record, the kernel may do by itself.
-  virtual bool MayRecord(Event& event) const = 0;
-
-  // The tracers that may record this operation. Not from a worker's handler.
-  virtual std::vector<Interested> WhoWants(Op /*op*/) const { return {}; }
+  bool MayRecord(Event& event) const;
 
  protected:
+  EventSink();
+  ~EventSink();
+
+  // From now on these are the tracers. Those before are used no more when the
+  // lock of every slot has been revoked once.
+  void Show(const TracerSet& tracers);
+  ThreadSlots& slots() const { return *slots_; }
+
+ private:
+  friend class Parked;
+  friend class Recording;
+
   std::array<std::atomic<uint32_t>, kOpCount> interest_{};
+  // Read by a slot's owner inside the slot's lock.
+  std::atomic<const TracerSet*> tracers_{nullptr};
+  const std::unique_ptr<ThreadSlots> slots_;
+};
+
+// While it lives, an operation is known to go on without the thread that it
+// began on. Threads: any.
+class Parked {
+ public:
+  Parked(EventSink& sink, uint64_t begin_ns);
+  ~Parked();
+  Parked(const Parked&) = delete;
+  Parked& operator=(const Parked&) = delete;
+
+ private:
+  EventSink& sink_;
+  const uint64_t begin_ns_;
+};
+
+// Threads: the one that made it, and destroys it; after Park any, one at a
+// time.
+class Recording {
+ public:
+  // `interest`: InterestIn(op), not 0. Sets op and begin time of the event.
+  Recording(EventSink& sink, Op op, uint32_t interest);
+  ~Recording();
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+
+  bool Wants(EventSink::Interest what) const { return (interest_ & what) != 0; }
+
+  // All arguments are there, and it runs now: for kBefore.
+  void Before();
+
+  // It is done: records it and calls `reply`, which lets its caller go on.
+  // Returns what that returns.
+  template <typename Reply>
+  int End(Reply&& reply) {
+    const bool recorded = BeforeReply();
+    const int result = reply();
+    if (!recorded) AfterReply();
+    return result;
+  }
+
+  // It goes on without its thread (a lock that somebody else holds): some
+  // thread ends it later. Once.
+  void Park();
+
+  Event event;
+
+ private:
+  ThreadSlot& Slot() const;
+  // What must be done while the caller still waits. True if that was all.
+  bool BeforeReply();
+  void AfterReply();
+
+  EventSink& sink_;
+  const uint32_t interest_;
+  ThreadSlot* const slot_;  // of the thread that made it
+  std::optional<Parked> parked_;
 };
 
 }  // namespace tracefs

@@ -1,7 +1,7 @@
 // Tracer: input filter + assembly drivers + output chain, with an id.
 //
 // The part of a tracer that many threads share. Each worker thread has its own
-// BlockBuilder for it (thread_slot.h); full blocks come here one at a time.
+// BlockBuilder for it (thread_slots.h); full blocks come here one at a time.
 #ifndef TRACEFS_PIPELINE_TRACER_H_
 #define TRACEFS_PIPELINE_TRACER_H_
 

@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -73,6 +75,24 @@ class TestFilter final : public InputFilter {
   const bool only_even_;
 };
 
+// The same, and says that it reads paths to know.
+class PathFilter final : public InputFilter {
+ public:
+  explicit PathFilter(bool only_even) : only_even_(only_even) {}
+  FilterNeeds Needs(Op) const override {
+    FilterNeeds needs;
+    needs.paths = true;
+    return needs;
+  }
+  Verdict DecideEarly(Event&) const override { return Verdict::kUndecided; }
+  bool Keep(Event& e) const override {
+    return !only_even_ || e.Get(Field::kOffset) % 2 == 0;
+  }
+
+ private:
+  const bool only_even_;
+};
+
 // Writes the time, the offset and the thread, and `padding` bytes.
 class TestDriver final : public AssemblyDriver {
  public:
@@ -110,18 +130,33 @@ TracerParts Parts(Memory& memory, uint32_t id, bool only_even = false,
   return parts;
 }
 
+// An operation that lasts as long as this.
+class Write {
+ public:
+  explicit Write(EventSink& sink, uint32_t thread = 1, uint64_t offset = 0)
+      : recording_(sink, Op::write_, sink.InterestIn(Op::write_)) {
+    event().Set(Field::kOffset, offset);
+    event().Set(Field::kTid, thread);
+    if (recording_.Wants(EventSink::kBefore)) recording_.Before();
+  }
+  Event& event() { return recording_.event; }
+  void Park() { recording_.Park(); }
+  // `reply`: what others see and do when the caller goes on.
+  void End(const std::function<void()>& reply = [] {}) {
+    event().SetResult(1, 0);
+    EXPECT_EQ(recording_.End([&] {
+      reply();
+      return 7;
+    }),
+              7);
+  }
+
+ private:
+  Recording recording_;
+};
+
 void Send(EventSink& sink, uint32_t thread, uint64_t offset) {
-  const uint32_t interest = sink.InterestIn(Op::write_);
-  if (interest == 0) return;
-  Event e;
-  e.op = Op::write_;
-  e.Set(Field::kTime, MonotonicNs());
-  e.Set(Field::kOffset, offset);
-  e.Set(Field::kTid, thread);
-  if ((interest & EventSink::kBefore) != 0) sink.Before(e);
-  e.SetResult(1, 0);
-  if ((interest & EventSink::kBeforeReply) != 0) sink.BeforeReply(e);
-  sink.AfterReply(e);
+  if (sink.InterestIn(Op::write_) != 0) Write(sink, thread, offset).End();
 }
 
 struct Decoded {
@@ -186,11 +221,9 @@ TEST(PipelineTest, ABlockTellsTheEarliestBeginOfItsOperations) {
   ASSERT_TRUE(pipeline.Add(Parts(memory, 1)).ok());
   const uint64_t now = MonotonicNs();
   for (const uint64_t begin : {now - 50, now - 90, now - 20}) {
-    Event e;
-    e.op = Op::write_;
-    e.Set(Field::kTime, begin);
-    e.SetResult(1, 0);
-    pipeline.AfterReply(e);
+    Write write(pipeline);
+    write.event().Set(Field::kTime, begin);
+    write.End();
   }
   ASSERT_TRUE(pipeline.Stop("test").ok());
   EXPECT_EQ(Read(memory).first_ns, std::vector<uint64_t>{now - 90});
@@ -246,15 +279,7 @@ TEST(PipelineTest, UnbufferedEventsAreThereBeforeTheReply) {
   parts.unbuffered = true;
   ASSERT_TRUE(pipeline.Add(std::move(parts)).ok());
   ASSERT_TRUE((pipeline.InterestIn(Op::write_) & EventSink::kBeforeReply) != 0);
-  Event e;
-  e.op = Op::write_;
-  e.Set(Field::kTime, MonotonicNs());
-  e.Set(Field::kOffset, 5);
-  e.Set(Field::kTid, 1);
-  e.SetResult(1, 0);
-  pipeline.BeforeReply(e);
-  EXPECT_EQ(Read(memory).events, 1u);
-  pipeline.AfterReply(e);
+  Write(pipeline).End([&] { EXPECT_EQ(Read(memory).events, 1u); });
   ASSERT_TRUE(pipeline.Stop("test").ok());
   EXPECT_EQ(Read(memory).events, 1u);
 }
@@ -461,20 +486,18 @@ TEST(PipelineTest, Race_ATracerDecidesForItselfWhatItsPredecessorHasDecided) {
     Memory first;
     Memory second;
     Pipeline pipeline(kQuick);
-    ASSERT_TRUE(pipeline.Add(Parts(first, 1, !first_keeps)).ok());
-    Event e;
-    e.op = Op::write_;
-    e.Set(Field::kTime, MonotonicNs());
-    e.Set(Field::kOffset, 3);
-    e.Set(Field::kTid, 1);
-    e.SetResult(1, 0);
-    pipeline.BeforeReply(e);
-    ASSERT_TRUE(pipeline.Remove(1, "test").ok());
-    ASSERT_TRUE(pipeline.Add(Parts(second, 2, first_keeps)).ok());
-    pipeline.AfterReply(e);
+    TracerParts parts = Parts(first, 1);
+    parts.filter = std::make_unique<PathFilter>(/*only_even=*/!first_keeps);
+    ASSERT_TRUE(pipeline.Add(std::move(parts)).ok());
+    // The first of a thread has no block yet, and cannot wait.
+    Write(pipeline, 1, 2).End();
+    Write(pipeline, 1, 3).End([&] {
+      ASSERT_TRUE(pipeline.Remove(1, "test").ok());
+      ASSERT_TRUE(pipeline.Add(Parts(second, 2, first_keeps)).ok());
+    });
     ASSERT_TRUE(pipeline.Stop("test").ok());
     EXPECT_EQ(Read(second).events, first_keeps ? 0u : 1u);
-    EXPECT_EQ(Read(first).events, 0u);
+    EXPECT_EQ(Read(first).events, 1u);
   }
 }
 
@@ -821,24 +844,26 @@ class PathDriver final : public AssemblyDriver {
   }
 };
 
+// Messages that were made.
+uint64_t Encoded(const Pipeline& pipeline) {
+  uint64_t sum = 0;
+  for (const TracerStats& stats : pipeline.Stats()) sum += stats.encoded;
+  return sum;
+}
+
 // True if the event had to be recorded before the reply.
 bool RecordOnFile(Pipeline& pipeline, OneFile& files, uint32_t version = 0,
-                  uint64_t epoch = 0, uint64_t offset = 0) {
-  Event e;
-  e.op = Op::write_;
+                  uint64_t epoch = 0, uint64_t offset = 0, uint64_t node = 5) {
+  Write write(pipeline, 1, offset);
+  Event& e = write.event();
   e.resolver = &files;
-  e.node = 5;
+  e.node = node;
   e.node_version = version;
   e.rename_epoch = epoch;
-  e.Set(Field::kTime, MonotonicNs());
-  e.Set(Field::kOffset, offset);
-  e.SetResult(1, 0);
-  if ((pipeline.InterestIn(e.op) & EventSink::kBeforeReply) != 0) {
-    pipeline.BeforeReply(e);
-  }
-  const bool now = pipeline.MustRecordNow(e);
-  pipeline.AfterReply(e);
-  return now;
+  const uint64_t before = Encoded(pipeline);
+  uint64_t at_reply = 0;
+  write.End([&] { at_reply = Encoded(pipeline); });
+  return at_reply != before;
 }
 
 TEST(PipelineTest, WhatHasNoNameInTheBlockIsRecordedBeforeTheReply) {
@@ -863,30 +888,16 @@ TEST(PipelineTest, WhatHasNoNameInTheBlockIsRecordedBeforeTheReply) {
   EXPECT_FALSE(RecordOnFile(pipeline, files, /*version=*/1, /*epoch=*/1));
   // What has no name to define is never urgent where nobody writes names.
   ASSERT_TRUE(pipeline.Add(Parts(other, 2)).ok());
-  Event e;
-  e.op = Op::write_;
   RecordOnFile(pipeline, files);
-  EXPECT_FALSE(pipeline.MustRecordNow(e));
+  EXPECT_FALSE(RecordOnFile(pipeline, files, 0, 0, 0, /*node=*/0));
 }
-
-// Keeps even offsets, and says that it reads paths to know.
-class PathFilter final : public InputFilter {
- public:
-  FilterNeeds Needs(Op) const override {
-    FilterNeeds needs;
-    needs.paths = true;
-    return needs;
-  }
-  Verdict DecideEarly(Event&) const override { return Verdict::kUndecided; }
-  bool Keep(Event& e) const override { return e.Get(Field::kOffset) % 2 == 0; }
-};
 
 TEST(PipelineTest, PathFiltersDecideBeforeTheReply) {
   Memory memory;
   OneFile files;
   Pipeline pipeline(std::chrono::hours(1));
   TracerParts parts = Parts(memory, 1);
-  parts.filter = std::make_unique<PathFilter>();
+  parts.filter = std::make_unique<PathFilter>(/*only_even=*/true);
   parts.assembly.clear();
   parts.assembly.push_back(std::make_unique<PathDriver>());
   ASSERT_TRUE(pipeline.Add(std::move(parts)).ok());
@@ -909,6 +920,7 @@ class GoneAfterReply final : public EventResolver {
   void ForEachName(uint64_t, void*,
                    void (*)(void*, std::string_view)) override {}
   bool gone = false;
+  int replies = 0;
 
  private:
   OneFile file_;
@@ -922,18 +934,18 @@ TEST(PipelineTest, Race_NamesStayInTheBlockFromTheReplyToTheRecord) {
   parts.assembly.clear();
   parts.assembly.push_back(std::make_unique<PathDriver>());
   ASSERT_TRUE(pipeline.Add(std::move(parts)).ok());
-  Event e;
-  e.op = Op::write_;
-  e.resolver = &files;
-  e.node = 5;
-  e.Set(Field::kTime, MonotonicNs());
-  e.SetResult(1, 0);
-  ASSERT_TRUE(pipeline.MustRecordNow(e));
-  pipeline.AfterReply(e);
-  ASSERT_FALSE(pipeline.MustRecordNow(e));
-  files.gone = true;
-  std::thread([&] { ASSERT_TRUE(pipeline.FlushAll().ok()); }).join();
-  pipeline.AfterReply(e);
+  for (const uint64_t recorded : {1, 1}) {
+    Write write(pipeline);
+    write.event().resolver = &files;
+    write.event().node = 5;
+    // The second one is to be recorded when its file is gone.
+    write.End([&] {
+      ASSERT_EQ(Encoded(pipeline), recorded);
+      if (files.replies++ == 0) return;
+      files.gone = true;
+      std::thread([&] { ASSERT_TRUE(pipeline.FlushAll().ok()); }).join();
+    });
+  }
   ASSERT_TRUE(pipeline.Stop("test").ok());
   EXPECT_EQ(Read(memory).without_path, 0u);
   EXPECT_EQ(Read(memory).events, 2u);
@@ -943,23 +955,26 @@ TEST(PipelineTest, NoBlockSaysThatARunningOperationIsOver) {
   Memory memory;
   Pipeline pipeline(std::chrono::hours(1));
   ASSERT_TRUE(pipeline.Add(Parts(memory, 1)).ok());
-  const uint64_t begin = pipeline.Enter();
+  std::optional<Write> waiting(std::in_place, pipeline);
+  const uint64_t begin = waiting->event().Get(Field::kTime);
   // Others end meanwhile, and it takes longer than a clock's jitter.
   std::thread([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    pipeline.Enter();
     Send(pipeline, 1, 0);
-    pipeline.Leave();
   }).join();
   ASSERT_TRUE(pipeline.FlushAll().ok());
   EXPECT_LE(Read(memory).watermark, begin);
-  pipeline.Park(begin);  // goes on without its thread
-  pipeline.Leave();
+  waiting->Park();  // goes on without its thread
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
   Send(pipeline, 1, 2);
   ASSERT_TRUE(pipeline.FlushAll().ok());
   EXPECT_LE(Read(memory).watermark, begin);
-  pipeline.Unpark(begin);
+  std::thread([&] {
+    waiting->End();
+    waiting.reset();
+  }).join();
+  ASSERT_TRUE(pipeline.FlushAll().ok());
+  EXPECT_EQ(Read(memory).events, 3u);
   Send(pipeline, 1, 4);
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
   Send(pipeline, 1, 6);

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -125,13 +126,25 @@ Event MakeEvent(World& world, Op op, uint64_t node, uint32_t uid,
   return e;
 }
 
-void Send(EventSink& sink, Event e) {
+void Send(
+    EventSink& sink, const Event& e,
+    const std::function<void()>& reply = [] {}) {
   const uint32_t interest = sink.InterestIn(e.op);
   if (interest == 0) return;
-  if ((interest & EventSink::kCaller) != 0) e.NeedCaller();
-  if ((interest & EventSink::kBeforeReply) != 0) sink.BeforeReply(e);
-  static_cast<void>(sink.MustRecordNow(e));
-  sink.AfterReply(e);
+  Recording recording(sink, e.op, interest);
+  recording.event = e;
+  recording.End([&] {
+    reply();
+    return 0;
+  });
+}
+
+// True if it was counted before the reply.
+bool CountedInTime(Pipeline& pipeline, const Event& e) {
+  const uint64_t before = pipeline.Stats().at(0).counted;
+  uint64_t counted = 0;
+  Send(pipeline, e, [&] { counted = pipeline.Stats().at(0).counted; });
+  return counted != before;
 }
 
 // A key as text: "op=14 uid=5".
@@ -328,16 +341,14 @@ TEST(AggregateTest, AFileThatMovesCountsWhereItIs) {
   ASSERT_TRUE(pipeline.Add(Parts(memory, "by ext")).ok());
   Event e = MakeEvent(world, Op::read_, 7, 0, 1);
   e.resolver = &moving;
-  EXPECT_TRUE(pipeline.MustRecordNow(e));  // its name may change
-  pipeline.AfterReply(e);
-  EXPECT_FALSE(pipeline.MustRecordNow(e));  // it is known by now
+  EXPECT_TRUE(CountedInTime(pipeline, e));   // its name may change
+  EXPECT_FALSE(CountedInTime(pipeline, e));  // it is known by now
   moving.name = "x.new";
   e.node_version = 1;
-  EXPECT_TRUE(pipeline.MustRecordNow(e));
-  pipeline.AfterReply(e);
+  EXPECT_TRUE(CountedInTime(pipeline, e));
   ASSERT_TRUE(pipeline.Stop("test").ok());
   const Decoded decoded = Read(memory);
-  EXPECT_EQ(decoded.totals.at("ext=old").count, 1u);
+  EXPECT_EQ(decoded.totals.at("ext=old").count, 2u);
   EXPECT_EQ(decoded.totals.at("ext=new").count, 1u);
 }
 
@@ -555,10 +566,10 @@ TEST(AggregateTest, AMillionKeysStayWithin64MiB) {
       for (uint64_t i = t; i < kKeys; i += kThreads) {
         Event e = MakeEvent(world, Op::read_, 10, 0, 1000 + i % 100'000, 10);
         e.Set(Field::kInode, 1'000'000 + i);
-        pipeline.AfterReply(e);
+        Send(pipeline, e);
         if (i % 64 == t) {  // and a heavy one
           e.Set(Field::kInode, 7);
-          pipeline.AfterReply(e);
+          Send(pipeline, e);
           ++heavy;
         }
       }

@@ -1,0 +1,56 @@
+// Flusher: hands on what threads have recorded and counted, when it has grown
+// old or when somebody asks for it.
+#ifndef TRACEFS_PIPELINE_FLUSHER_H_
+#define TRACEFS_PIPELINE_FLUSHER_H_
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "tracefs/base/status.h"
+#include "tracefs/pipeline/tracer_set.h"
+
+namespace tracefs {
+
+class Flusher {
+ public:
+  // `tracers` stay while `changes` is held. All outlive this.
+  Flusher(std::chrono::milliseconds interval, std::mutex& changes,
+          const std::shared_ptr<const TracerSet>& tracers, ThreadSlots& slots)
+      : interval_(interval),
+        changes_(changes),
+        tracers_(tracers),
+        slots_(slots) {}
+  ~Flusher();
+
+  // The following are called with `changes` held.
+
+  // Makes its thread, if there is none yet.
+  void Start();
+  // Hands on every open block, down to the outputs. The first failure is
+  // returned, after all were tried.
+  Status FlushAll();
+  // Adds up what all threads have counted for a tracer that runs.
+  void CollectCounts(const TracerSet::Entry& e);
+
+ private:
+  bool FlushBlocks();
+  void FlushWhatIsDue();
+  void Loop();
+
+  const std::chrono::milliseconds interval_;
+  std::mutex& changes_;
+  const std::shared_ptr<const TracerSet>& tracers_;
+  ThreadSlots& slots_;
+
+  std::mutex mu_;
+  std::condition_variable wake_;
+  bool stopping_ = false;  // guarded by mu_
+  std::thread thread_;     // started under changes_
+};
+
+}  // namespace tracefs
+
+#endif  // TRACEFS_PIPELINE_FLUSHER_H_
