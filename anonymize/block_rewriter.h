@@ -73,7 +73,7 @@ class BlockRewriter {
   // Operations among them.
   uint64_t operations() const { return operations_; }
   bool saw_final() const { return saw_final_; }
-  // While revealing: names and texts that were no tokens of the keys given.
+  // While revealing: names and texts that were not tokens of the keys given.
   uint64_t left_as_they_are() const;
 
  private:
@@ -154,7 +154,7 @@ class BlockRewriter {
   bool looks_around_ = false;
   const TextMapper* tree_ = nullptr;  // of the names with keys for directories
 
-  // Of the block at hand.
+  // About the block at hand.
   RandomPlace random_;
   std::vector<Path> paths_;
   std::vector<std::string> sealed_;

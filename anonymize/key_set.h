@@ -41,8 +41,8 @@ bool IsDay(std::string_view text);
 struct DerivedKey {
   std::string domain;
   std::string day;  // empty: of any
-  // Of a subtree: its path as it appears in the anonymised trace, and the id of
-  // the domain's key, which this is not.
+  // For a subtree: its path as it appears in the anonymised trace, and the id
+  // of the domain's key, which this is not.
   std::string subtree;
   std::string domain_key_id;
   SecretKey key;

@@ -16,7 +16,7 @@ namespace tracefs::anonymize {
 
 class MapTables {
  public:
-  // Of all tables together: about a gigabyte.
+  // In all tables together: about a gigabyte.
   static constexpr size_t kMaxValues = size_t{8} << 20;
 
   // The number of a value: 1, 2, 3, …

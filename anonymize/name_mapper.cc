@@ -22,7 +22,7 @@ constexpr char kBeforeDigits = '+';
 constexpr char kSealedMark = '+';
 
 constexpr size_t kHmacTokenBytes = 16;
-// Of the shortest value: tag and a byte.
+// The token of the shortest value: tag and a byte.
 constexpr size_t kMinTokenChars = Base64urlSize(Siv::kTagBytes + 1);
 constexpr size_t kSealedTokenChars = 1 + Base64urlSize(Siv::kTagBytes);
 
@@ -473,7 +473,7 @@ bool TextMapper::Open(Siv& siv, ByteSpan sealed, std::string* out) {
 Result<Siv*> TextMapper::CipherOf(Part part, const TextContext& context) {
   if (context.directory == nullptr) {
     auto& flat = part == Part::kStem ? stem_siv_ : extension_siv_;
-    // Who has the keys of subtrees only cannot open the rest.
+    // With the keys of subtrees alone the rest stays closed.
     if (!flat) return Status::Invalid("no key for this directory");
     return &*flat;
   }

@@ -55,7 +55,7 @@ class TextMapper {
   const DirectoryKey& symlink_root() const { return symlink_root_; }
   // The key of the directory that appears under this path, if it was given.
   DirectoryKey Subtree(std::string_view anonymised_path) const;
-  // Of a directory by its name in clear; null without a parent.
+  // The key of a directory by its name in clear; null without a parent.
   DirectoryKey Child(const DirectoryKey& parent, std::string_view name) const;
 
   // What was neither a token nor could be one, while revealing: values that

@@ -78,8 +78,8 @@ struct FieldPlan {
   const Rule* rule = nullptr;
   Treatment treatment = Treatment::kUnknown;
   int slot = -1;  // of numbers or texts
-  // Of times that become opaque: what becomes of them in BLOCK and START, where
-  // a number must stand.
+  // For times that become opaque: what becomes of them in BLOCK and START,
+  // where a number must stand.
   int clock_slot = -1;
 };
 

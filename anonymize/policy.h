@@ -51,7 +51,7 @@ struct Rule {
   // These values stay as they are, whatever the action.
   std::vector<std::string> keep = {};
 
-  // Of names.
+  // For names.
   bool keep_dots = false;       // leading dots
   bool keep_marks = false;      // '~', ".tmp" and their like at the end
   bool keep_digits = false;     // digits at the end of the stem

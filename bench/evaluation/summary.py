@@ -15,7 +15,7 @@ def cost_ratios(samples, experiment, configuration, against, rate):
 
 
 def best_peer(samples, experiment, configuration, against, rate):
-    """Of several: the one that ours compares worst with, and the ratios."""
+    """Among several: the one that ours compares worst with, and the ratios."""
     names = (against,) if isinstance(against, str) else against
     found = [(cost_ratios(samples, experiment, configuration, name, rate), name)
              for name in names]

@@ -385,7 +385,7 @@ def waiting(what, slow, callers):
 
 
 def end_daemon(daemon, source):
-    """Of a file system that a workload has mounted at `source`."""
+    """The daemon of a file system that a workload has mounted at `source`."""
     if daemon is None:
         return
     subprocess.run(["umount", "-l", source], check=False, capture_output=True)

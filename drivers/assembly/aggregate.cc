@@ -19,10 +19,10 @@ namespace {
 using From = AggregateKey::From;
 
 constexpr uint64_t kDirectoryType = 4;  // S_IFDIR >> 12
-// Of a directory or a path in a key: what is longer is cut here, so that it
+// Bytes of a directory or a path in a key: what is longer is cut, so that it
 // counts with its neighbours.
 constexpr size_t kMaxPathBytes = 1024;
-// Of the sums, in tables of a thread: they meet the keys of all threads.
+// The sums are this many tables of a thread: they meet the keys of all threads.
 constexpr size_t kSumTables = 4;
 
 static_assert(2 * (kMaxPathBytes + 2) + 2 * (256 + 2) + (64 + 2) + 8 * 9 + 1 <=
@@ -408,7 +408,7 @@ class AggregateCounter final : public EventCounter {
   bool want_paths_ = false;
   bool want_names_ = false;
 
-  // Of the one thread that collects.
+  // Used by the one thread that collects.
   std::unique_ptr<KeyCounts> taken_;  // empty but between Take and AddUp
   std::unique_ptr<KeyCounts> period_;
   uint64_t from_ns_;

@@ -109,7 +109,7 @@ class Stream final : public AssemblyDriver {
   }
 
   bool Assemble(Event& event, BlockBuilder& block) const override {
-    // Those before it are no attributes of what the operation has done.
+    // Attributes from before it say nothing of what the operation has done.
     if ((flags_ & kStrAttr) != 0 && !event.before) event.NeedAttributes();
     // Definitions come before the message that refers to them.
     uint32_t process = 0;

@@ -24,7 +24,7 @@ class DeviceDriver {
   // Opens it for us alone: kSystem (EBUSY) if it is mounted or in other use.
   // Nothing is overwritten before the trace begins.
   static Result<UniqueFd> Open(const DeviceOptions& options);
-  // `fd` is of Open. kInvalid if it is no block device.
+  // `fd` is of Open. kInvalid if it is not a block device.
   static Result<std::unique_ptr<OutputDriver>> Create(DeviceOptions options,
                                                       UniqueFd fd);
 };

@@ -200,7 +200,7 @@ class File final : public OutputDriver {
   uint64_t next_number_ = 1;
   std::deque<std::pair<std::string, OutputFileId>> older_;
   uint64_t retry_ns_ = 0;
-  // Of this part.
+  // This part's.
   format::PartLink link_;
   uint64_t blocks_ = 0;
   uint64_t events_ = 0;

@@ -31,7 +31,7 @@ using OutputFileChange = std::function<void(const OutputFileId&, bool written)>;
 // Threads: any.
 class OutputFolder {
  public:
-  // The directory that holds `path`. What it makes belongs to who calls this.
+  // The directory that holds `path`. What it makes belongs to the caller.
   static Result<OutputFolder> Open(const std::string& path);
   // The same with a directory that somebody else has opened.
   static Result<OutputFolder> Adopt(const std::string& path, UniqueFd folder);

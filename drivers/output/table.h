@@ -65,7 +65,7 @@ struct OutputDriverRow {
   // The value names files that are made, and may hold %date and %serial
   // (file_name.h).
   bool makes_named_files = false;
-  // Of a flight recorder, which alone writes snapshots: its option that holds
+  // For a flight recorder, which alone writes snapshots: its option that holds
   // the filter of operations that ask for one. Empty: it is none.
   std::string_view trigger_option = {};
 };

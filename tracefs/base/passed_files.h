@@ -13,7 +13,7 @@
 
 namespace tracefs {
 
-// Of one message.
+// In one message.
 inline constexpr size_t kMaxPassedFiles = 64;
 
 // Both as sendmsg(2) and recvmsg(2), on and on where a signal comes between:

@@ -14,7 +14,7 @@ namespace tracefs {
 // The options that a command was given.
 class CommandLine {
  public:
-  // `words`: the name under which Texts() has the arguments that are no
+  // `words`: the name under which Texts() has the arguments that are not
   // options; empty: there may be none. No option may be abbreviated. kInvalid:
   // what is wrong, what was probably meant, then `see_help`.
   static Result<CommandLine> Parse(

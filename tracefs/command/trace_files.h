@@ -20,7 +20,7 @@ struct TraceFiles {
   std::vector<std::string> paths;
 };
 
-// Puts parts of one rotated trace together, in order. What is no part of one,
+// Puts parts of one rotated trace together, in order. What is not part of one,
 // or cannot be read, is a trace by itself.
 std::vector<TraceFiles> JoinParts(const std::vector<std::string>& files);
 

@@ -242,7 +242,7 @@ Result<std::vector<KeyEntry>> ReadKeys(const KeySource& source) {
   std::vector<KeyEntry> entries;
   bool any_secret = false;
   const Status parsed = ParseKeyText(view, what, &entries, &any_secret);
-  // Of a file with secrets its mode is the graver matter.
+  // For a file with secrets its mode is the graver matter.
   if (fd && (any_secret || !parsed.ok())) {
     if (Status s = CheckSecretFile(fd, what); !s.ok()) return s;
   }

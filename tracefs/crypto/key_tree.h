@@ -4,9 +4,9 @@
 // A root seed stands over 2^64 leaves, one key for each number. Each node's
 // seed gives its two children's by HMAC-SHA256 (FORMAT.md, section 11.4), and
 // nothing leads back up. A writer keeps only the seeds that stand over numbers
-// still to come; who takes them learns no earlier key. A reader with the root
-// computes any key in 64 steps, so that a hostile number costs no more than an
-// honest one.
+// still to come; whoever takes them learns no earlier key. A reader with the
+// root computes any key in 64 steps, so that a hostile number costs no more
+// than an honest one.
 #ifndef TRACEFS_CRYPTO_KEY_TREE_H_
 #define TRACEFS_CRYPTO_KEY_TREE_H_
 

@@ -16,7 +16,7 @@ namespace {
 constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr int kAlarmSeverity = 8;  // of 0 to 10
 
-// Of 0 to 10.
+// 0 to 10.
 int SeverityOf(FileActivity activity, bool failed) {
   if (failed) return 4;
   switch (activity) {

@@ -13,7 +13,7 @@
 namespace tracefs {
 
 enum class TimeStyle : uint8_t {
-  kLocal,  // HH:MM:SS.uuuuuu in the time zone of who reads
+  kLocal,  // HH:MM:SS.uuuuuu in the reader's time zone
   kUtc,
   kEpoch,  // seconds.nanoseconds since 1970
 };

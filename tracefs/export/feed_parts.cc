@@ -188,7 +188,7 @@ void JsonLine::PutOperation(const FileEvent& event) {
     Put("inferred", uint64_t{1});
   }
   if (event.record.event.before) Put("before", uint64_t{1});
-  // The bytes of a name that is no UTF-8.
+  // The bytes of a name that is not UTF-8.
   if (!IsUtf8(event.path)) {
     std::string base64(Base64Size(event.path.size()), '\0');
     PutBase64(base64.data(), event.path);

@@ -493,7 +493,7 @@ class TextExporter final : public Exporter {
   std::array<char, 8> clock_{};
   std::array<char, 32> day_{};  // "2026-01-02 +0100"
   size_t day_size_ = 0;
-  // Of the last operation.
+  // About the last operation.
   bool day_told_ = false;
   uint64_t told_second_ = 0;
   std::string told_day_;

@@ -57,10 +57,10 @@ struct AggregateRecord {
   HistogramRecord latency = {};  // ns
   HistogramRecord size = {};     // bytes of a transfer; its sum is `bytes`
 
-  // Of writers: what was told before, too, period by period.
+  // For writers: what was told before, too, period by period.
   bool repeated = false;
 
-  // Of readers.
+  // For readers.
   uint32_t tracer_id = 0;
   uint64_t real_from_ns = 0;  // since the epoch
   uint64_t real_to_ns = 0;

@@ -42,7 +42,7 @@ struct AlarmRecord {
   std::optional<Op> op;                   // that made it fire
   std::vector<std::string_view> actions;  // "snapshot 2: done"
 
-  // Of readers; `operation` is that operation as far as it is known, and good
+  // For readers; `operation` is that operation as far as it is known, and good
   // during the call.
   uint32_t tracer_id = 0;
   const Record* operation = nullptr;
@@ -51,7 +51,7 @@ struct AlarmRecord {
   std::string KeyValue() const;
 };
 
-// Of writers: the values of the operation.
+// For writers: the values of the operation.
 struct AlarmValues {
   std::vector<std::pair<Field, uint64_t>> numbers;
   std::vector<std::pair<Field, std::string>> texts;

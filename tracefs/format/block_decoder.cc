@@ -620,7 +620,7 @@ void BlockDecoder::SetCaller(uint32_t process_id, uint32_t message_offset,
 bool BlockDecoder::LinkOf(uint64_t node, NodeLink* link) {
   if (node == 0 || node > paths_.size()) return false;
   const PathDefinition& path = paths_[node - 1];
-  link->parent = path.parent;  // kUndefined is no node either
+  link->parent = path.parent;  // kUndefined is not a node either
   link->parent_version = 0;
   link->name.Set(
       AsText(ByteSpan(block_).subspan(path.name_offset, path.name_size)));

@@ -65,7 +65,7 @@ bool DecodeFrameHeader(std::span<const std::byte, kFrameHeaderBytes> bytes,
 uint32_t FrameCrc(std::span<const std::byte, kFrameHeaderBytes> header,
                   ByteSpan payload);
 
-// Why bytes are no frame.
+// Why bytes are not a frame.
 enum class FrameFault : uint8_t { kNone, kNoMagic, kLength, kSerial, kCrc };
 
 // Whether bytes are a frame of a trace: its header, then its payload in as many

@@ -6,7 +6,7 @@
 
 namespace tracefs {
 
-// Of a header that is whole.
+// The header is whole.
 Status FrameParser::TakeHeader() {
   have_ = 0;
   const format::FrameFault fault = check_.Begin(header_);

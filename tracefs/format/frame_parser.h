@@ -29,7 +29,7 @@ class FrameParser {
     uint64_t next = 0;
   };
   // Takes the bytes that follow. Pieces are valid until the next call, and as
-  // long as `bytes`. kCorrupt: what comes is no frame of this trace, or a
+  // long as `bytes`. kCorrupt: what comes is not a frame of this trace, or a
   // damaged one; kInvalid: one that is too large. The connection is useless
   // then, and the pieces end with a whole frame.
   Status Feed(ByteSpan bytes, std::vector<Piece>* pieces);

@@ -33,12 +33,12 @@ struct Frame {
 class FrameReader {
  public:
   // Counts into `stats` and reports to `report`; both outlive the reader.
-  // follow: the end of a growing input is no end, see Stop.
+  // follow: a growing input has no end, see Stop.
   FrameReader(std::unique_ptr<ByteSource> source, bool follow, ReadStats* stats,
               const ReportSink* report);
 
   // Reads the preamble: kItem once, after which preamble() may be asked. An
-  // error means that this is no trace or that it cannot be read at all. A
+  // error means that this is not a trace, or that it cannot be read at all. A
   // damaged preamble is reported and replaced by what can be saved of it.
   Result<ReadStep> ReadPreamble();
   const Preamble& preamble() const { return preamble_; }
@@ -59,7 +59,7 @@ class FrameReader {
   // that Next returned last is gone.
   size_t memory_bytes() const { return walk_.memory_bytes(); }
   void ReleaseMemory();
-  // Of the input: ByteSource.
+  // Whether the input's writer lives: ByteSource.
   bool WriterLives() const { return walk_.WriterLives(); }
 
  private:

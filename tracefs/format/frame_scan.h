@@ -15,7 +15,7 @@ namespace tracefs::format {
 // Memory: a small window, however large a frame is.
 class FrameScan {
  public:
-  // Of the trace `serial`, from `at` on; the file has `size` bytes. Numbers of
+  // In the trace `serial`, from `at` on; the file has `size` bytes. Numbers of
   // frames grow and are not below `next`. `fd` outlives the scan.
   FrameScan(int fd, uint64_t at, uint64_t size, const Serial& serial,
             uint64_t next)

@@ -1,6 +1,6 @@
 // FrameWalk: where the frames of a trace are in a stream of bytes that may be
-// cut, damaged, hostile or still growing. Where bytes are no frame it finds the
-// next one. What frames say, their numbers and kinds, is for FrameReader.
+// cut, damaged, hostile or still growing. Where bytes are not a frame it finds
+// the next one. What frames say, their numbers and kinds, is for FrameReader.
 //
 // Memory: at most four frames of the largest size, and never more than about
 // four times what the input really held. Time: linear in the input, whatever
@@ -70,7 +70,7 @@ class FrameWalk {
   bool follow() const { return follow_; }
   // From now on the end of the input is the end.
   void Stop();
-  // Of the input: ByteSource.
+  // What ByteSource says of the input.
   bool WriterLives() const { return source_->WriterLives(); }
   // What is held, and giving it back where nothing is in it.
   size_t memory_bytes() const { return buffer_.capacity(); }

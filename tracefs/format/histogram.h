@@ -11,7 +11,7 @@
 namespace tracefs::format {
 
 inline constexpr int kHistogramBits = 6;  // 64 buckets a power of two
-// Of all 64-bit values.
+// Buckets for all 64-bit values.
 inline constexpr size_t kHistogramBuckets = (64 - kHistogramBits + 1)
                                             << kHistogramBits;
 

@@ -1,6 +1,6 @@
-// Marks: frames that are no blocks and say what a file holds of a trace: a part
-// of a rotated trace, or a snapshot of a flight recorder. Always in clear, as
-// the driver writes them. FORMAT.md section 2.1.
+// Marks: frames that are not blocks and say what a file holds of a trace: a
+// part of a rotated trace, or a snapshot of a flight recorder. Always in clear,
+// as the driver writes them. FORMAT.md section 2.1.
 #ifndef TRACEFS_FORMAT_MARKS_H_
 #define TRACEFS_FORMAT_MARKS_H_
 

@@ -16,7 +16,7 @@
 namespace tracefs::format {
 
 enum class ReportKind : uint8_t {
-  kDamaged,           // bytes that are no block; offset, count = bytes
+  kDamaged,           // bytes that are not a block; offset, count = bytes
   kCut,               // the input ends within a block; offset, count = bytes
   kNoFinal,           // the input ends between blocks, but without FINAL
   kUnfinished,        // it ends without FINAL because it is still being written
@@ -77,7 +77,7 @@ struct ReadStats {
   uint64_t alarms = 0;            // ALARM messages
   uint64_t lost_events = 0;       // by the tracer's own account (LOSS)
   uint64_t unordered_events = 0;  // listed after a later one
-  // Of a rotated trace: the part that the input begins with, and the one after
+  // For a rotated trace: the part that the input begins with, and the one after
   // that it ends with, if it ends with a whole part; else 0.
   uint64_t first_part = 0;
   uint64_t goes_on = 0;
@@ -86,7 +86,7 @@ struct ReadStats {
   bool no_header = false;
   bool ended = false;  // the end of the input was reached
   std::map<std::string, uint64_t, std::less<>> losses;  // by reason
-  // Of those, what the tracer still counted by message id.
+  // What the tracer still counted of those, by message id.
   std::map<uint16_t, uint64_t> lost_messages;
   std::map<uint16_t, uint64_t> unknown_messages;
   std::map<uint16_t, uint64_t> unknown_arguments;

@@ -22,7 +22,7 @@ Result<ReadStep> TraceReader::ReadPreamble() {
   if (!step.ok() || *step != ReadStep::kItem) return step;
   auto decoder = make_decoder_(frames_.preamble());
   if (!decoder.ok()) {
-    // Of a damaged preamble the chain text is only a guess.
+    // In a damaged preamble the chain text is only a guess.
     if (context_.stats.preamble_damaged) decoder = MakePlainDecoder({});
     if (!decoder.ok()) return decoder.status();
   }

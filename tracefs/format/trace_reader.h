@@ -32,8 +32,8 @@ class TraceReader {
   TraceReader& operator=(const TraceReader&) = delete;
 
   // Reads the preamble. An error means that nothing of the trace can be read:
-  // it is no trace, too new, its output chain is unknown, or the input fails.
-  // kWait only with `follow`. NextBlock calls it if need be.
+  // it is not a trace, is too new, its output chain is unknown, or the input
+  // fails. kWait only with `follow`. NextBlock calls it if need be.
   Result<ReadStep> ReadPreamble();
 
   // Reads, checks and opens the next block. What cannot be read is reported and

@@ -20,7 +20,8 @@
 namespace tracefs {
 namespace {
 
-// Of the file system that `fd` lies on, as statfs(2) says; 0: not known.
+// The type of the file system that `fd` lies on, as statfs(2) says; 0: not
+// known.
 unsigned long TypeOf(int fd) {
   struct statfs st;
   return ::fstatfs(fd, &st) == 0 ? static_cast<unsigned long>(st.f_type) : 0;
@@ -105,7 +106,7 @@ int32_t FileSystem::BackingIdOf(Inode& inode, int fd) {
   if (!policy_.passthrough() || !inode.is_regular()) return -1;
   // All I/O of the kernel is done with the credentials of this thread, whoever
   // writes: not with root's, who may use up what ext4 reserves. Without
-  // CAP_FSETID, so that the backing kernel clears set-user-id (reference 1.7).
+  // CAP_FSETID, so that the backing kernel clears set-user-id.
   if (!asks_as_caller_) ThreadCredentials::Current().BecomeOrdinary();
   const WithoutFsetid without;
   const int32_t id = backing_.Open(fd >= 0 ? fd : FdOf(inode).get());
@@ -382,7 +383,7 @@ void FileSystem::NegotiateFeatures(fuse_conn_info* conn) {
   want(FUSE_CAP_CACHE_SYMLINKS, options_.visibility == Visibility::kFast);
   // Nobody would see who wrote what.
   want(FUSE_CAP_WRITEBACK_CACHE, false);
-  // Slower than copying at the sizes that matter (reference 3.2).
+  // Slower than copying at the sizes that matter.
   want(FUSE_CAP_SPLICE_READ, false);
   want(FUSE_CAP_SPLICE_WRITE, false);
   want(FUSE_CAP_SPLICE_MOVE, false);
@@ -405,7 +406,7 @@ void FileSystem::NegotiateFeatures(fuse_conn_info* conn) {
 #endif
 #if TRACEFS_FUSE_AT_LEAST(18)
   // Writes to set-user-id files are told to us, instead of a GETXATTR with
-  // each write to any file (reference 1.7). Before 3.18.3 libfuse loses the
+  // each write to any file. Before 3.18.3 libfuse loses the
   // flag.
   told_of_privileged_writes_ = want(FUSE_CAP_HANDLE_KILLPRIV_V2, true);
 #endif

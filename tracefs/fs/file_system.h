@@ -105,7 +105,7 @@ class FileSystem final : public EventResolver, public Interruptible {
   // The kernel says that the caller of a request has a signal to handle.
   bool Interrupt(uint64_t unique) override {
     side_pool_.Interrupt(unique);
-    // Who waits for a lock is libfuse's to interrupt.
+    // libfuse interrupts whoever waits for a lock.
     return !options_.forward_locks;
   }
   // Its RELEASE has come: destroys it, when nobody uses it any more.

@@ -106,7 +106,7 @@ class RingReplies final : public ReplyThread {
     }
   }
 
-  // The ring is about to go: who waits, waits in vain.
+  // The ring is about to go: whoever waits, waits in vain.
   void Close() {
     {
       std::lock_guard lock(mu_);

@@ -40,7 +40,7 @@ struct Block {
   std::array<std::array<uint32_t, kOpCount>, 2> by_op{};
 
   bool empty() const { return events == 0; }
-  // Of the operations alone; 0 = there is none.
+  // Among the operations; 0 = there is none.
   uint64_t first_event_ns() const { return empty() ? 0 : first_ns; }
   uint64_t last_event_ns() const { return empty() ? 0 : last_ns; }
   void Reset();
@@ -54,7 +54,8 @@ class BlockBuilder {
   // `source`: of its blocks, BlockInfo::source.
   explicit BlockBuilder(size_t block_bytes, uint32_t source = 0);
 
-  // Of the tracer's counters, in their order: what its thread counts is here.
+  // One for each of the tracer's counters, in their order: what its thread
+  // counts is here.
   std::vector<std::unique_ptr<EventCounter::Shard>>& shards() {
     return shards_;
   }

@@ -41,7 +41,7 @@ struct Loss {
   uint64_t count = 0;
   uint64_t first_ns = 0;  // begin times, CLOCK_MONOTONIC
   uint64_t last_ns = 0;
-  // Of kDegraded, when it is written: what was lost, by kind.
+  // For kDegraded, when it is written: what was lost, by kind.
   std::vector<format::OpTotal> by_kind = {};
 };
 

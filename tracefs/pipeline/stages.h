@@ -154,7 +154,7 @@ struct QueueGauge {
   uint64_t blocks = 0;
   uint64_t bytes = 0;
   uint64_t limit_bytes = 0;  // 0: not bounded by bytes
-  // Of a ring: operations that gave way to newer ones.
+  // In a ring: operations that gave way to newer ones.
   uint64_t overwritten = 0;
   // Operations that wait here, and may still be lost; of a ring: none.
   uint64_t events = 0;

@@ -35,7 +35,7 @@ struct TracerParts {
   std::string name;  // of the config; may be empty
   std::unique_ptr<InputFilter> filter;
   std::vector<std::shared_ptr<const AssemblyDriver>> assembly;
-  // Of the meters in `output`, in its order; may be empty.
+  // For the meters in `output`, in its order; may be empty.
   std::vector<std::unique_ptr<StageProbe>> probes;
   // The first output filter of the chain; the last ends in the driver.
   std::unique_ptr<OutputFilter> output;
@@ -180,7 +180,7 @@ class Tracer {
   std::atomic<uint64_t> late_blocks_{0};
 
   LossesOnTheWay reported_;
-  // Of when_full.
+  // For when_full.
   DegradedCounts degraded_;
   std::atomic<bool> output_full_{false};
   std::atomic<bool> write_failed_{false};  // the last block with operations

@@ -60,7 +60,7 @@ struct TracerStats {
   std::vector<Stage> stages;
   Status output_error;  // the first one
 
-  // Of `written`: on its way, in a queue of the output chain.
+  // The part of `written` that is on its way, in a queue of the output chain.
   uint64_t Queued() const {
     uint64_t sum = 0;
     for (const Stage& stage : stages) {

@@ -1,4 +1,4 @@
-// What a stage opens when it is made. Who asks a running mount for a tracer
+// What a stage opens when it is made. Whoever asks a running mount for a tracer
 // opens it in the place of the daemon, which in its sandbox can open nothing,
 // and sends it along (docs/control-protocol.md).
 #ifndef TRACEFS_PIPELINE_WISH_H_
@@ -20,7 +20,7 @@ struct Wish {
     kFolder,     // the directory that holds `path`
     kDevice,     // a block device that is there
     kRead,       // a file that is there, to read
-    kSecret,     // what a key source that is no file holds, as a file
+    kSecret,     // what a key source holds that is not a file, as one
     kAppend,     // a file, made if it is not there, to append to
     kDirectory,  // the directory `path`, to read, make and sync files in
     kLog,        // a datagram socket that is connected to the log at `path`

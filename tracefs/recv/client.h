@@ -49,7 +49,7 @@ struct Client {
 };
 
 // The name of a trace in a directory: its serial and, where that is certain,
-// who sends it: nobody can add to somebody else's.
+// its sender: nobody can add to somebody else's.
 std::string SourceName(net::Transport transport, const PeerText& peer,
                        const std::string& certificate_name,
                        const format::Serial& serial);

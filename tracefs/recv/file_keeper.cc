@@ -30,7 +30,7 @@ using Clock = std::chrono::steady_clock;
 
 // Between two rounds of fdatasync: what comes meanwhile shares the next one.
 constexpr auto kSyncInterval = milliseconds(20);
-// Of a file that is looked through, before another one has its turn.
+// For a file that is looked through, before another one has its turn.
 constexpr auto kTurn = milliseconds(50);
 // A trace is opened so often at once, and then once in each interval: a sender
 // that does nothing but come back costs others nothing.
@@ -172,7 +172,7 @@ class FileKeeper final : public Keeper {
 
   // --- With the lock held.
 
-  // When the trace may be opened. However often that is asked for, it is no
+  // When the trace may be opened. However often that is asked for, it is not
   // later than an interval from now.
   Clock::time_point TakeReopening(const std::string& name,
                                   Clock::time_point now) {

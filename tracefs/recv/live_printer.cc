@@ -27,9 +27,9 @@ using SteadyClock = std::chrono::steady_clock;
 // How long an operation waits for one that may have begun before it.
 constexpr uint64_t kPatienceNs = 333'000'000;
 constexpr auto kTick = milliseconds(50);
-// Of one client, before the next has its turn; a block is decoded whole.
+// For one client, before the next has its turn; a block is decoded whole.
 constexpr auto kTurn = milliseconds(2);
-// Of one client, until it is not read from for a while.
+// From one client, until it is not read from for a while.
 constexpr size_t kMaxWaitingBytes = size_t{1} << 20;
 // Traces that have ended whose progress is remembered, so that a sender that
 // comes back repeats nothing.
@@ -52,7 +52,7 @@ struct Intake {
   bool failed = false;
   SteadyClock::duration spent{};  // on it, as far as turns are concerned
 
-  // Of the thread that prints.
+  // Used by the thread that prints.
   std::unique_ptr<LiveSource> source;
   uint64_t next = 0;
   size_t footprint = 0;  // of `source`, when it was last looked at

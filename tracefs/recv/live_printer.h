@@ -23,7 +23,7 @@ struct LivePrinterOptions {
   size_t max_block_bytes = size_t{17} << 20;
   // Output filters of a chain. Configs that anybody uses have four.
   size_t max_filters = 8;
-  // Of all clients together, decoding included; at least
+  // For all clients together, decoding included; at least
   // MinLiveMemory(max_block_bytes).
   size_t max_memory = size_t{512} << 20;
 };

@@ -10,7 +10,7 @@ namespace {
 
 using format::ReadStep;
 
-// Of a map's entry beside its contents.
+// A map's entry beside its contents.
 constexpr size_t kNodeBytes = 64;
 
 size_t ItemsOf(const format::TraceContext& trace) {

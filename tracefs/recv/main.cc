@@ -28,7 +28,7 @@
 namespace tracefs {
 namespace {
 
-// Standard output. Who reads it may be slow, and senders then wait; but the
+// Standard output. Its reader may be slow, and senders then wait; but the
 // signal that ends us is seen meanwhile.
 class StoppableOutput final : public OutputBuffer {
  public:

@@ -3,7 +3,7 @@
 //
 // One thread. Each client gets one read a turn, whatever it sends, and costs a
 // fixed amount of memory; frames are checked as they pass. What a client may do
-// is bounded by ReceiverLimits; who is over one is told and disconnected.
+// is bounded by ReceiverLimits; a client over one is told and disconnected.
 #ifndef TRACEFS_RECV_RECEIVER_H_
 #define TRACEFS_RECV_RECEIVER_H_
 

@@ -17,7 +17,7 @@ namespace {
 // At the end of a trace: for what waits to be sent.
 constexpr auto kFarewell = std::chrono::seconds(3);
 
-// Of syslog.
+// The severity of syslog.
 int SeverityOf(FeedMessage::Urgency urgency) {
   switch (urgency) {
     case FeedMessage::Urgency::kAlarm:

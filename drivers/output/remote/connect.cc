@@ -41,7 +41,7 @@ int ConnectOne(int fd, const sockaddr* to, socklen_t length, int cancel) {
   return error;
 }
 
-// The socket at `path`, O_PATH, if who listens there can be trusted with a
+// The socket at `path`, O_PATH, if its listener can be trusted with a
 // trace: root or ourselves made it, or somebody whose own directory it is, so
 // that nobody but its owner can have made it.
 Result<UniqueFd> FindSocket(const std::string& path) {

@@ -26,7 +26,7 @@ class Dialer {
 std::unique_ptr<Dialer> MakeDirectDialer(net::Address address);
 
 // Starts the process; it ends with the dialer, or with us. Before the first
-// thread is made. kSystem if there can be no process, as in a sandbox.
+// thread is made. kSystem if no process can be made, as in a sandbox.
 Result<std::unique_ptr<Dialer>> StartDialerProcess(net::Address address);
 
 // The same in two steps, of which the first may be done by another program: the

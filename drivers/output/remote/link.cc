@@ -15,7 +15,7 @@ using Clock = Sender::Clock;
 
 constexpr auto kGreetingPatience = std::chrono::seconds(10);
 constexpr size_t kPieceBytes = 256 * 1024;
-// Of one turn, before the receiver's answers are looked at again.
+// Sent in one turn, before the receiver's answers are looked at again.
 constexpr size_t kTurnBytes = 1 << 20;
 
 }  // namespace

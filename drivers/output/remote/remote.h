@@ -18,7 +18,7 @@ namespace tracefs {
 struct RemoteOptions {
   LinkOptions link;
   LossPolicy when_full = LossPolicy::kBlock;
-  // Of kBlock: how long a Write may wait for room.
+  // For kBlock: how long a Write may wait for room.
   std::chrono::nanoseconds deadline = std::chrono::seconds(1);
   // Frames that wait to become durable, bytes: in memory or, with a spill
   // directory, on disk.

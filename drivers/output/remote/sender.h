@@ -111,7 +111,7 @@ class Sender {
   bool aborting_ = false;
   bool ended_ = false;
 
-  // Of the thread.
+  // Used by the thread.
   uint64_t attempt_ = 0;  // since ResetPause
   uint64_t random_;
   std::thread thread_;

@@ -485,7 +485,7 @@ class Auditor {
 
   ProtectedValues original_;
 
-  // Of the trace.
+  // About the trace.
   Container container_;
   std::map<std::string, Distinct> present_;
   std::map<std::string, Distinct> found_numbers_;

@@ -14,7 +14,7 @@ namespace tracefs::anonymize {
 struct AuditOptions {
   std::string trace;
   std::string original;  // "" = only what the trace itself shows
-  // The policy as it was given, if it is at hand: words it lists are no leaks.
+  // The policy as it was given, if it is at hand: words it lists are not leaks.
   const Policy* policy = nullptr;
   std::vector<std::string> quasi;  // classes, or fields by their names
   std::vector<std::string> ok_words;

@@ -24,7 +24,7 @@ class LeakScan {
   static constexpr size_t kMaxValues = 1'000'000;
 
   // Takes a value to look for. `what` says in messages what it is. Text is
-  // found between characters that are no part of a word; data anywhere.
+  // found between characters that are not part of a word; data anywhere.
   void AddText(std::string_view value, std::string_view what);
   void AddData(std::string_view value, std::string_view what);
 
@@ -46,7 +46,7 @@ class LeakScan {
     std::string bytes;
     uint32_t value = 0;  // in values_
     std::string_view form;
-    bool word = false;  // between characters that are no part of a word
+    bool word = false;  // between characters that are not part of a word
   };
   void Add(std::string_view value, std::string_view what, bool word);
   void AddPattern(std::string bytes, uint32_t value, std::string_view form,

@@ -99,7 +99,7 @@ Result<OutputFile> OutputFile::Create(const std::string& path) {
   RemoveAtEnd(file.temporary_);
   const mode_t mask = ::umask(0);
   ::umask(mask);
-  (void)::fchmod(file.fd_.get(), kMode & ~mask);  // a mode apart is no failure
+  (void)::fchmod(file.fd_.get(), kMode & ~mask);  // another mode will do
   return file;
 }
 

@@ -25,7 +25,7 @@ struct RewriteCounts {
   uint64_t bytes_written = 0;
   uint64_t messages = 0;
   uint64_t operations = 0;
-  // While revealing: texts that are no tokens of the keys given.
+  // While revealing: texts that are not tokens of the keys given.
   uint64_t left_as_they_are = 0;
 };
 

@@ -125,7 +125,7 @@ class Runner {
     const Result<std::string> answer =
         client_.Call(*request, files.Descriptors());
     if (!answer.ok()) {
-      // Who knows what has become of a request that got no answer.
+      // Nobody knows what has become of a request that got no answer.
       if (answer.status().error() == ETIMEDOUT) files.Keep();
       return answer.status();
     }
@@ -208,7 +208,7 @@ class Runner {
     }
     exporter->Finish();
     if (Status s = out_.Flush(); !s.ok()) {
-      // A reader that has seen enough (head, less) is no error.
+      // A reader that has seen enough (head, less) is not an error.
       return s.error() == EPIPE ? Status::Ok() : s;
     }
     return live.status();

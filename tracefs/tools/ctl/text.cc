@@ -233,7 +233,7 @@ std::string ActionText(const Json& json) {
          ": " + action.Text("outcome");
 }
 
-// Of `rules`: below the rule.
+// For `rules`: below the rule.
 std::string AlarmLines(const Json& json) {
   const Reader alarm(json);
   std::string text =
@@ -244,7 +244,7 @@ std::string AlarmLines(const Json& json) {
   return text;
 }
 
-// Of `rules --follow`: one line.
+// For `rules --follow`: one line.
 std::string AlarmLine(const Reader& rule, const Json& json) {
   const Reader alarm(json);
   std::string text = LocalTime(alarm.Number("time")) + " rule " +

@@ -51,7 +51,7 @@ void TopTable::Shrink() {
   for (const auto& [name, count] : counts_) all.push_back(count.count);
   const auto middle = all.begin() + static_cast<ptrdiff_t>(all.size() / 2);
   std::nth_element(all.begin(), middle, all.end());
-  // Of those with the count of the middle just as many go as must.
+  // From those with the count of the middle just as many go as must.
   size_t excess = all.size() - all.size() / 2;
   TopCount rest;
   const uint64_t limit = *middle;

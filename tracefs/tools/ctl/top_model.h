@@ -134,7 +134,7 @@ class TopModel {
   // Forgets all.
   void Reset();
 
-  // Of the last whole interval, or of all since the start or Reset.
+  // The table of the last whole interval, or of all since the start or Reset.
   const TopTable& table(Kind kind, bool all) const {
     return all ? all_[kind] : shown_[kind];
   }

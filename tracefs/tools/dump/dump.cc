@@ -75,7 +75,7 @@ class Dumper {
     }
     const Status written = out_.Flush();
     if (!written.ok()) {
-      // A reader that has seen enough (head, less) is no error.
+      // A reader that has seen enough (head, less) is not an error.
       if (written.error() == EPIPE) return 0;
       return Complain(written);
     }

@@ -44,7 +44,7 @@ class OpStats {
     uint64_t total_ns = 0;
     uint64_t max_ns = 0;
   };
-  // Of a key without an operation, and of all other keys.
+  // The columns of keys without an operation, and of all other keys.
   static constexpr size_t kNoOp = kOpCount;
   using Rows = std::array<Row, kOpCount + 1>;
   struct Counted {

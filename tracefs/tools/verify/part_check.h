@@ -18,7 +18,7 @@ class PartCheck {
  public:
   // The next file of the trace follows, or the first.
   void BeginFile();
-  // A frame of it. True if it was a mark, which is no block.
+  // A frame of it. True if it was a mark, which is not a block.
   bool Add(const format::FrameHeader& header, ByteSpan payload);
   // Some file was a snapshot.
   bool snapshot() const { return snapshot_; }

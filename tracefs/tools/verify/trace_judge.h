@@ -58,7 +58,7 @@ class TraceJudge {
   // `crc`: of its header.
   void AddFrame(const BlockId& id, uint64_t offset, uint32_t crc,
                 const Status& decoded, const BlockNotes& notes, bool has_final);
-  // Bytes that are no frame of this trace.
+  // Bytes that are not a frame of this trace.
   void AddDamage(uint64_t offset, uint64_t bytes, bool cut);
 
   // Whether the last file ends where it does because it is being written.
@@ -76,7 +76,7 @@ class TraceJudge {
     uint64_t first;
     uint64_t last;
     bool sealed;
-    // Of its first block: the number of the block before it, by its word.
+    // The number of the block before its first one, by that one's word.
     uint64_t previous;
     bool has_previous;
     bool again;  // it starts below what was found before, up to `highest`
@@ -121,11 +121,11 @@ class TraceJudge {
   bool preamble_known_ = false;
   bool file_begins_ = false;
   uint64_t next_number_ = 0;  // after the frame seen last
-  // Of block 0, which each part of a rotated trace repeats.
+  // From block 0, which each part of a rotated trace repeats.
   std::optional<Digest> head_link_;
   std::optional<uint32_t> head_crc_;
   std::optional<ChecksumHead> seal_;
-  // Of the authentic block found last.
+  // About the authentic block found last.
   bool any_ = false;
   uint64_t last_number_ = 0;
   Digest last_link_{};

@@ -228,7 +228,7 @@ class Verifier {
     Judge(pointers);
   }
 
-  // Of the first block but block 0, which each file of a rotated trace has.
+  // The number of the first block but block 0, which each part has.
   uint64_t FirstNumber(const std::string& name) {
     const auto input = Open(name);
     if (input == nullptr) return 0;
