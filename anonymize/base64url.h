@@ -1,7 +1,6 @@
 // base64url without padding (RFC 4648, section 5): bytes as text that may stand
 // in a file name.
-#ifndef ANONYMIZE_BASE64URL_H_
-#define ANONYMIZE_BASE64URL_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -20,5 +19,3 @@ inline constexpr size_t Base64urlSize(size_t bytes) {
 }
 
 }  // namespace tracefs::anonymize
-
-#endif  // ANONYMIZE_BASE64URL_H_

@@ -4,8 +4,7 @@
 //
 // The block may be hostile: lengths are checked, and what the plan does not
 // cover is an error. Memory: a few times the block, and the caches.
-#ifndef ANONYMIZE_BLOCK_REWRITER_H_
-#define ANONYMIZE_BLOCK_REWRITER_H_
+#pragma once
 
 #include <array>
 #include <memory>
@@ -168,5 +167,3 @@ class BlockRewriter {
 };
 
 }  // namespace tracefs::anonymize
-
-#endif  // ANONYMIZE_BLOCK_REWRITER_H_

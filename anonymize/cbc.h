@@ -1,8 +1,7 @@
 // AES-256-CBC with a fixed initialisation vector, padded as in PKCS #7: the
 // paper's scheme, for comparison only. Values with the same first 16 bytes have
 // the same first 16 bytes encrypted, and nothing is authenticated.
-#ifndef ANONYMIZE_CBC_H_
-#define ANONYMIZE_CBC_H_
+#pragma once
 
 #include <openssl/evp.h>
 
@@ -41,5 +40,3 @@ class Cbc {
 };
 
 }  // namespace tracefs::anonymize
-
-#endif  // ANONYMIZE_CBC_H_

@@ -6,8 +6,7 @@
 // value costs ten AES blocks, which one by one would cost more in calls than in
 // cryptography. FF3 and FF3-1 were withdrawn; domains below a million values
 // are not offered at all.
-#ifndef ANONYMIZE_FF1_H_
-#define ANONYMIZE_FF1_H_
+#pragma once
 
 #include <openssl/evp.h>
 
@@ -58,5 +57,3 @@ class Ff1 {
 };
 
 }  // namespace tracefs::anonymize
-
-#endif  // ANONYMIZE_FF1_H_

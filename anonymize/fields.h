@@ -2,8 +2,7 @@
 // policy names it together with its like, and whose identity domain has the key
 // it is encrypted with; and the shape of its value. Which argument has which is
 // in the tables of arguments (event/field_rows.h, format/names.cc).
-#ifndef ANONYMIZE_FIELDS_H_
-#define ANONYMIZE_FIELDS_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -32,5 +31,3 @@ inline constexpr std::string_view kStructureClass = "structure";
 inline constexpr std::string_view kPropertyDomain = "host";
 
 }  // namespace tracefs::anonymize
-
-#endif  // ANONYMIZE_FIELDS_H_

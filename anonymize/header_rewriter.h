@@ -1,7 +1,6 @@
 // The header of an anonymised trace: the START message, written from scratch,
 // with what a reader needs to reveal: which policy, which keys.
-#ifndef ANONYMIZE_HEADER_REWRITER_H_
-#define ANONYMIZE_HEADER_REWRITER_H_
+#pragma once
 
 #include <map>
 #include <string>
@@ -45,5 +44,3 @@ struct AnonymisedBy {
 Result<AnonymisedBy> ReadOwnProperties(const format::TraceHeader& header);
 
 }  // namespace tracefs::anonymize
-
-#endif  // ANONYMIZE_HEADER_REWRITER_H_

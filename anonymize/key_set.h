@@ -2,8 +2,7 @@
 // over a key for each identity domain, and those over the keys of the single
 // algorithms; a key for a domain, for a domain on one day, or for the names of
 // one subtree can be handed out alone (POLICY.md, "Keys").
-#ifndef ANONYMIZE_KEY_SET_H_
-#define ANONYMIZE_KEY_SET_H_
+#pragma once
 
 #include <optional>
 #include <span>
@@ -90,5 +89,3 @@ class KeySet {
 };
 
 }  // namespace tracefs::anonymize
-
-#endif  // ANONYMIZE_KEY_SET_H_

@@ -1,8 +1,7 @@
 // MapTables: values numbered by order of appearance, for the action `map`. One
 // table a domain. The only state that grows with a trace, hence its limit.
 // Not for two threads at a time: who maps goes through blocks in their order.
-#ifndef ANONYMIZE_MAP_TABLE_H_
-#define ANONYMIZE_MAP_TABLE_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -38,5 +37,3 @@ class MapTables {
 };
 
 }  // namespace tracefs::anonymize
-
-#endif  // ANONYMIZE_MAP_TABLE_H_

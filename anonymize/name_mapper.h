@@ -1,7 +1,6 @@
 // TextMapper: what becomes of the texts of one slot of a plan: names, component
 // by component; words, names of attributes, bytes (POLICY.md, "Names").
-#ifndef ANONYMIZE_NAME_MAPPER_H_
-#define ANONYMIZE_NAME_MAPPER_H_
+#pragma once
 
 #include <functional>
 #include <memory>
@@ -126,5 +125,3 @@ class TextMapper {
 };
 
 }  // namespace tracefs::anonymize
-
-#endif  // ANONYMIZE_NAME_MAPPER_H_

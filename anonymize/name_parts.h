@@ -1,6 +1,5 @@
 // The parts of a file name that a rule treats apart (POLICY.md, "Names").
-#ifndef ANONYMIZE_NAME_PARTS_H_
-#define ANONYMIZE_NAME_PARTS_H_
+#pragma once
 
 #include <string_view>
 
@@ -27,5 +26,3 @@ bool IsSpecialName(std::string_view name);
 bool ShowsExtension(const Rule& rule, std::string_view extension);
 
 }  // namespace tracefs::anonymize
-
-#endif  // ANONYMIZE_NAME_PARTS_H_

@@ -1,7 +1,6 @@
 // NumberMapper: what becomes of the numbers of one slot of a plan. Works on
 // whole arrays, because FF1 does.
-#ifndef ANONYMIZE_NUMBER_MAPPER_H_
-#define ANONYMIZE_NUMBER_MAPPER_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -74,5 +73,3 @@ class NumberMapper {
 };
 
 }  // namespace tracefs::anonymize
-
-#endif  // ANONYMIZE_NUMBER_MAPPER_H_

@@ -2,8 +2,7 @@
 // argument, property and message what becomes of it, with which key, and where
 // the policy said so. Default deny: what no statement covers is an error that
 // names it. Immutable once made; any thread reads it.
-#ifndef ANONYMIZE_PLAN_H_
-#define ANONYMIZE_PLAN_H_
+#pragma once
 
 #include <array>
 #include <map>
@@ -184,5 +183,3 @@ class Plan {
 };
 
 }  // namespace tracefs::anonymize
-
-#endif  // ANONYMIZE_PLAN_H_

@@ -1,8 +1,7 @@
 // A policy: what becomes of each field of a trace (POLICY.md has the language).
 // Text -> plain structs that remember where each word stood. Nothing is decided
 // here about a particular trace: that is plan.h.
-#ifndef ANONYMIZE_POLICY_H_
-#define ANONYMIZE_POLICY_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -112,5 +111,3 @@ struct Profile {
 std::span<const Profile> Profiles();
 
 }  // namespace tracefs::anonymize
-
-#endif  // ANONYMIZE_POLICY_H_

@@ -1,7 +1,6 @@
 // Plans for the two directions: from what a user gave (policy, keys) and what a
 // trace says of itself.
-#ifndef ANONYMIZE_SESSION_H_
-#define ANONYMIZE_SESSION_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -39,5 +38,3 @@ Result<DerivedKey> MakeSubtreeKey(const Policy& policy, const KeySet& master,
                                   std::string_view directory);
 
 }  // namespace tracefs::anonymize
-
-#endif  // ANONYMIZE_SESSION_H_

@@ -1,8 +1,7 @@
 // AES-SIV (RFC 5297), deterministic authenticated encryption: the same value
 // under the same key always gives the same token, nothing else can be learnt
 // from it, and a wrong key is noticed.
-#ifndef ANONYMIZE_SIV_H_
-#define ANONYMIZE_SIV_H_
+#pragma once
 
 #include <openssl/evp.h>
 
@@ -52,5 +51,3 @@ class Siv {
 };
 
 }  // namespace tracefs::anonymize
-
-#endif  // ANONYMIZE_SIV_H_

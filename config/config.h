@@ -3,8 +3,7 @@
 // is handed to filters/input as it is.
 //
 // Tested by tests/unit/config and tests/fuzz/config_fuzz.cc.
-#ifndef TRACEFS_CONFIG_CONFIG_H_
-#define TRACEFS_CONFIG_CONFIG_H_
+#pragma once
 
 #include <chrono>
 #include <cstddef>
@@ -103,5 +102,3 @@ Result<Config> LoadConfig(const std::string& path, const ConfigSchema& schema);
 std::string ToText(const TracerConfig& tracer);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_CONFIG_CONFIG_H_

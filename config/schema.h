@@ -2,8 +2,7 @@
 // caller of ParseConfig hands it in as small tables, made from the tables of
 // the drivers and filters themselves, so that the grammar knows no driver and
 // every error can name what is known.
-#ifndef TRACEFS_CONFIG_SCHEMA_H_
-#define TRACEFS_CONFIG_SCHEMA_H_
+#pragma once
 
 #include <cstdint>
 #include <limits>
@@ -61,5 +60,3 @@ struct ConfigSchema {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_CONFIG_SCHEMA_H_

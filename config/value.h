@@ -1,6 +1,5 @@
 // Checks one value of a config against the row that describes it.
-#ifndef TRACEFS_CONFIG_VALUE_H_
-#define TRACEFS_CONFIG_VALUE_H_
+#pragma once
 
 #include <string_view>
 
@@ -19,5 +18,3 @@ Status CheckValue(const OptionRow& row, ValueForm form, std::string_view what,
                   ConfigValue* value);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_CONFIG_VALUE_H_

@@ -3,15 +3,14 @@
 // record_bench and record_loop. Mix: the operations of Postmark (lookup,
 // create, write, read, flush, release, open, unlink by turns) on 500 files in
 // 50 directories by one process. One thread.
-#ifndef BENCH_MICRO_RECORD_WORLD_H_
-#define BENCH_MICRO_RECORD_WORLD_H_
+#pragma once
 
 #include <iterator>
 #include <memory>
 #include <utility>
 
+#include "drivers/output/framing.h"
 #include "tracefs/base/clock.h"
-#include "tracefs/pipeline/framing.h"
 #include "tracefs/pipeline/pipeline.h"
 #include "tracefs/process/process_table.h"
 
@@ -128,5 +127,3 @@ inline Status AddRecorder(Pipeline& pipeline, bool keep,
 }
 
 }  // namespace tracefs
-
-#endif  // BENCH_MICRO_RECORD_WORLD_H_

@@ -1,8 +1,7 @@
 // A trace for benchmarks: the operations of a compilation, with every field a
 // tracer of full verbosity keeps. 44% lookup, 18% getattr, 14% read, 8% write,
 // 8% open, 8% release; paths three to five deep.
-#ifndef TRACEFS_BENCH_MICRO_SAMPLE_TRACE_H_
-#define TRACEFS_BENCH_MICRO_SAMPLE_TRACE_H_
+#pragma once
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -95,5 +94,3 @@ inline const std::string& SampleTrace() {
 }
 
 }  // namespace tracefs::bench
-
-#endif  // TRACEFS_BENCH_MICRO_SAMPLE_TRACE_H_

@@ -1,6 +1,5 @@
 // Comma-separated values: the worked example of docs/extending.md.
-#ifndef TRACEFS_EXPORT_CSV_H_
-#define TRACEFS_EXPORT_CSV_H_
+#pragma once
 
 #include <memory>
 
@@ -13,5 +12,3 @@ std::unique_ptr<Exporter> MakeCsvExporter(OutputBuffer& out,
                                           const ExportOptions& options);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_EXPORT_CSV_H_

@@ -4,8 +4,7 @@
 // Each thread counts in a KeyCounts of its own. The pipeline takes these away,
 // one after the other, when a period is over, at the end, and when somebody
 // asks for totals; here they are added up.
-#ifndef DRIVERS_ASSEMBLY_AGGREGATE_H_
-#define DRIVERS_ASSEMBLY_AGGREGATE_H_
+#pragma once
 
 #include <memory>
 
@@ -17,5 +16,3 @@ namespace tracefs {
 std::unique_ptr<AssemblyDriver> MakeAggregate(AggregateSpec spec);
 
 }  // namespace tracefs
-
-#endif  // DRIVERS_ASSEMBLY_AGGREGATE_H_

@@ -1,7 +1,6 @@
 // What an aggregate driver counts, and by what: the clauses between the braces
 // of `aggregate = { … }` (config/REFERENCE.md, "aggregate").
-#ifndef DRIVERS_ASSEMBLY_AGGREGATE_SPEC_H_
-#define DRIVERS_ASSEMBLY_AGGREGATE_SPEC_H_
+#pragma once
 
 #include <cstdint>
 #include <string_view>
@@ -54,5 +53,3 @@ Result<AggregateSpec> ParseAggregateSpec(std::string_view text,
                                          SourcePosition position);
 
 }  // namespace tracefs
-
-#endif  // DRIVERS_ASSEMBLY_AGGREGATE_SPEC_H_

@@ -13,8 +13,7 @@
 //   events of it before are in Other().
 //
 // Used by one thread at a time.
-#ifndef DRIVERS_ASSEMBLY_KEY_COUNTS_H_
-#define DRIVERS_ASSEMBLY_KEY_COUNTS_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -146,5 +145,3 @@ class KeyCounts {
 };
 
 }  // namespace tracefs
-
-#endif  // DRIVERS_ASSEMBLY_KEY_COUNTS_H_

@@ -1,7 +1,6 @@
 // The stream driver (paper section 2.3): one message for each kept operation,
 // holding the fields its verbosity flags choose.
-#ifndef DRIVERS_ASSEMBLY_STREAM_H_
-#define DRIVERS_ASSEMBLY_STREAM_H_
+#pragma once
 
 #include <memory>
 #include <span>
@@ -31,5 +30,3 @@ uint32_t StreamFlagBits(std::string_view name);
 std::unique_ptr<AssemblyDriver> MakeStream(uint32_t flags);
 
 }  // namespace tracefs
-
-#endif  // DRIVERS_ASSEMBLY_STREAM_H_

@@ -1,7 +1,6 @@
 // Every assembly driver, in one table: it feeds the config's grammar, --help
 // and look-up by name. A new driver is one new row.
-#ifndef DRIVERS_ASSEMBLY_TABLE_H_
-#define DRIVERS_ASSEMBLY_TABLE_H_
+#pragma once
 
 #include <memory>
 #include <span>
@@ -36,5 +35,3 @@ inline constexpr std::string_view kDefaultAssemblyDriver =
 std::unique_ptr<AssemblyDriver> MakeDefaultAssembly();
 
 }  // namespace tracefs
-
-#endif  // DRIVERS_ASSEMBLY_TABLE_H_

@@ -2,8 +2,7 @@
 // to a block device, from its first byte on and over whatever is there. Behind
 // the last block stands a frame header of zeros, which ends the trace for its
 // readers (FORMAT.md section 2).
-#ifndef DRIVERS_OUTPUT_DEVICE_H_
-#define DRIVERS_OUTPUT_DEVICE_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -30,5 +29,3 @@ class DeviceDriver {
 };
 
 }  // namespace tracefs
-
-#endif  // DRIVERS_OUTPUT_DEVICE_H_

@@ -5,8 +5,7 @@
 // begins (FORMAT.md section 2.1). Blocks that nobody reads, or not fast enough,
 // are lost by the policy and counted. No call waits longer than the deadline,
 // and after a wait in vain none waits again before something was read.
-#ifndef DRIVERS_OUTPUT_FIFO_H_
-#define DRIVERS_OUTPUT_FIFO_H_
+#pragma once
 
 #include <chrono>
 #include <memory>
@@ -36,5 +35,3 @@ class FifoDriver {
 };
 
 }  // namespace tracefs
-
-#endif  // DRIVERS_OUTPUT_FIFO_H_

@@ -6,8 +6,7 @@
 // is and how it is linked to the one before, and a copy of block 0, so that it
 // can be read by itself; all but the last end with a mark, too (FORMAT.md
 // section 2.1). Parts are named PATH, PATH.000001, PATH.000002, …
-#ifndef DRIVERS_OUTPUT_FILE_H_
-#define DRIVERS_OUTPUT_FILE_H_
+#pragma once
 
 #include <memory>
 #include <optional>
@@ -65,5 +64,3 @@ class FileDriver {
 };
 
 }  // namespace tracefs
-
-#endif  // DRIVERS_OUTPUT_FILE_H_

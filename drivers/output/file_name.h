@@ -1,6 +1,5 @@
 // Names of outputs that differ each time: `file = "/var/log/data-%date.trace"`.
-#ifndef DRIVERS_OUTPUT_FILE_NAME_H_
-#define DRIVERS_OUTPUT_FILE_NAME_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -20,5 +19,3 @@ Result<std::string> ExpandFileName(std::string_view name, uint64_t real_ns,
 bool IsTemplate(std::string_view name);
 
 }  // namespace tracefs
-
-#endif  // DRIVERS_OUTPUT_FILE_NAME_H_

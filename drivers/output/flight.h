@@ -4,8 +4,7 @@
 // Each recording thread has a ring of its own, so that one busy thread does not
 // displace what a quiet one has seen; what was displaced is counted exactly.
 // With a map file the rings are shared memory that outlives a killed daemon.
-#ifndef DRIVERS_OUTPUT_FLIGHT_H_
-#define DRIVERS_OUTPUT_FLIGHT_H_
+#pragma once
 
 #include <cstdint>
 #include <deque>
@@ -86,5 +85,3 @@ class FlightRecorder {
 };
 
 }  // namespace tracefs
-
-#endif  // DRIVERS_OUTPUT_FLIGHT_H_

@@ -1,8 +1,7 @@
 // OutputFolder: a directory in which a driver makes files later on, from
 // whatever thread and inside the sandbox: it is opened when the driver is made,
 // and from then on paths do not matter.
-#ifndef DRIVERS_OUTPUT_OUTPUT_FOLDER_H_
-#define DRIVERS_OUTPUT_OUTPUT_FOLDER_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -78,5 +77,3 @@ class OutputFolder {
 };
 
 }  // namespace tracefs
-
-#endif  // DRIVERS_OUTPUT_OUTPUT_FOLDER_H_

@@ -1,6 +1,5 @@
 // The rows of table.cc: what each driver's own file says of its options.
-#ifndef DRIVERS_OUTPUT_ROWS_H_
-#define DRIVERS_OUTPUT_ROWS_H_
+#pragma once
 
 #include <algorithm>
 #include <iterator>
@@ -75,5 +74,3 @@ inline Result<MadeOutputDriver> Made(
 }
 
 }  // namespace tracefs
-
-#endif  // DRIVERS_OUTPUT_ROWS_H_

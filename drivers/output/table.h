@@ -1,7 +1,6 @@
 // Every output driver, in one table: it feeds the config's grammar, --help and
 // look-up by name. A new driver is one new row.
-#ifndef DRIVERS_OUTPUT_TABLE_H_
-#define DRIVERS_OUTPUT_TABLE_H_
+#pragma once
 
 #include <functional>
 #include <memory>
@@ -76,5 +75,3 @@ std::span<const OutputDriverRow> OutputDrivers();
 const OutputDriverRow* FindOutputDriver(std::string_view name);
 
 }  // namespace tracefs
-
-#endif  // DRIVERS_OUTPUT_TABLE_H_

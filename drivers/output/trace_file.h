@@ -1,6 +1,5 @@
 // TraceFile: a regular file, or a device, to which whole frames are appended.
-#ifndef DRIVERS_OUTPUT_TRACE_FILE_H_
-#define DRIVERS_OUTPUT_TRACE_FILE_H_
+#pragma once
 
 #include <cstdint>
 #include <initializer_list>
@@ -51,5 +50,3 @@ class TraceFile {
 };
 
 }  // namespace tracefs
-
-#endif  // DRIVERS_OUTPUT_TRACE_FILE_H_

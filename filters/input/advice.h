@@ -3,8 +3,7 @@
 // person gets a word about them.
 //
 // Tested by tests/unit/filters/input/advice_test.cc.
-#ifndef TRACEFS_FILTERS_INPUT_ADVICE_H_
-#define TRACEFS_FILTERS_INPUT_ADVICE_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -25,5 +24,3 @@ std::vector<std::string> AdviseOn(const Ast& ast, const CheckedFilter& checked,
 inline constexpr size_t kMaxAdvice = 16;
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FILTERS_INPUT_ADVICE_H_

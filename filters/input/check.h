@@ -3,8 +3,7 @@
 // field, names are resolved; what can never be meant is refused.
 //
 // Tested by tests/unit/filters/input/check_test.cc.
-#ifndef TRACEFS_FILTERS_INPUT_CHECK_H_
-#define TRACEFS_FILTERS_INPUT_CHECK_H_
+#pragma once
 
 #include <compare>
 #include <cstdint>
@@ -67,5 +66,3 @@ std::string Dump(const CheckedFilter& filter);
 std::string Dump(const Predicate& predicate);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FILTERS_INPUT_CHECK_H_

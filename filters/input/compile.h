@@ -3,8 +3,7 @@
 //
 // Tested by tests/unit/filters/input/compile_test.cc (the programs' text) and
 // oracle_test.cc (their answers).
-#ifndef TRACEFS_FILTERS_INPUT_COMPILE_H_
-#define TRACEFS_FILTERS_INPUT_COMPILE_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -41,5 +40,3 @@ Result<CompiledFilter> CompileFilter(const CheckedFilter& filter,
                                      NameTable& names);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FILTERS_INPUT_COMPILE_H_

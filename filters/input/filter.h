@@ -7,8 +7,7 @@
 //                                 SystemNameService(), names);
 //   if (!filter.ok()) …                      // "x.conf:3:9: …"
 //   if (filter->Keep(event)) …
-#ifndef TRACEFS_FILTERS_INPUT_FILTER_H_
-#define TRACEFS_FILTERS_INPUT_FILTER_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -85,5 +84,3 @@ class Filter final : public InputFilter {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FILTERS_INPUT_FILTER_H_

@@ -12,8 +12,7 @@
 // non-deterministic automaton that is run with all states at once, one bit a
 // state ("shift-and", Baeza-Yates and Gonnet 1992), so that there is nothing
 // to go back to: a pattern of n bytes costs n/64 + 1 operations a byte of text.
-#ifndef TRACEFS_FILTERS_INPUT_GLOB_H_
-#define TRACEFS_FILTERS_INPUT_GLOB_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -64,5 +63,3 @@ class Glob {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FILTERS_INPUT_GLOB_H_

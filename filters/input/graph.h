@@ -1,7 +1,6 @@
 // The compiler's graph: a formula turned into tests with two edges each, equal
 // nodes shared, and tests removed whose outcome is already known.
-#ifndef TRACEFS_FILTERS_INPUT_GRAPH_H_
-#define TRACEFS_FILTERS_INPUT_GRAPH_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -69,5 +68,3 @@ class FilterGraph {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FILTERS_INPUT_GRAPH_H_

@@ -1,7 +1,6 @@
 // A set of 64-bit numbers as sorted, disjoint, non-adjacent intervals: what a
 // field's predicates become when they are merged. Immutable value type.
-#ifndef TRACEFS_FILTERS_INPUT_INTERVAL_SET_H_
-#define TRACEFS_FILTERS_INPUT_INTERVAL_SET_H_
+#pragma once
 
 #include <compare>
 #include <cstdint>
@@ -54,5 +53,3 @@ class IntervalSet {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FILTERS_INPUT_INTERVAL_SET_H_

@@ -1,7 +1,6 @@
 // Turns user and group names into numbers when a filter is loaded. An interface
 // so that tests bring their own users.
-#ifndef TRACEFS_FILTERS_INPUT_NAME_SERVICE_H_
-#define TRACEFS_FILTERS_INPUT_NAME_SERVICE_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -26,5 +25,3 @@ class NameService {
 const NameService& SystemNameService();
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FILTERS_INPUT_NAME_SERVICE_H_

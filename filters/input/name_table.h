@@ -15,8 +15,7 @@
 // A bit is never given to another predicate while a filter holds it, and a new
 // holder knows since which generation its bit is right. Predicates beyond the
 // 64 have no bit; filters answer them from the names.
-#ifndef TRACEFS_FILTERS_INPUT_NAME_TABLE_H_
-#define TRACEFS_FILTERS_INPUT_NAME_TABLE_H_
+#pragma once
 
 #include <atomic>
 #include <cstddef>
@@ -99,5 +98,3 @@ class NameTable final : public NameMatcher {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FILTERS_INPUT_NAME_TABLE_H_

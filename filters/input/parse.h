@@ -2,8 +2,7 @@
 // the grammar, no field, no type, no value.
 //
 // Tested by tests/unit/filters/input/parse_test.cc.
-#ifndef TRACEFS_FILTERS_INPUT_PARSE_H_
-#define TRACEFS_FILTERS_INPUT_PARSE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -77,5 +76,3 @@ Result<Ast> ParseFilter(std::string_view text, std::string_view file = {},
 std::string Dump(const Ast& ast);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FILTERS_INPUT_PARSE_H_

@@ -7,8 +7,7 @@
 // next node of the array costs nothing; the compiler lays nodes out for that.
 //
 // Tested by tests/unit/filters/input/program_test.cc and oracle_test.cc.
-#ifndef TRACEFS_FILTERS_INPUT_PROGRAM_H_
-#define TRACEFS_FILTERS_INPUT_PROGRAM_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -152,5 +151,3 @@ class Program {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FILTERS_INPUT_PROGRAM_H_

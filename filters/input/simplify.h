@@ -5,8 +5,7 @@
 // The algebra rests on one rule of the language: a predicate on something the
 // event does not have is false. So "NOT (uid = 5)" is more than "uid != 5", and
 // a literal is a test or the negation of one.
-#ifndef TRACEFS_FILTERS_INPUT_SIMPLIFY_H_
-#define TRACEFS_FILTERS_INPUT_SIMPLIFY_H_
+#pragma once
 
 #include <compare>
 #include <cstdint>
@@ -126,5 +125,3 @@ class Simplifier {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FILTERS_INPUT_SIMPLIFY_H_

@@ -6,8 +6,7 @@
 // has been seen at zero after the replacement: whoever could still read it had
 // counted itself before. That is looked at when the next value is published, so
 // at most the values published during the longest read are kept.
-#ifndef TRACEFS_FILTERS_INPUT_SNAPSHOT_H_
-#define TRACEFS_FILTERS_INPUT_SNAPSHOT_H_
+#pragma once
 
 #include <array>
 #include <atomic>
@@ -98,5 +97,3 @@ class Snapshot {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FILTERS_INPUT_SNAPSHOT_H_

@@ -1,6 +1,5 @@
 // TextMatcher: a text predicate made ready to run.
-#ifndef TRACEFS_FILTERS_INPUT_TEXT_MATCHER_H_
-#define TRACEFS_FILTERS_INPUT_TEXT_MATCHER_H_
+#pragma once
 
 #include <memory>
 #include <string_view>
@@ -35,5 +34,3 @@ class TextMatcher {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FILTERS_INPUT_TEXT_MATCHER_H_

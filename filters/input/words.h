@@ -1,8 +1,7 @@
 // The words of the filter language: fields, operations, error names, flag
 // names, file types. One place for reading them, listing them in messages and
 // printing them.
-#ifndef TRACEFS_FILTERS_INPUT_WORDS_H_
-#define TRACEFS_FILTERS_INPUT_WORDS_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -40,5 +39,3 @@ std::optional<uint64_t> FileTypeFromWord(std::string_view word);
 std::string ValueText(Field field, uint64_t value);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FILTERS_INPUT_WORDS_H_

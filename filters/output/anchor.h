@@ -5,8 +5,7 @@
 //
 // The hash is that of the block's tag (FORMAT.md, section 11.2), which covers
 // all blocks before it as well.
-#ifndef FILTERS_OUTPUT_ANCHOR_H_
-#define FILTERS_OUTPUT_ANCHOR_H_
+#pragma once
 
 #include <memory>
 #include <optional>
@@ -53,5 +52,3 @@ Status ProbeFileAnchors(const std::string& path);
 Result<std::unique_ptr<AnchorSink>> MakeSyslogAnchors(UniqueFd given = {});
 
 }  // namespace tracefs
-
-#endif  // FILTERS_OUTPUT_ANCHOR_H_

@@ -1,8 +1,7 @@
 // The anonymize filter: rewrites each block by a policy before it leaves the
 // host (anonymize/POLICY.md). What comes out is a trace like any other, so
 // readers need not know that the filter was there.
-#ifndef FILTERS_OUTPUT_ANONYMIZE_H_
-#define FILTERS_OUTPUT_ANONYMIZE_H_
+#pragma once
 
 #include <memory>
 
@@ -19,5 +18,3 @@ Result<std::unique_ptr<OutputFilter>> MakeAnonymize(
     std::unique_ptr<OutputFilter> next);
 
 }  // namespace tracefs
-
-#endif  // FILTERS_OUTPUT_ANONYMIZE_H_

@@ -8,8 +8,7 @@
 // decides; after one wait that was in vain nobody waits again before a buffer
 // has become empty, so that a dead output costs the traced one deadline, not
 // one for each block.
-#ifndef FILTERS_OUTPUT_ASYNC_H_
-#define FILTERS_OUTPUT_ASYNC_H_
+#pragma once
 
 #include <memory>
 
@@ -31,5 +30,3 @@ std::unique_ptr<OutputFilter> MakeAsync(const AsyncOptions& options,
                                         std::unique_ptr<OutputFilter> next);
 
 }  // namespace tracefs
-
-#endif  // FILTERS_OUTPUT_ASYNC_H_

@@ -1,7 +1,6 @@
 // The output chain as text, the form in which a preamble names it, and its
 // inverse: "compress alg=zstd; file".
-#ifndef FILTERS_OUTPUT_CHAIN_H_
-#define FILTERS_OUTPUT_CHAIN_H_
+#pragma once
 
 #include <memory>
 #include <span>
@@ -89,5 +88,3 @@ format::PayloadDecoderFactory MakeDecoderFactory(
     std::shared_ptr<const KeyRing> keys = std::make_shared<KeyRing>());
 
 }  // namespace tracefs
-
-#endif  // FILTERS_OUTPUT_CHAIN_H_

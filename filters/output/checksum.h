@@ -1,8 +1,7 @@
 // The checksum filter (paper section 2.4), both directions: whether a block is
 // what was written, in its place, in its trace. THREATS.md says against whom,
 // FORMAT.md section 11.2 has the bytes.
-#ifndef FILTERS_OUTPUT_CHECKSUM_H_
-#define FILTERS_OUTPUT_CHECKSUM_H_
+#pragma once
 
 #include <memory>
 #include <optional>
@@ -39,5 +38,3 @@ std::unique_ptr<StageDecoder> MakeChecksumDecoder(std::string_view algorithm,
                                                   const KeyRing* keys);
 
 }  // namespace tracefs
-
-#endif  // FILTERS_OUTPUT_CHECKSUM_H_

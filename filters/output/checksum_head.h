@@ -1,7 +1,6 @@
 // The bytes that the checksum filter adds to a block: a head before it, a tag
 // and perhaps a signature behind it. FORMAT.md, section 11.2.
-#ifndef FILTERS_OUTPUT_CHECKSUM_HEAD_H_
-#define FILTERS_OUTPUT_CHECKSUM_HEAD_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -62,5 +61,3 @@ Digest LinkOf(ByteSpan bytes);
 SecretKey SealRoot(KeySpan epoch_key, const format::Serial& serial);
 
 }  // namespace tracefs
-
-#endif  // FILTERS_OUTPUT_CHECKSUM_HEAD_H_

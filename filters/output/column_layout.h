@@ -1,7 +1,6 @@
 // What sorting a block by columns and merging them again have in common: which
 // columns a block has and in what order. FORMAT.md section 11.1.
-#ifndef FILTERS_OUTPUT_COLUMN_LAYOUT_H_
-#define FILTERS_OUTPUT_COLUMN_LAYOUT_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -89,5 +88,3 @@ class Predictors {
 };
 
 }  // namespace tracefs
-
-#endif  // FILTERS_OUTPUT_COLUMN_LAYOUT_H_

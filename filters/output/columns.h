@@ -1,8 +1,7 @@
 // A block sorted by columns: what a compressor is given instead of the block,
 // as neighbouring values of one argument are alike and neighbouring arguments
 // of one message are not. FORMAT.md section 11.1 has the bytes.
-#ifndef FILTERS_OUTPUT_COLUMNS_H_
-#define FILTERS_OUTPUT_COLUMNS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -35,5 +34,3 @@ class ColumnSorter {
 Status MergeColumns(ByteSpan columns, std::span<std::byte> block);
 
 }  // namespace tracefs
-
-#endif  // FILTERS_OUTPUT_COLUMNS_H_

@@ -4,8 +4,7 @@
 //
 // A block that does not become smaller is stored as it is. FORMAT.md section
 // 11 has the bytes.
-#ifndef FILTERS_OUTPUT_COMPRESS_H_
-#define FILTERS_OUTPUT_COMPRESS_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -51,5 +50,3 @@ inline constexpr uint64_t MaxUncompressedBytes(uint64_t compressed_bytes) {
 }
 
 }  // namespace tracefs
-
-#endif  // FILTERS_OUTPUT_COMPRESS_H_

@@ -1,8 +1,7 @@
 // The encryption filter (paper section 2.4), both directions: contents that
 // only the holders of a key can read. THREATS.md says against whom, FORMAT.md
 // section 11.3 has the bytes.
-#ifndef FILTERS_OUTPUT_ENCRYPT_H_
-#define FILTERS_OUTPUT_ENCRYPT_H_
+#pragma once
 
 #include <memory>
 #include <optional>
@@ -37,5 +36,3 @@ std::unique_ptr<StageDecoder> MakeEncryptDecoder(std::string_view cipher,
 inline constexpr size_t kEncryptHeadBytes = 40;
 
 }  // namespace tracefs
-
-#endif  // FILTERS_OUTPUT_ENCRYPT_H_

@@ -1,6 +1,5 @@
 // KeyRing: the keys a reader was given, found by what a trace says of them.
-#ifndef FILTERS_OUTPUT_KEY_RING_H_
-#define FILTERS_OUTPUT_KEY_RING_H_
+#pragma once
 
 #include <optional>
 #include <span>
@@ -38,5 +37,3 @@ class KeyRing {
 };
 
 }  // namespace tracefs
-
-#endif  // FILTERS_OUTPUT_KEY_RING_H_

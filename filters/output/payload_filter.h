@@ -1,7 +1,6 @@
 // PayloadFilter: what the filters that change bytes have in common. Each block
 // becomes one payload and goes on at once, so that every block stands alone.
-#ifndef FILTERS_OUTPUT_PAYLOAD_FILTER_H_
-#define FILTERS_OUTPUT_PAYLOAD_FILTER_H_
+#pragma once
 
 #include <memory>
 
@@ -41,5 +40,3 @@ class PayloadFilter : public OutputFilter {
 };
 
 }  // namespace tracefs
-
-#endif  // FILTERS_OUTPUT_PAYLOAD_FILTER_H_

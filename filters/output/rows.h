@@ -1,6 +1,5 @@
 // The rows of table.cc: what each filter's own file says of its options.
-#ifndef FILTERS_OUTPUT_ROWS_H_
-#define FILTERS_OUTPUT_ROWS_H_
+#pragma once
 
 #include <string_view>
 
@@ -48,5 +47,3 @@ KeySource TakeKeySource(const ConfigEntry& entry, std::string_view option,
                         Given* given);
 
 }  // namespace tracefs
-
-#endif  // FILTERS_OUTPUT_ROWS_H_

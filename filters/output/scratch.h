@@ -1,7 +1,6 @@
 // Scratch: memory that is reused from block to block and never cleared, unlike
 // a vector's.
-#ifndef FILTERS_OUTPUT_SCRATCH_H_
-#define FILTERS_OUTPUT_SCRATCH_H_
+#pragma once
 
 #include <cstddef>
 #include <memory>
@@ -35,5 +34,3 @@ class Scratch {
 };
 
 }  // namespace tracefs
-
-#endif  // FILTERS_OUTPUT_SCRATCH_H_

@@ -1,6 +1,5 @@
 // StageDecoder: the inverse of one output filter. Payloads may be hostile.
-#ifndef FILTERS_OUTPUT_STAGE_DECODER_H_
-#define FILTERS_OUTPUT_STAGE_DECODER_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -84,5 +83,3 @@ class StageDecoder {
 };
 
 }  // namespace tracefs
-
-#endif  // FILTERS_OUTPUT_STAGE_DECODER_H_

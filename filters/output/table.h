@@ -1,8 +1,7 @@
 // Every output filter, in one table: it feeds the config's grammar, --help,
 // look-up by name when a trace is written, and by the preamble's chain when it
 // is read. A new filter is one new row.
-#ifndef FILTERS_OUTPUT_TABLE_H_
-#define FILTERS_OUTPUT_TABLE_H_
+#pragma once
 
 #include <memory>
 #include <span>
@@ -64,5 +63,3 @@ std::span<const OutputFilterRow> OutputFilters();
 const OutputFilterRow* FindOutputFilter(std::string_view name);
 
 }  // namespace tracefs
-
-#endif  // FILTERS_OUTPUT_TABLE_H_

@@ -2,8 +2,7 @@
 // paper leaves for later): bounds operations or bytes per second. By waiting it
 // slows down who is traced, so that nobody can flood the trace; by dropping it
 // bounds what a trace costs, and says what is missing.
-#ifndef FILTERS_OUTPUT_THROTTLE_H_
-#define FILTERS_OUTPUT_THROTTLE_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -41,5 +40,3 @@ std::unique_ptr<OutputFilter> MakeThrottle(
 std::optional<double> ParseRate(std::string_view text);
 
 }  // namespace tracefs
-
-#endif  // FILTERS_OUTPUT_THROTTLE_H_

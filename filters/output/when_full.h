@@ -1,7 +1,6 @@
 // What async and throttle do with a block that cannot go on: `when_full` and
 // `deadline` of a config.
-#ifndef FILTERS_OUTPUT_WHEN_FULL_H_
-#define FILTERS_OUTPUT_WHEN_FULL_H_
+#pragma once
 
 #include <chrono>
 
@@ -15,5 +14,3 @@ struct WhenFull {
 };
 
 }  // namespace tracefs
-
-#endif  // FILTERS_OUTPUT_WHEN_FULL_H_

@@ -1,6 +1,5 @@
 // What tracefs-dump prints of a trace, in every form that golden files keep.
-#ifndef TRACEFS_TESTS_GOLDEN_LISTING_H_
-#define TRACEFS_TESTS_GOLDEN_LISTING_H_
+#pragma once
 
 #include <atomic>
 #include <map>
@@ -44,5 +43,3 @@ inline std::map<std::string, std::string> ListTrace(const std::string& path) {
 }
 
 }  // namespace tracefs::test
-
-#endif  // TRACEFS_TESTS_GOLDEN_LISTING_H_

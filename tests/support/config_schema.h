@@ -1,7 +1,6 @@
 // Tables of names for tests of the config grammar: the forms that real drivers
 // and filters have, and one of every value type.
-#ifndef TRACEFS_TESTS_SUPPORT_CONFIG_SCHEMA_H_
-#define TRACEFS_TESTS_SUPPORT_CONFIG_SCHEMA_H_
+#pragma once
 
 #include <string_view>
 
@@ -94,5 +93,3 @@ inline constexpr EntryRow kOutput[] = {
 inline constexpr ConfigSchema kConfigSchema = {kAssembly, kOutput};
 
 }  // namespace tracefs::testing
-
-#endif  // TRACEFS_TESTS_SUPPORT_CONFIG_SCHEMA_H_

@@ -1,7 +1,6 @@
 // A small world for filter tests: users, a tree of files with hard links,
 // callers, and events on them.
-#ifndef TRACEFS_TESTS_SUPPORT_FILTER_WORLD_H_
-#define TRACEFS_TESTS_SUPPORT_FILTER_WORLD_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -67,5 +66,3 @@ class FilterWorld final : public EventResolver {
 };
 
 }  // namespace tracefs::testing
-
-#endif  // TRACEFS_TESTS_SUPPORT_FILTER_WORLD_H_

@@ -1,7 +1,6 @@
 // The traces of tests/golden/v1, as they were made. Only to add new ones: those
 // that are there are never made again.
-#ifndef TRACEFS_TESTS_SUPPORT_GOLDEN_TRACES_H_
-#define TRACEFS_TESTS_SUPPORT_GOLDEN_TRACES_H_
+#pragma once
 
 #include <map>
 #include <string>
@@ -12,5 +11,3 @@ namespace tracefs::test {
 std::map<std::string, std::string> MakeGoldenTraces();
 
 }  // namespace tracefs::test
-
-#endif  // TRACEFS_TESTS_SUPPORT_GOLDEN_TRACES_H_

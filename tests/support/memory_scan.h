@@ -1,6 +1,5 @@
 // Looks for secrets in the memory of this process.
-#ifndef TESTS_SUPPORT_MEMORY_SCAN_H_
-#define TESTS_SUPPORT_MEMORY_SCAN_H_
+#pragma once
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -87,5 +86,3 @@ inline size_t CopiesInMemory(const Masked& secret) {
 }
 
 }  // namespace tracefs::test
-
-#endif  // TESTS_SUPPORT_MEMORY_SCAN_H_

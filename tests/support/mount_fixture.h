@@ -7,8 +7,7 @@
 //   … work in mount.mount_dir(), look at mount.backing_dir() …
 //   EXPECT_EQ(mount.Stop(), "");   // unmounted, process gone, trace closed
 //   … read mount.trace_path() …
-#ifndef TESTS_SUPPORT_MOUNT_FIXTURE_H_
-#define TESTS_SUPPORT_MOUNT_FIXTURE_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -117,5 +116,3 @@ CommandResult RunCommand(const std::vector<std::string>& arguments,
 std::string MountType(const std::string& path);
 
 }  // namespace tracefs
-
-#endif  // TESTS_SUPPORT_MOUNT_FIXTURE_H_

@@ -1,7 +1,6 @@
 // What tests of the network share: a receiver in this process, frames to send,
 // and certificates of an authority of our own.
-#ifndef TESTS_SUPPORT_NET_WORLD_H_
-#define TESTS_SUPPORT_NET_WORLD_H_
+#pragma once
 
 #include <functional>
 #include <memory>
@@ -122,5 +121,3 @@ class Certificates {
 bool Eventually(const std::function<bool()>& condition);
 
 }  // namespace tracefs::test
-
-#endif  // TESTS_SUPPORT_NET_WORLD_H_

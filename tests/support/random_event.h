@@ -1,6 +1,5 @@
 // RandomEvent: an operation with any subset of fields, for property tests.
-#ifndef TRACEFS_TESTS_SUPPORT_RANDOM_EVENT_H_
-#define TRACEFS_TESTS_SUPPORT_RANDOM_EVENT_H_
+#pragma once
 
 #include <cstdint>
 #include <random>
@@ -28,5 +27,3 @@ std::string RandomBytes(std::mt19937_64& random, size_t max_size, bool name);
 CallerInfo RandomCaller(std::mt19937_64& random);
 
 }  // namespace tracefs::test
-
-#endif  // TRACEFS_TESTS_SUPPORT_RANDOM_EVENT_H_

@@ -4,8 +4,7 @@
 // It walks the syntax tree for every event, reads each value's text anew and
 // shares nothing with the stages behind the parser. What it says is what
 // filters/input/LANGUAGE.md says.
-#ifndef TRACEFS_TESTS_SUPPORT_SLOW_FILTER_H_
-#define TRACEFS_TESTS_SUPPORT_SLOW_FILTER_H_
+#pragma once
 
 #include <string_view>
 
@@ -21,5 +20,3 @@ bool EvalSlowly(const Ast& ast, Event& event, const FakeNames& names);
 bool GlobSlowly(std::string_view pattern, std::string_view text, bool path);
 
 }  // namespace tracefs::testing
-
-#endif  // TRACEFS_TESTS_SUPPORT_SLOW_FILTER_H_

@@ -1,8 +1,7 @@
 // TraceBuilder: makes traces in memory for tests, plainly and slowly, straight
 // from FORMAT.md. Clocks and serial are fixed, so the same calls make the same
 // bytes.
-#ifndef TRACEFS_TESTS_SUPPORT_TRACE_BUILDER_H_
-#define TRACEFS_TESTS_SUPPORT_TRACE_BUILDER_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -99,5 +98,3 @@ class TraceBuilder {
 };
 
 }  // namespace tracefs::test
-
-#endif  // TRACEFS_TESTS_SUPPORT_TRACE_BUILDER_H_

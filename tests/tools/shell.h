@@ -1,6 +1,5 @@
 // Commands as a user types them, in a folder of the test's own.
-#ifndef TESTS_TOOLS_SHELL_H_
-#define TESTS_TOOLS_SHELL_H_
+#pragma once
 
 #include <stdio.h>
 #include <sys/wait.h>
@@ -29,5 +28,3 @@ inline Outcome RunInShell(const std::string& folder,
 }
 
 }  // namespace tracefs
-
-#endif  // TESTS_TOOLS_SHELL_H_

@@ -7,8 +7,7 @@
 // trick as userspace RCU's). Where membarrier is refused, and under
 // ThreadSanitizer, which cannot see it, the owner uses sequentially consistent
 // operations instead.
-#ifndef TRACEFS_BASE_BIASED_LOCK_H_
-#define TRACEFS_BASE_BIASED_LOCK_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -78,5 +77,3 @@ class RevokerSection {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_BASE_BIASED_LOCK_H_

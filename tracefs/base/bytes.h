@@ -1,6 +1,5 @@
 // Little-endian loads and stores, and a reader that never runs past its end.
-#ifndef TRACEFS_BASE_BYTES_H_
-#define TRACEFS_BASE_BYTES_H_
+#pragma once
 
 #include <bit>
 #include <cstddef>
@@ -69,5 +68,3 @@ class ByteCursor {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_BASE_BYTES_H_

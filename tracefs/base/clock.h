@@ -1,7 +1,6 @@
 // The two clocks of a trace: monotonic for order and durations, real for the
 // reader. Both in nanoseconds; a ClockPair ties them together (FORMAT.md).
-#ifndef TRACEFS_BASE_CLOCK_H_
-#define TRACEFS_BASE_CLOCK_H_
+#pragma once
 
 #include <cstdint>
 #include <ctime>
@@ -34,5 +33,3 @@ struct ClockPair {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_BASE_CLOCK_H_

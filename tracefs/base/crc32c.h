@@ -1,6 +1,5 @@
 // CRC-32C (Castagnoli, RFC 3720 appendix B.4), the check of every block.
-#ifndef TRACEFS_BASE_CRC32C_H_
-#define TRACEFS_BASE_CRC32C_H_
+#pragma once
 
 #include <cstdint>
 
@@ -13,5 +12,3 @@ namespace tracefs {
 uint32_t Crc32c(ByteSpan bytes, uint32_t crc = 0);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_BASE_CRC32C_H_

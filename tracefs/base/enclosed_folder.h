@@ -3,8 +3,7 @@
 // A descriptor of a directory is a way into the file system around it, whatever
 // root directory a process has: openat(fd, "../../etc/shadow"). Whoever keeps
 // one into a sandbox keeps this instead.
-#ifndef TRACEFS_BASE_ENCLOSED_FOLDER_H_
-#define TRACEFS_BASE_ENCLOSED_FOLDER_H_
+#pragma once
 
 #include "tracefs/base/unique_fd.h"
 
@@ -20,5 +19,3 @@ namespace tracefs {
 UniqueFd EncloseFolder(UniqueFd folder);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_BASE_ENCLOSED_FOLDER_H_

@@ -1,7 +1,6 @@
 // EventFd: a descriptor that poll(2) finds readable from Set until Clear: how
 // one thread wakes another that waits for descriptors.
-#ifndef TRACEFS_BASE_EVENT_FD_H_
-#define TRACEFS_BASE_EVENT_FD_H_
+#pragma once
 
 #include <sys/eventfd.h>
 
@@ -33,5 +32,3 @@ class EventFd {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_BASE_EVENT_FD_H_

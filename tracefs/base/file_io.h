@@ -1,7 +1,6 @@
 // Files read and written as a whole: on and on where the kernel does a part or
 // a signal comes between.
-#ifndef TRACEFS_BASE_FILE_IO_H_
-#define TRACEFS_BASE_FILE_IO_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -33,5 +32,3 @@ Status WriteAllAt(int fd, ByteSpan bytes, uint64_t offset,
                   std::string_view what);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_BASE_FILE_IO_H_

@@ -1,6 +1,5 @@
 // Which Linux this is, where a feature cannot be asked for.
-#ifndef TRACEFS_BASE_KERNEL_VERSION_H_
-#define TRACEFS_BASE_KERNEL_VERSION_H_
+#pragma once
 
 #include <string>
 
@@ -17,5 +16,3 @@ inline bool IsKernelAtLeast(int major, int minor) {
 }
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_BASE_KERNEL_VERSION_H_

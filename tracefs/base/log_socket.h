@@ -3,8 +3,7 @@
 // Opened before a sandbox closes in, a socket works inside it. Neither
 // syslog(3) nor sd_journal_send(3) can be used there: they connect late, and
 // wait.
-#ifndef TRACEFS_BASE_LOG_SOCKET_H_
-#define TRACEFS_BASE_LOG_SOCKET_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -36,5 +35,3 @@ std::string JournalEntry(
 std::string OneLine(std::string_view text);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_BASE_LOG_SOCKET_H_

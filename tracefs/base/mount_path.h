@@ -1,6 +1,5 @@
 // Paths in the lines of /proc/self/mountinfo.
-#ifndef TRACEFS_BASE_MOUNT_PATH_H_
-#define TRACEFS_BASE_MOUNT_PATH_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -11,5 +10,3 @@ namespace tracefs {
 std::string UnescapeMountPath(std::string_view text);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_BASE_MOUNT_PATH_H_

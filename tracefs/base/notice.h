@@ -1,8 +1,7 @@
 // Notices: what a running daemon has to say to its operator, beside its traces.
 // One vocabulary for all folders; where they go is the mount's affair (its
 // --log), and standard error where nobody has said.
-#ifndef TRACEFS_BASE_NOTICE_H_
-#define TRACEFS_BASE_NOTICE_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -44,5 +43,3 @@ void Notify(NoticeId id, const std::string& text);
 void SetNoticeSink(std::function<void(NoticeId, const std::string&)> sink);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_BASE_NOTICE_H_

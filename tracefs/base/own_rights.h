@@ -1,8 +1,7 @@
 // A thread that serves requests may run with fewer rights than the process has,
 // because it acts for somebody else. What the process does for itself on such a
 // thread (a new part of a trace, say) begins with TakeBackOwnRights().
-#ifndef TRACEFS_BASE_OWN_RIGHTS_H_
-#define TRACEFS_BASE_OWN_RIGHTS_H_
+#pragma once
 
 namespace tracefs {
 
@@ -15,5 +14,3 @@ inline void TakeBackOwnRights() {
 }
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_BASE_OWN_RIGHTS_H_

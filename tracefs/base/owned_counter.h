@@ -1,7 +1,6 @@
 // OwnedCounter: a number that one thread at a time changes and any thread
 // reads. A change is a plain load and store, no atomic read-modify-write.
-#ifndef TRACEFS_BASE_OWNED_COUNTER_H_
-#define TRACEFS_BASE_OWNED_COUNTER_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -31,5 +30,3 @@ class OwnedCounter {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_BASE_OWNED_COUNTER_H_

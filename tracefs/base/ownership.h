@@ -6,8 +6,7 @@
 // after it was opened, in the descriptor, where nobody can exchange it any
 // more; and it is opened without following a link (O_NOFOLLOW). Files that are
 // made anew (O_EXCL) need not be looked at.
-#ifndef TRACEFS_BASE_OWNERSHIP_H_
-#define TRACEFS_BASE_OWNERSHIP_H_
+#pragma once
 
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -36,5 +35,3 @@ struct Ownership {
 Status CheckOwnership(int fd, const Ownership& wanted, const std::string& what);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_BASE_OWNERSHIP_H_

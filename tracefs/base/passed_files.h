@@ -1,6 +1,5 @@
 // Messages that carry open files over a Unix socket.
-#ifndef TRACEFS_BASE_PASSED_FILES_H_
-#define TRACEFS_BASE_PASSED_FILES_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -29,5 +28,3 @@ ssize_t ReceiveWithFiles(int socket, std::span<std::byte> buffer,
                          int flags = 0);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_BASE_PASSED_FILES_H_

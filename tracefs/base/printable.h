@@ -1,8 +1,7 @@
 // What of a text people can see. Names of files, commands and certificates may
 // hold any bytes: what a terminal, a log or a viewer obeys instead of showing
 // is spelled out wherever we print.
-#ifndef TRACEFS_BASE_PRINTABLE_H_
-#define TRACEFS_BASE_PRINTABLE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -37,5 +36,3 @@ std::string Printable(std::string_view text);
 std::string JsonWithoutHidden(std::string json);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_BASE_PRINTABLE_H_

@@ -1,7 +1,6 @@
 // Whether this build has a sanitizer: its runtime makes system calls and keeps
 // threads that the code knows nothing of.
-#ifndef TRACEFS_BASE_SANITIZERS_H_
-#define TRACEFS_BASE_SANITIZERS_H_
+#pragma once
 
 namespace tracefs {
 
@@ -19,5 +18,3 @@ inline constexpr bool kSanitized = false;
 #endif
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_BASE_SANITIZERS_H_

@@ -1,6 +1,5 @@
 // Finds the known word a mistyped one was probably meant to be.
-#ifndef TRACEFS_BASE_SPELLING_H_
-#define TRACEFS_BASE_SPELLING_H_
+#pragma once
 
 #include <span>
 #include <string>
@@ -22,5 +21,3 @@ std::string DidYouMean(std::string_view word,
                        std::span<const std::string_view> known);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_BASE_SPELLING_H_

@@ -4,8 +4,7 @@
 // byte offset) and, where there is one, the next step. An OK status costs one
 // null pointer. A message is one printable line, whatever names it was made of
 // (printable.h). Thread-safe as any value type is.
-#ifndef TRACEFS_BASE_STATUS_H_
-#define TRACEFS_BASE_STATUS_H_
+#pragma once
 
 #include <memory>
 #include <optional>
@@ -86,5 +85,3 @@ class [[nodiscard]] Result {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_BASE_STATUS_H_

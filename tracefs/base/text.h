@@ -1,6 +1,5 @@
 // Pieces of a text, none of them copied.
-#ifndef TRACEFS_BASE_TEXT_H_
-#define TRACEFS_BASE_TEXT_H_
+#pragma once
 
 #include <algorithm>
 #include <string_view>
@@ -24,5 +23,3 @@ inline std::string_view TakeUpTo(std::string_view& text, char separator) {
 }
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_BASE_TEXT_H_

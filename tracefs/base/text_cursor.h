@@ -4,8 +4,7 @@
 // Both languages share what it skips and how it reads strings: blanks, line
 // ends, comments from '#' to the end of the line; strings in double quotes on
 // one line, with \" \\ \n \t and \xHH.
-#ifndef TRACEFS_BASE_TEXT_CURSOR_H_
-#define TRACEFS_BASE_TEXT_CURSOR_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -75,5 +74,3 @@ class TextCursor {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_BASE_TEXT_CURSOR_H_

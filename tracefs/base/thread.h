@@ -1,6 +1,5 @@
 // Threads that no signal interrupts.
-#ifndef TRACEFS_BASE_THREAD_H_
-#define TRACEFS_BASE_THREAD_H_
+#pragma once
 
 #include <functional>
 #include <thread>
@@ -13,5 +12,3 @@ namespace tracefs {
 std::thread StartThread(const char* name, std::function<void()> run);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_BASE_THREAD_H_

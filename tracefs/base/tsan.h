@@ -3,8 +3,7 @@
 // A request that the kernel makes because an earlier one was answered comes
 // after it. Over io_uring nothing that the sanitizer intercepts lies between
 // the two, and it would report races that cannot be.
-#ifndef TRACEFS_BASE_TSAN_H_
-#define TRACEFS_BASE_TSAN_H_
+#pragma once
 
 #if defined(__SANITIZE_THREAD__)
 #define TRACEFS_TSAN 1
@@ -35,5 +34,3 @@ inline void TsanRelease([[maybe_unused]] void* address) {
 }
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_BASE_TSAN_H_

@@ -1,6 +1,5 @@
 // UniqueFd: owns one file descriptor. 0 is a valid descriptor; -1 is none.
-#ifndef TRACEFS_BASE_UNIQUE_FD_H_
-#define TRACEFS_BASE_UNIQUE_FD_H_
+#pragma once
 
 #include <unistd.h>
 
@@ -33,5 +32,3 @@ class UniqueFd {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_BASE_UNIQUE_FD_H_

@@ -1,7 +1,6 @@
 // Numbers as people write them in configs and filters: "262144", "0x40",
 // "256K", "250ms".
-#ifndef TRACEFS_BASE_UNITS_H_
-#define TRACEFS_BASE_UNITS_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -22,5 +21,3 @@ std::optional<uint64_t> ParseSize(std::string_view text);
 std::optional<uint64_t> ParseDuration(std::string_view text);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_BASE_UNITS_H_

@@ -1,6 +1,5 @@
 // Which Tracefs this is.
-#ifndef TRACEFS_BASE_VERSION_H_
-#define TRACEFS_BASE_VERSION_H_
+#pragma once
 
 #include <string_view>
 
@@ -10,5 +9,3 @@ namespace tracefs {
 extern const std::string_view kVersion;
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_BASE_VERSION_H_

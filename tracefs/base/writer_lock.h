@@ -5,8 +5,7 @@
 // is nobody's way, readers need no more than to read, and it is seen over NFS
 // where locks are. Where it cannot be had (a file system without locks) or is
 // not seen (through a FUSE mount that keeps its own), nothing is claimed.
-#ifndef TRACEFS_BASE_WRITER_LOCK_H_
-#define TRACEFS_BASE_WRITER_LOCK_H_
+#pragma once
 
 namespace tracefs {
 
@@ -19,5 +18,3 @@ bool LockAsWriter(int fd);
 bool WriterLives(int fd);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_BASE_WRITER_LOCK_H_

@@ -1,6 +1,5 @@
 // Command lines of the commands, read alike by all of them.
-#ifndef TRACEFS_COMMAND_COMMAND_LINE_H_
-#define TRACEFS_COMMAND_COMMAND_LINE_H_
+#pragma once
 
 #include <boost/program_options.hpp>
 #include <string>
@@ -41,5 +40,3 @@ std::vector<std::string> SplitAtCommas(
     const std::vector<std::string>& arguments);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_COMMAND_COMMAND_LINE_H_

@@ -1,7 +1,6 @@
 // What every command does alike around its work: says what was wrong with its
 // options, answers --help and --version, and ends with the status of its fate.
-#ifndef TRACEFS_COMMAND_FRONT_H_
-#define TRACEFS_COMMAND_FRONT_H_
+#pragma once
 
 #include <atomic>
 #include <string>
@@ -47,5 +46,3 @@ int RunCommand(const CommandFront& front, const Result<Options>& options,
 const std::atomic<bool>& StopAtSignals();
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_COMMAND_FRONT_H_

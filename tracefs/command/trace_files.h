@@ -1,7 +1,6 @@
 // Which files a command line means: folders are replaced by what is in them,
 // and the parts of a rotated trace are put together, whatever their names.
-#ifndef TRACEFS_COMMAND_TRACE_FILES_H_
-#define TRACEFS_COMMAND_TRACE_FILES_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -25,5 +24,3 @@ struct TraceFiles {
 std::vector<TraceFiles> JoinParts(const std::vector<std::string>& files);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_COMMAND_TRACE_FILES_H_

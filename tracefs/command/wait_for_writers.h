@@ -1,6 +1,5 @@
 // --wait: a trace is complete when its writer has let go of it.
-#ifndef TRACEFS_COMMAND_WAIT_FOR_WRITERS_H_
-#define TRACEFS_COMMAND_WAIT_FOR_WRITERS_H_
+#pragma once
 
 #include <atomic>
 #include <functional>
@@ -19,5 +18,3 @@ bool WaitForWriters(const std::vector<std::string>& names,
                     const std::atomic<bool>* stop);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_COMMAND_WAIT_FOR_WRITERS_H_

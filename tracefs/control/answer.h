@@ -1,6 +1,5 @@
 // The answers of the control protocol as text (docs/control-protocol.md).
-#ifndef TRACEFS_CONTROL_ANSWER_H_
-#define TRACEFS_CONTROL_ANSWER_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -27,5 +26,3 @@ struct ParsedAnswer {
 Result<ParsedAnswer> ParseAnswer(std::string_view line);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_CONTROL_ANSWER_H_

@@ -1,6 +1,5 @@
 // ControlClient: asks the mount that a path lies in.
-#ifndef TRACEFS_CONTROL_CLIENT_H_
-#define TRACEFS_CONTROL_CLIENT_H_
+#pragma once
 
 #include <chrono>
 #include <span>
@@ -52,5 +51,3 @@ class ControlClient {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_CONTROL_CLIENT_H_

@@ -1,7 +1,6 @@
 // Connection: one client of the control socket. Bytes in become lines, lines
 // out become bytes; bounded in memory and time, whatever the client does.
-#ifndef TRACEFS_CONTROL_CONNECTION_H_
-#define TRACEFS_CONTROL_CONNECTION_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -90,5 +89,3 @@ class Connection {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_CONTROL_CONNECTION_H_

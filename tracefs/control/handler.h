@@ -1,6 +1,5 @@
 // ControlHandler: what the server does with requests; the mount implements it.
-#ifndef TRACEFS_CONTROL_HANDLER_H_
-#define TRACEFS_CONTROL_HANDLER_H_
+#pragma once
 
 #include <cstddef>
 #include <functional>
@@ -47,5 +46,3 @@ class ControlHandler {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_CONTROL_HANDLER_H_

@@ -1,7 +1,6 @@
 // Where metrics are served: an address as written, and a socket that listens
 // there.
-#ifndef TRACEFS_CONTROL_METRICS_LISTENER_H_
-#define TRACEFS_CONTROL_METRICS_LISTENER_H_
+#pragma once
 
 #include <string>
 
@@ -21,5 +20,3 @@ Result<MetricsListener> ListenForMetrics(const std::string& address,
                                          const std::string& group);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_CONTROL_METRICS_LISTENER_H_

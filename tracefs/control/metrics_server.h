@@ -4,8 +4,7 @@
 // The HTTP is libmicrohttpd's, in one thread of its own. A client can hold one
 // of a bounded number of connections for a few seconds, and no more: headers
 // are bounded, bodies and other methods refused.
-#ifndef TRACEFS_CONTROL_METRICS_SERVER_H_
-#define TRACEFS_CONTROL_METRICS_SERVER_H_
+#pragma once
 
 #include <functional>
 #include <memory>
@@ -59,5 +58,3 @@ class MetricsServer {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_CONTROL_METRICS_SERVER_H_

@@ -4,8 +4,7 @@
 //   root:   /run/tracefs/0:53.sock           (directory 0755, socket 0600)
 //   others: /run/user/1000/tracefs/0:53.sock (directory 0700)
 //           /tmp/tracefs-1000/0:53.sock      where there is no such directory
-#ifndef TRACEFS_CONTROL_PLACE_H_
-#define TRACEFS_CONTROL_PLACE_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -45,5 +44,3 @@ Result<UniqueFd> OpenControlDirectory(const std::string& path, uid_t owner,
                                       bool create);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_CONTROL_PLACE_H_

@@ -1,7 +1,6 @@
 // ControlRequest: one line of the control protocol, checked (docs/control-
 // protocol.md). What comes over the socket may be anything.
-#ifndef TRACEFS_CONTROL_REQUEST_H_
-#define TRACEFS_CONTROL_REQUEST_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -48,5 +47,3 @@ struct ControlRequest {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_CONTROL_REQUEST_H_

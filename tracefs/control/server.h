@@ -3,8 +3,7 @@
 // One thread serves all connections with poll(2) and answers what never waits;
 // a second one runs the commands that may. Neither touches the mount, and
 // neither takes part in serving it.
-#ifndef TRACEFS_CONTROL_SERVER_H_
-#define TRACEFS_CONTROL_SERVER_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -114,5 +113,3 @@ class ControlServer {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_CONTROL_SERVER_H_

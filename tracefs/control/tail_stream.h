@@ -1,7 +1,6 @@
 // What a client of the control socket gets of a tracer that lives as long as
 // it listens.
-#ifndef TRACEFS_CONTROL_TAIL_STREAM_H_
-#define TRACEFS_CONTROL_TAIL_STREAM_H_
+#pragma once
 
 #include <functional>
 #include <memory>
@@ -16,5 +15,3 @@ std::shared_ptr<ControlStream> MakeTailStream(std::shared_ptr<BlockQueue> queue,
                                               std::function<void()> on_end);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_CONTROL_TAIL_STREAM_H_

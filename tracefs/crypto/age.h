@@ -2,8 +2,7 @@
 // only the holders of the identities can unwrap it. What WrapKey makes is a
 // complete age file with the data key as its contents: `age -d -i IDENTITY`
 // unwraps it, too, with whatever plugins it has.
-#ifndef TRACEFS_CRYPTO_AGE_H_
-#define TRACEFS_CRYPTO_AGE_H_
+#pragma once
 
 #include <array>
 #include <span>
@@ -40,5 +39,3 @@ Result<SecretKey> AgeUnwrapKey(ByteSpan file,
                                std::span<const SecretKey> identities);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_CRYPTO_AGE_H_

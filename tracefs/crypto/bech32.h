@@ -1,6 +1,5 @@
 // Bech32 (BIP 173), the text form of age's keys, without its limit on length.
-#ifndef TRACEFS_CRYPTO_BECH32_H_
-#define TRACEFS_CRYPTO_BECH32_H_
+#pragma once
 
 #include <span>
 #include <string>
@@ -19,5 +18,3 @@ bool Bech32Decode(std::string_view text, std::string_view prefix,
                   std::span<std::byte> data);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_CRYPTO_BECH32_H_

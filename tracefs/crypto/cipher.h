@@ -1,8 +1,7 @@
 // The ciphers of the encryption filter, on OpenSSL's EVP interface. Every
 // message has a key of its own, so the initialisation vector is derived with
 // the key and never repeats.
-#ifndef TRACEFS_CRYPTO_CIPHER_H_
-#define TRACEFS_CRYPTO_CIPHER_H_
+#pragma once
 
 #include <openssl/evp.h>
 
@@ -74,5 +73,3 @@ class Cipher {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_CRYPTO_CIPHER_H_

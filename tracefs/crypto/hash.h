@@ -2,8 +2,7 @@
 // interface. A failure of the library (out of memory, an algorithm switched
 // off by policy) ends in an exception-free abort for SHA-256 and HMAC, which
 // every build of OpenSSL 3 has; MD5 can be missing, see Mac::Create.
-#ifndef TRACEFS_CRYPTO_HASH_H_
-#define TRACEFS_CRYPTO_HASH_H_
+#pragma once
 
 #include <openssl/evp.h>
 
@@ -87,5 +86,3 @@ bool FromHex(std::string_view digits, std::span<std::byte> out);
 Status CryptoError(std::string_view what);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_CRYPTO_HASH_H_

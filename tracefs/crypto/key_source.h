@@ -4,8 +4,7 @@
 //
 // A key file is text: one key a line, lines with '#' are comments. Variables
 // and keyring entries hold the same text.
-#ifndef TRACEFS_CRYPTO_KEY_SOURCE_H_
-#define TRACEFS_CRYPTO_KEY_SOURCE_H_
+#pragma once
 
 #include <memory>
 #include <span>
@@ -91,5 +90,3 @@ Result<SecretMemory> ReadSecretFile(const UniqueFd& fd,
                                     const std::string& what);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_CRYPTO_KEY_SOURCE_H_

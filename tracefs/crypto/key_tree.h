@@ -7,8 +7,7 @@
 // still to come; whoever takes them learns no earlier key. A reader with the
 // root computes any key in 64 steps, so that a hostile number costs no more
 // than an honest one.
-#ifndef TRACEFS_CRYPTO_KEY_TREE_H_
-#define TRACEFS_CRYPTO_KEY_TREE_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -84,5 +83,3 @@ class KeyTreeReader {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_CRYPTO_KEY_TREE_H_

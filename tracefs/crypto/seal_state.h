@@ -4,8 +4,7 @@
 //
 // Epoch keys are leaves of a key tree whose root only the verifiers keep. A
 // crash after Take costs an epoch number and nothing else: none is used twice.
-#ifndef TRACEFS_CRYPTO_SEAL_STATE_H_
-#define TRACEFS_CRYPTO_SEAL_STATE_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -60,5 +59,3 @@ Status CreateSecretFile(int folder, const std::string& name,
                         const std::string& what, std::string_view text);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_CRYPTO_SEAL_STATE_H_

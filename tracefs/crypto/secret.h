@@ -1,8 +1,7 @@
 // Secret memory: pages that are locked (not swapped), left out of core dumps
 // and overwritten before they are given back. Where the limits of the process
 // do not allow locking, the rest still holds.
-#ifndef TRACEFS_CRYPTO_SECRET_H_
-#define TRACEFS_CRYPTO_SECRET_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -86,5 +85,3 @@ KeyId IdOfKey(KeySpan key);
 std::string KeyIdText(const KeyId& id);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_CRYPTO_SECRET_H_

@@ -1,6 +1,5 @@
 // Ed25519 signatures (RFC 8032).
-#ifndef TRACEFS_CRYPTO_SIGNATURE_H_
-#define TRACEFS_CRYPTO_SIGNATURE_H_
+#pragma once
 
 #include <openssl/evp.h>
 
@@ -32,5 +31,3 @@ bool VerifySignature(const PublicKey& key, ByteSpan message,
                      ByteSpan signature);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_CRYPTO_SIGNATURE_H_

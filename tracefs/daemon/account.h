@@ -1,6 +1,5 @@
 // The user that a daemon turns into once all that takes rights is done.
-#ifndef TRACEFS_DAEMON_ACCOUNT_H_
-#define TRACEFS_DAEMON_ACCOUNT_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -25,5 +24,3 @@ Result<Account> FindAccount(const std::string& name);
 Status Become(const Account& account);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_DAEMON_ACCOUNT_H_

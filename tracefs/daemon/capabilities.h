@@ -1,7 +1,6 @@
 // What the process may do beyond an ordinary user: capabilities(7), by plain
 // system calls.
-#ifndef TRACEFS_DAEMON_CAPABILITIES_H_
-#define TRACEFS_DAEMON_CAPABILITIES_H_
+#pragma once
 
 #include <linux/capability.h>
 
@@ -32,5 +31,3 @@ Status LimitCapabilities(uint64_t keep);
 std::string CapabilityNames(uint64_t capabilities);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_DAEMON_CAPABILITIES_H_

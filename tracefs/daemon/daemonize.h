@@ -1,6 +1,5 @@
 // Running in the background, with the beginning in the foreground.
-#ifndef TRACEFS_DAEMON_DAEMONIZE_H_
-#define TRACEFS_DAEMON_DAEMONIZE_H_
+#pragma once
 
 #include <functional>
 
@@ -17,5 +16,3 @@ int Daemonize(
     const std::function<int(const std::function<Status()>& ready)>& body);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_DAEMON_DAEMONIZE_H_

@@ -9,8 +9,7 @@
 // Rules for files would do more, but not here: with any of them the kernel
 // refuses to open a file that it knows by its handle and by no name, which
 // happens whenever memory is short.
-#ifndef TRACEFS_DAEMON_LANDLOCK_H_
-#define TRACEFS_DAEMON_LANDLOCK_H_
+#pragma once
 
 #include <string>
 
@@ -23,5 +22,3 @@ namespace tracefs {
 std::string EnterLandlockDomain();
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_DAEMON_LANDLOCK_H_

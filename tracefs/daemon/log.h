@@ -5,8 +5,7 @@
 // each kind at a bounded rate, and what finds no room is counted and told. Its
 // socket is opened before the sandbox; after a syslogd that was restarted the
 // watchdog, outside of it, connects again.
-#ifndef TRACEFS_DAEMON_LOG_H_
-#define TRACEFS_DAEMON_LOG_H_
+#pragma once
 
 #include <array>
 #include <atomic>
@@ -108,5 +107,3 @@ class Log {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_DAEMON_LOG_H_

@@ -1,7 +1,6 @@
 // Which mount is where, found out without asking the mounted file system
 // anything: it may be dead, or not yet served.
-#ifndef TRACEFS_DAEMON_MOUNT_INFO_H_
-#define TRACEFS_DAEMON_MOUNT_INFO_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -41,5 +40,3 @@ std::optional<std::string> PathOf(int fd);
 uint64_t DeviceOf(int fd);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_DAEMON_MOUNT_INFO_H_

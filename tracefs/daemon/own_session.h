@@ -1,7 +1,6 @@
 // The daemon's standing beside the processes whose calls it answers, where the
 // kernel shares processors out among sessions: autogroups, sched(7).
-#ifndef TRACEFS_DAEMON_OWN_SESSION_H_
-#define TRACEFS_DAEMON_OWN_SESSION_H_
+#pragma once
 
 namespace tracefs {
 
@@ -23,5 +22,3 @@ namespace tracefs {
 bool PreferOwnSession();
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_DAEMON_OWN_SESSION_H_

@@ -2,8 +2,7 @@
 //
 // Found by reading what the code calls and by tracing it under the suites.
 // Calls whose arguments are looked at as well are in seccomp_filter.cc.
-#ifndef TRACEFS_DAEMON_RECEIVER_CALLS_H_
-#define TRACEFS_DAEMON_RECEIVER_CALLS_H_
+#pragma once
 
 #include <array>
 
@@ -31,5 +30,3 @@ inline constexpr std::array kReceiverCalls = {
     "capget"};
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_DAEMON_RECEIVER_CALLS_H_

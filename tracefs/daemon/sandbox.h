@@ -17,8 +17,7 @@
 // What must come before: source, outputs, /dev/fuse, sockets, mount. What must
 // come after: every thread, for a thread keeps the namespaces, the root and the
 // capabilities it was made with. docs/security.md says what this is good for.
-#ifndef TRACEFS_DAEMON_SANDBOX_H_
-#define TRACEFS_DAEMON_SANDBOX_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -73,5 +72,3 @@ class Sandbox {
 Status DropAlways();
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_DAEMON_SANDBOX_H_

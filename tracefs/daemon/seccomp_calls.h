@@ -3,8 +3,7 @@
 // Found by reading what the code calls and by tracing the daemon under the
 // mount suites, over both transports. Calls whose arguments are looked at as
 // well are in seccomp_filter.cc.
-#ifndef TRACEFS_DAEMON_SECCOMP_CALLS_H_
-#define TRACEFS_DAEMON_SECCOMP_CALLS_H_
+#pragma once
 
 #include <array>
 
@@ -66,5 +65,3 @@ inline constexpr std::array kUringCalls = {
     "get_mempolicy",  "set_mempolicy",  "mbind"};
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_DAEMON_SECCOMP_CALLS_H_

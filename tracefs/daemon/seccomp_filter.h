@@ -5,8 +5,7 @@
 // with it. ENOSYS would be the friendlier answer to a library, but one that
 // reached the kernel as the result of an operation would switch that operation
 // off for the whole mount.
-#ifndef TRACEFS_DAEMON_SECCOMP_FILTER_H_
-#define TRACEFS_DAEMON_SECCOMP_FILTER_H_
+#pragma once
 
 #include <array>
 #include <atomic>
@@ -66,5 +65,3 @@ Result<SeccompResult> InstallSeccompFilter(const SeccompOptions& options);
 std::string SeccompVersion();
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_DAEMON_SECCOMP_FILTER_H_

@@ -1,7 +1,6 @@
 // Mounts by ordinary users, through fusermount3: what must not be tried, and
 // what is lost.
-#ifndef TRACEFS_DAEMON_USER_MOUNT_H_
-#define TRACEFS_DAEMON_USER_MOUNT_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -21,5 +20,3 @@ std::vector<std::string> LostWithoutRoot(
     const std::vector<std::string>& fuse_options);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_DAEMON_USER_MOUNT_H_

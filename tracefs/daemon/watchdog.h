@@ -14,8 +14,7 @@
 // end of the daemon ends the child.
 //
 // Where mount(2) is not allowed it works through fusermount3, as the mount did.
-#ifndef TRACEFS_DAEMON_WATCHDOG_H_
-#define TRACEFS_DAEMON_WATCHDOG_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -78,5 +77,3 @@ class Watchdog {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_DAEMON_WATCHDOG_H_

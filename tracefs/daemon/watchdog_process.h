@@ -1,6 +1,5 @@
 // The watchdog's own side: what runs in the child (watchdog.h).
-#ifndef TRACEFS_DAEMON_WATCHDOG_PROCESS_H_
-#define TRACEFS_DAEMON_WATCHDOG_PROCESS_H_
+#pragma once
 
 #include "tracefs/base/unique_fd.h"
 
@@ -25,5 +24,3 @@ enum class WatchdogRequest : char {
 [[noreturn]] void RunWatchdog(UniqueFd socket, UniqueFd daemon);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_DAEMON_WATCHDOG_PROCESS_H_

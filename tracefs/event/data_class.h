@@ -1,7 +1,6 @@
 // What a value is about and what it consists of: by these an anonymiser decides
 // what may be done to it.
-#ifndef TRACEFS_EVENT_DATA_CLASS_H_
-#define TRACEFS_EVENT_DATA_CLASS_H_
+#pragma once
 
 #include <cstdint>
 
@@ -60,5 +59,3 @@ enum class DataShape : uint8_t {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_EVENT_DATA_CLASS_H_

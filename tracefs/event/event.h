@@ -6,8 +6,7 @@
 // or allocates. Fields that cost something to fetch (FieldSource) are fetched
 // through the event's resolver, at most once, when a filter node or a verbosity
 // flag asks.
-#ifndef TRACEFS_EVENT_EVENT_H_
-#define TRACEFS_EVENT_EVENT_H_
+#pragma once
 
 #include <sys/stat.h>
 
@@ -192,5 +191,3 @@ std::string_view NewPathOf(const Event& event, PathBuffer& buffer);
 std::string_view ExtensionOf(std::string_view name);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_EVENT_EVENT_H_

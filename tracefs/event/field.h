@@ -1,7 +1,6 @@
 // Fields: what can be known about an operation. The table itself, a row each,
 // is field_rows.h; here are the answers a row gives and how to ask for them.
-#ifndef TRACEFS_EVENT_FIELD_H_
-#define TRACEFS_EVENT_FIELD_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -151,5 +150,3 @@ bool SameField(std::string_view a, std::string_view b);
 const FieldInfo* FieldByArgId(uint16_t arg_id);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_EVENT_FIELD_H_

@@ -4,8 +4,7 @@
 //
 // The order is that of the enumerators and of the arguments in a message. A new
 // number comes last among the numbers, a new text before kData.
-#ifndef TRACEFS_EVENT_FIELD_ROWS_H_
-#define TRACEFS_EVENT_FIELD_ROWS_H_
+#pragma once
 
 // clang-format off
 
@@ -134,5 +133,3 @@
     kStrData, kData, kBytes, "data")
 
 // clang-format on
-
-#endif  // TRACEFS_EVENT_FIELD_ROWS_H_

@@ -1,7 +1,6 @@
 // NameMatcher: what the filters want to know of file names, as the file system
 // sees it.
-#ifndef TRACEFS_EVENT_NAME_MATCHER_H_
-#define TRACEFS_EVENT_NAME_MATCHER_H_
+#pragma once
 
 #include <cstdint>
 #include <string_view>
@@ -24,5 +23,3 @@ class NameMatcher {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_EVENT_NAME_MATCHER_H_

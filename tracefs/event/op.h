@@ -1,7 +1,6 @@
 // The operations a tracer can see: one file-system request at the mount each.
 // The table itself, a row each, is op_rows.h; here are the answers a row gives.
-#ifndef TRACEFS_EVENT_OP_H_
-#define TRACEFS_EVENT_OP_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -167,5 +166,3 @@ std::optional<Op> OpFromName(std::string_view name);
 std::optional<Op> OpFromNumber(uint64_t number);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_EVENT_OP_H_

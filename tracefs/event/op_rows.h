@@ -4,8 +4,7 @@
 //
 // The numbers are part of the trace format (FORMAT.md, message ids) and of
 // saved traces: add at the end, never renumber, never reuse.
-#ifndef TRACEFS_EVENT_OP_ROWS_H_
-#define TRACEFS_EVENT_OP_ROWS_H_
+#pragma once
 
 // clang-format off
 
@@ -57,5 +56,3 @@
   X(statx, 37, kOpenFile, (kValid), kAt, kGetAttributes, kNoTraits)
 
 // clang-format on
-
-#endif  // TRACEFS_EVENT_OP_ROWS_H_

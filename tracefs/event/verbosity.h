@@ -1,8 +1,7 @@
 // The verbosity flags of the stream driver, a bit each: the names of the paper,
 // extended. Which fields each one chooses is a column of field_rows.h; their
 // names and meanings are in drivers/assembly/stream.cc.
-#ifndef TRACEFS_EVENT_VERBOSITY_H_
-#define TRACEFS_EVENT_VERBOSITY_H_
+#pragma once
 
 #include <cstdint>
 
@@ -44,5 +43,3 @@ inline constexpr uint32_t kStrCaller =
     kStrProcess | kStrTid | kStrUid | kStrGid;
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_EVENT_VERBOSITY_H_

@@ -1,8 +1,7 @@
 // What a filter says about an event, and what it must look at to say it. Apart
 // from the stages (tracefs/pipeline/stages.h), so that the filter language
 // depends on events only.
-#ifndef TRACEFS_EVENT_VERDICT_H_
-#define TRACEFS_EVENT_VERDICT_H_
+#pragma once
 
 #include <cstdint>
 
@@ -20,5 +19,3 @@ struct FilterNeeds {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_EVENT_VERDICT_H_

@@ -1,6 +1,5 @@
 // What was counted for one key, as a line of text and as one of JSON.
-#ifndef TRACEFS_EXPORT_AGGREGATE_LINES_H_
-#define TRACEFS_EXPORT_AGGREGATE_LINES_H_
+#pragma once
 
 #include <string>
 
@@ -19,5 +18,3 @@ std::string AggregateText(const format::AggregateRecord& record);
 std::string AggregateJson(const format::AggregateRecord& record);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_EXPORT_AGGREGATE_LINES_H_

@@ -1,6 +1,5 @@
 // An alarm of a rule, as a line of text and as one of JSON.
-#ifndef TRACEFS_EXPORT_ALARM_LINES_H_
-#define TRACEFS_EXPORT_ALARM_LINES_H_
+#pragma once
 
 #include <string>
 
@@ -21,5 +20,3 @@ std::string AlarmText(const format::AlarmRecord& record);
 std::string AlarmJson(const format::AlarmRecord& record);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_EXPORT_ALARM_LINES_H_

@@ -1,6 +1,5 @@
 // Decimal numbers, two digits at a time from a table; about 1 ns a digit pair.
-#ifndef TRACEFS_EXPORT_DECIMAL_H_
-#define TRACEFS_EXPORT_DECIMAL_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -59,5 +58,3 @@ inline char* PutSignedDecimal(char* out, int64_t value) {
 }
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_EXPORT_DECIMAL_H_

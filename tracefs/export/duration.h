@@ -1,6 +1,5 @@
 // Durations for people: three significant digits and a unit.
-#ifndef TRACEFS_EXPORT_DURATION_H_
-#define TRACEFS_EXPORT_DURATION_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -12,5 +11,3 @@ char* PutDuration(char* out, uint64_t ns);
 std::string DurationText(uint64_t ns);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_EXPORT_DURATION_H_

@@ -1,8 +1,7 @@
 // Escaping: bytes from a trace, which may be anything, made safe for JSON and
 // for a terminal. All writers put bytes at `out`, where the caller has room as
 // stated, and return the end of what they wrote.
-#ifndef TRACEFS_EXPORT_ESCAPE_H_
-#define TRACEFS_EXPORT_ESCAPE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -38,5 +37,3 @@ std::string TerminalWord(std::string_view text, std::string_view more = {});
 std::string TerminalText(std::string_view text);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_EXPORT_ESCAPE_H_

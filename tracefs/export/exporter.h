@@ -1,7 +1,6 @@
 // Exporter: writes records in a foreign format. One file per format; the table
 // of them is in table.h.
-#ifndef TRACEFS_EXPORT_EXPORTER_H_
-#define TRACEFS_EXPORT_EXPORTER_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -42,5 +41,3 @@ class Exporter {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_EXPORT_EXPORTER_H_

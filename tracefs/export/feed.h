@@ -1,7 +1,6 @@
 // Feeds: operations as events of formats that security tools read, one line
 // each. Used by output drivers (`feed = ocsf`), and by tracefs-dump.
-#ifndef TRACEFS_EXPORT_FEED_H_
-#define TRACEFS_EXPORT_FEED_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -61,5 +60,3 @@ std::unique_ptr<Exporter> MakeFeedExporter(OutputBuffer& out,
                                            std::unique_ptr<FeedFormat> feed);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_EXPORT_FEED_H_

@@ -1,7 +1,6 @@
 // What the feeds have in common: an operation seen as a file event, JSON that
 // nests, times as text.
-#ifndef TRACEFS_EXPORT_FEED_PARTS_H_
-#define TRACEFS_EXPORT_FEED_PARTS_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -90,5 +89,3 @@ class JsonLine {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_EXPORT_FEED_PARTS_H_

@@ -1,7 +1,6 @@
 // Names of the numbers in operations: flags, modes, errno, types, as the Linux
 // headers spell them.
-#ifndef TRACEFS_EXPORT_FLAG_NAMES_H_
-#define TRACEFS_EXPORT_FLAG_NAMES_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -41,5 +40,3 @@ std::string_view FileTypeName(uint64_t type);
 char* PutModeLetters(char* out, uint32_t mode);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_EXPORT_FLAG_NAMES_H_

@@ -1,6 +1,5 @@
 // Members of a JSON object that is written from its front to its end.
-#ifndef TRACEFS_EXPORT_JSON_MEMBER_H_
-#define TRACEFS_EXPORT_JSON_MEMBER_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -18,5 +17,3 @@ void AppendJsonText(std::string_view key, std::string_view text,
 void AppendJsonString(std::string_view text, std::string* out);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_EXPORT_JSON_MEMBER_H_

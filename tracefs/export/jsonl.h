@@ -6,8 +6,7 @@
 // operation that was about to run, and arguments this version does not know by
 // the names the trace gives them. Text that is not UTF-8, and all data, is in
 // KEY_b64 instead of KEY.
-#ifndef TRACEFS_EXPORT_JSONL_H_
-#define TRACEFS_EXPORT_JSONL_H_
+#pragma once
 
 #include <memory>
 
@@ -20,5 +19,3 @@ std::unique_ptr<Exporter> MakeJsonlExporter(OutputBuffer& out,
                                             const ExportOptions& options);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_EXPORT_JSONL_H_

@@ -1,6 +1,5 @@
 // OutputBuffer: where exporters write, a large buffer in front of a file.
-#ifndef TRACEFS_EXPORT_OUTPUT_BUFFER_H_
-#define TRACEFS_EXPORT_OUTPUT_BUFFER_H_
+#pragma once
 
 #include <algorithm>
 #include <cstddef>
@@ -83,5 +82,3 @@ class StringOutput : public OutputBuffer {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_EXPORT_OUTPUT_BUFFER_H_

@@ -1,6 +1,5 @@
 // The table of export formats: what --format knows.
-#ifndef TRACEFS_EXPORT_TABLE_H_
-#define TRACEFS_EXPORT_TABLE_H_
+#pragma once
 
 #include <memory>
 #include <span>
@@ -27,5 +26,3 @@ std::string ExportFormatNames();
 const ExportFormat* FindExportFormat(std::string_view name);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_EXPORT_TABLE_H_

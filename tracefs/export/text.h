@@ -9,8 +9,7 @@
 // line says so, unless each time has its date:
 //
 //   === 2026-01-03 +0100
-#ifndef TRACEFS_EXPORT_TEXT_H_
-#define TRACEFS_EXPORT_TEXT_H_
+#pragma once
 
 #include <memory>
 
@@ -23,5 +22,3 @@ std::unique_ptr<Exporter> MakeTextExporter(OutputBuffer& out,
                                            const ExportOptions& options);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_EXPORT_TEXT_H_

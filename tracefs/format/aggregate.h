@@ -1,7 +1,6 @@
 // AggregateRecord: what was counted for one key in one period. Writer and
 // reader of the AGGREGATE message, FORMAT.md section 8a.
-#ifndef TRACEFS_FORMAT_AGGREGATE_H_
-#define TRACEFS_FORMAT_AGGREGATE_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -86,5 +85,3 @@ std::string_view AggregateKeyLabel(uint16_t arg_id);
 bool AggregateKeyIsText(uint16_t arg_id);
 
 }  // namespace tracefs::format
-
-#endif  // TRACEFS_FORMAT_AGGREGATE_H_

@@ -1,7 +1,6 @@
 // AlarmRecord: a rule of a config fired. Writer and reader of the ALARM
 // message, FORMAT.md section 8b.
-#ifndef TRACEFS_FORMAT_ALARM_H_
-#define TRACEFS_FORMAT_ALARM_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -73,5 +72,3 @@ bool ReadAlarm(ByteSpan arguments, const ArgumentWidths& widths,
 bool IsAlarmArgument(uint16_t arg_id);
 
 }  // namespace tracefs::format
-
-#endif  // TRACEFS_FORMAT_ALARM_H_

@@ -1,7 +1,6 @@
 // One walk over the arguments of a message, by a table that says for each
 // argument which member of a record it is.
-#ifndef TRACEFS_FORMAT_ARGUMENT_ROWS_H_
-#define TRACEFS_FORMAT_ARGUMENT_ROWS_H_
+#pragma once
 
 #include <algorithm>
 #include <cstdint>
@@ -82,5 +81,3 @@ bool TakeArguments(ByteSpan arguments, const ArgumentWidths& widths,
 }
 
 }  // namespace tracefs::format
-
-#endif  // TRACEFS_FORMAT_ARGUMENT_ROWS_H_

@@ -3,8 +3,7 @@
 //
 // Memory: the block itself and a small multiple of it for its definitions and,
 // where its messages are not in order, for an index; see footprint().
-#ifndef TRACEFS_FORMAT_BLOCK_DECODER_H_
-#define TRACEFS_FORMAT_BLOCK_DECODER_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -125,5 +124,3 @@ std::string_view PathOf(const Record& record, PathBuffer& buffer);
 std::string_view NewPathOf(const Record& record, PathBuffer& buffer);
 
 }  // namespace tracefs::format
-
-#endif  // TRACEFS_FORMAT_BLOCK_DECODER_H_

@@ -1,7 +1,6 @@
 // The messages that tell about a block or a trace instead of an operation:
 // BLOCK, LOSS and FINAL. FORMAT.md sections 6 and 8.
-#ifndef TRACEFS_FORMAT_BLOCK_INFO_H_
-#define TRACEFS_FORMAT_BLOCK_INFO_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -98,5 +97,3 @@ bool WriteFinal(MessageWriter& out, const FinalRecord& final_record);
 void ReadFinal(ByteSpan arguments, FinalRecord* final_record);
 
 }  // namespace tracefs::format
-
-#endif  // TRACEFS_FORMAT_BLOCK_INFO_H_

@@ -1,6 +1,5 @@
 // ByteSource: where the bytes of a trace come from.
-#ifndef TRACEFS_FORMAT_BYTE_SOURCE_H_
-#define TRACEFS_FORMAT_BYTE_SOURCE_H_
+#pragma once
 
 #include <algorithm>
 #include <cstddef>
@@ -92,5 +91,3 @@ class MemorySource : public ByteSource {
 };
 
 }  // namespace tracefs::format
-
-#endif  // TRACEFS_FORMAT_BYTE_SOURCE_H_

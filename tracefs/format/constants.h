@@ -1,8 +1,7 @@
 // Numbers of the trace format; FORMAT.md is the specification and cites these
 // names. A change of meaning needs a new kFormatVersion there and a new folder
 // under tests/golden/.
-#ifndef TRACEFS_FORMAT_CONSTANTS_H_
-#define TRACEFS_FORMAT_CONSTANTS_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -140,5 +139,3 @@ enum class ArgId : uint16_t {
 };
 
 }  // namespace tracefs::format
-
-#endif  // TRACEFS_FORMAT_CONSTANTS_H_

@@ -1,7 +1,6 @@
 // Writers of the definitions inside a block: DEF_PATH and DEF_PROCESS.
 // FORMAT.md section 7. Ids count from 1 in each block, in order of definition.
-#ifndef TRACEFS_FORMAT_DEFINITIONS_H_
-#define TRACEFS_FORMAT_DEFINITIONS_H_
+#pragma once
 
 #include <cstdint>
 #include <string_view>
@@ -39,5 +38,3 @@ inline bool WriteDefProcess(MessageWriter& out, uint32_t id,
 }
 
 }  // namespace tracefs::format
-
-#endif  // TRACEFS_FORMAT_DEFINITIONS_H_

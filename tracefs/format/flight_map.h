@@ -6,8 +6,7 @@
 // the other and around. Its state is in the records alone: whatever moment the
 // writer was killed at, the records that are whole tell what there is and how
 // much was overwritten.
-#ifndef TRACEFS_FORMAT_FLIGHT_MAP_H_
-#define TRACEFS_FORMAT_FLIGHT_MAP_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -98,5 +97,3 @@ std::string MakeSnapshot(std::string_view start, const Serial& serial,
 Result<std::string> ReadFlightMap(int fd, uint64_t bytes);
 
 }  // namespace tracefs::format
-
-#endif  // TRACEFS_FORMAT_FLIGHT_MAP_H_

@@ -1,7 +1,6 @@
 // Preamble and frame headers: the outer layer of a trace, which is the same
 // whatever the output chain does to payloads. FORMAT.md sections 1 and 2.
-#ifndef TRACEFS_FORMAT_FRAME_H_
-#define TRACEFS_FORMAT_FRAME_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -108,5 +107,3 @@ struct FrameView {
 std::optional<FrameView> FrameAt(ByteSpan bytes, std::optional<Serial> serial);
 
 }  // namespace tracefs::format
-
-#endif  // TRACEFS_FORMAT_FRAME_H_

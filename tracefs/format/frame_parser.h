@@ -1,7 +1,6 @@
 // FrameParser: follows the frames of one trace in the bytes of a connection,
 // and says which of them to keep.
-#ifndef TRACEFS_FORMAT_FRAME_PARSER_H_
-#define TRACEFS_FORMAT_FRAME_PARSER_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -54,5 +53,3 @@ class FrameParser {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FORMAT_FRAME_PARSER_H_

@@ -1,8 +1,7 @@
 // FrameReader: reads the preamble and the frames of a trace that may be cut,
 // damaged, hostile or still growing, and says what is wrong, missing or there
 // twice. FORMAT.md sections 1 and 2. Memory and time: as FrameWalk.
-#ifndef TRACEFS_FORMAT_FRAME_READER_H_
-#define TRACEFS_FORMAT_FRAME_READER_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -99,5 +98,3 @@ class FrameReader {
 };
 
 }  // namespace tracefs::format
-
-#endif  // TRACEFS_FORMAT_FRAME_READER_H_

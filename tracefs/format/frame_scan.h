@@ -1,7 +1,6 @@
 // FrameScan: passes the frames of a file that Tracefs wrote from front to back,
 // up to the first that is not whole. What follows that one was not finished.
-#ifndef TRACEFS_FORMAT_FRAME_SCAN_H_
-#define TRACEFS_FORMAT_FRAME_SCAN_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -48,5 +47,3 @@ class FrameScan {
 };
 
 }  // namespace tracefs::format
-
-#endif  // TRACEFS_FORMAT_FRAME_SCAN_H_

@@ -5,8 +5,7 @@
 // Memory: at most four frames of the largest size, and never more than about
 // four times what the input really held. Time: linear in the input, whatever
 // it holds.
-#ifndef TRACEFS_FORMAT_FRAME_WALK_H_
-#define TRACEFS_FORMAT_FRAME_WALK_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -95,5 +94,3 @@ class FrameWalk {
 };
 
 }  // namespace tracefs::format
-
-#endif  // TRACEFS_FORMAT_FRAME_WALK_H_

@@ -1,8 +1,7 @@
 // The buckets of log-linear histograms, FORMAT.md section 8a: 64 a power of
 // two, so that no value differs from the middle of its bucket by more than
 // 0.8 %. Values below 128 have a bucket each.
-#ifndef TRACEFS_FORMAT_HISTOGRAM_H_
-#define TRACEFS_FORMAT_HISTOGRAM_H_
+#pragma once
 
 #include <bit>
 #include <cstddef>
@@ -41,5 +40,3 @@ inline constexpr uint64_t HistogramMiddle(uint16_t bucket) {
 }
 
 }  // namespace tracefs::format
-
-#endif  // TRACEFS_FORMAT_HISTOGRAM_H_

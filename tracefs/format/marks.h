@@ -1,8 +1,7 @@
 // Marks: frames that are not blocks and say what a file holds of a trace: a
 // part of a rotated trace, or a snapshot of a flight recorder. Always in clear,
 // as the driver writes them. FORMAT.md section 2.1.
-#ifndef TRACEFS_FORMAT_MARKS_H_
-#define TRACEFS_FORMAT_MARKS_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -65,5 +64,3 @@ std::string EncodeSnapshotMark(const Serial& serial, const SnapshotMark& mark);
 std::optional<SnapshotMark> DecodeSnapshotMark(ByteSpan payload);
 
 }  // namespace tracefs::format
-
-#endif  // TRACEFS_FORMAT_MARKS_H_

@@ -1,7 +1,6 @@
 // MessageCursor and ArgumentCursor: the syntax of messages and nothing else, on
 // bytes that may hold anything. FORMAT.md section 4.
-#ifndef TRACEFS_FORMAT_MESSAGE_CURSOR_H_
-#define TRACEFS_FORMAT_MESSAGE_CURSOR_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -143,5 +142,3 @@ class ArgumentCursor {
 const ArgumentWidths& BuiltInWidths();
 
 }  // namespace tracefs::format
-
-#endif  // TRACEFS_FORMAT_MESSAGE_CURSOR_H_

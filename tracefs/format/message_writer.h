@@ -1,8 +1,7 @@
 // MessageWriter: appends messages to a fixed piece of memory. No allocation;
 // what does not fit is refused whole, so that a block never holds half a
 // message. FORMAT.md section "Messages".
-#ifndef TRACEFS_FORMAT_MESSAGE_WRITER_H_
-#define TRACEFS_FORMAT_MESSAGE_WRITER_H_
+#pragma once
 
 #include <cstdint>
 #include <cstring>
@@ -102,5 +101,3 @@ class MessageWriter {
 };
 
 }  // namespace tracefs::format
-
-#endif  // TRACEFS_FORMAT_MESSAGE_WRITER_H_

@@ -1,8 +1,7 @@
 // Names, widths and types of everything a trace may hold, as this version
 // writes them: the source of the self-description (FORMAT.md section 5) and the
 // fallback of readers whose trace has lost it.
-#ifndef TRACEFS_FORMAT_NAMES_H_
-#define TRACEFS_FORMAT_NAMES_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -35,5 +34,3 @@ const std::vector<uint16_t>& BuiltInMessages();
 std::string MessageName(uint16_t msg_id);
 
 }  // namespace tracefs::format
-
-#endif  // TRACEFS_FORMAT_NAMES_H_

@@ -1,8 +1,7 @@
 // PayloadDecoder: what undoes the output chain of a trace. The reader knows
 // this interface only; who opens a trace supplies a factory that knows the
 // output filters.
-#ifndef TRACEFS_FORMAT_PAYLOAD_DECODER_H_
-#define TRACEFS_FORMAT_PAYLOAD_DECODER_H_
+#pragma once
 
 #include <cstddef>
 #include <functional>
@@ -36,5 +35,3 @@ Result<std::unique_ptr<PayloadDecoder>> MakePlainDecoder(
     const Preamble& preamble);
 
 }  // namespace tracefs::format
-
-#endif  // TRACEFS_FORMAT_PAYLOAD_DECODER_H_

@@ -1,6 +1,5 @@
 // Record: one operation as a trace tells it. What readers hand out.
-#ifndef TRACEFS_FORMAT_RECORD_H_
-#define TRACEFS_FORMAT_RECORD_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -91,5 +90,3 @@ struct Record {
 };
 
 }  // namespace tracefs::format
-
-#endif  // TRACEFS_FORMAT_RECORD_H_

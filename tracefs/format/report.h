@@ -1,7 +1,6 @@
 // Reports: what a reader found wrong, lost or unknown in a trace, told through
 // a callback while it reads. FORMAT.md sections 2, 4 and 8.
-#ifndef TRACEFS_FORMAT_REPORT_H_
-#define TRACEFS_FORMAT_REPORT_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -104,5 +103,3 @@ struct ReadStats {
 };
 
 }  // namespace tracefs::format
-
-#endif  // TRACEFS_FORMAT_REPORT_H_

@@ -1,7 +1,6 @@
 // TraceHeader: what block 0 of a trace says about the trace. Writer and reader
 // of the START message, FORMAT.md section 5.
-#ifndef TRACEFS_FORMAT_TRACE_HEADER_H_
-#define TRACEFS_FORMAT_TRACE_HEADER_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -66,5 +65,3 @@ struct SelfDescription {
 bool ReadStart(ByteSpan arguments, SelfDescription* description);
 
 }  // namespace tracefs::format
-
-#endif  // TRACEFS_FORMAT_TRACE_HEADER_H_

@@ -4,8 +4,7 @@
 // Within a trace the order is that of the monotonic clock; several traces,
 // which may come from several machines, are merged by real time. Blocks are
 // held open until the watermark of their trace lets their operations go.
-#ifndef TRACEFS_FORMAT_TRACE_MERGER_H_
-#define TRACEFS_FORMAT_TRACE_MERGER_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -78,5 +77,3 @@ class TraceMerger {
 };
 
 }  // namespace tracefs::format
-
-#endif  // TRACEFS_FORMAT_TRACE_MERGER_H_

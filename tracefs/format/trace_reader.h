@@ -1,7 +1,6 @@
 // TraceReader: one trace, block by block, from any input. The entry to the
 // reading library; TraceMerger puts the operations in order of time.
-#ifndef TRACEFS_FORMAT_TRACE_READER_H_
-#define TRACEFS_FORMAT_TRACE_READER_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -69,5 +68,3 @@ class TraceReader {
 };
 
 }  // namespace tracefs::format
-
-#endif  // TRACEFS_FORMAT_TRACE_READER_H_

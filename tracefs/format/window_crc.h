@@ -5,8 +5,7 @@
 // claiming 64 MiB; checking each claim in full would take hours. CRCs of
 // prefixes, kept every few KiB, and the linearity of the CRC answer each claim
 // in about a microsecond: crc(AB) = shift(crc(A), |B|) ^ crc(B).
-#ifndef TRACEFS_FORMAT_WINDOW_CRC_H_
-#define TRACEFS_FORMAT_WINDOW_CRC_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -45,5 +44,3 @@ class WindowCrc {
 };
 
 }  // namespace tracefs::format
-
-#endif  // TRACEFS_FORMAT_WINDOW_CRC_H_

@@ -1,7 +1,6 @@
 // BackingFiles: files registered with the FUSE connection, so that the kernel
 // reads and writes them without us (linux/fs/fuse/backing.c, since 6.9).
-#ifndef TRACEFS_FS_BACKING_FILES_H_
-#define TRACEFS_FS_BACKING_FILES_H_
+#pragma once
 
 #include <cstdint>
 
@@ -24,5 +23,3 @@ class BackingFiles {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FS_BACKING_FILES_H_

@@ -1,8 +1,7 @@
 // CachePolicy: what the kernel may do by itself, decided from what the tracers
 // could record (the partial evaluation of their filters) and the visibility.
 // You pay for what you trace.
-#ifndef TRACEFS_FS_CACHE_POLICY_H_
-#define TRACEFS_FS_CACHE_POLICY_H_
+#pragma once
 
 #include <sys/stat.h>
 
@@ -93,5 +92,3 @@ class CachePolicy {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FS_CACHE_POLICY_H_

@@ -20,8 +20,7 @@
 //  the
 //    kernel's word stands for directories, and for others' files in sticky ones
 //    there is none.
-#ifndef TRACEFS_FS_CALLERS_RIGHTS_H_
-#define TRACEFS_FS_CALLERS_RIGHTS_H_
+#pragma once
 
 #include <cerrno>
 #include <span>
@@ -81,5 +80,3 @@ int WithCallersRights(OpScope& op, std::span<const TouchedName> touched,
 }
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FS_CALLERS_RIGHTS_H_

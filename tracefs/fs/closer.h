@@ -1,7 +1,6 @@
 // Closer: closes handles where that may take for ever. One thread of the side
 // pool closes all, so that those that hang do not take up the pool.
-#ifndef TRACEFS_FS_CLOSER_H_
-#define TRACEFS_FS_CLOSER_H_
+#pragma once
 
 #include <deque>
 #include <memory>
@@ -28,5 +27,3 @@ class Closer {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FS_CLOSER_H_

@@ -1,8 +1,7 @@
 // CompactHandle: a file handle (name_to_handle_at(2)) in 32 bytes, on the heap
 // only beyond 24. It names a file without keeping a descriptor open, and, by
 // its generation, never a later file of the same inode number.
-#ifndef TRACEFS_FS_COMPACT_HANDLE_H_
-#define TRACEFS_FS_COMPACT_HANDLE_H_
+#pragma once
 
 #include <cstdint>
 #include <cstring>
@@ -59,5 +58,3 @@ class CompactHandle {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FS_COMPACT_HANDLE_H_

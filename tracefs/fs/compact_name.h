@@ -1,7 +1,6 @@
 // CompactName: a file name in 24 bytes, on the heap only beyond 22 characters.
 // A million of them are held at a time (tracefs/fs/inode_table.h).
-#ifndef TRACEFS_FS_COMPACT_NAME_H_
-#define TRACEFS_FS_COMPACT_NAME_H_
+#pragma once
 
 #include <cstdint>
 #include <cstring>
@@ -65,5 +64,3 @@ class CompactName {
 static_assert(sizeof(CompactName) == 24);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FS_COMPACT_NAME_H_

@@ -38,8 +38,7 @@
 // Threads: every object here belongs to the thread that made it.
 // Sources: setfsuid(2), capabilities(7), unshare(2); reference
 // linux/kernel/sys.c, linux/security/commoncap.c (cap_task_fix_setuid).
-#ifndef TRACEFS_FS_CREDENTIALS_H_
-#define TRACEFS_FS_CREDENTIALS_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -202,5 +201,3 @@ class WithoutFsetid {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FS_CREDENTIALS_H_

@@ -1,8 +1,7 @@
 // FileShare: the descriptor that a request is about to open for its caller,
 // taken from his share before it is opened: a file must not be created and then
 // refused.
-#ifndef TRACEFS_FS_FILE_SHARE_H_
-#define TRACEFS_FS_FILE_SHARE_H_
+#pragma once
 
 #include <cstdint>
 
@@ -32,5 +31,3 @@ class FileShare {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FS_FILE_SHARE_H_

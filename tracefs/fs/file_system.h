@@ -4,8 +4,7 @@
 // The operations themselves are free functions named after libfuse's, one .cc
 // per family (lookup, attr, create, remove, open, io, dir, xattr, lock, misc);
 // this is the state they share. Threads: any number of libfuse workers.
-#ifndef TRACEFS_FS_FILE_SYSTEM_H_
-#define TRACEFS_FS_FILE_SYSTEM_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -289,5 +288,3 @@ class FileSystem final : public EventResolver, public Interruptible {
 inline Handle& HandleOf(const fuse_file_info* fi) { return HandleAt(fi->fh); }
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FS_FILE_SYSTEM_H_

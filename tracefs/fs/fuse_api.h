@@ -1,6 +1,5 @@
 // libfuse's low-level interface, in the version this build has.
-#ifndef TRACEFS_FS_FUSE_API_H_
-#define TRACEFS_FS_FUSE_API_H_
+#pragma once
 
 #define FUSE_USE_VERSION TRACEFS_FUSE_USE_VERSION
 #include <fuse_lowlevel.h>
@@ -9,5 +8,3 @@
 // kill_suidgid, FUSE over io_uring.
 #define TRACEFS_FUSE_AT_LEAST(minor) \
   (FUSE_VERSION >= FUSE_MAKE_VERSION(3, minor))
-
-#endif  // TRACEFS_FS_FUSE_API_H_

@@ -1,6 +1,5 @@
 // Handing whole requests over to the side pool, where any call below may hang.
-#ifndef TRACEFS_FS_HAND_OVER_H_
-#define TRACEFS_FS_HAND_OVER_H_
+#pragma once
 
 #include <sys/stat.h>
 
@@ -96,5 +95,3 @@ void Serve(fuse_req_t req, Handler handler, Arguments... arguments) {
 }
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FS_HAND_OVER_H_

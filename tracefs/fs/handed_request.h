@@ -5,8 +5,7 @@
 // that may send them. Once the request was given up it is no longer known to
 // libfuse, and nothing here uses it any more: handlers ask ContextOf(req) for
 // their caller.
-#ifndef TRACEFS_FS_HANDED_REQUEST_H_
-#define TRACEFS_FS_HANDED_REQUEST_H_
+#pragma once
 
 #include <atomic>
 #include <cerrno>
@@ -104,5 +103,3 @@ inline const fuse_ctx* ContextOf(fuse_req_t req) {
 }
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FS_HANDED_REQUEST_H_

@@ -1,6 +1,5 @@
 // What open, create and opendir leave with the kernel as fi->fh.
-#ifndef TRACEFS_FS_HANDLE_H_
-#define TRACEFS_FS_HANDLE_H_
+#pragma once
 
 #include <array>
 #include <atomic>
@@ -137,5 +136,3 @@ struct DirHandle : Handle {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FS_HANDLE_H_

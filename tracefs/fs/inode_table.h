@@ -7,8 +7,7 @@
 // entries whose name lies in it, so that paths stay known. Descriptors are
 // limited: beyond, an inode is held by its file handle, or, where those cannot
 // be opened, by its names alone.
-#ifndef TRACEFS_FS_INODE_TABLE_H_
-#define TRACEFS_FS_INODE_TABLE_H_
+#pragma once
 
 #include <sys/stat.h>
 
@@ -314,5 +313,3 @@ class InodeTable {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FS_INODE_TABLE_H_

@@ -1,7 +1,6 @@
 // A worker thread's buffer for what it reads: page-aligned, as O_DIRECT below
 // wants, and kept from request to request.
-#ifndef TRACEFS_FS_IO_BUFFER_H_
-#define TRACEFS_FS_IO_BUFFER_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdlib>
@@ -27,5 +26,3 @@ inline char* IoBuffer(size_t size) {
 }
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FS_IO_BUFFER_H_

@@ -5,8 +5,7 @@
 // fails the later ones with EIO (linux/fs/fuse/iomode.c). An open counts here
 // from before its reply until its RELEASE has come, which is longer than in the
 // kernel: what is chosen by these counts is always allowed.
-#ifndef TRACEFS_FS_IO_OPENS_H_
-#define TRACEFS_FS_IO_OPENS_H_
+#pragma once
 
 #include <atomic>
 #include <cstdint>
@@ -72,5 +71,3 @@ class IoClaim {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FS_IO_OPENS_H_

@@ -14,8 +14,7 @@
 // Threads: any. Files are spread over shards; the waits-for graph has a mutex
 // of its own, taken inside a shard's and only where somebody waits.
 // Memory: bounded by Limits; what goes beyond fails with ENOLCK.
-#ifndef TRACEFS_FS_LOCK_TABLE_H_
-#define TRACEFS_FS_LOCK_TABLE_H_
+#pragma once
 
 #include <fcntl.h>
 
@@ -201,5 +200,3 @@ class LockTable {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FS_LOCK_TABLE_H_

@@ -12,8 +12,7 @@
 //     op.ReplyError(::unlinkat(op.fs().FdOf(dir).get(), name, 0) == 0 ? 0 :
 //     errno);
 //   }
-#ifndef TRACEFS_FS_OP_SCOPE_H_
-#define TRACEFS_FS_OP_SCOPE_H_
+#pragma once
 
 #include <cerrno>
 #include <cstdint>
@@ -134,5 +133,3 @@ class OpScope {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FS_OP_SCOPE_H_

@@ -1,7 +1,6 @@
 // Files that were opened before the tracers changed: how the kernel reads and
 // writes them was chosen then, and stays.
-#ifndef TRACEFS_FS_OPEN_BEFORE_H_
-#define TRACEFS_FS_OPEN_BEFORE_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -26,5 +25,3 @@ struct OpenBefore {
 OpenBefore FindOpenBefore(FileSystem& fs, size_t max_examples);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FS_OPEN_BEFORE_H_

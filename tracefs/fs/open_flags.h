@@ -1,6 +1,5 @@
 // The flags of our own open(2) of what a client opens.
-#ifndef TRACEFS_FS_OPEN_FLAGS_H_
-#define TRACEFS_FS_OPEN_FLAGS_H_
+#pragma once
 
 #include <fcntl.h>
 
@@ -16,5 +15,3 @@ inline int OpenFlags(int client_flags) {
 }
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FS_OPEN_FLAGS_H_

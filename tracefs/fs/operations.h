@@ -1,7 +1,6 @@
 // The operations, one function each, named after libfuse's; what each must do
 // and how it replies is in <fuse_lowlevel.h>. Families have a .cc each.
-#ifndef TRACEFS_FS_OPERATIONS_H_
-#define TRACEFS_FS_OPERATIONS_H_
+#pragma once
 
 #include "tracefs/fs/fuse_api.h"
 
@@ -93,5 +92,3 @@ void FsSetlk(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi,
 void FsFlock(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi, int operation);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FS_OPERATIONS_H_

@@ -9,8 +9,7 @@
 // what is written is remembered for a moment, in order, and of a page that
 // comes back only those bytes are written that no write has put there since it
 // was read.
-#ifndef TRACEFS_FS_PAGE_ORDER_H_
-#define TRACEFS_FS_PAGE_ORDER_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -82,5 +81,3 @@ class PageOrder {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FS_PAGE_ORDER_H_

@@ -2,8 +2,7 @@
 //
 // Over io_uring a reply goes into the ring that the request came by, and only
 // the thread of that ring may put it there (tracefs/mount/uring_setup.cc).
-#ifndef TRACEFS_FS_REPLY_THREAD_H_
-#define TRACEFS_FS_REPLY_THREAD_H_
+#pragma once
 
 #include <chrono>
 #include <functional>
@@ -24,5 +23,3 @@ class ReplyThread {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FS_REPLY_THREAD_H_

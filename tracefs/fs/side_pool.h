@@ -15,8 +15,7 @@
 // Threads: any. They are made by one of the pool's own, which is made by Start:
 // what has been done to the thread of a request (ids, processor) is not passed
 // on.
-#ifndef TRACEFS_FS_SIDE_POOL_H_
-#define TRACEFS_FS_SIDE_POOL_H_
+#pragma once
 
 #include <pthread.h>
 
@@ -140,5 +139,3 @@ class SidePool {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FS_SIDE_POOL_H_

@@ -7,8 +7,7 @@
 //
 // Threads: any; no locks. Memory: fixed. Users beyond the first 1,021 share one
 // count.
-#ifndef TRACEFS_FS_USER_SHARES_H_
-#define TRACEFS_FS_USER_SHARES_H_
+#pragma once
 
 #include <array>
 #include <atomic>
@@ -51,5 +50,3 @@ class UserShares {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_FS_USER_SHARES_H_

@@ -1,6 +1,5 @@
 // What a mount tells people when it begins and when it ends.
-#ifndef TRACEFS_MOUNT_ANNOUNCEMENTS_H_
-#define TRACEFS_MOUNT_ANNOUNCEMENTS_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -23,5 +22,3 @@ void TellWhereTheShellStands(const std::string& mount_point);
 std::string TellEnd(const char* reason, const std::vector<TracerStats>& last);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_MOUNT_ANNOUNCEMENTS_H_

@@ -1,7 +1,6 @@
 // What the answers of a mount's commands hold (docs/control-protocol.md), as
 // JSON. Names of files, commands and filters in them need not be UTF-8.
-#ifndef TRACEFS_MOUNT_ANSWERS_H_
-#define TRACEFS_MOUNT_ANSWERS_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -48,5 +47,3 @@ std::string EndLine(std::string_view end_reason, const Status& status,
                     const std::vector<TracerStats>& tracers);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_MOUNT_ANSWERS_H_

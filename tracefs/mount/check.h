@@ -1,6 +1,5 @@
 // tracefs-mount --check and --version.
-#ifndef TRACEFS_MOUNT_CHECK_H_
-#define TRACEFS_MOUNT_CHECK_H_
+#pragma once
 
 #include <string>
 
@@ -17,5 +16,3 @@ Status CheckConfig(const std::string& config_file, bool dot);
 std::string VersionText();
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_MOUNT_CHECK_H_

@@ -1,7 +1,6 @@
 // MountCommands: what the control socket can do with a running mount
 // (docs/control-protocol.md).
-#ifndef TRACEFS_MOUNT_COMMANDS_H_
-#define TRACEFS_MOUNT_COMMANDS_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -72,5 +71,3 @@ class MountCommands final : public ControlHandler {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_MOUNT_COMMANDS_H_

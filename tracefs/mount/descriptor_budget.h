@@ -1,6 +1,5 @@
 // How many descriptors the daemon may hold, and for what.
-#ifndef TRACEFS_MOUNT_DESCRIPTOR_BUDGET_H_
-#define TRACEFS_MOUNT_DESCRIPTOR_BUDGET_H_
+#pragma once
 
 namespace tracefs {
 
@@ -23,5 +22,3 @@ struct DescriptorBudget {
 DescriptorBudget RaiseLimits();
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_MOUNT_DESCRIPTOR_BUDGET_H_

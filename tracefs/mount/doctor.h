@@ -4,8 +4,7 @@
 //
 // Nothing is mounted for it. What cannot be known without mounting is told by
 // the version of the kernel, and said to be.
-#ifndef TRACEFS_MOUNT_DOCTOR_H_
-#define TRACEFS_MOUNT_DOCTOR_H_
+#pragma once
 
 #include <cstdint>
 #include <ostream>
@@ -71,5 +70,3 @@ Status Fix(const Machine& machine, const std::vector<Finding>& findings,
 Status RunDoctor(const std::string& source, bool fix, std::ostream& out);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_MOUNT_DOCTOR_H_

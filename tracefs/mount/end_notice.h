@@ -1,7 +1,6 @@
 // EndNotice: what a client that asked for the end of the mount is told when it
 // has come: one line, when all outputs are complete.
-#ifndef TRACEFS_MOUNT_END_NOTICE_H_
-#define TRACEFS_MOUNT_END_NOTICE_H_
+#pragma once
 
 #include <functional>
 #include <mutex>
@@ -30,5 +29,3 @@ class EndNotice final : public ControlStream {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_MOUNT_END_NOTICE_H_

@@ -1,7 +1,6 @@
 // What the header of a trace says of the machine and the mount (FORMAT.md,
 // section 5).
-#ifndef TRACEFS_MOUNT_ENVIRONMENT_H_
-#define TRACEFS_MOUNT_ENVIRONMENT_H_
+#pragma once
 
 #include <string>
 
@@ -22,5 +21,3 @@ std::string MountOptionsText(const MountOptions& options,
                              const TransportChoice& transport);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_MOUNT_ENVIRONMENT_H_

@@ -1,6 +1,5 @@
 // What this mount lets the kernel do by itself, and why: `tracefs-ctl explain`.
-#ifndef TRACEFS_MOUNT_EXPLAIN_H_
-#define TRACEFS_MOUNT_EXPLAIN_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -35,5 +34,3 @@ std::vector<ExplainedChoice> ExplainMount(const FileSystem& fs,
 const char* IoModeName(IoMode mode);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_MOUNT_EXPLAIN_H_

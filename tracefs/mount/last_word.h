@@ -1,8 +1,7 @@
 // LastWord: what the owner of a mount is to know of the one that was there
 // before: that it ended without an end, or with losses. Kept in a small file
 // beside the control socket, until the next mount at that place has said it.
-#ifndef TRACEFS_MOUNT_LAST_WORD_H_
-#define TRACEFS_MOUNT_LAST_WORD_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -45,5 +44,3 @@ class LastWord {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_MOUNT_LAST_WORD_H_

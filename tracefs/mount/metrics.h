@@ -1,7 +1,6 @@
 // MetricsPage: what a mount's tracers have done, as OpenMetrics text
 // (openmetrics.io, version 1.0). docs/metrics.md lists what is there.
-#ifndef TRACEFS_MOUNT_METRICS_H_
-#define TRACEFS_MOUNT_METRICS_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -75,5 +74,3 @@ std::string MetricsText(Pipeline& pipeline,
                         const NamesInLabels& names);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_MOUNT_METRICS_H_

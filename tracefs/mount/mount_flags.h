@@ -1,8 +1,7 @@
 // What a mount says of set-user-id programs, device nodes, programs and access
 // times: for root's mounts what the source's own mount says, unless -o says
 // otherwise; an ordinary user's are nosuid and nodev, as the kernel demands.
-#ifndef TRACEFS_MOUNT_MOUNT_FLAGS_H_
-#define TRACEFS_MOUNT_MOUNT_FLAGS_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -32,5 +31,3 @@ MountFlags ChooseMountFlags(const std::vector<std::string>& given,
 Result<uint32_t> MaxReadOf(const std::vector<std::string>& options);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_MOUNT_MOUNT_FLAGS_H_

@@ -1,6 +1,5 @@
 // What tracefs-mount was asked for: its command line, checked.
-#ifndef TRACEFS_MOUNT_OPTIONS_H_
-#define TRACEFS_MOUNT_OPTIONS_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -49,5 +48,3 @@ const char* VisibilityName(Visibility visibility);
 const char* InvisibleText(Visibility visibility);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_MOUNT_OPTIONS_H_

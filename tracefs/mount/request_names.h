@@ -1,7 +1,6 @@
 // Users and groups as the client of a request knows them: a daemon in its
 // sandbox has no user database to look into.
-#ifndef TRACEFS_MOUNT_REQUEST_NAMES_H_
-#define TRACEFS_MOUNT_REQUEST_NAMES_H_
+#pragma once
 
 #include <limits>
 #include <optional>
@@ -66,5 +65,3 @@ class NameCollector final : public NameService {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_MOUNT_REQUEST_NAMES_H_

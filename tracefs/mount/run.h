@@ -1,6 +1,5 @@
 // One mount from beginning to end.
-#ifndef TRACEFS_MOUNT_RUN_H_
-#define TRACEFS_MOUNT_RUN_H_
+#pragma once
 
 #include <functional>
 
@@ -17,5 +16,3 @@ Status Run(const MountOptions& options, Log& log,
            const std::function<Status()>& ready);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_MOUNT_RUN_H_

@@ -1,6 +1,5 @@
 // Session: the FUSE mount itself, from fuse_session_new to unmount.
-#ifndef TRACEFS_MOUNT_SESSION_H_
-#define TRACEFS_MOUNT_SESSION_H_
+#pragma once
 
 #include <atomic>
 #include <functional>
@@ -83,5 +82,3 @@ class Session {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_MOUNT_SESSION_H_

@@ -1,7 +1,6 @@
 // How requests travel between the kernel and us: FUSE over io_uring, or
 // /dev/fuse.
-#ifndef TRACEFS_MOUNT_TRANSPORT_H_
-#define TRACEFS_MOUNT_TRANSPORT_H_
+#pragma once
 
 #include <string>
 
@@ -39,5 +38,3 @@ Result<TransportChoice> ChooseTransport(
 bool IsInMemory(int fd);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_MOUNT_TRANSPORT_H_

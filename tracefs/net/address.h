@@ -1,6 +1,5 @@
 // Addresses of receivers, as configs and command lines write them.
-#ifndef TRACEFS_NET_ADDRESS_H_
-#define TRACEFS_NET_ADDRESS_H_
+#pragma once
 
 #include <string>
 #include <string_view>
@@ -40,5 +39,3 @@ Result<Address> ParseAddressText(std::string_view text);
 Result<Address> ParseListenAddress(std::string_view text);
 
 }  // namespace tracefs::net
-
-#endif  // TRACEFS_NET_ADDRESS_H_

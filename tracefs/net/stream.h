@@ -1,7 +1,6 @@
 // Stream: one connection, plain or TLS, as bytes that come and go without
 // blocking.
-#ifndef TRACEFS_NET_STREAM_H_
-#define TRACEFS_NET_STREAM_H_
+#pragma once
 
 #include <cstddef>
 #include <memory>
@@ -49,5 +48,3 @@ std::unique_ptr<Stream> MakePlainStream(UniqueFd fd, bool packets);
 void SetLiveness(int fd);
 
 }  // namespace tracefs::net
-
-#endif  // TRACEFS_NET_STREAM_H_

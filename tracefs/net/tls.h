@@ -1,8 +1,7 @@
 // TLS 1.3 for traces: both sides show a certificate, both are checked against
 // named authorities, and the receiver's name too. There is no way to switch any
 // of it off, and no trust on first use.
-#ifndef TRACEFS_NET_TLS_H_
-#define TRACEFS_NET_TLS_H_
+#pragma once
 
 #include <array>
 #include <memory>
@@ -42,5 +41,3 @@ class TlsContext {
 };
 
 }  // namespace tracefs::net
-
-#endif  // TRACEFS_NET_TLS_H_

@@ -2,8 +2,7 @@
 //
 // The sender says HELLO once and then sends frames as they are in a file; the
 // receiver answers WELCOME or REFUSE once, then ACKs.
-#ifndef TRACEFS_NET_WIRE_H_
-#define TRACEFS_NET_WIRE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -88,5 +87,3 @@ std::string EncodeReply(const Reply& reply);
 Result<std::optional<Reply>> TakeReply(std::string& bytes);
 
 }  // namespace tracefs::net
-
-#endif  // TRACEFS_NET_WIRE_H_

@@ -3,8 +3,7 @@
 // Messages are appended by the thread that owns it; whoever holds the thread's
 // BiasedLock may take the block away. Every block stands alone: the paths and
 // processes its messages refer to are defined inside it, on first use.
-#ifndef TRACEFS_PIPELINE_BLOCK_BUILDER_H_
-#define TRACEFS_PIPELINE_BLOCK_BUILDER_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -132,5 +131,3 @@ class BlockBuilder {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_PIPELINE_BLOCK_BUILDER_H_

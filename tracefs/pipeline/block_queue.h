@@ -1,8 +1,7 @@
 // BlockQueue: the output of a tracer that somebody in this process reads.
 // Blocks wait in memory, bounded; those that find no room are refused, and so
 // counted as lost by their tracer. Nobody ever waits for a slow reader.
-#ifndef TRACEFS_PIPELINE_BLOCK_QUEUE_H_
-#define TRACEFS_PIPELINE_BLOCK_QUEUE_H_
+#pragma once
 
 #include <cstddef>
 #include <deque>
@@ -50,5 +49,3 @@ std::unique_ptr<OutputDriver> MakeBlockQueueOutput(
     std::shared_ptr<BlockQueue> queue);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_PIPELINE_BLOCK_QUEUE_H_

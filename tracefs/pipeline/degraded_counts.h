@@ -1,7 +1,6 @@
 // DegradedCounts: what is left of the blocks that a tracer with
 // LossPolicy::kDegrade could not keep: operations by kind.
-#ifndef TRACEFS_PIPELINE_DEGRADED_COUNTS_H_
-#define TRACEFS_PIPELINE_DEGRADED_COUNTS_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -44,5 +43,3 @@ class DegradedCounts {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_PIPELINE_DEGRADED_COUNTS_H_

@@ -22,10 +22,10 @@ bool Decide(const Entry& e, bool always, Event& event, Tally& tally) {
   }
   bool keep;
   if ((seen & (kSampling - 1)) != 0) [[likely]] {
-    keep = e.rules->filter().Keep(event);
+    keep = e.plans->filter().Keep(event);
   } else {
     const uint64_t begin = MonotonicNs();
-    keep = e.rules->filter().Keep(event);
+    keep = e.plans->filter().Keep(event);
     tally.filter_ns.Add(MonotonicNs() - begin);
     tally.filter_samples.Add(1);
   }
@@ -83,7 +83,7 @@ constexpr uint64_t BitOf(const Entry& e) { return uint64_t{1} << e.position; }
 void DecideEarly(Event& event, const TracerSet& tracers, ThreadSlot& slot) {
   event.sink_generation = tracers.generation;
   for (const Entry& e : tracers.running) {
-    const TracerRules::OpPlan& plan = e.rules->plan(event.op);
+    const OpPlans::OpPlan& plan = e.plans->plan(event.op);
     if (!plan.record) continue;
     const bool keep = Decide(e, plan.always, event, slot.tallies[e.position]);
     event.sink_decided |= BitOf(e);
@@ -99,7 +99,7 @@ void DecideEarly(Event& event, const TracerSet& tracers, ThreadSlot& slot) {
 
 void Record(Event& event, const TracerSet& tracers, ThreadSlot& slot) {
   for (const Entry& e : tracers.running) {
-    const TracerRules::OpPlan& plan = e.rules->plan(event.op);
+    const OpPlans::OpPlan& plan = e.plans->plan(event.op);
     if (!plan.record) continue;
     const uint64_t bit = BitOf(e);
     // An early decision stands, unless it is that of a tracer which had this
@@ -120,7 +120,7 @@ void Record(Event& event, const TracerSet& tracers, ThreadSlot& slot) {
 bool HasAllNames(const Event& event, const TracerSet& tracers,
                  const ThreadSlot& slot) {
   for (const Entry& e : tracers.running) {
-    if (!e.rules->plan(event.op).record) continue;
+    if (!e.plans->plan(event.op).record) continue;
     const uint64_t bit = BitOf(e);
     if ((event.sink_decided & bit) != 0 && (event.sink_keep & bit) == 0) {
       continue;
@@ -150,7 +150,7 @@ void EventSink::Show(const TracerSet& tracers) {
 bool EventSink::Refuses(Op op) {
   OwnerSection section(slots_->OfThread().lock);
   for (const Entry& e : tracers_.load(std::memory_order_acquire)->running) {
-    const TracerRules::OpPlan& plan = e.rules->plan(op);
+    const OpPlans::OpPlan& plan = e.plans->plan(op);
     if ((!plan.record && !plan.before) || !e.tracer->refusing()) continue;
     e.tracer->NoteRefusal();
     return true;
@@ -164,10 +164,10 @@ bool EventSink::MayRecord(Event& event) const {
   const TracerSet& set = *tracers_.load(std::memory_order_acquire);
   return std::any_of(
       set.running.begin(), set.running.end(), [&](const Entry& e) {
-        const TracerRules::OpPlan& plan = e.rules->plan(event.op);
+        const OpPlans::OpPlan& plan = e.plans->plan(event.op);
         return (plan.record || plan.before) &&
                (plan.always ||
-                e.rules->filter().DecideForFile(event) != Verdict::kDrop);
+                e.plans->filter().DecideForFile(event) != Verdict::kDrop);
       });
 }
 
@@ -203,10 +203,10 @@ void Recording::Before() {
   event.before = true;
   for (const Entry& e :
        sink_.tracers_.load(std::memory_order_acquire)->running) {
-    const TracerRules::OpPlan& plan = e.rules->plan(event.op);
+    const OpPlans::OpPlan& plan = e.plans->plan(event.op);
     if (!plan.before) continue;
     if (!plan.always &&
-        e.rules->filter().DecideEarly(event) == Verdict::kDrop) {
+        e.plans->filter().DecideEarly(event) == Verdict::kDrop) {
       continue;
     }
     if (plan.caller) event.NeedCaller();

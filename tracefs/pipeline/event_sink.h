@@ -15,8 +15,7 @@
 // What is to be recorded is recorded after the reply, where that can wait.
 // Nothing here fails or changes the result of the operation. Not recorded if
 // it is destroyed without End.
-#ifndef TRACEFS_PIPELINE_EVENT_SINK_H_
-#define TRACEFS_PIPELINE_EVENT_SINK_H_
+#pragma once
 
 #include <array>
 #include <atomic>
@@ -140,5 +139,3 @@ class Recording {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_PIPELINE_EVENT_SINK_H_

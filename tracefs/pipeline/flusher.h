@@ -1,7 +1,6 @@
 // Flusher: hands on what threads have recorded and counted, when it has grown
 // old or when somebody asks for it.
-#ifndef TRACEFS_PIPELINE_FLUSHER_H_
-#define TRACEFS_PIPELINE_FLUSHER_H_
+#pragma once
 
 #include <chrono>
 #include <condition_variable>
@@ -52,5 +51,3 @@ class Flusher {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_PIPELINE_FLUSHER_H_

@@ -1,7 +1,6 @@
 // Loss accounting: what a tracer could not keep, by reason. Nothing is lost in
 // silence: counts go into the trace as LOSS messages and into its FINAL.
-#ifndef TRACEFS_PIPELINE_LOSS_H_
-#define TRACEFS_PIPELINE_LOSS_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -83,5 +82,3 @@ class LossesOnTheWay {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_PIPELINE_LOSS_H_

@@ -1,7 +1,6 @@
 // LossPolicy: what a tracer does when its output cannot take what it records
 // (`when_full` of an output driver; config/REFERENCE.md).
-#ifndef TRACEFS_PIPELINE_LOSS_POLICY_H_
-#define TRACEFS_PIPELINE_LOSS_POLICY_H_
+#pragma once
 
 #include <cstdint>
 
@@ -16,5 +15,3 @@ enum class LossPolicy : uint8_t {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_PIPELINE_LOSS_POLICY_H_

@@ -51,7 +51,7 @@ Status Pipeline::Add(std::vector<TracerParts> parts) {
   std::unique_ptr<TracerSet> next = Next();
   for (const std::shared_ptr<Tracer>& tracer : started) {
     if (Status s = next->Join(
-            {tracer, tracer->rules(), std::make_shared<Tally>()}, *set_);
+            {tracer, tracer->plans(), std::make_shared<Tally>()}, *set_);
         !s.ok()) {
       change.unlock();
       StopAll(started);
@@ -121,7 +121,7 @@ Status Pipeline::SetFilter(uint32_t id, std::unique_ptr<InputFilter> filter,
   Entry* const entry = next->Find(id);
   if (entry == nullptr) return NoTracer(id);
   const std::shared_ptr<Tracer> tracer = entry->tracer;
-  entry->rules = tracer->RulesWith(std::move(filter));
+  entry->plans = tracer->PlansWith(std::move(filter));
   Publish(std::move(next));
   tracer->SubmitChange(
       {.from_ns = MonotonicNs(),
@@ -191,10 +191,10 @@ std::vector<Interested> Pipeline::WhoWants(Op op) const {
   const std::shared_ptr<const TracerSet> set = Tracers();
   std::vector<Interested> all;
   for (const Entry& e : set->running) {
-    const TracerRules::OpPlan& plan = e.rules->plan(op);
+    const OpPlans::OpPlan& plan = e.plans->plan(op);
     if (!plan.record && !plan.before) continue;
     all.push_back(
-        {e.tracer->id(), e.tracer->name(), e.rules->filter().Describe(op)});
+        {e.tracer->id(), e.tracer->name(), e.plans->filter().Describe(op)});
   }
   return all;
 }

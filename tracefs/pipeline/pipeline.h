@@ -4,8 +4,7 @@
 // a slot of its own (thread_slots.h), and a flusher hands on what has grown
 // old. Tracers come and go while operations run: a change publishes a new set
 // and then visits every slot once, after which nobody uses the old one.
-#ifndef TRACEFS_PIPELINE_PIPELINE_H_
-#define TRACEFS_PIPELINE_PIPELINE_H_
+#pragma once
 
 #include <chrono>
 #include <functional>
@@ -102,5 +101,3 @@ class Pipeline final : public EventSink {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_PIPELINE_PIPELINE_H_

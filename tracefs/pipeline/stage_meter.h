@@ -4,8 +4,7 @@
 // It stands in front of the stage as an output filter that changes nothing:
 // two clock reads a block. The difference of two neighbours is what the stage
 // between them did.
-#ifndef TRACEFS_PIPELINE_STAGE_METER_H_
-#define TRACEFS_PIPELINE_STAGE_METER_H_
+#pragma once
 
 #include <memory>
 #include <optional>
@@ -43,5 +42,3 @@ std::unique_ptr<OutputFilter> Metered(StageProbe& probe,
                                       std::unique_ptr<OutputFilter> next);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_PIPELINE_STAGE_METER_H_

@@ -2,8 +2,7 @@
 // and nothing else.
 //
 //   events -> InputFilter -> AssemblyDriver… -> block -> OutputStage… -> driver
-#ifndef TRACEFS_PIPELINE_STAGES_H_
-#define TRACEFS_PIPELINE_STAGES_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -202,5 +201,3 @@ class OutputDriver {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_PIPELINE_STAGES_H_

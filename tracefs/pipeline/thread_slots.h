@@ -3,8 +3,7 @@
 // A thread has a slot: its open blocks, one a tracer, behind a BiasedLock, so
 // that recording takes no lock and no atomic read-modify-write. When the thread
 // ends another may take the slot over, with what it holds.
-#ifndef TRACEFS_PIPELINE_THREAD_SLOTS_H_
-#define TRACEFS_PIPELINE_THREAD_SLOTS_H_
+#pragma once
 
 #include <array>
 #include <atomic>
@@ -129,5 +128,3 @@ class ThreadSlots {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_PIPELINE_THREAD_SLOTS_H_

@@ -26,8 +26,8 @@ Tracer::Tracer(TracerParts parts, Watermark watermark)
     : parts_(std::move(parts)),
       watermark_(std::move(watermark)),
       block_bytes_(BlockBytes(parts_.output->PreferredBlockSize())),
-      rules_(std::make_shared<TracerRules>(std::move(parts_.filter),
-                                           parts_.assembly)),
+      plans_(
+          std::make_shared<OpPlans>(std::move(parts_.filter), parts_.assembly)),
       spare_(std::make_unique<Block>(block_bytes_)) {
   for (const auto& driver : parts_.assembly) {
     if (std::shared_ptr<EventCounter> counter = driver->counter()) {
@@ -91,9 +91,9 @@ void Tracer::SubmitCounts(bool end) {
   hand_on();
 }
 
-std::shared_ptr<const TracerRules> Tracer::RulesWith(
+std::shared_ptr<const OpPlans> Tracer::PlansWith(
     std::unique_ptr<InputFilter> filter) const {
-  return std::make_shared<TracerRules>(std::move(filter), parts_.assembly);
+  return std::make_shared<OpPlans>(std::move(filter), parts_.assembly);
 }
 
 Status Tracer::Start() {

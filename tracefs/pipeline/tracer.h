@@ -2,8 +2,7 @@
 //
 // The part of a tracer that many threads share. Each worker thread has its own
 // BlockBuilder for it (thread_slots.h); full blocks come here one at a time.
-#ifndef TRACEFS_PIPELINE_TRACER_H_
-#define TRACEFS_PIPELINE_TRACER_H_
+#pragma once
 
 #include <array>
 #include <atomic>
@@ -22,9 +21,9 @@
 #include "tracefs/pipeline/degraded_counts.h"
 #include "tracefs/pipeline/loss.h"
 #include "tracefs/pipeline/loss_policy.h"
+#include "tracefs/pipeline/op_plans.h"
 #include "tracefs/pipeline/stage_meter.h"
 #include "tracefs/pipeline/stages.h"
-#include "tracefs/pipeline/tracer_rules.h"
 #include "tracefs/pipeline/tracer_stats.h"
 
 namespace tracefs {
@@ -70,9 +69,9 @@ class Tracer {
   bool unbuffered() const { return parts_.unbuffered; }
   size_t block_bytes() const { return block_bytes_; }
   // What it records, as the tracer was made.
-  const std::shared_ptr<const TracerRules>& rules() const { return rules_; }
+  const std::shared_ptr<const OpPlans>& plans() const { return plans_; }
   // The same with another filter.
-  std::shared_ptr<const TracerRules> RulesWith(
+  std::shared_ptr<const OpPlans> PlansWith(
       std::unique_ptr<InputFilter> filter) const;
 
   // A thread's own part.
@@ -159,7 +158,7 @@ class Tracer {
   TracerParts parts_;
   const Watermark watermark_;
   const size_t block_bytes_;
-  const std::shared_ptr<const TracerRules> rules_;
+  const std::shared_ptr<const OpPlans> plans_;
   std::vector<std::shared_ptr<EventCounter>> counters_;
   bool makes_messages_ = false;
   LossCounter losses_;
@@ -190,5 +189,3 @@ class Tracer {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_PIPELINE_TRACER_H_

@@ -14,7 +14,7 @@ bool TracerSet::Uses(size_t position) const {
 uint32_t TracerSet::InterestIn(Op op) const {
   uint32_t bits = 0;
   for (const Entry& e : running) {
-    const TracerRules::OpPlan& plan = e.rules->plan(op);
+    const OpPlans::OpPlan& plan = e.plans->plan(op);
     if (!plan.record && !plan.before) continue;
     bits |= EventSink::kRecord;
     if (plan.before) bits |= EventSink::kBefore;

@@ -1,7 +1,6 @@
 // TracerSet: the tracers of a mount, as all threads see them: immutable once it
 // is published, and replaced as a whole (Pipeline).
-#ifndef TRACEFS_PIPELINE_TRACER_SET_H_
-#define TRACEFS_PIPELINE_TRACER_SET_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -16,7 +15,7 @@ namespace tracefs {
 struct TracerSet {
   struct Entry {
     std::shared_ptr<Tracer> tracer;
-    std::shared_ptr<const TracerRules> rules;
+    std::shared_ptr<const OpPlans> plans;
     // What was counted before it was suspended. Guarded by Pipeline::set_mu_.
     std::shared_ptr<Tally> before;
     // In ThreadSlot::builders and ::tallies; kept while the tracer runs.
@@ -48,5 +47,3 @@ struct TracerSet {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_PIPELINE_TRACER_SET_H_

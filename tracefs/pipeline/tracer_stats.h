@@ -1,6 +1,5 @@
 // TracerStats: what one tracer has done so far, for operators.
-#ifndef TRACEFS_PIPELINE_TRACER_STATS_H_
-#define TRACEFS_PIPELINE_TRACER_STATS_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -77,5 +76,3 @@ struct TracerStats {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_PIPELINE_TRACER_STATS_H_

@@ -1,8 +1,7 @@
 // What a stage opens when it is made. Whoever asks a running mount for a tracer
 // opens it in the place of the daemon, which in its sandbox can open nothing,
 // and sends it along (docs/control-protocol.md).
-#ifndef TRACEFS_PIPELINE_WISH_H_
-#define TRACEFS_PIPELINE_WISH_H_
+#pragma once
 
 #include <cstdint>
 #include <span>
@@ -57,5 +56,3 @@ class Given {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_PIPELINE_WISH_H_

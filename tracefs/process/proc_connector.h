@@ -6,8 +6,7 @@
 // may join (CAP_NET_ADMIN before Linux 6.6). Events arrive shortly after the
 // fact and may be lost when too many come; a loss is reported as such. There is
 // no event for setpgid(2) or for a parent's death.
-#ifndef TRACEFS_PROCESS_PROC_CONNECTOR_H_
-#define TRACEFS_PROCESS_PROC_CONNECTOR_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -69,5 +68,3 @@ bool ParseProcEvents(ByteSpan datagram, ProcConnector::Observer* observer,
                      int* ack_error);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_PROCESS_PROC_CONNECTOR_H_

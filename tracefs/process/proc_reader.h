@@ -18,8 +18,7 @@
 //
 // Everything goes through a descriptor of /proc held from the start, so that a
 // sandbox may take the path away later.
-#ifndef TRACEFS_PROCESS_PROC_READER_H_
-#define TRACEFS_PROCESS_PROC_READER_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -74,5 +73,3 @@ class ProcReader {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_PROCESS_PROC_READER_H_

@@ -13,8 +13,7 @@
 //
 // Memory: 34 KiB for each thread that resolves, 310 KiB for all, 256 KiB more
 // where trees of processes are counted; entries push one another out.
-#ifndef TRACEFS_PROCESS_PROCESS_TABLE_H_
-#define TRACEFS_PROCESS_PROCESS_TABLE_H_
+#pragma once
 
 #include <array>
 #include <atomic>
@@ -183,5 +182,3 @@ class ProcessTable final : private ProcConnector::Observer {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_PROCESS_PROCESS_TABLE_H_

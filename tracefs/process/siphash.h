@@ -1,7 +1,6 @@
 // SipHash-2-4 (Aumasson and Bernstein, 2012): a keyed 64-bit hash under which
 // nobody who does not know the key can make two inputs collide.
-#ifndef TRACEFS_PROCESS_SIPHASH_H_
-#define TRACEFS_PROCESS_SIPHASH_H_
+#pragma once
 
 #include <array>
 #include <bit>
@@ -51,5 +50,3 @@ inline uint64_t SipHash24(const std::array<uint64_t, 2>& key, ByteSpan bytes) {
 }
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_PROCESS_SIPHASH_H_

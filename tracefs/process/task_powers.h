@@ -1,7 +1,6 @@
 // What a task may do beyond what its user and group may: its supplementary
 // groups, and its capabilities with the ids over which it has them.
-#ifndef TRACEFS_PROCESS_TASK_POWERS_H_
-#define TRACEFS_PROCESS_TASK_POWERS_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -65,5 +64,3 @@ std::optional<TaskPowers> ReadPowers(int proc, uint32_t tid, uint32_t fsuid,
                                      uint32_t fsgid, uint64_t wanted);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_PROCESS_TASK_POWERS_H_

@@ -1,6 +1,5 @@
 // Client: one connection to the receiver, from the handshake to its end.
-#ifndef TRACEFS_RECV_CLIENT_H_
-#define TRACEFS_RECV_CLIENT_H_
+#pragma once
 
 #include <chrono>
 #include <cstdint>
@@ -55,5 +54,3 @@ std::string SourceName(net::Transport transport, const PeerText& peer,
                        const format::Serial& serial);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_RECV_CLIENT_H_

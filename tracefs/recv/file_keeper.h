@@ -5,8 +5,7 @@
 // looked through first, by another thread, which takes turns among those who
 // wait: the trace goes on behind its last whole block. Where that is, is
 // remembered as long as the file stays as it was.
-#ifndef TRACEFS_RECV_FILE_KEEPER_H_
-#define TRACEFS_RECV_FILE_KEEPER_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -26,5 +25,3 @@ struct FileKeeperOptions {
 Result<std::unique_ptr<Keeper>> MakeFileKeeper(FileKeeperOptions options);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_RECV_FILE_KEEPER_H_

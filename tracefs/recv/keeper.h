@@ -1,7 +1,6 @@
 // Keeper: what a receiver does with the traces that come in. Clients are known
 // to it by numbers.
-#ifndef TRACEFS_RECV_KEEPER_H_
-#define TRACEFS_RECV_KEEPER_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -56,5 +55,3 @@ class Keeper {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_RECV_KEEPER_H_

@@ -1,6 +1,5 @@
 // Listening sockets of a receiver.
-#ifndef TRACEFS_RECV_LISTENER_H_
-#define TRACEFS_RECV_LISTENER_H_
+#pragma once
 
 #include <string>
 
@@ -27,5 +26,3 @@ struct PeerText {
 PeerText DescribePeer(const net::Address& address, int fd);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_RECV_LISTENER_H_

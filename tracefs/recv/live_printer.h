@@ -4,8 +4,7 @@
 // A thread of its own decodes and prints, so that neither a block that takes
 // long nor whoever reads the output slowly holds up connections. Clients take
 // turns there by the time that their blocks took.
-#ifndef TRACEFS_RECV_LIVE_PRINTER_H_
-#define TRACEFS_RECV_LIVE_PRINTER_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -40,5 +39,3 @@ std::unique_ptr<Keeper> MakeLivePrinter(LivePrinterOptions options,
                                         OutputBuffer& out);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_RECV_LIVE_PRINTER_H_

@@ -1,6 +1,5 @@
 // LiveSource: one trace on its way to the printer, frame by frame.
-#ifndef TRACEFS_RECV_LIVE_SOURCE_H_
-#define TRACEFS_RECV_LIVE_SOURCE_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -50,5 +49,3 @@ class LiveSource {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_RECV_LIVE_SOURCE_H_

@@ -1,6 +1,5 @@
 // The command line of tracefs-recv.
-#ifndef TRACEFS_RECV_OPTIONS_H_
-#define TRACEFS_RECV_OPTIONS_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -32,5 +31,3 @@ Result<RecvOptions> ParseRecvOptions(int argc, const char* const* argv);
 std::string RecvHelp();
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_RECV_OPTIONS_H_

@@ -4,8 +4,7 @@
 // One thread. Each client gets one read a turn, whatever it sends, and costs a
 // fixed amount of memory; frames are checked as they pass. What a client may do
 // is bounded by ReceiverLimits; a client over one is told and disconnected.
-#ifndef TRACEFS_RECV_RECEIVER_H_
-#define TRACEFS_RECV_RECEIVER_H_
+#pragma once
 
 #include <chrono>
 #include <cstdint>
@@ -56,5 +55,3 @@ class Receiver {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_RECV_RECEIVER_H_

@@ -1,8 +1,7 @@
 // SharedDecoders: undoes the output chains of many traces, one block at a time,
 // with the memory of a few. Decoders keep nothing of a trace from block to
 // block, so traces with the same chain text share one.
-#ifndef TRACEFS_RECV_SHARED_DECODERS_H_
-#define TRACEFS_RECV_SHARED_DECODERS_H_
+#pragma once
 
 #include <list>
 #include <memory>
@@ -47,5 +46,3 @@ class SharedDecoders {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_RECV_SHARED_DECODERS_H_

@@ -1,6 +1,5 @@
 // StoredTrace: the file of one trace at its receiver.
-#ifndef TRACEFS_RECV_STORED_TRACE_H_
-#define TRACEFS_RECV_STORED_TRACE_H_
+#pragma once
 
 #include <chrono>
 #include <cstdint>
@@ -85,5 +84,3 @@ class StoredTrace {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_RECV_STORED_TRACE_H_

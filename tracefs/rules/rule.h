@@ -2,8 +2,7 @@
 // REFERENCE.md ("Rules") describes the language.
 //
 // Tested by tests/unit/rules/rule_test.cc.
-#ifndef TRACEFS_RULES_RULE_H_
-#define TRACEFS_RULES_RULE_H_
+#pragma once
 
 #include <cstdint>
 #include <optional>
@@ -78,5 +77,3 @@ Result<Filter> FilterOf(const std::vector<Rule>& rules,
                         const NameService& users, NameTable& names);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_RULES_RULE_H_

@@ -2,8 +2,7 @@
 // clock and no thread: the times are those of the operations.
 //
 // Tested by tests/unit/rules/rule_engine_test.cc.
-#ifndef TRACEFS_RULES_RULE_ENGINE_H_
-#define TRACEFS_RULES_RULE_ENGINE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -117,5 +116,3 @@ class RuleEngine {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_RULES_RULE_ENGINE_H_

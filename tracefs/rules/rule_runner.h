@@ -2,8 +2,7 @@
 // come as blocks, through a bounded queue, from a tracer of their own; a thread
 // reads them, counts, and calls who acts. No operation ever waits for that:
 // what finds no room in the queue is lost for the rules, and counted.
-#ifndef TRACEFS_RULES_RULE_RUNNER_H_
-#define TRACEFS_RULES_RULE_RUNNER_H_
+#pragma once
 
 #include <condition_variable>
 #include <cstdint>
@@ -99,5 +98,3 @@ class RuleRunner {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_RULES_RULE_RUNNER_H_

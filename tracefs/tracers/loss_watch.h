@@ -1,8 +1,7 @@
 // LossWatch: looks once a second whether tracers have lost something or their
 // outputs have failed, and says so in the log: at once, then once a minute for
 // as long as it goes on.
-#ifndef TRACEFS_TRACERS_LOSS_WATCH_H_
-#define TRACEFS_TRACERS_LOSS_WATCH_H_
+#pragma once
 
 #include <chrono>
 #include <condition_variable>
@@ -54,5 +53,3 @@ class LossWatch {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_TRACERS_LOSS_WATCH_H_

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "drivers/assembly/table.h"
-#include "tracefs/pipeline/framing.h"
+#include "drivers/output/framing.h"
 
 namespace tracefs {
 

@@ -1,7 +1,6 @@
 // The parts of a tracer put together, whoever wants it: a config, the rules of
 // another tracer, or a client that listens.
-#ifndef TRACEFS_TRACERS_PARTS_H_
-#define TRACEFS_TRACERS_PARTS_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -40,5 +39,3 @@ void PutFilter(const std::string& name, std::unique_ptr<OutputFilter> filter,
                TracerParts* parts);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_TRACERS_PARTS_H_

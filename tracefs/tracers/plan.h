@@ -1,6 +1,5 @@
 // From a config to tracers that are ready to be started.
-#ifndef TRACEFS_TRACERS_PLAN_H_
-#define TRACEFS_TRACERS_PLAN_H_
+#pragma once
 
 #include <memory>
 #include <optional>
@@ -67,5 +66,3 @@ Result<std::vector<Wish>> WishedFiles(const Config& config,
                                       NameTable& names);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_TRACERS_PLAN_H_

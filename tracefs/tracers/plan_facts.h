@@ -1,6 +1,5 @@
 // What plans of tracers ask of the mount they are for.
-#ifndef TRACEFS_TRACERS_PLAN_FACTS_H_
-#define TRACEFS_TRACERS_PLAN_FACTS_H_
+#pragma once
 
 #include <span>
 
@@ -23,5 +22,3 @@ bool MayKeep(const TracerPlan& plan, Op op);
 bool MayKeepLocks(const TracerPlan& plan);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_TRACERS_PLAN_FACTS_H_

@@ -1,7 +1,6 @@
 // The output sections of a config: what the grammar cannot see of them, the
 // files that they want, and their making.
-#ifndef TRACEFS_TRACERS_PLAN_OUTPUTS_H_
-#define TRACEFS_TRACERS_PLAN_OUTPUTS_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -30,5 +29,3 @@ Status MakeOutputs(const Config& file, std::vector<UniqueFd>* given, bool probe,
                    std::vector<TracerPlan>* plans);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_TRACERS_PLAN_OUTPUTS_H_

@@ -1,6 +1,5 @@
 // The rules of a config, and the tracers that feed them.
-#ifndef TRACEFS_TRACERS_PLAN_RULES_H_
-#define TRACEFS_TRACERS_PLAN_RULES_H_
+#pragma once
 
 #include <cstdint>
 #include <vector>
@@ -21,5 +20,3 @@ Status PlanRules(const Config& file, uint32_t first_id,
                  std::vector<TracerPlan>* plans);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_TRACERS_PLAN_RULES_H_

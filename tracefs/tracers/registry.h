@@ -1,7 +1,6 @@
 // TracerRegistry: the tracers of one mount, whoever wanted them: they come,
 // are suspended and resumed, get other filters, are raised by rules, and go.
-#ifndef TRACEFS_TRACERS_REGISTRY_H_
-#define TRACEFS_TRACERS_REGISTRY_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -112,5 +111,3 @@ class TracerRegistry {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_TRACERS_REGISTRY_H_

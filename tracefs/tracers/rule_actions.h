@@ -1,6 +1,5 @@
 // RuleActions: what a mount does when a rule of one of its tracers fires.
-#ifndef TRACEFS_TRACERS_RULE_ACTIONS_H_
-#define TRACEFS_TRACERS_RULE_ACTIONS_H_
+#pragma once
 
 #include <vector>
 
@@ -30,5 +29,3 @@ class RuleActions final : public AlarmHandler {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_TRACERS_RULE_ACTIONS_H_

@@ -1,7 +1,6 @@
 // SnapshotService: takes the snapshots of a mount's flight recorders, in a
 // thread of its own for those who cannot wait: triggers and signals.
-#ifndef TRACEFS_TRACERS_SNAPSHOT_SERVICE_H_
-#define TRACEFS_TRACERS_SNAPSHOT_SERVICE_H_
+#pragma once
 
 #include <condition_variable>
 #include <cstdint>
@@ -56,5 +55,3 @@ class SnapshotService {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_TRACERS_SNAPSHOT_SERVICE_H_

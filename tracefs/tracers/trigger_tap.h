@@ -1,8 +1,7 @@
 // TriggerTap: looks at what a flight recorder records and asks for a snapshot
 // when an operation matches the trigger. It sits among the tracer's assembly
 // drivers and adds nothing to the block.
-#ifndef TRACEFS_TRACERS_TRIGGER_TAP_H_
-#define TRACEFS_TRACERS_TRIGGER_TAP_H_
+#pragma once
 
 #include <atomic>
 #include <functional>
@@ -46,5 +45,3 @@ class TriggerTap final : public AssemblyDriver {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_TRACERS_TRIGGER_TAP_H_

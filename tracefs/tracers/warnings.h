@@ -1,7 +1,6 @@
 // What a config asks for and no trace of this mount will show: said when the
 // config is checked, when it is mounted or added, and in the trace's header.
-#ifndef TRACEFS_TRACERS_WARNINGS_H_
-#define TRACEFS_TRACERS_WARNINGS_H_
+#pragma once
 
 #include <span>
 #include <string>
@@ -31,5 +30,3 @@ std::vector<std::string> WarningsOf(std::span<const TracerPlan> plans,
                                     const WarningFacts& facts);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_TRACERS_WARNINGS_H_

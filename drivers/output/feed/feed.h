@@ -1,8 +1,7 @@
 // Feeds: instead of blocks, an output gets each operation as one event of a
 // format that security tools read (tracefs/export/feed.h). Blocks must come as
 // they are made: no filter that changes their bytes may stand before.
-#ifndef DRIVERS_OUTPUT_FEED_FEED_H_
-#define DRIVERS_OUTPUT_FEED_FEED_H_
+#pragma once
 
 #include <cstdint>
 #include <memory>
@@ -50,5 +49,3 @@ std::unique_ptr<OutputDriver> WithFeed(const ConfigEntry& entry,
                                        std::unique_ptr<OutputDriver> driver);
 
 }  // namespace tracefs
-
-#endif  // DRIVERS_OUTPUT_FEED_FEED_H_

@@ -1,6 +1,5 @@
 // The option `feed` of output drivers (config/REFERENCE.md, "Feeds").
-#ifndef DRIVERS_OUTPUT_FEED_OPTION_H_
-#define DRIVERS_OUTPUT_FEED_OPTION_H_
+#pragma once
 
 #include <algorithm>
 #include <array>
@@ -30,5 +29,3 @@ inline std::string_view FeedOf(const ConfigEntry& entry) {
 }
 
 }  // namespace tracefs
-
-#endif  // DRIVERS_OUTPUT_FEED_OPTION_H_

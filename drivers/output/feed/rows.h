@@ -1,6 +1,5 @@
 // Feeds over connections: what tcp, tls and unix make of the option `feed`.
-#ifndef DRIVERS_OUTPUT_FEED_ROWS_H_
-#define DRIVERS_OUTPUT_FEED_ROWS_H_
+#pragma once
 
 #include <memory>
 
@@ -20,5 +19,3 @@ Result<MadeOutputDriver> MakeFeedConnection(const ConfigEntry& entry,
                                             Given* given);
 
 }  // namespace tracefs
-
-#endif  // DRIVERS_OUTPUT_FEED_ROWS_H_

@@ -6,8 +6,7 @@
 // it is dialled again, and what waits is sent then. None of these protocols has
 // answers: what the system had taken when a connection broke may be lost, and
 // nobody can know.
-#ifndef DRIVERS_OUTPUT_FEED_STREAM_FEED_H_
-#define DRIVERS_OUTPUT_FEED_STREAM_FEED_H_
+#pragma once
 
 #include <chrono>
 #include <memory>
@@ -53,5 +52,3 @@ std::unique_ptr<Feed> MakeStreamFeed(std::unique_ptr<FeedFormat> format,
                                      std::unique_ptr<Dialer> dialer);
 
 }  // namespace tracefs
-
-#endif  // DRIVERS_OUTPUT_FEED_STREAM_FEED_H_

@@ -1,7 +1,6 @@
 // Backlog: the frames of a trace that its receiver does not have for certain
 // yet, oldest first, in memory or on disk.
-#ifndef DRIVERS_OUTPUT_REMOTE_BACKLOG_H_
-#define DRIVERS_OUTPUT_REMOTE_BACKLOG_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -104,5 +103,3 @@ std::unique_ptr<Backlog> MakeSpillBacklog(
     const std::string& preamble, const format::Serial& serial, uint64_t limit);
 
 }  // namespace tracefs
-
-#endif  // DRIVERS_OUTPUT_REMOTE_BACKLOG_H_

@@ -1,6 +1,5 @@
 // Connecting to an address, with a bound on how long it takes.
-#ifndef DRIVERS_OUTPUT_REMOTE_CONNECT_H_
-#define DRIVERS_OUTPUT_REMOTE_CONNECT_H_
+#pragma once
 
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
@@ -15,5 +14,3 @@ namespace tracefs {
 Result<UniqueFd> ConnectTo(const net::Address& address, int cancel);
 
 }  // namespace tracefs
-
-#endif  // DRIVERS_OUTPUT_REMOTE_CONNECT_H_

@@ -3,8 +3,7 @@
 // A daemon in its sandbox has no network, no /etc/hosts and no file names. A
 // process of its own, made before, resolves the name and connects each time,
 // and hands the connected socket over; it can do nothing else.
-#ifndef DRIVERS_OUTPUT_REMOTE_DIALER_H_
-#define DRIVERS_OUTPUT_REMOTE_DIALER_H_
+#pragma once
 
 #include <memory>
 
@@ -35,5 +34,3 @@ Result<UniqueFd> ForkDialer(const net::Address& address);
 std::unique_ptr<Dialer> MakeProcessDialer(UniqueFd socket);
 
 }  // namespace tracefs
-
-#endif  // DRIVERS_OUTPUT_REMOTE_DIALER_H_

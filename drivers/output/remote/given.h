@@ -1,7 +1,6 @@
 // What drivers over a network open when they are made, or get from who asks a
 // daemon in its sandbox for a tracer: processes that connect, and TLS files.
-#ifndef DRIVERS_OUTPUT_REMOTE_GIVEN_H_
-#define DRIVERS_OUTPUT_REMOTE_GIVEN_H_
+#pragma once
 
 #include <memory>
 #include <vector>
@@ -59,5 +58,3 @@ inline Status FillSender(const ConfigEntry& entry, const net::Address& address,
 }
 
 }  // namespace tracefs
-
-#endif  // DRIVERS_OUTPUT_REMOTE_GIVEN_H_

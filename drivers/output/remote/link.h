@@ -4,8 +4,7 @@
 // Frames stay in the backlog until the receiver says that they are durable.
 // After each break the receiver says what it has, and sending goes on behind
 // that: no gap, no duplicate.
-#ifndef DRIVERS_OUTPUT_REMOTE_LINK_H_
-#define DRIVERS_OUTPUT_REMOTE_LINK_H_
+#pragma once
 
 #include <functional>
 #include <memory>
@@ -88,5 +87,3 @@ class Link final : SenderProtocol {
 };
 
 }  // namespace tracefs
-
-#endif  // DRIVERS_OUTPUT_REMOTE_LINK_H_

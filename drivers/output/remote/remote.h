@@ -1,8 +1,7 @@
 // The network drivers (paper section 2.5: the socket driver): tcp, tls, unix.
 // A trace goes to a tracefs-recv, and what the loss policy says happens while
 // there is none.
-#ifndef DRIVERS_OUTPUT_REMOTE_REMOTE_H_
-#define DRIVERS_OUTPUT_REMOTE_REMOTE_H_
+#pragma once
 
 #include <chrono>
 #include <memory>
@@ -43,5 +42,3 @@ std::unique_ptr<OutputDriver> MakeRemote(RemoteOptions options,
                                          std::unique_ptr<Dialer> leftovers);
 
 }  // namespace tracefs
-
-#endif  // DRIVERS_OUTPUT_REMOTE_REMOTE_H_

@@ -1,8 +1,7 @@
 // Sender: a thread that keeps a connection to one receiver: it dials, shakes
 // hands, lets a protocol talk and, when that has failed, waits a while and
 // dials again.
-#ifndef DRIVERS_OUTPUT_REMOTE_SENDER_H_
-#define DRIVERS_OUTPUT_REMOTE_SENDER_H_
+#pragma once
 
 #include <chrono>
 #include <condition_variable>
@@ -118,5 +117,3 @@ class Sender {
 };
 
 }  // namespace tracefs
-
-#endif  // DRIVERS_OUTPUT_REMOTE_SENDER_H_

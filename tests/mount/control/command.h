@@ -1,6 +1,5 @@
 // Running the real commands from a test.
-#ifndef TRACEFS_TESTS_MOUNT_CONTROL_COMMAND_H_
-#define TRACEFS_TESTS_MOUNT_CONTROL_COMMAND_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -53,5 +52,3 @@ Outcome RunCommand(const std::vector<std::string>& arguments,
                    const Command::Options& options = {});
 
 }  // namespace tracefs::testing
-
-#endif  // TRACEFS_TESTS_MOUNT_CONTROL_COMMAND_H_

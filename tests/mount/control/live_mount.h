@@ -1,6 +1,5 @@
 // A fixture with a real mount and the real tracefs-ctl.
-#ifndef TRACEFS_TESTS_MOUNT_CONTROL_LIVE_MOUNT_H_
-#define TRACEFS_TESTS_MOUNT_CONTROL_LIVE_MOUNT_H_
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -64,5 +63,3 @@ class LiveMountTest : public ::testing::Test {
 };
 
 }  // namespace tracefs::testing
-
-#endif  // TRACEFS_TESTS_MOUNT_CONTROL_LIVE_MOUNT_H_

@@ -1,6 +1,5 @@
 // Runs scenarios on a backing directory and on a mount of it, and compares.
-#ifndef TESTS_MOUNT_TRANSPARENCY_RUNNER_H_
-#define TESTS_MOUNT_TRANSPARENCY_RUNNER_H_
+#pragma once
 
 #include <sys/types.h>
 
@@ -58,5 +57,3 @@ Report RunTransparency(const RunnerOptions& options);
 std::string DumpTree(const std::string& path, bool identity);
 
 }  // namespace tracefs::transparency
-
-#endif  // TESTS_MOUNT_TRANSPARENCY_RUNNER_H_

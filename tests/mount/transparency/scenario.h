@@ -8,8 +8,7 @@
 // the text of the call and its result, so that a failure reads like strace.
 // Nothing that differs by nature (inode numbers, clocks, descriptors) may be
 // logged.
-#ifndef TESTS_MOUNT_TRANSPARENCY_SCENARIO_H_
-#define TESTS_MOUNT_TRANSPARENCY_SCENARIO_H_
+#pragma once
 
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -139,5 +138,3 @@ void SleepMs(int ms);
 #define PEER_CALL(expression) \
   side.Ret(#expression, static_cast<long>(expression))
 #define PEER_FD(expression) side.Fd(#expression, (expression))
-
-#endif  // TESTS_MOUNT_TRANSPARENCY_SCENARIO_H_

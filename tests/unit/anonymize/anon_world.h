@@ -1,7 +1,6 @@
 // What tests of the anonymiser share: a trace with something in every field, a
 // key, and the two directions in memory.
-#ifndef TESTS_UNIT_ANONYMIZE_ANON_WORLD_H_
-#define TESTS_UNIT_ANONYMIZE_ANON_WORLD_H_
+#pragma once
 
 #include <functional>
 #include <map>
@@ -63,5 +62,3 @@ format::TraceHeader HeaderOf(const std::string& trace);
 std::string KeepAllBut(const std::string& statements);
 
 }  // namespace tracefs::anonymize
-
-#endif  // TESTS_UNIT_ANONYMIZE_ANON_WORLD_H_

@@ -1,7 +1,6 @@
 // SlowFf1: FF1 of NIST SP 800-38G, step by step as Algorithm 7 has it, for any
 // radix up to 36: the oracle for the product's, which knows radix 2 only.
-#ifndef TESTS_UNIT_ANONYMIZE_SLOW_FF1_H_
-#define TESTS_UNIT_ANONYMIZE_SLOW_FF1_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -15,5 +14,3 @@ std::vector<uint32_t> SlowFf1Encrypt(const std::string& key,
                                      const std::vector<uint32_t>& digits);
 
 }  // namespace tracefs::anonymize
-
-#endif  // TESTS_UNIT_ANONYMIZE_SLOW_FF1_H_

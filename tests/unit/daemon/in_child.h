@@ -1,7 +1,6 @@
 // Runs a piece of a test in a process of its own: one that gives things up for
 // good.
-#ifndef TESTS_UNIT_DAEMON_IN_CHILD_H_
-#define TESTS_UNIT_DAEMON_IN_CHILD_H_
+#pragma once
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -39,5 +38,3 @@ inline std::string InChild(const std::function<std::string()>& body) {
 }
 
 }  // namespace tracefs
-
-#endif  // TESTS_UNIT_DAEMON_IN_CHILD_H_

@@ -1,6 +1,5 @@
 // A directory of its own for each test, gone afterwards, mounts in it too.
-#ifndef TESTS_UNIT_MOUNT_SCRATCH_DIR_H_
-#define TESTS_UNIT_MOUNT_SCRATCH_DIR_H_
+#pragma once
 
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -47,5 +46,3 @@ class ScratchDir {
 };
 
 }  // namespace tracefs
-
-#endif  // TESTS_UNIT_MOUNT_SCRATCH_DIR_H_

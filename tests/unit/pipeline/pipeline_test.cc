@@ -13,9 +13,9 @@
 #include <string>
 #include <thread>
 
+#include "drivers/output/framing.h"
 #include "tracefs/base/clock.h"
 #include "tracefs/format/trace_reader.h"
-#include "tracefs/pipeline/framing.h"
 
 namespace tracefs {
 namespace {

@@ -1,7 +1,6 @@
 // A child process that does on command what changes a process: tests of
 // tracefs/process look at it meanwhile.
-#ifndef TESTS_UNIT_PROCESS_CHILD_H_
-#define TESTS_UNIT_PROCESS_CHILD_H_
+#pragma once
 
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
@@ -98,5 +97,3 @@ class Child {
 };
 
 }  // namespace tracefs
-
-#endif  // TESTS_UNIT_PROCESS_CHILD_H_

@@ -1,7 +1,6 @@
 // SealedTrace: a whole trace made by the real filters, as a preamble and
 // frames that an attacker can rearrange.
-#ifndef TESTS_UNIT_TOOLS_SEALED_TRACE_H_
-#define TESTS_UNIT_TOOLS_SEALED_TRACE_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -50,5 +49,3 @@ SecretKey BlockKey(const SecretKey& verify, uint64_t epoch,
                    const format::Serial& serial, uint64_t number);
 
 }  // namespace tracefs
-
-#endif  // TESTS_UNIT_TOOLS_SEALED_TRACE_H_

@@ -1,6 +1,5 @@
 // The command tracefs-anon, without its main: tests call it.
-#ifndef TRACEFS_TOOLS_ANON_ANON_H_
-#define TRACEFS_TOOLS_ANON_ANON_H_
+#pragma once
 
 #include <string>
 
@@ -13,5 +12,3 @@ namespace tracefs::anonymize {
 Status RunAnon(const AnonOptions& options, std::string* out);
 
 }  // namespace tracefs::anonymize
-
-#endif  // TRACEFS_TOOLS_ANON_ANON_H_

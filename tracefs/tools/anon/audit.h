@@ -1,6 +1,5 @@
 // --audit: looks at an anonymised trace as somebody who wants to undo it.
-#ifndef TRACEFS_TOOLS_ANON_AUDIT_H_
-#define TRACEFS_TOOLS_ANON_AUDIT_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -28,5 +27,3 @@ struct AuditOptions {
 Status Audit(const AuditOptions& options, std::string* report);
 
 }  // namespace tracefs::anonymize
-
-#endif  // TRACEFS_TOOLS_ANON_AUDIT_H_

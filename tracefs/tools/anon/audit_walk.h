@@ -1,7 +1,6 @@
 // What --audit reads of a trace: each argument, with what a policy says of it,
 // and what stands beside blocks.
-#ifndef TRACEFS_TOOLS_ANON_AUDIT_WALK_H_
-#define TRACEFS_TOOLS_ANON_AUDIT_WALK_H_
+#pragma once
 
 #include <cstdint>
 #include <functional>
@@ -54,5 +53,3 @@ bool Hidden(const FieldPlan& field);
 std::string NumberGroup(const FieldPlan& field);
 
 }  // namespace tracefs::anonymize
-
-#endif  // TRACEFS_TOOLS_ANON_AUDIT_WALK_H_

@@ -1,6 +1,5 @@
 // Distinct: values and how often each came, bounded.
-#ifndef TRACEFS_TOOLS_ANON_DISTINCT_H_
-#define TRACEFS_TOOLS_ANON_DISTINCT_H_
+#pragma once
 
 #include <algorithm>
 #include <cstddef>
@@ -45,5 +44,3 @@ class Distinct {
 };
 
 }  // namespace tracefs::anonymize
-
-#endif  // TRACEFS_TOOLS_ANON_DISTINCT_H_

@@ -1,8 +1,7 @@
 // LeakScan: finds any of many protected values in bytes, in every form in which
 // a value gets into places it should not be in: as it is, as UTF-16, as hex, as
 // base64 at any alignment.
-#ifndef TRACEFS_TOOLS_ANON_LEAK_SCAN_H_
-#define TRACEFS_TOOLS_ANON_LEAK_SCAN_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -67,5 +66,3 @@ class LeakScan {
 };
 
 }  // namespace tracefs::anonymize
-
-#endif  // TRACEFS_TOOLS_ANON_LEAK_SCAN_H_

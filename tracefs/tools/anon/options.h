@@ -1,6 +1,5 @@
 // The command line of tracefs-anon.
-#ifndef TRACEFS_TOOLS_ANON_OPTIONS_H_
-#define TRACEFS_TOOLS_ANON_OPTIONS_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -37,5 +36,3 @@ Result<AnonOptions> ParseAnonOptions(int argc, const char* const* argv);
 std::string AnonHelp();
 
 }  // namespace tracefs::anonymize
-
-#endif  // TRACEFS_TOOLS_ANON_OPTIONS_H_

@@ -1,7 +1,6 @@
 // OutputFile: a file that appears under its name when it is complete, or not at
 // all.
-#ifndef TRACEFS_TOOLS_ANON_OUTPUT_FILE_H_
-#define TRACEFS_TOOLS_ANON_OUTPUT_FILE_H_
+#pragma once
 
 #include <string>
 
@@ -62,5 +61,3 @@ class OutputFile final : public TraceSink {
 };
 
 }  // namespace tracefs::anonymize
-
-#endif  // TRACEFS_TOOLS_ANON_OUTPUT_FILE_H_

@@ -1,7 +1,6 @@
 // ProtectedValues: what of an original must not be found in its anonymised
 // trace, by the policy.
-#ifndef TRACEFS_TOOLS_ANON_PROTECTED_VALUES_H_
-#define TRACEFS_TOOLS_ANON_PROTECTED_VALUES_H_
+#pragma once
 
 #include <map>
 #include <set>
@@ -62,5 +61,3 @@ class ProtectedValues {
 };
 
 }  // namespace tracefs::anonymize
-
-#endif  // TRACEFS_TOOLS_ANON_PROTECTED_VALUES_H_

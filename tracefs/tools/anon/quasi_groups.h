@@ -1,7 +1,6 @@
 // QuasiGroups: how many operations share their values of some fields. Who is
 // alone in a group can be told from all others by them.
-#ifndef TRACEFS_TOOLS_ANON_QUASI_GROUPS_H_
-#define TRACEFS_TOOLS_ANON_QUASI_GROUPS_H_
+#pragma once
 
 #include <cstdint>
 #include <string>
@@ -31,5 +30,3 @@ class QuasiGroups {
 };
 
 }  // namespace tracefs::anonymize
-
-#endif  // TRACEFS_TOOLS_ANON_QUASI_GROUPS_H_

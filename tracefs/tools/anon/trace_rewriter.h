@@ -1,7 +1,6 @@
 // Rewrites a whole trace, block by block, on several threads, in bounded
 // memory. The output is written from scratch: preamble, serial, frames.
-#ifndef TRACEFS_TOOLS_ANON_TRACE_REWRITER_H_
-#define TRACEFS_TOOLS_ANON_TRACE_REWRITER_H_
+#pragma once
 
 #include <functional>
 #include <memory>
@@ -53,5 +52,3 @@ Status RewriteTrace(std::unique_ptr<format::ByteSource> source,
                     MapTables* maps, TraceSink& sink, RewriteCounts* counts);
 
 }  // namespace tracefs::anonymize
-
-#endif  // TRACEFS_TOOLS_ANON_TRACE_REWRITER_H_

@@ -1,6 +1,5 @@
 // tracefs-ctl without its main: asks and steers a running mount.
-#ifndef TRACEFS_TOOLS_CTL_CTL_H_
-#define TRACEFS_TOOLS_CTL_CTL_H_
+#pragma once
 
 #include <atomic>
 
@@ -16,5 +15,3 @@ int Ctl(const CtlOptions& options, OutputBuffer& out, OutputBuffer& err,
         const std::atomic<bool>& stop);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_TOOLS_CTL_CTL_H_

@@ -1,7 +1,6 @@
 // LiveTrace: the operations of a mount as they happen, from the stream that
 // follows a `tail` request, in order of time.
-#ifndef TRACEFS_TOOLS_CTL_LIVE_TRACE_H_
-#define TRACEFS_TOOLS_CTL_LIVE_TRACE_H_
+#pragma once
 
 #include <chrono>
 #include <functional>
@@ -42,5 +41,3 @@ class LiveTrace {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_TOOLS_CTL_LIVE_TRACE_H_

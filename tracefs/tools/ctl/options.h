@@ -1,6 +1,5 @@
 // What tracefs-ctl was asked for: its command line, checked.
-#ifndef TRACEFS_TOOLS_CTL_OPTIONS_H_
-#define TRACEFS_TOOLS_CTL_OPTIONS_H_
+#pragma once
 
 #include <chrono>
 #include <cstdint>
@@ -57,5 +56,3 @@ Result<CtlOptions> ParseCtlOptions(int argc, const char* const* argv);
 std::string CtlHelp();
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_TOOLS_CTL_OPTIONS_H_

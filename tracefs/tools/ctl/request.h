@@ -2,8 +2,7 @@
 // could not find for itself: users, groups, files for outputs, keys,
 // certificates and connections, which are opened with the rights, and below the
 // directory, of whoever asks.
-#ifndef TRACEFS_TOOLS_CTL_REQUEST_H_
-#define TRACEFS_TOOLS_CTL_REQUEST_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -66,5 +65,3 @@ Result<std::string> AddRequest(ControlClient& client, const std::string& path,
                                NewFiles* files);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_TOOLS_CTL_REQUEST_H_

@@ -1,6 +1,5 @@
 // The mount's answers as text for people.
-#ifndef TRACEFS_TOOLS_CTL_TEXT_H_
-#define TRACEFS_TOOLS_CTL_TEXT_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -33,5 +32,3 @@ Result<std::string> NewAlarms(std::string_view json, bool as_json,
 Result<std::string> AddText(std::string_view json);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_TOOLS_CTL_TEXT_H_

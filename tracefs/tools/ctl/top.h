@@ -1,7 +1,6 @@
 // The loop of `tracefs-ctl top`: on a terminal a full-screen picture that obeys
 // keys, elsewhere one picture after the other.
-#ifndef TRACEFS_TOOLS_CTL_TOP_H_
-#define TRACEFS_TOOLS_CTL_TOP_H_
+#pragma once
 
 #include <atomic>
 #include <string>
@@ -19,5 +18,3 @@ Status Top(const CtlOptions& options, const std::string& mount, LiveTrace& live,
            OutputBuffer& out, const std::atomic<bool>& stop);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_TOOLS_CTL_TOP_H_

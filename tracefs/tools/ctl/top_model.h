@@ -1,8 +1,7 @@
 // TopModel: who does what how often and how slowly, from live operations: the
 // numbers behind `tracefs-ctl top`. Memory is bounded, however many files there
 // are: what is rare goes into one remainder.
-#ifndef TRACEFS_TOOLS_CTL_TOP_MODEL_H_
-#define TRACEFS_TOOLS_CTL_TOP_MODEL_H_
+#pragma once
 
 #include <array>
 #include <cstddef>
@@ -156,5 +155,3 @@ class TopModel {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_TOOLS_CTL_TOP_MODEL_H_

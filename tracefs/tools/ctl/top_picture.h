@@ -1,6 +1,5 @@
 // One picture of `tracefs-ctl top`, as lines of text.
-#ifndef TRACEFS_TOOLS_CTL_TOP_PICTURE_H_
-#define TRACEFS_TOOLS_CTL_TOP_PICTURE_H_
+#pragma once
 
 #include <cstddef>
 #include <string>
@@ -31,5 +30,3 @@ std::string ShortDuration(uint64_t ns);
 std::string ShortNumber(double number);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_TOOLS_CTL_TOP_PICTURE_H_

@@ -1,7 +1,6 @@
 // Unmounting that waits: `tracefs-ctl MNT unmount`, and what a helper of
 // umount(8) is to call.
-#ifndef TRACEFS_TOOLS_CTL_UNMOUNT_H_
-#define TRACEFS_TOOLS_CTL_UNMOUNT_H_
+#pragma once
 
 #include <chrono>
 #include <functional>
@@ -26,5 +25,3 @@ Result<std::string> UnmountAndWait(
 Result<std::string> UnmountText(const std::string& line);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_TOOLS_CTL_UNMOUNT_H_

@@ -1,7 +1,6 @@
 // AggregateQueue: keeps what was counted until the operations before it have
 // been listed. Blocks are read a little before their operations are due.
-#ifndef TRACEFS_TOOLS_DUMP_AGGREGATE_QUEUE_H_
-#define TRACEFS_TOOLS_DUMP_AGGREGATE_QUEUE_H_
+#pragma once
 
 #include <cstddef>
 #include <cstdint>
@@ -36,5 +35,3 @@ class AggregateQueue {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_TOOLS_DUMP_AGGREGATE_QUEUE_H_

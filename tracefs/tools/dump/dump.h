@@ -1,6 +1,5 @@
 // tracefs-dump without its main: prints traces.
-#ifndef TRACEFS_TOOLS_DUMP_DUMP_H_
-#define TRACEFS_TOOLS_DUMP_DUMP_H_
+#pragma once
 
 #include <atomic>
 
@@ -16,5 +15,3 @@ int Dump(const DumpOptions& options, OutputBuffer& out, OutputBuffer& err,
          const std::atomic<bool>& stop);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_TOOLS_DUMP_DUMP_H_

@@ -1,6 +1,5 @@
 // The command line of tracefs-dump.
-#ifndef TRACEFS_TOOLS_DUMP_OPTIONS_H_
-#define TRACEFS_TOOLS_DUMP_OPTIONS_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -31,5 +30,3 @@ Result<DumpOptions> ParseDumpOptions(int argc, const char* const* argv);
 std::string DumpHelp();
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_TOOLS_DUMP_OPTIONS_H_

@@ -1,7 +1,6 @@
 // What a command prints about traces besides their operations: what they say
 // of themselves, counts, and at the end what was lost.
-#ifndef TRACEFS_TOOLS_DUMP_TRACE_SUMMARY_H_
-#define TRACEFS_TOOLS_DUMP_TRACE_SUMMARY_H_
+#pragma once
 
 #include <array>
 #include <cstdint>
@@ -95,5 +94,3 @@ class ReportKeeper {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_TOOLS_DUMP_TRACE_SUMMARY_H_

@@ -1,7 +1,6 @@
 // tracefs-keygen --derive: a key for one domain of anonymised traces, to hand
 // to somebody who may know that and no more.
-#ifndef TRACEFS_TOOLS_KEYGEN_DERIVE_H_
-#define TRACEFS_TOOLS_KEYGEN_DERIVE_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -20,5 +19,3 @@ Status DeriveKeyFile(const CommandLine& given,
                      const std::vector<std::string>& words);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_TOOLS_KEYGEN_DERIVE_H_

@@ -1,6 +1,5 @@
 // The command line of tracefs-verify.
-#ifndef TRACEFS_TOOLS_VERIFY_OPTIONS_H_
-#define TRACEFS_TOOLS_VERIFY_OPTIONS_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -29,5 +28,3 @@ Result<VerifyOptions> ParseVerifyOptions(int argc, const char* const* argv);
 std::string VerifyHelp();
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_TOOLS_VERIFY_OPTIONS_H_

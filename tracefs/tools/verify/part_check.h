@@ -1,8 +1,7 @@
 // PartCheck: whether the files of a rotated trace follow each other, by their
 // marks (marks.h). The marks carry no key: what was done to blocks on purpose
 // is for TraceJudge to find; this finds files that were lost, mixed up or cut.
-#ifndef TRACEFS_TOOLS_VERIFY_PART_CHECK_H_
-#define TRACEFS_TOOLS_VERIFY_PART_CHECK_H_
+#pragma once
 
 #include <optional>
 #include <string>
@@ -41,5 +40,3 @@ class PartCheck {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_TOOLS_VERIFY_PART_CHECK_H_

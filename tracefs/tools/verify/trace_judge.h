@@ -5,8 +5,7 @@
 //
 // Numbers and claims are believed only where a tag or a signature covers them.
 // Blocks are judged each by itself: a bad one takes no trust from the others.
-#ifndef TRACEFS_TOOLS_VERIFY_TRACE_JUDGE_H_
-#define TRACEFS_TOOLS_VERIFY_TRACE_JUDGE_H_
+#pragma once
 
 #include <cstdint>
 #include <map>
@@ -135,5 +134,3 @@ class TraceJudge {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_TOOLS_VERIFY_TRACE_JUDGE_H_

@@ -1,7 +1,6 @@
 // tracefs-verify without its main: reads traces, undoes their chains as far as
 // the keys reach, and prints what TraceJudge says.
-#ifndef TRACEFS_TOOLS_VERIFY_VERIFY_H_
-#define TRACEFS_TOOLS_VERIFY_VERIFY_H_
+#pragma once
 
 #include "tracefs/export/output_buffer.h"
 #include "tracefs/tools/verify/options.h"
@@ -13,5 +12,3 @@ namespace tracefs {
 int Verify(const VerifyOptions& options, OutputBuffer& out, OutputBuffer& err);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_TOOLS_VERIFY_VERIFY_H_

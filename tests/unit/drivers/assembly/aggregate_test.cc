@@ -17,10 +17,10 @@
 #include <thread>
 
 #include "drivers/assembly/stream.h"
+#include "drivers/output/framing.h"
 #include "tracefs/base/clock.h"
 #include "tracefs/base/sanitizers.h"
 #include "tracefs/format/trace_reader.h"
-#include "tracefs/pipeline/framing.h"
 #include "tracefs/pipeline/pipeline.h"
 
 namespace tracefs {

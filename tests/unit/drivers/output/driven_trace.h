@@ -1,7 +1,6 @@
 // DrivenTrace: a small trace, block by block, to be given to an output driver,
 // and what reading a file of it finds.
-#ifndef TESTS_UNIT_DRIVERS_OUTPUT_DRIVEN_TRACE_H_
-#define TESTS_UNIT_DRIVERS_OUTPUT_DRIVEN_TRACE_H_
+#pragma once
 
 #include <string>
 #include <vector>
@@ -50,5 +49,3 @@ ReadBack ReadBytes(const std::string& bytes);
 std::vector<uint64_t> Range(uint64_t first, uint64_t last);
 
 }  // namespace tracefs
-
-#endif  // TESTS_UNIT_DRIVERS_OUTPUT_DRIVEN_TRACE_H_

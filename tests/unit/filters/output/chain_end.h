@@ -1,7 +1,6 @@
 // ChainEnd: the end of a chain of output filters in tests. Keeps payloads, and
 // fails when told to.
-#ifndef TESTS_UNIT_FILTERS_OUTPUT_CHAIN_END_H_
-#define TESTS_UNIT_FILTERS_OUTPUT_CHAIN_END_H_
+#pragma once
 
 #include <cerrno>
 #include <string>
@@ -70,5 +69,3 @@ inline TraceIdentity TestIdentity() {
 std::vector<std::string> SampleBlocks();
 
 }  // namespace tracefs
-
-#endif  // TESTS_UNIT_FILTERS_OUTPUT_CHAIN_END_H_

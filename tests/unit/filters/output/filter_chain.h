@@ -1,7 +1,6 @@
 // FilterChain: output filters as a config describes them, for tests; and the
 // decoder that their chain text makes.
-#ifndef TESTS_UNIT_FILTERS_OUTPUT_FILTER_CHAIN_H_
-#define TESTS_UNIT_FILTERS_OUTPUT_FILTER_CHAIN_H_
+#pragma once
 
 #include <memory>
 #include <string>
@@ -45,5 +44,3 @@ Result<std::string> DecodeChain(const std::string& chain, const KeyRing& keys,
                                 BlockNotes* notes = nullptr);
 
 }  // namespace tracefs
-
-#endif  // TESTS_UNIT_FILTERS_OUTPUT_FILTER_CHAIN_H_

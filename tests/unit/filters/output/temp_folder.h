@@ -1,6 +1,5 @@
 // TempFolder: a folder that goes away with the test.
-#ifndef TESTS_UNIT_FILTERS_OUTPUT_TEMP_FOLDER_H_
-#define TESTS_UNIT_FILTERS_OUTPUT_TEMP_FOLDER_H_
+#pragma once
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -48,5 +47,3 @@ class TempFolder {
 };
 
 }  // namespace tracefs
-
-#endif  // TESTS_UNIT_FILTERS_OUTPUT_TEMP_FOLDER_H_

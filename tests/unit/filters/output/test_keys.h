@@ -1,6 +1,5 @@
 // TestKeys: one key file of each kind, and the key ring of a reader of all.
-#ifndef TESTS_UNIT_FILTERS_OUTPUT_TEST_KEYS_H_
-#define TESTS_UNIT_FILTERS_OUTPUT_TEST_KEYS_H_
+#pragma once
 
 #include <gtest/gtest.h>
 
@@ -52,5 +51,3 @@ struct TestKeys {
 };
 
 }  // namespace tracefs
-
-#endif  // TESTS_UNIT_FILTERS_OUTPUT_TEST_KEYS_H_

@@ -1,8 +1,7 @@
-// TracerRules: what one tracer does about each operation: its filter, and what
+// OpPlans: what one tracer does about each operation: its filter, and what
 // filter and assembly drivers together need. Immutable, so that a tracer's
-// filter is swapped by publishing other rules.
-#ifndef TRACEFS_PIPELINE_TRACER_RULES_H_
-#define TRACEFS_PIPELINE_TRACER_RULES_H_
+// filter is swapped by publishing other plans.
+#pragma once
 
 #include <array>
 #include <memory>
@@ -13,7 +12,7 @@
 
 namespace tracefs {
 
-class TracerRules {
+class OpPlans {
  public:
   struct OpPlan {
     bool record = false;        // a message may come of it
@@ -25,8 +24,8 @@ class TracerRules {
     bool names = false;
   };
 
-  TracerRules(std::unique_ptr<const InputFilter> filter,
-              std::span<const std::shared_ptr<const AssemblyDriver>> assembly);
+  OpPlans(std::unique_ptr<const InputFilter> filter,
+          std::span<const std::shared_ptr<const AssemblyDriver>> assembly);
 
   const OpPlan& plan(Op op) const { return plans_[Index(op)]; }
   const InputFilter& filter() const { return *filter_; }
@@ -37,5 +36,3 @@ class TracerRules {
 };
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_PIPELINE_TRACER_RULES_H_

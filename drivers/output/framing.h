@@ -1,7 +1,6 @@
 // Framing: the last output filter of every chain. Puts the frame header of
 // FORMAT.md ("Frames") before each block and hands both to the output driver.
-#ifndef TRACEFS_PIPELINE_FRAMING_H_
-#define TRACEFS_PIPELINE_FRAMING_H_
+#pragma once
 
 #include <memory>
 
@@ -12,5 +11,3 @@ namespace tracefs {
 std::unique_ptr<OutputFilter> MakeFraming(std::unique_ptr<OutputDriver> driver);
 
 }  // namespace tracefs
-
-#endif  // TRACEFS_PIPELINE_FRAMING_H_

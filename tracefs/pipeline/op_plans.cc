@@ -1,12 +1,12 @@
-#include "tracefs/pipeline/tracer_rules.h"
+#include "tracefs/pipeline/op_plans.h"
 
 namespace tracefs {
 namespace {
 
-TracerRules::OpPlan MakePlan(
+OpPlans::OpPlan MakePlan(
     const InputFilter& input,
     std::span<const std::shared_ptr<const AssemblyDriver>> assembly, Op op) {
-  TracerRules::OpPlan plan;
+  OpPlans::OpPlan plan;
   const FilterNeeds filter = input.Needs(op);
   if (filter.constant == Verdict::kDrop) return plan;
   plan.always = filter.constant == Verdict::kKeep;
@@ -26,7 +26,7 @@ TracerRules::OpPlan MakePlan(
 
 }  // namespace
 
-TracerRules::TracerRules(
+OpPlans::OpPlans(
     std::unique_ptr<const InputFilter> filter,
     std::span<const std::shared_ptr<const AssemblyDriver>> assembly)
     : filter_(std::move(filter)) {

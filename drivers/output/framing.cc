@@ -1,4 +1,4 @@
-#include "tracefs/pipeline/framing.h"
+#include "drivers/output/framing.h"
 
 #include "tracefs/format/frame.h"
 
