@@ -44,6 +44,7 @@ HELD_ELSEWHERE = {
     "docs/architecture.md": "structure_test draws its graph",
     "tracefs/format/FORMAT.md": "golden_test compares its worked example",
     "tracefs/net/PROTOCOL.md": "a picture; net_test and recv_test",
+    "docs/architecture.md": "a picture; structure_test draws it anew",
 }
 # What goes on until somebody ends it.
 ENDLESS = re.compile(r"--follow|\btail\b|tracefs-recv|\btop\b")
