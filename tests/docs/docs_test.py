@@ -41,7 +41,6 @@ NOT_RUN = {
 }
 # Documents whose blocks are specifications, each held by a test of its own.
 HELD_ELSEWHERE = {
-    "docs/architecture.md": "structure_test draws its graph",
     "tracefs/format/FORMAT.md": "golden_test compares its worked example",
     "tracefs/net/PROTOCOL.md": "a picture; net_test and recv_test",
     "docs/architecture.md": "a picture; structure_test draws it anew",
