@@ -4,6 +4,7 @@
 
 #include "anonymize/base64url.h"
 #include "anonymize/header_rewriter.h"
+#include "tracefs/base/clock.h"
 #include "tracefs/base/text.h"
 #include "tracefs/format/names.h"
 
@@ -515,8 +516,6 @@ Status BlockRewriter::CheckReasons(const Message& message) const {
 }
 
 BlockRewriter::Around BlockRewriter::LookAround(ByteSpan arguments) {
-  constexpr uint64_t kNsPerUs = 1000;
-  constexpr uint64_t kNsPerSecond = 1'000'000'000;
   const uint16_t time_ns = Info(Field::kTime).arg_id;
   Around around;
   ArgumentCursor in(arguments, plan_->widths());

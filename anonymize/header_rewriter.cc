@@ -1,6 +1,5 @@
 #include "anonymize/header_rewriter.h"
 
-
 #include "tracefs/base/text.h"
 #include "tracefs/format/message_writer.h"
 #include "tracefs/format/names.h"

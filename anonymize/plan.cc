@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tracefs/base/clock.h"
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/units.h"
 #include "tracefs/format/names.h"
@@ -12,7 +13,6 @@ namespace {
 using format::SelfDescription;
 using Target = PolicyStatement::Target;
 
-constexpr uint64_t kNsPerSecond = 1'000'000'000;
 // A trace that names more is hostile.
 constexpr size_t kMaxFields = 4096;
 // Shifts are whole seconds below this: 34 years. Added to any time of this

@@ -72,26 +72,14 @@ class Parser {
   Result<std::string> Word(std::string_view what) {
     in_.SkipSpace();
     if (in_.Peek() == '"') return in_.TakeString(kMaxWordBytes);
-    const size_t begin = in_.offset();
-    while (!in_.AtEnd() && IsWordByte(in_.Peek())) in_.Advance();
-    if (in_.offset() == begin) {
-      const std::string found =
-          in_.AtEnd() ? "the end" : Quoted(in_.Rest().substr(0, 1));
-      return in_.ErrorHere("expected " + std::string(what) + ", found " +
-                           found);
-    }
-    return std::string(in_.Since(begin));
-  }
-
-  bool Take(char c) {
-    in_.SkipSpace();
-    if (in_.AtEnd() || in_.Peek() != c) return false;
-    in_.Advance();
-    return true;
+    const std::string_view word = in_.TakeWord(IsWordByte);
+    if (!word.empty()) return std::string(word);
+    return in_.ErrorHere("expected " + std::string(what) + ", found " +
+                         in_.Found(IsWordByte, "the end"));
   }
 
   Status Expect(char c, std::string_view after) {
-    if (Take(c)) return Status::Ok();
+    if (in_.Take(c)) return Status::Ok();
     return in_.ErrorHere(std::string("expected '") + c + "' after " +
                          std::string(after));
   }
@@ -115,7 +103,7 @@ class Parser {
     }
     std::vector<PolicyStatement> targets(1);
     if (Status s = TakeTarget(*first, start, &targets[0]); !s.ok()) return s;
-    while (Take(',')) {
+    while (in_.Take(',')) {
       in_.SkipSpace();
       const SourcePosition at = in_.position();
       const Result<std::string> next = Word("a field or a class");
@@ -208,7 +196,7 @@ class Parser {
     } else if (rule->action == Action::kQuantise) {
       if (Status s = Step(rule); !s.ok()) return s;
     }
-    while (!Take(';')) {
+    while (!in_.Take(';')) {
       in_.SkipSpace();
       at = in_.position();
       const Result<std::string> option = Word("an option or ';'");
@@ -236,14 +224,14 @@ class Parser {
 
   Status List(std::vector<std::string>* words) {
     if (Status s = Expect('{', "what takes a list"); !s.ok()) return s;
-    while (!Take('}')) {
+    while (!in_.Take('}')) {
       Result<std::string> word = Word("a value or '}'");
       if (!word.ok()) return word.status();
       words->push_back(*std::move(word));
       if (words->size() > kMaxPolicyWords) {
         return in_.ErrorHere("too many values in a list");
       }
-      (void)Take(',');
+      (void)in_.Take(',');
     }
     std::sort(words->begin(), words->end());
     words->erase(std::unique(words->begin(), words->end()), words->end());

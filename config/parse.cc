@@ -87,31 +87,22 @@ class Parser {
  private:
   // What stands at the cursor, for "found …".
   std::string Found() const {
-    if (in_.AtEnd()) return "the end of the file";
-    size_t length = 0;
-    while (IsNameByte(in_.Peek(length))) ++length;
-    return Quoted(in_.Rest().substr(0, std::max<size_t>(length, 1)));
+    return in_.Found(IsNameByte, "the end of the file");
   }
 
   Status Expect(char c, std::string_view what) {
-    in_.SkipSpace();
-    if (!in_.AtEnd() && in_.Peek() == c) {
-      in_.Advance();
-      return Status::Ok();
-    }
+    if (in_.Take(c)) return Status::Ok();
     return in_.ErrorHere("expected " + std::string(what) + ", found " +
                          Found());
   }
 
   Result<std::string> TakeName(std::string_view what) {
-    const size_t begin = in_.offset();
     const SourcePosition position = in_.position();
     if (!IsNameStart(in_.Peek())) {
       return in_.ErrorHere("expected " + std::string(what) + ", found " +
                            Found());
     }
-    while (IsNameByte(in_.Peek())) in_.Advance();
-    const std::string_view name = in_.Since(begin);
+    const std::string_view name = in_.TakeWord(IsNameByte);
     if (name.size() > kMaxConfigWordBytes) {
       return ErrorAt(in_.file(), position,
                      "the name " + Quoted(name) + " is longer than " +

@@ -89,10 +89,8 @@ class Parser {
   // The word at the cursor; empty if there is none.
   std::string_view TakeWord() {
     in_.SkipSpace();
-    const size_t begin = in_.offset();
     position_ = in_.position();
-    while (IsWordByte(in_.Peek())) in_.Advance();
-    return in_.Since(begin);
+    return in_.TakeWord(IsWordByte);
   }
 
   Status Expected(std::string_view what) const {

@@ -59,13 +59,9 @@ class Parser {
 
  private:
   // The word or byte at the cursor, for "found …".
-  std::string_view Next() const {
-    size_t length = 0;
-    while (IsWordByte(in_.Peek(length))) ++length;
-    return in_.Rest().substr(0, std::max<size_t>(length, 1));
-  }
+  std::string_view Next() const { return in_.Next(IsWordByte); }
   std::string Found() const {
-    return in_.AtEnd() ? "the end of the filter" : Quoted(Next());
+    return in_.Found(IsWordByte, "the end of the filter");
   }
 
   Status UnexpectedAfterExpression() const {

@@ -7,6 +7,8 @@
 
 namespace tracefs {
 
+inline constexpr uint64_t kNsPerUs = 1'000;
+inline constexpr uint64_t kNsPerMs = 1'000'000;
 inline constexpr uint64_t kNsPerSecond = 1'000'000'000;
 
 inline uint64_t ClockNs(clockid_t id) {

@@ -44,6 +44,29 @@ std::string Quoted(std::string_view word) {
   return quoted;
 }
 
+std::string_view TextCursor::Next(ByteClass in_word) const {
+  size_t length = 0;
+  while (in_word(Peek(length))) ++length;
+  return Rest().substr(0, std::max<size_t>(length, 1));
+}
+
+std::string TextCursor::Found(ByteClass in_word, std::string_view end) const {
+  return AtEnd() ? std::string(end) : Quoted(Next(in_word));
+}
+
+std::string_view TextCursor::TakeWord(ByteClass in_word) {
+  const size_t begin = offset_;
+  while (in_word(Peek())) Advance();
+  return Since(begin);
+}
+
+bool TextCursor::Take(char c) {
+  SkipSpace();
+  if (AtEnd() || Peek() != c) return false;
+  Advance();
+  return true;
+}
+
 void TextCursor::Advance(size_t bytes) {
   const size_t end = offset_ + std::min(bytes, text_.size() - offset_);
   for (; offset_ < end; ++offset_) {

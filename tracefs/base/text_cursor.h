@@ -54,6 +54,17 @@ class TextCursor {
     return text_.substr(offset, offset_ - offset);
   }
 
+  // What the words of a language consist of.
+  using ByteClass = bool (*)(char);
+  // The word at the cursor, or the byte there; empty at the end.
+  std::string_view Next(ByteClass in_word) const;
+  // The same quoted, for "expected …, found …"; `end` where nothing is left.
+  std::string Found(ByteClass in_word, std::string_view end) const;
+  // Passes a word; empty if there is none.
+  std::string_view TakeWord(ByteClass in_word);
+  // Passes `c` behind blanks, and tells whether it is there.
+  bool Take(char c);
+
   // Moves on, at most to the end.
   void Advance(size_t bytes = 1);
   // Skips blanks, line ends and comments.

@@ -225,7 +225,6 @@ int ControlServer::PollTimeout(uint64_t now, uint64_t drain_until) const {
   if (drain_until != 0) until = std::min(until, drain_until);
   if (until == std::numeric_limits<uint64_t>::max()) return -1;
   if (until <= now) return 0;
-  constexpr uint64_t kNsPerMs = 1'000'000;
   constexpr uint64_t kLongestMs = 60'000;
   return static_cast<int>(
       std::min((until - now + kNsPerMs - 1) / kNsPerMs, kLongestMs));

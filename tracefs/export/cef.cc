@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 
+#include "tracefs/base/clock.h"
 #include "tracefs/export/alarm_lines.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/export/feed.h"
@@ -13,7 +14,6 @@
 namespace tracefs {
 namespace {
 
-constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr int kAlarmSeverity = 8;  // of 0 to 10
 
 // 0 to 10.

@@ -2,6 +2,7 @@
 // alarms are of the class Detection Finding (2004). Losses are of the base
 // class (0): something was not seen.
 
+#include "tracefs/base/clock.h"
 #include "tracefs/export/alarm_lines.h"
 #include "tracefs/export/feed.h"
 #include "tracefs/export/feed_parts.h"
@@ -16,7 +17,6 @@ constexpr uint64_t kInformational = 1;
 constexpr uint64_t kMedium = 3;
 constexpr uint64_t kHigh = 4;
 constexpr uint64_t kFinding = 2004;
-constexpr uint64_t kNsPerMs = 1'000'000;
 
 struct Activity {
   uint64_t id;

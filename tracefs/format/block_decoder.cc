@@ -5,13 +5,13 @@
 #include <memory>
 #include <new>
 
+#include "tracefs/base/clock.h"
 #include "tracefs/format/constants.h"
 #include "tracefs/format/names.h"
 
 namespace tracefs::format {
 namespace {
 
-constexpr uint64_t kNsPerUs = 1000;
 constexpr int kMaxDepth = 2048;  // as in event.cc
 
 // What the decoder does with an argument of an operation.

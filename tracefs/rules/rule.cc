@@ -5,6 +5,7 @@
 #include <iterator>
 #include <limits>
 
+#include "tracefs/base/clock.h"
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/text.h"
 #include "tracefs/base/units.h"
@@ -14,7 +15,6 @@
 namespace tracefs {
 namespace {
 
-constexpr uint64_t kNsPerSecond = 1'000'000'000;
 constexpr uint64_t kShortestNs = kNsPerSecond / 10;
 constexpr uint64_t kLongestNs = 24 * 3600 * kNsPerSecond;
 // Operations in a second; no mount does more.
@@ -111,28 +111,17 @@ class Parser {
   }
 
  private:
-  std::string Found() const {
-    if (in_.AtEnd()) return "the end";
-    size_t length = 0;
-    while (IsWordByte(in_.Peek(length))) ++length;
-    return Quoted(in_.Rest().substr(0, std::max<size_t>(length, 1)));
-  }
   Status Expected(std::string_view what) const {
     return in_.ErrorHere("expected " + std::string(what) + ", found " +
-                         Found());
+                         in_.Found(IsWordByte, "the end"));
   }
   // Empty if there is none.
   std::string TakeWord() {
     in_.SkipSpace();
-    const size_t begin = in_.offset();
-    while (IsWordByte(in_.Peek())) in_.Advance();
-    return std::string(in_.Since(begin));
+    return std::string(in_.TakeWord(IsWordByte));
   }
   Status Take(char c, std::string_view what) {
-    in_.SkipSpace();
-    if (in_.AtEnd() || in_.Peek() != c) return Expected(what);
-    in_.Advance();
-    return Status::Ok();
+    return in_.Take(c) ? Status::Ok() : Expected(what);
   }
   bool AtWord(std::string_view word) {
     in_.SkipSpace();

@@ -9,6 +9,7 @@
 #include "drivers/output/feed/stream_feed.h"
 #include "drivers/output/remote/given.h"
 #include "drivers/output/rows.h"
+#include "tracefs/base/clock.h"
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/text_cursor.h"
 
@@ -16,8 +17,6 @@ namespace tracefs {
 namespace {
 
 using net::Transport;
-
-constexpr uint64_t kSecondNs = 1'000'000'000;
 
 constexpr std::string_view kPolicies[] = {"block", "drop"};
 constexpr std::string_view kSockets[] = {"tcp", "tls", "udp", "unix"};
@@ -97,7 +96,8 @@ Result<MadeOutputDriver> MakeConnection(const ConfigEntry& entry,
   options.framing = framing;
   const LossPolicy when_full = PolicyOf(entry, LossPolicy::kBlock);
   options.deadline = std::chrono::nanoseconds(
-      when_full == LossPolicy::kDrop ? 0 : entry.Number("deadline", kSecondNs));
+      when_full == LossPolicy::kDrop ? 0
+                                     : entry.Number("deadline", kNsPerSecond));
   options.limit_bytes = entry.Number("queue", options.limit_bytes);
   options.buffer_bytes = entry.Number("buf");
   if (framing != FeedFraming::kLines) {

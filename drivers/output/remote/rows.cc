@@ -6,12 +6,12 @@
 #include "drivers/output/feed/rows.h"
 #include "drivers/output/remote/given.h"
 #include "drivers/output/remote/remote.h"
+#include "tracefs/base/clock.h"
 #include "tracefs/net/address.h"
 
 namespace tracefs {
 namespace {
 
-constexpr uint64_t kSecondNs = 1'000'000'000;
 // With kFail half of it is for what is on its way when operations begin to be
 // refused: 32 threads with a block of 256 KiB each, and the buffers of async.
 constexpr uint64_t kFailQueueBytes = uint64_t{64} << 20;
@@ -27,8 +27,8 @@ constexpr OptionRow kMax = {.name = "max",
                             .max = uint64_t{1} << 50};
 constexpr OptionRow kTimeout = {.name = "timeout",
                                 .type = ValueType::kDuration,
-                                .min = kSecondNs,
-                                .max = 600 * kSecondNs};
+                                .min = kNsPerSecond,
+                                .max = 600 * kNsPerSecond};
 
 constexpr OptionRow kTcpOptions[] = {
     kBufOption,   kUnbuffered, kWhenFull,    kDeadlineOption, kMax,

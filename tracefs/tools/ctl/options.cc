@@ -7,6 +7,7 @@
 #include <span>
 #include <sstream>
 
+#include "tracefs/base/clock.h"
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/text_cursor.h"
 #include "tracefs/base/units.h"
@@ -184,7 +185,6 @@ Status TakeTailOptions(const CommandLine& given, CtlOptions* options) {
 Status TakeTopOptions(const CommandLine& given, CtlOptions* options) {
   if (given.Has("interval")) {
     const std::string text = given.Text("interval");
-    constexpr uint64_t kNsPerMs = 1'000'000;
     const std::optional<uint64_t> ns = ParseDuration(text);
     if (!ns || *ns < kMinIntervalMs * kNsPerMs ||
         *ns > kMaxIntervalMs * kNsPerMs) {

@@ -17,7 +17,6 @@
 namespace tracefs {
 namespace {
 
-constexpr uint64_t kNsPerMs = 1'000'000;
 // Operations taken before keys and clock are looked at again.
 constexpr int kTurn = 2000;
 
