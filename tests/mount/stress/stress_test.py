@@ -198,9 +198,11 @@ class Stress:
         told = [i for i, event in enumerate(events)
                 if event["pid"] in pids and event["op"] in
                 ACCOUNTED - {"getxattr"}]
+        if not told:
+            return "no call was recorded"
         generator = random.Random(suite.options.seed)
         for kind in ("lost", "doubled", "result", "path", "fh", "release"):
-            for i in generator.sample(told, 200):
+            for i in generator.sample(told, min(200, len(told))):
                 event = events[i]
                 wrong = events[i:i + 1]
                 if kind == "lost":
