@@ -7,9 +7,13 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 
-PAGE = "docs/extending.md"
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "support"))
+import make_additions  # noqa: E402
+
+PAGE = make_additions.PAGE
 PROGRAM = "docs/examples/additions.cc"
 SECTIONS = ("A field", "An operation")
 COPIED = ("tracefs", "drivers/assembly", "anonymize", "docs/examples")
@@ -45,25 +49,16 @@ class Failure(Exception):
     pass
 
 
-def section(page, title):
-    return re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", page, re.M | re.S)[1]
-
-
 def apply(top, text):
     """Makes the changes of a section; returns the files it changes."""
     changed = set()
     for block in re.findall(r"^```diff\n--- (.*?)^```", text, re.M | re.S):
-        name, _, lines = block.partition("\n")
-        lines = lines.splitlines(keepends=True)
-        before = "".join(line[1:] for line in lines if line[0] != "+")
-        after = "".join(line[1:] for line in lines if line[0] != "-")
+        name, _, hunk = block.partition("\n")
         path = os.path.join(top, name)
         with open(path, encoding="utf-8") as file:
             source = file.read()
-        if source.count(before) != 1:
-            raise Failure(f"{PAGE} changes what is not in {name}:\n{before}")
         with open(path, "w", encoding="utf-8") as file:
-            file.write(source.replace(before, after))
+            file.write(make_additions.apply(source, hunk, name))
         changed.add(name)
     return changed
 
@@ -106,7 +101,7 @@ def main():
         for folder in COPIED:
             shutil.copytree(folder, os.path.join(top, folder))
         for title in SECTIONS:
-            text = section(page, title)
+            text = make_additions.section_of(page, title)
             check_table(title, text, apply(top, text))
         commands = [compiler + ["-c", name, "-o", name + ".o"]
                     for name in LINKED]
