@@ -83,6 +83,19 @@ OUTPUTS = {
 }
 
 
+def uring_refused():
+    """Why no FUSE file system can use io_uring here, or None."""
+    try:
+        with open("/sys/module/fuse/parameters/enable_uring",
+                  encoding="ascii") as file:
+            if file.read().strip() in ("Y", "1"):
+                return None
+    except OSError:
+        return "this kernel has no FUSE over io_uring"
+    return ("FUSE over io_uring is off: echo Y > "
+            "/sys/module/fuse/parameters/enable_uring")
+
+
 class Configuration:
     """One way to run a workload. start(), the workload, stop(), in this order;
     stop() also after a start() that failed."""
@@ -197,7 +210,7 @@ class Tracefs(Daemon):
             self._trace_folder(context, OUTPUTS[self.output][2])
         except Failure as error:
             return str(error)
-        return None
+        return uring_refused() if self.transport == "uring" else None
 
     def _trace_folder(self, context, kind):
         if kind != "sync":

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import time
 
-from .configurations import Configuration, Daemon
+from .configurations import Configuration, Daemon, uring_refused
 from .scratch import Failure, run_command, stop_process
 
 
@@ -60,19 +60,6 @@ class PassthroughHpUring(PassthroughHp):
 
 class PassthroughHpUringNoCache(PassthroughHpNoCache):
     uring = True
-
-
-def uring_refused():
-    """Why no FUSE file system can use io_uring here, or None."""
-    try:
-        with open("/sys/module/fuse/parameters/enable_uring",
-                  encoding="ascii") as file:
-            if file.read().strip() in ("Y", "1"):
-                return None
-    except OSError:
-        return "this kernel has no FUSE over io_uring"
-    return ("FUSE over io_uring is off: echo Y > "
-            "/sys/module/fuse/parameters/enable_uring")
 
 
 class PackagedFileSystem(Daemon):
