@@ -39,6 +39,7 @@ uint64_t UnitsPerSecond(const format::ArgumentInfo& argument) {
     case ArgId::kTimeUsec:
       return 1'000'000;
     case ArgId::kStartTime:
+    case ArgId::kChildStart:
       return kTicks;
     default:
       break;

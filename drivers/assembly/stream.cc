@@ -48,9 +48,13 @@ constexpr StreamFlagInfo kStreamFlags[] = {
     {"STR_RETVAL", kStrRetval, "result or errno"},
     {"STR_DATA", kStrData, "the data read and written"},
     {"STR_DATA_CKSUM", kStrDataCksum, "CRC-32C of the data read and written"},
+    {"STR_PROCESS", kStrProcessRecords,
+     "a message for each process that begins, runs another program or ends"},
+    {"STR_ENVIRONMENT", kStrProcessRecords | kStrEnvironment,
+     "the same, with the environment of each program"},
     {"STR_ALL", kAll,
      "everything but STR_PRE_OP, coarser times, STR_ATTR, STR_DATA, "
-     "STR_DATA_CKSUM"},
+     "STR_DATA_CKSUM, STR_PROCESS, STR_ENVIRONMENT"},
 };
 
 static_assert(
@@ -91,6 +95,11 @@ class Stream final : public AssemblyDriver {
             .before = (flags_ & kStrPreOp) != 0,
             .caller = process_.any(),
             .data = moves_data && (flags_ & (kStrData | kStrDataCksum)) != 0};
+  }
+
+  ProcessNeeds process_needs() const override {
+    return {.records = (flags_ & kStrProcessRecords) != 0,
+            .environment = (flags_ & kStrEnvironment) != 0};
   }
 
   bool NamesDefined(const Event& event,

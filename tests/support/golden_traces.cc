@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "tracefs/format/block_info.h"
 #include "tracefs/format/frame.h"
 #include "tracefs/format/histogram.h"
+#include "tracefs/format/process_message.h"
 
 namespace tracefs::test {
 namespace {
@@ -390,6 +392,130 @@ std::string Aggregates() {
   return trace.bytes();
 }
 
+// Process records among operations: a shell makes `cat | sort`, in blocks of
+// their own that come later; awkward arguments, a script, a thread, a pid that
+// is used again, a crash, and what was there before.
+std::string Processes() {
+  using namespace std::literals;
+  using Kind = ProcessRecord::Kind;
+  TraceBuilder trace;
+  std::vector<std::byte> memory(size_t{64} << 10);
+  uint64_t now = kStart;
+  const auto add = [&](ProcessRecord record) {
+    record.time_ns = now += 1000;
+    MessageWriter out(memory);
+    format::WriteProcessRecord(out, record);
+    trace.AddBytes(AsText(out.bytes()));
+  };
+  const ProcessKey shell{.pid = 4'242, .start_ticks = 123'456};
+  const ProcessKey cat{.pid = 4'243, .start_ticks = 123'500};
+  const ProcessKey sort{.pid = 4'244, .start_ticks = 123'500};
+  const ProcessKey again{.pid = 4'243, .start_ticks = 123'900};
+  const auto of = [](Kind kind, ProcessKey key) {
+    ProcessRecord record;
+    record.kind = kind;
+    record.process = key;
+    record.tid = key.pid;
+    record.source = ProcessSource::kPtrace;
+    return record;
+  };
+  const uint32_t caller = trace.DefineProcess(Caller(4'243, "cat"));
+  const uint32_t root = trace.DefinePath(0, "");
+  Event read = Base(Op::read_, kStart + 5'500);
+  read.Set(Field::kTid, 4'243);
+  trace.Add(read, {.path = root, .process = caller});
+  trace.EndBlock(kStart);
+
+  ProcessRecord running = of(Kind::kRunning, shell);
+  running.ppid = 1;
+  running.ns_pid = 7;
+  running.comm = "bash";
+  running.program = running.exe = "/bin/bash";
+  running.argv = "bash\0build.sh\0"sv;
+  running.cwd = "/home/user/src";
+  running.cgroup =
+      "/system.slice/docker-"
+      "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope";
+  running.source = ProcessSource::kConnector;
+  running.late = true;
+  add(running);
+  ProcessRecord fork = of(Kind::kFork, shell);
+  fork.child = cat;
+  fork.child_tid = cat.pid;
+  fork.child_ns_pid = 8;
+  fork.clone_flags = 0x01200000;
+  add(fork);
+  ProcessRecord exec = of(Kind::kExec, cat);
+  exec.ppid = shell.pid;
+  exec.cpu = 1;
+  exec.comm = "cat";
+  exec.program = "./cat";
+  exec.exe = "/usr/bin/cat";
+  exec.cwd = "/home/user/src";
+  exec.argv = "cat\0\0two words\0\xff\n\"\0"sv;
+  exec.environ = "PATH=/bin\0"sv;
+  add(exec);
+  ProcessRecord pipes = of(Kind::kPipes, cat);
+  pipes.pipes = {{.fd = 1, .inode = 77, .access = PipeEnd::kWrite}};
+  add(pipes);
+  fork.child = sort;
+  fork.child_tid = sort.pid;
+  fork.child_ns_pid = 0;
+  fork.clone_flags = CLONE_VM | CLONE_VFORK;
+  add(fork);  // at 5,000: the read follows
+  exec.process = sort;
+  exec.tid = sort.pid;
+  exec.program = "/home/user/src/sort.sh";
+  exec.exe = "/bin/sh";
+  exec.argv = "/bin/sh\0/home/user/src/sort.sh\0"sv;
+  exec.environ = {};
+  exec.incomplete = true;
+  add(exec);
+  pipes.process = sort;
+  pipes.tid = sort.pid;
+  pipes.pipes = {{.fd = 0, .inode = 77, .access = PipeEnd::kRead},
+                 {.fd = 12, .inode = 78, .access = PipeEnd::kReadWrite}};
+  add(pipes);
+  ProcessRecord exit = of(Kind::kExit, cat);
+  exit.exit_code = 3;
+  add(exit);
+  ProcessRecord thread = of(Kind::kFork, sort);
+  thread.child = sort;
+  thread.child_tid = 4'250;
+  thread.clone_flags = CLONE_VM | CLONE_THREAD | CLONE_SIGHAND | 1ull << 40;
+  add(thread);
+  ProcessRecord comm = of(Kind::kComm, sort);
+  comm.tid = 4'250;
+  comm.comm = "a = worker";
+  comm.source = ProcessSource::kPerf;
+  add(comm);
+  exit = of(Kind::kExit, sort);
+  exit.tid = 4'250;
+  exit.exit_code = 0;
+  add(exit);
+  exit = of(Kind::kExit, sort);
+  exit.signal = 11;
+  exit.core_dumped = true;
+  add(exit);
+  fork.child = again;
+  fork.child_tid = again.pid;
+  fork.clone_flags = 0;
+  add(fork);
+  pipes = of(Kind::kPipes, again);
+  add(pipes);
+  exit = of(Kind::kExit, again);
+  exit.signal = 64;
+  add(exit);
+  trace.EndBlock(now);
+  trace.AddLoss({.reason = "overrun",
+                 .count = 1,
+                 .first_ns = kStart,
+                 .last_ns = kStart + 1});
+  trace.EndBlock(now);
+  trace.Finish();
+  return trace.bytes();
+}
+
 std::string TooNew() {
   return format::EncodePreamble(
       {.format_version = 9, .min_reader_version = 9, .chain = "file"});
@@ -405,6 +531,7 @@ std::map<std::string, std::string> MakeGoldenTraces() {
           {"every_operation", EveryOperation()},
           {"later_version", LaterVersion()},
           {"order_and_resolution", OrderAndResolution()},
+          {"processes", Processes()},
           {"too_new", TooNew()}};
 }
 

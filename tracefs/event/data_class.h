@@ -24,7 +24,8 @@ namespace tracefs {
   X(kExe, "exe", "process", "executables of processes")                       \
   X(kCgroup, "cgroup", "cgroup", "control groups")                            \
   X(kXattr, "xattr", "xattr", "names of extended attributes")                 \
-  X(kData, "data", "data", "bytes read and written")                          \
+  X(kData, "data", "data",                                                    \
+    "bytes read and written, arguments and environments of programs")         \
   X(kChecksum, "checksum", "checksum", "checksums of bytes read and written") \
   X(kTime, "time", "time", "begin times, on the monotonic clock")             \
   X(kDuration, "duration", "duration", "how long operations took")            \

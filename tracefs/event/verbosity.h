@@ -34,6 +34,8 @@ enum StreamFlag : uint32_t {
   kStrData = 1u << 22,
   kStrDataCksum = 1u << 23,
   kStrAttr = 1u << 24,
+  kStrProcessRecords = 1u << 25,
+  kStrEnvironment = 1u << 26,
 };
 
 // What the process definition holds, and what names the caller at all.

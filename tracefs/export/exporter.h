@@ -36,6 +36,9 @@ class Exporter {
   }
   // The same, written now.
   virtual void WriteAlarm(const format::AlarmRecord& /*record*/) {}
+  // What happened to a process, in its place among the operations; nothing, in
+  // formats that have none for it.
+  virtual void WriteProcess(const ProcessRecord& /*record*/) {}
   // After the last record.
   virtual void Finish() {}
 };

@@ -10,6 +10,7 @@
 #include "tracefs/export/decimal.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/export/flag_names.h"
+#include "tracefs/export/process_lines.h"
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/format/constants.h"
 
@@ -188,6 +189,9 @@ class JsonlExporter final : public Exporter {
     out_.Append(AggregateJson(record));
   }
 
+  void WriteProcess(const ProcessRecord& record) override {
+    out_.Append(ProcessJson(record));
+  }
   void WriteAlarm(const format::AlarmRecord& record) override {
     out_.Append(AlarmLine(record));
   }

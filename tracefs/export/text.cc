@@ -18,6 +18,7 @@
 #include "tracefs/export/duration.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/export/flag_names.h"
+#include "tracefs/export/process_lines.h"
 #include "tracefs/format/block_decoder.h"
 
 namespace tracefs {
@@ -196,6 +197,14 @@ class TextExporter final : public Exporter {
     out_.Commit(line.at());
   }
 
+  void WriteProcess(const ProcessRecord& record) override {
+    std::array<char, kTimeRoom> time;
+    Line line(time.data());
+    PutTime(line, record.real_ns, 1);
+    const auto size = static_cast<size_t>(line.at() - time.data());
+    out_.Append(std::string(time.data(), size) + ' ' + ProcessText(record) +
+                '\n');
+  }
   void WriteAlarm(const format::AlarmRecord& record) override {
     out_.Append(AlarmLine(record));
   }

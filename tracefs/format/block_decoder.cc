@@ -88,6 +88,11 @@ bool IsOperation(uint16_t msg_id) {
   return OperationOf(msg_id, &before).has_value();
 }
 
+// Messages that have their place in time, which Next gives.
+bool IsTimed(uint16_t msg_id) {
+  return IsOperation(msg_id) || ProcessKindOf(msg_id).has_value();
+}
+
 }  // namespace
 
 std::string TraceContext::NameOfMessage(uint16_t msg_id) const {
@@ -139,11 +144,15 @@ bool BlockDecoder::Open(std::vector<std::byte> block, uint64_t sequence,
   uint64_t last_time = 0;
   Message message;
   while (in.Next(&message)) {
-    if (!IsOperation(message.msg_id)) {
+    if (IsOperation(message.msg_id)) {
+      ++trace_->stats.events;
+    } else if (ProcessKindOf(message.msg_id)) {
+      ++trace_->stats.process_records;
+      if (!trace_->process) continue;
+    } else {
       ReadOtherMessage(message);
       continue;
     }
-    ++trace_->stats.events;
     uint64_t time;
     if (!TimeOf(message, &time)) continue;
     ordered = ordered && time >= last_time;
@@ -389,7 +398,7 @@ void BlockDecoder::BuildIndex() {
   MessageCursor in(block_);
   Message message;
   while (in.Next(&message)) {
-    if (!IsOperation(message.msg_id)) continue;
+    if (!IsDue(message.msg_id)) continue;
     TimeOf(message, &time);
     index_.push_back({time, static_cast<uint32_t>(message.offset)});
   }
@@ -411,15 +420,37 @@ void BlockDecoder::GoToNext() {
   }
   do {
     has_next_ = cursor_->Next(&next_);
-  } while (has_next_ && !IsOperation(next_.msg_id));
+  } while (has_next_ && !IsDue(next_.msg_id));
   if (has_next_) TimeOf(next_, &next_time_);
 }
 
 // --- Decoding --------------------------------------------------------------
 
-void BlockDecoder::Next(Record* record) {
-  Decode(next_, record);
+bool BlockDecoder::IsDue(uint16_t msg_id) const {
+  return trace_->process ? IsTimed(msg_id) : IsOperation(msg_id);
+}
+
+bool BlockDecoder::Next(Record* record) {
+  const std::optional<ProcessRecord::Kind> kind = ProcessKindOf(next_.msg_id);
+  if (kind) {
+    HandOutProcess(*kind);
+  } else {
+    Decode(next_, record);
+  }
   GoToNext();
+  return !kind;
+}
+
+void BlockDecoder::HandOutProcess(ProcessRecord::Kind kind) {
+  ProcessRecord process;
+  process.kind = kind;
+  if (!ReadProcessRecord(next_.arguments, trace_->widths, &process)) {
+    Malformed(ReportKind::kMalformedMessage, &trace_->stats.malformed_messages);
+  }
+  process.time_ns = next_time_;
+  process.real_ns = head_.clock.ToReal(next_time_);
+  process.tracer_id = head_.tracer_id;
+  trace_->process(process);
 }
 
 uint32_t BlockDecoder::CheckPath(uint32_t path_id,

@@ -15,6 +15,7 @@
 #include "tracefs/event/event.h"
 #include "tracefs/format/block_info.h"
 #include "tracefs/format/message_cursor.h"
+#include "tracefs/format/process_message.h"
 #include "tracefs/format/record.h"
 
 namespace tracefs::format {
@@ -43,8 +44,10 @@ class BlockDecoder final : public EventResolver {
   // The begin time of the next operation, monotonic ns; where it has none, that
   // of the one before it. Not at the end.
   uint64_t next_time() const { return next_time_; }
-  // Decodes the next operation and goes on. Not at the end.
-  void Next(Record* record);
+  // Decodes the next operation and goes on. Not at the end. False if it was no
+  // operation but a process record, which went to TraceContext::process: there
+  // are none where nobody takes them.
+  bool Next(Record* record);
 
   // EventResolver: nodes are path ids of this block.
   void ResolveCaller(Event&) override {}  // all that is known is there
@@ -90,6 +93,8 @@ class BlockDecoder final : public EventResolver {
   bool TimeOf(const Message& message, uint64_t* time) const;
   void BuildIndex();
   void GoToNext();
+  bool IsDue(uint16_t msg_id) const;
+  void HandOutProcess(ProcessRecord::Kind kind);
   void Decode(const Message& message, Record* record);
   void DecodeAs(Op op, bool before, const Message& message, Record* record);
   void SetCaller(uint32_t process_id, uint32_t message_offset, Record* record);

@@ -48,15 +48,22 @@ inline constexpr size_t kBlockInfoBytes = 72;
 inline constexpr uint16_t kHasLength = 0x8000;
 
 enum class MessageId : uint16_t {
-  kStart = 1,                // header: first message of block 0
-  kBlock = 2,                // first message of every other block
-  kLoss = 3,                 // what was not kept
-  kFinal = 4,                // totals and end reason; its absence means "cut"
-  kDefPath = 5,              // a path id of this block
-  kDefProcess = 6,           // a process id of this block
-  kChange = 7,               // the tracer was changed while it ran
-  kAggregate = 8,            // what was counted for one key
-  kAlarm = 9,                // a rule of the config fired
+  kStart = 1,       // header: first message of block 0
+  kBlock = 2,       // first message of every other block
+  kLoss = 3,        // what was not kept
+  kFinal = 4,       // totals and end reason; its absence means "cut"
+  kDefPath = 5,     // a path id of this block
+  kDefProcess = 6,  // a process id of this block
+  kChange = 7,      // the tracer was changed while it ran
+  kAggregate = 8,   // what was counted for one key
+  kAlarm = 9,       // a rule of the config fired
+  // ProcessRecord::Kind, in its order.
+  kProcessFork = 10,
+  kProcessExec = 11,
+  kProcessExit = 12,
+  kProcessComm = 13,
+  kProcessPipes = 14,
+  kProcessRunning = 15,
   kOperation = 0x100,        // + Op number: the operation, when it is done
   kBeforeOperation = 0x200,  // + Op number: the operation about to run
 };
@@ -136,6 +143,25 @@ enum class ArgId : uint16_t {
   kKeyPid = 191,       // u32: the process on top, where trees are counted
   // Written by tracefs-anon, which also describes it.
   kSealedName = 192,  // bytes: a name whose token would be too long for a name
+  // Of processes (process_message.h), besides those of operations.
+  kNsPid = 193,       // u32: pid in the process's own pid namespace
+  kChildPid = 194,    // u32
+  kChildStart = 195,  // u64, clock ticks since boot
+  kChildTid = 196,    // u32
+  kChildNsPid = 197,  // u32
+  kCloneFlags = 198,  // u64
+  kProgram = 199,     // text: what was to be run
+  kCwd = 200,         // text
+  kArgv = 201,        // bytes: arguments, each with a NUL behind it
+  kEnviron = 202,     // bytes: likewise
+  kExitCode = 203,    // u32
+  kExitSignal = 204,  // u32
+  kCoreDumped = 205,  // u8
+  kPipes = 206,       // bytes: u32 descriptor, u64 inode, u8 access, and again
+  kCpu = 207,         // u32
+  kProcessSource = 208,  // u8
+  kReadLate = 209,       // u8
+  kIncomplete = 210,     // u8
 };
 
 }  // namespace tracefs::format

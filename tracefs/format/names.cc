@@ -34,6 +34,9 @@ constexpr Meaning kFrame = {C::kStructure, S::kStructure};
 constexpr Meaning kTotal = {C::kTotals, S::kStructure};
 constexpr Meaning kMoment = {C::kTime, S::kNumber};
 constexpr Meaning kNames = {C::kName, S::kPath};
+constexpr Meaning kProcess = {C::kPid, S::kNumber};
+constexpr Meaning kAsked = {C::kRequest, S::kNumber};
+constexpr Meaning kContents = {C::kData, S::kBytes};
 
 // The arguments that are no fields: ArgId.
 constexpr struct {
@@ -97,7 +100,34 @@ constexpr struct {
     {ArgId::kRuleWindow, 8, T::kDurationNs, kTotal, "ARG_RULE_WINDOW"},
     {ArgId::kRuleWindows, 8, T::kUnsigned, kTotal, "ARG_RULE_WINDOWS"},
     {ArgId::kRuleAction, 0, T::kText, kNames, "ARG_RULE_ACTION"},
-    {ArgId::kKeyPid, 4, T::kUnsigned, {C::kPid, S::kNumber}, "ARG_KEY_PID"},
+    {ArgId::kKeyPid, 4, T::kUnsigned, kProcess, "ARG_KEY_PID"},
+    {ArgId::kNsPid, 4, T::kUnsigned, kProcess, "ARG_NS_PID"},
+    {ArgId::kChildPid, 4, T::kUnsigned, kProcess, "ARG_CHILD_PID"},
+    {ArgId::kChildStart, 8, T::kUnsigned, kMoment, "ARG_CHILD_START_TIME"},
+    {ArgId::kChildTid, 4, T::kUnsigned, kProcess, "ARG_CHILD_TID"},
+    {ArgId::kChildNsPid, 4, T::kUnsigned, kProcess, "ARG_CHILD_NS_PID"},
+    {ArgId::kCloneFlags, 8, T::kHex, kAsked, "ARG_CLONE_FLAGS"},
+    {ArgId::kProgram, 0, T::kText, {C::kExe, S::kPath}, "ARG_PROGRAM"},
+    {ArgId::kCwd, 0, T::kText, kNames, "ARG_CWD"},
+    // Arguments and environments hold names, passwords, anything.
+    {ArgId::kArgv, 0, T::kBytes, kContents, "ARG_ARGV"},
+    {ArgId::kEnviron, 0, T::kBytes, kContents, "ARG_ENVIRON"},
+    {ArgId::kExitCode,
+     4,
+     T::kUnsigned,
+     {C::kResult, S::kNumber},
+     "ARG_EXIT_CODE"},
+    {ArgId::kExitSignal,
+     4,
+     T::kUnsigned,
+     {C::kResult, S::kNumber},
+     "ARG_EXIT_SIGNAL"},
+    {ArgId::kCoreDumped, 1, T::kUnsigned, kTotal, "ARG_CORE_DUMPED"},
+    {ArgId::kPipes, 0, T::kBytes, kFrame, "ARG_PIPES"},
+    {ArgId::kCpu, 4, T::kUnsigned, kAsked, "ARG_CPU"},
+    {ArgId::kProcessSource, 1, T::kUnsigned, kFrame, "ARG_PROCESS_SOURCE"},
+    {ArgId::kReadLate, 1, T::kUnsigned, kFrame, "ARG_READ_LATE"},
+    {ArgId::kIncomplete, 1, T::kUnsigned, kFrame, "ARG_INCOMPLETE"},
 };
 
 constexpr std::pair<MessageId, std::string_view> kReservedMessages[] = {
@@ -110,6 +140,12 @@ constexpr std::pair<MessageId, std::string_view> kReservedMessages[] = {
     {MessageId::kChange, "MSG_CHANGE"},
     {MessageId::kAggregate, "MSG_AGGREGATE"},
     {MessageId::kAlarm, "MSG_ALARM"},
+    {MessageId::kProcessFork, "MSG_PROCESS_FORK"},
+    {MessageId::kProcessExec, "MSG_PROCESS_EXEC"},
+    {MessageId::kProcessExit, "MSG_PROCESS_EXIT"},
+    {MessageId::kProcessComm, "MSG_PROCESS_COMM"},
+    {MessageId::kProcessPipes, "MSG_PROCESS_PIPES"},
+    {MessageId::kProcessRunning, "MSG_PROCESS_RUNNING"},
 };
 
 std::string UpperCase(std::string_view name) {

@@ -11,6 +11,7 @@
 #include "tracefs/format/aggregate.h"
 #include "tracefs/format/alarm.h"
 #include "tracefs/format/message_cursor.h"
+#include "tracefs/format/process_message.h"
 #include "tracefs/format/report.h"
 #include "tracefs/format/trace_header.h"
 
@@ -28,6 +29,8 @@ struct TraceContext {
   // Gets what was counted, block by block as they are opened; may be empty.
   AggregateSink aggregate;
   AlarmSink alarm;  // the same of alarms
+  // Gets process records in their order among the operations; may be empty.
+  ProcessRecordSink process;
 
   // The names the trace gives, else those of this version, else the numbers.
   std::string NameOfMessage(uint16_t msg_id) const;

@@ -82,22 +82,23 @@ void TraceMerger::SiftFront(Lane& lane) {
   }
 }
 
-void TraceMerger::Take(Lane& lane, Record* record) {
+bool TraceMerger::Take(Lane& lane, Record* record) {
   const uint64_t time = lane.open.front()->next_time();
   if (time < lane.last_time) {
     ++lane.reader->mutable_stats().unordered_events;
   } else {
     lane.last_time = time;
   }
-  lane.open.front()->Next(record);
+  const bool is_operation = lane.open.front()->Next(record);
   if (!lane.open.front()->at_end()) {
     SiftFront(lane);
-    return;
+    return is_operation;
   }
   std::pop_heap(lane.open.begin(), lane.open.end(), Later);
   lane.used_up = std::move(lane.open.back());
   lane.open.pop_back();
   used_bytes_ -= lane.used_up->footprint();
+  return is_operation;
 }
 
 size_t TraceMerger::memory_bytes() const {
@@ -117,20 +118,22 @@ void TraceMerger::ReleaseMemory() {
 }
 
 ReadStep TraceMerger::Next(Record* record, bool hurry) {
-  Lane* oldest = nullptr;
-  bool certain = true;
-  for (const auto& lane : lanes_) {
-    certain = Prepare(*lane) && certain;
-    if (lane->open.empty()) continue;
-    if (oldest == nullptr ||
-        RealTime(*lane->open.front()) < RealTime(*oldest->open.front())) {
-      oldest = lane.get();
+  for (;;) {
+    Lane* oldest = nullptr;
+    bool certain = true;
+    for (const auto& lane : lanes_) {
+      certain = Prepare(*lane) && certain;
+      if (lane->open.empty()) continue;
+      if (oldest == nullptr ||
+          RealTime(*lane->open.front()) < RealTime(*oldest->open.front())) {
+        oldest = lane.get();
+      }
     }
+    if (!certain && !hurry) return ReadStep::kWait;
+    if (oldest == nullptr) return certain ? ReadStep::kEnd : ReadStep::kWait;
+    // Process records go to their own sink on the way.
+    if (Take(*oldest, record)) return ReadStep::kItem;
   }
-  if (!certain && !hurry) return ReadStep::kWait;
-  if (oldest == nullptr) return certain ? ReadStep::kEnd : ReadStep::kWait;
-  Take(*oldest, record);
-  return ReadStep::kItem;
 }
 
 }  // namespace tracefs::format

@@ -43,10 +43,11 @@ class TraceMerger {
   size_t memory_bytes() const;
   void ReleaseMemory();
 
-  // The next operation. kWait only if some reader follows a growing input and
-  // the order is not certain yet; `hurry`: then hand out the oldest there is.
-  // The record is valid until the next call. Traces that fail end there; the
-  // others go on.
+  // The next operation; process records before it go to the sink of their
+  // trace (TraceReaderOptions). kWait only if some reader follows a growing
+  // input and the order is not certain yet; `hurry`: then hand out the oldest
+  // there is. The record is valid until the next call. Traces that fail end
+  // there; the others go on.
   ReadStep Next(Record* record, bool hurry = false);
 
  private:
@@ -69,7 +70,8 @@ class TraceMerger {
   // Reads one block into the lane; false if there is none (yet).
   bool ReadBlock(Lane& lane);
   static void SiftFront(Lane& lane);
-  void Take(Lane& lane, Record* record);
+  // False if it was a process record.
+  bool Take(Lane& lane, Record* record);
 
   const size_t memory_bytes_;
   size_t used_bytes_ = 0;

@@ -14,6 +14,7 @@ TraceReader::TraceReader(std::unique_ptr<ByteSource> source,
   context_.report = std::move(options.report);
   context_.aggregate = std::move(options.aggregate);
   context_.alarm = std::move(options.alarm);
+  context_.process = std::move(options.process);
 }
 
 Result<ReadStep> TraceReader::ReadPreamble() {

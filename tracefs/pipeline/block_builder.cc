@@ -21,7 +21,7 @@ void Block::Reset() {
   writer.Clear();
   // Every block begins with its BLOCK message, written when it is closed.
   writer.Advance(format::kBlockInfoBytes);
-  events = counted = first_ns = last_ns = 0;
+  events = processes = counted = first_ns = last_ns = 0;
   source = 0;
   by_op = {};
 }

@@ -32,16 +32,18 @@ struct Block {
   format::MessageWriter writer;
   uint32_t source = 0;  // BlockInfo::source
   uint64_t events = 0;
-  uint64_t counted = 0;   // BlockInfo::counted
-  uint64_t first_ns = 0;  // earliest begin time of what it holds
+  uint64_t processes = 0;  // process records, which are in `counted`, too
+  uint64_t counted = 0;    // BlockInfo::counted
+  uint64_t first_ns = 0;   // earliest begin time of what it holds
   uint64_t last_ns = 0;
   // Events by operation, for the totals of FINAL; [1]: "before" messages.
   std::array<std::array<uint32_t, kOpCount>, 2> by_op{};
 
   bool empty() const { return events == 0; }
-  // Among the operations; 0 = there is none.
-  uint64_t first_event_ns() const { return empty() ? 0 : first_ns; }
-  uint64_t last_event_ns() const { return empty() ? 0 : last_ns; }
+  // Among the operations and process records; 0 = there is none.
+  uint64_t first_event_ns() const { return has_times() ? first_ns : 0; }
+  uint64_t last_event_ns() const { return has_times() ? last_ns : 0; }
+  bool has_times() const { return events + processes != 0; }
   void Reset();
 };
 

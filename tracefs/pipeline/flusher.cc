@@ -27,6 +27,7 @@ Status Flusher::FlushAll() {
   }
   Status first;
   for (const TracerSet::Entry& e : tracers_->running) {
+    e.tracer->SubmitProcesses();
     e.tracer->SubmitLosses();
     if (Status s = e.tracer->Flush(); !s.ok() && first.ok()) {
       first = s.Prefixed("tracer " + std::to_string(e.tracer->id()));
@@ -97,6 +98,7 @@ void Flusher::FlushWhatIsDue() {
       CollectCounts(e);
       e.tracer->SubmitCounts(/*end=*/false);
     }
+    e.tracer->SubmitProcesses();
     e.tracer->SubmitLosses();
     e.tracer->SubmitHeartbeat();
   }

@@ -26,6 +26,8 @@ std::string_view LossReasonName(LossReason reason) {
       return "degraded";
     case LossReason::kRefused:
       return "refused";
+    case LossReason::kOverrun:
+      return "overrun";
   }
   return "unknown";
 }

@@ -25,8 +25,9 @@ enum class LossReason : uint8_t {
   kDegraded,     // "degraded": only counted, by kind, as the policy has it
   kRefused,      // "refused": the operation was not done: it could not have
                  // been recorded, and the policy is to fail
+  kOverrun,      // "overrun": process records that the kernel had no room for
 };
-inline constexpr size_t kLossReasonCount = 6;
+inline constexpr size_t kLossReasonCount = 7;
 std::string_view LossReasonName(LossReason reason);
 
 // What a stage fails with that does not take a block because of its policy. Not

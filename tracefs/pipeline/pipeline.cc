@@ -39,8 +39,8 @@ Status Pipeline::Add(std::vector<TracerParts> parts) {
   // Outputs may take their time to open: nobody waits for that.
   std::vector<std::shared_ptr<Tracer>> started;
   for (TracerParts& one : parts) {
-    auto tracer = std::make_shared<Tracer>(
-        std::move(one), [this] { return slots().OldestBegin(); });
+    auto tracer =
+        std::make_shared<Tracer>(std::move(one), [this] { return Oldest(); });
     if (Status s = tracer->Start(); !s.ok()) {
       StopAll(started);
       return s;
@@ -199,6 +199,33 @@ std::vector<Interested> Pipeline::WhoWants(Op op) const {
   return all;
 }
 
+// Nothing that is still to come is of an earlier time.
+uint64_t Pipeline::Oldest() const {
+  // In this order: whoever begins to hold back meanwhile begins later.
+  const uint64_t oldest = slots().OldestBegin();
+  return std::min(oldest, held_since_.load(std::memory_order_seq_cst));
+}
+
+ProcessNeeds Pipeline::Wanted() const {
+  return {.records = process_records_.load(std::memory_order_relaxed),
+          .environment = process_environment_.load(std::memory_order_relaxed)};
+}
+
+void Pipeline::HoldBack(uint64_t since_ns) {
+  held_since_.store(since_ns, std::memory_order_seq_cst);
+}
+
+void Pipeline::Take(const ProcessRecord& record) {
+  for (const Entry& e : Tracers()->running) e.tracer->RecordProcess(record);
+}
+
+void Pipeline::NoteOverrun(uint64_t count, uint64_t first_ns,
+                           uint64_t last_ns) {
+  for (const Entry& e : Tracers()->running) {
+    e.tracer->NoteOverrun(std::max<uint64_t>(count, 1), first_ns, last_ns);
+  }
+}
+
 std::shared_ptr<const TracerSet> Pipeline::Tracers() const {
   std::lock_guard lock(set_mu_);
   return set_;
@@ -221,6 +248,13 @@ void Pipeline::Publish(std::unique_ptr<TracerSet> next) {
     set_ = std::move(next);
   }
   Show(*set_);
+  ProcessNeeds wishes;
+  for (const Entry& e : set_->running) {
+    wishes.records |= e.tracer->process_needs().records;
+    wishes.environment |= e.tracer->process_needs().environment;
+  }
+  process_records_.store(wishes.records, std::memory_order_relaxed);
+  process_environment_.store(wishes.environment, std::memory_order_relaxed);
   // A slot that is made after this begins with the new set.
   const std::vector<std::shared_ptr<ThreadSlot>> all_slots = slots().All();
   for (const std::shared_ptr<ThreadSlot>& slot : all_slots) {
@@ -238,6 +272,7 @@ void Pipeline::Publish(std::unique_ptr<TracerSet> next) {
   }
   for (const Entry& e : old->running) {
     if (set_->Uses(e.position)) continue;
+    e.tracer->SubmitProcesses();
     for (const std::shared_ptr<ThreadSlot>& slot : all_slots) {
       std::unique_ptr<BlockBuilder> builder;
       {

@@ -6,6 +6,7 @@
 // and then visits every slot once, after which nobody uses the old one.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -14,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tracefs/event/process_sink.h"
 #include "tracefs/pipeline/event_sink.h"
 #include "tracefs/pipeline/flusher.h"
 #include "tracefs/pipeline/tracer_set.h"
@@ -27,7 +29,7 @@ struct Interested {
   std::string filter;  // the test its filter makes for the operation
 };
 
-class Pipeline final : public EventSink {
+class Pipeline final : public EventSink, public ProcessSink {
  public:
   // Running at a time; a bit each in Event::sink_keep.
   static constexpr size_t kMaxTracers = ThreadSlot::kPositions;
@@ -84,11 +86,19 @@ class Pipeline final : public EventSink {
   // The tracers that may record this operation. Not from a worker's handler.
   std::vector<Interested> WhoWants(Op op) const;
 
+  // Of ProcessSink: into the traces of the tracers that run.
+  ProcessNeeds Wanted() const override;
+  void HoldBack(uint64_t since_ns) override;
+  void Take(const ProcessRecord& record) override;
+  void NoteOverrun(uint64_t count, uint64_t first_ns,
+                   uint64_t last_ns) override;
+
  private:
   Status SetRunning(uint32_t id, bool run);
   std::shared_ptr<const TracerSet> Tracers() const;
   std::unique_ptr<TracerSet> Next() const;
   void Publish(std::unique_ptr<TracerSet> next);
+  uint64_t Oldest() const;
 
   // Lock order: changes_ before set_mu_ before the slots' before a slot's. A
   // tracer's own mutexes come last.
@@ -97,6 +107,9 @@ class Pipeline final : public EventSink {
   mutable std::mutex set_mu_;
   // Guarded by set_mu_; changed with changes_ held too.
   std::shared_ptr<const TracerSet> set_;
+  std::atomic<bool> process_records_{false};
+  std::atomic<bool> process_environment_{false};
+  std::atomic<uint64_t> held_since_{kNothingHeld};
   Flusher flusher_;
 };
 

@@ -14,6 +14,7 @@
 #include "tracefs/base/bytes.h"
 #include "tracefs/base/status.h"
 #include "tracefs/event/event.h"
+#include "tracefs/event/process_sink.h"
 #include "tracefs/event/verdict.h"
 #include "tracefs/format/aggregate.h"
 #include "tracefs/format/constants.h"
@@ -108,6 +109,7 @@ class AssemblyDriver {
                             const BlockBuilder& /*block*/) const {
     return true;
   }
+  virtual ProcessNeeds process_needs() const { return {}; }
   // For a driver that counts: events go there instead of to Assemble. Its
   // state is apart from the driver, which stays immutable.
   virtual std::shared_ptr<EventCounter> counter() const { return nullptr; }
@@ -119,7 +121,8 @@ class AssemblyDriver {
 struct BlockInfo {
   uint64_t sequence = 0;
   uint64_t events = 0;  // what is lost if this block is
-  // Likewise: operations that its AGGREGATE messages stand for, and its alarm.
+  // Likewise: operations that its AGGREGATE messages stand for, its alarm, and
+  // its process records.
   uint64_t counted = 0;
   uint64_t first_ns = 0;
   uint64_t last_ns = 0;

@@ -35,7 +35,19 @@ Tracer::Tracer(TracerParts parts, Watermark watermark)
     } else {
       makes_messages_ = true;
     }
+    process_needs_.records |= driver->process_needs().records;
+    process_needs_.environment |= driver->process_needs().environment;
   }
+  if (!process_needs_.records) return;
+  processes_ = std::make_unique<ProcessBlock>(
+      block_bytes_, process_needs_.environment, losses_,
+      [this](Block& block) { Submit(block); });
+}
+
+void Tracer::RecordProcess(const ProcessRecord& record) {
+  if (!processes_) return;
+  processes_->Take(record);
+  if (parts_.unbuffered) processes_->HandOn();
 }
 
 std::unique_ptr<BlockBuilder> Tracer::MakeBuilder(uint32_t source) const {
@@ -257,7 +269,7 @@ Status Tracer::WriteLocked(Block& block, bool last) {
                                      .clock = clock_,
                                      .first_ns = block.first_event_ns(),
                                      .last_ns = block.last_event_ns(),
-                                     .watermark_ns = watermark_(),
+                                     .watermark_ns = WatermarkNow(),
                                      .events = block.events});
   const BlockInfo info{.sequence = next_sequence_,
                        .events = block.events,
@@ -293,6 +305,13 @@ Status Tracer::WriteLocked(Block& block, bool last) {
     }
   }
   return status;
+}
+
+uint64_t Tracer::WatermarkNow() const {
+  // In this order: a record that is on its way into the block of processes
+  // holds the first back until it is in there.
+  const uint64_t watermark = watermark_();
+  return processes_ ? std::min(watermark, processes_->since_ns()) : watermark;
 }
 
 // The losses that a lost block told of are still to be told.
@@ -376,6 +395,7 @@ Status Tracer::Flush() {
 }
 
 Status Tracer::Stop(std::string_view end_reason) {
+  if (processes_) processes_->End();
   SubmitCounts(/*end=*/true);
   std::lock_guard lock(mu_);
   // What is still on the way may be lost: only then the totals are known. A

@@ -22,6 +22,7 @@
 #include "tracefs/pipeline/loss.h"
 #include "tracefs/pipeline/loss_policy.h"
 #include "tracefs/pipeline/op_plans.h"
+#include "tracefs/pipeline/process_block.h"
 #include "tracefs/pipeline/stage_meter.h"
 #include "tracefs/pipeline/stages.h"
 #include "tracefs/pipeline/tracer_stats.h"
@@ -106,6 +107,19 @@ class Tracer {
   // Whether Record would find all names in the block: AssemblyDriver.
   bool NamesDefined(const Event& event, const BlockBuilder& builder) const;
 
+  // What it keeps of processes.
+  ProcessNeeds process_needs() const { return process_needs_; }
+  // Appends the record to its block of these; dropped if it keeps none.
+  void RecordProcess(const ProcessRecord& record);
+  void NoteOverrun(uint64_t count, uint64_t first_ns, uint64_t last_ns) {
+    if (processes_) {
+      losses_.Add(LossReason::kOverrun, count, first_ns, last_ns);
+    }
+  }
+  void SubmitProcesses() {
+    if (processes_) processes_->HandOn();
+  }
+
   // Sends a block down the chain. Never fails: what cannot be kept is counted.
   // The block may be reused afterwards.
   void Submit(Block& block);
@@ -161,9 +175,13 @@ class Tracer {
   const std::shared_ptr<const OpPlans> plans_;
   std::vector<std::shared_ptr<EventCounter>> counters_;
   bool makes_messages_ = false;
+  ProcessNeeds process_needs_;
   LossCounter losses_;
+  std::unique_ptr<ProcessBlock> processes_;  // null: it keeps none
 
-  // Lock order: mu_ before error_mu_.
+  uint64_t WatermarkNow() const;
+
+  // Lock order: that of processes_, mu_, error_mu_.
   std::mutex mu_;  // guards all below and the output chain
   uint64_t next_sequence_ = 0;
   uint64_t last_block_ns_ = 0;

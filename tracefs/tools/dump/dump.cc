@@ -133,6 +133,10 @@ class Dumper {
       reader.alarm = [this](const format::AlarmRecord& alarm) {
         alarms_.Add(alarm.operation->real_ns, exporter_->AlarmLine(alarm));
       };
+      reader.process = [this](const ProcessRecord& process) {
+        WriteOthers(process.real_ns);
+        exporter_->WriteProcess(process);
+      };
     }
     reader.report = [keeper = reports_.back().get()](const format::Report& r) {
       keeper->Add(r);
@@ -181,23 +185,25 @@ class Dumper {
     for (size_t i = 0; i < merger_.size(); ++i) merger_.reader(i).Stop();
   }
 
+  // What lies before that time, and is listed apart from operations.
+  void WriteOthers(uint64_t until_ns) {
+    aggregates_.TakeUntil(until_ns,
+                          [&](const format::AggregateRecord& aggregate) {
+                            exporter_->WriteAggregate(aggregate);
+                          });
+    // An alarm stands behind the operation that raised it.
+    alarms_.TakeUntil(until_ns,
+                      [&](const std::string& line) { out_.Append(line); });
+  }
+
   void ListOperations() {
-    const auto write_others = [&](uint64_t until_ns) {
-      aggregates_.TakeUntil(until_ns,
-                            [&](const format::AggregateRecord& aggregate) {
-                              exporter_->WriteAggregate(aggregate);
-                            });
-      // An alarm stands behind the operation that raised it.
-      alarms_.TakeUntil(until_ns,
-                        [&](const std::string& line) { out_.Append(line); });
-    };
     ForEach(
         [&](const Record& record) {
-          if (record.time_resolution_ns != 0) write_others(record.real_ns);
+          if (record.time_resolution_ns != 0) WriteOthers(record.real_ns);
           exporter_->Write(record);
         },
-        [&] { write_others(UINT64_MAX); });
-    write_others(UINT64_MAX);
+        [&] { WriteOthers(UINT64_MAX); });
+    WriteOthers(UINT64_MAX);
     exporter_->Finish();
   }
 
