@@ -25,7 +25,8 @@ import examples  # noqa: E402
 import room as rooms  # noqa: E402
 
 SKIPPED = 77
-COMMANDS = ("mount", "ctl", "dump", "verify", "anon", "recv", "keygen")
+COMMANDS = ("mount", "ctl", "dump", "verify", "anon", "recv", "keygen",
+            "deps")
 
 # Examples that no test can run: a part of their text, and why.
 NOT_RUN = {
@@ -93,6 +94,11 @@ tracefs-mount /fixture/m /fixture/m --config /fixture/all.conf
 (cd /fixture/m; {work})
 umount /fixture/m
 rm -r /fixture/m; mkdir /fixture/m
+sed 's/made.trace/build.trace/' /fixture/all.conf > /fixture/build.conf
+tracefs-mount /fixture/m /fixture/m --config /fixture/build.conf
+(cd /fixture/m; touch config.h; cat config.h > prog)
+umount /fixture/m
+rm -r /fixture/m; mkdir /fixture/m
 tracefs-keygen seal /fixture/seal.state /fixture/verify.key
 tracefs-mount /fixture/m /fixture/m --config /fixture/sealed.conf
 (cd /fixture/m; {work})
@@ -135,6 +141,9 @@ printf 'kept\\n' > p
 """
     if "tracefs-verify --key verify.key trace.log" in text:
         script += "cp /fixture/sealed.trace trace.log\n"
+    if "tracefs-deps" in text:
+        script += ("cp /fixture/build.trace build.trace\n"
+                   "cp build.trace old.trace; cp build.trace new.trace\n")
     if "tracefs-metrics.sock" in text and "curl" in text:
         room.write("/fixture/two.conf", TWO_TRACERS)
         script += ("tracefs-mount /data /data --config /fixture/two.conf "

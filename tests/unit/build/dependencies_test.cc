@@ -1,0 +1,364 @@
+// The dependency sets of small builds, worked out by hand.
+#include "tracefs/build/dependencies.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/support/build_scene.h"
+#include "tracefs/build/patterns.h"
+
+namespace tracefs::build {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+using Closure = DependencyOptions::Closure;
+using Names = std::vector<std::string>;
+using Scene = test::BuildScene<GraphBuilder>;
+
+// Names without "/src/", sorted.
+Names NamesOf(const BuildGraph& graph, const std::vector<PathId>& files) {
+  Names names;
+  for (const PathId file : files) {
+    std::string text = graph.paths().Text(file);
+    if (text.starts_with("/src/")) text.erase(0, 5);
+    names.push_back(std::move(text));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::vector<uint32_t> PidsOf(const BuildGraph& graph,
+                             const std::vector<ProcessId>& processes) {
+  std::vector<uint32_t> pids;
+  for (const ProcessId id : processes) {
+    pids.push_back(graph.processes()[id].key.pid);
+  }
+  std::sort(pids.begin(), pids.end());
+  return pids;
+}
+
+struct Answer {
+  Names files;
+  std::vector<uint32_t> pids;
+  Dependencies all;
+};
+
+Answer Ask(const BuildGraph& graph, const DependencyOptions& options,
+           const std::string& target) {
+  DependencyFinder finder(graph, options);
+  Answer answer;
+  answer.all = finder.Of(graph.paths().Find("/src/" + target));
+  answer.files = NamesOf(graph, answer.all.files);
+  answer.pids = PidsOf(graph, answer.all.processes);
+  return answer;
+}
+
+// sh (1) runs: cc (2) makes a.o; build.sh (5) reads many files and writes the
+// linker script; cat a.o lds (6) | sort (7) > prog.
+BuildGraph ToyBuild() {
+  GraphBuilder builder;
+  Scene scene(builder);
+  scene.Running(1, "/bin/make all");
+  scene.Run(1, 2, "/usr/bin/cc -c a.c -o a.o");
+  scene.Open(2, "/src/a.c");
+  scene.Open(2, "/src/a.h");
+  scene.Create(2, "/src/a.o");
+  scene.Exit(2);
+  scene.Run(1, 5, "/bin/bash /src/build.sh all");
+  scene.Open(5, "/src/build.sh");
+  scene.Open(5, "/src/many.txt");
+  scene.Create(5, "/src/lds");
+  scene.Exit(5);
+  scene.Fork(1, 6);
+  scene.Fork(1, 7);
+  scene.Exec(6, "/bin/cat a.o lds");
+  scene.Pipes(6, {{1, 4711, PipeEnd::kWrite}});
+  scene.Create(7, "/src/prog");
+  scene.Exec(7, "/usr/bin/sort");
+  scene.Pipes(7, {{0, 4711, PipeEnd::kRead}});
+  scene.Open(6, "/src/a.o");
+  scene.Open(6, "/src/lds");
+  scene.Exit(6);
+  scene.Exit(7);
+  return builder.Finish();
+}
+
+DependencyOptions Flow() {
+  DependencyOptions options;
+  options.closure = Closure::kFlow;
+  return options;
+}
+
+TEST(DependenciesTest, FollowWritersAndPipesToTheSources) {
+  const BuildGraph graph = ToyBuild();
+  const Answer answer = Ask(graph, Flow(), "prog");
+  EXPECT_THAT(answer.files,
+              ElementsAre("a.c", "a.h", "a.o", "build.sh", "lds", "many.txt"));
+  EXPECT_THAT(answer.pids, ElementsAre(2, 5, 6, 7));
+  EXPECT_THAT(answer.all.no_inputs, IsEmpty());
+}
+
+TEST(DependenciesTest, WithoutPipesTheWriterHasReadNothing) {
+  const BuildGraph graph = ToyBuild();
+  DependencyOptions options = Flow();
+  options.pipes = false;
+  const Answer answer = Ask(graph, options, "prog");
+  EXPECT_THAT(answer.files, IsEmpty());
+  EXPECT_THAT(answer.pids, ElementsAre(7));
+  ASSERT_EQ(answer.all.no_inputs.size(), 1u);
+  EXPECT_EQ(graph.processes()[answer.all.no_inputs[0].writer].key.pid, 7u);
+}
+
+TEST(DependenciesTest, ExcludedFilesAreFoundButLeadNoFurther) {
+  const BuildGraph graph = ToyBuild();
+  DependencyOptions options = Flow();
+  options.exclude_files = {"*lds"};
+  const Answer answer = Ask(graph, options, "prog");
+  EXPECT_THAT(answer.files, ElementsAre("a.c", "a.h", "a.o", "lds"));
+  EXPECT_THAT(answer.pids, ElementsAre(2, 6, 7));
+}
+
+TEST(DependenciesTest, NothingThatAnExcludedCommandReadCounts) {
+  const BuildGraph graph = ToyBuild();
+  DependencyOptions options = Flow();
+  options.exclude_commands = {"*build.sh*"};
+  const Answer answer = Ask(graph, options, "prog");
+  EXPECT_THAT(answer.files, ElementsAre("a.c", "a.h", "a.o", "lds"));
+  EXPECT_THAT(answer.pids, ElementsAre(2, 6, 7));
+}
+
+TEST(DependenciesTest, NegatedPatternsExcludeWhatTheyDoNotMatch) {
+  const BuildGraph graph = ToyBuild();
+  DependencyOptions options = Flow();
+  options.exclude_files = {"*prog", "*a.o"};
+  options.negate = true;
+  EXPECT_THAT(Ask(graph, options, "prog").files,
+              ElementsAre("a.c", "a.h", "a.o", "lds"));
+}
+
+TEST(DependenciesTest, AnExcludedTargetHasNone) {
+  const BuildGraph graph = ToyBuild();
+  DependencyOptions options = Flow();
+  options.exclude_files = {"*/prog"};
+  EXPECT_THAT(Ask(graph, options, "prog").files, IsEmpty());
+  EXPECT_FALSE(Ask(graph, Flow(), "a.c").all.written);
+}
+
+TEST(DependenciesTest, RulesAreForTheirTargetsOnly) {
+  const BuildGraph graph = ToyBuild();
+  DependencyOptions options = Flow();
+  ModuleRule rule;
+  rule.targets = "*/prog";
+  rule.exclude_commands = {"*build.sh*"};
+  options.rules = {rule};
+  EXPECT_THAT(Ask(graph, options, "prog").files,
+              ElementsAre("a.c", "a.h", "a.o", "lds"));
+  EXPECT_THAT(Ask(graph, options, "lds").files,
+              ElementsAre("build.sh", "many.txt"));
+}
+
+TEST(DependenciesTest, DirectOnesDoNotGoThroughOtherModules) {
+  const BuildGraph graph = ToyBuild();
+  DependencyOptions options = Flow();
+  options.direct = true;
+  options.modules = {"*.o"};
+  EXPECT_THAT(Ask(graph, options, "prog").files,
+              ElementsAre("a.o", "build.sh", "lds", "many.txt"));
+  // Without a word on modules every made file is one.
+  options.modules.clear();
+  EXPECT_THAT(Ask(graph, options, "prog").files, ElementsAre("a.o", "lds"));
+}
+
+TEST(DependenciesTest, PrecomputedBitsAreOfTheExecutionsThatMatch) {
+  const BuildGraph graph = ToyBuild();
+  const CommandBits bits(graph, {"*build.sh*"});
+  for (ExecutionId id = 0; id < graph.executions().size(); ++id) {
+    const GraphExecution& execution = graph.executions()[id];
+    const bool expected = graph.processes()[execution.process].key.pid == 5 &&
+                          execution.index == 1;
+    EXPECT_EQ(bits.Bytes(id), expected ? "\x80" : std::string(1, '\0'));
+  }
+  const CommandBits nine(graph, Names(9, "*build.sh*"));
+  EXPECT_EQ(
+      nine.Bytes(bits.Test(4, 0) ? 4 : graph.processes()[2].executions[1]),
+      "\xff\x80");
+}
+
+TEST(DependenciesTest, ReverseIsTheOtherWayRound) {
+  const BuildGraph graph = ToyBuild();
+  DependencyFinder finder(graph, Flow());
+  const auto of = [&](const std::string& source) {
+    return NamesOf(graph,
+                   finder.MadeFrom(graph.paths().Find("/src/" + source)).files);
+  };
+  EXPECT_THAT(of("a.h"), ElementsAre("a.o", "prog"));
+  EXPECT_THAT(of("many.txt"), ElementsAre("lds", "prog"));
+  EXPECT_THAT(of("prog"), IsEmpty());
+}
+
+// For every pair of files: in the dependencies of the one is the other exactly
+// if in what is made from the other is the one.
+TEST(DependenciesTest, ForwardAndReverseAgreeOnEveryPairOfFiles) {
+  const BuildGraph graph = ToyBuild();
+  for (const Closure closure :
+       {Closure::kFlow, Closure::kBoth, Closure::kTree}) {
+    for (const bool wrap : {false, true}) {
+      DependencyOptions options;
+      options.closure = closure;
+      options.wrap = wrap;
+      DependencyFinder finder(graph, options);
+      for (PathId a = 0; a < graph.paths().size(); ++a) {
+        const std::vector<PathId> deps = finder.Of(a).files;
+        for (PathId b = 0; b < graph.paths().size(); ++b) {
+          if (a == b) continue;
+          const std::vector<PathId> made = finder.MadeFrom(b).files;
+          EXPECT_EQ(std::count(deps.begin(), deps.end(), b),
+                    std::count(made.begin(), made.end(), a))
+              << graph.paths().Text(a) << " " << graph.paths().Text(b) << " "
+              << static_cast<int>(closure) << wrap;
+        }
+      }
+    }
+  }
+}
+
+// cc (2) runs cc1 (3), which writes /tmp/x.s outside the mount, and as (4),
+// which reads it and writes a.o.
+BuildGraph BrokenChain() {
+  GraphBuilder builder;
+  Scene scene(builder);
+  scene.Running(1, "/usr/bin/make");
+  scene.Run(1, 2, "/usr/bin/gcc -c a.c");
+  scene.Run(2, 3, "/usr/lib/gcc/cc1 a.c");
+  scene.Miss(3, "/src/inc/a.h");
+  scene.Open(3, "/src/a.c");
+  scene.Open(3, "/src/a.h");
+  scene.Exit(3);
+  scene.Run(2, 4, "/usr/bin/as -o a.o /tmp/x.s");
+  scene.Create(4, "/src/a.o", O_RDWR | O_CREAT);
+  scene.Exit(4);
+  scene.Exit(2);
+  scene.Run(1, 5, "/usr/bin/gcc -c b.c");
+  scene.Run(5, 6, "/usr/lib/gcc/cc1 b.c");
+  scene.Open(6, "/src/b.c");
+  scene.Run(5, 7, "/usr/bin/as -o b.o /tmp/y.s");
+  scene.Create(7, "/src/b.o", O_RDWR | O_CREAT);
+  scene.Exit(5);
+  return builder.Finish();
+}
+
+TEST(DependenciesTest, WhatPassesOutsideTheMountIsMendedByTheProcessTree) {
+  const BuildGraph graph = BrokenChain();
+  EXPECT_THAT(Ask(graph, Flow(), "a.o").files, IsEmpty());
+  const Answer answer = Ask(graph, {}, "a.o");
+  EXPECT_THAT(answer.files, ElementsAre("a.c", "a.h"));
+  ASSERT_EQ(answer.all.no_inputs.size(), 1u);
+  EXPECT_EQ(graph.processes()[answer.all.no_inputs[0].writer].key.pid, 4u);
+  EXPECT_EQ(graph.processes()[answer.all.no_inputs[0].instead].key.pid, 2u);
+  DependencyOptions tree;
+  tree.closure = Closure::kTree;
+  EXPECT_THAT(Ask(graph, tree, "b.o").files, ElementsAre("b.c"));
+}
+
+TEST(DependenciesTest, AWriterThatNobodyHelpsIsToldOf) {
+  GraphBuilder builder;
+  Scene scene(builder);
+  scene.Running(1, "/usr/bin/make");
+  scene.Run(1, 2, "/usr/bin/date");
+  scene.Create(2, "/src/stamp");
+  scene.Run(1, 3, "/usr/bin/cat other");
+  scene.Open(3, "/src/other");
+  const BuildGraph graph = builder.Finish();
+  const Answer answer = Ask(graph, {}, "stamp");
+  EXPECT_THAT(answer.files, IsEmpty());
+  ASSERT_EQ(answer.all.no_inputs.size(), 1u);
+  EXPECT_EQ(answer.all.no_inputs[0].instead, kNobody);
+}
+
+// bash -c "cat many.txt other | sort > out.f", in a build that has read a lot.
+TEST(DependenciesTest, AWrappedWriterCountsAsItsShell) {
+  GraphBuilder builder;
+  Scene scene(builder);
+  scene.Running(1, "/usr/bin/make");
+  scene.Open(1, "/src/Makefile");
+  scene.Run(1, 2, "/bin/bash -c cat|sort>out.f");
+  scene.Run(2, 3, "/bin/cat many.txt other");
+  scene.Open(3, "/src/many.txt");
+  scene.Open(3, "/src/other");
+  scene.Run(2, 4, "/usr/bin/sort");
+  scene.Create(4, "/src/out.f");
+  const BuildGraph graph = builder.Finish();
+  DependencyOptions options = Flow();
+  EXPECT_THAT(Ask(graph, options, "out.f").files, IsEmpty());
+  options.wrap = true;
+  EXPECT_THAT(Ask(graph, options, "out.f").files,
+              ElementsAre("many.txt", "other"));
+}
+
+TEST(DependenciesTest, MovesLinksAndReadsThroughLinksAreFlow) {
+  GraphBuilder builder;
+  Scene scene(builder);
+  scene.Running(1, "/usr/bin/make");
+  scene.Run(1, 2, "/usr/bin/cc");
+  scene.Open(2, "/src/a.c");
+  scene.Create(2, "/src/tmp1");
+  scene.Run(1, 3, "/bin/mv tmp1 a.o");
+  scene.Do(3, Op::rename_, "/src/tmp1", "/src/a.o");
+  scene.Run(1, 4, "/bin/ln a.o b.o");
+  scene.Do(4, Op::link_, "/src/a.o", "/src/b.o");
+  scene.Run(1, 5, "/bin/ln -s b.o c.o");
+  scene.Do(5, Op::symlink_, "/src/c.o");
+  scene.Run(1, 6, "/usr/bin/ld");
+  scene.Do(6, Op::readlink_, "/src/c.o");
+  scene.Open(6, "/src/b.o");
+  scene.Create(6, "/src/prog");
+  const BuildGraph graph = builder.Finish();
+  EXPECT_THAT(Ask(graph, Flow(), "prog").files,
+              ElementsAre("a.c", "a.o", "b.o", "c.o", "tmp1"));
+}
+
+TEST(DependenciesTest, FilesInAMovedDirectoryKeepTheirOrigin) {
+  GraphBuilder builder;
+  Scene scene(builder);
+  scene.Running(1, "/usr/bin/make");
+  scene.Run(1, 2, "/usr/bin/cc");
+  scene.Open(2, "/src/a.c");
+  scene.Create(2, "/src/tmp/x/a.o");
+  scene.Run(1, 3, "/bin/mv tmp out");
+  FileStep move = scene.Step(3, Op::rename_, "/src/tmp");
+  move.path2 = "/src/out";
+  move.mode = S_IFDIR | 0755;
+  scene.Take(move);
+  const BuildGraph graph = builder.Finish();
+  EXPECT_THAT(Ask(graph, Flow(), "out/x/a.o").files,
+              ElementsAre("a.c", "tmp/x/a.o"));
+  EXPECT_TRUE(graph.Facts(graph.paths().Find("/src/tmp/x/a.o")).gone);
+}
+
+TEST(DependenciesTest, ATraceWithoutProcessRecordsStillAnswers) {
+  GraphBuilder builder;
+  Scene scene(builder);
+  const auto step = [&](uint32_t pid, uint32_t ppid, Op op, const char* path,
+                        uint32_t flags) {
+    FileStep s = scene.Step(pid, op, path);
+    s.ppid = ppid;
+    s.flags = flags;
+    s.comm = "x";
+    scene.Take(s);
+  };
+  step(3, 2, Op::open_, "/src/a.c", O_RDONLY);
+  step(4, 2, Op::create_, "/src/a.o", O_WRONLY);
+  step(2, 1, Op::getattr_, "/src/a.o", 0);
+  const BuildGraph graph = builder.Finish();
+  EXPECT_FALSE(graph.has_process_records());
+  EXPECT_THAT(Ask(graph, {}, "a.o").files, ElementsAre("a.c"));
+}
+
+}  // namespace
+}  // namespace tracefs::build

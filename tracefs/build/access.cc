@@ -1,0 +1,99 @@
+#include "tracefs/build/access.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace tracefs::build {
+namespace {
+
+// The kernel opens what execve(2) runs with this flag (FMODE_EXEC).
+constexpr uint32_t kOpenForExec = 040;
+
+uint16_t AccessOfOpen(uint32_t flags) {
+  uint16_t access = kNoAccess;
+  const unsigned mode = OpenMode(flags);
+  if (mode != O_WRONLY) access |= kRead;
+  if (mode != O_RDONLY || (flags & O_TRUNC) != 0) access |= kWrite;
+  if ((flags & kOpenForExec) != 0) access |= kRun;
+  return access;
+}
+
+// Of an operation that was refused.
+uint16_t AccessOfFailure(const FileStep& step) {
+  if (step.error != ENOENT && step.error != ENOTDIR) {
+    // It was there, or at least somebody wanted to know.
+    return HasName(step.op) || step.op == Op::open_ ? kProbe : kNoAccess;
+  }
+  switch (step.op) {
+    case Op::lookup_:
+    case Op::open_:
+    case Op::getattr_:
+    case Op::statx_:
+    case Op::access_:
+    case Op::readlink_:
+    case Op::unlink_:
+    case Op::rmdir_:
+    case Op::rename_:
+      return kProbe | kAbsent;
+    default:
+      return kProbe;
+  }
+}
+
+}  // namespace
+
+AccessPair AccessOf(const FileStep& step) {
+  if (step.error != 0) return {AccessOfFailure(step), kNoAccess};
+  const uint16_t folder = S_ISDIR(step.mode) ? kFolder : kNoAccess;
+  switch (step.op) {
+    case Op::lookup_:
+    case Op::getattr_:
+    case Op::statx_:
+    case Op::access_:
+    case Op::getxattr_:
+    case Op::listxattr_:
+    case Op::statfs_:
+      return {static_cast<uint16_t>(kProbe | folder), kNoAccess};
+    case Op::open_:
+      return {AccessOfOpen(step.flags), kNoAccess};
+    case Op::create_:
+      return {
+          static_cast<uint16_t>(AccessOfOpen(step.flags) | kWrite | kCreate),
+          kNoAccess};
+    case Op::read_:
+    case Op::readlink_:
+      return {kRead, kNoAccess};
+    case Op::copy_file_range_:
+      return {kRead, kWrite};
+    case Op::write_:
+    case Op::fallocate_:
+      return {kWrite, kNoAccess};
+    case Op::setattr_:
+      return {step.resizes ? kWrite : kChange, kNoAccess};
+    case Op::setxattr_:
+    case Op::removexattr_:
+      return {kChange, kNoAccess};
+    case Op::mknod_:
+    case Op::symlink_:
+      return {kWrite | kCreate, kNoAccess};
+    case Op::mkdir_:
+      return {kCreate | kFolder, kNoAccess};
+    case Op::unlink_:
+      return {kRemove, kNoAccess};
+    case Op::rmdir_:
+      return {kRemove | kFolder, kNoAccess};
+    case Op::rename_:
+      if (folder != 0) return {kRemove | kFolder, kCreate | kFolder};
+      return {kRead | kRemove, kWrite | kCreate};
+    case Op::link_:
+      return {kRead, kWrite | kCreate};
+    case Op::opendir_:
+    case Op::readdir_:
+      return {kList | kFolder, kNoAccess};
+    default:
+      return {};
+  }
+}
+
+}  // namespace tracefs::build

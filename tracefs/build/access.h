@@ -1,0 +1,34 @@
+// What an operation does with the files that it names.
+#pragma once
+
+#include <cstdint>
+
+#include "tracefs/build/file_step.h"
+
+namespace tracefs::build {
+
+// Bits.
+enum Access : uint16_t {
+  kNoAccess = 0,
+  kRead = 1,      // opened for reading, read, followed as a link, moved away
+  kWrite = 2,     // opened for writing, written, made, moved to
+  kProbe = 4,     // asked about
+  kList = 8,      // a directory: its names were read
+  kCreate = 16,   // it was made here; not there before, or replaced
+  kRemove = 32,   // gone after this
+  kAbsent = 64,   // asked for, and not there
+  kChange = 128,  // its attributes were changed
+  kRun = 256,     // read in order to be run
+  kFolder = 512,  // it is a directory
+};
+
+struct AccessPair {
+  uint16_t path = 0;
+  uint16_t path2 = 0;
+};
+AccessPair AccessOf(const FileStep& step);
+
+// O_RDONLY, O_WRONLY, O_RDWR as 0, 1, 2.
+inline unsigned OpenMode(uint32_t flags) { return flags & 3; }
+
+}  // namespace tracefs::build

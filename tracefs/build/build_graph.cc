@@ -1,0 +1,227 @@
+#include "tracefs/build/build_graph.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+namespace tracefs::build {
+
+std::string GraphExecution::CommandLine() const {
+  std::string line;
+  for (const std::string& argument : image->argv) {
+    if (!line.empty()) line += ' ';
+    line += argument;
+  }
+  return line;
+}
+
+std::string_view DoubleWriteName(DoubleWrite::Kind kind) {
+  switch (kind) {
+    case DoubleWrite::Kind::kRewritten:
+      return "rewritten";
+    case DoubleWrite::Kind::kRecreated:
+      return "recreated";
+    case DoubleWrite::Kind::kReplaced:
+      return "replaced";
+  }
+  return {};
+}
+
+std::vector<BuildGraph::PathUse> BuildGraph::UsesOfPath(PathId path) const {
+  std::vector<PathUse> result;
+  if (path >= paths_.size()) return result;
+  for (uint32_t i = path_begin_[path]; i < path_begin_[path + 1]; ++i) {
+    result.push_back({path_uses_[i].execution, &uses_[path_uses_[i].use]});
+  }
+  return result;
+}
+
+std::span<const ProcessId> BuildGraph::Subtree(ProcessId root) const {
+  return std::span(walk_).subspan(walk_at_[root], walk_size_[root]);
+}
+
+bool BuildGraph::IsInSubtree(ProcessId process, ProcessId root) const {
+  return walk_at_[process] - walk_at_[root] < walk_size_[root];
+}
+
+std::string BuildGraph::NameOfProcess(ProcessId id) const {
+  const GraphProcess& process = processes_[id];
+  std::string name = LastExecution(id).CommandLine();
+  if (name.empty()) name = LastExecution(id).image->Binary();
+  if (name.empty()) name = process.comm;
+  if (name.empty()) name = "?";
+  return name + " (" + std::to_string(process.key.pid) + ")";
+}
+
+void GraphBuilder::ProcessBegan(const Process& process) {
+  graph_.processes_.resize(process.id + size_t{1});
+}
+
+void GraphBuilder::ExecutionBegan(const Process& process) {
+  graph_.executions_.resize(process.now.id + size_t{1});
+  graph_.processes_[process.id].executions.push_back(process.now.id);
+  pipes_.ExecutionBegan(process);
+}
+
+void GraphBuilder::NoteWrite(const Process& process, const FileStep& step,
+                             PathId path, uint16_t access, bool moved) {
+  if (path >= writes_.size()) writes_.resize(graph_.paths_.size());
+  LastWrite& last = writes_[path];
+  if ((access & kRemove) != 0) last.removed = true;
+  if ((access & kWrite) == 0 || (access & kFolder) != 0) return;
+  if (last.process != kNobody && last.process != process.id) {
+    using Kind = DoubleWrite::Kind;
+    const bool anew =
+        last.removed || (access & kCreate) != 0 ||
+        (last.inode != 0 && step.inode != 0 && last.inode != step.inode);
+    const Kind kind = moved  ? Kind::kReplaced
+                      : anew ? Kind::kRecreated
+                             : Kind::kRewritten;
+    graph_.double_writes_.push_back({.path = path,
+                                     .kind = kind,
+                                     .first = last.process,
+                                     .second = process.id,
+                                     .first_ns = last.ns,
+                                     .second_ns = step.time_ns});
+  }
+  last = {process.id, step.time_ns, step.inode, false};
+}
+
+void GraphBuilder::Did(const Process& process, const FileStep& step) {
+  const StepPaths paths = InternPaths(graph_.paths_, step);
+  collector_.Add(process.now.id, step, paths);
+  facts_.Note(step, paths, [&](PathId from, PathId to) {
+    // What is in a directory that is moved comes from the old name of each.
+    if (from >= writes_.size() || writes_[from].process == kNobody) return;
+    collector_.Add(process.now.id, from, kRead | kRemove, step.time_ns);
+    collector_.Add(process.now.id, to, kWrite | kCreate, step.time_ns);
+  });
+  if (step.error != 0) return;
+  const AccessPair access = AccessOf(step);
+  constexpr uint16_t kMatters = kWrite | kRemove;
+  if (paths.path != PathTable::kNone && (access.path & kMatters) != 0) {
+    NoteWrite(process, step, paths.path, access.path, false);
+  }
+  if (paths.path2 == PathTable::kNone) return;
+  if ((access.path2 & kMatters) != 0) {
+    NoteWrite(process, step, paths.path2, access.path2, step.op == Op::rename_);
+  }
+}
+
+void GraphBuilder::Ran(const Process& process, const ProcessRecord& record) {
+  if (record.kind == ProcessRecord::Kind::kPipes) {
+    pipes_.Add(process, record.pipes);
+  }
+}
+
+void GraphBuilder::ExecutionEnded(const Process& process) {
+  GraphExecution& execution = graph_.executions_[process.now.id];
+  execution.process = process.id;
+  execution.index = process.now.index;
+  execution.begin_ns = process.now.begin_ns;
+  execution.end_ns = process.now.end_ns;
+  execution.image = process.now.image;
+  const std::vector<Use> uses = collector_.Take(process.now.id);
+  execution.first_use = graph_.uses_.size();
+  execution.use_count = uses.size();
+  graph_.uses_.insert(graph_.uses_.end(), uses.begin(), uses.end());
+}
+
+void GraphBuilder::ProcessEnded(const Process& process) {
+  GraphProcess& mine = graph_.processes_[process.id];
+  mine.key = process.key;
+  mine.number = process.number;
+  mine.ns_pid = process.ns_pid;
+  mine.parent = process.parent;
+  mine.parent_pid = process.parent_pid;
+  mine.parent_index = process.parent_index;
+  mine.clone_flags = process.clone_flags;
+  mine.begin_ns = process.begin_ns;
+  mine.end_ns = process.end_ns;
+  mine.recorded = process.recorded;
+  mine.forked = process.forked;
+  mine.ended = process.ended;
+  mine.exit_code = process.exit_code;
+  mine.signal = process.signal;
+  mine.comm = process.comm;
+}
+
+void GraphBuilder::IndexPaths() {
+  std::vector<uint32_t>& begin = graph_.path_begin_;
+  begin.assign(graph_.paths_.size() + 1, 0);
+  for (const Use& use : graph_.uses_) ++begin[use.path + 1];
+  for (size_t i = 1; i < begin.size(); ++i) begin[i] += begin[i - 1];
+  std::vector<uint32_t> at(begin.begin(), begin.end() - 1);
+  graph_.path_uses_.resize(graph_.uses_.size());
+  for (ExecutionId id = 0; id < graph_.executions_.size(); ++id) {
+    const GraphExecution& execution = graph_.executions_[id];
+    for (size_t i = 0; i < execution.use_count; ++i) {
+      const size_t use = execution.first_use + i;
+      graph_.path_uses_[at[graph_.uses_[use].path]++] = {
+          id, static_cast<uint32_t>(use)};
+    }
+  }
+}
+
+// Without records a parent may have been met after its child.
+void GraphBuilder::FindParents() {
+  std::vector<GraphProcess>& processes = graph_.processes_;
+  std::unordered_map<uint32_t, ProcessId> by_pid;
+  for (ProcessId id = 0; id < processes.size(); ++id) {
+    by_pid.emplace(processes[id].key.pid, id);
+  }
+  const auto is_above = [&](ProcessId above, ProcessId id) {
+    for (; id != kNobody; id = processes[id].parent) {
+      if (id == above) return true;
+    }
+    return false;
+  };
+  for (ProcessId id = 0; id < processes.size(); ++id) {
+    GraphProcess& process = processes[id];
+    if (process.parent != kNobody || process.parent_pid == 0) continue;
+    const auto parent = by_pid.find(process.parent_pid);
+    if (parent == by_pid.end() || is_above(id, parent->second)) continue;
+    process.parent = parent->second;
+  }
+}
+
+void GraphBuilder::WalkTree() {
+  const size_t count = graph_.processes_.size();
+  std::vector<std::vector<ProcessId>> children(count);
+  std::vector<ProcessId> left;
+  FindParents();
+  for (ProcessId id = static_cast<ProcessId>(count); id-- > 0;) {
+    const ProcessId parent = graph_.processes_[id].parent;
+    if (parent == kNobody) {
+      left.push_back(id);
+    } else {
+      children[parent].push_back(id);
+    }
+  }
+  graph_.walk_at_.resize(count);
+  graph_.walk_size_.assign(count, 1);
+  while (!left.empty()) {
+    const ProcessId id = left.back();
+    left.pop_back();
+    graph_.walk_at_[id] = static_cast<uint32_t>(graph_.walk_.size());
+    graph_.walk_.push_back(id);
+    left.insert(left.end(), children[id].begin(), children[id].end());
+  }
+  for (size_t i = count; i-- > 0;) {
+    const ProcessId id = graph_.walk_[i];
+    const ProcessId parent = graph_.processes_[id].parent;
+    if (parent != kNobody) graph_.walk_size_[parent] += graph_.walk_size_[id];
+  }
+}
+
+BuildGraph GraphBuilder::Finish() {
+  tracker_.Finish();
+  graph_.has_process_records_ = tracker_.any_records();
+  graph_.facts_ = facts_.Take();
+  graph_.pipes_ = pipes_.Match();
+  IndexPaths();
+  WalkTree();
+  return std::move(graph_);
+}
+
+}  // namespace tracefs::build

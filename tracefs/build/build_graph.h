@@ -1,0 +1,178 @@
+// BuildGraph: all of a trace that questions about a build are answered from,
+// in memory: who ran what, and which files each execution read, wrote, asked
+// for. GraphBuilder makes it from what a ProcessTracker tells.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tracefs/build/path_facts.h"
+#include "tracefs/build/path_table.h"
+#include "tracefs/build/pipe_matcher.h"
+#include "tracefs/build/process_tracker.h"
+#include "tracefs/build/use_collector.h"
+
+namespace tracefs::build {
+
+// As a Process, and what it did.
+struct GraphProcess {
+  ProcessKey key;
+  uint32_t number = 0;
+  uint32_t ns_pid = 0;
+  ProcessId parent = kNobody;
+  uint32_t parent_pid = 0;
+  uint32_t parent_index = 0;
+  uint64_t clone_flags = 0;
+  uint64_t begin_ns = 0;
+  uint64_t end_ns = 0;
+  bool recorded = false;
+  bool forked = false;
+  bool ended = false;
+  std::optional<uint32_t> exit_code;
+  std::optional<uint32_t> signal;
+  std::string comm;
+  std::vector<ExecutionId> executions;
+};
+
+struct GraphExecution {
+  ProcessId process = kNobody;
+  uint32_t index = 0;
+  uint64_t begin_ns = 0;
+  uint64_t end_ns = 0;
+  std::shared_ptr<const Image> image;
+  size_t first_use = 0;  // in BuildGraph::uses()
+  size_t use_count = 0;
+
+  // argv with blanks between, as patterns of commands see it.
+  std::string CommandLine() const;
+};
+
+// A file that more than one process wrote.
+struct DoubleWrite {
+  enum class Kind : uint8_t {
+    kRewritten,  // what was there was opened for writing again
+    kRecreated,  // it was removed in between, or made anew
+    kReplaced,   // another file was moved to its name
+  };
+  PathId path = PathTable::kNone;
+  Kind kind{};
+  ProcessId first = kNobody;
+  ProcessId second = kNobody;
+  uint64_t first_ns = 0;
+  uint64_t second_ns = 0;
+};
+std::string_view DoubleWriteName(DoubleWrite::Kind kind);
+
+class BuildGraph {
+ public:
+  const PathTable& paths() const { return paths_; }
+  const std::vector<GraphProcess>& processes() const { return processes_; }
+  const std::vector<GraphExecution>& executions() const { return executions_; }
+  std::span<const Use> UsesOf(ExecutionId id) const {
+    const GraphExecution& execution = executions_[id];
+    return std::span(uses_).subspan(execution.first_use, execution.use_count);
+  }
+  struct PathUse {
+    ExecutionId execution;
+    const Use* use;
+  };
+  // All uses of a path.
+  std::vector<PathUse> UsesOfPath(PathId path) const;
+  const PathFacts& Facts(PathId path) const { return facts_[path]; }
+  const std::vector<PipeEdge>& pipes() const { return pipes_; }
+  const std::vector<DoubleWrite>& double_writes() const {
+    return double_writes_;
+  }
+  bool has_process_records() const { return has_process_records_; }
+  // Operations whose caller is not known.
+  uint64_t without_caller() const { return without_caller_; }
+  size_t use_count() const { return uses_.size(); }
+
+  // Processes in the order of a walk down their tree: each stands before its
+  // descendants, and these right behind it.
+  std::span<const ProcessId> Subtree(ProcessId root) const;
+  // The process itself counts.
+  bool IsInSubtree(ProcessId process, ProcessId root) const;
+  bool IsAncestor(ProcessId ancestor, ProcessId process) const {
+    return ancestor != process && IsInSubtree(process, ancestor);
+  }
+  // The execution whose command a process is known by: its last one.
+  const GraphExecution& LastExecution(ProcessId process) const {
+    return executions_[processes_[process].executions.back()];
+  }
+  // "gcc -c a.c (812)"; without records its name and number.
+  std::string NameOfProcess(ProcessId process) const;
+
+ private:
+  friend class GraphBuilder;
+
+  PathTable paths_;
+  std::vector<GraphProcess> processes_;
+  std::vector<GraphExecution> executions_;
+  std::vector<Use> uses_;  // by execution
+  std::vector<PathFacts> facts_;
+  std::vector<PipeEdge> pipes_;
+  std::vector<DoubleWrite> double_writes_;
+  bool has_process_records_ = false;
+  uint64_t without_caller_ = 0;
+
+  struct UseRef {
+    ExecutionId execution;
+    uint32_t use;
+  };
+  std::vector<uint32_t> path_begin_;  // into path_uses_; one more than paths
+  std::vector<UseRef> path_uses_;
+  std::vector<ProcessId> walk_;
+  std::vector<uint32_t> walk_at_;    // where each process is in walk_
+  std::vector<uint32_t> walk_size_;  // of its subtree
+};
+
+// Used by one thread.
+class GraphBuilder final : public TrackerListener {
+ public:
+  GraphBuilder() : tracker_(*this) {}
+
+  void Take(const ProcessRecord& record) { tracker_.Take(record); }
+  void Take(const FileStep& step) { tracker_.Take(step); }
+  // Once, after all.
+  BuildGraph Finish();
+
+ private:
+  // Who wrote a path last.
+  struct LastWrite {
+    ProcessId process = kNobody;
+    uint64_t ns = 0;
+    uint64_t inode = 0;
+    bool removed = false;
+  };
+
+  void ProcessBegan(const Process& process) override;
+  void ExecutionBegan(const Process& process) override;
+  void Did(const Process& process, const FileStep& step) override;
+  void DidWithout(ProcessId, uint32_t, const FileStep&) override {
+    ++graph_.without_caller_;
+  }
+  void Ran(const Process& process, const ProcessRecord& record) override;
+  void ExecutionEnded(const Process& process) override;
+  void ProcessEnded(const Process& process) override;
+
+  void NoteWrite(const Process& process, const FileStep& step, PathId path,
+                 uint16_t access, bool moved);
+  void IndexPaths();
+  void FindParents();
+  void WalkTree();
+
+  BuildGraph graph_;
+  ProcessTracker tracker_;
+  UseCollector collector_;
+  FactsTable facts_{graph_.paths_};
+  PipeMatcher pipes_;
+  std::vector<LastWrite> writes_;
+};
+
+}  // namespace tracefs::build

@@ -1,0 +1,256 @@
+#include "tracefs/build/compilation.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "tracefs/build/patterns.h"
+
+namespace tracefs::build {
+namespace {
+
+// Options whose value is the next word.
+constexpr std::array<std::string_view, 37> kWithValue = {
+    "-o",         "-MF",      "-MT",          "-MQ",
+    "-MJ",        "-I",       "-D",           "-U",
+    "-include",   "-imacros", "-isystem",     "-iquote",
+    "-idirafter", "-iprefix", "-iwithprefix", "-isysroot",
+    "-x",         "-Xlinker", "-Xassembler",  "-Xpreprocessor",
+    "-Xclang",    "-arch",    "-target",      "--sysroot",
+    "-L",         "-l",       "-T",           "-u",
+    "-z",         "-e",       "-aux-info",    "-dumpbase",
+    "-dumpdir",   "--param",  "-mllvm",       "-dumpbase-ext",
+    "-imultiarch"};
+
+constexpr std::array<std::string_view, 5> kCSources = {".c", ".i", ".m", ".S",
+                                                       ".s"};
+constexpr std::array<std::string_view, 9> kCppSources = {
+    ".cc", ".cp", ".cxx", ".cpp", ".CPP", ".c++", ".C", ".ii", ".mm"};
+
+template <size_t size>
+bool HasEnding(const std::array<std::string_view, size>& endings,
+               std::string_view name) {
+  return std::any_of(endings.begin(), endings.end(),
+                     [&](std::string_view e) { return name.ends_with(e); });
+}
+
+std::string_view BaseName(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+bool Is(const Patterns& patterns, const Image& image) {
+  const std::string exe(image.Binary());
+  if (!exe.empty() && MatchesAny(patterns, exe)) return true;
+  // As it was called: /usr/bin/gcc may be a link to /usr/bin/x86_64-…-gcc-12.
+  if (image.argv.empty()) return false;
+  const std::string& word = image.argv[0];
+  std::string name;
+  if (word.find('/') == word.npos) name = '/';
+  name += word;
+  return MatchesAny(patterns, name);
+}
+
+struct DriverKind {
+  bool driver = false;
+  bool cpp = false;
+  bool integrated = false;
+};
+
+DriverKind KindOf(const BuildConfig& config, const Image& image) {
+  DriverKind kind;
+  kind.cpp = Is(config.gpp_spec, image) || Is(config.clangpp_spec, image);
+  kind.driver = kind.cpp || Is(config.gcc_spec, image) ||
+                Is(config.clang_spec, image) || Is(config.armcc_spec, image);
+  kind.integrated = Is(config.integrated_clang_compilers, image) ||
+                    Is(config.armcc_spec, image);
+  return kind;
+}
+
+Compilation::Definition Define(const std::string& text, bool with_value) {
+  const size_t equals = text.find('=');
+  if (!with_value) return {text, ""};
+  if (equals == text.npos) return {text, "1"};
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+class DriverReader {
+ public:
+  DriverReader(const Image& image, bool cpp) : image_(image) {
+    made_.language = cpp ? 2 : 1;
+  }
+
+  std::optional<Compilation> Read() {
+    for (size_t i = 1; i < image_.argv.size(); ++i) {
+      const std::string& word = image_.argv[i];
+      const bool alone = std::find(kWithValue.begin(), kWithValue.end(),
+                                   word) != kWithValue.end();
+      if (alone && i + 1 < image_.argv.size()) {
+        TakeOption(word, image_.argv[++i]);
+      } else if (word.starts_with("-") && word != "-") {
+        TakeWord(word);
+      } else if (language_ != "none" || HasEnding(kCSources, word) ||
+                 HasEnding(kCppSources, word)) {
+        if (word == "-") continue;
+        made_.files.push_back(Absolute(word));
+        if (HasEnding(kCppSources, word)) made_.language = 2;
+      }
+    }
+    if (made_.files.empty() || only_preprocess_) return std::nullopt;
+    NameObjects();
+    return made_;
+  }
+
+ private:
+  std::string Absolute(const std::string& path) const {
+    return AbsolutePath(image_.cwd, path);
+  }
+
+  void TakeOption(std::string_view option, const std::string& value) {
+    if (option == "-o") {
+      output_ = value;
+    } else if (option == "-D") {
+      made_.definitions.push_back(Define(value, true));
+    } else if (option == "-U") {
+      made_.undefinitions.push_back(Define(value, false));
+    } else if (option == "-I" || option == "-isystem" || option == "-iquote" ||
+               option == "-idirafter") {
+      made_.include_paths.push_back(Absolute(value));
+    } else if (option == "-include" || option == "-imacros") {
+      made_.headers.push_back(Absolute(value));
+    } else if (option == "-x") {
+      language_ = value;
+      if (value.starts_with("c++")) made_.language = 2;
+    }
+  }
+
+  void TakeWord(const std::string& word) {
+    for (const std::string_view joined :
+         {"-D", "-U", "-I", "-o", "-x", "-isystem", "-iquote", "-idirafter"}) {
+      if (word.starts_with(joined) && word.size() > joined.size()) {
+        // -openmp and the like are no -o.
+        if (joined == "-o" || (joined == "-I" && word == "-I-")) continue;
+        return TakeOption(joined, word.substr(joined.size()));
+      }
+    }
+    if (word == "-c" || word == "-S") compile_only_ = true;
+    if (word == "-S") assembly_ = true;
+    if (word == "-E" || word == "-M" || word == "-MM" ||
+        word == "-fsyntax-only") {
+      only_preprocess_ = true;
+    }
+  }
+
+  void NameObjects() {
+    if (!compile_only_) return;  // they are in a temporary place
+    if (!output_.empty()) {
+      made_.objects.push_back(Absolute(output_));
+      return;
+    }
+    for (const std::string& file : made_.files) {
+      std::string name(BaseName(file));
+      name.resize(std::min(name.rfind('.'), name.size()));
+      made_.objects.push_back(Absolute(name + (assembly_ ? ".s" : ".o")));
+    }
+  }
+
+  const Image& image_;
+  Compilation made_;
+  std::string output_;
+  std::string language_ = "none";
+  bool compile_only_ = false;
+  bool assembly_ = false;
+  bool only_preprocess_ = false;
+};
+
+}  // namespace
+
+std::string AbsolutePath(const std::string& cwd, const std::string& path) {
+  const std::string whole = path.starts_with("/") ? path : cwd + "/" + path;
+  std::vector<std::string_view> parts;
+  std::string_view rest = whole;
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find('/'), rest.size());
+    const std::string_view part = rest.substr(0, end);
+    if (part == "..") {
+      if (!parts.empty()) parts.pop_back();
+    } else if (!part.empty() && part != ".") {
+      parts.push_back(part);
+    }
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  std::string result;
+  for (const std::string_view part : parts) {
+    result += '/';
+    result += part;
+  }
+  return result.empty() ? "/" : result;
+}
+
+std::optional<Compilation> ReadDriver(const BuildConfig& config,
+                                      const Image& image) {
+  const DriverKind kind = KindOf(config, image);
+  if (!kind.driver) return std::nullopt;
+  // What a driver runs of itself to compile has been counted with it.
+  if (image.argv.size() > 1 && image.argv[1] == "-cc1") return std::nullopt;
+  return DriverReader(image, kind.cpp).Read();
+}
+
+std::optional<Compilation> FindCompilation(const BuildConfig& config,
+                                           const Image& image,
+                                           const Image& parent) {
+  const std::string_view name = BaseName(image.Binary());
+  const bool proper = name == "cc1" || name == "cc1plus" || name == "cc1obj" ||
+                      name == "cc1objplus";
+  if (!proper) {
+    const DriverKind kind = KindOf(config, image);
+    if (!kind.driver || !kind.integrated) return std::nullopt;
+    return ReadDriver(config, image);
+  }
+  std::optional<Compilation> found = ReadDriver(config, parent);
+  if (!found) return std::nullopt;
+  found->in_parent = true;
+  // A driver with several files runs the compiler once for each.
+  if (found->files.size() > 1) {
+    for (size_t i = 0; i < found->files.size(); ++i) {
+      const std::string file = found->files[i];
+      const bool mine = std::any_of(
+          image.argv.begin(), image.argv.end(), [&](const std::string& word) {
+            return AbsolutePath(image.cwd, word) == file;
+          });
+      if (!mine) continue;
+      found->files = {file};
+      if (i < found->objects.size()) found->objects = {found->objects[i]};
+      break;
+    }
+  }
+  return found;
+}
+
+std::optional<Linking> FindLinking(const BuildConfig& config,
+                                   const Image& image) {
+  if (Is(config.ld_spec, image)) {
+    std::string output = "a.out";
+    for (size_t i = 1; i < image.argv.size(); ++i) {
+      const std::string& word = image.argv[i];
+      if ((word == "-o" || word == "--output") && i + 1 < image.argv.size()) {
+        output = image.argv[++i];
+      } else if (word.starts_with("--output=")) {
+        output = word.substr(9);
+      } else if (word == "--version" || word == "--help" || word == "-v") {
+        if (image.argv.size() == 2) return std::nullopt;
+      }
+    }
+    return Linking{AbsolutePath(image.cwd, output), true};
+  }
+  if (!Is(config.ar_spec, image) || image.argv.size() < 3) return std::nullopt;
+  // ar [-]OPERATIONS ARCHIVE FILE…; only what writes the archive.
+  size_t at = 1;
+  while (at < image.argv.size() && image.argv[at].starts_with("--")) ++at;
+  if (at + 1 >= image.argv.size()) return std::nullopt;
+  if (image.argv[at].find_first_of("rqmd") == std::string::npos) {
+    return std::nullopt;
+  }
+  return Linking{AbsolutePath(image.cwd, image.argv[at + 1]), false};
+}
+
+}  // namespace tracefs::build

@@ -1,0 +1,50 @@
+// What compilers, linkers and archivers were told to do, from their command
+// lines.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tracefs/build/build_config.h"
+#include "tracefs/build/process_tracker.h"
+
+namespace tracefs::build {
+
+// Paths are absolute, as far as the working directory is known.
+struct Compilation {
+  using Definition = std::pair<std::string, std::string>;  // name, value
+
+  std::vector<std::string> files;
+  std::vector<std::string> include_paths;
+  std::vector<Definition> definitions;
+  std::vector<Definition> undefinitions;
+  std::vector<std::string> headers;  // -include, -imacros
+  std::vector<std::string> objects;
+  int language = 1;        // 1 C, 2 C++
+  bool in_parent = false;  // the driver is the parent: not integrated
+};
+
+// A compilation that `image` does: as a compiler proper (cc1, cc1plus) whose
+// parent is a driver, or as a driver that compiles by itself. Nothing if it is
+// none of these.
+std::optional<Compilation> FindCompilation(const BuildConfig& config,
+                                           const Image& image,
+                                           const Image& parent);
+// What the command line of a driver says, whoever compiles; nothing if no
+// source file is compiled: for compile_commands.json.
+std::optional<Compilation> ReadDriver(const BuildConfig& config,
+                                      const Image& image);
+
+struct Linking {
+  std::string file;
+  bool linked = true;  // false: an archive
+};
+std::optional<Linking> FindLinking(const BuildConfig& config,
+                                   const Image& image);
+
+// `path` seen from the working directory, without "." and "..".
+std::string AbsolutePath(const std::string& cwd, const std::string& path);
+
+}  // namespace tracefs::build

@@ -1,0 +1,314 @@
+#include "tracefs/build/dependencies.h"
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include "tracefs/build/patterns.h"
+
+namespace tracefs::build {
+namespace {
+
+void AddOnce(std::vector<ProcessId>* list, ProcessId process) {
+  if (std::find(list->begin(), list->end(), process) == list->end()) {
+    list->push_back(process);
+  }
+}
+
+// Calls `use` with every use of the processes of a group.
+template <typename Visit>
+void ForEachUse(const BuildGraph& graph, const DependencyFinder::Group& group,
+                Visit visit) {
+  const auto of_process = [&](ProcessId process) {
+    for (const ExecutionId id : graph.processes()[process].executions) {
+      for (const Use& use : graph.UsesOf(id)) visit(use);
+    }
+  };
+  if (!group.tree) return of_process(group.root);
+  for (const ProcessId member : graph.Subtree(group.root)) of_process(member);
+}
+
+std::unordered_set<PathId> WrittenBy(const BuildGraph& graph,
+                                     const DependencyFinder::Group& group) {
+  std::unordered_set<PathId> written;
+  ForEachUse(graph, group, [&](const Use& use) {
+    if (DependencyFinder::Writes(use)) written.insert(use.path);
+  });
+  return written;
+}
+
+}  // namespace
+
+DependencyFinder::DependencyFinder(const BuildGraph& graph,
+                                   DependencyOptions options)
+    : graph_(graph), options_(std::move(options)) {
+  const size_t count = graph.processes().size();
+  excluded_commands_.assign(count, 0);
+  pipe_writers_.resize(count);
+  pipe_readers_.resize(count);
+  groups_.resize(count);
+  tree_inputs_.assign(count, 0);
+  if (!options_.exclude_commands.empty()) {
+    for (ExecutionId id = 0; id < graph.executions().size(); ++id) {
+      const GraphExecution& execution = graph.executions()[id];
+      const bool matches =
+          MatchesAny(options_.exclude_commands, execution.CommandLine());
+      // What has no command line yet is not excluded for lacking the words.
+      const bool known = !execution.image->argv.empty();
+      if (known && matches != options_.negate) {
+        excluded_commands_[execution.process] = 1;
+      }
+    }
+  }
+  for (const PipeEdge& edge : graph.pipes()) {
+    AddOnce(&pipe_writers_[edge.reader.process], edge.writer.process);
+    AddOnce(&pipe_readers_[edge.writer.process], edge.reader.process);
+  }
+}
+
+// What the parent ran when it forked: it may have run something else before.
+bool DependencyFinder::ParentRuns(const std::vector<std::string>& patterns,
+                                  ProcessId process) const {
+  const GraphProcess& child = graph_.processes()[process];
+  const GraphProcess& parent = graph_.processes()[child.parent];
+  const size_t index =
+      std::min<size_t>(child.parent_index, parent.executions.size() - 1);
+  const Image& image = *graph_.executions()[parent.executions[index]].image;
+  const std::string binary(image.Binary());
+  if (!binary.empty() && MatchesAny(patterns, binary)) return true;
+  if (!image.argv.empty() && MatchesAny(patterns, image.argv[0])) return true;
+  return !parent.recorded && !parent.comm.empty() &&
+         MatchesAny(patterns, parent.comm);
+}
+
+ProcessId DependencyFinder::JobOf(ProcessId process) const {
+  ProcessId at = process;
+  for (;;) {
+    const ProcessId parent = graph_.processes()[at].parent;
+    if (parent == kNobody) return at;
+    if (ParentRuns(options_.job_makers, at)) return at;
+    // The whole run is no job, if it has more than one process below it.
+    if (graph_.processes()[parent].parent == kNobody) return at;
+    at = parent;
+  }
+}
+
+bool DependencyFinder::HasInput(const Group& group) const {
+  const std::unordered_set<PathId> written = WrittenBy(graph_, group);
+  bool found = false;
+  ForEachUse(graph_, group, [&](const Use& use) {
+    found |=
+        use.open_mode == 0 && !use.Has(kRun) && !written.contains(use.path);
+  });
+  return found;
+}
+
+bool DependencyFinder::TreeHasInput(ProcessId root) {
+  char& known = tree_inputs_[root];
+  if (known == 0) known = HasInput({root, true}) ? 2 : 1;
+  return known == 2;
+}
+
+DependencyFinder::Group DependencyFinder::FindGroup(ProcessId process) {
+  const auto parent_of = [&](ProcessId id) {
+    return graph_.processes()[id].parent;
+  };
+  if (options_.wrap) {
+    for (ProcessId at = process; parent_of(at) != kNobody; at = parent_of(at)) {
+      if (ParentRuns(options_.wrappers, at)) return {parent_of(at), true};
+    }
+  }
+  using Closure = DependencyOptions::Closure;
+  if (options_.closure == Closure::kTree) return {JobOf(process), true};
+  const Group own = {process, false};
+  // Through a pipe something came in.
+  const bool piped = options_.pipes && !pipe_writers_[process].empty();
+  if (options_.closure == Closure::kFlow || piped || HasInput(own)) return own;
+  const ProcessId job = JobOf(process);
+  for (ProcessId at = process;; at = parent_of(at)) {
+    if (TreeHasInput(at)) return {at, true};
+    if (at == job) return own;
+  }
+}
+
+DependencyFinder::Group DependencyFinder::GroupOf(ProcessId process) {
+  Group& group = groups_[process];
+  if (group.root == kNobody) group = FindGroup(process);
+  return group;
+}
+
+std::vector<PathId> DependencyFinder::ReadsOf(const Group& group) const {
+  std::vector<PathId> reads;
+  ForEachUse(graph_, group, [&](const Use& use) {
+    if (Reads(use)) reads.push_back(use.path);
+  });
+  if (group.tree) {
+    const std::unordered_set<PathId> written = WrittenBy(graph_, group);
+    std::erase_if(reads, [&](PathId path) { return written.contains(path); });
+  }
+  std::sort(reads.begin(), reads.end());
+  reads.erase(std::unique(reads.begin(), reads.end()), reads.end());
+  return reads;
+}
+
+std::vector<ProcessId> DependencyFinder::WritersOf(PathId path) const {
+  std::vector<ProcessId> writers;
+  for (const BuildGraph::PathUse& use : graph_.UsesOfPath(path)) {
+    if (!Writes(*use.use)) continue;
+    AddOnce(&writers, graph_.executions()[use.execution].process);
+  }
+  return writers;
+}
+
+DependencyFinder::Chosen DependencyFinder::ChooseFor(PathId target) const {
+  Chosen chosen = {.target = graph_.paths().Text(target),
+                   .direct = options_.direct,
+                   .pipes = options_.pipes,
+                   .rules = {}};
+  for (const ModuleRule& rule : options_.rules) {
+    if (!MatchesAny({rule.targets}, chosen.target)) continue;
+    chosen.rules.push_back(&rule);
+    if (rule.direct) chosen.direct = *rule.direct;
+    if (rule.pipes) chosen.pipes = *rule.pipes;
+  }
+  return chosen;
+}
+
+bool DependencyFinder::IsExcludedFile(const Chosen& chosen, PathId path) const {
+  const std::string text = graph_.paths().Text(path);
+  if (!options_.exclude_files.empty() &&
+      MatchesAny(options_.exclude_files, text) != options_.negate) {
+    return true;
+  }
+  for (const ModuleRule* rule : chosen.rules) {
+    if (MatchesAny(rule->exclude_files, text)) return true;
+  }
+  return false;
+}
+
+bool DependencyFinder::IsExcluded(const Chosen& chosen,
+                                  ProcessId process) const {
+  if (excluded_commands_[process] != 0) return true;
+  for (const ModuleRule* rule : chosen.rules) {
+    if (rule->exclude_commands.empty()) continue;
+    for (const ExecutionId id : graph_.processes()[process].executions) {
+      if (MatchesAny(rule->exclude_commands,
+                     graph_.executions()[id].CommandLine())) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+Dependencies DependencyFinder::Of(PathId target) {
+  Dependencies result;
+  const Chosen chosen = ChooseFor(target);
+  result.written = !WritersOf(target).empty();
+  if (!result.written || IsExcludedFile(chosen, target)) return result;
+
+  std::unordered_set<PathId> seen_files = {target};
+  std::unordered_set<ProcessId> seen_processes;
+  std::vector<PathId> queue = {target};
+  for (size_t i = 0; i < queue.size(); ++i) {
+    const PathId path = queue[i];
+    if (chosen.direct && path != target &&
+        MatchesAny(options_.modules, graph_.paths().Text(path))) {
+      continue;
+    }
+    // A process and who wrote into its pipes, one after the other.
+    std::vector<ProcessId> writers = WritersOf(path);
+    for (size_t w = 0; w < writers.size(); ++w) {
+      const ProcessId process = writers[w];
+      if (IsExcluded(chosen, process)) continue;
+      if (chosen.pipes) {
+        for (const ProcessId other : pipe_writers_[process]) {
+          AddOnce(&writers, other);
+        }
+      }
+      if (!seen_processes.insert(process).second) continue;
+      result.processes.push_back(process);
+      const Group group = GroupOf(process);
+      std::vector<PathId> reads = ReadsOf(group);
+      const bool piped = chosen.pipes && !pipe_writers_[process].empty();
+      if (!piped && !HasInput({process, false})) {
+        result.no_inputs.push_back(
+            {path, process, group.tree ? group.root : kNobody});
+      }
+      for (const PathId read : reads) {
+        if (!seen_files.insert(read).second) continue;
+        result.files.push_back(read);
+        if (!IsExcludedFile(chosen, read)) queue.push_back(read);
+      }
+      result.steps.push_back({path, process, std::move(reads)});
+    }
+    if (chosen.direct && options_.modules.empty()) break;
+  }
+  return result;
+}
+
+void DependencyFinder::FillGroups() {
+  if (std::exchange(groups_filled_, true)) return;
+  for (ProcessId id = 0; id < graph_.processes().size(); ++id) {
+    bool writes = false;
+    for (const ExecutionId execution : graph_.processes()[id].executions) {
+      for (const Use& use : graph_.UsesOf(execution)) writes |= Writes(use);
+    }
+    if (!writes) continue;
+    const Group group = GroupOf(id);
+    if (group.tree) members_[group.root].push_back(id);
+  }
+}
+
+Dependencies DependencyFinder::MadeFrom(PathId source) {
+  FillGroups();
+  Dependencies result;
+  const Chosen chosen = ChooseFor(source);
+  result.written = !WritersOf(source).empty();
+  std::unordered_set<PathId> seen_files = {source};
+  std::vector<char> seen(graph_.processes().size(), 0);
+  std::vector<PathId> queue = {source};
+  for (size_t i = 0; i < queue.size(); ++i) {
+    const PathId path = queue[i];
+    std::vector<ProcessId> taken;  // who got something of the file
+    const auto take = [&](ProcessId process) {
+      if (seen[process] != 0 || IsExcluded(chosen, process)) return;
+      seen[process] = 1;
+      taken.push_back(process);
+    };
+    for (const BuildGraph::PathUse& use : graph_.UsesOfPath(path)) {
+      if (Reads(*use.use)) take(graph_.executions()[use.execution].process);
+    }
+    for (size_t t = 0; t < taken.size(); ++t) {
+      const ProcessId process = taken[t];
+      if (chosen.pipes) {
+        for (const ProcessId reader : pipe_readers_[process]) take(reader);
+      }
+      for (ProcessId at = process; at != kNobody;
+           at = graph_.processes()[at].parent) {
+        const auto members = members_.find(at);
+        if (members == members_.end()) continue;
+        for (const ProcessId member : members->second) take(member);
+      }
+      // Who counts as a group takes nothing by himself but through it.
+      std::vector<PathId> made;
+      for (const ExecutionId id : graph_.processes()[process].executions) {
+        for (const Use& use : graph_.UsesOf(id)) {
+          if (!Writes(use)) continue;
+          made.push_back(use.path);
+          if (!seen_files.insert(use.path).second) continue;
+          if (IsExcludedFile(chosen, use.path)) continue;
+          result.files.push_back(use.path);
+          queue.push_back(use.path);
+        }
+      }
+      if (made.empty()) continue;
+      result.processes.push_back(process);
+      result.steps.push_back({path, process, std::move(made)});
+    }
+    if (chosen.direct) break;
+  }
+  return result;
+}
+
+}  // namespace tracefs::build

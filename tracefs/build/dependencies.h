@@ -1,0 +1,139 @@
+// What a file was made from, and what was made from it.
+//
+// Data flow: whoever wrote the file, everything they read, whoever wrote that,
+// and so on; through pipes, too. What passes outside the mount, as a compiler's
+// temporary file in /tmp, breaks this chain. Then the process tree helps: what
+// the writer's relatives read that worked on the same job.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tracefs/build/build_graph.h"
+
+namespace tracefs::build {
+
+// A change of options for some targets.
+struct ModuleRule {
+  std::string targets;  // a pattern
+  std::vector<std::string> exclude_files;
+  std::vector<std::string> exclude_commands;
+  std::optional<bool> pipes;
+  std::optional<bool> direct;
+};
+
+struct DependencyOptions {
+  enum class Closure : uint8_t {
+    kFlow,  // nothing but data flow
+    kBoth,  // a writer that read nothing counts as the nearest ancestor whose
+            // processes read something
+    kTree,  // a writer counts as all processes of its job
+  };
+  Closure closure = Closure::kBoth;
+  bool direct = false;  // do not go on through other modules
+  bool pipes = true;
+  // A writer counts as the shell that ran it, with all that the shell ran.
+  bool wrap = false;
+  bool negate = false;  // patterns exclude what they do not match
+  std::vector<std::string> exclude_files;     // are found, but lead no further
+  std::vector<std::string> exclude_commands;  // nothing they read counts
+  // With `direct`: files that are not gone through.
+  std::vector<std::string> modules;
+  std::vector<std::string> wrappers = {"/bin/bash",     "/bin/sh",
+                                       "/usr/bin/bash", "/usr/bin/sh",
+                                       "/bin/dash",     "/usr/bin/dash"};
+  // What starts jobs: programs whose children each are one.
+  std::vector<std::string> job_makers = {"*make", "*/ninja", "ninja", "*/samu",
+                                         "*/ctest"};
+  std::vector<ModuleRule> rules;
+};
+
+struct Dependencies {
+  // Who wrote a file, and what counts as read by him.
+  struct Step {
+    PathId written = PathTable::kNone;
+    ProcessId process = kNobody;
+    std::vector<PathId> reads;
+  };
+  // A writer whose own reads say nothing: he counts as all processes below
+  // `instead`, or is kNobody where that read nothing, either.
+  struct NoInput {
+    PathId written = PathTable::kNone;
+    ProcessId writer = kNobody;
+    ProcessId instead = kNobody;
+  };
+
+  bool written = false;       // whether anybody was seen to write the target
+  std::vector<PathId> files;  // without the target, as they were found
+  std::vector<ProcessId> processes;
+  std::vector<Step> steps;
+  std::vector<NoInput> no_inputs;
+};
+
+// Used by one thread. `graph` outlives it.
+class DependencyFinder {
+ public:
+  DependencyFinder(const BuildGraph& graph, DependencyOptions options);
+
+  Dependencies Of(PathId target);
+  // Every file that has `source` among its dependencies, in the order of
+  // discovery. `processes`: who has to run again.
+  Dependencies MadeFrom(PathId source);
+
+  // Opened for writing, and for reading; of a directory none.
+  static bool Writes(const Use& use) {
+    return use.open_mode == 1 || use.open_mode == 2;
+  }
+  static bool Reads(const Use& use) {
+    return use.open_mode == 0 || use.open_mode == 2;
+  }
+
+  // The process below a job maker, or the topmost, that `process` is below of:
+  // one line of a recipe.
+  ProcessId JobOf(ProcessId process) const;
+  bool IsExcludedCommand(ProcessId process, const std::string& target) const;
+  // Whose reads count when a process writes: its own, or those of all processes
+  // from `root` down, without what these wrote themselves.
+  struct Group {
+    ProcessId root = kNobody;
+    bool tree = false;
+  };
+  Group GroupOf(ProcessId process);
+  // In order of paths.
+  std::vector<PathId> ReadsOf(const Group& group) const;
+
+ private:
+  struct Chosen {  // for one target
+    std::string target;
+    bool direct;
+    bool pipes;
+    std::vector<const ModuleRule*> rules;
+  };
+  Chosen ChooseFor(PathId target) const;
+  bool IsExcludedFile(const Chosen& chosen, PathId path) const;
+  bool IsExcluded(const Chosen& chosen, ProcessId process) const;
+  bool ParentRuns(const std::vector<std::string>& patterns,
+                  ProcessId process) const;
+  Group FindGroup(ProcessId process);
+  // Whether anything was read, and not just in order to be run.
+  bool HasInput(const Group& group) const;
+  bool TreeHasInput(ProcessId root);
+  void FillGroups();
+  std::vector<ProcessId> WritersOf(PathId path) const;
+
+  const BuildGraph& graph_;
+  const DependencyOptions options_;
+  std::vector<char> excluded_commands_;  // by process
+  // Of each process, who can write into its pipes, and read from them.
+  std::vector<std::vector<ProcessId>> pipe_writers_;
+  std::vector<std::vector<ProcessId>> pipe_readers_;
+  std::vector<Group> groups_;      // by process; kNobody: not asked yet
+  std::vector<char> tree_inputs_;  // by process: 0 not asked yet, 1 no, 2 yes
+  bool groups_filled_ = false;
+  std::unordered_map<ProcessId, std::vector<ProcessId>> members_;
+};
+
+}  // namespace tracefs::build

@@ -1,0 +1,39 @@
+// FileStep: one operation on a file, as far as it matters for who made what
+// from what.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "tracefs/event/op.h"
+#include "tracefs/event/process_record.h"
+
+namespace tracefs::build {
+
+// Views are the caller's. Paths are absolute where it is known where the mount
+// was, else they begin at the mount.
+struct FileStep {
+  uint64_t time_ns = 0;  // begin, monotonic
+  uint64_t duration_ns = 0;
+  ProcessKey process;  // the caller; pid 0: not known
+  uint32_t ppid = 0;
+  std::string_view comm;
+  Op op{};
+  bool inferred = false;  // the caller is whoever opened the file
+  uint32_t error = 0;     // an errno; 0 = done
+  uint32_t flags = 0;     // of open, create, tmpfile
+  std::string_view path;
+  std::string_view path2;   // of rename and link
+  std::string_view target;  // of symlink
+  uint64_t inode = 0;
+  uint32_t mode = 0;      // st_mode; only the type may be known; 0 = not known
+  uint64_t size = 0;      // of the file
+  uint64_t mtime_ns = 0;  // of the file, since the epoch; 0 = not known
+  uint64_t bytes = 0;     // read or written
+  uint64_t fh = 0;        // file handle; 0 = none
+  uint64_t fh_out = 0;    // of a copy: the one that is written
+  bool has_attributes = false;  // mode, size and mtime_ns are those it has now
+  bool resizes = false;         // a setattr of the size
+};
+
+}  // namespace tracefs::build

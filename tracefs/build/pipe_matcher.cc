@@ -1,0 +1,90 @@
+#include "tracefs/build/pipe_matcher.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace tracefs::build {
+namespace {
+
+constexpr uint32_t kStdin = 0;
+constexpr uint32_t kStdout = 1;
+
+auto Order(const PipeEdge& edge) {
+  return std::make_tuple(edge.writer.id, edge.reader.id);
+}
+
+}  // namespace
+
+void PipeMatcher::ExecutionBegan(const Process& process) {
+  if (process.now.index == 0) forks_[process.id] = process.now.id;
+}
+
+void PipeMatcher::Add(const Process& process, std::span<const PipeEnd> pipes) {
+  for (const PipeEnd& pipe : pipes) {
+    const auto fork = forks_.find(process.id);
+    End end = {.execution = {process.id, process.now.index, process.now.id},
+               .parent = {process.parent, process.parent_index,
+                          process.parent_execution},
+               .fd = pipe.fd,
+               .forked_too = process.now.index == 1 && fork != forks_.end(),
+               .fork = fork == forks_.end() ? kNobody : fork->second,
+               .both = false};
+    for (const PipeEnd& other : pipes) {
+      end.both |= other.inode == pipe.inode && other.access != pipe.access;
+    }
+    Pipe& all = pipes_[pipe.inode];
+    if (pipe.access != PipeEnd::kRead) all.writers.push_back(end);
+    if (pipe.access != PipeEnd::kWrite) all.readers.push_back(end);
+  }
+}
+
+std::vector<PipeEdge> PipeMatcher::Match() const {
+  std::vector<PipeEdge> edges;
+  const auto add = [&](const End& writer, const End& reader) {
+    if (writer.execution.process == reader.execution.process) return;
+    edges.push_back({writer.execution, reader.execution});
+    if (reader.forked_too) {
+      edges.push_back(
+          {writer.execution, {reader.execution.process, 0, reader.fork}});
+    }
+  };
+  for (const auto& [inode, pipe] : pipes_) {
+    for (const End& writer : pipe.writers) {
+      // A job server's pipe: all hold both ends and pass tokens through it.
+      if (writer.both && writer.fd > 2) continue;
+      bool read = false;
+      for (const End& reader : pipe.readers) {
+        const bool to_parent =
+            reader.execution.process == writer.execution.process
+                ? false
+                : reader.execution.process == writer.parent.process;
+        const bool in_line =
+            reader.fd == kStdin && (writer.fd == kStdout || writer.fd == 2);
+        if (to_parent || in_line) add(writer, reader);
+        read = true;
+      }
+      if (!read && writer.fd <= 2 && writer.parent.process != kNobody) {
+        edges.push_back({writer.execution, writer.parent});
+      }
+    }
+    for (const End& reader : pipe.readers) {
+      if (pipe.writers.empty() && reader.fd == kStdin &&
+          reader.parent.process != kNobody) {
+        add({.execution = reader.parent,
+             .parent = {},
+             .fd = 0,
+             .forked_too = false,
+             .fork = kNobody,
+             .both = false},
+            reader);
+      }
+    }
+  }
+  std::sort(
+      edges.begin(), edges.end(),
+      [](const PipeEdge& a, const PipeEdge& b) { return Order(a) < Order(b); });
+  edges.erase(std::unique(edges.begin(), edges.end()), edges.end());
+  return edges;
+}
+
+}  // namespace tracefs::build

@@ -1,0 +1,75 @@
+#include "tracefs/build/record_step.h"
+
+#include <algorithm>
+
+namespace tracefs::build {
+namespace {
+
+// FATTR_SIZE of the FUSE protocol: the bit of ARG_VALID for a new size.
+constexpr uint64_t kNewSizeBit = 1u << 3;
+
+}  // namespace
+
+std::string_view RecordSteps::Place(const format::TraceContext* trace,
+                                    std::string_view path,
+                                    std::string* out) const {
+  if (path.empty()) return {};
+  std::string_view mount;
+  if (mount_point_ != nullptr) {
+    mount = *mount_point_;
+  } else if (trace != nullptr) {
+    mount = trace->description.header.Get("mount.point");
+  }
+  while (mount.ends_with('/')) mount.remove_suffix(1);
+  if (mount.empty()) return path;
+  *out = mount;
+  if (path != "/") *out += path;
+  return *out;
+}
+
+const FileStep* RecordSteps::Of(const format::Record& record) {
+  const Event& event = record.event;
+  if (event.before) return nullptr;
+  const auto number = [&](Field f) -> uint64_t {
+    return event.Has(f) ? event.Get(f) : 0;
+  };
+  step_ = {};
+  step_.time_ns = number(Field::kTime);
+  step_.duration_ns = number(Field::kLatency);
+  step_.process.pid = static_cast<uint32_t>(
+      event.Has(Field::kPid) ? event.Get(Field::kPid) : number(Field::kTid));
+  if (event.caller != nullptr) {
+    step_.process.start_ticks = event.caller->start_time;
+    step_.ppid = event.caller->ppid;
+  }
+  if (step_.ppid == 0) step_.ppid = static_cast<uint32_t>(number(Field::kPpid));
+  step_.comm = record.Text(Field::kComm);
+  step_.op = event.op;
+  step_.inferred = number(Field::kInferred) != 0;
+  step_.error = static_cast<uint32_t>(number(Field::kErrno));
+  step_.flags = static_cast<uint32_t>(number(Field::kFlags));
+  step_.inode = number(Field::kInode);
+  step_.mode = static_cast<uint32_t>(event.Has(Field::kMode)
+                                         ? event.Get(Field::kMode)
+                                         : number(Field::kType) << 12);
+  step_.size = number(Field::kSize);
+  step_.mtime_ns = number(Field::kMtime);
+  step_.has_attributes = event.Has(Field::kMode) && event.Has(Field::kSize);
+  step_.fh = number(Field::kFh);
+  step_.fh_out = number(Field::kFhOut);
+  const bool moves = Info(event.op).family == OpFamily::kData ||
+                     event.op == Op::copy_file_range_;
+  if (moves && event.Has(Field::kResult)) {
+    const auto result = static_cast<int64_t>(event.Get(Field::kResult));
+    step_.bytes = static_cast<uint64_t>(std::max<int64_t>(result, 0));
+  }
+  step_.resizes =
+      event.op == Op::setattr_ && (number(Field::kValid) & kNewSizeBit) != 0;
+  step_.target = event.target;
+  step_.path = Place(record.trace, format::PathOf(record, buffer_), &path_);
+  step_.path2 =
+      Place(record.trace, format::NewPathOf(record, buffer2_), &path2_);
+  return &step_;
+}
+
+}  // namespace tracefs::build

@@ -1,0 +1,107 @@
+#include "tracefs/build/use_collector.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tracefs::build {
+namespace {
+
+void Note(uint64_t time_ns, uint64_t* first) {
+  if (*first == 0 || time_ns < *first) *first = time_ns;
+}
+
+// The mode of all opens of a file: what differs is both.
+void AddMode(uint8_t mode, Use* use) {
+  if (use->open_mode == Use::kNotOpened) {
+    use->open_mode = mode;
+  } else if (use->open_mode != mode) {
+    use->open_mode = 2;
+  }
+}
+
+void AddAccess(uint16_t access, uint64_t begin_ns, uint64_t end_ns, Use* use) {
+  Note(begin_ns, &use->first_ns);
+  use->last_ns = std::max(use->last_ns, end_ns);
+  if ((access & kRead) != 0) Note(begin_ns, &use->first_read_ns);
+  if ((access & kWrite) != 0) {
+    Note(begin_ns, &use->first_write_ns);
+    use->last_write_ns = std::max(use->last_write_ns, end_ns);
+  }
+  if ((access & kAbsent) != 0) Note(begin_ns, &use->first_absent_ns);
+  use->access |= access;
+}
+
+}  // namespace
+
+StepPaths InternPaths(PathTable& paths, const FileStep& step) {
+  StepPaths ids;
+  if (!step.path.empty()) ids.path = paths.Intern(step.path);
+  if (!step.path2.empty()) ids.path2 = paths.Intern(step.path2);
+  return ids;
+}
+
+void UseCollector::Add(ExecutionId execution, const FileStep& step,
+                       const StepPaths& paths) {
+  const AccessPair access = AccessOf(step);
+  const uint64_t end_ns = step.time_ns + step.duration_ns;
+  const bool closes = step.op == Op::release_;
+  if (paths.path != PathTable::kNone && (access.path != 0 || closes)) {
+    Uses& uses = running_[execution];
+    if (closes) {
+      const auto opened = uses.find(paths.path);
+      if (opened == uses.end()) return;
+      // What was written may have been until now.
+      AddAccess(opened->second.Has(kWrite) ? kWrite : kNoAccess, step.time_ns,
+                end_ns, &opened->second);
+      return;
+    }
+    Use& use = uses[paths.path];
+    use.path = paths.path;
+    AddAccess(access.path, step.time_ns, end_ns, &use);
+    if (step.mode != 0) use.type = static_cast<uint8_t>(step.mode >> 12);
+    use.size = std::max(use.size, step.size);
+    const bool opens = step.op == Op::open_ || step.op == Op::create_;
+    if (step.error == 0 && opens) {
+      const unsigned mode = OpenMode(step.flags);
+      AddMode(static_cast<uint8_t>(std::min(mode, 2u)), &use);
+    } else if ((access.path & (kRead | kWrite)) != 0) {
+      // rename, link and symlink count as opens; reads and writes, too, where
+      // the open itself was not recorded.
+      const bool moves = access.path2 != 0 || step.op == Op::symlink_;
+      if (moves || use.open_mode == Use::kNotOpened) {
+        AddMode((access.path & kWrite) != 0 ? 1 : 0, &use);
+      }
+    }
+  }
+  if (paths.path2 != PathTable::kNone && access.path2 != 0) {
+    Use& use = running_[execution][paths.path2];
+    use.path = paths.path2;
+    AddAccess(access.path2, step.time_ns, end_ns, &use);
+    if (step.mode != 0) use.type = static_cast<uint8_t>(step.mode >> 12);
+    use.size = std::max(use.size, step.size);
+    if ((access.path2 & kFolder) == 0) AddMode(1, &use);
+  }
+}
+
+void UseCollector::Add(ExecutionId execution, PathId path, uint16_t access,
+                       uint64_t time_ns) {
+  Use& use = running_[execution][path];
+  use.path = path;
+  AddAccess(access, time_ns, time_ns, &use);
+  if ((access & kRead) != 0) AddMode(0, &use);
+  if ((access & kWrite) != 0) AddMode(1, &use);
+}
+
+std::vector<Use> UseCollector::Take(ExecutionId execution) {
+  std::vector<Use> uses;
+  const auto found = running_.find(execution);
+  if (found == running_.end()) return uses;
+  uses.reserve(found->second.size());
+  for (const auto& [path, use] : found->second) uses.push_back(use);
+  running_.erase(found);
+  std::sort(uses.begin(), uses.end(),
+            [](const Use& a, const Use& b) { return a.path < b.path; });
+  return uses;
+}
+
+}  // namespace tracefs::build

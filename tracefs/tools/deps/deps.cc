@@ -1,0 +1,276 @@
+#include "tracefs/tools/deps/deps.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "tracefs/base/file_io.h"
+#include "tracefs/base/unique_fd.h"
+#include "tracefs/build/compilation.h"
+#include "tracefs/export/escape.h"
+#include "tracefs/tools/deps/declared.h"
+#include "tracefs/tools/deps/listing.h"
+#include "tracefs/tools/deps/load_graph.h"
+#include "tracefs/tools/deps/report.h"
+
+namespace tracefs {
+namespace {
+
+using build::BuildGraph;
+using build::PathId;
+using build::PathTable;
+
+constexpr char kCommand[] = "tracefs-deps: ";
+constexpr size_t kMaxDeclaredBytes = size_t{1} << 30;
+
+std::string WorkingFolder() {
+  char* const name = ::getcwd(nullptr, 0);
+  std::string folder = name != nullptr ? name : "/";
+  ::free(name);
+  return folder;
+}
+
+Result<std::string> ReadFile(const std::string& path) {
+  const UniqueFd fd(path == "-" ? ::dup(STDIN_FILENO)
+                                : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return Status::System(errno, TerminalWord(path));
+  return ReadText(fd.get(), kMaxDeclaredBytes, TerminalWord(path));
+}
+
+class Answerer {
+ public:
+  Answerer(const DepsOptions& options, OutputBuffer& out, OutputBuffer& err)
+      : options_(options), out_(out), err_(err) {}
+
+  int Run() {
+    Result<LoadedGraph> loaded = Load(options_.traces);
+    if (!loaded.ok()) return Complain(loaded.status());
+    mount_point_ = std::move(loaded->mount_point);
+    const BuildGraph graph = std::move(loaded->graph);
+    Warn(graph);
+    const Status status = Answer(graph);
+    if (!status.ok()) Raise(Complain(status));
+    const Status written = out_.Flush();
+    if (!written.ok() && written.error() != EPIPE) Raise(Complain(written));
+    (void)err_.Flush();  // nobody to tell
+    return exit_status_;
+  }
+
+ private:
+  Result<LoadedGraph> Load(const std::vector<std::string>& traces) {
+    Result<LoadedGraph> loaded = LoadGraph(
+        traces, options_.keys,
+        options_.has_mount_point ? &options_.mount_point : nullptr, err_);
+    if (loaded.ok() && loaded->damaged) Raise(1);
+    return loaded;
+  }
+
+  void Raise(int status) { exit_status_ = std::max(exit_status_, status); }
+  void Say(const std::string& text) { err_.Append(kCommand + text + "\n"); }
+  int Complain(const Status& status) {
+    Say(status.message());
+    (void)err_.Flush();
+    return ExitStatus(status);
+  }
+
+  void Warn(const BuildGraph& graph) {
+    if (!graph.has_process_records()) {
+      Say("the trace has no process records: commands, pipes and the ends of "
+          "processes are not known, and processes only by their operations");
+    }
+    if (graph.without_caller() != 0) {
+      Say(std::to_string(graph.without_caller()) +
+          " operations of callers that are not known or had ended are left "
+          "out");
+    }
+  }
+
+  // A path as it is; below the folder that was named, the working directory or
+  // the mount point; or the only one that ends so.
+  Result<PathId> FindTarget(const BuildGraph& graph,
+                            const std::string& target) const {
+    const auto used = [&](PathId id) {
+      return id != PathTable::kNone && !graph.UsesOfPath(id).empty();
+    };
+    for (const std::string& folder :
+         {options_.build_folder, WorkingFolder(), mount_point_}) {
+      if (folder.empty() && !target.starts_with('/')) continue;
+      const PathId id = graph.paths().Find(build::AbsolutePath(folder, target));
+      if (used(id)) return id;
+    }
+    std::vector<PathId> found;
+    const std::string ending = "/" + target;
+    const std::string last = target.substr(target.rfind('/') + 1);
+    for (PathId id = 0; id < graph.paths().size(); ++id) {
+      if (graph.paths().Name(id) == last && used(id) &&
+          graph.paths().Text(id).ends_with(ending)) {
+        found.push_back(id);
+      }
+    }
+    if (found.size() == 1) return found[0];
+    if (found.empty()) {
+      return Status::Corrupt(TerminalWord(target) + ": not in the trace");
+    }
+    return Status::Corrupt(
+        TerminalWord(target) + ": " + std::to_string(found.size()) +
+        " files end so, one is " + TerminalText(graph.paths().Text(found[0])) +
+        ": name more of the path");
+  }
+
+  std::vector<PathId> Targets(const BuildGraph& graph) {
+    std::vector<PathId> targets;
+    for (const std::string& name : options_.targets) {
+      const Result<PathId> target = FindTarget(graph, name);
+      if (target.ok()) {
+        targets.push_back(*target);
+      } else {
+        Raise(Complain(target.status()));
+      }
+    }
+    return targets;
+  }
+
+  Status Answer(const BuildGraph& graph) {
+    const bool json = options_.format == "json";
+    const build::DependencyOptions& how = options_.dependencies;
+    switch (options_.question) {
+      case DepsQuestion::kDependencies:
+      case DepsQuestion::kReverse:
+        return AnswerDependencies(graph);
+      case DepsQuestion::kSets:
+        out_.Append(SetsText(graph, options_.targets, json));
+        return {};
+      case DepsQuestion::kCompileCommands:
+        out_.Append(CompileCommands(graph, build::BuildConfig()));
+        return {};
+      case DepsQuestion::kCheckNinja:
+      case DepsQuestion::kCheckMake:
+        return Check(graph);
+      case DepsQuestion::kDoubleWrites:
+        out_.Append(DoubleWritesText(graph, options_.everything, json));
+        return {};
+      case DepsQuestion::kRaces:
+        out_.Append(
+            RacesText(graph, build::DependencyFinder(graph, how), json));
+        return {};
+      case DepsQuestion::kAbsent:
+        out_.Append(AbsentText(graph, json));
+        return {};
+      case DepsQuestion::kUnused:
+        out_.Append(UnusedText(graph, Targets(graph), json));
+        return {};
+      case DepsQuestion::kRebuilt:
+        return Compare(graph);
+    }
+    return {};
+  }
+
+  Status AnswerDependencies(const BuildGraph& graph) {
+    const bool reverse = options_.question == DepsQuestion::kReverse;
+    build::DependencyFinder finder(graph, options_.dependencies);
+    std::vector<Answered> answers;
+    for (const PathId target : Targets(graph)) {
+      answers.push_back(
+          {target, reverse ? finder.MadeFrom(target) : finder.Of(target)});
+      const build::Dependencies& found = answers.back().dependencies;
+      if (!reverse && !found.written) {
+        Say(TerminalText(graph.paths().Text(target)) +
+            ": nobody was seen to write it");
+      }
+      err_.Append(NoInputText(graph, found));
+    }
+    return Print(graph, answers, reverse);
+  }
+
+  Status Print(const BuildGraph& graph, const std::vector<Answered>& answers,
+               bool reverse) {
+    const std::string& format = options_.format;
+    const bool sources = options_.sources;
+    if (format == "json") {
+      out_.Append(JsonText(graph, answers, sources));
+    } else if (format == "dot") {
+      out_.Append(DotText(graph, answers, reverse));
+    } else if (format == "dyndep") {
+      const Result<std::string> text =
+          DyndepText(graph, answers, Folder(), sources);
+      if (!text.ok()) return text.status();
+      out_.Append(*text);
+    } else {
+      for (const Answered& answer : answers) {
+        if (format == "list") {
+          if (answers.size() > 1) {
+            out_.Append(TerminalText(graph.paths().Text(answer.target)) +
+                        ":\n");
+          }
+          out_.Append(ListText(graph, answer, sources));
+          continue;
+        }
+        const Result<std::string> text = DepfileText(graph, answer, sources);
+        if (!text.ok()) return text.status();
+        out_.Append(*text);
+      }
+    }
+    return {};
+  }
+
+  std::string Folder() const {
+    if (!options_.build_folder.empty()) {
+      return build::AbsolutePath(WorkingFolder(), options_.build_folder);
+    }
+    return mount_point_.empty() ? WorkingFolder() : mount_point_;
+  }
+
+  Status Check(const BuildGraph& graph) {
+    const Result<std::string> text = ReadFile(options_.declared);
+    if (!text.ok()) return text.status();
+    const Result<Declared> declared =
+        options_.question == DepsQuestion::kCheckNinja
+            ? ParseNinja(*text, options_.declared)
+            : ParseMake(*text, options_.declared);
+    if (!declared.ok()) return declared.status();
+    const DeclaredDifference difference = CompareDeclared(
+        *declared, Folder(), mount_point_.empty() ? "/" : mount_point_, graph,
+        options_.dependencies);
+    out_.Append(DifferenceText(difference, options_.format == "json"));
+    const bool agree = difference.undeclared_inputs.empty() &&
+                       difference.undeclared_outputs.empty();
+    if (!agree) Raise(1);
+    return {};
+  }
+
+  Status Compare(const BuildGraph& graph) {
+    const Result<LoadedGraph> before = Load({options_.before});
+    if (!before.ok()) return before.status();
+    std::vector<build::RebuildReason> reasons;
+    for (const PathId target : Targets(graph)) {
+      auto more =
+          WhyRebuilt(before->graph, graph, options_.dependencies, target);
+      if (more.empty()) {
+        Say(TerminalText(graph.paths().Text(target)) +
+            ": it was not made again");
+      }
+      reasons.insert(reasons.end(), more.begin(), more.end());
+    }
+    out_.Append(RebuildText(graph, reasons, options_.format == "json"));
+    return {};
+  }
+
+  const DepsOptions& options_;
+  OutputBuffer& out_;
+  OutputBuffer& err_;
+  std::string mount_point_;
+  int exit_status_ = 0;
+};
+
+}  // namespace
+
+int Deps(const DepsOptions& options, OutputBuffer& out, OutputBuffer& err) {
+  return Answerer(options, out, err).Run();
+}
+
+}  // namespace tracefs

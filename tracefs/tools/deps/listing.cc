@@ -1,0 +1,274 @@
+#include "tracefs/tools/deps/listing.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "tracefs/base/printable.h"
+#include "tracefs/build/compilation.h"
+#include "tracefs/export/escape.h"
+#include "tracefs/export/feed_parts.h"
+#include "tracefs/export/json_member.h"
+
+namespace tracefs {
+namespace {
+
+using build::BuildGraph;
+using build::Dependencies;
+using build::PathId;
+using build::ProcessId;
+
+std::string JsonString(std::string_view text) {
+  std::string out;
+  AppendJsonString(Utf8Text(text), &out);
+  return out;
+}
+
+bool IsWritten(const BuildGraph& graph, PathId path) {
+  const auto uses = graph.UsesOfPath(path);
+  return std::any_of(uses.begin(), uses.end(), [](const auto& use) {
+    return build::DependencyFinder::Writes(*use.use);
+  });
+}
+
+// As make reads names in rules.
+std::string MakeEscaped(std::string_view path) {
+  std::string out;
+  for (const char c : path) {
+    if (c == '$') out += '$';
+    if (c == ' ' || c == '#' || c == '\t') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string NinjaEscaped(std::string_view path) {
+  std::string out;
+  for (const char c : path) {
+    if (c == '$' || c == ' ' || c == ':' || c == '|') out += '$';
+    out += c;
+  }
+  return out;
+}
+
+Status CheckOneLine(std::string_view path, std::string_view format) {
+  if (path.find_first_of("\n\r") == path.npos) return {};
+  return Status::Invalid("--format " + std::string(format) +
+                         " cannot hold the name " + Printable(path) +
+                         ", which has a line end: use --format json");
+}
+
+std::string DotString(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : Utf8Text(text)) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return Printable(out) + "\"";
+}
+
+}  // namespace
+
+std::vector<PathId> FilesOf(const BuildGraph& graph, const Answered& answer,
+                            bool sources) {
+  std::vector<std::pair<std::string, PathId>> named;
+  for (const PathId file : answer.dependencies.files) {
+    if (sources && IsWritten(graph, file)) continue;
+    named.emplace_back(graph.paths().Text(file), file);
+  }
+  std::sort(named.begin(), named.end());
+  std::vector<PathId> files;
+  for (const auto& [name, file] : named) files.push_back(file);
+  return files;
+}
+
+std::string ListText(const BuildGraph& graph, const Answered& answer,
+                     bool sources) {
+  std::string out;
+  for (const PathId file : FilesOf(graph, answer, sources)) {
+    out += TerminalText(graph.paths().Text(file)) + "\n";
+  }
+  return out;
+}
+
+std::string JsonText(const BuildGraph& graph,
+                     const std::vector<Answered>& answers, bool sources) {
+  std::string out = "[";
+  for (const Answered& answer : answers) {
+    const Dependencies& all = answer.dependencies;
+    out += out.size() == 1 ? "\n" : ",\n";
+    out += "{\"target\":" + JsonString(graph.paths().Text(answer.target)) +
+           ",\"written\":" + (all.written ? "true" : "false") + ",\"files\":[";
+    const char* comma = "";
+    for (const PathId file : FilesOf(graph, answer, sources)) {
+      out += comma + JsonString(graph.paths().Text(file));
+      comma = ",";
+    }
+    out += "],\"processes\":[";
+    comma = "";
+    for (const ProcessId id : all.processes) {
+      const build::GraphProcess& process = graph.processes()[id];
+      out +=
+          std::string(comma) + "{\"pid\":" + std::to_string(process.key.pid) +
+          ",\"command\":" + JsonString(graph.LastExecution(id).CommandLine()) +
+          "}";
+      comma = ",";
+    }
+    out += "],\"graph\":[";
+    comma = "";
+    for (const Dependencies::Step& step : all.steps) {
+      out += std::string(comma) +
+             "{\"file\":" + JsonString(graph.paths().Text(step.written)) +
+             ",\"pid\":" +
+             std::to_string(graph.processes()[step.process].key.pid) +
+             ",\"files\":[";
+      const char* inner = "";
+      for (const PathId read : step.reads) {
+        out += inner + JsonString(graph.paths().Text(read));
+        inner = ",";
+      }
+      out += "]}";
+      comma = ",";
+    }
+    out += "],\"no_traced_input\":[";
+    comma = "";
+    for (const Dependencies::NoInput& none : all.no_inputs) {
+      out +=
+          std::string(comma) +
+          "{\"file\":" + JsonString(graph.paths().Text(none.written)) +
+          ",\"pid\":" + std::to_string(graph.processes()[none.writer].key.pid);
+      if (none.instead != build::kNobody) {
+        out += ",\"instead\":" +
+               std::to_string(graph.processes()[none.instead].key.pid);
+      }
+      out += "}";
+      comma = ",";
+    }
+    out += "]}";
+  }
+  return out + "\n]\n";
+}
+
+std::string DotText(const BuildGraph& graph,
+                    const std::vector<Answered>& answers, bool reverse) {
+  std::string out =
+      "digraph dependencies {\nrankdir=LR\nnode [fontsize=10, shape=box]\n";
+  std::set<std::string> lines;
+  for (const Answered& answer : answers) {
+    lines.insert("f" + std::to_string(answer.target) +
+                 " [label=" + DotString(graph.paths().Text(answer.target)) +
+                 ", style=bold]\n");
+    for (const Dependencies::Step& step : answer.dependencies.steps) {
+      const std::string process = "p" + std::to_string(step.process);
+      lines.insert(process +
+                   " [label=" + DotString(graph.NameOfProcess(step.process)) +
+                   ", shape=ellipse]\n");
+      const auto file = [&](PathId path) {
+        const std::string node = "f" + std::to_string(path);
+        if (path != answer.target) {
+          lines.insert(node + " [label=" + DotString(graph.paths().Text(path)) +
+                       "]\n");
+        }
+        return node;
+      };
+      const std::string one = file(step.written);
+      lines.insert(reverse ? one + " -> " + process + "\n"
+                           : process + " -> " + one + "\n");
+      for (const PathId path : step.reads) {
+        if (path == step.written) continue;
+        const std::string other = file(path);
+        lines.insert(reverse ? process + " -> " + other + "\n"
+                             : other + " -> " + process + "\n");
+      }
+    }
+  }
+  for (const std::string& line : lines) out += line;
+  return out + "}\n";
+}
+
+Result<std::string> DepfileText(const BuildGraph& graph, const Answered& answer,
+                                bool sources) {
+  std::string target = graph.paths().Text(answer.target);
+  if (Status s = CheckOneLine(target, "depfile"); !s.ok()) return s;
+  std::string out = MakeEscaped(target) + ":";
+  for (const PathId file : FilesOf(graph, answer, sources)) {
+    const std::string path = graph.paths().Text(file);
+    if (Status s = CheckOneLine(path, "depfile"); !s.ok()) return s;
+    out += " \\\n " + MakeEscaped(path);
+  }
+  return out + "\n";
+}
+
+Result<std::string> DyndepText(const BuildGraph& graph,
+                               const std::vector<Answered>& answers,
+                               const std::string& folder, bool sources) {
+  const std::string prefix = folder.ends_with('/') ? folder : folder + "/";
+  const auto name = [&](PathId path) {
+    std::string text = graph.paths().Text(path);
+    if (text.starts_with(prefix)) text.erase(0, prefix.size());
+    return text;
+  };
+  std::string out = "ninja_dyndep_version = 1\n";
+  for (const Answered& answer : answers) {
+    const std::string target = name(answer.target);
+    if (Status s = CheckOneLine(target, "dyndep"); !s.ok()) return s;
+    out += "build " + NinjaEscaped(target) + ": dyndep";
+    const char* bar = " |";
+    for (const PathId file : FilesOf(graph, answer, sources)) {
+      const std::string path = name(file);
+      if (Status s = CheckOneLine(path, "dyndep"); !s.ok()) return s;
+      out += bar;
+      out += " " + NinjaEscaped(path);
+      bar = "";
+    }
+    out += "\n";
+  }
+  return out;
+}
+
+std::string CompileCommands(const BuildGraph& graph,
+                            const build::BuildConfig& config) {
+  std::string out = "[";
+  for (const build::GraphExecution& execution : graph.executions()) {
+    if (execution.index == 0) continue;
+    const build::Image& image = *execution.image;
+    const auto made = ReadDriver(config, image);
+    if (!made) continue;
+    for (size_t i = 0; i < made->files.size(); ++i) {
+      out += out.size() == 1 ? "\n" : ",\n";
+      out += "{\"directory\":" + JsonString(image.cwd) +
+             ",\"file\":" + JsonString(made->files[i]) + ",\"arguments\":[";
+      const char* comma = "";
+      for (const std::string& word : image.argv) {
+        out += comma + JsonString(word);
+        comma = ",";
+      }
+      out += "]";
+      const bool one_each = made->objects.size() == made->files.size();
+      if (one_each) out += ",\"output\":" + JsonString(made->objects[i]);
+      out += "}";
+    }
+  }
+  return out + "\n]\n";
+}
+
+std::string NoInputText(const BuildGraph& graph,
+                        const Dependencies& dependencies) {
+  std::string out;
+  for (const Dependencies::NoInput& none : dependencies.no_inputs) {
+    out += TerminalText(graph.paths().Text(none.written)) + ": " +
+           TerminalText(graph.NameOfProcess(none.writer)) +
+           " read nothing that was traced; ";
+    out += none.instead == build::kNobody
+               ? "what it was made from is not known"
+               : "what was read below " +
+                     TerminalText(graph.NameOfProcess(none.instead)) +
+                     " counts instead";
+    out += "\n";
+  }
+  return out;
+}
+
+}  // namespace tracefs

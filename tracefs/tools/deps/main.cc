@@ -1,0 +1,17 @@
+// tracefs-deps: what files were made from. See deps.h; docs/man/tracefs-deps.1.
+#include <signal.h>
+#include <unistd.h>
+
+#include "tracefs/command/front.h"
+#include "tracefs/tools/deps/deps.h"
+
+int main(int argc, char** argv) {
+  using namespace tracefs;  // NOLINT: a main
+  return RunCommand({"tracefs-deps", &DepsHelp}, ParseDepsOptions(argc, argv),
+                    [](const DepsOptions& options) {
+                      ::signal(SIGPIPE, SIG_IGN);
+                      FdOutput out(STDOUT_FILENO);
+                      FdOutput err(STDERR_FILENO);
+                      return Deps(options, out, err);
+                    });
+}

@@ -1,0 +1,271 @@
+#include "tracefs/tools/deps/options.h"
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <sstream>
+#include <utility>
+
+#include "tracefs/build/build_config.h"
+#include "tracefs/command/command_line.h"
+
+namespace tracefs {
+namespace {
+
+namespace po = boost::program_options;
+using Strings = std::vector<std::string>;
+
+constexpr char kSeeHelp[] = " (see tracefs-deps --help)";
+
+po::options_description VisibleOptions() {
+  po::options_description options("Options");
+  options.add_options()  //
+      ("trace,t", po::value<Strings>()->value_name("TRACE"),
+       "the trace of a build: a file, or a folder; may be given several "
+       "times")  //
+      ("reverse",
+       "what was made from TARGET, instead of what it was made "
+       "from")  //
+      ("direct",
+       "one step, or with --module up to these; else on and on")  //
+      ("no-pipes", "do not follow what went through pipes")       //
+      ("closure", po::value<std::string>()->value_name("WHICH"),
+       "flow: only who wrote and read what; both (default): a writer that read "
+       "nothing counts as the nearest ancestor whose processes did; tree: a "
+       "writer counts as his whole job")  //
+      ("wrap-shells",
+       "a writer counts as the shell that ran it, with all that it ran")  //
+      ("exclude", po::value<Strings>()->value_name("PATTERN"),
+       "files that are found but lead no further; may be given several "
+       "times")  //
+      ("exclude-command", po::value<Strings>()->value_name("PATTERN"),
+       "processes whose command line matches lead nowhere")  //
+      ("negate", "patterns exclude what they do not match")  //
+      ("module", po::value<Strings>()->value_name("PATTERN"),
+       "with --direct: files that are not gone through")  //
+      ("job-maker", po::value<Strings>()->value_name("PATTERN"),
+       "programs whose children are jobs, besides make and ninja")  //
+      ("config", po::value<std::string>()->value_name("FILE"),
+       "patterns as CAS has them in .bas_config: JSON")        //
+      ("sources", "only files that nobody was seen to write")  //
+      ("format", po::value<std::string>()->value_name("NAME"),
+       "list (default), json, dot (Graphviz), depfile (make's .d), dyndep "
+       "(Ninja's)")                                                     //
+      ("compile-commands", "print compile_commands.json of the build")  //
+      ("sets",
+       "what each command read, wrote and asked for; TARGETs are then "
+       "pids or words of commands")  //
+      ("check-ninja", po::value<std::string>()->value_name("FILE"),
+       "compare with what ninja -t deps, query or graph printed")  //
+      ("check-make", po::value<std::string>()->value_name("FILE"),
+       "compare with what make -pn printed")  //
+      ("build-dir", po::value<std::string>()->value_name("DIR"),
+       "where relative names of these and of TARGETs begin; default: the "
+       "working directory, then the mount point")                     //
+      ("double-writes", "files that more than one process wrote")     //
+      ("races", "reads of one job that race with writes of another")  //
+      ("absent", "names that were looked for and are never there")    //
+      ("unused",
+       "files that were made and never read; TARGETs are wanted "
+       "anyway")  //
+      ("rebuilt", po::value<std::string>()->value_name("OLD"),
+       "why was TARGET made again? OLD is the trace of the build before")  //
+      ("all", "--double-writes: also of a process and its descendants")    //
+      ("mount-point", po::value<std::string>()->value_name("DIR"),
+       "where the paths of the trace begin, if not where it was mounted")  //
+      ("key", po::value<Strings>()->value_name("FILE"),
+       "keys for encrypted traces; also env:NAME, keyring:NAME")  //
+      ("help,h", "print this and exit")                           //
+      ("version", "print the version and exit");
+  return options;
+}
+
+struct QuestionName {
+  const char* name;
+  DepsQuestion question;
+};
+constexpr QuestionName kQuestions[] = {
+    {"reverse", DepsQuestion::kReverse},
+    {"sets", DepsQuestion::kSets},
+    {"compile-commands", DepsQuestion::kCompileCommands},
+    {"check-ninja", DepsQuestion::kCheckNinja},
+    {"check-make", DepsQuestion::kCheckMake},
+    {"double-writes", DepsQuestion::kDoubleWrites},
+    {"races", DepsQuestion::kRaces},
+    {"absent", DepsQuestion::kAbsent},
+    {"unused", DepsQuestion::kUnused},
+    {"rebuilt", DepsQuestion::kRebuilt},
+};
+
+Status ReadQuestion(const CommandLine& given, DepsOptions* result) {
+  std::string asked;
+  for (const QuestionName& question : kQuestions) {
+    if (!given.Has(question.name)) continue;
+    if (!asked.empty()) {
+      return Status::Invalid("--" + asked + " and --" + question.name +
+                             " are two questions: ask one after the other");
+    }
+    asked = question.name;
+    result->question = question.question;
+  }
+  const DepsQuestion q = result->question;
+  const bool needs = q == DepsQuestion::kDependencies ||
+                     q == DepsQuestion::kReverse || q == DepsQuestion::kRebuilt;
+  if (needs && result->targets.empty()) {
+    return Status::Invalid("no TARGET given" + std::string(kSeeHelp));
+  }
+  result->declared = given.Text("check-ninja") + given.Text("check-make");
+  result->before = given.Text("rebuilt");
+  result->everything = given.Has("all");
+  if (result->everything && q != DepsQuestion::kDoubleWrites) {
+    return Status::Invalid("--all is for --double-writes");
+  }
+  return {};
+}
+
+Status ReadFormat(const CommandLine& given, DepsOptions* result) {
+  if (given.Has("format")) result->format = given.Text("format");
+  const std::string& format = result->format;
+  const DepsQuestion q = result->question;
+  const bool graph =
+      q == DepsQuestion::kDependencies || q == DepsQuestion::kReverse;
+  for (const char* known : {"list", "json", "dot", "depfile", "dyndep"}) {
+    if (format != known) continue;
+    const bool of_files = format == "depfile" || format == "dyndep";
+    if (of_files && q != DepsQuestion::kDependencies) {
+      return Status::Invalid("--format " + format +
+                             " is for dependencies of TARGETs");
+    }
+    if (format == "dot" && !graph) {
+      return Status::Invalid("--format dot is for dependencies");
+    }
+    if (q == DepsQuestion::kCompileCommands && given.Has("format") &&
+        format != "json") {
+      return Status::Invalid("--compile-commands is always JSON");
+    }
+    return {};
+  }
+  return Status::Invalid("--format: there is no \"" + format +
+                         "\"; there are list, json, dot, depfile, dyndep");
+}
+
+void Append(const Strings& more, Strings* all) {
+  all->insert(all->end(), more.begin(), more.end());
+}
+
+Status ReadConfig(const CommandLine& given, build::DependencyOptions* options) {
+  build::BuildConfig config;
+  if (given.Has("config")) {
+    auto loaded = build::LoadBuildConfig(given.Text("config"));
+    if (!loaded.ok()) return loaded.status().Prefixed("--config");
+    config = *std::move(loaded);
+    options->wrappers = config.rbm_wrapping_binaries;
+    options->exclude_files = config.dependency_exclude_patterns;
+  }
+  for (const auto& [module, patterns] :
+       config.additional_module_exclude_pattern_variants) {
+    build::ModuleRule rule;
+    rule.targets = module;
+    rule.exclude_files = patterns;
+    options->rules.push_back(std::move(rule));
+  }
+  for (const auto& [module, patterns] : config.exclude_command_variants) {
+    build::ModuleRule rule;
+    rule.targets = module;
+    rule.exclude_commands = patterns;
+    options->rules.push_back(std::move(rule));
+  }
+  for (const auto& [patterns, pipes] :
+       {std::pair{&config.module_dependencies_with_pipes, true},
+        std::pair{&config.module_dependencies_exclude_with_pipes, false}}) {
+    for (const std::string& module : *patterns) {
+      build::ModuleRule rule;
+      rule.targets = module;
+      rule.pipes = pipes;
+      options->rules.push_back(std::move(rule));
+    }
+  }
+  return {};
+}
+
+Status ReadDependencies(const CommandLine& given, DepsOptions* result) {
+  build::DependencyOptions& options = result->dependencies;
+  if (Status s = ReadConfig(given, &options); !s.ok()) return s;
+  options.direct = given.Has("direct");
+  options.pipes = !given.Has("no-pipes");
+  options.wrap = given.Has("wrap-shells");
+  options.negate = given.Has("negate");
+  Append(given.Texts("exclude"), &options.exclude_files);
+  Append(given.Texts("exclude-command"), &options.exclude_commands);
+  options.modules = given.Texts("module");
+  Append(given.Texts("job-maker"), &options.job_makers);
+  using Closure = build::DependencyOptions::Closure;
+  const std::string closure = given.Text("closure");
+  if (closure == "flow") {
+    options.closure = Closure::kFlow;
+  } else if (closure == "tree") {
+    options.closure = Closure::kTree;
+  } else if (!closure.empty() && closure != "both") {
+    return Status::Invalid("--closure is flow, both or tree, not \"" + closure +
+                           "\"");
+  }
+  const bool patterns =
+      !options.exclude_files.empty() || !options.exclude_commands.empty();
+  if (options.negate && !patterns) {
+    return Status::Invalid("--negate needs --exclude or --exclude-command");
+  }
+  if (!options.modules.empty() && !options.direct) {
+    return Status::Invalid("--module is for --direct");
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string DepsHelp() {
+  std::ostringstream out;
+  out << "Usage: tracefs-deps [OPTION]... --trace TRACE TARGET...\n"
+         "Say what a file was made from, and what is made from it. TARGET is a "
+         "path, or its\nend.\n\n"
+      << VisibleOptions()
+      << "\nPatterns are those of fnmatch(3); * matches / too. Commands are "
+         "their arguments\nwith blanks between.\n"
+         "\nExamples:\n"
+         "  tracefs-deps prog --trace build.trace\n"
+         "  tracefs-deps --sources --exclude '/usr/*' prog --trace "
+         "build.trace\n"
+         "  tracefs-deps --reverse config.h --trace build.trace\n"
+         "  tracefs-deps --format dot prog --trace build.trace | dot -Tsvg\n"
+         "  tracefs-deps --races --trace build.trace\n"
+         "  tracefs-deps --rebuilt old.trace prog --trace new.trace\n"
+         "\nExit status: 0 answered; 1 a TARGET is not in the trace, a check "
+         "found something,\nor the trace is damaged; 2 wrong usage; 3 the "
+         "system refused.\n";
+  return out.str();
+}
+
+Result<DepsOptions> ParseDepsOptions(int argc, const char* const* argv) {
+  const Result<CommandLine> line =
+      CommandLine::Parse(argc, argv, VisibleOptions(), "target", kSeeHelp);
+  if (!line.ok()) return line.status();
+  const CommandLine& given = *line;
+  DepsOptions result;
+  result.help = given.Has("help");
+  result.version = given.Has("version");
+  if (result.help || result.version) return result;
+  result.targets = given.Texts("target");
+  result.traces = given.Texts("trace");
+  result.keys = given.Texts("key");
+  result.build_folder = given.Text("build-dir");
+  result.has_mount_point = given.Has("mount-point");
+  result.mount_point = given.Text("mount-point");
+  result.sources = given.Has("sources");
+  if (result.traces.empty()) {
+    return Status::Invalid("no --trace given" + std::string(kSeeHelp));
+  }
+  if (Status s = ReadQuestion(given, &result); !s.ok()) return s;
+  if (Status s = ReadFormat(given, &result); !s.ok()) return s;
+  if (Status s = ReadDependencies(given, &result); !s.ok()) return s;
+  return result;
+}
+
+}  // namespace tracefs

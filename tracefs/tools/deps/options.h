@@ -1,0 +1,50 @@
+// The command line of tracefs-deps.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tracefs/base/status.h"
+#include "tracefs/build/dependencies.h"
+
+namespace tracefs {
+
+// What is asked.
+enum class DepsQuestion : uint8_t {
+  kDependencies,
+  kReverse,
+  kSets,
+  kCompileCommands,
+  kCheckNinja,
+  kCheckMake,
+  kDoubleWrites,
+  kRaces,
+  kAbsent,
+  kUnused,
+  kRebuilt,
+};
+
+struct DepsOptions {
+  bool help = false;
+  bool version = false;
+  DepsQuestion question = DepsQuestion::kDependencies;
+  std::vector<std::string> targets;
+  std::vector<std::string> traces;
+  std::vector<std::string> keys;
+  std::string format = "list";
+  std::string declared;      // --check-ninja, --check-make
+  std::string build_folder;  // where its names begin
+  std::string before;        // --rebuilt
+  std::string mount_point;   // in place of the header's
+  bool has_mount_point = false;
+  bool sources = false;  // only what nobody was seen to write
+  bool everything = false;
+  build::DependencyOptions dependencies;
+};
+
+// kInvalid, with the next step, for what does not make sense.
+Result<DepsOptions> ParseDepsOptions(int argc, const char* const* argv);
+
+std::string DepsHelp();
+
+}  // namespace tracefs
