@@ -11,6 +11,7 @@ class Closer::Task final : public SideTask {
   void Run() override { closer_.CloseAll(); }
   bool CallerIsDying() const override { return false; }
   bool GiveUp() override { return true; }
+  void EndUnbegun() override {}
   void Forsake() override {}
 
  private:
@@ -21,7 +22,8 @@ void Closer::Close(SidePool& pool, std::unique_ptr<Handle> handle) {
   std::lock_guard lock(mu_);
   to_close_.push_back(std::move(handle));
   if (!closing_) {
-    closing_ = pool.Submit(std::make_shared<Task>(*this), nullptr);
+    closing_ = pool.Submit(std::make_shared<Task>(*this), nullptr) ==
+               SidePool::Taken::kYes;
   }
 }
 

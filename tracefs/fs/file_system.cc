@@ -2,9 +2,12 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <linux/openat2.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -52,6 +55,17 @@ bool IsStacked(unsigned long type) {
          type == 0;
 }
 
+// What a name leads to (O_PATH). EAGAIN: it cannot be said without waiting, and
+// `may_wait` is false.
+int OpenPath(int dir, const char* name, bool may_wait) {
+  constexpr int kFlags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+  if (may_wait) return ::openat(dir, name, kFlags);
+  open_how how{};
+  how.flags = kFlags;
+  how.resolve = RESOLVE_CACHED;
+  return static_cast<int>(::syscall(SYS_openat2, dir, name, &how, sizeof how));
+}
+
 // A file by which handles can be opened, if they can be had and opened at all:
 // that takes a file system that has them, and CAP_DAC_READ_SEARCH.
 UniqueFd MountForHandles(int root) {
@@ -79,6 +93,7 @@ Result<std::unique_ptr<FileSystem>> FileSystem::Create(
   const unsigned long type = TypeOf(root.get());
   fs->flush_below_ = fs->asks_as_caller_ = IsServed(type);
   fs->may_hang_below_ = IsServed(type) || type == AUTOFS_SUPER_MAGIC;
+  fs->waits_.SetUp(fs->may_hang_below_);
   fs->stacked_below_ = IsStacked(type);
   fs->lists_trusted_ = type == BTRFS_SUPER_MAGIC;
   if (fs->flush_below_ || options.forward_locks) {
@@ -225,14 +240,33 @@ Inode* FileSystem::AcquireSame(int dir, const char* name,
   return nullptr;
 }
 
-Inode* FileSystem::Lookup(Inode& parent, const char* name, struct stat* st) {
+// Two calls are enough, of which a store that has to ask somebody for each of
+// them should see no more. By the name, then: what that leads to. The
+// attributes of a file that is known are had in one.
+Inode* FileSystem::Lookup(Inode& parent, const char* name, struct stat* st,
+                          bool may_wait) {
   const BackingFd dir = FdOf(parent);
-  if (::fstatat(dir.get(), name, st, AT_SYMLINK_NOFOLLOW) != 0) return nullptr;
-  Inode* inode = AcquireSame(dir.get(), name, *st);
-  if (inode == nullptr) {
-    UniqueFd fd(::openat(dir.get(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
-    // The name may mean another file by now: believe the descriptor.
+  UniqueFd fd;
+  Inode* inode = nullptr;
+  if (parent.finds_new() || may_hang_below_ || !may_wait) {
+    fd.Reset(OpenPath(dir.get(), name, may_wait));
     if (!fd || ::fstatat(fd.get(), "", st, AT_EMPTY_PATH) != 0) return nullptr;
+    inode = AcquireSame(fd.get(), "", *st);
+  } else {
+    if (::fstatat(dir.get(), name, st, AT_SYMLINK_NOFOLLOW) != 0) {
+      return nullptr;
+    }
+    inode = AcquireSame(dir.get(), name, *st);
+    if (inode == nullptr) {
+      fd.Reset(OpenPath(dir.get(), name, may_wait));
+      // The name may mean another file by now: believe the descriptor.
+      if (!fd || ::fstatat(fd.get(), "", st, AT_EMPTY_PATH) != 0) {
+        return nullptr;
+      }
+    }
+  }
+  parent.NoteLookup(inode == nullptr);
+  if (inode == nullptr) {
     inode = inodes_.AcquireOrInsert(inodes_.Hold(std::move(fd), true), *st);
   }
   inodes_.Named(inode, &parent, name);

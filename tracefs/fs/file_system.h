@@ -27,6 +27,7 @@
 #include "tracefs/fs/lock_table.h"
 #include "tracefs/fs/side_pool.h"
 #include "tracefs/fs/user_shares.h"
+#include "tracefs/fs/wait_rule.h"
 #include "tracefs/pipeline/event_sink.h"
 #include "tracefs/process/process_table.h"
 
@@ -55,8 +56,10 @@ struct FileSystemOptions {
   uint32_t max_read = 0;
   // Let the kernel read and write by itself what nobody records (needs root).
   bool passthrough = true;
-  // Requests that may wait for another process at a time (side_pool.h).
+  // Requests that may wait for the store at a time, and for such a wait
+  // (side_pool.h).
   int max_waiting = 192;
+  int max_aside = 0;
 };
 
 // 64-bit fh -> handle.
@@ -99,6 +102,13 @@ class FileSystem final : public EventResolver, public Interruptible {
   const SidePool& side_pool() const { return side_pool_; }
   // Any call below may wait for a server, for ever.
   bool may_hang_below() const { return may_hang_below_; }
+  // Which operations are handed over, by how long they wait.
+  WaitRules& waits() { return waits_; }
+  const WaitRules& waits() const { return waits_; }
+  // Whether a request is to be handed over if it would have to wait.
+  bool MayNotWait(fuse_req_t req, Op op) const {
+    return waits_.Of(op).hands_over() && MayHandOver(req);
+  }
   // Whether a request that this thread serves can go on on another.
   bool MayHandOver(fuse_req_t req) const;
   // The kernel says that the caller of a request has a signal to handle.
@@ -152,8 +162,10 @@ class FileSystem final : public EventResolver, public Interruptible {
   int Reopen(Inode& inode, int flags);
 
   // Looks `name` up in `parent`: the inode with one lookup counted for the
-  // kernel, its name noted, and `st` filled; or null and errno.
-  Inode* Lookup(Inode& parent, const char* name, struct stat* st);
+  // kernel, its name noted, and `st` filled; or null and errno. EAGAIN: the
+  // store would have to be waited for, and `may_wait` is false.
+  Inode* Lookup(Inode& parent, const char* name, struct stat* st,
+                bool may_wait = true);
   // The same for a file just made, open as `fd` (which stays the caller's).
   Inode* Enter(Inode& parent, const char* name, int fd, struct stat* st);
   // How the kernel is to do I/O on an open of `inode`; sets fi's members, and
@@ -253,7 +265,8 @@ class FileSystem final : public EventResolver, public Interruptible {
         inodes_(backing_, options.max_inode_fds),
         open_files_(options.max_open_files, options.open_files_for_root),
         side_pool_({.tasks = options.max_waiting,
-                    .for_root = options.max_waiting / 8}) {}
+                    .for_root = options.max_waiting / 8,
+                    .aside = options.max_aside}) {}
 
   void SetUpWorker(fuse_req_t req);
   Inode* AcquireSame(int dir, const char* name, const struct stat& st);
@@ -273,6 +286,7 @@ class FileSystem final : public EventResolver, public Interruptible {
   InodeTable inodes_;
   UserShares open_files_;
   bool may_hang_below_ = false;
+  WaitRules waits_;
   Closer closer_;
   HandleTable handles_;  // handles refer to inodes and shares
   LockTable locks_;

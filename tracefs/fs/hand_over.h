@@ -77,19 +77,35 @@ requires std::is_arithmetic_v<T> KeptValue<T> Keep(T value) {
   return KeptValue<T>(value);
 }
 
+// What a copy of it holds beyond itself.
+inline size_t BytesOf(const RequestBytes& bytes) { return bytes.size; }
+template <typename T>
+size_t BytesOf(const T& /*unused*/) {
+  return 0;
+}
+
+// Operations that can be tried without waiting, and see to that themselves.
+constexpr bool CanBeTried(Op op) {
+  return op == Op::lookup_ || op == Op::read_;
+}
+
 // Runs `handler(req, arguments...)`: here, or in the pool where the file system
-// below may hold up whoever asks it.
+// below may hold up whoever asks it, or has done so lately.
 template <Op kOp, typename Handler, typename... Arguments>
 void Serve(fuse_req_t req, Handler handler, Arguments... arguments) {
   FileSystem& fs = FileSystem::Of(req);
-  if (fs.may_hang_below() && fs.MayHandOver(req)) [[unlikely]] {
-    OpScope op(req, kOp);
-    op.HandOver(
-        [req, handler, kept = std::make_tuple(Keep(arguments)...)]() mutable {
-          std::apply([&](auto&... a) { handler(req, a.get()...); }, kept);
-        },
-        /*told=*/false);
-    return;
+  if (fs.waits().Of(kOp).hands_over()) [[unlikely]] {
+    if ((!CanBeTried(kOp) || fs.may_hang_below()) && fs.MayHandOver(req)) {
+      OpScope op(req, kOp);
+      if (op.HandOverOrMake(
+              [req, handler,
+               kept = std::make_tuple(Keep(arguments)...)]() mutable {
+                std::apply([&](auto&... a) { handler(req, a.get()...); }, kept);
+              },
+              /*told=*/false, (0 + ... + BytesOf(arguments)))) {
+        return;
+      }
+    }
   }
   handler(req, arguments...);
 }

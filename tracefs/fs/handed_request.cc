@@ -12,6 +12,7 @@
 
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/fs/file_system.h"
+#include "tracefs/fs/op_scope.h"
 
 namespace tracefs {
 
@@ -22,11 +23,13 @@ Interruptible*& InterruptHandler() {
   return handler;
 }
 
-HandedRequest::HandedRequest(fuse_req_t req, FileSystem& fs, uint64_t begin_ns,
-                             bool before_told, std::function<void()> handler)
-    : SideTask(RequestSource::OfThread().unique, fuse_req_ctx(req)->uid),
+HandedRequest::HandedRequest(fuse_req_t req, FileSystem& fs, Op op,
+                             uint64_t begin_ns, bool before_told, size_t bytes,
+                             std::function<void()> handler)
+    : SideTask(RequestSource::OfThread().unique, fuse_req_ctx(req)->uid, bytes),
       req_(req),
       fs_(fs),
+      op_(op),
       context_(*fuse_req_ctx(req)),
       begin_ns_(begin_ns),
       before_told_(before_told),
@@ -62,15 +65,19 @@ void HandedRequest::Pin(const Handle& handle) {
 
 int HandedRequest::Answer(const std::function<int()>& reply) {
   if (answered_.exchange(true)) return -ENOENT;
-  if (replies_ == nullptr) return reply();
-  int result = -ENOENT;
-  return replies_->Run([&] { result = reply(); }) ? result : -ENOENT;
+  return replies_ == nullptr ? reply() : replies_->Run(reply);
 }
 
 bool HandedRequest::GiveUp() {
   if (!pinned_.load()) return false;
   Answer([this] { return fuse_reply_err(req_, EINTR); });
   return true;
+}
+
+void HandedRequest::EndUnbegun() {
+  current_ = this;
+  OpScope(req_, op_).ReplyError(EINTR);
+  current_ = nullptr;
 }
 
 // The kernel puts a SIGKILL in front of each thread of a process that a signal

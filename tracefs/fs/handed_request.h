@@ -15,6 +15,7 @@
 #include <optional>
 #include <vector>
 
+#include "tracefs/event/op.h"
 #include "tracefs/fs/fuse_api.h"
 #include "tracefs/fs/reply_thread.h"
 #include "tracefs/fs/side_pool.h"
@@ -42,9 +43,9 @@ struct RequestSource {
 class HandedRequest final : public SideTask {
  public:
   // `begin_ns`: when it began, if it is traced, else 0: it is known to go on
-  // until this ends.
-  HandedRequest(fuse_req_t req, FileSystem& fs, uint64_t begin_ns,
-                bool before_told, std::function<void()> handler);
+  // until this ends. `bytes`: what the handler holds.
+  HandedRequest(fuse_req_t req, FileSystem& fs, Op op, uint64_t begin_ns,
+                bool before_told, size_t bytes, std::function<void()> handler);
 
   // The one that this thread runs; null on any other thread.
   static HandedRequest* Current() { return current_; }
@@ -52,6 +53,7 @@ class HandedRequest final : public SideTask {
   void Run() override;
   bool CallerIsDying() const override;
   bool GiveUp() override;
+  void EndUnbegun() override;
   void Forsake() override { answered_.store(true); }
 
   // Calls `reply` where it may be called, unless the request was answered; what
@@ -73,6 +75,7 @@ class HandedRequest final : public SideTask {
 
   const fuse_req_t req_;
   FileSystem& fs_;
+  const Op op_;
   const fuse_ctx context_;
   const uint64_t begin_ns_;
   std::optional<Parked> parked_;

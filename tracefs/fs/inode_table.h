@@ -118,6 +118,14 @@ class Inode {
     return page_order_.load(std::memory_order_acquire);
   }
   PageOrder& MakePageOrder();
+  // Of a directory: whether the last name that was looked up in it led to a
+  // file that was not known before, as the next one then may.
+  void NoteLookup(bool found_new) {
+    if (finds_new_.load(std::memory_order_relaxed) != found_new) {
+      finds_new_.store(found_new, std::memory_order_relaxed);
+    }
+  }
+  bool finds_new() const { return finds_new_.load(std::memory_order_relaxed); }
   // One of our own trace files: nothing about it is recorded.
   bool is_output() const { return is_output_; }
 
@@ -155,6 +163,7 @@ class Inode {
   IoOpens io_opens_;
   std::atomic<bool> cached_stores_{false};
   std::atomic<bool> append_only_{false};
+  std::atomic<bool> finds_new_{false};
   std::atomic<PageOrder*> page_order_{nullptr};  // owned
 };
 

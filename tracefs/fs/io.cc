@@ -13,6 +13,7 @@
 
 #include "tracefs/base/clock.h"
 #include "tracefs/fs/credentials.h"
+#include "tracefs/fs/hand_over.h"
 #include "tracefs/fs/io_buffer.h"
 #include "tracefs/fs/op_scope.h"
 #include "tracefs/fs/operations.h"
@@ -46,6 +47,45 @@ const char* Aligned(const Handle& handle, const char* data, size_t size) {
   return copy;
 }
 
+// Where a read of `size` bytes puts them; null when there is no memory. Over
+// io_uring that is the memory from which the kernel takes them.
+char* ReadBuffer([[maybe_unused]] fuse_req_t req, size_t size) {
+#if TRACEFS_FUSE_AT_LEAST(18)
+  // In the pool the request may be answered, and its memory be another's,
+  // before the read has ended.
+  char* payload = nullptr;
+  size_t capacity = 0;
+  if (HandedRequest::Current() == nullptr &&
+      fuse_req_get_payload(req, &payload, &capacity, nullptr) == 0 &&
+      capacity >= size) {
+    return payload;
+  }
+#endif
+  return IoBuffer(size);
+}
+
+// Reads what is there without waiting for the store: `size` or what is left of
+// the file; -1 and EAGAIN if that cannot be had, or not be told.
+ssize_t ReadNow(const Handle& handle, int fd, char* buffer, size_t size,
+                off_t offset) {
+  errno = EAGAIN;
+  // It waits for the disk, whatever flags say.
+  if ((handle.flags & O_DIRECT) != 0) return -1;
+  size_t got = 0;
+  while (got < size) {
+    const iovec iov = {buffer + got, size - got};
+    const ssize_t n =
+        ::preadv2(fd, &iov, 1, offset + static_cast<off_t>(got), RWF_NOWAIT);
+    if (n == 0) break;
+    if (n < 0) {
+      if (errno == EOPNOTSUPP) errno = EAGAIN;
+      return -1;
+    }
+    got += static_cast<size_t>(n);
+  }
+  return static_cast<ssize_t>(got);
+}
+
 // Writes pages that come back from the cache, but for what was written past it
 // since they were read. `size`, or -1 and errno.
 ssize_t WritePages(PageOrder* order, int fd, const char* data, size_t size,
@@ -72,7 +112,7 @@ ssize_t WritePages(PageOrder* order, int fd, const char* data, size_t size,
 
 }  // namespace
 
-void FsRead(fuse_req_t req, fuse_ino_t /*ino*/, size_t size, off_t offset,
+void FsRead(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
             fuse_file_info* fi) {
   OpScope op(req, Op::read_);
   const Handle& handle = HandleOf(fi);
@@ -85,13 +125,25 @@ void FsRead(fuse_req_t req, fuse_ino_t /*ino*/, size_t size, off_t offset,
   }
   op.InferCaller(handle);
   op.Begin();
-  char* const buffer = IoBuffer(size);
+  const bool may_wait = !op.fs().MayNotWait(req, Op::read_);
+  char* const buffer = ReadBuffer(req, size);
   if (buffer == nullptr) return op.ReplyError(ENOMEM);
   if (fi->lock_owner == 0 && handle.inode.expects_cached_stores()) {
     handle.inode.MakePageOrder().NotePagesRead(static_cast<uint64_t>(offset),
                                                size);
   }
-  const ssize_t n = ::pread(handle.Fd(op.fs()), buffer, size, offset);
+  const int fd = handle.Fd(op.fs());
+  ssize_t n = may_wait ? ::pread(fd, buffer, size, offset)
+                       : ReadNow(handle, fd, buffer, size, offset);
+  if (n < 0 && !may_wait && errno == EAGAIN) {
+    if (op.HandOverOrMake([req, ino, size, offset,
+                           file = KeptObject<fuse_file_info>(fi)]() mutable {
+          FsRead(req, ino, size, offset, file.get());
+        })) {
+      return;
+    }
+    n = ::pread(fd, buffer, size, offset);
+  }
   if (n < 0) return op.ReplyError(errno);
   const auto got = static_cast<size_t>(n);
   op.Data(Bytes(buffer, got));

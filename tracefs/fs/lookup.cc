@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "tracefs/fs/hand_over.h"
 #include "tracefs/fs/op_scope.h"
 #include "tracefs/fs/operations.h"
 
@@ -16,7 +17,17 @@ void FsLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
   op.In(dir, name);
   op.Begin();
   struct stat st;
-  Inode* inode = fs.Lookup(dir, name, &st);
+  // Where the store has made look-ups wait, what it knows at once is said here.
+  const bool may_wait = !fs.MayNotWait(req, Op::lookup_);
+  Inode* inode = fs.Lookup(dir, name, &st, may_wait);
+  if (inode == nullptr && !may_wait && errno == EAGAIN) {
+    if (op.HandOverOrMake([req, parent, kept = KeptName(name)] {
+          FsLookup(req, parent, kept.get());
+        })) {
+      return;
+    }
+    inode = fs.Lookup(dir, name, &st);
+  }
   if (inode == nullptr) {
     const int error = errno;
     const double timeout = fs.policy().NegativeTimeout();

@@ -8,7 +8,8 @@
 
 namespace tracefs {
 
-OpScope::OpScope(FileSystem& fs, Op op) : req_(nullptr), op_(op), fs_(fs) {
+OpScope::OpScope(FileSystem& fs, Op op)
+    : req_(nullptr), op_(op), fs_(fs), begin_ns_(MonotonicNs()) {
   if (const uint32_t interest = fs_.sink().InterestIn(op); interest != 0) {
     Record(interest, fuse_ctx{});
   }
@@ -21,6 +22,7 @@ void OpScope::Record(uint32_t interest, const fuse_ctx& caller) {
   if (Wants(EventSink::kNames)) {
     event.name_generation = fs_.names().generation();
   }
+  begin_ns_ = event.Get(Field::kTime);
   const HandedRequest* handed = HandedRequest::Current();
   if (handed != nullptr && handed->begin_ns() != 0) {
     event.Set(Field::kTime, handed->begin_ns());
@@ -35,19 +37,26 @@ void OpScope::TellBefore() {
   if (handed == nullptr || !handed->before_told()) recording_->Before();
 }
 
-bool OpScope::HandOver(std::function<void()> handler, bool told) {
+bool OpScope::HandOver(std::function<void()> handler, bool told, IfFull if_full,
+                       size_t bytes) {
   if (!fs_.MayHandOver(req_)) return false;
   // Known to go on before it is given away.
   const auto request = std::make_shared<HandedRequest>(
-      req_, fs_, traced() ? recording_->event.Get(Field::kTime) : 0, told,
-      std::move(handler));
-  if (fs_.side_pool().Submit(request,
-                             RequestSource::OfThread().replies.get())) {
-    recording_.reset();
-  } else {
-    ReplyError(EAGAIN);
+      req_, fs_, op_, traced() ? recording_->event.Get(Field::kTime) : 0, told,
+      bytes, std::move(handler));
+  switch (fs_.side_pool().Submit(request,
+                                 RequestSource::OfThread().replies.get(),
+                                 if_full == IfFull::kRefuse)) {
+    case SidePool::Taken::kYes:
+      recording_.reset();
+      return true;
+    case SidePool::Taken::kFull:
+      return false;
+    case SidePool::Taken::kRefused:
+      ReplyError(EAGAIN);
+      return true;
   }
-  return true;
+  return false;
 }
 
 std::string_view OpScope::Keep(NameBuffer& buffer, std::string_view name) {
@@ -179,7 +188,9 @@ void OpScope::RememberCaller(Handle& handle) {
 void OpScope::Done(int64_t result, int error) {
   Event& event = recording_->event;
   event.SetResult(result, error);
-  event.Set(Field::kLatency, MonotonicNs() - event.Get(Field::kTime));
+  const uint64_t now_ns = MonotonicNs();
+  event.Set(Field::kLatency, now_ns - event.Get(Field::kTime));
+  NoteTime(now_ns, result);
 }
 
 }  // namespace tracefs

@@ -19,7 +19,9 @@
 #include <functional>
 #include <optional>
 #include <string_view>
+#include <utility>
 
+#include "tracefs/base/clock.h"
 #include "tracefs/base/tsan.h"
 #include "tracefs/fs/file_system.h"
 #include "tracefs/fs/handed_request.h"
@@ -34,6 +36,8 @@ class OpScope {
     fs_.EnterWorker(req, op);
     if (const uint32_t interest = fs_.sink().InterestIn(op); interest != 0) {
       Record(interest, *ContextOf(req));
+    } else {
+      begin_ns_ = MonotonicNs();
     }
   }
   // An operation that nobody asked for: a release when the mount ends.
@@ -80,8 +84,20 @@ class OpScope {
   // copies of the arguments, does it all again on a thread that may wait.
   // `told`: Begin() was called. False if that cannot be done here, and the call
   // must be made. If true this object is not used any more, nor is the request:
-  // it goes on elsewhere, or was refused because too many of this user's do.
-  bool HandOver(std::function<void()> handler, bool told = true);
+  // it goes on elsewhere, or was refused because too many of this user's do;
+  // but where it can be made here after all, it is not refused. `bytes`: what
+  // the handler holds of its data.
+  enum class IfFull : uint8_t { kRefuse, kHere };
+  bool HandOver(std::function<void()> handler, bool told = true,
+                IfFull if_full = IfFull::kRefuse, size_t bytes = 0);
+  // The same for what may have to wait, and no more than that: made here where
+  // it cannot be handed over.
+  bool HandOverOrMake(std::function<void()> handler, bool told = true,
+                      size_t bytes = 0) {
+    return HandOver(std::move(handler), told,
+                    fs_.may_hang_below() ? IfFull::kRefuse : IfFull::kHere,
+                    bytes);
+  }
 
   // The handler ends, the operation goes on: some thread ends it later. The
   // object is then not used by this thread any more, but for a ReplyError in
@@ -112,9 +128,23 @@ class OpScope {
   template <typename Reply>
   int EndHere(int64_t result, int error, Reply&& reply) {
     TsanRelease(&fs_);
-    if (!traced()) return reply();
+    if (!traced()) {
+      NoteTime(MonotonicNs(), result);
+      return reply();
+    }
     Done(result, error);
     return recording_->End(reply);
+  }
+  // For the rule about what is handed over.
+  void NoteTime(uint64_t now_ns, int64_t result) {
+    WaitRule& rule = fs_.waits().Of(op_);
+    const uint64_t took_ns = now_ns - begin_ns_;
+    const uint64_t bytes = result > 0 ? static_cast<uint64_t>(result) : 0;
+    if (HandedRequest::Current() == nullptr) {
+      rule.NoteHere(now_ns, took_ns, bytes);
+    } else {
+      rule.NoteAside(now_ns, took_ns, bytes);
+    }
   }
   bool Wants(EventSink::Interest what) const {
     return traced() && recording_->Wants(what);
@@ -127,6 +157,8 @@ class OpScope {
   const fuse_req_t req_;
   const Op op_;
   FileSystem& fs_;
+  // When it began on this thread; it may have waited for that.
+  uint64_t begin_ns_;
   std::optional<Recording> recording_;  // where it is traced
   NameBuffer name_;                     // uninitialised until used
   NameBuffer new_name_;

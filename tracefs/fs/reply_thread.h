@@ -13,12 +13,14 @@ class ReplyThread {
  public:
   virtual ~ReplyThread() = default;
 
-  // Has the thread call `reply`, soon, and waits until it has. False if it
-  // never will: the ring is gone, and its requests with it. Any other thread.
-  virtual bool Run(const std::function<void()>& reply) = 0;
+  // Calls `reply`, which calls one fuse_reply_…, on this thread: what it sends
+  // is put together here and sent by the thread of the ring, soon. What `reply`
+  // returns; -ENOENT, without calling it, if the ring is gone, and its requests
+  // with it. Any thread but that of the ring.
+  virtual int Run(const std::function<int()>& reply) = 0;
 
-  // Calls what others have asked for until something was, or until `time` is
-  // over. The thread itself, in the midst of a request.
+  // Sends what others have left until something was, or until `time` is over.
+  // The thread itself, in the midst of a request.
   virtual void ServeFor(std::chrono::milliseconds time) = 0;
 };
 

@@ -3,6 +3,8 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <ctime>
 #include <utility>
 #include <vector>
 
@@ -20,7 +22,9 @@ int InterruptSignal() { return SIGRTMIN + 3; }
 }  // namespace
 
 SidePool::SidePool(const Limits& limits)
-    : limits_(limits), shares_(limits.tasks, limits.for_root) {}
+    : limits_(limits),
+      shares_(limits.tasks, limits.for_root),
+      aside_shares_(limits.aside, limits.aside / 8) {}
 
 SidePool::~SidePool() {
   if (started()) Stop(Milliseconds(0));
@@ -41,11 +45,68 @@ uint64_t SidePool::refused() const {
   return refused_;
 }
 
-bool SidePool::TakeShare(uint32_t uid, ReplyThread* replies) {
-  if (shares_.Take(uid)) return true;
-  const Clock::time_point end = Clock::now() + limits_.patience;
+bool SidePool::HasOneSince(Milliseconds time) const {
+  const Clock::time_point now = Clock::now();
+  std::lock_guard lock(mu_);
+  return std::any_of(
+      running_.begin(), running_.end(),
+      [&](const Running& running) { return now - running.since >= time; });
+}
+
+bool SidePool::TakeLocked(const std::shared_ptr<SideTask>& task,
+                          Worker** worker) {
+  const uint32_t uid = task->uid();
+  *worker = nullptr;
+  if (!aside_.contains(uid) && shares_.Take(uid)) {
+    if (idle_.empty()) {
+      queue_.push_back(task);
+      ++wanted_;
+      manage_.notify_one();
+      return true;
+    }
+    *worker = idle_.back();
+    idle_.pop_back();
+    (*worker)->work = Began(task, (*worker)->thread);
+    return true;
+  }
+  if (aside_bytes_ + task->bytes() > limits_.aside_bytes ||
+      !aside_shares_.Take(uid)) {
+    return false;
+  }
+  aside_bytes_ += task->bytes();
+  aside_[uid].push_back({task, Clock::now()});
+  AttendLater();
+  return true;
+}
+
+void SidePool::AttendLater() {
+  if (attended_) return;
+  attended_ = true;
+  manage_.notify_one();
+}
+
+// A share is free that was that user's: it goes to the next user who may have
+// it, to himself last. The thread that gave it back takes the request.
+void SidePool::BringBack(uint32_t uid) {
+  auto at = aside_.upper_bound(uid);
+  for (size_t i = 0; i < aside_.size(); ++i, ++at) {
+    if (at == aside_.end()) at = aside_.begin();
+    if (!shares_.Take(at->first)) continue;
+    queue_.push_back(TakeAsideOut(at->first, at->second, at->second.begin()));
+    if (at->second.empty()) aside_.erase(at);
+    return;
+  }
+}
+
+SidePool::Taken SidePool::Submit(std::shared_ptr<SideTask> task,
+                                 ReplyThread* replies, bool insist) {
+  const uint32_t uid = task->uid();
+  Worker* worker = nullptr;
   std::unique_lock lock(mu_);
-  while (!stopping_ && !stuck_.contains(uid)) {
+  bool taken = !stopping_ && TakeLocked(task, &worker);
+  if (!taken && !insist) return Taken::kFull;
+  const Clock::time_point end = Clock::now() + limits_.patience;
+  while (!taken && !stopping_ && !stuck_.contains(uid)) {
     if (Clock::now() >= end) {
       stuck_.insert(uid);
       break;
@@ -58,28 +119,16 @@ bool SidePool::TakeShare(uint32_t uid, ReplyThread* replies) {
     } else {
       ended_.wait_for(lock, kTick);
     }
-    if (shares_.Take(uid)) return true;
+    taken = !stopping_ && TakeLocked(task, &worker);
   }
-  ++refused_;
-  return false;
-}
-
-bool SidePool::Submit(std::shared_ptr<SideTask> task, ReplyThread* replies) {
-  const uint32_t uid = task->uid();
-  if (!TakeShare(uid, replies)) return false;
-  std::lock_guard lock(mu_);
-  if (stopping_) {
-    shares_.Give(uid);
-    return false;
+  if (!taken) {
+    ++refused_;
+    return Taken::kRefused;
   }
-  queue_.push_back(std::move(task));
-  if (static_cast<int>(queue_.size()) <= idle_) {
-    work_.notify_one();
-  } else {
-    ++wanted_;
-    manage_.notify_one();
-  }
-  return true;
+  // Who wakes up finds the lock free. It lives: it waits for this.
+  lock.unlock();
+  if (worker != nullptr) ::sem_post(&worker->wake);
+  return Taken::kYes;
 }
 
 bool SidePool::WasInterruptedBefore(uint64_t unique) {
@@ -89,43 +138,91 @@ bool SidePool::WasInterruptedBefore(uint64_t unique) {
   return true;
 }
 
+std::list<SidePool::Running>::iterator SidePool::Began(
+    std::shared_ptr<SideTask> task, pthread_t thread) {
+  const bool interrupted = WasInterruptedBefore(task->unique());
+  running_.push_front(
+      {std::move(task), thread, Clock::now(), interrupted, false});
+  began_ = true;
+  AttendLater();
+  return running_.begin();
+}
+
+// Waits for something to do; false: to end.
+bool SidePool::Rest(std::unique_lock<std::mutex>& lock, Worker& self) {
+  idle_.push_back(&self);
+  lock.unlock();
+  timespec end;
+  ::clock_gettime(CLOCK_MONOTONIC, &end);
+  const auto ns = std::chrono::nanoseconds(limits_.idle).count() + end.tv_nsec;
+  end.tv_sec += ns / 1'000'000'000;
+  end.tv_nsec = ns % 1'000'000'000;
+  int rc;
+  do {
+    rc = ::sem_clockwait(&self.wake, CLOCK_MONOTONIC, &end);
+  } while (rc != 0 && errno == EINTR);
+  if (rc == 0) return self.work.has_value();
+  lock.lock();
+  if (std::erase(idle_, &self) != 0) return false;
+  // Just now there was something after all.
+  lock.unlock();
+  while (::sem_wait(&self.wake) != 0) {
+  }
+  return self.work.has_value();
+}
+
 void SidePool::Work() {
+  Worker self;
   std::unique_lock lock(mu_);
   for (;;) {
-    ++idle_;
-    work_.wait_for(lock, limits_.idle,
-                   [&] { return !queue_.empty() || stopping_; });
-    --idle_;
-    if (queue_.empty()) break;
-    running_.push_front({std::move(queue_.front()), ::pthread_self(),
-                         Clock::now(), false, false});
-    queue_.pop_front();
-    const auto mine = running_.begin();
-    const std::shared_ptr<SideTask> task = mine->task;
-    mine->interrupted = WasInterruptedBefore(task->unique());
-    began_ = true;
-    if (!attended_) {
-      attended_ = true;
-      manage_.notify_one();
+    if (!queue_.empty()) {
+      self.work = Began(std::move(queue_.front()), self.thread);
+      queue_.pop_front();
+      lock.unlock();
+    } else if (stopping_ || !Rest(lock, self)) {
+      break;
     }
-    lock.unlock();
+    const std::shared_ptr<SideTask> task = (*self.work)->task;
     task->Run();
     lock.lock();
-    running_.erase(mine);
+    running_.erase(*self.work);
+    self.work.reset();
     shares_.Give(task->uid());
     stuck_.erase(task->uid());
+    if (!aside_.empty()) BringBack(task->uid());
     ended_.notify_all();
   }
+  if (!lock.owns_lock()) lock.lock();
   --threads_;
   ended_.notify_all();
 }
 
+std::shared_ptr<SideTask> SidePool::TakeAsideOut(uint32_t uid, Asides& tasks,
+                                                 Asides::iterator at) {
+  std::shared_ptr<SideTask> task = std::move(at->task);
+  tasks.erase(at);
+  aside_bytes_ -= task->bytes();
+  aside_shares_.Give(uid);
+  return task;
+}
+
 void SidePool::Interrupt(uint64_t unique) {
-  std::lock_guard lock(mu_);
+  std::unique_lock lock(mu_);
   for (Running& running : running_) {
     if (running.task->unique() != unique) continue;
     running.interrupted = true;
     ::pthread_kill(running.thread, InterruptSignal());
+    return;
+  }
+  for (auto& [uid, tasks] : aside_) {
+    const auto found = std::find_if(
+        tasks.begin(), tasks.end(),
+        [&](const Aside& aside) { return aside.task->unique() == unique; });
+    if (found == tasks.end()) continue;
+    const std::shared_ptr<SideTask> task = TakeAsideOut(uid, tasks, found);
+    std::erase_if(aside_, [](const auto& user) { return user.second.empty(); });
+    lock.unlock();
+    task->EndUnbegun();
     return;
   }
   early_[next_early_++ % early_.size()] = unique;
@@ -186,6 +283,46 @@ void SidePool::Attend(std::unique_lock<std::mutex>& lock) {
   }
 }
 
+// The same for those that were put aside: some at a time, for there may be
+// many.
+void SidePool::EndAsideOfTheDying(std::unique_lock<std::mutex>& lock) {
+  constexpr size_t kAtATime = 256;
+  const Clock::time_point now = Clock::now();
+  std::vector<std::shared_ptr<SideTask>> tasks;
+  size_t at = 0;
+  size_t all = 0;
+  for (const auto& [uid, of_user] : aside_) all += of_user.size();
+  const size_t begin = all == 0 ? 0 : aside_turn_ % all;
+  for (const auto& [uid, of_user] : aside_) {
+    for (const Aside& aside : of_user) {
+      const size_t place = at++;
+      if (place < begin || place >= begin + kAtATime) continue;
+      if (now - aside.since >= kLong) tasks.push_back(aside.task);
+    }
+  }
+  aside_turn_ = begin + kAtATime >= all ? 0 : begin + kAtATime;
+  if (tasks.empty()) return;
+  lock.unlock();
+  std::erase_if(tasks, [](const auto& task) { return !task->CallerIsDying(); });
+  lock.lock();
+  // Some may have begun.
+  std::erase_if(tasks, [&](const auto& task) {
+    const auto of_user = aside_.find(task->uid());
+    if (of_user == aside_.end()) return true;
+    const auto found =
+        std::find_if(of_user->second.begin(), of_user->second.end(),
+                     [&](const Aside& aside) { return aside.task == task; });
+    if (found == of_user->second.end()) return true;
+    TakeAsideOut(task->uid(), of_user->second, found);
+    return false;
+  });
+  if (tasks.empty()) return;
+  std::erase_if(aside_, [](const auto& user) { return user.second.empty(); });
+  lock.unlock();
+  for (const auto& task : tasks) task->EndUnbegun();
+  lock.lock();
+}
+
 void SidePool::Manage() {
   std::unique_lock lock(mu_);
   while (!stopping_) {
@@ -195,8 +332,9 @@ void SidePool::Manage() {
       began_ = false;
       manage_.wait_for(lock, kTick);
       Attend(lock);
+      EndAsideOfTheDying(lock);
       // Not for each of many short ones anew.
-      attended_ = began_ || !running_.empty();
+      attended_ = began_ || !running_.empty() || aside_shares_.used() != 0;
     } else {
       manage_.wait(lock);
     }
@@ -212,7 +350,12 @@ bool SidePool::Stop(Milliseconds patience) {
       shares_.Give(task->uid());
     }
     queue_.clear();
-    work_.notify_all();
+    for (const auto& [uid, of_user] : aside_) {
+      for (const Aside& aside : of_user) aside.task->Forsake();
+    }
+    aside_.clear();
+    for (Worker* worker : idle_) ::sem_post(&worker->wake);
+    idle_.clear();
     manage_.notify_all();
     ended_.notify_all();
     if (manager_.joinable()) {

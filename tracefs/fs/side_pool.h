@@ -2,15 +2,18 @@
 // that those who read requests never do.
 //
 // What another process can hold up for any time (a lease on a file below, a
-// file system below whose server does not answer) is done here. Each request
-// has a thread of its own from when it is taken until it is done; their number
-// is bounded, and shared out to users (user_shares.h). A user who has his share
-// waits for one of his own requests to end, for `patience` at most; if none
+// file system below whose server does not answer) is done here, and what has
+// had to wait for a disk lately (wait_rule.h). Each request has a thread of its
+// own while it runs; their number is bounded, and shared out to users
+// (user_shares.h). What a user asks for beyond his share is put aside until one
+// of his requests ends, and so many are shared out in the same way. Who has his
+// share of those, too, waits for one to end, for `patience` at most; if none
 // does, he is refused, and at once, until one does.
 //
 // A request whose caller is interrupted has its thread interrupted, so that the
 // call below ends as it would for the caller. Some calls cannot be interrupted:
-// the request is answered without them when its caller is being killed.
+// the request is answered without them when its caller is being killed. One
+// that was put aside is answered, and never begins.
 //
 // Threads: any. They are made by one of the pool's own, which is made by Start:
 // what has been done to the thread of a request (ids, processor) is not passed
@@ -18,6 +21,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <semaphore.h>
 
 #include <array>
 #include <chrono>
@@ -25,10 +29,13 @@
 #include <cstdint>
 #include <deque>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <unordered_set>
+#include <vector>
 
 #include "tracefs/fs/reply_thread.h"
 #include "tracefs/fs/user_shares.h"
@@ -38,7 +45,9 @@ namespace tracefs {
 // A request that goes on in the pool.
 class SideTask {
  public:
-  SideTask(uint64_t unique, uint32_t uid) : unique_(unique), uid_(uid) {}
+  // `bytes`: what it holds beyond itself.
+  SideTask(uint64_t unique, uint32_t uid, size_t bytes = 0)
+      : unique_(unique), uid_(uid), bytes_(bytes) {}
   virtual ~SideTask() = default;
 
   // Does it and answers it. On a thread of the pool.
@@ -48,23 +57,29 @@ class SideTask {
   // Answers it with EINTR, unless it is answered. Run may be under way, and go
   // on. Any thread. False if that cannot be done yet.
   virtual bool GiveUp() = 0;
+  // Answers it with EINTR: it has not begun, and never will. Any thread.
+  virtual void EndUnbegun() = 0;
   // Nobody is to answer it any more: the connection is about to end.
   virtual void Forsake() = 0;
 
   uint64_t unique() const { return unique_; }  // of the FUSE request; 0: none
   uint32_t uid() const { return uid_; }
+  size_t bytes() const { return bytes_; }
 
  private:
   const uint64_t unique_;
   const uint32_t uid_;
+  const size_t bytes_;
 };
 
 class SidePool {
  public:
   using Milliseconds = std::chrono::milliseconds;
   struct Limits {
-    int tasks = 192;  // and threads
+    int tasks = 192;  // that run, and threads
     int for_root = 24;
+    int aside = 0;  // that wait to run
+    size_t aside_bytes = size_t{128} << 20;
     Milliseconds patience{1000};
     // A thread ends when it has had nothing to do for so long.
     Milliseconds idle{10000};
@@ -80,9 +95,13 @@ class SidePool {
   void Start();
   bool started() const { return manager_.joinable(); }
 
-  // Takes the task, or refuses it (false). May wait for `patience`; a thread
-  // that sends replies for others (`replies`, may be null) does so meanwhile.
-  bool Submit(std::shared_ptr<SideTask> task, ReplyThread* replies);
+  enum class Taken : uint8_t { kYes, kFull, kRefused };
+  // Takes the task if its user has not had his share. If he has: kFull at once,
+  // unless it has to be taken or refused (`insist`). That may wait for
+  // `patience`; a thread that sends replies for others (`replies`, may be null)
+  // does so meanwhile.
+  Taken Submit(std::shared_ptr<SideTask> task, ReplyThread* replies,
+               bool insist = true);
 
   // The kernel says that the caller of this request has a signal to handle. If
   // the pool does not have it, it may get it in a moment.
@@ -97,7 +116,12 @@ class SidePool {
   int capacity() const { return shares_.capacity(); }
   int share_of_a_user() const { return shares_.largest_share(); }
   int running() const { return shares_.used(); }
+  // That may wait to run, and do.
+  int room_aside() const { return aside_shares_.capacity(); }
+  int aside() const { return aside_shares_.used(); }
   uint64_t refused() const;
+  // Whether a request has been running for so long.
+  bool HasOneSince(Milliseconds time) const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -109,7 +133,35 @@ class SidePool {
     bool given_up = false;
   };
 
-  bool TakeShare(uint32_t uid, ReplyThread* replies);
+  struct Aside {
+    std::shared_ptr<SideTask> task;
+    Clock::time_point since;
+  };
+  using Asides = std::list<Aside>;
+
+  // A thread of the pool, on its own stack. Each has a semaphore, because what
+  // a condition variable and its lock cost for each request is most of what
+  // handing it over costs.
+  struct Worker {
+    Worker() { ::sem_init(&wake, 0, 0); }
+    ~Worker() { ::sem_destroy(&wake); }
+    Worker(const Worker&) = delete;
+    Worker& operator=(const Worker&) = delete;
+
+    sem_t wake;
+    const pthread_t thread = ::pthread_self();
+    std::optional<std::list<Running>::iterator> work;  // none: it is to end
+  };
+  // False: not taken. Sets the worker that is to be woken for it, or null.
+  bool TakeLocked(const std::shared_ptr<SideTask>& task, Worker** worker);
+  std::list<Running>::iterator Began(std::shared_ptr<SideTask> task,
+                                     pthread_t thread);
+  bool Rest(std::unique_lock<std::mutex>& lock, Worker& self);
+  std::shared_ptr<SideTask> TakeAsideOut(uint32_t uid, Asides& tasks,
+                                         Asides::iterator at);
+  void BringBack(uint32_t uid);
+  void AttendLater();
+  void EndAsideOfTheDying(std::unique_lock<std::mutex>& lock);
   void Work();
   void Manage();
   void MakeThreads(std::unique_lock<std::mutex>& lock);
@@ -118,18 +170,21 @@ class SidePool {
 
   const Limits limits_;
   UserShares shares_;
+  UserShares aside_shares_;
 
   mutable std::mutex mu_;  // guards all below
-  std::condition_variable work_;
   std::condition_variable manage_;
   std::condition_variable ended_;  // a task, or a thread
   std::deque<std::shared_ptr<SideTask>> queue_;
   std::list<Running> running_;
+  std::map<uint32_t, Asides> aside_;  // of each user, oldest first
+  size_t aside_bytes_ = 0;
+  uint64_t aside_turn_ = 0;
   int threads_ = 0;
-  int idle_ = 0;
-  int wanted_ = 0;         // threads to be made
-  bool attended_ = false;  // what runs is looked after
-  bool began_ = false;     // something did since it was last
+  std::vector<Worker*> idle_;  // the last one that came is the first to go
+  int wanted_ = 0;             // threads to be made
+  bool attended_ = false;      // what runs is looked after
+  bool began_ = false;         // something did since it was last
   bool stopping_ = false;
   uint64_t refused_ = 0;
   std::unordered_set<uint32_t> stuck_;  // users whose requests do not end

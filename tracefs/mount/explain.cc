@@ -1,7 +1,10 @@
 #include "tracefs/mount/explain.h"
 
+#include <array>
+#include <cstdio>
 #include <initializer_list>
 
+#include "tracefs/base/clock.h"
 #include "tracefs/mount/options.h"
 
 namespace tracefs {
@@ -70,21 +73,57 @@ ExplainedChoice OpenFiles(const FileSystem& fs) {
   return choice;
 }
 
+std::string Milliseconds(uint64_t ns) {
+  std::array<char, 32> text;
+  std::snprintf(text.data(), text.size(), "%.1f ms",
+                static_cast<double>(ns) / static_cast<double>(kNsPerMs));
+  return text.data();
+}
+
+// What was measured of each operation that has waited.
+std::string WaitFigures(const WaitRules& waits) {
+  std::string text;
+  for (size_t i = 0; i < kOpCount; ++i) {
+    const Op op = static_cast<Op>(i);
+    const WaitRule& rule = waits.Of(op);
+    if (rule.waited_here() + rule.handed_over() == 0) continue;
+    if (!text.empty()) text += "; ";
+    text += std::string(OpName(op)) + " " + Milliseconds(rule.longest_ns()) +
+            " at most, " + std::to_string(rule.waited_here()) +
+            " waited in a queue, " + std::to_string(rule.handed_over()) +
+            " in threads";
+    if (rule.changes() != 0) {
+      text += " since " + std::to_string(rule.changes()) + " changes";
+    }
+  }
+  return text;
+}
+
 ExplainedChoice Waits(const FileSystem& fs) {
   const SidePool& pool = fs.side_pool();
   ExplainedChoice choice;
-  choice.subject = "waits for others below";
-  choice.choice = fs.may_hang_below() ? "each request in a thread of its own"
-                                      : "leases in threads of their own";
+  choice.subject = "waits below";
+  if (fs.may_hang_below()) {
+    choice.choice = "each request in a thread of its own";
+    choice.why = "the file system below asks a server, which may not answer";
+  } else {
+    for (size_t i = 0; i < kOpCount; ++i) {
+      const Op op = static_cast<Op>(i);
+      if (!fs.waits().Of(op).hands_over()) continue;
+      choice.choice += std::string(OpName(op)) + ", ";
+    }
+    choice.choice += "leases in threads of their own";
+    choice.why = "by how long requests took lately";
+  }
   choice.choice += ", at most " + std::to_string(pool.capacity()) + ", " +
-                   std::to_string(pool.share_of_a_user()) + " of one user (" +
-                   std::to_string(pool.running()) + " run, " +
+                   std::to_string(pool.share_of_a_user()) +
+                   " of one user, and " + std::to_string(pool.room_aside()) +
+                   " more wait for one (" + std::to_string(pool.running()) +
+                   " run, " + std::to_string(pool.aside()) + " wait, " +
                    std::to_string(pool.refused()) + " were refused)";
-  choice.why =
-      fs.may_hang_below()
-          ? "the file system below asks a server, which may not answer"
-          : "who opens a file on which a lease is held waits for its holder";
-  choice.for_good = true;
+  if (const std::string figures = WaitFigures(fs.waits()); !figures.empty()) {
+    choice.why += ": " + figures;
+  }
   return choice;
 }
 

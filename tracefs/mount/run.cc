@@ -148,10 +148,8 @@ Status Run(const MountOptions& given, Log& log,
     std::cerr << "tracefs-mount: " << warning << '\n';
   }
   for (TracerPlan& plan : *plans) PutWarnings(warning_facts, &plan);
-  const Result<TransportChoice> transport = ChooseTransport(
-      options.transport, {.forwards_locks = forwards_locks,
-                          .traces_data = RecordsData(*plans),
-                          .in_memory = IsInMemory(source->fd.get())});
+  const Result<TransportChoice> transport =
+      ChooseTransport(options.transport, {.forwards_locks = forwards_locks});
   if (!transport.ok()) return transport.status();
   const int worker_nice =
       transport->uring && !PreferOwnSession() ? kWorkerNice : 0;
@@ -165,7 +163,8 @@ Status Run(const MountOptions& given, Log& log,
        .open_files_for_root = descriptors.open_files_for_root,
        .file_handles = options.file_handles,
        .max_read = *max_read,
-       .max_waiting = transport->max_waiting},
+       .max_waiting = transport->max_waiting,
+       .max_aside = transport->max_aside},
       std::move(source->fd), pipeline, names, **processes);
   if (!fs.ok()) return fs.status();
   Result<std::unique_ptr<Session>> session =
@@ -268,7 +267,10 @@ Status Run(const MountOptions& given, Log& log,
                                  VisibilityName(options.visibility) + ", " +
                                  MountOptionsText(options, *transport) + ")");
   const Status served =
-      (*session)->Serve([&] { snapshots.RequestAll("signal"); });
+      (*session)->Serve([&] { snapshots.RequestAll("signal"); },
+                        [&pool = (*fs)->side_pool()] {
+                          return pool.HasOneSince(std::chrono::seconds(1));
+                        });
   if (metrics != nullptr) metrics->Stop();
   if (server != nullptr) server->StopCommands();
   const bool all_ended =

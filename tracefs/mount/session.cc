@@ -35,6 +35,8 @@ constexpr int kWorkers = 32;
 // that takes, for FORGETs are to gather (tracefs/fs/lookup.cc).
 constexpr int kWorkersBesideRings = 2;
 constexpr int kSecondsAfterSignal = 10;
+// Where some wait for a store that does not answer.
+constexpr int kSecondsWhereItHangs = 2;
 
 std::string Joined(const std::vector<std::string>& options) {
   std::string text;
@@ -168,7 +170,8 @@ void Session::UnmountAnyway() {
 
 // Ends with the first signal after which the session ends, or when it has
 // ended by itself.
-void Session::WatchSignals(const std::function<void()>& on_usr2) {
+void Session::WatchSignals(const std::function<void()>& on_usr2,
+                           const std::function<bool()>& hangs) {
   const sigset_t signals = WatchedSignals();
   const timespec second = {1, 0};
   int seconds_left = -1;
@@ -180,8 +183,12 @@ void Session::WatchSignals(const std::function<void()>& on_usr2) {
     } else if (got > 0 && !signalled_.exchange(true)) {
       seconds_left = kSecondsAfterSignal;
       UnmountAnyway();
-    } else if (seconds_left >= 0 && got < 0 && errno == EAGAIN &&
-               seconds_left-- == 0) {
+    } else if (seconds_left >= 0 && got < 0 && errno == EAGAIN) {
+      --seconds_left;
+      const bool waits_in_vain =
+          seconds_left <= kSecondsAfterSignal - kSecondsWhereItHangs && hangs();
+      if (seconds_left > 0 && !waits_in_vain) continue;
+      seconds_left = -1;
       // Somebody still holds a file. Leaving the loop closes the connection:
       // they get ENOTCONN instead of a hang.
       fuse_session_exit(session_);
@@ -226,10 +233,11 @@ Status Session::Begin() {
   return Status::Ok();
 }
 
-Status Session::Serve(const std::function<void()>& on_usr2) {
-  std::thread watcher([this, &on_usr2] {
+Status Session::Serve(const std::function<void()>& on_usr2,
+                      const std::function<bool()>& hangs) {
+  std::thread watcher([this, &on_usr2, &hangs] {
     ::pthread_setname_np(::pthread_self(), "tracefs-signal");
-    WatchSignals(on_usr2);
+    WatchSignals(on_usr2, hangs);
   });
 
   fuse_loop_config* config = fuse_loop_cfg_create();

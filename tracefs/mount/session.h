@@ -46,10 +46,12 @@ class Session {
 
   // Serves requests until the file system is unmounted, by umount(8) or by a
   // signal: TERM, INT and HUP unmount, lazily where it is in use; requests are
-  // answered until the last user is gone, but for at most 10 s after a signal.
+  // answered until the last user is gone, but for at most 10 s after a signal,
+  // and 2 s where some of them hang in the store below (`hangs`).
   // Needs BlockSignals. USR2 calls `on_usr2`, which may be empty, in a thread
   // for signals.
-  Status Serve(const std::function<void()>& on_usr2);
+  Status Serve(const std::function<void()>& on_usr2,
+               const std::function<bool()>& hangs);
 
   // Makes the kernel forget the names that it keeps, where it can (Linux 6.16):
   // each is looked up again when it is used next. Not from a worker's handler.
@@ -69,7 +71,8 @@ class Session {
 
  private:
   explicit Session(Watchdog& watchdog) : watchdog_(watchdog) {}
-  void WatchSignals(const std::function<void()>& on_usr2);
+  void WatchSignals(const std::function<void()>& on_usr2,
+                    const std::function<bool()>& hangs);
   void UnmountAnyway();
 
   Watchdog& watchdog_;

@@ -1,8 +1,6 @@
 #include "tracefs/mount/transport.h"
 
-#include <linux/magic.h>
 #include <sys/sysinfo.h>
-#include <sys/vfs.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -29,13 +27,6 @@ std::string UringObstacle() {
 #endif
 }
 
-bool IsInMemory(int fd) {
-  struct statfs st;
-  if (::fstatfs(fd, &st) != 0) return false;
-  const auto type = static_cast<unsigned long>(st.f_type);
-  return type == TMPFS_MAGIC || type == RAMFS_MAGIC;
-}
-
 namespace {
 
 // Each request that a queue can hold takes up two pieces of address space, of
@@ -46,9 +37,11 @@ TransportChoice Uring(const char* why) {
   choice.uring = true;
   choice.why = why;
   choice.queue_depth =
-      std::clamp(16384 / std::max(::get_nprocs_conf(), 1), 16, 256);
+      std::clamp(16384 / std::max(::get_nprocs_conf(), 1), 16, 1024);
   // A quarter of each queue stays free, even if all come by the same one.
-  choice.max_waiting = choice.queue_depth * 3 / 4;
+  const int most = choice.queue_depth * 3 / 4;
+  choice.max_waiting = std::min(most * 2 / 3, choice.max_waiting);
+  choice.max_aside = most - choice.max_waiting;
   return choice;
 }
 
@@ -79,12 +72,6 @@ Result<TransportChoice> ChooseTransport(KernelTransport wanted,
   }
   if (!obstacle.empty()) return Device(obstacle);
   if (facts.forwards_locks) return Device(kLocks);
-  // With one queue for each processor a request that waits for a disk holds up
-  // all others of that processor; /dev/fuse has many workers.
-  if (facts.traces_data && !facts.in_memory) {
-    return Device(
-        "reads and writes are recorded and may have to wait for a disk");
-  }
   return Uring("fewer switches for each request");
 }
 

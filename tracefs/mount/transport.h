@@ -12,8 +12,6 @@ namespace tracefs {
 // What the choice depends on.
 struct TransportFacts {
   bool forwards_locks = false;  // lock requests come to us
-  bool traces_data = false;     // reads or writes may be recorded
-  bool in_memory = false;  // the backing file system never waits for a disk
 };
 
 struct TransportChoice {
@@ -21,8 +19,10 @@ struct TransportChoice {
   // Requests that a queue of io_uring can hold; the kernel keeps those beyond
   // back, whosever they are.
   int queue_depth = 0;
-  // How many of them may wait for another process (fs/side_pool.h).
-  int max_waiting = 192;
+  // How many may be made in threads of their own at a time, and how many more
+  // may wait for one (fs/side_pool.h).
+  int max_waiting = 256;
+  int max_aside = 4096;
   std::string why;  // for `explain` and the trace header
 };
 
@@ -33,8 +33,5 @@ std::string UringObstacle();
 Result<TransportChoice> ChooseTransport(
     KernelTransport wanted, const TransportFacts& facts,
     const std::string& obstacle = UringObstacle());
-
-// Whether the file system of `fd` lives in memory (tmpfs, ramfs).
-bool IsInMemory(int fd);
 
 }  // namespace tracefs

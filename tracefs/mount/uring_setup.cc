@@ -6,27 +6,33 @@
 // nobody else submits): 4 % of the time of Postmark.
 //
 // Replying: only the thread of a ring may put replies into it, by what is said
-// above, and libfuse has no way to ask it (its issue 1443). Here others leave
-// what is to be called with it and write to an eventfd that the ring polls; the
-// thread calls it before it waits again. Where nobody does, that costs a look
-// at the completions, which are looked at anyway.
+// above, and libfuse has no way to ask it (its issue 1443). Others put their
+// replies together in the memory of their requests, which is theirs until they
+// are answered, leave them with the thread and write to an eventfd that the
+// ring reads; the thread sends them before it waits again. Nobody waits for
+// that. Where nobody leaves any, it costs a look at the completions, which are
+// looked at anyway.
 //
 // The linker leads libfuse's calls of liburing here (--wrap); there are no
 // others in this program.
-// Sources: io_uring_setup(2); libfuse, lib/fuse_uring.c.
+// Sources: io_uring_setup(2); libfuse, lib/fuse_uring.c, lib/fuse_lowlevel.c.
 #include <liburing.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/eventfd.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
-#include <condition_variable>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <vector>
 
-#include "tracefs/base/event_fd.h"
+#include "tracefs/base/unique_fd.h"
+#include "tracefs/fs/fuse_api.h"
 #include "tracefs/fs/handed_request.h"
 
 // NOLINTBEGIN(bugprone-reserved-identifier): the names are the linker's.
@@ -35,6 +41,9 @@ int __real_io_uring_queue_init_params(unsigned entries, io_uring* ring,
                                       io_uring_params* params);
 int __real_io_uring_submit_and_wait(io_uring* ring, unsigned count);
 int __real_io_uring_submit(io_uring* ring);
+int __real_send_reply_uring(fuse_req_t req, int error, const void* data,
+                            size_t size);
+int __real_fuse_send_msg_uring(fuse_req_t req, iovec* parts, int count);
 }
 
 namespace tracefs {
@@ -44,52 +53,53 @@ class RingReplies final : public ReplyThread {
  public:
   explicit RingReplies(io_uring* ring) : ring_(ring) {}
 
-  bool Run(const std::function<void()>& reply) override {
-    Job job{&reply};
-    std::unique_lock lock(mu_);
-    if (closed_) return false;
-    jobs_.push_back(&job);
-    waiting_.store(true, std::memory_order_release);
-    event_.Set();
-    done_.wait(lock, [&] { return job.state != Job::kWaits; });
-    return job.state == Job::kDone;
+  int Run(const std::function<int()>& reply) override {
+    const Inside inside(*this);
+    if (closed_.load()) return -ENOENT;
+    Outgoing outgoing;
+    Outgoing::OfThread() = &outgoing;
+    const int result = reply();
+    Outgoing::OfThread() = nullptr;
+    // Only now: libfuse has put the request down.
+    if (outgoing.reply.req != nullptr) Leave(outgoing.reply);
+    return result;
   }
 
   void ServeFor(std::chrono::milliseconds time) override {
     pollfd event = {event_.get(), POLLIN, 0};
-    ::poll(&event, 1, static_cast<int>(time.count()));
+    if (::poll(&event, 1, static_cast<int>(time.count())) > 0) {
+      uint64_t count;
+      const iovec to = {&count, sizeof count};
+      (void)!::preadv2(event_.get(), &to, 1, -1, RWF_NOWAIT);
+    }
     ServeWaiting();
+    // Who waits for them is not to wait for the end of this request, too.
+    __real_io_uring_submit(ring_);
   }
 
-  // Calls what others wait for. The ring's thread.
+  // Sends what others have left. The ring's thread.
   void ServeWaiting() {
     if (!waiting_.load(std::memory_order_acquire)) return;
-    std::vector<Job*> jobs;
     {
       std::lock_guard lock(mu_);
-      jobs.swap(jobs_);
+      sending_.swap(left_);
       waiting_.store(false, std::memory_order_relaxed);
-      event_.Clear();
     }
     serving_ = true;
-    for (const Job* job : jobs) (*job->reply)();
+    for (const Reply& reply : sending_) Send(reply);
     serving_ = false;
-    {
-      std::lock_guard lock(mu_);
-      for (Job* job : jobs) job->state = Job::kDone;
-    }
-    done_.notify_all();
+    sending_.clear();
   }
 
-  // What is called now prepares replies; all go out together afterwards.
+  // Replies are put into the ring now; all go out together afterwards.
   bool serving() const { return serving_; }
 
-  // Has the ring tell when there is something to call.
+  // Has the ring tell when there is something to send.
   void Arm() {
     if (armed_ || !event_) return;
     io_uring_sqe* const sqe = io_uring_get_sqe(ring_);
     if (sqe == nullptr) return;
-    io_uring_prep_poll_add(sqe, event_.get(), POLLIN);
+    io_uring_prep_read(sqe, event_.get(), &events_, sizeof events_, 0);
     io_uring_sqe_set_data(sqe, this);
     armed_ = true;
   }
@@ -106,33 +116,86 @@ class RingReplies final : public ReplyThread {
     }
   }
 
-  // The ring is about to go: whoever waits, waits in vain.
+  // The ring is about to go, and the memory of its requests: waits for those
+  // who use that.
   void Close() {
-    {
-      std::lock_guard lock(mu_);
-      closed_ = true;
-      for (Job* job : jobs_) job->state = Job::kGone;
-      jobs_.clear();
+    closed_.store(true);
+    for (int inside = inside_.load(); inside != 0; inside = inside_.load()) {
+      inside_.wait(inside);
     }
-    done_.notify_all();
   }
 
- private:
-  struct Job {
-    enum State { kWaits, kDone, kGone };
-    const std::function<void()>* reply;
-    State state = kWaits;
+  // A reply, whose data lie in the memory of its request.
+  struct Reply {
+    fuse_req_t req = nullptr;
+    int error = 0;
+    size_t size = 0;
+    bool is_message = false;  // by fuse_send_msg_uring
+  };
+  // Where this thread puts a reply together for a ring; null: it does not.
+  struct Outgoing {
+    Reply reply;
+    static Outgoing*& OfThread() {
+      thread_local constinit Outgoing* outgoing = nullptr;
+      return outgoing;
+    }
   };
 
+ private:
+  // Counts who may use the memory of the ring's requests.
+  class Inside {
+   public:
+    explicit Inside(RingReplies& replies) : replies_(replies) {
+      replies_.inside_.fetch_add(1);
+    }
+    ~Inside() {
+      if (replies_.inside_.fetch_sub(1) == 1 && replies_.closed_.load()) {
+        replies_.inside_.notify_all();
+      }
+    }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+
+   private:
+    RingReplies& replies_;
+  };
+
+  void Leave(const Reply& reply) {
+    {
+      std::lock_guard lock(mu_);
+      left_.push_back(reply);
+      if (waiting_.exchange(true, std::memory_order_acq_rel)) return;
+    }
+    // The ring reads it.
+    const uint64_t one = 1;
+    (void)!::write(event_.get(), &one, sizeof one);
+  }
+
+  static void Send(const Reply& reply) {
+    char* payload = nullptr;
+    size_t capacity = 0;
+    fuse_req_get_payload(reply.req, &payload, &capacity, nullptr);
+    if (!reply.is_message) {
+      __real_send_reply_uring(reply.req, reply.error, payload, reply.size);
+      return;
+    }
+    // The first part is a header, which is made anew.
+    std::array<iovec, 2> parts = {{{nullptr, 0}, {payload, reply.size}}};
+    __real_fuse_send_msg_uring(reply.req, parts.data(), 2);
+  }
+
   io_uring* const ring_;
-  const EventFd event_;
-  bool armed_ = false;    // of the ring's thread
-  bool serving_ = false;  // the same
+  // Not EventFd: the ring is to wait for it, not to be refused.
+  const UniqueFd event_{::eventfd(0, EFD_CLOEXEC)};
+  uint64_t events_ = 0;         // where the ring reads it to
+  bool armed_ = false;          // of the ring's thread
+  bool serving_ = false;        // the same
+  std::vector<Reply> sending_;  // the same
   std::atomic<bool> waiting_{false};
+  std::atomic<bool> closed_{false};
+  std::atomic<int> inside_{0};
   std::mutex mu_;
-  std::condition_variable done_;
-  std::vector<Job*> jobs_;  // guarded by mu_
-  bool closed_ = false;     // guarded by mu_
+  std::vector<Reply> left_;  // guarded by mu_
 };
 
 // Ends with its thread, which libfuse joins before it frees the ring.
@@ -186,6 +249,40 @@ int __wrap_io_uring_submit(io_uring* ring) {
   const tracefs::RingReplies* const replies = tracefs::of_thread.replies.get();
   if (replies != nullptr && replies->serving()) return 0;
   return __real_io_uring_submit(ring);
+}
+
+int __wrap_send_reply_uring(fuse_req_t req, int error, const void* data,
+                            size_t size) {
+  auto* const outgoing = tracefs::RingReplies::Outgoing::OfThread();
+  if (outgoing == nullptr) {
+    return __real_send_reply_uring(req, error, data, size);
+  }
+  char* payload = nullptr;
+  size_t capacity = 0;
+  fuse_req_get_payload(req, &payload, &capacity, nullptr);
+  if (size > capacity) {
+    error = -EINVAL;
+    size = 0;
+  }
+  if (size != 0 && data != payload) std::memcpy(payload, data, size);
+  outgoing->reply = {.req = req, .error = error, .size = size};
+  return 0;
+}
+
+int __wrap_fuse_send_msg_uring(fuse_req_t req, iovec* parts, int count) {
+  auto* const outgoing = tracefs::RingReplies::Outgoing::OfThread();
+  if (outgoing == nullptr) return __real_fuse_send_msg_uring(req, parts, count);
+  char* payload = nullptr;
+  size_t capacity = 0;
+  fuse_req_get_payload(req, &payload, &capacity, nullptr);
+  size_t size = 0;
+  for (int i = 1; i < count; ++i) {  // 0 is a header, which is made anew
+    if (parts[i].iov_len > capacity - size) break;  // the kernel refuses it
+    std::memcpy(payload + size, parts[i].iov_base, parts[i].iov_len);
+    size += parts[i].iov_len;
+  }
+  outgoing->reply = {.req = req, .size = size, .is_message = true};
+  return 0;
 }
 
 }  // extern "C"

@@ -26,12 +26,6 @@ bool NeedCallers(std::span<const TracerPlan> plans) {
   return false;
 }
 
-bool RecordsData(std::span<const TracerPlan> plans) {
-  return std::any_of(plans.begin(), plans.end(), [](const TracerPlan& plan) {
-    return MayKeep(plan, Op::read_) || MayKeep(plan, Op::write_);
-  });
-}
-
 bool MayKeep(const TracerPlan& plan, Op op) {
   return plan.parts.filter->Needs(op).constant != Verdict::kDrop;
 }

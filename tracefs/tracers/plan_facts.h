@@ -10,8 +10,6 @@ namespace tracefs {
 
 // Some tracer asks who did it.
 bool NeedCallers(std::span<const TracerPlan> plans);
-// Some tracer may record reads or writes.
-bool RecordsData(std::span<const TracerPlan> plans);
 // Some filter, or one that a rule may raise a tracer to, names a lock operation
 // and may keep it: lock requests must come to us. A filter that merely does not
 // exclude them leaves them to the kernel, whose locks cost nothing and detect

@@ -14,6 +14,7 @@ import contextlib
 import ctypes
 import errno
 import fcntl
+import json
 import os
 import resource
 import select
@@ -26,9 +27,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 # pylint: disable=wrong-import-position
-from tracefs_harness import (TRANSPORTS, VISIBILITIES, Suite,  # noqa: E402
-                             expect, expect_equal, wait_until)
+from tracefs_harness import (TRANSPORTS, VISIBILITIES, Skip,  # noqa: E402
+                             Suite, expect, expect_equal, wait_until)
 
+# Files that are not in memory, and how long a slow disk takes for each read.
+COLD = 64
+KIB = 16 << 10
+SLOW_MS = 40
 USER = 61001
 OTHER = 61002
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -116,6 +121,96 @@ class Waiting:
             self.suite.stop_mounts()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(5)
+
+    @contextlib.contextmanager
+    def over_disk(self, visibility, transport, make, **more):
+        """A mount over ext4 on a disk that does as rules say: an image in a
+        file system of fault_fs. `make(folder)` fills it; nothing of that is in
+        memory when the mount begins. Yields (point, mount, rules)."""
+        self.number += 1
+        base = f"disk-{self.number}"
+        below = self.suite.folder(base, "below", mode=0o777)
+        faulty = self.suite.folder(base, "faulty")
+        disk = self.suite.folder(base, "disk", mode=0o777)
+        rules = Rules(self.suite.path(base, "rules"))
+        image = os.path.join(below, "image")
+        with open(image, "wb") as out:
+            out.truncate(64 << 20)
+        subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True)
+        process = self.suite.background(subprocess.Popen(
+            [os.path.join(self.suite.bin, "..", "tests", "support", "fault_fs"),
+             below, faulty, rules.path]))
+        wait_until(lambda: os.path.ismount(faulty), "fault_fs")
+        device = ""
+        try:
+            # Past the page cache, so that its requests come side by side.
+            made = subprocess.run(
+                ["losetup", "--find", "--show", "--direct-io=on",
+                 os.path.join(faulty, "image")], text=True, capture_output=True,
+                check=False)
+            if made.returncode != 0:
+                raise Skip(f"no loop device: {made.stderr.strip()}")
+            device = made.stdout.strip()
+            mount_disk = ["mount", "-t", "ext4", device, disk]
+            subprocess.run(mount_disk, check=True)
+            make(disk)
+            subprocess.run(["umount", disk], check=True)
+            subprocess.run(mount_disk, check=True)
+            os.chmod(disk, 0o777)
+            with self.suite.mounted("", visibility, transport, source=disk,
+                                    **more) as (_, point, mount):
+                yield point, mount, rules
+                rules.set()
+        finally:
+            rules.set()
+            self.suite.stop_mounts()
+            subprocess.run(["umount", disk], check=False, capture_output=True)
+            if device:
+                subprocess.run(["losetup", "-d", device], check=False)
+            subprocess.run(["umount", "-l", faulty], check=False)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(5)
+
+    # --- disks
+
+    def waiting_disk(self, visibility, transport):
+        """A disk that becomes slow holds up those who wait for it, and nobody
+        else; when it is fast again nothing is handed over any more."""
+        with self.over_disk(visibility, transport,
+                            lambda disk: make_cold(disk, 4 * COLD)) as (
+                                point, mount, rules):
+            hot = os.path.join(point, "hot")
+            expect_equal(as_user(OTHER, ask_often, hot, 200) < 20, True,
+                         "while the disk is fast")
+            # Two or three requests on each processor's queue find it out.
+            rules.set(f"read /image delay {SLOW_MS}")
+            as_user(USER, read_all, point, 0, 4)
+            begin = time.monotonic()
+            clients = [Client(USER, read_all, point, COLD + 4 * i,
+                              COLD + 4 * (i + 1)) for i in range(16)]
+            time.sleep(SLOW_MS / 2000)
+            worst = float(as_user(OTHER, ask_often, hot, 20))
+            for client in clients:
+                expect_equal(client.outcome(60), str(4 * KIB),
+                             "what was read of a cold file")
+            took = time.monotonic() - begin
+            # One after another they would take more than the reads alone do.
+            alone = 64 * SLOW_MS / 1000
+            expect(took < 0.75 * alone, f"16 who wait took {took:.2f} s, "
+                   f"which one after another take {alone:.2f} s")
+            expect(worst < SLOW_MS, f"another waited {worst:.0f} ms")
+            rules.set()
+            for i in range(8):
+                as_user(USER, read_all, point, 2 * COLD + 8 * i,
+                        2 * COLD + 8 * (i + 1))
+            told = self.explain(mount, "waits below")
+        return f"{took:.2f} of {alone:.2f} s, hot {worst:.1f} ms; {told}"
+
+    def explain(self, mount, subject):
+        answer = self.suite.command("tracefs-ctl", mount.point, "explain",
+                                    "--json")
+        return next(c["choice"] for c in json.loads(answer)["choices"]
+                    if c["subject"] == subject)
 
     # --- leases
 
@@ -477,6 +572,38 @@ def open_and_close(path, go_on):
     fd = os.open(path, os.O_RDWR)
     os.read(go_on, 1)
     os.close(fd)
+
+
+def make_cold(disk, count):
+    """Folders with a file each, so that each look-up and each read has
+    something of its own to wait for."""
+    for i in range(count):
+        folder = os.path.join(disk, f"d{i}")
+        os.mkdir(folder, 0o755)
+        with open(os.path.join(folder, "f"), "wb") as out:
+            out.write(b"x" * KIB)
+        os.chmod(folder, 0o755)
+    with open(os.path.join(disk, "hot"), "wb") as out:
+        out.write(b"content")
+
+
+def read_all(folder, begin, end):
+    done = 0
+    for i in range(begin, end):
+        with open(os.path.join(folder, f"d{i}", "f"), "rb") as file:
+            done += len(file.read())
+    return done
+
+
+def ask_often(path, count):
+    """The longest that a stat(2) of what is in memory took, in ms."""
+    longest = 0
+    for _ in range(count):
+        begin = time.monotonic()
+        os.stat(path)
+        longest = max(longest, time.monotonic() - begin)
+        time.sleep(0.005)
+    return longest * 1000
 
 
 def list_until_error(folder):

@@ -20,23 +20,31 @@ constexpr uint32_t kOther = 1001;
 // A request that runs what it is given.
 class Task final : public SideTask {
  public:
-  Task(uint64_t unique, uint32_t uid, std::function<void()> body)
-      : SideTask(unique, uid), body_(std::move(body)) {}
+  Task(uint64_t unique, uint32_t uid, std::function<void()> body,
+       size_t bytes = 0)
+      : SideTask(unique, uid, bytes), body_(std::move(body)) {}
   void Run() override { body_(); }
   bool CallerIsDying() const override { return dying.load(); }
   bool GiveUp() override {
     given_up.store(true);
     return true;
   }
+  void EndUnbegun() override { unbegun.store(true); }
   void Forsake() override { forsaken.store(true); }
 
   std::atomic<bool> dying{false};
   std::atomic<bool> given_up{false};
   std::atomic<bool> forsaken{false};
+  std::atomic<bool> unbegun{false};
 
  private:
   const std::function<void()> body_;
 };
+
+bool Submitted(SidePool& pool, std::shared_ptr<SideTask> task,
+               ReplyThread* replies = nullptr) {
+  return pool.Submit(std::move(task), replies) == SidePool::Taken::kYes;
+}
 
 std::shared_ptr<Task> MakeTask(uint32_t uid, std::function<void()> body,
                                uint64_t unique = 0) {
@@ -99,7 +107,7 @@ TEST_F(SidePoolTest, RunsWhatItIsGiven) {
   pool.Start();
   std::atomic<int> done{0};
   for (int i = 0; i < 100; ++i) {
-    ASSERT_TRUE(pool.Submit(MakeTask(kUser, [&] { ++done; }), nullptr));
+    ASSERT_TRUE(Submitted(pool, MakeTask(kUser, [&] { ++done; })));
   }
   EXPECT_TRUE(Eventually([&] { return done == 100; }));
   EXPECT_TRUE(pool.Stop(5s));
@@ -109,10 +117,10 @@ TEST_F(SidePoolTest, ManyThatWaitRunAtATime) {
   SidePool pool({.tasks = 64, .for_root = 0});
   pool.Start();
   for (int i = 0; i < 32; ++i) {
-    ASSERT_TRUE(pool.Submit(Hanging(kUser), nullptr)) << i;
+    ASSERT_TRUE(Submitted(pool, Hanging(kUser))) << i;
   }
   std::atomic<bool> done{false};
-  ASSERT_TRUE(pool.Submit(MakeTask(kOther, [&] { done = true; }), nullptr));
+  ASSERT_TRUE(Submitted(pool, MakeTask(kOther, [&] { done = true; })));
   EXPECT_TRUE(Eventually([&] { return done.load(); }));
   Open();
   EXPECT_TRUE(pool.Stop(5s));
@@ -122,18 +130,18 @@ TEST_F(SidePoolTest, Greedy_WhoHasHisShareIsRefusedAndNobodyElse) {
   SidePool pool({.tasks = 16, .for_root = 2, .patience = 50ms});
   pool.Start();
   int taken = 0;
-  while (pool.Submit(Hanging(kUser), nullptr)) ++taken;
+  while (Submitted(pool, Hanging(kUser))) ++taken;
   EXPECT_EQ(taken, pool.share_of_a_user());
   // He need not wait to be refused again.
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < 20; ++i) {
-    EXPECT_FALSE(pool.Submit(Hanging(kUser), nullptr));
+    EXPECT_FALSE(Submitted(pool, Hanging(kUser)));
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 500ms);
   EXPECT_EQ(pool.refused(), 21u);
   std::atomic<int> done{0};
-  ASSERT_TRUE(pool.Submit(MakeTask(kOther, [&] { ++done; }), nullptr));
-  ASSERT_TRUE(pool.Submit(MakeTask(0, [&] { ++done; }), nullptr));
+  ASSERT_TRUE(Submitted(pool, MakeTask(kOther, [&] { ++done; })));
+  ASSERT_TRUE(Submitted(pool, MakeTask(0, [&] { ++done; })));
   EXPECT_TRUE(Eventually([&] { return done == 2; }));
   Open();
   EXPECT_TRUE(pool.Stop(5s));
@@ -144,12 +152,13 @@ TEST_F(SidePoolTest, WhoHasHisShareWaitsForOneOfHisOwnToEnd) {
   pool.Start();
   std::atomic<int> done{0};
   for (int i = 0; i < 100; ++i) {
-    ASSERT_TRUE(pool.Submit(MakeTask(kUser,
-                                     [&] {
-                                       std::this_thread::sleep_for(1ms);
-                                       ++done;
-                                     }),
-                            nullptr));
+    ASSERT_TRUE(Submitted(pool,
+                          MakeTask(kUser,
+                                   [&] {
+                                     std::this_thread::sleep_for(1ms);
+                                     ++done;
+                                   }),
+                          nullptr));
   }
   EXPECT_TRUE(Eventually([&] { return done == 100; }));
   EXPECT_EQ(pool.refused(), 0u);
@@ -159,28 +168,117 @@ TEST_F(SidePoolTest, WhoHasHisShareWaitsForOneOfHisOwnToEnd) {
 TEST_F(SidePoolTest, RefusedOneIsTakenAgainWhenOneOfHisHasEnded) {
   SidePool pool({.tasks = 4, .for_root = 0, .patience = 20ms});
   pool.Start();
-  while (pool.Submit(Hanging(kUser), nullptr)) {
+  while (Submitted(pool, Hanging(kUser))) {
   }
   Open();
   EXPECT_TRUE(Eventually([&] { return pool.running() == 0; }));
   std::atomic<bool> done{false};
-  EXPECT_TRUE(pool.Submit(MakeTask(kUser, [&] { done = true; }), nullptr));
+  EXPECT_TRUE(Submitted(pool, MakeTask(kUser, [&] { done = true; })));
   EXPECT_TRUE(Eventually([&] { return done.load(); }));
   EXPECT_TRUE(pool.Stop(5s));
+}
+
+TEST_F(SidePoolTest, WhatIsBeyondTheShareWaitsItsTurn) {
+  SidePool pool({.tasks = 8, .for_root = 0, .aside = 1000, .patience = 50ms});
+  pool.Start();
+  std::atomic<int> done{0};
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_TRUE(Submitted(pool, MakeTask(kUser, [&, gate = shared_] {
+                            gate.wait();
+                            ++done;
+                          })));
+  }
+  EXPECT_EQ(pool.running(), pool.share_of_a_user());
+  EXPECT_EQ(pool.aside(), 300 - pool.share_of_a_user());
+  std::atomic<bool> other{false};
+  ASSERT_TRUE(Submitted(pool, MakeTask(kOther, [&] { other = true; })));
+  EXPECT_TRUE(Eventually([&] { return other.load(); })) << "not behind them";
+  Open();
+  EXPECT_TRUE(Eventually([&] { return done == 300; }));
+  EXPECT_EQ(pool.refused(), 0u);
+  EXPECT_EQ(pool.aside(), 0);
+  EXPECT_TRUE(pool.Stop(5s));
+}
+
+TEST_F(SidePoolTest, Greedy_OfManyThatAreAsideOthersHaveTheirTurn) {
+  SidePool pool({.tasks = 4, .for_root = 0, .aside = 1000, .patience = 50ms});
+  pool.Start();
+  std::atomic<int> done{0};
+  std::atomic<int> before_other{-1};
+  const auto slow = [&] {
+    std::this_thread::sleep_for(2ms);
+    ++done;
+  };
+  for (int i = 0; i < 400; ++i) {
+    ASSERT_TRUE(Submitted(pool, MakeTask(kUser, slow)));
+  }
+  // More than he may run at once.
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(Submitted(pool, MakeTask(kOther, [&] {
+                            std::this_thread::sleep_for(2ms);
+                            before_other = done.load();
+                          })));
+  }
+  EXPECT_TRUE(Eventually([&] { return done == 400; }));
+  EXPECT_GE(before_other, 0);
+  EXPECT_LT(before_other, 300);
+  EXPECT_TRUE(pool.Stop(5s));
+}
+
+TEST_F(SidePoolTest, BytesAsideAreBounded) {
+  SidePool pool({.tasks = 1,
+                 .for_root = 0,
+                 .aside = 1000,
+                 .aside_bytes = 1000,
+                 .patience = 20ms});
+  pool.Start();
+  ASSERT_TRUE(Submitted(pool, Hanging(kUser)));
+  const auto big = [] {
+    return std::make_shared<Task>(
+        0, kUser, [] {}, 400);
+  };
+  EXPECT_TRUE(Submitted(pool, big()));
+  EXPECT_TRUE(Submitted(pool, big()));
+  EXPECT_EQ(pool.Submit(big(), nullptr, /*insist=*/false),
+            SidePool::Taken::kFull);
+  EXPECT_FALSE(Submitted(pool, big()));
+  Open();
+  EXPECT_TRUE(pool.Stop(5s));
+}
+
+TEST_F(SidePoolTest, Interrupt_WhatIsAsideEndsUnbegun) {
+  SidePool pool({.tasks = 1, .for_root = 0, .aside = 10});
+  pool.Start();
+  ASSERT_TRUE(Submitted(pool, Hanging(kUser)));
+  std::atomic<bool> ran{false};
+  const auto told = MakeTask(
+      kUser, [&] { ran = true; }, 7);
+  const auto killed = MakeTask(
+      kUser, [&] { ran = true; }, 8);
+  killed->dying = true;
+  ASSERT_TRUE(Submitted(pool, told));
+  ASSERT_TRUE(Submitted(pool, killed));
+  pool.Interrupt(7);
+  EXPECT_TRUE(told->unbegun);
+  EXPECT_TRUE(Eventually([&] { return killed->unbegun.load(); }));
+  EXPECT_EQ(pool.aside(), 0);
+  Open();
+  EXPECT_TRUE(pool.Stop(5s));
+  EXPECT_FALSE(ran);
 }
 
 // What a reply thread does for others while it waits for a share.
 TEST_F(SidePoolTest, ReplyThreadServesOthersWhileItWaits) {
   struct Replies final : ReplyThread {
-    bool Run(const std::function<void()>&) override { return false; }
+    int Run(const std::function<int()>&) override { return -ENOENT; }
     void ServeFor(std::chrono::milliseconds) override { served(); }
     std::function<void()> served;
   } replies;
   replies.served = [&] { Open(); };
   SidePool pool({.tasks = 2, .for_root = 0, .patience = 10s});
   pool.Start();
-  ASSERT_TRUE(pool.Submit(Hanging(kUser), &replies));
-  EXPECT_TRUE(pool.Submit(MakeTask(kUser, [] {}), &replies));
+  ASSERT_TRUE(Submitted(pool, Hanging(kUser), &replies));
+  EXPECT_TRUE(Submitted(pool, MakeTask(kUser, [] {}), &replies));
   EXPECT_TRUE(open_);
   EXPECT_TRUE(pool.Stop(5s));
 }
@@ -189,9 +287,10 @@ TEST_F(SidePoolTest, Interrupt_EndsTheCallBelow) {
   SidePool pool({});
   pool.Start();
   Call call;
-  ASSERT_TRUE(pool.Submit(MakeTask(
-                              kUser, [&] { call.Wait(); }, 7),
-                          nullptr));
+  ASSERT_TRUE(Submitted(pool,
+                        MakeTask(
+                            kUser, [&] { call.Wait(); }, 7),
+                        nullptr));
   EXPECT_TRUE(Eventually([&] { return pool.running() == 1; }));
   pool.Interrupt(7);
   EXPECT_TRUE(Eventually([&] { return call.ended.load(); }));
@@ -204,9 +303,10 @@ TEST_F(SidePoolTest, Interrupt_ThatComesBeforeTheRequestEndsIt) {
   pool.Start();
   Call call;
   pool.Interrupt(7);
-  ASSERT_TRUE(pool.Submit(MakeTask(
-                              kUser, [&] { call.Wait(); }, 7),
-                          nullptr));
+  ASSERT_TRUE(Submitted(pool,
+                        MakeTask(
+                            kUser, [&] { call.Wait(); }, 7),
+                        nullptr));
   EXPECT_TRUE(Eventually([&] { return call.ended.load(); }));
   EXPECT_EQ(call.error, EINTR);
   EXPECT_TRUE(pool.Stop(5s));
@@ -216,9 +316,10 @@ TEST_F(SidePoolTest, Interrupt_OfAnotherEndsNothing) {
   SidePool pool({});
   pool.Start();
   Call call;
-  ASSERT_TRUE(pool.Submit(MakeTask(
-                              kUser, [&] { call.Wait(); }, 7),
-                          nullptr));
+  ASSERT_TRUE(Submitted(pool,
+                        MakeTask(
+                            kUser, [&] { call.Wait(); }, 7),
+                        nullptr));
   pool.Interrupt(8);
   std::this_thread::sleep_for(150ms);
   EXPECT_FALSE(call.ended);
@@ -234,7 +335,7 @@ TEST_F(SidePoolTest, WhoseCallerDiesUntoldIsGivenUpAndInterrupted) {
   Call call;
   const auto task = std::make_shared<Task>(7, kUser, [&] { call.Wait(); });
   task->dying = true;
-  ASSERT_TRUE(pool.Submit(task, nullptr));
+  ASSERT_TRUE(Submitted(pool, task));
   EXPECT_TRUE(Eventually([&] { return call.ended.load(); }));
   EXPECT_EQ(call.error, EINTR);
   EXPECT_TRUE(task->given_up);
@@ -246,7 +347,7 @@ TEST_F(SidePoolTest, Interrupt_WhatDoesNotEndIsGivenUpWhenItsCallerDies) {
   pool.Start();
   const auto task =
       std::make_shared<Task>(7, kUser, [gate = shared_] { gate.wait(); });
-  ASSERT_TRUE(pool.Submit(task, nullptr));
+  ASSERT_TRUE(Submitted(pool, task));
   pool.Interrupt(7);
   std::this_thread::sleep_for(500ms);
   EXPECT_FALSE(task->given_up) << "a signal alone does not do that";
@@ -265,23 +366,24 @@ TEST_F(SidePoolTest, Stop_InterruptsAndForsakesWhatRuns) {
     began = true;
     call.Wait();
   });
-  ASSERT_TRUE(pool.Submit(task, nullptr));
+  ASSERT_TRUE(Submitted(pool, task));
   EXPECT_TRUE(Eventually([&] { return began.load(); }));
   EXPECT_TRUE(pool.Stop(5s));
   EXPECT_TRUE(task->forsaken);
-  EXPECT_FALSE(pool.Submit(MakeTask(kUser, [] {}), nullptr));
+  EXPECT_FALSE(Submitted(pool, MakeTask(kUser, [] {})));
 }
 
 TEST_F(SidePoolTest, Stop_TellsOfThreadsThatHang) {
   SidePool pool({});
   pool.Start();
   std::atomic<bool> began{false};
-  ASSERT_TRUE(pool.Submit(MakeTask(kUser,
-                                   [&, gate = shared_] {
-                                     began = true;
-                                     gate.wait();
-                                   }),
-                          nullptr));
+  ASSERT_TRUE(Submitted(pool,
+                        MakeTask(kUser,
+                                 [&, gate = shared_] {
+                                   began = true;
+                                   gate.wait();
+                                 }),
+                        nullptr));
   EXPECT_TRUE(Eventually([&] { return began.load(); }));
   EXPECT_FALSE(pool.Stop(100ms));
   Open();
@@ -294,7 +396,7 @@ TEST_F(SidePoolTest, ThreadsEndWhenThereIsNothingToDo) {
   for (int round = 0; round < 3; ++round) {
     std::atomic<int> done{0};
     for (int i = 0; i < 20; ++i) {
-      ASSERT_TRUE(pool.Submit(MakeTask(kUser, [&] { ++done; }), nullptr));
+      ASSERT_TRUE(Submitted(pool, MakeTask(kUser, [&] { ++done; })));
     }
     EXPECT_TRUE(Eventually([&] { return done == 20; }));
     std::this_thread::sleep_for(60ms);

@@ -1,11 +1,7 @@
 // Which way requests travel, and why.
 #include "tracefs/mount/transport.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/mman.h>
-
-#include "tracefs/base/unique_fd.h"
 
 namespace tracefs {
 namespace {
@@ -15,16 +11,13 @@ bool UringCanBeHad() {
 }
 
 TEST(TransportTest, WhoAsksForDevGetsIt) {
-  for (const bool data : {false, true}) {
-    const auto choice =
-        ChooseTransport(KernelTransport::kDev, {.traces_data = data});
-    ASSERT_TRUE(choice.ok());
-    EXPECT_FALSE(choice->uring);
-    EXPECT_EQ(choice->why, "as asked for");
-  }
+  const auto choice = ChooseTransport(KernelTransport::kDev, {});
+  ASSERT_TRUE(choice.ok());
+  EXPECT_FALSE(choice->uring);
+  EXPECT_EQ(choice->why, "as asked for");
 }
 
-TEST(TransportTest, AutoTakesTheRingsUnlessSomebodyWouldWait) {
+TEST(TransportTest, AutoTakesTheRingsUnlessSomebodyElseAnswers) {
   struct Case {
     TransportFacts facts;
     bool uring;
@@ -32,14 +25,8 @@ TEST(TransportTest, AutoTakesTheRingsUnlessSomebodyWouldWait) {
   };
   const Case cases[] = {
       {{}, true, "fewer switches"},
-      // A request that waits for a disk holds up its processor's others.
-      {{.traces_data = true}, false, "wait for a disk"},
-      // Memory never waits.
-      {{.traces_data = true, .in_memory = true}, true, "fewer switches"},
-      {{.in_memory = true}, true, "fewer switches"},
       // Another thread answers whoever waits for a lock.
       {{.forwards_locks = true}, false, "lock operations"},
-      {{.forwards_locks = true, .in_memory = true}, false, "lock operations"},
   };
   for (const Case& c : cases) {
     const auto choice =
@@ -48,6 +35,16 @@ TEST(TransportTest, AutoTakesTheRingsUnlessSomebodyWouldWait) {
     EXPECT_EQ(choice->uring, c.uring) << c.why;
     EXPECT_NE(choice->why.find(c.why), std::string::npos) << choice->why;
   }
+}
+
+TEST(TransportTest, SomeOfAQueueIsLeftWhoeverWaits) {
+  const auto choice =
+      ChooseTransport(KernelTransport::kAuto, {}, /*obstacle=*/"");
+  ASSERT_TRUE(choice.ok());
+  EXPECT_GT(choice->max_waiting, 0);
+  EXPECT_GT(choice->max_aside, 0);
+  EXPECT_LE(choice->max_waiting + choice->max_aside,
+            choice->queue_depth * 3 / 4);
 }
 
 TEST(TransportTest, RingsThatWereAskedForAreHadOrRefused) {
@@ -61,25 +58,15 @@ TEST(TransportTest, RingsThatWereAskedForAreHadOrRefused) {
     EXPECT_FALSE(other->why.empty());
     return;
   }
-  const auto with_data =
-      ChooseTransport(KernelTransport::kUring, {.traces_data = true});
-  ASSERT_TRUE(with_data.ok());
-  EXPECT_TRUE(with_data->uring);
+  const auto had = ChooseTransport(KernelTransport::kUring, {});
+  ASSERT_TRUE(had.ok());
+  EXPECT_TRUE(had->uring);
   const auto with_locks =
       ChooseTransport(KernelTransport::kUring, {.forwards_locks = true});
   ASSERT_FALSE(with_locks.ok());
   EXPECT_EQ(ExitStatus(with_locks.status()), 2);
   EXPECT_NE(with_locks.status().message().find("--transport dev"),
             std::string::npos);
-}
-
-TEST(TransportTest, KnowsWhatLivesInMemory) {
-  const UniqueFd memory(::memfd_create("x", MFD_CLOEXEC));
-  ASSERT_TRUE(memory);
-  EXPECT_TRUE(IsInMemory(memory.get()));
-  const UniqueFd proc(::open("/proc", O_PATH | O_CLOEXEC));
-  EXPECT_FALSE(IsInMemory(proc.get()));
-  EXPECT_FALSE(IsInMemory(-1));
 }
 
 }  // namespace

@@ -1,0 +1,135 @@
+// When requests are handed over, and when they come back; by a clock of its
+// own.
+#include "tracefs/fs/wait_rule.h"
+
+#include <gtest/gtest.h>
+
+namespace tracefs {
+namespace {
+
+constexpr uint64_t kUs = 1'000;
+constexpr uint64_t kMs = 1'000'000;
+constexpr uint64_t kSecond = 1'000 * kMs;
+
+// A store, one request at a time, each made where the rule says.
+class WaitRuleTest : public testing::Test {
+ protected:
+  // Makes `count` requests that take so long; how many were handed over.
+  int Make(int count, uint64_t took_ns, uint64_t bytes = 0) {
+    int aside = 0;
+    for (int i = 0; i < count; ++i) {
+      now_ns_ += took_ns;
+      if (rule_.hands_over()) {
+        ++aside;
+        rule_.NoteAside(now_ns_, took_ns, bytes);
+      } else {
+        rule_.NoteHere(now_ns_, took_ns, bytes);
+      }
+    }
+    return aside;
+  }
+  // How many fast ones go aside before the first that does not.
+  int AsideUntilItComesBack() {
+    int count = 0;
+    while (rule_.hands_over() && count < 1'000'000) {
+      Make(1, 5 * kUs);
+      ++count;
+    }
+    return count;
+  }
+
+  WaitRule rule_;
+  uint64_t now_ns_ = 1'000 * kSecond;
+};
+
+TEST_F(WaitRuleTest, WhatDoesNotWaitIsMadeWhereItIsRead) {
+  EXPECT_EQ(Make(100'000, 5 * kUs), 0);
+  EXPECT_EQ(rule_.waited_here(), 0u);
+}
+
+TEST_F(WaitRuleTest, AStoreThatWaitsIsNoticedWithinThreeRequests) {
+  EXPECT_GE(Make(100, 200 * kUs), 97);
+  EXPECT_EQ(rule_.changes(), 1u);
+}
+
+TEST_F(WaitRuleTest, TheLongerTheWaitTheSooner) {
+  EXPECT_EQ(Make(100, 5 * kMs), 98);
+  now_ns_ += 10 * kSecond;
+  AsideUntilItComesBack();
+  EXPECT_EQ(Make(100, 30 * kMs), 99);
+}
+
+TEST_F(WaitRuleTest, OneThatLostItsProcessorNowAndThenChangesNothing) {
+  for (int i = 0; i < 1'000; ++i) {
+    EXPECT_EQ(Make(1, 3 * kMs), 0);
+    EXPECT_EQ(Make(30, 5 * kUs), 0);
+  }
+  EXPECT_EQ(rule_.waited_here(), 1'000u);
+  EXPECT_EQ(rule_.longest_ns(), 3 * kMs);
+}
+
+TEST_F(WaitRuleTest, FastSlowFast) {
+  EXPECT_EQ(Make(1'000, 5 * kUs), 0);
+  EXPECT_EQ(Make(1'000, 5 * kMs), 998);
+  EXPECT_LE(AsideUntilItComesBack(), 16);
+  EXPECT_EQ(Make(1'000, 5 * kUs), 0);
+  EXPECT_EQ(rule_.handed_over(), 998u + 16u);
+}
+
+TEST_F(WaitRuleTest, SlowOnesAmongFastOnesStayAside) {
+  int here_and_slow = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    // A tenth waits, as where most is cached.
+    here_and_slow += 1 - Make(1, 5 * kMs);
+    Make(9, 5 * kUs);
+  }
+  EXPECT_LT(here_and_slow, 10);
+}
+
+TEST_F(WaitRuleTest, WhoCameBackTooSoonStaysLongerEachTime) {
+  int last = 0;
+  for (int i = 0; i < 6; ++i) {
+    Make(10, 5 * kMs);
+    const int count = AsideUntilItComesBack();
+    EXPECT_GT(count, last);
+    last = count;
+  }
+  EXPECT_LE(last, 16 << 5);
+  // And no longer when it was well for a while.
+  now_ns_ += 10 * kSecond;
+  Make(10, 5 * kMs);
+  EXPECT_EQ(AsideUntilItComesBack(), 16);
+}
+
+TEST_F(WaitRuleTest, BytesMayTakeTheirTime) {
+  constexpr uint64_t kMiB = 1 << 20;
+  EXPECT_EQ(Make(1'000, 400 * kUs, kMiB), 0);
+  EXPECT_GE(Make(100, 2 * kMs, kMiB), 97);
+}
+
+TEST_F(WaitRuleTest, WhatIsThereToWaitBeginsAsideAndMayComeBack) {
+  rule_.SetBegin(WaitRule::Begin::kAside);
+  EXPECT_EQ(Make(10, 5 * kMs), 10);
+  EXPECT_EQ(AsideUntilItComesBack(), 16);
+}
+
+TEST_F(WaitRuleTest, WhatMayNeverBeAnsweredIsAlwaysHandedOver) {
+  rule_.SetBegin(WaitRule::Begin::kAlwaysAside);
+  EXPECT_EQ(Make(100'000, 5 * kUs), 100'000);
+}
+
+TEST(WaitRulesTest, OnlyWhatIsThereToWaitBeginsAside) {
+  WaitRules rules;
+  rules.SetUp(/*may_hang=*/false);
+  for (const Op op : {Op::lookup_, Op::create_, Op::read_, Op::getattr_}) {
+    EXPECT_FALSE(rules.Of(op).hands_over());
+  }
+  EXPECT_TRUE(rules.Of(Op::fsync_).hands_over());
+  rules.SetUp(/*may_hang=*/true);
+  for (const Op op : {Op::lookup_, Op::create_, Op::read_, Op::getattr_}) {
+    EXPECT_TRUE(rules.Of(op).hands_over());
+  }
+}
+
+}  // namespace
+}  // namespace tracefs

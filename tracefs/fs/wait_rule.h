@@ -1,0 +1,97 @@
+// WaitRule: whether requests of one kind are made where they are read, or given
+// to the side pool (side_pool.h) because the store below makes them wait.
+//
+// It goes by how long they took, whatever the store is. Made where they are
+// read, requests cost no switch more, but hold up those behind them while they
+// wait: after two or three that waited within a few, or one that waited for
+// very long, the next ones are handed over. In the pool they go on being timed,
+// and when enough in a row took no time, requests come back. Enough is more
+// each time that this was too soon.
+//
+// Threads: any; no lock. What does not wait costs a load here. Counts may be
+// off by those that threads note at the same time.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "tracefs/event/op.h"
+
+namespace tracefs {
+
+class WaitRule {
+ public:
+  enum class Begin : uint8_t {
+    kHere,   // made where it is read until it waits
+    kAside,  // handed over until it does not
+    kAlwaysAside,
+  };
+
+  // What counts as a wait, for a request that moved `bytes`: copying takes its
+  // time, too.
+  static constexpr uint64_t WaitNs(uint64_t bytes) {
+    return 150'000 + bytes / 2;
+  }
+
+  // Before the first request.
+  void SetBegin(Begin begin) {
+    for_good_ = begin == Begin::kAlwaysAside;
+    aside_.store(begin != Begin::kHere, std::memory_order_relaxed);
+  }
+
+  bool hands_over() const { return aside_.load(std::memory_order_relaxed); }
+
+  // A request that was made where it was read took `took_ns` until `now_ns`.
+  void NoteHere(uint64_t now_ns, uint64_t took_ns, uint64_t bytes) {
+    if (took_ns < WaitNs(0)) [[likely]] {
+      const uint32_t score = score_.load(std::memory_order_relaxed);
+      if (score != 0) score_.store(score - 1, std::memory_order_relaxed);
+      return;
+    }
+    Waited(now_ns, took_ns, bytes);
+  }
+  // The same of one that was handed over.
+  void NoteAside(uint64_t now_ns, uint64_t took_ns, uint64_t bytes);
+
+  // --- What became of them, for people.
+  uint64_t waited_here() const { return Get(waited_here_); }
+  uint64_t handed_over() const { return Get(handed_over_); }
+  uint64_t longest_ns() const { return Get(longest_ns_); }
+  // How often it began to hand over, but for the beginning.
+  uint64_t changes() const { return Get(changes_); }
+
+ private:
+  static uint64_t Get(const std::atomic<uint64_t>& value) {
+    return value.load(std::memory_order_relaxed);
+  }
+  void Waited(uint64_t now_ns, uint64_t took_ns, uint64_t bytes);
+  void NoteLongest(uint64_t took_ns);
+
+  bool for_good_ = false;
+  std::atomic<bool> aside_{false};
+  std::atomic<uint32_t> score_{0};  // of the last ones made here
+  std::atomic<uint32_t> run_{0};    // of those aside that took no time
+  std::atomic<uint32_t> enough_{16};
+  std::atomic<uint64_t> came_back_ns_{0};
+  std::atomic<uint64_t> waited_here_{0};
+  std::atomic<uint64_t> handed_over_{0};
+  std::atomic<uint64_t> longest_ns_{0};
+  std::atomic<uint64_t> changes_{0};
+};
+
+// A rule for each operation.
+class WaitRules {
+ public:
+  // `may_hang`: any request may wait for ever, so that none is made where it is
+  // read. Else those begin aside that are there to wait for a disk.
+  void SetUp(bool may_hang);
+  WaitRule& Of(Op op) { return rules_[Index(op)]; }
+  const WaitRule& Of(Op op) const { return rules_[Index(op)]; }
+
+ private:
+  std::array<WaitRule, kOpCount> rules_;
+};
+
+}  // namespace tracefs
