@@ -87,7 +87,8 @@ int Getattr(const char* path, struct stat* st, fuse_file_info* fi) {
 
 int Open(const char* path, fuse_file_info* fi) {
   return Do("open", path, [&](const char* p) {
-    const int fd = ::open(p, fi->flags & ~O_APPEND);
+    // What comes from the kernel lies anywhere, not where O_DIRECT wants it.
+    const int fd = ::open(p, fi->flags & ~(O_APPEND | O_DIRECT));
     fi->fh = static_cast<uint64_t>(fd);
     fi->direct_io = 1;
     return fd;
@@ -96,7 +97,8 @@ int Open(const char* path, fuse_file_info* fi) {
 
 int Create(const char* path, mode_t mode, fuse_file_info* fi) {
   return Do("create", path, [&](const char* p) {
-    const int fd = ::open(p, (fi->flags & ~O_APPEND) | O_CREAT, mode);
+    const int fd =
+        ::open(p, (fi->flags & ~(O_APPEND | O_DIRECT)) | O_CREAT, mode);
     fi->fh = static_cast<uint64_t>(fd);
     fi->direct_io = 1;
     return fd;
