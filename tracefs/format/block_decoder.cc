@@ -60,29 +60,6 @@ const std::array<SlotEntry, 256>& Slots() {
   return kSlots;
 }
 
-// A number of any width a number can have; false for other widths.
-bool LoadNumber(ByteSpan value, bool is_signed, uint64_t* number) {
-  switch (value.size()) {
-    case 8:
-      *number = LoadLe<uint64_t>(value.data());
-      return true;
-    case 4:
-      *number = is_signed ? static_cast<uint64_t>(LoadLe<int32_t>(value.data()))
-                          : LoadLe<uint32_t>(value.data());
-      return true;
-    case 2:
-      *number = is_signed ? static_cast<uint64_t>(LoadLe<int16_t>(value.data()))
-                          : LoadLe<uint16_t>(value.data());
-      return true;
-    case 1:
-      *number = is_signed ? static_cast<uint64_t>(LoadLe<int8_t>(value.data()))
-                          : LoadLe<uint8_t>(value.data());
-      return true;
-    default:
-      return false;
-  }
-}
-
 bool IsOperation(uint16_t msg_id) {
   bool before;
   return OperationOf(msg_id, &before).has_value();
@@ -139,6 +116,10 @@ bool BlockDecoder::Open(std::vector<std::byte> block, uint64_t sequence,
     report.detail = "it does not start with a BLOCK message";
     trace_->Tell(report);
     return false;
+  }
+  if (trace_->from_real_ns != 0 && head_.events != 0 &&
+      head_.clock.ToReal(head_.last_ns) < trace_->from_real_ns) {
+    return true;
   }
   bool ordered = true;
   uint64_t last_time = 0;
@@ -398,8 +379,9 @@ void BlockDecoder::BuildIndex() {
   MessageCursor in(block_);
   Message message;
   while (in.Next(&message)) {
-    if (!IsDue(message.msg_id)) continue;
+    if (!IsTimed(message.msg_id)) continue;
     TimeOf(message, &time);
+    if (!IsDue(message.msg_id)) continue;
     index_.push_back({time, static_cast<uint32_t>(message.offset)});
   }
   std::stable_sort(
@@ -427,7 +409,8 @@ void BlockDecoder::GoToNext() {
 // --- Decoding --------------------------------------------------------------
 
 bool BlockDecoder::IsDue(uint16_t msg_id) const {
-  return trace_->process ? IsTimed(msg_id) : IsOperation(msg_id);
+  return trace_->Wants(msg_id) ||
+         (trace_->process && ProcessKindOf(msg_id).has_value());
 }
 
 bool BlockDecoder::Next(Record* record) {

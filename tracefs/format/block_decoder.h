@@ -34,6 +34,9 @@ class BlockDecoder final : public EventResolver {
   bool Open(std::vector<std::byte> block, uint64_t sequence, uint64_t offset);
 
   uint64_t sequence() const { return sequence_; }
+  uint64_t offset() const { return offset_; }
+  // All its messages.
+  ByteSpan bytes() const { return block_; }
   const BlockHead& head() const { return head_; }
   bool has_final() const { return has_final_; }
   // Bytes of memory this block holds.

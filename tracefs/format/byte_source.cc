@@ -22,6 +22,11 @@ class TextSource final : public ByteSource {
   Result<size_t> Read(std::span<std::byte> out) override {
     return bytes_.Read(out);
   }
+  std::optional<uint64_t> Size() override { return bytes_.Size(); }
+  Result<size_t> ReadAt(uint64_t offset, std::span<std::byte> out) override {
+    return bytes_.ReadAt(offset, out);
+  }
+  Status Seek(uint64_t offset) override { return bytes_.Seek(offset); }
 
  private:
   const std::string text_;
@@ -38,6 +43,14 @@ bool IsFlightMap(int fd, const struct stat& st) {
 
 }  // namespace
 
+Result<size_t> ByteSource::ReadAt(uint64_t, std::span<std::byte>) {
+  return Status::System(ESPIPE, "cannot read the trace elsewhere");
+}
+
+Status ByteSource::Seek(uint64_t) {
+  return Status::System(ESPIPE, "cannot read the trace elsewhere");
+}
+
 FdSource::FdSource(UniqueFd fd, bool follow)
     : fd_(std::move(fd)), follow_(follow) {
   struct stat st;
@@ -46,6 +59,33 @@ FdSource::FdSource(UniqueFd fd, bool follow)
   writer_lives_ =
       (regular_ || S_ISBLK(st.st_mode)) && tracefs::WriterLives(fd_.get());
   had_writer_ = writer_lives_;
+  const off_t begin = regular_ ? ::lseek(fd_.get(), 0, SEEK_CUR) : 0;
+  if (begin > 0) begin_ = static_cast<uint64_t>(begin);
+}
+
+std::optional<uint64_t> FdSource::Size() {
+  struct stat st;
+  if (!regular_ || ::fstat(fd_.get(), &st) != 0) return std::nullopt;
+  const auto size = static_cast<uint64_t>(st.st_size);
+  return size > begin_ ? size - begin_ : 0;
+}
+
+Result<size_t> FdSource::ReadAt(uint64_t offset, std::span<std::byte> out) {
+  for (;;) {
+    const ssize_t n = ::pread(fd_.get(), out.data(), out.size(),
+                              static_cast<off_t>(begin_ + offset));
+    if (n >= 0) return static_cast<size_t>(n);
+    if (errno != EINTR) return Status::System(errno, "cannot read the trace");
+  }
+}
+
+Status FdSource::Seek(uint64_t offset) {
+  if (::lseek(fd_.get(), static_cast<off_t>(begin_ + offset), SEEK_SET) < 0) {
+    return Status::System(errno, "cannot read the trace elsewhere");
+  }
+  read_bytes_ = begin_ + offset;
+  at_end_ = false;
+  return Status::Ok();
 }
 
 Result<size_t> FdSource::Read(std::span<std::byte> out) {
@@ -110,17 +150,63 @@ Result<size_t> FileChain::Read(std::span<std::byte> out) {
   for (;;) {
     if (current_ == nullptr) {
       if (next_ == paths_.size()) return size_t{0};
-      const bool last = next_ + 1 == paths_.size();
-      auto opened = FdSource::Open(paths_[next_], follow_ && last);
-      if (!opened.ok()) return opened.status().Prefixed(paths_[next_]);
-      ++next_;
-      current_ = *std::move(opened);
+      if (Status s = OpenFile(next_); !s.ok()) return s;
     }
     const Result<size_t> n = current_->Read(out);
     if (!n.ok() || *n != 0) return n;
     if (next_ == paths_.size()) return n;
     current_.reset();
   }
+}
+
+Status FileChain::OpenFile(size_t number) {
+  const bool last = number + 1 == paths_.size();
+  auto opened = FdSource::Open(paths_[number], follow_ && last);
+  if (!opened.ok()) return opened.status().Prefixed(paths_[number]);
+  next_ = number + 1;
+  current_ = *std::move(opened);
+  return Status::Ok();
+}
+
+std::optional<uint64_t> FileChain::Size() {
+  sizes_.clear();
+  uint64_t sum = 0;
+  for (const std::string& path : paths_) {
+    struct stat st;
+    if (::stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) {
+      return std::nullopt;
+    }
+    sizes_.push_back(static_cast<uint64_t>(st.st_size));
+    sum += sizes_.back();
+  }
+  return sum;
+}
+
+FileChain::Place FileChain::PlaceOf(uint64_t offset) const {
+  Place place = {0, offset};
+  while (place.file + 1 < sizes_.size() && place.offset >= sizes_[place.file]) {
+    place.offset -= sizes_[place.file++];
+  }
+  return place;
+}
+
+Result<size_t> FileChain::ReadAt(uint64_t offset, std::span<std::byte> out) {
+  if (sizes_.empty() && !Size()) return ByteSource::ReadAt(offset, out);
+  const Place place = PlaceOf(offset);
+  if (other_ == nullptr || other_number_ != place.file) {
+    auto opened = FdSource::Open(paths_[place.file], /*follow=*/false);
+    if (!opened.ok()) return opened.status().Prefixed(paths_[place.file]);
+    other_ = *std::move(opened);
+    other_number_ = place.file;
+  }
+  return other_->ReadAt(place.offset, out);
+}
+
+Status FileChain::Seek(uint64_t offset) {
+  if (sizes_.empty() && !Size()) return ByteSource::Seek(offset);
+  const Place place = PlaceOf(offset);
+  if (Status s = OpenFile(place.file); !s.ok()) return s;
+  return current_->Seek(place.offset);
 }
 
 bool FileChain::MayGrow() { return current_ != nullptr && current_->MayGrow(); }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -28,6 +29,16 @@ class ByteSource {
   // Whether what was read ends where it does because somebody was still writing
   // it (writer_lock.h).
   virtual bool WriterLives() { return false; }
+
+  // --- Of inputs that can be read anywhere.
+
+  // How long it is now; nothing where it is read from front to back only.
+  virtual std::optional<uint64_t> Size() { return std::nullopt; }
+  // Reads at an offset, as Read does there; where Read goes on stays. Not
+  // without a Size.
+  virtual Result<size_t> ReadAt(uint64_t offset, std::span<std::byte> out);
+  // Read goes on at an offset. Not without a Size.
+  virtual Status Seek(uint64_t offset);
 };
 
 // A regular file, a pipe or a socket. Owns the descriptor. Read blocks until a
@@ -38,6 +49,9 @@ class FdSource : public ByteSource {
   Result<size_t> Read(std::span<std::byte> out) override;
   bool MayGrow() override;
   bool WriterLives() override;
+  std::optional<uint64_t> Size() override;
+  Result<size_t> ReadAt(uint64_t offset, std::span<std::byte> out) override;
+  Status Seek(uint64_t offset) override;
 
   // Opens a file, or standard input for "-". Of the map file of a flight
   // recorder it reads a snapshot (flight_map.h).
@@ -52,6 +66,7 @@ class FdSource : public ByteSource {
   bool had_writer_ = false;    // when it was opened
   bool writer_lives_ = false;  // when it was looked at last
   bool at_end_ = false;        // the last Read found nothing
+  uint64_t begin_ = 0;         // in the file, where the input begins
   uint64_t read_bytes_ = 0;
 };
 
@@ -64,12 +79,29 @@ class FileChain : public ByteSource {
   Result<size_t> Read(std::span<std::byte> out) override;
   bool MayGrow() override;
   bool WriterLives() override;
+  // Only of regular files that are all there.
+  std::optional<uint64_t> Size() override;
+  Result<size_t> ReadAt(uint64_t offset, std::span<std::byte> out) override;
+  Status Seek(uint64_t offset) override;
 
  private:
+  // Opens that file; it is then current_.
+  Status OpenFile(size_t number);
+  // The file that has that byte, and where in it. Past the end: the last one.
+  struct Place {
+    size_t file = 0;
+    uint64_t offset = 0;
+  };
+  Place PlaceOf(uint64_t offset) const;
+
   const std::vector<std::string> paths_;
   const bool follow_;
   size_t next_ = 0;
   std::unique_ptr<ByteSource> current_;
+  std::vector<uint64_t> sizes_;  // of the files, once Size was asked for
+  // The file that ReadAt has read last.
+  std::unique_ptr<ByteSource> other_;
+  size_t other_number_ = 0;
 };
 
 // Memory that outlives the source. `limit_` bytes of it can be read at once,
@@ -77,16 +109,30 @@ class FileChain : public ByteSource {
 class MemorySource : public ByteSource {
  public:
   explicit MemorySource(ByteSpan bytes, size_t limit = SIZE_MAX)
-      : rest_(bytes), limit_(limit) {}
+      : bytes_(bytes), limit_(limit) {}
   Result<size_t> Read(std::span<std::byte> out) override {
-    const size_t n = std::min({out.size(), rest_.size(), limit_});
-    if (n != 0) std::memcpy(out.data(), rest_.data(), n);
-    rest_ = rest_.subspan(n);
+    const size_t n = CopyFrom(at_, out);
+    at_ += n;
     return n;
+  }
+  std::optional<uint64_t> Size() override { return bytes_.size(); }
+  Result<size_t> ReadAt(uint64_t offset, std::span<std::byte> out) override {
+    return CopyFrom(std::min<uint64_t>(offset, bytes_.size()), out);
+  }
+  Status Seek(uint64_t offset) override {
+    at_ = std::min<uint64_t>(offset, bytes_.size());
+    return Status::Ok();
   }
 
  private:
-  ByteSpan rest_;
+  size_t CopyFrom(size_t at, std::span<std::byte> out) const {
+    const size_t n = std::min({out.size(), bytes_.size() - at, limit_});
+    if (n != 0) std::memcpy(out.data(), bytes_.data() + at, n);
+    return n;
+  }
+
+  const ByteSpan bytes_;
+  size_t at_ = 0;
   const size_t limit_;
 };
 

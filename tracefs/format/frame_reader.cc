@@ -67,6 +67,8 @@ Result<ReadStep> FrameReader::ReadPreamble() {
     return PreambleDamaged(preamble.status());
   }
   preamble_ = *std::move(preamble);
+  const ByteSpan bytes = walk_.window().first(*length);
+  preamble_bytes_.assign(bytes.begin(), bytes.end());
   walk_.SetSerial(preamble_.serial);
   walk_.Consume(*length);
   return ReadStep::kItem;
@@ -189,6 +191,11 @@ bool FrameReader::AcceptSequence(const FrameHeader& header) {
     ++accepted_blocks_;
   }
   stats_->goes_on = 0;
+  if (std::exchange(jumped_, false)) {
+    any_sequence_ = true;
+    last_sequence_ = header.sequence;
+    return true;
+  }
   uint64_t expected = any_sequence_ ? last_sequence_ + 1 : 0;
   if (expected != 0 && expected < elsewhere_below_) {
     expected = std::min(elsewhere_below_, header.sequence);
@@ -207,6 +214,15 @@ bool FrameReader::AcceptSequence(const FrameHeader& header) {
   any_sequence_ = true;
   last_sequence_ = header.sequence;
   return true;
+}
+
+Status FrameReader::Jump(uint64_t offset) {
+  if (Status s = walk_.Jump(offset); !s.ok()) return s;
+  frame_bytes_ = 0;
+  jumped_ = true;
+  stats_->jumped = true;
+  stats_->goes_on = 0;
+  return Status::Ok();
 }
 
 void FrameReader::ReleaseMemory() {
@@ -250,7 +266,7 @@ Result<ReadStep> FrameReader::Next(Frame* frame) {
     if (!walk_.Skip(*found)) break;
   }
   ReportDamage(/*at_end=*/true);
-  if (stats_->snapshot && !std::exchange(end_told_, true)) {
+  if (stats_->snapshot && !stats_->jumped && !std::exchange(end_told_, true)) {
     // Its blocks have gaps; their sum has not.
     const uint64_t promised = stats_->snapshot->blocks + 1;
     if (accepted_blocks_ < promised) {

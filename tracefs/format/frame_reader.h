@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "tracefs/base/bytes.h"
 #include "tracefs/base/status.h"
@@ -41,6 +42,8 @@ class FrameReader {
   // damaged preamble is reported and replaced by what can be saved of it.
   Result<ReadStep> ReadPreamble();
   const Preamble& preamble() const { return preamble_; }
+  // As it stands in the input; empty where that was damaged.
+  ByteSpan preamble_bytes() const { return preamble_bytes_; }
 
   // The next acceptable frame, of any kind but marks, in order of sequence
   // numbers.
@@ -50,6 +53,13 @@ class FrameReader {
   // gaps and copies are neither counted nor told: for verifiers, who do not
   // trust numbers.
   void TakeAnyOrder() { any_order_ = true; }
+
+  // Goes on with the frame at another place of the input, which has a Size.
+  // What lies between is neither missing nor there twice.
+  Status Jump(uint64_t offset);
+  ByteSource& source() { return walk_.source(); }
+  // Behind the frame that Next returned last.
+  uint64_t offset() const { return walk_.offset() + frame_bytes_; }
 
   // From now on the end of the input is the end.
   void Stop() { walk_.Stop(); }
@@ -82,11 +92,13 @@ class FrameReader {
 
   FrameWalk walk_;
   Preamble preamble_;
+  std::vector<std::byte> preamble_bytes_;
   Status preamble_error_;  // while SavePreamble is under way
   bool preamble_has_magic_ = false;
   size_t frame_bytes_ = 0;  // of the frame returned last, still in the window
 
   bool any_order_ = false;
+  bool jumped_ = false;  // the next number is right, whatever it is
   // A mark of a part was read: a copy of block 0 may follow.
   bool head_copy_may_follow_ = false;
   // Blocks 1 up to here are in parts before the one that the input begins with.

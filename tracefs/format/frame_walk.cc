@@ -61,6 +61,15 @@ void FrameWalk::Consume(size_t n) {
   offset_ += n;
 }
 
+Status FrameWalk::Jump(uint64_t offset) {
+  if (Status s = source_->Seek(offset); !s.ok()) return s;
+  begin_ = end_ = 0;
+  source_ended_ = false;
+  damage_.reset();
+  offset_ = *bytes_read_ = offset;
+  return Status::Ok();
+}
+
 Result<FrameWalk::Find> FrameWalk::Look(FrameHeader* header) {
   Result<bool> there = Fill(kFrameHeaderBytes);
   if (!there.ok()) return there.status();

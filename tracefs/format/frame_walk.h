@@ -43,6 +43,10 @@ class FrameWalk {
   // Goes on by `n` bytes, which the window has.
   void Consume(size_t n);
 
+  // Goes on at another place of the input, which has a Size.
+  Status Jump(uint64_t offset);
+  ByteSource& source() { return *source_; }
+
   // What the window begins with.
   enum class Find {
     kFrame,  // a whole frame

@@ -89,6 +89,29 @@ struct Argument {
   }
 };
 
+// A number of any width a number can have; false for other widths.
+inline bool LoadNumber(ByteSpan value, bool is_signed, uint64_t* number) {
+  switch (value.size()) {
+    case 8:
+      *number = LoadLe<uint64_t>(value.data());
+      return true;
+    case 4:
+      *number = is_signed ? static_cast<uint64_t>(LoadLe<int32_t>(value.data()))
+                          : LoadLe<uint32_t>(value.data());
+      return true;
+    case 2:
+      *number = is_signed ? static_cast<uint64_t>(LoadLe<int16_t>(value.data()))
+                          : LoadLe<uint16_t>(value.data());
+      return true;
+    case 1:
+      *number = is_signed ? static_cast<uint64_t>(LoadLe<int8_t>(value.data()))
+                          : LoadLe<uint8_t>(value.data());
+      return true;
+    default:
+      return false;
+  }
+}
+
 // Walks the arguments of a message. The innermost loop of every reader, hence
 // plain pointers.
 class ArgumentCursor {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,10 +32,24 @@ struct TraceContext {
   AlarmSink alarm;  // the same of alarms
   // Gets process records in their order among the operations; may be empty.
   ProcessRecordSink process;
+  // Operations that are to be decoded, a bit each; others are counted and
+  // passed over.
+  uint64_t wanted_ops = UINT64_MAX;
 
   // The names the trace gives, else those of this version, else the numbers.
   std::string NameOfMessage(uint16_t msg_id) const;
   std::string NameOfArgument(uint16_t arg_id) const;
+
+  // Blocks all of whose operations began before (since the epoch) are passed
+  // over.
+  uint64_t from_real_ns = 0;
+
+  // Whether a message is an operation that is to be decoded.
+  bool Wants(uint16_t msg_id) const {
+    bool before;
+    const std::optional<Op> op = OperationOf(msg_id, &before);
+    return op && (wanted_ops >> Index(*op) & 1) != 0;
+  }
 
   void Tell(const Report& r) const {
     if (report) report(r);

@@ -102,8 +102,33 @@ bool ReadStats::Bad() const {
          (ended && !final_record && goes_on == 0 && !snapshot);
 }
 
+void ReadStats::AddBlocks(const ReadStats& other) {
+  for (uint64_t ReadStats::*n :
+       {&ReadStats::blocks, &ReadStats::events, &ReadStats::undecodable_blocks,
+        &ReadStats::malformed_blocks, &ReadStats::malformed_messages,
+        &ReadStats::bad_definitions, &ReadStats::aggregates, &ReadStats::alarms,
+        &ReadStats::process_records, &ReadStats::lost_events}) {
+    this->*n += other.*n;
+  }
+  for (const auto& [reason, count] : other.losses) {
+    const bool full = losses.size() >= kMaxReasons && !losses.contains(reason);
+    losses[full ? "other" : reason] += count;
+  }
+  for (const auto& [id, count] : other.lost_messages) {
+    if (lost_messages.size() >= kMaxReasons && !lost_messages.contains(id)) {
+      continue;
+    }
+    lost_messages[id] += count;
+  }
+  for (const auto& [id, n] : other.unknown_messages) unknown_messages[id] += n;
+  for (const auto& [id, n] : other.unknown_arguments) {
+    unknown_arguments[id] += n;
+  }
+  if (other.final_record) final_record = other.final_record;
+}
+
 uint64_t ReadStats::MissingEvents() const {
-  if (first_part != 0 || snapshot) return 0;
+  if (first_part != 0 || snapshot || jumped) return 0;
   if (!final_record || final_record->events <= events) return 0;
   return final_record->events - events;
 }

@@ -82,6 +82,7 @@ struct ReadStats {
   uint64_t first_part = 0;
   uint64_t goes_on = 0;
   std::optional<SnapshotMark> snapshot;  // the input is one
+  bool jumped = false;                   // not all of the input was to be read
   bool preamble_damaged = false;
   bool no_header = false;
   bool ended = false;  // the end of the input was reached
@@ -98,8 +99,11 @@ struct ReadStats {
   // not.
   bool Bad() const;
 
+  // Adds what another reader found in other blocks of the same input.
+  void AddBlocks(const ReadStats& other);
+
   // Operations that FINAL counts and the reader did not find; 0 without FINAL,
-  // and where others are elsewhere by design.
+  // and where others are elsewhere by design, or were passed over.
   uint64_t MissingEvents() const;
 };
 

@@ -34,12 +34,16 @@ bool TraceMerger::ReadBlock(Lane& lane) {
     return false;
   }
   if (*step == ReadStep::kWait) return false;
+  TakeBlock(lane, std::move(block));
+  return true;
+}
+
+void TraceMerger::TakeBlock(Lane& lane, Block block) {
   lane.watermark = std::max(lane.watermark, block->head().watermark_ns);
-  if (block->at_end()) return true;
+  if (block->at_end()) return;
   used_bytes_ += block->footprint();
   lane.open.push_back(std::move(block));
   std::push_heap(lane.open.begin(), lane.open.end(), Later);
-  return true;
 }
 
 Status TraceMerger::ReadFirst(size_t i) {

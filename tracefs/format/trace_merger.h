@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "tracefs/base/status.h"
@@ -35,6 +36,11 @@ class TraceMerger {
   // Reads the first block of a trace ahead of Next, so that its description can
   // be asked for. OK at the end too. Not for growing inputs.
   Status ReadFirst(size_t i);
+  // Takes a block that somebody else has read from that trace, before the first
+  // Next.
+  void Give(size_t i, std::unique_ptr<BlockDecoder> block) {
+    TakeBlock(*lanes_[i], std::move(block));
+  }
   // OK, or why the input of that trace could not be read (to its end).
   const Status& status(size_t i) const { return lanes_[i]->status; }
 
@@ -69,6 +75,7 @@ class TraceMerger {
   bool Prepare(Lane& lane);
   // Reads one block into the lane; false if there is none (yet).
   bool ReadBlock(Lane& lane);
+  void TakeBlock(Lane& lane, std::unique_ptr<BlockDecoder> block);
   static void SiftFront(Lane& lane);
   // False if it was a process record.
   bool Take(Lane& lane, Record* record);

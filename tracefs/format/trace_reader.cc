@@ -1,7 +1,10 @@
 #include "tracefs/format/trace_reader.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
+
+#include "tracefs/format/time_seek.h"
 
 namespace tracefs::format {
 
@@ -21,12 +24,8 @@ Result<ReadStep> TraceReader::ReadPreamble() {
   if (decoder_ != nullptr) return ReadStep::kItem;
   const Result<ReadStep> step = frames_.ReadPreamble();
   if (!step.ok() || *step != ReadStep::kItem) return step;
-  auto decoder = make_decoder_(frames_.preamble());
-  if (!decoder.ok()) {
-    // In a damaged preamble the chain text is only a guess.
-    if (context_.stats.preamble_damaged) decoder = MakePlainDecoder({});
-    if (!decoder.ok()) return decoder.status();
-  }
+  auto decoder = MakeDecoder();
+  if (!decoder.ok()) return decoder.status();
   decoder_ = *std::move(decoder);
   return ReadStep::kItem;
 }
@@ -36,9 +35,9 @@ void TraceReader::Stop() {
   frames_.Stop();
 }
 
-Result<ReadStep> TraceReader::AtEnd() {
+void TraceReader::Finish() {
   ReadStats& stats = context_.stats;
-  if (stats.ended) return ReadStep::kEnd;
+  if (stats.ended) return;
   stats.ended = !stopped_ || final_seen_;
   if (first_block_ && !stats.no_header && !stopped_) {
     stats.no_header = true;
@@ -53,28 +52,100 @@ Result<ReadStep> TraceReader::AtEnd() {
              stats.cut_bytes == 0) {
     context_.Tell({.kind = ReportKind::kNoFinal, .offset = stats.bytes});
   }
-  return ReadStep::kEnd;
 }
 
-Result<ReadStep> TraceReader::NextBlock(std::unique_ptr<BlockDecoder>* block) {
+Result<ReadStep> TraceReader::NextPayload(Frame* frame) {
   const Result<ReadStep> ready = ReadPreamble();
   if (!ready.ok() || *ready != ReadStep::kItem) return ready;
   for (;;) {
-    Frame frame;
-    const Result<ReadStep> step = frames_.Next(&frame);
+    const Result<ReadStep> step = frames_.Next(frame);
     if (!step.ok() || *step == ReadStep::kWait) return step;
-    if (*step == ReadStep::kEnd) return AtEnd();
-    if (std::exchange(first_block_, false) && frame.header.sequence != 0) {
+    if (*step == ReadStep::kEnd) return step;
+    if (std::exchange(first_block_, false) && frame->header.sequence != 0) {
       context_.stats.no_header = true;
       context_.Tell({.kind = ReportKind::kNoHeader});
     }
-    if (frame.header.kind != static_cast<uint16_t>(FrameKind::kMessages)) {
-      ++context_.stats.unknown_frames;
-      context_.Tell({.kind = ReportKind::kUnknownFrame,
-                     .offset = frame.offset,
-                     .number = frame.header.kind});
-      continue;
+    if (frame->header.kind == static_cast<uint16_t>(FrameKind::kMessages)) {
+      return ReadStep::kItem;
     }
+    ++context_.stats.unknown_frames;
+    context_.Tell({.kind = ReportKind::kUnknownFrame,
+                   .offset = frame->offset,
+                   .number = frame->header.kind});
+  }
+}
+
+Result<std::unique_ptr<PayloadDecoder>> TraceReader::MakeDecoder() const {
+  auto decoder = make_decoder_(frames_.preamble());
+  // In a damaged preamble the chain text is only a guess.
+  if (!decoder.ok() && context_.stats.preamble_damaged) {
+    return MakePlainDecoder({});
+  }
+  return decoder;
+}
+
+Status TraceReader::SeekTime(uint64_t real_ns) {
+  const std::optional<uint64_t> size = frames_.source().Size();
+  if (!size || decoder_ == nullptr) return Status::Ok();
+  TimeSeek seek(&frames_.source(), decoder_.get(), preamble().serial);
+  const uint64_t begin = frames_.offset();
+  const Result<uint64_t> found = seek.Find(real_ns, begin, *size);
+  if (!found.ok()) return found.status();
+  context_.from_real_ns = real_ns;
+  context_.stats.jumped = true;
+  return *found == begin ? Status::Ok() : frames_.Jump(*found);
+}
+
+Status TraceReader::SeekBlock(uint64_t sequence) {
+  const std::optional<uint64_t> size = frames_.source().Size();
+  if (!size || decoder_ == nullptr) return Status::Ok();
+  TimeSeek seek(&frames_.source(), decoder_.get(), preamble().serial);
+  uint64_t begin = frames_.offset();
+  uint64_t end = *size;
+  const uint64_t from = begin;
+  while (begin < end) {
+    const uint64_t middle = begin + (end - begin) / 2;
+    const Result<std::optional<FoundBlock>> found =
+        seek.BlockAfter(middle, end);
+    if (!found.ok()) return found.status();
+    if (!*found || (*found)->header.sequence >= sequence) {
+      end = middle;
+    } else {
+      begin = (*found)->end;
+    }
+  }
+  return begin == from ? Status::Ok() : frames_.Jump(begin);
+}
+
+Result<std::optional<TraceReader::Span>> TraceReader::TimeSpan() {
+  const std::optional<uint64_t> size = frames_.source().Size();
+  if (!size || decoder_ == nullptr) return std::optional<Span>();
+  TimeSeek seek(&frames_.source(), decoder_.get(), preamble().serial);
+  Span span;
+  for (uint64_t at = 0;;) {
+    const auto found = seek.BlockAfter(at, *size);
+    if (!found.ok()) return found.status();
+    if (!*found) return std::optional<Span>();
+    at = (*found)->end;
+    span.first_ns = (*found)->times.first_ns;
+    if (span.first_ns != 0) break;
+  }
+  const auto last = seek.LastBlock(0, *size);
+  if (!last.ok()) return last.status();
+  if (!*last) return std::optional<Span>();
+  span.last_ns = std::max(span.first_ns, (*last)->times.last_ns);
+  return std::optional(span);
+}
+
+Result<ReadStep> TraceReader::NextBlock(std::unique_ptr<BlockDecoder>* block) {
+  for (;;) {
+    Frame frame;
+    const Result<ReadStep> step = NextPayload(&frame);
+    if (step.ok() && *step == ReadStep::kEnd) {
+      Finish();
+      return step;
+    }
+    if (!step.ok() || *step != ReadStep::kItem) return step;
     std::vector<std::byte> messages;
     const Status decoded =
         decoder_->Decode(frame.header, frame.payload, &messages);

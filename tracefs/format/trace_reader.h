@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "tracefs/base/status.h"
@@ -43,6 +44,34 @@ class TraceReader {
   // The reader outlives its blocks.
   Result<ReadStep> NextBlock(std::unique_ptr<BlockDecoder>* block);
 
+  // The same undecoded: the next block as the output chain made it, valid until
+  // the next call. For who decodes blocks in several threads, or not at all;
+  // block 0 has to go through NextBlock.
+  Result<ReadStep> NextPayload(Frame* frame);
+  // Tells what is to be told at the end: when NextPayload has come to it, and
+  // what was read was added to the stats. NextBlock does so itself.
+  void Finish();
+  // What undoes the chain: one more, for another thread. After ReadPreamble.
+  Result<std::unique_ptr<PayloadDecoder>> MakeDecoder() const;
+
+  // Whether SeekTime and TimeRange find anything: the input can be read
+  // anywhere.
+  bool CanSeek() { return frames_.source().Size().has_value(); }
+  // Goes on where all operations that began at `real_ns` (since the epoch) or
+  // later are still to come; earlier ones may come, too (time_seek.h). After
+  // the first block, once; what is passed over is not told of. Does nothing
+  // where CanSeek does not hold.
+  Status SeekTime(uint64_t real_ns);
+  // Goes on with the block that has that sequence number, or the one after it.
+  Status SeekBlock(uint64_t sequence);
+  // When the first operation of the first block with any began, and the last
+  // of the last block. Nothing if there is none, or CanSeek does not hold.
+  struct Span {
+    uint64_t first_ns = 0;  // since the epoch
+    uint64_t last_ns = 0;
+  };
+  Result<std::optional<Span>> TimeSpan();
+
   // The end of the input, as it is now, is the end (--follow interrupted): its
   // lack of a FINAL is then not a fault.
   void Stop();
@@ -56,11 +85,11 @@ class TraceReader {
   const SelfDescription& description() const { return context_.description; }
   const ReadStats& stats() const { return context_.stats; }
   ReadStats& mutable_stats() { return context_.stats; }
+  FrameReader& frames() { return frames_; }
   const TraceContext& context() const { return context_; }
+  TraceContext& mutable_context() { return context_; }
 
  private:
-  Result<ReadStep> AtEnd();
-
   TraceContext context_;
   const PayloadDecoderFactory make_decoder_;
   FrameReader frames_;

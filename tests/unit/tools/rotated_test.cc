@@ -11,7 +11,7 @@
 #include "drivers/output/file.h"
 #include "tests/unit/filters/output/chain_end.h"
 #include "tests/unit/tools/sealed_trace.h"
-#include "tracefs/command/trace_files.h"
+#include "tracefs/reader/trace_files.h"
 #include "tracefs/format/marks.h"
 #include "tracefs/tools/dump/dump.h"
 #include "tracefs/tools/verify/verify.h"

@@ -6,12 +6,12 @@
 #include "filters/output/chain.h"
 #include "filters/output/key_ring.h"
 #include "tracefs/build/record_step.h"
-#include "tracefs/command/trace_files.h"
 #include "tracefs/crypto/key_source.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/format/byte_source.h"
 #include "tracefs/format/trace_merger.h"
 #include "tracefs/format/trace_reader.h"
+#include "tracefs/reader/trace_files.h"
 
 namespace tracefs {
 namespace {

@@ -5,18 +5,14 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <vector>
 
-#include "filters/input/filter.h"
-#include "filters/output/chain.h"
 #include "filters/output/key_ring.h"
-#include "tracefs/command/trace_files.h"
 #include "tracefs/command/wait_for_writers.h"
 #include "tracefs/crypto/key_source.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/export/table.h"
-#include "tracefs/format/trace_merger.h"
+#include "tracefs/reader/trace_set.h"
 #include "tracefs/tools/dump/aggregate_queue.h"
 #include "tracefs/tools/dump/line_queue.h"
 #include "tracefs/tools/dump/trace_summary.h"
@@ -55,18 +51,17 @@ class Dumper {
 
   int Run() {
     if (!options_.filter.empty()) {
-      auto filter = Filter::Compile(options_.filter, {.file = "--filter"},
-                                    SystemNameService(), names_);
+      auto filter = reader::EventFilter::Compile(options_.filter, "--filter");
       if (!filter.ok()) return Complain(filter.status());
-      for (const std::string& warning : filter->warnings()) {
+      for (const std::string& warning : (*filter)->warnings()) {
         err_.Append(kCommand + warning + '\n');
       }
-      filter_.emplace(*std::move(filter));
+      traces_.SetFilter(*std::move(filter));
     }
     const Status keys = AddKeyArguments(options_.keys, "--key", keys_.get());
     if (!keys.ok()) return Complain(keys);
     if (options_.wait && !Wait()) return exit_status_;
-    OpenTraces();
+    traces_.AddNamed(options_.traces, [this](const Status& s) { Fail(s); });
     if (options_.header) PrintHeaders();
     if (options_.stats) {
       CountOperations();
@@ -96,61 +91,37 @@ class Dumper {
     return WaitForWriters(options_.traces, tell, &stop_);
   }
 
-  void OpenTraces() {
-    std::vector<std::string> files;
-    for (const std::string& name : options_.traces) {
-      if (Status s = AddFiles(name, &files); !s.ok()) Fail(s);
-    }
-    for (const TraceFiles& trace : JoinParts(files)) OpenTrace(trace);
-  }
-
-  void OpenTrace(const TraceFiles& trace) {
-    const std::string& name = trace.name;
-    Result<std::unique_ptr<format::ByteSource>> source =
-        trace.paths.size() == 1
-            ? format::FdSource::Open(trace.paths[0], options_.follow)
-            : std::unique_ptr<format::ByteSource>(
-                  std::make_unique<format::FileChain>(trace.paths,
-                                                      options_.follow));
-    if (!source.ok()) {
-      Fail(source.status().Prefixed(TerminalWord(name)));
-      return;
-    }
-    reports_.push_back(std::make_unique<ReportKeeper>());
-    format::TraceReaderOptions reader;
-    reader.name = name;
-    reader.follow = options_.follow;
-    reader.decoder = MakeDecoderFactory(keys_);
+  reader::TraceSinks SinksOf(size_t trace) {
+    reader::TraceSinks sinks;
     if (options_.stats && options_.filter.empty()) {
-      reader.aggregate = [this, number = reports_.size() - 1](
-                             const format::AggregateRecord& record) {
-        stats_.AddCounts(number, record);
+      sinks.aggregate = [this, trace](const format::AggregateRecord& record) {
+        stats_.AddCounts(trace, record);
       };
     } else if (options_.filter.empty()) {
-      reader.aggregate = [this](const format::AggregateRecord& record) {
+      sinks.aggregate = [this](const format::AggregateRecord& record) {
         aggregates_.Add(record);
       };
-      reader.alarm = [this](const format::AlarmRecord& alarm) {
+      sinks.alarm = [this](const format::AlarmRecord& alarm) {
         alarms_.Add(alarm.operation->real_ns, exporter_->AlarmLine(alarm));
       };
-      reader.process = [this](const ProcessRecord& process) {
+      sinks.process = [this](const ProcessRecord& process) {
         WriteOthers(process.real_ns);
         exporter_->WriteProcess(process);
       };
     }
-    reader.report = [keeper = reports_.back().get()](const format::Report& r) {
+    reports_.push_back(std::make_unique<ReportKeeper>());
+    sinks.report = [keeper = reports_.back().get()](const format::Report& r) {
       keeper->Add(r);
     };
-    merger_.Add(
-        std::make_unique<TraceReader>(*std::move(source), std::move(reader)));
+    return sinks;
   }
 
   void PrintHeaders() {
-    for (size_t i = 0; i < merger_.size(); ++i) {
-      // The first block has the description; the merger reads on from there.
-      const Status status = merger_.ReadFirst(i);
+    for (size_t i = 0; i < traces_.size(); ++i) {
+      // The first block has the description; reading goes on from there.
+      const Status status = traces_.ReadFirst(i);
       if (!status.ok()) continue;
-      TraceReader& trace = merger_.reader(i);
+      TraceReader& trace = traces_.trace(i);
       out_.Append(options_.format == "jsonl"
                       ? DescribeTraceAsJson(trace)
                       : DescribeTrace(trace, options_.time));
@@ -164,9 +135,9 @@ class Dumper {
     uint64_t waited_ns = 0;
     Record record;
     while (out_.status().ok()) {
-      if (options_.follow && stop_.load()) StopAll();
+      if (options_.follow && stop_.load()) traces_.Stop();
       const bool hurry = waited_ns >= kPatienceNs;
-      const ReadStep step = merger_.Next(&record, hurry);
+      const ReadStep step = traces_.Next(&record, hurry);
       if (step == ReadStep::kEnd) return;
       if (step == ReadStep::kWait) {
         idle();
@@ -176,13 +147,8 @@ class Dumper {
         continue;
       }
       if (!hurry) waited_ns = 0;
-      if (filter_ && !filter_->Keep(record.event)) continue;
       use(record);
     }
-  }
-
-  void StopAll() {
-    for (size_t i = 0; i < merger_.size(); ++i) merger_.reader(i).Stop();
   }
 
   // What lies before that time, and is listed apart from operations.
@@ -210,8 +176,8 @@ class Dumper {
   void CountOperations() {
     ForEach([this](const Record& record) { stats_.Add(record); }, [] {});
     std::vector<const format::ReadStats*> traces;
-    for (size_t i = 0; i < merger_.size(); ++i) {
-      traces.push_back(&merger_.reader(i).stats());
+    for (size_t i = 0; i < traces_.size(); ++i) {
+      traces.push_back(&traces_.trace(i).stats());
     }
     out_.Append(options_.format == "jsonl" ? stats_.JsonLines(traces)
                                            : stats_.Table(traces));
@@ -220,11 +186,11 @@ class Dumper {
   // Says what is wrong with the traces.
   int Finish() {
     const bool read_on = options_.stats || !options_.header;
-    for (size_t i = 0; i < merger_.size(); ++i) {
-      const TraceReader& trace = merger_.reader(i);
+    for (size_t i = 0; i < traces_.size(); ++i) {
+      const TraceReader& trace = traces_.trace(i);
       const std::string name = TerminalWord(trace.context().name);
       err_.Append(reports_[i]->Text(kCommand + name + ": ", trace.stats()));
-      const Status& status = merger_.status(i);
+      const Status& status = traces_.status(i);
       if (!status.ok()) {
         exit_status_ = std::max(exit_status_, Complain(status.Prefixed(name)));
       } else if (read_on ? trace.stats().Bad() : trace.stats().no_header) {
@@ -247,13 +213,13 @@ class Dumper {
   const std::atomic<bool>& stop_;
   const std::unique_ptr<Exporter> exporter_;
   const std::shared_ptr<KeyRing> keys_ = std::make_shared<KeyRing>();
-  NameTable names_;  // outlives filter_
-  std::optional<Filter> filter_;
-  OpStats stats_;                                       // outlives merger_
-  AggregateQueue aggregates_;                           // outlives merger_
-  LineQueue alarms_;                                    // outlives merger_
-  std::vector<std::unique_ptr<ReportKeeper>> reports_;  // outlive merger_
-  format::TraceMerger merger_;
+  OpStats stats_;                                       // outlives traces_
+  AggregateQueue aggregates_;                           // outlives traces_
+  LineQueue alarms_;                                    // outlives traces_
+  std::vector<std::unique_ptr<ReportKeeper>> reports_;  // outlive traces_
+  reader::TraceSet traces_{{.follow = options_.follow,
+                            .keys = keys_,
+                            .sinks = [this](size_t i) { return SinksOf(i); }}};
   int exit_status_ = 0;
 };
 

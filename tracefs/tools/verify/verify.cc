@@ -8,7 +8,7 @@
 
 #include "filters/output/chain.h"
 #include "tracefs/base/unique_fd.h"
-#include "tracefs/command/trace_files.h"
+#include "tracefs/reader/trace_files.h"
 #include "tracefs/command/wait_for_writers.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/format/frame_reader.h"

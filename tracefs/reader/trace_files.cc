@@ -1,4 +1,4 @@
-#include "tracefs/command/trace_files.h"
+#include "tracefs/reader/trace_files.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -10,8 +10,8 @@
 #include <memory>
 #include <optional>
 
+#include "tracefs/base/printable.h"
 #include "tracefs/base/unique_fd.h"
-#include "tracefs/export/escape.h"
 #include "tracefs/format/frame.h"
 #include "tracefs/format/marks.h"
 
@@ -58,7 +58,7 @@ Status AddFiles(const std::string& name, std::vector<std::string>* files) {
   }
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir(name.c_str()),
                                                    &::closedir);
-  if (folder == nullptr) return Status::System(errno, TerminalWord(name));
+  if (folder == nullptr) return Status::System(errno, Printable(name));
   std::vector<std::string> found;
   while (const dirent* entry = ::readdir(folder.get())) {
     const std::string path = name + '/' + entry->d_name;
@@ -68,7 +68,7 @@ Status AddFiles(const std::string& name, std::vector<std::string>* files) {
   }
   std::sort(found.begin(), found.end());
   if (found.empty()) {
-    return Status::Invalid(TerminalWord(name) +
+    return Status::Invalid(Printable(name) +
                            ": there is no file in this folder");
   }
   files->insert(files->end(), found.begin(), found.end());

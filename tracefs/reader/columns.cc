@@ -1,0 +1,258 @@
+#include "tracefs/reader/columns.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <utility>
+
+#include "tracefs/base/printable.h"
+#include "tracefs/base/text.h"
+#include "tracefs/format/block_decoder.h"
+
+namespace tracefs::reader {
+namespace {
+
+constexpr std::string_view kRaw = "_raw";
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
+constexpr size_t kMaxColumns = 256;
+constexpr size_t kFirstRows = 1024;
+// Numbers of kName below this are looked up once a batch.
+constexpr size_t kNamedNumbers = 4096;
+
+size_t DataBytes(const ColumnSpec& spec, size_t rows) {
+  if (spec.is_dictionary()) return rows * 4;
+  if (spec.field->shape == Shape::kFlag) return (rows + 7) / 8;
+  return rows * spec.field->width;
+}
+
+void AppendUtf8(std::string_view text, std::string* out) {
+  if (IsUtf8(text)) {
+    *out += text;
+    return;
+  }
+  while (!text.empty()) {
+    const size_t size = FirstCodePoint(text).size;
+    *out += size == 0 ? kReplacement : text.substr(0, size);
+    text.remove_prefix(std::max<size_t>(size, 1));
+  }
+}
+
+}  // namespace
+
+Result<std::vector<ColumnSpec>> ParseColumns(std::string_view names) {
+  std::vector<ColumnSpec> specs;
+  if (Trim(names).empty()) {
+    for (const FieldRow& row : FieldRows()) {
+      if (row.common) specs.push_back({.field = &row, .name = row.name});
+    }
+    return specs;
+  }
+  while (!names.empty()) {
+    const std::string_view name = Trim(TakeUpTo(names, ','));
+    ColumnSpec spec = {.field = FindField(name), .name = std::string(name)};
+    if (spec.field == nullptr && name.ends_with(kRaw)) {
+      spec.field = FindField(name.substr(0, name.size() - kRaw.size()));
+      spec.raw = true;
+      if (spec.field != nullptr && spec.field->shape != Shape::kText &&
+          spec.field->shape != Shape::kBytes) {
+        spec.field = nullptr;
+      }
+    }
+    if (spec.field == nullptr) {
+      return Status::Invalid("columns: there is no field " + Quoted(name) +
+                             "; names are those of JSON Lines");
+    }
+    specs.push_back(std::move(spec));
+    if (specs.size() > kMaxColumns) {
+      return Status::Invalid("columns: more than " +
+                             std::to_string(kMaxColumns));
+    }
+  }
+  return specs;
+}
+
+// --- TextDictionary
+
+uint32_t TextDictionary::Add(std::string_view text) {
+  if (2 * hashes_.size() >= slots_.size()) Grow();
+  const auto hash = static_cast<uint32_t>(std::hash<std::string_view>()(text));
+  const size_t mask = slots_.size() - 1;
+  for (size_t at = hash & mask;; at = (at + 1) & mask) {
+    const uint32_t slot = slots_[at];
+    if (slot == 0) {
+      const auto number = static_cast<uint32_t>(hashes_.size());
+      slots_[at] = number + 1;
+      hashes_.push_back(hash);
+      bytes_ += text;
+      offsets_.push_back(static_cast<int32_t>(bytes_.size()));
+      return number;
+    }
+    if (hashes_[slot - 1] == hash && At(slot - 1) == text) return slot - 1;
+  }
+}
+
+void TextDictionary::Grow() {
+  slots_.assign(std::max<size_t>(64, 2 * slots_.size()), 0);
+  const size_t mask = slots_.size() - 1;
+  for (size_t i = 0; i < hashes_.size(); ++i) {
+    size_t at = hashes_[i] & mask;
+    while (slots_[at] != 0) at = (at + 1) & mask;
+    slots_[at] = static_cast<uint32_t>(i + 1);
+  }
+}
+
+// --- Batch
+
+Batch::Batch(Specs specs)
+    : specs_(std::move(specs)),
+      columns_(specs_->size()),
+      memos_(specs_->size()),
+      name_numbers_(specs_->size()) {
+  for (size_t i = 0; i < specs_->size(); ++i) {
+    if ((*specs_)[i].field->shape == Shape::kName) {
+      name_numbers_[i].assign(kNamedNumbers, kNone);
+    }
+  }
+}
+
+void Batch::Grow() {
+  capacity_ = std::max(kFirstRows, 2 * capacity_);
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    columns_[i].data.resize(DataBytes((*specs_)[i], capacity_));
+    columns_[i].valid.resize((capacity_ + 7) / 8);
+  }
+}
+
+void Batch::PutIndex(size_t i, uint32_t number) {
+  Column& column = columns_[i];
+  StoreLe<uint32_t>(column.data.data() + 4 * rows_, number);
+  column.valid[rows_ / 8] |= static_cast<uint8_t>(1u << rows_ % 8);
+}
+
+void Batch::AddText(size_t i, const format::Record& record, size_t trace) {
+  const FieldRow& field = *(*specs_)[i].field;
+  Column& column = columns_[i];
+  uint32_t* memo = nullptr;
+  const Event& event = record.event;
+  if (field.field == Field::kPath && event.parent == 0 && event.node != 0 &&
+      !record.HasText(Field::kPath)) {
+    PathMemo& paths = memos_[i];
+    if (paths.block != record.block || paths.trace != trace ||
+        paths.sequence != record.block->sequence()) {
+      paths.block = record.block;
+      paths.trace = trace;
+      paths.sequence = record.block->sequence();
+      paths.numbers.clear();
+    }
+    // Ids are checked: there are as many as the block defines.
+    if (event.node >= paths.numbers.size()) {
+      paths.numbers.resize(event.node + 1, kNone);
+    }
+    memo = &paths.numbers[event.node];
+    if (*memo != kNone) {
+      PutIndex(i, *memo);
+      return;
+    }
+  }
+  PathBuffer buffer;
+  std::string_view text;
+  if (!TextOf(field, record, buffer, &text)) {
+    ++column.absent;
+    return;
+  }
+  const uint32_t number = column.texts.Add(text);
+  full_ = full_ || column.texts.bytes().size() >= kFullBytes;
+  if (memo != nullptr) *memo = number;
+  PutIndex(i, number);
+}
+
+void Batch::Add(const format::Record& record, size_t trace) {
+  if (rows_ == capacity_) Grow();
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    const ColumnSpec& spec = (*specs_)[i];
+    const FieldRow& field = *spec.field;
+    Column& column = columns_[i];
+    if (field.shape == Shape::kText || field.shape == Shape::kBytes) {
+      AddText(i, record, trace);
+      continue;
+    }
+    uint64_t value;
+    if (!NumberOf(field, record, trace, &value)) {
+      ++column.absent;
+      continue;
+    }
+    std::byte* const data = column.data.data();
+    switch (field.shape) {
+      case Shape::kName: {
+        uint32_t number =
+            value < kNamedNumbers ? name_numbers_[i][value] : kNone;
+        if (number == kNone) {
+          const std::string_view name = NameOf(field, value);
+          if (name.empty() && (field.field == Field::kErrno && value == 0)) {
+            ++column.absent;
+            continue;
+          }
+          number = column.texts.Add(name.empty() ? std::to_string(value)
+                                                 : std::string(name));
+          if (value < kNamedNumbers) name_numbers_[i][value] = number;
+        }
+        PutIndex(i, number);
+        continue;
+      }
+      case Shape::kFlag:
+        if (value == 0) {
+          ++column.absent;
+          continue;
+        }
+        data[rows_ / 8] |= static_cast<std::byte>(1u << rows_ % 8);
+        break;
+      default:
+        switch (field.width) {
+          case 8:
+            StoreLe<uint64_t>(data + 8 * rows_, value);
+            break;
+          case 4:
+            StoreLe<uint32_t>(data + 4 * rows_, static_cast<uint32_t>(value));
+            break;
+          case 2:
+            StoreLe<uint16_t>(data + 2 * rows_, static_cast<uint16_t>(value));
+            break;
+          default:
+            data[rows_] = static_cast<std::byte>(value);
+        }
+    }
+    column.valid[rows_ / 8] |= static_cast<uint8_t>(1u << rows_ % 8);
+  }
+  ++rows_;
+}
+
+void Batch::Finish(const TextHook& hook) {
+  memos_.clear();
+  name_numbers_.clear();
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    const ColumnSpec& spec = (*specs_)[i];
+    if (!spec.is_dictionary()) continue;
+    Column& column = columns_[i];
+    column.offsets.reserve(column.texts.size() + 1);
+    column.offsets.push_back(0);
+    for (size_t n = 0; n < column.texts.size(); ++n) {
+      std::string_view text = column.texts.At(n);
+      std::string_view other;
+      if (hook && spec.field->shape != Shape::kName &&
+          hook(spec.field->id, text, &other)) {
+        text = other;
+      }
+      // A hook that makes texts longer without end does not get its way.
+      if (column.bytes.size() + 3 * text.size() > INT32_MAX) text = {};
+      if (spec.is_bytes()) {
+        column.bytes += text;
+      } else {
+        AppendUtf8(text, &column.bytes);
+      }
+      column.offsets.push_back(static_cast<int32_t>(column.bytes.size()));
+    }
+    column.texts = TextDictionary();
+  }
+}
+
+}  // namespace tracefs::reader

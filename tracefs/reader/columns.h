@@ -1,0 +1,116 @@
+// Columns: fields of many events, each in one piece of memory, as Arrow lays
+// them out.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tracefs/base/status.h"
+#include "tracefs/format/record.h"
+#include "tracefs/reader/fields.h"
+#include "tracefs/reader/reader_options.h"
+
+namespace tracefs::reader {
+
+struct ColumnSpec {
+  const FieldRow* field = nullptr;
+  bool raw = false;  // of a text: its bytes as they are
+  std::string name;
+
+  // Whether its values are numbers of texts in a dictionary.
+  bool is_dictionary() const {
+    return field->shape == Shape::kName || field->shape == Shape::kText ||
+           field->shape == Shape::kBytes;
+  }
+  bool is_bytes() const { return raw || field->shape == Shape::kBytes; }
+};
+
+// "ts,op,path_raw"; empty: those that JSON Lines has in the first place.
+// kInvalid with the name that is none.
+Result<std::vector<ColumnSpec>> ParseColumns(std::string_view names);
+
+// Different texts, numbered in the order in which they came.
+class TextDictionary {
+ public:
+  // The number of a text.
+  uint32_t Add(std::string_view text);
+  size_t size() const { return offsets_.size() - 1; }
+  const std::vector<int32_t>& offsets() const { return offsets_; }
+  const std::string& bytes() const { return bytes_; }
+  std::string_view At(size_t i) const {
+    const auto begin = static_cast<size_t>(offsets_[i]);
+    return std::string_view(bytes_).substr(
+        begin, static_cast<size_t>(offsets_[i + 1]) - begin);
+  }
+
+ private:
+  void Grow();
+
+  std::string bytes_;
+  std::vector<int32_t> offsets_ = {0};
+  std::vector<uint32_t> hashes_;  // of each text
+  std::vector<uint32_t> slots_;   // number + 1; 0 = free; a power of two
+};
+
+struct Column {
+  // Numbers of the field's width, little-endian; of dictionaries: of 4 bytes;
+  // of flags: bits. Absent ones are 0.
+  std::vector<std::byte> data;
+  std::vector<uint8_t> valid;  // bits, lowest first
+  size_t absent = 0;
+  TextDictionary texts;
+  // What dictionaries hold, made fit to be handed out: texts that are no UTF-8
+  // replaced, and what a hook put in their places.
+  std::vector<int32_t> offsets;
+  std::string bytes;
+};
+
+// Events as columns. Used by one thread at a time.
+class Batch {
+ public:
+  using Specs = std::shared_ptr<const std::vector<ColumnSpec>>;
+  explicit Batch(Specs specs);
+
+  void Add(const format::Record& record, size_t trace);
+  // Nothing more is added: makes what dictionaries hand out. `hook` may be
+  // empty.
+  void Finish(const TextHook& hook);
+
+  size_t rows() const { return rows_; }
+  // Some column has so much text that it is time for another batch: paths may
+  // be much longer than what defines them.
+  static constexpr size_t kFullBytes = size_t{32} << 20;
+  bool full() const { return full_; }
+  const std::vector<ColumnSpec>& specs() const { return *specs_; }
+  const Column& column(size_t i) const { return columns_[i]; }
+
+ private:
+  // Numbers of the dictionary of a column that were found for path ids of the
+  // block that is being added: most events are about a path seen before.
+  struct PathMemo {
+    const format::BlockDecoder* block = nullptr;
+    uint64_t sequence = 0;
+    size_t trace = 0;
+    std::vector<uint32_t> numbers;  // by path id; kNone
+  };
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+  void Grow();
+  void AddText(size_t i, const format::Record& record, size_t trace);
+  void PutIndex(size_t i, uint32_t number);
+
+  const Specs specs_;
+  std::vector<Column> columns_;
+  std::vector<PathMemo> memos_;
+  std::vector<std::vector<uint32_t>> name_numbers_;  // of kName, by number
+  size_t rows_ = 0;
+  size_t capacity_ = 0;
+  bool full_ = false;
+};
+
+}  // namespace tracefs::reader

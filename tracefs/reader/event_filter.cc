@@ -1,0 +1,23 @@
+#include "tracefs/reader/event_filter.h"
+
+#include <utility>
+
+namespace tracefs::reader {
+
+Result<std::unique_ptr<EventFilter>> EventFilter::Compile(
+    std::string_view text, std::string_view origin) {
+  std::unique_ptr<EventFilter> made(new EventFilter);
+  Result<Filter> filter = Filter::Compile(text, {.file = origin},
+                                          SystemNameService(), made->names_);
+  if (!filter.ok()) return filter.status();
+  made->filter_.emplace(*std::move(filter));
+  for (size_t i = 0; i < kOpCount; ++i) {
+    const auto op = static_cast<Op>(i);
+    if (made->filter_->Needs(op).constant != Verdict::kDrop) {
+      made->wanted_ops_ |= uint64_t{1} << i;
+    }
+  }
+  return made;
+}
+
+}  // namespace tracefs::reader

@@ -1,0 +1,138 @@
+#include "tracefs/reader/trace_set.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "filters/output/chain.h"
+#include "tracefs/base/printable.h"
+
+namespace tracefs::reader {
+
+using format::ByteSource;
+using format::ReadStep;
+using format::TraceReader;
+
+TraceSet::TraceSet(Options options)
+    : options_(std::move(options)), merger_(options_.memory_bytes) {}
+
+void TraceSet::AddNamed(const std::vector<std::string>& names,
+                        const std::function<void(const Status&)>& fail) {
+  std::vector<std::string> files;
+  for (const std::string& name : names) {
+    if (Status s = AddFiles(name, &files); !s.ok()) fail(s);
+  }
+  for (const TraceFiles& trace : JoinParts(files)) {
+    if (Status s = AddTrace(trace); !s.ok()) fail(s);
+  }
+}
+
+Status TraceSet::AddTrace(const TraceFiles& trace) {
+  if (trace.paths.size() != 1) {
+    AddSource(trace.name, std::make_unique<format::FileChain>(trace.paths,
+                                                              options_.follow));
+    return Status::Ok();
+  }
+  Result<std::unique_ptr<ByteSource>> source =
+      format::FdSource::Open(trace.paths[0], options_.follow);
+  if (!source.ok()) return source.status().Prefixed(Printable(trace.name));
+  AddSource(trace.name, *std::move(source));
+  return Status::Ok();
+}
+
+void TraceSet::AddSource(std::string name, std::unique_ptr<ByteSource> source) {
+  if (options_.watch != nullptr) {
+    source = std::make_unique<WatchedSource>(std::move(source), options_.watch);
+  }
+  TraceSinks sinks;
+  if (options_.sinks) sinks = options_.sinks(merger_.size());
+  if (sinks.process) {
+    sinks.process = [this, process = std::move(sinks.process)](
+                        const ProcessRecord& record) {
+      if (record.real_ns < range_.from_ns || record.real_ns >= range_.to_ns) {
+        return;
+      }
+      process(record);
+    };
+  }
+  auto reader = std::make_unique<TraceReader>(
+      std::move(source),
+      format::TraceReaderOptions{.name = std::move(name),
+                                 .follow = options_.follow,
+                                 .report = std::move(sinks.report),
+                                 .decoder = MakeDecoderFactory(options_.keys),
+                                 .aggregate = std::move(sinks.aggregate),
+                                 .alarm = std::move(sinks.alarm),
+                                 .process = std::move(sinks.process)});
+  if (filter_ != nullptr) {
+    reader->mutable_context().wanted_ops = filter_->wanted_ops();
+  }
+  merger_.Add(std::move(reader));
+}
+
+void TraceSet::SetFilter(std::shared_ptr<const EventFilter> filter) {
+  filter_ = std::move(filter);
+  for (size_t i = 0; i < merger_.size(); ++i) {
+    merger_.reader(i).mutable_context().wanted_ops =
+        filter_ != nullptr ? filter_->wanted_ops() : UINT64_MAX;
+  }
+}
+
+Result<TraceReader::Span> TraceSet::TimeSpan() {
+  TraceReader::Span all;
+  for (size_t i = 0; i < merger_.size(); ++i) {
+    if (!ReadFirst(i).ok()) continue;  // told when it is read
+    const Result<std::optional<TraceReader::Span>> span =
+        merger_.reader(i).TimeSpan();
+    if (!span.ok()) return span.status();
+    if (!*span) continue;
+    all.first_ns = all.first_ns == 0
+                       ? (*span)->first_ns
+                       : std::min(all.first_ns, (*span)->first_ns);
+    all.last_ns = std::max(all.last_ns, (*span)->last_ns);
+  }
+  return all;
+}
+
+void TraceSet::Begin() {
+  if (std::exchange(begun_, true) || range_.from_ns == 0) return;
+  for (size_t i = 0; i < merger_.size(); ++i) {
+    if (options_.follow && !merger_.reader(i).CanSeek()) continue;
+    if (!ReadFirst(i).ok()) continue;
+    // Where that fails, reading on tells.
+    (void)merger_.reader(i).SeekTime(range_.from_ns);
+  }
+}
+
+ReadStep TraceSet::Next(format::Record* record, bool hurry) {
+  Begin();
+  if (ended_) return ReadStep::kEnd;
+  for (;;) {
+    const ReadStep step = merger_.Next(record, hurry);
+    if (step != ReadStep::kItem) return step;
+    if (!range_.whole()) {
+      if (record->time_resolution_ns == 0 || record->real_ns < range_.from_ns) {
+        continue;
+      }
+      if (record->real_ns >= range_.to_ns) {
+        ended_ = true;
+        return ReadStep::kEnd;
+      }
+    }
+    if (filter_ != nullptr && !filter_->Keep(record->event)) continue;
+    return step;
+  }
+}
+
+size_t TraceSet::NumberOf(const format::Record& record) const {
+  for (size_t i = 0; i < merger_.size(); ++i) {
+    if (record.trace == &merger_.reader(i).context()) return i;
+  }
+  return 0;
+}
+
+void TraceSet::Stop() {
+  for (size_t i = 0; i < merger_.size(); ++i) merger_.reader(i).Stop();
+}
+
+}  // namespace tracefs::reader

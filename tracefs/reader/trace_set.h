@@ -1,0 +1,114 @@
+// TraceSet: one or more traces, opened by name, and their operations in order
+// of time. What every command, and the C interface, reads traces with.
+//
+//   TraceSet traces({.keys = keys});
+//   traces.AddNamed("trace.log");                 // or a folder, or "-"
+//   traces.SetFilter(*EventFilter::Compile("op = write", "--filter"));
+//   Record record;
+//   while (traces.Next(&record) == ReadStep::kItem) …
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "filters/output/key_ring.h"
+#include "tracefs/base/status.h"
+#include "tracefs/format/trace_merger.h"
+#include "tracefs/reader/event_filter.h"
+#include "tracefs/reader/trace_files.h"
+#include "tracefs/reader/watched_source.h"
+
+namespace tracefs::reader {
+
+// Operations that began at `from_ns` or later and before `to_ns`, both since
+// the epoch. Those without a time are in no range but the whole one.
+struct TimeRange {
+  uint64_t from_ns = 0;
+  uint64_t to_ns = UINT64_MAX;
+
+  bool whole() const { return from_ns == 0 && to_ns == UINT64_MAX; }
+};
+
+// What is told about one trace while it is read; each may be empty.
+struct TraceSinks {
+  format::ReportSink report = nullptr;
+  format::AggregateSink aggregate = nullptr;
+  format::AlarmSink alarm = nullptr;
+  format::ProcessRecordSink process = nullptr;  // of those in the range
+};
+
+// Used by one thread.
+class TraceSet {
+ public:
+  struct Options {
+    bool follow = false;
+    size_t memory_bytes = format::TraceMerger::kDefaultMemoryBytes;
+    std::shared_ptr<const KeyRing> keys = std::make_shared<KeyRing>();
+    // Counts what is read, and may end it; outlives the set. May be null.
+    Watch* watch = nullptr;
+    // Asked for each trace when it is added; `trace` is its number.
+    std::function<TraceSinks(size_t trace)> sinks = nullptr;
+  };
+
+  explicit TraceSet(Options options);
+
+  // --- Before the first Next.
+
+  // Adds what the names mean: files, "-" and what is in folders; the parts of a
+  // rotated trace are one. What cannot be opened is told to `fail`, and the
+  // others are read.
+  void AddNamed(const std::vector<std::string>& names,
+                const std::function<void(const Status&)>& fail);
+  Status AddTrace(const TraceFiles& trace);
+  void AddSource(std::string name, std::unique_ptr<format::ByteSource> source);
+  void SetFilter(std::shared_ptr<const EventFilter> filter);
+  // The begin is looked for where the input can be read anywhere, and read up
+  // to elsewhere.
+  void SetRange(const TimeRange& range) { range_ = range; }
+  const TimeRange& range() const { return range_; }
+  // Takes a block of that trace that was read by somebody else.
+  void Give(size_t i, std::unique_ptr<format::BlockDecoder> block) {
+    merger_.Give(i, std::move(block));
+  }
+
+  // The first and the last begin time of all traces, without reading what lies
+  // between; zeros where that is not known.
+  Result<format::TraceReader::Span> TimeSpan();
+
+  // --- Reading.
+
+  // As of TraceMerger, what is filtered away left out.
+  format::ReadStep Next(format::Record* record, bool hurry = false);
+  // The ends of growing inputs, as they are now, are the ends.
+  void Stop();
+
+  size_t size() const { return merger_.size(); }
+  format::TraceReader& trace(size_t i) { return merger_.reader(i); }
+  const format::TraceReader& trace(size_t i) const { return merger_.reader(i); }
+  // The number of the trace that a record is of.
+  size_t NumberOf(const format::Record& record) const;
+  // OK, or why that trace could not be read to its end.
+  const Status& status(size_t i) const { return merger_.status(i); }
+  // Reads the first block of a trace ahead of Next: what the trace says of
+  // itself. Not for growing inputs.
+  Status ReadFirst(size_t i) { return merger_.ReadFirst(i); }
+
+ private:
+  // Goes to where the range begins.
+  void Begin();
+
+  const Options options_;
+  TimeRange range_;
+  std::shared_ptr<const EventFilter> filter_;
+  format::TraceMerger merger_;
+  bool begun_ = false;
+  bool ended_ = false;
+};
+
+}  // namespace tracefs::reader
