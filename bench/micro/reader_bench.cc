@@ -9,6 +9,7 @@
 #include "tracefs/format/frame_reader.h"
 #include "tracefs/format/message_cursor.h"
 #include "tracefs/format/trace_merger.h"
+#include "tracefs/reader/tracefs_reader.h"
 
 namespace tracefs::bench {
 namespace {
@@ -64,6 +65,66 @@ void BM_ReadRecords(benchmark::State& state) {
   SetRates(state);
 }
 BENCHMARK(BM_ReadRecords)->Unit(benchmark::kMillisecond);
+
+// --- The C interface: events one by one, and columns by block with threads.
+
+tracefs_reader* OpenSample(tracefs_options* options) {
+  tracefs_options_add_memory(options, SampleTrace().data(),
+                             SampleTrace().size(), "sample");
+  return tracefs_reader_open(options);
+}
+
+void BM_ReadEvents(benchmark::State& state) {
+  for (auto _ : state) {
+    tracefs_options* const options = tracefs_options_new();
+    tracefs_reader* const reader = OpenSample(options);
+    const tracefs_event* event;
+    uint64_t events = 0;
+    uint64_t sum = 0;
+    while (tracefs_reader_next(reader, &event) == TRACEFS_ITEM) {
+      uint64_t time = 0;
+      tracefs_event_number(event, TRACEFS_FIELD_TIME, &time);
+      sum += time;
+      ++events;
+    }
+    benchmark::DoNotOptimize(sum);
+    if (events != kSampleOperations) state.SkipWithError("lost some");
+    tracefs_reader_close(reader);
+    tracefs_options_free(options);
+  }
+  SetRates(state);
+}
+BENCHMARK(BM_ReadEvents)->Unit(benchmark::kMillisecond);
+
+// Arguments: threads, and which columns. Real time: the threads are others.
+void BM_ReadColumns(benchmark::State& state) {
+  const char* const columns =
+      state.range(1) == 0 ? "ts,op,dur" : "ts,op,dur,pid,uid,path,size,errno";
+  for (auto _ : state) {
+    tracefs_options* const options = tracefs_options_new();
+    tracefs_options_set(options, TRACEFS_FILE_ORDER, 1);
+    tracefs_options_set(options, TRACEFS_THREADS,
+                        static_cast<uint64_t>(state.range(0)));
+    tracefs_reader* const reader = OpenSample(options);
+    ArrowArrayStream stream;
+    tracefs_reader_columns(reader, columns, &stream);
+    ArrowArray array;
+    int64_t rows = 0;
+    while (stream.get_next(&stream, &array) == 0 && array.release != nullptr) {
+      rows += array.length;
+      array.release(&array);
+    }
+    if (rows != int64_t{kSampleOperations}) state.SkipWithError("lost some");
+    stream.release(&stream);
+    tracefs_reader_close(reader);
+    tracefs_options_free(options);
+  }
+  SetRates(state);
+}
+BENCHMARK(BM_ReadColumns)
+    ->ArgsProduct({{1, 2}, {0, 1}})
+    ->UseRealTime()
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace tracefs::bench

@@ -8,11 +8,9 @@
 #include <cstdlib>
 #include <string>
 
-#include "tests/support/trace_builder.h"
-#include "tracefs/base/crc32c.h"
+#include "tests/fuzz/fuzzed_trace.h"
 #include "tracefs/export/table.h"
 #include "tracefs/format/block_decoder.h"
-#include "tracefs/format/frame.h"
 #include "tracefs/format/trace_merger.h"
 #include "tracefs/tools/dump/trace_summary.h"
 
@@ -30,47 +28,11 @@ void Require(bool condition) {
   if (!condition) std::abort();
 }
 
-// Puts right what it can: the CRC of the preamble and of each frame that lies
-// where the one before it ends.
-void Repair(std::string& trace) {
-  if (trace.size() < 12) return;
-  auto* const bytes = reinterpret_cast<std::byte*>(trace.data());
-  size_t at = LoadLe<uint32_t>(bytes + 8);
-  if (at < kMinPreambleBytes || at > trace.size()) return;
-  StoreLe<uint32_t>(bytes + at - 4, Crc32c({bytes, at - 4}));
-  while (trace.size() - at >= kFrameHeaderBytes) {
-    FrameHeader header;
-    const std::span<std::byte, kFrameHeaderBytes> head(bytes + at,
-                                                       kFrameHeaderBytes);
-    if (!DecodeFrameHeader(head, &header)) return;
-    at += kFrameHeaderBytes;
-    if (header.payload_bytes > trace.size() - at) return;
-    StoreLe<uint32_t>(bytes + at - 4,
-                      FrameCrc(head, {bytes + at, header.payload_bytes}));
-    at += header.payload_bytes;
-  }
-}
-
-std::string MakeTrace(std::string_view input) {
-  std::string rest(input.substr(input.empty() ? 0 : 1));
-  if (input.starts_with('R')) {
-    Repair(rest);
-    return rest;
-  }
-  if (!input.starts_with('B')) return std::string(input);
-  test::TraceBuilder trace;
-  trace.AddBytes(rest);
-  trace.EndBlock();
-  trace.AddBytes(rest);
-  trace.Finish();
-  return trace.bytes();
-}
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string trace =
-      MakeTrace({reinterpret_cast<const char*>(data), size});
+      fuzz::MakeTrace({reinterpret_cast<const char*>(data), size});
   // Small reads, so that frames straddle them.
   TraceMerger merger(/*memory_bytes=*/size_t{1} << 16);
   ReportKeeper reports;

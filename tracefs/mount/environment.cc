@@ -1,11 +1,15 @@
 #include "tracefs/mount/environment.h"
 
+#include <gnu/libc-version.h>
+#include <openssl/crypto.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/sysinfo.h>
 #include <sys/sysmacros.h>
 #include <sys/utsname.h>
 #include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
 
 #include <climits>
 #include <cstdlib>
@@ -119,11 +123,59 @@ void DescribeBacking(const std::string& path, int fd,
   }
 }
 
+// A word as a shell takes it.
+std::string ShellWord(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+      "-_./:=,@%+";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) {
+    return word;
+  }
+  std::string quoted = "'";
+  for (const char c : word) {
+    if (c == '\'') {
+      quoted += "'\\''";
+    } else {
+      quoted += c;
+    }
+  }
+  return quoted + "'";
+}
+
+// What this process was called with. Keys are never in it.
+std::string CommandLine() {
+  std::ifstream in("/proc/self/cmdline");
+  std::string line;
+  for (std::string word; std::getline(in, word, '\0');) {
+    if (!line.empty()) line += ' ';
+    line += ShellWord(word);
+  }
+  return line;
+}
+
+// Variables that a recording may depend on. No others: they may be secrets.
+constexpr const char* kVariables[] = {"LANG", "LC_ALL", "LC_CTYPE",
+                                      "PATH", "TMPDIR", "TZ"};
+
+void DescribeCommand(format::TraceHeader* header) {
+  header->Set("command.line", CommandLine());
+  for (const char* name : kVariables) {
+    const char* const value = std::getenv(name);
+    if (value != nullptr) header->Set(std::string("env.") + name, value);
+  }
+  header->Set("versions",
+              std::string("libfuse ") + TRACEFS_LIBFUSE_VERSION + ", OpenSSL " +
+                  OpenSSL_version(OPENSSL_VERSION_STRING) + ", zlib " +
+                  zlibVersion() + ", zstd " + ZSTD_versionString() +
+                  ", glibc " + gnu_get_libc_version());
+}
+
 }  // namespace
 
 format::TraceHeader CommonHeader(const MountOptions& options, int source) {
   format::TraceHeader header;
   DescribeMachine(&header);
+  DescribeCommand(&header);
   DescribeBacking(options.source, source, &header);
   header.Set("visibility", VisibilityName(options.visibility));
   header.Set("visibility.invisible", InvisibleText(options.visibility));

@@ -10,7 +10,8 @@
 
 namespace tracefs {
 
-// What all traces of a mount have in common: version, host, operating system,
+// What all traces of a mount have in common: version, command line, a few
+// variables of the environment, versions of libraries, host, operating system,
 // hardware, boot and time zone; path, file-system type, device and capacity of
 // the traced directory, on which `source` is open; and what the kernel keeps to
 // itself. What cannot be found out is left out.

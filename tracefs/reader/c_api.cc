@@ -232,6 +232,9 @@ int tracefs_options_set(tracefs_options* options, int what, uint64_t value) {
       case TRACEFS_FILE_ORDER:
         o.file_order = value != 0;
         return Status::Ok();
+      case TRACEFS_NO_OPERATIONS:
+        o.no_operations = value != 0;
+        return Status::Ok();
       case TRACEFS_BATCH_ROWS:
         if (value == 0 || value > uint64_t{1} << 24) {
           return Status::Invalid("a batch has 1 to 16777216 rows");

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <utility>
 
 #include "tracefs/base/printable.h"
@@ -70,38 +69,6 @@ Result<std::vector<ColumnSpec>> ParseColumns(std::string_view names) {
   }
   return specs;
 }
-
-// --- TextDictionary
-
-uint32_t TextDictionary::Add(std::string_view text) {
-  if (2 * hashes_.size() >= slots_.size()) Grow();
-  const auto hash = static_cast<uint32_t>(std::hash<std::string_view>()(text));
-  const size_t mask = slots_.size() - 1;
-  for (size_t at = hash & mask;; at = (at + 1) & mask) {
-    const uint32_t slot = slots_[at];
-    if (slot == 0) {
-      const auto number = static_cast<uint32_t>(hashes_.size());
-      slots_[at] = number + 1;
-      hashes_.push_back(hash);
-      bytes_ += text;
-      offsets_.push_back(static_cast<int32_t>(bytes_.size()));
-      return number;
-    }
-    if (hashes_[slot - 1] == hash && At(slot - 1) == text) return slot - 1;
-  }
-}
-
-void TextDictionary::Grow() {
-  slots_.assign(std::max<size_t>(64, 2 * slots_.size()), 0);
-  const size_t mask = slots_.size() - 1;
-  for (size_t i = 0; i < hashes_.size(); ++i) {
-    size_t at = hashes_[i] & mask;
-    while (slots_[at] != 0) at = (at + 1) & mask;
-    slots_[at] = static_cast<uint32_t>(i + 1);
-  }
-}
-
-// --- Batch
 
 Batch::Batch(Specs specs)
     : specs_(std::move(specs)),

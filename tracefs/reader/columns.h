@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tracefs/base/status.h"
+#include "tracefs/base/text_dictionary.h"
 #include "tracefs/format/record.h"
 #include "tracefs/reader/fields.h"
 #include "tracefs/reader/reader_options.h"
@@ -33,29 +34,6 @@ struct ColumnSpec {
 // "ts,op,path_raw"; empty: those that JSON Lines has in the first place.
 // kInvalid with the name that is none.
 Result<std::vector<ColumnSpec>> ParseColumns(std::string_view names);
-
-// Different texts, numbered in the order in which they came.
-class TextDictionary {
- public:
-  // The number of a text.
-  uint32_t Add(std::string_view text);
-  size_t size() const { return offsets_.size() - 1; }
-  const std::vector<int32_t>& offsets() const { return offsets_; }
-  const std::string& bytes() const { return bytes_; }
-  std::string_view At(size_t i) const {
-    const auto begin = static_cast<size_t>(offsets_[i]);
-    return std::string_view(bytes_).substr(
-        begin, static_cast<size_t>(offsets_[i + 1]) - begin);
-  }
-
- private:
-  void Grow();
-
-  std::string bytes_;
-  std::vector<int32_t> offsets_ = {0};
-  std::vector<uint32_t> hashes_;  // of each text
-  std::vector<uint32_t> slots_;   // number + 1; 0 = free; a power of two
-};
 
 struct Column {
   // Numbers of the field's width, little-endian; of dictionaries: of 4 bytes;

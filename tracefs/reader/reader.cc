@@ -271,7 +271,13 @@ Reader::Code Reader::NextMessage(format::Message* message) {
   const Code code = Begin(Way::kMessages);
   if (code != TRACEFS_ITEM) return code;
   for (;;) {
-    if (messages_ && messages_->Next(message)) return TRACEFS_ITEM;
+    while (messages_ && messages_->Next(message)) {
+      bool before;
+      if (!options_.no_operations ||
+          !format::OperationOf(message->msg_id, &before)) {
+        return TRACEFS_ITEM;
+      }
+    }
     messages_.reset();
     block_.reset();
     if (at_trace_ == traces_.size()) return End();
@@ -353,8 +359,9 @@ Reader::Code Reader::NextBatch(const Batch::Specs& specs,
   if (way_ == Way::kEvents && !options_.file_order) way_ = Way::kColumns;
   const Code code = Begin(Way::kColumns);
   if (code != TRACEFS_ITEM) return code;
-  return options_.file_order ? NextByBlock(specs, batch)
-                             : NextByTime(specs, batch);
+  // Threads do not wait for an input to grow.
+  return options_.file_order && !options_.follow ? NextByBlock(specs, batch)
+                                                 : NextByTime(specs, batch);
 }
 
 Reader::Code Reader::NextByTime(const Batch::Specs& specs,

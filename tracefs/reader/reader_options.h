@@ -37,6 +37,7 @@ struct ReaderOptions {
   TimeRange range;
   bool follow = false;
   bool file_order = false;
+  bool no_operations = false;  // among messages
   size_t memory_bytes = format::TraceMerger::kDefaultMemoryBytes;
   unsigned threads = 0;  // 0: as many as there are processors
   size_t batch_rows = 65536;

@@ -129,7 +129,9 @@ enum {
                                the default: as many as there are processors */
   TRACEFS_FILE_ORDER = 4,   /* 1: columns block by block, as they stand in the
                                file, instead of by time: several times faster */
-  TRACEFS_BATCH_ROWS = 5    /* of columns by time: at most; default 65536 */
+  TRACEFS_BATCH_ROWS = 5,   /* of columns by time: at most; default 65536 */
+  TRACEFS_NO_OPERATIONS = 6 /* 1: tracefs_reader_next_message passes over those
+                               of operations: processes, losses and totals */
 };
 TRACEFS_READER_API int tracefs_options_set(tracefs_options* options, int what,
                                            uint64_t value);

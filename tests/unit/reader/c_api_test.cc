@@ -163,6 +163,19 @@ TEST(CApiTest, ListsEveryMessageAndItsArguments) {
   EXPECT_EQ(paths, 1 + 2 + 3 + 4 + 5 * 3 + 5 * 4u);
 }
 
+TEST(CApiTest, ListsWhatIsNoOperationAlone) {
+  const std::string bytes = SampleBytes();
+  MemoryReader reader(bytes);
+  tracefs_options_set(reader.options(), TRACEFS_NO_OPERATIONS, 1);
+  tracefs_message message;
+  int n = 0;
+  while (tracefs_reader_next_message(reader.get(), &message) == TRACEFS_ITEM) {
+    EXPECT_LT(message.id, 256u);
+    ++n;
+  }
+  EXPECT_EQ(n, 1 + 2 + 1 + 4 + 1);  // START, BLOCKs, process, paths, FINAL
+}
+
 TEST(CApiTest, CopiesBlocksByteForByte) {
   const std::string bytes = SampleBytes(4);
   for (const bool header_first : {false, true}) {

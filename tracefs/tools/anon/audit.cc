@@ -6,13 +6,14 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "anonymize/header_rewriter.h"
 #include "anonymize/name_parts.h"
 #include "anonymize/plan.h"
 #include "filters/output/table.h"
 #include "tracefs/base/text.h"
+#include "tracefs/base/text_dictionary.h"
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/format/frame_reader.h"
 #include "tracefs/format/names.h"
@@ -33,6 +34,7 @@ using format::MessageId;
 using format::ReadStep;
 
 constexpr size_t kMaxScanned = 1'000'000;
+constexpr size_t kMaxScannedBytes = size_t{128} << 20;
 constexpr size_t kShownLeaks = 20;
 constexpr size_t kMinInRandomBytes = 8;
 constexpr size_t kMaxDriverName = 16;
@@ -204,14 +206,27 @@ class Auditor {
     }
     if (Hidden(field)) {
       InspectText(value, field);
-      present_[field.class_name.empty() ? field.name : field.class_name].Add(
-          value);
+      CountersOf(field).present->Add(value);
     }
     const bool random_bytes =
         Hidden(field) &&
         (field.rule->action == Action::kPaper ||
          field.shape == Shape::kNumber || field.shape == Shape::kBytes);
     Scan(value, field.name, random_bytes ? kMinInRandomBytes : 0);
+  }
+
+  // Where the values of a field are counted: looked up once, not for each.
+  struct Counters {
+    Distinct* present = nullptr;
+    Distinct* numbers = nullptr;  // null until there is one
+  };
+  const Counters& CountersOf(const FieldPlan& field) {
+    Counters& counters = counters_[&field];
+    if (counters.present == nullptr) {
+      counters.present =
+          &present_[field.class_name.empty() ? field.name : field.class_name];
+    }
+    return counters;
   }
 
   // False if it is one of tracefs-anon's own, and as it writes them: nothing to
@@ -291,8 +306,10 @@ class Auditor {
 
   void Scan(std::string_view value, const std::string& where,
             size_t min_bytes) {
-    if (scanned_.size() < kMaxScanned && !scanned_.emplace(value).second) {
-      return;
+    if (scanned_.Find(value)) return;
+    if (scanned_.size() < kMaxScanned &&
+        scanned_.bytes().size() < kMaxScannedBytes) {
+      scanned_.Add(value);
     }
     std::vector<LeakScan::Hit> hits;
     original_.scan().Find(AsBytes(value), min_bytes, &hits);
@@ -321,9 +338,12 @@ class Auditor {
     }
     uint64_t number = 0;
     std::memcpy(&number, bytes.data(), std::min<size_t>(8, bytes.size()));
-    present_[field.class_name.empty() ? field.name : field.class_name].Add(
-        bytes);
-    if (number != 0) found_numbers_[NumberGroup(field)].Add(bytes);
+    const Counters& counters = CountersOf(field);
+    counters.present->Add(bytes);
+    if (number == 0) return;
+    Distinct*& numbers = counters_.at(&field).numbers;
+    if (numbers == nullptr) numbers = &found_numbers_[NumberGroup(field)];
+    numbers->Add(bytes);
   }
 
   void CheckNumbers() {
@@ -332,7 +352,8 @@ class Auditor {
       if (found == found_numbers_.end()) continue;
       uint64_t same = 0;
       std::string example;
-      for (const auto& [bytes, count] : original.counts()) {
+      for (size_t i = 0; i < original.size(); ++i) {
+        const std::string_view bytes = original.At(i);
         if (!found->second.Has(bytes)) continue;
         ++same;
         example = bytes;
@@ -489,7 +510,8 @@ class Auditor {
   Container container_;
   std::map<std::string, Distinct> present_;
   std::map<std::string, Distinct> found_numbers_;
-  std::unordered_set<std::string> scanned_;
+  std::unordered_map<const FieldPlan*, Counters> counters_;  // into the two
+  TextDictionary scanned_;
   QuasiGroups groups_;
   std::set<std::string> told_;
   uint64_t leaks_ = 0;

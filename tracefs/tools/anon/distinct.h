@@ -4,42 +4,43 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <string_view>
-#include <unordered_map>
+#include <vector>
+
+#include "tracefs/base/text_dictionary.h"
 
 namespace tracefs::anonymize {
 
 class Distinct {
  public:
   void Add(std::string_view value) {
-    const auto found = counts_.find(std::string(value));
-    if (found != counts_.end()) {
-      ++found->second;
-    } else if (counts_.size() < kMaxDistinct) {
-      counts_.emplace(value, 1);
+    if (const auto number = values_.Find(value)) {
+      ++counts_[*number];
+    } else if (values_.size() < kMaxDistinct &&
+               values_.bytes().size() < kMaxBytes) {
+      values_.Add(value);
+      counts_.push_back(1);
     } else {
       full_ = true;
     }
   }
   bool Has(std::string_view value) const {
-    return counts_.count(std::string(value)) != 0;
+    return values_.Find(value).has_value();
   }
   size_t size() const { return counts_.size(); }
   bool full() const { return full_; }
   size_t Singletons() const {
-    return static_cast<size_t>(
-        std::count_if(counts_.begin(), counts_.end(),
-                      [](const auto& c) { return c.second == 1; }));
+    return static_cast<size_t>(std::count(counts_.begin(), counts_.end(), 1u));
   }
-  const std::unordered_map<std::string, uint64_t>& counts() const {
-    return counts_;
-  }
+  // The values, by number.
+  std::string_view At(size_t number) const { return values_.At(number); }
 
  private:
   static constexpr size_t kMaxDistinct = 1'000'000;
+  static constexpr size_t kMaxBytes = size_t{128} << 20;
 
-  std::unordered_map<std::string, uint64_t> counts_;
+  TextDictionary values_;
+  std::vector<uint64_t> counts_;
   bool full_ = false;
 };
 

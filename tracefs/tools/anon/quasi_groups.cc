@@ -8,11 +8,15 @@ namespace {
 constexpr size_t kMaxGroups = 1'000'000;
 constexpr uint64_t kSmallGroup = 5;
 
-std::string QuasiValue(const format::Record& record, const std::string& name) {
+const FieldInfo* FieldOf(const std::string& name) {
   const FieldInfo* field = nullptr;
   for (const FieldInfo& info : Fields()) {
     if (info.json_key == name || info.trace_name == name) field = &info;
   }
+  return field;
+}
+
+std::string QuasiValue(const format::Record& record, const FieldInfo* field) {
   if (field == nullptr || field->arg_id == 0) return "?";
   if (field->field == Field::kComm && record.event.caller != nullptr &&
       !record.HasText(Field::kComm)) {
@@ -40,12 +44,14 @@ void QuasiGroups::Count(format::TraceContext* context,
   if (!decoder.Open(std::move(block), frame.header.sequence, frame.offset)) {
     return;
   }
+  std::vector<const FieldInfo*> fields;
+  for (const std::string& name : names_) fields.push_back(FieldOf(name));
   format::Record record;
   while (!decoder.at_end()) {
     decoder.Next(&record);
     std::string group;
-    for (const std::string& name : names_) {
-      group += QuasiValue(record, name) + '|';
+    for (const FieldInfo* field : fields) {
+      group += QuasiValue(record, field) + '|';
     }
     const auto found = groups_.find(group);
     if (found != groups_.end()) {

@@ -14,6 +14,7 @@
 #include "tracefs/export/table.h"
 #include "tracefs/reader/trace_set.h"
 #include "tracefs/tools/dump/aggregate_queue.h"
+#include "tracefs/tools/dump/extract.h"
 #include "tracefs/tools/dump/line_queue.h"
 #include "tracefs/tools/dump/trace_summary.h"
 
@@ -62,6 +63,7 @@ class Dumper {
     if (!keys.ok()) return Complain(keys);
     if (options_.wait && !Wait()) return exit_status_;
     traces_.AddNamed(options_.traces, [this](const Status& s) { Fail(s); });
+    if (!options_.extract.empty()) return Extract();
     if (options_.header) PrintHeaders();
     if (options_.stats) {
       CountOperations();
@@ -114,6 +116,31 @@ class Dumper {
       keeper->Add(r);
     };
     return sinks;
+  }
+
+  // Prints what the headers embed; exit status 1 where one has nothing of it.
+  int Extract() {
+    for (size_t i = 0; i < traces_.size(); ++i) {
+      const Status read = traces_.ReadFirst(i);
+      if (!read.ok()) continue;  // told below
+      const TraceReader& trace = traces_.trace(i);
+      const std::string text =
+          ExtractFrom(trace.description().header, options_.extract);
+      if (text.empty()) {
+        Fail(Status::Corrupt(TerminalWord(trace.context().name) +
+                             ": the header has no " + options_.extract +
+                             ": --header shows what it has"));
+      }
+      out_.Append(text);
+    }
+    if (Status s = out_.Flush(); !s.ok()) return Complain(s);
+    for (size_t i = 0; i < traces_.size(); ++i) {
+      if (!traces_.status(i).ok()) {
+        Fail(traces_.status(i).Prefixed(
+            TerminalWord(traces_.trace(i).context().name)));
+      }
+    }
+    return exit_status_;
   }
 
   void PrintHeaders() {

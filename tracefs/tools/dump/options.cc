@@ -6,6 +6,7 @@
 
 #include "tracefs/command/command_line.h"
 #include "tracefs/export/table.h"
+#include "tracefs/tools/dump/extract.h"
 
 namespace tracefs {
 namespace {
@@ -24,7 +25,11 @@ po::options_description VisibleOptions() {
       ("follow", "go on as a trace that is still being written grows")  //
       ("wait", "wait first until nobody writes the traces any more")    //
       ("header", "print what each trace says of itself instead")        //
-      ("stats", "print counts per operation and losses instead")        //
+      ("extract", po::value<std::string>()->value_name("WHAT"),
+       ("print as it was recorded what the header of each trace embeds: " +
+        ExtractNames())
+           .c_str())                                              //
+      ("stats", "print counts per operation and losses instead")  //
       ("key", po::value<std::vector<std::string>>()->value_name("FILE"),
        "keys for encrypted traces; also env:NAME, keyring:NAME; may be given "
        "several times")                                    //
@@ -57,6 +62,7 @@ std::string DumpHelp() {
          "  tracefs-dump --follow --filter 'ext = log' trace.log\n"
          "  tracefs-dump --format jsonl host1.log host2.log | jq .path\n"
          "  tracefs-dump --header --stats trace.log\n"
+         "  tracefs-dump --extract config trace.log > again.conf\n"
          "\nExit status: 0 all was read; 1 something is damaged, cut, lost or "
          "no trace;\n2 wrong usage; 3 the system refused. What is wrong with a "
          "trace is on standard\nerror, after the operations.\n";
@@ -75,6 +81,19 @@ Result<DumpOptions> ParseDumpOptions(int argc, const char* const* argv) {
   if (result.help || result.version) return result;
   result.header = given.Has("header");
   result.stats = given.Has("stats");
+  result.extract = given.Text("extract");
+  if (given.Has("extract")) {
+    if (!IsExtract(result.extract)) {
+      return Status::Invalid("--extract: there is no \"" + result.extract +
+                             "\"; there are " + ExtractNames());
+    }
+    for (const char* other : {"header", "stats", "follow", "filter"}) {
+      if (given.Has(other)) {
+        return Status::Invalid("--extract and --" + std::string(other) +
+                               " exclude each other");
+      }
+    }
+  }
   result.follow = given.Has("follow");
   result.wait = given.Has("wait");
   if (given.Has("format")) {

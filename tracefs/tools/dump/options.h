@@ -14,6 +14,7 @@ struct DumpOptions {
   bool version = false;
   bool header = false;  // print what the traces say of themselves
   bool stats = false;   // print counts instead of operations
+  std::string extract;  // print only what a header embeds: ExtractNames
   bool follow = false;
   bool wait = false;  // until nobody writes the traces any more
   std::string format = "text";

@@ -22,10 +22,11 @@ Trace.findings after reading, or open with strict=True. IncompleteWarning tells.
 
 from ._library import (FORMAT_VERSION, KINDS, LIBRARY_VERSION, Cancelled,
                        DataError, SystemRefused, TraceError, UsageError)
-from ._trace import Finding, IncompleteWarning, Trace, fields, open
+from ._trace import (Finding, IncompleteWarning, Message, Trace, fields,
+                     open)
 
 __all__ = [
     "Cancelled", "DataError", "FORMAT_VERSION", "Finding", "IncompleteWarning",
-    "KINDS", "LIBRARY_VERSION", "SystemRefused", "Trace", "TraceError",
+    "KINDS", "LIBRARY_VERSION", "Message", "SystemRefused", "Trace", "TraceError",
     "UsageError", "fields", "open",
 ]

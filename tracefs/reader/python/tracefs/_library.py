@@ -10,7 +10,8 @@ from ctypes import (CFUNCTYPE, POINTER, c_char_p, c_int, c_int64, c_size_t,
 
 END, ITEM, WAIT = 0, 1, 2
 BAD_DATA, BAD_USE, SYSTEM, CANCELLED = -1, -2, -3, -4
-FOLLOW, MEMORY_BYTES, THREADS, FILE_ORDER, BATCH_ROWS = 1, 2, 3, 4, 5
+FOLLOW, MEMORY_BYTES, THREADS, FILE_ORDER, BATCH_ROWS, NO_OPERATIONS = (
+    1, 2, 3, 4, 5, 6)
 TEXT = 3
 
 # By number.
@@ -84,6 +85,19 @@ ArrowArrayStream._fields_ = [
     ("release", CFUNCTYPE(None, POINTER(ArrowArrayStream))),
     ("private_data", c_void_p)]
 
+class Argument(ctypes.Structure):
+    _fields_ = [("id", c_uint32), ("type", c_uint32), ("name", c_char_p),
+                ("value", c_void_p), ("size", c_size_t), ("is_number", c_int),
+                ("number", c_uint64), ("reserved", c_uint64 * 2)]
+
+
+class Message(ctypes.Structure):
+    _fields_ = [("id", c_uint32), ("reserved0", c_uint32), ("name", c_char_p),
+                ("trace", c_size_t), ("block", c_uint64),
+                ("offset", c_uint64), ("bytes", c_void_p),
+                ("size", c_size_t), ("reserved", c_uint64 * 4)]
+
+
 ReportFunction = CFUNCTYPE(None, c_void_p, c_void_p)
 TextFunction = CFUNCTYPE(c_int, c_void_p, c_uint32, c_void_p, c_size_t,
                          POINTER(c_void_p), POINTER(c_size_t))
@@ -124,6 +138,9 @@ _SIGNATURES = {
                       POINTER(c_uint)),
     "reader_time_span": (c_int, c_void_p, POINTER(c_uint64),
                          POINTER(c_uint64)),
+    "reader_next_message": (c_int, c_void_p, POINTER(Message)),
+    "reader_next_argument": (c_int, c_void_p, POINTER(c_size_t),
+                             POINTER(Argument)),
     "reader_columns": (c_int, c_void_p, c_char_p, POINTER(ArrowArrayStream)),
     "reader_version": (c_char_p,),
     "reader_format_version": (c_uint,),

@@ -23,6 +23,7 @@ TextHook = Callable[[str, bytes], Optional[bytes]]
 
 _FOLLOW_PAUSE_S = 0.05
 _MOST_FINDINGS = 1000
+_SIGNED = (1,)  # types of arguments: FORMAT.md section 5
 _forever: List[Any] = []  # what the library may call until the end
 
 
@@ -36,6 +37,15 @@ class Finding(NamedTuple):
     trace: str  # the name of the trace
     offset: int  # bytes of it
     text: str
+
+
+class Message(NamedTuple):
+    """A message of the format: FORMAT.md section 4."""
+    name: str  # "MSG_FORK"; "MSG_999" if the trace does not describe it
+    id: int
+    block: int  # sequence number of its block
+    arguments: Dict[str, Union[int, bytes, List[bytes]]]  # by name; lists where
+    #             an argument repeats
 
 
 def fields() -> Dict[str, type]:
@@ -179,6 +189,17 @@ class Trace:
             reader.end()
         self._warn()
 
+    def messages(self, operations: bool = False) -> Iterator[Message]:
+        """What stands in the trace, as it stands there: with `operations` all
+        of it, without only what tells of something else (processes, losses,
+        what was counted, totals). In the order of the file."""
+        reader = self._open(messages=1 if operations else 2)
+        self._reader = reader
+        try:
+            yield from reader.messages()
+        finally:
+            reader.end()
+
     def columns(self, columns: Optional[Sequence[str]] = None,
                 ordered: bool = True) -> Dict[str, List[Any]]:
         """All events as a list for each column."""
@@ -227,9 +248,8 @@ class Trace:
             _forever.append(reader)
         return capsule_of(reader.stream(None))
 
-    def _open(self, ordered: bool = True, reports: bool = True) -> "_Reader":
-        return _Reader(self._traces, ordered=ordered, reports=reports,
-                       **self._options)
+    def _open(self, **more: Any) -> "_Reader":
+        return _Reader(self._traces, **more, **self._options)
 
     def _warn(self) -> None:
         if self.complete or self._reader is None or not self._reader.at_end:
@@ -249,7 +269,7 @@ class _Reader:
                  strict: Union[bool, Iterable[str]] = False,
                  follow: bool = False, threads: int = 0,
                  text: Optional[TextHook] = None, ordered: bool = True,
-                 reports: bool = True):
+                 reports: bool = True, messages: int = 0):
         self.findings: List[Finding] = []
         self.counts: Dict[str, int] = {}
         self.complete: Optional[bool] = None
@@ -287,6 +307,8 @@ class _Reader:
             check(lib.options_set(options, _library.THREADS, threads))
             check(lib.options_set(options, _library.FILE_ORDER,
                                   int(not ordered)))
+            check(lib.options_set(options, _library.NO_OPERATIONS,
+                                  int(messages == 2)))
             check(lib.options_set_strict(options, _kinds(strict)))
             if reports:
                 check(lib.options_on_report(options, self._on_report, None))
@@ -371,6 +393,38 @@ class _Reader:
         if code < 0:
             self.raise_error()
         return ((first.value, last.value) if code == _library.ITEM else None)
+
+    def messages(self) -> Iterator[Message]:
+        message, argument = _library.Message(), _library.Argument()
+        while True:
+            code = lib.reader_next_message(self._handle, ctypes.byref(message))
+            if code == _library.WAIT:
+                time.sleep(_FOLLOW_PAUSE_S)
+                continue
+            if code < 0:
+                self.raise_error()
+            if code == _library.END:
+                return
+            found: Dict[str, Any] = {}
+            at = ctypes.c_size_t()
+            while lib.reader_next_argument(
+                    self._handle, ctypes.byref(at),
+                    ctypes.byref(argument)) == _library.ITEM:
+                value: Any = argument.number
+                if not argument.is_number:
+                    value = (ctypes.string_at(argument.value, argument.size)
+                             if argument.size else b"")
+                elif argument.type in _SIGNED and value >= 2**63:
+                    value -= 2**64
+                name = argument.name.decode("utf-8", "replace")
+                if name in found:
+                    if not isinstance(found[name], list):
+                        found[name] = [found[name]]
+                    found[name].append(value)
+                else:
+                    found[name] = value
+            yield Message(message.name.decode("utf-8", "replace"), message.id,
+                          message.block, found)
 
     def stream(self, columns: Optional[Sequence[str]]) -> ArrowArrayStream:
         stream = ArrowArrayStream()

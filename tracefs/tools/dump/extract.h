@@ -1,0 +1,20 @@
+// What the header of a trace embeds of how it was recorded, as it was given.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "tracefs/format/trace_header.h"
+
+namespace tracefs {
+
+// "config, filter, dag, command, environment, versions"
+std::string ExtractNames();
+bool IsExtract(std::string_view name);
+
+// `config` is a file that tracefs-mount takes; the others are lines. Empty if
+// the header has nothing of it.
+std::string ExtractFrom(const format::TraceHeader& header,
+                        std::string_view name);
+
+}  // namespace tracefs
