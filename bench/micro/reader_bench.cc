@@ -124,6 +124,7 @@ void BM_ReadColumns(benchmark::State& state) {
 BENCHMARK(BM_ReadColumns)
     ->ArgsProduct({{1, 2}, {0, 1}})
     ->UseRealTime()
+    ->MeasureProcessCPUTime()
     ->Unit(benchmark::kMillisecond);
 
 }  // namespace

@@ -117,14 +117,19 @@ bool BlockDecoder::Open(std::vector<std::byte> block, uint64_t sequence,
     trace_->Tell(report);
     return false;
   }
-  if (trace_->from_real_ns != 0 && head_.events != 0 &&
-      head_.clock.ToReal(head_.last_ns) < trace_->from_real_ns) {
-    return true;
-  }
+  const bool passed_over =
+      trace_->from_real_ns != 0 && head_.events != 0 &&
+      head_.clock.ToReal(head_.last_ns) < trace_->from_real_ns;
   bool ordered = true;
   uint64_t last_time = 0;
   Message message;
   while (in.Next(&message)) {
+    if (passed_over) {
+      if (message.msg_id == static_cast<uint16_t>(MessageId::kFinal)) {
+        ReadOtherMessage(message);
+      }
+      continue;
+    }
     if (IsOperation(message.msg_id)) {
       ++trace_->stats.events;
     } else if (ProcessKindOf(message.msg_id)) {
@@ -142,6 +147,7 @@ bool BlockDecoder::Open(std::vector<std::byte> block, uint64_t sequence,
   if (in.malformed()) {
     Malformed(ReportKind::kMalformedBlock, &trace_->stats.malformed_blocks);
   }
+  if (passed_over) return true;
   if (ordered) {
     cursor_.emplace(block_);
   } else {

@@ -122,7 +122,8 @@ Result<uint64_t> TimeSeek::Bisect(uint64_t age_ns, uint64_t begin,
     if (!*found || (*found)->times.age_ns >= age_ns) {
       end = middle;
     } else {
-      begin = (*found)->end;
+      // Not its end: the last block may say how the trace ended.
+      begin = (*found)->offset;
     }
   }
   return begin;

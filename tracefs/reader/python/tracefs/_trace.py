@@ -307,8 +307,8 @@ class _Reader:
             check(lib.options_set(options, _library.THREADS, threads))
             check(lib.options_set(options, _library.FILE_ORDER,
                                   int(not ordered)))
-            check(lib.options_set(options, _library.NO_OPERATIONS,
-                                  int(messages == 2)))
+            if messages == 2:
+                check(lib.options_set(options, _library.NO_OPERATIONS, 1))
             check(lib.options_set_strict(options, _kinds(strict)))
             if reports:
                 check(lib.options_on_report(options, self._on_report, None))
