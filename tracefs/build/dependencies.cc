@@ -87,8 +87,9 @@ ProcessId DependencyFinder::JobOf(ProcessId process) const {
     const ProcessId parent = graph_.processes()[at].parent;
     if (parent == kNobody) return at;
     if (ParentRuns(options_.job_makers, at)) return at;
-    // The whole run is no job, if it has more than one process below it.
-    if (graph_.processes()[parent].parent == kNobody) return at;
+    // The whole run is no job. Without records its top may not be in the trace.
+    const bool top = graph_.processes()[parent].parent == kNobody;
+    if (top && graph_.has_process_records()) return at;
     at = parent;
   }
 }

@@ -182,7 +182,7 @@ class Answerer {
         Say(TerminalText(graph.paths().Text(target)) +
             ": nobody was seen to write it");
       }
-      err_.Append(NoInputText(graph, found));
+      for (const std::string& line : NoInputLines(graph, found)) Say(line);
     }
     return Print(graph, answers, reverse);
   }

@@ -254,21 +254,23 @@ std::string CompileCommands(const BuildGraph& graph,
   return out + "\n]\n";
 }
 
-std::string NoInputText(const BuildGraph& graph,
-                        const Dependencies& dependencies) {
-  std::string out;
+std::vector<std::string> NoInputLines(const BuildGraph& graph,
+                                      const Dependencies& dependencies) {
+  std::vector<std::string> lines;
   for (const Dependencies::NoInput& none : dependencies.no_inputs) {
-    out += TerminalText(graph.paths().Text(none.written)) + ": " +
-           TerminalText(graph.NameOfProcess(none.writer)) +
-           " read nothing that was traced; ";
-    out += none.instead == build::kNobody
-               ? "what it was made from is not known"
-               : "what was read below " +
-                     TerminalText(graph.NameOfProcess(none.instead)) +
-                     " counts instead";
-    out += "\n";
+    std::string line = TerminalText(graph.paths().Text(none.written)) + ": " +
+                       TerminalText(graph.NameOfProcess(none.writer)) +
+                       " read nothing that was traced; ";
+    if (none.instead == build::kNobody) {
+      line += "what it was made from is not known";
+    } else {
+      line += "what was read below " +
+              TerminalText(graph.NameOfProcess(none.instead)) +
+              " counts instead";
+    }
+    lines.push_back(std::move(line));
   }
-  return out;
+  return lines;
 }
 
 }  // namespace tracefs

@@ -36,8 +36,8 @@ Result<std::string> DyndepText(const build::BuildGraph& graph,
 std::string CompileCommands(const build::BuildGraph& graph,
                             const build::BuildConfig& config);
 
-// "a.o: as -o a.o (77) read nothing that was traced; …", a line each.
-std::string NoInputText(const build::BuildGraph& graph,
-                        const build::Dependencies& dependencies);
+// "a.o: as -o a.o (77) read nothing that was traced; …"
+std::vector<std::string> NoInputLines(const build::BuildGraph& graph,
+                                      const build::Dependencies& dependencies);
 
 }  // namespace tracefs
