@@ -29,6 +29,10 @@ constexpr StreamFlagInfo kStreamFlags[] = {
     {"STR_GID", kStrGid, "group id of the caller"},
     {"STR_PNAME", kStrPname, "process name"},
     {"STR_TIMESTAMP", kStrTsNsec, "begin time in nanoseconds"},
+    {"STR_EXE", kStrExe, "the file that the process runs"},
+    {"STR_CMDLINE", kStrCmdline, "its arguments: may hold secrets"},
+    {"STR_CGROUP", kStrCgroup, "its control group"},
+    {"STR_TTY", kStrTty, "its terminal"},
     {"STR_TS_SEC", kStrTsSec, "begin time in seconds"},
     {"STR_TS_USEC", kStrTsUsec, "begin time in microseconds"},
     {"STR_TS_NSEC", kStrTsNsec, "begin time in nanoseconds"},
@@ -46,6 +50,9 @@ constexpr StreamFlagInfo kStreamFlags[] = {
     {"STR_FILE", kStrFile, "file handle and open flags"},
     {"STR_ARGS", kStrArgs, "all other arguments: offset, length, mode, …"},
     {"STR_RETVAL", kStrRetval, "result or errno"},
+    {"STR_SYSCALL", kStrSyscall,
+     "the system call that the caller is in: takes tracepoints of the kernel, "
+     "which cost every process of the machine a little"},
     {"STR_DATA", kStrData, "the data read and written"},
     {"STR_DATA_CKSUM", kStrDataCksum, "CRC-32C of the data read and written"},
     {"STR_PROCESS", kStrProcessRecords,
@@ -53,8 +60,9 @@ constexpr StreamFlagInfo kStreamFlags[] = {
     {"STR_ENVIRONMENT", kStrProcessRecords | kStrEnvironment,
      "the same, with the environment of each program"},
     {"STR_ALL", kAll,
-     "everything but STR_PRE_OP, coarser times, STR_ATTR, STR_DATA, "
-     "STR_DATA_CKSUM, STR_PROCESS, STR_ENVIRONMENT"},
+     "everything but STR_PRE_OP, coarser times, STR_EXE, STR_CMDLINE, "
+     "STR_CGROUP, STR_TTY, STR_ATTR, STR_SYSCALL, STR_DATA, STR_DATA_CKSUM, "
+     "STR_PROCESS, STR_ENVIRONMENT"},
 };
 
 static_assert(
@@ -77,7 +85,11 @@ class Stream final : public AssemblyDriver {
                 .ppid = (flags_ & kStrPpid) != 0,
                 .sid = (flags_ & kStrSid) != 0,
                 .pgid = (flags_ & kStrPgid) != 0,
-                .comm = (flags_ & kStrPname) != 0};
+                .comm = (flags_ & kStrPname) != 0,
+                .exe = (flags_ & kStrExe) != 0,
+                .cgroup = (flags_ & kStrCgroup) != 0,
+                .tty = (flags_ & kStrTty) != 0,
+                .cmdline = (flags_ & kStrCmdline) != 0};
     for (size_t i = 0; i < kNumericFieldCount; ++i) {
       const FieldInfo& info = Fields()[i];
       numeric_[i] = {info.arg_id, info.width};
@@ -94,6 +106,8 @@ class Stream final : public AssemblyDriver {
     return {.after = (flags_ & kStrPostOp) != 0,
             .before = (flags_ & kStrPreOp) != 0,
             .caller = process_.any(),
+            .syscall = (flags_ & kStrSyscall) != 0,
+            .details = process_.details(),
             .data = moves_data && (flags_ & (kStrData | kStrDataCksum)) != 0};
   }
 
@@ -126,7 +140,7 @@ class Stream final : public AssemblyDriver {
     uint32_t parent_path = 0;
     uint32_t new_parent_path = 0;
     if (event.caller != nullptr && process_.any()) {
-      process = block.ProcessId(*event.caller, process_);
+      process = block.ProcessId(*event.caller, event.details, process_);
     }
     if ((flags_ & kStrPath) != 0 && event.resolver != nullptr) {
       // A file that is named by the operation needs no definition of its own.

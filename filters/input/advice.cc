@@ -88,7 +88,10 @@ class Adviser {
 
   void Look(const Ast& ast, const CheckedFilter& checked) {
     if (ast.kind == Ast::Kind::kPredicate) {
-      LookAtPredicate(ast.predicate, checked.predicate);
+      // "cname = unknown" became a negation.
+      if (checked.kind == Ast::Kind::kPredicate) {
+        LookAtPredicate(ast.predicate, checked.predicate);
+      }
     }
     for (size_t i = 0; i < ast.children.size(); ++i) {
       Look(ast.children[i], checked.children[i]);

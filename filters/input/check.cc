@@ -18,14 +18,16 @@ constexpr uint64_t kSignBit = uint64_t{1} << 63;
 constexpr uint64_t kPermissionBits = 07777;
 constexpr size_t kMaxNameBytes = 255;
 constexpr size_t kMaxCallerNameBytes = 63;
+constexpr size_t kMaxDetailBytes = 1024;  // as much as is recorded of one
 static_assert(kOpCount <= 64, "Predicate::ops has one bit an operation");
 
 bool IsText(FieldType type) {
   return type == FieldType::kName || type == FieldType::kText;
 }
 
-std::string_view OperatorsOf(FieldType type) {
-  switch (type) {
+std::string_view OperatorsOf(const FieldInfo& info) {
+  if (info.field == Field::kSyscall) return "= != IN";
+  switch (info.type) {
     case FieldType::kOp:
     case FieldType::kFileType:
       return "= != IN";
@@ -39,8 +41,8 @@ std::string_view OperatorsOf(FieldType type) {
   }
 }
 
-bool Allows(FieldType type, Comparison comparison) {
-  const bool bits_or_text = OperatorsOf(type).ends_with('~');
+bool Allows(const FieldInfo& info, Comparison comparison) {
+  const bool bits_or_text = OperatorsOf(info).ends_with('~');
   switch (comparison) {
     case Comparison::kEqual:
     case Comparison::kNotEqual:
@@ -48,8 +50,10 @@ bool Allows(FieldType type, Comparison comparison) {
       return true;
     case Comparison::kMatch:
       return bits_or_text;
+    case Comparison::kOf:  // the parser knows where
+      return info.field == Field::kAncestor;
     default:
-      return OperatorsOf(type).find('<') != std::string_view::npos;
+      return OperatorsOf(info).find('<') != std::string_view::npos;
   }
 }
 
@@ -76,6 +80,7 @@ class Checker {
   Status Check(const Ast& ast, CheckedFilter* out) const {
     out->kind = ast.kind;
     if (ast.kind == Ast::Kind::kPredicate) {
+      if (AsksIfKnown(ast.predicate)) return CheckKnown(ast.predicate, out);
       return CheckPredicate(ast.predicate, &out->predicate);
     }
     out->children.resize(ast.children.size());
@@ -92,6 +97,51 @@ class Checker {
     return ErrorAt(file_, word.position, message);
   }
 
+  // Of fields that are found out a bare `unknown` is no value but the lack of
+  // one.
+  static bool IsUnknown(const AstWord& word) {
+    return !word.quoted && SameButForCase(word.text, "unknown");
+  }
+  static bool AsksIfKnown(const AstPredicate& ast) {
+    const FieldInfo* info = FieldByPredicate(ast.field.text);
+    if (info == nullptr || !MayBeUnknown(info->field)) return false;
+    return std::any_of(
+        ast.values.begin(), ast.values.end(),
+        [](const AstValue& value) { return IsUnknown(value.words[0]); });
+  }
+
+  Status CheckKnown(const AstPredicate& ast, CheckedFilter* out) const {
+    const FieldInfo& info = *FieldByPredicate(ast.field.text);
+    const bool equal = ast.comparison == Comparison::kEqual ||
+                       ast.comparison == Comparison::kOf;
+    if (!equal && ast.comparison != Comparison::kNotEqual) {
+      const auto word = std::find_if(
+          ast.values.begin(), ast.values.end(),
+          [](const AstValue& value) { return IsUnknown(value.words[0]); });
+      return Error(word->words[0],
+                   "'unknown' is compared with = and != only; quote it if it "
+                   "is meant literally");
+    }
+    Predicate known;
+    known.field = info.field;
+    if (IsText(info.type)) {
+      known.form = Predicate::Form::kText;
+      known.text = {.kind = TextMatch::Kind::kKnown, .texts = {}};
+    } else {
+      known.form = Predicate::Form::kNumber;
+      known.set = IntervalSet::Range(0, IntervalSet::kMax);
+    }
+    if (!equal) {
+      out->predicate = std::move(known);
+      return Status::Ok();
+    }
+    out->kind = Ast::Kind::kNot;
+    out->children.resize(1);
+    out->children[0].kind = Ast::Kind::kPredicate;
+    out->children[0].predicate = std::move(known);
+    return Status::Ok();
+  }
+
   Status CheckPredicate(const AstPredicate& ast, Predicate* out) const {
     const FieldInfo* info = FieldByPredicate(ast.field.text);
     if (info == nullptr) {
@@ -99,16 +149,11 @@ class Checker {
                                   DidYouMean(ast.field.text, PredicateWords()));
     }
     const std::string name(info->predicate);
-    if (info->source == FieldSource::kHelper) {
-      return Error(ast.field, "the predicate '" + name +
-                                  "' needs a helper this version does not "
-                                  "have");
-    }
-    if (!Allows(info->type, ast.comparison)) {
+    if (!Allows(*info, ast.comparison)) {
       return ErrorAt(file_, ast.comparison_position,
                      "'" + name + "' cannot be compared with " +
                          std::string(ComparisonText(ast.comparison)) +
-                         "; it takes " + std::string(OperatorsOf(info->type)));
+                         "; it takes " + std::string(OperatorsOf(*info)));
     }
     for (const AstValue& value : ast.values) {
       if (value.words.size() > 1 && info->type != FieldType::kOpenFlags) {
@@ -168,6 +213,7 @@ class Checker {
       case Comparison::kEqual:
       case Comparison::kIn:
       case Comparison::kMatch:
+      case Comparison::kOf:
         out->set = IntervalSet::OfAll(values);
         break;
       case Comparison::kNotEqual:
@@ -253,6 +299,7 @@ class Checker {
     const std::string name(info.predicate);
     std::optional<uint64_t> parsed;
     std::string wanted;
+    if (info.field == Field::kSyscall) return CallNumber(word, number);
     switch (info.type) {
       case FieldType::kSigned:
         return SignedNumber(info, word, number);
@@ -308,6 +355,17 @@ class Checker {
                              ValueText(info.field, Greatest(info)));
     }
     *number = *parsed;
+    return Status::Ok();
+  }
+
+  Status CallNumber(const AstWord& word, uint64_t* number) const {
+    const auto known = SystemCallFromWord(word.text);
+    const auto plain = ParseUnsigned(word.text);
+    if (!known && (!plain || *plain > UINT32_MAX)) {
+      return Error(word, "unknown system call " + Quoted(word.text) +
+                             DidYouMean(word.text, SystemCallWords()));
+    }
+    *number = known ? *known : *plain;
     return Status::Ok();
   }
 
@@ -371,8 +429,9 @@ class Checker {
       return Error(word, "no '" + name + "' is ever empty");
     }
     if (glob) {
-      const auto compiled = Glob::Compile(
-          text, info.field == Field::kPath ? GlobKind::kPath : GlobKind::kName);
+      const auto compiled =
+          Glob::Compile(text, info.shape == DataShape::kPath ? GlobKind::kPath
+                                                             : GlobKind::kName);
       if (!compiled.ok()) {
         return Error(word, Quoted(text) + " is " + compiled.status().message());
       }
@@ -400,8 +459,10 @@ class Checker {
       default:
         break;
     }
-    const size_t limit =
-        info.field == Field::kComm ? kMaxCallerNameBytes : kMaxNameBytes;
+    const size_t limit = info.field == Field::kComm ? kMaxCallerNameBytes
+                         : info.source == FieldSource::kDetails
+                             ? kMaxDetailBytes
+                             : kMaxNameBytes;
     if (!glob && text.size() > limit) {
       return Error(word, "no '" + name + "' is longer than " +
                              std::to_string(limit) + " bytes");
@@ -456,6 +517,18 @@ void DumpTo(const CheckedFilter& filter, size_t indent, std::string* out) {
 }
 
 }  // namespace
+
+bool MayBeUnknown(Field field) {
+  switch (Info(field).source) {
+    case FieldSource::kCaller:
+    case FieldSource::kSyscall:
+    case FieldSource::kDetails:
+    case FieldSource::kAncestors:
+      return true;
+    default:
+      return false;
+  }
+}
 
 uint64_t OrderBias(Field field) {
   return Info(field).type == FieldType::kSigned ? kSignBit : 0;

@@ -20,7 +20,8 @@ namespace tracefs {
 
 // What a text must be: one of some texts, none of them, or of a pattern.
 struct TextMatch {
-  enum class Kind : uint8_t { kAnyOf, kNoneOf, kGlob };
+  // kKnown: whatever it is.
+  enum class Kind : uint8_t { kAnyOf, kNoneOf, kGlob, kKnown };
   Kind kind{};
   std::vector<std::string> texts;  // sorted, distinct; kGlob: the pattern
 
@@ -58,6 +59,10 @@ struct CheckedFilter {
 // Errors as ParseFilter's; kSystem where the name service failed.
 Result<CheckedFilter> CheckFilter(const Ast& ast, std::string_view file,
                                   const NameService& names);
+
+// Whether filters may ask if it is known, as in "cname = unknown": so it is of
+// what is found out about the caller.
+bool MayBeUnknown(Field field);
 
 // The checked tree, one line a node, indented.
 std::string Dump(const CheckedFilter& filter);

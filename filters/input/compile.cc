@@ -47,6 +47,19 @@ class Encoder {
   ProgramData TakeData() { return std::move(data_); }
 
  private:
+  static NodeKind TextKind(Field field) {
+    switch (field) {
+      case Field::kPath:
+        return NodeKind::kPath;
+      case Field::kComm:
+        return NodeKind::kCallerName;
+      case Field::kAncestor:
+        return NodeKind::kAncestor;
+      default:
+        return NodeKind::kDetail;
+    }
+  }
+
   // The test of a node, without its edges.
   Node TestNode(uint32_t id) {
     const auto known = nodes_.find(id);
@@ -74,8 +87,7 @@ class Encoder {
         node.span = ListOf(test.any);
         break;
       case FilterTest::Form::kText:
-        node.kind = test.field == Field::kPath ? NodeKind::kPath
-                                               : NodeKind::kCallerName;
+        node.kind = TextKind(test.field);
         node.span = ListOf(test.any);
         break;
     }

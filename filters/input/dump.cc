@@ -102,8 +102,13 @@ std::string MatchText(Field field, const TextMatch& match) {
       return left + " ~ " + TextWord(match.texts[0]);
     case TextMatch::Kind::kNoneOf:
       return left + " != " + TextWord(match.texts[0]);
+    case TextMatch::Kind::kKnown:
+      return left + " is known";
     case TextMatch::Kind::kAnyOf:
       break;
+  }
+  if (field == Field::kAncestor) {
+    return left + " of " + TextWord(match.texts[0]);
   }
   if (match.texts.size() == 1) return left + " = " + TextWord(match.texts[0]);
   std::string text = left + " in {";
@@ -163,6 +168,8 @@ std::string Program::NodeText(const Node& node) const {
     case NodeKind::kNames:
     case NodeKind::kNameList:
     case NodeKind::kCallerName:
+    case NodeKind::kDetail:
+    case NodeKind::kAncestor:
     case NodeKind::kPath: {
       const auto& list = data_->texts[node.span];
       std::string text = list.size() == 1 ? "" : "any of {";

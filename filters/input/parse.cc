@@ -10,8 +10,8 @@
 namespace tracefs {
 namespace {
 
-constexpr std::array<std::string_view, 8> kComparisons = {
-    "=", "!=", "<", "<=", ">", ">=", "IN", "~"};
+constexpr std::array<std::string_view, 9> kComparisons = {
+    "=", "!=", "<", "<=", ">", ">=", "IN", "~", "of"};
 
 constexpr std::array<std::string_view, 4> kKeywords = {"AND", "OR", "NOT",
                                                        "IN"};
@@ -217,6 +217,15 @@ class Parser {
       in_.Advance(symbol.size());
       predicate->comparison = comparison;
       in_.SkipSpace();
+      return Status::Ok();
+    }
+    if (FieldByPredicate(predicate->field.text) == &Info(Field::kAncestor)) {
+      if (!TakeKeyword("OF", "")) {
+        return in_.ErrorHere("expected 'of' behind " +
+                             Quoted(predicate->field.text) + ", found " +
+                             Found());
+      }
+      predicate->comparison = Comparison::kOf;
       return Status::Ok();
     }
     if (TakeKeyword("IN", "")) {

@@ -32,8 +32,9 @@ enum class Comparison : uint8_t {
   kGreaterEqual,
   kIn,
   kMatch,
+  kOf,  // of `descendant` alone
 };
-// "=", …, "IN", "~".
+// "=", …, "IN", "~", "of".
 std::string_view ComparisonText(Comparison comparison);
 
 struct AstWord {

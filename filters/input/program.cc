@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <string>
 
 namespace tracefs {
@@ -37,6 +38,7 @@ bool MayComeLate(Field field, Op op) {
 void Fetch(const Node& node, Event& event) {
   if (node.fetched == Node::kFromCaller) event.NeedCaller();
   if (node.fetched == Node::kFromAttributes) event.NeedAttributes();
+  if (node.fetched == Node::kFromCalls) event.NeedSyscall();
 }
 
 bool InRange(const Node& node, const Event& event) {
@@ -75,7 +77,7 @@ const char* WrongTest(const Node& node, const ProgramData& data) {
     case NodeKind::kTable: {
       if (node.field >= kNumericFieldCount) return "is on no numeric field";
       const FieldInfo& info = Info(FieldOf(node));
-      if (info.predicate.empty() || info.source == FieldSource::kHelper) {
+      if (info.predicate.empty()) {
         return "is on a field that is no predicate";
       }
       if (node.fetched != FetchedFrom(FieldOf(node))) {
@@ -102,6 +104,18 @@ const char* WrongTest(const Node& node, const ProgramData& data) {
       return list_of([](Field f) { return f == Field::kPath; })
                  ? nullptr
                  : "names no list of path predicates";
+    case NodeKind::kDetail:
+      return node.span < data.texts.size() && !data.texts[node.span].empty() &&
+                     list_of([&](Field f) {
+                       return Info(f).source == FieldSource::kDetails &&
+                              f == data.texts[node.span][0]->field();
+                     })
+                 ? nullptr
+                 : "names no list of predicates on the caller";
+    case NodeKind::kAncestor:
+      return list_of([](Field f) { return f == Field::kAncestor; })
+                 ? nullptr
+                 : "names no list of ancestor predicates";
     case NodeKind::kDrop:
     case NodeKind::kKeep:
       return nullptr;
@@ -133,6 +147,8 @@ uint8_t FetchedFrom(Field field) {
       return Node::kFromCaller;
     case FieldSource::kAttributes:
       return Node::kFromAttributes;
+    case FieldSource::kSyscall:
+      return Node::kFromCalls;
     default:
       return 0;
   }
@@ -344,6 +360,10 @@ bool Program::Test(const Node& node, Event& event, PathCache* paths) const {
              MatchesAny(data_->texts[node.span], event.caller->comm());
     case NodeKind::kPath:
       return TestPath(node.span, event, paths);
+    case NodeKind::kDetail:
+      return TestDetail(node.span, event);
+    case NodeKind::kAncestor:
+      return TestAncestors(node.span, event);
     case NodeKind::kDrop:
     case NodeKind::kKeep:
       break;
@@ -370,6 +390,43 @@ bool Program::TestNames(size_t list, const Event& event) const {
                                 });
   }
   return search.found;
+}
+
+bool Program::TestDetail(size_t list, Event& event) const {
+  event.NeedDetails();
+  if (event.details == nullptr) return false;
+  const auto& predicates = data_->texts[list];
+  const std::string* const text = event.details->Find(predicates[0]->field());
+  return text != nullptr && MatchesAny(predicates, *text);
+}
+
+bool Program::TestAncestors(size_t list, Event& event) const {
+  event.NeedCaller();
+  if (event.resolver == nullptr) return false;
+  struct Search {
+    const std::vector<std::shared_ptr<const TextMatcher>>& predicates;
+    bool found = false;
+    bool asks_if_known = false;
+  };
+  Search search{data_->texts[list]};
+  search.asks_if_known = std::any_of(
+      search.predicates.begin(), search.predicates.end(),
+      [](const auto& p) { return p->match().kind == TextMatch::Kind::kKnown; });
+  const bool whole = event.resolver->ForEachAncestor(
+      event, &search, [](void* context, uint32_t pid, std::string_view comm) {
+        auto* s = static_cast<Search*>(context);
+        std::array<char, 12> number;
+        const auto end =
+            std::to_chars(number.data(), number.data() + number.size(), pid);
+        const std::string_view text(
+            number.data(), static_cast<size_t>(end.ptr - number.data()));
+        for (const auto& p : s->predicates) {
+          if (p->match().kind == TextMatch::Kind::kKnown) continue;
+          s->found = s->found || p->Matches(text) || p->Matches(comm);
+        }
+        return !s->found;
+      });
+  return search.found || (search.asks_if_known && whole);
 }
 
 bool Program::TestPath(size_t list, Event& event, PathCache* paths) const {
@@ -411,7 +468,10 @@ Program::Truth Program::TestForFile(const Node& node, Event& event,
       return Truth::kUnknown;
     }
   }
-  if (node.kind == NodeKind::kCallerName) return Truth::kUnknown;
+  if (node.kind == NodeKind::kCallerName || node.kind == NodeKind::kDetail ||
+      node.kind == NodeKind::kAncestor) {
+    return Truth::kUnknown;
+  }
   // No file: the question is what some file may be.
   if (event.node == 0 && (IsNames(node.kind) || node.kind == NodeKind::kPath)) {
     return Truth::kUnknown;
@@ -481,12 +541,17 @@ FilterNeeds Program::Needs(Op op) const {
     if (IsNumber(node.kind)) {
       const Field field = FieldOf(node);
       needs.caller |= Info(field).source == FieldSource::kCaller;
+      needs.syscall |= Info(field).source == FieldSource::kSyscall;
       needs.late |= MayComeLate(field, op);
     } else if (IsNames(node.kind)) {
       needs.names |= node.kind == NodeKind::kNames;
       needs.late |= FindsFile(op);
     } else if (node.kind == NodeKind::kCallerName) {
       needs.caller = true;
+    } else if (node.kind == NodeKind::kDetail) {
+      needs.caller = needs.details = true;
+    } else if (node.kind == NodeKind::kAncestor) {
+      needs.caller = needs.ancestors = true;
     } else if (node.kind == NodeKind::kPath) {
       needs.paths = true;
     }

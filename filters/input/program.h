@@ -38,6 +38,8 @@ enum class NodeKind : uint8_t {
   kNameList,    // by the names themselves
   kCallerName,  // the caller's name satisfies one of the list number `span`
   kPath,        // likewise the path or the new path
+  kDetail,      // likewise a text of CallerDetails: that of the list's field
+  kAncestor,    // likewise the number or the name of an ancestor of the caller
   // Terminals.
   kDrop,
   kKeep,
@@ -61,6 +63,7 @@ struct Node {
   static constexpr uint8_t kNoFall = 2;
   static constexpr uint8_t kFromCaller = 1;
   static constexpr uint8_t kFromAttributes = 2;
+  static constexpr uint8_t kFromCalls = 3;
 
   friend bool operator==(const Node&, const Node&) = default;
 };
@@ -72,7 +75,7 @@ uint8_t FetchedFrom(Field field);
 // What nodes refer to by number; shared by the programs of a filter.
 struct ProgramData {
   std::vector<IntervalSet> tables;
-  // Each list: predicates on name and ext, or all on path, or all on cname.
+  // Each list: predicates on name and ext, or all on one other field.
   std::vector<std::vector<std::shared_ptr<const TextMatcher>>> texts;
 };
 
@@ -140,6 +143,8 @@ class Program {
   Verdict DecidePartlyFrom(size_t node, PartialTest test, Event& event,
                            PathCache* paths) const;
   bool TestNames(size_t list, const Event& event) const;
+  bool TestDetail(size_t list, Event& event) const;
+  bool TestAncestors(size_t list, Event& event) const;
   bool TestPath(size_t list, Event& event, PathCache* paths) const;
   std::string NodeText(const Node& node) const;
 

@@ -13,7 +13,8 @@ namespace tracefs {
 // Immutable; threads: any.
 class TextMatcher {
  public:
-  // `field` is kName, kExt, kPath or kComm. Null for a malformed pattern,
+  // `field` is kName, kExt, kPath, kComm, kAncestor or one of CallerDetails.
+  // Null for a malformed pattern,
   // which a checked filter has none of.
   static std::shared_ptr<const TextMatcher> Make(Field field, TextMatch match);
 
@@ -22,6 +23,7 @@ class TextMatcher {
 
   // Whether this text of the field satisfies the predicate. For kExt `text` is
   // the whole name, and one without an extension does not. No allocation.
+  // Of kKnown the question is whether there is a text, which there is.
   bool Matches(std::string_view text) const;
 
  private:

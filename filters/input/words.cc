@@ -14,6 +14,7 @@
 
 #include "tracefs/base/spelling.h"
 #include "tracefs/event/op.h"
+#include "tracefs/event/system_call_names.h"
 
 namespace tracefs {
 namespace {
@@ -139,6 +140,21 @@ std::span<const std::string_view> FileTypeWords() {
   return words;
 }
 
+std::span<const std::string_view> SystemCallWords() {
+  static const auto words = [] {
+    std::vector<std::string_view> list;
+    for (const SystemCallName& call : SystemCallNames()) {
+      list.push_back(call.name);
+    }
+    return list;
+  }();
+  return words;
+}
+
+std::optional<uint64_t> SystemCallFromWord(std::string_view word) {
+  return SystemCallNumber(word);
+}
+
 std::optional<uint64_t> ErrnoFromWord(std::string_view word) {
   // Second names of the same numbers; strerrorname_np knows the first only.
   if (SameButForCase(word, "EWOULDBLOCK")) return EAGAIN;
@@ -169,6 +185,11 @@ std::optional<uint64_t> FileTypeFromWord(std::string_view word) {
 }
 
 std::string ValueText(Field field, uint64_t value) {
+  if (field == Field::kSyscall && value <= UINT32_MAX) {
+    const std::string_view name =
+        SystemCallNameOf(static_cast<uint32_t>(value));
+    if (!name.empty()) return std::string(name);
+  }
   switch (Info(field).type) {
     case FieldType::kSigned:
       return std::to_string(static_cast<int64_t>(value));

@@ -19,6 +19,7 @@ std::span<const std::string_view> OpWords();  // with `close`
 std::span<const std::string_view> ErrnoWords();
 std::span<const std::string_view> FlagWords();
 std::span<const std::string_view> FileTypeWords();
+std::span<const std::string_view> SystemCallWords();
 
 // "EIO" -> 5.
 std::optional<uint64_t> ErrnoFromWord(std::string_view word);
@@ -32,6 +33,8 @@ struct FlagBits {
 std::optional<FlagBits> FlagFromWord(std::string_view word);
 
 // "file dir link fifo sock char block" -> S_IFMT >> 12, as kType has it.
+// A name of this machine.
+std::optional<uint64_t> SystemCallFromWord(std::string_view word);
 std::optional<uint64_t> FileTypeFromWord(std::string_view word);
 
 // A number of a field as the language writes it: "EIO", "dir", "0644", "-1",

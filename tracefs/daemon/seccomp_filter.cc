@@ -8,6 +8,7 @@
 
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/perf_event.h>
 #include <poll.h>
 #include <sched.h>
 #include <seccomp.h>
@@ -32,7 +33,7 @@ namespace tracefs {
 namespace {
 
 // Everything that libfuse and the handlers ask of a descriptor by ioctl.
-constexpr std::array<unsigned long, 11> kIoctls = {
+constexpr std::array<unsigned long, 12> kIoctls = {
     FS_IOC_GETFLAGS,
     FS_IOC_SETFLAGS,
     FS_IOC_GETVERSION,
@@ -44,6 +45,7 @@ constexpr std::array<unsigned long, 11> kIoctls = {
     SECCOMP_IOCTL_NOTIF_RECV,   // RefusalCounter
     SECCOMP_IOCTL_NOTIF_SEND,   // RefusalCounter
     TCGETS,                     // isatty(), before the first message
+    PERF_EVENT_IOC_SET_OUTPUT,  // of tracepoints that share a ring
 };
 
 constexpr std::array<int, 7> kPrctls = {

@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -48,6 +49,14 @@ Watchdog::~Watchdog() {
 }
 
 Status Watchdog::Ask(char request, const std::string& text, UniqueFd* fd) {
+  std::vector<UniqueFd> files;
+  Status status = Ask(request, text, &files, nullptr);
+  if (fd != nullptr && !files.empty()) *fd = std::move(files.front());
+  return status;
+}
+
+Status Watchdog::Ask(char request, const std::string& text,
+                     std::vector<UniqueFd>* files, std::string* said) {
   if (text.size() >= PATH_MAX) return Status::System(ENAMETOOLONG, "watchdog");
   const std::lock_guard lock(mu_);
   const std::string question = request + text;
@@ -56,13 +65,19 @@ Status Watchdog::Ask(char request, const std::string& text, UniqueFd* fd) {
   }
 
   int error = 0;
-  std::vector<UniqueFd> files;
+  std::array<char, sizeof error + kMaxWatchdogText> answer;
   const ssize_t n = ReceiveWithFiles(
-      socket_.get(), std::as_writable_bytes(std::span(&error, 1)), &files);
-  if (n != sizeof error) {
+      socket_.get(), std::as_writable_bytes(std::span(answer)), files);
+  if (n < static_cast<ssize_t>(sizeof error)) {
     return Status::System(n < 0 ? errno : EPIPE, "the watchdog is gone");
   }
-  if (fd != nullptr && !files.empty()) *fd = std::move(files.front());
+  std::memcpy(&error, answer.data(), sizeof error);
+  std::string told(answer.data() + sizeof error,
+                   static_cast<size_t>(n) - sizeof error);
+  if (error != 0 && !told.empty()) {
+    return Status::SystemSaid(error, std::move(told));
+  }
+  if (said != nullptr) *said = std::move(told);
   if (error == 0) return Status::Ok();
   return Status::System(error, text.empty() ? "unmounting" : text);
 }
@@ -82,6 +97,25 @@ Result<UniqueFd> Watchdog::ConnectLog() {
   Status status = Ask(static_cast<char>(WatchdogRequest::kConnectLog), "", &fd);
   if (!status.ok()) return status;
   if (!fd) return Status::System(EMFILE, "log socket");
+  return fd;
+}
+
+Result<tracefs::OpenTracepoints> Watchdog::OpenTracepoints(TracepointUse use,
+                                                           int processor) {
+  tracefs::OpenTracepoints opened;
+  Status status = Ask(static_cast<char>(WatchdogRequest::kTracepoints),
+                      static_cast<char>(use) + std::to_string(processor),
+                      &opened.files, &opened.layout);
+  if (!status.ok()) return status;
+  if (opened.files.empty()) return Status::System(EMFILE, "tracepoints");
+  return opened;
+}
+
+Result<UniqueFd> Watchdog::StartLooker() {
+  UniqueFd fd;
+  Status status = Ask(static_cast<char>(WatchdogRequest::kLook), "", &fd);
+  if (!status.ok()) return status;
+  if (!fd) return Status::System(EMFILE, "looker");
   return fd;
 }
 

@@ -3,7 +3,8 @@
 //
 // It is also the daemon's hand in the namespaces it was started in: once the
 // daemon has shut itself into its sandbox, only this process can unmount, and
-// it makes the output files that are asked for later. It does nothing else,
+// it makes the output files that are asked for later, and it opens tracepoints
+// for who asks for system calls or processes. It does nothing else,
 // and it does not take the daemon's word for what the mount is: it looks at
 // the mount itself, once, and touches no other.
 //
@@ -21,10 +22,12 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/daemon/log.h"
+#include "tracefs/daemon/tracepoints.h"
 
 namespace tracefs {
 
@@ -48,6 +51,14 @@ class Watchdog {
   // A socket of that log, connected anew. Threads: any.
   Result<UniqueFd> ConnectLog();
 
+  // Tracepoints of the kernel, which a sandboxed daemon may not open:
+  // OpenTracepointsOn, without this process. Threads: any.
+  Result<tracefs::OpenTracepoints> OpenTracepoints(TracepointUse use,
+                                                   int processor);
+
+  // A process that may see what others run (looker.h): a socket to it.
+  Result<UniqueFd> StartLooker();
+
   // Our file system is mounted at `mount_point` (absolute, no symlinks) now,
   // and served from now on or later: nothing is asked of it. Once.
   Status Guard(const std::string& mount_point);
@@ -70,6 +81,9 @@ class Watchdog {
   // Asks and waits for the answer: an errno value, and a descriptor if `fd` is
   // not null and there is one.
   Status Ask(char request, const std::string& text, UniqueFd* fd);
+  // The same with all descriptors, and the text of the answer.
+  Status Ask(char request, const std::string& text,
+             std::vector<UniqueFd>* files, std::string* said);
 
   const pid_t child_;
   std::mutex mu_;  // one question at a time

@@ -15,8 +15,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <climits>
 #include <csignal>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <string>
@@ -26,7 +28,9 @@
 #include "tracefs/base/passed_files.h"
 #include "tracefs/daemon/capabilities.h"
 #include "tracefs/daemon/log.h"
+#include "tracefs/daemon/looker.h"
 #include "tracefs/daemon/mount_info.h"
+#include "tracefs/daemon/tracepoints.h"
 
 namespace tracefs {
 namespace {
@@ -48,6 +52,8 @@ class WatchdogChild {
   struct Answer {
     int error = 0;
     UniqueFd fd;
+    std::vector<UniqueFd> more = {};  // besides `fd`
+    std::string text = {};
   };
 
   Answer Handle(WatchdogRequest request, const std::string& path);
@@ -57,6 +63,8 @@ class WatchdogChild {
   Answer MakeFile(const std::string& path) const;
   int UseLog(const std::string& text);
   Answer Connect() const;
+  Answer OpenPoints(const std::string& text) const;
+  Answer StartLooker() const;
   void Send(const Answer& answer) const;
   int UnmountNow(int flags) const;
 
@@ -179,6 +187,10 @@ WatchdogChild::Answer WatchdogChild::Handle(WatchdogRequest request,
       return {UseLog(path), {}};
     case WatchdogRequest::kConnectLog:
       return Connect();
+    case WatchdogRequest::kTracepoints:
+      return OpenPoints(path);
+    case WatchdogRequest::kLook:
+      return StartLooker();
     case WatchdogRequest::kGoodbye:
       goodbye_ = true;
       return {};
@@ -201,6 +213,47 @@ WatchdogChild::Answer WatchdogChild::Connect() const {
   return {0, *std::move(fd)};
 }
 
+WatchdogChild::Answer WatchdogChild::OpenPoints(const std::string& text) const {
+  int processor = -1;
+  const char* const end = text.data() + text.size();
+  if (text.size() < 2 ||
+      std::from_chars(text.data() + 1, end, processor).ptr != end ||
+      processor < 0) {
+    return {EINVAL, {}};
+  }
+  const auto use = static_cast<TracepointUse>(text[0]);
+  if (use != TracepointUse::kCalls && use != TracepointUse::kProcesses) {
+    return {EINVAL, {}};
+  }
+  Result<OpenTracepoints> opened = OpenTracepointsOn(use, processor, daemon_);
+  if (!opened.ok()) {
+    return {opened.status().error(), {}, {}, opened.status().message()};
+  }
+  return {0, {}, std::move(opened->files), std::move(opened->layout)};
+}
+
+WatchdogChild::Answer WatchdogChild::StartLooker() const {
+  std::array<int, 2> ends;
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) !=
+      0) {
+    return {errno, {}};
+  }
+  UniqueFd theirs(ends[0]);
+  UniqueFd own(ends[1]);
+  const pid_t child = ::fork();
+  if (child < 0) return {errno, {}};
+  if (child == 0) {
+    // Nobody waits for the looker itself.
+    if (::fork() != 0) ::_exit(0);
+    ::dup2(own.get(), STDIN_FILENO);
+    ::close_range(STDERR_FILENO + 1, ~0U, 0);
+    RunLooker(UniqueFd(STDIN_FILENO));
+  }
+  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return {0, std::move(theirs)};
+}
+
 void WatchdogChild::TellEnd() const {
   if (goodbye_ || !guarded_ || log_.path.empty()) return;
   const Result<UniqueFd> fd = ConnectLog(log_.path);
@@ -214,10 +267,13 @@ void WatchdogChild::TellEnd() const {
 }
 
 void WatchdogChild::Send(const Answer& answer) const {
-  const int fd = answer.fd.get();
-  static_cast<void>(SendWithFiles(socket_.get(),
-                                  std::as_bytes(std::span(&answer.error, 1)),
-                                  std::span(&fd, answer.fd ? 1 : 0)));
+  std::vector<int> files;
+  if (answer.fd) files.push_back(answer.fd.get());
+  for (const UniqueFd& file : answer.more) files.push_back(file.get());
+  std::string bytes(sizeof answer.error, '\0');
+  std::memcpy(bytes.data(), &answer.error, sizeof answer.error);
+  bytes += answer.text.substr(0, kMaxWatchdogText);
+  static_cast<void>(SendWithFiles(socket_.get(), AsBytes(bytes), files));
 }
 
 bool WatchdogChild::AnswerOne() {
@@ -283,12 +339,13 @@ void Isolate(int socket, int daemon) {
   ::setrlimit(RLIMIT_CORE, &none);
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   if (HasCapability(CAP_SYS_ADMIN)) {
-    // Reaching mount point and outputs, and umount2. An ordinary user's
+    // Reaching mount point and outputs, and umount2; a looker keeps
+    // CAP_SYS_PTRACE. An ordinary user's
     // watchdog runs fusermount3, which needs its set-user-id bit.
     ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    (void)LimitCapabilities(CapabilityBit(CAP_SYS_ADMIN) |
-                            CapabilityBit(CAP_DAC_OVERRIDE) |
-                            CapabilityBit(CAP_DAC_READ_SEARCH));
+    (void)LimitCapabilities(
+        CapabilityBit(CAP_SYS_ADMIN) | CapabilityBit(CAP_DAC_OVERRIDE) |
+        CapabilityBit(CAP_DAC_READ_SEARCH) | CapabilityBit(CAP_SYS_PTRACE));
   }
 }
 

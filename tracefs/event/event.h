@@ -12,6 +12,8 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "tracefs/base/bytes.h"
@@ -37,6 +39,27 @@ struct CallerInfo {
   uint64_t serial = 0;
 
   std::string_view comm() const { return {comm_bytes.data(), comm_size}; }
+};
+
+// What else is known of a process, found out while nobody waits for it or only
+// for a moment (process/caller_details.h). A text that is not known is absent.
+struct CallerDetails {
+  // Distinct for every content in the life of the process that reads it; not 0.
+  uint64_t number = 0;
+  std::optional<std::string> exe;      // what it runs, in its own name space
+  std::optional<std::string> cgroup;   // of cgroup 2, else the first named one
+  std::optional<std::string> tty;      // "pts/3", or "none"
+  std::optional<std::string> cmdline;  // arguments with blanks between them
+
+  // Of kExe, kCgroup, kTty, kCmdline; null: not known.
+  const std::string* Find(Field field) const {
+    const std::optional<std::string>* const text =
+        field == Field::kExe      ? &exe
+        : field == Field::kCgroup ? &cgroup
+        : field == Field::kTty    ? &tty
+                                  : &cmdline;
+    return *text ? &**text : nullptr;
+  }
 };
 
 // Room for one name; NAME_MAX is 255 on every Linux file system.
@@ -68,6 +91,24 @@ class EventResolver {
   // Fills the kAttributes fields from the backing file, or leaves them absent.
   virtual void ResolveAttributes(Event& event) = 0;
 
+  // Sets event.details where something is known of the caller; good until this
+  // thread asks again. Only before the reply.
+  virtual void ResolveDetails(Event& /*event*/) {}
+
+  // Calls `visit(context, pid, comm)` for each ancestor of the caller's process
+  // that is known, from its parent up, until it returns false. A name that is
+  // not known is empty. Returns whether the line is known to its end, or as far
+  // as it was wanted.
+  virtual bool ForEachAncestor(Event& /*event*/, void* /*context*/,
+                               bool (* /*visit*/)(void* context, uint32_t pid,
+                                                  std::string_view comm)) {
+    return false;
+  }
+
+  // Sets kSyscall, or leaves it absent where it is not known. Only before the
+  // reply.
+  virtual void ResolveSyscall(Event& /*event*/) {}
+
   // The last known link of a node (Event::node and the like); false if it is
   // not known (any more). Threads: any.
   virtual bool LinkOf(uint64_t node, NodeLink* link) = 0;
@@ -91,6 +132,8 @@ struct Event {
   bool before = false;  // a STR_PRE_OP event: the operation has not run yet
   bool caller_resolved = false;
   bool attributes_resolved = false;
+  bool syscall_resolved = false;
+  bool details_resolved = false;
 
   // The file, the directory of `name`, the directory of `new_name`; 0 = none.
   // Keys for EventResolver::LinkOf and for the path definitions of a block: a
@@ -120,6 +163,7 @@ struct Event {
   ByteSpan data;  // read and write, only if some tracer wants data
 
   const CallerInfo* caller = nullptr;
+  const CallerDetails* details = nullptr;
   EventResolver* resolver = nullptr;
 
   bool Has(Field f) const { return (present & Bit(f)) != 0; }
@@ -141,6 +185,17 @@ struct Event {
     if (caller_resolved) return;
     caller_resolved = true;
     if (resolver != nullptr) resolver->ResolveCaller(*this);
+  }
+  void NeedDetails() {
+    if (details_resolved) return;
+    details_resolved = true;
+    NeedCaller();
+    if (resolver != nullptr) resolver->ResolveDetails(*this);
+  }
+  void NeedSyscall() {
+    if (syscall_resolved) return;
+    syscall_resolved = true;
+    if (resolver != nullptr) resolver->ResolveSyscall(*this);
   }
   void NeedAttributes() {
     if (attributes_resolved) return;

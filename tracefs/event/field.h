@@ -42,7 +42,9 @@ enum class FieldSource : uint8_t {
   kCaller,      // process cache; a few microseconds on a miss
   kAttributes,  // one fstat of the backing file where the reply had none
   kPath,        // a walk up the inode table
-  kHelper,      // needs an optional helper (system-call numbers, cgroups)
+  kSyscall,     // goes through rings of the kernel (process/system_calls.h)
+  kDetails,     // found out aside (process/caller_details.h)
+  kAncestors,   // a walk up the table of parents
 };
 
 // How the lines of tracefs-dump show a field (export/text.cc).
@@ -65,6 +67,7 @@ enum class TextStyle : uint8_t {
   kDevice,
   kLockType,
   kLockOwner,
+  kSyscall,
 };
 
 enum class Field : uint8_t {

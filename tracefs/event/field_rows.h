@@ -23,7 +23,7 @@
     kStrTid, kPid, kOwnPlace, "tid")                                          \
   X(kPid, "cpid", "ARG_PID", 4, 4, kUnsigned, kCaller,                        \
     kStrPid, kPid, kOwnPlace, "pid")                                          \
-  X(kPpid, "", "ARG_PPID", 5, 4, kUnsigned, kCaller,                          \
+  X(kPpid, "cppid", "ARG_PPID", 5, 4, kUnsigned, kCaller,                          \
     kStrPpid, kPid, kNotShown, "ppid")                                        \
   X(kSid, "csid", "ARG_SID", 6, 4, kUnsigned, kCaller,                        \
     kStrSid, kPid, kNotShown, "sid")                                          \
@@ -35,8 +35,8 @@
     kStrGid, kGid, kNotShown, "gid")                                          \
   X(kInferred, "", "ARG_INFERRED", 8, 1, kUnsigned, kRequest,                 \
     kStrCaller, kRequest, kOwnPlace, "inferred")                              \
-  X(kSyscall, "syscall", "ARG_SYSCALL", 9, 4, kUnsigned, kHelper,             \
-    kStrArgs, kRequest, kDecimal, "syscall")                                  \
+  X(kSyscall, "syscall", "ARG_SYSCALL", 9, 4, kUnsigned, kSyscall,            \
+    kStrSyscall, kRequest, kSyscall, "syscall")                               \
   X(kInode, "inode", "ARG_INODE", 10, 8, kUnsigned, kRequest,                 \
     kStrInode, kInode, kOwnPlace, "ino")                                      \
   X(kParentInode, "", "ARG_PARENT_INODE", 11, 8, kUnsigned, kRequest,         \
@@ -125,10 +125,16 @@
     kStrArgs, kXattr, kWord, "xattr")                                         \
   X(kComm, "cname", "ARG_COMM", 71, kWord, kText, kCaller,                    \
     kStrPname, kComm, kOwnPlace, "comm")                                      \
-  X(kExe, "cexe", "ARG_EXE", 72, kPath, kText, kHelper,                       \
-    kStrNone, kExe, kWord, "exe")                                             \
-  X(kCgroup, "ccgroup", "ARG_CGROUP", 73, kPath, kText, kHelper,              \
-    kStrNone, kCgroup, kWord, "cgroup")                                       \
+  X(kExe, "cexe", "ARG_EXE", 72, kPath, kText, kDetails,                      \
+    kStrExe, kExe, kWord, "exe")                                              \
+  X(kCgroup, "ccgroup", "ARG_CGROUP", 73, kPath, kText, kDetails,             \
+    kStrCgroup, kCgroup, kWord, "cgroup")                                     \
+  X(kTty, "ctty", "ARG_TTY", 75, kWord, kText, kDetails,                      \
+    kStrTty, kComm, kWord, "tty")                                             \
+  X(kCmdline, "cargs", "ARG_CMDLINE", 76, kWord, kText, kDetails,             \
+    kStrCmdline, kData, kWord, "cmdline")                                     \
+  X(kAncestor, "descendant", "ARG_ANCESTOR", 77, kWord, kText, kAncestors,    \
+    kStrNone, kComm, kNotShown, "ancestor")                                   \
   X(kData, "", "ARG_DATA", 74, kBytes, kBytes, kRequest,                      \
     kStrData, kData, kBytes, "data")
 

@@ -36,11 +36,19 @@ enum StreamFlag : uint32_t {
   kStrAttr = 1u << 24,
   kStrProcessRecords = 1u << 25,
   kStrEnvironment = 1u << 26,
+  kStrSyscall = 1u << 27,
+  kStrExe = 1u << 28,
+  kStrCgroup = 1u << 29,
+  kStrTty = 1u << 30,
+  kStrCmdline = 1u << 31,
 };
 
 // What the process definition holds, and what names the caller at all.
 inline constexpr uint32_t kStrProcess =
     kStrPid | kStrPpid | kStrSid | kStrPgid | kStrPname;
+// What is found out aside (CallerDetails), and stands there, too.
+inline constexpr uint32_t kStrDetails =
+    kStrExe | kStrCgroup | kStrTty | kStrCmdline;
 inline constexpr uint32_t kStrCaller =
     kStrProcess | kStrTid | kStrUid | kStrGid;
 

@@ -13,9 +13,12 @@ enum class Verdict : uint8_t { kDrop, kKeep, kUndecided };
 struct FilterNeeds {
   Verdict constant = Verdict::kUndecided;  // kKeep, kDrop: nothing to look at
   bool caller = false;                     // reads kCaller fields
-  bool late = false;   // reads fields known only after the operation
-  bool names = false;  // reads name bits
-  bool paths = false;  // reads paths, as they are when it runs
+  bool syscall = false;                    // reads kSyscall
+  bool details = false;    // reads CallerDetails; then `caller`, too
+  bool ancestors = false;  // asks for ancestors; then `caller`, too
+  bool late = false;       // reads fields known only after the operation
+  bool names = false;      // reads name bits
+  bool paths = false;      // reads paths, as they are when it runs
 };
 
 }  // namespace tracefs

@@ -48,7 +48,7 @@ char* PutLiteral(char* out, std::string_view text) {
 }
 
 // How a numeric field is written.
-enum class Style : uint8_t { kUnsigned, kSigned, kErrno, kType, kTrue };
+enum class Style : uint8_t { kUnsigned, kSigned, kErrno, kType, kTrue, kCall };
 
 struct NumberPlan {
   uint64_t bit = 0;
@@ -72,6 +72,7 @@ Style StyleOf(const FieldInfo& f) {
   if (IsFlag(f.field)) return Style::kTrue;
   if (f.type == FieldType::kErrno) return Style::kErrno;
   if (f.type == FieldType::kFileType) return Style::kType;
+  if (f.field == Field::kSyscall) return Style::kCall;
   return f.type == FieldType::kSigned ? Style::kSigned : Style::kUnsigned;
 }
 
@@ -147,18 +148,18 @@ class JsonlExporter final : public Exporter {
       *at++ = ',';
     }
     at = PutLiteral(at, ops_[Index(event.op)]);
-    at = PutNumbers(at, event, callers_);
+    at = PutNumbers(at, record, callers_);
     if (record.HasText(Field::kComm)) {
       at = PutString(at, comm_, record.Text(Field::kComm));
     }
     if (!path.empty()) at = PutString(at, path_, path);
     if (!path2.empty()) at = PutString(at, path2_, path2);
-    at = PutNumbers(at, event, common_);
+    at = PutNumbers(at, record, common_);
     at = PutKey(at, tracer_);
     at = PutDecimal(at, record.tracer_id);
 
     if ((event.present & other_bits_) != 0) {
-      at = PutNumbers(at, event, others_);
+      at = PutNumbers(at, record, others_);
     }
     if (path.empty() && !event.name.empty()) {
       at = PutString(at, name_, event.name);
@@ -220,8 +221,9 @@ class JsonlExporter final : public Exporter {
     return kFixedBytes + kMaxEscape * text + data;
   }
 
-  static char* PutNumbers(char* at, const Event& event,
+  static char* PutNumbers(char* at, const Record& record,
                           const std::vector<NumberPlan>& plans) {
+    const Event& event = record.event;
     for (const NumberPlan& plan : plans) {
       if ((event.present & plan.bit) == 0) continue;
       const uint64_t value = event.value[plan.index];
@@ -241,6 +243,9 @@ class JsonlExporter final : public Exporter {
           break;
         case Style::kType:
           at = PutName(at, plan.key, FileTypeName(value), value);
+          break;
+        case Style::kCall:
+          at = PutName(at, plan.key, record.trace->CallName(value), value);
           break;
       }
     }

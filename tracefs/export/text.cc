@@ -45,7 +45,7 @@ constexpr Field kFirstArguments[] = {
     Field::kLength,    Field::kXattrName, Field::kCommand, Field::kLockType,
     Field::kLockOwner, Field::kMapped,    Field::kLockPid, Field::kFh,
     Field::kFhOut,     Field::kInodeOut,  Field::kSyscall, Field::kExe,
-    Field::kCgroup};
+    Field::kCmdline,   Field::kCgroup,    Field::kTty};
 
 struct Arguments {
   std::array<Field, kFieldCount> fields{};
@@ -326,7 +326,15 @@ class TextExporter final : public Exporter {
   template <Field kField>
   static void PutArgument(Line& line, const Record& record) {
     if constexpr (IsNumeric(kField)) {
-      if (record.event.Has(kField)) PutNumber<kField>(line, record.event);
+      if (!record.event.Has(kField)) return;
+      if constexpr (Info(kField).text == TextStyle::kSyscall) {
+        const uint64_t call = record.event.Get(kField);
+        line.Put(' ').Put(Info(kField).json_key).Put('=');
+        const std::string_view name = record.trace->CallName(call);
+        name.empty() ? line.Decimal(call) : line.Put(name);
+      } else {
+        PutNumber<kField>(line, record.event);
+      }
     } else {
       if (record.HasText(kField)) PutText<kField>(line, record.Text(kField));
     }
@@ -392,6 +400,7 @@ class TextExporter final : public Exporter {
       case TextStyle::kNotShown:
       case TextStyle::kWord:
       case TextStyle::kBytes:
+      case TextStyle::kSyscall:
         break;
     }
   }

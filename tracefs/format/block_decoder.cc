@@ -1,18 +1,21 @@
 #include "tracefs/format/block_decoder.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <memory>
 #include <new>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/event/system_call_names.h"
 #include "tracefs/format/constants.h"
 #include "tracefs/format/names.h"
 
 namespace tracefs::format {
 namespace {
 
-constexpr int kMaxDepth = 2048;  // as in event.cc
+constexpr int kMaxDepth = 2048;      // as in event.cc
+constexpr size_t kMaxDetail = 4096;  // bytes, of a text of a process
 
 // What the decoder does with an argument of an operation.
 enum class Slot : uint8_t {
@@ -60,6 +63,29 @@ const std::array<SlotEntry, 256>& Slots() {
   return kSlots;
 }
 
+// "257 openat", one a line, as a header has it.
+std::map<uint32_t, std::string> ReadCallNames(std::string_view table) {
+  constexpr size_t kMaxCalls = 4096;
+  constexpr size_t kMaxName = 64;
+  std::map<uint32_t, std::string> calls;
+  while (!table.empty() && calls.size() < kMaxCalls) {
+    const size_t end = std::min(table.find('\n'), table.size());
+    std::string_view line = table.substr(0, end);
+    table.remove_prefix(std::min(end + 1, table.size()));
+    uint32_t number = 0;
+    const auto [stop, error] =
+        std::from_chars(line.data(), line.data() + line.size(), number);
+    line.remove_prefix(static_cast<size_t>(stop - line.data()));
+    if (error != std::errc() || line.size() < 2 || line[0] != ' ') continue;
+    line.remove_prefix(1);
+    const bool plain = std::all_of(line.begin(), line.end(), [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+    });
+    if (plain && line.size() <= kMaxName) calls[number] = line;
+  }
+  return calls;
+}
+
 bool IsOperation(uint16_t msg_id) {
   bool before;
   return OperationOf(msg_id, &before).has_value();
@@ -84,6 +110,14 @@ std::string TraceContext::NameOfArgument(uint16_t arg_id) const {
   const ArgumentInfo* const known = FindArgument(arg_id);
   return known != nullptr ? std::string(known->name)
                           : "ARG_" + std::to_string(arg_id);
+}
+
+std::string_view TraceContext::CallName(uint64_t number) const {
+  if (number > UINT32_MAX) return {};
+  const auto call = static_cast<uint32_t>(number);
+  const auto found = calls.find(call);
+  if (found != calls.end()) return found->second;
+  return calls.empty() ? SystemCallNameOf(call) : std::string_view();
 }
 
 ExtraValue Interpret(const TraceContext& trace, const ExtraArgument& extra) {
@@ -169,6 +203,7 @@ bool BlockDecoder::ReadFirstMessage(MessageCursor& in) {
           Malformed(ReportKind::kMalformedMessage,
                     &trace_->stats.malformed_messages);
         }
+        trace_->calls = ReadCallNames(description.header.Get("syscalls"));
         for (const auto& [id, argument] : description.arguments) {
           trace_->widths.Set(id, argument.width);
         }
@@ -304,15 +339,29 @@ void BlockDecoder::DefinePath(const Message& message) {
 
 void BlockDecoder::DefineProcess(const Message& message) {
   uint32_t id = 0;
+  uint32_t pid = 0;
+  uint32_t ppid = 0;
+  std::string_view comm;
   ArgumentCursor in(message.arguments, trace_->widths);
   Argument argument;
   while (in.Next(&argument)) {
     if (argument.id == static_cast<uint16_t>(ArgId::kProcessId)) {
       id = argument.As<uint32_t>();
+    } else if (argument.id == Info(Field::kPid).arg_id) {
+      pid = argument.is<uint32_t>() ? argument.As<uint32_t>() : 0;
+    } else if (argument.id == Info(Field::kPpid).arg_id) {
+      ppid = argument.is<uint32_t>() ? argument.As<uint32_t>() : 0;
+    } else if (argument.id == Info(Field::kComm).arg_id) {
+      comm = AsText(argument.value).substr(0, sizeof CallerInfo::comm_bytes);
     }
   }
   if (in.malformed()) {
     Malformed(ReportKind::kMalformedMessage, &trace_->stats.malformed_messages);
+  }
+  if (pid != 0 && ppid != 0 &&
+      (trace_->processes.size() < KnownProcess::kMost ||
+       trace_->processes.contains(pid))) {
+    trace_->processes[pid] = {ppid, std::string(comm)};
   }
   if (id != processes_.size() + 1) {
     Malformed(ReportKind::kBadDefinition, &trace_->stats.bad_definitions);
@@ -465,6 +514,8 @@ void BlockDecoder::DecodeAs(Op op, bool before, const Message& message,
   event.before = before;
   event.caller_resolved = true;
   event.attributes_resolved = true;
+  event.syscall_resolved = true;
+  event.details_resolved = true;
   event.resolver = this;
   record->msg_id = message.msg_id;
   record->tracer_id = head_.tracer_id;
@@ -592,6 +643,13 @@ void BlockDecoder::SetCaller(uint32_t process_id, uint32_t message_offset,
           cached.info.comm_size = static_cast<uint8_t>(size);
           cached.comm = AsText(argument.value);
           cached.has_comm = true;
+        } else if (field->source == FieldSource::kDetails) {
+          const std::string text(AsText(argument.value).substr(0, kMaxDetail));
+          if (field->field == Field::kExe) cached.details.exe = text;
+          if (field->field == Field::kCgroup) cached.details.cgroup = text;
+          if (field->field == Field::kTty) cached.details.tty = text;
+          if (field->field == Field::kCmdline) cached.details.cmdline = text;
+          cached.has_details = true;
         } else if (argument.is<uint32_t>()) {
           const auto value = argument.As<uint32_t>();
           if (field->field == Field::kPid) cached.info.pid = value;
@@ -615,6 +673,16 @@ void BlockDecoder::SetCaller(uint32_t process_id, uint32_t message_offset,
       record->text_present |= 1u << Record::TextIndex(Field::kComm);
     }
     event.caller = &record->caller;
+    if (cached.has_details) {
+      for (const Field f :
+           {Field::kExe, Field::kCgroup, Field::kTty, Field::kCmdline}) {
+        const std::string* const text = cached.details.Find(f);
+        if (text == nullptr || record->HasText(f)) continue;
+        record->text[Record::TextIndex(f)] = *text;
+        record->text_present |= 1u << Record::TextIndex(f);
+      }
+      event.details = &cached.details;
+    }
   } else if (record->HasText(Field::kComm)) {
     record->caller = {};
     const std::string_view comm = record->Text(Field::kComm);
@@ -653,6 +721,24 @@ void BlockDecoder::ForEachName(uint64_t node, void* context,
   NodeLink link;
   if (!LinkOf(node, &link) || link.parent == 0) return;
   visit(context, link.name.view());
+}
+
+bool BlockDecoder::ForEachAncestor(Event& event, void* context,
+                                   bool (*visit)(void* context, uint32_t pid,
+                                                 std::string_view comm)) {
+  if (!event.Has(Field::kPpid)) return false;
+  constexpr int kMaxAncestors = 64;
+  auto pid = static_cast<uint32_t>(event.Get(Field::kPpid));
+  for (int depth = 0; depth < kMaxAncestors; ++depth) {
+    const auto found = trace_->processes.find(pid);
+    const bool known = found != trace_->processes.end();
+    const std::string_view comm = known ? found->second.comm : "";
+    if (!visit(context, pid, comm)) return true;
+    if (pid <= 1) return true;
+    if (!known) return false;
+    pid = found->second.ppid;
+  }
+  return false;
 }
 
 std::string_view BlockDecoder::Path(uint64_t path_id, std::string_view name,

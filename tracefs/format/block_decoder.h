@@ -59,6 +59,10 @@ class BlockDecoder final : public EventResolver {
   void ForEachName(uint64_t node, void* context,
                    void (*visit)(void* context,
                                  std::string_view name)) override;
+  // By what the trace has told of processes up to this block.
+  bool ForEachAncestor(Event& event, void* context,
+                       bool (*visit)(void* context, uint32_t pid,
+                                     std::string_view comm)) override;
 
   // The path of a path id with `name`, if not empty, appended. As
   // tracefs::PathOf says, but without a virtual call for each component.
@@ -78,6 +82,8 @@ class BlockDecoder final : public EventResolver {
     bool has_comm = false;
     std::string_view comm;  // in the block; info has what fits
     CallerInfo info;
+    CallerDetails details;
+    bool has_details = false;
   };
   struct IndexEntry {
     uint64_t time;

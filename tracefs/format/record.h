@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,10 +21,22 @@ namespace tracefs::format {
 
 class BlockDecoder;
 
+// A process as the trace has told of it so far.
+struct KnownProcess {
+  static constexpr size_t kMost = 65536;  // of a trace; others are not kept
+
+  uint32_t ppid = 0;
+  std::string comm;
+};
+
 // What all blocks of a trace share.
 struct TraceContext {
   std::string name;  // of the input, for messages
   SelfDescription description;
+  // What its header says of system calls; by number.
+  std::map<uint32_t, std::string> calls;
+  // By pid; who began it, where that was told.
+  std::map<uint32_t, KnownProcess> processes;
   ArgumentWidths widths;  // of this version and of the description
   ReadStats stats;
   ReportSink report;  // may be empty
@@ -39,6 +52,9 @@ struct TraceContext {
   // The names the trace gives, else those of this version, else the numbers.
   std::string NameOfMessage(uint16_t msg_id) const;
   std::string NameOfArgument(uint16_t arg_id) const;
+  // Of the machine that wrote it, else of this one: "openat", or empty.
+  // Letters, digits and '_' only.
+  std::string_view CallName(uint64_t number) const;
 
   // Blocks all of whose operations began before (since the epoch) are passed
   // over.

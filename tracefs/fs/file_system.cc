@@ -338,6 +338,37 @@ void FileSystem::ResolveCaller(Event& event) {
   event.Set(Field::kPgid, caller->pgid);
 }
 
+void FileSystem::ResolveSyscall(Event& event) {
+  if (system_calls_ == nullptr) return;
+  // Nobody waits in a call for these, or one cannot tell: system_calls.h.
+  if (event.Has(Field::kInferred) && event.Get(Field::kInferred) != 0) return;
+  if (event.Has(Field::kMapped) && event.Get(Field::kMapped) != 0) return;
+  const bool moves_data = event.op == Op::read_ || event.op == Op::write_ ||
+                          event.op == Op::fsync_ || event.op == Op::fallocate_;
+  const auto tid = static_cast<uint32_t>(event.Get(Field::kTid));
+  if (const auto call = system_calls_->CallOf(tid, moves_data)) {
+    event.Set(Field::kSyscall, *call);
+  }
+}
+
+void FileSystem::ResolveDetails(Event& event) {
+  if (event.caller == nullptr) return;
+  // Who is inferred need not wait for us; he may be gone.
+  const bool inferred =
+      event.Has(Field::kInferred) && event.Get(Field::kInferred) != 0;
+  event.details = processes_.DetailsOf(
+      *event.caller, MonotonicNs(),
+      inferred ? ProcessTable::kMayBeExec : ProcessTable::RequestOf(event.op));
+}
+
+bool FileSystem::ForEachAncestor(Event& event, void* context,
+                                 bool (*visit)(void* context, uint32_t pid,
+                                               std::string_view comm)) {
+  if (event.caller == nullptr) return false;
+  return processes_.ForEachAncestor(*event.caller, MonotonicNs(), context,
+                                    visit);
+}
+
 void FileSystem::ResolveAttributes(Event& event) {
   // After the reply the kernel may have let go of the inode: only a search by
   // id is safe, and its descriptor only under the table's care.

@@ -30,6 +30,7 @@
 #include "tracefs/fs/wait_rule.h"
 #include "tracefs/pipeline/event_sink.h"
 #include "tracefs/process/process_table.h"
+#include "tracefs/process/system_calls.h"
 
 namespace tracefs {
 
@@ -234,6 +235,10 @@ class FileSystem final : public EventResolver, public Interruptible {
     return rings_serve_.load(std::memory_order_relaxed);
   }
 
+  // Where the system calls of callers can be asked for; outlives this. Before
+  // the first request.
+  void SetSystemCalls(SystemCalls* calls) { system_calls_ = calls; }
+
   // The connection, once mounted.
   void SetSession(fuse_session* session) {
     session_ = session;
@@ -246,6 +251,11 @@ class FileSystem final : public EventResolver, public Interruptible {
   // EventResolver:
   void ResolveCaller(Event& event) override;
   void ResolveAttributes(Event& event) override;
+  void ResolveSyscall(Event& event) override;
+  void ResolveDetails(Event& event) override;
+  bool ForEachAncestor(Event& event, void* context,
+                       bool (*visit)(void* context, uint32_t pid,
+                                     std::string_view comm)) override;
   bool LinkOf(uint64_t node, NodeLink* link) override {
     return inodes_.LinkOf(node, link);
   }
@@ -279,6 +289,7 @@ class FileSystem final : public EventResolver, public Interruptible {
   EventSink& sink_;
   const NameMatcher& names_;
   ProcessTable& processes_;
+  SystemCalls* system_calls_ = nullptr;  // may be null
   CachePolicy policy_;
   std::atomic<bool> rings_serve_ = false;
   fuse_session* session_ = nullptr;

@@ -18,6 +18,7 @@
 #include "tracefs/control/place.h"
 #include "tracefs/control/server.h"
 #include "tracefs/crypto/cipher.h"
+#include "tracefs/daemon/looker.h"
 #include "tracefs/daemon/own_session.h"
 #include "tracefs/daemon/sandbox.h"
 #include "tracefs/daemon/user_mount.h"
@@ -32,6 +33,7 @@
 #include "tracefs/mount/session.h"
 #include "tracefs/pipeline/pipeline.h"
 #include "tracefs/process/process_table.h"
+#include "tracefs/process/system_calls.h"
 #include "tracefs/tracers/loss_watch.h"
 #include "tracefs/tracers/plan.h"
 #include "tracefs/tracers/plan_facts.h"
@@ -134,9 +136,24 @@ Status Run(const MountOptions& given, Log& log,
   const std::string proc_path = "/proc/self/fd/" + std::to_string(proc->get());
   ProcessTable::Options process_options;
   process_options.proc = proc_path.c_str();
+  process_options.make_find_exe =
+      [&watchdog]() -> CallerDetailsReader::FindExe {
+    Result<UniqueFd> looker = (*watchdog)->StartLooker();
+    if (!looker.ok()) return nullptr;
+    return [socket = std::make_shared<UniqueFd>(*std::move(looker))](
+               uint32_t pid) { return AskLooker(socket->get(), pid); };
+  };
   Result<std::unique_ptr<ProcessTable>> processes =
       ProcessTable::Create(process_options);
   if (!processes.ok()) return processes.status();
+
+  SystemCalls calls([&watchdog](int processor) -> Result<SystemCalls::Opened> {
+    Result<OpenTracepoints> opened =
+        (*watchdog)->OpenTracepoints(TracepointUse::kCalls, processor);
+    if (!opened.ok()) return opened.status();
+    return SystemCalls::Opened{std::move(opened->files),
+                               std::move(opened->layout)};
+  });
 
   // Destroyed in reverse: session, file system, pipeline.
   Pipeline pipeline;
@@ -167,6 +184,7 @@ Status Run(const MountOptions& given, Log& log,
        .max_aside = transport->max_aside},
       std::move(source->fd), pipeline, names, **processes);
   if (!fs.ok()) return fs.status();
+  (*fs)->SetSystemCalls(&calls);
   Result<std::unique_ptr<Session>> session =
       Session::Mount(options, *transport, **fs, **watchdog);
   if (!session.ok()) return session.status();
@@ -212,6 +230,7 @@ Status Run(const MountOptions& given, Log& log,
       .pipeline = pipeline,
       .names = names,
       .processes = **processes,
+      .calls = calls,
       .snapshots = snapshots,
       .header = header,
       .note_output =

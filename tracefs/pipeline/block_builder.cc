@@ -111,9 +111,13 @@ uint32_t BlockBuilder::DefinePath(EventResolver& resolver, uint64_t node,
 }
 
 uint32_t BlockBuilder::ProcessId(const CallerInfo& caller,
+                                 const CallerDetails* details,
                                  const ProcessFields& fields) {
   ProcessEntry& entry = processes_[Hash(caller.serial) % kProcessSlots];
-  if (entry.serial == caller.serial && entry.block == generation_) {
+  const bool detailed = details != nullptr && fields.details();
+  const uint64_t known = detailed ? details->number : 0;
+  if (entry.serial == caller.serial && entry.block == generation_ &&
+      entry.details == known) {
     return entry.id;
   }
   format::MessageWriter& w = block_->writer;
@@ -128,11 +132,22 @@ uint32_t BlockBuilder::ProcessId(const CallerInfo& caller,
   if (fields.sid) w.Put<uint32_t>(ArgOf(Field::kSid), caller.sid);
   if (fields.pgid) w.Put<uint32_t>(ArgOf(Field::kPgid), caller.pgid);
   if (fields.comm) w.PutText(ArgOf(Field::kComm), caller.comm());
+  if (detailed) {
+    const auto put = [&](bool wanted, Field field) {
+      const std::string* const text = details->Find(field);
+      if (!wanted || text == nullptr) return;
+      w.PutText(ArgOf(field), std::string_view(*text).substr(0, kMaxDetail));
+    };
+    put(fields.exe, Field::kExe);
+    put(fields.cgroup, Field::kCgroup);
+    put(fields.tty, Field::kTty);
+    put(fields.cmdline, Field::kCmdline);
+  }
   if (!w.End()) {
     full_ = true;
     return 0;
   }
-  entry = {caller.serial, generation_, id};
+  entry = {caller.serial, known, generation_, id};
   return id;
 }
 

@@ -19,7 +19,9 @@ namespace tracefs {
 // Which fields of a process a tracer's DEF_PROCESS messages carry.
 struct ProcessFields {
   bool pid = false, ppid = false, sid = false, pgid = false, comm = false;
-  bool any() const { return pid || ppid || sid || pgid || comm; }
+  bool exe = false, cgroup = false, tty = false, cmdline = false;
+  bool details() const { return exe || cgroup || tty || cmdline; }
+  bool any() const { return pid || ppid || sid || pgid || comm || details(); }
 };
 
 // A block's memory and what is known of its contents.
@@ -81,7 +83,9 @@ class BlockBuilder {
   // they are not yet. Call before writer().Begin. 0 where it is not known.
   uint32_t PathId(EventResolver& resolver, uint64_t node, uint32_t version,
                   uint64_t rename_epoch);
-  uint32_t ProcessId(const CallerInfo& caller, const ProcessFields& fields);
+  // `details` may be null.
+  uint32_t ProcessId(const CallerInfo& caller, const CallerDetails* details,
+                     const ProcessFields& fields);
   // Whether PathId would find the path defined. Node 0 has none to define.
   bool HasPath(uint64_t node, uint32_t version, uint64_t rename_epoch) const;
 
@@ -106,11 +110,13 @@ class BlockBuilder {
   };
   struct ProcessEntry {
     uint64_t serial = 0;
+    uint64_t details = 0;  // CallerDetails::number
     uint32_t block = 0;
     uint32_t id = 0;
   };
   static constexpr size_t kPathSets = 2048;
   static constexpr size_t kProcessSlots = 256;
+  static constexpr size_t kMaxDetail = 1024;  // bytes, of a text of a process
   static constexpr int kMaxPathDepth = 512;
 
   void ForgetDefinitions() { ++generation_; }

@@ -89,6 +89,8 @@ void DecideEarly(Event& event, const TracerSet& tracers, ThreadSlot& slot) {
     event.sink_decided |= BitOf(e);
     if (!keep) continue;
     if (plan.caller) event.NeedCaller();
+    if (plan.syscall) event.NeedSyscall();
+    if (plan.details) event.NeedDetails();
     if (e.tracer->unbuffered()) {
       e.tracer->SubmitFrom(Encode(e, event, slot));
     } else {
@@ -210,6 +212,8 @@ void Recording::Before() {
       continue;
     }
     if (plan.caller) event.NeedCaller();
+    if (plan.syscall) event.NeedSyscall();
+    if (plan.details) event.NeedDetails();
     if (e.tracer->makes_messages()) NoteOpen(slot, event);
     BlockBuilder& builder = Encode(e, event, slot);
     if (e.tracer->unbuffered()) e.tracer->SubmitFrom(builder);
@@ -219,6 +223,8 @@ void Recording::Before() {
 
 bool Recording::BeforeReply() {
   if (Wants(EventSink::kCaller)) event.NeedCaller();
+  if (Wants(EventSink::kSyscall)) event.NeedSyscall();
+  if (Wants(EventSink::kDetails)) event.NeedDetails();
   ThreadSlot& slot = Slot();
   OwnerSection section(slot.lock);
   const TracerSet& tracers = *sink_.tracers_.load(std::memory_order_acquire);

@@ -42,6 +42,8 @@ class EventSink {
     kData = 16,        // some tracer wants the data of reads and writes
     kNames = 32,       // a filter of this op asks for Event::name_bits
     kGate = 64,        // some tracer may want it not to be done: ask Refuses
+    kSyscall = 128,  // some tracer records the system call: resolve it in time
+    kDetails = 256,  // likewise CallerDetails
   };
 
   EventSink(const EventSink&) = delete;

@@ -15,12 +15,15 @@ OpPlans::OpPlan MakePlan(
     plan.record |= needs.after;
     plan.before |= needs.before;
     plan.caller |= needs.caller;
+    plan.syscall |= needs.syscall;
+    plan.details |= needs.details;
     plan.data |= needs.data;
     plan.names |= needs.names;
   }
   if (!plan.record && !plan.before) return {};
   plan.names |= filter.names;
-  plan.decide_early = (filter.caller || filter.paths) && !plan.always;
+  plan.decide_early =
+      (filter.caller || filter.syscall || filter.paths) && !plan.always;
   return plan;
 }
 

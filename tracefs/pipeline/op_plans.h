@@ -18,6 +18,8 @@ class OpPlans {
     bool record = false;        // a message may come of it
     bool before = false;        // a message before the operation
     bool caller = false;        // the caller is recorded
+    bool syscall = false;       // the system call is recorded
+    bool details = false;       // likewise CallerDetails; then `caller`, too
     bool decide_early = false;  // the filter reads what may be gone later
     bool always = false;        // the filter keeps every one
     bool data = false;

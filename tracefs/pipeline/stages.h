@@ -47,12 +47,15 @@ class InputFilter {
 // --- Assembly driver -------------------------------------------------------
 
 struct AssemblyNeeds {
-  bool after = false;   // a message when the operation is done
-  bool before = false;  // a message before it runs
-  bool caller = false;  // kCaller fields
-  bool data = false;    // bytes of reads and writes
-  bool counts = false;  // EventCounter instead of messages
-  bool names = false;   // bits of name predicates (Event::name_bits)
+  bool after = false;      // a message when the operation is done
+  bool before = false;     // a message before it runs
+  bool caller = false;     // kCaller fields
+  bool syscall = false;    // kSyscall
+  bool details = false;    // CallerDetails; then `caller`, too
+  bool ancestors = false;  // no driver does, but filters
+  bool data = false;       // bytes of reads and writes
+  bool counts = false;     // EventCounter instead of messages
+  bool names = false;      // bits of name predicates (Event::name_bits)
 };
 
 // Counts kept events instead of recording each: the other half of an assembly

@@ -19,19 +19,22 @@ uint32_t TracerSet::InterestIn(Op op) const {
     bits |= EventSink::kRecord;
     if (plan.before) bits |= EventSink::kBefore;
     if (plan.caller) bits |= EventSink::kCaller;
+    if (plan.syscall) bits |= EventSink::kSyscall;
+    if (plan.details) bits |= EventSink::kDetails;
     if (e.tracer->when_full() == LossPolicy::kFail) bits |= EventSink::kGate;
     if (plan.data) bits |= EventSink::kData;
     if (plan.names) bits |= EventSink::kNames;
     // Who it was matters only for what the filter keeps: the filter decides
     // first and the caller of a dropped event is never looked up.
     if (plan.decide_early || (plan.record && e.tracer->unbuffered()) ||
-        (plan.caller && !plan.always)) {
+        ((plan.caller || plan.syscall) && !plan.always)) {
       bits |= EventSink::kBeforeReply;
     }
   }
-  // Where the filter runs before the reply, it resolves the caller if need be.
+  // Where the filter runs before the reply, it resolves these if need be.
   if ((bits & EventSink::kBeforeReply) != 0) {
-    bits &= ~uint32_t{EventSink::kCaller};
+    bits &= ~uint32_t{EventSink::kCaller | EventSink::kSyscall |
+                      EventSink::kDetails};
   }
   return bits;
 }

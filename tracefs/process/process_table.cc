@@ -3,7 +3,9 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "tracefs/base/clock.h"
@@ -58,7 +60,8 @@ ProcessTable::ProcessTable(const Options& options, ProcReader reader,
       serial_key_(RandomKey()),
       connector_(std::move(connector)),
       ttl_ns_(options.ttl_without_events_ns),
-      shared_(kSharedEntries) {}
+      shared_(kSharedEntries),
+      details_(reader_.fd()) {}
 
 ProcessTable::~ProcessTable() {
   if (connector_ != nullptr) connector_->Stop();
@@ -138,7 +141,7 @@ const CallerInfo* ProcessTable::Refresh(uint32_t tid, uint64_t now_ns,
     shared_[place] = entry;
   }
   if (keep_parents_.load(std::memory_order_relaxed) != 0) {
-    FindAncestors(caller, now_ns);
+    FindAncestors(entry.reading, now_ns);
   }
   return &caller;
 }
@@ -152,31 +155,97 @@ void ProcessTable::KeepParents(bool keep) {
 }
 
 // While the caller waits for us, its ancestors wait for it, as a rule.
-void ProcessTable::FindAncestors(const CallerInfo& caller, uint64_t now_ns) {
-  SetParent(caller.pid, caller.ppid, now_ns);
-  uint32_t pid = caller.ppid;
+void ProcessTable::FindAncestors(const ProcessReading& of, uint64_t now_ns) {
+  SetParent(of, now_ns);
+  uint32_t pid = of.caller.ppid;
   for (size_t depth = 0; depth < kMaxDepth && pid > 1; ++depth) {
     // Those above were found out with it.
     if (KnownParent(pid, now_ns, kParentNs) != 0) return;
     ProcessReading reading;
     if (!reader_.Read(pid, /*may_be_in_exec=*/true, &reading)) return;
-    SetParent(pid, reading.caller.ppid, now_ns);
+    SetParent(reading, now_ns);
     pid = reading.caller.ppid;
   }
 }
 
-void ProcessTable::SetParent(uint32_t pid, uint32_t ppid, uint64_t now_ns) {
+void ProcessTable::SetParent(const ProcessReading& reading, uint64_t now_ns) {
+  const CallerInfo& caller = reading.caller;
+  Parent parent = {.pid = caller.pid,
+                   .ppid = caller.ppid,
+                   .read_ns = now_ns,
+                   .number = reading.process_number};
+  const std::string_view comm = caller.comm().substr(0, parent.comm.size());
+  std::copy(comm.begin(), comm.end(), parent.comm.begin());
+  parent.comm_size = static_cast<uint8_t>(comm.size());
   std::lock_guard lock(parents_mu_);
-  parents_[pid % kParents] = {pid, ppid, now_ns};
+  Parent& known = parents_[caller.pid % kParents];
+  // An orphan gets another parent; who began it stays who it was.
+  if (known.pid == parent.pid && known.number == parent.number &&
+      known.number != 0) {
+    parent.ppid = known.ppid;
+  }
+  known = parent;
+}
+
+bool ProcessTable::FindParent(uint32_t pid, uint64_t now_ns,
+                              uint64_t patience_ns, Parent* found) {
+  std::lock_guard lock(parents_mu_);
+  if (parents_.empty()) return false;
+  const Parent& parent = parents_[pid % kParents];
+  if (parent.pid != pid || now_ns - parent.read_ns > patience_ns) return false;
+  *found = parent;
+  return true;
 }
 
 uint32_t ProcessTable::KnownParent(uint32_t pid, uint64_t now_ns,
                                    uint64_t patience_ns) {
-  std::lock_guard lock(parents_mu_);
-  if (parents_.empty()) return 0;
-  const Parent& parent = parents_[pid % kParents];
-  if (parent.pid != pid || now_ns - parent.read_ns > patience_ns) return 0;
-  return parent.ppid;
+  Parent found;
+  return FindParent(pid, now_ns, patience_ns, &found) ? found.ppid : 0;
+}
+
+bool ProcessTable::ForEachAncestor(const CallerInfo& caller, uint64_t now_ns,
+                                   void* context,
+                                   bool (*visit)(void* context, uint32_t pid,
+                                                 std::string_view comm)) {
+  Parent own;
+  uint32_t pid = caller.ppid;
+  if (FindParent(caller.pid, now_ns, UINT64_MAX, &own)) pid = own.ppid;
+  for (size_t depth = 0; depth < kMaxDepth; ++depth) {
+    if (pid == 0) return true;  // the first process, or another name space
+    Parent found;
+    if (!FindParent(pid, now_ns, kParentNs, &found)) {
+      ProcessReading reading;
+      if (reader_.Read(pid, /*may_be_in_exec=*/true, &reading) &&
+          reading.caller.pid == pid) {
+        SetParent(reading, now_ns);
+      }
+      // If it is gone, as it was last seen.
+      if (!FindParent(pid, now_ns, UINT64_MAX, &found)) {
+        visit(context, pid, {});
+        return false;
+      }
+    }
+    if (!visit(context, pid, {found.comm.data(), found.comm_size})) return true;
+    pid = found.ppid;
+  }
+  return false;
+}
+
+void ProcessTable::KeepDetails(bool keep) {
+  std::lock_guard lock(details_mu_);
+  if (keep && ++details_users_ == 1) {
+    details_.Start(options_.make_find_exe ? options_.make_find_exe()
+                                          : CallerDetailsReader::FindExe());
+  }
+  if (!keep && --details_users_ == 0) details_.Stop();
+}
+
+const CallerDetails* ProcessTable::DetailsOf(const CallerInfo& caller,
+                                             uint64_t now_ns, Request request) {
+  thread_local std::shared_ptr<const CallerDetails> kept;
+  kept = details_.Of(caller, Version(caller.pid, caller.pid), now_ns,
+                     request == kOther);
+  return kept.get();
 }
 
 uint32_t ProcessTable::ParentOf(uint32_t pid, uint64_t now_ns) {

@@ -19,12 +19,14 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "tracefs/base/status.h"
 #include "tracefs/event/event.h"
+#include "tracefs/process/caller_details.h"
 #include "tracefs/process/proc_connector.h"
 #include "tracefs/process/proc_reader.h"
 
@@ -37,6 +39,9 @@ class ProcessTable final : private ProcConnector::Observer {
     bool events = true;  // use the proc connector if it can be had
     uint64_t ttl_with_events_ns = 1'000'000'000;
     uint64_t ttl_without_events_ns = 50'000'000;
+    // Finds the file that a process runs, for DetailsOf; called by one thread,
+    // made when somebody wants details. May be empty.
+    std::function<CallerDetailsReader::FindExe()> make_find_exe = {};
   };
   struct Stats {
     uint64_t reads = 0;    // of /proc: misses and refreshes
@@ -96,6 +101,21 @@ class ProcessTable final : private ProcConnector::Observer {
   // Who began a process, 0 if that is not known. Threads: any.
   uint32_t ParentOf(uint32_t pid, uint64_t now_ns);
 
+  // The ancestors of a process, as EventResolver::ForEachAncestor has it: who
+  // began it, if that was seen, whoever its parent is now. Needs KeepParents.
+  // Threads: any.
+  bool ForEachAncestor(const CallerInfo& caller, uint64_t now_ns, void* context,
+                       bool (*visit)(void* context, uint32_t pid,
+                                     std::string_view comm));
+
+  // While anybody wants to know what else there is to know of callers. Threads:
+  // any.
+  void KeepDetails(bool keep);
+  // What it is; good until this thread asks again. `request`: in the middle of
+  // execve(2) only what is known already is said. Null: not known.
+  const CallerDetails* DetailsOf(const CallerInfo& caller, uint64_t now_ns,
+                                 Request request);
+
   // What is known of this task or process is wrong.
   void Invalidate(uint32_t tid) {
     versions_[tid % kVersions].fetch_add(1, std::memory_order_release);
@@ -125,6 +145,9 @@ class ProcessTable final : private ProcConnector::Observer {
     uint32_t pid = 0;
     uint32_t ppid = 0;
     uint64_t read_ns = 0;
+    uint64_t number = 0;  // ProcessReading::process_number
+    std::array<char, 16> comm{};
+    uint8_t comm_size = 0;
   };
   struct ThreadCache {
     uint64_t table_id = 0;
@@ -144,8 +167,10 @@ class ProcessTable final : private ProcConnector::Observer {
   }
   const CallerInfo* Refresh(uint32_t tid, uint64_t now_ns, Request request);
   bool Load(uint32_t tid, uint64_t now_ns, Request request, Entry* entry);
-  void FindAncestors(const CallerInfo& caller, uint64_t now_ns);
-  void SetParent(uint32_t pid, uint32_t ppid, uint64_t now_ns);
+  void FindAncestors(const ProcessReading& of, uint64_t now_ns);
+  void SetParent(const ProcessReading& reading, uint64_t now_ns);
+  bool FindParent(uint32_t pid, uint64_t now_ns, uint64_t patience_ns,
+                  Parent* found);
   uint32_t KnownParent(uint32_t pid, uint64_t now_ns, uint64_t patience_ns);
   uint64_t SerialOf(const CallerInfo& info) const;
   void FlushAll();
@@ -174,6 +199,10 @@ class ProcessTable final : private ProcConnector::Observer {
   std::atomic<int> keep_parents_{0};  // how many want them
   std::mutex parents_mu_;
   std::vector<Parent> parents_;  // guarded by parents_mu_; empty until wanted
+
+  std::mutex details_mu_;
+  int details_users_ = 0;        // guarded by details_mu_
+  CallerDetailsReader details_;  // started while there are users
 
   std::atomic<uint64_t> reads_{0};
   std::atomic<uint64_t> gone_{0};

@@ -11,19 +11,37 @@ bool AnyLock(Is is) {
   return std::any_of(locks.begin(), locks.end(), is);
 }
 
-}  // namespace
-
-bool NeedCallers(std::span<const TracerPlan> plans) {
+// Whether the filter or a driver of some tracer does, for some operation.
+template <typename Does>
+bool AnyNeeds(std::span<const TracerPlan> plans, Does does) {
   for (const TracerPlan& plan : plans) {
     for (size_t i = 0; i < kOpCount; ++i) {
       const auto op = static_cast<Op>(i);
-      if (plan.parts.filter->Needs(op).caller) return true;
+      if (does(plan.parts.filter->Needs(op))) return true;
       for (const auto& driver : plan.parts.assembly) {
-        if (driver->Needs(op).caller) return true;
+        if (does(driver->Needs(op))) return true;
       }
     }
   }
   return false;
+}
+
+}  // namespace
+
+bool NeedCallers(std::span<const TracerPlan> plans) {
+  return AnyNeeds(plans, [](const auto& needs) { return needs.caller; });
+}
+
+bool NeedCalls(std::span<const TracerPlan> plans) {
+  return AnyNeeds(plans, [](const auto& needs) { return needs.syscall; });
+}
+
+bool NeedDetails(std::span<const TracerPlan> plans) {
+  return AnyNeeds(plans, [](const auto& needs) { return needs.details; });
+}
+
+bool NeedAncestors(std::span<const TracerPlan> plans) {
+  return AnyNeeds(plans, [](const auto& needs) { return needs.ancestors; });
 }
 
 bool MayKeep(const TracerPlan& plan, Op op) {

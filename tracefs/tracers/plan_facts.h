@@ -10,6 +10,10 @@ namespace tracefs {
 
 // Some tracer asks who did it.
 bool NeedCallers(std::span<const TracerPlan> plans);
+// Some tracer asks for the system call, for CallerDetails, for ancestors.
+bool NeedCalls(std::span<const TracerPlan> plans);
+bool NeedDetails(std::span<const TracerPlan> plans);
+bool NeedAncestors(std::span<const TracerPlan> plans);
 // Some filter, or one that a rule may raise a tracer to, names a lock operation
 // and may keep it: lock requests must come to us. A filter that merely does not
 // exclude them leaves them to the kernel, whose locks cost nothing and detect

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/event/system_call_names.h"
 #include "tracefs/tracers/parts.h"
 #include "tracefs/tracers/plan_facts.h"
 #include "tracefs/tracers/rule_actions.h"
@@ -40,6 +41,7 @@ Status TracerRegistry::Add(std::vector<TracerPlan> plans,
                            std::vector<uint32_t>* ids) {
   std::vector<TracerParts> parts;
   Entries added;
+  std::string calls_wanted_at;
   for (TracerPlan& plan : plans) {
     if (plan.parts.kind != TracerKind::kConfig) {
       SetId(next_other_id_++, &plan.parts);
@@ -62,6 +64,13 @@ Status TracerRegistry::Add(std::vector<TracerPlan> plans,
     entry.output = header.Get("output.chain");
     entry.config = header.Get("config.text");
     entry.needs_callers = NeedCallers({&plan, 1});
+    entry.needs_calls = NeedCalls({&plan, 1});
+    entry.needs_details = NeedDetails({&plan, 1});
+    entry.needs_ancestors = NeedAncestors({&plan, 1});
+    if (entry.needs_calls) {
+      header.Set("syscalls", SystemCallTable());
+      if (calls_wanted_at.empty()) calls_wanted_at = plan.filter_place;
+    }
     entry.files = std::move(plan.files);
     entry.flight = plan.flight != nullptr;
     entry.filter = std::move(plan.filter);
@@ -77,9 +86,18 @@ Status TracerRegistry::Add(std::vector<TracerPlan> plans,
       next_id_ = std::max(next_id_, id + 1);
     parts.push_back(std::move(plan.parts));
   }
+  // One user stands for all of them until they are known.
+  if (!calls_wanted_at.empty()) {
+    if (Status s = mount_.calls.Start(); !s.ok()) {
+      return s.Prefixed(calls_wanted_at + ": the tracer asks for system calls");
+    }
+  }
   for (const auto& [id, entry] : added) {
+    if (entry.needs_calls) static_cast<void>(mount_.calls.Start());
     if (entry.needs_callers) mount_.processes.Start();
     if (CountsTrees(entry)) mount_.processes.KeepParents(true);
+    if (entry.needs_ancestors) mount_.processes.KeepParents(true);
+    if (entry.needs_details) mount_.processes.KeepDetails(true);
   }
   {
     // Before they run: an output may go on in another file at once, and a rule
@@ -87,6 +105,7 @@ Status TracerRegistry::Add(std::vector<TracerPlan> plans,
     std::lock_guard lock(mu_);
     entries_.insert(added.begin(), added.end());
   }
+  if (!calls_wanted_at.empty()) mount_.calls.Stop();
   if (Status s = mount_.pipeline.Add(std::move(parts)); !s.ok()) {
     for (const auto& [id, entry] : added) Release(id);
     return s;
@@ -125,7 +144,10 @@ void TracerRegistry::Release(uint32_t id) {
   if (released.empty()) return;
   const Entry& entry = released.mapped();
   if (entry.needs_callers) mount_.processes.Stop();
+  if (entry.needs_calls) mount_.calls.Stop();
   if (CountsTrees(entry)) mount_.processes.KeepParents(false);
+  if (entry.needs_ancestors) mount_.processes.KeepParents(false);
+  if (entry.needs_details) mount_.processes.KeepDetails(false);
   for (const OutputFileId& file : entry.files) mount_.note_output(file, false);
 }
 
@@ -204,9 +226,34 @@ Status TracerRegistry::SetFilter(uint32_t id, const Filter& filter) {
 // Its own filter stays what it was. With steer_mu_.
 Status TracerRegistry::SwapFilter(uint32_t id, const Filter& filter) {
   bool needs_callers = false;
+  bool needs_calls = false;
+  bool needs_details = false;
+  bool needs_ancestors = false;
   for (size_t op = 0; op < kOpCount; ++op) {
-    needs_callers |= filter.Needs(static_cast<Op>(op)).caller;
+    const FilterNeeds needs = filter.Needs(static_cast<Op>(op));
+    needs_callers |= needs.caller;
+    needs_calls |= needs.syscall;
+    needs_details |= needs.details;
+    needs_ancestors |= needs.ancestors;
   }
+  // Not given back before the tracer ends: it may come back to this filter.
+  if (needs_calls) {
+    if (Status s = mount_.calls.Start(); !s.ok()) {
+      return s.Prefixed("the filter asks for system calls");
+    }
+    bool had = false;
+    Change(id,
+           [&](Entry& entry) { had = std::exchange(entry.needs_calls, true); });
+    if (had) mount_.calls.Stop();
+  }
+  Change(id, [&](Entry& entry) {
+    if (needs_ancestors && !std::exchange(entry.needs_ancestors, true)) {
+      mount_.processes.KeepParents(true);
+    }
+    if (needs_details && !std::exchange(entry.needs_details, true)) {
+      mount_.processes.KeepDetails(true);
+    }
+  });
   if (Status s =
           mount_.pipeline.SetFilter(id, std::make_unique<Filter>(filter),
                                     filter.text(), filter.general().Dump());

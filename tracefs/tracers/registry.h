@@ -16,6 +16,7 @@
 #include "filters/input/name_table.h"
 #include "tracefs/pipeline/pipeline.h"
 #include "tracefs/process/process_table.h"
+#include "tracefs/process/system_calls.h"
 #include "tracefs/rules/rule_runner.h"
 #include "tracefs/tracers/plan.h"
 #include "tracefs/tracers/snapshot_service.h"
@@ -27,6 +28,7 @@ struct TracedMount {
   Pipeline& pipeline;
   NameTable& names;
   ProcessTable& processes;
+  SystemCalls& calls;
   SnapshotService& snapshots;
   const format::TraceHeader& header;  // what all traces say
   // Told which files are outputs, and not to be traced, and which no longer.
@@ -48,6 +50,9 @@ class TracerRegistry {
     std::string config;
     std::vector<OutputFileId> files;
     bool needs_callers = false;
+    bool needs_calls = false;
+    bool needs_details = false;
+    bool needs_ancestors = false;
     bool flight = false;  // can write snapshots
     // 0: no rule has raised it.
     uint64_t raised_until_ns = 0;

@@ -220,15 +220,15 @@ TEST_F(WatchdogTest, HoldsNothingOfTheDaemon) {
                                               "anon_inode", scratch_.path()}));
 }
 
-TEST_F(WatchdogTest, KeepsThreeCapabilities) {
+TEST_F(WatchdogTest, KeepsFourCapabilities) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root";
   auto watchdog = Watchdog::Start();
   ASSERT_TRUE(watchdog.ok());
   ASSERT_TRUE((*watchdog)->Guard(point()).ok());
   const pid_t pid = (*watchdog)->pid();
-  // dac_override, dac_read_search, sys_admin
-  EXPECT_EQ(ReadStatus(pid, "CapPrm"), "0000000000200006");
-  EXPECT_EQ(ReadStatus(pid, "CapBnd"), "0000000000200006");
+  // dac_override, dac_read_search, sys_ptrace (for a looker), sys_admin
+  EXPECT_EQ(ReadStatus(pid, "CapPrm"), "0000000000280006");
+  EXPECT_EQ(ReadStatus(pid, "CapBnd"), "0000000000280006");
   EXPECT_EQ(ReadStatus(pid, "NoNewPrivs"), "1");
 }
 

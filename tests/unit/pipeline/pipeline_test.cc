@@ -509,16 +509,16 @@ TEST(BlockBuilderTest, WhatIsRolledBackLeavesNoGapInTheIds) {
   caller.serial = 7;
   const ProcessFields fields{.pid = true};
   builder.Mark();
-  EXPECT_EQ(builder.ProcessId(caller, fields), 1u);
+  EXPECT_EQ(builder.ProcessId(caller, nullptr, fields), 1u);
   builder.Rollback();
-  EXPECT_EQ(builder.ProcessId(caller, fields), 1u);
+  EXPECT_EQ(builder.ProcessId(caller, nullptr, fields), 1u);
   caller.serial = 8;
-  EXPECT_EQ(builder.ProcessId(caller, fields), 2u);
+  EXPECT_EQ(builder.ProcessId(caller, nullptr, fields), 2u);
   builder.Mark();
   caller.serial = 9;
-  EXPECT_EQ(builder.ProcessId(caller, fields), 3u);
+  EXPECT_EQ(builder.ProcessId(caller, nullptr, fields), 3u);
   builder.Rollback();
-  EXPECT_EQ(builder.ProcessId(caller, fields), 3u);
+  EXPECT_EQ(builder.ProcessId(caller, nullptr, fields), 3u);
 }
 
 TEST(PipelineTest, FilterTooLongForABlockIsSwappedAllTheSame) {

@@ -88,7 +88,7 @@ TEST_F(ProgramTest, Malicious_RefusesWhatIsNot) {
       {"node 0 is on a field that is no predicate",
        [](auto& n) { n[0].field = static_cast<uint8_t>(Field::kTime); }},
       {"node 0 is on a field that is no predicate",
-       [](auto& n) { n[0].field = static_cast<uint8_t>(Field::kSyscall); }},
+       [](auto& n) { n[0].field = static_cast<uint8_t>(Field::kFh); }},
       {"node 0 does not fetch its field as it should",
        [](auto& n) { n[0].field = static_cast<uint8_t>(Field::kPid); }},
       {"node 0 does not fetch its field as it should",

@@ -1,0 +1,101 @@
+// What else is known of a caller: what it runs, its arguments, its control
+// group, its terminal.
+//
+// All of it is in files of /proc whose reading may wait for the caller, who
+// waits for us (proc_reader.h says which, and why). So a thread of its own
+// reads them, and the thread that serves the request waits for that thread, for
+// 20 ms at most and only where there is hope: by then the answer is there, or
+// is unknown for this request. Nothing is guessed, and no request waits for
+// good.
+//
+// What a process runs may only be seen with CAP_SYS_PTRACE, which the daemon
+// has not: it asks a helper (tracefs/daemon/looker.h).
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "tracefs/event/event.h"
+
+namespace tracefs {
+
+// The path of the control group, of the text of /proc/PID/cgroup: that in the
+// unified hierarchy (cgroup 2); where there is none, or the process is at its
+// root, the first other one that is not a root.
+std::optional<std::string> CgroupOf(std::string_view text);
+
+// The name of a controlling terminal, of the text of /proc/PID/stat: "pts/3",
+// "tty1", "ttyS0", "4:200" of others; "none" where there is none.
+std::optional<std::string> TerminalOf(std::string_view stat);
+
+// Arguments as a line of text: blanks instead of the zero bytes between them,
+// and none at the end.
+std::string CommandLineOf(std::string_view arguments);
+
+// Threads: any, but for Start and Stop.
+class CallerDetailsReader {
+ public:
+  // The file that a process runs; nothing if that is not known. May wait.
+  using FindExe = std::function<std::optional<std::string>(uint32_t pid)>;
+
+  // `proc`: a descriptor of /proc that outlives this.
+  explicit CallerDetailsReader(int proc) : proc_(proc) {}
+  ~CallerDetailsReader() { Stop(); }
+  CallerDetailsReader(const CallerDetailsReader&) = delete;
+  CallerDetailsReader& operator=(const CallerDetailsReader&) = delete;
+
+  // Begins to read. One thread calls Start and Stop, each once.
+  void Start(FindExe find_exe);
+  // May have to wait for a process that cannot be looked at.
+  void Stop();
+
+  // What is known of the process with this serial (CallerInfo), at `version`
+  // (ProcessTable), which changes when it becomes another. With `may_wait` a
+  // moment is given to find it out. Null if it is not known.
+  std::shared_ptr<const CallerDetails> Of(const CallerInfo& caller,
+                                          uint64_t version, uint64_t now_ns,
+                                          bool may_wait);
+
+ private:
+  struct Entry {
+    uint64_t version = 0;
+    uint64_t expires_ns = 0;
+    std::shared_ptr<const CallerDetails> details;
+  };
+  struct Job {
+    uint64_t serial = 0;
+    uint64_t version = 0;
+    uint32_t pid = 0;
+  };
+  static constexpr size_t kMaxEntries = 4096;
+  static constexpr size_t kMaxJobs = 256;
+
+  void Run();
+  CallerDetails Read(uint32_t pid) const;
+
+  const int proc_;
+  FindExe find_exe_;
+  std::thread thread_;
+
+  std::mutex mu_;
+  // Guarded by mu_.
+  std::condition_variable work_;  // for the thread
+  std::condition_variable done_;  // for those who wait
+  bool stop_ = false;
+  uint64_t busy_since_ns_ = 0;  // 0: it waits for work
+  uint64_t last_number_ = 0;
+  std::vector<Job> jobs_;
+  std::unordered_map<uint64_t, Entry> entries_;  // by serial
+};
+
+}  // namespace tracefs
