@@ -5,11 +5,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <climits>
-#include <cstring>
+#include <span>
+#include <vector>
 
+#include "tracefs/base/file_io.h"
 #include "tracefs/daemon/capabilities.h"
 
 namespace tracefs {
@@ -35,6 +35,31 @@ bool Send(int socket, const void* bytes, size_t size) {
   return n == static_cast<ssize_t>(size);
 }
 
+struct Question {
+  uint32_t pid;
+  uint32_t what;
+};
+
+// Bytes of the answer, or -1.
+ssize_t Answer(int proc, const Question& question, std::span<char> room) {
+  const std::string base = std::to_string(question.pid);
+  switch (static_cast<Look>(question.what)) {
+    case Look::kExe:
+      return ::readlinkat(proc, (base + "/exe").c_str(), room.data(),
+                          room.size());
+    case Look::kCwd:
+      return ::readlinkat(proc, (base + "/cwd").c_str(), room.data(),
+                          room.size());
+    case Look::kEnvironment: {
+      const UniqueFd file(
+          ::openat(proc, (base + "/environ").c_str(), O_RDONLY | O_CLOEXEC));
+      if (!file) return -1;
+      return ReadAt(file.get(), std::as_writable_bytes(room), 0);
+    }
+  }
+  return -1;
+}
+
 }  // namespace
 
 void RunLooker(UniqueFd socket) {
@@ -44,13 +69,12 @@ void RunLooker(UniqueFd socket) {
                             CapabilityBit(CAP_DAC_READ_SEARCH));
   }
   const UniqueFd proc(::open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  uint32_t pid = 0;
-  while (Receive(socket.get(), &pid, sizeof pid) == sizeof pid) {
-    std::array<char, 1 + PATH_MAX> answer;
-    const std::string link = std::to_string(pid) + "/exe";
+  Question question{};
+  std::vector<char> answer(1 + kMaxLook);
+  while (Receive(socket.get(), &question, sizeof question) == sizeof question) {
     const ssize_t n =
-        ::readlinkat(proc.get(), link.c_str(), answer.data() + 1, PATH_MAX);
-    answer[0] = n > 0 ? kFound : kNotFound;
+        Answer(proc.get(), question, std::span(answer).subspan(1));
+    answer[0] = n >= 0 ? kFound : kNotFound;
     if (!Send(socket.get(), answer.data(),
               1 + static_cast<size_t>(n > 0 ? n : 0))) {
       break;
@@ -59,11 +83,12 @@ void RunLooker(UniqueFd socket) {
   ::_exit(0);
 }
 
-std::optional<std::string> AskLooker(int socket, uint32_t pid) {
-  if (!Send(socket, &pid, sizeof pid)) return std::nullopt;
-  std::array<char, 1 + PATH_MAX> answer;
+std::optional<std::string> AskLooker(int socket, uint32_t pid, Look what) {
+  const Question question{pid, static_cast<uint32_t>(what)};
+  if (!Send(socket, &question, sizeof question)) return std::nullopt;
+  std::vector<char> answer(1 + kMaxLook);
   const ssize_t n = Receive(socket, answer.data(), answer.size());
-  if (n < 2 || answer[0] != kFound) return std::nullopt;
+  if (n < 1 || answer[0] != kFound) return std::nullopt;
   return std::string(answer.data() + 1, static_cast<size_t>(n) - 1);
 }
 

@@ -1,10 +1,11 @@
-// Looker: a process that may see what others run (/proc/PID/exe), for a daemon
-// that may not. It has CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, where there are
-// any, and nothing open but /proc and a socket: a number comes in, a path goes
-// out. It ends when the socket is closed. The watchdog makes it when it is
-// asked for.
+// Looker: a process that may see what others run and where (/proc/PID/exe, cwd,
+// environ), for a daemon that may not. It has CAP_SYS_PTRACE and
+// CAP_DAC_READ_SEARCH, where there are any, and nothing open but /proc and a
+// socket: a question about a process comes in, a text goes out. It ends when
+// the socket is closed. The watchdog makes it when it is asked for.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,8 +18,13 @@ namespace tracefs {
 // process.
 [[noreturn]] void RunLooker(UniqueFd socket);
 
-// Asks: the file that a process runs, or nothing. May wait, for a process that
-// is in the middle of execve(2). Threads: one at a time.
-std::optional<std::string> AskLooker(int socket, uint32_t pid);
+enum class Look : char { kExe = 'x', kCwd = 'w', kEnvironment = 'e' };
+// Bytes of an answer at most; an environment is cut there.
+inline constexpr size_t kMaxLook = 65536;
+
+// Asks: the file that a process runs, where it is, or its environment; nothing
+// if that cannot be known. May wait, for a process that is in the middle of
+// execve(2). Threads: one at a time.
+std::optional<std::string> AskLooker(int socket, uint32_t pid, Look what);
 
 }  // namespace tracefs

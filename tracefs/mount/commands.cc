@@ -146,6 +146,10 @@ ControlAnswer MountCommands::Explain(ControlRequest& /*request*/) {
        ExplainMount(mount_.fs, mount_.traced.pipeline, mount_.transport)) {
     choices.push_back(ChoiceJson(choice, entries));
   }
+  for (const ExplainedChoice& choice :
+       ExplainSources(mount_.traced.calls, mount_.traced.watch)) {
+    choices.push_back(ChoiceJson(choice, entries));
+  }
   return Answer({{"mount", header.Get("mount.point")},
                  {"source", header.Get("backing.path")},
                  {"visibility", header.Get("visibility")},

@@ -180,6 +180,35 @@ std::vector<ExplainedChoice> ExplainMount(const FileSystem& fs,
   return all;
 }
 
+std::vector<ExplainedChoice> ExplainSources(const SystemCalls& calls,
+                                            const ProcessWatch* watch) {
+  std::vector<ExplainedChoice> all;
+  const SystemCalls::Stats of_calls = calls.GetStats();
+  ExplainedChoice& call = all.emplace_back();
+  call.subject = "system calls of callers";
+  call.choice = of_calls.open
+                    ? "told by the kernel's tracepoints (" +
+                          std::to_string(of_calls.found) + " found, " +
+                          std::to_string(of_calls.unknown) + " unknown)"
+                    : "not asked for";
+  call.why = of_calls.open ? "a filter on syscall, or STR_SYSCALL"
+                           : "no tracer wants them";
+  if (watch == nullptr) return all;
+  const ProcessWatch::Stats of_processes = watch->GetStats();
+  ExplainedChoice& process = all.emplace_back();
+  process.subject = "processes of the machine";
+  process.choice = of_processes.source.empty()
+                       ? "not asked for"
+                       : "told by the " + of_processes.source + " (" +
+                             std::to_string(of_processes.records) +
+                             " records, " + std::to_string(of_processes.lost) +
+                             " lost)";
+  process.why = of_processes.source.empty() ? "no tracer wants them"
+                : of_processes.why.empty()  ? "STR_PROCESS"
+                                            : of_processes.why;
+  return all;
+}
+
 const char* IoModeName(IoMode mode) {
   switch (mode) {
     case IoMode::kCached:

@@ -7,6 +7,8 @@
 #include "tracefs/fs/file_system.h"
 #include "tracefs/mount/transport.h"
 #include "tracefs/pipeline/pipeline.h"
+#include "tracefs/process/process_watch.h"
+#include "tracefs/process/system_calls.h"
 
 namespace tracefs {
 
@@ -29,6 +31,11 @@ struct ExplainedChoice {
 std::vector<ExplainedChoice> ExplainMount(const FileSystem& fs,
                                           const Pipeline& pipeline,
                                           const TransportChoice& transport);
+
+// Where system calls and processes are learnt from, if anybody asks. `watch`
+// may be null. Threads: any.
+std::vector<ExplainedChoice> ExplainSources(const SystemCalls& calls,
+                                            const ProcessWatch* watch);
 
 // "passthrough", …
 const char* IoModeName(IoMode mode);

@@ -33,6 +33,7 @@
 #include "tracefs/mount/session.h"
 #include "tracefs/pipeline/pipeline.h"
 #include "tracefs/process/process_table.h"
+#include "tracefs/process/process_watch.h"
 #include "tracefs/process/system_calls.h"
 #include "tracefs/tracers/loss_watch.h"
 #include "tracefs/tracers/plan.h"
@@ -140,8 +141,9 @@ Status Run(const MountOptions& given, Log& log,
       [&watchdog]() -> CallerDetailsReader::FindExe {
     Result<UniqueFd> looker = (*watchdog)->StartLooker();
     if (!looker.ok()) return nullptr;
-    return [socket = std::make_shared<UniqueFd>(*std::move(looker))](
-               uint32_t pid) { return AskLooker(socket->get(), pid); };
+    return
+        [socket = std::make_shared<UniqueFd>(*std::move(looker))](
+            uint32_t pid) { return AskLooker(socket->get(), pid, Look::kExe); };
   };
   Result<std::unique_ptr<ProcessTable>> processes =
       ProcessTable::Create(process_options);
@@ -154,6 +156,10 @@ Status Run(const MountOptions& given, Log& log,
     return SystemCalls::Opened{std::move(opened->files),
                                std::move(opened->layout)};
   });
+
+  // Joined before the sandbox, which makes no sockets.
+  Result<std::unique_ptr<ProcConnector>> connector =
+      ProcConnector::Open(ProcConnector::kChangesAndForks);
 
   // Destroyed in reverse: session, file system, pipeline.
   Pipeline pipeline;
@@ -226,11 +232,35 @@ Status Run(const MountOptions& given, Log& log,
       [&watchdog](const std::string&) { return (*watchdog)->ConnectLog(); });
   // No request is served before Begin, so no event is missed.
   SnapshotService snapshots(pipeline);
+  ProcessWatch::Options watch_options;
+  watch_options.proc = (*processes)->proc();
+  watch_options.open =
+      [&watchdog](int processor) -> Result<ProcessWatch::Opened> {
+    Result<OpenTracepoints> opened =
+        (*watchdog)->OpenTracepoints(TracepointUse::kProcesses, processor);
+    if (!opened.ok()) return opened.status();
+    return ProcessWatch::Opened{std::move(opened->files),
+                                std::move(opened->layout)};
+  };
+  if (connector.ok()) watch_options.connector = std::move(*connector);
+  watch_options.make_look = [&watchdog]() -> ProcessWatch::Options::Look {
+    Result<UniqueFd> looker = (*watchdog)->StartLooker();
+    if (!looker.ok()) return nullptr;
+    return [socket = std::make_shared<UniqueFd>(*std::move(looker))](
+               uint32_t pid, LookFor what) {
+      return AskLooker(socket->get(), pid,
+                       what == LookFor::kExe   ? Look::kExe
+                       : what == LookFor::kCwd ? Look::kCwd
+                                               : Look::kEnvironment);
+    };
+  };
+  ProcessWatch watch(std::move(watch_options), pipeline);
   const TracedMount traced = {
       .pipeline = pipeline,
       .names = names,
       .processes = **processes,
       .calls = calls,
+      .watch = &watch,
       .snapshots = snapshots,
       .header = header,
       .note_output =
@@ -295,6 +325,7 @@ Status Run(const MountOptions& given, Log& log,
   const bool all_ended =
       (*fs)->side_pool().Stop(std::chrono::milliseconds(500));
   (*fs)->ReleaseAll();
+  watch.End();
   tracers.StopRules();
   snapshots.Stop();
   losses.Stop();

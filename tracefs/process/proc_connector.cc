@@ -53,6 +53,54 @@ bool InInitialNamespaces() {
   return ::stat("/proc/self/ns/pid", &st) != 0 || st.st_ino == kInitialPid;
 }
 
+// `head`: up to event_data; `body`: what follows its first word, `first`.
+std::optional<ProcEvent> ReadEvent(ByteSpan head, uint32_t what, uint32_t first,
+                                   ByteCursor body) {
+  using Kind = ProcEvent::Kind;
+  ProcEvent event;
+  event.cpu = LoadLe<uint32_t>(head.data() + offsetof(proc_event, cpu));
+  event.time_ns =
+      LoadLe<uint64_t>(head.data() + offsetof(proc_event, timestamp_ns));
+  const auto second = body.TakeLe<uint32_t>();
+  if (!second) return std::nullopt;
+  event.tid = first;
+  event.pid = *second;
+  switch (what) {
+    case proc_event::PROC_EVENT_FORK: {
+      const auto child = body.TakeLe<uint32_t>();
+      const auto child_pid = body.TakeLe<uint32_t>();
+      if (!child || !child_pid) return std::nullopt;
+      event.kind = Kind::kFork;
+      event.child_tid = *child;
+      event.child_pid = *child_pid;
+      return event;
+    }
+    case proc_event::PROC_EVENT_EXEC:
+      event.kind = Kind::kExec;
+      return event;
+    case proc_event::PROC_EVENT_SID:
+      event.kind = Kind::kSession;
+      return event;
+    case proc_event::PROC_EVENT_COMM: {
+      const auto comm = body.Take(16);
+      if (!comm) return std::nullopt;
+      event.kind = Kind::kComm;
+      event.comm = AsText(*comm);
+      event.comm = event.comm.substr(0, event.comm.find('\0'));
+      return event;
+    }
+    case proc_event::PROC_EVENT_EXIT: {
+      const auto code = body.TakeLe<uint32_t>();
+      if (!code) return std::nullopt;
+      event.kind = Kind::kExit;
+      event.exit_code = *code;
+      return event;
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
 }  // namespace
 
 bool ParseProcEvents(ByteSpan datagram, ProcConnector::Observer* observer,
@@ -80,17 +128,22 @@ bool ParseProcEvents(ByteSpan datagram, ProcConnector::Observer* observer,
     const auto what = LoadLe<uint32_t>(event->data());
     const std::optional<uint32_t> first = body.TakeLe<uint32_t>();
     if (!first) continue;
+    if (what == proc_event::PROC_EVENT_NONE) {
+      acknowledged = true;
+      *ack_error = static_cast<int>(*first);
+      continue;
+    }
+    if (observer == nullptr) continue;
+    if (const auto full = ReadEvent(*event, what, *first, body)) {
+      observer->OnEvent(*full);
+    }
     switch (what) {
-      case proc_event::PROC_EVENT_NONE:
-        acknowledged = true;
-        *ack_error = static_cast<int>(*first);
-        break;
       case proc_event::PROC_EVENT_EXEC:
       case proc_event::PROC_EVENT_SID:
       case proc_event::PROC_EVENT_COMM:
       case proc_event::PROC_EVENT_EXIT:
         // All four begin with the task's id.
-        if (observer != nullptr) observer->OnChange(*first);
+        observer->OnChange(*first);
         break;
       default:
         break;
@@ -99,7 +152,7 @@ bool ParseProcEvents(ByteSpan datagram, ProcConnector::Observer* observer,
   return acknowledged;
 }
 
-Result<std::unique_ptr<ProcConnector>> ProcConnector::Open() {
+Result<std::unique_ptr<ProcConnector>> ProcConnector::Open(Wanted wanted) {
   if (!InInitialNamespaces()) {
     return Status::System(EOPNOTSUPP,
                           "process events outside the initial namespaces");
@@ -121,7 +174,8 @@ Result<std::unique_ptr<ProcConnector>> ProcConnector::Open() {
     // As much as an ordinary user may have; losses are noticed anyway.
     ::setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
   }
-  return std::unique_ptr<ProcConnector>(new ProcConnector(std::move(socket)));
+  return std::unique_ptr<ProcConnector>(
+      new ProcConnector(std::move(socket), wanted));
 }
 
 ProcConnector::~ProcConnector() { Stop(); }
@@ -168,7 +222,10 @@ bool ProcConnector::Drain(Observer* observer, int* ack_error) {
 }
 
 Status ProcConnector::Subscribe() {
-  const Subscription listen = {PROC_CN_MCAST_LISTEN, kWantedEvents};
+  const Subscription listen = {
+      PROC_CN_MCAST_LISTEN, wanted_ == kChanges
+                                ? kWantedEvents
+                                : kWantedEvents | proc_event::PROC_EVENT_FORK};
   const ByteSpan all = std::as_bytes(std::span(&listen, 1));
   const ByteSpan operation = all.first(sizeof listen.operation);
   int error = 0;

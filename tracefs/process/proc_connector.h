@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -19,6 +20,21 @@
 #include "tracefs/base/unique_fd.h"
 
 namespace tracefs {
+
+// One event, as far as this wants to know it.
+struct ProcEvent {
+  enum class Kind : uint8_t { kFork, kExec, kComm, kSession, kExit };
+  Kind kind{};
+  uint64_t time_ns = 0;  // CLOCK_MONOTONIC
+  uint32_t cpu = 0;
+  uint32_t tid = 0;
+  uint32_t pid = 0;
+  // kFork: who was made; `tid` and `pid` are its parent's.
+  uint32_t child_tid = 0;
+  uint32_t child_pid = 0;
+  uint32_t exit_code = 0;  // kExit: as of wait(2)
+  std::string_view comm;   // kComm
+};
 
 class ProcConnector {
  public:
@@ -30,12 +46,17 @@ class ProcConnector {
     virtual void OnChange(uint32_t tid) = 0;
     // Events were lost: anybody may have changed.
     virtual void OnLost() = 0;
+    // The same event in full; before OnChange.
+    virtual void OnEvent(const ProcEvent& /*event*/) {}
   };
+
+  // What may be asked for, besides what makes somebody another: forks.
+  enum Wanted : uint8_t { kChanges, kChangesAndForks };
 
   // Opens and joins, so that a sandbox may come between this and Start();
   // nothing is received yet. kSystem where the kernel or the namespace has no
   // such events or refuses.
-  static Result<std::unique_ptr<ProcConnector>> Open();
+  static Result<std::unique_ptr<ProcConnector>> Open(Wanted wanted = kChanges);
   ~ProcConnector();
   ProcConnector(const ProcConnector&) = delete;
   ProcConnector& operator=(const ProcConnector&) = delete;
@@ -48,7 +69,8 @@ class ProcConnector {
   void Stop();
 
  private:
-  explicit ProcConnector(UniqueFd socket) : socket_(std::move(socket)) {}
+  ProcConnector(UniqueFd socket, Wanted wanted)
+      : socket_(std::move(socket)), wanted_(wanted) {}
   Status Subscribe();
   bool Send(ByteSpan operation);
   // Takes what has arrived; true if an acknowledgement was among it.
@@ -56,6 +78,7 @@ class ProcConnector {
   void Listen();
 
   UniqueFd socket_;
+  const Wanted wanted_;
   const EventFd stop_;
   std::thread thread_;
   Observer* observer_ = nullptr;

@@ -44,6 +44,14 @@ bool NeedAncestors(std::span<const TracerPlan> plans) {
   return AnyNeeds(plans, [](const auto& needs) { return needs.ancestors; });
 }
 
+bool NeedProcesses(std::span<const TracerPlan> plans) {
+  return std::any_of(plans.begin(), plans.end(), [](const TracerPlan& plan) {
+    return std::any_of(
+        plan.parts.assembly.begin(), plan.parts.assembly.end(),
+        [](const auto& driver) { return driver->process_needs().records; });
+  });
+}
+
 bool MayKeep(const TracerPlan& plan, Op op) {
   return plan.parts.filter->Needs(op).constant != Verdict::kDrop;
 }

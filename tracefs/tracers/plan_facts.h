@@ -14,6 +14,8 @@ bool NeedCallers(std::span<const TracerPlan> plans);
 bool NeedCalls(std::span<const TracerPlan> plans);
 bool NeedDetails(std::span<const TracerPlan> plans);
 bool NeedAncestors(std::span<const TracerPlan> plans);
+// Some tracer keeps process records.
+bool NeedProcesses(std::span<const TracerPlan> plans);
 // Some filter, or one that a rule may raise a tracer to, names a lock operation
 // and may keep it: lock requests must come to us. A filter that merely does not
 // exclude them leaves them to the kernel, whose locks cost nothing and detect

@@ -42,6 +42,7 @@ Status TracerRegistry::Add(std::vector<TracerPlan> plans,
   std::vector<TracerParts> parts;
   Entries added;
   std::string calls_wanted_at;
+  std::string processes_wanted_at;
   for (TracerPlan& plan : plans) {
     if (plan.parts.kind != TracerKind::kConfig) {
       SetId(next_other_id_++, &plan.parts);
@@ -65,6 +66,11 @@ Status TracerRegistry::Add(std::vector<TracerPlan> plans,
     entry.config = header.Get("config.text");
     entry.needs_callers = NeedCallers({&plan, 1});
     entry.needs_calls = NeedCalls({&plan, 1});
+    entry.needs_processes =
+        mount_.watch != nullptr && NeedProcesses({&plan, 1});
+    if (entry.needs_processes && processes_wanted_at.empty()) {
+      processes_wanted_at = plan.filter_place;
+    }
     entry.needs_details = NeedDetails({&plan, 1});
     entry.needs_ancestors = NeedAncestors({&plan, 1});
     if (entry.needs_calls) {
@@ -92,8 +98,17 @@ Status TracerRegistry::Add(std::vector<TracerPlan> plans,
       return s.Prefixed(calls_wanted_at + ": the tracer asks for system calls");
     }
   }
+  if (!processes_wanted_at.empty()) {
+    if (Status s = mount_.watch->Start(); !s.ok()) {
+      if (!calls_wanted_at.empty()) mount_.calls.Stop();
+      if (!processes_wanted_at.empty()) mount_.watch->Stop();
+      return s.Prefixed(processes_wanted_at +
+                        ": the tracer asks for process records");
+    }
+  }
   for (const auto& [id, entry] : added) {
     if (entry.needs_calls) static_cast<void>(mount_.calls.Start());
+    if (entry.needs_processes) static_cast<void>(mount_.watch->Start());
     if (entry.needs_callers) mount_.processes.Start();
     if (CountsTrees(entry)) mount_.processes.KeepParents(true);
     if (entry.needs_ancestors) mount_.processes.KeepParents(true);
@@ -110,6 +125,7 @@ Status TracerRegistry::Add(std::vector<TracerPlan> plans,
     for (const auto& [id, entry] : added) Release(id);
     return s;
   }
+  if (!processes_wanted_at.empty()) mount_.watch->TellWhoRuns();
   for (const auto& [id, entry] : added) {
     if (entry.rules != nullptr) entry.rules->Start();
   }
@@ -145,6 +161,7 @@ void TracerRegistry::Release(uint32_t id) {
   const Entry& entry = released.mapped();
   if (entry.needs_callers) mount_.processes.Stop();
   if (entry.needs_calls) mount_.calls.Stop();
+  if (entry.needs_processes) mount_.watch->Stop();
   if (CountsTrees(entry)) mount_.processes.KeepParents(false);
   if (entry.needs_ancestors) mount_.processes.KeepParents(false);
   if (entry.needs_details) mount_.processes.KeepDetails(false);

@@ -16,6 +16,7 @@
 #include "filters/input/name_table.h"
 #include "tracefs/pipeline/pipeline.h"
 #include "tracefs/process/process_table.h"
+#include "tracefs/process/process_watch.h"
 #include "tracefs/process/system_calls.h"
 #include "tracefs/rules/rule_runner.h"
 #include "tracefs/tracers/plan.h"
@@ -29,6 +30,8 @@ struct TracedMount {
   NameTable& names;
   ProcessTable& processes;
   SystemCalls& calls;
+  // Null: somebody else tells of processes, or nobody.
+  ProcessWatch* watch;
   SnapshotService& snapshots;
   const format::TraceHeader& header;  // what all traces say
   // Told which files are outputs, and not to be traced, and which no longer.
@@ -51,6 +54,7 @@ class TracerRegistry {
     std::vector<OutputFileId> files;
     bool needs_callers = false;
     bool needs_calls = false;
+    bool needs_processes = false;
     bool needs_details = false;
     bool needs_ancestors = false;
     bool flight = false;  // can write snapshots

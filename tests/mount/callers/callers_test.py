@@ -277,13 +277,56 @@ def nobody_waits_for_a_process_in_execve(suite):
     expect(len(suite.read(trace)) > 20, "callers are unknown")
 
 
+def every_process_of_the_machine_is_in_the_trace(suite):
+    pids = []
+
+    def work(point):
+        for _ in range(100):
+            process = subprocess.Popen(["/bin/sh", "-c", f": >{point}/f; exit 7"])
+            process.wait()
+            pids.append(process.pid)
+
+    try:
+        trace, = traced(suite, "processes", work, "op = create OR op = open",
+                        flags="STR_ALL | STR_PROCESS")
+    except Exception as error:
+        if "process records" in str(error):
+            raise Skip(str(error).strip().splitlines()[-1]) from None
+        raise
+    events = suite.dump(trace).events
+    by_pid = {}
+    for event in events:
+        if event.get("process") == "fork":
+            by_pid.setdefault(event.get("child_pid"), []).append(event)
+        elif "process" in event:
+            by_pid.setdefault(event["pid"], []).append(event)
+    lost = suite.tool("tracefs-dump", "--stats", trace).stdout
+    missing = []
+    for pid in pids:
+        kinds = {e["process"] for e in by_pid.get(pid, [])}
+        if not {"fork", "exec", "exit"} <= kinds:
+            missing.append((pid, sorted(kinds)))
+    expect(not missing or "overrun" in lost, f"not there, nor lost: {missing}")
+    codes = [e.get("exit_code") for pid in pids for e in by_pid.get(pid, [])
+             if e["process"] == "exit"]
+    expect(codes.count(7) >= 95, f"exit codes: {codes}")
+    running = [e for e in events if e.get("process") == "running"]
+    expect(any(e["pid"] == os.getpid() for e in running), "who was there")
+    starts = {e["child_pid"]: e["child_start"] for e in events
+              if e.get("process") == "fork"}
+    for event in events:
+        if event.get("process") == "exec" and event["pid"] in starts:
+            expect_equal(event["start"], starts[event["pid"]], "its start")
+
+
 def main():
     suite = Suite("callers", __doc__)
     for case in (the_call_is_the_one_that_strace_saw,
                  a_filter_takes_calls_by_name_and_number,
                  callers_are_who_proc_says,
                  descendants_are_found_by_number_and_name,
-                 nobody_waits_for_a_process_in_execve):
+                 nobody_waits_for_a_process_in_execve,
+                 every_process_of_the_machine_is_in_the_trace):
         suite.run(case.__name__.replace("_", " "), case, suite)
     suite.finish()
 

@@ -68,8 +68,7 @@ Answer Find(uint32_t tid, const Rings&... of) {
   const std::array<CallRing, sizeof...(Rings)> rings = {of.ring()...};
   std::array<uint64_t, sizeof...(Rings)> checked{};
   Answer answer{};
-  answer.found =
-      FindCall(rings, kLayout, tid, 100000, &answer.call, checked);
+  answer.found = FindCall(rings, kLayout, tid, 100000, &answer.call, checked);
   return answer;
 }
 
