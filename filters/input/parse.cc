@@ -212,13 +212,6 @@ class Parser {
         {"=", Comparison::kEqual},      {"<", Comparison::kLess},
         {">", Comparison::kGreater},    {"~", Comparison::kMatch},
     };
-    for (const auto& [symbol, comparison] : kSymbols) {
-      if (!rest.starts_with(symbol)) continue;
-      in_.Advance(symbol.size());
-      predicate->comparison = comparison;
-      in_.SkipSpace();
-      return Status::Ok();
-    }
     if (FieldByPredicate(predicate->field.text) == &Info(Field::kAncestor)) {
       if (!TakeKeyword("OF", "")) {
         return in_.ErrorHere("expected 'of' behind " +
@@ -226,6 +219,13 @@ class Parser {
                              Found());
       }
       predicate->comparison = Comparison::kOf;
+      return Status::Ok();
+    }
+    for (const auto& [symbol, comparison] : kSymbols) {
+      if (!rest.starts_with(symbol)) continue;
+      in_.Advance(symbol.size());
+      predicate->comparison = comparison;
+      in_.SkipSpace();
       return Status::Ok();
     }
     if (TakeKeyword("IN", "")) {
