@@ -343,6 +343,7 @@ void FileSystem::ResolveSyscall(Event& event) {
   // Nobody waits in a call for these, or one cannot tell: system_calls.h.
   if (event.Has(Field::kInferred) && event.Get(Field::kInferred) != 0) return;
   if (event.Has(Field::kMapped) && event.Get(Field::kMapped) != 0) return;
+  if (event.op == Op::read_ && !event.Has(Field::kMapped)) return;
   const bool moves_data = event.op == Op::read_ || event.op == Op::write_ ||
                           event.op == Op::fsync_ || event.op == Op::fallocate_;
   const auto tid = static_cast<uint32_t>(event.Get(Field::kTid));
