@@ -10,6 +10,11 @@
 #include <cstring>
 
 namespace tracefs {
+namespace {
+
+constexpr size_t kFewestPages = 8;
+
+}  // namespace
 
 void RingBytes::Copy(uint64_t position, std::span<std::byte> out) const {
   if (out.size() > bytes_.size()) out = out.first(bytes_.size());
@@ -39,12 +44,16 @@ Result<PerfRing> PerfRing::Map(std::vector<UniqueFd> files, size_t pages,
   ring.files_ = std::move(files);
   if (ring.files_.empty()) return Status::Invalid("no tracepoints");
   const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
-  ring.map_bytes_ = (pages + 1) * page;
   // Where we may write, we say how far we have read, and the kernel keeps what
   // we have not.
-  void* const map = ::mmap(nullptr, ring.map_bytes_,
-                           in_order ? PROT_READ | PROT_WRITE : PROT_READ,
-                           MAP_SHARED, ring.files_[0].get(), 0);
+  const int access = in_order ? PROT_READ | PROT_WRITE : PROT_READ;
+  void* map = MAP_FAILED;
+  for (;; pages /= 2) {
+    ring.map_bytes_ = (pages + 1) * page;
+    map = ::mmap(nullptr, ring.map_bytes_, access, MAP_SHARED,
+                 ring.files_[0].get(), 0);
+    if (map != MAP_FAILED || errno != EPERM || pages <= kFewestPages) break;
+  }
   if (map == MAP_FAILED) {
     return Status::System(errno,
                           "memory for tracepoints; raise RLIMIT_MEMLOCK or "

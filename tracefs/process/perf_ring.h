@@ -71,8 +71,9 @@ struct PerfSample {
 class PerfRing {
  public:
   // `files`: of OpenTracepointsOn; the first gets the ring, of `pages` pages, a
-  // power of two. `in_order`: read by Take; otherwise from `newest()` on.
-  // kSystem if the memory may not be locked: RLIMIT_MEMLOCK.
+  // power of two, or fewer where no more may be locked. `in_order`: read by
+  // Take; otherwise from `newest()` on. kSystem if the memory may not be
+  // locked: RLIMIT_MEMLOCK.
   static Result<PerfRing> Map(std::vector<UniqueFd> files, size_t pages,
                               bool in_order);
   ~PerfRing();
