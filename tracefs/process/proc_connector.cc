@@ -277,6 +277,8 @@ void ProcConnector::Stop() {
   if (!thread_.joinable()) return;
   stop_.Set();
   thread_.join();
+  int ignored;
+  Drain(observer_, &ignored);  // what has arrived
   const Subscription ignore = {PROC_CN_MCAST_IGNORE, 0};
   const ByteSpan all = std::as_bytes(std::span(&ignore, 1));
   Send(all);

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <string_view>
 #include <utility>
 
@@ -44,8 +45,10 @@ constexpr size_t kRingBytes = size_t{1} << 18;
 constexpr uint64_t kStatusNs = 100'000'000;
 // Even where nothing happens traces are to go on.
 constexpr int kRestMs = 100;
-// A record may be on its way into a ring that was just read.
+// What may have happened before a reading that did not find it: it is on its
+// way into a ring, or the connector's thread waits for a processor.
 constexpr uint64_t kOnTheWayNs = 20'000'000;
+constexpr uint64_t kOnTheWayByConnectorNs = 200'000'000;
 constexpr size_t kMaxKnown = 65536;
 constexpr size_t kMaxTold = 65536;
 constexpr size_t kMaxArguments = 65536;
@@ -177,9 +180,13 @@ void ProcessWatch::End() {
 
 // With start_mu_.
 void ProcessWatch::Rest() {
+  if (options_.connector != nullptr) {
+    // A parent may know of an end before the connector has told of it.
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    options_.connector->Stop();
+  }
   stop_.Set();
   thread_.join();
-  if (options_.connector != nullptr) options_.connector->Stop();
   rings_.clear();
   ring_cpus_.clear();
   known_.clear();
@@ -223,7 +230,8 @@ void ProcessWatch::Run() {
     }
     batch_.clear();
     TakeEnds(last ? UINT64_MAX : now);
-    uint64_t oldest = now - kOnTheWayNs;
+    uint64_t oldest =
+        now - (rings_.empty() ? kOnTheWayByConnectorNs : kOnTheWayNs);
     for (const auto& [tid, ended] : ended_) {
       oldest = std::min(oldest, ended.what.time_ns);
     }
