@@ -86,6 +86,36 @@ std::map<uint32_t, std::string> ReadCallNames(std::string_view table) {
   return calls;
 }
 
+// What is empty or 0 stays as it is known.
+void Know(TraceContext* trace, uint32_t pid, uint32_t ppid,
+          std::string_view comm) {
+  if (pid == 0 || (trace->processes.size() >= KnownProcess::kMost &&
+                   !trace->processes.contains(pid))) {
+    return;
+  }
+  KnownProcess& known = trace->processes[pid];
+  if (ppid != 0) known.ppid = ppid;
+  if (!comm.empty()) {
+    known.comm = comm.substr(0, sizeof CallerInfo::comm_bytes);
+  }
+}
+
+// Of a process record: who began whom, and what it is called.
+void Learn(const Message& message, TraceContext* trace) {
+  ProcessRecord record;
+  record.kind = *ProcessKindOf(message.msg_id);
+  if (!ReadProcessRecord(message.arguments, trace->widths, &record)) return;
+  if (record.kind != ProcessRecord::Kind::kFork) {
+    Know(trace, record.process.pid, record.ppid, record.comm);
+    return;
+  }
+  if (record.child.pid == record.process.pid) return;  // a thread
+  const auto parent = trace->processes.find(record.process.pid);
+  const std::string comm =
+      parent != trace->processes.end() ? parent->second.comm : "";
+  Know(trace, record.child.pid, record.process.pid, comm);
+}
+
 bool IsOperation(uint16_t msg_id) {
   bool before;
   return OperationOf(msg_id, &before).has_value();
@@ -168,6 +198,7 @@ bool BlockDecoder::Open(std::vector<std::byte> block, uint64_t sequence,
       ++trace_->stats.events;
     } else if (ProcessKindOf(message.msg_id)) {
       ++trace_->stats.process_records;
+      Learn(message, trace_);
       if (!trace_->process) continue;
     } else {
       ReadOtherMessage(message);
@@ -358,10 +389,8 @@ void BlockDecoder::DefineProcess(const Message& message) {
   if (in.malformed()) {
     Malformed(ReportKind::kMalformedMessage, &trace_->stats.malformed_messages);
   }
-  if (pid != 0 && ppid != 0 &&
-      (trace_->processes.size() < KnownProcess::kMost ||
-       trace_->processes.contains(pid))) {
-    trace_->processes[pid] = {ppid, std::string(comm)};
+  if (pid != 0 && ppid != 0) {
+    Know(trace_, pid, ppid, comm);
   }
   if (id != processes_.size() + 1) {
     Malformed(ReportKind::kBadDefinition, &trace_->stats.bad_definitions);
