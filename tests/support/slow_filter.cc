@@ -53,6 +53,7 @@ bool CompareSlowly(const FieldInfo& info, Comparison comparison, uint64_t a,
   switch (comparison) {
     case Comparison::kEqual:
     case Comparison::kIn:
+    case Comparison::kOf:
       return a == b;
     case Comparison::kNotEqual:
       return a != b;
