@@ -81,7 +81,7 @@ def command_and_environment(suite):
     os.environ["TRACEFS_TEST_SECRET"] = "do-not-keep-me"
     config = suite.path("said.conf")
     with open(config, "w", encoding="utf-8") as out:
-        out.write('{ { } { stream } { file = "%s" } }' % trace)
+        out.write('{ { } { stream = { STR_ALL } } { file = "%s" } }' % trace)
     record(suite, "said", config)
     command = extracted(suite, trace, "command")
     expect(command.startswith(os.path.join(suite.bin, "tracefs-mount") + " '"),
