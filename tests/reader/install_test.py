@@ -104,6 +104,38 @@ def check_counts(installed, folder, dump):
         fails=True)
 
 
+def check_page(installed, folder):
+    """The programs of docs/reader.md are built and run as they stand there."""
+    page = (ROOT / "docs/reader.md").read_text(encoding="utf-8")
+    blocks = {}
+    for language, text in re.findall(r"^```(\w+)\n(.*?)^```", page,
+                                     re.M | re.S):
+        blocks.setdefault(language, text)
+    trace = ROOT / "tests/golden/v1/every_operation.trace"
+    (folder / "writes.c").write_text(blocks["c"], encoding="utf-8")
+    flags = run("pkg-config", "--cflags", "--libs", "tracefs-reader",
+                env=installed.environment).split()
+    run("cc", "-Wall", "-Werror", folder / "writes.c", "-o", folder / "writes",
+        *flags, f"-Wl,-rpath,{installed.folder}")
+    said = run(folder / "writes", trace)
+    expect(said.strip(), "the C program of docs/reader.md finds no write")
+    (folder / "page").mkdir()
+    (folder / "page/CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.16)\nproject(page LANGUAGES C)\n"
+        "add_executable(writes ../writes.c)\n" + blocks["cmake"],
+        encoding="utf-8")
+    run("cmake", "-S", folder / "page", "-B", folder / "page/made",
+        f"-DCMAKE_PREFIX_PATH={installed.prefix}")
+    run("cmake", "--build", folder / "page/made")
+    shutil.copy(trace, folder / "trace.log")
+    (folder / "page.py").write_text(blocks["python"], encoding="utf-8")
+    done = subprocess.run([PYTHON, folder / "page.py"], cwd=folder, text=True,
+                          env=installed.environment, capture_output=True,
+                          check=False)
+    expect(done.returncode == 0 or "No module named" in done.stderr,
+           f"the Python of docs/reader.md:\n{done.stderr}")
+
+
 def handed_out(library):
     """Names of functions, with their version."""
     names = set()
@@ -172,6 +204,7 @@ def main():
         installed = Installed(arguments.build, folder / "prefix")
         check_interface(installed.library)
         check_sizes(installed, folder)
+        check_page(installed, folder)
         check_counts(installed, folder, arguments.build / "bin/tracefs-dump")
     print("install_test: all is well")
 
