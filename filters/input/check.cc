@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "filters/input/glob.h"
+#include "filters/input/trace_words.h"
 #include "filters/input/words.h"
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/units.h"
@@ -145,6 +146,11 @@ class Checker {
   Status CheckPredicate(const AstPredicate& ast, Predicate* out) const {
     const FieldInfo* info = FieldByPredicate(ast.field.text);
     if (info == nullptr) {
+      if (const TraceWordRow* const row = FindTraceWord(ast.field.text)) {
+        return Error(ast.field, "'" + std::string(row->name) +
+                                    "' is known of a trace only: "
+                                    "tracefs-dump --filter takes it");
+      }
       return Error(ast.field, "unknown predicate " + Quoted(ast.field.text) +
                                   DidYouMean(ast.field.text, PredicateWords()));
     }

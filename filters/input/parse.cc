@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "filters/input/trace_words.h"
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/string_literal.h"
 #include "tracefs/event/field.h"
@@ -193,7 +194,9 @@ class Parser {
   // A flag alone asks whether it is set.
   static bool IsFlagWord(std::string_view word) {
     const FieldInfo* const info = FieldByPredicate(word);
-    return info != nullptr && IsFlag(info->field);
+    if (info != nullptr) return IsFlag(info->field);
+    const TraceWordRow* const row = FindTraceWord(word);
+    return row != nullptr && row->word == TraceWord::kInferred;
   }
   bool ComparisonFollows() const {
     if (in_.Peek() == '!') return in_.Peek(1) == '=';

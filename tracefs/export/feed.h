@@ -46,11 +46,12 @@ struct FeedRow {
   std::string_view name;
   std::string_view summary;
   std::unique_ptr<FeedFormat> (*make)();
+  bool json = true;
 };
 inline constexpr FeedRow kFeeds[] = {
     {"ocsf", "OCSF 1.3.0, File System Activity, as JSON Lines", &MakeOcsfFeed},
     {"ecs", "Elastic Common Schema 8.17, as JSON Lines", &MakeEcsFeed},
-    {"cef", "ArcSight Common Event Format", &MakeCefFeed},
+    {"cef", "ArcSight Common Event Format", &MakeCefFeed, false},
 };
 // Null if there is none of that name.
 std::unique_ptr<FeedFormat> MakeFeedFormat(std::string_view name);

@@ -1,7 +1,6 @@
 #include "tracefs/export/text.h"
 
 #include <sys/sysmacros.h>
-#include <time.h>
 
 #include <algorithm>
 #include <array>
@@ -19,6 +18,7 @@
 #include "tracefs/export/escape.h"
 #include "tracefs/export/flag_names.h"
 #include "tracefs/export/process_lines.h"
+#include "tracefs/export/time_text.h"
 #include "tracefs/format/block_decoder.h"
 
 namespace tracefs {
@@ -27,9 +27,6 @@ namespace {
 using format::ExtraArgument;
 using format::Record;
 
-constexpr size_t kTimeColumns = 15;  // HH:MM:SS.uuuuuu
-constexpr size_t kDateColumns = 11;  // YYYY-MM-DD and a blank
-constexpr size_t kTimeRoom = 64;     // of any style
 constexpr size_t kCallerColumns = 20;
 constexpr size_t kOpColumns = 8;
 constexpr size_t kDataShown = 32;   // bytes of ARG_DATA
@@ -141,9 +138,7 @@ void PutDurationColumn(Line& line, uint64_t ns) {
 class TextExporter final : public Exporter {
  public:
   TextExporter(OutputBuffer& out, const ExportOptions& options)
-      : out_(out),
-        style_(options.time),
-        date_(options.date && options.time != TimeStyle::kEpoch) {}
+      : out_(out), time_(options) {}
 
   void Write(const Record& record) override {
     const Event& event = record.event;
@@ -156,7 +151,7 @@ class TextExporter final : public Exporter {
 
     const char* const start = line.at();
     PutTime(line, record.real_ns, record.time_resolution_ns);
-    line.PadFrom(start, kTimeColumns + (date_ ? kDateColumns : 0)).Put(' ');
+    line.PadFrom(start, time_.columns()).Put(' ');
     if (event.Has(Field::kLatency)) {
       PutDurationColumn(line, event.Get(Field::kLatency));
     } else {
@@ -198,7 +193,7 @@ class TextExporter final : public Exporter {
   }
 
   void WriteProcess(const ProcessRecord& record) override {
-    std::array<char, kTimeRoom> time;
+    std::array<char, TimeText::kRoom> time;
     Line line(time.data());
     PutTime(line, record.real_ns, 1);
     const auto size = static_cast<size_t>(line.at() - time.data());
@@ -209,7 +204,7 @@ class TextExporter final : public Exporter {
     out_.Append(AlarmLine(record));
   }
   std::string AlarmLine(const format::AlarmRecord& record) override {
-    std::array<char, kTimeRoom> time;
+    std::array<char, TimeText::kRoom> time;
     Line line(time.data());
     PutTime(line, record.operation->real_ns,
             record.operation->time_resolution_ns);
@@ -231,55 +226,14 @@ class TextExporter final : public Exporter {
   }
 
   void PutTime(Line& line, uint64_t real_ns, uint32_t resolution_ns) {
-    if (resolution_ns == 0) {
-      line.Put("--:--:--");
-      return;
-    }
-    const uint64_t second = real_ns / kNsPerSecond;
-    const uint64_t ns = real_ns % kNsPerSecond;
-    if (style_ == TimeStyle::kEpoch) {
-      line.Decimal(second);
-      if (resolution_ns < kNsPerSecond) line.Put('.').Padded(ns, 9);
-      return;
-    }
-    if (second != clock_second_ || !clock_known_) SetClock(second);
-    if (date_) line.Put({day_.data(), kDateColumns - 1}).Put(' ');
-    line.Put({clock_.data(), clock_.size()});
-    if (resolution_ns < kNsPerSecond) line.Put('.').Padded(ns / 1000, 6);
-  }
-
-  void SetClock(uint64_t second) {
-    const auto t = static_cast<time_t>(second);
-    struct tm tm = {};
-    if (style_ == TimeStyle::kUtc) {
-      ::gmtime_r(&t, &tm);
-    } else {
-      ::localtime_r(&t, &tm);
-    }
-    Line(clock_.data())
-        .Padded(static_cast<uint64_t>(tm.tm_hour), 2)
-        .Put(':')
-        .Padded(static_cast<uint64_t>(tm.tm_min), 2)
-        .Put(':')
-        .Padded(static_cast<uint64_t>(tm.tm_sec), 2);
-    day_size_ = std::strftime(day_.data(), day_.size(), "%Y-%m-%d %z", &tm);
-    clock_second_ = second;
-    clock_known_ = true;
+    line.Goto(time_.Put(line.at(), real_ns, resolution_ns));
   }
 
   // A line, if it is another day than that of the operation before.
   void TellDay(uint64_t real_ns) {
-    if (style_ == TimeStyle::kEpoch || date_) return;
-    const uint64_t second = real_ns / kNsPerSecond;
-    if (second == told_second_ && day_told_) return;
-    told_second_ = second;
-    SetClock(second);
-    const std::string_view day(day_.data(), day_size_);
-    if (day_told_ && day != told_day_) {
-      out_.Append("=== " + std::string(day) + '\n');
+    if (time_.IsNewDay(real_ns)) {
+      out_.Append("=== " + std::string(time_.day()) + '\n');
     }
-    told_day_ = day;
-    day_told_ = true;
   }
 
   static void PutCaller(Line& line, const Record& record) {
@@ -503,18 +457,7 @@ class TextExporter final : public Exporter {
   }
 
   OutputBuffer& out_;
-  const TimeStyle style_;
-  const bool date_;
-  // "HH:MM:SS" of clock_second_: made once a second of the trace.
-  bool clock_known_ = false;
-  uint64_t clock_second_ = 0;
-  std::array<char, 8> clock_{};
-  std::array<char, 32> day_{};  // "2026-01-02 +0100"
-  size_t day_size_ = 0;
-  // About the last operation.
-  bool day_told_ = false;
-  uint64_t told_second_ = 0;
-  std::string told_day_;
+  TimeText time_;
 };
 
 }  // namespace

@@ -72,7 +72,7 @@ class LivePrinter final : public Keeper {
         out_(out),
         decoders_(options_.keys, {.max_filters = options_.max_filters,
                                   .max_block_bytes = options_.max_block_bytes}),
-        exporter_(FindExportFormat(options_.format)->make(out, {})) {}
+        exporter_(FindLineFormat(options_.format)->make(out, {})) {}
   LivePrinter(const LivePrinter&) = delete;
   LivePrinter& operator=(const LivePrinter&) = delete;
   ~LivePrinter() override {

@@ -33,7 +33,7 @@ po::options_description VisibleOptions() {
        "keep each trace in a file of this directory, and acknowledge what is "
        "on the disk")  //
       ("format", text("NAME"),
-       ("print operations as they come instead: " + ExportFormatNames())
+       ("print operations as they come instead: " + LineFormatNames())
            .c_str())  //
       ("ca", text("FILE"),
        "tls: certificates of the authorities that senders' are from")  //
@@ -136,9 +136,9 @@ Status Check(const RecvOptions& options) {
     return Status::Invalid("give either --out DIR or --format NAME" +
                            std::string(kSeeHelp));
   }
-  if (!options.format.empty() && FindExportFormat(options.format) == nullptr) {
+  if (!options.format.empty() && FindLineFormat(options.format) == nullptr) {
     return Status::Invalid("--format: there is no " + Quoted(options.format) +
-                           "; there are " + ExportFormatNames());
+                           "; there are " + LineFormatNames());
   }
   if (!options.keys.empty() && options.format.empty()) {
     return Status::Invalid(

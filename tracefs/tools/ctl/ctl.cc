@@ -192,7 +192,7 @@ class Runner {
     if (!listening.ok()) return listening.status();
     LiveTrace& live = **listening;
     const auto exporter =
-        FindExportFormat(options_.format)->make(out_, {.time = options_.time});
+        FindLineFormat(options_.format)->make(out_, {.time = options_.time});
     format::Record record;
     for (;;) {
       if (stop_.load()) live.Stop();

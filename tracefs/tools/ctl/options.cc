@@ -105,7 +105,7 @@ po::options_description VisibleOptions() {
       ("timeout", po::value<std::string>()->value_name("SECONDS"),
        "how long to wait for an answer; default 60, of unmount 600")  //
       ("format", po::value<std::string>()->value_name("NAME"),
-       ("tail: output format: " + ExportFormatNames() + "; default text")
+       ("tail: output format: " + LineFormatNames() + "; default text")
            .c_str())                                             //
       ("utc", "tail, text: times in UTC instead of local time")  //
       ("epoch", "tail, text: times in seconds since 1970")       //
@@ -165,9 +165,9 @@ Status TakeTailOptions(const CommandLine& given, CtlOptions* options) {
   if (given.Has("format")) {
     options->format = given.Text("format");
   }
-  if (FindExportFormat(options->format) == nullptr) {
+  if (FindLineFormat(options->format) == nullptr) {
     return Status::Invalid("--format: there is no " + Quoted(options->format) +
-                           "; there are " + ExportFormatNames());
+                           "; there are " + LineFormatNames());
   }
   const bool utc = given.Has("utc");
   const bool epoch = given.Has("epoch");

@@ -5,17 +5,26 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "filters/input/name_service.h"
+#include "filters/input/name_table.h"
 #include "filters/output/key_ring.h"
 #include "tracefs/command/wait_for_writers.h"
 #include "tracefs/crypto/key_source.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/export/table.h"
+#include "tracefs/reader/trace_files.h"
 #include "tracefs/reader/trace_set.h"
 #include "tracefs/tools/dump/aggregate_queue.h"
+#include "tracefs/tools/dump/export_output.h"
 #include "tracefs/tools/dump/extract.h"
 #include "tracefs/tools/dump/line_queue.h"
+#include "tracefs/tools/dump/progress.h"
+#include "tracefs/tools/dump/time_window.h"
+#include "tracefs/tools/dump/trace_filter.h"
 #include "tracefs/tools/dump/trace_summary.h"
 
 namespace tracefs {
@@ -30,6 +39,9 @@ using format::TraceReader;
 constexpr uint64_t kSleepNs = 50'000'000;
 constexpr uint64_t kPatienceNs = 1'000'000'000;
 
+// How many operations are read before it is looked how far it is.
+constexpr uint64_t kTellAfter = 4096;
+
 constexpr char kCommand[] = "tracefs-dump: ";
 
 void Sleep(uint64_t ns) {
@@ -40,46 +52,131 @@ void Sleep(uint64_t ns) {
 
 class Dumper {
  public:
-  Dumper(const DumpOptions& options, OutputBuffer& out, OutputBuffer& err,
+  Dumper(const DumpOptions& options, ExportOutput& output, OutputBuffer& err,
          const std::atomic<bool>& stop)
       : options_(options),
-        out_(out),
+        output_(output),
+        out_(output.buffer()),
         err_(err),
         stop_(stop),
-        exporter_(
-            FindExportFormat(options.format)
-                ->make(out, {.time = options.time, .date = options.date})) {}
+        exporter_(MakeExporter()) {}
 
   int Run() {
-    if (!options_.filter.empty()) {
-      auto filter = reader::EventFilter::Compile(options_.filter, "--filter");
-      if (!filter.ok()) return Complain(filter.status());
-      for (const std::string& warning : (*filter)->warnings()) {
-        err_.Append(kCommand + warning + '\n');
-      }
-      traces_.SetFilter(*std::move(filter));
-    }
+    if (Status s = SetFilter(); !s.ok()) return Complain(s);
     const Status keys = AddKeyArguments(options_.keys, "--key", keys_.get());
     if (!keys.ok()) return Complain(keys);
     if (options_.wait && !Wait()) return exit_status_;
     traces_.AddNamed(options_.traces, [this](const Status& s) { Fail(s); });
-    if (!options_.extract.empty()) return Extract();
+    if (!options_.extract.empty()) return Place(Extract());
+    if (Status s = SetWindow(); !s.ok()) return Complain(s);
     if (options_.header) PrintHeaders();
     if (options_.stats) {
       CountOperations();
     } else if (!options_.header) {
       ListOperations();
     }
-    const Status written = out_.Flush();
-    if (!written.ok()) {
+    if (const Status written = EndOutput(); !written.ok()) {
       // A reader that has seen enough (head, less) is not an error.
-      if (written.error() == EPIPE) return 0;
+      if (written.error() == EPIPE && !output_.to_file()) return 0;
       return Complain(written);
     }
-    return Finish();
+    return Place(Finish());
   }
 
  private:
+  std::unique_ptr<Exporter> MakeExporter() const {
+    ExportOptions exported = options_.exported;
+    exported.path = output_.path();
+    return FindExportFormat(options_.format)->make(out_, exported);
+  }
+
+  // Puts what was written where --output says. What could be read of a damaged
+  // trace is worth having, nothing is not. Returns the exit status.
+  int Place(int status) {
+    if (!output_.to_file()) return status;
+    if (status > 1) {
+      (void)Complain(Status::Invalid(options_.output + " is as it was"));
+      return status;
+    }
+    const Status placed = output_.Commit();
+    return placed.ok() ? status : Complain(placed);
+  }
+
+  // What --output was to replace is as it was unless all went well.
+  Status EndOutput() {
+    if (Status s = output_.Flush(); !s.ok()) return s;
+    if (Status s = exporter_->status(); !s.ok()) return s;
+    if (output_.to_file() && !options_.follow && stop_.load()) {
+      return Status::SystemSaid(
+          EINTR, "interrupted; " + options_.output + " is as it was");
+    }
+    return {};
+  }
+
+  Status SetFilter() {
+    if (options_.filter.empty()) return {};
+    if (TraceFilter::IsNeeded(options_.filter)) {
+      auto filter =
+          TraceFilter::Compile(options_.filter, SystemNameService(), names_,
+                               options_.time == TimeStyle::kUtc);
+      if (!filter.ok()) return filter.status();
+      filter_.emplace(*std::move(filter));
+      return {};
+    }
+    auto filter = reader::EventFilter::Compile(options_.filter, "--filter");
+    if (!filter.ok()) return filter.status();
+    for (const std::string& warning : (*filter)->warnings()) {
+      err_.Append(kCommand + warning + '\n');
+    }
+    traces_.SetFilter(*std::move(filter));
+    return {};
+  }
+
+  // What --from and --to mean for these traces.
+  Status SetWindow() {
+    reader::TimeRange range;
+    format::TraceReader::Span span;
+    bool needs_begin = false;
+    bool needs_end = false;
+    for (const auto& spec : {options_.from, options_.to}) {
+      needs_begin |= spec && spec->NeedsBegin();
+      needs_end |= spec && spec->NeedsEnd();
+    }
+    if (needs_end && options_.follow) {
+      return Status::Invalid(
+          "--follow: where the trace ends is not known yet; --from and --to "
+          "take dates, clock times and +TIME");
+    }
+    if (needs_begin) {
+      auto found = traces_.TimeSpan();
+      if (!found.ok()) return found.status();
+      span = *found;
+      if (span.first_ns == 0) {
+        return Status::Invalid(
+            "when the trace begins and ends cannot be told before it is read: "
+            "--from and --to take dates and @NANOSECONDS of it");
+      }
+    }
+    const TimeRange times = {span.first_ns, span.last_ns};
+    const bool utc = options_.time == TimeStyle::kUtc;
+    if (options_.from) range.from_ns = ResolveTime(*options_.from, times, utc);
+    if (options_.to) range.to_ns = ResolveTime(*options_.to, times, utc);
+    window_ = {range.from_ns, range.to_ns};
+    // What runs at the begin may have begun long before.
+    if (options_.overlapping) range.from_ns = 0;
+    traces_.SetRange(range);
+    return {};
+  }
+
+  // Of --overlapping: whether it was running when the window begins.
+  bool Overlaps(const Record& record) const {
+    if (record.time_resolution_ns == 0) return false;
+    if (window_.Has(record.real_ns)) return true;
+    return window_.from_ns < window_.to_ns &&
+           record.event.Has(Field::kLatency) &&
+           record.event.Get(Field::kLatency) > window_.from_ns - record.real_ns;
+  }
+
   void Fail(const Status& status) {
     exit_status_ = std::max(exit_status_, Complain(status));
   }
@@ -95,18 +192,21 @@ class Dumper {
 
   reader::TraceSinks SinksOf(size_t trace) {
     reader::TraceSinks sinks;
-    if (options_.stats && options_.filter.empty()) {
+    const bool all = options_.filter.empty();
+    if (options_.stats && all && !options_.from && !options_.to) {
       sinks.aggregate = [this, trace](const format::AggregateRecord& record) {
         stats_.AddCounts(trace, record);
       };
-    } else if (options_.filter.empty()) {
+    } else if (!options_.stats && all) {
       sinks.aggregate = [this](const format::AggregateRecord& record) {
-        aggregates_.Add(record);
+        if (window_.Has(record.real_to_ns)) aggregates_.Add(record);
       };
       sinks.alarm = [this](const format::AlarmRecord& alarm) {
-        alarms_.Add(alarm.operation->real_ns, exporter_->AlarmLine(alarm));
+        const uint64_t at = alarm.operation->real_ns;
+        if (window_.Has(at)) alarms_.Add(at, exporter_->AlarmLine(alarm));
       };
       sinks.process = [this](const ProcessRecord& process) {
+        if (!window_.Has(process.real_ns)) return;
         WriteOthers(process.real_ns);
         exporter_->WriteProcess(process);
       };
@@ -160,8 +260,15 @@ class Dumper {
   template <typename Use, typename Idle>
   void ForEach(Use use, Idle idle) {
     uint64_t waited_ns = 0;
+    uint64_t count = 0;
     Record record;
-    while (out_.status().ok()) {
+    std::optional<Progress> progress;
+    if (output_.to_file() && !options_.follow) progress.emplace(Paths());
+    while (out_.status().ok() && exporter_->status().ok()) {
+      if (++count % kTellAfter == 0 && output_.to_file()) {
+        if (progress) progress->Tell(BytesRead());
+        if (!options_.follow && stop_.load()) return;
+      }
       if (options_.follow && stop_.load()) traces_.Stop();
       const bool hurry = waited_ns >= kPatienceNs;
       const ReadStep step = traces_.Next(&record, hurry);
@@ -174,8 +281,26 @@ class Dumper {
         continue;
       }
       if (!hurry) waited_ns = 0;
+      if (options_.overlapping && !Overlaps(record)) continue;
+      if (filter_ && !filter_->Keep(record)) continue;
       use(record);
     }
+  }
+
+  std::vector<std::string> Paths() const {
+    std::vector<std::string> paths;
+    for (const std::string& name : options_.traces) {
+      if (!AddFiles(name, &paths).ok()) return {};
+    }
+    return paths;
+  }
+
+  uint64_t BytesRead() const {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < traces_.size(); ++i) {
+      bytes += traces_.trace(i).stats().bytes;
+    }
+    return bytes;
   }
 
   // What lies before that time, and is listed apart from operations.
@@ -197,6 +322,11 @@ class Dumper {
         },
         [&] { WriteOthers(UINT64_MAX); });
     WriteOthers(UINT64_MAX);
+    ExportSummary summary = {.traces = {}, .filter = options_.filter};
+    for (size_t i = 0; i < traces_.size(); ++i) {
+      summary.traces.push_back(&traces_.trace(i).context());
+    }
+    exporter_->Summarize(summary);
     exporter_->Finish();
   }
 
@@ -212,6 +342,11 @@ class Dumper {
 
   // Says what is wrong with the traces.
   int Finish() {
+    if (const uint64_t n = exporter_->left_out(); n != 0) {
+      err_.Append(kCommand + std::to_string(n) +
+                  " operations have no place in --format " + options_.format +
+                  " and were left out\n");
+    }
     const bool read_on = options_.stats || !options_.header;
     for (size_t i = 0; i < traces_.size(); ++i) {
       const TraceReader& trace = traces_.trace(i);
@@ -235,11 +370,15 @@ class Dumper {
   }
 
   const DumpOptions& options_;
+  ExportOutput& output_;
   OutputBuffer& out_;
   OutputBuffer& err_;
   const std::atomic<bool>& stop_;
   const std::unique_ptr<Exporter> exporter_;
   const std::shared_ptr<KeyRing> keys_ = std::make_shared<KeyRing>();
+  NameTable names_;                    // outlives filter_
+  std::optional<TraceFilter> filter_;  // where it has words of traces only
+  TimeWindow window_;
   OpStats stats_;                                       // outlives traces_
   AggregateQueue aggregates_;                           // outlives traces_
   LineQueue alarms_;                                    // outlives traces_
@@ -254,7 +393,13 @@ class Dumper {
 
 int Dump(const DumpOptions& options, OutputBuffer& out, OutputBuffer& err,
          const std::atomic<bool>& stop) {
-  return Dumper(options, out, err, stop).Run();
+  auto output = ExportOutput::Open(options, out);
+  if (!output.ok()) {
+    err.Append(kCommand + output.status().message() + "\n");
+    (void)err.Flush();
+    return ExitStatus(output.status());
+  }
+  return Dumper(options, **output, err, stop).Run();
 }
 
 }  // namespace tracefs

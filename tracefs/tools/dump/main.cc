@@ -21,7 +21,9 @@ int Run(const DumpOptions& options) {
   // A reader that goes away shows as EPIPE.
   ::signal(SIGPIPE, SIG_IGN);
   static const std::atomic<bool> never = false;
-  const bool endless = options.follow || options.wait;
+  // What an interrupt leaves is in order, or nothing at all.
+  const bool endless =
+      options.follow || options.wait || !options.output.empty();
   FdOutput out(STDOUT_FILENO);
   FdOutput err(STDERR_FILENO);
   return Dump(options, out, err, endless ? StopAtSignals() : never);

@@ -20,6 +20,25 @@ po::options_description VisibleOptions() {
   options.add_options()                                                       //
       ("format", po::value<std::string>()->value_name("NAME"),                //
        ("output format: " + ExportFormatNames() + "; default text").c_str())  //
+      ("output,o", po::value<std::string>()->value_name("FILE"),
+       "write there instead; FILE is replaced as a whole, when all is written, "
+       "or not at all")  //
+      ("columns", po::value<std::string>()->value_name("A,B"),
+       "of tables: which columns, in which order; all: every one")  //
+      ("set", po::value<std::vector<std::string>>()->value_name("NAME=VALUE"),
+       "a choice of the format, see below; may be given several times")  //
+      ("safe-numbers",
+       "JSON: whole numbers beyond 2^53 as strings, for readers that take "
+       "every "
+       "number for a double")  //
+      ("from", po::value<std::string>()->value_name("TIME"),
+       "only operations that began at TIME or later: 2026-01-02T14:03:05.25, "
+       "14:03:05, +5s after the begin of the trace, -5s before its end, 25%, "
+       "@NANOSECONDS since 1970")  //
+      ("to", po::value<std::string>()->value_name("TIME"),
+       "only operations that began before TIME")  //
+      ("overlapping",
+       "with --from: also operations that had not ended then")  //
       ("filter", po::value<std::string>()->value_name("EXPR"),
        "only operations that match EXPR, in the language of capture filters")  //
       ("follow", "go on as a trace that is still being written grows")  //
@@ -32,15 +51,140 @@ po::options_description VisibleOptions() {
       ("stats", "print counts per operation and losses instead")  //
       ("key", po::value<std::vector<std::string>>()->value_name("FILE"),
        "keys for encrypted traces; also env:NAME, keyring:NAME; may be given "
-       "several times")                                    //
-      ("utc", "text: times in UTC instead of local time")  //
-      ("epoch", "text: times in seconds since 1970")       //
+       "several times")  //
+      ("utc",
+       "times, also those of --from and --to, in UTC instead of local "
+       "time")  //
+      ("time-format", po::value<std::string>()->value_name("FORM"),
+       "text, csv: clock, date, iso, epoch, ns, relative (to the first one "
+       "shown) or delta (to the one before)")       //
+      ("epoch", "the same as --time-format epoch")  //
       ("date",
-       "text: the date before each time; else a line tells where the "
-       "day changes")                    //
+       "the same as --time-format date; else a line tells where the day "
+       "changes")                        //
       ("help,h", "print this and exit")  //
       ("version", "print the version and exit");
   return options;
+}
+
+struct FormName {
+  std::string_view name;
+  TimeForm form;
+};
+constexpr FormName kForms[] = {
+    {"clock", TimeForm::kClock}, {"date", TimeForm::kDate},
+    {"iso", TimeForm::kIso},     {"epoch", TimeForm::kEpoch},
+    {"ns", TimeForm::kNs},       {"relative", TimeForm::kRelative},
+    {"delta", TimeForm::kDelta},
+};
+
+Status ReadForm(const CommandLine& given, DumpOptions* result) {
+  std::string word = given.Text("time-format");
+  for (const char* const same : {"epoch", "date"}) {
+    if (!given.Has(same)) continue;
+    if (!word.empty()) {
+      return Status::Invalid(
+          "--time-format, --epoch and --date exclude each "
+          "other");
+    }
+    word = same;
+  }
+  if (word.empty()) return {};
+  if (result->format != "text" && result->format != "csv") {
+    return Status::Invalid(
+        "--time-format, --epoch and --date are for --format text and csv; the "
+        "times of other formats are as these have them");
+  }
+  std::string known;
+  for (const FormName& form : kForms) {
+    if (form.name == word) {
+      result->exported.form = form.form;
+      result->exported.form_given = true;
+      return {};
+    }
+    known += (known.empty() ? "" : ", ") + std::string(form.name);
+  }
+  return Status::Invalid("--time-format: there is no \"" + word +
+                         "\"; there are " + known);
+}
+
+Status ReadTimes(const CommandLine& given, DumpOptions* result) {
+  const bool utc = given.Has("utc");
+  if (Status s = ReadForm(given, result); !s.ok()) return s;
+  const TimeForm form = result->exported.form;
+  const bool window = given.Has("from") || given.Has("to");
+  if (utc && form == TimeForm::kEpoch) {
+    return Status::Invalid("--utc and --epoch exclude each other");
+  }
+  if (utc && !window && result->format != "text" &&
+      !result->exported.form_given) {
+    return Status::Invalid(
+        "--utc is for --format text and for --from and --to; the times of "
+        "other formats do not depend on the time zone");
+  }
+  if (utc) result->time = TimeStyle::kUtc;
+  if (form == TimeForm::kEpoch) result->time = TimeStyle::kEpoch;
+  result->exported.time = result->time;
+  for (const auto& [name, spec] :
+       {std::pair{"from", &result->from}, std::pair{"to", &result->to}}) {
+    if (!given.Has(name)) continue;
+    auto read = ParseTimeSpec(std::string("--") + name, given.Text(name), utc);
+    if (!read.ok()) return read.status();
+    *spec = *read;
+  }
+  result->overlapping = given.Has("overlapping");
+  if (result->overlapping && !result->from) {
+    return Status::Invalid("--overlapping needs --from");
+  }
+  return {};
+}
+
+Status ReadOutput(const CommandLine& given, DumpOptions* result) {
+  const ExportFormat& format = *FindExportFormat(result->format);
+  result->output = given.Text("output");
+  if (given.Has("output") && result->output.empty()) {
+    return Status::Invalid("--output: name a file");
+  }
+  if (result->output == "-") result->output.clear();
+  for (const std::string& choice : given.Texts("set")) {
+    if (Status s = AddChoice(format, choice, &result->exported); !s.ok()) {
+      return s;
+    }
+  }
+  const ExportKind kind = KindOf(format, result->exported);
+  const bool folder = kind == ExportKind::kFolder;
+  if (result->output.empty() && (folder || kind == ExportKind::kFile)) {
+    return Status::Invalid("--format " + result->format + " makes a " +
+                           (folder ? "folder" : "file") +
+                           ": name it with --output");
+  }
+  if (format.kind != ExportKind::kLines) {
+    for (const bool other : {result->header, result->stats}) {
+      if (!other) continue;
+      return Status::Invalid(
+          "--header and --stats are printed as --format text or jsonl");
+    }
+    if (result->follow && format.kind != ExportKind::kText) {
+      return Status::Invalid("--follow: --format " + result->format +
+                             " is written when the trace has ended; use "
+                             "--wait");
+    }
+  }
+  if (given.Has("columns")) {
+    if (!format.columns) {
+      return Status::Invalid("--columns: --format " + result->format +
+                             " has none to choose");
+    }
+    auto columns = ParseColumns(given.Text("columns"));
+    if (!columns.ok()) return columns.status();
+    result->exported.columns = *std::move(columns);
+  }
+  result->safe_numbers = given.Has("safe-numbers");
+  if (result->safe_numbers && !format.json) {
+    return Status::Invalid("--safe-numbers: --format " + result->format +
+                           " is not JSON");
+  }
+  return {};
 }
 
 }  // namespace
@@ -53,8 +197,12 @@ std::string DumpHelp() {
       << VisibleOptions() << "\nFormats:\n";
   for (const ExportFormat& format : ExportFormats()) {
     std::string name(format.name);
-    name.resize(std::max<size_t>(name.size(), 8), ' ');
+    name.resize(std::max<size_t>(name.size(), 11), ' ');
     out << "  " << name << format.summary << "\n";
+    for (const ExportChoice& choice : format.choices) {
+      out << "               --set " << choice.name << "=" << choice.values
+          << ": " << choice.help << "\n";
+    }
   }
   out << "\nExamples:\n"
          "  tracefs-dump trace.log\n"
@@ -63,6 +211,8 @@ std::string DumpHelp() {
          "  tracefs-dump --format jsonl host1.log host2.log | jq .path\n"
          "  tracefs-dump --header --stats trace.log\n"
          "  tracefs-dump --extract config trace.log > again.conf\n"
+         "  tracefs-dump --from 14:03 --to 14:04:30 trace.log\n"
+         "  tracefs-dump --format csv --output operations.csv trace.log\n"
          "\nExit status: 0 all was read; 1 something is damaged, cut, lost or "
          "no trace;\n2 wrong usage; 3 the system refused. What is wrong with a "
          "trace is on standard\nerror, after the operations.\n";
@@ -104,22 +254,8 @@ Result<DumpOptions> ParseDumpOptions(int argc, const char* const* argv) {
                            "\"; there are " + ExportFormatNames());
   }
   result.filter = given.Text("filter");
-  const bool utc = given.Has("utc");
-  const bool epoch = given.Has("epoch");
-  if (utc && epoch) {
-    return Status::Invalid("--utc and --epoch exclude each other");
-  }
-  if ((utc || epoch) && result.format != "text") {
-    return Status::Invalid(
-        "--utc and --epoch are for --format text; the times of other formats "
-        "do not depend on the time zone");
-  }
-  result.date = given.Has("date");
-  if (result.date && (epoch || result.format != "text")) {
-    return Status::Invalid("--date is for --format text, and not with --epoch");
-  }
-  if (utc) result.time = TimeStyle::kUtc;
-  if (epoch) result.time = TimeStyle::kEpoch;
+  if (Status s = ReadTimes(given, &result); !s.ok()) return s;
+  if (Status s = ReadOutput(given, &result); !s.ok()) return s;
   if (result.header && result.follow) {
     return Status::Invalid("--header and --follow exclude each other");
   }

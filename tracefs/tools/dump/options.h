@@ -1,11 +1,13 @@
 // The command line of tracefs-dump.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tracefs/base/status.h"
 #include "tracefs/export/exporter.h"
+#include "tracefs/tools/dump/time_window.h"
 
 namespace tracefs {
 
@@ -20,7 +22,12 @@ struct DumpOptions {
   std::string format = "text";
   std::string filter;  // "" = everything
   TimeStyle time = TimeStyle::kLocal;
-  bool date = false;              // before each time
+  ExportOptions exported;     // its time is the one above
+  bool safe_numbers = false;  // JSON: those a double cannot hold as strings
+  std::string output;         // "" = standard output
+  std::optional<TimeSpec> from;
+  std::optional<TimeSpec> to;
+  bool overlapping = false;       // also what was running at `from`
   std::vector<std::string> keys;  // sources of keys: a path, or file:PATH, …
   std::vector<std::string> traces;  // "-" = standard input
 };

@@ -31,7 +31,7 @@ TEST(ExtendingTest, ThePageShowsTheCodeAsItIs) {
   const std::string page = ReadText("docs/extending.md");
   const std::string code = ReadText("docs/examples/invert_filter.cc") +
                            ReadText("docs/examples/pipe_driver.cc") +
-                           ReadText("docs/examples/csv.cc");
+                           ReadText("docs/examples/tsv.cc");
   ASSERT_FALSE(page.empty());
   const std::string fence = "```cpp\n";
   int blocks = 0;
@@ -99,7 +99,7 @@ TEST(ExtendingTest, TheDriverWritesATrace) {
 
 // hostile_names_test.cc tries it, too.
 TEST(ExtendingTest, TheExportFormatWritesLines) {
-  const ExportFormat* const format = FindExportFormat("csv");
+  const ExportFormat* const format = FindExportFormat("tsv");
   ASSERT_NE(format, nullptr);
   StringOutput out;
   format::Record record;
@@ -110,7 +110,7 @@ TEST(ExtendingTest, TheExportFormatWritesLines) {
   record.text_present = 1U << path;
   format->make(out, {})->Write(record);
   ASSERT_TRUE(out.Flush().ok());
-  EXPECT_EQ(out.text(), "5,mkdir,\"/a,b\"\n");
+  EXPECT_EQ(out.text(), "5\tmkdir\t/a,b\n");
 }
 
 TEST(ExtendingTest, TheKeyIsReadAndChecked) {

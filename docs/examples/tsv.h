@@ -1,4 +1,4 @@
-// Comma-separated values: the worked example of docs/extending.md.
+// Tab-separated values: the worked example of docs/extending.md.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 namespace tracefs {
 
 // `out` outlives the exporter.
-std::unique_ptr<Exporter> MakeCsvExporter(OutputBuffer& out,
+std::unique_ptr<Exporter> MakeTsvExporter(OutputBuffer& out,
                                           const ExportOptions& options);
 
 }  // namespace tracefs

@@ -1,5 +1,5 @@
-// When, what and where, with commas between.
-#include "tracefs/export/csv.h"
+// When, what and where, with tabs between.
+#include "tracefs/export/tsv.h"
 
 #include <string>
 
@@ -9,9 +9,9 @@
 namespace tracefs {
 namespace {
 
-class CsvExporter final : public Exporter {
+class TsvExporter final : public Exporter {
  public:
-  explicit CsvExporter(OutputBuffer& out) : out_(out) {}
+  explicit TsvExporter(OutputBuffer& out) : out_(out) {}
 
   void Write(const format::Record& record) override {
     out_.Append(Line(record.real_ns, OpName(record.event.op),
@@ -29,8 +29,8 @@ class CsvExporter final : public Exporter {
  private:
   static std::string Line(uint64_t real_ns, std::string_view what,
                           std::string_view where) {
-    return std::to_string(real_ns) + ',' + std::string(what) + ',' +
-           TerminalWord(where, ",") + '\n';
+    return std::to_string(real_ns) + '\t' + std::string(what) + '\t' +
+           TerminalText(where) + '\n';
   }
 
   OutputBuffer& out_;
@@ -38,9 +38,9 @@ class CsvExporter final : public Exporter {
 
 }  // namespace
 
-std::unique_ptr<Exporter> MakeCsvExporter(OutputBuffer& out,
+std::unique_ptr<Exporter> MakeTsvExporter(OutputBuffer& out,
                                           const ExportOptions& /*options*/) {
-  return std::make_unique<CsvExporter>(out);
+  return std::make_unique<TsvExporter>(out);
 }
 
 }  // namespace tracefs

@@ -1,0 +1,147 @@
+#include "tracefs/command/replacement.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <utility>
+
+namespace tracefs {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Says of a folder that it was made here.
+constexpr char kMark[] = "/.tracefs-export";
+
+// Where a link leads; the path itself if it leads nowhere yet.
+std::string Followed(const std::string& path) {
+  const std::unique_ptr<char, decltype(&std::free)> real(
+      ::realpath(path.c_str(), nullptr), &std::free);
+  return real != nullptr ? std::string(real.get()) : path;
+}
+
+std::string TemporaryName(const std::string& path) {
+  std::array<unsigned char, 6> random{};
+  static_cast<void>(::getrandom(random.data(), random.size(), 0));
+  std::string name = path;
+  while (name.size() > 1 && name.back() == '/') name.pop_back();
+  name += ".part-";
+  for (const unsigned char byte : random) name += "0123456789abcdef"[byte & 15];
+  return name;
+}
+
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+Status SyncPath(const std::string& path, int flags) {
+  const UniqueFd fd(::open(path.c_str(), flags | O_RDONLY | O_CLOEXEC));
+  if (!fd) return Status::System(errno, "cannot open " + path);
+  // Not every file system can; then there is nothing more to do.
+  if (::fsync(fd.get()) != 0 && errno != EINVAL && errno != ENOSYS) {
+    return Status::System(errno, "cannot write " + path);
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Replacement> Replacement::Begin(const std::string& path, Kind kind) {
+  const std::string real = Followed(path);
+  struct stat st = {};
+  const bool exists = ::stat(real.c_str(), &st) == 0;
+  Replacement made(real, TemporaryName(real), kind);
+  if (kind == Kind::kFolder) {
+    std::error_code error;
+    if (exists && (!S_ISDIR(st.st_mode) ||
+                   (!fs::is_empty(real, error) &&
+                    ::access((real + kMark).c_str(), F_OK) != 0))) {
+      made.done_ = true;
+      return Status::Invalid(
+          path +
+          " is there and was not made by an export: name a new folder, or "
+          "remove it first");
+    }
+    if (::mkdir(made.temporary_.c_str(), 0777) != 0) {
+      made.done_ = true;
+      return Status::System(errno, "cannot make " + made.temporary_);
+    }
+    const UniqueFd mark(::open((made.temporary_ + kMark).c_str(),
+                               O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (!mark) return Status::System(errno, "cannot write " + made.temporary_);
+    return made;
+  }
+  if (exists && S_ISDIR(st.st_mode)) {
+    made.done_ = true;
+    return Status::Invalid(path + " is a folder: name a file");
+  }
+  if (exists && !S_ISREG(st.st_mode)) {
+    made.replaces_ = false;
+    made.temporary_ = real;
+    made.done_ = true;
+    made.fd_.Reset(::open(real.c_str(), O_WRONLY | O_CLOEXEC));
+    if (!made.fd_) return Status::System(errno, "cannot open " + path);
+    return made;
+  }
+  made.fd_.Reset(::open(made.temporary_.c_str(),
+                        O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!made.fd_) {
+    const int error = errno;
+    made.done_ = true;
+    return Status::System(error, "cannot make " + made.temporary_);
+  }
+  if (exists) static_cast<void>(::fchmod(made.fd_.get(), st.st_mode & 07777));
+  return made;
+}
+
+Replacement::Replacement(Replacement&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_(std::move(other.temporary_)),
+      kind_(other.kind_),
+      fd_(std::move(other.fd_)),
+      replaces_(other.replaces_),
+      done_(std::exchange(other.done_, true)) {}
+
+Replacement::~Replacement() {
+  if (done_) return;
+  std::error_code ignored;
+  fs::remove_all(temporary_, ignored);
+}
+
+Status Replacement::Commit() {
+  if (!replaces_) return {};
+  if (kind_ == Kind::kFile) {
+    if (Status s = SyncPath(temporary_, 0); !s.ok()) return s;
+    if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
+      return Status::System(errno, "cannot replace " + path_);
+    }
+    done_ = true;
+  } else if (::rename(temporary_.c_str(), path_.c_str()) == 0) {
+    done_ = true;
+  } else if (errno == ENOTEMPTY || errno == EEXIST) {
+    // The old one goes away under the other name.
+    if (::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(),
+                    RENAME_EXCHANGE) != 0) {
+      return Status::System(errno, "cannot replace " + path_);
+    }
+    std::error_code ignored;
+    fs::remove_all(temporary_, ignored);
+    done_ = true;
+  } else {
+    return Status::System(errno, "cannot replace " + path_);
+  }
+  return SyncPath(FolderOf(path_), O_DIRECTORY);
+}
+
+}  // namespace tracefs

@@ -1,0 +1,116 @@
+#include "tracefs/export/csv.h"
+
+#include <cstring>
+#include <string>
+
+#include "tracefs/export/decimal.h"
+#include "tracefs/export/escape.h"
+#include "tracefs/export/time_text.h"
+
+namespace tracefs {
+namespace {
+
+constexpr size_t kMaxEscape = 4;  // characters for a byte
+
+bool LooksLikeFormula(std::string_view text) {
+  return !text.empty() &&
+         std::string_view("=+-@").find(text.front()) != std::string_view::npos;
+}
+
+class CsvExporter final : public Exporter {
+ public:
+  CsvExporter(OutputBuffer& out, const ExportOptions& options)
+      : out_(out),
+        columns_(options.columns.empty() ? UsualColumns() : options.columns),
+        safe_(options.Choice("safe") == "yes"),
+        time_(options),
+        time_as_text_(options.form_given) {}
+
+  void Write(const format::Record& record) override {
+    PutHead();
+    const TableRow row(record);
+    for (const Column* column : columns_) {
+      const Cell cell = row.Get(*column, &scratch_);
+      // A quote, what text may need, and what is behind it.
+      char* at =
+          out_.Reserve(TimeText::kRoom + 8 + 2 * kMaxEscape * cell.text.size());
+      if (cell.present) {
+        at = column->type == ColumnType::kTime && time_as_text_
+                 ? time_.Put(at, cell.number, record.time_resolution_ns)
+                 : PutCell(at, column->type, cell);
+      }
+      *at++ = column == columns_.back() ? '\n' : ',';
+      out_.Commit(at);
+    }
+  }
+
+  void Finish() override { PutHead(); }
+
+ private:
+  void PutHead() {
+    if (head_done_) return;
+    head_done_ = true;
+    for (const Column* column : columns_) {
+      out_.Append(column->name);
+      out_.Append(column == columns_.back() ? "\n" : ",");
+    }
+  }
+
+  char* PutCell(char* at, ColumnType type, const Cell& cell) const {
+    switch (type) {
+      case ColumnType::kUnsigned32:
+      case ColumnType::kUnsigned64:
+      case ColumnType::kFlag:
+        return PutDecimal(at, cell.number);
+      case ColumnType::kSigned64:
+      case ColumnType::kTime:
+        return PutSignedDecimal(at, static_cast<int64_t>(cell.number));
+      case ColumnType::kWord:
+        std::memcpy(at, cell.text.data(), cell.text.size());
+        return at + cell.text.size();
+      case ColumnType::kBytes:
+        return PutBase64(at, cell.text);
+      case ColumnType::kText:
+        break;
+    }
+    return PutText(at, cell.text);
+  }
+
+  // In quotes where a comma or a quote is in it; quotes are doubled.
+  char* PutText(char* const out, std::string_view text) const {
+    const bool formula = safe_ && LooksLikeFormula(text);
+    if (!formula && text.find_first_of(",\"") == std::string_view::npos) {
+      return PutTerminalEscaped(out, text);
+    }
+    char* at = out;
+    *at++ = '"';
+    if (formula) *at++ = '\'';
+    while (!text.empty()) {
+      const size_t quote = text.find('"');
+      at = PutTerminalEscaped(at, text.substr(0, quote));
+      if (quote == std::string_view::npos) break;
+      *at++ = '"';
+      *at++ = '"';
+      text.remove_prefix(quote + 1);
+    }
+    *at++ = '"';
+    return at;
+  }
+
+  OutputBuffer& out_;
+  const std::vector<const Column*> columns_;
+  const bool safe_;
+  TimeText time_;
+  const bool time_as_text_;
+  bool head_done_ = false;
+  std::string scratch_;
+};
+
+}  // namespace
+
+std::unique_ptr<Exporter> MakeCsvExporter(OutputBuffer& out,
+                                          const ExportOptions& options) {
+  return std::make_unique<CsvExporter>(out, options);
+}
+
+}  // namespace tracefs

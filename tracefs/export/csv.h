@@ -1,0 +1,25 @@
+// Comma-separated values, RFC 4180 with "\n": a head line with the names of the
+// columns, then a line an operation; empty where the trace has no value. Text
+// is escaped as in the listing for people, so that a line is an operation, the
+// file is UTF-8, and every name can be had back; data are in base 64.
+//
+// A spreadsheet takes text that begins with = + - @ for a formula. With
+// safe=yes, and never otherwise, such text has a ' before it.
+#pragma once
+
+#include <memory>
+
+#include "tracefs/export/exporter.h"
+#include "tracefs/export/table.h"
+
+namespace tracefs {
+
+inline constexpr ExportChoice kCsvChoices[] = {
+    {"safe", "no yes",
+     "put ' before text that a spreadsheet takes for a formula; default no"},
+};
+
+std::unique_ptr<Exporter> MakeCsvExporter(OutputBuffer& out,
+                                          const ExportOptions& options);
+
+}  // namespace tracefs

@@ -1,0 +1,153 @@
+#include "tracefs/export/fio.h"
+
+#include <string>
+#include <unordered_map>
+
+#include "tracefs/base/clock.h"
+#include "tracefs/base/printable.h"
+
+namespace tracefs {
+namespace {
+
+constexpr size_t kMaxPath = 255;  // fio's own limit of a file name
+constexpr size_t kMaxFiles = 200'000;
+
+// fio reads words: what a name with a blank in it would be is another file.
+bool FitsFio(std::string_view path) {
+  if (path.empty() || path.size() > kMaxPath) return false;
+  for (const char c : path) {
+    if (c <= ' ' || c == 0x7f) return false;
+  }
+  return true;
+}
+
+class FioExporter final : public Exporter {
+ public:
+  explicit FioExporter(OutputBuffer& out) : out_(out) {}
+
+  void Write(const format::Record& record) override {
+    const Event& event = record.event;
+    const TableRow row(record);
+    std::string_view path = row.path();
+    while (path.starts_with('/')) path.remove_prefix(1);
+    if (event.before || row.failed() || record.time_resolution_ns == 0 ||
+        !FitsFio(path)) {
+      ++left_out_;
+      return;
+    }
+    switch (event.op) {
+      case Op::open_:
+      case Op::create_:
+        At(record, path, [this](File& file) { Open(file); });
+        return;
+      case Op::release_:
+        At(record, path, [this](File& file) { Close(file); });
+        return;
+      case Op::read_:
+      case Op::write_: {
+        if (!event.Has(Field::kOffset) || !event.Has(Field::kLength)) break;
+        // What was done, not what was asked for: fio fails at a short read.
+        const auto moved =
+            event.Has(Field::kResult)
+                ? static_cast<int64_t>(event.Get(Field::kResult))
+                : static_cast<int64_t>(event.Get(Field::kLength));
+        if (moved <= 0) break;
+        At(record, path, [&](File& file) {
+          Use(file);
+          Put(file.name, OpName(event.op),
+              ' ' + std::to_string(event.Get(Field::kOffset)) + ' ' +
+                  std::to_string(moved));
+        });
+        return;
+      }
+      case Op::fsync_:
+        At(record, path, [&](File& file) {
+          Use(file);
+          const bool data =
+              event.Has(Field::kFlags) && (event.Get(Field::kFlags) & 1) != 0;
+          // Offset and length are read and not used.
+          Put(file.name, data ? "datasync" : "sync", " 0 0");
+        });
+        return;
+      default:
+        break;
+    }
+    ++left_out_;
+  }
+
+  void Finish() override {
+    PutHead();
+    for (auto& [name, file] : files_) {
+      if (file.opens != 0) Put(name, "close", "");
+    }
+  }
+
+  uint64_t left_out() const override { return left_out_; }
+
+ private:
+  struct File {
+    std::string name;
+    uint64_t opens = 0;
+  };
+
+  template <typename Do>
+  void At(const format::Record& record, std::string_view path, Do act) {
+    PutHead();
+    if (!origin_known_) origin_ns_ = record.real_ns;
+    origin_known_ = true;
+    const uint64_t since =
+        record.real_ns < origin_ns_ ? 0 : record.real_ns - origin_ns_;
+    at_us_ = std::max(at_us_, since / kNsPerUs);
+    auto found = files_.find(std::string(path));
+    if (found == files_.end()) {
+      if (files_.size() >= kMaxFiles) {
+        ++left_out_;
+        return;
+      }
+      found = files_.emplace(path, File{.name = std::string(path)}).first;
+      Put(path, "add", "");
+    }
+    act(found->second);
+  }
+
+  // fio has a file open or not, whatever the number of handles.
+  void Open(File& file) {
+    if (file.opens++ == 0) Put(file.name, "open", "");
+  }
+  void Use(File& file) {
+    if (file.opens == 0) Open(file);
+  }
+  void Close(File& file) {
+    if (file.opens != 0 && --file.opens == 0) Put(file.name, "close", "");
+  }
+
+  void PutHead() {
+    if (head_done_) return;
+    head_done_ = true;
+    out_.Append("fio version 3 iolog\n");
+  }
+
+  void Put(std::string_view name, std::string_view what,
+           const std::string& more) {
+    std::string line = std::to_string(at_us_) + ' ';
+    ((line += name) += ' ') += what;
+    out_.Append(line + more + '\n');
+  }
+
+  OutputBuffer& out_;
+  bool head_done_ = false;
+  bool origin_known_ = false;
+  uint64_t origin_ns_ = 0;
+  uint64_t at_us_ = 0;
+  uint64_t left_out_ = 0;
+  std::unordered_map<std::string, File> files_;
+};
+
+}  // namespace
+
+std::unique_ptr<Exporter> MakeFioExporter(OutputBuffer& out,
+                                          const ExportOptions&) {
+  return std::make_unique<FioExporter>(out);
+}
+
+}  // namespace tracefs

@@ -1,0 +1,66 @@
+// ParquetFile: a Parquet file as it is written, row group by row group; the
+// footer comes last. Flat: columns of numbers, flags and text.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tracefs/base/status.h"
+#include "tracefs/export/output_buffer.h"
+#include "tracefs/export/parquet_column.h"
+
+namespace tracefs {
+
+struct ParquetOptions {
+  uint32_t group_rows = 131'072;
+  size_t group_bytes = size_t{64} << 20;  // of memory; then it ends earlier
+  int level = 1;                          // of zstd
+};
+
+// Used by one thread.
+class ParquetFile {
+ public:
+  // `out` outlives it.
+  ParquetFile(OutputBuffer& out,
+              std::vector<std::pair<std::string, ParquetType>> columns,
+              const ParquetOptions& options);
+
+  ParquetColumn& column(size_t i) { return columns_[i]; }
+  // The number that a row of the group has that is being filled.
+  uint32_t row() const { return rows_; }
+  void EndRow();
+  // Rows are in order of this column, so far.
+  void SetSorted(size_t column) { sorted_ = static_cast<int>(column); }
+  void SetUnsorted() { sorted_ = -1; }
+
+  // Writes the footer.
+  void Finish(
+      const std::vector<std::pair<std::string, std::string>>& properties);
+  const Status& status() const { return status_; }
+
+ private:
+  struct Group {
+    uint64_t offset = 0;
+    uint32_t rows = 0;
+    std::vector<ParquetChunk> chunks;
+  };
+
+  void FlushGroup();
+  void Write(std::string_view bytes);
+
+  OutputBuffer& out_;
+  const ParquetOptions options_;
+  std::vector<ParquetColumn> columns_;
+  uint64_t offset_ = 0;
+  uint32_t rows_ = 0;
+  uint64_t all_rows_ = 0;
+  int sorted_ = -1;
+  std::vector<Group> groups_;
+  std::string pages_;
+  Status status_;
+};
+
+}  // namespace tracefs

@@ -1,0 +1,47 @@
+#include "tracefs/export/summary.h"
+
+#include "tracefs/export/escape.h"
+#include "tracefs/export/json_member.h"
+
+namespace tracefs {
+namespace {
+
+void AppendText(std::string_view text, std::string* out) {
+  AppendJsonString(TerminalText(text), out);
+}
+
+}  // namespace
+
+std::string TracesAsJson(const ExportSummary& summary) {
+  std::string out = "[";
+  for (const format::TraceContext* trace : summary.traces) {
+    const format::TraceHeader& header = trace->description.header;
+    out += out.size() == 1 ? "{\"name\":" : ",{\"name\":";
+    AppendText(trace->name, &out);
+    out += ",\"tracer\":" + std::to_string(header.tracer_id);
+    out += ",\"bad\":";
+    out += trace->stats.Bad() ? "true" : "false";
+    out += ",\"operations\":" + std::to_string(trace->stats.events);
+    out += ",\"lost\":{";
+    bool first = true;
+    for (const auto& [reason, count] : trace->stats.losses) {
+      if (!first) out += ',';
+      first = false;
+      AppendText(reason, &out);
+      out += ':' + std::to_string(count);
+    }
+    out += "},\"properties\":{";
+    first = true;
+    for (const auto& [key, value] : header.properties) {
+      if (!first) out += ',';
+      first = false;
+      AppendText(key, &out);
+      out += ':';
+      AppendText(value, &out);
+    }
+    out += "}}";
+  }
+  return out + "]";
+}
+
+}  // namespace tracefs
