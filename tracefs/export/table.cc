@@ -8,13 +8,16 @@
 
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/units.h"
+#include "tracefs/export/buildxl.h"
 #include "tracefs/export/csv.h"
 #include "tracefs/export/ctf.h"
 #include "tracefs/export/feed.h"
 #include "tracefs/export/fio.h"
 #include "tracefs/export/jsonl.h"
+#include "tracefs/export/nfsdb.h"
 #include "tracefs/export/parquet.h"
 #include "tracefs/export/perfetto.h"
+#include "tracefs/export/process_tree.h"
 #include "tracefs/export/sqlite.h"
 #include "tracefs/export/stacks.h"
 #include "tracefs/export/strace.h"
@@ -66,6 +69,14 @@ constexpr auto AllFormats(std::index_sequence<feed...>) {
       {"xray-basic", "a plain log for llvm-xray", &MakeXrayBasicExporter,
        kBinary, kXrayBasicChoices},
       {"fio", "an I/O log for fio --read_iolog", &MakeFioExporter, kText},
+      {"tree", "processes: who started whom, and what became of each",
+       &MakeTreeExporter, kText, kTreeChoices, false, false, {}, true},
+      {"buildxl", "BuildXL's file access trace",
+       &MakeBuildXlExporter, kText, kBuildXlChoices, false, false, {}, true},
+      {"nfsdb", "what CAS's tracer writes, for its parser",
+       &MakeNfsdbExporter, kText, {}, false, false, {}, true},
+      {"nfsdb-json", "what CAS's parser makes of it: an entry for each program",
+       &MakeNfsdbJsonExporter, kText, kNfsdbChoices, true, false, {}, true},
   });
   // clang-format on
 }

@@ -38,6 +38,9 @@ struct ExportFormat {
   bool columns = false;  // --columns is for it
   // A choice that, set to "yes", makes it one of kFolder.
   std::string_view folder_choice = {};
+  // It follows processes: it gets their records whichever operations are
+  // chosen.
+  bool processes = false;
 };
 
 // As it is with these choices.

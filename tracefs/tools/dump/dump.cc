@@ -211,6 +211,11 @@ class Dumper {
         exporter_->WriteProcess(process);
       };
     }
+    if (!options_.stats && FindExportFormat(options_.format)->processes) {
+      sinks.process = [this](const ProcessRecord& process) {
+        exporter_->WriteProcess(process);
+      };
+    }
     reports_.push_back(std::make_unique<ReportKeeper>());
     sinks.report = [keeper = reports_.back().get()](const format::Report& r) {
       keeper->Add(r);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <sstream>
+#include <utility>
 
 #include "tracefs/command/command_line.h"
 #include "tracefs/export/table.h"
@@ -27,6 +28,12 @@ po::options_description VisibleOptions() {
        "of tables: which columns, in which order; all: every one")  //
       ("set", po::value<std::vector<std::string>>()->value_name("NAME=VALUE"),
        "a choice of the format, see below; may be given several times")  //
+      ("bxl-version", po::value<std::string>()->value_name("N"),
+       "buildxl: the same as --set version=N")  //
+      ("bxl-escape", po::value<std::string>()->value_name("HOW"),
+       "buildxl: the same as --set escape=HOW")  //
+      ("root-pid", po::value<std::string>()->value_name("PID"),
+       "buildxl: the same as --set root-pid=PID")  //
       ("safe-numbers",
        "JSON: whole numbers beyond 2^53 as strings, for readers that take "
        "every "
@@ -139,6 +146,13 @@ Status ReadTimes(const CommandLine& given, DumpOptions* result) {
   return {};
 }
 
+// Options that are choices of a format by another name.
+constexpr std::pair<const char*, const char*> kChoiceOptions[] = {
+    {"bxl-version", "version"},
+    {"bxl-escape", "escape"},
+    {"root-pid", "root-pid"},
+};
+
 Status ReadOutput(const CommandLine& given, DumpOptions* result) {
   const ExportFormat& format = *FindExportFormat(result->format);
   result->output = given.Text("output");
@@ -146,7 +160,16 @@ Status ReadOutput(const CommandLine& given, DumpOptions* result) {
     return Status::Invalid("--output: name a file");
   }
   if (result->output == "-") result->output.clear();
-  for (const std::string& choice : given.Texts("set")) {
+  std::vector<std::string> choices = given.Texts("set");
+  for (const auto& [option, choice] : kChoiceOptions) {
+    if (!given.Has(option)) continue;
+    if (result->format != "buildxl") {
+      return Status::Invalid(std::string("--") + option +
+                             " is for --format buildxl");
+    }
+    choices.push_back(std::string(choice) + "=" + given.Text(option));
+  }
+  for (const std::string& choice : choices) {
     if (Status s = AddChoice(format, choice, &result->exported); !s.ok()) {
       return s;
     }

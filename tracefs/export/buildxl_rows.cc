@@ -1,0 +1,152 @@
+#include "tracefs/export/buildxl_rows.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "tracefs/build/access.h"
+
+namespace tracefs::buildxl {
+namespace {
+
+constexpr uint32_t kDirectory = 0x10;
+constexpr uint32_t kNormal = 0x80;
+constexpr uint32_t kReparsePoint = 0x400;
+constexpr uint32_t kWriteThrough = 0x80000000;
+constexpr uint32_t kNoBuffering = 0x20000000;
+
+Rows One(Operation operation, Requested access) {
+  return {1, {{operation, access}, {}}};
+}
+
+Rows Two(Operation first, Requested first_access, Operation second,
+         Requested second_access) {
+  return {2, {{first, first_access}, {second, second_access}}};
+}
+
+}  // namespace
+
+std::string_view OperationName(Operation operation) {
+  switch (operation) {
+    case Operation::kCreateFile:
+      return "CreateFile";
+    case Operation::kProcess:
+      return "Process";
+    case Operation::kCreateDirectory:
+      return "CreateDirectory";
+    case Operation::kDeleteFile:
+      return "DeleteFile";
+    case Operation::kRemoveDirectory:
+      return "RemoveDirectory";
+    case Operation::kProcessExit:
+      return "ProcessExit";
+    case Operation::kProcessExec:
+      return "ProcessExec";
+    case Operation::kReadlink:
+      return "Readlink";
+    case Operation::kReadFile:
+      return "ReadFile";
+    case Operation::kWriteFile:
+      return "WriteFile";
+    case Operation::kCreateHardlinkSource:
+      return "CreateHardlinkSource";
+    case Operation::kCreateHardlinkDest:
+      return "CreateHardlinkDest";
+    case Operation::kOpenDirectory:
+      return "OpenDirectory";
+    case Operation::kClose:
+      return "Close";
+    case Operation::kProbe:
+      return "Probe";
+  }
+  return "Unknown";
+}
+
+std::string_view RequestedName(Requested access) {
+  switch (access) {
+    case Requested::kNone:
+      return "None";
+    case Requested::kRead:
+      return "Read";
+    case Requested::kWrite:
+      return "Write";
+    case Requested::kProbe:
+      return "Probe";
+    case Requested::kEnumerate:
+      return "Enumerate";
+  }
+  return "None";
+}
+
+Rows RowsOf(const build::FileStep& step) {
+  using enum Operation;
+  switch (step.op) {
+    case Op::lookup_:
+    case Op::getattr_:
+    case Op::statx_:
+    case Op::access_:
+    case Op::statfs_:
+    case Op::getxattr_:
+    case Op::listxattr_:
+      return One(kProbe, Requested::kProbe);
+    case Op::opendir_:
+    case Op::readdir_:
+      return One(kOpenDirectory, Requested::kEnumerate);
+    case Op::open_: {
+      const bool writes = (step.flags & O_TRUNC) != 0 ||
+                          build::OpenMode(step.flags) == O_WRONLY;
+      return writes ? One(kWriteFile, Requested::kWrite)
+                    : One(kReadFile, Requested::kRead);
+    }
+    case Op::read_:
+      return One(kReadFile, Requested::kRead);
+    case Op::create_:
+    case Op::mknod_:
+    case Op::symlink_:
+      return One(kCreateFile, Requested::kWrite);
+    case Op::write_:
+    case Op::setattr_:
+    case Op::fallocate_:
+    case Op::setxattr_:
+    case Op::removexattr_:
+      return One(kWriteFile, Requested::kWrite);
+    case Op::copy_file_range_:
+      return Two(kReadFile, Requested::kRead, kWriteFile, Requested::kWrite);
+    case Op::mkdir_:
+      return One(kCreateDirectory, Requested::kWrite);
+    case Op::rmdir_:
+      return One(kRemoveDirectory, Requested::kWrite);
+    case Op::unlink_:
+      return One(kDeleteFile, Requested::kWrite);
+    case Op::rename_:
+      return S_ISDIR(step.mode) ? Two(kRemoveDirectory, Requested::kWrite,
+                                      kCreateDirectory, Requested::kWrite)
+                                : Two(kDeleteFile, Requested::kWrite,
+                                      kCreateFile, Requested::kWrite);
+    case Op::link_:
+      return Two(kCreateHardlinkSource, Requested::kRead, kCreateHardlinkDest,
+                 Requested::kWrite);
+    case Op::readlink_:
+      return One(kReadlink, Requested::kRead);
+    case Op::release_:
+    case Op::releasedir_:
+      return One(kClose, Requested::kRead);
+    default:
+      return {};
+  }
+}
+
+uint32_t AttributesOf(const build::FileStep& step) {
+  if (step.mode == 0 || step.error != 0) return kNotKnown;
+  if (S_ISDIR(step.mode)) return kDirectory;
+  return S_ISLNK(step.mode) ? kReparsePoint : kNormal;
+}
+
+uint32_t OpenFlagsOf(const build::FileStep& step) {
+  if (step.op != Op::open_ && step.op != Op::create_) return kNotKnown;
+  uint32_t flags = kNormal;
+  if ((step.flags & (O_SYNC | O_DSYNC)) != 0) flags |= kWriteThrough;
+  if ((step.flags & O_DIRECT) != 0) flags |= kNoBuffering;
+  return flags;
+}
+
+}  // namespace tracefs::buildxl
