@@ -28,17 +28,16 @@ void BM_AsCaller_Alternating(benchmark::State& state) {
 }
 BENCHMARK(BM_AsCaller_Alternating);
 
-void BM_WithoutFsetid(benchmark::State& state) {
-  for (auto _ : state) WithoutFsetid without;
+// As a thread whose requests need it and must not have it in turn.
+void BM_AllowFsetid_Alternating(benchmark::State& state) {
+  bool allow = false;
+  for (auto _ : state) {
+    ThreadCredentials::Current().AllowFsetid(allow);
+    allow = !allow;
+  }
+  AsDaemon back;
 }
-BENCHMARK(BM_WithoutFsetid);
-
-void BM_WithoutFsetid_NothingToClear(benchmark::State& state) {
-  std::FILE* const file = std::tmpfile();
-  for (auto _ : state) WithoutFsetid without(true, ::fileno(file));
-  std::fclose(file);
-}
-BENCHMARK(BM_WithoutFsetid_NothingToClear);
+BENCHMARK(BM_AllowFsetid_Alternating);
 
 // Beside `range(0)` locks that others hold on the file.
 void BM_LockTable_SetAndUnlock(benchmark::State& state) {

@@ -45,7 +45,7 @@ int Chmod(const FileSystem& fs, int fd, mode_t mode) {
 // EWOULDBLOCK, if `no_wait` is O_NONBLOCK: somebody holds a lease on it.
 int Truncate(FileSystem& fs, Inode& inode, const fuse_file_info* fi, off_t size,
              bool kill_privileges, int no_wait) {
-  const WithoutFsetid without(kill_privileges);
+  ThreadCredentials::Current().AllowFsetid(!kill_privileges);
   if (fi != nullptr && fi->fh != 0) {
     return ::ftruncate(HandleOf(fi).Fd(fs), size) == 0 ? 0 : errno;
   }
@@ -84,7 +84,7 @@ int DropSetId(FileSystem& fs, const Inode& inode, int fd,
   // A set-gid bit without group-exec stays for members of the group.
   const AsCaller as_caller(caller.uid, caller.gid);
   if (as_caller.error() != 0) return as_caller.error();
-  const WithoutFsetid without(caller.uid != 0);
+  ThreadCredentials::Current().AllowFsetid(caller.uid == 0);
   const auto nobody = static_cast<uid_t>(-1);
   return ::fchownat(fd, "", nobody, nobody, AT_EMPTY_PATH) == 0 ? 0 : errno;
 }
@@ -101,12 +101,17 @@ int Apply(OpScope& op, Inode& inode, const struct stat& attr, int to_set,
   FileSystem& fs = op.fs();
   const BackingFd fd = fs.FdOf(inode);
   const fuse_ctx* caller = ContextOf(op.req());
+  constexpr int kOwners = FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID;
+  // Which set-id bits such a change leaves, the kernel has decided.
+  if ((to_set & (FUSE_SET_ATTR_MODE | kOwners)) != 0) {
+    ThreadCredentials::Current().AllowFsetid(true);
+  }
   if ((to_set & FUSE_SET_ATTR_MODE) != 0) {
     if (const int e = Chmod(fs, fd.get(), attr.st_mode & 07777); e != 0) {
       return e;
     }
   }
-  if ((to_set & (FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID)) != 0) {
+  if ((to_set & kOwners) != 0) {
     const uid_t uid = (to_set & FUSE_SET_ATTR_UID) != 0
                           ? attr.st_uid
                           : static_cast<uid_t>(-1);

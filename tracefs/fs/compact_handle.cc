@@ -1,7 +1,5 @@
 #include "tracefs/fs/compact_handle.h"
 
-#include <fcntl.h>
-
 #include <cerrno>
 
 namespace tracefs {
@@ -40,13 +38,13 @@ CompactHandle CompactHandle::Of(int dir, const char* name) {
   return handle;
 }
 
-UniqueFd CompactHandle::Open(int mount) const {
+UniqueFd CompactHandle::Open(int mount, int flags) const {
   Buffer buffer;
   file_handle* const to = buffer.get();
   to->handle_bytes = size_;
   to->handle_type = type_;
   std::memcpy(to->f_handle, data(), size_);
-  return UniqueFd(::open_by_handle_at(mount, to, O_PATH | O_CLOEXEC));
+  return UniqueFd(::open_by_handle_at(mount, to, flags | O_CLOEXEC));
 }
 
 }  // namespace tracefs

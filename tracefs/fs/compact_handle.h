@@ -3,6 +3,8 @@
 // its generation, never a later file of the same inode number.
 #pragma once
 
+#include <fcntl.h>
+
 #include <cstdint>
 #include <cstring>
 #include <utility>
@@ -30,9 +32,10 @@ class CompactHandle {
   static CompactHandle Of(int dir, const char* name);
 
   explicit operator bool() const { return size_ != 0; }
-  // An O_PATH descriptor of the file; `mount` is any open file of its mount. On
-  // failure none, and errno: ESTALE, the file is gone; EPERM, not allowed.
-  UniqueFd Open(int mount) const;
+  // A descriptor of the file, opened with `flags` as of open(2); `mount` is any
+  // open file of its mount. On failure none, and errno: ESTALE, the file is
+  // gone; EPERM, not allowed.
+  UniqueFd Open(int mount, int flags = O_PATH) const;
 
   friend bool operator==(const CompactHandle& a, const CompactHandle& b) {
     return a.size_ == b.size_ && a.type_ == b.type_ &&

@@ -22,7 +22,7 @@ namespace {
 void ReplyMade(OpScope& op, Inode& dir, const char* name) {
   FileSystem& fs = op.fs();
   struct stat st;
-  Inode* inode = fs.Lookup(dir, name, &st);
+  Inode* inode = fs.EnterMade(dir, name, &st);
   if (inode == nullptr) {
     op.ReplyError(errno);  // somebody removed it below in the meantime
     return;
@@ -41,6 +41,7 @@ template <typename Make>
 int MakeAsCaller(OpScope& op, Inode& dir, mode_t mode, Make&& make) {
   ThreadCredentials& thread = ThreadCredentials::Current();
   thread.SetUmask(ContextOf(op.req())->umask);
+  if ((mode & S_ISGID) != 0) thread.AllowFsetid(true);
   const BackingFd dir_fd = op.fs().FdOf(dir);
   const std::array touched = {TouchedName{dir_fd.get()}};
   return WithCallersRights(op, touched, [&] {
@@ -80,7 +81,9 @@ void MakeOpened(OpScope& op, Inode& dir, const char* name, mode_t arg_mode,
   op.Attributes(st);
   IoClaim claim;
   const IoMode mode = fs.ChooseIoMode(
-      *inode, fd.get(), (st.st_mode & (S_ISUID | S_ISGID)) != 0, fi, &claim);
+      *inode,
+      {.fd = fd.get(), .append_only = false, .set_id = IsSetId(st.st_mode)}, fi,
+      &claim);
   auto handle = std::make_unique<Handle>(fs.NextHandleId(), std::move(fd),
                                          *inode, fi->flags, fs.open_files(),
                                          ContextOf(op.req())->uid);

@@ -7,7 +7,6 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -84,9 +83,13 @@ ThreadCredentials::ThreadCredentials() {
   gid_ = SetFsGid(kNoId);
 
   const Capabilities capabilities = GetCapabilities();
+  // The thread that made this one may have been without some of them.
   overrides_ = capabilities.effective & kOverrides;
+  fsetid_ = (capabilities.effective & CapabilityBit(CAP_FSETID)) != 0;
   if (overrides_ != kOverrides) take_back_own_rights = TakeBack;
-  effective_ = capabilities.effective | (capabilities.permitted & kOverrides);
+  effective_ =
+      capabilities.effective |
+      (capabilities.permitted & (kOverrides | CapabilityBit(CAP_FSETID)));
   permitted_ = capabilities.permitted;
   inheritable_ = capabilities.inheritable;
   constexpr uint64_t kSwitching =
@@ -115,6 +118,13 @@ int ThreadCredentials::SwitchIds(uint32_t uid, uint32_t gid) {
   return 0;
 }
 
+void ThreadCredentials::LeaveRoot() {
+  if (!switches_ids_) return;
+  SetFsUid(kNobody);
+  uid_ = kNoId;  // unless that failed: not to be relied on
+  if (restores_capabilities_) ApplyEffective();
+}
+
 void ThreadCredentials::SwitchUmask(mode_t mask) {
   umask_ = mask & 0777;
   if (private_umask_) ::umask(umask_);
@@ -131,6 +141,14 @@ void ThreadCredentials::SwitchOverrides(uint64_t wanted) {
   errno = saved;
 }
 
+void ThreadCredentials::SwitchFsetid(bool allow) {
+  fsetid_ = allow;
+  if ((effective_ & CapabilityBit(CAP_FSETID)) == 0) return;
+  const int saved = errno;
+  ApplyEffective();
+  errno = saved;
+}
+
 int ThreadCredentials::SetGroups(std::span<const gid_t> groups) {
   return ::syscall(SYS_setgroups, groups.size(), groups.data()) == 0 ? 0
                                                                      : errno;
@@ -138,13 +156,14 @@ int ThreadCredentials::SetGroups(std::span<const gid_t> groups) {
 
 int ThreadCredentials::BecomeDaemon() {
   AllowOverrides(kOverrides);
+  AllowFsetid(true);
   SetUmask(daemon_umask_);
   return Become(daemon_uid_, daemon_gid_);
 }
 
 int ThreadCredentials::ApplyEffective() {
   uint64_t effective = effective_ & ~(kOverrides & ~overrides_);
-  if (without_fsetid_ > 0) effective &= ~CapabilityBit(CAP_FSETID);
+  if (!fsetid_) effective &= ~CapabilityBit(CAP_FSETID);
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
   for (int i = 0; i < _LINUX_CAPABILITY_U32S_3; ++i) {
@@ -153,34 +172,6 @@ int ThreadCredentials::ApplyEffective() {
     data[i].inheritable = static_cast<uint32_t>(inheritable_ >> (32 * i));
   }
   return ::syscall(SYS_capset, &header, data) == 0 ? 0 : errno;
-}
-
-// Both keep errno: the system call between them has set it.
-void ThreadCredentials::DropFsetid() {
-  if (without_fsetid_++ > 0) return;
-  if ((effective_ & CapabilityBit(CAP_FSETID)) == 0) return;
-  const int saved = errno;
-  ApplyEffective();
-  errno = saved;
-}
-
-void ThreadCredentials::RestoreFsetid() {
-  if (--without_fsetid_ > 0) return;
-  if ((effective_ & CapabilityBit(CAP_FSETID)) == 0) return;
-  const int saved = errno;
-  ApplyEffective();
-  errno = saved;
-}
-
-bool WithoutFsetid::MayHaveSetId(int fd) {
-  if (!ThreadCredentials::Current().switches_ids()) return false;
-  struct stat st;
-  if (::fstat(fd, &st) != 0 || (st.st_mode & (S_ISUID | S_ISGID)) != 0) {
-    return true;
-  }
-  // Anything but a clear no (a descriptor that cannot say) is a maybe.
-  return ::fgetxattr(fd, "security.capability", nullptr, 0) >= 0 ||
-         (errno != ENODATA && errno != EOPNOTSUPP);
 }
 
 }  // namespace tracefs

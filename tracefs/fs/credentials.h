@@ -9,8 +9,9 @@
 // The state of a thread. AsCaller switches and does not switch back: the next
 // request usually has the same caller, and then costs no system call. The same
 // goes for the two capabilities that override what a directory says of its
-// names (kOverrides). Between requests a worker therefore runs with the ids and
-// umask of any earlier caller, and with or without the overrides. So:
+// names (kOverrides), and for the one that keeps set-id bits (CAP_FSETID).
+// Between requests a worker therefore runs with the ids and umask of any
+// earlier caller, and with or without these capabilities. So:
 //  - calls that neither create nor allocate (lookup, stat, chmod, …) need no
 //    ids: capabilities decide there. But where the backing file system asks a
 //    server (NFS, FUSE), that may look at the ids: there every call is made as
@@ -25,6 +26,8 @@
 //  truncate,
 //    O_TRUNC) want AsCaller(uid, gid), for the reserve that ext4 keeps for root
 //    and because a member of the file's group keeps a set-gid bit;
+//  - whatever may clear set-id bits, or has to keep them (a write, truncation,
+//    chmod, a creation with a set-gid bit), says which: AllowFsetid;
 //  - what the daemon creates for itself on such a thread needs AsDaemon.
 // Supplementary groups stay the daemon's (none) but for a call that fails
 // without the caller's (callers_rights.h).
@@ -75,10 +78,13 @@ class ThreadCredentials {
     return SwitchIds(uid, gid);
   }
 
-  // For what is done on behalf of nobody in particular: makes this thread's ids
-  // those of nobody if they are root's, to whom ext4 gives blocks that others
-  // must not have. Else they are some caller's, which will do.
-  int BecomeOrdinary() { return uid_ == 0 ? Become(kNobody, kNobody) : 0; }
+  // For what is done on behalf of nobody in particular: makes this thread's
+  // user nobody if it is root, to whom ext4 gives blocks that others must not
+  // have. Else it is some caller, which will do. One system call: whether it
+  // worked is only looked at when it matters who the user is (Become).
+  void BecomeOrdinary() {
+    if (uid_ == 0) LeaveRoot();
+  }
 
   // Makes this thread's umask `mask`; no system call if it is already.
   void SetUmask(mode_t mask) {
@@ -97,26 +103,34 @@ class ThreadCredentials {
   void AllowOverrides(uint64_t wanted) {
     if (wanted != overrides_) SwitchOverrides(wanted);
   }
+  bool has_overrides() const { return overrides_ == kOverrides; }
+  // With CAP_FSETID, or (`allow` is false) without it; no system call if it is
+  // so already. Without it a write, truncation or BACKING_OPEN makes the
+  // backing kernel clear set-user-id, set-group-id and file capabilities just
+  // as for an unprivileged caller. With it a privileged caller's write keeps
+  // them, and a creating call its set-gid bit. Keeps errno. No effect without
+  // privilege: the thread lacks the capability anyway.
+  void AllowFsetid(bool allow) {
+    if (allow != fsetid_) SwitchFsetid(allow);
+  }
   // Makes `groups` this thread's supplementary groups; none is the normal
   // state. 0 or an errno.
   int SetGroups(std::span<const gid_t> groups);
 
-  // What the daemon started with, and all its overrides.
+  // What the daemon started with, and all its capabilities.
   int BecomeDaemon();
 
   bool switches_ids() const { return switches_ids_; }
   bool private_umask() const { return private_umask_; }
 
  private:
-  friend class WithoutFsetid;
-
   ThreadCredentials();
   int SwitchIds(uint32_t uid, uint32_t gid);
   void SwitchUmask(mode_t mask);
+  void LeaveRoot();
   void SwitchOverrides(uint64_t wanted);
+  void SwitchFsetid(bool allow);
   static void TakeBack();
-  void DropFsetid();
-  void RestoreFsetid();
   int ApplyEffective();
 
   bool switches_ids_ = false;
@@ -134,7 +148,7 @@ class ThreadCredentials {
   uint64_t overrides_ = kOverrides;  // those of them that are in effect
   uint64_t permitted_ = 0;
   uint64_t inheritable_ = 0;
-  int without_fsetid_ = 0;  // nesting depth
+  bool fsetid_ = true;  // CAP_FSETID is in effect, if the daemon has it
 };
 
 // Switches this thread to a caller. Check error() before the system call.
@@ -170,34 +184,6 @@ class AsDaemon {
 
  private:
   const int error_;
-};
-
-// While one exists, this thread lacks CAP_FSETID: a write, truncation or
-// BACKING_OPEN makes the backing kernel clear set-user-id, set-group-id and
-// file capabilities just as for an unprivileged caller. Never around creating
-// calls, which need the capability to keep the caller's set-gid bit. May nest.
-// Two rather dear system calls (3 us together) for the outermost; none, and no
-// effect, without privilege (the thread lacks the capability anyway).
-class WithoutFsetid {
- public:
-  // Does something only if `wanted`.
-  explicit WithoutFsetid(bool wanted = true) : wanted_(wanted) {
-    if (wanted_) ThreadCredentials::Current().DropFsetid();
-  }
-  // For every write: looks first whether the open file `fd` has anything to
-  // clear (1 us), which it hardly ever has.
-  WithoutFsetid(bool wanted, int fd)
-      : WithoutFsetid(wanted && MayHaveSetId(fd)) {}
-  ~WithoutFsetid() {
-    if (wanted_) ThreadCredentials::Current().RestoreFsetid();
-  }
-  WithoutFsetid(const WithoutFsetid&) = delete;
-  WithoutFsetid& operator=(const WithoutFsetid&) = delete;
-
- private:
-  static bool MayHaveSetId(int fd);
-
-  const bool wanted_;
 };
 
 }  // namespace tracefs

@@ -35,7 +35,7 @@ DirHandle& DirOf(const fuse_file_info* fi) {
 const Entry* Next(DirHandle& dir, int fd, off_t offset, int* error) {
   // Offset 0 always reads anew: rewinddir shows what was added since.
   if (offset != dir.position || offset == 0) {
-    if (dir.batch_at != 0 || dir.position != offset || offset == 0) {
+    if (dir.read_before) {
       if (::lseek(fd, offset, SEEK_SET) < 0) {
         *error = errno;
         return nullptr;
@@ -49,6 +49,7 @@ const Entry* Next(DirHandle& dir, int fd, off_t offset, int* error) {
       dir.batch =
           std::make_unique_for_overwrite<char[]>(DirHandle::kBatchBytes);
     }
+    dir.read_before = true;
     const long n =
         ::syscall(SYS_getdents64, fd, dir.batch.get(), DirHandle::kBatchBytes);
     dir.batch_size = dir.batch_at = 0;

@@ -66,6 +66,12 @@ int OpenPath(int dir, const char* name, bool may_wait) {
   return static_cast<int>(::syscall(SYS_openat2, dir, name, &how, sizeof how));
 }
 
+// File systems known to have no blocks that only root may use up.
+bool HasNoReserve(unsigned long type) {
+  return type == TMPFS_MAGIC || type == RAMFS_MAGIC ||
+         type == XFS_SUPER_MAGIC || type == BTRFS_SUPER_MAGIC;
+}
+
 // A file by which handles can be opened, if they can be had and opened at all:
 // that takes a file system that has them, and CAP_DAC_READ_SEARCH.
 UniqueFd MountForHandles(int root) {
@@ -95,6 +101,7 @@ Result<std::unique_ptr<FileSystem>> FileSystem::Create(
   fs->may_hang_below_ = IsServed(type) || type == AUTOFS_SUPER_MAGIC;
   fs->waits_.SetUp(fs->may_hang_below_);
   fs->stacked_below_ = IsStacked(type);
+  fs->keeps_reserve_ = !HasNoReserve(type);
   fs->lists_trusted_ = type == BTRFS_SUPER_MAGIC;
   if (fs->flush_below_ || options.forward_locks) {
     fs->policy_.SetFlushNeeded();
@@ -115,16 +122,20 @@ CachePolicy::DataInterest FileSystem::DataOf(Inode& inode) {
   return policy_.DataOf(facts);
 }
 
-int32_t FileSystem::BackingIdOf(Inode& inode, int fd) {
+int32_t FileSystem::BackingIdOf(Inode& inode) {
   const int32_t known = inode.backing_id();
   if (known != 0) return known;
   if (!policy_.passthrough() || !inode.is_regular()) return -1;
   // All I/O of the kernel is done with the credentials of this thread, whoever
   // writes: not with root's, who may use up what ext4 reserves. Without
   // CAP_FSETID, so that the backing kernel clears set-user-id.
-  if (!asks_as_caller_) ThreadCredentials::Current().BecomeOrdinary();
-  const WithoutFsetid without;
-  const int32_t id = backing_.Open(fd >= 0 ? fd : FdOf(inode).get());
+  ThreadCredentials& thread = ThreadCredentials::Current();
+  if (keeps_reserve_ && !asks_as_caller_) thread.BecomeOrdinary();
+  thread.AllowFsetid(false);
+  // The kernel keeps what it is given until the inode is forgotten. A
+  // descriptor that can write would keep the program that it is from being run
+  // below.
+  const int32_t id = backing_.Open(FdOf(inode).get());
   const int32_t set = inode.SetBackingId(id > 0 ? id : -1);
   if (id > 0 && set != id) backing_.Close(id);  // another thread was first
   return set;
@@ -148,14 +159,25 @@ bool FileSystem::IsAppendOnly(Inode& inode) {
   return is;
 }
 
-IoMode FileSystem::ChooseIoMode(Inode& inode, int fd, bool set_id,
+// Also if that cannot be told.
+bool FileSystem::MayBeSetId(Inode& inode, int fd) {
+  struct stat st;
+  return ::fstatat(fd >= 0 ? fd : FdOf(inode).get(), "", &st, AT_EMPTY_PATH) !=
+             0 ||
+         IsSetId(st.st_mode);
+}
+
+IoMode FileSystem::ChooseIoMode(Inode& inode, const OpenFacts& facts,
                                 fuse_file_info* fi, IoClaim* claim) {
   CachePolicy::DataInterest data = DataOf(inode);
-  const bool append_only = fd < 0 && IsAppendOnly(inode);  // else just made
+  // It makes no difference to what is seen anyway.
+  const bool append_only =
+      facts.append_only ? *facts.append_only
+                        : !(data.calls && data.pages) && IsAppendOnly(inode);
   // Past the page cache, in which forged pages of a mapping may lie.
   data.calls |= append_only;
   const bool passes = inode.io_opens().Enter(!data.pages && !append_only &&
-                                             BackingIdOf(inode, fd) > 0);
+                                             BackingIdOf(inode) > 0);
   // If it passes it has a number: from us, or from the opens that are there.
   const int32_t id = inode.backing_id();
   *claim = IoClaim(inode.io_opens(), passes);
@@ -169,7 +191,9 @@ IoMode FileSystem::ChooseIoMode(Inode& inode, int fd, bool set_id,
   }
   // The kernel's own writes would take set-id bits from privileged callers too
   // (BackingIdOf): where there are such bits, we write.
-  data.calls |= passes && set_id && (fi->flags & O_ACCMODE) != O_RDONLY;
+  if (passes && (fi->flags & O_ACCMODE) != O_RDONLY) {
+    data.calls |= facts.set_id ? *facts.set_id : MayBeSetId(inode, facts.fd);
+  }
   const IoMode mode = CachePolicy::ModeFor(data, passes);
   // An open that was handed over has been here before.
   const bool direct =
@@ -190,23 +214,33 @@ int FileSystem::Reopen(Inode& inode, int flags) {
     errno = ENXIO;
     return -1;
   }
+  constexpr int kNotOurs = O_CREAT | O_EXCL | O_NOCTTY | O_NOFOLLOW;
+  // __FMODE_EXEC: an execve in the kernel; open(2) refuses the bit.
+  constexpr int kFmodeExec = 0x20;
+  flags = (flags & ~(kNotOurs | kFmodeExec)) | O_CLOEXEC;
+  const int fd = OpenAnew(inode, flags);
+  // With less than all rights it often succeeds just as well.
+  ThreadCredentials& thread = ThreadCredentials::Current();
+  if (fd >= 0 || (errno != EACCES && errno != EPERM) ||
+      thread.has_overrides()) {
+    return fd;
+  }
+  thread.AllowOverrides(kOverrides);
+  return OpenAnew(inode, flags);
+}
+
+int FileSystem::OpenAnew(Inode& inode, int flags) {
+  UniqueFd by_handle = inodes_.OpenByHandle(inode, flags);
+  if (by_handle || errno != ENOTSUP) return by_handle.Release();
   const BackingFd fd = FdOf(inode);
   if (fd.get() < 0) {
     errno = LostFdError();
     return -1;
   }
-  // Reading takes CAP_DAC_READ_SEARCH alone.
-  if ((flags & (O_ACCMODE | O_TRUNC | O_NOATIME)) != O_RDONLY) {
-    ThreadCredentials::Current().AllowOverrides(kOverrides);
-  }
   std::array<char, 16> name;
   *std::to_chars(name.data(), name.data() + name.size() - 1, fd.get()).ptr =
       '\0';
-  constexpr int kNotOurs = O_CREAT | O_EXCL | O_NOCTTY | O_NOFOLLOW;
-  // __FMODE_EXEC: an execve in the kernel; open(2) refuses the bit.
-  constexpr int kFmodeExec = 0x20;
-  return ::openat(options_.proc_self_fd, name.data(),
-                  (flags & ~(kNotOurs | kFmodeExec)) | O_CLOEXEC);
+  return ::openat(options_.proc_self_fd, name.data(), flags);
 }
 
 int Handle::OpenNow(FileSystem& fs) const {
@@ -273,6 +307,18 @@ Inode* FileSystem::Lookup(Inode& parent, const char* name, struct stat* st,
   return inode;
 }
 
+Inode* FileSystem::EnterMade(Inode& parent, const char* name, struct stat* st) {
+  const BackingFd dir = FdOf(parent);
+  UniqueFd fd(::openat(dir.get(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd || ::fstatat(fd.get(), "", st, AT_EMPTY_PATH) != 0) return nullptr;
+  Inode* inode = AcquireSame(fd.get(), "", *st);
+  if (inode == nullptr) {
+    inode = inodes_.AcquireOrInsert(inodes_.Hold(std::move(fd), true), *st);
+  }
+  inodes_.Named(inode, &parent, name);
+  return inode;
+}
+
 Inode* FileSystem::Enter(Inode& parent, const char* name, int fd,
                          struct stat* st) {
   if (::fstatat(fd, "", st, AT_EMPTY_PATH) != 0) return nullptr;
@@ -286,16 +332,10 @@ Inode* FileSystem::Enter(Inode& parent, const char* name, int fd,
   return inode;
 }
 
-// How to hold a regular file that is open as `fd`. Where the kernel is going to
-// hold it for us (backing_files.h) a handle will do, which is had faster than a
-// descriptor. That is opened by the old one and not by the name, which somebody
-// may have replaced.
+// How to hold a regular file that is open as `fd`: by a descriptor that is
+// opened by that one and not by the name, which somebody may have replaced. It
+// serves all later requests, and the kernel (BackingIdOf).
 std::optional<BackingFile> FileSystem::HoldOpen(int fd, bool named) {
-  if (policy_.passthrough() && inodes_.uses_handles()) {
-    BackingFile file;
-    file.handle = CompactHandle::Of(fd, "");
-    if (file.handle) return file;
-  }
   std::array<char, 16> number;
   *std::to_chars(number.data(), number.data() + number.size() - 1, fd).ptr =
       '\0';

@@ -6,6 +6,8 @@
 // this is the state they share. Threads: any number of libfuse workers.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -33,6 +35,17 @@
 #include "tracefs/process/system_calls.h"
 
 namespace tracefs {
+
+// Whether a file of this mode is set-user-id or set-group-id.
+inline bool IsSetId(mode_t mode) { return (mode & (S_ISUID | S_ISGID)) != 0; }
+
+// What is known of a file that is about to be opened for the kernel; what is
+// not is asked for where it matters.
+struct OpenFacts {
+  int fd = -1;  // the file, if it is open already
+  std::optional<bool> append_only;
+  std::optional<bool> set_id;
+};
 
 struct FileSystemOptions {
   Visibility visibility = Visibility::kAuto;
@@ -169,12 +182,12 @@ class FileSystem final : public EventResolver, public Interruptible {
                 bool may_wait = true);
   // The same for a file just made, open as `fd` (which stays the caller's).
   Inode* Enter(Inode& parent, const char* name, int fd, struct stat* st);
+  // The same for whatever was just made under that name.
+  Inode* EnterMade(Inode& parent, const char* name, struct stat* st);
   // How the kernel is to do I/O on an open of `inode`; sets fi's members, and
   // `claim`, which lasts as long as the open.
   // Passthrough needs a number for the file, which may fail.
-  // `fd`: the file, if it is open already, else -1. `set_id`: it is
-  // set-user-id or set-group-id, or may be.
-  IoMode ChooseIoMode(Inode& inode, int fd, bool set_id, fuse_file_info* fi,
+  IoMode ChooseIoMode(Inode& inode, const OpenFacts& facts, fuse_file_info* fi,
                       IoClaim* claim);
 
   // How that would be if it was opened now and nobody had it open; of one that
@@ -282,8 +295,10 @@ class FileSystem final : public EventResolver, public Interruptible {
   Inode* AcquireSame(int dir, const char* name, const struct stat& st);
   std::optional<BackingFile> HoldOpen(int fd, bool named);
   CachePolicy::DataInterest DataOf(Inode& inode);
-  int32_t BackingIdOf(Inode& inode, int fd);
+  int32_t BackingIdOf(Inode& inode);
   bool IsAppendOnly(Inode& inode);
+  bool MayBeSetId(Inode& inode, int fd);
+  int OpenAnew(Inode& inode, int flags);
 
   const FileSystemOptions options_;
   EventSink& sink_;
@@ -306,6 +321,7 @@ class FileSystem final : public EventResolver, public Interruptible {
   bool asks_as_caller_ = false;  // whatever is done below (NFS, FUSE, …)
   bool lists_trusted_ = false;
   std::atomic<bool> told_of_privileged_writes_ = false;
+  bool keeps_reserve_ = true;   // what is below has blocks for root alone
   bool stacked_below_ = false;  // the backing file system is itself stacked
   SidePool side_pool_;          // its threads use all of the above
 };

@@ -8,3 +8,17 @@
 // kill_suidgid, FUSE over io_uring.
 #define TRACEFS_FUSE_AT_LEAST(minor) \
   (FUSE_VERSION >= FUSE_MAKE_VERSION(3, minor))
+
+namespace tracefs {
+
+// Whether a write or an open that truncates is to take set-id bits away, as
+// the kernel says of callers who may not keep them.
+inline bool KillsSetId([[maybe_unused]] const fuse_file_info& fi) {
+#if TRACEFS_FUSE_AT_LEAST(18)
+  return fi.kill_suidgid != 0;
+#else
+  return false;
+#endif
+}
+
+}  // namespace tracefs

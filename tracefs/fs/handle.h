@@ -131,6 +131,7 @@ struct DirHandle : Handle {
   std::unique_ptr<char[]> batch;
   size_t batch_size = 0;
   size_t batch_at = 0;
+  bool read_before = false;  // by getdents64
   // The offset (d_off) that the next entry of the batch follows.
   off_t position = 0;
 };

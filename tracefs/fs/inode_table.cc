@@ -232,6 +232,15 @@ BackingFd InodeTable::Open(Inode& inode) {
   return BackingFd(Keep(inode, std::move(opened)));
 }
 
+UniqueFd InodeTable::OpenByHandle(const Inode& inode, int flags) const {
+  if (mount_ && inode.handle_ &&
+      inode.fd_.load(std::memory_order_acquire) < 0) {
+    return inode.handle_.Open(mount_.get(), flags);
+  }
+  errno = ENOTSUP;
+  return {};
+}
+
 UniqueFd InodeTable::OpenAgain(const Inode& inode) const {
   return mount_ && inode.handle_ ? inode.handle_.Open(mount_.get())
                                  : OpenByName(inode.id_);

@@ -209,6 +209,10 @@ class InodeTable {
   BackingFile Hold(UniqueFd fd, bool named);
   // A descriptor of the file behind `inode`, which the kernel holds.
   BackingFd Open(Inode& inode);
+  // The same file opened anew with `flags` as of open(2), by its handle if that
+  // is all there is: no descriptor is made for that alone. None and errno on
+  // failure; none and ENOTSUP if it is to be opened by Open()'s descriptor.
+  UniqueFd OpenByHandle(const Inode& inode, int flags) const;
   // The file is about to lose a name, maybe its last one: makes sure that it
   // can still be opened by whoever uses it. Not where MayPin says no: then only
   // those who have it open already can use it.
@@ -226,7 +230,6 @@ class InodeTable {
   // Where handles are opened: an open file of the backing mount. Once, before
   // the first request; without, names take the place of handles.
   void SetMount(UniqueFd mount) { mount_ = std::move(mount); }
-  bool uses_handles() const { return mount_.valid(); }
   // Keeps an inode, which the kernel holds, also when it forgets it; and no
   // longer. It may be gone afterwards.
   void Retain(Inode& inode) { AddRef(&inode); }

@@ -168,9 +168,7 @@ void FsWrite(fuse_req_t req, fuse_ino_t /*ino*/, const char* data, size_t size,
         fi->writepage != 0 && caller->uid == 0 && !op.fs().asks_as_caller();
     const AsCaller as_caller(by_nobody ? kNobody : caller->uid,
                              by_nobody ? kNobody : caller->gid);
-#if TRACEFS_FUSE_AT_LEAST(18)
-    const WithoutFsetid without(fi->kill_suidgid != 0);
-#endif
+    ThreadCredentials::Current().AllowFsetid(!KillsSetId(*fi));
     const char* const from = Aligned(handle, data, size);
     const iovec iov = {const_cast<char*>(from), size};
     // F_SETFL is never sent: each write carries the flags as they are now.
@@ -218,13 +216,9 @@ void FsFallocate(fuse_req_t req, fuse_ino_t /*ino*/, int mode, off_t offset,
   const AsCaller as_caller(caller->uid, caller->gid);
   if (as_caller.error() != 0) return op.ReplyError(as_caller.error());
   const int fd = handle.Fd(op.fs());
-  int error;
-  {
-    // The kernel says nothing of set-user-id here either.
-    const WithoutFsetid without(caller->uid != 0, fd);
-    error = ::fallocate(fd, mode, offset, length) == 0 ? 0 : errno;
-  }
-  op.ReplyError(error);
+  // The kernel says nothing of set-user-id here either.
+  ThreadCredentials::Current().AllowFsetid(caller->uid == 0);
+  op.ReplyError(::fallocate(fd, mode, offset, length) == 0 ? 0 : errno);
 }
 
 void FsLseek(fuse_req_t req, fuse_ino_t /*ino*/, off_t offset, int whence,
@@ -260,7 +254,7 @@ void FsCopyFileRange(fuse_req_t req, fuse_ino_t /*ino_in*/, off_t offset_in,
     const AsCaller as_caller(caller->uid, caller->gid);
     // The kernel says nothing of set-user-id here: let the backing one decide
     // as for the caller.
-    const WithoutFsetid without(caller->uid != 0);
+    ThreadCredentials::Current().AllowFsetid(caller->uid == 0);
     n = ::copy_file_range(in.Fd(op.fs()), &offset_in, out.Fd(op.fs()),
                           &offset_out, size, static_cast<unsigned>(flags));
   }
@@ -323,6 +317,7 @@ void FsIoctl(fuse_req_t req, fuse_ino_t /*ino*/, unsigned command, void* arg,
       return;
   }
   static_cast<void>(arg);
+  ThreadCredentials::Current().AllowFsetid(true);  // FSSETXATTR looks at it
   if (in_size < in_bytes || out_size < out_bytes) return op.ReplyError(EINVAL);
   if (in_bytes != 0) std::memcpy(value.data(), in, in_bytes);
   const int rc = ::ioctl(handle.Fd(op.fs()), command, value.data());

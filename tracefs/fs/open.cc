@@ -20,15 +20,57 @@ namespace {
 // needs no descriptor of ours. One for writing does: our open(2) is what fails
 // for append-only, immutable and running files and truncates (the kernel's own
 // does neither, linux/fs/backing-file.c).
-bool NeedsDescriptor(IoMode mode, int flags) {
-  return mode != IoMode::kPassthrough ||
-         (flags & (O_ACCMODE | O_TRUNC)) != O_RDONLY;
+bool IsOpenedToWrite(int flags) {
+  return (flags & (O_ACCMODE | O_TRUNC)) != O_RDONLY;
 }
 
-// Whether the file is set-user-id or set-group-id; yes if that is unknown.
-bool IsSetId(int fd) {
-  struct stat st;
-  return ::fstat(fd, &st) != 0 || (st.st_mode & (S_ISUID | S_ISGID)) != 0;
+// What an open has come to so far.
+struct Opened {
+  UniqueFd fd;
+  bool append_only = false;
+  IoMode mode = IoMode::kCached;
+  IoClaim claim;
+};
+
+// Opens the file below. 0 or an errno; EWOULDBLOCK, also where the caller did
+// not ask for that: somebody holds a lease on it, to be waited for elsewhere.
+int OpenBelow(OpScope& op, Inode& inode, const fuse_file_info& fi,
+              Opened* file) {
+  FileSystem& fs = op.fs();
+  if ((fi.flags & O_TRUNC) != 0) {
+    // It depends on the caller's group whether a set-gid bit goes with it.
+    const fuse_ctx* caller = ContextOf(op.req());
+    const AsCaller as_caller(caller->uid, caller->gid);
+    if (as_caller.error() != 0) return as_caller.error();
+    ThreadCredentials::Current().AllowFsetid(!KillsSetId(fi));
+  }
+  const int no_wait = fs.MayHandOver(op.req()) ? O_NONBLOCK : 0;
+  file->fd.Reset(fs.Reopen(inode, OpenFlags(fi.flags) | no_wait));
+  if (!file->fd && errno == EPERM && (fi.flags & O_APPEND) != 0) {
+    // chattr +a: may be opened for nothing but appending.
+    file->fd.Reset(fs.Reopen(inode, OpenFlags(fi.flags) | O_APPEND));
+    file->append_only = true;
+  }
+  return file->fd ? 0 : errno;
+}
+
+// How the kernel is to do I/O on a file that was opened to be written. 0 or an
+// errno.
+int ChooseForWriter(FileSystem& fs, Inode& inode, fuse_file_info* fi,
+                    Opened* file) {
+  if (file->append_only || inode.append_only()) {
+    inode.SetAppendOnly(file->append_only);
+  }
+  file->mode = fs.ChooseIoMode(
+      inode,
+      {.fd = file->fd.get(), .append_only = file->append_only, .set_id = {}},
+      fi, &file->claim);
+  // It must not pass through. Where it has to, because others have it open so,
+  // it must not be one that can be mapped.
+  return file->append_only && file->mode == IoMode::kPassthroughDirect &&
+                 (fi->flags & O_ACCMODE) == O_RDWR
+             ? EPERM
+             : 0;
 }
 
 }  // namespace
@@ -40,70 +82,42 @@ void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   op.About(inode);
   op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
   op.Begin();
-  const bool set_id = fs.policy().passthrough() &&
-                      (fi->flags & O_ACCMODE) != O_RDONLY &&
-                      IsSetId(fs.FdOf(inode).get());
-  IoClaim claim;
-  IoMode mode = fs.ChooseIoMode(inode, -1, set_id, fi, &claim);
+  Opened file;
+  // A reader needs a descriptor or not by what the kernel is to do with the
+  // file; what it is to do for a writer hangs on what the descriptor says.
+  const bool writes = IsOpenedToWrite(fi->flags);
+  if (!writes) file.mode = fs.ChooseIoMode(inode, {}, fi, &file.claim);
   // Nothing of an open that fails may be left when the kernel hears of that.
   const auto fail = [&](int error) {
-    claim.GiveBack();
+    file.claim.GiveBack();
     op.ReplyError(error);
   };
-  bool append_only = false;
-  UniqueFd fd;
   const uint32_t uid = ContextOf(req)->uid;
   std::optional<FileShare> share;
-  if (NeedsDescriptor(mode, fi->flags)) {
+  if (writes || file.mode != IoMode::kPassthrough) {
     share.emplace(fs.open_files(), uid);
     if (!share->taken()) return fail(EMFILE);
-    if ((fi->flags & O_TRUNC) != 0) {
-      // It depends on the caller's group whether a set-gid bit goes with it.
-      const fuse_ctx* caller = ContextOf(req);
-      const AsCaller as_caller(caller->uid, caller->gid);
-      if (as_caller.error() != 0) return fail(as_caller.error());
-    }
-#if TRACEFS_FUSE_AT_LEAST(18)
-    const WithoutFsetid without(fi->kill_suidgid != 0);
-#endif
-    // Somebody may hold a lease on it (fcntl(2)): to be waited for elsewhere.
-    const int no_wait = fs.MayHandOver(req) ? O_NONBLOCK : 0;
-    fd.Reset(fs.Reopen(inode, OpenFlags(fi->flags) | no_wait));
-    if (!fd && errno == EWOULDBLOCK && (fi->flags & O_NONBLOCK) == 0) {
-      const auto kept = std::make_shared<IoClaim>(std::move(claim));
+    int error = OpenBelow(op, inode, *fi, &file);
+    if (error == EWOULDBLOCK && (fi->flags & O_NONBLOCK) == 0) {
+      const auto kept = std::make_shared<IoClaim>(std::move(file.claim));
       if (op.HandOver([req, ino, again = *fi, kept]() mutable {
             kept->GiveBack();
             FsOpen(req, ino, &again);
           })) {
         return;
       }
-      claim = std::move(*kept);
-      errno = EWOULDBLOCK;
+      file.claim = std::move(*kept);
     }
-    if (!fd && errno == EPERM && (fi->flags & O_APPEND) != 0) {
-      // chattr +a: may be opened for nothing but appending.
-      fd.Reset(fs.Reopen(inode, OpenFlags(fi->flags) | O_APPEND));
-      append_only = true;
-    }
-    if (!fd) return fail(errno);
-    if (append_only) {
-      // Maybe only now: it must not pass through. Where it has to, because
-      // others have it open so, it must not be one that can be mapped.
-      inode.SetAppendOnly(true);
-      claim.GiveBack();
-      mode = fs.ChooseIoMode(inode, -1, set_id, fi, &claim);
-      if (mode == IoMode::kPassthroughDirect &&
-          (fi->flags & O_ACCMODE) == O_RDWR) {
-        return fail(EPERM);
-      }
-    }
+    if (error == 0 && writes) error = ChooseForWriter(fs, inode, fi, &file);
+    if (error != 0) return fail(error);
   }
-  auto handle = std::make_unique<Handle>(
-      fs.NextHandleId(), std::move(fd), inode, fi->flags, fs.open_files(), uid);
+  auto handle =
+      std::make_unique<Handle>(fs.NextHandleId(), std::move(file.fd), inode,
+                               fi->flags, fs.open_files(), uid);
   if (share) share->Pass();
-  handle->append_only = append_only;
-  handle->io_mode = mode;
-  handle->io_claim = std::move(claim);
+  handle->append_only = file.append_only;
+  handle->io_mode = file.mode;
+  handle->io_claim = std::move(file.claim);
   op.Through(*handle);
   op.RememberCaller(*handle);
   Handle* const given = fs.handles().Add(std::move(handle));

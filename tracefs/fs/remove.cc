@@ -17,25 +17,43 @@
 namespace tracefs {
 namespace {
 
+// What a name means now; asked for once, and only if it matters.
+class Named {
+ public:
+  Named(FileSystem& fs, Inode& dir, const char* name)
+      : fs_(fs), dir_(dir), name_(name) {}
+
+  // The file's attributes; null if there is none.
+  const struct stat* Attributes() {
+    if (!asked_) {
+      asked_ = true;
+      found_ = ::fstatat(fs_.FdOf(dir_).get(), name_, &st_,
+                         AT_SYMLINK_NOFOLLOW) == 0;
+    }
+    return found_ ? &st_ : nullptr;
+  }
+  // Our inode of that file, with one lookup counted; null if the kernel does
+  // not know it. For bookkeeping of names only.
+  Inode* Known() {
+    const struct stat* st = Attributes();
+    return st == nullptr ? nullptr
+                         : fs_.inodes().Acquire(st->st_dev, st->st_ino);
+  }
+
+ private:
+  FileSystem& fs_;
+  Inode& dir_;
+  const char* const name_;
+  bool asked_ = false;
+  bool found_ = false;
+  struct stat st_;
+};
+
 // The file behind an operand of a traced operation. Its inode number cannot be
 // had once the name is gone.
-void RecordVictim(OpScope& op, Inode& dir, const char* name) {
-  struct stat st;
-  if (!op.traced() ||
-      ::fstatat(op.fs().FdOf(dir).get(), name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
-    return;
-  }
-  op.Attributes(st);
-}
-
-// An inode of ours by what `name` means now, with one lookup counted; null if
-// the kernel does not know it. For bookkeeping of names only.
-Inode* Known(FileSystem& fs, Inode& dir, const char* name) {
-  struct stat st;
-  if (::fstatat(fs.FdOf(dir).get(), name, &st, AT_SYMLINK_NOFOLLOW) != 0) {
-    return nullptr;
-  }
-  return fs.inodes().Acquire(st.st_dev, st.st_ino);
+void RecordVictim(OpScope& op, Named& name) {
+  if (!op.traced()) return;
+  if (const struct stat* st = name.Attributes()) op.Attributes(*st);
 }
 
 // Many files are unlinked faster than the kernel forgets them, and each of them
@@ -60,11 +78,11 @@ void AwaitForgets(const FileSystem& fs) {
 // The inode that is about to lose the name, with one lookup counted, if that
 // has to be known: it has other names, or nothing else keeps its file from
 // vanishing under those who still use it.
-Inode* Victim(FileSystem& fs, Inode& dir, const char* name) {
+Inode* Victim(FileSystem& fs, Named& name) {
   if (!fs.inodes().has_hard_links() && !fs.inodes().has_unpinned()) {
     return nullptr;
   }
-  Inode* const victim = Known(fs, dir, name);
+  Inode* const victim = name.Known();
   if (victim != nullptr) {
     AwaitForgets(fs);
     fs.inodes().Pin(*victim);
@@ -75,9 +93,10 @@ Inode* Victim(FileSystem& fs, Inode& dir, const char* name) {
 void Remove(OpScope& op, Inode& dir, const char* name, int flags) {
   FileSystem& fs = op.fs();
   op.In(dir, name);
-  RecordVictim(op, dir, name);
+  Named file(fs, dir, name);
+  RecordVictim(op, file);
   op.Begin();
-  Inode* const victim = Victim(fs, dir, name);
+  Inode* const victim = Victim(fs, file);
   const BackingFd dir_fd = fs.FdOf(dir);
   const std::array touched = {TouchedName{dir_fd.get(), name}};
   const int error = WithCallersRights(
@@ -93,7 +112,7 @@ void Remove(OpScope& op, Inode& dir, const char* name, int flags) {
 // longer `old_name` in `old_dir`.
 void NoteRenamed(FileSystem& fs, Inode& dir, const char* name, Inode& old_dir,
                  const char* old_name) {
-  Inode* inode = Known(fs, dir, name);
+  Inode* inode = Named(fs, dir, name).Known();
   if (inode == nullptr) return;
   fs.inodes().Renamed(inode, &old_dir, old_name, &dir, name);
   if (inode->is_dir()) fs.inodes().DirectoryRenamed();
@@ -121,10 +140,12 @@ void FsRename(fuse_req_t req, fuse_ino_t parent, const char* name,
   op.In(dir, name);
   op.Into(new_dir, new_name);
   op.Set(Field::kFlags, flags);
-  RecordVictim(op, dir, name);
+  Named moved(fs, dir, name);
+  RecordVictim(op, moved);
   op.Begin();
   // A file that is replaced loses a name, too.
-  Inode* const replaced = flags == 0 ? Victim(fs, new_dir, new_name) : nullptr;
+  Named other(fs, new_dir, new_name);
+  Inode* const replaced = flags == 0 ? Victim(fs, other) : nullptr;
   const BackingFd dir_fd = fs.FdOf(dir);
   const BackingFd new_dir_fd = fs.FdOf(new_dir);
   const std::array touched = {TouchedName{dir_fd.get(), name},

@@ -147,7 +147,7 @@ int AsItsCaller(OpScope& op, Inode& inode, std::string_view name,
   const fuse_ctx* caller = ContextOf(op.req());
   const AsCaller as_caller(caller->uid, caller->gid);
   if (as_caller.error() != 0) return as_caller.error();
-  const WithoutFsetid without(loses_setgid);
+  ThreadCredentials::Current().AllowFsetid(!loses_setgid);
   return change(xattrs) == 0 ? 0 : errno;
 }
 

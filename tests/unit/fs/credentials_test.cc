@@ -1,5 +1,5 @@
 // What the backing file system makes of creations under AsCaller, and of
-// writes under WithoutFsetid. The kernel is the judge; most need root.
+// writes without CAP_FSETID. The kernel is the judge; most need root.
 #include "tracefs/fs/credentials.h"
 
 #include <fcntl.h>
@@ -240,10 +240,9 @@ TEST_F(CredentialsAsRootTest, WithoutOverridesTheDirectoryDecides) {
     // Looking up goes on, and what creators asked for is still kept.
     EXPECT_EQ(::faccessat(dir_.get(), "private/.", F_OK, AT_EACCESS), 0);
     EXPECT_TRUE(HasEffective(CAP_FSETID));
-    {
-      WithoutFsetid without;
-      EXPECT_FALSE(HasEffective(CAP_DAC_OVERRIDE));
-    }
+    thread.AllowFsetid(false);
+    EXPECT_FALSE(HasEffective(CAP_DAC_OVERRIDE));
+    thread.AllowFsetid(true);
     EXPECT_FALSE(HasEffective(CAP_DAC_OVERRIDE));
     thread.AllowOverrides(kDacOverride);
     EXPECT_EQ(::mkdirat(dir_.get(), "private/sub", 0777), 0);
@@ -275,8 +274,14 @@ TEST_F(CredentialsAsRootTest, AThreadMadeByOneThatActsForACallerIsTheDaemons) {
     { AsDaemon as_daemon; }
     AsCaller as(kAlice, kUsers, 0777);
     ThreadCredentials::Current().AllowOverrides(0);
+    ThreadCredentials::Current().AllowFsetid(false);
+    std::thread([&] {
+      ThreadCredentials::Current().AllowFsetid(true);
+      EXPECT_TRUE(HasEffective(CAP_FSETID));
+    }).join();
     std::thread([&] {
       EXPECT_EQ(ThreadCredentials::Current().BecomeDaemon(), 0);
+      EXPECT_TRUE(HasEffective(CAP_FSETID));
       EXPECT_EQ(FsUid(), ::geteuid());
       EXPECT_EQ(FsGid(), ::getegid());
       EXPECT_TRUE(HasEffective(CAP_DAC_OVERRIDE));
@@ -350,75 +355,72 @@ TEST_F(CredentialsAsRootTest, WriteWithoutFsetidClearsSetIdBits) {
   UniqueFd written = make("written");
   UniqueFd truncated = make("truncated");
   UniqueFd opened = make("opened");
-  UniqueFd nested = make("nested");
   UniqueFd as_alice = make("as_alice");
+  UniqueFd kept_later = make("kept_later");
   OnFreshThread([&] {
     EXPECT_EQ(::pwrite(kept.get(), "x", 1, 0), 1);
-    {
-      WithoutFsetid without;
-      EXPECT_EQ(::pwrite(written.get(), "x", 1, 0), 1);
-      EXPECT_EQ(::ftruncate(truncated.get(), 100), 0);
-      UniqueFd fd(::openat(dir_.get(), "opened", O_WRONLY | O_TRUNC));
-      EXPECT_TRUE(fd.valid());
-      { WithoutFsetid again; }
-      { WithoutFsetid not_wanted(false); }
-      EXPECT_FALSE(HasEffective(CAP_FSETID));
-      EXPECT_EQ(::pwrite(nested.get(), "x", 1, 0), 1);
-      // A change of caller inside must not bring it back.
-      AsCaller as(kAlice, kUsers);
-      EXPECT_FALSE(HasEffective(CAP_FSETID));
-      EXPECT_EQ(::pwrite(as_alice.get(), "x", 1, 0), 1);
-    }
+    ThreadCredentials& thread = ThreadCredentials::Current();
+    thread.AllowFsetid(false);
+    EXPECT_EQ(::pwrite(written.get(), "x", 1, 0), 1);
+    EXPECT_EQ(::ftruncate(truncated.get(), 100), 0);
+    UniqueFd fd(::openat(dir_.get(), "opened", O_WRONLY | O_TRUNC));
+    EXPECT_TRUE(fd.valid());
+    EXPECT_FALSE(HasEffective(CAP_FSETID));
+    // A change of caller must not bring it back.
+    { AsCaller as(kAlice, kUsers); }
+    EXPECT_FALSE(HasEffective(CAP_FSETID));
+    EXPECT_EQ(::pwrite(as_alice.get(), "x", 1, 0), 1);
+    thread.AllowFsetid(true);
     EXPECT_TRUE(HasEffective(CAP_FSETID));
+    EXPECT_EQ(::pwrite(kept_later.get(), "x", 1, 0), 1);
   });
   EXPECT_EQ(Stat("kept").st_mode & 07777, 06777u);
   EXPECT_EQ(Stat("written").st_mode & 07777, 0777u);
   EXPECT_EQ(Stat("truncated").st_mode & 07777, 0777u);
   EXPECT_EQ(Stat("opened").st_mode & 07777, 0777u);
-  EXPECT_EQ(Stat("nested").st_mode & 07777, 0777u);
   EXPECT_EQ(Stat("as_alice").st_mode & 07777, 0777u);
+  EXPECT_EQ(Stat("kept_later").st_mode & 07777, 06777u);
 }
 
-TEST_F(CredentialsAsRootTest, WithoutFsetidLooksWhetherThereIsAnythingToClear) {
-  // linux/capability.h, VFS_CAP_REVISION_2: cap_net_raw+ep
-  constexpr uint32_t kFileCapability[5] = {0x02000001, 1 << 13, 0, 0, 0};
-  const auto open_new = [&](const char* name) {
-    return UniqueFd(::openat(dir_.get(), name, O_CREAT | O_RDWR, 0755));
-  };
-  UniqueFd plain = open_new("plain");
-  UniqueFd setuid = open_new("setuid");
-  UniqueFd capable = open_new("capable");
-  ASSERT_EQ(::fchmod(setuid.get(), 04755), 0);
-  ASSERT_EQ(::fsetxattr(capable.get(), "security.capability", kFileCapability,
-                        sizeof kFileCapability, 0),
-            0);
+TEST_F(CredentialsAsRootTest, AllowFsetidKeepsErrno) {
   OnFreshThread([&] {
-    {
-      WithoutFsetid without(true, plain.get());
-      EXPECT_TRUE(HasEffective(CAP_FSETID)) << "nothing to clear: not dropped";
-    }
-    {
-      WithoutFsetid without(false, setuid.get());
-      EXPECT_TRUE(HasEffective(CAP_FSETID));
-    }
-    for (const int fd : {setuid.get(), capable.get()}) {
-      WithoutFsetid without(true, fd);
-      EXPECT_FALSE(HasEffective(CAP_FSETID));
-      EXPECT_EQ(::pwrite(fd, "x", 1, 0), 1);
-    }
+    ThreadCredentials& thread = ThreadCredentials::Current();
+    errno = EBADF;
+    thread.AllowFsetid(false);
+    thread.AllowFsetid(true);
+    EXPECT_EQ(errno, EBADF);
+  });
+}
+
+TEST_F(CredentialsAsRootTest, TheDaemonHasFsetidAgain) {
+  OnFreshThread([&] {
+    ThreadCredentials::Current().AllowFsetid(false);
+    AsDaemon as_daemon;
     EXPECT_TRUE(HasEffective(CAP_FSETID));
   });
-  EXPECT_EQ(Stat("setuid").st_mode & 07777, 0755u);
-  EXPECT_EQ(::fgetxattr(capable.get(), "security.capability", nullptr, 0), -1);
 }
 
-TEST_F(CredentialsAsRootTest, WithoutFsetidKeepsErrno) {
+TEST_F(CredentialsAsRootTest, AnOrdinaryThreadIsNotRootAndBecomesItAgain) {
   OnFreshThread([&] {
-    {
-      WithoutFsetid without;
-      EXPECT_EQ(::pwrite(-1, "x", 1, 0), -1);
-    }
-    EXPECT_EQ(errno, EBADF);
+    ThreadCredentials& thread = ThreadCredentials::Current();
+    ASSERT_EQ(thread.Become(0, 0), 0);
+    thread.BecomeOrdinary();
+    EXPECT_EQ(FsUid(), kNobody);
+    EXPECT_TRUE(HasEffective(CAP_DAC_OVERRIDE));
+    thread.BecomeOrdinary();
+    EXPECT_EQ(FsUid(), kNobody);
+    ASSERT_EQ(thread.Become(0, 0), 0);
+    EXPECT_EQ(FsUid(), 0u);
+    // Some caller's ids will do.
+    ASSERT_EQ(thread.Become(kAlice, kUsers), 0);
+    thread.BecomeOrdinary();
+    EXPECT_EQ(FsUid(), kAlice);
+    // And nobody may be a caller, too.
+    ASSERT_EQ(thread.Become(0, 0), 0);
+    thread.BecomeOrdinary();
+    ASSERT_EQ(thread.Become(kNobody, kNobody), 0);
+    EXPECT_EQ(FsUid(), kNobody);
+    EXPECT_EQ(FsGid(), kNobody);
   });
 }
 
@@ -472,12 +474,12 @@ TEST_F(CredentialsAsRootTest, CapabilitiesStayEvenWhereSecurebitsAreLocked) {
               if (as.error() != 0 || FsUid() != kAlice) return 2;
               if (!HasEffective(CAP_DAC_OVERRIDE)) return 3;
               if (::mkdirat(dir_.get(), "private/sub", 0777) != 0) return 4;
-              WithoutFsetid without;
+              ThreadCredentials::Current().AllowFsetid(false);
               if (HasEffective(CAP_FSETID)) return 5;
               AsCaller bob(kBob, kUsers);
               if (HasEffective(CAP_FSETID)) return 6;
-              AsDaemon as_daemon;
-              return HasEffective(CAP_FSETID) ? 7 : 0;
+              if (AsDaemon().error() != 0) return 7;
+              return HasEffective(CAP_FSETID) ? 0 : 8;
             }),
             0);
   ExpectOwned("private/sub", kAlice, kUsers, 0777);
@@ -495,7 +497,7 @@ TEST_F(CredentialsTest, WithoutPrivilegeOnlyTheUmaskIsSwitched) {
         AsCaller as(kAlice, kUsers, 0177);
         if (as.error() != 0 || FsUid() != uid) return 1;
         if (ThreadCredentials::Current().switches_ids()) return 2;
-        WithoutFsetid without;
+        ThreadCredentials::Current().AllowFsetid(false);
         UniqueFd fd(::openat(dir_.get(), "f", O_CREAT | O_EXCL, as.Mode(0777)));
         struct stat st;
         if (::fstat(fd.get(), &st) != 0) return 3;
