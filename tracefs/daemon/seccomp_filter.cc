@@ -157,6 +157,7 @@ void AddRules(const SeccompOptions& options, Builder& rules) {
   constexpr uint64_t kAll = 0xffffffff;
   // The calling thread's priority, not that of other processes of root.
   rules.AllowIf("setpriority", 1, kAll, 0);
+  rules.AllowIf("sched_setscheduler", 0, kAll, 0);
   for (const unsigned long command : kIoctls) {
     rules.AllowIf("ioctl", 1, kAll, command);
   }

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -417,13 +416,12 @@ void FileSystem::ResolveAttributes(Event& event) {
   if (event.node != 0 && inodes_.Stat(event.node, &st)) event.SetAttributes(st);
 }
 
-void FileSystem::SetUpWorker([[maybe_unused]] fuse_req_t req) {
+void FileSystem::SetUpWorker([[maybe_unused]] fuse_req_t req, int policy) {
 #if TRACEFS_FUSE_AT_LEAST(18)
   if (fuse_req_is_uring(req)) rings_serve_ = true;
 #endif
-  // 0 is the calling thread. Without the privilege all stays as it was.
-  if (options_.worker_nice != 0) {
-    ::setpriority(PRIO_PROCESS, 0, options_.worker_nice);
+  if (policy != kAsItIs && options_.set_up_worker != nullptr) {
+    options_.set_up_worker(policy);
   }
 }
 

@@ -54,9 +54,8 @@ struct FileSystemOptions {
   bool forward_locks = false;
   // /proc/self/fd, opened before anything could replace it.
   int proc_self_fd = -1;
-  // The priority of worker threads, as of nice(1); 0 leaves it. Above others it
-  // keeps a caller on the processor of the queue thread that serves it.
-  int worker_nice = 0;
+  // Makes the calling thread, a worker, one of that policy (SetWorkerPolicy).
+  void (*set_up_worker)(int policy) = nullptr;
   // O_PATH descriptors to hold; files beyond are held by handles.
   int max_inode_fds = 1 << 30;
   // Descriptors of open files to hold, and how many of them are for root alone:
@@ -225,14 +224,21 @@ class FileSystem final : public EventResolver, public Interruptible {
   // The mount is gone: closes what is still open, and records that.
   void ReleaseAll();
 
+  // How threads that serve requests stand beside others from now on: a number
+  // that set_up_worker() knows. Each takes it on with its next request.
+  void SetWorkerPolicy(int policy) {
+    worker_policy_.store(policy, std::memory_order_relaxed);
+  }
+
   // Called at the beginning of each operation: a worker's first one sets up
   // its thread, which libfuse starts without telling us.
   void EnterWorker(fuse_req_t req, Op op) {
     TsanAcquire(this);  // what was answered before
-    thread_local bool entered = false;
-    if (!entered) [[unlikely]] {
-      entered = true;
-      SetUpWorker(req);
+    thread_local int policy = kNotSetUp;
+    if (const int wanted = worker_policy_.load(std::memory_order_relaxed);
+        policy != wanted) [[unlikely]] {
+      policy = wanted;
+      SetUpWorker(req, wanted);
     }
     if (asks_as_caller_) [[unlikely]] {
       const fuse_ctx* caller = ContextOf(req);
@@ -291,7 +297,9 @@ class FileSystem final : public EventResolver, public Interruptible {
                     .for_root = options.max_waiting / 8,
                     .aside = options.max_aside}) {}
 
-  void SetUpWorker(fuse_req_t req);
+  static constexpr int kNotSetUp = -2;
+  static constexpr int kAsItIs = -1;
+  void SetUpWorker(fuse_req_t req, int policy);
   Inode* AcquireSame(int dir, const char* name, const struct stat& st);
   std::optional<BackingFile> HoldOpen(int fd, bool named);
   CachePolicy::DataInterest DataOf(Inode& inode);
@@ -306,6 +314,7 @@ class FileSystem final : public EventResolver, public Interruptible {
   ProcessTable& processes_;
   SystemCalls* system_calls_ = nullptr;  // may be null
   CachePolicy policy_;
+  std::atomic<int> worker_policy_ = kAsItIs;
   std::atomic<bool> rings_serve_ = false;
   fuse_session* session_ = nullptr;
   BackingFiles backing_;

@@ -143,7 +143,8 @@ ControlAnswer MountCommands::Explain(ControlRequest& /*request*/) {
   const TracerRegistry::Entries entries = mount_.tracers.All();
   Json choices = Json::array();
   for (const ExplainedChoice& choice :
-       ExplainMount(mount_.fs, mount_.traced.pipeline, mount_.transport)) {
+       ExplainMount(mount_.fs, mount_.traced.pipeline, mount_.transport,
+                    mount_.queue_threads)) {
     choices.push_back(ChoiceJson(choice, entries));
   }
   for (const ExplainedChoice& choice :

@@ -14,6 +14,7 @@
 #include "tracefs/control/handler.h"
 #include "tracefs/fs/file_system.h"
 #include "tracefs/mount/end_notice.h"
+#include "tracefs/mount/queue_threads.h"
 #include "tracefs/mount/transport.h"
 #include "tracefs/tracers/registry.h"
 
@@ -25,6 +26,7 @@ struct CommandedMount {
   TracerRegistry& tracers;
   FileSystem& fs;
   const TransportChoice& transport;
+  const QueueThreads& queue_threads;
   dev_t device = 0;  // of the mount itself
   // Takes the mount away, if nobody uses it.
   std::function<Status()> unmount;

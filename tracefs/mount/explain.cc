@@ -6,6 +6,7 @@
 
 #include "tracefs/base/clock.h"
 #include "tracefs/mount/options.h"
+#include "tracefs/mount/queue_memory.h"
 
 namespace tracefs {
 namespace {
@@ -141,6 +142,22 @@ ExplainedChoice Privileges(const FileSystem& fs) {
   return choice;
 }
 
+ExplainedChoice Queues(const TransportChoice& transport) {
+  const QueueMemory memory = MemoryOfQueues(transport.queue_depth);
+  constexpr uint64_t kMiB = 1 << 20;
+  ExplainedChoice choice;
+  choice.subject = "queues";
+  choice.choice = std::to_string(memory.queues) + " of " +
+                  std::to_string(transport.queue_depth) + " requests, " +
+                  std::to_string(memory.bytes_at_most / kMiB) +
+                  " MiB each at most; taken as requests come, and kept";
+  choice.why =
+      "the kernel uses io_uring once there is one for each processor that the "
+      "machine may have";
+  choice.for_good = true;
+  return choice;
+}
+
 ExplainedChoice Symlinks(const FileSystem& fs) {
   const bool kept = fs.policy().visibility() == Visibility::kFast;
   ExplainedChoice choice;
@@ -157,13 +174,19 @@ ExplainedChoice Symlinks(const FileSystem& fs) {
 
 std::vector<ExplainedChoice> ExplainMount(const FileSystem& fs,
                                           const Pipeline& pipeline,
-                                          const TransportChoice& transport) {
+                                          const TransportChoice& transport,
+                                          const QueueThreads& queue_threads) {
   std::vector<ExplainedChoice> all;
   ExplainedChoice& first = all.emplace_back();
   first.subject = "transport";
   first.choice = transport.uring ? "FUSE over io_uring" : "/dev/fuse";
   first.why = transport.why;
   first.for_good = true;
+  if (transport.uring) all.push_back(Queues(transport));
+  ExplainedChoice& threads = all.emplace_back();
+  threads.subject = "queue threads";
+  threads.choice = queue_threads.Choice();
+  threads.why = queue_threads.Why();
   for (const CachePolicy::Choice& choice : fs.policy().Explain()) {
     ExplainedChoice& made = all.emplace_back();
     made.subject = choice.subject;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tracefs/fs/file_system.h"
+#include "tracefs/mount/queue_threads.h"
 #include "tracefs/mount/transport.h"
 #include "tracefs/pipeline/pipeline.h"
 #include "tracefs/process/process_watch.h"
@@ -30,7 +31,8 @@ struct ExplainedChoice {
 // Threads: any.
 std::vector<ExplainedChoice> ExplainMount(const FileSystem& fs,
                                           const Pipeline& pipeline,
-                                          const TransportChoice& transport);
+                                          const TransportChoice& transport,
+                                          const QueueThreads& queue_threads);
 
 // Where system calls and processes are learnt from, if anybody asks. `watch`
 // may be null. Threads: any.

@@ -26,6 +26,11 @@ po::options_description Visible() {
       ("transport",
        po::value<std::string>()->value_name("HOW")->default_value("auto"),
        "auto, uring (FUSE over io_uring) or dev (/dev/fuse)")  //
+      ("queue-threads",
+       po::value<std::string>()->value_name("HOW")->default_value("auto"),
+       "how threads that serve io_uring stand beside other processes: normal, "
+       "nice (-10) or idle (SCHED_IDLE, in a session of the highest priority); "
+       "auto: what answers fastest, as measured")  //
       ("sandbox",
        po::value<std::string>()->value_name("HOW")->default_value("on"),
        "on: give up all that passing operations through does not need; strict: "
@@ -84,6 +89,15 @@ Status ParseTransport(const std::string& text, KernelTransport* transport) {
   return Status::Ok();
 }
 
+Status ParseQueueThreads(const std::string& text,
+                         std::optional<ThreadPolicy>* policy) {
+  if (text == "auto") return Status::Ok();
+  *policy = PolicyOf(text);
+  if (*policy) return Status::Ok();
+  return Status::Invalid(
+      "--queue-threads is auto, normal, nice or idle, not '" + text + "'");
+}
+
 Status ParseSandbox(const std::string& text, MountOptions* options) {
   if (text != "on" && text != "strict" && text != "off") {
     return Status::Invalid("--sandbox is on, strict or off, not '" + text +
@@ -131,6 +145,11 @@ Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
     return s;
   }
   if (Status s = ParseTransport(given.Text("transport"), &options.transport);
+      !s.ok()) {
+    return s;
+  }
+  if (Status s = ParseQueueThreads(given.Text("queue-threads"),
+                                   &options.queue_threads);
       !s.ok()) {
     return s;
   }

@@ -1,11 +1,13 @@
 // What tracefs-mount was asked for: its command line, checked.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tracefs/base/status.h"
 #include "tracefs/daemon/log.h"
+#include "tracefs/daemon/thread_policy.h"
 #include "tracefs/fs/file_system.h"
 
 namespace tracefs {
@@ -26,6 +28,7 @@ struct MountOptions {
   bool foreground = false;
   Visibility visibility = Visibility::kAuto;
   KernelTransport transport = KernelTransport::kAuto;
+  std::optional<ThreadPolicy> queue_threads;  // none: measured
   bool sandbox = true;
   bool file_handles = true;  // not with the sandbox `strict`
   LogPlace log;

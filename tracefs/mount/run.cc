@@ -19,7 +19,6 @@
 #include "tracefs/control/server.h"
 #include "tracefs/crypto/cipher.h"
 #include "tracefs/daemon/looker.h"
-#include "tracefs/daemon/own_session.h"
 #include "tracefs/daemon/sandbox.h"
 #include "tracefs/daemon/user_mount.h"
 #include "tracefs/mount/announcements.h"
@@ -30,6 +29,7 @@
 #include "tracefs/mount/last_word.h"
 #include "tracefs/mount/metrics.h"
 #include "tracefs/mount/mount_flags.h"
+#include "tracefs/mount/queue_threads.h"
 #include "tracefs/mount/session.h"
 #include "tracefs/pipeline/pipeline.h"
 #include "tracefs/process/process_table.h"
@@ -44,10 +44,6 @@
 namespace tracefs {
 namespace {
 
-// Measured with Postmark over io_uring: at the priority of its callers a queue
-// thread loses them to another processor with each reply. Helps callers in the
-// daemon's own session.
-constexpr int kWorkerNice = -10;
 struct ControlSocket {
   dev_t device = 0;  // of the mount
   std::unique_ptr<ControlServer> server;
@@ -84,6 +80,11 @@ class ReconnectWhileHere {
  private:
   Log& log_;
 };
+
+// On the thread of a worker. Without the privilege all stays as it was.
+void SetUpWorker(int policy) {
+  static_cast<void>(ApplyToThread(static_cast<ThreadPolicy>(policy), 0));
+}
 
 }  // namespace
 
@@ -174,13 +175,15 @@ Status Run(const MountOptions& given, Log& log,
   const Result<TransportChoice> transport =
       ChooseTransport(options.transport, {.forwards_locks = forwards_locks});
   if (!transport.ok()) return transport.status();
-  const int worker_nice =
-      transport->uring && !PreferOwnSession() ? kWorkerNice : 0;
+  QueueThreads queue_threads(options.queue_threads, transport->uring);
+  if (!queue_threads.refusal().empty()) {
+    return Status::System(EPERM, queue_threads.refusal());
+  }
   Result<std::unique_ptr<FileSystem>> fs = FileSystem::Create(
       {.visibility = options.visibility,
        .forward_locks = forwards_locks,
        .proc_self_fd = proc_self_fd.get(),
-       .worker_nice = worker_nice,
+       .set_up_worker = SetUpWorker,
        .max_inode_fds = descriptors.inodes,
        .max_open_files = descriptors.open_files,
        .open_files_for_root = descriptors.open_files_for_root,
@@ -191,6 +194,9 @@ Status Run(const MountOptions& given, Log& log,
       std::move(source->fd), pipeline, names, **processes);
   if (!fs.ok()) return fs.status();
   (*fs)->SetSystemCalls(&calls);
+  if (transport->uring) {
+    (*fs)->SetWorkerPolicy(static_cast<int>(queue_threads.policy()));
+  }
   Result<std::unique_ptr<Session>> session =
       Session::Mount(options, *transport, **fs, **watchdog);
   if (!session.ok()) return session.status();
@@ -279,6 +285,7 @@ Status Run(const MountOptions& given, Log& log,
                           .tracers = tracers,
                           .fs = **fs,
                           .transport = *transport,
+                          .queue_threads = queue_threads,
                           .device = socket.ok() ? socket->device : 0,
                           .unmount = [&] { return (*session)->Unmount(); }});
   // Ends before the commands that it asks for.
@@ -304,6 +311,9 @@ Status Run(const MountOptions& given, Log& log,
   // After the sandbox: its threads are to be in it.
   (*fs)->side_pool().Start();
   InterruptHandler() = fs->get();
+  queue_threads.Watch(proc->get(), [&](ThreadPolicy policy) {
+    (*fs)->SetWorkerPolicy(static_cast<int>(policy));
+  });
   Status begun = (*session)->Begin();
   if (begun.ok()) begun = ready();
   if (Status s = begun; !s.ok()) {
@@ -320,6 +330,7 @@ Status Run(const MountOptions& given, Log& log,
                         [&pool = (*fs)->side_pool()] {
                           return pool.HasOneSince(std::chrono::seconds(1));
                         });
+  queue_threads.Stop();
   if (metrics != nullptr) metrics->Stop();
   if (server != nullptr) server->StopCommands();
   const bool all_ended =

@@ -1,11 +1,11 @@
 #include "tracefs/mount/transport.h"
 
-#include <sys/sysinfo.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <utility>
+
+#include "tracefs/mount/queue_memory.h"
 
 namespace tracefs {
 
@@ -29,15 +29,11 @@ std::string UringObstacle() {
 
 namespace {
 
-// Each request that a queue can hold takes up two pieces of address space, of
-// which Linux gives a process 65,530; the memory behind them is taken when it
-// is used.
 TransportChoice Uring(const char* why) {
   TransportChoice choice;
   choice.uring = true;
   choice.why = why;
-  choice.queue_depth =
-      std::clamp(16384 / std::max(::get_nprocs_conf(), 1), 16, 1024);
+  choice.queue_depth = QueueDepth(SizeOfMachine());
   // A quarter of each queue stays free, even if all come by the same one.
   const int most = choice.queue_depth * 3 / 4;
   choice.max_waiting = std::min(most * 2 / 3, choice.max_waiting);

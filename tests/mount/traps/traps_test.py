@@ -197,6 +197,23 @@ class Traps:
 
     # --- files with attributes
 
+    def exec_below(self, filter_text, visibility):
+        """What is written through the mount and closed runs below at once:
+        nobody has it open for writing any more."""
+        with self.mounted(filter_text, visibility) as (source, point, _):
+            program = os.path.realpath("/bin/true")
+            made = os.path.join(point, "made")
+            with open(program, "rb") as file, open(made, "wb") as new:
+                new.write(file.read())
+            os.chmod(made, 0o755)
+            # Opened for writing after it was known.
+            with open(made, "ab"):
+                pass
+            below = os.path.join(source, "made")
+            wait_until(lambda: not open_for_writing(below),
+                       "the file is closed below", CASE_S)
+            subprocess.run([below], check=True, timeout=CASE_S)
+
     def append_only(self, filter_text):
         with self.mounted(filter_text) as (source, point, mount):
             path = os.path.join(point, "log")
@@ -315,15 +332,22 @@ class Traps:
                     return Skip("no autogroups here")
         except OSError as error:
             return Skip(f"no autogroups here: {error.strerror}")
-        with self.mounted(ALL, transport="uring",
-                          wrapper=("setsid",)) as (_, point, mount):
+        try:
+            return self.idle_threads()
+        except Failure as failure:
+            if "not shared out by session" in str(failure):
+                return Skip("a cgroup decides here")
+            raise
+
+    def idle_threads(self):
+        with self.mounted(
+                ALL, transport="uring", wrapper=("setsid",),
+                options=("--queue-threads", "idle")) as (_, point, mount):
             threads = [int(t) for t in os.listdir(f"/proc/{mount.pid}/task")]
             policies = {os.sched_getscheduler(t) for t in threads}
             with open(f"/proc/{mount.pid}/autogroup",
                       encoding="ascii") as text:
                 standing = text.read().split()[1:]
-            if policies == {os.SCHED_OTHER}:
-                return Skip("a cgroup decides here")
             expect_equal(policies, {os.SCHED_IDLE}, "policies")
             expect_equal(standing, ["nice", "-20"], "standing")
             busy = [self.suite.background(subprocess.Popen(
@@ -342,6 +366,31 @@ class Traps:
                 process.wait()
             # Several requests each; starving takes a hundred times as long.
             expect(took < 20, f"starves: {took:.1f} s")
+        return None
+
+    def measured_threads(self, kind):
+        """What was measured, or asked for, is had and told."""
+        with self.mounted(
+                ALL, transport="uring", wrapper=("setsid",),
+                options=("--queue-threads", kind)) as (_, point, mount):
+            for i in range(200):
+                os.mkdir(os.path.join(point, f"d{i}"))
+            said = self.suite.command("tracefs-ctl", point, "explain")
+            expect("queue threads" in said, said)
+            if kind == "auto":
+                expect("round trips: " in said, said)
+                return None
+            expect("as asked for" in said, said)
+            rings = []
+            for task in os.listdir(f"/proc/{mount.pid}/task"):
+                with open(f"/proc/{mount.pid}/task/{task}/comm",
+                          encoding="ascii") as text:
+                    if text.read().startswith("fuse-ring"):
+                        rings.append(int(task))
+            # Those of processors where nobody called have not heard yet.
+            found = {os.getpriority(os.PRIO_PROCESS, t) for t in rings}
+            want = {"nice": -10, "normal": 0}[kind]
+            expect(want in found, f"nice values: {found}")
         return None
 
     def client_in_namespace(self):
@@ -431,6 +480,17 @@ class Traps:
         if not self.suite.options.keep:
             shutil.rmtree(folder, ignore_errors=True)
         return output.strip()
+
+
+def open_for_writing(path):
+    """Whether running it fails for that. RELEASE comes a moment after close."""
+    try:
+        subprocess.run([path], check=True, timeout=CASE_S)
+    except OSError as error:
+        if error.errno == errno.ETXTBSY:
+            return True
+        raise
+    return False
 
 
 def as_ordinary_user(folder, binaries, visibility):
@@ -830,6 +890,9 @@ def main():
             suite.run(f"exec after write, {title}, {visibility}",
                       traps.exec_after_write, text, visibility)
     for title, text in kinds:
+        for visibility in VISIBILITIES:
+            suite.run(f"exec below, {title}, {visibility}", traps.exec_below,
+                      text, visibility)
         suite.run(f"exec after mapping, {title}", traps.exec_after_mapping,
                   text)
         suite.run(f"append-only file, {title}", traps.append_only, text)
@@ -851,6 +914,8 @@ def main():
         suite.run(f"mount of an ordinary user, {visibility}",
                   traps.ordinary_user, visibility)
     suite.run("callers in other sessions", traps.other_sessions)
+    for kind in ("auto", "normal", "nice"):
+        suite.run(f"queue threads, {kind}", traps.measured_threads, kind)
     for transport in TRANSPORTS:
         suite.run(f"over another mount, over {transport}",
                   traps.over_another_mount, transport)

@@ -24,6 +24,20 @@ MountOptions Parsed(std::vector<const char*> words) {
   return options.ok() ? *options : MountOptions();
 }
 
+TEST(MountOptionsTest, QueueThreadsAreMeasuredUnlessOneKindIsAskedFor) {
+  EXPECT_FALSE(Parsed({"src", "mnt", "--config", "c"}).queue_threads);
+  EXPECT_FALSE(
+      Parsed({"src", "mnt", "--config", "c", "--queue-threads", "auto"})
+          .queue_threads);
+  EXPECT_EQ(Parsed({"src", "mnt", "--config", "c", "--queue-threads", "idle"})
+                .queue_threads,
+            ThreadPolicy::kIdle);
+  const Result<MountOptions> wrong =
+      Parse({"src", "mnt", "--config", "c", "--queue-threads", "fast"});
+  ASSERT_FALSE(wrong.ok());
+  EXPECT_NE(wrong.status().message().find("'fast'"), std::string::npos);
+}
+
 TEST(MountOptionsTest, WithoutOptionsAllIsAsTheManualSays) {
   const MountOptions options = Parsed({"src", "mnt", "--config", "c"});
   EXPECT_EQ(options.command, Command::kMount);

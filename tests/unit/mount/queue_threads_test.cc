@@ -1,0 +1,96 @@
+// When a mount measures again how its queue threads do best, and what its
+// queues may take up.
+#include "tracefs/mount/queue_threads.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+#include "tracefs/mount/queue_memory.h"
+
+namespace tracefs {
+namespace {
+
+constexpr uint64_t kGiB = uint64_t{1} << 30;
+
+RunDelay Waits(uint64_t us_each, uint64_t runs = 1000) {
+  return {us_each * 1000 * runs, runs};
+}
+
+TEST(LoadChangeTest, TheSameLoadIsNoChange) {
+  LoadChange change;
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(change.Note(Waits(100)));
+}
+
+TEST(LoadChangeTest, WhatLastsForTwoIntervalsIsAChangeOnce) {
+  LoadChange change;
+  EXPECT_FALSE(change.Note(Waits(50)));
+  EXPECT_FALSE(change.Note(Waits(900)));
+  EXPECT_TRUE(change.Note(Waits(900)));
+  EXPECT_FALSE(change.Note(Waits(900)));
+  EXPECT_FALSE(change.Note(Waits(900)));
+  // And back.
+  EXPECT_FALSE(change.Note(Waits(50)));
+  EXPECT_TRUE(change.Note(Waits(50)));
+}
+
+TEST(LoadChangeTest, AMomentIsNoChange) {
+  LoadChange change;
+  EXPECT_FALSE(change.Note(Waits(50)));
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_FALSE(change.Note(Waits(900)));
+    EXPECT_FALSE(change.Note(Waits(50)));
+  }
+}
+
+TEST(LoadChangeTest, FewRequestsAndShortWaitsTellNothing) {
+  LoadChange change;
+  EXPECT_FALSE(change.Note(Waits(1)));
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_FALSE(change.Note(Waits(15)));
+    EXPECT_FALSE(change.Note(Waits(5000, 10)));
+    EXPECT_FALSE(change.Note({0, 0}));
+  }
+}
+
+TEST(QueueThreadsTest, OverTheDeviceNothingIsMeasured) {
+  const QueueThreads threads(std::nullopt, /*rings=*/false);
+  EXPECT_EQ(threads.policy(), ThreadPolicy::kNormal);
+  EXPECT_NE(threads.Why().find("/dev/fuse"), std::string::npos);
+}
+
+TEST(QueueThreadsTest, WhatWasMeasuredIsTold) {
+  const QueueThreads threads(std::nullopt, /*rings=*/true);
+  EXPECT_NE(threads.Why().find("round trips: "), std::string::npos)
+      << threads.Why();
+  EXPECT_FALSE(threads.Choice().empty());
+  EXPECT_TRUE(threads.refusal().empty());
+}
+
+TEST(QueueDepthTest, OfManyProcessorsIsBoundByAddressSpace) {
+  EXPECT_EQ(QueueDepth({.processors = 64, .memory_bytes = 1024 * kGiB}), 256);
+  EXPECT_EQ(QueueDepth({.processors = 1024, .memory_bytes = 8192 * kGiB}), 16);
+}
+
+TEST(QueueDepthTest, TakesAnEighthOfTheMemoryAtMost) {
+  for (const int processors : {1, 2, 8, 64}) {
+    for (const uint64_t gib : {4, 16, 64, 256}) {
+      const int depth =
+          QueueDepth({.processors = processors, .memory_bytes = gib * kGiB});
+      EXPECT_GE(depth, 16);
+      EXPECT_LE(depth, 1024);
+      if (depth > 16) {
+        EXPECT_LE(MemoryOfQueues(depth).bytes_at_most *
+                      static_cast<uint64_t>(processors),
+                  gib * kGiB / 8);
+      }
+    }
+  }
+}
+
+TEST(QueueDepthTest, IsNeverNone) {
+  EXPECT_EQ(QueueDepth({.processors = 2, .memory_bytes = 0}), 16);
+}
+
+}  // namespace
+}  // namespace tracefs

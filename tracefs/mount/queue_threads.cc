@@ -1,0 +1,173 @@
+#include "tracefs/mount/queue_threads.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "tracefs/base/thread.h"
+#include "tracefs/base/unique_fd.h"
+
+namespace tracefs {
+namespace {
+
+constexpr std::chrono::seconds kBetweenLooks(5);
+// What threads waited and ran in an interval with fewer requests tells nothing.
+constexpr uint64_t kFewestRuns = 500;
+// A wait of some microseconds is none.
+constexpr double kNoWaitNs = 20'000;
+constexpr double kFar = 4;
+
+std::string ReadAt(int dir, const char* path) {
+  const UniqueFd fd(::openat(dir, path, O_RDONLY | O_CLOEXEC));
+  std::array<char, 128> text{};
+  const ssize_t n =
+      fd ? ::read(fd.get(), text.data(), text.size() - 1) : ssize_t{-1};
+  return {text.data(), n > 0 ? static_cast<size_t>(n) : 0};
+}
+
+// All threads of libfuse's rings so far. proc(5), schedstat.
+RunDelay DelayOfRings(int proc) {
+  RunDelay sum;
+  const int fd =
+      ::openat(proc, "self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* const tasks = fd < 0 ? nullptr : ::fdopendir(fd);
+  if (tasks == nullptr) {
+    if (fd >= 0) ::close(fd);
+    return sum;
+  }
+  while (const dirent* task = ::readdir(tasks)) {
+    const std::string folder = task->d_name;
+    if (folder.front() == '.' ||
+        !ReadAt(fd, (folder + "/comm").c_str()).starts_with("fuse-ring")) {
+      continue;
+    }
+    uint64_t ran_ns = 0;
+    uint64_t waited_ns = 0;
+    uint64_t runs = 0;
+    if (std::sscanf(ReadAt(fd, (folder + "/schedstat").c_str()).c_str(),
+                    "%" SCNu64 " %" SCNu64 " %" SCNu64, &ran_ns, &waited_ns,
+                    &runs) == 3) {
+      sum.waited_ns += waited_ns;
+      sum.runs += runs;
+    }
+  }
+  ::closedir(tasks);
+  return sum;
+}
+
+std::string Described(ThreadPolicy policy) {
+  switch (policy) {
+    case ThreadPolicy::kNormal:
+      return "as other processes";
+    case ThreadPolicy::kNice:
+      return "at nice " + std::to_string(kUrgentNice);
+    case ThreadPolicy::kIdle:
+      return "SCHED_IDLE in the most urgent session";
+  }
+  return "";
+}
+
+}  // namespace
+
+bool LoadChange::Note(const RunDelay& interval) {
+  if (interval.runs < kFewestRuns) return false;
+  const double wait =
+      std::max(kNoWaitNs, static_cast<double>(interval.waited_ns) /
+                              static_cast<double>(interval.runs));
+  if (!measured_at_) measured_at_ = wait;
+  const bool far = wait > *measured_at_ * kFar || wait * kFar < *measured_at_;
+  far_ = far ? far_ + 1 : 0;
+  if (far_ < 2) return false;
+  far_ = 0;
+  measured_at_ = wait;
+  return true;
+}
+
+QueueThreads::QueueThreads(std::optional<ThreadPolicy> forced, bool rings)
+    : rings_(rings), forced_(forced.has_value()) {
+  if (!rings_) {
+    figures_ = "over /dev/fuse it makes no difference";
+    return;
+  }
+  // Where they are alike, what one host was found to need most.
+  if (session_.obstacle().empty()) candidates_.push_back(ThreadPolicy::kIdle);
+  candidates_.push_back(ThreadPolicy::kNice);
+  candidates_.push_back(ThreadPolicy::kNormal);
+  if (forced) {
+    policy_ = *forced;
+    figures_ = "as asked for";
+    if (!ApplyToProcess(*forced, session_)) {
+      refusal_ = "--queue-threads " + std::string(PolicyName(*forced)) + ": " +
+                 (session_.obstacle().empty() ? "needs CAP_SYS_NICE"
+                                              : session_.obstacle());
+    }
+    return;
+  }
+  round_trips_ = std::make_unique<RoundTrips>();
+  Measure();
+  if (!ApplyToProcess(policy_, session_)) policy_ = ThreadPolicy::kNormal;
+}
+
+void QueueThreads::Measure() {
+  const std::vector<PolicyTrial> trials =
+      round_trips_->Try(candidates_, session_);
+  policy_ = BestOf(trials).value_or(policy_);
+  const std::lock_guard lock(mu_);
+  ++measured_;
+  figures_ = trials.empty() ? "round trips could not be measured"
+                            : "round trips: " + TrialsText(trials);
+  if (!session_.obstacle().empty()) figures_ += "; " + session_.obstacle();
+}
+
+std::string QueueThreads::Choice() const { return Described(policy_); }
+
+std::string QueueThreads::Why() const {
+  const std::lock_guard lock(mu_);
+  return measured_ < 2 ? figures_
+                       : figures_ + "; measured " + std::to_string(measured_) +
+                             " times, as load changed";
+}
+
+void QueueThreads::Watch(int proc, std::function<void(ThreadPolicy)> apply) {
+  if (round_trips_ == nullptr || candidates_.size() < 2 || !stop_) return;
+  watcher_ = StartThread(
+      "tracefs-policy",
+      [this, proc, apply = std::move(apply)] { Look(proc, apply); });
+}
+
+void QueueThreads::Stop() {
+  if (!watcher_.joinable()) return;
+  stop_.Set();
+  watcher_.join();
+}
+
+void QueueThreads::Look(int proc,
+                        const std::function<void(ThreadPolicy)>& apply) {
+  LoadChange change;
+  RunDelay before = DelayOfRings(proc);
+  pollfd stop = {stop_.get(), POLLIN, 0};
+  constexpr int kWaitMs = std::chrono::milliseconds(kBetweenLooks).count();
+  while (::poll(&stop, 1, kWaitMs) <= 0) {
+    const RunDelay now = DelayOfRings(proc);
+    // Threads that have ended count no more.
+    const RunDelay interval = {
+        now.waited_ns - std::min(now.waited_ns, before.waited_ns),
+        now.runs - std::min(now.runs, before.runs)};
+    before = now;
+    if (!change.Note(interval)) continue;
+    Measure();
+    session_.Urge(policy_ == ThreadPolicy::kIdle);
+    apply(policy_);
+  }
+}
+
+}  // namespace tracefs

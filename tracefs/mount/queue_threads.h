@@ -1,0 +1,81 @@
+// Which policy the queue threads of this mount have (daemon/thread_policy.h):
+// as asked for, or by measurement when it begins and again when the threads
+// come to wait for a processor much longer, or shorter, than they did.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tracefs/base/event_fd.h"
+#include "tracefs/daemon/round_trips.h"
+#include "tracefs/daemon/thread_policy.h"
+
+namespace tracefs {
+
+// How long threads waited for a processor, in all, and how often they ran.
+struct RunDelay {
+  uint64_t waited_ns = 0;
+  uint64_t runs = 0;
+};
+
+// Tells when it is time to measure again, from the mean wait of each interval.
+class LoadChange {
+ public:
+  // Of an interval; true if load has changed for good: twice in a row it was
+  // far from what it was when last measured.
+  bool Note(const RunDelay& interval);
+
+ private:
+  std::optional<double> measured_at_;  // ns
+  int far_ = 0;
+};
+
+class QueueThreads {
+ public:
+  // `forced`: not measured, but had. While this process has one thread. Over
+  // /dev/fuse (`rings` is false) it changes nothing, for no policy helps there.
+  QueueThreads(std::optional<ThreadPolicy> forced, bool rings);
+  ~QueueThreads() { Stop(); }
+  QueueThreads(const QueueThreads&) = delete;
+  QueueThreads& operator=(const QueueThreads&) = delete;
+
+  ThreadPolicy policy() const { return policy_.load(); }
+  // A policy was asked for that cannot be had; empty: it can.
+  const std::string& refusal() const { return refusal_; }
+  // For `explain`: what was chosen, and by which figures. Threads: any.
+  std::string Choice() const;
+  std::string Why() const;
+
+  // Looks from time to time whether load has changed; `apply` is called with
+  // what is better then, to be taken on by the threads that serve. `proc`: a
+  // descriptor of /proc. Does nothing where there is nothing to choose.
+  void Watch(int proc, std::function<void(ThreadPolicy)> apply);
+  void Stop();
+
+ private:
+  void Measure();
+  void Look(int proc, const std::function<void(ThreadPolicy)>& apply);
+
+  const bool rings_;
+  const bool forced_;
+  OwnSession session_;
+  std::vector<ThreadPolicy> candidates_;
+  std::unique_ptr<RoundTrips> round_trips_;
+  std::string refusal_;
+  std::atomic<ThreadPolicy> policy_{ThreadPolicy::kNormal};
+  mutable std::mutex mu_;
+  std::string figures_;  // guarded by mu_
+  int measured_ = 0;     // the same
+  EventFd stop_;
+  std::thread watcher_;
+};
+
+}  // namespace tracefs
