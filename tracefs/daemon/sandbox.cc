@@ -67,9 +67,14 @@ UniqueFd NewMount(const char* type, const char* key, const char* value) {
   return UniqueFd(::fsmount(context.get(), FSMOUNT_CLOEXEC, kNoTrust));
 }
 
-// A copy of the mount at `path`, read-only, that is nowhere yet.
+// A copy of the mount at `path`, read-only, that is nowhere yet. In a user
+// namespace of one's own what is mounted below cannot be left out.
 UniqueFd CloneReadOnly(const char* path) {
   UniqueFd fd(::open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
+  if (!fd) {
+    fd.Reset(::open_tree(AT_FDCWD, path,
+                         OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE));
+  }
   if (fd && !Restrict(fd.get(), kNoTrust | MOUNT_ATTR_RDONLY)) fd.Reset();
   return fd;
 }
@@ -163,7 +168,10 @@ Result<UniqueFd> OpenProc() {
 }
 
 Status DropAlways() {
-  if (HasCapability(CAP_SETGID) && ::setgroups(0, nullptr) != 0) {
+  // In an ordinary user's own user namespace nobody may give them up, and
+  // nobody but he works in the mount.
+  if (HasCapability(CAP_SETGID) && ::setgroups(0, nullptr) != 0 &&
+      errno != EPERM) {
     return Status::System(errno, "setgroups");
   }
   if (HasCapability(CAP_SETPCAP) && HasCapability(CAP_SYS_RESOURCE)) {

@@ -23,8 +23,14 @@ struct MountOptions {
   std::string source;  // of kMount and, if wanted, kDoctor
   std::string mount_point;
   std::string config;  // of kMount and kCheck
-  bool dot = false;    // kCheck: Graphviz
-  bool fix = false;    // kDoctor: change what can be changed
+  // Instead of it, for tracefs-run: its text.
+  std::string config_text;
+  // What is mounted below the source is to be seen, too.
+  bool mounts_below = false;
+  // Where users find the mount, if that is not the mount point.
+  std::string shown_at;
+  bool dot = false;  // kCheck: Graphviz
+  bool fix = false;  // kDoctor: change what can be changed
   bool foreground = false;
   Visibility visibility = Visibility::kAuto;
   KernelTransport transport = KernelTransport::kAuto;

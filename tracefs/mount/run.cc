@@ -29,6 +29,7 @@
 #include "tracefs/mount/last_word.h"
 #include "tracefs/mount/metrics.h"
 #include "tracefs/mount/mount_flags.h"
+#include "tracefs/mount/process_feed.h"
 #include "tracefs/mount/queue_threads.h"
 #include "tracefs/mount/session.h"
 #include "tracefs/pipeline/pipeline.h"
@@ -89,7 +90,7 @@ void SetUpWorker(int policy) {
 }  // namespace
 
 Status Run(const MountOptions& given, Log& log,
-           const std::function<Status()>& ready) {
+           const std::function<Status()>& ready, ProcessFeed* feed) {
   MountOptions options = given;
   // Before anything is opened that must end with this process.
   Result<std::unique_ptr<Watchdog>> watchdog = Watchdog::Start();
@@ -115,12 +116,15 @@ Status Run(const MountOptions& given, Log& log,
   NameTable names;
   // The outputs are opened before the mount: a trace inside the traced tree is
   // written to the tree below.
-  const Result<Config> config = LoadConfig(options.config, FullSchema());
+  const Result<Config> config =
+      options.config_text.empty()
+          ? LoadConfig(options.config, FullSchema())
+          : ParseConfig(options.config_text, "tracefs-run", FullSchema());
   if (!config.ok()) return config.status();
   Result<std::vector<TracerPlan>> plans = PlanTracers(*config, names, {});
   if (!plans.ok()) return plans.status();
 
-  Result<Source> source = OpenSource(given.source);
+  Result<Source> source = OpenSource(given.source, given.mounts_below);
   if (!source.ok()) return source.status();
   options.source = Resolved(given.source);
   const MountFlags flags = ChooseMountFlags(given.fuse_options, source->flags,
@@ -200,7 +204,8 @@ Status Run(const MountOptions& given, Log& log,
   Result<std::unique_ptr<Session>> session =
       Session::Mount(options, *transport, **fs, **watchdog);
   if (!session.ok()) return session.status();
-  header.Set("mount.point", (*session)->mount_point());
+  header.Set("mount.point", options.shown_at.empty() ? (*session)->mount_point()
+                                                     : options.shown_at);
   header.Set("mount.options", MountOptionsText(options, *transport));
   if (const std::string lost = TellWhatIsLost(options); !lost.empty()) {
     header.Set("mount.lost", lost);
@@ -210,10 +215,12 @@ Status Run(const MountOptions& given, Log& log,
     std::cerr << "tracefs-mount: no tracefs-ctl for this mount: "
               << socket.status().message() << '\n';
   }
-  TellWhereTheShellStands((*session)->mount_point());
+  if (feed == nullptr) TellWhereTheShellStands((*session)->mount_point());
   log.SetMount((*session)->mount_point());
+  // That of a private mount would be taken for one that others see.
   const std::unique_ptr<LastWord> last_word =
-      LastWord::Open(::geteuid(), (*session)->mount_point());
+      feed != nullptr ? nullptr
+                      : LastWord::Open(::geteuid(), (*session)->mount_point());
   if (last_word != nullptr && !last_word->before().empty()) {
     header.Set("mount.before", last_word->before());
     std::cerr << "tracefs-mount: of the mount that was here before: "
@@ -266,7 +273,8 @@ Status Run(const MountOptions& given, Log& log,
       .names = names,
       .processes = **processes,
       .calls = calls,
-      .watch = &watch,
+      // Of a command its own feed tells.
+      .watch = feed == nullptr ? &watch : nullptr,
       .snapshots = snapshots,
       .header = header,
       .note_output =
@@ -305,6 +313,15 @@ Status Run(const MountOptions& given, Log& log,
     }
     std::cerr << "tracefs-mount: metrics at " << metrics->address() << '\n';
   }
+  if (feed != nullptr) {
+    feed->TellWanted(pipeline.Wanted());
+    feed->Start(pipeline, {.end_traces =
+                               [&] {
+                                 tracers.StopRules();
+                                 static_cast<void>(pipeline.Stop("exit"));
+                               },
+                           .abandoned = [&] { (*session)->End(); }});
+  }
   LossWatch losses([&pipeline] { return pipeline.Stats(); });
   losses.Start();
   // Requests come from Begin on: over io_uring they are served at once.
@@ -318,6 +335,7 @@ Status Run(const MountOptions& given, Log& log,
   if (begun.ok()) begun = ready();
   if (Status s = begun; !s.ok()) {
     if (metrics != nullptr) metrics->Stop();  // it asks the tracers
+    if (feed != nullptr) feed->Stop();
     return s;
   }
 
@@ -337,6 +355,7 @@ Status Run(const MountOptions& given, Log& log,
       (*fs)->side_pool().Stop(std::chrono::milliseconds(500));
   (*fs)->ReleaseAll();
   watch.End();
+  if (feed != nullptr) feed->Stop();
   tracers.StopRules();
   snapshots.Stop();
   losses.Stop();

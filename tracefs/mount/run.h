@@ -9,10 +9,13 @@
 
 namespace tracefs {
 
+class ProcessFeed;
+
 // Reads the config, opens outputs, mounts, calls `ready`, serves until the end
 // and closes the traces. The status is the first thing that went wrong.
-// What is to be said later goes to `log`.
+// What is to be said later goes to `log`. `feed`: process records for the
+// traces, from tracefs-run, whose end ends the mount; null: there are none.
 Status Run(const MountOptions& options, Log& log,
-           const std::function<Status()>& ready);
+           const std::function<Status()>& ready, ProcessFeed* feed = nullptr);
 
 }  // namespace tracefs

@@ -67,11 +67,12 @@ sigset_t WatchedSignals() {
 
 }  // namespace
 
-Result<Source> OpenSource(const std::string& path) {
+Result<Source> OpenSource(const std::string& path, bool below) {
   Source source;
-  source.fd.Reset(
-      static_cast<int>(::syscall(SYS_open_tree, AT_FDCWD, path.c_str(),
-                                 OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
+  const unsigned recursive = below ? AT_RECURSIVE : 0;
+  source.fd.Reset(static_cast<int>(
+      ::syscall(SYS_open_tree, AT_FDCWD, path.c_str(),
+                OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | recursive)));
   source.cloned = source.fd.valid();
   struct statvfs own;
   if (source.cloned && ::fstatvfs(source.fd.get(), &own) == 0) {
@@ -81,7 +82,7 @@ Result<Source> OpenSource(const std::string& path) {
     // Nothing of the tree is to give us anything or lead to a device.
     mount_attr restricted{};
     restricted.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
-    ::mount_setattr(source.fd.get(), "", AT_EMPTY_PATH, &restricted,
+    ::mount_setattr(source.fd.get(), "", AT_EMPTY_PATH | recursive, &restricted,
                     sizeof restricted);
   } else {
     source.fd.Reset(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));

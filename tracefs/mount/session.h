@@ -22,7 +22,8 @@ struct Source {
   bool cloned = false;
   unsigned long flags = 0;  // ST_… of its own mount
 };
-Result<Source> OpenSource(const std::string& path);
+// `below`: with what is mounted below it, where it is cloned.
+Result<Source> OpenSource(const std::string& path, bool below = false);
 // Keeps access times in our clone as `flags` have it; nothing without a clone.
 void SetSourceFlags(const Source& source, const MountFlags& flags);
 
@@ -60,6 +61,10 @@ class Session {
   // Unmounts it; Serve then returns. kSystem with EBUSY while it is in use.
   // Threads: any.
   Status Unmount() { return watchdog_.Unmount(/*lazy=*/false); }
+  // The same, lazily where it is in use, as a signal does. Threads: any.
+  void End() {
+    if (!signalled_.exchange(true)) UnmountAnyway();
+  }
 
   // Absolute, without symbolic links.
   const std::string& mount_point() const { return mount_point_; }

@@ -1,0 +1,194 @@
+#include "tracefs/mount/process_feed.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <new>
+#include <utility>
+
+#include "tracefs/base/clock.h"
+#include "tracefs/format/process_message.h"
+
+namespace tracefs {
+namespace {
+
+// Messages that are no records; never in a trace.
+constexpr uint16_t kEndTraces = 0xff01;
+constexpr uint16_t kGoodbye = 0xff02;
+
+// How far a trace may lag behind while processes are followed.
+constexpr int kLagMs = 25;
+constexpr size_t kReceiveBytes = size_t{64} << 10;
+// Three lists of 6 MiB, paths and pipes.
+constexpr size_t kMaxMessageBytes = size_t{32} << 20;
+constexpr size_t kFixedBytes = size_t{64} << 10;
+
+}  // namespace
+
+Result<std::unique_ptr<ProcessFeed>> ProcessFeed::Create() {
+  std::unique_ptr<ProcessFeed> feed(new ProcessFeed);
+  std::array<int, 2> ends;
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
+    return Status::System(errno, "socket of process records");
+  }
+  feed->sender_.Reset(ends[0]);
+  feed->receiver_.Reset(ends[1]);
+  void* const memory = ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return Status::System(errno, "shared memory");
+  feed->shared_ = new (memory) Shared;
+  return feed;
+}
+
+ProcessFeed::~ProcessFeed() {
+  Stop();
+  if (shared_ != nullptr) ::munmap(shared_, sizeof(Shared));
+}
+
+// --- The sender. -----------------------------------------------------------
+
+ProcessNeeds ProcessFeed::Wanted() const {
+  return {.records = shared_->records.load(),
+          .environment = shared_->environment.load()};
+}
+
+void ProcessFeed::SendAll(const std::byte* bytes, size_t size) {
+  while (sender_ && size != 0) {
+    const ssize_t n = ::send(sender_.get(), bytes, size, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return sender_.Reset();
+    bytes += n;
+    size -= static_cast<size_t>(n);
+  }
+}
+
+void ProcessFeed::Send(ProcessRecord& record) {
+  const size_t room = kFixedBytes + record.argv.size() + record.environ.size() +
+                      record.pipes.size() * sizeof(PipeEnd);
+  if (buffer_.size() < room) buffer_.resize(room);
+  shared_->stamping.store(MonotonicNs(), std::memory_order_seq_cst);
+  record.time_ns = MonotonicNs();
+  format::MessageWriter out(buffer_);
+  if (format::WriteProcessRecord(out, record)) {
+    SendAll(buffer_.data(), out.size());
+  }
+  shared_->stamping.store(0, std::memory_order_seq_cst);
+}
+
+void ProcessFeed::EndTraces() {
+  std::array<std::byte, format::kMessageHeaderBytes> bytes;
+  format::MessageWriter out(bytes);
+  out.Begin(kEndTraces);
+  out.End();
+  SendAll(bytes.data(), bytes.size());
+  char done = 0;
+  while (sender_ && ::recv(sender_.get(), &done, 1, 0) < 0 && errno == EINTR) {
+  }
+}
+
+void ProcessFeed::Close() { sender_.Reset(); }
+
+void ProcessFeed::SayGoodbye() {
+  std::array<std::byte, format::kMessageHeaderBytes> bytes;
+  format::MessageWriter out(bytes);
+  out.Begin(kGoodbye);
+  out.End();
+  SendAll(bytes.data(), bytes.size());
+}
+
+// --- The mount. ------------------------------------------------------------
+
+void ProcessFeed::TellWanted(ProcessNeeds needs) {
+  shared_->records.store(needs.records);
+  shared_->environment.store(needs.environment);
+}
+
+void ProcessFeed::Start(ProcessSink& sink, Hooks hooks) {
+  sink_ = &sink;
+  hooks_ = std::move(hooks);
+  sink_->HoldBack(MonotonicNs());
+  thread_ = std::thread([this] {
+    ::pthread_setname_np(::pthread_self(), "tracefs-feed");
+    Loop();
+  });
+}
+
+void ProcessFeed::Stop() {
+  stopping_.store(true);
+  if (thread_.joinable()) thread_.join();
+}
+
+void ProcessFeed::Loop() {
+  bool open = true;
+  while (open && !stopping_.load()) {
+    pollfd wait = {receiver_.get(), POLLIN, 0};
+    ::poll(&wait, 1, kLagMs);
+    // In this order: a record that gets its time after the first is sent after
+    // it, or seen by the second.
+    const uint64_t now = MonotonicNs();
+    const uint64_t stamping = shared_->stamping.load(std::memory_order_seq_cst);
+    open = Receive();
+    sink_->HoldBack(stamping == 0 ? now : std::min(now, stamping));
+  }
+  // What was sent before the mount went.
+  if (open) static_cast<void>(Receive());
+  sink_->HoldBack(ProcessSink::kNothingHeld);
+  if (!goodbye_ && !stopping_.load() && hooks_.abandoned) hooks_.abandoned();
+}
+
+bool ProcessFeed::Receive() {
+  for (;;) {
+    const size_t had = buffer_.size();
+    buffer_.resize(had + kReceiveBytes);
+    const ssize_t n = ::recv(receiver_.get(), buffer_.data() + had,
+                             kReceiveBytes, MSG_DONTWAIT);
+    buffer_.resize(had + (n > 0 ? static_cast<size_t>(n) : 0));
+    if (n > 0) {
+      TakeMessages();
+      continue;
+    }
+    if (n < 0 && errno == EINTR) continue;
+    return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+  }
+}
+
+void ProcessFeed::TakeMessages() {
+  size_t at = 0;
+  while (buffer_.size() - at >= format::kMessageHeaderBytes) {
+    const size_t length = LoadLe<uint32_t>(buffer_.data() + at + 2);
+    // Our own sender does not lie; a command that got hold of it might.
+    if (length < format::kMessageHeaderBytes || length > kMaxMessageBytes) {
+      buffer_.clear();
+      return;
+    }
+    if (buffer_.size() - at < length) break;
+    const ByteSpan message(buffer_.data() + at, length);
+    at += length;
+    const auto id = LoadLe<uint16_t>(message.data());
+    if (const auto kind = format::ProcessKindOf(id)) {
+      ProcessRecord record;
+      record.kind = *kind;
+      if (format::ReadProcessRecord(
+              message.subspan(format::kMessageHeaderBytes),
+              format::BuiltInWidths(), &record)) {
+        sink_->Take(record);
+      }
+    } else if (id == kEndTraces) {
+      sink_->HoldBack(ProcessSink::kNothingHeld);
+      if (hooks_.end_traces) hooks_.end_traces();
+      const char done = 1;
+      static_cast<void>(::send(receiver_.get(), &done, 1, MSG_NOSIGNAL));
+    } else if (id == kGoodbye) {
+      goodbye_ = true;
+    }
+  }
+  buffer_.erase(buffer_.begin(),
+                buffer_.begin() + static_cast<std::ptrdiff_t>(at));
+}
+
+}  // namespace tracefs

@@ -1,0 +1,84 @@
+// Process records from tracefs-run, which may trace others, to the process of
+// its mount, which is shut into a sandbox and may not.
+//
+// A record goes over a socket as the message that it becomes in a trace. The
+// mount must know at any time how far all is there, or a block of operations
+// would overtake a record: one word of shared memory tells that the sender has
+// taken the time of a record that it has not sent yet.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "tracefs/base/status.h"
+#include "tracefs/base/unique_fd.h"
+#include "tracefs/event/process_sink.h"
+
+namespace tracefs {
+
+// Both ends, made before the processes part. Each uses its own.
+class ProcessFeed {
+ public:
+  static Result<std::unique_ptr<ProcessFeed>> Create();
+  ~ProcessFeed();
+  ProcessFeed(const ProcessFeed&) = delete;
+  ProcessFeed& operator=(const ProcessFeed&) = delete;
+
+  // --- The sender.
+
+  void BecomeSender() { receiver_.Reset(); }
+  // What the mount's tracers want; known once it is mounted.
+  ProcessNeeds Wanted() const;
+  // Stamps the record with the time and sends it. Waits where the mount does
+  // not keep up; a mount that is gone gets nothing.
+  void Send(ProcessRecord& record);
+  // Ends the traces: all that was sent is in them, and FINAL, when this
+  // returns. The mount goes on.
+  void EndTraces();
+  // No more records are sent, and this is no accident.
+  void SayGoodbye();
+  // Nothing is sent any more.
+  void Close();
+
+  // --- The mount.
+
+  void BecomeReceiver() { sender_.Reset(); }
+  void TellWanted(ProcessNeeds needs);
+  struct Hooks {
+    std::function<void()> end_traces;
+    // The sender is gone without a goodbye.
+    std::function<void()> abandoned;
+  };
+  // Takes records in a thread of its own until Stop. `sink` outlives it.
+  void Start(ProcessSink& sink, Hooks hooks);
+  void Stop();
+
+ private:
+  struct Shared {
+    std::atomic<uint64_t> stamping{0};  // 0: nothing is
+    std::atomic<bool> records{false};
+    std::atomic<bool> environment{false};
+  };
+  ProcessFeed() = default;
+  void SendAll(const std::byte* bytes, size_t size);
+  void Loop();
+  // Takes what is there; false at the end.
+  bool Receive();
+  void TakeMessages();
+
+  Shared* shared_ = nullptr;  // a mapping of its own
+  UniqueFd sender_;
+  UniqueFd receiver_;
+  std::vector<std::byte> buffer_;
+  ProcessSink* sink_ = nullptr;
+  Hooks hooks_;
+  bool goodbye_ = false;
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
+}  // namespace tracefs

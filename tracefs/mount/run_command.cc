@@ -1,0 +1,596 @@
+#include "tracefs/mount/run_command.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "filters/input/filter.h"
+#include "tracefs/base/clock.h"
+#include "tracefs/base/string_literal.h"
+#include "tracefs/base/unique_fd.h"
+#include "tracefs/command/front.h"
+#include "tracefs/export/escape.h"
+#include "tracefs/mount/private_tree.h"
+#include "tracefs/mount/process_feed.h"
+#include "tracefs/mount/run.h"
+#include "tracefs/mount/run_summary.h"
+#include "tracefs/process/ptrace_companion.h"
+
+namespace tracefs {
+namespace {
+
+constexpr std::string_view kName = "tracefs-run";
+constexpr int kNotFound = 127;
+constexpr int kNotRunnable = 126;
+constexpr int kSignalled = 128;
+
+void Say(const std::string& text) {
+  std::cerr << kName << ": " << text << '\n';
+  std::cerr.flush();
+}
+
+// --- What is to be run. ----------------------------------------------------
+
+// 0, or the exit status of a shell that cannot run it.
+int CheckCommand(const std::string& name) {
+  const auto status_of = [](const std::string& path) {
+    struct stat st;
+    if (::stat(path.c_str(), &st) != 0) {
+      return errno == EACCES ? kNotRunnable : kNotFound;
+    }
+    if (S_ISDIR(st.st_mode)) errno = EISDIR;
+    return S_ISDIR(st.st_mode) ||
+                   ::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) != 0
+               ? kNotRunnable
+               : 0;
+  };
+  if (name.find('/') != name.npos) {
+    const int status = status_of(name);
+    if (status != 0) Say(TerminalWord(name) + ": " + ::strerror(errno));
+    return status;
+  }
+  const char* const path = ::getenv("PATH");
+  std::string_view rest = path != nullptr ? path : "/bin:/usr/bin";
+  int worst = kNotFound;
+  for (;;) {
+    const std::string_view folder = rest.substr(0, rest.find(':'));
+    const int status =
+        status_of(folder.empty() ? name : std::string(folder) + '/' + name);
+    if (status == 0) return 0;
+    if (status == kNotRunnable) worst = status;
+    if (folder.size() == rest.size()) break;
+    rest.remove_prefix(folder.size() + 1);
+  }
+  Say(TerminalWord(name) +
+      (worst == kNotFound ? ": no such command" : ": it may not be run"));
+  return worst;
+}
+
+std::string Joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) {
+    if (!text.empty()) text += ' ';
+    text += word;
+  }
+  return text;
+}
+
+std::string Here() {
+  std::error_code error;
+  return std::filesystem::current_path(error).string();
+}
+
+std::string Absolute(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::absolute(path, error).lexically_normal().string();
+}
+
+std::string NewTraceName() {
+  const time_t now = ::time(nullptr);
+  tm utc;
+  std::array<char, 32> date{};
+  if (::gmtime_r(&now, &utc) == nullptr ||
+      std::strftime(date.data(), date.size(), "%Y%m%dT%H%M%SZ", &utc) == 0) {
+    return "tracefs.trace";
+  }
+  const std::string stem = std::string("tracefs-") + date.data();
+  std::string name = stem + ".trace";
+  std::error_code error;
+  for (int i = 2; std::filesystem::exists(name, error); ++i) {
+    name = stem + '-' + std::to_string(i) + ".trace";
+  }
+  return name;
+}
+
+// In a name of a file it stands for something.
+std::string WithoutPatterns(const std::string& path) {
+  std::string name;
+  for (const char c : path)
+    name += c == '%' ? std::string("%%") : std::string(1, c);
+  return name;
+}
+
+constexpr std::string_view kLocks = "NOT op IN { getlk setlk flock }";
+
+std::string ConfigText(const RunOptions& options, const std::string& trace) {
+  // Locks stay with the kernel unless they are asked for.
+  const std::string filter =
+      options.filter.empty() ? std::string(kLocks) : options.filter;
+  const std::string processes = !options.processes    ? ""
+                                : options.environment ? " | STR_ENVIRONMENT"
+                                                      : " | STR_PROCESS";
+  return "{\n{ " + filter + "\n}\n{ stream = { STR_ALL" + processes +
+         " } }\n{ file = " + StringLiteral(WithoutPatterns(trace)) + " }\n}\n";
+}
+
+// Before anything is mounted, and with the place in the filter itself.
+Status CheckFilter(const std::string& text) {
+  NameTable names;
+  const Result<Filter> filter =
+      Filter::Compile(text, {.file = "--filter"}, SystemNameService(), names);
+  if (!filter.ok()) return filter.status();
+  for (const std::string& warning : filter->warnings()) Say(warning);
+  return Status::Ok();
+}
+
+// --- The mount. ------------------------------------------------------------
+
+std::string TextOf(int fd) {
+  std::string text(size_t{64} << 10, '\0');
+  const ssize_t n = ::pread(fd, text.data(), text.size(), 0);
+  text.resize(n < 0 ? 0 : static_cast<size_t>(n));
+  return text;
+}
+
+// The process that serves it.
+class MountProcess {
+ public:
+  // Returns when it is mounted. `says` gets what it writes for people.
+  static Result<MountProcess> Start(const MountOptions& options,
+                                    ProcessFeed& feed);
+
+  pid_t pid() const { return pid_; }
+  // What it has said so far.
+  std::string Words() const { return TextOf(words_.get()); }
+  // Waits for its end, which comes with that of the mount. Its exit status.
+  int Wait() const {
+    int status = 0;
+    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 3;
+  }
+
+ private:
+  MountProcess(pid_t pid, UniqueFd words)
+      : pid_(pid), words_(std::move(words)) {}
+
+  pid_t pid_;
+  UniqueFd words_;
+};
+
+[[noreturn]] void ServeMount(const MountOptions& options, ProcessFeed& feed,
+                             int words, int ready) {
+  // Signals of the terminal are for the command.
+  ::setsid();
+  const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  ::dup2(null.get(), STDIN_FILENO);
+  ::dup2(null.get(), STDOUT_FILENO);
+  ::dup2(words, STDERR_FILENO);
+  feed.BecomeReceiver();
+  int exit_status = 3;
+  const Result<std::unique_ptr<Log>> log = Log::Open(options.log, true);
+  if (!log.ok()) {
+    std::cerr << log.status().message() << '\n';
+  } else {
+    const Status status = Run(
+        options, **log,
+        [&] {
+          const char byte = 1;
+          return ::write(ready, &byte, 1) == 1
+                     ? Status::Ok()
+                     : Status::System(errno, "telling that it is mounted");
+        },
+        &feed);
+    if (!status.ok()) std::cerr << status.message() << '\n';
+    exit_status = status.ok() ? 0 : ExitStatus(status);
+  }
+  std::cerr.flush();
+  ::_exit(exit_status);
+}
+
+Result<MountProcess> MountProcess::Start(const MountOptions& options,
+                                         ProcessFeed& feed) {
+  UniqueFd words(::memfd_create("tracefs-run", MFD_CLOEXEC));
+  if (!words) return Status::System(errno, "memfd_create");
+  ::fcntl(words.get(), F_SETFL, O_APPEND);
+  std::array<int, 2> ends;
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0)
+    return Status::System(errno, "pipe");
+  const UniqueFd from(ends[0]);
+  UniqueFd to(ends[1]);
+  const pid_t pid = ::fork();
+  if (pid < 0) return Status::System(errno, "fork");
+  if (pid == 0) ServeMount(options, feed, words.get(), to.get());
+  to.Reset();
+  MountProcess mount(pid, std::move(words));
+  char byte = 0;
+  ssize_t n;
+  do {
+    n = ::read(from.get(), &byte, 1);
+  } while (n < 0 && errno == EINTR);
+  if (n == 1) return mount;
+  const int exit_status = mount.Wait();
+  std::string why = mount.Words();
+  while (!why.empty() && why.back() == '\n') why.pop_back();
+  if (exit_status == 2) return Status::Invalid(why);
+  return Status::SystemSaid(EIO, why.empty() ? "the mount failed" : why);
+}
+
+// --- The command. ----------------------------------------------------------
+
+pid_t g_command = 0;  // for the signal handler
+
+// From the terminal they reach the command anyway.
+void PassOn(int signal, siginfo_t* info, void*) {
+  if (info->si_code <= 0 && g_command > 0) ::kill(g_command, signal);
+}
+
+constexpr std::array kPassedOn = {SIGINT,  SIGQUIT, SIGTERM,  SIGHUP,
+                                  SIGUSR1, SIGUSR2, SIGWINCH, SIGALRM};
+// It stops when the command does, not before.
+constexpr std::array kIgnored = {SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE};
+
+class Signals {
+ public:
+  Signals() {
+    for (const int signal : kPassedOn) {
+      struct sigaction action {};
+      if (::sigaction(signal, nullptr, &action) == 0 &&
+          action.sa_handler == SIG_IGN) {
+        continue;  // as under nohup(1)
+      }
+      action = {};
+      action.sa_sigaction = &PassOn;
+      action.sa_flags = SA_SIGINFO | SA_RESTART;
+      ::sigaction(signal, &action, nullptr);
+    }
+    for (const int signal : kIgnored) ::signal(signal, SIG_IGN);
+  }
+};
+
+// In the child: never returns.
+[[noreturn]] void BecomeCommand(const RunOptions& options,
+                                const std::string& here,
+                                const std::string& mount_point, int go,
+                                int failed) {
+  const auto fail = [failed](const std::string& text, int error) {
+    static_cast<void>(::write(failed, &error, sizeof error));
+    static_cast<void>(::write(failed, text.data(), text.size()));
+    ::_exit(kNotRunnable);
+  };
+  // What it does from here on is recorded behind its beginning.
+  char byte;
+  while (::read(go, &byte, 1) < 0 && errno == EINTR) {
+  }
+  if (options.root) {
+    if (Status s = MakeRoot(mount_point); !s.ok()) fail(s.message(), EIO);
+  }
+  // The same directory, through the mount now.
+  if (::chdir(here.c_str()) != 0) {
+    fail(Status::System(errno, here).message(), EIO);
+  }
+  std::vector<char*> argv;
+  for (const std::string& word : options.command) {
+    argv.push_back(const_cast<char*>(word.c_str()));
+  }
+  argv.push_back(nullptr);
+  ::execvp(argv[0], argv.data());
+  const int error = errno;
+  fail(Status::System(error, options.command[0]).message(), error);
+  ::_exit(kNotRunnable);
+}
+
+class Runner {
+ public:
+  explicit Runner(const RunOptions& options) : options_(options) {}
+
+  int Run();
+
+ private:
+  Status Prepare();
+  Status Mount();
+  Status Begin();
+  void OnCommand(int status);
+  // Waits for `command_`, and for all that follows it if that was asked for.
+  void WaitForAll();
+  void End();
+  int Finish();
+  bool Unmount() const;
+
+  const RunOptions& options_;
+  std::string here_;
+  std::string source_;
+  std::string mount_point_;
+  std::string trace_;  // empty with --config
+  std::unique_ptr<ProcessFeed> feed_;
+  std::optional<MountProcess> mount_;
+  std::unique_ptr<PtraceCompanion> companion_;
+  UniqueFd failed_;  // tells why the command could not be run
+  std::string remark_;
+  uint64_t begin_ns_ = 0;
+  uint64_t end_ns_ = 0;
+  bool ended_ = false;
+  bool mount_gone_ = false;
+  int exit_status_ = 3;
+  bool still_mounted_ = false;
+};
+
+Status Runner::Prepare() {
+  here_ = Here();
+  if (here_.empty()) {
+    return Status::System(errno, "the directory this was started in");
+  }
+  std::array<char, PATH_MAX> resolved;
+  if (::realpath(options_.source.c_str(), resolved.data()) == nullptr) {
+    return Status::System(errno, "--src " + TerminalWord(options_.source));
+  }
+  source_ = resolved.data();
+  struct stat st;
+  if (::stat(source_.c_str(), &st) == 0 && !S_ISDIR(st.st_mode)) {
+    return Status::System(ENOTDIR, "--src " + TerminalWord(options_.source));
+  }
+  if (!options_.root && source_ == "/") {
+    return Status::Invalid("--src / is --root");
+  }
+  if (options_.config.empty()) {
+    trace_ =
+        Absolute(options_.output.empty() ? NewTraceName() : options_.output);
+    if (!options_.filter.empty()) {
+      if (Status s = CheckFilter(options_.filter); !s.ok()) return s;
+    }
+  }
+  Result<std::unique_ptr<ProcessFeed>> feed = ProcessFeed::Create();
+  if (!feed.ok()) return feed.status();
+  feed_ = std::move(*feed);
+  return Status::Ok();
+}
+
+Status Runner::Mount() {
+  MountOptions options;
+  options.source = source_;
+  options.mounts_below = true;
+  options.visibility = options_.visibility;
+  options.transport = options_.transport;
+  options.sandbox = options_.sandbox != "off";
+  options.file_handles = options_.sandbox != "strict";
+  options.log.kind = LogPlace::Kind::kStderr;
+  if (options_.config.empty()) {
+    options.config_text = ConfigText(options_, trace_);
+  } else {
+    options.config = Absolute(options_.config);
+  }
+  if (Status s = EnterPrivateMounts(); !s.ok()) return s;
+  mount_point_ = source_;
+  if (options_.root) {
+    std::string name = "/tmp/tracefs-run.XXXXXX";
+    if (::mkdtemp(name.data()) == nullptr) return Status::System(errno, name);
+    mount_point_ = name;
+  }
+  options.mount_point = mount_point_;
+  if (options_.root) options.shown_at = "/";
+  Result<MountProcess> mount = MountProcess::Start(options, *feed_);
+  if (!mount.ok()) {
+    if (options_.root) ::rmdir(mount_point_.c_str());
+    return mount.status();
+  }
+  mount_.emplace(std::move(*mount));
+  feed_->BecomeSender();
+  if (options_.verbose) std::cerr << mount_->Words();
+  return Status::Ok();
+}
+
+Status Runner::Begin() {
+  std::array<int, 2> go;
+  std::array<int, 2> failed;
+  if (::pipe2(go.data(), O_CLOEXEC) != 0 ||
+      ::pipe2(failed.data(), O_CLOEXEC) != 0) {
+    return Status::System(errno, "pipe");
+  }
+  const UniqueFd go_read(go[0]);
+  UniqueFd go_write(go[1]);
+  failed_.Reset(failed[0]);
+  UniqueFd failed_write(failed[1]);
+  std::cout.flush();
+  begin_ns_ = MonotonicNs();
+  g_command = ::fork();
+  if (g_command < 0) return Status::System(errno, "fork");
+  if (g_command == 0) {
+    go_write.Reset();
+    if (!options_.processes) ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    BecomeCommand(options_, here_, mount_point_, go_read.get(),
+                  failed_write.get());
+  }
+  failed_write.Reset();
+  const Signals signals;
+  const ProcessNeeds wanted = feed_->Wanted();
+  if (options_.processes && wanted.records) {
+    companion_ = std::make_unique<PtraceCompanion>(PtraceCompanion::Options{
+        .environment = wanted.environment,
+        .let_go = options_.let_go,
+        .take = [this](ProcessRecord& record) { feed_->Send(record); }});
+    if (Status s = companion_->Seize(g_command); !s.ok()) {
+      // A debugger, another tracefs-run or a policy is in the way.
+      companion_.reset();
+      remark_ = "not followed: " + s.message();
+      Say("processes are not recorded: " + s.message());
+    }
+  }
+  const char byte = 1;
+  static_cast<void>(::write(go_write.get(), &byte, 1));
+  return Status::Ok();
+}
+
+void Runner::OnCommand(int status) {
+  ended_ = true;
+  end_ns_ = MonotonicNs();
+  exit_status_ =
+      WIFSIGNALED(status) ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+void Runner::WaitForAll() {
+  for (;;) {
+    if (ended_ && (!options_.follow_daemons || companion_ == nullptr ||
+                   companion_->live() == 0)) {
+      return;
+    }
+    int status = 0;
+    const pid_t tid = ::waitpid(-1, &status, __WALL | WUNTRACED);
+    if (tid < 0 && errno == EINTR) continue;
+    if (tid < 0) return;
+    if (tid == mount_->pid()) {
+      mount_gone_ = true;  // the command goes on, with errors
+      continue;
+    }
+    // A stop of the command is one of ours, too: whoever waits for us shall see
+    // it, and lets both go on.
+    const bool stopped = WIFSTOPPED(status) &&
+                         (companion_ != nullptr && companion_->follows(tid)
+                              ? status >> 16 == PtraceCompanion::kStopEvent &&
+                                    PtraceCompanion::Stops(WSTOPSIG(status))
+                              : true);
+    if (companion_ != nullptr) {
+      static_cast<void>(companion_->Handle(tid, status));
+    }
+    if (tid != g_command) continue;
+    if (stopped) {
+      ::kill(::getpid(), SIGSTOP);
+    } else if (WIFEXITED(status) || WIFSIGNALED(status)) {
+      OnCommand(status);
+    }
+  }
+}
+
+// True if nothing is mounted any more. What has just ended may hold its files
+// for a moment.
+bool Runner::Unmount() const {
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries; ++i) {
+    if (::umount2(mount_point_.c_str(), UMOUNT_NOFOLLOW) == 0) return true;
+    if (errno == EINVAL) return true;  // somebody was faster
+    if (errno != EBUSY) break;
+    if (companion_ != nullptr && companion_->live() != 0) break;
+    ::usleep(2000);
+  }
+  return false;
+}
+
+void Runner::End() {
+  std::vector<std::string> left;
+  if (companion_ != nullptr) left = companion_->Names();
+  feed_->SayGoodbye();
+  if (mount_gone_) return;
+  bool unmounted = left.empty() && Unmount();
+  // Without a companion only the mount tells that somebody is left.
+  while (!unmounted && options_.follow_daemons && companion_ == nullptr) {
+    unmounted = Unmount();
+  }
+  if (unmounted) {
+    feed_->Close();
+  } else {
+    // Who is left keeps the mount until he ends; nobody else sees it. The
+    // traces end now.
+    feed_->EndTraces();
+    ::umount2(mount_point_.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
+    still_mounted_ = true;
+    if (companion_ != nullptr) companion_->LetAllGo();
+    std::string who;
+    for (const std::string& name : left) {
+      who += (who.empty() ? "" : ", ") + TerminalText(name);
+    }
+    remark_ = left.empty() ? "others still use the mount"
+                           : "left behind, from here on not recorded: " + who;
+  }
+}
+
+int Runner::Finish() {
+  // Why it could not be run, if it could not.
+  std::array<char, 1024> words;
+  int error = 0;
+  const ssize_t n = ::read(failed_.get(), words.data(), words.size());
+  if (n >= static_cast<ssize_t>(sizeof error)) {
+    std::copy_n(words.data(), sizeof error, reinterpret_cast<char*>(&error));
+    Say(std::string(words.data() + sizeof error,
+                    static_cast<size_t>(n) - sizeof error));
+    exit_status_ = error == ENOENT ? kNotFound : kNotRunnable;
+  }
+  int mount_status = 0;
+  if (!still_mounted_ && !mount_gone_) mount_status = mount_->Wait();
+  if (options_.root) ::rmdir(mount_point_.c_str());
+  if (mount_gone_ || mount_status != 0) {
+    Say("the mount ended with an error, and the trace may not be complete:");
+    std::cerr << mount_->Words();
+  }
+  if (options_.quiet) return exit_status_;
+  if (trace_.empty()) {
+    std::cerr << mount_->Words();
+    return exit_status_;
+  }
+  if (companion_ != nullptr && companion_->counts().let_go != 0) {
+    if (!remark_.empty()) remark_ += "; ";
+    remark_ += std::to_string(companion_->counts().let_go) +
+               " that trace others were let go";
+  }
+  const Result<std::string> summary =
+      SummaryOf(trace_, {.elapsed_ns = end_ns_ - begin_ns_,
+                         .command = Joined(options_.command),
+                         .processes = remark_});
+  if (!summary.ok()) {
+    Say(summary.status().message());
+  } else {
+    std::cerr << *summary << " trace: " << TerminalText(trace_) << "\n";
+  }
+  return exit_status_;
+}
+
+int Runner::Run() {
+  if (const int status = CheckCommand(options_.command[0]); status != 0) {
+    return status;
+  }
+  if (Status s = Prepare(); !s.ok()) return tracefs::Finish(kName, s);
+  if (Status s = Mount(); !s.ok()) return tracefs::Finish(kName, s);
+  if (Status s = Begin(); !s.ok()) {
+    static_cast<void>(tracefs::Finish(kName, s));
+    End();
+    return 3;
+  }
+  WaitForAll();
+  End();
+  return Finish();
+}
+
+}  // namespace
+
+int RunCommandTraced(const RunOptions& options) {
+  return Runner(options).Run();
+}
+
+}  // namespace tracefs

@@ -1,0 +1,168 @@
+#include "tracefs/mount/run_options.h"
+
+#include <boost/program_options.hpp>
+#include <sstream>
+#include <string_view>
+
+#include "tracefs/command/command_line.h"
+
+namespace tracefs {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr char kSeeHelp[] = " (see tracefs-run --help)";
+
+// They trace others themselves.
+constexpr std::string_view kTracers[] = {
+    "strace", "ltrace",      "gdb",    "gdbserver", "lldb", "lldb-server",
+    "rr",     "tracefs-run", "reptyr", "criu",      "proot"};
+
+po::options_description Visible() {
+  po::options_description options("Options");
+  options.add_options()  //
+      ("output,o", po::value<std::string>()->value_name("TRACE"),
+       "the trace, a new file; default tracefs-DATE.trace here")  //
+      ("filter", po::value<std::string>()->value_name("EXPR"),
+       "which operations to record (filters/input/LANGUAGE.md)")  //
+      ("config", po::value<std::string>()->value_name("FILE"),
+       "tracers as of tracefs-mount, instead of -o and --filter")  //
+      ("src", po::value<std::string>()->value_name("DIR"),
+       "the directory that is traced, with all below it; default this one")   //
+      ("root", "the whole root file system, but /proc, /sys, /dev and /run")  //
+      ("env", "record the environment of each program, too")                  //
+      ("processes",
+       po::value<std::string>()->value_name("HOW")->default_value("ptrace"),
+       "how processes are followed: ptrace or off")  //
+      ("let-go", po::value<std::vector<std::string>>()->value_name("NAME,…"),
+       "programs that trace others themselves, and are not followed: these "
+       "besides strace, gdb and the like")  //
+      ("follow-daemons",
+       "wait for all processes that the command leaves behind")  //
+      ("visibility",
+       po::value<std::string>()->value_name("MODE")->default_value("auto"),
+       "exact, auto or fast, as of tracefs-mount")  //
+      ("transport",
+       po::value<std::string>()->value_name("HOW")->default_value("auto"),
+       "auto, uring or dev, as of tracefs-mount")  //
+      ("sandbox",
+       po::value<std::string>()->value_name("HOW")->default_value("on"),
+       "on, strict or off, as of tracefs-mount")                //
+      ("quiet,q", "no summary")                                 //
+      ("verbose,v", "show what the mount says when it begins")  //
+      ("version", "print versions and features")                //
+      ("help,h", "print this text");
+  return options;
+}
+
+// Where the command begins: behind --, or at the first word that is neither an
+// option nor the value of one.
+int BeginOfCommand(int argc, const char* const* argv) {
+  const po::options_description known = Visible();
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--") return i + 1;
+    if (!word.starts_with('-') || word == "-") return i;
+    if (word == "-o") ++i;
+    if (!word.starts_with("--") || word.find('=') != word.npos) continue;
+    const auto* option =
+        known.find_nothrow(std::string(word.substr(2)), /*approx=*/false);
+    if (option != nullptr && option->semantic()->max_tokens() > 0) ++i;
+  }
+  return argc;
+}
+
+}  // namespace
+
+std::string RunHelpText() {
+  std::ostringstream text;
+  text
+      << "Usage: tracefs-run [options] [--] COMMAND [ARGUMENT…]\n\n"
+         "Runs COMMAND with this directory, or another one, under Tracefs, "
+         "and records its\noperations on files and its processes. Only the "
+         "command sees the mount, which\nis gone when it ends; the trace is "
+         "complete then.\n\n"
+      << Visible()
+      << "\nExit status: that of COMMAND, 128+n if signal n ended it; 127 if "
+         "there is no such\ncommand, 126 if it cannot be run; 2 wrong usage, 3 "
+         "the system refused.\n"
+         "Example:\n"
+         "  tracefs-run -o build.trace -- make -j4\n"
+         "  tracefs-dump build.trace\n";
+  return text.str();
+}
+
+Result<RunOptions> ParseRunOptions(int argc, const char* const* argv) {
+  const int begin = BeginOfCommand(argc, argv);
+  int own = begin;
+  if (own > 1 && std::string_view(argv[own - 1]) == "--") --own;
+  const Result<CommandLine> line =
+      CommandLine::Parse(own, argv, Visible(), "", kSeeHelp);
+  if (!line.ok()) return line.status();
+  const CommandLine& given = *line;
+
+  RunOptions options;
+  options.help = given.Has("help");
+  options.version = given.Has("version");
+  if (options.help || options.version) return options;
+  options.command.assign(argv + begin, argv + argc);
+  if (options.command.empty()) {
+    return Status::Invalid("a command to run is needed" +
+                           std::string(kSeeHelp));
+  }
+  options.output = given.Text("output");
+  options.filter = given.Text("filter");
+  options.config = given.Text("config");
+  if (!options.config.empty() &&
+      (given.Has("output") || given.Has("filter") || given.Has("env"))) {
+    return Status::Invalid(
+        "--config says where traces go and what is in them: it does not go "
+        "with -o, --filter or --env");
+  }
+  options.root = given.Has("root");
+  if (options.root && given.Has("src")) {
+    return Status::Invalid("--root is the whole tree; it needs no --src");
+  }
+  options.source = options.root ? "/" : given.Text("src");
+  if (options.source.empty()) options.source = ".";
+  options.environment = given.Has("env");
+  const std::string how = given.Text("processes");
+  if (how != "ptrace" && how != "off") {
+    return Status::Invalid("--processes is ptrace or off, not '" + how + "'");
+  }
+  options.processes = how == "ptrace";
+  if (options.environment && !options.processes) {
+    return Status::Invalid("--env needs --processes");
+  }
+  options.let_go.insert(std::begin(kTracers), std::end(kTracers));
+  for (std::string& name : SplitAtCommas(given.Texts("let-go"))) {
+    options.let_go.insert(std::move(name));
+  }
+  options.follow_daemons = given.Has("follow-daemons");
+  options.quiet = given.Has("quiet");
+  options.verbose = given.Has("verbose");
+
+  // What tracefs-mount has too is judged by it.
+  const std::string visibility = given.Text("visibility");
+  const std::string transport = given.Text("transport");
+  options.sandbox = given.Text("sandbox");
+  const char* const mount[] = {"tracefs-mount",
+                               "x",
+                               "x",
+                               "--config",
+                               "x",
+                               "--visibility",
+                               visibility.c_str(),
+                               "--transport",
+                               transport.c_str(),
+                               "--sandbox",
+                               options.sandbox.c_str()};
+  const Result<MountOptions> same =
+      ParseOptions(static_cast<int>(std::size(mount)), mount);
+  if (!same.ok()) return same.status();
+  options.visibility = same->visibility;
+  options.transport = same->transport;
+  return options;
+}
+
+}  // namespace tracefs

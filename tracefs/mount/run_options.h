@@ -1,0 +1,37 @@
+// What tracefs-run was asked for: its command line, checked.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tracefs/base/status.h"
+#include "tracefs/mount/options.h"
+
+namespace tracefs {
+
+struct RunOptions {
+  bool help = false;
+  bool version = false;
+  std::string output;  // the trace; empty: a new one in this directory
+  std::string filter;
+  std::string config;
+  std::string source;  // the directory that is traced; "/" with `root`
+  bool root = false;
+  bool environment = false;
+  bool processes = true;
+  bool follow_daemons = false;
+  bool quiet = false;
+  bool verbose = false;
+  std::set<std::string, std::less<>> let_go;
+  Visibility visibility = Visibility::kAuto;
+  KernelTransport transport = KernelTransport::kAuto;
+  std::string sandbox;               // as of tracefs-mount
+  std::vector<std::string> command;  // never empty
+};
+
+// kInvalid with a message that says what to do.
+Result<RunOptions> ParseRunOptions(int argc, const char* const* argv);
+std::string RunHelpText();
+
+}  // namespace tracefs

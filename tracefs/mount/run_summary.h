@@ -1,0 +1,23 @@
+// What tracefs-run tells of a trace at its end.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "tracefs/base/status.h"
+
+namespace tracefs {
+
+// What the trace itself does not tell.
+struct RunFacts {
+  uint64_t elapsed_ns = 0;
+  std::string command;    // for the first line
+  std::string processes;  // a remark; may be empty
+};
+
+// Reads the trace, once, and sums it up: operations by kind with errors, bytes
+// and times, the slowest ones, the most used files, processes, losses, and what
+// is invisible. kCorrupt if it cannot be read to its end.
+Result<std::string> SummaryOf(const std::string& trace, const RunFacts& facts);
+
+}  // namespace tracefs

@@ -1,0 +1,317 @@
+// ptrace(2), "Stopped states" and "PTRACE_SEIZE".
+#include "tracefs/process/ptrace_companion.h"
+
+#include <linux/sched.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string_view>
+#include <utility>
+
+#include "tracefs/base/clock.h"
+#include "tracefs/process/task_facts.h"
+
+namespace tracefs {
+namespace {
+
+using Kind = ProcessRecord::Kind;
+
+constexpr long kAlways = PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
+                         PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC |
+                         PTRACE_O_EXITKILL;
+
+long Ptrace(__ptrace_request request, pid_t tid, long data = 0) {
+  return ::ptrace(request, tid, nullptr, data);
+}
+
+unsigned long EventMessage(pid_t tid) {
+  unsigned long message = 0;
+  ::ptrace(PTRACE_GETEVENTMSG, tid, nullptr, &message);
+  return message;
+}
+
+std::string_view FileName(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+}  // namespace
+
+const int PtraceCompanion::kStopEvent = PTRACE_EVENT_STOP;
+
+bool PtraceCompanion::Stops(int signal) {
+  return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN ||
+         signal == SIGTTOU;
+}
+
+Status PtraceCompanion::Seize(pid_t child) {
+  if (Ptrace(PTRACE_SEIZE, child, kAlways | PTRACE_O_TRACEEXIT) != 0) {
+    return Status::System(errno, "following the command with ptrace(2)");
+  }
+  Begin(child, static_cast<uint32_t>(child), static_cast<uint32_t>(::getpid()));
+  ProcessRecord record =
+      Make(Kind::kFork, processes_.at(static_cast<uint32_t>(child)), child);
+  // What this process makes it has made by fork(2).
+  record.child = record.process;
+  record.child_tid = record.tid;
+  record.process = {.pid = static_cast<uint32_t>(::getpid()), .start_ticks = 0};
+  if (const auto self = ReadTaskStat(record.process.pid)) {
+    record.process.start_ticks = self->start_ticks;
+    record.ppid = self->ppid;
+  }
+  record.tid = record.process.pid;
+  record.clone_flags = 0;
+  options_.take(record);
+  return Status::Ok();
+}
+
+void PtraceCompanion::Begin(pid_t tid, uint32_t pid, uint32_t ppid) {
+  Task& task = tasks_[tid];
+  task.pid = pid;
+  task.began = true;
+  Process& process = processes_[pid];
+  process.threads.insert(tid);
+  if (process.key.pid != 0) return;  // a thread of it
+  process.key.pid = pid;
+  process.ppid = ppid;
+  if (const auto stat = ReadTaskStat(pid)) {
+    process.key.start_ticks = stat->start_ticks;
+    process.ppid = stat->ppid;
+    process.comm = stat->comm;
+  }
+  ++counts_.processes;
+}
+
+ProcessRecord PtraceCompanion::Make(Kind kind, const Process& process,
+                                    pid_t tid) const {
+  ProcessRecord record;
+  record.kind = kind;
+  record.process = process.key;
+  record.tid = static_cast<uint32_t>(tid);
+  record.ppid = process.ppid;
+  record.source = ProcessSource::kPtrace;
+  return record;
+}
+
+bool PtraceCompanion::Handle(pid_t tid, int status) {
+  if (WIFEXITED(status) || WIFSIGNALED(status)) {
+    if (!tasks_.contains(tid)) return early_.erase(tid) != 0;
+    OnEnd(tid, status);
+    return true;
+  }
+  if (!WIFSTOPPED(status)) return tasks_.contains(tid);
+  if (!tasks_.contains(tid)) {
+    // Made by a tracee that has not told of it yet: it waits for that.
+    early_.insert(tid);
+    return true;
+  }
+  OnStop(tid, status);
+  return true;
+}
+
+void PtraceCompanion::OnStop(pid_t tid, int status) {
+  const int signal = WSTOPSIG(status);
+  switch (status >> 16) {
+    case PTRACE_EVENT_FORK:
+    case PTRACE_EVENT_VFORK:
+    case PTRACE_EVENT_CLONE:
+      OnFork(tid);
+      return;
+    case PTRACE_EVENT_EXEC:
+      OnExec(tid);
+      return;
+    case PTRACE_EVENT_EXIT:
+      OnExiting(tid);
+      return;
+    case PTRACE_EVENT_STOP:
+      if (Stops(signal)) {
+        // It stays stopped until somebody lets it go on.
+        Ptrace(PTRACE_LISTEN, tid);
+      } else {
+        Task& task = tasks_.at(tid);
+        if (std::exchange(task.waits, false)) {
+          SetOptions(tid, tid == static_cast<pid_t>(task.pid));
+        }
+        GoOn(tid, 0);
+      }
+      return;
+    default:
+      GoOn(tid, signal);  // a signal that is on its way to it
+  }
+}
+
+void PtraceCompanion::GoOn(pid_t tid, int signal) {
+  // One that was killed meanwhile says so by itself.
+  static_cast<void>(Ptrace(PTRACE_CONT, tid, signal));
+}
+
+void PtraceCompanion::SetOptions(pid_t tid, bool stop_at_exit) {
+  static_cast<void>(
+      Ptrace(PTRACE_SETOPTIONS, tid,
+             kAlways | (stop_at_exit ? long{PTRACE_O_TRACEEXIT} : 0)));
+}
+
+void PtraceCompanion::OnFork(pid_t tid) {
+  const auto child = static_cast<pid_t>(EventMessage(tid));
+  const std::optional<uint64_t> flags =
+      ReadCloneFlags(static_cast<uint32_t>(tid));
+  const uint32_t pid = tasks_.at(tid).pid;
+  // Without flags: whose thread group it is in tells.
+  const bool thread = flags ? (*flags & CLONE_THREAD) != 0
+                            : ::syscall(SYS_tgkill, pid, child, 0) == 0 &&
+                                  child != static_cast<pid_t>(pid);
+  const auto child_pid = thread ? pid : static_cast<uint32_t>(child);
+  Begin(child, child_pid, pid);
+  ProcessRecord record = Make(Kind::kFork, processes_.at(pid), tid);
+  record.child = processes_.at(child_pid).key;
+  record.child_tid = static_cast<uint32_t>(child);
+  record.clone_flags = flags;
+  record.incomplete = !flags || record.child.start_ticks == 0;
+  options_.take(record);
+  if (early_.erase(child) != 0) {
+    SetOptions(child, !thread);
+    GoOn(child, 0);
+  } else {
+    tasks_.at(child).waits = true;
+  }
+  GoOn(tid, 0);
+}
+
+void PtraceCompanion::OnExec(pid_t tid) {
+  // The other threads are gone; the one that called has the leader's number
+  // now.
+  const auto former = static_cast<pid_t>(EventMessage(tid));
+  const uint32_t pid = tasks_.at(tid).pid;
+  Process& process = processes_.at(pid);
+  if (former != tid && former != 0) {
+    process.threads.erase(former);
+    tasks_.erase(former);
+  }
+  process.leader_ended = false;
+  process.executed = true;
+  process.pipes_told = true;
+  TaskFacts facts = ReadTaskFacts(pid, options_.environment);
+  if (facts.process.start_ticks == 0) facts.process = process.key;
+  process.comm = facts.comm;
+  ProcessRecord record = Make(Kind::kExec, process, tid);
+  facts.PutInto(&record);
+  ++counts_.programs;
+  options_.take(record);
+  TellPipes(process, tid);
+  // A process that has run a program needs no stop at its end.
+  SetOptions(tid, /*stop_at_exit=*/false);
+  if (options_.let_go.contains(FileName(facts.exe)) ||
+      options_.let_go.contains(FileName(facts.program))) {
+    ++counts_.let_go;
+    Ptrace(PTRACE_DETACH, tid);
+    Forget(tid);
+    return;
+  }
+  GoOn(tid, 0);
+}
+
+void PtraceCompanion::TellPipes(Process& process, pid_t tid) {
+  ProcessRecord record = Make(Kind::kPipes, process, tid);
+  record.incomplete = !ReadPipes(process.key.pid, &record.pipes);
+  process.pipes_told = true;
+  if (record.pipes.empty() && !record.incomplete) return;
+  options_.take(record);
+}
+
+// Only of what has run no program.
+void PtraceCompanion::OnExiting(pid_t tid) {
+  Process& process = processes_.at(tasks_.at(tid).pid);
+  if (!process.executed && !process.pipes_told) TellPipes(process, tid);
+  GoOn(tid, 0);
+}
+
+void PtraceCompanion::TellEnd(const Process& process, pid_t tid, int status) {
+  ProcessRecord record = Make(Kind::kExit, process, tid);
+  if (WIFSIGNALED(status)) {
+    record.signal = static_cast<uint32_t>(WTERMSIG(status));
+    record.core_dumped = WCOREDUMP(status);
+  } else {
+    record.exit_code = static_cast<uint32_t>(WEXITSTATUS(status));
+  }
+  if (!record.is_thread() && status != 0) ++counts_.failed;
+  options_.take(record);
+}
+
+void PtraceCompanion::OnEnd(pid_t tid, int status) {
+  const uint32_t pid = tasks_.at(tid).pid;
+  Process& process = processes_.at(pid);
+  process.threads.erase(tid);
+  tasks_.erase(tid);
+  const bool leader = tid == static_cast<pid_t>(pid);
+  if (leader) {
+    // The kernel tells of it when all other threads have ended.
+    process.leader_ended = true;
+    process.status = status;
+  } else {
+    TellEnd(process, tid, status);
+  }
+  if (!process.threads.empty()) return;
+  if (process.leader_ended) {
+    TellEnd(process, static_cast<pid_t>(pid), process.status);
+  }
+  processes_.erase(pid);
+}
+
+void PtraceCompanion::Forget(pid_t tid) {
+  const auto found = tasks_.find(tid);
+  if (found == tasks_.end()) return;
+  const auto process = processes_.find(found->second.pid);
+  tasks_.erase(found);
+  if (process == processes_.end()) return;
+  process->second.threads.erase(tid);
+  if (process->second.threads.empty()) processes_.erase(process);
+}
+
+std::vector<std::string> PtraceCompanion::Names() const {
+  std::vector<std::string> names;
+  for (const auto& [pid, process] : processes_) {
+    names.push_back(process.comm + " (" + std::to_string(pid) + ')');
+  }
+  return names;
+}
+
+size_t PtraceCompanion::LetAllGo() {
+  constexpr uint64_t kPatienceNs = 5 * kNsPerSecond;
+  for (const pid_t tid : std::exchange(early_, {})) {
+    Ptrace(PTRACE_DETACH, tid);
+  }
+  for (const auto& [tid, task] : tasks_) Ptrace(PTRACE_INTERRUPT, tid);
+  const uint64_t begin = MonotonicNs();
+  while (!tasks_.empty() && MonotonicNs() - begin < kPatienceNs) {
+    int status = 0;
+    const pid_t tid = ::waitpid(-1, &status, __WALL | WNOHANG);
+    if (tid < 0) break;
+    if (tid == 0) {
+      ::usleep(1000);
+      continue;
+    }
+    if (!WIFSTOPPED(status)) {
+      static_cast<void>(Handle(tid, status));
+      continue;
+    }
+    const int event = status >> 16;
+    if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK ||
+        event == PTRACE_EVENT_CLONE) {
+      const auto child = static_cast<pid_t>(EventMessage(tid));
+      Begin(child, static_cast<uint32_t>(child), tasks_[tid].pid);
+    }
+    // A stopped one is left stopped: a signal comes with it.
+    const int signal = event == 0 ? WSTOPSIG(status)
+                       : event == PTRACE_EVENT_STOP && Stops(WSTOPSIG(status))
+                           ? SIGSTOP
+                           : 0;
+    Ptrace(PTRACE_DETACH, tid, signal);
+    Forget(tid);
+  }
+  return processes_.size();
+}
+
+}  // namespace tracefs

@@ -1,0 +1,61 @@
+// What /proc and its memory tell of a task that cannot go on meanwhile: one
+// that is stopped for its tracer.
+//
+// Nothing here opens a file of the task's own: links are read as texts, so that
+// a file system that waits for the task is never asked.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tracefs/event/process_record.h"
+
+namespace tracefs {
+
+struct TaskFacts {
+  ProcessKey process;
+  uint32_t ppid = 0;
+  uint32_t ns_pid = 0;  // 0: that of `process`, or not known
+  std::optional<uint32_t> cpu;
+  std::string comm;
+  std::string exe;
+  std::string cwd;
+  std::string cgroup;
+  // Lists, each text with its NUL.
+  std::string argv;
+  std::string environ;
+  std::string program;
+  bool incomplete = false;
+
+  // Fills in what a record has of it; views point here.
+  void PutInto(ProcessRecord* record) const;
+};
+
+// A task's start time and its process's id; nothing if it is gone.
+struct TaskStat {
+  uint32_t ppid = 0;
+  uint64_t start_ticks = 0;
+  uint32_t cpu = 0;
+  std::string comm;
+  // Of its first memory: arguments, then the environment, then the name of the
+  // program that execve(2) was given. 0: not for us to know.
+  uint64_t arg_start = 0, arg_end = 0, env_start = 0, env_end = 0;
+};
+std::optional<TaskStat> ReadTaskStat(uint32_t pid);
+// The text of /proc/PID/stat; nothing if it is not one.
+std::optional<TaskStat> ParseTaskStat(std::string_view text);
+
+// All that is known of a process that has just begun to run its program, and
+// has not gone on since.
+TaskFacts ReadTaskFacts(uint32_t pid, bool environment);
+
+// Its descriptors that are pipes. False if there may be more.
+bool ReadPipes(uint32_t pid, std::vector<PipeEnd>* pipes);
+
+// The flags of the clone(2), clone3(2), fork(2) or vfork(2) that a task is in,
+// without the signal; nothing if it is in none, or cannot be asked.
+std::optional<uint64_t> ReadCloneFlags(uint32_t tid);
+
+}  // namespace tracefs
