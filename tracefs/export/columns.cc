@@ -39,6 +39,7 @@ constexpr std::string_view NameOf(const FieldInfo& info) {
 
 constexpr ColumnType TypeOf(const FieldInfo& info) {
   if (IsFlag(info.field)) return ColumnType::kFlag;
+  if (info.field == Field::kSyscall) return ColumnType::kWord;
   switch (info.type) {
     case FieldType::kErrno:
     case FieldType::kFileType:
@@ -90,7 +91,8 @@ std::vector<Column> MakeColumns() {
   columns.push_back(
       {"name", "name", kText, ColumnSource::kName, Field::kName, false});
   for (const FieldInfo& info : Fields()) {
-    if (info.field == Field::kOp) continue;
+    // What no trace holds is no column.
+    if (info.field == Field::kOp || info.arg_id == 0) continue;
     if (IsNumeric(info.field)) {
       if ((numbers & Bit(info.field)) == 0) add_field(info.field, false);
     } else if (info.field != Field::kComm && info.field != Field::kPath &&
@@ -236,6 +238,12 @@ Cell TableRow::Get(const Column& column, std::string* scratch) const {
         if (value == 0) return {};
         return {.present = true,
                 .text = NameOr(ErrnoName(value), value, scratch)};
+      }
+      if (column.field == Field::kSyscall) {
+        const std::string_view name = record_.trace == nullptr
+                                          ? std::string_view()
+                                          : record_.trace->CallName(value);
+        return {.present = true, .text = NameOr(name, value, scratch)};
       }
       return {.present = true,
               .text = NameOr(FileTypeName(value), value, scratch)};

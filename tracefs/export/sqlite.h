@@ -2,7 +2,7 @@
 //   ops        an operation a row: the columns of columns.h, but with numbers
 //              in place of paths, callers' names and hosts
 //   paths      id, path (escaped text), raw (its bytes, where they differ)
-//   processes  id, host, cpid, ppid, csid, cpgid, cname
+//   processes  id, host, cpid, cppid, csid, cpgid, cname
 //   process_events  forks, programs run, exits
 //   alarms     what rules said
 //   counted    what aggregate counted

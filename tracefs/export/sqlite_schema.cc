@@ -74,7 +74,7 @@ const char* const kSqliteTables = R"sql(
 CREATE TABLE paths (id INTEGER PRIMARY KEY, path TEXT NOT NULL, raw BLOB)
   STRICT;
 CREATE TABLE processes (id INTEGER PRIMARY KEY, host TEXT, cpid INTEGER,
-  ppid INTEGER, csid INTEGER, cpgid INTEGER, cname TEXT) STRICT;
+  cppid INTEGER, csid INTEGER, cpgid INTEGER, cname TEXT) STRICT;
 CREATE TABLE alarms (time INTEGER, tracer INTEGER, title TEXT, count INTEGER,
   text TEXT) STRICT;
 CREATE TABLE counted (time_from INTEGER, time_to INTEGER, tracer INTEGER,
@@ -82,7 +82,7 @@ CREATE TABLE counted (time_from INTEGER, time_to INTEGER, tracer INTEGER,
   count INTEGER, errors INTEGER, bytes INTEGER, latency INTEGER,
   latency_max INTEGER) STRICT;
 CREATE TABLE process_events (time INTEGER, tracer INTEGER, kind TEXT,
-  cpid INTEGER, ctid INTEGER, ppid INTEGER, child INTEGER, exit_code INTEGER,
+  cpid INTEGER, ctid INTEGER, cppid INTEGER, child INTEGER, exit_code INTEGER,
   signal TEXT, cname TEXT, program TEXT, exe TEXT, cwd TEXT, json TEXT) STRICT;
 CREATE TABLE losses (trace TEXT, reason TEXT, count INTEGER) STRICT;
 CREATE TABLE meta (trace TEXT, key TEXT, value TEXT) STRICT;
