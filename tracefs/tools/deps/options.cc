@@ -234,7 +234,7 @@ std::string DepsHelp() {
          "  tracefs-deps --sources --exclude '/usr/*' prog --trace "
          "build.trace\n"
          "  tracefs-deps --reverse config.h --trace build.trace\n"
-         "  tracefs-deps --format dot prog --trace build.trace | dot -Tsvg\n"
+         "  tracefs-deps --format dot prog --trace build.trace > prog.dot\n"
          "  tracefs-deps --races --trace build.trace\n"
          "  tracefs-deps --rebuilt old.trace prog --trace new.trace\n"
          "\nExit status: 0 answered; 1 a TARGET is not in the trace, a check "
