@@ -232,12 +232,10 @@ def callers_are_who_proc_says(suite):
 
 def descendants_are_found_by_number_and_name(suite):
     def work(point):
-        # sh -> sh -> cat, and one that is nobody's.
+        # A program below us, and one below a shell below us.
         subprocess.run(["/bin/sh", "-c",
-                        f"exec -a tracetop /bin/sh -c '/bin/cat {point}/f; "
-                        f"/bin/sh -c \"cat {point}/f; :\"; :'; :"])
-        subprocess.run(["bash", "-c",
-                        f"exec -a x /bin/true; cat {point}/f"])
+                        f"/bin/cat {point}/f; /bin/sh -c 'cat {point}/f; :'; "
+                        ":"], check=True)
         with open(os.path.join(point, "f")):
             pass
 
@@ -247,12 +245,14 @@ def descendants_are_found_by_number_and_name(suite):
         open(os.path.join(point, "f"), "w").close()
         work(point)
 
-    by_number, nobody, unknown = traced(
+    by_number, by_name, nobody, unknown = traced(
         suite, "descend", prepared, f"op = open AND descendant of {me}",
+        "op = open AND descendant of sh AND cname = cat",
         "op = open AND descendant of no_such_one",
         "op = open AND descendant of unknown")
-    comms = {e["comm"] for e in suite.read(by_number)}
-    expect("cat" in comms, f"descendants: {comms}")
+    comms = [e["comm"] for e in suite.read(by_number)]
+    expect_equal(comms.count("cat"), 2, f"descendants: {comms}")
+    expect_equal(len(suite.read(by_name)), 2, "by name")
     expect(not any(e["pid"] == me for e in suite.read(by_number)),
            "a process is no descendant of itself")
     expect_equal(suite.read(nobody), [], "descendants of nobody")
