@@ -12,6 +12,7 @@
 
 #include "tests/support/random_event.h"
 #include "tests/support/trace_builder.h"
+#include "tracefs/event/system_call_names.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/export/flag_names.h"
 #include "tracefs/format/block_decoder.h"
@@ -53,7 +54,12 @@ json Expected(const Record& record) {
     const uint64_t value = event.Get(f.field);
     const std::string key(f.json_key);
     if (f.field == Field::kTime) continue;
-    if (f.field == Field::kErrno) {
+    if (f.field == Field::kSyscall) {
+      const std::string_view name =
+          value <= UINT32_MAX ? SystemCallNameOf(static_cast<uint32_t>(value))
+                              : std::string_view();
+      object[key] = name.empty() ? std::to_string(value) : std::string(name);
+    } else if (f.field == Field::kErrno) {
       if (value == 0) continue;
       const std::string_view name = ErrnoName(value);
       object[key] = name.empty() ? std::to_string(value) : std::string(name);
