@@ -320,7 +320,9 @@ Inode* FileSystem::EnterMade(Inode& parent, const char* name, struct stat* st) {
 
 Inode* FileSystem::Enter(Inode& parent, const char* name, int fd,
                          struct stat* st) {
-  if (::fstatat(fd, "", st, AT_EMPTY_PATH) != 0) return nullptr;
+  // A server has told of it when it made it.
+  const int known = may_hang_below_ ? AT_STATX_DONT_SYNC : 0;
+  if (::fstatat(fd, "", st, AT_EMPTY_PATH | known) != 0) return nullptr;
   Inode* inode = AcquireSame(fd, "", *st);
   if (inode == nullptr) {
     std::optional<BackingFile> file = HoldOpen(fd, name != nullptr);

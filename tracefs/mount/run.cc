@@ -176,8 +176,13 @@ Status Run(const MountOptions& given, Log& log,
     std::cerr << "tracefs-mount: " << warning << '\n';
   }
   for (TracerPlan& plan : *plans) PutWarnings(warning_facts, &plan);
+  TransportFacts transport_facts = {.forwards_locks = forwards_locks};
+  if (options.transport == KernelTransport::kAuto && !forwards_locks &&
+      UringObstacle().empty()) {
+    transport_facts.round_trips = MeasureRoundTrips();
+  }
   const Result<TransportChoice> transport =
-      ChooseTransport(options.transport, {.forwards_locks = forwards_locks});
+      ChooseTransport(options.transport, transport_facts);
   if (!transport.ok()) return transport.status();
   QueueThreads queue_threads(options.queue_threads, transport->uring);
   if (!queue_threads.refusal().empty()) {

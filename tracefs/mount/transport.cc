@@ -29,10 +29,10 @@ std::string UringObstacle() {
 
 namespace {
 
-TransportChoice Uring(const char* why) {
+TransportChoice Uring(std::string why) {
   TransportChoice choice;
   choice.uring = true;
-  choice.why = why;
+  choice.why = std::move(why);
   choice.queue_depth = QueueDepth(SizeOfMachine());
   // A quarter of each queue stays free, even if all come by the same one.
   const int most = choice.queue_depth * 3 / 4;
@@ -68,7 +68,13 @@ Result<TransportChoice> ChooseTransport(KernelTransport wanted,
   }
   if (!obstacle.empty()) return Device(obstacle);
   if (facts.forwards_locks) return Device(kLocks);
-  return Uring("fewer switches for each request");
+  const RoundTrips& trips = facts.round_trips;
+  if (trips.uring_loses()) {
+    return Device("io_uring is the slower one here: " + trips.ToString());
+  }
+  const std::string figures = trips.ToString();
+  return Uring("fewer switches for each request" +
+               (figures.empty() ? "" : ": " + figures));
 }
 
 }  // namespace tracefs

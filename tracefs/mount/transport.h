@@ -6,12 +6,14 @@
 
 #include "tracefs/base/status.h"
 #include "tracefs/mount/options.h"
+#include "tracefs/mount/transport_trial.h"
 
 namespace tracefs {
 
 // What the choice depends on.
 struct TransportFacts {
   bool forwards_locks = false;  // lock requests come to us
+  RoundTrips round_trips{};     // what was measured on this host
 };
 
 struct TransportChoice {

@@ -2,6 +2,10 @@
 #include "tracefs/mount/transport.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <iterator>
 
 namespace tracefs {
 namespace {
@@ -27,6 +31,14 @@ TEST(TransportTest, AutoTakesTheRingsUnlessSomebodyElseAnswers) {
       {{}, true, "fewer switches"},
       // Another thread answers whoever waits for a lock.
       {{.forwards_locks = true}, false, "lock operations"},
+      // What was measured is told, and decides only where it is clear.
+      {{.round_trips = {.uring_ns = 8'000, .dev_ns = 12'000}}, true, "12.0 us"},
+      {{.round_trips = {.uring_ns = 13'000, .dev_ns = 12'000}}, true, "13.0"},
+      {{.round_trips = {.uring_ns = 30'000, .dev_ns = 12'000}},
+       false,
+       "slower one here: a request takes 30.0 us there and back over io_uring, "
+       "12.0 us over /dev/fuse"},
+      {{.round_trips = {.uring_ns = 30'000}}, true, "fewer switches"},
   };
   for (const Case& c : cases) {
     const auto choice =
@@ -35,6 +47,20 @@ TEST(TransportTest, AutoTakesTheRingsUnlessSomebodyElseAnswers) {
     EXPECT_EQ(choice->uring, c.uring) << c.why;
     EXPECT_NE(choice->why.find(c.why), std::string::npos) << choice->why;
   }
+}
+
+TEST(TransportTest, TheTrialLeavesNothingBehind) {
+  const auto descriptors = [] {
+    const std::filesystem::directory_iterator open("/proc/self/fd");
+    return std::distance(begin(open), end(open));
+  };
+  const auto before = descriptors();
+  const RoundTrips trips = MeasureRoundTrips();
+  EXPECT_EQ(descriptors(), before);
+  if (!UringObstacle().empty() || ::geteuid() != 0) {
+    EXPECT_FALSE(trips.measured());
+  }
+  EXPECT_LT(trips.dev_ns, 1'000'000'000u);
 }
 
 TEST(TransportTest, SomeOfAQueueIsLeftWhoeverWaits) {
