@@ -179,7 +179,7 @@ Status Run(const MountOptions& given, Log& log,
   TransportFacts transport_facts = {.forwards_locks = forwards_locks};
   if (options.transport == KernelTransport::kAuto && !forwards_locks &&
       UringObstacle().empty()) {
-    transport_facts.round_trips = MeasureRoundTrips();
+    transport_facts.round_trips = MeasureTransports();
   }
   const Result<TransportChoice> transport =
       ChooseTransport(options.transport, transport_facts);

@@ -68,7 +68,7 @@ Result<TransportChoice> ChooseTransport(KernelTransport wanted,
   }
   if (!obstacle.empty()) return Device(obstacle);
   if (facts.forwards_locks) return Device(kLocks);
-  const RoundTrips& trips = facts.round_trips;
+  const TrialFigures& trips = facts.round_trips;
   if (trips.uring_loses()) {
     return Device("io_uring is the slower one here: " + trips.ToString());
   }

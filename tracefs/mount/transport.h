@@ -13,7 +13,7 @@ namespace tracefs {
 // What the choice depends on.
 struct TransportFacts {
   bool forwards_locks = false;  // lock requests come to us
-  RoundTrips round_trips{};     // what was measured on this host
+  TrialFigures round_trips{};   // what was measured on this host
 };
 
 struct TransportChoice {

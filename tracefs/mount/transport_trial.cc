@@ -126,14 +126,14 @@ std::string Microseconds(uint64_t ns) {
 
 }  // namespace
 
-std::string RoundTrips::ToString() const {
+std::string TrialFigures::ToString() const {
   if (!measured()) return "";
   return "a request takes " + Microseconds(uring_ns) +
          " there and back over io_uring, " + Microseconds(dev_ns) +
          " over /dev/fuse";
 }
 
-RoundTrips MeasureRoundTrips() {
+TrialFigures MeasureTransports() {
   if (::geteuid() != 0) return {};
   return {.uring_ns = Measure(true), .dev_ns = Measure(false)};
 }

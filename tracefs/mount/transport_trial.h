@@ -8,7 +8,7 @@
 namespace tracefs {
 
 // Of a getattr, there and back; the median of some. 0: could not be measured.
-struct RoundTrips {
+struct TrialFigures {
   uint64_t uring_ns = 0;
   uint64_t dev_ns = 0;
 
@@ -26,6 +26,6 @@ struct RoundTrips {
 // Makes a connection of its own for each, which nobody sees and which is gone
 // when this returns: some milliseconds, 100 at most. Needs root; both 0 where
 // it cannot be done. Before the process is confined.
-RoundTrips MeasureRoundTrips();
+TrialFigures MeasureTransports();
 
 }  // namespace tracefs

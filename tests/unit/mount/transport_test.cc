@@ -55,7 +55,7 @@ TEST(TransportTest, TheTrialLeavesNothingBehind) {
     return std::distance(begin(open), end(open));
   };
   const auto before = descriptors();
-  const RoundTrips trips = MeasureRoundTrips();
+  const TrialFigures trips = MeasureTransports();
   EXPECT_EQ(descriptors(), before);
   if (!UringObstacle().empty() || ::geteuid() != 0) {
     EXPECT_FALSE(trips.measured());
