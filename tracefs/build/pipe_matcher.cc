@@ -63,20 +63,14 @@ std::vector<PipeEdge> PipeMatcher::Match() const {
         if (to_parent || in_line) add(writer, reader);
         read = true;
       }
-      if (!read && writer.fd <= 2 && writer.parent.process != kNobody) {
+      // A pipe that the parent holds as well was handed down to both.
+      const bool inherited = std::any_of(
+          pipe.writers.begin(), pipe.writers.end(), [&](const End& other) {
+            return other.execution.process == writer.parent.process;
+          });
+      if (!read && !inherited && writer.fd <= 2 &&
+          writer.parent.process != kNobody) {
         edges.push_back({writer.execution, writer.parent});
-      }
-    }
-    for (const End& reader : pipe.readers) {
-      if (pipe.writers.empty() && reader.fd == kStdin &&
-          reader.parent.process != kNobody) {
-        add({.execution = reader.parent,
-             .parent = {},
-             .fd = 0,
-             .forked_too = false,
-             .fork = kNobody,
-             .both = false},
-            reader);
       }
     }
   }
