@@ -24,7 +24,8 @@ struct TrialFigures {
 };
 
 // Makes a connection of its own for each, which nobody sees and which is gone
-// when this returns: some milliseconds, 100 at most. Needs root; both 0 where
+// when this returns: some milliseconds of work, more on a machine that is full;
+// no more than 50 ms of asking for each. Needs root; both 0 where
 // it cannot be done. Before the process is confined.
 TrialFigures MeasureTransports();
 

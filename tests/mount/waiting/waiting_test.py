@@ -186,27 +186,29 @@ class Waiting:
             # Two or three requests on each processor's queue find it out.
             rules.set(f"read /image delay {SLOW_MS}")
             as_user(USER, read_all, point, 0, 4)
+            # What one needs for an eighth, on a machine as busy as it is.
+            begin = time.monotonic()
+            as_user(USER, read_all, point, 8, 16)
+            alone = 8 * (time.monotonic() - begin)
             begin = time.monotonic()
             clients = [Client(USER, read_all, point, COLD + 4 * i,
                               COLD + 4 * (i + 1)) for i in range(16)]
             time.sleep(SLOW_MS / 2000)
-            worst = float(as_user(OTHER, ask_often, hot, 20))
+            typical = float(as_user(OTHER, ask_often, hot, 20))
             for client in clients:
                 expect_equal(client.outcome(60), str(4 * KIB),
                              "what was read of a cold file")
             took = time.monotonic() - begin
-            # One after another they would take more than the reads alone do.
-            alone = 64 * SLOW_MS / 1000
             expect(took < 0.75 * alone, f"16 who wait took {took:.2f} s, "
                    f"which one after another take {alone:.2f} s")
-            # A queue that waited would hold it up for many such reads.
-            expect(worst < 3 * SLOW_MS, f"another waited {worst:.0f} ms")
+            # Behind those in a queue it would wait each time.
+            expect(typical < SLOW_MS, f"another waited {typical:.0f} ms")
             rules.set()
             for i in range(8):
                 as_user(USER, read_all, point, 2 * COLD + 8 * i,
                         2 * COLD + 8 * (i + 1))
             told = self.explain(mount, "waits below")
-        return f"{took:.2f} of {alone:.2f} s, hot {worst:.1f} ms; {told}"
+        return f"{took:.2f} of {alone:.2f} s, hot {typical:.1f} ms; {told}"
 
     def explain(self, mount, subject):
         answer = self.suite.command("tracefs-ctl", mount.point, "explain",
@@ -665,14 +667,14 @@ def read_all(folder, begin, end):
 
 
 def ask_often(path, count):
-    """The longest that a stat(2) of what is in memory took, in ms."""
-    longest = 0
+    """What a stat(2) of what is in memory mostly took, in ms."""
+    times = []
     for _ in range(count):
         begin = time.monotonic()
         os.stat(path)
-        longest = max(longest, time.monotonic() - begin)
-        time.sleep(0.005)
-    return longest * 1000
+        times.append(time.monotonic() - begin)
+        time.sleep(0.015)  # longer than names are kept
+    return sorted(times)[count // 2] * 1000
 
 
 def list_until_error(folder):
