@@ -100,6 +100,11 @@ class World:
         return [record for record in map(json.loads, lines.splitlines())
                 if "op" in record and "alarm" not in record and "from" not in record]
 
+    def processes(self, trace):
+        lines = self.run("--format", "jsonl", trace).stdout
+        return [record for record in map(json.loads, lines.splitlines())
+                if "process" in record]
+
     def made(self, kind, trace, *arguments, name="export"):
         path = os.path.join(self.folder, name)
         self.run("--format", kind, "--output", path, *arguments, trace)
@@ -229,15 +234,27 @@ def check_folded(world):
 STRACE = re.compile(
     r'(?P<pid>\d+) +(?P<ts>\d+\.\d{6}) (?P<call>\w+)\((?P<args>.*)\) += '
     r'(?P<result>-?\d+|\?)(?P<file><.*>)?( (?P<errno>E\w+) \(.*\))?( <(?P<took>\d+\.\d{6})>)?')
+# How strace tells of processes.
+PROCESS_LINE = re.compile(
+    r"\d+ +\d+\.\d{6} (?:(?P<what>clone|execve)\(.*\) = \d+|"
+    r"\+\+\+ (?:exited with|killed by) .* \+\+\+)")
+PROCESS_CALLS = {"fork": "clone", "exec": "execve", "exit": None}
 
 
 def check_strace(world):
     for name in world.traces():
         trace = world.trace(name)
         done = world.run("--format", "strace", "--set", "lookups=yes", trace)
-        lines = done.stdout.decode("ascii").splitlines()
         told = [r for r in world.reference(trace)
                 if r["op"] not in ("flush", "poll") and not r.get("before")]
+        lines = []
+        processes = []
+        for line in done.stdout.decode("ascii").splitlines():
+            (processes if PROCESS_LINE.fullmatch(line) else lines).append(line)
+        expect_equal(
+            [PROCESS_LINE.fullmatch(line)["what"] for line in processes],
+            [PROCESS_CALLS[r["process"]] for r in world.processes(trace)
+             if r["process"] in PROCESS_CALLS], name)
         expect_equal(len(lines), len(told), name)
         for line, record in zip(lines, told):
             match = STRACE.fullmatch(line)

@@ -79,8 +79,9 @@ TEST(Policy, WhatItDoesNotCoverIsNamed) {
   std::string policy = KeepAllBut("uid = keep;\n");
   policy.replace(policy.find("comm = keep;"), 12, "");
   EXPECT_EQ(PlanErrorOf(policy),
-            "trace: policy policy does not say what becomes of ARG_COMM; add a "
-            "statement for each, 'drop' if in doubt");
+            "trace: policy policy does not say what becomes of ARG_COMM, "
+            "ARG_TTY, ARG_ANCESTOR; add a statement for each, 'drop' if in "
+            "doubt");
 }
 
 // Only what tracefs-anon itself writes needs no rule.

@@ -151,7 +151,9 @@ TEST(ExtendingTest, TheReferenceDescribesEveryKey) {
 TEST(ExtendingTest, TheManualNamesEveryFormat) {
   const std::string manual = ReadMade("docs/man/tracefs-dump.1");
   for (const ExportFormat& format : ExportFormats()) {
-    const std::string word = std::string(format.name);
+    std::string word;
+    for (const char c : format.name)
+      word += c == '-' ? "\\-" : std::string(1, c);
     EXPECT_TRUE(manual.find(".B " + word + '\n') != manual.npos ||
                 manual.find(".BR " + word + ' ') != manual.npos)
         << word;
