@@ -20,16 +20,19 @@ COPIED = ("tracefs", "drivers/assembly", "anonymize", "docs/examples")
 # What knows fields and operations, between an event and the lines it becomes.
 LINKED = """
 tracefs/event/event.cc tracefs/event/field.cc tracefs/event/op.cc
+tracefs/event/process_record.cc
 tracefs/format/aggregate.cc tracefs/format/alarm.cc
 tracefs/format/block_decoder.cc tracefs/format/block_info.cc
 tracefs/format/message_cursor.cc tracefs/format/names.cc
+tracefs/format/process_message.cc
 tracefs/format/report.cc tracefs/format/trace_header.cc
 tracefs/pipeline/block_builder.cc drivers/assembly/stream.cc
 tracefs/export/aggregate_lines.cc tracefs/export/alarm_lines.cc
 tracefs/export/duration.cc tracefs/export/escape.cc
 tracefs/export/feed_parts.cc tracefs/export/flag_names.cc
 tracefs/export/json_member.cc tracefs/export/jsonl.cc
-tracefs/export/output_buffer.cc tracefs/export/text.cc
+tracefs/export/output_buffer.cc tracefs/export/process_lines.cc
+tracefs/export/text.cc tracefs/export/time_text.cc
 anonymize/fields.cc
 """.split() + [PROGRAM]
 # Compiled, but not run: that takes a mount.
@@ -89,7 +92,7 @@ def run(command, top):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--compiler", required=True)
-    parser.add_argument("--base", required=True)
+    parser.add_argument("--library", action="append", required=True)
     parser.add_argument("fuse", nargs="*", help="flags to compile handlers")
     args = parser.parse_args()
     with open(PAGE, encoding="utf-8") as file:
@@ -110,7 +113,7 @@ def main():
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(lambda command: run(command, top), commands))
         run([args.compiler, "-o", "additions"] +
-            [name + ".o" for name in LINKED] + [args.base], top)
+            [name + ".o" for name in LINKED] + args.library, top)
         shown = run(["./additions"], top)
         if shown != EXPECTED:
             raise Failure(f"It prints\n{shown}and not\n{EXPECTED}")

@@ -26,7 +26,7 @@ import room as rooms  # noqa: E402
 
 SKIPPED = 77
 COMMANDS = ("mount", "ctl", "dump", "verify", "anon", "recv", "keygen",
-            "deps")
+            "deps", "run")
 
 # Examples that no test can run: a part of their text, and why.
 NOT_RUN = {
@@ -39,6 +39,8 @@ NOT_RUN = {
     "--fix": "it changes settings of the machine",
     "age1\u2026": "a place holder for a key of the reader's",
     "collector.example": "a host of the reader's",
+    "dpkg-buildpackage": "it needs a source package",
+    "./configure": "a project of the reader's",
 }
 # Documents whose blocks are specifications, each held by a test of its own.
 HELD_ELSEWHERE = {
@@ -142,6 +144,9 @@ printf 'kept\\n' > p
 """
     if "tracefs-verify --key verify.key trace.log" in text:
         script += "cp /fixture/sealed.trace trace.log\n"
+    if "tracefs-run" in text:
+        script += ("cp /home/me/src/Makefile /home/me/src/*.c .\n"
+                   "printf '#!/bin/sh\\n' > install.sh; chmod +x install.sh\n")
     if "tracefs-deps" in text:
         script += ("cp /fixture/build.trace build.trace\n"
                    "cp build.trace old.trace; cp build.trace new.trace\n")
@@ -221,7 +226,7 @@ def check_config(room, text, cwd):
 
 
 def check_filter(room, text, cwd):
-    check_config(room, "{ { %s }\n { } { file = \"/var/tmp/x.trace\" } }\n"
+    check_config(room, "{ { %s\n }\n { } { file = \"/var/tmp/x.trace\" } }\n"
                  % text, cwd)
 
 
@@ -310,6 +315,20 @@ def check_program(room, text, cwd):
         expect(status == 0 and line.strip() in shown, f"{line}: {out}{err}")
 
 
+def check_sql(room, text):
+    """A question of the database that tracefs-dump makes."""
+    if "read_parquet" in text:
+        return "DuckDB's; exports_test asks it of Parquet files"
+    status, out, err = room.run(
+        "rm -f /tmp/t.db; tracefs-dump --format sqlite --output /tmp/t.db "
+        "/fixture/made.trace && sqlite3 /tmp/t.db \"$QUESTION\"".replace(
+            "$QUESTION", text.replace('"', '\\"')), "/tmp")
+    if "sqlite3: not found" in err:
+        return "sqlite3 is not installed"
+    expect(status == 0 and out, f"{text}: {out}{err}")
+    return None
+
+
 def check_example(room, example):
     """None, or why it was not run."""
     name = example.place.split(":")[0]
@@ -318,6 +337,8 @@ def check_example(room, example):
     text = example.text
     if example.kind == "code":
         return "extending_test and additions_test compile it"
+    if example.kind == "sql":
+        return check_sql(room, text)
     if example.kind == "grammar":
         return "a grammar; the fuzzers and unit tests of its parser"
     if example.kind == "json":

@@ -26,6 +26,8 @@ def kind_of(text, language=""):
     lines = [line for line in text.splitlines() if line.strip()]
     if language in ("cpp", "c++", "diff"):
         return "code"
+    if language == "sql":
+        return language
     if any(line.startswith("$ ") for line in lines):
         return "session"
     if all(_is_json(line) for line in lines):
