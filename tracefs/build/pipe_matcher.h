@@ -4,9 +4,9 @@
 // CAS's parser a pipe leads from a child to its parent where the one holds the
 // end for writing and the other that for reading, and from the standard output
 // of one process to the standard input of another. A shell makes its pipes
-// after it began, so that its own ends are not known: a pipe that nobody is seen
-// to read is taken to be read by the parent, unless that holds it for writing,
-// too: then both were given it.
+// after it began, so that its own ends are not known: a pipe that nobody is
+// seen to read is taken to be read by the parent, unless that holds it for
+// writing, too: then both were given it.
 #pragma once
 
 #include <cstdint>

@@ -26,10 +26,10 @@ constexpr size_t kMaxRememberedBytes = size_t{128} << 20;
 constexpr size_t kNoSlot = SIZE_MAX;
 
 struct CloseDatabase {
-  void operator()(sqlite3 *database) const { sqlite3_close_v2(database); }
+  void operator()(sqlite3* database) const { sqlite3_close_v2(database); }
 };
 struct EndStatement {
-  void operator()(sqlite3_stmt *statement) const {
+  void operator()(sqlite3_stmt* statement) const {
     sqlite3_finalize(statement);
   }
 };
@@ -37,7 +37,7 @@ using Statement = std::unique_ptr<sqlite3_stmt, EndStatement>;
 
 // Numbers of texts, as they come.
 class Numbers {
-public:
+ public:
   // 0 if it is new; then Add gives it one.
   int64_t Find(std::string_view text) const {
     const auto found = numbers_.find(text);
@@ -53,7 +53,7 @@ public:
     return last_;
   }
 
-private:
+ private:
   struct Hash {
     using is_transparent = void;
     size_t operator()(std::string_view text) const {
@@ -66,44 +66,38 @@ private:
 };
 
 class SqliteExporter final : public Exporter {
-public:
-  explicit SqliteExporter(const ExportOptions &options)
+ public:
+  explicit SqliteExporter(const ExportOptions& options)
       : path_(options.path), indices_(options.Choice("indices") == "yes") {
     Open();
   }
 
-  void Write(const Record &record) override {
-    if (!status_.ok())
-      return;
+  void Write(const Record& record) override {
+    if (!status_.ok()) return;
     const TableRow row(record);
-    const Event &event = record.event;
+    const Event& event = record.event;
     const int64_t process = ProcessOf(record);
     const int64_t path = PathOf(row.path());
     const int64_t path2 =
         PathOf(row.path2().empty() ? event.new_name : row.path2());
-    sqlite3_stmt *const insert = insert_op_.get();
+    sqlite3_stmt* const insert = insert_op_.get();
     sqlite3_clear_bindings(insert);
     for (uint64_t bits = event.present & fields_; bits != 0; bits &= bits - 1) {
       const auto field = static_cast<size_t>(std::countr_zero(bits));
       sqlite3_bind_int64(insert, by_field_[field],
                          static_cast<int64_t>(event.value[field]));
     }
-    for (const Slot &slot : slots_)
-      Bind(slot, row);
-    if (process != 0)
-      sqlite3_bind_int64(insert, process_slot_, process);
-    if (path != 0)
-      sqlite3_bind_int64(insert, path_slot_, path);
-    if (path2 != 0)
-      sqlite3_bind_int64(insert, path2_slot_, path2);
+    for (const Slot& slot : slots_) Bind(slot, row);
+    if (process != 0) sqlite3_bind_int64(insert, process_slot_, process);
+    if (path != 0) sqlite3_bind_int64(insert, path_slot_, path);
+    if (path2 != 0) sqlite3_bind_int64(insert, path2_slot_, path2);
     Step(insert);
   }
 
-  void WriteAlarm(const format::AlarmRecord &record) override {
-    if (!status_.ok())
-      return;
-    const Record *const operation = record.operation;
-    sqlite3_stmt *const insert = insert_alarm_.get();
+  void WriteAlarm(const format::AlarmRecord& record) override {
+    if (!status_.ok()) return;
+    const Record* const operation = record.operation;
+    sqlite3_stmt* const insert = insert_alarm_.get();
     sqlite3_clear_bindings(insert);
     if (operation != nullptr) {
       sqlite3_bind_int64(insert, 1, static_cast<int64_t>(operation->real_ns));
@@ -115,20 +109,18 @@ public:
     Step(insert);
   }
   // Told in their order in time; a table needs none.
-  std::string AlarmLine(const format::AlarmRecord &record) override {
+  std::string AlarmLine(const format::AlarmRecord& record) override {
     WriteAlarm(record);
     return {};
   }
 
-  void WriteAggregate(const format::AggregateRecord &record) override {
-    if (!status_.ok())
-      return;
-    sqlite3_stmt *const insert = insert_count_.get();
+  void WriteAggregate(const format::AggregateRecord& record) override {
+    if (!status_.ok()) return;
+    sqlite3_stmt* const insert = insert_count_.get();
     sqlite3_clear_bindings(insert);
     std::string key;
-    for (const format::AggregateKeyPart &part : record.key) {
-      if (!key.empty())
-        key += ' ';
+    for (const format::AggregateKeyPart& part : record.key) {
+      if (!key.empty()) key += ' ';
       key += format::AggregateKeyLabel(part.arg_id);
       key += '=' + AggregateKeyText(part);
     }
@@ -143,10 +135,8 @@ public:
     BindText(insert, 6, key);
     number(7, record.other ? 1 : 0);
     number(8, record.count);
-    if (record.errors)
-      number(9, *record.errors);
-    if (record.bytes)
-      number(10, *record.bytes);
+    if (record.errors) number(9, *record.errors);
+    if (record.bytes) number(10, *record.bytes);
     if (record.latency.present) {
       number(11, record.latency.sum);
       number(12, record.latency.max);
@@ -154,32 +144,25 @@ public:
     Step(insert);
   }
 
-  void WriteProcess(const ProcessRecord &record) override {
-    if (!status_.ok())
-      return;
-    sqlite3_stmt *const insert = insert_event_.get();
+  void WriteProcess(const ProcessRecord& record) override {
+    if (!status_.ok()) return;
+    sqlite3_stmt* const insert = insert_event_.get();
     sqlite3_clear_bindings(insert);
     const auto number = [insert](int at, uint64_t value) {
       sqlite3_bind_int64(insert, at, static_cast<int64_t>(value));
     };
     const auto text = [&](int at, std::string_view value) {
-      if (!value.empty())
-        BindText(insert, at, value);
+      if (!value.empty()) BindText(insert, at, value);
     };
     number(1, record.real_ns);
     number(2, record.tracer_id);
     text(3, ProcessKindName(record.kind));
     number(4, record.process.pid);
-    if (record.tid != 0)
-      number(5, record.tid);
-    if (record.ppid != 0)
-      number(6, record.ppid);
-    if (record.child.pid != 0)
-      number(7, record.child.pid);
-    if (record.exit_code)
-      number(8, *record.exit_code);
-    if (record.signal)
-      text(9, SignalName(*record.signal));
+    if (record.tid != 0) number(5, record.tid);
+    if (record.ppid != 0) number(6, record.ppid);
+    if (record.child.pid != 0) number(7, record.child.pid);
+    if (record.exit_code) number(8, *record.exit_code);
+    if (record.signal) text(9, SignalName(*record.signal));
     text(10, record.comm);
     text(11, record.program);
     text(12, record.exe);
@@ -192,13 +175,11 @@ public:
     Step(insert);
   }
 
-  void Summarize(const ExportSummary &summary) override {
-    if (!status_.ok())
-      return;
+  void Summarize(const ExportSummary& summary) override {
+    if (!status_.ok()) return;
     const Statement meta = Prepare("INSERT INTO meta VALUES (?,?,?)");
     const Statement loss = Prepare("INSERT INTO losses VALUES (?,?,?)");
-    if (!status_.ok())
-      return;
+    if (!status_.ok()) return;
     const auto say = [&](std::string_view trace, std::string_view key,
                          std::string_view value) {
       BindText(meta.get(), 1, trace);
@@ -207,23 +188,20 @@ public:
       Step(meta.get());
     };
     say("", "tracefs.version", kVersion);
-    if (!summary.filter.empty())
-      say("", "tracefs.filter", summary.filter);
-    for (const format::TraceContext *trace : summary.traces) {
-      for (const auto &[key, value] : trace->description.header.properties) {
+    if (!summary.filter.empty()) say("", "tracefs.filter", summary.filter);
+    for (const format::TraceContext* trace : summary.traces) {
+      for (const auto& [key, value] : trace->description.header.properties) {
         say(trace->name, key, value);
       }
       const auto lose = [&](std::string_view reason, uint64_t count) {
-        if (count == 0)
-          return;
+        if (count == 0) return;
         BindText(loss.get(), 1, trace->name);
         BindText(loss.get(), 2, reason);
         sqlite3_bind_int64(loss.get(), 3, static_cast<int64_t>(count));
         Step(loss.get());
       };
-      const format::ReadStats &stats = trace->stats;
-      for (const auto &[reason, count] : stats.losses)
-        lose(reason, count);
+      const format::ReadStats& stats = trace->stats;
+      for (const auto& [reason, count] : stats.losses) lose(reason, count);
       lose("unreadable blocks", stats.undecodable_blocks);
       lose("missing blocks", stats.missing_blocks);
       lose("missing operations", stats.MissingEvents());
@@ -233,10 +211,9 @@ public:
   }
 
   void Finish() override {
-    if (indices_)
-      Execute(kSqliteIndices);
+    if (indices_) Execute(kSqliteIndices);
     Execute("COMMIT");
-    for (Statement *s : {&insert_op_, &insert_path_, &insert_process_,
+    for (Statement* s : {&insert_op_, &insert_path_, &insert_process_,
                          &insert_alarm_, &insert_count_, &insert_event_}) {
       s->reset();
     }
@@ -247,14 +224,14 @@ public:
 
   Status status() const override { return status_; }
 
-private:
+ private:
   struct Slot {
-    const Column *column;
+    const Column* column;
     int number;
   };
 
   void Open() {
-    sqlite3 *database = nullptr;
+    sqlite3* database = nullptr;
     const int result = sqlite3_open_v2(
         path_.c_str(), &database,
         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
@@ -276,7 +253,7 @@ private:
     std::string marks;
     by_field_.fill(0);
     int number = 0;
-    for (const SqliteColumn &c : SqliteOperationColumns()) {
+    for (const SqliteColumn& c : SqliteOperationColumns()) {
       ++number;
       columns += (columns.empty() ? "" : ", ") + c.name + ' ' + c.type;
       marks += marks.empty() ? "?" : ",?";
@@ -309,9 +286,8 @@ private:
   }
 
   void Fail() {
-    if (!status_.ok())
-      return;
-    sqlite3 *const database = database_.get();
+    if (!status_.ok()) return;
+    sqlite3* const database = database_.get();
     const int code = sqlite3_errcode(database) & 0xff;
     const int error = code == SQLITE_FULL ? ENOSPC : 0;
     status_ =
@@ -319,17 +295,16 @@ private:
                                       std::string(sqlite3_errmsg(database)));
   }
 
-  void Execute(const std::string &sql) {
-    if (!status_.ok())
-      return;
+  void Execute(const std::string& sql) {
+    if (!status_.ok()) return;
     if (sqlite3_exec(database_.get(), sql.c_str(), nullptr, nullptr, nullptr) !=
         SQLITE_OK) {
       Fail();
     }
   }
 
-  Statement Prepare(const std::string &sql) {
-    sqlite3_stmt *statement = nullptr;
+  Statement Prepare(const std::string& sql) {
+    sqlite3_stmt* statement = nullptr;
     if (status_.ok() && sqlite3_prepare_v3(database_.get(), sql.c_str(), -1,
                                            SQLITE_PREPARE_PERSISTENT,
                                            &statement, nullptr) != SQLITE_OK) {
@@ -338,65 +313,61 @@ private:
     return Statement(statement);
   }
 
-  void Step(sqlite3_stmt *statement) {
-    if (sqlite3_step(statement) != SQLITE_DONE)
-      Fail();
+  void Step(sqlite3_stmt* statement) {
+    if (sqlite3_step(statement) != SQLITE_DONE) Fail();
     sqlite3_reset(statement);
   }
 
   // `text` must outlive the step.
-  static void BindStatic(sqlite3_stmt *statement, int at,
+  static void BindStatic(sqlite3_stmt* statement, int at,
                          std::string_view text) {
     sqlite3_bind_text(statement, at, text.data(), static_cast<int>(text.size()),
                       SQLITE_STATIC);
   }
-  static void BindText(sqlite3_stmt *statement, int at, std::string_view text) {
+  static void BindText(sqlite3_stmt* statement, int at, std::string_view text) {
     const std::string escaped = EscapedText(text);
     sqlite3_bind_text(statement, at, escaped.data(),
                       static_cast<int>(escaped.size()), SQLITE_TRANSIENT);
   }
 
-  void Bind(const Slot &slot, const TableRow &row) {
-    sqlite3_stmt *const insert = insert_op_.get();
+  void Bind(const Slot& slot, const TableRow& row) {
+    sqlite3_stmt* const insert = insert_op_.get();
     const Cell cell = row.Get(*slot.column, &scratch_);
     if (slot.column->type == ColumnType::kFlag) {
       sqlite3_bind_int64(insert, slot.number, cell.present ? 1 : 0);
       return;
     }
-    if (!cell.present)
-      return;
+    if (!cell.present) return;
     switch (slot.column->type) {
-    case ColumnType::kWord:
-      // What was made for this cell goes with the next one.
-      sqlite3_bind_text(insert, slot.number, cell.text.data(),
-                        static_cast<int>(cell.text.size()),
-                        cell.text.data() == scratch_.data() ? SQLITE_TRANSIENT
-                                                            : SQLITE_STATIC);
-      return;
-    case ColumnType::kText:
-      if (cell.text.data() == scratch_.data() || NeedsEscapes(cell.text)) {
-        BindText(insert, slot.number, cell.text);
-      } else {
-        BindStatic(insert, slot.number, cell.text);
-      }
-      return;
-    case ColumnType::kBytes:
-      sqlite3_bind_blob(insert, slot.number, cell.text.data(),
-                        static_cast<int>(cell.text.size()), SQLITE_STATIC);
-      return;
-    default:
-      sqlite3_bind_int64(insert, slot.number,
-                         static_cast<int64_t>(cell.number));
+      case ColumnType::kWord:
+        // What was made for this cell goes with the next one.
+        sqlite3_bind_text(insert, slot.number, cell.text.data(),
+                          static_cast<int>(cell.text.size()),
+                          cell.text.data() == scratch_.data() ? SQLITE_TRANSIENT
+                                                              : SQLITE_STATIC);
+        return;
+      case ColumnType::kText:
+        if (cell.text.data() == scratch_.data() || NeedsEscapes(cell.text)) {
+          BindText(insert, slot.number, cell.text);
+        } else {
+          BindStatic(insert, slot.number, cell.text);
+        }
+        return;
+      case ColumnType::kBytes:
+        sqlite3_bind_blob(insert, slot.number, cell.text.data(),
+                          static_cast<int>(cell.text.size()), SQLITE_STATIC);
+        return;
+      default:
+        sqlite3_bind_int64(insert, slot.number,
+                           static_cast<int64_t>(cell.number));
     }
   }
 
   int64_t PathOf(std::string_view path) {
-    if (path.empty())
-      return 0;
-    if (const int64_t known = paths_.Find(path); known != 0)
-      return known;
+    if (path.empty()) return 0;
+    if (const int64_t known = paths_.Find(path); known != 0) return known;
     const int64_t number = paths_.Add(path);
-    sqlite3_stmt *const insert = insert_path_.get();
+    sqlite3_stmt* const insert = insert_path_.get();
     sqlite3_clear_bindings(insert);
     sqlite3_bind_int64(insert, 1, number);
     if (NeedsEscapes(path)) {
@@ -410,8 +381,8 @@ private:
     return number;
   }
 
-  int64_t ProcessOf(const Record &record) {
-    const Event &event = record.event;
+  int64_t ProcessOf(const Record& record) {
+    const Event& event = record.event;
     constexpr std::array kIds = {Field::kPid, Field::kPpid, Field::kSid,
                                  Field::kPgid};
     constexpr uint64_t kAny = Bit(Field::kPid) | Bit(Field::kPpid) |
@@ -421,31 +392,26 @@ private:
             ? std::string_view()
             : record.trace->description.header.Get("host.name");
     const std::string_view comm = record.Text(Field::kComm);
-    if ((event.present & kAny) == 0 && comm.empty() && host.empty())
-      return 0;
-    key_.assign(reinterpret_cast<const char *>(&record.trace),
+    if ((event.present & kAny) == 0 && comm.empty() && host.empty()) return 0;
+    key_.assign(reinterpret_cast<const char*>(&record.trace),
                 sizeof record.trace);
     for (const Field id : kIds) {
       const uint64_t value = event.Has(id) ? event.Get(id) : UINT64_MAX;
-      key_.append(reinterpret_cast<const char *>(&value), sizeof value);
+      key_.append(reinterpret_cast<const char*>(&value), sizeof value);
     }
     key_ += comm;
-    if (const int64_t known = processes_.Find(key_); known != 0)
-      return known;
+    if (const int64_t known = processes_.Find(key_); known != 0) return known;
     const int64_t number = processes_.Add(key_);
-    sqlite3_stmt *const insert = insert_process_.get();
+    sqlite3_stmt* const insert = insert_process_.get();
     sqlite3_clear_bindings(insert);
     sqlite3_bind_int64(insert, 1, number);
-    if (!host.empty())
-      BindText(insert, 2, host);
+    if (!host.empty()) BindText(insert, 2, host);
     for (size_t i = 0; i < kIds.size(); ++i) {
-      if (!event.Has(kIds[i]))
-        continue;
+      if (!event.Has(kIds[i])) continue;
       sqlite3_bind_int64(insert, static_cast<int>(3 + i),
                          static_cast<int64_t>(event.Get(kIds[i])));
     }
-    if (!comm.empty())
-      BindText(insert, 7, comm);
+    if (!comm.empty()) BindText(insert, 7, comm);
     Step(insert);
     return number;
   }
@@ -467,11 +433,11 @@ private:
   Status status_;
 };
 
-} // namespace
+}  // namespace
 
-std::unique_ptr<Exporter> MakeSqliteExporter(OutputBuffer &,
-                                             const ExportOptions &options) {
+std::unique_ptr<Exporter> MakeSqliteExporter(OutputBuffer&,
+                                             const ExportOptions& options) {
   return std::make_unique<SqliteExporter>(options);
 }
 
-} // namespace tracefs
+}  // namespace tracefs

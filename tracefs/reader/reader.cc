@@ -53,14 +53,13 @@ Reader::Reader(const ReaderOptions& options)
                .memory_bytes = options.memory_bytes,
                .keys = options.keys,
                .watch = &watch_,
-               .sinks =
-                   [this](size_t trace) {
-                     TraceSinks sinks;
-                     sinks.report = [this, trace](const format::Report& r) {
-                       Found(trace, r);
-                     };
-                     return sinks;
-                   }}) {
+               .sinks = [this](size_t trace) {
+                 TraceSinks sinks;
+                 sinks.report = [this, trace](const format::Report& r) {
+                   Found(trace, r);
+                 };
+                 return sinks;
+               }}) {
   Open();
 }
 

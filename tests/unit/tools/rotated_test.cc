@@ -11,8 +11,8 @@
 #include "drivers/output/file.h"
 #include "tests/unit/filters/output/chain_end.h"
 #include "tests/unit/tools/sealed_trace.h"
-#include "tracefs/reader/trace_files.h"
 #include "tracefs/format/marks.h"
+#include "tracefs/reader/trace_files.h"
 #include "tracefs/tools/dump/dump.h"
 #include "tracefs/tools/verify/verify.h"
 

@@ -8,12 +8,12 @@
 
 #include "filters/output/chain.h"
 #include "tracefs/base/unique_fd.h"
-#include "tracefs/reader/trace_files.h"
 #include "tracefs/command/wait_for_writers.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/format/frame_reader.h"
 #include "tracefs/format/marks.h"
 #include "tracefs/format/message_cursor.h"
+#include "tracefs/reader/trace_files.h"
 #include "tracefs/tools/verify/part_check.h"
 #include "tracefs/tools/verify/trace_judge.h"
 
