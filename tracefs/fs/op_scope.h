@@ -25,6 +25,7 @@
 #include "tracefs/base/tsan.h"
 #include "tracefs/fs/file_system.h"
 #include "tracefs/fs/handed_request.h"
+#include "tracefs/fs/preemption.h"
 #include "tracefs/pipeline/event_sink.h"
 
 namespace tracefs {
@@ -139,6 +140,10 @@ class OpScope {
   void NoteTime(uint64_t now_ns, int64_t result) {
     WaitRule& rule = fs_.waits().Of(op_);
     const uint64_t took_ns = now_ns - begin_ns_;
+    // Nothing can be said of the store where the processor was lost meanwhile.
+    if (took_ns >= WaitRule::WaitNs(0)) [[unlikely]] {
+      if (LostProcessorSinceAsked()) return;
+    }
     const uint64_t bytes = result > 0 ? static_cast<uint64_t>(result) : 0;
     if (HandedRequest::Current() == nullptr) {
       rule.NoteHere(now_ns, took_ns, bytes);

@@ -3,6 +3,13 @@
 #include "tracefs/fs/wait_rule.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "tracefs/fs/preemption.h"
 
 namespace tracefs {
 namespace {
@@ -129,6 +136,49 @@ TEST(WaitRulesTest, OnlyWhatIsThereToWaitBeginsAside) {
   for (const Op op : {Op::lookup_, Op::create_, Op::read_, Op::getattr_}) {
     EXPECT_TRUE(rules.Of(op).hands_over());
   }
+}
+
+// Two threads on one processor, one of which never sleeps.
+TEST(LostProcessorTest, ASleepIsNoLossAndASharedProcessorIs) {
+  cpu_set_t before;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &before)) continue;
+    CPU_SET(cpu, &one);
+    break;
+  }
+  std::atomic<bool> done{false};
+  const auto spin = [](std::chrono::milliseconds time) {
+    const auto end = std::chrono::steady_clock::now() + time;
+    while (std::chrono::steady_clock::now() < end) {
+    }
+  };
+  std::thread rival([&] {
+    ::sched_setaffinity(0, sizeof one, &one);
+    while (!done) spin(std::chrono::milliseconds(1));
+  });
+  bool lost = false;
+  bool slept = false;
+  std::thread asks([&] {
+    ::sched_setaffinity(0, sizeof one, &one);
+    for (int i = 0; i < 100 && !lost; ++i) {
+      spin(std::chrono::milliseconds(50));
+      lost = LostProcessorSinceAsked();
+    }
+    done = true;
+    rival.join();
+    // Whatever else runs here may take it once or twice, but not always.
+    for (int i = 0; i < 1'000 && !slept; ++i) {
+      LostProcessorSinceAsked();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      slept = !LostProcessorSinceAsked();
+    }
+  });
+  asks.join();
+  EXPECT_TRUE(lost);
+  EXPECT_TRUE(slept);
 }
 
 }  // namespace
