@@ -8,8 +8,8 @@ namespace {
 // Requests are handed over when the score passes this; each that does not wait
 // takes 1 off.
 constexpr uint32_t kTooMuch = 16;
-// A lock that another holds for a moment looks as if the store waited, so one is
-// not enough unless it was very long.
+// A lock that another holds for a moment looks as if the store waited, so one
+// is not enough unless it was very long.
 uint32_t Weight(uint64_t took_ns) {
   if (took_ns >= 20'000'000) return 24;
   return took_ns >= 2'000'000 ? 12 : 8;
