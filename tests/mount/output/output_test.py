@@ -395,7 +395,7 @@ class SealedTraces:
 def full_disk_sealed(suite):
     """Full, room again, full until the end: all that a sealed trace has is
     good, and what it has not is counted. There is room for the end."""
-    with suite.tmpfs("sealed", "disk", size="700k") as disk:
+    with suite.tmpfs("sealed", "disk", size="4m") as disk:
         sealed = SealedTraces(suite, "sealed", disk)
         sealed.work()
         sealed.fill()
@@ -411,7 +411,8 @@ def full_disk_mid_block(suite):
         return Skip("no mkfs.ext2")
     image = suite.path("ext2")
     with open(image, "wb") as out:
-        out.truncate(1 << 20)
+        # Far more than the traces come to: a filler makes it full, not they.
+        out.truncate(8 << 20)
     subprocess.run(["mkfs.ext2", "-q", "-b", "1024", "-m", "0", image],
                    check=True)
     disk = suite.folder("cut", "disk")
