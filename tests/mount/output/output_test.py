@@ -395,7 +395,7 @@ class SealedTraces:
 def full_disk_sealed(suite):
     """Full, room again, full until the end: all that a sealed trace has is
     good, and what it has not is counted. There is room for the end."""
-    with suite.tmpfs("sealed", "disk", size="4m") as disk:
+    with suite.tmpfs("sealed", "disk", size="700k") as disk:
         sealed = SealedTraces(suite, "sealed", disk)
         sealed.work()
         sealed.fill()
