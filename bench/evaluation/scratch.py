@@ -108,6 +108,8 @@ def patience(roots, seconds, kill):
         raise
     finally:
         timer.cancel()
+        # Giving up ends with a mount to take away.
+        timer.join(10)
 
 
 def unmount_below(root):
