@@ -1,13 +1,30 @@
 // A thread that serves requests may run with fewer rights than the process has,
-// because it acts for somebody else. What the process does for itself on such a
-// thread (a new part of a trace, say) begins with TakeBackOwnRights().
+// because it acts for somebody else, or because such a thread made it. What the
+// process does for itself on any thread (a new part of a trace, say) begins
+// with TakeBackOwnRights().
 #pragma once
+
+#include <atomic>
 
 namespace tracefs {
 
-// Set by whoever gave rights of this thread up; takes them back and resets it.
 using TakeBackRights = void (*)();
-inline constinit thread_local TakeBackRights take_back_own_rights = nullptr;
+
+// Set, once, by whoever lets threads give rights up, before the first does:
+// what takes them back on a thread that is not known yet.
+inline constinit std::atomic<TakeBackRights> take_back_inherited = nullptr;
+
+inline void TakeBackInherited();
+// Set by whoever gave rights of this thread up; takes them back and resets it.
+inline constinit thread_local TakeBackRights take_back_own_rights =
+    &TakeBackInherited;
+
+inline void TakeBackInherited() {
+  take_back_own_rights = nullptr;
+  const TakeBackRights take_back =
+      take_back_inherited.load(std::memory_order_acquire);
+  if (take_back != nullptr) take_back();
+}
 
 inline void TakeBackOwnRights() {
   if (take_back_own_rights != nullptr) take_back_own_rights();

@@ -86,7 +86,8 @@ ThreadCredentials::ThreadCredentials() {
   // The thread that made this one may have been without some of them.
   overrides_ = capabilities.effective & kOverrides;
   fsetid_ = (capabilities.effective & CapabilityBit(CAP_FSETID)) != 0;
-  if (overrides_ != kOverrides) take_back_own_rights = TakeBack;
+  take_back_own_rights = overrides_ == kOverrides ? nullptr : TakeBack;
+  take_back_inherited.store(TakeBack, std::memory_order_release);
   effective_ =
       capabilities.effective |
       (capabilities.permitted & (kOverrides | CapabilityBit(CAP_FSETID)));

@@ -294,6 +294,11 @@ TEST_F(CredentialsAsRootTest, AThreadMadeByOneThatActsForACallerIsTheDaemons) {
       TakeBackOwnRights();
       EXPECT_TRUE(HasEffective(CAP_DAC_OVERRIDE)) << "also if never asked for";
     }).join();
+    std::thread([&] {
+      TakeBackOwnRights();
+      EXPECT_TRUE(HasEffective(CAP_DAC_OVERRIDE))
+          << "also if it does just that";
+    }).join();
   });
   ::umask(before);
 }
