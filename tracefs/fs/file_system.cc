@@ -279,40 +279,39 @@ Inode* FileSystem::AcquireSame(int dir, const char* name,
 Inode* FileSystem::Lookup(Inode& parent, const char* name, struct stat* st,
                           bool may_wait) {
   const BackingFd dir = FdOf(parent);
-  UniqueFd fd;
+  const bool by_attributes =
+      !parent.finds_new() && !may_hang_below_ && may_wait;
   Inode* inode = nullptr;
-  if (parent.finds_new() || may_hang_below_ || !may_wait) {
-    fd.Reset(OpenPath(dir.get(), name, may_wait));
-    if (!fd || ::fstatat(fd.get(), "", st, AT_EMPTY_PATH) != 0) return nullptr;
-    inode = AcquireSame(fd.get(), "", *st);
-  } else {
+  if (by_attributes) {
     if (::fstatat(dir.get(), name, st, AT_SYMLINK_NOFOLLOW) != 0) {
       return nullptr;
     }
     inode = AcquireSame(dir.get(), name, *st);
-    if (inode == nullptr) {
-      fd.Reset(OpenPath(dir.get(), name, may_wait));
-      // The name may mean another file by now: believe the descriptor.
-      if (!fd || ::fstatat(fd.get(), "", st, AT_EMPTY_PATH) != 0) {
-        return nullptr;
-      }
-    }
+  }
+  UniqueFd fd;
+  if (inode == nullptr) {
+    fd.Reset(OpenPath(dir.get(), name, may_wait));
+    // The name may mean another file by now: believe the descriptor.
+    if (!fd || ::fstatat(fd.get(), "", st, AT_EMPTY_PATH) != 0) return nullptr;
+    if (!by_attributes) inode = AcquireSame(fd.get(), "", *st);
   }
   parent.NoteLookup(inode == nullptr);
-  if (inode == nullptr) {
-    inode = inodes_.AcquireOrInsert(inodes_.Hold(std::move(fd), true), *st);
-  }
-  inodes_.Named(inode, &parent, name);
-  return inode;
+  return HoldNamed(inode, std::move(fd), parent, name, *st);
 }
 
 Inode* FileSystem::EnterMade(Inode& parent, const char* name, struct stat* st) {
   const BackingFd dir = FdOf(parent);
   UniqueFd fd(::openat(dir.get(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
   if (!fd || ::fstatat(fd.get(), "", st, AT_EMPTY_PATH) != 0) return nullptr;
-  Inode* inode = AcquireSame(fd.get(), "", *st);
+  return HoldNamed(AcquireSame(fd.get(), "", *st), std::move(fd), parent, name,
+                   *st);
+}
+
+// `inode`, or if it is null a new one of the file behind `fd`, under that name.
+Inode* FileSystem::HoldNamed(Inode* inode, UniqueFd fd, Inode& parent,
+                             const char* name, const struct stat& st) {
   if (inode == nullptr) {
-    inode = inodes_.AcquireOrInsert(inodes_.Hold(std::move(fd), true), *st);
+    inode = inodes_.AcquireOrInsert(inodes_.Hold(std::move(fd), true), st);
   }
   inodes_.Named(inode, &parent, name);
   return inode;

@@ -301,6 +301,8 @@ class FileSystem final : public EventResolver, public Interruptible {
   static constexpr int kAsItIs = -1;
   void SetUpWorker(fuse_req_t req, int policy);
   Inode* AcquireSame(int dir, const char* name, const struct stat& st);
+  Inode* HoldNamed(Inode* inode, UniqueFd fd, Inode& parent, const char* name,
+                   const struct stat& st);
   std::optional<BackingFile> HoldOpen(int fd, bool named);
   CachePolicy::DataInterest DataOf(Inode& inode);
   int32_t BackingIdOf(Inode& inode);

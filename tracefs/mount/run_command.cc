@@ -1,8 +1,6 @@
 #include "tracefs/mount/run_command.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -17,7 +15,6 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -29,9 +26,9 @@
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/command/front.h"
 #include "tracefs/export/escape.h"
+#include "tracefs/mount/mount_process.h"
 #include "tracefs/mount/private_tree.h"
 #include "tracefs/mount/process_feed.h"
-#include "tracefs/mount/run.h"
 #include "tracefs/mount/run_summary.h"
 #include "tracefs/process/ptrace_companion.h"
 
@@ -152,99 +149,6 @@ Status CheckFilter(const std::string& text) {
   return Status::Ok();
 }
 
-// --- The mount. ------------------------------------------------------------
-
-std::string TextOf(int fd) {
-  std::string text(size_t{64} << 10, '\0');
-  const ssize_t n = ::pread(fd, text.data(), text.size(), 0);
-  text.resize(n < 0 ? 0 : static_cast<size_t>(n));
-  return text;
-}
-
-// The process that serves it.
-class MountProcess {
- public:
-  // Returns when it is mounted. `says` gets what it writes for people.
-  static Result<MountProcess> Start(const MountOptions& options,
-                                    ProcessFeed& feed);
-
-  pid_t pid() const { return pid_; }
-  // What it has said so far.
-  std::string Words() const { return TextOf(words_.get()); }
-  // Waits for its end, which comes with that of the mount. Its exit status.
-  int Wait() const {
-    int status = 0;
-    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-    }
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 3;
-  }
-
- private:
-  MountProcess(pid_t pid, UniqueFd words)
-      : pid_(pid), words_(std::move(words)) {}
-
-  pid_t pid_;
-  UniqueFd words_;
-};
-
-[[noreturn]] void ServeMount(const MountOptions& options, ProcessFeed& feed,
-                             int words, int ready) {
-  // Signals of the terminal are for the command.
-  ::setsid();
-  const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  ::dup2(null.get(), STDIN_FILENO);
-  ::dup2(null.get(), STDOUT_FILENO);
-  ::dup2(words, STDERR_FILENO);
-  feed.BecomeReceiver();
-  int exit_status = 3;
-  const Result<std::unique_ptr<Log>> log = Log::Open(options.log, true);
-  if (!log.ok()) {
-    std::cerr << log.status().message() << '\n';
-  } else {
-    const Status status = Run(
-        options, **log,
-        [&] {
-          const char byte = 1;
-          return ::write(ready, &byte, 1) == 1
-                     ? Status::Ok()
-                     : Status::System(errno, "telling that it is mounted");
-        },
-        &feed);
-    if (!status.ok()) std::cerr << status.message() << '\n';
-    exit_status = status.ok() ? 0 : ExitStatus(status);
-  }
-  std::cerr.flush();
-  ::_exit(exit_status);
-}
-
-Result<MountProcess> MountProcess::Start(const MountOptions& options,
-                                         ProcessFeed& feed) {
-  UniqueFd words(::memfd_create("tracefs-run", MFD_CLOEXEC));
-  if (!words) return Status::System(errno, "memfd_create");
-  ::fcntl(words.get(), F_SETFL, O_APPEND);
-  std::array<int, 2> ends;
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0)
-    return Status::System(errno, "pipe");
-  const UniqueFd from(ends[0]);
-  UniqueFd to(ends[1]);
-  const pid_t pid = ::fork();
-  if (pid < 0) return Status::System(errno, "fork");
-  if (pid == 0) ServeMount(options, feed, words.get(), to.get());
-  to.Reset();
-  MountProcess mount(pid, std::move(words));
-  char byte = 0;
-  ssize_t n;
-  do {
-    n = ::read(from.get(), &byte, 1);
-  } while (n < 0 && errno == EINTR);
-  if (n == 1) return mount;
-  const int exit_status = mount.Wait();
-  std::string why = mount.Words();
-  while (!why.empty() && why.back() == '\n') why.pop_back();
-  if (exit_status == 2) return Status::Invalid(why);
-  return Status::SystemSaid(EIO, why.empty() ? "the mount failed" : why);
-}
-
 // --- The command. ----------------------------------------------------------
 
 pid_t g_command = 0;  // for the signal handler
@@ -259,23 +163,21 @@ constexpr std::array kPassedOn = {SIGINT,  SIGQUIT, SIGTERM,  SIGHUP,
 // It stops when the command does, not before.
 constexpr std::array kIgnored = {SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE};
 
-class Signals {
- public:
-  Signals() {
-    for (const int signal : kPassedOn) {
-      struct sigaction action {};
-      if (::sigaction(signal, nullptr, &action) == 0 &&
-          action.sa_handler == SIG_IGN) {
-        continue;  // as under nohup(1)
-      }
-      action = {};
-      action.sa_sigaction = &PassOn;
-      action.sa_flags = SA_SIGINFO | SA_RESTART;
-      ::sigaction(signal, &action, nullptr);
+// Once the command has begun, which is to have them as they were.
+void LeaveSignalsToCommand() {
+  for (const int signal : kPassedOn) {
+    struct sigaction action {};
+    if (::sigaction(signal, nullptr, &action) == 0 &&
+        action.sa_handler == SIG_IGN) {
+      continue;  // as under nohup(1)
     }
-    for (const int signal : kIgnored) ::signal(signal, SIG_IGN);
+    action = {};
+    action.sa_sigaction = &PassOn;
+    action.sa_flags = SA_SIGINFO | SA_RESTART;
+    ::sigaction(signal, &action, nullptr);
   }
-};
+  for (const int signal : kIgnored) ::signal(signal, SIG_IGN);
+}
 
 // In the child: never returns.
 [[noreturn]] void BecomeCommand(const RunOptions& options,
@@ -430,7 +332,7 @@ Status Runner::Begin() {
                   failed_write.get());
   }
   failed_write.Reset();
-  const Signals signals;
+  LeaveSignalsToCommand();
   const ProcessNeeds wanted = feed_->Wanted();
   if (options_.processes && wanted.records) {
     companion_ = std::make_unique<PtraceCompanion>(PtraceCompanion::Options{
