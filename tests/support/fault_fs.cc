@@ -10,7 +10,7 @@
 // release, fsync, statfs, getxattr, or `any`. NAMES: a glob for the path below
 // MNT, as in /dir/*. `from`: the error of a read, write or readdir meets what
 // reaches BYTES (of a readdir: entries); a write is done up to there. The file
-// is read again for each operation; what hangs goes on when its line is gone.
+// may be replaced at any time; what hangs goes on when its line is gone.
 //
 // It stands for a slow disk, a full one, one that breaks, and a server that
 // does not answer. Runs in the foreground until it is unmounted; nothing is
@@ -29,9 +29,13 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <memory>
+#include <mutex>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 namespace {
 
@@ -46,24 +50,61 @@ struct Fault {
   long from = 0;
 };
 
+struct Rule {
+  std::string operation;
+  std::string names;
+  std::string what;
+  long number = 0;  // milliseconds, or of the error
+  long from = 0;
+};
+using Rules = std::vector<Rule>;
+
+std::shared_ptr<const Rules> ReadRules() {
+  auto rules = std::make_shared<Rules>();
+  std::ifstream file(rules_path);
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string from;
+    Rule rule;
+    words >> rule.operation >> rule.names >> rule.what;
+    words >> rule.number >> from >> rule.from;
+    rules->push_back(rule);
+  }
+  return rules;
+}
+
+// As they are now. They are asked for with each operation and hardly ever
+// change: what stands for a store that waits should not take processor time.
+std::shared_ptr<const Rules> CurrentRules() {
+  static std::mutex mu;
+  static std::shared_ptr<const Rules> rules;  // guarded by mu, as `seen` is
+  static struct stat seen;
+  struct stat now {};
+  ::stat(rules_path.c_str(), &now);
+  const std::lock_guard lock(mu);
+  if (rules == nullptr || now.st_ino != seen.st_ino ||
+      now.st_mtim.tv_sec != seen.st_mtim.tv_sec ||
+      now.st_mtim.tv_nsec != seen.st_mtim.tv_nsec) {
+    seen = now;
+    rules = ReadRules();
+  }
+  return rules;
+}
+
 // Waits as the rules say, and returns the error that they ask for.
-Fault Meet(const std::string& operation, const char* path) {
+Fault Meet(std::string_view operation, const char* path) {
   for (bool waited = false;; waited = true) {
-    std::ifstream rules(rules_path);
     Fault fault;
     bool hangs = false;
-    for (std::string line; std::getline(rules, line);) {
-      std::istringstream words(line);
-      std::string op, names, what, from;
-      words >> op >> names >> what;
-      if (op != operation && op != "any") continue;
-      if (::fnmatch(names.c_str(), path, 0) != 0) continue;
-      if (what == "hang") hangs = true;
-      if (what == "error") words >> fault.error >> from >> fault.from;
-      if (what == "delay" && !waited) {
-        long ms = 0;
-        words >> ms;
-        std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+    for (const Rule& rule : *CurrentRules()) {
+      if (rule.operation != operation && rule.operation != "any") continue;
+      if (::fnmatch(rule.names.c_str(), path, 0) != 0) continue;
+      if (rule.what == "hang") hangs = true;
+      if (rule.what == "error") {
+        fault = {.error = static_cast<int>(rule.number), .from = rule.from};
+      }
+      if (rule.what == "delay" && !waited) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(rule.number));
       }
     }
     if (!hangs) return fault;
