@@ -52,6 +52,15 @@ Status TraceMerger::ReadFirst(size_t i) {
   return lane.status;
 }
 
+std::unique_ptr<BlockDecoder> TraceMerger::TakeFirst(size_t i) {
+  Lane& lane = *lanes_[i];
+  if (lane.open.size() != 1) return nullptr;
+  Block block = std::move(lane.open.front());
+  lane.open.clear();
+  used_bytes_ -= block->footprint();
+  return block;
+}
+
 bool TraceMerger::Prepare(Lane& lane) {
   for (;;) {
     if (!lane.open.empty() &&

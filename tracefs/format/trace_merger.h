@@ -36,6 +36,9 @@ class TraceMerger {
   // Reads the first block of a trace ahead of Next, so that its description can
   // be asked for. OK at the end too. Not for growing inputs.
   Status ReadFirst(size_t i);
+  // Gives back the block that ReadFirst has read, if there is anything in it,
+  // before the first Next; else null.
+  std::unique_ptr<BlockDecoder> TakeFirst(size_t i);
   // Takes a block that somebody else has read from that trace, before the first
   // Next.
   void Give(size_t i, std::unique_ptr<BlockDecoder> block) {

@@ -77,6 +77,12 @@ class TraceSet {
     merger_.Give(i, std::move(block));
   }
 
+  // The block that ReadFirst has read, for who goes on reading that trace by
+  // himself; may be null.
+  std::unique_ptr<format::BlockDecoder> TakeFirst(size_t i) {
+    return merger_.TakeFirst(i);
+  }
+
   // The first and the last begin time of all traces, without reading what lies
   // between; zeros where that is not known.
   Result<format::TraceReader::Span> TimeSpan();

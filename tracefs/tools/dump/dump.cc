@@ -16,6 +16,9 @@
 #include "tracefs/crypto/key_source.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/export/table.h"
+#include "tracefs/query/report_keeper.h"
+#include "tracefs/query/time_window.h"
+#include "tracefs/query/trace_filter.h"
 #include "tracefs/reader/trace_files.h"
 #include "tracefs/reader/trace_set.h"
 #include "tracefs/tools/dump/aggregate_queue.h"
@@ -23,8 +26,6 @@
 #include "tracefs/tools/dump/extract.h"
 #include "tracefs/tools/dump/line_queue.h"
 #include "tracefs/tools/dump/progress.h"
-#include "tracefs/tools/dump/time_window.h"
-#include "tracefs/tools/dump/trace_filter.h"
 #include "tracefs/tools/dump/trace_summary.h"
 
 namespace tracefs {

@@ -7,7 +7,7 @@
 
 #include "tracefs/base/status.h"
 #include "tracefs/export/exporter.h"
-#include "tracefs/tools/dump/time_window.h"
+#include "tracefs/query/time_window.h"
 
 namespace tracefs {
 

@@ -1,4 +1,4 @@
-#include "tracefs/tools/dump/time_window.h"
+#include "tracefs/query/time_window.h"
 
 #include <time.h>
 

@@ -1,4 +1,4 @@
-#include "tracefs/tools/dump/trace_filter.h"
+#include "tracefs/query/trace_filter.h"
 
 #include <algorithm>
 #include <optional>
@@ -11,7 +11,7 @@
 #include "filters/input/trace_words.h"
 #include "tracefs/base/units.h"
 #include "tracefs/format/block_decoder.h"
-#include "tracefs/tools/dump/time_window.h"
+#include "tracefs/query/time_window.h"
 
 namespace tracefs {
 

@@ -1,0 +1,47 @@
+// Analysis: looks at the operations of traces in order of time, and answers
+// with tables. One for each kind of question; analyses.h has the table of them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tracefs/base/status.h"
+#include "tracefs/event/process_record.h"
+#include "tracefs/format/record.h"
+#include "tracefs/query/table.h"
+
+namespace tracefs::query {
+
+// Used by one thread. Memory is bounded whatever comes: what there was no room
+// for is counted and told in the notes of the tables.
+class Analysis {
+ public:
+  virtual ~Analysis() = default;
+  // An operation that is over; in order of time.
+  virtual void Take(const format::Record& record, size_t trace) = 0;
+  // What happened to a process, in its place among the operations.
+  virtual void TakeProcess(const ProcessRecord& /*record*/) {}
+  // Once, after the last one.
+  virtual std::vector<Table> Finish() = 0;
+};
+
+// Whether an operation is one that ran and has ended, and not what was recorded
+// before it (STR_PRE_OP).
+inline bool HasRun(const format::Record& record) {
+  return !record.event.before;
+}
+inline bool Failed(const Event& event) {
+  return event.Has(Field::kErrno) && event.Get(Field::kErrno) != 0;
+}
+inline uint64_t NumberOr0(const Event& event, Field field) {
+  return event.Has(field) ? event.Get(field) : 0;
+}
+// What a read, write or copy has moved.
+uint64_t BytesMoved(const Event& event);
+inline bool IsRead(Op op) { return op == Op::read_; }
+inline bool IsWrite(Op op) {
+  return op == Op::write_ || op == Op::copy_file_range_;
+}
+
+}  // namespace tracefs::query

@@ -1,0 +1,77 @@
+// Table: what a question about a trace is answered with, before it is text,
+// CSV, JSON or Markdown. Texts are bytes as the trace has them: whoever prints
+// them escapes them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tracefs/base/status.h"
+
+namespace tracefs::query {
+
+enum class Unit : uint8_t {
+  kText,
+  kNumber,    // of things, or an id
+  kBytes,     // the same, a size
+  kDuration,  // ns
+  kTime,      // ns since 1970
+  kShare,     // of one
+};
+
+struct TableColumn {
+  std::string name;
+  Unit unit = Unit::kText;
+  // Whether its values can be added up: in the line `other` they are.
+  bool adds = false;
+
+  // As machines are told it: "latency_ns".
+  std::string Key() const;
+};
+
+// One cell. Without a value it is empty.
+struct Value {
+  bool present = false;
+  uint64_t number = 0;  // kNumber, kBytes, kDuration, kTime
+  double share = 0;     // kShare
+  std::string text;     // kText
+
+  static Value Text(std::string_view text);
+  static Value Number(uint64_t number);
+  // `part` of `whole`; absent where that is 0.
+  static Value Share(uint64_t part, uint64_t whole);
+};
+
+using Row = std::vector<Value>;  // as many as there are columns
+
+struct Table {
+  std::string title;  // "" where there is but one
+  std::vector<TableColumn> columns;
+  std::vector<Row> rows;
+  // What belongs to no row of its own; kept behind all others.
+  std::optional<Row> other;
+  std::vector<std::string> notes;  // sentences behind it; printable
+  uint64_t begin_ns = 0;           // of the trace, for times as text
+
+  // Nothing if there is no such column.
+  std::optional<size_t> Find(std::string_view column) const;
+};
+
+// How rows are chosen.
+struct Arrangement {
+  std::string sort;  // a column; "": as they are. "-C": smallest first
+  // Rows beyond that many go into `other`; 0: all are shown.
+  size_t top = 0;
+  // Which columns, in which order; empty: all.
+  std::vector<std::string> columns;
+};
+
+// Sorts by numbers largest first, by texts as bytes; equals by their other
+// cells, so that the order does not depend on chance. kInvalid, with the
+// nearest name, for a column that is not there.
+Status Arrange(const Arrangement& how, Table* table);
+
+}  // namespace tracefs::query

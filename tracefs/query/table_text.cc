@@ -1,0 +1,237 @@
+#include "tracefs/query/table_text.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <vector>
+
+#include "tracefs/export/duration.h"
+#include "tracefs/export/escape.h"
+#include "tracefs/export/json_member.h"
+
+namespace tracefs::query {
+namespace {
+
+constexpr uint64_t kSecond = 1'000'000'000;
+
+std::string Percent(double share) {
+  std::array<char, 64> text;
+  const int size =
+      std::snprintf(text.data(), text.size(), "%.1f%%", 100 * share);
+  return {text.data(), static_cast<size_t>(size)};
+}
+
+std::string Nine(double number) {
+  std::array<char, 64> text;
+  const int size = std::snprintf(text.data(), text.size(), "%.9g", number);
+  return {text.data(), static_cast<size_t>(size)};
+}
+
+// "+6.031136": microseconds since the begin of the trace.
+std::string TimeSince(uint64_t ns, uint64_t begin_ns) {
+  const bool before = ns < begin_ns;
+  const uint64_t distance = before ? begin_ns - ns : ns - begin_ns;
+  std::string micros = std::to_string(distance % kSecond / 1000);
+  micros.insert(0, 6 - micros.size(), '0');
+  return (before ? "-" : "+") + std::to_string(distance / kSecond) + "." +
+         micros;
+}
+
+// Columns on a terminal: one for each code point, which is right for nearly
+// all names.
+size_t Width(std::string_view text) {
+  return static_cast<size_t>(
+      std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+// As machines read it; "" where it is absent.
+std::string Exact(const TableColumn& column, const Value& value) {
+  if (!value.present) return {};
+  switch (column.unit) {
+    case Unit::kText:
+      return value.text;
+    case Unit::kShare:
+      return Nine(value.share);
+    default:
+      return std::to_string(value.number);
+  }
+}
+
+std::string CsvText(std::string_view text, bool safe) {
+  std::string escaped = TerminalText(text);
+  if (safe && !escaped.empty() &&
+      std::string_view("=+-@").find(escaped[0]) != std::string_view::npos) {
+    escaped.insert(0, 1, '\'');
+  } else if (escaped.find_first_of(",\"") == std::string::npos) {
+    return escaped;
+  }
+  std::string quoted = "\"";
+  for (const char c : escaped) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+void AppendObject(const Table& table, const Row& row, std::string* out) {
+  std::string members;
+  for (size_t i = 0; i < row.size(); ++i) {
+    const TableColumn& column = table.columns[i];
+    if (!row[i].present) continue;
+    // The line `other` says so in place of a number, too.
+    const bool text = column.unit == Unit::kText || !row[i].text.empty();
+    if (text) {
+      AppendJsonText(column.Key(), row[i].text, &members);
+      continue;
+    }
+    AppendJsonKey(column.Key(), &members);
+    members += Exact(column, row[i]);
+  }
+  // The first comma separates nothing.
+  *out += '{' + (members.empty() ? members : members.substr(1)) + '}';
+}
+
+std::vector<const Row*> AllRows(const Table& table) {
+  std::vector<const Row*> rows;
+  for (const Row& row : table.rows) rows.push_back(&row);
+  if (table.other) rows.push_back(&*table.other);
+  return rows;
+}
+
+std::string MarkdownText(std::string_view text) {
+  std::string safe;
+  for (const char c : text) {
+    if (std::string_view("\\`*_{}[]<>|#!&~$").find(c) !=
+        std::string_view::npos) {
+      safe += '\\';
+    }
+    safe += c;
+  }
+  return safe;
+}
+
+}  // namespace
+
+std::string CellText(const TableColumn& column, const Value& value,
+                     uint64_t begin_ns) {
+  if (!value.present) return "-";
+  if (!value.text.empty()) return TerminalText(value.text);
+  switch (column.unit) {
+    case Unit::kText:
+      return "\"\"";
+    case Unit::kDuration:
+      return DurationText(value.number);
+    case Unit::kTime:
+      return TimeSince(value.number, begin_ns);
+    case Unit::kShare:
+      return Percent(value.share);
+    default:
+      return std::to_string(value.number);
+  }
+}
+
+std::string TextOf(const Table& table) {
+  std::vector<std::vector<std::string>> lines(1);
+  std::vector<size_t> widths;
+  for (const TableColumn& column : table.columns) {
+    lines[0].push_back(column.name);
+    widths.push_back(Width(column.name));
+  }
+  for (const Row* row : AllRows(table)) {
+    std::vector<std::string>& line = lines.emplace_back();
+    for (size_t i = 0; i < row->size(); ++i) {
+      line.push_back(CellText(table.columns[i], (*row)[i], table.begin_ns));
+      widths[i] = std::max(widths[i], Width(line.back()));
+    }
+  }
+  std::string text = table.title.empty() ? "" : table.title + "\n";
+  for (const std::vector<std::string>& line : lines) {
+    std::string padded;
+    for (size_t i = 0; i < line.size(); ++i) {
+      const std::string blanks(widths[i] - Width(line[i]), ' ');
+      const bool left = table.columns[i].unit == Unit::kText;
+      if (i != 0) padded += "  ";
+      padded += left ? line[i] + blanks : blanks + line[i];
+    }
+    padded.erase(padded.find_last_not_of(' ') + 1);
+    text += padded + "\n";
+  }
+  for (const std::string& note : table.notes) text += note + "\n";
+  return text;
+}
+
+std::string CsvOf(const Table& table, bool safe) {
+  std::string text;
+  for (const TableColumn& column : table.columns) {
+    text += (&column == &table.columns[0] ? "" : ",") + column.Key();
+  }
+  text += '\n';
+  for (const Row* row : AllRows(table)) {
+    for (size_t i = 0; i < row->size(); ++i) {
+      if (i != 0) text += ',';
+      const Value& value = (*row)[i];
+      text += value.text.empty() ? Exact(table.columns[i], value)
+                                 : CsvText(value.text, safe);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+std::string JsonLinesOf(const Table& table) {
+  std::string text;
+  for (const Row* row : AllRows(table)) {
+    AppendObject(table, *row, &text);
+    text += '\n';
+  }
+  return text;
+}
+
+std::string JsonOf(std::span<const Table> tables) {
+  std::string text = "{\"tables\":[";
+  for (const Table& table : tables) {
+    text += &table == tables.data() ? "\n{\"title\":" : ",\n{\"title\":";
+    AppendJsonString(table.title, &text);
+    text += ",\"rows\":[";
+    const std::vector<const Row*> rows = AllRows(table);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      text += i == 0 ? "\n" : ",\n";
+      AppendObject(table, *rows[i], &text);
+    }
+    text += "],\"notes\":[";
+    for (size_t i = 0; i < table.notes.size(); ++i) {
+      if (i != 0) text += ',';
+      AppendJsonString(table.notes[i], &text);
+    }
+    text += "]}";
+  }
+  return text + "\n]}\n";
+}
+
+std::string MarkdownOf(const Table& table) {
+  std::string text =
+      table.title.empty() ? "" : "### " + MarkdownText(table.title) + "\n\n";
+  std::string rule = "|";
+  text += "|";
+  for (const TableColumn& column : table.columns) {
+    text += " " + MarkdownText(column.name) + " |";
+    rule += column.unit == Unit::kText ? " --- |" : " ---: |";
+  }
+  text += "\n" + rule + "\n";
+  for (const Row* row : AllRows(table)) {
+    text += "|";
+    for (size_t i = 0; i < row->size(); ++i) {
+      text +=
+          " " +
+          MarkdownText(CellText(table.columns[i], (*row)[i], table.begin_ns)) +
+          " |";
+    }
+    text += "\n";
+  }
+  for (const std::string& note : table.notes) {
+    text += "\n" + MarkdownText(note) + "\n";
+  }
+  return text;
+}
+
+}  // namespace tracefs::query

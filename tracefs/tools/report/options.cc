@@ -1,0 +1,230 @@
+#include "tracefs/tools/report/options.h"
+
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <sstream>
+#include <utility>
+
+#include "tracefs/base/printable.h"
+#include "tracefs/base/spelling.h"
+#include "tracefs/base/text_cursor.h"
+#include "tracefs/base/units.h"
+#include "tracefs/command/command_line.h"
+#include "tracefs/tools/report/rows.h"
+
+namespace tracefs {
+namespace {
+
+namespace po = boost::program_options;
+using Strings = std::vector<std::string>;
+
+constexpr char kSeeHelp[] = " (see tracefs-report --help)";
+
+po::options_description VisibleOptions() {
+  po::options_description options("Options");
+  options.add_options()  //
+      ("format", po::value<std::string>()->value_name("NAME"),
+       "how the answer is written; see below")  //
+      ("output,o", po::value<std::string>()->value_name("FILE"),
+       "write there instead; FILE is replaced as a whole, when all is written, "
+       "or not at all")  //
+      ("filter", po::value<std::string>()->value_name("EXPR"),
+       "only operations that match EXPR, as of tracefs-dump")  //
+      ("from", po::value<std::string>()->value_name("TIME"),
+       "only operations that began at TIME or later, as of tracefs-dump: "
+       "14:03:05, +5s, -5s, 25%")  //
+      ("to", po::value<std::string>()->value_name("TIME"),
+       "only operations that began before TIME")  //
+      ("sort", po::value<std::string>()->value_name("COLUMN"),
+       "tables: by that column, largest first; -COLUMN: smallest first")  //
+      ("top", po::value<std::string>()->value_name("N"),
+       "tables: that many rows, then one of all others; all: every row")  //
+      ("columns", po::value<std::string>()->value_name("A,B"),
+       "tables: which columns, in which order")                          //
+      ("print", "print the query behind QUESTION instead of answering")  //
+      ("query", po::value<std::string>()->value_name("FILE"),
+       "answer the query in FILE, as --print shows them, in place of a "
+       "QUESTION")  //
+      ("safe",
+       "csv: put ' before texts that a spreadsheet would take for a "
+       "formula")  //
+      ("utc",
+       "times without a zone, of --from and --to, are UTC instead of "
+       "local")                                                       //
+      ("wait", "wait first until nobody writes the traces any more")  //
+      ("key", po::value<Strings>()->value_name("FILE"),
+       "keys for encrypted traces; also env:NAME, keyring:NAME; may be given "
+       "several times")                  //
+      ("help,h", "print this and exit")  //
+      ("version", "print the version and exit");
+  return options;
+}
+
+Status NoSuchRow(const std::string& word) {
+  std::vector<std::string_view> names;
+  std::string list;
+  for (const ReportRow& row : ReportRows()) {
+    names.push_back(row.name);
+    list += " " + std::string(row.name);
+  }
+  return Status::Invalid("there is no question " + Quoted(word) +
+                         DidYouMean(word, names) + " (there are:" + list + ")");
+}
+
+size_t CountWords(std::string_view words) {
+  return words.empty()
+             ? 0
+             : static_cast<size_t>(1 + std::ranges::count(words, ' '));
+}
+
+// Splits QUESTION, its words and TRACEs.
+Status ReadWords(const CommandLine& given, ReportOptions* result) {
+  Strings words = given.Texts("words");
+  if (given.Has("query")) {
+    result->query = given.Text("query");
+    result->row = QueryFileRow();
+  } else if (!words.empty() && FindReportRow(words[0]) != nullptr) {
+    result->row = FindReportRow(words[0]);
+    words.erase(words.begin());
+  } else {
+    result->row = DefaultReportRow();
+    const bool makes = given.Has("output") || given.Has("format");
+    if (result->row == nullptr || !makes) {
+      return words.empty()
+                 ? Status::Invalid("no QUESTION given" + std::string(kSeeHelp))
+                 : NoSuchRow(words[0]);
+    }
+  }
+  const ReportRow& row = *result->row;
+  const size_t count = CountWords(row.words);
+  if (!result->print && words.size() < count + (row.compares ? 0 : 1)) {
+    return Status::Invalid(
+        std::string(row.name) + " needs " +
+        (words.size() < count ? std::string(row.words) : "a TRACE") + kSeeHelp);
+  }
+  if (result->print) return {};
+  const auto behind = words.begin() + static_cast<ptrdiff_t>(count);
+  result->words.assign(words.begin(), behind);
+  result->input.traces.assign(behind, words.end());
+  if (std::ranges::count(result->input.traces, "-") > 1) {
+    return Status::Invalid("standard input (-) can be read only once");
+  }
+  return {};
+}
+
+Status ReadFormat(const CommandLine& given, ReportOptions* result) {
+  result->format = given.Text("format");
+  const ReportRow& row = *result->row;
+  std::string known;
+  for (const std::string_view format : row.formats) {
+    if (format == result->format) return {};
+    known += (known.empty() ? "" : ", ") + std::string(format);
+  }
+  if (!given.Has("format")) {
+    result->format = row.formats.front();
+    return {};
+  }
+  return Status::Invalid("--format: " + std::string(row.name) + " knows " +
+                         known + ", not " + Quoted(result->format));
+}
+
+Status ReadTable(const CommandLine& given, ReportOptions* result) {
+  for (const char* const option : {"sort", "top", "columns", "print", "safe"}) {
+    if (given.Has(option) && result->row->query.empty() &&
+        result->query.empty()) {
+      return Status::Invalid("--" + std::string(option) +
+                             " is for questions, "
+                             "not for " +
+                             std::string(result->row->name));
+    }
+  }
+  result->sort = given.Text("sort");
+  if (given.Has("top")) {
+    const std::string top = given.Text("top");
+    const auto number = top == "all" ? 0 : ParseUnsigned(top);
+    if (!number || (*number == 0 && top != "all")) {
+      return Status::Invalid("--top needs a number from 1 on, or all, not " +
+                             Quoted(top));
+    }
+    result->top = static_cast<size_t>(*number);
+  }
+  if (given.Has("columns")) {
+    result->columns = SplitAtCommas({given.Text("columns")});
+  }
+  result->safe = given.Has("safe");
+  if (result->safe && result->format != "csv") {
+    return Status::Invalid("--safe is for --format csv");
+  }
+  return {};
+}
+
+Status ReadInput(const CommandLine& given, ReportOptions* result) {
+  query::InputOptions& input = result->input;
+  input.filter = given.Text("filter");
+  input.keys = given.Texts("key");
+  input.utc = given.Has("utc");
+  for (const auto& [name, spec] :
+       {std::pair{"from", &input.from}, std::pair{"to", &input.to}}) {
+    if (!given.Has(name)) continue;
+    auto read =
+        ParseTimeSpec(std::string("--") + name, given.Text(name), input.utc);
+    if (!read.ok()) return read.status();
+    *spec = *read;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string ReportHelp() {
+  std::ostringstream out;
+  out << "Usage: tracefs-report [OPTION]... QUESTION TRACE...\n"
+         "       tracefs-report [OPTION]... --query FILE TRACE...\n"
+         "Answer questions about traces. TRACE is a file, a folder, or - for "
+         "standard\ninput; several are merged.\n\n"
+      << VisibleOptions() << "\nQuestions, and how they can be written:\n";
+  for (const ReportRow& row : ReportRows()) {
+    std::string name(row.name);
+    if (!row.words.empty()) name += " " + std::string(row.words);
+    name.resize(std::max<size_t>(name.size() + 1, 15), ' ');
+    out << "  " << name << row.help << " (";
+    for (const std::string_view format : row.formats) {
+      out << (format == row.formats.front() ? "" : " ") << format;
+    }
+    out << ")\n";
+  }
+  out << "\nExamples:\n"
+         "  tracefs-report slowest trace.log\n"
+         "  tracefs-report slowest --filter 'op = fsync' --top 5 trace.log\n"
+         "  tracefs-report slowest --print > mine.query\n"
+         "  tracefs-report --query mine.query --format csv trace.log\n"
+         "\nExit status: 0 answered; 1 something of a trace is damaged, cut or "
+         "lost, so that\nthe answer may lack it; 2 wrong usage; 3 the system "
+         "refused.\n";
+  return out.str();
+}
+
+Result<ReportOptions> ParseReportOptions(int argc, const char* const* argv) {
+  const Result<CommandLine> line =
+      CommandLine::Parse(argc, argv, VisibleOptions(), "words", kSeeHelp);
+  if (!line.ok()) return line.status();
+  const CommandLine& given = *line;
+  ReportOptions result;
+  result.help = given.Has("help");
+  result.version = given.Has("version");
+  if (result.help || result.version) return result;
+  result.print = given.Has("print");
+  result.wait = given.Has("wait");
+  result.output = given.Text("output");
+  if (given.Has("output") && result.output.empty()) {
+    return Status::Invalid("--output: name a file");
+  }
+  if (result.output == "-") result.output.clear();
+  if (Status s = ReadWords(given, &result); !s.ok()) return s;
+  if (Status s = ReadFormat(given, &result); !s.ok()) return s;
+  if (Status s = ReadTable(given, &result); !s.ok()) return s;
+  if (Status s = ReadInput(given, &result); !s.ok()) return s;
+  return result;
+}
+
+}  // namespace tracefs

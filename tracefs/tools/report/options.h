@@ -1,0 +1,37 @@
+// The command line of tracefs-report.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tracefs/base/status.h"
+#include "tracefs/query/trace_input.h"
+
+namespace tracefs {
+
+struct ReportRow;
+
+struct ReportOptions {
+  bool help = false;
+  bool version = false;
+  const ReportRow* row = nullptr;  // what is asked for; never null else
+  bool print = false;              // the query of a question, unanswered
+  std::string query;               // a file with one that was edited
+  std::vector<std::string> words;  // what the question is about: PATH
+  query::InputOptions input;
+  bool wait = false;   // until nobody writes the traces any more
+  std::string format;  // "": that of the row
+  std::string output;  // "" = standard output
+  std::string sort;    // "": as the question has it
+  std::optional<size_t> top;
+  std::vector<std::string> columns;
+  bool safe = false;  // csv: nothing looks like a formula
+};
+
+// kInvalid, with the next step, for what does not make sense.
+Result<ReportOptions> ParseReportOptions(int argc, const char* const* argv);
+
+std::string ReportHelp();
+
+}  // namespace tracefs

@@ -1,0 +1,147 @@
+#include "tracefs/tools/report/run_question.h"
+
+#include <errno.h>
+#include <fcntl.h>
+
+#include <memory>
+#include <utility>
+
+#include "tracefs/base/file_io.h"
+#include "tracefs/export/escape.h"
+#include "tracefs/query/record_filter.h"
+#include "tracefs/query/table_text.h"
+#include "tracefs/tools/report/question.h"
+#include "tracefs/tools/report/rows.h"
+
+namespace tracefs {
+namespace {
+
+constexpr char kCommand[] = "tracefs-report: ";
+constexpr size_t kMaxQueryBytes = size_t{1} << 20;
+constexpr size_t kDefaultTop = 20;
+
+// A part that is being answered.
+struct Running {
+  QuestionPart part;
+  std::optional<query::RecordFilter> filter;
+  std::unique_ptr<query::Analysis> analysis;
+};
+
+Result<std::string> QueryText(const ReportOptions& options) {
+  if (options.query.empty()) return std::string(options.row->query);
+  const UniqueFd fd(::open(options.query.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return Status::System(errno, TerminalWord(options.query));
+  return ReadText(fd.get(), kMaxQueryBytes, TerminalWord(options.query));
+}
+
+class Questioner {
+ public:
+  Questioner(const ReportOptions& options, OutputBuffer& out, OutputBuffer& err)
+      : options_(options), out_(out), err_(err) {}
+
+  int Run() {
+    const Result<std::string> text = QueryText(options_);
+    if (!text.ok()) return Complain(text.status());
+    if (options_.print) {
+      out_.Append(*text);
+      return 0;
+    }
+    auto parts = ParseQuestion(*text, options_.query);
+    if (!parts.ok()) return Complain(parts.status());
+    if (Status s = Prepare(*std::move(parts)); !s.ok()) return Complain(s);
+    if (Status s = Read(); !s.ok()) return Complain(s);
+    if (Status s = Print(); !s.ok()) return Complain(s);
+    err_.Append(input_->Problems(kCommand));
+    return input_->ExitCode();
+  }
+
+ private:
+  int Complain(const Status& status) {
+    err_.Append(kCommand + status.message() + "\n");
+    return ExitStatus(status);
+  }
+
+  Status Prepare(std::vector<QuestionPart> parts) {
+    for (QuestionPart& part : parts) {
+      Running running;
+      if (!part.filter.empty()) {
+        auto filter = query::RecordFilter::Compile(
+            part.filter, "filter of [" + part.title + "]", options_.input.utc);
+        if (!filter.ok()) return filter.status();
+        running.filter.emplace(*std::move(filter));
+      }
+      if (!options_.sort.empty()) part.sort = options_.sort;
+      if (options_.top) part.top = *options_.top;
+      if (!options_.columns.empty()) part.columns = options_.columns;
+      query::AnalysisOptions how;
+      how.top = part.top.value_or(kDefaultTop);
+      if (how.top == 0) how.top = SIZE_MAX;
+      if (!options_.words.empty()) how.path = options_.words[0];
+      running.analysis = part.analysis->make(how);
+      running.part = std::move(part);
+      running_.push_back(std::move(running));
+    }
+    return {};
+  }
+
+  Status Read() {
+    query::InputSinks sinks;
+    sinks.process = [this](const ProcessRecord& record) {
+      for (Running& running : running_) running.analysis->TakeProcess(record);
+    };
+    sinks.warn = [this](const std::string& text) {
+      err_.Append(kCommand + text + "\n");
+    };
+    auto input = query::TraceInput::Open(options_.input, std::move(sinks));
+    if (!input.ok()) return input.status();
+    input_ = *std::move(input);
+    input_->ForEach([this](format::Record& record, size_t trace) {
+      for (Running& running : running_) {
+        if (running.filter && !running.filter->Keep(record)) continue;
+        running.analysis->Take(record, trace);
+      }
+    });
+    return {};
+  }
+
+  Status Print() {
+    std::vector<query::Table> tables;
+    for (Running& running : running_) {
+      for (query::Table& table : running.analysis->Finish()) {
+        if (table.title.empty()) table.title = running.part.title;
+        table.begin_ns = input_->span().begin_ns;
+        query::Arrangement how = {.sort = running.part.sort,
+                                  .top = running.part.top.value_or(kDefaultTop),
+                                  .columns = running.part.columns};
+        if (Status s = query::Arrange(how, &table); !s.ok()) return s;
+        tables.push_back(std::move(table));
+      }
+    }
+    if (options_.format == "json") {
+      out_.Append(query::JsonOf(tables));
+      return {};
+    }
+    for (const query::Table& table : tables) {
+      if (&table != tables.data()) out_.Append("\n");
+      out_.Append(options_.format == "csv"  ? query::CsvOf(table, options_.safe)
+                  : options_.format == "md" ? query::MarkdownOf(table)
+                                            : query::TextOf(table));
+    }
+    return {};
+  }
+
+  const ReportOptions& options_;
+  OutputBuffer& out_;
+  OutputBuffer& err_;
+  std::vector<Running> running_;
+  std::unique_ptr<query::TraceInput> input_;  // its sinks use the above
+};
+
+}  // namespace
+
+int RunQuestion(const ReportOptions& options, OutputBuffer& out,
+                OutputBuffer& err) {
+  return Questioner(options, out, err).Run();
+}
+
+}  // namespace tracefs

@@ -1,0 +1,18 @@
+// Answers a question: runs its analyses in one pass and prints their tables.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "tracefs/export/output_buffer.h"
+#include "tracefs/tools/report/options.h"
+
+namespace tracefs {
+
+inline constexpr std::array<std::string_view, 4> kQuestionFormats = {
+    "text", "csv", "json", "md"};
+
+int RunQuestion(const ReportOptions& options, OutputBuffer& out,
+                OutputBuffer& err);
+
+}  // namespace tracefs
