@@ -1,0 +1,73 @@
+#include "tracefs/report/access_pattern.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "tracefs/report/metrics.h"
+
+namespace tracefs::report {
+namespace {
+
+// Handles are numbers within their trace; files without one are known by inode.
+uint64_t KeyOf(const Event& event, size_t trace) {
+  const bool has_fh = event.Has(Field::kFh);
+  const uint64_t number = has_fh                     ? event.Get(Field::kFh)
+                          : event.Has(Field::kInode) ? event.Get(Field::kInode)
+                                                     : 0;
+  return (number << 1 | (has_fh ? 1 : 0)) + (uint64_t{trace} << 48);
+}
+
+}  // namespace
+
+void AccessPattern::Take(const Event& event, size_t trace) {
+  if (event.op == Op::release_) {
+    open_.erase(KeyOf(event, trace));
+    return;
+  }
+  if (event.op != Op::read_ && event.op != Op::write_) return;
+  if (!event.Has(Field::kOffset) || !event.Has(Field::kResult)) return;
+  const auto result = static_cast<int64_t>(event.Get(Field::kResult));
+  if (result < 0) return;
+  const auto moved = static_cast<uint64_t>(result);
+  const uint64_t offset = event.Get(Field::kOffset);
+  const uint64_t asked =
+      event.Has(Field::kLength) ? event.Get(Field::kLength) : moved;
+  if (open_.size() >= kMaxOpen) {
+    open_.clear();
+    ++forgotten_;
+  }
+  const Direction direction = event.op == Op::read_ ? kRead : kWrite;
+  uint64_t& next = open_[KeyOf(event, trace)].next[direction];
+  const Class found = next == kNowhere ? Class::kFirst
+                      : offset == next ? Class::kConsecutive
+                      : offset > next  ? Class::kForward
+                                       : Class::kBackward;
+  next = AddTo(offset, moved);
+  OneWay& way = ways_[direction];
+  Moved& sum = way.by_class[static_cast<size_t>(found)];
+  ++sum.count;
+  sum.bytes = AddTo(sum.bytes, moved);
+  ++way.by_size[static_cast<size_t>(std::bit_width(asked))];
+  if (((offset | asked) & 4095) != 0) ++way.unaligned;
+  const auto exact = way.exact.find(asked);
+  if (exact != way.exact.end()) {
+    ++exact->second;
+  } else if (way.exact.size() < kMaxExact) {
+    way.exact.emplace(asked, 1);
+  } else {
+    ++way.other_sizes;
+  }
+}
+
+std::vector<std::pair<uint64_t, uint64_t>> AccessPattern::CommonSizes(
+    Direction direction, size_t most) const {
+  const auto& exact = ways_[direction].exact;
+  std::vector<std::pair<uint64_t, uint64_t>> sizes(exact.begin(), exact.end());
+  std::sort(sizes.begin(), sizes.end(), [](const auto& a, const auto& b) {
+    return a.second != b.second ? a.second > b.second : a.first < b.first;
+  });
+  if (sizes.size() > most) sizes.resize(most);
+  return sizes;
+}
+
+}  // namespace tracefs::report

@@ -1,0 +1,338 @@
+#include "tracefs/report/collector.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tracefs/export/flag_names.h"
+#include "tracefs/format/block_decoder.h"
+
+namespace tracefs::report {
+namespace {
+
+constexpr NameTree::Limits kSmall = {
+    .nodes = 1 << 14, .name_bytes = size_t{4} << 20, .series_points = 1 << 18};
+constexpr NameTree::Limits kFlame = {
+    .nodes = 1 << 17, .name_bytes = size_t{32} << 20, .series_points = 0};
+constexpr size_t kMostFlameMemos = 1 << 18;
+constexpr std::string_view kNoPath = "(path not recorded)";
+
+// What is told of a path deeper than this stands for what lies below, too.
+constexpr size_t kMostComponents = 256;
+
+Metrics MetricsOf(const Event& event) {
+  Metrics what = {.count = 1};
+  if (event.Has(Field::kErrno) && event.Get(Field::kErrno) != 0) {
+    what.errors = 1;
+  } else if (Info(event.op).family == OpFamily::kData &&
+             event.Has(Field::kResult)) {
+    const auto result = static_cast<int64_t>(event.Get(Field::kResult));
+    if (result > 0) {
+      (event.op == Op::read_ ? what.read : what.written) =
+          static_cast<uint64_t>(result);
+    }
+  }
+  if (event.Has(Field::kLatency)) {
+    what.time_ns = what.longest_ns = event.Get(Field::kLatency);
+  }
+  return what;
+}
+
+bool IsFaster(const SlowOperation& a, const SlowOperation& b) {
+  if (a.time_ns != b.time_ns) return a.time_ns > b.time_ns;
+  if (a.real_ns != b.real_ns) return a.real_ns < b.real_ns;
+  return a.pid < b.pid;
+}
+
+}  // namespace
+
+Collector::Collector()
+    : extensions_(kSmall),
+      users_(kSmall),
+      commands_(kSmall),
+      flame_(kFlame),
+      failures_(kSmall) {}
+
+NodeId Collector::NodeOfText(std::string_view path) {
+  NodeId node = 0;
+  for (size_t depth = 0; !path.empty() && depth < kMostComponents; ++depth) {
+    while (path.starts_with('/')) path.remove_prefix(1);
+    const size_t slash = std::min(path.find('/'), path.size());
+    if (slash != 0) node = files_.Child(node, path.substr(0, slash));
+    path.remove_prefix(slash);
+  }
+  return node;
+}
+
+NodeId Collector::NodeOfPathId(const format::Record& record, uint64_t path_id,
+                               size_t trace) {
+  constexpr NodeId kNone = UINT32_MAX;
+  if (memo_.block != record.block || memo_.trace != trace ||
+      memo_.sequence != record.block->sequence()) {
+    memo_.block = record.block;
+    memo_.trace = trace;
+    memo_.sequence = record.block->sequence();
+    memo_.nodes.clear();
+  }
+  // Ids are checked: there are as many as the block defines.
+  if (path_id >= memo_.nodes.size()) {
+    memo_.nodes.resize(static_cast<size_t>(path_id) + 1, kNone);
+  }
+  NodeId& node = memo_.nodes[static_cast<size_t>(path_id)];
+  if (node == kNone) {
+    PathBuffer buffer;
+    const std::string_view path = record.block->Path(path_id, {}, buffer);
+    node = path.empty() ? files_.Child(0, kNoPath) : NodeOfText(path);
+  }
+  return node;
+}
+
+NodeId Collector::FileOf(const format::Record& record, size_t trace) {
+  const Event& event = record.event;
+  if (record.HasText(Field::kPath)) {
+    return NodeOfText(record.Text(Field::kPath));
+  }
+  if (event.parent != 0) {
+    const NodeId parent = NodeOfPathId(record, event.parent, trace);
+    return event.name.empty() ? parent : files_.Child(parent, event.name);
+  }
+  if (event.node != 0) return NodeOfPathId(record, event.node, trace);
+  const NodeId nowhere = files_.Child(0, kNoPath);
+  if (!event.name.empty()) return files_.Child(nowhere, event.name);
+  if (!event.Has(Field::kInode)) return nowhere;
+  return files_.Child(nowhere,
+                      "inode " + std::to_string(event.Get(Field::kInode)));
+}
+
+NodeId Collector::ExtensionOf(NodeId file) {
+  if (file >= extension_of_.size()) extension_of_.resize(file + 1);
+  NodeId& extension = extension_of_[file];
+  if (extension == 0) {
+    const std::string_view text = tracefs::ExtensionOf(files_.NameOf(file));
+    extension = extensions_.Child(0, text.empty() ? "-" : text);
+  }
+  return extension;
+}
+
+NodeId Collector::FlameOf(NodeId command, NodeId file) {
+  const FlameKey key{command, file};
+  const auto found = flame_of_.find(key);
+  if (found != flame_of_.end()) return found->second;
+  std::vector<NodeId> line;
+  for (NodeId at = file; at != 0; at = files_.at(at).parent) line.push_back(at);
+  NodeId node = flame_.Child(0, commands_.NameOf(command));
+  node = flame_.Child(node, "/");
+  std::string name;
+  for (size_t i = line.size(); i-- > 0;) {
+    name = files_.NameOf(line[i]);
+    // A directory that leads on keeps its slash.
+    if (i != 0) name += '/';
+    node = flame_.Child(node, name);
+  }
+  if (flame_of_.size() >= kMostFlameMemos) flame_of_.clear();
+  flame_of_.emplace(key, node);
+  return node;
+}
+
+void Collector::AddTimes(const Event& event, uint64_t real_ns,
+                         const Metrics& what) {
+  const Bins fine = grid_.fine();
+  ++ops_[Index(event.op)]->counts.At(fine, real_ns);
+  if (what.errors != 0) ++errors_.At(fine, real_ns);
+  const auto add = [&](BinRow& row, uint64_t more) {
+    if (more == 0) return;
+    uint64_t& number = row.At(fine, real_ns);
+    number = AddTo(number, more);
+  };
+  add(read_, what.read);
+  add(written_, what.written);
+  add(time_, what.time_ns);
+  if (event.Has(Field::kLatency)) {
+    ++rows_[LatencyHistogram::RowOf(what.time_ns)].At(grid_.coarse(), real_ns);
+  }
+}
+
+void Collector::Add(const format::Record& record, size_t trace) {
+  const Event& event = record.event;
+  if (event.before) {
+    ++before_;
+    return;
+  }
+  const Metrics what = MetricsOf(event);
+  total_.Add(what);
+  auto& op = ops_[Index(event.op)];
+  if (op == nullptr) op = std::make_unique<OpSums>();
+  op->metrics.Add(what);
+  if (event.Has(Field::kLatency)) {
+    op->latency.Add(what.time_ns);
+    latency_.Add(what.time_ns);
+  }
+  if (event.Has(Field::kInferred) && event.Get(Field::kInferred) != 0) {
+    ++inferred_;
+  }
+  const bool timed = record.time_resolution_ns != 0;
+  const std::string_view comm =
+      record.HasText(Field::kComm) ? record.Text(Field::kComm) : "-";
+  const NodeId file = FileOf(record, trace);
+  const NodeId command = commands_.Child(0, comm);
+  const NodeId process = processes_.Of(event, record.Text(Field::kComm),
+                                       timed ? record.real_ns : 0, trace);
+  const NodeId extension = ExtensionOf(file);
+  const NodeId user = users_.Child(
+      0, event.Has(Field::kUid) ? std::to_string(event.Get(Field::kUid)) : "-");
+  if (timed) {
+    last_real_ns_ = record.real_ns;
+    grid_.Reach(record.real_ns);
+    AddTimes(event, record.real_ns, what);
+    const Bins coarse = grid_.coarse();
+    files_.Add(file, what, record.real_ns, coarse, /*inside=*/file != 0);
+    commands_.Add(command, what, record.real_ns, coarse);
+    processes_.Add(process, what, record.real_ns, coarse);
+    extensions_.Add(extension, what, record.real_ns, coarse);
+    users_.Add(user, what, record.real_ns, coarse);
+  } else {
+    ++untimed_;
+    files_.Add(file, what);
+    commands_.Add(command, what);
+    processes_.Add(process, what);
+    extensions_.Add(extension, what);
+    users_.Add(user, what);
+  }
+  flame_.Add(flame_.Child(FlameOf(command, file), OpName(event.op)), what);
+  if (what.errors != 0) {
+    const uint64_t number = event.Get(Field::kErrno);
+    const std::string_view name = ErrnoName(number);
+    NodeId node = failures_.Child(
+        0, name.empty() ? std::to_string(number) : std::string(name));
+    node = failures_.Child(node, OpName(event.op));
+    failures_.Add(failures_.Child(node, comm), what);
+  }
+  access_.Take(event, trace);
+  if (event.Has(Field::kLatency)) KeepSlow(record, what.time_ns, file, comm);
+  KeepBounded();
+}
+
+void Collector::KeepSlow(const format::Record& record, uint64_t took,
+                         NodeId file, std::string_view comm) {
+  const Event& event = record.event;
+  SlowOperation slow;
+  slow.real_ns = record.time_resolution_ns != 0 ? record.real_ns : 0;
+  slow.time_ns = took;
+  slow.pid = event.Has(Field::kPid) ? event.Get(Field::kPid) : 0;
+  const bool full = slowest_.size() >= kSlowest;
+  if (full && !IsFaster(slow, slowest_.front())) return;
+  slow.op = event.op;
+  slow.error = event.Has(Field::kErrno)
+                   ? static_cast<uint32_t>(event.Get(Field::kErrno))
+                   : 0;
+  slow.comm = comm;
+  slow.path = PathOf(file);
+  if (full) {
+    std::pop_heap(slowest_.begin(), slowest_.end(), IsFaster);
+    slowest_.pop_back();
+  }
+  slowest_.push_back(std::move(slow));
+  std::push_heap(slowest_.begin(), slowest_.end(), IsFaster);
+}
+
+std::vector<SlowOperation> Collector::Slowest() const {
+  std::vector<SlowOperation> sorted = slowest_;
+  std::sort(sorted.begin(), sorted.end(), IsFaster);
+  return sorted;
+}
+
+void Collector::KeepBounded() {
+  processes_.KeepBounded();
+  if (files_.HasTooManyPoints()) files_.DropSeries();
+  if (files_.IsFull()) {
+    files_.Fold();
+    memo_.block = nullptr;
+    extension_of_.clear();
+    flame_of_.clear();
+  }
+  for (NameTree* const tree :
+       {&extensions_, &users_, &commands_, &flame_, &failures_}) {
+    if (tree->HasTooManyPoints()) tree->DropSeries();
+    if (!tree->IsFull()) continue;
+    tree->Fold();
+    extension_of_.clear();
+    flame_of_.clear();
+  }
+}
+
+void Collector::AddProcess(const ProcessRecord& record, size_t trace) {
+  processes_.Take(record, trace);
+  processes_.KeepBounded();
+}
+
+void Collector::AddLoss(std::string_view reason, uint64_t count) {
+  if (losses_.size() >= kMostLosses) {
+    ++losses_left_out_;
+    return;
+  }
+  losses_.push_back({.real_ns = last_real_ns_,
+                     .count = count,
+                     .reason = std::string(reason)});
+}
+
+void Collector::AddCounted(const format::AggregateRecord& record,
+                           size_t trace) {
+  std::string key = std::to_string(trace + 1) + "." +
+                    std::to_string(record.tracer_id) + "." +
+                    std::to_string(record.aggregate) + ":";
+  for (const format::AggregateKeyPart& part : record.key) {
+    key += ' ';
+    key += format::AggregateKeyLabel(part.arg_id);
+    key += '=';
+    const bool is_op =
+        part.arg_id == static_cast<uint16_t>(format::ArgId::kKeyOp);
+    if (format::AggregateKeyIsText(part.arg_id)) {
+      key += part.text;
+    } else if (const auto op = OpFromNumber(part.number); is_op && op) {
+      key += OpName(*op);
+    } else {
+      key += std::to_string(part.number);
+    }
+  }
+  if (record.other) key += " (others)";
+  auto& table = record.total ? counted_in_all_ : counted_;
+  const Metrics what = {.count = record.count,
+                        .errors = record.errors.value_or(0),
+                        .read = 0,
+                        .written = record.bytes.value_or(0),
+                        .time_ns = record.latency.sum,
+                        .longest_ns = record.latency.max};
+  if (!record.total && record.count != 0) {
+    grid_.Reach(record.real_from_ns);
+    uint64_t& bin = counted_bins_.At(grid_.fine(), record.real_from_ns);
+    bin = AddTo(bin, record.count);
+  }
+  auto at = table.find(key);
+  if (at == table.end()) {
+    if (table.size() >= kMostCounted) {
+      ++counted_left_out_;
+      return;
+    }
+    at = table.emplace(std::move(key), Metrics()).first;
+  }
+  // Totals come again and again, each with all before.
+  if (record.total) {
+    at->second = what;
+  } else {
+    at->second.Add(what);
+  }
+}
+
+std::string Collector::PathOf(NodeId node) const {
+  std::vector<NodeId> line;
+  for (NodeId at = node; at != 0; at = files_.at(at).parent) line.push_back(at);
+  if (line.empty()) return "/";
+  std::string path;
+  const bool nowhere = files_.NameOf(line.back()) == kNoPath;
+  for (size_t i = line.size(); i-- > 0;) {
+    if (!nowhere || !path.empty()) path += nowhere ? ' ' : '/';
+    path += files_.NameOf(line[i]);
+  }
+  return path;
+}
+
+}  // namespace tracefs::report

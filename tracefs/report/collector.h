@@ -1,0 +1,172 @@
+// Collector: one pass over the operations of traces, in bounded memory: all
+// sums that the page and its other forms (document.h) are made from.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "tracefs/event/op.h"
+#include "tracefs/event/process_record.h"
+#include "tracefs/format/record.h"
+#include "tracefs/report/access_pattern.h"
+#include "tracefs/report/latency.h"
+#include "tracefs/report/metrics.h"
+#include "tracefs/report/name_tree.h"
+#include "tracefs/report/processes.h"
+#include "tracefs/report/time_grid.h"
+
+namespace tracefs::report {
+
+// What is summed up for one operation.
+struct OpSums {
+  Metrics metrics;
+  LatencyHistogram latency;
+  BinRow counts;  // fine bins
+};
+
+// One of the slowest operations.
+struct SlowOperation {
+  uint64_t real_ns = 0;
+  uint64_t time_ns = 0;
+  Op op{};
+  uint32_t error = 0;
+  uint64_t pid = 0;
+  std::string comm;
+  std::string path;
+};
+
+// A loss of operations that the trace tells of; about when.
+struct LossSeen {
+  uint64_t real_ns = 0;
+  uint64_t count = 0;
+  std::string reason;
+};
+
+// Used by one thread.
+class Collector {
+ public:
+  static constexpr size_t kSlowest = 250;
+  static constexpr size_t kMostLosses = 1000;
+  static constexpr size_t kMostCounted = 4096;
+
+  Collector();
+  Collector(const Collector&) = delete;
+  Collector& operator=(const Collector&) = delete;
+
+  // Operations in order of time, as TraceSet hands them out; `trace` is its
+  // number.
+  void Add(const format::Record& record, size_t trace);
+  void AddProcess(const ProcessRecord& record, size_t trace);
+  void AddCounted(const format::AggregateRecord& record, size_t trace);
+  // A report about a loss, when it comes.
+  void AddLoss(std::string_view reason, uint64_t count);
+
+  // --- What came out. Not const where bins are brought up to date.
+  const Metrics& total() const { return total_; }
+  uint64_t untimed() const { return untimed_; }  // without a begin time
+  uint64_t before() const { return before_; }    // told before they ran
+  uint64_t inferred() const { return inferred_; }
+  const TimeGrid& grid() const { return grid_; }
+  std::array<std::unique_ptr<OpSums>, kOpCount>& ops() { return ops_; }
+  const LatencyHistogram& latency() const { return latency_; }
+  BinRow& errors() { return errors_; }
+  BinRow& read() { return read_; }
+  BinRow& written() { return written_; }
+  BinRow& time() { return time_; }
+  // By rows of LatencyHistogram, in coarse bins.
+  std::array<BinRow, LatencyHistogram::kRows>& latency_rows() { return rows_; }
+  // Files and directories: their children in the root are the roots of mounts.
+  NameTree& files() { return files_; }
+  NameTree& extensions() { return extensions_; }
+  NameTree& users() { return users_; }
+  NameTree& commands() { return commands_; }
+  // Command > path > operation.
+  NameTree& flame() { return flame_; }
+  // Errno > operation > command.
+  NameTree& failures() { return failures_; }
+  Processes& processes() { return processes_; }
+  const AccessPattern& access() const { return access_; }
+  // Slowest first.
+  std::vector<SlowOperation> Slowest() const;
+  const std::vector<LossSeen>& losses() const { return losses_; }
+  uint64_t losses_left_out() const { return losses_left_out_; }
+  // What aggregate drivers counted, by their keys ("op=read uid=0").
+  const std::map<std::string, Metrics>& counted() const {
+    return counted_in_all_.empty() ? counted_ : counted_in_all_;
+  }
+  uint64_t counted_left_out() const { return counted_left_out_; }
+  BinRow& counted_bins() { return counted_bins_; }
+  // The path of a node of files(), from the root of the mount.
+  std::string PathOf(NodeId node) const;
+
+ private:
+  // What is remembered of path ids of the block that is being read.
+  struct BlockMemo {
+    const format::BlockDecoder* block = nullptr;
+    uint64_t sequence = 0;
+    size_t trace = 0;
+    std::vector<NodeId> nodes;
+  };
+  // Where the flame tree goes on for a command and a file.
+  struct FlameKey {
+    NodeId command;
+    NodeId file;
+    friend bool operator==(const FlameKey&, const FlameKey&) = default;
+  };
+  struct FlameHash {
+    size_t operator()(const FlameKey& key) const {
+      return (uint64_t{key.command} << 32 | key.file) * 0x9e3779b97f4a7c15u >>
+             16;
+    }
+  };
+
+  NodeId FileOf(const format::Record& record, size_t trace);
+  NodeId NodeOfPathId(const format::Record& record, uint64_t path_id,
+                      size_t trace);
+  NodeId NodeOfText(std::string_view path);
+  NodeId ExtensionOf(NodeId file);
+  NodeId FlameOf(NodeId command, NodeId file);
+  void AddTimes(const Event& event, uint64_t real_ns, const Metrics& what);
+  void KeepSlow(const format::Record& record, uint64_t took, NodeId file,
+                std::string_view comm);
+  void KeepBounded();
+
+  TimeGrid grid_;
+  Metrics total_;
+  uint64_t untimed_ = 0;
+  uint64_t before_ = 0;
+  uint64_t inferred_ = 0;
+  uint64_t last_real_ns_ = 0;
+  std::array<std::unique_ptr<OpSums>, kOpCount> ops_;
+  LatencyHistogram latency_;
+  BinRow errors_, read_, written_, time_;
+  std::array<BinRow, LatencyHistogram::kRows> rows_;
+
+  NameTree files_;
+  NameTree extensions_;
+  NameTree users_;
+  NameTree commands_;
+  NameTree flame_;
+  NameTree failures_;
+  Processes processes_;
+  AccessPattern access_;
+  BlockMemo memo_;
+  std::vector<NodeId> extension_of_;  // by file; 0 = not looked for
+  std::unordered_map<FlameKey, NodeId, FlameHash> flame_of_;
+  std::vector<SlowOperation> slowest_;  // a heap, the least slow in front
+
+  std::vector<LossSeen> losses_;
+  uint64_t losses_left_out_ = 0;
+  std::map<std::string, Metrics> counted_;         // since the last time
+  std::map<std::string, Metrics> counted_in_all_;  // by who told the totals
+  uint64_t counted_left_out_ = 0;
+  BinRow counted_bins_;
+};
+
+}  // namespace tracefs::report

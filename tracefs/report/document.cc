@@ -1,0 +1,109 @@
+#include "tracefs/report/document.h"
+
+#include "tracefs/base/version.h"
+#include "tracefs/export/escape.h"
+#include "tracefs/report/document_parts.h"
+
+namespace tracefs::report {
+
+std::string TextOf(std::string_view bytes, size_t most) {
+  if (bytes.size() <= most) return TerminalText(bytes);
+  const size_t half = most / 2;
+  // A character that is cut in two shows as \xNN, which is as well.
+  return TerminalText(bytes.substr(0, half)) + "\u2026(" +
+         std::to_string(bytes.size() - 2 * half) + " bytes)\u2026" +
+         TerminalText(bytes.substr(bytes.size() - half));
+}
+
+size_t EmbeddedBytes(std::string_view text) {
+  size_t bytes = text.size() + 3;
+  for (const char c : text) {
+    if (c == '<' || c == '>' || c == '&') bytes += 5;
+    if (c == '"' || c == '\\') ++bytes;
+  }
+  return bytes;
+}
+
+Json MetricsAsJson(const Metrics& metrics) {
+  return {{"count", metrics.count},     {"errors", metrics.errors},
+          {"read", metrics.read},       {"written", metrics.written},
+          {"time_ns", metrics.time_ns}, {"longest_ns", metrics.longest_ns}};
+}
+
+void AppendMetrics(const Metrics& metrics, Json* row) {
+  for (const uint64_t number :
+       {metrics.count, metrics.errors, metrics.read, metrics.written,
+        metrics.time_ns, metrics.longest_ns}) {
+    row->push_back(number);
+  }
+}
+
+Json MakeDocument(Collector& collector,
+                  const std::vector<const format::TraceReader*>& traces,
+                  const DocumentOptions& options) {
+  Json document;
+  Json notes = Json::array();
+  document["schema"] = "tracefs-report/1";
+  document["generator"] = "tracefs-report " + std::string(kVersion);
+  document["title"] = TextOf(options.title);
+  document["asked"] = {{"filter", TextOf(options.filter)},
+                       {"from", TextOf(options.from)},
+                       {"to", TextOf(options.to)}};
+  document["time"] = TimeAsJson(collector);
+  Json& totals = document["totals"] = MetricsAsJson(collector.total());
+  totals["untimed"] = collector.untimed();
+  totals["before"] = collector.before();
+  totals["inferred"] = collector.inferred();
+  totals["shortest_ns"] = collector.latency().shortest_ns();
+  totals["p50_ns"] = collector.latency().Quantile(0.5);
+  totals["p99_ns"] = collector.latency().Quantile(0.99);
+  document["operations"] = OperationsAsJson(collector);
+  document["timeline"] = TimelineAsJson(collector);
+  document["latency"] = LatencyAsJson(collector);
+  document["tables"] = TablesAsJson(collector, &notes);
+  document["errors"] = ErrorsAsJson(collector);
+  document["access"] = AccessAsJson(collector);
+  document["slowest"] = SlowestAsJson(collector);
+  document["counted"] = CountedAsJson(collector, &notes);
+  document["tree"] = TreeAsJson(collector, &notes);
+  document["processes"] = ProcessesAsJson(collector, &notes);
+  document["flame"] = FlameAsJson(collector, &notes);
+  document["traces"] = TracesAsJson(traces);
+  document["losses"] = LossesAsJson(collector, traces);
+  document["notes"] = std::move(notes);
+  document["summary"] = SummaryAsJson(document);
+  return document;
+}
+
+std::string EmbeddableJson(const Json& document) {
+  const std::string plain = document.dump();
+  std::string text;
+  text.reserve(plain.size() + plain.size() / 16);
+  for (size_t i = 0; i < plain.size(); ++i) {
+    switch (plain[i]) {
+      case '<':
+        text += "\\u003c";
+        break;
+      case '>':
+        text += "\\u003e";
+        break;
+      case '&':
+        text += "\\u0026";
+        break;
+      case '\xe2':
+        // U+2028 and U+2029: e2 80 a8, e2 80 a9.
+        if (plain.compare(i, 3, "\xe2\x80\xa8") == 0 ||
+            plain.compare(i, 3, "\xe2\x80\xa9") == 0) {
+          text += plain[i + 2] == '\xa8' ? "\\u2028" : "\\u2029";
+          i += 2;
+          break;
+        }
+        [[fallthrough]];
+      default:
+        text += plain[i];
+    }
+  }
+  return text;
+}
+
+}  // namespace tracefs::report

@@ -1,0 +1,51 @@
+// Parts of the document, a function for each panel or two.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tracefs/report/collector.h"
+#include "tracefs/report/document.h"
+
+namespace tracefs::report {
+
+// When things happened is told from here on, ns since the epoch.
+inline uint64_t OriginOf(const Collector& collector) {
+  return collector.grid().empty() ? 0 : collector.grid().first_ns();
+}
+// From the origin; negative where bins begin before the first operation.
+inline int64_t Since(uint64_t origin_ns, uint64_t ns) {
+  return static_cast<int64_t>(ns - origin_ns);
+}
+
+// Bytes that a text will have in the page.
+size_t EmbeddedBytes(std::string_view text);
+
+// "count", "errors", "read", "written", "time_ns", "longest_ns".
+Json MetricsAsJson(const Metrics& metrics);
+// The same numbers, in this order.
+void AppendMetrics(const Metrics& metrics, Json* row);
+
+// document_time.cc
+Json TimeAsJson(const Collector& collector);
+Json OperationsAsJson(Collector& collector);
+Json TimelineAsJson(Collector& collector);
+Json LatencyAsJson(Collector& collector);
+// document_tables.cc: what is left out is added to `notes`.
+Json TablesAsJson(Collector& collector, Json* notes);
+Json ErrorsAsJson(Collector& collector);
+Json AccessAsJson(const Collector& collector);
+Json SlowestAsJson(const Collector& collector);
+Json CountedAsJson(const Collector& collector, Json* notes);
+// document_trees.cc
+Json TreeAsJson(Collector& collector, Json* notes);
+Json ProcessesAsJson(Collector& collector, Json* notes);
+Json FlameAsJson(Collector& collector, Json* notes);
+// document_traces.cc
+Json TracesAsJson(const std::vector<const format::TraceReader*>& traces);
+Json LossesAsJson(const Collector& collector,
+                  const std::vector<const format::TraceReader*>& traces);
+// summary.cc: sentences, those that matter most first.
+Json SummaryAsJson(const Json& document);
+
+}  // namespace tracefs::report

@@ -1,0 +1,270 @@
+// Parts of the document that are tables.
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "tracefs/export/flag_names.h"
+#include "tracefs/report/document_parts.h"
+
+namespace tracefs::report {
+namespace {
+
+constexpr size_t kMostRows = 1000;
+// Bytes of the page that a table's names, and its series, may take.
+constexpr size_t kNameBytes = 160'000;
+constexpr size_t kSeriesPoints = 9'000;
+constexpr size_t kMostSeries = 200;
+
+struct Row {
+  NodeId node = 0;
+  Metrics metrics;
+};
+
+// What a table is made from: some rows of one tree.
+struct Source {
+  const char* name;
+  NameTree* tree;
+  std::vector<Row> rows;
+  std::function<std::string(NodeId)> text;
+  Series& (*series)(NameTree::Node& node);
+};
+
+Series& OwnSeries(NameTree::Node& node) { return node.series; }
+Series& InsideSeries(NameTree::Node& node) { return node.inside; }
+
+// Flat: bin, count, errors, bytes, time_ns; and so on.
+Json SeriesAsJson(Series& series, const Bins& coarse, size_t* points_left) {
+  if (series.dropped() || series.size() == 0) return nullptr;
+  const auto& points = series.Points(coarse.shift);
+  if (points.size() > *points_left) return nullptr;
+  *points_left -= points.size();
+  Json flat = Json::array();
+  for (const SeriesPoint& point : points) {
+    flat.push_back(point.bin - coarse.first);
+    flat.push_back(point.count);
+    flat.push_back(point.errors);
+    flat.push_back(point.bytes);
+    flat.push_back(point.time_ns);
+  }
+  return flat;
+}
+
+Json TableAsJson(Source source, const Bins& coarse, const Metrics& total,
+                 Json* notes) {
+  std::vector<double> weights(source.tree->size());
+  for (const Row& row : source.rows) {
+    weights[row.node] = LargestShare(row.metrics, total);
+  }
+  std::sort(source.rows.begin(), source.rows.end(),
+            [&](const Row& a, const Row& b) {
+              return weights[a.node] != weights[b.node]
+                         ? weights[a.node] > weights[b.node]
+                         : a.node < b.node;
+            });
+  Json rows = Json::array();
+  Json series = Json::array();
+  Metrics shown;
+  size_t bytes_left = kNameBytes;
+  size_t points_left = kSeriesPoints;
+  for (const Row& row : source.rows) {
+    if (rows.size() >= kMostRows) break;
+    std::string text = source.text(row.node);
+    const size_t bytes = EmbeddedBytes(text);
+    if (bytes > bytes_left) break;
+    bytes_left -= bytes;
+    Json numbers = Json::array({std::move(text)});
+    AppendMetrics(row.metrics, &numbers);
+    if (rows.size() < kMostSeries) {
+      series.push_back(SeriesAsJson(source.series(source.tree->at(row.node)),
+                                    coarse, &points_left));
+    }
+    rows.push_back(std::move(numbers));
+    shown.Add(row.metrics);
+  }
+  Json other = Json::array();
+  const auto rest = [](uint64_t all, uint64_t part) {
+    return all > part ? all - part : 0;
+  };
+  AppendMetrics({.count = rest(total.count, shown.count),
+                 .errors = rest(total.errors, shown.errors),
+                 .read = rest(total.read, shown.read),
+                 .written = rest(total.written, shown.written),
+                 .time_ns = rest(total.time_ns, shown.time_ns),
+                 .longest_ns = 0},
+                &other);
+  const size_t left_out = source.rows.size() - rows.size();
+  if (!source.tree->exact()) {
+    notes->push_back(std::string(source.name) +
+                     ": there are more than could be kept apart; a row may be "
+                     "short of up to " +
+                     std::to_string(source.tree->missed().count) +
+                     " operations, which are in the last line");
+  }
+  return {
+      {"rows", std::move(rows)},       {"series", std::move(series)},
+      {"other", std::move(other)},     {"left_out", left_out},
+      {"exact", source.tree->exact()}, {"missed", source.tree->missed().count}};
+}
+
+// Of each node what it did itself.
+std::vector<Row> OwnRows(const NameTree& tree) {
+  std::vector<Row> rows;
+  for (NodeId node = 0; node < tree.size(); ++node) {
+    if (tree.at(node).own.count == 0) continue;
+    rows.push_back({node, tree.at(node).own});
+  }
+  return rows;
+}
+
+// Of each directory what was done with what lies directly in it; with the root
+// itself in the root.
+std::vector<Row> InsideRows(const NameTree& tree) {
+  std::vector<Metrics> inside(tree.size());
+  for (NodeId node = 0; node < tree.size(); ++node) {
+    inside[node].Add(tree.at(node).folded);
+    inside[tree.at(node).parent].Add(tree.at(node).own);
+  }
+  std::vector<Row> rows;
+  for (NodeId node = 0; node < tree.size(); ++node) {
+    if (inside[node].count != 0) rows.push_back({node, inside[node]});
+  }
+  return rows;
+}
+
+}  // namespace
+
+Json TablesAsJson(Collector& collector, Json* notes) {
+  const Bins coarse = collector.grid().coarse();
+  const auto path = [&](NodeId node) { return TextOf(collector.PathOf(node)); };
+  const auto name_in = [](NameTree& tree) {
+    return [&tree](NodeId node) { return TextOf(tree.NameOf(node)); };
+  };
+  NameTree& files = collector.files();
+  Json tables;
+  for (const Source& source : {
+           Source{"files", &files, OwnRows(files), path, OwnSeries},
+           Source{"directories", &files, InsideRows(files), path, InsideSeries},
+           Source{"extensions", &collector.extensions(),
+                  OwnRows(collector.extensions()),
+                  name_in(collector.extensions()), OwnSeries},
+           Source{"commands", &collector.commands(),
+                  OwnRows(collector.commands()), name_in(collector.commands()),
+                  OwnSeries},
+           Source{"users", &collector.users(), OwnRows(collector.users()),
+                  name_in(collector.users()), OwnSeries},
+       }) {
+    tables[source.name] = TableAsJson(source, coarse, collector.total(), notes);
+  }
+  return tables;
+}
+
+Json ErrorsAsJson(Collector& collector) {
+  constexpr size_t kMost = 2000;
+  NameTree& failures = collector.failures();
+  std::vector<NodeId> leaves;
+  for (NodeId node = 1; node < failures.size(); ++node) {
+    const NameTree::Node& it = failures.at(node);
+    if (it.own.count + it.folded.count != 0) leaves.push_back(node);
+  }
+  const auto count = [&](NodeId node) {
+    return failures.at(node).own.count + failures.at(node).folded.count;
+  };
+  std::stable_sort(leaves.begin(), leaves.end(),
+                   [&](NodeId a, NodeId b) { return count(a) > count(b); });
+  Json rows = Json::array();
+  uint64_t others = 0;
+  size_t bytes_left = kMost * 60;
+  for (const NodeId leaf : leaves) {
+    // Errno, operation, command; less where it was folded.
+    std::vector<std::string> names;
+    for (NodeId at = leaf; at != 0; at = failures.at(at).parent) {
+      names.insert(names.begin(), TextOf(failures.NameOf(at), 100));
+    }
+    names.resize(3, "(others)");
+    const size_t bytes = 20 + EmbeddedBytes(names[2]);
+    if (rows.size() >= kMost || bytes > bytes_left) {
+      others += count(leaf);
+      continue;
+    }
+    bytes_left -= bytes;
+    rows.push_back({names[0], names[1], names[2], count(leaf)});
+  }
+  return {{"rows", std::move(rows)},
+          {"others", others + failures.at(0).folded.count}};
+}
+
+Json AccessAsJson(const Collector& collector) {
+  const AccessPattern& access = collector.access();
+  Json result = {{"forgotten", access.forgotten()}};
+  for (const auto& [name, direction] :
+       {std::pair{"read", AccessPattern::kRead},
+        std::pair{"write", AccessPattern::kWrite}}) {
+    const AccessPattern::OneWay& way = access.way(direction);
+    Json classes = Json::array();
+    for (size_t i = 0; i < AccessPattern::kClasses; ++i) {
+      classes.push_back({AccessPattern::kClassNames[i], way.by_class[i].count,
+                         way.by_class[i].bytes});
+    }
+    // Size from which on, count: powers of two.
+    Json sizes = Json::array();
+    for (size_t bits = 0; bits < way.by_size.size(); ++bits) {
+      if (way.by_size[bits] == 0) continue;
+      sizes.push_back(
+          {bits == 0 ? 0 : uint64_t{1} << (bits - 1), way.by_size[bits]});
+    }
+    Json common = Json::array();
+    for (const auto& [size, count] : access.CommonSizes(direction, 8)) {
+      common.push_back({size, count});
+    }
+    result[name] = {{"classes", std::move(classes)},
+                    {"sizes", std::move(sizes)},
+                    {"common", std::move(common)},
+                    {"unaligned", way.unaligned},
+                    {"other_sizes", way.other_sizes}};
+  }
+  return result;
+}
+
+// "ENOENT"; "" of what did not fail.
+static std::string ErrorText(uint32_t error) {
+  if (error == 0) return {};
+  const std::string_view name = ErrnoName(error);
+  return name.empty() ? std::to_string(error) : std::string(name);
+}
+
+Json SlowestAsJson(const Collector& collector) {
+  const uint64_t origin = OriginOf(collector);
+  Json rows = Json::array();
+  for (const SlowOperation& slow : collector.Slowest()) {
+    rows.push_back(
+        {slow.real_ns == 0 ? Json(nullptr) : Json(Since(origin, slow.real_ns)),
+         slow.time_ns, OpName(slow.op), ErrorText(slow.error), slow.pid,
+         TextOf(slow.comm, 100), TextOf(slow.path, 500)});
+  }
+  return rows;
+}
+
+Json CountedAsJson(const Collector& collector, Json* notes) {
+  std::vector<std::pair<std::string, Metrics>> all(collector.counted().begin(),
+                                                   collector.counted().end());
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return a.second.count > b.second.count;
+  });
+  uint64_t left_out = collector.counted_left_out();
+  if (all.size() > kMostRows) {
+    left_out += all.size() - kMostRows;
+    all.resize(kMostRows);
+  }
+  if (left_out != 0) {
+    notes->push_back("counted: " + std::to_string(left_out) +
+                     " more keys are left out");
+  }
+  Json rows = Json::array();
+  for (const auto& [key, metrics] : all) {
+    rows.push_back({TextOf(key, 200), metrics.count, metrics.errors,
+                    metrics.bytes(), metrics.time_ns, metrics.longest_ns});
+  }
+  return rows;
+}
+
+}  // namespace tracefs::report

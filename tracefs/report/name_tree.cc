@@ -1,0 +1,171 @@
+#include "tracefs/report/name_tree.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace tracefs::report {
+namespace {
+
+double Share(uint64_t part, uint64_t total) {
+  return total == 0 ? 0
+                    : static_cast<double>(part) / static_cast<double>(total);
+}
+
+}  // namespace
+
+double LargestShare(const Metrics& part, const Metrics& total) {
+  return std::max(
+      {Share(part.count, total.count), Share(part.errors, total.errors),
+       Share(part.time_ns, total.time_ns), Share(part.bytes(), total.bytes())});
+}
+
+void NameTree::Clear() {
+  nodes_.assign(1, {});
+  nodes_[0].name = names_.Add("");
+}
+
+NodeId NameTree::Child(NodeId parent, std::string_view name) {
+  const uint32_t number = names_.Add(name);
+  const auto [place, is_new] = children_.try_emplace(
+      Key(parent, number), static_cast<NodeId>(nodes_.size()));
+  if (is_new) {
+    nodes_.emplace_back();
+    nodes_.back().parent = parent;
+    nodes_.back().name = number;
+  }
+  return place->second;
+}
+
+void NameTree::Add(NodeId node, const Metrics& what, uint64_t ns,
+                   const Bins& coarse, bool inside) {
+  Node& it = nodes_[node];
+  it.own.Add(what);
+  points_ += it.series.Add(ns, coarse.shift, what);
+  if (inside) {
+    points_ += nodes_[it.parent].inside.Add(ns, coarse.shift, what);
+  }
+}
+
+Metrics NameTree::Total() const {
+  Metrics total;
+  for (const Node& node : nodes_) {
+    total.Add(node.own);
+    total.Add(node.folded);
+  }
+  return total;
+}
+
+std::vector<Metrics> NameTree::Sums() const {
+  std::vector<Metrics> sums(nodes_.size());
+  for (size_t i = nodes_.size(); i-- > 0;) {
+    sums[i].Add(nodes_[i].own);
+    sums[i].Add(nodes_[i].folded);
+    if (i != 0) sums[nodes_[i].parent].Add(sums[i]);
+  }
+  return sums;
+}
+
+std::vector<double> NameTree::Weights() const {
+  const Metrics total = Total();
+  std::vector<double> weights(nodes_.size());
+  for (size_t i = nodes_.size(); i-- > 0;) {
+    weights[i] = std::max(weights[i], LargestShare(nodes_[i].own, total));
+    if (i != 0) {
+      double& parent = weights[nodes_[i].parent];
+      parent = std::max(parent, weights[i]);
+    }
+  }
+  return weights;
+}
+
+std::vector<NodeId> NameTree::Heaviest(size_t most) const {
+  std::vector<NodeId> order(nodes_.size());
+  std::iota(order.begin(), order.end(), 0);
+  if (order.size() <= most) return order;
+  const std::vector<double> weights = Weights();
+  // A parent is as heavy and has a smaller number: it comes before its child.
+  const auto before = [&](NodeId a, NodeId b) {
+    if ((a == 0) != (b == 0)) return a == 0;
+    return weights[a] != weights[b] ? weights[a] > weights[b] : a < b;
+  };
+  const auto end = order.begin() + static_cast<ptrdiff_t>(most);
+  std::nth_element(order.begin(), end, order.end(), before);
+  order.erase(end, order.end());
+  std::sort(order.begin(), order.end());
+  return order;
+}
+
+std::vector<NodeId> NameTree::Fold() {
+  const std::vector<NodeId> kept =
+      Heaviest(std::max<size_t>(1, nodes_.size() / 2));
+  constexpr NodeId kGone = UINT32_MAX;
+  std::vector<NodeId> now(nodes_.size(), kGone);
+  for (size_t i = 0; i < kept.size(); ++i) {
+    now[kept[i]] = static_cast<NodeId>(i);
+  }
+  Metrics largest;
+  const auto most = [](uint64_t& a, uint64_t b) { a = std::max(a, b); };
+  for (size_t i = nodes_.size(); i-- > 0;) {
+    if (now[i] != kGone) continue;
+    const Node& node = nodes_[i];
+    Node& parent = nodes_[node.parent];
+    parent.folded.Add(node.own);
+    parent.folded.Add(node.folded);
+    parent.folded_nodes += 1 + node.folded_nodes;
+    most(largest.count, node.own.count);
+    most(largest.errors, node.own.errors);
+    most(largest.read, node.own.read);
+    most(largest.written, node.own.written);
+    most(largest.time_ns, node.own.time_ns);
+  }
+  missed_.Add(largest);
+  // A parent comes before its children: its new number is known by then.
+  for (size_t i = 1; i < now.size(); ++i) {
+    if (now[i] == kGone) now[i] = now[nodes_[i].parent];
+  }
+  std::vector<Node> nodes;
+  nodes.reserve(kept.size());
+  TextDictionary names;
+  children_.clear();
+  points_ = 0;
+  for (const NodeId old : kept) {
+    Node& node = nodes.emplace_back(std::move(nodes_[old]));
+    node.name = names.Add(names_.At(node.name));
+    node.parent = now[node.parent];
+    points_ += static_cast<int64_t>(node.series.size() + node.inside.size());
+    if (old != 0) {
+      children_[Key(node.parent, node.name)] =
+          static_cast<NodeId>(nodes.size() - 1);
+    }
+  }
+  nodes_ = std::move(nodes);
+  names_ = std::move(names);
+  return now;
+}
+
+void NameTree::DropSeries() {
+  const std::vector<double> weights = Weights();
+  std::vector<NodeId> with;
+  for (NodeId i = 0; i < nodes_.size(); ++i) {
+    if (nodes_[i].series.size() + nodes_[i].inside.size() != 0) {
+      with.push_back(i);
+    }
+  }
+  const auto half = with.begin() + static_cast<ptrdiff_t>(with.size() / 2);
+  std::nth_element(with.begin(), half, with.end(), [&](NodeId a, NodeId b) {
+    return weights[a] != weights[b] ? weights[a] > weights[b] : a < b;
+  });
+  points_ = 0;
+  for (auto at = with.begin(); at != with.end(); ++at) {
+    Node& node = nodes_[*at];
+    if (at >= half) {
+      node.series.Drop();
+      node.inside.Drop();
+    } else {
+      points_ += static_cast<int64_t>(node.series.size() + node.inside.size());
+    }
+  }
+}
+
+}  // namespace tracefs::report

@@ -1,0 +1,47 @@
+// SvgWriter: a picture, shape by shape. Colours come from style sheets by class
+// (web/style.css), so that a picture in the page is light or dark as the page
+// is.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace tracefs::report {
+
+// Text for an XML or HTML document, between tags or in a quoted attribute.
+std::string XmlText(std::string_view text);
+// The first `most` characters, the last one an ellipsis if there are more.
+std::string Shortened(std::string_view text, size_t most);
+// About as many characters as there is room for in the font of pictures.
+size_t CharactersIn(double width);
+
+class SvgWriter {
+ public:
+  // `label`: what the picture shows, with its main number, for who cannot see
+  // it.
+  SvgWriter(double width, double height, std::string_view label);
+
+  // `title` shows when one points at it; may be empty. Texts are escaped here.
+  void Rect(double x, double y, double width, double height,
+            std::string_view style, std::string_view title = {});
+  void Line(double x1, double y1, double x2, double y2, std::string_view style);
+  enum class Anchor { kStart, kMiddle, kEnd };
+  void Text(double x, double y, std::string_view text,
+            std::string_view style = "t", Anchor anchor = Anchor::kStart);
+  // `d`: of a path element.
+  void Path(std::string_view d, std::string_view style);
+
+  // The element. `style`: for a picture that stands alone, its style sheet.
+  std::string Finish(std::string_view style = {}) const;
+
+ private:
+  const double width_;
+  const double height_;
+  const std::string label_;
+  std::string shapes_;
+};
+
+// A coordinate: at most one decimal.
+std::string Coordinate(double value);
+
+}  // namespace tracefs::report
