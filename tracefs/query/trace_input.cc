@@ -108,10 +108,17 @@ Status TraceInput::SetWindow() {
 reader::TraceSinks TraceInput::SinksOf(size_t trace) {
   reader::TraceSinks sinks;
   reports_.push_back(std::make_unique<ReportKeeper>());
-  sinks.report = [keeper = reports_.back().get()](const format::Report& r) {
+  sinks.report = [this,
+                  keeper = reports_.back().get()](const format::Report& r) {
     keeper->Add(r);
+    if (sinks_.loss && r.kind == format::ReportKind::kLoss) sinks_.loss(r);
   };
   sinks.process = sinks_.process;
+  if (sinks_.process_of) {
+    sinks.process = [this, trace](const ProcessRecord& record) {
+      sinks_.process_of(trace, record);
+    };
+  }
   if (sinks_.aggregate) {
     sinks.aggregate = [this, trace](const format::AggregateRecord& record) {
       if (window_.Has(record.real_to_ns)) sinks_.aggregate(trace, record);

@@ -32,6 +32,10 @@ struct InputOptions {
 
 struct InputSinks {
   format::ProcessRecordSink process = nullptr;
+  // The same, for who has to tell processes of several traces apart.
+  std::function<void(size_t trace, const ProcessRecord&)> process_of = nullptr;
+  // Operations that the tracer did not keep, when a trace tells of them.
+  std::function<void(const format::Report&)> loss = nullptr;
   std::function<void(size_t trace, const format::AggregateRecord&)> aggregate =
       nullptr;
   std::function<void(size_t trace, const format::AlarmRecord&)> alarm = nullptr;

@@ -40,7 +40,11 @@ po::options_description VisibleOptions() {
       ("top", po::value<std::string>()->value_name("N"),
        "tables: that many rows, then one of all others; all: every row")  //
       ("columns", po::value<std::string>()->value_name("A,B"),
-       "tables: which columns, in which order")                          //
+       "tables: which columns, in which order")  //
+      ("panel", po::value<std::string>()->value_name("NAME"),
+       "page as svg or png: a picture of that panel")  //
+      ("title", po::value<std::string>()->value_name("TEXT"),
+       "page: its title; default: the names of the traces")              //
       ("print", "print the query behind QUESTION instead of answering")  //
       ("query", po::value<std::string>()->value_name("FILE"),
        "answer the query in FILE, as --print shows them, in place of a "
@@ -138,6 +142,14 @@ Status ReadTable(const CommandLine& given, ReportOptions* result) {
                              std::string(result->row->name));
     }
   }
+  for (const char* const option : {"panel", "title"}) {
+    if (given.Has(option) && result->row != DefaultReportRow()) {
+      return Status::Invalid("--" + std::string(option) +
+                             " is for the page, not for questions");
+    }
+  }
+  result->panel = given.Text("panel");
+  result->title = given.Text("title");
   result->sort = given.Text("sort");
   if (given.Has("top")) {
     const std::string top = given.Text("top");
@@ -163,6 +175,8 @@ Status ReadInput(const CommandLine& given, ReportOptions* result) {
   input.filter = given.Text("filter");
   input.keys = given.Texts("key");
   input.utc = given.Has("utc");
+  result->from = given.Text("from");
+  result->to = given.Text("to");
   for (const auto& [name, spec] :
        {std::pair{"from", &input.from}, std::pair{"to", &input.to}}) {
     if (!given.Has(name)) continue;
@@ -180,6 +194,7 @@ std::string ReportHelp() {
   std::ostringstream out;
   out << "Usage: tracefs-report [OPTION]... QUESTION TRACE...\n"
          "       tracefs-report [OPTION]... --query FILE TRACE...\n"
+         "       tracefs-report [OPTION]... TRACE... -o report.html\n"
          "Answer questions about traces. TRACE is a file, a folder, or - for "
          "standard\ninput; several are merged.\n\n"
       << VisibleOptions() << "\nQuestions, and how they can be written:\n";

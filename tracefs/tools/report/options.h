@@ -26,6 +26,10 @@ struct ReportOptions {
   std::string sort;    // "": as the question has it
   std::optional<size_t> top;
   std::vector<std::string> columns;
+  std::string panel;  // svg and png: of which one
+  std::string title;  // of documents; "": the names of the traces
+  std::string from;   // as they were given
+  std::string to;
   bool safe = false;  // csv: nothing looks like a formula
 };
 

@@ -1,11 +1,16 @@
 #include "tracefs/tools/report/rows.h"
 
+#include "tracefs/tools/report/page_row.h"
 #include "tracefs/tools/report/run_question.h"
 
 namespace tracefs {
 namespace {
 
 constexpr ReportRow kRows[] = {
+    {.name = "page",
+     .help = "all panels in one HTML file, or in other forms",
+     .formats = kPageFormats,
+     .run = &RunPage},
     {.name = "slowest",
      .help = "the operations that took longest",
      .formats = kQuestionFormats,

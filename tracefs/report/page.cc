@@ -1,0 +1,356 @@
+#include "tracefs/report/page.h"
+
+#include <span>
+
+#include "tracefs/crypto/hash.h"
+#include "tracefs/export/escape.h"
+#include "tracefs/report/pictures.h"
+#include "tracefs/report/units_text.h"
+#include "tracefs/report/web_files.h"
+
+namespace tracefs::report {
+namespace {
+
+// Rows of the tables that are there without scripts.
+constexpr size_t kStaticRows = 25;
+
+// "'sha256-…'" of what stands between the tags.
+std::string SourceOf(std::string_view text) {
+  Sha256 hash;
+  hash.Update(std::as_bytes(std::span(text)));
+  const Digest digest = hash.Finish();
+  std::string base64(Base64Size(digest.size()), '\0');
+  PutBase64(base64.data(),
+            {reinterpret_cast<const char*>(digest.data()), digest.size()});
+  return "'sha256-" + base64 + "'";
+}
+
+std::string Element(std::string_view tag, std::string_view text) {
+  const std::string name(tag);
+  return "<" + name + ">" + XmlText(text) + "</" + name + ">";
+}
+
+// A table of the document: its first rows.
+std::string StaticTable(const Json& table, std::string_view what) {
+  std::string html =
+      "<table><thead><tr><th scope=\"col\">" + XmlText(what) + "</th>";
+  for (const char* head :
+       {"ops", "errors", "read", "written", "time", "longest"}) {
+    html += "<th scope=\"col\">" + std::string(head) + "</th>";
+  }
+  html += "</tr></thead><tbody>";
+  const auto row = [&](const std::string& name, const Json& numbers,
+                       size_t first) {
+    html += "<tr><th scope=\"row\">" + XmlText(name) + "</th>";
+    const auto number = [&](size_t i) {
+      return numbers[first + i].get<uint64_t>();
+    };
+    for (const std::string& text :
+         {CountText(number(0)), CountText(number(1)), BytesText(number(2)),
+          BytesText(number(3)), TimeText(number(4)), TimeText(number(5))}) {
+      html += Element("td", text);
+    }
+    html += "</tr>";
+  };
+  size_t shown = 0;
+  for (const Json& numbers : table["rows"]) {
+    if (shown++ == kStaticRows) break;
+    row(numbers[0], numbers, 1);
+  }
+  const size_t more =
+      table["rows"].size() - std::min(shown, table["rows"].size());
+  if (more == 0 && NumberAt(table, "left_out") != 0) {
+    row("others", table["other"], 0);
+  }
+  html += "</tbody></table>";
+  if (table["rows"].size() > kStaticRows) {
+    html += "<p class=\"small\">The first " + std::to_string(kStaticRows) +
+            " of " + std::to_string(table["rows"].size()) +
+            "; with scripts, all of them.</p>";
+  }
+  return html;
+}
+
+std::string StaticOperations(const Json& document) {
+  std::string html =
+      "<table><thead><tr><th scope=\"col\">operation</th>"
+      "<th scope=\"col\">ops</th><th scope=\"col\">errors</th>"
+      "<th scope=\"col\">time</th><th scope=\"col\">p50</th>"
+      "<th scope=\"col\">p99</th><th scope=\"col\">longest</th></tr></thead>"
+      "<tbody>";
+  for (const Json& op : document["operations"]) {
+    html += "<tr><th scope=\"row\">" + XmlText(op["op"].get<std::string>()) +
+            "</th>" + Element("td", CountText(NumberAt(op, "count"))) +
+            Element("td", CountText(NumberAt(op, "errors"))) +
+            Element("td", TimeText(NumberAt(op, "time_ns"))) +
+            Element("td", TimeText(NumberAt(op, "p50_ns"))) +
+            Element("td", TimeText(NumberAt(op, "p99_ns"))) +
+            Element("td", TimeText(NumberAt(op, "longest_ns"))) + "</tr>";
+  }
+  return html + "</tbody></table>";
+}
+
+// Rows of texts and numbers as they are.
+std::string StaticRows(const Json& rows, std::span<const char* const> heads) {
+  std::string html = "<table><thead><tr>";
+  for (const char* head : heads) {
+    html += "<th scope=\"col\">" + std::string(head) + "</th>";
+  }
+  html += "</tr></thead><tbody>";
+  size_t shown = 0;
+  for (const Json& row : rows) {
+    if (shown++ == kStaticRows) break;
+    html += "<tr>";
+    for (const Json& cell : row) {
+      html += Element("td", cell.is_string() ? cell.get<std::string>()
+                            : cell.is_null() ? "-"
+                                             : cell.dump());
+    }
+    html += "</tr>";
+  }
+  return html + "</tbody></table>";
+}
+
+std::string Traces(const Json& document) {
+  std::string html;
+  for (const Json& trace : document["traces"]) {
+    const bool complete = trace["complete"].get<bool>();
+    html += "<h3>" + XmlText(trace["name"].get<std::string>()) + "</h3><dl>";
+    const auto row = [&](std::string_view key, std::string_view text) {
+      html += Element("dt", key) + Element("dd", text);
+    };
+    row("complete", complete ? "yes" : "no");
+    for (const char* part : {"lost", "damage"}) {
+      for (const auto& [reason, count] : trace[part].items()) {
+        row(reason, CountText(count.get<uint64_t>()));
+      }
+    }
+    if (!trace["final"].get<bool>() && !trace["snapshot"].get<bool>()) {
+      row("end",
+          "the trace does not say how it ended: it was cut, or is still "
+          "being written");
+    }
+    row("visibility", trace["visibility"].get<std::string>());
+    if (trace["invisible"] != "") {
+      row("not visible", trace["invisible"].get<std::string>());
+    }
+    html += "</dl>";
+  }
+  return html;
+}
+
+std::string Configuration(const Json& document) {
+  std::string html;
+  for (const Json& trace : document["traces"]) {
+    html += "<h3>" + XmlText(trace["name"].get<std::string>()) + "</h3><dl>";
+    html += Element("dt", "serial") +
+            Element("dd", trace["serial"].get<std::string>());
+    for (const Json& property : trace["properties"]) {
+      html += Element("dt", property[0].get<std::string>()) + "<dd><pre>" +
+              XmlText(property[1].get<std::string>()) + "</pre></dd>";
+    }
+    if (const uint64_t more = NumberAt(trace, "properties_left_out")) {
+      html += Element("dt", "left out") +
+              Element("dd", CountText(more) +
+                                " long ones: tracefs-dump "
+                                "--header shows them");
+    }
+    html += "</dl>";
+  }
+  return html;
+}
+
+struct Section {
+  const char* id;
+  const char* title;
+  const char* caption;
+};
+
+constexpr Section kSections[] = {
+    {"timeline", "Over time",
+     "Operations a second by kind. Drag over it, or use the arrow keys, to "
+     "choose a time: the panels below then show that time alone, as far as "
+     "they say so."},
+    {"operations", "Operations",
+     "Each kind of operation: how many, how many failed, how long they took. "
+     "p99: 99 of 100 took no longer (within 0.8 %)."},
+    {"latency", "Latency over time",
+     "How many operations took how long, and when. Darker is more."},
+    {"directories", "Places over time",
+     "Operations in each directory (or of each file, command) over time."},
+    {"files", "Files, directories, users, commands",
+     "What was worked on and by whom. Titles of columns sort. Of a chosen "
+     "time, rows are as exact as bins are; those marked with ~ have no record "
+     "of when."},
+    {"tree", "Directories by size of work",
+     "Each box is a directory or a file; its area is the time spent on it."},
+    {"processes", "Processes",
+     "Who began whom, when each one lived and what it did. A bar with an open "
+     "end: it was not seen to end."},
+    {"access", "Access patterns",
+     "Where a read or write goes, seen from the one before it in the same open "
+     "file: first, consecutive, forward (a gap), backward."},
+    {"errors", "Errors",
+     "Operations that failed, by reason, kind and command."},
+    {"flame", "Command, path, operation",
+     "Width is time spent below that command, path or operation."},
+    {"slowest", "Slowest operations", "Those that took longest, one by one."},
+    {"counted", "Counted", "What the tracer counted instead of recording it."},
+    {"configuration", "Configuration and machine",
+     "What the traces say of themselves."},
+};
+
+std::string Body(std::string_view id, const Json& document) {
+  std::string html;
+  if (const Picture* const picture = FindPicture(id)) {
+    html +=
+        "<div class=\"figure\">" + picture->draw(document).Finish() + "</div>";
+  }
+  const Json& tables = document["tables"];
+  if (id == "operations") html += StaticOperations(document);
+  if (id == "directories") {
+    html += StaticTable(tables["directories"], "directory");
+  }
+  if (id == "files") {
+    for (const char* name : {"files", "extensions", "commands", "users"}) {
+      html += "<h3>" + std::string(name) + "</h3>" +
+              StaticTable(tables[name], name);
+    }
+  }
+  if (id == "errors") {
+    static constexpr const char* kHeads[] = {"error", "operation", "command",
+                                             "ops"};
+    html += StaticRows(document["errors"]["rows"], kHeads);
+  }
+  if (id == "slowest") {
+    static constexpr const char* kHeads[] = {
+        "began (ns)", "took (ns)", "op", "error", "pid", "command", "path"};
+    html += StaticRows(document["slowest"], kHeads);
+  }
+  if (id == "counted") {
+    static constexpr const char* kHeads[] = {
+        "key", "ops", "errors", "bytes", "time (ns)", "longest (ns)"};
+    html += StaticRows(document["counted"], kHeads);
+  }
+  if (id == "configuration") html += Configuration(document);
+  return html;
+}
+
+bool IsEmpty(std::string_view id, const Json& document) {
+  if (id == "counted") return document["counted"].empty();
+  return id != "configuration" && NumberAt(document["totals"], "count") == 0 &&
+         !(id == "timeline" && NumberAt(document["time"], "bins") != 0);
+}
+
+std::string Head(const Json& document) {
+  const std::string policy =
+      "default-src 'none'; script-src " + SourceOf(kPageScript) +
+      "; style-src " +
+      SourceOf(std::string(kPageStyle) + std::string(kPictureStyle)) +
+      "; base-uri 'none'; form-action 'none'";
+  std::string html =
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"";
+  html += policy;
+  html +=
+      "\">\n<meta name=\"viewport\" content=\"width=device-width, "
+      "initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light "
+      "dark\">\n<meta name=\"referrer\" content=\"no-referrer\">\n";
+  html += Element("title", document["title"].get<std::string>()) + "\n<style>";
+  html += kPageStyle;
+  html += kPictureStyle;
+  return html + "</style>\n</head>\n";
+}
+
+std::string Opening(const Json& document) {
+  const Json& time = document["time"];
+  std::string html =
+      "<body>\n<a class=\"skip\" href=\"#summary\">To the "
+      "summary</a>\n<header>" +
+      Element("h1", document["title"].get<std::string>());
+  std::string when;
+  if (time.contains("origin")) {
+    when = time["origin"].get<std::string>() + ", " +
+           TimeText(NumberAt(time, "length_ns"));
+  }
+  for (const auto& [key, word] :
+       {std::pair{"filter", "only "}, std::pair{"from", "from "},
+        std::pair{"to", "to "}}) {
+    const std::string text = document["asked"][key];
+    if (!text.empty()) when += (when.empty() ? "" : "; ") + (word + text);
+  }
+  html +=
+      "<p class=\"small\">" + XmlText(when) + "</p><nav aria-label=\"Panels\">";
+  html += "<a href=\"#summary\">Summary</a>";
+  for (const Section& section : kSections) {
+    if (IsEmpty(section.id, document)) continue;
+    html += "<a href=\"#" + std::string(section.id) + "\">" + section.title +
+            "</a>";
+  }
+  return html + "</nav><div id=\"tools\" hidden></div></header>\n<main>\n";
+}
+
+std::string SummarySection(const Json& document) {
+  std::string html =
+      "<section id=\"summary\"><h2>Summary</h2><ul class=\"says\">";
+  for (const Json& sentence : document["summary"]) {
+    html += "<li class=\"" + sentence["level"].get<std::string>() + "\">" +
+            XmlText(sentence["text"].get<std::string>()) + "</li>";
+  }
+  html += "</ul>";
+  const bool complete =
+      NumberAt(document["losses"], "incomplete_traces") == 0 &&
+      NumberAt(document["losses"], "operations") == 0;
+  html += "<div id=\"completeness\" class=\"" +
+          std::string(complete ? "box" : "box alarm") +
+          "\"><h3>What is missing, and what cannot be seen</h3><p>" +
+          (complete ? "Nothing that was to be recorded is missing."
+                    : "Something that was to be recorded is missing.") +
+          "</p>" + Traces(document);
+  const Json& totals = document["totals"];
+  const auto tell = [&](const char* key, const char* text) {
+    if (const uint64_t count = NumberAt(totals, key)) {
+      html += Element("p", CountText(count) + text);
+    }
+  };
+  tell("inferred",
+       " operations were done by the kernel for a process that can "
+       "only be inferred; they count for no process.");
+  tell("untimed", " operations have no time: they are in sums, not over time.");
+  tell("before",
+       " operations were told before they ran; they count only where "
+       "they were told again.");
+  if (!document["notes"].empty()) {
+    html += "<h3>What was summed up to keep this page small</h3><ul>";
+    for (const Json& note : document["notes"]) {
+      html += Element("li", note.get<std::string>());
+    }
+    html += "</ul>";
+  }
+  return html + "</div></section>\n";
+}
+
+}  // namespace
+
+std::string_view PictureStyle() { return kPictureStyle; }
+
+std::string MakePage(const Json& document) {
+  std::string html = Head(document) + Opening(document);
+  html += SummarySection(document);
+  for (const Section& section : kSections) {
+    if (IsEmpty(section.id, document)) continue;
+    html += "<section id=\"" + std::string(section.id) + "\">" +
+            Element("h2", section.title) + "<p class=\"caption\">" +
+            XmlText(section.caption) + "</p><div class=\"body\">" +
+            Body(section.id, document) + "</div></section>\n";
+  }
+  html += "</main>\n<footer class=\"small\">" +
+          XmlText(document["generator"].get<std::string>()) +
+          "</footer>\n<script type=\"application/json\" id=\"data\">";
+  html += EmbeddableJson(document);
+  html += "</script>\n<script>";
+  html += kPageScript;
+  return html + "</script>\n</body>\n</html>\n";
+}
+
+}  // namespace tracefs::report

@@ -1,0 +1,22 @@
+// The page: one HTML file that shows a document, without a network, from any
+// place, in any browser; without scripts it still has pictures and tables.
+#pragma once
+
+#include <string>
+
+#include "tracefs/report/document.h"
+
+namespace tracefs::report {
+
+// Never more; what a document has is bounded well below it.
+inline constexpr size_t kMostPageBytes = size_t{3} << 20;
+
+std::string MakePage(const Json& document);
+
+// The summary and the first rows of each table, for a text in Markdown.
+std::string MakeMarkdown(const Json& document);
+
+// The style sheet of pictures that stand alone.
+std::string_view PictureStyle();
+
+}  // namespace tracefs::report

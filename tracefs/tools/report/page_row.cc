@@ -1,0 +1,122 @@
+#include "tracefs/tools/report/page_row.h"
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tracefs/export/escape.h"
+#include "tracefs/query/trace_input.h"
+#include "tracefs/report/collector.h"
+#include "tracefs/report/document.h"
+#include "tracefs/report/page.h"
+#include "tracefs/report/pictures.h"
+#include "tracefs/tools/report/raster.h"
+
+namespace tracefs {
+namespace {
+
+constexpr char kCommand[] = "tracefs-report: ";
+
+int Complain(const Status& status, OutputBuffer& err) {
+  err.Append(kCommand + status.message() + "\n");
+  return ExitStatus(status);
+}
+
+// Names without their folders: the same trace makes the same page wherever it
+// lies.
+std::string TitleOf(const ReportOptions& options) {
+  if (!options.title.empty()) return options.title;
+  std::string title;
+  for (const std::string& trace : options.input.traces) {
+    std::string_view name = trace;
+    while (name.size() > 1 && name.ends_with('/')) name.remove_suffix(1);
+    const size_t slash = name.rfind('/');
+    if (slash != name.npos && slash + 1 < name.size()) {
+      name.remove_prefix(slash + 1);
+    }
+    title += (title.empty() ? "" : ", ") + std::string(name);
+  }
+  return title;
+}
+
+Result<std::string> Written(const ReportOptions& options,
+                            const report::Json& document) {
+  const std::string& format = options.format;
+  if (format == "json") return document.dump(1) + "\n";
+  if (format == "md") return report::MakeMarkdown(document);
+  if (format == "html") return report::MakePage(document);
+  const std::string svg = report::FindPicture(options.panel)
+                              ->draw(document)
+                              .Finish(report::PictureStyle());
+  if (format == "svg") return svg + "\n";
+  return RasterOf(svg);
+}
+
+Status CheckPanel(const ReportOptions& options) {
+  const bool one = options.format == "svg" || options.format == "png";
+  if (!one && !options.panel.empty()) {
+    return Status::Invalid(
+        "--panel is for --format svg and png: the others "
+        "have all panels");
+  }
+  if (one && report::FindPicture(options.panel) == nullptr) {
+    return Status::Invalid("--format " + options.format +
+                           " is a picture of one panel: --panel is one of " +
+                           PanelNames());
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string PanelNames() {
+  std::string names;
+  for (const report::Picture& picture : report::Pictures()) {
+    names += (names.empty() ? "" : ", ") + std::string(picture.name);
+  }
+  return names;
+}
+
+int RunPage(const ReportOptions& options, OutputBuffer& out,
+            OutputBuffer& err) {
+  if (Status s = CheckPanel(options); !s.ok()) return Complain(s, err);
+  // Large, and made of arrays: not on the stack.
+  const auto collector = std::make_unique<report::Collector>();
+  query::InputSinks sinks;
+  sinks.process_of = [&](size_t trace, const ProcessRecord& record) {
+    collector->AddProcess(record, trace);
+  };
+  sinks.aggregate = [&](size_t trace, const format::AggregateRecord& record) {
+    collector->AddCounted(record, trace);
+  };
+  sinks.loss = [&](const format::Report& report) {
+    collector->AddLoss(report.detail, report.count);
+  };
+  sinks.warn = [&](const std::string& warning) {
+    err.Append(kCommand + warning + "\n");
+  };
+  auto input = query::TraceInput::Open(options.input, std::move(sinks));
+  if (!input.ok()) return Complain(input.status(), err);
+  (*input)->ForEach([&](const format::Record& record, size_t trace) {
+    collector->Add(record, trace);
+  });
+  std::vector<const format::TraceReader*> traces;
+  for (size_t i = 0; i < (*input)->size(); ++i) {
+    traces.push_back(&(*input)->trace(i));
+  }
+  err.Append((*input)->Problems(kCommand));
+  const int status = (*input)->ExitCode();
+  if (status > 1) return status;
+  const report::Json document =
+      report::MakeDocument(*collector, traces,
+                           {.title = TitleOf(options),
+                            .filter = options.input.filter,
+                            .from = options.from,
+                            .to = options.to});
+  const Result<std::string> text = Written(options, document);
+  if (!text.ok()) return Complain(text.status(), err);
+  out.Append(*text);
+  return status;
+}
+
+}  // namespace tracefs
