@@ -36,6 +36,12 @@ constexpr std::array kKinds = {
                "5d9f1d2e1f3a4f0c9b7c0a4f6be31a0a"},
     NoticeKind{NoticeId::kLogLost, "log_lost", LOG_WARNING,
                "5d9f1d2e1f3a4f0c9b7c0a4f6be31a0b"},
+    NoticeKind{NoticeId::kTracers, "tracers", LOG_NOTICE,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a0c"},
+    NoticeKind{NoticeId::kReloadFailed, "reload_failed", LOG_ERR,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a0d"},
+    NoticeKind{NoticeId::kAlarm, "alarm", LOG_NOTICE,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a0e"},
 };
 
 struct Sink {

@@ -23,6 +23,9 @@ enum class NoticeId : uint8_t {
   kSnapshotFailed,  // a flight recorder could not write one
   kCallRefused,     // the sandbox refused a system call
   kLogLost,         // what the log itself could not take
+  kTracers,         // tracers have come, gone or changed
+  kReloadFailed,    // a config was not taken anew
+  kAlarm,           // a rule has fired
 };
 
 struct NoticeKind {

@@ -14,6 +14,8 @@ inline constexpr std::array kReceiverCalls = {
     "openat", "close", "fstat", "newfstatat", "pread64", "pwrite64",
     "ftruncate", "fsync", "fdatasync", "unlinkat", "faccessat", "faccessat2",
     "lseek",
+    // Which traces have to go.
+    "getdents64", "fstatfs",
     // Senders, by sockets that are there, and what is printed.
     "accept4", "read", "readv", "recvfrom", "recvmsg", "write", "writev",
     "sendto", "sendmsg", "shutdown", "setsockopt", "getsockopt", "getsockname",

@@ -119,6 +119,14 @@ Result<UniqueFd> Watchdog::StartLooker() {
   return fd;
 }
 
+Status Watchdog::UseReload(const std::string& program) {
+  return Ask(static_cast<char>(WatchdogRequest::kUseReload), program, nullptr);
+}
+
+Status Watchdog::Reload() {
+  return Ask(static_cast<char>(WatchdogRequest::kReload), "", nullptr);
+}
+
 Status Watchdog::Guard(const std::string& mount_point) {
   return Ask(static_cast<char>(WatchdogRequest::kGuard), mount_point, nullptr);
 }

@@ -59,6 +59,13 @@ class Watchdog {
   // A process that may see what others run (looker.h): a socket to it.
   Result<UniqueFd> StartLooker();
 
+  // What HangUp is to do: run `program MOUNT_POINT reload`. Absolute. Only
+  // before Guard.
+  Status UseReload(const std::string& program);
+  // Has that done, in a process of its own that nobody waits for; its failure
+  // is told in the log.
+  Status Reload();
+
   // Our file system is mounted at `mount_point` (absolute, no symlinks) now,
   // and served from now on or later: nothing is asked of it. Once.
   Status Guard(const std::string& mount_point);

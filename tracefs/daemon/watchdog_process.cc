@@ -65,6 +65,9 @@ class WatchdogChild {
   Answer Connect() const;
   Answer OpenPoints(const std::string& text) const;
   Answer StartLooker() const;
+  int UseReload(const std::string& path);
+  int Reload() const;
+  void RunReload() const;
   void Send(const Answer& answer) const;
   int UnmountNow(int flags) const;
 
@@ -73,6 +76,7 @@ class WatchdogChild {
   bool goodbye_ = false;
   LogPlace log_{.kind = LogPlace::Kind::kNone, .path = ""};
   std::vector<std::string> allowed_;  // real paths
+  std::string reload_;                // program; empty: none
   std::optional<MountPlace> guarded_;
   std::string path_;  // of guarded_
 };
@@ -191,6 +195,10 @@ WatchdogChild::Answer WatchdogChild::Handle(WatchdogRequest request,
       return OpenPoints(path);
     case WatchdogRequest::kLook:
       return StartLooker();
+    case WatchdogRequest::kUseReload:
+      return {UseReload(path), {}};
+    case WatchdogRequest::kReload:
+      return {Reload(), {}};
     case WatchdogRequest::kGoodbye:
       goodbye_ = true;
       return {};
@@ -252,6 +260,69 @@ WatchdogChild::Answer WatchdogChild::StartLooker() const {
   while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
   return {0, std::move(theirs)};
+}
+
+int WatchdogChild::UseReload(const std::string& path) {
+  // As with the log: what the daemon says later leads nowhere else.
+  if (guarded_) return EPERM;
+  if (path.empty() || path[0] != '/') return EINVAL;
+  reload_ = path;
+  return 0;
+}
+
+int WatchdogChild::Reload() const {
+  if (!guarded_ || reload_.empty()) return EINVAL;
+  const pid_t child = ::fork();
+  if (child < 0) return errno;
+  if (child == 0) {
+    // The daemon asks us things while it takes its config anew.
+    if (::fork() != 0) ::_exit(0);
+    RunReload();
+    ::_exit(0);
+  }
+  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return 0;
+}
+
+// Runs it, and tells what it said if it failed.
+void WatchdogChild::RunReload() const {
+  std::array<int, 2> ends;
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return;
+  const pid_t child = ::fork();
+  if (child < 0) return;
+  if (child == 0) {
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    ::dup2(ends[1], STDERR_FILENO);
+    ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+    ::execl(reload_.c_str(), "tracefs-ctl", path_.c_str(), "reload", nullptr);
+    const std::string why =
+        "'" + reload_ + "' cannot be run: " + std::strerror(errno);
+    (void)!::write(STDERR_FILENO, why.data(), why.size());
+    ::_exit(3);
+  }
+  ::close(ends[1]);
+  std::string said(kMaxWatchdogText, '\0');
+  size_t size = 0;
+  for (ssize_t n = 1; n > 0 && size < said.size();) {
+    n = ::read(ends[0], said.data() + size, said.size() - size);
+    if (n > 0) size += static_cast<size_t>(n);
+  }
+  ::close(ends[0]);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if ((WIFEXITED(status) && WEXITSTATUS(status) == 0) || log_.path.empty()) {
+    return;
+  }
+  said.resize(size);
+  const Result<UniqueFd> fd = ConnectLog(log_.path);
+  if (!fd.ok()) return;
+  static_cast<void>(SendLog(
+      fd->get(), LogDatagram(log_.kind, NoticeId::kReloadFailed, path_,
+                             "the config was not taken anew: " + said)));
 }
 
 void WatchdogChild::TellEnd() const {

@@ -19,6 +19,8 @@ enum class WatchdogRequest : char {
   kTracepoints = 't',  // TracepointUse, and the number of a processor; the
                        // answer carries what OpenTracepointsOn opened
   kLook = 'k',         // no path: the answer carries a socket to a Looker
+  kUseReload = 'p',    // program for kReload
+  kReload = 'r',       // no path
   kGoodbye = 'b',      // no path: the daemon ends in order from here on
 };
 

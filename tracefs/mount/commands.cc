@@ -7,8 +7,10 @@
 #include <nlohmann/json.hpp>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/notice.h"
 #include "tracefs/control/tail_stream.h"
 #include "tracefs/mount/answers.h"
+#include "tracefs/mount/config_difference.h"
 #include "tracefs/mount/request_names.h"
 #include "tracefs/tracers/parts.h"
 #include "tracefs/tracers/warnings.h"
@@ -57,7 +59,12 @@ template <Status (TracerRegistry::*kDo)(uint32_t)>
 ControlAnswer MountCommands::ToTracer(ControlRequest& request) {
   const Result<uint32_t> id = request.Number("tracer");
   if (!id.ok()) return id.status();
-  return Done((mount_.tracers.*kDo)(*id));
+  const Status done = (mount_.tracers.*kDo)(*id);
+  if (done.ok()) {
+    Notify(NoticeId::kTracers, "tracer " + std::to_string(*id) + ": " +
+                                   request.command + ", by tracefs-ctl");
+  }
+  return Done(done);
 }
 
 struct MountCommands::Command {
@@ -79,6 +86,7 @@ const MountCommands::Command* MountCommands::FindCommand(
        &M::Check,
        false,
        {"config", "file", "filter", "users", "groups"}},
+      {"compare", &M::Compare, false, {"config", "file"}},
       {"add", &M::Add, false, {"config", "file", "users", "groups"}},
       {"remove", &M::ToTracer<&TracerRegistry::Remove>, false, {"tracer"}},
       {"stop", &M::ToTracer<&TracerRegistry::Suspend>, false, {"tracer"}},
@@ -131,6 +139,9 @@ ControlAnswer MountCommands::List(ControlRequest& /*request*/) {
   Json list = {{"mount", header.Get("mount.point")},
                {"source", header.Get("backing.path")},
                {"tracers", std::move(tracers)}};
+  if (const std::string_view file = header.Get("config.file"); !file.empty()) {
+    list["config_file"] = file;
+  }
   if (const std::string_view before = header.Get("mount.before");
       !before.empty()) {
     list["before"] = before;
@@ -220,6 +231,12 @@ ControlAnswer MountCommands::Check(ControlRequest& request) {
                  {"groups", names.groups()}});
 }
 
+ControlAnswer MountCommands::Compare(ControlRequest& request) {
+  const Result<Config> config = ConfigOf(request);
+  if (!config.ok()) return config.status();
+  return Answer(DifferenceJson(*config, mount_.tracers.All()));
+}
+
 // --- Doing.
 
 ControlAnswer MountCommands::Flush(ControlRequest& /*request*/) {
@@ -254,6 +271,10 @@ ControlAnswer MountCommands::Add(ControlRequest& request) {
   for (TracerPlan& plan : *plans) PutWarnings(facts, &plan);
   std::vector<uint32_t> ids;
   if (Status s = mount_.tracers.Add(std::move(*plans), &ids); !s.ok()) return s;
+  std::string new_ones;
+  for (const uint32_t id : ids) new_ones += ' ' + std::to_string(id);
+  Notify(NoticeId::kTracers, "new tracers:" + new_ones + ", of " +
+                                 request.texts.find("file")->second);
   return Answer({{"ids", ids}, {"warnings", warnings}});
 }
 
@@ -266,6 +287,8 @@ ControlAnswer MountCommands::SetFilter(ControlRequest& request) {
       *text, {.file = "filter"}, RequestNames(request), mount_.traced.names);
   if (!filter.ok()) return filter.status();
   if (Status s = mount_.tracers.SetFilter(*id, *filter); !s.ok()) return s;
+  Notify(NoticeId::kTracers,
+         "tracer " + std::to_string(*id) + ": another filter");
   return Answer({{"warnings", filter->warnings()}});
 }
 

@@ -56,6 +56,7 @@ class MountCommands final : public ControlHandler {
   ControlAnswer Stats(ControlRequest& request);
   ControlAnswer Flush(ControlRequest& request);
   ControlAnswer Check(ControlRequest& request);
+  ControlAnswer Compare(ControlRequest& request);
   ControlAnswer Add(ControlRequest& request);
   // To the tracer that it names.
   template <Status (TracerRegistry::*kDo)(uint32_t)>

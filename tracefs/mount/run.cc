@@ -20,6 +20,7 @@
 #include "tracefs/crypto/cipher.h"
 #include "tracefs/daemon/looker.h"
 #include "tracefs/daemon/sandbox.h"
+#include "tracefs/daemon/service_manager.h"
 #include "tracefs/daemon/user_mount.h"
 #include "tracefs/mount/announcements.h"
 #include "tracefs/mount/answers.h"
@@ -82,6 +83,12 @@ class ReconnectWhileHere {
   Log& log_;
 };
 
+// tracefs-ctl, which lies beside us.
+std::string ControlProgram() {
+  const std::string self = Resolved("/proc/self/exe");
+  return self.substr(0, self.rfind('/') + 1) + "tracefs-ctl";
+}
+
 // On the thread of a worker. Without the privilege all stays as it was.
 void SetUpWorker(int policy) {
   static_cast<void>(ApplyToThread(static_cast<ThreadPolicy>(policy), 0));
@@ -97,6 +104,13 @@ Status Run(const MountOptions& given, Log& log,
   if (!watchdog.ok()) return watchdog.status();
   if (Status s = (*watchdog)->UseLog(log.place()); !s.ok()) return s;
   const ReconnectWhileHere reconnect(log);
+  // Of a command that is run, what its manager hands it is its own.
+  ServiceManager service =
+      feed == nullptr ? ServiceManager::FromEnvironment() : ServiceManager();
+  const bool reloads = feed == nullptr && !options.config.empty();
+  if (reloads) {
+    if (Status s = (*watchdog)->UseReload(ControlProgram()); !s.ok()) return s;
+  }
   Session::BlockSignals();
   const DescriptorBudget descriptors = RaiseLimits();
   if (Status s = DropAlways(); !s.ok()) return s;
@@ -248,6 +262,9 @@ Status Run(const MountOptions& given, Log& log,
              sandbox != nullptr ? sandbox->description() : "off, as asked for");
   log.Start(
       [&watchdog](const std::string&) { return (*watchdog)->ConnectLog(); });
+  if (!options.config.empty()) {
+    header.Set("config.file", Resolved(options.config));
+  }
   // No request is served before Begin, so no event is missed.
   SnapshotService snapshots(pipeline);
   ProcessWatch::Options watch_options;
@@ -336,6 +353,15 @@ Status Run(const MountOptions& given, Log& log,
   queue_threads.Watch(proc->get(), [&](ThreadPolicy policy) {
     (*fs)->SetWorkerPolicy(static_cast<int>(policy));
   });
+  (*session)->OnEachSecond([&service] { service.Beat(); });
+  // At a terminal it means that the terminal is gone.
+  if (reloads && (!options.foreground || service.there())) {
+    (*session)->OnHangUp([&watchdog] {
+      if (Status s = (*watchdog)->Reload(); !s.ok()) {
+        Notify(NoticeId::kReloadFailed, s.message());
+      }
+    });
+  }
   Status begun = (*session)->Begin();
   if (begun.ok()) begun = ready();
   if (Status s = begun; !s.ok()) {
@@ -348,11 +374,14 @@ Status Run(const MountOptions& given, Log& log,
   Notify(NoticeId::kMounted, "serves " + options.source + " (visibility " +
                                  VisibilityName(options.visibility) + ", " +
                                  MountOptionsText(options, *transport) + ")");
+  service.TellReady("traces " + options.source + " at " +
+                    (*session)->mount_point());
   const Status served =
       (*session)->Serve([&] { snapshots.RequestAll("signal"); },
                         [&pool = (*fs)->side_pool()] {
                           return pool.HasOneSince(std::chrono::seconds(1));
                         });
+  const ServiceManager::Patience patience(service);
   queue_threads.Stop();
   if (metrics != nullptr) metrics->Stop();
   if (server != nullptr) server->StopCommands();

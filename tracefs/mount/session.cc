@@ -179,8 +179,11 @@ void Session::WatchSignals(const std::function<void()>& on_usr2,
   while (!served_.load()) {
     const int got = ::sigtimedwait(&signals, nullptr, &second);
     if (served_.load()) return;  // Serve's own signal
+    if (on_each_second_) on_each_second_();
     if (got == SIGUSR2) {
       if (on_usr2) on_usr2();
+    } else if (got == SIGHUP && on_hang_up_ && !signalled_.load()) {
+      on_hang_up_();
     } else if (got > 0 && !signalled_.exchange(true)) {
       seconds_left = kSecondsAfterSignal;
       UnmountAnyway();

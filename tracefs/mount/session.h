@@ -50,9 +50,17 @@ class Session {
   // answered until the last user is gone, but for at most 10 s after a signal,
   // and 2 s where some of them hang in the store below (`hangs`).
   // Needs BlockSignals. USR2 calls `on_usr2`, which may be empty, in a thread
-  // for signals.
+  // for signals; likewise HUP what OnHangUp was told, if that is not empty, and
+  // is no end then.
   Status Serve(const std::function<void()>& on_usr2,
                const std::function<bool()>& hangs);
+
+  // Before Serve.
+  void OnHangUp(std::function<void()> call) { on_hang_up_ = std::move(call); }
+  // Called each second or more often, by the thread for signals. Before Serve.
+  void OnEachSecond(std::function<void()> call) {
+    on_each_second_ = std::move(call);
+  }
 
   // Makes the kernel forget the names that it keeps, where it can (Linux 6.16):
   // each is looked up again when it is used next. Not from a worker's handler.
@@ -85,6 +93,8 @@ class Session {
   fuse_session* session_ = nullptr;
   bool mounted_ = false;
   bool uring_ = false;  // requests come through rings, if the kernel agrees
+  std::function<void()> on_hang_up_;
+  std::function<void()> on_each_second_;
   std::atomic<bool> signalled_{false};
   std::atomic<bool> served_{false};
 };

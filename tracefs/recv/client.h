@@ -10,6 +10,7 @@
 #include "tracefs/format/frame_parser.h"
 #include "tracefs/net/address.h"
 #include "tracefs/net/stream.h"
+#include "tracefs/net/tls.h"
 #include "tracefs/net/wire.h"
 #include "tracefs/recv/listener.h"
 
@@ -27,6 +28,8 @@ struct Client {
 
   uint64_t id = 0;
   net::Transport transport = net::Transport::kTcp;
+  net::TlsContext* tls =
+      nullptr;  // that the stream is of; lives as long as all
   std::unique_ptr<net::Stream> stream;
   PeerText peer;
   State state = State::kHandshake;

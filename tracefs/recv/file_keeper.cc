@@ -5,6 +5,7 @@
 #include <sys/file.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -19,6 +20,7 @@
 
 #include "tracefs/base/enclosed_folder.h"
 #include "tracefs/base/event_fd.h"
+#include "tracefs/base/printable.h"
 #include "tracefs/base/thread.h"
 #include "tracefs/recv/stored_trace.h"
 
@@ -45,7 +47,9 @@ class FileKeeper final : public Keeper {
   FileKeeper(FileKeeperOptions options, UniqueFd directory, size_t traces)
       : options_(std::move(options)),
         directory_(std::move(directory)),
-        traces_(traces) {}
+        traces_(traces),
+        retention_(directory_.get(), options_.retention,
+                   [this](const KeptTrace& trace) { TellRemoved(trace); }) {}
   FileKeeper(const FileKeeper&) = delete;
   FileKeeper& operator=(const FileKeeper&) = delete;
   ~FileKeeper() override {
@@ -67,6 +71,7 @@ class FileKeeper final : public Keeper {
           error, "directory '" + options_.directory + "' for " + who +
                      " (give it to them, or choose another one with --user)");
     }
+    retention_.Start();
     sync_thread_ = StartThread("tracefs-disk", [this] { SyncFiles(); });
     open_thread_ = StartThread("tracefs-open", [this] { OpenFiles(); });
     return Status::Ok();
@@ -76,6 +81,8 @@ class FileKeeper final : public Keeper {
 
   void Open(uint64_t client, const std::string& name,
             const net::Hello& hello) override {
+    retention_.Hold(name + ".trace");
+    held_[client] = name + ".trace";
     auto trace = std::make_shared<StoredTrace>(
         directory_.get(), name + ".trace", hello.preamble, hello.serial);
     {
@@ -101,6 +108,9 @@ class FileKeeper final : public Keeper {
     const bool existed = trace->exists();
     const Status status = trace->Append(bytes, whole, next);
     if (!existed && trace->exists()) ++traces_;
+    if (status.error() == ENOSPC || status.error() == EDQUOT) {
+      retention_.Hurry();  // the sender comes again
+    }
     if (!status.ok()) return status;
     if (whole == 0) return Status::Ok();
     {
@@ -112,6 +122,10 @@ class FileKeeper final : public Keeper {
   }
 
   void Close(uint64_t client) override {
+    if (const auto held = held_.find(client); held != held_.end()) {
+      retention_.Release(held->second);
+      held_.erase(held);
+    }
     std::shared_ptr<StoredTrace> closed;
     if (const auto found = open_.find(client); found != open_.end()) {
       const bool existed = found->second->exists();
@@ -169,6 +183,16 @@ class FileKeeper final : public Keeper {
     bool begun = false;
     Clock::time_point not_before;
   };
+
+  // On the thread of retention_.
+  void TellRemoved(const KeptTrace& trace) {
+    --traces_;
+    std::fprintf(stderr,
+                 "tracefs-recv: removed '%s' (%llu bytes): older than is to be "
+                 "kept, or there was no room for it\n",
+                 Printable(trace.name).c_str(),
+                 static_cast<unsigned long long>(trace.bytes));
+  }
 
   // --- With the lock held.
 
@@ -301,7 +325,8 @@ class FileKeeper final : public Keeper {
 
   const FileKeeperOptions options_;
   const UniqueFd directory_;
-  size_t traces_;  // files
+  std::atomic<size_t> traces_;            // files
+  std::map<uint64_t, std::string> held_;  // by client
   const EventFd event_;
   std::map<uint64_t, std::shared_ptr<StoredTrace>> open_;
 
@@ -321,6 +346,7 @@ class FileKeeper final : public Keeper {
   std::unordered_map<std::string, Clock::time_point> reopenings_;
   std::thread sync_thread_;
   std::thread open_thread_;
+  Retention retention_;
 };
 
 size_t CountTraces(int directory) {

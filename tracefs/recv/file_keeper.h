@@ -11,6 +11,7 @@
 #include <string>
 
 #include "tracefs/recv/keeper.h"
+#include "tracefs/recv/retention.h"
 
 namespace tracefs {
 
@@ -18,6 +19,7 @@ struct FileKeeperOptions {
   std::string directory;
   uint64_t max_trace_bytes = 0;  // 0: as the disk has room
   size_t max_traces = 65536;     // files in the directory
+  RetentionRules retention = {};
 };
 
 // Opens the directory; starts nothing. kSystem if it cannot be used, or another

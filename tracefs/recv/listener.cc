@@ -1,15 +1,21 @@
 #include "tracefs/recv/listener.h"
 
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <sstream>
+
+#include "tracefs/base/units.h"
 
 namespace tracefs {
 namespace {
@@ -112,6 +118,62 @@ Result<UniqueFd> Listen(const net::Address& address) {
     return fd;
   }
   return Status::System(EAFNOSUPPORT, text);
+}
+
+Result<std::vector<HandedSocket>> TakeHandedSockets() {
+  constexpr int kFirst = 3;
+  const auto take = [](const char* name) {
+    const char* const value = std::getenv(name);
+    std::string text = value == nullptr ? "" : value;
+    ::unsetenv(name);
+    return text;
+  };
+  const std::string pid = take("LISTEN_PID");
+  const std::string count = take("LISTEN_FDS");
+  const std::string names = take("LISTEN_FDNAMES");
+  std::vector<HandedSocket> sockets;
+  const auto wanted = ParseUnsigned(count);
+  if (pid != std::to_string(::getpid()) || !wanted || *wanted > 64) {
+    return sockets;
+  }
+  std::istringstream each(names);
+  for (int fd = kFirst; fd < kFirst + static_cast<int>(*wanted); ++fd) {
+    std::string name;
+    std::getline(each, name, ':');
+    HandedSocket socket;
+    socket.fd.Reset(fd);
+    int type = 0;
+    int listens = 0;
+    socklen_t length = sizeof type;
+    sockaddr_storage at{};
+    socklen_t at_length = sizeof at;
+    if (::getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) != 0 ||
+        ::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) != 0 ||
+        ::getsockname(fd, reinterpret_cast<sockaddr*>(&at), &at_length) != 0) {
+      return Status::System(
+          errno, "the service manager's descriptor " + std::to_string(fd));
+    }
+    if (listens == 0) {
+      return Status::Invalid("the service manager's descriptor " +
+                             std::to_string(fd) +
+                             " is no listening socket; Accept=no is needed");
+    }
+    if (at.ss_family == AF_UNIX) {
+      socket.address.transport = type == SOCK_SEQPACKET
+                                     ? net::Transport::kSeqpacket
+                                     : net::Transport::kUnix;
+      socket.address.host = reinterpret_cast<sockaddr_un*>(&at)->sun_path;
+    } else {
+      socket.address.transport =
+          name == "tls" ? net::Transport::kTls : net::Transport::kTcp;
+      socket.address.host = NumericHost(reinterpret_cast<sockaddr*>(&at),
+                                        at_length, &socket.address.port);
+    }
+    ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+    ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
+    sockets.push_back(std::move(socket));
+  }
+  return sockets;
 }
 
 std::string ListenText(const net::Address& address, int fd) {

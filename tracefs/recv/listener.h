@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
@@ -12,6 +13,15 @@ namespace tracefs {
 // A listening socket, non-blocking. A Unix socket that nobody listens on any
 // more is replaced; it gets mode 0600.
 Result<UniqueFd> Listen(const net::Address& address);
+
+// Sockets that the service manager listens at for us (sd_listen_fds(3)), which
+// are ours from now on; the environment no longer tells of them. One whose name
+// there is "tls" is for TLS.
+struct HandedSocket {
+  net::Address address;
+  UniqueFd fd;
+};
+Result<std::vector<HandedSocket>> TakeHandedSockets();
 
 // "tcp:127.0.0.1:41234": where it listens, with the port that it really has.
 std::string ListenText(const net::Address& address, int fd);

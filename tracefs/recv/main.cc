@@ -1,5 +1,6 @@
 // tracefs-recv: receives traces. See receiver.h; docs/man/tracefs-recv.1.
 #include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <poll.h>
 #include <signal.h>
@@ -11,15 +12,20 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 
+#include "tracefs/base/file_io.h"
+#include "tracefs/base/printable.h"
 #include "tracefs/command/front.h"
 #include "tracefs/crypto/cipher.h"
 #include "tracefs/crypto/key_source.h"
 #include "tracefs/daemon/account.h"
 #include "tracefs/daemon/sandbox.h"
+#include "tracefs/daemon/service_manager.h"
 #include "tracefs/export/output_buffer.h"
+#include "tracefs/recv/certificate_places.h"
 #include "tracefs/recv/file_keeper.h"
 #include "tracefs/recv/live_printer.h"
 #include "tracefs/recv/options.h"
@@ -64,13 +70,13 @@ class StoppableOutput final : public OutputBuffer {
   const int stop_;
 };
 
-UniqueFd BlockSignals() {
+UniqueFd SignalsOf(std::initializer_list<int> numbers) {
   sigset_t signals;
   ::sigemptyset(&signals);
-  for (const int s : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&signals, s);
+  for (const int s : numbers) ::sigaddset(&signals, s);
   ::sigprocmask(SIG_BLOCK, &signals, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
-  return UniqueFd(::signalfd(-1, &signals, SFD_CLOEXEC));
+  return UniqueFd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
 // A descriptor for each client, and one for its file.
@@ -87,7 +93,8 @@ Result<std::unique_ptr<Keeper>> MakeKeeper(const RecvOptions& options,
   if (!options.out.empty()) {
     return MakeFileKeeper({.directory = options.out,
                            .max_trace_bytes = options.max_trace_bytes,
-                           .max_traces = options.max_traces});
+                           .max_traces = options.max_traces,
+                           .retention = options.retention});
   }
   auto keys = std::make_shared<KeyRing>();
   if (Status s = AddKeyArguments(options.keys, "--key", keys.get()); !s.ok()) {
@@ -130,25 +137,94 @@ void GiveMemoryBack() {
   ::mallopt(M_ARENA_MAX, 2);
 }
 
+// --list: for people and scripts, tabs between.
+Status List(const std::string& path) {
+  const UniqueFd directory(
+      ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return Status::System(errno, "directory '" + path + "'");
+  const Result<std::vector<KeptTrace>> all = ListTraces(directory.get());
+  if (!all.ok()) return all.status();
+  std::string text = "#trace\tsender\tbytes\tlast block\n";
+  for (const KeptTrace& trace : *all) {
+    std::array<char, 32> when;
+    const time_t at = trace.written_s;
+    tm utc{};
+    ::gmtime_r(&at, &utc);
+    ::strftime(when.data(), when.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
+    const std::string sender = SenderOf(trace.name);
+    text += Printable(trace.name) + '\t' +
+            (sender.empty() ? "-" : Printable(sender)) + '\t' +
+            std::to_string(trace.bytes) + '\t' + when.data() + '\n';
+  }
+  return WriteAll(STDOUT_FILENO, AsBytes(text), "standard output");
+}
+
 Status Run(const RecvOptions& options) {
   GiveMemoryBack();
-  const UniqueFd stop = BlockSignals();
-  if (!stop) return Status::System(errno, "signalfd");
-  RaiseDescriptorLimit(options.limits.max_clients);
-  std::unique_ptr<net::TlsContext> tls;
-  if (!options.tls.ca.empty()) {
-    auto made =
-        net::TlsContext::Create(net::TlsContext::Role::kReceiver, options.tls);
-    if (!made.ok()) return made.status();
-    tls = std::move(*made);
+  ServiceManager service = ServiceManager::FromEnvironment();
+  std::vector<HandedSocket> handed;
+  if (options.systemd) {
+    Result<std::vector<HandedSocket>> taken = TakeHandedSockets();
+    if (!taken.ok()) return taken.status();
+    handed = *std::move(taken);
+    if (handed.empty() && options.listen.empty()) {
+      return Status::Invalid(
+          "--systemd: no socket was handed over, and there is no --listen");
+    }
+    for (const HandedSocket& socket : handed) {
+      if (socket.address.transport == net::Transport::kTls &&
+          options.tls.ca.empty()) {
+        return Status::Invalid(
+            "a socket for TLS was handed over: --ca, --cert and --tls-key are "
+            "needed");
+      }
+    }
   }
+  // Without certificates there is nothing to take anew, and a hang-up is that
+  // of a terminal.
+  const bool reloads = options.systemd || !options.tls.ca.empty();
+  const UniqueFd stop = reloads ? SignalsOf({SIGTERM, SIGINT})
+                                : SignalsOf({SIGTERM, SIGINT, SIGHUP});
+  const UniqueFd hang_up = reloads ? SignalsOf({SIGHUP}) : UniqueFd();
+  if (!stop || (reloads && !hang_up)) {
+    return Status::System(errno, "signalfd");
+  }
+  RaiseDescriptorLimit(options.limits.max_clients);
+  // The last one is for new connections; others are still used by old ones.
+  std::vector<std::unique_ptr<net::TlsContext>> tls;
+  CertificatePlaces places(options.tls);
+  if (!options.tls.ca.empty()) {
+    auto made = places.Read();
+    if (!made.ok()) return made.status();
+    tls.push_back(std::move(*made));
+  }
+  const auto reload = [&]() -> net::TlsContext* {
+    signalfd_siginfo info;
+    while (::read(hang_up.get(), &info, sizeof info) > 0) {
+    }
+    if (tls.empty()) return nullptr;
+    auto made = places.Read();
+    if (!made.ok()) {
+      std::fprintf(stderr, "tracefs-recv: certificates stay as they were: %s\n",
+                   Printable(made.status().message()).c_str());
+      return nullptr;
+    }
+    tls.push_back(std::move(*made));
+    std::fprintf(stderr, "tracefs-recv: took the certificates anew\n");
+    return tls.back().get();
+  };
+  const auto beat = [&service](size_t /*senders*/) { service.Beat(); };
   StoppableOutput out(STDOUT_FILENO, stop.get());
   auto keeper = MakeKeeper(options, out);
   if (!keeper.ok()) return keeper.status();
   auto receiver = Receiver::Create({.listen = options.listen,
+                                    .handed = std::move(handed),
                                     .limits = options.limits,
-                                    .tls = tls.get(),
-                                    .quiet = options.quiet},
+                                    .tls = tls.empty() ? nullptr : tls[0].get(),
+                                    .quiet = options.quiet,
+                                    .on_tick = beat,
+                                    .reload_fd = hang_up.get(),
+                                    .on_reload = reload},
                                    **keeper);
   if (!receiver.ok()) return receiver.status();
   std::unique_ptr<Sandbox> sandbox;
@@ -157,7 +233,9 @@ Status Run(const RecvOptions& options) {
   for (const std::string& address : (*receiver)->addresses()) {
     std::fprintf(stderr, "tracefs-recv: listening on %s\n", address.c_str());
   }
+  service.TellReady("receives traces");
   const Status status = (*receiver)->Run(stop.get());
+  const ServiceManager::Patience patience(service);
   // A reader that has seen enough (head), and a signal while it was slow.
   if (status.error() == EPIPE || status.error() == ECANCELED) {
     return Status::Ok();
@@ -172,6 +250,8 @@ int main(int argc, char** argv) {
   using namespace tracefs;  // NOLINT: a main
   return RunCommand({"tracefs-recv", &RecvHelp}, ParseRecvOptions(argc, argv),
                     [](const RecvOptions& options) {
-                      return Finish("tracefs-recv", Run(options));
+                      return Finish("tracefs-recv", options.list.empty()
+                                                        ? Run(options)
+                                                        : List(options.list));
                     });
 }

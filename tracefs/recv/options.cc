@@ -17,6 +17,7 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr char kSeeHelp[] = " (see tracefs-recv --help)";
+constexpr uint64_t kNsPerSecond = 1'000'000'000;
 
 po::options_description VisibleOptions() {
   using Strings = std::vector<std::string>;
@@ -50,6 +51,18 @@ po::options_description VisibleOptions() {
        "with --format: of all senders together; default 512M")   //
       ("max-trace", text("SIZE"), "a trace; default: no limit")  //
       ("max-traces", text("N"), "files in DIR; default 65536")   //
+      ("keep", text("TIME"),
+       "--out: remove traces to which nothing came for so long: 36h, 14d")  //
+      ("keep-size", text("SIZE"),
+       "--out: remove the oldest where all together are larger")  //
+      ("keep-sender", text("SIZE"),
+       "--out: the same for each sender known by certificate or user")  //
+      ("keep-free", text("SIZE|N%"),
+       "--out: remove the oldest where the file system has less room")  //
+      ("systemd",
+       "listen at the sockets that the service manager hands over, too")  //
+      ("list", text("DIR"),
+       "list the traces in it, with sender, size and age, and exit")  //
       ("user", text("NAME"),
        "turn into this user once all sockets, keys and DIR are open")  //
       ("sandbox", text("on|off"),
@@ -58,6 +71,54 @@ po::options_description VisibleOptions() {
       ("help,h", "print this and exit")                       //
       ("version", "print the version and exit");
   return options;
+}
+
+Status TakeRetention(const CommandLine& given, RecvOptions* result) {
+  RetentionRules& rules = result->retention;
+  if (given.Has("keep")) {
+    std::string text = given.Text("keep");
+    uint64_t unit = 1;
+    // Days are no unit of configs, where nothing lasts that long.
+    if (!text.empty() && text.back() == 'd') {
+      text.back() = 'h';
+      unit = 24;
+    }
+    const std::optional<uint64_t> ns = ParseDuration(text);
+    if (!ns || *ns < kNsPerSecond) {
+      return Status::Invalid("--keep: " + Quoted(given.Text("keep")) +
+                             " is no time from 1s on, such as 36h or 14d");
+    }
+    rules.max_age_s = *ns / kNsPerSecond * unit;
+  }
+  const auto size = [&given](const char* name, uint64_t* value) {
+    if (!given.Has(name)) return Status::Ok();
+    const std::optional<uint64_t> number = ParseSize(given.Text(name));
+    if (!number || *number == 0) {
+      return Status::Invalid("--" + std::string(name) + ": " +
+                             Quoted(given.Text(name)) +
+                             " is no size, such as 50G");
+    }
+    *value = *number;
+    return Status::Ok();
+  };
+  if (Status s = size("keep-size", &rules.max_bytes); !s.ok()) return s;
+  if (Status s = size("keep-sender", &rules.max_sender_bytes); !s.ok()) {
+    return s;
+  }
+  if (std::string text = given.Text("keep-free"); text.ends_with('%')) {
+    text.pop_back();
+    const std::optional<uint64_t> percent = ParseUnsigned(text);
+    if (!percent || *percent == 0 || *percent > 99) {
+      return Status::Invalid("--keep-free: give 1% to 99%, or a size");
+    }
+    rules.min_free_percent = static_cast<unsigned>(*percent);
+  } else if (Status s = size("keep-free", &rules.min_free_bytes); !s.ok()) {
+    return s;
+  }
+  if (rules.any() && result->out.empty()) {
+    return Status::Invalid("--keep and its like are for --out DIR");
+  }
+  return Status::Ok();
 }
 
 // The number of an option, if it is given and in range.
@@ -129,7 +190,7 @@ Status TakeLimits(const CommandLine& given, RecvOptions* result) {
 }
 
 Status Check(const RecvOptions& options) {
-  if (options.listen.empty()) {
+  if (options.listen.empty() && !options.systemd) {
     return Status::Invalid("no --listen given" + std::string(kSeeHelp));
   }
   if (options.out.empty() == options.format.empty()) {
@@ -153,7 +214,11 @@ Status Check(const RecvOptions& options) {
   if (tls && files != 3) {
     return Status::Invalid("--listen tls:… needs --ca, --cert and --tls-key");
   }
-  if (!tls && files != 0) {
+  if (files != 0 && files != 3) {
+    return Status::Invalid("--ca, --cert and --tls-key go together");
+  }
+  // A socket that is handed over may be for TLS.
+  if (!tls && !options.systemd && files != 0) {
     return Status::Invalid(
         "--ca, --cert and --tls-key are for --listen tls:HOST:PORT");
   }
@@ -166,6 +231,7 @@ std::string RecvHelp() {
   std::ostringstream out;
   out << "Usage: tracefs-recv --listen ADDRESS... (--out DIR | --format NAME) "
          "[OPTION]...\n"
+         "       tracefs-recv --list DIR\n"
          "Receive the traces of tracefs-mount's output drivers tcp, tls and "
          "unix.\n\n"
       << VisibleOptions()
@@ -175,6 +241,8 @@ std::string RecvHelp() {
          "  tracefs-recv --listen unix:/run/traces.sock --format jsonl | jq .\n"
          "  tracefs-recv --listen tls::9901 --ca ca.pem --cert host.pem \\\n"
          "      --tls-key host.key --out /var/lib/traces --user traces\n"
+         "  tracefs-recv --listen tcp::9900 --out /var/lib/traces --keep 14d "
+         "--keep-free 10%\n"
          "\nIt ends in order with SIGTERM or SIGINT: all that came is then on "
          "the disk, and\nacknowledged.\n"
          "\nExit status: 0 it was ended; 2 wrong usage, certificates or keys; "
@@ -191,6 +259,14 @@ Result<RecvOptions> ParseRecvOptions(int argc, const char* const* argv) {
   result.help = given.Has("help");
   result.version = given.Has("version");
   if (result.help || result.version) return result;
+  if (given.Has("list")) {
+    result.list = given.Text("list");
+    if (given.Has("listen") || given.Has("out") || given.Has("format")) {
+      return Status::Invalid("--list takes a directory and nothing else");
+    }
+    return result;
+  }
+  result.systemd = given.Has("systemd");
   for (const std::string& word : given.Texts("listen")) {
     Result<net::Address> address = net::ParseListenAddress(word);
     if (!address.ok()) return address.status().Prefixed("--listen");
@@ -212,6 +288,7 @@ Result<RecvOptions> ParseRecvOptions(int argc, const char* const* argv) {
     result.sandbox = word == "on";
   }
   result.quiet = given.Has("quiet");
+  if (Status s = TakeRetention(given, &result); !s.ok()) return s;
   if (Status s = TakeLimits(given, &result); !s.ok()) return s;
   if (Status s = Check(result); !s.ok()) return s;
   return result;

@@ -7,6 +7,7 @@
 #include "tracefs/base/status.h"
 #include "tracefs/net/tls.h"
 #include "tracefs/recv/receiver.h"
+#include "tracefs/recv/retention.h"
 
 namespace tracefs {
 
@@ -23,7 +24,10 @@ struct RecvOptions {
   size_t max_memory = size_t{512} << 20;  // for `format`
   size_t max_traces = 65536;
   bool sandbox = true;
-  std::string user;  // to turn into; empty: stays who it is
+  RetentionRules retention;  // of `out`
+  std::string user;          // to turn into; empty: stays who it is
+  bool systemd = false;      // sockets are handed in
+  std::string list;          // a directory whose traces are to be listed
   bool quiet = false;
 };
 

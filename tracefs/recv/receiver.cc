@@ -38,7 +38,8 @@ constexpr int kMaxLinesPerSecond = 20;
 // What is registered with epoll: clients have numbers from kFirstClient on.
 constexpr uint64_t kStopEvent = 0;
 constexpr uint64_t kKeeperEvent = 1;
-constexpr uint64_t kFirstListener = 2;
+constexpr uint64_t kReloadEvent = 2;
+constexpr uint64_t kFirstListener = 3;
 constexpr uint64_t kFirstClient = 1024;
 
 class EpollReceiver final : public Receiver {
@@ -58,6 +59,15 @@ class EpollReceiver final : public Receiver {
       Register((*fd).get(), kFirstListener + listeners_.size(), EPOLLIN);
       listeners_.push_back(std::move(*fd));
       if (address.is_unix()) sockets_.emplace_back(address.host);
+    }
+    for (HandedSocket& socket : options_.handed) {
+      Register(socket.fd.get(), kFirstListener + listeners_.size(), EPOLLIN);
+      listeners_.push_back(std::move(socket.fd));
+      options_.listen.push_back(std::move(socket.address));
+    }
+    options_.handed.clear();
+    if (options_.reload_fd >= 0) {
+      Register(options_.reload_fd, kReloadEvent, EPOLLIN);
     }
     return Status::Ok();
   }
@@ -122,6 +132,10 @@ class EpollReceiver final : public Receiver {
         stopping_ = true;
       } else if (id == kKeeperEvent) {
         TakeKeeperEvents();
+      } else if (id == kReloadEvent) {
+        if (net::TlsContext* const tls = options_.on_reload()) {
+          options_.tls = tls;
+        }
       } else if (id < kFirstClient) {
         AcceptSome(id - kFirstListener);
       } else {
@@ -159,6 +173,7 @@ class EpollReceiver final : public Receiver {
       auto stream = options_.tls->Wrap(std::move(fd), "");
       if (!stream.ok()) return;
       client->stream = std::move(*stream);
+      client->tls = options_.tls;
     } else {
       client->stream = net::MakePlainStream(
           std::move(fd), address.transport == net::Transport::kSeqpacket);
@@ -351,7 +366,7 @@ class EpollReceiver final : public Receiver {
     }
     std::string certificate;
     if (client.transport == net::Transport::kTls) {
-      certificate = options_.tls->PeerName(*client.stream);
+      certificate = client.tls->PeerName(*client.stream);
       if (certificate.empty() || certificate.size() > 64) {
         Refuse(client, RefuseReason::kNotAllowed,
                "the sender's certificate has no common name and no DNS name "
@@ -499,6 +514,7 @@ class EpollReceiver final : public Receiver {
     const auto now = Clock::now();
     if (now - last_tick_ < milliseconds(kTickMs)) return Status::Ok();
     last_tick_ = now;
+    if (options_.on_tick) options_.on_tick(clients_.size());
     for (const uint64_t id : std::exchange(paused_, {})) {
       if (const auto found = clients_.find(id); found != clients_.end()) {
         ReadOn(*found->second);
@@ -583,7 +599,7 @@ class EpollReceiver final : public Receiver {
                  Printable(client.peer.full).c_str(), text.c_str());
   }
 
-  const ReceiverOptions options_;
+  ReceiverOptions options_;  // `handed` and `tls` change
   Keeper& keeper_;
   const UniqueFd epoll_;
   std::vector<UniqueFd> listeners_;

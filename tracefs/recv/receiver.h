@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "tracefs/net/address.h"
 #include "tracefs/net/tls.h"
 #include "tracefs/recv/keeper.h"
+#include "tracefs/recv/listener.h"
 
 namespace tracefs {
 
@@ -34,9 +36,18 @@ struct ReceiverLimits {
 
 struct ReceiverOptions {
   std::vector<net::Address> listen;
+  // Besides: sockets that listen already, and stay when we end.
+  std::vector<HandedSocket> handed = {};
   ReceiverLimits limits;
   net::TlsContext* tls = nullptr;  // outlives the receiver; for tls addresses
   bool quiet = false;              // says nothing of clients that come and go
+  // Called ten times a second at most, with how many are connected. May be
+  // empty.
+  std::function<void(size_t senders)> on_tick = {};
+  // Readable when `on_reload` is to be called, which returns the context for
+  // connections from then on (null: the same as before). -1: never.
+  int reload_fd = -1;
+  std::function<net::TlsContext*()> on_reload = {};
 };
 
 class Receiver {

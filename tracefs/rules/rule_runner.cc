@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/notice.h"
 #include "tracefs/base/thread.h"
 #include "tracefs/format/byte_source.h"
 #include "tracefs/format/trace_merger.h"
@@ -148,8 +149,13 @@ void RuleRunner::Act(Alarm alarm) {
   fired.real_ns = ClockPair::Now().ToReal(alarm.time_ns);
   fired.outcomes = handler_.OnAlarm(tracer_, rules_[alarm.rule], alarm);
   fired.alarm = std::move(alarm);
+  const std::string& title = rules_[fired.alarm.rule].title;
   std::lock_guard lock(mu_);
   fired.number = ++report_.alarms;
+  // Not what it was about: the log has other readers than the trace.
+  Notify(NoticeId::kAlarm, "alarm " + std::to_string(fired.number) +
+                               " of tracer " + std::to_string(tracer_) +
+                               (title.empty() ? "" : ": " + title));
   report_.fired.push_front(std::move(fired));
   if (report_.fired.size() > kKept) report_.fired.pop_back();
 }

@@ -10,6 +10,7 @@
 #include "tracefs/export/escape.h"
 #include "tracefs/export/table.h"
 #include "tracefs/tools/ctl/live_trace.h"
+#include "tracefs/tools/ctl/reload.h"
 #include "tracefs/tools/ctl/request.h"
 #include "tracefs/tools/ctl/text.h"
 #include "tracefs/tools/ctl/top.h"
@@ -58,6 +59,11 @@ class Runner {
         return client_.Call(TracerRequest("start", options_.tracer)).status();
       case CtlCommand::kSetFilter:
         return SetFilter();
+      case CtlCommand::kReload:
+        return Reload(client_, options_.file, [this](const std::string& text) {
+          out_.Append(TerminalText(text) + '\n');
+          return out_.Flush();
+        });
       case CtlCommand::kSnapshot:
         return Snapshot();
       case CtlCommand::kTail:

@@ -30,7 +30,7 @@ struct CommandRow {
   std::string_view name;
   CtlCommand command;
   bool tracer;  // takes a tracer's id
-  enum { kNone, kFilter, kMaybeFilter, kFile } argument;
+  enum { kNone, kFilter, kMaybeFilter, kFile, kMaybeFile } argument;
   std::string_view arguments;  // for --help
   std::string_view help;
 };
@@ -48,6 +48,10 @@ constexpr CommandRow kCommands[] = {
      "hand on what is still in memory, down to the outputs"},
     {"add", CtlCommand::kAdd, false, CommandRow::kFile, "FILE",
      "start the tracers of a config, all or none; prints their ids"},
+    {"reload", CtlCommand::kReload, false, CommandRow::kMaybeFile, "[FILE]",
+     "trace as FILE, or the mount's config, says now: tracers that are the "
+     "same "
+     "go on"},
     {"remove", CtlCommand::kRemove, true, CommandRow::kNone, "ID",
      "end a tracer and close its output"},
     {"stop", CtlCommand::kStop, true, CommandRow::kNone, "ID",
@@ -231,16 +235,16 @@ Status TakeArguments(const CommandRow& row, std::span<const std::string> words,
   // A filter may be given in several words, as the shell has split it.
   const bool filter = row.argument == CommandRow::kFilter ||
                       row.argument == CommandRow::kMaybeFilter;
-  const size_t most = filter                              ? words.size()
-                      : row.argument == CommandRow::kFile ? 1
-                                                          : 0;
+  const bool file = row.argument == CommandRow::kFile ||
+                    row.argument == CommandRow::kMaybeFile;
+  const size_t most = filter ? words.size() : file ? 1 : 0;
   const bool needed =
       row.argument == CommandRow::kFilter || row.argument == CommandRow::kFile;
   if ((needed && words.empty()) || words.size() > most) {
     return Status::Invalid(usage);
   }
   for (const std::string& word : words) {
-    if (row.argument == CommandRow::kFile) {
+    if (file) {
       options->file = word;
       continue;
     }

@@ -18,6 +18,7 @@ enum class CtlCommand {
   kStats,
   kFlush,
   kAdd,
+  kReload,
   kRemove,
   kStop,
   kStart,
@@ -39,7 +40,7 @@ struct CtlOptions {
   CtlCommand command{};
   uint32_t tracer = 0;  // of remove, stop, start, set-filter
   std::string filter;   // of set-filter, tail, top
-  std::string file;     // of add
+  std::string file;     // of add; of reload, if not the mount's own
   bool json = false;    // the mount's own answer
   bool follow = false;  // of rules
   std::chrono::seconds patience{60};

@@ -71,17 +71,6 @@ Result<Json> Check(ControlClient& client, const Json& request) {
   return json;
 }
 
-Result<std::string> ReadConfig(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return Status::System(errno, "config '" + path + "'");
-  Result<std::string> text =
-      ReadText(fd.get(), kMaxConfigBytes + 1, "config '" + path + "'");
-  if (text.ok() && text->size() > kMaxConfigBytes) {
-    return Status::Invalid(path + ": longer than 1 MiB");
-  }
-  return text;
-}
-
 }  // namespace
 
 namespace {
@@ -272,14 +261,31 @@ Result<std::string> FilterRequest(ControlClient& client,
   return request.dump();
 }
 
+Result<std::string> ReadConfigText(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return Status::System(errno, "config '" + path + "'");
+  Result<std::string> text =
+      ReadText(fd.get(), kMaxConfigBytes + 1, "config '" + path + "'");
+  if (text.ok() && text->size() > kMaxConfigBytes) {
+    return Status::Invalid(path + ": longer than 1 MiB");
+  }
+  return text;
+}
+
 Result<std::string> AddRequest(ControlClient& client, const std::string& path,
                                NewFiles* files) {
-  const Result<std::string> config = ReadConfig(path);
+  const Result<std::string> config = ReadConfigText(path);
   if (!config.ok()) return config.status();
+  return AddTextRequest(client, path, *config, files);
+}
+
+Result<std::string> AddTextRequest(ControlClient& client,
+                                   const std::string& path,
+                                   const std::string& config, NewFiles* files) {
   // The name is for messages only.
   const std::string name = IsUtf8(path) ? path : "config";
-  Json check = {{"command", "check"}, {"config", *config}, {"file", name}};
-  if (const Result<std::string> text = Dumped(check, path, *config);
+  Json check = {{"command", "check"}, {"config", config}, {"file", name}};
+  if (const Result<std::string> text = Dumped(check, path, config);
       !text.ok()) {
     return text.status();
   }
@@ -308,7 +314,7 @@ Result<std::string> AddRequest(ControlClient& client, const std::string& path,
       return s;
     }
   }
-  Json request = {{"command", "add"}, {"config", *config}, {"file", name}};
+  Json request = {{"command", "add"}, {"config", config}, {"file", name}};
   AddNames(*checked, &request);
   return request.dump();
 }

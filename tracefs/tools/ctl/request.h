@@ -64,4 +64,12 @@ Result<std::string> FilterRequest(ControlClient& client,
 Result<std::string> AddRequest(ControlClient& client, const std::string& path,
                                NewFiles* files);
 
+// The same with its text; `name` is for messages.
+Result<std::string> AddTextRequest(ControlClient& client,
+                                   const std::string& name,
+                                   const std::string& config, NewFiles* files);
+
+// The text of the config in `path`, 1 MiB at most.
+Result<std::string> ReadConfigText(const std::string& path);
+
 }  // namespace tracefs

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Completion in bash, zsh and fish knows every option that --help knows, offers
+values where there are any, and takes no file name for a command of its own."""
+
+import argparse
+import os
+import pathlib
+import re
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from staged import commands, expect, finish, have, install, must, run
+
+BASH = "/usr/share/bash-completion/bash_completion"
+
+
+def options_of(command):
+    """All that --help names, read in another way than the generator does."""
+    told = must(command, "--help")
+    told = told.split("\nExamples:")[0].split("\nExample:")[0]
+    found = set()
+    for line in told.splitlines():
+        if re.match(r"\s+-", line) or line.startswith(("Usage:", "      ")):
+            head = re.split(r"\s{2,}", line.strip())[0]
+            found |= set(re.findall(r"(?<![\w-])--[a-z][\w-]*", head))
+    return found
+
+
+def bash_offers(prefix, words, folder):
+    """What bash offers for the last of `words`."""
+    name = words[0]
+    script = f"""
+source {BASH}
+source {prefix}/share/bash-completion/completions/{name}
+COMP_WORDS=({' '.join("'" + word + "'" for word in words)})
+COMP_CWORD={len(words) - 1}
+COMP_LINE="${{COMP_WORDS[*]}}"
+COMP_POINT=${{#COMP_LINE}}
+COMPREPLY=()
+_{re.sub(r'[^a-z]', '_', name)} {name} "${{COMP_WORDS[-1]}}" "${{COMP_WORDS[-2]}}"
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+    return must("bash", "--norc", "-c", script, cwd=folder).split()
+
+
+def check_bash(prefix, folder):
+    (folder / "some.trace").touch()
+    (folder / "$(touch proof)").touch()
+
+    def offers(*words):
+        return bash_offers(prefix, words, folder)
+
+    expect("parquet" in offers("tracefs-dump", "--format", "pa"),
+           "bash: tracefs-dump --format pa is not completed")
+    expect("some.trace" in offers("tracefs-dump", "so"),
+           "bash: no file is offered to tracefs-dump")
+    expect("set-filter" in offers("tracefs-ctl", "/", "set"),
+           "bash: no command is offered to tracefs-ctl")
+    expect(offers("tracefs-mount", "--visibility", "ex") == ["exact"],
+           "bash: --visibility ex")
+    expect("some.trace" in offers("tracefs-dump", "--key", "some"),
+           "bash: no file is offered to --key")
+    offers("tracefs-dump", "")
+    expect(not (folder / "proof").exists(),
+           "bash runs what stands in a file's name")
+    for command in commands(prefix):
+        want = options_of(command)
+        got = set(offers(command.name, "--"))
+        expect(want <= got, f"bash: {command.name} lacks {want - got}")
+        expect(got <= want, f"bash: {command.name} has {got - want}")
+
+
+def check_zsh(prefix):
+    for command in commands(prefix):
+        path = prefix / f"share/zsh/site-functions/_{command.name}"
+        done = run("zsh", "-n", path)
+        expect(done.returncode == 0, f"zsh: {path.name}: {done.stderr}")
+        text = path.read_text(encoding="utf-8")
+        expect(text.startswith(f"#compdef {command.name}\n"), path.name)
+        got = set(re.findall(r"\)?(--[a-z][\w-]*)[=+]?\[", text))
+        expect(got == options_of(command),
+               f"zsh: {command.name}: {got ^ options_of(command)}")
+
+
+def check_fish(prefix, folder):
+    for command in commands(prefix):
+        path = prefix / f"share/fish/vendor_completions.d/{command.name}.fish"
+        done = run("fish", "-n", path)
+        expect(done.returncode == 0, f"fish: {path.name}: {done.stderr}")
+        environment = {**os.environ, "HOME": str(folder),
+                       "XDG_CONFIG_HOME": str(folder)}
+        out = must("fish", "--no-config", "-c",
+                   f"source {path}; complete -C '{command.name} --'",
+                   env=environment, cwd=folder)
+        got = {line.split("\t")[0] for line in out.splitlines()}
+        want = options_of(command)
+        got = {word.rstrip("=") for word in got if word.startswith("--")}
+        expect(want <= got, f"fish: {command.name} lacks {want - got}")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    build = parser.parse_args().build
+    with tempfile.TemporaryDirectory(prefix="tracefs-completion-") as folder:
+        folder = pathlib.Path(folder)
+        prefix = folder / "prefix"
+        install(build, prefix, "tools", "receiver")
+        work = folder / "work"
+        work.mkdir()
+        checked = 0
+        if os.path.exists(BASH):
+            check_bash(prefix, work)
+            checked += 1
+        else:
+            print("no bash-completion here: bash is not checked")
+        if have("zsh"):
+            check_zsh(prefix)
+            checked += 1
+        if have("fish"):
+            check_fish(prefix, work)
+            checked += 1
+        if checked == 0:
+            print("no shell with completion here")
+            sys.exit(77)
+    finish("completion_test")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,89 @@
+#include "tracefs/mount/config_difference.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "tracefs/base/text.h"
+#include "tracefs/tracers/parts.h"
+#include "tracefs/tracers/plan.h"
+
+namespace tracefs {
+namespace {
+
+struct Running {
+  uint32_t id = 0;
+  std::string filter;
+  std::string rest;  // the text of all but the filter
+  bool taken = false;
+};
+
+std::string WithoutFilter(TracerConfig tracer) {
+  tracer.filter.clear();
+  return ToText(tracer);
+}
+
+std::vector<Running> RunningOf(const TracerRegistry::Entries& entries) {
+  std::vector<Running> all;
+  for (const auto& [id, entry] : entries) {
+    if (entry.kind != TracerKind::kConfig) continue;
+    Running one{.id = id, .filter = "", .rest = ""};
+    // It was read once, and is read again; else it is like no other.
+    const Result<Config> config =
+        ParseConfig(entry.config, "running", FullSchema());
+    if (config.ok() && config->tracers.size() == 1) {
+      one.rest = WithoutFilter(config->tracers.front());
+    }
+    if (entry.filter) one.filter = Trim(entry.filter->text());
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+}  // namespace
+
+nlohmann::ordered_json DifferenceJson(const Config& wanted,
+                                      const TracerRegistry::Entries& running) {
+  using Json = nlohmann::ordered_json;
+  std::vector<Running> all = RunningOf(running);
+  Json kept = Json::array();
+  Json filters = Json::array();
+  Json removed = Json::array();
+  std::string added;
+  std::vector<const TracerConfig*> unlike;
+  const auto take = [&all](const std::string& rest, const std::string* filter) {
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const Running& one) {
+          return !one.taken && one.rest == rest &&
+                 (filter == nullptr || one.filter == *filter);
+        });
+    if (found != all.end()) found->taken = true;
+    return found;
+  };
+  for (const TracerConfig& tracer : wanted.tracers) {
+    const std::string filter(Trim(tracer.filter));
+    const auto same = take(WithoutFilter(tracer), &filter);
+    if (same == all.end()) {
+      unlike.push_back(&tracer);
+    } else {
+      kept.push_back(same->id);
+    }
+  }
+  for (const TracerConfig* tracer : unlike) {
+    const auto like = take(WithoutFilter(*tracer), nullptr);
+    if (like == all.end()) {
+      added += ToText(*tracer);
+    } else {
+      filters.push_back({{"tracer", like->id}, {"filter", tracer->filter}});
+    }
+  }
+  for (const Running& one : all) {
+    if (!one.taken) removed.push_back(one.id);
+  }
+  return {{"kept", std::move(kept)},
+          {"filters", std::move(filters)},
+          {"added", std::move(added)},
+          {"removed", std::move(removed)}};
+}
+
+}  // namespace tracefs

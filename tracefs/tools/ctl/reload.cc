@@ -1,0 +1,130 @@
+#include "tracefs/tools/ctl/reload.h"
+
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "tracefs/export/escape.h"
+#include "tracefs/tools/ctl/request.h"
+
+namespace tracefs {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Status NoSense() {
+  return Status::Corrupt("the mount's answer makes no sense");
+}
+
+Result<Json> Ask(ControlClient& client, const std::string& request) {
+  const Result<std::string> answer = client.Call(request);
+  if (!answer.ok()) return answer.status();
+  Json json = Json::parse(*answer, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return NoSense();
+  return json;
+}
+
+Result<std::string> ConfigOfMount(ControlClient& client) {
+  const Result<Json> list = Ask(client, SimpleRequest("list"));
+  if (!list.ok()) return list.status();
+  const Json file = list->value("config_file", Json());
+  if (!file.is_string()) {
+    return Status::Invalid(
+        "the mount was made without a config file: name one");
+  }
+  return file.get<std::string>();
+}
+
+Result<std::vector<uint32_t>> Ids(const Json& json, const char* name) {
+  std::vector<uint32_t> ids;
+  for (const Json& id : json.value(name, Json::array())) {
+    if (!id.is_number_unsigned() || id > UINT32_MAX) return NoSense();
+    ids.push_back(id.get<uint32_t>());
+  }
+  return ids;
+}
+
+// The requests that give other filters.
+Result<std::vector<std::string>> FilterRequests(ControlClient& client,
+                                                const Json& difference) {
+  std::vector<std::string> requests;
+  for (const Json& one : difference.value("filters", Json::array())) {
+    if (!one.is_object() || !one.value("filter", Json()).is_string() ||
+        !one.value("tracer", Json()).is_number_unsigned()) {
+      return NoSense();
+    }
+    const auto id = one["tracer"].get<uint32_t>();
+    Result<std::string> request = FilterRequest(
+        client, "set-filter", &id, one["filter"].get<std::string>());
+    if (!request.ok()) return request.status();
+    requests.push_back(*std::move(request));
+  }
+  return requests;
+}
+
+}  // namespace
+
+Status Reload(ControlClient& client, const std::string& given,
+              const std::function<Status(const std::string&)>& tell) {
+  std::string file = given;
+  if (file.empty()) {
+    Result<std::string> own = ConfigOfMount(client);
+    if (!own.ok()) return own.status();
+    file = *std::move(own);
+  }
+  const Result<std::string> text = ReadConfigText(file);
+  if (!text.ok()) return text.status();
+  if (!IsUtf8(*text)) {
+    return Status::Invalid(file +
+                           ": not UTF-8; write such bytes as \\xHH in quotes");
+  }
+  const Result<Json> difference =
+      Ask(client, Json({{"command", "compare"},
+                        {"config", *text},
+                        {"file", IsUtf8(file) ? file : "config"}})
+                      .dump());
+  if (!difference.ok()) return difference.status();
+  const Json added = difference->value("added", Json());
+  if (!added.is_string()) return NoSense();
+  const Result<std::vector<uint32_t>> kept = Ids(*difference, "kept");
+  const Result<std::vector<uint32_t>> removed = Ids(*difference, "removed");
+  if (!kept.ok() || !removed.ok()) return NoSense();
+
+  // All that may be refused comes before what changes anything.
+  const Result<std::vector<std::string>> filters =
+      FilterRequests(client, *difference);
+  if (!filters.ok()) return filters.status().Prefixed(file);
+  size_t came = 0;
+  if (const auto config = added.get<std::string>(); !config.empty()) {
+    NewFiles files;
+    const Result<std::string> request =
+        AddTextRequest(client, file, config, &files);
+    if (!request.ok()) return request.status();
+    const Result<std::string> answer =
+        client.Call(*request, files.Descriptors());
+    if (!answer.ok()) {
+      if (answer.status().error() == ETIMEDOUT) files.Keep();
+      return answer.status();
+    }
+    files.Keep();
+    const Json ids = Json::parse(*answer, nullptr, false);
+    if (ids.is_object()) came = ids.value("ids", Json::array()).size();
+  }
+  for (const std::string& request : *filters) {
+    if (const Result<Json> done = Ask(client, request); !done.ok()) {
+      return done.status();
+    }
+  }
+  for (const uint32_t id : *removed) {
+    if (const Result<Json> done = Ask(client, TracerRequest("remove", id));
+        !done.ok()) {
+      return done.status();
+    }
+  }
+  return tell(file + ": " + std::to_string(kept->size()) +
+              " tracers as they were, " + std::to_string(filters->size()) +
+              " with another filter, " + std::to_string(came) + " new, " +
+              std::to_string(removed->size()) + " gone");
+}
+
+}  // namespace tracefs

@@ -1,0 +1,20 @@
+// `tracefs-ctl MNT reload`: the config anew, without unmounting.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "tracefs/base/status.h"
+#include "tracefs/control/client.h"
+
+namespace tracefs {
+
+// Makes the mount trace as the config in `file` says; empty: the one it was
+// mounted with. Tracers that are the same go on, those of which only the filter
+// is another get that one, new ones come before old ones go. What cannot be
+// done is an error before anything is changed, but for tracers that come or go
+// meanwhile. `tell` gets a line that says what was done.
+Status Reload(ControlClient& client, const std::string& file,
+              const std::function<Status(const std::string&)>& tell);
+
+}  // namespace tracefs
