@@ -198,6 +198,11 @@ def main():
     parser.add_argument("output")
     options = parser.parse_args()
     text = page(options)
+    # What is no page lies beside them, not in a source tree.
+    text = re.sub(r"(?:\w+/)*([A-Z]+\.md)\b",
+                  lambda m: PAGES.get(m[1], "/usr/share/doc/tracefs/" + m[1]),
+                  text)
+    text = re.sub(r"\bdocs/([\w-]+\.md)\b", r"/usr/share/doc/tracefs/\1", text)
     with open(options.output, "w", encoding="utf-8") as file:
         file.write(text)
 

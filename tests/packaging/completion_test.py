@@ -20,9 +20,11 @@ def options_of(command):
     told = must(command, "--help")
     told = told.split("\nExamples:")[0].split("\nExample:")[0]
     found = set()
+    usage = told.split("\n\n")[0].split("\n")
     for line in told.splitlines():
-        if re.match(r"\s+-", line) or line.startswith(("Usage:", "      ")):
-            head = re.split(r"\s{2,}", line.strip())[0]
+        if re.match(r"  -", line) or line in usage:
+            head = (line if line in usage else
+                    re.split(r"\s{2,}", line.strip())[0])
             found |= set(re.findall(r"(?<![\w-])--[a-z][\w-]*", head))
     return found
 
