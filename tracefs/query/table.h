@@ -62,11 +62,11 @@ struct Table {
 
 // How rows are chosen.
 struct Arrangement {
-  std::string sort;  // a column; "": as they are. "-C": smallest first
+  std::string sort = {};  // a column; "": as they are. "-C": smallest first
   // Rows beyond that many go into `other`; 0: all are shown.
   size_t top = 0;
   // Which columns, in which order; empty: all.
-  std::vector<std::string> columns;
+  std::vector<std::string> columns = {};
 };
 
 // Sorts by numbers largest first, by texts as bytes; equals by their other

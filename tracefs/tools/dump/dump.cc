@@ -26,6 +26,7 @@
 #include "tracefs/tools/dump/extract.h"
 #include "tracefs/tools/dump/line_queue.h"
 #include "tracefs/tools/dump/progress.h"
+#include "tracefs/tools/dump/query.h"
 #include "tracefs/tools/dump/trace_summary.h"
 
 namespace tracefs {
@@ -67,6 +68,7 @@ class Dumper {
     const Status keys = AddKeyArguments(options_.keys, "--key", keys_.get());
     if (!keys.ok()) return Complain(keys);
     if (options_.wait && !Wait()) return exit_status_;
+    if (options_.query) return PlaceQuery();
     traces_.AddNamed(options_.traces, [this](const Status& s) { Fail(s); });
     if (!options_.extract.empty()) return Place(Extract());
     if (Status s = SetWindow(); !s.ok()) return Complain(s);
@@ -89,6 +91,16 @@ class Dumper {
     ExportOptions exported = options_.exported;
     exported.path = output_.path();
     return FindExportFormat(options_.format)->make(out_, exported);
+  }
+
+  int PlaceQuery() {
+    const int status = PrintQuery(options_, out_, err_, stop_);
+    if (const Status written = EndOutput(); !written.ok()) {
+      if (written.error() == EPIPE && !output_.to_file()) return status;
+      return Complain(written);
+    }
+    (void)err_.Flush();  // nobody to tell
+    return Place(status);
   }
 
   // Puts what was written where --output says. What could be read of a damaged
@@ -271,6 +283,7 @@ class Dumper {
     std::optional<Progress> progress;
     if (output_.to_file() && !options_.follow) progress.emplace(Paths());
     while (out_.status().ok() && exporter_->status().ok()) {
+      if (options_.limit != 0 && listed_ == options_.limit) return;
       if (++count % kTellAfter == 0 && output_.to_file()) {
         if (progress) progress->Tell(BytesRead());
         if (!options_.follow && stop_.load()) return;
@@ -325,6 +338,7 @@ class Dumper {
         [&](const Record& record) {
           if (record.time_resolution_ns != 0) WriteOthers(record.real_ns);
           exporter_->Write(record);
+          ++listed_;
         },
         [&] { WriteOthers(UINT64_MAX); });
     WriteOthers(UINT64_MAX);
@@ -392,6 +406,7 @@ class Dumper {
   reader::TraceSet traces_{{.follow = options_.follow,
                             .keys = keys_,
                             .sinks = [this](size_t i) { return SinksOf(i); }}};
+  uint64_t listed_ = 0;  // operations
   int exit_status_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <sstream>
 #include <utility>
 
+#include "tracefs/base/units.h"
 #include "tracefs/command/command_line.h"
 #include "tracefs/export/table.h"
 #include "tracefs/tools/dump/extract.h"
@@ -71,6 +72,7 @@ po::options_description VisibleOptions() {
        "changes")                        //
       ("help,h", "print this and exit")  //
       ("version", "print the version and exit");
+  AddQueryOptions(&options);
   return options;
 }
 
@@ -183,7 +185,7 @@ Status ReadOutput(const CommandLine& given, DumpOptions* result) {
   }
   if (format.kind != ExportKind::kLines) {
     for (const bool other : {result->header, result->stats}) {
-      if (!other) continue;
+      if (!other || result->query) continue;
       return Status::Invalid(
           "--header and --stats are printed as --format text or jsonl");
     }
@@ -193,7 +195,7 @@ Status ReadOutput(const CommandLine& given, DumpOptions* result) {
                              "--wait");
     }
   }
-  if (given.Has("columns")) {
+  if (given.Has("columns") && !result->query) {
     if (!format.columns) {
       return Status::Invalid("--columns: --format " + result->format +
                              " has none to choose");
@@ -235,6 +237,9 @@ std::string DumpHelp() {
          "  tracefs-dump --header --stats trace.log\n"
          "  tracefs-dump --extract config trace.log > again.conf\n"
          "  tracefs-dump --from 14:03 --to 14:04:30 trace.log\n"
+         "  tracefs-dump --by op --sort time --top 5 trace.log\n"
+         "  tracefs-dump --filter 'errno != 0' --by errno,cname trace.log\n"
+         "  tracefs-dump --filter 'op = read' --hist latency trace.log\n"
          "  tracefs-dump --format csv --output operations.csv trace.log\n"
          "\nExit status: 0 all was read; 1 something is damaged, cut, lost or "
          "no trace;\n2 wrong usage; 3 the system refused. What is wrong with a "
@@ -277,6 +282,13 @@ Result<DumpOptions> ParseDumpOptions(int argc, const char* const* argv) {
                            "\"; there are " + ExportFormatNames());
   }
   result.filter = given.Text("filter");
+  auto query = ReadQueryOptions(given);
+  if (!query.ok()) return query.status();
+  result.query = *std::move(query);
+  if (given.Has("limit") && !result.query) {
+    const auto limit = ParseUnsigned(given.Text("limit"));
+    result.limit = static_cast<size_t>(limit.value_or(0));
+  }
   if (Status s = ReadTimes(given, &result); !s.ok()) return s;
   if (Status s = ReadOutput(given, &result); !s.ok()) return s;
   if (result.header && result.follow) {

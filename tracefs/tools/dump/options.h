@@ -8,6 +8,7 @@
 #include "tracefs/base/status.h"
 #include "tracefs/export/exporter.h"
 #include "tracefs/query/time_window.h"
+#include "tracefs/tools/dump/query_options.h"
 
 namespace tracefs {
 
@@ -27,7 +28,9 @@ struct DumpOptions {
   std::string output;         // "" = standard output
   std::optional<TimeSpec> from;
   std::optional<TimeSpec> to;
-  bool overlapping = false;       // also what was running at `from`
+  std::optional<QueryOptions> query;  // a table instead of a listing
+  size_t limit = 0;                   // operations listed at most; 0 = all
+  bool overlapping = false;           // also what was running at `from`
   std::vector<std::string> keys;  // sources of keys: a path, or file:PATH, …
   std::vector<std::string> traces;  // "-" = standard input
 };

@@ -1,0 +1,333 @@
+// Life times, churn, sharing and double writes: tables of the lives of files.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include "tracefs/query/analyses.h"
+#include "tracefs/query/file_lives.h"
+#include "tracefs/query/pictures.h"
+#include "tracefs/query/sparse_histogram.h"
+
+namespace tracefs::query {
+namespace {
+
+// Names and processes that are told apart; others are one row.
+constexpr size_t kMostRows = size_t{1} << 17;
+
+class LifeAnalysis : public Analysis {
+ public:
+  LifeAnalysis()
+      : lives_([this](const FileLife& life, const FileLife* by) {
+          Ended(life, by);
+        }) {}
+  void Take(const format::Record& record, size_t /*trace*/) override {
+    lives_.Take(record);
+  }
+  std::vector<Table> Finish() override {
+    lives_.Finish();
+    std::vector<Table> tables = Tables();
+    if (const std::string note = lives_.Note(); !note.empty()) {
+      tables.back().notes.push_back(note);
+    }
+    if (rows_left_out_ != 0) {
+      tables.back().notes.push_back(std::to_string(rows_left_out_) +
+                                    " more had no room");
+    }
+    return tables;
+  }
+
+ protected:
+  virtual void Ended(const FileLife& life, const FileLife* by) = 0;
+  virtual std::vector<Table> Tables() = 0;
+  uint64_t rows_left_out_ = 0;
+
+ private:
+  FileLives lives_;
+};
+
+class Lifetimes final : public LifeAnalysis {
+ public:
+  void Ended(const FileLife& life, const FileLife* /*by*/) override {
+    if (!life.created) return;
+    const bool room = by_maker_.size() < kMostRows;
+    Sums& sums = room ? by_maker_[life.maker] : by_maker_[""];
+    if (!room && life.maker.empty()) ++rows_left_out_;
+    for (Sums* const to : {&sums, &all_}) {
+      ++to->created;
+      to->written += life.written;
+      if (life.end == FileLife::End::kNone) continue;
+      ++(life.end == FileLife::End::kRemoved ? to->removed : to->replaced);
+      to->lost += life.written;
+      if (life.open_at_end) ++to->open;
+      const uint64_t age =
+          life.end_ns > life.begin_ns ? life.end_ns - life.begin_ns : 0;
+      to->ages.Add(age);
+      to->oldest = std::max(to->oldest, age);
+      if (to == &all_) ++ages_[std::bit_floor(age)];
+    }
+  }
+
+  std::vector<Table> Tables() override {
+    Table table;
+    table.columns = {{"cname"},
+                     {"created", Unit::kNumber, true},
+                     {"removed", Unit::kNumber, true},
+                     {"replaced", Unit::kNumber, true},
+                     {"removed_open", Unit::kNumber, true},
+                     {"written", Unit::kBytes, true},
+                     {"thrown_away", Unit::kBytes, true},
+                     {"p50", Unit::kDuration},
+                     {"p90", Unit::kDuration},
+                     {"max", Unit::kDuration}};
+    for (const auto& [maker, sums] : by_maker_) {
+      table.rows.push_back(
+          RowOf(Value::Text(maker.empty() ? "?" : maker), sums));
+    }
+    const uint64_t gone = all_.removed + all_.replaced;
+    table.notes.push_back(
+        std::to_string(all_.created) + " created, " + std::to_string(gone) +
+        " gone again" +
+        (gone == 0 ? ""
+                   : ", median life " +
+                         std::to_string(all_.ages.Quantile(0.5, all_.oldest)) +
+                         " ns"));
+    Table counts;
+    counts.columns = {{"life", Unit::kDuration}, {"count", Unit::kNumber}};
+    for (const auto& [age, count] : ages_) {
+      counts.rows.push_back({Value::Number(age), Value::Number(count)});
+    }
+    Table ages = HistogramTable(counts, Unit::kDuration);
+    ages.title = "life times of files that are gone";
+    return {table, ages};
+  }
+
+ private:
+  struct Sums {
+    uint64_t created = 0, removed = 0, replaced = 0, open = 0;
+    uint64_t written = 0, lost = 0, oldest = 0;
+    SparseHistogram ages;
+  };
+  static Row RowOf(Value name, const Sums& s) {
+    const bool any = s.removed + s.replaced != 0;
+    const auto age = [&](double share) {
+      return any ? Value::Number(s.ages.Quantile(share, s.oldest)) : Value();
+    };
+    return {std::move(name),
+            Value::Number(s.created),
+            Value::Number(s.removed),
+            Value::Number(s.replaced),
+            Value::Number(s.open),
+            Value::Number(s.written),
+            Value::Number(s.lost),
+            age(0.5),
+            age(0.9),
+            any ? Value::Number(s.oldest) : Value()};
+  }
+
+  std::map<std::string, Sums> by_maker_;
+  std::map<uint64_t, uint64_t> ages_;
+  Sums all_;
+};
+
+class Sharing final : public LifeAnalysis {
+ public:
+  void Ended(const FileLife& life, const FileLife* /*by*/) override {
+    uint64_t others = 0;
+    for (const uint64_t n : life.by_other) others += n;
+    for (size_t i = 0; i < 4; ++i) {
+      same_[i] += life.by_same[i];
+      other_[i] += life.by_other[i];
+    }
+    if (others == 0) return;
+    if (shared_.size() == kMostRows) {
+      ++rows_left_out_;
+      return;
+    }
+    shared_.push_back(life);
+  }
+
+  std::vector<Table> Tables() override {
+    Table files;
+    files.columns = {{"path"},
+                     {"readers"},
+                     {"writers"},
+                     {"rar", Unit::kNumber, true},
+                     {"raw", Unit::kNumber, true},
+                     {"war", Unit::kNumber, true},
+                     {"waw", Unit::kNumber, true},
+                     {"read", Unit::kBytes, true},
+                     {"written", Unit::kBytes, true}};
+    for (const FileLife& life : shared_) {
+      Row row = {Value::Text(life.path), Value::Text(life.readers.Names()),
+                 Value::Text(life.writers.Names())};
+      for (const uint64_t n : life.by_other) row.push_back(Value::Number(n));
+      row.push_back(Value::Number(life.read));
+      row.push_back(Value::Number(life.written));
+      files.rows.push_back(std::move(row));
+    }
+    Table orders;
+    orders.title = "what follows what in a file";
+    orders.columns = {{"order"},
+                      {"same_process", Unit::kNumber, true},
+                      {"other_process", Unit::kNumber, true}};
+    constexpr std::string_view kNames[] = {"rar", "raw", "war", "waw"};
+    for (size_t i = 0; i < 4; ++i) {
+      orders.rows.push_back({Value::Text(kNames[i]), Value::Number(same_[i]),
+                             Value::Number(other_[i])});
+    }
+    return {files, orders};
+  }
+
+ private:
+  std::vector<FileLife> shared_;
+  std::array<uint64_t, 4> same_{};
+  std::array<uint64_t, 4> other_{};
+};
+
+class DoubleWrites final : public LifeAnalysis {
+ public:
+  void Ended(const FileLife& life, const FileLife* by) override {
+    if (life.writers.more_than_one()) {
+      Count("rewritten", life.path, life.writers.kept.size() - 1, life.written,
+            life.writers.Names());
+    }
+    if (life.end == FileLife::End::kReplaced && by != nullptr &&
+        life.written != 0 && by->written != 0) {
+      std::string names = life.writers.Names();
+      if (by->writers.Names() != names) names += " " + by->writers.Names();
+      Count("replaced", life.path, 1, life.written, names);
+    }
+    if (!life.created || life.written == 0) return;
+    if (born_.size() == kMostRows && !born_.contains(life.born_path)) {
+      ++rows_left_out_;
+      return;
+    }
+    Born& born = born_[life.born_path];
+    born.times += 1;
+    born.bytes += life.written;
+    const std::string names = life.writers.Names();
+    if (born.writers.find(names) == std::string::npos) {
+      born.writers += (born.writers.empty() ? "" : " ") + names;
+    }
+  }
+
+  std::vector<Table> Tables() override {
+    for (const auto& [path, born] : born_) {
+      if (born.times < 2) continue;
+      Count("recreated", path, born.times - 1, born.bytes, born.writers);
+    }
+    Table table;
+    table.columns = {{"class"},
+                     {"path"},
+                     {"times", Unit::kNumber, true},
+                     {"written", Unit::kBytes, true},
+                     {"writers"}};
+    std::map<std::string_view, uint64_t> classes = {
+        {"rewritten", 0}, {"recreated", 0}, {"replaced", 0}};
+    for (const auto& [key, sums] : found_) {
+      ++classes[key.first];
+      table.rows.push_back({Value::Text(key.first), Value::Text(key.second),
+                            Value::Number(sums.times),
+                            Value::Number(sums.bytes),
+                            Value::Text(sums.writers)});
+    }
+    std::string note;
+    for (const auto& [name, count] : classes) {
+      note += (note.empty() ? "" : ", ") + std::string(name) + " " +
+              std::to_string(count);
+    }
+    table.notes.push_back(note);
+    return {table};
+  }
+
+ private:
+  struct Born {
+    uint64_t times = 0;
+    uint64_t bytes = 0;
+    std::string writers;
+  };
+
+  void Count(std::string_view what, const std::string& path, uint64_t times,
+             uint64_t bytes, const std::string& writers) {
+    const std::pair key(std::string(what), path);
+    if (found_.size() >= kMostRows && !found_.contains(key)) {
+      ++rows_left_out_;
+      return;
+    }
+    Born& sums = found_[key];
+    sums.times += times;
+    sums.bytes += bytes;
+    if (sums.writers.find(writers) == std::string::npos) {
+      sums.writers += (sums.writers.empty() ? "" : " ") + writers;
+    }
+  }
+
+  std::map<std::pair<std::string, std::string>, Born> found_;
+  std::unordered_map<std::string, Born> born_;
+};
+
+class Churn final : public LifeAnalysis {
+ public:
+  void Ended(const FileLife& life, const FileLife* /*by*/) override {
+    if (!life.created) return;
+    const std::string path = life.born_path;
+    std::string folder = path.substr(0, std::max<size_t>(path.rfind('/'), 1));
+    if (sums_.size() >= kMostRows && !sums_.contains({folder, life.maker})) {
+      ++rows_left_out_;
+      return;
+    }
+    Sums& s = sums_[{folder, life.maker}];
+    ++s.created;
+    s.written += life.written;
+    if (life.end == FileLife::End::kNone) return;
+    ++s.gone;
+    s.lost += life.written;
+    if (life.written == 0) ++s.empty;
+    if (life.reads == 0) ++s.unread;
+  }
+  std::vector<Table> Tables() override {
+    Table table;
+    table.columns = {{"dir"},
+                     {"cname"},
+                     {"created", Unit::kNumber, true},
+                     {"gone", Unit::kNumber, true},
+                     {"empty", Unit::kNumber, true},
+                     {"unread", Unit::kNumber, true},
+                     {"written", Unit::kBytes, true},
+                     {"thrown_away", Unit::kBytes, true}};
+    for (const auto& [key, s] : sums_) {
+      table.rows.push_back({Value::Text(key.first), Value::Text(key.second),
+                            Value::Number(s.created), Value::Number(s.gone),
+                            Value::Number(s.empty), Value::Number(s.unread),
+                            Value::Number(s.written), Value::Number(s.lost)});
+    }
+    return {table};
+  }
+
+ private:
+  struct Sums {
+    uint64_t created = 0, gone = 0, empty = 0, unread = 0;
+    uint64_t written = 0, lost = 0;
+  };
+  std::map<std::pair<std::string, std::string>, Sums> sums_;
+};
+
+}  // namespace
+
+std::unique_ptr<Analysis> MakeLifetimes(const AnalysisOptions& /*options*/) {
+  return std::make_unique<Lifetimes>();
+}
+std::unique_ptr<Analysis> MakeSharing(const AnalysisOptions& /*options*/) {
+  return std::make_unique<Sharing>();
+}
+std::unique_ptr<Analysis> MakeDoubleWrites(const AnalysisOptions& /*options*/) {
+  return std::make_unique<DoubleWrites>();
+}
+std::unique_ptr<Analysis> MakeChurn(const AnalysisOptions& /*options*/) {
+  return std::make_unique<Churn>();
+}
+
+}  // namespace tracefs::query

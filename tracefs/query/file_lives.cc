@@ -1,0 +1,209 @@
+#include "tracefs/query/file_lives.h"
+
+#include <algorithm>
+
+#include "tracefs/format/block_decoder.h"
+#include "tracefs/query/analysis.h"
+
+namespace tracefs::query {
+
+using format::Record;
+
+namespace {
+
+bool MakesFile(Op op) {
+  return op == Op::create_ || op == Op::mknod_ || op == Op::tmpfile_ ||
+         op == Op::symlink_;
+}
+
+bool IsDirectoryOp(Op op) {
+  return op == Op::mkdir_ || op == Op::rmdir_ || op == Op::opendir_ ||
+         op == Op::readdir_ || op == Op::releasedir_ || op == Op::fsyncdir_ ||
+         op == Op::statfs_;
+}
+
+}  // namespace
+
+void FileLife::Users::Add(uint32_t pid, std::string_view name) {
+  for (const auto& [known, text] : kept) {
+    if (known == pid) return;
+  }
+  if (kept.size() == kMostUsers) {
+    ++more;
+    return;
+  }
+  kept.emplace_back(pid, name);
+}
+
+std::string FileLife::Users::Names() const {
+  std::vector<std::string> names;
+  for (const auto& [pid, name] : kept) {
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  }
+  std::string text;
+  for (const std::string& name : names) {
+    text += (text.empty() ? "" : " ") + (name.empty() ? "?" : name);
+  }
+  return more == 0 ? text : text + " and more";
+}
+
+FileLives::Number FileLives::Find(uint64_t inode, std::string_view path) const {
+  if (inode != 0) {
+    const auto found = by_inode_.find(inode);
+    return found == by_inode_.end() ? kNone : found->second;
+  }
+  const auto found = by_path_.find(std::string(path));
+  return found == by_path_.end() ? kNone : found->second;
+}
+
+FileLives::Number FileLives::FindOrMake(uint64_t inode, std::string_view path) {
+  if (const Number number = Find(inode, path); number != kNone) return number;
+  if (inode == 0 && path.empty()) return kNone;
+  if (lives_.size() >= kMost) {
+    ++not_followed_;
+    return kNone;
+  }
+  const Number number = ++last_;
+  FileLife& life = lives_[number];
+  life.inode = inode;
+  if (inode != 0) by_inode_[inode] = number;
+  if (!path.empty()) Name(number, path);
+  return number;
+}
+
+void FileLives::Name(Number number, std::string_view path) {
+  lives_[number].path = path;
+  by_path_[std::string(path)] = number;
+}
+
+void FileLives::Forget(Number number) {
+  const FileLife& life = lives_[number];
+  if (const auto at = by_inode_.find(life.inode);
+      at != by_inode_.end() && at->second == number) {
+    by_inode_.erase(at);
+  }
+  if (const auto at = by_path_.find(life.path);
+      at != by_path_.end() && at->second == number) {
+    by_path_.erase(at);
+  }
+  lives_.erase(number);
+}
+
+// The file that was called so is not any more; it ends with its last name.
+void FileLives::Unname(std::string_view path, const Record& record,
+                       FileLife::End end, Number by) {
+  const auto at = by_path_.find(std::string(path));
+  if (at == by_path_.end()) return;
+  const Number number = at->second;
+  if (number == by) return;
+  by_path_.erase(at);
+  FileLife& life = lives_[number];
+  if (--life.links != 0) return;
+  life.end = end;
+  life.end_ns = record.real_ns;
+  life.ender = record.Text(Field::kComm);
+  life.open_at_end = life.handles != 0;
+  ended_(life, by == kNone ? nullptr : &lives_[by]);
+  Forget(number);
+}
+
+void FileLives::Use(FileLife& life, const Record& record, bool write) {
+  const auto pid = static_cast<uint32_t>(NumberOr0(record.event, Field::kPid));
+  const uint64_t bytes = BytesMoved(record.event);
+  (write ? life.writes : life.reads) += 1;
+  (write ? life.written : life.read) += bytes;
+  (write ? life.writers : life.readers).Add(pid, record.Text(Field::kComm));
+  if (life.used) {
+    const auto order =
+        static_cast<size_t>((write ? 2 : 0) + (life.wrote ? 1 : 0));
+    ++(life.user == pid ? life.by_same : life.by_other)[order];
+  }
+  life.used = true;
+  life.user = pid;
+  life.wrote = write;
+}
+
+void FileLives::Take(const Record& record) {
+  const Event& event = record.event;
+  if (!HasRun(record) || Failed(event) || IsDirectoryOp(event.op)) return;
+  PathBuffer buffer;
+  const std::string_view path = format::PathOf(record, buffer);
+  const uint64_t inode = NumberOr0(event, Field::kInode);
+  if (MakesFile(event.op)) {
+    const bool exclusive =
+        event.op != Op::create_ || Find(inode, path) == kNone;
+    // A create that found the file there is an open; one with a new inode under
+    // a known name took the place of what went unseen.
+    if (exclusive) {
+      Unname(path, record, FileLife::End::kRemoved, kNone);
+      const Number stale = Find(inode, {});
+      if (inode != 0 && stale != kNone) Forget(stale);
+    }
+    const Number number = FindOrMake(inode, path);
+    if (number == kNone) return;
+    FileLife& life = lives_[number];
+    if (exclusive) {
+      life.created = true;
+      life.begin_ns = record.real_ns;
+      life.born_path = path;
+      life.maker = record.Text(Field::kComm);
+    }
+    if (event.Has(Field::kFh)) ++life.handles;
+    return;
+  }
+  switch (event.op) {
+    case Op::unlink_:
+      // Of a file that was never seen before there is nothing to tell.
+      Unname(path, record, FileLife::End::kRemoved, kNone);
+      return;
+    case Op::rename_: {
+      PathBuffer buffer2;
+      const std::string to(format::NewPathOf(record, buffer2));
+      const Number moved = FindOrMake(inode, path);
+      if (moved == kNone || to.empty() || to == path) return;
+      Unname(to, record, FileLife::End::kReplaced, moved);
+      by_path_.erase(std::string(path));
+      Name(moved, to);
+      return;
+    }
+    case Op::link_: {
+      PathBuffer buffer2;
+      const std::string_view to = format::NewPathOf(record, buffer2);
+      const Number number = FindOrMake(inode, path);
+      if (number == kNone || to.empty()) return;
+      ++lives_[number].links;
+      by_path_[std::string(to)] = number;
+      return;
+    }
+    default:
+      break;
+  }
+  const bool reads = IsRead(event.op);
+  const bool writes = IsWrite(event.op);
+  const bool opens = event.op == Op::open_;
+  const bool closes = event.op == Op::release_;
+  if (!reads && !writes && !opens && !closes) return;
+  const Number number = FindOrMake(inode, path);
+  if (number == kNone) return;
+  FileLife& life = lives_[number];
+  if (opens) ++life.handles;
+  if (closes && life.handles != 0) --life.handles;
+  if (reads || writes) Use(life, record, writes);
+}
+
+void FileLives::Finish() {
+  std::vector<Number> numbers;
+  for (const auto& [number, life] : lives_) numbers.push_back(number);
+  std::ranges::sort(numbers);
+  for (const Number number : numbers) ended_(lives_[number], nullptr);
+  lives_.clear();
+}
+
+std::string FileLives::Note() const {
+  if (not_followed_ == 0) return {};
+  return std::to_string(not_followed_) +
+         " operations were on files beyond the " + std::to_string(kMost) +
+         " that are followed at the same time";
+}
+
+}  // namespace tracefs::query

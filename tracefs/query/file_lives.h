@@ -1,0 +1,101 @@
+// FileLives: follows files by inode generation over creation, links, renames
+// and removal, and notes who read and wrote them. What sharing, life times,
+// churn and double writes are made from.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "tracefs/format/record.h"
+
+namespace tracefs::query {
+
+// A file from its creation, or the first operation on it, to its end.
+struct FileLife {
+  static constexpr size_t kMostUsers = 8;  // that are kept by name
+  enum class End : uint8_t { kNone, kRemoved, kReplaced };
+  // What came after what, by another process or the same: RAR RAW WAR WAW.
+  enum Order : uint8_t { kRar, kRaw, kWar, kWaw };
+
+  // Processes that used it, by pid and name.
+  struct Users {
+    std::vector<std::pair<uint32_t, std::string>> kept;
+    uint64_t more = 0;  // uses by others that there was no room for
+    void Add(uint32_t pid, std::string_view name);
+    bool more_than_one() const { return kept.size() > 1; }
+    std::string Names() const;  // "cc1plus as (and more)"
+  };
+
+  uint64_t inode = 0;     // 0: not known
+  std::string path;       // as it was last called
+  std::string born_path;  // where it was created
+  bool created = false;   // its creation was seen
+  uint64_t begin_ns = 0;  // of its creation
+  uint64_t end_ns = 0;
+  End end = End::kNone;
+  std::string maker;  // the process that created it
+  std::string ender;  // and that removed or replaced it
+  uint64_t read = 0;
+  uint64_t written = 0;
+  uint64_t reads = 0;
+  uint64_t writes = 0;
+  uint64_t links = 1;    // names that are known
+  uint64_t handles = 0;  // opens that were not released
+  bool open_at_end = false;
+  Users readers;
+  Users writers;
+  std::array<uint64_t, 4> by_same{};
+  std::array<uint64_t, 4> by_other{};
+  // The last use.
+  uint32_t user = 0;
+  bool used = false;
+  bool wrote = false;
+};
+
+// Used by one thread.
+class FileLives {
+ public:
+  // Files that are followed at the same time.
+  static constexpr size_t kMost = size_t{1} << 18;
+
+  // `ended` gets each file when it is gone, with the one that took its name
+  // (null if none did), or at Finish.
+  explicit FileLives(
+      std::function<void(const FileLife&, const FileLife* by)> ended)
+      : ended_(std::move(ended)) {}
+
+  // An operation that has run.
+  void Take(const format::Record& record);
+  // Those that are still there go to `ended`, in the order of their begins.
+  void Finish();
+  // Operations on files that there was no room for.
+  uint64_t not_followed() const { return not_followed_; }
+  // Sentence about them; empty if there is nothing to say.
+  std::string Note() const;
+
+ private:
+  using Number = uint64_t;
+  static constexpr Number kNone = 0;
+
+  Number Find(uint64_t inode, std::string_view path) const;
+  Number FindOrMake(uint64_t inode, std::string_view path);
+  void Name(Number number, std::string_view path);
+  void Unname(std::string_view path, const format::Record& record,
+              FileLife::End end, Number by);
+  void Use(FileLife& life, const format::Record& record, bool write);
+  void Forget(Number number);
+
+  const std::function<void(const FileLife&, const FileLife* by)> ended_;
+  Number last_ = 0;
+  std::unordered_map<Number, FileLife> lives_;
+  std::unordered_map<uint64_t, Number> by_inode_;
+  std::unordered_map<std::string, Number> by_path_;
+  uint64_t not_followed_ = 0;
+};
+
+}  // namespace tracefs::query

@@ -1,0 +1,135 @@
+#include "tracefs/query/group_store.h"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "tracefs/base/bytes.h"
+
+namespace tracefs::query {
+namespace {
+
+// Names in a trace were chosen by anyone: nobody shall know which of them
+// collide. Which keys are kept does not depend on it.
+uint64_t RandomSeed() {
+  uint64_t seed = 0;
+  if (::getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed) {
+    seed = reinterpret_cast<uintptr_t>(&seed);
+  }
+  return seed;
+}
+
+uint64_t HashOf(std::string_view key, uint64_t seed) {
+  uint64_t hash = seed ^ key.size();
+  while (key.size() >= 8) {
+    uint64_t word;
+    std::memcpy(&word, key.data(), 8);
+    hash = MixedHash(hash ^ word);
+    key.remove_prefix(8);
+  }
+  uint64_t rest = 0;
+  std::memcpy(&rest, key.data(), key.size());
+  return MixedHash(hash ^ rest);
+}
+
+// What a key takes besides its bytes: there are two to four slots for each.
+constexpr size_t kEntryBytes = sizeof(GroupStore::Entry) + 4 * 4;
+constexpr uint64_t kCheckEvery = 4096;
+
+}  // namespace
+
+GroupStore::GroupStore(size_t memory_bytes, bool details)
+    : memory_bytes_(memory_bytes),
+      details_(details),
+      seed_(RandomSeed()),
+      slots_(1024, 0) {}
+
+size_t GroupStore::BytesOf(const Entry& entry) const {
+  return kEntryBytes + (entry.key.size() > 15 ? entry.key.size() + 17 : 0) +
+         (entry.details == nullptr
+              ? 0
+              : sizeof(TallyDetails) + 16 + entry.details->bytes());
+}
+
+size_t GroupStore::Find(std::string_view key) {
+  const uint64_t hash = HashOf(key, seed_);
+  const auto probe = [&] {
+    const size_t mask = slots_.size() - 1;
+    size_t at = hash & mask;
+    while (slots_[at] != 0) {
+      const Entry& entry = entries_[slots_[at] - 1];
+      if (entry.hash == hash && entry.key == key) break;
+      at = (at + 1) & mask;
+    }
+    return at;
+  };
+  size_t at = probe();
+  if (slots_[at] != 0) return slots_[at] - 1;
+  if (key_bytes_ + kEntryBytes + key.size() > memory_bytes_) {
+    Shed();
+    at = probe();
+  }
+  Entry& entry = entries_.emplace_back();
+  entry.hash = hash;
+  entry.missed = shed_;
+  entry.key = key;
+  if (details_) entry.details = std::make_unique<TallyDetails>();
+  key_bytes_ += BytesOf(entry);
+  slots_[at] = static_cast<uint32_t>(entries_.size());
+  if (2 * entries_.size() > slots_.size()) Reindex(2 * slots_.size());
+  return entries_.size() - 1;
+}
+
+void GroupStore::CheckRoom() {
+  if (!details_ || ++checked_ % kCheckEvery != 0) return;
+  // What all have grown to: seldom, as it goes through all of them.
+  if (checked_ % (kCheckEvery * (1 + entries_.size() / 1024)) != 0) return;
+  key_bytes_ = 0;
+  for (const Entry& entry : entries_) key_bytes_ += BytesOf(entry);
+  while (key_bytes_ > memory_bytes_ && entries_.size() > 1) Shed();
+}
+
+void GroupStore::Shed() {
+  ++generation_;
+  std::vector<uint64_t> weights;
+  weights.reserve(entries_.size());
+  for (Entry& entry : entries_) {
+    // Weights count what came since the key did, less what was taken off.
+    weights.push_back(entry.tally.count - entry.weight);
+  }
+  const auto middle =
+      weights.begin() + static_cast<ptrdiff_t>(weights.size() / 2);
+  std::nth_element(weights.begin(), middle, weights.end());
+  const uint64_t median = weights.empty() ? 0 : *middle;
+  std::deque<Entry> kept;
+  key_bytes_ = 0;
+  for (Entry& entry : entries_) {
+    if (entry.tally.count - entry.weight <= median) {
+      other_.Add(entry.tally);
+      if (entry.details != nullptr) other_details_.Add(*entry.details);
+      ++other_keys_;
+      continue;
+    }
+    entry.weight += median;
+    key_bytes_ += BytesOf(entry);
+    kept.push_back(std::move(entry));
+  }
+  shed_ += median;
+  entries_ = std::move(kept);
+  Reindex(1024);
+}
+
+void GroupStore::Reindex(size_t slots) {
+  while (slots < 2 * entries_.size() + 2) slots *= 2;
+  slots_.assign(slots, 0);
+  const size_t mask = slots - 1;
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    size_t at = entries_[i].hash & mask;
+    while (slots_[at] != 0) at = (at + 1) & mask;
+    slots_[at] = static_cast<uint32_t>(i + 1);
+  }
+}
+
+}  // namespace tracefs::query

@@ -1,0 +1,70 @@
+// GroupStore: tallies by key in bounded memory, however many keys there are.
+//
+// Exact while there is room. Then Space-Saving in its batched form (Agarwal et
+// al., "Mergeable Summaries", PODS 2012), as drivers/assembly/key_counts.h has
+// it: each key has a weight; the median of the weights is taken off all, and
+// keys whose weight is used up go into other(), with all that was counted for
+// them. So all keys and other() together have every operation exactly once,
+// what is counted for a key is exact since it came in, and at most `missed` of
+// its operations before are in other().
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tracefs/query/group_values.h"
+
+namespace tracefs::query {
+
+// Used by one thread.
+class GroupStore {
+ public:
+  struct Entry {
+    uint64_t hash = 0;
+    uint64_t weight = 0;
+    uint64_t missed = 0;
+    std::string key;
+    Tally tally;
+    std::unique_ptr<TallyDetails> details;  // if any are kept
+  };
+
+  GroupStore(size_t memory_bytes, bool details);
+
+  // The place of a key, which is made if need be. Places hold until
+  // generation() changes.
+  size_t Find(std::string_view key);
+  uint64_t generation() const { return generation_; }
+  Entry& At(size_t place) { return entries_[place]; }
+  // Details of an entry have grown: looks whether there is still room.
+  void CheckRoom();
+
+  const std::deque<Entry>& entries() const { return entries_; }
+  const Tally& other() const { return other_; }
+  const TallyDetails& other_details() const { return other_details_; }
+  uint64_t other_keys() const { return other_keys_; }  // that went there
+  bool exact() const { return generation_ == 0; }
+
+ private:
+  void Shed();
+  void Reindex(size_t slots);
+  size_t BytesOf(const Entry& entry) const;
+
+  const size_t memory_bytes_;
+  const bool details_;
+  const uint64_t seed_;
+  std::deque<Entry> entries_;
+  std::vector<uint32_t> slots_;  // place + 1; 0 = free; a power of two
+  size_t key_bytes_ = 0;         // and details that were looked at
+  uint64_t checked_ = 0;
+  uint64_t shed_ = 0;
+  uint64_t generation_ = 0;
+  Tally other_;
+  TallyDetails other_details_;
+  uint64_t other_keys_ = 0;
+};
+
+}  // namespace tracefs::query

@@ -1,0 +1,201 @@
+#include "tracefs/query/group_values.h"
+
+#include <algorithm>
+
+#include "tracefs/base/printable.h"
+#include "tracefs/base/spelling.h"
+#include "tracefs/base/text.h"
+
+namespace tracefs::query {
+namespace {
+
+using enum GroupValue;
+
+struct ValueRow {
+  std::string_view name;
+  GroupValue value;
+  Unit unit;
+  bool adds;
+};
+// In the order of the enumerators.
+constexpr ValueRow kRows[] = {
+    {"count", kCount, Unit::kNumber, true},
+    {"errors", kErrors, Unit::kNumber, true},
+    {"bytes", kBytes, Unit::kBytes, true},
+    {"read", kRead, Unit::kBytes, true},
+    {"written", kWritten, Unit::kBytes, true},
+    {"time", kTime, Unit::kDuration, true},
+    {"mean", kMean, Unit::kDuration, false},
+    {"min", kMin, Unit::kDuration, false},
+    {"p50", kP50, Unit::kDuration, false},
+    {"p90", kP90, Unit::kDuration, false},
+    {"p99", kP99, Unit::kDuration, false},
+    {"p999", kP999, Unit::kDuration, false},
+    {"max", kMax, Unit::kDuration, false},
+    {"size_mean", kSizeMean, Unit::kBytes, false},
+    {"size_p50", kSizeP50, Unit::kBytes, false},
+    {"size_p99", kSizeP99, Unit::kBytes, false},
+    {"size_max", kSizeMax, Unit::kBytes, false},
+    {"first", kFirst, Unit::kTime, false},
+    {"last", kLast, Unit::kTime, false},
+    {"files", kFiles, Unit::kNumber, false},
+    {"processes", kProcesses, Unit::kNumber, false},
+    {"share", kShare, Unit::kShare, true},
+    {"time_share", kTimeShare, Unit::kShare, true},
+};
+
+// Words that stand for several.
+struct ValueSet {
+  std::string_view name;
+  std::initializer_list<GroupValue> values;
+};
+const ValueSet kSets[] = {
+    {"latency", {kTime, kP50, kP99, kMax}},
+    {"size", {kSizeMean, kSizeP50, kSizeP99, kSizeMax}},
+};
+
+}  // namespace
+
+void Tally::Add(const Tally& other) {
+  count += other.count;
+  errors += other.errors;
+  bytes += other.bytes;
+  read += other.read;
+  written += other.written;
+  timed += other.timed;
+  time_ns += other.time_ns;
+  min_ns = std::min(min_ns, other.min_ns);
+  max_ns = std::max(max_ns, other.max_ns);
+  sizes += other.sizes;
+  size_max = std::max(size_max, other.size_max);
+  first_ns = std::min(first_ns, other.first_ns);
+  last_ns = std::max(last_ns, other.last_ns);
+}
+
+void TallyDetails::Add(const TallyDetails& other) {
+  latency.Add(other.latency);
+  size.Add(other.size);
+  files.Add(other.files);
+  processes.Add(other.processes);
+}
+
+DetailNeeds NeedsOf(const std::vector<GroupValue>& values) {
+  DetailNeeds needs;
+  for (const GroupValue value : values) {
+    needs.latency |= value >= kP50 && value <= kP999;
+    needs.size |= value == kSizeP50 || value == kSizeP99;
+    needs.files |= value == kFiles;
+    needs.processes |= value == kProcesses;
+  }
+  return needs;
+}
+
+Result<std::vector<GroupValue>> ParseGroupValues(std::string_view text,
+                                                 std::string_view option) {
+  std::vector<GroupValue> values;
+  const auto add = [&values](GroupValue value) {
+    if (std::ranges::find(values, value) == values.end()) {
+      values.push_back(value);
+    }
+  };
+  if (text.empty()) text = "count,errors,bytes,latency";
+  while (!text.empty()) {
+    const std::string_view word = Trim(TakeUpTo(text, ','));
+    const size_t before = values.size();
+    bool known = false;
+    for (const ValueSet& set : kSets) {
+      if (set.name != word) continue;
+      known = true;
+      for (const GroupValue value : set.values) add(value);
+    }
+    for (const ValueRow& row : kRows) {
+      if (row.name != word) continue;
+      known = true;
+      add(row.value);
+    }
+    if (known && before != values.size()) continue;
+    if (known) {
+      return Status::Invalid(std::string(option) + ": " + std::string(word) +
+                             " is given twice");
+    }
+    std::vector<std::string_view> names;
+    std::string list;
+    for (const ValueRow& row : kRows) {
+      names.push_back(row.name);
+      list += " " + std::string(row.name);
+    }
+    return Status::Invalid(std::string(option) + ": there is no value \"" +
+                           Printable(word) + "\"" + DidYouMean(word, names) +
+                           " (there are:" + list + " latency size)");
+  }
+  return values;
+}
+
+TableColumn ColumnOf(GroupValue value) {
+  const ValueRow& row = kRows[static_cast<size_t>(value)];
+  return {std::string(row.name), row.unit, row.adds};
+}
+
+Value ValueOf(GroupValue value, const Tally& t, const TallyDetails* details,
+              const Tally& all) {
+  const auto if_any = [](uint64_t any, uint64_t number) {
+    return any == 0 ? Value() : Value::Number(number);
+  };
+  const auto latency = [&](double share) {
+    return if_any(t.timed, details->latency.Quantile(share, t.max_ns));
+  };
+  const auto size = [&](double share) {
+    return if_any(t.sizes, details->size.Quantile(share, t.size_max));
+  };
+  switch (value) {
+    case kCount:
+      return Value::Number(t.count);
+    case kErrors:
+      return Value::Number(t.errors);
+    case kBytes:
+      return Value::Number(t.bytes);
+    case kRead:
+      return Value::Number(t.read);
+    case kWritten:
+      return Value::Number(t.written);
+    case kTime:
+      return if_any(t.timed, t.time_ns);
+    case kMean:
+      return if_any(t.timed, t.time_ns / std::max<uint64_t>(t.timed, 1));
+    case kMin:
+      return if_any(t.timed, t.min_ns);
+    case kP50:
+      return latency(0.5);
+    case kP90:
+      return latency(0.9);
+    case kP99:
+      return latency(0.99);
+    case kP999:
+      return latency(0.999);
+    case kMax:
+      return if_any(t.timed, t.max_ns);
+    case kSizeMean:
+      return if_any(t.sizes, t.bytes / std::max<uint64_t>(t.sizes, 1));
+    case kSizeP50:
+      return size(0.5);
+    case kSizeP99:
+      return size(0.99);
+    case kSizeMax:
+      return if_any(t.sizes, t.size_max);
+    case kFirst:
+      return if_any(t.last_ns, t.first_ns);
+    case kLast:
+      return if_any(t.last_ns, t.last_ns);
+    case kFiles:
+      return Value::Number(details->files.Estimate());
+    case kProcesses:
+      return Value::Number(details->processes.Estimate());
+    case kShare:
+      return Value::Share(t.count, all.count);
+    case kTimeShare:
+      return Value::Share(t.time_ns, all.time_ns);
+  }
+  return {};
+}
+
+}  // namespace tracefs::query

@@ -1,0 +1,92 @@
+// What is told of each group of operations: the columns of --values.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tracefs/base/status.h"
+#include "tracefs/query/distinct_count.h"
+#include "tracefs/query/sparse_histogram.h"
+#include "tracefs/query/table.h"
+
+namespace tracefs::query {
+
+// What is summed up for one group.
+struct Tally {
+  uint64_t count = 0;
+  uint64_t errors = 0;
+  uint64_t bytes = 0;  // moved by reads, writes and copies that succeeded
+  uint64_t read = 0;
+  uint64_t written = 0;
+  uint64_t timed = 0;  // operations with a duration
+  uint64_t time_ns = 0;
+  uint64_t min_ns = UINT64_MAX;
+  uint64_t max_ns = 0;
+  uint64_t sizes = 0;  // reads, writes and copies that succeeded
+  uint64_t size_max = 0;
+  uint64_t first_ns = UINT64_MAX;  // since 1970
+  uint64_t last_ns = 0;
+
+  void Add(const Tally& other);
+};
+
+// What takes more room, and is kept only if asked for.
+struct TallyDetails {
+  SparseHistogram latency;
+  SparseHistogram size;
+  DistinctCount files;
+  DistinctCount processes;
+
+  size_t bytes() const {
+    return latency.bytes() + size.bytes() + files.bytes() + processes.bytes();
+  }
+  void Add(const TallyDetails& other);
+};
+
+enum class GroupValue : uint8_t {
+  kCount,
+  kErrors,
+  kBytes,
+  kRead,
+  kWritten,
+  kTime,
+  kMean,
+  kMin,
+  kP50,
+  kP90,
+  kP99,
+  kP999,
+  kMax,
+  kSizeMean,
+  kSizeP50,
+  kSizeP99,
+  kSizeMax,
+  kFirst,
+  kLast,
+  kFiles,
+  kProcesses,
+  kShare,
+  kTimeShare,
+};
+
+// Which details a set of values needs.
+struct DetailNeeds {
+  bool latency = false;
+  bool size = false;
+  bool files = false;
+  bool processes = false;
+  bool any() const { return latency || size || files || processes; }
+};
+DetailNeeds NeedsOf(const std::vector<GroupValue>& values);
+
+// "count,bytes"; `latency` and `size` stand for several. Empty: count, errors,
+// bytes and latency. kInvalid with the nearest word.
+Result<std::vector<GroupValue>> ParseGroupValues(std::string_view text,
+                                                 std::string_view option);
+TableColumn ColumnOf(GroupValue value);
+// `all`: of all groups.
+Value ValueOf(GroupValue value, const Tally& tally, const TallyDetails* details,
+              const Tally& all);
+
+}  // namespace tracefs::query

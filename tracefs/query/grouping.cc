@@ -1,0 +1,492 @@
+#include "tracefs/query/grouping.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "tracefs/base/bytes.h"
+#include "tracefs/format/block_decoder.h"
+#include "tracefs/query/analysis.h"
+#include "tracefs/reader/tracefs_reader.h"
+
+namespace tracefs::query {
+namespace {
+
+using From = GroupKey::From;
+using reader::Shape;
+
+constexpr uint32_t kAbsent = UINT32_MAX;
+constexpr size_t kBatchRows = 65536;
+
+// A column of numbers, whatever their width.
+class Numbers {
+ public:
+  Numbers(const reader::Batch& batch, size_t column)
+      : column_(batch.column(column)),
+        flag_(batch.specs()[column].field->shape == Shape::kFlag),
+        width_(batch.specs()[column].is_dictionary()
+                   ? 4
+                   : batch.specs()[column].field->width) {}
+
+  bool Has(size_t row) const {
+    return (column_.valid[row / 8] >> (row % 8) & 1) != 0;
+  }
+  uint64_t At(size_t row) const {
+    if (flag_) return 1;
+    const std::byte* const at = column_.data.data() + width_ * row;
+    switch (width_) {
+      case 8:
+        return LoadLe<uint64_t>(at);
+      case 4:
+        return LoadLe<uint32_t>(at);
+      case 2:
+        return LoadLe<uint16_t>(at);
+      default:
+        return static_cast<uint8_t>(*at);
+    }
+  }
+
+ private:
+  const reader::Column& column_;
+  const bool flag_;
+  const size_t width_;
+};
+
+size_t TextCount(const reader::Column& column) {
+  return column.offsets.empty() ? 0 : column.offsets.size() - 1;
+}
+std::string_view TextAt(const reader::Column& column, size_t i) {
+  const auto begin = static_cast<size_t>(column.offsets[i]);
+  return std::string_view(column.bytes)
+      .substr(begin, static_cast<size_t>(column.offsets[i + 1]) - begin);
+}
+
+const reader::FieldRow* FieldRowOf(Field field) {
+  for (const reader::FieldRow& row : reader::FieldRows()) {
+    if (row.field == field) return &row;
+  }
+  return nullptr;
+}
+
+// What an operation does with bytes.
+enum class Moves : uint8_t { kNothing, kReads, kWrites };
+
+}  // namespace
+
+// Codes of a key: equal values have equal ones.
+struct Grouping::Part {
+  std::vector<uint32_t> codes;          // by row; kAbsent
+  std::vector<std::string_view> texts;  // by code, of texts
+  std::vector<std::string> made;        // holds some of them
+  std::unique_ptr<FlatIndex> numbers;   // by code, of numbers
+};
+
+bool GroupSpec::needs_records() const {
+  return std::ranges::any_of(
+      keys, [](const GroupKey& key) { return key.from == From::kTree; });
+}
+
+Grouping::Grouping(GroupSpec spec)
+    : spec_(std::move(spec)),
+      needs_(NeedsOf(spec_.values)),
+      store_(spec_.memory_bytes, needs_.any()) {
+  if (spec_.every_ns != 0) {
+    spec_.keys.insert(spec_.keys.begin(), PeriodKey(spec_.every_ns));
+  }
+  auto columns = std::make_shared<std::vector<reader::ColumnSpec>>();
+  const auto add = [&columns](const reader::FieldRow* field) {
+    for (size_t i = 0; i < columns->size(); ++i) {
+      if ((*columns)[i].field == field) return i;
+    }
+    columns->push_back({.field = field,
+                        .raw = field->shape == Shape::kText,
+                        .name = field->name});
+    return columns->size() - 1;
+  };
+  op_ = add(reader::FindField(TRACEFS_FIELD_OP));
+  latency_ = add(FieldRowOf(Field::kLatency));
+  result_ = add(FieldRowOf(Field::kResult));
+  errno_ = add(FieldRowOf(Field::kErrno));
+  before_ = add(reader::FindField(TRACEFS_FIELD_BEFORE));
+  const bool times = std::ranges::any_of(spec_.values, [](GroupValue value) {
+    return value == GroupValue::kFirst || value == GroupValue::kLast;
+  });
+  if (times) time_ = add(reader::FindField(TRACEFS_FIELD_TIME));
+  if (needs_.files) inode_ = add(FieldRowOf(Field::kInode));
+  if (needs_.processes) pid_ = add(FieldRowOf(Field::kPid));
+  for (const GroupKey& key : spec_.keys) {
+    key_columns_.push_back(add(key.field));
+    more_columns_.push_back(
+        key.from == From::kProcess ? add(FieldRowOf(Field::kPid)) : SIZE_MAX);
+  }
+  columns_ = std::move(columns);
+}
+
+void Grouping::CodesOf(const reader::Batch& batch, size_t k, Part* part) {
+  const GroupKey& key = spec_.keys[k];
+  const size_t rows = batch.rows();
+  part->codes.assign(rows, kAbsent);
+  const size_t at = key_columns_[k];
+  const reader::Column& column = batch.column(at);
+  const Numbers values(batch, at);
+  if (key.from == From::kTree) {
+    for (size_t i = 0; i < tree_texts_.size(); ++i) {
+      part->texts.push_back(tree_texts_.At(i));
+    }
+    part->codes = trees_;
+    return;
+  }
+  if (key.from == From::kHost) {
+    part->texts.assign(hosts_.begin(), hosts_.end());
+    for (size_t row = 0; row < rows; ++row) {
+      const uint64_t trace = values.At(row);
+      if (trace < hosts_.size() && !hosts_[trace].empty()) {
+        part->codes[row] = static_cast<uint32_t>(trace);
+      }
+    }
+    return;
+  }
+  if (key.is_number()) {
+    part->numbers = std::make_unique<FlatIndex>();
+    for (size_t row = 0; row < rows; ++row) {
+      if (!values.Has(row)) continue;
+      uint64_t value = values.At(row);
+      if (key.from == From::kTime) value -= value % key.period_ns;
+      if (key.from == From::kLog2) value = std::bit_floor(value);
+      part->codes[row] = part->numbers->Number(value);
+    }
+    return;
+  }
+  // Texts are worked out once a batch for each that is there.
+  TextDictionary derived;
+  std::vector<uint32_t> of_code;
+  for (size_t i = 0; i < TextCount(column); ++i) {
+    const std::string_view text = DerivedText(key, TextAt(column, i));
+    of_code.push_back(text.empty() ? kAbsent : derived.Add(text));
+  }
+  part->made.reserve(derived.size());
+  for (size_t i = 0; i < derived.size(); ++i) {
+    part->made.emplace_back(derived.At(i));
+  }
+  for (size_t row = 0; row < rows; ++row) {
+    if (values.Has(row)) part->codes[row] = of_code[values.At(row)];
+  }
+  if (key.from == From::kProcess) {
+    const Numbers pids(batch, more_columns_[k]);
+    FlatIndex pairs;
+    std::vector<std::string> names;
+    for (size_t row = 0; row < rows; ++row) {
+      if (!pids.Has(row)) {
+        part->codes[row] = kAbsent;
+        continue;
+      }
+      const uint32_t name = part->codes[row];
+      const uint32_t code = pairs.Number(pids.At(row) << 32 | name);
+      if (code == names.size()) {
+        names.push_back((name == kAbsent ? "?" : part->made[name]) + " " +
+                        std::to_string(pids.At(row)));
+      }
+      part->codes[row] = code;
+    }
+    part->made = std::move(names);
+  }
+  part->texts.assign(part->made.begin(), part->made.end());
+}
+
+void Grouping::AppendKeyPart(const Part& part, const GroupKey& key,
+                             uint32_t code, std::string* text) const {
+  // A mark, then the value; texts with their size, so that none runs into the
+  // next.
+  *text += code == kAbsent ? '\0' : '\1';
+  if (code == kAbsent) return;
+  std::array<std::byte, 8> bytes;
+  if (key.is_number()) {
+    StoreLe<uint64_t>(bytes.data(), part.numbers->At(code));
+  } else {
+    StoreLe<uint64_t>(bytes.data(), part.texts[code].size());
+  }
+  text->append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (!key.is_number()) *text += part.texts[code];
+}
+
+size_t Grouping::PlaceOf(const std::vector<Part>& parts, size_t row) {
+  key_text_.clear();
+  for (size_t k = 0; k < parts.size(); ++k) {
+    AppendKeyPart(parts[k], spec_.keys[k], parts[k].codes[row], &key_text_);
+  }
+  return store_.Find(key_text_);
+}
+
+void Grouping::Add(const reader::Batch& batch) {
+  const size_t rows = batch.rows();
+  std::vector<Part> parts(spec_.keys.size());
+  for (size_t k = 0; k < parts.size(); ++k) CodesOf(batch, k, &parts[k]);
+  // One number for each combination of codes.
+  std::vector<uint32_t> groups(rows, 0);
+  size_t group_count = 1;
+  if (parts.size() == 1) {
+    size_t most = 0;
+    for (size_t row = 0; row < rows; ++row) {
+      const uint32_t code = parts[0].codes[row];
+      groups[row] = code == kAbsent ? 0 : code + 1;
+      most = std::max<size_t>(most, groups[row]);
+    }
+    group_count = most + 1;
+  } else if (parts.size() > 1) {
+    for (size_t row = 0; row < rows; ++row) groups[row] = parts[0].codes[row];
+    for (size_t k = 1; k < parts.size(); ++k) {
+      FlatIndex pairs;
+      for (size_t row = 0; row < rows; ++row) {
+        groups[row] =
+            pairs.Number(uint64_t{groups[row]} << 32 | parts[k].codes[row]);
+      }
+      group_count = pairs.size();
+    }
+  }
+
+  std::vector<Moves> moves;
+  const reader::Column& ops = batch.column(op_);
+  for (size_t i = 0; i < TextCount(ops); ++i) {
+    const std::string_view op = TextAt(ops, i);
+    moves.push_back(op == "read" ? Moves::kReads
+                    : op == "write" || op == "copy_file_range"
+                        ? Moves::kWrites
+                        : Moves::kNothing);
+  }
+  const Numbers op(batch, op_);
+  const Numbers latency(batch, latency_);
+  const Numbers result(batch, result_);
+  const Numbers error(batch, errno_);
+  const Numbers before(batch, before_);
+  const bool any_before = batch.column(before_).absent != rows;
+  std::optional<Numbers> time, inode, pid;
+  if (time_ != SIZE_MAX) time.emplace(batch, time_);
+  if (inode_ != SIZE_MAX) inode.emplace(batch, inode_);
+  if (pid_ != SIZE_MAX) pid.emplace(batch, pid_);
+
+  constexpr size_t kNoPlace = SIZE_MAX;
+  std::vector<size_t> places(group_count, kNoPlace);
+  uint64_t generation = store_.generation();
+  for (size_t row = 0; row < rows; ++row) {
+    if (any_before && before.Has(row)) continue;
+    if (generation != store_.generation()) {
+      places.assign(group_count, kNoPlace);
+      generation = store_.generation();
+    }
+    size_t& place = places[groups[row]];
+    if (place == kNoPlace) {
+      const size_t found = PlaceOf(parts, row);
+      if (generation != store_.generation()) {
+        places.assign(group_count, kNoPlace);
+        generation = store_.generation();
+      }
+      place = found;
+    }
+    GroupStore::Entry& entry = store_.At(place);
+    Tally& t = entry.tally;
+    ++t.count;
+    const bool failed = error.Has(row);
+    if (failed) ++t.errors;
+    if (latency.Has(row)) {
+      const uint64_t ns = latency.At(row);
+      ++t.timed;
+      t.time_ns += ns;
+      t.min_ns = std::min(t.min_ns, ns);
+      t.max_ns = std::max(t.max_ns, ns);
+      if (needs_.latency) entry.details->latency.Add(ns);
+    }
+    const Moves way = moves[op.At(row)];
+    if (way != Moves::kNothing && !failed && result.Has(row)) {
+      const auto moved = static_cast<int64_t>(result.At(row));
+      if (moved >= 0) {
+        const auto bytes = static_cast<uint64_t>(moved);
+        ++t.sizes;
+        t.bytes += bytes;
+        (way == Moves::kReads ? t.read : t.written) += bytes;
+        t.size_max = std::max(t.size_max, bytes);
+        if (needs_.size) entry.details->size.Add(bytes);
+      }
+    }
+    if (time && time->Has(row)) {
+      t.first_ns = std::min(t.first_ns, time->At(row));
+      t.last_ns = std::max(t.last_ns, time->At(row));
+    }
+    if (inode && inode->Has(row)) {
+      entry.details->files.Add(MixedHash(inode->At(row)));
+    }
+    if (pid && pid->Has(row)) {
+      entry.details->processes.Add(MixedHash(pid->At(row)));
+    }
+    store_.CheckRoom();
+  }
+}
+
+void Grouping::AddRecord(const format::Record& record, size_t trace) {
+  if (batch_ == nullptr) batch_ = std::make_unique<reader::Batch>(columns_);
+  batch_->Add(record, trace);
+  if (spec_.needs_records()) {
+    struct Line {
+      std::vector<std::string> names;
+    } line;
+    line.names.emplace_back(record.Text(Field::kComm));
+    const auto visit = [](void* context, uint32_t pid, std::string_view comm) {
+      auto& names = static_cast<Line*>(context)->names;
+      names.push_back(comm.empty() ? std::to_string(pid) : std::string(comm));
+      return true;
+    };
+    Event copy = record.event;
+    if (copy.resolver != nullptr) {
+      copy.resolver->ForEachAncestor(copy, &line, visit);
+    }
+    std::string text;
+    for (auto name = line.names.rbegin(); name != line.names.rend(); ++name) {
+      text += (text.empty() ? "" : ";") + *name;
+    }
+    trees_.push_back(text.empty() ? kAbsent : tree_texts_.Add(text));
+  }
+  if (batch_->rows() >= kBatchRows || batch_->full()) Flush();
+}
+
+void Grouping::Flush() {
+  if (batch_ == nullptr) return;
+  batch_->Finish({});
+  if (batch_->rows() != 0) Add(*batch_);
+  batch_.reset();
+  trees_.clear();
+  tree_texts_ = TextDictionary();
+}
+
+Status Grouping::AddCounted(const format::AggregateRecord& record) {
+  const auto arg_of = [](const GroupKey& key) -> uint16_t {
+    if (key.from == From::kDir) {
+      return static_cast<uint16_t>(format::ArgId::kDirectory);
+    }
+    if (key.from == From::kExt) return Info(Field::kExt).arg_id;
+    if (key.from == From::kName) return Info(Field::kName).arg_id;
+    if (key.from != From::kField) return 0;
+    if (key.field->id == TRACEFS_FIELD_OP) {
+      return static_cast<uint16_t>(format::ArgId::kKeyOp);
+    }
+    return key.field->field ? Info(*key.field->field).arg_id : 0;
+  };
+  key_text_.clear();
+  std::string known;
+  for (const format::AggregateKeyPart& part : record.key) {
+    known += (known.empty() ? "" : ",") +
+             std::string(format::AggregateKeyLabel(part.arg_id));
+  }
+  for (const GroupKey& key : spec_.keys) {
+    const auto found = std::ranges::find(record.key, arg_of(key),
+                                         &format::AggregateKeyPart::arg_id);
+    if (found == record.key.end() && !record.other) {
+      return Status::Invalid(
+          "the trace has no operations, but what was counted by " +
+          (known.empty() ? "nothing" : known) + ": it cannot be grouped by " +
+          key.name);
+    }
+    Part one;
+    std::string name;
+    if (record.other) {
+      AppendKeyPart(one, key, kAbsent, &key_text_);
+      continue;
+    }
+    if (key.is_number()) {
+      one.numbers = std::make_unique<FlatIndex>();
+      (void)one.numbers->Number(found->number);
+    } else {
+      name = found->text;
+      if (key.field->shape == Shape::kName) {
+        name = reader::NameOf(*key.field, found->number);
+        if (found->text.empty() && name.empty()) {
+          name = std::to_string(found->number);
+        }
+      }
+      one.texts.push_back(name);
+    }
+    AppendKeyPart(one, key, !key.is_number() && name.empty() ? kAbsent : 0,
+                  &key_text_);
+  }
+  GroupStore::Entry& entry = store_.At(store_.Find(key_text_));
+  Tally add;
+  add.count = record.count;
+  add.errors = record.errors.value_or(0);
+  add.bytes = record.bytes.value_or(0);
+  if (record.latency.present) {
+    add.timed = record.latency.Count();
+    add.time_ns = record.latency.sum;
+    add.max_ns = record.latency.max;
+  }
+  if (record.size.present) {
+    add.sizes = record.size.Count();
+    add.size_max = record.size.max;
+  }
+  entry.tally.Add(add);
+  if (entry.details == nullptr) return {};
+  for (const auto& bucket : record.latency.buckets) {
+    entry.details->latency.AddBucket(bucket.bucket, bucket.count);
+  }
+  for (const auto& bucket : record.size.buckets) {
+    entry.details->size.AddBucket(bucket.bucket, bucket.count);
+  }
+  return {};
+}
+
+Table Grouping::Finish() {
+  Flush();
+  Table table;
+  for (const GroupKey& key : spec_.keys) {
+    table.columns.push_back({key.name, key.unit()});
+  }
+  // A table has a first column to say `other` in.
+  if (spec_.keys.empty()) table.columns.push_back({"all"});
+  for (const GroupValue value : spec_.values) {
+    table.columns.push_back(ColumnOf(value));
+  }
+  const bool exact = store_.exact();
+  if (!exact) table.columns.push_back({"missed", Unit::kNumber});
+  all_ = store_.other();
+  for (const GroupStore::Entry& entry : store_.entries()) {
+    all_.Add(entry.tally);
+  }
+  for (const GroupStore::Entry& entry : store_.entries()) {
+    Row row;
+    ByteCursor in(AsBytes(entry.key));
+    for (const GroupKey& key : spec_.keys) {
+      const auto mark = in.Take(1);
+      if (!mark || (*mark)[0] == std::byte{0}) {
+        row.emplace_back();
+        continue;
+      }
+      const uint64_t number = LoadLe<uint64_t>((*in.Take(8)).data());
+      if (!key.is_number()) {
+        row.push_back(Value::Text(AsText(*in.Take(number))));
+      } else if (key.field->shape == Shape::kSigned) {
+        row.push_back(
+            Value::Text(std::to_string(static_cast<int64_t>(number))));
+      } else {
+        row.push_back(Value::Number(number));
+      }
+    }
+    if (spec_.keys.empty()) row.push_back(Value::Text("all"));
+    for (const GroupValue value : spec_.values) {
+      row.push_back(ValueOf(value, entry.tally, entry.details.get(), all_));
+    }
+    if (!exact) row.push_back(Value::Number(entry.missed));
+    table.rows.push_back(std::move(row));
+  }
+  if (exact) return table;
+  Row other(table.columns.size());
+  other[0] = Value::Text("other");
+  for (size_t i = 0; i < spec_.values.size(); ++i) {
+    other[std::max<size_t>(spec_.keys.size(), 1) + i] =
+        ValueOf(spec_.values[i], store_.other(), &store_.other_details(), all_);
+  }
+  table.other = std::move(other);
+  table.notes.push_back(
+      "there was no room for all keys: `other` has what those of " +
+      std::to_string(store_.other_keys()) +
+      " had that went, and at most `missed` operations of each that is shown");
+  return table;
+}
+
+}  // namespace tracefs::query

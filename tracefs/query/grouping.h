@@ -1,0 +1,81 @@
+// Grouping: operations, as batches of columns, counted by keys.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tracefs/query/flat_index.h"
+#include "tracefs/query/group_key.h"
+#include "tracefs/query/group_store.h"
+#include "tracefs/query/group_values.h"
+#include "tracefs/reader/columns.h"
+
+namespace tracefs::query {
+
+struct GroupSpec {
+  static constexpr size_t kDefaultMemory = size_t{176} << 20;
+
+  std::vector<GroupKey> keys;  // none: everything is one group
+  std::vector<GroupValue> values;
+  uint64_t every_ns = 0;  // 0: the whole trace is one period
+  size_t memory_bytes = kDefaultMemory;
+
+  // Keys that columns do not have: who asks for them calls AddRecord.
+  bool needs_records() const;
+};
+
+// Used by one thread.
+class Grouping {
+ public:
+  explicit Grouping(GroupSpec spec);
+  Grouping(const Grouping&) = delete;
+  Grouping& operator=(const Grouping&) = delete;
+
+  const GroupSpec& spec() const { return spec_; }
+  // What batches must have, no more.
+  const reader::Batch::Specs& columns() const { return columns_; }
+
+  void Add(const reader::Batch& batch);
+  void AddRecord(const format::Record& record, size_t trace);
+  // The name of the host of each trace, for the key `host`.
+  void SetHosts(std::vector<std::string> hosts) { hosts_ = std::move(hosts); }
+  // What a tracer has counted by itself. kInvalid if its keys do not have what
+  // is asked for.
+  Status AddCounted(const format::AggregateRecord& record);
+
+  // A row a group; what there was no room for is `other`. Once.
+  Table Finish();
+  const Tally& all() const { return all_; }
+
+ private:
+  struct Part;  // a key in the batch that is being added
+
+  void Flush();
+  void CodesOf(const reader::Batch& batch, size_t key, Part* part);
+  size_t PlaceOf(const std::vector<Part>& parts, size_t row);
+  void AppendKeyPart(const Part& part, const GroupKey& key, uint32_t code,
+                     std::string* text) const;
+  size_t ColumnAt(const reader::FieldRow* field);
+
+  GroupSpec spec_;
+  DetailNeeds needs_;
+  reader::Batch::Specs columns_;
+  std::vector<size_t> key_columns_;
+  std::vector<size_t> more_columns_;  // cpid, of `process`
+  // Places in columns_ of what is tallied; SIZE_MAX: not asked for.
+  size_t op_ = 0, latency_ = 0, result_ = 0, errno_ = 0, before_ = 0;
+  size_t time_ = SIZE_MAX, inode_ = SIZE_MAX, pid_ = SIZE_MAX;
+  std::vector<std::string> hosts_;
+  GroupStore store_;
+  Tally all_;
+  std::string key_text_;  // scratch
+  // Of AddRecord.
+  std::unique_ptr<reader::Batch> batch_;
+  std::vector<uint32_t> trees_;  // of each row
+  TextDictionary tree_texts_;
+};
+
+}  // namespace tracefs::query

@@ -1,0 +1,25 @@
+// Tables that are pictures: histograms and lines over time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tracefs/base/status.h"
+#include "tracefs/query/table.h"
+
+namespace tracefs::query {
+
+// Of a table with the columns NAME (powers of two) and `count`, in any order: a
+// row for each power of two from the smallest to the largest, with its share,
+// what all up to it have, and a bar.
+Table HistogramTable(const Table& counts, Unit unit);
+
+// Of a table whose first column is the begin of a period and which has a column
+// `value`: a row for each other key with one character a period. `blocks`:
+// U+2581 to U+2588, else digits. kInvalid if there are more than kMostPeriods.
+inline constexpr uint64_t kMostPeriods = 10000;
+Result<Table> PlotTable(const Table& periods, const std::string& value,
+                        uint64_t every_ns, bool blocks);
+
+}  // namespace tracefs::query

@@ -1,0 +1,267 @@
+#include "tracefs/tools/dump/query.h"
+
+#include <langinfo.h>
+#include <locale.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "tracefs/query/analyses.h"
+#include "tracefs/query/grouping.h"
+#include "tracefs/query/pictures.h"
+#include "tracefs/query/table_text.h"
+#include "tracefs/query/trace_input.h"
+
+namespace tracefs {
+namespace {
+
+constexpr char kCommand[] = "tracefs-dump: ";
+constexpr size_t kTopOnTerminal = 20;
+// As many periods as a plot has if nobody says how long they are.
+constexpr uint64_t kPlotPeriods = 60;
+
+bool TerminalTakesBlocks() {
+  const locale_t locale = ::newlocale(LC_CTYPE_MASK, "", nullptr);
+  if (locale == nullptr) return false;
+  const bool utf8 = ::strcmp(::nl_langinfo_l(CODESET, locale), "UTF-8") == 0;
+  ::freelocale(locale);
+  return utf8;
+}
+
+// Rows of one period each: `top` of them, and what all others have together.
+void CutPeriods(size_t top, const std::string& sort, query::Table* table) {
+  std::vector<query::Row> rows;
+  (void)query::Arrange({.sort = "-time"}, table);  // it has such a column
+  for (size_t i = 0; i < table->rows.size();) {
+    query::Table period;
+    period.columns = table->columns;
+    const query::Value time = table->rows[i][0];
+    while (i < table->rows.size() && table->rows[i][0].number == time.number &&
+           table->rows[i][0].present == time.present) {
+      period.rows.push_back(std::move(table->rows[i++]));
+    }
+    (void)query::Arrange({.sort = sort}, &period);
+    const size_t had = period.rows.size();
+    (void)query::Arrange({.top = top}, &period);
+    std::ranges::move(period.rows, std::back_inserter(rows));
+    if (!period.other) continue;
+    query::Row other = *std::move(period.other);
+    other[0] = time;
+    if (period.columns.size() > 1) {
+      other[1] = query::Value::Text("other(" + std::to_string(had - top) + ")");
+    }
+    rows.push_back(std::move(other));
+  }
+  table->rows = std::move(rows);
+}
+
+class Querier {
+ public:
+  Querier(const DumpOptions& options, OutputBuffer& out, OutputBuffer& err,
+          const std::atomic<bool>& stop)
+      : options_(options),
+        query_(*options.query),
+        out_(out),
+        err_(err),
+        stop_(stop) {}
+
+  int Run() {
+    query::Table table;
+    if (Status s = Ask(&table); !s.ok()) return Complain(s);
+    table.begin_ns = input_->span().begin_ns;
+    if (Status s = Print(&table); !s.ok()) return Complain(s);
+    err_.Append(input_->Problems(kCommand));
+    return input_->ExitCode();
+  }
+
+ private:
+  int Complain(const Status& status) {
+    err_.Append(kCommand + status.message() + "\n");
+    return ExitStatus(status);
+  }
+
+  query::InputOptions Input() const {
+    query::InputOptions input;
+    input.traces = options_.traces;
+    input.keys = options_.keys;
+    input.filter = options_.filter;
+    input.utc = options_.time == TimeStyle::kUtc;
+    input.from = options_.from;
+    input.to = options_.to;
+    input.overlapping = options_.overlapping;
+    if (query_.hist == "size") {
+      constexpr char kMoving[] =
+          "op IN { read write copy_file_range } AND errno = 0";
+      input.filter = input.filter.empty()
+                         ? kMoving
+                         : "(" + input.filter + "\n) AND " + kMoving;
+    }
+    return input;
+  }
+
+  Status Open(query::InputSinks sinks) {
+    sinks.warn = [this](const std::string& text) {
+      err_.Append(kCommand + text + "\n");
+    };
+    auto input = query::TraceInput::Open(Input(), std::move(sinks));
+    if (!input.ok()) return input.status();
+    input_ = *std::move(input);
+    input_->StopAt(&stop_);
+    return {};
+  }
+
+  Status Ask(query::Table* table) {
+    if (query_.longest) return AskLongest(table);
+    if (Status s = Open({}); !s.ok()) return s;
+    query::GroupSpec spec = query_.group;
+    if (!query_.plot.empty() && spec.every_ns == 0) {
+      const TimeRange span = input_->span();
+      spec.every_ns = std::max<uint64_t>(
+          1, (span.end_ns - span.begin_ns) / kPlotPeriods + 1);
+    }
+    query::Grouping grouping(spec);
+    if (Status s = Group(&grouping); !s.ok()) return s;
+    *table = grouping.Finish();
+    if (!query_.hist.empty()) {
+      *table = query::HistogramTable(
+          *table, query_.hist == "latency" ? Unit::kDuration : Unit::kBytes);
+    } else if (!query_.plot.empty()) {
+      auto plot = query::PlotTable(*table, query_.plot, spec.every_ns,
+                                   TerminalTakesBlocks());
+      if (!plot.ok()) return plot.status();
+      *table = *std::move(plot);
+    }
+    return {};
+  }
+
+  Status Group(query::Grouping* grouping) {
+    if (grouping->spec().needs_records()) {
+      input_->ForEach([grouping](const format::Record& record, size_t trace) {
+        grouping->AddRecord(record, trace);
+      });
+    } else {
+      std::vector<std::string> hosts;
+      grouping->SetHosts(hosts);
+      const Status read = input_->ForEachBatch(
+          grouping->columns(), [&](const reader::Batch& batch) {
+            if (hosts.size() != input_->size()) {
+              hosts = Hosts();
+              grouping->SetHosts(hosts);
+            }
+            grouping->Add(batch);
+          });
+      if (!read.ok()) return read;
+    }
+    return Counted(grouping);
+  }
+
+  std::vector<std::string> Hosts() const {
+    std::vector<std::string> hosts;
+    for (size_t i = 0; i < input_->size(); ++i) {
+      hosts.emplace_back(
+          input_->trace(i).description().header.Get("host.name"));
+    }
+    return hosts;
+  }
+
+  // Where there is no operation, but what a tracer has counted by itself, that
+  // is the answer, if it was counted by what is asked for.
+  Status Counted(query::Grouping* grouping) {
+    uint64_t operations = 0;
+    uint64_t counted = 0;
+    for (size_t i = 0; i < input_->size(); ++i) {
+      operations += input_->trace(i).stats().events;
+    }
+    if (operations != 0 || !options_.filter.empty() ||
+        std::ranges::count(options_.traces, "-") != 0) {
+      return {};
+    }
+    Status status;
+    bool totals = false;
+    query::InputSinks sinks;
+    std::vector<std::function<void()>> periods;
+    for (const bool want_total : {true, false}) {
+      if (totals) break;
+      sinks.aggregate = [&, want_total](size_t,
+                                        const format::AggregateRecord& record) {
+        if (record.repeated || record.total != want_total) return;
+        totals = totals || record.total;
+        ++counted;
+        if (status.ok()) status = grouping->AddCounted(record);
+      };
+      if (Status s = Open(std::move(sinks)); !s.ok()) return s;
+      input_->ForEach([](const format::Record&, size_t) {});
+    }
+    return status;
+  }
+
+  Status AskLongest(query::Table* table) {
+    const auto longest = query::MakeSlowest({.top = query_.limit});
+    if (Status s = Open({}); !s.ok()) return s;
+    input_->ForEach([&](const format::Record& record, size_t trace) {
+      longest->Take(record, trace);
+    });
+    *table = longest->Finish().front();
+    return {};
+  }
+
+  Status Print(query::Table* table) {
+    const bool terminal = options_.output.empty() && ::isatty(1) == 1;
+    const size_t top = query_.top.value_or(
+        terminal && query_.hist.empty() ? kTopOnTerminal : 0);
+    std::string sort = query_.sort;
+    const bool groups = !query_.longest && query_.hist.empty();
+    if (groups && sort.empty() && query_.plot.empty()) {
+      sort = query::ColumnOf(query_.group.values.front()).name;
+    }
+    if (groups && query_.group.every_ns != 0 && query_.plot.empty()) {
+      if (!table->Find(sort.starts_with('-') ? sort.substr(1) : sort)) {
+        return query::Arrange({.sort = sort}, table).Prefixed("--sort");
+      }
+      CutPeriods(top == 0 ? SIZE_MAX : top, sort, table);
+      sort.clear();
+    } else if (Status s = query::Arrange({.sort = sort, .top = top}, table);
+               !s.ok()) {
+      return s.Prefixed("--sort");
+    }
+    if (query_.limit != 0 && table->rows.size() > query_.limit) {
+      table->rows.resize(query_.limit);
+      table->other.reset();
+    }
+    if (Status s = query::Arrange({.columns = query_.columns}, table);
+        !s.ok()) {
+      return s.Prefixed("--columns");
+    }
+    out_.Append(
+        options_.format == "csv"
+            ? query::CsvOf(*table, options_.exported.Choice("safe") == "yes")
+        : options_.format == "jsonl" ? query::JsonLinesOf(*table)
+                                     : query::TextOf(*table));
+    if (options_.format != "text") {
+      for (const std::string& note : table->notes) {
+        err_.Append(kCommand + note + "\n");
+      }
+    }
+    return {};
+  }
+
+  using Unit = query::Unit;
+  const DumpOptions& options_;
+  const QueryOptions& query_;
+  OutputBuffer& out_;
+  OutputBuffer& err_;
+  const std::atomic<bool>& stop_;
+  std::unique_ptr<query::TraceInput> input_;
+};
+
+}  // namespace
+
+int PrintQuery(const DumpOptions& options, OutputBuffer& out, OutputBuffer& err,
+               const std::atomic<bool>& stop) {
+  return Querier(options, out, err, stop).Run();
+}
+
+}  // namespace tracefs

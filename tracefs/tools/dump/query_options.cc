@@ -1,0 +1,187 @@
+#include "tracefs/tools/dump/query_options.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tracefs/base/text_cursor.h"
+#include "tracefs/base/units.h"
+
+namespace tracefs {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr size_t kDefaultLongest = 20;
+
+Status NeedsNumber(const std::string& option, const std::string& given) {
+  return Status::Invalid("--" + option + " needs a number from 1 on, not " +
+                         Quoted(given));
+}
+
+// Which columns a listing can be sorted by: those of the slowest ones.
+constexpr std::string_view kListingSort = "latency";
+
+Status ReadGroup(const CommandLine& given, QueryOptions* result) {
+  if (given.Has("by")) {
+    auto keys = query::ParseGroupKeys(given.Text("by"), "--by");
+    if (!keys.ok()) return keys.status();
+    result->group.keys = *std::move(keys);
+  }
+  auto values = query::ParseGroupValues(given.Text("values"), "--values");
+  if (!values.ok()) return values.status();
+  result->group.values = *std::move(values);
+  if (given.Has("every")) {
+    const auto every = ParseDuration(given.Text("every"));
+    if (!every || *every == 0) {
+      return Status::Invalid("--every needs a duration, as 1s or 10m, not " +
+                             Quoted(given.Text("every")));
+    }
+    result->group.every_ns = *every;
+  }
+  if (given.Has("memory")) {
+    const auto memory = ParseSize(given.Text("memory"));
+    if (!memory || *memory < (size_t{1} << 20)) {
+      return Status::Invalid("--memory needs a size from 1M on, not " +
+                             Quoted(given.Text("memory")));
+    }
+    result->group.memory_bytes = static_cast<size_t>(*memory);
+  }
+  return {};
+}
+
+Status ReadHist(const CommandLine& given, QueryOptions* result) {
+  if (!given.Has("hist")) return {};
+  for (const char* const other : {"by", "values", "every", "plot", "sort"}) {
+    if (given.Has(other)) {
+      return Status::Invalid("--hist and --" + std::string(other) +
+                             " exclude each other");
+    }
+  }
+  result->hist = given.Text("hist");
+  // Bytes that were moved are the results of what moves bytes.
+  const std::string column = result->hist == "size" ? "result" : result->hist;
+  auto keys = query::ParseGroupKeys("log2(" + column + ")", "--hist");
+  if (!keys.ok()) {
+    return Status::Invalid(
+        "--hist takes latency, size or a column of numbers, "
+        "as length or offset, not " +
+        Quoted(result->hist));
+  }
+  result->group.keys = *std::move(keys);
+  result->group.values = {query::GroupValue::kCount};
+  return {};
+}
+
+Status ReadPlot(const CommandLine& given, QueryOptions* result) {
+  if (!given.Has("plot")) return {};
+  if (given.Has("values")) {
+    return Status::Invalid("--plot names the value: leave --values out");
+  }
+  auto values = query::ParseGroupValues(given.Text("plot"), "--plot");
+  if (!values.ok()) return values.status();
+  if (values->size() != 1) {
+    return Status::Invalid("--plot takes one value, as count or bytes");
+  }
+  result->plot = query::ColumnOf(values->front()).name;
+  result->group.values = *std::move(values);
+  return {};
+}
+
+}  // namespace
+
+void AddQueryOptions(po::options_description* options) {
+  const auto text = [](const char* name) {
+    return po::value<std::string>()->value_name(name);
+  };
+  options->add_options()  //
+      ("by", text("KEYS"),
+       "a table instead: operations grouped by op, cname, path, dir(2), ext, "
+       "time(1s) and others, with commas between")  //
+      ("values", text("VALUES"),
+       "of tables: count, errors, bytes, latency (the default), read, written, "
+       "time, mean, p50, p99, max, files and others")  //
+      ("sort", text("COLUMN"),
+       "of tables: largest first, -COLUMN: smallest first; of operations: "
+       "latency")  //
+      ("top", text("N"),
+       "of tables: that many rows, then one line of all others; all: every "
+       "row. Default: 20 on a terminal, else all")                     //
+      ("limit", text("N"), "at most N lines, whatever else there is")  //
+      ("every", text("TIME"),
+       "of tables: a row for each period and key")  //
+      ("hist", text("VALUE"),
+       "a histogram instead, of latency, size, length or offset")  //
+      ("plot", text("VALUE"),
+       "a line over time instead, of count, bytes or another value; with "
+       "--every, --by")  //
+      ("memory", text("SIZE"),
+       "of tables: what groups may take; default 176M. Beyond it the smallest "
+       "ones go into the line of others");
+}
+
+Result<std::optional<QueryOptions>> ReadQueryOptions(const CommandLine& given) {
+  QueryOptions result;
+  if (given.Has("limit")) {
+    const auto limit = ParseUnsigned(given.Text("limit"));
+    if (!limit || *limit == 0) return NeedsNumber("limit", given.Text("limit"));
+    result.limit = static_cast<size_t>(*limit);
+  }
+  const bool stats = given.Has("stats") && given.Has("sort");
+  const bool groups = given.Has("by") || given.Has("values") ||
+                      given.Has("every") || given.Has("plot") || stats;
+  const bool table = groups || given.Has("hist");
+  if (!table && !given.Has("sort")) {
+    for (const char* const option : {"top", "memory"}) {
+      if (given.Has(option)) {
+        return Status::Invalid(
+            "--" + std::string(option) +
+            " is for tables: say what to group by with --by");
+      }
+    }
+    return std::optional<QueryOptions>();
+  }
+  for (const char* const other : {"header", "extract", "follow", "stats"}) {
+    if (given.Has(other) && !(stats && std::string_view(other) == "stats")) {
+      return Status::Invalid("--" + std::string(other) +
+                             " and a table exclude each other");
+    }
+  }
+  const std::string format =
+      given.Has("format") ? given.Text("format") : "text";
+  if (format != "text" && format != "csv" && format != "jsonl") {
+    return Status::Invalid(
+        "a table is written as --format text, csv or jsonl, "
+        "not " +
+        Quoted(format));
+  }
+  result.sort = given.Text("sort");
+  if (!table) {
+    if (result.sort != kListingSort) {
+      return Status::Invalid(
+          "--sort: operations themselves are sorted by latency only; with --by "
+          "they are grouped, and sorted by any value");
+    }
+    result.longest = true;
+    if (result.limit == 0) result.limit = kDefaultLongest;
+  }
+  if (given.Has("top")) {
+    const std::string top = given.Text("top");
+    const auto number = top == "all" ? 0 : ParseUnsigned(top);
+    if (!number || (*number == 0 && top != "all")) {
+      return NeedsNumber("top", top);
+    }
+    result.top = static_cast<size_t>(*number);
+  }
+  if (given.Has("columns")) {
+    result.columns = SplitAtCommas({given.Text("columns")});
+  }
+  if (Status s = ReadGroup(given, &result); !s.ok()) return s;
+  if (stats && !given.Has("by")) {
+    result.group.keys = *query::ParseGroupKeys("op", "--stats");
+  }
+  if (Status s = ReadHist(given, &result); !s.ok()) return s;
+  if (Status s = ReadPlot(given, &result); !s.ok()) return s;
+  return std::optional<QueryOptions>(std::move(result));
+}
+
+}  // namespace tracefs

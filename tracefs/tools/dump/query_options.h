@@ -1,0 +1,32 @@
+// The options of tracefs-dump that ask for a table instead of a listing.
+#pragma once
+
+#include <boost/program_options.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tracefs/base/status.h"
+#include "tracefs/command/command_line.h"
+#include "tracefs/query/grouping.h"
+
+namespace tracefs {
+
+struct QueryOptions {
+  query::GroupSpec group;
+  std::string sort;           // "" = as it is
+  std::optional<size_t> top;  // 0 = all
+  std::vector<std::string> columns;
+  std::string hist;      // what a histogram is of; "" = none
+  std::string plot;      // the value that is drawn; "" = none
+  bool longest = false;  // a listing that is sorted: its first `limit` rows
+  size_t limit = 0;      // rows at most; 0 = all
+};
+
+void AddQueryOptions(boost::program_options::options_description* options);
+
+// Nothing if what was given asks for no table. `columns`: of --columns.
+Result<std::optional<QueryOptions>> ReadQueryOptions(const CommandLine& given);
+
+}  // namespace tracefs
