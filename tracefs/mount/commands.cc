@@ -23,6 +23,9 @@ constexpr size_t kExamples = 20;
 constexpr size_t kAlarmsToTell = 16;
 // Blocks that wait for one client: more than a terminal takes in a second.
 constexpr size_t kTailBytes = size_t{8} << 20;
+constexpr uint64_t kWatchEveryMs = 2000;
+constexpr uint64_t kMinWatchEveryMs = 100;
+constexpr uint64_t kMaxWatchEveryMs = 3'600'000;
 
 // The config that a request brings along.
 Result<Config> ConfigOf(const ControlRequest& request) {
@@ -98,6 +101,7 @@ const MountCommands::Command* MountCommands::FindCommand(
       {"snapshot", &M::Snapshot, false, {"tracer"}},
       {"rules", &M::Rules, true, {"last"}},
       {"tail", &M::Tail, false, {"filter", "users", "groups"}},
+      {"watch", &M::Watch, false, {"filter", "users", "groups", "every_ms"}},
       {"unmount", &M::Unmount, false, {}},
   };
   for (const Command& command : commands) {
@@ -300,8 +304,33 @@ ControlAnswer MountCommands::Snapshot(ControlRequest& request) {
   return Answer({{"file", *path}});
 }
 
-// A tracer whose output is the rest of this connection.
 ControlAnswer MountCommands::Tail(ControlRequest& request) {
+  return Listen(request, [](const Filter& filter) {
+    return BeginOwnParts(TracerKind::kTail, "tail", filter);
+  });
+}
+
+ControlAnswer MountCommands::Watch(ControlRequest& request) {
+  uint64_t every_ms = kWatchEveryMs;
+  if (request.numbers.contains("every_ms")) {
+    const Result<uint32_t> given = request.Number("every_ms");
+    if (!given.ok()) return given.status();
+    every_ms = *given;
+  }
+  if (every_ms < kMinWatchEveryMs || every_ms > kMaxWatchEveryMs) {
+    return Status::Invalid("request: every_ms is from " +
+                           std::to_string(kMinWatchEveryMs) + " to " +
+                           std::to_string(kMaxWatchEveryMs));
+  }
+  return Listen(request, [every_ms](const Filter& filter) {
+    return BeginWatchParts("watch", filter, every_ms * kNsPerMs);
+  });
+}
+
+// A tracer whose output is the rest of this connection.
+ControlAnswer MountCommands::Listen(
+    ControlRequest& request,
+    const std::function<Result<TracerParts>(const Filter&)>& begin) {
   const TracerRegistry::Entries entries = mount_.tracers.All();
   const auto tails = std::count_if(
       entries.begin(), entries.end(),
@@ -318,10 +347,10 @@ ControlAnswer MountCommands::Tail(ControlRequest& request) {
   const Result<Filter> filter = Filter::Compile(
       text, {.file = "filter"}, RequestNames(request), mount_.traced.names);
   if (!filter.ok()) return filter.status();
-  Result<TracerParts> parts = BeginOwnParts(TracerKind::kTail, "tail", *filter);
+  Result<TracerParts> parts = begin(*filter);
   if (!parts.ok()) return parts.status();
   const auto queue = std::make_shared<BlockQueue>(kTailBytes);
-  PutDriver("tail", MakeBlockQueueOutput(queue), &*parts);
+  PutDriver(parts->name, MakeBlockQueueOutput(queue), &*parts);
   std::vector<TracerPlan> plans(1);
   plans[0].parts = *std::move(parts);
   plans[0].filter = *filter;

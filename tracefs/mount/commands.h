@@ -64,6 +64,10 @@ class MountCommands final : public ControlHandler {
   ControlAnswer SetFilter(ControlRequest& request);
   ControlAnswer Snapshot(ControlRequest& request);
   ControlAnswer Tail(ControlRequest& request);
+  ControlAnswer Watch(ControlRequest& request);
+  ControlAnswer Listen(
+      ControlRequest& request,
+      const std::function<Result<TracerParts>(const Filter&)>& begin);
   ControlAnswer Rules(ControlRequest& request);
   ControlAnswer Unmount(ControlRequest& request);
 

@@ -5,10 +5,23 @@
 #include <cerrno>
 #include <utility>
 
+#include "drivers/assembly/aggregate.h"
+#include "drivers/assembly/aggregate_spec.h"
 #include "drivers/assembly/table.h"
 #include "drivers/output/framing.h"
 
 namespace tracefs {
+namespace {
+
+// What a screen rolls up, filters and drills into. A file is told apart for
+// each process: what a busy mount has of these between two looks is in 8 MiB a
+// thread, and what people look at in so many rows; the rest is in one sum.
+constexpr std::string_view kWatched =
+    "by op errno uid pid ppid cname path; values count errors bytes latency; "
+    "memory 8M";
+constexpr size_t kWatchedRows = 2000;
+
+}  // namespace
 
 Result<TracerParts> BeginParts(TracerWish wish, Filter filter) {
   TracerParts parts;
@@ -38,6 +51,23 @@ Result<TracerParts> BeginOwnParts(TracerKind kind, const std::string& name,
                   .output_chain = name},
                  std::move(filter));
   if (parts.ok()) parts->assembly.push_back(MakeDefaultAssembly());
+  return parts;
+}
+
+Result<TracerParts> BeginWatchParts(const std::string& name, Filter filter,
+                                    uint64_t every_ns) {
+  Result<AggregateSpec> spec = ParseAggregateSpec(kWatched, name, {});
+  if (!spec.ok()) return spec.status();
+  // Shorter than a config may ask for: it lives as long as somebody looks.
+  spec->every_ns = every_ns;
+  spec->top = kWatchedRows;
+  Result<TracerParts> parts =
+      BeginParts({.kind = TracerKind::kTail,
+                  .name = name,
+                  .drivers = "aggregate = { " + std::string(kWatched) + " }",
+                  .output_chain = name},
+                 std::move(filter));
+  if (parts.ok()) parts->assembly.push_back(MakeAggregate(*std::move(spec)));
   return parts;
 }
 

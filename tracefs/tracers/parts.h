@@ -29,6 +29,12 @@ Result<TracerParts> BeginParts(TracerWish wish, Filter filter);
 Result<TracerParts> BeginOwnParts(TracerKind kind, const std::string& name,
                                   Filter filter);
 
+// Likewise one that only counts, for who looks on (`watch` in docs/control-
+// protocol.md): operation, error, user, process,
+// its parent and name, and path; told every `every_ns`.
+Result<TracerParts> BeginWatchParts(const std::string& name, Filter filter,
+                                    uint64_t every_ns);
+
 void SetId(uint32_t id, TracerParts* parts);
 
 // Puts a driver at the end of a chain that has nothing yet, then a filter

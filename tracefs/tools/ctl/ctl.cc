@@ -69,9 +69,8 @@ class Runner {
       case CtlCommand::kTail:
         return Tail();
       case CtlCommand::kTop:
-        return WatchTop();
       case CtlCommand::kUnmount:
-        break;  // has a connection of its own
+        break;  // have connections of their own
     }
     return Status::Ok();
   }
@@ -200,13 +199,14 @@ class Runner {
     const auto exporter =
         FindLineFormat(options_.format)->make(out_, {.time = options_.time});
     format::Record record;
+    uint64_t count = 0;
     for (;;) {
       if (stop_.load()) live.Stop();
       const format::ReadStep step = live.Next(&record);
       if (step == format::ReadStep::kEnd) break;
       if (step == format::ReadStep::kItem) {
         exporter->Write(record);
-        if (!out_.status().ok()) break;
+        if (!out_.status().ok() || ++count == options_.rounds) break;
         continue;
       }
       if (!out_.Flush().ok()) break;
@@ -220,13 +220,6 @@ class Runner {
     return live.status();
   }
 
-  Status WatchTop() {
-    quiet_ = true;  // losses are in the picture
-    const Result<std::unique_ptr<LiveTrace>> listening = Listen();
-    if (!listening.ok()) return listening.status();
-    return Top(options_, options_.mount, **listening, out_, stop_);
-  }
-
   void Say(const std::string& text) {
     err_.Append(kCommand + TerminalText(text) + '\n');
     static_cast<void>(err_.Flush());
@@ -237,7 +230,6 @@ class Runner {
   OutputBuffer& out_;
   OutputBuffer& err_;
   const std::atomic<bool>& stop_;
-  bool quiet_ = false;
 };
 
 Status Unmount(const CtlOptions& options, OutputBuffer& out,
@@ -267,6 +259,12 @@ int Ctl(const CtlOptions& options, OutputBuffer& out, OutputBuffer& err,
         const std::atomic<bool>& stop) {
   if (options.command == CtlCommand::kUnmount) {
     const Status status = Unmount(options, out, err);
+    if (!status.ok()) err.Append(kCommand + status.message() + '\n');
+    static_cast<void>(err.Flush());
+    return ExitStatus(status);
+  }
+  if (options.command == CtlCommand::kTop) {
+    const Status status = Top(options, out, stop);
     if (!status.ok()) err.Append(kCommand + status.message() + '\n');
     static_cast<void>(err.Flush());
     return ExitStatus(status);

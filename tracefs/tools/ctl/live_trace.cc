@@ -14,12 +14,14 @@ constexpr uint64_t kPatienceNs = 333'000'000;
 
 }  // namespace
 
-LiveTrace::LiveTrace(UniqueFd stream, format::ReportSink report)
+LiveTrace::LiveTrace(UniqueFd stream, format::ReportSink report,
+                     format::AggregateSink aggregate)
     : fd_(stream.get()) {
   format::TraceReaderOptions options;
   options.name = "live";
   options.follow = true;
   options.report = std::move(report);
+  options.aggregate = std::move(aggregate);
   merger_.Add(std::make_unique<format::TraceReader>(
       std::make_unique<format::FdSource>(std::move(stream), /*follow=*/true),
       std::move(options)));

@@ -8,6 +8,7 @@
 
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/format/aggregate.h"
 #include "tracefs/format/record.h"
 #include "tracefs/format/trace_merger.h"
 
@@ -17,7 +18,9 @@ namespace tracefs {
 class LiveTrace {
  public:
   // `stream`: of ControlClient::TakeStream.
-  LiveTrace(UniqueFd stream, format::ReportSink report);
+  // `aggregate`: gets what was counted, during Next; may be empty.
+  LiveTrace(UniqueFd stream, format::ReportSink report,
+            format::AggregateSink aggregate = nullptr);
 
   // For poll(2): readable when there may be more.
   int fd() const { return fd_; }

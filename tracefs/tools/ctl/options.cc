@@ -69,18 +69,8 @@ constexpr CommandRow kCommands[] = {
     {"unmount", CtlCommand::kUnmount, false, CommandRow::kNone, "",
      "unmount it, and return when its traces are complete"},
     {"top", CtlCommand::kTop, false, CommandRow::kMaybeFilter, "[EXPR]",
-     "the busiest operations, processes, files and directories, live"},
-};
-
-struct OrderRow {
-  std::string_view name;
-  TopOrder order;
-};
-constexpr OrderRow kOrders[] = {
-    {"count", TopOrder::kCount},
-    {"time", TopOrder::kTime},
-    {"errors", TopOrder::kErrors},
-    {"bytes", TopOrder::kBytes},
+     "the busiest operations, processes, files and directories, live: a screen "
+     "to sort, search and open (? there tells how)"},
 };
 
 template <typename Row>
@@ -115,12 +105,25 @@ po::options_description VisibleOptions() {
       ("epoch", "tail, text: times in seconds since 1970")       //
       ("interval", po::value<std::string>()->value_name("TIME"),
        "top: between two pictures, such as 500ms; default 2s")  //
-      ("rounds", po::value<std::string>()->value_name("N"),
-       "top: end after so many; default 1 where the output is no terminal")  //
-      ("sort", po::value<std::string>()->value_name("ORDER"),
-       ("top: " + Joined(NamesOf<OrderRow>(kOrders)) + "; default count")
-           .c_str())                     //
-      ("help,h", "print this and exit")  //
+      ("rounds,n", po::value<std::string>()->value_name("N"),
+       "top: end after so many pictures, default 1 where the output is no "
+       "terminal; tail: after so many operations")  //
+      ("batch,b",
+       "top: plain text, a picture after the other, on a terminal "
+       "too")                                          //
+      ("once", "top: the same as --batch --rounds 1")  //
+      ("view", po::value<std::string>()->value_name("VIEW"),
+       ("top: " + Joined(screen::ViewNames()) +
+        "; begins with it; as plain text all its rows")
+           .c_str())  //
+      ("sort", po::value<std::string>()->value_name("COLUMN"),
+       ("top: " + Joined(screen::ColumnNames()) + "; default count")
+           .c_str())  //
+      ("also", po::value<std::vector<std::string>>()->value_name("MNT"),
+       "top: another mount to look at; may be given several times")  //
+      ("color", po::value<std::string>()->value_name("WHEN"),
+       "top: auto, always or never; default auto")  //
+      ("help,h", "print this and exit")             //
       ("version", "print the version and exit");
   return options;
 }
@@ -151,8 +154,13 @@ Status CheckBelongs(const CommandLine& given, CtlCommand command,
       {"utc", {C::kTail}},
       {"epoch", {C::kTail}},
       {"interval", {C::kTop}},
-      {"rounds", {C::kTop}},
+      {"rounds", {C::kTop, C::kTail}},
+      {"batch", {C::kTop}},
+      {"once", {C::kTop}},
+      {"view", {C::kTop}},
       {"sort", {C::kTop}},
+      {"also", {C::kTop}},
+      {"color", {C::kTop}},
   };
   for (const Belongs& one : all) {
     if (given.Has(one.option) &&
@@ -186,6 +194,13 @@ Status TakeTailOptions(const CommandLine& given, CtlOptions* options) {
   return Status::Ok();
 }
 
+Status Unknown(const std::string& option, const std::string& name,
+               const std::vector<std::string_view>& known) {
+  return Status::Invalid(option + ": there is no " + Quoted(name) +
+                         "; there are " + Joined(known) +
+                         DidYouMean(name, known));
+}
+
 Status TakeTopOptions(const CommandLine& given, CtlOptions* options) {
   if (given.Has("interval")) {
     const std::string text = given.Text("interval");
@@ -204,18 +219,40 @@ Status TakeTopOptions(const CommandLine& given, CtlOptions* options) {
     if (!rounds.ok()) return rounds.status();
     options->rounds = *rounds;
   }
-  if (!given.Has("sort")) return Status::Ok();
-  const std::string name = given.Text("sort");
-  for (const OrderRow& row : kOrders) {
-    if (row.name == name) {
-      options->order = row.order;
-      return Status::Ok();
+  if (given.Has("once")) {
+    if (given.Has("rounds")) {
+      return Status::Invalid("--once and --rounds exclude each other");
+    }
+    options->rounds = 1;
+  }
+  options->batch = given.Has("batch") || given.Has("once");
+  options->also = given.Texts("also");
+  constexpr size_t kMaxMounts = 16;
+  if (options->also.size() >= kMaxMounts) {
+    return Status::Invalid("--also: at most " + std::to_string(kMaxMounts - 1) +
+                           " more mounts");
+  }
+  if (given.Has("view")) {
+    const std::string name = given.Text("view");
+    options->view = screen::FindView(name);
+    if (options->view == nullptr) {
+      return Unknown("--view", name, screen::ViewNames());
     }
   }
-  const std::vector<std::string_view> names = NamesOf<OrderRow>(kOrders);
-  return Status::Invalid("--sort: there is no " + Quoted(name) +
-                         "; there are " + Joined(names) +
-                         DidYouMean(name, names));
+  if (given.Has("color")) {
+    const Result<screen::ColourWish> wish =
+        screen::ParseColour(given.Text("color"));
+    if (!wish.ok()) return wish.status();
+    options->colour = *wish;
+  }
+  if (!given.Has("sort")) return Status::Ok();
+  const std::string name = given.Text("sort");
+  const screen::ColumnInfo* column = screen::FindColumn(name);
+  if (column == nullptr) {
+    return Unknown("--sort", name, screen::ColumnNames());
+  }
+  options->sort = column->column;
+  return Status::Ok();
 }
 
 // The words behind the command.

@@ -9,6 +9,9 @@
 
 #include "tracefs/base/status.h"
 #include "tracefs/export/exporter.h"
+#include "tracefs/screen/column.h"
+#include "tracefs/screen/look.h"
+#include "tracefs/screen/view.h"
 
 namespace tracefs {
 
@@ -30,9 +33,6 @@ enum class CtlCommand {
   kUnmount,
 };
 
-// The orders of `top`.
-enum class TopOrder { kCount, kTime, kErrors, kBytes };
-
 struct CtlOptions {
   bool help = false;
   bool version = false;
@@ -47,8 +47,14 @@ struct CtlOptions {
   std::string format = "text";               // of tail
   TimeStyle time = TimeStyle::kLocal;        // of tail
   std::chrono::milliseconds interval{2000};  // of top
-  uint64_t rounds = 0;                       // of top; 0: until it is ended
-  TopOrder order = TopOrder::kCount;         // of top
+  // Of top, pictures; of tail, operations. 0: until it is ended.
+  uint64_t rounds = 0;
+  // Of top.
+  bool batch = false;
+  screen::Column sort = screen::Column::kCount;
+  const screen::View* view = nullptr;  // null: it was not said
+  std::vector<std::string> also;       // more mounts
+  screen::ColourWish colour = screen::ColourWish::kAuto;
 };
 
 // kInvalid with a message that says what to do.

@@ -272,6 +272,17 @@ Result<std::string> ReadConfigText(const std::string& path) {
   return text;
 }
 
+Result<std::string> WatchRequest(ControlClient& client,
+                                 const std::string& filter,
+                                 std::chrono::milliseconds every) {
+  const Result<std::string> text =
+      FilterRequest(client, "watch", nullptr, filter);
+  if (!text.ok()) return text.status();
+  Json request = Json::parse(*text);
+  request["every_ms"] = every.count();
+  return request.dump();
+}
+
 Result<std::string> AddRequest(ControlClient& client, const std::string& path,
                                NewFiles* files) {
   const Result<std::string> config = ReadConfigText(path);

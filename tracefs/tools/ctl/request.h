@@ -4,6 +4,7 @@
 // directory, of whoever asks.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,10 @@ Result<std::string> FilterRequest(ControlClient& client,
                                   const std::string& command,
                                   const uint32_t* tracer,
                                   const std::string& filter);
+// `watch`, likewise: counts, told at that interval.
+Result<std::string> WatchRequest(ControlClient& client,
+                                 const std::string& filter,
+                                 std::chrono::milliseconds every);
 
 // A request that adds the config in `path`; `files` gets what its outputs need.
 Result<std::string> AddRequest(ControlClient& client, const std::string& path,

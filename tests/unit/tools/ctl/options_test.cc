@@ -59,7 +59,7 @@ TEST(CtlOptionsTest, ArgumentsAreTaken) {
   ASSERT_TRUE(top.ok());
   EXPECT_EQ(top->interval.count(), 500);
   EXPECT_EQ(top->rounds, 2u);
-  EXPECT_EQ(top->order, TopOrder::kErrors);
+  EXPECT_EQ(top->sort, screen::Column::kErrors);
   EXPECT_EQ(top->patience.count(), 5);
   EXPECT_EQ(top->filter, "op = read");
   const auto tail = Parse({"/m", "tail", "--format", "text", "--utc"});
@@ -97,7 +97,7 @@ TEST(CtlOptionsTest, OptionsThatWouldBeIgnoredAreRefused) {
   EXPECT_NE(ErrorOf({"/m", "list", "--sort", "time"})
                 .find("--sort does not go with list"),
             std::string::npos);
-  EXPECT_NE(ErrorOf({"/m", "tail", "--rounds", "1"}).find("does not go"),
+  EXPECT_NE(ErrorOf({"/m", "stats", "--rounds", "1"}).find("does not go"),
             std::string::npos);
   EXPECT_NE(ErrorOf({"/m", "top", "--format", "jsonl"}).find("does not go"),
             std::string::npos);

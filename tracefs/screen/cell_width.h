@@ -1,0 +1,25 @@
+// How many cells of a terminal text takes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tracefs::screen {
+
+// 2 of East Asian wide characters and most emoji, 0 of combining marks.
+size_t WidthOf(uint32_t code_point);
+size_t WidthOf(std::string_view text);
+
+// As much of the beginning, or of the end, as fits into so many cells.
+std::string_view CutEnd(std::string_view text, size_t width);
+std::string_view CutFront(std::string_view text, size_t width);
+
+// Any bytes, made safe for a terminal: PutTerminalEscaped; where it has no
+// UTF-8, all that is not ASCII as \xNN.
+std::string SafeText(std::string_view bytes, bool utf8);
+// Text that is safe already, for such a terminal.
+std::string ForTerminal(std::string_view safe, bool utf8);
+
+}  // namespace tracefs::screen

@@ -1,0 +1,87 @@
+#include "tracefs/screen/look.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iterator>
+#include <string>
+
+#include "tracefs/base/spelling.h"
+#include "tracefs/base/text_cursor.h"
+
+namespace tracefs::screen {
+namespace {
+
+std::string_view Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? std::string_view() : value;
+}
+
+bool IsDumb() {
+  const std::string_view term = Environment("TERM");
+  return term.empty() || term == "dumb";
+}
+
+}  // namespace
+
+std::string_view Begin(Look look, bool colour) {
+  switch (look) {
+    case Look::kPlain:
+      return {};
+    case Look::kTitle:
+      return colour ? "\x1b[1;36m" : "\x1b[1m";
+    case Look::kTab:
+      return colour ? "\x1b[36m" : "";
+    case Look::kTabHere:
+      return "\x1b[7m";
+    case Look::kHead:
+      return colour ? "\x1b[30;42m" : "\x1b[7m";
+    case Look::kHeadSorted:
+      return colour ? "\x1b[30;46m" : "\x1b[1;4m";
+    case Look::kSelected:
+      return colour ? "\x1b[30;46m" : "\x1b[7m";
+    case Look::kGood:
+      return colour ? "\x1b[32m" : "";
+    case Look::kBad:
+      return colour ? "\x1b[1;31m" : "\x1b[1;7m";
+    case Look::kAccent:
+      return colour ? "\x1b[33m" : "";
+    case Look::kKey:
+      return colour ? "\x1b[1;33m" : "\x1b[1m";
+  }
+  return {};
+}
+
+Result<ColourWish> ParseColour(std::string_view word) {
+  static constexpr std::string_view kWords[] = {"auto", "always", "never"};
+  for (size_t i = 0; i < std::size(kWords); ++i) {
+    if (word == kWords[i]) return static_cast<ColourWish>(i);
+  }
+  return Status::Invalid("--color: auto, always or never, not " + Quoted(word) +
+                         DidYouMean(word, kWords));
+}
+
+bool WantsColour(ColourWish wish, int fd) {
+  if (wish != ColourWish::kAuto) return wish == ColourWish::kAlways;
+  return Environment("NO_COLOR").empty() && !IsDumb() && ::isatty(fd) == 1;
+}
+
+bool CanDraw() {
+  return ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1 &&
+         !IsDumb();
+}
+
+bool HasUtf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    std::string value(Environment(name));
+    if (value.empty()) continue;
+    for (char& c : value) {
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    }
+    return value.find("utf-8") != std::string::npos ||
+           value.find("utf8") != std::string::npos;
+  }
+  return false;
+}
+
+}  // namespace tracefs::screen

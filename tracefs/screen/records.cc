@@ -1,0 +1,87 @@
+#include "tracefs/screen/records.h"
+
+#include <algorithm>
+
+#include "tracefs/format/block_decoder.h"
+#include "tracefs/format/constants.h"
+#include "tracefs/format/histogram.h"
+
+namespace tracefs::screen {
+
+void CountRecord(const format::Record& record, uint32_t source,
+                 Activity* activity) {
+  const Event& event = record.event;
+  if (event.before) return;
+  const auto number = [&event](Field field, uint32_t otherwise) {
+    return event.Has(field) ? static_cast<uint32_t>(event.Get(field))
+                            : otherwise;
+  };
+  static thread_local PathBuffer buffer;
+  ActivityKey key;
+  key.source = source;
+  key.op = event.op;
+  key.error = number(Field::kErrno, 0);
+  key.uid = number(Field::kUid, kUnknown);
+  key.pid = number(Field::kPid, kUnknown);
+  key.ppid = number(Field::kPpid, kUnknown);
+  if (event.caller != nullptr) key.comm = record.caller.comm();
+  key.path = format::PathOf(record, buffer);
+  ActivityCounts& counts = activity->At(key);
+  const uint64_t ns =
+      event.Has(Field::kLatency) ? event.Get(Field::kLatency) : 0;
+  ++counts.count;
+  counts.errors += key.error != 0 ? 1 : 0;
+  counts.ns += ns;
+  counts.max_ns = std::max(counts.max_ns, ns);
+  counts.durations.Add(format::HistogramBucket(ns), 1);
+  if (key.error == 0 && event.Has(Field::kResult) &&
+      Info(event.op).family == OpFamily::kData) {
+    counts.bytes += event.Get(Field::kResult);
+  }
+}
+
+void CountAggregate(const format::AggregateRecord& record, uint32_t source,
+                    Activity* activity) {
+  ActivityKey key;
+  key.source = source;
+  key.other = record.other;
+  bool has_op = false;
+  for (const format::AggregateKeyPart& part : record.key) {
+    const auto is = [&part](Field field) {
+      return part.arg_id == Info(field).arg_id;
+    };
+    const auto number = static_cast<uint32_t>(part.number);
+    if (part.arg_id == static_cast<uint16_t>(format::ArgId::kKeyOp)) {
+      has_op = part.number < kOpCount;
+      if (has_op) key.op = static_cast<Op>(part.number);
+    } else if (is(Field::kErrno)) {
+      key.error = number;
+    } else if (is(Field::kUid)) {
+      key.uid = number;
+    } else if (is(Field::kPid)) {
+      key.pid = number;
+    } else if (is(Field::kPpid)) {
+      key.ppid = number;
+    } else if (is(Field::kComm)) {
+      key.comm = part.text;
+    } else if (is(Field::kPath)) {
+      key.path = part.text;
+    }
+  }
+  if (key.other || !has_op) {
+    key = ActivityKey();
+    key.source = source;
+    key.other = true;
+  }
+  ActivityCounts& counts = activity->At(key);
+  counts.count += record.count;
+  counts.errors += record.errors.value_or(0);
+  counts.bytes += record.bytes.value_or(0);
+  counts.ns += record.latency.sum;
+  counts.max_ns = std::max(counts.max_ns, record.latency.max);
+  for (const format::HistogramBucketCount& one : record.latency.buckets) {
+    counts.durations.Add(one.bucket, one.count);
+  }
+}
+
+}  // namespace tracefs::screen
