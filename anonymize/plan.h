@@ -109,6 +109,10 @@ class Plan {
     const auto found = high_.find(arg_id);
     return fields_[found == high_.end() ? 0 : found->second];
   }
+  // Where one of them stands among them.
+  size_t NumberOfField(const FieldPlan& field) const {
+    return static_cast<size_t>(&field - fields_.data());
+  }
   const std::vector<NumberSlot>& numbers() const { return numbers_; }
   const std::vector<TextSlot>& texts() const { return texts_; }
   // The slot of a number, null where it is kept or left out.

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -403,6 +404,41 @@ def check_output_is_whole_or_not_at_all(world):
     expect_equal(sorted(os.listdir(world.folder)), before)
     with open(old, encoding="ascii") as file:
         expect(file.read().startswith("op\nlookup\n"), "what was there is gone")
+    # Nor does what can be opened, but has nothing of a trace in it.
+    for content, arguments in ((b"", []), (b"no trace" * 100, []),
+                               (None, ["--extract", "environment"])):
+        bad = trace
+        if content is not None:
+            bad = os.path.join(world.folder, "bad")
+            with open(bad, "wb") as file:
+                file.write(content)
+        elif world.run(*arguments, trace).stdout:
+            continue
+        done = world.run(*arguments, "-o", old, bad)
+        expect(done.returncode != 0 and b"is as it was" in done.stderr, done.stderr)
+        with open(old, encoding="ascii") as file:
+            expect(file.read().startswith("op\nlookup\n"), "what was there is gone")
+    for arguments in (["--format", "sqlite"], ["--format", "ctf"], ["--format", "xml"]):
+        world.run("--extract", "config", *arguments, "-o",
+                  os.path.join(world.folder, "no"), trace, status=(2,))
+    os.remove(os.path.join(world.folder, "bad"))
+    # A limit of the file's size that nobody ignored, and a line that is hung up.
+    limited = subprocess.run(
+        ["bash", "-c", 'ulimit -f 1; "$0" --format xml -o "$1" "$2"',
+         world.dump, old, trace], capture_output=True, check=False)
+    expect_equal(limited.returncode, 3, limited.stderr)
+    hung_up = subprocess.Popen([world.dump, "--format", "csv", "-o", old, "-"],
+                               stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+                               preexec_fn=lambda: signal.signal(signal.SIGHUP,
+                                                                signal.SIG_DFL))
+    while not [name for name in os.listdir(world.folder) if ".part-" in name]:
+        expect(hung_up.poll() is None, "it ended before it was to")
+        time.sleep(0.01)
+    hung_up.send_signal(signal.SIGHUP)
+    with open(trace, "rb") as file:
+        said = hung_up.communicate(file.read(), timeout=60)[1]
+    expect_equal(hung_up.returncode, 3, said)
+    expect_equal(sorted(os.listdir(world.folder)), before)
     # A full device, and a reader that goes away.
     if os.path.exists("/dev/full"):
         done = world.run("--format", "csv", "-o", "/dev/full", trace, status=(3,))

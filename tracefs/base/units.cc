@@ -1,7 +1,9 @@
 #include "tracefs/base/units.h"
 
+#include <array>
 #include <charconv>
 #include <cstddef>
+#include <cstdio>
 #include <limits>
 #include <system_error>
 
@@ -73,6 +75,20 @@ std::optional<uint64_t> ParseSize(std::string_view text) {
 std::optional<uint64_t> ParseDuration(std::string_view text) {
   if (text == "0") return 0;
   return ParseWithUnit(text, kDurations);
+}
+
+std::string SizeText(uint64_t bytes) {
+  constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024) {
+    value /= 1024;
+    ++unit;
+  }
+  std::array<char, 32> text;
+  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.1f %s",
+                value, kUnits[unit]);
+  return text.data();
 }
 
 }  // namespace tracefs

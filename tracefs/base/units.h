@@ -1,9 +1,10 @@
-// Numbers as people write them in configs and filters: "262144", "0x40",
-// "256K", "250ms".
+// Numbers as people write them in configs and filters, "262144", "0x40",
+// "256K", "250ms", and read them.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace tracefs {
@@ -19,5 +20,8 @@ std::optional<uint64_t> ParseSize(std::string_view text);
 
 // Nanoseconds: a decimal number with ns, us, ms, s, m (minutes) or h; or 0.
 std::optional<uint64_t> ParseDuration(std::string_view text);
+
+// "512 B", "1.5 MiB".
+std::string SizeText(uint64_t bytes);
 
 }  // namespace tracefs

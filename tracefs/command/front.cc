@@ -40,6 +40,10 @@ const std::atomic<bool>& StopAtSignals() {
   action.sa_flags = static_cast<int>(SA_RESETHAND);
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
+  struct sigaction was = {};
+  if (::sigaction(SIGHUP, nullptr, &was) == 0 && was.sa_handler != SIG_IGN) {
+    ::sigaction(SIGHUP, &action, nullptr);
+  }
   return g_stop;
 }
 

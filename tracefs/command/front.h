@@ -41,8 +41,8 @@ int RunCommand(const CommandFront& front, const Result<Options>& options,
   return work(*options);
 }
 
-// Becomes true with the first SIGINT or SIGTERM from now on; a second one ends
-// the process at once.
+// Becomes true with the first SIGINT, SIGTERM or SIGHUP from now on; a second
+// one ends the process at once. A SIGHUP that is ignored (nohup) stays so.
 const std::atomic<bool>& StopAtSignals();
 
 }  // namespace tracefs

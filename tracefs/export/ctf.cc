@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tracefs/base/bytes.h"
+#include "tracefs/base/append_le.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/base/version.h"
 
@@ -24,13 +24,6 @@ constexpr size_t kPacketBytes = size_t{256} << 10;
 constexpr size_t kMaxClasses = 60'000;  // their numbers have 16 bits
 constexpr size_t kContextAt = 8;        // behind magic and stream_id
 constexpr size_t kHeadBytes = kContextAt + 5 * 8 + 4;
-
-template <typename T>
-void AppendLe(T value, std::string* out) {
-  char bytes[sizeof value];
-  StoreLe<T>(bytes, value);
-  out->append(bytes, sizeof bytes);
-}
 
 // A string of the metadata: its escapes are C's.
 std::string Quoted(std::string_view text) {
@@ -233,8 +226,8 @@ class CtfExporter final : public Exporter {
     }
   }
 
+  // Of the event class; nothing once there are too many of them.
   std::optional<uint16_t> NumberOf(const Class& key) {
-    // Most events are of the class of one of the last few.
     const auto found = classes_.find(key);
     if (found != classes_.end()) return found->second;
     if (classes_.size() >= kMaxClasses) return std::nullopt;

@@ -35,9 +35,8 @@ enum class TimeForm : uint8_t {
 
 struct ExportOptions {
   TimeStyle time = TimeStyle::kLocal;  // of the text format
-  bool date = false;                   // text: before each time, but seconds
-  TimeForm form = TimeForm::kClock;    // where `date` is not set
-  bool form_given = false;             // somebody asked for it
+  TimeForm form = TimeForm::kClock;
+  bool form_given = false;  // somebody asked for it
   // Of formats that are tables; empty: their own choice.
   std::vector<const Column*> columns = {};
   // Choices of one format, as its row declares them; checked.

@@ -1,6 +1,7 @@
 #include "tracefs/export/json_member.h"
 
 #include "tracefs/export/escape.h"
+#include "tracefs/export/feed_parts.h"
 
 namespace tracefs {
 
@@ -20,6 +21,12 @@ void AppendJsonString(std::string_view text, std::string* out) {
   value.resize(
       static_cast<size_t>(PutJsonEscaped(value.data(), text) - value.data()));
   *out += '"' + value + '"';
+}
+
+std::string JsonString(std::string_view text) {
+  std::string out;
+  AppendJsonString(Utf8Text(text), &out);
+  return out;
 }
 
 void AppendJsonText(std::string_view key, std::string_view text,

@@ -15,5 +15,7 @@ void AppendJsonText(std::string_view key, std::string_view text,
                     std::string* out);
 // "text", which must be UTF-8.
 void AppendJsonString(std::string_view text, std::string* out);
+// "text", with U+FFFD for bytes that are not UTF-8.
+std::string JsonString(std::string_view text);
 
 }  // namespace tracefs

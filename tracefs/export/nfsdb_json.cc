@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "tracefs/base/replacement.h"
 #include "tracefs/build/compilation.h"
 #include "tracefs/build/path_facts.h"
 #include "tracefs/build/patterns.h"
@@ -22,7 +23,6 @@
 #include "tracefs/export/json_member.h"
 #include "tracefs/export/nfsdb.h"
 #include "tracefs/export/packed.h"
-#include "tracefs/export/side_file.h"
 #include "tracefs/export/spool.h"
 
 namespace tracefs {
@@ -416,11 +416,11 @@ class NfsdbJsonExporter final : public Exporter,
         }
         text += ']';
       }
-      Keep(WriteSideFile(options_.environment, text + "\n}\n"));
+      Keep(ReplaceFile(options_.environment, text + "\n}\n"));
     }
     if (!options_.mounts.empty()) {
-      Keep(WriteSideFile(options_.mounts,
-                         mounts_.empty() ? "[]\n" : mounts_ + "\n]\n"));
+      Keep(ReplaceFile(options_.mounts,
+                       mounts_.empty() ? "[]\n" : mounts_ + "\n]\n"));
     }
     if (!options_.stats.empty()) {
       std::string text = "{";
@@ -432,7 +432,7 @@ class NfsdbJsonExporter final : public Exporter,
       }
       text += "\"dropped\":" + std::to_string(all) +
               ",\"without_caller\":" + std::to_string(left_out_) + "}\n";
-      Keep(WriteSideFile(options_.stats, text));
+      Keep(ReplaceFile(options_.stats, text));
     }
   }
 

@@ -6,7 +6,7 @@
 #include <bit>
 #include <memory>
 
-#include "tracefs/base/bytes.h"
+#include "tracefs/base/append_le.h"
 #include "tracefs/export/thrift_compact.h"
 
 namespace tracefs {
@@ -20,13 +20,6 @@ constexpr size_t kMaxRangeBytes = 64;
 constexpr int32_t kPlain = 0;
 constexpr int32_t kRle = 3;
 constexpr int32_t kRleDictionary = 8;
-
-template <typename T>
-void AppendLe(T value, std::string* out) {
-  char bytes[sizeof value];
-  StoreLe<T>(bytes, value);
-  out->append(bytes, sizeof bytes);
-}
 
 void AppendVarint(uint64_t value, std::string* out) {
   for (; value >= 0x80; value >>= 7) *out += static_cast<char>(value | 0x80);

@@ -23,7 +23,6 @@ using format::Record;
 // those that come again get a second row.
 constexpr size_t kMaxRemembered = 1'000'000;
 constexpr size_t kMaxRememberedBytes = size_t{128} << 20;
-constexpr size_t kNoSlot = SIZE_MAX;
 
 struct CloseDatabase {
   void operator()(sqlite3* database) const { sqlite3_close_v2(database); }

@@ -17,7 +17,6 @@ class TimeText {
 
   explicit TimeText(const ExportOptions& options)
       : form_(options.time == TimeStyle::kEpoch ? TimeForm::kEpoch
-              : options.date                    ? TimeForm::kDate
                                                 : options.form),
         utc_(options.time == TimeStyle::kUtc) {}
 

@@ -1,19 +1,15 @@
 #include "tracefs/export/xray.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <list>
 #include <queue>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
-#include "tracefs/base/bytes.h"
+#include "tracefs/base/append_le.h"
 #include "tracefs/base/clock.h"
-#include "tracefs/base/file_io.h"
-#include "tracefs/base/unique_fd.h"
+#include "tracefs/base/replacement.h"
 #include "tracefs/export/lanes.h"
 #include "tracefs/export/xray_map.h"
 
@@ -21,13 +17,6 @@ namespace tracefs {
 namespace {
 
 using format::Record;
-
-template <typename T>
-void AppendLe(T value, std::string* out) {
-  char bytes[sizeof value];
-  StoreLe<T>(bytes, value);
-  out->append(bytes, sizeof bytes);
-}
 
 constexpr uint64_t kFrequency = kNsPerSecond;
 constexpr uint32_t kSteady = 3;  // constant_tsc, nonstop_tsc
@@ -76,12 +65,7 @@ class XrayExporter : public Exporter {
 
   void Finish() override {
     End();
-    if (map_.empty()) return;
-    const UniqueFd fd(
-        ::open(map_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-    status_ =
-        fd ? WriteAll(fd.get(), AsBytes(XrayMap()), "cannot write " + map_)
-           : Status::System(errno, "cannot make " + map_);
+    if (!map_.empty()) status_ = ReplaceFile(map_, XrayMap());
   }
 
   uint64_t left_out() const override { return left_out_; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tracefs/base/append_le.h"
 #include "tracefs/base/crc32c.h"
 #include "tracefs/format/window_crc.h"
 
@@ -10,13 +11,6 @@ namespace tracefs::format {
 namespace {
 
 constexpr size_t kHeaderBytesInCrc = kFrameHeaderBytes - 4;
-
-template <typename T>
-void AppendLe(std::string& out, T value) {
-  char bytes[sizeof value];
-  StoreLe<T>(bytes, value);
-  out.append(bytes, sizeof bytes);
-}
 
 }  // namespace
 
@@ -36,15 +30,15 @@ std::string EncodePreamble(const Preamble& preamble) {
       std::string_view(preamble.chain)
           .substr(0, kMaxPreambleBytes - kMinPreambleBytes);
   std::string out(kPreambleMagic);
-  AppendLe<uint32_t>(out,
-                     static_cast<uint32_t>(kMinPreambleBytes + chain.size()));
-  AppendLe<uint16_t>(out, preamble.format_version);
-  AppendLe<uint16_t>(out, preamble.min_reader_version);
+  AppendLe<uint32_t>(static_cast<uint32_t>(kMinPreambleBytes + chain.size()),
+                     &out);
+  AppendLe<uint16_t>(preamble.format_version, &out);
+  AppendLe<uint16_t>(preamble.min_reader_version, &out);
   out += AsText(preamble.serial);
-  AppendLe<uint16_t>(out, static_cast<uint16_t>(chain.size()));
-  AppendLe<uint16_t>(out, 0);
+  AppendLe<uint16_t>(static_cast<uint16_t>(chain.size()), &out);
+  AppendLe<uint16_t>(0, &out);
   out += chain;
-  AppendLe<uint32_t>(out, Crc32c(AsBytes(out)));
+  AppendLe<uint32_t>(Crc32c(AsBytes(out)), &out);
   return out;
 }
 

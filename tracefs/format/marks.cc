@@ -2,17 +2,11 @@
 
 #include <array>
 
+#include "tracefs/base/append_le.h"
 #include "tracefs/base/crc32c.h"
 
 namespace tracefs::format {
 namespace {
-
-template <typename T>
-void AppendLe(std::string& out, T value) {
-  char bytes[sizeof value];
-  StoreLe<T>(bytes, value);
-  out.append(bytes, sizeof bytes);
-}
 
 std::string MarkFrame(FrameKind kind, const Serial& serial, uint64_t sequence,
                       const std::string& payload) {
@@ -30,10 +24,10 @@ std::string MarkFrame(FrameKind kind, const Serial& serial, uint64_t sequence,
 std::string EncodePartMark(FrameKind kind, const Serial& serial,
                            const PartMark& mark) {
   std::string payload;
-  AppendLe<uint64_t>(payload, mark.part);
-  AppendLe<uint64_t>(payload, mark.block);
-  AppendLe<uint32_t>(payload, mark.link);
-  AppendLe<uint32_t>(payload, 0);
+  AppendLe<uint64_t>(mark.part, &payload);
+  AppendLe<uint64_t>(mark.block, &payload);
+  AppendLe<uint32_t>(mark.link, &payload);
+  AppendLe<uint32_t>(0, &payload);
   return MarkFrame(kind, serial, mark.block, payload);
 }
 
@@ -57,7 +51,7 @@ std::string EncodeSnapshotMark(const Serial& serial, const SnapshotMark& mark) {
   std::string payload;
   for (const uint64_t n : {mark.number, mark.real_ns, mark.blocks, mark.events,
                            mark.overwritten_blocks, mark.overwritten_events}) {
-    AppendLe<uint64_t>(payload, n);
+    AppendLe<uint64_t>(n, &payload);
   }
   payload += mark.reason.substr(0, SnapshotMark::kMaxReasonBytes);
   return MarkFrame(FrameKind::kSnapshot, serial, /*sequence=*/0, payload);

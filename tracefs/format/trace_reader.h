@@ -1,5 +1,5 @@
-// TraceReader: one trace, block by block, from any input. The entry to the
-// reading library; TraceMerger puts the operations in order of time.
+// TraceReader: one trace, block by block, from any input. TraceMerger puts the
+// operations of several in order of time.
 #pragma once
 
 #include <memory>
@@ -54,7 +54,7 @@ class TraceReader {
   // What undoes the chain: one more, for another thread. After ReadPreamble.
   Result<std::unique_ptr<PayloadDecoder>> MakeDecoder() const;
 
-  // Whether SeekTime and TimeRange find anything: the input can be read
+  // Whether SeekTime and TimeSpan find anything: the input can be read
   // anywhere.
   bool CanSeek() { return frames_.source().Size().has_value(); }
   // Goes on where all operations that began at `real_ns` (since the epoch) or

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/units.h"
 #include "tracefs/event/process_record.h"
 #include "tracefs/export/duration.h"
 #include "tracefs/export/escape.h"
@@ -53,17 +54,6 @@ struct Slow {
   std::vsnprintf(text.data(), text.size(), format, values);
   va_end(values);
   return text.data();
-}
-
-std::string Bytes(uint64_t bytes) {
-  constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (value >= 1024 && unit + 1 < kUnits.size()) {
-    value /= 1024;
-    ++unit;
-  }
-  return Formatted("%.*f %s", unit == 0 ? 0 : 1, value, kUnits[unit]);
 }
 
 class Summary {
@@ -165,7 +155,7 @@ class Summary {
           DurationText(row.total_ns).c_str(),
           static_cast<unsigned long long>(row.count),
           static_cast<unsigned long long>(row.errors),
-          row.bytes == 0 ? "" : Bytes(row.bytes).c_str(),
+          row.bytes == 0 ? "" : SizeText(row.bytes).c_str(),
           DurationText(row.count == 0 ? 0 : row.total_ns / row.count).c_str(),
           DurationText(row.max_ns).c_str(), std::string(name).c_str());
     };
@@ -208,7 +198,7 @@ class Summary {
       const FileUse& use = most[i].second;
       text +=
           Formatted("%11llu %11s  ", static_cast<unsigned long long>(use.count),
-                    use.bytes == 0 ? "" : Bytes(use.bytes).c_str()) +
+                    use.bytes == 0 ? "" : SizeText(use.bytes).c_str()) +
           TerminalText(most[i].first) + '\n';
     }
     return text;

@@ -13,9 +13,11 @@ Result<std::unique_ptr<EventFilter>> EventFilter::Compile(
   made->filter_.emplace(*std::move(filter));
   for (size_t i = 0; i < kOpCount; ++i) {
     const auto op = static_cast<Op>(i);
-    if (made->filter_->Needs(op).constant != Verdict::kDrop) {
+    const FilterNeeds needs = made->filter_->Needs(op);
+    if (needs.constant != Verdict::kDrop) {
       made->wanted_ops_ |= uint64_t{1} << i;
     }
+    made->asks_for_ancestors_ |= needs.ancestors;
   }
   return made;
 }

@@ -27,6 +27,9 @@ class EventFilter {
   // The operations of which it may keep any, a bit each: the others need not
   // be decoded.
   uint64_t wanted_ops() const { return wanted_ops_; }
+  // Whether `descendant of` is in it, for which blocks have to be read in
+  // order.
+  bool asks_for_ancestors() const { return asks_for_ancestors_; }
   const std::vector<std::string>& warnings() const {
     return filter_->warnings();
   }
@@ -37,6 +40,7 @@ class EventFilter {
   NameTable names_;  // outlives filter_
   std::optional<Filter> filter_;
   uint64_t wanted_ops_ = 0;
+  bool asks_for_ancestors_ = false;
 };
 
 }  // namespace tracefs::reader

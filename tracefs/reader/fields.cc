@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
-#include <vector>
 
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/reader/tracefs_reader.h"
@@ -34,47 +34,56 @@ Shape ShapeOf(const FieldInfo& f) {
   }
 }
 
-std::vector<FieldRow> MakeRows() {
-  std::vector<FieldRow> rows = {
-      {.id = TRACEFS_FIELD_TIME,
-       .name = "ts",
-       .shape = Shape::kTime,
-       .width = 8},
-      {.id = TRACEFS_FIELD_OP, .name = "op", .shape = Shape::kName, .width = 2},
-      {.id = TRACEFS_FIELD_TRACER,
-       .name = "tracer",
-       .shape = Shape::kNumber,
-       .width = 4},
-      {.id = TRACEFS_FIELD_BEFORE,
-       .name = "before",
-       .shape = Shape::kFlag,
-       .width = 1},
-      {.id = TRACEFS_FIELD_TRACE,
-       .name = "trace",
-       .shape = Shape::kNumber,
-       .width = 4},
-  };
+constexpr FieldRow kMadeByReader[] = {
+    {.id = TRACEFS_FIELD_TIME, .name = "ts", .shape = Shape::kTime, .width = 8},
+    {.id = TRACEFS_FIELD_OP, .name = "op", .shape = Shape::kName, .width = 2},
+    {.id = TRACEFS_FIELD_TRACER,
+     .name = "tracer",
+     .shape = Shape::kNumber,
+     .width = 4},
+    {.id = TRACEFS_FIELD_BEFORE,
+     .name = "before",
+     .shape = Shape::kFlag,
+     .width = 1},
+    {.id = TRACEFS_FIELD_TRACE,
+     .name = "trace",
+     .shape = Shape::kNumber,
+     .width = 4},
+};
+
+// Without an allocation, so that the C interface may ask at any time.
+struct Rows {
+  std::array<FieldRow, kFieldCount + std::size(kMadeByReader)> rows;
+  size_t size = 0;
+
+  void Add(const FieldRow& row) { rows[size++] = row; }
+};
+
+Rows MakeRows() {
+  Rows rows;
+  for (const FieldRow& row : kMadeByReader) rows.Add(row);
   for (const FieldInfo& f : Fields()) {
     if (f.arg_id == 0 || f.field == Field::kTime) continue;
     // The keys are literals.
-    rows.push_back({.id = f.arg_id,
-                    .name = f.json_key.data(),
-                    .field = f.field,
-                    .shape = ShapeOf(f),
-                    .width = static_cast<uint8_t>(f.width)});
+    rows.Add({.id = f.arg_id,
+              .name = f.json_key.data(),
+              .field = f.field,
+              .shape = ShapeOf(f),
+              .width = static_cast<uint8_t>(f.width)});
   }
-  for (FieldRow& row : rows) {
+  const std::span made(rows.rows.data(), rows.size);
+  for (FieldRow& row : made) {
     row.common = std::ranges::find(kCommon, row.name) != std::end(kCommon);
   }
-  std::ranges::sort(rows, {}, &FieldRow::id);
+  std::ranges::sort(made, {}, &FieldRow::id);
   return rows;
 }
 
 }  // namespace
 
 std::span<const FieldRow> FieldRows() {
-  static const std::vector<FieldRow> kRows = MakeRows();
-  return kRows;
+  static const Rows kRows = MakeRows();
+  return {kRows.rows.data(), kRows.size};
 }
 
 const FieldRow* FindField(uint32_t id) {

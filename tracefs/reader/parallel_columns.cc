@@ -1,6 +1,7 @@
 #include "tracefs/reader/parallel_columns.h"
 
-#include <new>
+#include <errno.h>
+
 #include <optional>
 #include <utility>
 
@@ -60,7 +61,17 @@ void ParallelColumns::Read(Job* job) {
   job->payload.assign(frame.payload.begin(), frame.payload.end());
 }
 
-void ParallelColumns::Work() {
+void ParallelColumns::Work() noexcept {
+  try {
+    DecodeBlocks();
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    out_of_memory_ = ended_ = true;
+    changed_.notify_all();
+  }
+}
+
+void ParallelColumns::DecodeBlocks() {
   std::unique_ptr<format::PayloadDecoder> decoder;
   std::unique_ptr<format::TraceContext> context;
   std::unique_lock lock(mutex_);
@@ -89,12 +100,7 @@ void ParallelColumns::Work() {
     ended_ = ended_ || job.end;
     if (!job.end) {
       lock.unlock();
-      try {
-        Decode(&job, decoder.get(), &context);
-      } catch (const std::bad_alloc&) {
-        job.end = true;
-        job.status = Status::System(ENOMEM, "cannot decode a block");
-      }
+      Decode(&job, decoder.get(), &context);
       lock.lock();
     }
     done_.emplace(number, std::move(job));
@@ -190,7 +196,12 @@ Result<std::shared_ptr<Batch>> ParallelColumns::Next() {
   if (rest_.block != nullptr) return NextOfRest();
   while (!finished_) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return done_.contains(taken_); });
+    changed_.wait(lock,
+                  [this] { return done_.contains(taken_) || out_of_memory_; });
+    if (!done_.contains(taken_)) {
+      finished_ = true;
+      return Status::System(ENOMEM, "cannot decode a block");
+    }
     Job job = std::move(done_.extract(taken_).mapped());
     ++taken_;
     Account(&job);

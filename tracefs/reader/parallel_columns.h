@@ -69,7 +69,8 @@ class ParallelColumns {
   static constexpr uint64_t kAhead = 3;
 
   void Start();
-  void Work();
+  void Work() noexcept;
+  void DecodeBlocks();
   // Reads the next block; under mutex_.
   void Read(Job* job);
   // *context: the thread's own; null afterwards if the job has taken it.
@@ -96,9 +97,10 @@ class ParallelColumns {
   uint64_t begun_ = 0;             // jobs
   uint64_t taken_ = 0;
   std::map<uint64_t, Job> done_;
-  bool ended_ = false;     // nothing more is to be read
-  bool finished_ = false;  // Next has come to the end
-  Rest rest_;              // of the batch handed out last
+  bool ended_ = false;          // nothing more is to be read
+  bool finished_ = false;       // Next has come to the end
+  bool out_of_memory_ = false;  // a thread ended for want of it
+  Rest rest_;                   // of the batch handed out last
   std::vector<std::thread> threads_;
 };
 

@@ -97,6 +97,7 @@ void Reader::Open() {
   traces_.AddNamed(names, [this](const Status& s) { Fail(s); });
   heads_.resize(traces_.size());
   head_read_.resize(traces_.size());
+  sought_.resize(traces_.size());
   for (size_t i = 0; i < traces_.size(); ++i) {
     const auto size = traces_.trace(i).frames().source().Size();
     if (!size) {
@@ -240,7 +241,14 @@ Reader::Code Reader::SeekBlock(size_t trace, uint64_t sequence) {
                     "this input can only be read from front to back");
   }
   const Status status = traces_.trace(trace).SeekBlock(sequence);
-  return status.ok() ? TRACEFS_ITEM : Fail(status);
+  if (!status.ok()) return Fail(status);
+  // The first block was read before: it is there, or left out.
+  const format::BlockDecoder* const head = heads_[trace].get();
+  if (head == nullptr || head->sequence() < sequence) {
+    heads_[trace].reset();
+    sought_[trace] = true;
+  }
+  return TRACEFS_ITEM;
 }
 
 Reader::Code Reader::NextEvent(const format::Record** record, size_t* trace) {
@@ -315,7 +323,7 @@ Reader::Code Reader::NextBlock(tracefs_block* block) {
       if (!step.ok()) return fail(step.status());
       if (*step == ReadStep::kWait) return TRACEFS_WAIT;
       preamble_told_ = true;
-      if (head_read_[at_trace_]) {
+      if (head_read_[at_trace_] && !sought_[at_trace_]) {
         // From the beginning again.
         const Status s = frames.Jump(frames.preamble_bytes().size());
         if (!s.ok()) {
@@ -358,9 +366,12 @@ Reader::Code Reader::NextBatch(const Batch::Specs& specs,
   if (way_ == Way::kEvents && !options_.file_order) way_ = Way::kColumns;
   const Code code = Begin(Way::kColumns);
   if (code != TRACEFS_ITEM) return code;
-  // Threads do not wait for an input to grow.
-  return options_.file_order && !options_.follow ? NextByBlock(specs, batch)
-                                                 : NextByTime(specs, batch);
+  // Threads do not wait for an input to grow. Who descends from whom is known
+  // to who has seen all blocks before.
+  const bool by_time =
+      !options_.file_order || options_.follow ||
+      (options_.filter != nullptr && options_.filter->asks_for_ancestors());
+  return by_time ? NextByTime(specs, batch) : NextByBlock(specs, batch);
 }
 
 Reader::Code Reader::NextByTime(const Batch::Specs& specs,

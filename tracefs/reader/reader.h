@@ -1,5 +1,5 @@
-// Reader: what the C interface calls; tracefs_reader.h says what each does.
-// Everything but it may throw bad_alloc.
+// Reader: what the C interface calls; tracefs_reader.h says what each does. Any
+// of it may throw bad_alloc, which the C interface catches.
 #pragma once
 
 #include <atomic>
@@ -90,7 +90,8 @@ class Reader {
   // First blocks that were read for their headers and nothing else yet.
   std::vector<std::unique_ptr<format::BlockDecoder>> heads_;
   std::vector<bool> head_read_;
-  size_t at_trace_ = 0;  // of messages, blocks and columns in file order
+  std::vector<bool> sought_;  // SeekBlock has set where to go on
+  size_t at_trace_ = 0;       // of messages, blocks and columns in file order
   std::unique_ptr<format::BlockDecoder> block_;
   std::optional<format::MessageCursor> messages_;
   bool preamble_told_ = false;

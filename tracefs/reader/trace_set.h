@@ -2,10 +2,12 @@
 // of time. What every command, and the C interface, reads traces with.
 //
 //   TraceSet traces({.keys = keys});
-//   traces.AddNamed("trace.log");                 // or a folder, or "-"
-//   traces.SetFilter(*EventFilter::Compile("op = write", "--filter"));
-//   Record record;
-//   while (traces.Next(&record) == ReadStep::kItem) …
+//   traces.AddNamed({"trace.log"}, complain);     // or a folder, or "-"
+//   auto filter = EventFilter::Compile("op = write", "--filter");
+//   if (!filter.ok()) …
+//   traces.SetFilter(*std::move(filter));
+//   format::Record record;
+//   while (traces.Next(&record) == format::ReadStep::kItem) …
 #pragma once
 
 #include <cstddef>

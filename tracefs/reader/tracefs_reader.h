@@ -128,7 +128,9 @@ enum {
   TRACEFS_THREADS = 3,      /* that decode columns in the order of the file; 0,
                                the default: as many as there are processors */
   TRACEFS_FILE_ORDER = 4,   /* 1: columns block by block, as they stand in the
-                               file, instead of by time: several times faster */
+                               file, instead of by time: several times faster;
+                               not with TRACEFS_FOLLOW or a filter that asks for
+                               ancestors */
   TRACEFS_BATCH_ROWS = 5,   /* of columns by time: at most; default 65536 */
   TRACEFS_NO_OPERATIONS = 6 /* 1: tracefs_reader_next_message passes over those
                                of operations: processes, losses and totals */

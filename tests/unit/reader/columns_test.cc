@@ -142,6 +142,33 @@ TEST(ColumnsTest, SayWhatEventsSay) {
   }
 }
 
+// Who descends from whom stands in earlier blocks.
+TEST(ColumnsTest, DescendantsAreTheSameInTheOrderOfTheFile) {
+  TraceBuilder trace;
+  for (uint64_t b = 0; b < 64; ++b) {
+    CallerInfo caller;
+    caller.pid = 50 + static_cast<uint32_t>(b);
+    caller.ppid = b == 0 ? 1 : caller.pid - 1;
+    const std::string_view comm = b == 0 ? "make" : "sh";
+    memcpy(caller.comm_bytes.data(), comm.data(), comm.size());
+    caller.comm_size = static_cast<uint8_t>(comm.size());
+    const uint32_t process = trace.DefineProcess(caller);
+    Event event;
+    event.op = Op::read_;
+    event.Set(Field::kTime, TraceBuilder::kMonotonicNs + b * kStepNs);
+    trace.Add(event, {.process = process});
+    trace.EndBlock();
+  }
+  trace.Finish();
+  for (const uint64_t file_order : {0, 1}) {
+    MemoryReader reader(trace.bytes());
+    tracefs_options_set(reader.options(), TRACEFS_FILE_ORDER, file_order);
+    tracefs_options_set(reader.options(), TRACEFS_THREADS, 4);
+    tracefs_options_set_filter(reader.options(), "descendant of make");
+    EXPECT_EQ(ReadTable(reader.get(), "pid").rows.size(), 63u) << file_order;
+  }
+}
+
 TEST(ColumnsTest, ByBlockWithThreadsFindTheSameAsByTime) {
   TraceBuilder trace = Sample(40);
   trace.Finish();

@@ -58,6 +58,37 @@ TEST(TimeSeekTest, GoesToABlock) {
   }
 }
 
+// As blocks and messages, too; a trace begins with its preamble.
+TEST(TimeSeekTest, WhatWasSoughtIsWhereCopyingBegins) {
+  const std::string bytes = SampleBytes(20);
+  for (const uint64_t wanted : {0, 7, 20}) {
+    MemoryReader reader(bytes);
+    ASSERT_EQ(tracefs_reader_seek_block(reader.get(), 0, wanted), TRACEFS_ITEM);
+    tracefs_block block;
+    ASSERT_EQ(tracefs_reader_next_block(reader.get(), &block), TRACEFS_ITEM);
+    EXPECT_EQ(block.kind, 0u);
+    const size_t preamble = block.size;
+    std::string copy(static_cast<const char*>(block.bytes), block.size);
+    if (wanted != 0) {
+      ASSERT_EQ(tracefs_reader_next_block(reader.get(), &block), TRACEFS_ITEM);
+      EXPECT_EQ(block.number, wanted);
+      copy.append(static_cast<const char*>(block.bytes), block.size);
+    }
+    while (tracefs_reader_next_block(reader.get(), &block) == TRACEFS_ITEM) {
+      copy.append(static_cast<const char*>(block.bytes), block.size);
+    }
+    EXPECT_TRUE(bytes.starts_with(std::string_view(copy).substr(0, preamble)));
+    EXPECT_TRUE(bytes.ends_with(std::string_view(copy).substr(preamble)));
+    EXPECT_EQ(copy == bytes, wanted == 0);
+    MemoryReader messages(bytes);
+    tracefs_reader_seek_block(messages.get(), 0, wanted);
+    tracefs_message message;
+    ASSERT_EQ(tracefs_reader_next_message(messages.get(), &message),
+              TRACEFS_ITEM);
+    EXPECT_EQ(message.block, wanted);
+  }
+}
+
 TEST(TimeSeekTest, TellsTheSpanWithoutReadingAll) {
   const std::string bytes = SampleBytes(3000);
   MemoryReader reader(bytes);

@@ -6,7 +6,8 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "anonymize/header_rewriter.h"
 #include "anonymize/name_parts.h"
@@ -20,6 +21,7 @@
 #include "tracefs/format/trace_reader.h"
 #include "tracefs/tools/anon/audit_walk.h"
 #include "tracefs/tools/anon/distinct.h"
+#include "tracefs/tools/anon/number_set.h"
 #include "tracefs/tools/anon/protected_values.h"
 #include "tracefs/tools/anon/quasi_groups.h"
 #include "tracefs/tools/anon/trace_rewriter.h"
@@ -150,6 +152,7 @@ class Auditor {
                        if (!made.ok()) return made.status();
                        *plan = *std::move(made);
                        plan_ = *plan;
+                       MakeStates();
                        CheckPreamble(preamble);
                        context.description = description;
                        for (const auto& [id, a] : description.arguments) {
@@ -163,7 +166,7 @@ class Auditor {
                        Inspect(message, argument, field);
                      },
                  .on_block =
-                     [&](std::vector<std::byte> block, const Frame& frame) {
+                     [&](std::vector<std::byte>&& block, const Frame& frame) {
                        groups_.Count(&context, std::move(block), frame);
                      }},
                 &container_)
@@ -184,6 +187,40 @@ class Auditor {
     }
   }
 
+  // The texts of a class, and which of its fields had them: a bit each.
+  struct Texts {
+    Distinct values;
+    std::vector<uint64_t> inspected;
+  };
+  // What is looked up once for each field.
+  struct FieldState {
+    bool hidden = false;
+    bool dropped = false;          // and must not be there
+    bool random_bytes = false;     // what stands for its texts
+    size_t place = 0;              // among the fields of its class
+    std::string class_name;        // or the field's own
+    NumberSet* numbers = nullptr;  // of the field's group
+    std::optional<uint64_t> last;  // number, which came
+    bool last_again = false;       // more than once
+    Texts* texts = nullptr;        // of the class
+  };
+
+  void MakeStates() {
+    std::map<std::string_view, size_t> places;
+    for (const FieldPlan& field : plan_->fields()) {
+      FieldState& state = states_.emplace_back();
+      state.hidden = Hidden(field);
+      if (!state.hidden) continue;
+      state.dropped = field.rule->action == Action::kDrop &&
+                      field.shape != Shape::kProperty;
+      state.random_bytes = field.rule->action == Action::kPaper ||
+                           field.shape == Shape::kNumber ||
+                           field.shape == Shape::kBytes;
+      state.class_name = GroupOf(field).class_name;
+      state.place = places[state.class_name]++;
+    }
+  }
+
   void Inspect(const Message& message, const Argument& argument,
                const FieldPlan& field) {
     const std::string_view value = AsText(argument.value);
@@ -194,39 +231,43 @@ class Auditor {
       return;
     }
     if (field.shape == Shape::kProperty && !InspectProperty(value)) return;
-    if (field.rule != nullptr && field.rule->action == Action::kDrop &&
-        field.shape != Shape::kProperty &&
+    FieldState& state = states_[plan_->NumberOfField(field)];
+    if (state.dropped &&
         message.msg_id != static_cast<uint16_t>(MessageId::kStart) &&
         message.msg_id != static_cast<uint16_t>(MessageId::kBlock)) {
       Leak(field.name + ": the policy drops it, and it is there");
     }
     if (!argument.has_length) {
-      if (field.shape == Shape::kNumber) CountNumber(value, message, field);
+      if (state.hidden && field.shape == Shape::kNumber &&
+          message.msg_id != static_cast<uint16_t>(MessageId::kStart)) {
+        CountNumber(LoadWide(argument.value), field, &state);
+      }
       return;
     }
-    if (Hidden(field)) {
-      InspectText(value, field);
-      CountersOf(field).present->Add(value);
-    }
-    const bool random_bytes =
-        Hidden(field) &&
-        (field.rule->action == Action::kPaper ||
-         field.shape == Shape::kNumber || field.shape == Shape::kBytes);
-    Scan(value, field.name, random_bytes ? kMinInRandomBytes : 0);
+    if (state.hidden && !IsNewOf(value, &state)) return;
+    if (state.hidden) InspectText(value, field);
+    Scan(value, field.name, state.random_bytes ? kMinInRandomBytes : 0);
   }
 
-  // Where the values of a field are counted: looked up once, not for each.
-  struct Counters {
-    Distinct* present = nullptr;
-    Distinct* numbers = nullptr;  // null until there is one
-  };
-  const Counters& CountersOf(const FieldPlan& field) {
-    Counters& counters = counters_[&field];
-    if (counters.present == nullptr) {
-      counters.present =
-          &present_[field.class_name.empty() ? field.name : field.class_name];
-    }
-    return counters;
+  // Counts a text, and tells whether this field had another one each time.
+  bool IsNewOf(std::string_view value, FieldState* state) {
+    if (state->texts == nullptr) state->texts = &texts_[state->class_name];
+    const std::optional<uint32_t> number = state->texts->values.Add(value);
+    if (!number || state->place >= 64) return true;
+    std::vector<uint64_t>& inspected = state->texts->inspected;
+    if (*number >= inspected.size()) inspected.resize(*number + size_t{1});
+    const uint64_t bit = uint64_t{1} << state->place;
+    const bool is_new = (inspected[*number] & bit) == 0;
+    inspected[*number] |= bit;
+    return is_new;
+  }
+
+  void CountNumber(uint64_t number, const FieldPlan& field, FieldState* state) {
+    if (state->last == number && state->last_again) return;
+    if (state->numbers == nullptr) state->numbers = &numbers_[GroupOf(field)];
+    state->last_again = state->last == number;
+    state->last = number;
+    state->numbers->Add(number);
   }
 
   // False if it is one of tracefs-anon's own, and as it writes them: nothing to
@@ -330,48 +371,28 @@ class Auditor {
     if (leaks_ <= kShownLeaks) report_ += "LEAK  " + text + '\n';
   }
 
-  void CountNumber(std::string_view bytes, const Message& message,
-                   const FieldPlan& field) {
-    if (!Hidden(field) ||
-        message.msg_id == static_cast<uint16_t>(MessageId::kStart)) {
-      return;
-    }
-    uint64_t number = 0;
-    std::memcpy(&number, bytes.data(), std::min<size_t>(8, bytes.size()));
-    const Counters& counters = CountersOf(field);
-    counters.present->Add(bytes);
-    if (number == 0) return;
-    Distinct*& numbers = counters_.at(&field).numbers;
-    if (numbers == nullptr) numbers = &found_numbers_[NumberGroup(field)];
-    numbers->Add(bytes);
-  }
-
   void CheckNumbers() {
     for (const auto& [group, original] : original_.numbers()) {
-      const auto found = found_numbers_.find(group);
-      if (found == found_numbers_.end()) continue;
+      const auto at = numbers_.find(group);
+      if (at == numbers_.end()) continue;
+      const NumberSet& found = at->second;
       uint64_t same = 0;
-      std::string example;
-      for (size_t i = 0; i < original.size(); ++i) {
-        const std::string_view bytes = original.At(i);
-        if (!found->second.Has(bytes)) continue;
+      uint64_t example = UINT64_MAX;
+      original.ForEach([&](uint64_t number) {
+        if (!found.Has(number)) return;
         ++same;
-        example = bytes;
-      }
+        example = std::min(example, number);
+      });
       // Random numbers meet now and then.
-      const double width =
-          example.empty() ? 8.0 : static_cast<double>(example.size());
-      const double expected = static_cast<double>(original.size()) *
-                              static_cast<double>(found->second.size()) /
-                              std::pow(2.0, 8 * width);
+      const double expected = static_cast<double>(original.not_zero()) *
+                              static_cast<double>(found.not_zero()) /
+                              std::pow(2.0, 8 * group.width);
       const double bound =
           expected < 0.01 ? 0 : std::ceil(expected + 5 * std::sqrt(expected));
       if (static_cast<double>(same) <= bound) continue;
-      uint64_t number = 0;
-      std::memcpy(&number, example.data(), std::min<size_t>(8, example.size()));
-      Leak("numbers of " + group.substr(0, group.find('/')) + ": " +
-           std::to_string(same) + " of the original are there, for example " +
-           std::to_string(number));
+      Leak("numbers of " + group.class_name + ": " + std::to_string(same) +
+           " of the original are there, for example " +
+           std::to_string(example));
     }
   }
 
@@ -411,12 +432,44 @@ class Auditor {
     std::snprintf(line, sizeof line, "  %-14s%12s%14s\n", "class", "distinct",
                   "seen once");
     report_ += line;
-    for (const auto& [name, values] : present_) {
+    for (const auto& [name, counted] : CountClasses()) {
       std::snprintf(line, sizeof line, "  %-14s%12zu%14zu%s\n", name.c_str(),
-                    values.size(), values.Singletons(),
-                    values.full() ? "  (of the first million)" : "");
+                    counted.distinct, counted.once,
+                    counted.full ? "  (of the first million)" : "");
       report_ += line;
     }
+  }
+
+  struct Counted {
+    size_t distinct = 0;
+    size_t once = 0;
+    bool full = false;
+  };
+  // Of each class: numbers of each width, whatever their unit, and texts.
+  std::map<std::string, Counted> CountClasses() const {
+    std::map<std::string, Counted> classes;
+    std::map<std::pair<std::string, uint16_t>, std::vector<const NumberSet*>>
+        by_width;
+    for (const auto& [group, numbers] : numbers_) {
+      by_width[{group.class_name, group.width}].push_back(&numbers);
+    }
+    const auto add = [&classes](const std::string& name, const auto& values) {
+      Counted& counted = classes[name];
+      counted.distinct += values.size();
+      counted.once += values.Singletons();
+      counted.full = counted.full || values.full();
+    };
+    for (const auto& [key, sets] : by_width) {
+      if (sets.size() == 1) {
+        add(key.first, *sets[0]);
+        continue;
+      }
+      NumberSet together;
+      for (const NumberSet* const set : sets) together.AddAll(*set);
+      add(key.first, together);
+    }
+    for (const auto& [name, texts] : texts_) add(name, texts.values);
+    return classes;
   }
 
   void PrintRisk() {
@@ -508,9 +561,9 @@ class Auditor {
 
   // About the trace.
   Container container_;
-  std::map<std::string, Distinct> present_;
-  std::map<std::string, Distinct> found_numbers_;
-  std::unordered_map<const FieldPlan*, Counters> counters_;  // into the two
+  std::map<std::string, Texts> texts_;  // by class
+  std::map<NumberGroup, NumberSet> numbers_;
+  std::vector<FieldState> states_;  // in the order of the plan's fields
   TextDictionary scanned_;
   QuasiGroups groups_;
   std::set<std::string> told_;

@@ -1,5 +1,10 @@
 #include "tracefs/tools/anon/audit_walk.h"
 
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <utility>
+
 #include "tracefs/format/byte_source.h"
 
 namespace tracefs::anonymize {
@@ -68,7 +73,7 @@ Status Walk(const std::string& name,
       if (arguments.malformed()) ++container->undecodable;
     }
     if (in.malformed()) ++container->undecodable;
-    if (visitor.on_block) visitor.on_block(block, frame);
+    if (visitor.on_block) visitor.on_block(std::move(block), frame);
   }
   container->damaged_bytes = stats.damaged_bytes + stats.cut_bytes;
   container->duplicates = stats.duplicate_blocks;
@@ -87,10 +92,16 @@ bool Hidden(const FieldPlan& field) {
   return field.rule != nullptr && field.rule->action != Action::kKeep;
 }
 
-std::string NumberGroup(const FieldPlan& field) {
-  return (field.class_name.empty() ? field.name : field.class_name) +
-         (field.per_second == 0 ? "" : "/" + std::to_string(field.per_second)) +
-         "/" + std::to_string(field.width);
+NumberGroup GroupOf(const FieldPlan& field) {
+  return {field.class_name.empty() ? field.name : field.class_name,
+          field.per_second, field.width};
+}
+
+uint64_t LoadWide(ByteSpan bytes) {
+  uint64_t number = 0;
+  std::memcpy(&number, bytes.data(), std::min(sizeof number, bytes.size()));
+  if (bytes.size() <= sizeof number) return number;
+  return number ^ std::hash<std::string_view>()(AsText(bytes.subspan(8)));
 }
 
 }  // namespace tracefs::anonymize

@@ -2,6 +2,7 @@
 // and what stands beside blocks.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -25,8 +26,8 @@ struct Visitor {
   std::function<void(const format::Message&, const format::Argument&,
                      const FieldPlan&)>
       on_argument;
-  // The whole block; may be empty.
-  std::function<void(std::vector<std::byte> block, const format::Frame&)>
+  // The whole block, which may be taken; may be empty.
+  std::function<void(std::vector<std::byte>&& block, const format::Frame&)>
       on_block;
 };
 
@@ -49,7 +50,17 @@ Result<std::unique_ptr<const Plan>> LookupPlan(
     const Policy& policy, const format::SelfDescription& description);
 // The policy does something to its values.
 bool Hidden(const FieldPlan& field);
-// Numbers are compared with those of their class and width.
-std::string NumberGroup(const FieldPlan& field);
+
+// Numbers are compared with those of their class, unit and width.
+struct NumberGroup {
+  std::string class_name;
+  uint64_t per_second = 0;
+  uint16_t width = 0;
+
+  auto operator<=>(const NumberGroup&) const = default;
+};
+NumberGroup GroupOf(const FieldPlan& field);
+// The number, without its sign; of wider ones, a digest.
+uint64_t LoadWide(ByteSpan bytes);
 
 }  // namespace tracefs::anonymize

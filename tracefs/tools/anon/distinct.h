@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -13,27 +14,30 @@ namespace tracefs::anonymize {
 
 class Distinct {
  public:
-  void Add(std::string_view value) {
-    if (const auto number = values_.Find(value)) {
+  // The number of the value; nothing if it is new and has no room.
+  std::optional<uint32_t> Add(std::string_view value) {
+    std::optional<uint32_t> number = values_.Find(value);
+    if (number) {
       ++counts_[*number];
     } else if (values_.size() < kMaxDistinct &&
                values_.bytes().size() < kMaxBytes) {
-      values_.Add(value);
+      number = values_.Add(value);
       counts_.push_back(1);
     } else {
       full_ = true;
     }
+    return number;
   }
   bool Has(std::string_view value) const {
     return values_.Find(value).has_value();
   }
   size_t size() const { return counts_.size(); }
   bool full() const { return full_; }
+  // How often each came, by number.
+  const std::vector<uint64_t>& counts() const { return counts_; }
   size_t Singletons() const {
     return static_cast<size_t>(std::count(counts_.begin(), counts_.end(), 1u));
   }
-  // The values, by number.
-  std::string_view At(size_t number) const { return values_.At(number); }
 
  private:
   static constexpr size_t kMaxDistinct = 1'000'000;

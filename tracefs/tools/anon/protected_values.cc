@@ -1,12 +1,10 @@
 #include "tracefs/tools/anon/protected_values.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "anonymize/name_parts.h"
 #include "tracefs/base/text.h"
 #include "tracefs/base/units.h"
-#include "tracefs/tools/anon/audit_walk.h"
 
 namespace tracefs::anonymize {
 namespace {
@@ -19,6 +17,9 @@ constexpr size_t kDataPrefix = 32;
 // Numbers in text are looked for where they are not everybody's.
 constexpr size_t kMinDigits = 4;
 constexpr size_t kMinLineBytes = 12;
+// Of each field, what was seen is remembered so far.
+constexpr size_t kMaxSeen = 250'000;
+constexpr size_t kMaxSeenBytes = size_t{16} << 20;
 
 // Numbers that can only be equal by accident when they are hidden.
 bool IsPermuted(const Rule& rule) {
@@ -52,6 +53,8 @@ Status ProtectedValues::Read(const std::string& trace, const Policy& policy,
              *plan = *std::move(made);
              serial_ = AsText(preamble.serial);
              scan_.AddData(serial_, "the serial of the original");
+             plan_ = *plan;
+             MakeStates(*plan_);
              for (const auto& [key, value] : description.header.properties) {
                ProtectProperty(**plan, key, value);
                properties_[key] = value;
@@ -60,7 +63,9 @@ Status ProtectedValues::Read(const std::string& trace, const Policy& policy,
            },
        .on_argument =
            [&](const Message& message, const Argument& argument,
-               const FieldPlan& field) { Protect(message, argument, field); },
+               const FieldPlan& field) {
+             Protect(message, argument, &states_[plan_->NumberOfField(field)]);
+           },
        .on_block = nullptr},
       &container);
 }
@@ -120,18 +125,49 @@ void ProtectedValues::ProtectProperty(const Plan& plan, const std::string& key,
   }
 }
 
+void ProtectedValues::MakeStates(const Plan& plan) {
+  for (const FieldPlan& field : plan.fields()) {
+    FieldState& state = states_.emplace_back();
+    state.field = &field;
+    // Properties came with the header.
+    state.hidden = Hidden(field) && field.shape != Shape::kProperty;
+    if (!state.hidden || field.shape != Shape::kNumber) continue;
+    for (const std::string& kept : field.rule->keep) {
+      if (const auto number = ParseUnsigned(kept))
+        state.keep.push_back(*number);
+    }
+    if (IsPermuted(*field.rule)) state.numbers = &numbers_[GroupOf(field)];
+    state.is_identity = field.class_name == "uid" || field.class_name == "gid";
+  }
+}
+
 void ProtectedValues::Protect(const Message& message, const Argument& argument,
-                              const FieldPlan& field) {
-  // Properties came with the header.
-  if (field.shape == Shape::kProperty || !Hidden(field)) return;
+                              FieldState* state) {
+  if (!state->hidden) return;
+  if (state->field->shape == Shape::kNumber) {
+    if (argument.has_length ||
+        message.msg_id == static_cast<uint16_t>(MessageId::kStart)) {
+      return;
+    }
+    const uint64_t number = LoadWide(argument.value);
+    if (state->last == number) return;
+    state->last = number;
+    ProtectNumber(number, state);
+    return;
+  }
   const std::string_view value = AsText(argument.value);
+  if (state->texts.Find(value)) return;
+  if (state->texts.size() < kMaxSeen &&
+      state->texts.bytes().size() < kMaxSeenBytes) {
+    state->texts.Add(value);
+  }
+  ProtectText(value, *state->field);
+}
+
+void ProtectedValues::ProtectText(std::string_view value,
+                                  const FieldPlan& field) {
   const Rule& rule = *field.rule;
   switch (field.shape) {
-    case Shape::kNumber:
-      if (argument.has_length) return;
-      if (message.msg_id == static_cast<uint16_t>(MessageId::kStart)) return;
-      ProtectNumber(value, field);
-      return;
     case Shape::kPath:
       for (size_t at = 0; at <= value.size();) {
         const size_t end = std::min(value.find('/', at), value.size());
@@ -182,19 +218,16 @@ void ProtectedValues::ProtectXattr(std::string_view name,
   if (!rest.empty()) ProtectWord(rest, class_name, rule);
 }
 
-void ProtectedValues::ProtectNumber(std::string_view bytes,
-                                    const FieldPlan& field) {
-  uint64_t number = 0;
-  std::memcpy(&number, bytes.data(), std::min<size_t>(8, bytes.size()));
-  if (number == 0) return;
-  for (const std::string& kept : field.rule->keep) {
-    if (ParseUnsigned(kept) == number) return;
+void ProtectedValues::ProtectNumber(uint64_t number, FieldState* state) {
+  if (number == 0 || std::find(state->keep.begin(), state->keep.end(),
+                               number) != state->keep.end()) {
+    return;
   }
-  if (IsPermuted(*field.rule)) numbers_[NumberGroup(field)].Add(bytes);
-  const bool identity = field.class_name == "uid" || field.class_name == "gid";
+  if (state->numbers != nullptr) state->numbers->Add(number);
+  if (!state->is_identity || !state->identities.Add(number)) return;
   const std::string digits = std::to_string(number);
-  if (identity && digits.size() >= kMinDigits) {
-    scan_.AddText(digits, *names_.insert(field.class_name).first);
+  if (digits.size() >= kMinDigits) {
+    scan_.AddText(digits, *names_.insert(state->field->class_name).first);
   }
 }
 

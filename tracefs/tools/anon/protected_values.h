@@ -3,6 +3,8 @@
 #pragma once
 
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -11,10 +13,13 @@
 #include "anonymize/plan.h"
 #include "anonymize/policy.h"
 #include "tracefs/base/status.h"
+#include "tracefs/base/text_dictionary.h"
 #include "tracefs/format/message_cursor.h"
 #include "tracefs/format/payload_decoder.h"
+#include "tracefs/tools/anon/audit_walk.h"
 #include "tracefs/tools/anon/distinct.h"
 #include "tracefs/tools/anon/leak_scan.h"
+#include "tracefs/tools/anon/number_set.h"
 
 namespace tracefs::anonymize {
 
@@ -31,13 +36,25 @@ class ProtectedValues {
   const std::string& serial() const { return serial_; }
   // Whether the original has the property, with that value.
   bool HasProperty(std::string_view key, std::string_view value) const;
-  // Texts by class and numbers by NumberGroup, to be compared as a whole.
+  // Texts by class and numbers, to be compared as a whole.
   const std::map<std::string, Distinct>& words() const { return words_; }
-  const std::map<std::string, Distinct>& numbers() const { return numbers_; }
+  const std::map<NumberGroup, NumberSet>& numbers() const { return numbers_; }
   // What is looked for within values.
   LeakScan& scan() { return scan_; }
 
  private:
+  // What is looked up once for each field, and what of it was seen already.
+  struct FieldState {
+    const FieldPlan* field = nullptr;
+    bool hidden = false;
+    std::vector<uint64_t> keep;    // numbers that the rule lists
+    NumberSet* numbers = nullptr;  // of numbers that are compared
+    bool is_identity = false;
+    std::optional<uint64_t> last;  // number
+    NumberSet identities;
+    TextDictionary texts;
+  };
+
   bool IsOk(std::string_view word) const;
   void ProtectWord(std::string_view word, const std::string& class_name,
                    const Rule& rule);
@@ -46,17 +63,21 @@ class ProtectedValues {
   void ProtectProperty(const Plan& plan, const std::string& key,
                        std::string_view value);
   void Protect(const format::Message& message, const format::Argument& argument,
-               const FieldPlan& field);
+               FieldState* state);
+  void ProtectText(std::string_view value, const FieldPlan& field);
   void ProtectXattr(std::string_view name, const std::string& class_name,
                     const Rule& rule);
-  void ProtectNumber(std::string_view bytes, const FieldPlan& field);
+  void MakeStates(const Plan& plan);
+  void ProtectNumber(uint64_t number, FieldState* state);
 
   const std::vector<std::string>& ok_words_;
+  std::shared_ptr<const Plan> plan_;
   std::string serial_;
   std::map<std::string, std::string, std::less<>> properties_;
-  std::set<std::string> names_;              // classes, at places that stay
-  std::map<std::string, Distinct> words_;    // by class
-  std::map<std::string, Distinct> numbers_;  // by NumberGroup
+  std::set<std::string> names_;            // classes, at places that stay
+  std::map<std::string, Distinct> words_;  // by class
+  std::map<NumberGroup, NumberSet> numbers_;
+  std::vector<FieldState> states_;  // in the order of the plan's fields
   LeakScan scan_;
 };
 

@@ -1,11 +1,13 @@
 #include "tracefs/tools/anon/quasi_groups.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "tracefs/base/append_le.h"
 
 namespace tracefs::anonymize {
 namespace {
 
-constexpr size_t kMaxGroups = 1'000'000;
 constexpr uint64_t kSmallGroup = 5;
 
 const FieldInfo* FieldOf(const std::string& name) {
@@ -16,60 +18,66 @@ const FieldInfo* FieldOf(const std::string& name) {
   return field;
 }
 
-std::string QuasiValue(const format::Record& record, const FieldInfo* field) {
-  if (field == nullptr || field->arg_id == 0) return "?";
-  if (field->field == Field::kComm && record.event.caller != nullptr &&
-      !record.HasText(Field::kComm)) {
-    return std::string(record.caller.comm());
-  }
-  if (IsNumeric(field->field)) {
-    if (record.event.Has(field->field)) {
-      return std::to_string(record.event.Get(field->field));
-    }
+void AppendText(std::string_view text, std::string* key) {
+  *key += 't';
+  AppendLe(static_cast<uint32_t>(text.size()), key);
+  *key += text;
+}
+
+void AppendValue(const format::Record& record, const FieldInfo* field,
+                 std::string* key) {
+  if (field == nullptr || field->arg_id == 0) {
+    *key += '?';
+  } else if (field->field == Field::kComm && record.event.caller != nullptr &&
+             !record.HasText(Field::kComm)) {
+    AppendText(record.caller.comm(), key);
+  } else if (!IsNumeric(field->field)) {
+    AppendText(record.Text(field->field), key);
+  } else if (record.event.Has(field->field)) {
+    *key += 'n';
+    AppendLe(record.event.Get(field->field), key);
+  } else {
     for (const format::ExtraArgument& extra : record.extra) {
-      if (extra.id == field->arg_id) return std::string(AsText(extra.value));
+      if (extra.id == field->arg_id)
+        return AppendText(AsText(extra.value), key);
     }
-    return "-";
+    *key += '-';
   }
-  return std::string(record.Text(field->field));
 }
 
 }  // namespace
 
+QuasiGroups::QuasiGroups(const std::vector<std::string>& names)
+    : names_(names) {
+  for (const std::string& name : names_) fields_.push_back(FieldOf(name));
+}
+
 void QuasiGroups::Count(format::TraceContext* context,
-                        std::vector<std::byte> block,
+                        std::vector<std::byte>&& block,
                         const format::Frame& frame) {
   if (frame.header.sequence == 0) return;
   format::BlockDecoder decoder(context);
   if (!decoder.Open(std::move(block), frame.header.sequence, frame.offset)) {
     return;
   }
-  std::vector<const FieldInfo*> fields;
-  for (const std::string& name : names_) fields.push_back(FieldOf(name));
   format::Record record;
+  std::string group;
   while (!decoder.at_end()) {
     decoder.Next(&record);
-    std::string group;
-    for (const FieldInfo* field : fields) {
-      group += QuasiValue(record, field) + '|';
+    group.clear();
+    for (const FieldInfo* const field : fields_) {
+      AppendValue(record, field, &group);
     }
-    const auto found = groups_.find(group);
-    if (found != groups_.end()) {
-      ++found->second;
-    } else if (groups_.size() < kMaxGroups) {
-      groups_.emplace(std::move(group), 1);
-    } else {
-      groups_full_ = true;
-    }
+    groups_.Add(group);
   }
 }
 
 std::string QuasiGroups::Text() const {
-  if (groups_.empty()) return {};
+  if (groups_.size() == 0) return {};
   uint64_t smallest = UINT64_MAX;
   size_t single = 0;
   size_t small = 0;
-  for (const auto& [group, count] : groups_) {
+  for (const uint64_t count : groups_.counts()) {
     smallest = std::min(smallest, count);
     single += count == 1;
     small += count < kSmallGroup;
@@ -83,7 +91,7 @@ std::string QuasiGroups::Text() const {
          "; " + std::to_string(single) + " with one operation, " +
          std::to_string(small) + " with fewer than " +
          std::to_string(kSmallGroup) +
-         (groups_full_ ? " (of the first million groups)" : "") + '\n';
+         (groups_.full() ? " (of the first million groups)" : "") + '\n';
 }
 
 }  // namespace tracefs::anonymize

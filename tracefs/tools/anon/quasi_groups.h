@@ -2,31 +2,32 @@
 // alone in a group can be told from all others by them.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "tracefs/event/field.h"
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/format/frame_reader.h"
+#include "tracefs/tools/anon/distinct.h"
 
 namespace tracefs::anonymize {
 
 class QuasiGroups {
  public:
   // Fields by their names, which outlive it.
-  explicit QuasiGroups(const std::vector<std::string>& names) : names_(names) {}
+  explicit QuasiGroups(const std::vector<std::string>& names);
 
-  // Counts the operations of a block.
-  void Count(format::TraceContext* context, std::vector<std::byte> block,
+  // Counts the operations of a block, which it takes.
+  void Count(format::TraceContext* context, std::vector<std::byte>&& block,
              const format::Frame& frame);
   // For people; empty if there was no operation.
   std::string Text() const;
 
  private:
   const std::vector<std::string>& names_;
-  std::unordered_map<std::string, uint64_t> groups_;
-  bool groups_full_ = false;
+  std::vector<const FieldInfo*> fields_;  // null: there is no such field
+  Distinct groups_;                       // by the values of the fields, packed
 };
 
 }  // namespace tracefs::anonymize

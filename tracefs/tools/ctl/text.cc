@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "tracefs/base/units.h"
 #include "tracefs/export/escape.h"
 
 namespace tracefs {
@@ -77,20 +78,6 @@ std::string Grouped(uint64_t n) {
   std::string digits = std::to_string(n);
   for (size_t i = digits.size(); i > 3;) digits.insert(i -= 3, 1, ',');
   return digits;
-}
-
-std::string Bytes(uint64_t n) {
-  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  auto value = static_cast<double>(n);
-  size_t unit = 0;
-  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
-    value /= 1024;
-    ++unit;
-  }
-  char text[32];
-  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value,
-                kUnits[unit]);
-  return text;
 }
 
 // Columns as wide as what is in them; numbers to the right.
@@ -445,16 +432,16 @@ Result<std::string> StatsText(std::string_view json) {
     for (const Json& s : tracer.List("stages")) {
       const Reader stage(s);
       const Reader queue(stage.Object("queue"));
-      table.Row({stage.Text("name"), Grouped(stage.Number("blocks")),
-                 Bytes(stage.Number("bytes_in")),
-                 stage.Has("bytes_out") ? Bytes(stage.Number("bytes_out")) : "",
-                 Grouped(stage.Number("refused")),
-                 Grouped(stage.Number("ns") / written),
-                 stage.Has("queue")
-                     ? Grouped(queue.Number("blocks")) + " blocks, " +
-                           Bytes(queue.Number("bytes")) + " of " +
-                           Bytes(queue.Number("limit_bytes"))
-                     : ""});
+      table.Row(
+          {stage.Text("name"), Grouped(stage.Number("blocks")),
+           SizeText(stage.Number("bytes_in")),
+           stage.Has("bytes_out") ? SizeText(stage.Number("bytes_out")) : "",
+           Grouped(stage.Number("refused")),
+           Grouped(stage.Number("ns") / written),
+           stage.Has("queue") ? Grouped(queue.Number("blocks")) + " blocks, " +
+                                    SizeText(queue.Number("bytes")) + " of " +
+                                    SizeText(queue.Number("limit_bytes"))
+                              : ""});
     }
     text += table.Text("  ");
     std::vector<std::pair<uint64_t, std::string>> ops;

@@ -20,12 +20,6 @@ using build::Dependencies;
 using build::PathId;
 using build::ProcessId;
 
-std::string JsonString(std::string_view text) {
-  std::string out;
-  AppendJsonString(Utf8Text(text), &out);
-  return out;
-}
-
 bool IsWritten(const BuildGraph& graph, PathId path) {
   const auto uses = graph.UsesOfPath(path);
   return std::any_of(uses.begin(), uses.end(), [](const auto& use) {

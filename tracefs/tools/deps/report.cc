@@ -17,12 +17,6 @@ using build::PathId;
 using build::ProcessId;
 using build::Use;
 
-std::string JsonString(std::string_view text) {
-  std::string out;
-  AppendJsonString(Utf8Text(text), &out);
-  return out;
-}
-
 // [\n{…},\n{…}\n]
 class JsonList {
  public:

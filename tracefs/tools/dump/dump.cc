@@ -70,7 +70,7 @@ class Dumper {
     if (options_.wait && !Wait()) return exit_status_;
     if (options_.query) return PlaceQuery();
     traces_.AddNamed(options_.traces, [this](const Status& s) { Fail(s); });
-    if (!options_.extract.empty()) return Place(Extract());
+    if (!options_.extract.empty()) return ExtractAll();
     if (Status s = SetWindow(); !s.ok()) return Complain(s);
     if (options_.header) PrintHeaders();
     if (options_.stats) {
@@ -83,7 +83,7 @@ class Dumper {
       if (written.error() == EPIPE && !output_.to_file()) return 0;
       return Complain(written);
     }
-    return Place(Finish());
+    return Place(Finish(), AnythingRead());
   }
 
  private:
@@ -100,14 +100,14 @@ class Dumper {
       return Complain(written);
     }
     (void)err_.Flush();  // nobody to tell
-    return Place(status);
+    return Place(status, /*anything=*/true);
   }
 
   // Puts what was written where --output says. What could be read of a damaged
   // trace is worth having, nothing is not. Returns the exit status.
-  int Place(int status) {
+  int Place(int status, bool anything) {
     if (!output_.to_file()) return status;
-    if (status > 1) {
+    if (status > 1 || (status == 1 && !anything)) {
       (void)Complain(Status::Invalid(options_.output + " is as it was"));
       return status;
     }
@@ -236,8 +236,16 @@ class Dumper {
     return sinks;
   }
 
+  bool AnythingRead() const {
+    for (size_t i = 0; i < traces_.size(); ++i) {
+      if (traces_.trace(i).stats().blocks != 0) return true;
+    }
+    return false;
+  }
+
   // Prints what the headers embed; exit status 1 where one has nothing of it.
-  int Extract() {
+  int ExtractAll() {
+    bool anything = false;
     for (size_t i = 0; i < traces_.size(); ++i) {
       const Status read = traces_.ReadFirst(i);
       if (!read.ok()) continue;  // told below
@@ -249,6 +257,7 @@ class Dumper {
                              ": the header has no " + options_.extract +
                              ": --header shows what it has"));
       }
+      anything |= !text.empty();
       out_.Append(text);
     }
     if (Status s = out_.Flush(); !s.ok()) return Complain(s);
@@ -258,7 +267,7 @@ class Dumper {
             TerminalWord(traces_.trace(i).context().name)));
       }
     }
-    return exit_status_;
+    return Place(exit_status_, anything);
   }
 
   void PrintHeaders() {

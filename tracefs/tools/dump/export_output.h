@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "tracefs/base/replacement.h"
 #include "tracefs/base/status.h"
-#include "tracefs/command/replacement.h"
 #include "tracefs/export/output_buffer.h"
 #include "tracefs/export/safe_numbers.h"
 #include "tracefs/export/table.h"

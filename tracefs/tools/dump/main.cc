@@ -20,6 +20,8 @@ std::string Version() {
 int Run(const DumpOptions& options) {
   // A reader that goes away shows as EPIPE.
   ::signal(SIGPIPE, SIG_IGN);
+  // A file that may grow no further, as EFBIG.
+  ::signal(SIGXFSZ, SIG_IGN);
   static const std::atomic<bool> never = false;
   // What an interrupt leaves is in order, or nothing at all.
   const bool endless =

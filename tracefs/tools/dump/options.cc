@@ -184,10 +184,11 @@ Status ReadOutput(const CommandLine& given, DumpOptions* result) {
                            ": name it with --output");
   }
   if (format.kind != ExportKind::kLines) {
-    for (const bool other : {result->header, result->stats}) {
-      if (!other || result->query) continue;
+    if (!result->query &&
+        (result->header || result->stats || !result->extract.empty())) {
       return Status::Invalid(
-          "--header and --stats are printed as --format text or jsonl");
+          "--header, --stats and --extract are printed as --format text or "
+          "jsonl");
     }
     if (result->follow && format.kind != ExportKind::kText) {
       return Status::Invalid("--follow: --format " + result->format +

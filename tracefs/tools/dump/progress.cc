@@ -10,23 +10,13 @@
 #include "tracefs/base/bytes.h"
 #include "tracefs/base/clock.h"
 #include "tracefs/base/file_io.h"
+#include "tracefs/base/units.h"
 
 namespace tracefs {
 namespace {
 
 constexpr uint64_t kPauseNs = 200 * kNsPerMs;
 constexpr char kClearLine[] = "\r\033[K";
-
-std::string Amount(uint64_t bytes) {
-  constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  auto value = static_cast<double>(bytes);
-  size_t unit = 0;
-  for (; value >= 1024 && unit + 1 < kUnits.size(); ++unit) value /= 1024;
-  std::array<char, 32> text;
-  snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.1f %s", value,
-           kUnits[unit]);
-  return text.data();
-}
 
 std::string Left(uint64_t seconds) {
   if (seconds < 100) return std::to_string(seconds) + " s";
@@ -50,7 +40,7 @@ std::string ProgressText(uint64_t done_bytes, uint64_t all_bytes,
   std::array<char, 16> percent;
   snprintf(percent.data(), percent.size(), "%4.0f %%", share * 100);
   std::string text = percent.data();
-  text += " of " + Amount(all_bytes);
+  text += " of " + SizeText(all_bytes);
   if (share > 0 && elapsed_ns >= kNsPerSecond) {
     const double left = static_cast<double>(elapsed_ns) * (1 - share) / share;
     text +=

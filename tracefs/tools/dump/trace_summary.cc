@@ -64,18 +64,13 @@ std::string ValueText(std::string_view value) {
   return text;
 }
 
-std::string JsonString(std::string_view text) {
-  std::string out(6 * text.size() + 8, '\0');
-  char* end = PutJsonIfUtf8(out.data(), text);
-  if (end == nullptr) end = PutBase64(out.data(), text);
-  out.resize(static_cast<size_t>(end - out.data()));
-  return "\"" + out + "\"";
-}
-
-// ,"key": or ,"key_b64": and the value.
+// ,"key": or ,"key_b64": and the value. Keys, too, are from the trace.
 std::string JsonMember(std::string_view key, std::string_view text) {
-  return "," + JsonString(std::string(key) + (IsUtf8(text) ? "" : "_b64")) +
-         ":" + JsonString(text);
+  const std::string quoted = JsonString(key);
+  std::string out;
+  AppendJsonText(std::string_view(quoted).substr(1, quoted.size() - 2), text,
+                 &out);
+  return out;
 }
 
 std::string DurationText(uint64_t ns) {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "tracefs/command/replacement.h"
+#include "tracefs/base/replacement.h"
 #include "tracefs/command/wait_for_writers.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/tools/report/rows.h"

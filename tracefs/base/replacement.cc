@@ -1,4 +1,4 @@
-#include "tracefs/command/replacement.h"
+#include "tracefs/base/replacement.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +13,8 @@
 #include <memory>
 #include <system_error>
 #include <utility>
+
+#include "tracefs/base/file_io.h"
 
 namespace tracefs {
 namespace {
@@ -45,14 +47,32 @@ std::string FolderOf(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-Status SyncPath(const std::string& path, int flags) {
-  const UniqueFd fd(::open(path.c_str(), flags | O_RDONLY | O_CLOEXEC));
-  if (!fd) return Status::System(errno, "cannot open " + path);
+Status Sync(int fd, const std::string& path) {
   // Not every file system can; then there is nothing more to do.
-  if (::fsync(fd.get()) != 0 && errno != EINVAL && errno != ENOSYS) {
+  if (::fsync(fd) != 0 && errno != EINVAL && errno != ENOSYS) {
     return Status::System(errno, "cannot write " + path);
   }
   return {};
+}
+
+Status SyncPath(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Who may add names to a folder may not always look at them.
+  if (!fd && errno == EACCES) return {};
+  if (!fd) return Status::System(errno, "cannot open " + path);
+  return Sync(fd.get(), path);
+}
+
+// A folder with all that is in it.
+Status SyncAll(const std::string& folder) {
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(folder, error), end;
+       !error && at != end; at.increment(error)) {
+    if (at->is_symlink(error)) continue;
+    if (Status s = SyncPath(at->path()); !s.ok()) return s;
+  }
+  if (error) return Status::System(error.value(), "cannot read " + folder);
+  return SyncPath(folder);
 }
 
 }  // namespace
@@ -94,14 +114,16 @@ Result<Replacement> Replacement::Begin(const std::string& path, Kind kind) {
     if (!made.fd_) return Status::System(errno, "cannot open " + path);
     return made;
   }
+  // Nobody sees more of it than of what it replaces.
   made.fd_.Reset(::open(made.temporary_.c_str(),
-                        O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+                        O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
+                        exists ? 0600 : 0666));
   if (!made.fd_) {
     const int error = errno;
     made.done_ = true;
     return Status::System(error, "cannot make " + made.temporary_);
   }
-  if (exists) static_cast<void>(::fchmod(made.fd_.get(), st.st_mode & 07777));
+  if (exists) made.replaced_ = st;
   return made;
 }
 
@@ -110,6 +132,7 @@ Replacement::Replacement(Replacement&& other) noexcept
       temporary_(std::move(other.temporary_)),
       kind_(other.kind_),
       fd_(std::move(other.fd_)),
+      replaced_(other.replaced_),
       replaces_(other.replaces_),
       done_(std::exchange(other.done_, true)) {}
 
@@ -121,8 +144,17 @@ Replacement::~Replacement() {
 
 Status Replacement::Commit() {
   if (!replaces_) return {};
+  if (kind_ == Kind::kFolder) {
+    if (Status s = SyncAll(temporary_); !s.ok()) return s;
+  }
   if (kind_ == Kind::kFile) {
-    if (Status s = SyncPath(temporary_, 0); !s.ok()) return s;
+    if (replaced_) {
+      // The owner first: a change of it takes bits away.
+      static_cast<void>(
+          ::fchown(fd_.get(), replaced_->st_uid, replaced_->st_gid) == 0);
+      static_cast<void>(::fchmod(fd_.get(), replaced_->st_mode & 07777));
+    }
+    if (Status s = Sync(fd_.get(), path_); !s.ok()) return s;
     if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
       return Status::System(errno, "cannot replace " + path_);
     }
@@ -141,7 +173,16 @@ Status Replacement::Commit() {
   } else {
     return Status::System(errno, "cannot replace " + path_);
   }
-  return SyncPath(FolderOf(path_), O_DIRECTORY);
+  return SyncPath(FolderOf(path_));
+}
+
+Status ReplaceFile(const std::string& path, std::string_view text) {
+  Result<Replacement> file =
+      Replacement::Begin(path, Replacement::Kind::kFile);
+  if (!file.ok()) return file.status();
+  const Status written =
+      WriteAll(file->fd(), AsBytes(text), "cannot write " + path);
+  return written.ok() ? file->Commit() : written;
 }
 
 }  // namespace tracefs

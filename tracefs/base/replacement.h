@@ -3,7 +3,11 @@
 // what stood there stays as it was.
 #pragma once
 
+#include <sys/stat.h>
+
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
@@ -18,7 +22,7 @@ class Replacement {
   // A link is followed: what it leads to is replaced. What is no file, such as
   // a pipe or a device, is written to as it is. A folder gives way only if it
   // is empty or was made by a Replacement, so that a slip of the hand deletes
-  // nothing.
+  // nothing. Errors name `path` and what to do.
   static Result<Replacement> Begin(const std::string& path, Kind kind);
 
   Replacement(Replacement&& other) noexcept;
@@ -32,7 +36,8 @@ class Replacement {
   // False: what is there is written to as it is.
   bool replaces() const { return replaces_; }
 
-  // Makes it durable and puts it in its place. Once.
+  // Makes it durable, gives it the mode and, where that is allowed, the owner
+  // of what it replaces, and puts it in its place. Once.
   Status Commit();
 
  private:
@@ -43,8 +48,12 @@ class Replacement {
   std::string temporary_;
   Kind kind_;
   UniqueFd fd_;
+  std::optional<struct stat> replaced_;  // of files
   bool replaces_ = true;
   bool done_ = false;
 };
+
+// All of `text` in a file of that name, or the file as it was before.
+Status ReplaceFile(const std::string& path, std::string_view text);
 
 }  // namespace tracefs
