@@ -1,0 +1,67 @@
+// The digest of a tree: a line for each file and directory, in the order of
+// their paths, and one hash over all of them. Times and inode numbers are not
+// in it, nor are the sizes of directories: they are each file system's own.
+//
+//   100644 1000:1000 1 5 sha256=5891b5b5…  docs/a.txt
+//   mode   owner links size contents      path
+//
+// Links are those of files; owners are "-" where they do not count.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tracefs/base/status.h"
+#include "tracefs/replay/plan_file.h"
+
+namespace tracefs::replay {
+
+struct DigestOptions {
+  bool owners = true;
+  bool contents = true;
+};
+
+struct DigestLine {
+  std::string path;
+  uint32_t mode = 0;
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  uint64_t links = 0;
+  uint64_t size = 0;
+  std::string contents;  // "sha256=…", "target=…", "rdev=…", or "-"
+  bool has_owner = true;
+
+  std::string Text() const;  // without a line end
+};
+
+struct TreeDigest {
+  std::vector<DigestLine> lines;
+  std::string hash;  // SHA-256 over all lines with their ends, in hex
+
+  std::string Text() const;  // all lines, and last "tree sha256=…"
+};
+
+// Of what is below the directory open as `root`, on its file system only. No
+// link is followed.
+Result<TreeDigest> DigestTree(int root, const DigestOptions& options);
+
+// What TreeDigest::Text gave.
+Result<TreeDigest> ParseDigest(std::string_view text);
+
+// What differs, path by path, as "path: …". At most `most`, and `*count` is how
+// many there are.
+std::vector<std::string> CompareDigests(const TreeDigest& expected,
+                                        const TreeDigest& found, size_t most,
+                                        uint64_t* count);
+
+// The same against what a plan expects in the end. `others`: the tree may have
+// what the plan does not know.
+Result<std::vector<std::string>> CompareWithPlan(int plan,
+                                                 const TreeDigest& found,
+                                                 const DigestOptions& options,
+                                                 bool others, size_t most,
+                                                 uint64_t* count);
+
+}  // namespace tracefs::replay

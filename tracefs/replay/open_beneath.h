@@ -1,0 +1,37 @@
+// The few calls by which a replay opens anything.
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <string>
+#include <string_view>
+
+namespace tracefs::replay {
+
+// One component of a path, with a NUL behind it.
+class NameText {
+ public:
+  explicit NameText(std::string_view name) {
+    text_[name.copy(text_.data(), text_.size() - 1)] = '\0';
+  }
+  const char* c_str() const { return text_.data(); }
+
+ private:
+  std::array<char, 256> text_;
+};
+
+// openat2(2), O_CLOEXEC added: `name` below `dir`, through no link of any kind.
+// -1 with errno.
+int OpenBeneath(int dir, std::string_view name, int flags, mode_t mode = 0);
+
+// "/proc/self/fd/7": the file that this process has open as 7, by a path. What
+// an O_PATH descriptor without O_NOFOLLOW's target stands for is the link
+// itself.
+std::string FdPath(int fd);
+
+// chmod of what a descriptor, O_PATH or not, stands for. -1 with errno; of a
+// symbolic link EOPNOTSUPP.
+int ChmodFd(int fd, mode_t mode);
+
+}  // namespace tracefs::replay

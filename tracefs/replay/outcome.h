@@ -1,0 +1,93 @@
+// What became of a replay: counted by each lane for itself, then added up.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tracefs/event/op.h"
+#include "tracefs/format/histogram.h"
+
+namespace tracefs::replay {
+
+// Counts of values in log-linear buckets; made when first used.
+class Distribution {
+ public:
+  void Add(uint64_t value) {
+    if (counts_.empty()) counts_.resize(format::kHistogramBuckets);
+    ++counts_[format::HistogramBucket(value)];
+    ++count_;
+    sum_ += value;
+    if (value > max_) max_ = value;
+  }
+  void Add(const Distribution& other);
+  uint64_t count() const { return count_; }
+  uint64_t sum() const { return sum_; }
+  uint64_t max() const { return max_; }
+  // The smallest value that at least `share` of all are not above.
+  uint64_t Quantile(double share) const;
+  // How many are at most so large, as far as buckets tell.
+  uint64_t CountUpTo(uint64_t value) const;
+  // The largest distance of the two cumulative shares (Kolmogorov-Smirnov).
+  static double Distance(const Distribution& a, const Distribution& b);
+
+ private:
+  std::vector<uint64_t> counts_;
+  uint64_t count_ = 0;
+  uint64_t sum_ = 0;
+  uint64_t max_ = 0;
+};
+
+// Why a result that differs is no mismatch.
+enum class Explained : uint8_t {
+  kNotSupported,  // by the file system of DIR: xattrs, O_TMPFILE, fallocate
+  kLayout,        // holes, sizes of lists: each file system has its own
+  kRaced,         // the trace itself cannot say
+  kNotKept,       // bytes that the trace does not have
+  kDevice,        // device nodes are not made
+  kRights,        // it takes another user, or root
+};
+inline constexpr size_t kExplainedCount = 6;
+std::string_view ExplainedName(Explained why);
+
+struct Mismatch {
+  uint64_t sequence = 0;
+  std::string text;  // what was expected and what came
+};
+
+struct OpOutcome {
+  uint64_t count = 0;
+  uint64_t matched = 0;
+  uint64_t mismatched = 0;
+  std::array<uint64_t, kExplainedCount> explained{};
+  Distribution then_ns;
+  Distribution now_ns;
+  // Of those that do not match: errno then, errno now.
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> errors;
+};
+
+struct Outcome {
+  static constexpr size_t kMostMismatches = 1000;
+
+  std::array<OpOutcome, kOpCount> ops;
+  uint64_t untimed = 0;  // done, not compared
+  uint64_t untimed_failed = 0;
+  uint64_t bytes_compared = 0;
+  uint64_t bytes_written = 0;
+  uint64_t bytes_read = 0;
+  uint64_t waits = 0;  // for other lanes
+  Distribution lateness_ns;
+  uint64_t elapsed_ns = 0;
+  std::vector<Mismatch> mismatches;  // the first of them
+
+  void Add(const Outcome& other);
+  uint64_t operations() const;
+  uint64_t matched() const;
+  uint64_t mismatched() const;
+  uint64_t explained() const;
+};
+
+}  // namespace tracefs::replay

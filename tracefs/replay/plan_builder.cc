@@ -1,0 +1,550 @@
+#include "tracefs/replay/plan_builder.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tracefs/format/block_decoder.h"
+
+namespace tracefs::replay {
+namespace {
+
+using format::Record;
+
+constexpr size_t kMostHeld = 4096;
+
+bool IsByName(Op op) {
+  switch (op) {
+    case Op::lookup_:
+    case Op::symlink_:
+    case Op::mknod_:
+    case Op::mkdir_:
+    case Op::unlink_:
+    case Op::rmdir_:
+    case Op::rename_:
+    case Op::create_:
+    case Op::tmpfile_:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool Waits(const Observed& seen) {
+  return (seen.op() == Op::setlk_ || seen.op() == Op::flock_) &&
+         seen.Get(Field::kFlags) == 1 && seen.Get(Field::kLockType) != F_UNLCK;
+}
+
+// The same in events of traces: F_UNLCK.
+static_assert(F_UNLCK == 2);
+
+}  // namespace
+
+PlanBuilder::PlanBuilder(const BuilderOptions& options, PlanWriter* out)
+    : options_(options), out_(out), lanes_(std::max(options.lanes, 1u)) {
+  header_.dir_slots = 1;
+  model_.node(kRootNode).touched = true;
+}
+
+// --- Who is who.
+
+NodeId PlanBuilder::WalkTo(std::string_view path, bool is_dir) {
+  if (!path.starts_with('/')) return kNoNode;
+  NodeId at = kRootNode;
+  path.remove_prefix(1);
+  while (!path.empty()) {
+    const size_t end = std::min(path.find('/'), path.size());
+    const std::string_view name = path.substr(0, end);
+    path.remove_prefix(std::min(end + 1, path.size()));
+    if (!IsSafeName(name)) return kNoNode;
+    if (const LinkId link = model_.Find(at, name); link != kNoLink) {
+      at = model_.link(link).node;
+      continue;
+    }
+    const NodeId id = model_.Add(0);
+    model_.node(id).mode =
+        !path.empty() || is_dir ? S_IFDIR | 0755 : S_IFREG | 0644;
+    model_.AddLink(at, name, id);
+    at = id;
+  }
+  return at;
+}
+
+NodeId PlanBuilder::DirOf(const Record& record, Field inode, uint64_t path_id) {
+  const uint64_t number = record.event.Has(inode) ? record.event.Get(inode) : 0;
+  NodeId id = model_.ByInode(number);
+  if (id != kNoNode) return id;
+  if (path_id == 0 || record.block == nullptr) return kNoNode;
+  PathBuffer buffer;
+  id = WalkTo(record.block->Path(path_id, {}, buffer), /*is_dir=*/true);
+  if (id != kNoNode && number != 0) model_.SetInode(id, number);
+  return id;
+}
+
+NodeId PlanBuilder::FileOf(const Observed& seen, const Record& record) {
+  const NodeId id = model_.ByInode(seen.Get(Field::kInode));
+  if (id != kNoNode) return id;
+  if (seen.Has(Field::kFh)) {
+    const auto handle = handles_.find(seen.Get(Field::kFh));
+    if (handle != handles_.end()) return handle->second.node;
+  }
+  PathBuffer buffer;
+  const std::string_view path = PathOf(record, buffer);
+  if (path.empty()) return kNoNode;
+  const NodeId found =
+      WalkTo(path, Info(seen.op()).family == OpFamily::kDirectory);
+  if (found != kNoNode && seen.Get(Field::kInode) != 0) {
+    model_.SetInode(found, seen.Get(Field::kInode));
+  }
+  return found;
+}
+
+void PlanBuilder::Learn(NodeId id, const Observed& seen) {
+  Node& node = model_.node(id);
+  if (seen.Has(Field::kMode)) {
+    node.mode = static_cast<uint16_t>(seen.Get(Field::kMode));
+    node.known |= TreeEntry::kMode;
+  } else if (seen.Has(Field::kType)) {
+    node.mode = static_cast<uint16_t>((node.mode & 07777) |
+                                      (seen.Get32(Field::kType) & 15) << 12);
+  }
+  if (seen.Has(Field::kFuid) && seen.Has(Field::kFgid)) {
+    node.uid = seen.Get32(Field::kFuid);
+    node.gid = seen.Get32(Field::kFgid);
+    node.known |= TreeEntry::kOwner;
+  }
+  if (seen.Has(Field::kSize) && node.changing_until_ns <= seen.begin_ns()) {
+    node.size = seen.Get(Field::kSize);
+    node.known |= TreeEntry::kSize;
+  }
+}
+
+void PlanBuilder::Unlinked(NodeId id) {
+  Node& node = model_.node(id);
+  if (node.first_link == kNoLink && S_ISDIR(node.mode) &&
+      node.slot != kNoSlot && node.open_count == 0) {
+    free_dirs_.push_back(std::exchange(node.slot, kNoSlot));
+  }
+  if (node.first_link == kNoLink && node.open_count == 0) covered_.erase(id);
+  model_.DropIfGone(id);
+}
+
+NodeId PlanBuilder::Named(NodeId parent, std::string_view name,
+                          const Observed& seen) {
+  const uint64_t inode = seen.Get(Field::kInode);
+  if (const LinkId link = model_.Find(parent, name); link != kNoLink) {
+    const NodeId id = model_.link(link).node;
+    if (inode == 0 || model_.node(id).inode == inode) return id;
+    if (model_.node(id).inode == 0) {
+      model_.SetInode(id, inode);
+      return id;
+    }
+    // It means another file by now, and nobody saw how.
+    model_.RemoveLink(link);
+    Unlinked(id);
+  }
+  NodeId id = model_.ByInode(inode);
+  if (id == kNoNode) {
+    id = model_.Add(inode);
+    model_.node(id).mode = S_IFREG | 0644;
+  } else if (S_ISDIR(model_.node(id).mode) &&
+             model_.node(id).first_link != kNoLink) {
+    model_.RemoveLink(model_.node(id).first_link);  // a directory has one name
+  } else if (model_.node(id).touched && model_.node(id).initial &&
+             out_ != nullptr && model_.node(parent).slot != kNoSlot &&
+             model_.node(id).first_link != kNoLink) {
+    // A further name of a file that is in the initial tree.
+    const Link& first = model_.link(model_.node(id).first_link);
+    TreeEntry entry;
+    entry.parent = model_.node(parent).slot;
+    entry.name = name;
+    entry.mode = model_.node(id).mode;
+    entry.other_parent = model_.node(first.parent).slot;
+    entry.other_name = first.name;
+    ++header_.initial_entries;
+    (void)out_->AddInitial(entry);  // the error stays with the file
+  }
+  model_.AddLink(parent, name, id);
+  return id;
+}
+
+// --- Order.
+
+bool PlanBuilder::Agrees(const Observed& seen) const {
+  if (!IsByName(seen.op()) || seen.op() == Op::tmpfile_) return true;
+  const LinkId link = model_.Find(seen.parent, seen.name);
+  const bool present = link != kNoLink;
+  switch (seen.op()) {
+    case Op::symlink_:
+    case Op::mknod_:
+    case Op::mkdir_:
+    case Op::create_:
+      return seen.ok() ? !present : seen.error() != EEXIST || present;
+    default:
+      break;
+  }
+  if (seen.error() == ENOENT) return !present;
+  if (!seen.ok()) return true;
+  if (!present) return false;
+  const uint64_t inode = seen.Get(Field::kInode);
+  const uint64_t known = model_.node(model_.link(link).node).inode;
+  return inode == 0 || known == 0 || known == inode;
+}
+
+bool PlanBuilder::MustWait(const Observed& seen) const {
+  if (seen.Get(Field::kLatency) == 0) return false;
+  return Waits(seen) || !Agrees(seen);
+}
+
+Status PlanBuilder::Release(uint64_t before_ns, bool all) {
+  while (!held_.empty()) {
+    const auto first = std::min_element(
+        held_.begin(), held_.end(), [](const auto& a, const auto& b) {
+          return a->seen.end_ns() < b->seen.end_ns();
+        });
+    if (!all && (*first)->seen.end_ns() > before_ns &&
+        held_.size() <= kMostHeld) {
+      return {};
+    }
+    const std::unique_ptr<KeptObserved> next = std::move(*first);
+    held_.erase(first);
+    if (Status s = Process(next->seen); !s.ok()) return s;
+    if (Status s = ReleaseAgreeing(); !s.ok()) return s;
+  }
+  return {};
+}
+
+Status PlanBuilder::ReleaseAgreeing() {
+  for (size_t i = 0; i < held_.size();) {
+    if (Waits(held_[i]->seen) || !Agrees(held_[i]->seen)) {
+      ++i;
+      continue;
+    }
+    const std::unique_ptr<KeptObserved> next = std::move(held_[i]);
+    held_.erase(held_.begin() + static_cast<ptrdiff_t>(i));
+    if (Status s = Process(next->seen); !s.ok()) return s;
+    i = 0;
+  }
+  return {};
+}
+
+void PlanBuilder::NoteLacks(const Record& record) {
+  const Event& event = record.event;
+  const OpFamily family = Info(event.op).family;
+  ++lacks_.operations;
+  if (!event.Has(Field::kTime)) ++lacks_.without_time;
+  if (!event.Has(Field::kLatency)) ++lacks_.without_duration;
+  if (!event.Has(Field::kResult)) ++lacks_.without_result;
+  if (!event.Has(Field::kTid)) ++lacks_.without_thread;
+  if (!event.Has(Field::kUid)) ++lacks_.without_user;
+  const bool by_name = IsByName(event.op);
+  const bool has_path = event.node != 0 || event.parent != 0;
+  if (by_name ? !event.Has(Field::kParentInode) : !event.Has(Field::kInode)) {
+    ++lacks_.without_inode;
+    if (!has_path) ++lacks_.without_path;
+  }
+  const bool transfers = event.op == Op::read_ || event.op == Op::write_;
+  const bool ok = !event.Has(Field::kErrno) || event.Get(Field::kErrno) == 0;
+  if ((transfers || event.op == Op::release_) && !event.Has(Field::kFh)) {
+    ++lacks_.without_handle;
+  }
+  if (transfers && !event.Has(Field::kOffset)) ++lacks_.without_arguments;
+  if (family == OpFamily::kOpenFile && event.op == Op::setattr_ &&
+      !event.Has(Field::kValid)) {
+    ++lacks_.without_arguments;
+  }
+  if (event.op == Op::write_ && ok && !record.HasText(Field::kData)) {
+    ++lacks_.writes_without_data;
+  }
+  if (event.op == Op::read_ && ok && !record.HasText(Field::kData) &&
+      !event.Has(Field::kDataChecksum)) {
+    ++lacks_.reads_without_hash;
+  }
+  if (event.op == Op::setxattr_ && ok && !record.HasText(Field::kData)) {
+    ++lacks_.xattrs_without_value;
+  }
+}
+
+Status PlanBuilder::Take(const Record& record, bool selected) {
+  if (record.event.before) return {};
+  ++sequence_;
+  NoteLacks(record);
+  Observed seen;
+  seen.event = &record.event;
+  seen.sequence = sequence_;
+  seen.selected = selected;
+  if (!begun_) {
+    begun_ = true;
+    first_ns_ = seen.begin_ns();
+    header_.first_real_ns = record.real_ns;
+  }
+  clock_ns_ = std::max(clock_ns_, seen.begin_ns());
+  if (Status s = Release(seen.begin_ns(), false); !s.ok()) return s;
+
+  const Op op = seen.op();
+  seen.name = record.Text(Field::kName);
+  seen.new_name = record.Text(Field::kNewName);
+  seen.text = record.HasText(Field::kTarget) ? record.Text(Field::kTarget)
+                                             : record.Text(Field::kXattrName);
+  if (record.HasText(Field::kData)) {
+    seen.data = AsBytes(record.Text(Field::kData));
+    seen.has_data = true;
+  }
+  if (IsByName(op)) {
+    seen.parent = DirOf(record, Field::kParentInode, record.event.parent);
+    if (op != Op::tmpfile_ && !IsSafeName(seen.name)) return Unplaced();
+    if (seen.parent == kNoNode) return Unplaced();
+  }
+  if (op == Op::rename_ || op == Op::link_) {
+    seen.new_parent =
+        DirOf(record, Field::kNewParentInode, record.event.new_parent);
+    if (seen.new_parent == kNoNode || !IsSafeName(seen.new_name)) {
+      return Unplaced();
+    }
+  }
+  if (!IsByName(op)) {
+    seen.file = FileOf(seen, record);
+    if (seen.file == kNoNode && op != Op::statfs_) return Unplaced();
+  }
+  if (MustWait(seen)) {
+    held_.push_back(std::make_unique<KeptObserved>(seen));
+    return {};
+  }
+  if (Status s = Process(seen); !s.ok()) return s;
+  return held_.empty() ? Status() : ReleaseAgreeing();
+}
+
+Status PlanBuilder::Process(const Observed& seen) {
+  const NodeId file = seen.file;
+  switch (seen.op()) {
+    case Op::lookup_:
+      return DoName(seen);
+    case Op::mknod_:
+    case Op::mkdir_:
+    case Op::symlink_:
+    case Op::create_:
+    case Op::tmpfile_:
+      return DoMake(seen);
+    case Op::unlink_:
+    case Op::rmdir_:
+      return DoRemove(seen);
+    case Op::rename_:
+      return DoRename(seen);
+    case Op::link_:
+      return DoLink(seen, file);
+    case Op::open_:
+    case Op::opendir_:
+      return DoOpen(seen, file);
+    case Op::read_:
+    case Op::write_:
+      return DoTransfer(seen, file);
+    case Op::copy_file_range_:
+      return DoCopy(seen, file);
+    case Op::release_:
+    case Op::releasedir_:
+      return DoClose(seen, file);
+    case Op::setattr_:
+      return DoSetattr(seen, file);
+    case Op::setlk_:
+    case Op::flock_:
+    case Op::flush_:
+      return DoLock(seen, file);
+    case Op::getlk_:
+    case Op::ioctl_:
+    case Op::poll_:
+      ++lacks_.not_replayed;
+      return {};
+    default:
+      return DoFile(seen, file);
+  }
+}
+
+// --- Putting it down.
+
+Action PlanBuilder::Common(const Observed& seen) {
+  Action a;
+  a.sequence = seen.sequence;
+  a.begin_ns = seen.begin_ns() - std::min(first_ns_, seen.begin_ns());
+  a.duration_ns = seen.Get(Field::kLatency);
+  a.op = seen.op();
+  a.uid = seen.Get32(Field::kUid);
+  a.gid = seen.Get32(Field::kGid);
+  a.result = static_cast<int64_t>(seen.Get(Field::kResult));
+  a.error = seen.error();
+  a.lane = lanes_.Of(seen.Get32(Field::kTid), seen.begin_ns(), seen.end_ns());
+  if (!seen.selected) a.flags |= kUntimed;
+  if (seen.ok() && seen.Has(Field::kMode) && seen.Has(Field::kSize)) {
+    a.flags |= kHasStat;
+    a.stat_mode = seen.Get32(Field::kMode);
+    a.stat_size = seen.Get(Field::kSize);
+    a.stat_nlink = seen.Get32(Field::kNlink);
+  }
+  order_.Begin(a.lane);
+  return a;
+}
+
+bool PlanBuilder::Wanted(const Observed& seen, NodeId a, NodeId b) const {
+  if (seen.selected || options_.closure == Closure::kInclude) return true;
+  if (options_.closure == Closure::kNone) return false;
+  // What the plan has to do with changes in its course, whoever changes it.
+  const auto in_plan = [&](NodeId id) {
+    return id != kNoNode && id != kRootNode && model_.node(id).touched;
+  };
+  return in_plan(a) || in_plan(b);
+}
+
+uint32_t PlanBuilder::NewSlot(std::vector<uint32_t>* free, uint32_t* count) {
+  if (!free->empty()) {
+    const uint32_t slot = free->back();
+    free->pop_back();
+    return slot;
+  }
+  return (*count)++;
+}
+
+Status PlanBuilder::Ensure(NodeId id) {
+  if (id == kNoNode || model_.node(id).touched) return {};
+  // Directories that it is in come first.
+  std::vector<NodeId> line;
+  for (NodeId at = id; !model_.node(at).touched;) {
+    line.push_back(at);
+    const LinkId link = model_.node(at).first_link;
+    if (link == kNoLink || line.size() > 4096) return {};
+    at = model_.link(link).parent;
+  }
+  for (auto at = line.rbegin(); at != line.rend(); ++at) {
+    if (Status s = EnsureEntry(*at); !s.ok()) return s;
+  }
+  return {};
+}
+
+Status PlanBuilder::EnsureEntry(NodeId id) {
+  Node& node = model_.node(id);
+  const Link& link = model_.link(node.first_link);
+  TreeEntry entry;
+  entry.parent = model_.node(link.parent).slot;
+  if (entry.parent == kNoSlot) return {};
+  if (S_ISDIR(node.mode)) {
+    // Never one that was used before: all of these are there at once.
+    node.slot = header_.dir_slots++;
+    entry.slot = node.slot;
+  }
+  entry.name = link.name;
+  entry.mode = node.mode;
+  entry.uid = node.uid;
+  entry.gid = node.gid;
+  entry.size = node.size;
+  entry.rdev = node.rdev;
+  entry.known = node.known;
+  node.touched = true;
+  node.initial = true;
+  ++header_.initial_entries;
+  ++lacks_.entries_before;
+  if ((node.known & TreeEntry::kMode) == 0) ++lacks_.entries_without_attributes;
+  if (S_ISREG(node.mode)) header_.initial_bytes += node.size;
+  if (out_ == nullptr) return {};
+  if (Status s = out_->AddInitial(entry); !s.ok()) return s;
+  for (LinkId other = link.next; other != kNoLink;
+       other = model_.link(other).next) {
+    const NodeId parent = model_.link(other).parent;
+    if (Status s = Ensure(parent); !s.ok()) return s;
+    TreeEntry further = entry;
+    further.parent = model_.node(parent).slot;
+    if (further.parent == kNoSlot) continue;
+    further.name = model_.link(other).name;
+    further.other_parent = entry.parent;
+    further.other_name = entry.name;
+    ++header_.initial_entries;
+    if (Status s = out_->AddInitial(further); !s.ok()) return s;
+  }
+  return {};
+}
+
+bool PlanBuilder::PlaceAt(NodeId id, Action* action) {
+  const Node& node = model_.node(id);
+  if (S_ISDIR(node.mode)) {
+    if (node.slot == kNoSlot) return false;
+    action->place = Place::kDir;
+    action->dir = node.slot;
+    return true;
+  }
+  if (node.first_link != kNoLink) {
+    const Link& link = model_.link(node.first_link);
+    action->dir = model_.node(link.parent).slot;
+    if (action->dir == kNoSlot) return false;
+    action->place = Place::kName;
+    action->name = link.name;
+    return true;
+  }
+  if (node.open_handle == kNoSlot) return false;
+  action->place = Place::kHandle;
+  action->handle = node.open_handle;
+  return true;
+}
+
+void PlanBuilder::UseOf(const Action& action, NodeId id, UseKind kind) {
+  order_.Use(Resource::kFile, id, kind);
+  if (action.place == Place::kDir || action.place == Place::kName) {
+    order_.Use(Resource::kDirectory, action.dir, UseKind::kShared);
+  }
+  if (action.place == Place::kHandle) {
+    order_.Use(Resource::kHandle, action.handle, UseKind::kShared);
+  }
+}
+
+void PlanBuilder::UseName(NodeId parent, std::string_view name, UseKind kind,
+                          bool changes) {
+  const uint32_t slot = model_.node(parent).slot;
+  const uint64_t hash =
+      std::hash<std::string_view>()(name) * 0x9e3779b97f4a7c15 + slot;
+  order_.Use(Resource::kName, hash, kind);
+  order_.Use(Resource::kDirectory, slot, UseKind::kShared);
+  if (changes) order_.Use(Resource::kListing, slot, UseKind::kChange);
+}
+
+Status PlanBuilder::Emit(Action* action) {
+  order_.End(action);
+  ++header_.actions;
+  if (action->sequence != 0) ++header_.operations;
+  header_.span_ns =
+      std::max(header_.span_ns, action->begin_ns + action->duration_ns);
+  return out_ == nullptr ? Status() : out_->Add(*action);
+}
+
+// --- The end.
+
+Status PlanBuilder::WriteFinal() {
+  Status status;
+  std::string path;
+  model_.ForEachLink([&](const Link& link) {
+    const Node& node = model_.node(link.node);
+    if (!status.ok() || !node.touched) return;
+    if (!model_.PathOf(link.parent, &path)) return;
+    if (!path.empty()) path.push_back('/');
+    path += link.name;
+    TreeEntry entry;
+    entry.name = path;
+    entry.mode = node.mode;
+    entry.uid = node.uid;
+    entry.gid = node.gid;
+    entry.size = node.size;
+    entry.known = node.known;
+    if (S_ISDIR(node.mode) && node.complete) {
+      entry.known |= TreeEntry::kComplete;
+    }
+    status = out_->AddFinal(entry);
+  });
+  return status;
+}
+
+Status PlanBuilder::Finish() {
+  if (Status s = Release(0, /*all=*/true); !s.ok()) return s;
+  header_.lanes = std::max(lanes_.count(), 1u);
+  header_.without_data = lacks_.writes_without_data;
+  header_.unknown_content = lacks_.files_without_content;
+  return out_ == nullptr ? Status() : WriteFinal();
+}
+
+}  // namespace tracefs::replay

@@ -1,0 +1,160 @@
+// PlanBuilder: a trace in, a plan out, in one pass and in bounded memory.
+//
+// Operations come in order of their begin. Where two ran at once, their results
+// say who was first: a look-up that found nothing while the name was being made
+// comes before its making (see Agrees). What an operation shows to have been
+// there before goes into the initial tree.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tracefs/base/status.h"
+#include "tracefs/format/record.h"
+#include "tracefs/replay/interval_set.h"
+#include "tracefs/replay/lanes.h"
+#include "tracefs/replay/observed.h"
+#include "tracefs/replay/ordering.h"
+#include "tracefs/replay/plan_file.h"
+#include "tracefs/replay/tree_model.h"
+
+namespace tracefs::replay {
+
+// What becomes of operations that are not selected, where selected ones need
+// what they made.
+enum class Closure : uint8_t {
+  kInit,     // it is there to begin with
+  kInclude,  // they are done, too, but not timed and not compared
+  kNone,     // nothing
+};
+
+struct BuilderOptions {
+  uint32_t lanes = 256;
+  Closure closure = Closure::kInit;
+  bool keep_data = true;  // bytes written and read, if the trace has them
+};
+
+// What a trace did not have, by what it was missing for (--check).
+struct Lacks {
+  uint64_t operations = 0;
+  uint64_t without_time = 0;
+  uint64_t without_duration = 0;
+  uint64_t without_result = 0;
+  uint64_t without_thread = 0;
+  uint64_t without_inode = 0;
+  uint64_t without_handle = 0;
+  uint64_t without_path = 0;  // neither inode numbers nor paths
+  uint64_t without_arguments = 0;
+  uint64_t without_user = 0;
+  uint64_t writes_without_data = 0;
+  uint64_t reads_without_hash = 0;
+  uint64_t xattrs_without_value = 0;
+  uint64_t unplaced = 0;
+  uint64_t not_replayed = 0;  // ioctl, poll
+  uint64_t devices = 0;
+  uint64_t handles_before = 0;  // open files whose opening was not seen
+  uint64_t entries_before = 0;
+  uint64_t entries_without_attributes = 0;
+  uint64_t files_without_content = 0;
+};
+
+// Used by one thread.
+class PlanBuilder {
+ public:
+  // `out` outlives it; null: only looks what the trace lacks.
+  PlanBuilder(const BuilderOptions& options, PlanWriter* out);
+
+  // The next operation. `selected`: it is to be replayed.
+  Status Take(const format::Record& record, bool selected);
+  // What is held back, and the tree that is expected in the end.
+  Status Finish();
+
+  const PlanHeader& header() const { return header_; }
+  const Lacks& lacks() const { return lacks_; }
+  // Of inodes that were alive at once, and bytes for all that is known of them.
+  size_t peak_nodes() const { return model_.peak_nodes(); }
+  size_t model_bytes() const { return model_.bytes(); }
+
+ private:
+  struct Handle {
+    uint32_t slot = kNoSlot;
+    NodeId node = kNoNode;
+    bool is_dir = false;
+  };
+
+  // --- Who is who.
+  NodeId DirOf(const format::Record& record, Field inode, uint64_t path_id);
+  NodeId FileOf(const Observed& seen, const format::Record& record);
+  NodeId WalkTo(std::string_view path, bool is_dir);
+  void Learn(NodeId id, const Observed& seen);
+  NodeId Named(NodeId parent, std::string_view name, const Observed& seen);
+
+  // --- Order.
+  bool MustWait(const Observed& seen) const;
+  bool Agrees(const Observed& seen) const;
+  Status Release(uint64_t before_ns, bool all);
+  Status ReleaseAgreeing();
+  Status Process(const Observed& seen);
+
+  // --- Operations, by family.
+  Status DoName(const Observed& seen);    // lookup
+  Status DoMake(const Observed& seen);    // mknod mkdir symlink create tmpfile
+  Status DoRemove(const Observed& seen);  // unlink rmdir
+  Status DoRename(const Observed& seen);
+  Status DoLink(const Observed& seen, NodeId file);
+  Status DoOpen(const Observed& seen, NodeId file);
+  Status DoTransfer(const Observed& seen, NodeId file);  // read write
+  Status DoCopy(const Observed& seen, NodeId file);
+  Status DoClose(const Observed& seen, NodeId file);
+  Status DoSetattr(const Observed& seen, NodeId file);
+  Status DoFile(const Observed& seen, NodeId file);  // all others
+  Status DoLock(const Observed& seen, NodeId file);
+
+  // --- Putting it down.
+  Action Common(const Observed& seen);
+  bool Wanted(const Observed& seen, NodeId a, NodeId b = kNoNode) const;
+  Status Ensure(NodeId id);
+  Status EnsureEntry(NodeId id);
+  Status EnsureHandle(const Observed& seen, NodeId file, uint64_t fh,
+                      Handle** handle);
+  bool PlaceAt(NodeId id, Action* action);
+  void UseOf(const Action& action, NodeId id, UseKind kind);
+  void UseName(NodeId parent, std::string_view name, UseKind kind,
+               bool changes);
+  Status Emit(Action* action);
+  Status Unplaced() {
+    ++header_.unplaced;
+    ++lacks_.unplaced;
+    return {};
+  }
+  void NoteLacks(const format::Record& record);
+  Status ReadInitial(const Observed& seen, NodeId file, Action* action);
+  void Covered(NodeId file, uint64_t begin, uint64_t end);
+  void Unlinked(NodeId id);
+  uint32_t NewSlot(std::vector<uint32_t>* free, uint32_t* count);
+  Status WriteFinal();
+
+  const BuilderOptions options_;
+  PlanWriter* const out_;
+  TreeModel model_;
+  OrderTracker order_;
+  Lanes lanes_;
+  PlanHeader header_;
+  Lacks lacks_;
+  std::unordered_map<uint64_t, Handle> handles_;
+  std::unordered_map<NodeId, IntervalSet> covered_;  // of initial files
+  std::vector<uint32_t> free_handles_;
+  std::vector<uint32_t> free_dirs_;
+  std::vector<std::unique_ptr<KeptObserved>> held_;
+  std::string path_;
+  uint64_t first_ns_ = 0;
+  uint64_t clock_ns_ = 0;  // the begin of the operation at hand
+  uint64_t sequence_ = 0;
+  bool begun_ = false;
+};
+
+}  // namespace tracefs::replay

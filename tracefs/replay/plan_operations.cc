@@ -1,0 +1,617 @@
+// PlanBuilder: what each operation does to the model, and how it is put down.
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tracefs/base/crc32c.h"
+#include "tracefs/replay/plan_builder.h"
+
+namespace tracefs::replay {
+namespace {
+
+// linux/fuse.h, of setattr.
+constexpr uint32_t kFattrMode = 1u << 0;
+constexpr uint32_t kFattrUid = 1u << 1;
+constexpr uint32_t kFattrGid = 1u << 2;
+constexpr uint32_t kFattrSize = 1u << 3;
+// linux/fs.h, of rename.
+constexpr uint32_t kExchange = 1u << 1;
+
+}  // namespace
+
+Status PlanBuilder::DoName(const Observed& seen) {
+  NodeId found = kNoNode;
+  if (seen.ok()) {
+    found = Named(seen.parent, seen.name, seen);
+    Learn(found, seen);
+  }
+  if (!seen.selected) return {};
+  if (Status s = Ensure(found != kNoNode ? found : seen.parent); !s.ok()) {
+    return s;
+  }
+  if (model_.node(seen.parent).slot == kNoSlot) return Unplaced();
+  Action a = Common(seen);
+  a.place = Place::kName;
+  a.dir = model_.node(seen.parent).slot;
+  a.name = seen.name;
+  UseName(seen.parent, seen.name, UseKind::kShared, false);
+  if (found != kNoNode) {
+    order_.Use(Resource::kFile, found, UseKind::kShared);
+    if (model_.node(found).changing_until_ns > seen.begin_ns()) {
+      a.flags |= kSizeRaces;
+    }
+  }
+  return Emit(&a);
+}
+
+Status PlanBuilder::DoMake(const Observed& seen) {
+  const Op op = seen.op();
+  const bool opens = op == Op::create_ || op == Op::tmpfile_;
+  // What others make in a directory that the plan makes cannot be there before.
+  const Node& dir = model_.node(seen.parent);
+  const bool in_time =
+      options_.closure == Closure::kInit && dir.touched && !dir.initial;
+  const bool wanted =
+      seen.selected || (seen.ok() && (in_time || Wanted(seen, kNoNode)));
+  if (wanted) {
+    if (Status s = Ensure(seen.parent); !s.ok()) return s;
+    if (model_.node(seen.parent).slot == kNoSlot) return Unplaced();
+  }
+  Action a = Common(seen);
+  a.place = op == Op::tmpfile_ ? Place::kDir : Place::kName;
+  a.dir = model_.node(seen.parent).slot;
+  a.name = op == Op::tmpfile_ ? std::string_view() : seen.name;
+  a.text = op == Op::symlink_ ? seen.text : std::string_view();
+  a.mode = seen.Get32(Field::kArgMode);
+  a.umask = seen.Get32(Field::kUmask);
+  a.rdev = seen.Get(Field::kRdev);
+  a.arg_flags = seen.Get32(Field::kFlags);
+  const UseKind kind = seen.ok() ? UseKind::kAlone : UseKind::kShared;
+  if (op == Op::tmpfile_) {
+    order_.Use(Resource::kDirectory, a.dir, UseKind::kShared);
+  } else {
+    UseName(seen.parent, seen.name, kind, seen.ok());
+  }
+  if (!seen.ok()) return wanted ? Emit(&a) : Status();
+
+  if (op != Op::tmpfile_) {
+    // Whatever had that name is gone, and nobody saw how.
+    if (const LinkId old = model_.Find(seen.parent, seen.name);
+        old != kNoLink) {
+      const NodeId was = model_.link(old).node;
+      model_.RemoveLink(old);
+      Unlinked(was);
+    }
+  }
+  const NodeId id = model_.Add(seen.Get(Field::kInode));
+  Node& node = model_.node(id);
+  const uint32_t type = op == Op::mkdir_     ? S_IFDIR
+                        : op == Op::symlink_ ? S_IFLNK
+                        : op == Op::mknod_   ? a.mode & S_IFMT
+                                             : S_IFREG;
+  node.mode = static_cast<uint16_t>(type | (a.mode & ~a.umask & 07777));
+  if (type == 0) node.mode |= S_IFREG;
+  node.rdev = static_cast<uint32_t>(a.rdev);
+  if (S_ISCHR(node.mode) || S_ISBLK(node.mode)) ++lacks_.devices;
+  node.complete = S_ISDIR(node.mode);
+  node.touched = wanted;
+  node.size = a.text.size();
+  Learn(id, seen);
+  if (op != Op::tmpfile_) model_.AddLink(seen.parent, seen.name, id);
+  Handle handle{.slot = kNoSlot, .node = id, .is_dir = false};
+  if (opens && seen.Has(Field::kFh)) {
+    if (wanted) handle.slot = NewSlot(&free_handles_, &header_.handle_slots);
+    node.open_handle = handle.slot;
+    ++node.open_count;
+    handles_[seen.Get(Field::kFh)] = handle;
+  }
+  if (!wanted) return {};
+  ++header_.made_entries;
+  order_.Use(Resource::kFile, id, UseKind::kAlone);
+  if (op == Op::mkdir_) {
+    node.slot = NewSlot(&free_dirs_, &header_.dir_slots);
+    a.made_dir = node.slot;
+    order_.Use(Resource::kDirectory, node.slot, UseKind::kAlone);
+  }
+  if (handle.slot != kNoSlot) {
+    a.handle = handle.slot;
+    order_.Use(Resource::kHandle, handle.slot, UseKind::kAlone);
+  }
+  return Emit(&a);
+}
+
+Status PlanBuilder::DoRemove(const Observed& seen) {
+  NodeId id = kNoNode;
+  if (seen.ok()) {
+    id = Named(seen.parent, seen.name, seen);
+    Learn(id, seen);
+  } else if (const LinkId link = model_.Find(seen.parent, seen.name);
+             link != kNoLink) {
+    id = model_.link(link).node;
+  }
+  const bool wanted = Wanted(seen, id) && (seen.selected || seen.ok());
+  if (wanted) {
+    if (Status s = Ensure(id != kNoNode ? id : seen.parent); !s.ok()) return s;
+    if (model_.node(seen.parent).slot == kNoSlot) return Unplaced();
+    Action a = Common(seen);
+    a.place = Place::kName;
+    a.dir = model_.node(seen.parent).slot;
+    a.name = seen.name;
+    a.flags &= ~kHasStat;  // that of before
+    UseName(seen.parent, seen.name,
+            seen.ok() ? UseKind::kAlone : UseKind::kShared, seen.ok());
+    if (id != kNoNode) {
+      const Node& node = model_.node(id);
+      order_.Use(Resource::kFile, id, UseKind::kAlone);
+      if (S_ISDIR(node.mode) && node.slot != kNoSlot) {
+        if (seen.ok() && node.open_count == 0) a.made_dir = node.slot;
+        order_.Use(Resource::kDirectory, node.slot, UseKind::kAlone);
+        order_.Use(Resource::kListing, node.slot, UseKind::kList);
+      }
+    }
+    if (Status s = Emit(&a); !s.ok()) return s;
+  }
+  if (!seen.ok()) return {};
+  if (const LinkId link = model_.Find(seen.parent, seen.name);
+      link != kNoLink) {
+    model_.RemoveLink(link);
+    Unlinked(id);
+  }
+  return {};
+}
+
+Status PlanBuilder::DoRename(const Observed& seen) {
+  const bool exchange = (seen.Get(Field::kFlags) & kExchange) != 0;
+  NodeId moved = kNoNode;
+  if (seen.ok()) {
+    moved = Named(seen.parent, seen.name, seen);
+    Learn(moved, seen);
+  } else if (const LinkId link = model_.Find(seen.parent, seen.name);
+             link != kNoLink) {
+    moved = model_.link(link).node;
+  }
+  const LinkId other_link = model_.Find(seen.new_parent, seen.new_name);
+  const NodeId other =
+      other_link == kNoLink ? kNoNode : model_.link(other_link).node;
+  const bool wanted =
+      Wanted(seen, moved, other) && (seen.selected || seen.ok());
+  if (wanted) {
+    for (const NodeId id : {moved, other, seen.parent, seen.new_parent}) {
+      if (Status s = Ensure(id); !s.ok()) return s;
+    }
+    if (model_.node(seen.parent).slot == kNoSlot ||
+        model_.node(seen.new_parent).slot == kNoSlot) {
+      return Unplaced();
+    }
+    Action a = Common(seen);
+    a.place = Place::kName;
+    a.dir = model_.node(seen.parent).slot;
+    a.name = seen.name;
+    a.new_dir = model_.node(seen.new_parent).slot;
+    a.new_name = seen.new_name;
+    a.arg_flags = seen.Get32(Field::kFlags);
+    a.flags &= ~kHasStat;
+    const UseKind kind = seen.ok() ? UseKind::kAlone : UseKind::kShared;
+    UseName(seen.parent, seen.name, kind, seen.ok());
+    UseName(seen.new_parent, seen.new_name, kind, seen.ok());
+    for (const NodeId id : {moved, other}) {
+      if (id == kNoNode) continue;
+      order_.Use(Resource::kFile, id, UseKind::kAlone);
+      const Node& node = model_.node(id);
+      if (id == other && S_ISDIR(node.mode) && node.slot != kNoSlot) {
+        order_.Use(Resource::kDirectory, node.slot, UseKind::kAlone);
+      }
+    }
+    if (Status s = Emit(&a); !s.ok()) return s;
+  }
+  if (!seen.ok() || moved == other) return {};
+  if (other != kNoNode) model_.RemoveLink(other_link);
+  model_.RemoveLink(model_.Find(seen.parent, seen.name));
+  model_.AddLink(seen.new_parent, seen.new_name, moved);
+  if (other != kNoNode) {
+    if (exchange) {
+      model_.AddLink(seen.parent, seen.name, other);
+    } else {
+      Unlinked(other);
+    }
+  }
+  return {};
+}
+
+Status PlanBuilder::DoLink(const Observed& seen, NodeId file) {
+  const bool wanted = Wanted(seen, file) && (seen.selected || seen.ok());
+  if (wanted) {
+    if (Status s = Ensure(file); !s.ok()) return s;
+    if (Status s = Ensure(seen.new_parent); !s.ok()) return s;
+    Action a = Common(seen);
+    a.new_dir = model_.node(seen.new_parent).slot;
+    if (a.new_dir == kNoSlot || !PlaceAt(file, &a)) return Unplaced();
+    a.new_name = seen.new_name;
+    UseOf(a, file, UseKind::kAlone);
+    UseName(seen.new_parent, seen.new_name,
+            seen.ok() ? UseKind::kAlone : UseKind::kShared, seen.ok());
+    if (Status s = Emit(&a); !s.ok()) return s;
+  }
+  if (!seen.ok()) return {};
+  Learn(file, seen);
+  if (const LinkId old = model_.Find(seen.new_parent, seen.new_name);
+      old != kNoLink) {
+    const NodeId was = model_.link(old).node;
+    if (was == file) return {};
+    model_.RemoveLink(old);
+    Unlinked(was);
+  }
+  model_.AddLink(seen.new_parent, seen.new_name, file);
+  return {};
+}
+
+Status PlanBuilder::DoOpen(const Observed& seen, NodeId file) {
+  const bool is_dir = seen.op() == Op::opendir_;
+  Node& node = model_.node(file);
+  const bool truncates = (seen.Get(Field::kFlags) & O_TRUNC) != 0 && !is_dir;
+  const bool wanted = seen.selected || (seen.ok() && Wanted(seen, file));
+  uint32_t slot = kNoSlot;
+  if (wanted) {
+    if (Status s = Ensure(file); !s.ok()) return s;
+    Action a = Common(seen);
+    if (!PlaceAt(file, &a)) return Unplaced();
+    a.arg_flags = seen.Get32(Field::kFlags);
+    UseOf(a, file, truncates ? UseKind::kAlone : UseKind::kShared);
+    if (seen.ok()) {
+      slot = NewSlot(&free_handles_, &header_.handle_slots);
+      const uint32_t from = a.handle;
+      a.handle = slot;
+      // A file without a name is opened through an open handle of it.
+      if (a.place == Place::kHandle) a.handle_out = from;
+      order_.Use(Resource::kHandle, slot, UseKind::kAlone);
+    }
+    if (Status s = Emit(&a); !s.ok()) return s;
+  }
+  if (!seen.ok()) return {};
+  if (truncates) {
+    node.size = 0;
+    node.changing_until_ns = seen.end_ns();
+    Covered(file, 0, UINT64_MAX);
+  }
+  ++node.open_count;
+  if (slot != kNoSlot && !is_dir) node.open_handle = slot;
+  if (seen.Has(Field::kFh)) {
+    handles_[seen.Get(Field::kFh)] = {slot, file, is_dir};
+  }
+  return {};
+}
+
+Status PlanBuilder::EnsureHandle(const Observed& seen, NodeId file, uint64_t fh,
+                                 Handle** handle) {
+  auto [at, is_new] = handles_.try_emplace(fh);
+  *handle = &at->second;
+  if (is_new) {
+    at->second.node = file;
+    ++model_.node(file).open_count;
+    ++lacks_.handles_before;
+  }
+  if (at->second.slot != kNoSlot) return {};
+  // It was opened before the trace began, or by who was not selected.
+  if (Status s = Ensure(file); !s.ok()) return s;
+  Action a = Common(seen);
+  if (!PlaceAt(file, &a)) return {};
+  const bool is_dir = S_ISDIR(model_.node(file).mode);
+  a.op = is_dir ? Op::opendir_ : Op::open_;
+  a.sequence = 0;
+  a.flags = kUntimed;
+  a.error = 0;
+  a.result = 0;
+  a.duration_ns = 0;
+  a.arg_flags = seen.Get32(Field::kFlags) & O_ACCMODE;
+  if (seen.op() != Op::read_ && !is_dir) a.arg_flags = O_RDWR;
+  at->second.slot = NewSlot(&free_handles_, &header_.handle_slots);
+  at->second.is_dir = is_dir;
+  UseOf(a, file, UseKind::kShared);
+  if (a.place == Place::kHandle) a.handle_out = a.handle;
+  a.handle = at->second.slot;
+  model_.node(file).open_handle = a.handle;
+  order_.Use(Resource::kHandle, a.handle, UseKind::kAlone);
+  return Emit(&a);
+}
+
+void PlanBuilder::Covered(NodeId file, uint64_t begin, uint64_t end) {
+  if (!model_.node(file).initial) return;
+  (void)covered_[file].Add(begin, end);  // too many pieces: less is known
+}
+
+Status PlanBuilder::ReadInitial(const Observed& seen, NodeId file,
+                                Action* action) {
+  Node& node = model_.node(file);
+  if (!node.initial || seen.Get(Field::kResult) == 0) return {};
+  const uint64_t begin = seen.Get(Field::kOffset);
+  const uint64_t end = begin + seen.Get(Field::kResult);
+  IntervalSet& covered = covered_[file];
+  if (seen.data.size() != end - begin || node.first_link == kNoLink) {
+    if (!covered.Covers(begin, end)) {
+      action->flags |= kInitialData;
+      if (!node.lacks_content) ++lacks_.files_without_content;
+      node.lacks_content = true;
+    }
+    return {};
+  }
+  Status status;
+  const Link& link = model_.link(node.first_link);
+  const auto give = [&](uint64_t from, uint64_t to) {
+    if (!status.ok() || out_ == nullptr) return;
+    status = out_->AddInitialData(
+        {.parent = model_.node(link.parent).slot,
+         .name = link.name,
+         .offset = from,
+         .bytes = seen.data.subspan(from - begin, to - from)});
+  };
+  if (!covered.Add(begin, end, give)) action->flags |= kInitialData;
+  return status;
+}
+
+Status PlanBuilder::DoTransfer(const Observed& seen, NodeId file) {
+  const bool writes = seen.op() == Op::write_;
+  const uint64_t done = seen.ok() ? seen.Get(Field::kResult) : 0;
+  const uint64_t end = seen.Get(Field::kOffset) + done;
+  const bool wanted =
+      seen.selected || (writes && seen.ok() && Wanted(seen, file));
+  Handle* handle = nullptr;
+  if (wanted) {
+    if (!seen.Has(Field::kFh)) return Unplaced();
+    if (Status s = EnsureHandle(seen, file, seen.Get(Field::kFh), &handle);
+        !s.ok()) {
+      return s;
+    }
+    if (handle->slot == kNoSlot) return Unplaced();
+    Action a = Common(seen);
+    a.flags &= ~kHasStat;
+    a.place = Place::kHandle;
+    a.handle = handle->slot;
+    a.offset = seen.Get(Field::kOffset);
+    a.length = seen.Get(Field::kLength);
+    if (seen.has_data) {
+      a.hash = Crc32c(seen.data);
+      a.flags |= kHasHash;
+    } else if (seen.Has(Field::kDataChecksum)) {
+      a.hash = seen.Get32(Field::kDataChecksum);
+      a.flags |= kHasHash;
+    }
+    if (writes) {
+      if (seen.has_data && options_.keep_data) {
+        a.data = seen.data;
+        a.flags |= kHasData;
+      }
+      header_.written_bytes += done;
+    } else {
+      if (model_.node(file).changing_until_ns > seen.begin_ns()) {
+        a.flags |= kRacing;
+      }
+      if (Status s = ReadInitial(seen, file, &a); !s.ok()) return s;
+    }
+    UseOf(a, file, writes ? UseKind::kAlone : UseKind::kShared);
+    if (Status s = Emit(&a); !s.ok()) return s;
+  }
+  if (!writes || !seen.ok()) return {};
+  Node& node = model_.node(file);
+  node.written = true;
+  node.size = std::max(node.size, end);
+  node.changing_until_ns = std::max(node.changing_until_ns, seen.end_ns());
+  // Who writes may lose the set-id bits.
+  if ((node.mode & (S_ISUID | S_ISGID)) != 0) node.known &= ~TreeEntry::kMode;
+  Covered(file, seen.Get(Field::kOffset), end);
+  return {};
+}
+
+Status PlanBuilder::DoCopy(const Observed& seen, NodeId file) {
+  const NodeId to = model_.ByInode(seen.Get(Field::kInodeOut));
+  if (to == kNoNode) return Unplaced();
+  const uint64_t done = seen.ok() ? seen.Get(Field::kResult) : 0;
+  if (seen.selected || Wanted(seen, to)) {
+    Handle* from_handle = nullptr;
+    Handle* to_handle = nullptr;
+    if (!seen.Has(Field::kFh) || !seen.Has(Field::kFhOut)) return Unplaced();
+    if (Status s = EnsureHandle(seen, file, seen.Get(Field::kFh), &from_handle);
+        !s.ok()) {
+      return s;
+    }
+    const uint32_t from_slot = from_handle->slot;
+    if (Status s = EnsureHandle(seen, to, seen.Get(Field::kFhOut), &to_handle);
+        !s.ok()) {
+      return s;
+    }
+    if (from_slot == kNoSlot || to_handle->slot == kNoSlot) return Unplaced();
+    Action a = Common(seen);
+    a.place = Place::kHandle;
+    a.flags &= ~kHasStat;
+    a.handle = from_slot;
+    a.handle_out = to_handle->slot;
+    a.offset = seen.Get(Field::kOffset);
+    a.offset_out = seen.Get(Field::kOffsetOut);
+    a.length = seen.Get(Field::kLength);
+    UseOf(a, file, file == to ? UseKind::kAlone : UseKind::kShared);
+    order_.Use(Resource::kFile, to, UseKind::kAlone);
+    order_.Use(Resource::kHandle, a.handle_out, UseKind::kShared);
+    header_.written_bytes += done;
+    if (Status s = Emit(&a); !s.ok()) return s;
+  }
+  if (!seen.ok()) return {};
+  Node& node = model_.node(to);
+  node.written = true;
+  node.size = std::max(node.size, seen.Get(Field::kOffsetOut) + done);
+  node.changing_until_ns = std::max(node.changing_until_ns, seen.end_ns());
+  Covered(to, seen.Get(Field::kOffsetOut), seen.Get(Field::kOffsetOut) + done);
+  return {};
+}
+
+Status PlanBuilder::DoClose(const Observed& seen, NodeId file) {
+  if (!seen.Has(Field::kFh)) return {};
+  const auto at = handles_.find(seen.Get(Field::kFh));
+  if (at == handles_.end()) return {};  // opened before, and never used
+  const Handle handle = at->second;
+  handles_.erase(at);
+  file = handle.node;
+  Node& node = model_.node(file);
+  if (handle.slot != kNoSlot) {
+    Action a = Common(seen);
+    a.place = Place::kHandle;
+    a.handle = handle.slot;
+    a.flags &= ~kHasStat;
+    UseOf(a, file, UseKind::kShared);
+    order_.Use(Resource::kHandle, handle.slot, UseKind::kAlone);
+    if (node.locked) order_.Use(Resource::kLocks, file, UseKind::kAlone);
+    if (Status s = Emit(&a); !s.ok()) return s;
+    free_handles_.push_back(handle.slot);
+    if (node.open_handle == handle.slot) node.open_handle = kNoSlot;
+  }
+  if (node.open_count != 0) --node.open_count;
+  Unlinked(file);
+  return {};
+}
+
+Status PlanBuilder::DoSetattr(const Observed& seen, NodeId file) {
+  const uint32_t valid = seen.Get32(Field::kValid);
+  const bool resizes = (valid & kFattrSize) != 0;
+  const uint64_t old_size = model_.node(file).size;
+  if (Wanted(seen, file) && (seen.selected || seen.ok())) {
+    if (Status s = Ensure(file); !s.ok()) return s;
+    Handle* handle = nullptr;
+    if (seen.Get(Field::kFh) != 0 && resizes) {
+      if (Status s = EnsureHandle(seen, file, seen.Get(Field::kFh), &handle);
+          !s.ok()) {
+        return s;
+      }
+    }
+    Action a = Common(seen);
+    if (handle != nullptr && handle->slot != kNoSlot) {
+      a.place = Place::kHandle;
+      a.handle = handle->slot;
+    } else if (!PlaceAt(file, &a)) {
+      return Unplaced();
+    }
+    a.valid = valid;
+    a.mode = seen.Get32(Field::kArgMode);
+    a.new_uid = seen.Get32(Field::kNewUid);
+    a.new_gid = seen.Get32(Field::kNewGid);
+    a.new_size = seen.Get(Field::kNewSize);
+    a.new_atime_ns = static_cast<int64_t>(seen.Get(Field::kNewAtime));
+    a.new_mtime_ns = static_cast<int64_t>(seen.Get(Field::kNewMtime));
+    UseOf(a, file, UseKind::kAlone);
+    if (Status s = Emit(&a); !s.ok()) return s;
+  }
+  if (!seen.ok()) return {};
+  Node& node = model_.node(file);
+  Learn(file, seen);
+  if (resizes) {
+    node.size = seen.Get(Field::kNewSize);
+    node.changing_until_ns = std::max(node.changing_until_ns, seen.end_ns());
+    if (node.size < old_size) Covered(file, node.size, UINT64_MAX);
+  }
+  if (!seen.Has(Field::kMode) && (valid & kFattrMode) != 0) {
+    node.mode = static_cast<uint16_t>((node.mode & S_IFMT) |
+                                      (seen.Get(Field::kArgMode) & 07777));
+  }
+  if ((valid & kFattrUid) != 0) node.uid = seen.Get32(Field::kNewUid);
+  if ((valid & kFattrGid) != 0) node.gid = seen.Get32(Field::kNewGid);
+  return {};
+}
+
+Status PlanBuilder::DoLock(const Observed& seen, NodeId file) {
+  Node& node = model_.node(file);
+  const bool flush = seen.op() == Op::flush_;
+  if (flush && !node.locked) return {};  // nothing comes of it
+  if (!seen.selected) return {};
+  if (!seen.Has(Field::kFh)) return Unplaced();
+  node.locked = true;
+  Handle* handle = nullptr;
+  if (Status s = EnsureHandle(seen, file, seen.Get(Field::kFh), &handle);
+      !s.ok()) {
+    return s;
+  }
+  if (handle->slot == kNoSlot) return Unplaced();
+  Action a = Common(seen);
+  a.place = Place::kHandle;
+  a.flags &= ~kHasStat;
+  a.handle = handle->slot;
+  a.offset = seen.Get(Field::kOffset);
+  a.length = seen.Get(Field::kLength);
+  a.arg_flags = seen.Get32(Field::kFlags);
+  a.lock_type = seen.Get32(Field::kLockType);
+  a.lock_owner = seen.Get(Field::kLockOwner);
+  a.rdev = file;  // locks are of a file and an owner
+  order_.Use(Resource::kHandle, a.handle, UseKind::kShared);
+  order_.Use(Resource::kLocks, file, UseKind::kAlone);
+  return Emit(&a);
+}
+
+Status PlanBuilder::DoFile(const Observed& seen, NodeId file) {
+  const Op op = seen.op();
+  const bool changes =
+      op == Op::setxattr_ || op == Op::removexattr_ || op == Op::fallocate_;
+  if (!seen.selected && !(changes && seen.ok() && Wanted(seen, file))) {
+    if (seen.ok() && file != kNoNode) Learn(file, seen);
+    return {};
+  }
+  if (file == kNoNode) file = kRootNode;  // statfs
+  if (Status s = Ensure(file); !s.ok()) return s;
+  const bool by_handle = op == Op::fallocate_ || op == Op::lseek_ ||
+                         op == Op::fsync_ || op == Op::readdir_ ||
+                         op == Op::fsyncdir_ ||
+                         (op == Op::getattr_ && seen.Get(Field::kFh) != 0);
+  Handle* handle = nullptr;
+  if (by_handle) {
+    if (!seen.Has(Field::kFh)) return Unplaced();
+    if (Status s = EnsureHandle(seen, file, seen.Get(Field::kFh), &handle);
+        !s.ok()) {
+      return s;
+    }
+    if (handle->slot == kNoSlot) return Unplaced();
+  }
+  Action a = Common(seen);
+  if (by_handle) {
+    a.place = Place::kHandle;
+    a.handle = handle->slot;
+  } else if (!PlaceAt(file, &a)) {
+    return Unplaced();
+  }
+  a.offset = seen.Get(Field::kOffset);
+  a.length = seen.Get(Field::kLength);
+  a.arg_flags = seen.Get32(Field::kFlags);
+  a.mode = seen.Get32(Field::kArgMode);
+  a.valid = seen.Get32(Field::kValid);
+  a.text = seen.text;
+  if (op == Op::setxattr_ && seen.has_data) {
+    a.data = seen.data;
+    a.flags |= kHasData;
+  }
+  UseOf(a, file, changes ? UseKind::kAlone : UseKind::kShared);
+  if (op == Op::readdir_) {
+    order_.Use(Resource::kListing, model_.node(file).slot, UseKind::kList);
+    order_.Use(Resource::kHandle, a.handle, UseKind::kAlone);
+  }
+  Node& node = model_.node(file);
+  if (node.changing_until_ns > seen.begin_ns()) a.flags |= kSizeRaces;
+  if (Status s = Emit(&a); !s.ok()) return s;
+  if (!seen.ok()) return {};
+  Learn(file, seen);
+  if (op != Op::fallocate_) return {};
+  constexpr uint64_t kMoves = FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE;
+  const uint64_t mode = seen.Get(Field::kFlags);
+  if ((mode & kMoves) != 0) {
+    node.known &= ~TreeEntry::kSize;
+    Covered(file, 0, UINT64_MAX);
+  } else {
+    if ((mode & FALLOC_FL_KEEP_SIZE) == 0) {
+      node.size = std::max(node.size, a.offset + a.length);
+    }
+    if ((mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) != 0) {
+      Covered(file, a.offset, a.offset + a.length);
+    }
+  }
+  node.written = true;
+  node.changing_until_ns = std::max(node.changing_until_ns, seen.end_ns());
+  return {};
+}
+
+}  // namespace tracefs::replay

@@ -1,0 +1,498 @@
+#include "tracefs/replay/target_tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/fsuid.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+
+#include "tracefs/base/printable.h"
+#include "tracefs/replay/open_beneath.h"
+
+namespace tracefs::replay {
+namespace {
+
+constexpr size_t kAlignment = 4096;
+
+void Set(Done* done, long rc) {
+  done->result = rc;
+  done->error = rc < 0 ? errno : 0;
+}
+
+timespec TimeOf(int64_t ns) {
+  int64_t seconds = ns / 1000000000;
+  int64_t rest = ns % 1000000000;
+  if (rest < 0) {
+    rest += 1000000000;
+    --seconds;
+  }
+  return {seconds, rest};
+}
+
+}  // namespace
+
+WorkerState::~WorkerState() { std::free(room_); }
+
+std::byte* WorkerState::Room(size_t n) {
+  if (n > size_) {
+    std::free(room_);
+    size_ = (std::max(n, size_t{1} << 17) + kAlignment - 1) / kAlignment *
+            kAlignment;
+    room_ = static_cast<std::byte*>(std::aligned_alloc(kAlignment, size_));
+    if (room_ == nullptr) std::abort();
+  }
+  return room_;
+}
+
+TargetTree::TargetTree(const PlanHeader& header, const TargetOptions& options)
+    : options_(options),
+      dir_fds_(std::max(header.dir_slots, 1u)),
+      handle_fds_(header.handle_slots) {
+  for (auto& fd : dir_fds_) fd.store(-1, std::memory_order_relaxed);
+  for (auto& fd : handle_fds_) fd.store(-1, std::memory_order_relaxed);
+}
+
+TargetTree::~TargetTree() {
+  for (const auto& fd : dir_fds_) UniqueFd owned(fd.load());
+  for (const auto& fd : handle_fds_) UniqueFd owned(fd.load());
+}
+
+Result<std::unique_ptr<TargetTree>> TargetTree::Open(
+    const std::string& folder, const PlanHeader& header,
+    const TargetOptions& options) {
+  const int fd = ::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return Status::System(errno, "--root " + Printable(folder));
+  std::unique_ptr<TargetTree> tree(new TargetTree(header, options));
+  tree->dir_fds_[kRootSlot] = fd;
+  return tree;
+}
+
+Result<bool> TargetTree::IsEmpty() const {
+  const int fd = OpenBeneath(root(), ".", O_RDONLY | O_DIRECTORY, 0);
+  if (fd < 0) return Status::System(errno, "--root");
+  DIR* const dir = ::fdopendir(fd);
+  if (dir == nullptr) {
+    ::close(fd);
+    return Status::System(errno, "--root");
+  }
+  bool empty = true;
+  while (const dirent* entry = ::readdir(dir)) {
+    const std::string_view name = entry->d_name;
+    // What mkfs of ext4 leaves in a new file system is no content.
+    if (name != "." && name != ".." && name != "lost+found") empty = false;
+  }
+  ::closedir(dir);
+  return empty;
+}
+
+int TargetTree::DirFd(uint32_t slot) const {
+  return slot < dir_fds_.size() ? dir_fds_[slot].load() : -1;
+}
+
+int TargetTree::HandleFd(uint32_t slot) const {
+  return slot < handle_fds_.size() ? handle_fds_[slot].load() : -1;
+}
+
+bool TargetTree::TakeBytes(uint64_t n) {
+  if (bytes_written_.fetch_add(n, std::memory_order_relaxed) + n <=
+      options_.max_bytes) {
+    return true;
+  }
+  over_quota_ = true;
+  errno = EDQUOT;
+  return false;
+}
+
+bool TargetTree::TakeInode() {
+  if (inodes_made_.fetch_add(1, std::memory_order_relaxed) <
+      options_.max_inodes) {
+    return true;
+  }
+  over_quota_ = true;
+  errno = EDQUOT;
+  return false;
+}
+
+// --- The initial tree.
+
+Status TargetTree::Place(const TreeEntry& entry, bool make) {
+  const auto fail = [&] {
+    return Status::System(errno, "initial tree: " + Printable(entry.name));
+  };
+  const int dir = DirFd(entry.parent);
+  const char* const name = entry.name.c_str();
+  if (make) {
+    if (!TakeInode()) return fail();
+    const mode_t mode = entry.mode & 07777;
+    int rc = -1;
+    if (entry.other_parent != kNoSlot) {
+      rc = ::linkat(DirFd(entry.other_parent), entry.other_name.c_str(), dir,
+                    name, 0);
+      return rc == 0 ? Status() : fail();
+    }
+    switch (entry.mode & S_IFMT) {
+      case S_IFDIR:
+        rc = ::mkdirat(dir, name, 0700);
+        break;
+      case S_IFLNK:
+        rc = ::symlinkat(
+            entry.target.empty() ? "unknown" : entry.target.c_str(), dir, name);
+        break;
+      case S_IFIFO:
+      case S_IFSOCK:
+        rc = ::mknodat(dir, name, (entry.mode & S_IFMT) | 0600, 0);
+        break;
+      default: {
+        const UniqueFd fd(OpenBeneath(
+            dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
+        rc = fd ? 0 : -1;
+        if (fd && entry.Knows(TreeEntry::kSize) && entry.size != 0) {
+          rc = ::ftruncate(fd.get(), static_cast<off_t>(entry.size));
+        }
+        break;
+      }
+    }
+    if (rc != 0) return fail();
+    if (options_.as_recorded_users && entry.Knows(TreeEntry::kOwner) &&
+        ::fchownat(dir, name, entry.uid, entry.gid, AT_SYMLINK_NOFOLLOW) != 0) {
+      return fail();
+    }
+    if (!S_ISLNK(entry.mode)) {
+      const UniqueFd fd(OpenBeneath(dir, name, O_PATH | O_NOFOLLOW, 0));
+      if (!fd || ChmodFd(fd.get(), mode) != 0) return fail();
+    }
+  }
+  if (entry.slot != kNoSlot && entry.slot < dir_fds_.size()) {
+    const int fd = OpenBeneath(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+    if (fd < 0) return fail();
+    UniqueFd old(dir_fds_[entry.slot].exchange(fd));
+  }
+  return {};
+}
+
+Status TargetTree::PlaceData(const InitialData& data) {
+  const UniqueFd fd(OpenBeneath(DirFd(data.parent), data.name.c_str(),
+                                O_WRONLY | O_NOFOLLOW | O_NONBLOCK, 0));
+  size_t done = 0;
+  if (!TakeBytes(data.bytes.size())) {
+    return Status::System(errno, "initial contents");
+  }
+  while (fd && done < data.bytes.size()) {
+    const ssize_t n =
+        ::pwrite(fd.get(), data.bytes.data() + done, data.bytes.size() - done,
+                 static_cast<off_t>(data.offset + done));
+    if (n <= 0) break;
+    done += static_cast<size_t>(n);
+  }
+  if (done == data.bytes.size() && fd) return {};
+  return Status::System(errno, "initial contents of " + Printable(data.name));
+}
+
+// --- Operations.
+
+void TargetTree::Become(const Action& action, WorkerState& worker) {
+  if (!worker.begun_) {
+    worker.begun_ = true;
+    // An umask, and users, of this thread alone.
+    ::unshare(CLONE_FS);
+  }
+  if (!options_.as_recorded_users) return;
+  if (worker.gid_ != action.gid) {
+    ::setfsgid(action.gid);
+    worker.gid_ = action.gid;
+  }
+  if (worker.uid_ != action.uid) {
+    ::setfsuid(action.uid);
+    worker.uid_ = action.uid;
+  }
+}
+
+void TargetTree::Do(const Action& action, WorkerState& worker, Done* done) {
+  Become(action, worker);
+  switch (action.op) {
+    case Op::mknod_:
+    case Op::mkdir_:
+    case Op::create_:
+    case Op::tmpfile_:
+      if (worker.umask_ != action.umask) {
+        ::umask(action.umask & 0777);
+        worker.umask_ = action.umask;
+      }
+      return action.op == Op::create_ || action.op == Op::tmpfile_
+                 ? OpenFile(action, done)
+                 : Make(action, done);
+    case Op::symlink_:
+      return Make(action, done);
+    case Op::lookup_:
+    case Op::getattr_:
+    case Op::statx_:
+    case Op::readlink_:
+    case Op::access_:
+    case Op::statfs_:
+      return Look(action, done);
+    case Op::open_:
+    case Op::opendir_:
+      return OpenFile(action, done);
+    case Op::unlink_:
+    case Op::rmdir_:
+      return Remove(action, done);
+    case Op::rename_:
+      return Rename(action, done);
+    case Op::link_:
+      return Link(action, done);
+    case Op::read_:
+      return Read(action, worker, done);
+    case Op::write_:
+      return Write(action, worker, done);
+    case Op::copy_file_range_:
+      return Copy(action, done);
+    case Op::release_:
+    case Op::releasedir_:
+      return Close(action);
+    case Op::setattr_:
+      return SetAttributes(action, done);
+    case Op::readdir_:
+      return Readdir(action, worker, done);
+    case Op::setxattr_:
+    case Op::getxattr_:
+    case Op::listxattr_:
+    case Op::removexattr_:
+      return Xattr(action, worker, done);
+    case Op::setlk_:
+    case Op::flock_:
+    case Op::flush_:
+      return SetLock(action, done);
+    case Op::fsync_:
+    case Op::fsyncdir_:
+    case Op::fallocate_:
+    case Op::lseek_:
+      return SyncOrSeek(action, done);
+    default:
+      done->skipped = true;
+  }
+}
+
+// What an action is about, opened with O_PATH where it has to be.
+class TargetTree::Reached {
+ public:
+  Reached(const TargetTree& tree, const Action& a) {
+    if (a.place == Place::kHandle) {
+      fd_ = tree.HandleFd(a.handle);
+    } else if (a.place == Place::kDir) {
+      fd_ = tree.DirFd(a.dir);
+    } else if (a.place == Place::kName) {
+      owned_.Reset(OpenBeneath(tree.DirFd(a.dir), a.name, O_PATH | O_NOFOLLOW));
+      fd_ = owned_.get();
+      if (fd_ < 0) return;
+    }
+    if (fd_ < 0) errno = EBADF;
+  }
+  int fd() const { return fd_; }
+
+ private:
+  UniqueFd owned_;
+  int fd_ = -1;
+};
+
+void TargetTree::Look(const Action& a, Done* done) {
+  if (a.op == Op::lookup_ || a.op == Op::getattr_ || a.op == Op::statx_) {
+    int rc;
+    if (a.place == Place::kName) {
+      const NameText name(a.name);
+      rc =
+          ::fstatat(DirFd(a.dir), name.c_str(), &done->st, AT_SYMLINK_NOFOLLOW);
+    } else {
+      rc = ::fstatat(a.place == Place::kDir ? DirFd(a.dir) : HandleFd(a.handle),
+                     "", &done->st, AT_EMPTY_PATH);
+    }
+    Set(done, rc);
+    done->has_stat = rc == 0;
+    return;
+  }
+  if (a.op == Op::statfs_) {
+    struct statfs st;
+    return Set(done, ::fstatfs(root(), &st));
+  }
+  const Reached at(*this, a);
+  if (at.fd() < 0) return Set(done, -1);
+  if (a.op == Op::access_) {
+    // There is no link at the end of this one: O_PATH has not followed it.
+    return Set(done, ::faccessat(AT_FDCWD, FdPath(at.fd()).c_str(),
+                                 static_cast<int>(a.mode & 7), AT_EACCESS));
+  }
+  std::array<char, 4097> target;
+  const ssize_t n = ::readlinkat(at.fd(), "", target.data(), target.size() - 1);
+  Set(done, n);
+  if (n >= 0) done->text.assign(target.data(), static_cast<size_t>(n));
+}
+
+void TargetTree::Make(const Action& a, Done* done) {
+  const int dir = DirFd(a.dir);
+  const NameText name(a.name);
+  const auto type = a.mode & S_IFMT;
+  if (a.op == Op::mknod_ && (type == S_IFCHR || type == S_IFBLK) &&
+      !options_.devices) {
+    // Something bears the name, so that what follows finds it.
+    done->skipped = true;
+    if (a.error == 0) {
+      UniqueFd fd(OpenBeneath(dir, a.name,
+                              O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW,
+                              a.mode & 0777));
+    }
+    return;
+  }
+  if (!TakeInode()) return Set(done, -1);
+  if (a.op == Op::symlink_) {
+    const std::string target(a.text);
+    return Set(done, ::symlinkat(target.c_str(), dir, name.c_str()));
+  }
+  if (a.op == Op::mknod_) {
+    return Set(
+        done, ::mknodat(dir, name.c_str(), a.mode, static_cast<dev_t>(a.rdev)));
+  }
+  Set(done, ::mkdirat(dir, name.c_str(), a.mode & 07777));
+  if (done->error != 0 || a.made_dir >= dir_fds_.size()) return;
+  const int fd = OpenBeneath(dir, a.name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+  UniqueFd old(dir_fds_[a.made_dir].exchange(fd));
+}
+
+void TargetTree::OpenFile(const Action& a, Done* done) {
+  // O_APPEND would put what is written elsewhere than the trace says. Whatever
+  // opens a pipe does not wait for its other end.
+  int flags =
+      static_cast<int>(a.arg_flags) & (O_ACCMODE | O_TRUNC | O_SYNC | O_DSYNC);
+  flags |= O_NONBLOCK | O_CLOEXEC;
+  if (options_.direct && a.op != Op::opendir_) flags |= O_DIRECT;
+  int fd;
+  const auto open = [&] {
+    switch (a.op) {
+      case Op::create_:
+        return OpenBeneath(DirFd(a.dir), a.name,
+                           flags | O_CREAT | O_EXCL | O_NOFOLLOW,
+                           a.mode & 07777);
+      case Op::tmpfile_:
+        return OpenBeneath(
+            DirFd(a.dir), ".",
+            flags | O_TMPFILE | static_cast<int>(a.arg_flags & O_EXCL),
+            a.mode & 07777);
+      case Op::opendir_:
+        return OpenBeneath(DirFd(a.dir), ".",
+                           O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+      default:
+        if (a.place == Place::kHandle) {
+          return ::open(FdPath(HandleFd(a.handle_out)).c_str(), flags);
+        }
+        return OpenBeneath(DirFd(a.dir), a.name, flags | O_NOFOLLOW);
+    }
+  };
+  const bool makes = a.op == Op::create_ || a.op == Op::tmpfile_;
+  if (makes && !TakeInode()) return Set(done, -1);
+  fd = open();
+  if (fd < 0 && errno == EINVAL && (flags & O_DIRECT) != 0) {
+    flags &= ~O_DIRECT;
+    fd = open();
+  }
+  Set(done, fd);
+  if (fd < 0) return;
+  done->result = 0;
+  if (a.handle >= handle_fds_.size() || a.error != 0) {
+    ::close(fd);
+    return;
+  }
+  UniqueFd old(handle_fds_[a.handle].exchange(fd));
+}
+
+void TargetTree::Remove(const Action& a, Done* done) {
+  const NameText name(a.name);
+  Set(done, ::unlinkat(DirFd(a.dir), name.c_str(),
+                       a.op == Op::rmdir_ ? AT_REMOVEDIR : 0));
+  if (done->error == 0 && a.made_dir < dir_fds_.size()) {
+    UniqueFd old(dir_fds_[a.made_dir].exchange(-1));
+  }
+}
+
+void TargetTree::Rename(const Action& a, Done* done) {
+  const NameText name(a.name);
+  const NameText new_name(a.new_name);
+  Set(done, ::syscall(SYS_renameat2, DirFd(a.dir), name.c_str(),
+                      DirFd(a.new_dir), new_name.c_str(), a.arg_flags));
+}
+
+void TargetTree::Link(const Action& a, Done* done) {
+  const NameText new_name(a.new_name);
+  if (a.place == Place::kName) {
+    const NameText name(a.name);
+    return Set(done, ::linkat(DirFd(a.dir), name.c_str(), DirFd(a.new_dir),
+                              new_name.c_str(), 0));
+  }
+  const Reached at(*this, a);
+  Set(done, at.fd() < 0
+                ? -1
+                : ::linkat(AT_FDCWD, FdPath(at.fd()).c_str(), DirFd(a.new_dir),
+                           new_name.c_str(), AT_SYMLINK_FOLLOW));
+}
+
+void TargetTree::Close(const Action& a) {
+  if (a.handle >= handle_fds_.size()) return;
+  UniqueFd old(handle_fds_[a.handle].exchange(-1));
+}
+
+void TargetTree::SetAttributes(const Action& a, Done* done) {
+  constexpr uint32_t kMode = 1, kUid = 2, kGid = 4, kSize = 8, kAtime = 16,
+                     kMtime = 32, kAtimeNow = 128, kMtimeNow = 256;
+  const Reached at(*this, a);
+  if (at.fd() < 0) return Set(done, -1);
+  if ((a.valid & kMode) != 0 && ChmodFd(at.fd(), a.mode & 07777) != 0) {
+    return Set(done, -1);
+  }
+  if ((a.valid & (kUid | kGid)) != 0) {
+    const uid_t uid =
+        (a.valid & kUid) != 0 ? a.new_uid : static_cast<uid_t>(-1);
+    const gid_t gid =
+        (a.valid & kGid) != 0 ? a.new_gid : static_cast<gid_t>(-1);
+    if (::fchownat(at.fd(), "", uid, gid, AT_EMPTY_PATH) != 0) {
+      return Set(done, -1);
+    }
+  }
+  if ((a.valid & kSize) != 0) {
+    struct stat st;
+    if (::fstatat(at.fd(), "", &st, AT_EMPTY_PATH) == 0 &&
+        static_cast<uint64_t>(st.st_size) < a.new_size &&
+        a.new_size > options_.max_bytes) {
+      over_quota_ = true;
+      errno = EDQUOT;
+      return Set(done, -1);
+    }
+    int rc;
+    if (a.place == Place::kHandle) {
+      rc = ::ftruncate(at.fd(), static_cast<off_t>(a.new_size));
+    } else {
+      const UniqueFd fd(
+          ::open(FdPath(at.fd()).c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+      rc = fd ? ::ftruncate(fd.get(), static_cast<off_t>(a.new_size)) : -1;
+    }
+    if (rc != 0) return Set(done, -1);
+  }
+  if ((a.valid & (kAtime | kMtime | kAtimeNow | kMtimeNow)) != 0) {
+    std::array<timespec, 2> times = {timespec{0, UTIME_OMIT},
+                                     timespec{0, UTIME_OMIT}};
+    if ((a.valid & kAtime) != 0) times[0] = TimeOf(a.new_atime_ns);
+    if ((a.valid & kMtime) != 0) times[1] = TimeOf(a.new_mtime_ns);
+    if ((a.valid & kAtimeNow) != 0) times[0] = {0, UTIME_NOW};
+    if ((a.valid & kMtimeNow) != 0) times[1] = {0, UTIME_NOW};
+    if (::utimensat(at.fd(), "", times.data(), AT_EMPTY_PATH) != 0) {
+      return Set(done, -1);
+    }
+  }
+  done->has_stat = ::fstatat(at.fd(), "", &done->st, AT_EMPTY_PATH) == 0;
+}
+
+}  // namespace tracefs::replay

@@ -1,0 +1,133 @@
+// TargetTree: the directory that a plan is replayed in, and the one place that
+// touches it. Every name is one component below a directory that was opened
+// before; no link is followed, so nothing outside can be reached, whatever a
+// plan says.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "tracefs/base/status.h"
+#include "tracefs/base/unique_fd.h"
+#include "tracefs/replay/action.h"
+#include "tracefs/replay/plan_file.h"
+
+namespace tracefs::replay {
+
+enum class DataMode : uint8_t {
+  kRecorded,  // else as kSynth
+  kZero,
+  kPattern,
+  kSynth,  // same hash, same bytes; half of them compress away
+};
+
+struct TargetOptions {
+  DataMode data = DataMode::kRecorded;
+  bool as_recorded_users = false;  // takes root
+  bool devices = false;
+  bool direct = false;  // O_DIRECT where offset, length and file allow it
+  uint64_t max_bytes = UINT64_MAX;   // written
+  uint64_t max_inodes = UINT64_MAX;  // made
+};
+
+// What an action came to.
+struct Done {
+  int64_t result = 0;
+  int error = 0;
+  struct stat st;  // of look-ups and getattr
+  bool has_stat = false;
+  std::string text;      // of readlink
+  uint32_t hash = 0;     // of the bytes read
+  bool skipped = false;  // device nodes
+};
+
+// What a thread that calls Do keeps to itself.
+class WorkerState {
+ public:
+  std::byte* Room(size_t n);  // aligned for O_DIRECT
+  ~WorkerState();
+  WorkerState() = default;
+  WorkerState(const WorkerState&) = delete;
+  WorkerState& operator=(const WorkerState&) = delete;
+
+ private:
+  friend class TargetTree;
+  std::byte* room_ = nullptr;
+  size_t size_ = 0;
+  uint32_t umask_ = UINT32_MAX;
+  uint32_t uid_ = 0;
+  uint32_t gid_ = 0;
+  bool begun_ = false;
+};
+
+class TargetTree {
+ public:
+  // Opens DIR. `header` says how many slots there are.
+  static Result<std::unique_ptr<TargetTree>> Open(const std::string& folder,
+                                                  const PlanHeader& header,
+                                                  const TargetOptions& options);
+  ~TargetTree();
+
+  // Nothing is in it. kSystem if that cannot be seen.
+  Result<bool> IsEmpty() const;
+  // Makes an entry of the initial tree, or, if not `make`, only opens what is a
+  // directory. Errors name the entry. EEXIST is one.
+  Status Place(const TreeEntry& entry, bool make);
+  Status PlaceData(const InitialData& data);
+  // Puts sizes and times that later entries have changed.
+  int root() const { return dir_fds_[kRootSlot].load(); }
+
+  // Does it. Threads: any, each with its own state; actions on the same slots
+  // in the order of the plan, or they may fail.
+  void Do(const Action& action, WorkerState& worker, Done* done);
+
+  uint64_t bytes_written() const { return bytes_written_; }
+  // Something would have been more than was allowed.
+  bool over_quota() const { return over_quota_; }
+
+ private:
+  TargetTree(const PlanHeader& header, const TargetOptions& options);
+  class Reached;
+
+  int DirFd(uint32_t slot) const;
+  int HandleFd(uint32_t slot) const;
+  bool TakeBytes(uint64_t n);
+  bool TakeInode();
+  void Become(const Action& action, WorkerState& worker);
+  void Look(const Action& action, Done* done);
+  void Make(const Action& action, Done* done);
+  void OpenFile(const Action& action, Done* done);
+  void Remove(const Action& action, Done* done);
+  void Rename(const Action& action, Done* done);
+  void Link(const Action& action, Done* done);
+  void Read(const Action& action, WorkerState& worker, Done* done);
+  void Write(const Action& action, WorkerState& worker, Done* done);
+  void Copy(const Action& action, Done* done);
+  void Close(const Action& action);
+  void SetAttributes(const Action& action, Done* done);
+  void Readdir(const Action& action, WorkerState& worker, Done* done);
+  void Xattr(const Action& action, WorkerState& worker, Done* done);
+  void SetLock(const Action& action, Done* done);
+  void SyncOrSeek(const Action& action, Done* done);
+  ByteSpan DataOf(const Action& action, WorkerState& worker) const;
+
+  const TargetOptions options_;
+  std::vector<std::atomic<int>> dir_fds_;
+  std::vector<std::atomic<int>> handle_fds_;
+  std::atomic<uint64_t> bytes_written_{0};
+  std::atomic<uint64_t> inodes_made_{0};
+  std::atomic<bool> over_quota_{false};
+  std::mutex lock_mutex_;
+  // Descriptors that hold the locks of an owner; by owner and file.
+  std::unordered_map<uint64_t, UniqueFd> lock_fds_;  // guarded by lock_mutex_
+};
+
+}  // namespace tracefs::replay

@@ -1,0 +1,170 @@
+// TreeModel: what a trace has told of its tree so far: inodes, their names and
+// attributes, directories. Kept small: less than 200 bytes for each inode that
+// is alive, with a name of up to 15 bytes.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tracefs/replay/action.h"
+
+namespace tracefs::replay {
+
+using NodeId = uint32_t;
+using LinkId = uint32_t;
+inline constexpr NodeId kNoNode = UINT32_MAX;
+inline constexpr LinkId kNoLink = UINT32_MAX;
+inline constexpr NodeId kRootNode = 0;
+
+// A set of numbers that stand for things elsewhere: open addressing, 4 bytes a
+// place, at most two thirds full.
+class NumberSet {
+ public:
+  static constexpr uint32_t kEmpty = UINT32_MAX;
+
+  // `is(number)` says whether that is the one looked for.
+  template <typename Is>
+  uint32_t Find(uint64_t hash, Is&& is) const {
+    if (places_.empty()) return kEmpty;
+    for (size_t i = hash & mask();; i = (i + 1) & mask()) {
+      if (places_[i] == kEmpty || is(places_[i])) return places_[i];
+    }
+  }
+  // `hash_of(number)` is that of what is there already.
+  template <typename HashOf>
+  void Insert(uint64_t hash, uint32_t number, HashOf&& hash_of) {
+    if ((size_ + 1) * 3 > places_.size() * 2) Grow(hash_of);
+    Place(hash, number);
+    ++size_;
+  }
+  template <typename HashOf>
+  void Erase(uint64_t hash, uint32_t number, HashOf&& hash_of) {
+    if (places_.empty()) return;
+    size_t i = hash & mask();
+    while (places_[i] != number) {
+      if (places_[i] == kEmpty) return;
+      i = (i + 1) & mask();
+    }
+    --size_;
+    // What stands behind moves up, so that nothing is cut off.
+    for (size_t j = (i + 1) & mask(); places_[j] != kEmpty;
+         j = (j + 1) & mask()) {
+      const size_t home = hash_of(places_[j]) & mask();
+      if (((j - home) & mask()) >= ((j - i) & mask())) {
+        places_[i] = places_[j];
+        i = j;
+      }
+    }
+    places_[i] = kEmpty;
+  }
+  size_t bytes() const { return places_.size() * sizeof(uint32_t); }
+
+ private:
+  size_t mask() const { return places_.size() - 1; }
+  void Place(uint64_t hash, uint32_t number) {
+    size_t i = hash & mask();
+    while (places_[i] != kEmpty) i = (i + 1) & mask();
+    places_[i] = number;
+  }
+  template <typename HashOf>
+  void Grow(HashOf&& hash_of) {
+    std::vector<uint32_t> old(places_.empty() ? 64 : places_.size() * 2,
+                              kEmpty);
+    old.swap(places_);
+    for (const uint32_t number : old) {
+      if (number != kEmpty) Place(hash_of(number), number);
+    }
+  }
+
+  std::vector<uint32_t> places_;
+  size_t size_ = 0;
+};
+
+struct Node {
+  uint64_t inode = 0;  // 0: not known
+  uint64_t size = 0;
+  uint64_t changing_until_ns = 0;  // the end of the last write or truncation
+  LinkId first_link = kNoLink;
+  uint32_t slot = kNoSlot;         // of a directory
+  uint32_t open_handle = kNoSlot;  // one of its open handles
+  uint32_t open_count = 0;
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  uint32_t rdev = 0;
+  uint16_t mode = 0;  // type and permissions
+  uint8_t known = 0;  // TreeEntry::KnownBit
+  bool alive : 1 = false;
+  bool initial : 1 = false;        // is in the tree to begin with
+  bool complete : 1 = false;       // directory: all its names are known
+  bool lacks_content : 1 = false;  // bytes were read that nobody kept
+  bool written : 1 = false;        // by the plan
+  bool touched : 1 = false;        // the plan knows it
+  bool locked : 1 = false;         // somebody has had a lock on it
+};
+
+struct Link {
+  NodeId parent = kNoNode;
+  NodeId node = kNoNode;
+  LinkId next = kNoLink;  // of the same node
+  std::string name;
+};
+
+// Used by one thread.
+class TreeModel {
+ public:
+  TreeModel();
+
+  Node& node(NodeId id) { return nodes_[id]; }
+  const Node& node(NodeId id) const { return nodes_[id]; }
+  const Link& link(LinkId id) const { return links_[id]; }
+
+  NodeId Add(uint64_t inode);
+  NodeId ByInode(uint64_t inode) const;
+  // Gives a node its inode number; what had it so far loses it.
+  void SetInode(NodeId id, uint64_t inode);
+
+  // kNoLink: there is no such name, or none that is known.
+  LinkId Find(NodeId parent, std::string_view name) const;
+  void AddLink(NodeId parent, std::string_view name, NodeId node);
+  void RemoveLink(LinkId link);
+  // Forgets a node with no name and no handle.
+  void DropIfGone(NodeId id);
+
+  // Its path in DIR, without a '/' before it; empty for the root. False: it has
+  // none.
+  bool PathOf(NodeId id, std::string* path) const;
+  // Calls `visit` with each name there is.
+  void ForEachLink(const std::function<void(const Link&)>& visit) const;
+
+  size_t live_nodes() const { return live_; }
+  size_t peak_nodes() const { return peak_; }
+  size_t bytes() const;
+
+ private:
+  static uint64_t Mix(uint64_t x) {
+    x = (x ^ (x >> 32)) * 0x9e3779b97f4a7c15;
+    return x ^ (x >> 29);
+  }
+  uint64_t InodeHash(uint32_t id) const { return Mix(nodes_[id].inode); }
+  static uint64_t NameHash(NodeId parent, std::string_view name) {
+    return Mix(std::hash<std::string_view>()(name) + parent * 31ull);
+  }
+  uint64_t LinkHash(uint32_t id) const {
+    return NameHash(links_[id].parent, links_[id].name);
+  }
+
+  std::deque<Node> nodes_;
+  std::deque<Link> links_;
+  std::vector<NodeId> free_nodes_;
+  std::vector<LinkId> free_links_;
+  NumberSet by_inode_;
+  NumberSet by_name_;
+  size_t live_ = 0;
+  size_t peak_ = 0;
+};
+
+}  // namespace tracefs::replay

@@ -1,0 +1,131 @@
+#include "tracefs/replay/verify.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tracefs/base/printable.h"
+
+namespace tracefs::replay {
+namespace {
+
+bool IsXattr(Op op) {
+  return op == Op::setxattr_ || op == Op::getxattr_ || op == Op::listxattr_ ||
+         op == Op::removexattr_;
+}
+
+// What a file system other than the recorded one may well refuse, or have of
+// its own.
+std::optional<Explained> WhyError(const Action& a, int error,
+                                  const VerifyOptions& options) {
+  const auto was = static_cast<int>(a.error);
+  const auto either = [&](int e) { return error == e || was == e; };
+  if (a.Has(kRacing)) return Explained::kRaced;
+  if (IsXattr(a.op) && (either(EOPNOTSUPP) || either(ENODATA) ||
+                        either(ENOSPC) || either(ERANGE) || either(E2BIG))) {
+    return Explained::kNotSupported;
+  }
+  if (either(EOPNOTSUPP) || either(ENOSYS)) return Explained::kNotSupported;
+  if (a.op == Op::lseek_ && either(ENXIO)) return Explained::kLayout;
+  if (!options.as_recorded_users && (either(EACCES) || either(EPERM))) {
+    return Explained::kRights;
+  }
+  if (a.op == Op::copy_file_range_ && either(EXDEV)) {
+    return Explained::kNotSupported;
+  }
+  return std::nullopt;
+}
+
+Verdict Differs(std::optional<Explained> why, std::string text) {
+  return {.matches = false, .explained = why, .text = std::move(text)};
+}
+
+std::string Both(const char* what, const std::string& then,
+                 const std::string& now) {
+  return std::string(what) + " " + then + " then, " + now + " now";
+}
+
+Verdict VerifyStat(const Action& a, const Done& done) {
+  const struct stat& st = done.st;
+  if ((a.stat_mode & S_IFMT) != (st.st_mode & S_IFMT)) {
+    const bool device = S_ISCHR(a.stat_mode) || S_ISBLK(a.stat_mode);
+    return Differs(device ? std::optional(Explained::kDevice) : std::nullopt,
+                   Both("type", std::to_string(a.stat_mode >> 12),
+                        std::to_string(st.st_mode >> 12)));
+  }
+  if (S_ISREG(st.st_mode) && a.stat_size != static_cast<uint64_t>(st.st_size)) {
+    return Differs(
+        a.Has(kSizeRaces) ? std::optional(Explained::kRaced) : std::nullopt,
+        Both("size", std::to_string(a.stat_size), std::to_string(st.st_size)));
+  }
+  if (!S_ISLNK(st.st_mode) && (a.stat_mode & 07777) != (st.st_mode & 07777)) {
+    return Differs(
+        a.Has(kSizeRaces) ? std::optional(Explained::kRaced) : std::nullopt,
+        Both("mode", std::to_string(a.stat_mode & 07777),
+             std::to_string(st.st_mode & 07777)));
+  }
+  if (!S_ISDIR(st.st_mode) && a.stat_nlink != 0 &&
+      a.stat_nlink != st.st_nlink) {
+    return Differs(std::nullopt, Both("links", std::to_string(a.stat_nlink),
+                                      std::to_string(st.st_nlink)));
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string ErrorName(uint32_t error) {
+  const char* const name = ::strerrorname_np(static_cast<int>(error));
+  return name != nullptr ? name : std::to_string(error);
+}
+
+Verdict Verify(const Action& a, const Done& done,
+               const VerifyOptions& options) {
+  if (done.skipped) return Differs(Explained::kDevice, "not done");
+  if (static_cast<int>(a.error) != done.error) {
+    return Differs(
+        WhyError(a, done.error, options),
+        Both("result", a.error == 0 ? "success" : ErrorName(a.error),
+             done.error == 0 ? "success"
+                             : ErrorName(static_cast<uint32_t>(done.error))));
+  }
+  if (a.error != 0) return {};
+  switch (a.op) {
+    case Op::read_:
+    case Op::write_:
+      if (a.result != done.result) {
+        return Differs(
+            a.Has(kRacing) ? std::optional(Explained::kRaced) : std::nullopt,
+            Both("bytes", std::to_string(a.result),
+                 std::to_string(done.result)));
+      }
+      if (a.op == Op::read_ && a.Has(kHasHash) && a.hash != done.hash) {
+        std::optional<Explained> why;
+        if (a.Has(kInitialData) || !options.has_bytes)
+          why = Explained::kNotKept;
+        if (a.Has(kRacing)) why = Explained::kRaced;
+        return Differs(why, "other bytes than then");
+      }
+      return {};
+    case Op::readlink_:
+      if (!a.text.empty() && a.text != done.text) {
+        return Differs(std::nullopt,
+                       Both("target", Printable(a.text), Printable(done.text)));
+      }
+      return {};
+    case Op::copy_file_range_:
+    case Op::lseek_:
+    case Op::getxattr_:
+    case Op::listxattr_:
+      if (a.result != done.result) {
+        return Differs(Explained::kLayout,
+                       Both("result", std::to_string(a.result),
+                            std::to_string(done.result)));
+      }
+      return {};
+    default:
+      return a.Has(kHasStat) && done.has_stat ? VerifyStat(a, done) : Verdict();
+  }
+}
+
+}  // namespace tracefs::replay

@@ -1,0 +1,115 @@
+#include "tracefs/tools/replay/check.h"
+
+#include <nlohmann/json.hpp>
+
+namespace tracefs {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+}  // namespace
+
+std::vector<Finding> FindLacks(const Compiled& compiled) {
+  const replay::Lacks& l = compiled.lacks;
+  std::vector<Finding> findings;
+  const auto find = [&](bool fatal, uint64_t count, const char* key,
+                        std::string text) {
+    if (count != 0) findings.push_back({fatal, count, key, std::move(text)});
+  };
+  if (l.operations == 0 && compiled.from_trace) {
+    findings.push_back({true, 0, "operations", "there are no operations"});
+  }
+  find(true, compiled.header.lost, "lost",
+       "operations were lost when it was recorded: what they did is missing");
+  find(true, l.without_path, "without_file",
+       "operations do not say on which file: record with STR_INODE and "
+       "STR_PATH");
+  find(true, l.without_handle, "without_handle",
+       "operations do not say through which open file: record with STR_FILE");
+  find(true, l.without_arguments, "without_arguments",
+       "operations lack their arguments: record with STR_ARGS");
+  find(false, l.without_time, "without_time",
+       "operations have no time: order and --timing are not known; record with "
+       "STR_TIMESTAMP");
+  find(false, l.without_duration, "without_duration",
+       "operations have no duration: which of them ran at once is not known; "
+       "record with STR_DURATION");
+  find(false, l.without_result, "without_result",
+       "operations have no result to compare with: record with STR_RETVAL");
+  find(false, l.without_thread, "without_thread",
+       "operations do not say which thread: record with STR_TID");
+  find(false, l.without_user, "without_user",
+       "operations do not say which user: record with STR_UID");
+  find(false, l.without_inode, "without_inode",
+       "operations have no inode number: files are known by their paths only; "
+       "record with STR_INODE and STR_DENTRY");
+  find(false, l.writes_without_data, "writes_without_data",
+       "writes without their bytes: others of the same length are written; "
+       "record with STR_DATA");
+  find(false, l.reads_without_hash, "reads_without_hash",
+       "reads whose bytes cannot be compared: record with STR_DATA or "
+       "STR_DATA_CKSUM");
+  find(false, l.xattrs_without_value, "xattrs_without_value",
+       "extended attributes without their values: record with STR_REPLAY");
+  find(false, l.files_without_content, "files_without_content",
+       "files that were there before, with contents that are not in the trace: "
+       "they are made of zeros");
+  find(false, l.entries_without_attributes, "entries_without_attributes",
+       "files that were there before, with attributes that nobody asked for");
+  find(false, l.handles_before, "handles_before",
+       "files that were open before recording began: they are opened when "
+       "first used");
+  find(false, l.devices, "devices", "device nodes: not made without --devices");
+  find(false, l.not_replayed, "not_replayed",
+       "ioctl, poll and getlk: not done");
+  find(false, l.unplaced, "unplaced",
+       "operations on files that nobody can name: not done");
+  return findings;
+}
+
+std::string LacksText(const Compiled& compiled,
+                      const std::vector<Finding>& findings, bool json) {
+  bool fatal = compiled.damaged;
+  for (const Finding& finding : findings) fatal |= finding.fatal;
+  const replay::PlanHeader& h = compiled.header;
+  if (json) {
+    Json lacks = Json::array();
+    for (const Finding& f : findings) {
+      lacks.push_back({{"what", f.key},
+                       {"count", f.count},
+                       {"prevents", f.fatal},
+                       {"text", f.text}});
+    }
+    const Json all = {{"replayable", !fatal},
+                      {"damaged", compiled.damaged},
+                      {"operations", h.operations},
+                      {"threads", h.lanes},
+                      {"initial_entries", h.initial_entries},
+                      {"initial_bytes", h.initial_bytes},
+                      {"written_bytes", h.written_bytes},
+                      {"made_entries", h.made_entries},
+                      {"visibility", compiled.visibility},
+                      {"lacks", lacks}};
+    return all.dump(2) + "\n";
+  }
+  std::string text = fatal ? "not replayable as it was\n" : "replayable\n";
+  text += std::to_string(h.operations) + " operations of " +
+          std::to_string(h.lanes) + " threads, on " +
+          std::to_string(h.initial_entries) + " files that were there (" +
+          std::to_string(h.initial_bytes) + " bytes) and " +
+          std::to_string(h.made_entries) + " new ones; " +
+          std::to_string(h.written_bytes) + " bytes are written\n";
+  if (compiled.damaged) {
+    text +=
+        "damaged, cut, or something is lost: tracefs-dump --stats tells "
+        "more\n";
+  }
+  for (const Finding& f : findings) {
+    text += (f.fatal ? "! " : "  ") +
+            (f.count != 0 ? std::to_string(f.count) + " " : std::string()) +
+            f.text + "\n";
+  }
+  return text;
+}
+
+}  // namespace tracefs

@@ -1,0 +1,195 @@
+#include "tracefs/tools/replay/compile.h"
+
+#include <fcntl.h>
+#include <time.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include "tracefs/base/clock.h"
+#include "tracefs/crypto/key_source.h"
+#include "tracefs/export/escape.h"
+#include "tracefs/reader/event_filter.h"
+#include "tracefs/reader/trace_set.h"
+
+namespace tracefs {
+namespace {
+
+constexpr size_t kMostNotes = 20;
+
+std::string TemporaryFolder() {
+  const char* const folder = ::getenv("TMPDIR");
+  return folder != nullptr && *folder != '\0' ? folder : "/tmp";
+}
+
+// What of a trace is to be replayed.
+class Selection {
+ public:
+  Status Read(const ReplayOptions& options) {
+    from_ = options.from;
+    to_ = options.to;
+    if (options.filter.empty()) return {};
+    auto filter = reader::EventFilter::Compile(options.filter, "--filter");
+    if (!filter.ok()) return filter.status();
+    filter_ = *std::move(filter);
+    return {};
+  }
+
+  bool Has(format::Record& record, uint64_t sequence) {
+    if (first_real_ns_ == 0) {
+      first_real_ns_ = record.real_ns;
+      if (from_) begin_ = BoundOf(*from_, first_real_ns_);
+      if (to_) end_ = BoundOf(*to_, first_real_ns_);
+    }
+    const uint64_t ns =
+        record.real_ns - std::min(record.real_ns, first_real_ns_);
+    if (from_ && (begin_.sequence != UINT64_MAX ? sequence < begin_.sequence
+                                                : ns < begin_.ns)) {
+      return false;
+    }
+    if (to_ && (sequence >= end_.sequence || ns >= end_.ns)) return false;
+    return filter_ == nullptr || filter_->Keep(record.event);
+  }
+
+ private:
+  std::unique_ptr<reader::EventFilter> filter_;
+  std::optional<TracePoint> from_;
+  std::optional<TracePoint> to_;
+  Bound begin_;
+  Bound end_;
+  uint64_t first_real_ns_ = 0;
+};
+
+// The plan that the arguments name, if they name one.
+Result<std::optional<Compiled>> OpenPlan(const ReplayOptions& options) {
+  if (options.traces.size() != 1 || options.traces[0] == "-") {
+    return std::optional<Compiled>();
+  }
+  UniqueFd fd(
+      ::open(options.traces[0].c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd) return std::optional<Compiled>();  // the reader says why
+  char magic[7] = {};
+  if (::pread(fd.get(), magic, sizeof magic, 0) != sizeof magic ||
+      std::string_view(magic, 6) != "TFPLAN") {
+    return std::optional<Compiled>();
+  }
+  Result<replay::PlanHeader> header = replay::PlanReader::ReadHeader(fd.get());
+  if (!header.ok()) {
+    return header.status().Prefixed(TerminalWord(options.traces[0]));
+  }
+  if (!options.filter.empty() || options.from || options.to) {
+    return Status::Invalid(TerminalWord(options.traces[0]) +
+                           " is a plan: select when it is made");
+  }
+  Compiled compiled;
+  compiled.plan = std::move(fd);
+  compiled.header = *header;
+  return std::optional(std::move(compiled));
+}
+
+void Judge(const reader::TraceSet& traces, Compiled* compiled) {
+  for (size_t i = 0; i < traces.size(); ++i) {
+    const format::TraceReader& trace = traces.trace(i);
+    const format::TraceHeader& header = trace.context().description.header;
+    const format::ReadStats& stats = trace.stats();
+    if (i == 0) {
+      compiled->drivers = header.Get("drivers");
+      compiled->visibility = header.Get("visibility");
+    }
+    compiled->header.lost += stats.lost_events;
+    compiled->damaged |= stats.Bad();
+  }
+}
+
+}  // namespace
+
+Bound BoundOf(const TracePoint& point, uint64_t first_real_ns) {
+  Bound bound;
+  switch (point.kind) {
+    case TracePoint::Kind::kSequence:
+      bound.sequence = point.value;
+      break;
+    case TracePoint::Kind::kAfterBegin:
+      bound.ns = point.value;
+      break;
+    case TracePoint::Kind::kAbsolute:
+      bound.ns = point.value - std::min(point.value, first_real_ns);
+      break;
+    case TracePoint::Kind::kClock: {
+      const auto seconds = static_cast<time_t>(first_real_ns / kNsPerSecond);
+      struct tm day {};
+      ::localtime_r(&seconds, &day);
+      day.tm_hour = day.tm_min = day.tm_sec = 0;
+      const auto midnight =
+          static_cast<uint64_t>(::mktime(&day)) * kNsPerSecond;
+      const uint64_t at = midnight + point.value;
+      bound.ns = at - std::min(at, first_real_ns);
+      break;
+    }
+  }
+  return bound;
+}
+
+Result<Compiled> Compile(const ReplayOptions& options, bool dry) {
+  Result<std::optional<Compiled>> plan = OpenPlan(options);
+  if (!plan.ok()) return plan.status();
+  if (*plan) return std::move(**plan);
+
+  Compiled compiled;
+  compiled.from_trace = true;
+  const uint64_t begin_ns = MonotonicNs();
+  const auto keys = std::make_shared<KeyRing>();
+  if (Status s = AddKeyArguments(options.keys, "--key", keys.get()); !s.ok()) {
+    return s;
+  }
+  Selection selection;
+  if (Status s = selection.Read(options); !s.ok()) return s;
+  Status failed;
+  reader::TraceSet::Options how;
+  how.keys = keys;
+  how.sinks = [&](size_t) {
+    return reader::TraceSinks{.report = [&](const format::Report& report) {
+      if (compiled.notes.size() < kMostNotes) {
+        compiled.notes.push_back(report.Text());
+      }
+    }};
+  };
+  reader::TraceSet traces(std::move(how));
+  traces.AddNamed(options.traces, [&](const Status& s) { failed = s; });
+  if (!failed.ok()) return failed;
+
+  std::optional<replay::PlanWriter> writer;
+  if (!dry) {
+    auto made = options.plan.empty()
+                    ? replay::PlanWriter::CreateUnnamed(TemporaryFolder())
+                    : replay::PlanWriter::Create(options.plan);
+    if (!made.ok()) return made.status();
+    writer = *std::move(made);
+  }
+  replay::PlanBuilder builder(options.builder, writer ? &*writer : nullptr);
+  format::Record record;
+  uint64_t sequence = 0;
+  while (traces.Next(&record) == format::ReadStep::kItem) {
+    if (!record.event.before) ++sequence;
+    const bool selected = selection.Has(record, sequence);
+    if (Status s = builder.Take(record, selected); !s.ok()) return s;
+  }
+  for (size_t i = 0; i < traces.size(); ++i) {
+    if (!traces.status(i).ok()) return traces.status(i);
+  }
+  if (Status s = builder.Finish(); !s.ok()) return s;
+  compiled.header = builder.header();
+  compiled.lacks = builder.lacks();
+  compiled.peak_nodes = builder.peak_nodes();
+  compiled.model_bytes = builder.model_bytes();
+  Judge(traces, &compiled);
+  if (writer) {
+    Result<UniqueFd> file = writer->Finish(compiled.header);
+    if (!file.ok()) return file.status();
+    compiled.plan = *std::move(file);
+  }
+  compiled.compile_ns = MonotonicNs() - begin_ns;
+  return compiled;
+}
+
+}  // namespace tracefs

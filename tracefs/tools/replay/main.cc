@@ -1,0 +1,19 @@
+// tracefs-replay: does again what a trace says. See replay.h;
+// docs/man/tracefs-replay.1.
+#include <signal.h>
+#include <unistd.h>
+
+#include "tracefs/command/front.h"
+#include "tracefs/tools/replay/replay.h"
+
+int main(int argc, char** argv) {
+  using namespace tracefs;  // NOLINT: a main
+  return RunCommand({"tracefs-replay", &ReplayHelp},
+                    ParseReplayOptions(argc, argv),
+                    [](const ReplayOptions& options) {
+                      ::signal(SIGPIPE, SIG_IGN);
+                      FdOutput out(STDOUT_FILENO);
+                      FdOutput err(STDERR_FILENO);
+                      return Replay(options, out, err);
+                    });
+}

@@ -1,0 +1,366 @@
+#include "tracefs/tools/replay/options.h"
+
+#include <unistd.h>
+
+#include <boost/program_options.hpp>
+#include <charconv>
+#include <sstream>
+
+#include "tracefs/base/clock.h"
+#include "tracefs/base/spelling.h"
+#include "tracefs/base/units.h"
+#include "tracefs/command/command_line.h"
+
+namespace tracefs {
+namespace {
+
+namespace po = boost::program_options;
+using Strings = std::vector<std::string>;
+using Text = std::string;
+
+constexpr char kSeeHelp[] = " (see tracefs-replay --help)";
+
+po::options_description VisibleOptions() {
+  po::options_description options("Options");
+  const auto text = [](const char* name) {
+    return po::value<Text>()->value_name(name);
+  };
+  options.add_options()  //
+      ("root,r", text("DIR"),
+       "replay below this directory; it must be empty, or see --existing")  //
+      ("plan", text("FILE"),
+       "keep what TRACE is compiled to; FILE may then be given as TRACE")    //
+      ("check", "say what TRACE lacks for a replay, and do nothing")         //
+      ("digest", text("DIR"), "print the digest of a tree, and do nothing")  //
+      ("expect", text("FILE"),
+       "compare the end state with this digest, path by path")  //
+      ("prepare",
+       "build the tree that was there before: the default where "
+       "DIR is empty")                                      //
+      ("no-prepare", "do not build it")                     //
+      ("prepare-only", "build it, and replay nothing")      //
+      ("existing", "DIR is not empty, and may be changed")  //
+      ("no-verify", "do not look at the tree in the end")   //
+      ("order", text("WHICH"),
+       "root (default): what works on the same file, name or handle keeps its "
+       "order; thread: each thread for itself; global: one after the other; "
+       "none: as it comes")  //
+      ("timing", text("WHEN"),
+       "asap (default); original: at its time; scale=F: times multiplied by F; "
+       "think[=F]: as long after the one before as it was then")           //
+      ("max-lag", text("TIME"), "end if an operation is later than that")  //
+      ("threads", text("N"),
+       "at most so many threads at once; default: as recorded, up to 256")  //
+      ("clones", text("N"),
+       "replay N times at once, in DIR/clone1, DIR/clone2, ...")  //
+      ("filter,f", text("EXPR"), "replay only what matches")      //
+      ("from", text("POINT"),
+       "replay from there: the number of an operation, 14:03:07, +5s after the "
+       "begin, or @NS")                                    //
+      ("to", text("POINT"), "and what began before that")  //
+      ("until", text("POINT"),
+       "stop there: DIR is then the tree as it was; what follows is not "
+       "compared")  //
+      ("step",
+       "show each operation before it is done: Enter does it, a number "
+       "does so many, b goes one back, c goes on, q ends")  //
+      ("closure", text("HOW"),
+       "what selected operations need of others: init (default): it is there "
+       "before; include: those are done, too, but not timed; none")  //
+      ("data", text("WHICH"),
+       "bytes written: recorded (default), zero, pattern, synth (same hash, "
+       "same bytes)")  //
+      ("users", text("WHICH"),
+       "recorded (default for root): as who it was; self")       //
+      ("direct", "O_DIRECT where offsets and lengths allow it")  //
+      ("devices", "make device nodes, too: takes root")          //
+      ("max-bytes", text("SIZE"),
+       "end before more is written; default: what is free on DIR")  //
+      ("max-inodes", text("N"), "end before more files are made")   //
+      ("on-mismatch", text("WHAT"),
+       "count (default), warn: tell each at once, abort")  //
+      ("format", text("NAME"), "text (default) or json")   //
+      ("key", po::value<Strings>()->value_name("FILE"),
+       "keys for encrypted traces; also env:NAME, keyring:NAME")  //
+      ("help,h", "print this and exit")                           //
+      ("version", "print the version and exit");
+  return options;
+}
+
+// One of some words; `*value` is its number.
+template <typename T>
+Status ReadWord(const CommandLine& given, const char* option,
+                const std::vector<std::pair<const char*, T>>& words, T* value) {
+  if (!given.Has(option)) return {};
+  const Text word = given.Text(option);
+  Text known;
+  for (const auto& [name, number] : words) {
+    if (word == name) {
+      *value = number;
+      return {};
+    }
+    known += (known.empty() ? "" : ", ") + Text(name);
+  }
+  return Status::Invalid(Text("--") + option + ": there is no \"" + word +
+                         "\"; there are " + known);
+}
+
+Result<double> ReadFactor(const Text& text, const char* option) {
+  double factor = 0;
+  const auto end =
+      std::from_chars(text.data(), text.data() + text.size(), factor);
+  if (end.ec != std::errc() || end.ptr != text.data() + text.size() ||
+      !(factor > 0) || factor > 1e6) {
+    return Status::Invalid(Text(option) + ": \"" + text +
+                           "\" is no factor above 0");
+  }
+  return factor;
+}
+
+Status ReadTiming(const CommandLine& given, replay::PlayOptions* play) {
+  if (!given.Has("timing")) return {};
+  const Text word = given.Text("timing");
+  const size_t equals = word.find('=');
+  const Text name = word.substr(0, equals);
+  if (equals != word.npos && (name == "scale" || name == "think")) {
+    const Result<double> factor =
+        ReadFactor(word.substr(equals + 1), "--timing");
+    if (!factor.ok()) return factor.status();
+    play->scale = *factor;
+  }
+  if (word == "asap") {
+    play->timing = replay::TimingMode::kAsap;
+  } else if (word == "original") {
+    play->timing = replay::TimingMode::kOriginal;
+  } else if (name == "scale" && equals != word.npos) {
+    play->timing = replay::TimingMode::kScale;
+  } else if (name == "think") {
+    play->timing = replay::TimingMode::kThink;
+  } else {
+    return Status::Invalid("--timing: there is no \"" + word +
+                           "\"; there are asap, original, scale=F, think[=F]");
+  }
+  return {};
+}
+
+// "14:03", "14:03:07", "14:03:07.25".
+std::optional<uint64_t> ClockOf(std::string_view text) {
+  double value = 0;
+  for (int part = 0; part < 3; ++part) {
+    const size_t colon = std::min(text.find(':'), text.size());
+    double number = 0;
+    const auto end = std::from_chars(text.data(), text.data() + colon, number);
+    if (end.ec != std::errc() || end.ptr != text.data() + colon || number < 0 ||
+        number >= (part == 0 ? 24 : 60)) {
+      return std::nullopt;
+    }
+    constexpr double kSeconds[] = {3600, 60, 1};
+    value += number * kSeconds[part];
+    text.remove_prefix(std::min(colon + 1, text.size()));
+    if (text.empty() && part > 0) {
+      return static_cast<uint64_t>(value * static_cast<double>(kNsPerSecond));
+    }
+  }
+  return std::nullopt;
+}
+
+Status ReadPoint(const CommandLine& given, const char* option,
+                 std::optional<TracePoint>* point) {
+  if (!given.Has(option)) return {};
+  const Text text = given.Text(option);
+  std::optional<uint64_t> value;
+  TracePoint::Kind kind = TracePoint::Kind::kSequence;
+  if (text.starts_with('+')) {
+    kind = TracePoint::Kind::kAfterBegin;
+    value = ParseDuration(text.substr(1));
+  } else if (text.starts_with('@')) {
+    kind = TracePoint::Kind::kAbsolute;
+    value = ParseUnsigned(text.substr(1));
+  } else if (text.find(':') != text.npos) {
+    kind = TracePoint::Kind::kClock;
+    value = ClockOf(text);
+  } else {
+    value = ParseUnsigned(text);
+  }
+  if (!value) {
+    return Status::Invalid(Text("--") + option + ": \"" + text +
+                           "\" is no point of a trace; such are 1200 (the "
+                           "operation), 14:03:07, +5s, @1767323045000000000");
+  }
+  *point = TracePoint{kind, *value};
+  return {};
+}
+
+template <typename T>
+Status ReadNumber(const CommandLine& given, const char* option, bool size,
+                  uint64_t least, uint64_t most, T* value) {
+  if (!given.Has(option)) return {};
+  const Text text = given.Text(option);
+  const auto number = size ? ParseSize(text) : ParseUnsigned(text);
+  if (!number || *number < least || *number > most) {
+    return Status::Invalid(Text("--") + option + ": \"" + text +
+                           "\" is not from " + std::to_string(least) + " to " +
+                           std::to_string(most));
+  }
+  *value = static_cast<T>(*number);
+  return {};
+}
+
+Status ReadPlay(const CommandLine& given, ReplayOptions* result) {
+  using replay::Closure;
+  using replay::DataMode;
+  using replay::OnMismatch;
+  using replay::OrderMode;
+  if (Status s = ReadWord<OrderMode>(given, "order",
+                                     {{"root", OrderMode::kRoot},
+                                      {"thread", OrderMode::kThread},
+                                      {"global", OrderMode::kGlobal},
+                                      {"none", OrderMode::kNone}},
+                                     &result->play.order);
+      !s.ok()) {
+    return s;
+  }
+  if (Status s = ReadTiming(given, &result->play); !s.ok()) return s;
+  if (Status s = ReadWord<OnMismatch>(given, "on-mismatch",
+                                      {{"count", OnMismatch::kCount},
+                                       {"warn", OnMismatch::kWarn},
+                                       {"abort", OnMismatch::kAbort}},
+                                      &result->play.on_mismatch);
+      !s.ok()) {
+    return s;
+  }
+  if (Status s = ReadWord<Closure>(given, "closure",
+                                   {{"init", Closure::kInit},
+                                    {"include", Closure::kInclude},
+                                    {"none", Closure::kNone}},
+                                   &result->builder.closure);
+      !s.ok()) {
+    return s;
+  }
+  if (Status s = ReadWord<DataMode>(given, "data",
+                                    {{"recorded", DataMode::kRecorded},
+                                     {"zero", DataMode::kZero},
+                                     {"pattern", DataMode::kPattern},
+                                     {"synth", DataMode::kSynth}},
+                                    &result->target.data);
+      !s.ok()) {
+    return s;
+  }
+  if (given.Has("max-lag")) {
+    const auto lag = ParseDuration(given.Text("max-lag"));
+    if (!lag) return Status::Invalid("--max-lag: no time, such as 50ms");
+    result->play.max_lag_ns = *lag;
+  }
+  result->target.as_recorded_users = ::geteuid() == 0;
+  bool recorded = result->target.as_recorded_users;
+  if (Status s = ReadWord<bool>(
+          given, "users", {{"recorded", true}, {"self", false}}, &recorded);
+      !s.ok()) {
+    return s;
+  }
+  if (recorded && ::geteuid() != 0) {
+    return Status::Invalid("--users recorded takes root; self is the default");
+  }
+  if (given.Has("devices") && ::geteuid() != 0) {
+    return Status::Invalid("--devices takes root");
+  }
+  result->target.as_recorded_users = recorded;
+  result->target.devices = given.Has("devices");
+  result->target.direct = given.Has("direct");
+  for (Status s :
+       {ReadNumber(given, "max-bytes", true, 0, INT64_MAX,
+                   &result->target.max_bytes),
+        ReadNumber(given, "max-inodes", false, 0, INT64_MAX,
+                   &result->target.max_inodes),
+        ReadNumber(given, "threads", false, 1, replay::kMaxLanes,
+                   &result->builder.lanes),
+        ReadNumber(given, "clones", false, 1, 1024, &result->clones)}) {
+    if (!s.ok()) return s;
+  }
+  return {};
+}
+
+Status CheckTogether(const CommandLine& given, const ReplayOptions& o) {
+  if (!o.digest_of.empty()) {
+    return o.traces.empty() ? Status()
+                            : Status::Invalid("--digest takes no TRACE");
+  }
+  if (o.traces.empty()) {
+    return Status::Invalid("no TRACE given" + Text(kSeeHelp));
+  }
+  if (o.root.empty() && !o.check && o.plan.empty()) {
+    return Status::Invalid(
+        "--root DIR says where to replay; --check and --plan FILE need none");
+  }
+  if (given.Has("prepare") && given.Has("no-prepare")) {
+    return Status::Invalid("--prepare and --no-prepare exclude each other");
+  }
+  if (o.step && o.clones > 1) {
+    return Status::Invalid("--step is for one replay, not for --clones");
+  }
+  if (o.step && o.existing) {
+    return Status::Invalid("--step may have to begin anew: not in --existing");
+  }
+  if (o.json && o.step) return Status::Invalid("--step has no JSON");
+  return {};
+}
+
+}  // namespace
+
+Result<ReplayOptions> ParseReplayOptions(int argc, const char* const* argv) {
+  const Result<CommandLine> parsed =
+      CommandLine::Parse(argc, argv, VisibleOptions(), "trace", kSeeHelp);
+  if (!parsed.ok()) return parsed.status();
+  const CommandLine& given = *parsed;
+  ReplayOptions result;
+  result.help = given.Has("help");
+  result.version = given.Has("version");
+  if (result.help || result.version) return result;
+  result.traces = given.Texts("trace");
+  result.keys = given.Texts("key");
+  result.root = given.Text("root");
+  result.plan = given.Text("plan");
+  result.digest_of = given.Text("digest");
+  result.expect = given.Text("expect");
+  result.check = given.Has("check");
+  if (given.Has("prepare")) result.prepare = true;
+  if (given.Has("no-prepare")) result.prepare = false;
+  result.prepare_only = given.Has("prepare-only");
+  result.existing = given.Has("existing");
+  result.verify_tree = !given.Has("no-verify");
+  result.filter = given.Text("filter");
+  result.step = given.Has("step");
+  if (Status s = ReadWord<bool>(
+          given, "format", {{"text", false}, {"json", true}}, &result.json);
+      !s.ok()) {
+    return s;
+  }
+  for (const auto& [option, point] :
+       {std::pair{"from", &result.from}, std::pair{"to", &result.to},
+        std::pair{"until", &result.until}}) {
+    if (Status s = ReadPoint(given, option, point); !s.ok()) return s;
+  }
+  if (Status s = ReadPlay(given, &result); !s.ok()) return s;
+  if (result.step) result.play.order = replay::OrderMode::kGlobal;
+  if (Status s = CheckTogether(given, result); !s.ok()) return s;
+  return result;
+}
+
+std::string ReplayHelp() {
+  std::ostringstream text;
+  text << "Usage: tracefs-replay TRACE... --root DIR [OPTION]...\n"
+          "       tracefs-replay TRACE... --check\n"
+          "       tracefs-replay --digest DIR\n\n"
+          "Does to DIR what was done to the traced directory, and checks that "
+          "each\noperation comes to the same and that the tree is the same in "
+          "the end.\n\n"
+       << VisibleOptions()
+       << "\nStatus: 0 all as recorded, 1 something differs or the trace is "
+          "damaged,\n2 wrong usage, 3 the system refused.\n\nExamples:\n"
+          "  tracefs-replay trace.log --check\n"
+          "  tracefs-replay trace.log --root /mnt/new\n"
+          "  tracefs-replay trace.log --root /mnt/new --timing original\n";
+  return text.str();
+}
+
+}  // namespace tracefs

@@ -1,0 +1,22 @@
+// The tree that was there before a trace began, made anew.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tracefs/base/status.h"
+#include "tracefs/replay/target_tree.h"
+
+namespace tracefs {
+
+struct Prepared {
+  uint64_t entries = 0;
+  uint64_t failed = 0;              // could not be made
+  std::vector<std::string> errors;  // the first of them
+};
+
+// Makes what `plan` says was there before, or, if not `make`, opens it.
+Result<Prepared> PrepareTree(int plan, bool make, replay::TargetTree* tree);
+
+}  // namespace tracefs

@@ -1,0 +1,330 @@
+#include "tracefs/tools/replay/replay.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "tracefs/base/clock.h"
+#include "tracefs/base/file_io.h"
+#include "tracefs/export/escape.h"
+#include "tracefs/replay/digest.h"
+#include "tracefs/tools/replay/check.h"
+#include "tracefs/tools/replay/clear_tree.h"
+#include "tracefs/tools/replay/compile.h"
+#include "tracefs/tools/replay/prepare.h"
+#include "tracefs/tools/replay/report.h"
+#include "tracefs/tools/replay/stepper.h"
+
+namespace tracefs {
+namespace {
+
+constexpr char kCommand[] = "tracefs-replay: ";
+constexpr size_t kMostDifferences = 100;
+constexpr size_t kMaxDigestBytes = size_t{1} << 30;
+
+Result<UniqueFd> OpenFolder(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return Status::System(errno, TerminalWord(path));
+  return fd;
+}
+
+// Directories and files stay open as long as a trace has them so.
+void RaiseLimitOfFiles() {
+  rlimit limit;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+double ProcessorSeconds() {
+  return static_cast<double>(ClockNs(CLOCK_PROCESS_CPUTIME_ID)) / 1e9;
+}
+
+class Run {
+ public:
+  Run(const ReplayOptions& options, OutputBuffer& out, OutputBuffer& err)
+      : options_(options), out_(out), err_(err) {}
+
+  int Start() {
+    const Status status = Work();
+    if (!status.ok()) {
+      Say(status.message());
+      Raise(ExitStatus(status));
+    }
+    const Status written = out_.Flush();
+    if (!written.ok() && written.error() != EPIPE) {
+      Say(written.message());
+      Raise(ExitStatus(written));
+    }
+    (void)err_.Flush();  // nobody to tell
+    return exit_status_;
+  }
+
+ private:
+  void Raise(int status) { exit_status_ = std::max(exit_status_, status); }
+  void Say(const std::string& text) { err_.Append(kCommand + text + "\n"); }
+
+  Status Work() {
+    if (!options_.digest_of.empty()) return PrintDigest();
+    if (Status s = CompileTraces(); !s.ok()) return s;
+    if (options_.check) {
+      const std::vector<Finding> findings = FindLacks(compiled_);
+      out_.Append(LacksText(compiled_, findings, options_.json));
+      for (const Finding& f : findings) {
+        if (f.fatal) Raise(1);
+      }
+      return {};
+    }
+    if (options_.root.empty()) {
+      Say(std::to_string(compiled_.header.actions) + " actions in " +
+          TerminalWord(options_.plan));
+      return {};
+    }
+    if (Status s = CheckRoom(); !s.ok()) return s;
+    RaiseLimitOfFiles();
+    return options_.step ? Step() : ReplayAll();
+  }
+
+  Status PrintDigest() {
+    const Result<UniqueFd> folder = OpenFolder(options_.digest_of);
+    if (!folder.ok()) return folder.status();
+    const auto digest = replay::DigestTree(folder->get(), DigestHow());
+    if (!digest.ok()) return digest.status();
+    out_.Append(digest->Text());
+    return {};
+  }
+
+  replay::DigestOptions DigestHow() const {
+    return {.owners = options_.target.as_recorded_users ||
+                      (!options_.digest_of.empty() && ::geteuid() == 0)};
+  }
+
+  Status CompileTraces() {
+    Result<Compiled> compiled = Compile(options_, options_.check);
+    if (!compiled.ok()) return compiled.status();
+    compiled_ = *std::move(compiled);
+    for (const std::string& note : compiled_.notes) Say(note);
+    if (compiled_.damaged) Raise(1);
+    if (options_.check || !compiled_.from_trace) return {};
+    for (const Finding& f : FindLacks(compiled_)) {
+      if (f.fatal) {
+        Say(std::to_string(f.count) + " " + f.text);
+        if (f.key == "lost" || f.key == "operations") Raise(1);
+      }
+    }
+    return {};
+  }
+
+  // What can be known of room before the first operation.
+  Status CheckRoom() {
+    struct statvfs st;
+    if (::statvfs(options_.root.c_str(), &st) != 0) {
+      return Status::System(errno, "--root " + TerminalWord(options_.root));
+    }
+    const replay::PlanHeader& h = compiled_.header;
+    target_ = options_.target;
+    const uint64_t free = uint64_t{st.f_bavail} * st.f_frsize;
+    if (target_.max_bytes == UINT64_MAX) target_.max_bytes = free;
+    if (options_.target.max_bytes != UINT64_MAX &&
+        h.written_bytes > options_.target.max_bytes) {
+      return Status::Invalid(
+          "--max-bytes: " + std::to_string(h.written_bytes) +
+          " bytes are written; select less of the trace, or allow more");
+    }
+    if (h.made_entries + h.initial_entries > target_.max_inodes) {
+      return Status::Invalid(
+          "--max-inodes: " +
+          std::to_string(h.made_entries + h.initial_entries) +
+          " files are made; select less of the trace, or allow more");
+    }
+    return {};
+  }
+
+  // Opens DIR, or one of its clones, and looks whether it may be used.
+  Result<std::unique_ptr<replay::TargetTree>> OpenTree(
+      const std::string& folder, bool* empty) {
+    auto tree = replay::TargetTree::Open(folder, compiled_.header, target_);
+    if (!tree.ok()) return tree.status();
+    const Result<bool> is_empty = (*tree)->IsEmpty();
+    if (!is_empty.ok()) return is_empty.status();
+    if (!*is_empty && !options_.existing) {
+      return Status::Invalid(TerminalWord(folder) +
+                             " is not empty; --existing says that it may be "
+                             "changed");
+    }
+    *empty = *is_empty;
+    return tree;
+  }
+
+  Result<Prepared> Prepare(replay::TargetTree* tree, bool empty) {
+    const bool make = options_.prepare.value_or(empty);
+    return PrepareTree(compiled_.plan.get(), make, tree);
+  }
+
+  replay::PlayOptions PlayHow() {
+    replay::PlayOptions play = options_.play;
+    if (options_.until) {
+      const Bound bound =
+          BoundOf(*options_.until, compiled_.header.first_real_ns);
+      play.until_sequence = bound.sequence;
+      play.until_ns = bound.ns;
+    }
+    play.verify.as_recorded_users = options_.target.as_recorded_users;
+    play.verify.has_bytes =
+        options_.target.data == replay::DataMode::kRecorded &&
+        compiled_.header.without_data == 0;
+    play.warn = [this](const replay::Mismatch& m) {
+      const std::lock_guard lock(mutex_);
+      Say("operation " + std::to_string(m.sequence) + ", " +
+          TerminalText(m.text));
+      (void)err_.Flush();
+    };
+    return play;
+  }
+
+  Status ReplayOne(const std::string& folder, ReplayReport* report) {
+    bool empty = false;
+    auto tree = OpenTree(folder, &empty);
+    if (!tree.ok()) return tree.status();
+    Result<Prepared> prepared = Prepare(tree->get(), empty);
+    if (!prepared.ok()) return prepared.status();
+    report->prepared = *std::move(prepared);
+    if (options_.prepare_only) return {};
+    const double before_s = ProcessorSeconds();
+    replay::Player player(compiled_.plan.get(), compiled_.header, tree->get(),
+                          PlayHow());
+    const Status played = player.Run(&report->outcome);
+    report->processor_s = ProcessorSeconds() - before_s;
+    if (!played.ok()) return played;
+    return CompareEnd((*tree)->root(), empty, report);
+  }
+
+  Status CompareEnd(int root, bool was_empty, ReplayReport* report) {
+    const bool whole = !options_.until;
+    if (!options_.verify_tree || (!whole && options_.expect.empty())) return {};
+    const auto digest = replay::DigestTree(root, DigestHow());
+    if (!digest.ok()) return digest.status();
+    EndState& end = report->end;
+    end.compared = true;
+    end.digest = digest->hash;
+    if (!options_.expect.empty()) {
+      const UniqueFd fd(::open(options_.expect.c_str(), O_RDONLY | O_CLOEXEC));
+      if (!fd) return Status::System(errno, TerminalWord(options_.expect));
+      const auto text = ReadText(fd.get(), kMaxDigestBytes, "--expect");
+      if (!text.ok()) return text.status();
+      const auto expected = replay::ParseDigest(*text);
+      if (!expected.ok()) return expected.status().Prefixed(options_.expect);
+      end.first = replay::CompareDigests(*expected, *digest, kMostDifferences,
+                                         &end.differences);
+      return {};
+    }
+    auto differences = replay::CompareWithPlan(
+        compiled_.plan.get(), *digest, DigestHow(), /*others=*/!was_empty,
+        kMostDifferences, &end.differences);
+    if (!differences.ok()) return differences.status();
+    end.first = *std::move(differences);
+    return {};
+  }
+
+  Status ReplayAll() {
+    std::vector<std::string> folders;
+    if (options_.clones == 1) folders.push_back(options_.root);
+    for (uint32_t i = 1; options_.clones > 1 && i <= options_.clones; ++i) {
+      folders.push_back(options_.root + "/clone" + std::to_string(i));
+      if (::mkdir(folders.back().c_str(), 0755) != 0 && errno != EEXIST) {
+        return Status::System(errno, TerminalWord(folders.back()));
+      }
+    }
+    std::vector<ReplayReport> reports(folders.size());
+    std::vector<Status> statuses(folders.size());
+    std::vector<std::thread> threads;
+    for (size_t i = 1; i < folders.size(); ++i) {
+      threads.emplace_back(
+          [&, i] { statuses[i] = ReplayOne(folders[i], &reports[i]); });
+    }
+    statuses[0] = ReplayOne(folders[0], &reports[0]);
+    for (std::thread& thread : threads) thread.join();
+    Status first;
+    for (size_t i = 0; i < folders.size(); ++i) {
+      if (i > 0) Merge(reports[i], &reports[0]);
+      if (first.ok()) first = statuses[i];
+    }
+    reports[0].compiled = &compiled_;
+    reports[0].options = &options_;
+    if (options_.prepare_only) {
+      out_.Append(std::to_string(reports[0].prepared.entries) +
+                  " entries made, " +
+                  std::to_string(reports[0].prepared.failed) + " failed\n");
+      for (const std::string& error : reports[0].prepared.errors) Say(error);
+    } else {
+      out_.Append(options_.json ? ReportJson(reports[0])
+                                : ReportText(reports[0]));
+    }
+    if (!reports[0].Good()) Raise(1);
+    return first;
+  }
+
+  static void Merge(const ReplayReport& from, ReplayReport* to) {
+    to->outcome.Add(from.outcome);
+    to->outcome.bytes_written += 0;
+    to->prepared.entries += from.prepared.entries;
+    to->prepared.failed += from.prepared.failed;
+    to->end.differences += from.end.differences;
+    to->end.first.insert(to->end.first.end(), from.end.first.begin(),
+                         from.end.first.end());
+    to->processor_s = std::max(to->processor_s, from.processor_s);
+  }
+
+  // One operation after the other; one step back is a new run that ends one
+  // operation earlier: the tree is a function of the plan's begin.
+  Status Step() {
+    Stepper stepper(out_);
+    while (true) {
+      bool empty = false;
+      ReplayReport report;
+      {
+        auto tree = OpenTree(options_.root, &empty);
+        if (!tree.ok()) return tree.status();
+        Result<Prepared> prepared = Prepare(tree->get(), empty);
+        if (!prepared.ok()) return prepared.status();
+        replay::PlayOptions play = PlayHow();
+        play.before = [&](const replay::Action& a) {
+          return stepper.Before(a);
+        };
+        replay::Player player(compiled_.plan.get(), compiled_.header,
+                              tree->get(), std::move(play));
+        if (Status s = player.Run(&report.outcome); !s.ok()) return s;
+      }
+      for (const auto& mismatch : report.outcome.mismatches) {
+        out_.Append("differs: " + TerminalText(mismatch.text) + "\n");
+      }
+      if (stepper.again_at() == 0) return {};
+      if (Status s = ClearTree(options_.root); !s.ok()) return s;
+      stepper.Restart();
+    }
+  }
+
+  const ReplayOptions& options_;
+  OutputBuffer& out_;
+  OutputBuffer& err_;
+  Compiled compiled_;
+  replay::TargetOptions target_;
+  std::mutex mutex_;
+  int exit_status_ = 0;
+};
+
+}  // namespace
+
+int Replay(const ReplayOptions& options, OutputBuffer& out, OutputBuffer& err) {
+  return Run(options, out, err).Start();
+}
+
+}  // namespace tracefs

@@ -1,0 +1,252 @@
+#include "tracefs/tools/replay/report.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "tracefs/base/printable.h"
+#include "tracefs/replay/verify.h"
+
+namespace tracefs {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using replay::Distribution;
+using replay::OpOutcome;
+using replay::Outcome;
+
+constexpr size_t kMostShown = 20;
+
+std::string Number(double value, int digits) {
+  std::array<char, 64> text;
+  const int n = std::snprintf(text.data(), text.size(), "%.*f", digits, value);
+  return {text.data(), static_cast<size_t>(std::clamp(n, 0, 63))};
+}
+
+std::string Micro(uint64_t ns) {
+  return Number(static_cast<double>(ns) / 1e3, 1);
+}
+double Seconds(uint64_t ns) { return static_cast<double>(ns) / 1e9; }
+
+void Column(std::string text, size_t width, bool left, std::string* line) {
+  if (text.size() < width) {
+    text.insert(left ? text.end() : text.begin(), width - text.size(), ' ');
+  }
+  *line += (line->empty() ? "" : " ") + text;
+}
+
+uint64_t ExplainedOf(const OpOutcome& op) {
+  uint64_t n = 0;
+  for (const uint64_t count : op.explained) n += count;
+  return n;
+}
+
+std::string Table(const Outcome& outcome) {
+  std::string text;
+  const auto row = [&](const std::array<std::string, 9>& cells) {
+    std::string line;
+    for (size_t i = 0; i < cells.size(); ++i) {
+      Column(cells[i], i == 0 ? 16 : 9, i == 0, &line);
+    }
+    text += line + "\n";
+  };
+  row({"operation", "count", "same", "explained", "differs", "p50 then", "now",
+       "p99 then", "now (us)"});
+  for (size_t i = 0; i < outcome.ops.size(); ++i) {
+    const OpOutcome& op = outcome.ops[i];
+    if (op.count == 0) continue;
+    row({std::string(OpName(static_cast<Op>(i))), std::to_string(op.count),
+         std::to_string(op.matched), std::to_string(ExplainedOf(op)),
+         std::to_string(op.mismatched), Micro(op.then_ns.Quantile(0.5)),
+         Micro(op.now_ns.Quantile(0.5)), Micro(op.then_ns.Quantile(0.99)),
+         Micro(op.now_ns.Quantile(0.99))});
+  }
+  return text;
+}
+
+std::string ErrorLines(const Outcome& outcome) {
+  std::string text;
+  for (size_t i = 0; i < outcome.ops.size(); ++i) {
+    for (const auto& [pair, count] : outcome.ops[i].errors) {
+      const auto name = [](uint32_t error) {
+        return error == 0 ? std::string("success") : replay::ErrorName(error);
+      };
+      text += "  " + std::string(OpName(static_cast<Op>(i))) + ": " +
+              name(pair.first) + " then, " + name(pair.second) +
+              " now: " + std::to_string(count) + "\n";
+    }
+  }
+  return text.empty() ? text : "errors that differ:\n" + text;
+}
+
+// What was asked for, in seconds; 0: nothing was.
+double AskedSeconds(const ReplayReport& r) {
+  const double recorded = Seconds(r.compiled->header.span_ns);
+  switch (r.options->play.timing) {
+    case replay::TimingMode::kOriginal:
+      return recorded;
+    case replay::TimingMode::kScale:
+      return recorded * r.options->play.scale;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+std::string ReportText(const ReplayReport& r) {
+  const Outcome& o = r.outcome;
+  const uint64_t done = o.operations();
+  std::string text = Table(o);
+  text +=
+      std::to_string(done) + " operations in " +
+      Number(Seconds(o.elapsed_ns), 3) + " s, " +
+      Number(static_cast<double>(done) / std::max(Seconds(o.elapsed_ns), 1e-9),
+             0) +
+      " a second; recorded in " +
+      Number(Seconds(r.compiled->header.span_ns), 3) + " s\n";
+  text += std::to_string(o.bytes_written) + " bytes written, " +
+          std::to_string(o.bytes_read) + " read, of these " +
+          std::to_string(o.bytes_compared) + " compared; processor " +
+          Number(r.processor_s, 3) + " s\n";
+  if (o.lateness_ns.count() != 0) {
+    text +=
+        "late (us): p50 " + Micro(o.lateness_ns.Quantile(0.5)) + ", p99 " +
+        Micro(o.lateness_ns.Quantile(0.99)) + ", most " +
+        Micro(o.lateness_ns.max()) + "; within 1 ms " +
+        Number(100.0 * static_cast<double>(o.lateness_ns.CountUpTo(1'000'000)) /
+                   static_cast<double>(o.lateness_ns.count()),
+               2) +
+        " %\n";
+  }
+  if (const double asked = AskedSeconds(r); asked > 0) {
+    text += "makespan " +
+            Number(100.0 * (Seconds(o.elapsed_ns) - asked) / asked, 1) +
+            " % longer than asked\n";
+  }
+  text += ErrorLines(o);
+  for (size_t i = 0; i < replay::kExplainedCount; ++i) {
+    uint64_t count = 0;
+    for (const OpOutcome& op : o.ops) count += op.explained[i];
+    if (count == 0) continue;
+    text += "explained: " + std::to_string(count) + " " +
+            std::string(ExplainedName(static_cast<replay::Explained>(i))) +
+            "\n";
+  }
+  if (o.untimed != 0) {
+    text += std::to_string(o.untimed) +
+            " operations made up or not selected, " +
+            std::to_string(o.untimed_failed) + " of them came out otherwise\n";
+  }
+  for (size_t i = 0; i < std::min(o.mismatches.size(), kMostShown); ++i) {
+    text += "operation " + std::to_string(o.mismatches[i].sequence) + ", " +
+            Printable(o.mismatches[i].text) + "\n";
+  }
+  if (o.mismatched() > kMostShown) {
+    text +=
+        "... and " + std::to_string(o.mismatched() - kMostShown) + " more\n";
+  }
+  if (r.prepared.failed != 0) {
+    text += std::to_string(r.prepared.failed) +
+            " entries of the initial tree could not be made:\n";
+    for (const std::string& error : r.prepared.errors) {
+      text += "  " + Printable(error) + "\n";
+    }
+  }
+  if (r.end.compared) {
+    text += "tree sha256=" + r.end.digest + "\n";
+    text += r.end.differences == 0
+                ? "the tree is as expected\n"
+                : "the tree differs in " + std::to_string(r.end.differences) +
+                      " paths:\n";
+    for (const std::string& line : r.end.first) text += "  " + line + "\n";
+  }
+  text += r.Good() ? "as recorded\n"
+                   : std::to_string(o.mismatched()) + " results differ\n";
+  return text;
+}
+
+std::string ReportJson(const ReplayReport& r) {
+  const Outcome& o = r.outcome;
+  Json ops = Json::object();
+  for (size_t i = 0; i < o.ops.size(); ++i) {
+    const OpOutcome& op = o.ops[i];
+    if (op.count == 0) continue;
+    Json explained = Json::object();
+    for (size_t k = 0; k < replay::kExplainedCount; ++k) {
+      if (op.explained[k] == 0) continue;
+      explained[std::string(ExplainedName(static_cast<replay::Explained>(k)))] =
+          op.explained[k];
+    }
+    Json errors = Json::array();
+    for (const auto& [pair, count] : op.errors) {
+      errors.push_back({{"then", replay::ErrorName(pair.first)},
+                        {"now", replay::ErrorName(pair.second)},
+                        {"count", count}});
+    }
+    const auto latency = [](const Distribution& d) {
+      return Json{{"p50", d.Quantile(0.5)},
+                  {"p99", d.Quantile(0.99)},
+                  {"max", d.max()},
+                  {"sum", d.sum()}};
+    };
+    ops[std::string(OpName(static_cast<Op>(i)))] = {
+        {"count", op.count},
+        {"same", op.matched},
+        {"differs", op.mismatched},
+        {"explained", explained},
+        {"errors", errors},
+        {"then_ns", latency(op.then_ns)},
+        {"now_ns", latency(op.now_ns)},
+        {"ks_distance", Distribution::Distance(op.then_ns, op.now_ns)}};
+  }
+  Json mismatches = Json::array();
+  for (const auto& m : o.mismatches) {
+    mismatches.push_back(
+        {{"operation", m.sequence}, {"text", Printable(m.text)}});
+  }
+  const double asked = AskedSeconds(r);
+  const double elapsed = Seconds(o.elapsed_ns);
+  Json all = {
+      {"good", r.Good()},
+      {"operations", o.operations()},
+      {"same", o.matched()},
+      {"differs", o.mismatched()},
+      {"explained", o.explained()},
+      {"untimed", o.untimed},
+      {"untimed_failed", o.untimed_failed},
+      {"elapsed_s", elapsed},
+      {"recorded_s", Seconds(r.compiled->header.span_ns)},
+      {"operations_per_s",
+       static_cast<double>(o.operations()) / std::max(elapsed, 1e-9)},
+      {"compile_s", Seconds(r.compiled->compile_ns)},
+      {"processor_s", r.processor_s},
+      {"bytes_written", o.bytes_written},
+      {"bytes_read", o.bytes_read},
+      {"bytes_compared", o.bytes_compared},
+      {"waits", o.waits},
+      {"lateness_ns",
+       {{"p50", o.lateness_ns.Quantile(0.5)},
+        {"p99", o.lateness_ns.Quantile(0.99)},
+        {"max", o.lateness_ns.max()},
+        {"count", o.lateness_ns.count()},
+        {"within_1ms", o.lateness_ns.CountUpTo(1'000'000)}}},
+      {"makespan_error", asked > 0 ? Json((elapsed - asked) / asked) : Json()},
+      {"ops", ops},
+      {"mismatches", mismatches},
+      {"initial",
+       {{"entries", r.prepared.entries},
+        {"failed", r.prepared.failed},
+        {"errors", r.prepared.errors}}},
+      {"end",
+       {{"compared", r.end.compared},
+        {"tree_sha256", r.end.digest},
+        {"differences", r.end.differences},
+        {"first", r.end.first}}}};
+  return JsonWithoutHidden(
+             all.dump(2, ' ', false, Json::error_handler_t::replace)) +
+         "\n";
+}
+
+}  // namespace tracefs
