@@ -92,13 +92,28 @@ NodeId PlanBuilder::FileOf(const Observed& seen, const Record& record) {
   }
   PathBuffer buffer;
   const std::string_view path = PathOf(record, buffer);
-  if (path.empty()) return kNoNode;
+  const uint64_t inode = seen.Get(Field::kInode);
+  if (path.empty() || IsGone(path, inode)) return kNoNode;
   const NodeId found =
       WalkTo(path, Info(seen.op()).family == OpFamily::kDirectory);
-  if (found != kNoNode && seen.Get(Field::kInode) != 0) {
-    model_.SetInode(found, seen.Get(Field::kInode));
-  }
+  if (found != kNoNode && inode != 0) model_.SetInode(found, inode);
   return found;
+}
+
+// Whether what had this path was removed while somebody still asked for it: the
+// path is another file's by now, or nobody's in a directory that is all known.
+bool PlanBuilder::IsGone(std::string_view path, uint64_t inode) const {
+  NodeId at = kRootNode;
+  path.remove_prefix(1);
+  while (!path.empty()) {
+    const size_t end = std::min(path.find('/'), path.size());
+    const LinkId link = model_.Find(at, path.substr(0, end));
+    if (link == kNoLink) return model_.node(at).complete;
+    at = model_.link(link).node;
+    path.remove_prefix(std::min(end + 1, path.size()));
+  }
+  const uint64_t known = model_.node(at).inode;
+  return inode != 0 && known != 0 && known != inode;
 }
 
 void PlanBuilder::Learn(NodeId id, const Observed& seen) {
@@ -122,6 +137,7 @@ void PlanBuilder::Learn(NodeId id, const Observed& seen) {
 }
 
 void PlanBuilder::Unlinked(NodeId id) {
+  if (id == kRootNode) return;  // it has no name, and stays
   Node& node = model_.node(id);
   if (node.first_link == kNoLink && S_ISDIR(node.mode) &&
       node.slot != kNoSlot && node.open_count == 0) {
@@ -445,6 +461,10 @@ Status PlanBuilder::EnsureEntry(NodeId id) {
   if ((node.known & TreeEntry::kMode) == 0) ++lacks_.entries_without_attributes;
   if (S_ISREG(node.mode)) header_.initial_bytes += node.size;
   if (out_ == nullptr) return {};
+  if (S_ISLNK(node.mode)) {
+    links_before_[id] = entry;  // until somebody asks where it leads
+    return {};
+  }
   if (Status s = out_->AddInitial(entry); !s.ok()) return s;
   for (LinkId other = link.next; other != kNoLink;
        other = model_.link(other).next) {
@@ -544,7 +564,11 @@ Status PlanBuilder::Finish() {
   header_.lanes = std::max(lanes_.count(), 1u);
   header_.without_data = lacks_.writes_without_data;
   header_.unknown_content = lacks_.files_without_content;
-  return out_ == nullptr ? Status() : WriteFinal();
+  if (out_ == nullptr) return {};
+  for (const auto& [id, entry] : links_before_) {
+    if (Status s = out_->AddInitial(entry); !s.ok()) return s;
+  }
+  return WriteFinal();
 }
 
 }  // namespace tracefs::replay

@@ -89,6 +89,7 @@ class PlanBuilder {
   // --- Who is who.
   NodeId DirOf(const format::Record& record, Field inode, uint64_t path_id);
   NodeId FileOf(const Observed& seen, const format::Record& record);
+  bool IsGone(std::string_view path, uint64_t inode) const;
   NodeId WalkTo(std::string_view path, bool is_dir);
   void Learn(NodeId id, const Observed& seen);
   NodeId Named(NodeId parent, std::string_view name, const Observed& seen);
@@ -147,6 +148,8 @@ class PlanBuilder {
   Lacks lacks_;
   std::unordered_map<uint64_t, Handle> handles_;
   std::unordered_map<NodeId, IntervalSet> covered_;  // of initial files
+  // Symbolic links of the initial tree that nobody has read yet.
+  std::unordered_map<NodeId, TreeEntry> links_before_;
   std::vector<uint32_t> free_handles_;
   std::vector<uint32_t> free_dirs_;
   std::vector<std::unique_ptr<KeptObserved>> held_;

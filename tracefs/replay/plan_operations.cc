@@ -555,6 +555,14 @@ Status PlanBuilder::DoFile(const Observed& seen, NodeId file) {
   }
   if (file == kNoNode) file = kRootNode;  // statfs
   if (Status s = Ensure(file); !s.ok()) return s;
+  if (op == Op::readlink_ && seen.ok()) {
+    if (const auto link = links_before_.find(file);
+        link != links_before_.end()) {
+      link->second.target = seen.text;
+      if (Status s = out_->AddInitial(link->second); !s.ok()) return s;
+      links_before_.erase(link);
+    }
+  }
   const bool by_handle = op == Op::fallocate_ || op == Op::lseek_ ||
                          op == Op::fsync_ || op == Op::readdir_ ||
                          op == Op::fsyncdir_ ||

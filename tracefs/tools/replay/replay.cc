@@ -257,6 +257,8 @@ class Run {
       if (i > 0) Merge(reports[i], &reports[0]);
       if (first.ok()) first = statuses[i];
     }
+    // Refused before anything was done: there is nothing to tell.
+    if (!first.ok() && reports[0].outcome.operations() == 0) return first;
     reports[0].compiled = &compiled_;
     reports[0].options = &options_;
     if (options_.prepare_only) {
@@ -274,7 +276,6 @@ class Run {
 
   static void Merge(const ReplayReport& from, ReplayReport* to) {
     to->outcome.Add(from.outcome);
-    to->outcome.bytes_written += 0;
     to->prepared.entries += from.prepared.entries;
     to->prepared.failed += from.prepared.failed;
     to->end.differences += from.end.differences;

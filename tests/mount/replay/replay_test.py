@@ -1,0 +1,388 @@
+#!/usr/bin/env python3
+"""What was done to a traced directory, done again to an empty one: each
+operation comes to the same, and the tree is the same in the end. What the tree
+is, is said by a walk of this suite's own (trees.py), not by tracefs-replay.
+
+  replay_test.py --bin build/release/bin
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
+
+# pylint: disable=wrong-import-position
+from tracefs_harness import Skip, Suite, expect, expect_equal  # noqa: E402
+from trees import expect_same_tree, tree_digest  # noqa: E402
+
+FLAGS = "STR_ALL | STR_DATA"
+RACES = [sys.executable, "-B", os.path.join(HERE, "races.py"), "."]
+GIT = "git -c user.name=n -c user.email=e@example.org -c gc.autoDetach=false"
+
+# name: (programs it takes, script; it runs in the mount)
+WORKLOADS = {
+    "names": ((), """
+mkdir -p a/b/c; echo hello > a/x; cat a/x; ln a/x a/y; ln -s x a/z
+readlink a/z; mv a/y b; rm a/x; chmod 600 b; mv a/b moved; rmdir moved/c
+mkfifo pipe; cp b a/copy; truncate -s 1000000 a/copy; ls -lR
+mkdir same; ! mkdir same; ! rmdir a; ! cat missing; mv -T same other
+ln b b2; ln b b3; rm b2; touch -d 2001-02-03 b3; mv b3 'odd
+name'; > 'x y'; > "$(printf '\\377\\001')"
+"""),
+    "holes and offsets": (("python3",), """
+python3 - <<'END'
+import os
+f = os.open("f", os.O_RDWR | os.O_CREAT, 0o640)
+os.pwrite(f, b"x" * 10000, 1 << 20)
+os.pwrite(f, b"y" * 5000, 4090)
+os.ftruncate(f, 900000)
+os.posix_fallocate(f, 0, 950000)
+print(len(os.pread(f, 20000, 0)), len(os.pread(f, 10, 2000000)))
+g = os.open("g", os.O_RDWR | os.O_CREAT | os.O_APPEND)
+for i in range(50):
+    os.write(g, b"line %d\\n" % i)
+os.unlink("g")
+os.pwrite(g, b"still here", 0)
+os.fchmod(g, 0o600)
+h = os.open(".", os.O_TMPFILE | os.O_RDWR, 0o600)
+os.write(h, b"got a name")
+os.link(f"/proc/self/fd/{h}", "named", src_dir_fd=h)  # follows it
+os.rename("f", "f2")
+os.copy_file_range(f, h, 8000, 4000, 12)
+os.fsync(f)
+END
+"""),
+    "tar": (("tar",), """
+tar cf src.tar -C "$SOURCE" tracefs/base tracefs/event docs
+tar xf src.tar; tar cf - tracefs | tar tf - > list; rm -r tracefs/base
+"""),
+    "git": (("git",), f"""
+git init -q one; cd one; for i in 1 2 3; do
+seq $i 400 > f$i; {GIT} add .; {GIT} commit -qm $i; done
+cd ..; git clone -q one two; cd two; {GIT} gc -q; {GIT} fsck
+"""),
+    "make": (("make", "gcc"), """
+for i in 1 2 3 4; do echo "int f$i(void) { return $i; }" > f$i.c; done
+echo 'int main(void) { return 0; }' > main.c
+printf 'p: main.o f1.o f2.o f3.o f4.o\\n\\t$(CC) -o p $^\\n' > Makefile
+make -s -j2; touch f1.c; make -s; make -s -q
+"""),
+    "sqlite": (("sqlite3",), """
+for i in 1 2 3; do sqlite3 db "PRAGMA journal_mode = $([ $i = 2 ] && echo wal \
+|| echo delete); CREATE TABLE IF NOT EXISTS t(a, b); WITH RECURSIVE n(x) AS
+(SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 300) INSERT INTO t SELECT x,
+hex(x) FROM n; DELETE FROM t WHERE a % 7 = 0; VACUUM"; done
+"""),
+    "rsync": (("rsync",), """
+mkdir from; cp -r "$SOURCE/docs" from; rsync -a from/ to; echo more >> from/docs/reader.md
+rm from/docs/security.md; rsync -a --delete --inplace from/ to
+"""),
+    "fio": (("fio",), """
+fio --name=j --directory=. --size=2m --rw=randrw --bs=4k --numjobs=3 \
+--ioengine=psync --fallocate=none --unlink=0 --output-format=terse
+"""),
+    "stress-ng": (("stress-ng",), """
+mkdir t; stress-ng --temp-path t --hdd 1 --hdd-ops 10 --hdd-bytes 1m \
+--rename 1 --rename-ops 100 --dir 1 --dir-ops 50 -q
+"""),
+    "threads": (("python3",), f"{' '.join(RACES)} 120"),
+}
+
+
+class Replay:
+    def __init__(self, suite):
+        self.suite = suite
+
+    def record(self, script, kind=None, before=None, flags=FLAGS):
+        """Runs it in a traced folder; the trace, and the tree in the end."""
+        suite = self.suite
+        with contextlib.ExitStack() as stack:
+            if kind:
+                folder = os.path.join(
+                    stack.enter_context(suite.file_system("recorded", kind)),
+                    "source")
+                os.mkdir(folder)
+            else:
+                suite.remove("recorded")
+                folder = suite.folder("recorded")
+            if before:
+                subprocess.run(["sh", "-c", before], cwd=folder, check=True)
+            trace = suite.path("replay.trace")
+            if os.path.exists(trace):
+                os.unlink(trace)
+            mount = suite.mount(folder, folder,
+                                ("", flags, f'file = "{trace}"'))
+            done = subprocess.run(
+                ["sh", "-c", script], cwd=folder, check=False,
+                capture_output=True, env=dict(os.environ, SOURCE=os.getcwd()))
+            mount.unmount()
+            expect(done.returncode == 0, f"the workload: {done.stderr}")
+            return trace, tree_digest(folder, times=False,
+                                      exclude=lambda p: p == "lost+found")
+
+    def replay(self, trace, folder, *words, status=0):
+        """What tracefs-replay reports."""
+        done = self.suite.tool("tracefs-replay", trace, "--root", folder,
+                               "--format", "json", *words)
+        report = json.loads(done.stdout) if done.stdout else None
+        expect(done.returncode in (status if isinstance(status, tuple)
+                                   else (status,)),
+               f"tracefs-replay {' '.join(words)} ended with "
+               f"{done.returncode}: {brief(report)}{done.stderr}")
+        return report or done.stderr
+
+    def empty(self, name="again"):
+        self.suite.remove(name)
+        return self.suite.folder(name)
+
+    def same(self, trace, want, folder, *words):
+        report = self.replay(trace, folder, *words)
+        expect_equal((report["differs"], report["end"]["differences"],
+                      report["initial"]["failed"]), (0, 0, 0),
+                     brief(report))
+        got = tree_digest(folder, times=False,
+                          exclude=lambda p: p == "lost+found")
+        expect_same_tree(got, want, "the replayed tree")
+        return report
+
+    # --- cases
+
+    def round_trip(self, name):
+        programs, script = WORKLOADS[name]
+        for program in programs:
+            if shutil.which(program) is None:
+                raise Skip(f"{program} is not installed")
+        trace, want = self.record("set -e\n" + script)
+        report = self.same(trace, want, self.empty())
+        return (f"{report['operations']} operations, "
+                f"{report['explained']} explained")
+
+    def other_file_systems(self, kind):
+        why = self.suite.no_file_system(kind)
+        if why:
+            raise Skip(why)
+        script = "set -e\n" + WORKLOADS["names"][1] + \
+            WORKLOADS["holes and offsets"][1]
+        trace, want = self.record(script, kind="tmpfs")
+        with self.suite.file_system("other", kind) as folder:
+            self.same(trace, want, folder)
+
+    def races(self):
+        """Recorded results, each time; and an order that is none is seen."""
+        trace, want = self.record(" ".join(RACES) + " 300")
+        plan = self.suite.path("races.plan")
+        self.suite.command("tracefs-replay", trace, "--plan", plan)
+        for _ in range(20):
+            report = self.same(plan, want, self.empty())
+        self.same(plan, want, self.empty(), "--order", "global")
+        self.same(plan, want, self.empty(), "--timing", "think=0.5")
+        # The fault must be seen, if not at the first try: who comes first is
+        # then chance.
+        for _ in range(20):
+            weak = self.replay(plan, self.empty(), "--order", "none",
+                               status=(0, 1))
+            if not weak["good"]:
+                expect(weak["differs"] + weak["end"]["differences"] > 0,
+                       "not good, and nothing differs")
+                return f"{report['operations']} operations"
+        raise AssertionError("--order none was right twenty times")
+
+    def what_was_there(self):
+        """A tree that was there before is made from what the trace shows."""
+        trace, want = self.record("""set -e
+cat a/f1 a/big > /dev/null; cat a/sub/f2; mv a/sub b; rm a/f1; ls -l a l
+echo more >> a/big; readlink l; ln a/big hard; dd if=a/odd bs=100 skip=3 count=2
+""", before="""mkdir -p a/sub; echo one > a/f1; echo two > a/sub/f2
+seq 30000 > a/big; ln -s a/f1 l; chmod 750 a; chmod 640 a/big
+seq 300 > a/odd""")
+        folder = self.empty()
+        report = self.replay(trace, folder)
+        expect_equal((report["differs"], report["end"]["differences"]), (0, 0),
+                     brief(report))
+        got = tree_digest(folder, times=False)
+        # Of odd nobody read all: the rest is zeros.
+        expect_equal(got["a/odd"].pop("sha256") != want["a/odd"].pop("sha256"),
+                     True, "contents that nobody has seen")
+        # Nobody asked for its target's bytes.
+        expect_same_tree(got, want, "the replayed tree")
+
+    def existing_tree(self):
+        """Onto a copy of what was there; a folder that is not empty is refused
+        without --existing."""
+        before = "mkdir a; seq 1000 > a/f; seq 5 > a/g"
+        trace, want = self.record("cp a/f a/h; echo x >> a/g; rm a/f",
+                                  before=before)
+        folder = self.empty()
+        subprocess.run(["sh", "-c", before], cwd=folder, check=True)
+        said = self.replay(trace, folder, status=2)
+        expect("--existing" in said, said)
+        report = self.replay(trace, folder, "--existing")
+        expect(report["good"], brief(report))
+        expect_same_tree(tree_digest(folder, times=False), want, "the tree")
+
+    def differences_are_named(self):
+        trace, _ = self.record("echo 1 > kept; echo 2 > other; cat kept")
+        folder = self.empty()
+        expected = self.suite.path("expected")
+        self.replay(trace, folder)
+        with open(expected, "w", encoding="utf-8") as out:
+            out.write(self.suite.command("tracefs-replay", "--digest", folder))
+        self.replay(trace, self.empty(), "--expect", expected)
+        with open(os.path.join(folder, "other"), "a", encoding="utf-8") as out:
+            out.write("3")
+        os.unlink(os.path.join(folder, "kept"))
+        with open(expected, "w", encoding="utf-8") as out:
+            out.write(self.suite.command("tracefs-replay", "--digest", folder))
+        report = self.replay(trace, self.empty(), "--expect", expected,
+                             status=1)
+        expect_equal(sorted(line.split(":")[0]
+                            for line in report["end"]["first"]),
+                     ["kept", "other"], "the paths that differ")
+
+    def mismatch(self):
+        """A result that differs is counted, warned of, or ends the replay."""
+        trace, _ = self.record("mkdir a; echo 1 > a/f; cat a/f; rm -r a")
+        folder = self.empty()
+        os.mkdir(os.path.join(folder, "a"))
+        report = self.replay(trace, folder, "--existing", status=1)
+        expect(report["ops"]["mkdir"]["errors"] ==
+               [{"then": "0", "now": "EEXIST", "count": 1}], str(report["ops"]))
+        os.mkdir(os.path.join(folder, "a"))
+        done = self.suite.tool("tracefs-replay", trace, "--root", folder,
+                               "--existing", "--on-mismatch", "abort")
+        expect_equal(done.returncode, 1, done.stdout + done.stderr)
+        expect("ENOENT then, success now" in done.stderr, done.stderr)
+
+    def selection(self):
+        """What others made is there before; a range ends the replay early."""
+        trace, _ = self.record("mkdir a; seq 100 > a/f; chmod 600 a/f; cat a/f")
+        folder = self.empty()
+        report = self.replay(trace, folder, "--filter", "op IN { open read release }")
+        expect(report["good"] and report["ops"].keys() >= {"read"},
+               brief(report))
+        expect_equal(os.stat(os.path.join(folder, "a", "f")).st_size, 292,
+                     "the size of what others wrote")
+        sequence = next(
+            i + 1 for i, e in enumerate(
+                e for e in self.suite.read(trace)) if e["op"] == "write")
+        folder = self.empty()
+        self.replay(trace, folder, "--until", str(sequence - 1))
+        expect_equal(os.stat(os.path.join(folder, "a", "f")).st_size, 0,
+                     "the file before it was written")
+
+    def steps(self):
+        trace, _ = self.record("mkdir a; mkdir b")
+        folder = self.empty()
+        # Everything, one back from the last, and no further.
+        asked = json.loads(self.suite.command(
+            "tracefs-replay", trace, "--check", "--format", "json"))[
+                "operations"]
+        done = self.suite.tool(
+            "tracefs-replay", trace, "--root", folder, "--step",
+            input=f"{asked - 1}\nb\nq\n")
+        expect_equal(done.returncode, 0, done.stdout + done.stderr)
+        expect(os.listdir(folder) in ([], ["a"]), os.listdir(folder))
+
+    def data_modes(self):
+        trace, want = self.record("seq 5000 > f; cat f")
+        for mode in ("zero", "pattern", "synth"):
+            folder = self.empty()
+            report = self.replay(trace, folder, "--data", mode)
+            expect_equal(report["differs"], 0, mode)
+            got = tree_digest(folder, times=False)
+            expect_equal((got["f"]["size"], got["f"]["sha256"] ==
+                          want["f"]["sha256"]), (want["f"]["size"], False), mode)
+
+    def clones(self):
+        trace, want = self.record(WORKLOADS["names"][1])
+        folder = self.empty()
+        report = self.replay(trace, folder, "--clones", "3")
+        expect(report["good"], brief(report))
+        for i in (1, 2, 3):
+            expect_same_tree(
+                tree_digest(os.path.join(folder, f"clone{i}"), times=False),
+                want, f"clone {i}")
+
+    def unprivileged(self):
+        trace, want = self.record(WORKLOADS["names"][1])
+        folder = self.empty()
+        plan = self.suite.path("public.plan")
+        self.suite.command("tracefs-replay", trace, "--plan", plan)
+        os.chmod(plan, 0o644)
+        os.chown(folder, 65534, 65534)
+        done = subprocess.run(
+            [os.path.join(self.suite.bin, "tracefs-replay"), plan, "--root",
+             folder], check=False, capture_output=True, text=True, user=65534,
+            group=65534, extra_groups=[])
+        expect_equal(done.returncode, 0, done.stdout + done.stderr)
+        got = tree_digest(folder, times=False)
+        for entry in [*got.values(), *want.values()]:
+            entry.pop("uid"), entry.pop("gid")
+        expect_same_tree(got, want, "the tree of an ordinary user")
+
+    def quota(self):
+        trace, _ = self.record("seq 1000 > f; seq 1000 > g")
+        for limit in (("--max-bytes", "1K"), ("--max-inodes", "1")):
+            folder = self.empty()
+            self.replay(trace, folder, *limit, status=2)
+            expect_equal(os.listdir(folder), [], "said before the first one")
+
+    def lacking(self):
+        """--check says what a trace lacks, before anything is done."""
+        trace, _ = self.record("echo 1 > f; cat f", flags="STR_ALL")
+        said = json.loads(self.suite.command(
+            "tracefs-replay", trace, "--check", "--format", "json"))
+        expect(said["replayable"], str(said))
+        expect_equal({lack["what"] for lack in said["lacks"]},
+                     {"writes_without_data", "reads_without_hash"}, "lacks")
+        trace, _ = self.record("echo 1 > f; cat f",
+                               flags="STR_UID | STR_TIMESTAMP")
+        said = json.loads(self.suite.command(
+            "tracefs-replay", trace, "--check", "--format", "json", status=1))
+        expect(not said["replayable"], str(said))
+        expect({"without_file", "without_handle", "without_arguments"} <=
+               {lack["what"] for lack in said["lacks"]}, str(said))
+
+
+def brief(report):
+    """What is wrong in a report."""
+    if not isinstance(report, dict):
+        return report
+    return json.dumps({key: report[key] for key in (
+        "differs", "mismatches", "initial", "end", "untimed_failed")},
+                      indent=1)[:3000]
+
+
+def main():
+    suite = Suite("replay", __doc__.splitlines()[0])
+    if not os.access(os.path.join(suite.bin, "tracefs-replay"), os.X_OK):
+        suite.skip_all("tracefs-replay is not built")
+    replay = Replay(suite)
+    for name in WORKLOADS:
+        suite.run(f"round trip: {name}", replay.round_trip, name)
+    for kind in ("ext4", "xfs", "btrfs"):
+        suite.run(f"recorded on tmpfs, replayed on {kind}",
+                  replay.other_file_systems, kind)
+    for title, case in {
+            "races of eight threads": replay.races,
+            "what was there before": replay.what_was_there,
+            "onto an existing tree": replay.existing_tree,
+            "differences are named path by path": replay.differences_are_named,
+            "results that differ": replay.mismatch,
+            "a part of a trace": replay.selection,
+            "forward and back": replay.steps,
+            "other bytes": replay.data_modes,
+            "several clones": replay.clones,
+            "as an ordinary user": replay.unprivileged,
+            "quota": replay.quota,
+            "what a trace lacks": replay.lacking}.items():
+        suite.run(title, case)
+    suite.finish()
+
+
+main()

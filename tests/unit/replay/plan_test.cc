@@ -1,0 +1,157 @@
+// Plans as bytes: what was put comes back, and nothing hostile gets through.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tracefs/replay/action.h"
+#include "tracefs/replay/interval_set.h"
+#include "tracefs/replay/plan_file.h"
+
+namespace tracefs::replay {
+namespace {
+
+Action Rename() {
+  Action a;
+  a.sequence = 12;
+  a.op = Op::rename_;
+  a.place = Place::kName;
+  a.dir = 3;
+  a.name = "old";
+  a.new_dir = 4;
+  a.new_name = "new";
+  a.result = -1;
+  a.error = 17;
+  a.begin_ns = 1234567890123;
+  a.orders[0] = {.counter = 99, .need = 5, .waits = true};
+  a.orders[1] = {.counter = 100, .need = 0, .waits = false};
+  a.order_count = 2;
+  return a;
+}
+
+TEST(ActionTest, ComesBackAsItWasPut) {
+  std::vector<std::byte> bytes;
+  EncodeAction(Rename(), &bytes);
+  Action a;
+  size_t size = 0;
+  ASSERT_TRUE(DecodeAction(bytes, &a, &size).ok());
+  EXPECT_EQ(size, bytes.size());
+  EXPECT_EQ(a.name, "old");
+  EXPECT_EQ(a.new_name, "new");
+  EXPECT_EQ(a.dir, 3u);
+  EXPECT_EQ(a.handle, kNoSlot);
+  EXPECT_EQ(a.result, -1);
+  EXPECT_EQ(a.begin_ns, 1234567890123u);
+  EXPECT_EQ(a.orders[0].need, 5u);
+  EXPECT_FALSE(a.orders[1].waits);
+}
+
+TEST(ActionTest, Malicious_NamesThatLeadElsewhereAreRefused) {
+  const std::string names[] = {
+      "..", ".", "a/b", "/", std::string("a\0b", 3), std::string(5000, 'x')};
+  for (const std::string& name : names) {
+    for (const bool second : {false, true}) {
+      Action a = Rename();
+      (second ? a.new_name : a.name) = name;
+      std::vector<std::byte> bytes;
+      EncodeAction(a, &bytes);
+      size_t size = 0;
+      EXPECT_FALSE(DecodeAction(bytes, &a, &size).ok()) << name;
+    }
+  }
+  Action a = Rename();
+  a.dir = kMaxSlots;
+  std::vector<std::byte> bytes;
+  EncodeAction(a, &bytes);
+  size_t size = 0;
+  EXPECT_FALSE(DecodeAction(bytes, &a, &size).ok());
+}
+
+TEST(ActionTest, Malicious_DamagedBytesNeverReadPastTheirEnd) {
+  std::vector<std::byte> good;
+  EncodeAction(Rename(), &good);
+  std::mt19937 random(3);
+  for (int i = 0; i < 20000; ++i) {
+    std::vector<std::byte> bytes = good;
+    for (int k = 0; k < 3; ++k) {
+      bytes[random() % bytes.size()] = static_cast<std::byte>(random());
+    }
+    if (random() % 4 == 0) bytes.resize(random() % bytes.size());
+    Action a;
+    size_t size = 0;
+    if (DecodeAction(bytes, &a, &size).ok()) {
+      EXPECT_LE(size, bytes.size());
+      EXPECT_TRUE(a.place != Place::kName || IsSafeName(a.name));
+    }
+  }
+}
+
+TEST(PlanFileTest, KeepsChunksApartAndNoticesDamage) {
+  auto writer = PlanWriter::CreateUnnamed("/tmp");
+  ASSERT_TRUE(writer.ok());
+  for (int i = 0; i < 20000; ++i) ASSERT_TRUE(writer->Add(Rename()).ok());
+  TreeEntry entry;
+  entry.name = "was";
+  entry.mode = 0100644;
+  ASSERT_TRUE(writer->AddInitial(entry).ok());
+  entry.name = "is/there";
+  ASSERT_TRUE(writer->AddFinal(entry).ok());
+  PlanHeader header;
+  header.actions = 20000;
+  header.lanes = 2;
+  auto fd = writer->Finish(header);
+  ASSERT_TRUE(fd.ok());
+  auto read = PlanReader::ReadHeader(fd->get());
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->actions, 20000u);
+  const auto count = [&] {
+    PlanReader reader(fd->get(), ChunkKind::kActions);
+    int actions = 0;
+    while (true) {
+      auto chunk = reader.Next();
+      if (!chunk.ok()) return -1;
+      if (!*chunk) return actions;
+      for (size_t at = 0, size = 0; at < (*chunk)->size(); at += size) {
+        Action a;
+        if (!DecodeAction(ByteSpan(**chunk).subspan(at), &a, &size).ok()) {
+          return -2;
+        }
+        ++actions;
+      }
+    }
+  };
+  EXPECT_EQ(count(), 20000);
+  ASSERT_EQ(::pwrite(fd->get(), "x", 1, 5000), 1);
+  EXPECT_EQ(count(), -1);
+  ASSERT_EQ(::pwrite(fd->get(), "x", 1, 50), 1);
+  EXPECT_FALSE(PlanReader::ReadHeader(fd->get()).ok());
+}
+
+TEST(IntervalSetTest, TellsWhatIsNewAsASetOfBytesDoes) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 300; ++round) {
+    IntervalSet set;
+    std::vector<bool> bytes(200);
+    for (int i = 0; i < 40; ++i) {
+      const size_t begin = random() % 180;
+      const size_t end = begin + random() % 20;
+      std::vector<bool> fresh(200);
+      ASSERT_TRUE(set.Add(begin, end, [&](uint64_t from, uint64_t to) {
+        for (uint64_t at = from; at < to; ++at) fresh[at] = true;
+      }));
+      for (size_t at = 0; at < bytes.size(); ++at) {
+        const bool in = at >= begin && at < end;
+        ASSERT_EQ(fresh[at], in && !bytes[at]);
+        if (in) bytes[at] = true;
+      }
+      for (size_t at = 0; at < bytes.size(); ++at) {
+        ASSERT_EQ(set.Covers(at, at + 1), bytes[at]);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tracefs::replay
