@@ -119,8 +119,8 @@ class FileSystem final : public EventResolver, public Interruptible {
   WaitRules& waits() { return waits_; }
   const WaitRules& waits() const { return waits_; }
   // Whether a request is to be handed over if it would have to wait.
-  bool MayNotWait(fuse_req_t req, Op op) const {
-    return waits_.Of(op).hands_over() && MayHandOver(req);
+  bool MayNotWait(fuse_req_t req, Op op, bool to_disk = false) const {
+    return waits_.Of(op, to_disk).hands_over() && MayHandOver(req);
   }
   // Whether a request that this thread serves can go on on another.
   bool MayHandOver(fuse_req_t req) const;

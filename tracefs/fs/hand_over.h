@@ -89,12 +89,23 @@ constexpr bool CanBeTried(Op op) {
   return op == Op::lookup_ || op == Op::read_;
 }
 
+// Whether a request that names `fi` is a write that goes to the disk each time.
+template <Op kOp, typename T>
+bool IsToDisk(const T& argument) {
+  if constexpr (kOp == Op::write_ && std::is_same_v<T, fuse_file_info*>) {
+    return HandleOf(argument).writes_to_disk();
+  } else {
+    return false;
+  }
+}
+
 // Runs `handler(req, arguments...)`: here, or in the pool where the file system
 // below may hold up whoever asks it, or has done so lately.
 template <Op kOp, typename Handler, typename... Arguments>
 void Serve(fuse_req_t req, Handler handler, Arguments... arguments) {
   FileSystem& fs = FileSystem::Of(req);
-  if (fs.waits().Of(kOp).hands_over()) [[unlikely]] {
+  const bool to_disk = (IsToDisk<kOp>(arguments) || ...);
+  if (fs.waits().Of(kOp, to_disk).hands_over()) [[unlikely]] {
     if ((!CanBeTried(kOp) || fs.may_hang_below()) && fs.MayHandOver(req)) {
       OpScope op(req, kOp);
       if (op.HandOverOrMake(

@@ -1,6 +1,8 @@
 // What open, create and opendir leave with the kernel as fi->fh.
 #pragma once
 
+#include <fcntl.h>
+
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -73,6 +75,9 @@ struct Handle {
   const uint64_t id;  // distinct for the life of the mount; ARG_FH
   Inode& inode;       // the kernel holds it until RELEASE is answered
   const int flags;
+  // Each read, or write, waits for the disk.
+  bool reads_from_disk() const { return (flags & O_DIRECT) != 0; }
+  bool writes_to_disk() const { return (flags & (O_DIRECT | O_DSYNC)) != 0; }
   // The file could only be opened for appending (chattr +a): O_APPEND is set
   // on `fd` itself.
   bool append_only = false;

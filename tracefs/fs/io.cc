@@ -70,7 +70,7 @@ ssize_t ReadNow(const Handle& handle, int fd, char* buffer, size_t size,
                 off_t offset) {
   errno = EAGAIN;
   // It waits for the disk, whatever flags say.
-  if ((handle.flags & O_DIRECT) != 0) return -1;
+  if (handle.reads_from_disk()) return -1;
   size_t got = 0;
   while (got < size) {
     const iovec iov = {buffer + got, size - got};
@@ -125,7 +125,9 @@ void FsRead(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
   }
   op.InferCaller(handle);
   op.Begin();
-  const bool may_wait = !op.fs().MayNotWait(req, Op::read_);
+  if (handle.reads_from_disk()) op.ToDisk();
+  const bool may_wait =
+      !op.fs().MayNotWait(req, Op::read_, handle.reads_from_disk());
   char* const buffer = ReadBuffer(req, size);
   if (buffer == nullptr) return op.ReplyError(ENOMEM);
   if (fi->lock_owner == 0 && handle.inode.expects_cached_stores()) {
@@ -158,6 +160,7 @@ void FsWrite(fuse_req_t req, fuse_ino_t /*ino*/, const char* data, size_t size,
   op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
   op.Set(Field::kMapped, fi->writepage != 0 ? 1 : 0);
   op.Data(Bytes(data, size));
+  if (handle.writes_to_disk()) op.ToDisk();
   op.InferCaller(handle);
   op.Begin();
   ssize_t n;

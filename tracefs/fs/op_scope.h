@@ -76,6 +76,9 @@ class OpScope {
   // Notes this caller with the handle, for requests that come with none.
   void RememberCaller(Handle& handle);
 
+  // A read or write that goes to the disk each time (WaitRules).
+  void ToDisk() { to_disk_ = true; }
+
   // All arguments are there; the operation runs now.
   void Begin() {
     if (Wants(EventSink::kBefore)) TellBefore();
@@ -138,7 +141,7 @@ class OpScope {
   }
   // For the rule about what is handed over.
   void NoteTime(uint64_t now_ns, int64_t result) {
-    WaitRule& rule = fs_.waits().Of(op_);
+    WaitRule& rule = fs_.waits().Of(op_, to_disk_);
     const uint64_t took_ns = now_ns - begin_ns_;
     // Nothing can be said of the store where the processor was lost meanwhile.
     if (took_ns >= WaitRule::WaitNs(0)) [[unlikely]] {
@@ -161,6 +164,7 @@ class OpScope {
 
   const fuse_req_t req_;
   const Op op_;
+  bool to_disk_ = false;
   FileSystem& fs_;
   // When it began on this thread; it may have waited for that.
   uint64_t begin_ns_;

@@ -70,6 +70,9 @@ void WaitRules::SetUp(bool may_hang) {
        {Op::fsync_, Op::fsyncdir_, Op::fallocate_, Op::copy_file_range_}) {
     Of(op).SetBegin(WaitRule::Begin::kAside);
   }
+  for (const Op op : {Op::read_, Op::write_}) {
+    Of(op, /*to_disk=*/true).SetBegin(WaitRule::Begin::kAside);
+  }
 }
 
 }  // namespace tracefs

@@ -16,6 +16,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "tracefs/event/op.h"
 
@@ -81,17 +82,39 @@ class WaitRule {
   std::atomic<uint64_t> changes_{0};
 };
 
-// A rule for each operation.
+// A rule for each operation, and one of their own for reads and writes that go
+// to the disk each time, because the file was opened to that end (O_DIRECT,
+// O_SYNC, O_DSYNC): those that the page cache serves say nothing about them.
 class WaitRules {
  public:
   // `may_hang`: any request may wait for ever, so that none is made where it is
   // read. Else those begin aside that are there to wait for a disk.
   void SetUp(bool may_hang);
-  WaitRule& Of(Op op) { return rules_[Index(op)]; }
-  const WaitRule& Of(Op op) const { return rules_[Index(op)]; }
+  WaitRule& Of(Op op, bool to_disk = false) {
+    return rules_[Place(op, to_disk)];
+  }
+  const WaitRule& Of(Op op, bool to_disk = false) const {
+    return rules_[Place(op, to_disk)];
+  }
+
+  // visit(name, rule) for each.
+  template <typename Visit>
+  void ForEach(Visit&& visit) const {
+    for (size_t i = 0; i < kOpCount; ++i) {
+      visit(OpName(static_cast<Op>(i)), rules_[i]);
+    }
+    visit(std::string_view("read (O_DIRECT)"), Of(Op::read_, true));
+    visit(std::string_view("write (O_DIRECT, O_SYNC)"), Of(Op::write_, true));
+  }
 
  private:
-  std::array<WaitRule, kOpCount> rules_;
+  static constexpr size_t Place(Op op, bool to_disk) {
+    if (!to_disk) [[likely]]
+      return Index(op);
+    return kOpCount + (op == Op::read_ ? 0 : 1);
+  }
+
+  std::array<WaitRule, kOpCount + 2> rules_;
 };
 
 }  // namespace tracefs

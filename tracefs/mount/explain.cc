@@ -84,19 +84,17 @@ std::string Milliseconds(uint64_t ns) {
 // What was measured of each operation that has waited.
 std::string WaitFigures(const WaitRules& waits) {
   std::string text;
-  for (size_t i = 0; i < kOpCount; ++i) {
-    const Op op = static_cast<Op>(i);
-    const WaitRule& rule = waits.Of(op);
-    if (rule.waited_here() + rule.handed_over() == 0) continue;
+  waits.ForEach([&](std::string_view name, const WaitRule& rule) {
+    if (rule.waited_here() + rule.handed_over() == 0) return;
     if (!text.empty()) text += "; ";
-    text += std::string(OpName(op)) + " " + Milliseconds(rule.longest_ns()) +
+    text += std::string(name) + " " + Milliseconds(rule.longest_ns()) +
             " at most, " + std::to_string(rule.waited_here()) +
             " waited in a queue, " + std::to_string(rule.handed_over()) +
             " in threads";
     if (rule.changes() != 0) {
       text += " since " + std::to_string(rule.changes()) + " changes";
     }
-  }
+  });
   return text;
 }
 
@@ -108,11 +106,9 @@ ExplainedChoice Waits(const FileSystem& fs) {
     choice.choice = "each request in a thread of its own";
     choice.why = "the file system below asks a server, which may not answer";
   } else {
-    for (size_t i = 0; i < kOpCount; ++i) {
-      const Op op = static_cast<Op>(i);
-      if (!fs.waits().Of(op).hands_over()) continue;
-      choice.choice += std::string(OpName(op)) + ", ";
-    }
+    fs.waits().ForEach([&](std::string_view name, const WaitRule& rule) {
+      if (rule.hands_over()) choice.choice += std::string(name) + ", ";
+    });
     choice.choice += "leases in threads of their own";
     choice.why = "by how long requests took lately";
   }

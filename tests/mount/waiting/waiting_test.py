@@ -15,7 +15,9 @@ import ctypes
 import errno
 import fcntl
 import json
+import mmap
 import os
+import re
 import resource
 import select
 import signal
@@ -210,10 +212,33 @@ class Waiting:
             told = self.explain(mount, "waits below")
         return f"{took:.2f} of {alone:.2f} s, hot {typical:.1f} ms; {told}"
 
-    def explain(self, mount, subject):
+    def to_the_disk(self, transport):
+        """What goes to the disk each time waits in threads from the first on,
+        however fast the page cache serves others."""
+        with self.over_disk("auto", transport,
+                            lambda disk: make_cold(disk, 4)) as (
+                                point, mount, rules):
+            rules.set(f"read /image delay {SLOW_MS / 2:.0f}",
+                      f"write /image delay {SLOW_MS / 2:.0f}")
+            hot = os.path.join(point, "hot")
+            for _ in range(8):
+                for _ in range(20):
+                    with open(hot, "rb") as file:
+                        file.read()
+                read_directly(os.path.join(point, "d1", "f"))
+                write_directly(os.path.join(point, "d2", "f"), os.O_DIRECT)
+                write_directly(os.path.join(point, "d3", "f"), os.O_DSYNC)
+            told = self.explain(mount, "waits below", "why")
+            # Those that lost their processor meanwhile are not counted.
+            for kind in ("read (O_DIRECT)", "write (O_DIRECT, O_SYNC)"):
+                here, aside = waits_of(told, kind)
+                expect_equal((here, aside > 0), (0, True),
+                             f"waits of {kind} ({told})")
+
+    def explain(self, mount, subject, key="choice"):
         answer = self.suite.command("tracefs-ctl", mount.point, "explain",
                                     "--json")
-        return next(c["choice"] for c in json.loads(answer)["choices"]
+        return next(c[key] for c in json.loads(answer)["choices"]
                     if c["subject"] == subject)
 
     # --- leases
@@ -635,6 +660,28 @@ def make_cold(disk, count):
         out.write(b"content")
 
 
+def read_directly(path):
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECT)
+    with mmap.mmap(-1, 4096) as page:  # which O_DIRECT wants to be aligned
+        expect_equal(os.preadv(fd, [page], 0), 4096, "bytes read directly")
+    os.close(fd)
+
+
+def write_directly(path, flag):
+    fd = os.open(path, os.O_WRONLY | flag)
+    with mmap.mmap(-1, 4096) as page:
+        expect_equal(os.pwritev(fd, [page], 0), 4096, "bytes written")
+    os.close(fd)
+
+
+def waits_of(told, kind):
+    """(in a queue, in threads) of what explain tells."""
+    found = re.search(re.escape(kind) + r" [\d.]+ ms at most, (\d+) waited in a "
+                      r"queue, (\d+) in threads", told)
+    expect(found is not None, f"nothing of {kind} in: {told}")
+    return int(found[1]), int(found[2])
+
+
 def stat_all_at_once(folder, count):
     """How often each error came of as many stat(2) at a time."""
     errors = collections.Counter()
@@ -743,6 +790,8 @@ def main():
                       visibility, transport)
         suite.run(f"a disk that waits, over {transport}", waiting.waiting_disk,
                   "auto", transport)
+        suite.run(f"what goes to the disk, over {transport}",
+                  waiting.to_the_disk, transport)
         suite.run(f"many leases, over {transport}", waiting.many_leases,
                   transport)
         suite.run(f"a thousand callers, over {transport}",

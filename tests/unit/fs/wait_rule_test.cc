@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <set>
+#include <string_view>
 #include <thread>
 
 #include "tracefs/fs/preemption.h"
@@ -136,6 +138,34 @@ TEST(WaitRulesTest, OnlyWhatIsThereToWaitBeginsAside) {
   for (const Op op : {Op::lookup_, Op::create_, Op::read_, Op::getattr_}) {
     EXPECT_TRUE(rules.Of(op).hands_over());
   }
+}
+
+TEST(WaitRulesTest, WhatThePageCacheServesSaysNothingOfWhatGoesToTheDisk) {
+  WaitRules rules;
+  rules.SetUp(/*may_hang=*/false);
+  for (const Op op : {Op::read_, Op::write_}) {
+    EXPECT_TRUE(rules.Of(op, /*to_disk=*/true).hands_over());
+    for (int i = 0; i < 1000; ++i) {
+      rules.Of(op).NoteHere(kSecond, 5 * kUs, 0);
+      rules.Of(op).NoteAside(kSecond, 5 * kUs, 0);
+      rules.Of(op, /*to_disk=*/true).NoteAside(kSecond, 5 * kMs, 0);
+    }
+    EXPECT_FALSE(rules.Of(op).hands_over());
+    EXPECT_TRUE(rules.Of(op, /*to_disk=*/true).hands_over());
+  }
+  EXPECT_NE(&rules.Of(Op::read_, true), &rules.Of(Op::write_, true));
+}
+
+TEST(WaitRulesTest, EachHasANameOfItsOwn) {
+  WaitRules rules;
+  std::set<std::string_view> names;
+  std::set<const WaitRule*> seen;
+  rules.ForEach([&](std::string_view name, const WaitRule& rule) {
+    names.insert(name);
+    seen.insert(&rule);
+  });
+  EXPECT_EQ(names.size(), kOpCount + 2);
+  EXPECT_EQ(seen.size(), kOpCount + 2);
 }
 
 // Two threads on one processor, one of which never sleeps.
