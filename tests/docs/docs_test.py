@@ -39,6 +39,8 @@ NOT_RUN = {
     "--fix": "it changes settings of the machine",
     "age1\u2026": "a place holder for a key of the reader's",
     "collector.example": "a host of the reader's",
+    "scripts/package": "it builds packages",
+    "apt-get install": "it installs packages",
     "dpkg-buildpackage": "it needs a source package",
     "./configure": "a project of the reader's",
 }
@@ -147,7 +149,7 @@ printf 'kept\\n' > p
     if "tracefs-run" in text:
         script += ("cp /home/me/src/Makefile /home/me/src/*.c .\n"
                    "printf '#!/bin/sh\\n' > install.sh; chmod +x install.sh\n")
-    if "tracefs-deps" in text:
+    if "tracefs-deps" in text or "tracefs-report build.trace" in text:
         script += ("cp /fixture/build.trace build.trace\n"
                    "cp build.trace old.trace; cp build.trace new.trace\n")
     if "tracefs-metrics.sock" in text and "curl" in text:

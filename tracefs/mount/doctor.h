@@ -56,6 +56,9 @@ struct Machine {
 // without it what depends on that is left out.
 std::vector<Finding> Examine(const Machine& machine, const std::string& source);
 
+// Those of them that are about the installation.
+std::vector<Finding> ExamineInstallation(const Machine& machine);
+
 // Writes a report. Returns true if a mount is possible.
 bool Report(const std::vector<Finding>& findings, std::ostream& out);
 

@@ -511,6 +511,9 @@ std::vector<Finding> Examine(const Machine& machine,
       CheckTimeout(machine),       CheckDescriptors(machine),
       CheckProcessEvents(machine), CheckSandbox(machine),
       CheckTracepoints(machine)};
+  for (Finding& finding : ExamineInstallation(machine)) {
+    findings.push_back(std::move(finding));
+  }
   if (source_path.empty()) return findings;
   const Result<Source> source = OpenSource(source_path);
   if (!source.ok()) {

@@ -49,6 +49,10 @@ class DoctorTest : public ::testing::Test {
       Put(std::string("/proc/self/ns/") + name, "");
     }
     Put("/sys/kernel/tracing/events/fuse/enable", "0\n");
+    Put("/sbin/mount.fuse.tracefs", "");
+    Put("/sbin/umount.fuse.tracefs", "");
+    Put("/run/systemd/system/tracefs@.service", "");
+    Put("/run/systemd/journal/socket", "");
   }
 
   void Put(const std::string& path, const std::string& text) {
@@ -92,6 +96,21 @@ TEST_F(DoctorTest, NothingIsWrongWithAGoodMachine) {
     }
     EXPECT_EQ(f.state, State::kOk) << f.subject << ": " << f.found;
   }
+}
+
+TEST_F(DoctorTest, HowItIsInstalledIsLookedAt) {
+  EXPECT_THAT(Of("log").found, HasSubstr("journal"));
+  Remove("/run/systemd/journal");
+  EXPECT_EQ(Of("log").state, State::kLimited);
+  Put("/dev/log", "");
+  EXPECT_THAT(Of("log").found, HasSubstr("/dev/log"));
+  Remove("/sbin/umount.fuse.tracefs");
+  EXPECT_EQ(Of("mount helpers").found, "no umount.fuse.tracefs in /sbin");
+  Remove("/run/systemd/system/tracefs@.service");
+  EXPECT_EQ(Of("unit").state, State::kLimited);
+  // Nobody needs a unit where systemd does not run.
+  Remove("/run/systemd/system");
+  EXPECT_EQ(Of("unit").state, State::kOk);
 }
 
 TEST_F(DoctorTest, WhateverIsWrongComesWithConsequenceAndAdvice) {

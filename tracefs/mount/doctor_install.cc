@@ -1,0 +1,86 @@
+// How Tracefs is installed (doctor.h): what mount(8), systemd and the log of a
+// running mount find of it.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tracefs/base/log_socket.h"
+#include "tracefs/mount/doctor.h"
+
+namespace tracefs {
+namespace {
+
+using State = Finding::State;
+
+bool Exists(const Machine& machine, const std::string& path) {
+  struct stat st;
+  return ::stat((machine.root + path).c_str(), &st) == 0;
+}
+
+Finding CheckHelpers(const Machine& machine) {
+  Finding f;
+  f.subject = "mount helpers";
+  std::string missing;
+  for (const char* name : {"mount.fuse.tracefs", "umount.fuse.tracefs"}) {
+    if (Exists(machine, std::string("/sbin/") + name)) continue;
+    missing += (missing.empty() ? "" : " and ") + std::string(name);
+  }
+  f.found = missing.empty() ? "in /sbin" : "no " + missing + " in /sbin";
+  if (missing.empty()) return f;
+  f.state = State::kLimited;
+  f.consequence =
+      "mount -t fuse.tracefs and fstab do not know it; umount returns before a "
+      "trace is complete";
+  f.advice =
+      "install the package tracefs, or link them there from where cmake "
+      "--install has put them";
+  return f;
+}
+
+Finding CheckUnit(const Machine& machine) {
+  Finding f;
+  f.subject = "unit";
+  if (!Exists(machine, "/run/systemd/system")) {
+    f.found = "systemd does not run here, and none is needed";
+    return f;
+  }
+  for (const char* folder :
+       {"/etc/systemd/system/", "/run/systemd/system/",
+        "/usr/local/lib/systemd/system/", "/lib/systemd/system/",
+        "/usr/lib/systemd/system/"}) {
+    if (Exists(machine, std::string(folder) + "tracefs@.service")) {
+      f.found = "tracefs@.service in " + std::string(folder);
+      return f;
+    }
+  }
+  f.state = State::kLimited;
+  f.found = "no tracefs@.service";
+  f.consequence = "systemctl start tracefs@NAME has nothing to start";
+  f.advice = "install the package tracefs";
+  return f;
+}
+
+Finding CheckLog(const Machine& machine) {
+  Finding f;
+  f.subject = "log";
+  if (Exists(machine, kJournalSocket)) {
+    f.found = "the journal; journalctl -t tracefs-mount";
+  } else if (Exists(machine, kSyslogSocket)) {
+    f.found = "syslog at " + std::string(kSyslogSocket);
+  } else {
+    f.state = State::kLimited;
+    f.found = "neither the journal nor syslog";
+    f.consequence =
+        "what a mount in the background has to say is lost; tracefs-ctl MNT "
+        "list and stats still tell";
+    f.advice = "run a syslogd, or give --log syslog:SOCKET";
+  }
+  return f;
+}
+
+}  // namespace
+
+std::vector<Finding> ExamineInstallation(const Machine& machine) {
+  return {CheckHelpers(machine), CheckUnit(machine), CheckLog(machine)};
+}
+
+}  // namespace tracefs
