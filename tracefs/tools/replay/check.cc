@@ -50,7 +50,9 @@ std::vector<Finding> FindLacks(const Compiled& compiled) {
        "reads whose bytes cannot be compared: record with STR_DATA or "
        "STR_DATA_CKSUM");
   find(false, l.xattrs_without_value, "xattrs_without_value",
-       "extended attributes without their values: record with STR_REPLAY");
+       "extended attributes whose values are not in the trace: others of the "
+       "same "
+       "length are set");
   find(false, l.files_without_content, "files_without_content",
        "files that were there before, with contents that are not in the trace: "
        "they are made of zeros");
