@@ -5,6 +5,7 @@ Run with a Python that has numpy and pandas where there is one (Debian's
 python3-pandas); their cases are skipped elsewhere."""
 
 import argparse
+import base64
 import ctypes
 import datetime
 import gc
@@ -138,6 +139,62 @@ class EventsTest(WithSample):
         few = [message.id for message in trace.messages()]
         self.assertTrue(all(number < 256 or number > 600 for number in few))
         self.assertLess(len(few), len(got))
+
+    def test_processes_are_those_of_the_golden_lines(self):
+        lines = [json.loads(line) for line in
+                 (GOLDEN / "processes.jsonl").read_text("ascii").splitlines()]
+        want = [line for line in lines if "process" in line]
+        trace = tracefs.open(GOLDEN / "processes.trace")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", tracefs.IncompleteWarning)
+            got = list(trace.processes())
+        self.assertEqual(len(got), len(want))
+        self.assertGreater(len(want), 10)
+        for line, process in zip(want, got):
+            self.assertEqual(process.kind, line["process"])
+            for key in ("ts", "pid", "tid"):
+                self.assertEqual(getattr(process, key), line[key])
+            for key in ("ppid", "ns_pid", "child_pid", "child_tid",
+                        "child_ns_pid", "program", "exe", "cwd", "comm",
+                        "cgroup", "source", "cpu", "exit_code"):
+                self.assertEqual(getattr(process, key), line.get(key), key)
+            self.assertEqual(process.key, line["start"] << 22 | line["pid"])
+            argv = line.get("argv")
+            if "argv_b64" in line:
+                argv = [os.fsdecode(base64.b64decode(one))
+                        for one in line["argv_b64"]]
+            self.assertEqual(process.argv, argv)
+            self.assertEqual(process.pipes, [
+                (pipe["fd"], pipe["access"], pipe["inode"])
+                for pipe in line.get("pipes", [])])
+            self.assertEqual(process.late, line.get("late", False))
+            self.assertEqual(process.incomplete, line.get("incomplete", False))
+            self.assertEqual(process.core_dumped, line.get("core", False))
+            self.assertEqual(process.exit_signal is not None, "signal" in line)
+            self.assertEqual(process.environment,
+                             {"PATH": "/bin"} if "env" in line else None)
+        # Within a range, and not beside events.
+        middle = want[5]["ts"]
+        later = tracefs.open(GOLDEN / "processes.trace", start=middle)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", tracefs.IncompleteWarning)
+            self.assertEqual([p.ts for p in later.processes()],
+                             [w["ts"] for w in want if w["ts"] >= middle])
+            self.assertEqual(len(list(trace)), len(lines) - len(want))
+
+    def test_columns_have_the_words_of_filters_too(self):
+        pairs = {"time": "ts", "latency": "dur", "ctid": "tid", "cpid": "pid",
+                 "cppid": "ppid", "cuid": "uid", "cgid": "gid",
+                 "cname": "comm", "inode": "ino", "length": "size"}
+        words = tracefs.open(EVERY).columns(list(pairs))
+        keys = tracefs.open(EVERY).columns(list(pairs.values()))
+        self.assertEqual(list(words), list(pairs))
+        for word, key in pairs.items():
+            self.assertEqual(words[word], keys[key], word)
+        self.assertTrue(any(isinstance(v, str) for v in words["cname"]))
+        guide = (ROOT / "docs/reader.md").read_text("utf-8")
+        for name in [*pairs, *pairs.values()]:
+            self.assertIn(f"`{name}`", guide)
 
     def test_texts_may_be_replaced(self):
         def hide(field, text):

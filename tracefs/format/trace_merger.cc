@@ -130,22 +130,39 @@ void TraceMerger::ReleaseMemory() {
   }
 }
 
+ReadStep TraceMerger::Choose(bool hurry, Lane** oldest) {
+  *oldest = nullptr;
+  bool certain = true;
+  for (const auto& lane : lanes_) {
+    certain = Prepare(*lane) && certain;
+    if (lane->open.empty()) continue;
+    if (*oldest == nullptr ||
+        RealTime(*lane->open.front()) < RealTime(*(*oldest)->open.front())) {
+      *oldest = lane.get();
+    }
+  }
+  if (!certain && !hurry) return ReadStep::kWait;
+  if (*oldest != nullptr) return ReadStep::kItem;
+  return certain ? ReadStep::kEnd : ReadStep::kWait;
+}
+
 ReadStep TraceMerger::Next(Record* record, bool hurry) {
   for (;;) {
-    Lane* oldest = nullptr;
-    bool certain = true;
-    for (const auto& lane : lanes_) {
-      certain = Prepare(*lane) && certain;
-      if (lane->open.empty()) continue;
-      if (oldest == nullptr ||
-          RealTime(*lane->open.front()) < RealTime(*oldest->open.front())) {
-        oldest = lane.get();
-      }
-    }
-    if (!certain && !hurry) return ReadStep::kWait;
-    if (oldest == nullptr) return certain ? ReadStep::kEnd : ReadStep::kWait;
+    Lane* oldest;
+    const ReadStep step = Choose(hurry, &oldest);
+    if (step != ReadStep::kItem) return step;
     // Process records go to their own sink on the way.
     if (Take(*oldest, record)) return ReadStep::kItem;
+  }
+}
+
+ReadStep TraceMerger::NextProcess() {
+  for (;;) {
+    Lane* oldest;
+    const ReadStep step = Choose(/*hurry=*/false, &oldest);
+    if (step != ReadStep::kItem) return step;
+    Record passed_over;
+    if (!Take(*oldest, &passed_over)) return ReadStep::kItem;
   }
 }
 

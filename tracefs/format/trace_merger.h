@@ -58,6 +58,9 @@ class TraceMerger {
   // there is. The record is valid until the next call. Traces that fail end
   // there; the others go on.
   ReadStep Next(Record* record, bool hurry = false);
+  // Goes on to the next process record, which goes to the sink of its trace:
+  // kItem when it has. Operations before it are passed over.
+  ReadStep NextProcess();
 
  private:
   // One trace.
@@ -80,6 +83,8 @@ class TraceMerger {
   bool ReadBlock(Lane& lane);
   void TakeBlock(Lane& lane, std::unique_ptr<BlockDecoder> block);
   static void SiftFront(Lane& lane);
+  // kItem: *oldest has the next operation or process record.
+  ReadStep Choose(bool hurry, Lane** oldest);
   // False if it was a process record.
   bool Take(Lane& lane, Record* record);
 

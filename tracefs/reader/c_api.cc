@@ -10,6 +10,7 @@
 #include <new>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tracefs/base/version.h"
 #include "tracefs/crypto/key_source.h"
@@ -17,6 +18,7 @@
 #include "tracefs/format/names.h"
 #include "tracefs/reader/arrow.h"
 #include "tracefs/reader/fields.h"
+#include "tracefs/reader/process_view.h"
 #include "tracefs/reader/reader.h"
 #include "tracefs/reader/tracefs_reader.h"
 
@@ -57,6 +59,7 @@ struct State {
   reader::Reader reader;
   tracefs_event event;
   format::Message message;
+  std::vector<tracefs_pipe> pipes;  // of the process record that came last
   // Names that were handed out, with their NULs.
   std::map<std::pair<size_t, uint32_t>, std::string> argument_names;
   std::map<std::pair<size_t, uint32_t>, std::string> message_names;
@@ -524,6 +527,20 @@ int tracefs_event_extra(const tracefs_event* event, size_t number,
     FillArgument(s, event->trace, extra.id, extra.has_length, extra.value,
                  argument);
     return static_cast<int>(TRACEFS_ITEM);
+  });
+}
+
+// --- Processes
+
+int tracefs_reader_next_process(tracefs_reader* r, tracefs_process* process) {
+  return Guarded(r, [=](State& state) {
+    const tracefs::ProcessRecord* record = nullptr;
+    size_t trace = 0;
+    const int code = state.reader.NextProcess(&record, &trace);
+    if (code == TRACEFS_ITEM) {
+      *process = reader::ViewOf(*record, trace, &state.pipes);
+    }
+    return code;
   });
 }
 

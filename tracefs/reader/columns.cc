@@ -59,7 +59,8 @@ Result<std::vector<ColumnSpec>> ParseColumns(std::string_view names) {
     }
     if (spec.field == nullptr) {
       return Status::Invalid("columns: there is no field " + Quoted(name) +
-                             "; names are those of JSON Lines");
+                             "; names are those of JSON Lines, or words of "
+                             "filters");
     }
     specs.push_back(std::move(spec));
     if (specs.size() > kMaxColumns) {

@@ -96,7 +96,10 @@ const FieldRow* FindField(std::string_view name) {
   for (const FieldRow& row : FieldRows()) {
     if (row.name == name) return &row;
   }
-  return nullptr;
+  if (name == "time") return FindField(TRACEFS_FIELD_TIME);
+  const FieldInfo* const info = FieldByPredicate(name);
+  return info == nullptr || info->arg_id == 0 ? nullptr
+                                              : FindField(info->arg_id);
 }
 
 bool NumberOf(const FieldRow& row, const format::Record& record, size_t trace,

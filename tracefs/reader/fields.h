@@ -37,6 +37,8 @@ struct FieldRow {
 std::span<const FieldRow> FieldRows();
 // Null if there is none.
 const FieldRow* FindField(uint32_t id);
+// By its key in JSON Lines, else by its word in filters. `size` and `mode` are
+// those of JSON Lines: of the request, not of the file.
 const FieldRow* FindField(std::string_view name);
 
 // Of those that are no texts. False where the record does not have it.

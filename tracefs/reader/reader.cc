@@ -58,6 +58,11 @@ Reader::Reader(const ReaderOptions& options)
                  sinks.report = [this, trace](const format::Report& r) {
                    Found(trace, r);
                  };
+                 sinks.process = [this, trace](const ProcessRecord& record) {
+                   if (way_ != Way::kProcesses) return;
+                   process_ = record;
+                   process_trace_ = trace;
+                 };
                  return sinks;
                }}) {
   Open();
@@ -167,8 +172,8 @@ Reader::Code Reader::Begin(Way way) {
   if (way_ == way) return TRACEFS_ITEM;
   if (way_ != Way::kNone) {
     return FailCode(TRACEFS_BAD_USE,
-                    "events, messages, blocks and columns exclude each other: "
-                    "open another reader");
+                    "events, processes, messages, blocks and columns exclude "
+                    "each other: open another reader");
   }
   way_ = way;
   return TRACEFS_ITEM;
@@ -264,6 +269,25 @@ Reader::Code Reader::NextEvent(const format::Record** record, size_t* trace) {
   }
   *record = &record_;
   *trace = traces_.NumberOf(record_);
+  return TRACEFS_ITEM;
+}
+
+Reader::Code Reader::NextProcess(const ProcessRecord** record, size_t* trace) {
+  const Code code = Begin(Way::kProcesses);
+  if (code != TRACEFS_ITEM) return code;
+  GiveHeads();
+  process_.reset();
+  while (!process_) {  // one may be out of the range
+    const ReadStep step = traces_.NextProcess();
+    if (!strict_.ok()) return Fail(strict_);
+    if (step == ReadStep::kEnd) return End();
+    if (step == ReadStep::kWait) {
+      const Code checked = Check();
+      return checked == TRACEFS_ITEM ? TRACEFS_WAIT : checked;
+    }
+  }
+  *record = &*process_;
+  *trace = process_trace_;
   return TRACEFS_ITEM;
 }
 

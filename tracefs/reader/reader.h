@@ -50,6 +50,9 @@ class Reader {
 
   Code NextEvent(const format::Record** record, size_t* trace);
 
+  // The next process record; its views hold until the next call.
+  Code NextProcess(const ProcessRecord** record, size_t* trace);
+
   // The next message, and the block it is in.
   Code NextMessage(format::Message* message);
   const format::BlockDecoder& message_block() const { return *block_; }
@@ -63,7 +66,14 @@ class Reader {
   const TextHook& on_text() const { return options_.on_text; }
 
  private:
-  enum class Way : uint8_t { kNone, kEvents, kMessages, kBlocks, kColumns };
+  enum class Way : uint8_t {
+    kNone,
+    kEvents,
+    kProcesses,
+    kMessages,
+    kBlocks,
+    kColumns
+  };
 
   void Open();
   void Found(size_t trace, const format::Report& report);
@@ -86,6 +96,8 @@ class Reader {
   Way way_ = Way::kNone;
   TraceSet traces_;
   format::Record record_;
+  std::optional<ProcessRecord> process_;  // that came last
+  size_t process_trace_ = 0;
 
   // First blocks that were read for their headers and nothing else yet.
   std::vector<std::unique_ptr<format::BlockDecoder>> heads_;

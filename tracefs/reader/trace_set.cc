@@ -124,6 +124,16 @@ ReadStep TraceSet::Next(format::Record* record, bool hurry) {
   }
 }
 
+ReadStep TraceSet::NextProcess() {
+  if (!begun_) {
+    for (size_t i = 0; i < merger_.size(); ++i) {
+      merger_.reader(i).mutable_context().wanted_ops = 0;
+    }
+  }
+  Begin();
+  return merger_.NextProcess();
+}
+
 size_t TraceSet::NumberOf(const format::Record& record) const {
   for (size_t i = 0; i < merger_.size(); ++i) {
     if (record.trace == &merger_.reader(i).context()) return i;

@@ -93,6 +93,9 @@ class TraceSet {
 
   // As of TraceMerger, what is filtered away left out.
   format::ReadStep Next(format::Record* record, bool hurry = false);
+  // The same of process records, which go to the sinks; operations are passed
+  // over. Not beside Next. The views of a record hold until the next call.
+  format::ReadStep NextProcess();
   // The ends of growing inputs, as they are now, are the ends.
   void Stop();
 

@@ -274,8 +274,9 @@ enum {
 };
 enum { TRACEFS_NUMBER = 1, TRACEFS_SIGNED = 2, TRACEFS_TEXT = 3 };
 
-/* The number of the field that is called so in JSON Lines ("uid", "path"); 0 if
- * there is none. */
+/* The number of the field that is called so in JSON Lines ("uid", "path") or,
+ * since 1.1, else in filters ("cuid"); 0 if there is none. `size` and `mode`
+ * are those of JSON Lines. */
 TRACEFS_READER_API uint32_t tracefs_field_by_name(const char* name);
 /* Its name (null if there is no such field; ends with NUL) and what it is. */
 TRACEFS_READER_API const char* tracefs_field_name(uint32_t field);
@@ -311,6 +312,73 @@ typedef struct tracefs_argument {
 TRACEFS_READER_API int tracefs_event_extra(const tracefs_event* event,
                                            size_t number,
                                            tracefs_argument* argument);
+
+/* --- Processes, in order of time (since 1.1) ------------------------------ */
+
+/* What happened to a process, where the trace has it (STR_PROCESS). */
+enum {
+  TRACEFS_PROCESS_FORK = 1,   /* it made a process, or a thread (clone_flags) */
+  TRACEFS_PROCESS_EXEC = 2,   /* it runs another program now */
+  TRACEFS_PROCESS_EXIT = 3,   /* it ended; or, where tid is not pid, a thread */
+  TRACEFS_PROCESS_COMM = 4,   /* it gave itself another name */
+  TRACEFS_PROCESS_PIPES = 5,  /* its descriptors that are pipes */
+  TRACEFS_PROCESS_RUNNING = 6 /* it was there when recording began */
+};
+/* In tracefs_process.flags. */
+enum {
+  TRACEFS_PROCESS_LATE = 1,       /* some was read when it could have gone on */
+  TRACEFS_PROCESS_INCOMPLETE = 2, /* something could not be read, or was long */
+  TRACEFS_PROCESS_CORE = 4        /* a core was dumped */
+};
+/* Not ended by NUL. Null: not known, or not of this kind of record. */
+typedef struct tracefs_text {
+  const char* text;
+  size_t size;
+} tracefs_text;
+typedef struct tracefs_pipe {
+  uint32_t fd;
+  uint32_t access; /* 0 read, 1 write, 2 both */
+  uint64_t inode;  /* of the pipe: both ends have the same */
+} tracefs_pipe;
+/* 0: not known, or not of this kind of record. */
+typedef struct tracefs_process {
+  uint32_t kind;  /* TRACEFS_PROCESS_…; others may come */
+  uint32_t flags; /* likewise */
+  uint64_t time;  /* ns since 1970 */
+  size_t trace;   /* which trace of the reader */
+  uint32_t tracer;
+  uint32_t source; /* 1 ptrace, 2 proc connector, 3 trace points */
+  uint32_t pid;
+  uint32_t tid; /* the thread that did it */
+  uint32_t ppid;
+  uint32_t ns_pid; /* as its own pid namespace numbers it */
+  uint64_t key;    /* the process for good, when pids are used again */
+  /* Of a fork. */
+  uint64_t child_key;
+  uint32_t child_pid;
+  uint32_t child_tid;
+  uint32_t child_ns_pid;
+  /* Of an exit: one is -1, or both. */
+  int32_t exit_code;
+  int32_t exit_signal;
+  int32_t cpu;          /* -1: not known */
+  int64_t clone_flags;  /* -1: not known */
+  tracefs_text program; /* what was to run, as it was given */
+  tracefs_text exe;     /* what runs: of a script its interpreter */
+  tracefs_text cwd;
+  tracefs_text argv;        /* each argument and a NUL */
+  tracefs_text environment; /* likewise */
+  tracefs_text comm;
+  tracefs_text cgroup;
+  const tracefs_pipe* pipes;
+  size_t pipe_count;
+  uint64_t reserved[8];
+} tracefs_process;
+
+/* Records of processes, and of them those in the range; the filter is for
+ * events. What they point to is valid until the next call. */
+TRACEFS_READER_API int tracefs_reader_next_process(tracefs_reader* reader,
+                                                   tracefs_process* process);
 
 /* --- Messages as they stand in the file, known or not --------------------- */
 
@@ -394,10 +462,10 @@ struct ArrowArrayStream {
 #endif
 
 /* The rest of the reader's events as a stream of record batches. `columns` are
- * names of fields with commas between; null: those that JSON Lines has in the
- * first place. A field of text is a dictionary of UTF-8, with U+FFFD for bytes
- * that are none; with "_raw" behind its name one of bytes. `ts` is a timestamp
- * in ns without a zone (UTC).
+ * names of fields (tracefs_field_by_name) with commas between; null: those that
+ * JSON Lines has in the first place. A field of text is a dictionary of UTF-8,
+ * with U+FFFD for bytes that are none; with "_raw" behind its name one of
+ * bytes. `ts` is a timestamp in ns without a zone (UTC).
  *
  * The stream and its batches belong to the caller, who releases them. The
  * reader may be closed before; it is used by one thread at a time, stream and
@@ -406,7 +474,7 @@ TRACEFS_READER_API int tracefs_reader_columns(tracefs_reader* reader,
                                               const char* columns,
                                               struct ArrowArrayStream* stream);
 
-/* "1.0.0", of the library; the newest format version that it knows. */
+/* "1.1.0", of the library; the newest format version that it knows. */
 TRACEFS_READER_API const char* tracefs_reader_version(void);
 TRACEFS_READER_API unsigned tracefs_reader_format_version(void);
 

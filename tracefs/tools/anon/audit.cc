@@ -114,6 +114,7 @@ class Auditor {
       }
     }
     if (Status s = ReadTrace(); !s.ok()) return s;
+    for (auto& [group, numbers] : numbers_) numbers.Settle();
     CheckNumbers();
     CheckContainer();
     PrintClear();
@@ -267,7 +268,7 @@ class Auditor {
     if (state->numbers == nullptr) state->numbers = &numbers_[GroupOf(field)];
     state->last_again = state->last == number;
     state->last = number;
-    state->numbers->Add(number);
+    state->numbers->AddSoon(number);
   }
 
   // False if it is one of tracefs-anon's own, and as it writes them: nothing to

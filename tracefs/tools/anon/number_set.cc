@@ -31,9 +31,13 @@ uint64_t NewSeed() {
 
 NumberSet::NumberSet() : seed_(NewSeed()) {}
 
+size_t NumberSet::PlaceOf(uint64_t number) const {
+  return static_cast<size_t>(Mixed(number ^ seed_) >> shift_);
+}
+
 size_t NumberSet::SlotOf(uint64_t number) const {
   const size_t mask = slots_.size() - 1;
-  auto at = static_cast<size_t>(Mixed(number ^ seed_) >> shift_);
+  size_t at = PlaceOf(number);
   while (slots_[at] != 0 && slots_[at] != number) at = (at + 1) & mask;
   return at;
 }
@@ -68,13 +72,19 @@ bool NumberSet::Add(uint64_t number) {
   return true;
 }
 
+void NumberSet::Settle() {
+  for (size_t i = 0; i < waiting_; ++i) Add(soon_[i]);
+  waiting_ = 0;
+}
+
 void NumberSet::AddAll(const NumberSet& other) {
   for (size_t slot = 0; slot < other.slots_.size(); ++slot) {
     const uint64_t number = other.slots_[slot];
     if (number == 0) continue;
-    Add(number);
-    if (other.IsAgain(slot)) Add(number);
+    AddSoon(number);
+    if (other.IsAgain(slot)) AddSoon(number);
   }
+  Settle();
   for (uint8_t i = 0; i < other.zeros_; ++i) Add(0);
   full_ = full_ || other.full_;
 }

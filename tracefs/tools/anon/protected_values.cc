@@ -42,7 +42,7 @@ bool IsPermuted(const Rule& rule) {
 Status ProtectedValues::Read(const std::string& trace, const Policy& policy,
                              const format::PayloadDecoderFactory& decoder) {
   Container container;
-  return Walk(
+  const Status status = Walk(
       trace, decoder,
       {.on_header =
            [&](const format::SelfDescription& description,
@@ -68,6 +68,8 @@ Status ProtectedValues::Read(const std::string& trace, const Policy& policy,
            },
        .on_block = nullptr},
       &container);
+  for (auto& [group, numbers] : numbers_) numbers.Settle();
+  return status;
 }
 
 bool ProtectedValues::HasProperty(std::string_view key,
@@ -223,7 +225,7 @@ void ProtectedValues::ProtectNumber(uint64_t number, FieldState* state) {
                                number) != state->keep.end()) {
     return;
   }
-  if (state->numbers != nullptr) state->numbers->Add(number);
+  if (state->numbers != nullptr) state->numbers->AddSoon(number);
   if (!state->is_identity || !state->identities.Add(number)) return;
   const std::string digits = std::to_string(number);
   if (digits.size() >= kMinDigits) {

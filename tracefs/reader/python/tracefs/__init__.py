@@ -14,7 +14,7 @@
 
 A trace is read anew whenever something is asked of it, so that it can be asked
 again; only what is asked for is decoded, in batches, never the whole file at
-once. Names of fields are those of JSON Lines.
+once. Names of fields are those of JSON Lines, or the words of filters.
 
 What is missing or damaged does not raise: see Trace.complete, Trace.counts and
 Trace.findings after reading, or open with strict=True. IncompleteWarning tells.
@@ -22,11 +22,11 @@ Trace.findings after reading, or open with strict=True. IncompleteWarning tells.
 
 from ._library import (FORMAT_VERSION, KINDS, LIBRARY_VERSION, Cancelled,
                        DataError, SystemRefused, TraceError, UsageError)
-from ._trace import (Finding, IncompleteWarning, Message, Trace, fields,
+from ._trace import (Finding, IncompleteWarning, Message, Process, Trace, fields,
                      open)
 
 __all__ = [
     "Cancelled", "DataError", "FORMAT_VERSION", "Finding", "IncompleteWarning",
-    "KINDS", "LIBRARY_VERSION", "Message", "SystemRefused", "Trace", "TraceError",
+    "KINDS", "LIBRARY_VERSION", "Message", "Process", "SystemRefused", "Trace", "TraceError",
     "UsageError", "fields", "open",
 ]

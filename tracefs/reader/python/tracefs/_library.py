@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import pathlib
-from ctypes import (CFUNCTYPE, POINTER, c_char_p, c_int, c_int64, c_size_t,
+from ctypes import (CFUNCTYPE, POINTER, c_char_p, c_int, c_int32, c_int64, c_size_t,
                     c_uint, c_uint32, c_uint64, c_void_p)
 
 END, ITEM, WAIT = 0, 1, 2
@@ -98,6 +98,29 @@ class Message(ctypes.Structure):
                 ("size", c_size_t), ("reserved", c_uint64 * 4)]
 
 
+class Text(ctypes.Structure):
+    _fields_ = [("text", c_void_p), ("size", c_size_t)]
+
+
+class Pipe(ctypes.Structure):
+    _fields_ = [("fd", c_uint32), ("access", c_uint32), ("inode", c_uint64)]
+
+
+class Process(ctypes.Structure):
+    _fields_ = [("kind", c_uint32), ("flags", c_uint32), ("time", c_uint64),
+                ("trace", c_size_t), ("tracer", c_uint32),
+                ("source", c_uint32), ("pid", c_uint32), ("tid", c_uint32),
+                ("ppid", c_uint32), ("ns_pid", c_uint32), ("key", c_uint64),
+                ("child_key", c_uint64), ("child_pid", c_uint32),
+                ("child_tid", c_uint32), ("child_ns_pid", c_uint32),
+                ("exit_code", c_int32), ("exit_signal", c_int32),
+                ("cpu", c_int32), ("clone_flags", c_int64),
+                ("program", Text), ("exe", Text), ("cwd", Text),
+                ("argv", Text), ("environment", Text), ("comm", Text),
+                ("cgroup", Text), ("pipes", POINTER(Pipe)),
+                ("pipe_count", c_size_t), ("reserved", c_uint64 * 8)]
+
+
 ReportFunction = CFUNCTYPE(None, c_void_p, c_void_p)
 TextFunction = CFUNCTYPE(c_int, c_void_p, c_uint32, c_void_p, c_size_t,
                          POINTER(c_void_p), POINTER(c_size_t))
@@ -141,6 +164,7 @@ _SIGNATURES = {
     "reader_next_message": (c_int, c_void_p, POINTER(Message)),
     "reader_next_argument": (c_int, c_void_p, POINTER(c_size_t),
                              POINTER(Argument)),
+    "reader_next_process": (c_int, c_void_p, POINTER(Process)),
     "reader_columns": (c_int, c_void_p, c_char_p, POINTER(ArrowArrayStream)),
     "reader_version": (c_char_p,),
     "reader_format_version": (c_uint,),

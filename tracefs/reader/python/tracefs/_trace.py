@@ -48,6 +48,44 @@ class Message(NamedTuple):
     #             an argument repeats
 
 
+class Process(NamedTuple):
+    """What happened to a process. None: not known, or not of this kind."""
+    kind: str  # "fork", "exec", "exit", "comm", "pipes", "running"
+    ts: int  # ns since 1970
+    pid: int
+    tid: Optional[int]  # the thread that did it
+    ppid: Optional[int]
+    ns_pid: Optional[int]  # in its own pid namespace
+    key: Optional[int]  # the process for good, when pids are used again
+    child_pid: Optional[int]  # of a fork
+    child_tid: Optional[int]
+    child_ns_pid: Optional[int]
+    child_key: Optional[int]
+    clone_flags: Optional[int]
+    exit_code: Optional[int]
+    exit_signal: Optional[int]
+    core_dumped: bool
+    program: Optional[str]  # what was to run, as it was given
+    exe: Optional[str]  # what runs: of a script its interpreter
+    cwd: Optional[str]
+    argv: Optional[List[str]]
+    environment: Optional[Dict[str, str]]
+    comm: Optional[str]
+    cgroup: Optional[str]
+    pipes: List[Tuple[int, str, int]]  # descriptor, "r", "w" or "rw", inode
+    cpu: Optional[int]
+    source: Optional[str]  # "ptrace", "connector" or "perf"
+    late: bool  # some was read when it could have gone on already
+    incomplete: bool  # something could not be read, or was too long
+    tracer: int
+    trace: int  # its number among those that were opened
+
+
+_PROCESS_KINDS = ("", "fork", "exec", "exit", "comm", "pipes", "running")
+_PROCESS_SOURCES = (None, "ptrace", "connector", "perf")
+_PIPE_ACCESS = ("r", "w", "rw")
+
+
 def fields() -> Dict[str, type]:
     """The names of all fields that columns can have, and the type of each."""
     found: Dict[str, type] = {}
@@ -199,6 +237,17 @@ class Trace:
             yield from reader.messages()
         finally:
             reader.end()
+
+    def processes(self) -> Iterator[Process]:
+        """What happened to processes, in order of time, where the trace has it
+        (STR_PROCESS): within start and end; `where` is for events."""
+        reader = self._open()
+        self._reader = reader
+        try:
+            yield from reader.processes()
+        finally:
+            reader.end()
+        self._warn()
 
     def columns(self, columns: Optional[Sequence[str]] = None,
                 ordered: bool = True) -> Dict[str, List[Any]]:
@@ -426,6 +475,19 @@ class _Reader:
             yield Message(message.name.decode("utf-8", "replace"), message.id,
                           message.block, found)
 
+    def processes(self) -> Iterator[Process]:
+        found = _library.Process()
+        while True:
+            code = lib.reader_next_process(self._handle, ctypes.byref(found))
+            if code == _library.WAIT:
+                time.sleep(_FOLLOW_PAUSE_S)
+                continue
+            if code < 0:
+                self.raise_error()
+            if code == _library.END:
+                return
+            yield _process(found)
+
     def stream(self, columns: Optional[Sequence[str]]) -> ArrowArrayStream:
         stream = ArrowArrayStream()
         names = None if columns is None else ",".join(columns).encode()
@@ -464,6 +526,46 @@ class _Reader:
         return 1
 
 
+def _process(p: Any) -> Process:
+    def text(value: Any) -> Optional[str]:
+        return (os.fsdecode(ctypes.string_at(value.text, value.size))
+                if value.size else None)
+
+    def texts(value: Any) -> Optional[List[str]]:
+        if not value.size:
+            return None
+        listed = ctypes.string_at(value.text, value.size)
+        return [os.fsdecode(one) for one in
+                (listed[:-1] if listed.endswith(b"\0") else listed).split(b"\0")]
+
+    def known(number: int) -> Optional[int]:
+        return None if number < 0 else number
+
+    environment = texts(p.environment)
+    return Process(
+        kind=(_PROCESS_KINDS[p.kind] if p.kind < len(_PROCESS_KINDS)
+              else str(p.kind)),
+        ts=p.time, pid=p.pid, tid=p.tid or None, ppid=p.ppid or None,
+        ns_pid=p.ns_pid or None, key=p.key or None,
+        child_pid=p.child_pid or None, child_tid=p.child_tid or None,
+        child_ns_pid=p.child_ns_pid or None, child_key=p.child_key or None,
+        clone_flags=known(p.clone_flags), exit_code=known(p.exit_code),
+        exit_signal=known(p.exit_signal), core_dumped=bool(p.flags & 4),
+        program=text(p.program), exe=text(p.exe), cwd=text(p.cwd),
+        argv=texts(p.argv),
+        environment=(None if environment is None else
+                     {name: value for name, _, value in
+                      (one.partition("=") for one in environment)}),
+        comm=text(p.comm), cgroup=text(p.cgroup),
+        pipes=[(p.pipes[i].fd, _PIPE_ACCESS[min(p.pipes[i].access, 2)],
+                p.pipes[i].inode) for i in range(p.pipe_count)],
+        cpu=known(p.cpu),
+        source=(_PROCESS_SOURCES[p.source]
+                if p.source < len(_PROCESS_SOURCES) else str(p.source)),
+        late=bool(p.flags & 1), incomplete=bool(p.flags & 2), tracer=p.tracer,
+        trace=p.trace)
+
+
 def _plain(name: str) -> str:
     return name[:-4] if name.endswith("_raw") else name
 
@@ -471,15 +573,8 @@ def _plain(name: str) -> str:
 def _raw_names(columns: Optional[Sequence[str]]) -> List[str]:
     if columns is None:
         columns = COMMON
-    texts = set(_raw_texts())
-    return [name + "_raw" if name in texts else name for name in columns]
-
-
-def _raw_texts() -> Iterator[str]:
-    number = 0
-    while number := lib.field_after(number):
-        if lib.field_type(number) == _library.TEXT:
-            yield lib.field_name(number).decode()
+    return [name + "_raw" if lib.field_type(lib.field_by_name(
+        name.encode())) == _library.TEXT else name for name in columns]
 
 
 # What JSON Lines has in the first place, and so columns.
