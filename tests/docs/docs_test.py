@@ -39,6 +39,7 @@ NOT_RUN = {
     "--fix": "it changes settings of the machine",
     "age1\u2026": "a place holder for a key of the reader's",
     "collector.example": "a host of the reader's",
+    "/mnt/new": "a new file system of the reader's",
     "scripts/package": "it builds packages",
     "apt-get install": "it installs packages",
     "dpkg-buildpackage": "it needs a source package",

@@ -245,6 +245,10 @@ Status Run(const MountOptions& given, Log& log,
     std::cerr << "tracefs-mount: of the mount that was here before: "
               << last_word->before() << '\n';
   }
+  // While names mean what the caller meant: no sandbox yet, nor "/".
+  if (!options.config.empty()) {
+    header.Set("config.file", Resolved(options.config));
+  }
   // Nobody's directory is kept busy by us.
   if (::chdir("/") != 0) return Status::System(errno, "/");
   std::unique_ptr<Sandbox> sandbox;
@@ -262,9 +266,6 @@ Status Run(const MountOptions& given, Log& log,
              sandbox != nullptr ? sandbox->description() : "off, as asked for");
   log.Start(
       [&watchdog](const std::string&) { return (*watchdog)->ConnectLog(); });
-  if (!options.config.empty()) {
-    header.Set("config.file", Resolved(options.config));
-  }
   // No request is served before Begin, so no event is missed.
   SnapshotService snapshots(pipeline);
   ProcessWatch::Options watch_options;
