@@ -18,8 +18,7 @@ struct StreamFlagInfo {
 };
 
 // Every flag, for configs, --help and the trace header. STR_ALL is everything
-// but STR_PRE_OP, the coarser time stamps, STR_ATTR, STR_DATA, STR_DATA_CKSUM,
-// STR_PROCESS and STR_ENVIRONMENT.
+// but what its row names: what costs more to know, or makes traces much larger.
 std::span<const StreamFlagInfo> StreamFlags();
 
 // The bits of the flag of that name; 0 if there is none.

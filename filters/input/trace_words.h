@@ -13,7 +13,6 @@ namespace tracefs {
 
 enum class TraceWord {
   kTime,  // when it began, since 1970
-  kPpid,
   kFh,
   kPath2,
   kTarget,
@@ -29,7 +28,6 @@ struct TraceWordRow {
 };
 inline constexpr std::array kTraceWords = {
     TraceWordRow{"time", TraceWord::kTime, false},
-    TraceWordRow{"ppid", TraceWord::kPpid, false},
     TraceWordRow{"fh", TraceWord::kFh, false},
     TraceWordRow{"path2", TraceWord::kPath2, true},
     TraceWordRow{"target", TraceWord::kTarget, true},

@@ -174,6 +174,31 @@ class Test:
         self.ask("toy", "a.c")
         assert "nobody was seen to write it" in self.err
 
+    def test_relative_folders_begin_where_the_command_runs(self):
+        def ask(*words):
+            return subprocess.run(
+                [self.deps, *words, "--trace", self.trace("toy"),
+                 "--mount-point", self.folder + "/build"],
+                cwd=self.folder, capture_output=True, text=True, check=False)
+        for words in (("--build-dir", "build/sub", "../lds"),
+                      ("--build-dir", self.folder + "/build", "lds"),
+                      ("build/lds",)):
+            found = ask(*words)
+            assert found.stdout.splitlines() == [
+                self.folder + "/build/" + name
+                for name in ("build.sh", "many.txt")], (words, found)
+        assert ask("--build-dir", "elsewhere", "../lds").returncode == 1
+
+    def test_the_config_says_what_a_compiler_is(self):
+        config = self.write("specs.json", '{"gcc_spec": ["*/make"]}')
+        commands = json.loads(self.ask("toy", "--compile-commands", "--config",
+                                       config))
+        assert commands == [], commands
+        config = self.write("specs.json", '{"gcc_spec": ["*/gcc"]}')
+        commands = json.loads(self.ask("toy", "--compile-commands", "--config",
+                                       config))
+        assert [c["file"] for c in commands] == ["/src/a.c"], commands
+
     # --- Other questions
 
     def test_sets_tell_what_each_command_did(self):

@@ -6,15 +6,6 @@
 
 namespace tracefs::build {
 
-std::string GraphExecution::CommandLine() const {
-  std::string line;
-  for (const std::string& argument : image->argv) {
-    if (!line.empty()) line += ' ';
-    line += argument;
-  }
-  return line;
-}
-
 std::string_view DoubleWriteName(DoubleWrite::Kind kind) {
   switch (kind) {
     case DoubleWrite::Kind::kRewritten:
@@ -130,19 +121,10 @@ void GraphBuilder::ExecutionEnded(const Process& process) {
 void GraphBuilder::ProcessEnded(const Process& process) {
   GraphProcess& mine = graph_.processes_[process.id];
   mine.key = process.key;
-  mine.number = process.number;
-  mine.ns_pid = process.ns_pid;
   mine.parent = process.parent;
   mine.parent_pid = process.parent_pid;
   mine.parent_index = process.parent_index;
-  mine.clone_flags = process.clone_flags;
-  mine.begin_ns = process.begin_ns;
-  mine.end_ns = process.end_ns;
   mine.recorded = process.recorded;
-  mine.forked = process.forked;
-  mine.ended = process.ended;
-  mine.exit_code = process.exit_code;
-  mine.signal = process.signal;
   mine.comm = process.comm;
 }
 

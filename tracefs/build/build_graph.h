@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,19 +21,10 @@ namespace tracefs::build {
 // As a Process, and what it did.
 struct GraphProcess {
   ProcessKey key;
-  uint32_t number = 0;
-  uint32_t ns_pid = 0;
   ProcessId parent = kNobody;
   uint32_t parent_pid = 0;
   uint32_t parent_index = 0;
-  uint64_t clone_flags = 0;
-  uint64_t begin_ns = 0;
-  uint64_t end_ns = 0;
   bool recorded = false;
-  bool forked = false;
-  bool ended = false;
-  std::optional<uint32_t> exit_code;
-  std::optional<uint32_t> signal;
   std::string comm;
   std::vector<ExecutionId> executions;
 };
@@ -48,8 +38,7 @@ struct GraphExecution {
   size_t first_use = 0;  // in BuildGraph::uses()
   size_t use_count = 0;
 
-  // argv with blanks between, as patterns of commands see it.
-  std::string CommandLine() const;
+  std::string CommandLine() const { return image->CommandLine(); }
 };
 
 // A file that more than one process wrote.
@@ -91,7 +80,6 @@ class BuildGraph {
   bool has_process_records() const { return has_process_records_; }
   // Operations whose caller is not known.
   uint64_t without_caller() const { return without_caller_; }
-  size_t use_count() const { return uses_.size(); }
 
   // Processes in the order of a walk down their tree: each stands before its
   // descendants, and these right behind it.

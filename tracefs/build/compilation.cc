@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "tracefs/base/text.h"
 #include "tracefs/build/patterns.h"
 
 namespace tracefs::build {
@@ -169,14 +170,12 @@ std::string AbsolutePath(const std::string& cwd, const std::string& path) {
   std::vector<std::string_view> parts;
   std::string_view rest = whole;
   while (!rest.empty()) {
-    const size_t end = std::min(rest.find('/'), rest.size());
-    const std::string_view part = rest.substr(0, end);
+    const std::string_view part = TakeUpTo(rest, '/');
     if (part == "..") {
       if (!parts.empty()) parts.pop_back();
     } else if (!part.empty() && part != ".") {
       parts.push_back(part);
     }
-    rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   std::string result;
   for (const std::string_view part : parts) {

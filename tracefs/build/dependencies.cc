@@ -169,7 +169,6 @@ DependencyFinder::Chosen DependencyFinder::ChooseFor(PathId target) const {
   for (const ModuleRule& rule : options_.rules) {
     if (!MatchesAny({rule.targets}, chosen.target)) continue;
     chosen.rules.push_back(&rule);
-    if (rule.direct) chosen.direct = *rule.direct;
     if (rule.pipes) chosen.pipes = *rule.pipes;
   }
   return chosen;

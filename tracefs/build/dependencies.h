@@ -22,7 +22,6 @@ struct ModuleRule {
   std::vector<std::string> exclude_files;
   std::vector<std::string> exclude_commands;
   std::optional<bool> pipes;
-  std::optional<bool> direct;
 };
 
 struct DependencyOptions {
@@ -94,7 +93,6 @@ class DependencyFinder {
   // The process below a job maker, or the topmost, that `process` is below of:
   // one line of a recipe.
   ProcessId JobOf(ProcessId process) const;
-  bool IsExcludedCommand(ProcessId process, const std::string& target) const;
   // Whose reads count when a process writes: its own, or those of all processes
   // from `root` down, without what these wrote themselves.
   struct Group {

@@ -3,7 +3,6 @@
 #include <fnmatch.h>
 
 #include <algorithm>
-#include <utility>
 
 namespace tracefs::build {
 namespace {
@@ -21,23 +20,14 @@ bool MatchesAny(const std::vector<std::string>& patterns,
       [&](const std::string& pattern) { return Matches(pattern, text); });
 }
 
-CommandBits::CommandBits(const BuildGraph& graph,
-                         std::vector<std::string> patterns)
-    : patterns_(std::move(patterns)), bytes_((patterns_.size() + 7) / 8) {
-  if (bytes_ == 0) return;
-  const size_t count = graph.executions().size();
-  bits_.assign(count * bytes_, 0);
-  const Image* image = nullptr;  // forks share it with their parent
-  std::string line;
-  for (ExecutionId id = 0; id < count; ++id) {
-    const GraphExecution& execution = graph.executions()[id];
-    if (execution.image.get() != image) line = execution.CommandLine();
-    image = execution.image.get();
-    for (size_t k = 0; k < patterns_.size(); ++k) {
-      if (!Matches(patterns_[k], line)) continue;
-      bits_[id * bytes_ + k / 8] |= static_cast<uint8_t>(0x80 >> (k % 8));
-    }
+std::string MatchBits(const std::vector<std::string>& patterns,
+                      const std::string& text) {
+  std::string bits((patterns.size() + 7) / 8, '\0');
+  for (size_t k = 0; k < patterns.size(); ++k) {
+    if (!Matches(patterns[k], text)) continue;
+    bits[k / 8] = static_cast<char>(bits[k / 8] | (0x80 >> (k % 8)));
   }
+  return bits;
 }
 
 }  // namespace tracefs::build

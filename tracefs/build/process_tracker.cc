@@ -29,6 +29,15 @@ std::shared_ptr<const Image> ImageOf(const ProcessRecord& record,
 
 }  // namespace
 
+std::string Image::CommandLine() const {
+  std::string line;
+  for (const std::string& argument : argv) {
+    if (!line.empty()) line += ' ';
+    line += argument;
+  }
+  return line;
+}
+
 Process* ProcessTracker::Find(const ProcessKey& key) {
   const auto found = pids_.find(key.pid);
   if (found == pids_.end() || !MayBeSame(found->second.key, key)) {
@@ -120,7 +129,6 @@ void ProcessTracker::Fork(const ProcessRecord& record) {
   }
   Process* const child = Begin(record.child, record.time_ns);
   child->forked = child->recorded = true;
-  child->ns_pid = record.child_ns_pid;
   child->clone_flags = record.clone_flags.value_or(0);
   child->parent_pid = record.process.pid;
   if (parent != nullptr) {
@@ -155,7 +163,6 @@ void ProcessTracker::Take(const ProcessRecord& record) {
   process->recorded = true;
   process->end_ns = std::max(process->end_ns, record.time_ns);
   if (process->key.start_ticks == 0) process->key = record.process;
-  if (record.ns_pid != 0) process->ns_pid = record.ns_pid;
   if (!record.comm.empty() && !record.is_thread()) process->comm = record.comm;
   if (record.kind == Kind::kExec || record.kind == Kind::kRunning) {
     Exec(record, process);
@@ -165,7 +172,6 @@ void ProcessTracker::Take(const ProcessRecord& record) {
     process->ended = true;
     process->exit_code = record.exit_code;
     process->signal = record.signal;
-    process->core_dumped = record.core_dumped;
     End(&pids_[record.process.pid], record.time_ns);
   }
 }

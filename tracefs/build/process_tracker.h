@@ -37,6 +37,8 @@ struct Image {
 
   // What it is called: argv[0]'s program, or what else is known.
   std::string_view Binary() const { return exe.empty() ? program : exe; }
+  // argv with blanks between, as patterns of commands see it.
+  std::string CommandLine() const;
 };
 
 struct Execution {
@@ -54,7 +56,6 @@ struct Process {
   // The pid; of the n-th other process that had the pid before, 2^22 n more:
   // one number a process in formats that know nothing else.
   uint32_t number = 0;
-  uint32_t ns_pid = 0;
   ProcessId parent = kNobody;
   uint32_t parent_number = 0;
   ExecutionId parent_execution = kNobody;
@@ -68,14 +69,13 @@ struct Process {
   bool ended = false;     // and its end
   std::optional<uint32_t> exit_code;
   std::optional<uint32_t> signal;
-  bool core_dumped = false;
   std::string comm;  // the last one
   Execution now;
 
-  // As wait(2) has it: the code << 8, or the signal.
-  uint32_t WaitStatus() const {
-    if (signal) return *signal | (core_dumped ? 0x80u : 0u);
-    return exit_code.value_or(0) << 8;
+  // Its exit code, or 128 and the signal that ended it: a shell's $?. Nothing
+  // if neither is known.
+  std::optional<uint32_t> ShellStatus() const {
+    return signal ? std::optional(128 + *signal) : exit_code;
   }
 };
 
@@ -99,7 +99,8 @@ class TrackerListener {
   // An operation of a process that has ended, as a rule the closing of its
   // files by the kernel; or, kNobody, of one that is not known.
   virtual void DidWithout(ProcessId, uint32_t /*number*/, const FileStep&) {}
-  // Every process record, once the process is as it says; not of threads' ends.
+  // Every process record but forks and the ends of threads, once the process is
+  // as it says; of an end before that.
   virtual void Ran(const Process&, const ProcessRecord&) {}
   // `process.now` is the execution that ended.
   virtual void ExecutionEnded(const Process&) {}
@@ -120,7 +121,6 @@ class ProcessTracker {
 
   // Whether any process record came.
   bool any_records() const { return any_records_; }
-  uint64_t last_ns() const { return last_ns_; }
 
  private:
   // The latest process of a pid, and the one before: what closes a file comes

@@ -1,14 +1,10 @@
 #include "tracefs/build/record_step.h"
 
+#include <linux/fuse.h>
+
 #include <algorithm>
 
 namespace tracefs::build {
-namespace {
-
-// FATTR_SIZE of the FUSE protocol: the bit of ARG_VALID for a new size.
-constexpr uint64_t kNewSizeBit = 1u << 3;
-
-}  // namespace
 
 std::string_view RecordSteps::Place(const format::TraceContext* trace,
                                     std::string_view path,
@@ -64,7 +60,7 @@ const FileStep* RecordSteps::Of(const format::Record& record) {
     step_.bytes = static_cast<uint64_t>(std::max<int64_t>(result, 0));
   }
   step_.resizes =
-      event.op == Op::setattr_ && (number(Field::kValid) & kNewSizeBit) != 0;
+      event.op == Op::setattr_ && (number(Field::kValid) & FATTR_SIZE) != 0;
   step_.target = event.target;
   step_.path = Place(record.trace, format::PathOf(record, buffer_), &path_);
   step_.path2 =

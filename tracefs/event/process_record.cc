@@ -1,6 +1,7 @@
 #include "tracefs/event/process_record.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace tracefs {
 namespace {
@@ -9,6 +10,66 @@ constexpr size_t kContainerIdBytes = 64;
 
 bool IsHexDigit(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
+bool TakeStart(std::string_view start, std::string_view* text) {
+  if (!text->starts_with(start)) return false;
+  text->remove_prefix(start.size());
+  return true;
+}
+
+bool TakeEnd(std::string_view end, std::string_view* text) {
+  if (!text->ends_with(end)) return false;
+  text->remove_suffix(end.size());
+  return true;
+}
+
+// "ID", "docker-ID", "crio-ID", "…:cri-containerd:ID"; not "libpod-conmon-ID":
+// that stands beside its container.
+std::string_view IdAtEnd(std::string_view name) {
+  if (name.size() < kContainerIdBytes) return {};
+  const std::string_view id = name.substr(name.size() - kContainerIdBytes);
+  name.remove_suffix(kContainerIdBytes);
+  const bool alone = name.empty() || name.ends_with('-') || name.ends_with(':');
+  const bool digits = std::all_of(id.begin(), id.end(), IsHexDigit);
+  return alone && digits && !name.ends_with("conmon-") ? id
+                                                       : std::string_view();
+}
+
+// Of a systemd unit's name: "my\\x2dbox" is "my-box".
+std::string Unescaped(std::string_view name) {
+  std::string text;
+  for (; !name.empty(); name.remove_prefix(1)) {
+    unsigned value = 0;
+    if (name.size() >= 4 && name.starts_with("\\x") &&
+        std::from_chars(name.data() + 2, name.data() + 4, value, 16).ptr ==
+            name.data() + 4) {
+      text += static_cast<char>(value);
+      name.remove_prefix(3);
+    } else {
+      text += name.front();
+    }
+  }
+  return text;
+}
+
+// The container that a directory of the hierarchy is of, if it is one's own.
+std::string ContainerNamed(std::string_view name, std::string_view above) {
+  const bool scope = TakeEnd(".scope", &name);
+  if (const std::string_view id = IdAtEnd(name); !id.empty()) {
+    return std::string(id);
+  }
+  // systemd-machined's; those of QEMU are machines, no containers.
+  if (scope && TakeStart("machine-", &name) && !name.starts_with("qemu\\x2d")) {
+    return Unescaped(name);
+  }
+  if (TakeStart("systemd-nspawn@", &name) && TakeEnd(".service", &name)) {
+    return Unescaped(name);
+  }
+  if (TakeStart("lxc.payload.", &name) || above == "lxc") {
+    return std::string(name);
+  }
+  return {};
 }
 
 }  // namespace
@@ -46,22 +107,17 @@ std::string_view ProcessSourceName(ProcessSource source) {
   return {};
 }
 
-std::string_view ContainerOf(std::string_view cgroup) {
-  // "/docker/ID", "…/docker-ID.scope", "…/cri-containerd-ID.scope",
-  // "…/libpod-ID.scope/container"
-  size_t digits = 0;
-  std::string_view found;
-  for (size_t i = 0; i <= cgroup.size(); ++i) {
-    if (i < cgroup.size() && IsHexDigit(cgroup[i])) {
-      ++digits;
-      continue;
+std::string ContainerOf(std::string_view cgroup) {
+  while (!cgroup.empty()) {
+    const size_t slash = cgroup.rfind('/');
+    const std::string_view name = cgroup.substr(slash + 1);
+    cgroup = cgroup.substr(0, slash == cgroup.npos ? 0 : slash);
+    const std::string_view above = cgroup.substr(cgroup.rfind('/') + 1);
+    if (std::string found = ContainerNamed(name, above); !found.empty()) {
+      return found;
     }
-    if (digits == kContainerIdBytes) {
-      found = cgroup.substr(i - digits, digits);  // the innermost one
-    }
-    digits = 0;
   }
-  return found;
+  return {};
 }
 
 }  // namespace tracefs

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -106,9 +107,10 @@ std::string_view ProcessKindName(ProcessRecord::Kind kind);
 // "ptrace", "connector", "perf"; empty of others.
 std::string_view ProcessSourceName(ProcessSource source);
 
-// The id of the container that a control group is of, as Docker, Podman,
-// containerd and CRI-O name theirs: 64 hexadecimal digits. Empty: of none.
-std::string_view ContainerOf(std::string_view cgroup);
+// The container that a control group is of, the innermost one: of Docker,
+// Podman, containerd and CRI-O its id, 64 hexadecimal digits; of systemd-nspawn
+// and LXC its name. Empty: of none.
+std::string ContainerOf(std::string_view cgroup);
 
 // Calls `use` with each of the texts of a list whose texts each end with a NUL.
 template <typename Use>

@@ -274,19 +274,13 @@ class BuildXlExporter final : public Exporter, private build::TrackerListener {
              {.pid = process.number});
     }
     if (binary.empty()) binary = process.comm;
-    std::string line;
-    for (const std::string& argument : image.argv) {
-      if (!line.empty()) line += ' ';
-      line += argument;
-    }
+    std::string line = image.CommandLine();
     if (line.empty()) line = binary;
-    uint32_t code = kNoExitCode;
-    if (process.exit_code) code = *process.exit_code;
-    if (process.signal) code = 128 + *process.signal;
     AddProcess(
         process.number, binary,
         process.parent_number == 0 ? process.parent_pid : process.parent_number,
-        Ticks(process.begin_ns), Ticks(process.end_ns), code, line);
+        Ticks(process.begin_ns), Ticks(process.end_ns),
+        process.ShellStatus().value_or(kNoExitCode), line);
   }
 
   void AddProcess(uint32_t pid, std::string_view exe, uint32_t parent,

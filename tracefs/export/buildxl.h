@@ -1,12 +1,11 @@
 // BuildXL's File Access Trace File, versions 1, 2 and 3: which process touched
 // which path, and how.
 //
-// The format has no escaping. What would break it (in paths '=', ',' and ends
-// of lines, everywhere bytes that are not UTF-8) is written as %XX, with %25
-// for
-// '%'; or the export fails. Process 0, whose command line tells whether the
-// kernel's caches hid anything, has the operations nobody is known to have
-// done.
+// The format has no escaping. What would break it (in paths '=' and ',', in
+// programs ',' and '"', everywhere control characters and bytes that are not
+// UTF-8) is written as %XX, with %25 for '%'; or the export fails. Process 0,
+// whose command line tells whether the kernel's caches hid anything, has the
+// operations nobody is known to have done.
 #pragma once
 
 #include <memory>

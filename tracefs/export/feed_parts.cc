@@ -1,5 +1,6 @@
 #include "tracefs/export/feed_parts.h"
 
+#include <linux/fuse.h>
 #include <time.h>
 
 #include <array>
@@ -13,9 +14,7 @@
 namespace tracefs {
 namespace {
 
-// Bits of ARG_VALID (linux/fuse.h): mode, owner, group, size.
-constexpr uint64_t kSetsSecurity = 1 | 2 | 4;
-constexpr uint64_t kSetsSize = 8;
+constexpr uint64_t kSetsSecurity = FATTR_MODE | FATTR_UID | FATTR_GID;
 
 bool IsSecurityXattr(std::string_view name) {
   return name.starts_with("security.") ||
@@ -32,7 +31,7 @@ FileActivity ActivityOf(const format::Record& record) {
       const uint64_t valid =
           event.Has(Field::kValid) ? event.Get(Field::kValid) : 0;
       if ((valid & kSetsSecurity) != 0) return FileActivity::kSetSecurity;
-      return (valid & kSetsSize) != 0 ? FileActivity::kUpdate : usual;
+      return (valid & FATTR_SIZE) != 0 ? FileActivity::kUpdate : usual;
     }
     case Op::setxattr_:
     case Op::removexattr_:

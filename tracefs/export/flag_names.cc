@@ -1,6 +1,7 @@
 #include "tracefs/export/flag_names.h"
 
 #include <fcntl.h>
+#include <linux/fuse.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -68,12 +69,19 @@ constexpr FlagName kLockFlags[] = {{1, "wait"}};
 constexpr FlagName kAccessModes[] = {
     {R_OK, "R_OK"}, {W_OK, "W_OK"}, {X_OK, "X_OK"}};
 
-// FATTR_ bits of linux/fuse.h.
 constexpr FlagName kSetattrBits[] = {
-    {1 << 0, "mode"},       {1 << 1, "uid"},       {1 << 2, "gid"},
-    {1 << 3, "size"},       {1 << 4, "atime"},     {1 << 5, "mtime"},
-    {1 << 6, "fh"},         {1 << 7, "atime_now"}, {1 << 8, "mtime_now"},
-    {1 << 9, "lock_owner"}, {1 << 10, "ctime"},    {1 << 11, "kill_suidgid"},
+    {FATTR_MODE, "mode"},
+    {FATTR_UID, "uid"},
+    {FATTR_GID, "gid"},
+    {FATTR_SIZE, "size"},
+    {FATTR_ATIME, "atime"},
+    {FATTR_MTIME, "mtime"},
+    {FATTR_FH, "fh"},
+    {FATTR_ATIME_NOW, "atime_now"},
+    {FATTR_MTIME_NOW, "mtime_now"},
+    {FATTR_LOCKOWNER, "lock_owner"},
+    {FATTR_CTIME, "ctime"},
+    {FATTR_KILL_SUIDGID, "kill_suidgid"},
 };
 
 char* PutText(char* out, std::string_view text) {

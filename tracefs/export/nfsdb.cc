@@ -21,11 +21,10 @@ using build::FileStep;
 using build::Process;
 using build::ProcessId;
 
-// The tracer's numbers for descriptors that nobody told: those of files begin
-// here, those of pipes in a shell beyond all of these.
+// Numbers for descriptors that nobody told: those of files begin here, those of
+// pipes in the process that made them beyond all of these.
 constexpr uint32_t kFirstFile = 3;
 constexpr uint32_t kFirstPipe = 1'000'000;
-// What the parser cuts a line of.
 constexpr uint64_t kNsPerSecond = 1'000'000'000;
 
 std::string Field(std::string_view name, uint64_t value) {
@@ -248,9 +247,7 @@ class NfsdbExporter final : public Exporter, private build::TrackerListener {
     next_fd_.erase(process.id);
     if (!process.ended) return;
     Lines lines(process.number, cpu_, process.end_ns);
-    const uint32_t code =
-        process.signal ? 128 + *process.signal : process.exit_code.value_or(0);
-    lines.Add("Exit|" + Field("status", code));
+    lines.Add("Exit|" + Field("status", process.ShellStatus().value_or(0)));
     AddLines(process, lines);
   }
 

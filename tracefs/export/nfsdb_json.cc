@@ -278,9 +278,8 @@ class NfsdbJsonExporter final : public Exporter,
     AppendTexts(image.argv, &text);
     if (now.last && process.ended) {
       // What a shell sees of it, in eight bits.
-      const uint32_t code = process.signal ? 128 + *process.signal
-                                           : process.exit_code.value_or(0);
-      text += ",\"!\":" + std::to_string(code & 0xff);
+      text +=
+          ",\"!\":" + std::to_string(process.ShellStatus().value_or(0) & 0xff);
     }
     if (options_.post) AddPost(process, &text);
     if (!running.cpus.empty()) {
@@ -298,16 +297,8 @@ class NfsdbJsonExporter final : public Exporter,
   void AddPost(const Process& process, std::string* text) {
     const Image& image = *process.now.image;
     if (!command_patterns_.empty()) {
-      std::string line;
-      for (const std::string& word : image.argv) {
-        line += (line.empty() ? "" : " ") + word;
-      }
-      std::string bits((command_patterns_.size() + 7) / 8, '\0');
-      for (size_t k = 0; k < command_patterns_.size(); ++k) {
-        if (build::MatchesAny({command_patterns_[k]}, line)) {
-          bits[k / 8] = static_cast<char>(bits[k / 8] | (0x80 >> (k % 8)));
-        }
-      }
+      const std::string bits =
+          build::MatchBits(command_patterns_, image.CommandLine());
       std::string base64(Base64Size(bits.size()), '\0');
       PutBase64(base64.data(), bits);
       *text += ",\"n\":\"" + base64 + "\"";

@@ -1,5 +1,6 @@
 #include "tracefs/export/strace.h"
 
+#include <linux/fuse.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -22,10 +23,7 @@ using format::Record;
 constexpr size_t kPidColumns = 5;
 constexpr size_t kCallColumns = 15;  // what is shorter is filled with blanks
 
-// Bits of ARG_VALID of setattr (linux/fuse.h).
-constexpr uint64_t kSetsMode = 1;
-constexpr uint64_t kSetsOwner = 2 | 4;
-constexpr uint64_t kSetsSize = 8;
+constexpr uint64_t kSetsOwner = FATTR_UID | FATTR_GID;
 
 bool IsOctalDigit(char c) { return c >= '0' && c <= '7'; }
 
@@ -208,14 +206,14 @@ void PutSetattr(Call& call) {
       call.Number(field);
     }
   };
-  if ((valid & kSetsSize) != 0) {
+  if ((valid & FATTR_SIZE) != 0) {
     call.Name("truncate").Path().Number(Field::kNewSize).End();
   } else if ((valid & kSetsOwner) != 0) {
     call.Name("lchown").Path();
     owner(2, Field::kNewUid);
     owner(4, Field::kNewGid);
     call.End();
-  } else if ((valid & kSetsMode) != 0) {
+  } else if ((valid & FATTR_MODE) != 0) {
     call.Name("fchmodat").AtCwd().Path().Octal(Field::kArgMode).End();
   } else {
     std::string times = "[";

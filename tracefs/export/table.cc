@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tracefs/base/spelling.h"
+#include "tracefs/base/text.h"
 #include "tracefs/base/units.h"
 #include "tracefs/export/buildxl.h"
 #include "tracefs/export/csv.h"
@@ -103,9 +104,7 @@ bool Takes(const ExportChoice& choice, std::string_view value) {
   }
   std::string_view rest = choice.values;
   while (!rest.empty()) {
-    const size_t blank = std::min(rest.find(' '), rest.size());
-    if (rest.substr(0, blank) == value) return true;
-    rest.remove_prefix(std::min(blank + 1, rest.size()));
+    if (TakeUpTo(rest, ' ') == value) return true;
   }
   return false;
 }

@@ -104,6 +104,7 @@ void Know(TraceContext* trace, uint32_t pid, uint32_t ppid,
 void Learn(const Message& message, TraceContext* trace) {
   ProcessRecord record;
   record.kind = *ProcessKindOf(message.msg_id);
+  if (record.kind == ProcessRecord::Kind::kPipes) return;  // it has no names
   if (!ReadProcessRecord(message.arguments, trace->widths, &record)) return;
   if (record.kind != ProcessRecord::Kind::kFork) {
     Know(trace, record.process.pid, record.ppid, record.comm);

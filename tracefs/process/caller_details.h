@@ -29,19 +29,6 @@
 
 namespace tracefs {
 
-// The path of the control group, of the text of /proc/PID/cgroup: that in the
-// unified hierarchy (cgroup 2); where there is none, or the process is at its
-// root, the first other one that is not a root.
-std::optional<std::string> CgroupOf(std::string_view text);
-
-// The name of a controlling terminal, of the text of /proc/PID/stat: "pts/3",
-// "tty1", "ttyS0", "4:200" of others; "none" where there is none.
-std::optional<std::string> TerminalOf(std::string_view stat);
-
-// Arguments as a line of text: blanks instead of the zero bytes between them,
-// and none at the end.
-std::string CommandLineOf(std::string_view arguments);
-
 // Threads: any, but for Start and Stop.
 class CallerDetailsReader {
  public:

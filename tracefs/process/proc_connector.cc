@@ -134,20 +134,11 @@ bool ParseProcEvents(ByteSpan datagram, ProcConnector::Observer* observer,
       continue;
     }
     if (observer == nullptr) continue;
-    if (const auto full = ReadEvent(*event, what, *first, body)) {
-      observer->OnEvent(*full);
-    }
-    switch (what) {
-      case proc_event::PROC_EVENT_EXEC:
-      case proc_event::PROC_EVENT_SID:
-      case proc_event::PROC_EVENT_COMM:
-      case proc_event::PROC_EVENT_EXIT:
-        // All four begin with the task's id.
-        observer->OnChange(*first);
-        break;
-      default:
-        break;
-    }
+    const auto full = ReadEvent(*event, what, *first, body);
+    if (!full) continue;
+    observer->OnEvent(*full);
+    // A fork changes nobody.
+    if (full->kind != ProcEvent::Kind::kFork) observer->OnChange(full->tid);
   }
   return acknowledged;
 }

@@ -18,10 +18,9 @@
 #include <utility>
 
 #include "tracefs/base/clock.h"
-#include "tracefs/base/file_io.h"
 #include "tracefs/base/thread.h"
-#include "tracefs/process/caller_details.h"
 #include "tracefs/process/proc_reader.h"
+#include "tracefs/process/proc_text.h"
 
 namespace tracefs {
 
@@ -52,36 +51,13 @@ constexpr uint64_t kOnTheWayByConnectorNs = 200'000'000;
 constexpr size_t kMaxKnown = 65536;
 constexpr size_t kMaxTold = 65536;
 constexpr size_t kMaxArguments = 65536;
+constexpr size_t kMaxText = 4096;
 constexpr uint64_t kTickNs = 10'000'000;  // of /proc: USER_HZ is 100
 
 bool InInitialPidNamespace() {
   constexpr ino_t kInitialPid = 0xeffffffc;
   struct stat st;
   return ::stat("/proc/self/ns/pid", &st) != 0 || st.st_ino == kInitialPid;
-}
-
-std::optional<std::string> ReadOf(int proc, uint32_t pid, const char* name,
-                                  size_t most) {
-  const std::string path = std::to_string(pid) + '/' + name;
-  const UniqueFd fd(::openat(proc, path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return std::nullopt;
-  Result<std::string> text = ReadText(fd.get(), most, name);
-  if (!text.ok()) return std::nullopt;
-  return *std::move(text);
-}
-
-// The last number of the line "NSpid:": the pid in the innermost namespace; 0
-// if that is the one it is known by.
-uint32_t InnerPid(std::string_view status) {
-  const size_t at = status.find("\nNSpid:");
-  if (at == status.npos) return 0;
-  std::string_view line = status.substr(at + 7);
-  line = line.substr(0, line.find('\n'));
-  const size_t last = line.find_last_of(" \t");
-  if (last == line.npos || line.find_first_not_of(" \t") > last) return 0;
-  uint32_t pid = 0;
-  std::from_chars(line.data() + last + 1, line.data() + line.size(), pid);
-  return pid;
 }
 
 void SetStatus(uint32_t status, ProcessRecord* record) {
@@ -146,6 +122,7 @@ Status ProcessWatch::Start() {
   if (options_.connector != nullptr) {
     connected = options_.connector->Start(this);
   }
+  statuses_come_ = connected.ok();
   if (!points.ok() && !connected.ok()) {
     return Status::SystemSaid(
         points.error(),
@@ -189,8 +166,14 @@ void ProcessWatch::Rest() {
   thread_.join();
   rings_.clear();
   ring_cpus_.clear();
-  known_.clear();
+  start_ticks_.clear();
   ended_.clear();
+  {
+    // Of pids that others will have by the next time.
+    std::lock_guard lock(told_mu_);
+    statuses_.clear();
+    told_.clear();
+  }
   look_ = nullptr;
   source_.clear();
   sink_.HoldBack(ProcessSink::kNothingHeld);
@@ -221,12 +204,15 @@ void ProcessWatch::Run() {
     DropRenamesOfExec();
     for (const Happening& happening : batch_) {
       // Its status is on the way.
-      if (happening.kind == Kind::kExit && !happening.status &&
-          options_.connector != nullptr && ended_.size() < kMaxKnown) {
-        ended_[happening.tid] = {happening, now + kStatusNs};
-      } else {
+      if (happening.kind != Kind::kExit || happening.status ||
+          !statuses_come_ || ended_.size() >= kMaxKnown) {
         Tell(happening);
+        continue;
       }
+      if (const auto before = ended_.extract(happening.tid)) {
+        Tell(before.mapped().what);
+      }
+      ended_[happening.tid] = {happening, now + kStatusNs};
     }
     batch_.clear();
     TakeEnds(last ? UINT64_MAX : now);
@@ -235,7 +221,7 @@ void ProcessWatch::Run() {
     for (const auto& [tid, ended] : ended_) {
       oldest = std::min(oldest, ended.what.time_ns);
     }
-    read_until_ns_ = std::max(read_until_ns_, oldest);
+    read_until_ns_ = std::max(read_until_ns_.load(), oldest);
     sink_.HoldBack(read_until_ns_);
   }
 }
@@ -391,16 +377,14 @@ void ProcessWatch::OnLost() {
 }
 
 uint64_t ProcessWatch::StartOf(uint32_t pid, uint64_t time_ns, bool is_new) {
-  const auto found = known_.find(pid);
-  if (!is_new && found != known_.end()) return found->second.start_ticks;
+  const auto found = start_ticks_.find(pid);
+  if (!is_new && found != start_ticks_.end()) return found->second;
   uint64_t ticks = 0;
-  const std::string stat =
-      std::to_string(pid) + "/task/" + std::to_string(pid) + "/stat";
-  const UniqueFd fd(
-      ::openat(options_.proc, stat.c_str(), O_RDONLY | O_CLOEXEC));
-  if (fd) {
-    const Result<std::string> text = ReadText(fd.get(), 4096, "stat");
-    if (text.ok()) ticks = ParseStartTime(*text).value_or(0);
+  // Not /proc/PID/stat: that sums up all threads of the process.
+  const std::string stat = "task/" + std::to_string(pid) + "/stat";
+  if (const auto text =
+          ReadProcText(options_.proc, pid, stat.c_str(), kMaxText)) {
+    ticks = ParseStartTime(*text).value_or(0);
   }
   if (ticks == 0 && is_new) {
     // It is gone. The kernel took the time a few microseconds before it told.
@@ -412,18 +396,19 @@ uint64_t ProcessWatch::StartOf(uint32_t pid, uint64_t time_ns, bool is_new) {
                           (boot.tv_nsec - monotonic.tv_nsec);
     ticks = (time_ns + static_cast<uint64_t>(slept)) / kTickNs;
   }
-  if (known_.size() >= kMaxKnown) known_.erase(known_.begin());
-  known_[pid] = {ticks, time_ns};
+  if (start_ticks_.size() >= kMaxKnown)
+    start_ticks_.erase(start_ticks_.begin());
+  start_ticks_[pid] = ticks;
   return ticks;
 }
 
 bool ProcessWatch::Describe(ProcessRecord* record, ProcessTexts* texts) {
   const uint32_t pid = record->process.pid;
-  const auto status = ReadOf(options_.proc, pid, "status", 4096);
+  const auto status = ReadProcText(options_.proc, pid, "status", kMaxText);
   CallerInfo info;
   if (!status || !ParseStatus(*status, &info)) return false;
   record->ppid = info.ppid;
-  record->ns_pid = InnerPid(*status);
+  record->ns_pid = InnerPidOf(*status);
   texts->comm = std::string(info.comm());
   record->comm = texts->comm;
   const auto take = [](std::optional<std::string> text, std::string* kept,
@@ -433,9 +418,9 @@ bool ProcessWatch::Describe(ProcessRecord* record, ProcessTexts* texts) {
     *view = *kept;
     return true;
   };
-  bool whole = take(ReadOf(options_.proc, pid, "cmdline", kMaxArguments),
+  bool whole = take(ReadProcText(options_.proc, pid, "cmdline", kMaxArguments),
                     &texts->argv, &record->argv);
-  if (const auto text = ReadOf(options_.proc, pid, "cgroup", 4096)) {
+  if (const auto text = ReadProcText(options_.proc, pid, "cgroup", kMaxText)) {
     whole &= take(CgroupOf(*text), &texts->cgroup, &record->cgroup);
   } else {
     whole = false;
@@ -461,9 +446,9 @@ void ProcessWatch::TellFork(const Happening& happening, ProcessRecord* record) {
   record->child.start_ticks =
       StartOf(happening.child_pid, happening.time_ns, process);
   if (!process) return;
-  if (const auto status =
-          ReadOf(options_.proc, happening.child_pid, "status", 4096)) {
-    record->child_ns_pid = InnerPid(*status);
+  if (const auto status = ReadProcText(options_.proc, happening.child_pid,
+                                       "status", kMaxText)) {
+    record->child_ns_pid = InnerPidOf(*status);
   }
 }
 
@@ -504,7 +489,7 @@ void ProcessWatch::Tell(const Happening& happening) {
   }
   Give(record);
   if (happening.kind == Kind::kExit && happening.group_ended) {
-    known_.erase(happening.pid);
+    start_ticks_.erase(happening.pid);
   }
 }
 

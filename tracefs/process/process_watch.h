@@ -3,9 +3,8 @@
 //
 // Two sources, of which the better one that can be had is taken:
 //  - tracepoints (tracefs/daemon/tracepoints.h): every thread that begins,
-//  every
-//    program that is run, every end, with exact times and flags. Beside them
-//    the proc connector tells with which status processes end.
+//    every program that is run, every end, with exact times and flags. Beside
+//    them the proc connector tells with which status processes end.
 //  - the proc connector alone (proc_connector.h): the same without flags.
 // Nobody is stopped by either. What they do not say (arguments, working
 // directory, control group, …) is read from /proc a moment later, is marked as
@@ -95,10 +94,6 @@ class ProcessWatch final : private ProcConnector::Observer {
     bool group_ended = false;
     std::string text;  // name, or program
   };
-  struct Known {
-    uint64_t start_ticks = 0;
-    uint64_t seen_ns = 0;
-  };
   struct Ended {
     Happening what;
     uint64_t until_ns = 0;  // waits for its status as long as that
@@ -137,9 +132,10 @@ class ProcessWatch final : private ProcConnector::Observer {
   std::vector<uint32_t> ring_cpus_;
   TracepointLayout layout_;
   std::vector<Happening> batch_;
-  std::map<uint32_t, Known> known_;  // by pid
-  std::map<uint32_t, Ended> ended_;  // by tid; wait for their status
-  uint64_t read_until_ns_ = 0;
+  std::map<uint32_t, uint64_t> start_ticks_;  // by pid
+  std::map<uint32_t, Ended> ended_;           // by tid; wait for their status
+  // Whether the connector tells of ends beside the tracepoints.
+  bool statuses_come_ = false;
 
   // What the connector's thread hands over.
   std::mutex told_mu_;
@@ -147,6 +143,8 @@ class ProcessWatch final : private ProcConnector::Observer {
   std::map<uint32_t, uint32_t> statuses_;  // likewise; by tid
   EventFd told_event_;
   std::atomic<bool> tell_who_runs_{false};
+  // Written by the thread, read by the connector's, too.
+  std::atomic<uint64_t> read_until_ns_{0};
 
   std::atomic<uint64_t> records_{0};
   std::atomic<uint64_t> lost_{0};

@@ -69,9 +69,7 @@ Status PtraceCompanion::Seize(pid_t child) {
 }
 
 void PtraceCompanion::Begin(pid_t tid, uint32_t pid, uint32_t ppid) {
-  Task& task = tasks_[tid];
-  task.pid = pid;
-  task.began = true;
+  tasks_[tid].pid = pid;
   Process& process = processes_[pid];
   process.threads.insert(tid);
   if (process.key.pid != 0) return;  // a thread of it

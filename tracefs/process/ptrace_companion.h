@@ -29,7 +29,7 @@ class PtraceCompanion {
     bool environment = false;
     // Names of programs that trace others; of their files, without directories.
     std::set<std::string, std::less<>> let_go;
-    // Gets each record; its time is set by `stamp`, just before.
+    // Gets each record, without a time: it is to be of now.
     std::function<void(ProcessRecord&)> take;
   };
   struct Counts {
@@ -69,10 +69,8 @@ class PtraceCompanion {
 
  private:
   struct Task {
-    uint32_t pid = 0;       // of its process
-    bool began = false;     // its fork was told
-    bool waits = false;     // it is stopped until then
-    bool executed = false;  // it, or who made it before it split
+    uint32_t pid = 0;    // of its process
+    bool waits = false;  // its first stop is to come
   };
   struct Process {
     ProcessKey key;

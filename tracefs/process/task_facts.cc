@@ -11,13 +11,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <climits>
 #include <cstdlib>
 #include <string_view>
 
+#include "tracefs/base/file_io.h"
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/process/proc_text.h"
 
 namespace tracefs {
 namespace {
@@ -30,21 +31,16 @@ std::string Place(uint32_t pid, std::string_view file) {
   return "/proc/" + std::to_string(pid) + '/' + std::string(file);
 }
 
-std::string ReadText(const std::string& path, size_t most = 8192) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  std::string text(most, '\0');
-  size_t size = 0;
-  while (fd && size < most) {
-    const ssize_t n = ::read(fd.get(), text.data() + size, most - size);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    size += static_cast<size_t>(n);
-  }
-  text.resize(size);
-  return text;
+// Empty if it cannot be read.
+std::string TextOf(uint32_t pid, const char* name) {
+  constexpr size_t kMaxText = 8192;
+  const UniqueFd fd(::open(Place(pid, name).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return {};
+  Result<std::string> text = ReadText(fd.get(), kMaxText, name);
+  return text.ok() ? *std::move(text) : std::string();
 }
 
-// Empty if it cannot be read.
+// Likewise.
 std::string ReadLink(const std::string& path) {
   std::string text(PATH_MAX, '\0');
   const ssize_t n = ::readlink(path.c_str(), text.data(), text.size());
@@ -109,35 +105,6 @@ void ReadMemoryOfProgram(const TaskStat& stat, bool environment,
   }
 }
 
-// "NSpid:\t4711\t7\n" of status: the last number is the innermost.
-uint32_t InnermostPid(std::string_view status) {
-  constexpr std::string_view kKey = "\nNSpid:";
-  const size_t at = status.find(kKey);
-  if (at == status.npos) return 0;
-  std::string_view line = status.substr(at + kKey.size());
-  line = line.substr(0, line.find('\n'));
-  const size_t last = line.find_last_of("\t ");
-  if (last == line.npos) return 0;
-  line.remove_prefix(last + 1);
-  uint32_t pid = 0;
-  return TakeNumber(&line, &pid) ? pid : 0;
-}
-
-// Of the hierarchies the unified one ("0::/path"), else the first.
-std::string ControlGroup(std::string_view text) {
-  std::string_view found;
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
-    text.remove_prefix(std::min(text.size(), line.size() + 1));
-    const size_t colon = line.find(':', line.find(':') + 1);
-    if (colon == line.npos) continue;
-    if (found.empty() || line.starts_with("0:")) {
-      found = line.substr(colon + 1);
-    }
-  }
-  return std::string(found);
-}
-
 }  // namespace
 
 std::optional<TaskStat> ParseTaskStat(std::string_view text) {
@@ -186,7 +153,7 @@ std::optional<TaskStat> ParseTaskStat(std::string_view text) {
 }
 
 std::optional<TaskStat> ReadTaskStat(uint32_t pid) {
-  return ParseTaskStat(ReadText(Place(pid, "stat")));
+  return ParseTaskStat(TextOf(pid, "stat"));
 }
 
 TaskFacts ReadTaskFacts(uint32_t pid, bool environment) {
@@ -204,9 +171,8 @@ TaskFacts ReadTaskFacts(uint32_t pid, bool environment) {
   facts.exe = ReadFileLink(Place(pid, "exe"));
   facts.cwd = ReadFileLink(Place(pid, "cwd"));
   facts.incomplete = facts.exe.empty() || facts.cwd.empty();
-  facts.cgroup = ControlGroup(ReadText(Place(pid, "cgroup")));
-  const uint32_t inner = InnermostPid(ReadText(Place(pid, "status")));
-  if (inner != pid) facts.ns_pid = inner;
+  facts.cgroup = CgroupOf(TextOf(pid, "cgroup")).value_or("");
+  facts.ns_pid = InnerPidOf(TextOf(pid, "status"));
   ReadMemoryOfProgram(*stat, environment, &facts);
   return facts;
 }
@@ -267,7 +233,7 @@ bool ReadPipes(uint32_t pid, std::vector<PipeEnd>* pipes) {
 }
 
 std::optional<uint64_t> ReadCloneFlags(uint32_t tid) {
-  const std::string text = ReadText(Place(tid, "syscall"), 256);
+  const std::string text = TextOf(tid, "syscall");
   std::string_view rest = text;
   long number = -1;
   if (!TakeNumber(&rest, &number)) return {};

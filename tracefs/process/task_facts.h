@@ -33,7 +33,7 @@ struct TaskFacts {
   void PutInto(ProcessRecord* record) const;
 };
 
-// A task's start time and its process's id; nothing if it is gone.
+// What /proc/PID/stat has of a process.
 struct TaskStat {
   uint32_t ppid = 0;
   uint64_t start_ticks = 0;
@@ -43,6 +43,7 @@ struct TaskStat {
   // program that execve(2) was given. 0: not for us to know.
   uint64_t arg_start = 0, arg_end = 0, env_start = 0, env_end = 0;
 };
+// Nothing if it is gone.
 std::optional<TaskStat> ReadTaskStat(uint32_t pid);
 // The text of /proc/PID/stat; nothing if it is not one.
 std::optional<TaskStat> ParseTaskStat(std::string_view text);

@@ -1,18 +1,11 @@
 #include "tracefs/process/tracepoint_layout.h"
 
-#include <algorithm>
 #include <charconv>
+
+#include "tracefs/base/text.h"
 
 namespace tracefs {
 namespace {
-
-// Takes what stands before the next `end`, and that.
-std::string_view TakeUntil(std::string_view& text, char end) {
-  const size_t at = std::min(text.find(end), text.size());
-  const std::string_view taken = text.substr(0, at);
-  text.remove_prefix(std::min(at + 1, text.size()));
-  return taken;
-}
 
 bool ParseNumber(std::string_view text, uint16_t* number) {
   const char* const end = text.data() + text.size();
@@ -25,17 +18,17 @@ bool ParseNumber(std::string_view text, uint16_t* number) {
 TracepointLayout ParseTracepointLayout(std::string_view text) {
   TracepointLayout layout;
   while (!text.empty()) {
-    std::string_view line = TakeUntil(text, '\n');
-    const std::string name(TakeUntil(line, ' '));
+    std::string_view line = TakeUpTo(text, '\n');
+    const std::string name(TakeUpTo(line, ' '));
     TracepointEvent event;
-    if (name.empty() || !ParseNumber(TakeUntil(line, ' '), &event.number)) {
+    if (name.empty() || !ParseNumber(TakeUpTo(line, ' '), &event.number)) {
       continue;
     }
     while (!line.empty()) {
-      std::string_view word = TakeUntil(line, ' ');
-      const std::string field(TakeUntil(word, ':'));
+      std::string_view word = TakeUpTo(line, ' ');
+      const std::string field(TakeUpTo(word, ':'));
       TracepointField place;
-      if (!ParseNumber(TakeUntil(word, ':'), &place.offset) ||
+      if (!ParseNumber(TakeUpTo(word, ':'), &place.offset) ||
           !ParseNumber(word, &place.size)) {
         continue;
       }

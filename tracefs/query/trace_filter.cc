@@ -105,8 +105,6 @@ class NumberNode final : public TraceFilter::Node {
       case TraceWord::kTime:
         if (record.time_resolution_ns == 0) return std::nullopt;
         return record.real_ns;
-      case TraceWord::kPpid:
-        return field(Field::kPpid);
       case TraceWord::kFh:
         return field(Field::kFh);
       // A trace holds it only where it is so.

@@ -101,7 +101,6 @@ Status TracerRegistry::Add(std::vector<TracerPlan> plans,
   if (!processes_wanted_at.empty()) {
     if (Status s = mount_.watch->Start(); !s.ok()) {
       if (!calls_wanted_at.empty()) mount_.calls.Stop();
-      if (!processes_wanted_at.empty()) mount_.watch->Stop();
       return s.Prefixed(processes_wanted_at +
                         ": the tracer asks for process records");
     }
@@ -121,6 +120,7 @@ Status TracerRegistry::Add(std::vector<TracerPlan> plans,
     entries_.insert(added.begin(), added.end());
   }
   if (!calls_wanted_at.empty()) mount_.calls.Stop();
+  if (!processes_wanted_at.empty()) mount_.watch->Stop();
   if (Status s = mount_.pipeline.Add(std::move(parts)); !s.ok()) {
     for (const auto& [id, entry] : added) Release(id);
     return s;

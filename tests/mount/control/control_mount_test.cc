@@ -277,6 +277,33 @@ TEST_F(ControlMountTest, ExplainNamesTheTracerBehindEachChoice) {
   EXPECT_EQ(ChoiceIn(Ask("explain"), "names")["choice"], "kept for 1 s");
 }
 
+TEST_F(ControlMountTest, ProcessesAreWatchedWhileATracerWantsThem) {
+  constexpr char kSubject[] = "processes of the machine";
+  Mount(Tracer("op = mkdir", "first.trace"));
+  EXPECT_EQ(ChoiceIn(Ask("explain"), kSubject)["choice"], "not asked for");
+  const auto add = [this](const std::string& name) {
+    return Ctl({"add", Config(name + ".conf",
+                              "{ { op = mkdir } { stream = { STR_ALL | "
+                              "STR_PROCESS } } { file = \"" +
+                                  Path(name + ".trace") + "\" } }")});
+  };
+  const Outcome added = add("processes");
+  if (added.err.find("process records") != std::string::npos) {
+    GTEST_SKIP() << added.err;
+  }
+  ASSERT_EQ(added.status, 0) << added.err;
+  ASSERT_EQ(add("again").status, 0);
+  ASSERT_EQ(Ctl({"stop", "2"}).status, 0);
+  EXPECT_NE(ChoiceIn(Ask("explain"), kSubject)["choice"], "not asked for");
+  ASSERT_EQ(Ctl({"stop", "3"}).status, 0);
+  EXPECT_NE(ChoiceIn(Ask("explain"), kSubject)["choice"], "not asked for")
+      << "a stopped tracer may run again";
+  ASSERT_EQ(Ctl({"remove", "3"}).status, 0);
+  EXPECT_NE(ChoiceIn(Ask("explain"), kSubject)["choice"], "not asked for");
+  ASSERT_EQ(Ctl({"remove", "2"}).status, 0);
+  EXPECT_EQ(ChoiceIn(Ask("explain"), kSubject)["choice"], "not asked for");
+}
+
 TEST_F(ControlMountTest, FilesOpenedBeforeAChangeAreNamed) {
   Mount(Tracer("op = mkdir", "first.trace"));
   Write(In("data"), "some data");

@@ -177,17 +177,18 @@ TEST(DependenciesTest, DirectOnesDoNotGoThroughOtherModules) {
 
 TEST(DependenciesTest, PrecomputedBitsAreOfTheExecutionsThatMatch) {
   const BuildGraph graph = ToyBuild();
-  const CommandBits bits(graph, {"*build.sh*"});
-  for (ExecutionId id = 0; id < graph.executions().size(); ++id) {
-    const GraphExecution& execution = graph.executions()[id];
+  const Names pattern = {"*build.sh*"};
+  for (const GraphExecution& execution : graph.executions()) {
     const bool expected = graph.processes()[execution.process].key.pid == 5 &&
                           execution.index == 1;
-    EXPECT_EQ(bits.Bytes(id), expected ? "\x80" : std::string(1, '\0'));
+    const std::string line = execution.CommandLine();
+    EXPECT_EQ(MatchBits(pattern, line),
+              expected ? "\x80" : std::string(1, '\0'));
+    EXPECT_EQ(MatchBits(Names(9, "*build.sh*"), line),
+              expected ? "\xff\x80" : std::string(2, '\0'));
   }
-  const CommandBits nine(graph, Names(9, "*build.sh*"));
-  EXPECT_EQ(
-      nine.Bytes(bits.Test(4, 0) ? 4 : graph.processes()[2].executions[1]),
-      "\xff\x80");
+  EXPECT_EQ(MatchBits({}, "sh build.sh"), "");
+  EXPECT_EQ(MatchBits({"a", "b", "a*"}, "ab"), "\x20");
 }
 
 TEST(DependenciesTest, ReverseIsTheOtherWayRound) {

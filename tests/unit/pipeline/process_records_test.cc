@@ -280,14 +280,59 @@ TEST(ProcessRecordsTest, EveryKindComesBackAsItWas) {
   }
 }
 
+// As the engines of today name them, by their own documents and by looking.
 TEST(ProcessRecordsTest, ContainersAreKnownByTheirControlGroups) {
   const std::string id(64, 'a');
-  EXPECT_EQ(ContainerOf("/system.slice/docker-" + id + ".scope"), id);
+  const std::string outer(64, 'b');
+  // Docker, with cgroupfs and with systemd; within Docker.
   EXPECT_EQ(ContainerOf("/docker/" + id), id);
-  EXPECT_EQ(ContainerOf("/x/libpod-" + id + ".scope/container"), id);
-  EXPECT_EQ(ContainerOf("/user.slice/user-1000.slice"), "");
-  EXPECT_EQ(ContainerOf("/docker/" + id + "a"), "");
-  EXPECT_EQ(ContainerOf(""), "");
+  EXPECT_EQ(ContainerOf("/system.slice/docker-" + id + ".scope"), id);
+  EXPECT_EQ(ContainerOf("/docker/" + outer + "/docker/" + id), id);
+  EXPECT_EQ(ContainerOf("/docker/" + outer + "/init.scope"), outer);
+  // Podman, rootless and not.
+  EXPECT_EQ(ContainerOf("/machine.slice/libpod-" + id + ".scope"), id);
+  EXPECT_EQ(ContainerOf("/user.slice/user-1000.slice/user@1000.service/"
+                        "user.slice/libpod-" +
+                        id + ".scope/container"),
+            id);
+  EXPECT_EQ(ContainerOf("/machine.slice/libpod-conmon-" + id + ".scope"), "");
+  // Kubernetes: containerd and CRI-O, cgroupfs and systemd.
+  EXPECT_EQ(ContainerOf("/kubepods/burstable/"
+                        "pod8c5a2d4e-1f1b-4f4e-9a35-0f7a5c6b7d8e/" +
+                        id),
+            id);
+  EXPECT_EQ(ContainerOf("/kubepods.slice/kubepods-besteffort.slice/"
+                        "kubepods-besteffort-pod8c5a2d4e_1f1b.slice/"
+                        "cri-containerd-" +
+                        id + ".scope"),
+            id);
+  EXPECT_EQ(
+      ContainerOf("/kubepods.slice/kubepods-pod1.slice/crio-" + id + ".scope"),
+      id);
+  EXPECT_EQ(ContainerOf("/system.slice/containerd.service/"
+                        "kubepods-burstable-pod1.slice:cri-containerd:" +
+                        id),
+            id);
+  // systemd-nspawn, by machinectl and by the template unit; LXC.
+  EXPECT_EQ(ContainerOf("/machine.slice/machine-my\\x2dbox.scope/payload"),
+            "my-box");
+  EXPECT_EQ(ContainerOf("/machine.slice/systemd-nspawn@web.service/payload/"
+                        "system.slice/cron.service"),
+            "web");
+  EXPECT_EQ(ContainerOf("/lxc.payload.web/system.slice"), "web");
+  EXPECT_EQ(ContainerOf("/lxc/web"), "web");
+  EXPECT_EQ(ContainerOf("/lxc.monitor.web"), "");
+  EXPECT_EQ(
+      ContainerOf("/machine.slice/machine-qemu\\x2d1\\x2dvm.scope/libvirt"),
+      "");
+  // None.
+  for (const std::string& path :
+       {std::string(), std::string("/"), std::string("///"),
+        std::string("/user.slice/user-1000.slice/session-3.scope"),
+        "/docker/" + id + "a", "/docker/x" + id, "/docker/" + id.substr(1),
+        std::string("/machine.slice/machine-")}) {
+    EXPECT_EQ(ContainerOf(path), "") << path;
+  }
 }
 
 }  // namespace

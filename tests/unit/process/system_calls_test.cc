@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "tracefs/process/caller_details.h"
+#include "tracefs/process/proc_text.h"
 
 namespace tracefs {
 namespace {

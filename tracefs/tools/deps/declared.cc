@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "tracefs/base/printable.h"
+#include "tracefs/base/text.h"
 #include "tracefs/build/compilation.h"
 #include "tracefs/build/patterns.h"
 
@@ -19,18 +20,10 @@ using build::DependencyFinder;
 using build::PathId;
 using build::ProcessId;
 
-std::string_view TakeLine(std::string_view* text) {
-  const size_t end = std::min(text->find('\n'), text->size());
-  std::string_view line = text->substr(0, end);
-  text->remove_prefix(std::min(end + 1, text->size()));
+std::string_view TakeLine(std::string_view& text) {
+  std::string_view line = TakeUpTo(text, '\n');
   if (line.ends_with('\r')) line.remove_suffix(1);
   return line;
-}
-
-std::string_view Trim(std::string_view text) {
-  while (text.starts_with(' ')) text.remove_prefix(1);
-  while (text.ends_with(' ')) text.remove_suffix(1);
-  return text;
 }
 
 // The text between the first two quotes from `at` on; `at` is then behind them.
@@ -104,7 +97,7 @@ Result<Declared> ParseNinja(std::string_view text, const std::string& name) {
   std::string output;
   size_t number = 0;
   while (!text.empty()) {
-    const std::string_view line = TakeLine(&text);
+    const std::string_view line = TakeLine(text);
     ++number;
     if (graph) {
       if (graph->Take(line)) continue;
@@ -157,7 +150,7 @@ Result<Declared> ParseMake(std::string_view text, const std::string& name) {
   Declared declared;
   bool skip = false;
   while (!text.empty()) {
-    const std::string_view line = TakeLine(&text);
+    const std::string_view line = TakeLine(text);
     if (line == "# Not a target:") {
       skip = true;
       continue;
@@ -180,10 +173,8 @@ Result<Declared> ParseMake(std::string_view text, const std::string& name) {
     }
     std::set<std::string>& inputs = declared.inputs[target];
     while (!rest.empty()) {
-      const size_t end = std::min(rest.find(' '), rest.size());
-      const std::string_view word = rest.substr(0, end);
+      const std::string_view word = TakeUpTo(rest, ' ');
       if (!word.empty() && word != "|") inputs.emplace(word);
-      rest.remove_prefix(std::min(end + 1, rest.size()));
     }
   }
   return declared;

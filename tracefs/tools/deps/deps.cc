@@ -98,7 +98,7 @@ class Answerer {
       return id != PathTable::kNone && !graph.UsesOfPath(id).empty();
     };
     for (const std::string& folder :
-         {options_.build_folder, WorkingFolder(), mount_point_}) {
+         {BuildFolder(), WorkingFolder(), mount_point_}) {
       if (folder.empty() && !target.starts_with('/')) continue;
       const PathId id = graph.paths().Find(build::AbsolutePath(folder, target));
       if (used(id)) return id;
@@ -146,7 +146,7 @@ class Answerer {
         out_.Append(SetsText(graph, options_.targets, json));
         return {};
       case DepsQuestion::kCompileCommands:
-        out_.Append(CompileCommands(graph, build::BuildConfig()));
+        out_.Append(CompileCommands(graph, options_.config));
         return {};
       case DepsQuestion::kCheckNinja:
       case DepsQuestion::kCheckMake:
@@ -218,10 +218,14 @@ class Answerer {
     return {};
   }
 
+  // Of --build-dir; empty without.
+  std::string BuildFolder() const {
+    if (options_.build_folder.empty()) return {};
+    return build::AbsolutePath(WorkingFolder(), options_.build_folder);
+  }
+
   std::string Folder() const {
-    if (!options_.build_folder.empty()) {
-      return build::AbsolutePath(WorkingFolder(), options_.build_folder);
-    }
+    if (!options_.build_folder.empty()) return BuildFolder();
     return mount_point_.empty() ? WorkingFolder() : mount_point_;
   }
 

@@ -18,7 +18,7 @@ struct LoadedGraph {
 
 // What is wrong with the traces is told to `err`, each line after the command's
 // name. `mount_point`: null, or what to take in place of what the headers say.
-Result<LoadedGraph> LoadGraph(const std::vector<std::string>& traces,
+Result<LoadedGraph> LoadGraph(const std::vector<std::string>& names,
                               const std::vector<std::string>& keys,
                               const std::string* mount_point,
                               OutputBuffer& err);

@@ -152,8 +152,9 @@ void Append(const Strings& more, Strings* all) {
   all->insert(all->end(), more.begin(), more.end());
 }
 
-Status ReadConfig(const CommandLine& given, build::DependencyOptions* options) {
-  build::BuildConfig config;
+Status ReadConfig(const CommandLine& given, build::BuildConfig* read,
+                  build::DependencyOptions* options) {
+  build::BuildConfig& config = *read;
   if (given.Has("config")) {
     auto loaded = build::LoadBuildConfig(given.Text("config"));
     if (!loaded.ok()) return loaded.status().Prefixed("--config");
@@ -189,7 +190,8 @@ Status ReadConfig(const CommandLine& given, build::DependencyOptions* options) {
 
 Status ReadDependencies(const CommandLine& given, DepsOptions* result) {
   build::DependencyOptions& options = result->dependencies;
-  if (Status s = ReadConfig(given, &options); !s.ok()) return s;
+  if (Status s = ReadConfig(given, &result->config, &options); !s.ok())
+    return s;
   options.direct = given.Has("direct");
   options.pipes = !given.Has("no-pipes");
   options.wrap = given.Has("wrap-shells");

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tracefs/base/status.h"
+#include "tracefs/build/build_config.h"
 #include "tracefs/build/dependencies.h"
 
 namespace tracefs {
@@ -40,6 +41,7 @@ struct DepsOptions {
   bool sources = false;  // only what nobody was seen to write
   bool everything = false;
   build::DependencyOptions dependencies;
+  build::BuildConfig config;  // of --config
 };
 
 // kInvalid, with the next step, for what does not make sense.
