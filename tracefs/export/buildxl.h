@@ -9,6 +9,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "tracefs/export/exporter.h"
@@ -20,7 +21,10 @@ struct BuildXlOptions {
   int version = 3;
   bool fail_on_escape = false;
   uint32_t root_pid = 0;  // only this process and its descendants; 0: all
-  size_t memory_bytes = size_t{1} << 20;  // of each part, before it is spooled
+  // Gets a file for each process tree, as BuildXL has one for each pip; empty:
+  // one for all.
+  std::string folder;
+  size_t memory_bytes = size_t{1} << 20;  // of each block, before it is spooled
 };
 
 inline constexpr ExportChoice kBuildXlChoices[] = {
@@ -28,6 +32,8 @@ inline constexpr ExportChoice kBuildXlChoices[] = {
     {"escape", "percent fail",
      "names that it cannot hold: as %XX (default), or none"},
     {"root-pid", "N", "only this process and its descendants"},
+    {"split", "yes no",
+     "a folder with a file for each process tree; default no"},
 };
 
 std::unique_ptr<Exporter> MakeBuildXl(OutputBuffer& out,

@@ -70,8 +70,11 @@ class Lines {
 // before their holders are forked: so everything is spooled first.
 class NfsdbExporter final : public Exporter, private build::TrackerListener {
  public:
-  NfsdbExporter(OutputBuffer& out, size_t memory_bytes)
-      : out_(out), tracker_(*this), entries_(memory_bytes) {}
+  NfsdbExporter(OutputBuffer& out, const NfsdbRawOptions& options)
+      : out_(out),
+        options_(options),
+        tracker_(*this),
+        entries_(options.memory_bytes) {}
 
   void Write(const format::Record& record) override {
     if (const FileStep* const step = steps_.Of(record)) tracker_.Take(*step);
@@ -82,9 +85,9 @@ class NfsdbExporter final : public Exporter, private build::TrackerListener {
   }
   void Summarize(const ExportSummary& summary) override {
     for (const format::TraceContext* trace : summary.traces) {
-      if (initial_.empty()) {
-        initial_ = trace->description.header.Get("mount.point");
-      }
+      const auto& header = trace->description.header;
+      if (initial_.empty()) initial_ = header.Get("mount.point");
+      if (options_.mounts && first_upid_ != 0) AddMount(header);
     }
   }
   void Finish() override {
@@ -92,6 +95,7 @@ class NfsdbExporter final : public Exporter, private build::TrackerListener {
     PlacePipes();
     std::replace(initial_.begin(), initial_.end(), '\n', '?');
     out_.Append("INITCWD=" + (initial_.empty() ? "/" : initial_) + "\n");
+    out_.Append(mounts_);
     status_ =
         entries_.ForEach([this](std::string_view entry) { WriteEntry(entry); });
   }
@@ -140,9 +144,29 @@ class NfsdbExporter final : public Exporter, private build::TrackerListener {
              0);
   }
 
+  // The first process that is told of has it from the beginning.
+  void AddMount(const format::TraceHeader& header) {
+    const std::string_view source = header.Get("backing.path");
+    const std::string_view target = header.Get("mount.point");
+    constexpr std::string_view kType = "fuse.tracefs";
+    if (target.empty()) return;
+    Lines lines(first_upid_, 0, first_ns_);
+    lines.Add("Mount|" + SizeField("sourcenamesize", source) +
+              SizeField("targetnamesize", target) +
+              SizeField("typenamesize", kType) + Field("flags", 0));
+    lines.AddText("MS", source);
+    lines.AddText("MT", target);
+    lines.AddText("MX", kType);
+    mounts_ += lines.text();
+  }
+
   // --- What the tracker tells.
 
   void ProcessBegan(const Process& process) override {
+    if (first_upid_ == 0) {
+      first_upid_ = process.number;
+      first_ns_ = process.begin_ns;
+    }
     known_.resize(process.id + size_t{1});
     known_[process.id].parent = process.parent;
     if (process.parent == build::kNobody) return;
@@ -179,6 +203,12 @@ class NfsdbExporter final : public Exporter, private build::TrackerListener {
   }
 
   void Ran(const Process& process, const ProcessRecord& record) override {
+    if (record.kind == ProcessRecord::Kind::kComm && options_.names) {
+      Lines lines(process.number, cpu_, record.time_ns);
+      lines.Add("Comm|" + SizeField("size", record.comm));
+      lines.AddText("CN", record.comm);
+      AddLines(process, lines);
+    }
     if (record.kind != ProcessRecord::Kind::kPipes) return;
     Known& known = known_[process.id];
     // What it passes on to later programs has been told.
@@ -384,6 +414,7 @@ class NfsdbExporter final : public Exporter, private build::TrackerListener {
   }
 
   OutputBuffer& out_;
+  const NfsdbRawOptions options_;
   build::ProcessTracker tracker_;
   build::RecordSteps steps_;
   EntrySpool entries_;
@@ -393,6 +424,9 @@ class NfsdbExporter final : public Exporter, private build::TrackerListener {
   // By file handle.
   std::unordered_map<uint64_t, std::pair<ProcessId, uint32_t>> open_;
   std::string initial_;
+  std::string mounts_;
+  uint32_t first_upid_ = 0;  // 0: nobody yet
+  uint64_t first_ns_ = 0;
   uint32_t cpu_ = 0;
   uint64_t left_out_ = 0;
   Status status_;
@@ -400,13 +434,17 @@ class NfsdbExporter final : public Exporter, private build::TrackerListener {
 
 }  // namespace
 
-std::unique_ptr<Exporter> MakeNfsdb(OutputBuffer& out, size_t memory_bytes) {
-  return std::make_unique<NfsdbExporter>(out, memory_bytes);
+std::unique_ptr<Exporter> MakeNfsdb(OutputBuffer& out,
+                                    const NfsdbRawOptions& options) {
+  return std::make_unique<NfsdbExporter>(out, options);
 }
 
 std::unique_ptr<Exporter> MakeNfsdbExporter(OutputBuffer& out,
-                                            const ExportOptions&) {
-  return MakeNfsdb(out, Spool::kDefaultMemory);
+                                            const ExportOptions& options) {
+  NfsdbRawOptions chosen;
+  chosen.names = options.Choice("comm") == "yes";
+  chosen.mounts = options.Choice("mounts") == "yes";
+  return MakeNfsdb(out, chosen);
 }
 
 }  // namespace tracefs

@@ -38,7 +38,19 @@ std::unique_ptr<Exporter> MakeNfsdbJson(OutputBuffer& out,
 std::unique_ptr<Exporter> MakeNfsdbJsonExporter(OutputBuffer& out,
                                                 const ExportOptions& options);
 
-std::unique_ptr<Exporter> MakeNfsdb(OutputBuffer& out, size_t memory_bytes);
+struct NfsdbRawOptions {
+  bool names = false;   // also what processes and threads call themselves
+  bool mounts = false;  // also what was mounted, before all
+  size_t memory_bytes = size_t{1} << 20;  // before it is spooled
+};
+
+inline constexpr ExportChoice kNfsdbRawChoices[] = {
+    {"comm", "yes no", "also names of processes (etrace -t); default no"},
+    {"mounts", "yes no", "also the mounts (etrace -m); default no"},
+};
+
+std::unique_ptr<Exporter> MakeNfsdb(OutputBuffer& out,
+                                    const NfsdbRawOptions& options);
 std::unique_ptr<Exporter> MakeNfsdbExporter(OutputBuffer& out,
                                             const ExportOptions& options);
 

@@ -15,6 +15,7 @@ namespace tracefs {
 namespace {
 
 constexpr size_t kReadBytes = size_t{1} << 18;
+constexpr char kFileName[] = "a temporary file";
 
 Result<UniqueFd> OpenNameless() {
   const char* const set = ::getenv("TMPDIR");
@@ -34,33 +35,53 @@ Result<UniqueFd> OpenNameless() {
 
 }  // namespace
 
+Result<uint64_t> SpoolFile::Append(std::string_view text) {
+  if (!fd_) {
+    Result<UniqueFd> made = OpenNameless();
+    if (!made.ok()) return made.status();
+    fd_ = *std::move(made);
+  }
+  const uint64_t at = size_;
+  if (Status s = WriteAllAt(fd_.get(), AsBytes(text), at, kFileName); !s.ok()) {
+    return s;
+  }
+  size_ += text.size();
+  return at;
+}
+
+Status SpoolFile::ReadAt(std::span<std::byte> out, uint64_t offset) const {
+  if (ReadAllAt(fd_.get(), out, offset)) return {};
+  return Status::System(EIO, kFileName);
+}
+
 void Spool::Spill() {
-  if (memory_.empty()) return;
-  if (status_.ok() && !file_) {
-    Result<UniqueFd> file = OpenNameless();
-    if (file.ok()) {
-      file_ = *std::move(file);
-    } else {
-      status_ = file.status();
-    }
+  if (memory_.empty() || !status_.ok()) {
+    memory_.clear();
+    return;
   }
-  if (status_.ok()) {
-    status_ =
-        WriteAllAt(file_.get(), AsBytes(memory_), spilled_, "a temporary file");
+  if (file_ == nullptr) file_ = std::make_shared<SpoolFile>();
+  const Result<uint64_t> at = file_->Append(memory_);
+  if (!at.ok()) {
+    status_ = at.status();
+  } else if (!pieces_.empty() &&
+             pieces_.back().offset + pieces_.back().size == *at) {
+    pieces_.back().size += memory_.size();
+  } else {
+    pieces_.push_back({*at, memory_.size()});
   }
-  spilled_ += memory_.size();
   memory_.clear();
 }
 
 Status Spool::Read(const std::function<void(std::string_view)>& use) {
   if (!status_.ok()) return status_;
-  std::vector<std::byte> piece(std::min<uint64_t>(spilled_, kReadBytes));
-  for (uint64_t at = 0; at < spilled_; at += piece.size()) {
-    piece.resize(std::min<uint64_t>(piece.size(), spilled_ - at));
-    if (!ReadAllAt(file_.get(), piece, at)) {
-      return status_ = Status::System(EIO, "a temporary file");
+  std::vector<std::byte> buffer;
+  for (const Piece& piece : pieces_) {
+    for (uint64_t done = 0; done < piece.size; done += buffer.size()) {
+      buffer.resize(std::min<uint64_t>(kReadBytes, piece.size - done));
+      status_ = file_->ReadAt(buffer, piece.offset + done);
+      if (!status_.ok()) return status_;
+      use(AsText(buffer));
     }
-    use(AsText(piece));
   }
   use(memory_);
   return {};

@@ -5,8 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
@@ -14,19 +18,33 @@
 
 namespace tracefs {
 
-// Used by one thread. The file is in $TMPDIR, else in /tmp.
+// The file of one spool, or of several. Made when something is written, in
+// $TMPDIR, else in /tmp.
+class SpoolFile {
+ public:
+  // Where the text begins.
+  Result<uint64_t> Append(std::string_view text);
+  // All of `out`.
+  Status ReadAt(std::span<std::byte> out, uint64_t offset) const;
+
+ private:
+  UniqueFd fd_;
+  uint64_t size_ = 0;
+};
+
+// Used by one thread, together with those that share its file.
 class Spool {
  public:
   static constexpr size_t kDefaultMemory = size_t{1} << 20;
 
-  explicit Spool(size_t memory_bytes = kDefaultMemory)
-      : memory_bytes_(memory_bytes) {}
+  explicit Spool(size_t memory_bytes = kDefaultMemory,
+                 std::shared_ptr<SpoolFile> file = nullptr)
+      : memory_bytes_(memory_bytes), file_(std::move(file)) {}
 
   void Append(std::string_view text) {
     if (memory_.size() + text.size() > memory_bytes_) Spill();
     memory_ += text;
   }
-  uint64_t size() const { return spilled_ + memory_.size(); }
   // kSystem: what was written is not complete, and never will be.
   const Status& status() const { return status_; }
 
@@ -38,10 +56,15 @@ class Spool {
  private:
   void Spill();
 
+  struct Piece {
+    uint64_t offset;
+    uint64_t size;
+  };
+
   const size_t memory_bytes_;
-  std::string memory_;
-  UniqueFd file_;
-  uint64_t spilled_ = 0;
+  std::string memory_;  // what comes behind the pieces
+  std::shared_ptr<SpoolFile> file_;
+  std::vector<Piece> pieces_;
   Status status_;
 };
 

@@ -73,9 +73,10 @@ constexpr auto AllFormats(std::index_sequence<feed...>) {
       {"tree", "processes: who started whom, and what became of each",
        &MakeTreeExporter, kText, kTreeChoices, false, false, {}, true},
       {"buildxl", "BuildXL's file access trace",
-       &MakeBuildXlExporter, kText, kBuildXlChoices, false, false, {}, true},
+       &MakeBuildXlExporter, kText, kBuildXlChoices, false, false, "split",
+       true},
       {"nfsdb", "what CAS's tracer writes, for its parser",
-       &MakeNfsdbExporter, kText, {}, false, false, {}, true},
+       &MakeNfsdbExporter, kText, kNfsdbRawChoices, false, false, {}, true},
       {"nfsdb-json", "what CAS's parser makes of it: an entry for each program",
        &MakeNfsdbJsonExporter, kText, kNfsdbChoices, true, false, {}, true},
   });
