@@ -44,6 +44,11 @@ class BuildScene {
     record.pipes = std::move(pipes);
     taker_.Take(record);
   }
+  void Rename(uint32_t pid, std::string_view name) {
+    ProcessRecord record = Record(ProcessRecord::Kind::kComm, pid);
+    record.comm = name;
+    taker_.Take(record);
+  }
   void Exit(uint32_t pid, uint32_t code = 0) {
     ProcessRecord record = Record(ProcessRecord::Kind::kExit, pid);
     record.exit_code = code;

@@ -228,6 +228,7 @@ void Rows(Scene& scene) {
   scene.Do(2, Op::link_, "/src/g", "/src/h");
   scene.Do(2, Op::readlink_, "/src/link");
   scene.Do(2, Op::flush_, "/src/g");
+  scene.Rename(2, "a|b\nc");
   build::FileStep close = scene.Step(2, Op::release_, "/src/g");
   close.inferred = true;
   scene.Take(close);

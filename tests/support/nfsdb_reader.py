@@ -55,6 +55,7 @@ class Process:
         self.runs = [self.new_run()]
         self.fds = {}  # descriptor: (pipe, "r" or "w")
         self.status = None
+        self.names = []  # it gave itself
 
     @staticmethod
     def new_run():
@@ -69,6 +70,7 @@ class Database:
     def __init__(self, data):
         self.events = Events(data)
         self.processes = {}
+        self.mounts = []  # (source, target, type)
         self.pipes = 0
         everything = []
         for upid, events in self.events.of.items():
@@ -142,6 +144,15 @@ class Database:
             sizes = fields(data)
             self.text(upid, "ST", sizes["targetnamesize"])
             self.open(run, self.text(upid, "SL", sizes["linknamesize"]), 1)
+        elif name == "Comm":
+            me.names.append(self.text(upid, "CN", fields(data)["size"]))
+        elif name == "Mount":
+            sizes = fields(data)
+            need("flags" in sizes, "a mount without flags")
+            self.mounts.append((
+                self.text(upid, "MS", sizes["sourcenamesize"]),
+                self.text(upid, "MT", sizes["targetnamesize"]),
+                self.text(upid, "MX", sizes["typenamesize"])))
         else:
             raise Wrong(f"unknown event {name}")
 

@@ -112,6 +112,37 @@ class Test:
         assert set(made.processes) == {0, 6, 7, 9}
         assert {row.pid for row in made.rows} == {6, 7, 9}
 
+    def test_each_tree_of_processes_can_have_a_file(self):
+        for scene in ("toy", "hostile"):
+            whole = self.buildxl(scene)
+            folder = os.path.join(self.folder, scene + "-trees")
+            self.export(scene, "--format", "buildxl", "--set", "split=yes",
+                        "--output", folder)
+            made = {}
+            for name in os.listdir(folder):
+                with open(os.path.join(folder, name), "rb") as text:
+                    made[name] = buildxl_reader.File(text.read())
+            # Whoever was there all the time is no part of what he starts.
+            tops = {pid for pid, p in whole.processes.items() if p.parent == 1}
+            assert set(made) == {f"{top}.txt" for top in (1, *tops)}, made.keys()
+            for name, file in made.items():
+                top = int(name[:-4])
+                pids = {pid for pid in whole.processes if pid != 0 and
+                        self.root_of(whole, pid) == top}
+                assert set(file.processes) == pids | {0}, (name, pids)
+                want = [(r.pid, r.path, r.operation, r.access, r.error)
+                        for r in whole.rows if r.pid in pids]
+                assert want == [(r.pid, r.path, r.operation, r.access, r.error)
+                                for r in file.rows], name
+        self.export("toy", "--format", "buildxl", "--set", "split=yes",
+                    status=2)
+
+    @staticmethod
+    def root_of(whole, pid):
+        while whole.processes[pid].parent not in (0, 1):
+            pid = whole.processes[pid].parent
+        return pid
+
     def test_each_file_is_named_once_and_the_trace_never(self):
         text = self.export("toy", "--format", "buildxl").decode()
         assert text.count("=/src/a.c\n") == 1
@@ -170,6 +201,15 @@ class Test:
         for path, how in opened.items():
             mine = [o for o in entry["o"] if o["p"] == path]
             assert len(mine) == 1 and mine[0]["m"] & 3 == how, (where, path)
+
+    def test_names_and_mounts_are_in_the_raw_file_where_asked(self):
+        plain = nfsdb_reader.Database(self.export("rows", "--format", "nfsdb"))
+        assert plain.mounts == [] and plain.processes[2].names == []
+        more = nfsdb_reader.Database(self.export(
+            "rows", "--format", "nfsdb", "--set", "comm=yes", "--set",
+            "mounts=yes"))
+        assert more.mounts == [(b"/src", b"/src", b"fuse.tracefs")], more.mounts
+        assert more.processes[2].names == [b"a|b\nc"], more.processes[2].names
 
     def test_entries_are_as_documented(self):
         by_name = {(e["p"], e["x"]): e for e in self.nfsdb_json("toy")}

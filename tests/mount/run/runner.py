@@ -54,7 +54,7 @@ def tree(processes):
         if e["process"] == "fork" and "CLONE_THREAD" not in e["clone_flags"]:
             of((e["child_pid"], e["child_start"]))["parent"] = e["pid"]
         elif e["process"] == "exec":
-            of(key(e))["argv"].append(tuple(e["argv"]))
+            of(key(e))["argv"].append(tuple(e.get("argv", ())))
         elif e["process"] == "exit" and e["tid"] == e["pid"]:
             of(key(e))["end"] = e.get("signal", e.get("exit_code"))
     return found
