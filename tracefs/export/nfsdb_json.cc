@@ -140,6 +140,10 @@ class NfsdbJsonExporter final : public Exporter,
   void Begin(uint64_t time_ns) {
     if (first_ns_ == 0) first_ns_ = time_ns;
   }
+  // A damaged trace may tell of something that was before.
+  uint64_t SinceFirst(uint64_t time_ns) const {
+    return time_ns - std::min(time_ns, first_ns_);
+  }
   void Keep(const Status& status) {
     if (status_.ok()) status_ = status;
   }
@@ -251,7 +255,7 @@ class NfsdbJsonExporter final : public Exporter,
     const Image& image = *now.image;
     std::string text = "{\"p\":" + std::to_string(process.number) +
                        ",\"x\":" + std::to_string(now.index) +
-                       ",\"s\":" + std::to_string(now.begin_ns - first_ns_) +
+                       ",\"s\":" + std::to_string(SinceFirst(now.begin_ns)) +
                        ",\"e\":" + std::to_string(now.end_ns - now.begin_ns);
     text += ",\"r\":";
     if (now.index != 0) {
@@ -286,7 +290,7 @@ class NfsdbJsonExporter final : public Exporter,
       text += ",\"u\":[";
       for (size_t i = 0; i < running.cpus.size(); ++i) {
         text += (i == 0 ? "{\"t\":" : ",{\"t\":") +
-                std::to_string(running.cpus[i].first - first_ns_) +
+                std::to_string(SinceFirst(running.cpus[i].first)) +
                 ",\"c\":" + std::to_string(running.cpus[i].second) + "}";
       }
       text += ']';
