@@ -34,7 +34,7 @@ class Listing : public TrackerListener {
         (p.now.last ? " last" : ""));
   }
   void ProcessEnded(const Process& p) override {
-    Add("ended " + Pid(p) + " " + std::to_string(p.WaitStatus()));
+    Add("ended " + Pid(p) + " " + std::to_string(p.ShellStatus().value_or(0)));
   }
 
   std::vector<std::string> lines;
@@ -68,7 +68,7 @@ TEST_F(ProcessTrackerTest, AnOperationBelongsToTheProgramThatRanThen) {
   EXPECT_EQ(Told(), (Lines{"process 1 of 0", "run 1.0 ", "process 2 of 1",
                            "run 2.0 /bin/sh", "did 2.0 /a", "ran 2.0",
                            "run 2.1 /bin/cat", "did 2.1 /b", "ran 2.1 last",
-                           "ended 2 768", "ran 1.0 last", "ended 1 0"}));
+                           "ended 2 3", "ran 1.0 last", "ended 1 0"}));
 }
 
 TEST_F(ProcessTrackerTest, ANumberThatIsUsedAgainIsAnotherProcess) {
@@ -134,7 +134,7 @@ TEST_F(ProcessTrackerTest, ASignalIsAWaitStatus) {
   scene.Run(1, 2, "/bin/cat");
   scene.Kill(2, 9);
   const Lines lines = Told();
-  EXPECT_EQ(std::count(lines.begin(), lines.end(), "ended 2 9"), 1);
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), "ended 2 137"), 1);
 }
 
 }  // namespace
