@@ -120,6 +120,8 @@ class Test:
                         "--output", folder)
             made = {}
             for name in os.listdir(folder):
+                if name.startswith("."):
+                    continue  # the folder is an export's
                 with open(os.path.join(folder, name), "rb") as text:
                     made[name] = buildxl_reader.File(text.read())
             # Whoever was there all the time is no part of what he starts.

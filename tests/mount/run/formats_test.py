@@ -150,6 +150,8 @@ class Recorded:
         self.export("buildxl", "--set", "split=yes", "--output", folder)
         made = {}
         for name in os.listdir(folder):
+            if name.startswith("."):
+                continue  # the folder is an export's
             with open(os.path.join(folder, name), "rb") as text:
                 made[name] = buildxl_reader.File(text.read())
         mine = made[f"{self.pid}.txt"]
