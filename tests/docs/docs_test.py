@@ -150,7 +150,9 @@ printf 'kept\\n' > p
     if "tracefs-run" in text:
         script += ("cp /home/me/src/Makefile /home/me/src/*.c .\n"
                    "printf '#!/bin/sh\\n' > install.sh; chmod +x install.sh\n")
-    if "tracefs-deps" in text or "tracefs-report build.trace" in text:
+    if "sample.trace" in text:
+        script += "cp /source/docs/examples/sample.trace .\n"
+    if "tracefs-deps" in text or "tracefs-report" in text:
         script += ("cp /fixture/build.trace build.trace\n"
                    "cp build.trace old.trace; cp build.trace new.trace\n")
     if "tracefs-metrics.sock" in text and "curl" in text:

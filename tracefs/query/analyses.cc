@@ -4,7 +4,22 @@ namespace tracefs::query {
 namespace {
 
 constexpr AnalysisRow kAnalyses[] = {
+    {"group", "operations grouped by keys: by, values, every", &MakeGroup},
+    {"summary", "facts of the whole", &MakeSummary},
     {"slowest", "the operations that took longest", &MakeSlowest},
+    {"tree", "processes below their parents", &MakeTree},
+    {"access", "sequential, strided or random", &MakeAccess},
+    {"blocks", "re-reads, overwrites, lives of blocks, working set",
+     &MakeBlocks},
+    {"lifetimes", "how long files live", &MakeLifetimes},
+    {"sharing", "files that several processes use", &MakeSharing},
+    {"double-writes", "rewritten, recreated, replaced by rename",
+     &MakeDoubleWrites},
+    {"races", "reads that race with a writer", &MakeRaces},
+    {"churn", "files made and removed again", &MakeChurn},
+    {"queueing", "operations under way at the same time", &MakeQueueing},
+    {"critical-path", "processes that the whole waited for", &MakeCriticalPath},
+    {"who", "who did what to one file", &MakeWho},
 };
 
 }  // namespace

@@ -6,12 +6,14 @@
 #include <string_view>
 
 #include "tracefs/query/analysis.h"
+#include "tracefs/query/grouping.h"
 
 namespace tracefs::query {
 
 struct AnalysisOptions {
   size_t top = 20;        // as many as are wanted of what is kept by rank
   std::string path = {};  // of `who`
+  GroupSpec group = {};   // of `group`
 };
 
 struct AnalysisRow {
@@ -24,6 +26,19 @@ std::span<const AnalysisRow> Analyses();
 // nullptr if there is none of that name.
 const AnalysisRow* FindAnalysis(std::string_view name);
 
+std::unique_ptr<Analysis> MakeAccess(const AnalysisOptions& options);
+std::unique_ptr<Analysis> MakeBlocks(const AnalysisOptions& options);
+std::unique_ptr<Analysis> MakeChurn(const AnalysisOptions& options);
+std::unique_ptr<Analysis> MakeCriticalPath(const AnalysisOptions& options);
+std::unique_ptr<Analysis> MakeDoubleWrites(const AnalysisOptions& options);
+std::unique_ptr<Analysis> MakeGroup(const AnalysisOptions& options);
+std::unique_ptr<Analysis> MakeLifetimes(const AnalysisOptions& options);
+std::unique_ptr<Analysis> MakeQueueing(const AnalysisOptions& options);
+std::unique_ptr<Analysis> MakeRaces(const AnalysisOptions& options);
+std::unique_ptr<Analysis> MakeSharing(const AnalysisOptions& options);
+std::unique_ptr<Analysis> MakeSummary(const AnalysisOptions& options);
+std::unique_ptr<Analysis> MakeTree(const AnalysisOptions& options);
+std::unique_ptr<Analysis> MakeWho(const AnalysisOptions& options);
 std::unique_ptr<Analysis> MakeSlowest(const AnalysisOptions& options);
 
 }  // namespace tracefs::query

@@ -1,5 +1,7 @@
 #include "tracefs/tools/report/question.h"
 
+#include <utility>
+
 #include "tracefs/base/printable.h"
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/text.h"
@@ -8,9 +10,10 @@
 namespace tracefs {
 namespace {
 
+constexpr std::string_view kGroup = "group";
 constexpr size_t kMaxParts = 64;
-constexpr std::string_view kWords[] = {"filter", "analysis", "sort", "top",
-                                       "columns"};
+constexpr std::string_view kWords[] = {
+    "filter", "analysis", "sort", "top", "columns", "by", "values", "every"};
 
 Status SetTop(std::string_view value, QuestionPart* part) {
   const auto top = value == "all" ? 0 : ParseUnsigned(value);
@@ -42,6 +45,16 @@ Status Set(std::string_view word, std::string_view value, QuestionPart* part) {
     part->sort = value;
   } else if (word == "top") {
     return SetTop(value, part);
+  } else if (word == "by") {
+    part->by = value;
+  } else if (word == "values") {
+    part->values = value;
+  } else if (word == "every") {
+    const auto every = ParseDuration(value);
+    if (!every || *every == 0) {
+      return Status::Invalid("every is a duration, as 1s");
+    }
+    part->every_ns = *every;
   } else if (word == "columns") {
     for (std::string_view rest = value; !rest.empty();) {
       part->columns.emplace_back(Trim(TakeUpTo(rest, ',')));
@@ -83,12 +96,41 @@ Result<std::vector<QuestionPart>> ParseQuestion(std::string_view text,
     if (!set.ok()) return wrong(set.message());
   }
   if (parts.empty()) return wrong("there is no [TITLE]");
-  for (const QuestionPart& part : parts) {
+  for (QuestionPart& part : parts) {
+    if (part.analysis == nullptr && !part.by.empty()) {
+      part.analysis = query::FindAnalysis(kGroup);
+    }
     if (part.analysis == nullptr) {
       return wrong("[" + Printable(part.title) + "] has no analysis");
     }
+    const bool groups =
+        !part.by.empty() || !part.values.empty() || part.every_ns != 0;
+    if (groups && part.analysis->name != kGroup) {
+      return wrong("[" + Printable(part.title) +
+                   "]: by, values and every are for analysis = group");
+    }
+    if (const auto group = part.Group(); !group.ok()) {
+      return wrong("[" + Printable(part.title) + "] " +
+                   group.status().message());
+    }
   }
   return parts;
+}
+
+Result<query::GroupSpec> QuestionPart::Group() const {
+  query::GroupSpec spec;
+  if (!by.empty()) {
+    auto keys = query::ParseGroupKeys(by, "by");
+    if (!keys.ok()) return keys.status();
+    spec.keys = *std::move(keys);
+  }
+  auto parsed = query::ParseGroupValues(values, "values");
+  if (!parsed.ok()) return parsed.status();
+  spec.values = *std::move(parsed);
+  spec.every_ns = every_ns;
+  // Several may be answered at the same time.
+  spec.memory_bytes = size_t{48} << 20;
+  return spec;
 }
 
 }  // namespace tracefs

@@ -29,6 +29,12 @@ struct QuestionPart {
   std::string sort;           // "": as the analysis has it
   std::optional<size_t> top;  // 0: all
   std::vector<std::string> columns;
+  std::string by;      // of group
+  std::string values;  // likewise
+  uint64_t every_ns = 0;
+
+  // What group counts; kInvalid as ParseQuestion.
+  Result<query::GroupSpec> Group() const;
 };
 
 // Errors are kInvalid: "file:line: what is wrong". At least one part.

@@ -77,6 +77,7 @@ class Questioner {
       how.top = part.top.value_or(kDefaultTop);
       if (how.top == 0) how.top = SIZE_MAX;
       if (!options_.words.empty()) how.path = options_.words[0];
+      how.group = *part.Group();  // it was looked at
       running.analysis = part.analysis->make(how);
       running.part = std::move(part);
       running_.push_back(std::move(running));
@@ -104,16 +105,29 @@ class Questioner {
     return {};
   }
 
+  // Where several tables answer, an option is for those it fits.
+  static Status Fit(const QuestionPart& part, query::Table* table) {
+    const std::string_view sort = part.sort;
+    const std::string_view name = sort.substr(sort.starts_with('-') ? 1 : 0);
+    query::Arrangement how = {.sort = part.sort,
+                              .top = part.top.value_or(kDefaultTop),
+                              .columns = part.columns};
+    const bool main = table->title == part.title;
+    if (!main) {
+      if (!table->Find(name)) how.sort.clear();
+      how.columns.clear();
+      how.top = 0;
+    }
+    return query::Arrange(how, table);
+  }
+
   Status Print() {
     std::vector<query::Table> tables;
     for (Running& running : running_) {
       for (query::Table& table : running.analysis->Finish()) {
         if (table.title.empty()) table.title = running.part.title;
         table.begin_ns = input_->span().begin_ns;
-        query::Arrangement how = {.sort = running.part.sort,
-                                  .top = running.part.top.value_or(kDefaultTop),
-                                  .columns = running.part.columns};
-        if (Status s = query::Arrange(how, &table); !s.ok()) return s;
+        if (Status s = Fit(running.part, &table); !s.ok()) return s;
         tables.push_back(std::move(table));
       }
     }

@@ -1,0 +1,107 @@
+// Grouping as an analysis, and the facts of a whole trace.
+#include <algorithm>
+
+#include "tracefs/query/analyses.h"
+#include "tracefs/query/grouping.h"
+
+namespace tracefs::query {
+namespace {
+
+class Group final : public Analysis {
+ public:
+  explicit Group(GroupSpec spec) : grouping_(std::move(spec)) {}
+  void Take(const format::Record& record, size_t trace) override {
+    if (hosts_.size() <= trace) hosts_.resize(trace + 1);
+    if (hosts_[trace].empty() && record.trace != nullptr) {
+      hosts_[trace] = record.trace->description.header.Get("host.name");
+      grouping_.SetHosts(hosts_);
+    }
+    grouping_.AddRecord(record, trace);
+  }
+  std::vector<Table> Finish() override { return {grouping_.Finish()}; }
+
+ private:
+  Grouping grouping_;
+  std::vector<std::string> hosts_;
+};
+
+class Summary final : public Analysis {
+ public:
+  void Take(const format::Record& record, size_t /*trace*/) override {
+    const Event& event = record.event;
+    if (!HasRun(record)) return;
+    ++count_;
+    const uint64_t latency = NumberOr0(event, Field::kLatency);
+    const bool data = IsRead(event.op) || IsWrite(event.op);
+    time_ns_ += latency;
+    if (!data) {
+      ++metadata_;
+      metadata_ns_ += latency;
+    }
+    errors_ += Failed(event) ? 1 : 0;
+    (IsRead(event.op) ? read_ : written_) += BytesMoved(event);
+    if (event.Has(Field::kInode)) {
+      files_.Add(MixedHash(event.Get(Field::kInode)));
+    }
+    if (NumberOr0(event, Field::kInferred) != 0) {
+      ++inferred_;
+    } else if (event.Has(Field::kPid)) {
+      processes_.Add(MixedHash(event.Get(Field::kPid)));
+    }
+    if (record.time_resolution_ns == 0) return;
+    first_ns_ = std::min(first_ns_, record.real_ns);
+    last_ns_ = std::max(last_ns_, record.real_ns + latency);
+    // Changes of the clock, as records come in order of the monotonic one.
+    if (record.real_ns < previous_ns_) ++back_;
+    previous_ns_ = record.real_ns;
+  }
+
+  std::vector<Table> Finish() override {
+    Table table;
+    table.columns = {{"what"}, {"value"}};
+    const auto line = [&table](std::string_view what, std::string value) {
+      table.rows.push_back({Value::Text(what), Value::Text(value)});
+    };
+    const auto of = [](uint64_t part, uint64_t whole) {
+      const uint64_t mille = whole == 0 ? 0 : part * 1000 / whole;
+      return std::to_string(part) + " (" + std::to_string(mille / 10) + "." +
+             std::to_string(mille % 10) + "%)";
+    };
+    const auto about = [](const DistinctCount& n) {
+      return (n.exact() ? "" : "about ") + std::to_string(n.Estimate());
+    };
+    line("operations", std::to_string(count_));
+    line("  on metadata", of(metadata_, count_));
+    line("  that failed", of(errors_, count_));
+    if (inferred_ != 0) line("  of inferred callers", of(inferred_, count_));
+    line("span", first_ns_ > last_ns_
+                     ? "0 ns"
+                     : std::to_string(last_ns_ - first_ns_) + " ns");
+    line("time in operations", std::to_string(time_ns_) + " ns");
+    line("  on metadata", of(metadata_ns_, time_ns_));
+    line("bytes read", std::to_string(read_));
+    line("bytes written", std::to_string(written_));
+    line("processes", about(processes_));
+    line("files and directories", about(files_));
+    if (back_ != 0) line("times the clock went back", std::to_string(back_));
+    return {table};
+  }
+
+ private:
+  uint64_t count_ = 0, metadata_ = 0, errors_ = 0, inferred_ = 0;
+  uint64_t time_ns_ = 0, metadata_ns_ = 0, read_ = 0, written_ = 0;
+  uint64_t first_ns_ = UINT64_MAX, last_ns_ = 0, previous_ns_ = 0, back_ = 0;
+  DistinctCount files_;
+  DistinctCount processes_;
+};
+
+}  // namespace
+
+std::unique_ptr<Analysis> MakeGroup(const AnalysisOptions& options) {
+  return std::make_unique<Group>(options.group);
+}
+std::unique_ptr<Analysis> MakeSummary(const AnalysisOptions& /*options*/) {
+  return std::make_unique<Summary>();
+}
+
+}  // namespace tracefs::query
