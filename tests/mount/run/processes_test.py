@@ -40,9 +40,10 @@ target_link_libraries(e l)
 
 # Names that are others each time: of gcc's files, and in configure scripts of
 # what has the script's pid or a random word in it.
+# A random word may begin with digits: it comes first.
 CHOSEN = ((r"/tmp/cc\w{6}", "/tmp/ccXXXXXX"),
-          (r"\bconf\d+", "confPID"),
-          (r"\./conf[A-Za-z0-9]{6}/", "./confXXXXXX/"))
+          (r"\./conf[A-Za-z0-9]{6}/", "./confXXXXXX/"),
+          (r"\bconf\d+", "confPID"))
 
 
 def shape(of, who):
