@@ -3,8 +3,9 @@
 //
 // It is also the daemon's hand in the namespaces it was started in: once the
 // daemon has shut itself into its sandbox, only this process can unmount, and
-// it makes the output files that are asked for later, and it opens tracepoints
-// for who asks for system calls or processes. It does nothing else,
+// it makes the output files that are asked for later, it opens tracepoints
+// for who asks for system calls or processes, and on a hang-up it runs the one
+// command that takes the config anew. It does nothing else,
 // and it does not take the daemon's word for what the mount is: it looks at
 // the mount itself, once, and touches no other.
 //
@@ -59,7 +60,7 @@ class Watchdog {
   // A process that may see what others run (looker.h): a socket to it.
   Result<UniqueFd> StartLooker();
 
-  // What HangUp is to do: run `program MOUNT_POINT reload`. Absolute. Only
+  // What Reload is to do: run `program MOUNT_POINT reload`. Absolute. Only
   // before Guard.
   Status UseReload(const std::string& program);
   // Has that done, in a process of its own that nobody waits for; its failure
