@@ -13,7 +13,6 @@ constexpr NameTree::Limits kSmall = {
     .nodes = 1 << 14, .name_bytes = size_t{4} << 20, .series_points = 1 << 18};
 constexpr NameTree::Limits kFlame = {
     .nodes = 1 << 17, .name_bytes = size_t{32} << 20, .series_points = 0};
-constexpr size_t kMostFlameMemos = 1 << 18;
 constexpr std::string_view kNoPath = "(path not recorded)";
 
 // What is told of a path deeper than this stands for what lies below, too.
@@ -113,10 +112,10 @@ NodeId Collector::ExtensionOf(NodeId file) {
   return extension;
 }
 
-NodeId Collector::FlameOf(NodeId command, NodeId file) {
-  const FlameKey key{command, file};
-  const auto found = flame_of_.find(key);
-  if (found != flame_of_.end()) return found->second;
+NodeId Collector::FlameOf(NodeId command, Op op, NodeId file) {
+  if (const NodeId* const node = flame_of_.Find(command, Index(op), file)) {
+    return *node;
+  }
   std::vector<NodeId> line;
   for (NodeId at = file; at != 0; at = files_.at(at).parent) line.push_back(at);
   NodeId node = flame_.Child(0, commands_.NameOf(command));
@@ -128,8 +127,32 @@ NodeId Collector::FlameOf(NodeId command, NodeId file) {
     if (i != 0) name += '/';
     node = flame_.Child(node, name);
   }
-  if (flame_of_.size() >= kMostFlameMemos) flame_of_.clear();
-  flame_of_.emplace(key, node);
+  node = flame_.Child(node, OpName(op));
+  flame_of_.Keep(command, Index(op), file, node);
+  return node;
+}
+
+NodeId Collector::UserOf(const Event& event) {
+  if (!event.Has(Field::kUid)) return users_.Child(0, "-");
+  const uint64_t uid = event.Get(Field::kUid);
+  if (const NodeId* const node = user_of_.Find(0, uid, 0)) return *node;
+  const NodeId node = users_.Child(0, std::to_string(uid));
+  user_of_.Keep(0, uid, 0, node);
+  return node;
+}
+
+NodeId Collector::FailureOf(const Event& event, NodeId command) {
+  const uint64_t number = event.Get(Field::kErrno);
+  const auto op = static_cast<NodeId>(Index(event.op));
+  if (const NodeId* const node = failure_of_.Find(op, number, command)) {
+    return *node;
+  }
+  const std::string_view name = ErrnoName(number);
+  NodeId node = failures_.Child(
+      0, name.empty() ? std::to_string(number) : std::string(name));
+  node = failures_.Child(node, OpName(event.op));
+  node = failures_.Child(node, commands_.NameOf(command));
+  failure_of_.Keep(op, number, command, node);
   return node;
 }
 
@@ -177,8 +200,7 @@ void Collector::Add(const format::Record& record, size_t trace) {
   const NodeId process = processes_.Of(event, record.Text(Field::kComm),
                                        timed ? record.real_ns : 0, trace);
   const NodeId extension = ExtensionOf(file);
-  const NodeId user = users_.Child(
-      0, event.Has(Field::kUid) ? std::to_string(event.Get(Field::kUid)) : "-");
+  const NodeId user = UserOf(event);
   if (timed) {
     last_real_ns_ = record.real_ns;
     grid_.Reach(record.real_ns);
@@ -197,15 +219,8 @@ void Collector::Add(const format::Record& record, size_t trace) {
     extensions_.Add(extension, what);
     users_.Add(user, what);
   }
-  flame_.Add(flame_.Child(FlameOf(command, file), OpName(event.op)), what);
-  if (what.errors != 0) {
-    const uint64_t number = event.Get(Field::kErrno);
-    const std::string_view name = ErrnoName(number);
-    NodeId node = failures_.Child(
-        0, name.empty() ? std::to_string(number) : std::string(name));
-    node = failures_.Child(node, OpName(event.op));
-    failures_.Add(failures_.Child(node, comm), what);
-  }
+  flame_.Add(FlameOf(command, event.op, file), what);
+  if (what.errors != 0) failures_.Add(FailureOf(event, command), what);
   access_.Take(event, trace);
   if (event.Has(Field::kLatency)) KeepSlow(record, what.time_ns, file, comm);
   KeepBounded();
@@ -243,20 +258,25 @@ std::vector<SlowOperation> Collector::Slowest() const {
 void Collector::KeepBounded() {
   processes_.KeepBounded();
   if (files_.HasTooManyPoints()) files_.DropSeries();
+  bool folded = false;
   if (files_.IsFull()) {
     files_.Fold();
-    memo_.block = nullptr;
-    extension_of_.clear();
-    flame_of_.clear();
+    folded = true;
   }
   for (NameTree* const tree :
        {&extensions_, &users_, &commands_, &flame_, &failures_}) {
     if (tree->HasTooManyPoints()) tree->DropSeries();
     if (!tree->IsFull()) continue;
     tree->Fold();
-    extension_of_.clear();
-    flame_of_.clear();
+    folded = true;
   }
+  if (!folded) return;
+  // Numbers of nodes have changed.
+  memo_.block = nullptr;
+  extension_of_.clear();
+  flame_of_.Clear();
+  user_of_.Clear();
+  failure_of_.Clear();
 }
 
 void Collector::AddProcess(const ProcessRecord& record, size_t trace) {

@@ -8,7 +8,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "tracefs/event/op.h"
@@ -113,17 +112,37 @@ class Collector {
     size_t trace = 0;
     std::vector<NodeId> nodes;
   };
-  // Where the flame tree goes on for a command and a file.
-  struct FlameKey {
-    NodeId command;
-    NodeId file;
-    friend bool operator==(const FlameKey&, const FlameKey&) = default;
-  };
-  struct FlameHash {
-    size_t operator()(const FlameKey& key) const {
-      return (uint64_t{key.command} << 32 | key.file) * 0x9e3779b97f4a7c15u >>
-             16;
+  // Nodes that were found for a few numbers before. What finds no room takes
+  // that of another.
+  class Recent {
+   public:
+    explicit Recent(size_t size) : slots_(size) {}
+    // Null: not remembered.
+    NodeId* Find(NodeId a, uint64_t b, NodeId c) {
+      Slot& slot = slots_[Index(a, b, c)];
+      return slot.used && slot.a == a && slot.b == b && slot.c == c ? &slot.node
+                                                                    : nullptr;
     }
+    void Keep(NodeId a, uint64_t b, NodeId c, NodeId node) {
+      slots_[Index(a, b, c)] = {a, c, b, node, true};
+    }
+    void Clear() { slots_.assign(slots_.size(), {}); }
+
+   private:
+    struct Slot {
+      NodeId a = 0;
+      NodeId c = 0;
+      uint64_t b = 0;
+      NodeId node = 0;
+      bool used = false;
+    };
+    size_t Index(NodeId a, uint64_t b, NodeId c) const {
+      const uint64_t hash =
+          (a * 0x9e3779b97f4a7c15u ^ c * 0xc2b2ae3d27d4eb4fu ^ b) *
+          0xff51afd7ed558ccdu;
+      return static_cast<size_t>(hash >> 40) & (slots_.size() - 1);
+    }
+    std::vector<Slot> slots_;  // a power of two
   };
 
   NodeId FileOf(const format::Record& record, size_t trace);
@@ -131,7 +150,9 @@ class Collector {
                       size_t trace);
   NodeId NodeOfText(std::string_view path);
   NodeId ExtensionOf(NodeId file);
-  NodeId FlameOf(NodeId command, NodeId file);
+  NodeId FlameOf(NodeId command, Op op, NodeId file);
+  NodeId UserOf(const Event& event);
+  NodeId FailureOf(const Event& event, NodeId command);
   void AddTimes(const Event& event, uint64_t real_ns, const Metrics& what);
   void KeepSlow(const format::Record& record, uint64_t took, NodeId file,
                 std::string_view comm);
@@ -158,7 +179,9 @@ class Collector {
   AccessPattern access_;
   BlockMemo memo_;
   std::vector<NodeId> extension_of_;  // by file; 0 = not looked for
-  std::unordered_map<FlameKey, NodeId, FlameHash> flame_of_;
+  Recent flame_of_{1 << 17};
+  Recent user_of_{256};
+  Recent failure_of_{1024};
   std::vector<SlowOperation> slowest_;  // a heap, the least slow in front
 
   std::vector<LossSeen> losses_;

@@ -1,6 +1,7 @@
 #include "tracefs/report/name_tree.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <utility>
 
@@ -12,6 +13,15 @@ double Share(uint64_t part, uint64_t total) {
                     : static_cast<double>(part) / static_cast<double>(total);
 }
 
+// Unlike that of a pointer the same everywhere, and well spread in its low
+// bits.
+uint32_t HashOf(NodeId parent, std::string_view name) {
+  const uint64_t text = std::hash<std::string_view>()(name);
+  uint64_t hash = (text ^ parent * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
+  hash ^= hash >> 32;
+  return static_cast<uint32_t>(hash);
+}
+
 }  // namespace
 
 double LargestShare(const Metrics& part, const Metrics& total) {
@@ -20,21 +30,47 @@ double LargestShare(const Metrics& part, const Metrics& total) {
        Share(part.time_ns, total.time_ns), Share(part.bytes(), total.bytes())});
 }
 
-void NameTree::Clear() {
-  nodes_.assign(1, {});
+NameTree::NameTree(Limits limits) : limits_(limits) {
+  nodes_.resize(1);
   nodes_[0].name = names_.Add("");
+  hashes_.push_back(0);
+  MakeSlots(1024);
+}
+
+void NameTree::MakeSlots(size_t count) {
+  slots_.assign(count, 0);
+  for (size_t node = 1; node < nodes_.size(); ++node) {
+    size_t slot = hashes_[node] & (count - 1);
+    while (slots_[slot] != 0) slot = (slot + 1) & (count - 1);
+    slots_[slot] = static_cast<uint32_t>(node + 1);
+  }
+}
+
+size_t NameTree::SlotOf(NodeId parent, std::string_view name,
+                        uint32_t hash) const {
+  size_t slot = hash & (slots_.size() - 1);
+  for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
+    const NodeId node = slots_[slot] - 1;
+    if (hashes_[node] == hash && nodes_[node].parent == parent &&
+        NameOf(node) == name) {
+      break;
+    }
+  }
+  return slot;
 }
 
 NodeId NameTree::Child(NodeId parent, std::string_view name) {
-  const uint32_t number = names_.Add(name);
-  const auto [place, is_new] = children_.try_emplace(
-      Key(parent, number), static_cast<NodeId>(nodes_.size()));
-  if (is_new) {
-    nodes_.emplace_back();
-    nodes_.back().parent = parent;
-    nodes_.back().name = number;
-  }
-  return place->second;
+  const uint32_t hash = HashOf(parent, name);
+  const size_t slot = SlotOf(parent, name, hash);
+  if (slots_[slot] != 0) return slots_[slot] - 1;
+  const auto node = static_cast<NodeId>(nodes_.size());
+  slots_[slot] = node + 1;
+  nodes_.emplace_back();
+  nodes_.back().parent = parent;
+  nodes_.back().name = names_.Add(name);
+  hashes_.push_back(hash);
+  if (2 * nodes_.size() > slots_.size()) MakeSlots(2 * slots_.size());
+  return node;
 }
 
 void NameTree::Add(NodeId node, const Metrics& what, uint64_t ns,
@@ -127,20 +163,19 @@ std::vector<NodeId> NameTree::Fold() {
   std::vector<Node> nodes;
   nodes.reserve(kept.size());
   TextDictionary names;
-  children_.clear();
+  hashes_.clear();
   points_ = 0;
   for (const NodeId old : kept) {
+    const std::string_view name = NameOf(old);
     Node& node = nodes.emplace_back(std::move(nodes_[old]));
-    node.name = names.Add(names_.At(node.name));
+    node.name = names.Add(name);
     node.parent = now[node.parent];
     points_ += static_cast<int64_t>(node.series.size() + node.inside.size());
-    if (old != 0) {
-      children_[Key(node.parent, node.name)] =
-          static_cast<NodeId>(nodes.size() - 1);
-    }
+    hashes_.push_back(HashOf(node.parent, name));
   }
   nodes_ = std::move(nodes);
   names_ = std::move(names);
+  MakeSlots(slots_.size());
   return now;
 }
 

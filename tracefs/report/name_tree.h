@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "tracefs/base/text_dictionary.h"
@@ -41,7 +40,7 @@ class NameTree {
   };
 
   NameTree() : NameTree(Limits()) {}
-  explicit NameTree(Limits limits) : limits_(limits) { Clear(); }
+  explicit NameTree(Limits limits);
 
   // The node of that name in `parent`; it is made if need be.
   NodeId Child(NodeId parent, std::string_view name);
@@ -87,15 +86,16 @@ class NameTree {
   std::vector<NodeId> Heaviest(size_t most) const;
 
  private:
-  void Clear();
-  static uint64_t Key(NodeId parent, uint32_t name) {
-    return uint64_t{parent} << 32 | name;
-  }
+  // The slot of that child, or the free one where it goes.
+  size_t SlotOf(NodeId parent, std::string_view name, uint32_t hash) const;
+  void MakeSlots(size_t count);
 
   const Limits limits_;
   std::vector<Node> nodes_;
   TextDictionary names_;
-  std::unordered_map<uint64_t, NodeId> children_;
+  std::vector<uint32_t> hashes_;  // of parent and name, by node
+  // Node + 1, 0 = free; a power of two, half of them free at least.
+  std::vector<uint32_t> slots_;
   int64_t points_ = 0;
   Metrics missed_;
 };
