@@ -175,13 +175,13 @@ constexpr Section kSections[] = {
      "Each kind of operation: how many, how many failed, how long they took. "
      "p99: 99 of 100 took no longer (within 0.8 %)."},
     {"latency", "Latency over time",
-     "How many operations took how long, and when. Darker is more."},
+     "How many operations took how long, and when. The further from the "
+     "ground, the more."},
     {"directories", "Places over time",
      "Operations in each directory (or of each file, command) over time."},
     {"files", "Files, directories, users, commands",
      "What was worked on and by whom. Titles of columns sort. Of a chosen "
-     "time, rows are as exact as bins are; those marked with ~ have no record "
-     "of when."},
+     "time, only rows whose times are kept are shown."},
     {"tree", "Directories by size of work",
      "Each box is a directory or a file; its area is the time spent on it."},
     {"processes", "Processes",
