@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "filters/input/glob.h"
+#include "filters/input/habits.h"
 #include "filters/input/trace_words.h"
 #include "filters/input/words.h"
 #include "tracefs/base/spelling.h"
@@ -151,8 +152,9 @@ class Checker {
                                     "' is known of a trace only: "
                                     "tracefs-dump --filter takes it");
       }
-      return Error(ast.field, "unknown predicate " + Quoted(ast.field.text) +
-                                  DidYouMean(ast.field.text, PredicateWords()));
+      return Error(ast.field,
+                   "unknown predicate " + Quoted(ast.field.text) +
+                       DidYouMeanPredicate(ast.field.text, PredicateWords()));
     }
     const std::string name(info->predicate);
     if (!Allows(*info, ast.comparison)) {
@@ -186,7 +188,7 @@ class Checker {
       const auto op = OpFromName(word.text);
       if (!op) {
         return Error(word, "unknown operation " + Quoted(word.text) +
-                               DidYouMean(word.text, OpWords()));
+                               DidYouMeanOp(word.text, OpWords()));
       }
       out->ops |= uint64_t{1} << Index(*op);
     }
@@ -353,7 +355,7 @@ class Checker {
     }
     if (!parsed) {
       return Error(word, "'" + name + "' takes " + wanted + ", not " +
-                             Quoted(word.text));
+                             Quoted(word.text) + DidYouMeanNumber(word.text));
     }
     if (*parsed > Greatest(info)) {
       return Error(word, Quoted(word.text) + " is too large for '" + name +
@@ -383,7 +385,7 @@ class Checker {
     if (!parsed || *parsed > kSignBit - (negative ? 0 : 1)) {
       return Error(word, "'" + std::string(info.predicate) +
                              "' takes a number, as -1 or 4K, not " +
-                             Quoted(word.text));
+                             Quoted(word.text) + DidYouMeanNumber(word.text));
     }
     *number = negative ? ~*parsed + 1 : *parsed;
     return Status::Ok();

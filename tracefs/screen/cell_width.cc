@@ -78,6 +78,10 @@ std::string SafeText(std::string_view bytes, bool utf8) {
   return ForTerminal(TerminalText(bytes), utf8);
 }
 
+std::string SafeWord(std::string_view bytes, bool utf8) {
+  return ForTerminal(TerminalWord(bytes), utf8);
+}
+
 std::string ForTerminal(std::string_view safe, bool utf8) {
   if (utf8) return std::string(safe);
   constexpr std::string_view kHex = "0123456789abcdef";

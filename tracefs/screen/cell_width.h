@@ -19,6 +19,8 @@ std::string_view CutFront(std::string_view text, size_t width);
 // Any bytes, made safe for a terminal: PutTerminalEscaped; where it has no
 // UTF-8, all that is not ASCII as \xNN.
 std::string SafeText(std::string_view bytes, bool utf8);
+// The same in quotes where the reader could not see its ends.
+std::string SafeWord(std::string_view bytes, bool utf8);
 // Text that is safe already, for such a terminal.
 std::string ForTerminal(std::string_view safe, bool utf8);
 

@@ -16,7 +16,7 @@ namespace tracefs::screen {
 struct Notice {
   enum class Level : uint8_t { kGood, kPlain, kBad };
   Level level = Level::kPlain;
-  std::string text;  // any bytes
+  std::string text;  // safe for a terminal
 };
 
 // Used by one thread.

@@ -89,15 +89,16 @@ Line RowLine(const Row& row, const TableStyle& style) {
   if (row.parent) lead += row.folded ? "+ " : "- ";
   if (!row.parent && row.depth != 0) lead += "  ";
   line.Add(lead);
-  std::string name = SafeText(row.name, style.utf8);
-  if (name.empty()) name = "\"\"";
+  const std::string name =
+      row.other ? row.name : SafeWord(row.name, style.utf8);
   const size_t room =
       style.width > line.width() ? style.width - line.width() : 0;
+  std::string shown = name;
   // The end of a path says more than its beginning.
   if (WidthOf(name) > room && room > 3) {
-    name = "..." + std::string(CutFront(name, room - 3));
+    shown = "..." + std::string(CutFront(name, room - 3));
   }
-  return line.Add(name, row.other ? Look::kAccent : Look::kPlain)
+  return line.Add(shown, row.other ? Look::kAccent : Look::kPlain)
       .Cut(style.width);
 }
 
@@ -116,11 +117,17 @@ TableStyle StyleOf(const Browser& browser, const Sheet& sheet, size_t width,
   return style;
 }
 
+// What is looked at has a fourth of the width, but no less than 8.
 std::string Title(const Browser& browser, const ActivityCounts& total,
-                  const Means& means) {
+                  size_t width, const Means& means) {
   const double seconds =
       static_cast<double>(browser.activity().duration_ns(browser.all())) / 1e9;
-  std::string title = SafeText(browser.options().title, means.utf8) + ": ";
+  std::string title = SafeText(browser.options().title, means.utf8);
+  const size_t room = std::max<size_t>(width / 4, 8);
+  if (WidthOf(title) > room) {
+    title = "..." + std::string(CutFront(title, room - 3));
+  }
+  title += ": ";
   if (browser.rates()) {
     const auto rate = [&](uint64_t n) {
       return ShortNumber(static_cast<double>(n) / std::max(seconds, 1e-9));
@@ -128,8 +135,8 @@ std::string Title(const Browser& browser, const ActivityCounts& total,
     title += rate(total.count) + " ops/s, " + rate(total.errors) + " err/s, " +
              rate(total.bytes) + "B/s";
   } else {
-    title += std::to_string(total.count) + " operations, " +
-             std::to_string(total.errors) + " errors, " +
+    title += std::to_string(total.count) + " ops, " +
+             std::to_string(total.errors) + " err, " +
              ShortNumber(static_cast<double>(total.bytes)) + "B";
   }
   char time[48];
@@ -152,7 +159,7 @@ Line NoticeLine(const Browser& browser, const Means& means) {
   }
   for (const Notice& notice : browser.notices()) {
     if (line.width() != 0) line.Add("  ");
-    line.Add(SafeText(notice.text, means.utf8),
+    line.Add(ForTerminal(notice.text, means.utf8),
              notice.level == Notice::Level::kBad    ? Look::kBad
              : notice.level == Notice::Level::kGood ? Look::kGood
                                                     : Look::kPlain);
@@ -404,7 +411,7 @@ Picture Draw(const Browser& browser, size_t width, size_t height,
   Picture picture;
   if (width == 0 || height == 0) return picture;
   std::vector<Line>& lines = picture.lines;
-  lines.emplace_back(Title(browser, browser.sheet().total, means),
+  lines.emplace_back(Title(browser, browser.sheet().total, width, means),
                      Look::kTitle);
   const Line notices = NoticeLine(browser, means);
   if (height >= kRoomForTabs || notices.width() != 0) lines.push_back(notices);
@@ -464,7 +471,7 @@ std::vector<std::string> Report(const Browser& browser, const View* only,
                                              {FindView("files"), 4},
                                              {FindView("directories"), 3}};
   std::vector<std::string> lines;
-  lines.push_back(Title(browser, browser.sheet().total, means));
+  lines.push_back(Title(browser, browser.sheet().total, width, means));
   if (const Line notices = NoticeLine(browser, means); notices.width() != 0) {
     lines.push_back(notices.Plain());
   }

@@ -297,11 +297,14 @@ TEST_F(BrowserTest, EveryPictureFitsAndAnyKeyMayComeAnyTime) {
 }
 
 TEST_F(BrowserTest, Malicious_NamesCannotDriveTheTerminal) {
+  // A blank would let it look like two fields.
+  Happens({{Op::open_, "/a uid=0"}});
+  Press("3");
+  EXPECT_NE(See().find("\"/a uid=0\""), std::string::npos);
   const std::string evil =
       "/\x1b[2Jevil\n\r\t\xff\xe2\x80\xae"
       "bidi\xc2\x9b"
       "31m\x7f";
-  feed_.notices = {{Notice::Level::kBad, "ALARM \x1b]0;x\x07"}};
   Happens({{Op::open_, evil, 1, 1, 1, "\x1b]0;x\x07"}});
   for (const bool utf8 : {true, false}) {
     for (const char* keys : {"1", "2", "3", "4", "T", "7", "H", "s", "3\r"}) {

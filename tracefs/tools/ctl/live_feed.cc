@@ -67,7 +67,8 @@ void AddLosses(const Json& stats, std::vector<Notice>* notices) {
                                                    reasons + ")"});
     }
     if (const std::string error = TextIn(tracer, "error"); !error.empty()) {
-      notices->push_back({Notice::Level::kBad, who + ": " + error});
+      notices->push_back(
+          {Notice::Level::kBad, who + ": " + TerminalText(error)});
     }
   }
 }
@@ -78,7 +79,8 @@ void AddAlarms(const Json& rules, std::vector<Notice>* notices) {
   for (const Json& rule : list) {
     if (!rule.is_object() || TextIn(rule, "state") != "alarm") continue;
     notices->push_back({Notice::Level::kBad,
-                        "ALARM " + TextIn(rule, "title") + " (tracer " +
+                        "ALARM " + TerminalWord(TextIn(rule, "title")) +
+                            " (tracer " +
                             std::to_string(NumberIn(rule, "tracer")) + ", " +
                             std::to_string(NumberIn(rule, "alarms")) + ")"});
   }
@@ -207,7 +209,8 @@ Result<std::string> LiveFeed::Ask(Mount& mount, const std::string& request) {
 
 void LiveFeed::AddNotices(Mount& mount, std::vector<Notice>* notices) {
   if (mount.ended) {
-    notices->push_back({Notice::Level::kBad, mount.path + " has ended"});
+    notices->push_back(
+        {Notice::Level::kBad, TerminalWord(mount.path) + " has ended"});
     return;
   }
   if (const uint64_t lost = mount.counts->stats().lost_events; lost != 0) {

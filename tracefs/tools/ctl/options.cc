@@ -341,6 +341,12 @@ Result<CtlOptions> ParseCtlOptions(int argc, const char* const* argv) {
     if (one.name == words[1]) row = &one;
   }
   if (row == nullptr) {
+    for (const CommandRow& one : kCommands) {
+      if (one.name != words[0]) continue;
+      return Status::Invalid(
+          "the mount comes first; did you mean 'tracefs-ctl " + words[1] + " " +
+          words[0] + "'?");
+    }
     return Status::Invalid(
         "there is no command " + Quoted(words[1]) +
         DidYouMean(words[1], NamesOf<CommandRow>(kCommands)) + kSeeHelp);

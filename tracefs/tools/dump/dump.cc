@@ -22,6 +22,7 @@
 #include "tracefs/reader/trace_files.h"
 #include "tracefs/reader/trace_set.h"
 #include "tracefs/tools/dump/aggregate_queue.h"
+#include "tracefs/tools/dump/browse.h"
 #include "tracefs/tools/dump/export_output.h"
 #include "tracefs/tools/dump/extract.h"
 #include "tracefs/tools/dump/line_queue.h"
@@ -423,6 +424,16 @@ class Dumper {
 
 int Dump(const DumpOptions& options, OutputBuffer& out, OutputBuffer& err,
          const std::atomic<bool>& stop) {
+  if (options.browse) {
+    if (options.wait) {
+      const auto tell = [&err](const std::string& text) {
+        err.Append(kCommand + text + "\n");
+        static_cast<void>(err.Flush());
+      };
+      if (!WaitForWriters(options.traces, tell, &stop)) return 0;
+    }
+    return Browse(options, out, err, stop);
+  }
   auto output = ExportOutput::Open(options, out);
   if (!output.ok()) {
     err.Append(kCommand + output.status().message() + "\n");

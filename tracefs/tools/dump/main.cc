@@ -24,8 +24,8 @@ int Run(const DumpOptions& options) {
   ::signal(SIGXFSZ, SIG_IGN);
   static const std::atomic<bool> never = false;
   // What an interrupt leaves is in order, or nothing at all.
-  const bool endless =
-      options.follow || options.wait || !options.output.empty();
+  const bool endless = options.follow || options.wait || options.browse ||
+                       !options.output.empty();
   FdOutput out(STDOUT_FILENO);
   FdOutput err(STDERR_FILENO);
   return Dump(options, out, err, endless ? StopAtSignals() : never);

@@ -49,9 +49,13 @@ po::options_description VisibleOptions() {
        "with --from: also operations that had not ended then")  //
       ("filter", po::value<std::string>()->value_name("EXPR"),
        "only operations that match EXPR, in the language of capture filters")  //
-      ("follow", "go on as a trace that is still being written grows")  //
-      ("wait", "wait first until nobody writes the traces any more")    //
-      ("header", "print what each trace says of itself instead")        //
+      ("browse",
+       "show them on a screen to sort, search and open (? there tells how)")  //
+      ("color", po::value<std::string>()->value_name("WHEN"),
+       "--browse: auto, always or never; default auto")                   //
+      ("follow,f", "go on as a trace that is still being written grows")  //
+      ("wait", "wait first until nobody writes the traces any more")      //
+      ("header", "print what each trace says of itself instead")          //
       ("extract", po::value<std::string>()->value_name("WHAT"),
        ("print as it was recorded what the header of each trace embeds: " +
         ExtractNames())
@@ -144,6 +148,32 @@ Status ReadTimes(const CommandLine& given, DumpOptions* result) {
   result->overlapping = given.Has("overlapping");
   if (result->overlapping && !result->from) {
     return Status::Invalid("--overlapping needs --from");
+  }
+  return {};
+}
+
+Status ReadBrowse(const CommandLine& given, DumpOptions* result) {
+  result->browse = given.Has("browse");
+  if (given.Has("color")) {
+    if (!result->browse) return Status::Invalid("--color is for --browse");
+    const auto wish = screen::ParseColour(given.Text("color"));
+    if (!wish.ok()) return wish.status();
+    result->colour = *wish;
+  }
+  if (!result->browse) return {};
+  for (const char* other :
+       {"format", "output", "stats", "header", "extract", "follow", "by",
+        "every", "hist", "plot", "sort", "top", "values", "columns", "limit",
+        "set", "time-format", "safe-numbers"}) {
+    if (given.Has(other)) {
+      return Status::Invalid("--browse and --" + std::string(other) +
+                             " exclude each other");
+    }
+  }
+  const std::vector<std::string> traces = given.Texts("trace");
+  if (std::count(traces.begin(), traces.end(), "-") != 0) {
+    return Status::Invalid(
+        "--browse reads a trace several times: standard input will not do");
   }
   return {};
 }
@@ -274,6 +304,7 @@ Result<DumpOptions> ParseDumpOptions(int argc, const char* const* argv) {
     }
   }
   result.follow = given.Has("follow");
+  if (Status s = ReadBrowse(given, &result); !s.ok()) return s;
   result.wait = given.Has("wait");
   if (given.Has("format")) {
     result.format = given.Text("format");

@@ -8,6 +8,7 @@
 #include "tracefs/base/status.h"
 #include "tracefs/export/exporter.h"
 #include "tracefs/query/time_window.h"
+#include "tracefs/screen/look.h"
 #include "tracefs/tools/dump/query_options.h"
 
 namespace tracefs {
@@ -18,6 +19,8 @@ struct DumpOptions {
   bool header = false;  // print what the traces say of themselves
   bool stats = false;   // print counts instead of operations
   std::string extract;  // print only what a header embeds: ExtractNames
+  bool browse = false;  // a screen instead
+  screen::ColourWish colour = screen::ColourWish::kAuto;  // of it
   bool follow = false;
   bool wait = false;  // until nobody writes the traces any more
   std::string format = "text";

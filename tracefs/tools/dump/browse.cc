@@ -1,0 +1,52 @@
+#include "tracefs/tools/dump/browse.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "tracefs/screen/viewer.h"
+#include "tracefs/tools/dump/trace_feed.h"
+
+namespace tracefs {
+namespace {
+
+constexpr char kCommand[] = "tracefs-dump: ";
+
+int Complain(OutputBuffer& err, const Status& status) {
+  err.Append(kCommand + status.message() + '\n');
+  (void)err.Flush();  // nobody to tell
+  return ExitStatus(status);
+}
+
+}  // namespace
+
+int Browse(const DumpOptions& options, OutputBuffer& out, OutputBuffer& err,
+           const std::atomic<bool>& stop) {
+  query::InputOptions input;
+  input.traces = options.traces;
+  input.keys = options.keys;
+  input.filter = options.filter;
+  input.utc = options.time == TimeStyle::kUtc;
+  input.from = options.from;
+  input.to = options.to;
+  input.overlapping = options.overlapping;
+  const auto feed = TraceFeed::Open(input, stop);
+  if (!feed.ok()) return Complain(err, feed.status());
+  screen::ViewerOptions viewer;
+  for (const std::string& trace : options.traces) {
+    viewer.browser.title += (viewer.browser.title.empty() ? "" : " ") + trace;
+  }
+  viewer.browser.sources = {viewer.browser.title};
+  viewer.browser.filter = options.filter;
+  viewer.browser.all = true;
+  viewer.browser.live = false;
+  viewer.colour = options.colour;
+  const Status status = screen::RunViewer(viewer, **feed, out, stop);
+  if (!status.ok()) return Complain(err, status);
+  if (!(*feed)->problems().empty()) {
+    err.Append((*feed)->problems());
+    (void)err.Flush();
+  }
+  return (*feed)->exit_code();
+}
+
+}  // namespace tracefs
