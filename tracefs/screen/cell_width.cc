@@ -74,6 +74,20 @@ std::string_view CutFront(std::string_view text, size_t width) {
   return text;
 }
 
+std::string CutWord(const std::string& word, size_t width) {
+  if (WidthOf(word) <= width) return word;
+  const bool quoted = word.front() == '"';
+  const std::string lead = quoted ? "\"..." : "...";
+  if (width < lead.size() + 2)
+    return std::string(std::min<size_t>(width, 3), '.');
+  std::string_view end = CutFront(word, width - lead.size());
+  // A quote whose backslash was cut off would end the word.
+  while (quoted && end.size() > 1 && (end[0] == '"' || end[0] == '\\')) {
+    end.remove_prefix(1);
+  }
+  return lead + std::string(end);
+}
+
 std::string SafeText(std::string_view bytes, bool utf8) {
   return ForTerminal(TerminalText(bytes), utf8);
 }

@@ -16,6 +16,9 @@ size_t WidthOf(std::string_view text);
 std::string_view CutEnd(std::string_view text, size_t width);
 std::string_view CutFront(std::string_view text, size_t width);
 
+// The end of what SafeWord gave, after "...": in quotes if that was.
+std::string CutWord(const std::string& word, size_t width);
+
 // Any bytes, made safe for a terminal: PutTerminalEscaped; where it has no
 // UTF-8, all that is not ASCII as \xNN.
 std::string SafeText(std::string_view bytes, bool utf8);

@@ -93,11 +93,8 @@ Line RowLine(const Row& row, const TableStyle& style) {
       row.other ? row.name : SafeWord(row.name, style.utf8);
   const size_t room =
       style.width > line.width() ? style.width - line.width() : 0;
-  std::string shown = name;
   // The end of a path says more than its beginning.
-  if (WidthOf(name) > room && room > 3) {
-    shown = "..." + std::string(CutFront(name, room - 3));
-  }
+  const std::string shown = CutWord(name, room);
   return line.Add(shown, row.other ? Look::kAccent : Look::kPlain)
       .Cut(style.width);
 }
@@ -122,11 +119,9 @@ std::string Title(const Browser& browser, const ActivityCounts& total,
                   size_t width, const Means& means) {
   const double seconds =
       static_cast<double>(browser.activity().duration_ns(browser.all())) / 1e9;
-  std::string title = SafeText(browser.options().title, means.utf8);
+  std::string title = SafeWord(browser.options().title, means.utf8);
   const size_t room = std::max<size_t>(width / 4, 8);
-  if (WidthOf(title) > room) {
-    title = "..." + std::string(CutFront(title, room - 3));
-  }
+  title = CutWord(title, room);
   title += ": ";
   if (browser.rates()) {
     const auto rate = [&](uint64_t n) {
@@ -395,7 +390,7 @@ void AddTable(const Browser& browser, size_t width, size_t room,
   if (panel == 0) return;
   const bool chosen = &browser.Chosen() != &sheet.total;
   std::string of =
-      chosen ? SafeText(sheet.rows[browser.selected()].name, means.utf8)
+      chosen ? SafeWord(sheet.rows[browser.selected()].name, means.utf8)
              : "all rows";
   for (Line& line : HistogramLines(browser.Chosen(), of, width, panel, means)) {
     picture->lines.push_back(std::move(line));

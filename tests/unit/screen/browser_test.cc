@@ -326,6 +326,26 @@ TEST_F(BrowserTest, Malicious_NamesCannotDriveTheTerminal) {
   }
 }
 
+TEST_F(BrowserTest, Malicious_CutNamesStayInTheirQuotes) {
+  const std::string word = SafeWord("/a \"b\" \\ uid=0 pid=1 end", true);
+  for (size_t width = 0; width <= WidthOf(word); ++width) {
+    const std::string cut = CutWord(word, width);
+    EXPECT_LE(WidthOf(cut), width);
+    if (cut.find_first_not_of('.') == std::string::npos) continue;
+    size_t quotes = 0;
+    for (size_t i = 0; i < cut.size(); ++i) {
+      if (cut[i] == '\\') {
+        ++i;
+      } else if (cut[i] == '"') {
+        ++quotes;
+      }
+    }
+    EXPECT_EQ(quotes, 2u) << cut;
+    EXPECT_EQ(cut.front(), '"');
+    EXPECT_EQ(cut.back(), '"');
+  }
+}
+
 TEST_F(BrowserTest, Malicious_SavedRowsAreNoFormulas) {
   Happens({{Op::open_, "=cmd|' /C calc'!A0"}, {Op::open_, "/a\"b,c"}});
   Press("3");

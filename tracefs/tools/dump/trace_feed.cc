@@ -1,6 +1,7 @@
 #include "tracefs/tools/dump/trace_feed.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "tracefs/base/clock.h"
 #include "tracefs/export/duration.h"
@@ -175,8 +176,9 @@ bool TraceFeed::Zoom(double factor) {
   if (all_.begin_ns == 0) return false;
   const uint64_t length = part_.end_ns - part_.begin_ns;
   const auto wanted = std::clamp<uint64_t>(
-      static_cast<uint64_t>(static_cast<double>(length) * factor), kSlices,
-      std::max(all_.end_ns - all_.begin_ns, kSlices));
+      static_cast<uint64_t>(std::ceil(static_cast<double>(length) * factor)) +
+          (factor > 1 ? 1 : 0),  // an odd length was rounded down
+      kSlices, std::max(all_.end_ns - all_.begin_ns, kSlices));
   // From where it began, unless that is too near the end.
   TimeRange part = part_;
   part.end_ns = std::min(part.begin_ns + wanted, all_.end_ns);
