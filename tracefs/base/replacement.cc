@@ -177,8 +177,7 @@ Status Replacement::Commit() {
 }
 
 Status ReplaceFile(const std::string& path, std::string_view text) {
-  Result<Replacement> file =
-      Replacement::Begin(path, Replacement::Kind::kFile);
+  Result<Replacement> file = Replacement::Begin(path, Replacement::Kind::kFile);
   if (!file.ok()) return file.status();
   const Status written =
       WriteAll(file->fd(), AsBytes(text), "cannot write " + path);
