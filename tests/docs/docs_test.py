@@ -26,7 +26,7 @@ import room as rooms  # noqa: E402
 
 SKIPPED = 77
 COMMANDS = ("mount", "ctl", "dump", "verify", "anon", "recv", "keygen",
-            "deps", "replay", "run")
+            "deps", "replay", "report", "run")
 
 # Examples that no test can run: a part of their text, and why.
 NOT_RUN = {
