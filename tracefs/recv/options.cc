@@ -214,13 +214,13 @@ Status Check(const RecvOptions& options) {
   if (tls && files != 3) {
     return Status::Invalid("--listen tls:… needs --ca, --cert and --tls-key");
   }
-  if (files != 0 && files != 3) {
-    return Status::Invalid("--ca, --cert and --tls-key go together");
-  }
   // A socket that is handed over may be for TLS.
   if (!tls && !options.systemd && files != 0) {
     return Status::Invalid(
         "--ca, --cert and --tls-key are for --listen tls:HOST:PORT");
+  }
+  if (files != 0 && files != 3) {
+    return Status::Invalid("--ca, --cert and --tls-key go together");
   }
   return Status::Ok();
 }
