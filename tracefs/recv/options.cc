@@ -4,6 +4,7 @@
 #include <boost/program_options.hpp>
 #include <sstream>
 
+#include "tracefs/base/clock.h"
 #include "tracefs/base/text_cursor.h"
 #include "tracefs/base/units.h"
 #include "tracefs/command/command_line.h"
@@ -17,7 +18,6 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr char kSeeHelp[] = " (see tracefs-recv --help)";
-constexpr uint64_t kNsPerSecond = 1'000'000'000;
 
 po::options_description VisibleOptions() {
   using Strings = std::vector<std::string>;
