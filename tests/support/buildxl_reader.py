@@ -2,6 +2,7 @@
 It refuses whatever does not hold: counts, ids in order, every number resolved."""
 
 import dataclasses
+import os
 import re
 
 OPERATIONS = {
@@ -149,3 +150,14 @@ class File:
             need(number == row.number, "rows are not in order")
             need(max(flags, attributes) < 2 ** 32, "not uint32")
             row.flags, row.attributes = flags, attributes
+
+
+def read_folder(folder):
+    """A file for each process tree: name -> File."""
+    made = {}
+    for name in os.listdir(folder):
+        if name.startswith("."):
+            continue  # the folder is an export's
+        with open(os.path.join(folder, name), "rb") as text:
+            made[name] = File(text.read())
+    return made

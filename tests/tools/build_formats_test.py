@@ -118,12 +118,7 @@ class Test:
             folder = os.path.join(self.folder, scene + "-trees")
             self.export(scene, "--format", "buildxl", "--set", "split=yes",
                         "--output", folder)
-            made = {}
-            for name in os.listdir(folder):
-                if name.startswith("."):
-                    continue  # the folder is an export's
-                with open(os.path.join(folder, name), "rb") as text:
-                    made[name] = buildxl_reader.File(text.read())
+            made = buildxl_reader.read_folder(folder)
             # Whoever was there all the time is no part of what he starts.
             tops = {pid for pid, p in whole.processes.items() if p.parent == 1}
             if any(row.pid == 1 for row in whole.rows):

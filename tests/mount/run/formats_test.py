@@ -148,12 +148,7 @@ class Recorded:
         whole = buildxl_reader.File(self.export("buildxl"))
         folder = os.path.join(self.suite.folder("split"), "trees")
         self.export("buildxl", "--set", "split=yes", "--output", folder)
-        made = {}
-        for name in os.listdir(folder):
-            if name.startswith("."):
-                continue  # the folder is an export's
-            with open(os.path.join(folder, name), "rb") as text:
-                made[name] = buildxl_reader.File(text.read())
+        made = buildxl_reader.read_folder(folder)
         mine = made[f"{self.pid}.txt"]
         expect({self.pid} < set(mine.processes), "its children are with it")
         expect_equal(sum(len(m.rows) for m in made.values()), len(whole.rows),
