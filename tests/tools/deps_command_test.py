@@ -300,6 +300,8 @@ class Test:
         for name, words in {
                 "deps": ["prog0"],
                 "reverse": ["--reverse", "include/d1/header1.h"],
+                "graph": ["--format", "dot", "prog0"],
+                "rebuilt": ["--rebuilt", trace, "prog0"],
                 "races": ["--races"]}.items():
             begin = time.monotonic()
             done = subprocess.run([self.deps, *words, "--trace", trace],
@@ -308,6 +310,11 @@ class Test:
             if name == "deps":
                 # 2,000 headers as far as they are used, sources and objects.
                 assert done.stdout.count(b"\n") > 2 * 19000
+            if name == "graph":
+                assert done.stdout.count(b" -> ") > 1000000
+            if name == "rebuilt":
+                # Each object was made by the same command from the same.
+                assert done.stdout.count(b" was made again") > 19000
         print("a million opens, s:", took)
         assert max(took.values()) < 60, took
         os.unlink(trace)

@@ -135,12 +135,20 @@ void GraphBuilder::IndexPaths() {
   for (size_t i = 1; i < begin.size(); ++i) begin[i] += begin[i - 1];
   std::vector<uint32_t> at(begin.begin(), begin.end() - 1);
   graph_.path_uses_.resize(graph_.uses_.size());
+  graph_.last_writers_.assign(graph_.paths_.size(), kNobody);
+  std::vector<uint64_t> written_ns(graph_.paths_.size(), 0);
   for (ExecutionId id = 0; id < graph_.executions_.size(); ++id) {
     const GraphExecution& execution = graph_.executions_[id];
     for (size_t i = 0; i < execution.use_count; ++i) {
-      const size_t use = execution.first_use + i;
-      graph_.path_uses_[at[graph_.uses_[use].path]++] = {
-          id, static_cast<uint32_t>(use)};
+      const size_t number = execution.first_use + i;
+      const Use& use = graph_.uses_[number];
+      graph_.path_uses_[at[use.path]++] = {id, static_cast<uint32_t>(number)};
+      ProcessId& writer = graph_.last_writers_[use.path];
+      if (use.Writes() &&
+          (writer == kNobody || use.last_write_ns > written_ns[use.path])) {
+        writer = execution.process;
+        written_ns[use.path] = use.last_write_ns;
+      }
     }
   }
 }

@@ -72,6 +72,8 @@ class BuildGraph {
   };
   // All uses of a path.
   std::vector<PathUse> UsesOfPath(PathId path) const;
+  // kNobody if nobody was seen to write it.
+  ProcessId LastWriterOf(PathId path) const { return last_writers_[path]; }
   const PathFacts& Facts(PathId path) const { return facts_[path]; }
   const std::vector<PipeEdge>& pipes() const { return pipes_; }
   const std::vector<DoubleWrite>& double_writes() const {
@@ -115,6 +117,7 @@ class BuildGraph {
   };
   std::vector<uint32_t> path_begin_;  // into path_uses_; one more than paths
   std::vector<UseRef> path_uses_;
+  std::vector<ProcessId> last_writers_;  // by path
   std::vector<ProcessId> walk_;
   std::vector<uint32_t> walk_at_;    // where each process is in walk_
   std::vector<uint32_t> walk_size_;  // of its subtree

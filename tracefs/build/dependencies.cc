@@ -9,10 +9,38 @@
 namespace tracefs::build {
 namespace {
 
-void AddOnce(std::vector<ProcessId>* list, ProcessId process) {
-  if (std::find(list->begin(), list->end(), process) == list->end()) {
-    list->push_back(process);
+// Processes in the order in which they came, each once.
+class ProcessList {
+ public:
+  void Add(ProcessId process) {
+    // Most files have one writer: a set of one is not worth its memory.
+    if (list_.size() < kFew) {
+      if (std::find(list_.begin(), list_.end(), process) != list_.end()) return;
+    } else {
+      if (known_.empty()) known_.insert(list_.begin(), list_.end());
+      if (!known_.insert(process).second) return;
+    }
+    list_.push_back(process);
   }
+  bool empty() const { return list_.empty(); }
+  size_t size() const { return list_.size(); }
+  ProcessId operator[](size_t i) const { return list_[i]; }
+  std::vector<ProcessId> Take() { return std::move(list_); }
+
+ private:
+  static constexpr size_t kFew = 16;
+  std::vector<ProcessId> list_;
+  std::unordered_set<ProcessId> known_;
+};
+
+ProcessList WritersOf(const BuildGraph& graph, PathId path) {
+  ProcessList writers;
+  for (const BuildGraph::PathUse& use : graph.UsesOfPath(path)) {
+    if (use.use->Writes()) {
+      writers.Add(graph.executions()[use.execution].process);
+    }
+  }
+  return writers;
 }
 
 // Calls `use` with every use of the processes of a group.
@@ -32,7 +60,7 @@ std::unordered_set<PathId> WrittenBy(const BuildGraph& graph,
                                      const DependencyFinder::Group& group) {
   std::unordered_set<PathId> written;
   ForEachUse(graph, group, [&](const Use& use) {
-    if (DependencyFinder::Writes(use)) written.insert(use.path);
+    if (use.Writes()) written.insert(use.path);
   });
   return written;
 }
@@ -44,8 +72,6 @@ DependencyFinder::DependencyFinder(const BuildGraph& graph,
     : graph_(graph), options_(std::move(options)) {
   const size_t count = graph.processes().size();
   excluded_commands_.assign(count, 0);
-  pipe_writers_.resize(count);
-  pipe_readers_.resize(count);
   groups_.resize(count);
   tree_inputs_.assign(count, 0);
   if (!options_.exclude_commands.empty()) {
@@ -60,10 +86,14 @@ DependencyFinder::DependencyFinder(const BuildGraph& graph,
       }
     }
   }
+  std::vector<ProcessList> writers(count);
+  std::vector<ProcessList> readers(count);
   for (const PipeEdge& edge : graph.pipes()) {
-    AddOnce(&pipe_writers_[edge.reader.process], edge.writer.process);
-    AddOnce(&pipe_readers_[edge.writer.process], edge.reader.process);
+    writers[edge.reader.process].Add(edge.writer.process);
+    readers[edge.writer.process].Add(edge.reader.process);
   }
+  for (ProcessList& list : writers) pipe_writers_.push_back(list.Take());
+  for (ProcessList& list : readers) pipe_readers_.push_back(list.Take());
 }
 
 // What the parent ran when it forked: it may have run something else before.
@@ -138,10 +168,20 @@ DependencyFinder::Group DependencyFinder::GroupOf(ProcessId process) {
   return group;
 }
 
-std::vector<PathId> DependencyFinder::ReadsOf(const Group& group) const {
+PathList DependencyFinder::ReadsOf(const Group& group) {
+  const auto find = [&] {
+    return std::make_shared<const std::vector<PathId>>(FindReads(group));
+  };
+  if (!group.tree) return find();
+  PathList& known = tree_reads_[group.root];
+  if (known == nullptr) known = find();
+  return known;
+}
+
+std::vector<PathId> DependencyFinder::FindReads(const Group& group) const {
   std::vector<PathId> reads;
   ForEachUse(graph_, group, [&](const Use& use) {
-    if (Reads(use)) reads.push_back(use.path);
+    if (use.Reads()) reads.push_back(use.path);
   });
   if (group.tree) {
     const std::unordered_set<PathId> written = WrittenBy(graph_, group);
@@ -150,15 +190,6 @@ std::vector<PathId> DependencyFinder::ReadsOf(const Group& group) const {
   std::sort(reads.begin(), reads.end());
   reads.erase(std::unique(reads.begin(), reads.end()), reads.end());
   return reads;
-}
-
-std::vector<ProcessId> DependencyFinder::WritersOf(PathId path) const {
-  std::vector<ProcessId> writers;
-  for (const BuildGraph::PathUse& use : graph_.UsesOfPath(path)) {
-    if (!Writes(*use.use)) continue;
-    AddOnce(&writers, graph_.executions()[use.execution].process);
-  }
-  return writers;
 }
 
 DependencyFinder::Chosen DependencyFinder::ChooseFor(PathId target) const {
@@ -204,7 +235,7 @@ bool DependencyFinder::IsExcluded(const Chosen& chosen,
 Dependencies DependencyFinder::Of(PathId target) {
   Dependencies result;
   const Chosen chosen = ChooseFor(target);
-  result.written = !WritersOf(target).empty();
+  result.written = graph_.LastWriterOf(target) != kNobody;
   if (!result.written || IsExcludedFile(chosen, target)) return result;
 
   std::unordered_set<PathId> seen_files = {target};
@@ -217,25 +248,23 @@ Dependencies DependencyFinder::Of(PathId target) {
       continue;
     }
     // A process and who wrote into its pipes, one after the other.
-    std::vector<ProcessId> writers = WritersOf(path);
+    ProcessList writers = WritersOf(graph_, path);
     for (size_t w = 0; w < writers.size(); ++w) {
       const ProcessId process = writers[w];
       if (IsExcluded(chosen, process)) continue;
       if (chosen.pipes) {
-        for (const ProcessId other : pipe_writers_[process]) {
-          AddOnce(&writers, other);
-        }
+        for (const ProcessId other : pipe_writers_[process]) writers.Add(other);
       }
       if (!seen_processes.insert(process).second) continue;
       result.processes.push_back(process);
       const Group group = GroupOf(process);
-      std::vector<PathId> reads = ReadsOf(group);
+      PathList reads = ReadsOf(group);
       const bool piped = chosen.pipes && !pipe_writers_[process].empty();
       if (!piped && !HasInput({process, false})) {
         result.no_inputs.push_back(
             {path, process, group.tree ? group.root : kNobody});
       }
-      for (const PathId read : reads) {
+      for (const PathId read : *reads) {
         if (!seen_files.insert(read).second) continue;
         result.files.push_back(read);
         if (!IsExcludedFile(chosen, read)) queue.push_back(read);
@@ -252,7 +281,7 @@ void DependencyFinder::FillGroups() {
   for (ProcessId id = 0; id < graph_.processes().size(); ++id) {
     bool writes = false;
     for (const ExecutionId execution : graph_.processes()[id].executions) {
-      for (const Use& use : graph_.UsesOf(execution)) writes |= Writes(use);
+      for (const Use& use : graph_.UsesOf(execution)) writes |= use.Writes();
     }
     if (!writes) continue;
     const Group group = GroupOf(id);
@@ -264,9 +293,10 @@ Dependencies DependencyFinder::MadeFrom(PathId source) {
   FillGroups();
   Dependencies result;
   const Chosen chosen = ChooseFor(source);
-  result.written = !WritersOf(source).empty();
+  result.written = graph_.LastWriterOf(source) != kNobody;
   std::unordered_set<PathId> seen_files = {source};
   std::vector<char> seen(graph_.processes().size(), 0);
+  auto members_left = members_;
   std::vector<PathId> queue = {source};
   for (size_t i = 0; i < queue.size(); ++i) {
     const PathId path = queue[i];
@@ -277,7 +307,7 @@ Dependencies DependencyFinder::MadeFrom(PathId source) {
       taken.push_back(process);
     };
     for (const BuildGraph::PathUse& use : graph_.UsesOfPath(path)) {
-      if (Reads(*use.use)) take(graph_.executions()[use.execution].process);
+      if (use.use->Reads()) take(graph_.executions()[use.execution].process);
     }
     for (size_t t = 0; t < taken.size(); ++t) {
       const ProcessId process = taken[t];
@@ -286,15 +316,17 @@ Dependencies DependencyFinder::MadeFrom(PathId source) {
       }
       for (ProcessId at = process; at != kNobody;
            at = graph_.processes()[at].parent) {
-        const auto members = members_.find(at);
-        if (members == members_.end()) continue;
+        const auto members = members_left.find(at);
+        if (members == members_left.end()) continue;
         for (const ProcessId member : members->second) take(member);
+        // All of them are taken, or will never be.
+        members_left.erase(members);
       }
       // Who counts as a group takes nothing by himself but through it.
       std::vector<PathId> made;
       for (const ExecutionId id : graph_.processes()[process].executions) {
         for (const Use& use : graph_.UsesOf(id)) {
-          if (!Writes(use)) continue;
+          if (!use.Writes()) continue;
           made.push_back(use.path);
           if (!seen_files.insert(use.path).second) continue;
           if (IsExcludedFile(chosen, use.path)) continue;
@@ -304,7 +336,9 @@ Dependencies DependencyFinder::MadeFrom(PathId source) {
       }
       if (made.empty()) continue;
       result.processes.push_back(process);
-      result.steps.push_back({path, process, std::move(made)});
+      result.steps.push_back(
+          {path, process,
+           std::make_shared<const std::vector<PathId>>(std::move(made))});
     }
     if (chosen.direct) break;
   }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -50,12 +51,16 @@ struct DependencyOptions {
   std::vector<ModuleRule> rules;
 };
 
+// Shared by all writers that count as one group of many: a list of a million
+// files for each of a thousand writers would be too much.
+using PathList = std::shared_ptr<const std::vector<PathId>>;
+
 struct Dependencies {
   // Who wrote a file, and what counts as read by him.
   struct Step {
     PathId written = PathTable::kNone;
     ProcessId process = kNobody;
-    std::vector<PathId> reads;
+    PathList reads;
   };
   // A writer whose own reads say nothing: he counts as all processes below
   // `instead`, or is kNobody where that read nothing, either.
@@ -82,14 +87,6 @@ class DependencyFinder {
   // discovery. `processes`: who has to run again.
   Dependencies MadeFrom(PathId source);
 
-  // Opened for writing, and for reading; of a directory none.
-  static bool Writes(const Use& use) {
-    return use.open_mode == 1 || use.open_mode == 2;
-  }
-  static bool Reads(const Use& use) {
-    return use.open_mode == 0 || use.open_mode == 2;
-  }
-
   // The process below a job maker, or the topmost, that `process` is below of:
   // one line of a recipe.
   ProcessId JobOf(ProcessId process) const;
@@ -101,7 +98,7 @@ class DependencyFinder {
   };
   Group GroupOf(ProcessId process);
   // In order of paths.
-  std::vector<PathId> ReadsOf(const Group& group) const;
+  PathList ReadsOf(const Group& group);
 
  private:
   struct Chosen {  // for one target
@@ -120,7 +117,7 @@ class DependencyFinder {
   bool HasInput(const Group& group) const;
   bool TreeHasInput(ProcessId root);
   void FillGroups();
-  std::vector<ProcessId> WritersOf(PathId path) const;
+  std::vector<PathId> FindReads(const Group& group) const;
 
   const BuildGraph& graph_;
   const DependencyOptions options_;
@@ -130,6 +127,7 @@ class DependencyFinder {
   std::vector<std::vector<ProcessId>> pipe_readers_;
   std::vector<Group> groups_;      // by process; kNobody: not asked yet
   std::vector<char> tree_inputs_;  // by process: 0 not asked yet, 1 no, 2 yes
+  std::unordered_map<ProcessId, PathList> tree_reads_;  // by root, once asked
   bool groups_filled_ = false;
   std::unordered_map<ProcessId, std::vector<ProcessId>> members_;
 };

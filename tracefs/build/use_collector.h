@@ -31,6 +31,9 @@ struct Use {
   uint64_t first_absent_ns = 0;
 
   bool Has(uint16_t bits) const { return (access & bits) != 0; }
+  // Opened for writing, and for reading; of a directory neither.
+  bool Writes() const { return open_mode == 1 || open_mode == 2; }
+  bool Reads() const { return open_mode == 0 || open_mode == 2; }
 };
 
 // The paths of a step, as numbers; kNone where it has none.

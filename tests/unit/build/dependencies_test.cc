@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -340,6 +341,29 @@ TEST(DependenciesTest, FilesInAMovedDirectoryKeepTheirOrigin) {
   EXPECT_THAT(Ask(graph, Flow(), "out/x/a.o").files,
               ElementsAre("a.c", "tmp/x/a.o"));
   EXPECT_TRUE(graph.Facts(graph.paths().Find("/src/tmp/x/a.o")).gone);
+}
+
+// A log that every command of a long build appends to.
+TEST(DependenciesTest, EachOfVeryManyWritersIsFoundOnce) {
+  constexpr uint32_t kWriters = 20'000;
+  GraphBuilder builder;
+  Scene scene(builder);
+  scene.Running(1, "/usr/bin/make");
+  for (uint32_t i = 0; i < kWriters; ++i) {
+    const uint32_t pid = i + 2;
+    scene.Run(1, pid, "/usr/bin/cc");
+    scene.Open(pid, "/src/in" + std::to_string(i));
+    scene.Open(pid, "/src/log", O_WRONLY | O_APPEND);
+    scene.Open(pid, "/src/log", O_WRONLY | O_APPEND);
+    scene.Exit(pid);
+  }
+  const BuildGraph graph = builder.Finish();
+  const Answer answer = Ask(graph, {}, "log");
+  EXPECT_EQ(answer.files.size(), kWriters);
+  const std::vector<ProcessId>& found = answer.all.processes;
+  EXPECT_EQ(found.size(), kWriters);
+  EXPECT_EQ(std::set<ProcessId>(found.begin(), found.end()).size(), kWriters);
+  EXPECT_EQ(graph.LastWriterOf(graph.paths().Find("/src/log")), found.back());
 }
 
 TEST(DependenciesTest, ATraceWithoutProcessRecordsStillAnswers) {

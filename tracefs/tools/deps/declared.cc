@@ -241,7 +241,7 @@ class Comparer {
     const PathId path = graph_.paths().Find(output);
     std::set<ProcessId> jobs;
     for (const BuildGraph::PathUse& use : graph_.UsesOfPath(path)) {
-      if (!DependencyFinder::Writes(*use.use)) continue;
+      if (!use.use->Writes()) continue;
       jobs.insert(finder_.JobOf(graph_.executions()[use.execution].process));
     }
     if (jobs.empty()) {
@@ -254,7 +254,7 @@ class Comparer {
     std::set<std::string> used;
     for (const ProcessId job : jobs) {
       const DependencyFinder::Group group = {job, true};
-      for (const PathId read : finder_.ReadsOf(group)) {
+      for (const PathId read : *finder_.ReadsOf(group)) {
         const std::string input = graph_.paths().Text(read);
         used.insert(input);
         if (input == output || !Counts(input) || IsFolder(read) ||
@@ -279,7 +279,7 @@ class Comparer {
     for (const ProcessId process : graph_.Subtree(job)) {
       for (const auto id : graph_.processes()[process].executions) {
         for (const build::Use& use : graph_.UsesOf(id)) {
-          if (!DependencyFinder::Writes(use) || graph_.Facts(use.path).gone) {
+          if (!use.Writes() || graph_.Facts(use.path).gone) {
             continue;
           }
           const std::string made = graph_.paths().Text(use.path);

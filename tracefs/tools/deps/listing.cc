@@ -21,10 +21,7 @@ using build::PathId;
 using build::ProcessId;
 
 bool IsWritten(const BuildGraph& graph, PathId path) {
-  const auto uses = graph.UsesOfPath(path);
-  return std::any_of(uses.begin(), uses.end(), [](const auto& use) {
-    return build::DependencyFinder::Writes(*use.use);
-  });
+  return graph.LastWriterOf(path) != build::kNobody;
 }
 
 // As make reads names in rules.
@@ -119,7 +116,7 @@ std::string JsonText(const BuildGraph& graph,
              std::to_string(graph.processes()[step.process].key.pid) +
              ",\"files\":[";
       const char* inner = "";
-      for (const PathId read : step.reads) {
+      for (const PathId read : *step.reads) {
         out += inner + JsonString(graph.paths().Text(read));
         inner = ",";
       }
@@ -149,36 +146,46 @@ std::string DotText(const BuildGraph& graph,
                     const std::vector<Answered>& answers, bool reverse) {
   std::string out =
       "digraph dependencies {\nrankdir=LR\nnode [fontsize=10, shape=box]\n";
-  std::set<std::string> lines;
+  std::set<PathId> targets;
+  std::set<PathId> files;
+  std::set<ProcessId> processes;
+  // Sorted afterwards: a million edges in a set take seconds.
+  std::vector<std::pair<PathId, ProcessId>> written;
+  std::vector<std::pair<PathId, ProcessId>> read;
   for (const Answered& answer : answers) {
-    lines.insert("f" + std::to_string(answer.target) +
-                 " [label=" + DotString(graph.paths().Text(answer.target)) +
-                 ", style=bold]\n");
+    targets.insert(answer.target);
     for (const Dependencies::Step& step : answer.dependencies.steps) {
-      const std::string process = "p" + std::to_string(step.process);
-      lines.insert(process +
-                   " [label=" + DotString(graph.NameOfProcess(step.process)) +
-                   ", shape=ellipse]\n");
-      const auto file = [&](PathId path) {
-        const std::string node = "f" + std::to_string(path);
-        if (path != answer.target) {
-          lines.insert(node + " [label=" + DotString(graph.paths().Text(path)) +
-                       "]\n");
-        }
-        return node;
-      };
-      const std::string one = file(step.written);
-      lines.insert(reverse ? one + " -> " + process + "\n"
-                           : process + " -> " + one + "\n");
-      for (const PathId path : step.reads) {
+      processes.insert(step.process);
+      files.insert(step.written);
+      written.emplace_back(step.written, step.process);
+      for (const PathId path : *step.reads) {
         if (path == step.written) continue;
-        const std::string other = file(path);
-        lines.insert(reverse ? process + " -> " + other + "\n"
-                             : other + " -> " + process + "\n");
+        files.insert(path);
+        read.emplace_back(path, step.process);
       }
     }
   }
-  for (const std::string& line : lines) out += line;
+  const auto file = [](PathId path) { return "f" + std::to_string(path); };
+  const auto process = [](ProcessId id) { return "p" + std::to_string(id); };
+  files.insert(targets.begin(), targets.end());
+  for (const PathId path : files) {
+    out += file(path) + " [label=" + DotString(graph.paths().Text(path));
+    out += targets.contains(path) ? ", style=bold]\n" : "]\n";
+  }
+  for (const ProcessId id : processes) {
+    out += process(id) + " [label=" + DotString(graph.NameOfProcess(id)) +
+           ", shape=ellipse]\n";
+  }
+  const auto add_edges = [&](auto* edges, bool into_file) {
+    std::sort(edges->begin(), edges->end());
+    edges->erase(std::unique(edges->begin(), edges->end()), edges->end());
+    for (const auto& [path, id] : *edges) {
+      out += into_file ? process(id) + " -> " + file(path) + "\n"
+                       : file(path) + " -> " + process(id) + "\n";
+    }
+  };
+  add_edges(&written, !reverse);
+  add_edges(&read, reverse);
   return out + "}\n";
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tracefs/build/findings.h"
+#include "tracefs/build/rebuild.h"
 #include "tracefs/tools/deps/declared.h"
 
 namespace tracefs {
