@@ -43,6 +43,13 @@ function(tracefs_install_command command)
   set_property(GLOBAL APPEND PROPERTY TRACEFS_COMMANDS ${command})
 endfunction()
 
+# tracefs_install_link(command): another name of a command.
+function(tracefs_install_link command)
+  install(FILES ${CMAKE_BINARY_DIR}/bin/${command}
+          DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
+  set_property(GLOBAL APPEND PROPERTY TRACEFS_COMMANDS ${command})
+endfunction()
+
 # tracefs_component_of(page result): the receiver's own things apart.
 function(tracefs_component_of name result)
   if(name MATCHES "tracefs-recv")

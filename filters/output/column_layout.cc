@@ -5,12 +5,12 @@
 namespace tracefs {
 
 bool PlanColumns(std::vector<MessageShape>& shapes, ColumnPlan* plan) {
-  std::vector<Column>& columns = plan->columns;
+  std::vector<LaidColumn>& columns = plan->columns;
   columns.clear();
   plan->predictors = 0;
   plan->time = plan->duration = ColumnPlan::kNone;
 
-  const auto before = [](const Column& a, const Column& b) {
+  const auto before = [](const LaidColumn& a, const LaidColumn& b) {
     return a.arg_id != b.arg_id ? a.arg_id < b.arg_id : a.msg_id < b.msg_id;
   };
   for (const MessageShape& shape : shapes) {
@@ -21,7 +21,7 @@ bool PlanColumns(std::vector<MessageShape>& shapes, ColumnPlan* plan) {
   }
   std::sort(columns.begin(), columns.end(), before);
   columns.erase(std::unique(columns.begin(), columns.end(),
-                            [](const Column& a, const Column& b) {
+                            [](const LaidColumn& a, const LaidColumn& b) {
                               return a.arg_id == b.arg_id &&
                                      a.msg_id == b.msg_id;
                             }),
@@ -31,7 +31,7 @@ bool PlanColumns(std::vector<MessageShape>& shapes, ColumnPlan* plan) {
     for (MessageShape::Slot& slot : shape.slots) {
       const auto column = std::lower_bound(
           columns.begin(), columns.end(),
-          Column{.arg_id = slot.arg_id, .msg_id = shape.msg_id}, before);
+          LaidColumn{.arg_id = slot.arg_id, .msg_id = shape.msg_id}, before);
       if (column->width != slot.width) return false;
       column->count += shape.count;
       slot.column = static_cast<uint32_t>(column - columns.begin());
@@ -39,7 +39,7 @@ bool PlanColumns(std::vector<MessageShape>& shapes, ColumnPlan* plan) {
   }
 
   for (size_t i = 0; i < columns.size(); ++i) {
-    Column& column = columns[i];
+    LaidColumn& column = columns[i];
     if (i == 0 || columns[i - 1].arg_id != column.arg_id) {
       ++plan->predictors;
     } else if (columns[i - 1].width != column.width) {

@@ -31,7 +31,7 @@ struct MessageShape {
 };
 
 // The values of one argument in all messages of one id.
-struct Column {
+struct LaidColumn {
   uint16_t arg_id = 0;
   uint16_t msg_id = 0;
   uint8_t width = 0;
@@ -43,13 +43,13 @@ struct Column {
 };
 
 // Bytes a column takes without those of variable width.
-inline size_t FixedBytes(const Column& column) {
+inline size_t FixedBytes(const LaidColumn& column) {
   return column.count * (column.width == 0 ? 4 : column.width);
 }
 
 // The columns of a block, in their order in the stream, and what predicts them.
 struct ColumnPlan {
-  std::vector<Column> columns;
+  std::vector<LaidColumn> columns;
   size_t predictors = 0;
   // Predictors of ARG_TIME_NS and ARG_DURATION_NS; kNone where there is none.
   static constexpr uint32_t kNone = UINT32_MAX;

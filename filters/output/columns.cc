@@ -136,7 +136,7 @@ class ColumnSorter::Sorting {
     numbers_offset_ = end;
     end += 2 * shape_of_message_.size();
     for (size_t i = 0; i < plan_.columns.size(); ++i) {
-      Column& column = plan_.columns[i];
+      LaidColumn& column = plan_.columns[i];
       column.offset = end;
       column.text_offset = end + FixedBytes(column);
       end = column.text_offset + variable[i];
@@ -172,7 +172,7 @@ class ColumnSorter::Sorting {
     for (const uint16_t number : shape_of_message_) {
       at += format::kMessageHeaderBytes;
       for (const MessageShape::Slot& slot : shapes_[number].slots) {
-        Column& column = plan_.columns[slot.column];
+        LaidColumn& column = plan_.columns[slot.column];
         at += 2;
         const size_t i = column.next++;
         if (slot.width == 8) {
@@ -298,7 +298,7 @@ class Merging {
   Status Place() {
     size_t at = numbers_offset_ + 2 * messages_;
     size_t made = messages_ * format::kMessageHeaderBytes;
-    for (Column& column : plan_.columns) {
+    for (LaidColumn& column : plan_.columns) {
       // No product overflows: a count is at most messages x slots, both below
       // the size of the input.
       const size_t fixed = FixedBytes(column);
@@ -339,7 +339,7 @@ class Merging {
     }
   }
 
-  std::byte* WriteValue(Column& column, std::byte* out) {
+  std::byte* WriteValue(LaidColumn& column, std::byte* out) {
     const size_t i = column.next++;
     const std::byte* const in = columns_.data() + column.offset;
     if (column.width == 8) {

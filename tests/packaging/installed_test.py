@@ -67,6 +67,34 @@ def check_programs(prefix, version):
         expect(page.exists(), f"{path.name} has no manual page")
 
 
+def check_names(prefix):
+    """A program with several names is the one it was started by, whatever it is
+    told its name is; where there is no name, what it is told counts."""
+    for path in commands(prefix):
+        told = must(path, "--help")
+        expect(path.name in told[:200], f"{path.name} --help: {told[:80]}")
+    dump = prefix / "bin/tracefs-dump"
+
+    def version_of(file, called, *more):
+        done = run(called, "--version", *more, executable=file)
+        return done.stdout.split(" ")[0]
+
+    expect(version_of(str(dump), "tracefs-verify") == "tracefs-dump",
+           "argument 0 makes another command of it")
+    expect(version_of(str(dump), "") == "tracefs-dump", "without argument 0")
+    fd = os.open(dump, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        reader = os.memfd_create("program", 0)
+        os.sendfile(reader, fd, 0, dump.stat().st_size)
+        out = run("tracefs-verify", "--version", pass_fds=(reader,),
+                  executable=f"/proc/self/fd/{reader}")
+        expect(out.stdout.startswith("tracefs-verify "),
+               f"a descriptor that is executed: {out.stdout}{out.stderr}")
+    finally:
+        os.close(fd)
+        os.close(reader)
+
+
 def check_pages(prefix, version):
     pages = sorted((prefix / "share/man").rglob("*.*"))
     lint = have("mandoc")
@@ -140,6 +168,7 @@ def main():
         install(build, prefix)
         check_files(prefix)
         check_programs(prefix, version)
+        check_names(prefix)
         check_pages(prefix, version)
         check_destdir(build, folder)
         check_moved(prefix, folder / "elsewhere")

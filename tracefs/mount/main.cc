@@ -1,4 +1,5 @@
 // tracefs-mount: mounts a directory over itself or elsewhere and traces it.
+// And tracefs-run, which does that around a command.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <string>
 
 #include "tracefs/base/notice.h"
+#include "tracefs/command/called_as.h"
 #include "tracefs/command/front.h"
 #include "tracefs/daemon/daemonize.h"
 #include "tracefs/daemon/log.h"
@@ -15,6 +17,8 @@
 #include "tracefs/mount/doctor.h"
 #include "tracefs/mount/options.h"
 #include "tracefs/mount/run.h"
+#include "tracefs/mount/run_command.h"
+#include "tracefs/mount/run_options.h"
 #include "tracefs/tracers/plan.h"
 
 namespace tracefs {
@@ -65,11 +69,26 @@ int Main(const MountOptions& options) {
   });
 }
 
+int MountMain(int argc, char** argv) {
+  return RunCommand({kName, &HelpText, &VersionText}, ParseOptions(argc, argv),
+                    &Main);
+}
+
+int RunMain(int argc, char** argv) {
+  return RunCommand({"tracefs-run", &RunHelpText}, ParseRunOptions(argc, argv),
+                    &RunCommandTraced);
+}
+
+// CMakeLists.txt makes the other name.
+constexpr CalledAs kCommands[] = {
+    {kName, &MountMain},
+    {"tracefs-run", &RunMain},
+};
+
 }  // namespace
 }  // namespace tracefs
 
 int main(int argc, char** argv) {
   using namespace tracefs;  // NOLINT: a main
-  return RunCommand({kName, &HelpText, &VersionText}, ParseOptions(argc, argv),
-                    &Main);
+  return WhatWeAreCalled(kCommands, argc, argv).main(argc, argv);
 }

@@ -1,5 +1,7 @@
 // tracefs-anon: writes traces anew so that they can be shared. See anon.h;
 // docs/man/tracefs-anon.1.
+#include "tracefs/tools/anon/main.h"
+
 #include <signal.h>
 #include <unistd.h>
 
@@ -28,8 +30,11 @@ int Run(const AnonOptions& options) {
 }  // namespace
 }  // namespace tracefs::anonymize
 
-int main(int argc, char** argv) {
-  using namespace tracefs::anonymize;  // NOLINT: a main
-  return tracefs::RunCommand({"tracefs-anon", &AnonHelp},
-                             ParseAnonOptions(argc, argv), &Run);
+namespace tracefs {
+
+int AnonMain(int argc, char** argv) {
+  return RunCommand({"tracefs-anon", &anonymize::AnonHelp},
+                    anonymize::ParseAnonOptions(argc, argv), &anonymize::Run);
 }
+
+}  // namespace tracefs

@@ -1,5 +1,7 @@
 // tracefs-ctl: asks and steers a running mount. See ctl.h; docs/man/
 // tracefs-ctl.1.
+#include "tracefs/tools/ctl/main.h"
+
 #include <signal.h>
 #include <unistd.h>
 
@@ -23,10 +25,9 @@ int Run(const CtlOptions& options) {
 }
 
 }  // namespace
-}  // namespace tracefs
-
-int main(int argc, char** argv) {
-  return tracefs::RunCommand({"tracefs-ctl", &tracefs::CtlHelp},
-                             tracefs::ParseCtlOptions(argc, argv),
-                             &tracefs::Run);
+int CtlMain(int argc, char** argv) {
+  return RunCommand({"tracefs-ctl", &CtlHelp}, ParseCtlOptions(argc, argv),
+                    &Run);
 }
+
+}  // namespace tracefs

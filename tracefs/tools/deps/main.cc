@@ -1,12 +1,15 @@
 // tracefs-deps: what files were made from. See deps.h; docs/man/tracefs-deps.1.
+#include "tracefs/tools/deps/main.h"
+
 #include <signal.h>
 #include <unistd.h>
 
 #include "tracefs/command/front.h"
 #include "tracefs/tools/deps/deps.h"
 
-int main(int argc, char** argv) {
-  using namespace tracefs;  // NOLINT: a main
+namespace tracefs {
+
+int DepsMain(int argc, char** argv) {
   return RunCommand({"tracefs-deps", &DepsHelp}, ParseDepsOptions(argc, argv),
                     [](const DepsOptions& options) {
                       ::signal(SIGPIPE, SIG_IGN);
@@ -15,3 +18,5 @@ int main(int argc, char** argv) {
                       return Deps(options, out, err);
                     });
 }
+
+}  // namespace tracefs

@@ -1,4 +1,6 @@
 // tracefs-dump: prints traces. See dump.h; docs/man/tracefs-dump.1.
+#include "tracefs/tools/dump/main.h"
+
 #include <signal.h>
 #include <unistd.h>
 
@@ -32,10 +34,9 @@ int Run(const DumpOptions& options) {
 }
 
 }  // namespace
-}  // namespace tracefs
-
-int main(int argc, char** argv) {
-  return tracefs::RunCommand(
-      {"tracefs-dump", &tracefs::DumpHelp, &tracefs::Version},
-      tracefs::ParseDumpOptions(argc, argv), &tracefs::Run);
+int DumpMain(int argc, char** argv) {
+  return RunCommand({"tracefs-dump", &DumpHelp, &Version},
+                    ParseDumpOptions(argc, argv), &Run);
 }
+
+}  // namespace tracefs

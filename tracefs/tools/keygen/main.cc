@@ -1,5 +1,7 @@
 // tracefs-keygen: makes the keys of checksum, encrypt and anonymisation. See
 // docs/man/tracefs-keygen.1.
+#include "tracefs/tools/keygen/main.h"
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -201,12 +203,11 @@ Status Run(const CommandLine& given) {
 }
 
 }  // namespace
-}  // namespace tracefs
-
-int main(int argc, char** argv) {
-  using namespace tracefs;  // NOLINT: a main
+int KeygenMain(int argc, char** argv) {
   return RunCommand({"tracefs-keygen", &Help}, Parse(argc, argv),
                     [](const KeygenOptions& options) {
                       return Finish("tracefs-keygen", Run(options.given));
                     });
 }
+
+}  // namespace tracefs

@@ -9,9 +9,9 @@ using Json = nlohmann::ordered_json;
 
 }  // namespace
 
-std::vector<Finding> FindLacks(const Compiled& compiled) {
+std::vector<Lack> FindLacks(const Compiled& compiled) {
   const replay::Lacks& l = compiled.lacks;
-  std::vector<Finding> findings;
+  std::vector<Lack> findings;
   const auto find = [&](bool fatal, uint64_t count, const char* key,
                         std::string text) {
     if (count != 0) findings.push_back({fatal, count, key, std::move(text)});
@@ -70,13 +70,13 @@ std::vector<Finding> FindLacks(const Compiled& compiled) {
 }
 
 std::string LacksText(const Compiled& compiled,
-                      const std::vector<Finding>& findings, bool json) {
+                      const std::vector<Lack>& findings, bool json) {
   bool fatal = compiled.damaged;
-  for (const Finding& finding : findings) fatal |= finding.fatal;
+  for (const Lack& finding : findings) fatal |= finding.fatal;
   const replay::PlanHeader& h = compiled.header;
   if (json) {
     Json lacks = Json::array();
-    for (const Finding& f : findings) {
+    for (const Lack& f : findings) {
       lacks.push_back({{"what", f.key},
                        {"count", f.count},
                        {"prevents", f.fatal},
@@ -106,7 +106,7 @@ std::string LacksText(const Compiled& compiled,
         "damaged, cut, or something is lost: tracefs-dump --stats tells "
         "more\n";
   }
-  for (const Finding& f : findings) {
+  for (const Lack& f : findings) {
     text += (f.fatal ? "! " : "  ") +
             (f.count != 0 ? std::to_string(f.count) + " " : std::string()) +
             f.text + "\n";

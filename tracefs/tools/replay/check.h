@@ -8,17 +8,17 @@
 
 namespace tracefs {
 
-struct Finding {
+struct Lack {
   bool fatal = false;  // the replay cannot be right
   uint64_t count = 0;
   std::string key;   // for JSON
   std::string text;  // what is missing, and what to do about it
 };
 
-std::vector<Finding> FindLacks(const Compiled& compiled);
+std::vector<Lack> FindLacks(const Compiled& compiled);
 
 // Lines, or a JSON object; with a line end.
 std::string LacksText(const Compiled& compiled,
-                      const std::vector<Finding>& findings, bool json);
+                      const std::vector<Lack>& findings, bool json);
 
 }  // namespace tracefs

@@ -1,13 +1,16 @@
 // tracefs-replay: does again what a trace says. See replay.h;
 // docs/man/tracefs-replay.1.
+#include "tracefs/tools/replay/main.h"
+
 #include <signal.h>
 #include <unistd.h>
 
 #include "tracefs/command/front.h"
 #include "tracefs/tools/replay/replay.h"
 
-int main(int argc, char** argv) {
-  using namespace tracefs;  // NOLINT: a main
+namespace tracefs {
+
+int ReplayMain(int argc, char** argv) {
   return RunCommand({"tracefs-replay", &ReplayHelp},
                     ParseReplayOptions(argc, argv),
                     [](const ReplayOptions& options) {
@@ -17,3 +20,5 @@ int main(int argc, char** argv) {
                       return Replay(options, out, err);
                     });
 }
+
+}  // namespace tracefs

@@ -76,9 +76,9 @@ class Run {
     if (!options_.digest_of.empty()) return PrintDigest();
     if (Status s = CompileTraces(); !s.ok()) return s;
     if (options_.check) {
-      const std::vector<Finding> findings = FindLacks(compiled_);
+      const std::vector<Lack> findings = FindLacks(compiled_);
       out_.Append(LacksText(compiled_, findings, options_.json));
-      for (const Finding& f : findings) {
+      for (const Lack& f : findings) {
         if (f.fatal) Raise(1);
       }
       return {};
@@ -114,7 +114,7 @@ class Run {
     for (const std::string& note : compiled_.notes) Say(note);
     if (compiled_.damaged) Raise(1);
     if (options_.check || !compiled_.from_trace) return {};
-    for (const Finding& f : FindLacks(compiled_)) {
+    for (const Lack& f : FindLacks(compiled_)) {
       if (f.fatal) {
         Say(std::to_string(f.count) + " " + f.text);
         if (f.key == "lost" || f.key == "operations") Raise(1);

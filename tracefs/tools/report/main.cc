@@ -1,13 +1,16 @@
 // tracefs-report: answers questions about traces. See rows.h;
 // docs/man/tracefs-report.1.
+#include "tracefs/tools/report/main.h"
+
 #include <signal.h>
 #include <unistd.h>
 
 #include "tracefs/command/front.h"
 #include "tracefs/tools/report/report.h"
 
-int main(int argc, char** argv) {
-  using namespace tracefs;  // NOLINT: a main
+namespace tracefs {
+
+int ReportMain(int argc, char** argv) {
   return RunCommand({"tracefs-report", &ReportHelp},
                     ParseReportOptions(argc, argv),
                     [](const ReportOptions& options) {
@@ -17,3 +20,5 @@ int main(int argc, char** argv) {
                       return Report(options, out, err);
                     });
 }
+
+}  // namespace tracefs

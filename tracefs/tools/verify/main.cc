@@ -1,13 +1,16 @@
 // tracefs-verify: says what traces are worth as evidence. See verify.h;
 // docs/man/tracefs-verify.1.
+#include "tracefs/tools/verify/main.h"
+
 #include <signal.h>
 #include <unistd.h>
 
 #include "tracefs/command/front.h"
 #include "tracefs/tools/verify/verify.h"
 
-int main(int argc, char** argv) {
-  using namespace tracefs;  // NOLINT: a main
+namespace tracefs {
+
+int VerifyMain(int argc, char** argv) {
   return RunCommand({"tracefs-verify", &VerifyHelp},
                     ParseVerifyOptions(argc, argv),
                     [](const VerifyOptions& options) {
@@ -17,3 +20,5 @@ int main(int argc, char** argv) {
                       return Verify(options, out, err);
                     });
 }
+
+}  // namespace tracefs

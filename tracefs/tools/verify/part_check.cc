@@ -10,7 +10,7 @@ using format::PartMark;
 
 std::string Part(uint64_t n) { return "part " + std::to_string(n); }
 
-Finding About(Trust trust, std::string why) {
+JudgedRange About(Trust trust, std::string why) {
   return {.trust = trust, .has_numbers = false, .why = std::move(why)};
 }
 
@@ -77,10 +77,11 @@ void PartCheck::End(const PartMark& mark) {
   }
 }
 
-void PartCheck::AddTo(std::vector<Finding>* findings) const {
-  const bool well = std::all_of(
-      findings->begin(), findings->end(),
-      [](const Finding& f) { return f.trust == Trust::kOk || !f.has_numbers; });
+void PartCheck::AddTo(std::vector<JudgedRange>* findings) const {
+  const bool well =
+      std::all_of(findings->begin(), findings->end(), [](const JudgedRange& f) {
+        return f.trust == Trust::kOk || !f.has_numbers;
+      });
   findings->insert(findings->end(), missing_.begin(), missing_.end());
   if (well) {
     findings->insert(findings->end(), wrong_links_.begin(), wrong_links_.end());

@@ -23,7 +23,7 @@ class PartCheck {
   bool snapshot() const { return snapshot_; }
   // Adds what is wrong to the findings about blocks. That a link does not fit
   // is told only where those are all well: else it is known why.
-  void AddTo(std::vector<Finding>* findings) const;
+  void AddTo(std::vector<JudgedRange>* findings) const;
 
  private:
   void Begin(const format::PartMark& mark);
@@ -35,8 +35,8 @@ class PartCheck {
   std::optional<format::PartMark> before_;  // the end of the file before
   std::optional<uint64_t> part_before_;
   bool snapshot_ = false;
-  std::vector<Finding> missing_;
-  std::vector<Finding> wrong_links_;
+  std::vector<JudgedRange> missing_;
+  std::vector<JudgedRange> wrong_links_;
 };
 
 }  // namespace tracefs

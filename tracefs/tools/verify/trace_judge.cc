@@ -14,11 +14,11 @@ constexpr uint64_t kHeartbeatSlackNs = 10 * kNsPerSecond;
 std::string Number(uint64_t n) { return std::to_string(n); }
 
 // Makes one finding of those that say the same of numbers in a row.
-void JoinNeighbours(std::vector<Finding>* findings) {
-  std::vector<Finding> joined;
-  for (Finding& finding : *findings) {
+void JoinNeighbours(std::vector<JudgedRange>* findings) {
+  std::vector<JudgedRange> joined;
+  for (JudgedRange& finding : *findings) {
     if (!joined.empty()) {
-      Finding& before = joined.back();
+      JudgedRange& before = joined.back();
       if (before.trust == finding.trust && before.why == finding.why &&
           finding.first != 0 && before.last == finding.first - 1) {
         before.last = finding.last;
@@ -284,7 +284,7 @@ bool TraceJudge::Seen(uint64_t number) const {
   });
 }
 
-void TraceJudge::FindMissing(std::vector<Finding>* findings) {
+void TraceJudge::FindMissing(std::vector<JudgedRange>* findings) {
   // What was found under any number, ok or not, is not missing.
   struct Range {
     uint64_t first;
@@ -341,7 +341,7 @@ void TraceJudge::FindMissing(std::vector<Finding>* findings) {
   }
 }
 
-void TraceJudge::CheckEnd(std::vector<Finding>* findings) const {
+void TraceJudge::CheckEnd(std::vector<JudgedRange>* findings) const {
   if (runs_.empty()) return;
   uint64_t highest = 0;
   for (const Run& run : runs_) highest = std::max(highest, run.last);
@@ -365,7 +365,7 @@ void TraceJudge::CheckEnd(std::vector<Finding>* findings) const {
   }
 }
 
-void TraceJudge::CheckAnchors(std::vector<Finding>* findings) const {
+void TraceJudge::CheckAnchors(std::vector<JudgedRange>* findings) const {
   bool any = false;
   for (const Anchor& anchor : options_.anchors) {
     if (anchor.serial != serial_) continue;
@@ -395,11 +395,12 @@ void TraceJudge::CheckAnchors(std::vector<Finding>* findings) const {
   }
 }
 
-std::vector<Finding> TraceJudge::Judge() {
-  std::vector<Finding> findings;
+std::vector<JudgedRange> TraceJudge::Judge() {
+  std::vector<JudgedRange> findings;
   PutInPlace();
   for (const Run& run : runs_) {
-    Finding finding{.trust = Trust::kOk, .first = run.first, .last = run.last};
+    JudgedRange finding{
+        .trust = Trust::kOk, .first = run.first, .last = run.last};
     if (!run.in_place) {
       finding.trust = Trust::kBad;
       finding.why = "there twice, or out of its place";
@@ -416,9 +417,10 @@ std::vector<Finding> TraceJudge::Judge() {
                         .why = bad.why});
   }
   FindMissing(&findings);
-  std::stable_sort(
-      findings.begin(), findings.end(),
-      [](const Finding& a, const Finding& b) { return a.first < b.first; });
+  std::stable_sort(findings.begin(), findings.end(),
+                   [](const JudgedRange& a, const JudgedRange& b) {
+                     return a.first < b.first;
+                   });
   JoinNeighbours(&findings);
   findings.insert(findings.end(), other_.begin(), other_.end());
   for (const Damage& damage : damage_) {

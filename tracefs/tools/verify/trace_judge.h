@@ -27,7 +27,7 @@ enum class Trust : uint8_t { kOk, kBad, kMissing, kUnsealed };
 std::string_view TrustWord(Trust trust);
 
 // Blocks first … last, or something about the trace that has no numbers.
-struct Finding {
+struct JudgedRange {
   Trust trust = Trust::kOk;
   bool has_numbers = true;
   uint64_t first = 0;
@@ -64,7 +64,7 @@ class TraceJudge {
   void SetWriterLives(bool lives) { writer_lives_ = lives; }
 
   // Everything was told. Findings are in the order of block numbers.
-  std::vector<Finding> Judge();
+  std::vector<JudgedRange> Judge();
 
   // The checksum of the first block that was found authentic.
   const std::optional<ChecksumHead>& seal() const { return seal_; }
@@ -103,9 +103,9 @@ class TraceJudge {
   void AddBad(uint64_t number, uint64_t offset, std::string why);
   void AddToRuns(uint64_t number, bool sealed, const ChecksumNote* note);
   void PutInPlace();
-  void FindMissing(std::vector<Finding>* findings);
-  void CheckEnd(std::vector<Finding>* findings) const;
-  void CheckAnchors(std::vector<Finding>* findings) const;
+  void FindMissing(std::vector<JudgedRange>* findings);
+  void CheckEnd(std::vector<JudgedRange>* findings) const;
+  void CheckAnchors(std::vector<JudgedRange>* findings) const;
   bool Seen(uint64_t number) const;
 
   const JudgeOptions options_;
@@ -113,7 +113,7 @@ class TraceJudge {
   std::vector<Run> runs_;
   std::vector<BadFrame> bad_;
   std::vector<Damage> damage_;
-  std::vector<Finding> other_;  // without numbers
+  std::vector<JudgedRange> other_;  // without numbers
   std::map<uint64_t, Digest> anchored_seen_;
 
   Digest preamble_link_{};

@@ -317,7 +317,7 @@ class Verifier {
   void Print(const std::string& name, const format::Serial& serial,
              TraceJudge& judge, const PartCheck& parts) {
     uint64_t counts[4] = {};
-    std::vector<Finding> findings = judge.Judge();
+    std::vector<JudgedRange> findings = judge.Judge();
     parts.AddTo(&findings);
     if (parts.snapshot()) {
       Note(name +
@@ -330,7 +330,7 @@ class Verifier {
                           .why = "this is trace " + Hex(serial) +
                                  ", another one than was asked for"});
     }
-    for (const Finding& finding : findings) {
+    for (const JudgedRange& finding : findings) {
       uint64_t& count = counts[static_cast<size_t>(finding.trust)];
       count += finding.has_numbers ? finding.last - finding.first + 1 : 1;
       if (finding.trust == Trust::kOk) {

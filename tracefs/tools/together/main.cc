@@ -1,0 +1,32 @@
+// The program of all commands that read traces or ask a mount: each is a name
+// of it. See tracefs/command/called_as.h.
+#include "tracefs/tools/anon/main.h"
+
+#include "tracefs/command/called_as.h"
+#include "tracefs/tools/ctl/main.h"
+#include "tracefs/tools/deps/main.h"
+#include "tracefs/tools/dump/main.h"
+#include "tracefs/tools/keygen/main.h"
+#include "tracefs/tools/replay/main.h"
+#include "tracefs/tools/report/main.h"
+#include "tracefs/tools/verify/main.h"
+
+namespace {
+
+// CMakeLists.txt makes the other names.
+constexpr tracefs::CalledAs kCommands[] = {
+    {"tracefs-dump", &tracefs::DumpMain},
+    {"tracefs-anon", &tracefs::AnonMain},
+    {"tracefs-ctl", &tracefs::CtlMain},
+    {"tracefs-deps", &tracefs::DepsMain},
+    {"tracefs-keygen", &tracefs::KeygenMain},
+    {"tracefs-replay", &tracefs::ReplayMain},
+    {"tracefs-report", &tracefs::ReportMain},
+    {"tracefs-verify", &tracefs::VerifyMain},
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return tracefs::WhatWeAreCalled(kCommands, argc, argv).main(argc, argv);
+}
