@@ -123,7 +123,59 @@ class Parser {
                       [&](Ast* child) { return ParseFactor(depth, child); });
   }
 
-  // { NOT } ( "(" or ")" | predicate )
+  // "under" "(" or ")": the same of the process, or of one above it.
+  Status ParseUnder(size_t depth, Ast* ast) {
+    const AstWord under = {"under", in_.position(), false};
+    in_.Advance(under.text.size());
+    in_.SkipSpace();
+    if (in_.Peek() != '(') {
+      return in_.ErrorHere("expected '(' behind 'under', found " + Found());
+    }
+    Ast inner;
+    if (Status s = ParseFactor(depth, &inner); !s.ok()) return s;
+    ast->kind = Ast::Kind::kOr;
+    return SpreadUnder(under, inner, ast);
+  }
+
+  // Becomes what `descendant of` says, so that whatever knows that knows this.
+  Status SpreadUnder(const AstWord& under, const Ast& inner, Ast* chain) {
+    if (inner.kind == Ast::Kind::kOr) {
+      for (const Ast& child : inner.children) {
+        if (Status s = SpreadUnder(under, child, chain); !s.ok()) return s;
+      }
+      return Status::Ok();
+    }
+    const AstPredicate& asked = inner.predicate;
+    const FieldInfo* const info = FieldByPredicate(asked.field.text);
+    const bool known =
+        inner.kind == Ast::Kind::kPredicate && info != nullptr &&
+        (info->field == Field::kComm || info->field == Field::kPid) &&
+        (asked.comparison == Comparison::kEqual ||
+         asked.comparison == Comparison::kIn);
+    if (!known) {
+      return ErrorAt(in_.file(), under.position,
+                     "under( ) takes cname and cpid, with = or IN, and OR "
+                     "between them: no more is known of ancestors");
+    }
+    chain->children.push_back(inner);
+    for (const AstValue& value : asked.values) {
+      if (++predicates_ > kMaxFilterPredicates) {
+        return in_.ErrorHere("more than " +
+                             std::to_string(kMaxFilterPredicates) +
+                             " predicates");
+      }
+      Ast above;
+      above.kind = Ast::Kind::kPredicate;
+      above.predicate.field = {"descendant", under.position, false};
+      above.predicate.comparison = Comparison::kOf;
+      above.predicate.comparison_position = asked.comparison_position;
+      above.predicate.values.push_back(value);
+      chain->children.push_back(std::move(above));
+    }
+    return Status::Ok();
+  }
+
+  // { NOT } ( "(" or ")" | under | predicate )
   Status ParseFactor(size_t depth, Ast* ast) {
     bool negated = false;
     while (in_.Peek(1) != '=' && TakeKeyword("NOT", "!")) negated = !negated;
@@ -146,6 +198,8 @@ class Parser {
       }
       in_.Advance();
       in_.SkipSpace();
+    } else if (SameButForCase(Next(), "under")) {
+      if (Status s = ParseUnder(depth, &inner); !s.ok()) return s;
     } else {
       inner.kind = Ast::Kind::kPredicate;
       if (Status s = ParsePredicate(&inner.predicate); !s.ok()) return s;

@@ -19,6 +19,9 @@ constexpr AnalysisRow kAnalyses[] = {
     {"churn", "files made and removed again", &MakeChurn},
     {"queueing", "operations under way at the same time", &MakeQueueing},
     {"critical-path", "processes that the whole waited for", &MakeCriticalPath},
+    {"uses", "files that are read, written, or both", &MakeUses},
+    {"rates", "operations and bytes in periods of several lengths", &MakeRates},
+    {"permissions", "changes of mode and owner", &MakePermissions},
     {"who", "who did what to one file", &MakeWho},
 };
 

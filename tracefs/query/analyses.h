@@ -34,10 +34,13 @@ std::unique_ptr<Analysis> MakeDoubleWrites(const AnalysisOptions& options);
 std::unique_ptr<Analysis> MakeGroup(const AnalysisOptions& options);
 std::unique_ptr<Analysis> MakeLifetimes(const AnalysisOptions& options);
 std::unique_ptr<Analysis> MakeQueueing(const AnalysisOptions& options);
+std::unique_ptr<Analysis> MakePermissions(const AnalysisOptions& options);
 std::unique_ptr<Analysis> MakeRaces(const AnalysisOptions& options);
+std::unique_ptr<Analysis> MakeRates(const AnalysisOptions& options);
 std::unique_ptr<Analysis> MakeSharing(const AnalysisOptions& options);
 std::unique_ptr<Analysis> MakeSummary(const AnalysisOptions& options);
 std::unique_ptr<Analysis> MakeTree(const AnalysisOptions& options);
+std::unique_ptr<Analysis> MakeUses(const AnalysisOptions& options);
 std::unique_ptr<Analysis> MakeWho(const AnalysisOptions& options);
 std::unique_ptr<Analysis> MakeSlowest(const AnalysisOptions& options);
 

@@ -29,12 +29,14 @@ struct Word {
   bool takes_argument;
 };
 constexpr Word kWords[] = {
-    {"dir", From::kDir, true},    {"ext", From::kExt, false},
-    {"name", From::kName, false}, {"container", From::kContainer, false},
-    {"host", From::kHost, false}, {"time", From::kTime, true},
-    {"hour", From::kTime, false}, {"minute", From::kTime, false},
-    {"log2", From::kLog2, true},  {"process", From::kProcess, false},
-    {"tree", From::kTree, false},
+    {"dir", From::kDir, true},     {"ext", From::kExt, false},
+    {"name", From::kName, false},  {"container", From::kContainer, false},
+    {"host", From::kHost, false},  {"time", From::kTime, true},
+    {"hour", From::kTime, false},  {"minute", From::kTime, false},
+    {"log2", From::kLog2, true},   {"process", From::kProcess, false},
+    {"tree", From::kTree, false},  {"align", From::kAlign, true},
+    {"dir2", From::kDir, true},    {"ext2", From::kExt, false},
+    {"name2", From::kName, false}, {"flag_names", From::kFlagNames, false},
 };
 
 const reader::FieldRow* FieldOfWord(std::string_view word) {
@@ -64,7 +66,9 @@ Status Unknown(std::string_view word, std::string_view option) {
       std::string(option) + ": nothing can be grouped by \"" + Printable(word) +
       "\"" + DidYouMean(word, known) +
       " (columns, as op cname cuid path errno; dir(N) ext name container host "
-      "time(1s) hour minute log2(COLUMN) process tree)");
+      "time(1s) hour minute log2(COLUMN) align(COLUMN) process tree "
+      "flag_names; "
+      "dir2(N) ext2 name2 of the second path)");
 }
 
 Status NeedsArgument(std::string_view option, const std::string& what) {
@@ -99,7 +103,8 @@ Result<GroupKey> ParseKey(std::string_view text, std::string_view option) {
     return NeedsArgument(option, std::string(found->name) + " takes nothing");
   }
   key.from = found->from;
-  key.field = RowOf(Field::kPath);
+  key.field =
+      RowOf(found->name.ends_with('2') ? Field::kNewPath : Field::kPath);
   switch (key.from) {
     case From::kDir: {
       if (!called) break;
@@ -122,12 +127,18 @@ Result<GroupKey> ParseKey(std::string_view text, std::string_view option) {
       break;
     }
     case From::kLog2:
+    case From::kAlign:
       key.field = FieldOfWord(argument);
       if (key.field == nullptr || !key.is_number()) {
-        return NeedsArgument(option,
-                             "log2(COLUMN) needs a column of numbers, as "
-                             "log2(length)");
+        const std::string name(found->name);
+        return NeedsArgument(option, name +
+                                         "(COLUMN) needs a column of numbers, "
+                                         "as " +
+                                         name + "(length)");
       }
+      break;
+    case From::kFlagNames:
+      key.field = RowOf(Field::kFlags);
       break;
     case From::kContainer:
       key.field = RowOf(Field::kCgroup);
@@ -160,7 +171,7 @@ std::string_view Directory(std::string_view path, uint32_t depth) {
 }  // namespace
 
 bool GroupKey::is_number() const {
-  if (from == From::kTime || from == From::kLog2) {
+  if (from == From::kTime || from == From::kLog2 || from == From::kAlign) {
     return field->shape != reader::Shape::kText &&
            field->shape != reader::Shape::kName &&
            field->shape != reader::Shape::kBytes;

@@ -24,6 +24,8 @@ struct GroupKey {
     kTime,       // the begin of the period it began in
     kLog2,       // the power of two below or at a number
     kProcess,    // name and pid
+    kAlign,      // the greatest power of two that divides a number
+    kFlagNames,  // flags by their names
     kTree,       // the names of the process and all its ancestors
   };
   static constexpr size_t kMax = 8;

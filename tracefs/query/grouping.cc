@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tracefs/base/bytes.h"
+#include "tracefs/export/flag_names.h"
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/query/analysis.h"
 #include "tracefs/reader/tracefs_reader.h"
@@ -81,6 +82,11 @@ struct Grouping::Part {
   std::unique_ptr<FlatIndex> numbers;   // by code, of numbers
 };
 
+bool GroupSpec::needs_hosts() const {
+  return std::ranges::any_of(
+      keys, [](const GroupKey& key) { return key.from == From::kHost; });
+}
+
 bool GroupSpec::needs_records() const {
   return std::ranges::any_of(
       keys, [](const GroupKey& key) { return key.from == From::kTree; });
@@ -146,6 +152,10 @@ void Grouping::CodesOf(const reader::Batch& batch, size_t k, Part* part) {
     }
     return;
   }
+  if (key.from == From::kFlagNames) {
+    NameFlags(batch, k, part);
+    return;
+  }
   if (key.is_number()) {
     part->numbers = std::make_unique<FlatIndex>();
     for (size_t row = 0; row < rows; ++row) {
@@ -153,6 +163,7 @@ void Grouping::CodesOf(const reader::Batch& batch, size_t k, Part* part) {
       uint64_t value = values.At(row);
       if (key.from == From::kTime) value -= value % key.period_ns;
       if (key.from == From::kLog2) value = std::bit_floor(value);
+      if (key.from == From::kAlign) value &= -value;
       part->codes[row] = part->numbers->Number(value);
     }
     return;
@@ -189,6 +200,28 @@ void Grouping::CodesOf(const reader::Batch& batch, size_t k, Part* part) {
       part->codes[row] = code;
     }
     part->made = std::move(names);
+  }
+  part->texts.assign(part->made.begin(), part->made.end());
+}
+
+// What a flag means depends on the operation.
+void Grouping::NameFlags(const reader::Batch& batch, size_t k, Part* part) {
+  const reader::Column& ops = batch.column(op_);
+  std::vector<std::optional<Op>> known;
+  for (size_t i = 0; i < TextCount(ops); ++i) {
+    known.push_back(OpFromName(TextAt(ops, i)));
+  }
+  const Numbers op(batch, op_);
+  const Numbers flags(batch, key_columns_[k]);
+  FlatIndex pairs;
+  for (size_t row = 0; row < batch.rows(); ++row) {
+    if (!flags.Has(row) || !known[op.At(row)]) continue;
+    const auto value = static_cast<uint32_t>(flags.At(row));
+    const uint32_t code = pairs.Number(uint64_t{value} << 32 | op.At(row));
+    if (code == part->made.size()) {
+      part->made.push_back(FlagsText(*known[op.At(row)], value));
+    }
+    part->codes[row] = code;
   }
   part->texts.assign(part->made.begin(), part->made.end());
 }

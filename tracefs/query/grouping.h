@@ -25,6 +25,8 @@ struct GroupSpec {
 
   // Keys that columns do not have: who asks for them calls AddRecord.
   bool needs_records() const;
+  // Who has the names of hosts calls SetHosts.
+  bool needs_hosts() const;
 };
 
 // Used by one thread.
@@ -55,6 +57,7 @@ class Grouping {
 
   void Flush();
   void CodesOf(const reader::Batch& batch, size_t key, Part* part);
+  void NameFlags(const reader::Batch& batch, size_t key, Part* part);
   size_t PlaceOf(const std::vector<Part>& parts, size_t row);
   void AppendKeyPart(const Part& part, const GroupKey& key, uint32_t code,
                      std::string* text) const;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "tracefs/query/analyses.h"
+#include "tracefs/query/group_traces.h"
 #include "tracefs/query/grouping.h"
 #include "tracefs/query/pictures.h"
 #include "tracefs/query/table_text.h"
@@ -138,33 +139,10 @@ class Querier {
   }
 
   Status Group(query::Grouping* grouping) {
-    if (grouping->spec().needs_records()) {
-      input_->ForEach([grouping](const format::Record& record, size_t trace) {
-        grouping->AddRecord(record, trace);
-      });
-    } else {
-      std::vector<std::string> hosts;
-      grouping->SetHosts(hosts);
-      const Status read = input_->ForEachBatch(
-          grouping->columns(), [&](const reader::Batch& batch) {
-            if (hosts.size() != input_->size()) {
-              hosts = Hosts();
-              grouping->SetHosts(hosts);
-            }
-            grouping->Add(batch);
-          });
-      if (!read.ok()) return read;
+    if (Status s = query::GroupTraces(input_.get(), grouping); !s.ok()) {
+      return s;
     }
     return Counted(grouping);
-  }
-
-  std::vector<std::string> Hosts() const {
-    std::vector<std::string> hosts;
-    for (size_t i = 0; i < input_->size(); ++i) {
-      hosts.emplace_back(
-          input_->trace(i).description().header.Get("host.name"));
-    }
-    return hosts;
   }
 
   // Where there is no operation, but what a tracer has counted by itself, that

@@ -35,6 +35,8 @@ po::options_description VisibleOptions() {
        "14:03:05, +5s, -5s, 25%")  //
       ("to", po::value<std::string>()->value_name("TIME"),
        "only operations that began before TIME")  //
+      ("by", po::value<std::string>()->value_name("KEYS"),
+       "diff: what is compared, as of tracefs-dump --by; default: op")  //
       ("sort", po::value<std::string>()->value_name("COLUMN"),
        "tables: by that column, largest first; -COLUMN: smallest first")  //
       ("top", po::value<std::string>()->value_name("N"),
@@ -148,6 +150,12 @@ Status ReadTable(const CommandLine& given, ReportOptions* result) {
                              " is for the page, not for questions");
     }
   }
+  if (given.Has("by") && !result->row->compares) {
+    return Status::Invalid(
+        "--by is for diff; what else is grouped by is in the query: see "
+        "--print, or tracefs-dump --by");
+  }
+  result->by = given.Text("by");
   result->panel = given.Text("panel");
   result->title = given.Text("title");
   result->sort = given.Text("sort");

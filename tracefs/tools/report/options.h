@@ -23,6 +23,7 @@ struct ReportOptions {
   bool wait = false;   // until nobody writes the traces any more
   std::string format;  // "": that of the row
   std::string output;  // "" = standard output
+  std::string by;      // of diff; "": as its query has it
   std::string sort;    // "": as the question has it
   std::optional<size_t> top;
   std::vector<std::string> columns;

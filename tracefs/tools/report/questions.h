@@ -212,6 +212,29 @@ sort = waited
 top = 20
 )";
 
+inline constexpr std::string_view kUsesQuery =
+    R"(# Which files are read most, and which are written for nobody?
+[uses]
+analysis = uses
+sort = read
+top = 20
+)";
+
+inline constexpr std::string_view kRatesQuery =
+    R"(# How much is there at a time, from the quietest to the busiest period?
+[rates]
+analysis = rates
+top = all
+)";
+
+inline constexpr std::string_view kPermissionsQuery =
+    R"(# Who changes modes and owners, from what to what? What was before is known
+# where an earlier operation told it.
+[permissions]
+analysis = permissions
+top = all
+)";
+
 inline constexpr std::string_view kWhoQuery =
     R"(# Who did what to a file? PATH is as the trace has it; renames are followed.
 [who]

@@ -46,6 +46,11 @@ constexpr ReportRow kRows[] = {
              kQueueingQuery),
     Question("critical-path", "processes that the whole waited for",
              kCriticalPathQuery),
+    Question("uses", "files that are read most, or written for nobody",
+             kUsesQuery),
+    Question("rates", "the busiest tenth, second, ten seconds and minute",
+             kRatesQuery),
+    Question("permissions", "changes of modes and owners", kPermissionsQuery),
     Question("who", "who did what to the file PATH", kWhoQuery, "PATH"),
     {.name = "diff",
      .help = "what is slower, new or gone in B; each may be several traces "

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tracefs/command/command_line.h"
+#include "tracefs/query/group_traces.h"
 #include "tracefs/query/table_text.h"
 #include "tracefs/tools/report/question.h"
 #include "tracefs/tools/report/rows.h"
@@ -77,6 +78,12 @@ class Differ {
     auto parts = ParseQuestion(options_.row->query, "diff");
     if (!parts.ok()) return Complain(parts.status());
     part_ = std::move(parts->front());
+    if (!options_.by.empty()) {
+      part_.by = options_.by;
+      if (const auto group = part_.Group(); !group.ok()) {
+        return Complain(group.status().Prefixed("--by"));
+      }
+    }
     for (size_t side = 0; side < 2; ++side) {
       for (const std::string& trace : SplitAtCommas({options_.words[side]})) {
         if (Status s = Read(trace, side); !s.ok()) return Complain(s);
@@ -107,9 +114,7 @@ class Differ {
     auto opened = query::TraceInput::Open(input, {});
     if (!opened.ok()) return opened.status();
     query::Grouping grouping(*part_.Group());
-    const Status read = (*opened)->ForEachBatch(
-        grouping.columns(),
-        [&](const reader::Batch& batch) { grouping.Add(batch); });
+    const Status read = query::GroupTraces(opened->get(), &grouping);
     if (!read.ok()) return read;
     err_.Append((*opened)->Problems(kCommand));
     status_ = std::max(status_, (*opened)->ExitCode());
@@ -128,17 +133,27 @@ class Differ {
     return values;
   }
 
-  std::map<std::string, Compared> Collect(size_t values) const {
+  // Each with its size, so that none runs into the next.
+  static std::string NameOf(const query::Row& key) {
+    std::string name;
+    for (const query::Value& part : key) {
+      const std::string text =
+          part.present ? "=" + part.text + std::to_string(part.number) : "";
+      name += std::to_string(text.size()) + ":" + text;
+    }
+    return name;
+  }
+
+  std::map<std::string, Compared> Collect(size_t keys, size_t values) const {
     std::map<std::string, Compared> all;
     for (size_t side = 0; side < 2; ++side) {
       for (size_t run = 0; run < sides_[side].runs.size(); ++run) {
         for (const query::Row& row : sides_[side].runs[run].rows) {
-          const query::Value& name = row[0];
-          Compared& compared =
-              all[name.present ? "=" + name.text + std::to_string(name.number)
-                               : ""];
+          const query::Row key(row.begin(),
+                               row.begin() + static_cast<ptrdiff_t>(keys));
+          Compared& compared = all[NameOf(key)];
           if (compared.key.empty()) {
-            compared.key = {name};
+            compared.key = key;
             for (size_t s = 0; s < 2; ++s) {
               compared.values[s].assign(sides_[s].runs.size(),
                                         std::vector<uint64_t>(values));
@@ -146,7 +161,7 @@ class Differ {
           }
           compared.there[side] = true;
           for (size_t i = 0; i < values; ++i) {
-            compared.values[side][run][i] = row[1 + i].number;
+            compared.values[side][run][i] = row[keys + i].number;
           }
         }
       }
@@ -156,19 +171,26 @@ class Differ {
 
   query::Table Compare() const {
     const query::Table& first = sides_[0].runs.front();
-    const size_t values = first.columns.size() - 1;
-    const size_t time = first.Find("time").value_or(1) - 1;
+    const size_t keys = part_.Group()->keys.size();
+    const size_t values = part_.Group()->values.size();
+    const auto behind_keys =
+        first.columns.begin() + static_cast<ptrdiff_t>(keys);
+    const auto time = static_cast<size_t>(
+        std::ranges::find(behind_keys, first.columns.end(), "time",
+                          &query::TableColumn::name) -
+        behind_keys);
     const bool several = sides_[0].runs.size() > 1 && sides_[1].runs.size() > 1;
     query::Table table;
-    table.columns = {first.columns[0], {"verdict"}};
+    table.columns.assign(first.columns.begin(), behind_keys);
+    table.columns.push_back({"verdict"});
     for (size_t i = 0; i < values; ++i) {
-      const query::TableColumn& column = first.columns[1 + i];
+      const query::TableColumn& column = first.columns[keys + i];
       table.columns.push_back({column.name + "_a", column.unit, column.adds});
       table.columns.push_back({column.name + "_b", column.unit, column.adds});
     }
     table.columns.push_back({"time_change", query::Unit::kShare});
     if (several) table.columns.push_back({"certain"});
-    for (const auto& [name, compared] : Collect(values)) {
+    for (const auto& [name, compared] : Collect(keys, values)) {
       query::Row row = compared.key;
       const double a = Mean(Runs(compared, 0, time));
       const double b = Mean(Runs(compared, 1, time));
@@ -195,6 +217,15 @@ class Differ {
       row.push_back(change);
       if (several) row.push_back(query::Value::Text(certain ? "yes" : "no"));
       table.rows.push_back(std::move(row));
+    }
+    for (const Side& side : sides_) {
+      for (const query::Table& run : side.runs) {
+        for (const std::string& note : run.notes) {
+          if (std::ranges::find(table.notes, note) == table.notes.end()) {
+            table.notes.push_back(note);
+          }
+        }
+      }
     }
     table.notes.push_back(
         several ? "certain: beyond what the runs of one side differ, at 95 % "

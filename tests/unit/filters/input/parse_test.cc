@@ -40,6 +40,34 @@ TEST(ParseTest, PrecedenceIsNotThenAndThenOr) {
   }
 }
 
+TEST(ParseTest, UnderIsAProcessAndWhatIsBelowIt) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"under(cname = make)", "(cname = make OR descendant of make)"},
+      {"UNDER ( cpid = 7 OR cname IN { a b } )",
+       "(cpid = 7 OR descendant of 7 OR cname IN { a, b } OR descendant of a "
+       "OR descendant of b)"},
+      {"NOT under(cname = sh) AND a = 1",
+       "(NOT ((cname = sh OR descendant of sh)) AND a = 1)"},
+      {"a = 1 OR under(pid = 7)", "(a = 1 OR pid = 7 OR descendant of 7)"},
+  };
+  for (const auto& [text, dump] : cases) {
+    EXPECT_EQ(Parsed(text), dump) << text;
+    EXPECT_EQ(Parsed(dump), dump) << text;
+  }
+  const std::string no_more =
+      "f:1:1: under( ) takes cname and cpid, with = or IN, and OR between "
+      "them: no more is known of ancestors";
+  for (const char* const text :
+       {"under(cname != make)", "under(cuid = 0)", "under(NOT cname = make)",
+        "under(cname = a AND cpid = 1)", "under(cname ~ \"c*\")",
+        "under(nothing = 1)"}) {
+    EXPECT_EQ(Parsed(text), no_more) << text;
+  }
+  EXPECT_EQ(Parsed("under = make"),
+            "f:1:7: expected '(' behind 'under', found '='");
+  EXPECT_EQ(Parsed("under(cname = make"), "f:1:6: this '(' is never closed");
+}
+
 TEST(ParseTest, OperatorsAndValues) {
   const std::pair<const char*, const char*> cases[] = {
       {"a == 1", "a = 1"},
