@@ -406,6 +406,10 @@ def check_output_is_whole_or_not_at_all(world):
         expect(file.read().startswith("op\nlookup\n"), "what was there is gone")
     # Nor does what can be opened, but has nothing of a trace in it.
     for content, arguments in ((b"", []), (b"no trace" * 100, []),
+                               (b"", ["--by", "op"]),
+                               (b"no trace" * 100, ["--by", "op"]),
+                               (b"no trace" * 100, ["--hist", "latency"]),
+                               (b"no trace" * 100, ["--by", "dir(2)"]),
                                (None, ["--extract", "environment"])):
         bad = trace
         if content is not None:

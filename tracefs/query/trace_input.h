@@ -70,6 +70,8 @@ class TraceInput {
   // What was wrong with the traces, a line each after `prefix`; what it comes
   // to as the exit status of a command.
   std::string Problems(const std::string& prefix) const;
+  // Whether any part of a trace was there to be read.
+  bool AnythingRead() const { return traces_.AnythingRead(); }
   int ExitCode() const;
 
  private:

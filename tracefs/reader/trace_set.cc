@@ -141,6 +141,13 @@ size_t TraceSet::NumberOf(const format::Record& record) const {
   return 0;
 }
 
+bool TraceSet::AnythingRead() const {
+  for (size_t i = 0; i < merger_.size(); ++i) {
+    if (merger_.reader(i).stats().blocks != 0) return true;
+  }
+  return false;
+}
+
 void TraceSet::Stop() {
   for (size_t i = 0; i < merger_.size(); ++i) merger_.reader(i).Stop();
 }

@@ -106,6 +106,8 @@ class TraceSet {
   size_t NumberOf(const format::Record& record) const;
   // OK, or why that trace could not be read to its end.
   const Status& status(size_t i) const { return merger_.status(i); }
+  // Whether any block of any trace has been read.
+  bool AnythingRead() const;
   // Reads the first block of a trace ahead of Next: what the trace says of
   // itself. Not for growing inputs.
   Status ReadFirst(size_t i) { return merger_.ReadFirst(i); }

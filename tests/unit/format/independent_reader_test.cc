@@ -1,18 +1,22 @@
 // The reading library against a reader written from FORMAT.md alone, in
 // another language (tests/golden/independent_reader.py): both list the same
 // messages with the same arguments, of whole traces and of damaged ones.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <random>
 #include <string>
 
 #include "tests/support/random_event.h"
 #include "tests/support/trace_builder.h"
+#include "tracefs/format/frame.h"
 #include "tracefs/format/frame_reader.h"
 #include "tracefs/format/message_cursor.h"
 #include "tracefs/format/record.h"
@@ -183,6 +187,33 @@ TEST_F(IndependentReaderTest, AgreesOnWholeTraces) {
     EXPECT_GT(expected.size(), 10'000u);
     ASSERT_EQ(ListWithLibrary(bytes), expected);
   }
+}
+
+// The other reader knows no message but by the syntax, and what the trace says
+// of itself.
+TEST_F(IndependentReaderTest, ListsEveryMessageOfNewerWriters) {
+  std::ifstream file("tests/golden/v1/later_version.trace", std::ios::binary);
+  const std::string golden{std::istreambuf_iterator<char>(file), {}};
+  const std::string listed = ListWithPython(golden);
+  EXPECT_EQ(listed, ListWithLibrary(golden));
+  EXPECT_THAT(listed, testing::HasSubstr(" MSG_NAP ARG_MOOD="));
+
+  std::mt19937_64 random(8);
+  size_t start;
+  std::string bytes = RandomTrace(random, &start);
+  const std::string expected = ListWithPython(bytes);
+  const Result<size_t> length = PreambleLength(AsBytes(bytes));
+  ASSERT_TRUE(length.ok());
+  Result<Preamble> later = DecodePreamble(AsBytes(bytes).first(*length));
+  ASSERT_TRUE(later.ok());
+  later->format_version = kFormatVersion + 2;
+  bytes.replace(0, *length, EncodePreamble(*later));
+  // Nothing is left out for being new.
+  EXPECT_EQ(ListWithPython(bytes), expected);
+  EXPECT_EQ(ListWithLibrary(bytes), expected);
+  const auto lines =
+      static_cast<size_t>(std::count(expected.begin(), expected.end(), '\n'));
+  EXPECT_GT(lines, 40u);
 }
 
 TEST_F(IndependentReaderTest, AgreesOnDamagedTraces) {

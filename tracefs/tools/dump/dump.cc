@@ -84,7 +84,7 @@ class Dumper {
       if (written.error() == EPIPE && !output_.to_file()) return 0;
       return Complain(written);
     }
-    return Place(Finish(), AnythingRead());
+    return Place(Finish(), traces_.AnythingRead());
   }
 
  private:
@@ -95,13 +95,13 @@ class Dumper {
   }
 
   int PlaceQuery() {
-    const int status = PrintQuery(options_, out_, err_, stop_);
+    const auto [status, anything] = PrintQuery(options_, out_, err_, stop_);
     if (const Status written = EndOutput(); !written.ok()) {
       if (written.error() == EPIPE && !output_.to_file()) return status;
       return Complain(written);
     }
     (void)err_.Flush();  // nobody to tell
-    return Place(status, /*anything=*/true);
+    return Place(status, anything);
   }
 
   // Puts what was written where --output says. What could be read of a damaged
@@ -235,13 +235,6 @@ class Dumper {
       keeper->Add(r);
     };
     return sinks;
-  }
-
-  bool AnythingRead() const {
-    for (size_t i = 0; i < traces_.size(); ++i) {
-      if (traces_.trace(i).stats().blocks != 0) return true;
-    }
-    return false;
   }
 
   // Prints what the headers embed; exit status 1 where one has nothing of it.

@@ -69,7 +69,13 @@ class Querier {
         err_(err),
         stop_(stop) {}
 
-  int Run() {
+  QueryEnd Run() {
+    const int status = Answer();
+    return {status, input_ != nullptr && input_->AnythingRead()};
+  }
+
+ private:
+  int Answer() {
     query::Table table;
     if (Status s = Ask(&table); !s.ok()) return Complain(s);
     table.begin_ns = input_->span().begin_ns;
@@ -78,7 +84,6 @@ class Querier {
     return input_->ExitCode();
   }
 
- private:
   int Complain(const Status& status) {
     err_.Append(kCommand + status.message() + "\n");
     return ExitStatus(status);
@@ -237,8 +242,8 @@ class Querier {
 
 }  // namespace
 
-int PrintQuery(const DumpOptions& options, OutputBuffer& out, OutputBuffer& err,
-               const std::atomic<bool>& stop) {
+QueryEnd PrintQuery(const DumpOptions& options, OutputBuffer& out,
+                    OutputBuffer& err, const std::atomic<bool>& stop) {
   return Querier(options, out, err, stop).Run();
 }
 

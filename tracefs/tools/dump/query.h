@@ -8,8 +8,13 @@
 
 namespace tracefs {
 
-// Writes the table that options.query asks for. Returns the exit status.
-int PrintQuery(const DumpOptions& options, OutputBuffer& out, OutputBuffer& err,
-               const std::atomic<bool>& stop);
+struct QueryEnd {
+  int status = 0;         // to exit with
+  bool anything = false;  // whether any part of a trace was there to be read
+};
+
+// Writes the table that options.query asks for.
+QueryEnd PrintQuery(const DumpOptions& options, OutputBuffer& out,
+                    OutputBuffer& err, const std::atomic<bool>& stop);
 
 }  // namespace tracefs
