@@ -3,9 +3,10 @@
 //   make_scripted_trace FILE
 // A line is a word and NAME=VALUE pairs with blanks between; %XX stands for a
 // byte. Words: an operation (`read`; `before` in front of it for what was about
-// to run), `fork`, `exec`, `exit`, `loss`, `block` (ends a block), `clock` (its
-// real time from now on), `cut` (the trace has no end). Times are ns since the
-// trace began. Lines come in order of time.
+// to run), `fork`, `exec`, `exit`, `count` (what an
+// aggregate driver counted by operation and user), `loss`, `block` (ends a
+// block), `clock` (its real time from now on), `cut` (the trace has no end).
+// Times are ns since the trace began. Lines come in order of time.
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -18,6 +19,8 @@
 
 #include "tests/support/trace_builder.h"
 #include "tracefs/base/bytes.h"
+#include "tracefs/format/aggregate.h"
+#include "tracefs/format/constants.h"
 #include "tracefs/format/process_message.h"
 
 namespace tracefs::test {
@@ -136,6 +139,8 @@ class Script {
                       .count = *line.Number("count"),
                       .first_ns = At(line.Time()),
                       .last_ns = At(line.Number("to").value_or(0))});
+    } else if (line.word() == "count") {
+      TakeCount(line);
     } else if (line.word() == "fork" || line.word() == "exec" ||
                line.word() == "exit") {
       TakeProcess(line);
@@ -164,6 +169,24 @@ class Script {
     lines_ = 0;
     paths_.clear();
     processes_.clear();
+  }
+
+  void TakeCount(Line& line) {
+    format::AggregateRecord record;
+    record.from_ns = At(line.Time());
+    record.to_ns = At(line.Number("to").value_or(0));
+    record.total = line.Number("total").has_value();
+    const auto op = OpFromName(line.Text("op"));
+    if (!op) Wrong("no operation is counted");
+    record.key = {
+        {static_cast<uint16_t>(format::ArgId::kKeyOp), Index(*op), {}},
+        {Info(Field::kUid).arg_id, line.Number("uid").value_or(0), {}}};
+    record.count = *line.Number("n");
+    record.errors = line.Number("errors").value_or(0);
+    std::vector<std::byte> memory(format::kAggregateMaxBytes);
+    format::MessageWriter out(memory);
+    format::WriteAggregate(out, record);
+    trace_.AddBytes(AsText(out.bytes()));
   }
 
   void TakeProcess(Line& line) {

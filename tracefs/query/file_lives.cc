@@ -1,5 +1,8 @@
 #include "tracefs/query/file_lives.h"
 
+#include <linux/fs.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 
 #include "tracefs/format/block_decoder.h"
@@ -52,8 +55,8 @@ FileLives::Number FileLives::Find(uint64_t inode, std::string_view path) const {
     const auto found = by_inode_.find(inode);
     return found == by_inode_.end() ? kNone : found->second;
   }
-  const auto found = by_path_.find(std::string(path));
-  return found == by_path_.end() ? kNone : found->second;
+  const PathTree::Node node = names_.Find(path);
+  return node == PathTree::kNone ? kNone : names_.number(node);
 }
 
 FileLives::Number FileLives::FindOrMake(uint64_t inode, std::string_view path) {
@@ -72,8 +75,24 @@ FileLives::Number FileLives::FindOrMake(uint64_t inode, std::string_view path) {
 }
 
 void FileLives::Name(Number number, std::string_view path) {
-  lives_[number].path = path;
-  by_path_[std::string(path)] = number;
+  FileLife& life = lives_[number];
+  life.path = path;
+  life.node = names_.Make(path);
+  if (life.node == PathTree::kNone) return;
+  // Whoever had the name keeps it as a text.
+  const Number before = names_.number(life.node);
+  if (const auto at = lives_.find(before);
+      before != number && at != lives_.end() && at->second.node == life.node) {
+    at->second.path = path;
+    at->second.node = PathTree::kNone;
+  }
+  names_.SetNumber(life.node, number);
+}
+
+std::string FileLives::PathOf(Number number, const FileLife& life) const {
+  const bool named =
+      life.node != PathTree::kNone && names_.number(life.node) == number;
+  return named ? names_.PathOf(life.node) : life.path;
 }
 
 void FileLives::Forget(Number number) {
@@ -82,9 +101,8 @@ void FileLives::Forget(Number number) {
       at != by_inode_.end() && at->second == number) {
     by_inode_.erase(at);
   }
-  if (const auto at = by_path_.find(life.path);
-      at != by_path_.end() && at->second == number) {
-    by_path_.erase(at);
+  if (life.node != PathTree::kNone && names_.number(life.node) == number) {
+    names_.Drop(life.node);
   }
   lives_.erase(number);
 }
@@ -92,19 +110,52 @@ void FileLives::Forget(Number number) {
 // The file that was called so is not any more; it ends with its last name.
 void FileLives::Unname(std::string_view path, const Record& record,
                        FileLife::End end, Number by) {
-  const auto at = by_path_.find(std::string(path));
-  if (at == by_path_.end()) return;
-  const Number number = at->second;
-  if (number == by) return;
-  by_path_.erase(at);
-  FileLife& life = lives_[number];
+  const PathTree::Node node = names_.Find(path);
+  const Number number = node == PathTree::kNone ? kNone : names_.number(node);
+  if (number == kNone || number == by) return;
+  names_.Drop(node);
+  const auto found = lives_.find(number);
+  if (found == lives_.end()) return;
+  FileLife& life = found->second;
+  if (life.node == node) {
+    life.path = path;
+    life.node = PathTree::kNone;
+  }
   if (--life.links != 0) return;
+  life.path = PathOf(number, life);
   life.end = end;
   life.end_ns = record.real_ns;
   life.ender = record.Text(Field::kComm);
   life.open_at_end = life.handles != 0;
   ended_(life, by == kNone ? nullptr : &lives_[by]);
   Forget(number);
+}
+
+void FileLives::TakeRename(const Record& record, std::string_view path,
+                           std::string_view to) {
+  if (path.empty() || to.empty() || to == path) return;
+  const Event& event = record.event;
+  if ((NumberOr0(event, Field::kFlags) & RENAME_EXCHANGE) != 0) {
+    names_.Exchange(path, to);
+    return;
+  }
+  const PathTree::Node node = names_.Find(path);
+  const bool directory =
+      event.Has(Field::kMode)
+          ? S_ISDIR(event.Get(Field::kMode))
+          : node != PathTree::kNone && names_.IsDirectory(node);
+  if (directory) {
+    names_.Move(path, to);
+    return;
+  }
+  const Number moved = FindOrMake(NumberOr0(event, Field::kInode), path);
+  if (moved == kNone) return;
+  Unname(to, record, FileLife::End::kReplaced, moved);
+  if (const PathTree::Node at = names_.Find(path);
+      at != PathTree::kNone && names_.number(at) == moved) {
+    names_.Drop(at);
+  }
+  Name(moved, to);
 }
 
 void FileLives::Use(FileLife& life, const Record& record, bool write) {
@@ -158,12 +209,7 @@ void FileLives::Take(const Record& record) {
       return;
     case Op::rename_: {
       PathBuffer buffer2;
-      const std::string to(format::NewPathOf(record, buffer2));
-      const Number moved = FindOrMake(inode, path);
-      if (moved == kNone || to.empty() || to == path) return;
-      Unname(to, record, FileLife::End::kReplaced, moved);
-      by_path_.erase(std::string(path));
-      Name(moved, to);
+      TakeRename(record, path, format::NewPathOf(record, buffer2));
       return;
     }
     case Op::link_: {
@@ -172,7 +218,10 @@ void FileLives::Take(const Record& record) {
       const Number number = FindOrMake(inode, path);
       if (number == kNone || to.empty()) return;
       ++lives_[number].links;
-      by_path_[std::string(to)] = number;
+      if (const PathTree::Node node = names_.Make(to);
+          node != PathTree::kNone) {
+        names_.SetNumber(node, number);
+      }
       return;
     }
     default:
@@ -195,7 +244,11 @@ void FileLives::Finish() {
   std::vector<Number> numbers;
   for (const auto& [number, life] : lives_) numbers.push_back(number);
   std::ranges::sort(numbers);
-  for (const Number number : numbers) ended_(lives_[number], nullptr);
+  for (const Number number : numbers) {
+    FileLife& life = lives_[number];
+    life.path = PathOf(number, life);
+    ended_(life, nullptr);
+  }
   lives_.clear();
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tracefs/format/record.h"
+#include "tracefs/query/path_tree.h"
 
 namespace tracefs::query {
 
@@ -31,11 +32,12 @@ struct FileLife {
     std::string Names() const;  // "cc1plus as (and more)"
   };
 
-  uint64_t inode = 0;     // 0: not known
-  std::string path;       // as it was last called
-  std::string born_path;  // where it was created
-  bool created = false;   // its creation was seen
-  uint64_t begin_ns = 0;  // of its creation
+  uint64_t inode = 0;                     // 0: not known
+  std::string path;                       // as it was last called
+  PathTree::Node node = PathTree::kNone;  // the same while it may change
+  std::string born_path;                  // where it was created
+  bool created = false;                   // its creation was seen
+  uint64_t begin_ns = 0;                  // of its creation
   uint64_t end_ns = 0;
   End end = End::kNone;
   std::string maker;  // the process that created it
@@ -85,6 +87,9 @@ class FileLives {
   Number Find(uint64_t inode, std::string_view path) const;
   Number FindOrMake(uint64_t inode, std::string_view path);
   void Name(Number number, std::string_view path);
+  std::string PathOf(Number number, const FileLife& life) const;
+  void TakeRename(const format::Record& record, std::string_view path,
+                  std::string_view to);
   void Unname(std::string_view path, const format::Record& record,
               FileLife::End end, Number by);
   void Use(FileLife& life, const format::Record& record, bool write);
@@ -94,7 +99,7 @@ class FileLives {
   Number last_ = 0;
   std::unordered_map<Number, FileLife> lives_;
   std::unordered_map<uint64_t, Number> by_inode_;
-  std::unordered_map<std::string, Number> by_path_;
+  PathTree names_;
   uint64_t not_followed_ = 0;
 };
 

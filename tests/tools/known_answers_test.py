@@ -1,0 +1,525 @@
+#!/usr/bin/env python3
+"""Analyses of traces whose answer is known because they were made so, and of
+traces that are odd: one operation, only counts, losses, a clock that jumps."""
+
+import argparse
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import traceback
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(ROOT, "tests/support"))
+
+from scripted_trace import Script  # noqa: E402
+
+GOLDEN = os.path.join(ROOT, "tests/golden/v1")
+QUESTIONS = ("summary", "tree", "files", "access", "blocks", "lifetimes",
+             "sharing", "double-writes", "races", "churn", "errors",
+             "small-io", "fsync", "probes", "slowest", "queueing",
+             "critical-path", "uses", "rates", "permissions")
+MS = 1_000_000
+DIRECTORY = 0o40755
+
+
+class Failure(Exception):
+    pass
+
+
+def same(a, b, what=""):
+    if a != b:
+        raise Failure(f"{what}\n  answered: {str(a)[:1500]}\n"
+                      f"  expected: {str(b)[:1500]}")
+
+
+class World:
+    def __init__(self, arguments, folder):
+        self.bin = os.path.abspath(arguments.bin)
+        self.maker = arguments.make_scripted_trace
+        self.workload_maker = arguments.make_workload_trace
+        self.folder = folder
+        self.made = 0
+
+    def trace(self, script):
+        self.made += 1
+        return script.make(self.maker,
+                           os.path.join(self.folder, f"{self.made}.trace"))
+
+    def run(self, *words, status=0, env=None):
+        done = subprocess.run([os.path.join(self.bin, words[0]), *words[1:]],
+                              cwd=self.folder, capture_output=True, check=False,
+                              env={**os.environ, "LC_ALL": "C.UTF-8",
+                                   "TZ": "UTC", **(env or {})})
+        if done.returncode != status:
+            raise Failure(f"{words}: {done.returncode}\n"
+                          f"{done.stdout.decode()[:800]}{done.stderr.decode()}")
+        return done.stdout.decode()
+
+    def tables(self, question, trace, *words):
+        text = self.run("tracefs-report", question, "--format", "json",
+                        "--top", "all", *words, trace)
+        return [t["rows"] for t in json.loads(text)["tables"]]
+
+    def ask(self, question, script, *words):
+        return self.tables(question, self.trace(script), *words)
+
+
+def reads(s, fh, offsets, size=4096, pid=1, word="read"):
+    for off in offsets:
+        s.op(word, pid, "reader", f"/f{fh}", ino=fh, fh=fh, off=off, len=size,
+             res=size)
+    s.op("release", pid, "reader", f"/f{fh}", ino=fh, fh=fh)
+
+
+def check_access(w):
+    """Ten consecutive, ten strided, ten in disorder, one alone."""
+    s = Script()
+    reads(s, 1, range(0, 40960, 4096))
+    reads(s, 2, range(0, 163840, 16384))
+    reads(s, 3, [9, 4, 77, 2, 31, 8, 55, 1, 90, 6], size=1)
+    reads(s, 4, [0])
+    reads(s, 5, range(0, 40960, 4096), word="write")
+    opens = {(r["direction"], r["pattern"]): (r["opens"], r["run_max"])
+             for r in w.ask("access", s)[1] if r["opens"]}
+    same(opens, {("read", "sequential"): (1, 40960),
+                 ("read", "strided"): (1, 4096), ("read", "random"): (1, 1),
+                 ("read", "single"): (1, 4096),
+                 ("write", "sequential"): (1, 40960)})
+
+
+def check_blocks(w):
+    """Eight written, three of them again, two read twice (what was written here
+    is not new), six cut off, the others removed; one of another file read."""
+    s = Script()
+    reads(s, 1, range(0, 32768, 4096), word="write")
+    reads(s, 1, range(0, 12288, 4096), word="write")
+    for _ in range(2):
+        reads(s, 1, range(0, 8192, 4096))
+    reads(s, 2, [0])
+    s.op("setattr", 1, "cut", "/f1", ino=1, valid=8, new_size=8192)
+    s.op("unlink", 1, "rm", "/f1", ino=1, nlink=0)
+    found = {r["what"]: r["bytes"] // 4096 for r in w.ask("blocks", s)[0]}
+    same(found, {"read first": 1, "read again": 4, "written first": 8,
+                 "overwritten": 3, "removed with the file": 2, "cut off": 6})
+
+
+def check_races(w):
+    """A job reads what another one writes: before it, while it writes, after it
+    was written; the last is no race, nor is what a job does alone."""
+    for order, expected in (("rw", "read-before-write"),
+                            ("wrw", "read-during-write"), ("wr", None)):
+        s = Script()
+        s.exec(1, "/bin/make")
+        for pid in (2, 3):
+            s.fork(1, pid)
+            s.exec(pid, f"/bin/job{pid}")
+        for step in order:
+            reads(s, 7, [0], pid=2 if step == "r" else 3,
+                  word="read" if step == "r" else "write")
+        reads(s, 9, [0], pid=2)
+        reads(s, 9, [0], pid=2, word="write")
+        for pid in (2, 3, 1):
+            s.exit(pid)
+        same([(r["path"], r["race"]) for r in w.ask("races", s)[0]],
+             [("/f7", expected)] if expected else [], order)
+
+
+def check_queueing(w):
+    """Five that begin a ms after each other and end at the same time."""
+    s = Script()
+    for i in range(5):
+        s.op("read", 1, "deep", f"/f{i}", ino=i + 1, dur=(5 - i) * MS,
+             gap=MS - (5 - i) * MS)
+    tables = w.ask("queueing", s)
+    same({r["depth"]: r["time_ns"] for r in tables[0]},
+         {n: MS for n in range(1, 6)})
+    same([(r["count"], r["overlapping"], r["deepest"]) for r in tables[1]],
+         [(5, 4, 5)])
+
+
+def check_critical_path(w):
+    """make waits 10 ms for a, then 20 ms for b, who waits 15 ms for c."""
+    s = Script()
+    s.exec(1, "/bin/make")
+    s.wait(MS)
+    s.fork(1, 2)
+    s.exec(2, "/bin/a")
+    s.wait(10 * MS)
+    s.exit(2)
+    s.fork(1, 3)
+    s.exec(3, "/bin/b")
+    s.fork(1, 5)
+    s.exec(5, "/bin/beside")
+    s.wait(2 * MS)
+    s.exit(5)
+    s.fork(3, 4)
+    s.exec(4, "/bin/c")
+    s.wait(15 * MS)
+    s.exit(4)
+    s.wait(3 * MS)
+    s.exit(3)
+    s.wait(MS)
+    s.exit(1)
+    found = {r["process"]: r["waited_ns"] for r in w.ask("critical-path", s)[0]}
+    # What ran beside it was waited for by nobody.
+    same(found, {"make": 2 * MS, "a": 10 * MS, "b": 5 * MS, "c": 15 * MS})
+
+
+def check_churn(w):
+    """Of ten files that are made six go again: two empty, five unread."""
+    s = Script()
+    for i in range(10):
+        s.op("create", 1, "sh", f"/t/{i}", ino=100 + i, fh=i)
+        if i not in (0, 1):
+            s.op("write", 1, "sh", f"/t/{i}", ino=100 + i, fh=i, off=0, len=10,
+                 res=10)
+        if i in (2, 9):
+            s.op("read", 1, "sh", f"/t/{i}", ino=100 + i, fh=i, off=0, len=10,
+                 res=10)
+    for i in range(6):
+        s.op("unlink", 1, "sh", f"/t/{i}", ino=100 + i, nlink=0)
+    same(w.ask("churn", s)[0],
+         [{"dir": "/t", "cname": "sh", "created": 10, "gone": 6, "empty": 2,
+           "unread": 5, "written": 80, "thrown_away": 40}])
+
+
+def check_tree(w):
+    """Who began whom, with which end."""
+    s = Script()
+    s.exec(1, "/bin/make")
+    for pid in (2, 3):
+        s.fork(1, pid)
+        s.exec(pid, f"/bin/job{pid}")
+        for _ in range(pid):
+            s.op("lookup", pid, f"job{pid}", "/x", err=2)
+        s.exit(pid, pid - 2)
+    s.exit(1)
+    same([(r["process"].strip(), r["cpid"], r.get("cppid"), r["count"],
+           r["errors"], r.get("exit")) for r in w.ask("tree", s)[0]],
+         [("make", 1, None, 0, 0, 0), ("job2", 2, 1, 2, 2, 0),
+          ("job3", 3, 1, 3, 3, 1)])
+
+
+def make_file(s, path, inode, size=10, pid=1):
+    s.op("create", pid, "sh", path, ino=inode, fh=inode, mode=0o100644)
+    s.op("write", pid, "sh", path, ino=inode, fh=inode, off=0, len=size,
+         res=size)
+    s.op("release", pid, "sh", path, ino=inode, fh=inode)
+
+
+def check_lifetimes(w):
+    """Three of four files end, of which one is replaced; one is renamed."""
+    s = Script()
+    begin = {}
+    for i, name in enumerate("abcd"):
+        begin[name] = s.now
+        make_file(s, f"/{name}", 10 + i)
+    s.op("rename", 1, "sh", "/a", path2="/b", ino=10, mode=0o100644)
+    s.wait(50 * MS)
+    oldest = s.now - begin["c"]
+    s.op("unlink", 1, "sh", "/c", ino=12, nlink=0)
+    s.op("unlink", 1, "sh", "/b", ino=10, nlink=0)
+    oldest = max(oldest, s.operations[-1]["t"] - begin["a"])
+    row = w.ask("lifetimes", s)[0][0]
+    same((row["created"], row["removed"], row["replaced"], row["thrown_away"],
+          row["max_ns"]), (4, 2, 1, 30, oldest))
+
+
+def check_renamed_directories(w):
+    """What is in a directory is found under its new name."""
+    for mode in (DIRECTORY, None):
+        s = Script()
+        make_file(s, "/old/deep/gone", 10)
+        make_file(s, "/old/deep/stays", 11)
+        make_file(s, "/older", 12)
+        told = {} if mode is None else {"mode": mode}
+        s.op("rename", 1, "sh", "/old", path2="/new", ino=5, **told)
+        s.wait(5 * MS)
+        # Without its inode only the name says which file it is.
+        s.op("unlink", 1, "sh", "/new/deep/gone")
+        s.op("read", 2, "cat", "", ino=11, off=0, len=10, res=10)
+        trace = w.trace(s)
+        row = w.tables("lifetimes", trace)[0][0]
+        same((row["created"], row["removed"]), (3, 1), mode)
+        same(sorted(r["path"] for r in w.tables("uses", trace)[0]),
+             ["/new/deep/gone", "/new/deep/stays", "/older"], mode)
+        same([r["path"] for r in w.tables("sharing", trace)[0]],
+             ["/new/deep/stays"], mode)
+    # Two that change places.
+    s = Script()
+    make_file(s, "/a/f", 10)
+    make_file(s, "/b/g", 11)
+    s.op("rename", 1, "sh", "/a", path2="/b", ino=5, mode=DIRECTORY, flags=2)
+    same(sorted(r["path"] for r in w.ask("uses", s)[0]), ["/a/g", "/b/f"])
+
+
+def check_double_writes(w):
+    """Written by two, made afresh twice, replaced once; a lock file by one
+    process alone is no more than recreated."""
+    s = Script()
+    make_file(s, "/log", 10, pid=1)
+    s.op("write", 2, "b", "/log", ino=10, fh=9, off=0, len=5, res=5)
+    for i in range(3):
+        make_file(s, "/lock", 20 + i)
+        s.op("unlink", 1, "sh", "/lock", ino=20 + i, nlink=0)
+    make_file(s, "/out", 30)
+    make_file(s, "/out.new", 31)
+    s.op("rename", 1, "sh", "/out.new", path2="/out", ino=31, mode=0o100644)
+    same({(r["class"], r["path"]): r["times"]
+          for r in w.ask("double-writes", s)[0]},
+         {("rewritten", "/log"): 1, ("recreated", "/lock"): 2,
+          ("replaced", "/out"): 1})
+
+
+def check_sharing(w):
+    """Reads after reads and writes, by others."""
+    s = Script()
+    for pid, word in ((1, "write"), (2, "read"), (3, "read"), (4, "write"),
+                      (5, "write"), (5, "read")):
+        s.op(word, pid, f"p{pid}", "/f", ino=10, fh=pid, off=0, len=4, res=4)
+    tables = w.ask("sharing", s)
+    row = tables[0][0]
+    same((row["rar"], row["raw"], row["war"], row["waw"]), (1, 1, 1, 1))
+    same({r["order"]: r["same_process"] for r in tables[1]},
+         {"rar": 0, "raw": 1, "war": 0, "waw": 0})
+
+
+def check_rates(w):
+    """Seven in the third second, one in the first and in the last."""
+    s = Script()
+    s.op("lookup", 1, "a", "/x")
+    s.wait(2_100 * MS)
+    for _ in range(7):
+        s.op("write", 1, "a", "/x", ino=1, fh=1, off=0, len=100, res=100)
+    s.wait(57_000 * MS)
+    s.op("lookup", 1, "a", "/x")
+    rows = {r["period_ns"]: r for r in w.ask("rates", s)[0]}
+    second = rows[1000 * MS]
+    same((second["periods"], second["count_max"], second["count_p50"],
+          second["bytes_max"], second["busiest_ns"] - Script.BEGIN_NS),
+         (60, 7, 0, 700, 2000 * MS))
+    same((rows[60_000 * MS]["periods"], rows[60_000 * MS]["count_max"]), (1, 9))
+
+
+def check_under(w):
+    """A process, what it began, and nobody else."""
+    s = Script()
+    s.exec(7, "/bin/make")
+    for parent, pid, name in ((7, 2, "gcc"), (2, 3, "cc1"), (7, 4, "ld")):
+        s.fork(parent, pid)
+        s.exec(pid, f"/bin/{name}")
+        for _ in range(pid):
+            s.op("lookup", pid, name, "/x", err=2)
+    s.op("lookup", 9, "other", "/x", err=2)
+    trace = w.trace(s)
+
+    def counts(text):
+        return {r["cname"]: r["count"] for r in map(json.loads, w.run(
+            "tracefs-dump", "--filter", text, "--by", "cname", "--format",
+            "jsonl", trace).splitlines())}
+    same(counts("under(cname = gcc)"), {"gcc": 2, "cc1": 3})
+    same(counts("under(cpid = 7)"), {"gcc": 2, "cc1": 3, "ld": 4})
+    same(counts("under(cname IN { cc1 other })"), {"cc1": 3, "other": 1})
+    same(counts("NOT under(cname = gcc OR cpid = 4)"), {"other": 1})
+    # Also where another part needs the trace.
+    same(counts("under(cname = gcc) AND inferred = 0"), {"gcc": 2, "cc1": 3})
+
+
+# --- odd traces
+
+def questions(w, trace, status=0):
+    for question in QUESTIONS:
+        for form in ("text", "json", "csv", "md"):
+            text = w.run("tracefs-report", question, "--format", form, trace,
+                         status=status)
+            if form == "json":
+                json.loads(text)
+    for form in ("html", "json", "md"):
+        w.run("tracefs-report", "--format", form, trace, "-o",
+              os.path.join(w.folder, "page"), status=status)
+
+
+def check_one_operation(w):
+    s = Script()
+    s.op("read", 1, "a", "/x", ino=1, fh=1, off=0, len=4, res=4)
+    trace = w.trace(s)
+    questions(w, trace)
+    for words in (["--by", "op,path"], ["--hist", "latency"], ["--every", "1s"],
+                  ["--hist", "size"]):
+        rows = [json.loads(line) for line in w.run(
+            "tracefs-dump", *words, "--format", "jsonl", trace).splitlines()]
+        same(sum(r["count"] for r in rows), 1, words)
+    same("read" in w.run("tracefs-dump", "--browse", trace), True)
+    same("1" in w.run("tracefs-dump", "--plot", "count", trace), True)
+
+
+def check_no_operation(w):
+    trace = w.trace(Script())
+    questions(w, trace)
+    same(w.run("tracefs-dump", "--by", "op", "--format", "jsonl", trace), "")
+
+
+def check_only_counts(w):
+    """What aggregate drivers counted is answered from, or said what there is."""
+    questions(w, os.path.join(GOLDEN, "aggregates.trace"))
+    s = Script()
+    for op, uid, n in (("read", 0, 5), ("read", 1000, 7), ("write", 0, 11)):
+        s.other("count", t=0, to=10 * MS, op=op, uid=uid, n=n, errors=1)
+    trace = w.trace(s)
+    questions(w, trace)
+
+    def counts(key):
+        return {r[key]: (r["count"], r["errors"]) for r in map(
+            json.loads, w.run("tracefs-dump", "--by", key, "--format", "jsonl",
+                              trace).splitlines())}
+    same(counts("op"), {"read": (12, 2), "write": (11, 1)})
+    same(counts("cuid"), {0: (16, 2), 1000: (7, 1)})
+    refused = subprocess.run(
+        [os.path.join(w.bin, "tracefs-dump"), "--by", "path", trace],
+        capture_output=True, check=False)
+    same((refused.returncode, b"counted by" in refused.stderr), (2, True),
+         refused.stderr.decode())
+
+
+def check_losses(w):
+    """Operations before and after are there, and what is missing is told."""
+    s = Script()
+    s.op("read", 1, "a", "/x", ino=1, fh=1, off=0, len=4, res=4)
+    s.other("loss", t=s.now, to=s.now + MS, count=12345, reason="queue_full")
+    s.wait(2 * MS)
+    s.op("read", 1, "a", "/x", ino=1, fh=1, off=4, len=4, res=4)
+    trace = w.trace(s)
+    questions(w, trace, status=1)
+    page = json.loads(w.run("tracefs-report", "--format", "json", trace,
+                            status=1))
+    same(page["losses"]["operations"], 12345)
+    same(page["totals"]["count"], 2)
+    if not any("12" in line["text"] and line["level"] == "bad"
+               for line in page["summary"]):
+        raise Failure(f"the page says it first: {page['summary']}")
+    done = subprocess.run([os.path.join(w.bin, "tracefs-dump"), "--by", "op",
+                           trace], capture_output=True, check=False)
+    same((done.returncode, b"12345" in done.stderr), (1, True), done.stderr)
+
+
+def check_clock_that_jumps(w):
+    """An hour back in the middle: nothing is lost, and it is told."""
+    s = Script()
+    for real in (Script.BEGIN_NS, Script.BEGIN_NS - 3_600_000 * MS,
+                 Script.BEGIN_NS + 3_600_000 * MS):
+        s.block()
+        s.other("clock", real=real)
+        for i in range(10):
+            s.op("write", 1, "a", "/x", ino=1, fh=1, off=4 * i, len=4, res=4)
+    trace = w.trace(s)
+    questions(w, trace)
+    facts = {r["what"]: r["value"] for r in w.tables("summary", trace)[0]}
+    same((facts["operations"], facts["bytes written"],
+          facts["times the clock went back"]), ("30", "120", "1"), facts)
+    for words in (["--by", "op"], ["--every", "1s"], ["--by", "hour"]):
+        rows = [json.loads(line) for line in w.run(
+            "tracefs-dump", *words, "--format", "jsonl", trace).splitlines()]
+        same(sum(r["count"] for r in rows), 30, words)
+
+
+def check_formulas(w):
+    """No cell of a safe CSV is one."""
+    s = Script()
+    s.exec(1, "/bin/=cmd()")
+    for name in ("=1+1", "+1", "-1", "@x", "\t=1", "\r=1", "plain", "a,b\"c",
+                 "=\"x\",1"):
+        make_file(s, f"/{name}", 100 + len(s.operations))
+        s.op("lookup", 1, name[:15], f"/{name}", err=2)
+        s.op("rename", 1, "=r", f"/{name}", path2=f"/{name}2",
+             ino=s.operations[-4]["ino"], mode=0o100644)
+    trace = w.trace(s)
+    commands = [["tracefs-report", q, "--format", "csv", "--safe"]
+                for q in QUESTIONS]
+    commands.append(["tracefs-report", "diff", "--by", "cname,path", "--format",
+                     "csv", "--safe", trace])
+    for words in (["--by", "cname,path,ext,name,process,tree"], []):
+        commands.append(["tracefs-dump", "--format", "csv", "--set", "safe=yes",
+                         *words])
+    for command in commands:
+        for row in csv.reader(io.StringIO(w.run(*command, trace))):
+            for cell in row:
+                if cell[:1] in ("=", "+", "-", "@", "\t", "\r") and \
+                        not cell.lstrip("-").replace(".", "").isdigit():
+                    raise Failure(f"{command}: {cell!r} in {row}")
+
+
+def check_terminal_without_utf8(w):
+    """Pictures are of ASCII there, and of blocks else."""
+    s = Script()
+    for i in range(40):
+        s.op("read", 1, "a", "/x\u00e4\u202e", ino=1, fh=1, off=4 * i, len=4,
+             res=4, gap=1000 * i)
+    trace = w.trace(s)
+    for words in (["tracefs-dump", "--plot", "count"],
+                  ["tracefs-dump", "--hist", "latency"],
+                  ["tracefs-dump", "--format", "tree"],
+                  ["tracefs-report", "tree"]):
+        text = w.run(*words, trace, env={"LC_ALL": "C"})
+        if not text.isascii():
+            raise Failure(f"{words}: {text}")
+    same(w.run("tracefs-dump", "--plot", "count", trace).isascii(), False)
+
+
+def check_a_million(w):
+    """A million files and processes: bounded memory, and totals that add up."""
+    count = 1_000_000
+    trace = os.path.join(w.folder, "million.trace")
+    subprocess.run([w.workload_maker, trace, str(count), str(count),
+                    str(count)], check=True)
+    for words in (["tracefs-dump", "--by", "path", "--values", "count",
+                   "--top", "5", "--format", "jsonl"],
+                  ["tracefs-dump", "--by", "process,path", "--values", "count",
+                   "--top", "5", "--format", "jsonl"],
+                  ["tracefs-report", "lifetimes", "--format", "json"],
+                  ["tracefs-report", "tree", "--top", "1", "--format", "json"]):
+        with tempfile.TemporaryFile() as out:
+            child = subprocess.Popen(
+                [os.path.join(w.bin, words[0]), *words[1:], trace], stdout=out)
+            _, status, used = os.wait4(child.pid, 0)
+            out.seek(0)
+            text = out.read().decode()
+        same(status, 0, words)
+        if not w.sanitized and used.ru_maxrss > 400 * 1024:
+            raise Failure(f"{words}: {used.ru_maxrss // 1024} MiB")
+        if "jsonl" in words:
+            same(sum(json.loads(line)["count"] for line in text.splitlines()),
+                 count, words)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("--make-scripted-trace", required=True)
+    parser.add_argument("--make-workload-trace", required=True)
+    parser.add_argument("--sanitized", action="store_true")
+    parser.add_argument("--only", default="")
+    arguments = parser.parse_args()
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(arguments, folder)
+        world.sanitized = arguments.sanitized
+        for name, check in sorted(globals().items()):
+            if not name.startswith("check_") or arguments.only not in name:
+                continue
+            try:
+                check(world)
+                print(f"ok      {name}", flush=True)
+            except Exception:  # pylint: disable=broad-except
+                failed += 1
+                print(f"FAILED  {name}")
+                traceback.print_exc(limit=-2, file=sys.stdout)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
