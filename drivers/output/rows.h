@@ -12,6 +12,7 @@ OutputDriverRow FileRow();
 OutputDriverRow DeviceRow();
 OutputDriverRow FifoRow();
 OutputDriverRow FlightRow();
+OutputDriverRow NatsRow();
 OutputDriverRow SyslogRow();
 OutputDriverRow TcpRow();
 OutputDriverRow TlsRow();

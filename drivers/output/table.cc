@@ -9,7 +9,7 @@ namespace tracefs {
 std::span<const OutputDriverRow> OutputDrivers() {
   static const std::array rows = {FileRow(),   DeviceRow(), FifoRow(),
                                   FlightRow(), TcpRow(),    TlsRow(),
-                                  UnixRow(),   SyslogRow()};
+                                  UnixRow(),   SyslogRow(), NatsRow()};
   return rows;
 }
 

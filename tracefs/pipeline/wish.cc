@@ -24,6 +24,8 @@ std::string_view WishKindName(Wish::Kind kind) {
       return "log";
     case Wish::Kind::kDialer:
       return "dialer";
+    case Wish::Kind::kCourier:
+      return "courier";
   }
   return "";
 }

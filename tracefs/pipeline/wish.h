@@ -24,6 +24,7 @@ struct Wish {
     kDirectory,  // the directory `path`, to read, make and sync files in
     kLog,        // a datagram socket that is connected to the log at `path`
     kDialer,     // a process that connects to the address `path`
+    kCourier,    // one that speaks to the broker that `path` describes
   };
   std::string path;
   bool sync = false;  // O_DSYNC
@@ -31,7 +32,8 @@ struct Wish {
 };
 
 // What the control protocol calls it: "new", "map", "folder", "device", "read",
-// "secret", "append", "directory", "log", "dialer".
+// "secret", "append", "directory", "log", "dialer",
+// "courier".
 std::string_view WishKindName(Wish::Kind kind);
 
 // What was opened for one stage, in the order of its wishes.

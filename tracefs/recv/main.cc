@@ -243,6 +243,34 @@ Status Run(const RecvOptions& options) {
   return status;
 }
 
+// The libraries of brokers connect anew, with names and certificates: there is
+// no shutting them in, and what is left is to be a user who may do little.
+Status RunFrom(const RecvOptions& options) {
+  GiveMemoryBack();
+  ServiceManager service = ServiceManager::FromEnvironment();
+  const UniqueFd stop = SignalsOf({SIGTERM, SIGINT, SIGHUP});
+  if (!stop) return Status::System(errno, "signalfd");
+  // A descriptor for each trace and one for its host's lock and folder.
+  RaiseDescriptorLimit(4096);
+  FleetOptions fleet = *options.fleet;
+  if (!options.keys.empty()) {
+    auto keys = std::make_shared<KeyRing>();
+    if (Status s = AddKeyArguments(options.keys, "--key", keys.get());
+        !s.ok()) {
+      return s;
+    }
+    fleet.store.keys = std::move(keys);
+  }
+  if (!options.user.empty()) {
+    const Result<Account> account = FindAccount(options.user);
+    if (!account.ok()) return account.status().Prefixed("--user");
+    if (Status s = Become(*account); !s.ok()) return s;
+  }
+  fleet.on_tick = [&service] { service.Beat(); };
+  service.TellReady("takes traces from a broker");
+  return RunFleet(std::move(fleet), stop.get());
+}
+
 }  // namespace
 }  // namespace tracefs
 
@@ -250,6 +278,9 @@ int main(int argc, char** argv) {
   using namespace tracefs;  // NOLINT: a main
   return RunCommand({"tracefs-recv", &RecvHelp}, ParseRecvOptions(argc, argv),
                     [](const RecvOptions& options) {
+                      if (options.fleet) {
+                        return Finish("tracefs-recv", RunFrom(options));
+                      }
                       return Finish("tracefs-recv", options.list.empty()
                                                         ? Run(options)
                                                         : List(options.list));

@@ -10,6 +10,7 @@
 #include "tracefs/command/command_line.h"
 #include "tracefs/export/table.h"
 #include "tracefs/format/constants.h"
+#include "tracefs/recv/fleet/options.h"
 #include "tracefs/recv/live_printer.h"
 
 namespace tracefs {
@@ -70,6 +71,7 @@ po::options_description VisibleOptions() {
       ("quiet,q", "say nothing of senders that come and go")  //
       ("help,h", "print this and exit")                       //
       ("version", "print the version and exit");
+  options.add(FleetOptionTexts());
   return options;
 }
 
@@ -231,9 +233,11 @@ std::string RecvHelp() {
   std::ostringstream out;
   out << "Usage: tracefs-recv --listen ADDRESS... (--out DIR | --format NAME) "
          "[OPTION]...\n"
+         "       tracefs-recv --from BROKER --out DIR [--format NAME] "
+         "[OPTION]...\n"
          "       tracefs-recv --list DIR\n"
          "Receive the traces of tracefs-mount's output drivers tcp, tls and "
-         "unix.\n\n"
+         "unix,\nor take them from a broker between hosts.\n\n"
       << VisibleOptions()
       << "\nExamples:\n"
          "  tracefs-recv --listen tcp::9900 --out /var/lib/traces --user "
@@ -244,6 +248,8 @@ std::string RecvHelp() {
          "  tracefs-recv --listen tcp::9900 --out /var/lib/traces --user "
          "traces \\\n      --keep 14d "
          "--keep-free 10%\n"
+         "  tracefs-recv --from nats:n1:4222,n2:4222 --out /srv/fleet "
+         "--format parquet\n"
          "\nIt ends in order with SIGTERM or SIGINT: all that came is then on "
          "the disk, and\nacknowledged.\n"
          "\nExit status: 0 it was ended; 2 wrong usage, certificates or keys; "
@@ -267,6 +273,15 @@ Result<RecvOptions> ParseRecvOptions(int argc, const char* const* argv) {
     }
     return result;
   }
+  if (given.Has("from")) {
+    Result<FleetOptions> fleet = ParseFleetOptions(given);
+    if (!fleet.ok()) return fleet.status();
+    result.fleet = *std::move(fleet);
+    result.keys = given.Texts("key");
+    result.user = given.Text("user");
+    return result;
+  }
+  if (Status s = CheckNoFleetOptions(given); !s.ok()) return s;
   result.systemd = given.Has("systemd");
   for (const std::string& word : given.Texts("listen")) {
     Result<net::Address> address = net::ParseListenAddress(word);

@@ -1,11 +1,13 @@
 // The command line of tracefs-recv.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tracefs/base/status.h"
 #include "tracefs/net/tls.h"
+#include "tracefs/recv/fleet/run.h"
 #include "tracefs/recv/receiver.h"
 #include "tracefs/recv/retention.h"
 
@@ -29,6 +31,7 @@ struct RecvOptions {
   bool systemd = false;      // sockets are handed in
   std::string list;          // a directory whose traces are to be listed
   bool quiet = false;
+  std::optional<FleetOptions> fleet;  // --from; of the others `keys` and `user`
 };
 
 Result<RecvOptions> ParseRecvOptions(int argc, const char* const* argv);

@@ -163,7 +163,7 @@ void Link::NoteFailure(const Status& why) {
   connected_ = false;
   sent_ = 0;
   ++failures_;
-  last_failure_ = why.Prefixed(options_.address.Text());
+  last_failure_ = why.Prefixed(options_.Name());
   // Once for each time that the connection is lost.
   if (std::exchange(told_, true)) return;
   Notify(NoticeId::kOutputFailed, last_failure_.message() + "; trying again, " +
@@ -187,7 +187,7 @@ Status Link::Welcome(const net::Reply& welcome) {
     const uint64_t first = backlog.frame(0).info.sequence;
     if (welcome.next < first && welcome.next != 0) {
       Notify(NoticeId::kOutputFailed,
-             options_.address.Text() +
+             options_.Name() +
                  " has lost blocks that it had acknowledged: it ends before "
                  "block " +
                  std::to_string(welcome.next) + ", the oldest here is " +
@@ -205,9 +205,9 @@ Status Link::Welcome(const net::Reply& welcome) {
   sent_ = 0;
   connected_ = true;
   if (std::exchange(told_, false)) {
-    Notify(NoticeId::kOutputBack,
-           options_.address.Text() + ": connected again, " +
-               std::to_string(backlog.size()) + " blocks to send");
+    Notify(NoticeId::kOutputBack, options_.Name() + ": connected again, " +
+                                      std::to_string(backlog.size()) +
+                                      " blocks to send");
   }
   if (trace_.shorter) trace_.shorter(backlog);
   sender_.NotifyAll();
@@ -244,12 +244,13 @@ void Link::DropTooLarge(uint32_t max_frame) {
   }
   for (const BlockInfo& info : dropped) {
     if (!trace_.lost) continue;
-    trace_.lost(info, Status::System(EMSGSIZE,
-                                     options_.address.Text() +
-                                         " takes blocks of at most " +
-                                         std::to_string(max_frame) +
-                                         " bytes; set a smaller buf, or raise "
-                                         "--max-block there"));
+    trace_.lost(
+        info,
+        Status::System(EMSGSIZE, options_.Name() + " takes blocks of at most " +
+                                     std::to_string(max_frame) +
+                                     " bytes; set a smaller buf, or raise "
+                                     "--max-block, max_payload or "
+                                     "message.max.bytes there"));
   }
 }
 

@@ -20,6 +20,7 @@ namespace tracefs {
 
 struct SenderOptions {
   net::Address address;
+  std::string name = {};  // of what is no address; for messages
   std::shared_ptr<net::TlsContext> tls = {};  // null: not TLS
   std::string tls_name = {};  // what the receiver's certificate must have
   // Pauses between attempts double, up to this one.
@@ -27,6 +28,8 @@ struct SenderOptions {
   std::chrono::nanoseconds first_pause{0};  // 0: a hundredth of the longest
   // Cut short by chance: many senders do not come back in the same moment.
   bool spread = true;
+
+  std::string Name() const { return name.empty() ? address.Text() : name; }
 };
 
 // What is said over the connections.

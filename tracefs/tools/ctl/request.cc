@@ -11,10 +11,12 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
+#include "drivers/output/broker/courier.h"
 #include "drivers/output/remote/dialer.h"
 #include "tracefs/base/enclosed_folder.h"
 #include "tracefs/base/file_io.h"
 #include "tracefs/base/log_socket.h"
+#include "tracefs/broker/spec.h"
 #include "tracefs/crypto/key_source.h"
 #include "tracefs/export/escape.h"
 
@@ -209,6 +211,17 @@ Status NewFiles::StartDialer(const std::string& address) {
   return Status::Ok();
 }
 
+// Likewise.
+Status NewFiles::StartCourier(const std::string& broker) {
+  Result<BrokerSpec> spec = BrokerSpec::Parse(broker);
+  if (!spec.ok()) return spec.status();
+  if (Status s = CheckBrokerBuilt(spec->kind); !s.ok()) return s;
+  Result<UniqueFd> socket = ForkCourier(*std::move(spec));
+  if (!socket.ok()) return socket.status();
+  files_.push_back({"", *std::move(socket)});
+  return Status::Ok();
+}
+
 Status NewFiles::Open(const std::string& path, const std::string& kind,
                       bool sync) {
   if (kind == "new") return Make(path, sync, /*readable=*/false);
@@ -221,6 +234,7 @@ Status NewFiles::Open(const std::string& path, const std::string& kind,
   if (kind == "secret") return ReadSecret(path);
   if (kind == "log") return ConnectToLog(path);
   if (kind == "dialer") return StartDialer(path);
+  if (kind == "courier") return StartCourier(path);
   return Status::Invalid("the mount asks for a file of the unknown kind '" +
                          kind + "'; use its own tracefs-ctl");
 }

@@ -39,6 +39,7 @@ class NewFiles {
   Status ReadSecret(const std::string& source);
   Status ConnectToLog(const std::string& path);
   Status StartDialer(const std::string& address);
+  Status StartCourier(const std::string& broker);
 
   struct File {
     std::string path;  // of a new one; else empty

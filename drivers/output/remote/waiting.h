@@ -1,0 +1,53 @@
+// What drivers whose receiver acknowledges have in common: options that say how
+// much waits for it, where, and for how long.
+#pragma once
+
+#include <vector>
+
+#include "config/config.h"
+#include "drivers/output/remote/remote.h"
+#include "drivers/output/rows.h"
+#include "tracefs/base/clock.h"
+#include "tracefs/pipeline/wish.h"
+
+namespace tracefs {
+
+inline constexpr OptionRow kUnbufferedOption = {.name = "unbuffered"};
+inline constexpr OptionRow kWhenFullOption = {.name = "when_full",
+                                              .type = ValueType::kChoice,
+                                              .words = kPolicyWords,
+                                              .word_with_text = "spill"};
+inline constexpr OptionRow kMaxOption = {.name = "max",
+                                         .type = ValueType::kSize,
+                                         .min = uint64_t{8} << 20,
+                                         .max = uint64_t{1} << 50};
+inline constexpr OptionRow kTimeoutOption = {.name = "timeout",
+                                             .type = ValueType::kDuration,
+                                             .min = kNsPerSecond,
+                                             .max = 600 * kNsPerSecond};
+
+// Brokers are for many hosts, whose users should not notice one that is away:
+// without a word on it nobody waits for them.
+inline LossPolicy WaitingPolicy(const ConfigEntry& entry) {
+  const bool broker = entry.name == "nats";
+  return PolicyOf(entry, broker ? LossPolicy::kDrop : LossPolicy::kBlock);
+}
+inline bool Spills(const ConfigEntry& entry) {
+  return WaitingPolicy(entry) == LossPolicy::kSpill;
+}
+inline void WishSpill(const ConfigEntry& entry, std::vector<Wish>* wishes) {
+  wishes->push_back({.path = entry.Find("when_full")->value.argument,
+                     .kind = Wish::Kind::kDirectory});
+}
+
+// Which of these options go together.
+Status CheckWaiting(const ConfigEntry& entry);
+// Whether the spill directory, if there is to be one, can be used.
+Status ProbeWaiting(const ConfigEntry& entry);
+// What they say, but for the spill directory.
+RemoteOptions WaitingOf(const ConfigEntry& entry);
+// Opens it, or takes it from `given`.
+Status OpenSpill(const ConfigEntry& entry, Given* given,
+                 RemoteOptions* options);
+
+}  // namespace tracefs

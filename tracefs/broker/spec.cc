@@ -1,0 +1,143 @@
+#include "tracefs/broker/spec.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tracefs/base/text_cursor.h"
+#include "tracefs/net/address.h"
+
+namespace tracefs {
+namespace {
+
+using Json = nlohmann::json;
+
+bool IsNameByte(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+         (c >= '0' && c <= '9') || c == '-' || c == '_';
+}
+
+// The members that are text, with their names.
+template <typename Spec, typename Visit>
+void ForEachText(Spec& spec, Visit visit) {
+  visit("subject", spec.subject);
+  visit("stream", spec.stream);
+  visit("ca", spec.ca);
+  visit("cert", spec.cert);
+  visit("key", spec.key);
+  visit("creds", spec.creds);
+  visit("user", spec.user);
+  visit("password", spec.password);
+  visit("host", spec.host);
+  visit("tracer", spec.tracer);
+}
+
+}  // namespace
+
+std::string_view BrokerName(BrokerKind /*kind*/) { return "nats"; }
+
+Status CheckBrokerBuilt(BrokerKind kind) {
+  if (!BrokerLibrary(kind).empty()) return Status::Ok();
+  return Status::Invalid(
+      "nats: this build is without libnats; install libnats-dev and build "
+      "again, or take the packages");
+}
+
+std::string BrokerSpec::Name() const {
+  std::string name = std::string(BrokerName(kind)) + ':';
+  for (const std::string& server : servers) {
+    if (&server != &servers.front()) name += ',';
+    name += server;
+  }
+  return name;
+}
+
+std::string BrokerSpec::Text() const {
+  Json json = {{"kind", BrokerName(kind)},
+               {"servers", servers},
+               {"create", create},
+               {"replicas", replicas},
+               {"stream_bytes", stream_bytes},
+               {"lines", lines}};
+  ForEachText(*this, [&](const char* name, const std::string& text) {
+    json[name] = text;
+  });
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Result<BrokerSpec> BrokerSpec::Parse(std::string_view text) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return Status::Invalid("no broker is described");
+  BrokerSpec spec;
+  try {
+    if (json.at("kind").get<std::string>() != BrokerName(spec.kind)) {
+      return Status::Invalid("a broker of another kind is described");
+    }
+    spec.servers = json.at("servers").get<std::vector<std::string>>();
+    spec.create = json.at("create").get<bool>();
+    spec.replicas = json.at("replicas").get<uint32_t>();
+    spec.stream_bytes = json.at("stream_bytes").get<uint64_t>();
+    spec.lines = json.at("lines").get<bool>();
+    ForEachText(spec, [&](const char* name, std::string& value) {
+      value = json.at(name).get<std::string>();
+    });
+  } catch (const Json::exception&) {
+    return Status::Invalid("a broker is not described in full");
+  }
+  return spec;
+}
+
+void BrokerSpec::MakeAbsolute() {
+  for (std::string* const file : {&ca, &cert, &key, &creds, &password}) {
+    std::error_code error;
+    if (file->empty()) continue;
+    const auto path = std::filesystem::absolute(*file, error);
+    if (!error) *file = path;
+  }
+}
+
+Result<std::vector<std::string>> ParseServers(std::string_view text) {
+  std::vector<std::string> servers;
+  while (true) {
+    const size_t comma = text.find(',');
+    const Result<net::Address> address = net::ParseAddress(
+        net::Transport::kTcp, text.substr(0, comma), /*listen=*/false);
+    if (!address.ok()) return address.status();
+    servers.push_back(address->Text().substr(4));  // without "tcp:"
+    if (comma == text.npos) return servers;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+Status CheckBrokerName(std::string_view what, std::string_view name,
+                       bool dots) {
+  bool after_dot = true;
+  for (const char c : name) {
+    const bool dot = dots && c == '.';
+    if (!IsNameByte(c) && (!dot || after_dot)) {
+      after_dot = true;
+      break;
+    }
+    after_dot = dot;
+  }
+  if (!after_dot && name.size() <= 128) return Status::Ok();
+  return Status::Invalid(std::string(what) + ": " + Quoted(name) +
+                         " is no name of letters, digits, '-' and '_'" +
+                         (dots ? " with '.' between" : ""));
+}
+
+std::string SubjectToken(std::string_view name) {
+  std::string token(name);
+  for (char& c : token) {
+    if (!IsNameByte(c)) c = '_';
+  }
+  return token.empty() ? "_" : token;
+}
+
+bool IsHostName(std::string_view name) {
+  return !name.empty() && name.size() <= 253 && name.front() != '.' &&
+         std::all_of(name.begin(), name.end(),
+                     [](char c) { return IsNameByte(c) || c == '.'; });
+}
+
+}  // namespace tracefs

@@ -1,0 +1,79 @@
+#include "tracefs/recv/fleet/block.h"
+
+#include <time.h>
+
+#include <array>
+
+#include "tracefs/recv/shared_decoders.h"
+
+namespace tracefs {
+
+class BlockChecker::Seals {
+ public:
+  explicit Seals(std::shared_ptr<const KeyRing> keys)
+      : decoders_(std::move(keys), {}) {}
+
+  Status Check(const FleetBlock& block, const format::FrameView& frame) {
+    if (!NeedsKey(block.chain)) {
+      return Status::Corrupt("it is neither sealed nor encrypted");
+    }
+    return decoders_.Decode(block.chain, frame.header, frame.payload,
+                            &scratch_);
+  }
+
+ private:
+  SharedDecoders decoders_;
+  std::vector<std::byte> scratch_;
+};
+
+BlockChecker::BlockChecker(std::shared_ptr<const KeyRing> keys)
+    : seals_(keys != nullptr ? std::make_unique<Seals>(std::move(keys))
+                             : nullptr) {}
+BlockChecker::~BlockChecker() = default;
+
+Result<FleetBlock> BlockChecker::Check(const Delivery& delivery) {
+  if (delivery.host.empty()) return Status::Invalid(delivery.body);
+  const ByteSpan body = AsBytes(delivery.body);
+  if (body.size() < 12) return Status::Corrupt("it is no block of a trace");
+  const Result<size_t> length = format::PreambleLength(body.first(12));
+  if (!length.ok() || *length > body.size()) {
+    return Status::Corrupt("it is no block of a trace");
+  }
+  const Result<format::Preamble> preamble =
+      format::DecodePreamble(body.first(*length));
+  if (!preamble.ok()) return preamble.status();
+  const auto frame = format::FrameAt(body.subspan(*length), preamble->serial);
+  if (!frame || *length + format::kFrameHeaderBytes + frame->payload.size() !=
+                    body.size()) {
+    return Status::Corrupt("its block is damaged, or of another trace");
+  }
+  if (frame->header.kind !=
+      static_cast<uint16_t>(format::FrameKind::kMessages)) {
+    return Status::Corrupt("it has no block of messages");
+  }
+  FleetBlock block;
+  block.chain = preamble->chain;
+  block.serial = preamble->serial;
+  block.sequence = frame->header.sequence;
+  block.number = delivery.number;
+  if (seals_ != nullptr) {
+    if (Status s = seals_->Check(block, *frame); !s.ok()) return s;
+  }
+  block.host = delivery.host;
+  block.day = DayText(delivery.time_ns);
+  block.preamble = delivery.body.substr(0, *length);
+  block.frame = delivery.body.substr(*length);
+  block.since = std::chrono::steady_clock::now();
+  return block;
+}
+
+std::string DayText(int64_t real_ns) {
+  const time_t at = real_ns / 1'000'000'000;
+  tm utc{};
+  ::gmtime_r(&at, &utc);
+  std::array<char, 16> text{};
+  ::strftime(text.data(), text.size(), "%Y-%m-%d", &utc);
+  return text.data();
+}
+
+}  // namespace tracefs

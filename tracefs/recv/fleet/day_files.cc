@@ -1,0 +1,307 @@
+#include "tracefs/recv/fleet/day_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <vector>
+
+#include "tracefs/base/file_io.h"
+#include "tracefs/format/frame.h"
+
+namespace tracefs {
+namespace {
+
+using format::FrameHeader;
+using format::FrameKind;
+
+constexpr std::string_view kDate = "date=";
+constexpr size_t kMarkBytes = 24;
+// Frames this near to the end may never have reached the disk when a machine
+// went down; all before were acknowledged, and so are durable.
+constexpr uint64_t kDoubtedBytes = uint64_t{64} << 20;
+
+bool IsKind(const FrameHeader& header, FrameKind kind) {
+  return header.kind == static_cast<uint16_t>(kind);
+}
+
+std::span<std::byte> Room(std::string* text) {
+  return {reinterpret_cast<std::byte*>(text->data()), text->size()};
+}
+
+}  // namespace
+
+DayFiles::DayFiles(const HostFolder& folder, std::string preamble,
+                   const format::Serial& serial)
+    : folder_(folder),
+      preamble_(std::move(preamble)),
+      serial_(serial),
+      name_(format::SerialText(serial)) {}
+
+Status DayFiles::Refresh() {
+  if (!opened_) {
+    if (Status s = OpenAll(); !s.ok()) return s;
+    opened_ = true;
+    return Status::Ok();
+  }
+  if (!any_) return OpenAll();
+  if (Status s = ReadOn(&last_, /*late=*/false); !s.ok()) return s;
+  // Another one has begun a new day: look for it.
+  if (last_.closed) return OpenAll();
+  if (late_.fd.valid()) return ReadOn(&late_, /*late=*/true);
+  return Status::Ok();
+}
+
+Status DayFiles::OpenAll() {
+  std::vector<std::string> days = NamesIn(folder_.fd(), kDate);
+  std::sort(days.begin(), days.end());
+  std::vector<File> late;
+  for (const std::string& entry : days) {
+    const std::string day = entry.substr(kDate.size());
+    if (any_ && day < last_.day) continue;
+    File file;
+    if (any_ && day == last_.day) {
+      file = std::move(last_);
+    } else if (Status s = Open(day, name_ + ".trace", &file); !s.ok()) {
+      return s;
+    }
+    if (file.fd.valid()) {
+      if (Status s = ReadOn(&file, /*late=*/false); !s.ok()) return s;
+      last_ = std::move(file);
+      any_ = true;
+    }
+    File beside;
+    if (Status s = Open(day, name_ + ".late.trace", &beside); !s.ok()) {
+      return s;
+    }
+    if (beside.fd.valid()) late.push_back(std::move(beside));
+  }
+  // They fill gaps, which are all known now.
+  for (File& file : late) {
+    if (Status s = ReadOn(&file, /*late=*/true); !s.ok()) return s;
+    late_ = std::move(file);
+  }
+  return Status::Ok();
+}
+
+Status DayFiles::Open(const std::string& day, const std::string& name,
+                      File* file) {
+  const std::string path = std::string(kDate) + day + '/' + name;
+  file->fd.Reset(::openat(folder_.fd(), path.c_str(),
+                          O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  if (!file->fd) {
+    return errno == ENOENT ? Status::Ok() : Status::System(errno, path);
+  }
+  file->day = day;
+  struct stat st;
+  if (::fstat(file->fd.get(), &st) != 0 || !S_ISREG(st.st_mode)) {
+    return Status::System(EINVAL, path);
+  }
+  const auto size = static_cast<uint64_t>(st.st_size);
+  std::string there(std::min<uint64_t>(preamble_.size(), size), '\0');
+  if (!ReadAllAt(file->fd.get(), Room(&there), 0)) {
+    return Status::System(EIO, path);
+  }
+  if (there != preamble_.substr(0, there.size())) {
+    return Status::Invalid("another trace with the same serial is in " + path);
+  }
+  // Whoever made it was killed at once.
+  if (there.size() < preamble_.size()) {
+    if (Status s = WriteAllAt(file->fd.get(), AsBytes(preamble_), 0, path);
+        !s.ok()) {
+      return s;
+    }
+  }
+  file->end = preamble_.size();
+  return Status::Ok();
+}
+
+void DayFiles::Take(const FrameHeader& header, ByteSpan mark, bool late,
+                    File* file) {
+  if (IsKind(header, FrameKind::kPartEnd)) {
+    file->closed = true;
+    return;
+  }
+  file->link.Add(header.crc);
+  if (IsKind(header, FrameKind::kPart)) {
+    if (const auto part = format::DecodePartMark(mark)) {
+      file->part = part->part;
+    }
+    return;
+  }
+  if (late) {
+    missing_.Remove(header.sequence);
+    return;
+  }
+  // The copy of block 0 at the beginning of each file.
+  if (header.sequence == 0 && next_ != 0) return;
+  missing_.Add(next_, header.sequence);
+  next_ = std::max(next_, header.sequence + 1);
+}
+
+Status DayFiles::ReadOn(File* file, bool late) {
+  struct stat st;
+  if (::fstat(file->fd.get(), &st) != 0) return Status::System(errno, name_);
+  const auto size = static_cast<uint64_t>(st.st_size);
+  std::vector<std::byte> payload;
+  while (file->end + format::kFrameHeaderBytes <= size) {
+    std::array<std::byte, format::kFrameHeaderBytes> bytes;
+    if (!ReadAllAt(file->fd.get(), bytes, file->end)) {
+      return Status::System(EIO, name_);
+    }
+    format::FrameCheck check(serial_);
+    if (check.Begin(bytes) != format::FrameFault::kNone) break;
+    const FrameHeader header = check.header();
+    const uint64_t at = file->end + format::kFrameHeaderBytes;
+    if (at + header.payload_bytes > size) break;
+    const bool mark = format::IsMark(header.kind);
+    const bool zero = !mark && header.sequence == 0 && block_zero_.empty();
+    payload.clear();
+    if (mark || zero || size - at <= kDoubtedBytes) {
+      payload.resize(header.payload_bytes);
+      if (!ReadAllAt(file->fd.get(), payload, at)) {
+        return Status::System(EIO, name_);
+      }
+      check.Add(payload);
+      if (!check.good()) break;
+    }
+    if (zero) {
+      block_zero_ = std::string(AsText(bytes)) + std::string(AsText(payload));
+    }
+    Take(header, mark ? ByteSpan(payload) : ByteSpan(), late, file);
+    file->end = at + header.payload_bytes;
+  }
+  // Under the lock nobody is writing: this was cut by a receiver's end.
+  if (file->end != size &&
+      ::ftruncate(file->fd.get(), static_cast<off_t>(file->end)) != 0) {
+    return Status::System(errno, name_);
+  }
+  return Status::Ok();
+}
+
+Status DayFiles::Write(ByteSpan bytes, File* file) {
+  if (Status s = WriteAllAt(file->fd.get(), bytes, file->end, name_); !s.ok()) {
+    // What was written of it goes, so that the file ends well.
+    (void)!::ftruncate(file->fd.get(), static_cast<off_t>(file->end));
+    return s;
+  }
+  file->end += bytes.size();
+  return Status::Ok();
+}
+
+// A file for the day, with its mark and, unless it is the first, block 0.
+Status DayFiles::Begin(const std::string& day, uint64_t sequence, File* file) {
+  Result<UniqueFd> folder = folder_.Day(day);
+  if (!folder.ok()) return folder.status();
+  const bool late = file == &late_;
+  const std::string name = name_ + (late ? ".late.trace" : ".trace");
+  File made;
+  made.day = day;
+  made.fd.Reset(::openat(folder->get(), name.c_str(),
+                         O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!made.fd) return Status::System(errno, name);
+  made.part = any_ && !late ? last_.part + 1 : 0;
+  std::string start = preamble_;
+  if (!late) {
+    // It is of no use to say how the file before ended where there is none.
+    start += format::EncodePartMark(
+        FrameKind::kPart, serial_,
+        {.part = made.part,
+         .block = std::max<uint64_t>(sequence, 1),
+         .link = made.part == 0 ? 0 : last_.link.value()});
+  }
+  if (sequence != 0) start += block_zero_;
+  // One from a receiver that was killed before it wrote a block.
+  (void)!::ftruncate(made.fd.get(), 0);
+  made.end = 0;
+  const std::string bytes = start;
+  if (Status s = WriteAllAt(made.fd.get(), AsBytes(bytes), 0, name); !s.ok()) {
+    return s;
+  }
+  ::fsync(folder->get());
+  // Its link: of all frames that are there.
+  made.end = bytes.size();
+  uint64_t at = preamble_.size();
+  while (at < bytes.size()) {
+    FrameHeader header;
+    const ByteSpan rest = AsBytes(bytes).subspan(at);
+    if (!format::DecodeFrameHeader(rest.first<format::kFrameHeaderBytes>(),
+                                   &header)) {
+      break;
+    }
+    made.link.Add(header.crc);
+    at += format::kFrameHeaderBytes + header.payload_bytes;
+  }
+  *file = std::move(made);
+  return Status::Ok();
+}
+
+Status DayFiles::Append(const std::string& day, uint64_t sequence,
+                        ByteSpan frame) {
+  if (!any_) {
+    if (Status s = Begin(day, sequence, &last_); !s.ok()) return s;
+    any_ = true;
+  } else if (last_.closed || day > last_.day) {
+    // A day that was closed and has no follower: whoever closed it was killed.
+    const std::string next_day = std::max(day, last_.day);
+    if (!last_.closed) {
+      const std::string mark =
+          format::EncodePartMark(FrameKind::kPartEnd, serial_,
+                                 {.part = last_.part,
+                                  .block = std::max<uint64_t>(sequence, 1),
+                                  .link = last_.link.value()});
+      if (Status s = Write(AsBytes(mark), &last_); !s.ok()) return s;
+      if (::fdatasync(last_.fd.get()) != 0) return Status::System(errno, name_);
+      last_.closed = true;
+    }
+    if (next_day == last_.day) {
+      // The mark goes: the day goes on.
+      const uint64_t end = last_.end - format::kFrameHeaderBytes - kMarkBytes;
+      if (::ftruncate(last_.fd.get(), static_cast<off_t>(end)) != 0) {
+        return Status::System(errno, name_);
+      }
+      last_.end = end;
+      last_.closed = false;
+    } else if (Status s = Begin(next_day, sequence, &last_); !s.ok()) {
+      return s;
+    }
+  }
+  if (Status s = Write(frame, &last_); !s.ok()) return s;
+  FrameHeader header;
+  if (format::DecodeFrameHeader(frame.first<format::kFrameHeaderBytes>(),
+                                &header)) {
+    if (sequence == 0) block_zero_ = std::string(AsText(frame));
+    last_.link.Add(header.crc);
+  }
+  missing_.Add(next_, sequence);
+  next_ = sequence + 1;
+  return Status::Ok();
+}
+
+Status DayFiles::AppendLate(const std::string& day, uint64_t sequence,
+                            ByteSpan frame) {
+  if (!late_.fd.valid() || late_.day != day) {
+    if (Status s = Open(day, name_ + ".late.trace", &late_); !s.ok()) return s;
+    if (late_.fd.valid()) {
+      if (Status s = ReadOn(&late_, /*late=*/true); !s.ok()) return s;
+    } else if (Status s = Begin(day, sequence, &late_); !s.ok()) {
+      return s;
+    }
+  }
+  if (Status s = Write(frame, &late_); !s.ok()) return s;
+  missing_.Remove(sequence);
+  return ::fdatasync(late_.fd.get()) == 0 ? Status::Ok()
+                                          : Status::System(errno, name_);
+}
+
+Status DayFiles::Sync() {
+  if (any_ && ::fdatasync(last_.fd.get()) != 0) {
+    return Status::System(errno, name_);
+  }
+  return Status::Ok();
+}
+
+}  // namespace tracefs

@@ -1,0 +1,74 @@
+// DayFiles: a trace at the receivers of a fleet, a file for each day:
+// date=D/SERIAL.trace. They are the parts of one trace (FORMAT.md section 2.1).
+//
+// Any receiver may append, under the lock of the host's folder. What another
+// one has done meanwhile is found by reading on from where it was known.
+#pragma once
+
+#include <string>
+
+#include "tracefs/base/bytes.h"
+#include "tracefs/base/status.h"
+#include "tracefs/base/unique_fd.h"
+#include "tracefs/format/marks.h"
+#include "tracefs/recv/fleet/places.h"
+#include "tracefs/recv/fleet/ranges.h"
+
+namespace tracefs {
+
+// Used by one thread, with the lock held.
+class DayFiles {
+ public:
+  // `folder` outlives it.
+  DayFiles(const HostFolder& folder, std::string preamble,
+           const format::Serial& serial);
+
+  // Before all else: what is there by now. kInvalid: it is another trace.
+  Status Refresh();
+  // The number after the highest block.
+  uint64_t next() const { return next_; }
+  // A block below that is not there.
+  bool Missing(uint64_t sequence) const { return missing_.Has(sequence); }
+
+  // A block with a number from next() on. In the file of that day or, where
+  // there is one of a later day already, in that.
+  Status Append(const std::string& day, uint64_t sequence, ByteSpan frame);
+  // One that is Missing: into a file beside, SERIAL.late.trace, a part of the
+  // trace for itself.
+  Status AppendLate(const std::string& day, uint64_t sequence, ByteSpan frame);
+  // What was appended is on the disk.
+  Status Sync();
+
+ private:
+  // One file as it is read.
+  struct File {
+    UniqueFd fd;
+    std::string day;
+    uint64_t end = 0;  // of what was read: whole frames
+    uint64_t part = 0;
+    format::PartLink link;
+    bool closed = false;  // has its mark at the end
+  };
+  Status OpenAll();
+  Status Open(const std::string& day, const std::string& name, File* file);
+  // Reads on to the last whole frame, and cuts off what is behind.
+  Status ReadOn(File* file, bool late);
+  void Take(const format::FrameHeader& header, ByteSpan mark, bool late,
+            File* file);
+  Status Begin(const std::string& day, uint64_t sequence, File* file);
+  Status Write(ByteSpan bytes, File* file);
+
+  const HostFolder& folder_;
+  const std::string preamble_;
+  const format::Serial serial_;
+  const std::string name_;  // without what follows the dot
+  bool opened_ = false;
+  bool any_ = false;  // there is a file
+  File last_;
+  File late_;
+  uint64_t next_ = 0;
+  Ranges missing_;
+  std::string block_zero_;  // its frame, once it is known
+};
+
+}  // namespace tracefs

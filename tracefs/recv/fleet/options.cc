@@ -1,0 +1,181 @@
+#include "tracefs/recv/fleet/options.h"
+
+#include <array>
+#include <cerrno>
+#include <fstream>
+
+#include "tracefs/base/text_cursor.h"
+#include "tracefs/base/units.h"
+#include "tracefs/export/table.h"
+
+namespace tracefs {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr std::array kTexts = {
+    "group",       "subject",         "stream", "create", "creds",
+    "broker-user", "broker-password", "hosts",  "every",  "gap"};
+
+Status TakeTime(const CommandLine& given, const char* name,
+                std::chrono::nanoseconds* value) {
+  if (!given.Has(name)) return Status::Ok();
+  const std::optional<uint64_t> ns = ParseDuration(given.Text(name));
+  constexpr uint64_t kHour = 3'600'000'000'000;
+  if (!ns || *ns > kHour) {
+    return Status::Invalid("--" + std::string(name) + ": " +
+                           Quoted(given.Text(name)) +
+                           " is no time of at most 1h, such as 30s");
+  }
+  *value = std::chrono::nanoseconds(*ns);
+  return Status::Ok();
+}
+
+// A name a line; '#' begins a comment.
+Status ReadHosts(const std::string& path, std::set<std::string>* hosts) {
+  std::ifstream in(path);
+  if (!in) return Status::System(errno, "--hosts '" + path + "'");
+  std::string line;
+  while (std::getline(in, line)) {
+    line = line.substr(0, line.find('#'));
+    const size_t first = line.find_first_not_of(" \t");
+    if (first == line.npos) continue;
+    line = line.substr(first, line.find_last_not_of(" \t") - first + 1);
+    if (!IsHostName(line)) {
+      return Status::Invalid("--hosts '" + path + "': " + Quoted(line) +
+                             " is no name of a host");
+    }
+    hosts->insert(line);
+  }
+  if (hosts->empty()) {
+    return Status::Invalid("--hosts '" + path + "' names no host");
+  }
+  return Status::Ok();
+}
+
+Status TakeBroker(const CommandLine& given, BrokerSpec* spec) {
+  const std::string text = given.Text("from");
+  const size_t colon = text.find(':');
+  const std::string kind = text.substr(0, colon);
+  if (colon == text.npos || kind != BrokerName(BrokerKind::kNats)) {
+    return Status::Invalid("--from: " + Quoted(text) +
+                           " is not nats:HOST:PORT,…");
+  }
+  Result<std::vector<std::string>> servers =
+      ParseServers(std::string_view(text).substr(colon + 1));
+  if (!servers.ok()) return servers.status().Prefixed("--from");
+  spec->servers = *std::move(servers);
+  const auto take = [&](const char* name, std::string* value) {
+    if (given.Has(name)) *value = given.Text(name);
+  };
+  take("subject", &spec->subject);
+  take("stream", &spec->stream);
+  take("ca", &spec->ca);
+  take("cert", &spec->cert);
+  take("tls-key", &spec->key);
+  take("creds", &spec->creds);
+  take("broker-user", &spec->user);
+  take("broker-password", &spec->password);
+  spec->create = given.Has("create");
+  if (spec->cert.empty() != spec->key.empty() ||
+      (!spec->cert.empty() && spec->ca.empty())) {
+    return Status::Invalid("--cert and --tls-key go together, and with --ca");
+  }
+  if (spec->user.empty() != spec->password.empty()) {
+    return Status::Invalid("--broker-user and --broker-password go together");
+  }
+  if (Status s = CheckBrokerName("--subject", spec->subject, true); !s.ok()) {
+    return s;
+  }
+  return CheckBrokerName("--stream", spec->stream, false);
+}
+
+}  // namespace
+
+po::options_description FleetOptionTexts() {
+  const auto text = [](const char* name) {
+    return po::value<std::string>()->value_name(name);
+  };
+  po::options_description options("Options for --from");
+  options.add_options()  //
+      ("from", text("BROKER"),
+       "take blocks from nats:HOST:PORT,… instead of listening, as one of a "
+       "group, and store them in --out DIR by host and day: as traces or, with "
+       "--format, as tables")  //
+      ("group", text("NAME"),
+       "receivers of the same group share the work; default tracefs-recv")  //
+      ("subject", text("NAME"),
+       "what subjects begin with; default tracefs")                  //
+      ("stream", text("NAME"), "of JetStream; default TRACEFS")      //
+      ("create", "make the stream if it is not there")               //
+      ("creds", text("FILE"), "a user's credentials for NATS")       //
+      ("broker-user", text("NAME"), "or a user of the broker's")     //
+      ("broker-password", text("FILE"), "a file with his password")  //
+      ("hosts", text("FILE"),
+       "names of hosts, a line each: others are refused")  //
+      ("every", text("TIME"),
+       "with --format: how long blocks gather for a file; default 30s")  //
+      ("gap", text("TIME"),
+       "how long blocks wait for those before them; default 90s");
+  return options;
+}
+
+Status CheckNoFleetOptions(const CommandLine& given) {
+  for (const char* name : kTexts) {
+    if (given.Has(name)) {
+      return Status::Invalid("--" + std::string(name) + " is for --from");
+    }
+  }
+  return Status::Ok();
+}
+
+Result<FleetOptions> ParseFleetOptions(const CommandLine& given) {
+  FleetOptions options;
+  for (const char* name :
+       {"listen", "systemd", "max-clients", "max-per-peer", "max-block",
+        "max-memory", "max-trace", "max-traces", "keep", "keep-size",
+        "keep-sender", "keep-free", "list"}) {
+    if (given.Has(name)) {
+      return Status::Invalid("--" + std::string(name) +
+                             " does not go with --from");
+    }
+  }
+  if (!given.Has("out")) {
+    return Status::Invalid("--from needs --out DIR, where it stores");
+  }
+  if (Status s = TakeBroker(given, &options.broker); !s.ok()) return s;
+  FleetStoreOptions& store = options.store;
+  store.directory = given.Text("out");
+  store.format = given.Text("format");
+  if (!store.format.empty()) {
+    const ExportFormat* const format = FindExportFormat(store.format);
+    if (format == nullptr ||
+        (format->kind != ExportKind::kLines && store.format != "parquet")) {
+      return Status::Invalid("--format: with --from there are parquet, " +
+                             LineFormatNames());
+    }
+  }
+  if (given.Has("every") && store.format.empty()) {
+    return Status::Invalid("--every is for --format");
+  }
+  if (Status s = TakeTime(given, "every", &store.every); !s.ok()) return s;
+  if (Status s = TakeTime(given, "gap", &store.gap_patience); !s.ok()) return s;
+  if (given.Has("group")) options.consumer.group = given.Text("group");
+  if (Status s = CheckBrokerName("--group", options.consumer.group, false);
+      !s.ok()) {
+    return s;
+  }
+  // What gathers must not come again meanwhile.
+  options.consumer.patience =
+      std::chrono::seconds(30) +
+      2 * (store.format.empty() ? std::chrono::nanoseconds(0) : store.every);
+  if (given.Has("hosts")) {
+    if (Status s = ReadHosts(given.Text("hosts"), &options.hosts); !s.ok()) {
+      return s;
+    }
+  }
+  options.quiet = given.Has("quiet");
+  return options;
+}
+
+}  // namespace tracefs

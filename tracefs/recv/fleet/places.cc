@@ -1,0 +1,98 @@
+#include "tracefs/recv/fleet/places.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "tracefs/base/bytes.h"
+#include "tracefs/base/file_io.h"
+
+namespace tracefs {
+
+Result<UniqueFd> OpenOrMakeFolder(int parent, const std::string& name) {
+  constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  UniqueFd folder(::openat(parent, name.c_str(), kFlags));
+  if (folder || errno != ENOENT) {
+    if (!folder) return Status::System(errno, "folder '" + name + "'");
+    return folder;
+  }
+  if (::mkdirat(parent, name.c_str(), 0700) != 0 && errno != EEXIST) {
+    return Status::System(errno, "folder '" + name + "'");
+  }
+  ::fsync(parent);
+  folder.Reset(::openat(parent, name.c_str(), kFlags));
+  if (!folder) return Status::System(errno, "folder '" + name + "'");
+  return folder;
+}
+
+std::vector<std::string> NamesIn(int directory, std::string_view prefix) {
+  std::vector<std::string> names;
+  const int copy = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (copy < 0) return names;
+  DIR* const list = ::fdopendir(copy);
+  if (list == nullptr) {
+    ::close(copy);
+    return names;
+  }
+  while (const dirent* entry = ::readdir(list)) {
+    const std::string_view name = entry->d_name;
+    if (name.starts_with(prefix)) names.emplace_back(name);
+  }
+  ::closedir(list);
+  return names;
+}
+
+Result<HostFolder> HostFolder::Open(int root, const std::string& host) {
+  HostFolder made;
+  Result<UniqueFd> folder = OpenOrMakeFolder(root, "host=" + host);
+  if (!folder.ok()) return folder.status();
+  made.folder_ = *std::move(folder);
+  made.lock_.Reset(::openat(made.fd(), ".lock",
+                            O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!made.lock_) return Status::System(errno, "lock of host '" + host + "'");
+  return made;
+}
+
+HostFolder::Lock::Lock(const HostFolder& folder) : fd_(folder.lock_.get()) {
+  while (::flock(fd_, LOCK_EX) != 0) {
+    if (errno == EINTR) continue;
+    status_ = Status::System(errno, "locking the folder of a host");
+    return;
+  }
+}
+
+HostFolder::Lock::~Lock() { ::flock(fd_, LOCK_UN); }
+
+Status PutInPlace(int directory, int fd, const std::string& temporary,
+                  const std::string& name) {
+  if (::fsync(fd) != 0 ||
+      ::renameat(directory, temporary.c_str(), directory, name.c_str()) != 0 ||
+      ::fsync(directory) != 0) {
+    const int error = errno;
+    ::unlinkat(directory, temporary.c_str(), 0);
+    return Status::System(error, "'" + name + "'");
+  }
+  return Status::Ok();
+}
+
+Status WriteFileWhole(int directory, const std::string& name,
+                      std::string_view bytes) {
+  const std::string temporary = ".tmp-" + name;
+  const UniqueFd fd(
+      ::openat(directory, temporary.c_str(),
+               O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!fd) return Status::System(errno, "'" + name + "'");
+  if (Status s = WriteAllAt(fd.get(), AsBytes(bytes), 0, "'" + name + "'");
+      !s.ok()) {
+    ::unlinkat(directory, temporary.c_str(), 0);
+    return s;
+  }
+  return PutInPlace(directory, fd.get(), temporary, name);
+}
+
+}  // namespace tracefs
