@@ -161,6 +161,11 @@ class Auditor {
                        }
                        return Status::Ok();
                      },
+                 .wants_numbers =
+                     [](const FieldPlan& field) {
+                       return Hidden(field) || field.arg_id == 0 ||
+                              field.shape == Shape::kProperty;
+                     },
                  .on_argument =
                      [&](const Message& message, const Argument& argument,
                          const FieldPlan& field) {

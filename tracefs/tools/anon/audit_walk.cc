@@ -31,6 +31,7 @@ Status Walk(const std::string& name,
   auto decoder = make_decoder(frames.preamble());
   if (!decoder.ok()) return decoder.status().Prefixed(name);
   std::shared_ptr<const Plan> plan;
+  std::vector<char> wants_numbers;  // by field
   bool final_seen = false;
   std::vector<std::byte> block;
   for (;;) {
@@ -64,11 +65,19 @@ Status Walk(const std::string& name,
             !s.ok()) {
           return s.Prefixed(name);
         }
+        for (const FieldPlan& field : plan->fields()) {
+          wants_numbers.push_back(visitor.wants_numbers(field) ? 1 : 0);
+        }
       }
       ArgumentCursor arguments(message.arguments, plan->widths());
       Argument argument;
       while (arguments.Next(&argument)) {
-        visitor.on_argument(message, argument, plan->Field(argument.id));
+        const FieldPlan& field = plan->Field(argument.id);
+        if (!argument.has_length &&
+            wants_numbers[plan->NumberOfField(field)] == 0) {
+          continue;  // half of all arguments
+        }
+        visitor.on_argument(message, argument, field);
       }
       if (arguments.malformed()) ++container->undecodable;
     }
@@ -97,7 +106,7 @@ NumberGroup GroupOf(const FieldPlan& field) {
           field.per_second, field.width};
 }
 
-uint64_t LoadWide(ByteSpan bytes) {
+uint64_t LoadVeryWide(ByteSpan bytes) {
   uint64_t number = 0;
   std::memcpy(&number, bytes.data(), std::min(sizeof number, bytes.size()));
   if (bytes.size() <= sizeof number) return number;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "anonymize/plan.h"
+#include "tracefs/base/bytes.h"
 #include "tracefs/base/status.h"
 #include "tracefs/format/frame_reader.h"
 #include "tracefs/format/message_cursor.h"
@@ -23,6 +24,8 @@ struct Visitor {
   std::function<Status(const format::SelfDescription&, const format::Preamble&,
                        std::shared_ptr<const Plan>*)>
       on_header;
+  // Whether on_argument gets the numbers of a field, too; asked once for each.
+  std::function<bool(const FieldPlan&)> wants_numbers;
   std::function<void(const format::Message&, const format::Argument&,
                      const FieldPlan&)>
       on_argument;
@@ -60,7 +63,18 @@ struct NumberGroup {
   auto operator<=>(const NumberGroup&) const = default;
 };
 NumberGroup GroupOf(const FieldPlan& field);
-// The number, without its sign; of wider ones, a digest.
-uint64_t LoadWide(ByteSpan bytes);
+// The number, without its sign; of wider ones, a digest. LoadVeryWide: of any
+// width.
+uint64_t LoadVeryWide(ByteSpan bytes);
+inline uint64_t LoadWide(ByteSpan bytes) {
+  switch (bytes.size()) {
+    case 8:
+      return LoadLe<uint64_t>(bytes.data());
+    case 4:
+      return LoadLe<uint32_t>(bytes.data());
+    default:
+      return LoadVeryWide(bytes);
+  }
+}
 
 }  // namespace tracefs::anonymize

@@ -28,6 +28,8 @@ class Distinct {
     }
     return number;
   }
+  // The value of that number came again.
+  void AddAgain(uint32_t number) { ++counts_[number]; }
   bool Has(std::string_view value) const {
     return values_.Find(value).has_value();
   }

@@ -61,6 +61,7 @@ Status ProtectedValues::Read(const std::string& trace, const Policy& policy,
              }
              return Status::Ok();
            },
+       .wants_numbers = [](const FieldPlan& field) { return Hidden(field); },
        .on_argument =
            [&](const Message& message, const Argument& argument,
                const FieldPlan& field) {

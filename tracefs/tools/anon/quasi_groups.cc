@@ -61,14 +61,19 @@ void QuasiGroups::Count(format::TraceContext* context,
     return;
   }
   format::Record record;
-  std::string group;
   while (!decoder.at_end()) {
     decoder.Next(&record);
-    group.clear();
+    group_.clear();
     for (const FieldInfo* const field : fields_) {
-      AppendValue(record, field, &group);
+      AppendValue(record, field, &group_);
     }
-    groups_.Add(group);
+    // Operations of one process come in rows.
+    if (last_ && group_ == last_group_) {
+      groups_.AddAgain(*last_);
+      continue;
+    }
+    last_ = groups_.Add(group_);
+    last_group_.swap(group_);
   }
 }
 

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +30,9 @@ class QuasiGroups {
   const std::vector<std::string>& names_;
   std::vector<const FieldInfo*> fields_;  // null: there is no such field
   Distinct groups_;                       // by the values of the fields, packed
+  std::string group_;
+  std::string last_group_;  // that came last, with its number in groups_
+  std::optional<uint32_t> last_;
 };
 
 }  // namespace tracefs::anonymize
