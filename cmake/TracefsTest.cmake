@@ -25,7 +25,7 @@ target_link_libraries(tracefs_test_main PRIVATE Tracefs::warnings)
 #              [TIMEOUT seconds] [SERIAL] [ENVIRONMENT NAME=value...]
 #              [ARGS argument...])
 # Builds a GoogleTest executable, tests/<name> in the build folder, and
-# registers it as one test. The default label is unit, the default time 120 s.
+# registers it as one test. The default label is unit, the default time 600 s.
 # SERIAL: never beside another test.
 function(tracefs_test)
   cmake_parse_arguments(PARSE_ARGV 0 ARG "SERIAL" "NAME;TIMEOUT"
@@ -35,7 +35,7 @@ function(tracefs_test)
     set(ARG_LABELS unit)
   endif()
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 120)
+    set(ARG_TIMEOUT 600)
   endif()
   if(TRACEFS_SANITIZE)
     math(EXPR ARG_TIMEOUT "${ARG_TIMEOUT} * 6")
@@ -73,7 +73,7 @@ function(tracefs_fuzz)
     set(ARG_MUTATIONS 20000)
   endif()
   if(NOT ARG_TIMEOUT)
-    set(ARG_TIMEOUT 120)
+    set(ARG_TIMEOUT 600)
   endif()
   get_filename_component(corpus "${ARG_CORPUS}" ABSOLUTE)
   if(NOT IS_DIRECTORY "${corpus}")

@@ -29,8 +29,8 @@ constexpr char kDefaultConfig[] =
     "  { stream = { STR_ALL } }\n"
     "  { file = \"%TRACE%\" }\n"
     "}\n";
-constexpr int kStartTimeoutMs = 20'000;
-constexpr int kStopTimeoutMs = 20'000;
+constexpr int kStartTimeoutMs = 120'000;
+constexpr int kStopTimeoutMs = 120'000;
 
 void SleepMs(int ms) { ::usleep(static_cast<useconds_t>(ms) * 1000); }
 
@@ -323,7 +323,7 @@ std::string TracefsMount::Stop() {
   if (mounted_) {
     // Released files are told asynchronously: EBUSY may pass.
     int result = -1;
-    for (int i = 0; i < 100; ++i) {
+    for (int i = 0; i < 1'500; ++i) {
       result = ::umount2(mount_.c_str(), UMOUNT_NOFOLLOW);
       if (result == 0 || errno != EBUSY) break;
       SleepMs(20);

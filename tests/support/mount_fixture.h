@@ -109,7 +109,7 @@ struct CommandResult {
 // Runs a command (not through a shell) and waits for it, at most `timeout_s`
 // seconds; then it is killed.
 CommandResult RunCommand(const std::vector<std::string>& arguments,
-                         int timeout_s = 60);
+                         int timeout_s = 300);
 
 // The type of the topmost file system mounted exactly there ("fuse.tracefs"),
 // by /proc/self/mountinfo; empty if there is none.

@@ -239,7 +239,7 @@ net::TlsFiles Certificates::Make(const std::string& name,
 
 bool Eventually(const std::function<bool()>& condition) {
   const auto until =
-      std::chrono::steady_clock::now() + std::chrono::seconds(10);
+      std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!condition()) {
     if (std::chrono::steady_clock::now() > until) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));

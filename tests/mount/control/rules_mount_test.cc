@@ -57,7 +57,7 @@ class RulesMountTest : public LiveMountTest {
     return WaitUntil([&] { return Alarms()[title] >= count; });
   }
   static bool WaitUntil(const std::function<bool()>& condition) {
-    for (const auto end = Clock::now() + std::chrono::seconds(30);
+    for (const auto end = Clock::now() + std::chrono::seconds(120);
          Clock::now() < end;) {
       if (condition()) return true;
       std::this_thread::sleep_for(std::chrono::milliseconds(50));

@@ -262,7 +262,7 @@ class Rsyslog:
             self.process = self.suite.background(subprocess.Popen(
                 ["rsyslogd", "-n", "-f", self.config, "-i",
                  os.path.join(self.dir, "pid")], stdout=log, stderr=log))
-        wait_until(self.listens, "rsyslogd", 20)
+        wait_until(self.listens, "rsyslogd")
 
     def listens(self):
         with socket.socket() as probe:

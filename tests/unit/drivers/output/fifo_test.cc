@@ -47,7 +47,7 @@ class FifoTest : public testing::Test {
   static std::string Drain(int fd, bool to_end) {
     std::string text;
     char part[65536];
-    const auto patience = Clock::now() + std::chrono::seconds(5);
+    const auto patience = Clock::now() + std::chrono::seconds(60);
     while (Clock::now() < patience) {
       const ssize_t n = ::read(fd, part, sizeof part);
       if (n > 0) {
