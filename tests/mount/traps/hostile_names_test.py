@@ -186,7 +186,7 @@ def killed(suite, name):
     place = Place(suite, name)
     mount = suite.mount(place.source, place.point, config=place.config())
     mount.kill()
-    wait_until(lambda: table_of(place.point) is None, "the watchdog", 20)
+    wait_until(lambda: table_of(place.point) is None, "the watchdog")
 
 
 def of_a_user(suite, name):

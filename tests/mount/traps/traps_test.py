@@ -402,7 +402,7 @@ class Traps:
                 stdin=subprocess.PIPE)
             mine = os.path.join(point, "mine")
             wait_until(lambda: os.path.exists(mine)
-                       and os.path.getsize(mine) > 0, "the client", 10)
+                       and os.path.getsize(mine) > 0, "the client")
             with open(f"/proc/{client.pid}/task/{client.pid}/children",
                       encoding="ascii") as children:
                 pid = int(children.read())
