@@ -1,9 +1,15 @@
 #include "drivers/assembly/stream.h"
 
+#include <fcntl.h>
+
 #include <array>
+#include <atomic>
 #include <bit>
 
+#include "drivers/assembly/touched_inodes.h"
+#include "tracefs/base/clock.h"
 #include "tracefs/base/crc32c.h"
+#include "tracefs/format/state_message.h"
 #include "tracefs/pipeline/block_builder.h"
 
 namespace tracefs {
@@ -12,9 +18,15 @@ namespace {
 using format::ArgId;
 using format::MessageWriter;
 
-constexpr uint32_t kAll = kStrPostOp | kStrCaller | kStrTsNsec | kStrDuration |
+constexpr uint64_t kAll = kStrPostOp | kStrCaller | kStrTsNsec | kStrDuration |
                           kStrFname | kStrFext | kStrPath | kStrInode |
                           kStrDentry | kStrFile | kStrArgs | kStrRetval;
+
+// What tracefs-replay needs; the bytes are a matter of their own.
+constexpr uint64_t kReplay = kStrReplay | kStrPostOp | kStrTid | kStrUid |
+                             kStrGid | kStrTsNsec | kStrDuration | kStrFname |
+                             kStrPath | kStrInode | kStrDentry | kStrFile |
+                             kStrArgs | kStrRetval;
 
 constexpr StreamFlagInfo kStreamFlags[] = {
     {"STR_POST_OP", kStrPostOp, "a message when the operation is done"},
@@ -59,10 +71,17 @@ constexpr StreamFlagInfo kStreamFlags[] = {
      "a message for each process that begins, runs another program or ends"},
     {"STR_ENVIRONMENT", kStrProcessRecords | kStrEnvironment,
      "the same, with the environment of each program"},
+    {"STR_REPLAY", kReplay,
+     "what tracefs-replay needs: names, numbers, arguments, results, times, "
+     "who; "
+     "and what each file was when it was first touched and in the end, with "
+     "attributes, links, extended attributes and holes. With STR_DATA the "
+     "bytes "
+     "read and written, too, and a checksum of each file in the end"},
     {"STR_ALL", kAll,
      "everything but STR_PRE_OP, coarser times, STR_EXE, STR_CMDLINE, "
      "STR_CGROUP, STR_TTY, STR_ATTR, STR_SYSCALL, STR_DATA, STR_DATA_CKSUM, "
-     "STR_PROCESS, STR_ENVIRONMENT"},
+     "STR_PROCESS, STR_ENVIRONMENT, STR_REPLAY"},
 };
 
 static_assert(
@@ -78,7 +97,7 @@ static_assert(
 
 class Stream final : public AssemblyDriver {
  public:
-  explicit Stream(uint32_t flags) : flags_(flags) {
+  explicit Stream(uint64_t flags) : flags_(flags) {
     if ((flags_ & kStrPreOp) == 0) flags_ |= kStrPostOp;
     if ((flags_ & kStrDentry) != 0) flags_ |= kStrFname;
     process_ = {.pid = (flags_ & kStrPid) != 0,
@@ -108,7 +127,8 @@ class Stream final : public AssemblyDriver {
             .caller = process_.any(),
             .syscall = (flags_ & kStrSyscall) != 0,
             .details = process_.details(),
-            .data = moves_data && (flags_ & (kStrData | kStrDataCksum)) != 0};
+            .data = (moves_data && keeps_contents()) ||
+                    (op == Op::setxattr_ && keeps_states())};
   }
 
   ProcessNeeds process_needs() const override {
@@ -168,7 +188,23 @@ class Stream final : public AssemblyDriver {
       w.Put<uint32_t>(ArgId::kNewParentPathId, new_parent_path);
     }
     PutTexts(event, w);
-    return w.End();
+    if (!w.End()) return false;
+    return !keeps_states() || event.before || PutState(event, block);
+  }
+
+  void AtEnd(const PutMessage& put) const override {
+    EventResolver* const resolver = resolver_.load();
+    if (!keeps_states() || resolver == nullptr) return;
+    resolver->ForEachTouched(
+        [this](uint64_t inode) { return touched_.Has(inode); },
+        keeps_contents(),
+        [&](std::string_view path, const FileState& state) {
+          const uint64_t now = MonotonicNs();
+          put([&](MessageWriter& out) {
+            return format::WriteState(out, state, now, /*late=*/false,
+                                      /*at_end=*/true, path);
+          });
+        });
   }
 
  private:
@@ -176,6 +212,66 @@ class Stream final : public AssemblyDriver {
     uint16_t arg_id;
     uint16_t width;
   };
+
+  bool keeps_states() const { return (flags_ & kStrReplay) != 0; }
+  bool keeps_contents() const {
+    return (flags_ & (kStrData | kStrDataCksum)) != 0;
+  }
+
+  // What a file was, behind the first operation on it. False if that needs a
+  // new block.
+  bool PutState(const Event& event, BlockBuilder& block) const {
+    if (event.resolver == nullptr || event.node == 0 ||
+        !event.Has(Field::kInode)) {
+      return true;
+    }
+    const uint64_t inode = event.Get(Field::kInode);
+    if (!touched_.Add(inode)) return true;
+    resolver_.store(event.resolver, std::memory_order_relaxed);
+    FileState state;
+    if (Makes(event.op) || !event.resolver->StateOf(event.node, &state)) {
+      return true;
+    }
+    const bool late = ChangedMeanwhile(event, state.st);
+    if (format::WriteState(block.writer(), state, MonotonicNs(), late,
+                           /*at_end=*/false, {})) {
+      return true;
+    }
+    if (block.block().empty()) return true;  // it fits into no block
+    touched_.Remove(inode);
+    return false;
+  }
+
+  static bool Makes(Op op) {
+    return op == Op::symlink_ || op == Op::mknod_ || op == Op::mkdir_ ||
+           op == Op::create_ || op == Op::tmpfile_;
+  }
+
+  // Whether the file may not be what it was before the operation.
+  static bool ChangedMeanwhile(const Event& event, const struct stat& st) {
+    switch (event.op) {
+      case Op::setattr_:
+      case Op::link_:
+      case Op::write_:
+      case Op::setxattr_:
+      case Op::removexattr_:
+      case Op::fallocate_:
+      case Op::copy_file_range_:
+        return true;
+      case Op::open_:
+        return (event.Get(Field::kFlags) & O_TRUNC) != 0;
+      default:
+        break;
+    }
+    if (!event.Has(Field::kMode) || !event.Has(Field::kMtime)) return false;
+    Event now;
+    now.SetAttributes(st);
+    for (const Field f : {Field::kMode, Field::kNlink, Field::kSize,
+                          Field::kFuid, Field::kFgid, Field::kMtime}) {
+      if (now.Get(f) != event.Get(f)) return true;
+    }
+    return false;
+  }
 
   bool Chosen(Field f) const { return (Info(f).verbosity & flags_) != 0; }
 
@@ -220,6 +316,11 @@ class Stream final : public AssemblyDriver {
       if (Chosen(of.field)) PutText(w, of.field, event.*of.text);
     }
     if (event.data.data() == nullptr || event.before) return;
+    if (event.op == Op::setxattr_) {
+      // The value; it is there because somebody asked, maybe another tracer.
+      if (keeps_states()) w.PutBytes(Info(Field::kData).arg_id, event.data);
+      return;
+    }
     if (Chosen(Field::kDataChecksum)) {
       w.Put<uint32_t>(Info(Field::kDataChecksum).arg_id, Crc32c(event.data));
     }
@@ -248,24 +349,27 @@ class Stream final : public AssemblyDriver {
     if (!text.empty()) w.PutText(Info(field).arg_id, text);
   }
 
-  uint32_t flags_;
+  uint64_t flags_;
   ProcessFields process_;
   uint64_t numeric_mask_ = 0;
   std::array<NumericArg, kNumericFieldCount> numeric_{};
+  // Of STR_REPLAY. Who resolves is the same for all events of a mount.
+  mutable TouchedInodes touched_;
+  mutable std::atomic<EventResolver*> resolver_ = nullptr;
 };
 
 }  // namespace
 
 std::span<const StreamFlagInfo> StreamFlags() { return kStreamFlags; }
 
-uint32_t StreamFlagBits(std::string_view name) {
+uint64_t StreamFlagBits(std::string_view name) {
   for (const StreamFlagInfo& flag : kStreamFlags) {
     if (flag.name == name) return flag.bits;
   }
   return 0;
 }
 
-std::unique_ptr<AssemblyDriver> MakeStream(uint32_t flags) {
+std::unique_ptr<AssemblyDriver> MakeStream(uint64_t flags) {
   return std::make_unique<Stream>(flags);
 }
 

@@ -13,7 +13,7 @@ namespace tracefs {
 
 struct StreamFlagInfo {
   std::string_view name;  // "STR_PID"
-  uint32_t bits;
+  uint64_t bits;
   std::string_view help;
 };
 
@@ -22,10 +22,10 @@ struct StreamFlagInfo {
 std::span<const StreamFlagInfo> StreamFlags();
 
 // The bits of the flag of that name; 0 if there is none.
-uint32_t StreamFlagBits(std::string_view name);
+uint64_t StreamFlagBits(std::string_view name);
 
 // A driver with these flags. Without STR_PRE_OP it records operations when
 // they are done, whether STR_POST_OP is given or not.
-std::unique_ptr<AssemblyDriver> MakeStream(uint32_t flags);
+std::unique_ptr<AssemblyDriver> MakeStream(uint64_t flags);
 
 }  // namespace tracefs

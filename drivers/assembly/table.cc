@@ -19,7 +19,7 @@ std::span<const std::string_view> StreamFlagNames() {
 
 Result<std::unique_ptr<AssemblyDriver>> MakeStreamFrom(
     const ConfigEntry& entry, std::string_view /*file*/) {
-  uint32_t bits = 0;
+  uint64_t bits = 0;
   for (const ConfigWord& word : entry.value.flags) {
     bits |= StreamFlagBits(word.text);
   }

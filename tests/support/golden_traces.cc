@@ -15,6 +15,7 @@
 #include "tracefs/format/frame.h"
 #include "tracefs/format/histogram.h"
 #include "tracefs/format/process_message.h"
+#include "tracefs/format/state_message.h"
 
 namespace tracefs::test {
 namespace {
@@ -521,6 +522,61 @@ std::string TooNew() {
       {.format_version = 9, .min_reader_version = 9, .chain = "file"});
 }
 
+// What files were, beside the operations: a reader that does not know states
+// lists the same.
+std::string States() {
+  TraceBuilder trace;
+  std::vector<std::byte> memory(size_t{64} << 10);
+  const auto add = [&](const FileState& state, uint64_t time_ns, bool late,
+                       bool at_end, std::string_view path) {
+    MessageWriter out(memory);
+    format::WriteState(out, state, time_ns, late, at_end, path);
+    trace.AddBytes(AsText(out.bytes()));
+  };
+  const auto file = [](uint64_t inode, mode_t mode, int64_t size) {
+    FileState state;
+    state.st.st_ino = inode;
+    state.st.st_mode = mode;
+    state.st.st_nlink = 1;
+    state.st.st_size = size;
+    state.st.st_uid = 1000;
+    state.st.st_gid = 100;
+    state.st.st_mtim = {1'767'323'000, 5};
+    return state;
+  };
+  const uint32_t root = trace.DefinePath(0, "");
+  const auto look_up = [&](std::string_view name, uint64_t inode,
+                           uint64_t time_ns) {
+    Event event = Base(Op::lookup_, time_ns);
+    event.Set(Field::kParentInode, 7'000);
+    event.Set(Field::kInode, inode);
+    event.name = name;
+    trace.Add(event, {.parent = root});
+  };
+  look_up("sparse", 7'001, kStart + 1'000);
+  FileState sparse = file(7'001, S_IFREG | 0640, 1 << 20);
+  sparse.xattrs = {{"user.a", "1"}, {"user.empty", ""}};
+  sparse.data = {{{4096, 8192}, {65536, 4096}}};
+  add(sparse, kStart + 3'000, false, false, {});
+  look_up("link", 7'002, kStart + 4'000);
+  FileState link = file(7'002, S_IFLNK | 0777, 7);
+  link.target = "sp\xff/../";
+  link.incomplete = true;
+  add(link, kStart + 6'000, true, false, {});
+  look_up("null", 7'003, kStart + 7'000);
+  FileState device = file(7'003, S_IFCHR | 0666, 0);
+  device.st.st_rdev = 0x0103;
+  add(device, kStart + 8'000, false, false, {});
+  trace.EndBlock();
+  sparse.data.reset();
+  sparse.checksum = 0xe3069283;
+  sparse.st.st_size = 9;
+  add(sparse, kStart + 20'000, false, true, "/dir/sparse");
+  trace.EndBlock();
+  trace.Finish();
+  return trace.bytes();
+}
+
 }  // namespace
 
 std::map<std::string, std::string> MakeGoldenTraces() {
@@ -532,6 +588,7 @@ std::map<std::string, std::string> MakeGoldenTraces() {
           {"later_version", LaterVersion()},
           {"order_and_resolution", OrderAndResolution()},
           {"processes", Processes()},
+          {"states", States()},
           {"too_new", TooNew()}};
 }
 

@@ -12,12 +12,14 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "tracefs/base/bytes.h"
 #include "tracefs/event/field.h"
+#include "tracefs/event/file_state.h"
 #include "tracefs/event/op.h"
 
 namespace tracefs {
@@ -108,6 +110,20 @@ class EventResolver {
   // Sets kSyscall, or leaves it absent where it is not known. Only before the
   // reply.
   virtual void ResolveSyscall(Event& /*event*/) {}
+
+  // Reads what the file behind a node is now; false if that cannot be had.
+  // Threads: any, also after the reply.
+  virtual bool StateOf(uint64_t /*node*/, FileState* /*state*/) {
+    return false;
+  }
+
+  // Calls `visit(path, state)` for each file of the traced tree that `touched`
+  // says true of, by inode number; what is below a directory that it says false
+  // of is not looked at. `contents`: with a checksum of regular files.
+  virtual void ForEachTouched(
+      const std::function<bool(uint64_t inode)>& /*touched*/, bool /*contents*/,
+      const std::function<void(std::string_view path,
+                               const FileState& state)>& /*visit*/) {}
 
   // The last known link of a node (Event::node and the like); false if it is
   // not known (any more). Threads: any.

@@ -103,7 +103,7 @@ struct FieldInfo {
   DataShape shape;
   FieldType type;
   FieldSource source;
-  uint32_t verbosity;  // the STR_ flags that choose it, any of them
+  uint64_t verbosity;  // the STR_ flags that choose it, any of them
   DataClass data_class;
   TextStyle text;
   std::string_view json_key;

@@ -7,7 +7,7 @@
 
 namespace tracefs {
 
-enum StreamFlag : uint32_t {
+enum StreamFlag : uint64_t {
   kStrNone = 0,  // of fields that no driver writes
   kStrPostOp = 1u << 0,
   kStrPreOp = 1u << 1,
@@ -41,15 +41,16 @@ enum StreamFlag : uint32_t {
   kStrCgroup = 1u << 29,
   kStrTty = 1u << 30,
   kStrCmdline = 1u << 31,
+  kStrReplay = uint64_t{1} << 32,
 };
 
 // What the process definition holds, and what names the caller at all.
-inline constexpr uint32_t kStrProcess =
+inline constexpr uint64_t kStrProcess =
     kStrPid | kStrPpid | kStrSid | kStrPgid | kStrPname;
 // What is found out aside (CallerDetails), and stands there, too.
-inline constexpr uint32_t kStrDetails =
+inline constexpr uint64_t kStrDetails =
     kStrExe | kStrCgroup | kStrTty | kStrCmdline;
-inline constexpr uint32_t kStrCaller =
+inline constexpr uint64_t kStrCaller =
     kStrProcess | kStrTid | kStrUid | kStrGid;
 
 }  // namespace tracefs

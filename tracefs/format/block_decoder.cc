@@ -29,6 +29,7 @@ enum class Slot : uint8_t {
   kNewParentPath,
   kProcess,
   kAlarm,  // of ALARM, read elsewhere
+  kState,  // likewise of STATE
 };
 
 struct SlotEntry {
@@ -56,6 +57,8 @@ const std::array<SlotEntry, 256>& Slots() {
     for (size_t id = 0; id < slots.size(); ++id) {
       if (IsAlarmArgument(static_cast<uint16_t>(id))) {
         slots[id].slot = Slot::kAlarm;
+      } else if (IsStateArgument(static_cast<uint16_t>(id))) {
+        slots[id].slot = Slot::kState;
       }
     }
     return slots;
@@ -315,6 +318,19 @@ void BlockDecoder::ReadOtherMessage(const Message& message) {
       trace_->alarm(alarm);
       return;
     }
+    case MessageId::kState: {
+      ++stats.states;
+      if (!trace_->state) return;
+      StateRecord state;
+      if (!ReadState(message.arguments, trace_->widths, &state)) {
+        Malformed(ReportKind::kMalformedMessage, &stats.malformed_messages);
+      }
+      Record record;
+      DecodeAs(Op::statx_, /*before=*/false, message, &record);
+      state.file = &record;
+      trace_->state(state);
+      return;
+    }
     case MessageId::kAggregate: {
       ++stats.aggregates;
       if (!trace_->aggregate) return;
@@ -565,13 +581,16 @@ void BlockDecoder::DecodeAs(Op op, bool before, const Message& message,
     const SlotEntry entry =
         argument.id < slots.size() ? slots[argument.id] : SlotEntry{};
     uint64_t number = 0;
-    const bool of_alarm = entry.slot == Slot::kAlarm;
-    if (of_alarm &&
-        message.msg_id == static_cast<uint16_t>(MessageId::kAlarm)) {
+    const bool elsewhere =
+        entry.slot == Slot::kAlarm || entry.slot == Slot::kState;
+    if (elsewhere &&
+        message.msg_id == static_cast<uint16_t>(entry.slot == Slot::kAlarm
+                                                    ? MessageId::kAlarm
+                                                    : MessageId::kState)) {
       continue;
     }
     if (entry.slot != Slot::kText && entry.slot != Slot::kUnknown &&
-        !of_alarm) {
+        !elsewhere) {
       const bool is_signed = entry.slot == Slot::kNumber &&
                              fields[entry.index].type == FieldType::kSigned;
       if (argument.has_length ||
@@ -615,6 +634,7 @@ void BlockDecoder::DecodeAs(Op op, bool before, const Message& message,
         process_id = static_cast<uint32_t>(number);
         break;
       case Slot::kAlarm:  // in a message that has no such argument
+      case Slot::kState:
       case Slot::kUnknown:
         CountUnknownArgument(argument.id);
         if (record->extra.size() < Record::kMaxExtra) {

@@ -64,6 +64,7 @@ enum class MessageId : uint16_t {
   kProcessComm = 13,
   kProcessPipes = 14,
   kProcessRunning = 15,
+  kState = 16,               // what a file was: state_message.h
   kOperation = 0x100,        // + Op number: the operation, when it is done
   kBeforeOperation = 0x200,  // + Op number: the operation about to run
 };
@@ -162,6 +163,10 @@ enum class ArgId : uint16_t {
   kProcessSource = 208,  // u8
   kReadLate = 209,       // u8
   kIncomplete = 210,     // u8
+  // Of states (state_message.h), besides those of operations and the last two.
+  kStateKind = 211,   // u8: 0 = at the first touch, 1 = at the end
+  kXattrs = 212,      // bytes: u32 length, name, u32 length, value, and again
+  kDataRanges = 213,  // bytes: u64 offset, u64 length, and again
 };
 
 }  // namespace tracefs::format

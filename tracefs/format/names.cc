@@ -128,6 +128,9 @@ constexpr struct {
     {ArgId::kProcessSource, 1, T::kUnsigned, kFrame, "ARG_PROCESS_SOURCE"},
     {ArgId::kReadLate, 1, T::kUnsigned, kFrame, "ARG_READ_LATE"},
     {ArgId::kIncomplete, 1, T::kUnsigned, kFrame, "ARG_INCOMPLETE"},
+    {ArgId::kStateKind, 1, T::kUnsigned, kFrame, "ARG_STATE_KIND"},
+    {ArgId::kXattrs, 0, T::kBytes, kContents, "ARG_XATTRS"},
+    {ArgId::kDataRanges, 0, T::kBytes, kTotal, "ARG_DATA_RANGES"},
 };
 
 constexpr std::pair<MessageId, std::string_view> kReservedMessages[] = {
@@ -146,6 +149,7 @@ constexpr std::pair<MessageId, std::string_view> kReservedMessages[] = {
     {MessageId::kProcessComm, "MSG_PROCESS_COMM"},
     {MessageId::kProcessPipes, "MSG_PROCESS_PIPES"},
     {MessageId::kProcessRunning, "MSG_PROCESS_RUNNING"},
+    {MessageId::kState, "MSG_STATE"},
 };
 
 std::string UpperCase(std::string_view name) {

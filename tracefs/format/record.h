@@ -15,6 +15,7 @@
 #include "tracefs/format/message_cursor.h"
 #include "tracefs/format/process_message.h"
 #include "tracefs/format/report.h"
+#include "tracefs/format/state_message.h"
 #include "tracefs/format/trace_header.h"
 
 namespace tracefs::format {
@@ -45,6 +46,8 @@ struct TraceContext {
   AlarmSink alarm;  // the same of alarms
   // Gets process records in their order among the operations; may be empty.
   ProcessRecordSink process;
+  // Gets states of files, block by block as they are opened; may be empty.
+  StateSink state;
   // Operations that are to be decoded, a bit each; others are counted and
   // passed over.
   uint64_t wanted_ops = UINT64_MAX;

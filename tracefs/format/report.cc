@@ -106,8 +106,9 @@ void ReadStats::AddBlocks(const ReadStats& other) {
   for (uint64_t ReadStats::*n :
        {&ReadStats::blocks, &ReadStats::events, &ReadStats::undecodable_blocks,
         &ReadStats::malformed_blocks, &ReadStats::malformed_messages,
-        &ReadStats::bad_definitions, &ReadStats::aggregates, &ReadStats::alarms,
-        &ReadStats::process_records, &ReadStats::lost_events}) {
+        &ReadStats::bad_definitions, &ReadStats::aggregates, &ReadStats::states,
+        &ReadStats::alarms, &ReadStats::process_records,
+        &ReadStats::lost_events}) {
     this->*n += other.*n;
   }
   for (const auto& [reason, count] : other.losses) {

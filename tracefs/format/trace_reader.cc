@@ -17,6 +17,7 @@ TraceReader::TraceReader(std::unique_ptr<ByteSource> source,
   context_.report = std::move(options.report);
   context_.aggregate = std::move(options.aggregate);
   context_.alarm = std::move(options.alarm);
+  context_.state = std::move(options.state);
   context_.process = std::move(options.process);
 }
 

@@ -22,6 +22,7 @@ struct TraceReaderOptions {
   PayloadDecoderFactory decoder = MakePlainDecoder;
   AggregateSink aggregate = nullptr;  // gets what was counted; may be empty
   AlarmSink alarm = nullptr;          // gets alarms of rules; may be empty
+  StateSink state = nullptr;          // gets states of files; may be empty
   // Gets process records, in their order among the operations, while those are
   // asked for; may be empty.
   ProcessRecordSink process = nullptr;

@@ -18,6 +18,7 @@
 #include "tracefs/fs/op_scope.h"
 #include "tracefs/fs/open_flags.h"
 #include "tracefs/fs/operations.h"
+#include "tracefs/fs/read_state.h"
 
 namespace tracefs {
 namespace {
@@ -415,6 +416,24 @@ void FileSystem::ResolveAttributes(Event& event) {
   // id is safe, and its descriptor only under the table's care.
   struct stat st;
   if (event.node != 0 && inodes_.Stat(event.node, &st)) event.SetAttributes(st);
+}
+
+bool FileSystem::StateOf(uint64_t node, FileState* state) {
+  const UniqueFd fd = inodes_.Descriptor(node);
+  return fd && ReadFileState(options_.proc_self_fd, fd.get(), state);
+}
+
+void FileSystem::ForEachTouched(
+    const std::function<bool(uint64_t)>& touched, bool contents,
+    const std::function<void(std::string_view, const FileState&)>& visit) {
+  if (may_hang_below_) return;  // nobody waits for the end of a trace for ever
+  ThreadCredentials::Current().AllowOverrides(kOverrides);
+  Inode* const top = inodes_.Find(FUSE_ROOT_ID);
+  if (top == nullptr) return;
+  UniqueFd fd(OpenAnew(*top, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd) {
+    WalkTouched(std::move(fd), options_.proc_self_fd, touched, contents, visit);
+  }
 }
 
 void FileSystem::SetUpWorker([[maybe_unused]] fuse_req_t req, int policy) {

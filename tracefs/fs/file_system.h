@@ -275,6 +275,11 @@ class FileSystem final : public EventResolver, public Interruptible {
   bool ForEachAncestor(Event& event, void* context,
                        bool (*visit)(void* context, uint32_t pid,
                                      std::string_view comm)) override;
+  bool StateOf(uint64_t node, FileState* state) override;
+  void ForEachTouched(
+      const std::function<bool(uint64_t inode)>& touched, bool contents,
+      const std::function<void(std::string_view path, const FileState& state)>&
+          visit) override;
   bool LinkOf(uint64_t node, NodeLink* link) override {
     return inodes_.LinkOf(node, link);
   }

@@ -503,6 +503,19 @@ bool InodeTable::Stat(uint64_t id, struct stat* st) {
   return opened && ::fstatat(opened.get(), "", st, AT_EMPTY_PATH) == 0;
 }
 
+UniqueFd InodeTable::Descriptor(uint64_t id) {
+  const IdShard& shard = IdShardOf(id);
+  std::lock_guard lock(shard.mu);
+  Inode* inode = FindLocked(shard, id);
+  if (inode == nullptr) return {};
+  if (inode->fd_.load(std::memory_order_acquire) < 0 &&
+      !(mount_ && inode->handle_)) {
+    return {};
+  }
+  const BackingFd fd = Open(*inode);
+  return UniqueFd(fd.get() < 0 ? -1 : ::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
+}
+
 bool InodeTable::LinkOf(uint64_t id, NodeLink* link) const {
   const IdShard& shard = IdShardOf(id);
   std::lock_guard lock(shard.mu);

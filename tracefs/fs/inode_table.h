@@ -261,6 +261,9 @@ class InodeTable {
 
   // Attributes of an inode that the kernel may have let go of meanwhile.
   bool Stat(uint64_t id, struct stat* st);
+  // A descriptor (O_PATH) of such an inode of its own; none where that takes
+  // more than a moment.
+  UniqueFd Descriptor(uint64_t id);
 
   bool LinkOf(uint64_t id, NodeLink* link) const;
   void ForEachName(uint64_t id, void* context,

@@ -19,101 +19,14 @@
 #include "tracefs/fs/io_buffer.h"
 #include "tracefs/fs/op_scope.h"
 #include "tracefs/fs/operations.h"
-
-#ifndef SYS_setxattrat
-#define SYS_setxattrat 463
-#define SYS_getxattrat 464
-#define SYS_listxattrat 465
-#define SYS_removexattrat 466
-#endif
+#include "tracefs/fs/xattrs.h"
 
 namespace tracefs {
 namespace {
 
-// struct xattr_args of linux/xattr.h, since 6.13.
-struct XattrArgs {
-  alignas(8) uint64_t value;
-  uint32_t size;
-  uint32_t flags;
-};
-
-// Neither f…xattr nor …xattrat with AT_EMPTY_PATH take an O_PATH descriptor;
-// both ways lead through its link in /proc/self/fd, but that of …xattrat does
-// not need /proc to be where it was.
-std::atomic<bool> has_xattrat{true};
-
-// The …xattrat calls on what `inode` is, or the older ones where the kernel
-// lacks those (before 6.13).
-class Xattrs {
- public:
-  Xattrs(FileSystem& fs, Inode& inode)
-      : proc_(fs.options().proc_self_fd), fd_(fs.FdOf(inode)) {
-    *std::to_chars(link_.data(), link_.data() + link_.size() - 1, fd_.get())
-         .ptr = '\0';
-  }
-
-  int fd() const { return fd_.get(); }
-
-  ssize_t Get(const char* name, char* value, size_t size) const {
-    XattrArgs args = {reinterpret_cast<uint64_t>(value),
-                      static_cast<uint32_t>(size), 0};
-    return Call(
-        [&] {
-          return ::syscall(SYS_getxattrat, proc_, link_.data(), 0, name, &args,
-                           sizeof args);
-        },
-        [&](const char* path) { return ::getxattr(path, name, value, size); });
-  }
-
-  ssize_t Set(const char* name, const char* value, size_t size,
-              int flags) const {
-    XattrArgs args = {reinterpret_cast<uint64_t>(value),
-                      static_cast<uint32_t>(size),
-                      static_cast<uint32_t>(flags)};
-    return Call(
-        [&] {
-          return ::syscall(SYS_setxattrat, proc_, link_.data(), 0, name, &args,
-                           sizeof args);
-        },
-        [&](const char* path) {
-          return static_cast<ssize_t>(
-              ::setxattr(path, name, value, size, flags));
-        });
-  }
-
-  ssize_t List(char* list, size_t size) const {
-    return Call(
-        [&] {
-          return ::syscall(SYS_listxattrat, proc_, link_.data(), 0, list, size);
-        },
-        [&](const char* path) { return ::listxattr(path, list, size); });
-  }
-
-  ssize_t Remove(const char* name) const {
-    return Call(
-        [&] {
-          return ::syscall(SYS_removexattrat, proc_, link_.data(), 0, name);
-        },
-        [&](const char* path) {
-          return static_cast<ssize_t>(::removexattr(path, name));
-        });
-  }
-
- private:
-  template <typename New, typename Old>
-  ssize_t Call(New&& with_fd, Old&& with_path) const {
-    if (has_xattrat.load(std::memory_order_relaxed)) {
-      const long rc = with_fd();
-      if (rc >= 0 || errno != ENOSYS) return rc;
-      has_xattrat.store(false, std::memory_order_relaxed);
-    }
-    return with_path(("/proc/self/fd/" + std::to_string(fd_.get())).c_str());
-  }
-
-  const int proc_;
-  const BackingFd fd_;
-  std::array<char, 16> link_;
-};
+Xattrs XattrsOf(OpScope& op, Inode& inode) {
+  return {op.fs().options().proc_self_fd, op.fs().FdOf(inode)};
+}
 
 // Setting or removing an access ACL takes the set-gid bit from a file, unless
 // the caller is in its group or privileged. The kernel cannot tell us (that
@@ -142,7 +55,7 @@ bool LosesSetgid(fuse_req_t req, int fd, std::string_view name) {
 template <typename Change>
 int AsItsCaller(OpScope& op, Inode& inode, std::string_view name,
                 Change&& change) {
-  const Xattrs xattrs(op.fs(), inode);
+  const Xattrs xattrs = XattrsOf(op, inode);
   const bool loses_setgid = LosesSetgid(op.req(), xattrs.fd(), name);
   const fuse_ctx* caller = ContextOf(op.req());
   const AsCaller as_caller(caller->uid, caller->gid);
@@ -186,6 +99,7 @@ void FsSetxattr(fuse_req_t req, fuse_ino_t ino, const char* name,
   op.XattrName(name);
   op.Set(Field::kLength, size);
   op.Set(Field::kFlags, static_cast<uint32_t>(flags));
+  op.Data(AsBytes(std::string_view(value, size)));
   op.Begin();
   op.ReplyError(AsItsCaller(op, inode, name, [&](const Xattrs& xattrs) {
     return xattrs.Set(name, value, size, flags);
@@ -200,7 +114,7 @@ void FsGetxattr(fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
   op.Set(Field::kLength, size);
   op.Begin();
   char* const value = size == 0 ? nullptr : IoBuffer(size);
-  ReplyQuery(op, Xattrs(op.fs(), inode).Get(name, value, size), size, value);
+  ReplyQuery(op, XattrsOf(op, inode).Get(name, value, size), size, value);
 }
 
 void FsListxattr(fuse_req_t req, fuse_ino_t ino, size_t size) {
@@ -211,12 +125,12 @@ void FsListxattr(fuse_req_t req, fuse_ino_t ino, size_t size) {
   op.Begin();
   if (ContextOf(req)->uid == 0 || op.fs().lists_trusted()) {
     char* const list = size == 0 ? nullptr : IoBuffer(size);
-    ReplyQuery(op, Xattrs(op.fs(), inode).List(list, size), size, list);
+    ReplyQuery(op, XattrsOf(op, inode).List(list, size), size, list);
     return;
   }
   char* const list = IoBuffer(XATTR_LIST_MAX);
   ssize_t n =
-      list == nullptr ? -1 : Xattrs(op.fs(), inode).List(list, XATTR_LIST_MAX);
+      list == nullptr ? -1 : XattrsOf(op, inode).List(list, XATTR_LIST_MAX);
   if (list == nullptr) errno = ENOMEM;
   if (n > 0) {
     n = static_cast<ssize_t>(WithoutTrusted(list, static_cast<size_t>(n)));

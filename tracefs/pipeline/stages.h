@@ -113,6 +113,12 @@ class AssemblyDriver {
     return true;
   }
   virtual ProcessNeeds process_needs() const { return {}; }
+  // What is to be said when the trace ends: calls `put` for each message, with
+  // what writes it; that may be called again, for another block. Once, when no
+  // operation is recorded any more.
+  using WriteMessage = std::function<bool(format::MessageWriter& out)>;
+  using PutMessage = std::function<void(const WriteMessage& write)>;
+  virtual void AtEnd(const PutMessage& /*put*/) const {}
   // For a driver that counts: events go there instead of to Assemble. Its
   // state is apart from the driver, which stays immutable.
   virtual std::shared_ptr<EventCounter> counter() const { return nullptr; }

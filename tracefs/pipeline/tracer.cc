@@ -103,6 +103,30 @@ void Tracer::SubmitCounts(bool end) {
   hand_on();
 }
 
+// What drivers say last of all.
+void Tracer::SubmitLastWords() {
+  constexpr size_t kRoom = size_t{256} << 10;
+  std::unique_ptr<Block> block;
+  const auto hand_on = [&] {
+    if (block->writer.size() == format::kBlockInfoBytes) return;
+    const std::lock_guard lock(mu_);
+    NoteError(WriteLocked(*block, /*last=*/false));
+    block->Reset();
+  };
+  for (const auto& driver : parts_.assembly) {
+    driver->AtEnd([&](const AssemblyDriver::WriteMessage& write) {
+      if (block == nullptr) {
+        block = std::make_unique<Block>(kRoom);
+        block->Reset();
+      }
+      if (write(block->writer)) return;
+      hand_on();
+      static_cast<void>(write(block->writer));
+    });
+  }
+  if (block != nullptr) hand_on();
+}
+
 std::shared_ptr<const OpPlans> Tracer::PlansWith(
     std::unique_ptr<InputFilter> filter) const {
   return std::make_shared<OpPlans>(std::move(filter), parts_.assembly);
@@ -397,6 +421,8 @@ Status Tracer::Flush() {
 Status Tracer::Stop(std::string_view end_reason) {
   if (processes_) processes_->End();
   SubmitCounts(/*end=*/true);
+  TakeBackOwnRights();
+  SubmitLastWords();
   std::lock_guard lock(mu_);
   // What is still on the way may be lost: only then the totals are known. A
   // failure was noted block by block.

@@ -160,6 +160,7 @@ class Tracer {
 
  private:
   bool Assemble(Event& event, BlockBuilder& builder) const;
+  void SubmitLastWords();
   void ReturnLoss(const Loss& loss);
   void TakeBack(uint64_t sequence);
   void PutLosses(format::MessageWriter& writer, std::vector<Loss>* put);

@@ -63,6 +63,7 @@ void TraceSet::AddSource(std::string name, std::unique_ptr<ByteSource> source) {
                                  .decoder = MakeDecoderFactory(options_.keys),
                                  .aggregate = std::move(sinks.aggregate),
                                  .alarm = std::move(sinks.alarm),
+                                 .state = std::move(sinks.state),
                                  .process = std::move(sinks.process)});
   if (filter_ != nullptr) {
     reader->mutable_context().wanted_ops = filter_->wanted_ops();

@@ -42,6 +42,7 @@ struct TraceSinks {
   format::ReportSink report = nullptr;
   format::AggregateSink aggregate = nullptr;
   format::AlarmSink alarm = nullptr;
+  format::StateSink state = nullptr;
   format::ProcessRecordSink process = nullptr;  // of those in the range
 };
 

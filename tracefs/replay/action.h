@@ -39,6 +39,9 @@ enum ActionFlag : uint32_t {
   kHasHash = 1u << 4,      // `hash` is CRC-32C of the bytes read or written
   kHasData = 1u << 5,      // `data` are these bytes
   kInitialData = 1u << 6,  // some bytes read were there before, not kept
+  kMarked = 1u << 7,       // to be undone
+  // Undoing it takes bytes that the trace does not have.
+  kUnknownBytes = 1u << 8,
 };
 
 // What keeps two operations of different lanes in order: a counter that this

@@ -12,6 +12,7 @@
 #include <charconv>
 #include <map>
 
+#include "tracefs/base/crc32c.h"
 #include "tracefs/base/printable.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/crypto/hash.h"
@@ -27,7 +28,8 @@ std::string HexOf(Sha256& hash) {
   return Hex(digest);
 }
 
-Result<std::string> HashFile(int dir, const std::string& name) {
+Result<std::string> HashFile(int dir, const std::string& name,
+                             uint32_t* checksum) {
   const UniqueFd fd(OpenBeneath(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
   if (!fd) return Status::System(errno, Printable(name));
   Sha256 hash;
@@ -36,7 +38,9 @@ Result<std::string> HashFile(int dir, const std::string& name) {
     const ssize_t n = ::read(fd.get(), bytes.data(), bytes.size());
     if (n < 0) return Status::System(errno, Printable(name));
     if (n == 0) return "sha256=" + HexOf(hash);
-    hash.Update(ByteSpan(bytes).first(static_cast<size_t>(n)));
+    const ByteSpan got = ByteSpan(bytes).first(static_cast<size_t>(n));
+    hash.Update(got);
+    *checksum = Crc32c(got, *checksum);
   }
 }
 
@@ -93,7 +97,7 @@ class Walk {
       hash.Update(AsBytes({target.data(), static_cast<size_t>(n)}));
       line.contents = "target=" + HexOf(hash);
     } else if (S_ISREG(st.st_mode) && options_.contents) {
-      Result<std::string> hash = HashFile(dir, name);
+      Result<std::string> hash = HashFile(dir, name, &line.checksum);
       if (!hash.ok()) return hash.status();
       line.contents = *std::move(hash);
     } else if (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode)) {
@@ -311,6 +315,19 @@ Result<std::vector<std::string>> CompareWithPlan(int plan,
                                                  const DigestOptions& options,
                                                  bool others, size_t most,
                                                  uint64_t* count) {
+  const auto text_hash = [](std::string_view text) {
+    Sha256 hash;
+    hash.Update(AsBytes(text));
+    return HexOf(hash);
+  };
+  // What the trace says counts more than what was worked out from it.
+  const auto merge = [](TreeEntry entry, TreeEntry* into) {
+    if (into->Knows(TreeEntry::kRecorded)) std::swap(entry, *into);
+    const uint32_t both = (entry.known | into->known) &
+                          (TreeEntry::kComplete | TreeEntry::kAllBytes);
+    *into = std::move(entry);
+    into->known |= both;
+  };
   std::map<std::string, TreeEntry> expected;
   PlanReader reader(plan, ChunkKind::kFinal);
   while (true) {
@@ -326,8 +343,8 @@ Result<std::vector<std::string>> CompareWithPlan(int plan,
         return s;
       }
       at += size;
-      std::string path = entry.name;
-      expected.insert_or_assign(std::move(path), std::move(entry));
+      const auto [place, is_new] = expected.try_emplace(entry.name, entry);
+      if (!is_new) merge(std::move(entry), &place->second);
     }
   }
   Differences differences(most);
@@ -353,6 +370,14 @@ Result<std::vector<std::string>> CompareWithPlan(int plan,
       differences.Add(line.path, "size " + std::to_string(line.size) +
                                      " instead of " +
                                      std::to_string(entry.size));
+    } else if (entry.Knows(TreeEntry::kTarget) &&
+               line.contents != "target=" + text_hash(entry.target)) {
+      differences.Add(line.path, "leads elsewhere");
+    } else if (S_ISREG(entry.mode) && options.contents &&
+               options.recorded_bytes && entry.Knows(TreeEntry::kChecksum) &&
+               entry.Knows(TreeEntry::kAllBytes) &&
+               entry.checksum != line.checksum) {
+      differences.Add(line.path, "other contents");
     }
     expected.erase(at);
   }

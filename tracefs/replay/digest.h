@@ -21,6 +21,9 @@ namespace tracefs::replay {
 struct DigestOptions {
   bool owners = true;
   bool contents = true;
+  // CompareWithPlan: recorded bytes were written, so that contents are to be as
+  // recorded.
+  bool recorded_bytes = true;
 };
 
 struct DigestLine {
@@ -32,6 +35,7 @@ struct DigestLine {
   uint64_t size = 0;
   std::string contents;  // "sha256=…", "target=…", "rdev=…", or "-"
   bool has_owner = true;
+  uint32_t checksum = 0;  // CRC-32C of contents; not in the text
 
   std::string Text() const;  // without a line end
 };

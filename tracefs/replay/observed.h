@@ -16,6 +16,7 @@ struct Observed {
   const Event* event = nullptr;
   uint64_t sequence = 0;
   bool selected = true;
+  bool marked = false;          // to be undone
   NodeId parent = kNoNode;      // of `name`
   NodeId new_parent = kNoNode;  // of `new_name`
   NodeId file = kNoNode;        // where it works on a file by number or handle

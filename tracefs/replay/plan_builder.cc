@@ -143,7 +143,10 @@ void PlanBuilder::Unlinked(NodeId id) {
       node.slot != kNoSlot && node.open_count == 0) {
     free_dirs_.push_back(std::exchange(node.slot, kNoSlot));
   }
-  if (node.first_link == kNoLink && node.open_count == 0) covered_.erase(id);
+  if (node.first_link == kNoLink && node.open_count == 0) {
+    covered_.erase(id);
+    holes_.erase(id);
+  }
   model_.DropIfGone(id);
 }
 
@@ -283,7 +286,7 @@ void PlanBuilder::NoteLacks(const Record& record) {
   }
 }
 
-Status PlanBuilder::Take(const Record& record, bool selected) {
+Status PlanBuilder::Take(const Record& record, bool selected, bool marked) {
   if (record.event.before) return {};
   ++sequence_;
   NoteLacks(record);
@@ -291,6 +294,7 @@ Status PlanBuilder::Take(const Record& record, bool selected) {
   seen.event = &record.event;
   seen.sequence = sequence_;
   seen.selected = selected;
+  seen.marked = marked;
   if (!begun_) {
     begun_ = true;
     first_ns_ = seen.begin_ns();
@@ -391,6 +395,7 @@ Action PlanBuilder::Common(const Observed& seen) {
   a.error = seen.error();
   a.lane = lanes_.Of(seen.Get32(Field::kTid), seen.begin_ns(), seen.end_ns());
   if (!seen.selected) a.flags |= kUntimed;
+  if (seen.marked) a.flags |= kMarked;
   if (seen.ok() && seen.Has(Field::kMode) && seen.Has(Field::kSize)) {
     a.flags |= kHasStat;
     a.stat_mode = seen.Get32(Field::kMode);
@@ -460,8 +465,18 @@ Status PlanBuilder::EnsureEntry(NodeId id) {
   ++lacks_.entries_before;
   if ((node.known & TreeEntry::kMode) == 0) ++lacks_.entries_without_attributes;
   if (S_ISREG(node.mode)) header_.initial_bytes += node.size;
+  if (const auto known = states_.find(node.inode); known != states_.end()) {
+    ++lacks_.entries_known;
+    entry.target = std::move(known->second.target);
+    entry.xattrs = std::move(known->second.xattrs);
+    entry.rdev = known->second.rdev;
+    if (known->second.has_holes) {
+      holes_[id] = std::move(known->second.holes);
+    }
+    states_.erase(known);
+  }
   if (out_ == nullptr) return {};
-  if (S_ISLNK(node.mode)) {
+  if (S_ISLNK(node.mode) && entry.target.empty()) {
     links_before_[id] = entry;  // until somebody asks where it leads
     return {};
   }
@@ -480,6 +495,56 @@ Status PlanBuilder::EnsureEntry(NodeId id) {
     if (Status s = out_->AddInitial(further); !s.ok()) return s;
   }
   return {};
+}
+
+void PlanBuilder::TakeState(const format::StateRecord& state) {
+  const Event& event = state.file->event;
+  const auto get = [&](Field f) { return event.Has(f) ? event.Get(f) : 0; };
+  if (state.at_end) {
+    std::string_view path = state.file->Text(Field::kPath);
+    if (path.size() < 2 || path[0] != '/') return;
+    path.remove_prefix(1);
+    ++lacks_.final_states;
+    if (out_ == nullptr || !IsSafePath(path)) return;
+    // It may have names that no operation has told of.
+    if (get(Field::kNlink) > 1 && !S_ISDIR(get(Field::kMode))) return;
+    TreeEntry entry;
+    entry.name = path;
+    entry.mode = static_cast<uint32_t>(get(Field::kMode));
+    entry.uid = static_cast<uint32_t>(get(Field::kFuid));
+    entry.gid = static_cast<uint32_t>(get(Field::kFgid));
+    entry.size = get(Field::kSize);
+    entry.target = state.file->Text(Field::kTarget);
+    entry.known = TreeEntry::kRecorded | TreeEntry::kMode | TreeEntry::kOwner |
+                  TreeEntry::kSize;
+    if (!entry.target.empty()) entry.known |= TreeEntry::kTarget;
+    if (event.Has(Field::kDataChecksum)) {
+      entry.checksum = static_cast<uint32_t>(get(Field::kDataChecksum));
+      entry.known |= TreeEntry::kChecksum;
+    }
+    if (Status s = out_->AddFinal(entry); !s.ok()) state_status_ = s;
+    return;
+  }
+  if (state.incomplete) ++lacks_.states_incomplete;
+  if (state.late) {
+    ++lacks_.states_late;
+    return;
+  }
+  InitialState& known = states_[get(Field::kInode)];
+  known = {};
+  known.target = state.file->Text(Field::kTarget);
+  known.rdev = get(Field::kRdev);
+  if (state.ForEachXattr([](std::string_view, std::string_view) {})) {
+    known.xattrs = AsText(state.xattrs);
+  }
+  if (!state.has_ranges) return;
+  known.has_holes = true;
+  uint64_t at = 0;
+  (void)state.ForEachRange([&](uint64_t offset, uint64_t length) {
+    if (offset > at) known.has_holes &= known.holes.Add(at, offset);
+    at = std::max(at, offset + length);
+  });
+  known.has_holes &= known.holes.Add(at, UINT64_MAX);
 }
 
 bool PlanBuilder::PlaceAt(NodeId id, Action* action) {
@@ -535,6 +600,35 @@ Status PlanBuilder::Emit(Action* action) {
 
 // --- The end.
 
+// Whether a replay gives the file all the bytes that it had.
+bool PlanBuilder::HasAllBytes(NodeId id) const {
+  return HasBytes(id, 0, model_.node(id).size);
+}
+
+// The same of some of them.
+bool PlanBuilder::HasBytes(NodeId id, uint64_t begin, uint64_t end) const {
+  const Node& node = model_.node(id);
+  end = std::min(end, node.size);
+  if (node.lacks_bytes) return false;
+  if (!node.initial || begin >= end) return true;
+  const auto covered = covered_.find(id);
+  return covered != covered_.end() && covered->second.Covers(begin, end);
+}
+
+// A path by which the file is still known without that name; empty: none.
+std::string PlanBuilder::AnotherName(NodeId id, NodeId parent,
+                                     std::string_view name) const {
+  for (LinkId at = model_.node(id).first_link; at != kNoLink;
+       at = model_.link(at).next) {
+    const Link& link = model_.link(at);
+    if (link.parent == parent && link.name == name) continue;
+    std::string path;
+    if (!model_.PathOf(link.parent, &path)) continue;
+    return path.empty() ? link.name : path + "/" + link.name;
+  }
+  return {};
+}
+
 Status PlanBuilder::WriteFinal() {
   Status status;
   std::string path;
@@ -554,6 +648,9 @@ Status PlanBuilder::WriteFinal() {
     if (S_ISDIR(node.mode) && node.complete) {
       entry.known |= TreeEntry::kComplete;
     }
+    if (S_ISREG(node.mode) && HasAllBytes(link.node)) {
+      entry.known |= TreeEntry::kAllBytes;
+    }
     status = out_->AddFinal(entry);
   });
   return status;
@@ -561,6 +658,7 @@ Status PlanBuilder::WriteFinal() {
 
 Status PlanBuilder::Finish() {
   if (Status s = Release(0, /*all=*/true); !s.ok()) return s;
+  if (!state_status_.ok()) return state_status_;
   header_.lanes = std::max(lanes_.count(), 1u);
   header_.without_data = lacks_.writes_without_data;
   header_.unknown_content = lacks_.files_without_content;

@@ -60,6 +60,11 @@ struct Lacks {
   uint64_t entries_before = 0;
   uint64_t entries_without_attributes = 0;
   uint64_t files_without_content = 0;
+  // What the trace tells of files besides operations (STR_REPLAY).
+  uint64_t entries_known = 0;  // of entries_before
+  uint64_t states_late = 0;
+  uint64_t states_incomplete = 0;
+  uint64_t final_states = 0;
 };
 
 // Used by one thread.
@@ -68,8 +73,11 @@ class PlanBuilder {
   // `out` outlives it; null: only looks what the trace lacks.
   PlanBuilder(const BuilderOptions& options, PlanWriter* out);
 
-  // The next operation. `selected`: it is to be replayed.
-  Status Take(const format::Record& record, bool selected);
+  // The next operation. `selected`: it is to be replayed; `marked`: and undone.
+  Status Take(const format::Record& record, bool selected, bool marked = false);
+  // What a file was when the trace first touched it, before Take gets the
+  // operation that did; or what it was in the end, at any time.
+  void TakeState(const format::StateRecord& state);
   // What is held back, and the tree that is expected in the end.
   Status Finish();
 
@@ -137,6 +145,10 @@ class PlanBuilder {
   void Covered(NodeId file, uint64_t begin, uint64_t end);
   void Unlinked(NodeId id);
   uint32_t NewSlot(std::vector<uint32_t>* free, uint32_t* count);
+  bool HasAllBytes(NodeId id) const;
+  bool HasBytes(NodeId id, uint64_t begin, uint64_t end) const;
+  std::string AnotherName(NodeId id, NodeId parent,
+                          std::string_view name) const;
   Status WriteFinal();
 
   const BuilderOptions options_;
@@ -148,6 +160,18 @@ class PlanBuilder {
   Lacks lacks_;
   std::unordered_map<uint64_t, Handle> handles_;
   std::unordered_map<NodeId, IntervalSet> covered_;  // of initial files
+  // What is known of files before they were touched, by inode number, until
+  // they are.
+  struct InitialState {
+    std::string target;
+    std::string xattrs;
+    uint64_t rdev = 0;
+    IntervalSet holes;
+    bool has_holes = false;
+  };
+  std::unordered_map<uint64_t, InitialState> states_;
+  std::unordered_map<NodeId, IntervalSet> holes_;  // of initial files
+  Status state_status_;
   // Symbolic links of the initial tree that nobody has read yet.
   std::unordered_map<NodeId, TreeEntry> links_before_;
   std::vector<uint32_t> free_handles_;

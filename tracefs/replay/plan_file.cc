@@ -12,7 +12,7 @@
 namespace tracefs::replay {
 namespace {
 
-constexpr char kMagic[8] = {'T', 'F', 'P', 'L', 'A', 'N', '1', '\n'};
+constexpr char kMagic[8] = {'T', 'F', 'P', 'L', 'A', 'N', '2', '\n'};
 constexpr uint32_t kChunkMagic = 0x1a4b4854;
 constexpr size_t kChunkHeaderBytes = 16;
 constexpr size_t kChunkBytes = size_t{256} << 10;
@@ -81,15 +81,6 @@ class Taker {
   bool bad_ = false;
 };
 
-bool IsSafePath(std::string_view path) {
-  while (true) {
-    const size_t end = path.find('/');
-    if (!IsSafeName(path.substr(0, end))) return false;
-    if (end == path.npos) return true;
-    path.remove_prefix(end + 1);
-  }
-}
-
 void EncodeEntry(const TreeEntry& entry, std::vector<std::byte>* out) {
   Put(entry.parent, out);
   Put(entry.slot, out);
@@ -104,9 +95,20 @@ void EncodeEntry(const TreeEntry& entry, std::vector<std::byte>* out) {
   PutText(entry.name, out);
   PutText(entry.target, out);
   PutText(entry.other_name, out);
+  PutText(entry.xattrs, out);
+  Put(entry.checksum, out);
 }
 
 }  // namespace
+
+bool IsSafePath(std::string_view path) {
+  while (true) {
+    const size_t end = path.find('/');
+    if (!IsSafeName(path.substr(0, end))) return false;
+    if (end == path.npos) return true;
+    path.remove_prefix(end + 1);
+  }
+}
 
 Result<PlanWriter> PlanWriter::Create(const std::string& path) {
   UniqueFd fd(
@@ -239,6 +241,8 @@ Status DecodeEntry(ByteSpan bytes, bool is_path, TreeEntry* entry,
   in.TakeText(&entry->name);
   in.TakeText(&entry->target);
   in.TakeText(&entry->other_name);
+  in.TakeText(&entry->xattrs);
+  in.Take(&entry->checksum);
   *size = in.taken();
   if (in.bad() || entry->parent >= kMaxSlots ||
       (entry->slot != kNoSlot && entry->slot >= kMaxSlots) ||

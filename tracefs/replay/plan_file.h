@@ -50,6 +50,9 @@ struct TreeEntry {
   uint32_t other_parent = kNoSlot;
   std::string other_name;
   uint32_t known = 0;  // KnownBit
+  // Initial: as a trace has them (format/state_message.h).
+  std::string xattrs;
+  uint32_t checksum = 0;  // final: CRC-32C of the contents
 
   enum KnownBit : uint32_t {
     kMode = 1u << 0,
@@ -58,6 +61,11 @@ struct TreeEntry {
     kMtime = 1u << 3,
     kTarget = 1u << 4,
     kComplete = 1u << 5,  // final, directory: all that is in it is listed
+    // Final: the trace says what the file was in the end.
+    kRecorded = 1u << 6,
+    kChecksum = 1u << 7,
+    // Final: a replay makes the file with the recorded bytes, all of them.
+    kAllBytes = 1u << 8,
   };
   bool Knows(KnownBit bit) const { return (known & bit) != 0; }
 };
@@ -131,6 +139,9 @@ class PlanReader {
 // Of chunks of their kinds: take one off the front. `*size` is what it took.
 Status DecodeEntry(ByteSpan bytes, bool is_path, TreeEntry* entry,
                    size_t* size);
+// One or more names that may stand in a plan, with '/' between them.
+bool IsSafePath(std::string_view path);
+
 Status DecodeInitialData(ByteSpan bytes, InitialData* data, size_t* size);
 
 }  // namespace tracefs::replay

@@ -143,7 +143,13 @@ Status PlanBuilder::DoRemove(const Observed& seen) {
     a.flags &= ~kHasStat;  // that of before
     UseName(seen.parent, seen.name,
             seen.ok() ? UseKind::kAlone : UseKind::kShared, seen.ok());
+    std::string other_name;
     if (id != kNoNode) {
+      if (seen.marked) {
+        other_name = AnotherName(id, seen.parent, seen.name);
+        a.text = other_name;
+        if (!HasAllBytes(id)) a.flags |= kUnknownBytes;
+      }
       const Node& node = model_.node(id);
       order_.Use(Resource::kFile, id, UseKind::kAlone);
       if (S_ISDIR(node.mode) && node.slot != kNoSlot) {
@@ -194,6 +200,12 @@ Status PlanBuilder::DoRename(const Observed& seen) {
     a.new_name = seen.new_name;
     a.arg_flags = seen.Get32(Field::kFlags);
     a.flags &= ~kHasStat;
+    std::string other_name;
+    if (seen.marked && other != kNoNode) {
+      other_name = AnotherName(other, seen.new_parent, seen.new_name);
+      a.text = other_name;
+      if (!HasAllBytes(other)) a.flags |= kUnknownBytes;
+    }
     const UseKind kind = seen.ok() ? UseKind::kAlone : UseKind::kShared;
     UseName(seen.parent, seen.name, kind, seen.ok());
     UseName(seen.new_parent, seen.new_name, kind, seen.ok());
@@ -260,6 +272,9 @@ Status PlanBuilder::DoOpen(const Observed& seen, NodeId file) {
     if (!PlaceAt(file, &a)) return Unplaced();
     a.arg_flags = seen.Get32(Field::kFlags);
     UseOf(a, file, truncates ? UseKind::kAlone : UseKind::kShared);
+    if (seen.marked && truncates && !HasAllBytes(file)) {
+      a.flags |= kUnknownBytes;
+    }
     if (seen.ok()) {
       slot = NewSlot(&free_handles_, &header_.handle_slots);
       const uint32_t from = a.handle;
@@ -339,8 +354,11 @@ Status PlanBuilder::ReadInitial(const Observed& seen, NodeId file,
   }
   Status status;
   const Link& link = model_.link(node.first_link);
+  const auto holes = holes_.find(file);
   const auto give = [&](uint64_t from, uint64_t to) {
     if (!status.ok() || out_ == nullptr) return;
+    // What was a hole is to be one again.
+    if (holes != holes_.end() && holes->second.Covers(from, to)) return;
     status = out_->AddInitialData(
         {.parent = model_.node(link.parent).slot,
          .name = link.name,
@@ -391,11 +409,13 @@ Status PlanBuilder::DoTransfer(const Observed& seen, NodeId file) {
       if (Status s = ReadInitial(seen, file, &a); !s.ok()) return s;
     }
     UseOf(a, file, writes ? UseKind::kAlone : UseKind::kShared);
+    if (seen.marked && !HasBytes(file, a.offset, end)) a.flags |= kUnknownBytes;
     if (Status s = Emit(&a); !s.ok()) return s;
   }
   if (!writes || !seen.ok()) return {};
   Node& node = model_.node(file);
   node.written = true;
+  node.lacks_bytes |= !seen.has_data && done != 0;
   node.size = std::max(node.size, end);
   node.changing_until_ns = std::max(node.changing_until_ns, seen.end_ns());
   // Who writes may lose the set-id bits.
@@ -434,11 +454,15 @@ Status PlanBuilder::DoCopy(const Observed& seen, NodeId file) {
     order_.Use(Resource::kFile, to, UseKind::kAlone);
     order_.Use(Resource::kHandle, a.handle_out, UseKind::kShared);
     header_.written_bytes += done;
+    if (seen.marked && !HasBytes(to, a.offset_out, a.offset_out + done)) {
+      a.flags |= kUnknownBytes;
+    }
     if (Status s = Emit(&a); !s.ok()) return s;
   }
   if (!seen.ok()) return {};
   Node& node = model_.node(to);
   node.written = true;
+  node.lacks_bytes |= !HasAllBytes(file);
   node.size = std::max(node.size, seen.Get(Field::kOffsetOut) + done);
   node.changing_until_ns = std::max(node.changing_until_ns, seen.end_ns());
   Covered(to, seen.Get(Field::kOffsetOut), seen.Get(Field::kOffsetOut) + done);
@@ -498,6 +522,9 @@ Status PlanBuilder::DoSetattr(const Observed& seen, NodeId file) {
     a.new_atime_ns = static_cast<int64_t>(seen.Get(Field::kNewAtime));
     a.new_mtime_ns = static_cast<int64_t>(seen.Get(Field::kNewMtime));
     UseOf(a, file, UseKind::kAlone);
+    if (seen.marked && resizes && !HasBytes(file, a.new_size, UINT64_MAX)) {
+      a.flags |= kUnknownBytes;
+    }
     if (Status s = Emit(&a); !s.ok()) return s;
   }
   if (!seen.ok()) return {};
@@ -600,6 +627,9 @@ Status PlanBuilder::DoFile(const Observed& seen, NodeId file) {
   }
   Node& node = model_.node(file);
   if (node.changing_until_ns > seen.begin_ns()) a.flags |= kSizeRaces;
+  if (seen.marked && op == Op::fallocate_ && !HasAllBytes(file)) {
+    a.flags |= kUnknownBytes;
+  }
   if (Status s = Emit(&a); !s.ok()) return s;
   if (!seen.ok()) return {};
   Learn(file, seen);

@@ -7,6 +7,7 @@
 #include <sys/fsuid.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include <cstring>
 
 #include "tracefs/base/printable.h"
+#include "tracefs/format/state_message.h"
 #include "tracefs/replay/open_beneath.h"
 
 namespace tracefs::replay {
@@ -123,6 +125,28 @@ bool TargetTree::TakeInode() {
 
 // --- The initial tree.
 
+namespace {
+
+// As format/state_message.h has them. Those that this file system, or user,
+// has not are left out. False with errno.
+bool PlaceXattrs(int fd, std::string_view xattrs) {
+  format::StateRecord state;
+  state.xattrs = AsBytes(xattrs);
+  const std::string path = FdPath(fd);
+  int error = 0;
+  (void)state.ForEachXattr([&](std::string_view name, std::string_view value) {
+    if (::setxattr(path.c_str(), std::string(name).c_str(), value.data(),
+                   value.size(), 0) != 0 &&
+        errno != EOPNOTSUPP && errno != EPERM && errno != EACCES) {
+      error = errno;
+    }
+  });
+  errno = error;
+  return error == 0;
+}
+
+}  // namespace
+
 Status TargetTree::Place(const TreeEntry& entry, bool make) {
   const auto fail = [&] {
     return Status::System(errno, "initial tree: " + Printable(entry.name));
@@ -165,10 +189,10 @@ Status TargetTree::Place(const TreeEntry& entry, bool make) {
         ::fchownat(dir, name, entry.uid, entry.gid, AT_SYMLINK_NOFOLLOW) != 0) {
       return fail();
     }
-    if (!S_ISLNK(entry.mode)) {
-      const UniqueFd fd(OpenBeneath(dir, name, O_PATH | O_NOFOLLOW, 0));
-      if (!fd || ChmodFd(fd.get(), mode) != 0) return fail();
-    }
+    const UniqueFd fd(OpenBeneath(dir, name, O_PATH | O_NOFOLLOW, 0));
+    if (!fd) return fail();
+    if (!S_ISLNK(entry.mode) && ChmodFd(fd.get(), mode) != 0) return fail();
+    if (!PlaceXattrs(fd.get(), entry.xattrs)) return fail();
   }
   if (entry.slot != kNoSlot && entry.slot < dir_fds_.size()) {
     const int fd = OpenBeneath(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);

@@ -85,6 +85,10 @@ class TargetTree {
   // Puts sizes and times that later entries have changed.
   int root() const { return dir_fds_[kRootSlot].load(); }
 
+  // The descriptor behind a slot; -1: there is none. For UndoRecorder.
+  int DirFd(uint32_t slot) const;
+  int HandleFd(uint32_t slot) const;
+
   // Does it. Threads: any, each with its own state; actions on the same slots
   // in the order of the plan, or they may fail.
   void Do(const Action& action, WorkerState& worker, Done* done);
@@ -97,8 +101,6 @@ class TargetTree {
   TargetTree(const PlanHeader& header, const TargetOptions& options);
   class Reached;
 
-  int DirFd(uint32_t slot) const;
-  int HandleFd(uint32_t slot) const;
   bool TakeBytes(uint64_t n);
   bool TakeInode();
   void Become(const Action& action, WorkerState& worker);

@@ -104,6 +104,7 @@ struct Node {
   bool written : 1 = false;        // by the plan
   bool touched : 1 = false;        // the plan knows it
   bool locked : 1 = false;         // somebody has had a lock on it
+  bool lacks_bytes : 1 = false;    // was written with bytes that nobody kept
 };
 
 struct Link {

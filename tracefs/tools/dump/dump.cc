@@ -28,6 +28,7 @@
 #include "tracefs/tools/dump/line_queue.h"
 #include "tracefs/tools/dump/progress.h"
 #include "tracefs/tools/dump/query.h"
+#include "tracefs/tools/dump/replayable.h"
 #include "tracefs/tools/dump/trace_summary.h"
 
 namespace tracefs {
@@ -427,6 +428,7 @@ int Dump(const DumpOptions& options, OutputBuffer& out, OutputBuffer& err,
     }
     return Browse(options, out, err, stop);
   }
+  if (options.check_replayable) return CheckReplayable(options, out, err);
   auto output = ExportOutput::Open(options, out);
   if (!output.ok()) {
     err.Append(kCommand + output.status().message() + "\n");

@@ -61,6 +61,9 @@ po::options_description VisibleOptions() {
         ExtractNames())
            .c_str())                                              //
       ("stats", "print counts per operation and losses instead")  //
+      ("check-replayable",
+       "say what the traces lack to be replayed instead; as text, or JSON with "
+       "--format jsonl")  //
       ("key", po::value<std::vector<std::string>>()->value_name("FILE"),
        "keys for encrypted traces; also env:NAME, keyring:NAME; may be given "
        "several times")  //
@@ -301,6 +304,22 @@ Result<DumpOptions> ParseDumpOptions(int argc, const char* const* argv) {
         return Status::Invalid("--extract and --" + std::string(other) +
                                " exclude each other");
       }
+    }
+  }
+  result.check_replayable = given.Has("check-replayable");
+  if (result.check_replayable) {
+    for (const char* other :
+         {"header", "stats", "follow", "filter", "extract", "browse", "from",
+          "to", "output", "by", "every", "hist", "plot", "limit", "wait"}) {
+      if (given.Has(other)) {
+        return Status::Invalid("--check-replayable and --" +
+                               std::string(other) + " exclude each other");
+      }
+    }
+    const std::string format = given.Text("format");
+    if (!format.empty() && format != "text" && format != "jsonl") {
+      return Status::Invalid(
+          "--check-replayable is said as --format text or jsonl");
     }
   }
   result.follow = given.Has("follow");

@@ -19,7 +19,8 @@ struct DumpOptions {
   bool header = false;  // print what the traces say of themselves
   bool stats = false;   // print counts instead of operations
   std::string extract;  // print only what a header embeds: ExtractNames
-  bool browse = false;  // a screen instead
+  bool check_replayable = false;  // say what a replay lacks instead
+  bool browse = false;            // a screen instead
   screen::ColourWish colour = screen::ColourWish::kAuto;  // of it
   bool follow = false;
   bool wait = false;  // until nobody writes the traces any more

@@ -17,11 +17,6 @@ namespace {
 
 constexpr size_t kMostNotes = 20;
 
-std::string TemporaryFolder() {
-  const char* const folder = ::getenv("TMPDIR");
-  return folder != nullptr && *folder != '\0' ? folder : "/tmp";
-}
-
 // What of a trace is to be replayed.
 class Selection {
  public:
@@ -34,6 +29,8 @@ class Selection {
     filter_ = *std::move(filter);
     return {};
   }
+
+  bool is_whole() const { return filter_ == nullptr && !from_ && !to_; }
 
   bool Has(format::Record& record, uint64_t sequence) {
     if (first_real_ns_ == 0) {
@@ -81,6 +78,9 @@ Result<std::optional<Compiled>> OpenPlan(const ReplayOptions& options) {
     return Status::Invalid(TerminalWord(options.traces[0]) +
                            " is a plan: select when it is made");
   }
+  if (!options.undo.empty()) {
+    return Status::Invalid("--undo takes a trace, not a plan");
+  }
   Compiled compiled;
   compiled.plan = std::move(fd);
   compiled.header = *header;
@@ -91,17 +91,17 @@ void Judge(const reader::TraceSet& traces, Compiled* compiled) {
   for (size_t i = 0; i < traces.size(); ++i) {
     const format::TraceReader& trace = traces.trace(i);
     const format::TraceHeader& header = trace.context().description.header;
-    const format::ReadStats& stats = trace.stats();
-    if (i == 0) {
-      compiled->drivers = header.Get("drivers");
-      compiled->visibility = header.Get("visibility");
-    }
-    compiled->header.lost += stats.lost_events;
-    compiled->damaged |= stats.Bad();
+    if (i == 0) compiled->visibility = header.Get("visibility");
+    compiled->Add(trace.stats());
   }
 }
 
 }  // namespace
+
+std::string TemporaryFolder() {
+  const char* const folder = ::getenv("TMPDIR");
+  return folder != nullptr && *folder != '\0' ? folder : "/tmp";
+}
 
 Bound BoundOf(const TracePoint& point, uint64_t first_real_ns) {
   Bound bound;
@@ -136,7 +136,6 @@ Result<Compiled> Compile(const ReplayOptions& options, bool dry) {
   if (*plan) return std::move(**plan);
 
   Compiled compiled;
-  compiled.from_trace = true;
   const uint64_t begin_ns = MonotonicNs();
   const auto keys = std::make_shared<KeyRing>();
   if (Status s = AddKeyArguments(options.keys, "--key", keys.get()); !s.ok()) {
@@ -144,20 +143,12 @@ Result<Compiled> Compile(const ReplayOptions& options, bool dry) {
   }
   Selection selection;
   if (Status s = selection.Read(options); !s.ok()) return s;
-  Status failed;
-  reader::TraceSet::Options how;
-  how.keys = keys;
-  how.sinks = [&](size_t) {
-    return reader::TraceSinks{.report = [&](const format::Report& report) {
-      if (compiled.notes.size() < kMostNotes) {
-        compiled.notes.push_back(report.Text());
-      }
-    }};
-  };
-  reader::TraceSet traces(std::move(how));
-  traces.AddNamed(options.traces, [&](const Status& s) { failed = s; });
-  if (!failed.ok()) return failed;
-
+  std::shared_ptr<const reader::EventFilter> undo;
+  if (!options.undo.empty()) {
+    auto filter = reader::EventFilter::Compile(options.undo, "--undo");
+    if (!filter.ok()) return filter.status();
+    undo = *std::move(filter);
+  }
   std::optional<replay::PlanWriter> writer;
   if (!dry) {
     auto made = options.plan.empty()
@@ -167,19 +158,39 @@ Result<Compiled> Compile(const ReplayOptions& options, bool dry) {
     writer = *std::move(made);
   }
   replay::PlanBuilder builder(options.builder, writer ? &*writer : nullptr);
+  Status failed;
+  reader::TraceSet::Options how;
+  how.keys = keys;
+  how.sinks = [&](size_t) {
+    reader::TraceSinks sinks;
+    sinks.report = [&](const format::Report& report) {
+      if (compiled.notes.size() < kMostNotes) {
+        compiled.notes.push_back(report.Text());
+      }
+    };
+    sinks.state = [&](const format::StateRecord& state) {
+      // A part of a trace does not end as the whole did.
+      if (!state.at_end || selection.is_whole()) builder.TakeState(state);
+    };
+    return sinks;
+  };
+  reader::TraceSet traces(std::move(how));
+  traces.AddNamed(options.traces, [&](const Status& s) { failed = s; });
+  if (!failed.ok()) return failed;
+
   format::Record record;
   uint64_t sequence = 0;
   while (traces.Next(&record) == format::ReadStep::kItem) {
     if (!record.event.before) ++sequence;
     const bool selected = selection.Has(record, sequence);
-    if (Status s = builder.Take(record, selected); !s.ok()) return s;
+    const bool marked = undo != nullptr && undo->Keep(record.event);
+    if (Status s = builder.Take(record, selected, marked); !s.ok()) return s;
   }
   for (size_t i = 0; i < traces.size(); ++i) {
     if (!traces.status(i).ok()) return traces.status(i);
   }
   if (Status s = builder.Finish(); !s.ok()) return s;
-  compiled.header = builder.header();
-  compiled.lacks = builder.lacks();
+  compiled.Add(builder);
   compiled.peak_nodes = builder.peak_nodes();
   compiled.model_bytes = builder.model_bytes();
   Judge(traces, &compiled);

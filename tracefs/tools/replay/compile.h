@@ -5,20 +5,15 @@
 #include <vector>
 
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/replay/check.h"
 #include "tracefs/replay/plan_builder.h"
 #include "tracefs/tools/replay/options.h"
 
 namespace tracefs {
 
-struct Compiled {
-  UniqueFd plan;  // none with --check
-  replay::PlanHeader header;
-  replay::Lacks lacks;
-  bool from_trace = false;         // false: it was a plan already
-  bool damaged = false;            // something recorded could not be read
+struct Compiled : replay::Checked {
+  UniqueFd plan;                   // none with --check
   std::vector<std::string> notes;  // what was found wrong in the trace
-  std::string drivers;             // property of the trace
-  std::string visibility;
   uint64_t compile_ns = 0;
   size_t peak_nodes = 0;
   size_t model_bytes = 0;
@@ -27,6 +22,9 @@ struct Compiled {
 // Reads the traces, or the plan if `options.traces` is one. `dry`: only looks
 // what is lacking.
 Result<Compiled> Compile(const ReplayOptions& options, bool dry);
+
+// Where temporary files go.
+std::string TemporaryFolder();
 
 // A point, in ns since `first_real_ns`, or as a sequence number.
 struct Bound {

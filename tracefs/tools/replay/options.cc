@@ -64,6 +64,10 @@ po::options_description VisibleOptions() {
       ("step",
        "show each operation before it is done: Enter does it, a number "
        "does so many, b goes one back, c goes on, q ends")  //
+      ("undo", text("EXPR"),
+       "say how to take back, in DIR, what operations that match EXPR did, by "
+       "the bytes that the trace has: 'cpid = 4711'")  //
+      ("apply", "with --undo: do so")                  //
       ("closure", text("HOW"),
        "what selected operations need of others: init (default): it is there "
        "before; include: those are done, too, but not timed; none")  //
@@ -301,6 +305,20 @@ Status CheckTogether(const CommandLine& given, const ReplayOptions& o) {
   if (o.step && o.existing) {
     return Status::Invalid("--step may have to begin anew: not in --existing");
   }
+  if (o.apply && o.undo.empty()) {
+    return Status::Invalid("--apply is for --undo");
+  }
+  if (!o.undo.empty()) {
+    for (const char* other :
+         {"filter", "from", "to", "until", "step", "clones", "prepare",
+          "prepare-only", "no-prepare", "existing", "plan", "order", "timing",
+          "data", "expect", "check", "digest", "direct", "closure"}) {
+      if (given.Has(other)) {
+        return Status::Invalid("--undo and --" + Text(other) +
+                               " exclude each other");
+      }
+    }
+  }
   if (o.json && o.step) return Status::Invalid("--step has no JSON");
   return {};
 }
@@ -330,6 +348,8 @@ Result<ReplayOptions> ParseReplayOptions(int argc, const char* const* argv) {
   result.verify_tree = !given.Has("no-verify");
   result.filter = given.Text("filter");
   result.step = given.Has("step");
+  result.undo = given.Text("undo");
+  result.apply = given.Has("apply");
   if (Status s = ReadWord<bool>(
           given, "format", {{"text", false}, {"json", true}}, &result.json);
       !s.ok()) {

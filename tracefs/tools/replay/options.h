@@ -49,6 +49,8 @@ struct ReplayOptions {
   std::optional<TracePoint> to;
   std::optional<TracePoint> until;
   bool step = false;
+  std::string undo;  // a filter
+  bool apply = false;
 
   replay::BuilderOptions builder;
   replay::PlayOptions play;

@@ -15,13 +15,14 @@
 #include "tracefs/base/clock.h"
 #include "tracefs/base/file_io.h"
 #include "tracefs/export/escape.h"
+#include "tracefs/replay/check.h"
 #include "tracefs/replay/digest.h"
-#include "tracefs/tools/replay/check.h"
 #include "tracefs/tools/replay/clear_tree.h"
 #include "tracefs/tools/replay/compile.h"
 #include "tracefs/tools/replay/prepare.h"
 #include "tracefs/tools/replay/report.h"
 #include "tracefs/tools/replay/stepper.h"
+#include "tracefs/tools/replay/undo.h"
 
 namespace tracefs {
 namespace {
@@ -76,9 +77,10 @@ class Run {
     if (!options_.digest_of.empty()) return PrintDigest();
     if (Status s = CompileTraces(); !s.ok()) return s;
     if (options_.check) {
-      const std::vector<Lack> findings = FindLacks(compiled_);
-      out_.Append(LacksText(compiled_, findings, options_.json));
-      for (const Lack& f : findings) {
+      const std::vector<replay::Finding> findings =
+          replay::FindLacks(compiled_);
+      out_.Append(replay::LacksText(compiled_, findings, options_.json));
+      for (const replay::Finding& f : findings) {
         if (f.fatal) Raise(1);
       }
       return {};
@@ -88,9 +90,23 @@ class Run {
           TerminalWord(options_.plan));
       return {};
     }
-    if (Status s = CheckRoom(); !s.ok()) return s;
     RaiseLimitOfFiles();
+    if (!options_.undo.empty()) return Undo();
+    if (Status s = CheckRoom(); !s.ok()) return s;
     return options_.step ? Step() : ReplayAll();
+  }
+
+  // What is to be taken back is worked out in a directory of its own.
+  Status Undo() {
+    const Result<UniqueFd> root = OpenFolder(options_.root);
+    if (!root.ok()) return root.status();
+    Result<UndoPlan> plan = PlanUndo(options_, compiled_);
+    if (!plan.ok()) return plan.status();
+    const Result<uint64_t> left =
+        ShowOrApplyUndo(options_, *plan, root->get(), out_);
+    if (!left.ok()) return left.status();
+    if (*left != 0) Raise(1);
+    return {};
   }
 
   Status PrintDigest() {
@@ -114,7 +130,7 @@ class Run {
     for (const std::string& note : compiled_.notes) Say(note);
     if (compiled_.damaged) Raise(1);
     if (options_.check || !compiled_.from_trace) return {};
-    for (const Lack& f : FindLacks(compiled_)) {
+    for (const replay::Finding& f : replay::FindLacks(compiled_)) {
       if (f.fatal) {
         Say(std::to_string(f.count) + " " + f.text);
         if (f.key == "lost" || f.key == "operations") Raise(1);
@@ -226,8 +242,10 @@ class Run {
                                          &end.differences);
       return {};
     }
+    replay::DigestOptions how = DigestHow();
+    how.recorded_bytes = options_.target.data == replay::DataMode::kRecorded;
     auto differences = replay::CompareWithPlan(
-        compiled_.plan.get(), *digest, DigestHow(), /*others=*/!was_empty,
+        compiled_.plan.get(), *digest, how, /*others=*/!was_empty,
         kMostDifferences, &end.differences);
     if (!differences.ok()) return differences.status();
     end.first = *std::move(differences);

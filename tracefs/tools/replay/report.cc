@@ -221,6 +221,8 @@ std::string ReportJson(const ReplayReport& r) {
       {"operations_per_s",
        static_cast<double>(o.operations()) / std::max(elapsed, 1e-9)},
       {"compile_s", Seconds(r.compiled->compile_ns)},
+      {"peak_inodes", r.compiled->peak_nodes},
+      {"model_bytes", r.compiled->model_bytes},
       {"processor_s", r.processor_s},
       {"bytes_written", o.bytes_written},
       {"bytes_read", o.bytes_read},

@@ -1,25 +1,26 @@
-#include "tracefs/tools/replay/check.h"
+#include "tracefs/replay/check.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
-namespace tracefs {
+namespace tracefs::replay {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
 }  // namespace
 
-std::vector<Lack> FindLacks(const Compiled& compiled) {
-  const replay::Lacks& l = compiled.lacks;
-  std::vector<Lack> findings;
+std::vector<Finding> FindLacks(const Checked& checked) {
+  const Lacks& l = checked.lacks;
+  std::vector<Finding> findings;
   const auto find = [&](bool fatal, uint64_t count, const char* key,
                         std::string text) {
     if (count != 0) findings.push_back({fatal, count, key, std::move(text)});
   };
-  if (l.operations == 0 && compiled.from_trace) {
+  if (l.operations == 0 && checked.from_trace) {
     findings.push_back({true, 0, "operations", "there are no operations"});
   }
-  find(true, compiled.header.lost, "lost",
+  find(true, checked.header.lost, "lost",
        "operations were lost when it was recorded: what they did is missing");
   find(true, l.without_path, "without_file",
        "operations do not say on which file: record with STR_INODE and "
@@ -56,6 +57,20 @@ std::vector<Lack> FindLacks(const Compiled& compiled) {
   find(false, l.files_without_content, "files_without_content",
        "files that were there before, with contents that are not in the trace: "
        "they are made of zeros");
+  find(false, l.entries_before - std::min(l.entries_before, l.entries_known),
+       "entries_without_state",
+       "files that were there before, of which extended attributes, link "
+       "targets "
+       "and holes are not kept: record with STR_REPLAY");
+  find(false, l.states_late, "states_late",
+       "files that were changed while their state was being read");
+  find(false, l.states_incomplete, "states_incomplete",
+       "files whose state could not be read whole");
+  if (l.final_states == 0 && checked.from_trace && l.operations != 0) {
+    findings.push_back({false, 0, "without_end",
+                        "nothing tells what the tree was in the end: it is "
+                        "worked out; record with STR_REPLAY"});
+  }
   find(false, l.entries_without_attributes, "entries_without_attributes",
        "files that were there before, with attributes that nobody asked for");
   find(false, l.handles_before, "handles_before",
@@ -69,28 +84,34 @@ std::vector<Lack> FindLacks(const Compiled& compiled) {
   return findings;
 }
 
-std::string LacksText(const Compiled& compiled,
-                      const std::vector<Lack>& findings, bool json) {
-  bool fatal = compiled.damaged;
-  for (const Lack& finding : findings) fatal |= finding.fatal;
-  const replay::PlanHeader& h = compiled.header;
+bool IsReplayable(const Checked& checked,
+                  const std::vector<Finding>& findings) {
+  return !checked.damaged &&
+         std::none_of(findings.begin(), findings.end(),
+                      [](const Finding& f) { return f.fatal; });
+}
+
+std::string LacksText(const Checked& checked,
+                      const std::vector<Finding>& findings, bool json) {
+  const bool fatal = !IsReplayable(checked, findings);
+  const PlanHeader& h = checked.header;
   if (json) {
     Json lacks = Json::array();
-    for (const Lack& f : findings) {
+    for (const Finding& f : findings) {
       lacks.push_back({{"what", f.key},
                        {"count", f.count},
                        {"prevents", f.fatal},
                        {"text", f.text}});
     }
     const Json all = {{"replayable", !fatal},
-                      {"damaged", compiled.damaged},
+                      {"damaged", checked.damaged},
                       {"operations", h.operations},
                       {"threads", h.lanes},
                       {"initial_entries", h.initial_entries},
                       {"initial_bytes", h.initial_bytes},
                       {"written_bytes", h.written_bytes},
                       {"made_entries", h.made_entries},
-                      {"visibility", compiled.visibility},
+                      {"visibility", checked.visibility},
                       {"lacks", lacks}};
     return all.dump(2) + "\n";
   }
@@ -101,12 +122,12 @@ std::string LacksText(const Compiled& compiled,
           std::to_string(h.initial_bytes) + " bytes) and " +
           std::to_string(h.made_entries) + " new ones; " +
           std::to_string(h.written_bytes) + " bytes are written\n";
-  if (compiled.damaged) {
+  if (checked.damaged) {
     text +=
         "damaged, cut, or something is lost: tracefs-dump --stats tells "
         "more\n";
   }
-  for (const Lack& f : findings) {
+  for (const Finding& f : findings) {
     text += (f.fatal ? "! " : "  ") +
             (f.count != 0 ? std::to_string(f.count) + " " : std::string()) +
             f.text + "\n";
@@ -114,4 +135,4 @@ std::string LacksText(const Compiled& compiled,
   return text;
 }
 
-}  // namespace tracefs
+}  // namespace tracefs::replay

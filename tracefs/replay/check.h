@@ -1,0 +1,50 @@
+// What a trace lacks for a replay, said before anything is done: of
+// tracefs-replay --check and tracefs-dump --check-replayable.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tracefs/format/report.h"
+#include "tracefs/replay/plan_builder.h"
+#include "tracefs/replay/plan_file.h"
+
+namespace tracefs::replay {
+
+// What is known of a trace when all of it has gone through a PlanBuilder.
+struct Checked {
+  PlanHeader header;
+  Lacks lacks;
+  bool from_trace = false;  // false: a plan, of which only the header is known
+  bool damaged = false;     // something recorded could not be read
+  std::string visibility;   // property of the trace
+
+  void Add(const PlanBuilder& builder) {
+    header = builder.header();
+    lacks = builder.lacks();
+    from_trace = true;
+  }
+  // What its reader says of a trace. After Add.
+  void Add(const format::ReadStats& stats) {
+    header.lost += stats.lost_events;
+    damaged |= stats.Bad();
+  }
+};
+
+struct Finding {
+  bool fatal = false;  // the replay cannot be right
+  uint64_t count = 0;
+  std::string key;   // for JSON
+  std::string text;  // what is missing, and what to do about it
+};
+
+std::vector<Finding> FindLacks(const Checked& checked);
+
+// Whether one of them, or damage, prevents a right replay.
+bool IsReplayable(const Checked& checked, const std::vector<Finding>& findings);
+
+// Lines, or a JSON object; with a line end.
+std::string LacksText(const Checked& checked,
+                      const std::vector<Finding>& findings, bool json);
+
+}  // namespace tracefs::replay
