@@ -460,7 +460,7 @@ echo 2 > a/b/g"""
         """What one process did is taken back, what others did stays."""
         before = """mkdir -p t/sub/deep; seq 2000 > t/a; seq 50 > t/sub/b
 ln t/a t/sub/hard; ln -s a t/link; mkfifo t/pipe; chmod 2750 t/sub
-chmod 640 t/a; chown 7:8 t/sub/b; printf '\001\000\377' > t/sub/deep/bin
+chmod 640 t/a; chown 7:8 t/sub/b; printf '\\001\\000\\377' > t/sub/deep/bin
 python3 -c 'import os; os.setxattr("t/sub/b", "user.k", b"v")'"""
         folder_before = self.empty("reference")
         subprocess.run(["sh", "-c", before], cwd=folder_before, check=True)
