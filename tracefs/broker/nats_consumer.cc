@@ -54,8 +54,14 @@ class NatsConsumer final : public Consumer {
     config.MaxAckPending = static_cast<int64_t>(options_.max_messages) * 16;
     jsConsumerInfo* info = nullptr;
     jsErrCode code = static_cast<jsErrCode>(0);
-    natsStatus s = js_AddConsumer(&info, *context, spec_.stream.c_str(),
-                                  &config, nullptr, &code);
+    // One that is there stays as it is: changing it would have the server
+    // forget whom it has sent what, and send that again after a while.
+    natsStatus s = js_GetConsumerInfo(&info, *context, spec_.stream.c_str(),
+                                      options_.group.c_str(), nullptr, &code);
+    if (s == NATS_NOT_FOUND) {
+      s = js_AddConsumer(&info, *context, spec_.stream.c_str(), &config,
+                         nullptr, &code);
+    }
     jsConsumerInfo_Destroy(info);
     if (s != NATS_OK) return NatsError(s, "group '" + options_.group + "'");
     jsSubOptions subscribe;

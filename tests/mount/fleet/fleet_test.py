@@ -55,12 +55,13 @@ class Fleet:
                 out.write(str(self.made))
             self.made += 1
 
-    def receiver(self, *arguments):
+    def receiver(self, *arguments, out=None):
         log = self.suite.path(self.name, f"recv-{random.random()}.log")
         with open(log, "wb") as errors:
             process = self.suite.background(subprocess.Popen(
                 [os.path.join(self.suite.bin, "tracefs-recv"), "--from",
-                 "nats:" + self.addresses, "--create", "--out", self.out,
+                 "nats:" + self.addresses, "--create", "--out",
+                 out or self.out, "--redeliver", "2s",
                  *arguments],
                 stdin=subprocess.DEVNULL, stderr=errors))
         process.log = log
@@ -285,8 +286,8 @@ def tables_have_each_event_once(suite):
            "what a killed receiver left")
     count = fleet.expect_same(events)
     parquet = suite.folder("tables-fleet", "parquet")
-    receiver = fleet.receiver("--format", "parquet", "--out", parquet,
-                              "--group", "parquet", "--every", "1s")
+    receiver = fleet.receiver("--format", "parquet", "--group", "parquet",
+                              "--every", "1s", out=parquet)
     wait_until(lambda: glob.glob(f"{parquet}/host={HOST}/date=*/*.parquet"),
                "a Parquet file")
     receiver.send_signal(signal.SIGTERM)

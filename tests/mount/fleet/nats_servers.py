@@ -66,7 +66,7 @@ def cluster(suite, names):
     routes = {name: free_port() for name in names}
     servers = []
     for name in names:
-        others = " ".join(f"nats://127.0.0.1:{port}"
+        others = ", ".join(f"nats://127.0.0.1:{port}"
                           for port in routes.values())
         servers.append(NatsServer(
             suite, name, cluster="cluster { name: fleet, listen: "

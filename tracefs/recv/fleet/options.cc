@@ -14,8 +14,8 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr std::array kTexts = {
-    "group",       "subject",         "stream", "create", "creds",
-    "broker-user", "broker-password", "hosts",  "every",  "gap"};
+    "group",           "subject", "stream", "create", "creds",    "broker-user",
+    "broker-password", "hosts",   "every",  "gap",    "redeliver"};
 
 Status TakeTime(const CommandLine& given, const char* name,
                 std::chrono::nanoseconds* value) {
@@ -115,6 +115,9 @@ po::options_description FleetOptionTexts() {
        "names of hosts, a line each: others are refused")  //
       ("every", text("TIME"),
        "with --format: how long blocks gather for a file; default 30s")  //
+      ("redeliver", text("TIME"),
+       "for a new group: when what a receiver had that was killed comes again; "
+       "default 30s, with --format and twice --every")  //
       ("gap", text("TIME"),
        "how long blocks wait for those before them; default 90s");
   return options;
@@ -169,6 +172,13 @@ Result<FleetOptions> ParseFleetOptions(const CommandLine& given) {
   options.consumer.patience =
       std::chrono::seconds(30) +
       2 * (store.format.empty() ? std::chrono::nanoseconds(0) : store.every);
+  if (Status s = TakeTime(given, "redeliver", &options.consumer.patience);
+      !s.ok()) {
+    return s;
+  }
+  if (options.consumer.patience < std::chrono::seconds(1)) {
+    return Status::Invalid("--redeliver: give at least 1s");
+  }
   if (given.Has("hosts")) {
     if (Status s = ReadHosts(given.Text("hosts"), &options.hosts); !s.ok()) {
       return s;
