@@ -298,6 +298,30 @@ void Reader::GiveHeads() {
   heads_.clear();
 }
 
+Reader::Code Reader::BeginMessages() {
+  if (messages_begun_) return TRACEFS_ITEM;
+  TraceReader& reader = traces_.trace(at_trace_);
+  const uint64_t from_ns = traces_.range().from_ns;
+  if (from_ns != 0 && !sought_[at_trace_]) {
+    // Block 0, which describes the others.
+    const Code code = ReadHead(at_trace_);
+    if (code != TRACEFS_ITEM) return code;
+    // Where it cannot be sought, what comes before is passed over.
+    const Status s = reader.CanSeek() ? reader.SeekTime(from_ns) : Status::Ok();
+    if (!s.ok()) return Fail(s.Prefixed(Printable(reader.context().name)));
+  }
+  messages_begun_ = true;
+  return TRACEFS_ITEM;
+}
+
+bool Reader::IsInRange() const {
+  const TimeRange& range = traces_.range();
+  const format::BlockHead& head = block_->head();
+  if (range.whole() || block_->sequence() == 0 || head.events == 0) return true;
+  return head.clock.ToReal(head.first_ns) < range.to_ns &&
+         head.clock.ToReal(head.last_ns) >= range.from_ns;
+}
+
 Reader::Code Reader::NextMessage(format::Message* message) {
   const Code code = Begin(Way::kMessages);
   if (code != TRACEFS_ITEM) return code;
@@ -312,9 +336,10 @@ Reader::Code Reader::NextMessage(format::Message* message) {
     messages_.reset();
     block_.reset();
     if (at_trace_ == traces_.size()) return End();
+    if (const Code begun = BeginMessages(); begun != TRACEFS_ITEM) return begun;
     if (heads_[at_trace_] != nullptr) {
       block_ = std::move(heads_[at_trace_]);
-      messages_.emplace(block_->bytes());
+      if (IsInRange()) messages_.emplace(block_->bytes());
       continue;
     }
     TraceReader& reader = traces_.trace(at_trace_);
@@ -326,7 +351,8 @@ Reader::Code Reader::NextMessage(format::Message* message) {
     if (*step == ReadStep::kWait) return TRACEFS_WAIT;
     if (*step == ReadStep::kEnd) {
       ++at_trace_;
-    } else {
+      messages_begun_ = false;
+    } else if (IsInRange()) {
       messages_.emplace(block_->bytes());
     }
   }

@@ -84,6 +84,10 @@ class Reader {
   Code End();
   // What a trace's status, or what was found meanwhile, makes of reading.
   Code Check();
+  // Goes to the block whose messages come first.
+  Code BeginMessages();
+  // Whether messages of block_ are asked for.
+  bool IsInRange() const;
   Code NextByTime(const Batch::Specs& specs, std::shared_ptr<Batch>* batch);
   Code NextByBlock(const Batch::Specs& specs, std::shared_ptr<Batch>* batch);
 
@@ -106,6 +110,7 @@ class Reader {
   size_t at_trace_ = 0;       // of messages, blocks and columns in file order
   std::unique_ptr<format::BlockDecoder> block_;
   std::optional<format::MessageCursor> messages_;
+  bool messages_begun_ = false;  // of this trace
   bool preamble_told_ = false;
   std::unique_ptr<ParallelColumns> columns_;
 };

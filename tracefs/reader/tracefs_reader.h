@@ -118,7 +118,8 @@ TRACEFS_READER_API int tracefs_options_add_key(tracefs_options* options,
 TRACEFS_READER_API int tracefs_options_set_filter(tracefs_options* options,
                                                   const char* text);
 /* Only events that began at `from` or later, and before `to`. Looked for, not
- * read up to, in files. */
+ * read up to, in files. Messages: those of the first block of each trace, and
+ * of all blocks that have such an event or no event at all. */
 TRACEFS_READER_API int tracefs_options_set_range(tracefs_options* options,
                                                  uint64_t from, uint64_t to);
 

@@ -49,6 +49,47 @@ TEST(TimeSeekTest, RangesAreHalfOpen) {
   }
 }
 
+// The blocks of a trace that messages are given of, by sequence number.
+std::vector<uint64_t> BlocksOfMessages(MemoryReader& reader) {
+  std::vector<uint64_t> blocks;
+  tracefs_message message;
+  while (tracefs_reader_next_message(reader.get(), &message) == TRACEFS_ITEM) {
+    if (blocks.empty() || blocks.back() != message.block) {
+      blocks.push_back(message.block);
+    }
+  }
+  EXPECT_EQ(tracefs_reader_complete(reader.get()), 1) << reader.message();
+  return blocks;
+}
+
+// Blocks of ten events; the first one describes the others, and the last one
+// ends the trace.
+TEST(TimeSeekTest, MessagesAreThoseOfBlocksInTheRange) {
+  const std::string bytes = SampleBytes(100);
+  MemoryReader all(bytes);
+  const std::vector<uint64_t> every = BlocksOfMessages(all);
+  ASSERT_GE(every.size(), 101u);
+  ASSERT_EQ(every[0], 0u);
+
+  MemoryReader some(bytes);
+  tracefs_options_set_range(some.options(), TimeOf(505), TimeOf(530));
+  std::vector<uint64_t> expected = {0, 51, 52, 53};
+  expected.insert(expected.end(), every.begin() + 101, every.end());
+  EXPECT_EQ(BlocksOfMessages(some), expected);
+
+  MemoryReader sought(bytes);
+  ASSERT_EQ(tracefs_reader_seek_time(sought.get(), TimeOf(989)), TRACEFS_ITEM);
+  expected = {0, 99, 100};
+  expected.insert(expected.end(), every.begin() + 101, every.end());
+  EXPECT_EQ(BlocksOfMessages(sought), expected);
+
+  MemoryReader beyond(bytes);
+  tracefs_options_set_range(beyond.options(), TimeOf(1000), TimeOf(2000));
+  expected = {0};
+  expected.insert(expected.end(), every.begin() + 101, every.end());
+  EXPECT_EQ(BlocksOfMessages(beyond), expected);
+}
+
 TEST(TimeSeekTest, GoesToABlock) {
   const std::string bytes = SampleBytes(500);
   for (const uint64_t block : {1, 2, 250, 499, 500}) {
