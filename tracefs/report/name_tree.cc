@@ -38,23 +38,21 @@ NameTree::NameTree(Limits limits) : limits_(limits) {
 }
 
 void NameTree::MakeSlots(size_t count) {
-  slots_.assign(count, 0);
+  slots_.assign(count, Slot());
   for (size_t node = 1; node < nodes_.size(); ++node) {
     size_t slot = hashes_[node] & (count - 1);
-    while (slots_[slot] != 0) slot = (slot + 1) & (count - 1);
-    slots_[slot] = static_cast<uint32_t>(node + 1);
+    while (slots_[slot].taken != 0) slot = (slot + 1) & (count - 1);
+    slots_[slot] = {static_cast<uint32_t>(node + 1), hashes_[node]};
   }
 }
 
 size_t NameTree::SlotOf(NodeId parent, std::string_view name,
                         uint32_t hash) const {
   size_t slot = hash & (slots_.size() - 1);
-  for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
-    const NodeId node = slots_[slot] - 1;
-    if (hashes_[node] == hash && nodes_[node].parent == parent &&
-        NameOf(node) == name) {
-      break;
-    }
+  for (; slots_[slot].taken != 0; slot = (slot + 1) & (slots_.size() - 1)) {
+    if (slots_[slot].hash != hash) continue;
+    const NodeId node = slots_[slot].taken - 1;
+    if (nodes_[node].parent == parent && NameOf(node) == name) break;
   }
   return slot;
 }
@@ -62,9 +60,9 @@ size_t NameTree::SlotOf(NodeId parent, std::string_view name,
 NodeId NameTree::Child(NodeId parent, std::string_view name) {
   const uint32_t hash = HashOf(parent, name);
   const size_t slot = SlotOf(parent, name, hash);
-  if (slots_[slot] != 0) return slots_[slot] - 1;
+  if (slots_[slot].taken != 0) return slots_[slot].taken - 1;
   const auto node = static_cast<NodeId>(nodes_.size());
-  slots_[slot] = node + 1;
+  slots_[slot] = {node + 1, hash};
   nodes_.emplace_back();
   nodes_.back().parent = parent;
   nodes_.back().name = names_.Add(name);

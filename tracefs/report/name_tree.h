@@ -94,8 +94,12 @@ class NameTree {
   std::vector<Node> nodes_;
   TextDictionary names_;
   std::vector<uint32_t> hashes_;  // of parent and name, by node
-  // Node + 1, 0 = free; a power of two, half of them free at least.
-  std::vector<uint32_t> slots_;
+  // With the hash: where it differs, nothing else of the node is looked at.
+  struct Slot {
+    uint32_t taken = 0;  // node + 1; 0 = free
+    uint32_t hash = 0;
+  };
+  std::vector<Slot> slots_;  // a power of two, half of them free at least
   int64_t points_ = 0;
   Metrics missed_;
 };
