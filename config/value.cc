@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tracefs/base/spelling.h"
+#include "tracefs/base/unit_habits.h"
 #include "tracefs/base/units.h"
 
 namespace tracefs {
@@ -129,9 +130,12 @@ Status CheckValue(const OptionRow& row, ValueForm form, std::string_view what,
           : row.type == ValueType::kSize ? ParseSize(value->text)
                                          : ParseDuration(value->text);
       if (!number) {
-        return ErrorAt(
-            file, value->position,
-            owner + " takes " + Wanted(row) + ", not " + Quoted(value->text));
+        return ErrorAt(file, value->position,
+                       owner + " takes " + Wanted(row) + ", not " +
+                           Quoted(value->text) +
+                           (row.type == ValueType::kCount
+                                ? ""
+                                : DidYouMeanNumber(value->text)));
       }
       if (*number < row.min || *number > row.max) {
         const char* unit = row.type == ValueType::kSize       ? " bytes"

@@ -9,6 +9,7 @@
 #include "filters/input/trace_words.h"
 #include "filters/input/words.h"
 #include "tracefs/base/spelling.h"
+#include "tracefs/base/unit_habits.h"
 #include "tracefs/base/units.h"
 #include "tracefs/event/op.h"
 

@@ -3,7 +3,6 @@
 #include <array>
 
 #include "tracefs/base/spelling.h"
-#include "tracefs/base/units.h"
 
 namespace tracefs {
 namespace {
@@ -52,18 +51,6 @@ constexpr std::array kPredicates = {
     Habit{"extension", "ext"}, Habit{"suffix", "ext"},
 };
 
-// The longer before what they begin with.
-constexpr std::array kUnits = {
-    Habit{"KiB", "K"},     Habit{"MiB", "M"},     Habit{"GiB", "G"},
-    Habit{"TiB", "T"},     Habit{"KB", "K"},      Habit{"MB", "M"},
-    Habit{"GB", "G"},      Habit{"TB", "T"},      Habit{"bytes", ""},
-    Habit{"B", ""},        Habit{"seconds", "s"}, Habit{"second", "s"},
-    Habit{"secs", "s"},    Habit{"sec", "s"},     Habit{"msecs", "ms"},
-    Habit{"msec", "ms"},   Habit{"usecs", "us"},  Habit{"usec", "us"},
-    Habit{"minutes", "m"}, Habit{"min", "m"},     Habit{"hours", "h"},
-    Habit{"hour", "h"},
-};
-
 template <size_t kSize>
 std::string Find(std::string_view word, const std::array<Habit, kSize>& habits,
                  std::span<const std::string_view> known) {
@@ -85,22 +72,6 @@ std::string DidYouMeanOp(std::string_view word,
 std::string DidYouMeanPredicate(std::string_view word,
                                 std::span<const std::string_view> known) {
   return Find(word, kPredicates, known);
-}
-
-std::string DidYouMeanNumber(std::string_view word) {
-  size_t digits = 0;
-  while (digits < word.size() && word[digits] >= '0' && word[digits] <= '9') {
-    ++digits;
-  }
-  if (digits == 0) return {};
-  for (const Habit& unit : kUnits) {
-    if (!SameButForCase(word.substr(digits), unit.theirs)) continue;
-    const std::string ours =
-        std::string(word.substr(0, digits)) + std::string(unit.ours);
-    if (!ParseSize(ours) && !ParseDuration(ours)) return {};
-    return "; did you mean '" + ours + "'?";
-  }
-  return {};
 }
 
 }  // namespace tracefs

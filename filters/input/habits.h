@@ -13,8 +13,5 @@ std::string DidYouMeanOp(std::string_view word,
                          std::span<const std::string_view> known);
 std::string DidYouMeanPredicate(std::string_view word,
                                 std::span<const std::string_view> known);
-// Of a number or duration with a unit that we write otherwise: "10MB" is 10M,
-// "10sec" 10s.
-std::string DidYouMeanNumber(std::string_view word);
 
 }  // namespace tracefs

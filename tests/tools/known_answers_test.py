@@ -22,7 +22,7 @@ GOLDEN = os.path.join(ROOT, "tests/golden/v1")
 QUESTIONS = ("summary", "tree", "files", "access", "blocks", "lifetimes",
              "sharing", "double-writes", "races", "churn", "errors",
              "small-io", "fsync", "probes", "slowest", "queueing",
-             "critical-path", "uses", "rates", "permissions")
+             "critical-path", "uses", "rates", "permissions", "pauses")
 MS = 1_000_000
 DIRECTORY = 0o40755
 
@@ -328,6 +328,79 @@ def check_under(w):
     same(counts("NOT under(cname = gcc OR cpid = 4)"), {"other": 1})
     # Also where another part needs the trace.
     same(counts("under(cname = gcc) AND inferred = 0"), {"gcc": 2, "cc1": 3})
+
+
+def check_pauses(w):
+    """Every fourth operation comes late; each process thinks for its own time."""
+    s = Script()
+    for i in range(12):
+        s.op("lookup", 1 + i % 2, f"p{i % 2}", "/x", dur=1000,
+             gap=7000 if i % 4 == 3 else 1000)
+
+    def counts(trace, value):
+        return {r["from_ns"]: r["count"] for r in map(json.loads, w.run(
+            "tracefs-dump", "--hist", value, "--format", "jsonl",
+            trace).splitlines()) if r["count"]}
+    trace = w.trace(s)
+    begins = [o["t"] for o in s.operations]
+    gaps = [b - a for a, b in zip(begins, begins[1:])]
+    thinks = [b - a - 1000 for a, b in zip(begins, begins[2:])]
+
+    def histogram(values):
+        found = {}
+        for v in values:
+            low = 0 if v == 0 else 1 << (v.bit_length() - 1)
+            found[low] = found.get(low, 0) + 1
+        return found
+    same(counts(trace, "gap"), histogram(gaps))
+    same(counts(trace, "think"), histogram(thinks))
+    same([{r["from_ns"]: r["count"] for r in t if r["count"]}
+          for t in w.tables("pauses", trace)],
+         [histogram(gaps), histogram(thinks)])
+    s = Script()
+    make_file(s, "/a", 10)
+    s.op("unlink", 1, "rm", "/a", ino=10, nlink=0)
+    same(counts(w.trace(s), "lifetime"),
+         histogram([s.operations[-1]["t"] - s.operations[0]["t"]]))
+
+
+def check_places_are_shown_on_a_terminal(w):
+    """With a line and a caret; where nobody reads it, without."""
+    config = os.path.join(w.folder, "broken.conf")
+    with open(config, "w", encoding="utf-8") as file:
+        file.write('{\n { op = open }\n { stream = { STR_ALL } }\n'
+                   '\t{ file = "/tmp/x" buf = 10MB }\n}\n')
+    trace = w.trace(Script())
+    for words, line, place in (
+            (["tracefs-dump", "--filter", "op = open AND op = stat", trace],
+             "op = open AND op = stat", "stat"),
+            (["tracefs-dump", "--filter", "op = opem", "--by", "op", trace],
+             "op = opem", "opem"),
+            (["tracefs-report", "summary", "--filter", "latency > 10secs",
+              trace], "latency > 10secs", "10secs"),
+            (["tracefs-mount", "--check", config],
+             '{ file = "/tmp/x" buf = 10MB }', "10MB")):
+        reader, terminal = os.openpty()
+        done = subprocess.run([os.path.join(w.bin, words[0]), *words[1:]],
+                              stdout=subprocess.PIPE, stderr=terminal,
+                              check=False)
+        os.close(terminal)
+        text = b""
+        try:
+            while part := os.read(reader, 65536):
+                text += part
+        except OSError:
+            pass
+        os.close(reader)
+        same(done.returncode, 2, text)
+        lines = text.decode().replace("\r", "").splitlines()
+        same(len(lines), 3, lines)
+        same(lines[1].strip(), line)
+        same(lines[1][lines[2].index("^"):].split()[0], place, lines)
+        same("did you mean" in lines[0], True, lines)
+        silent = subprocess.run([os.path.join(w.bin, words[0]), *words[1:]],
+                                capture_output=True, check=False)
+        same(silent.stderr.decode().splitlines(), lines[:1])
 
 
 # --- odd traces

@@ -5,6 +5,7 @@
 
 #include "tracefs/base/file_io.h"
 #include "tracefs/base/version.h"
+#include "tracefs/command/caret.h"
 
 namespace tracefs {
 namespace {
@@ -22,7 +23,8 @@ std::string VersionLine(std::string_view name, std::string_view more) {
 
 int Finish(std::string_view name, const Status& status) {
   if (!status.ok()) {
-    const std::string line = std::string(name) + ": " + status.message() + '\n';
+    const std::string line = std::string(name) + ": " + status.message() +
+                             '\n' + CaretOnTerminal(status.message());
     // There is nobody to tell if this fails.
     static_cast<void>(WriteAll(STDERR_FILENO, AsBytes(line), {}));
   }

@@ -21,6 +21,7 @@ constexpr AnalysisRow kAnalyses[] = {
     {"critical-path", "processes that the whole waited for", &MakeCriticalPath},
     {"uses", "files that are read, written, or both", &MakeUses},
     {"rates", "operations and bytes in periods of several lengths", &MakeRates},
+    {"pauses", "how long it is quiet between operations", &MakePauses},
     {"permissions", "changes of mode and owner", &MakePermissions},
     {"who", "who did what to one file", &MakeWho},
 };

@@ -34,6 +34,7 @@ std::unique_ptr<Analysis> MakeDoubleWrites(const AnalysisOptions& options);
 std::unique_ptr<Analysis> MakeGroup(const AnalysisOptions& options);
 std::unique_ptr<Analysis> MakeLifetimes(const AnalysisOptions& options);
 std::unique_ptr<Analysis> MakeQueueing(const AnalysisOptions& options);
+std::unique_ptr<Analysis> MakePauses(const AnalysisOptions& options);
 std::unique_ptr<Analysis> MakePermissions(const AnalysisOptions& options);
 std::unique_ptr<Analysis> MakeRaces(const AnalysisOptions& options);
 std::unique_ptr<Analysis> MakeRates(const AnalysisOptions& options);

@@ -35,7 +35,7 @@ uint64_t HashOf(std::string_view key, uint64_t seed) {
 }
 
 // What a key takes besides its bytes: there are two to four slots for each.
-constexpr size_t kEntryBytes = sizeof(GroupStore::Entry) + 4 * 4;
+constexpr size_t kEntryBytes = sizeof(GroupStore::Entry) + 4 * 8;
 constexpr uint64_t kCheckEvery = 4096;
 
 }  // namespace
@@ -44,7 +44,7 @@ GroupStore::GroupStore(size_t memory_bytes, bool details)
     : memory_bytes_(memory_bytes),
       details_(details),
       seed_(RandomSeed()),
-      slots_(1024, 0) {}
+      slots_(1024) {}
 
 size_t GroupStore::BytesOf(const Entry& entry) const {
   return kEntryBytes + (entry.key.size() > 15 ? entry.key.size() + 17 : 0) +
@@ -53,20 +53,41 @@ size_t GroupStore::BytesOf(const Entry& entry) const {
               : sizeof(TallyDetails) + 16 + entry.details->bytes());
 }
 
+uint64_t GroupStore::Hash(std::string_view key) const {
+  return HashOf(key, seed_);
+}
+
+void GroupStore::FetchSlot(uint64_t hash) const {
+  __builtin_prefetch(&slots_[hash & (slots_.size() - 1)]);
+}
+
+void GroupStore::FetchEntry(uint64_t hash) const {
+  const Slot& slot = slots_[hash & (slots_.size() - 1)];
+  if (slot.taken == 0 || slot.tag != TagOf(hash)) return;
+  const auto* const entry =
+      reinterpret_cast<const char*>(&entries_[slot.taken - 1]);
+  // Entries are longer than what comes at a time.
+  for (size_t at = 0; at < sizeof(Entry); at += 64) {
+    __builtin_prefetch(entry + at);
+  }
+}
+
 size_t GroupStore::Find(std::string_view key) {
   const uint64_t hash = HashOf(key, seed_);
   const auto probe = [&] {
     const size_t mask = slots_.size() - 1;
     size_t at = hash & mask;
-    while (slots_[at] != 0) {
-      const Entry& entry = entries_[slots_[at] - 1];
-      if (entry.hash == hash && entry.key == key) break;
+    while (slots_[at].taken != 0) {
+      if (slots_[at].tag == TagOf(hash) &&
+          entries_[slots_[at].taken - 1].key == key) {
+        break;
+      }
       at = (at + 1) & mask;
     }
     return at;
   };
   size_t at = probe();
-  if (slots_[at] != 0) return slots_[at] - 1;
+  if (slots_[at].taken != 0) return slots_[at].taken - 1;
   if (key_bytes_ + kEntryBytes + key.size() > memory_bytes_) {
     Shed();
     at = probe();
@@ -77,7 +98,7 @@ size_t GroupStore::Find(std::string_view key) {
   entry.key = key;
   if (details_) entry.details = std::make_unique<TallyDetails>();
   key_bytes_ += BytesOf(entry);
-  slots_[at] = static_cast<uint32_t>(entries_.size());
+  slots_[at] = {static_cast<uint32_t>(entries_.size()), TagOf(hash)};
   if (2 * entries_.size() > slots_.size()) Reindex(2 * slots_.size());
   return entries_.size() - 1;
 }
@@ -123,12 +144,12 @@ void GroupStore::Shed() {
 
 void GroupStore::Reindex(size_t slots) {
   while (slots < 2 * entries_.size() + 2) slots *= 2;
-  slots_.assign(slots, 0);
+  slots_.assign(slots, Slot());
   const size_t mask = slots - 1;
   for (size_t i = 0; i < entries_.size(); ++i) {
     size_t at = entries_[i].hash & mask;
-    while (slots_[at] != 0) at = (at + 1) & mask;
-    slots_[at] = static_cast<uint32_t>(i + 1);
+    while (slots_[at].taken != 0) at = (at + 1) & mask;
+    slots_[at] = {static_cast<uint32_t>(i + 1), TagOf(entries_[i].hash)};
   }
 }
 

@@ -34,6 +34,14 @@ class GroupStore {
 
   GroupStore(size_t memory_bytes, bool details);
 
+  // Many keys are far from the processor: told some time before they are asked
+  // for, first all of some by FetchSlot and then all of these by FetchEntry,
+  // they come at the same time.
+  uint64_t Hash(std::string_view key) const;
+  void FetchSlot(uint64_t hash) const;
+  void FetchEntry(uint64_t hash) const;
+  bool is_far() const { return entries_.size() > kNear; }
+
   // The place of a key, which is made if need be. Places hold until
   // generation() changes.
   size_t Find(std::string_view key);
@@ -49,6 +57,15 @@ class GroupStore {
   bool exact() const { return generation_ == 0; }
 
  private:
+  static constexpr size_t kNear = 2048;  // that fit in a cache
+  struct Slot {
+    uint32_t taken = 0;  // place + 1; 0 = free
+    uint32_t tag = 0;    // of the hash: where it differs, so do keys
+  };
+  static uint32_t TagOf(uint64_t hash) {
+    return static_cast<uint32_t>(hash >> 32);
+  }
+
   void Shed();
   void Reindex(size_t slots);
   size_t BytesOf(const Entry& entry) const;
@@ -57,8 +74,8 @@ class GroupStore {
   const bool details_;
   const uint64_t seed_;
   std::deque<Entry> entries_;
-  std::vector<uint32_t> slots_;  // place + 1; 0 = free; a power of two
-  size_t key_bytes_ = 0;         // and details that were looked at
+  std::vector<Slot> slots_;  // a power of two
+  size_t key_bytes_ = 0;     // and details that were looked at
   uint64_t checked_ = 0;
   uint64_t shed_ = 0;
   uint64_t generation_ = 0;

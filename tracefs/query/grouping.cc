@@ -18,6 +18,8 @@ using reader::Shape;
 
 constexpr uint32_t kAbsent = UINT32_MAX;
 constexpr size_t kBatchRows = 65536;
+constexpr size_t kNoPlace = SIZE_MAX;
+constexpr size_t kFetched = 32;  // keys that are fetched at the same time
 
 // A column of numbers, whatever their width.
 class Numbers {
@@ -242,11 +244,31 @@ void Grouping::AppendKeyPart(const Part& part, const GroupKey& key,
   if (!key.is_number()) *text += part.texts[code];
 }
 
-size_t Grouping::PlaceOf(const std::vector<Part>& parts, size_t row) {
+// The keys of these rows that are not known yet are on their way when they are
+// asked for.
+void Grouping::FetchKeys(const std::vector<Part>& parts,
+                         const std::vector<uint32_t>& groups,
+                         const std::vector<size_t>& places, size_t from,
+                         size_t to) {
+  fetched_.clear();
+  for (size_t row = from; row < to; ++row) {
+    if (places[groups[row]] != kNoPlace) continue;
+    MakeKeyText(parts, row);
+    fetched_.push_back(store_.Hash(key_text_));
+    store_.FetchSlot(fetched_.back());
+  }
+  for (const uint64_t hash : fetched_) store_.FetchEntry(hash);
+}
+
+void Grouping::MakeKeyText(const std::vector<Part>& parts, size_t row) {
   key_text_.clear();
   for (size_t k = 0; k < parts.size(); ++k) {
     AppendKeyPart(parts[k], spec_.keys[k], parts[k].codes[row], &key_text_);
   }
+}
+
+size_t Grouping::PlaceOf(const std::vector<Part>& parts, size_t row) {
+  MakeKeyText(parts, row);
   return store_.Find(key_text_);
 }
 
@@ -297,10 +319,12 @@ void Grouping::Add(const reader::Batch& batch) {
   if (inode_ != SIZE_MAX) inode.emplace(batch, inode_);
   if (pid_ != SIZE_MAX) pid.emplace(batch, pid_);
 
-  constexpr size_t kNoPlace = SIZE_MAX;
   std::vector<size_t> places(group_count, kNoPlace);
   uint64_t generation = store_.generation();
   for (size_t row = 0; row < rows; ++row) {
+    if (row % kFetched == 0 && store_.is_far()) {
+      FetchKeys(parts, groups, places, row, std::min(rows, row + kFetched));
+    }
     if (any_before && before.Has(row)) continue;
     if (generation != store_.generation()) {
       places.assign(group_count, kNoPlace);

@@ -58,6 +58,10 @@ class Grouping {
   void Flush();
   void CodesOf(const reader::Batch& batch, size_t key, Part* part);
   void NameFlags(const reader::Batch& batch, size_t key, Part* part);
+  void FetchKeys(const std::vector<Part>& parts,
+                 const std::vector<uint32_t>& groups,
+                 const std::vector<size_t>& places, size_t from, size_t to);
+  void MakeKeyText(const std::vector<Part>& parts, size_t row);
   size_t PlaceOf(const std::vector<Part>& parts, size_t row);
   void AppendKeyPart(const Part& part, const GroupKey& key, uint32_t code,
                      std::string* text) const;
@@ -74,7 +78,8 @@ class Grouping {
   std::vector<std::string> hosts_;
   GroupStore store_;
   Tally all_;
-  std::string key_text_;  // scratch
+  std::string key_text_;           // scratch
+  std::vector<uint64_t> fetched_;  // likewise
   // Of AddRecord.
   std::unique_ptr<reader::Batch> batch_;
   std::vector<uint32_t> trees_;  // of each row

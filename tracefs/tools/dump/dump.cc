@@ -12,6 +12,7 @@
 #include "filters/input/name_service.h"
 #include "filters/input/name_table.h"
 #include "filters/output/key_ring.h"
+#include "tracefs/command/caret.h"
 #include "tracefs/command/wait_for_writers.h"
 #include "tracefs/crypto/key_source.h"
 #include "tracefs/export/escape.h"
@@ -388,7 +389,8 @@ class Dumper {
   }
 
   int Complain(const Status& status) {
-    err_.Append(kCommand + status.message() + "\n");
+    err_.Append(kCommand + status.message() + "\n" +
+                CaretOnTerminal(status.message(), options_.filter));
     (void)err_.Flush();
     return ExitStatus(status);
   }

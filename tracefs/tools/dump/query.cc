@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include "tracefs/command/caret.h"
 #include "tracefs/query/analyses.h"
 #include "tracefs/query/group_traces.h"
 #include "tracefs/query/grouping.h"
@@ -85,7 +86,8 @@ class Querier {
   }
 
   int Complain(const Status& status) {
-    err_.Append(kCommand + status.message() + "\n");
+    err_.Append(kCommand + status.message() + "\n" +
+                CaretOnTerminal(status.message(), options_.filter));
     return ExitStatus(status);
   }
 
@@ -121,6 +123,7 @@ class Querier {
 
   Status Ask(query::Table* table) {
     if (query_.longest) return AskLongest(table);
+    if (IsDerivedHistogram(query_.hist)) return AskDerived(table);
     if (Status s = Open({}); !s.ok()) return s;
     query::GroupSpec spec = query_.group;
     if (!query_.plot.empty() && spec.every_ns == 0) {
@@ -179,6 +182,19 @@ class Querier {
       input_->ForEach([](const format::Record&, size_t) {});
     }
     return status;
+  }
+
+  Status AskDerived(query::Table* table) {
+    const bool lives = query_.hist == "lifetime";
+    const auto analysis =
+        lives ? query::MakeLifetimes({}) : query::MakePauses({});
+    if (Status s = Open({}); !s.ok()) return s;
+    input_->ForEach([&](const format::Record& record, size_t trace) {
+      analysis->Take(record, trace);
+    });
+    *table = analysis->Finish()[query_.hist == "gap" ? 0 : 1];
+    table->title.clear();
+    return {};
   }
 
   Status AskLongest(query::Table* table) {

@@ -58,13 +58,18 @@ Status ReadHist(const CommandLine& given, QueryOptions* result) {
     }
   }
   result->hist = given.Text("hist");
+  // What is between operations, or of files, is no value of any of them.
+  if (IsDerivedHistogram(result->hist)) {
+    result->group.values = {query::GroupValue::kCount};
+    return {};
+  }
   // Bytes that were moved are the results of what moves bytes.
   const std::string column = result->hist == "size" ? "result" : result->hist;
   auto keys = query::ParseGroupKeys("log2(" + column + ")", "--hist");
   if (!keys.ok()) {
     return Status::Invalid(
-        "--hist takes latency, size or a column of numbers, "
-        "as length or offset, not " +
+        "--hist takes latency, size, gap, think, lifetime or a column of "
+        "numbers, as length or offset, not " +
         Quoted(result->hist));
   }
   result->group.keys = *std::move(keys);
@@ -89,6 +94,10 @@ Status ReadPlot(const CommandLine& given, QueryOptions* result) {
 
 }  // namespace
 
+bool IsDerivedHistogram(std::string_view hist) {
+  return hist == "gap" || hist == "think" || hist == "lifetime";
+}
+
 void AddQueryOptions(po::options_description* options) {
   const auto text = [](const char* name) {
     return po::value<std::string>()->value_name(name);
@@ -110,7 +119,9 @@ void AddQueryOptions(po::options_description* options) {
       ("every", text("TIME"),
        "of tables: a row for each period and key")  //
       ("hist", text("VALUE"),
-       "a histogram instead, of latency, size, length or offset")  //
+       "a histogram instead, of latency, size, length or offset, of gap "
+       "(between operations), think (between those of a process) or lifetime "
+       "(of files)")  //
       ("plot", text("VALUE"),
        "a line over time instead, of count, bytes or another value; with "
        "--every, --by")  //

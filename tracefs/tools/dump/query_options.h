@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tracefs/base/status.h"
@@ -23,6 +24,9 @@ struct QueryOptions {
   bool longest = false;  // a listing that is sorted: its first `limit` rows
   size_t limit = 0;      // rows at most; 0 = all
 };
+
+// Of --hist: what only a walk over all operations in order of time tells.
+bool IsDerivedHistogram(std::string_view hist);
 
 void AddQueryOptions(boost::program_options::options_description* options);
 

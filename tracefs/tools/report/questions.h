@@ -227,6 +227,14 @@ analysis = rates
 top = all
 )";
 
+inline constexpr std::string_view kPausesQuery =
+    R"(# How long is it quiet: between the begins of operations, and between those of
+# one process?
+[pauses]
+analysis = pauses
+top = all
+)";
+
 inline constexpr std::string_view kPermissionsQuery =
     R"(# Who changes modes and owners, from what to what? What was before is known
 # where an earlier operation told it.

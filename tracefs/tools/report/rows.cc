@@ -50,6 +50,8 @@ constexpr ReportRow kRows[] = {
              kUsesQuery),
     Question("rates", "the busiest tenth, second, ten seconds and minute",
              kRatesQuery),
+    Question("pauses", "how long it is quiet, and how long processes think",
+             kPausesQuery),
     Question("permissions", "changes of modes and owners", kPermissionsQuery),
     Question("who", "who did what to the file PATH", kWhoQuery, "PATH"),
     {.name = "diff",

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tracefs/base/file_io.h"
+#include "tracefs/command/caret.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/query/record_filter.h"
 #include "tracefs/query/table_text.h"
@@ -57,7 +58,8 @@ class Questioner {
 
  private:
   int Complain(const Status& status) {
-    err_.Append(kCommand + status.message() + "\n");
+    err_.Append(kCommand + status.message() + "\n" +
+                CaretOnTerminal(status.message(), options_.input.filter));
     return ExitStatus(status);
   }
 

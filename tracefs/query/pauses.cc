@@ -1,0 +1,97 @@
+// How long it is quiet: from the begin of one operation to that of the next,
+// and from the end of one of a process to the begin of its next.
+#include <bit>
+#include <map>
+#include <unordered_map>
+
+#include "tracefs/query/analyses.h"
+#include "tracefs/query/distinct_count.h"
+#include "tracefs/query/pictures.h"
+
+namespace tracefs::query {
+namespace {
+
+constexpr size_t kMostProcesses = size_t{1} << 18;
+
+Table Histogram(const std::map<uint64_t, uint64_t>& by_low) {
+  Table counts;
+  counts.columns = {{"pause", Unit::kDuration}, {"count", Unit::kNumber}};
+  for (const auto& [low, count] : by_low) {
+    counts.rows.push_back({Value::Number(low), Value::Number(count)});
+  }
+  return HistogramTable(counts, Unit::kDuration);
+}
+
+class Pauses final : public Analysis {
+ public:
+  void Take(const format::Record& record, size_t trace) override {
+    const Event& event = record.event;
+    if (!HasRun(record) || record.time_resolution_ns == 0) return;
+    const uint64_t now = record.real_ns;
+    if (any_) {
+      if (now >= last_ns_) {
+        ++gaps_[std::bit_floor(now - last_ns_)];
+      } else {
+        ++back_;
+      }
+    }
+    any_ = true;
+    last_ns_ = now;
+    // Who had to be guessed did not do it himself.
+    const bool known = event.Has(Field::kPid) && event.Has(Field::kLatency) &&
+                       NumberOr0(event, Field::kInferred) == 0;
+    if (!known) return;
+    const uint64_t key =
+        MixedHash(event.Get(Field::kPid) + (uint64_t{trace} << 32));
+    const uint64_t end = now + event.Get(Field::kLatency);
+    const auto at = ends_.find(key);
+    if (at == ends_.end()) {
+      if (ends_.size() < kMostProcesses) {
+        ends_.emplace(key, end);
+      } else {
+        ++not_followed_;
+      }
+      return;
+    }
+    if (now >= at->second) {
+      ++thinks_[std::bit_floor(now - at->second)];
+    } else {
+      ++overlapping_;
+    }
+    at->second = std::max(at->second, end);
+  }
+
+  std::vector<Table> Finish() override {
+    Table gaps = Histogram(gaps_);
+    const auto note = [](Table* table, uint64_t count, const char* what) {
+      if (count == 0) return;
+      table->notes.push_back(std::to_string(count) + " operations " + what);
+    };
+    note(&gaps, back_,
+         "began before the one they came behind: the clock went "
+         "back");
+    Table thinks = Histogram(thinks_);
+    thinks.title = "between operations of a process";
+    note(&thinks, overlapping_, "began while another one of their process ran");
+    note(&thinks, not_followed_, "were of more processes");
+    return {gaps, thinks};
+  }
+
+ private:
+  bool any_ = false;
+  uint64_t last_ns_ = 0;
+  std::map<uint64_t, uint64_t> gaps_;
+  std::map<uint64_t, uint64_t> thinks_;
+  std::unordered_map<uint64_t, uint64_t> ends_;  // by process
+  uint64_t back_ = 0;
+  uint64_t overlapping_ = 0;
+  uint64_t not_followed_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Analysis> MakePauses(const AnalysisOptions& /*options*/) {
+  return std::make_unique<Pauses>();
+}
+
+}  // namespace tracefs::query
