@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "tracefs/base/file_io.h"
@@ -43,6 +44,12 @@ std::string FileName(const std::string& serial, uint64_t first, uint64_t last,
   return serial + numbers.data() + format;
 }
 
+// "000000000017", which sorts as it counts.
+std::optional<uint64_t> NumberOf(const std::string& digits) {
+  const size_t first = digits.find_first_not_of('0');
+  return ParseUnsigned(first == digits.npos ? "0" : digits.substr(first));
+}
+
 // Which blocks the files of a folder have, by their names.
 void AddStored(int folder, const std::string& serial, Ranges* stored) {
   for (const std::string& name : NamesIn(folder, serial + '-')) {
@@ -50,8 +57,8 @@ void AddStored(int folder, const std::string& serial, Ranges* stored) {
     const size_t dash = rest.find('-');
     const size_t dot = rest.find('.');
     if (dash == rest.npos || dot == rest.npos || dot < dash) continue;
-    const auto first = ParseUnsigned(rest.substr(0, dash));
-    const auto last = ParseUnsigned(rest.substr(dash + 1, dot - dash - 1));
+    const auto first = NumberOf(rest.substr(0, dash));
+    const auto last = NumberOf(rest.substr(dash + 1, dot - dash - 1));
     if (first && last && *last >= *first) stored->Add(*first, *last + 1);
   }
 }
