@@ -1,9 +1,10 @@
 // Writes the trace of a made-up workload, for tests and measurements of what
 // sums up traces:
-//   make_workload_trace FILE OPERATIONS FILES PROCESSES [SEED]
+//   make_workload_trace FILE OPERATIONS FILES PROCESSES [SEED [HOST [DAY]]]
 // Reads, writes, syncs and failing lookups by processes that come and go, over
 // files of a tree; some offsets go on, some jump. The same words make the same
-// bytes.
+// bytes. HOST is the machine that the trace is said to be of, DAY how many days
+// later than others.
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -11,6 +12,7 @@
 #include <string>
 
 #include "tests/support/trace_builder.h"
+#include "tracefs/base/clock.h"
 
 namespace tracefs::test {
 namespace {
@@ -23,6 +25,16 @@ class Workload {
  public:
   Workload(uint64_t files, uint64_t processes, uint64_t seed)
       : files_(files), processes_(processes), random_(seed) {}
+
+  // Another machine's trace has a serial of its own.
+  void SetHost(std::string_view host, uint64_t seed, uint64_t day) {
+    trace_.header().Set("host.name", host);
+    trace_.header().clock.real_ns += day * 86'400 * kNsPerSecond;
+    for (size_t i = 0; i < 8; ++i) {
+      trace_.serial()[i] = std::byte(seed >> (8 * i) & 0xff);
+    }
+    trace_.serial()[8] = std::byte(day & 0xff);
+  }
 
   std::string Make(uint64_t operations) {
     for (uint64_t i = 0; i < operations; ++i) {
@@ -134,7 +146,8 @@ class Workload {
 int main(int argc, char** argv) {
   if (argc < 5) {
     std::fputs(
-        "usage: make_workload_trace FILE OPERATIONS FILES PROCESSES [SEED]\n",
+        "usage: make_workload_trace FILE OPERATIONS FILES PROCESSES [SEED "
+        "[HOST [DAY]]]\n",
         stderr);
     return 2;
   }
@@ -144,6 +157,7 @@ int main(int argc, char** argv) {
   if (number(3) == 0 || number(4) == 0) return 2;
   tracefs::test::Workload workload(number(3), number(4),
                                    argc > 5 ? number(5) : 1);
+  if (argc > 6) workload.SetHost(argv[6], number(5), argc > 7 ? number(7) : 0);
   std::ofstream out(argv[1], std::ios::binary);
   out << workload.Make(number(2));
   return out.flush() ? 0 : 3;

@@ -26,8 +26,12 @@ namespace {
 
 using format::Record;
 
-// Files of partitions that are open at a time; each has a row group in memory.
-constexpr size_t kMaxOpen = 8;
+// Files of partitions that are open at a time: as traces of many hosts are
+// merged by time, each of them gets rows now and then. Each has a row group in
+// memory, and all of them share kOpenBytes.
+constexpr size_t kMaxOpen = 256;
+constexpr size_t kOpenBytes = size_t{256} << 20;
+constexpr size_t kLeastGroupBytes = size_t{1} << 20;
 constexpr size_t kNoSlot = SIZE_MAX;
 
 ParquetType TypeOf(ColumnType type) {
@@ -280,7 +284,16 @@ class PartitionedExporter final : public Exporter {
     if (!made.fd) return Fail("cannot make " + path);
     made.out.emplace(made.fd.get());
     made.file.emplace(*made.out, layout_.columns(), options_);
+    ShareMemory();
     return &made;
+  }
+
+  void ShareMemory() {
+    const size_t share =
+        std::min(options_.group_bytes,
+                 std::max(kOpenBytes / std::max<size_t>(parts_.size(), 1),
+                          kLeastGroupBytes));
+    for (Part& part : parts_) part.file->SetGroupBytes(share);
   }
 
   Part* Fail(const std::string& what) {

@@ -32,6 +32,8 @@ class ParquetFile {
   // The number that a row of the group has that is being filled.
   uint32_t row() const { return rows_; }
   void EndRow();
+  // From the next row on.
+  void SetGroupBytes(size_t bytes) { options_.group_bytes = bytes; }
   // Rows are in order of this column, so far.
   void SetSorted(size_t column) { sorted_ = static_cast<int>(column); }
   void SetUnsorted() { sorted_ = -1; }
@@ -52,7 +54,7 @@ class ParquetFile {
   void Write(std::string_view bytes);
 
   OutputBuffer& out_;
-  const ParquetOptions options_;
+  ParquetOptions options_;
   std::vector<ParquetColumn> columns_;
   uint64_t offset_ = 0;
   uint32_t rows_ = 0;

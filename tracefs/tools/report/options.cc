@@ -51,6 +51,10 @@ po::options_description VisibleOptions() {
       ("query", po::value<std::string>()->value_name("FILE"),
        "answer the query in FILE, as --print shows them, in place of a "
        "QUESTION")  //
+      ("sql",
+       "print QUESTION as SQL over Parquet files by host and day instead; "
+       "TRACE, if given, is the folder that tracefs-dump --format parquet "
+       "--set partition=yes made")  //
       ("safe",
        "csv: put ' before texts that a spreadsheet would take for a "
        "formula")  //
@@ -103,7 +107,9 @@ Status ReadWords(const CommandLine& given, ReportOptions* result) {
   }
   const ReportRow& row = *result->row;
   const size_t count = CountWords(row.words);
-  if (!result->print && words.size() < count + (row.compares ? 0 : 1)) {
+  const bool reads = !result->print && !result->sql;
+  if (!result->print &&
+      words.size() < count + (row.compares || !reads ? 0 : 1)) {
     return Status::Invalid(
         std::string(row.name) + " needs " +
         (words.size() < count ? std::string(row.words) : "a TRACE") + kSeeHelp);
@@ -112,6 +118,9 @@ Status ReadWords(const CommandLine& given, ReportOptions* result) {
   const auto behind = words.begin() + static_cast<ptrdiff_t>(count);
   result->words.assign(words.begin(), behind);
   result->input.traces.assign(behind, words.end());
+  if (result->sql && result->input.traces.size() > 1) {
+    return Status::Invalid("--sql takes one folder at most");
+  }
   if (std::ranges::count(result->input.traces, "-") > 1) {
     return Status::Invalid("standard input (-) can be read only once");
   }
@@ -135,13 +144,21 @@ Status ReadFormat(const CommandLine& given, ReportOptions* result) {
 }
 
 Status ReadTable(const CommandLine& given, ReportOptions* result) {
-  for (const char* const option : {"sort", "top", "columns", "print", "safe"}) {
+  for (const char* const option :
+       {"sort", "top", "columns", "print", "safe", "sql"}) {
     if (given.Has(option) && result->row->query.empty() &&
         result->query.empty()) {
       return Status::Invalid("--" + std::string(option) +
                              " is for questions, "
                              "not for " +
                              std::string(result->row->name));
+    }
+  }
+  for (const char* const option :
+       {"print", "columns", "format", "from", "to", "utc", "wait", "key"}) {
+    if (result->sql && given.Has(option)) {
+      return Status::Invalid("--" + std::string(option) +
+                             " does not go with --sql");
     }
   }
   for (const char* const option : {"panel", "title"}) {
@@ -221,6 +238,7 @@ std::string ReportHelp() {
          "  tracefs-report slowest --filter 'op = fsync' --top 5 trace.log\n"
          "  tracefs-report slowest --print > mine.query\n"
          "  tracefs-report --query mine.query --format csv trace.log\n"
+         "  tracefs-report errors --sql > errors.sql\n"
          "\nExit status: 0 answered; 1 something of a trace is damaged, cut or "
          "lost, so that\nthe answer may lack it; 2 wrong usage; 3 the system "
          "refused.\n";
@@ -237,6 +255,7 @@ Result<ReportOptions> ParseReportOptions(int argc, const char* const* argv) {
   result.version = given.Has("version");
   if (result.help || result.version) return result;
   result.print = given.Has("print");
+  result.sql = given.Has("sql");
   result.wait = given.Has("wait");
   result.output = given.Text("output");
   if (given.Has("output") && result.output.empty()) {

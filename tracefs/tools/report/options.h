@@ -17,6 +17,7 @@ struct ReportOptions {
   bool version = false;
   const ReportRow* row = nullptr;  // what is asked for; never null else
   bool print = false;              // the query of a question, unanswered
+  bool sql = false;                // the question as SQL, unanswered
   std::string query;               // a file with one that was edited
   std::vector<std::string> words;  // what the question is about: PATH
   query::InputOptions input;

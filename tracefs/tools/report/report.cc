@@ -8,6 +8,7 @@
 #include "tracefs/command/wait_for_writers.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/tools/report/rows.h"
+#include "tracefs/tools/report/sql.h"
 
 namespace tracefs {
 namespace {
@@ -20,11 +21,16 @@ int Complain(const Status& status, OutputBuffer& err) {
   return ExitStatus(status);
 }
 
+int Run(const ReportOptions& options, OutputBuffer& out, OutputBuffer& err) {
+  return options.sql ? PrintSql(options, out, err)
+                     : options.row->run(options, out, err);
+}
+
 int ToFile(const ReportOptions& options, OutputBuffer& err) {
   auto place = Replacement::Begin(options.output, Replacement::Kind::kFile);
   if (!place.ok()) return Complain(place.status().Prefixed("--output"), err);
   FdOutput file(place->fd());
-  const int status = options.row->run(options, file, err);
+  const int status = Run(options, file, err);
   if (status > 1) {
     return std::max(status,
                     Complain(Status::Invalid(TerminalWord(options.output) +
@@ -50,7 +56,7 @@ int Report(const ReportOptions& options, OutputBuffer& out, OutputBuffer& err) {
   if (!options.output.empty()) {
     status = ToFile(options, err);
   } else {
-    status = options.row->run(options, out, err);
+    status = Run(options, out, err);
     const Status written = out.Flush();
     // A reader that has seen enough (head, less) is not an error.
     if (!written.ok() && written.error() != EPIPE) {

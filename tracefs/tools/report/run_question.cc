@@ -28,13 +28,6 @@ struct Running {
   std::unique_ptr<query::Analysis> analysis;
 };
 
-Result<std::string> QueryText(const ReportOptions& options) {
-  if (options.query.empty()) return std::string(options.row->query);
-  const UniqueFd fd(::open(options.query.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return Status::System(errno, TerminalWord(options.query));
-  return ReadText(fd.get(), kMaxQueryBytes, TerminalWord(options.query));
-}
-
 class Questioner {
  public:
   Questioner(const ReportOptions& options, OutputBuffer& out, OutputBuffer& err)
@@ -154,6 +147,13 @@ class Questioner {
 };
 
 }  // namespace
+
+Result<std::string> QueryText(const ReportOptions& options) {
+  if (options.query.empty()) return std::string(options.row->query);
+  const UniqueFd fd(::open(options.query.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) return Status::System(errno, TerminalWord(options.query));
+  return ReadText(fd.get(), kMaxQueryBytes, TerminalWord(options.query));
+}
 
 int RunQuestion(const ReportOptions& options, OutputBuffer& out,
                 OutputBuffer& err) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <string>
 #include <string_view>
 
 #include "tracefs/export/output_buffer.h"
@@ -11,6 +12,9 @@ namespace tracefs {
 
 inline constexpr std::array<std::string_view, 4> kQuestionFormats = {
     "text", "csv", "json", "md"};
+
+// The query of a question, or of the file that was given.
+Result<std::string> QueryText(const ReportOptions& options);
 
 int RunQuestion(const ReportOptions& options, OutputBuffer& out,
                 OutputBuffer& err);

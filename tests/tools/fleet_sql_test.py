@@ -1,0 +1,394 @@
+#!/usr/bin/env python3
+"""Questions over Parquet files by host and day: what DuckDB makes of the SQL that
+tracefs-report --sql prints is what tracefs-report and tracefs-dump answer from the
+traces themselves."""
+
+import argparse
+import collections
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import traceback
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCE = os.path.dirname(os.path.dirname(HERE))
+SKIPPED = 77
+HOSTS = 50
+NODE = r"""
+const { readFileSync, writeSync } = require('fs');
+const { DuckDBInstance } = require('@duckdb/node-api');
+(async () => {
+  const connection = await (await DuckDBInstance.create(':memory:')).connect();
+  const results = [];
+  for (const statement of JSON.parse(readFileSync(process.argv[2]))) {
+    try {
+      const reader = await connection.runAndReadAll(statement);
+      results.push({ names: reader.columnNames(), rows: reader.getRowsJson() });
+    } catch (error) {
+      results.push({ error: String(error) });
+    }
+  }
+  const text = Buffer.from(JSON.stringify(results));
+  for (let at = 0; at < text.length;) at += writeSync(1, text, at);
+})();
+"""
+
+
+class Failure(Exception):
+    pass
+
+
+class Skip(Exception):
+    pass
+
+
+def expect(condition, *what):
+    if not condition:
+        raise Failure(" ".join(map(str, what))[:3000])
+
+
+def expect_equal(a, b, what=""):
+    expect(a == b, f"{what}: {str(a)[:1500]} is not {str(b)[:1500]}")
+
+
+class World:
+    def __init__(self, args, folder):
+        self.bin = os.path.abspath(args.bin)
+        self.make = args.make_workload_trace
+        self.npm = args.npm
+        self.folder = folder
+
+    def run(self, command, *words, status=0):
+        done = subprocess.run([os.path.join(self.bin, command), *words],
+                              capture_output=True, check=False)
+        expect_equal(done.returncode, status,
+                     f"{command} {words}: {done.stderr.decode()}")
+        return done.stdout.decode() + (done.stderr.decode() if status else "")
+
+    def trace(self, name, operations, seed, host, day=0):
+        path = os.path.join(self.folder, name)
+        subprocess.run([self.make, path, str(operations), "60", "9", str(seed),
+                        host, str(day)], check=True)
+        return path
+
+    def parquet(self, name, *traces):
+        path = os.path.join(self.folder, name)
+        self.run("tracefs-dump", "--format", "parquet", "--set", "partition=yes",
+                 "-o", path, *traces)
+        return path
+
+    def duckdb(self, *statements):
+        """The results of the statements, rows as dictionaries."""
+        if not shutil.which("node"):
+            raise Skip("node is not installed")
+        if not os.path.isdir(os.path.join(self.npm, "node_modules", "@duckdb")):
+            raise Skip("DuckDB is not installed (scripts/setup)")
+        script = os.path.join(self.folder, "query.js")
+        if not os.path.exists(script):
+            with open(script, "w", encoding="ascii") as file:
+                file.write(NODE)
+            os.symlink(os.path.join(os.path.abspath(self.npm), "node_modules"),
+                       os.path.join(self.folder, "node_modules"))
+        words = os.path.join(self.folder, "statements.json")
+        with open(words, "w", encoding="utf-8") as file:
+            json.dump(statements, file)
+        done = subprocess.run(["node", script, words], capture_output=True,
+                              check=False, timeout=300)
+        expect_equal(done.returncode, 0, done.stderr.decode())
+        results = []
+        for statement, result in zip(statements, json.loads(done.stdout)):
+            expect("error" not in result, result.get("error"), statement)
+            results.append([dict(zip(result["names"], row))
+                            for row in result["rows"]])
+        return results
+
+    def sql(self, folder, *words):
+        """{title: rows} of what tracefs-report --sql prints."""
+        text = self.run("tracefs-report", *words, "--sql", folder)
+        statements = [s for s in re.split(r";\n", text) if s.strip()]
+        titles = [re.match(r"\s*-- (.*)\n", s) for s in statements]
+        results = self.duckdb(*statements)
+        return {title[1]: rows for title, rows in zip(titles, results) if title}
+
+    def own(self, traces, *words):
+        text = self.run("tracefs-report", *words, "--format", "json", *traces)
+        return {t["title"]: t["rows"] for t in json.loads(text)["tables"]}
+
+
+def plain(value):
+    """Numbers as numbers: JSON has 64 bits and sums as texts."""
+    if isinstance(value, str) and re.fullmatch(r"-?\d+", value):
+        return int(value)
+    if isinstance(value, str) and re.fullmatch(r"-?\d+\.\d*(e-?\d+)?", value):
+        return float(value)
+    return value
+
+
+def compare(have, want, what, near=()):
+    """The same rows, whatever their order; columns of only one side are left out.
+    Percentiles of ours are those of a histogram, 0.8 % wide."""
+    columns = sorted(set().union(*want) & set().union(*have)) if have else []
+    expect(len(have) == len(want) and (columns or not want),
+           f"{what}: {len(have)} rows are not {len(want)}: {have[:3]} {want[:3]}")
+    texts = [c for c in columns if all(
+        isinstance(plain(r.get(c)), (str, int, type(None))) for r in want)
+        and not is_near(c, near)]
+    def key(row):
+        return [str(plain(row.get(c))) for c in texts]
+    for one, other in zip(sorted(have, key=key), sorted(want, key=key)):
+        for column in columns:
+            a, b = plain(one.get(column)), plain(other.get(column))
+            if is_near(column, near) and a is not None and b is not None:
+                expect(abs(a - b) <= 0.01 * abs(b) + 1,
+                       f"{what}: {column}: {a} is not about {b}")
+            else:
+                expect_equal(a, b, f"{what}: {column} of {one} and {other}")
+    return columns
+
+
+def is_near(column, near):
+    return (re.match(r"p\d+|size_p\d+|mean|size_mean|.*share|run_p50|time_change",
+                     column) is not None or column in near)
+
+
+def small_world(world):
+    if not hasattr(world, "small"):
+        traces = [world.trace("small.trace", 12000, 3, "alpha")]
+        source = os.path.join(world.folder, "src")
+        os.mkdir(source)
+        work = os.path.join(HERE, "report_command_test.py")
+        script = os.path.join(world.folder, "work.py")
+        with open(work, encoding="utf-8") as file:
+            text = re.search(r'WORK = r"""(.*?)"""', file.read(), re.S)[1]
+        with open(script, "w", encoding="utf-8") as file:
+            file.write(text)
+        real = os.path.join(world.folder, "work.trace")
+        made = subprocess.run(
+            [os.path.join(world.bin, "tracefs-run"), "-o", real, "--src", source,
+             "--", sys.executable, "-B", script, source],
+            capture_output=True, check=False, cwd=source)
+        world.real = real if made.returncode == 0 else None
+        world.small = {trace: world.parquet(os.path.basename(trace) + ".parquet",
+                                            trace)
+                       for trace in traces + ([real] if world.real else [])}
+        if world.real is None:
+            print("no real workload: " + made.stderr.decode()[-200:])
+    return world.small
+
+
+# Questions of groups, and the others whose tables are one table of numbers.
+GROUPS = ("files", "errors", "small-io", "fsync", "probes")
+OTHERS = ("slowest", "access", "queueing", "lifetimes", "churn", "sharing",
+          "double-writes")
+
+
+def check_questions(world):
+    for trace, folder in small_world(world).items():
+        for question in GROUPS + OTHERS:
+            own = world.own([trace], question, "--top", "all")
+            sql = world.sql(folder, question, "--top", "all")
+            asked = 0
+            for title, rows in sql.items():
+                want = own[title]
+                if question == "access":
+                    want = [r for r in want if r.get("count")]
+                if question == "sharing" and title == "sharing":
+                    # Ours has names of processes, SQL how many there are.
+                    for row in want:
+                        row.pop("readers"), row.pop("writers")
+                if question == "sharing" and title != "sharing":
+                    want = [r for r in want
+                            if r["same_process"] + r["other_process"]]
+                if question == "double-writes":
+                    # Ours keeps eight writers of a file, SQL all of them.
+                    for row in rows:
+                        if row["class"] == "rewritten":
+                            row["times"] = min(int(row["times"]), 7)
+                what = f"{question} [{title}] of {os.path.basename(trace)}"
+                if rows or want:
+                    columns = compare(rows, want, what)
+                    expect(len(columns) >= 2, what, columns)
+                asked += 1
+            expect(asked >= 1, question)
+
+
+def check_summary(world):
+    for trace, folder in small_world(world).items():
+        own = world.own([trace], "summary", "--top", "all")
+        sql = world.sql(folder, "summary", "--top", "all")
+        for title in ("operations", "processes", "directories", "errors"):
+            compare(sql[title], own[title], "summary " + title)
+        facts = {r["what"].strip(): r["value"].split()[0]
+                 for r in own["summary"] if not r["what"].startswith(" ")}
+        have = sql["summary"][0]
+        for what, column in (("operations", "operations"), ("span", "span_ns"),
+                             ("time in operations", "time_in_operations_ns"),
+                             ("bytes read", "bytes_read"),
+                             ("bytes written", "bytes_written")):
+            expect_equal(int(have[column]), int(facts[what]), what)
+
+
+def check_who(world):
+    for trace, folder in small_world(world).items():
+        path = "/shared" if trace == world.real else "/d3/f3.h"
+        own = world.own([trace], "who", path, "--top", "all")
+        sql = world.sql(folder, "who", path, "--top", "all")
+        expect(own["who"], "nobody used", path)
+        # A process has the name of its last operation in ours.
+        for rows in (own["who"], sql["who"]):
+            for row in rows:
+                row.pop("cname")
+        compare(sql["who"], own["who"], "who")
+        compare(sql["changes"], own["changes"], "changes")
+
+
+def check_diff(world):
+    """Of two days."""
+    a = world.trace("monday.trace", 3000, 5, "alpha")
+    b = world.trace("tuesday.trace", 4000, 6, "alpha", 1)
+    folder = world.parquet("days", a, b)
+    own = world.own([], "diff", a, b, "--top", "all")
+    sql = world.sql(folder, "diff", "2026-01-02", "2026-01-03")
+    compare(sql["diff"], next(iter(own.values())), "diff")
+
+
+FILTERS = (
+    "op = read", "op != read", "NOT op IN { read write }", "errno = ENOENT",
+    "errno != ENOENT", "errno != 0", "errno = 0 AND op = lookup",
+    "errno IN { EACCES ENOENT }", "NOT errno = 0", "offset >= 4K",
+    "NOT offset >= 4096", "offset = 0 OR length = 512", "offset != 0",
+    "result < 0", "result >= 1024", "cuid = 0", "latency >= 2ms", "inode > 130",
+    "cname = git OR cname = make", "NOT cname = git", "cname != git",
+    "name = f3.h", "name ~ f1*", "name ~ f?.cc", "name ~ f[1-3]*.h",
+    "name ~ f[!1-3]*.h", "NOT name ~ *.h", "path ~ /d3/**", "path ~ /*/f3.h",
+    "path ~ **/f3.h", "path ~ /**/f3.h", "path = /d3/f3.h", "ext = h",
+    "ext IN { h cc }", "NOT ext = h", "cname = \"=cmd()\"", "cname ~ \"=*()\"",
+    "(op = read OR op = write) AND NOT (length > 1024 AND cuid = 0)",
+)
+
+
+def check_filters(world):
+    """What DuckDB keeps is what a filter keeps."""
+    trace = next(iter(small_world(world)))
+    folder = world.small[trace]
+    query = os.path.join(world.folder, "count.query")
+    with open(query, "w", encoding="ascii") as file:
+        file.write("[count]\nby = op\nvalues = count\nsort = count\ntop = all\n")
+    statements, want = [], []
+    for text in FILTERS:
+        sql = world.run("tracefs-report", "--query", query, "--filter", text,
+                        "--sql", folder)
+        statements += [s for s in re.split(r";\n", sql) if s.strip()]
+        own = json.loads(world.run("tracefs-report", "--query", query, "--filter",
+                                   text, "--format", "json", trace))
+        want.append({r["op"]: r["count"] for r in own["tables"][0]["rows"]})
+    results = [rows for rows, s in zip(world.duckdb(*statements), statements)
+               if s.lstrip().startswith("-- ")]
+    expect_equal(len(results), len(FILTERS))
+    for text, rows, counts in zip(FILTERS, results, want):
+        expect_equal({r["op"]: plain(r["count"]) for r in rows}, counts, text)
+    expect(sum(1 for counts in want if counts) > len(FILTERS) - 3, "mostly nothing",
+           [t for t, c in zip(FILTERS, want) if not c])
+
+
+def check_fifty_hosts(world):
+    """A fleet's numbers, and each host's own."""
+    traces = [world.trace(f"host{i}.trace", 300, 100 + i, f"node-{i:02}", i % 3)
+              for i in range(HOSTS)]
+    folder = world.parquet("fleet", *traces)
+    parts = [os.path.relpath(os.path.join(at, name), folder)
+             for at, _, names in os.walk(folder) for name in names
+             if not name.startswith(".")]
+    expect_equal(len(parts), HOSTS, parts[:3])
+    for part in parts:
+        expect(re.fullmatch(r"host=node-\d\d/date=2026-01-0[234]/part-\d+\.parquet",
+                            part), part)
+    lines = world.run("tracefs-dump", "--by", "host,op", "--values",
+                      "count,errors,bytes,time,max,files", "--format", "jsonl",
+                      "--top", "all", *traces)
+    rows = [json.loads(line) for line in lines.splitlines()]
+    expect_equal(len({r["host"] for r in rows}), HOSTS)
+    query = os.path.join(world.folder, "fleet.query")
+    with open(query, "w", encoding="ascii") as file:
+        file.write("[fleet]\nby = host,op\nvalues = count,errors,bytes,time,max,"
+                   "files\ntop = all\n")
+    compare(world.sql(folder, "--query", query)["fleet"], rows, "fifty hosts")
+    # A day's folder holds the day, and no more.
+    days = collections.Counter(i % 3 for i in range(HOSTS))
+    have = world.duckdb(
+        "SELECT date, count(*) AS n FROM read_parquet('" + folder +
+        "/*/*/*.parquet', hive_partitioning = true) GROUP BY date ORDER BY date")
+    expect_equal([plain(r["n"]) for r in have[0]],
+                 [300 * days[d] for d in range(3)], "days")
+
+
+def check_schema(world):
+    """docs/fleet.md tells of every column, with its type."""
+    folder = next(iter(small_world(world).values()))
+    columns = world.duckdb("DESCRIBE SELECT * FROM read_parquet('" + folder +
+                           "/*/*/*.parquet')")[0]
+    with open(os.path.join(SOURCE, "docs", "fleet.md"), encoding="utf-8") as file:
+        known = dict(re.findall(r"^\| `(\w+)` \| (\w+) \|", file.read(), re.M))
+    for column in columns:
+        expect_equal(known.pop(column["column_name"], None), column["column_type"],
+                     column["column_name"])
+    expect_equal(known, {}, "columns that no file has")
+
+
+def check_refusals(world):
+    """What has no SQL is said, with the reason; wrong words are wrong usage."""
+    for words, text in (
+            (("tree",), "the records of processes"),
+            (("critical-path",), "the records of processes"),
+            (("races",), "the records of processes"),
+            (("blocks",), "blocks of 4096 bytes"),
+            (("page",), "--sql is for questions"),
+            (("errors", "a", "b"), "one folder at most"),
+            (("diff", "a", "b"), "A and B are days"),
+            (("slowest", "--sort", "path"), "an order of their own"),
+            (("errors", "--format", "csv"), "does not go with --sql"),
+            (("errors", "--filter", "descendant of make"), "has no answer in SQL"),
+            (("errors", "--filter", "op = raed"), "unknown operation"),
+            (("errors", "--sort", "nothing"), "there is no column nothing")):
+        told = world.run("tracefs-report", *words, "--sql", status=2)
+        expect(text in told, words, told)
+    # A folder's name is a text, not SQL.
+    told = world.run("tracefs-report", "errors", "--sql", "/srv/o'clock")
+    expect("'/srv/o''clock/host=" in told, told[:300])
+
+
+CHECKS = (check_questions, check_summary, check_who, check_diff, check_filters,
+          check_fifty_hosts, check_schema, check_refusals)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("--npm", default="")
+    parser.add_argument("--make-workload-trace", required=True)
+    args = parser.parse_args()
+    failed = skipped = 0
+    with tempfile.TemporaryDirectory(prefix="tracefs-sql-") as folder:
+        world = World(args, folder)
+        for check in CHECKS:
+            try:
+                check(world)
+                print(f"ok      {check.__name__}", flush=True)
+            except Skip as why:
+                skipped += 1
+                print(f"skipped {check.__name__}: {why}", flush=True)
+            except Exception:  # pylint: disable=broad-except
+                failed += 1
+                print(f"FAILED  {check.__name__}", flush=True)
+                traceback.print_exc(file=sys.stdout)
+    if failed:
+        return 1
+    return SKIPPED if skipped == len(CHECKS) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
