@@ -321,7 +321,9 @@ def a_node_is_killed_under_load(suite, kills=1):
     for server in servers:
         wait_until(server.answers, "nats-server")
     fleet = Fleet(suite, "cluster", servers,
-                  options="replicas = 3 queue = 256M")
+                  # The end of the trace waits for a leader, too.
+                  options="replicas = 3 queue = 256M when_full = block "
+                  "deadline = 60s")
     receiver = fleet.receiver()
 
     def has_stream():
