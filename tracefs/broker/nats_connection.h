@@ -28,7 +28,7 @@ using NatsMessage = std::unique_ptr<natsMsg, NatsDeleter<natsMsg_Destroy>>;
 // What threads of the library tell. They may do so for a moment after the
 // connection is gone: it is kept for that long.
 struct NatsEvents {
-  Progress progress;
+  SendProgress progress;
   std::string subject = {};
 };
 

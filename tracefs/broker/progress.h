@@ -1,5 +1,5 @@
-// Progress: which messages a broker has acknowledged, in whatever order it does
-// so, as told by the threads of its library.
+// SendProgress: which messages a broker has acknowledged, in whatever order it
+// does so, as told by the threads of its library.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace tracefs {
 
 // Threads: any.
-class Progress {
+class SendProgress {
  public:
   void Done(uint64_t number) {
     {
