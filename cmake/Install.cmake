@@ -29,15 +29,21 @@ set(TRACEFS_SYSTEMD_DIR ${_units} CACHE STRING
     "Where units go: below system/ here")
 unset(_units)
 
-# tracefs_install_command(command): to sbin what begins with mount or umount.
+# tracefs_folder_of(command result): sbin for what begins with mount or umount.
+function(tracefs_folder_of command result)
+  set(${result} ${CMAKE_INSTALL_BINDIR} PARENT_SCOPE)
+  if(command MATCHES "^u?mount\\.")
+    set(${result} ${TRACEFS_HELPER_DIR} PARENT_SCOPE)
+  endif()
+endfunction()
+
+# tracefs_install_command(command): a program.
 function(tracefs_install_command command)
   set(component tools)
-  set(folder ${CMAKE_INSTALL_BINDIR})
   if(command STREQUAL "tracefs-recv")
     set(component receiver)
-  elseif(command MATCHES "^u?mount\\.")
-    set(folder ${TRACEFS_HELPER_DIR})
   endif()
+  tracefs_folder_of(${command} folder)
   install(TARGETS ${command} RUNTIME DESTINATION ${folder}
           COMPONENT ${component})
   set_property(GLOBAL APPEND PROPERTY TRACEFS_COMMANDS ${command})
@@ -45,8 +51,9 @@ endfunction()
 
 # tracefs_install_link(command): another name of a command.
 function(tracefs_install_link command)
+  tracefs_folder_of(${command} folder)
   install(FILES ${CMAKE_BINARY_DIR}/bin/${command}
-          DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tools)
+          DESTINATION ${folder} COMPONENT tools)
   set_property(GLOBAL APPEND PROPERTY TRACEFS_COMMANDS ${command})
 endfunction()
 

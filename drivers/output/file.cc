@@ -181,7 +181,9 @@ class File final : public OutputDriver {
 
   void TellOnce(const Status& status) {
     if (std::exchange(reported_, true)) return;
-    Notify(NoticeId::kOutputFailed, status.message());
+    const bool full = status.error() == ENOSPC || status.error() == EDQUOT;
+    Notify(full ? NoticeId::kDiskFull : NoticeId::kOutputFailed,
+           status.message());
   }
 
   const FileOptions options_;

@@ -249,6 +249,17 @@ def check_mount(commands, folder):
             expect(after.get("kept") == before["kept"], f"{before} {after}")
             expect(after.get("other") == (before["other"][0], "op = unlink"),
                    f"{before} {after}")
+            # The same by the command that made it, from another file.
+            again = folder / "again.conf"
+            again.write_bytes(config.read_bytes().replace(b"op = unlink",
+                                                          b"op = symlink"))
+            must(commands / "tracefs-mount", "--reload", tree, "--config",
+                 again)
+            expect(tracers()["other"][1] == "op = symlink", f"{tracers()}")
+            must(commands / "tracefs-mount", "--reload", tree)
+            expect(tracers() == after, f"{tracers()}, not {after}")
+            done = run(commands / "tracefs-mount", "--reload", folder / "no")
+            expect(done.returncode != 0 and done.stderr, "--reload of nothing")
             # Refused as a whole; all goes on.
             write(("kept", ""), ("bad", "nonsense = 1"))
             done = run(commands / "tracefs-ctl", tree, "reload")

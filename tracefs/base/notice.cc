@@ -42,6 +42,18 @@ constexpr std::array kKinds = {
                "5d9f1d2e1f3a4f0c9b7c0a4f6be31a0d"},
     NoticeKind{NoticeId::kAlarm, "alarm", LOG_NOTICE,
                "5d9f1d2e1f3a4f0c9b7c0a4f6be31a0e"},
+    NoticeKind{NoticeId::kDiskFull, "disk_full", LOG_ERR,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a0f"},
+    NoticeKind{NoticeId::kReceiving, "receiving", LOG_NOTICE,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a10"},
+    NoticeKind{NoticeId::kSender, "sender", LOG_INFO,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a11"},
+    NoticeKind{NoticeId::kSenderRefused, "sender_refused", LOG_WARNING,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a12"},
+    NoticeKind{NoticeId::kTraceRemoved, "trace_removed", LOG_NOTICE,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a13"},
+    NoticeKind{NoticeId::kReloaded, "reloaded", LOG_NOTICE,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a14"},
 };
 
 struct Sink {

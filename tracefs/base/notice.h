@@ -26,6 +26,12 @@ enum class NoticeId : uint8_t {
   kTracers,         // tracers have come, gone or changed
   kReloadFailed,    // a config was not taken anew
   kAlarm,           // a rule has fired
+  kDiskFull,        // an output's disk has no room
+  kReceiving,       // a receiver listens
+  kSender,          // a sender has come or gone
+  kSenderRefused,   // a sender was told that it may not go on
+  kTraceRemoved,    // a stored trace had to go
+  kReloaded,        // keys and certificates were read again
 };
 
 struct NoticeKind {

@@ -46,12 +46,18 @@ MHD_Result Answer(void* server, MHD_Connection* connection, const char* url,
     return MHD_YES;
   }
   if (*data_size != 0) return MHD_NO;
+  const auto& self = *static_cast<const MetricsServer*>(server);
+  if (self.health() && std::strcmp(url, "/health") == 0) {
+    const Status health = self.health()();
+    return health.ok() ? Respond(connection, MHD_HTTP_OK, "ok\n", kText)
+                       : Respond(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+                                 health.message() + '\n', kText);
+  }
   if (std::strcmp(url, "/metrics") != 0) {
     return Respond(connection, MHD_HTTP_NOT_FOUND, "metrics are at /metrics\n",
                    kText);
   }
-  return Respond(connection, MHD_HTTP_OK,
-                 static_cast<MetricsServer*>(server)->text()(), kContentType);
+  return Respond(connection, MHD_HTTP_OK, self.text()(), kContentType);
 }
 
 // What libmicrohttpd has to say is about clients: it would fill somebody's log.
@@ -61,8 +67,10 @@ void Silence(void*, const char*, va_list) {}
 
 bool MetricsServer::Available() { return true; }
 
-Status MetricsServer::Start(std::function<std::string()> text) {
+Status MetricsServer::Start(std::function<std::string()> text,
+                            std::function<Status()> health) {
   text_ = std::move(text);
+  health_ = std::move(health);
   daemon_ = MHD_start_daemon(
       MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC, 0, nullptr,
       nullptr, &Answer, this,                         //
@@ -89,7 +97,8 @@ void MetricsServer::Stop() {
 
 bool MetricsServer::Available() { return false; }
 
-Status MetricsServer::Start(std::function<std::string()>) {
+Status MetricsServer::Start(std::function<std::string()>,
+                            std::function<Status()>) {
   return Status::Ok();  // Open has failed before
 }
 
@@ -101,7 +110,7 @@ Result<std::unique_ptr<MetricsServer>> MetricsServer::Open(
     const std::string& address, const std::string& group) {
   if (!Available()) {
     return Status::Invalid(
-        "--metrics: this tracefs-mount was built without libmicrohttpd; "
+        "--metrics: this program was built without libmicrohttpd; "
         "install libmicrohttpd-dev and build again");
   }
   Result<MetricsListener> listener = ListenForMetrics(address, group);

@@ -1,5 +1,5 @@
 // MetricsServer: serves one text, made anew for each request, over HTTP: what
-// Prometheus and its like collect (docs/metrics.md).
+// Prometheus and its like collect (docs/metrics.md). And whether all is well.
 //
 // The HTTP is libmicrohttpd's, in one thread of its own. A client can hold one
 // of a bounded number of connections for a few seconds, and no more: headers
@@ -38,14 +38,17 @@ class MetricsServer {
   MetricsServer& operator=(const MetricsServer&) = delete;
 
   // Begins to answer GET /metrics with what `text` returns, in a thread of its
-  // own. `text` is used until Stop returns.
-  Status Start(std::function<std::string()> text);
+  // own. `text` is used until Stop returns. With `health`, GET /health is
+  // answered by 200, or 503 and why not.
+  Status Start(std::function<std::string()> text,
+               std::function<Status()> health = {});
   void Stop();
 
   // Where it listens, with the port that was given for port 0.
   const std::string& address() const { return address_; }
   // What makes the text. Threads: the server's own.
   const std::function<std::string()>& text() const { return text_; }
+  const std::function<Status()>& health() const { return health_; }
 
  private:
   MetricsServer(UniqueFd listener, std::string address)
@@ -54,6 +57,7 @@ class MetricsServer {
   UniqueFd listener_;
   const std::string address_;
   std::function<std::string()> text_;
+  std::function<Status()> health_;
   MHD_Daemon* daemon_ = nullptr;
 };
 

@@ -53,6 +53,7 @@ constexpr PlacePrefix kPlacePrefixes[] = {
     {"file:", KeySource::Place::kFile},
     {"env:", KeySource::Place::kEnvironment},
     {"keyring:", KeySource::Place::kKeyring},
+    {"credential:", KeySource::Place::kCredential},
 };
 
 Result<SecretMemory> ReadKeyring(const std::string& name) {
@@ -84,6 +85,31 @@ Result<SecretMemory> ReadEnvironment(const std::string& name) {
   SecretMemory text(kMaxKeyFileBytes);
   std::memcpy(text.bytes().data(), value, size);
   return text;
+}
+
+// What LoadCredential= of systemd.exec(5) has put into a folder that only the
+// service can enter. Newer ones leave the file to root and let the service read
+// it by an ACL, whose mask shows as a right of the group.
+Result<SecretMemory> ReadCredential(const KeySource& source) {
+  const std::string what = source.Text();
+  if (source.name.find('/') != std::string::npos || source.name == "." ||
+      source.name == "..") {
+    return Status::Invalid(what + ": give its name, not a path");
+  }
+  const char* const folder = ::getenv("CREDENTIALS_DIRECTORY");
+  if (folder == nullptr || folder[0] != '/') {
+    return Status::Invalid(
+        what +
+        ": no service manager has handed over credentials; say LoadCredential= "
+        "in the unit");
+  }
+  const UniqueFd fd(::open((std::string(folder) + '/' + source.name).c_str(),
+                           O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (!fd) return Status::System(errno, what);
+  if (Status s = CheckOwnership(fd.get(), {.forbidden = 037}, what); !s.ok()) {
+    return s;
+  }
+  return ReadSecretFile(fd, what);
 }
 
 Status ParseKeyText(std::string_view text, const std::string& what,
@@ -128,6 +154,8 @@ std::string KeySource::Text() const {
       return "environment variable '" + name + "'";
     case Place::kKeyring:
       return "key '" + name + "' of the kernel's keyring";
+    case Place::kCredential:
+      return "credential '" + name + "'";
   }
   return {};
 }
@@ -147,8 +175,9 @@ Result<KeySource> ParseKeySource(std::string_view text) {
     return KeySource{prefix.place, std::string(text)};
   }
   return Status::Invalid(
-      "a key is named by where it is: file:PATH, env:NAME or "
-      "keyring:DESCRIPTION; it never stands in a config itself");
+      "a key is named by where it is: file:PATH, env:NAME, "
+      "keyring:DESCRIPTION or credential:NAME; it never stands in a config "
+      "itself");
 }
 
 std::string KeyLine(KeyKind kind, KeySpan key) {
@@ -217,6 +246,8 @@ Result<SecretMemory> ReadText(const KeySource& source, UniqueFd* fd) {
       return ReadEnvironment(source.name);
     case KeySource::Place::kKeyring:
       return ReadKeyring(source.name);
+    case KeySource::Place::kCredential:
+      return ReadCredential(source);
   }
   return SecretMemory();
 }

@@ -1,6 +1,6 @@
-// Where keys come from: a file only its owner can read, an environment variable
-// or the kernel's keyring. Never a config's text, never a command line, and no
-// message ever holds what was read.
+// Where keys come from: a file only its owner can read, a credential of the
+// service manager, an environment variable or the kernel's keyring. Never a
+// config's text, never a command line, and no message ever holds what was read.
 //
 // A key file is text: one key a line, lines with '#' are comments. Variables
 // and keyring entries hold the same text.
@@ -29,7 +29,7 @@ enum class KeyKind : uint8_t {
 std::string_view KeyKindText(KeyKind kind);
 
 struct KeySource {
-  enum class Place : uint8_t { kFile, kEnvironment, kKeyring };
+  enum class Place : uint8_t { kFile, kEnvironment, kKeyring, kCredential };
   Place place = Place::kFile;
   std::string name;
   // What it holds, opened by somebody else for a process that cannot: the file
@@ -40,7 +40,8 @@ struct KeySource {
   std::string Text() const;
 };
 
-// "file:PATH", "env:NAME" or "keyring:DESCRIPTION" (a key of type "user").
+// "file:PATH", "env:NAME", "keyring:DESCRIPTION" (a key of type "user") or
+// "credential:NAME" (of systemd, below $CREDENTIALS_DIRECTORY).
 // Anything else is refused without repeating it: it may be a key.
 Result<KeySource> ParseKeySource(std::string_view text);
 

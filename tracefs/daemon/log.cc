@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,11 +19,12 @@
 namespace tracefs {
 namespace {
 
-constexpr char kTag[] = "tracefs-mount";
 constexpr size_t kMaxText = 4096;
 constexpr size_t kMaxQueue = 256;
 // So many of a kind, then one line that counts the rest.
 constexpr uint32_t kBurst = 10;
+// Of what is no more than information: it counts at its source, too.
+constexpr uint32_t kInfoBurst = 600;
 constexpr uint64_t kBurstNs = 30 * kNsPerSecond;
 constexpr uint64_t kReconnectNs = 5 * kNsPerSecond;
 constexpr auto kRetry = std::chrono::milliseconds(200);
@@ -34,6 +36,12 @@ bool StderrIsTheJournal() {
   struct stat st;
   return stream != nullptr && ::fstat(STDERR_FILENO, &st) == 0 &&
          std::to_string(st.st_dev) + ':' + std::to_string(st.st_ino) == stream;
+}
+
+// What the command itself is the sign of, to whoever sits at its terminal.
+bool IsAboutUs(NoticeId id) {
+  return id == NoticeId::kMounted || id == NoticeId::kReceiving ||
+         id == NoticeId::kEnded;
 }
 
 const char* UsualSocket(LogPlace::Kind kind) {
@@ -74,28 +82,32 @@ Result<LogPlace> ParseLogPlace(const std::string& text) {
 }
 
 std::string LogDatagram(LogPlace::Kind kind, NoticeId id,
-                        std::string_view mount, std::string_view text) {
+                        std::string_view mount, std::string_view text,
+                        std::string_view program) {
   const NoticeKind& notice = KindOf(id);
   const std::string said =
       OneLine(mount.empty() ? std::string(text)
                             : std::string(mount) + ": " + std::string(text));
   if (kind == LogPlace::Kind::kSyslog) {
-    return SyslogLine(notice.level, kTag, said);
+    return SyslogLine(notice.level, program, said);
   }
   if (kind != LogPlace::Kind::kJournal) return "";
-  return JournalEntry({{"MESSAGE", said},
-                       {"PRIORITY", std::to_string(notice.level)},
-                       {"SYSLOG_IDENTIFIER", kTag},
-                       {"MESSAGE_ID", std::string(notice.message_id)},
-                       {"TRACEFS_NOTICE", std::string(notice.name)},
-                       {"TRACEFS_MOUNT", std::string(mount)}});
+  std::vector<std::pair<std::string_view, std::string>> fields = {
+      {"MESSAGE", said},
+      {"PRIORITY", std::to_string(notice.level)},
+      {"SYSLOG_IDENTIFIER", std::string(program)},
+      {"MESSAGE_ID", std::string(notice.message_id)},
+      {"TRACEFS_NOTICE", std::string(notice.name)}};
+  if (!mount.empty()) fields.emplace_back("TRACEFS_MOUNT", std::string(mount));
+  return JournalEntry(fields);
 }
 
-Result<std::unique_ptr<Log>> Log::Open(const LogPlace& wanted,
-                                       bool foreground) {
+Result<std::unique_ptr<Log>> Log::Open(const LogPlace& wanted, bool foreground,
+                                       std::string_view program) {
   using Kind = LogPlace::Kind;
   std::unique_ptr<Log> log(new Log);
   log->foreground_ = foreground;
+  log->program_ = program;
   LogPlace& place = log->place_;
   place = wanted;
   const auto connect = [&] {
@@ -169,13 +181,13 @@ void Log::Start(Reconnect reconnect) {
 void Log::Put(NoticeId id, const std::string& text) {
   // Its words are not for a terminal alone, but they must not harm one.
   if (attended_.load() && place_.kind != LogPlace::Kind::kStderr &&
-      id != NoticeId::kMounted && id != NoticeId::kEnded) {
-    std::fprintf(stderr, "tracefs-mount: %s\n", OneLine(text).c_str());
+      !IsAboutUs(id)) {
+    std::fprintf(stderr, "%s: %s\n", std::string(program_).c_str(),
+                 OneLine(text).c_str());
   }
   // On a terminal the command itself is the sign of them.
   if (foreground_ && !prefix_levels_ &&
-      place_.kind == LogPlace::Kind::kStderr &&
-      (id == NoticeId::kMounted || id == NoticeId::kEnded)) {
+      place_.kind == LogPlace::Kind::kStderr && IsAboutUs(id)) {
     return;
   }
   if (!fd_) return;
@@ -189,7 +201,7 @@ void Log::Put(NoticeId id, const std::string& text) {
     }
     rate = {.since_ns = now};
   }
-  if (++rate.count > kBurst) {
+  if (++rate.count > (KindOf(id).level < LOG_INFO ? kBurst : kInfoBurst)) {
     ++rate.held_back;
     return;
   }
@@ -204,13 +216,13 @@ void Log::Queue(NoticeId id, const std::string& text) {
   }
   const std::string_view some = std::string_view(text).substr(0, kMaxText);
   if (place_.kind == LogPlace::Kind::kStderr) {
-    std::string line = "tracefs-mount: " + OneLine(some) + '\n';
+    std::string line = std::string(program_) + ": " + OneLine(some) + '\n';
     if (prefix_levels_) {
       line.insert(0, '<' + std::to_string(KindOf(id).level) + '>');
     }
     queue_.push_back(std::move(line));
   } else {
-    queue_.push_back(LogDatagram(place_.kind, id, mount_, some));
+    queue_.push_back(LogDatagram(place_.kind, id, mount_, some, program_));
   }
   wake_.notify_all();
 }

@@ -1,5 +1,5 @@
-// The log of one mount: takes the notices (tracefs/base/notice.h) of its
-// process to the journal, to syslogd or to standard error.
+// The log of one mount or receiver: takes the notices (tracefs/base/notice.h)
+// of its process to the journal, to syslogd or to standard error.
 //
 // Nobody waits for it: notices wait in a bounded queue for a thread of its own,
 // each kind at a bounded rate, and what finds no room is counted and told. Its
@@ -41,9 +41,13 @@ struct LogPlace {
 // "auto", "journal[:PATH]", "syslog[:PATH]", "stderr" or "none".
 Result<LogPlace> ParseLogPlace(const std::string& text);
 
-// The datagram that says it there; empty for kinds without a socket.
+inline constexpr std::string_view kMountProgram = "tracefs-mount";
+
+// The datagram that says it there; empty for kinds without a socket. `mount` is
+// empty for what is no mount.
 std::string LogDatagram(LogPlace::Kind kind, NoticeId id,
-                        std::string_view mount, std::string_view text);
+                        std::string_view mount, std::string_view text,
+                        std::string_view program = kMountProgram);
 
 class Log {
  public:
@@ -53,8 +57,10 @@ class Log {
   // the journal, else syslog, else nothing. An error only where a place was
   // asked for by name. Takes the notices of this process from now on; until
   // GoOn they are shown on standard error as well, where the caller still is.
-  static Result<std::unique_ptr<Log>> Open(const LogPlace& place,
-                                           bool foreground);
+  // `program` says them; it outlives the log.
+  static Result<std::unique_ptr<Log>> Open(
+      const LogPlace& place, bool foreground,
+      std::string_view program = kMountProgram);
   // Waits a moment for what is to be sent.
   ~Log();
   Log(const Log&) = delete;
@@ -87,6 +93,7 @@ class Log {
   void Loop();
 
   LogPlace place_;
+  std::string_view program_;
   std::string mount_;
   UniqueFd fd_;                        // the socket; or a copy of stderr
   bool prefix_levels_ = false;         // stderr leads to the journal

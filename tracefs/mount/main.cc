@@ -3,10 +3,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <functional>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "tracefs/base/notice.h"
 #include "tracefs/command/called_as.h"
@@ -45,12 +47,26 @@ int Serve(const MountOptions& options,
   return ExitStatus(status);
 }
 
+// Whoever asks for it has the rights and the files that count, not the daemon:
+// tracefs-ctl does it. Returns only if it cannot.
+Status Reload(const MountOptions& options) {
+  const std::string program = ControlProgram();
+  std::vector<const char*> words = {program.c_str(),
+                                    options.mount_point.c_str(), "reload"};
+  if (!options.config.empty()) words.push_back(options.config.c_str());
+  words.push_back(nullptr);
+  ::execv(program.c_str(), const_cast<char* const*>(words.data()));
+  return Status::System(errno, "'" + program + "'");
+}
+
 int Main(const MountOptions& options) {
   switch (options.command) {
     case MountOptions::Command::kCheck:
       return Finish(kName, CheckConfig(options.config, options.dot));
     case MountOptions::Command::kDoctor:
       return Finish(kName, RunDoctor(options.source, options.fix, std::cout));
+    case MountOptions::Command::kReload:
+      return Finish(kName, Reload(options));
     case MountOptions::Command::kMount:
       break;
   }

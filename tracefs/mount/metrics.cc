@@ -1,16 +1,12 @@
 #include "tracefs/mount/metrics.h"
 
 #include <sys/random.h>
-#include <sys/resource.h>
 
 #include <array>
-#include <charconv>
 #include <cstdio>
 
 #include "tracefs/base/clock.h"
-#include "tracefs/base/version.h"
 #include "tracefs/export/aggregate_lines.h"
-#include "tracefs/export/escape.h"
 #include "tracefs/format/histogram.h"
 #include "tracefs/process/siphash.h"
 #include "tracefs/tracers/plan.h"
@@ -26,33 +22,13 @@ constexpr int kFirstSizeBit = 9;
 constexpr int kLastSizeBit = 24;
 constexpr double kSecondsPerNs = 1e-9;
 
-// name="value": any bytes, made UTF-8, with what the format escapes escaped.
-std::string Label(std::string_view name, std::string_view value) {
-  std::string label(name);
-  label += "=\"";
-  // In UTF-8 text only backslashes, which the line above put there or doubled,
-  // and quotes are left to escape.
-  for (const char c : TerminalText(value)) {
-    if (c == '\\' || c == '"') label += '\\';
-    label += c;
-  }
-  return label + '"';
-}
-
-std::string Decimal(double value) {
-  std::array<char, 32> text;
-  const auto [end, error] =
-      std::to_chars(text.data(), text.data() + text.size(), value);
-  return {text.data(), error == std::errc() ? end : text.data()};
-}
-
 std::string TracerLabels(uint32_t id, std::string_view name) {
-  return Label("tracer", std::to_string(id)) + ',' + Label("tracer_name", name);
+  return MetricLabel("tracer", std::to_string(id)) + ',' +
+         MetricLabel("tracer_name", name);
 }
 
-}  // namespace
-
-enum MetricsPage::Id : size_t {
+// Indexes of kFamilies.
+enum Id : size_t {
   kBuild,
   kCpu,
   kRunning,
@@ -88,6 +64,72 @@ enum MetricsPage::Id : size_t {
   kRuleInAlarm,
 };
 
+constexpr OpenMetricsPage::Family kFamilies[] = {
+    {"tracefs_build", "info", "", "The version that runs."},
+    {"process_cpu_seconds", "counter", "seconds",
+     "Processor time of the daemon."},
+    {"tracefs_tracer_running", "gauge", "",
+     "1: the tracer runs; 0: it was stopped."},
+    {"tracefs_tracer_seen", "counter", "",
+     "Operations that the tracer's filter was asked about."},
+    {"tracefs_tracer_matched", "counter", "",
+     "Operations that the filter keeps."},
+    {"tracefs_tracer_encoded", "counter", "", "Messages made."},
+    {"tracefs_tracer_counted", "counter", "",
+     "Operations counted by aggregate drivers."},
+    {"tracefs_tracer_written", "counter", "",
+     "Messages in blocks that the output has taken."},
+    {"tracefs_tracer_lost", "counter", "", "Operations that were not kept."},
+    {"tracefs_tracer_blocks", "counter", "",
+     "Blocks that the output has taken."},
+    {"tracefs_tracer_operations", "counter", "",
+     "Operations written, by kind."},
+    {"tracefs_filter_samples", "counter", "",
+     "Decisions of the filter that were timed."},
+    {"tracefs_filter_sampled_seconds", "counter", "seconds",
+     "Time of those decisions."},
+    {"tracefs_assembly_samples", "counter", "",
+     "Operations whose encoding or counting was timed."},
+    {"tracefs_assembly_sampled_seconds", "counter", "seconds",
+     "Time of those."},
+    {"tracefs_output_up", "gauge", "",
+     "1: the output has never failed; 0: it has."},
+    {"tracefs_stage_blocks", "counter", "",
+     "Blocks given to a stage of the output chain."},
+    {"tracefs_stage_bytes", "counter", "bytes",
+     "Bytes given to a stage of the output chain."},
+    {"tracefs_stage_refused", "counter", "", "Blocks that the stage refused."},
+    {"tracefs_stage_seconds", "counter", "seconds",
+     "Time spent in the stage alone."},
+    {"tracefs_stage_queue_blocks", "gauge", "",
+     "Blocks that wait in the stage."},
+    {"tracefs_stage_queue_bytes", "gauge", "bytes",
+     "Bytes that wait in the stage."},
+    {"tracefs_stage_queue_limit_bytes", "gauge", "bytes",
+     "How many may wait; 0: not bounded by bytes."},
+    {"tracefs_aggregate_operations", "counter", "",
+     "Operations counted, by key."},
+    {"tracefs_aggregate_missed_operations", "gauge", "",
+     "At most so many more belong to the key, counted as other."},
+    {"tracefs_aggregate_errors", "counter", "",
+     "Of the operations, those that failed."},
+    {"tracefs_aggregate_transferred_bytes", "counter", "bytes",
+     "Bytes read, written and copied."},
+    {"tracefs_aggregate_latency_seconds", "histogram", "seconds",
+     "From an operation's begin to its answer."},
+    {"tracefs_aggregate_size_bytes", "histogram", "bytes",
+     "Bytes of single reads, writes and copies."},
+    {"tracefs_rule_matched", "counter", "",
+     "Operations that the rule has counted."},
+    {"tracefs_rule_missed", "counter", "",
+     "Operations that came too fast for the rules of the tracer."},
+    {"tracefs_rule_alarms", "counter", "", "How often the rule has fired."},
+    {"tracefs_rule_in_alarm", "gauge", "",
+     "1: the rule holds, or did a moment ago."},
+};
+
+}  // namespace
+
 NamesInLabels NamesInLabels::Withheld() {
   NamesInLabels names;
   // Without it nobody can try names until one gives the label that is there.
@@ -108,187 +150,93 @@ std::string NamesInLabels::Label(const format::AggregateKeyPart& part) const {
                       SipHash24(*key_, AsBytes(value)) >> 16));
     value = text.data();
   }
-  return tracefs::Label(name, value);
+  return MetricLabel(name, value);
 }
 
 MetricsPage::MetricsPage(const NamesInLabels& names)
-    : names_(names),
-      families_{
-          {"tracefs_build", "info", "", "The version that runs.", ""},
-          {"process_cpu_seconds", "counter", "seconds",
-           "Processor time of the daemon.", ""},
-          {"tracefs_tracer_running", "gauge", "",
-           "1: the tracer runs; 0: it was stopped.", ""},
-          {"tracefs_tracer_seen", "counter", "",
-           "Operations that the tracer's filter was asked about.", ""},
-          {"tracefs_tracer_matched", "counter", "",
-           "Operations that the filter keeps.", ""},
-          {"tracefs_tracer_encoded", "counter", "", "Messages made.", ""},
-          {"tracefs_tracer_counted", "counter", "",
-           "Operations counted by aggregate drivers.", ""},
-          {"tracefs_tracer_written", "counter", "",
-           "Messages in blocks that the output has taken.", ""},
-          {"tracefs_tracer_lost", "counter", "",
-           "Operations that were not kept.", ""},
-          {"tracefs_tracer_blocks", "counter", "",
-           "Blocks that the output has taken.", ""},
-          {"tracefs_tracer_operations", "counter", "",
-           "Operations written, by kind.", ""},
-          {"tracefs_filter_samples", "counter", "",
-           "Decisions of the filter that were timed.", ""},
-          {"tracefs_filter_sampled_seconds", "counter", "seconds",
-           "Time of those decisions.", ""},
-          {"tracefs_assembly_samples", "counter", "",
-           "Operations whose encoding or counting was timed.", ""},
-          {"tracefs_assembly_sampled_seconds", "counter", "seconds",
-           "Time of those.", ""},
-          {"tracefs_output_up", "gauge", "",
-           "1: the output has never failed; 0: it has.", ""},
-          {"tracefs_stage_blocks", "counter", "",
-           "Blocks given to a stage of the output chain.", ""},
-          {"tracefs_stage_bytes", "counter", "bytes",
-           "Bytes given to a stage of the output chain.", ""},
-          {"tracefs_stage_refused", "counter", "",
-           "Blocks that the stage refused.", ""},
-          {"tracefs_stage_seconds", "counter", "seconds",
-           "Time spent in the stage alone.", ""},
-          {"tracefs_stage_queue_blocks", "gauge", "",
-           "Blocks that wait in the stage.", ""},
-          {"tracefs_stage_queue_bytes", "gauge", "bytes",
-           "Bytes that wait in the stage.", ""},
-          {"tracefs_stage_queue_limit_bytes", "gauge", "bytes",
-           "How many may wait; 0: not bounded by bytes.", ""},
-          {"tracefs_aggregate_operations", "counter", "",
-           "Operations counted, by key.", ""},
-          {"tracefs_aggregate_missed_operations", "gauge", "",
-           "At most so many more belong to the key, counted as other.", ""},
-          {"tracefs_aggregate_errors", "counter", "",
-           "Of the operations, those that failed.", ""},
-          {"tracefs_aggregate_transferred_bytes", "counter", "bytes",
-           "Bytes read, written and copied.", ""},
-          {"tracefs_aggregate_latency_seconds", "histogram", "seconds",
-           "From an operation's begin to its answer.", ""},
-          {"tracefs_aggregate_size_bytes", "histogram", "bytes",
-           "Bytes of single reads, writes and copies.", ""},
-          {"tracefs_rule_matched", "counter", "",
-           "Operations that the rule has counted.", ""},
-          {"tracefs_rule_missed", "counter", "",
-           "Operations that came too fast for the rules of the tracer.", ""},
-          {"tracefs_rule_alarms", "counter", "",
-           "How often the rule has fired.", ""},
-          {"tracefs_rule_in_alarm", "gauge", "",
-           "1: the rule holds, or did a moment ago.", ""},
-      } {
-  Sample(kBuild, "_info", Label("version", kVersion), "1");
-  rusage usage{};
-  if (::getrusage(RUSAGE_SELF, &usage) == 0) {
-    const auto us = [](const timeval& t) {
-      return static_cast<uint64_t>(t.tv_sec) * 1'000'000 +
-             static_cast<uint64_t>(t.tv_usec);
-    };
-    Seconds(kCpu, "", (us(usage.ru_utime) + us(usage.ru_stime)) * 1000);
-  }
-}
-
-void MetricsPage::Sample(Id id, std::string_view suffix,
-                         std::string_view labels, const std::string& value) {
-  Family& family = families_[id];
-  family.samples += family.name;
-  family.samples += suffix;
-  if (!labels.empty()) {
-    family.samples += '{';
-    family.samples += labels;
-    family.samples += '}';
-  }
-  family.samples += ' ' + value + '\n';
-}
-
-void MetricsPage::Count(Id id, std::string_view labels, uint64_t count) {
-  Sample(id, "_total", labels, std::to_string(count));
-}
-
-void MetricsPage::Gauge(Id id, std::string_view labels, uint64_t value) {
-  Sample(id, "", labels, std::to_string(value));
-}
-
-void MetricsPage::Seconds(Id id, std::string_view labels, uint64_t ns) {
-  Sample(id, "_total", labels,
-         Decimal(static_cast<double>(ns) * kSecondsPerNs));
+    : names_(names), page_(kFamilies) {
+  page_.AddProcess(kBuild, kCpu);
 }
 
 void MetricsPage::AddTracer(const TracerStats& stats) {
   const std::string tracer = TracerLabels(stats.id, stats.name);
-  Gauge(kRunning, tracer, stats.running ? 1 : 0);
-  Count(kSeen, tracer, stats.seen);
-  Count(kMatched, tracer, stats.matched);
-  Count(kEncoded, tracer, stats.encoded);
-  Count(kCounted, tracer, stats.counted);
-  Count(kWritten, tracer, stats.written);
+  page_.Gauge(kRunning, tracer, stats.running ? 1 : 0);
+  page_.Count(kSeen, tracer, stats.seen);
+  page_.Count(kMatched, tracer, stats.matched);
+  page_.Count(kEncoded, tracer, stats.encoded);
+  page_.Count(kCounted, tracer, stats.counted);
+  page_.Count(kWritten, tracer, stats.written);
   // Those that did not happen too: a rate needs a first value.
   for (size_t r = 0; r < kLossReasonCount; ++r) {
-    Count(kLost,
-          tracer + ',' +
-              Label("reason", LossReasonName(static_cast<LossReason>(r))),
-          stats.lost[r]);
+    page_.Count(
+        kLost,
+        tracer + ',' +
+            MetricLabel("reason", LossReasonName(static_cast<LossReason>(r))),
+        stats.lost[r]);
   }
-  Count(kBlocks, tracer, stats.blocks);
+  page_.Count(kBlocks, tracer, stats.blocks);
   for (size_t op = 0; op < kOpCount; ++op) {
     if (stats.by_op[op] == 0) continue;
-    Count(kOperations, tracer + ',' + Label("op", OpName(static_cast<Op>(op))),
-          stats.by_op[op]);
+    page_.Count(kOperations,
+                tracer + ',' + MetricLabel("op", OpName(static_cast<Op>(op))),
+                stats.by_op[op]);
   }
-  Count(kFilterSamples, tracer, stats.filter_samples);
-  Seconds(kFilterSeconds, tracer, stats.filter_ns);
-  Count(kEncodeSamples, tracer, stats.encode_samples);
-  Seconds(kEncodeSeconds, tracer, stats.encode_ns);
-  Gauge(kOutputUp, tracer + ',' + Label("chain", stats.chain),
-        stats.output_error.ok() ? 1 : 0);
+  page_.Count(kFilterSamples, tracer, stats.filter_samples);
+  page_.Seconds(kFilterSeconds, tracer, stats.filter_ns);
+  page_.Count(kEncodeSamples, tracer, stats.encode_samples);
+  page_.Seconds(kEncodeSeconds, tracer, stats.encode_ns);
+  page_.Gauge(kOutputUp, tracer + ',' + MetricLabel("chain", stats.chain),
+              stats.output_error.ok() ? 1 : 0);
   for (size_t i = 0; i < stats.stages.size(); ++i) {
     const TracerStats::Stage& stage = stats.stages[i];
     // A stage may be there twice.
-    const std::string labels = tracer + ',' + Label("stage", stage.name) + ',' +
-                               Label("position", std::to_string(i + 1));
-    Count(kStageBlocks, labels, stage.blocks);
-    Count(kStageBytes, labels, stage.bytes);
-    Count(kStageRefused, labels, stage.refused);
+    const std::string labels = tracer + ',' + MetricLabel("stage", stage.name) +
+                               ',' +
+                               MetricLabel("position", std::to_string(i + 1));
+    page_.Count(kStageBlocks, labels, stage.blocks);
+    page_.Count(kStageBytes, labels, stage.bytes);
+    page_.Count(kStageRefused, labels, stage.refused);
     const uint64_t later =
         i + 1 == stats.stages.size() ? 0 : stats.stages[i + 1].ns;
-    Seconds(kStageSeconds, labels, stage.ns > later ? stage.ns - later : 0);
+    page_.Seconds(kStageSeconds, labels,
+                  stage.ns > later ? stage.ns - later : 0);
     if (!stage.queue) continue;
-    Gauge(kQueueBlocks, labels, stage.queue->blocks);
-    Gauge(kQueueBytes, labels, stage.queue->bytes);
-    Gauge(kQueueLimit, labels, stage.queue->limit_bytes);
+    page_.Gauge(kQueueBlocks, labels, stage.queue->blocks);
+    page_.Gauge(kQueueBytes, labels, stage.queue->bytes);
+    page_.Gauge(kQueueLimit, labels, stage.queue->limit_bytes);
   }
 }
 
 void MetricsPage::AddTotal(std::string_view tracer_name,
                            const format::AggregateRecord& record) {
-  std::string labels = TracerLabels(record.tracer_id, tracer_name) + ',' +
-                       Label("aggregate", std::to_string(record.aggregate));
-  if (record.other) labels += ',' + Label("other", "true");
+  std::string labels =
+      TracerLabels(record.tracer_id, tracer_name) + ',' +
+      MetricLabel("aggregate", std::to_string(record.aggregate));
+  if (record.other) labels += ',' + MetricLabel("other", "true");
   for (const format::AggregateKeyPart& part : record.key) {
     labels += ',' + names_.Label(part);
   }
-  Count(kAggOperations, labels, record.count);
-  if (record.missed != 0) Gauge(kAggMissed, labels, record.missed);
-  if (record.errors) Count(kAggErrors, labels, *record.errors);
-  if (record.bytes) Count(kAggBytes, labels, *record.bytes);
+  page_.Count(kAggOperations, labels, record.count);
+  if (record.missed != 0) page_.Gauge(kAggMissed, labels, record.missed);
+  if (record.errors) page_.Count(kAggErrors, labels, *record.errors);
+  if (record.bytes) page_.Count(kAggBytes, labels, *record.bytes);
   Histogram(kAggLatency, labels, record.latency, kFirstLatencyBit,
             kLastLatencyBit, kSecondsPerNs);
   Histogram(kAggSize, labels, record.size, kFirstSizeBit, kLastSizeBit, 1);
 }
 
 void MetricsPage::AddRule(const RuleTotals& rule) {
-  const std::string labels = Label("tracer", std::to_string(rule.tracer)) +
-                             ',' + Label("rule", std::to_string(rule.number)) +
-                             ',' + Label("title", rule.title);
-  Count(kRuleMatched, labels, rule.matched);
-  Count(kRuleMissed, labels, rule.missed);
-  Count(kRuleAlarms, labels, rule.alarms);
-  Gauge(kRuleInAlarm, labels, rule.in_alarm ? 1 : 0);
+  const std::string labels =
+      MetricLabel("tracer", std::to_string(rule.tracer)) + ',' +
+      MetricLabel("rule", std::to_string(rule.number)) + ',' +
+      MetricLabel("title", rule.title);
+  page_.Count(kRuleMatched, labels, rule.matched);
+  page_.Count(kRuleMissed, labels, rule.missed);
+  page_.Count(kRuleAlarms, labels, rule.alarms);
+  page_.Gauge(kRuleInAlarm, labels, rule.in_alarm ? 1 : 0);
 }
 
-void MetricsPage::Histogram(Id id, const std::string& labels,
+void MetricsPage::Histogram(size_t id, const std::string& labels,
                             const format::HistogramRecord& histogram,
                             int first_bit, int last_bit, double unit) {
   if (!histogram.present) return;
@@ -301,30 +249,16 @@ void MetricsPage::Histogram(Id id, const std::string& labels,
       sum += bucket->count;
       ++bucket;
     }
-    Sample(id, "_bucket",
-           labels + ",le=\"" + Decimal(static_cast<double>(bound) * unit) + '"',
-           std::to_string(sum));
+    page_.Sample(id, "_bucket",
+                 labels + ",le=\"" +
+                     MetricNumber(static_cast<double>(bound) * unit) + '"',
+                 std::to_string(sum));
   }
   const uint64_t count = histogram.Count();
-  Sample(id, "_bucket", labels + ",le=\"+Inf\"", std::to_string(count));
-  Sample(id, "_count", labels, std::to_string(count));
-  Sample(id, "_sum", labels,
-         Decimal(static_cast<double>(histogram.sum) * unit));
-}
-
-std::string MetricsPage::Text() const {
-  std::string text;
-  for (const Family& family : families_) {
-    if (family.samples.empty()) continue;
-    const std::string name(family.name);
-    text += "# TYPE " + name + ' ' + std::string(family.type) + '\n';
-    if (!family.unit.empty()) {
-      text += "# UNIT " + name + ' ' + std::string(family.unit) + '\n';
-    }
-    text += "# HELP " + name + ' ' + std::string(family.help) + '\n';
-    text += family.samples;
-  }
-  return text + "# EOF\n";
+  page_.Sample(id, "_bucket", labels + ",le=\"+Inf\"", std::to_string(count));
+  page_.Sample(id, "_count", labels, std::to_string(count));
+  page_.Sample(id, "_sum", labels,
+               MetricNumber(static_cast<double>(histogram.sum) * unit));
 }
 
 std::string MetricsText(Pipeline& pipeline,

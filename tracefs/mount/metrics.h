@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tracefs/export/openmetrics.h"
 #include "tracefs/format/aggregate.h"
 #include "tracefs/pipeline/pipeline.h"
 #include "tracefs/pipeline/tracer_stats.h"
@@ -46,26 +47,15 @@ class MetricsPage {
   void AddRule(const RuleTotals& rule);
 
   // All families, each with its samples together, and the end mark.
-  std::string Text() const;
+  std::string Text() const { return page_.Text(); }
 
  private:
-  enum Id : size_t;
-  struct Family {
-    std::string_view name, type, unit, help;
-    std::string samples;
-  };
-
-  void Sample(Id id, std::string_view suffix, std::string_view labels,
-              const std::string& value);
-  void Count(Id id, std::string_view labels, uint64_t count);
-  void Gauge(Id id, std::string_view labels, uint64_t value);
-  void Seconds(Id id, std::string_view labels, uint64_t ns);
-  void Histogram(Id id, const std::string& labels,
+  void Histogram(size_t id, const std::string& labels,
                  const format::HistogramRecord& histogram, int first_bit,
                  int last_bit, double unit);
 
   const NamesInLabels& names_;
-  std::vector<Family> families_;
+  OpenMetricsPage page_;
 };
 
 // The page of a running mount. Threads: any but a worker's handler.

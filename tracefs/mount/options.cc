@@ -52,6 +52,9 @@ po::options_description Visible() {
        "judge a config as a mount would, print the compiled filters and "
        "exit")                                          //
       ("dot", "with --check: print them for Graphviz")  //
+      ("reload", po::value<std::string>()->value_name("MNT"),
+       "set the config of a running mount anew without unmounting, from "
+       "--config FILE or its own: tracefs-ctl MNT reload")  //
       ("doctor",
        "say what this machine offers and what to change; SRC may be named")  //
       ("fix",
@@ -114,6 +117,7 @@ std::string HelpText() {
   std::ostringstream text;
   text << "Usage: tracefs-mount SRC MNT --config FILE [options]\n"
           "       tracefs-mount --check FILE [--dot]\n"
+          "       tracefs-mount --reload MNT [--config FILE]\n"
           "       tracefs-mount --doctor [--fix] [SRC]\n\n"
           "Mounts the directory SRC at MNT and traces what happens there. SRC "
           "and MNT may\nbe the same directory. Returns once mounted; `umount "
@@ -179,6 +183,16 @@ Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
     return options;
   }
   if (options.dot) return Status::Invalid("--dot goes with --check");
+  if (given.Has("reload")) {
+    if (!where.empty() || given.Has("doctor")) {
+      return Status::Invalid(
+          "--reload takes one mount point, and --config FILE at most");
+    }
+    options.command = MountOptions::Command::kReload;
+    options.mount_point = given.Text("reload");
+    options.config = given.Text("config");
+    return options;
+  }
   options.fix = given.Has("fix");
   if (given.Has("doctor")) {
     if (where.size() > 1 || given.Has("config")) {

@@ -15,14 +15,14 @@ namespace tracefs {
 enum class KernelTransport { kAuto, kUring, kDev };
 
 struct MountOptions {
-  enum class Command { kMount, kCheck, kDoctor };
+  enum class Command { kMount, kCheck, kDoctor, kReload };
 
   bool help = false;
   bool version = false;
   Command command = Command::kMount;
   std::string source;  // of kMount and, if wanted, kDoctor
   std::string mount_point;
-  std::string config;  // of kMount and kCheck
+  std::string config;  // of kMount, kCheck and, if wanted, kReload
   // Instead of it, for tracefs-run: its text.
   std::string config_text;
   // What is mounted below the source is to be seen, too.

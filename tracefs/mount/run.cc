@@ -83,18 +83,17 @@ class ReconnectWhileHere {
   Log& log_;
 };
 
-// tracefs-ctl, which lies beside us.
-std::string ControlProgram() {
-  const std::string self = Resolved("/proc/self/exe");
-  return self.substr(0, self.rfind('/') + 1) + "tracefs-ctl";
-}
-
 // On the thread of a worker. Without the privilege all stays as it was.
 void SetUpWorker(int policy) {
   static_cast<void>(ApplyToThread(static_cast<ThreadPolicy>(policy), 0));
 }
 
 }  // namespace
+
+std::string ControlProgram() {
+  const std::string self = Resolved("/proc/self/exe");
+  return self.substr(0, self.rfind('/') + 1) + "tracefs-ctl";
+}
 
 Status Run(const MountOptions& given, Log& log,
            const std::function<Status()>& ready, ProcessFeed* feed) {

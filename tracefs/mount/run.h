@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "tracefs/base/status.h"
 #include "tracefs/daemon/log.h"
@@ -17,5 +18,8 @@ class ProcessFeed;
 // traces, from tracefs-run, whose end ends the mount; null: there are none.
 Status Run(const MountOptions& options, Log& log,
            const std::function<Status()>& ready, ProcessFeed* feed = nullptr);
+
+// tracefs-ctl, which lies beside us.
+std::string ControlProgram();
 
 }  // namespace tracefs

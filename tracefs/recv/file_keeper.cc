@@ -20,7 +20,7 @@
 
 #include "tracefs/base/enclosed_folder.h"
 #include "tracefs/base/event_fd.h"
-#include "tracefs/base/printable.h"
+#include "tracefs/base/notice.h"
 #include "tracefs/base/thread.h"
 #include "tracefs/recv/stored_trace.h"
 
@@ -47,9 +47,12 @@ class FileKeeper final : public Keeper {
   FileKeeper(FileKeeperOptions options, UniqueFd directory, size_t traces)
       : options_(std::move(options)),
         directory_(std::move(directory)),
-        traces_(traces),
+        counts_(options_.counts != nullptr ? *options_.counts : own_counts_),
+        traces_(counts_.traces),
         retention_(directory_.get(), options_.retention,
-                   [this](const KeptTrace& trace) { TellRemoved(trace); }) {}
+                   [this](const KeptTrace& trace) { TellRemoved(trace); }) {
+    traces_ = traces;
+  }
   FileKeeper(const FileKeeper&) = delete;
   FileKeeper& operator=(const FileKeeper&) = delete;
   ~FileKeeper() override {
@@ -108,9 +111,7 @@ class FileKeeper final : public Keeper {
     const bool existed = trace->exists();
     const Status status = trace->Append(bytes, whole, next);
     if (!existed && trace->exists()) ++traces_;
-    if (status.error() == ENOSPC || status.error() == EDQUOT) {
-      retention_.Hurry();  // the sender comes again
-    }
+    TellDisk(status);
     if (!status.ok()) return status;
     if (whole == 0) return Status::Ok();
     {
@@ -187,11 +188,33 @@ class FileKeeper final : public Keeper {
   // On the thread of retention_.
   void TellRemoved(const KeptTrace& trace) {
     --traces_;
-    std::fprintf(stderr,
-                 "tracefs-recv: removed '%s' (%llu bytes): older than is to be "
-                 "kept, or there was no room for it\n",
-                 Printable(trace.name).c_str(),
-                 static_cast<unsigned long long>(trace.bytes));
+    ++counts_.removed;
+    counts_.removed_bytes += trace.bytes;
+    Notify(NoticeId::kTraceRemoved,
+           "removed '" + trace.name + "' (" + std::to_string(trace.bytes) +
+               " bytes): older than is to be kept, or there was no room for "
+               "it");
+  }
+
+  // What became of a write or of making it durable. Any thread.
+  void TellDisk(const Status& status) {
+    // What has another code was not the disk's doing.
+    if (!status.ok() && status.error() == 0) return;
+    const int error = status.ok() ? 0 : status.error();
+    if (error == ENOSPC || error == EDQUOT) {
+      retention_.Hurry();  // the sender comes again
+    }
+    if (error != 0) ++counts_.disk_failures;
+    if (counts_.disk_error.exchange(error) == error) return;
+    const std::string what = "directory '" + options_.directory + "'";
+    if (error == 0) {
+      Notify(NoticeId::kOutputBack, what + " takes traces again");
+    } else {
+      Notify(error == ENOSPC || error == EDQUOT ? NoticeId::kDiskFull
+                                                : NoticeId::kOutputFailed,
+             what + ": " + status.message() +
+                 "; senders keep their traces until it takes them");
+    }
   }
 
   // --- With the lock held.
@@ -311,6 +334,7 @@ class FileKeeper final : public Keeper {
     for (const auto& [client, one] : dirty) {
       lock.unlock();
       const Status status = one.trace->Sync();
+      if (!status.ok()) TellDisk(status);
       lock.lock();
       Put({.client = client, .next = one.next, .status = status});
     }
@@ -325,7 +349,9 @@ class FileKeeper final : public Keeper {
 
   const FileKeeperOptions options_;
   const UniqueFd directory_;
-  std::atomic<size_t> traces_;            // files
+  ReceiverCounts own_counts_;
+  ReceiverCounts& counts_;
+  ReceiverCounts::Count& traces_;         // files
   std::map<uint64_t, std::string> held_;  // by client
   const EventFd event_;
   std::map<uint64_t, std::shared_ptr<StoredTrace>> open_;

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "tracefs/recv/keeper.h"
+#include "tracefs/recv/receiver_counts.h"
 #include "tracefs/recv/retention.h"
 
 namespace tracefs {
@@ -20,6 +21,7 @@ struct FileKeeperOptions {
   uint64_t max_trace_bytes = 0;  // 0: as the disk has room
   size_t max_traces = 65536;     // files in the directory
   RetentionRules retention = {};
+  ReceiverCounts* counts = nullptr;  // outlives the keeper; null: its own
 };
 
 // Opens the directory; starts nothing. kSystem if it cannot be used, or another

@@ -9,15 +9,16 @@
 #include <memory>
 #include <string>
 
-#include "filters/output/key_ring.h"
 #include "tracefs/export/exporter.h"
+#include "tracefs/recv/current_keys.h"
 #include "tracefs/recv/keeper.h"
 
 namespace tracefs {
 
 struct LivePrinterOptions {
   std::string format = "jsonl";  // of tracefs/export/table.h
-  std::shared_ptr<const KeyRing> keys = std::make_shared<KeyRing>();
+  std::shared_ptr<const CurrentKeys> keys =
+      std::make_shared<CurrentKeys>(std::make_shared<KeyRing>());
   // A block, as it comes and decoded.
   size_t max_block_bytes = size_t{17} << 20;
   // Output filters of a chain. Configs that anybody uses have four.

@@ -16,23 +16,33 @@
 #include <memory>
 #include <optional>
 
+#include "tracefs/base/clock.h"
 #include "tracefs/base/file_io.h"
+#include "tracefs/base/notice.h"
 #include "tracefs/base/printable.h"
 #include "tracefs/command/front.h"
+#include "tracefs/control/metrics_server.h"
 #include "tracefs/crypto/cipher.h"
 #include "tracefs/crypto/key_source.h"
 #include "tracefs/daemon/account.h"
+#include "tracefs/daemon/log.h"
 #include "tracefs/daemon/sandbox.h"
 #include "tracefs/daemon/service_manager.h"
 #include "tracefs/export/output_buffer.h"
 #include "tracefs/recv/certificate_places.h"
+#include "tracefs/recv/current_keys.h"
 #include "tracefs/recv/file_keeper.h"
+#include "tracefs/recv/key_places.h"
 #include "tracefs/recv/live_printer.h"
 #include "tracefs/recv/options.h"
 #include "tracefs/recv/receiver.h"
+#include "tracefs/recv/receiver_counts.h"
+#include "tracefs/recv/receiver_metrics.h"
 
 namespace tracefs {
 namespace {
+
+constexpr std::string_view kName = "tracefs-recv";
 
 // Standard output. Its reader may be slow, and senders then wait; but the
 // signal that ends us is seen meanwhile.
@@ -88,17 +98,15 @@ void RaiseDescriptorLimit(size_t clients) {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-Result<std::unique_ptr<Keeper>> MakeKeeper(const RecvOptions& options,
-                                           OutputBuffer& out) {
+Result<std::unique_ptr<Keeper>> MakeKeeper(
+    const RecvOptions& options, std::shared_ptr<const CurrentKeys> keys,
+    ReceiverCounts& counts, OutputBuffer& out) {
   if (!options.out.empty()) {
     return MakeFileKeeper({.directory = options.out,
                            .max_trace_bytes = options.max_trace_bytes,
                            .max_traces = options.max_traces,
-                           .retention = options.retention});
-  }
-  auto keys = std::make_shared<KeyRing>();
-  if (Status s = AddKeyArguments(options.keys, "--key", keys.get()); !s.ok()) {
-    return s;
+                           .retention = options.retention,
+                           .counts = &counts});
   }
   return MakeLivePrinter({.format = options.format,
                           .keys = std::move(keys),
@@ -106,6 +114,52 @@ Result<std::unique_ptr<Keeper>> MakeKeeper(const RecvOptions& options,
                           .max_memory = options.max_memory},
                          out);
 }
+
+// Certificates and keys, which SIGHUP has read again.
+class Secrets {
+ public:
+  // Opens the places they lie at, and reads them. Before a sandbox.
+  static Result<std::unique_ptr<Secrets>> Open(const RecvOptions& options) {
+    auto keys = KeyPlaces::Open(options.keys);
+    if (!keys.ok()) return keys.status();
+    std::unique_ptr<Secrets> all(new Secrets(options, *std::move(keys)));
+    if (Status s = all->Read(); !s.ok()) return s;
+    return all;
+  }
+
+  // What is there now, all of it or nothing.
+  Status Read() {
+    auto keys = key_places_.Read();
+    if (!keys.ok()) return keys.status();
+    if (has_tls_) {
+      auto made = certificate_places_.Read();
+      if (!made.ok()) return made.status();
+      contexts_.push_back(std::move(*made));
+    }
+    keys_->Set(*std::move(keys));
+    return Status::Ok();
+  }
+
+  // For new connections; null without certificates.
+  net::TlsContext* tls() const {
+    return contexts_.empty() ? nullptr : contexts_.back().get();
+  }
+  std::shared_ptr<const CurrentKeys> keys() const { return keys_; }
+
+ private:
+  Secrets(const RecvOptions& options, KeyPlaces keys)
+      : has_tls_(!options.tls.ca.empty()),
+        certificate_places_(options.tls),
+        key_places_(std::move(keys)),
+        keys_(std::make_shared<CurrentKeys>(std::make_shared<KeyRing>())) {}
+
+  const bool has_tls_;
+  const CertificatePlaces certificate_places_;
+  const KeyPlaces key_places_;
+  // All but the last are those of old connections.
+  std::vector<std::unique_ptr<net::TlsContext>> contexts_;
+  const std::shared_ptr<CurrentKeys> keys_;
+};
 
 // From here on the process has what is open and nothing else: what comes next
 // is read from the network.
@@ -159,6 +213,29 @@ Status List(const std::string& path) {
   return WriteAll(STDOUT_FILENO, AsBytes(text), "standard output");
 }
 
+// --log: auto is standard error, which in a service is the journal's.
+LogPlace LogOf(const RecvOptions& options) {
+  LogPlace place = options.log;
+  if (place.kind == LogPlace::Kind::kAuto) place.kind = LogPlace::Kind::kStderr;
+  return place;
+}
+
+std::string PlaceText(const RecvOptions& options) {
+  return options.out.empty() ? " and prints them as " + options.format
+                             : " for '" + options.out + "'";
+}
+
+std::string TotalsText(const ReceiverCounts& counts) {
+  uint64_t refused = 0;
+  for (const ReceiverCounts::Count& one : counts.refused) refused += one;
+  return std::to_string(counts.connections) + " connections, " +
+         std::to_string(counts.welcomed) + " welcomed, " +
+         std::to_string(refused) + " refused, " +
+         std::to_string(counts.blocks) + " blocks, " +
+         std::to_string(counts.bytes) + " bytes, " +
+         std::to_string(counts.removed) + " traces removed";
+}
+
 Status Run(const RecvOptions& options) {
   GiveMemoryBack();
   ServiceManager service = ServiceManager::FromEnvironment();
@@ -180,9 +257,10 @@ Status Run(const RecvOptions& options) {
       }
     }
   }
-  // Without certificates there is nothing to take anew, and a hang-up is that
-  // of a terminal.
-  const bool reloads = options.systemd || !options.tls.ca.empty();
+  // Without certificates and keys there is nothing to take anew, and a hang-up
+  // is that of a terminal.
+  const bool reloads =
+      options.systemd || !options.tls.ca.empty() || !options.keys.empty();
   const UniqueFd stop = reloads ? SignalsOf({SIGTERM, SIGINT})
                                 : SignalsOf({SIGTERM, SIGINT, SIGHUP});
   const UniqueFd hang_up = reloads ? SignalsOf({SIGHUP}) : UniqueFd();
@@ -190,55 +268,83 @@ Status Run(const RecvOptions& options) {
     return Status::System(errno, "signalfd");
   }
   RaiseDescriptorLimit(options.limits.max_clients);
-  // The last one is for new connections; others are still used by old ones.
-  std::vector<std::unique_ptr<net::TlsContext>> tls;
-  CertificatePlaces places(options.tls);
-  if (!options.tls.ca.empty()) {
-    auto made = places.Read();
-    if (!made.ok()) return made.status();
-    tls.push_back(std::move(*made));
-  }
+  auto opened = Secrets::Open(options);
+  if (!opened.ok()) return opened.status();
+  Secrets& secrets = **opened;
+  ReceiverCounts counts;
   const auto reload = [&]() -> net::TlsContext* {
     signalfd_siginfo info;
     while (::read(hang_up.get(), &info, sizeof info) > 0) {
     }
-    if (tls.empty()) return nullptr;
-    auto made = places.Read();
-    if (!made.ok()) {
-      std::fprintf(stderr, "tracefs-recv: certificates stay as they were: %s\n",
-                   Printable(made.status().message()).c_str());
+    if (Status s = secrets.Read(); !s.ok()) {
+      ++counts.failed_reloads;
+      Notify(NoticeId::kReloadFailed,
+             "certificates and keys stay as they were: " + s.message());
       return nullptr;
     }
-    tls.push_back(std::move(*made));
-    std::fprintf(stderr, "tracefs-recv: took the certificates anew\n");
-    return tls.back().get();
+    ++counts.reloads;
+    Notify(NoticeId::kReloaded, "took certificates and keys anew");
+    return secrets.tls();
   };
   const auto beat = [&service](size_t /*senders*/) { service.Beat(); };
   StoppableOutput out(STDOUT_FILENO, stop.get());
-  auto keeper = MakeKeeper(options, out);
+  auto keeper = MakeKeeper(options, secrets.keys(), counts, out);
   if (!keeper.ok()) return keeper.status();
   auto receiver = Receiver::Create({.listen = options.listen,
                                     .handed = std::move(handed),
                                     .limits = options.limits,
-                                    .tls = tls.empty() ? nullptr : tls[0].get(),
+                                    .tls = secrets.tls(),
                                     .quiet = options.quiet,
+                                    .counts = &counts,
                                     .on_tick = beat,
                                     .reload_fd = hang_up.get(),
                                     .on_reload = reload},
                                    **keeper);
   if (!receiver.ok()) return receiver.status();
+  std::unique_ptr<MetricsServer> metrics;
+  UniqueFd directory;  // for them
+  if (!options.metrics.empty()) {
+    auto made = MetricsServer::Open(options.metrics, options.metrics_group);
+    if (!made.ok()) return made.status();
+    metrics = std::move(*made);
+    if (!options.out.empty()) {
+      directory.Reset(
+          ::open(options.out.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+      if (!directory) return Status::System(errno, "'" + options.out + "'");
+    }
+  }
+  const auto log = Log::Open(LogOf(options), /*foreground=*/true, kName);
+  if (!log.ok()) return log.status();
   std::unique_ptr<Sandbox> sandbox;
   if (Status s = GiveUpRights(options, &sandbox); !s.ok()) return s;
+  (*log)->Start({});
+  (*log)->GoOn();
+  if (metrics != nullptr) {
+    if (Status s = metrics->Start(
+            [&] { return ReceiverMetrics(counts, directory.get()); },
+            [&] { return ReceiverHealth(counts, MonotonicNs()); });
+        !s.ok()) {
+      return s;
+    }
+    std::fprintf(stderr, "tracefs-recv: metrics at %s\n",
+                 metrics->address().c_str());
+  }
   // Scripts wait for these lines.
   for (const std::string& address : (*receiver)->addresses()) {
     std::fprintf(stderr, "tracefs-recv: listening on %s\n", address.c_str());
   }
+  Notify(NoticeId::kReceiving, "receives traces" + PlaceText(options));
   service.TellReady("receives traces");
-  const Status status = (*receiver)->Run(stop.get());
+  Status status = (*receiver)->Run(stop.get());
   const ServiceManager::Patience patience(service);
+  if (metrics != nullptr) metrics->Stop();
   // A reader that has seen enough (head), and a signal while it was slow.
   if (status.error() == EPIPE || status.error() == ECANCELED) {
-    return Status::Ok();
+    status = Status::Ok();
+  }
+  Notify(NoticeId::kEnded, "has ended: " + TotalsText(counts));
+  if (!status.ok() && (*log)->place().kind != LogPlace::Kind::kStderr) {
+    Notify(NoticeId::kFailed, status.message());
   }
   return status;
 }
@@ -276,13 +382,13 @@ Status RunFrom(const RecvOptions& options) {
 
 int main(int argc, char** argv) {
   using namespace tracefs;  // NOLINT: a main
-  return RunCommand({"tracefs-recv", &RecvHelp}, ParseRecvOptions(argc, argv),
+  return RunCommand({kName, &RecvHelp}, ParseRecvOptions(argc, argv),
                     [](const RecvOptions& options) {
                       if (options.fleet) {
-                        return Finish("tracefs-recv", RunFrom(options));
+                        return Finish(kName, RunFrom(options));
                       }
-                      return Finish("tracefs-recv", options.list.empty()
-                                                        ? Run(options)
-                                                        : List(options.list));
+                      return Finish(kName, options.list.empty()
+                                               ? Run(options)
+                                               : List(options.list));
                     });
 }

@@ -43,8 +43,8 @@ po::options_description VisibleOptions() {
       ("tls-key", text("FILE"), "tls: its private key, mode 0600")     //
       ("key", po::value<Strings>()->value_name("FILE"),
        "with --format: keys for encrypted traces; also env:NAME, "
-       "keyring:NAME; may be given several times")             //
-      ("max-clients", text("N"), "connections; default 1024")  //
+       "keyring:NAME, credential:NAME; may be given several times")  //
+      ("max-clients", text("N"), "connections; default 1024")        //
       ("max-per-peer", text("N"),
        "connections from one address or user; default 64")            //
       ("max-block", text("SIZE"), "a block of a trace; default 17M")  //
@@ -67,7 +67,15 @@ po::options_description VisibleOptions() {
       ("user", text("NAME"),
        "turn into this user once all sockets, keys and DIR are open")  //
       ("sandbox", text("on|off"),
-       "give up what receiving does not need; default on")    //
+       "give up what receiving does not need; default on")  //
+      ("log", text("WHERE"),
+       "journal, syslog (either with :SOCKET behind it), stderr or none; "
+       "default: standard error")  //
+      ("metrics", text("ADDRESS"),
+       "serve OpenMetrics text at unix:PATH or HOST:PORT, /metrics, and "
+       "whether all is well at /health")  //
+      ("metrics-group", text("GROUP"),
+       "who else may use the socket of --metrics unix:PATH")  //
       ("quiet,q", "say nothing of senders that come and go")  //
       ("help,h", "print this and exit")                       //
       ("version", "print the version and exit");
@@ -250,7 +258,9 @@ std::string RecvHelp() {
          "--keep-free 10%\n"
          "  tracefs-recv --from nats:n1:4222,n2:4222 --out /srv/fleet "
          "--format parquet\n"
-         "\nIt ends in order with SIGTERM or SIGINT: all that came is then on "
+         "\nSIGHUP has it read certificates and --key anew; who is connected "
+         "stays.\n"
+         "It ends in order with SIGTERM or SIGINT: all that came is then on "
          "the disk, and\nacknowledged.\n"
          "\nExit status: 0 it was ended; 2 wrong usage, certificates or keys; "
          "3 the system\nrefused.\n";
@@ -304,6 +314,16 @@ Result<RecvOptions> ParseRecvOptions(int argc, const char* const* argv) {
     result.sandbox = word == "on";
   }
   result.quiet = given.Has("quiet");
+  if (given.Has("log")) {
+    Result<LogPlace> log = ParseLogPlace(given.Text("log"));
+    if (!log.ok()) return log.status();
+    result.log = *std::move(log);
+  }
+  result.metrics = given.Text("metrics");
+  result.metrics_group = given.Text("metrics-group");
+  if (given.Has("metrics-group") && !result.metrics.starts_with("unix:")) {
+    return Status::Invalid("--metrics-group goes with --metrics unix:PATH");
+  }
   if (Status s = TakeRetention(given, &result); !s.ok()) return s;
   if (Status s = TakeLimits(given, &result); !s.ok()) return s;
   if (Status s = Check(result); !s.ok()) return s;

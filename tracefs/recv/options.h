@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tracefs/base/status.h"
+#include "tracefs/daemon/log.h"
 #include "tracefs/net/tls.h"
 #include "tracefs/recv/fleet/run.h"
 #include "tracefs/recv/receiver.h"
@@ -32,6 +33,9 @@ struct RecvOptions {
   std::string list;          // a directory whose traces are to be listed
   bool quiet = false;
   std::optional<FleetOptions> fleet;  // --from; of the others `keys` and `user`
+  LogPlace log;
+  std::string metrics;        // where they are served; empty: nowhere
+  std::string metrics_group;  // who else may ask there
 };
 
 Result<RecvOptions> ParseRecvOptions(int argc, const char* const* argv);

@@ -9,13 +9,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <unordered_map>
 #include <utility>
 
-#include "tracefs/base/printable.h"
+#include "tracefs/base/clock.h"
+#include "tracefs/base/notice.h"
 #include "tracefs/base/text_cursor.h"
 #include "tracefs/recv/client.h"
 
@@ -47,6 +47,7 @@ class EpollReceiver final : public Receiver {
   EpollReceiver(ReceiverOptions options, Keeper& keeper)
       : options_(std::move(options)),
         keeper_(keeper),
+        counts_(options_.counts != nullptr ? *options_.counts : own_counts_),
         epoll_(::epoll_create1(EPOLL_CLOEXEC)),
         buffer_(kReadBytes) {}
 
@@ -182,6 +183,8 @@ class EpollReceiver final : public Receiver {
     Client& c = *client;
     Register(c.stream->fd(), c.id, 0);
     clients_.emplace(c.id, std::move(client));
+    ++counts_.connections;
+    counts_.senders = clients_.size();
     if (++of_peer_[c.peer.host] > options_.limits.max_clients_per_peer) {
       return Refuse(c, RefuseReason::kBusy,
                     "more than " +
@@ -226,14 +229,22 @@ class EpollReceiver final : public Receiver {
         found != of_peer_.end() && --found->second == 0) {
       of_peer_.erase(found);
     }
-    if (client.state != Client::State::kEnding) Say(client, why);
+    if (client.state != Client::State::kEnding) {
+      Say(NoticeId::kSender, client, why);
+    }
     ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, client.stream->fd(), nullptr);
     clients_.erase(client.id);
+    counts_.senders = clients_.size();
   }
 
   // Tells the client and closes as soon as that is sent, or after a moment.
   void Refuse(Client& client, RefuseReason reason, const std::string& text) {
-    Say(client, "refused: " + text);
+    ++counts_.refused[static_cast<size_t>(reason)];
+    // Some refusals are how things go.
+    const bool usual =
+        reason == RefuseReason::kSuperseded || reason == RefuseReason::kClosing;
+    Say(usual ? NoticeId::kSender : NoticeId::kSenderRefused, client,
+        "refused: " + text);
     client.out += net::EncodeReply(
         {.type = net::ReplyType::kRefuse, .reason = reason, .text = text});
     Detach(client);
@@ -392,11 +403,16 @@ class EpollReceiver final : public Receiver {
 
   bool TakeFrames(Client& client, ByteSpan bytes) {
     pieces_.clear();
+    const uint64_t before = client.frames->next();
     const Status parsed = client.frames->Feed(bytes, &pieces_);
+    counts_.blocks += client.frames->next() - before;
     for (const FrameParser::Piece& piece : pieces_) {
       const Status kept =
           keeper_.Write(client.id, piece.bytes, piece.whole, piece.next);
-      if (kept.ok()) continue;
+      if (kept.ok()) {
+        counts_.bytes += piece.bytes.size();
+        continue;
+      }
       Refuse(client,
              kept.error() == ENOSPC || kept.error() == EDQUOT
                  ? RefuseReason::kNoSpace
@@ -458,8 +474,10 @@ class EpollReceiver final : public Receiver {
                           .next = next,
                           .live = keeper_.live(),
                           .max_frame = options_.limits.max_block_bytes});
-    Say(client, "trace " + client.source + " from block " +
-                    std::to_string(next) + " on");
+    ++counts_.welcomed;
+    Say(NoticeId::kSender, client,
+        "trace " + client.source + " from block " + std::to_string(next) +
+            " on");
   }
 
   // --- Answers.
@@ -514,6 +532,7 @@ class EpollReceiver final : public Receiver {
     const auto now = Clock::now();
     if (now - last_tick_ < milliseconds(kTickMs)) return Status::Ok();
     last_tick_ = now;
+    counts_.last_turn_ns = MonotonicNs();
     if (options_.on_tick) options_.on_tick(clients_.size());
     for (const uint64_t id : std::exchange(paused_, {})) {
       if (const auto found = clients_.find(id); found != clients_.end()) {
@@ -576,13 +595,13 @@ class EpollReceiver final : public Receiver {
   }
 
   // A line for the operator, but no more of them than anyone can read.
-  void Say(const Client& client, const std::string& what) {
+  void Say(NoticeId id, const Client& client, const std::string& what) {
     if (options_.quiet || what.empty()) return;
     const auto now = Clock::now();
     if (now - second_ >= std::chrono::seconds(1)) {
       if (unsaid_ != 0) {
-        std::fprintf(stderr, "tracefs-recv: … %llu more lines like these\n",
-                     static_cast<unsigned long long>(unsaid_));
+        Notify(NoticeId::kSender,
+               "… " + std::to_string(unsaid_) + " more lines like these");
       }
       second_ = now;
       lines_ = 0;
@@ -592,15 +611,14 @@ class EpollReceiver final : public Receiver {
       ++unsaid_;
       return;
     }
-    // Certificates and peers may say anything.
-    const std::string text = Printable(what);
-    std::fprintf(stderr, "tracefs-recv: %s:%s: %s\n",
-                 std::string(net::TransportName(client.transport)).c_str(),
-                 Printable(client.peer.full).c_str(), text.c_str());
+    Notify(id, std::string(net::TransportName(client.transport)) + ':' +
+                   client.peer.full + ": " + what);
   }
 
   ReceiverOptions options_;  // `handed` and `tls` change
   Keeper& keeper_;
+  ReceiverCounts own_counts_;
+  ReceiverCounts& counts_;
   const UniqueFd epoll_;
   std::vector<UniqueFd> listeners_;
   std::vector<SocketFile> sockets_;

@@ -19,6 +19,7 @@
 #include "tracefs/net/tls.h"
 #include "tracefs/recv/keeper.h"
 #include "tracefs/recv/listener.h"
+#include "tracefs/recv/receiver_counts.h"
 
 namespace tracefs {
 
@@ -39,8 +40,9 @@ struct ReceiverOptions {
   // Besides: sockets that listen already, and stay when we end.
   std::vector<HandedSocket> handed = {};
   ReceiverLimits limits;
-  net::TlsContext* tls = nullptr;  // outlives the receiver; for tls addresses
-  bool quiet = false;              // says nothing of clients that come and go
+  net::TlsContext* tls = nullptr;    // outlives the receiver; for tls addresses
+  bool quiet = false;                // says nothing of clients that come and go
+  ReceiverCounts* counts = nullptr;  // outlives the receiver; null: its own
   // Called ten times a second at most, with how many are connected. May be
   // empty.
   std::function<void(size_t senders)> on_tick = {};

@@ -24,6 +24,10 @@ class ByName final : public format::PayloadDecoder {
 }  // namespace
 
 Result<ChainDecoder*> SharedDecoders::Find(const std::string& chain) {
+  if (std::shared_ptr<const KeyRing> now = keys_->Get(); now != used_) {
+    decoders_.clear();
+    used_ = std::move(now);
+  }
   const auto found =
       std::find_if(decoders_.begin(), decoders_.end(),
                    [&](const Entry& entry) { return entry.chain == chain; });
@@ -31,7 +35,7 @@ Result<ChainDecoder*> SharedDecoders::Find(const std::string& chain) {
     decoders_.splice(decoders_.begin(), decoders_, found);
     return &decoders_.front().decoder;
   }
-  Result<ChainDecoder> made = ChainDecoder::Create(chain, keys_.get(), limits_);
+  Result<ChainDecoder> made = ChainDecoder::Create(chain, used_.get(), limits_);
   if (!made.ok()) return made.status();
   if (decoders_.size() == kMaxChains) decoders_.pop_back();
   decoders_.push_front({chain, *std::move(made)});

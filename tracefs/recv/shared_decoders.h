@@ -10,13 +10,14 @@
 #include "filters/output/chain.h"
 #include "filters/output/key_ring.h"
 #include "tracefs/format/payload_decoder.h"
+#include "tracefs/recv/current_keys.h"
 
 namespace tracefs {
 
 // Used by one thread.
 class SharedDecoders {
  public:
-  SharedDecoders(std::shared_ptr<const KeyRing> keys, ChainLimits limits)
+  SharedDecoders(std::shared_ptr<const CurrentKeys> keys, ChainLimits limits)
       : keys_(std::move(keys)), limits_(limits) {}
   SharedDecoders(const SharedDecoders&) = delete;
   SharedDecoders& operator=(const SharedDecoders&) = delete;
@@ -40,9 +41,10 @@ class SharedDecoders {
   // The decoder of a chain, now the first of decoders_.
   Result<ChainDecoder*> Find(const std::string& chain);
 
-  const std::shared_ptr<const KeyRing> keys_;
+  const std::shared_ptr<const CurrentKeys> keys_;
   const ChainLimits limits_;
-  std::list<Entry> decoders_;  // the one used last first
+  std::shared_ptr<const KeyRing> used_;  // by all of decoders_
+  std::list<Entry> decoders_;            // the one used last first
 };
 
 }  // namespace tracefs

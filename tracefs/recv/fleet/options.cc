@@ -134,10 +134,10 @@ Status CheckNoFleetOptions(const CommandLine& given) {
 
 Result<FleetOptions> ParseFleetOptions(const CommandLine& given) {
   FleetOptions options;
-  for (const char* name :
-       {"listen", "systemd", "max-clients", "max-per-peer", "max-block",
-        "max-memory", "max-trace", "max-traces", "keep", "keep-size",
-        "keep-sender", "keep-free", "list"}) {
+  for (const char* name : {"listen", "systemd", "max-clients", "max-per-peer",
+                           "max-block", "max-memory", "max-trace", "max-traces",
+                           "keep", "keep-size", "keep-sender", "keep-free",
+                           "list", "log", "metrics", "metrics-group"}) {
     if (given.Has(name)) {
       return Status::Invalid("--" + std::string(name) +
                              " does not go with --from");

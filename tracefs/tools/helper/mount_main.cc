@@ -20,6 +20,7 @@
 #include "tracefs/command/front.h"
 #include "tracefs/control/client.h"
 #include "tracefs/tools/helper/helper_line.h"
+#include "tracefs/tools/helper/mains.h"
 #include "tracefs/tools/helper/mount_table.h"
 
 namespace tracefs {
@@ -255,10 +256,8 @@ int Run(const MountHelperLine& line) {
 }
 
 }  // namespace
-}  // namespace tracefs
 
-int main(int argc, char** argv) {
-  using namespace tracefs;  // NOLINT: a main
+int MountHelperMain(int argc, char** argv) {
   const Result<MountHelperLine> line = ParseMountHelper(argc, argv);
   if (!line.ok()) {
     // Wrong is wrong, nofail or not: it would never be mounted.
@@ -266,3 +265,5 @@ int main(int argc, char** argv) {
   }
   return RunCommand({kName, &MountHelperHelp}, line, &Run);
 }
+
+}  // namespace tracefs

@@ -16,6 +16,7 @@
 #include "tracefs/control/place.h"
 #include "tracefs/tools/ctl/unmount.h"
 #include "tracefs/tools/helper/helper_line.h"
+#include "tracefs/tools/helper/mains.h"
 #include "tracefs/tools/helper/mount_table.h"
 
 namespace tracefs {
@@ -131,10 +132,8 @@ int Run(const UmountHelperLine& line) {
 }
 
 }  // namespace
-}  // namespace tracefs
 
-int main(int argc, char** argv) {
-  using namespace tracefs;  // NOLINT: a main
+int UmountHelperMain(int argc, char** argv) {
   const Result<UmountHelperLine> line = ParseUmountHelper(argc, argv);
   if (!line.ok()) {
     Say(line.status().message());
@@ -142,3 +141,5 @@ int main(int argc, char** argv) {
   }
   return RunCommand({kName, &UmountHelperHelp}, line, &Run);
 }
+
+}  // namespace tracefs
