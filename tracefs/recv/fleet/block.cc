@@ -11,7 +11,7 @@ namespace tracefs {
 class BlockChecker::Seals {
  public:
   explicit Seals(std::shared_ptr<const KeyRing> keys)
-      : decoders_(std::move(keys), {}) {}
+      : decoders_(std::make_shared<CurrentKeys>(std::move(keys)), {}) {}
 
   Status Check(const FleetBlock& block, const format::FrameView& frame) {
     if (!NeedsKey(block.chain)) {
