@@ -69,8 +69,9 @@ class TableStore final : public FleetStore {
       : root_(root),
         options_(std::move(options)),
         format_(*FindExportFormat(options_.format)),
-        decoders_(options_.keys != nullptr ? options_.keys
-                                           : std::make_shared<KeyRing>(),
+        decoders_(std::make_shared<CurrentKeys>(
+                      options_.keys != nullptr ? options_.keys
+                                               : std::make_shared<KeyRing>()),
                   {}) {}
 
   void Add(FleetBlock block) override {
