@@ -120,6 +120,7 @@ openssl x509 -req -in host.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 
     -out host.pem
 chmod 600 host.key
 cp ca.pem host.pem host.key /etc/tracefs
+install -m 600 /dev/null /etc/tracefs/host.creds
 """
     status, out, err = room.run(script)
     expect(status == 0, f"the fixture: {out}{err}")
@@ -131,7 +132,7 @@ def set_table(room, text):
     room.tidy()
     script = """set -e
 rm -rf /tmp/here /data/* /var/tmp/* /var/log/*.trace /var/lib/traces /home/me/src/*.o /run/*
-mkdir -p /tmp/here/traces /var/lib/traces
+mkdir -p /tmp/here/traces /var/lib/traces /srv/fleet
 chown traces /var/lib/traces
 cd /tmp/here
 ln -s /source/config config
