@@ -25,8 +25,10 @@ tracefs/format/aggregate.cc tracefs/format/alarm.cc
 tracefs/format/block_decoder.cc tracefs/format/block_info.cc
 tracefs/format/message_cursor.cc tracefs/format/names.cc
 tracefs/format/process_message.cc
-tracefs/format/report.cc tracefs/format/trace_header.cc
+tracefs/format/report.cc tracefs/format/state_message.cc
+tracefs/format/trace_header.cc
 tracefs/pipeline/block_builder.cc drivers/assembly/stream.cc
+drivers/assembly/touched_inodes.cc
 tracefs/export/aggregate_lines.cc tracefs/export/alarm_lines.cc
 tracefs/export/duration.cc tracefs/export/escape.cc
 tracefs/export/feed_parts.cc tracefs/export/flag_names.cc
