@@ -177,7 +177,7 @@ TEST(TraceHeaderTest, NamesEveryMessageAndArgument) {
   EXPECT_EQ(read.messages.at(1), "MSG_START");
   EXPECT_EQ(read.messages.at(0x100 + 11), "MSG_OPEN");
   EXPECT_EQ(read.messages.at(0x200 + 34), "MSG_BEFORE_COPY_FILE_RANGE");
-  EXPECT_EQ(read.messages.size(), 15 + 2 * kOpCount);
+  EXPECT_EQ(read.messages.size(), 16 + 2 * kOpCount);
   EXPECT_EQ(read.arguments.at(24).name, "ARG_UID");
   EXPECT_EQ(read.arguments.at(24).width, 4);
   EXPECT_EQ(read.arguments.at(24).type, 8);
