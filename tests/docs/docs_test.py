@@ -49,7 +49,7 @@ NOT_RUN = {
 HELD_ELSEWHERE = {
     "tracefs/format/FORMAT.md": "golden_test compares its worked example",
     "tracefs/net/PROTOCOL.md": "a picture; net_test and recv_test",
-    "docs/fleet.md": "scripts/fleet-demo, fleet_sql_test, fleet_metrics_test",
+    "docs/fleet.md": "fleet_sql_test, fleet_control_test, fleet_metrics_test",
     "docs/reader.md": "reader_install_test builds and runs its programs",
     "docs/architecture.md": "a picture; structure_test draws it anew",
 }

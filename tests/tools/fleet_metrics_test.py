@@ -34,7 +34,7 @@ def promtool():
         alerts = set(re.findall(r"alert: (\w+)", file.read()))
     with open(os.path.join(RULES, "tracefs.test.yml"), encoding="utf-8") as file:
         fired = set(re.findall(r"alertname: (\w+)\n\s+exp_alerts:\n", file.read()))
-    expect(len(alerts) >= 8 and alerts == fired, alerts ^ fired)
+    expect(len(alerts) > 8 and alerts == fired, alerts ^ fired)
     return True
 
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <charconv>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string_view>
 
@@ -76,6 +77,25 @@ std::vector<std::string> MountPointsOf(const MountIdentity& mount) {
     std::string id, parent, device, root, point;
     fields >> id >> parent >> device >> root >> point;
     if (device == DeviceText(mount)) points.push_back(UnescapeMountPath(point));
+  }
+  return points;
+}
+
+std::vector<std::string> MountsOf(uid_t uid) {
+  std::vector<std::string> points;
+  std::set<std::string> devices;  // bind mounts are no others
+  std::ifstream in("/proc/self/mountinfo");
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream fields(line);
+    std::string id, parent, device, root, point, word, type, source, options;
+    fields >> id >> parent >> device >> root >> point;
+    while (fields >> word && word != "-") {
+    }
+    fields >> type >> source >> options;
+    if (type != "fuse.tracefs") continue;
+    if (uid != 0 && UserIdOf(options, 0) != uid) continue;
+    if (!devices.insert(device).second) continue;
+    points.push_back(UnescapeMountPath(point));
   }
   return points;
 }

@@ -35,6 +35,10 @@ Result<MountIdentity> IdentifyMount(const std::string& path);
 // Where that mount is mounted in this mount namespace.
 std::vector<std::string> MountPointsOf(const MountIdentity& mount);
 
+// A mount point of every tracefs mount of this mount namespace that `uid` made;
+// of root's asking, of everybody's. In the order in which they were mounted.
+std::vector<std::string> MountsOf(uid_t uid);
+
 // The directories in which the sockets of `owner`'s mounts may lie, best first.
 std::vector<std::string> ControlDirectories(uid_t owner);
 

@@ -8,6 +8,7 @@
 
 #include "tracefs/base/clock.h"
 #include "tracefs/base/notice.h"
+#include "tracefs/base/text.h"
 #include "tracefs/control/tail_stream.h"
 #include "tracefs/mount/answers.h"
 #include "tracefs/mount/config_difference.h"
@@ -102,6 +103,7 @@ const MountCommands::Command* MountCommands::FindCommand(
       {"rules", &M::Rules, true, {"last"}},
       {"tail", &M::Tail, false, {"filter", "users", "groups"}},
       {"watch", &M::Watch, false, {"filter", "users", "groups", "every_ms"}},
+      {"config-seen", &M::ConfigSeen, true, {"version", "refused"}},
       {"unmount", &M::Unmount, false, {}},
   };
   for (const Command& command : commands) {
@@ -146,11 +148,50 @@ ControlAnswer MountCommands::List(ControlRequest& /*request*/) {
   if (const std::string_view file = header.Get("config.file"); !file.empty()) {
     list["config_file"] = file;
   }
+  if (const ConfigSteering* const steering = mount_.steering;
+      steering != nullptr) {
+    list["config_dir"] = steering->folder();
+    list["config_keys"] = steering->keys();
+    list["config_state"] = steering->state();
+    list["config_version"] = steering->version();
+    Json refused = Json::object();
+    for (size_t i = 0; i < kConfigRefusals; ++i) {
+      const auto why = static_cast<ConfigRefusal>(i);
+      if (steering->refused(why) != 0) {
+        refused[std::string(ConfigRefusalName(why))] = steering->refused(why);
+      }
+    }
+    list["config_refused"] = std::move(refused);
+  }
   if (const std::string_view before = header.Get("mount.before");
       !before.empty()) {
     list["before"] = before;
   }
   return Answer(list);
+}
+
+// What tracefs-ctl found in the directory of signed configs: the version that
+// is traced by now, and a word for each that was refused.
+ControlAnswer MountCommands::ConfigSeen(ControlRequest& request) {
+  if (mount_.steering == nullptr) {
+    return Status::Invalid("the mount's config is a file");
+  }
+  const Result<std::string> refused = request.Text("refused");
+  if (!refused.ok()) return refused.status();
+  std::string_view rest = *refused;
+  while (!rest.empty()) {
+    const std::string_view word = TakeUpTo(rest, ' ');
+    for (size_t i = 0; i < kConfigRefusals; ++i) {
+      const auto why = static_cast<ConfigRefusal>(i);
+      if (ConfigRefusalName(why) == word) mount_.steering->CountRefused(why);
+    }
+  }
+  if (request.numbers.contains("version")) {
+    const Result<uint32_t> version = request.Number("version");
+    if (!version.ok()) return version.status();
+    mount_.steering->SetVersion(*version);
+  }
+  return Answer(Json::object());
 }
 
 ControlAnswer MountCommands::Explain(ControlRequest& /*request*/) {

@@ -13,6 +13,7 @@
 
 #include "tracefs/control/handler.h"
 #include "tracefs/fs/file_system.h"
+#include "tracefs/mount/config_steering.h"
 #include "tracefs/mount/end_notice.h"
 #include "tracefs/mount/queue_threads.h"
 #include "tracefs/mount/transport.h"
@@ -27,7 +28,8 @@ struct CommandedMount {
   FileSystem& fs;
   const TransportChoice& transport;
   const QueueThreads& queue_threads;
-  dev_t device = 0;  // of the mount itself
+  dev_t device = 0;                    // of the mount itself
+  ConfigSteering* steering = nullptr;  // null: its config is a file
   // Takes the mount away, if nobody uses it.
   std::function<Status()> unmount;
 };
@@ -69,6 +71,7 @@ class MountCommands final : public ControlHandler {
       ControlRequest& request,
       const std::function<Result<TracerParts>(const Filter&)>& begin);
   ControlAnswer Rules(ControlRequest& request);
+  ControlAnswer ConfigSeen(ControlRequest& request);
   ControlAnswer Unmount(ControlRequest& request);
 
   const CommandedMount mount_;

@@ -62,6 +62,9 @@ enum Id : size_t {
   kRuleMissed,
   kRuleAlarms,
   kRuleInAlarm,
+  kClock,
+  kConfigVersion,
+  kConfigRefused,
 };
 
 constexpr OpenMetricsPage::Family kFamilies[] = {
@@ -126,6 +129,12 @@ constexpr OpenMetricsPage::Family kFamilies[] = {
     {"tracefs_rule_alarms", "counter", "", "How often the rule has fired."},
     {"tracefs_rule_in_alarm", "gauge", "",
      "1: the rule holds, or did a moment ago."},
+    {"tracefs_clock_seconds", "gauge", "seconds",
+     "What the host's clock says, since 1970."},
+    {"tracefs_config_version", "gauge", "",
+     "Of the signed config that is traced by."},
+    {"tracefs_config_refused", "counter", "",
+     "Signed configs that were not taken."},
 };
 
 }  // namespace
@@ -156,6 +165,8 @@ std::string NamesInLabels::Label(const format::AggregateKeyPart& part) const {
 MetricsPage::MetricsPage(const NamesInLabels& names)
     : names_(names), page_(kFamilies) {
   page_.AddProcess(kBuild, kCpu);
+  page_.Sample(kClock, "", "",
+               MetricNumber(static_cast<double>(RealNs()) * kSecondsPerNs));
 }
 
 void MetricsPage::AddTracer(const TracerStats& stats) {
@@ -261,10 +272,21 @@ void MetricsPage::Histogram(size_t id, const std::string& labels,
                MetricNumber(static_cast<double>(histogram.sum) * unit));
 }
 
+void MetricsPage::AddSteering(const ConfigSteering& steering) {
+  page_.Gauge(kConfigVersion, "", steering.version());
+  for (size_t i = 0; i < kConfigRefusals; ++i) {
+    const auto why = static_cast<ConfigRefusal>(i);
+    page_.Count(kConfigRefused, MetricLabel("reason", ConfigRefusalName(why)),
+          steering.refused(why));
+  }
+}
+
 std::string MetricsText(Pipeline& pipeline,
                         const std::vector<RuleTotals>& rules,
-                        const NamesInLabels& names) {
+                        const NamesInLabels& names,
+                        const ConfigSteering* steering) {
   MetricsPage page(names);
+  if (steering != nullptr) page.AddSteering(*steering);
   for (const TracerStats& stats : pipeline.Stats()) {
     if (stats.kind != TracerKind::kRules) page.AddTracer(stats);
   }

@@ -11,6 +11,7 @@
 
 #include "tracefs/export/openmetrics.h"
 #include "tracefs/format/aggregate.h"
+#include "tracefs/mount/config_steering.h"
 #include "tracefs/pipeline/pipeline.h"
 #include "tracefs/pipeline/tracer_stats.h"
 #include "tracefs/rules/rule_runner.h"
@@ -44,6 +45,7 @@ class MetricsPage {
   void AddTotal(std::string_view tracer_name,
                 const format::AggregateRecord& record);
 
+  void AddSteering(const ConfigSteering& steering);
   void AddRule(const RuleTotals& rule);
 
   // All families, each with its samples together, and the end mark.
@@ -61,6 +63,7 @@ class MetricsPage {
 // The page of a running mount. Threads: any but a worker's handler.
 std::string MetricsText(Pipeline& pipeline,
                         const std::vector<RuleTotals>& rules,
-                        const NamesInLabels& names);
+                        const NamesInLabels& names,
+                        const ConfigSteering* steering);
 
 }  // namespace tracefs

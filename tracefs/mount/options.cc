@@ -1,9 +1,11 @@
 #include "tracefs/mount/options.h"
 
 #include <boost/program_options.hpp>
+#include <filesystem>
 #include <sstream>
 
 #include "tracefs/command/command_line.h"
+#include "tracefs/signed/config_folder.h"
 
 namespace tracefs {
 namespace {
@@ -17,7 +19,17 @@ po::options_description Visible() {
   options.add_options()  //
       ("config", po::value<std::string>()->value_name("FILE"),
        "what to trace and where to write it (config/REFERENCE.md)")  //
-      ("foreground", "stay attached to the terminal")                //
+      ("config-dir", po::value<std::string>()->value_name("DIR"),
+       "instead of --config: the newest signed config in DIR that is for this "
+       "host, now and whenever it changes; what is unsigned, forged, expired "
+       "or older than the last one is refused")  //
+      ("config-key", po::value<std::vector<std::string>>()->value_name("FILE"),
+       "with --config-dir: who may sign, PUBLIC of tracefs-keygen sign; may be "
+       "given several times")  //
+      ("config-state", po::value<std::string>()->value_name("FILE"),
+       "with --config-dir: where it is remembered which one was taken last; "
+       "default below /var/lib/tracefs")               //
+      ("foreground", "stay attached to the terminal")  //
       ("visibility",
        po::value<std::string>()->value_name("MODE")->default_value("auto"),
        "exact: the kernel caches nothing, every request is seen; auto: it "
@@ -111,11 +123,50 @@ Status ParseSandbox(const std::string& text, MountOptions* options) {
   return Status::Ok();
 }
 
+// For a process that stands elsewhere.
+std::string Absolute(const std::string& path) {
+  std::error_code error;
+  const auto absolute = std::filesystem::absolute(path, error);
+  return error ? path : absolute.lexically_normal().string();
+}
+
+Status ReadConfigPlaces(const CommandLine& given, MountOptions* options) {
+  if (!given.Has("config-dir")) {
+    for (const char* const option : {"config-key", "config-state"}) {
+      if (given.Has(option)) {
+        return Status::Invalid("--" + std::string(option) +
+                               " goes with --config-dir");
+      }
+    }
+    return Status::Ok();
+  }
+  if (given.Has("config")) {
+    return Status::Invalid("--config and --config-dir exclude each other");
+  }
+  if (!given.Has("config-key")) {
+    return Status::Invalid("--config-dir needs --config-key PUBLIC");
+  }
+  options->config_dir = Absolute(given.Text("config-dir"));
+  for (const std::string& key : given.Texts("config-key")) {
+    if (key.starts_with("env:") || key.starts_with("keyring:")) {
+      return Status::Invalid("--config-key takes a file");
+    }
+    options->config_keys.push_back(
+        Absolute(key.starts_with("file:") ? key.substr(5) : key));
+  }
+  options->config_state = given.Has("config-state")
+                              ? Absolute(given.Text("config-state"))
+                              : DefaultTakenFile(options->config_dir);
+  return Status::Ok();
+}
+
 }  // namespace
 
 std::string HelpText() {
   std::ostringstream text;
   text << "Usage: tracefs-mount SRC MNT --config FILE [options]\n"
+          "       tracefs-mount SRC MNT --config-dir DIR --config-key FILE "
+          "[options]\n"
           "       tracefs-mount --check FILE [--dot]\n"
           "       tracefs-mount --reload MNT [--config FILE]\n"
           "       tracefs-mount --doctor [--fix] [SRC]\n\n"
@@ -175,7 +226,7 @@ Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
   const std::vector<std::string> where = given.Texts("where");
   options.fuse_options = SplitAtCommas(given.Texts("-o"));
   if (given.Has("check")) {
-    if (!where.empty() || given.Has("config")) {
+    if (!where.empty() || given.Has("config") || given.Has("config-dir")) {
       return Status::Invalid("--check takes one config file and nothing else");
     }
     options.command = MountOptions::Command::kCheck;
@@ -195,7 +246,7 @@ Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
   }
   options.fix = given.Has("fix");
   if (given.Has("doctor")) {
-    if (where.size() > 1 || given.Has("config")) {
+    if (where.size() > 1 || given.Has("config") || given.Has("config-dir")) {
       return Status::Invalid("--doctor takes one directory at most");
     }
     options.command = MountOptions::Command::kDoctor;
@@ -207,7 +258,8 @@ Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
     return Status::Invalid("two directories are needed, SRC and MNT" +
                            std::string(kSeeHelp));
   }
-  if (!given.Has("config")) {
+  if (Status s = ReadConfigPlaces(given, &options); !s.ok()) return s;
+  if (!given.Has("config") && options.config_dir.empty()) {
     return Status::Invalid(
         "--config FILE is needed; config/samples/full.conf records all but "
         "locks");

@@ -23,7 +23,11 @@ struct MountOptions {
   std::string source;  // of kMount and, if wanted, kDoctor
   std::string mount_point;
   std::string config;  // of kMount, kCheck and, if wanted, kReload
-  // Instead of it, for tracefs-run: its text.
+  // Signed configs (tracefs/signed); empty: none. All paths are absolute.
+  std::string config_dir;
+  std::vector<std::string> config_keys;
+  std::string config_state;
+  // What `config` holds, where that was read already, or of tracefs-run.
   std::string config_text;
   // What is mounted below the source is to be seen, too.
   bool mounts_below = false;

@@ -25,6 +25,7 @@
 #include "tracefs/mount/announcements.h"
 #include "tracefs/mount/answers.h"
 #include "tracefs/mount/commands.h"
+#include "tracefs/mount/config_steering.h"
 #include "tracefs/mount/descriptor_budget.h"
 #include "tracefs/mount/environment.h"
 #include "tracefs/mount/last_word.h"
@@ -98,6 +99,10 @@ std::string ControlProgram() {
 Status Run(const MountOptions& given, Log& log,
            const std::function<Status()>& ready, ProcessFeed* feed) {
   MountOptions options = given;
+  const Result<std::unique_ptr<ConfigSteering>> steered =
+      ConfigSteering::Begin(&options);
+  if (!steered.ok()) return steered.status();
+  ConfigSteering* const steering = steered->get();
   // Before anything is opened that must end with this process.
   Result<std::unique_ptr<Watchdog>> watchdog = Watchdog::Start();
   if (!watchdog.ok()) return watchdog.status();
@@ -132,10 +137,16 @@ Status Run(const MountOptions& given, Log& log,
   const Result<Config> config =
       options.config_text.empty()
           ? LoadConfig(options.config, FullSchema())
-          : ParseConfig(options.config_text, "tracefs-run", FullSchema());
+          : ParseConfig(options.config_text,
+                        options.config.empty() ? "tracefs-run" : options.config,
+                        FullSchema());
   if (!config.ok()) return config.status();
   Result<std::vector<TracerPlan>> plans = PlanTracers(*config, names, {});
   if (!plans.ok()) return plans.status();
+
+  if (steering != nullptr) {
+    if (Status s = steering->Remember(); !s.ok()) return s;
+  }
 
   Result<Source> source = OpenSource(given.source, given.mounts_below);
   if (!source.ok()) return source.status();
@@ -317,6 +328,7 @@ Status Run(const MountOptions& given, Log& log,
                           .transport = *transport,
                           .queue_threads = queue_threads,
                           .device = socket.ok() ? socket->device : 0,
+                          .steering = steering,
                           .unmount = [&] { return (*session)->Unmount(); }});
   // Ends before the commands that it asks for.
   const std::unique_ptr<ControlServer> server =
@@ -328,7 +340,8 @@ Status Run(const MountOptions& given, Log& log,
           : NamesInLabels::Withheld();
   if (metrics != nullptr) {
     if (Status s = metrics->Start([&] {
-          return MetricsText(pipeline, tracers.TotalsOfRules(), names_shown);
+          return MetricsText(pipeline, tracers.TotalsOfRules(), names_shown,
+                             steering);
         });
         !s.ok()) {
       return s;
@@ -362,10 +375,18 @@ Status Run(const MountOptions& given, Log& log,
       }
     });
   }
+  if (steering != nullptr) {
+    steering->Watch([&watchdog] {
+      if (Status s = (*watchdog)->Reload(); !s.ok()) {
+        Notify(NoticeId::kReloadFailed, s.message());
+      }
+    });
+  }
   Status begun = (*session)->Begin();
   if (begun.ok()) begun = ready();
   if (Status s = begun; !s.ok()) {
-    if (metrics != nullptr) metrics->Stop();  // it asks the tracers
+    if (steering != nullptr) steering->Stop();  // it asks the watchdog
+    if (metrics != nullptr) metrics->Stop();    // it asks the tracers
     if (feed != nullptr) feed->Stop();
     return s;
   }
@@ -382,6 +403,7 @@ Status Run(const MountOptions& given, Log& log,
                           return pool.HasOneSince(std::chrono::seconds(1));
                         });
   const ServiceManager::Patience patience(service);
+  if (steering != nullptr) steering->Stop();
   queue_threads.Stop();
   if (metrics != nullptr) metrics->Stop();
   if (server != nullptr) server->StopCommands();

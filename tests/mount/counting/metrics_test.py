@@ -202,9 +202,14 @@ def prometheus_collects_it(suite):
     port = free_port()
     config = suite.path("prometheus.yml")
     with open(config, "w", encoding="utf-8") as out:
-        json.dump({"global": {"scrape_interval": "1s"},
+        json.dump({"global": {"scrape_interval": "1s",
+                              "evaluation_interval": "1s"},
+                   "rule_files": [os.path.abspath(
+                       "packaging/prometheus/tracefs.rules.yml")],
                    "scrape_configs": [{"job_name": "tracefs", "static_configs":
-                                       [{"targets": [suite.address]}]}]}, out)
+                                       [{"targets": [suite.address],
+                                         "labels": {"host": "a",
+                                                    "mount": "/home"}}]}]}, out)
     with open(suite.path("prometheus.log"), "wb") as log:
         server = suite.background(subprocess.Popen(
             ["prometheus", f"--config.file={config}",
@@ -230,25 +235,42 @@ def prometheus_collects_it(suite):
     share = query("histogram_quantile(0.5, sum by (le) "
                   "(tracefs_aggregate_latency_seconds_bucket))")
     expect(0 < float(share[0]["value"][1]) < 1, str(share))
-    # What the dashboard asks is understood.
-    with open("docs/grafana-dashboard.json", encoding="utf-8") as text:
-        board = json.load(text)
-    asked = [t["expr"] for p in board["panels"] for t in p.get("targets", [])]
-    expect(len(asked) >= 8, "a dashboard without questions")
+    # What the rules record of this host.
+    here = '{host="a",mount="/home"}'
+    for rule, most in (("host_mount:tracefs_operations:rate5m", 1e9),
+                       ("host_mount:tracefs_output_bytes:rate5m", 1e12),
+                       ("host_mount:tracefs_clock:skew_seconds", 60)):
+        wait_until(lambda rule=rule: query(rule + here), rule)
+        value = float(query(rule + here)[0]["value"][1])
+        expect(abs(value) <= most, f"{rule} is {value}")
+    # What the dashboards ask is understood, and all of it is served by somebody.
+    asked = []
+    for board in ("docs/grafana-dashboard.json",
+                  "docs/grafana-fleet-dashboard.json"):
+        with open(board, encoding="utf-8") as text:
+            panels = json.load(text)["panels"]
+        of_board = [t["expr"] for p in panels for t in p.get("targets", [])]
+        expect(len(of_board) >= 8, f"{board} without questions")
+        asked += of_board
     names = set(name for name, _ in scrape(suite.address))
     for expression in asked:
         expression = (expression.replace("$__rate_interval", "10s")
-                      .replace("$tracer", ".*"))
+                      .replace("$__range", "1m").replace("$tracer", ".*")
+                      .replace("$host", ".*").replace("$mount", ".*"))
         url = f"http://127.0.0.1:{port}/api/v1/query?" + urllib.parse.urlencode(
             {"query": expression})
-        with urllib.request.urlopen(url, timeout=60) as answer:
+        with urllib.request.urlopen(url, timeout=30) as answer:
             expect_equal(json.load(answer)["status"], "success", expression)
-        for name in re.findall(r"\btracefs_\w+", expression):
-            expect(name in names or "queue" in name, f"nobody serves {name}")
+        for name in re.findall(r"(?<![:\w])tracefs_\w+", expression):
+            # Of mounts with --config-dir, queues, rules; of tracefs-verify-textfile.
+            elsewhere = ("queue", "tracefs_config_", "tracefs_rule_",
+                         "tracefs_verify_")
+            expect(name in names or any(e in name for e in elsewhere),
+                   f"nobody serves {name}")
     server.terminate()
     server.wait()
     mount.unmount()
-    return f"{len(asked)} expressions of the dashboard"
+    return f"{len(asked)} expressions of the dashboards"
 
 
 def free_port():

@@ -1,5 +1,8 @@
 #include "tracefs/tools/ctl/ctl.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -7,6 +10,7 @@
 #include <thread>
 
 #include "tracefs/control/client.h"
+#include "tracefs/control/place.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/export/table.h"
 #include "tracefs/tools/ctl/live_trace.h"
@@ -253,10 +257,8 @@ Status Unmount(const CtlOptions& options, OutputBuffer& out,
                        : Status::Corrupt("unmounted; not all is in its traces");
 }
 
-}  // namespace
-
-int Ctl(const CtlOptions& options, OutputBuffer& out, OutputBuffer& err,
-        const std::atomic<bool>& stop) {
+int CtlOne(const CtlOptions& options, OutputBuffer& out, OutputBuffer& err,
+           const std::atomic<bool>& stop) {
   if (options.command == CtlCommand::kUnmount) {
     const Status status = Unmount(options, out, err);
     if (!status.ok()) err.Append(kCommand + status.message() + '\n');
@@ -277,6 +279,39 @@ int Ctl(const CtlOptions& options, OutputBuffer& out, OutputBuffer& err,
   if (!status.ok()) err.Append(kCommand + status.message() + '\n');
   static_cast<void>(err.Flush());
   return ExitStatus(status);
+}
+
+}  // namespace
+
+int Ctl(const CtlOptions& options, OutputBuffer& out, OutputBuffer& err,
+        const std::atomic<bool>& stop) {
+  if (!options.all) return CtlOne(options, out, err, stop);
+  std::vector<std::string> mounts = MountsOf(::geteuid());
+  if (mounts.empty()) {
+    err.Append(std::string(kCommand) + "--all: there is no tracefs mount" +
+               (::geteuid() == 0 ? "\n" : " of yours\n"));
+    (void)err.Flush();
+    return ExitStatus(Status::System(ENOENT, ""));
+  }
+  CtlOptions one = options;
+  if (options.command == CtlCommand::kTop) {
+    one.mount = mounts[0];
+    one.also.assign(mounts.begin() + 1, mounts.end());
+    return CtlOne(one, out, err, stop);
+  }
+  // What was mounted last may lie in what was mounted first.
+  if (options.command == CtlCommand::kUnmount) std::ranges::reverse(mounts);
+  int status = 0;
+  for (const std::string& mount : mounts) {
+    one.mount = mount;
+    // As JSON each answer is a line; it names the mount, or it is told apart by
+    // its place.
+    if (!options.json) out.Append(TerminalText(mount) + ":\n");
+    (void)out.Flush();
+    // One that does not answer keeps nobody from asking the others.
+    status = std::max(status, CtlOne(one, out, err, stop));
+  }
+  return status;
 }
 
 }  // namespace tracefs

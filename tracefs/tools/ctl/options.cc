@@ -1,6 +1,7 @@
 #include "tracefs/tools/ctl/options.h"
 
 #include <algorithm>
+#include <array>
 #include <boost/program_options.hpp>
 #include <limits>
 #include <optional>
@@ -92,6 +93,9 @@ std::string Joined(std::span<const std::string_view> names) {
 po::options_description VisibleOptions() {
   po::options_description options("Options");
   options.add_options()  //
+      ("all",
+       "instead of MNT: all mounts of this host that one may steer, one after "
+       "the other; top shows them together")  //
       ("json",
        "list, explain, stats, add, rules, unmount: the mount's answer as "
        "JSON")                                                    //
@@ -296,6 +300,7 @@ Status TakeArguments(const CommandRow& row, std::span<const std::string> words,
 std::string CtlHelp() {
   std::ostringstream out;
   out << "Usage: tracefs-ctl MNT COMMAND [ARGUMENT]... [OPTION]...\n"
+         "       tracefs-ctl --all COMMAND [ARGUMENT]... [OPTION]...\n"
          "Ask and steer the tracefs mount that MNT lies in: its mount point, "
          "or anything\nbelow it. Only root and the user who mounted it "
          "may.\n\nCommands:\n";
@@ -313,6 +318,7 @@ std::string CtlHelp() {
          "  tracefs-ctl /data add detail.conf\n"
          "  tracefs-ctl /data set-filter 2 'cuid = alice AND op IN { open "
          "unlink }'\n"
+         "  tracefs-ctl --all list\n"
          "  tracefs-ctl /data unmount && tracefs-dump /var/log/data.trace\n"
          "\nExit status: 0 done; 1 the answer made no sense, or unmount: not "
          "all is in the\ntraces; 2 wrong usage, "
@@ -330,7 +336,10 @@ Result<CtlOptions> ParseCtlOptions(int argc, const char* const* argv) {
   result.help = given.Has("help");
   result.version = given.Has("version");
   if (result.help || result.version) return result;
-  const std::vector<std::string> words = given.Texts("word");
+  std::vector<std::string> words = given.Texts("word");
+  result.all = given.Has("all");
+  // In the place of the mount.
+  if (result.all) words.insert(words.begin(), "");
   if (words.size() < 2) {
     return Status::Invalid("a mount and a command are needed" +
                            std::string(kSeeHelp));
@@ -352,6 +361,20 @@ Result<CtlOptions> ParseCtlOptions(int argc, const char* const* argv) {
         DidYouMean(words[1], NamesOf<CommandRow>(kCommands)) + kSeeHelp);
   }
   result.command = row->command;
+  if (result.all) {
+    using C = CtlCommand;
+    constexpr std::array kForAll = {C::kList,  C::kExplain, C::kStats,
+                                    C::kFlush, C::kReload,  C::kRules,
+                                    C::kTop,   C::kUnmount};
+    const bool no = std::ranges::find(kForAll, row->command) == kForAll.end();
+    if (no || given.Has("follow") || given.Has("also")) {
+      return Status::Invalid("--all does not go with " +
+                             (no                    ? std::string(row->name)
+                              : given.Has("follow") ? "rules --follow"
+                                                    : "--also") +
+                             kSeeHelp);
+    }
+  }
   if (Status s = CheckBelongs(given, result.command, *row); !s.ok()) return s;
   const std::span<const std::string> arguments(words);
   if (Status s = TakeArguments(*row, arguments.subspan(2), &result); !s.ok()) {

@@ -37,6 +37,7 @@ struct CtlOptions {
   bool help = false;
   bool version = false;
   std::string mount;
+  bool all = false;  // every mount of the host that is ours, not `mount`
   CtlCommand command{};
   uint32_t tracer = 0;  // of remove, stop, start, set-filter
   std::string filter;   // of set-filter, tail, top

@@ -1,10 +1,16 @@
 #include "tracefs/tools/ctl/reload.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <cerrno>
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "tracefs/base/clock.h"
+#include "tracefs/base/unique_fd.h"
 #include "tracefs/export/escape.h"
+#include "tracefs/signed/config_folder.h"
 #include "tracefs/tools/ctl/request.h"
 
 namespace tracefs {
@@ -24,10 +30,8 @@ Result<Json> Ask(ControlClient& client, const std::string& request) {
   return json;
 }
 
-Result<std::string> ConfigOfMount(ControlClient& client) {
-  const Result<Json> list = Ask(client, SimpleRequest("list"));
-  if (!list.ok()) return list.status();
-  const Json file = list->value("config_file", Json());
+Result<std::string> ConfigOfMount(const Json& list) {
+  const Json file = list.value("config_file", Json());
   if (!file.is_string()) {
     return Status::Invalid(
         "the mount was made without a config file: name one");
@@ -62,25 +66,16 @@ Result<std::vector<std::string>> FilterRequests(ControlClient& client,
   return requests;
 }
 
-}  // namespace
-
-Status Reload(ControlClient& client, const std::string& given,
-              const std::function<Status(const std::string&)>& tell) {
-  std::string file = given;
-  if (file.empty()) {
-    Result<std::string> own = ConfigOfMount(client);
-    if (!own.ok()) return own.status();
-    file = *std::move(own);
-  }
-  const Result<std::string> text = ReadConfigText(file);
-  if (!text.ok()) return text.status();
-  if (!IsUtf8(*text)) {
+Status ReloadText(ControlClient& client, const std::string& file,
+                  const std::string& text,
+                  const std::function<Status(const std::string&)>& tell) {
+  if (!IsUtf8(text)) {
     return Status::Invalid(file +
                            ": not UTF-8; write such bytes as \\xHH in quotes");
   }
   const Result<Json> difference =
       Ask(client, Json({{"command", "compare"},
-                        {"config", *text},
+                        {"config", text},
                         {"file", IsUtf8(file) ? file : "config"}})
                       .dump());
   if (!difference.ok()) return difference.status();
@@ -125,6 +120,86 @@ Status Reload(ControlClient& client, const std::string& given,
               " tracers as they were, " + std::to_string(filters->size()) +
               " with another filter, " + std::to_string(came) + " new, " +
               std::to_string(removed->size()) + " gone");
+}
+
+// --- Signed configs of a directory.
+
+// One at a time: two that compare before either has added would add twice.
+Result<UniqueFd> LockState(const std::string& state) {
+  UniqueFd fd(::open((state + ".lock").c_str(),
+                     O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd || ::flock(fd.get(), LOCK_EX) != 0) {
+    return Status::System(errno, state + ".lock");
+  }
+  return fd;
+}
+
+Status ReloadFolder(ControlClient& client, const Json& list,
+                    const std::function<Status(const std::string&)>& tell) {
+  const Json folder = list.value("config_dir", Json());
+  const Json state = list.value("config_state", Json());
+  if (!folder.is_string() || !state.is_string()) return NoSense();
+  std::vector<std::string> sources;
+  for (const Json& key : list.value("config_keys", Json::array())) {
+    if (!key.is_string()) return NoSense();
+    sources.push_back(key.get<std::string>());
+  }
+  // The keys anew: who may sign changes, too.
+  auto keys = ReadConfigKeys(sources);
+  if (!keys.ok()) return keys.status();
+  const auto place = state.get<std::string>();
+  const auto lock = LockState(place);
+  if (!lock.ok()) return lock.status();
+  auto taken = ReadTaken(place);
+  if (!taken.ok()) return taken.status();
+  const auto choice = ChooseConfig({.folder = folder.get<std::string>(),
+                                    .keys = *std::move(keys),
+                                    .host = HostName(),
+                                    .now_s = RealNs() / kNsPerSecond,
+                                    .taken = *std::move(taken)});
+  if (!choice.ok()) return choice.status();
+  std::string refused;
+  for (const RefusedConfig& one : choice->refused) {
+    refused +=
+        (refused.empty() ? "" : " ") + std::string(ConfigRefusalName(one.why));
+  }
+  Json seen = {{"command", "config-seen"}, {"refused", refused}};
+  Status done;
+  if (choice->chosen) {
+    const SignedConfig& config = choice->chosen->config;
+    done = ReloadText(client, choice->chosen->file, config.text, tell);
+    if (done.ok()) {
+      done = WriteTaken(place, {config.facts.version, config.digest});
+      seen["version"] = config.facts.version;
+    }
+  }
+  const Result<Json> told = Ask(client, seen.dump());
+  if (!done.ok()) return done;
+  if (!told.ok()) return told.status();
+  if (!choice->chosen) {
+    return Status::Invalid(folder.get<std::string>() +
+                           ": all goes on as it was: " + choice->Text());
+  }
+  if (refused.empty()) return {};
+  return Status::Invalid(folder.get<std::string>() + ": " + choice->Text());
+}
+
+}  // namespace
+
+Status Reload(ControlClient& client, const std::string& given,
+              const std::function<Status(const std::string&)>& tell) {
+  std::string file = given;
+  if (file.empty()) {
+    const Result<Json> list = Ask(client, SimpleRequest("list"));
+    if (!list.ok()) return list.status();
+    if (list->contains("config_dir")) return ReloadFolder(client, *list, tell);
+    Result<std::string> own = ConfigOfMount(*list);
+    if (!own.ok()) return own.status();
+    file = *std::move(own);
+  }
+  const Result<std::string> text = ReadConfigText(file);
+  if (!text.ok()) return text.status();
+  return ReloadText(client, file, *text, tell);
 }
 
 }  // namespace tracefs

@@ -10,7 +10,7 @@
 namespace tracefs {
 
 // Makes the mount trace as the config in `file` says; empty: the one it was
-// mounted with. Tracers that are the same go on, those of which only the filter
+// mounted with, or the newest one for this host in its --config-dir. Tracers that are the same go on, those of which only the filter
 // is another get that one, new ones come before old ones go. What cannot be
 // done is an error before anything is changed, but for tracers that come or go
 // meanwhile. `tell` gets a line that says what was done.

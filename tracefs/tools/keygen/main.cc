@@ -19,6 +19,7 @@
 #include "tracefs/crypto/seal_state.h"
 #include "tracefs/crypto/signature.h"
 #include "tracefs/tools/keygen/derive.h"
+#include "tracefs/tools/keygen/sign_config.h"
 
 namespace tracefs {
 namespace {
@@ -28,6 +29,9 @@ constexpr char kHelp[] =
     "       tracefs-keygen seal STATE VERIFY\n"
     "       tracefs-keygen sign PRIVATE PUBLIC\n"
     "       tracefs-keygen age IDENTITY\n"
+    "       tracefs-keygen sign-config --key PRIVATE --config-version N\n"
+    "                      [--expires DATE] [--rollout SHARE] CONFIG SIGNED\n"
+    "       tracefs-keygen verify-config --key PUBLIC SIGNED...\n"
     "       tracefs-keygen --derive DOMAIN --key MASTER [--day YYYY-MM-DD]\n"
     "                      [--subtree DIR --policy POLICY] [--recipient "
     "age1...]... KEY\n"
@@ -47,6 +51,12 @@ constexpr char kHelp[] =
     "IDENTITY away\n          from the traced host: it decrypts. Also for age "
     "-d "
     "-i IDENTITY.\n"
+    "\n"
+    "  sign-config    signs CONFIG for tracefs-mount --config-dir: N is larger "
+    "with each\n          one; DATE (2027-01-01, or with T12:00:00Z; never) is "
+    "when it ends to be taken;\n          SHARE, as 10%, is how many hosts it "
+    "is for. SIGNED is replaced as a whole.\n"
+    "  verify-config  says what the mounts would, without taking it.\n"
     "\n"
     "  --derive  a key for one domain of anonymised traces (uid, name, ...), "
     "from the secret\n          they were anonymised with: for one day, for "
@@ -157,7 +167,8 @@ Result<KeygenOptions> Parse(int argc, const char* const* argv) {
   options.add_options()  //
       ("derive", "")("key", text())("day", text())("subtree", text())(
           "policy", text())("recipient",
-                            po::value<std::vector<std::string>>())  //
+                            po::value<std::vector<std::string>>())      //
+      ("config-version", text())("expires", text())("rollout", text())  //
       ("help,h", "")("version", "");
   Result<CommandLine> line =
       CommandLine::Parse(argc, argv, options, "word", kSeeHelp);
@@ -171,6 +182,17 @@ Result<KeygenOptions> Parse(int argc, const char* const* argv) {
 Status Run(const CommandLine& given) {
   const std::vector<std::string> words = given.Texts("word");
   if (given.Has("derive")) return DeriveKeyFile(given, words);
+  if (!words.empty() &&
+      (words[0] == "sign-config" || words[0] == "verify-config")) {
+    return words[0] == "sign-config" ? SignConfigFile(given, words)
+                                     : VerifyConfigFiles(given, words);
+  }
+  for (const char* option : kSignConfigOptions) {
+    if (given.Has(option)) {
+      return Status::Invalid("--" + std::string(option) +
+                             " goes with sign-config" + kSeeHelp);
+    }
+  }
   for (const char* option : kDeriveOptions) {
     if (given.Has(option)) {
       return Status::Invalid("--" + std::string(option) +

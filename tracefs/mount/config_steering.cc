@@ -1,0 +1,104 @@
+#include "tracefs/mount/config_steering.h"
+
+#include <poll.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <iostream>
+#include <utility>
+
+#include "tracefs/base/clock.h"
+#include "tracefs/base/thread.h"
+
+namespace tracefs {
+namespace {
+
+// Who fills the directory does so file by file.
+constexpr int kQuietMs = 300;
+// At most so often, whatever goes on there.
+constexpr int kBetweenMs = 2000;
+// What was missed, or a file system that tells nothing, as NFS.
+constexpr int kAnywayMs = 600'000;
+
+}  // namespace
+
+Result<std::unique_ptr<ConfigSteering>> ConfigSteering::Begin(
+    MountOptions* options) {
+  if (options->config_dir.empty()) return std::unique_ptr<ConfigSteering>();
+  std::unique_ptr<ConfigSteering> made(new ConfigSteering);
+  made->folder_ = options->config_dir;
+  made->state_ = options->config_state;
+  made->keys_ = options->config_keys;
+  // Before it is read: what changes meanwhile is seen.
+  made->watch_.Reset(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  if (!made->watch_ || !made->stop_) return Status::System(errno, "inotify");
+  if (::inotify_add_watch(made->watch_.get(), made->folder_.c_str(),
+                          IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM |
+                              IN_DELETE | IN_ONLYDIR) < 0) {
+    return Status::System(errno, "--config-dir " + made->folder_);
+  }
+  auto keys = ReadConfigKeys(made->keys_);
+  if (!keys.ok()) return keys.status();
+  auto taken = ReadTaken(made->state_);
+  if (!taken.ok()) return taken.status();
+  auto choice = ChooseConfig({.folder = made->folder_,
+                              .keys = *std::move(keys),
+                              .host = HostName(),
+                              .now_s = RealNs() / kNsPerSecond,
+                              .taken = *std::move(taken)});
+  if (!choice.ok()) return choice.status().Prefixed("--config-dir");
+  for (const RefusedConfig& one : choice->refused) made->CountRefused(one.why);
+  if (!choice->chosen) {
+    return Status::Invalid("--config-dir " + made->folder_ +
+                           ": no config to begin with: " + choice->Text());
+  }
+  if (!choice->refused.empty()) {
+    std::cerr << "tracefs-mount: --config-dir: " << choice->Text() << '\n';
+  }
+  const SignedConfig& config = choice->chosen->config;
+  options->config = choice->chosen->file;
+  options->config_text = config.text;
+  made->begun_ = {config.facts.version, config.digest};
+  made->version_ = config.facts.version;
+  return made;
+}
+
+ConfigSteering::~ConfigSteering() { Stop(); }
+
+Status ConfigSteering::Remember() const { return WriteTaken(state_, begun_); }
+
+void ConfigSteering::Watch(std::function<void()> changed) {
+  changed_ = std::move(changed);
+  thread_ = StartThread("tracefs-config", [this] { Wait(); });
+}
+
+void ConfigSteering::Stop() {
+  if (!thread_.joinable()) return;
+  stop_.Set();
+  thread_.join();
+}
+
+void ConfigSteering::Wait() {
+  const auto stopped_within = [this](int ms) {
+    pollfd fd = {.fd = stop_.get(), .events = POLLIN, .revents = 0};
+    return ::poll(&fd, 1, ms) > 0;
+  };
+  std::array<char, 4096> events;
+  for (;;) {
+    std::array<pollfd, 2> fds = {
+        pollfd{.fd = stop_.get(), .events = POLLIN, .revents = 0},
+        pollfd{.fd = watch_.get(), .events = POLLIN, .revents = 0}};
+    const int ready = ::poll(fds.data(), fds.size(), kAnywayMs);
+    if (ready < 0 && errno != EINTR) return;
+    if (fds[0].revents != 0 || stopped_within(kQuietMs)) return;
+    // They say no more than that something is new.
+    while (::read(watch_.get(), events.data(), events.size()) > 0) {
+    }
+    changed_();
+    if (stopped_within(kBetweenMs)) return;
+  }
+}
+
+}  // namespace tracefs
