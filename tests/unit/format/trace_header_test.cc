@@ -18,6 +18,9 @@
 namespace tracefs::format {
 namespace {
 
+// Sixteen of their own, and each operation after and before it happens.
+constexpr size_t kMessages = 16 + 2 * kOpCount;
+
 TraceHeader SomeHeader() {
   TraceHeader header;
   header.tracer_id = 3;
@@ -177,7 +180,7 @@ TEST(TraceHeaderTest, NamesEveryMessageAndArgument) {
   EXPECT_EQ(read.messages.at(1), "MSG_START");
   EXPECT_EQ(read.messages.at(0x100 + 11), "MSG_OPEN");
   EXPECT_EQ(read.messages.at(0x200 + 34), "MSG_BEFORE_COPY_FILE_RANGE");
-  EXPECT_EQ(read.messages.size(), 16 + 2 * kOpCount);
+  EXPECT_EQ(read.messages.size(), kMessages);
   EXPECT_EQ(read.arguments.at(24).name, "ARG_UID");
   EXPECT_EQ(read.arguments.at(24).width, 4);
   EXPECT_EQ(read.arguments.at(24).type, 8);
@@ -216,7 +219,7 @@ TEST(TraceHeaderTest, Malicious_CutAnywhereReadsWhatCameBefore) {
   for (size_t size = 0; size < arguments.size(); ++size) {
     SelfDescription read;
     ReadStart(arguments.first(size), &read);
-    EXPECT_LE(read.messages.size(), 15 + 2 * kOpCount);
+    EXPECT_LE(read.messages.size(), kMessages);
   }
 }
 
