@@ -277,7 +277,7 @@ void MetricsPage::AddSteering(const ConfigSteering& steering) {
   for (size_t i = 0; i < kConfigRefusals; ++i) {
     const auto why = static_cast<ConfigRefusal>(i);
     page_.Count(kConfigRefused, MetricLabel("reason", ConfigRefusalName(why)),
-          steering.refused(why));
+                steering.refused(why));
   }
 }
 
