@@ -42,14 +42,24 @@ LINE = re.compile(r"(\d+\.\d+) (\w+)\((.*)\)\s+= (\S+).*<(\d+\.\d+)>$")
 IOCTLS = {"0x1": "BACKING_OPEN", "0x2": "BACKING_CLOSE"}
 
 
+def fuse_fds(pid):
+    """The process may close others while they are looked at."""
+    fds = set()
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            if os.readlink(f"/proc/{pid}/fd/{fd}") == "/dev/fuse":
+                fds.add(int(fd))
+        except FileNotFoundError:
+            pass
+    return fds
+
+
 class Trace:
     """strace of all threads of a process, from now until stop()."""
 
     def __init__(self, pid, folder):
         self.prefix = folder / "calls"
-        self.fuse_fds = {
-            int(fd) for fd in os.listdir(f"/proc/{pid}/fd")
-            if os.readlink(f"/proc/{pid}/fd/{fd}") == "/dev/fuse"}
+        self.fuse_fds = fuse_fds(pid)
         threads = len(os.listdir(f"/proc/{pid}/task"))
         # A file for each thread, so that no call is cut in two.
         self.process = subprocess.Popen(

@@ -96,8 +96,10 @@ void Run(benchmark::State& state, const std::string& policy_text,
     MapTables maps;
     CountingSink sink;
     RewriteCounts counts;
+    format::TraceReader reader(
+        std::make_unique<format::MemorySource>(AsBytes(Trace())), {});
     const Status status = RewriteTrace(
-        std::make_unique<format::MemorySource>(AsBytes(Trace())), options,
+        &reader, options,
         [&](const format::SelfDescription& description) {
           return MakeHidePlan(*policy, keys, description);
         },

@@ -60,7 +60,8 @@ def main():
     parser.add_argument("--files", type=int, default=500)
     parser.add_argument("--transactions", type=int, default=20000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--scratch", default=None)
+    parser.add_argument("--scratch", default="/dev/shm",
+                        help="a directory of a tmpfs (default: /dev/shm)")
     options = parser.parse_args()
     options.bin = os.path.abspath(options.bin)
     if shutil.which("postmark") is None:

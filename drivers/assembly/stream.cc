@@ -28,6 +28,10 @@ constexpr uint64_t kReplay = kStrReplay | kStrPostOp | kStrTid | kStrUid |
                              kStrPath | kStrInode | kStrDentry | kStrFile |
                              kStrArgs | kStrRetval;
 
+// Chooses no field: a bit behind those of verbosity.h.
+constexpr uint64_t kFirstContents = uint64_t{1} << 33;
+constexpr uint64_t kMostContents = uint64_t{64} << 20;
+
 constexpr StreamFlagInfo kStreamFlags[] = {
     {"STR_POST_OP", kStrPostOp, "a message when the operation is done"},
     {"STR_PRE_OP", kStrPreOp,
@@ -78,10 +82,14 @@ constexpr StreamFlagInfo kStreamFlags[] = {
      "attributes, links, extended attributes and holes. With STR_DATA the "
      "bytes "
      "read and written, too, and a checksum of each file in the end"},
+    {"STR_REPLAY_CONTENTS", kReplay | kFirstContents,
+     "the same, with a checksum of what each file of at most 64 MiB held when "
+     "it was first touched: all of it is read for that, once, while who "
+     "touched it may go on"},
     {"STR_ALL", kAll,
      "everything but STR_PRE_OP, coarser times, STR_EXE, STR_CMDLINE, "
      "STR_CGROUP, STR_TTY, STR_ATTR, STR_SYSCALL, STR_DATA, STR_DATA_CKSUM, "
-     "STR_PROCESS, STR_ENVIRONMENT, STR_REPLAY"},
+     "STR_PROCESS, STR_ENVIRONMENT, STR_REPLAY, STR_REPLAY_CONTENTS"},
 };
 
 static_assert(
@@ -128,7 +136,8 @@ class Stream final : public AssemblyDriver {
             .syscall = (flags_ & kStrSyscall) != 0,
             .details = process_.details(),
             .data = (moves_data && keeps_contents()) ||
-                    (op == Op::setxattr_ && keeps_states())};
+                    (op == Op::setxattr_ && keeps_states()),
+            .order = keeps_states()};
   }
 
   ProcessNeeds process_needs() const override {
@@ -192,6 +201,18 @@ class Stream final : public AssemblyDriver {
     return !keeps_states() || event.before || PutState(event, block);
   }
 
+  void AtBegin(FileStates& states, const PutMessage& put) const override {
+    if (!keeps_states()) return;
+    file_states_.store(&states, std::memory_order_relaxed);
+    states.ForEachOpen([&](const OpenFile& file) {
+      const uint64_t now = MonotonicNs();
+      touched_.Add(file.state.st.st_ino);
+      put([&](MessageWriter& out) {
+        return format::WriteOpenFile(out, file, now);
+      });
+    });
+  }
+
   void AtEnd(const PutMessage& put) const override {
     EventResolver* const resolver = resolver_.load();
     if (!keeps_states() || resolver == nullptr) return;
@@ -225,14 +246,23 @@ class Stream final : public AssemblyDriver {
         !event.Has(Field::kInode)) {
       return true;
     }
+    if (resolver_.load(std::memory_order_relaxed) == nullptr) {
+      resolver_.store(event.resolver, std::memory_order_relaxed);
+    }
     const uint64_t inode = event.Get(Field::kInode);
     if (!touched_.Add(inode)) return true;
-    resolver_.store(event.resolver, std::memory_order_relaxed);
     FileState state;
     if (Makes(event.op) || !event.resolver->StateOf(event.node, &state)) {
       return true;
     }
     const bool late = ChangedMeanwhile(event, state.st);
+    FileStates* const contents = file_states_.load(std::memory_order_relaxed);
+    if ((flags_ & kFirstContents) != 0 && !late && contents != nullptr &&
+        S_ISREG(state.st.st_mode)) {
+      state.checksum = contents->ChecksumOf(event.node, kMostContents);
+      // Who only looked may have written since.
+      state.incomplete |= !state.checksum;
+    }
     if (format::WriteState(block.writer(), state, MonotonicNs(), late,
                            /*at_end=*/false, {})) {
       return true;
@@ -356,6 +386,7 @@ class Stream final : public AssemblyDriver {
   // Of STR_REPLAY. Who resolves is the same for all events of a mount.
   mutable TouchedInodes touched_;
   mutable std::atomic<EventResolver*> resolver_ = nullptr;
+  mutable std::atomic<FileStates*> file_states_ = nullptr;
 };
 
 }  // namespace

@@ -48,7 +48,6 @@ class File final : public OutputDriver {
   }
 
   Status Initialize(const TraceIdentity& identity) override {
-    remove_unused_ = false;
     preamble_ = identity.preamble;
     serial_ = identity.serial;
     std::string mark;
@@ -57,7 +56,10 @@ class File final : public OutputDriver {
       mark = BeginPart(/*first_block=*/1, /*link_before=*/0);
     }
     file_->Reserve(preamble_.size() + mark.size());
-    return file_->Append({AsBytes(preamble_), AsBytes(mark)});
+    const Status begun = file_->Append({AsBytes(preamble_), AsBytes(mark)});
+    // An empty file would be in the way of the next start.
+    if (begun.ok()) remove_unused_ = false;
+    return begun;
   }
 
   Status Write(ByteSpan frame_header, ByteSpan payload,

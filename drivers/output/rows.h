@@ -12,6 +12,7 @@ OutputDriverRow FileRow();
 OutputDriverRow DeviceRow();
 OutputDriverRow FifoRow();
 OutputDriverRow FlightRow();
+OutputDriverRow KafkaRow();
 OutputDriverRow NatsRow();
 OutputDriverRow SyslogRow();
 OutputDriverRow TcpRow();

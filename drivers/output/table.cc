@@ -7,9 +7,9 @@
 namespace tracefs {
 
 std::span<const OutputDriverRow> OutputDrivers() {
-  static const std::array rows = {FileRow(),   DeviceRow(), FifoRow(),
-                                  FlightRow(), TcpRow(),    TlsRow(),
-                                  UnixRow(),   SyslogRow(), NatsRow()};
+  static const std::array rows = {
+      FileRow(), DeviceRow(), FifoRow(),   FlightRow(), TcpRow(),
+      TlsRow(),  UnixRow(),   SyslogRow(), NatsRow(),   KafkaRow()};
   return rows;
 }
 

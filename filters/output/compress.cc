@@ -14,13 +14,20 @@ namespace {
 // Both favour speed: a tracer competes with what it traces.
 constexpr int kDefaultZlibLevel = 3;
 constexpr int kDefaultZstdLevel = 1;
+// Of blocks of at most a quarter of what they may have, which end because time
+// has passed: there are a few a second, so that effort costs next to nothing,
+// and they have less to be compressed by.
+constexpr int kDefaultZstdLevelOfShort = 9;
+constexpr size_t kUsualBlockBytes = 256 * 1024;
 
 // One algorithm with its working memory. Compresses `in` into `out`; 0 if the
 // result does not fit.
 class Compressor {
  public:
   virtual ~Compressor() = default;
-  virtual size_t Compress(ByteSpan in, std::span<std::byte> out) = 0;
+  // `is_short`: a block of few bytes for its tracer.
+  virtual size_t Compress(ByteSpan in, bool is_short,
+                          std::span<std::byte> out) = 0;
 };
 
 class ZlibCompressor final : public Compressor {
@@ -34,7 +41,7 @@ class ZlibCompressor final : public Compressor {
     if (ready_) ::deflateEnd(&stream_);
   }
 
-  size_t Compress(ByteSpan in, std::span<std::byte> out) override {
+  size_t Compress(ByteSpan in, bool, std::span<std::byte> out) override {
     if (!ready_ || ::deflateReset(&stream_) != Z_OK) return 0;
     stream_.next_in = const_cast<Bytef*>(  // zlib does not write to it
         reinterpret_cast<const Bytef*>(in.data()));
@@ -52,19 +59,24 @@ class ZlibCompressor final : public Compressor {
 
 class ZstdCompressor final : public Compressor {
  public:
-  explicit ZstdCompressor(int level)
-      : context_(::ZSTD_createCCtx(), &::ZSTD_freeCCtx), level_(level) {}
+  ZstdCompressor(int level, int level_of_short)
+      : context_(::ZSTD_createCCtx(), &::ZSTD_freeCCtx),
+        level_(level),
+        level_of_short_(level_of_short) {}
 
-  size_t Compress(ByteSpan in, std::span<std::byte> out) override {
+  size_t Compress(ByteSpan in, bool is_short,
+                  std::span<std::byte> out) override {
     if (context_ == nullptr) return 0;
-    const size_t n = ::ZSTD_compressCCtx(context_.get(), out.data(), out.size(),
-                                         in.data(), in.size(), level_);
+    const size_t n =
+        ::ZSTD_compressCCtx(context_.get(), out.data(), out.size(), in.data(),
+                            in.size(), is_short ? level_of_short_ : level_);
     return ::ZSTD_isError(n) != 0 ? 0 : n;
   }
 
  private:
   const std::unique_ptr<ZSTD_CCtx, size_t (*)(ZSTD_CCtx*)> context_;
   const int level_;
+  const int level_of_short_;
 };
 
 class CompressFilter final : public PayloadFilter {
@@ -82,8 +94,11 @@ class CompressFilter final : public PayloadFilter {
           level == 0 ? kDefaultZlibLevel : level);
     } else {
       compressor_ = std::make_unique<ZstdCompressor>(
-          level == 0 ? kDefaultZstdLevel : level);
+          level == 0 ? kDefaultZstdLevel : level,
+          level == 0 ? kDefaultZstdLevelOfShort : level);
     }
+    const size_t full = PreferredBlockSize();
+    short_bytes_ = (full == 0 ? kUsualBlockBytes : full) / 4;
     return Status::Ok();
   }
 
@@ -103,7 +118,7 @@ class CompressFilter final : public PayloadFilter {
     size_t size = 0;
     if (block.size() > head) {
       size = compressor_->Compress(
-          columns ? sorted : block,
+          columns ? sorted : block, block.size() <= short_bytes_,
           payload.subspan(head,
                           block.size() - (head - kCompressHeadBytes) - 1));
     }
@@ -134,6 +149,7 @@ class CompressFilter final : public PayloadFilter {
 
   const CompressOptions options_;
   std::unique_ptr<Compressor> compressor_;
+  size_t short_bytes_ = 0;
   ColumnSorter sorter_;
   Scratch memory_;
 };

@@ -18,7 +18,9 @@ enum class CompressAlgorithm : uint8_t { kZlib = 1, kZstd = 2 };
 
 struct CompressOptions {
   CompressAlgorithm algorithm = CompressAlgorithm::kZlib;
-  int level = 0;  // 0 = the default; else 1 to MaxCompressLevel
+  // 1 to MaxCompressLevel; 0 = the default, which with zstd is higher for
+  // blocks that end short of their size because time has passed.
+  int level = 0;
   // Sort blocks of messages by columns first (columns.h): about half the size.
   bool columns = true;
   size_t block_bytes = 0;

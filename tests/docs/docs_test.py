@@ -26,7 +26,7 @@ import room as rooms  # noqa: E402
 
 SKIPPED = 77
 COMMANDS = ("mount", "ctl", "dump", "verify", "anon", "recv", "keygen",
-            "deps", "replay", "report", "run")
+            "deps", "import", "replay", "report", "run")
 
 # Examples that no test can run: a part of their text, and why.
 NOT_RUN = {
@@ -41,6 +41,7 @@ NOT_RUN = {
     "collector.example": "a host of the reader's",
     "/mnt/new": "a new file system of the reader's",
     "scripts/package": "it builds packages",
+    "strace -f": "strace may not be there; mount_import_test runs it",
     "apt-get install": "it installs packages",
     "dpkg-buildpackage": "it needs a source package",
     "./configure": "a project of the reader's",
@@ -49,7 +50,8 @@ NOT_RUN = {
 HELD_ELSEWHERE = {
     "tracefs/format/FORMAT.md": "golden_test compares its worked example",
     "tracefs/net/PROTOCOL.md": "a picture; net_test and recv_test",
-    "docs/fleet.md": "fleet_sql_test, fleet_control_test, fleet_metrics_test",
+    "docs/fleet.md": "fleet_sql_test, fleet_control_test, fleet_metrics_test, "
+    "mount_fleet_test, mount_kafka_test",
     "docs/reader.md": "reader_install_test builds and runs its programs",
     "docs/architecture.md": "a picture; structure_test draws it anew",
 }
@@ -121,6 +123,7 @@ openssl x509 -req -in host.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 
 chmod 600 host.key
 cp ca.pem host.pem host.key /etc/tracefs
 install -m 600 /dev/null /etc/tracefs/host.creds
+install -m 600 /dev/null /etc/tracefs/password
 """
     status, out, err = room.run(script)
     expect(status == 0, f"the fixture: {out}{err}")
@@ -164,6 +167,11 @@ printf 'kept\\n' > p
     if re.search(r"tracefs-ctl /data", text) and "tracefs-mount" not in text:
         room.write("/fixture/two.conf", TWO_TRACERS)
         script += "tracefs-mount /data /data --config /fixture/two.conf\n"
+    if "tracefs-import" in text:
+        script += ("echo '1 1.000001 mkdir(\"/w/a\", 0777) = 0 <0.000002>' "
+                   "> log\n"
+                   "printf 'fio version 2 iolog\\nf add\\nf open\\n"
+                   "f write 0 9\\nf close\\n' > job.iolog\n")
     if "--derive" in text and "tracefs-keygen secret" not in text:
         script += "tracefs-keygen secret anon.key\n"
     if "--policy p " in text:

@@ -18,8 +18,8 @@ class Example:
         return self.text.splitlines()[0] if self.text.strip() else ""
 
 
-COMMAND = re.compile(r"(tracefs-\w+|umount|mount|make|jq|curl|ctest|build/\S+|scripts/\w+|"
-                     r"bench/\w+)( |$)")
+COMMAND = re.compile(r"(tracefs-\w+|umount|mount|make|jq|curl|ctest|strace|"
+                     r"build/\S+|scripts/\w+|bench/\w+)( |$)")
 
 
 def kind_of(text, language=""):

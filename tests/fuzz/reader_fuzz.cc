@@ -67,9 +67,11 @@ uint64_t Events(const std::string& trace, int* end) {
   return n;
 }
 
-uint64_t Rows(const std::string& trace, uint64_t file_order, bool* failed) {
+uint64_t Rows(const std::string& trace, uint64_t file_order, uint64_t threads,
+              bool* failed) {
   Input input(trace);
   tracefs_options_set(input.options(), TRACEFS_FILE_ORDER, file_order);
+  tracefs_options_set(input.options(), TRACEFS_THREADS, threads);
   tracefs_reader* const reader = input.Open();
   ArrowArrayStream stream;
   *failed = true;
@@ -134,10 +136,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   int end;
   const uint64_t events = Events(trace, &end);
   for (const uint64_t file_order : {0, 1}) {
-    bool failed;
-    const uint64_t rows = Rows(trace, file_order, &failed);
-    Require(failed == (end < 0));
-    Require(failed || rows == events);
+    for (const uint64_t threads : {1, 2}) {
+      bool failed;
+      const uint64_t rows = Rows(trace, file_order, threads, &failed);
+      Require(failed == (end < 0));
+      Require(failed || rows == events);
+    }
   }
   Messages(trace);
   Blocks(trace);

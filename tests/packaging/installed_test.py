@@ -16,8 +16,8 @@ from staged import ROOT, commands, expect, finish, have, install, must, run
 # Whatever else may come: an installation without one of these is none.
 WANTED = """
 bin/tracefs-anon bin/tracefs-ctl bin/tracefs-deps bin/tracefs-dump
-bin/tracefs-keygen bin/tracefs-mount bin/tracefs-recv bin/tracefs-run
-bin/tracefs-verify
+bin/tracefs-import bin/tracefs-keygen bin/tracefs-mount bin/tracefs-recv
+bin/tracefs-replay bin/tracefs-report bin/tracefs-run bin/tracefs-verify
 include/tracefs_reader.h include/tracefs_reader.hpp
 */libtracefs-reader.so.1 */pkgconfig/tracefs-reader.pc
 */cmake/tracefs-reader/tracefs-reader-config.cmake

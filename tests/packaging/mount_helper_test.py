@@ -4,6 +4,7 @@ options have elsewhere. Runs in mount and pid namespaces of its own, in which
 helpers lie where mount(8) looks for them."""
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -14,9 +15,10 @@ import tempfile
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from staged import expect, finish, must, run
+from staged import expect, finish, have, must, run
 
 SKIPPED = 77
+NOBODY = 65534
 
 
 def enter():
@@ -154,7 +156,7 @@ def check_options(world):
 
 
 def check_failures(world):
-    config, _ = world.config()
+    config, trace = world.config()
 
     def mount(options, source=world.source):
         done = run("mount", "-t", "fuse.tracefs", "-o", options, source,
@@ -172,6 +174,11 @@ def check_failures(world):
         done = mount(options + ",nofail", source)
         expect(done.returncode == 0 and done.stderr,
                f"{what}, nofail: {done.returncode} {done.stderr}")
+    trace.touch()  # is no reason: it comes after what is to be traced
+    done = mount(f"config={config}", gone)
+    expect(done.returncode == 32 and str(gone) in done.stderr and
+           str(trace) not in done.stderr, f"no source: {done.stderr}")
+    trace.unlink()
     expect(mount("rw").returncode == 1, "without config=")
     bad = world.folder / "bad.conf"
     bad.write_text("{ { nonsense = 1 } { } { file = x } }")
@@ -265,6 +272,171 @@ def check_complete(world, rounds):
                f"round {number}, umount {words}: {done.stdout}{done.stderr}")
 
 
+def check_twice(world):
+    """A second start of the same, by whatever way, is told and makes nothing."""
+    done, trace = world.mount()
+    expect(done.returncode == 0, done.stderr)
+    config, other = world.config()
+    done = run(world.commands / "tracefs-mount", world.source, world.point,
+               "--config", config)
+    expect(done.returncode == 3 and "already" in done.stderr and
+           "tracefs-ctl" in done.stderr, f"{done.returncode} {done.stderr}")
+    expect(not other.exists(), "it has made a trace")
+    expect(world.daemons() <= 2, "there are two daemons")
+    expect(world.umount().returncode == 0 and world.mounted() is None,
+           "one umount is not enough")
+    # The trace of the first is no place for the next one's.
+    done = run("mount", "-t", "fuse.tracefs", "-o",
+               f"config={trace.with_suffix('.conf')}", world.source,
+               world.point)
+    expect(done.returncode == 32 and "never replaces" in done.stderr and
+           str(trace) in done.stderr, f"{done.returncode} {done.stderr}")
+    dated = world.folder / "dated.conf"
+    dated.write_text("{ { } { stream = { STR_ALL } } { file = "
+                     f"\"{world.folder}/dated-%date-%serial.trace\" }} }}\n")
+    for number in (1, 2):
+        done = run("mount", "-t", "fuse.tracefs", "-o", f"config={dated}",
+                   world.source, world.point)
+        expect(done.returncode == 0, done.stderr)
+        world.umount()
+        expect(len(list(world.folder.glob("dated-*.trace"))) == number,
+               "with %serial each start has a trace of its own")
+
+
+def check_full_disk(world):
+    """As of a full /var: told before anything is mounted; nofail goes on."""
+    disk = world.folder / "disk"
+    disk.mkdir()
+    must("mount", "-t", "tmpfs", "-o", "size=8m", "full", disk)
+    try:
+        with contextlib.suppress(OSError), (disk / "all").open("wb", 0) as file:
+            while True:
+                file.write(bytes(4096))
+        config = world.folder / "full.conf"
+        config.write_text("{ { } { stream = { STR_ALL } } { file = "
+                          f"\"{disk}/trace\" }} }}\n")
+
+        def mount(*more):
+            return run("mount", "-t", "fuse.tracefs", "-o",
+                       ",".join((f"config={config}", *more)), world.source,
+                       world.point)
+
+        done = mount()
+        expect(done.returncode == 32 and "No space left" in done.stderr and
+               f"{disk}/trace" in done.stderr,
+               f"a full disk: {done.returncode} {done.stderr}")
+        expect(world.mounted() is None, "a full disk: it is mounted")
+        done = mount("nofail")
+        expect(done.returncode == 0 and "No space left" in done.stderr,
+               f"a full disk, nofail: {done.returncode} {done.stderr}")
+        expect(not (disk / "trace").exists(), "an empty trace is left behind")
+        (disk / "all").unlink()
+        done = mount()
+        expect(done.returncode == 0, f"with room again: {done.stderr}")
+        if done.returncode != 0:
+            return
+        # It fills up while work goes on, which must not notice.
+        with contextlib.suppress(OSError), (disk / "all").open("wb", 0) as file:
+            while True:
+                file.write(bytes(4096))
+        for number in range(2000):
+            (world.point / "many").write_text(str(number))
+        expect((world.source / "many").read_text() == "1999", "work was lost")
+        done = world.umount()
+        expect(done.returncode == 0 and "not all is in the traces" in
+               done.stderr, f"umount: {done.returncode} {done.stderr}")
+    finally:
+        run("umount", "-l", disk)
+
+
+def check_keys(world):
+    """Keys that are not there, not to be read, or to be read by all."""
+    key = world.folder / "some.key"
+    config = world.folder / "key.conf"
+    trace = world.folder / "key.trace"
+    config.write_text("{ { } { stream = { STR_ALL } } { encrypt key = "
+                      f"\"file:{key}\"; file = \"{trace}\" }} }}\n")
+
+    def mount(what, *words):
+        done = run("mount", "-t", "fuse.tracefs", "-o", f"config={config}",
+                   world.source, world.point)
+        expect(done.returncode in (1, 32) and str(key) in done.stderr and
+               all(word in done.stderr for word in words),
+               f"{what}: {done.returncode} {done.stderr}")
+        expect(world.mounted() is None and not trace.exists(),
+               f"{what}: something was made")
+
+    mount("no key", "No such file")
+    must(world.commands / "tracefs-keygen", "secret", key)
+    key.chmod(0o644)
+    mount("a key that all may read", "chmod")
+    key.chmod(0o600)
+    os.chown(key, NOBODY, NOBODY)
+    mount("a key of somebody else", f"user {NOBODY}")
+    os.chown(key, 0, 0)
+    key.write_text("nonsense\n")
+    mount("no key in it", "tracefs-keygen")
+
+
+def check_user(world):
+    """By a line of fstab with `user`, as somebody who may not mount otherwise."""
+    if have("fusermount3") is False or have("setpriv") is False:
+        return
+    must("mknod", "-m", "666", world.folder / "fuse", "c", "10", "229")
+    must("mount", "--bind", world.folder / "fuse", "/dev/fuse")
+    place = world.folder / "user"
+    for part in ("source", "point", "out"):
+        (place / part).mkdir(parents=True)
+        os.chown(place / part, NOBODY, NOBODY)
+    config = place / "user.conf"
+    config.write_text("{ { } { stream = { STR_ALL } } { file = "
+                      f"\"{place}/out/trace\" }} }}\n")
+    fstab = world.folder / "user.fstab"
+    line = f"{place}/source {place}/point fuse.tracefs config={config}"
+    fstab.write_text(f"{line},user,noauto 0 0\n")
+    must("mount", "--bind", fstab, "/etc/fstab")
+    there = must("stat", "-f", "-c", "%T", world.commands).strip()
+
+    def as_somebody(uid, *words):
+        return run("setpriv", f"--reuid={uid}", f"--regid={uid}",
+                   "--clear-groups", *words, cwd="/")
+
+    try:
+        if as_somebody(NOBODY, world.commands / "tracefs-mount",
+                       "--version").returncode != 0:
+            print(f"others may not run what is built here ({there}): mounts of "
+                  "users are not checked")
+            return
+        point = place / "point"
+        done = as_somebody(NOBODY, "mount", point)
+        expect(done.returncode == 0, f"user: {done.returncode} {done.stderr}")
+        options = run("findmnt", "-no", "FSTYPE,VFS-OPTIONS", point).stdout
+        expect("fuse.tracefs" in options and
+               all(word in options for word in ("nosuid", "nodev", "noexec")),
+               f"user: {options}")
+        done = as_somebody(NOBODY, "touch", point / "file")
+        expect((place / "source/file").exists(), f"user: {done.stderr}")
+        done = as_somebody(NOBODY - 1, "umount", point)
+        expect(done.returncode != 0, "another user may unmount it")
+        done = as_somebody(NOBODY, "umount", point)
+        expect(done.returncode == 0, f"umount: {done.returncode} {done.stderr}")
+        expect(world.complete(place / "out/trace"),
+               "umount returned before the trace of a user was whole")
+        expect(run("findmnt", point).returncode != 0, "user: still mounted")
+        # What no user can be given is told, not taken away in silence.
+        (place / "out/trace").unlink()
+        fstab.write_text(f"{line},user,noauto,suid,dev,exec 0 0\n")
+        done = as_somebody(NOBODY, "mount", point)
+        options = run("findmnt", "-no", "VFS-OPTIONS", point).stdout
+        expect(done.returncode == 0 and "nosuid" in options and
+               "nodev" in options, f"suid,dev for a user: {options} "
+               f"{done.returncode} {done.stderr}")
+        as_somebody(NOBODY, "umount", point)
+    finally:
+        for one in (place / "point", "/etc/fstab", "/dev/fuse"):
+            run("umount", "-l", one)
+
+
 def check_in_use_and_copies(world):
     done, _ = world.mount()
     expect(done.returncode == 0, done.stderr)
@@ -314,7 +486,8 @@ def main():
         world = World((build / "bin").resolve(), pathlib.Path(folder))
         try:
             for check in (check_plain, check_options, check_failures,
-                          check_fstab, check_remount, check_in_use_and_copies,
+                          check_fstab, check_twice, check_full_disk, check_keys,
+                          check_user, check_remount, check_in_use_and_copies,
                           check_stopped):
                 check(world)
                 while world.mounted():

@@ -49,9 +49,25 @@ class Journal:
         self.entries = []
         threading.Thread(target=self.read, daemon=True).start()
 
+    def restart(self):
+        """Another socket at the same place, as a daemon has that was restarted."""
+        before = self.socket
+        os.unlink(self.path)
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(self.path)
+        before.shutdown(socket.SHUT_RDWR)
+        before.close()
+        threading.Thread(target=self.read, daemon=True).start()
+
     def read(self):
+        mine = self.socket
         while True:
-            entry = self.socket.recv(65536).decode()
+            try:
+                entry = mine.recv(65536).decode()
+            except OSError:
+                return
+            if not entry:
+                return
             self.entries.append(dict(line.split("=", 1)
                                      for line in entry.splitlines()
                                      if "=" in line))
@@ -119,6 +135,58 @@ def check_metrics(commands, folder):
                len(said[0]["MESSAGE_ID"]) == 32, f"{notice}: {said}")
     expect(f"{blocks} blocks" in journal.of("ended")[-1]["MESSAGE"],
            f"totals: {journal.of('ended')}")
+
+
+def check_log_again(commands, folder):
+    """A log that was restarted is found again, though the receiver is shut in."""
+    journal = Journal(folder)
+    out = folder / "kept"
+    out.mkdir()
+    for sandbox in ("on", "off"):
+        with Watched(commands / "tracefs-recv", "--listen", "tcp:127.0.0.1:0",
+                     "--out", out, "--sandbox", sandbox, "--log",
+                     f"journal:{journal.path}") as receiver:
+            wait_until(lambda: journal.of("receiving"), "receiving in the log")
+            helpers = children_of(receiver.process.pid)
+            expect(len(helpers) == (1 if sandbox == "on" else 0),
+                   f"--sandbox {sandbox}: {helpers}")
+            for helper in helpers:
+                expect(open_files(helper) <= {"/dev/null", "socket"},
+                       f"it holds {open_files(helper)}")
+                expect(status_of(helper, "CapPrm").strip("0") == "" and
+                       status_of(helper, "NoNewPrivs") == "1",
+                       "the log's process has powers")
+            journal.restart()
+            journal.entries.clear()
+            status, _, err = receiver.end()
+            expect(status == 0 and "sandbox refused" not in err, err)
+            wait_until(lambda: journal.of("ended"),
+                       f"--sandbox {sandbox}: the restarted log hears of the end")
+        for helper in helpers:
+            wait_until(lambda helper=helper: not alive(helper),
+                       "the log's process ends")
+
+
+def alive(pid):
+    try:
+        return status_of(pid, "State")[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def children_of(pid):
+    found = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(word) for word in found.split()]
+
+
+def status_of(pid, key):
+    text = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return dict(line.split(":", 1) for line in text.splitlines())[key].strip()
+
+
+def open_files(pid):
+    return {os.readlink(f"/proc/{pid}/fd/{name}").split(":")[0]
+            for name in os.listdir(f"/proc/{pid}/fd")}
 
 
 def check_full_disk(commands, folder):
@@ -248,7 +316,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", type=pathlib.Path, required=True)
     commands = (parser.parse_args().build / "bin").resolve()
-    for check in (check_metrics, check_full_disk, check_keys):
+    for check in (check_metrics, check_log_again, check_full_disk, check_keys):
         with tempfile.TemporaryDirectory(prefix="tracefs-receiver-",
                                          ignore_cleanup_errors=True) as folder:
             try:

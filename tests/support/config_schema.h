@@ -58,6 +58,15 @@ inline constexpr OptionRow kNetOptions[] = {
     {.name = "ca", .type = ValueType::kText},
     {.name = "cert", .type = ValueType::kText},
     {.name = "key", .type = ValueType::kText}};
+inline constexpr OptionRow kKafkaOptions[] = {
+    {.name = "when_full",
+     .type = ValueType::kChoice,
+     .words = kPolicies,
+     .word_with_text = "spill"},
+    {.name = "max", .type = ValueType::kSize},
+    {.name = "ca", .type = ValueType::kText},
+    {.name = "user", .type = ValueType::kText},
+    {.name = "password", .type = ValueType::kText}};
 inline constexpr EntryRow kOutput[] = {
     {.name = "async", .role = EntryRole::kFilter},
     {.name = "checksum",
@@ -88,6 +97,10 @@ inline constexpr EntryRow kOutput[] = {
      .role = EntryRole::kDriver,
      .value = {.type = ValueType::kText, .required = true},
      .options = kNetOptions},
+    {.name = "kafka",
+     .role = EntryRole::kDriver,
+     .value = {.type = ValueType::kText, .required = true},
+     .options = kKafkaOptions},
 };
 
 inline constexpr ConfigSchema kConfigSchema = {kAssembly, kOutput};

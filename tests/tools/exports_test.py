@@ -4,6 +4,7 @@ own tests read them, are the reference: each format tells the same operations.""
 
 import argparse
 import base64
+import contextlib
 import csv
 import io
 import json
@@ -16,34 +17,18 @@ import subprocess
 import sys
 import tempfile
 import time
-import traceback
 import xml.etree.ElementTree as ElementTree
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(os.path.dirname(HERE))
-SKIPPED = 77
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "support"))
+from command_checks import Commands, Skip, expect, expect_equal, run_checks  # noqa: E402
+
 XMLNS = "{urn:tracefs:trace:1}"
 # Words of filters, where JSON Lines have another key.
 KEYS = {"time": "ts", "latency": "dur", "ctid": "tid", "cpid": "pid",
         "cuid": "uid", "cgid": "gid", "cname": "comm", "inode": "ino",
         "new_mode": "mode", "length": "size"}
-
-
-class Failure(Exception):
-    pass
-
-
-class Skip(Exception):
-    pass
-
-
-def expect(condition, *what):
-    if not condition:
-        raise Failure(" ".join(map(str, what)))
-
-
-def expect_equal(a, b, what=""):
-    expect(a == b, f"{what}: {str(a)[:2000]} is not {str(b)[:2000]}")
 
 
 def need(tool):
@@ -76,12 +61,12 @@ def bytes_of(record, key):
     return record[key].encode() if key in record else None
 
 
-class World:
+class World(Commands):
     def __init__(self, options, folder):
-        self.dump = os.path.join(options.bin, "tracefs-dump")
+        super().__init__(options.bin, folder)
+        self.dump = os.path.join(self.bin, "tracefs-dump")
         self.golden = options.golden
         self.npm = options.npm
-        self.folder = folder
 
     def traces(self):
         return [name for name in sorted(os.listdir(self.golden))
@@ -782,21 +767,12 @@ def main():
     parser.add_argument("--npm", help="where node_modules is")
     parser.add_argument("only", nargs="*")
     options = parser.parse_args()
-    failed = 0
-    for check in CHECKS:
-        if options.only and check.__name__ not in options.only:
-            continue
-        with tempfile.TemporaryDirectory(prefix="tracefs-exports-") as folder:
-            try:
-                check(World(options, folder))
-                print("ok     ", check.__name__)
-            except Skip as skip:
-                print("skipped", check.__name__, "-", skip)
-            except Exception:  # noqa: BLE001: the next check goes on
-                failed += 1
-                print("FAILED ", check.__name__)
-                traceback.print_exc()
-    return 1 if failed else 0
+    with contextlib.ExitStack() as folders:
+        def world():
+            return World(options, folders.enter_context(
+                tempfile.TemporaryDirectory(prefix="tracefs-exports-")))
+        return run_checks([check for check in CHECKS if not options.only
+                           or check.__name__ in options.only], world)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 tracefs-verify-textfile tells the node exporter of whole, changed and strange
 traces."""
 
+import argparse
 import os
 import re
 import shutil
@@ -74,7 +75,9 @@ def textfile(commands, folder):
 
 
 def main():
-    commands = os.path.abspath(sys.argv[1])
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", required=True)
+    commands = os.path.abspath(parser.parse_args().bin)
     with tempfile.TemporaryDirectory(prefix="tracefs-fleet-") as folder:
         textfile(commands, folder)
     print("ok: textfile")

@@ -12,11 +12,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(os.path.dirname(HERE))
-SKIPPED = 77
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "support"))
+from command_checks import Commands, Skip, expect, expect_equal, run_checks  # noqa: E402
+
 HOSTS = 50
 NODE = r"""
 const { readFileSync, writeSync } = require('fs');
@@ -38,36 +39,11 @@ const { DuckDBInstance } = require('@duckdb/node-api');
 """
 
 
-class Failure(Exception):
-    pass
-
-
-class Skip(Exception):
-    pass
-
-
-def expect(condition, *what):
-    if not condition:
-        raise Failure(" ".join(map(str, what))[:3000])
-
-
-def expect_equal(a, b, what=""):
-    expect(a == b, f"{what}: {str(a)[:1500]} is not {str(b)[:1500]}")
-
-
-class World:
+class World(Commands):
     def __init__(self, args, folder):
-        self.bin = os.path.abspath(args.bin)
+        super().__init__(args.bin, folder)
         self.make = args.make_workload_trace
         self.npm = args.npm
-        self.folder = folder
-
-    def run(self, command, *words, status=0):
-        done = subprocess.run([os.path.join(self.bin, command), *words],
-                              capture_output=True, check=False)
-        expect_equal(done.returncode, status,
-                     f"{command} {words}: {done.stderr.decode()}")
-        return done.stdout.decode() + (done.stderr.decode() if status else "")
 
     def trace(self, name, operations, seed, host, day=0):
         path = os.path.join(self.folder, name)
@@ -371,23 +347,9 @@ def main():
     parser.add_argument("--npm", default="")
     parser.add_argument("--make-workload-trace", required=True)
     args = parser.parse_args()
-    failed = skipped = 0
     with tempfile.TemporaryDirectory(prefix="tracefs-sql-") as folder:
         world = World(args, folder)
-        for check in CHECKS:
-            try:
-                check(world)
-                print(f"ok      {check.__name__}", flush=True)
-            except Skip as why:
-                skipped += 1
-                print(f"skipped {check.__name__}: {why}", flush=True)
-            except Exception:  # pylint: disable=broad-except
-                failed += 1
-                print(f"FAILED  {check.__name__}", flush=True)
-                traceback.print_exc(file=sys.stdout)
-    if failed:
-        return 1
-    return SKIPPED if skipped == len(CHECKS) else 0
+        return run_checks(CHECKS, lambda: world)
 
 
 if __name__ == "__main__":

@@ -10,12 +10,13 @@ import os
 import subprocess
 import sys
 import tempfile
-import traceback
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(ROOT, "tests/support"))
 
+from command_checks import Commands, Failure, run_checks  # noqa: E402
+from command_checks import expect_equal as same  # noqa: E402
 from scripted_trace import Script  # noqa: E402
 
 GOLDEN = os.path.join(ROOT, "tests/golden/v1")
@@ -27,38 +28,17 @@ MS = 1_000_000
 DIRECTORY = 0o40755
 
 
-class Failure(Exception):
-    pass
-
-
-def same(a, b, what=""):
-    if a != b:
-        raise Failure(f"{what}\n  answered: {str(a)[:1500]}\n"
-                      f"  expected: {str(b)[:1500]}")
-
-
-class World:
+class World(Commands):
     def __init__(self, arguments, folder):
-        self.bin = os.path.abspath(arguments.bin)
+        super().__init__(arguments.bin, folder)
         self.maker = arguments.make_scripted_trace
         self.workload_maker = arguments.make_workload_trace
-        self.folder = folder
         self.made = 0
 
     def trace(self, script):
         self.made += 1
         return script.make(self.maker,
                            os.path.join(self.folder, f"{self.made}.trace"))
-
-    def run(self, *words, status=0, env=None):
-        done = subprocess.run([os.path.join(self.bin, words[0]), *words[1:]],
-                              cwd=self.folder, capture_output=True, check=False,
-                              env={**os.environ, "LC_ALL": "C.UTF-8",
-                                   "TZ": "UTC", **(env or {})})
-        if done.returncode != status:
-            raise Failure(f"{words}: {done.returncode}\n"
-                          f"{done.stdout.decode()[:800]}{done.stderr.decode()}")
-        return done.stdout.decode()
 
     def tables(self, question, trace, *words):
         text = self.run("tracefs-report", question, "--format", "json",
@@ -364,6 +344,45 @@ def check_pauses(w):
          histogram([s.operations[-1]["t"] - s.operations[0]["t"]]))
 
 
+def check_linear_histograms(w):
+    """Even rows have what lies in them; many empty ones are one."""
+    s = Script()
+    sizes = [0, 1, 999, 1000, 1001, 1999, 2500, 9000, 9999, 1 << 40]
+    for i, size in enumerate(sizes):
+        s.op("read", 1, "a", "/x", ino=1, fh=1, off=i, len=size, res=size,
+             dur=100 + 10 * i, gap=1000 + 100 * i)
+    trace = w.trace(s)
+
+    def rows(value):
+        return [json.loads(line) for line in w.run(
+            "tracefs-dump", "--hist", value, "--format", "jsonl",
+            trace).splitlines()]
+    for value, key, width, values in (
+            ("length,linear=1000", "from", 1000, sizes),
+            ("size,linear=4K", "from", 4096, sizes),
+            ("latency,linear=30ns", "from_ns", 30,
+             [100 + 10 * i for i in range(len(sizes))]),
+            ("gap,linear=250ns", "from_ns", 250,
+             [b["t"] - a["t"] for a, b in zip(s.operations, s.operations[1:])])):
+        have = rows(value)
+        expected = {}
+        for v in values:
+            expected[v - v % width] = expected.get(v - v % width, 0) + 1
+        name = key if key in have[0] else key + "_bytes"
+        same({r[name]: r["count"] for r in have if r["count"]}, expected, value)
+        # Each row begins where the one before has ended.
+        to = name.replace("from", "to")
+        same([r[name] for r in have[1:]], [r[to] + 1 for r in have[:-1]], value)
+    same(len(rows("length,linear=1000")), 3 + 1 + 1 + 1 + 1)
+    same([(r["linear(length,4K)"], r["count"]) for r in map(json.loads, w.run(
+        "tracefs-dump", "--by", "linear(length,4K)", "--values", "count",
+        "--sort", "-linear(length,4K)", "--format", "jsonl",
+        trace).splitlines())], [(0, 7), (8192, 2), (1 << 40, 1)])
+    for wrong in ("length,linear=0", "length,linear=1ms", "latency,linear=1K",
+                  "length,log", "length,linear=", "gap,linear=-1", "path,linear=1"):
+        w.run("tracefs-dump", "--hist", wrong, trace, status=2)
+
+
 def check_places_are_shown_on_a_terminal(w):
     """With a line and a caret; where nobody reads it, without."""
     config = os.path.join(w.folder, "broken.conf")
@@ -569,6 +588,35 @@ def check_a_million(w):
                  count, words)
 
 
+def check_exact(w):
+    """With room for few keys --exact has each of many, whole."""
+    count = 200_000
+    trace = os.path.join(w.folder, "many.trace")
+    subprocess.run([w.workload_maker, trace, str(count), str(count),
+                    "300"], check=True)
+
+    def rows(*words):
+        return [json.loads(line) for line in w.run(
+            "tracefs-dump", "--format", "jsonl", *words, trace).splitlines()]
+    by = ["--by", "path,op", "--values", "count,bytes,time,p99,share"]
+    whole = rows(*by, "--memory", "1G")
+    little = [*by, "--memory", "1M"]
+    expect = "missed" in rows(*little)[0]
+    same(expect, True, "1M is too little")
+    same(rows(*little, "--exact"), whole)
+    for sort in ("count", "-time", "path"):
+        cut = rows(*by, "--memory", "1G", "--sort", sort, "--top", "7")
+        same(rows(*little, "--exact", "--sort", sort, "--top", "7"), cut, sort)
+    same(rows(*little, "--exact", "--every", "20s", "--top", "3"),
+         rows(*by, "--memory", "1G", "--every", "20s", "--top", "3"))
+    w.run("tracefs-dump", *little, "--exact", trace, status=3,
+          env={"TMPDIR": "/nonexistent"})
+    for wrong in (["--by", "op", "--values", "count,files", "--exact"],
+                  ["--sort", "latency", "--exact"], ["--exact"],
+                  ["--hist", "gap", "--exact"]):
+        w.run("tracefs-dump", *wrong, trace, status=2)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", required=True)
@@ -577,21 +625,13 @@ def main():
     parser.add_argument("--sanitized", action="store_true")
     parser.add_argument("--only", default="")
     arguments = parser.parse_args()
-    failed = 0
     with tempfile.TemporaryDirectory() as folder:
         world = World(arguments, folder)
         world.sanitized = arguments.sanitized
-        for name, check in sorted(globals().items()):
-            if not name.startswith("check_") or arguments.only not in name:
-                continue
-            try:
-                check(world)
-                print(f"ok      {name}", flush=True)
-            except Exception:  # pylint: disable=broad-except
-                failed += 1
-                print(f"FAILED  {name}")
-                traceback.print_exc(limit=-2, file=sys.stdout)
-    return 1 if failed else 0
+        return run_checks(
+            [check for name, check in sorted(globals().items())
+             if name.startswith("check_") and arguments.only in name],
+            lambda: world)
 
 
 if __name__ == "__main__":

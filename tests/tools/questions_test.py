@@ -20,6 +20,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(ROOT, "tests/support"))
 
+from command_checks import Commands, Failure  # noqa: E402
+from command_checks import expect_equal as same  # noqa: E402
 from scripted_trace import Script  # noqa: E402
 
 PAGE = os.path.join(ROOT, "docs/questions.md")
@@ -175,25 +177,14 @@ class Workload:
         return self.s
 
 
-class Failure(Exception):
-    pass
-
-
-def same(a, b, what=""):
-    if a != b:
-        raise Failure(f"{what}\n  answered: {str(a)[:1500]}\n"
-                      f"  expected: {str(b)[:1500]}")
-
-
 def moved(o):
     return o.get("res", 0) if o["op"] in ("read", "write") and \
         not o.get("err") else 0
 
 
-class World:
+class World(Commands):
     def __init__(self, arguments, folder):
-        self.bin = os.path.abspath(arguments.bin)
-        self.folder = folder
+        super().__init__(arguments.bin, folder)
         INODES.clear()
         script = Workload().all("build", "database", "overlap", "locks",
                                 "backup", "rename")
@@ -215,15 +206,9 @@ class World:
             file.write("/out/a.o: #deps 2, deps mtime 1 (VALID)\n"
                        "    /src/a.c\n    /inc/h0.h\n\n")
 
-    def run(self, words, status=0):
-        done = subprocess.run(
-            [os.path.join(self.bin, words[0]), *words[1:]], cwd=self.folder,
-            capture_output=True, check=False,
-            env=dict(os.environ, LC_ALL="C.UTF-8", TZ="UTC"))
-        if done.returncode != status:
-            raise Failure(f"{words}: {done.returncode}\n"
-                          f"{done.stdout.decode()[:800]}{done.stderr.decode()}")
-        return done.stdout.decode()
+    # A command of the page.
+    def run(self, words, status=0):  # pylint: disable=arguments-differ
+        return super().run(*words, status=status)
 
     # The same command with exact numbers.
     def rows(self, command):

@@ -11,10 +11,11 @@ import os
 import subprocess
 import sys
 import tempfile
-import traceback
 
-SKIPPED = 77
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "support"))
+from command_checks import Commands, Failure, expect_equal, run_checks  # noqa: E402
+
 GOLDEN = os.path.join(os.path.dirname(HERE), "golden", "v1")
 WORK = r"""
 import os, sys
@@ -42,28 +43,10 @@ for i in range(7): os.path.exists(f"absent{i}")
 """
 
 
-class Failure(Exception):
-    pass
-
-
-def expect_equal(a, b, what=""):
-    if a != b:
-        raise Failure(f"{what}: {str(a)[:1500]} is not {str(b)[:1500]}")
-
-
-class World:
+class World(Commands):
     def __init__(self, commands, folder):
-        self.bin = commands
-        self.folder = folder
+        super().__init__(commands, folder)
         self.work_trace = None
-
-    def run(self, command, *words, status=0):
-        done = subprocess.run([os.path.join(self.bin, command), *words],
-                              capture_output=True, check=False)
-        if done.returncode != status:
-            raise Failure(f"{command} {words}: {done.returncode}\n"
-                          f"{done.stdout.decode()}{done.stderr.decode()}")
-        return done.stdout.decode()
 
     def operations(self, trace, *words):
         return [o for o in map(json.loads, self.run(
@@ -233,18 +216,9 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", required=True)
     args = parser.parse_args()
-    failed = 0
     with tempfile.TemporaryDirectory(prefix="tracefs-report-") as folder:
-        world = World(os.path.abspath(args.bin), folder)
-        for check in CHECKS:
-            try:
-                check(world)
-                print(f"ok      {check.__name__}")
-            except Exception:  # pylint: disable=broad-except
-                failed += 1
-                print(f"FAILED  {check.__name__}")
-                traceback.print_exc(file=sys.stdout)
-    return 1 if failed else 0
+        world = World(args.bin, folder)
+        return run_checks(CHECKS, lambda: world)
 
 
 if __name__ == "__main__":

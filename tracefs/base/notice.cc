@@ -54,6 +54,8 @@ constexpr std::array kKinds = {
                "5d9f1d2e1f3a4f0c9b7c0a4f6be31a13"},
     NoticeKind{NoticeId::kReloaded, "reloaded", LOG_NOTICE,
                "5d9f1d2e1f3a4f0c9b7c0a4f6be31a14"},
+    NoticeKind{NoticeId::kBrokerLost, "broker_lost", LOG_WARNING,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a15"},
 };
 
 struct Sink {

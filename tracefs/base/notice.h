@@ -32,6 +32,7 @@ enum class NoticeId : uint8_t {
   kSenderRefused,   // a sender was told that it may not go on
   kTraceRemoved,    // a stored trace had to go
   kReloaded,        // keys and certificates were read again
+  kBrokerLost,      // a broker that traces come from is away
 };
 
 struct NoticeKind {

@@ -28,6 +28,11 @@ class TextDictionary {
   }
   // All of them, one after the other.
   const std::string& bytes() const { return bytes_; }
+  // Bytes of memory, about.
+  size_t footprint() const {
+    return bytes_.capacity() + offsets_.capacity() * sizeof(int32_t) +
+           (hashes_.capacity() + slots_.capacity()) * sizeof(uint32_t);
+  }
 
  private:
   // The slot that has the text, or a free one.

@@ -14,7 +14,8 @@
 
 namespace tracefs {
 
-// A message. It comes again, to whoever, until it is acknowledged.
+// A message. It comes again, to this consumer or to one after it, until it is
+// acknowledged.
 struct Delivery {
   std::string body = {};
   std::string host = {};    // as it says; checked as the name of a host
@@ -25,9 +26,9 @@ struct Delivery {
 
 struct ConsumerOptions {
   std::string group = "tracefs-recv";
-  // After which a message comes again that was not acknowledged.
+  // After which comes again what a consumer did not acknowledge that is gone.
   std::chrono::nanoseconds patience = std::chrono::seconds(30);
-  size_t max_messages = 4096;  // that are not acknowledged yet
+  size_t max_messages = 4096;  // of NATS: that are not acknowledged yet
 };
 
 // Used by one thread. An error means that the connection is of no use any more;
@@ -46,8 +47,10 @@ class Consumer {
 Result<std::unique_ptr<Consumer>> MakeConsumer(const BrokerSpec& spec,
                                                const ConsumerOptions& options);
 
-// The one of libnats.
+// The one of libnats, and that of librdkafka.
 Result<std::unique_ptr<Consumer>> MakeNatsConsumer(
+    const BrokerSpec& spec, const ConsumerOptions& options);
+Result<std::unique_ptr<Consumer>> MakeKafkaConsumer(
     const BrokerSpec& spec, const ConsumerOptions& options);
 
 }  // namespace tracefs

@@ -5,33 +5,47 @@
 #if TRACEFS_HAVE_NATS
 #include <nats/nats.h>
 #endif
+#if TRACEFS_HAVE_KAFKA
+#include <librdkafka/rdkafka.h>
+#endif
 
 namespace tracefs {
 
+std::string BrokerLibrary(BrokerKind kind) {
 #if TRACEFS_HAVE_NATS
-std::string BrokerLibrary(BrokerKind /*kind*/) {
-  return std::string("libnats ") + nats_GetVersion();
+  if (kind == BrokerKind::kNats) {
+    return std::string("libnats ") + nats_GetVersion();
+  }
+#endif
+#if TRACEFS_HAVE_KAFKA
+  if (kind == BrokerKind::kKafka) {
+    return std::string("librdkafka ") + rd_kafka_version_str();
+  }
+#endif
+  static_cast<void>(kind);
+  return {};
 }
 
 Result<std::unique_ptr<Publisher>> MakePublisher(const BrokerSpec& spec) {
-  return MakeNatsPublisher(spec);
+#if TRACEFS_HAVE_NATS
+  if (spec.kind == BrokerKind::kNats) return MakeNatsPublisher(spec);
+#endif
+#if TRACEFS_HAVE_KAFKA
+  if (spec.kind == BrokerKind::kKafka) return MakeKafkaPublisher(spec);
+#endif
+  return CheckBrokerBuilt(spec.kind);
 }
 
 Result<std::unique_ptr<Consumer>> MakeConsumer(const BrokerSpec& spec,
                                                const ConsumerOptions& options) {
-  return MakeNatsConsumer(spec, options);
-}
-#else
-std::string BrokerLibrary(BrokerKind /*kind*/) { return {}; }
-
-Result<std::unique_ptr<Publisher>> MakePublisher(const BrokerSpec& spec) {
-  return CheckBrokerBuilt(spec.kind);
-}
-
-Result<std::unique_ptr<Consumer>> MakeConsumer(
-    const BrokerSpec& spec, const ConsumerOptions& /*options*/) {
-  return CheckBrokerBuilt(spec.kind);
-}
+#if TRACEFS_HAVE_NATS
+  if (spec.kind == BrokerKind::kNats) return MakeNatsConsumer(spec, options);
 #endif
+#if TRACEFS_HAVE_KAFKA
+  if (spec.kind == BrokerKind::kKafka) return MakeKafkaConsumer(spec, options);
+#endif
+  static_cast<void>(options);
+  return CheckBrokerBuilt(spec.kind);
+}
 
 }  // namespace tracefs

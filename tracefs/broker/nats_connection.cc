@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <deque>
-#include <fstream>
 #include <mutex>
 #include <vector>
 
@@ -31,13 +30,9 @@ Status SetCredentials(const BrokerSpec& spec, natsOptions* options) {
     if (s != NATS_OK) return NatsError(s, "creds '" + spec.creds + "'");
   }
   if (spec.user.empty()) return Status::Ok();
-  std::ifstream in(spec.password);
-  std::string password;
-  if (!std::getline(in, password)) {
-    return Status::System(errno != 0 ? errno : ENODATA,
-                          "password file '" + spec.password + "'");
-  }
-  natsOptions_SetUserInfo(options, spec.user.c_str(), password.c_str());
+  const Result<std::string> password = spec.ReadPassword();
+  if (!password.ok()) return password.status();
+  natsOptions_SetUserInfo(options, spec.user.c_str(), password->c_str());
   return Status::Ok();
 }
 

@@ -35,11 +35,17 @@ class Publisher {
 // Connects, which takes some seconds at most for each server.
 Result<std::unique_ptr<Publisher>> MakePublisher(const BrokerSpec& spec);
 
-// The one of libnats.
+// The one of libnats, and that of librdkafka.
 Result<std::unique_ptr<Publisher>> MakeNatsPublisher(const BrokerSpec& spec);
+Result<std::unique_ptr<Publisher>> MakeKafkaPublisher(const BrokerSpec& spec);
 
 // The names of headers that messages have.
 inline constexpr char kHostHeader[] = "Tracefs-Host";
 inline constexpr char kTracerHeader[] = "Tracefs-Tracer";
+// The key of messages of Kafka: "web1.example/trace".
+inline std::string KafkaKey(const std::string& host,
+                            const std::string& tracer) {
+  return host + '/' + tracer;
+}
 
 }  // namespace tracefs

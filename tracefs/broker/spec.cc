@@ -1,7 +1,9 @@
 #include "tracefs/broker/spec.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tracefs/base/text_cursor.h"
@@ -22,6 +24,9 @@ template <typename Spec, typename Visit>
 void ForEachText(Spec& spec, Visit visit) {
   visit("subject", spec.subject);
   visit("stream", spec.stream);
+  visit("topic", spec.topic);
+  visit("compression", spec.compression);
+  visit("sasl", spec.sasl);
   visit("ca", spec.ca);
   visit("cert", spec.cert);
   visit("key", spec.key);
@@ -34,13 +39,41 @@ void ForEachText(Spec& spec, Visit visit) {
 
 }  // namespace
 
-std::string_view BrokerName(BrokerKind /*kind*/) { return "nats"; }
+std::string_view BrokerName(BrokerKind kind) {
+  return kind == BrokerKind::kNats ? "nats" : "kafka";
+}
+
+std::optional<BrokerKind> ParseBrokerKind(std::string_view name) {
+  for (const BrokerKind kind : {BrokerKind::kNats, BrokerKind::kKafka}) {
+    if (name == BrokerName(kind)) return kind;
+  }
+  return std::nullopt;
+}
 
 Status CheckBrokerBuilt(BrokerKind kind) {
   if (!BrokerLibrary(kind).empty()) return Status::Ok();
+  const std::string library =
+      kind == BrokerKind::kNats ? "libnats" : "librdkafka";
   return Status::Invalid(
-      "nats: this build is without libnats; install libnats-dev and build "
-      "again, or take the packages");
+      std::string(BrokerName(kind)) + ": this build is without " + library +
+      "; install " + library + "-dev and build again, or take the packages");
+}
+
+Status BrokerSpec::CheckSecrets() const {
+  if (kind != BrokerKind::kKafka || user.empty() || tls() || sasl != "plain") {
+    return Status::Ok();
+  }
+  return Status::Invalid(
+      "plain sends the password as it is: it needs TLS (ca)");
+}
+
+Result<std::string> BrokerSpec::ReadPassword() const {
+  errno = 0;
+  std::ifstream in(password);
+  std::string line;
+  if (std::getline(in, line)) return line;
+  return Status::System(errno != 0 ? errno : ENODATA,
+                        "password file '" + password + "'");
 }
 
 std::string BrokerSpec::Name() const {
@@ -58,6 +91,7 @@ std::string BrokerSpec::Text() const {
                {"create", create},
                {"replicas", replicas},
                {"stream_bytes", stream_bytes},
+               {"message_bytes", message_bytes},
                {"lines", lines}};
   ForEachText(*this, [&](const char* name, const std::string& text) {
     json[name] = text;
@@ -70,13 +104,14 @@ Result<BrokerSpec> BrokerSpec::Parse(std::string_view text) {
   if (!json.is_object()) return Status::Invalid("no broker is described");
   BrokerSpec spec;
   try {
-    if (json.at("kind").get<std::string>() != BrokerName(spec.kind)) {
-      return Status::Invalid("a broker of another kind is described");
-    }
+    const auto kind = ParseBrokerKind(json.at("kind").get<std::string>());
+    if (!kind) return Status::Invalid("a broker of no known kind is described");
+    spec.kind = *kind;
     spec.servers = json.at("servers").get<std::vector<std::string>>();
     spec.create = json.at("create").get<bool>();
     spec.replicas = json.at("replicas").get<uint32_t>();
     spec.stream_bytes = json.at("stream_bytes").get<uint64_t>();
+    spec.message_bytes = json.at("message_bytes").get<uint64_t>();
     spec.lines = json.at("lines").get<bool>();
     ForEachText(spec, [&](const char* name, std::string& value) {
       value = json.at(name).get<std::string>();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,10 +12,11 @@
 
 namespace tracefs {
 
-enum class BrokerKind : uint8_t { kNats };
+enum class BrokerKind : uint8_t { kNats, kKafka };
 
-// "nats".
+// "nats", "kafka", and back.
 std::string_view BrokerName(BrokerKind kind);
+std::optional<BrokerKind> ParseBrokerKind(std::string_view name);
 
 // What the library that speaks to it is: "libnats 3.4.1"; empty: this build was
 // made without it.
@@ -25,18 +27,25 @@ Status CheckBrokerBuilt(BrokerKind kind);
 struct BrokerSpec {
   BrokerKind kind = BrokerKind::kNats;
   std::vector<std::string> servers = {};  // HOST:PORT, the first that answers
-  // What subjects begin with, before ".HOST.TRACER".
+
+  // Of NATS. What subjects begin with, before ".HOST.TRACER".
   std::string subject = "tracefs";
   std::string stream = "TRACEFS";
   bool create = false;        // the stream, if it is not there
   uint32_t replicas = 1;      // of what is made
   uint64_t stream_bytes = 0;  // that it may hold; 0: as its server lets
 
+  // Of Kafka.
+  std::string topic = "tracefs";
+  std::string compression = "none";    // of batches; blocks may have their own
+  uint64_t message_bytes = 1'000'000;  // that the topic takes
+  std::string sasl = "scram-sha-512";  // how `user` proves who he is
+
   // Files that whoever connects reads, each time.
   std::string ca = {};
   std::string cert = {};
   std::string key = {};
-  std::string creds = {};     // a user's credentials
+  std::string creds = {};     // a user's credentials, for NATS
   std::string user = {};      // with `password`
   std::string password = {};  // a file whose first line it is
 
@@ -46,6 +55,10 @@ struct BrokerSpec {
   bool lines = false;  // of a feed; else blocks
 
   bool tls() const { return !ca.empty(); }
+  // kInvalid if a password would cross the network in clear.
+  Status CheckSecrets() const;
+  // The first line of the file `password`; kSystem if it has none.
+  Result<std::string> ReadPassword() const;
   // "nats:a:4222,b:4222", for people.
   std::string Name() const;
   // All of it, and back.
@@ -55,6 +68,12 @@ struct BrokerSpec {
   // File names that stay right in another working directory.
   void MakeAbsolute();
 };
+
+// What `sasl` and `compression` may be.
+inline constexpr std::string_view kSaslWords[] = {"plain", "scram-sha-256",
+                                                  "scram-sha-512"};
+inline constexpr std::string_view kCompressionWords[] = {"none", "zstd", "lz4",
+                                                         "gzip", "snappy"};
 
 // "a:4222,b:4222"; kInvalid says what is expected.
 Result<std::vector<std::string>> ParseServers(std::string_view text);

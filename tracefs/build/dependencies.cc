@@ -111,17 +111,35 @@ bool DependencyFinder::ParentRuns(const std::vector<std::string>& patterns,
          MatchesAny(patterns, parent.comm);
 }
 
+bool DependencyFinder::IsJob(ProcessId process) const {
+  const ProcessId parent = graph_.processes()[process].parent;
+  if (parent == kNobody) return true;
+  if (ParentRuns(options_.job_makers, process)) return true;
+  // The whole run is no job. Without records its top may not be in the trace.
+  const bool top = graph_.processes()[parent].parent == kNobody;
+  return top && graph_.has_process_records();
+}
+
 ProcessId DependencyFinder::JobOf(ProcessId process) const {
-  ProcessId at = process;
-  for (;;) {
-    const ProcessId parent = graph_.processes()[at].parent;
-    if (parent == kNobody) return at;
-    if (ParentRuns(options_.job_makers, at)) return at;
-    // The whole run is no job. Without records its top may not be in the trace.
-    const bool top = graph_.processes()[parent].parent == kNobody;
-    if (top && graph_.has_process_records()) return at;
-    at = parent;
+  while (!IsJob(process)) process = graph_.processes()[process].parent;
+  return process;
+}
+
+std::vector<ProcessId> DependencyFinder::Jobs() const {
+  std::vector<ProcessId> jobs(graph_.processes().size(), kNobody);
+  std::vector<ProcessId> below;
+  for (ProcessId id = 0; id < jobs.size(); ++id) {
+    // Up to who is known, or a job itself; all on the way are of that one.
+    ProcessId at = id;
+    while (jobs[at] == kNobody && !IsJob(at)) {
+      below.push_back(at);
+      at = graph_.processes()[at].parent;
+    }
+    if (jobs[at] == kNobody) jobs[at] = at;
+    for (const ProcessId one : below) jobs[one] = jobs[at];
+    below.clear();
   }
+  return jobs;
 }
 
 bool DependencyFinder::HasInput(const Group& group) const {

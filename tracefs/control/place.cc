@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <charconv>
+#include <climits>
 #include <fstream>
 #include <set>
 #include <sstream>
@@ -67,6 +69,49 @@ Result<MountIdentity> IdentifyMount(const std::string& path) {
   return Status::Invalid("'" + path +
                          "' is not in a tracefs mount; `findmnt -t "
                          "fuse.tracefs` lists them");
+}
+
+std::optional<MountedHere> UppermostAt(const std::string& mount_point) {
+  std::optional<MountedHere> found;
+  std::ifstream in("/proc/self/mountinfo");
+  // proc_pid_mountinfo(5); a later line lies upon those before it.
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream fields(line);
+    std::string id, parent, device, root, point, word;
+    MountedHere one;
+    fields >> id >> parent >> device >> root >> point >> one.flags;
+    if (UnescapeMountPath(point) != mount_point) continue;
+    while (fields >> word && word != "-") {
+    }
+    std::string source;
+    fields >> one.type >> source >> one.options;
+    one.source = UnescapeMountPath(source);
+    found = std::move(one);
+  }
+  return found;
+}
+
+std::string PlaceOf(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  if (!fd) return path;
+  std::array<char, PATH_MAX> name;
+  const std::string link = "/proc/self/fd/" + std::to_string(fd.get());
+  const ssize_t n = ::readlink(link.c_str(), name.data(), name.size());
+  return n <= 0 ? path : std::string(name.data(), static_cast<size_t>(n));
+}
+
+Status CheckNotMountedTwice(const std::string& source,
+                            const std::string& mount_point) {
+  const std::string place = PlaceOf(mount_point);
+  const std::optional<MountedHere> there = UppermostAt(place);
+  if (!there || there->type != "fuse.tracefs" ||
+      there->source != PlaceOf(source)) {
+    return Status::Ok();
+  }
+  return Status::SystemSaid(
+      EBUSY, "'" + source + "' is mounted at '" + place +
+                 "' already: tracefs-ctl MNT reload takes another config, add "
+                 "one more tracer");
 }
 
 std::vector<std::string> MountPointsOf(const MountIdentity& mount) {

@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,26 @@ struct MountIdentity {
 // Sends no request to the mount if it is the mount point, so that one that
 // hangs can be found too. kInvalid if it is not in a tracefs mount.
 Result<MountIdentity> IdentifyMount(const std::string& path);
+
+// A mount by the kernel's table: nobody is asked who might not answer.
+struct MountedHere {
+  std::string type;  // "fuse.tracefs"
+  std::string source;
+  std::string flags;    // of the mount: "rw,nosuid,relatime"
+  std::string options;  // of the file system: "ro,user_id=0,…"
+};
+
+// What lies uppermost at that place, an absolute path without links.
+std::optional<MountedHere> UppermostAt(const std::string& mount_point);
+
+// The absolute path without links; the last part need not answer. Of what is
+// not there the words as given.
+std::string PlaceOf(const std::string& path);
+
+// kSystem with EBUSY if what lies uppermost at `mount_point` is a tracefs mount
+// of `source` already. Neither need be absolute.
+Status CheckNotMountedTwice(const std::string& source,
+                            const std::string& mount_point);
 
 // Where that mount is mounted in this mount namespace.
 std::vector<std::string> MountPointsOf(const MountIdentity& mount);

@@ -17,10 +17,13 @@ constexpr CipherRow kCiphers[] = {
     {CipherId::kBlowfishCbc, "bf-cbc", "BF-CBC", 16, 8, 0, 8},
 };
 
+constexpr bool kLoadsModules = TRACEFS_LOADS_MODULES != 0;
+
 // A library context with nothing but OpenSSL's legacy provider: loading it
 // into the default one would change what everything else there finds.
 OSSL_LIB_CTX* LegacyLibrary() {
   static OSSL_LIB_CTX* const library = []() -> OSSL_LIB_CTX* {
+    if (!kLoadsModules) return nullptr;
     OSSL_LIB_CTX* made = ::OSSL_LIB_CTX_new();
     if (made != nullptr && ::OSSL_PROVIDER_load(made, "legacy") == nullptr) {
       ::OSSL_LIB_CTX_free(made);
@@ -73,10 +76,13 @@ Result<Cipher> Cipher::Create(CipherId id) {
   if (cipher.cipher_ == nullptr) {
     return CryptoError(
         std::string(cipher.row_->name) +
-        (legacy ? ": OpenSSL's legacy provider (ossl-modules/legacy.so) is "
-                  "needed and cannot be loaded; install it or choose "
-                  "aes-256-gcm"
-                : " is not offered by this OpenSSL"));
+        (!legacy          ? " is not offered by this OpenSSL"
+         : !kLoadsModules ? ": a module of OpenSSL's, which this program, "
+                            "linked statically, cannot load; take the "
+                            "packages or choose aes-256-gcm"
+                          : ": OpenSSL's legacy provider "
+                            "(ossl-modules/legacy.so) is needed and cannot be "
+                            "loaded; install it or choose aes-256-gcm"));
   }
   cipher.context_.reset(::EVP_CIPHER_CTX_new());
   if (cipher.context_ == nullptr) return CryptoError("cipher");

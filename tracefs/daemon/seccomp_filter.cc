@@ -33,7 +33,7 @@ namespace tracefs {
 namespace {
 
 // Everything that libfuse and the handlers ask of a descriptor by ioctl.
-constexpr std::array<unsigned long, 12> kIoctls = {
+constexpr std::array<unsigned long, 13> kIoctls = {
     FS_IOC_GETFLAGS,
     FS_IOC_SETFLAGS,
     FS_IOC_GETVERSION,
@@ -46,6 +46,7 @@ constexpr std::array<unsigned long, 12> kIoctls = {
     SECCOMP_IOCTL_NOTIF_SEND,   // RefusalCounter
     TCGETS,                     // isatty(), before the first message
     PERF_EVENT_IOC_SET_OUTPUT,  // of tracepoints that share a ring
+    PERF_EVENT_IOC_DISABLE,     // of one whose place another takes
 };
 
 constexpr std::array<int, 7> kPrctls = {

@@ -51,7 +51,7 @@ Result<OpenTracepoints> OpenTracepointsOn(TracepointUse use, int processor,
 std::string LayoutLine(const std::string& event, const std::string& format);
 
 // The filter of kCalls: what is no call that can reach a file system by its
-// arguments, in words of the kernel.
+// arguments, in words of the kernel, and none of these threads (64 at most).
 std::string CallFilter(const std::vector<pid_t>& without_threads);
 
 }  // namespace tracefs

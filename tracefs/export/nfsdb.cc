@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "tracefs/base/clock.h"
 #include "tracefs/build/access.h"
 #include "tracefs/build/process_tracker.h"
 #include "tracefs/build/record_step.h"
@@ -25,7 +26,6 @@ using build::ProcessId;
 // pipes in the process that made them beyond all of these.
 constexpr uint32_t kFirstFile = 3;
 constexpr uint32_t kFirstPipe = 1'000'000;
-constexpr uint64_t kNsPerSecond = 1'000'000'000;
 
 std::string Field(std::string_view name, uint64_t value) {
   return std::string(name) + "=" + std::to_string(value) + ",";

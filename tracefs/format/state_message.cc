@@ -10,10 +10,16 @@
 namespace tracefs::format {
 namespace {
 
+// ARG_STATE_KIND.
+constexpr uint8_t kFirstTouch = 0;
+constexpr uint8_t kAtEnd = 1;
+constexpr uint8_t kIsOpen = 2;
+
 constexpr ArgumentRow<StateRecord> kRows[] = {
     {ArgId::kStateKind,
      [](const Argument& argument, StateRecord* record) {
-       record->at_end = argument.As<uint8_t>() == 1;
+       record->at_end = argument.As<uint8_t>() == kAtEnd;
+       record->is_open = argument.As<uint8_t>() == kIsOpen;
      }},
     {ArgId::kReadLate, &Into<&StateRecord::late>::Take},
     {ArgId::kIncomplete, &Into<&StateRecord::incomplete>::Take},
@@ -76,8 +82,11 @@ bool StateRecord::ForEachRange(
   return true;
 }
 
-bool WriteState(MessageWriter& out, const FileState& state, uint64_t time_ns,
-                bool late, bool at_end, std::string_view path) {
+namespace {
+
+// Up to the end of the message.
+void PutState(MessageWriter& out, const FileState& state, uint64_t time_ns,
+              bool late, uint8_t kind, std::string_view path) {
   const auto put64 = [&](Field f, uint64_t value) {
     out.Put<uint64_t>(Info(f).arg_id, value);
   };
@@ -87,7 +96,7 @@ bool WriteState(MessageWriter& out, const FileState& state, uint64_t time_ns,
   const struct stat& st = state.st;
   out.Begin(static_cast<uint16_t>(MessageId::kState));
   put64(Field::kTime, time_ns);
-  out.Put<uint8_t>(ArgId::kStateKind, at_end ? 1 : 0);
+  out.Put<uint8_t>(ArgId::kStateKind, kind);
   put64(Field::kInode, st.st_ino);
   put32(Field::kMode, st.st_mode);
   put32(Field::kNlink, st.st_nlink);
@@ -121,6 +130,25 @@ bool WriteState(MessageWriter& out, const FileState& state, uint64_t time_ns,
     out.PutText(Info(Field::kTarget).arg_id, state.target);
   }
   if (!path.empty()) out.PutText(Info(Field::kPath).arg_id, path);
+}
+
+}  // namespace
+
+bool WriteState(MessageWriter& out, const FileState& state, uint64_t time_ns,
+                bool late, bool at_end, std::string_view path) {
+  PutState(out, state, time_ns, late, at_end ? kAtEnd : kFirstTouch, path);
+  return out.End();
+}
+
+bool WriteOpenFile(MessageWriter& out, const OpenFile& file, uint64_t time_ns) {
+  PutState(out, file.state, time_ns, /*late=*/false, kIsOpen, file.path);
+  out.Put<uint64_t>(Info(Field::kFh).arg_id, file.fh);
+  out.Put<uint32_t>(Info(Field::kFlags).arg_id, file.flags);
+  if (file.tid != 0) {
+    out.Put<uint32_t>(Info(Field::kTid).arg_id, file.tid);
+    out.Put<uint32_t>(Info(Field::kUid).arg_id, file.uid);
+    out.Put<uint32_t>(Info(Field::kGid).arg_id, file.gid);
+  }
   return out.End();
 }
 

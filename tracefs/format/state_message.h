@@ -8,6 +8,7 @@
 
 #include "tracefs/base/bytes.h"
 #include "tracefs/event/file_state.h"
+#include "tracefs/event/file_states.h"
 #include "tracefs/format/message_cursor.h"
 #include "tracefs/format/message_writer.h"
 
@@ -17,7 +18,9 @@ struct Record;
 
 // As readers hand it out; views hold during the call.
 struct StateRecord {
-  bool at_end = false;  // else: at the first touch
+  // Else: at the first touch.
+  bool at_end = false;
+  bool is_open = false;  // when the tracer began: also kFh and kFlags
   // It was changed meanwhile: what the operations say counts more.
   bool late = false;
   bool incomplete = false;
@@ -25,7 +28,7 @@ struct StateRecord {
   ByteSpan ranges;
   bool has_ranges = false;
   // Times, numbers and texts, as those of an operation: kTime, kInode, kMode,
-  // …; kPath at the end only.
+  // …; kPath in the end, and of open files that have a name.
   const Record* file = nullptr;
 
   // False if the bytes are not what they should be.
@@ -42,6 +45,9 @@ using StateSink = std::function<void(const StateRecord&)>;
 // fit.
 bool WriteState(MessageWriter& out, const FileState& state, uint64_t time_ns,
                 bool late, bool at_end, std::string_view path);
+
+// Likewise of a file that is open when a tracer begins.
+bool WriteOpenFile(MessageWriter& out, const OpenFile& file, uint64_t time_ns);
 
 // Reads the arguments that only states have. False if they end within one.
 bool ReadState(ByteSpan arguments, const ArgumentWidths& widths,

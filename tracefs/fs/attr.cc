@@ -185,6 +185,7 @@ void FsGetattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   op.About(inode);
   if (fi != nullptr && fi->fh != 0) op.Through(HandleOf(fi));
   op.Begin();
+  op.LooksAtFile(inode);
   struct stat st;
   if (const int error = Fstat(op.fs().FdOf(inode).get(), &st); error != 0) {
     return op.ReplyError(error);
@@ -202,6 +203,8 @@ void FsSetattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set,
   if (fi != nullptr && fi->fh != 0) op.Through(HandleOf(fi));
   RecordSetattr(op, *attr, to_set);
   op.Begin();
+  // Who was handed over may wait long, for whoever holds a lease.
+  if (HandedRequest::Current() == nullptr) op.ChangesFile(inode.number());
   int error = Apply(op, inode, *attr, to_set, fi);
   if (error == EWOULDBLOCK &&
       op.HandOver([req, ino, again = *attr, to_set,
@@ -228,6 +231,7 @@ void FsStatx(fuse_req_t req, fuse_ino_t ino, int flags, int mask,
   op.Set(Field::kFlags, static_cast<uint32_t>(flags));
   op.Set(Field::kValid, static_cast<uint32_t>(mask));
   op.Begin();
+  op.LooksAtFile(inode);
   struct statx stx;
   constexpr int kSync = AT_STATX_FORCE_SYNC | AT_STATX_DONT_SYNC;
   if (::statx(op.fs().FdOf(inode).get(), "", AT_EMPTY_PATH | (flags & kSync),

@@ -53,6 +53,7 @@ template <typename Make>
 void MakeNode(OpScope& op, Inode& dir, const char* name, mode_t mode,
               Make&& make) {
   op.Begin();
+  op.ChangesNames(dir);
   if (const int error = MakeAsCaller(op, dir, mode, make); error != 0) {
     return op.ReplyError(error);
   }
@@ -72,6 +73,7 @@ void MakeOpened(OpScope& op, Inode& dir, const char* name, mode_t arg_mode,
   op.Begin();
   FileShare share(fs.open_files(), ContextOf(op.req())->uid);
   if (!share.taken()) return op.ReplyError(EMFILE);
+  if (name != nullptr) op.ChangesNames(dir);
   UniqueFd fd;
   if (const int error = make(&fd); error != 0) return op.ReplyError(error);
   struct stat st;
@@ -149,6 +151,8 @@ void FsLink(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent,
   op.ByItsName(inode);
   op.Into(dir, new_name);
   op.Begin();
+  op.ChangesNames(dir);
+  op.ChangesFile(inode.number());
   const BackingFd fd = fs.FdOf(inode);
   const BackingFd dir_fd = fs.FdOf(dir);
   const auto link = [&] {

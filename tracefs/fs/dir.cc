@@ -94,6 +94,7 @@ void Read(fuse_req_t req, size_t size, off_t offset, fuse_file_info* fi,
   op.Set(Field::kOffset, static_cast<uint64_t>(offset));
   op.Set(Field::kLength, size);
   op.Begin();
+  op.LooksAtNames(dir.inode);
   char* const buffer = IoBuffer(size);
   if (buffer == nullptr) return op.ReplyError(ENOMEM);
   const int fd = dir.Fd(fs);

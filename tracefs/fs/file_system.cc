@@ -436,6 +436,45 @@ void FileSystem::ForEachTouched(
   }
 }
 
+std::optional<uint32_t> FileSystem::ChecksumOf(uint64_t node, uint64_t most) {
+  if (may_hang_below_) return std::nullopt;
+  const UniqueFd fd = inodes_.Descriptor(node);
+  if (!fd) return std::nullopt;
+  ThreadCredentials::Current().AllowOverrides(kOverrides);
+  return StableChecksum(options_.proc_self_fd, fd.get(), most);
+}
+
+void FileSystem::ForEachOpen(
+    const std::function<void(const OpenFile&)>& visit) {
+  if (may_hang_below_) return;
+  ThreadCredentials::Current().AllowOverrides(kOverrides);
+  // The kernel may let go of any of them meanwhile: by id, then.
+  struct Found {
+    uint64_t node;
+    OpenFile file;
+  };
+  std::vector<Found> found;
+  handles_.ForEach([&](const Handle& handle) {
+    if (handle.inode.is_output()) return;
+    const LastCaller::Seen seen = handle.last_caller.Get();
+    Found& one = found.emplace_back();
+    one.node = handle.inode.id();
+    one.file.fh = handle.id;
+    one.file.flags = static_cast<uint32_t>(handle.flags);
+    one.file.tid = seen.tid;
+    one.file.uid = seen.uid;
+    one.file.gid = seen.gid;
+  });
+  for (Found& one : found) {
+    if (!StateOf(one.node, &one.file.state)) continue;
+    PathBuffer buffer;
+    if (one.file.state.st.st_nlink != 0) {
+      one.file.path = PathOf(*this, one.node, {}, buffer);
+    }
+    visit(one.file);
+  }
+}
+
 void FileSystem::SetUpWorker([[maybe_unused]] fuse_req_t req, int policy) {
 #if TRACEFS_FUSE_AT_LEAST(18)
   if (fuse_req_is_uring(req)) rings_serve_ = true;

@@ -17,9 +17,11 @@
 #include "tracefs/base/status.h"
 #include "tracefs/base/tsan.h"
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/event/file_states.h"
 #include "tracefs/event/name_matcher.h"
 #include "tracefs/fs/backing_files.h"
 #include "tracefs/fs/cache_policy.h"
+#include "tracefs/fs/change_order.h"
 #include "tracefs/fs/closer.h"
 #include "tracefs/fs/credentials.h"
 #include "tracefs/fs/fuse_api.h"
@@ -84,7 +86,9 @@ inline Handle& HandleAt(uint64_t fh) {
   return handle;
 }
 
-class FileSystem final : public EventResolver, public Interruptible {
+class FileSystem final : public EventResolver,
+                         public FileStates,
+                         public Interruptible {
  public:
   // `root`: O_PATH of the backing directory. `sink`, `names` and `processes`
   // outlive this.
@@ -110,6 +114,8 @@ class FileSystem final : public EventResolver, public Interruptible {
   const InodeTable& inodes() const { return inodes_; }
   HandleTable& handles() { return handles_; }
   LockTable& locks() { return locks_; }
+  // Who is before whom, where a trace is to tell.
+  ChangeOrder& change_order() { return change_order_; }
   // Where requests go on that may have to wait for another process.
   SidePool& side_pool() { return side_pool_; }
   const SidePool& side_pool() const { return side_pool_; }
@@ -288,6 +294,11 @@ class FileSystem final : public EventResolver, public Interruptible {
     inodes_.ForEachName(node, context, visit);
   }
 
+  // FileStates:
+  std::optional<uint32_t> ChecksumOf(uint64_t node, uint64_t most) override;
+  void ForEachOpen(
+      const std::function<void(const OpenFile& file)>& visit) override;
+
  private:
   FileSystem(FileSystemOptions options, EventSink& sink,
              const NameMatcher& names, ProcessTable& processes)
@@ -332,6 +343,7 @@ class FileSystem final : public EventResolver, public Interruptible {
   Closer closer_;
   HandleTable handles_;  // handles refer to inodes and shares
   LockTable locks_;
+  ChangeOrder change_order_;
   std::atomic<uint64_t> next_handle_id_{1};
   bool flush_below_ = false;     // close(2) below does something (NFS, …)
   bool asks_as_caller_ = false;  // whatever is done below (NFS, FUSE, …)

@@ -1,5 +1,6 @@
 // lookup, forget: what names mean, and for how long the kernel remembers.
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <thread>
@@ -9,6 +10,20 @@
 #include "tracefs/fs/operations.h"
 
 namespace tracefs {
+namespace {
+
+// What is answered is to be of a moment in which nobody changes the file by
+// another name or handle.
+void LookAgain(OpScope& op, Inode& inode, struct stat* st) {
+  if (!op.Orders()) return;
+  op.LooksAtFile(inode);
+  struct stat now;
+  if (::fstatat(op.fs().FdOf(inode).get(), "", &now, AT_EMPTY_PATH) == 0) {
+    *st = now;
+  }
+}
+
+}  // namespace
 
 void FsLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
   OpScope op(req, Op::lookup_);
@@ -16,6 +31,7 @@ void FsLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
   Inode& dir = fs.InodeOf(parent);
   op.In(dir, name);
   op.Begin();
+  op.LooksAtNames(dir);
   struct stat st;
   // Where the store has made look-ups wait, what it knows at once is said here.
   const bool may_wait = !fs.MayNotWait(req, Op::lookup_);
@@ -42,6 +58,7 @@ void FsLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
     return;
   }
   op.About(*inode);
+  LookAgain(op, *inode, &st);
   op.Attributes(st);
   const fuse_entry_param entry = fs.EntryParam(*inode, st);
   if (op.End(0, 0, [&] { return fuse_reply_entry(req, &entry); }) != 0) {

@@ -1,5 +1,6 @@
 #include "tracefs/fs/op_scope.h"
 
+#include <algorithm>
 #include <array>
 #include <climits>
 #include <utility>
@@ -189,7 +190,14 @@ void OpScope::Done(int64_t result, int error) {
   Event& event = recording_->event;
   event.SetResult(result, error);
   const uint64_t now_ns = MonotonicNs();
-  event.Set(Field::kLatency, now_ns - event.Get(Field::kTime));
+  uint64_t end_ns = now_ns;
+  if (held_.any()) {
+    const uint64_t begin_ns = held_.BeginOf(event.Get(Field::kTime));
+    end_ns = std::max(end_ns, begin_ns);
+    event.Set(Field::kTime, begin_ns);
+    held_.Release(end_ns);
+  }
+  event.Set(Field::kLatency, end_ns - event.Get(Field::kTime));
   NoteTime(now_ns, result);
 }
 

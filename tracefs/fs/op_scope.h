@@ -23,6 +23,7 @@
 
 #include "tracefs/base/clock.h"
 #include "tracefs/base/tsan.h"
+#include "tracefs/fs/change_order.h"
 #include "tracefs/fs/file_system.h"
 #include "tracefs/fs/handed_request.h"
 #include "tracefs/fs/preemption.h"
@@ -78,6 +79,31 @@ class OpScope {
 
   // A read or write that goes to the disk each time (WaitRules).
   void ToDisk() { to_disk_ = true; }
+
+  // --- What it looks at or changes below, said before the calls that do: from
+  // then on until its end is known, whoever conflicts with it waits, so that
+  // recorded times tell who was first. Only where some tracer wants that, and
+  // no call below can hang. The names in a directory before any file.
+  void LooksAtNames(const Inode& dir) {
+    if (Orders()) held_.Names(fs_.change_order(), dir.number(), kLook);
+  }
+  void ChangesNames(const Inode& dir) {
+    if (Orders()) held_.Names(fs_.change_order(), dir.number(), kChange);
+  }
+  void ChangesNames(const Inode& dir, const Inode& other) {
+    if (Orders()) {
+      held_.Names(fs_.change_order(), dir.number(), other.number());
+    }
+  }
+  void LooksAtFile(const Inode& inode) {
+    if (Orders()) held_.File(fs_.change_order(), inode.number(), kLook);
+  }
+  void ChangesFile(uint64_t inode) {
+    if (Orders()) held_.File(fs_.change_order(), inode, kChange);
+  }
+  bool Orders() const {
+    return Wants(EventSink::kOrder) && !fs_.may_hang_below();
+  }
 
   // All arguments are there; the operation runs now.
   void Begin() {
@@ -164,12 +190,15 @@ class OpScope {
 
   const fuse_req_t req_;
   const Op op_;
+  static constexpr auto kLook = ChangeOrder::Use::kLook;
+  static constexpr auto kChange = ChangeOrder::Use::kChange;
   bool to_disk_ = false;
   FileSystem& fs_;
   // When it began on this thread; it may have waited for that.
   uint64_t begin_ns_;
   std::optional<Recording> recording_;  // where it is traced
-  NameBuffer name_;                     // uninitialised until used
+  ChangeOrder::Held held_;
+  NameBuffer name_;  // uninitialised until used
   NameBuffer new_name_;
 };
 

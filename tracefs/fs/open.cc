@@ -97,6 +97,10 @@ void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   if (writes || file.mode != IoMode::kPassthrough) {
     share.emplace(fs.open_files(), uid);
     if (!share->taken()) return fail(EMFILE);
+    // Who was handed over may wait long, for whoever holds a lease.
+    if ((fi->flags & O_TRUNC) != 0 && HandedRequest::Current() == nullptr) {
+      op.ChangesFile(inode.number());
+    }
     int error = OpenBelow(op, inode, *fi, &file);
     if (error == EWOULDBLOCK && (fi->flags & O_NONBLOCK) == 0) {
       const auto kept = std::make_shared<IoClaim>(std::move(file.claim));

@@ -173,6 +173,30 @@ bool ReadFileState(int proc_self_fd, int fd, FileState* state) {
   return true;
 }
 
+std::optional<uint32_t> StableChecksum(int proc_self_fd, int fd,
+                                       uint64_t most) {
+  FileState state;
+  if (::fstatat(fd, "", &state.st, AT_EMPTY_PATH) != 0 ||
+      !S_ISREG(state.st.st_mode) ||
+      static_cast<uint64_t>(state.st.st_size) > most) {
+    return std::nullopt;
+  }
+  ReadChecksum(proc_self_fd, fd, &state);
+  struct stat after;
+  if (!state.checksum || ::fstatat(fd, "", &after, AT_EMPTY_PATH) != 0) {
+    return std::nullopt;
+  }
+  const struct stat& before = state.st;
+  const auto same = [](const timespec& a, const timespec& b) {
+    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+  };
+  if (before.st_size != after.st_size || !same(before.st_mtim, after.st_mtim) ||
+      !same(before.st_ctim, after.st_ctim)) {
+    return std::nullopt;
+  }
+  return state.checksum;
+}
+
 void WalkTouched(
     UniqueFd root, int proc_self_fd,
     const std::function<bool(uint64_t)>& touched, bool contents,

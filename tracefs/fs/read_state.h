@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 
 #include "tracefs/base/unique_fd.h"
@@ -14,6 +15,10 @@ namespace tracefs {
 // `fd`: an O_PATH descriptor; `proc_self_fd`: /proc/self/fd. False if not even
 // its attributes can be had. Waits for nothing but metadata of that file.
 bool ReadFileState(int proc_self_fd, int fd, FileState* state);
+
+// CRC-32C of a regular file of at most `most` bytes. Nothing if it is longer,
+// is no regular file, cannot be read, or may have been changed meanwhile.
+std::optional<uint32_t> StableChecksum(int proc_self_fd, int fd, uint64_t most);
 
 // Calls `visit(path, state)` for what is in the tree below `root` and `touched`
 // by its inode number, parents first, on the file system of `root` only; goes

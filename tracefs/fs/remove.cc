@@ -56,6 +56,12 @@ void RecordVictim(OpScope& op, Named& name) {
   if (const struct stat* st = name.Attributes()) op.Attributes(*st);
 }
 
+// The file loses a name: its number of links changes.
+void LosesName(OpScope& op, Named& name) {
+  if (!op.Orders()) return;
+  if (const struct stat* st = name.Attributes()) op.ChangesFile(st->st_ino);
+}
+
 // Many files are unlinked faster than the kernel forgets them, and each of them
 // holds a descriptor: gives it the time to do so, within bounds. Not where
 // nothing is forgotten: then they are open.
@@ -93,9 +99,11 @@ Inode* Victim(FileSystem& fs, Named& name) {
 void Remove(OpScope& op, Inode& dir, const char* name, int flags) {
   FileSystem& fs = op.fs();
   op.In(dir, name);
+  op.ChangesNames(dir);
   Named file(fs, dir, name);
   RecordVictim(op, file);
   op.Begin();
+  LosesName(op, file);
   Inode* const victim = Victim(fs, file);
   const BackingFd dir_fd = fs.FdOf(dir);
   const std::array touched = {TouchedName{dir_fd.get(), name}};
@@ -140,11 +148,13 @@ void FsRename(fuse_req_t req, fuse_ino_t parent, const char* name,
   op.In(dir, name);
   op.Into(new_dir, new_name);
   op.Set(Field::kFlags, flags);
+  op.ChangesNames(dir, new_dir);
   Named moved(fs, dir, name);
   RecordVictim(op, moved);
   op.Begin();
   // A file that is replaced loses a name, too.
   Named other(fs, new_dir, new_name);
+  if (flags == 0) LosesName(op, other);
   Inode* const replaced = flags == 0 ? Victim(fs, other) : nullptr;
   const BackingFd dir_fd = fs.FdOf(dir);
   const BackingFd new_dir_fd = fs.FdOf(new_dir);

@@ -101,6 +101,7 @@ void FsSetxattr(fuse_req_t req, fuse_ino_t ino, const char* name,
   op.Set(Field::kFlags, static_cast<uint32_t>(flags));
   op.Data(AsBytes(std::string_view(value, size)));
   op.Begin();
+  op.ChangesFile(inode.number());
   op.ReplyError(AsItsCaller(op, inode, name, [&](const Xattrs& xattrs) {
     return xattrs.Set(name, value, size, flags);
   }));
@@ -113,6 +114,7 @@ void FsGetxattr(fuse_req_t req, fuse_ino_t ino, const char* name, size_t size) {
   op.XattrName(name);
   op.Set(Field::kLength, size);
   op.Begin();
+  op.LooksAtFile(inode);
   char* const value = size == 0 ? nullptr : IoBuffer(size);
   ReplyQuery(op, XattrsOf(op, inode).Get(name, value, size), size, value);
 }
@@ -123,6 +125,7 @@ void FsListxattr(fuse_req_t req, fuse_ino_t ino, size_t size) {
   op.About(inode);
   op.Set(Field::kLength, size);
   op.Begin();
+  op.LooksAtFile(inode);
   if (ContextOf(req)->uid == 0 || op.fs().lists_trusted()) {
     char* const list = size == 0 ? nullptr : IoBuffer(size);
     ReplyQuery(op, XattrsOf(op, inode).List(list, size), size, list);
@@ -148,6 +151,7 @@ void FsRemovexattr(fuse_req_t req, fuse_ino_t ino, const char* name) {
   op.About(inode);
   op.XattrName(name);
   op.Begin();
+  op.ChangesFile(inode.number());
   op.ReplyError(AsItsCaller(op, inode, name, [&](const Xattrs& xattrs) {
     return xattrs.Remove(name);
   }));

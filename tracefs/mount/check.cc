@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "tracefs/base/version.h"
+#include "tracefs/broker/spec.h"
 #include "tracefs/control/metrics_server.h"
 #include "tracefs/daemon/seccomp_filter.h"
 #include "tracefs/fs/fuse_api.h"
@@ -58,6 +59,11 @@ std::string VersionText() {
           "\n";
   text += std::string("--metrics: ") +
           (MetricsServer::Available() ? "yes" : "no (no libmicrohttpd)") + "\n";
+  const std::string nats = BrokerLibrary(BrokerKind::kNats);
+  text += "output to NATS: " + (nats.empty() ? "no (no libnats)" : nats) + "\n";
+  const std::string kafka = BrokerLibrary(BrokerKind::kKafka);
+  text += "output to Kafka: " + (kafka.empty() ? "no (no librdkafka)" : kafka) +
+          "\n";
   text += "system call filter: " + SeccompVersion() + "\n";
   return text;
 }

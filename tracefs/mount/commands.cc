@@ -102,7 +102,10 @@ const MountCommands::Command* MountCommands::FindCommand(
       {"snapshot", &M::Snapshot, false, {"tracer"}},
       {"rules", &M::Rules, true, {"last"}},
       {"tail", &M::Tail, false, {"filter", "users", "groups"}},
-      {"watch", &M::Watch, false, {"filter", "users", "groups", "every_ms"}},
+      {"watch",
+       &M::Watch,
+       false,
+       {"filter", "users", "groups", "every_ms", "aggregate"}},
       {"config-seen", &M::ConfigSeen, true, {"version", "refused"}},
       {"unmount", &M::Unmount, false, {}},
   };
@@ -363,8 +366,14 @@ ControlAnswer MountCommands::Watch(ControlRequest& request) {
                            std::to_string(kMinWatchEveryMs) + " to " +
                            std::to_string(kMaxWatchEveryMs));
   }
-  return Listen(request, [every_ms](const Filter& filter) {
-    return BeginWatchParts("watch", filter, every_ms * kNsPerMs);
+  std::string counted;
+  if (request.texts.contains("aggregate")) {
+    Result<std::string> given = request.Text("aggregate");
+    if (!given.ok()) return given.status();
+    counted = *std::move(given);
+  }
+  return Listen(request, [&](const Filter& filter) {
+    return BeginWatchParts("watch", filter, every_ms * kNsPerMs, counted);
   });
 }
 

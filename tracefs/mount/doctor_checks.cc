@@ -17,6 +17,7 @@
 #include <string>
 
 #include "tracefs/base/kernel_version.h"
+#include "tracefs/broker/spec.h"
 #include "tracefs/daemon/capabilities.h"
 #include "tracefs/daemon/seccomp_filter.h"
 #include "tracefs/fs/compact_handle.h"
@@ -494,6 +495,7 @@ Machine Machine::This() {
   machine.libfuse_version = fuse_version();
   machine.libfuse_package = fuse_pkgversion();
   machine.libfuse_has_uring = TRACEFS_HAVE_FUSE_URING != 0;
+  machine.broker_library = BrokerLibrary(BrokerKind::kNats);
   rlimit limit;
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
     machine.fd_limit = limit.rlim_max;

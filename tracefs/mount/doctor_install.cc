@@ -77,10 +77,25 @@ Finding CheckLog(const Machine& machine) {
   return f;
 }
 
+Finding CheckBroker(const Machine& machine) {
+  Finding f;
+  f.subject = "output to NATS";
+  if (!machine.broker_library.empty()) {
+    f.found = "by " + machine.broker_library;
+    return f;
+  }
+  f.state = State::kLimited;
+  f.found = "this build is without libnats";
+  f.consequence = "configs with the output driver nats are refused";
+  f.advice = "install the package tracefs, or libnats-dev and build again";
+  return f;
+}
+
 }  // namespace
 
 std::vector<Finding> ExamineInstallation(const Machine& machine) {
-  return {CheckHelpers(machine), CheckUnit(machine), CheckLog(machine)};
+  return {CheckHelpers(machine), CheckUnit(machine), CheckLog(machine),
+          CheckBroker(machine)};
 }
 
 }  // namespace tracefs

@@ -84,6 +84,13 @@ class ReconnectWhileHere {
   Log& log_;
 };
 
+// Told before an output is made for what is not there.
+Status CheckIsThere(const std::string& source) {
+  const UniqueFd fd(::open(source.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return Status::System(errno, "source '" + source + "'");
+  return Status::Ok();
+}
+
 // On the thread of a worker. Without the privilege all stays as it was.
 void SetUpWorker(int policy) {
   static_cast<void>(ApplyToThread(static_cast<ThreadPolicy>(policy), 0));
@@ -103,6 +110,13 @@ Status Run(const MountOptions& given, Log& log,
       ConfigSteering::Begin(&options);
   if (!steered.ok()) return steered.status();
   ConfigSteering* const steering = steered->get();
+  if (Status s = CheckIsThere(given.source); !s.ok()) return s;
+  if (feed == nullptr) {
+    if (Status s = CheckNotMountedTwice(given.source, given.mount_point);
+        !s.ok()) {
+      return s;
+    }
+  }
   // Before anything is opened that must end with this process.
   Result<std::unique_ptr<Watchdog>> watchdog = Watchdog::Start();
   if (!watchdog.ok()) return watchdog.status();
@@ -320,6 +334,7 @@ Status Run(const MountOptions& given, Log& log,
             }
           },
       .forget_names = [&] { (*session)->ForgetNames(); }};
+  pipeline.SetFileStates(fs->get());
   TracerRegistry tracers(traced);
   if (Status s = tracers.Add(std::move(*plans), nullptr); !s.ok()) return s;
   MountCommands commands({.traced = traced,

@@ -44,6 +44,8 @@ class EventSink {
     kGate = 64,        // some tracer may want it not to be done: ask Refuses
     kSyscall = 128,  // some tracer records the system call: resolve it in time
     kDetails = 256,  // likewise CallerDetails
+    // Begin and end are to say which of two that conflict took effect first.
+    kOrder = 512,
   };
 
   EventSink(const EventSink&) = delete;

@@ -18,6 +18,7 @@ OpPlans::OpPlan MakePlan(
     plan.syscall |= needs.syscall;
     plan.details |= needs.details;
     plan.data |= needs.data;
+    plan.order |= needs.order;
     plan.names |= needs.names;
   }
   if (!plan.record && !plan.before) return {};

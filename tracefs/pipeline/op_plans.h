@@ -23,6 +23,7 @@ class OpPlans {
     bool decide_early = false;  // the filter reads what may be gone later
     bool always = false;        // the filter keeps every one
     bool data = false;
+    bool order = false;
     bool names = false;
   };
 

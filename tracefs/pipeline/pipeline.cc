@@ -59,6 +59,10 @@ Status Pipeline::Add(std::vector<TracerParts> parts) {
     }
   }
   Publish(std::move(next));
+  // What is opened from now on is recorded, or told of, or both.
+  if (file_states_ != nullptr) {
+    for (const auto& tracer : started) tracer->SubmitOpenFiles(*file_states_);
+  }
   flusher_.Start();
   return Status::Ok();
 }
@@ -111,6 +115,9 @@ Status Pipeline::SetRunning(uint32_t id, bool run) {
   entry->tracer->SubmitChange(
       {.from_ns = MonotonicNs(),
        .properties = {{"tracer.state", run ? "running" : "stopped"}}});
+  if (run && file_states_ != nullptr) {
+    entry->tracer->SubmitOpenFiles(*file_states_);
+  }
   return Status::Ok();
 }
 

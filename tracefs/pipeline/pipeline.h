@@ -40,6 +40,10 @@ class Pipeline final : public EventSink, public ProcessSink {
   // Stops what still runs, as "destroyed".
   ~Pipeline();
 
+  // Where tracers that begin, or go on, learn what is open by then; outlives
+  // their begin. Before the first Add; else nobody is told.
+  void SetFileStates(FileStates* states) { file_states_ = states; }
+
   // Starts tracers, all of them or, on failure, none: their outputs are open
   // and their headers written when this returns. Events that begin afterwards
   // are seen. Ids must be new.
@@ -107,6 +111,7 @@ class Pipeline final : public EventSink, public ProcessSink {
   mutable std::mutex set_mu_;
   // Guarded by set_mu_; changed with changes_ held too.
   std::shared_ptr<const TracerSet> set_;
+  FileStates* file_states_ = nullptr;
   std::atomic<bool> process_records_{false};
   std::atomic<bool> process_environment_{false};
   std::atomic<uint64_t> held_since_{kNothingHeld};

@@ -14,6 +14,7 @@
 #include "tracefs/base/bytes.h"
 #include "tracefs/base/status.h"
 #include "tracefs/event/event.h"
+#include "tracefs/event/file_states.h"
 #include "tracefs/event/process_sink.h"
 #include "tracefs/event/verdict.h"
 #include "tracefs/format/aggregate.h"
@@ -54,6 +55,7 @@ struct AssemblyNeeds {
   bool details = false;    // CallerDetails; then `caller`, too
   bool ancestors = false;  // no driver does, but filters
   bool data = false;       // bytes of reads and writes
+  bool order = false;      // times that tell which came first (kOrder)
   bool counts = false;     // EventCounter instead of messages
   bool names = false;      // bits of name predicates (Event::name_bits)
 };
@@ -119,6 +121,9 @@ class AssemblyDriver {
   using WriteMessage = std::function<bool(format::MessageWriter& out)>;
   using PutMessage = std::function<void(const WriteMessage& write)>;
   virtual void AtEnd(const PutMessage& /*put*/) const {}
+  // Likewise when it begins, or goes on; operations are recorded meanwhile.
+  virtual void AtBegin(FileStates& /*states*/,
+                       const PutMessage& /*put*/) const {}
   // For a driver that counts: events go there instead of to Assemble. Its
   // state is apart from the driver, which stays immutable.
   virtual std::shared_ptr<EventCounter> counter() const { return nullptr; }

@@ -103,8 +103,14 @@ void Tracer::SubmitCounts(bool end) {
   hand_on();
 }
 
-// What drivers say last of all.
-void Tracer::SubmitLastWords() {
+void Tracer::SubmitOpenFiles(FileStates& states) {
+  SubmitWords([&](const AssemblyDriver& driver, const auto& put) {
+    driver.AtBegin(states, put);
+  });
+}
+
+// What drivers say besides messages of operations, in blocks of their own.
+void Tracer::SubmitWords(const Say& say) {
   constexpr size_t kRoom = size_t{256} << 10;
   std::unique_ptr<Block> block;
   const auto hand_on = [&] {
@@ -114,7 +120,7 @@ void Tracer::SubmitLastWords() {
     block->Reset();
   };
   for (const auto& driver : parts_.assembly) {
-    driver->AtEnd([&](const AssemblyDriver::WriteMessage& write) {
+    say(*driver, [&](const AssemblyDriver::WriteMessage& write) {
       if (block == nullptr) {
         block = std::make_unique<Block>(kRoom);
         block->Reset();
@@ -422,7 +428,8 @@ Status Tracer::Stop(std::string_view end_reason) {
   if (processes_) processes_->End();
   SubmitCounts(/*end=*/true);
   TakeBackOwnRights();
-  SubmitLastWords();
+  SubmitWords(
+      [](const AssemblyDriver& driver, const auto& put) { driver.AtEnd(put); });
   std::lock_guard lock(mu_);
   // What is still on the way may be lost: only then the totals are known. A
   // failure was noted block by block.

@@ -130,6 +130,8 @@ class Tracer {
   // A block without operations, if the last block was written longer ago than
   // heartbeat_ns.
   void SubmitHeartbeat();
+  // Blocks with what drivers say of files that are open already, if they do.
+  void SubmitOpenFiles(FileStates& states);
   // A block that says what was changed about the tracer from `from_ns` on.
   void SubmitChange(const format::ChangeRecord& change);
   // A block that says that a rule has fired; refused, it counts as one event.
@@ -160,7 +162,9 @@ class Tracer {
 
  private:
   bool Assemble(Event& event, BlockBuilder& builder) const;
-  void SubmitLastWords();
+  using Say = std::function<void(const AssemblyDriver& driver,
+                                 const AssemblyDriver::PutMessage& put)>;
+  void SubmitWords(const Say& say);
   void ReturnLoss(const Loss& loss);
   void TakeBack(uint64_t sequence);
   void PutLosses(format::MessageWriter& writer, std::vector<Loss>* put);

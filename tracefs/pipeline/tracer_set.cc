@@ -23,6 +23,7 @@ uint32_t TracerSet::InterestIn(Op op) const {
     if (plan.details) bits |= EventSink::kDetails;
     if (e.tracer->when_full() == LossPolicy::kFail) bits |= EventSink::kGate;
     if (plan.data) bits |= EventSink::kData;
+    if (plan.order) bits |= EventSink::kOrder;
     if (plan.names) bits |= EventSink::kNames;
     // Who it was matters only for what the filter keeps: the filter decides
     // first and the caller of a dropped event is never looked up.

@@ -71,6 +71,18 @@ Result<PerfRing> PerfRing::Map(std::vector<UniqueFd> files, size_t pages,
   return ring;
 }
 
+Status PerfRing::ReplaceFirst(UniqueFd file) {
+  if (::ioctl(file.get(), PERF_EVENT_IOC_SET_OUTPUT, files_[0].get()) != 0) {
+    return Status::System(errno, "one ring for several tracepoints");
+  }
+  if (!instead_of_first_ &&
+      ::ioctl(files_[0].get(), PERF_EVENT_IOC_DISABLE, 0) != 0) {
+    return Status::System(errno, "a tracepoint that another takes over");
+  }
+  instead_of_first_ = std::move(file);
+  return Status::Ok();
+}
+
 PerfRing::~PerfRing() {
   if (map_ != nullptr) ::munmap(map_, map_bytes_);
 }

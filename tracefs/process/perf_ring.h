@@ -79,10 +79,17 @@ class PerfRing {
   ~PerfRing();
   PerfRing(PerfRing&& other) noexcept
       : files_(std::move(other.files_)),
+        instead_of_first_(std::move(other.instead_of_first_)),
         map_(std::exchange(other.map_, nullptr)),
         map_bytes_(other.map_bytes_),
         bytes_(other.bytes_) {}
   PerfRing& operator=(PerfRing&&) = delete;
+
+  // Lets `file` write here what the first of the files did so far, which tells
+  // no more; what both told meanwhile is here twice. `file`: as that one, of
+  // the same processor. On failure all is as it was. Threads: one at a time,
+  // beside those that read.
+  Status ReplaceFirst(UniqueFd file);
 
   int fd() const { return files_.front().get(); }
   const RingBytes& bytes() const { return bytes_; }
@@ -119,6 +126,9 @@ class PerfRing {
   void SetTail(uint64_t tail);
 
   std::vector<UniqueFd> files_;
+  // What tells in place of the first of them, which has the ring. Closed by the
+  // next one.
+  UniqueFd instead_of_first_;
   void* map_ = nullptr;
   size_t map_bytes_ = 0;
   RingBytes bytes_;

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <thread>
 #include <utility>
+
+#include "tracefs/base/thread.h"
 
 namespace tracefs {
 namespace {
@@ -23,6 +26,10 @@ constexpr size_t kLimit = 8192;
 constexpr size_t kMaxProcessors = 1024;
 // A sample of a ring of calls is shorter.
 constexpr size_t kMaxSample = 256;
+// Before the filter is set anew: until a session has the threads it needs, and
+// twice as long each time, as threads may come and go.
+constexpr std::chrono::milliseconds kFirstPause(200);
+constexpr std::chrono::minutes kLongestPause(1);
 
 bool IsAsync(uint32_t call) {
   return call == SYS_io_submit || call == SYS_io_uring_enter;
@@ -148,7 +155,7 @@ CallFound FindCall(std::span<const CallRing> rings, const CallLayout& layout,
   return finish(CallFound::kTooOld);
 }
 
-SystemCalls::~SystemCalls() = default;
+SystemCalls::~SystemCalls() { EndKeeper(); }
 
 Result<std::unique_ptr<SystemCalls::Watch>> SystemCalls::OpenAll() const {
   if (!open_) return Status::System(ENOSYS, "tracepoints");
@@ -173,6 +180,7 @@ Result<std::unique_ptr<SystemCalls::Watch>> SystemCalls::OpenAll() const {
                       /*in_order=*/false);
     if (!ring.ok()) return ring.status();
     watch->rings.push_back(*std::move(ring));
+    watch->processors.push_back(static_cast<int>(i));
     if (watch->rings.size() > kMaxProcessors) {
       return Status::System(E2BIG, "tracepoints of so many processors");
     }
@@ -187,7 +195,12 @@ Status SystemCalls::Start() {
     if (!watch.ok()) return watch.status();
     for (std::atomic<bool>& async : async_) async = false;
     owned_ = *std::move(watch);
+    // All starts of all instances: a thread's note is of one of them.
+    static std::atomic<uint64_t> starts{0};
+    start_number_ = ++starts;
     watch_.store(owned_.get(), std::memory_order_seq_cst);
+    keeper_stops_ = false;
+    keeper_ = StartThread("tracefs-calls", [this] { KeepFilter(*owned_); });
   }
   ++users_;
   return Status::Ok();
@@ -196,6 +209,7 @@ Status SystemCalls::Start() {
 void SystemCalls::Stop() {
   std::lock_guard lock(mu_);
   if (--users_ > 0) return;
+  EndKeeper();
   watch_.store(nullptr, std::memory_order_seq_cst);
   // They are out in a moment: nothing in there waits.
   while (readers_.load(std::memory_order_seq_cst) != 0) {
@@ -204,9 +218,57 @@ void SystemCalls::Stop() {
   owned_.reset();
 }
 
+void SystemCalls::EndKeeper() {
+  if (!keeper_.joinable()) return;
+  {
+    std::lock_guard lock(keeper_mu_);
+    keeper_stops_ = true;
+  }
+  keeper_wakes_.notify_one();
+  keeper_.join();
+}
+
+void SystemCalls::AskForFilter() {
+  if (asked_.load(std::memory_order_relaxed) || asked_.exchange(true)) return;
+  {
+    // Whoever looked before it was set waits by now.
+    std::lock_guard lock(keeper_mu_);
+  }
+  keeper_wakes_.notify_one();
+}
+
+void SystemCalls::KeepFilter(Watch& watch) {
+  std::chrono::milliseconds pause = kFirstPause;
+  std::unique_lock lock(keeper_mu_);
+  for (;;) {
+    keeper_wakes_.wait(lock, [this] { return keeper_stops_ || asked_; });
+    if (keeper_wakes_.wait_for(lock, pause, [this] { return keeper_stops_; })) {
+      return;
+    }
+    asked_ = false;
+    lock.unlock();
+    for (size_t i = 0; i < watch.rings.size(); ++i) {
+      Result<Opened> opened = open_(watch.processors[i]);
+      // Those that are open go on: they tell more than needed, or less.
+      if (!opened.ok() || opened->files.empty() ||
+          !watch.rings[i].ReplaceFirst(std::move(opened->files[0])).ok()) {
+        break;
+      }
+    }
+    pause = std::min<std::chrono::milliseconds>(2 * pause, kLongestPause);
+    lock.lock();
+  }
+}
+
 std::optional<uint32_t> SystemCalls::CallOf(uint32_t tid, bool moves_data) {
   if (tid == 0 || watch_.load(std::memory_order_relaxed) == nullptr) {
     return std::nullopt;
+  }
+  static thread_local uint64_t asked_for = 0;
+  if (const uint64_t number = start_number_.load(std::memory_order_relaxed);
+      asked_for != number) {
+    asked_for = number;
+    AskForFilter();
   }
   readers_.fetch_add(1, std::memory_order_seq_cst);
   const Watch* const watch = watch_.load(std::memory_order_seq_cst);
@@ -225,8 +287,7 @@ std::optional<uint32_t> SystemCalls::CallOf(uint32_t tid, bool moves_data) {
   return call;
 }
 
-std::optional<uint32_t> SystemCalls::Find(const Watch& watch,
-                                          uint32_t tid) const {
+std::optional<uint32_t> SystemCalls::Find(const Watch& watch, uint32_t tid) {
   std::array<CallRing, 64> few;
   std::array<uint64_t, 64> few_checked;
   std::vector<CallRing> many;
@@ -244,10 +305,11 @@ std::optional<uint32_t> SystemCalls::Find(const Watch& watch,
     rings[i] = {watch.rings[i].bytes(), watch.rings[i].newest()};
   }
   uint32_t call = 0;
-  if (FindCall(rings, watch.layout, tid, kLimit, &call, checked) !=
-      CallFound::kCall) {
-    return std::nullopt;
-  }
+  const CallFound found =
+      FindCall(rings, watch.layout, tid, kLimit, &call, checked);
+  // It may have the number of a thread of ours that has ended.
+  if (found == CallFound::kNone) AskForFilter();
+  if (found != CallFound::kCall) return std::nullopt;
   // What we have read must not have been written over meanwhile.
   __atomic_thread_fence(__ATOMIC_ACQUIRE);
   for (size_t i = 0; i < count; ++i) {

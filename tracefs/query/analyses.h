@@ -14,6 +14,9 @@ struct AnalysisOptions {
   size_t top = 20;        // as many as are wanted of what is kept by rank
   std::string path = {};  // of `who`
   GroupSpec group = {};   // of `group`
+  // Of `pauses` and `lifetimes`: a row of their histograms, in ns; 0: powers of
+  // two.
+  uint64_t histogram_width = 0;
 };
 
 struct AnalysisRow {

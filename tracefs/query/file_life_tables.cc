@@ -1,7 +1,6 @@
 // Life times, churn, sharing and double writes: tables of the lives of files.
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -50,6 +49,8 @@ class LifeAnalysis : public Analysis {
 
 class Lifetimes final : public LifeAnalysis {
  public:
+  explicit Lifetimes(uint64_t width_ns) : cuts_(width_ns), ages_(width_ns) {}
+
   void Ended(const FileLife& life, const FileLife* /*by*/) override {
     if (!life.created) return;
     const bool room = by_maker_.size() < kMostRows;
@@ -66,7 +67,7 @@ class Lifetimes final : public LifeAnalysis {
           life.end_ns > life.begin_ns ? life.end_ns - life.begin_ns : 0;
       to->ages.Add(age);
       to->oldest = std::max(to->oldest, age);
-      if (to == &all_) ++ages_[std::bit_floor(age)];
+      if (to == &all_) ages_.Add(age);
     }
   }
 
@@ -94,12 +95,7 @@ class Lifetimes final : public LifeAnalysis {
                    : ", median life " +
                          std::to_string(all_.ages.Quantile(0.5, all_.oldest)) +
                          " ns"));
-    Table counts;
-    counts.columns = {{"life", Unit::kDuration}, {"count", Unit::kNumber}};
-    for (const auto& [age, count] : ages_) {
-      counts.rows.push_back({Value::Number(age), Value::Number(count)});
-    }
-    Table ages = HistogramTable(counts, Unit::kDuration);
+    Table ages = HistogramTable(ages_, Unit::kDuration, cuts_);
     ages.title = "life times of files that are gone";
     return {table, ages};
   }
@@ -128,7 +124,8 @@ class Lifetimes final : public LifeAnalysis {
   }
 
   std::map<std::string, Sums> by_maker_;
-  std::map<uint64_t, uint64_t> ages_;
+  const HistogramCuts cuts_;
+  HistogramRows ages_;
   Sums all_;
 };
 
@@ -317,8 +314,8 @@ class Churn final : public LifeAnalysis {
 
 }  // namespace
 
-std::unique_ptr<Analysis> MakeLifetimes(const AnalysisOptions& /*options*/) {
-  return std::make_unique<Lifetimes>();
+std::unique_ptr<Analysis> MakeLifetimes(const AnalysisOptions& options) {
+  return std::make_unique<Lifetimes>(options.histogram_width);
 }
 std::unique_ptr<Analysis> MakeSharing(const AnalysisOptions& /*options*/) {
   return std::make_unique<Sharing>();

@@ -1,5 +1,6 @@
 #include "tracefs/query/group_key.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "tracefs/base/printable.h"
@@ -29,14 +30,23 @@ struct Word {
   bool takes_argument;
 };
 constexpr Word kWords[] = {
-    {"dir", From::kDir, true},     {"ext", From::kExt, false},
-    {"name", From::kName, false},  {"container", From::kContainer, false},
-    {"host", From::kHost, false},  {"time", From::kTime, true},
-    {"hour", From::kTime, false},  {"minute", From::kTime, false},
-    {"log2", From::kLog2, true},   {"process", From::kProcess, false},
-    {"tree", From::kTree, false},  {"align", From::kAlign, true},
-    {"dir2", From::kDir, true},    {"ext2", From::kExt, false},
-    {"name2", From::kName, false}, {"flag_names", From::kFlagNames, false},
+    {"dir", From::kDir, true},
+    {"ext", From::kExt, false},
+    {"name", From::kName, false},
+    {"container", From::kContainer, false},
+    {"host", From::kHost, false},
+    {"time", From::kTime, true},
+    {"hour", From::kTime, false},
+    {"minute", From::kTime, false},
+    {"log2", From::kLog2, true},
+    {"process", From::kProcess, false},
+    {"tree", From::kTree, false},
+    {"align", From::kAlign, true},
+    {"linear", From::kLinear, true},
+    {"dir2", From::kDir, true},
+    {"ext2", From::kExt, false},
+    {"name2", From::kName, false},
+    {"flag_names", From::kFlagNames, false},
 };
 
 const reader::FieldRow* FieldOfWord(std::string_view word) {
@@ -66,8 +76,8 @@ Status Unknown(std::string_view word, std::string_view option) {
       std::string(option) + ": nothing can be grouped by \"" + Printable(word) +
       "\"" + DidYouMean(word, known) +
       " (columns, as op cname cuid path errno; dir(N) ext name container host "
-      "time(1s) hour minute log2(COLUMN) align(COLUMN) process tree "
-      "flag_names; "
+      "time(1s) hour minute log2(COLUMN) linear(COLUMN,WIDTH) align(COLUMN) "
+      "process tree flag_names; "
       "dir2(N) ext2 name2 of the second path)");
 }
 
@@ -137,6 +147,25 @@ Result<GroupKey> ParseKey(std::string_view text, std::string_view option) {
                                          name + "(length)");
       }
       break;
+    case From::kLinear: {
+      const size_t comma = std::min(argument.find(','), argument.size());
+      key.field = FieldOfWord(Trim(argument.substr(0, comma)));
+      if (key.field != nullptr && key.is_number()) {
+        const std::string_view width =
+            Trim(argument.substr(std::min(comma + 1, argument.size())));
+        key.width =
+            (key.field->shape == reader::Shape::kDuration ? ParseDuration(width)
+                                                          : ParseSize(width))
+                .value_or(0);
+      }
+      if (key.width == 0) {
+        return NeedsArgument(option,
+                             "linear(COLUMN,WIDTH) needs a column of numbers "
+                             "and a width, as linear(length,4K) or "
+                             "linear(latency,10us)");
+      }
+      break;
+    }
     case From::kFlagNames:
       key.field = RowOf(Field::kFlags);
       break;
@@ -171,7 +200,8 @@ std::string_view Directory(std::string_view path, uint32_t depth) {
 }  // namespace
 
 bool GroupKey::is_number() const {
-  if (from == From::kTime || from == From::kLog2 || from == From::kAlign) {
+  if (from == From::kTime || from == From::kLog2 || from == From::kLinear ||
+      from == From::kAlign) {
     return field->shape != reader::Shape::kText &&
            field->shape != reader::Shape::kName &&
            field->shape != reader::Shape::kBytes;

@@ -23,6 +23,7 @@ struct GroupKey {
     kHost,       // of the trace
     kTime,       // the begin of the period it began in
     kLog2,       // the power of two below or at a number
+    kLinear,     // the multiple of `width` below or at a number
     kProcess,    // name and pid
     kAlign,      // the greatest power of two that divides a number
     kFlagNames,  // flags by their names
@@ -35,6 +36,7 @@ struct GroupKey {
   const reader::FieldRow* field = nullptr;  // what it is made from
   uint32_t depth = 0;                       // of kDir; 0 = all of it
   uint64_t period_ns = 0;                   // of kTime
+  uint64_t width = 0;                       // of kLinear
 
   bool is_number() const;  // its values are numbers, else texts
   Unit unit() const;

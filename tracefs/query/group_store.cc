@@ -72,8 +72,7 @@ void GroupStore::FetchEntry(uint64_t hash) const {
   }
 }
 
-size_t GroupStore::Find(std::string_view key) {
-  const uint64_t hash = HashOf(key, seed_);
+size_t GroupStore::Find(std::string_view key, uint64_t hash) {
   const auto probe = [&] {
     const size_t mask = slots_.size() - 1;
     size_t at = hash & mask;
@@ -113,6 +112,10 @@ void GroupStore::CheckRoom() {
 }
 
 void GroupStore::Shed() {
+  if (on_full_) {
+    on_full_(entries_);
+    return Clear();
+  }
   ++generation_;
   std::vector<uint64_t> weights;
   weights.reserve(entries_.size());
@@ -139,6 +142,13 @@ void GroupStore::Shed() {
   }
   shed_ += median;
   entries_ = std::move(kept);
+  Reindex(1024);
+}
+
+void GroupStore::Clear() {
+  ++generation_;
+  entries_.clear();
+  key_bytes_ = 0;
   Reindex(1024);
 }
 

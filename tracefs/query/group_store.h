@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -44,17 +45,26 @@ class GroupStore {
 
   // The place of a key, which is made if need be. Places hold until
   // generation() changes.
-  size_t Find(std::string_view key);
+  size_t Find(std::string_view key) { return Find(key, Hash(key)); }
+  size_t Find(std::string_view key, uint64_t hash);
   uint64_t generation() const { return generation_; }
   Entry& At(size_t place) { return entries_[place]; }
+  // Instead of putting the smallest keys into other() when there is no more
+  // room, hands all of them on, with all that was counted for them, and begins
+  // anew.
+  using Overflow = std::function<void(const std::deque<Entry>&)>;
+  void OnFull(Overflow use) { on_full_ = std::move(use); }
+
   // Details of an entry have grown: looks whether there is still room.
   void CheckRoom();
 
   const std::deque<Entry>& entries() const { return entries_; }
+  // Forgets all entries.
+  void Clear();
   const Tally& other() const { return other_; }
   const TallyDetails& other_details() const { return other_details_; }
   uint64_t other_keys() const { return other_keys_; }  // that went there
-  bool exact() const { return generation_ == 0; }
+  bool exact() const { return generation_ == 0 || on_full_; }
 
  private:
   static constexpr size_t kNear = 2048;  // that fit in a cache
@@ -73,6 +83,7 @@ class GroupStore {
   const size_t memory_bytes_;
   const bool details_;
   const uint64_t seed_;
+  Overflow on_full_;
   std::deque<Entry> entries_;
   std::vector<Slot> slots_;  // a power of two
   size_t key_bytes_ = 0;     // and details that were looked at

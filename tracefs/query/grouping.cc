@@ -18,6 +18,7 @@ using reader::Shape;
 
 constexpr uint32_t kAbsent = UINT32_MAX;
 constexpr size_t kBatchRows = 65536;
+constexpr size_t kRowsAtOnce = size_t{1} << 16;  // of FinishExact
 constexpr size_t kNoPlace = SIZE_MAX;
 constexpr size_t kFetched = 32;  // keys that are fetched at the same time
 
@@ -98,6 +99,12 @@ Grouping::Grouping(GroupSpec spec)
     : spec_(std::move(spec)),
       needs_(NeedsOf(spec_.values)),
       store_(spec_.memory_bytes, needs_.any()) {
+  if (spec_.exact) {
+    store_.OnFull([this](const std::deque<GroupStore::Entry>& entries) {
+      for (const GroupStore::Entry& entry : entries) all_.Add(entry.tally);
+      (void)spill_.Add(entries);  // keeps its error
+    });
+  }
   if (spec_.every_ns != 0) {
     spec_.keys.insert(spec_.keys.begin(), PeriodKey(spec_.every_ns));
   }
@@ -163,10 +170,28 @@ void Grouping::CodesOf(const reader::Batch& batch, size_t k, Part* part) {
     for (size_t row = 0; row < rows; ++row) {
       if (!values.Has(row)) continue;
       uint64_t value = values.At(row);
+      // What is below zero has no power of two, nor a row of a histogram.
+      const bool below_zero =
+          key.field->shape == Shape::kSigned && static_cast<int64_t>(value) < 0;
+      if (below_zero && key.from != From::kField) continue;
       if (key.from == From::kTime) value -= value % key.period_ns;
       if (key.from == From::kLog2) value = std::bit_floor(value);
+      if (key.from == From::kLinear) value -= value % key.width;
       if (key.from == From::kAlign) value &= -value;
       part->codes[row] = part->numbers->Number(value);
+    }
+    return;
+  }
+  if (key.from == From::kField) {
+    for (size_t i = 0; i < TextCount(column); ++i) {
+      part->texts.push_back(TextAt(column, i));
+    }
+    for (size_t row = 0; row < rows; ++row) {
+      if (!values.Has(row)) continue;
+      const uint64_t code = values.At(row);
+      if (!part->texts[code].empty()) {
+        part->codes[row] = static_cast<uint32_t>(code);
+      }
     }
     return;
   }
@@ -244,31 +269,45 @@ void Grouping::AppendKeyPart(const Part& part, const GroupKey& key,
   if (!key.is_number()) *text += part.texts[code];
 }
 
-// The keys of these rows that are not known yet are on their way when they are
-// asked for.
+// The keys of these rows that are not known yet are made, and on their way when
+// they are asked for.
 void Grouping::FetchKeys(const std::vector<Part>& parts,
                          const std::vector<uint32_t>& groups,
                          const std::vector<size_t>& places, size_t from,
                          size_t to) {
+  key_text_.clear();
   fetched_.clear();
   for (size_t row = from; row < to; ++row) {
+    FetchedKey& key = fetched_.emplace_back();
     if (places[groups[row]] != kNoPlace) continue;
-    MakeKeyText(parts, row);
-    fetched_.push_back(store_.Hash(key_text_));
-    store_.FetchSlot(fetched_.back());
+    key.begin = key_text_.size();
+    AppendKey(parts, row);
+    key.size = key_text_.size() - key.begin;
+    key.hash = store_.Hash(std::string_view(key_text_).substr(key.begin));
+    key.made = true;
+    store_.FetchSlot(key.hash);
   }
-  for (const uint64_t hash : fetched_) store_.FetchEntry(hash);
+  for (const FetchedKey& key : fetched_) {
+    if (key.made) store_.FetchEntry(key.hash);
+  }
 }
 
-void Grouping::MakeKeyText(const std::vector<Part>& parts, size_t row) {
-  key_text_.clear();
+void Grouping::AppendKey(const std::vector<Part>& parts, size_t row) {
   for (size_t k = 0; k < parts.size(); ++k) {
     AppendKeyPart(parts[k], spec_.keys[k], parts[k].codes[row], &key_text_);
   }
 }
 
 size_t Grouping::PlaceOf(const std::vector<Part>& parts, size_t row) {
-  MakeKeyText(parts, row);
+  const size_t at = row % kFetched;
+  if (at < fetched_.size() && fetched_[at].made) {
+    const FetchedKey& key = fetched_[at];
+    return store_.Find(std::string_view(key_text_).substr(key.begin, key.size),
+                       key.hash);
+  }
+  fetched_.clear();
+  key_text_.clear();
+  AppendKey(parts, row);
   return store_.Find(key_text_);
 }
 
@@ -322,8 +361,11 @@ void Grouping::Add(const reader::Batch& batch) {
   std::vector<size_t> places(group_count, kNoPlace);
   uint64_t generation = store_.generation();
   for (size_t row = 0; row < rows; ++row) {
-    if (row % kFetched == 0 && store_.is_far()) {
-      FetchKeys(parts, groups, places, row, std::min(rows, row + kFetched));
+    if (row % kFetched == 0) {
+      fetched_.clear();
+      if (store_.is_far()) {
+        FetchKeys(parts, groups, places, row, std::min(rows, row + kFetched));
+      }
     }
     if (any_before && before.Has(row)) continue;
     if (generation != store_.generation()) {
@@ -443,6 +485,11 @@ Status Grouping::AddCounted(const format::AggregateRecord& record) {
     }
     Part one;
     std::string name;
+    if (record.other && spec_.exact) {
+      return Status::Invalid(
+          "the trace has no operations, but what was counted with room for the "
+          "largest keys only: --exact cannot be had of it");
+    }
     if (record.other) {
       AppendKeyPart(one, key, kAbsent, &key_text_);
       continue;
@@ -488,8 +535,7 @@ Status Grouping::AddCounted(const format::AggregateRecord& record) {
   return {};
 }
 
-Table Grouping::Finish() {
-  Flush();
+Table Grouping::BeginTable() const {
   Table table;
   for (const GroupKey& key : spec_.keys) {
     table.columns.push_back({key.name, key.unit()});
@@ -499,37 +545,46 @@ Table Grouping::Finish() {
   for (const GroupValue value : spec_.values) {
     table.columns.push_back(ColumnOf(value));
   }
+  if (!store_.exact()) table.columns.push_back({"missed", Unit::kNumber});
+  return table;
+}
+
+Row Grouping::RowOf(const GroupStore::Entry& entry) const {
+  Row row;
+  ByteCursor in(AsBytes(entry.key));
+  for (const GroupKey& key : spec_.keys) {
+    const auto mark = in.Take(1);
+    if (!mark || (*mark)[0] == std::byte{0}) {
+      row.emplace_back();
+      continue;
+    }
+    const uint64_t number = LoadLe<uint64_t>((*in.Take(8)).data());
+    if (!key.is_number()) {
+      row.push_back(Value::Text(AsText(*in.Take(number))));
+    } else if (key.field->shape == Shape::kSigned && key.from == From::kField) {
+      row.push_back(Value::Text(std::to_string(static_cast<int64_t>(number))));
+    } else {
+      row.push_back(Value::Number(number));
+    }
+  }
+  if (spec_.keys.empty()) row.push_back(Value::Text("all"));
+  for (const GroupValue value : spec_.values) {
+    row.push_back(ValueOf(value, entry.tally, entry.details.get(), all_));
+  }
+  if (!store_.exact()) row.push_back(Value::Number(entry.missed));
+  return row;
+}
+
+Table Grouping::Finish() {
+  Flush();
+  Table table = BeginTable();
   const bool exact = store_.exact();
-  if (!exact) table.columns.push_back({"missed", Unit::kNumber});
   all_ = store_.other();
   for (const GroupStore::Entry& entry : store_.entries()) {
     all_.Add(entry.tally);
   }
   for (const GroupStore::Entry& entry : store_.entries()) {
-    Row row;
-    ByteCursor in(AsBytes(entry.key));
-    for (const GroupKey& key : spec_.keys) {
-      const auto mark = in.Take(1);
-      if (!mark || (*mark)[0] == std::byte{0}) {
-        row.emplace_back();
-        continue;
-      }
-      const uint64_t number = LoadLe<uint64_t>((*in.Take(8)).data());
-      if (!key.is_number()) {
-        row.push_back(Value::Text(AsText(*in.Take(number))));
-      } else if (key.field->shape == Shape::kSigned) {
-        row.push_back(
-            Value::Text(std::to_string(static_cast<int64_t>(number))));
-      } else {
-        row.push_back(Value::Number(number));
-      }
-    }
-    if (spec_.keys.empty()) row.push_back(Value::Text("all"));
-    for (const GroupValue value : spec_.values) {
-      row.push_back(ValueOf(value, entry.tally, entry.details.get(), all_));
-    }
-    if (!exact) row.push_back(Value::Number(entry.missed));
-    table.rows.push_back(std::move(row));
+    table.rows.push_back(RowOf(entry));
   }
   if (exact) return table;
   Row other(table.columns.size());
@@ -542,7 +597,42 @@ Table Grouping::Finish() {
   table.notes.push_back(
       "there was no room for all keys: `other` has what those of " +
       std::to_string(store_.other_keys()) +
-      " had that went, and at most `missed` operations of each that is shown");
+      " had that went, and at most `missed` operations of each that is shown; "
+      "--exact counts all of them");
+  return table;
+}
+
+Result<Table> Grouping::FinishExact(const Arrangement& cut) {
+  Flush();
+  if (!spill_.any()) {
+    Table table = Finish();
+    if (Status s = Arrange(cut, &table); !s.ok()) return s;
+    return table;
+  }
+  for (const GroupStore::Entry& entry : store_.entries()) {
+    all_.Add(entry.tally);
+  }
+  if (Status s = spill_.Add(store_.entries()); !s.ok()) return s;
+  store_.Clear();
+  Table table = BeginTable();
+  // Sorting many at a time, each is sorted but few times.
+  const size_t most = std::max(4 * cut.top, kRowsAtOnce);
+  size_t keys = 0;
+  Status arranged;
+  const Status merged =
+      spill_.Merge(spec_.memory_bytes, [&](GroupStore::Entry& entry) {
+        ++keys;
+        table.rows.push_back(RowOf(entry));
+        if (cut.top == 0 || table.rows.size() < most || !arranged.ok()) return;
+        arranged = Arrange(cut, &table);
+      });
+  if (!merged.ok()) return merged;
+  if (arranged.ok()) arranged = Arrange(cut, &table);
+  if (!arranged.ok()) return arranged;
+  if (table.other) {
+    (*table.other)[0] =
+        Value::Text("other(" + std::to_string(keys - table.rows.size()) + ")");
+  }
   return table;
 }
 

@@ -9,6 +9,7 @@
 
 #include "tracefs/query/flat_index.h"
 #include "tracefs/query/group_key.h"
+#include "tracefs/query/group_spill.h"
 #include "tracefs/query/group_store.h"
 #include "tracefs/query/group_values.h"
 #include "tracefs/reader/columns.h"
@@ -22,6 +23,10 @@ struct GroupSpec {
   std::vector<GroupValue> values;
   uint64_t every_ns = 0;  // 0: the whole trace is one period
   size_t memory_bytes = kDefaultMemory;
+  // Whether groups that memory has no room for go to the disk, where else the
+  // smallest ones go into `other`. Takes no kFiles and kProcesses, which are
+  // estimates.
+  bool exact = false;
 
   // Keys that columns do not have: who asks for them calls AddRecord.
   bool needs_records() const;
@@ -50,18 +55,25 @@ class Grouping {
 
   // A row a group; what there was no room for is `other`. Once.
   Table Finish();
+  // The same where the spec is exact: rows that `cut` has no room for (sort and
+  // top) go into `other` as they come, so that they take no memory. kSystem:
+  // the disk did not take, or give back, what was written.
+  Result<Table> FinishExact(const Arrangement& cut);
   const Tally& all() const { return all_; }
 
  private:
   struct Part;  // a key in the batch that is being added
 
   void Flush();
+  Table BeginTable() const;
+  Row RowOf(const GroupStore::Entry& entry) const;
   void CodesOf(const reader::Batch& batch, size_t key, Part* part);
   void NameFlags(const reader::Batch& batch, size_t key, Part* part);
   void FetchKeys(const std::vector<Part>& parts,
                  const std::vector<uint32_t>& groups,
                  const std::vector<size_t>& places, size_t from, size_t to);
-  void MakeKeyText(const std::vector<Part>& parts, size_t row);
+  // To key_text_.
+  void AppendKey(const std::vector<Part>& parts, size_t row);
   size_t PlaceOf(const std::vector<Part>& parts, size_t row);
   void AppendKeyPart(const Part& part, const GroupKey& key, uint32_t code,
                      std::string* text) const;
@@ -77,9 +89,17 @@ class Grouping {
   size_t time_ = SIZE_MAX, inode_ = SIZE_MAX, pid_ = SIZE_MAX;
   std::vector<std::string> hosts_;
   GroupStore store_;
+  GroupSpill spill_;
   Tally all_;
-  std::string key_text_;           // scratch
-  std::vector<uint64_t> fetched_;  // likewise
+  // A key in key_text_, of one of the rows that come next.
+  struct FetchedKey {
+    bool made = false;
+    size_t begin = 0;
+    size_t size = 0;
+    uint64_t hash = 0;
+  };
+  std::string key_text_;  // scratch
+  std::vector<FetchedKey> fetched_;
   // Of AddRecord.
   std::unique_ptr<reader::Batch> batch_;
   std::vector<uint32_t> trees_;  // of each row

@@ -1,7 +1,6 @@
 // How long it is quiet: from the begin of one operation to that of the next,
 // and from the end of one of a process to the begin of its next.
-#include <bit>
-#include <map>
+#include <algorithm>
 #include <unordered_map>
 
 #include "tracefs/query/analyses.h"
@@ -13,24 +12,18 @@ namespace {
 
 constexpr size_t kMostProcesses = size_t{1} << 18;
 
-Table Histogram(const std::map<uint64_t, uint64_t>& by_low) {
-  Table counts;
-  counts.columns = {{"pause", Unit::kDuration}, {"count", Unit::kNumber}};
-  for (const auto& [low, count] : by_low) {
-    counts.rows.push_back({Value::Number(low), Value::Number(count)});
-  }
-  return HistogramTable(counts, Unit::kDuration);
-}
-
 class Pauses final : public Analysis {
  public:
+  explicit Pauses(uint64_t width_ns)
+      : cuts_(width_ns), gaps_(width_ns), thinks_(width_ns) {}
+
   void Take(const format::Record& record, size_t trace) override {
     const Event& event = record.event;
     if (!HasRun(record) || record.time_resolution_ns == 0) return;
     const uint64_t now = record.real_ns;
     if (any_) {
       if (now >= last_ns_) {
-        ++gaps_[std::bit_floor(now - last_ns_)];
+        gaps_.Add(now - last_ns_);
       } else {
         ++back_;
       }
@@ -54,7 +47,7 @@ class Pauses final : public Analysis {
       return;
     }
     if (now >= at->second) {
-      ++thinks_[std::bit_floor(now - at->second)];
+      thinks_.Add(now - at->second);
     } else {
       ++overlapping_;
     }
@@ -62,7 +55,7 @@ class Pauses final : public Analysis {
   }
 
   std::vector<Table> Finish() override {
-    Table gaps = Histogram(gaps_);
+    Table gaps = HistogramTable(gaps_, Unit::kDuration, cuts_);
     const auto note = [](Table* table, uint64_t count, const char* what) {
       if (count == 0) return;
       table->notes.push_back(std::to_string(count) + " operations " + what);
@@ -70,7 +63,7 @@ class Pauses final : public Analysis {
     note(&gaps, back_,
          "began before the one they came behind: the clock went "
          "back");
-    Table thinks = Histogram(thinks_);
+    Table thinks = HistogramTable(thinks_, Unit::kDuration, cuts_);
     thinks.title = "between operations of a process";
     note(&thinks, overlapping_, "began while another one of their process ran");
     note(&thinks, not_followed_, "were of more processes");
@@ -78,10 +71,11 @@ class Pauses final : public Analysis {
   }
 
  private:
+  const HistogramCuts cuts_;
   bool any_ = false;
   uint64_t last_ns_ = 0;
-  std::map<uint64_t, uint64_t> gaps_;
-  std::map<uint64_t, uint64_t> thinks_;
+  HistogramRows gaps_;
+  HistogramRows thinks_;
   std::unordered_map<uint64_t, uint64_t> ends_;  // by process
   uint64_t back_ = 0;
   uint64_t overlapping_ = 0;
@@ -90,8 +84,8 @@ class Pauses final : public Analysis {
 
 }  // namespace
 
-std::unique_ptr<Analysis> MakePauses(const AnalysisOptions& /*options*/) {
-  return std::make_unique<Pauses>();
+std::unique_ptr<Analysis> MakePauses(const AnalysisOptions& options) {
+  return std::make_unique<Pauses>(options.histogram_width);
 }
 
 }  // namespace tracefs::query

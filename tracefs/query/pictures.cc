@@ -1,7 +1,6 @@
 #include "tracefs/query/pictures.h"
 
 #include <algorithm>
-#include <bit>
 #include <map>
 #include <utility>
 
@@ -9,6 +8,8 @@ namespace tracefs::query {
 namespace {
 
 constexpr uint64_t kBarWidth = 40;
+// So many in a row are shown one by one.
+constexpr uint64_t kEmptyRows = 3;
 constexpr std::string_view kBlocks[] = {" ",      "\u2581", "\u2582",
                                         "\u2583", "\u2584", "\u2585",
                                         "\u2586", "\u2587", "\u2588"};
@@ -17,7 +18,7 @@ constexpr std::string_view kDigits[] = {" ", "1", "2", "3", "4",
 
 }  // namespace
 
-Table HistogramTable(const Table& counts, Unit unit) {
+Table HistogramTable(const Table& counts, Unit unit, HistogramCuts cuts) {
   const size_t at = counts.Find("count").value_or(1);
   std::map<uint64_t, uint64_t> by_low;
   uint64_t absent = 0;
@@ -40,34 +41,56 @@ Table HistogramTable(const Table& counts, Unit unit) {
                    {"share", Unit::kShare, true},
                    {"up_to", Unit::kShare},
                    {"bar"}};
-  if (!by_low.empty()) {
-    const uint64_t last = by_low.rbegin()->first;
-    uint64_t seen = 0;
-    for (uint64_t low = by_low.begin()->first;;) {
-      const auto found = by_low.find(low);
-      const uint64_t count = found == by_low.end() ? 0 : found->second;
-      seen += count;
-      const uint64_t high = low == 0 ? 0 : 2 * (low - 1) + 1;
-      // What is there at all shows.
-      const auto width = static_cast<size_t>(
-          count == 0 ? 0
-                     : std::max<uint64_t>(
-                           1, static_cast<uint64_t>(
-                                  static_cast<double>(count) * kBarWidth /
-                                  static_cast<double>(most))));
-      table.rows.push_back(
-          {Value::Number(low), Value::Number(high), Value::Number(count),
-           Value::Share(count, all), Value::Share(seen, all),
-           count == 0 ? Value() : Value::Text(std::string(width, '#'))});
-      if (low == last) break;
-      low = low == 0 ? 1 : 2 * low;
+  uint64_t seen = 0;
+  const auto add = [&](uint64_t low, uint64_t high, uint64_t count) {
+    seen += count;
+    // What is there at all shows.
+    const auto width = static_cast<size_t>(
+        count == 0
+            ? 0
+            : std::max<uint64_t>(1, static_cast<uint64_t>(
+                                        static_cast<double>(count) * kBarWidth /
+                                        static_cast<double>(most))));
+    table.rows.push_back(
+        {Value::Number(low), Value::Number(high), Value::Number(count),
+         Value::Share(count, all), Value::Share(seen, all),
+         count == 0 ? Value() : Value::Text(std::string(width, '#'))});
+  };
+  uint64_t next = by_low.empty() ? 0 : by_low.begin()->first;
+  for (const auto& [low, count] : by_low) {
+    const uint64_t width = cuts.HighOf(next) - next + 1;
+    if (cuts.is_linear() && (low - next) / width > kEmptyRows) {
+      add(next, low - 1, 0);
+      next = low;
     }
+    for (; next < low; next = cuts.HighOf(next) + 1) {
+      add(next, cuts.HighOf(next), 0);
+    }
+    add(low, cuts.HighOf(low), count);
+    next = cuts.HighOf(low) + 1;
   }
   if (absent != 0) {
     table.notes.push_back(std::to_string(absent) +
                           " operations have no such value");
   }
+  if (counts.other) {
+    table.notes.push_back(std::to_string((*counts.other)[at].number) +
+                          " operations are of rows there was no room for: "
+                          "wider ones are fewer");
+  }
   return table;
+}
+
+Table HistogramTable(const HistogramRows& rows, Unit unit, HistogramCuts cuts) {
+  Table counts;
+  counts.columns = {{"from", unit}, {"count", Unit::kNumber}};
+  for (const auto& [low, count] : rows.by_low()) {
+    counts.rows.push_back({Value::Number(low), Value::Number(count)});
+  }
+  if (rows.no_room() != 0) {
+    counts.other = {Value::Text("other"), Value::Number(rows.no_room())};
+  }
+  return HistogramTable(counts, unit, cuts);
 }
 
 Result<Table> PlotTable(const Table& periods, const std::string& value,

@@ -6,14 +6,20 @@
 #include <vector>
 
 #include "tracefs/base/status.h"
+#include "tracefs/query/histogram_rows.h"
 #include "tracefs/query/table.h"
 
 namespace tracefs::query {
 
-// Of a table with the columns NAME (powers of two) and `count`, in any order: a
-// row for each power of two from the smallest to the largest, with its share,
-// what all up to it have, and a bar.
-Table HistogramTable(const Table& counts, Unit unit);
+// Of a table with the columns NAME (where a row of `cuts` begins) and `count`,
+// in any order: a row for each from the smallest to the largest, with its
+// share, what all up to it have, and a bar. Many empty ones of linear cuts are
+// one row.
+Table HistogramTable(const Table& counts, Unit unit,
+                     HistogramCuts cuts = HistogramCuts());
+// The same of what was counted as it came.
+Table HistogramTable(const HistogramRows& rows, Unit unit,
+                     HistogramCuts cuts = HistogramCuts());
 
 // Of a table whose first column is the begin of a period and which has a column
 // `value`: a row for each other key with one character a period. `blocks`:

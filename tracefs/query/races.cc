@@ -1,7 +1,8 @@
 // Reads that race with a writer, by the graph of who used which file.
+#include "tracefs/build/races.h"
+
 #include "tracefs/build/build_graph.h"
 #include "tracefs/build/dependencies.h"
-#include "tracefs/build/findings.h"
 #include "tracefs/build/record_step.h"
 #include "tracefs/query/analyses.h"
 
@@ -25,13 +26,15 @@ class Races final : public Analysis {
     Table table;
     table.columns = {
         {"path"}, {"race"}, {"reader"}, {"writer"}, {"gap", Unit::kDuration}};
-    for (const build::Race& race : FindRaces(graph, finder)) {
+    const build::Races races = FindRaces(graph, finder);
+    for (const build::Race& race : races.list) {
       table.rows.push_back({Value::Text(graph.paths().Text(race.path)),
                             Value::Text(build::RaceName(race.kind)),
                             Value::Text(graph.NameOfProcess(race.reader)),
                             Value::Text(graph.NameOfProcess(race.writer)),
                             Value::Number(race.gap_ns)});
     }
+    table.notes = races.Notes();
     if (!graph.has_process_records()) {
       table.notes.push_back(
           "the trace has no process records: who waited for whom is known by "

@@ -32,6 +32,14 @@ class SparseHistogram {
     }
   }
 
+  // Calls `use` with each bucket that has any and its count, in their order.
+  template <typename Use>
+  void ForEach(Use use) const {
+    for (const Cell& cell : cells_) {
+      use(static_cast<uint16_t>(cell.bucket), uint64_t{cell.count});
+    }
+  }
+
   uint64_t Count() const {
     uint64_t sum = 0;
     for (const Cell& cell : cells_) sum += cell.count;

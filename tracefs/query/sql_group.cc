@@ -1,5 +1,6 @@
 #include "tracefs/query/sql_group.h"
 
+#include "tracefs/base/text.h"
 #include "tracefs/export/columns.h"
 #include "tracefs/query/sql_text.h"
 
@@ -38,6 +39,14 @@ Result<std::string> KeyExpression(const GroupKey& key) {
       const std::string name = SqlName(column->name);
       return "CASE WHEN " + name + " > 0 THEN CAST(power(2, floor(log2(" +
              name + "))) AS BIGINT) WHEN " + name + " = 0 THEN 0 END";
+    }
+    case From::kLinear: {
+      const size_t open = key.name.find('(') + 1;
+      const Column* const column = FindColumn(Trim(
+          std::string_view(key.name).substr(open, key.name.find(',') - open)));
+      if (column == nullptr) break;
+      const std::string name = SqlName(column->name);
+      return name + " - " + name + " % " + std::to_string(key.width);
     }
     case From::kProcess:
       return std::string(

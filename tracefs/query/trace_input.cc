@@ -19,6 +19,7 @@ namespace {
 
 constexpr unsigned kMaxThreads = 64;
 constexpr size_t kBatchRows = 65536;
+constexpr uint64_t kTellAfter = 4096;  // operations
 
 // Whether it asks who began a process, which only a walk in order of time
 // knows.
@@ -140,10 +141,22 @@ bool TraceInput::Overlaps(const Record& record) const {
          record.event.Get(Field::kLatency) > window_.from_ns - record.real_ns;
 }
 
+uint64_t TraceInput::BytesRead() const {
+  uint64_t bytes = 0;
+  for (size_t i = 0; i < traces_.size(); ++i) {
+    bytes += traces_.trace(i).stats().bytes;
+  }
+  return bytes;
+}
+
 void TraceInput::ForEach(
     const std::function<void(Record&, size_t trace)>& use) {
   Record record;
+  uint64_t count = 0;
   while (!Stopped() && traces_.Next(&record) == ReadStep::kItem) {
+    if (++count % kTellAfter == 0 && sinks_.progress) {
+      sinks_.progress(BytesRead());
+    }
     if (options_.overlapping && !Overlaps(record)) continue;
     if (filter_ && !filter_->Keep(record)) continue;
     use(record, traces_.NumberOf(record));
@@ -183,6 +196,8 @@ Status TraceInput::ForEachBatch(
     }
     format::TraceReader& reader = traces_.trace(i);
     if (window_.from_ns != 0) (void)reader.SeekTime(window_.from_ns);
+    // The threads of this one have what it counts.
+    const uint64_t before = BytesRead() - reader.stats().bytes;
     reader::ParallelColumns parallel(
         &reader, i,
         {.specs = columns,
@@ -199,6 +214,7 @@ Status TraceInput::ForEachBatch(
         return batch.status().Prefixed(TerminalWord(reader.context().name));
       if (*batch == nullptr || Stopped()) break;
       use(**batch);
+      if (sinks_.progress) sinks_.progress(before + parallel.offset());
     }
   }
   return {};

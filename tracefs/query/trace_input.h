@@ -39,6 +39,8 @@ struct InputSinks {
   std::function<void(size_t trace, const format::AggregateRecord&)> aggregate =
       nullptr;
   std::function<void(size_t trace, const format::AlarmRecord&)> alarm = nullptr;
+  // How many bytes of the traces were read, now and then.
+  std::function<void(uint64_t)> progress = nullptr;
   // A warning about the filter, without a line end.
   std::function<void(const std::string&)> warn = nullptr;
 };
@@ -81,6 +83,8 @@ class TraceInput {
   Status SetWindow();
   reader::TraceSinks SinksOf(size_t trace);
   bool Overlaps(const format::Record& record) const;
+  // Of all traces.
+  uint64_t BytesRead() const;
   bool Stopped() const { return stop_ != nullptr && stop_->load(); }
   Status BatchesByTime(const reader::Batch::Specs& columns,
                        const std::function<void(const reader::Batch&)>& use);

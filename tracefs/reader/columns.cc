@@ -1,6 +1,7 @@
 #include "tracefs/reader/columns.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -22,6 +23,23 @@ size_t DataBytes(const ColumnSpec& spec, size_t rows) {
   if (spec.is_dictionary()) return rows * 4;
   if (spec.field->shape == Shape::kFlag) return (rows + 7) / 8;
   return rows * spec.field->width;
+}
+
+// Bits `from` … `from + count` of `source`, lowest first, to those from `to`
+// on, which are 0. How many are set.
+size_t CopyBits(const uint8_t* source, size_t from, size_t count,
+                uint8_t* target, size_t to) {
+  size_t set = 0;
+  while (count != 0) {
+    const size_t n = std::min({count, 8 - from % 8, 8 - to % 8});
+    const unsigned bits = source[from / 8] >> from % 8 & ((1u << n) - 1);
+    target[to / 8] |= static_cast<uint8_t>(bits << to % 8);
+    set += static_cast<size_t>(std::popcount(bits));
+    from += n;
+    to += n;
+    count -= n;
+  }
+  return set;
 }
 
 void AppendUtf8(std::string_view text, std::string* out) {
@@ -75,7 +93,8 @@ Batch::Batch(Specs specs)
     : specs_(std::move(specs)),
       columns_(specs_->size()),
       memos_(specs_->size()),
-      name_numbers_(specs_->size()) {
+      name_numbers_(specs_->size()),
+      last_texts_(specs_->size(), kNone) {
   for (size_t i = 0; i < specs_->size(); ++i) {
     if ((*specs_)[i].field->shape == Shape::kName) {
       name_numbers_[i].assign(kNamedNumbers, kNone);
@@ -97,26 +116,44 @@ void Batch::PutIndex(size_t i, uint32_t number) {
   column.valid[rows_ / 8] |= static_cast<uint8_t>(1u << rows_ % 8);
 }
 
+uint32_t* Batch::MemoOf(size_t i, const format::Record& record, size_t trace) {
+  PathMemo& paths = memos_[i];
+  if (paths.block != record.block || paths.trace != trace ||
+      paths.sequence != record.block->sequence()) {
+    paths.block = record.block;
+    paths.trace = trace;
+    paths.sequence = record.block->sequence();
+    paths.numbers.clear();
+    paths.named.resize(PathMemo::kNamed);
+    ++paths.generation;
+  }
+  const Event& event = record.event;
+  // Ids are checked: there are as many as the block defines.
+  if (event.parent == 0) {
+    if (event.node >= paths.numbers.size()) {
+      paths.numbers.resize(event.node + 1, kNone);
+    }
+    return &paths.numbers[event.node];
+  }
+  const std::string_view name = event.name;
+  const size_t hash =
+      std::hash<std::string_view>()(name) + event.parent * size_t{31};
+  PathMemo::Named& named = paths.named[hash % PathMemo::kNamed];
+  if (named.generation != paths.generation || named.parent != event.parent ||
+      named.name != name) {
+    named = {
+        .generation = paths.generation, .parent = event.parent, .name = name};
+  }
+  return &named.number;
+}
+
 void Batch::AddText(size_t i, const format::Record& record, size_t trace) {
   const FieldRow& field = *(*specs_)[i].field;
   Column& column = columns_[i];
   uint32_t* memo = nullptr;
-  const Event& event = record.event;
-  if (field.field == Field::kPath && event.parent == 0 && event.node != 0 &&
-      !record.HasText(Field::kPath)) {
-    PathMemo& paths = memos_[i];
-    if (paths.block != record.block || paths.trace != trace ||
-        paths.sequence != record.block->sequence()) {
-      paths.block = record.block;
-      paths.trace = trace;
-      paths.sequence = record.block->sequence();
-      paths.numbers.clear();
-    }
-    // Ids are checked: there are as many as the block defines.
-    if (event.node >= paths.numbers.size()) {
-      paths.numbers.resize(event.node + 1, kNone);
-    }
-    memo = &paths.numbers[event.node];
+  if (field.field == Field::kPath && !record.HasText(Field::kPath) &&
+      (record.event.parent != 0 || record.event.node != 0)) {
+    memo = MemoOf(i, record, trace);
     if (*memo != kNone) {
       PutIndex(i, *memo);
       return;
@@ -128,8 +165,12 @@ void Batch::AddText(size_t i, const format::Record& record, size_t trace) {
     ++column.absent;
     return;
   }
-  const uint32_t number = column.texts.Add(text);
-  full_ = full_ || column.texts.bytes().size() >= kFullBytes;
+  // Most often the same process as before.
+  uint32_t& number = last_texts_[i];
+  if (number == kNone || column.texts.At(number) != text) {
+    number = column.texts.Add(text);
+    full_ = full_ || column.texts.bytes().size() >= kFullBytes;
+  }
   if (memo != nullptr) *memo = number;
   PutIndex(i, number);
 }
@@ -194,7 +235,68 @@ void Batch::Add(const format::Record& record, size_t trace) {
   ++rows_;
 }
 
+size_t Batch::Append(const Batch& other, size_t begin, size_t count,
+                     Numbers* numbers) {
+  // Between pieces of that many rows texts may have become too many.
+  constexpr size_t kPiece = 1024;
+  numbers->resize(columns_.size());
+  size_t done = 0;
+  while (done < count && !full_) {
+    const size_t piece = std::min(count - done, kPiece);
+    while (rows_ + piece > capacity_) Grow();
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      AppendColumn(i, other, begin + done, piece, &(*numbers)[i]);
+    }
+    rows_ += piece;
+    done += piece;
+  }
+  return done;
+}
+
+void Batch::AppendColumn(size_t i, const Batch& other, size_t begin,
+                         size_t count, std::vector<uint32_t>* numbers) {
+  const ColumnSpec& spec = (*specs_)[i];
+  const Column& from = other.columns_[i];
+  Column& to = columns_[i];
+  if (from.absent == other.rows_) {
+    to.absent += count;
+    return;
+  }
+  to.absent +=
+      count - CopyBits(from.valid.data(), begin, count, to.valid.data(), rows_);
+  if (spec.is_dictionary()) {
+    if (numbers->empty()) numbers->assign(from.texts.size(), kNone);
+    for (size_t row = begin; row < begin + count; ++row) {
+      if ((from.valid[row / 8] >> row % 8 & 1) == 0) continue;
+      const auto theirs = LoadLe<uint32_t>(from.data.data() + 4 * row);
+      uint32_t& ours = (*numbers)[theirs];
+      if (ours == kNone) {
+        ours = to.texts.Add(from.texts.At(theirs));
+        full_ = full_ || to.texts.bytes().size() >= kFullBytes;
+      }
+      StoreLe<uint32_t>(to.data.data() + 4 * (rows_ + row - begin), ours);
+    }
+  } else if (spec.field->shape == Shape::kFlag) {
+    CopyBits(reinterpret_cast<const uint8_t*>(from.data.data()), begin, count,
+             reinterpret_cast<uint8_t*>(to.data.data()), rows_);
+  } else {
+    const size_t width = spec.field->width;
+    std::memcpy(to.data.data() + width * rows_,
+                from.data.data() + width * begin, width * count);
+  }
+}
+
+size_t Batch::footprint() const {
+  size_t bytes = sizeof *this + order_.times.capacity() * sizeof(uint64_t);
+  for (const Column& column : columns_) {
+    bytes += sizeof column + column.data.capacity() + column.valid.capacity() +
+             column.texts.footprint();
+  }
+  return bytes;
+}
+
 void Batch::Finish(const TextHook& hook) {
+  order_ = {};
   memos_.clear();
   name_numbers_.clear();
   for (size_t i = 0; i < columns_.size(); ++i) {

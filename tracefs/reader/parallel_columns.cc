@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -124,9 +125,11 @@ std::shared_ptr<Batch> ParallelColumns::Fill(
   auto batch = std::make_shared<Batch>(options_.specs);
   const TimeRange& range = options_.range;
   const bool whole = range.whole();
+  batch->mutable_order().clock = block->head().clock;
   format::Record record;
   while (!block->at_end() && !batch->full()) {
-    block->Next(&record);
+    const uint64_t time = block->next_time();
+    if (!block->Next(&record)) continue;  // what happened to a process
     if (!whole &&
         (record.time_resolution_ns == 0 || record.real_ns < range.from_ns ||
          record.real_ns >= range.to_ns)) {
@@ -136,8 +139,25 @@ std::shared_ptr<Batch> ParallelColumns::Fill(
       continue;
     }
     batch->Add(record, trace_);
+    if (options_.to_merge) batch->mutable_order().times.push_back(time);
   }
   return batch;
+}
+
+void ParallelColumns::FinishBatch(Batch* batch) const {
+  if (!options_.to_merge) batch->Finish(options_.on_text);
+}
+
+const format::BlockDecoder* ParallelColumns::Pending() const {
+  if (rest_.block != nullptr) return rest_.block.get();
+  const format::BlockDecoder* const first = options_.first.get();
+  return first != nullptr && !first->at_end() ? first : nullptr;
+}
+
+uint64_t ParallelColumns::watermark_ns() const {
+  const format::BlockDecoder* const pending = Pending();
+  return pending == nullptr ? watermark_ns_
+                            : std::min(watermark_ns_, pending->next_time());
 }
 
 void ParallelColumns::Decode(Job* job, format::PayloadDecoder* decoder,
@@ -160,9 +180,10 @@ void ParallelColumns::Decode(Job* job, format::PayloadDecoder* decoder,
   auto block = std::make_unique<format::BlockDecoder>(context);
   if (block->Open(std::move(messages), job->header.sequence, job->offset)) {
     ++context->stats.blocks;
-    job->watermark_ns = block->head().clock.ToReal(block->head().watermark_ns);
+    job->watermark_ns = block->head().watermark_ns;
+    job->watermark_real_ns = block->head().clock.ToReal(job->watermark_ns);
     job->batch = Fill(block.get());
-    if (!options_.on_text) job->batch->Finish({});
+    if (!options_.on_text) FinishBatch(job->batch.get());
   }
   job->stats = std::exchange(context->stats, {});
   if (block->at_end()) return;
@@ -204,10 +225,11 @@ Result<std::shared_ptr<Batch>> ParallelColumns::Next() {
     }
     Job job = std::move(done_.extract(taken_).mapped());
     ++taken_;
+    offset_ = std::max(offset_, job.offset);
     Account(&job);
     // No later block has an operation that began before.
     const bool beyond = options_.range.to_ns != UINT64_MAX && !job.end &&
-                        job.watermark_ns >= options_.range.to_ns;
+                        job.watermark_real_ns >= options_.range.to_ns;
     ended_ = ended_ || beyond;
     lock.unlock();
     changed_.notify_all();
@@ -219,10 +241,11 @@ Result<std::shared_ptr<Batch>> ParallelColumns::Next() {
     }
     finished_ = job.end || beyond;
     if (!job.status.ok()) return job.status;
+    watermark_ns_ = std::max(watermark_ns_, job.watermark_ns);
     rest_ = std::move(job.rest);
     if (rest_.context != nullptr) rest_.context->report = tell_;
     if (job.batch == nullptr || job.batch->rows() == 0) continue;
-    if (options_.on_text) job.batch->Finish(options_.on_text);
+    if (options_.on_text) FinishBatch(job.batch.get());
     return std::move(job.batch);
   }
   return std::shared_ptr<Batch>();
@@ -230,9 +253,10 @@ Result<std::shared_ptr<Batch>> ParallelColumns::Next() {
 
 std::shared_ptr<Batch> ParallelColumns::NextOfFirst() {
   format::BlockDecoder* const block = options_.first.get();
+  if (block != nullptr) watermark_ns_ = block->head().watermark_ns;
   while (block != nullptr && !block->at_end()) {
     std::shared_ptr<Batch> batch = Fill(block);
-    batch->Finish(options_.on_text);
+    FinishBatch(batch.get());
     if (batch->rows() != 0) return batch;
   }
   return nullptr;
@@ -240,7 +264,7 @@ std::shared_ptr<Batch> ParallelColumns::NextOfFirst() {
 
 Result<std::shared_ptr<Batch>> ParallelColumns::NextOfRest() {
   std::shared_ptr<Batch> batch = Fill(rest_.block.get());
-  batch->Finish(options_.on_text);
+  FinishBatch(batch.get());
   if (rest_.block->at_end()) {
     const std::lock_guard lock(mutex_);
     reader_->mutable_stats().AddBlocks(rest_.context->stats);

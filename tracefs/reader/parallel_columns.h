@@ -30,6 +30,8 @@ class ParallelColumns {
     TextHook on_text;  // called by the thread that calls Next
     // Of the trace, read already; may be null.
     std::shared_ptr<format::BlockDecoder> first;
+    // Batches are not finished, and have their order.
+    bool to_merge = false;
   };
 
   // Goes on where `reader` stands, behind its first block. The reader, whose
@@ -41,6 +43,16 @@ class ParallelColumns {
 
   // The next batch with any rows; null at the end.
   Result<std::shared_ptr<Batch>> Next();
+  // No batch that is still to come has a row that began before, by the
+  // monotonic clock. Told by the thread that calls Next.
+  uint64_t watermark_ns() const;
+  // To whom the reader told, before this took it over. The thread as above.
+  void Tell(const format::Report& report) const {
+    if (tell_) tell_(report);
+  }
+
+  // How far in the input the batch that was returned last lies, in bytes.
+  uint64_t offset() const { return offset_; }
 
  private:
   struct KeptReport {
@@ -61,7 +73,8 @@ class ParallelColumns {
     format::ReadStats stats;
     std::shared_ptr<Batch> batch;
     Rest rest;
-    uint64_t watermark_ns = 0;  // since the epoch
+    uint64_t watermark_ns = 0;  // monotonic
+    uint64_t watermark_real_ns = 0;
     bool end = false;
     Status status;
   };
@@ -82,12 +95,17 @@ class ParallelColumns {
   Result<std::shared_ptr<Batch>> NextOfRest();
   // Of a block that was read before; null at its end.
   std::shared_ptr<Batch> NextOfFirst();
+  // What of a block was taken, but not handed out; may be null.
+  const format::BlockDecoder* Pending() const;
+  // Unless it is to be merged.
+  void FinishBatch(Batch* batch) const;
   // Adds what a job found to what the reader knows.
   void Account(Job* job);
   static format::ReportSink KeepIn(std::vector<KeptReport>* reports);
 
   format::TraceReader* const reader_;
   const size_t trace_;
+  uint64_t offset_ = 0;
   const Options options_;
   const format::ReportSink tell_;  // the reader's own
 
@@ -101,6 +119,7 @@ class ParallelColumns {
   bool finished_ = false;       // Next has come to the end
   bool out_of_memory_ = false;  // a thread ended for want of it
   Rest rest_;                   // of the batch handed out last
+  uint64_t watermark_ns_ = 0;   // of the blocks taken so far
   std::vector<std::thread> threads_;
 };
 

@@ -414,14 +414,45 @@ Reader::Code Reader::NextBatch(const Batch::Specs& specs,
                                std::shared_ptr<Batch>* batch) {
   // What is left after some events were read, too.
   if (way_ == Way::kEvents && !options_.file_order) way_ = Way::kColumns;
+  const bool at_begin = way_ == Way::kNone;
   const Code code = Begin(Way::kColumns);
   if (code != TRACEFS_ITEM) return code;
+  if (merged_ != nullptr) return NextMerged(batch);
   // Threads do not wait for an input to grow. Who descends from whom is known
   // to who has seen all blocks before.
-  const bool by_time =
-      !options_.file_order || options_.follow ||
+  const bool one_by_one =
+      options_.follow ||
       (options_.filter != nullptr && options_.filter->asks_for_ancestors());
-  return by_time ? NextByTime(specs, batch) : NextByBlock(specs, batch);
+  if (one_by_one) return NextByTime(specs, batch);
+  if (options_.file_order) return NextByBlock(specs, batch);
+  if (!at_begin || Threads() == 1 ||
+      traces_.size() > MergedColumns::kMostTraces) {
+    return NextByTime(specs, batch);
+  }
+  const Code begun = BeginMerged(specs);
+  return begun == TRACEFS_ITEM ? NextMerged(batch) : begun;
+}
+
+unsigned Reader::Threads() const {
+  const unsigned wanted = options_.threads != 0
+                              ? options_.threads
+                              : std::thread::hardware_concurrency();
+  return std::clamp(wanted, 1u, kMaxThreads);
+}
+
+std::unique_ptr<ParallelColumns> Reader::MakeColumns(size_t trace,
+                                                     const Batch::Specs& specs,
+                                                     unsigned threads,
+                                                     bool to_merge) {
+  return std::make_unique<ParallelColumns>(
+      &traces_.trace(trace), trace,
+      ParallelColumns::Options{.specs = specs,
+                               .filter = options_.filter,
+                               .range = traces_.range(),
+                               .threads = threads,
+                               .on_text = options_.on_text,
+                               .first = std::move(heads_[trace]),
+                               .to_merge = to_merge});
 }
 
 Reader::Code Reader::NextByTime(const Batch::Specs& specs,
@@ -437,6 +468,53 @@ Reader::Code Reader::NextByTime(const Batch::Specs& specs,
     }
     if (made->rows() != 0) break;
     if (step == ReadStep::kWait) return TRACEFS_WAIT;
+    return End();
+  }
+  made->Finish(options_.on_text);
+  *batch = std::move(made);
+  return TRACEFS_ITEM;
+}
+
+Reader::Code Reader::BeginMerged(const Batch::Specs& specs) {
+  merged_ = std::make_unique<MergedColumns>(
+      MergedColumns::Options{.specs = specs,
+                             .batch_rows = options_.batch_rows,
+                             .memory_bytes = options_.memory_bytes});
+  const unsigned threads =
+      std::max(1u, Threads() / static_cast<unsigned>(traces_.size()));
+  for (size_t i = 0; i < traces_.size(); ++i) {
+    TraceReader& reader = traces_.trace(i);
+    Status status;
+    // Block 0, which describes the others. What cannot be read is told when the
+    // others have been.
+    if (!head_read_[i]) {
+      status = reader.NextBlock(&heads_[i]).status();
+      if (!strict_.ok()) return Fail(strict_);
+      head_read_[i] = true;
+    }
+    if (!status.ok()) {
+      merged_->Add(&reader, nullptr, std::move(status));
+      continue;
+    }
+    // Where that fails, reading on tells.
+    if (traces_.range().from_ns != 0) {
+      (void)reader.SeekTime(traces_.range().from_ns);
+    }
+    merged_->Add(&reader, MakeColumns(i, specs, threads, /*to_merge=*/true),
+                 {});
+  }
+  return TRACEFS_ITEM;
+}
+
+Reader::Code Reader::NextMerged(std::shared_ptr<Batch>* batch) {
+  std::shared_ptr<Batch> made = merged_->Next();
+  if (!strict_.ok()) return Fail(strict_);
+  if (made == nullptr) {
+    for (size_t i = 0; i < traces_.size(); ++i) {
+      const Status& status = merged_->status(i);
+      if (status.ok()) continue;
+      return Fail(status.Prefixed(Printable(traces_.trace(i).context().name)));
+    }
     return End();
   }
   made->Finish(options_.on_text);
@@ -460,19 +538,7 @@ Reader::Code Reader::NextByBlock(const Batch::Specs& specs,
         const Status s = reader.SeekTime(traces_.range().from_ns);
         if (!s.ok()) return fail(s);
       }
-      const unsigned processors =
-          std::max(1u, std::thread::hardware_concurrency());
-      columns_ = std::make_unique<ParallelColumns>(
-          &reader, at_trace_,
-          ParallelColumns::Options{
-              .specs = specs,
-              .filter = options_.filter,
-              .range = traces_.range(),
-              .threads = std::min(
-                  options_.threads == 0 ? processors : options_.threads,
-                  kMaxThreads),
-              .on_text = options_.on_text,
-              .first = std::move(heads_[at_trace_])});
+      columns_ = MakeColumns(at_trace_, specs, Threads(), /*to_merge=*/false);
     }
     Result<std::shared_ptr<Batch>> next = columns_->Next();
     if (!strict_.ok()) return Fail(strict_);

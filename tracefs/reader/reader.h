@@ -10,6 +10,7 @@
 
 #include "tracefs/reader/columns.h"
 #include "tracefs/reader/finding.h"
+#include "tracefs/reader/merged_columns.h"
 #include "tracefs/reader/parallel_columns.h"
 #include "tracefs/reader/reader_options.h"
 #include "tracefs/reader/trace_set.h"
@@ -90,6 +91,13 @@ class Reader {
   bool IsInRange() const;
   Code NextByTime(const Batch::Specs& specs, std::shared_ptr<Batch>* batch);
   Code NextByBlock(const Batch::Specs& specs, std::shared_ptr<Batch>* batch);
+  // By time, too, of blocks that threads decode.
+  Code NextMerged(std::shared_ptr<Batch>* batch);
+  Code BeginMerged(const Batch::Specs& specs);
+  unsigned Threads() const;
+  std::unique_ptr<ParallelColumns> MakeColumns(size_t trace,
+                                               const Batch::Specs& specs,
+                                               unsigned threads, bool to_merge);
 
   const ReaderOptions options_;
   Watch watch_;
@@ -113,6 +121,7 @@ class Reader {
   bool messages_begun_ = false;  // of this trace
   bool preamble_told_ = false;
   std::unique_ptr<ParallelColumns> columns_;
+  std::unique_ptr<MergedColumns> merged_;
 };
 
 }  // namespace tracefs::reader

@@ -57,14 +57,16 @@ void TraceSet::AddSource(std::string name, std::unique_ptr<ByteSource> source) {
   }
   auto reader = std::make_unique<TraceReader>(
       std::move(source),
-      format::TraceReaderOptions{.name = std::move(name),
-                                 .follow = options_.follow,
-                                 .report = std::move(sinks.report),
-                                 .decoder = MakeDecoderFactory(options_.keys),
-                                 .aggregate = std::move(sinks.aggregate),
-                                 .alarm = std::move(sinks.alarm),
-                                 .state = std::move(sinks.state),
-                                 .process = std::move(sinks.process)});
+      format::TraceReaderOptions{
+          .name = std::move(name),
+          .follow = options_.follow,
+          .report = std::move(sinks.report),
+          .decoder = options_.decoder ? options_.decoder
+                                      : MakeDecoderFactory(options_.keys),
+          .aggregate = std::move(sinks.aggregate),
+          .alarm = std::move(sinks.alarm),
+          .state = std::move(sinks.state),
+          .process = std::move(sinks.process)});
   if (filter_ != nullptr) {
     reader->mutable_context().wanted_ops = filter_->wanted_ops();
   }

@@ -53,6 +53,8 @@ class TraceSet {
     bool follow = false;
     size_t memory_bytes = format::TraceMerger::kDefaultMemoryBytes;
     std::shared_ptr<const KeyRing> keys = std::make_shared<KeyRing>();
+    // What undoes output chains, if it is not to be what the keys allow.
+    format::PayloadDecoderFactory decoder = nullptr;
     // Counts what is read, and may end it; outlives the set. May be null.
     Watch* watch = nullptr;
     // Asked for each trace when it is added; `trace` is its number.

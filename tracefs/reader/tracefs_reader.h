@@ -126,11 +126,13 @@ TRACEFS_READER_API int tracefs_options_set_range(tracefs_options* options,
 enum {
   TRACEFS_FOLLOW = 1,       /* 1: inputs may grow; TRACEFS_WAIT at their end */
   TRACEFS_MEMORY_BYTES = 2, /* held for the order of events; default 256 MiB */
-  TRACEFS_THREADS = 3,      /* that decode columns in the order of the file; 0,
-                               the default: as many as there are processors */
+  TRACEFS_THREADS = 3,      /* that decode columns; 0, the default: as many as
+                               there are processors. Only the caller's own for 1
+                               by time, with TRACEFS_FOLLOW, more than 8 traces,
+                               or a filter that asks for ancestors */
   TRACEFS_FILE_ORDER = 4,   /* 1: columns block by block, as they stand in the
-                               file, instead of by time: several times faster;
-                               not with TRACEFS_FOLLOW or a filter that asks for
+                               file, instead of by time, which is faster; not
+                               with TRACEFS_FOLLOW or a filter that asks for
                                ancestors */
   TRACEFS_BATCH_ROWS = 5,   /* of columns by time: at most; default 65536 */
   TRACEFS_NO_OPERATIONS = 6 /* 1: tracefs_reader_next_message passes over those

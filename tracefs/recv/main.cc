@@ -18,6 +18,7 @@
 
 #include "tracefs/base/clock.h"
 #include "tracefs/base/file_io.h"
+#include "tracefs/base/log_socket.h"
 #include "tracefs/base/notice.h"
 #include "tracefs/base/printable.h"
 #include "tracefs/command/front.h"
@@ -26,12 +27,14 @@
 #include "tracefs/crypto/key_source.h"
 #include "tracefs/daemon/account.h"
 #include "tracefs/daemon/log.h"
+#include "tracefs/daemon/log_connector.h"
 #include "tracefs/daemon/sandbox.h"
 #include "tracefs/daemon/service_manager.h"
 #include "tracefs/export/output_buffer.h"
 #include "tracefs/recv/certificate_places.h"
 #include "tracefs/recv/current_keys.h"
 #include "tracefs/recv/file_keeper.h"
+#include "tracefs/recv/fleet/fleet_metrics.h"
 #include "tracefs/recv/key_places.h"
 #include "tracefs/recv/live_printer.h"
 #include "tracefs/recv/options.h"
@@ -161,9 +164,15 @@ class Secrets {
   const std::shared_ptr<CurrentKeys> keys_;
 };
 
+// A log's socket is found again where a sandbox keeps us from looking for it.
+bool NeedsConnector(const RecvOptions& options, const LogPlace& log) {
+  return options.sandbox && !log.path.empty();
+}
+
 // From here on the process has what is open and nothing else: what comes next
 // is read from the network.
-Status GiveUpRights(const RecvOptions& options,
+Status GiveUpRights(const RecvOptions& options, const LogPlace& log,
+                    std::unique_ptr<LogConnector>* connector,
                     std::unique_ptr<Sandbox>* sandbox) {
   // Read when first needed, which is too late then.
   ::tzset();
@@ -177,6 +186,11 @@ Status GiveUpRights(const RecvOptions& options,
     account = *std::move(found);
   }
   const Account* const who = account ? &*account : nullptr;
+  if (NeedsConnector(options, log)) {
+    auto started = LogConnector::Start(log.path, who);
+    if (!started.ok()) return started.status();
+    *connector = *std::move(started);
+  }
   if (!options.sandbox) return who != nullptr ? Become(*who) : Status::Ok();
   auto entered = Sandbox::Enter({.receiver = true, .account = who});
   if (!entered.ok()) return entered.status();
@@ -313,11 +327,20 @@ Status Run(const RecvOptions& options) {
       if (!directory) return Status::System(errno, "'" + options.out + "'");
     }
   }
+  std::unique_ptr<LogConnector> connector;  // outlives the log
   const auto log = Log::Open(LogOf(options), /*foreground=*/true, kName);
   if (!log.ok()) return log.status();
   std::unique_ptr<Sandbox> sandbox;
-  if (Status s = GiveUpRights(options, &sandbox); !s.ok()) return s;
-  (*log)->Start({});
+  if (Status s = GiveUpRights(options, (*log)->place(), &connector, &sandbox);
+      !s.ok()) {
+    return s;
+  }
+  if (connector != nullptr) {
+    (*log)->Start(
+        [&connector](const std::string&) { return connector->Connect(); });
+  } else {
+    (*log)->Start(&ConnectLog);
+  }
   (*log)->GoOn();
   if (metrics != nullptr) {
     if (Status s = metrics->Start(
@@ -349,6 +372,12 @@ Status Run(const RecvOptions& options) {
   return status;
 }
 
+// What RunFrom serves beside: nobody can ask for a port later.
+Result<std::unique_ptr<MetricsServer>> OpenMetrics(const RecvOptions& options) {
+  if (options.metrics.empty()) return std::unique_ptr<MetricsServer>();
+  return MetricsServer::Open(options.metrics, options.metrics_group);
+}
+
 // The libraries of brokers connect anew, with names and certificates: there is
 // no shutting them in, and what is left is to be a user who may do little.
 Status RunFrom(const RecvOptions& options) {
@@ -367,14 +396,40 @@ Status RunFrom(const RecvOptions& options) {
     }
     fleet.store.keys = std::move(keys);
   }
+  auto metrics = OpenMetrics(options);
+  if (!metrics.ok()) return metrics.status();
+  const auto log = Log::Open(LogOf(options), /*foreground=*/true, kName);
+  if (!log.ok()) return log.status();
   if (!options.user.empty()) {
     const Result<Account> account = FindAccount(options.user);
     if (!account.ok()) return account.status().Prefixed("--user");
     if (Status s = Become(*account); !s.ok()) return s;
   }
+  const UniqueFd directory(
+      ::open(fleet.store.directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  (*log)->Start(&ConnectLog);
+  (*log)->GoOn();
+  FleetState state;
+  fleet.state = &state;
   fleet.on_tick = [&service] { service.Beat(); };
+  if (*metrics != nullptr) {
+    if (Status s = (*metrics)->Start(
+            [&] { return FleetMetrics(state, directory.get()); },
+            [&] { return FleetHealth(state, MonotonicNs()); });
+        !s.ok()) {
+      return s;
+    }
+    std::fprintf(stderr, "tracefs-recv: metrics at %s\n",
+                 (*metrics)->address().c_str());
+  }
   service.TellReady("takes traces from a broker");
-  return RunFleet(std::move(fleet), stop.get());
+  const Status status = RunFleet(std::move(fleet), stop.get());
+  const ServiceManager::Patience patience(service);
+  if (*metrics != nullptr) (*metrics)->Stop();
+  if (!status.ok() && (*log)->place().kind != LogPlace::Kind::kStderr) {
+    Notify(NoticeId::kFailed, status.message());
+  }
+  return status;
 }
 
 }  // namespace

@@ -199,6 +199,21 @@ Status TakeLimits(const CommandLine& given, RecvOptions* result) {
   return Status::Ok();
 }
 
+// How it is watched, wherever traces come from.
+Status TakeWatching(const CommandLine& given, RecvOptions* result) {
+  if (given.Has("log")) {
+    Result<LogPlace> log = ParseLogPlace(given.Text("log"));
+    if (!log.ok()) return log.status();
+    result->log = *std::move(log);
+  }
+  result->metrics = given.Text("metrics");
+  result->metrics_group = given.Text("metrics-group");
+  if (given.Has("metrics-group") && !result->metrics.starts_with("unix:")) {
+    return Status::Invalid("--metrics-group goes with --metrics unix:PATH");
+  }
+  return Status::Ok();
+}
+
 Status Check(const RecvOptions& options) {
   if (options.listen.empty() && !options.systemd) {
     return Status::Invalid("no --listen given" + std::string(kSeeHelp));
@@ -283,6 +298,7 @@ Result<RecvOptions> ParseRecvOptions(int argc, const char* const* argv) {
     }
     return result;
   }
+  if (Status s = TakeWatching(given, &result); !s.ok()) return s;
   if (given.Has("from")) {
     Result<FleetOptions> fleet = ParseFleetOptions(given);
     if (!fleet.ok()) return fleet.status();
@@ -314,16 +330,6 @@ Result<RecvOptions> ParseRecvOptions(int argc, const char* const* argv) {
     result.sandbox = word == "on";
   }
   result.quiet = given.Has("quiet");
-  if (given.Has("log")) {
-    Result<LogPlace> log = ParseLogPlace(given.Text("log"));
-    if (!log.ok()) return log.status();
-    result.log = *std::move(log);
-  }
-  result.metrics = given.Text("metrics");
-  result.metrics_group = given.Text("metrics-group");
-  if (given.Has("metrics-group") && !result.metrics.starts_with("unix:")) {
-    return Status::Invalid("--metrics-group goes with --metrics unix:PATH");
-  }
   if (Status s = TakeRetention(given, &result); !s.ok()) return s;
   if (Status s = TakeLimits(given, &result); !s.ok()) return s;
   if (Status s = Check(result); !s.ok()) return s;

@@ -32,7 +32,8 @@ struct RecvOptions {
   bool systemd = false;      // sockets are handed in
   std::string list;          // a directory whose traces are to be listed
   bool quiet = false;
-  std::optional<FleetOptions> fleet;  // --from; of the others `keys` and `user`
+  // --from; of the others `keys`, `user`, and how it is watched.
+  std::optional<FleetOptions> fleet;
   LogPlace log;
   std::string metrics;        // where they are served; empty: nowhere
   std::string metrics_group;  // who else may ask there

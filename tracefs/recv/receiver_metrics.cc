@@ -67,6 +67,13 @@ constexpr uint64_t kStuckNs = 30 * kNsPerSecond;
 
 }  // namespace
 
+std::optional<DiskRoom> RoomOf(int directory) {
+  struct statfs fs {};
+  if (directory < 0 || ::fstatfs(directory, &fs) != 0) return std::nullopt;
+  const auto block = static_cast<uint64_t>(fs.f_bsize);
+  return DiskRoom{fs.f_blocks * block, fs.f_bavail * block};
+}
+
 std::string ReceiverMetrics(const ReceiverCounts& counts, int directory) {
   OpenMetricsPage page(kFamilies);
   page.AddProcess(kBuild, kCpu);
@@ -83,11 +90,9 @@ std::string ReceiverMetrics(const ReceiverCounts& counts, int directory) {
     page.Gauge(kTraces, "", counts.traces);
     page.Count(kRemoved, "", counts.removed);
     page.Count(kRemovedBytes, "", counts.removed_bytes);
-    struct statfs fs {};
-    if (::fstatfs(directory, &fs) == 0) {
-      const auto block = static_cast<uint64_t>(fs.f_bsize);
-      page.Gauge(kDiskSize, "", fs.f_blocks * block);
-      page.Gauge(kDiskFree, "", fs.f_bavail * block);
+    if (const std::optional<DiskRoom> room = RoomOf(directory)) {
+      page.Gauge(kDiskSize, "", room->size_bytes);
+      page.Gauge(kDiskFree, "", room->free_bytes);
     }
     page.Gauge(kDiskUp, "", counts.disk_error == 0 ? 1 : 0);
     page.Count(kDiskFailures, "", counts.disk_failures);

@@ -42,6 +42,8 @@ enum ActionFlag : uint32_t {
   kMarked = 1u << 7,       // to be undone
   // Undoing it takes bytes that the trace does not have.
   kUnknownBytes = 1u << 8,
+  // A look at what was looked at before, and has not been changed since.
+  kRepeated = 1u << 9,
 };
 
 // What keeps two operations of different lanes in order: a counter that this

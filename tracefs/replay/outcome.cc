@@ -90,6 +90,7 @@ void Outcome::Add(const Outcome& other) {
   bytes_written += other.bytes_written;
   bytes_read += other.bytes_read;
   waits += other.waits;
+  skipped += other.skipped;
   lateness_ns.Add(other.lateness_ns);
   elapsed_ns = std::max(elapsed_ns, other.elapsed_ns);
   mismatches.insert(mismatches.end(), other.mismatches.begin(),

@@ -78,7 +78,8 @@ struct Outcome {
   uint64_t bytes_compared = 0;
   uint64_t bytes_written = 0;
   uint64_t bytes_read = 0;
-  uint64_t waits = 0;  // for other lanes
+  uint64_t waits = 0;    // for other lanes
+  uint64_t skipped = 0;  // looks that were to be left out
   Distribution lateness_ns;
   uint64_t elapsed_ns = 0;
   std::vector<Mismatch> mismatches;  // the first of them

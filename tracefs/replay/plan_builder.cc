@@ -146,8 +146,19 @@ void PlanBuilder::Unlinked(NodeId id) {
   if (node.first_link == kNoLink && node.open_count == 0) {
     covered_.erase(id);
     holes_.erase(id);
+    initial_names_.erase(id);
   }
   model_.DropIfGone(id);
+}
+
+void PlanBuilder::KeepInitialName(NodeId id) {
+  const Node& node = model_.node(id);
+  if (!node.initial || !S_ISREG(node.mode) || node.first_link == kNoLink) {
+    return;
+  }
+  const Link& link = model_.link(node.first_link);
+  initial_names_.try_emplace(
+      id, InitialName{model_.node(link.parent).slot, link.name});
 }
 
 NodeId PlanBuilder::Named(NodeId parent, std::string_view name,
@@ -470,6 +481,10 @@ Status PlanBuilder::EnsureEntry(NodeId id) {
     entry.target = std::move(known->second.target);
     entry.xattrs = std::move(known->second.xattrs);
     entry.rdev = known->second.rdev;
+    if (known->second.checksum) {
+      entry.checksum = *known->second.checksum;
+      entry.known |= TreeEntry::kChecksum;
+    }
     if (known->second.has_holes) {
       holes_[id] = std::move(known->second.holes);
     }
@@ -526,14 +541,27 @@ void PlanBuilder::TakeState(const format::StateRecord& state) {
     return;
   }
   if (state.incomplete) ++lacks_.states_incomplete;
+  if (state.is_open) {
+    if (Status s = TakeOpenFile(state); !s.ok()) state_status_ = s;
+    return;
+  }
   if (state.late) {
     ++lacks_.states_late;
     return;
   }
+  KeepState(state);
+}
+
+void PlanBuilder::KeepState(const format::StateRecord& state) {
+  const Event& event = state.file->event;
+  const auto get = [&](Field f) { return event.Has(f) ? event.Get(f) : 0; };
   InitialState& known = states_[get(Field::kInode)];
   known = {};
   known.target = state.file->Text(Field::kTarget);
   known.rdev = get(Field::kRdev);
+  if (event.Has(Field::kDataChecksum)) {
+    known.checksum = static_cast<uint32_t>(get(Field::kDataChecksum));
+  }
   if (state.ForEachXattr([](std::string_view, std::string_view) {})) {
     known.xattrs = AsText(state.xattrs);
   }

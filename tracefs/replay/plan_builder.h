@@ -62,6 +62,7 @@ struct Lacks {
   uint64_t files_without_content = 0;
   // What the trace tells of files besides operations (STR_REPLAY).
   uint64_t entries_known = 0;  // of entries_before
+  uint64_t handles_known = 0;  // open when the tracer began, and told of
   uint64_t states_late = 0;
   uint64_t states_incomplete = 0;
   uint64_t final_states = 0;
@@ -130,6 +131,11 @@ class PlanBuilder {
   Status EnsureEntry(NodeId id);
   Status EnsureHandle(const Observed& seen, NodeId file, uint64_t fh,
                       Handle** handle);
+  void KeepState(const format::StateRecord& state);
+  Status TakeOpenFile(const format::StateRecord& state);
+  NodeId NodeOfOpen(const Observed& seen, std::string_view path);
+  Status MakeNameless(const Observed& seen, NodeId file, uint32_t slot);
+  Action CommonOfMadeUp(const Observed& seen, Op op);
   bool PlaceAt(NodeId id, Action* action);
   void UseOf(const Action& action, NodeId id, UseKind kind);
   void UseName(NodeId parent, std::string_view name, UseKind kind,
@@ -143,7 +149,12 @@ class PlanBuilder {
   void NoteLacks(const format::Record& record);
   Status ReadInitial(const Observed& seen, NodeId file, Action* action);
   void Covered(NodeId file, uint64_t begin, uint64_t end);
+  void Grew(NodeId file, uint64_t begin);
   void Unlinked(NodeId id);
+  // Its names are about to change: the first of them, by which it is in the
+  // initial tree, is kept.
+  void KeepInitialName(NodeId id);
+  bool LooksAgain(NodeId id, const Observed& seen);
   uint32_t NewSlot(std::vector<uint32_t>* free, uint32_t* count);
   bool HasAllBytes(NodeId id) const;
   bool HasBytes(NodeId id, uint64_t begin, uint64_t end) const;
@@ -160,12 +171,19 @@ class PlanBuilder {
   Lacks lacks_;
   std::unordered_map<uint64_t, Handle> handles_;
   std::unordered_map<NodeId, IntervalSet> covered_;  // of initial files
+  // Of initial files that have been renamed, linked or removed.
+  struct InitialName {
+    uint32_t parent = kRootSlot;
+    std::string name;
+  };
+  std::unordered_map<NodeId, InitialName> initial_names_;
   // What is known of files before they were touched, by inode number, until
   // they are.
   struct InitialState {
     std::string target;
     std::string xattrs;
     uint64_t rdev = 0;
+    std::optional<uint32_t> checksum;
     IntervalSet holes;
     bool has_holes = false;
   };

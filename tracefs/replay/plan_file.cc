@@ -204,11 +204,19 @@ Result<PlanHeader> PlanReader::ReadHeader(int fd) {
 }
 
 Result<std::optional<std::vector<std::byte>>> PlanReader::Next() {
+  std::vector<std::byte> bytes;
+  const Result<bool> there = NextInto(&bytes);
+  if (!there.ok()) return there.status();
+  if (!*there) return std::optional<std::vector<std::byte>>();
+  return std::optional(std::move(bytes));
+}
+
+Result<bool> PlanReader::NextInto(std::vector<std::byte>* bytes) {
   while (true) {
     std::byte head[kChunkHeaderBytes];
     const ssize_t n = ReadAt(fd_, head, at_);
     if (n < 0) return Status::System(errno, "plan");
-    if (n == 0) return std::optional<std::vector<std::byte>>();
+    if (n == 0) return false;
     const uint32_t size = LoadLe<uint32_t>(head + 8);
     if (n != sizeof head || LoadLe<uint32_t>(head) != kChunkMagic ||
         size > kMostChunkBytes) {
@@ -217,10 +225,10 @@ Result<std::optional<std::vector<std::byte>>> PlanReader::Next() {
     const uint64_t begin = at_ + sizeof head;
     at_ = begin + size;
     if (LoadLe<uint32_t>(head + 4) != static_cast<uint32_t>(kind_)) continue;
-    std::vector<std::byte> bytes(size);
-    if (!ReadAllAt(fd_, bytes, begin)) return Bad();
-    if (LoadLe<uint32_t>(head + 12) != Crc32c(ByteSpan(bytes))) return Bad();
-    return std::optional(std::move(bytes));
+    bytes->resize(size);
+    if (!ReadAllAt(fd_, *bytes, begin)) return Bad();
+    if (LoadLe<uint32_t>(head + 12) != Crc32c(ByteSpan(*bytes))) return Bad();
+    return true;
   }
 }
 

@@ -52,7 +52,7 @@ struct TreeEntry {
   uint32_t known = 0;  // KnownBit
   // Initial: as a trace has them (format/state_message.h).
   std::string xattrs;
-  uint32_t checksum = 0;  // final: CRC-32C of the contents
+  uint32_t checksum = 0;  // CRC-32C of the contents
 
   enum KnownBit : uint32_t {
     kMode = 1u << 0,
@@ -129,6 +129,8 @@ class PlanReader {
   PlanReader(int fd, ChunkKind kind) : fd_(fd), kind_(kind) {}
   // The next chunk; nothing at the end.
   Result<std::optional<std::vector<std::byte>>> Next();
+  // The same into memory that there is; false at the end.
+  Result<bool> NextInto(std::vector<std::byte>* bytes);
 
  private:
   const int fd_;

@@ -1,6 +1,8 @@
 // PlanBuilder: what each operation does to the model, and how it is put down.
 #include <fcntl.h>
 #include <linux/falloc.h>
+#include <linux/fuse.h>
+#include <stdio.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -10,22 +12,13 @@
 #include "tracefs/replay/plan_builder.h"
 
 namespace tracefs::replay {
-namespace {
-
-// linux/fuse.h, of setattr.
-constexpr uint32_t kFattrMode = 1u << 0;
-constexpr uint32_t kFattrUid = 1u << 1;
-constexpr uint32_t kFattrGid = 1u << 2;
-constexpr uint32_t kFattrSize = 1u << 3;
-// linux/fs.h, of rename.
-constexpr uint32_t kExchange = 1u << 1;
-
-}  // namespace
-
 Status PlanBuilder::DoName(const Observed& seen) {
   NodeId found = kNoNode;
+  bool repeated = false;
   if (seen.ok()) {
+    const LinkId known = model_.Find(seen.parent, seen.name);
     found = Named(seen.parent, seen.name, seen);
+    repeated = known != kNoLink && LooksAgain(found, seen);
     Learn(found, seen);
   }
   if (!seen.selected) return {};
@@ -44,7 +37,23 @@ Status PlanBuilder::DoName(const Observed& seen) {
       a.flags |= kSizeRaces;
     }
   }
+  if (repeated && !a.Has(kSizeRaces)) a.flags |= kRepeated;
   return Emit(&a);
+}
+
+// Whether it says again what an operation has said already, of a file that
+// nobody has changed since. From then on it is said.
+bool PlanBuilder::LooksAgain(NodeId id, const Observed& seen) {
+  Node& node = model_.node(id);
+  if (!seen.ok() || !seen.Has(Field::kMode) || !seen.Has(Field::kSize)) {
+    return false;
+  }
+  const bool same =
+      node.mode == seen.Get(Field::kMode) &&
+      (!S_ISREG(node.mode) || node.size == seen.Get(Field::kSize));
+  const bool again = node.looked_at && same;
+  node.looked_at = true;
+  return again;
 }
 
 Status PlanBuilder::DoMake(const Observed& seen) {
@@ -163,6 +172,8 @@ Status PlanBuilder::DoRemove(const Observed& seen) {
   if (!seen.ok()) return {};
   if (const LinkId link = model_.Find(seen.parent, seen.name);
       link != kNoLink) {
+    KeepInitialName(id);
+    model_.node(id).looked_at = false;
     model_.RemoveLink(link);
     Unlinked(id);
   }
@@ -170,7 +181,7 @@ Status PlanBuilder::DoRemove(const Observed& seen) {
 }
 
 Status PlanBuilder::DoRename(const Observed& seen) {
-  const bool exchange = (seen.Get(Field::kFlags) & kExchange) != 0;
+  const bool exchange = (seen.Get(Field::kFlags) & RENAME_EXCHANGE) != 0;
   NodeId moved = kNoNode;
   if (seen.ok()) {
     moved = Named(seen.parent, seen.name, seen);
@@ -220,9 +231,13 @@ Status PlanBuilder::DoRename(const Observed& seen) {
     if (Status s = Emit(&a); !s.ok()) return s;
   }
   if (!seen.ok() || moved == other) return {};
+  KeepInitialName(moved);
+  if (other != kNoNode) KeepInitialName(other);
   if (other != kNoNode) model_.RemoveLink(other_link);
   model_.RemoveLink(model_.Find(seen.parent, seen.name));
   model_.AddLink(seen.new_parent, seen.new_name, moved);
+  model_.node(moved).looked_at = false;
+  if (other != kNoNode) model_.node(other).looked_at = false;
   if (other != kNoNode) {
     if (exchange) {
       model_.AddLink(seen.parent, seen.name, other);
@@ -256,6 +271,8 @@ Status PlanBuilder::DoLink(const Observed& seen, NodeId file) {
     model_.RemoveLink(old);
     Unlinked(was);
   }
+  KeepInitialName(file);
+  model_.node(file).looked_at = false;
   model_.AddLink(seen.new_parent, seen.new_name, file);
   return {};
 }
@@ -288,6 +305,7 @@ Status PlanBuilder::DoOpen(const Observed& seen, NodeId file) {
   if (!seen.ok()) return {};
   if (truncates) {
     node.size = 0;
+    node.looked_at = false;
     node.changing_until_ns = seen.end_ns();
     Covered(file, 0, UINT64_MAX);
   }
@@ -337,6 +355,15 @@ void PlanBuilder::Covered(NodeId file, uint64_t begin, uint64_t end) {
   (void)covered_[file].Add(begin, end);  // too many pieces: less is known
 }
 
+// The file reaches to `begin`, at least: if it did not, what lies between are
+// zeros that were not there before.
+void PlanBuilder::Grew(NodeId file, uint64_t begin) {
+  const Node& node = model_.node(file);
+  if ((node.known & TreeEntry::kSize) != 0 && begin > node.size) {
+    Covered(file, node.size, begin);
+  }
+}
+
 Status PlanBuilder::ReadInitial(const Observed& seen, NodeId file,
                                 Action* action) {
   Node& node = model_.node(file);
@@ -344,7 +371,9 @@ Status PlanBuilder::ReadInitial(const Observed& seen, NodeId file,
   const uint64_t begin = seen.Get(Field::kOffset);
   const uint64_t end = begin + seen.Get(Field::kResult);
   IntervalSet& covered = covered_[file];
-  if (seen.data.size() != end - begin || node.first_link == kNoLink) {
+  const auto first = initial_names_.find(file);
+  if (seen.data.size() != end - begin ||
+      (node.first_link == kNoLink && first == initial_names_.end())) {
     if (!covered.Covers(begin, end)) {
       action->flags |= kInitialData;
       if (!node.lacks_content) ++lacks_.files_without_content;
@@ -353,15 +382,21 @@ Status PlanBuilder::ReadInitial(const Observed& seen, NodeId file,
     return {};
   }
   Status status;
-  const Link& link = model_.link(node.first_link);
+  InitialName at;
+  if (first != initial_names_.end()) {
+    at = first->second;
+  } else {
+    const Link& link = model_.link(node.first_link);
+    at = {model_.node(link.parent).slot, link.name};
+  }
   const auto holes = holes_.find(file);
   const auto give = [&](uint64_t from, uint64_t to) {
     if (!status.ok() || out_ == nullptr) return;
     // What was a hole is to be one again.
     if (holes != holes_.end() && holes->second.Covers(from, to)) return;
     status = out_->AddInitialData(
-        {.parent = model_.node(link.parent).slot,
-         .name = link.name,
+        {.parent = at.parent,
+         .name = at.name,
          .offset = from,
          .bytes = seen.data.subspan(from - begin, to - from)});
   };
@@ -415,7 +450,9 @@ Status PlanBuilder::DoTransfer(const Observed& seen, NodeId file) {
   if (!writes || !seen.ok()) return {};
   Node& node = model_.node(file);
   node.written = true;
+  node.looked_at = false;
   node.lacks_bytes |= !seen.has_data && done != 0;
+  if (done != 0) Grew(file, seen.Get(Field::kOffset));
   node.size = std::max(node.size, end);
   node.changing_until_ns = std::max(node.changing_until_ns, seen.end_ns());
   // Who writes may lose the set-id bits.
@@ -462,7 +499,9 @@ Status PlanBuilder::DoCopy(const Observed& seen, NodeId file) {
   if (!seen.ok()) return {};
   Node& node = model_.node(to);
   node.written = true;
+  node.looked_at = false;
   node.lacks_bytes |= !HasAllBytes(file);
+  if (done != 0) Grew(to, seen.Get(Field::kOffsetOut));
   node.size = std::max(node.size, seen.Get(Field::kOffsetOut) + done);
   node.changing_until_ns = std::max(node.changing_until_ns, seen.end_ns());
   Covered(to, seen.Get(Field::kOffsetOut), seen.Get(Field::kOffsetOut) + done);
@@ -496,7 +535,7 @@ Status PlanBuilder::DoClose(const Observed& seen, NodeId file) {
 
 Status PlanBuilder::DoSetattr(const Observed& seen, NodeId file) {
   const uint32_t valid = seen.Get32(Field::kValid);
-  const bool resizes = (valid & kFattrSize) != 0;
+  const bool resizes = (valid & FATTR_SIZE) != 0;
   const uint64_t old_size = model_.node(file).size;
   if (Wanted(seen, file) && (seen.selected || seen.ok())) {
     if (Status s = Ensure(file); !s.ok()) return s;
@@ -529,18 +568,21 @@ Status PlanBuilder::DoSetattr(const Observed& seen, NodeId file) {
   }
   if (!seen.ok()) return {};
   Node& node = model_.node(file);
+  node.looked_at = false;
   Learn(file, seen);
   if (resizes) {
+    node.size = old_size;
+    Grew(file, seen.Get(Field::kNewSize));
     node.size = seen.Get(Field::kNewSize);
     node.changing_until_ns = std::max(node.changing_until_ns, seen.end_ns());
     if (node.size < old_size) Covered(file, node.size, UINT64_MAX);
   }
-  if (!seen.Has(Field::kMode) && (valid & kFattrMode) != 0) {
+  if (!seen.Has(Field::kMode) && (valid & FATTR_MODE) != 0) {
     node.mode = static_cast<uint16_t>((node.mode & S_IFMT) |
                                       (seen.Get(Field::kArgMode) & 07777));
   }
-  if ((valid & kFattrUid) != 0) node.uid = seen.Get32(Field::kNewUid);
-  if ((valid & kFattrGid) != 0) node.gid = seen.Get32(Field::kNewGid);
+  if ((valid & FATTR_UID) != 0) node.uid = seen.Get32(Field::kNewUid);
+  if ((valid & FATTR_GID) != 0) node.gid = seen.Get32(Field::kNewGid);
   return {};
 }
 
@@ -627,6 +669,10 @@ Status PlanBuilder::DoFile(const Observed& seen, NodeId file) {
   }
   Node& node = model_.node(file);
   if (node.changing_until_ns > seen.begin_ns()) a.flags |= kSizeRaces;
+  if (changes) node.looked_at = false;
+  if (op == Op::getattr_ && LooksAgain(file, seen) && !a.Has(kSizeRaces)) {
+    a.flags |= kRepeated;
+  }
   if (seen.marked && op == Op::fallocate_ && !HasAllBytes(file)) {
     a.flags |= kUnknownBytes;
   }
@@ -648,6 +694,7 @@ Status PlanBuilder::DoFile(const Observed& seen, NodeId file) {
     }
   }
   node.written = true;
+  node.looked_at = false;
   node.changing_until_ns = std::max(node.changing_until_ns, seen.end_ns());
   return {};
 }

@@ -99,7 +99,9 @@ Player::Player(int plan, const PlanHeader& header, TargetTree* tree,
       header_(header),
       tree_(tree),
       options_(std::move(options)),
-      counters_(options_.order == OrderMode::kRoot ? kOrderCounters : 0) {
+      // A single lane is in order by itself.
+      counts_(options_.order == OrderMode::kRoot && header.lanes > 1),
+      counters_(counts_ ? kOrderCounters : 0) {
   const uint32_t lanes = std::clamp(header.lanes, 1u, kMaxLanes);
   for (uint32_t i = 0; i < lanes; ++i) {
     lanes_.push_back(std::make_unique<Lane>());
@@ -140,6 +142,15 @@ Status Player::Run(Outcome* outcome) {
   return status_;
 }
 
+// Memory of a chunk that is done with, if there is one: it need not be cleared.
+std::vector<std::byte> Player::TakeRoom() {
+  const std::lock_guard lock(mutex_);
+  if (rooms_.empty()) return {};
+  std::vector<std::byte> room = std::move(rooms_.back());
+  rooms_.pop_back();
+  return room;
+}
+
 Status Player::Dispatch() {
   PlanReader plan(plan_, ChunkKind::kActions);
   uint64_t index = 0;
@@ -147,18 +158,20 @@ Status Player::Dispatch() {
   std::vector<uint32_t> used;
   bool more = true;
   while (more && !stop_) {
-    auto chunk = plan.Next();
-    if (!chunk.ok()) return chunk.status();
-    if (!*chunk) break;
+    std::vector<std::byte> room = TakeRoom();
+    const Result<bool> there = plan.NextInto(&room);
+    if (!there.ok()) return there.status();
+    if (!*there) break;
     ++chunks_;
     const std::shared_ptr<std::vector<std::byte>> bytes(
-        new std::vector<std::byte>(std::move(**chunk)),
+        new std::vector<std::byte>(std::move(room)),
         [this](std::vector<std::byte>* owned) {
-          delete owned;
           {
             const std::lock_guard lock(mutex_);
+            rooms_.push_back(std::move(*owned));
             --chunks_;
           }
+          delete owned;
           chunk_done_.notify_one();
         });
     used.clear();
@@ -224,7 +237,7 @@ bool Player::AwaitTurn(Lane& lane, const Action& action, uint64_t index) {
   bool waited = false;
   if (options_.order == OrderMode::kGlobal) {
     if (!all_.Await(static_cast<uint32_t>(index), stop_, &waited)) return false;
-  } else if (options_.order == OrderMode::kRoot) {
+  } else if (counts_) {
     for (uint32_t i = 0; i < action.order_count; ++i) {
       const Order& order = action.orders[i];
       if (order.waits &&
@@ -266,7 +279,7 @@ void Player::AwaitTime(Lane& lane, const Action& action) {
 }
 
 void Player::Finished(const Action& action) {
-  if (options_.order == OrderMode::kRoot) {
+  if (counts_) {
     for (uint32_t i = 0; i < action.order_count; ++i) {
       counters_[action.orders[i].counter].Add();
     }
@@ -279,10 +292,16 @@ bool Player::DoOne(Lane& lane, const Action& action, uint64_t index) {
   // The time first: who waits for his turn is late by that.
   const bool beyond = action.sequence > options_.until_sequence ||
                       action.begin_ns > options_.until_ns;
-  if (!beyond) AwaitTime(lane, action);
+  const bool skip = options_.skip_repeated && action.Has(kRepeated);
+  if (!beyond && !skip) AwaitTime(lane, action);
   if (!AwaitTurn(lane, action, index) || stop_) return false;
   if (beyond) {
     Finished(action);  // others may wait for it
+    return true;
+  }
+  if (skip) {
+    ++lane.outcome.skipped;
+    Finished(action);
     return true;
   }
   if (options_.before && !options_.before(action)) {

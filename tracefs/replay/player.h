@@ -39,6 +39,7 @@ struct PlayOptions {
   TimingMode timing = TimingMode::kAsap;
   double scale = 1;  // of kScale and kThink
   OnMismatch on_mismatch = OnMismatch::kCount;
+  bool skip_repeated = false;            // looks at what has not changed
   uint64_t max_lag_ns = UINT64_MAX;      // ends the replay if anything is later
   uint64_t until_sequence = UINT64_MAX;  // the last one to be done
   uint64_t until_ns = UINT64_MAX;        // since the first operation
@@ -78,6 +79,7 @@ class Player {
   struct Lane;
 
   Status Dispatch();
+  std::vector<std::byte> TakeRoom();
   void RunLane(Lane& lane);
   bool DoOne(Lane& lane, const Action& action, uint64_t index);
   bool AwaitTurn(Lane& lane, const Action& action, uint64_t index);
@@ -90,6 +92,7 @@ class Player {
   const PlanHeader header_;
   TargetTree* const tree_;
   const PlayOptions options_;
+  const bool counts_;  // the counters of kRoot are needed
   std::vector<Counter> counters_;
   Counter all_;  // of kGlobal
   std::vector<std::unique_ptr<Lane>> lanes_;
@@ -98,7 +101,8 @@ class Player {
   std::atomic<uint32_t> chunks_{0};  // that somebody still works on
   std::mutex mutex_;
   std::condition_variable chunk_done_;
-  Status status_;  // guarded by mutex_
+  Status status_;                              // guarded by mutex_
+  std::vector<std::vector<std::byte>> rooms_;  // guarded by mutex_
 };
 
 }  // namespace tracefs::replay

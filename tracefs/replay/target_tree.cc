@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fuse.h>
 #include <sched.h>
 #include <sys/fsuid.h>
 #include <sys/syscall.h>
@@ -15,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "tracefs/base/crc32c.h"
 #include "tracefs/base/printable.h"
 #include "tracefs/format/state_message.h"
 #include "tracefs/replay/open_beneath.h"
@@ -27,6 +29,16 @@ constexpr size_t kAlignment = 4096;
 void Set(Done* done, long rc) {
   done->result = rc;
   done->error = rc < 0 ? errno : 0;
+}
+
+// fstat(2) itself, where the struct is the kernel's: what the C library makes
+// of it looks at an empty path first.
+int StatOf(int fd, struct stat* st) {
+#ifdef __x86_64__
+  return static_cast<int>(::syscall(SYS_fstat, fd, st));
+#else
+  return ::fstatat(fd, "", st, AT_EMPTY_PATH);
+#endif
 }
 
 timespec TimeOf(int64_t ns) {
@@ -220,6 +232,21 @@ Status TargetTree::PlaceData(const InitialData& data) {
   return Status::System(errno, "initial contents of " + Printable(data.name));
 }
 
+Result<uint32_t> TargetTree::ChecksumOf(const TreeEntry& entry) const {
+  constexpr size_t kPiece = size_t{256} << 10;
+  const UniqueFd fd(OpenBeneath(DirFd(entry.parent), entry.name.c_str(),
+                                O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0));
+  const auto room = std::make_unique_for_overwrite<std::byte[]>(kPiece);
+  uint32_t crc = 0;
+  ssize_t n = fd ? 1 : -1;
+  while (n > 0) {
+    n = ::read(fd.get(), room.get(), kPiece);
+    if (n > 0) crc = Crc32c({room.get(), static_cast<size_t>(n)}, crc);
+  }
+  if (n < 0) return Status::System(errno, Printable(entry.name));
+  return crc;
+}
+
 // --- Operations.
 
 void TargetTree::Become(const Action& action, WorkerState& worker) {
@@ -334,8 +361,8 @@ void TargetTree::Look(const Action& a, Done* done) {
       rc =
           ::fstatat(DirFd(a.dir), name.c_str(), &done->st, AT_SYMLINK_NOFOLLOW);
     } else {
-      rc = ::fstatat(a.place == Place::kDir ? DirFd(a.dir) : HandleFd(a.handle),
-                     "", &done->st, AT_EMPTY_PATH);
+      rc = StatOf(a.place == Place::kDir ? DirFd(a.dir) : HandleFd(a.handle),
+                  &done->st);
     }
     Set(done, rc);
     done->has_stat = rc == 0;
@@ -470,23 +497,23 @@ void TargetTree::Close(const Action& a) {
 }
 
 void TargetTree::SetAttributes(const Action& a, Done* done) {
-  constexpr uint32_t kMode = 1, kUid = 2, kGid = 4, kSize = 8, kAtime = 16,
-                     kMtime = 32, kAtimeNow = 128, kMtimeNow = 256;
+  constexpr uint32_t kTimes =
+      FATTR_ATIME | FATTR_MTIME | FATTR_ATIME_NOW | FATTR_MTIME_NOW;
   const Reached at(*this, a);
   if (at.fd() < 0) return Set(done, -1);
-  if ((a.valid & kMode) != 0 && ChmodFd(at.fd(), a.mode & 07777) != 0) {
+  if ((a.valid & FATTR_MODE) != 0 && ChmodFd(at.fd(), a.mode & 07777) != 0) {
     return Set(done, -1);
   }
-  if ((a.valid & (kUid | kGid)) != 0) {
+  if ((a.valid & (FATTR_UID | FATTR_GID)) != 0) {
     const uid_t uid =
-        (a.valid & kUid) != 0 ? a.new_uid : static_cast<uid_t>(-1);
+        (a.valid & FATTR_UID) != 0 ? a.new_uid : static_cast<uid_t>(-1);
     const gid_t gid =
-        (a.valid & kGid) != 0 ? a.new_gid : static_cast<gid_t>(-1);
+        (a.valid & FATTR_GID) != 0 ? a.new_gid : static_cast<gid_t>(-1);
     if (::fchownat(at.fd(), "", uid, gid, AT_EMPTY_PATH) != 0) {
       return Set(done, -1);
     }
   }
-  if ((a.valid & kSize) != 0) {
+  if ((a.valid & FATTR_SIZE) != 0) {
     struct stat st;
     if (::fstatat(at.fd(), "", &st, AT_EMPTY_PATH) == 0 &&
         static_cast<uint64_t>(st.st_size) < a.new_size &&
@@ -505,13 +532,13 @@ void TargetTree::SetAttributes(const Action& a, Done* done) {
     }
     if (rc != 0) return Set(done, -1);
   }
-  if ((a.valid & (kAtime | kMtime | kAtimeNow | kMtimeNow)) != 0) {
+  if ((a.valid & kTimes) != 0) {
     std::array<timespec, 2> times = {timespec{0, UTIME_OMIT},
                                      timespec{0, UTIME_OMIT}};
-    if ((a.valid & kAtime) != 0) times[0] = TimeOf(a.new_atime_ns);
-    if ((a.valid & kMtime) != 0) times[1] = TimeOf(a.new_mtime_ns);
-    if ((a.valid & kAtimeNow) != 0) times[0] = {0, UTIME_NOW};
-    if ((a.valid & kMtimeNow) != 0) times[1] = {0, UTIME_NOW};
+    if ((a.valid & FATTR_ATIME) != 0) times[0] = TimeOf(a.new_atime_ns);
+    if ((a.valid & FATTR_MTIME) != 0) times[1] = TimeOf(a.new_mtime_ns);
+    if ((a.valid & FATTR_ATIME_NOW) != 0) times[0] = {0, UTIME_NOW};
+    if ((a.valid & FATTR_MTIME_NOW) != 0) times[1] = {0, UTIME_NOW};
     if (::utimensat(at.fd(), "", times.data(), AT_EMPTY_PATH) != 0) {
       return Set(done, -1);
     }

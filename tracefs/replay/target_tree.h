@@ -82,6 +82,8 @@ class TargetTree {
   // directory. Errors name the entry. EEXIST is one.
   Status Place(const TreeEntry& entry, bool make);
   Status PlaceData(const InitialData& data);
+  // CRC-32C of what the file of an initial entry holds now.
+  Result<uint32_t> ChecksumOf(const TreeEntry& entry) const;
   // Puts sizes and times that later entries have changed.
   int root() const { return dir_fds_[kRootSlot].load(); }
 

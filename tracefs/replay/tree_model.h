@@ -91,7 +91,8 @@ struct Node {
   LinkId first_link = kNoLink;
   uint32_t slot = kNoSlot;         // of a directory
   uint32_t open_handle = kNoSlot;  // one of its open handles
-  uint32_t open_count = 0;
+  uint32_t open_count : 31 = 0;
+  uint32_t looked_at : 1 = false;  // its attributes, since they last changed
   uint32_t uid = 0;
   uint32_t gid = 0;
   uint32_t rdev = 0;

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fuse.h>
+#include <stdio.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -18,11 +20,6 @@ namespace {
 using Kind = UndoStep::Kind;
 
 constexpr size_t kMostSteps = 4'000'000;
-// linux/fuse.h, of setattr; linux/fs.h, of rename.
-constexpr uint32_t kFattrMode = 1u << 0;
-constexpr uint32_t kFattrOwner = 3u << 1;
-constexpr uint32_t kFattrSize = 1u << 3;
-constexpr uint32_t kExchangeNames = 1u << 1;
 
 bool Changes(const Action& a) {
   switch (a.op) {
@@ -213,7 +210,7 @@ Status UndoRecorder::Undo(const Action& a) {
       return KeepGone(a, scratch_.DirFd(a.dir), a.name, path, a.text);
     case Op::rename_: {
       const std::string to = Join(new_dir, a.new_name);
-      const bool exchange = (a.arg_flags & kExchangeNames) != 0;
+      const bool exchange = (a.arg_flags & RENAME_EXCHANGE) != 0;
       if (!exchange) {
         // First the name is free again, and then what had it comes back: steps
         // are done last one first.
@@ -336,18 +333,18 @@ Status UndoRecorder::KeepBytes(const Action& a, const File& file,
 
 Status UndoRecorder::KeepAttributes(const Action& a, const File& file) {
   if (made_names_.contains(file.path)) return {};
-  if ((a.valid & kFattrSize) != 0) {
+  if ((a.valid & FATTR_SIZE) != 0) {
     const auto size = static_cast<uint64_t>(file.st.st_size);
     if (Status s = KeepBytes(a, file, std::min(a.new_size, size), size);
         !s.ok()) {
       return s;
     }
   }
-  if ((a.valid & kFattrMode) != 0) {
+  if ((a.valid & FATTR_MODE) != 0) {
     Add(a, Kind::kMode, file.path, file.st.st_ino).mode =
         file.st.st_mode & 07777;
   }
-  if ((a.valid & kFattrOwner) != 0) {
+  if ((a.valid & (FATTR_UID | FATTR_GID)) != 0) {
     UndoStep& step = Add(a, Kind::kOwner, file.path, file.st.st_ino);
     step.uid = file.st.st_uid;
     step.gid = file.st.st_gid;

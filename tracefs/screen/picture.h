@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 #include <vector>
 
 #include "tracefs/screen/browser.h"
@@ -20,12 +19,5 @@ struct Picture {
 // What came from names of files, processes and mounts is safe for a terminal.
 Picture Draw(const Browser& browser, size_t width, size_t height,
              const Means& means);
-
-// For who has no screen: operations, processes, files and directories one
-// below the other in so many lines; or, with `only`, all rows of that view,
-// with whole names.
-std::vector<std::string> Report(const Browser& browser, const View* only,
-                                size_t width, size_t height,
-                                const Means& means);
 
 }  // namespace tracefs::screen

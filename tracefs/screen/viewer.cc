@@ -13,6 +13,7 @@
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/screen/keys.h"
 #include "tracefs/screen/picture.h"
+#include "tracefs/screen/plain_report.h"
 #include "tracefs/screen/terminal.h"
 
 namespace tracefs::screen {

@@ -55,16 +55,21 @@ Result<TracerParts> BeginOwnParts(TracerKind kind, const std::string& name,
 }
 
 Result<TracerParts> BeginWatchParts(const std::string& name, Filter filter,
-                                    uint64_t every_ns) {
-  Result<AggregateSpec> spec = ParseAggregateSpec(kWatched, name, {});
+                                    uint64_t every_ns,
+                                    const std::string& counted) {
+  const std::string clauses = counted.empty() ? std::string(kWatched) : counted;
+  Result<AggregateSpec> spec = ParseAggregateSpec(clauses, name, {});
   if (!spec.ok()) return spec.status();
+  if (spec->every_ns != 0) {
+    return Status::Invalid("aggregate: every is said by every_ms");
+  }
   // Shorter than a config may ask for: it lives as long as somebody looks.
   spec->every_ns = every_ns;
-  spec->top = kWatchedRows;
+  if (counted.empty()) spec->top = kWatchedRows;
   Result<TracerParts> parts =
       BeginParts({.kind = TracerKind::kTail,
                   .name = name,
-                  .drivers = "aggregate = { " + std::string(kWatched) + " }",
+                  .drivers = "aggregate = { " + clauses + " }",
                   .output_chain = name},
                  std::move(filter));
   if (parts.ok()) parts->assembly.push_back(MakeAggregate(*std::move(spec)));

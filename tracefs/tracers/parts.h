@@ -31,9 +31,12 @@ Result<TracerParts> BeginOwnParts(TracerKind kind, const std::string& name,
 
 // Likewise one that only counts, for who looks on (`watch` in docs/control-
 // protocol.md): operation, error, user, process,
-// its parent and name, and path; told every `every_ns`.
+// its parent and name, and path; or what `counted`, clauses of `aggregate`,
+// says; told every `every_ns`. kInvalid if the clauses are wrong, or have
+// `every`.
 Result<TracerParts> BeginWatchParts(const std::string& name, Filter filter,
-                                    uint64_t every_ns);
+                                    uint64_t every_ns,
+                                    const std::string& counted = {});
 
 void SetId(uint32_t id, TracerParts* parts);
 

@@ -1,7 +1,5 @@
 #include "drivers/output/broker/line_feed.h"
 
-#include <array>
-
 #include "drivers/output/broker/courier.h"
 #include "tracefs/format/frame.h"
 
@@ -11,15 +9,14 @@ namespace {
 class BrokerFeed final : public Feed {
  public:
   BrokerFeed(std::unique_ptr<FeedFormat> format,
-             std::unique_ptr<OutputDriver> driver)
-      : Feed(std::move(format)), driver_(std::move(driver)) {}
+             std::unique_ptr<OutputFilter> framing)
+      : Feed(std::move(format)), framing_(std::move(framing)) {}
 
   Status Initialize(const TraceIdentity& identity) override {
-    serial_ = identity.serial;
     TraceIdentity lines = identity;
     lines.preamble = format::EncodePreamble(
-        {.serial = serial_, .chain = std::string(kLinesChain)});
-    return driver_->Initialize(lines);
+        {.serial = identity.serial, .chain = std::string(kLinesChain)});
+    return framing_->Initialize(lines);
   }
   Status Send(const std::vector<FeedMessage>& messages,
               const BlockInfo& info) override {
@@ -28,30 +25,25 @@ class BrokerFeed final : public Feed {
       lines_ += message.text;
       lines_ += '\n';
     }
-    std::array<std::byte, format::kFrameHeaderBytes> header;
-    format::EncodeFrameHeader(header,
-                              {.sequence = info.sequence, .serial = serial_},
-                              AsBytes(lines_));
-    return driver_->Write(header, AsBytes(lines_), info);
+    return framing_->Write(AsBytes(lines_), info);
   }
-  Status Flush() override { return driver_->Flush(); }
-  Status Release() override { return driver_->Release(); }
+  Status Flush() override { return framing_->Flush(); }
+  Status Release() override { return framing_->Release(); }
   size_t PreferredBlockSize() const override {
-    return driver_->PreferredBlockSize();
+    return framing_->PreferredBlockSize();
   }
-  std::optional<QueueGauge> Queue() const override { return driver_->Queue(); }
+  std::optional<QueueGauge> Queue() const override { return framing_->Queue(); }
 
  private:
-  const std::unique_ptr<OutputDriver> driver_;
-  format::Serial serial_{};
+  const std::unique_ptr<OutputFilter> framing_;
   std::string lines_;
 };
 
 }  // namespace
 
 std::unique_ptr<Feed> MakeBrokerFeed(std::unique_ptr<FeedFormat> format,
-                                     std::unique_ptr<OutputDriver> driver) {
-  return std::make_unique<BrokerFeed>(std::move(format), std::move(driver));
+                                     std::unique_ptr<OutputFilter> framing) {
+  return std::make_unique<BrokerFeed>(std::move(format), std::move(framing));
 }
 
 }  // namespace tracefs

@@ -8,8 +8,9 @@
 
 namespace tracefs {
 
-// `driver` takes frames: each has lines in it instead of a block.
+// `framing` makes frames of blocks for a driver (MakeFraming): here each has
+// lines in it instead of a block.
 std::unique_ptr<Feed> MakeBrokerFeed(std::unique_ptr<FeedFormat> format,
-                                     std::unique_ptr<OutputDriver> driver);
+                                     std::unique_ptr<OutputFilter> framing);
 
 }  // namespace tracefs

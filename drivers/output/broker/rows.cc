@@ -10,6 +10,7 @@
 #include "drivers/output/broker/courier.h"
 #include "drivers/output/broker/line_feed.h"
 #include "drivers/output/feed/option.h"
+#include "drivers/output/framing.h"
 #include "drivers/output/remote/waiting.h"
 
 namespace tracefs {
@@ -54,14 +55,41 @@ constexpr OptionRow kNatsOptions[] = {
     kRetryOption,
     kFeedOption};
 
+constexpr OptionRow kKafkaOptions[] = {
+    {.name = "topic", .type = ValueType::kText},
+    kTracer,
+    {.name = "compression",
+     .type = ValueType::kChoice,
+     .words = kCompressionWords},
+    {.name = "message_size",
+     .type = ValueType::kSize,
+     .min = uint64_t{64} << 10,
+     .max = uint64_t{256} << 20},
+    kCa,
+    kCert,
+    kKey,
+    {.name = "sasl", .type = ValueType::kChoice, .words = kSaslWords},
+    kUser,
+    kPassword,
+    kBufOption,
+    kUnbufferedOption,
+    kWhenFullOption,
+    kDeadlineOption,
+    kMaxOption,
+    kQueueOption,
+    kTimeoutOption,
+    kRetryOption,
+    kFeedOption};
+
 // kInvalid if something is given without what it needs.
 Status CheckTogether(const ConfigEntry& entry) {
-  constexpr std::array<std::array<std::string_view, 2>, 6> kNeeds = {
+  constexpr std::array<std::array<std::string_view, 2>, 7> kNeeds = {
       {{"cert", "key"},
        {"key", "cert"},
        {"cert", "ca"},
        {"user", "password"},
        {"password", "user"},
+       {"sasl", "user"},
        {"stream_size", "create"}}};
   for (const auto& [option, needed] : kNeeds) {
     if (!entry.Has(option) || entry.Has(needed)) continue;
@@ -82,6 +110,7 @@ std::string HostName() {
 
 Result<BrokerSpec> SpecOf(const ConfigEntry& entry) {
   BrokerSpec spec;
+  spec.kind = entry.name == "kafka" ? BrokerKind::kKafka : BrokerKind::kNats;
   Result<std::vector<std::string>> servers = ParseServers(entry.value.text);
   if (!servers.ok()) return servers.status().Prefixed(entry.name);
   spec.servers = *std::move(servers);
@@ -90,6 +119,10 @@ Result<BrokerSpec> SpecOf(const ConfigEntry& entry) {
   spec.create = entry.Has("create");
   spec.replicas = static_cast<uint32_t>(entry.Number("replicas", 1));
   spec.stream_bytes = entry.Number("stream_size");
+  spec.topic = entry.Text("topic", spec.topic);
+  spec.compression = entry.Text("compression", spec.compression);
+  spec.message_bytes = entry.Number("message_size", spec.message_bytes);
+  spec.sasl = entry.Text("sasl", spec.sasl);
   spec.ca = entry.Text("ca");
   spec.cert = entry.Text("cert");
   spec.key = entry.Text("key");
@@ -107,10 +140,14 @@ Result<BrokerSpec> SpecOf(const ConfigEntry& entry) {
       !s.ok()) {
     return s.Prefixed(entry.name);
   }
+  if (Status s = CheckBrokerName("topic", spec.topic, /*dots=*/true); !s.ok()) {
+    return s.Prefixed(entry.name);
+  }
   if (Status s = CheckBrokerName("tracer", spec.tracer, /*dots=*/false);
       !s.ok()) {
     return s.Prefixed(entry.name);
   }
+  if (Status s = spec.CheckSecrets(); !s.ok()) return s.Prefixed(entry.name);
   return spec;
 }
 
@@ -163,7 +200,8 @@ Result<MadeOutputDriver> Make(const ConfigEntry& entry,
   std::unique_ptr<OutputDriver> driver =
       MakeRemote(std::move(options), *std::move(dialer), std::move(leftovers));
   if (spec->lines) {
-    driver = MakeBrokerFeed(MakeFeedFormat(FeedOf(entry)), std::move(driver));
+    driver = MakeBrokerFeed(MakeFeedFormat(FeedOf(entry)),
+                            MakeFraming(std::move(driver)));
   }
   return MadeOutputDriver{.driver = std::move(driver), .when_full = when_full};
 }
@@ -172,13 +210,8 @@ Result<MadeOutputDriver> Make(const ConfigEntry& entry,
 std::vector<Wish> Wishes(const ConfigEntry& entry) {
   const Result<BrokerSpec> spec = SpecOf(entry);
   if (!spec.ok()) return {};
-  const Wish courier = {.path = spec->Text(), .kind = Wish::Kind::kCourier};
-  std::vector<Wish> wishes = {courier};
-  if (Spills(entry)) {
-    wishes.push_back(courier);
-    WishSpill(entry, &wishes);
-  }
-  return wishes;
+  return WaitingWishes(entry,
+                       {{.path = spec->Text(), .kind = Wish::Kind::kCourier}});
 }
 
 OutputDriverRow Row(std::string_view name, std::string_view help,
@@ -202,6 +235,11 @@ OutputDriverRow Row(std::string_view name, std::string_view help,
 OutputDriverRow NatsRow() {
   return Row("nats", "a stream of NATS JetStream, of servers HOST:PORT,…",
              kNatsOptions);
+}
+
+OutputDriverRow KafkaRow() {
+  return Row("kafka", "a topic of Kafka, of brokers HOST:PORT,…",
+             kKafkaOptions);
 }
 
 }  // namespace tracefs

@@ -93,10 +93,7 @@ std::vector<Wish> Wishes(const ConfigEntry& entry) {
   if (!address.ok()) return {};
   std::vector<Wish> wishes;
   WishDialer(*address, &wishes);
-  if (FeedOf(entry).empty() && Spills(entry)) {
-    WishDialer(*address, &wishes);
-    WishSpill(entry, &wishes);
-  }
+  if (FeedOf(entry).empty()) wishes = WaitingWishes(entry, wishes);
   if (entry.name == "tls") WishTls(entry, &wishes);
   return wishes;
 }

@@ -29,15 +29,22 @@ inline constexpr OptionRow kTimeoutOption = {.name = "timeout",
 // Brokers are for many hosts, whose users should not notice one that is away:
 // without a word on it nobody waits for them.
 inline LossPolicy WaitingPolicy(const ConfigEntry& entry) {
-  const bool broker = entry.name == "nats";
+  const bool broker = entry.name == "nats" || entry.name == "kafka";
   return PolicyOf(entry, broker ? LossPolicy::kDrop : LossPolicy::kBlock);
 }
 inline bool Spills(const ConfigEntry& entry) {
   return WaitingPolicy(entry) == LossPolicy::kSpill;
 }
-inline void WishSpill(const ConfigEntry& entry, std::vector<Wish>* wishes) {
-  wishes->push_back({.path = entry.Find("when_full")->value.argument,
-                     .kind = Wish::Kind::kDirectory});
+// What a driver needs to connect: `connection`, and where blocks spill another
+// one for what is left over, with the directory.
+inline std::vector<Wish> WaitingWishes(const ConfigEntry& entry,
+                                       const std::vector<Wish>& connection) {
+  std::vector<Wish> wishes = connection;
+  if (!Spills(entry)) return wishes;
+  wishes.insert(wishes.end(), connection.begin(), connection.end());
+  wishes.push_back({.path = entry.Find("when_full")->value.argument,
+                    .kind = Wish::Kind::kDirectory});
+  return wishes;
 }
 
 // Which of these options go together.

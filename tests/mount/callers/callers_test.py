@@ -7,11 +7,12 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../support"))
 # pylint: disable=wrong-import-position
-from tracefs_harness import Skip, Suite, expect, expect_equal  # noqa: E402
+from tracefs_harness import Skip, Suite, expect, expect_equal, wait_until  # noqa: E402
 
 FLAGS = ("STR_ALL | STR_SYSCALL | STR_EXE | STR_CMDLINE | STR_CGROUP | STR_TTY")
 
@@ -189,6 +190,45 @@ def a_filter_takes_calls_by_name_and_number(suite):
            "the header does not name the calls")
 
 
+def calls_are_known_while_other_tracepoints_take_over(suite):
+    """The daemon's threads are left out by a filter that is set once; when it
+    has new ones, tracepoints with another filter take the place of the first."""
+    need_calls(suite)
+    source = suite.folder("anew", "source")
+    point = suite.folder("anew", "mnt")
+    trace = suite.path("anew", "trace")
+    mount = suite.mount(source, point, tracer("", trace, "STR_SYSCALL"))
+
+    def tracepoints():
+        files = f"/proc/{mount.pid}/fd"
+        return sum("perf_event" in os.readlink(os.path.join(files, name))
+                   for name in os.listdir(files))
+
+    def work(name, until):
+        while time.monotonic() < until:
+            os.close(os.open(name, os.O_CREAT | os.O_WRONLY))
+            os.unlink(name)
+            time.sleep(0.002)
+
+    try:
+        before = tracepoints()
+        threads = [threading.Thread(target=work, args=(
+            os.path.join(point, f"f{i}"), time.monotonic() + 3))
+            for i in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        wait_until(lambda: tracepoints() == before * 3 // 2,
+                   "one more in each ring")
+    finally:
+        mount.unmount()
+    expected = {"create": "openat", "unlink": "unlink"}
+    calls = {(e["op"], e.get("syscall")) for e in suite.read(trace)
+             if e["op"] in expected}
+    expect_equal(calls, set(expected.items()), "calls")
+
+
 def callers_are_who_proc_says(suite):
     seen = {}
 
@@ -323,6 +363,7 @@ def main():
     suite = Suite("callers", __doc__)
     for case in (the_call_is_the_one_that_strace_saw,
                  a_filter_takes_calls_by_name_and_number,
+                 calls_are_known_while_other_tracepoints_take_over,
                  callers_are_who_proc_says,
                  descendants_are_found_by_number_and_name,
                  nobody_waits_for_a_process_in_execve,

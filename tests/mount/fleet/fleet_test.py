@@ -3,112 +3,40 @@
 sandbox, real nats-servers, and tracefs-recv --from that is killed. What is
 stored must be, event by event, what the file driver kept beside."""
 
-import collections
+import contextlib
 import glob
 import json
 import os
-import random
 import signal
-import subprocess
+import socket
 import sys
+import urllib.error
+import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..",
                                 "support"))
 sys.path.insert(0, os.path.dirname(__file__))
+import fleet_world  # noqa: E402
 import nats_servers  # noqa: E402
+from fleet_world import (HOST, encrypted_fleet,  # noqa: E402
+                         receivers_killed_in_turn_lose_nothing, said,
+                         sealed_fleet, tables_need_the_key,
+                         two_receivers_store_what_verifies)
 from nats_servers import NatsClient, NatsServer  # noqa: E402
 from tracefs_harness import (Skip, Suite, decode_event, expect,  # noqa: E402
                              expect_equal, wait_until)
 
 SOAK = bool(os.environ.get("TRACEFS_SOAK"))
-HOST = os.uname().nodename
-GROUP = "tracefs-recv"
 
 
-class Fleet:
-    """A mount with two tracers, one to a broker and one to a file beside."""
+class Fleet(fleet_world.Fleet):
+    """With nats-servers."""
 
-    def __init__(self, suite, name, servers, options="", filters="",
-                 file_filters=None):
+    def __init__(self, suite, name, servers, options="", **more):
         if nats_servers.missing():
             raise Skip(nats_servers.missing())
-        self.suite = suite
-        self.name = name
-        self.source = suite.folder(name, "source")
-        self.point = suite.folder(name, "mount")
-        self.out = suite.folder(name, "out")
-        self.beside = suite.path(name, "beside.trace")
-        self.servers = servers
-        self.addresses = ",".join(s.address for s in servers)
-        beside = filters if file_filters is None else file_filters
-        self.mount = suite.mount(
-            self.source, self.point,
-            ("", "STR_ALL", f'{filters} nats = "{self.addresses}" create '
-             f"retry = 200ms {options}"),
-            ("", "STR_ALL", f'{beside} file = "{self.beside}"'))
-        self.made = 0
-
-    def work(self, count):
-        for _ in range(count):
-            path = os.path.join(self.point, f"f{self.made}")
-            with open(path, "w", encoding="ascii") as out:
-                out.write(str(self.made))
-            self.made += 1
-
-    def receiver(self, *arguments, out=None):
-        log = self.suite.path(self.name, f"recv-{random.random()}.log")
-        with open(log, "wb") as errors:
-            process = self.suite.background(subprocess.Popen(
-                [os.path.join(self.suite.bin, "tracefs-recv"), "--from",
-                 "nats:" + self.addresses, "--create", "--out",
-                 out or self.out, "--redeliver", "2s",
-                 *arguments],
-                stdin=subprocess.DEVNULL, stderr=errors))
-        process.log = log
-        return process
-
-    def await_all(self, receivers, stop=True):
-        """Until all that is in the stream was acknowledged."""
-        def done():
-            for receiver in receivers:
-                expect(receiver.poll() is None, said(receiver))
-            try:
-                with NatsClient(self.servers[0].address) as client:
-                    return client.acknowledged_all("TRACEFS", GROUP)
-            except OSError:
-                return False
-        wait_until(done, "all blocks to be acknowledged")
-        for receiver in receivers if stop else ():
-            receiver.send_signal(signal.SIGTERM)
-            expect_equal(receiver.wait(30), 0, said(receiver))
-
-    def traces(self):
-        return sorted(glob.glob(f"{self.out}/host={HOST}/date=*/*.trace"))
-
-    def expect_same(self, events=None):
-        want = plain(self.suite.read(self.beside))
-        got = plain(self.suite.read(*self.traces()) if events is None
-                    else events)
-        missing, more = want - got, got - want
-        expect(not missing and not more,
-               f"{sum(missing.values())} events of {sum(want.values())} are "
-               f"missing, {sum(more.values())} are too many; "
-               f"{list(missing)[:1]} {list(more)[:1]}")
-        return sum(want.values())
-
-
-def said(process):
-    with open(process.log, encoding="utf-8", errors="replace") as text:
-        return text.read()
-
-
-def plain(events):
-    """Events with how often each is there, but for who recorded it: each
-    tracer has a pair of clocks of its own."""
-    return collections.Counter(
-        json.dumps({k: v for k, v in event.items()
-                    if k not in ("ts", "tracer")}, sort_keys=True)
-        for event in events)
+        super().__init__(suite, name, nats_servers.Broker(servers), options,
+                         **more)
 
 
 def started(server):
@@ -139,38 +67,15 @@ def messages_put_together_are_the_trace(suite):
 def stored_traces_are_what_the_file_driver_kept(suite):
     """And verify, sealed, with a file of a group of two that is shared."""
     server = started(NatsServer(suite, "two"))
-    secret = suite.path("secret")
-    with open(secret, "w", encoding="ascii") as out:
-        out.write("tracefs-secret-1 " + "5a" * 32 + "\n")
-    os.chmod(secret, 0o600)
-    seal = f'checksum key = "file:{secret}";'
-    fleet = Fleet(suite, "stored", [server], options="buf = 4096",
-                  filters=seal)
-    receivers = [fleet.receiver("--key", secret) for _ in range(2)]
-    for _ in range(5):
-        fleet.work(40)
-    fleet.mount.unmount()
-    fleet.await_all(receivers)
-    count = fleet.expect_same()
-    expect_equal(len(fleet.traces()), 1, "one file for one trace and day")
-    suite.command("tracefs-verify", "--key", secret, *fleet.traces())
-    return f"{count} events"
+    return two_receivers_store_what_verifies(
+        *sealed_fleet(suite, "stored", [server], Fleet))
 
 
 def killed_receivers_lose_and_double_nothing(suite, kills=4):
     """kill -9, two in turn."""
     server = started(NatsServer(suite, "killed"))
     fleet = Fleet(suite, "killers", [server], options="buf = 4096")
-    receivers = [fleet.receiver(), fleet.receiver()]
-    for number in range(kills):
-        fleet.work(60)
-        victim = number % 2
-        receivers[victim].send_signal(signal.SIGKILL)
-        receivers[victim].wait()
-        receivers[victim] = fleet.receiver()
-    fleet.mount.unmount()
-    fleet.await_all(receivers)
-    return f"{fleet.expect_same()} events, {kills} kills"
+    return receivers_killed_in_turn_lose_nothing(fleet, kills)
 
 
 def a_broker_that_is_away_costs_nothing(suite):
@@ -313,6 +218,12 @@ def tables_have_each_event_once(suite):
     return f"{count} events in {len(files)} files"
 
 
+def blocks_that_lack_their_key_stay_with_the_broker(suite):
+    server = started(NatsServer(suite, "keyless-server"))
+    fleet, secret = encrypted_fleet(suite, "keyless", [server], Fleet)
+    return tables_need_the_key(fleet, secret)
+
+
 def a_node_is_killed_under_load(suite, kills=1):
     """Three servers keep the stream; each in turn is killed."""
     servers = nats_servers.cluster(suite, ["n1", "n2", "n3"])
@@ -384,6 +295,80 @@ def added_to_a_running_mount(suite):
     return f"{len(names)} files"
 
 
+class Log:
+    """A syslog's socket, kept until it is read."""
+
+    def __init__(self, path):
+        self.path = path
+        self.said = ""
+        self.open()
+
+    def open(self):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.socket.bind(self.path)
+        self.socket.setblocking(False)
+
+    def close(self):
+        self.socket.close()
+        os.unlink(self.path)
+
+    def has(self, words):
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self.said += self.socket.recv(65536).decode() + "\n"
+        return words in self.said
+
+
+def a_receiver_is_watched(suite):
+    """Its metrics and health know whether the broker is there, and what was
+    stored; its log hears of it, after a restart of the log, too."""
+    server = started(NatsServer(suite, "watched-server"))
+    fleet = Fleet(suite, "watched", [server])
+    log = Log(suite.path("watched", "log"))
+    receiver = fleet.receiver("--metrics", "127.0.0.1:0", "--log",
+                              f"syslog:{log.path}")
+    wait_until(lambda: "metrics at " in said(receiver), "metrics")
+    base = "http://" + said(receiver).partition("metrics at ")[2].split()[0]
+
+    def get(path):
+        try:
+            with urllib.request.urlopen(base + path, timeout=30) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def metric(name):
+        return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2])
+                for line in get("/metrics")[1].splitlines()
+                if not line.startswith("#")}[name]
+
+    wait_until(lambda: log.has("takes traces from nats:"), "the log to hear")
+    fleet.work(50)
+    fleet.mount.unmount()
+    fleet.await_all([receiver], stop=False)
+    wait_until(lambda: metric("tracefs_recv_blocks_total") > 0, "blocks")
+    expect(metric("tracefs_recv_bytes_total") > 1000, get("/metrics")[1])
+    expect_equal(metric("tracefs_recv_broker_up"), 1, "broker_up")
+    expect(metric("tracefs_recv_disk_free_bytes") > 0, "room on the disk")
+    expect_equal(get("/health"), (200, "ok\n"), "health")
+    # The log's daemon is restarted, and the broker dies.
+    log.close()
+    log.open()
+    server.kill()
+    wait_until(lambda: metric("tracefs_recv_broker_up") == 0, "broker_up 0")
+    status, why = get("/health")
+    expect(status == 503 and "broker" in why, f"health: {status} {why}")
+    wait_until(lambda: log.has("; trying again"), "the log to hear of it")
+    started(server)
+    wait_until(lambda: metric("tracefs_recv_broker_up") == 1, "it to be back")
+    expect_equal(metric("tracefs_recv_broker_losses_total"), 1, "losses")
+    receiver.send_signal(signal.SIGTERM)
+    expect_equal(receiver.wait(30), 0, said(receiver))
+    expect(log.has("has ended: stored "), log.said)
+    fleet.expect_same()
+    log.close()
+
+
 def ending(case, *arguments):
     """Runs a case and ends the servers that it started."""
     try:
@@ -399,8 +384,9 @@ def main():
              killed_receivers_lose_and_double_nothing,
              a_broker_that_is_away_costs_nothing, wrong_credentials_are_told,
              what_is_forged_is_refused, tables_have_each_event_once,
+             blocks_that_lack_their_key_stay_with_the_broker,
              a_node_is_killed_under_load, a_feed_is_lines_in_messages,
-             added_to_a_running_mount)
+             added_to_a_running_mount, a_receiver_is_watched)
     for case in cases:
         suite.run(case.__name__.replace("_", " "), ending, case, suite)
     if SOAK:

@@ -31,13 +31,20 @@ class NatsServer:
         self.suite = suite
         self.port = free_port()
         self.address = f"127.0.0.1:{self.port}"
+        self.name = name
+        self.cluster = cluster or ""
         self.config = suite.path(name + ".conf")
         self.log = suite.path(name + ".log")
         self.process = None
+        self.configure(config)
+
+    def configure(self, config):
+        """What it reads when it starts, and at SIGHUP."""
         with open(self.config, "w", encoding="ascii") as out:
-            out.write(f'listen: "{self.address}"\nserver_name: {name}\n'
-                      f'jetstream {{ store_dir: "{suite.path(name)}" }}\n'
-                      f"{cluster or ''}\n{config}\n")
+            out.write(f'listen: "{self.address}"\nserver_name: {self.name}\n'
+                      "jetstream { store_dir: "
+                      f'"{self.suite.path(self.name)}" }}\n'
+                      f"{self.cluster}\n{config}\n")
 
     def start(self):
         with open(self.log, "ab") as log:
@@ -76,6 +83,23 @@ def cluster(suite, names):
 
 def missing():
     return None if shutil.which("nats-server") else "nats-server is missing"
+
+
+class Broker:
+    """Servers, as a Fleet knows them."""
+
+    def __init__(self, servers):
+        self.servers = servers
+        addresses = ",".join(server.address for server in servers)
+        self.driver = f'nats = "{addresses}" create'
+        self.receiver = ["nats:" + addresses, "--create", "--redeliver", "2s"]
+
+    def acknowledged_all(self, group):
+        try:
+            with NatsClient(self.servers[0].address) as client:
+                return client.acknowledged_all("TRACEFS", group)
+        except OSError:
+            return False
 
 
 class NatsClient:

@@ -1,5 +1,5 @@
-"""Eight threads that make, move and remove a few names in one directory, all at
-once: most of what they ask fails, and which of it hangs on who is first."""
+"""Eight threads that make, move, change and remove a few names in one directory,
+all at once: most of what they ask fails, and which of it hangs on who is first."""
 
 import os
 import random
@@ -18,7 +18,8 @@ def work(seed, rounds):
             lambda: os.close(os.open(a, os.O_CREAT | os.O_EXCL | os.O_WRONLY)),
             lambda: os.unlink(a), lambda: os.mkdir(a), lambda: os.rmdir(a),
             lambda: os.rename(a, b), lambda: os.link(a, b), lambda: os.stat(a),
-            lambda: os.symlink(b, a), lambda: os.listdir("d")))
+            lambda: os.symlink(b, a), lambda: os.listdir("d"),
+            lambda: os.chmod(a, 0o400 | pick.randrange(64))))
         try:
             act()
         except OSError:

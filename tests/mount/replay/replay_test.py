@@ -20,121 +20,36 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 # pylint: disable=wrong-import-position
 from tracefs_harness import Skip, Suite, expect, expect_equal  # noqa: E402
 from trees import expect_same_tree, tree_digest  # noqa: E402
+from workloads import RACES, WORKLOADS  # noqa: E402
 
 FLAGS = "STR_ALL | STR_DATA"
-RACES = [sys.executable, "-B", os.path.join(HERE, "races.py"), "."]
-GIT = "git -c user.name=n -c user.email=e@example.org -c gc.autoDetach=false"
+REPLAY = "STR_REPLAY | STR_DATA"
+# Of those that round_trips_test.py replays from traces for replays, those that
+# traces of everything do for, too.
+WITHOUT_STATES = ("names", "holes and offsets", "tar", "git", "make", "sqlite",
+                  "fio", "postmark")
+SOAK = os.environ.get("TRACEFS_SOAK") == "1"
 
-# name: (programs it takes, script; it runs in the mount)
-WORKLOADS = {
-    "names": ((), """
-mkdir -p a/b/c; echo hello > a/x; cat a/x; ln a/x a/y; ln -s x a/z
-readlink a/z; mv a/y b; rm a/x; chmod 600 b; mv a/b moved; rmdir moved/c
-mkfifo pipe; cp b a/copy; truncate -s 1000000 a/copy; ls -lR
-mkdir same; ! mkdir same; ! rmdir a; ! cat missing; mv -T same other
-ln b b2; ln b b3; rm b2; touch -d 2001-02-03 b3; mv b3 'odd
-name'; > 'x y'; > "$(printf '\\377\\001')"
-"""),
-    "holes and offsets": (("python3",), """
-python3 - <<'END'
-import os
-f = os.open("f", os.O_RDWR | os.O_CREAT, 0o640)
-os.pwrite(f, b"x" * 10000, 1 << 20)
-os.pwrite(f, b"y" * 5000, 4090)
-os.ftruncate(f, 900000)
-os.posix_fallocate(f, 0, 950000)
-print(len(os.pread(f, 20000, 0)), len(os.pread(f, 10, 2000000)))
-g = os.open("g", os.O_RDWR | os.O_CREAT | os.O_APPEND)
-for i in range(50):
-    os.write(g, b"line %d\\n" % i)
-os.unlink("g")
-os.pwrite(g, b"still here", 0)
-os.fchmod(g, 0o600)
-h = os.open(".", os.O_TMPFILE | os.O_RDWR, 0o600)
-os.write(h, b"got a name")
-os.link(f"/proc/self/fd/{h}", "named", src_dir_fd=h)  # follows it
-os.rename("f", "f2")
-os.copy_file_range(f, h, 8000, 4000, 12)
-os.fsync(f)
-END
-"""),
-    "tar": (("tar",), """
-tar cf src.tar -C "$SOURCE" tracefs/base tracefs/event docs
-tar xf src.tar; tar cf - tracefs | tar tf - > list; rm -r tracefs/base
-"""),
-    "git": (("git",), f"""
-git init -q one; cd one; for i in 1 2 3; do
-seq $i 400 > f$i; {GIT} add .; {GIT} commit -qm $i; done
-cd ..; git clone -q one two; cd two; {GIT} gc -q; {GIT} fsck
-"""),
-    "make": (("make", "gcc"), """
-for i in 1 2 3 4; do echo "int f$i(void) { return $i; }" > f$i.c; done
-echo 'int main(void) { return 0; }' > main.c
-printf 'p: main.o f1.o f2.o f3.o f4.o\\n\\t$(CC) -o p $^\\n' > Makefile
-make -s -j2; touch f1.c; make -s; make -s -q
-"""),
-    "sqlite": (("sqlite3",), """
-for i in 1 2 3; do sqlite3 db "PRAGMA journal_mode = $([ $i = 2 ] && echo wal \
-|| echo delete); CREATE TABLE IF NOT EXISTS t(a, b); WITH RECURSIVE n(x) AS
-(SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 300) INSERT INTO t SELECT x,
-hex(x) FROM n; DELETE FROM t WHERE a % 7 = 0; VACUUM"; done
-"""),
-    "rsync": (("rsync",), """
-mkdir from; cp -r "$SOURCE/docs" from; rsync -a from/ to; echo more >> from/docs/reader.md
-rm from/docs/security.md; rsync -a --delete --inplace from/ to
-"""),
-    "fio": (("fio",), """
-fio --name=j --directory=. --size=2m --rw=randrw --bs=4k --numjobs=3 \
---ioengine=psync --fallocate=none --unlink=0 --output-format=terse
-"""),
-    "stress-ng": (("stress-ng",), """
-mkdir t; stress-ng --temp-path t --hdd 1 --hdd-ops 10 --hdd-bytes 1m \
---rename 1 --rename-ops 100 --dir 1 --dir-ops 50 -q
-"""),
-    "postmark": (("postmark",), """
-printf 'set location .\nset number 60\nset transactions 150\n\
-set subdirectories 4\nset size 512 10240\nset report terse\nrun\nquit\n' > pm
-postmark pm; touch done
-"""),
-    "cmake": (("cmake", "make", "gcc"), """
-printf 'cmake_minimum_required(VERSION 3.10)\nproject(p C)\n\
-add_library(l STATIC l.c)\nadd_executable(p p.c)\n\
-target_link_libraries(p l)\n' > CMakeLists.txt
-echo 'int f(void) { return 0; }' > l.c
-echo 'int f(void); int main(void) { return f(); }' > p.c
-cmake -S . -B build > log 2>&1; make -C build >> log 2>&1; ./build/p
-"""),
-    "autotools": (("autoconf", "automake", "make", "gcc"), """
-printf 'AC_INIT([p],[1])\nAM_INIT_AUTOMAKE([foreign])\nAC_PROG_CC\n\
-AC_CONFIG_FILES([Makefile])\nAC_OUTPUT\n' > configure.ac
-printf 'bin_PROGRAMS = p\np_SOURCES = p.c\n' > Makefile.am
-echo 'int main(void) { return 0; }' > p.c
-autoreconf -i > log 2>&1; ./configure --prefix="$PWD/out" >> log 2>&1
-make -s install >> log 2>&1; out/bin/p; make -s clean
-"""),
-    "postgresql": (("initdb", "pg_ctl", "psql"), """
-chown 65534:65534 .; PATH=$(dirname "$(readlink -f "$(command -v initdb)")"):$PATH
-as() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
-export LC_ALL=C; as initdb -D db -A trust -U me > log
-as pg_ctl -w -D db -l pglog -o "-k '$PWD' -h ''" start >> log
-as psql -q -h "$PWD" -U me postgres -c 'create table t as
-select x, md5(x::text) m from generate_series(1, 3000) x; update t set m = 0
-where x % 3 = 0; create index on t (m); vacuum t; checkpoint'
-as pg_ctl -w -D db -m fast stop >> log
-"""),
-    "random calls": (("python3",), f"""
-mkdir tree; {sys.executable} -B {os.path.join(HERE, "..", "random", "calls.py")} \
-tree 11 1500 > results
-"""),
-    "threads": (("python3",), f"{' '.join(RACES)} 120"),
-}
-
-
-# These take seconds each, or replay wrongly now and then: what threads did to one
-# name at the same time is recorded in the order of their answers, which need not
-# be that in which the store did it.
-SLOW = {"autotools", "postgresql", "random calls", "cmake", "threads",
-        "races of eight threads"}
+# Two threads, one after the other: the second one uses what the first one has
+# made last of all. An order that is too weak lets it begin at once.
+RELAY = f"{sys.executable} -B -c " + '''"
+import os, threading
+def first():
+    for i in range(3000):
+        os.mkdir('x')
+        os.rename('x', 'y')
+        os.rmdir('y')
+    os.mkdir('made')
+def second():
+    thread.join()
+    os.rename('made', 'kept')
+    os.mkdir('kept/inside')
+thread = threading.Thread(target=first)
+other = threading.Thread(target=second)
+thread.start()
+other.start()
+other.join()
+"'''
 
 
 def crc32c(data, crc=0):
@@ -229,10 +144,7 @@ class Replay:
         for program in programs:
             if shutil.which(program) is None:
                 raise Skip(f"{program} is not installed")
-        # Values of extended attributes are in traces for replays only.
-        trace, want = self.record(
-            "set -e\n" + script,
-            flags="STR_REPLAY | STR_DATA" if name in SLOW else FLAGS)
+        trace, want = self.record("set -e\n" + script)
         report = self.same(trace, want, self.empty())
         return (f"{report['operations']} operations, "
                 f"{report['explained']} explained")
@@ -248,31 +160,42 @@ class Replay:
             self.same(trace, want, folder)
 
     def races(self):
-        """Recorded results, each time; and an order that is none is seen."""
-        trace, want = self.record(" ".join(RACES) + " 300")
-        plan = self.suite.path("races.plan")
+        """Recorded results, each time: what fails hangs on who was first."""
+        operations = 0
+        for _ in range(20 if SOAK else 3):
+            trace, want = self.record(" ".join(RACES) + " 300", flags=REPLAY)
+            plan = self.suite.path("races.plan")
+            self.suite.command("tracefs-replay", trace, "--plan", plan)
+            for _ in range(5 if SOAK else 3):
+                report = self.same(plan, want, self.empty())
+                operations += report["operations"]
+            self.same(plan, want, self.empty(), "--order", "global")
+            self.same(plan, want, self.empty(), "--timing", "think=0.5")
+        return f"{operations} operations"
+
+    def weak_order(self):
+        """An order that is too weak comes to something else, which is said."""
+        trace, want = self.record(RELAY, flags=REPLAY)
+        plan = self.suite.path("relay.plan")
         self.suite.command("tracefs-replay", trace, "--plan", plan)
-        for _ in range(10):
-            report = self.same(plan, want, self.empty())
-        self.same(plan, want, self.empty(), "--order", "global")
-        self.same(plan, want, self.empty(), "--timing", "think=0.5")
-        # The fault must be seen, if not at the first try: who comes first is
-        # then chance.
-        for _ in range(20):
-            weak = self.replay(plan, self.empty(), "--order", "none",
-                               status=(0, 1))
-            if not weak["good"]:
-                expect(weak["differs"] + weak["end"]["differences"] > 0,
-                       "not good, and nothing differs")
-                return f"{report['operations']} operations"
-        raise AssertionError("--order none was right twenty times")
+        for order in ("root", "global"):
+            self.same(plan, want, self.empty(), "--order", order)
+        for order in ("thread", "none"):
+            report = self.replay(plan, self.empty(), "--order", order, status=1)
+            expect(not report["good"] and report["differs"] > 0, brief(report))
+            expect(report["ops"]["rename"]["errors"] or order == "none",
+                   f"{order}: {report['ops']['rename']}")
+            expect(report["mismatches"], brief(report))
 
     def what_was_there(self):
         """A tree that was there before is made from what the trace shows."""
         trace, want = self.record("""set -e
 cat a/f1 a/big > /dev/null; cat a/sub/f2; mv a/sub b; rm a/f1; ls -l a l
+mv a/f3 a/f4; cat a/f4; exec 3< a/f5; rm a/f5; cat <&3; exec 3<&-
+ln a/f6 a/f7; rm a/f6; cat a/f7
 echo more >> a/big; readlink l; ln a/big hard; dd if=a/odd bs=100 skip=3 count=2
 """, before="""mkdir -p a/sub; echo one > a/f1; echo two > a/sub/f2
+for i in 3 5 6; do echo $i > a/f$i; done
 seq 30000 > a/big; ln -s a/f1 l; chmod 750 a; chmod 640 a/big
 seq 300 > a/odd""")
         folder = self.empty()
@@ -378,6 +301,24 @@ seq 300 > a/odd""")
             expect_equal((got["f"]["size"], got["f"]["sha256"] ==
                           want["f"]["sha256"]), (want["f"]["size"], False), mode)
 
+    def repeated(self):
+        """Looks at what has not changed can be left out; all others are not."""
+        trace, want = self.record(
+            "mkdir -p a/b; echo 1 > a/b/f; stat a/b/f a/b/f; ln a/b/f a/g; "
+            "stat a/g a/b/f; chmod 600 a/g; stat a/b/f; mv a/g a/h; stat a/h; "
+            "echo 22 >> a/h; stat a/b/f a/h; rm a/h; stat a/b/f", flags=REPLAY)
+        every = self.same(trace, want, self.empty())
+        some = self.same(trace, want, self.empty(), "--skip-repeated")
+        expect_equal(every["skipped"], 0, "skipped unasked")
+        expect(some["skipped"] > 10, str(some["skipped"]))
+        expect_equal(some["operations"] + some["skipped"], every["operations"],
+                     "all others")
+        # What is not done cannot be wrong, but what is left must see it.
+        folder = self.empty()
+        os.mkdir(os.path.join(folder, "a"))
+        os.mkdir(os.path.join(folder, "a", "b"), 0o700)
+        self.replay(trace, folder, "--existing", "--skip-repeated", status=1)
+
     def clones(self):
         trace, want = self.record(WORKLOADS["names"][1])
         folder = self.empty()
@@ -423,7 +364,7 @@ os.setxattr("a/b", "user.two", b"2")'"""
 python3 -c 'import os; os.setxattr("a/f", "user.three", b"33")'
 echo 2 > a/b/g"""
         trace, want = self.record(script, before=before,
-                                  flags="STR_REPLAY | STR_DATA")
+                                  flags=REPLAY)
         folder = self.empty()
         self.same(trace, want, folder)
         expect(os.stat(os.path.join(folder, "a/holes")).st_blocks * 512 < 300000,
@@ -434,10 +375,69 @@ echo 2 > a/b/g"""
         expect_equal(json.loads(self.suite.command(
             "tracefs-dump", "--check-replayable", "--format", "jsonl", trace)),
             said, "what tracefs-dump says of it")
+        # With a checksum of what they held, another tree is seen at once.
+        trace, _ = self.record("cat a/f > /dev/null", before=before,
+                               flags="STR_REPLAY_CONTENTS | STR_DATA")
+        report = self.replay(trace, self.empty())
+        expect_equal((report["initial"]["checked"],
+                      report["initial"]["other_contents"]), (1, 0),
+                     brief(report))
+        folder = self.empty()
+        subprocess.run(["sh", "-c", before + "\necho 3 > a/f"], cwd=folder,
+                       check=True)
+        report = self.replay(trace, folder, "--existing", status=1)
+        expect_equal((report["initial"]["others"], report["differs"]),
+                     (["f"], 1), brief(report))
         # Older flags: the same is missing, and said to be.
         trace, _ = self.record("cat a/f", before=before)
         said = self.suite.command("tracefs-dump", "--check-replayable", trace)
         expect("record with STR_REPLAY" in said, said)
+
+    def open_before(self):
+        """A tracer that begins while files are open tells of them: they are
+        open in the replay, too, whatever becomes of their names."""
+        self.suite.remove("below")
+        folder = self.suite.folder("below")
+        for name in ("kept", "renamed", "removed", "nameless"):
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as out:
+                out.write("before\n" * 100)
+        os.mkdir(os.path.join(folder, "listed"))
+        trace = self.suite.path("open.trace")
+        if os.path.exists(trace):
+            os.unlink(trace)
+        point = self.suite.folder("above")
+        mount = self.suite.mount(
+            folder, point, ("op = statfs", FLAGS,
+                            f'file = "{self.suite.path("other.trace")}"'))
+        files = {name: os.open(os.path.join(point, name), os.O_RDWR)
+                 for name in ("kept", "renamed", "removed", "nameless")}
+        listed = os.open(os.path.join(point, "listed"), os.O_RDONLY)
+        os.unlink(os.path.join(point, "nameless"))
+        self.suite.command("tracefs-ctl", point, "add", self.suite.config(
+            ("", REPLAY, f'file = "{trace}"')))
+        os.rename(os.path.join(point, "renamed"), os.path.join(point, "moved"))
+        os.unlink(os.path.join(point, "removed"))
+        for fd in files.values():
+            os.pwrite(fd, b"after", 3)
+            os.pwrite(fd, b"the end", 1000)
+            expect_equal(len(os.pread(fd, 2000, 0)), 1007, "what is read")
+            os.close(fd)
+        with open(os.path.join(point, "kept"), "rb") as again:
+            again.read()
+        expect_equal(os.listdir(listed), [], "the folder")
+        os.close(listed)
+        mount.unmount()
+        want = tree_digest(folder, times=False)
+        said = json.loads(self.suite.command(
+            "tracefs-replay", trace, "--check", "--format", "json"))
+        expect(not {"handles_before", "unplaced"} &
+               {lack["what"] for lack in said["lacks"]}, str(said))
+        folder = self.empty()
+        report = self.replay(trace, folder)
+        expect_equal((report["differs"], report["end"]["differences"],
+                      report["untimed_failed"]), (0, 0, 0), brief(report))
+        got = tree_digest(folder, times=False)
+        expect_same_tree(got, want, "the replayed tree")
 
     def recorded_end(self):
         """What the store has in the end that no operation tells of is seen."""
@@ -582,17 +582,14 @@ def main():
     if not os.access(os.path.join(suite.bin, "tracefs-replay"), os.X_OK):
         suite.skip_all("tracefs-replay is not built")
     replay = Replay(suite)
-    slow = set() if os.environ.get("TRACEFS_SOAK") == "1" else SLOW
-    for name in WORKLOADS:
-        if name in slow:
-            print(f"[  SKIPPED ] round trip: {name}: only with TRACEFS_SOAK=1")
-        else:
-            suite.run(f"round trip: {name}", replay.round_trip, name)
+    for name in WITHOUT_STATES:
+        suite.run(f"round trip: {name}", replay.round_trip, name)
     for kind in ("ext4", "xfs", "btrfs"):
         suite.run(f"recorded on tmpfs, replayed on {kind}",
                   replay.other_file_systems, kind)
     for title, case in {
             "races of eight threads": replay.races,
+            "an order that is too weak": replay.weak_order,
             "what was there before": replay.what_was_there,
             "onto an existing tree": replay.existing_tree,
             "differences are named path by path": replay.differences_are_named,
@@ -600,18 +597,17 @@ def main():
             "a part of a trace": replay.selection,
             "forward and back": replay.steps,
             "other bytes": replay.data_modes,
+            "repeated looks left out": replay.repeated,
             "several clones": replay.clones,
             "as an ordinary user": replay.unprivileged,
             "quota": replay.quota,
             "states of files": replay.states,
+            "files that were open before": replay.open_before,
             "the end as it was recorded": replay.recorded_end,
             "undo": replay.undo,
             "Malicious: traces that lead elsewhere": replay.hostile,
             "what a trace lacks": replay.lacking}.items():
-        if title in slow:
-            print(f"[  SKIPPED ] {title}: only with TRACEFS_SOAK=1")
-        else:
-            suite.run(title, case)
+        suite.run(title, case)
     suite.finish()
 
 

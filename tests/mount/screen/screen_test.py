@@ -3,6 +3,7 @@
 what stands on screens of three sizes is what was done below the mount, and
 keys and mouse do what they say. Names that would drive a terminal do not."""
 
+import collections
 import json
 import os
 import re
@@ -114,7 +115,7 @@ def live(suite):
             screen.shows(r"FILE\s*$")
             screen.press("/")
             screen.type("file03")
-            text = screen.shows("file03")
+            text = screen.shows("find: file03")
             expect("file04" not in text, f"found too much:\n{text}")
             screen.press("Escape", "Escape", "Escape", "Escape")
             # Sorted by name, then by count; a click on the title, too.
@@ -144,6 +145,82 @@ def live(suite):
     wait_until(lambda: len(json.loads(suite.tool(
         "tracefs-ctl", point, "list", "--json").stdout)["tracers"]) == 1,
         "nobody watches any more")
+    mount.unmount()
+
+
+def grouped(suite):
+    """The words of tracefs-dump --by, live, and the same sums."""
+    source, point = suite.folder("by.src"), suite.folder("by.mnt")
+    trace = suite.path("by.trace")
+    mount = suite.mount(source, point, trace)
+    by = ["--by", "op,cname,dir(1)", "--values", "count,errors,bytes"]
+    told = suite.path("told.jsonl")
+    with open(told, "w", encoding="utf-8") as out:
+        watching = subprocess.Popen(
+            [os.path.join(suite.bin, "tracefs-ctl"), point, "top", *by, "--json",
+             "--interval", "300ms", "--rounds", "1000000"], stdout=out)
+
+    def counted():
+        sums = collections.Counter()
+        with open(told, encoding="utf-8") as lines:
+            for line in lines:
+                row = json.loads(line)
+                key = (row["op"], row.get("cname"), row.get("dir(1)"))
+                for value in ("count", "errors", "bytes"):
+                    sums[(*key, value)] += row[value]
+        return sums
+
+    def by_op(sums, op):
+        return sum(n for key, n in sums.items()
+                   if key[0] == op and key[-1] == "count")
+    wait_until(lambda: len(json.loads(suite.tool(
+        "tracefs-ctl", point, "list", "--json").stdout)["tracers"]) == 2,
+        "somebody watches")
+    os.mkdir(os.path.join(point, "d"))
+    work(os.path.join(point, "d"))
+    try:
+        os.stat(os.path.join(point, "d", "missing"))
+    except FileNotFoundError:
+        pass
+    wait_until(lambda: by_op(counted(), "release") == FILES, "all is told")
+    watching.terminate()
+    expect_equal(watching.wait(60), 0, "exit status")
+    live = counted()
+    mount.unmount()
+    rows = [json.loads(line) for line in suite.tool(
+        "tracefs-dump", *by, "--top", "all", "--format", "jsonl", "--filter",
+        "op IN { create write read release mkdir }", trace)
+        .stdout.splitlines()]
+    expect(len(rows) >= 5, f"too little: {rows}")
+    for row in rows:
+        for value in ("count", "errors", "bytes"):
+            key = (row["op"], row.get("cname"), row.get("dir(1)"), value)
+            expect_equal(live[key], row[value], f"{key}")
+
+
+def grouped_badly(suite):
+    """What a mount cannot count is refused in words that help."""
+    source, point = suite.folder("bad.src"), suite.folder("bad.mnt")
+    mount = suite.mount(source, point, suite.path("bad.trace"))
+    ctl = os.path.join(suite.bin, "tracefs-ctl")
+    for words, text in (
+            (["--by", "opp"], "did you mean 'op'"),
+            (["--by", "fh"], "nothing can be counted by 'fh'"),
+            (["--by", "op", "--values", "count,files"], "does not count files"),
+            (["--by", "op", "--top", "5000"], "1 to 2000"),
+            (["--by", "op", "--sort", "nothing"], "no column"),
+            (["--by", "op", "--view", "files"], "exclude"),
+            (["--top", "5"], "--by"), (["--json"], "--by"),
+            (["--by", "op; every 1s"], "--by")):
+        done = subprocess.run([ctl, point, "top", "--interval", "200ms", *words],
+                              capture_output=True, text=True, check=False)
+        expect_equal(done.returncode, 2, f"{words}: {done.stderr}")
+        expect(text in done.stderr, f"{words}: {done.stderr}")
+    table = subprocess.run([ctl, point, "top", "--by", "op", "--interval",
+                            "200ms", "op = getattr"], capture_output=True,
+                           text=True, check=False)
+    expect_equal(table.returncode, 0, table.stderr)
+    expect("operations in" in table.stdout, table.stdout)
     mount.unmount()
 
 
@@ -205,6 +282,8 @@ def main():
     if shutil.which("tmux") is None:
         suite.skip_all("tmux is not installed (scripts/setup)")
     suite.run("live screens show what was done", live, suite)
+    suite.run("groups are counted live as of a trace", grouped, suite)
+    suite.run("what a mount cannot count is refused", grouped_badly, suite)
     suite.run("names do not drive the terminal", nasty, suite)
     suite.run("a trace is browsed", browsed, suite)
     suite.finish()

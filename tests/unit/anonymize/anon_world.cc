@@ -116,9 +116,10 @@ Outcome Rewrite(const std::string& trace, const PlanMaker& make_plan,
   options.threads = how.threads;
   options.cache_entries = how.cache_entries;
   options.salvage = how.salvage;
+  format::TraceReader reader(
+      std::make_unique<format::MemorySource>(AsBytes(trace)), {});
   outcome.status =
-      RewriteTrace(std::make_unique<format::MemorySource>(AsBytes(trace)),
-                   options, make_plan, &maps, sink, &outcome.counts);
+      RewriteTrace(&reader, options, make_plan, &maps, sink, &outcome.counts);
   outcome.bytes = sink.text();
   return outcome;
 }

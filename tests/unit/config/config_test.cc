@@ -149,7 +149,7 @@ TEST(ConfigTest, ErrorsNameThePlaceTheWordAndTheNearestKnownOne) {
       {"{{}{}{}}",
        "x.conf:1:7: the output section names no output driver "
        "(known: async checksum compress encrypt file flight tcp tls "
-       "unix)"},
+       "unix kafka)"},
       {"{{}{}{file=x}",
        "x.conf:1:14: expected '}' that ends the tracer, found "
        "the end of the file"},
@@ -163,7 +163,7 @@ TEST(ConfigTest, ErrorsNameThePlaceTheWordAndTheNearestKnownOne) {
       {"{{}{}{flie=x}}",
        "x.conf:1:7: 'flie' is not an output filter or driver; did you mean "
        "'file'? (known: async checksum compress encrypt file flight tcp "
-       "tls unix)"},
+       "tls unix kafka)"},
       {"{{}{stream = {\n STR_PDI}}{file=x}}",
        "x.conf:2:2: unknown flag 'STR_PDI' of stream; did you mean 'STR_PID'?"},
       {"{{}{stream = {STR_PID STR_UID}}{file=x}}",
@@ -349,7 +349,7 @@ TEST(ConfigTest, SamplesParse) {
     EXPECT_TRUE(config.ok()) << config.status().message();
     ++samples;
   }
-  EXPECT_EQ(samples, 10);
+  EXPECT_EQ(samples, 11);
 }
 
 TEST(ConfigTest, AFileThatCannotBeReadIsTheSystemsRefusal) {

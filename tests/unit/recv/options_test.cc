@@ -92,5 +92,44 @@ TEST(RecvOptionsTest, WhatIsMissingOrTooMuchIsNamed) {
   EXPECT_NE(Message({"stray"}).find("--help"), std::string::npos);
 }
 
+TEST(RecvOptionsTest, BrokersAndWhatIsOfWhich) {
+  const auto kafka =
+      Parse({"--from", "kafka:a:9092,b:9093", "--out", "/d", "--topic",
+             "audit.traces", "--broker-user", "u", "--broker-password", "/p",
+             "--sasl", "scram-sha-256", "--redeliver", "6s"});
+  ASSERT_TRUE(kafka.ok()) << kafka.status().message();
+  const BrokerSpec& spec = kafka->fleet->broker;
+  EXPECT_EQ(spec.kind, BrokerKind::kKafka);
+  EXPECT_EQ(spec.Name(), "kafka:a:9092,b:9093");
+  EXPECT_EQ(spec.topic, "audit.traces");
+  EXPECT_EQ(spec.sasl, "scram-sha-256");
+  EXPECT_EQ(kafka->fleet->consumer.patience, std::chrono::seconds(6));
+  const auto from = [](std::vector<const char*> more) {
+    more.insert(more.begin(), {"--out", "/d", "--from"});
+    return Message(std::move(more));
+  };
+  EXPECT_EQ(from({"kafka:a:1"}), "accepted");
+  EXPECT_NE(from({"rabbit:a:1"}).find("kafka:HOST:PORT"), std::string::npos);
+  EXPECT_NE(from({"kafka:a:1", "--subject", "s"}).find("nats:"),
+            std::string::npos);
+  EXPECT_NE(from({"kafka:a:1", "--create"}).find("nats:"), std::string::npos);
+  EXPECT_NE(from({"nats:a:1", "--topic", "s"}).find("kafka:"),
+            std::string::npos);
+  EXPECT_NE(from({"kafka:a:1", "--topic", "a b"}).find("--topic"),
+            std::string::npos);
+  EXPECT_NE(from({"kafka:a:1", "--redeliver", "5s"}).find("at least 6s"),
+            std::string::npos);
+  EXPECT_NE(from({"kafka:a:1", "--sasl", "plain"}).find("--broker-user"),
+            std::string::npos);
+  EXPECT_NE(from({"kafka:a:1", "--broker-user", "u", "--broker-password", "/p",
+                  "--sasl", "gssapi"})
+                .find("scram-sha-512"),
+            std::string::npos);
+  EXPECT_NE(from({"kafka:a:1", "--broker-user", "u", "--broker-password", "/p",
+                  "--sasl", "plain"})
+                .find("TLS"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace tracefs

@@ -9,6 +9,7 @@
 #include "filters/input/name_table.h"
 #include "tracefs/screen/cell_width.h"
 #include "tracefs/screen/picture.h"
+#include "tracefs/screen/plain_report.h"
 
 namespace tracefs::screen {
 namespace {

@@ -1,8 +1,10 @@
 #include "tracefs/recv/fleet/options.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <fstream>
+#include <span>
 
 #include "tracefs/base/text_cursor.h"
 #include "tracefs/base/units.h"
@@ -14,8 +16,11 @@ namespace {
 namespace po = boost::program_options;
 
 constexpr std::array kTexts = {
-    "group",           "subject", "stream", "create", "creds",    "broker-user",
-    "broker-password", "hosts",   "every",  "gap",    "redeliver"};
+    "group", "subject",     "stream",          "create", "creds",
+    "topic", "broker-user", "broker-password", "sasl",   "hosts",
+    "every", "gap",         "redeliver"};
+constexpr std::array kOfNats = {"subject", "stream", "create", "creds"};
+constexpr std::array kOfKafka = {"topic", "sasl"};
 
 Status TakeTime(const CommandLine& given, const char* name,
                 std::chrono::nanoseconds* value) {
@@ -56,10 +61,20 @@ Status ReadHosts(const std::string& path, std::set<std::string>* hosts) {
 Status TakeBroker(const CommandLine& given, BrokerSpec* spec) {
   const std::string text = given.Text("from");
   const size_t colon = text.find(':');
-  const std::string kind = text.substr(0, colon);
-  if (colon == text.npos || kind != BrokerName(BrokerKind::kNats)) {
+  const auto kind = ParseBrokerKind(text.substr(0, colon));
+  if (colon == text.npos || !kind) {
     return Status::Invalid("--from: " + Quoted(text) +
-                           " is not nats:HOST:PORT,…");
+                           " is neither nats:HOST:PORT,… nor "
+                           "kafka:HOST:PORT,…");
+  }
+  spec->kind = *kind;
+  const bool nats = *kind == BrokerKind::kNats;
+  for (const char* name : nats ? std::span<const char* const>(kOfKafka)
+                               : std::span<const char* const>(kOfNats)) {
+    if (given.Has(name)) {
+      return Status::Invalid("--" + std::string(name) + " is for --from " +
+                             (nats ? "kafka:" : "nats:"));
+    }
   }
   Result<std::vector<std::string>> servers =
       ParseServers(std::string_view(text).substr(colon + 1));
@@ -70,6 +85,8 @@ Status TakeBroker(const CommandLine& given, BrokerSpec* spec) {
   };
   take("subject", &spec->subject);
   take("stream", &spec->stream);
+  take("topic", &spec->topic);
+  take("sasl", &spec->sasl);
   take("ca", &spec->ca);
   take("cert", &spec->cert);
   take("tls-key", &spec->key);
@@ -84,7 +101,19 @@ Status TakeBroker(const CommandLine& given, BrokerSpec* spec) {
   if (spec->user.empty() != spec->password.empty()) {
     return Status::Invalid("--broker-user and --broker-password go together");
   }
+  if (given.Has("sasl") &&
+      (spec->user.empty() ||
+       std::find(std::begin(kSaslWords), std::end(kSaslWords), spec->sasl) ==
+           std::end(kSaslWords))) {
+    return Status::Invalid(
+        "--sasl goes with --broker-user, and is plain, scram-sha-256 or "
+        "scram-sha-512");
+  }
+  if (Status s = spec->CheckSecrets(); !s.ok()) return s;
   if (Status s = CheckBrokerName("--subject", spec->subject, true); !s.ok()) {
+    return s;
+  }
+  if (Status s = CheckBrokerName("--topic", spec->topic, true); !s.ok()) {
     return s;
   }
   return CheckBrokerName("--stream", spec->stream, false);
@@ -99,25 +128,29 @@ po::options_description FleetOptionTexts() {
   po::options_description options("Options for --from");
   options.add_options()  //
       ("from", text("BROKER"),
-       "take blocks from nats:HOST:PORT,… instead of listening, as one of a "
-       "group, and store them in --out DIR by host and day: as traces or, with "
-       "--format, as tables")  //
+       "take blocks from nats:HOST:PORT,… or kafka:HOST:PORT,… instead of "
+       "listening, as one of a group, and store them in --out DIR by host and "
+       "day: as traces or, with --format, as tables")  //
       ("group", text("NAME"),
        "receivers of the same group share the work; default tracefs-recv")  //
       ("subject", text("NAME"),
-       "what subjects begin with; default tracefs")                  //
+       "of NATS: what subjects begin with; default tracefs")         //
       ("stream", text("NAME"), "of JetStream; default TRACEFS")      //
       ("create", "make the stream if it is not there")               //
       ("creds", text("FILE"), "a user's credentials for NATS")       //
+      ("topic", text("NAME"), "of Kafka; default tracefs")           //
       ("broker-user", text("NAME"), "or a user of the broker's")     //
       ("broker-password", text("FILE"), "a file with his password")  //
+      ("sasl", text("HOW"),
+       "how he proves it to Kafka: plain, scram-sha-256 or scram-sha-512 (the "
+       "default)")  //
       ("hosts", text("FILE"),
        "names of hosts, a line each: others are refused")  //
       ("every", text("TIME"),
        "with --format: how long blocks gather for a file; default 30s")  //
       ("redeliver", text("TIME"),
-       "for a new group: when what a receiver had that was killed comes again; "
-       "default 30s, with --format and twice --every")  //
+       "when what a receiver had that was killed comes again; default 30s; of "
+       "NATS for a new group, and with --format twice --every more")  //
       ("gap", text("TIME"),
        "how long blocks wait for those before them; default 90s");
   return options;
@@ -134,10 +167,10 @@ Status CheckNoFleetOptions(const CommandLine& given) {
 
 Result<FleetOptions> ParseFleetOptions(const CommandLine& given) {
   FleetOptions options;
-  for (const char* name : {"listen", "systemd", "max-clients", "max-per-peer",
-                           "max-block", "max-memory", "max-trace", "max-traces",
-                           "keep", "keep-size", "keep-sender", "keep-free",
-                           "list", "log", "metrics", "metrics-group"}) {
+  for (const char* name :
+       {"listen", "systemd", "max-clients", "max-per-peer", "max-block",
+        "max-memory", "max-trace", "max-traces", "keep", "keep-size",
+        "keep-sender", "keep-free", "list"}) {
     if (given.Has(name)) {
       return Status::Invalid("--" + std::string(name) +
                              " does not go with --from");
@@ -169,15 +202,19 @@ Result<FleetOptions> ParseFleetOptions(const CommandLine& given) {
     return s;
   }
   // What gathers must not come again meanwhile.
-  options.consumer.patience =
-      std::chrono::seconds(30) +
-      2 * (store.format.empty() ? std::chrono::nanoseconds(0) : store.every);
+  options.consumer.patience = std::chrono::seconds(30);
+  if (options.broker.kind == BrokerKind::kNats && !store.format.empty()) {
+    options.consumer.patience += 2 * store.every;
+  }
   if (Status s = TakeTime(given, "redeliver", &options.consumer.patience);
       !s.ok()) {
     return s;
   }
-  if (options.consumer.patience < std::chrono::seconds(1)) {
-    return Status::Invalid("--redeliver: give at least 1s");
+  // Brokers of Kafka refuse shorter sessions unless told.
+  const int least = options.broker.kind == BrokerKind::kKafka ? 6 : 1;
+  if (options.consumer.patience < std::chrono::seconds(least)) {
+    return Status::Invalid("--redeliver: give at least " +
+                           std::to_string(least) + "s");
   }
   if (given.Has("hosts")) {
     if (Status s = ReadHosts(given.Text("hosts"), &options.hosts); !s.ok()) {

@@ -8,13 +8,13 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "tracefs/base/printable.h"
+#include "tracefs/base/clock.h"
+#include "tracefs/base/notice.h"
 #include "tracefs/recv/fleet/places.h"
 
 namespace tracefs {
 namespace {
 
-using Clock = FleetStore::Clock;
 using std::chrono::milliseconds;
 
 constexpr auto kFetchPatience = milliseconds(250);
@@ -23,9 +23,9 @@ constexpr size_t kFetchMost = 1024;
 constexpr uint64_t kRoundBytes = uint64_t{32} << 20;
 constexpr auto kFirstPause = milliseconds(100);
 constexpr auto kLongestPause = milliseconds(5000);
-constexpr int kMaxLinesPerSecond = 20;
 constexpr char kRefusedFolder[] = ".refused";
 constexpr size_t kMaxRefusedFiles = 1000;
+constexpr size_t kMaxLeftHosts = 10'000;
 
 class FleetReceiver {
  public:
@@ -36,7 +36,8 @@ class FleetReceiver {
         checker_(options_.store.keys),
         store_(options_.store.format.empty()
                    ? MakeTraceStore(root_.get(), options_.store)
-                   : MakeTableStore(root_.get(), options_.store)) {}
+                   : MakeTableStore(root_.get(), options_.store)),
+        state_(options_.state != nullptr ? *options_.state : none_) {}
 
   Status Run() {
     auto pause = kFirstPause;
@@ -47,19 +48,24 @@ class FleetReceiver {
       if (consumer.ok()) {
         std::fprintf(stderr, "tracefs-recv: taking from %s\n",
                      options_.broker.Name().c_str());
+        Notify(NoticeId::kReceiving, "takes traces from " +
+                                         options_.broker.Name() + " for '" +
+                                         options_.store.directory + "'");
         said = false;
         pause = kFirstPause;
+        state_.connected = true;
         Status local;
         status = Receive(**consumer, &local);
+        state_.connected = false;
         if (!local.ok()) return local;
         if (status.ok()) break;
       }
       // What was not acknowledged comes again.
       store_->Forget();
       if (!std::exchange(said, true)) {
-        std::fprintf(stderr, "tracefs-recv: %s: %s; trying again\n",
-                     options_.broker.Name().c_str(),
-                     Printable(status.message()).c_str());
+        ++state_.losses;
+        Notify(NoticeId::kBrokerLost, options_.broker.Name() + ": " +
+                                          status.message() + "; trying again");
       }
       if (Stopped(pause)) break;
       pause = std::min(2 * pause, kLongestPause);
@@ -71,6 +77,7 @@ class FleetReceiver {
  private:
   bool Stopped(milliseconds patience) const {
     if (options_.on_tick) options_.on_tick();
+    state_.last_turn_ns = MonotonicNs();
     pollfd ready = {stop_, POLLIN, 0};
     return ::poll(&ready, 1, static_cast<int>(patience.count())) > 0;
   }
@@ -81,12 +88,15 @@ class FleetReceiver {
       const bool last = Stopped(milliseconds(0));
       uint64_t bytes = 0;
       std::vector<uint64_t> done;
-      while (!last && bytes < kRoundBytes) {
+      // While nothing can be stored, no more is held than that.
+      while (!last && bytes < kRoundBytes &&
+             store_->held_bytes() <= options_.store.max_held_bytes) {
         auto fetched = consumer.Fetch(kFetchMost, kFetchPatience);
         if (!fetched.ok()) return fetched.status();
         if (fetched->empty()) break;
         for (const Delivery& delivery : *fetched) {
           bytes += delivery.body.size();
+          state_.bytes += delivery.body.size();
           Take(delivery, &done);
         }
         if (fetched->size() < kFetchMost / 4) break;
@@ -97,8 +107,8 @@ class FleetReceiver {
         Refuse(one.block.host, one.why, one.block.preamble + one.block.frame);
         done.push_back(one.block.number);
       }
+      TellState(*local);
       if (IsPassing(*local)) {
-        Say(local->message() + "; trying again");
         *local = Status::Ok();
         if (!last) Stopped(std::chrono::seconds(1));
       }
@@ -115,6 +125,28 @@ class FleetReceiver {
     return status.error() == ENOSPC || status.error() == EDQUOT;
   }
 
+  // For metrics; and in the log what has changed.
+  void TellState(const Status& stored) {
+    const FleetCounts& counts = store_->counts();
+    state_.blocks = counts.blocks;
+    state_.doubled = counts.doubled;
+    state_.late = counts.late;
+    state_.gaps = counts.gaps;
+    state_.files = counts.files;
+    const int before = state_.disk_error;
+    if (IsPassing(stored)) {
+      ++state_.disk_failures;
+      state_.disk_error = stored.error();
+      if (before == 0) {
+        Notify(NoticeId::kDiskFull, stored.message() + "; trying again");
+      }
+    } else if (stored.ok() && before != 0) {
+      state_.disk_error = 0;
+      Notify(NoticeId::kOutputBack,
+             "'" + options_.store.directory + "' takes traces again");
+    }
+  }
+
   void Take(const Delivery& delivery, std::vector<uint64_t>* done) {
     const std::string& host = delivery.host;
     Result<FleetBlock> block =
@@ -122,19 +154,44 @@ class FleetReceiver {
             ? checker_.Check(delivery)
             : Status::Invalid("the host is not known");
     if (block.ok()) {
-      store_->Add(*std::move(block));
+      if (LacksKey(*block)) {
+        Leave(host);
+      } else {
+        store_->Add(*std::move(block));
+      }
       return;
     }
     Refuse(host, block.status(), delivery.body);
     done->push_back(delivery.number);
   }
 
+  // Tables need what is in a block; traces are stored as they are.
+  bool LacksKey(const FleetBlock& block) const {
+    return !options_.store.format.empty() && options_.store.keys == nullptr &&
+           NeedsKey(block.chain);
+  }
+
+  // It is not acknowledged: whoever has the key gets it.
+  void Leave(const std::string& host) {
+    ++state_.left;
+    if (left_of_.size() >= kMaxLeftHosts || !left_of_.insert(host).second) {
+      return;
+    }
+    Notify(NoticeId::kSenderRefused,
+           "blocks of host '" + host +
+               "' cannot be read without a key (--key): they stay with the "
+               "broker");
+  }
+
   // What is refused is not thrown away, as long as it is not too much.
   void Refuse(const std::string& host, const Status& why,
               std::string_view body) {
-    ++refused_;
-    Say("refused a block of host '" + host + "': " + why.message());
-    if (host.empty() || refused_ > kMaxRefusedFiles) return;
+    ++state_.refused;
+    if (!options_.quiet) {
+      Notify(NoticeId::kSenderRefused,
+             "refused a block of host '" + host + "': " + why.message());
+    }
+    if (host.empty() || state_.refused > kMaxRefusedFiles) return;
     const Result<UniqueFd> folder =
         OpenOrMakeFolder(root_.get(), kRefusedFolder);
     if (!folder.ok()) return;
@@ -144,27 +201,18 @@ class FleetReceiver {
         WriteFileWhole(folder->get(), host + '-' + std::to_string(now), body));
   }
 
-  void Say(const std::string& what) {
-    const auto now = Clock::now();
-    if (now - second_ >= std::chrono::seconds(1)) {
-      second_ = now;
-      lines_ = 0;
-    }
-    if (options_.quiet || ++lines_ > kMaxLinesPerSecond) return;
-    std::fprintf(stderr, "tracefs-recv: %s\n", Printable(what).c_str());
-  }
-
   void SumUp() const {
-    if (options_.quiet) return;
     const FleetCounts& counts = store_->counts();
-    std::fprintf(stderr,
-                 "tracefs-recv: stored %llu blocks; %llu doubled, %llu late, "
-                 "%llu never came, %llu refused\n",
-                 static_cast<unsigned long long>(counts.blocks),
-                 static_cast<unsigned long long>(counts.doubled),
-                 static_cast<unsigned long long>(counts.late),
-                 static_cast<unsigned long long>(counts.gaps),
-                 static_cast<unsigned long long>(refused_));
+    const std::string text =
+        "stored " + std::to_string(counts.blocks) + " blocks; " +
+        std::to_string(counts.doubled) + " doubled, " +
+        std::to_string(counts.late) + " late, " + std::to_string(counts.gaps) +
+        " never came, " + std::to_string(state_.refused) + " refused, " +
+        std::to_string(state_.left) + " left for lack of a key";
+    if (!options_.quiet) {
+      std::fprintf(stderr, "tracefs-recv: %s\n", text.c_str());
+    }
+    Notify(NoticeId::kEnded, "has ended: " + text);
   }
 
   const FleetOptions options_;
@@ -172,9 +220,9 @@ class FleetReceiver {
   const int stop_;
   BlockChecker checker_;
   const std::unique_ptr<FleetStore> store_;
-  uint64_t refused_ = 0;
-  Clock::time_point second_{};
-  int lines_ = 0;
+  FleetState none_;
+  FleetState& state_;
+  std::set<std::string> left_of_;  // hosts that were told of
 };
 
 }  // namespace

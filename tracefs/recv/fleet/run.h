@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tracefs/broker/consumer.h"
+#include "tracefs/recv/fleet/fleet_metrics.h"
 #include "tracefs/recv/fleet/store.h"
 
 namespace tracefs {
@@ -18,6 +19,7 @@ struct FleetOptions {
   std::set<std::string> hosts;  // that are known; empty: all are
   bool quiet = false;
   std::function<void()> on_tick = {};  // about once a second
+  FleetState* state = nullptr;         // kept up to date; outlives it
 };
 
 // Until `stop` is readable; what was taken by then is stored.

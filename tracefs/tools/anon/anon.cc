@@ -4,59 +4,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "anonymize/session.h"
-#include "filters/output/chain.h"
+#include "tracefs/command/progress.h"
 #include "tracefs/format/names.h"
-#include "tracefs/format/trace_reader.h"
+#include "tracefs/reader/trace_set.h"
 #include "tracefs/tools/anon/audit.h"
 #include "tracefs/tools/anon/trace_rewriter.h"
 
 namespace tracefs::anonymize {
 namespace {
 
-constexpr auto kProgressInterval = std::chrono::milliseconds(500);
-
 std::string Megabytes(uint64_t bytes) {
   char text[32];
   std::snprintf(text, sizeof text, "%.1f MB", static_cast<double>(bytes) / 1e6);
   return text;
 }
-
-// A line on the terminal that is written over again and again.
-class Progress {
- public:
-  Progress(bool shown, uint64_t total_bytes)
-      : shown_(shown && ::isatty(STDERR_FILENO) == 1),
-        total_(total_bytes),
-        begin_(std::chrono::steady_clock::now()),
-        last_(begin_) {}
-
-  void Show(const RewriteCounts& counts) {
-    const auto now = std::chrono::steady_clock::now();
-    if (!shown_ || now - last_ < kProgressInterval) return;
-    last_ = now;
-    any_ = true;
-    const double seconds = std::chrono::duration<double>(now - begin_).count();
-    std::fprintf(stderr, "\r%s of %s, %.2f M messages/s   ",
-                 Megabytes(counts.bytes_read).c_str(),
-                 total_ == 0 ? "a pipe" : Megabytes(total_).c_str(),
-                 static_cast<double>(counts.messages) / seconds / 1e6);
-  }
-  ~Progress() {
-    if (any_) std::fputs("\r\033[K", stderr);
-  }
-
- private:
-  const bool shown_;
-  const uint64_t total_;
-  const std::chrono::steady_clock::time_point begin_;
-  std::chrono::steady_clock::time_point last_;
-  bool any_ = false;
-};
 
 std::string BaseName(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
@@ -83,14 +50,6 @@ bool IsStdout(const std::string& input) {
       input == "-" ? ::fstat(STDIN_FILENO, &in) : ::stat(input.c_str(), &in);
   return rc == 0 && S_ISREG(in.st_mode) && ::fstat(STDOUT_FILENO, &out) == 0 &&
          in.st_dev == out.st_dev && in.st_ino == out.st_ino;
-}
-
-uint64_t SizeOf(const std::string& path) {
-  struct stat st;
-  if (path == "-" || ::stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) {
-    return 0;
-  }
-  return static_cast<uint64_t>(st.st_size);
 }
 
 Result<std::shared_ptr<KeyRing>> TraceKeys(const AnonOptions& options) {
@@ -149,13 +108,14 @@ Status RewriteAll(const AnonOptions& options, const PlanMaker& make_plan,
   for (const std::string& input : options.inputs) {
     const Result<std::string> path = OutputOf(options, input);
     if (!path.ok()) return path.status();
-    auto source = format::FdSource::Open(input, false);
-    if (!source.ok()) return source.status().Prefixed(input);
+    reader::TraceSet traces({.keys = *ring});
+    if (Status s = traces.AddTrace({input, {input}}); !s.ok()) return s;
     Result<OutputFile> file = OutputFile::Create(*path);
     if (!file.ok()) return file.status();
     RewriteCounts counts;
     {
-      Progress progress(!options.quiet, SizeOf(input));
+      Progress progress(options.quiet ? std::vector<std::string>()
+                                      : std::vector<std::string>{input});
       RewriteOptions rewrite;
       rewrite.name = input;
       rewrite.threads = options.threads != 0
@@ -163,11 +123,10 @@ Status RewriteAll(const AnonOptions& options, const PlanMaker& make_plan,
                             : std::max(1U, std::thread::hardware_concurrency());
       rewrite.cache_entries = options.cache_entries;
       rewrite.salvage = options.salvage;
-      rewrite.decoder = MakeDecoderFactory(*ring);
       rewrite.progress = [&progress](const RewriteCounts& c) {
-        progress.Show(c);
+        progress.Tell(c.bytes_read);
       };
-      if (Status s = RewriteTrace(*std::move(source), rewrite, make_plan, &maps,
+      if (Status s = RewriteTrace(&traces.trace(0), rewrite, make_plan, &maps,
                                   *file, &counts);
           !s.ok()) {
         return s;
@@ -238,22 +197,19 @@ Status Explain(const AnonOptions& options, std::string* out) {
     const Result<std::shared_ptr<KeyRing>> ring = TraceKeys(options);
     if (!ring.ok()) return ring.status();
     const std::string& name = options.inputs.front();
-    auto source = format::FdSource::Open(name, false);
-    if (!source.ok()) return source.status().Prefixed(name);
-    format::TraceReaderOptions reader_options;
-    reader_options.name = name;
-    reader_options.decoder = MakeDecoderFactory(*ring);
     std::string why;  // the header could not be read
     bool undecodable = false;
-    reader_options.report = [&](const format::Report& report) {
+    const auto note = [&](const format::Report& report) {
       if (why.empty()) why = report.Text();
       undecodable |= report.kind == format::ReportKind::kUndecodable;
     };
-    format::TraceReader reader(*std::move(source), std::move(reader_options));
-    std::unique_ptr<format::BlockDecoder> block;
-    const auto step = reader.NextBlock(&block);
-    if (!step.ok()) return step.status().Prefixed(name);
-    if (block == nullptr || reader.stats().no_header) {
+    reader::TraceSet traces({.keys = *ring, .sinks = [&](size_t) {
+                               return reader::TraceSinks{.report = note};
+                             }});
+    if (Status s = traces.AddTrace({name, {name}}); !s.ok()) return s;
+    if (Status s = traces.ReadFirst(0); !s.ok()) return s.Prefixed(name);
+    const format::TraceReader& reader = traces.trace(0);
+    if (reader.stats().blocks == 0 || reader.stats().no_header) {
       const std::string text = name + ": its header cannot be read: " + why;
       return undecodable ? Status::Invalid(text) : Status::Corrupt(text);
     }
@@ -290,7 +246,7 @@ Status RunAnon(const AnonOptions& options, std::string* out) {
                     .policy = options.policy.empty() ? nullptr : &*policy,
                     .quasi = options.quasi,
                     .ok_words = options.ok_words,
-                    .decoder = MakeDecoderFactory(*ring)},
+                    .how = {.keys = *ring}},
                    out);
     }
   }

@@ -16,7 +16,6 @@
 #include "tracefs/base/text.h"
 #include "tracefs/base/text_dictionary.h"
 #include "tracefs/format/block_decoder.h"
-#include "tracefs/format/frame_reader.h"
 #include "tracefs/format/names.h"
 #include "tracefs/format/trace_reader.h"
 #include "tracefs/tools/anon/audit_walk.h"
@@ -108,7 +107,7 @@ class Auditor {
     if (Status s = ReadPolicy(); !s.ok()) return s;
     if (!options_.original.empty()) {
       if (Status s =
-              original_.Read(options_.original, by_.policy, options_.decoder);
+              original_.Read(options_.original, by_.policy, options_.how);
           !s.ok()) {
         return s;
       }
@@ -127,15 +126,16 @@ class Auditor {
  private:
   Status ReadPolicy() {
     // The first block only; the rest is read when the original is known.
-    auto source = format::FdSource::Open(options_.trace, false);
-    if (!source.ok()) return source.status().Prefixed(options_.trace);
-    format::TraceReaderOptions reader_options;
-    reader_options.decoder = options_.decoder;
-    format::TraceReader reader(*std::move(source), std::move(reader_options));
-    std::unique_ptr<format::BlockDecoder> block;
-    const Result<ReadStep> step = reader.NextBlock(&block);
-    if (!step.ok()) return step.status().Prefixed(options_.trace);
-    Result<AnonymisedBy> by = ReadOwnProperties(reader.description().header);
+    reader::TraceSet traces(options_.how);
+    if (Status s = traces.AddTrace({options_.trace, {options_.trace}});
+        !s.ok()) {
+      return s;
+    }
+    if (Status s = traces.ReadFirst(0); !s.ok()) {
+      return s.Prefixed(options_.trace);
+    }
+    Result<AnonymisedBy> by =
+        ReadOwnProperties(traces.trace(0).description().header);
     if (!by.ok()) return by.status().Prefixed(options_.trace);
     by_ = *std::move(by);
     if (options_.policy != nullptr) by_.policy = *options_.policy;
@@ -144,7 +144,7 @@ class Auditor {
 
   Status ReadTrace() {
     format::TraceContext context;
-    return Walk(options_.trace, options_.decoder,
+    return Walk(options_.trace, options_.how,
                 {.on_header =
                      [&](const format::SelfDescription& description,
                          const format::Preamble& preamble,

@@ -6,7 +6,7 @@
 
 #include "anonymize/policy.h"
 #include "tracefs/base/status.h"
-#include "tracefs/format/payload_decoder.h"
+#include "tracefs/reader/trace_set.h"
 
 namespace tracefs::anonymize {
 
@@ -17,7 +17,7 @@ struct AuditOptions {
   const Policy* policy = nullptr;
   std::vector<std::string> quasi;  // classes, or fields by their names
   std::vector<std::string> ok_words;
-  format::PayloadDecoderFactory decoder = format::MakePlainDecoder;
+  reader::TraceSet::Options how;  // traces are opened
 };
 
 // Appends what it found, for people. kCorrupt if there is a leak: a protected

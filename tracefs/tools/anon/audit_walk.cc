@@ -5,30 +5,24 @@
 #include <functional>
 #include <utility>
 
-#include "tracefs/format/byte_source.h"
-
 namespace tracefs::anonymize {
 
 using format::Argument;
 using format::ArgumentCursor;
 using format::Frame;
-using format::FrameReader;
 using format::Message;
 using format::MessageCursor;
 using format::MessageId;
 using format::ReadStep;
 
-Status Walk(const std::string& name,
-            const format::PayloadDecoderFactory& make_decoder, Visitor visitor,
-            Container* container) {
-  auto source = format::FdSource::Open(name, false);
-  if (!source.ok()) return source.status().Prefixed(name);
-  format::ReadStats stats;
-  const format::ReportSink no_report;
-  FrameReader frames(*std::move(source), false, &stats, &no_report);
-  const Result<ReadStep> ready = frames.ReadPreamble();
+Status Walk(const std::string& name, const reader::TraceSet::Options& options,
+            Visitor visitor, Container* container) {
+  reader::TraceSet traces(options);
+  if (Status s = traces.AddTrace({name, {name}}); !s.ok()) return s;
+  format::TraceReader& trace = traces.trace(0);
+  const Result<ReadStep> ready = trace.ReadPreamble();
   if (!ready.ok()) return ready.status().Prefixed(name);
-  auto decoder = make_decoder(frames.preamble());
+  auto decoder = trace.MakeDecoder();
   if (!decoder.ok()) return decoder.status().Prefixed(name);
   std::shared_ptr<const Plan> plan;
   std::vector<char> wants_numbers;  // by field
@@ -36,14 +30,9 @@ Status Walk(const std::string& name,
   std::vector<std::byte> block;
   for (;;) {
     Frame frame;
-    const Result<ReadStep> step = frames.Next(&frame);
+    const Result<ReadStep> step = trace.NextPayload(&frame);
     if (!step.ok()) return step.status().Prefixed(name);
     if (*step != ReadStep::kItem) break;
-    if (frame.header.kind !=
-        static_cast<uint16_t>(format::FrameKind::kMessages)) {
-      ++container->unknown_frames;
-      continue;
-    }
     if (final_seen) ++container->frames_after_final;
     if (Status s = (*decoder)->Decode(frame.header, frame.payload, &block);
         !s.ok()) {
@@ -61,7 +50,7 @@ Status Walk(const std::string& name,
             !format::ReadStart(message.arguments, &description)) {
           return Status::Corrupt(name + ": the trace has lost its header");
         }
-        if (Status s = visitor.on_header(description, frames.preamble(), &plan);
+        if (Status s = visitor.on_header(description, trace.preamble(), &plan);
             !s.ok()) {
           return s.Prefixed(name);
         }
@@ -84,6 +73,8 @@ Status Walk(const std::string& name,
     if (in.malformed()) ++container->undecodable;
     if (visitor.on_block) visitor.on_block(std::move(block), frame);
   }
+  const format::ReadStats& stats = trace.stats();
+  container->unknown_frames = stats.unknown_frames;
   container->damaged_bytes = stats.damaged_bytes + stats.cut_bytes;
   container->duplicates = stats.duplicate_blocks;
   if (plan == nullptr) {

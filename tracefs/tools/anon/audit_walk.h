@@ -14,8 +14,8 @@
 #include "tracefs/base/status.h"
 #include "tracefs/format/frame_reader.h"
 #include "tracefs/format/message_cursor.h"
-#include "tracefs/format/payload_decoder.h"
 #include "tracefs/format/trace_header.h"
+#include "tracefs/reader/trace_set.h"
 
 namespace tracefs::anonymize {
 
@@ -43,10 +43,10 @@ struct Container {
   uint64_t duplicates = 0;
 };
 
-// kCorrupt if the trace has no header that can be read.
-Status Walk(const std::string& name,
-            const format::PayloadDecoderFactory& make_decoder, Visitor visitor,
-            Container* container);
+// kCorrupt if the trace has no header that can be read. `options` says how the
+// trace is opened.
+Status Walk(const std::string& name, const reader::TraceSet::Options& options,
+            Visitor visitor, Container* container);
 
 // A plan that changes nothing: it knows fields and their rules.
 Result<std::unique_ptr<const Plan>> LookupPlan(

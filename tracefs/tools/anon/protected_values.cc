@@ -40,10 +40,10 @@ bool IsPermuted(const Rule& rule) {
 }  // namespace
 
 Status ProtectedValues::Read(const std::string& trace, const Policy& policy,
-                             const format::PayloadDecoderFactory& decoder) {
+                             const reader::TraceSet::Options& options) {
   Container container;
   const Status status = Walk(
-      trace, decoder,
+      trace, options,
       {.on_header =
            [&](const format::SelfDescription& description,
                const format::Preamble& preamble,

@@ -15,7 +15,7 @@
 #include "tracefs/base/status.h"
 #include "tracefs/base/text_dictionary.h"
 #include "tracefs/format/message_cursor.h"
-#include "tracefs/format/payload_decoder.h"
+#include "tracefs/reader/trace_set.h"
 #include "tracefs/tools/anon/audit_walk.h"
 #include "tracefs/tools/anon/distinct.h"
 #include "tracefs/tools/anon/leak_scan.h"
@@ -31,7 +31,7 @@ class ProtectedValues {
 
   // Takes those of the original `trace`.
   Status Read(const std::string& trace, const Policy& policy,
-              const format::PayloadDecoderFactory& decoder);
+              const reader::TraceSet::Options& options);
 
   const std::string& serial() const { return serial_; }
   // Whether the original has the property, with that value.

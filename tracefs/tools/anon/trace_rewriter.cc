@@ -9,14 +9,12 @@
 #include <vector>
 
 #include "tracefs/crypto/hash.h"
-#include "tracefs/format/frame_reader.h"
 
 namespace tracefs::anonymize {
 namespace {
 
 using format::Frame;
 using format::FrameHeader;
-using format::FrameReader;
 using format::ReadStep;
 using format::Report;
 using format::ReportKind;
@@ -49,23 +47,24 @@ format::Serial NewSerial(const format::Serial& serial, const Plan& plan) {
 
 class TraceRewriter {
  public:
-  TraceRewriter(std::unique_ptr<format::ByteSource> source,
-                const RewriteOptions& options, MapTables* maps, TraceSink& sink,
-                RewriteCounts* counts)
+  TraceRewriter(format::TraceReader* trace, const RewriteOptions& options,
+                MapTables* maps, TraceSink& sink, RewriteCounts* counts)
       : options_(options),
         maps_(maps),
         sink_(sink),
         counts_(*counts),
-        report_([this](const Report& r) { Note(r); }),
-        frames_(std::move(source), false, &stats_, &report_) {}
+        trace_(*trace) {
+    trace_.mutable_context().report = [this](const Report& r) { Note(r); };
+  }
+  ~TraceRewriter() { trace_.mutable_context().report = nullptr; }
 
   Status Run(const PlanMaker& make_plan) {
     const uint64_t bytes_before = counts_.bytes_read;
-    const Result<ReadStep> ready = frames_.ReadPreamble();
+    const Result<ReadStep> ready = trace_.ReadPreamble();
     if (!ready.ok()) return ready.status();
     if (!damage_.ok()) return damage_;
     bytes_before_ = bytes_before;
-    bytes_read_ = stats_.bytes;
+    bytes_read_ = trace_.stats().bytes;
     if (Status s = Begin(make_plan); !s.ok()) return s;
     const unsigned threads = std::max(1U, options_.threads);
     std::vector<std::thread> others;
@@ -91,19 +90,26 @@ class TraceRewriter {
     std::vector<std::byte> payload;
   };
 
-  // What the frame reader finds wrong.
+  // What is found wrong while blocks are read.
   void Note(const Report& report) {
+    if (options_.salvage || !damage_.ok()) return;
     switch (report.kind) {
       case ReportKind::kDamaged:
       case ReportKind::kCut:
       case ReportKind::kGap:
       case ReportKind::kDuplicate:
-        break;
+        damage_ = Status::Corrupt(report.Text() + "; --salvage leaves it out");
+        return;
+      case ReportKind::kUnknownFrame:
+        damage_ = Status::Invalid(
+            "at byte " + std::to_string(report.offset) +
+            " stands a block of kind " + std::to_string(report.number) +
+            ", which a later version writes and no policy can cover; "
+            "--salvage leaves it out");
+        return;
       default:
         return;
     }
-    if (options_.salvage || !damage_.ok()) return;
-    damage_ = Status::Corrupt(report.Text() + "; --salvage leaves it out");
   }
 
   // Reads the header, makes the plan, and writes what stands before the first
@@ -114,7 +120,7 @@ class TraceRewriter {
     if (Status s = ReadJob(&first, &any); !s.ok()) return s;
     if (!any) return Status::Corrupt("the trace holds no block");
     Result<std::unique_ptr<format::PayloadDecoder>> decoder =
-        options_.decoder(frames_.preamble());
+        trace_.MakeDecoder();
     if (!decoder.ok()) return decoder.status();
     format::SelfDescription description;
     std::vector<std::byte> block;
@@ -139,7 +145,7 @@ class TraceRewriter {
     Result<std::unique_ptr<const Plan>> plan = make_plan(description);
     if (!plan.ok()) return plan.status();
     plan_ = *std::move(plan);
-    serial_ = NewSerial(frames_.preamble().serial, *plan_);
+    serial_ = NewSerial(trace_.preamble().serial, *plan_);
     const std::string preamble = format::EncodePreamble(
         {.serial = serial_, .chain = std::string(kWrittenChain)});
     if (Status s = Emit(AsBytes(preamble)); !s.ok()) return s;
@@ -189,27 +195,16 @@ class TraceRewriter {
   // The next block of messages; `*any` is false at the end.
   Status ReadJob(Job* job, bool* any) {
     *any = false;
-    for (;;) {
-      Frame frame;
-      const Result<ReadStep> step = frames_.Next(&frame);
-      if (!step.ok()) return step.status();
-      if (!damage_.ok()) return damage_;
-      if (*step != ReadStep::kItem) return Status::Ok();
-      if (frame.header.kind !=
-          static_cast<uint16_t>(format::FrameKind::kMessages)) {
-        if (options_.salvage) continue;
-        return Status::Invalid(
-            "block " + std::to_string(frame.header.sequence) + " is of kind " +
-            std::to_string(frame.header.kind) +
-            ", which a later version writes and no policy can cover; "
-            "--salvage leaves it out");
-      }
-      job->header = frame.header;
-      job->offset = frame.offset;
-      job->payload.assign(frame.payload.begin(), frame.payload.end());
-      *any = true;
-      return Status::Ok();
-    }
+    Frame frame;
+    const Result<ReadStep> step = trace_.NextPayload(&frame);
+    if (!step.ok()) return step.status();
+    if (!damage_.ok()) return damage_;
+    if (*step != ReadStep::kItem) return Status::Ok();
+    job->header = frame.header;
+    job->offset = frame.offset;
+    job->payload.assign(frame.payload.begin(), frame.payload.end());
+    *any = true;
+    return Status::Ok();
   }
 
   bool NextJob(Job* job) {
@@ -222,7 +217,7 @@ class TraceRewriter {
     }
     bool any = false;
     const Status status = ReadJob(job, &any);
-    bytes_read_ = stats_.bytes;
+    bytes_read_ = trace_.stats().bytes;
     if (!status.ok()) Fail(status);
     if (!any || !status.ok()) {
       stop_ = true;
@@ -235,7 +230,7 @@ class TraceRewriter {
   // One thread: reads, rewrites and writes whatever is next.
   void Work() {
     Result<std::unique_ptr<format::PayloadDecoder>> decoder =
-        options_.decoder(frames_.preamble());
+        trace_.MakeDecoder();
     Result<std::unique_ptr<BlockRewriter>> rewriter = BlockRewriter::Create(
         plan_.get(), serial_, options_.cache_entries, maps_);
     if (!decoder.ok() || !rewriter.ok()) {
@@ -357,16 +352,15 @@ class TraceRewriter {
   MapTables* const maps_;
   TraceSink& sink_;
   RewriteCounts& counts_;
-  format::ReadStats stats_;
-  const format::ReportSink report_;
-  Status damage_;  // what the frame reader found
+  Status damage_;  // what reading blocks found
   uint64_t bytes_before_ = 0;
   std::unique_ptr<const Plan> plan_;
   format::Serial serial_{};
 
   // No thread holds two of the locks, but Fail under read_mu_ takes write_mu_.
   std::mutex read_mu_;
-  FrameReader frames_;  // guarded by read_mu_, as is all to the blank line
+  format::TraceReader& trace_;  // guarded by read_mu_, as is all to the blank
+                                // line
   uint64_t jobs_ = 0;
   std::optional<Job> pending_;
   bool stop_ = false;
@@ -391,10 +385,10 @@ class TraceRewriter {
 
 }  // namespace
 
-Status RewriteTrace(std::unique_ptr<format::ByteSource> source,
-                    const RewriteOptions& options, const PlanMaker& make_plan,
-                    MapTables* maps, TraceSink& sink, RewriteCounts* counts) {
-  TraceRewriter rewriter(std::move(source), options, maps, sink, counts);
+Status RewriteTrace(format::TraceReader* trace, const RewriteOptions& options,
+                    const PlanMaker& make_plan, MapTables* maps,
+                    TraceSink& sink, RewriteCounts* counts) {
+  TraceRewriter rewriter(trace, options, maps, sink, counts);
   return rewriter.Run(make_plan).Prefixed(options.name);
 }
 

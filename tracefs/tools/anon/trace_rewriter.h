@@ -1,5 +1,6 @@
 // Rewrites a whole trace, block by block, on several threads, in bounded
-// memory. The output is written from scratch: preamble, serial, frames.
+// memory: blocks are taken from the reading library as they stand. The output
+// is written from scratch: preamble, serial, frames.
 #pragma once
 
 #include <functional>
@@ -9,8 +10,7 @@
 #include "anonymize/block_rewriter.h"
 #include "anonymize/map_table.h"
 #include "anonymize/plan.h"
-#include "tracefs/format/byte_source.h"
-#include "tracefs/format/payload_decoder.h"
+#include "tracefs/format/trace_reader.h"
 #include "tracefs/tools/anon/output_file.h"
 
 namespace tracefs::anonymize {
@@ -38,17 +38,16 @@ struct RewriteOptions {
   size_t cache_entries = BlockRewriter::kDefaultCache;
   // What cannot be read is left out; without it, it is an error.
   bool salvage = false;
-  format::PayloadDecoderFactory decoder = format::MakePlainDecoder;
   // Called now and then, by one thread at a time; may be empty.
   std::function<void(const RewriteCounts&)> progress;
 };
 
-// Rewrites `source` to `sink`. The same input, policy and keys give the same
-// bytes, whatever the number of threads and the size of caches. `maps` goes on
-// from trace to trace. On failure the sink holds rubbish. kCorrupt if the
-// trace is damaged or cut.
-Status RewriteTrace(std::unique_ptr<format::ByteSource> source,
-                    const RewriteOptions& options, const PlanMaker& make_plan,
-                    MapTables* maps, TraceSink& sink, RewriteCounts* counts);
+// Rewrites `trace`, of which nothing was read yet, to `sink`. The same input,
+// policy and keys give the same bytes, whatever the number of threads and the
+// size of caches. `maps` goes on from trace to trace. On failure the sink holds
+// rubbish. kCorrupt if the trace is damaged or cut.
+Status RewriteTrace(format::TraceReader* trace, const RewriteOptions& options,
+                    const PlanMaker& make_plan, MapTables* maps,
+                    TraceSink& sink, RewriteCounts* counts);
 
 }  // namespace tracefs::anonymize

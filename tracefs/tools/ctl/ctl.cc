@@ -13,6 +13,7 @@
 #include "tracefs/control/place.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/export/table.h"
+#include "tracefs/tools/ctl/live_table.h"
 #include "tracefs/tools/ctl/live_trace.h"
 #include "tracefs/tools/ctl/reload.h"
 #include "tracefs/tools/ctl/request.h"
@@ -266,7 +267,8 @@ int CtlOne(const CtlOptions& options, OutputBuffer& out, OutputBuffer& err,
     return ExitStatus(status);
   }
   if (options.command == CtlCommand::kTop) {
-    const Status status = Top(options, out, stop);
+    const Status status =
+        options.table ? LiveTable(options, out, stop) : Top(options, out, stop);
     if (!status.ok()) err.Append(kCommand + status.message() + '\n');
     static_cast<void>(err.Flush());
     return ExitStatus(status);

@@ -121,8 +121,19 @@ po::options_description VisibleOptions() {
         "; begins with it; as plain text all its rows")
            .c_str())  //
       ("sort", po::value<std::string>()->value_name("COLUMN"),
-       ("top: " + Joined(screen::ColumnNames()) + "; default count")
+       ("top: " + Joined(screen::ColumnNames()) +
+        "; default count. With --by: any column; -COLUMN: smallest first")
            .c_str())  //
+      ("by", po::value<std::string>()->value_name("KEYS"),
+       "top: a table an interval instead of the screen, of operations grouped "
+       "by op, cname, dir(2), path and others, as of tracefs-dump --by; with "
+       "--json as JSON Lines")  //
+      ("values", po::value<std::string>()->value_name("VALUES"),
+       "top --by: count, errors, bytes, latency (the default), time, mean, "
+       "p50, p99, max, size and others")  //
+      ("top", po::value<std::string>()->value_name("N"),
+       "top --by: that many rows, then one line of all others; all: every "
+       "row. Default: 20 on a terminal, else all")  //
       ("also", po::value<std::vector<std::string>>()->value_name("MNT"),
        "top: another mount to look at; may be given several times")  //
       ("color", po::value<std::string>()->value_name("WHEN"),
@@ -152,7 +163,8 @@ Status CheckBelongs(const CommandLine& given, CtlCommand command,
   using C = CtlCommand;
   const Belongs all[] = {
       {"json",
-       {C::kList, C::kExplain, C::kStats, C::kAdd, C::kRules, C::kUnmount}},
+       {C::kList, C::kExplain, C::kStats, C::kAdd, C::kRules, C::kTop,
+        C::kUnmount}},
       {"follow", {C::kRules}},
       {"format", {C::kTail}},
       {"utc", {C::kTail}},
@@ -163,6 +175,9 @@ Status CheckBelongs(const CommandLine& given, CtlCommand command,
       {"once", {C::kTop}},
       {"view", {C::kTop}},
       {"sort", {C::kTop}},
+      {"by", {C::kTop}},
+      {"values", {C::kTop}},
+      {"top", {C::kTop}},
       {"also", {C::kTop}},
       {"color", {C::kTop}},
   };
@@ -203,6 +218,21 @@ Status Unknown(const std::string& option, const std::string& name,
   return Status::Invalid(option + ": there is no " + Quoted(name) +
                          "; there are " + Joined(known) +
                          DidYouMean(name, known));
+}
+
+Status TakeTableOptions(const CommandLine& given, CtlOptions* options) {
+  for (const char* const option : {"view", "color", "also", "all"}) {
+    if (given.Has(option)) {
+      return Status::Invalid("--by and --" + std::string(option) +
+                             " exclude each other");
+    }
+  }
+  auto table = ReadLiveTable(given.Text("by"), given.Text("values"),
+                             given.Text("sort"), given.Text("top"));
+  if (!table.ok()) return table.status();
+  options->table = *std::move(table);
+  options->table->json = given.Has("json");
+  return Status::Ok();
 }
 
 Status TakeTopOptions(const CommandLine& given, CtlOptions* options) {
@@ -248,6 +278,13 @@ Status TakeTopOptions(const CommandLine& given, CtlOptions* options) {
         screen::ParseColour(given.Text("color"));
     if (!wish.ok()) return wish.status();
     options->colour = *wish;
+  }
+  if (given.Has("by")) return TakeTableOptions(given, options);
+  for (const char* const option : {"values", "top", "json"}) {
+    if (given.Has(option) && options->command == CtlCommand::kTop) {
+      return Status::Invalid("top: --" + std::string(option) +
+                             " is for what --by groups" + kSeeHelp);
+    }
   }
   if (!given.Has("sort")) return Status::Ok();
   const std::string name = given.Text("sort");

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "tracefs/screen/column.h"
 #include "tracefs/screen/look.h"
 #include "tracefs/screen/view.h"
+#include "tracefs/tools/ctl/live_table.h"
 
 namespace tracefs {
 
@@ -56,6 +58,7 @@ struct CtlOptions {
   const screen::View* view = nullptr;  // null: it was not said
   std::vector<std::string> also;       // more mounts
   screen::ColourWish colour = screen::ColourWish::kAuto;
+  std::optional<LiveTableOptions> table;  // --by: instead of the screen
 };
 
 // kInvalid with a message that says what to do.

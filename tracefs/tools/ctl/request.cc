@@ -288,13 +288,16 @@ Result<std::string> ReadConfigText(const std::string& path) {
 
 Result<std::string> WatchRequest(ControlClient& client,
                                  const std::string& filter,
-                                 std::chrono::milliseconds every) {
+                                 std::chrono::milliseconds every,
+                                 const std::string& counted) {
   const Result<std::string> text =
       FilterRequest(client, "watch", nullptr, filter);
   if (!text.ok()) return text.status();
   Json request = Json::parse(*text);
   request["every_ms"] = every.count();
-  return request.dump();
+  if (counted.empty()) return request.dump();
+  request["aggregate"] = counted;
+  return Dumped(request, "--by", counted);
 }
 
 Result<std::string> AddRequest(ControlClient& client, const std::string& path,

@@ -61,10 +61,12 @@ Result<std::string> FilterRequest(ControlClient& client,
                                   const std::string& command,
                                   const uint32_t* tracer,
                                   const std::string& filter);
-// `watch`, likewise: counts, told at that interval.
+// `watch`, likewise: counts, told at that interval; of what the mount chooses,
+// or `counted` says (clauses of `aggregate`).
 Result<std::string> WatchRequest(ControlClient& client,
                                  const std::string& filter,
-                                 std::chrono::milliseconds every);
+                                 std::chrono::milliseconds every,
+                                 const std::string& counted = {});
 
 // A request that adds the config in `path`; `files` gets what its outputs need.
 Result<std::string> AddRequest(ControlClient& client, const std::string& path,

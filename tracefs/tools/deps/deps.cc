@@ -154,10 +154,13 @@ class Answerer {
       case DepsQuestion::kDoubleWrites:
         out_.Append(DoubleWritesText(graph, options_.everything, json));
         return {};
-      case DepsQuestion::kRaces:
-        out_.Append(
-            RacesText(graph, build::DependencyFinder(graph, how), json));
+      case DepsQuestion::kRaces: {
+        const build::Races races =
+            FindRaces(graph, build::DependencyFinder(graph, how));
+        out_.Append(RacesText(graph, races, json));
+        for (const std::string& note : races.Notes()) Say(note);
         return {};
+      }
       case DepsQuestion::kAbsent:
         out_.Append(AbsentText(graph, json));
         return {};

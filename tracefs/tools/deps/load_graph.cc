@@ -1,10 +1,12 @@
 #include "tracefs/tools/deps/load_graph.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "filters/output/key_ring.h"
 #include "tracefs/build/record_step.h"
+#include "tracefs/command/progress.h"
 #include "tracefs/crypto/key_source.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/reader/trace_set.h"
@@ -15,6 +17,8 @@ namespace {
 constexpr char kCommand[] = "tracefs-deps: ";
 // The findings of a trace that are told; the rest is counted.
 constexpr size_t kMaxTold = 5;
+// How many operations are read before it is looked how far it is.
+constexpr uint64_t kTellAfter = 4096;
 
 std::string NameOf(const format::TraceReader& trace) {
   return TerminalWord(trace.context().name);
@@ -53,11 +57,21 @@ Result<LoadedGraph> LoadGraph(const std::vector<std::string>& names,
   if (!opened.ok()) return opened;
   build::RecordSteps steps(mount_point);
   format::Record record;
-  while (traces.Next(&record) == format::ReadStep::kItem) {
+  std::optional<Progress> progress(std::in_place, names);
+  for (uint64_t count = 1; traces.Next(&record) == format::ReadStep::kItem;
+       ++count) {
+    if (count % kTellAfter == 0 && progress->shown()) {
+      uint64_t bytes = 0;
+      for (size_t i = 0; i < traces.size(); ++i) {
+        bytes += traces.trace(i).stats().bytes;
+      }
+      progress->Tell(bytes);
+    }
     if (const build::FileStep* const step = steps.Of(record)) {
       builder.Take(*step);
     }
   }
+  progress.reset();
   LoadedGraph loaded;
   for (size_t i = 0; i < traces.size(); ++i) {
     const format::TraceReader& trace = traces.trace(i);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "tracefs/command/front.h"
+#include "tracefs/command/paged_output.h"
 #include "tracefs/tools/deps/deps.h"
 
 namespace tracefs {
@@ -13,7 +14,7 @@ int DepsMain(int argc, char** argv) {
   return RunCommand({"tracefs-deps", &DepsHelp}, ParseDepsOptions(argc, argv),
                     [](const DepsOptions& options) {
                       ::signal(SIGPIPE, SIG_IGN);
-                      FdOutput out(STDOUT_FILENO);
+                      PagedOutput out(options.pager);
                       FdOutput err(STDERR_FILENO);
                       return Deps(options, out, err);
                     });

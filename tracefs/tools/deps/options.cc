@@ -76,6 +76,7 @@ po::options_description VisibleOptions() {
        "keys for encrypted traces; also env:NAME, keyring:NAME")  //
       ("help,h", "print this and exit")                           //
       ("version", "print the version and exit");
+  AddPagerOptions(&options);
   return options;
 }
 
@@ -257,6 +258,9 @@ Result<DepsOptions> ParseDepsOptions(int argc, const char* const* argv) {
   result.targets = given.Texts("target");
   result.traces = given.Texts("trace");
   result.keys = given.Texts("key");
+  auto pager = ReadPagerOptions(given);
+  if (!pager.ok()) return pager.status();
+  result.pager = *std::move(pager);
   result.build_folder = given.Text("build-dir");
   result.has_mount_point = given.Has("mount-point");
   result.mount_point = given.Text("mount-point");

@@ -7,6 +7,7 @@
 #include "tracefs/base/status.h"
 #include "tracefs/build/build_config.h"
 #include "tracefs/build/dependencies.h"
+#include "tracefs/command/paged_output.h"
 
 namespace tracefs {
 
@@ -28,6 +29,7 @@ enum class DepsQuestion : uint8_t {
 struct DepsOptions {
   bool help = false;
   bool version = false;
+  PagerWish pager;
   DepsQuestion question = DepsQuestion::kDependencies;
   std::vector<std::string> targets;
   std::vector<std::string> traces;

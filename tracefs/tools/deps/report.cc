@@ -151,11 +151,11 @@ std::string DoubleWritesText(const BuildGraph& graph, bool all, bool json) {
   return json ? list.Take() : out;
 }
 
-std::string RacesText(const BuildGraph& graph,
-                      const build::DependencyFinder& finder, bool json) {
+std::string RacesText(const BuildGraph& graph, const build::Races& races,
+                      bool json) {
   std::string out;
   JsonList list;
-  for (const build::Race& race : FindRaces(graph, finder)) {
+  for (const build::Race& race : races.list) {
     list.Begin("\"file\":" + JsonString(graph.paths().Text(race.path)));
     list.Text("kind", RaceName(race.kind));
     list.Number("reader_pid", PidOf(graph, race.reader));

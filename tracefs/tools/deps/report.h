@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tracefs/build/findings.h"
+#include "tracefs/build/races.h"
 #include "tracefs/build/rebuild.h"
 #include "tracefs/tools/deps/declared.h"
 
@@ -16,8 +17,8 @@ std::string SetsText(const build::BuildGraph& graph,
 // `all`: also of a process and its own descendants.
 std::string DoubleWritesText(const build::BuildGraph& graph, bool all,
                              bool json);
-std::string RacesText(const build::BuildGraph& graph,
-                      const build::DependencyFinder& finder, bool json);
+std::string RacesText(const build::BuildGraph& graph, const build::Races& races,
+                      bool json);
 std::string AbsentText(const build::BuildGraph& graph, bool json);
 std::string UnusedText(const build::BuildGraph& graph,
                        const std::vector<build::PathId>& wanted, bool json);

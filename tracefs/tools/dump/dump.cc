@@ -13,6 +13,7 @@
 #include "filters/input/name_table.h"
 #include "filters/output/key_ring.h"
 #include "tracefs/command/caret.h"
+#include "tracefs/command/progress.h"
 #include "tracefs/command/wait_for_writers.h"
 #include "tracefs/crypto/key_source.h"
 #include "tracefs/export/escape.h"
@@ -20,14 +21,12 @@
 #include "tracefs/query/report_keeper.h"
 #include "tracefs/query/time_window.h"
 #include "tracefs/query/trace_filter.h"
-#include "tracefs/reader/trace_files.h"
 #include "tracefs/reader/trace_set.h"
 #include "tracefs/tools/dump/aggregate_queue.h"
 #include "tracefs/tools/dump/browse.h"
 #include "tracefs/tools/dump/export_output.h"
 #include "tracefs/tools/dump/extract.h"
 #include "tracefs/tools/dump/line_queue.h"
-#include "tracefs/tools/dump/progress.h"
 #include "tracefs/tools/dump/query.h"
 #include "tracefs/tools/dump/replayable.h"
 #include "tracefs/tools/dump/trace_summary.h"
@@ -286,7 +285,8 @@ class Dumper {
     uint64_t count = 0;
     Record record;
     std::optional<Progress> progress;
-    if (output_.to_file() && !options_.follow) progress.emplace(Paths());
+    if (output_.to_file() && !options_.follow)
+      progress.emplace(options_.traces);
     while (out_.status().ok() && exporter_->status().ok()) {
       if (options_.limit != 0 && listed_ == options_.limit) return;
       if (++count % kTellAfter == 0 && output_.to_file()) {
@@ -309,14 +309,6 @@ class Dumper {
       if (filter_ && !filter_->Keep(record)) continue;
       use(record);
     }
-  }
-
-  std::vector<std::string> Paths() const {
-    std::vector<std::string> paths;
-    for (const std::string& name : options_.traces) {
-      if (!AddFiles(name, &paths).ok()) return {};
-    }
-    return paths;
   }
 
   uint64_t BytesRead() const {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "tracefs/command/front.h"
+#include "tracefs/command/paged_output.h"
 #include "tracefs/export/output_buffer.h"
 #include "tracefs/format/constants.h"
 #include "tracefs/tools/dump/dump.h"
@@ -28,7 +29,7 @@ int Run(const DumpOptions& options) {
   // What an interrupt leaves is in order, or nothing at all.
   const bool endless = options.follow || options.wait || options.browse ||
                        !options.output.empty();
-  FdOutput out(STDOUT_FILENO);
+  PagedOutput out(options.pager);
   FdOutput err(STDERR_FILENO);
   return Dump(options, out, err, endless ? StopAtSignals() : never);
 }

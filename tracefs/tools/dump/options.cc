@@ -80,6 +80,7 @@ po::options_description VisibleOptions() {
       ("help,h", "print this and exit")  //
       ("version", "print the version and exit");
   AddQueryOptions(&options);
+  AddPagerOptions(&options);
   return options;
 }
 
@@ -354,6 +355,11 @@ Result<DumpOptions> ParseDumpOptions(int argc, const char* const* argv) {
     return Status::Invalid(
         "--header prints no operations: --filter needs --stats as well");
   }
+  auto pager = ReadPagerOptions(given);
+  if (!pager.ok()) return pager.status();
+  result.pager = *std::move(pager);
+  // A pager waits for the end, and a screen is no text.
+  result.pager.never |= result.follow || result.browse;
   result.keys = given.Texts("key");
   result.traces = given.Texts("trace");
   if (result.traces.empty()) {

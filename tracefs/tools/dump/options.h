@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tracefs/base/status.h"
+#include "tracefs/command/paged_output.h"
 #include "tracefs/export/exporter.h"
 #include "tracefs/query/time_window.h"
 #include "tracefs/screen/look.h"
@@ -22,6 +23,7 @@ struct DumpOptions {
   bool check_replayable = false;  // say what a replay lacks instead
   bool browse = false;            // a screen instead
   screen::ColourWish colour = screen::ColourWish::kAuto;  // of it
+  PagerWish pager;
   bool follow = false;
   bool wait = false;  // until nobody writes the traces any more
   std::string format = "text";

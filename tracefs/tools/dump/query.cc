@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "tracefs/command/caret.h"
+#include "tracefs/command/progress.h"
 #include "tracefs/query/analyses.h"
 #include "tracefs/query/group_traces.h"
 #include "tracefs/query/grouping.h"
@@ -78,7 +80,9 @@ class Querier {
  private:
   int Answer() {
     query::Table table;
-    if (Status s = Ask(&table); !s.ok()) return Complain(s);
+    const Status asked = Ask(&table);
+    progress_.reset();
+    if (!asked.ok()) return Complain(asked);
     table.begin_ns = input_->span().begin_ns;
     if (Status s = Print(&table); !s.ok()) return Complain(s);
     err_.Append(input_->Problems(kCommand));
@@ -111,6 +115,10 @@ class Querier {
   }
 
   Status Open(query::InputSinks sinks) {
+    if (!progress_) progress_.emplace(options_.traces);
+    if (progress_->shown()) {
+      sinks.progress = [this](uint64_t bytes) { progress_->Tell(bytes); };
+    }
     sinks.warn = [this](const std::string& text) {
       err_.Append(kCommand + text + "\n");
     };
@@ -133,10 +141,19 @@ class Querier {
     }
     query::Grouping grouping(spec);
     if (Status s = Group(&grouping); !s.ok()) return s;
-    *table = grouping.Finish();
+    if (spec.exact) {
+      auto exact = grouping.FinishExact(
+          IsPlainTable() ? query::Arrangement{.sort = Sort(), .top = Top()}
+                         : query::Arrangement());
+      if (!exact.ok()) return exact.status();
+      *table = *std::move(exact);
+    } else {
+      *table = grouping.Finish();
+    }
     if (!query_.hist.empty()) {
       *table = query::HistogramTable(
-          *table, query_.hist == "latency" ? Unit::kDuration : Unit::kBytes);
+          *table, query_.hist == "latency" ? Unit::kDuration : Unit::kBytes,
+          query::HistogramCuts(query_.width));
     } else if (!query_.plot.empty()) {
       auto plot = query::PlotTable(*table, query_.plot, spec.every_ns,
                                    TerminalTakesBlocks());
@@ -186,8 +203,8 @@ class Querier {
 
   Status AskDerived(query::Table* table) {
     const bool lives = query_.hist == "lifetime";
-    const auto analysis =
-        lives ? query::MakeLifetimes({}) : query::MakePauses({});
+    const auto analysis = (lives ? query::MakeLifetimes : query::MakePauses)(
+        {.histogram_width = query_.width});
     if (Status s = Open({}); !s.ok()) return s;
     input_->ForEach([&](const format::Record& record, size_t trace) {
       analysis->Take(record, trace);
@@ -207,16 +224,27 @@ class Querier {
     return {};
   }
 
-  Status Print(query::Table* table) {
+  bool IsGrouped() const { return !query_.longest && query_.hist.empty(); }
+  // A row a group, of the whole trace.
+  bool IsPlainTable() const {
+    return IsGrouped() && query_.plot.empty() && query_.group.every_ns == 0;
+  }
+  // Rows that are shown; 0: all.
+  size_t Top() const {
     const bool terminal = options_.output.empty() && ::isatty(1) == 1;
-    const size_t top = query_.top.value_or(
-        terminal && query_.hist.empty() ? kTopOnTerminal : 0);
-    std::string sort = query_.sort;
-    const bool groups = !query_.longest && query_.hist.empty();
-    if (groups && sort.empty() && query_.plot.empty()) {
-      sort = query::ColumnOf(query_.group.values.front()).name;
-    }
-    if (groups && query_.group.every_ns != 0 && query_.plot.empty()) {
+    return query_.top.value_or(terminal && query_.hist.empty() ? kTopOnTerminal
+                                                               : 0);
+  }
+  std::string Sort() const {
+    return query_.sort.empty() && IsGrouped() && query_.plot.empty()
+               ? query::ColumnOf(query_.group.values.front()).name
+               : query_.sort;
+  }
+
+  Status Print(query::Table* table) {
+    const size_t top = Top();
+    std::string sort = Sort();
+    if (IsGrouped() && query_.group.every_ns != 0 && query_.plot.empty()) {
       if (!table->Find(sort.starts_with('-') ? sort.substr(1) : sort)) {
         return query::Arrange({.sort = sort}, table).Prefixed("--sort");
       }
@@ -253,6 +281,7 @@ class Querier {
   OutputBuffer& out_;
   OutputBuffer& err_;
   const std::atomic<bool>& stop_;
+  std::optional<Progress> progress_;
   std::unique_ptr<query::TraceInput> input_;
 };
 

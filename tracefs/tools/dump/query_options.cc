@@ -46,6 +46,13 @@ Status ReadGroup(const CommandLine& given, QueryOptions* result) {
     }
     result->group.memory_bytes = static_cast<size_t>(*memory);
   }
+  result->group.exact = given.Has("exact");
+  const query::DetailNeeds needs = query::NeedsOf(result->group.values);
+  if (result->group.exact && (needs.files || needs.processes)) {
+    return Status::Invalid(
+        "--exact: files and processes are estimates beyond 128; group by inode "
+        "or pid as well, and count the rows");
+  }
   return {};
 }
 
@@ -57,7 +64,26 @@ Status ReadHist(const CommandLine& given, QueryOptions* result) {
                              " exclude each other");
     }
   }
-  result->hist = given.Text("hist");
+  const std::string text = given.Text("hist");
+  const size_t comma = std::min(text.find(','), text.size());
+  result->hist = text.substr(0, comma);
+  if (comma != text.size()) {
+    constexpr std::string_view kLinear = "linear=";
+    const std::string_view how = std::string_view(text).substr(comma + 1);
+    if (how.starts_with(kLinear)) {
+      const std::string_view width = how.substr(kLinear.size());
+      const bool time =
+          result->hist == "latency" || IsDerivedHistogram(result->hist);
+      result->width =
+          (time ? ParseDuration(width) : ParseSize(width)).value_or(0);
+    }
+    if (result->width == 0) {
+      return Status::Invalid(
+          "--hist: behind the comma goes linear=WIDTH, as length,linear=4K or "
+          "latency,linear=10us, not " +
+          Quoted(how));
+    }
+  }
   // What is between operations, or of files, is no value of any of them.
   if (IsDerivedHistogram(result->hist)) {
     result->group.values = {query::GroupValue::kCount};
@@ -66,6 +92,10 @@ Status ReadHist(const CommandLine& given, QueryOptions* result) {
   // Bytes that were moved are the results of what moves bytes.
   const std::string column = result->hist == "size" ? "result" : result->hist;
   auto keys = query::ParseGroupKeys("log2(" + column + ")", "--hist");
+  if (keys.ok() && result->width != 0) {
+    keys->front().from = query::GroupKey::From::kLinear;
+    keys->front().width = result->width;
+  }
   if (!keys.ok()) {
     return Status::Invalid(
         "--hist takes latency, size, gap, think, lifetime or a column of "
@@ -121,13 +151,18 @@ void AddQueryOptions(po::options_description* options) {
       ("hist", text("VALUE"),
        "a histogram instead, of latency, size, length or offset, of gap "
        "(between operations), think (between those of a process) or lifetime "
-       "(of files)")  //
+       "(of files); by powers of two, or evenly with VALUE,linear=WIDTH, as "
+       "latency,linear=10us")  //
       ("plot", text("VALUE"),
        "a line over time instead, of count, bytes or another value; with "
        "--every, --by")  //
       ("memory", text("SIZE"),
        "of tables: what groups may take; default 176M. Beyond it the smallest "
-       "ones go into the line of others");
+       "ones go into the line of others")  //
+      ("exact",
+       "of tables: each group is counted whole, however many there are: what "
+       "--memory has no room for goes to a temporary file ($TMPDIR). Rows that "
+       "are shown stay in memory: --top has few of them");
 }
 
 Result<std::optional<QueryOptions>> ReadQueryOptions(const CommandLine& given) {
@@ -142,7 +177,7 @@ Result<std::optional<QueryOptions>> ReadQueryOptions(const CommandLine& given) {
                       given.Has("every") || given.Has("plot") || stats;
   const bool table = groups || given.Has("hist");
   if (!table && !given.Has("sort")) {
-    for (const char* const option : {"top", "memory"}) {
+    for (const char* const option : {"top", "memory", "exact"}) {
       if (given.Has(option)) {
         return Status::Invalid(
             "--" + std::string(option) +
@@ -150,6 +185,9 @@ Result<std::optional<QueryOptions>> ReadQueryOptions(const CommandLine& given) {
       }
     }
     return std::optional<QueryOptions>();
+  }
+  if (given.Has("exact") && !groups) {
+    return Status::Invalid("--exact is for what --by groups");
   }
   for (const char* const other : {"header", "extract", "follow", "stats"}) {
     if (given.Has(other) && !(stats && std::string_view(other) == "stats")) {

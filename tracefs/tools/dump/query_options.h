@@ -20,6 +20,7 @@ struct QueryOptions {
   std::optional<size_t> top;  // 0 = all
   std::vector<std::string> columns;
   std::string hist;      // what a histogram is of; "" = none
+  uint64_t width = 0;    // of its rows; 0 = powers of two
   std::string plot;      // the value that is drawn; "" = none
   bool longest = false;  // a listing that is sorted: its first `limit` rows
   size_t limit = 0;      // rows at most; 0 = all

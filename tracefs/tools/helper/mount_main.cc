@@ -19,6 +19,7 @@
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/command/front.h"
 #include "tracefs/control/client.h"
+#include "tracefs/control/place.h"
 #include "tracefs/tools/helper/helper_line.h"
 #include "tracefs/tools/helper/mains.h"
 #include "tracefs/tools/helper/mount_table.h"
@@ -220,6 +221,7 @@ int Mount(const MountHelperLine& line) {
   const std::string place = PlaceOf(line.mount_point);
   const std::string source = PlaceOf(line.source);
   const auto there = UppermostAt(place);
+  // mount(8) hands a source over with its links resolved, or as it stands.
   if (there && there->type == "fuse.tracefs" &&
       (there->source == source || there->source == line.source ||
        source == place)) {

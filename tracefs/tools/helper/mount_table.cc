@@ -9,12 +9,9 @@
 
 #include <array>
 #include <cerrno>
-#include <climits>
-#include <fstream>
 #include <sstream>
 
 #include "tracefs/base/file_io.h"
-#include "tracefs/base/mount_path.h"
 #include "tracefs/base/unique_fd.h"
 
 namespace tracefs {
@@ -84,35 +81,6 @@ void Rewrite(const std::string& mount_point, const std::string& more) {
 }
 
 }  // namespace
-
-std::optional<MountedHere> UppermostAt(const std::string& mount_point) {
-  std::optional<MountedHere> found;
-  std::ifstream in("/proc/self/mountinfo");
-  // proc_pid_mountinfo(5); a later line lies upon those before it.
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream fields(line);
-    std::string id, parent, device, root, point, word;
-    MountedHere one;
-    fields >> id >> parent >> device >> root >> point >> one.flags;
-    if (UnescapeMountPath(point) != mount_point) continue;
-    while (fields >> word && word != "-") {
-    }
-    std::string source;
-    fields >> one.type >> source >> one.options;
-    one.source = UnescapeMountPath(source);
-    found = std::move(one);
-  }
-  return found;
-}
-
-std::string PlaceOf(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_PATH | O_CLOEXEC));
-  if (!fd) return path;
-  std::array<char, PATH_MAX> name;
-  const std::string link = "/proc/self/fd/" + std::to_string(fd.get());
-  const ssize_t n = ::readlink(link.c_str(), name.data(), name.size());
-  return n <= 0 ? path : std::string(name.data(), static_cast<size_t>(n));
-}
 
 void NoteHelper(const std::string& source, const std::string& mount_point) {
   Rewrite(mount_point, "SRC=" + Mangled(source) +

@@ -47,8 +47,11 @@ po::options_description VisibleOptions() {
        "none: as it comes")  //
       ("timing", text("WHEN"),
        "asap (default); original: at its time; scale=F: times multiplied by F; "
-       "think[=F]: as long after the one before as it was then")           //
-      ("max-lag", text("TIME"), "end if an operation is later than that")  //
+       "think[=F]: as long after the one before as it was then")  //
+      ("skip-repeated",
+       "leave out look-ups and getattr of what was looked at before and has "
+       "not been changed since: kernels ask them of a mount, not programs")  //
+      ("max-lag", text("TIME"), "end if an operation is later than that")    //
       ("threads", text("N"),
        "at most so many threads at once; default: as recorded, up to 256")  //
       ("clones", text("N"),
@@ -255,6 +258,7 @@ Status ReadPlay(const CommandLine& given, ReplayOptions* result) {
     if (!lag) return Status::Invalid("--max-lag: no time, such as 50ms");
     result->play.max_lag_ns = *lag;
   }
+  result->play.skip_repeated = given.Has("skip-repeated");
   result->target.as_recorded_users = ::geteuid() == 0;
   bool recorded = result->target.as_recorded_users;
   if (Status s = ReadWord<bool>(
@@ -310,9 +314,10 @@ Status CheckTogether(const CommandLine& given, const ReplayOptions& o) {
   }
   if (!o.undo.empty()) {
     for (const char* other :
-         {"filter", "from", "to", "until", "step", "clones", "prepare",
-          "prepare-only", "no-prepare", "existing", "plan", "order", "timing",
-          "data", "expect", "check", "digest", "direct", "closure"}) {
+         {"filter", "from",    "to",           "until",      "step",
+          "clones", "prepare", "prepare-only", "no-prepare", "existing",
+          "plan",   "order",   "timing",       "data",       "expect",
+          "check",  "digest",  "direct",       "closure",    "skip-repeated"}) {
       if (given.Has(other)) {
         return Status::Invalid("--undo and --" + Text(other) +
                                " exclude each other");

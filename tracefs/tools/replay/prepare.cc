@@ -18,15 +18,14 @@ void Note(const Status& status, Prepared* prepared) {
   }
 }
 
-}  // namespace
-
-Result<Prepared> PrepareTree(int plan, bool make, replay::TargetTree* tree) {
-  Prepared prepared;
+// Calls `use` with each entry that was there before.
+template <typename Use>
+Status ForEachEntry(int plan, Use&& use) {
   replay::PlanReader entries(plan, replay::ChunkKind::kInitial);
   while (true) {
     auto chunk = entries.Next();
     if (!chunk.ok()) return chunk.status();
-    if (!*chunk) break;
+    if (!*chunk) return {};
     for (size_t at = 0; at < (*chunk)->size();) {
       replay::TreeEntry entry;
       size_t size = 0;
@@ -36,15 +35,32 @@ Result<Prepared> PrepareTree(int plan, bool make, replay::TargetTree* tree) {
         return s;
       }
       at += size;
-      Note(tree->Place(entry, make), &prepared);
+      use(entry);
     }
   }
-  if (!make) return prepared;
+}
+
+void Check(const replay::TreeEntry& entry, const replay::TargetTree& tree,
+           Prepared* prepared) {
+  if (!entry.Knows(replay::TreeEntry::kChecksum) ||
+      entry.other_parent != replay::kNoSlot) {
+    return;
+  }
+  ++prepared->checked;
+  const Result<uint32_t> now = tree.ChecksumOf(entry);
+  if (now.ok() && *now == entry.checksum) return;
+  ++prepared->other_contents;
+  if (prepared->others.size() < kMostErrors) {
+    prepared->others.push_back(entry.name);
+  }
+}
+
+Status PlaceContents(int plan, replay::TargetTree* tree, Prepared* prepared) {
   replay::PlanReader contents(plan, replay::ChunkKind::kInitialData);
   while (true) {
     auto chunk = contents.Next();
     if (!chunk.ok()) return chunk.status();
-    if (!*chunk) return prepared;
+    if (!*chunk) return {};
     for (size_t at = 0; at < (*chunk)->size();) {
       replay::InitialData data;
       size_t size = 0;
@@ -55,9 +71,37 @@ Result<Prepared> PrepareTree(int plan, bool make, replay::TargetTree* tree) {
       }
       at += size;
       const Status placed = tree->PlaceData(data);
-      if (!placed.ok()) Note(placed, &prepared);
+      if (!placed.ok()) Note(placed, prepared);
     }
   }
+}
+
+}  // namespace
+
+Result<Prepared> PrepareTree(int plan, bool make, replay::TargetTree* tree) {
+  Prepared prepared;
+  bool has_checksums = false;
+  if (Status s = ForEachEntry(plan,
+                              [&](const replay::TreeEntry& entry) {
+                                has_checksums |=
+                                    entry.Knows(replay::TreeEntry::kChecksum);
+                                Note(tree->Place(entry, make), &prepared);
+                              });
+      !s.ok()) {
+    return s;
+  }
+  if (make) {
+    if (Status s = PlaceContents(plan, tree, &prepared); !s.ok()) return s;
+  }
+  if (!has_checksums) return prepared;
+  if (Status s = ForEachEntry(plan,
+                              [&](const replay::TreeEntry& entry) {
+                                Check(entry, *tree, &prepared);
+                              });
+      !s.ok()) {
+    return s;
+  }
+  return prepared;
 }
 
 }  // namespace tracefs

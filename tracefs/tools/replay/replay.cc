@@ -284,6 +284,11 @@ class Run {
                   " entries made, " +
                   std::to_string(reports[0].prepared.failed) + " failed\n");
       for (const std::string& error : reports[0].prepared.errors) Say(error);
+      if (reports[0].prepared.checked != 0) {
+        out_.Append(std::to_string(reports[0].prepared.other_contents) +
+                    " of " + std::to_string(reports[0].prepared.checked) +
+                    " files hold something else than when recorded\n");
+      }
     } else {
       out_.Append(options_.json ? ReportJson(reports[0])
                                 : ReportText(reports[0]));
@@ -296,6 +301,8 @@ class Run {
     to->outcome.Add(from.outcome);
     to->prepared.entries += from.prepared.entries;
     to->prepared.failed += from.prepared.failed;
+    to->prepared.checked += from.prepared.checked;
+    to->prepared.other_contents += from.prepared.other_contents;
     to->end.differences += from.end.differences;
     to->end.first.insert(to->end.first.end(), from.end.first.begin(),
                          from.end.first.end());

@@ -120,6 +120,10 @@ std::string ReportText(const ReplayReport& r) {
                2) +
         " %\n";
   }
+  if (o.skipped != 0) {
+    text += std::to_string(o.skipped) +
+            " looks at what had not changed were left out\n";
+  }
   if (const double asked = AskedSeconds(r); asked > 0) {
     text += "makespan " +
             Number(100.0 * (Seconds(o.elapsed_ns) - asked) / asked, 1) +
@@ -152,6 +156,15 @@ std::string ReportText(const ReplayReport& r) {
             " entries of the initial tree could not be made:\n";
     for (const std::string& error : r.prepared.errors) {
       text += "  " + Printable(error) + "\n";
+    }
+  }
+  if (r.prepared.other_contents != 0) {
+    text += std::to_string(r.prepared.other_contents) + " of " +
+            std::to_string(r.prepared.checked) +
+            " files did not hold, before the first operation, what they did "
+            "when recorded:\n";
+    for (const std::string& name : r.prepared.others) {
+      text += "  " + Printable(name) + "\n";
     }
   }
   if (r.end.compared) {
@@ -228,6 +241,7 @@ std::string ReportJson(const ReplayReport& r) {
       {"bytes_read", o.bytes_read},
       {"bytes_compared", o.bytes_compared},
       {"waits", o.waits},
+      {"skipped", o.skipped},
       {"lateness_ns",
        {{"p50", o.lateness_ns.Quantile(0.5)},
         {"p99", o.lateness_ns.Quantile(0.99)},
@@ -240,7 +254,10 @@ std::string ReportJson(const ReplayReport& r) {
       {"initial",
        {{"entries", r.prepared.entries},
         {"failed", r.prepared.failed},
-        {"errors", r.prepared.errors}}},
+        {"errors", r.prepared.errors},
+        {"checked", r.prepared.checked},
+        {"other_contents", r.prepared.other_contents},
+        {"others", r.prepared.others}}},
       {"end",
        {{"compared", r.end.compared},
         {"tree_sha256", r.end.digest},

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "tracefs/command/front.h"
+#include "tracefs/command/paged_output.h"
 #include "tracefs/tools/report/report.h"
 
 namespace tracefs {
@@ -15,7 +16,7 @@ int ReportMain(int argc, char** argv) {
                     ParseReportOptions(argc, argv),
                     [](const ReportOptions& options) {
                       ::signal(SIGPIPE, SIG_IGN);
-                      FdOutput out(STDOUT_FILENO);
+                      PagedOutput out(options.pager);
                       FdOutput err(STDERR_FILENO);
                       return Report(options, out, err);
                     });

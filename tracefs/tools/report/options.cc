@@ -67,6 +67,7 @@ po::options_description VisibleOptions() {
        "several times")                  //
       ("help,h", "print this and exit")  //
       ("version", "print the version and exit");
+  AddPagerOptions(&options);
   return options;
 }
 
@@ -266,6 +267,9 @@ Result<ReportOptions> ParseReportOptions(int argc, const char* const* argv) {
   if (Status s = ReadFormat(given, &result); !s.ok()) return s;
   if (Status s = ReadTable(given, &result); !s.ok()) return s;
   if (Status s = ReadInput(given, &result); !s.ok()) return s;
+  auto pager = ReadPagerOptions(given);
+  if (!pager.ok()) return pager.status();
+  result.pager = *std::move(pager);
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tracefs/base/status.h"
+#include "tracefs/command/paged_output.h"
 #include "tracefs/query/trace_input.h"
 
 namespace tracefs {
@@ -15,6 +16,7 @@ struct ReportRow;
 struct ReportOptions {
   bool help = false;
   bool version = false;
+  PagerWish pager;
   const ReportRow* row = nullptr;  // what is asked for; never null else
   bool print = false;              // the query of a question, unanswered
   bool sql = false;                // the question as SQL, unanswered

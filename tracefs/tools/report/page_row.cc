@@ -1,9 +1,11 @@
 #include "tracefs/tools/report/page_row.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "tracefs/command/progress.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/query/trace_input.h"
 #include "tracefs/report/collector.h"
@@ -95,11 +97,14 @@ int RunPage(const ReportOptions& options, OutputBuffer& out,
   sinks.warn = [&](const std::string& warning) {
     err.Append(kCommand + warning + "\n");
   };
+  std::optional<Progress> progress(std::in_place, options.input.traces);
+  sinks.progress = [&](uint64_t bytes) { progress->Tell(bytes); };
   auto input = query::TraceInput::Open(options.input, std::move(sinks));
   if (!input.ok()) return Complain(input.status(), err);
   (*input)->ForEach([&](const format::Record& record, size_t trace) {
     collector->Add(record, trace);
   });
+  progress.reset();
   std::vector<const format::TraceReader*> traces;
   for (size_t i = 0; i < (*input)->size(); ++i) {
     traces.push_back(&(*input)->trace(i));

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tracefs/command/command_line.h"
+#include "tracefs/command/progress.h"
 #include "tracefs/query/group_traces.h"
 #include "tracefs/query/table_text.h"
 #include "tracefs/tools/report/question.h"
@@ -111,7 +112,10 @@ class Differ {
   Status Read(const std::string& trace, size_t side) {
     query::InputOptions input = options_.input;
     input.traces = {trace};
-    auto opened = query::TraceInput::Open(input, {});
+    Progress progress(input.traces);
+    auto opened = query::TraceInput::Open(
+        input,
+        {.progress = [&progress](uint64_t bytes) { progress.Tell(bytes); }});
     if (!opened.ok()) return opened.status();
     query::Grouping grouping(*part_.Group());
     const Status read = query::GroupTraces(opened->get(), &grouping);

@@ -4,10 +4,12 @@
 #include <fcntl.h>
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "tracefs/base/file_io.h"
 #include "tracefs/command/caret.h"
+#include "tracefs/command/progress.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/query/record_filter.h"
 #include "tracefs/query/table_text.h"
@@ -88,6 +90,8 @@ class Questioner {
     sinks.warn = [this](const std::string& text) {
       err_.Append(kCommand + text + "\n");
     };
+    progress_.emplace(options_.input.traces);
+    sinks.progress = [this](uint64_t bytes) { progress_->Tell(bytes); };
     auto input = query::TraceInput::Open(options_.input, std::move(sinks));
     if (!input.ok()) return input.status();
     input_ = *std::move(input);
@@ -97,6 +101,7 @@ class Questioner {
         running.analysis->Take(record, trace);
       }
     });
+    progress_.reset();
     return {};
   }
 
@@ -143,6 +148,7 @@ class Questioner {
   OutputBuffer& out_;
   OutputBuffer& err_;
   std::vector<Running> running_;
+  std::optional<Progress> progress_;          // while reading
   std::unique_ptr<query::TraceInput> input_;  // its sinks use the above
 };
 

@@ -6,6 +6,7 @@
 #include "tracefs/tools/ctl/main.h"
 #include "tracefs/tools/deps/main.h"
 #include "tracefs/tools/dump/main.h"
+#include "tracefs/tools/import/main.h"
 #include "tracefs/tools/keygen/main.h"
 #include "tracefs/tools/replay/main.h"
 #include "tracefs/tools/report/main.h"
@@ -19,6 +20,7 @@ constexpr tracefs::CalledAs kCommands[] = {
     {"tracefs-anon", &tracefs::AnonMain},
     {"tracefs-ctl", &tracefs::CtlMain},
     {"tracefs-deps", &tracefs::DepsMain},
+    {"tracefs-import", &tracefs::ImportMain},
     {"tracefs-keygen", &tracefs::KeygenMain},
     {"tracefs-replay", &tracefs::ReplayMain},
     {"tracefs-report", &tracefs::ReportMain},

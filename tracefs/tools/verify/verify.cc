@@ -5,15 +5,16 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "filters/output/chain.h"
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/command/progress.h"
 #include "tracefs/command/wait_for_writers.h"
 #include "tracefs/export/escape.h"
-#include "tracefs/format/frame_reader.h"
 #include "tracefs/format/marks.h"
 #include "tracefs/format/message_cursor.h"
-#include "tracefs/reader/trace_files.h"
+#include "tracefs/reader/trace_set.h"
 #include "tracefs/tools/verify/part_check.h"
 #include "tracefs/tools/verify/trace_judge.h"
 
@@ -25,38 +26,35 @@ using format::ReadStep;
 constexpr char kCommand[] = "tracefs-verify: ";
 constexpr size_t kMaxAnchorLine = 64 * 1024;
 
-// Hands on another source's bytes and keeps the first of them: the preamble is
-// hashed as it was read.
-class HeadKeeper final : public format::ByteSource {
- public:
-  HeadKeeper(std::unique_ptr<ByteSource> source, std::vector<std::byte>* head)
-      : source_(std::move(source)), head_(head) {}
-  Result<size_t> Read(std::span<std::byte> out) override {
-    Result<size_t> n = source_->Read(out);
-    if (n.ok() && head_->size() < format::kMaxPreambleBytes) {
-      const size_t keep =
-          std::min(*n, format::kMaxPreambleBytes - head_->size());
-      head_->insert(head_->end(), out.begin(),
-                    out.begin() + static_cast<ptrdiff_t>(keep));
-    }
-    return n;
-  }
-  bool MayGrow() override { return source_->MayGrow(); }
-  bool WriterLives() override { return source_->WriterLives(); }
-
- private:
-  const std::unique_ptr<ByteSource> source_;
-  std::vector<std::byte>* const head_;
-};
-
-// One file or pipe, opened and read up to its first frame.
+// One file or pipe, opened and read up to its first frame. The reading library
+// gives its frames as they stand: what undoing the chain tells of keys and tags
+// beside the messages is what is judged here, and the library keeps it to
+// itself.
 struct Input {
-  std::string name;
-  std::vector<std::byte> head;
-  format::ReadStats stats;
-  format::ReportSink report;
-  std::unique_ptr<format::FrameReader> frames;
-  format::Serial serial{};
+  using Sink = std::function<void(Input&, const format::Report&)>;
+
+  Input(std::string of, Sink report)
+      : name(std::move(of)),
+        traces({.decoder =
+                    [](const format::Preamble&) {
+                      return format::MakePlainDecoder({});
+                    },
+                .sinks =
+                    [this, report = std::move(report)](size_t) {
+                      return reader::TraceSinks{
+                          .report = [this, report](const format::Report& r) {
+                            report(*this, r);
+                          }};
+                    }}) {}
+  Input(const Input&) = delete;
+  Input& operator=(const Input&) = delete;
+
+  format::TraceReader& trace() { return traces.trace(0); }
+  format::FrameReader& frames() { return trace().frames(); }
+  const format::Serial& serial() { return trace().preamble().serial; }
+
+  const std::string name;
+  reader::TraceSet traces;
 };
 
 // The files of one trace.
@@ -94,6 +92,7 @@ class Verifier {
     for (const std::string& name : options_.traces) {
       if (Status s = AddFiles(name, &files); !s.ok()) Complain(s);
     }
+    progress_.emplace(files);
     // Rotated files are parts of one trace: they have its serial.
     std::vector<Group> groups;
     for (const std::string& file : files) {
@@ -101,9 +100,9 @@ class Verifier {
       if (input == nullptr) continue;
       const auto found = std::find_if(
           groups.begin(), groups.end(),
-          [&](const Group& group) { return group.serial == input->serial; });
+          [&](const Group& group) { return group.serial == input->serial(); });
       Group& group = found == groups.end() ? groups.emplace_back() : *found;
-      group.serial = input->serial;
+      group.serial = input->serial();
       group.names.push_back(file);
       // A pipe can be read only once; of files, not too many are kept open.
       struct stat st;
@@ -112,6 +111,7 @@ class Verifier {
       if (!regular) group.kept[file] = std::move(input);
     }
     for (Group& group : groups) JudgeGroup(group);
+    progress_.reset();
     CompareEpochs();
     if (Status s = out_.Flush(); !s.ok()) return Complain(s);
     (void)err_.Flush();
@@ -120,6 +120,7 @@ class Verifier {
 
  private:
   int Complain(const Status& status) {
+    if (progress_) progress_->Hide();
     err_.Append(kCommand + status.message() + "\n");
     (void)err_.Flush();
     exit_status_ = std::max(exit_status_, ExitStatus(status));
@@ -170,34 +171,28 @@ class Verifier {
   }
 
   std::unique_ptr<Input> Open(const std::string& name) {
-    auto source = format::FdSource::Open(name, /*follow=*/false);
-    if (!source.ok()) {
-      Complain(source.status().Prefixed(TerminalWord(name)));
+    auto input = std::make_unique<Input>(
+        name, [this](Input& from, const format::Report& report) {
+          Hear(from, report);
+        });
+    if (Status s = input->traces.AddTrace({name, {name}}); !s.ok()) {
+      Complain(s);
       return nullptr;
     }
-    auto input = std::make_unique<Input>();
-    input->name = name;
-    input->report = [this, in = input.get()](const format::Report& report) {
-      Hear(*in, report);
-    };
-    input->frames = std::make_unique<format::FrameReader>(
-        std::make_unique<HeadKeeper>(*std::move(source), &input->head),
-        /*follow=*/false, &input->stats, &input->report);
-    input->frames->TakeAnyOrder();
-    const Result<ReadStep> step = input->frames->ReadPreamble();
+    input->frames().TakeAnyOrder();
+    const Result<ReadStep> step = input->trace().ReadPreamble();
     if (!step.ok()) {
       Complain(step.status().Prefixed(TerminalWord(name)));
       return nullptr;
     }
-    input->serial = input->frames->preamble().serial;
     return input;
   }
 
   // What the reader of frames finds wrong. Before a judge is there it is about
   // the preamble, which the judge is told of in another way.
-  void Hear(const Input& input, const format::Report& report) {
+  void Hear(Input& input, const format::Report& report) {
     if (judge_ == nullptr) return;
-    if (report.offset == 0 && input.stats.preamble_damaged) return;
+    if (report.offset == 0 && input.trace().stats().preamble_damaged) return;
     if (report.kind == format::ReportKind::kDamaged ||
         report.kind == format::ReportKind::kCut) {
       judge_->AddDamage(report.offset, report.count,
@@ -234,16 +229,16 @@ class Verifier {
     if (input == nullptr) return 0;
     format::Frame frame;
     for (;;) {
-      const Result<ReadStep> step = input->frames->Next(&frame);
+      const Result<ReadStep> step = input->frames().Next(&frame);
       if (!step.ok() || *step != ReadStep::kItem) return 0;
       if (frame.header.sequence != 0) return frame.header.sequence;
     }
   }
 
   void Judge(const std::vector<Input*>& inputs) {
-    const Input& first = *inputs.front();
+    Input& first = *inputs.front();
     const std::string chain_text = options_.chain.empty()
-                                       ? first.frames->preamble().chain
+                                       ? first.frames().preamble().chain
                                        : options_.chain;
     if (!keys_.can_verify() && keys_.identities().empty() &&
         NeedsKey(chain_text)) {
@@ -262,7 +257,7 @@ class Verifier {
                       .unfinished = options_.unfinished,
                       .anchors = anchors_,
                       .anchors_wanted = !options_.anchors.empty()},
-                     first.serial);
+                     first.serial());
     judge_ = &judge;
     PartCheck parts;
     for (Input* input : inputs) {
@@ -276,26 +271,25 @@ class Verifier {
     if (inputs.size() > 1) {
       name += " and " + std::to_string(inputs.size() - 1) + " more";
     }
-    Print(name, first.serial, judge, parts);
+    Print(name, first.serial(), judge, parts);
   }
 
   bool JudgeFrames(Input& input, ChainDecoder& chain, TraceJudge& judge,
                    PartCheck& parts) {
-    ByteSpan preamble = input.head;
-    const Result<size_t> length = format::PreambleLength(preamble);
-    if (length.ok())
-      preamble = preamble.first(std::min(*length, preamble.size()));
-    judge.BeginFile(preamble, input.stats.preamble_damaged);
+    judge.BeginFile(input.frames().preamble_bytes(),
+                    input.trace().stats().preamble_damaged);
     parts.BeginFile();
     for (;;) {
+      progress_->Tell(judged_bytes_ + input.trace().stats().bytes);
       format::Frame frame;
-      const Result<ReadStep> step = input.frames->Next(&frame);
+      const Result<ReadStep> step = input.frames().Next(&frame);
       if (!step.ok()) {
         Complain(step.status().Prefixed(TerminalWord(input.name)));
         return false;
       }
       if (*step != ReadStep::kItem) {
-        judge.SetWriterLives(input.frames->WriterLives());
+        judge.SetWriterLives(input.frames().WriterLives());
+        judged_bytes_ += input.trace().stats().bytes;
         return true;
       }
       const BlockId id{.serial = frame.header.serial,
@@ -408,6 +402,8 @@ class Verifier {
   format::Serial wanted_serial_{};
   std::map<std::pair<KeyId, uint64_t>, std::vector<EpochUser>> epochs_;
   TraceJudge* judge_ = nullptr;
+  std::optional<Progress> progress_;  // while frames are judged
+  uint64_t judged_bytes_ = 0;         // of files that are done
   int exit_status_ = 0;
 };
 

@@ -73,6 +73,25 @@ TEST(CompressTest, TextShrinks) {
   }
 }
 
+TEST(CompressTest, ZstdTakesMoreEffortWithBlocksThatEndEarly) {
+  std::mt19937 random(7);
+  std::string text;
+  while (text.size() < 64 * 1024) {
+    text += "/src/module_" + std::to_string(random() % 300) + "/part.h\n";
+  }
+  const auto size = [&text](int level, size_t block_bytes) {
+    return Compress({.algorithm = CompressAlgorithm::kZstd,
+                     .level = level,
+                     .columns = false,
+                     .block_bytes = block_bytes},
+                    {text})[0]
+        .payload.size();
+  };
+  EXPECT_EQ(size(0, 4 * text.size()), size(9, 0));
+  EXPECT_EQ(size(0, 4 * text.size() - 4), size(1, 0));
+  EXPECT_LT(size(9, 0), size(1, 0));
+}
+
 TEST(CompressTest, WhatDoesNotShrinkIsStored) {
   const std::string noise = SampleBlocks()[4];
   for (const CompressAlgorithm algorithm : kBoth) {

@@ -155,7 +155,7 @@ class AuditTest : public testing::Test {
     options.quasi = {"uid", "gid", "comm"};
     options.ok_words = std::move(ok);
     // Blocks are as they are, whatever the chain text says.
-    options.decoder = [](const format::Preamble&) {
+    options.how.decoder = [](const format::Preamble&) {
       return format::MakePlainDecoder({});
     };
     return Audit(options, &report_);

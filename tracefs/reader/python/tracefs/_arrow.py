@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from itertools import compress
 from typing import Any, List, Optional, Sequence, Tuple
 
 from ._library import ArrowArray, ArrowArrayStream, ArrowSchema
@@ -10,9 +11,9 @@ from ._library import ArrowArray, ArrowArrayStream, ArrowSchema
 # Letters of Arrow's formats to those of memoryview.cast and numpy.
 _CODES = {"l": "q", "L": "Q", "i": "i", "I": "I", "s": "h", "S": "H",
           "c": "b", "C": "B", "tsn:": "q"}
-_BITS = [tuple(bool(byte >> bit & 1) for bit in range(8))
-         for byte in range(256)]
-
+# Of each byte its bits, lowest first, a byte each; and those that are not set.
+_BITS = [bytes(byte >> bit & 1 for bit in range(8)) for byte in range(256)]
+_CLEAR = [bytes(1 - bit for bit in bits) for bits in _BITS]
 
 
 class Batch:
@@ -64,30 +65,37 @@ class Batch:
         bytes that are no UTF-8 as os.fsdecode has them, or bytes."""
         kind = self.columns[number]
         rows = self.rows
-        valid = self.valid(number)
+        absent = self._array.children[number].contents.null_count
+        if absent == rows:
+            return [None] * rows
         if kind.code == "?":
-            return [bit or None for bit in _bits(self.data(number), rows)]
-        values: List[Any] = (memoryview(self.data(number)).cast("B")
-                             .cast(kind.code).tolist() if rows else [])
+            return list(map((None, True).__getitem__,
+                            _bits(self.data(number), rows, _BITS)))
+        values: List[Any] = memoryview(self.data(number)).cast("B").cast(
+            kind.code).tolist()
         if kind.is_dictionary:
             texts: List[Any] = self.texts(number)
             if decode:
                 texts = [text.decode("utf-8", "surrogateescape")
                          for text in texts]
-            if not texts:
-                return [None] * rows
             values = list(map(texts.__getitem__, values))
-        if valid is None:
+        if absent == 0:
             return values
-        return [value if bit else None
-                for value, bit in zip(values, _bits(valid, rows))]
+        valid = self.valid(number)
+        # Whichever are fewer are put among the others.
+        if 2 * absent <= rows:
+            for row in compress(range(rows), _bits(valid, rows, _CLEAR)):
+                values[row] = None
+            return values
+        sparse: List[Any] = [None] * rows
+        for row in compress(range(rows), _bits(valid, rows, _BITS)):
+            sparse[row] = values[row]
+        return sparse
 
 
-def _bits(buffer: Any, rows: int) -> List[bool]:
-    bits: List[bool] = []
-    for byte in bytes(buffer):
-        bits += _BITS[byte]
-    return bits[:rows]
+def _bits(buffer: Any, rows: int, table: Sequence[bytes]) -> bytes:
+    """One byte a row."""
+    return b"".join(map(table.__getitem__, bytes(buffer)))[:rows]
 
 
 class ColumnType:

@@ -112,7 +112,7 @@ def open(  # pylint: disable=redefined-builtin
         float in seconds, or a datetime (without a zone: local time).
     strict: True, or names of KINDS: the first such finding raises DataError.
     follow: goes on as a trace that is still being written grows.
-    threads: that decode columns in the order of the file; 0: one a processor.
+    threads: that decode columns; 0: one a processor.
     text: gets every text before it is handed out, and may replace it.
     """
     return Trace(traces, where=where, keys=keys, start=start, end=end,
@@ -206,7 +206,7 @@ class Trace:
     def batches(self, columns: Optional[Sequence[str]] = None,
                 ordered: bool = True, raw: bool = False) -> Iterator[Batch]:
         """Columns of many events at a time. ordered: by time; else in the order
-        of the file, by several threads. raw: texts as their bytes."""
+        of the file, which is faster. raw: texts as their bytes."""
         if raw:
             columns = _raw_names(columns)
         reader = self._open(ordered=ordered)

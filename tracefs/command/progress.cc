@@ -1,4 +1,4 @@
-#include "tracefs/tools/dump/progress.h"
+#include "tracefs/command/progress.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +11,7 @@
 #include "tracefs/base/clock.h"
 #include "tracefs/base/file_io.h"
 #include "tracefs/base/units.h"
+#include "tracefs/reader/trace_files.h"
 
 namespace tracefs {
 namespace {
@@ -49,10 +50,15 @@ std::string ProgressText(uint64_t done_bytes, uint64_t all_bytes,
   return text;
 }
 
-Progress::Progress(const std::vector<std::string>& paths)
-    : shown_(::isatty(STDERR_FILENO) == 1 && !paths.empty()),
+Progress::Progress(const std::vector<std::string>& traces)
+    : shown_(::isatty(STDERR_FILENO) == 1 && !traces.empty()),
       begin_ns_(MonotonicNs()),
       next_ns_(begin_ns_ + kNsPerSecond) {
+  if (!shown_) return;
+  std::vector<std::string> paths;
+  for (const std::string& trace : traces) {
+    if (!AddFiles(trace, &paths).ok()) shown_ = false;
+  }
   for (const std::string& path : paths) {
     struct stat st = {};
     if (::stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) {
@@ -63,8 +69,11 @@ Progress::Progress(const std::vector<std::string>& paths)
   }
 }
 
-Progress::~Progress() {
+Progress::~Progress() { Hide(); }
+
+void Progress::Hide() {
   if (told_) Say(kClearLine);
+  told_ = false;
 }
 
 void Progress::Tell(uint64_t done_bytes) {

@@ -1,5 +1,5 @@
-// Progress: says on a terminal how far a long export is, and how long it will
-// still take.
+// Progress: says on a terminal how far long work is, and how long it will still
+// take.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,17 @@ std::string ProgressText(uint64_t done_bytes, uint64_t all_bytes,
 // five times a second, and cleans up behind itself.
 class Progress {
  public:
-  // `paths`: what is read. Of what is no regular file nothing can be said.
-  explicit Progress(const std::vector<std::string>& paths);
+  // `traces`: what is read, as AddFiles takes them; none: nothing is said. Of
+  // what is no regular file nothing can be said.
+  explicit Progress(const std::vector<std::string>& traces);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   ~Progress();
 
   bool shown() const { return shown_; }
   void Tell(uint64_t done_bytes);
+  // Makes room for something else that is to be said.
+  void Hide();
 
  private:
   bool shown_ = false;

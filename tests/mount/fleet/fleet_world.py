@@ -1,0 +1,167 @@
+"""A mount whose traces go to a broker and, beside, to a file; receivers of them;
+and what is stored compared with what the file has."""
+
+import collections
+import glob
+import json
+import os
+import random
+import signal
+import subprocess
+
+from tracefs_harness import decode_event, expect, expect_equal, wait_until
+
+HOST = os.uname().nodename
+GROUP = "tracefs-recv"
+
+
+class Fleet:
+    """A mount with two tracers, one to a broker and one to a file beside."""
+
+    def __init__(self, suite, name, broker, options="", filters="",
+                 file_filters=None):
+        """`broker`: what a driver is told of it (`driver`), what a receiver is
+        (`receiver`, a list), and whether a group has acknowledged all
+        (`acknowledged_all`)."""
+        self.suite = suite
+        self.broker = broker
+        self.name = name
+        self.source = suite.folder(name, "source")
+        self.point = suite.folder(name, "mount")
+        self.out = suite.folder(name, "out")
+        self.beside = suite.path(name, "beside.trace")
+        beside = filters if file_filters is None else file_filters
+        self.mount = suite.mount(
+            self.source, self.point,
+            ("", "STR_ALL", f"{filters} {broker.driver} retry = 200ms {options}"),
+            ("", "STR_ALL", f'{beside} file = "{self.beside}"'))
+        self.made = 0
+
+    def work(self, count):
+        for _ in range(count):
+            path = os.path.join(self.point, f"f{self.made}")
+            with open(path, "w", encoding="ascii") as out:
+                out.write(str(self.made))
+            self.made += 1
+
+    def receiver(self, *arguments, out=None):
+        log = self.suite.path(self.name, f"recv-{random.random()}.log")
+        with open(log, "wb") as errors:
+            process = self.suite.background(subprocess.Popen(
+                [os.path.join(self.suite.bin, "tracefs-recv"), "--from",
+                 *self.broker.receiver, "--out", out or self.out,
+                 *arguments],
+                stdin=subprocess.DEVNULL, stderr=errors))
+        process.log = log
+        return process
+
+    def await_all(self, receivers, stop=True):
+        """Until all that is in the stream was acknowledged."""
+        def done():
+            for receiver in receivers:
+                expect(receiver.poll() is None, said(receiver))
+            return self.broker.acknowledged_all(GROUP)
+        wait_until(done, "all blocks to be acknowledged")
+        for receiver in receivers if stop else ():
+            receiver.send_signal(signal.SIGTERM)
+            expect_equal(receiver.wait(30), 0, said(receiver))
+
+    def traces(self):
+        return sorted(glob.glob(f"{self.out}/host={HOST}/date=*/*.trace"))
+
+    def expect_same(self, events=None):
+        want = plain(self.suite.read(self.beside))
+        got = plain(self.suite.read(*self.traces()) if events is None
+                    else events)
+        missing, more = want - got, got - want
+        expect(not missing and not more,
+               f"{sum(missing.values())} events of {sum(want.values())} are "
+               f"missing, {sum(more.values())} are too many; "
+               f"{list(missing)[:1]} {list(more)[:1]}")
+        return sum(want.values())
+
+
+def said(process):
+    with open(process.log, encoding="utf-8", errors="replace") as text:
+        return text.read()
+
+
+def plain(events):
+    """Events with how often each is there, but for who recorded it: each
+    tracer has a pair of clocks of its own."""
+    return collections.Counter(
+        json.dumps({k: v for k, v in event.items()
+                    if k not in ("ts", "tracer")}, sort_keys=True)
+        for event in events)
+
+
+def secret_file(suite, name, digits):
+    path = suite.path(name)
+    with open(path, "w", encoding="ascii") as out:
+        out.write("tracefs-secret-1 " + digits * 32 + "\n")
+    os.chmod(path, 0o600)
+    return path
+
+
+def encrypted_fleet(suite, name, broker, kind=Fleet):
+    """One whose blocks only a key opens; (fleet, file of the key)."""
+    secret = secret_file(suite, name + "-secret", "a5")
+    return kind(suite, name, broker,
+                filters=f'compress; encrypt key = "file:{secret}";',
+                file_filters=""), secret
+
+
+def sealed_fleet(suite, name, broker, kind=Fleet):
+    """One whose blocks a key seals; (fleet, file of the key)."""
+    secret = secret_file(suite, "secret", "5a")
+    return kind(suite, name, broker, options="buf = 4096",
+                filters=f'checksum key = "file:{secret}";'), secret
+
+
+def two_receivers_store_what_verifies(fleet, secret):
+    """As the file beside has it, in one file that they share."""
+    receivers = [fleet.receiver("--key", secret) for _ in range(2)]
+    for _ in range(5):
+        fleet.work(40)
+    fleet.mount.unmount()
+    fleet.await_all(receivers)
+    count = fleet.expect_same()
+    expect_equal(len(fleet.traces()), 1, "one file for one trace and day")
+    fleet.suite.command("tracefs-verify", "--key", secret, *fleet.traces())
+    return f"{count} events"
+
+
+def receivers_killed_in_turn_lose_nothing(fleet, kills):
+    """kill -9, of two; nothing is doubled either."""
+    receivers = [fleet.receiver(), fleet.receiver()]
+    for number in range(kills):
+        fleet.work(60)
+        victim = number % 2
+        receivers[victim].send_signal(signal.SIGKILL)
+        receivers[victim].wait()
+        receivers[victim] = fleet.receiver()
+    fleet.mount.unmount()
+    fleet.await_all(receivers)
+    return f"{fleet.expect_same()} events, {kills} kills"
+
+
+def tables_need_the_key(fleet, secret):
+    """Without it nothing is acknowledged, and who has it then gets all."""
+    fleet.work(30)
+    fleet.mount.unmount()
+    arguments = ("--format", "jsonl", "--every", "200ms")
+    receiver = fleet.receiver(*arguments)
+    wait_until(lambda: "without a key" in said(receiver),
+               "the receiver to say that it lacks the key")
+    receiver.send_signal(signal.SIGTERM)
+    expect_equal(receiver.wait(30), 0, said(receiver))
+    expect(" 0 left for lack" not in said(receiver), said(receiver))
+    expect(not fleet.broker.acknowledged_all(GROUP), "nothing acknowledged")
+    tables = f"{fleet.out}/host={HOST}/date=*/*.jsonl"
+    expect(not glob.glob(tables), "no table")
+    fleet.await_all([fleet.receiver(*arguments, "--key", secret)])
+    events = []
+    for path in glob.glob(tables):
+        with open(path, "rb") as lines:
+            events += [decode_event(line) for line in lines]
+    return f"{fleet.expect_same(events)} events"

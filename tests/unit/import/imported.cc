@@ -1,0 +1,96 @@
+#include "tests/unit/import/imported.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <memory>
+
+#include "tracefs/base/file_io.h"
+#include "tracefs/base/unique_fd.h"
+#include "tracefs/format/block_decoder.h"
+#include "tracefs/format/byte_source.h"
+#include "tracefs/format/trace_merger.h"
+#include "tracefs/format/trace_reader.h"
+
+namespace tracefs::import {
+namespace {
+
+using format::Record;
+
+std::string Line(const Record& record) {
+  const Event& event = record.event;
+  std::string line(OpName(event.op));
+  PathBuffer buffer;
+  const std::string_view path = PathOf(record, buffer);
+  if (!path.empty()) (line += ' ') += path;
+  PathBuffer other;
+  const std::string_view path2 = NewPathOf(record, other);
+  if (!path2.empty()) (line += " > ") += path2;
+  const auto number = [&](const char* before, Field f) {
+    if (event.Has(f)) {
+      (line += before) += std::to_string(static_cast<int64_t>(event.Get(f)));
+    }
+  };
+  number(" ", Field::kOffset);
+  number("+", Field::kLength);
+  if (event.Has(Field::kErrno) && event.Get(Field::kErrno) != 0) {
+    (line += " ! ") +=
+        strerrorname_np(static_cast<int>(event.Get(Field::kErrno)));
+  } else if (event.op == Op::read_ || event.op == Op::write_) {
+    number("=", Field::kResult);
+  }
+  number(" size ", Field::kNewSize);
+  if (record.HasText(Field::kTarget)) {
+    (line += " -> ") += record.Text(Field::kTarget);
+  }
+  if (record.HasText(Field::kXattrName)) {
+    (line += " @") += record.Text(Field::kXattrName);
+  }
+  if (record.HasText(Field::kData)) {
+    ((line += " '") += record.Text(Field::kData)) += '\'';
+  }
+  return line;
+}
+
+}  // namespace
+
+Imported Import(Foreign kind, std::string_view text,
+                const ImportOptions& options) {
+  Imported made;
+  const UniqueFd fd(::memfd_create("text", MFD_CLOEXEC));
+  made.status = WriteAll(fd.get(), AsBytes(text), "memory");
+  if (!made.status.ok()) return made;
+  const auto write = [&](ByteSpan bytes) {
+    made.bytes += AsText(bytes);
+    return Status();
+  };
+  made.status = kind == Foreign::kFio
+                    ? ImportFio(fd.get(), options, write, &made.counts)
+                    : ImportStrace(fd.get(), options, write, &made.counts);
+  if (!made.status.ok()) return made;
+  format::TraceMerger merger;
+  format::TraceReaderOptions how;
+  how.report = [&](const format::Report& report) {
+    made.operations.push_back("report: " + report.Text());
+  };
+  merger.Add(std::make_unique<format::TraceReader>(
+      std::make_unique<format::MemorySource>(AsBytes(made.bytes)),
+      std::move(how)));
+  Record record;
+  while (merger.Next(&record) == format::ReadStep::kItem) {
+    made.operations.push_back(Line(record));
+  }
+  return made;
+}
+
+std::vector<std::string> Main(const Imported& imported) {
+  std::vector<std::string> kept;
+  for (const std::string& line : imported.operations) {
+    const bool found =
+        line.starts_with("lookup") && line.find(" ! ") == line.npos;
+    if (!found && !line.starts_with("flush")) kept.push_back(line);
+  }
+  return kept;
+}
+
+}  // namespace tracefs::import

@@ -1,0 +1,198 @@
+// What strace wrote, as operations.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/unit/import/imported.h"
+
+namespace tracefs::import {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Key;
+using testing::Not;
+
+Imported Strace(std::string_view text) {
+  return Import(Foreign::kStrace, text);
+}
+
+TEST(StraceImportTest, ReadsAndWritesHaveTheOffsetsOfTheirFile) {
+  const Imported made = Strace(R"(
+1 1.000001 openat(AT_FDCWD</w>, "a", O_RDWR|O_CREAT|O_EXCL, 0666) = 3</w/a> <0.000001>
+1 1.000002 write(3</w/a>, "hello", 5) = 5 <0.000001>
+1 1.000003 dup(3</w/a>) = 4</w/a> <0.000001>
+1 1.000004 write(4</w/a>, "more", 4) = 4 <0.000001>
+1 1.000005 lseek(3</w/a>, 2, SEEK_SET) = 2 <0.000001>
+1 1.000006 read(4</w/a>, "llo", 3) = 3 <0.000001>
+1 1.000007 pwrite64(3</w/a>, "x", 1, 20) = 1 <0.000001>
+1 1.000008 close(3</w/a>) = 0 <0.000001>
+1 1.000009 readv(4</w/a>, [{iov_base="m", iov_len=1}, {iov_base="ore", iov_len=9}], 2) = 4 <0.000001>
+1 1.000010 close(4</w/a>) = 0 <0.000001>
+)");
+  ASSERT_TRUE(made.status.ok()) << made.status.message();
+  EXPECT_THAT(Main(made),
+              ElementsAre("create /a", "write /a 0+5=5 'hello'",
+                          "write /a 5+4=4 'more'", "read /a 2+3=3 'llo'",
+                          "write /a 20+1=1 'x'", "read /a 5+10=4 'more'",
+                          "release /a"));
+  EXPECT_TRUE(made.counts.left_out.counts().empty());
+}
+
+TEST(StraceImportTest, UnfinishedCallsAreResumed) {
+  const Imported made = Strace(R"(
+1 1.000001 mkdir("d",  <unfinished ...>
+2 1.000002 mkdir("e", 0755) = 0 <0.000001>
+1 1.000003 <... mkdir resumed>0700) = 0 <0.000009>
+1 1.000004 write(3</w/x>,  <unfinished ...>
+)");
+  EXPECT_THAT(Main(made), ElementsAre("mkdir /d", "mkdir /e"));
+}
+
+TEST(StraceImportTest, ChildrenHaveTheDescriptorsAndFoldersOfTheirParents) {
+  const Imported made = Strace(R"(
+1 1.000001 openat(AT_FDCWD</w>, "a", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 3</w/a> <0.000001>
+1 1.000002 mkdir("d", 0777) = 0 <0.000001>
+1 1.000003 chdir("d") = 0 <0.000001>
+1 1.000004 vfork( <unfinished ...>
+2 1.000005 write(3</w/a>, "child", 5) = 5 <0.000001>
+2 1.000006 execve("/bin/x", ["x"], 0x7f /* 3 vars */ <unfinished ...>
+1 1.000007 <... vfork resumed>) = 2 <0.000003>
+2 1.000008 <... execve resumed>) = 0 <0.000003>
+1 1.000009 write(3</w/a>, "parent", 6) = 6 <0.000001>
+2 1.000010 mkdir("e", 0777) = 0 <0.000001>
+1 1.000011 close(3</w/a>) = 0 <0.000001>
+2 1.000012 +++ exited with 0 +++
+)");
+  EXPECT_THAT(
+      Main(made),
+      ElementsAre("create /a", "mkdir /d", "write /a 0+5=5 'child'",
+                  "write /a 5+6=6 'parent'", "mkdir /d/e", "release /a"));
+}
+
+TEST(StraceImportTest, WhatWasThereBeforeIsToldFirst) {
+  const Imported made = Strace(R"(
+1 1.000001 openat(AT_FDCWD</w>, "s/a", O_RDONLY) = 3</w/s/a> <0.000001>
+1 1.000002 newfstatat(3</w/s/a>, "", {st_mode=S_IFREG|0640, st_size=6, ...}, AT_EMPTY_PATH) = 0 <0.000001>
+1 1.000003 openat(AT_FDCWD</w>, "s/b", O_RDWR|O_CREAT, 0666) = 4</w/s/b> <0.000001>
+1 1.000004 read(4</w/s/b>, "12345", 100) = 5 <0.000001>
+1 1.000005 openat(AT_FDCWD</w>, "s/c", O_RDONLY) = -1 ENOENT (No such file) <0.000001>
+)");
+  EXPECT_THAT(
+      made.operations,
+      ElementsAre("lookup /s", "lookup /s/a", "open /s/a", "getattr /s/a",
+                  "lookup /s/b", "open /s/b", "read /s/b 0+100=5 '12345'",
+                  "lookup /s/c ! ENOENT", "flush /s/a", "release /s/a",
+                  "flush /s/b", "release /s/b"));
+}
+
+TEST(StraceImportTest, NamesFollowRenamesAndLinks) {
+  const Imported made = Strace(R"(
+1 1.000001 mkdir("a", 0777) = 0 <0.000001>
+1 1.000002 creat("a/f", 0644) = 3</w/a/f> <0.000001>
+1 1.000003 rename("a", "b") = 0 <0.000001>
+1 1.000004 write(3</w/b/f>, "1", 1) = 1 <0.000001>
+1 1.000005 symlink("b", "l") = 0 <0.000001>
+1 1.000006 link("l/f", "g") = 0 <0.000001>
+1 1.000007 unlink("b/f") = 0 <0.000001>
+1 1.000008 ftruncate(3</w/g>, 0) = 0 <0.000001>
+1 1.000009 setxattr("g", "user.a", "v", 1, 0) = 0 <0.000001>
+1 1.000010 rename("g", "/elsewhere") = 0 <0.000001>
+)");
+  EXPECT_THAT(
+      Main(made),
+      ElementsAre("mkdir /a", "create /a/f", "rename /a > /b",
+                  "write /b/f 0+1=1 '1'", "symlink /l -> b", "link /b/f > /g",
+                  "unlink /b/f", "setattr /g size 0",
+                  "setxattr /g+1 @user.a 'v'", "unlink /g", "release /g"));
+  EXPECT_THAT(made.counts.left_out.counts(),
+              Contains(Key(HasSubstr("moved out"))));
+}
+
+TEST(StraceImportTest, WhatIsNotTakenIsCountedByName) {
+  const Imported made = Strace(R"(
+strace: Process 4 attached
+1 1.000001 mkdir("a", 0777) = 0 <0.000001>
+1 1.000002 splice(3, NULL, 4, NULL, 5, 0) = 5 <0.000001>
+1 1.000003 mkdir("/outside", 0777) = 0 <0.000001>
+1 1.000004 futex(0x1, FUTEX_WAKE, 1) = 0 <0.000001>
+1 1.000005 mkdir("b"..., 0777) = 0 <0.000001>
+1 1.000006 read(9, "x", 1) = 1 <0.000001>
+mkdir("c", 0777) = 0
+)");
+  EXPECT_THAT(Main(made), ElementsAre("mkdir /a"));
+  const auto& out = made.counts.left_out.counts();
+  for (const char* key :
+       {"splice", "outside", "strace: Process", "cut", "not told", "-ttt"}) {
+    EXPECT_THAT(out, Contains(Key(HasSubstr(key)))) << key;
+  }
+  EXPECT_THAT(out, Not(Contains(Key("futex"))));
+}
+
+TEST(StraceImportTest, TheSameTextGivesTheSameBytes) {
+  const char* const text = "1 1.5 mkdir(\"a\", 0777) = 0 <0.000001>\n";
+  EXPECT_EQ(Strace(text).bytes, Strace(text).bytes);
+}
+
+TEST(StraceImportTest, DataLoss_ATextWithoutTimesIsRefused) {
+  const Imported made = Strace("mkdir(\"a\", 0777) = 0\n");
+  EXPECT_FALSE(made.status.ok());
+  EXPECT_THAT(made.status.message(), HasSubstr("-ttt"));
+}
+
+TEST(StraceImportTest, Malicious_NamesThatLeadElsewhereStayBelow) {
+  const Imported made = Strace(R"(
+1 1.000001 mkdir("../../etc/x", 0777) = 0 <0.000001>
+1 1.000002 mkdir("a/../../w/b", 0777) = 0 <0.000001>
+1 1.000003 mkdir("c\0d", 0777) = 0 <0.000001>
+1 1.000004 symlink("l", "l") = 0 <0.000001>
+1 1.000005 mkdir("l/m", 0777) = 0 <0.000001>
+1 1.000006 rename("b", "b/b/b") = 0 <0.000001>
+1 1.000007 mkdir("b/c", 0777) = 0 <0.000001>
+)");
+  ASSERT_TRUE(made.status.ok());
+  for (const std::string& line : made.operations) {
+    EXPECT_THAT(line, Not(HasSubstr(".."))) << line;
+    EXPECT_THAT(line, Not(HasSubstr("etc"))) << line;
+  }
+}
+
+TEST(StraceImportTest, Malicious_DamagedTextEndsInOrder) {
+  const std::string good =
+      R"(1 1.000001 openat(AT_FDCWD</w>, "a", O_RDWR|O_CREAT, 0666) = 3</w/a> <0.000001>
+1 1.000002 writev(3</w/a>, [{iov_base="he\33", iov_len=3}], 1) = 3 <0.000001>
+1 1.000003 clone(child_stack=NULL, flags=CLONE_FILES|SIGCHLD <unfinished ...>
+2 1.000004 rename("a", "b") = 0 <0.000001>
+1 1.000005 <... clone resumed>) = 2 <0.000001>
+1 1.000006 utimensat(AT_FDCWD</w>, "b", [{tv_sec=1, tv_nsec=2}, UTIME_OMIT], 0) = 0 <0.000001>
+2 1.000007 +++ superseded by execve in pid 1 +++
+1 1.000008 close_range(3</w/b>, 4294967295, 0) = 0 <0.000001>
+1 1.000009 +++ exited with 0 +++
+)";
+  std::mt19937 random(7);
+  for (int i = 0; i < 3000; ++i) {
+    std::string bad = good;
+    for (int k = random() % 6; k >= 0; --k) {
+      const size_t at = random() % bad.size();
+      switch (random() % 3) {
+        case 0:
+          bad[at] = static_cast<char>(random());
+          break;
+        case 1:
+          bad.erase(at, random() % 9);
+          break;
+        default:
+          bad.insert(at, bad.substr(random() % bad.size(), random() % 40));
+      }
+    }
+    const Imported made = Strace(bad);
+    for (const std::string& line : made.operations) {
+      EXPECT_THAT(line, Not(HasSubstr("report: "))) << bad;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tracefs::import

@@ -1,0 +1,183 @@
+#include "tracefs/build/races.h"
+
+#include <algorithm>
+#include <bit>
+#include <optional>
+#include <utility>
+
+namespace tracefs::build {
+namespace {
+
+using PathUse = BuildGraph::PathUse;
+
+// Finds the last of a row of numbers before some place that is above a bound: a
+// tree of maxima over it.
+class MaximumTree {
+ public:
+  explicit MaximumTree(const std::vector<uint64_t>& numbers)
+      : leaves_(std::bit_ceil(numbers.size() + 1)), most_(2 * leaves_, 0) {
+    std::ranges::copy(numbers, most_.begin() + static_cast<ptrdiff_t>(leaves_));
+    for (size_t i = leaves_ - 1; i > 0; --i) {
+      most_[i] = std::max(most_[2 * i], most_[2 * i + 1]);
+    }
+  }
+
+  // `before`: at most as many as there are numbers.
+  std::optional<size_t> LastAbove(uint64_t bound, size_t before) const {
+    // Up and to the left until there is one below, then down to the last.
+    size_t at = before + leaves_;
+    for (;;) {
+      while (at % 2 == 0) at /= 2;
+      if (at == 1) return std::nullopt;
+      --at;
+      if (most_[at] > bound) break;
+    }
+    while (at < leaves_) at = most_[2 * at + 1] > bound ? 2 * at + 1 : 2 * at;
+    return at - leaves_;
+  }
+
+ private:
+  const size_t leaves_;
+  std::vector<uint64_t> most_;
+};
+
+class RaceFinder {
+ public:
+  RaceFinder(const BuildGraph& graph, const DependencyFinder& finder,
+             const RaceLimits& limits)
+      : graph_(graph), limits_(limits), jobs_(finder.Jobs()) {}
+
+  Races Find() {
+    for (PathId path = 0; path < graph_.paths().size(); ++path) {
+      const std::vector<PathUse> uses = graph_.UsesOfPath(path);
+      if (uses.size() < 2) continue;
+      std::vector<PathUse> writers;
+      std::ranges::copy_if(
+          uses, std::back_inserter(writers),
+          [](const PathUse& use) { return use.use->Writes(); });
+      if (writers.empty()) continue;
+      path_ = path;
+      if (uses.size() <= limits_.users) {
+        CompareAll(writers, uses);
+      } else {
+        ++races_.crowded_files;
+        CompareNear(std::move(writers), uses);
+      }
+    }
+    std::ranges::stable_sort(races_.list, {}, &Race::kind);
+    return std::move(races_);
+  }
+
+ private:
+  void CompareAll(const std::vector<PathUse>& writers,
+                  const std::vector<PathUse>& uses) {
+    for (const PathUse& writer : writers) {
+      for (const PathUse& reader : uses) Compare(writer, reader);
+    }
+  }
+
+  void CompareNear(std::vector<PathUse> writers,
+                   const std::vector<PathUse>& uses) {
+    std::ranges::stable_sort(writers, {}, [](const PathUse& writer) {
+      return writer.use->first_write_ns;
+    });
+    std::vector<uint64_t> ends;
+    ends.reserve(writers.size());
+    for (const PathUse& writer : writers) {
+      ends.push_back(writer.use->last_write_ns);
+    }
+    const MaximumTree tree(ends);
+    for (const PathUse& reader : uses) {
+      const Use& r = *reader.use;
+      const bool reads = r.Reads() && r.first_read_ns != 0;
+      const uint64_t at = reads ? r.first_read_ns : r.first_absent_ns;
+      if (at == 0) continue;
+      const auto next = std::ranges::upper_bound(
+          writers, at, {},
+          [](const PathUse& writer) { return writer.use->first_write_ns; });
+      const auto begun = static_cast<size_t>(next - writers.begin());
+      for (size_t i = begun; i < writers.size() && i < begun + limits_.nearest;
+           ++i) {
+        Compare(writers[i], reader);
+      }
+      std::optional<size_t> place = begun;
+      for (size_t i = 0; reads && i < limits_.nearest; ++i) {
+        place = tree.LastAbove(at, *place);
+        if (!place) break;
+        Compare(writers[*place], reader);
+      }
+    }
+  }
+
+  void Compare(const PathUse& writing, const PathUse& reading) {
+    const Use& w = *writing.use;
+    const Use& r = *reading.use;
+    if (r.Reads() && r.first_read_ns != 0) {
+      if (r.first_read_ns < w.first_write_ns) {
+        Add(Race::Kind::kReadBefore, writing, reading, r.first_read_ns,
+            w.first_write_ns);
+      } else if (r.first_read_ns < w.last_write_ns) {
+        Add(Race::Kind::kReadDuring, writing, reading, r.first_read_ns,
+            w.last_write_ns);
+      }
+    } else if (r.first_absent_ns != 0 && r.first_absent_ns < w.first_write_ns) {
+      Add(Race::Kind::kProbedBefore, writing, reading, r.first_absent_ns,
+          w.first_write_ns);
+    }
+  }
+
+  void Add(Race::Kind kind, const PathUse& writing, const PathUse& reading,
+           uint64_t from_ns, uint64_t to_ns) {
+    const ProcessId writer = graph_.executions()[writing.execution].process;
+    const ProcessId reader = graph_.executions()[reading.execution].process;
+    if (jobs_[reader] == jobs_[writer] || graph_.IsAncestor(reader, writer) ||
+        graph_.IsAncestor(writer, reader)) {
+      return;
+    }
+    if (races_.list.size() == limits_.races) {
+      ++races_.left_out;
+      return;
+    }
+    races_.list.push_back({kind, path_, writer, reader, to_ns - from_ns});
+  }
+
+  const BuildGraph& graph_;
+  const RaceLimits& limits_;
+  const std::vector<ProcessId> jobs_;  // by process
+  PathId path_ = PathTable::kNone;     // that is looked at
+  Races races_;
+};
+
+}  // namespace
+
+std::string_view RaceName(Race::Kind kind) {
+  switch (kind) {
+    case Race::Kind::kReadBefore:
+      return "read-before-write";
+    case Race::Kind::kReadDuring:
+      return "read-during-write";
+    case Race::Kind::kProbedBefore:
+      return "probed-before-write";
+  }
+  return {};
+}
+
+std::vector<std::string> Races::Notes() const {
+  std::vector<std::string> notes;
+  if (crowded_files != 0) {
+    notes.push_back(std::to_string(crowded_files) +
+                    " files have so many users that each reader was compared "
+                    "with the writers nearest in time only");
+  }
+  if (left_out != 0) {
+    notes.push_back(std::to_string(left_out) + " more races are not listed");
+  }
+  return notes;
+}
+
+Races FindRaces(const BuildGraph& graph, const DependencyFinder& finder,
+                const RaceLimits& limits) {
+  return RaceFinder(graph, finder, limits).Find();
+}
+
+}  // namespace tracefs::build

@@ -1,0 +1,54 @@
+// Reads that race with a writer: two jobs that meet at a file, of which nothing
+// says who comes first.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tracefs/build/build_graph.h"
+#include "tracefs/build/dependencies.h"
+
+namespace tracefs::build {
+
+struct Race {
+  enum class Kind : uint8_t {
+    kReadBefore,    // read, and written afterwards
+    kReadDuring,    // read while it was being written
+    kProbedBefore,  // looked for in vain, and made afterwards
+  };
+  Kind kind{};
+  PathId path = PathTable::kNone;
+  ProcessId writer = kNobody;
+  ProcessId reader = kNobody;
+  uint64_t gap_ns = 0;  // from the reader to the writer; of kReadDuring, from
+                        // the reader to the last write
+};
+std::string_view RaceName(Race::Kind kind);
+
+struct Races {
+  std::vector<Race> list;      // by kind, then path
+  uint64_t crowded_files = 0;  // where only near users were compared
+  uint64_t left_out = 0;       // races there was no room for
+
+  // What the list does not have, a sentence each.
+  std::vector<std::string> Notes() const;
+};
+
+// Bounds on what becomes of a file that very many use, as each of them may race
+// with each other one.
+struct RaceLimits {
+  // Of the users of a file up to so many are all compared with each other.
+  size_t users = 256;
+  // Beyond, each reader with so many writers that began last before it and are
+  // not done, and so many that began first after it.
+  size_t nearest = 8;
+  size_t races = size_t{1} << 20;  // listed
+};
+// Takes time in proportion to the uses in `graph` (times their logarithm),
+// whoever uses what.
+Races FindRaces(const BuildGraph& graph, const DependencyFinder& finder,
+                const RaceLimits& limits = {});
+
+}  // namespace tracefs::build

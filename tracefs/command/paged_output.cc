@@ -1,0 +1,147 @@
+#include "tracefs/command/paged_output.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string_view>
+#include <vector>
+
+#include "tracefs/base/file_io.h"
+
+namespace tracefs {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr char kDefault[] =
+    "if command -v less >/dev/null; then exec less; "
+    "elif command -v more >/dev/null; then exec more; else exec cat; fi";
+// Ends by itself if all fits on the screen, shows colours, leaves it there.
+constexpr char kLess[] = "LESS=FRX";
+
+std::string_view Environment(const char* name) {
+  const char* const value = ::getenv(name);
+  return value == nullptr ? std::string_view() : value;
+}
+
+std::vector<char*> EnvironmentOfPager() {
+  std::vector<char*> variables;
+  for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
+    variables.push_back(*at);
+  }
+  if (::getenv("LESS") == nullptr) {
+    variables.push_back(const_cast<char*>(kLess));
+  }
+  variables.push_back(nullptr);
+  return variables;
+}
+
+}  // namespace
+
+void AddPagerOptions(po::options_description* options) {
+  options->add_options()  //
+      ("pager", po::value<std::string>()->value_name("COMMAND"),
+       "on a terminal: show the output with it; default: $TRACEFS_PAGER, "
+       "$PAGER, less")  //
+      ("no-pager", "write to the terminal itself");
+}
+
+Result<PagerWish> ReadPagerOptions(const CommandLine& given) {
+  PagerWish wish = {.never = given.Has("no-pager"),
+                    .command = given.Text("pager")};
+  if (wish.never && given.Has("pager")) {
+    return Status::Invalid("--pager and --no-pager exclude each other");
+  }
+  return wish;
+}
+
+std::string PagerCommand(const PagerWish& wish) {
+  if (wish.never) return {};
+  std::string command = wish.command;
+  if (command.empty()) {
+    const std::string_view terminal = Environment("TERM");
+    if (terminal.empty() || terminal == "dumb") return {};
+    // Set to nothing, they say that none is wanted.
+    for (const char* const name : {"TRACEFS_PAGER", "PAGER"}) {
+      if (::getenv(name) == nullptr) continue;
+      command = Environment(name);
+      return command == "cat" ? std::string() : command;
+    }
+    return kDefault;
+  }
+  return command == "cat" ? std::string() : command;
+}
+
+PagedOutput::~PagedOutput() {
+  static_cast<void>(Flush());  // who wanted to know has asked before
+  if (pager_ < 0) return;
+  // The pager sees the end when nobody can write any more.
+  ::dup2(output_.get(), STDOUT_FILENO);
+  if (errors_) ::dup2(errors_.get(), STDERR_FILENO);
+  while (::waitpid(pager_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+Status PagedOutput::Emit(std::string_view text) {
+  if (!begun_) Begin();
+  return WriteAll(STDOUT_FILENO, AsBytes(text), "cannot write the output");
+}
+
+void PagedOutput::Begin() {
+  begun_ = true;
+  if (::isatty(STDOUT_FILENO) != 1) return;
+  const std::string command = PagerCommand(wish_);
+  if (!command.empty()) Start(command);
+}
+
+// What cannot be had is done without: the terminal is there.
+void PagedOutput::Start(const std::string& command) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return;
+  UniqueFd from(ends[0]);
+  UniqueFd to(ends[1]);
+  UniqueFd output(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3));
+  UniqueFd errors;
+  if (::isatty(STDERR_FILENO) == 1) {
+    errors = UniqueFd(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
+  }
+  if (!output) return;
+
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t how;
+  if (::posix_spawn_file_actions_init(&files) != 0) return;
+  if (::posix_spawnattr_init(&how) != 0) {
+    ::posix_spawn_file_actions_destroy(&files);
+    return;
+  }
+  ::posix_spawn_file_actions_adddup2(&files, from.get(), STDIN_FILENO);
+  // What we ignore it shall not.
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  ::sigaddset(&signals, SIGPIPE);
+  ::sigaddset(&signals, SIGINT);
+  ::posix_spawnattr_setsigdefault(&how, &signals);
+  ::posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGDEF);
+  const char* const words[] = {"sh", "-c", command.c_str(), nullptr};
+  const int failed = ::posix_spawn(&pager_, "/bin/sh", &files, &how,
+                                   const_cast<char* const*>(words),
+                                   EnvironmentOfPager().data());
+  ::posix_spawnattr_destroy(&how);
+  ::posix_spawn_file_actions_destroy(&files);
+  if (failed != 0) {
+    pager_ = -1;
+    return;
+  }
+  ::signal(SIGINT, SIG_IGN);
+  ::dup2(to.get(), STDOUT_FILENO);
+  if (errors) ::dup2(to.get(), STDERR_FILENO);
+  output_ = std::move(output);
+  errors_ = std::move(errors);
+}
+
+}  // namespace tracefs

@@ -1,0 +1,105 @@
+#include "tracefs/daemon/log_connector.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "tracefs/base/log_socket.h"
+#include "tracefs/base/passed_files.h"
+#include "tracefs/daemon/capabilities.h"
+
+namespace tracefs {
+namespace {
+
+// Nothing of the daemon's stays here, nor any power. False if it has kept some.
+bool Isolate(int socket, const Account* account) {
+  // Its end is the daemon's, not a signal's for the whole group.
+  sigset_t all;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, nullptr);
+  ::setsid();
+  ::prctl(PR_SET_NAME, "tracefs-log", 0, 0, 0);
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (null >= 0) {
+      ::dup2(null, fd);
+    } else {
+      ::close(fd);
+    }
+  }
+  if (socket > 3) ::close_range(3, static_cast<unsigned>(socket) - 1, 0);
+  ::close_range(static_cast<unsigned>(socket) + 1, ~0U, 0);
+  const rlimit none = {0, 0};
+  ::setrlimit(RLIMIT_CORE, &none);
+  if (account != nullptr && !Become(*account).ok()) return false;
+  if (HasCapability(CAP_SETPCAP) && !LimitCapabilities(0).ok()) return false;
+  ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
+}
+
+[[noreturn]] void Serve(UniqueFd socket, const std::string& path,
+                        const Account* account) {
+  if (!Isolate(socket.get(), account)) ::_exit(1);
+  std::byte question{};
+  std::vector<UniqueFd> none;
+  while (ReceiveWithFiles(socket.get(), std::span(&question, 1), &none) == 1) {
+    const Result<UniqueFd> fd = ConnectLog(path);
+    const int error = fd.ok() ? 0 : fd.status().error();
+    std::vector<int> files;
+    if (fd.ok()) files.push_back(fd->get());
+    if (SendWithFiles(socket.get(), std::as_bytes(std::span(&error, 1)),
+                      files) < 0) {
+      break;
+    }
+  }
+  ::_exit(0);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LogConnector>> LogConnector::Start(
+    const std::string& path, const Account* account) {
+  std::array<int, 2> ends;
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) !=
+      0) {
+    return Status::System(errno, "the log's socketpair");
+  }
+  UniqueFd ours(ends[0]);
+  UniqueFd theirs(ends[1]);
+  const pid_t child = ::fork();
+  if (child < 0) return Status::System(errno, "the log's process");
+  if (child == 0) {
+    ours.Reset();
+    Serve(std::move(theirs), path, account);
+  }
+  return std::unique_ptr<LogConnector>(new LogConnector(std::move(ours)));
+}
+
+Result<UniqueFd> LogConnector::Connect() {
+  const std::byte question{};
+  if (SendWithFiles(socket_.get(), std::span(&question, 1), {}) < 0) {
+    return Status::System(errno, "the log's process is gone");
+  }
+  int error = 0;
+  std::vector<UniqueFd> files;
+  if (ReceiveWithFiles(socket_.get(),
+                       std::as_writable_bytes(std::span(&error, 1)),
+                       &files) != sizeof error) {
+    return Status::System(EPIPE, "the log's process is gone");
+  }
+  if (error != 0) return Status::System(error, "the log's socket");
+  if (files.empty()) return Status::System(EMFILE, "the log's socket");
+  return std::move(files.front());
+}
+
+}  // namespace tracefs

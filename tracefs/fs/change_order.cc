@@ -1,0 +1,70 @@
+#include "tracefs/fs/change_order.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tracefs {
+namespace {
+
+void Raise(std::atomic<uint64_t>& value, uint64_t to) {
+  uint64_t now = value.load(std::memory_order_relaxed);
+  while (now < to &&
+         !value.compare_exchange_weak(now, to, std::memory_order_relaxed)) {
+  }
+}
+
+}  // namespace
+
+ChangeOrder::Lock::Lock() {
+  pthread_rwlockattr_t how;
+  ::pthread_rwlockattr_init(&how);
+  ::pthread_rwlockattr_setkind_np(&how,
+                                  PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+  ::pthread_rwlock_init(&lock, &how);
+  ::pthread_rwlockattr_destroy(&how);
+}
+
+ChangeOrder::Lock::~Lock() { ::pthread_rwlock_destroy(&lock); }
+
+void ChangeOrder::Held::Take(Lock& lock, Use use) {
+  // The times are read and written by who holds the lock.
+  uint64_t after = 0;
+  if (use == Use::kChange) {
+    ::pthread_rwlock_wrlock(&lock.lock);
+    after = lock.looked_ns.load(std::memory_order_relaxed);
+  } else {
+    ::pthread_rwlock_rdlock(&lock.lock);
+  }
+  after = std::max(after, lock.changed_ns.load(std::memory_order_relaxed));
+  after_ns_ = std::max(after_ns_, after);
+  parts_[count_++] = {&lock, use};
+}
+
+void ChangeOrder::Held::Names(ChangeOrder& order, uint64_t directory, Use use) {
+  Take(Of(order.names_, directory), use);
+}
+
+void ChangeOrder::Held::Names(ChangeOrder& order, uint64_t directory,
+                              uint64_t other) {
+  Lock* first = &Of(order.names_, directory);
+  Lock* second = &Of(order.names_, other);
+  if (second < first) std::swap(first, second);
+  Take(*first, Use::kChange);
+  if (second != first) Take(*second, Use::kChange);
+}
+
+void ChangeOrder::Held::File(ChangeOrder& order, uint64_t inode, Use use) {
+  Take(Of(order.files_, inode), use);
+}
+
+void ChangeOrder::Held::Release(uint64_t end_ns) {
+  while (count_ != 0) {
+    const Part& part = parts_[--count_];
+    Raise(
+        part.use == Use::kChange ? part.lock->changed_ns : part.lock->looked_ns,
+        end_ns);
+    ::pthread_rwlock_unlock(&part.lock->lock);
+  }
+}
+
+}  // namespace tracefs

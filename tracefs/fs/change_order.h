@@ -1,0 +1,92 @@
+// ChangeOrder: lets the recorded times of operations say which of them took
+// effect first, for traces that are to be replayed (STR_REPLAY).
+//
+// An operation holds what it looks at or changes, from before its calls below
+// until its end is known; and what is recorded as its begin is later than the
+// recorded end of all that held the same before and conflicts with it. So the
+// times of two operations that conflict never overlap, and who sorts by begin
+// has the order in which the directory below saw them. What others do below,
+// not through the mount, is not ordered.
+//
+// Held are the names in a directory, and the attributes of a file: both by
+// inode number, many of which share a lock. Whoever holds names may then hold a
+// file, not the other way round: so nobody waits in a circle.
+#pragma once
+
+#include <pthread.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace tracefs {
+
+class ChangeOrder {
+ public:
+  // Those who look do so at once.
+  enum class Use : uint8_t { kLook, kChange };
+
+  ChangeOrder() = default;
+  ChangeOrder(const ChangeOrder&) = delete;
+  ChangeOrder& operator=(const ChangeOrder&) = delete;
+
+  class Held;
+
+ private:
+  // As std::shared_mutex, but that those who look cannot keep out for ever who
+  // is to change something.
+  struct alignas(64) Lock {
+    Lock();
+    ~Lock();
+    pthread_rwlock_t lock;
+    // When the last one ended that held it; of CLOCK_MONOTONIC.
+    std::atomic<uint64_t> changed_ns{0};
+    std::atomic<uint64_t> looked_ns{0};
+  };
+  static constexpr size_t kLocks = 64;
+  using Locks = std::array<Lock, kLocks>;
+
+  static Lock& Of(Locks& locks, uint64_t inode) {
+    return locks[(inode * 0x9e3779b97f4a7c15) >> 58];
+  }
+
+  Locks names_;
+  Locks files_;
+};
+
+// What one operation holds. Threads: the one that made it.
+class ChangeOrder::Held {
+ public:
+  Held() = default;
+  ~Held() { Release(0); }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+  // Waits until it can be held. Names once, then a file, once.
+  void Names(ChangeOrder& order, uint64_t directory, Use use);
+  // The names of two directories, to be changed.
+  void Names(ChangeOrder& order, uint64_t directory, uint64_t other);
+  void File(ChangeOrder& order, uint64_t inode, Use use);
+
+  bool any() const { return count_ != 0; }
+  // What is to be recorded as begin of an operation that began at `begin_ns`.
+  uint64_t BeginOf(uint64_t begin_ns) const {
+    return begin_ns > after_ns_ ? begin_ns : after_ns_ + 1;
+  }
+  // The operation has ended then; 0: it does not count.
+  void Release(uint64_t end_ns);
+
+ private:
+  struct Part {
+    Lock* lock;
+    Use use;
+  };
+  void Take(Lock& lock, Use use);
+
+  std::array<Part, 3> parts_;  // uninitialised until used
+  uint32_t count_ = 0;
+  uint64_t after_ns_ = 0;
+};
+
+}  // namespace tracefs

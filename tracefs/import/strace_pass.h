@@ -1,0 +1,199 @@
+// StracePass: goes through what strace wrote, line by line, and makes events of
+// the calls, as a mount would have seen them.
+//
+// Descriptors, offsets, working directories and umasks are followed through
+// dup, clone and exec, so that each read and write has its file and offset.
+// What the text does not say is counted as guessed, what cannot be an operation
+// on a file of the tree as left out.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "tracefs/base/status.h"
+#include "tracefs/event/event.h"
+#include "tracefs/import/file_tree.h"
+#include "tracefs/import/strace_line.h"
+#include "tracefs/import/tally.h"
+#include "tracefs/import/trace_output.h"
+
+namespace tracefs::import {
+
+// A file that is open, as the kernel has it: shared by copies of its
+// descriptor.
+struct OpenFile {
+  uint64_t fh = 0;
+  NodeId node = kNoNode;
+  uint64_t offset = 0;
+  uint32_t flags = 0;
+  bool is_dir = false;
+};
+using OpenFilePtr = std::shared_ptr<OpenFile>;
+
+struct Descriptors {
+  struct Slot {
+    OpenFilePtr file;
+    bool close_on_exec = false;
+  };
+  std::map<int64_t, Slot> slots;
+};
+
+struct Surroundings {
+  std::string folder;  // working directory; empty: not known
+  uint32_t umask = 022;
+};
+
+struct TracedThread {
+  CallerInfo caller;
+  std::shared_ptr<Descriptors> descriptors;
+  std::shared_ptr<Surroundings> surroundings;
+  // A call that has not ended, or an empty name.
+  std::string pending_name;
+  std::string pending_text;
+  uint64_t pending_ns = 0;
+  bool awaits_child = false;  // and the child was not seen yet
+};
+
+// Used by one thread.
+class StracePass {
+ public:
+  // More at once are left out.
+  static constexpr size_t kMostThreads = 100'000;
+  static constexpr size_t kMostDescriptors = 1'000'000;
+
+  // `folder`: the working directory in the begin, or empty. `found` is filled
+  // in where there is no `out`, and used where there is. All outlive the pass.
+  StracePass(std::string_view top, std::string_view folder, Foundling* found,
+             TraceOutput* out, ImportCounts* counts);
+
+  Status Take(std::string_view line);
+  // The end of the text.
+  Status Finish();
+
+  // The time of the first call; 0: there was none.
+  uint64_t first_ns() const { return first_ns_; }
+
+ private:
+  using Handler = void (StracePass::*)(int variant);
+  struct Row {
+    std::string_view name;
+    Handler handler;
+    int variant;
+  };
+  static const std::unordered_map<std::string_view, Row>& Rows();
+
+  // --- Lines.
+  TracedThread* ThreadOf(uint32_t tid);
+  void Call(TracedThread& thread, uint64_t begin_ns, std::string_view name,
+            std::string_view rest);
+  void Gone(uint32_t tid);
+  uint64_t Watermark() const;
+
+  // --- Arguments of the call at hand.
+  std::string_view arg(size_t i) const { return call_.at(i); }
+  bool ok() const { return error_ == 0; }
+  uint64_t Unsigned(size_t i) const;
+  // The absolute path of argument `i`, relative to the directory of argument
+  // `dir`; -1: the working directory. Empty: it is not known, and counted.
+  std::string PathOf(size_t i, int dir);
+  // The node that a path, or descriptor, leads to in a call that succeeded, and
+  // what is on the way. Not kFound: it is none of ours, and counted.
+  Spot Reach(const std::string& path, bool follow, uint32_t type);
+  // The same for what the call makes or removes: kMissing, too.
+  Spot ReachParent(const std::string& path);
+  NodeId NodeAt(size_t i, int dir, bool follow, uint32_t type);
+  OpenFilePtr FileAt(size_t i);
+  NodeId Announce(NodeId parent, std::string_view name, uint32_t type);
+  // `id`, which has no name yet, was there before: that is told first.
+  void AnnounceAs(NodeId id, NodeId parent, std::string_view name);
+  // The call said that there is no such file.
+  void Missing(const std::string& path, bool follow);
+  // Whether a failed call never came to the file system.
+  bool IsKernels();
+
+  // --- Events.
+  Event Make(Op op) const;
+  void About(NodeId node, Event* event) const;
+  void In(NodeId parent, std::string_view name, Event* event) const;
+  void Emit(Event* event);
+  void PutNew(Op op, const Spot& spot, NodeId node, uint32_t mode);
+  void Close(OpenFilePtr file);
+  void NewFile(int64_t fd, NodeId node, uint32_t flags, bool is_dir,
+               Event* event);
+  void Note(NodeId node, std::string_view stat);
+  void Changed(NodeId node) { tree_.node(node).written = true; }
+  void Moved(Op op, const OpenFilePtr& file, uint64_t offset, uint64_t length,
+             ByteSpan data, bool has_data);
+  void Setattr(NodeId node, uint32_t valid, Event* event);
+  void Attach(int64_t fd, const OpenFilePtr& file, bool close_on_exec);
+  void Detach(int64_t fd);
+  void Child(TracedThread& parent, uint32_t tid, uint64_t flags);
+  bool TakeData(size_t i, bool vector, uint64_t most);
+
+  // --- Calls, by family.
+  void DoOpen(int variant);
+  void OpenFailed(const std::string& path, uint32_t flags);
+  void DoClose(int variant);
+  void DoDup(int variant);
+  void DoFcntl(int variant);
+  void DoTransfer(int variant);
+  void DoSeek(int variant);
+  void DoCopy(int variant);
+  void DoStat(int variant);
+  void DoAccess(int variant);
+  void DoReadlink(int variant);
+  void DoMake(int variant);
+  void DoRemove(int variant);
+  void DoRename(int variant);
+  void DoLink(int variant);
+  void DoMode(int variant);
+  void DoOwner(int variant);
+  void DoTimes(int variant);
+  void DoTruncate(int variant);
+  void DoFallocate(int variant);
+  void DoSync(int variant);
+  void DoList(int variant);
+  void DoStatfs(int variant);
+  void DoXattr(int variant);
+  void DoFlock(int variant);
+  void DoMap(int variant);
+  void DoFolder(int variant);
+  void DoUmask(int variant);
+  void DoClone(int variant);
+  void DoExec(int variant);
+  void DoNothing(int variant);
+
+  bool first() const { return out_ == nullptr; }
+  void LeaveOut(std::string_view what) { counts_->left_out.Add(what); }
+  void Guess(std::string_view what) { counts_->guessed.Add(what); }
+
+  FileTree tree_;
+  const std::string folder_;
+  Foundling* const found_;
+  TraceOutput* const out_;
+  ImportCounts* const counts_;
+  std::unordered_map<uint32_t, TracedThread> threads_;
+  std::multiset<uint64_t> pending_;  // begins of calls that have not ended
+  std::set<uint64_t> maybe_new_;     // inodes that O_CREAT made, or found
+  Status status_;
+  uint64_t first_ns_ = 0;
+  uint64_t now_ns_ = 0;
+  uint64_t next_fh_ = 1;
+  uint64_t next_serial_ = 1;
+
+  // The call at hand.
+  TracedThread* thread_ = nullptr;
+  StraceCall call_;
+  uint64_t begin_ns_ = 0;
+  int64_t result_ = 0;
+  int error_ = 0;
+  std::string data_;
+};
+
+}  // namespace tracefs::import

@@ -1,0 +1,97 @@
+#include "tracefs/tools/import/options.h"
+
+#include <boost/program_options.hpp>
+#include <sstream>
+
+#include "tracefs/command/command_line.h"
+
+namespace tracefs {
+namespace {
+
+namespace po = boost::program_options;
+
+constexpr char kSeeHelp[] = " (see tracefs-import --help)";
+
+po::options_description VisibleOptions() {
+  po::options_description options("Options");
+  options.add_options()  //
+      ("output,o", po::value<std::string>()->value_name("TRACE"),
+       "the trace to write; one that is there is replaced when the new one is "
+       "complete")  //
+      ("from", po::value<std::string>()->value_name("FORMAT"),
+       "strace (-f -ttt -T -y, and -s with a number above the longest read and "
+       "write), or fio (an iolog of version 2 or 3); default: by the first "
+       "line")  //
+      ("below", po::value<std::string>()->value_name("DIR"),
+       "strace: only files below this directory, which becomes the root of the "
+       "trace; default: /, without /dev, /proc and /sys")  //
+      ("cwd", po::value<std::string>()->value_name("DIR"),
+       "strace: the working directory in the begin, where strace does not tell "
+       "it")                             //
+      ("help,h", "print this and exit")  //
+      ("version", "print the version and exit");
+  return options;
+}
+
+}  // namespace
+
+std::string ImportHelp() {
+  std::ostringstream out;
+  out << "Usage: tracefs-import [OPTION]... -o TRACE FILE\n"
+         "Make a trace of what others recorded: FILE is what strace wrote, or "
+         "an iolog of\nfio. Says what was left out, and what had to be "
+         "guessed.\n\n"
+      << VisibleOptions()
+      << "\nExamples:\n"
+         "  strace -f -ttt -T -y -s 1000000 -o log make\n"
+         "  tracefs-import --below /w -o make.trace log\n"
+         "  tracefs-replay make.trace --root /mnt/new\n"
+         "  tracefs-import --from fio -o job.trace job.iolog\n"
+         "\nExit status: 0 done; 1 nothing in FILE is an operation; 2 wrong "
+         "usage; 3 the\nsystem refused.\n";
+  return out.str();
+}
+
+Result<ImportCommand> ParseImportOptions(int argc, const char* const* argv) {
+  const Result<CommandLine> line =
+      CommandLine::Parse(argc, argv, VisibleOptions(), "file", kSeeHelp);
+  if (!line.ok()) return line.status();
+  const CommandLine& given = *line;
+  ImportCommand result;
+  result.help = given.Has("help");
+  result.version = given.Has("version");
+  if (result.help || result.version) return result;
+  const std::vector<std::string> files = given.Texts("file");
+  if (files.size() != 1) {
+    return Status::Invalid(
+        (files.empty() ? "no FILE given" : "one FILE at a time") +
+        std::string(kSeeHelp));
+  }
+  result.file = files[0];
+  result.options.name = result.file;
+  result.output = given.Text("output");
+  if (result.output.empty()) {
+    return Status::Invalid("no --output given" + std::string(kSeeHelp));
+  }
+  result.from = given.Text("from");
+  if (!result.from.empty() && result.from != "strace" && result.from != "fio") {
+    return Status::Invalid("--from: there is no \"" + result.from +
+                           "\"; there are strace, fio");
+  }
+  for (const auto& [option, value] :
+       {std::pair{"below", &result.options.below},
+        std::pair{"cwd", &result.options.folder}}) {
+    if (!given.Has(option)) continue;
+    *value = given.Text(option);
+    if (!value->starts_with('/')) {
+      return Status::Invalid("--" + std::string(option) +
+                             " is an absolute path");
+    }
+    if (result.from == "fio") {
+      return Status::Invalid("--" + std::string(option) + " is for strace");
+    }
+  }
+  return result;
+}
+
+}  // namespace tracefs

@@ -1,0 +1,25 @@
+// The command line of tracefs-import.
+#pragma once
+
+#include <string>
+
+#include "tracefs/base/status.h"
+#include "tracefs/import/import.h"
+
+namespace tracefs {
+
+struct ImportCommand {
+  bool help = false;
+  bool version = false;
+  std::string file;
+  std::string output;
+  std::string from;  // "strace", "fio", or empty: what it looks like
+  import::ImportOptions options;
+};
+
+// kInvalid, with the next step, for what does not make sense.
+Result<ImportCommand> ParseImportOptions(int argc, const char* const* argv);
+
+std::string ImportHelp();
+
+}  // namespace tracefs
