@@ -195,7 +195,11 @@ TEST_F(DumpTest, ATraceThatIsBeingWrittenIsToldFromOneThatWasCut) {
         << outcome.err;
     // What is written until the lock goes is read.
     std::thread writer([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(300));
+      const auto end = std::chrono::steady_clock::now() + kDeadline;
+      while (Read(".err").find("waiting for its writer") == std::string::npos &&
+             std::chrono::steady_clock::now() < end) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      }
       EXPECT_EQ(::pwrite(fd, whole.data(), whole.size(), 0),
                 static_cast<ssize_t>(whole.size()));
       ::close(fd);
