@@ -23,9 +23,9 @@ namespace tracefs {
 namespace {
 
 constexpr size_t kMostProcessors = 4;
-constexpr int kRounds = 2;
-constexpr size_t kTripsOfABatch = 100;
-constexpr uint64_t kNsOfABatch = 3'000'000;
+constexpr int kRounds = 5;
+constexpr size_t kTripsOfABatch = 50;
+constexpr uint64_t kNsOfABatch = 1'000'000;
 // A batch that has no end by then never has: its threads starve.
 constexpr int kPatienceMs = 100;
 constexpr id_t kNobody = 65534;
@@ -219,11 +219,10 @@ bool RoundTrips::TryOnce(const OwnSession& session, PolicyTrial* trial) const {
   if (!servers.good()) return true;
   const std::optional<std::chrono::nanoseconds> time = Batch();
   if (!time) {
-    trial->round_trip.reset();
+    trial->batches.clear();
     return false;
   }
-  // Of some batches the best: the others were disturbed.
-  trial->round_trip = std::min(trial->round_trip.value_or(*time), *time);
+  trial->batches.push_back(*time);
   return true;
 }
 
@@ -249,17 +248,24 @@ std::vector<PolicyTrial> RoundTrips::Try(std::span<const ThreadPolicy> policies,
   return trials;
 }
 
+std::optional<std::chrono::nanoseconds> PolicyTrial::round_trip() const {
+  if (batches.empty()) return std::nullopt;
+  auto sorted = batches;
+  const auto middle =
+      sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  return *middle;
+}
+
 std::optional<ThreadPolicy> BestOf(std::span<const PolicyTrial> trials) {
   std::optional<std::chrono::nanoseconds> least;
   for (const PolicyTrial& trial : trials) {
-    if (trial.round_trip && (!least || *trial.round_trip < *least)) {
-      least = trial.round_trip;
-    }
+    const auto trip = trial.round_trip();
+    if (trip && (!least || *trip < *least)) least = trip;
   }
   for (const PolicyTrial& trial : trials) {
-    if (trial.round_trip && *trial.round_trip <= *least + *least / 10) {
-      return trial.policy;
-    }
+    const auto trip = trial.round_trip();
+    if (trip && *trip <= *least + *least / 2) return trial.policy;
   }
   return std::nullopt;
 }
@@ -269,13 +275,14 @@ std::string TrialsText(std::span<const PolicyTrial> trials) {
   for (const PolicyTrial& trial : trials) {
     if (!text.empty()) text += ", ";
     text += PolicyName(trial.policy);
-    if (!trial.round_trip) {
+    const auto trip = trial.round_trip();
+    if (!trip) {
       text += " not possible";
       continue;
     }
     char time[32];
     std::snprintf(time, sizeof time, " %.1f µs",
-                  static_cast<double>(trial.round_trip->count()) / 1000);
+                  static_cast<double>(trip->count()) / 1000);
     text += time;
   }
   return text;

@@ -26,9 +26,14 @@ namespace tracefs {
 
 struct PolicyTrial {
   ThreadPolicy policy = ThreadPolicy::kNormal;
-  // The median; none: threads of this policy could not be had, or did not get
-  // to answer in time.
-  std::optional<std::chrono::nanoseconds> round_trip;
+  // The median trip of each batch. Empty: threads of this policy could not be
+  // had, or did not get to answer in time.
+  std::vector<std::chrono::nanoseconds> batches;
+
+  // The median of the batches: callers stay where they are for the whole of a
+  // batch, or are moved about for the whole of it, so that neither the best nor
+  // a disturbed one tells what is usual.
+  std::optional<std::chrono::nanoseconds> round_trip() const;
 };
 
 // Threads: one at a time.
@@ -67,8 +72,9 @@ class RoundTrips {
   pid_t caller_ = -1;
 };
 
-// The best one: the first of those that are at most a tenth slower than the
-// fastest. None if no one answered.
+// The best one: the first of those that are at most half as slow again as the
+// fastest, because to move a caller costs several times the trip, and what
+// differs by less says nothing of real requests. None if no one answered.
 std::optional<ThreadPolicy> BestOf(std::span<const PolicyTrial> trials);
 
 // "normal 14.2 µs, nice 13.9 µs, idle 9.1 µs".
