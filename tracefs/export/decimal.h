@@ -2,8 +2,11 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <cstring>
+
+#include "tracefs/base/bytes.h"
 
 namespace tracefs {
 
@@ -35,7 +38,8 @@ inline void PutEightDigits(char* out, uint32_t value) {
   PutTwoDigits(out + 6, low % 100);
 }
 
-// At most kMaxDecimal characters; returns the end.
+// At most kMaxDecimal characters, all of which there must be room for; returns
+// the end.
 inline char* PutDecimal(char* out, uint64_t value) {
   constexpr uint64_t kEight = 100'000'000;
   if (value >= kEight) {
@@ -43,12 +47,17 @@ inline char* PutDecimal(char* out, uint64_t value) {
     PutEightDigits(out, static_cast<uint32_t>(value % kEight));
     return out + 8;
   }
+  if (value < 10) {
+    *out = static_cast<char>('0' + value);
+    return out + 1;
+  }
   char digits[8];
   PutEightDigits(digits, static_cast<uint32_t>(value));
-  int skip = 0;
-  while (skip < 7 && digits[skip] == '0') ++skip;
-  for (int i = skip; i < 8; ++i) *out++ = digits[i];
-  return out;
+  // Without its leading zeros: the first digit is in the lowest byte.
+  const auto text = LoadLe<uint64_t>(digits);
+  const int zeros = std::countr_zero(text ^ 0x3030303030303030) / 8;
+  StoreLe<uint64_t>(out, text >> (8 * zeros));
+  return out + 8 - zeros;
 }
 
 inline char* PutSignedDecimal(char* out, int64_t value) {

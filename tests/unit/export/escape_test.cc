@@ -183,6 +183,23 @@ TEST(TerminalTest, ControlAndHiddenCharactersAreSpelledOut) {
   EXPECT_EQ(TerminalWord("\xe2\x80\xa8"), "\\xe2\\x80\\xa8");
 }
 
+TEST(TerminalTest, EveryCharacterAtEveryPlaceOfAWord) {
+  std::vector<std::string> characters = {"\xc2\x9b", "\xc3\xa4", "\xff"};
+  for (int c = 0; c < 0x80; ++c) {
+    characters.emplace_back(1, static_cast<char>(c));
+  }
+  for (const std::string& character : characters) {
+    const std::string alone = TerminalText(character);
+    for (size_t at = 0; at < 17; ++at) {
+      std::string text(17, 'x');
+      text.insert(at, character);
+      std::string escaped(17, 'x');
+      escaped.insert(at, alone);
+      ASSERT_EQ(TerminalText(text), escaped);
+    }
+  }
+}
+
 TEST(PrintableTest, IsOneLineAndDoneTwiceTheSame) {
   EXPECT_EQ(Printable("open '/a\\b c'"), "open '/a\\b c'");
   EXPECT_EQ(Printable("a\nb\x1b\xff\xe2\x81\xa9"),
