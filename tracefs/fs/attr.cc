@@ -251,6 +251,7 @@ void FsAccess(fuse_req_t req, fuse_ino_t ino, int mask) {
   op.About(inode);
   op.Set(Field::kArgMode, static_cast<uint32_t>(mask));
   op.Begin();
+  op.LooksAtFile(inode);
   std::array<char, 16> name{};
   const BackingFd fd = op.fs().FdOf(inode);
   std::to_chars(name.data(), name.data() + name.size() - 1, fd.get());

@@ -26,6 +26,10 @@ ChangeOrder::Lock::Lock() {
 
 ChangeOrder::Lock::~Lock() { ::pthread_rwlock_destroy(&lock); }
 
+void ChangeOrder::Used(uint64_t inode, uint64_t end_ns) {
+  Raise(used_ns_[Hash(inode, kNumberBits)], end_ns);
+}
+
 void ChangeOrder::Held::Take(Lock& lock, Use use) {
   // The times are read and written by who holds the lock.
   uint64_t after = 0;
@@ -55,6 +59,27 @@ void ChangeOrder::Held::Names(ChangeOrder& order, uint64_t directory,
 
 void ChangeOrder::Held::File(ChangeOrder& order, uint64_t inode, Use use) {
   Take(Of(order.files_, inode), use);
+}
+
+void ChangeOrder::Held::Files(ChangeOrder& order, uint64_t inode, Use use,
+                              uint64_t changed) {
+  Lock* first = &Of(order.files_, inode);
+  Lock* second = &Of(order.files_, changed);
+  if (first == second) return Take(*second, Use::kChange);
+  Use of_first = use;
+  Use of_second = Use::kChange;
+  if (second < first) {
+    std::swap(first, second);
+    std::swap(of_first, of_second);
+  }
+  Take(*first, of_first);
+  Take(*second, of_second);
+}
+
+void ChangeOrder::Held::Makes(ChangeOrder& order, uint64_t inode) {
+  // Whoever used the number has let go of it below, by the kernel, since.
+  after_ns_ = std::max(after_ns_, order.used_ns_[Hash(inode, kNumberBits)].load(
+                                      std::memory_order_relaxed));
 }
 
 void ChangeOrder::Held::Release(uint64_t end_ns) {

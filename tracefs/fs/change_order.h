@@ -8,9 +8,14 @@
 // has the order in which the directory below saw them. What others do below,
 // not through the mount, is not ordered.
 //
-// Held are the names in a directory, and the attributes of a file: both by
-// inode number, many of which share a lock. Whoever holds names may then hold a
-// file, not the other way round: so nobody waits in a circle.
+// Held are the names in a directory, and what a file is and has: both by inode
+// number, many of which share a lock. Whoever holds names may then hold files,
+// not the other way round: so nobody waits in a circle.
+//
+// A number is a file's for as long as the kernel knows it; then the store may
+// give it to another one. Who makes that one may have begun long before, and is
+// recorded as if he began after the last who used the file before it (Used,
+// Makes): so a number means one file from a making to the next.
 #pragma once
 
 #include <pthread.h>
@@ -33,7 +38,15 @@ class ChangeOrder {
 
   class Held;
 
+  // An operation on that file has ended. Before its caller is answered: later
+  // the number may be another's.
+  void Used(uint64_t inode, uint64_t end_ns);
+
  private:
+  static constexpr int kLockBits = 8;
+  // Many more: who makes a file is recorded late by who shares its place.
+  static constexpr int kNumberBits = 12;
+
   // As std::shared_mutex, but that those who look cannot keep out for ever who
   // is to change something.
   struct alignas(64) Lock {
@@ -44,15 +57,19 @@ class ChangeOrder {
     std::atomic<uint64_t> changed_ns{0};
     std::atomic<uint64_t> looked_ns{0};
   };
-  static constexpr size_t kLocks = 64;
-  using Locks = std::array<Lock, kLocks>;
+  using Locks = std::array<Lock, size_t{1} << kLockBits>;
 
+  static uint64_t Hash(uint64_t inode, int bits) {
+    return (inode * 0x9e3779b97f4a7c15) >> (64 - bits);
+  }
   static Lock& Of(Locks& locks, uint64_t inode) {
-    return locks[(inode * 0x9e3779b97f4a7c15) >> 58];
+    return locks[Hash(inode, kLockBits)];
   }
 
   Locks names_;
   Locks files_;
+  // When the last operation on a file ended.
+  std::array<std::atomic<uint64_t>, size_t{1} << kNumberBits> used_ns_{};
 };
 
 // What one operation holds. Threads: the one that made it.
@@ -63,13 +80,16 @@ class ChangeOrder::Held {
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;
 
-  // Waits until it can be held. Names once, then a file, once.
+  // Waits until it can be held. Names once, then files, once.
   void Names(ChangeOrder& order, uint64_t directory, Use use);
   // The names of two directories, to be changed.
   void Names(ChangeOrder& order, uint64_t directory, uint64_t other);
   void File(ChangeOrder& order, uint64_t inode, Use use);
+  // Two files, the second one to be changed.
+  void Files(ChangeOrder& order, uint64_t inode, Use use, uint64_t changed);
+  // It has made a file of that number; nobody else can know that yet.
+  void Makes(ChangeOrder& order, uint64_t inode);
 
-  bool any() const { return count_ != 0; }
   // What is to be recorded as begin of an operation that began at `begin_ns`.
   uint64_t BeginOf(uint64_t begin_ns) const {
     return begin_ns > after_ns_ ? begin_ns : after_ns_ + 1;
@@ -84,7 +104,7 @@ class ChangeOrder::Held {
   };
   void Take(Lock& lock, Use use);
 
-  std::array<Part, 3> parts_;  // uninitialised until used
+  std::array<Part, 4> parts_;  // uninitialised until used
   uint32_t count_ = 0;
   uint64_t after_ns_ = 0;
 };

@@ -28,6 +28,7 @@ void ReplyMade(OpScope& op, Inode& dir, const char* name) {
     return;
   }
   op.About(*inode);
+  op.MakesFile(*inode);
   op.Attributes(st);
   const fuse_entry_param entry = fs.EntryParam(*inode, st);
   if (op.End(0, 0, [&] { return fuse_reply_entry(op.req(), &entry); }) != 0) {
@@ -80,6 +81,7 @@ void MakeOpened(OpScope& op, Inode& dir, const char* name, mode_t arg_mode,
   Inode* inode = fs.Enter(dir, name, fd.get(), &st);
   if (inode == nullptr) return op.ReplyError(errno);
   op.About(*inode);
+  op.MakesFile(*inode);
   op.Attributes(st);
   IoClaim claim;
   const IoMode mode = fs.ChooseIoMode(

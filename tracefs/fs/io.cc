@@ -125,6 +125,7 @@ void FsRead(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
   }
   op.InferCaller(handle);
   op.Begin();
+  op.LooksAtFile(handle.inode);
   if (handle.reads_from_disk()) op.ToDisk();
   const bool may_wait =
       !op.fs().MayNotWait(req, Op::read_, handle.reads_from_disk());
@@ -163,6 +164,7 @@ void FsWrite(fuse_req_t req, fuse_ino_t /*ino*/, const char* data, size_t size,
   if (handle.writes_to_disk()) op.ToDisk();
   op.InferCaller(handle);
   op.Begin();
+  op.ChangesFile(handle.inode.number());
   ssize_t n;
   {
     const fuse_ctx* caller = ContextOf(req);
@@ -218,6 +220,7 @@ void FsFallocate(fuse_req_t req, fuse_ino_t /*ino*/, int mode, off_t offset,
   const fuse_ctx* caller = ContextOf(req);
   const AsCaller as_caller(caller->uid, caller->gid);
   if (as_caller.error() != 0) return op.ReplyError(as_caller.error());
+  op.ChangesFile(handle.inode.number());
   const int fd = handle.Fd(op.fs());
   // The kernel says nothing of set-user-id here either.
   ThreadCredentials::Current().AllowFsetid(caller->uid == 0);
@@ -233,6 +236,7 @@ void FsLseek(fuse_req_t req, fuse_ino_t /*ino*/, off_t offset, int whence,
   op.Set(Field::kOffset, static_cast<uint64_t>(offset));
   op.Set(Field::kFlags, static_cast<uint32_t>(whence));
   op.Begin();
+  op.LooksAtFile(handle.inode);
   const off_t found = ::lseek(handle.Fd(op.fs()), offset, whence);
   if (found < 0) return op.ReplyError(errno);
   op.End(found, 0, [&] { return fuse_reply_lseek(req, found); });
@@ -251,6 +255,7 @@ void FsCopyFileRange(fuse_req_t req, fuse_ino_t /*ino_in*/, off_t offset_in,
   op.Set(Field::kOffsetOut, static_cast<uint64_t>(offset_out));
   op.Set(Field::kFlags, static_cast<uint32_t>(flags));
   op.Begin();
+  op.LooksAndChanges(in.inode, out.inode);
   ssize_t n;
   {
     const fuse_ctx* caller = ContextOf(req);

@@ -191,11 +191,14 @@ void OpScope::Done(int64_t result, int error) {
   event.SetResult(result, error);
   const uint64_t now_ns = MonotonicNs();
   uint64_t end_ns = now_ns;
-  if (held_.any()) {
+  if (Orders()) {
     const uint64_t begin_ns = held_.BeginOf(event.Get(Field::kTime));
     end_ns = std::max(end_ns, begin_ns);
     event.Set(Field::kTime, begin_ns);
     held_.Release(end_ns);
+    if (event.Has(Field::kInode)) {
+      fs_.change_order().Used(event.Get(Field::kInode), end_ns);
+    }
   }
   event.Set(Field::kLatency, end_ns - event.Get(Field::kTime));
   NoteTime(now_ns, result);

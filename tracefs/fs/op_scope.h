@@ -83,7 +83,8 @@ class OpScope {
   // --- What it looks at or changes below, said before the calls that do: from
   // then on until its end is known, whoever conflicts with it waits, so that
   // recorded times tell who was first. Only where some tracer wants that, and
-  // no call below can hang. The names in a directory before any file.
+  // no call below can hang. The names in a directory before any file; one call
+  // for names, one for files.
   void LooksAtNames(const Inode& dir) {
     if (Orders()) held_.Names(fs_.change_order(), dir.number(), kLook);
   }
@@ -100,6 +101,19 @@ class OpScope {
   }
   void ChangesFile(uint64_t inode) {
     if (Orders()) held_.File(fs_.change_order(), inode, kChange);
+  }
+  // `looked` at and the other one changed; or both changed.
+  void LooksAndChanges(const Inode& looked, const Inode& changed) {
+    if (Orders()) {
+      held_.Files(fs_.change_order(), looked.number(), kLook, changed.number());
+    }
+  }
+  void ChangesFiles(uint64_t inode, uint64_t other) {
+    if (Orders()) held_.Files(fs_.change_order(), inode, kChange, other);
+  }
+  // It has made that file, which may have been given the number of another.
+  void MakesFile(const Inode& inode) {
+    if (Orders()) held_.Makes(fs_.change_order(), inode.number());
   }
   bool Orders() const {
     return Wants(EventSink::kOrder) && !fs_.may_hang_below();

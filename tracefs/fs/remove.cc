@@ -32,6 +32,12 @@ class Named {
     }
     return found_ ? &st_ : nullptr;
   }
+  uint64_t Number() {
+    const struct stat* st = Attributes();
+    return st == nullptr ? 0 : st->st_ino;
+  }
+  // What was said so far was before somebody else could be kept out.
+  void AskAgain() { asked_ = false; }
   // Our inode of that file, with one lookup counted; null if the kernel does
   // not know it. For bookkeeping of names only.
   Inode* Known() {
@@ -56,10 +62,18 @@ void RecordVictim(OpScope& op, Named& name) {
   if (const struct stat* st = name.Attributes()) op.Attributes(*st);
 }
 
-// The file loses a name: its number of links changes.
-void LosesName(OpScope& op, Named& name) {
+// Their names change, and so does what is known of the files: of a moment in
+// which nobody else changes them. Nobody changes the names meanwhile.
+void HoldFiles(OpScope& op, Named& name, Named* other) {
   if (!op.Orders()) return;
-  if (const struct stat* st = name.Attributes()) op.ChangesFile(st->st_ino);
+  const uint64_t number = name.Number();
+  if (const uint64_t replaced = other == nullptr ? 0 : other->Number();
+      replaced != 0) {
+    op.ChangesFiles(number != 0 ? number : replaced, replaced);
+  } else if (number != 0) {
+    op.ChangesFile(number);
+  }
+  name.AskAgain();
 }
 
 // Many files are unlinked faster than the kernel forgets them, and each of them
@@ -101,9 +115,9 @@ void Remove(OpScope& op, Inode& dir, const char* name, int flags) {
   op.In(dir, name);
   op.ChangesNames(dir);
   Named file(fs, dir, name);
+  HoldFiles(op, file, nullptr);
   RecordVictim(op, file);
   op.Begin();
-  LosesName(op, file);
   Inode* const victim = Victim(fs, file);
   const BackingFd dir_fd = fs.FdOf(dir);
   const std::array touched = {TouchedName{dir_fd.get(), name}};
@@ -150,11 +164,11 @@ void FsRename(fuse_req_t req, fuse_ino_t parent, const char* name,
   op.Set(Field::kFlags, flags);
   op.ChangesNames(dir, new_dir);
   Named moved(fs, dir, name);
+  // What has the other name is replaced, or changes its name, too.
+  Named other(fs, new_dir, new_name);
+  HoldFiles(op, moved, &other);
   RecordVictim(op, moved);
   op.Begin();
-  // A file that is replaced loses a name, too.
-  Named other(fs, new_dir, new_name);
-  if (flags == 0) LosesName(op, other);
   Inode* const replaced = flags == 0 ? Victim(fs, other) : nullptr;
   const BackingFd dir_fd = fs.FdOf(dir);
   const BackingFd new_dir_fd = fs.FdOf(new_dir);

@@ -76,7 +76,9 @@ NodeId PlanBuilder::DirOf(const Record& record, Field inode, uint64_t path_id) {
   const uint64_t number = record.event.Has(inode) ? record.event.Get(inode) : 0;
   NodeId id = model_.ByInode(number);
   if (id != kNoNode) return id;
-  if (path_id == 0 || record.block == nullptr) return kNoNode;
+  if (path_id == 0 || record.block == nullptr || model_.IsDropped(number)) {
+    return kNoNode;
+  }
   PathBuffer buffer;
   id = WalkTo(record.block->Path(path_id, {}, buffer), /*is_dir=*/true);
   if (id != kNoNode && number != 0) model_.SetInode(id, number);
@@ -84,15 +86,22 @@ NodeId PlanBuilder::DirOf(const Record& record, Field inode, uint64_t path_id) {
 }
 
 NodeId PlanBuilder::FileOf(const Observed& seen, const Record& record) {
-  const NodeId id = model_.ByInode(seen.Get(Field::kInode));
-  if (id != kNoNode) return id;
+  const uint64_t inode = seen.Get(Field::kInode);
+  const bool says_names = seen.Has(Field::kNlink);
+  const bool has_names = seen.Get(Field::kNlink) != 0;
+  const NodeId id = model_.ByInode(inode);
+  // What has no name is not the file that has been given its number since.
+  if (id != kNoNode &&
+      (!says_names || has_names || model_.node(id).first_link == kNoLink)) {
+    return id;
+  }
   if (seen.Has(Field::kFh)) {
     const auto handle = handles_.find(seen.Get(Field::kFh));
     if (handle != handles_.end()) return handle->second.node;
   }
+  if (says_names ? !has_names : model_.IsDropped(inode)) return kNoNode;
   PathBuffer buffer;
   const std::string_view path = PathOf(record, buffer);
-  const uint64_t inode = seen.Get(Field::kInode);
   if (path.empty() || IsGone(path, inode)) return kNoNode;
   const NodeId found =
       WalkTo(path, Info(seen.op()).family == OpFamily::kDirectory);

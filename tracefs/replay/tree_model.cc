@@ -45,7 +45,9 @@ void TreeModel::SetInode(NodeId id, uint64_t inode) {
   if (nodes_[id].inode != 0) take(id);
   if (const NodeId other = ByInode(inode); other != kNoNode) take(other);
   nodes_[id].inode = inode;
-  if (inode != 0) by_inode_.Insert(Mix(inode), id, hash_of);
+  if (inode == 0) return;
+  by_inode_.Insert(Mix(inode), id, hash_of);
+  if (IsDropped(inode)) dropped_[Mix(inode) % kMostDropped] = 0;
 }
 
 LinkId TreeModel::Find(NodeId parent, std::string_view name) const {
@@ -91,7 +93,11 @@ void TreeModel::DropIfGone(NodeId id) {
       node.open_count != 0) {
     return;
   }
-  if (node.inode != 0) SetInode(id, 0);
+  if (const uint64_t inode = node.inode; inode != 0) {
+    SetInode(id, 0);
+    if (dropped_.empty()) dropped_.resize(kMostDropped);
+    dropped_[Mix(inode) % kMostDropped] = inode;
+  }
   node.alive = false;
   --live_;
   free_nodes_.push_back(id);

@@ -135,6 +135,13 @@ class TreeModel {
   void RemoveLink(LinkId link);
   // Forgets a node with no name and no handle.
   void DropIfGone(NodeId id);
+  // Whether the file of that number was dropped, and nothing has got the number
+  // since. Of those that were dropped last: what has no name any more is used
+  // for a moment, by who found it before.
+  bool IsDropped(uint64_t inode) const {
+    return inode != 0 && !dropped_.empty() &&
+           dropped_[Mix(inode) % kMostDropped] == inode;
+  }
 
   // Its path in DIR, without a '/' before it; empty for the root. False: it has
   // none.
@@ -147,6 +154,8 @@ class TreeModel {
   size_t bytes() const;
 
  private:
+  static constexpr size_t kMostDropped = 4096;
+
   static uint64_t Mix(uint64_t x) {
     x = (x ^ (x >> 32)) * 0x9e3779b97f4a7c15;
     return x ^ (x >> 29);
@@ -163,6 +172,7 @@ class TreeModel {
   std::deque<Link> links_;
   std::vector<NodeId> free_nodes_;
   std::vector<LinkId> free_links_;
+  std::vector<uint64_t> dropped_;  // numbers, by hash; empty before the first
   NumberSet by_inode_;
   NumberSet by_name_;
   size_t live_ = 0;

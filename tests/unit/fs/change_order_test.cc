@@ -84,10 +84,46 @@ TEST(ChangeOrderTest, TheNamesOfOneDirectoryTwiceAreHeldOnce) {
   held.Names(order, 9, 9);
   held.File(order, 9, Use::kChange);
   held.Release(700);
-  EXPECT_FALSE(held.any());
   ChangeOrder::Held next;
   next.Names(order, 9, Use::kLook);
   EXPECT_EQ(next.BeginOf(600), 701u);
+}
+
+TEST(ChangeOrderTest, WhoMakesAFileBeginsAfterThoseWhoUsedTheOneBefore) {
+  ChangeOrder order;
+  ChangeOrder::Held makes;
+  makes.Names(order, 1, Use::kChange);  // he began at 100
+  order.Used(7, 500);
+  order.Used(7, 400);  // ended earlier, says so later
+  EXPECT_EQ(makes.BeginOf(100), 100u);
+  makes.Makes(order, 7);
+  EXPECT_EQ(makes.BeginOf(100), 501u);
+  EXPECT_EQ(makes.BeginOf(600), 600u);
+  ChangeOrder::Held other;
+  other.Makes(order, 8);
+  EXPECT_EQ(other.BeginOf(100), 100u);
+}
+
+TEST(ChangeOrderTest, TwoFilesAreHeldAsEachIsUsed) {
+  ChangeOrder order;
+  ChangeOrder::Held held;
+  held.Files(order, 1, Use::kLook, 2);
+  held.Release(700);
+  ChangeOrder::Held looks;
+  looks.File(order, 1, Use::kLook);
+  EXPECT_EQ(looks.BeginOf(5), 5u) << "both only look";
+  looks.Release(0);
+  ChangeOrder::Held looks_at_changed;
+  looks_at_changed.File(order, 2, Use::kLook);
+  EXPECT_EQ(looks_at_changed.BeginOf(5), 701u);
+  looks_at_changed.Release(0);
+  // The same file twice is held once, as the stronger use.
+  ChangeOrder::Held twice;
+  twice.Files(order, 3, Use::kLook, 3);
+  twice.Release(900);
+  ChangeOrder::Held next;
+  next.File(order, 3, Use::kLook);
+  EXPECT_EQ(next.BeginOf(5), 901u);
 }
 
 TEST(ChangeOrderTest, RenamesToAndFroWaitInNoCircle) {
@@ -100,7 +136,7 @@ TEST(ChangeOrderTest, RenamesToAndFroWaitInNoCircle) {
         const uint64_t b = 1 + (i + static_cast<uint64_t>(t)) % 5;
         ChangeOrder::Held held;
         t % 2 == 0 ? held.Names(order, a, b) : held.Names(order, b, a);
-        held.File(order, a, Use::kChange);
+        held.Files(order, a, t < 2 ? Use::kLook : Use::kChange, b);
         held.Release(MonotonicNs());
       }
     });

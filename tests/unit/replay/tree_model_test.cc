@@ -52,6 +52,22 @@ TEST(TreeModelTest, KnowsNamesAndInodesAsAMapDoes) {
   EXPECT_EQ(links, names.size());
 }
 
+TEST(TreeModelTest, KnowsWhatItDroppedUntilTheNumberIsGivenAgain) {
+  TreeModel model;
+  EXPECT_FALSE(model.IsDropped(7));
+  const NodeId file = model.Add(7);
+  model.AddLink(kRootNode, "a", file);
+  model.DropIfGone(file);
+  EXPECT_FALSE(model.IsDropped(7)) << "it has a name";
+  model.RemoveLink(model.Find(kRootNode, "a"));
+  model.DropIfGone(file);
+  EXPECT_TRUE(model.IsDropped(7));
+  EXPECT_FALSE(model.IsDropped(0));
+  EXPECT_FALSE(model.IsDropped(8));
+  model.Add(7);
+  EXPECT_FALSE(model.IsDropped(7));
+}
+
 TEST(TreeModelTest, TakesLessThan200BytesAnInode) {
   TreeModel model;
   constexpr size_t kMany = 300000;
