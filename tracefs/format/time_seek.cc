@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "tracefs/format/block_info.h"
 
@@ -13,6 +14,11 @@ namespace {
 constexpr size_t kWindowBytes = size_t{64} << 10;
 // Bisection ends where so few bytes are left that reading them is as quick.
 constexpr uint64_t kNearBytes = uint64_t{128} << 10;
+// Of what is longer the blocks at both ends are looked at first.
+constexpr uint64_t kLongBytes = uint64_t{1} << 20;
+// How far beside the place where a moment should be is looked, as a share of
+// what is left.
+constexpr double kAside = 1.0 / 128;
 
 }  // namespace
 
@@ -22,17 +28,26 @@ TimeSeek::TimeSeek(ByteSource* source, PayloadDecoder* decoder,
 
 Result<ByteSpan> TimeSeek::Read(uint64_t offset, size_t n) {
   if (buffer_.size() < n) buffer_.resize(n);
-  size_t have = 0;
   if (looked_at_ > kMaxBytes) return ByteSpan();
   looked_at_ += n;
-  while (have < n) {
+  // Most often what follows is wanted of what has been read.
+  size_t have = 0;
+  if (offset >= begin_ && offset < begin_ + filled_) {
+    const auto skip = static_cast<size_t>(offset - begin_);
+    have = filled_ - skip;
+    std::memmove(buffer_.data(), buffer_.data() + skip, have);
+  }
+  begin_ = offset;
+  filled_ = have;
+  while (filled_ < n) {
     const Result<size_t> got = source_->ReadAt(
-        offset + have, std::span<std::byte>(buffer_).subspan(have, n - have));
+        offset + filled_,
+        std::span<std::byte>(buffer_).subspan(filled_, n - filled_));
     if (!got.ok()) return got.status();
     if (*got == 0) break;
-    have += *got;
+    filled_ += *got;
   }
-  return ByteSpan(buffer_).first(have);
+  return ByteSpan(buffer_).first(std::min(filled_, n));
 }
 
 bool TimeSeek::ReadTimes(const FrameHeader& header, ByteSpan payload,
@@ -110,33 +125,66 @@ Result<std::optional<FoundBlock>> TimeSeek::BlockAfter(uint64_t offset,
   return std::optional<FoundBlock>();
 }
 
-Result<uint64_t> TimeSeek::Bisect(uint64_t age_ns, uint64_t begin,
-                                  uint64_t end) {
-  // The block at `begin` may be too old; the one that was found at or behind
-  // `end` is not.
-  while (end > begin && end - begin > kNearBytes) {
-    const uint64_t middle = begin + (end - begin) / 2;
-    const Result<std::optional<FoundBlock>> found = BlockAfter(middle, end);
-    if (!found.ok()) return found.status();
-    if (*found) late_ns_ = std::max(late_ns_, (*found)->times.late_ns);
-    if (!*found || (*found)->times.age_ns >= age_ns) {
-      end = middle;
-    } else {
-      // Not its end: the last block may say how the trace ended.
-      begin = (*found)->offset;
-    }
+Status TimeSeek::Halve(uint64_t age_ns, uint64_t at, Range* range) {
+  const Result<std::optional<FoundBlock>> found = BlockAfter(at, range->end);
+  if (!found.ok()) return found.status();
+  if (*found) late_ns_ = std::max(late_ns_, (*found)->times.late_ns);
+  if (!*found || (*found)->times.age_ns >= age_ns) {
+    range->end = at;
+    range->end_ns = *found ? (*found)->times.age_ns : 0;
+  } else {
+    // Not its end: the last block may say how the trace ended.
+    range->begin = (*found)->offset;
+    range->begin_ns = (*found)->times.age_ns;
   }
-  return begin;
+  return Status::Ok();
+}
+
+Result<uint64_t> TimeSeek::Bisect(uint64_t age_ns, Range range) {
+  for (int step = 0; range.bytes() > kNearBytes; ++step) {
+    double share = 0.5;
+    // In most traces time goes on as bytes do: where the moment should be, a
+    // little before it and a little behind. Each third step is one that halves
+    // what is left, whatever the trace is like.
+    if (step % 3 != 2 && range.begin_ns != 0 && range.end_ns >= age_ns) {
+      share = static_cast<double>(age_ns - range.begin_ns) /
+              static_cast<double>(range.end_ns - range.begin_ns);
+      share += step % 3 == 0 ? -kAside : kAside;
+      share = std::clamp(share, kAside, 1 - kAside);
+    }
+    const auto step_bytes =
+        static_cast<uint64_t>(static_cast<double>(range.bytes()) * share);
+    const Status status = Halve(age_ns, range.begin + step_bytes, &range);
+    if (!status.ok()) return status;
+  }
+  return range.begin;
 }
 
 Result<uint64_t> TimeSeek::Find(uint64_t real_ns, uint64_t begin,
                                 uint64_t end) {
   late_ns_ = 0;
-  const Result<uint64_t> near = Bisect(real_ns, begin, end);
+  Range all = {.begin = begin, .end = end};
+  if (all.bytes() > kLongBytes) {
+    // When it begins and when it ends tells where the moment should be.
+    Status status = Halve(real_ns, begin, &all);
+    if (status.ok() && all.bytes() > kLongBytes) {
+      status = Halve(real_ns, end - kLongBytes / 2, &all);
+    }
+    if (!status.ok()) return status;
+  }
+  const Result<uint64_t> near = Bisect(real_ns, all);
   if (!near.ok() || *near == begin) return near;
   const uint64_t late =
       std::min(kMostLateNs, kLeastLateNs + 2 * std::min(late_ns_, kMostLateNs));
-  return Bisect(real_ns - std::min(late, real_ns), begin, *near);
+  const uint64_t age_ns = real_ns - std::min(late, real_ns);
+  // Most often a little before: where the blocks are that have been read.
+  Range range = {.begin = begin, .end = *near};
+  for (uint64_t back = 2 * kNearBytes;
+       range.begin == begin && range.bytes() > back; back *= 4) {
+    const Status status = Halve(age_ns, range.end - back, &range);
+    if (!status.ok()) return status;
+  }
+  return Bisect(age_ns, range);
 }
 
 Result<std::optional<FoundBlock>> TimeSeek::LastBlock(uint64_t begin,

@@ -66,8 +66,19 @@ class TimeSeek {
  private:
   // Bytes at an offset, `n` of them or what there is; valid until the next.
   Result<ByteSpan> Read(uint64_t offset, size_t n);
-  // The first block, of those that bisection sees, that is no older.
-  Result<uint64_t> Bisect(uint64_t age_ns, uint64_t begin, uint64_t end);
+  // Where a moment is: the block at `begin` may be too old, the one that was
+  // found at or behind `end` is not.
+  struct Range {
+    uint64_t begin = 0;
+    uint64_t end = 0;
+    uint64_t begin_ns = 0;  // ages, where they are known
+    uint64_t end_ns = 0;
+    uint64_t bytes() const { return end > begin ? end - begin : 0; }
+  };
+  // Moves an end of it to where the block at or after `at` is.
+  Status Halve(uint64_t age_ns, uint64_t at, Range* range);
+  // The first block, of those that are looked at, that is no older.
+  Result<uint64_t> Bisect(uint64_t age_ns, Range range);
   bool ReadTimes(const FrameHeader& header, ByteSpan payload,
                  BlockTimes* times);
 
@@ -81,6 +92,8 @@ class TimeSeek {
   uint64_t looked_at_ = 0;
   uint64_t late_ns_ = 0;  // the most that was seen
   std::vector<std::byte> buffer_;
+  uint64_t begin_ = 0;  // where what it holds is in the input
+  size_t filled_ = 0;
   std::vector<std::byte> block_;
 };
 

@@ -191,7 +191,8 @@ class ComputedTrace final : public format::ByteSource {
   static constexpr uint64_t kBytes = uint64_t{10} << 30;
   static constexpr uint64_t kBlockNs = kOperations * 1000;
 
-  ComputedTrace() {
+  // `uneven`: with ever longer rests between its blocks.
+  explicit ComputedTrace(bool uneven) : uneven_(uneven) {
     TraceBuilder trace;
     const uint32_t root = trace.DefinePath(0, "");
     const uint32_t file = trace.DefinePath(root, "some_file.cc");
@@ -228,6 +229,9 @@ class ComputedTrace final : public format::ByteSource {
   }
 
   uint64_t blocks() const { return blocks_; }
+  uint64_t BeginOf(uint64_t block) const {
+    return kBlockNs * (block + (uneven_ ? block * block / 64 : 0));
+  }
   uint64_t blocks_made() const { return made_; }
   std::optional<uint64_t> Size() override {
     return head_.size() + blocks_ * block_.size();
@@ -267,7 +271,7 @@ class ComputedTrace final : public format::ByteSource {
     current_ = block_;
     for (const size_t at : times_) {
       const uint64_t time = LoadLe<uint64_t>(block_.data() + at);
-      StoreLe<uint64_t>(current_.data() + at, time + number * kBlockNs);
+      StoreLe<uint64_t>(current_.data() + at, time + BeginOf(number));
     }
     auto* const head = reinterpret_cast<std::byte*>(current_.data());
     StoreLe<uint64_t>(head + 8, number + 1);
@@ -279,6 +283,7 @@ class ComputedTrace final : public format::ByteSource {
     return current_;
   }
 
+  const bool uneven_;
   std::string head_;
   std::string block_;
   std::vector<size_t> times_;
@@ -289,30 +294,52 @@ class ComputedTrace final : public format::ByteSource {
   uint64_t at_ = 0;
 };
 
+void FindIn(bool uneven, double part) {
+  auto source = std::make_unique<ComputedTrace>(uneven);
+  ComputedTrace& computed = *source;
+  const auto block =
+      static_cast<uint64_t>(static_cast<double>(computed.blocks()) * part);
+  const uint64_t wanted =
+      TraceBuilder::kRealNs + computed.BeginOf(block) + 1234 * 1000;
+  reader::TraceSet traces({});
+  const auto begin = std::chrono::steady_clock::now();
+  traces.AddSource("computed", std::move(source));
+  traces.SetRange({wanted, UINT64_MAX});
+  Record record;
+  ASSERT_EQ(traces.Next(&record), ReadStep::kItem);
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::chrono::steady_clock::now() - begin);
+  EXPECT_EQ(record.real_ns, wanted);
+  // Of 45,000: what is looked at, and what may be late.
+  EXPECT_LT(computed.blocks_made(), uneven ? 100u : 60u)
+      << took.count() << " ms";
+  printf("at %.1f%%: %d ms, %d blocks looked at\n", 100 * part,
+         static_cast<int>(took.count()),
+         static_cast<int>(computed.blocks_made()));
+}
+
 TEST(TimeSeekTest, TenGigabytesTakeMilliseconds) {
   for (const double part : {0.0, 0.1, 0.5, 0.999}) {
-    auto source = std::make_unique<ComputedTrace>();
-    ComputedTrace& computed = *source;
-    const auto block =
-        static_cast<uint64_t>(static_cast<double>(computed.blocks()) * part);
-    const uint64_t wanted =
-        TraceBuilder::kRealNs + block * ComputedTrace::kBlockNs + 1234 * 1000;
-    reader::TraceSet traces({});
-    const auto begin = std::chrono::steady_clock::now();
-    traces.AddSource("computed", std::move(source));
-    traces.SetRange({wanted, UINT64_MAX});
-    Record record;
-    ASSERT_EQ(traces.Next(&record), ReadStep::kItem);
-    const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
-        std::chrono::steady_clock::now() - begin);
-    EXPECT_EQ(record.real_ns, wanted);
-    RecordProperty("milliseconds", static_cast<int>(took.count()));
-    // Of 45,000: what bisection looks at, and what may be late.
-    EXPECT_LT(computed.blocks_made(), 200u) << took.count() << " ms";
-    printf("at %.1f%%: %d ms, %d blocks looked at\n", 100 * part,
-           static_cast<int>(took.count()),
-           static_cast<int>(computed.blocks_made()));
+    FindIn(/*uneven=*/false, part);
   }
+}
+
+TEST(TimeSeekTest, TenGigabytesOfUnevenTimesTakeNoLonger) {
+  for (const double part : {0.0, 0.001, 0.1, 0.5, 0.999}) {
+    FindIn(/*uneven=*/true, part);
+  }
+}
+
+TEST(TimeSeekTest, BeforeTheBeginningOfTenGigabytesIsTheirBeginning) {
+  auto source = std::make_unique<ComputedTrace>(false);
+  ComputedTrace& computed = *source;
+  reader::TraceSet traces({});
+  traces.AddSource("computed", std::move(source));
+  traces.SetRange({TraceBuilder::kRealNs - 1, UINT64_MAX});
+  Record record;
+  ASSERT_EQ(traces.Next(&record), ReadStep::kItem);
+  EXPECT_EQ(record.real_ns, TraceBuilder::kRealNs);
+  EXPECT_LT(computed.blocks_made(), 60u);
 }
 
 }  // namespace
