@@ -47,8 +47,10 @@ struct Machine {
   int libfuse_version = 0;      // 318 for 3.18.3
   std::string libfuse_package;  // "3.18.3"
   bool libfuse_has_uring = false;
-  uint64_t fd_limit = 0;       // hard RLIMIT_NOFILE
-  std::string broker_library;  // "libnats 3.4.1"; empty: built without
+  uint64_t fd_limit = 0;  // hard RLIMIT_NOFILE
+  // "libnats 3.4.1", "librdkafka 2.0.2"; empty: built without
+  std::string nats_library;
+  std::string kafka_library;
 
   static Machine This();
 };

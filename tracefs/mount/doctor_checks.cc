@@ -495,7 +495,8 @@ Machine Machine::This() {
   machine.libfuse_version = fuse_version();
   machine.libfuse_package = fuse_pkgversion();
   machine.libfuse_has_uring = TRACEFS_HAVE_FUSE_URING != 0;
-  machine.broker_library = BrokerLibrary(BrokerKind::kNats);
+  machine.nats_library = BrokerLibrary(BrokerKind::kNats);
+  machine.kafka_library = BrokerLibrary(BrokerKind::kKafka);
   rlimit limit;
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
     machine.fd_limit = limit.rlim_max;

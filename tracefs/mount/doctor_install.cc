@@ -77,17 +77,20 @@ Finding CheckLog(const Machine& machine) {
   return f;
 }
 
-Finding CheckBroker(const Machine& machine) {
+// `has`: the library of this build, if there is one.
+Finding CheckBroker(const std::string& broker, const std::string& driver,
+                    const std::string& library, const std::string& has) {
   Finding f;
-  f.subject = "output to NATS";
-  if (!machine.broker_library.empty()) {
-    f.found = "by " + machine.broker_library;
+  f.subject = "output to " + broker;
+  if (!has.empty()) {
+    f.found = "by " + has;
     return f;
   }
   f.state = State::kLimited;
-  f.found = "this build is without libnats";
-  f.consequence = "configs with the output driver nats are refused";
-  f.advice = "install the package tracefs, or libnats-dev and build again";
+  f.found = "this build is without " + library;
+  f.consequence = "configs with the output driver " + driver + " are refused";
+  f.advice =
+      "install the package tracefs, or " + library + "-dev and build again";
   return f;
 }
 
@@ -95,7 +98,8 @@ Finding CheckBroker(const Machine& machine) {
 
 std::vector<Finding> ExamineInstallation(const Machine& machine) {
   return {CheckHelpers(machine), CheckUnit(machine), CheckLog(machine),
-          CheckBroker(machine)};
+          CheckBroker("NATS", "nats", "libnats", machine.nats_library),
+          CheckBroker("Kafka", "kafka", "librdkafka", machine.kafka_library)};
 }
 
 }  // namespace tracefs

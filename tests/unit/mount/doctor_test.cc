@@ -36,7 +36,8 @@ class DoctorTest : public ::testing::Test {
     machine_.libfuse_package = "3.18.3";
     machine_.libfuse_has_uring = true;
     machine_.fd_limit = 1 << 20;
-    machine_.broker_library = "libnats 3.4.1";
+    machine_.nats_library = "libnats 3.4.1";
+    machine_.kafka_library = "librdkafka 2.0.2";
     Put(kSwitch, "Y\n");
     Put("/sys/module/fuse/initstate", "live\n");
     Put("/proc/sys/fs/fuse/max_pages_limit", "256\n");
@@ -106,8 +107,12 @@ TEST_F(DoctorTest, HowItIsInstalledIsLookedAt) {
   Put("/dev/log", "");
   EXPECT_THAT(Of("log").found, HasSubstr("/dev/log"));
   EXPECT_THAT(Of("output to NATS").found, HasSubstr("libnats 3.4.1"));
-  machine_.broker_library.clear();
+  machine_.nats_library.clear();
   EXPECT_EQ(Of("output to NATS").state, State::kLimited);
+  EXPECT_THAT(Of("output to Kafka").found, HasSubstr("librdkafka 2.0.2"));
+  machine_.kafka_library.clear();
+  EXPECT_EQ(Of("output to Kafka").state, State::kLimited);
+  EXPECT_THAT(Of("output to Kafka").advice, HasSubstr("librdkafka-dev"));
   Remove("/sbin/umount.fuse.tracefs");
   EXPECT_EQ(Of("mount helpers").found, "no umount.fuse.tracefs in /sbin");
   Remove("/run/systemd/system/tracefs@.service");
