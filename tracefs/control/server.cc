@@ -47,6 +47,14 @@ Result<UniqueFd> Listen(const std::string& path) {
   return fd;
 }
 
+// 0: nothing is there.
+ino_t InodeAt(const UniqueFd& directory, const std::string& name) {
+  struct stat st;
+  return ::fstatat(directory.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0
+             ? st.st_ino
+             : 0;
+}
+
 // Without waiting: a client that does not take it does not get it.
 void SendAtOnce(int fd, const Status& error) {
   const std::string line = ErrorLine(std::nullopt, error);
@@ -86,7 +94,8 @@ ControlServer::ControlServer(ControlServerOptions options, UniqueFd directory,
     : options_(std::move(options)),
       directory_(std::move(directory)),
       listener_(std::move(listener)),
-      path_(std::move(path)) {}
+      path_(std::move(path)),
+      inode_(InodeAt(directory_, options_.name)) {}
 
 ControlServer::~ControlServer() { Stop(); }
 
@@ -102,9 +111,12 @@ void ControlServer::Start(ControlHandler& handler) {
   });
 }
 
+// The next mount may have our number and its own socket there by now. While
+// ours is open, no other file has its inode.
 void ControlServer::RemoveSocket() {
   if (socket_removed_) return;
   socket_removed_ = true;
+  if (InodeAt(directory_, options_.name) != inode_) return;
   static_cast<void>(::unlinkat(directory_.get(), options_.name.c_str(), 0));
 }
 

@@ -91,6 +91,7 @@ class ControlServer {
   const UniqueFd listener_;
   const EventFd wake_;
   const std::string path_;
+  const ino_t inode_;  // of what is there
   ControlHandler* handler_ = nullptr;
   bool socket_removed_ = false;
 

@@ -196,6 +196,16 @@ TEST_F(ControlServerTest, LeftoverSocketOfADeadServerIsReplaced) {
   EXPECT_TRUE(Client().Call(R"({"command":"echo","text":"x"})").ok());
 }
 
+// The kernel gives the number of a mount that has ended to the next one, before
+// the daemon of the first has cleared away.
+TEST_F(ControlServerTest, SocketOfTheNextMountStaysWhenTheServerGoes) {
+  Start();
+  const std::unique_ptr<ControlServer> before = std::move(server_);
+  Start();
+  before->StopCommands();
+  EXPECT_TRUE(Client().Call(R"({"command":"echo","text":"x"})").ok());
+}
+
 TEST_F(ControlServerTest, NextDirectoryIsTriedWhereOneCannotBeUsed) {
   options_.directories.insert(options_.directories.begin(),
                               directory_ + "/missing/control");
