@@ -118,7 +118,8 @@ def check_metrics(commands, folder):
                             ("tracefs_recv_traces", 1),
                             ("tracefs_recv_welcomed_total", 1),
                             ("tracefs_recv_disk_up", 1)):
-            expect(receiver.metric(name) == value, f"{name} {value}: {page}")
+            wait_until(lambda name=name, value=value:
+                       receiver.metric(name) == value, f"{name} {value}")
         expect(0 < receiver.metric("tracefs_recv_disk_free_bytes") <=
                receiver.metric("tracefs_recv_disk_size_bytes"), page)
         wait_until(lambda: receiver.metric("tracefs_recv_senders") == 0,
@@ -214,14 +215,17 @@ def check_full_disk(commands, folder):
                 expect(False, "a full disk takes a trace")
             except (AssertionError, StopIteration, OSError):
                 pass
-            status, text = receiver.get("/health")
-            expect(status == 503 and "No space" in text, f"{status} {text}")
-            expect(receiver.metric("tracefs_recv_disk_up") == 0, "disk_up")
+            wait_until(lambda: receiver.get("/health")[0] == 503, "ill health")
+            text = receiver.get("/health")[1]
+            expect("No space" in text, f"health: {text}")
+            wait_until(lambda: receiver.metric("tracefs_recv_disk_up") == 0,
+                       "disk_up 0")
             said = wait_until(lambda: journal.of("disk_full"), "disk_full")
             expect(said and said[0]["PRIORITY"] == "3", f"disk_full: {said}")
             filler.unlink()
             send(receiver.address, trace)
-            expect(receiver.get("/health")[0] == 200, "health with room again")
+            wait_until(lambda: receiver.get("/health")[0] == 200,
+                       "health with room again")
             wait_until(lambda: journal.of("output_back"), "output_back")
             status, _, err = receiver.end()
         expect(status == 0, err)
