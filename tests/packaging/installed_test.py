@@ -67,6 +67,19 @@ def check_programs(prefix, version):
         expect(page.exists(), f"{path.name} has no manual page")
 
 
+def check_size(build, prefix):
+    """Without symbols, and where the compiler was told what is shipped."""
+    if "CMAKE_BUILD_TYPE:STRING=Release" not in (
+            build / "CMakeCache.txt").read_text():
+        return
+    must("cmake", "--install", build, "--prefix", prefix, "--strip")
+    sizes = {path: path.stat().st_size for part in ("bin", "sbin", "lib")
+             for path in (prefix / part).rglob("*")
+             if path.is_file() and not path.is_symlink()}
+    expect(sum(sizes.values()) <= 15_000_000, f"more than 15 MB: {sizes}")
+    expect(len(sizes) > 4, f"{sizes}")
+
+
 def check_names(prefix):
     """A program with several names is the one it was started by, whatever it is
     told its name is; where there is no name, what it is told counts."""
@@ -120,6 +133,15 @@ def check_pages(prefix, version):
     check_references(pages)
 
 
+def check_changes(prefix, version):
+    """What is new is told of this version, which was not released before."""
+    text = (prefix / "share/doc/tracefs/CHANGELOG.md").read_text(
+        encoding="utf-8")
+    headings = re.findall(r"^## (.*)$", text, re.M)
+    expect(headings[:1] == [version] and headings.count(version) == 1,
+           f"the changelog's headings: {headings}")
+
+
 def check_references(pages):
     """What a page of ours sends readers to is there."""
     there = {page.name for page in pages}
@@ -170,6 +192,8 @@ def main():
         check_programs(prefix, version)
         check_names(prefix)
         check_pages(prefix, version)
+        check_changes(prefix, version)
+        check_size(build, folder / "stripped")
         check_destdir(build, folder)
         check_moved(prefix, folder / "elsewhere")
     finish("installed_test")
