@@ -1,5 +1,6 @@
 #include "tracefs/export/fio.h"
 
+#include <algorithm>
 #include <string>
 #include <unordered_map>
 
@@ -11,6 +12,8 @@ namespace {
 
 constexpr size_t kMaxPath = 255;  // fio's own limit of a file name
 constexpr size_t kMaxFiles = 200'000;
+// fio keeps room for the largest transfer of a log; copies may be of any size.
+constexpr uint64_t kCopyPiece = uint64_t{1} << 20;
 
 // fio reads words: what a name with a blank in it would be is another file.
 bool FitsFio(std::string_view path) {
@@ -38,11 +41,22 @@ class FioExporter final : public Exporter {
     switch (event.op) {
       case Op::open_:
       case Op::create_:
-        At(record, path, [this](File& file) { Open(file); });
+        At(record, path, [&](File& file) {
+          Open(file);
+          if (event.Has(Field::kFh) && names_.size() < kMaxFiles) {
+            names_.insert_or_assign(event.Get(Field::kFh), file.name);
+          }
+        });
         return;
       case Op::release_:
-        At(record, path, [this](File& file) { Close(file); });
+        At(record, path, [&](File& file) {
+          Close(file);
+          if (event.Has(Field::kFh)) names_.erase(event.Get(Field::kFh));
+        });
         return;
+      case Op::copy_file_range_:
+        if (Copy(record, path)) return;
+        break;
       case Op::read_:
       case Op::write_: {
         if (!event.Has(Field::kOffset) || !event.Has(Field::kLength)) break;
@@ -110,6 +124,35 @@ class FioExporter final : public Exporter {
     act(found->second);
   }
 
+  // As who copies without that call: what is read is written. False if it
+  // cannot be told.
+  bool Copy(const format::Record& record, std::string_view path) {
+    const Event& event = record.event;
+    if (!event.Has(Field::kOffset) || !event.Has(Field::kOffsetOut) ||
+        !event.Has(Field::kResult) || !event.Has(Field::kFhOut)) {
+      return false;
+    }
+    // Only the handle says what is written.
+    const auto to = names_.find(event.Get(Field::kFhOut));
+    if (to == names_.end()) return false;
+    const std::string to_path = to->second;
+    const uint64_t moved = event.Get(Field::kResult);
+    for (uint64_t done = 0; done < moved; done += kCopyPiece) {
+      const uint64_t piece = std::min(kCopyPiece, moved - done);
+      const auto put = [&](std::string_view name, Op op, Field offset) {
+        At(record, name, [&](File& file) {
+          Use(file);
+          Put(file.name, OpName(op),
+              ' ' + std::to_string(event.Get(offset) + done) + ' ' +
+                  std::to_string(piece));
+        });
+      };
+      put(path, Op::read_, Field::kOffset);
+      put(to_path, Op::write_, Field::kOffsetOut);
+    }
+    return moved != 0;
+  }
+
   // fio has a file open or not, whatever the number of handles.
   void Open(File& file) {
     if (file.opens++ == 0) Put(file.name, "open", "");
@@ -141,6 +184,7 @@ class FioExporter final : public Exporter {
   uint64_t at_us_ = 0;
   uint64_t left_out_ = 0;
   std::unordered_map<std::string, File> files_;
+  std::unordered_map<uint64_t, std::string> names_;  // of open files, by handle
 };
 
 }  // namespace

@@ -90,10 +90,21 @@ def keys(events):
 def moved(events):
     """What was read and written where; by file, joined where it goes on."""
     done = collections.Counter()
+    names = {}
+
+    def add(op, path, offset, count):
+        for at in range(offset, offset + count):
+            done[op, path, at] += 1
+
     for event in events:
+        if event["op"] in ("open", "create") and "fh" in event:
+            names[event["fh"]] = event["path"]
         if event["op"] in ("read", "write") and event["result"] > 0:
-            for at in range(event["offset"], event["offset"] + event["result"]):
-                done[event["op"], event["path"], at] += 1
+            add(event["op"], event["path"], event["offset"], event["result"])
+        if event["op"] == "copy_file_range" and event["result"] > 0:
+            add("read", event["path"], event["offset"], event["result"])
+            add("write", names[event["fh_out"]], event["offset_out"],
+                event["result"])
     return done
 
 
@@ -181,7 +192,13 @@ dd if=b of=/dev/null bs=1k status=none
 dd if=b of=d/a bs=700 skip=2 seek=9 count=3 conv=notrunc status=none
 python3 -c 'import os; f = os.open("b", os.O_RDWR)
 for i in range(40): os.pwrite(f, b"%04d" % i, i * 333)
-os.fsync(f)'""")
+os.fsync(f)'
+cp b c; dd if=c of=/dev/null bs=1k status=none
+python3 -c 'import os
+os.copy_file_range(os.open("c", os.O_RDONLY), os.open("b", os.O_RDWR), 900, 7, 50)'
+""")
+        expect(any(e["op"] == "copy_file_range" and e["result"] > 0
+                   for e in self.suite.read(ours)), "nothing was copied")
         iolog = self.suite.path("job.iolog")
         self.suite.command("tracefs-dump", "--format", "fio", "--output", iolog,
                            ours)
