@@ -80,6 +80,9 @@ class StracePass {
   uint64_t first_ns() const { return first_ns_; }
 
  private:
+  // Which arguments a call has where: with a directory's descriptor before each
+  // path, or not; or a descriptor alone.
+  enum Variant { kPlain, kAt, kFd, kLinkItself };
   using Handler = void (StracePass::*)(int variant);
   struct Row {
     std::string_view name;
