@@ -9,22 +9,35 @@ import re
 import subprocess
 import sys
 
-# Words that an option takes, where they do not stand in a list of their own.
+# Words that an option takes, where its text is more than a list of them; of one
+# command, or of all.
 WORDS = {
     "visibility": "exact auto fast", "transport": "auto uring dev",
     "queue-threads": "auto normal nice idle", "sandbox": "on strict off",
     "log": "auto journal syslog stderr none", "processes": "ptrace off",
-    "sort": "count time errors bytes", "closure": "flow both tree",
-    "extract": "config filter dag command environment versions",
-    "time-format": "clock date iso epoch ns relative delta",
+    "color": "auto always never",
+    "tracefs-deps closure": "flow both tree",
+    "tracefs-import from": "strace fio",
+    "tracefs-recv log": "journal syslog stderr none",
+    "tracefs-recv sasl": "plain scram-sha-256 scram-sha-512",
+    "tracefs-replay closure": "init include none",
+    "tracefs-replay data": "recorded zero pattern synth",
+    "tracefs-replay on-mismatch": "count warn abort",
+    "tracefs-replay order": "root thread global none",
+    "tracefs-replay timing": "asap original scale= think",
+    "tracefs-replay users": "recorded self",
 }
-# Which others stand in another part of --help.
-ELSEWHERE = {"policy": r"^  (\S+): "}
+# Whose text is a list, behind the last colon if there is one.
+LISTED = {"format", "extract", "sort", "time-format", "view"}
+# Whose words stand in another part of --help.
+ELSEWHERE = {"tracefs-anon policy": r"^  (\S+): ",
+             "tracefs-report format": r"^  [a-z].* \(([a-z ]+)\)$"}
 FILES = {"FILE", "TRACE", "POLICY", "ORIGINAL", "OLD", "MASTER"}
 # Arguments that are no options. Of other commands: files.
 ARGUMENTS = {"tracefs-mount": "folders", "tracefs-recv": "nothing",
              "tracefs-ctl": "mount", "tracefs-run": "command",
              "tracefs-keygen": "kind", "tracefs-deps": "files",
+             "tracefs-report": "question",
              "mount.fuse.tracefs": "folders", "umount.fuse.tracefs": "mount"}
 
 
@@ -33,6 +46,7 @@ class Option:
         self.short = match["short"] or (match["only"] or "")
         self.long = match["long"] or match["long2"] or ""
         self.value = match["value"] or ""
+        self.default = match["default"] or ""
         self.text = text
         self.words = []
 
@@ -51,7 +65,7 @@ class Option:
             return "folder"
         if self.long == "user":
             return "user"
-        if self.long.endswith("group"):
+        if self.value == "GROUP":
             return "group"
         return "text"
 
@@ -59,8 +73,8 @@ class Option:
 LINE = re.compile(
     r"^  (?:-(?P<short>\w)(?: \[ |, )--(?P<long>[\w-]+)(?: \])?|"
     r"--(?P<long2>[\w-]+)|"
-    r"-(?P<only>\w)(?=\s))(?: (?P<value>[^\s(]+))?(?: \(=[^)]*\))?"
-    r"(?:\s+(?P<text>.*))?$")
+    r"-(?P<only>\w)(?=\s))(?: (?P<value>[^\s(]+))?"
+    r"(?: \(=(?P<default>[^)]*)\))?(?:\s+(?P<text>.*))?$")
 
 
 def read_help(command):
@@ -80,7 +94,7 @@ def read_help(command):
             at.text.append(line.strip())
         else:
             at = None
-            if verb:
+            if verb and not verb[1].startswith("tracefs-"):  # examples
                 verbs.append((verb[1], verb[2].split(";")[0]))
     name = os.path.basename(command)
     known = {option.long for option in options}
@@ -90,38 +104,43 @@ def read_help(command):
         if long not in known:
             known.add(long)
             options.append(Option({"short": "", "only": "", "long": long,
-                                   "long2": "", "value": value.upper()}, []))
+                                   "long2": "", "value": value.upper(),
+                                   "default": ""}, []))
     for option in options:
         option.text = " ".join(part.strip() for part in option.text)
-        option.words = words_of(option, told)
+        option.words = words_of(name, option, told)
     if not any(option.long == "help" for option in options):
         sys.exit(f"{name} --help tells no options")
     return told, options, verbs
 
 
-def words_of(option, told):
-    if "|" in option.value:
+def words_of(name, option, told):
+    if re.fullmatch(r"[a-z0-9-]+(\|[a-z0-9-]+)+", option.value):
         return option.value.split("|")
-    if option.long == "format":
-        text = re.sub(r"\([^)]*\)", "", option.text)
-        text = re.sub(r".*?(?:format|instead): ", "", text).split(";")[0]
-        words = [word.strip() for word in text.split(",")]
-        return [word for word in words if re.fullmatch(r"[\w-]+", word)]
-    if option.long in ELSEWHERE:
-        return [word.lower() for word in
-                re.findall(ELSEWHERE[option.long], told, re.M)]
-    words = WORDS.get(option.long, "").split() if option.value else []
-    # A list that --help has shortened would be wrong here, too.
-    return [word for word in words
-            if re.search(rf"\b{word}\b", option.text + " auto on")]
+    key = f"{name} {option.long}"
+    if key in ELSEWHERE:
+        found = " ".join(re.findall(ELSEWHERE[key], told, re.M)).lower().split()
+        return list(dict.fromkeys(found))
+    if option.long in LISTED:
+        text = re.sub(r"\([^)]*\)", "", option.text).split(";")[0]
+        words = [word.strip() for word in
+                 re.split(r",(?: or )?| or ", text.rpartition(": ")[2])]
+        # Else it is a sentence.
+        return words if all(re.fullmatch(r"[\w-]+", word)
+                            for word in words) else []
+    words = WORDS.get(key, WORDS.get(option.long, "")) if option.value else ""
+    for word in words.split():
+        if not re.search(rf"\b{word}", option.text + option.default):
+            sys.exit(f"{name} --help: --{option.long} knows no {word}")
+    return words.split()
 
 
-def verbs_of(name, verbs):
-    if name == "tracefs-ctl":
+def verbs_of(name, verbs, told):
+    if name in ("tracefs-ctl", "tracefs-report"):
         return verbs
     if name == "tracefs-keygen":
-        return [verb for verb in verbs
-                if verb[0] in ("secret", "seal", "sign", "age")]
+        usage = told.split("\n\n")[0]
+        return [verb for verb in verbs if f"{name} {verb[0]} " in usage]
     return []
 
 
@@ -175,6 +194,8 @@ def bash(name, options, verbs):
         out += ["  if ((cword == 1)); then",
                 f"    COMPREPLY=($(compgen -W {words} -- \"$cur\"))",
                 "  else", "    _filedir", "  fi"]
+    elif kind == "question":
+        out += [f"  COMPREPLY=($(compgen -W {words} -- \"$cur\"))", "  _filedir"]
     elif kind == "command":
         out += ['  _command_offset "$at"']
         at = out.index("  case $prev in")
@@ -234,8 +255,8 @@ def zsh(name, options, verbs):
         if verbs:
             out.append(f'  "2:command:(({rows}))" \\')
         out.append("  '*:argument:_files'")
-    elif kind == "kind":
-        out += [f'  "1:kind:(({rows}))" \\', "  '*:key file:_files'"]
+    elif kind in ("kind", "question"):
+        out += [f'  "1:{kind}:(({rows}))" \\', "  '*:file:_files'"]
     elif kind == "command":
         out += ["  '(-):command:_command_names -e' \\",
                 "  '*::argument:_normal'"]
@@ -274,7 +295,7 @@ def fish(name, options, verbs):
         out.append(line + " -d " +
                    "'" + option.text.replace("\\", "\\\\").replace(
                        "'", "\\'") + "'")
-    number = {"mount": 2, "kind": 1}.get(kind)
+    number = {"mount": 2, "kind": 1, "question": 1}.get(kind)
     for verb, text in verbs:
         out.append(f"complete -c {name} -n '__fish_is_nth_token {number}' "
                    f"-a {verb} -d " + "'" + text.replace("'", "\\'") + "'")
@@ -301,8 +322,8 @@ def main():
     given = parser.parse_args()
     for command in given.commands:
         name = os.path.basename(command)
-        _, options, found = read_help(command)
-        verbs = verbs_of(name, found)
+        told, options, found = read_help(command)
+        verbs = verbs_of(name, found, told)
         for shell, make, file in (("bash", bash, name), ("zsh", zsh, "_" + name),
                                   ("fish", fish, name + ".fish")):
             folder = os.path.join(given.to, shell)

@@ -73,6 +73,60 @@ def check_bash(prefix, folder):
         expect(got <= want, f"bash: {command.name} has {got - want}")
 
 
+# What an option needs beside it before its value is looked at.
+BESIDE = {"tracefs-import": ["-o", "new"], "tracefs-recv sasl": [
+              "--from", "kafka:h:1", "--out", "/", "--broker-user", "u"],
+          "tracefs-recv format": ["--from", "nats:h:1", "--out", "/"],
+          "tracefs-recv": ["--listen", "tcp:127.0.0.1:0", "--out", "/"],
+          "tracefs-ctl format": ["tail"], "tracefs-ctl": ["top"],
+          "tracefs-run": ["--", "true"], "tracefs-anon": ["no-trace", "new"],
+          "tracefs-deps": ["--trace", "no-trace", "target"],
+          "tracefs-report": ["page", "no-trace"]}
+REFUSED = (r"(?:;|--from) there are ([^:]+)$", r"profiles ([a-z -]+)\)",
+           r"knows ([^:]+), not",
+           r"(?: is|: (?=auto)) ?(?!no )([\w, -]+ or [\w-]+)(?:, not|$)",
+           r"is neither (on nor off)")
+
+
+def words_known(command, option, folder):
+    """What a command says it knows when it is given something else; empty: it has
+    no list of words."""
+    beside = BESIDE.get(f"{command.name} {option}",
+                        BESIDE.get(command.name, ["no-trace"]))
+    at = ["."] if command.name == "tracefs-ctl" else []
+    said = run(command, *at, f"--{option}=nonsense", *beside, cwd=folder,
+               timeout=60).stderr
+    said = next((line for line in said.splitlines()
+                 if f"--{option}" in line or "policy" in line), "")
+    for pattern in REFUSED:
+        found = re.search(pattern, said)
+        if found:
+            words = re.split(r",? or |,? nor |, | ", found[1])
+            return {re.sub(r"\[?=.*", "", word) for word in words}
+    return set()
+
+
+def check_values(prefix, folder):
+    """An option that knows some words offers these and no others."""
+    lists = 0
+    for command in commands(prefix):
+        for option in options_of(command):
+            option = option.removeprefix("--")
+            known = words_known(command, option, folder)
+            if not known or not all(re.fullmatch(r"[\w-]+", word)
+                                    for word in known):
+                continue
+            lists += 1
+            got = bash_offers(prefix, (command.name, f"--{option}", ""), folder)
+            got = {word.rstrip("=") for word in got}
+            # auto is what a receiver does without --log; a page is written in
+            # other ways than tables.
+            right = (got > known if command.name == "tracefs-report" else
+                     got <= known and known - got <= {"auto"})
+            expect(right, f"bash: {command.name} --{option}: {got}, {known}")
+    expect(lists >= 30, f"only {lists} options have told their words")
+
+
 def check_zsh(prefix):
     for command in commands(prefix):
         path = prefix / f"share/zsh/site-functions/_{command.name}"
@@ -114,6 +168,8 @@ def main():
         checked = 0
         if os.path.exists(BASH):
             check_bash(prefix, work)
+            (folder / "empty").mkdir()
+            check_values(prefix, folder / "empty")
             checked += 1
         else:
             print("no bash-completion here: bash is not checked")

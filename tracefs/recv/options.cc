@@ -35,7 +35,8 @@ po::options_description VisibleOptions() {
        "keep each trace in a file of this directory, and acknowledge what is "
        "on the disk")  //
       ("format", text("NAME"),
-       ("print operations as they come instead: " + LineFormatNames())
+       ("print operations as they come instead: " + LineFormatNames() +
+        ", or (with --from: tables) parquet")
            .c_str())  //
       ("ca", text("FILE"),
        "tls: certificates of the authorities that senders' are from")  //
