@@ -11,8 +11,6 @@ namespace {
 
 constexpr NameTree::Limits kSmall = {
     .nodes = 1 << 14, .name_bytes = size_t{4} << 20, .series_points = 1 << 18};
-constexpr NameTree::Limits kFlame = {
-    .nodes = 1 << 17, .name_bytes = size_t{32} << 20, .series_points = 0};
 constexpr std::string_view kNoPath = "(path not recorded)";
 
 // What is told of a path deeper than this stands for what lies below, too.
@@ -48,7 +46,6 @@ Collector::Collector()
     : extensions_(kSmall),
       users_(kSmall),
       commands_(kSmall),
-      flame_(kFlame),
       failures_(kSmall) {}
 
 NodeId Collector::NodeOfText(std::string_view path) {
@@ -110,26 +107,6 @@ NodeId Collector::ExtensionOf(NodeId file) {
     extension = extensions_.Child(0, text.empty() ? "-" : text);
   }
   return extension;
-}
-
-NodeId Collector::FlameOf(NodeId command, Op op, NodeId file) {
-  if (const NodeId* const node = flame_of_.Find(command, Index(op), file)) {
-    return *node;
-  }
-  std::vector<NodeId> line;
-  for (NodeId at = file; at != 0; at = files_.at(at).parent) line.push_back(at);
-  NodeId node = flame_.Child(0, commands_.NameOf(command));
-  node = flame_.Child(node, "/");
-  std::string name;
-  for (size_t i = line.size(); i-- > 0;) {
-    name = files_.NameOf(line[i]);
-    // A directory that leads on keeps its slash.
-    if (i != 0) name += '/';
-    node = flame_.Child(node, name);
-  }
-  node = flame_.Child(node, OpName(op));
-  flame_of_.Keep(command, Index(op), file, node);
-  return node;
 }
 
 NodeId Collector::UserOf(const Event& event) {
@@ -219,7 +196,7 @@ void Collector::Add(const format::Record& record, size_t trace) {
     extensions_.Add(extension, what);
     users_.Add(user, what);
   }
-  flame_.Add(FlameOf(command, event.op, file), what);
+  flame_.Add(commands_, command, files_, file, event.op, what);
   if (what.errors != 0) failures_.Add(FailureOf(event, command), what);
   access_.Take(event, trace);
   if (event.Has(Field::kLatency)) KeepSlow(record, what.time_ns, file, comm);
@@ -263,8 +240,7 @@ void Collector::KeepBounded() {
     files_.Fold();
     folded = true;
   }
-  for (NameTree* const tree :
-       {&extensions_, &users_, &commands_, &flame_, &failures_}) {
+  for (NameTree* const tree : {&extensions_, &users_, &commands_, &failures_}) {
     if (tree->HasTooManyPoints()) tree->DropSeries();
     if (!tree->IsFull()) continue;
     tree->Fold();
@@ -274,7 +250,7 @@ void Collector::KeepBounded() {
   // Numbers of nodes have changed.
   memo_.block = nullptr;
   extension_of_.clear();
-  flame_of_.Clear();
+  flame_.Renumber();
   user_of_.Clear();
   failure_of_.Clear();
 }

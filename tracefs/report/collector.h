@@ -14,10 +14,12 @@
 #include "tracefs/event/process_record.h"
 #include "tracefs/format/record.h"
 #include "tracefs/report/access_pattern.h"
+#include "tracefs/report/flame.h"
 #include "tracefs/report/latency.h"
 #include "tracefs/report/metrics.h"
 #include "tracefs/report/name_tree.h"
 #include "tracefs/report/processes.h"
+#include "tracefs/report/recent.h"
 #include "tracefs/report/time_grid.h"
 
 namespace tracefs::report {
@@ -86,7 +88,7 @@ class Collector {
   NameTree& users() { return users_; }
   NameTree& commands() { return commands_; }
   // Command > path > operation.
-  NameTree& flame() { return flame_; }
+  NameTree& flame() { return flame_.Tree(); }
   // Errno > operation > command.
   NameTree& failures() { return failures_; }
   Processes& processes() { return processes_; }
@@ -112,45 +114,12 @@ class Collector {
     size_t trace = 0;
     std::vector<NodeId> nodes;
   };
-  // Nodes that were found for a few numbers before. What finds no room takes
-  // that of another.
-  class Recent {
-   public:
-    explicit Recent(size_t size) : slots_(size) {}
-    // Null: not remembered.
-    NodeId* Find(NodeId a, uint64_t b, NodeId c) {
-      Slot& slot = slots_[Index(a, b, c)];
-      return slot.used && slot.a == a && slot.b == b && slot.c == c ? &slot.node
-                                                                    : nullptr;
-    }
-    void Keep(NodeId a, uint64_t b, NodeId c, NodeId node) {
-      slots_[Index(a, b, c)] = {a, c, b, node, true};
-    }
-    void Clear() { slots_.assign(slots_.size(), {}); }
-
-   private:
-    struct Slot {
-      NodeId a = 0;
-      NodeId c = 0;
-      uint64_t b = 0;
-      NodeId node = 0;
-      bool used = false;
-    };
-    size_t Index(NodeId a, uint64_t b, NodeId c) const {
-      const uint64_t hash =
-          (a * 0x9e3779b97f4a7c15u ^ c * 0xc2b2ae3d27d4eb4fu ^ b) *
-          0xff51afd7ed558ccdu;
-      return static_cast<size_t>(hash >> 40) & (slots_.size() - 1);
-    }
-    std::vector<Slot> slots_;  // a power of two
-  };
 
   NodeId FileOf(const format::Record& record, size_t trace);
   NodeId NodeOfPathId(const format::Record& record, uint64_t path_id,
                       size_t trace);
   NodeId NodeOfText(std::string_view path);
   NodeId ExtensionOf(NodeId file);
-  NodeId FlameOf(NodeId command, Op op, NodeId file);
   NodeId UserOf(const Event& event);
   NodeId FailureOf(const Event& event, NodeId command);
   void AddTimes(const Event& event, uint64_t real_ns, const Metrics& what);
@@ -173,13 +142,12 @@ class Collector {
   NameTree extensions_;
   NameTree users_;
   NameTree commands_;
-  NameTree flame_;
+  Flame flame_;
   NameTree failures_;
   Processes processes_;
   AccessPattern access_;
   BlockMemo memo_;
   std::vector<NodeId> extension_of_;  // by file; 0 = not looked for
-  Recent flame_of_{1 << 17};
   Recent user_of_{256};
   Recent failure_of_{1024};
   std::vector<SlowOperation> slowest_;  // a heap, the least slow in front

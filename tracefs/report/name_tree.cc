@@ -158,20 +158,20 @@ std::vector<NodeId> NameTree::Fold() {
   for (size_t i = 1; i < now.size(); ++i) {
     if (now[i] == kGone) now[i] = now[nodes_[i].parent];
   }
-  std::vector<Node> nodes;
-  nodes.reserve(kept.size());
+  // A number is never larger than it was: nodes move up where they are.
   TextDictionary names;
-  hashes_.clear();
   points_ = 0;
-  for (const NodeId old : kept) {
-    const std::string_view name = NameOf(old);
-    Node& node = nodes.emplace_back(std::move(nodes_[old]));
+  for (size_t i = 0; i < kept.size(); ++i) {
+    const std::string_view name = NameOf(kept[i]);
+    if (i != kept[i]) nodes_[i] = std::move(nodes_[kept[i]]);
+    Node& node = nodes_[i];
     node.name = names.Add(name);
     node.parent = now[node.parent];
     points_ += static_cast<int64_t>(node.series.size() + node.inside.size());
-    hashes_.push_back(HashOf(node.parent, name));
+    hashes_[i] = HashOf(node.parent, name);
   }
-  nodes_ = std::move(nodes);
+  nodes_.resize(kept.size());
+  hashes_.resize(kept.size());
   names_ = std::move(names);
   MakeSlots(slots_.size());
   return now;
