@@ -4,7 +4,8 @@
 // A line is a word and NAME=VALUE pairs with blanks between; %XX stands for a
 // byte. Words: an operation (`read`; `before` in front of it for what was about
 // to run), `fork`, `exec`, `exit`, `count` (what an
-// aggregate driver counted by operation and user), `loss`, `block` (ends a
+// aggregate driver counted by operation and user, or with `other=1` of all
+// others), `loss`, `block` (ends a
 // block), `clock` (its real time from now on), `cut` (the trace has no end).
 // Times are ns since the trace began. Lines come in order of time.
 #include <charconv>
@@ -176,11 +177,14 @@ class Script {
     record.from_ns = At(line.Time());
     record.to_ns = At(line.Number("to").value_or(0));
     record.total = line.Number("total").has_value();
-    const auto op = OpFromName(line.Text("op"));
-    if (!op) Wrong("no operation is counted");
-    record.key = {
-        {static_cast<uint16_t>(format::ArgId::kKeyOp), Index(*op), {}},
-        {Info(Field::kUid).arg_id, line.Number("uid").value_or(0), {}}};
+    record.other = line.Number("other").has_value();
+    if (!record.other) {
+      const auto op = OpFromName(line.Text("op"));
+      if (!op) Wrong("no operation is counted");
+      record.key = {
+          {static_cast<uint16_t>(format::ArgId::kKeyOp), Index(*op), {}},
+          {Info(Field::kUid).arg_id, line.Number("uid").value_or(0), {}}};
+    }
     record.count = *line.Number("n");
     record.errors = line.Number("errors").value_or(0);
     std::vector<std::byte> memory(format::kAggregateMaxBytes);

@@ -471,6 +471,18 @@ def check_only_counts(w):
                               trace).splitlines())}
     same(counts("op"), {"read": (12, 2), "write": (11, 1)})
     same(counts("cuid"), {0: (16, 2), 1000: (7, 1)})
+    # What the tracer had no room for is `other`, with which totals add up.
+    s.other("count", t=0, to=10 * MS, n=1000, errors=9, other=1)
+    trace = w.trace(s)
+    for shown in ([], ["--top", "1"]):
+        rows = [json.loads(line) for line in w.run(
+            "tracefs-dump", "--by", "op", "--format", "jsonl", *shown,
+            trace).splitlines()]
+        same(sum(row["count"] for row in rows), 1023)
+        same(sum(row["errors"] for row in rows), 12)
+    same(rows[-1]["op"], "other(1 and more)")
+    same(w.run("tracefs-dump", "--by", "op", trace).splitlines()[-1].split()[:3],
+         ["other", "1000", "9"])
     refused = subprocess.run(
         [os.path.join(w.bin, "tracefs-dump"), "--by", "path", trace],
         capture_output=True, check=False)

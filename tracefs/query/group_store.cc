@@ -64,8 +64,13 @@ void GroupStore::FetchSlot(uint64_t hash) const {
 void GroupStore::FetchEntry(uint64_t hash) const {
   const Slot& slot = slots_[hash & (slots_.size() - 1)];
   if (slot.taken == 0 || slot.tag != TagOf(hash)) return;
-  const auto* const entry =
-      reinterpret_cast<const char*>(&entries_[slot.taken - 1]);
+  FetchPlace(slot.taken - 1, /*soon=*/false);
+}
+
+void GroupStore::FetchPlace(size_t place, bool soon) const {
+  const Entry& it = entries_[place];
+  if (soon) return __builtin_prefetch(it.key.data());
+  const auto* const entry = reinterpret_cast<const char*>(&it);
   // Entries are longer than what comes at a time.
   for (size_t at = 0; at < sizeof(Entry); at += 64) {
     __builtin_prefetch(entry + at);

@@ -41,6 +41,8 @@ class GroupStore {
   uint64_t Hash(std::string_view key) const;
   void FetchSlot(uint64_t hash) const;
   void FetchEntry(uint64_t hash) const;
+  // The same for the entry at a place, and `soon` for its key.
+  void FetchPlace(size_t place, bool soon) const;
   bool is_far() const { return entries_.size() > kNear; }
 
   // The place of a key, which is made if need be. Places hold until

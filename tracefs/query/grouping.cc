@@ -8,6 +8,7 @@
 #include "tracefs/export/flag_names.h"
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/query/analysis.h"
+#include "tracefs/query/group_rows.h"
 #include "tracefs/reader/tracefs_reader.h"
 
 namespace tracefs::query {
@@ -98,9 +99,9 @@ bool GroupSpec::needs_records() const {
 Grouping::Grouping(GroupSpec spec)
     : spec_(std::move(spec)),
       needs_(NeedsOf(spec_.values)),
-      store_(spec_.memory_bytes, needs_.any()) {
+      store_(std::make_shared<GroupStore>(spec_.memory_bytes, needs_.any())) {
   if (spec_.exact) {
-    store_.OnFull([this](const std::deque<GroupStore::Entry>& entries) {
+    store_->OnFull([this](const std::deque<GroupStore::Entry>& entries) {
       for (const GroupStore::Entry& entry : entries) all_.Add(entry.tally);
       (void)spill_.Add(entries);  // keeps its error
     });
@@ -283,12 +284,12 @@ void Grouping::FetchKeys(const std::vector<Part>& parts,
     key.begin = key_text_.size();
     AppendKey(parts, row);
     key.size = key_text_.size() - key.begin;
-    key.hash = store_.Hash(std::string_view(key_text_).substr(key.begin));
+    key.hash = store_->Hash(std::string_view(key_text_).substr(key.begin));
     key.made = true;
-    store_.FetchSlot(key.hash);
+    store_->FetchSlot(key.hash);
   }
   for (const FetchedKey& key : fetched_) {
-    if (key.made) store_.FetchEntry(key.hash);
+    if (key.made) store_->FetchEntry(key.hash);
   }
 }
 
@@ -302,13 +303,13 @@ size_t Grouping::PlaceOf(const std::vector<Part>& parts, size_t row) {
   const size_t at = row % kFetched;
   if (at < fetched_.size() && fetched_[at].made) {
     const FetchedKey& key = fetched_[at];
-    return store_.Find(std::string_view(key_text_).substr(key.begin, key.size),
-                       key.hash);
+    return store_->Find(std::string_view(key_text_).substr(key.begin, key.size),
+                        key.hash);
   }
   fetched_.clear();
   key_text_.clear();
   AppendKey(parts, row);
-  return store_.Find(key_text_);
+  return store_->Find(key_text_);
 }
 
 void Grouping::Add(const reader::Batch& batch) {
@@ -359,29 +360,29 @@ void Grouping::Add(const reader::Batch& batch) {
   if (pid_ != SIZE_MAX) pid.emplace(batch, pid_);
 
   std::vector<size_t> places(group_count, kNoPlace);
-  uint64_t generation = store_.generation();
+  uint64_t generation = store_->generation();
   for (size_t row = 0; row < rows; ++row) {
     if (row % kFetched == 0) {
       fetched_.clear();
-      if (store_.is_far()) {
+      if (store_->is_far()) {
         FetchKeys(parts, groups, places, row, std::min(rows, row + kFetched));
       }
     }
     if (any_before && before.Has(row)) continue;
-    if (generation != store_.generation()) {
+    if (generation != store_->generation()) {
       places.assign(group_count, kNoPlace);
-      generation = store_.generation();
+      generation = store_->generation();
     }
     size_t& place = places[groups[row]];
     if (place == kNoPlace) {
       const size_t found = PlaceOf(parts, row);
-      if (generation != store_.generation()) {
+      if (generation != store_->generation()) {
         places.assign(group_count, kNoPlace);
-        generation = store_.generation();
+        generation = store_->generation();
       }
       place = found;
     }
-    GroupStore::Entry& entry = store_.At(place);
+    GroupStore::Entry& entry = store_->At(place);
     Tally& t = entry.tally;
     ++t.count;
     const bool failed = error.Has(row);
@@ -416,7 +417,7 @@ void Grouping::Add(const reader::Batch& batch) {
     if (pid && pid->Has(row)) {
       entry.details->processes.Add(MixedHash(pid->At(row)));
     }
-    store_.CheckRoom();
+    store_->CheckRoom();
   }
 }
 
@@ -490,10 +491,7 @@ Status Grouping::AddCounted(const format::AggregateRecord& record) {
           "the trace has no operations, but what was counted with room for the "
           "largest keys only: --exact cannot be had of it");
     }
-    if (record.other) {
-      AppendKeyPart(one, key, kAbsent, &key_text_);
-      continue;
-    }
+    if (record.other) continue;
     if (key.is_number()) {
       one.numbers = std::make_unique<FlatIndex>();
       (void)one.numbers->Number(found->number);
@@ -510,7 +508,6 @@ Status Grouping::AddCounted(const format::AggregateRecord& record) {
     AppendKeyPart(one, key, !key.is_number() && name.empty() ? kAbsent : 0,
                   &key_text_);
   }
-  GroupStore::Entry& entry = store_.At(store_.Find(key_text_));
   Tally add;
   add.count = record.count;
   add.errors = record.errors.value_or(0);
@@ -524,13 +521,22 @@ Status Grouping::AddCounted(const format::AggregateRecord& record) {
     add.sizes = record.size.Count();
     add.size_max = record.size.max;
   }
-  entry.tally.Add(add);
-  if (entry.details == nullptr) return {};
+  Tally* tally = &counted_other_.tally;
+  TallyDetails* details = &counted_other_.details;
+  if (record.other) {
+    counted_other_.any = true;
+  } else {
+    GroupStore::Entry& entry = store_->At(store_->Find(key_text_));
+    tally = &entry.tally;
+    details = entry.details.get();
+  }
+  tally->Add(add);
+  if (details == nullptr) return {};
   for (const auto& bucket : record.latency.buckets) {
-    entry.details->latency.AddBucket(bucket.bucket, bucket.count);
+    details->latency.AddBucket(bucket.bucket, bucket.count);
   }
   for (const auto& bucket : record.size.buckets) {
-    entry.details->size.AddBucket(bucket.bucket, bucket.count);
+    details->size.AddBucket(bucket.bucket, bucket.count);
   }
   return {};
 }
@@ -545,76 +551,64 @@ Table Grouping::BeginTable() const {
   for (const GroupValue value : spec_.values) {
     table.columns.push_back(ColumnOf(value));
   }
-  if (!store_.exact()) table.columns.push_back({"missed", Unit::kNumber});
+  if (!store_->exact()) table.columns.push_back({"missed", Unit::kNumber});
   return table;
 }
 
-Row Grouping::RowOf(const GroupStore::Entry& entry) const {
-  Row row;
-  ByteCursor in(AsBytes(entry.key));
-  for (const GroupKey& key : spec_.keys) {
-    const auto mark = in.Take(1);
-    if (!mark || (*mark)[0] == std::byte{0}) {
-      row.emplace_back();
-      continue;
-    }
-    const uint64_t number = LoadLe<uint64_t>((*in.Take(8)).data());
-    if (!key.is_number()) {
-      row.push_back(Value::Text(AsText(*in.Take(number))));
-    } else if (key.field->shape == Shape::kSigned && key.from == From::kField) {
-      row.push_back(Value::Text(std::to_string(static_cast<int64_t>(number))));
-    } else {
-      row.push_back(Value::Number(number));
-    }
+Table Grouping::FinishLazily() {
+  Flush();
+  Table table = BeginTable();
+  const bool exact = store_->exact();
+  all_ = counted_other_.tally;
+  all_.Add(store_->other());
+  for (const GroupStore::Entry& entry : store_->entries()) {
+    all_.Add(entry.tally);
   }
-  if (spec_.keys.empty()) row.push_back(Value::Text("all"));
-  for (const GroupValue value : spec_.values) {
-    row.push_back(ValueOf(value, entry.tally, entry.details.get(), all_));
+  table.source = std::make_shared<GroupRows>(store_, spec_, all_);
+  if (!exact || counted_other_.any) {
+    counted_other_.tally.Add(store_->other());
+    counted_other_.details.Add(store_->other_details());
+    Row other(table.columns.size());
+    other[0] = Value::Text("other");
+    for (size_t i = 0; i < spec_.values.size(); ++i) {
+      other[std::max<size_t>(spec_.keys.size(), 1) + i] = ValueOf(
+          spec_.values[i], counted_other_.tally, &counted_other_.details, all_);
+    }
+    table.other = std::move(other);
   }
-  if (!store_.exact()) row.push_back(Value::Number(entry.missed));
-  return row;
+  if (exact) return table;
+  table.notes.push_back(
+      "there was no room for all keys: `other` has what those of " +
+      std::to_string(store_->other_keys()) +
+      " had that went, and at most `missed` operations of each that is shown; "
+      "--exact counts all of them");
+  return table;
 }
 
 Table Grouping::Finish() {
-  Flush();
-  Table table = BeginTable();
-  const bool exact = store_.exact();
-  all_ = store_.other();
-  for (const GroupStore::Entry& entry : store_.entries()) {
-    all_.Add(entry.tally);
+  Table table = FinishLazily();
+  table.rows.resize(table.source->size());
+  for (size_t i = 0; i < table.rows.size(); ++i) {
+    table.source->Make(i, &table.rows[i]);
   }
-  for (const GroupStore::Entry& entry : store_.entries()) {
-    table.rows.push_back(RowOf(entry));
-  }
-  if (exact) return table;
-  Row other(table.columns.size());
-  other[0] = Value::Text("other");
-  for (size_t i = 0; i < spec_.values.size(); ++i) {
-    other[std::max<size_t>(spec_.keys.size(), 1) + i] =
-        ValueOf(spec_.values[i], store_.other(), &store_.other_details(), all_);
-  }
-  table.other = std::move(other);
-  table.notes.push_back(
-      "there was no room for all keys: `other` has what those of " +
-      std::to_string(store_.other_keys()) +
-      " had that went, and at most `missed` operations of each that is shown; "
-      "--exact counts all of them");
+  table.source = nullptr;
   return table;
 }
 
 Result<Table> Grouping::FinishExact(const Arrangement& cut) {
   Flush();
   if (!spill_.any()) {
-    Table table = Finish();
+    Table table = FinishLazily();
     if (Status s = Arrange(cut, &table); !s.ok()) return s;
     return table;
   }
-  for (const GroupStore::Entry& entry : store_.entries()) {
+  for (const GroupStore::Entry& entry : store_->entries()) {
     all_.Add(entry.tally);
   }
-  if (Status s = spill_.Add(store_.entries()); !s.ok()) return s;
-  store_.Clear();
+  if (Status s = spill_.Add(store_->entries()); !s.ok()) return s;
+  store_->Clear();
   Table table = BeginTable();
+  const GroupRows rows(store_, spec_, all_);
   // Sorting many at a time, each is sorted but few times.
   const size_t most = std::max(4 * cut.top, kRowsAtOnce);
   size_t keys = 0;
@@ -622,7 +616,7 @@ Result<Table> Grouping::FinishExact(const Arrangement& cut) {
   const Status merged =
       spill_.Merge(spec_.memory_bytes, [&](GroupStore::Entry& entry) {
         ++keys;
-        table.rows.push_back(RowOf(entry));
+        rows.MakeOf(entry, &table.rows.emplace_back());
         if (cut.top == 0 || table.rows.size() < most || !arranged.ok()) return;
         arranged = Arrange(cut, &table);
       });

@@ -55,6 +55,8 @@ class Grouping {
 
   // A row a group; what there was no room for is `other`. Once.
   Table Finish();
+  // The same, but rows are made when they are asked for.
+  Table FinishLazily();
   // The same where the spec is exact: rows that `cut` has no room for (sort and
   // top) go into `other` as they come, so that they take no memory. kSystem:
   // the disk did not take, or give back, what was written.
@@ -66,7 +68,6 @@ class Grouping {
 
   void Flush();
   Table BeginTable() const;
-  Row RowOf(const GroupStore::Entry& entry) const;
   void CodesOf(const reader::Batch& batch, size_t key, Part* part);
   void NameFlags(const reader::Batch& batch, size_t key, Part* part);
   void FetchKeys(const std::vector<Part>& parts,
@@ -88,8 +89,14 @@ class Grouping {
   size_t op_ = 0, latency_ = 0, result_ = 0, errno_ = 0, before_ = 0;
   size_t time_ = SIZE_MAX, inode_ = SIZE_MAX, pid_ = SIZE_MAX;
   std::vector<std::string> hosts_;
-  GroupStore store_;
+  std::shared_ptr<GroupStore> store_;
   GroupSpill spill_;
+  // What tracers counted of keys that they had no room for.
+  struct {
+    bool any = false;
+    Tally tally;
+    TallyDetails details;
+  } counted_other_;
   Tally all_;
   // A key in key_text_, of one of the rows that come next.
   struct FetchedKey {

@@ -1,22 +1,15 @@
 #include "tracefs/query/table.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "tracefs/base/printable.h"
 #include "tracefs/base/spelling.h"
+#include "tracefs/query/table_sort.h"
 
 namespace tracefs::query {
 namespace {
-
-int Compare(const Value& a, const Value& b, Unit unit) {
-  if (a.present != b.present) return a.present ? 1 : -1;
-  if (unit == Unit::kText) return a.text.compare(b.text);
-  if (unit == Unit::kShare) {
-    return a.share < b.share ? -1 : a.share > b.share ? 1 : 0;
-  }
-  return a.number < b.number ? -1 : a.number > b.number ? 1 : 0;
-}
 
 Status NoColumn(const Table& table, std::string_view name) {
   std::vector<std::string_view> names;
@@ -30,41 +23,73 @@ Status NoColumn(const Table& table, std::string_view name) {
                          ")");
 }
 
-void Sort(size_t by, bool ascending, Table* table) {
-  const Unit unit = table->columns[by].unit;
-  // Texts are read from A to Z, numbers from the largest one.
-  const int way = (unit == Unit::kText) != ascending ? 1 : -1;
-  const auto before = [&](const Row& a, const Row& b) {
-    if (const int c = Compare(a[by], b[by], unit); c != 0) return c * way < 0;
-    for (size_t i = 0; i < table->columns.size(); ++i) {
-      const int c = Compare(a[i], b[i], table->columns[i].unit);
-      if (c != 0) return c < 0;
+// Rows of another source, in an order, with some of the columns; no order and
+// no columns: as they are.
+class ArrangedRows final : public RowSource {
+ public:
+  ArrangedRows(std::shared_ptr<const RowSource> from,
+               std::vector<uint32_t> order, std::vector<size_t> columns)
+      : from_(std::move(from)),
+        order_(std::move(order)),
+        columns_(std::move(columns)) {}
+  size_t size() const override { return from_->size(); }
+  void Make(size_t i, Row* row) const override {
+    if (i + kFar < order_.size()) {
+      from_->Fetch(order_[i + kFar], /*soon=*/false);
+      from_->Fetch(order_[i + kNear], /*soon=*/true);
     }
-    return false;
-  };
-  std::stable_sort(table->rows.begin(), table->rows.end(), before);
-}
-
-// Puts the rows behind the first `top` into one.
-void Cut(size_t top, Table* table) {
-  if (table->rows.size() <= top) return;
-  const bool had_other = table->other.has_value();
-  Row other = had_other ? *std::move(table->other) : Row(table->columns.size());
-  for (size_t r = top; r < table->rows.size(); ++r) {
-    const Row& row = table->rows[r];
-    for (size_t i = 0; i < row.size(); ++i) {
-      if (!table->columns[i].adds || !row[i].present) continue;
-      other[i].present = true;
-      other[i].number += row[i].number;
-      other[i].share += row[i].share;
+    const size_t at = order_.empty() ? i : order_[i];
+    if (columns_.empty()) return from_->Make(at, row);
+    from_->Make(at, &made_);
+    row->resize(columns_.size());
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      (*row)[c] = made_[columns_[c]];
     }
   }
-  const size_t cut = table->rows.size() - top;
+
+ private:
+  // In an order, rows are far from each other and from the processor.
+  static constexpr size_t kFar = 16;
+  static constexpr size_t kNear = 8;
+
+  const std::shared_ptr<const RowSource> from_;
+  const std::vector<uint32_t> order_;
+  const std::vector<size_t> columns_;
+  mutable Row made_;
+};
+
+// Leaves these rows, of `rows` or of the source, in `rows`.
+void MakeRows(const std::vector<uint32_t>& order, Table* table) {
+  std::vector<Row> rows(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (table->source != nullptr) {
+      table->source->Make(order[i], &rows[i]);
+    } else {
+      rows[i] = std::move(table->rows[order[i]]);
+    }
+  }
+  table->rows = std::move(rows);
+  table->source = nullptr;
+}
+
+// What the rows behind the first `top` add up to, with what was `other` before.
+Row SumOf(const std::vector<uint32_t>& order, size_t top, const Table& table) {
+  Row sum = table.other ? *table.other : Row(table.columns.size());
+  Row made;
+  for (size_t r = top; r < order.size(); ++r) {
+    if (table.source != nullptr) table.source->Make(order[r], &made);
+    const Row& row = table.source != nullptr ? made : table.rows[order[r]];
+    for (size_t i = 0; i < row.size(); ++i) {
+      if (!table.columns[i].adds || !row[i].present) continue;
+      sum[i].present = true;
+      sum[i].number += row[i].number;
+      sum[i].share += row[i].share;
+    }
+  }
   // Of what was there before, nobody knows how many it stands for.
-  other[0] = Value::Text("other(" + std::to_string(cut) +
-                         (had_other ? " and more)" : ")"));
-  table->rows.resize(top);
-  table->other = std::move(other);
+  sum[0] = Value::Text("other(" + std::to_string(order.size() - top) +
+                       (table.other ? " and more)" : ")"));
+  return sum;
 }
 
 void Choose(const std::vector<size_t>& chosen, Table* table) {
@@ -74,6 +99,10 @@ void Choose(const std::vector<size_t>& chosen, Table* table) {
     from = std::move(picked);
   };
   pick(table->columns);
+  if (table->source != nullptr) {
+    table->source = std::make_shared<ArrangedRows>(
+        std::move(table->source), std::vector<uint32_t>(), chosen);
+  }
   for (Row& row : table->rows) pick(row);
   if (!table->other) return;
   const Value name = table->other->front();
@@ -81,6 +110,40 @@ void Choose(const std::vector<size_t>& chosen, Table* table) {
   if (!table->columns.empty() && !table->other->front().present) {
     table->other->front() = name;
   }
+}
+
+// Sorts, and puts into one what there is no room for.
+Status ArrangeRows(const Arrangement& how, Table* table) {
+  std::vector<uint32_t> order;
+  const size_t had = table->size();
+  const size_t most = std::min(
+      {had, how.top == 0 ? had : how.top, how.limit == 0 ? had : how.limit});
+  if (!how.sort.empty()) {
+    const bool ascending = how.sort.starts_with('-');
+    const std::string_view name =
+        std::string_view(how.sort).substr(ascending ? 1 : 0);
+    const auto by = table->Find(name);
+    if (!by) return NoColumn(*table, name);
+    order = SortedRows(*table, *by, ascending, most);
+  } else {
+    order.resize(had);
+    std::iota(order.begin(), order.end(), 0);
+  }
+  const bool limited =
+      how.limit != 0 && how.limit < std::min(had, how.top == 0 ? had : how.top);
+  if (most == had && table->source != nullptr) {
+    table->source = std::make_shared<ArrangedRows>(
+        std::move(table->source), std::move(order), std::vector<size_t>());
+    return {};
+  }
+  if (limited) {
+    table->other.reset();
+  } else if (most < had) {
+    table->other = SumOf(order, most, *table);
+  }
+  order.resize(most);
+  MakeRows(order, table);
+  return {};
 }
 
 }  // namespace
@@ -111,16 +174,20 @@ std::optional<size_t> Table::Find(std::string_view column) const {
   return std::nullopt;
 }
 
-Status Arrange(const Arrangement& how, Table* table) {
-  if (!how.sort.empty()) {
-    const bool ascending = how.sort.starts_with('-');
-    const std::string_view name =
-        std::string_view(how.sort).substr(ascending ? 1 : 0);
-    const auto by = table->Find(name);
-    if (!by) return NoColumn(*table, name);
-    Sort(*by, ascending, table);
+void Table::ForEachRow(const std::function<void(const Row&)>& use) const {
+  for (const Row& row : rows) use(row);
+  Row made;
+  for (size_t i = 0; source != nullptr && i < source->size(); ++i) {
+    source->Make(i, &made);
+    use(made);
   }
-  if (how.top != 0) Cut(how.top, table);
+  if (other) use(*other);
+}
+
+Status Arrange(const Arrangement& how, Table* table) {
+  if (!how.sort.empty() || how.top != 0 || how.limit != 0) {
+    if (Status s = ArrangeRows(how, table); !s.ok()) return s;
+  }
   if (how.columns.empty()) return {};
   std::vector<size_t> chosen;
   for (const std::string& name : how.columns) {

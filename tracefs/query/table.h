@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,15 +49,33 @@ struct Value {
 
 using Row = std::vector<Value>;  // as many as there are columns
 
+// Rows of tables that are larger than what they are made from: each is made
+// when it is asked for. Used by one thread.
+class RowSource {
+ public:
+  virtual ~RowSource() = default;
+  virtual size_t size() const = 0;
+  // `row` may be one that was made before, whose memory is used again.
+  virtual void Make(size_t i, Row* row) const = 0;
+  // Row `i` is going to be made: first `soon` is false, then true.
+  virtual void Fetch(size_t /*i*/, bool /*soon*/) const {}
+};
+
 struct Table {
   std::string title;  // "" where there is but one
   std::vector<TableColumn> columns;
   std::vector<Row> rows;
+  std::shared_ptr<const RowSource> source = nullptr;  // in place of `rows`
   // What belongs to no row of its own; kept behind all others.
   std::optional<Row> other;
   std::vector<std::string> notes;  // sentences behind it; printable
   uint64_t begin_ns = 0;           // of the trace, for times as text
 
+  size_t size() const {  // without `other`
+    return source == nullptr ? rows.size() : source->size();
+  }
+  // All rows, and `other`.
+  void ForEachRow(const std::function<void(const Row&)>& use) const;
   // Nothing if there is no such column.
   std::optional<size_t> Find(std::string_view column) const;
 };
@@ -65,6 +85,8 @@ struct Arrangement {
   std::string sort = {};  // a column; "": as they are. "-C": smallest first
   // Rows beyond that many go into `other`; 0: all are shown.
   size_t top = 0;
+  // Rows beyond that many are left out, and `other` with them; 0: none.
+  size_t limit = 0;
   // Which columns, in which order; empty: all.
   std::vector<std::string> columns = {};
 };

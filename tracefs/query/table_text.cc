@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <utility>
 #include <vector>
 
 #include "tracefs/export/duration.h"
@@ -91,13 +92,6 @@ void AppendObject(const Table& table, const Row& row, std::string* out) {
   *out += '{' + (members.empty() ? members : members.substr(1)) + '}';
 }
 
-std::vector<const Row*> AllRows(const Table& table) {
-  std::vector<const Row*> rows;
-  for (const Row& row : table.rows) rows.push_back(&row);
-  if (table.other) rows.push_back(&*table.other);
-  return rows;
-}
-
 std::string MarkdownText(std::string_view text) {
   std::string safe;
   for (const char c : text) {
@@ -130,61 +124,73 @@ std::string CellText(const TableColumn& column, const Value& value,
   }
 }
 
-std::string TextOf(const Table& table) {
-  std::vector<std::vector<std::string>> lines(1);
+void WriteText(const Table& table, OutputBuffer* out) {
+  // Cells are made twice, so that a long table takes no memory.
   std::vector<size_t> widths;
   for (const TableColumn& column : table.columns) {
-    lines[0].push_back(column.name);
     widths.push_back(Width(column.name));
   }
-  for (const Row* row : AllRows(table)) {
-    std::vector<std::string>& line = lines.emplace_back();
-    for (size_t i = 0; i < row->size(); ++i) {
-      line.push_back(CellText(table.columns[i], (*row)[i], table.begin_ns));
-      widths[i] = std::max(widths[i], Width(line.back()));
+  table.ForEachRow([&](const Row& row) {
+    for (size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(
+          widths[i], Width(CellText(table.columns[i], row[i], table.begin_ns)));
     }
+  });
+  if (!table.title.empty()) out->Append(table.title + "\n");
+  std::string line;
+  const auto add = [&](size_t i, std::string_view cell) {
+    const size_t blanks = widths[i] - Width(cell);
+    const bool left = table.columns[i].unit == Unit::kText;
+    if (i != 0) line += "  ";
+    if (!left) line.append(blanks, ' ');
+    line += cell;
+    if (left) line.append(blanks, ' ');
+  };
+  const auto end = [&] {
+    line.erase(line.find_last_not_of(' ') + 1);
+    line += '\n';
+    out->Append(line);
+    line.clear();
+  };
+  for (size_t i = 0; i < table.columns.size(); ++i) {
+    add(i, table.columns[i].name);
   }
-  std::string text = table.title.empty() ? "" : table.title + "\n";
-  for (const std::vector<std::string>& line : lines) {
-    std::string padded;
-    for (size_t i = 0; i < line.size(); ++i) {
-      const std::string blanks(widths[i] - Width(line[i]), ' ');
-      const bool left = table.columns[i].unit == Unit::kText;
-      if (i != 0) padded += "  ";
-      padded += left ? line[i] + blanks : blanks + line[i];
+  end();
+  table.ForEachRow([&](const Row& row) {
+    for (size_t i = 0; i < row.size(); ++i) {
+      add(i, CellText(table.columns[i], row[i], table.begin_ns));
     }
-    padded.erase(padded.find_last_not_of(' ') + 1);
-    text += padded + "\n";
-  }
-  for (const std::string& note : table.notes) text += note + "\n";
-  return text;
+    end();
+  });
+  for (const std::string& note : table.notes) out->Append(note + "\n");
 }
 
-std::string CsvOf(const Table& table, bool safe) {
-  std::string text;
+void WriteCsv(const Table& table, bool safe, OutputBuffer* out) {
+  std::string line;
   for (const TableColumn& column : table.columns) {
-    text += (&column == &table.columns[0] ? "" : ",") + column.Key();
+    line += (&column == &table.columns[0] ? "" : ",") + column.Key();
   }
-  text += '\n';
-  for (const Row* row : AllRows(table)) {
-    for (size_t i = 0; i < row->size(); ++i) {
-      if (i != 0) text += ',';
-      const Value& value = (*row)[i];
-      text += value.text.empty() ? Exact(table.columns[i], value)
-                                 : CsvText(value.text, safe);
+  out->Append(line + '\n');
+  table.ForEachRow([&](const Row& row) {
+    line.clear();
+    for (size_t i = 0; i < row.size(); ++i) {
+      if (i != 0) line += ',';
+      line += row[i].text.empty() ? Exact(table.columns[i], row[i])
+                                  : CsvText(row[i].text, safe);
     }
-    text += '\n';
-  }
-  return text;
+    line += '\n';
+    out->Append(line);
+  });
 }
 
-std::string JsonLinesOf(const Table& table) {
-  std::string text;
-  for (const Row* row : AllRows(table)) {
-    AppendObject(table, *row, &text);
-    text += '\n';
-  }
-  return text;
+void WriteJsonLines(const Table& table, OutputBuffer* out) {
+  std::string line;
+  table.ForEachRow([&](const Row& row) {
+    line.clear();
+    AppendObject(table, row, &line);
+    line += '\n';
+    out->Append(line);
+  });
 }
 
 std::string JsonOf(std::span<const Table> tables) {
@@ -193,11 +199,11 @@ std::string JsonOf(std::span<const Table> tables) {
     text += &table == tables.data() ? "\n{\"title\":" : ",\n{\"title\":";
     AppendJsonString(table.title, &text);
     text += ",\"rows\":[";
-    const std::vector<const Row*> rows = AllRows(table);
-    for (size_t i = 0; i < rows.size(); ++i) {
-      text += i == 0 ? "\n" : ",\n";
-      AppendObject(table, *rows[i], &text);
-    }
+    bool first = true;
+    table.ForEachRow([&](const Row& row) {
+      text += std::exchange(first, false) ? "\n" : ",\n";
+      AppendObject(table, row, &text);
+    });
     text += "],\"notes\":[";
     for (size_t i = 0; i < table.notes.size(); ++i) {
       if (i != 0) text += ',';
@@ -218,20 +224,27 @@ std::string MarkdownOf(const Table& table) {
     rule += column.unit == Unit::kText ? " --- |" : " ---: |";
   }
   text += "\n" + rule + "\n";
-  for (const Row* row : AllRows(table)) {
+  table.ForEachRow([&](const Row& row) {
     text += "|";
-    for (size_t i = 0; i < row->size(); ++i) {
-      text +=
-          " " +
-          MarkdownText(CellText(table.columns[i], (*row)[i], table.begin_ns)) +
-          " |";
+    for (size_t i = 0; i < row.size(); ++i) {
+      text += " " +
+              MarkdownText(CellText(table.columns[i], row[i], table.begin_ns)) +
+              " |";
     }
     text += "\n";
-  }
+  });
   for (const std::string& note : table.notes) {
     text += "\n" + MarkdownText(note) + "\n";
   }
   return text;
+}
+
+void WriteTable(const Table& table, std::string_view format, bool safe,
+                OutputBuffer* out) {
+  if (format == "csv") return WriteCsv(table, safe, out);
+  if (format == "jsonl") return WriteJsonLines(table, out);
+  if (format == "md") return out->Append(MarkdownOf(table));
+  WriteText(table, out);
 }
 
 }  // namespace tracefs::query

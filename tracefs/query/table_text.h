@@ -5,18 +5,23 @@
 #include <string>
 #include <string_view>
 
+#include "tracefs/export/output_buffer.h"
 #include "tracefs/query/table.h"
 
 namespace tracefs::query {
 
 // Aligned columns; names escaped as in the listing of operations.
-std::string TextOf(const Table& table);
+void WriteText(const Table& table, OutputBuffer* out);
 // RFC 4180, a head with units, numbers as they are, texts escaped as
 // tracefs-dump --format csv has them; `safe`: none looks like a formula.
-std::string CsvOf(const Table& table, bool safe);
+void WriteCsv(const Table& table, bool safe, OutputBuffer* out);
 // One object a row. Text that is no UTF-8 stands under KEY_b64.
-std::string JsonLinesOf(const Table& table);
+void WriteJsonLines(const Table& table, OutputBuffer* out);
+
 std::string MarkdownOf(const Table& table);
+// The one of these that `format` names: csv, jsonl, md, else text.
+void WriteTable(const Table& table, std::string_view format, bool safe,
+                OutputBuffer* out);
 
 // Several in one document: {"tables":[{"title":…,"rows":[…],"notes":[…]}]}.
 std::string JsonOf(std::span<const Table> tables);

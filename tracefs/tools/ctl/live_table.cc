@@ -128,12 +128,13 @@ Status Print(const CtlOptions& options, query::Table table, bool terminal,
     return s.Prefixed("--sort");
   }
   if (asked.json) {
-    out.Append(query::JsonLinesOf(table));
+    query::WriteJsonLines(table, &out);
     return out.Flush();
   }
   if (terminal && !options.batch) out.Append(kClearScreen);
   table.title = TerminalText(options.mount) + ": " + table.title;
-  out.Append(query::TextOf(table) + "\n");
+  query::WriteText(table, &out);
+  out.Append("\n");
   return out.Flush();
 }
 

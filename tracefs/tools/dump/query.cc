@@ -148,7 +148,7 @@ class Querier {
       if (!exact.ok()) return exact.status();
       *table = *std::move(exact);
     } else {
-      *table = grouping.Finish();
+      *table = IsPlainTable() ? grouping.FinishLazily() : grouping.Finish();
     }
     if (!query_.hist.empty()) {
       *table = query::HistogramTable(
@@ -250,23 +250,20 @@ class Querier {
       }
       CutPeriods(top == 0 ? SIZE_MAX : top, sort, table);
       sort.clear();
-    } else if (Status s = query::Arrange({.sort = sort, .top = top}, table);
+      if (Status s = query::Arrange({.limit = query_.limit}, table); !s.ok()) {
+        return s;
+      }
+    } else if (Status s = query::Arrange(
+                   {.sort = sort, .top = top, .limit = query_.limit}, table);
                !s.ok()) {
       return s.Prefixed("--sort");
-    }
-    if (query_.limit != 0 && table->rows.size() > query_.limit) {
-      table->rows.resize(query_.limit);
-      table->other.reset();
     }
     if (Status s = query::Arrange({.columns = query_.columns}, table);
         !s.ok()) {
       return s.Prefixed("--columns");
     }
-    out_.Append(
-        options_.format == "csv"
-            ? query::CsvOf(*table, options_.exported.Choice("safe") == "yes")
-        : options_.format == "jsonl" ? query::JsonLinesOf(*table)
-                                     : query::TextOf(*table));
+    query::WriteTable(*table, options_.format,
+                      options_.exported.Choice("safe") == "yes", &out_);
     if (options_.format != "text") {
       for (const std::string& note : table->notes) {
         err_.Append(kCommand + note + "\n");

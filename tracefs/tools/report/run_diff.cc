@@ -96,10 +96,11 @@ class Differ {
         .top = options_.top.value_or(*part_.top),
         .columns = options_.columns};
     if (Status s = query::Arrange(how, &table); !s.ok()) return Complain(s);
-    out_.Append(options_.format == "json"  ? query::JsonOf(std::span(&table, 1))
-                : options_.format == "csv" ? query::CsvOf(table, options_.safe)
-                : options_.format == "md"  ? query::MarkdownOf(table)
-                                           : query::TextOf(table));
+    if (options_.format == "json") {
+      out_.Append(query::JsonOf(std::span(&table, 1)));
+    } else {
+      query::WriteTable(table, options_.format, options_.safe, &out_);
+    }
     return status_;
   }
 

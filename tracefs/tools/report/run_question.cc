@@ -137,9 +137,7 @@ class Questioner {
     }
     for (const query::Table& table : tables) {
       if (&table != tables.data()) out_.Append("\n");
-      out_.Append(options_.format == "csv"  ? query::CsvOf(table, options_.safe)
-                  : options_.format == "md" ? query::MarkdownOf(table)
-                                            : query::TextOf(table));
+      query::WriteTable(table, options_.format, options_.safe, &out_);
     }
     return {};
   }
