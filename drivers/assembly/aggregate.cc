@@ -353,6 +353,25 @@ class AggregateCounter final : public EventCounter {
     }
   }
 
+  // By what keys are sorted.
+  uint64_t SortedBy(const Counts& counts) const {
+    switch (spec_.sort) {
+      case AggregateSort::kCount:
+        return counts.count;
+      case AggregateSort::kErrors:
+        return counts.errors;
+      case AggregateSort::kBytes:
+        return counts.bytes;
+      case AggregateSort::kTime:
+        return counts.latency_sum;
+      case AggregateSort::kMean:
+        return counts.latency_sum / std::max<uint64_t>(counts.count, 1);
+      case AggregateSort::kMax:
+        return counts.latency_max;
+    }
+    return 0;
+  }
+
   // The `top` keys of a table, then one record for the rest.
   void Tell(const KeyCounts& table, format::AggregateRecord record,
             const WriteRecord& write) const {
@@ -363,9 +382,9 @@ class AggregateCounter final : public EventCounter {
     std::partial_sort(order.begin(),
                       order.begin() + static_cast<ptrdiff_t>(shown),
                       order.end(), [&](const auto* a, const auto* b) {
-                        if (a->counts.count != b->counts.count) {
-                          return a->counts.count > b->counts.count;
-                        }
+                        const uint64_t x = SortedBy(a->counts);
+                        const uint64_t y = SortedBy(b->counts);
+                        if (x != y) return spec_.ascending ? x < y : x > y;
                         return table.KeyOf(*a) < table.KeyOf(*b);
                       });
     std::vector<uint64_t> latency;

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "drivers/assembly/key_counts.h"
 #include "tracefs/base/spelling.h"
@@ -16,10 +17,25 @@ namespace {
 
 using From = AggregateKey::From;
 
-constexpr std::string_view kClauses[] = {"by", "values", "every", "top",
-                                         "memory"};
+constexpr std::string_view kClauses[] = {"by",   "values", "every",
+                                         "sort", "top",    "memory"};
 constexpr std::string_view kValues[] = {"count", "errors", "bytes", "latency",
                                         "size"};
+
+// What keys can be in order of, and the value that has it.
+struct SortName {
+  std::string_view name;
+  AggregateSort sort;
+  std::string_view value;
+};
+constexpr SortName kSortNames[] = {
+    {"count", AggregateSort::kCount, "count"},
+    {"errors", AggregateSort::kErrors, "errors"},
+    {"bytes", AggregateSort::kBytes, "bytes"},
+    {"time", AggregateSort::kTime, "latency"},
+    {"mean", AggregateSort::kMean, "latency"},
+    {"max", AggregateSort::kMax, "latency"},
+};
 
 // How many times as many keys are kept as are shown: a key that a `top`-th part
 // of a quarter of the events belongs to is never missed.
@@ -81,6 +97,7 @@ class Parser {
       }
       if (Status s = ParseClause(); !s.ok()) return s;
     }
+    if (Status s = CheckSort(); !s.ok()) return s;
     if (Status s = CheckMemory(); !s.ok()) return s;
     return spec_;
   }
@@ -112,20 +129,21 @@ class Parser {
   Status ParseClause() {
     const std::string_view word = TakeWord();
     if (word.empty()) {
-      return Expected("a clause (by, values, every, top, memory)");
+      return Expected("a clause (by, values, every, sort, top, memory)");
     }
     const auto* const found =
         std::find(std::begin(kClauses), std::end(kClauses), word);
     if (found == std::end(kClauses)) {
       return ErrorAtWord(Quoted(word) + " is no clause" +
                          DidYouMean(word, kClauses) +
-                         " (known: by values every top memory)");
+                         " (known: by values every sort top memory)");
     }
     bool& seen = seen_[static_cast<size_t>(found - std::begin(kClauses))];
     if (seen) return ErrorAtWord(Quoted(word) + " is given twice");
     seen = true;
     if (word == "by") return ParseKeys();
     if (word == "values") return ParseValues();
+    if (word == "sort") return ParseSort();
     return ParseNumber(word);
   }
 
@@ -217,6 +235,43 @@ class Parser {
     return Status::Ok();
   }
 
+  // "time", or "-time": the least first.
+  Status ParseSort() {
+    std::string_view word = TakeWord();
+    sort_position_ = position_;
+    if (word.empty()) {
+      return Expected(
+          "what to sort by (count, errors, bytes, time, mean, max)");
+    }
+    spec_.ascending = word.starts_with('-');
+    if (spec_.ascending) word.remove_prefix(1);
+    const auto* const found =
+        std::ranges::find(kSortNames, word, &SortName::name);
+    if (found == std::end(kSortNames)) {
+      std::vector<std::string_view> known;
+      for (const SortName& name : kSortNames) known.push_back(name.name);
+      return ErrorAtWord("keys cannot be sorted by " + Quoted(word) +
+                         DidYouMean(word, known) +
+                         " (known: count errors bytes time mean max)");
+    }
+    spec_.sort = found->sort;
+    sort_value_ = found->value;
+    if (!AtClauseEnd()) return Expected("';' behind sort");
+    return Status::Ok();
+  }
+
+  // Clauses stand in any order: what is sorted by has to be counted.
+  Status CheckSort() const {
+    const bool counted = sort_value_ == "errors"    ? spec_.errors
+                         : sort_value_ == "bytes"   ? spec_.bytes || spec_.size
+                         : sort_value_ == "latency" ? spec_.latency
+                                                    : true;
+    if (counted) return Status::Ok();
+    return ErrorAt(in_.file(), sort_position_,
+                   "aggregate: to sort by this, say " + Quoted(sort_value_) +
+                       " among the values");
+  }
+
   Status ParseNumber(std::string_view clause) {
     const std::string_view word = TakeWord();
     if (clause == "every") {
@@ -278,6 +333,8 @@ class Parser {
   TextCursor in_;
   const SourcePosition begin_;
   SourcePosition position_;  // of the word taken last
+  SourcePosition sort_position_;
+  std::string_view sort_value_ = "count";
   std::array<bool, std::size(kClauses)> seen_{};
   AggregateSpec spec_;
 };

@@ -28,6 +28,16 @@ struct AggregateKey {
   uint32_t depth = 0;   // of kDir; 0 = all of it
 };
 
+// What keys are written in order of. The words of `tracefs-dump --sort`.
+enum class AggregateSort : uint8_t {
+  kCount,
+  kErrors,
+  kBytes,
+  kTime,  // all latencies together
+  kMean,  // latency
+  kMax,   // latency
+};
+
 struct AggregateSpec {
   static constexpr size_t kMaxKeys = 8;
   static constexpr uint64_t kMinEveryNs = 1'000'000'000;
@@ -42,6 +52,8 @@ struct AggregateSpec {
   bool latency = true;
   bool size = false;
   uint64_t every_ns = 0;  // 0: only at the end
+  AggregateSort sort{};
+  bool ascending = false;  // the least first
   size_t top = 100;
   size_t memory = size_t{3} << 20;  // of the table of each thread
 };

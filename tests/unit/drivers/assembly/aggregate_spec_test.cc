@@ -41,6 +41,21 @@ TEST(AggregateSpecTest, NothingIsNeeded) {
   EXPECT_TRUE(Parse("# nothing but a comment\n;;").ok());
 }
 
+TEST(AggregateSpecTest, KeysMayBeSortedByWhatIsCounted) {
+  auto spec = Parse("by op");
+  ASSERT_TRUE(spec.ok());
+  EXPECT_EQ(spec->sort, AggregateSort::kCount);
+  EXPECT_FALSE(spec->ascending);
+  spec = Parse("sort -max ; by op ; values count latency");
+  ASSERT_TRUE(spec.ok()) << spec.status().message();
+  EXPECT_EQ(spec->sort, AggregateSort::kMax);
+  EXPECT_TRUE(spec->ascending);
+  // The sizes of transfers add up to their bytes.
+  spec = Parse("values size ; sort bytes");
+  ASSERT_TRUE(spec.ok()) << spec.status().message();
+  EXPECT_EQ(spec->sort, AggregateSort::kBytes);
+}
+
 TEST(AggregateSpecTest, CommasMayBeLeftOut) {
   const auto spec = Parse("by op uid dir\n # why\n; values count, size");
   ASSERT_TRUE(spec.ok()) << spec.status().message();
@@ -59,7 +74,21 @@ TEST(AggregateSpecTest, Malicious_WrongClausesAreNamedWithTheirPlace) {
   const Bad cases[] = {
       {"bye op",
        "f:3:10: aggregate: 'bye' is no clause; did you mean 'by'? (known: by "
-       "values every top memory)"},
+       "values every sort top memory)"},
+      {"sort",
+       "f:3:14: aggregate: expected what to sort by (count, errors, "
+       "bytes, time, mean, max), found the end"},
+      {"sort tiem",
+       "f:3:15: aggregate: keys cannot be sorted by 'tiem'; did you mean "
+       "'time'? (known: count errors bytes time mean max)"},
+      {"sort time bytes",
+       "f:3:20: aggregate: expected ';' behind sort, found 'b'"},
+      {"sort time; values count bytes",
+       "f:3:15: aggregate: to sort by this, say 'latency' among the values"},
+      {"values count; sort -errors",
+       "f:3:29: aggregate: to sort by this, say 'errors' among the values"},
+      {"values latency; sort bytes",
+       "f:3:31: aggregate: to sort by this, say 'bytes' among the values"},
       {"by", "f:3:12: aggregate: expected what to count by, found the end"},
       {"by op,",
        "f:3:16: aggregate: expected what else to count by, found "
@@ -97,8 +126,8 @@ TEST(AggregateSpecTest, Malicious_WrongClausesAreNamedWithTheirPlace) {
       {"memory 1K",
        "f:3:17: aggregate: memory needs a size of 256K to 256M, not '1K'"},
       {"= 5",
-       "f:3:10: aggregate: expected a clause (by, values, every, top, "
-       "memory), found '='"},
+       "f:3:10: aggregate: expected a clause (by, values, every, sort, "
+       "top, memory), found '='"},
       {"top 10000", "f:3:10: aggregate: there is memory for "},
   };
   for (const Bad& bad : cases) {

@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -475,6 +476,52 @@ TEST(AggregateTest, OnlyTheTopIsShownAndTheRestIsOther) {
   EXPECT_EQ(decoded.totals.at("uid=17").count, 18u);
   EXPECT_EQ(decoded.totals.at("other").count, 17u * 18 / 2);
   EXPECT_FALSE(decoded.totals.at("other").errors.has_value());
+}
+
+TEST(AggregateTest, TheTopIsInTheOrderThatIsAskedFor) {
+  struct Case {
+    const char* sort;
+    std::set<std::string> shown;
+  };
+  // uid 1 has most operations, 2 the longest one, 3 the most time, 4 most
+  // bytes, 5 most errors; 6 has least of all.
+  const Case cases[] = {
+      {"count", {"uid=1"}}, {"max", {"uid=2"}},   {"mean", {"uid=2"}},
+      {"time", {"uid=3"}},  {"bytes", {"uid=4"}}, {"errors", {"uid=5"}},
+      {"-time", {"uid=6"}}, {"-max", {"uid=6"}},
+  };
+  for (const Case& c : cases) {
+    Memory memory;
+    World world;
+    Pipeline pipeline(kQuick);
+    ASSERT_TRUE(
+        pipeline
+            .Add(Parts(memory, "by uid; top 1; sort " + std::string(c.sort)))
+            .ok());
+    const auto send = [&](uint32_t uid, uint32_t times, uint64_t latency,
+                          int64_t result, int error) {
+      for (uint32_t i = 0; i < times; ++i) {
+        Send(pipeline,
+             MakeEvent(world, Op::read_, 10, uid, latency, result, error));
+      }
+    };
+    send(1, 100, 1000, 1, 0);
+    send(2, 2, 5'000'000, 1, 0);
+    send(3, 50, 1'000'000, 1, 0);
+    send(4, 20, 1000, 1 << 20, 0);
+    send(5, 10, 1000, 0, EIO);
+    send(6, 11, 10, 1, 0);
+    ASSERT_TRUE(pipeline.Stop("test").ok());
+    const Decoded decoded = Read(memory);
+    std::set<std::string> shown;
+    uint64_t all = 0;
+    for (const auto& [key, record] : decoded.totals) {
+      if (key != "other") shown.insert(key);
+      all += record.count;
+    }
+    EXPECT_EQ(shown, c.shown) << c.sort;
+    EXPECT_EQ(all, 193u) << c.sort;
+  }
 }
 
 TEST(AggregateTest, CountsThatCannotBeWrittenAreLosses) {
