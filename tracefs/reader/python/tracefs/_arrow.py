@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from itertools import compress
+from operator import itemgetter
 from typing import Any, List, Optional, Sequence, Tuple
 
 from ._library import ArrowArray, ArrowArrayStream, ArrowSchema
@@ -78,7 +79,7 @@ class Batch:
             if decode:
                 texts = [text.decode("utf-8", "surrogateescape")
                          for text in texts]
-            values = list(map(texts.__getitem__, values))
+            values = _picked(texts, values)
         if absent == 0:
             return values
         valid = self.valid(number)
@@ -91,6 +92,13 @@ class Batch:
         for row in compress(range(rows), _bits(valid, rows, _BITS)):
             sparse[row] = values[row]
         return sparse
+
+
+def _picked(texts: List[Any], numbers: List[int]) -> List[Any]:
+    """The text of each number: one call, not one for each of them."""
+    if len(numbers) == 1:  # of one itemgetter makes no tuple
+        return [texts[numbers[0]]]
+    return list(itemgetter(*numbers)(texts))
 
 
 def _bits(buffer: Any, rows: int, table: Sequence[bytes]) -> bytes:
