@@ -15,6 +15,7 @@
 #include <cstdio>
 
 #include "drivers/output/remote/connect.h"
+#include "tracefs/base/thread.h"
 #include "tracefs/format/frame.h"
 #include "tracefs/recv/file_keeper.h"
 
@@ -94,7 +95,8 @@ void RunningReceiver::Start(const Options& options) {
   receiver_ = std::move(*receiver);
   address_ = *net::ParseListenAddress(receiver_->addresses()[0]);
   stop_.Reset(::eventfd(0, EFD_CLOEXEC));
-  thread_ = std::thread([this] {
+  // Over TLS a peer that has gone is a SIGPIPE, which tracefs-recv ignores.
+  thread_ = StartThread("receiver", [this] {
     const Status status = receiver_->Run(stop_.get());
     EXPECT_TRUE(status.ok()) << status.message();
   });

@@ -32,54 +32,36 @@ constexpr OptionRow kKey = {.name = "key", .type = ValueType::kText};
 constexpr OptionRow kUser = {.name = "user", .type = ValueType::kText};
 constexpr OptionRow kPassword = {.name = "password", .type = ValueType::kText};
 
-constexpr OptionRow kNatsOptions[] = {
-    kSubject,
-    kStream,
-    kTracer,
-    kCreate,
-    kReplicas,
-    kStreamSize,
-    kCa,
-    kCert,
-    kKey,
-    {.name = "creds", .type = ValueType::kText},
-    kUser,
-    kPassword,
-    kBufOption,
-    kUnbufferedOption,
-    kWhenFullOption,
-    kDeadlineOption,
-    kMaxOption,
-    kQueueOption,
-    kTimeoutOption,
-    kRetryOption,
-    kFeedOption};
+constexpr auto kNatsOptions =
+    WithWaitingOptions({kSubject,
+                        kStream,
+                        kTracer,
+                        kCreate,
+                        kReplicas,
+                        kStreamSize,
+                        kCa,
+                        kCert,
+                        kKey,
+                        {.name = "creds", .type = ValueType::kText},
+                        kUser,
+                        kPassword});
 
-constexpr OptionRow kKafkaOptions[] = {
-    {.name = "topic", .type = ValueType::kText},
-    kTracer,
-    {.name = "compression",
-     .type = ValueType::kChoice,
-     .words = kCompressionWords},
-    {.name = "message_size",
-     .type = ValueType::kSize,
-     .min = uint64_t{64} << 10,
-     .max = uint64_t{256} << 20},
-    kCa,
-    kCert,
-    kKey,
-    {.name = "sasl", .type = ValueType::kChoice, .words = kSaslWords},
-    kUser,
-    kPassword,
-    kBufOption,
-    kUnbufferedOption,
-    kWhenFullOption,
-    kDeadlineOption,
-    kMaxOption,
-    kQueueOption,
-    kTimeoutOption,
-    kRetryOption,
-    kFeedOption};
+constexpr auto kKafkaOptions = WithWaitingOptions(
+    {{.name = "topic", .type = ValueType::kText},
+     kTracer,
+     {.name = "compression",
+      .type = ValueType::kChoice,
+      .words = kCompressionWords},
+     {.name = "message_size",
+      .type = ValueType::kSize,
+      .min = uint64_t{64} << 10,
+      .max = uint64_t{256} << 20},
+     kCa,
+     kCert,
+     kKey,
+     {.name = "sasl", .type = ValueType::kChoice, .words = kSaslWords},
+     kUser,
+     kPassword});
 
 // kInvalid if something is given without what it needs.
 Status CheckTogether(const ConfigEntry& entry) {

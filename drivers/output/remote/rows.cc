@@ -12,28 +12,12 @@
 namespace tracefs {
 namespace {
 
-constexpr OptionRow kTcpOptions[] = {
-    kBufOption,      kUnbufferedOption, kWhenFullOption,
-    kDeadlineOption, kMaxOption,        kQueueOption,
-    kTimeoutOption,  kRetryOption,      kFeedOption};
-constexpr OptionRow kTlsOptions[] = {
-    {.name = "ca", .type = ValueType::kText, .required = true},
-    {.name = "cert", .type = ValueType::kText, .required = true},
-    {.name = "key", .type = ValueType::kText, .required = true},
-    {.name = "name", .type = ValueType::kText},
-    kBufOption,
-    kUnbufferedOption,
-    kWhenFullOption,
-    kDeadlineOption,
-    kMaxOption,
-    kQueueOption,
-    kTimeoutOption,
-    kRetryOption,
-    kFeedOption};
-constexpr OptionRow kUnixOptions[] = {
-    {.name = "seqpacket"}, kBufOption, kUnbufferedOption, kWhenFullOption,
-    kDeadlineOption,       kMaxOption, kQueueOption,      kTimeoutOption,
-    kRetryOption,          kFeedOption};
+constexpr auto kTlsOptions = WithWaitingOptions(
+    {{.name = "ca", .type = ValueType::kText, .required = true},
+     {.name = "cert", .type = ValueType::kText, .required = true},
+     {.name = "key", .type = ValueType::kText, .required = true},
+     {.name = "name", .type = ValueType::kText}});
+constexpr auto kUnixOptions = WithWaitingOptions({{.name = "seqpacket"}});
 
 Result<net::Address> AddressOf(const ConfigEntry& entry) {
   net::Transport transport = net::Transport::kTcp;
@@ -117,7 +101,7 @@ OutputDriverRow Row(std::string_view name, std::string_view help,
 }  // namespace
 
 OutputDriverRow TcpRow() {
-  return Row("tcp", "a tracefs-recv at HOST:PORT", kTcpOptions);
+  return Row("tcp", "a tracefs-recv at HOST:PORT", kWaitingOptions);
 }
 
 OutputDriverRow TlsRow() {

@@ -2,9 +2,13 @@
 // much waits for it, where, and for how long.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <iterator>
 #include <vector>
 
 #include "config/config.h"
+#include "drivers/output/feed/option.h"
 #include "drivers/output/remote/remote.h"
 #include "drivers/output/rows.h"
 #include "tracefs/base/clock.h"
@@ -25,6 +29,20 @@ inline constexpr OptionRow kTimeoutOption = {.name = "timeout",
                                              .type = ValueType::kDuration,
                                              .min = kNsPerSecond,
                                              .max = 600 * kNsPerSecond};
+
+// With which the list of each of them ends.
+inline constexpr std::array kWaitingOptions = {
+    kBufOption,      kUnbufferedOption, kWhenFullOption,
+    kDeadlineOption, kMaxOption,        kQueueOption,
+    kTimeoutOption,  kRetryOption,      kFeedOption};
+// That list: those of its own, then these.
+template <size_t N>
+constexpr auto WithWaitingOptions(const OptionRow (&own)[N]) {
+  std::array<OptionRow, N + kWaitingOptions.size()> all;
+  std::copy(kWaitingOptions.begin(), kWaitingOptions.end(),
+            std::copy(std::begin(own), std::end(own), all.begin()));
+  return all;
+}
 
 // Brokers are for many hosts, whose users should not notice one that is away:
 // without a word on it nobody waits for them.
