@@ -1,6 +1,7 @@
 // Whether there is a library to ask (publisher.h, consumer.h).
 #include "tracefs/broker/consumer.h"
 #include "tracefs/broker/publisher.h"
+#include "tracefs/net/tls.h"
 
 #if TRACEFS_HAVE_NATS
 #include <nats/nats.h>
@@ -26,7 +27,18 @@ std::string BrokerLibrary(BrokerKind kind) {
   return {};
 }
 
+namespace {
+
+// Of the libraries the one says that the server has hung up, the other what the
+// server's alert says.
+Status CheckOwn(const BrokerSpec& spec) {
+  return spec.cert.empty() ? Status::Ok() : net::CheckNotExpired(spec.cert);
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Publisher>> MakePublisher(const BrokerSpec& spec) {
+  if (Status s = CheckOwn(spec); !s.ok()) return s;
 #if TRACEFS_HAVE_NATS
   if (spec.kind == BrokerKind::kNats) return MakeNatsPublisher(spec);
 #endif
@@ -38,6 +50,7 @@ Result<std::unique_ptr<Publisher>> MakePublisher(const BrokerSpec& spec) {
 
 Result<std::unique_ptr<Consumer>> MakeConsumer(const BrokerSpec& spec,
                                                const ConsumerOptions& options) {
+  if (Status s = CheckOwn(spec); !s.ok()) return s;
 #if TRACEFS_HAVE_NATS
   if (spec.kind == BrokerKind::kNats) return MakeNatsConsumer(spec, options);
 #endif

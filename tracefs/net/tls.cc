@@ -352,6 +352,26 @@ class Context final : public TlsContext {
 
 }  // namespace
 
+Status CheckNotExpired(const std::string& cert) {
+  Result<PemFile> file = PemFile::Read("certificate", cert, -1);
+  if (!file.ok()) return file.status();
+  ::ERR_clear_error();
+  const std::unique_ptr<X509, decltype(&::X509_free)> own(
+      ::PEM_read_bio_X509_AUX(file->bio(), nullptr, &NoPassphrase, nullptr),
+      &::X509_free);
+  if (own == nullptr) return file->Refused("");
+  const ASN1_TIME* const end = ::X509_get0_notAfter(own.get());
+  if (::X509_cmp_current_time(end) > 0) return Status::Ok();
+  const BioPtr text(::BIO_new(::BIO_s_mem()));
+  std::array<char, 64> when{};
+  if (text != nullptr && ::ASN1_TIME_print(text.get(), end) == 1) {
+    ::BIO_read(text.get(), when.data(), static_cast<int>(when.size() - 1));
+  }
+  return Status::SystemSaid(EKEYEXPIRED, "TLS certificate '" + cert +
+                                             "' has expired, " + when.data() +
+                                             "; renew it");
+}
+
 Result<std::unique_ptr<TlsContext>> TlsContext::Create(Role role,
                                                        const TlsFiles& files) {
   ::ERR_clear_error();

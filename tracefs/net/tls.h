@@ -20,6 +20,11 @@ struct TlsFiles {
   std::array<int, 3> given = {-1, -1, -1};
 };
 
+// kSystem if the certificate, the first in the file, is over. For those whose
+// library is told by its peer that something is wrong with a certificate, and
+// not even that always.
+Status CheckNotExpired(const std::string& cert);
+
 // Read once; makes any number of connections. Threads: one makes, each stream
 // has its own.
 class TlsContext {

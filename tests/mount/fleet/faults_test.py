@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
 """What goes wrong with brokers between hosts, and what the operator sees of it:
 certificates that have expired, credentials that are taken away, a full disk of
-one of three servers. Nothing that was recorded is lost by any of it."""
+one of three servers, a broker that was away for long, other tenants, receivers
+that have one name. Nothing that was recorded is lost by any of it."""
 
+import glob
+import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -51,9 +55,9 @@ def tls(folder, name):
             "verify: true }")
 
 
-def stored(fleet):
+def stored(fleet, receiver=None):
     """All is stored, and as it should be."""
-    receiver = fleet.receiver()
+    receiver = receiver or fleet.receiver()
 
     def same():
         expect(receiver.poll() is None, said(receiver))
@@ -65,6 +69,23 @@ def stored(fleet):
     receiver.send_signal(signal.SIGTERM)
     expect_equal(receiver.wait(30), 0, said(receiver))
     return f"{fleet.expect_same()} events"
+
+
+def ended(receiver):
+    receiver.send_signal(signal.SIGTERM)
+    expect_equal(receiver.wait(30), 0, said(receiver))
+
+
+def counted(receiver):
+    """What it said in the end."""
+    return {name: int(re.search(pattern, said(receiver))[1]) for name, pattern in
+            (("stored", r"stored (\d+) blocks"), ("doubled", r"(\d+) doubled"),
+             ("never", r"(\d+) never came"))}
+
+
+def messages_in(server):
+    with NatsClient(server.address) as client:
+        return client.request("$JS.API.STREAM.INFO.TRACEFS")["state"]["messages"]
 
 
 def an_expired_certificate_of_the_server_is_told(suite):
@@ -96,6 +117,157 @@ def an_expired_certificate_of_the_server_is_told(suite):
     fleet.work(50)
     fleet.mount.unmount()
     return stored(fleet)
+
+
+def an_expired_certificate_of_ours_is_told(suite):
+    """It is the driver's and the receiver's own: whose it is, and since when."""
+    pem = suite.folder("own-pem")
+    make_certificates(pem, ("server", "host"), "IP:127.0.0.1,DNS:localhost")
+    expire(pem, "host")
+    good = os.path.join(pem, "good.pem")
+    shutil.copy(os.path.join(pem, "host.pem"), good)
+    own = os.path.join(pem, "host.pem")
+    shutil.copy(os.path.join(pem, "host-expired.pem"), own)
+    server = NatsServer(suite, "own-expired", tls(pem, "server"))
+    server.start()
+    broker = Secured(
+        server, f'ca = "{pem}/ca.pem" cert = "{own}" key = "{pem}/host.key"',
+        ["--ca", f"{pem}/ca.pem", "--cert", own, "--tls-key",
+         f"{pem}/host.key"])
+    fleet = fleet_world.Fleet(suite, "own-fleet", broker)
+    fleet.work(50)
+    told = f"'{own}' has expired"
+    wait_until(lambda: told in fleet.mount.messages(),
+               "the driver to say which certificate it is")
+    receiver = fleet.receiver()
+    wait_until(lambda: told in said(receiver),
+               "the receiver to say which certificate it is")
+    fleet.work(50)
+    # A new one is put in its place: nobody is started anew.
+    os.replace(good, own)
+    wait_until(lambda: "connected again" in fleet.mount.messages(),
+               "the driver to be connected")
+    fleet.mount.unmount()
+    return stored(fleet, receiver)
+
+
+def a_broker_that_was_away_for_long(suite):
+    """Longer than it knows what it has: what it took, but could not say so, is
+    sent again, and is there twice. It is stored once."""
+    server = started(NatsServer(suite, "long"))
+    with NatsClient(server.address) as client:
+        answer = client.request("$JS.API.STREAM.CREATE.TRACEFS", json.dumps({
+            "name": "TRACEFS", "subjects": ["tracefs.>"], "storage": "file",
+            "duplicate_window": 100_000_000}).encode())
+        expect("error" not in answer, str(answer))
+    spill = suite.folder("long-spill", mode=0o700)
+    fleet = fleet_world.Fleet(
+        suite, "long-fleet", nats_servers.Broker([server]),
+        options=f'when_full = spill "{spill}" max = 64M timeout = 1s')
+    fleet.work(50)
+
+    wait_until(lambda: messages_in(server) > 0, "something in the stream")
+    server.process.send_signal(signal.SIGSTOP)
+    try:
+        fleet.work(100)
+        # It has them in its socket; the driver gives up and keeps them.
+        wait_until(lambda: "trying again" in fleet.mount.messages(),
+                   "the driver to give up")
+    finally:
+        server.process.send_signal(signal.SIGCONT)
+    wait_until(lambda: "connected again" in fleet.mount.messages(),
+               "the driver to be connected again")
+    fleet.work(20)
+    # And gone for a while.
+    server.kill()
+    fleet.work(100)
+    wait_until(lambda: os.listdir(spill), "something in the spill directory")
+    server.start()
+    fleet.mount.unmount()
+    expect_equal(os.listdir(spill), [], "the spill directory")
+    # It has taken these once more, as from one who was never told.
+    with NatsClient(server.address) as client:
+        for subject, headers, body in list(client.messages("TRACEFS"))[-5:]:
+            answer = client.request(subject, body, headers=headers)
+            expect("duplicate" not in answer, str(answer))
+    messages = messages_in(server)
+    receiver = fleet.receiver()
+    result = stored(fleet, receiver)
+    counts = counted(receiver)
+    expect_equal(counts["stored"] + counts["doubled"], messages, "messages")
+    expect(counts["doubled"] >= 5, str(counts))
+    return f"{result}, {counts}"
+
+
+def another_tenant_gets_nothing_in(suite):
+    """Neither under our subject, nor, in an account of its own, at all."""
+    users = """
+    authorization { users: [
+      { user: boss, password: "boss" },
+      { user: ours, password: "ours" },
+      { user: other, password: "other", permissions: { publish: {
+          allow: [ "other.>", "$JS.API.>", "_INBOX.>" ] } } } ] }"""
+    server = NatsServer(suite, "tenants", users)
+    server.start()
+    boss = {"user": "boss", "pass": "boss"}
+    wait_until(lambda: server.answers(**boss), "nats-server")
+    for name in ("ours", "other"):
+        with open(suite.path(name), "w", encoding="ascii") as out:
+            out.write(name + "\n")
+
+    def broker(name):
+        return Secured(
+            server, f'user = "{name}" password = "{suite.path(name)}"',
+            ["--broker-user", name, "--broker-password", suite.path(name)])
+    ours = fleet_world.Fleet(suite, "our-fleet", broker("ours"))
+    ours.work(30)
+    other = fleet_world.Fleet(suite, "other-fleet", broker("other"))
+    other.work(30)
+    wait_until(lambda: "ermission" in other.mount.messages(),
+               "the other tenant's driver to say that it may not")
+    ours.mount.unmount()
+    result = stored(ours)
+    with NatsClient(server.address, **boss) as client:
+        serials = {headers["Nats-Msg-Id"].rpartition("-")[0]
+                   for _, headers, _ in client.messages("TRACEFS")}
+    expect_equal(len(serials), 1, "traces in the stream")
+    other.give_up()
+    return result
+
+
+def two_receivers_of_one_name(suite):
+    """And directories of their own: a mistake of the operator's. Each stores
+    what it gets, says that there are gaps, and together they have all."""
+    server = started(NatsServer(suite, "one-name"))
+    fleet = fleet_world.Fleet(suite, "one-name-fleet",
+                              nats_servers.Broker([server]),
+                              options="buf = 4096")
+    second = suite.folder("one-name-fleet", "second")
+    receivers = [fleet.receiver("--gap", "1s"),
+                 fleet.receiver("--gap", "1s", out=second)]
+
+    def shared():
+        fleet.work(20)
+        return (fleet.traces() and
+                glob.glob(f"{second}/host=*/date=*/*.trace"))
+    wait_until(shared, "both to get something")
+    for _ in range(10):
+        fleet.work(40)
+    fleet.mount.unmount()
+    fleet.await_all(receivers)
+    counts = [counted(one) for one in receivers]
+    expect(counts[0]["never"] + counts[1]["never"] > 0,
+           "nobody says that blocks never came")
+    expect_equal(counts[0]["stored"] + counts[1]["stored"],
+                 messages_in(server), "blocks in the two directories")
+    # What the operator does then: another group, with one directory, as long as
+    # the broker has it all.
+    third = suite.folder("one-name-fleet", "third")
+    again = fleet.receiver("--group", "again", out=third)
+    wait_until(lambda: fleet.broker.acknowledged_all("again"), "all again")
+    ended(again)
+    events = suite.read(*glob.glob(f"{third}/host=*/date=*/*.trace"))
+    return f"{fleet.expect_same(events)} events, {counts}"
 
 
 def credentials_that_are_taken_away_are_told(suite):
@@ -189,6 +361,9 @@ def ending(case, suite):
 def main():
     suite = Suite("fleet-faults", __doc__)
     for case in (an_expired_certificate_of_the_server_is_told,
+                 an_expired_certificate_of_ours_is_told,
+                 a_broker_that_was_away_for_long,
+                 another_tenant_gets_nothing_in, two_receivers_of_one_name,
                  credentials_that_are_taken_away_are_told,
                  a_full_disk_of_one_server_loses_nothing):
         suite.run(case.__name__.replace("_", " "), ending, case, suite)

@@ -10,17 +10,21 @@ import os
 import signal
 import socket
 import sys
+import time
 import urllib.error
 import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..",
                                 "support"))
 sys.path.insert(0, os.path.dirname(__file__))
+import duckdb  # noqa: E402
 import fleet_world  # noqa: E402
 import nats_servers  # noqa: E402
-from fleet_world import (HOST, encrypted_fleet,  # noqa: E402
+from fleet_world import (HOST, SOAK_SECONDS,  # noqa: E402
+                         encrypted_fleet,
+                         receivers_killed_at_random_lose_nothing,
                          receivers_killed_in_turn_lose_nothing, said,
-                         sealed_fleet, tables_need_the_key,
+                         sealed_fleet, secret_file, tables_need_the_key,
                          two_receivers_store_what_verifies)
 from nats_servers import NatsClient, NatsServer  # noqa: E402
 from tracefs_harness import (Skip, Suite, decode_event, expect,  # noqa: E402
@@ -76,6 +80,12 @@ def killed_receivers_lose_and_double_nothing(suite, kills=4):
     server = started(NatsServer(suite, "killed"))
     fleet = Fleet(suite, "killers", [server], options="buf = 4096")
     return receivers_killed_in_turn_lose_nothing(fleet, kills)
+
+
+def receivers_killed_for_a_long_time(suite):
+    server = started(NatsServer(suite, "random-kills"))
+    return receivers_killed_at_random_lose_nothing(
+        *sealed_fleet(suite, "random", [server], Fleet), SOAK_SECONDS)
 
 
 def a_broker_that_is_away_costs_nothing(suite):
@@ -198,24 +208,57 @@ def tables_have_each_event_once(suite):
     receiver.send_signal(signal.SIGTERM)
     expect_equal(receiver.wait(30), 0, said(receiver))
     expect("stored 0 blocks; " in said(receiver), said(receiver))
-    parquet = suite.folder("tables-fleet", "parquet")
-    receiver = fleet.receiver("--format", "parquet", "--group", "parquet",
-                              "--every", "1s", out=parquet)
-    wait_until(lambda: glob.glob(f"{parquet}/host={HOST}/date=*/*.parquet"),
-               "a Parquet file")
-    receiver.send_signal(signal.SIGTERM)
-    expect_equal(receiver.wait(30), 0, said(receiver))
-    try:
-        import pandas
-        rows = sum(len(pandas.read_parquet(path, columns=["op"])) for path in
-                   glob.glob(f"{parquet}/host={HOST}/date=*/*.parquet"))
-        expect_equal(rows, count, "rows of Parquet")
-    except ImportError:
-        for path in glob.glob(f"{parquet}/host={HOST}/date=*/*.parquet"):
-            with open(path, "rb") as file:
-                data = file.read()
-            expect(data[:4] == data[-4:] == b"PAR1", "no Parquet file")
     return f"{count} events in {len(files)} files"
+
+
+def small_files_become_large_ones(suite):
+    """While others of them come, whoever does it is killed, and somebody asks
+    questions: of all that were asked the answer never has a row twice, or one
+    less than the one before."""
+    server = started(NatsServer(suite, "merged"))
+    fleet = Fleet(suite, "merged-fleet", [server], options="buf = 4096",
+                  filters="compress alg = zstd;")
+    arguments = ("--format", "parquet", "--every", "100ms", "--merge", "1s")
+    receivers = [fleet.receiver(*arguments) for _ in range(2)]
+    table = (f"read_parquet('{fleet.out}/host=*/date=*/*.parquet', "
+             "hive_partitioning = true)")
+    rows = (f"SELECT count(*) AS n, count(DISTINCT (tracer, time, op, path, "
+            f"ctid, latency)) AS different FROM {table}")
+
+    def ask():
+        """None: nothing is there yet, or a file was gone by then."""
+        (answer,) = duckdb.ask(suite.options.npm, suite.path("merged-fleet"),
+                               rows)
+        if isinstance(answer, str):
+            expect("No files found" in answer or "annot open file" in answer
+                   or "No such file" in answer, answer)
+            return None
+        expect_equal(answer[0]["n"], answer[0]["different"], "rows")
+        return int(answer[0]["n"])
+    files, before, asked = [], 0, 0
+    for number in range(12):
+        fleet.work(30)
+        receivers[number % 2].send_signal(signal.SIGKILL)
+        receivers[number % 2].wait()
+        receivers[number % 2] = fleet.receiver(*arguments)
+        files.append(len(glob.glob(f"{fleet.out}/host=*/date=*/*.parquet")))
+        answer = None if duckdb.missing(suite.options.npm) else ask()
+        if answer is not None:
+            asked += 1
+            expect(answer >= before, f"{before} rows have become {answer}")
+            before = answer
+    fleet.mount.unmount()
+    fleet.await_all(receivers, stop=False)
+
+    wait_until(lambda: len(glob.glob(
+        f"{fleet.out}/host=*/date=*/*.parquet")) <= 8, "few files")
+    for receiver in receivers:
+        receiver.send_signal(signal.SIGTERM)
+        expect_equal(receiver.wait(30), 0, said(receiver))
+    want = sum(fleet_world.plain(suite.read(fleet.beside)).values())
+    if asked:
+        expect_equal(ask(), want, "rows")
+    return f"{want} events, {asked} questions, files: {files}"
 
 
 def blocks_that_lack_their_key_stay_with_the_broker(suite):
@@ -224,18 +267,21 @@ def blocks_that_lack_their_key_stay_with_the_broker(suite):
     return tables_need_the_key(fleet, secret)
 
 
-def a_node_is_killed_under_load(suite, kills=1):
-    """Three servers keep the stream; each in turn is killed."""
-    servers = nats_servers.cluster(suite, ["n1", "n2", "n3"])
+def started_cluster(suite, name, options=""):
+    """(servers, fleet, key of its seals): three that keep the stream together,
+    which is there."""
+    servers = nats_servers.cluster(suite, [f"{name}{i}" for i in range(3)])
     for server in servers:
         server.start()
     for server in servers:
         wait_until(server.answers, "nats-server")
-    fleet = Fleet(suite, "cluster", servers,
+    secret = secret_file(suite, name + "-secret", "5a")
+    fleet = Fleet(suite, name, servers,
                   # The end of the trace waits for a leader, too.
                   options="replicas = 3 queue = 256M when_full = block "
-                  "deadline = 60s")
-    receiver = fleet.receiver()
+                  "deadline = 60s " + options,
+                  filters=f'checksum key = "file:{secret}";')
+    fleet.work(50)
 
     def has_stream():
         try:
@@ -244,19 +290,67 @@ def a_node_is_killed_under_load(suite, kills=1):
                 return "state" in info and info["state"]["messages"] > 0
         except OSError:
             return False
-    fleet.work(50)
     wait_until(has_stream, "the stream")
-    for number in range(kills):
-        victim = servers[number % 3]
-        victim.kill()
-        for _ in range(10):
-            fleet.work(30)
-        victim.start()
-        wait_until(victim.answers, "nats-server")
-        fleet.work(50)
+    return servers, fleet, secret
+
+
+def stored_by(fleet, receivers, secret):
+    """What is left comes; all of it verifies, and is that of the file."""
     fleet.mount.unmount()
-    fleet.await_all([receiver])
-    return f"{fleet.expect_same()} events, {kills} kills"
+    fleet.await_all(receivers)
+    suite = fleet.suite
+    suite.command("tracefs-verify", "--key", secret, *fleet.traces())
+    return f"{fleet.expect_same()} events"
+
+
+def a_node_is_killed_under_load(suite):
+    """Three servers keep the stream; one is killed and comes back."""
+    servers, fleet, secret = started_cluster(suite, "cluster")
+    receiver = fleet.receiver()
+    servers[0].kill()
+    for _ in range(10):
+        fleet.work(30)
+    started(servers[0])
+    fleet.work(50)
+    return stored_by(fleet, [receiver], secret)
+
+
+def all_three_servers_are_restarted(suite):
+    """At once, under load, while a receiver takes what they have."""
+    servers, fleet, secret = started_cluster(suite, "restarted")
+    receiver = fleet.receiver()
+    for server in servers:
+        server.kill()
+    for _ in range(10):
+        fleet.work(30)
+    wait_until(lambda: "trying again" in said(receiver),
+               "the receiver to say that they are gone")
+    for server in servers:
+        server.start()
+    wait_until(lambda: "connected again" in fleet.mount.messages(),
+               "the driver to be connected")
+    fleet.work(50)
+    return stored_by(fleet, [receiver], secret)
+
+
+def a_node_is_killed_every_ten_seconds(suite, seconds):
+    """Each in turn, whatever the others are doing, under load."""
+    servers, fleet, secret = started_cluster(suite, "soaked")
+    receivers = [fleet.receiver() for _ in range(2)]
+    kills = 0
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        victim = servers[kills % 3]
+        victim.kill()
+        kills += 1
+        back = time.monotonic() + 3
+        next_one = time.monotonic() + 10
+        while time.monotonic() < next_one:
+            fleet.work(30)
+            time.sleep(0.25)
+            if victim.process.poll() is not None and time.monotonic() > back:
+                victim.start()
+    return stored_by(fleet, receivers, secret) + f", {kills} kills"
 
 
 def a_feed_is_lines_in_messages(suite):
@@ -378,22 +472,24 @@ def ending(case, *arguments):
 
 
 def main():
-    suite = Suite("fleet", __doc__)
+    suite = Suite("fleet", __doc__, fleet_world.arguments)
     cases = (messages_put_together_are_the_trace,
              stored_traces_are_what_the_file_driver_kept,
              killed_receivers_lose_and_double_nothing,
              a_broker_that_is_away_costs_nothing, wrong_credentials_are_told,
              what_is_forged_is_refused, tables_have_each_event_once,
+             small_files_become_large_ones,
              blocks_that_lack_their_key_stay_with_the_broker,
-             a_node_is_killed_under_load, a_feed_is_lines_in_messages,
+             a_node_is_killed_under_load, all_three_servers_are_restarted,
+             a_feed_is_lines_in_messages,
              added_to_a_running_mount, a_receiver_is_watched)
     for case in cases:
         suite.run(case.__name__.replace("_", " "), ending, case, suite)
     if SOAK:
-        suite.run("receivers are killed for a long time", ending,
-                  killed_receivers_lose_and_double_nothing, suite, 2000)
-        suite.run("nodes are killed for a long time", ending,
-                  a_node_is_killed_under_load, suite, 60)
+        suite.run("receivers are killed at random for a long time", ending,
+                  receivers_killed_for_a_long_time, suite)
+        suite.run("a node is killed every ten seconds for a long time", ending,
+                  a_node_is_killed_every_ten_seconds, suite, SOAK_SECONDS)
     suite.finish()
 
 

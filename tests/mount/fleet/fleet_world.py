@@ -8,11 +8,18 @@ import os
 import random
 import signal
 import subprocess
+import time
 
 from tracefs_harness import decode_event, expect, expect_equal, wait_until
 
 HOST = os.uname().nodename
+# Long runs, with TRACEFS_SOAK=1: how long each of them is.
+SOAK_SECONDS = float(os.environ.get("TRACEFS_SOAK_SECONDS", "3600"))
 GROUP = "tracefs-recv"
+
+
+def arguments(parser):
+    parser.add_argument("--npm", help="folder with node_modules: DuckDB")
 
 
 class Fleet:
@@ -43,6 +50,14 @@ class Fleet:
             with open(path, "w", encoding="ascii") as out:
                 out.write(str(self.made))
             self.made += 1
+
+    def give_up(self):
+        """Ends the mount whose blocks nobody takes, without waiting for it."""
+        self.mount.kill()
+        # Unless its watchdog has done it.
+        subprocess.run(["umount", "-l", self.point], check=False,
+                       capture_output=True)
+        wait_until(lambda: not self.mount.is_mounted(), "the mount to go")
 
     def receiver(self, *arguments, out=None):
         log = self.suite.path(self.name, f"recv-{random.random()}.log")
@@ -143,6 +158,33 @@ def receivers_killed_in_turn_lose_nothing(fleet, kills):
     fleet.mount.unmount()
     fleet.await_all(receivers)
     return f"{fleet.expect_same()} events, {kills} kills"
+
+
+def receivers_killed_at_random_lose_nothing(fleet, secret, seconds):
+    """kill -9 for a long time, of two that share the work, and of both at once
+    now and then; what is stored verifies, too."""
+    draw = random.Random(21)
+    arguments = ("--key", secret)
+    receivers = [fleet.receiver(*arguments) for _ in range(2)]
+    kills = 0
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pause = time.monotonic() + draw.uniform(0.05, 6)
+        while time.monotonic() < pause:
+            fleet.work(5)
+            time.sleep(0.5)
+        for victim in draw.choice([[0], [1], [0, 1]]):
+            expect(receivers[victim].poll() is None, said(receivers[victim]))
+            receivers[victim].send_signal(signal.SIGKILL)
+            receivers[victim].wait()
+            os.unlink(receivers[victim].log)
+            receivers[victim] = fleet.receiver(*arguments)
+            kills += 1
+    fleet.mount.unmount()
+    fleet.await_all(receivers)
+    count = fleet.expect_same()
+    fleet.suite.command("tracefs-verify", "--key", secret, *fleet.traces())
+    return f"{count} events, {kills} kills in {seconds} s"
 
 
 def tables_need_the_key(fleet, secret):

@@ -14,7 +14,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..",
                                 "support"))
 sys.path.insert(0, os.path.dirname(__file__))
 import kafka_cluster as kafka  # noqa: E402
-from fleet_world import (HOST, Fleet, encrypted_fleet,  # noqa: E402
+from fleet_world import (HOST, SOAK_SECONDS, Fleet,  # noqa: E402
+                         encrypted_fleet,
+                         receivers_killed_at_random_lose_nothing,
                          receivers_killed_in_turn_lose_nothing, said,
                          sealed_fleet, tables_need_the_key,
                          two_receivers_store_what_verifies)
@@ -54,6 +56,11 @@ def killed_receivers_lose_and_double_nothing(suite, kills=4):
     """kill -9, two in turn: each time the group shares out anew."""
     fleet = Fleet(suite, "killers", Cluster(suite), options="buf = 4096")
     return receivers_killed_in_turn_lose_nothing(fleet, kills)
+
+
+def receivers_killed_for_a_long_time(suite):
+    return receivers_killed_at_random_lose_nothing(
+        *sealed_fleet(suite, "random", Cluster(suite)), SOAK_SECONDS)
 
 
 def errors_and_lost_brokers_under_load_lose_nothing(suite, rounds=3):
@@ -247,7 +254,7 @@ def main():
         suite.run(case.__name__.replace("_", " "), ending, case, suite)
     if SOAK:
         suite.run("receivers are killed for a long time", ending,
-                  killed_receivers_lose_and_double_nothing, suite, 500)
+                  receivers_killed_for_a_long_time, suite)
         suite.run("errors for a long time", ending,
                   errors_and_lost_brokers_under_load_lose_nothing, suite, 100)
     suite.finish()
