@@ -8,7 +8,6 @@ import collections
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,27 +15,10 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "support"))
+import duckdb  # noqa: E402
 from command_checks import Commands, Skip, expect, expect_equal, run_checks  # noqa: E402
 
 HOSTS = 50
-NODE = r"""
-const { readFileSync, writeSync } = require('fs');
-const { DuckDBInstance } = require('@duckdb/node-api');
-(async () => {
-  const connection = await (await DuckDBInstance.create(':memory:')).connect();
-  const results = [];
-  for (const statement of JSON.parse(readFileSync(process.argv[2]))) {
-    try {
-      const reader = await connection.runAndReadAll(statement);
-      results.push({ names: reader.columnNames(), rows: reader.getRowsJson() });
-    } catch (error) {
-      results.push({ error: String(error) });
-    }
-  }
-  const text = Buffer.from(JSON.stringify(results));
-  for (let at = 0; at < text.length;) at += writeSync(1, text, at);
-})();
-"""
 
 
 class World(Commands):
@@ -59,27 +41,11 @@ class World(Commands):
 
     def duckdb(self, *statements):
         """The results of the statements, rows as dictionaries."""
-        if not shutil.which("node"):
-            raise Skip("node is not installed")
-        if not os.path.isdir(os.path.join(self.npm, "node_modules", "@duckdb")):
-            raise Skip("DuckDB is not installed (scripts/setup)")
-        script = os.path.join(self.folder, "query.js")
-        if not os.path.exists(script):
-            with open(script, "w", encoding="ascii") as file:
-                file.write(NODE)
-            os.symlink(os.path.join(os.path.abspath(self.npm), "node_modules"),
-                       os.path.join(self.folder, "node_modules"))
-        words = os.path.join(self.folder, "statements.json")
-        with open(words, "w", encoding="utf-8") as file:
-            json.dump(statements, file)
-        done = subprocess.run(["node", script, words], capture_output=True,
-                              check=False, timeout=300)
-        expect_equal(done.returncode, 0, done.stderr.decode())
-        results = []
-        for statement, result in zip(statements, json.loads(done.stdout)):
-            expect("error" not in result, result.get("error"), statement)
-            results.append([dict(zip(result["names"], row))
-                            for row in result["rows"]])
+        if duckdb.missing(self.npm):
+            raise Skip(duckdb.missing(self.npm))
+        results = duckdb.ask(self.npm, self.folder, *statements)
+        for statement, result in zip(statements, results):
+            expect(not isinstance(result, str), result, statement)
         return results
 
     def sql(self, folder, *words):

@@ -100,13 +100,23 @@ ParquetFile::ParquetFile(
   Write(kMagic);
 }
 
+size_t ParquetFile::memory_bytes() const {
+  size_t bytes = 0;
+  for (const ParquetColumn& column : columns_) bytes += column.memory_bytes();
+  return bytes;
+}
+
 void ParquetFile::EndRow() {
-  if (++rows_ >= options_.group_rows) {
+  if (++rows_ >= options_.group_rows ||
+      (rows_ % kLookAfter == 0 && memory_bytes() > options_.group_bytes)) {
     FlushGroup();
-  } else if (rows_ % kLookAfter == 0) {
-    size_t bytes = 0;
-    for (const ParquetColumn& column : columns_) bytes += column.memory_bytes();
-    if (bytes > options_.group_bytes) FlushGroup();
+  }
+}
+
+void ParquetFile::MakeRoom(uint32_t rows) {
+  if (uint64_t{rows_} + rows > options_.group_rows ||
+      memory_bytes() > options_.group_bytes) {
+    FlushGroup();
   }
 }
 

@@ -32,6 +32,10 @@ class ParquetFile {
   // The number that a row of the group has that is being filled.
   uint32_t row() const { return rows_; }
   void EndRow();
+  // Many rows that are put column by column: before, which may begin a new
+  // group, and after.
+  void MakeRoom(uint32_t rows);
+  void EndRows(uint32_t rows) { rows_ += rows; }
   // From the next row on.
   void SetGroupBytes(size_t bytes) { options_.group_bytes = bytes; }
   // Rows are in order of this column, so far.
@@ -51,6 +55,7 @@ class ParquetFile {
   };
 
   void FlushGroup();
+  size_t memory_bytes() const;
   void Write(std::string_view bytes);
 
   OutputBuffer& out_;

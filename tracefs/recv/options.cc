@@ -306,6 +306,9 @@ Result<RecvOptions> ParseRecvOptions(int argc, const char* const* argv) {
     result.fleet = *std::move(fleet);
     result.keys = given.Texts("key");
     result.user = given.Text("user");
+    result.out = given.Text("out");
+    if (Status s = TakeRetention(given, &result); !s.ok()) return s;
+    result.fleet->housekeeping.rules = result.retention;
     return result;
   }
   if (Status s = CheckNoFleetOptions(given); !s.ok()) return s;

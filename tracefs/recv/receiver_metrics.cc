@@ -1,18 +1,14 @@
 #include "tracefs/recv/receiver_metrics.h"
 
-#include <sys/vfs.h>
-
 #include "tracefs/base/clock.h"
-#include "tracefs/export/openmetrics.h"
+#include "tracefs/recv/common_metrics.h"
 
 namespace tracefs {
 namespace {
 
 // Indexes of kFamilies.
 enum Id : size_t {
-  kBuild,
-  kCpu,
-  kSenders,
+  kSenders = kCommonFamilies.size(),
   kConnections,
   kWelcomed,
   kRefused,
@@ -21,17 +17,10 @@ enum Id : size_t {
   kTraces,
   kRemoved,
   kRemovedBytes,
-  kDiskSize,
-  kDiskFree,
-  kDiskUp,
-  kDiskFailures,
   kReloads,
 };
 
-constexpr OpenMetricsPage::Family kFamilies[] = {
-    {"tracefs_build", "info", "", "The version that runs."},
-    {"process_cpu_seconds", "counter", "seconds",
-     "Processor time of the receiver."},
+constexpr auto kFamilies = WithCommonFamilies({
     {"tracefs_recv_senders", "gauge", "", "Connections now."},
     {"tracefs_recv_connections", "counter", "", "Connections so far."},
     {"tracefs_recv_welcomed", "counter", "",
@@ -43,17 +32,9 @@ constexpr OpenMetricsPage::Family kFamilies[] = {
     {"tracefs_recv_traces", "gauge", "", "Files in the directory."},
     {"tracefs_recv_removed", "counter", "", "Traces removed by --keep."},
     {"tracefs_recv_removed_bytes", "counter", "bytes", "Bytes of those."},
-    {"tracefs_recv_disk_size_bytes", "gauge", "bytes",
-     "Size of the directory's file system."},
-    {"tracefs_recv_disk_free_bytes", "gauge", "bytes",
-     "Room that the receiver may use there."},
-    {"tracefs_recv_disk_up", "gauge", "",
-     "1: the disk takes what comes; 0: the last block could not be written."},
-    {"tracefs_recv_disk_failures", "counter", "",
-     "Writes that the disk has refused."},
     {"tracefs_recv_reloads", "counter", "",
      "How often keys and certificates were to be read again, by result."},
-};
+});
 
 // In the order of RefuseReason, from 1 on.
 constexpr std::string_view kReasons[] = {
@@ -67,16 +48,9 @@ constexpr uint64_t kStuckNs = 30 * kNsPerSecond;
 
 }  // namespace
 
-std::optional<DiskRoom> RoomOf(int directory) {
-  struct statfs fs {};
-  if (directory < 0 || ::fstatfs(directory, &fs) != 0) return std::nullopt;
-  const auto block = static_cast<uint64_t>(fs.f_bsize);
-  return DiskRoom{fs.f_blocks * block, fs.f_bavail * block};
-}
-
 std::string ReceiverMetrics(const ReceiverCounts& counts, int directory) {
   OpenMetricsPage page(kFamilies);
-  page.AddProcess(kBuild, kCpu);
+  AddProcessMetrics(page);
   page.Gauge(kSenders, "", counts.senders);
   page.Count(kConnections, "", counts.connections);
   page.Count(kWelcomed, "", counts.welcomed);
@@ -90,12 +64,7 @@ std::string ReceiverMetrics(const ReceiverCounts& counts, int directory) {
     page.Gauge(kTraces, "", counts.traces);
     page.Count(kRemoved, "", counts.removed);
     page.Count(kRemovedBytes, "", counts.removed_bytes);
-    if (const std::optional<DiskRoom> room = RoomOf(directory)) {
-      page.Gauge(kDiskSize, "", room->size_bytes);
-      page.Gauge(kDiskFree, "", room->free_bytes);
-    }
-    page.Gauge(kDiskUp, "", counts.disk_error == 0 ? 1 : 0);
-    page.Count(kDiskFailures, "", counts.disk_failures);
+    AddDiskMetrics(page, directory, counts.disk_error, counts.disk_failures);
   }
   page.Count(kReloads, MetricLabel("result", "done"), counts.reloads);
   page.Count(kReloads, MetricLabel("result", "refused"), counts.failed_reloads);

@@ -25,6 +25,7 @@ constexpr auto kLeast = std::chrono::seconds(1);
 }  // namespace
 
 std::string SenderOf(const std::string& name) {
+  if (name.starts_with("host=")) return name.substr(0, name.find('/'));
   if (!name.starts_with("cn-") && !name.starts_with("uid-")) return "";
   // SENDER.SERIAL.trace and what was cut off from it; a sender has dots, too.
   const size_t end = name.find(".trace");

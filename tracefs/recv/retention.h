@@ -37,8 +37,8 @@ struct KeptTrace {
   uint64_t bytes = 0;     // on the disk
   int64_t written_s = 0;  // since 1970
 };
-// Who sent it, by its name: "cn-host1", "uid-1000"; empty where nobody can
-// tell.
+// Who sent it, by its name: "cn-host1", "uid-1000", "host=web1" of a day of a
+// fleet; empty where nobody can tell.
 std::string SenderOf(const std::string& name);
 // All of a directory (a descriptor), oldest first.
 Result<std::vector<KeptTrace>> ListTraces(int directory);

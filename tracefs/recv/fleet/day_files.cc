@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 #include <vector>
 
 #include "tracefs/base/file_io.h"
@@ -23,6 +24,7 @@ constexpr size_t kMarkBytes = 24;
 // Frames this near to the end may never have reached the disk when a machine
 // went down; all before were acknowledged, and so are durable.
 constexpr uint64_t kDoubtedBytes = uint64_t{64} << 20;
+constexpr size_t kMaxHeadBytes = size_t{16} << 20;
 
 bool IsKind(const FrameHeader& header, FrameKind kind) {
   return header.kind == static_cast<uint16_t>(kind);
@@ -30,6 +32,39 @@ bool IsKind(const FrameHeader& header, FrameKind kind) {
 
 std::span<std::byte> Room(std::string* text) {
   return {reinterpret_cast<std::byte*>(text->data()), text->size()};
+}
+
+std::string HeadPath(const std::string& serial) { return ".heads/" + serial; }
+
+bool Removed(int fd) {
+  struct stat st;
+  return ::fstat(fd, &st) == 0 && st.st_nlink == 0;
+}
+
+// Preamble and block 0, with which each file of a day begins, but for marks
+// between; empty: it is damaged.
+std::string HeadOf(int fd) {
+  std::string head(kMaxHeadBytes, '\0');
+  const ssize_t n = ::pread(fd, head.data(), head.size(), 0);
+  const ByteSpan bytes =
+      AsBytes(head).first(static_cast<size_t>(std::max<ssize_t>(n, 0)));
+  if (bytes.size() < 12) return {};
+  const Result<size_t> length = format::PreambleLength(bytes.first(12));
+  if (!length.ok() || *length > bytes.size()) return {};
+  const auto preamble = format::DecodePreamble(bytes.first(*length));
+  if (!preamble.ok()) return {};
+  for (size_t at = *length; at < bytes.size();) {
+    const auto frame = format::FrameAt(bytes.subspan(at), preamble->serial);
+    if (!frame) return {};
+    const size_t size = format::kFrameHeaderBytes + frame->payload.size();
+    if (!format::IsMark(frame->header.kind)) {
+      return frame->header.sequence == 0
+                 ? head.substr(0, *length) + head.substr(at, size)
+                 : std::string();
+    }
+    at += size;
+  }
+  return {};
 }
 
 }  // namespace
@@ -42,9 +77,16 @@ DayFiles::DayFiles(const HostFolder& folder, std::string preamble,
       name_(format::SerialText(serial)) {}
 
 Status DayFiles::Refresh() {
+  // Retention has taken them away; what is known of the trace stays.
+  if (any_ && Removed(last_.fd.get())) {
+    last_ = {};
+    late_ = {};
+    any_ = opened_ = false;
+  }
   if (!opened_) {
     if (Status s = OpenAll(); !s.ok()) return s;
     opened_ = true;
+    if (!any_ && block_zero_.empty()) ReadKeptHead();
     return Status::Ok();
   }
   if (!any_) return OpenAll();
@@ -53,6 +95,24 @@ Status DayFiles::Refresh() {
   if (last_.closed) return OpenAll();
   if (late_.fd.valid()) return ReadOn(&late_, /*late=*/true);
   return Status::Ok();
+}
+
+void DayFiles::ReadKeptHead() {
+  const UniqueFd fd(::openat(folder_.fd(), HeadPath(name_).c_str(),
+                             O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat st;
+  if (!fd || ::fstat(fd.get(), &st) != 0) return;
+  std::string head(static_cast<size_t>(st.st_size), '\0');
+  if (head.size() > kMaxHeadBytes || !ReadAllAt(fd.get(), Room(&head), 0) ||
+      !head.starts_with(preamble_)) {
+    return;
+  }
+  block_zero_ = head.substr(preamble_.size());
+  resumed_ = true;
+}
+
+void DayFiles::ResumeAt(uint64_t sequence) {
+  if (std::exchange(resumed_, false)) next_ = std::max(next_, sequence);
 }
 
 Status DayFiles::OpenAll() {
@@ -300,6 +360,35 @@ Status DayFiles::AppendLate(const std::string& day, uint64_t sequence,
 Status DayFiles::Sync() {
   if (any_ && ::fdatasync(last_.fd.get()) != 0) {
     return Status::System(errno, name_);
+  }
+  return Status::Ok();
+}
+
+Status KeepHeads(const HostFolder& folder, const std::string& date) {
+  constexpr std::string_view kEnding = ".trace";
+  const UniqueFd day(
+      ::openat(folder.fd(), date.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!day) return Status::System(errno, date);
+  for (const std::string& name : NamesIn(day.get(), "")) {
+    const std::string serial = name.substr(0, name.find('.'));
+    if (name != serial + std::string(kEnding)) continue;
+    bool elsewhere = false;
+    for (const std::string& other : NamesIn(folder.fd(), kDate)) {
+      elsewhere =
+          elsewhere || (other != date &&
+                        ::faccessat(folder.fd(), (other + '/' + name).c_str(),
+                                    F_OK, AT_SYMLINK_NOFOLLOW) == 0);
+    }
+    if (elsewhere) continue;
+    const UniqueFd fd(
+        ::openat(day.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    const std::string head = fd ? HeadOf(fd.get()) : std::string();
+    if (head.empty()) continue;
+    const Result<UniqueFd> heads = OpenOrMakeFolder(folder.fd(), ".heads");
+    if (!heads.ok()) return heads.status();
+    if (Status s = WriteFileWhole(heads->get(), serial, head); !s.ok()) {
+      return s;
+    }
   }
   return Status::Ok();
 }

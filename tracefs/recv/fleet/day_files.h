@@ -30,6 +30,10 @@ class DayFiles {
   // A block below that is not there.
   bool Missing(uint64_t sequence) const { return missing_.Has(sequence); }
 
+  // Of a trace of which nothing is left but its head (KeepHeads): it goes on
+  // with that block.
+  void ResumeAt(uint64_t sequence);
+
   // A block with a number from next() on. In the file of that day or, where
   // there is one of a later day already, in that.
   Status Append(const std::string& day, uint64_t sequence, ByteSpan frame);
@@ -50,6 +54,7 @@ class DayFiles {
     bool closed = false;  // has its mark at the end
   };
   Status OpenAll();
+  void ReadKeptHead();
   Status Open(const std::string& day, const std::string& name, File* file);
   // Reads on to the last whole frame, and cuts off what is behind.
   Status ReadOn(File* file, bool late);
@@ -63,12 +68,18 @@ class DayFiles {
   const format::Serial serial_;
   const std::string name_;  // without what follows the dot
   bool opened_ = false;
-  bool any_ = false;  // there is a file
+  bool any_ = false;      // there is a file
+  bool resumed_ = false;  // there is a head alone
   File last_;
   File late_;
   uint64_t next_ = 0;
   Ranges missing_;
   std::string block_zero_;  // its frame, once it is known
 };
+
+// Before the folder of a day goes: of the traces of which nothing else is there
+// preamble and block 0 are kept, in .heads, so that they can go on. With the
+// lock held.
+Status KeepHeads(const HostFolder& folder, const std::string& date);
 
 }  // namespace tracefs

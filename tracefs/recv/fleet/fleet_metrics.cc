@@ -3,17 +3,14 @@
 #include <cerrno>
 
 #include "tracefs/base/clock.h"
-#include "tracefs/export/openmetrics.h"
-#include "tracefs/recv/receiver_metrics.h"
+#include "tracefs/recv/common_metrics.h"
 
 namespace tracefs {
 namespace {
 
 // Indexes of kFamilies.
 enum Id : size_t {
-  kBuild,
-  kCpu,
-  kBrokerUp,
+  kBrokerUp = kCommonFamilies.size(),
   kBrokerLosses,
   kBlocks,
   kBytes,
@@ -23,16 +20,13 @@ enum Id : size_t {
   kRefused,
   kLeft,
   kFiles,
-  kDiskSize,
-  kDiskFree,
-  kDiskUp,
-  kDiskFailures,
+  kMerged,
+  kRemoved,
+  kRemovedBytes,
+  kKeepFailures,
 };
 
-constexpr OpenMetricsPage::Family kFamilies[] = {
-    {"tracefs_build", "info", "", "The version that runs."},
-    {"process_cpu_seconds", "counter", "seconds",
-     "Processor time of the receiver."},
+constexpr auto kFamilies = WithCommonFamilies({
     {"tracefs_recv_broker_up", "gauge", "",
      "1: connected to the broker; 0: it is tried again."},
     {"tracefs_recv_broker_losses", "counter", "",
@@ -49,15 +43,13 @@ constexpr OpenMetricsPage::Family kFamilies[] = {
     {"tracefs_recv_left_blocks", "counter", "",
      "Blocks that were left with the broker for lack of a key."},
     {"tracefs_recv_files", "counter", "", "Files of tables made."},
-    {"tracefs_recv_disk_size_bytes", "gauge", "bytes",
-     "Size of the directory's file system."},
-    {"tracefs_recv_disk_free_bytes", "gauge", "bytes",
-     "Room that the receiver may use there."},
-    {"tracefs_recv_disk_up", "gauge", "",
-     "1: the disk takes what comes; 0: the last block could not be written."},
-    {"tracefs_recv_disk_failures", "counter", "",
-     "Writes that the disk has refused."},
-};
+    {"tracefs_recv_merged", "counter", "",
+     "Small files of tables that became part of larger ones."},
+    {"tracefs_recv_removed", "counter", "", "Days of hosts removed by --keep."},
+    {"tracefs_recv_removed_bytes", "counter", "bytes", "Bytes of those."},
+    {"tracefs_recv_keep_failures", "counter", "",
+     "How often files could not be merged, or days not be removed."},
+});
 
 // It looks around four times a second; a broker that is asked for, and a disk,
 // may hold it up for a while.
@@ -67,7 +59,7 @@ constexpr uint64_t kStuckNs = 60 * kNsPerSecond;
 
 std::string FleetMetrics(const FleetState& state, int directory) {
   OpenMetricsPage page(kFamilies);
-  page.AddProcess(kBuild, kCpu);
+  AddProcessMetrics(page);
   page.Gauge(kBrokerUp, "", state.connected ? 1 : 0);
   page.Count(kBrokerLosses, "", state.losses);
   page.Count(kBlocks, "", state.blocks);
@@ -78,12 +70,11 @@ std::string FleetMetrics(const FleetState& state, int directory) {
   page.Count(kRefused, "", state.refused);
   page.Count(kLeft, "", state.left);
   page.Count(kFiles, "", state.files);
-  if (const std::optional<DiskRoom> room = RoomOf(directory)) {
-    page.Gauge(kDiskSize, "", room->size_bytes);
-    page.Gauge(kDiskFree, "", room->free_bytes);
-  }
-  page.Gauge(kDiskUp, "", state.disk_error == 0 ? 1 : 0);
-  page.Count(kDiskFailures, "", state.disk_failures);
+  page.Count(kMerged, "", state.merged);
+  page.Count(kRemoved, "", state.removed);
+  page.Count(kRemovedBytes, "", state.removed_bytes);
+  page.Count(kKeepFailures, "", state.keep_failures);
+  AddDiskMetrics(page, directory, state.disk_error, state.disk_failures);
   return page.Text();
 }
 

@@ -22,6 +22,10 @@ struct FleetState {
   Count refused = 0;  // damaged, not sealed, of an unknown host
   Count left = 0;     // with the broker, for lack of a key
   Count files = 0;    // of tables
+  Count merged = 0;   // small files that became part of larger ones
+  Count removed = 0;  // days of hosts, by --keep
+  Count removed_bytes = 0;
+  Count keep_failures = 0;  // of merging and removing
   Count disk_failures = 0;
   std::atomic<int> disk_error = 0;  // errno of the last; 0: it writes again
   Count last_turn_ns = 0;           // when the receiver last looked around

@@ -18,21 +18,38 @@ namespace po = boost::program_options;
 constexpr std::array kTexts = {
     "group", "subject",     "stream",          "create", "creds",
     "topic", "broker-user", "broker-password", "sasl",   "hosts",
-    "every", "gap",         "redeliver"};
+    "every", "gap",         "redeliver",       "merge"};
 constexpr std::array kOfNats = {"subject", "stream", "create", "creds"};
 constexpr std::array kOfKafka = {"topic", "sasl"};
 
 Status TakeTime(const CommandLine& given, const char* name,
-                std::chrono::nanoseconds* value) {
+                std::chrono::nanoseconds* value, uint64_t most_hours = 1) {
   if (!given.Has(name)) return Status::Ok();
   const std::optional<uint64_t> ns = ParseDuration(given.Text(name));
   constexpr uint64_t kHour = 3'600'000'000'000;
-  if (!ns || *ns > kHour) {
+  if (!ns || *ns > most_hours * kHour) {
     return Status::Invalid("--" + std::string(name) + ": " +
                            Quoted(given.Text(name)) +
-                           " is no time of at most 1h, such as 30s");
+                           " is no time of at most " +
+                           std::to_string(most_hours) + "h, such as 30s");
   }
   *value = std::chrono::nanoseconds(*ns);
+  return Status::Ok();
+}
+
+// Whole seconds: it goes by when files were made.
+Status TakeMerging(const CommandLine& given, const std::string& format,
+                   MergeRules* rules) {
+  rules->format = format;
+  rules->every_s = 0;
+  if (!CanMerge(format)) {
+    return given.Has("merge")
+               ? Status::Invalid("--merge is for --format parquet and jsonl")
+               : Status::Ok();
+  }
+  std::chrono::nanoseconds every = std::chrono::hours(1);
+  if (Status s = TakeTime(given, "merge", &every, 24); !s.ok()) return s;
+  rules->every_s = std::chrono::ceil<std::chrono::seconds>(every).count();
   return Status::Ok();
 }
 
@@ -148,6 +165,9 @@ po::options_description FleetOptionTexts() {
        "names of hosts, a line each: others are refused")  //
       ("every", text("TIME"),
        "with --format: how long blocks gather for a file; default 30s")  //
+      ("merge", text("TIME"),
+       "with --format parquet or jsonl: files of each such time become one "
+       "when it is over; default 1h, 0: never")  //
       ("redeliver", text("TIME"),
        "when what a receiver had that was killed comes again; default 30s; of "
        "NATS for a new group, and with --format twice --every more")  //
@@ -169,8 +189,7 @@ Result<FleetOptions> ParseFleetOptions(const CommandLine& given) {
   FleetOptions options;
   for (const char* name :
        {"listen", "systemd", "max-clients", "max-per-peer", "max-block",
-        "max-memory", "max-trace", "max-traces", "keep", "keep-size",
-        "keep-sender", "keep-free", "list"}) {
+        "max-memory", "max-trace", "max-traces", "list"}) {
     if (given.Has(name)) {
       return Status::Invalid("--" + std::string(name) +
                              " does not go with --from");
@@ -195,6 +214,10 @@ Result<FleetOptions> ParseFleetOptions(const CommandLine& given) {
     return Status::Invalid("--every is for --format");
   }
   if (Status s = TakeTime(given, "every", &store.every); !s.ok()) return s;
+  if (Status s = TakeMerging(given, store.format, &options.housekeeping.merge);
+      !s.ok()) {
+    return s;
+  }
   if (Status s = TakeTime(given, "gap", &store.gap_patience); !s.ok()) return s;
   if (given.Has("group")) options.consumer.group = given.Text("group");
   if (Status s = CheckBrokerName("--group", options.consumer.group, false);

@@ -47,6 +47,16 @@ std::vector<std::string> NamesIn(int directory, std::string_view prefix) {
   return names;
 }
 
+void RemoveFolder(int parent, const std::string& name) {
+  const UniqueFd folder(::openat(
+      parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!folder) return;
+  for (const std::string& file : NamesIn(folder.get(), "")) {
+    ::unlinkat(folder.get(), file.c_str(), 0);
+  }
+  ::unlinkat(parent, name.c_str(), AT_REMOVEDIR);
+}
+
 Result<HostFolder> HostFolder::Open(int root, const std::string& host) {
   HostFolder made;
   Result<UniqueFd> folder = OpenOrMakeFolder(root, "host=" + host);

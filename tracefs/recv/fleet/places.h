@@ -19,6 +19,9 @@ Result<UniqueFd> OpenOrMakeFolder(int parent, const std::string& name);
 // Names in a directory that begin with `prefix`.
 std::vector<std::string> NamesIn(int directory, std::string_view prefix);
 
+// Removes a directory of files, as far as that goes.
+void RemoveFolder(int parent, const std::string& name);
+
 // The folder of a host. One receiver at a time works in it.
 class HostFolder {
  public:

@@ -37,9 +37,11 @@ class FleetReceiver {
         store_(options_.store.format.empty()
                    ? MakeTraceStore(root_.get(), options_.store)
                    : MakeTableStore(root_.get(), options_.store)),
-        state_(options_.state != nullptr ? *options_.state : none_) {}
+        state_(options_.state != nullptr ? *options_.state : none_),
+        housekeeping_(root_.get(), options_.housekeeping, state_) {}
 
   Status Run() {
+    housekeeping_.Start();
     auto pause = kFirstPause;
     bool said = false;
     while (!Stopped(milliseconds(0))) {
@@ -137,6 +139,7 @@ class FleetReceiver {
     if (IsPassing(stored)) {
       ++state_.disk_failures;
       state_.disk_error = stored.error();
+      housekeeping_.Hurry();
       if (before == 0) {
         Notify(NoticeId::kDiskFull, stored.message() + "; trying again");
       }
@@ -222,6 +225,7 @@ class FleetReceiver {
   const std::unique_ptr<FleetStore> store_;
   FleetState none_;
   FleetState& state_;
+  Housekeeping housekeeping_;
   std::set<std::string> left_of_;  // hosts that were told of
 };
 

@@ -8,6 +8,7 @@
 
 #include "tracefs/broker/consumer.h"
 #include "tracefs/recv/fleet/fleet_metrics.h"
+#include "tracefs/recv/fleet/housekeeping.h"
 #include "tracefs/recv/fleet/store.h"
 
 namespace tracefs {
@@ -16,6 +17,7 @@ struct FleetOptions {
   BrokerSpec broker;
   ConsumerOptions consumer;
   FleetStoreOptions store;
+  HousekeepingOptions housekeeping = {};
   std::set<std::string> hosts;  // that are known; empty: all are
   bool quiet = false;
   std::function<void()> on_tick = {};  // about once a second

@@ -9,19 +9,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstdio>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "tracefs/base/file_io.h"
-#include "tracefs/base/units.h"
 #include "tracefs/export/table.h"
 #include "tracefs/recv/fleet/places.h"
 #include "tracefs/recv/fleet/ranges.h"
 #include "tracefs/recv/fleet/store.h"
+#include "tracefs/recv/fleet/table_name.h"
 #include "tracefs/recv/live_source.h"
 #include "tracefs/recv/shared_decoders.h"
 
@@ -33,33 +30,17 @@ constexpr size_t kMaxBatchBlocks = 16384;
 constexpr size_t kMaxOpenBytes = size_t{64} << 20;
 constexpr size_t kMaxHeads = 4096;
 constexpr uint64_t kMaxHeadBytes = uint64_t{16} << 20;
-constexpr size_t kSerialDigits = 2 * format::kSerialBytes;
 
-std::string FileName(const std::string& serial, uint64_t first, uint64_t last,
-                     const std::string& format) {
-  std::array<char, 64> numbers{};
-  std::snprintf(numbers.data(), numbers.size(), "-%012llu-%012llu.",
-                static_cast<unsigned long long>(first),
-                static_cast<unsigned long long>(last));
-  return serial + numbers.data() + format;
-}
-
-// "000000000017", which sorts as it counts.
-std::optional<uint64_t> NumberOf(const std::string& digits) {
-  const size_t first = digits.find_first_not_of('0');
-  return ParseUnsigned(first == digits.npos ? "0" : digits.substr(first));
-}
-
-// Which blocks the files of a folder have, by their names.
+// Which blocks the files of a folder have, by their names; also of one that is
+// about to take the place of others.
 void AddStored(int folder, const std::string& serial, Ranges* stored) {
-  for (const std::string& name : NamesIn(folder, serial + '-')) {
-    const std::string rest = name.substr(kSerialDigits + 1);
-    const size_t dash = rest.find('-');
-    const size_t dot = rest.find('.');
-    if (dash == rest.npos || dot == rest.npos || dot < dash) continue;
-    const auto first = NumberOf(rest.substr(0, dash));
-    const auto last = NumberOf(rest.substr(dash + 1, dot - dash - 1));
-    if (first && last && *last >= *first) stored->Add(*first, *last + 1);
+  for (const std::string& prefix :
+       {serial + '-', std::string(kMergedPrefix) + serial + '-'}) {
+    for (const std::string& text : NamesIn(folder, prefix)) {
+      const auto name = TableName::Parse(
+          std::string_view(text).substr(prefix.size() - serial.size() - 1));
+      if (name) stored->Add(name->first, name->last + 1);
+    }
   }
 }
 
@@ -265,8 +246,9 @@ class TableStore final : public FleetStore {
   Status WriteRun(const Key& key, const std::string& head, int day,
                   std::vector<FleetBlock>* run, std::vector<uint64_t>* done) {
     const std::string name =
-        FileName(format::SerialText(key.serial), run->front().sequence,
-                 run->back().sequence, options_.format);
+        TableName{format::SerialText(key.serial), run->front().sequence,
+                  run->back().sequence, options_.format}
+            .Text();
     const std::string temporary = ".tmp-" + name;
     const UniqueFd fd(
         ::openat(day, temporary.c_str(),

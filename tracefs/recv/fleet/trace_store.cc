@@ -87,6 +87,7 @@ class TraceStore final : public FleetStore {
       RefuseAll(trace, s, refused);
       return Status::Ok();
     }
+    trace->files->ResumeAt(trace->held.begin()->first);
     // Whoever has waited long waits for what does not come.
     const bool impatient = held_bytes_ > options_.max_held_bytes;
     while (!trace->held.empty()) {

@@ -1,0 +1,62 @@
+// Housekeeping of a directory that receivers of a fleet share: small files of
+// tables become larger ones, and what may not be kept goes, a day of a host at
+// a time. A thread of one of the receivers does it, whichever comes first.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "tracefs/recv/fleet/fleet_metrics.h"
+#include "tracefs/recv/fleet/merge.h"
+#include "tracefs/recv/retention.h"
+
+namespace tracefs {
+
+struct HousekeepingOptions {
+  MergeRules merge = {};      // of a format that can be; every_s = 0: never
+  RetentionRules rules = {};  // of days; a host is a sender
+};
+
+// Days of hosts, oldest first, as RetentionRules choose among them,
+// "host=H/date=D".
+std::vector<KeptTrace> ListDays(int root);
+
+// Removes one, with a lock on its host; a trace of which nothing is left then
+// keeps its block 0, in case that it goes on.
+Status RemoveDay(int root, const std::string& name);
+
+class Housekeeping {
+ public:
+  // `root` and `state` outlive it.
+  Housekeeping(int root, HousekeepingOptions options, FleetState& state);
+  ~Housekeeping();
+  Housekeeping(const Housekeeping&) = delete;
+  Housekeeping& operator=(const Housekeeping&) = delete;
+
+  // The thread, if there is anything to do.
+  void Start();
+  // Looks soon: the disk is full. Threads: any.
+  void Hurry();
+  // One turn, at that time. The thread does it; or a test.
+  void Turn(int64_t now_s);
+
+ private:
+  void Loop();
+  void Merge(int64_t now_s);
+  void Remove(int64_t now_s);
+
+  const int root_;
+  const HousekeepingOptions options_;
+  FleetState& state_;
+  Merger merger_;
+  std::mutex mu_;
+  // Guarded by mu_.
+  std::condition_variable wake_;
+  bool ending_ = false;
+  bool hurry_ = false;
+  std::thread thread_;
+};
+
+}  // namespace tracefs
