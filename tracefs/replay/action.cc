@@ -1,6 +1,10 @@
 #include "tracefs/replay/action.h"
 
+#include <array>
 #include <bit>
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
 
 namespace tracefs::replay {
 namespace {
@@ -92,6 +96,26 @@ void ForEachNumber(A& a, Use&& use) {
   use(31, a.hash);
 }
 
+// Where each of them lies: few of them are there, and only these are looked at.
+struct Member {
+  uint16_t offset;
+  bool is_wide;
+};
+static_assert(std::is_trivially_copyable_v<Action> &&
+              std::is_standard_layout_v<Action>);
+const Action kNothing;
+const std::array<Member, 32> kMembers = [] {
+  std::array<Member, 32> members{};
+  ForEachNumber(kNothing, [&](int bit, const auto& member) {
+    static_assert(sizeof member == 8 || sizeof member == 4);
+    const auto* const begin = reinterpret_cast<const std::byte*>(&kNothing);
+    const auto* const at = reinterpret_cast<const std::byte*>(&member);
+    members[static_cast<size_t>(bit)] = {static_cast<uint16_t>(at - begin),
+                                         sizeof member == 8};
+  });
+  return members;
+}();
+
 constexpr uint64_t kNameBit = uint64_t{1} << 40;
 constexpr uint64_t kNewNameBit = uint64_t{1} << 41;
 constexpr uint64_t kTextBit = uint64_t{1} << 42;
@@ -179,7 +203,8 @@ bool PeekAction(ByteSpan bytes, uint32_t* lane, size_t* size) {
 }
 
 Status DecodeAction(ByteSpan bytes, Action* action, size_t* size) {
-  *action = {};
+  // All but the orders, of which as many hold as are counted.
+  std::memcpy(static_cast<void*>(action), &kNothing, offsetof(Action, orders));
   if (!PeekAction(bytes, &action->lane, size))
     return Bad("an action cut short");
   const auto op = static_cast<uint8_t>(bytes[8]);
@@ -193,12 +218,20 @@ Status DecodeAction(ByteSpan bytes, Action* action, size_t* size) {
   action->place = static_cast<Place>(place);
   const uint64_t present = LoadLe<uint64_t>(bytes.data() + 12);
   Numbers in(bytes.subspan(kFixedBytes, *size - kFixedBytes));
-  ForEachNumber(*action, [&](int bit, auto& member) {
-    if ((present >> bit & 1) == 0) return;
+  auto* const raw = reinterpret_cast<std::byte*>(action);
+  for (auto left = static_cast<uint32_t>(present); left != 0;
+       left &= left - 1) {
+    const int bit = std::countr_zero(left);
     uint64_t value = in.Take();
     if (IsSlot(bit)) value = static_cast<uint32_t>(value - 1);
-    member = static_cast<std::remove_reference_t<decltype(member)>>(value);
-  });
+    const Member& member = kMembers[static_cast<size_t>(bit)];
+    if (member.is_wide) {
+      std::memcpy(raw + member.offset, &value, sizeof value);
+    } else {
+      const auto narrow = static_cast<uint32_t>(value);
+      std::memcpy(raw + member.offset, &narrow, sizeof narrow);
+    }
+  }
   for (uint32_t i = 0; i < action->order_count; ++i) {
     const uint64_t word = in.Take();
     action->orders[i].waits = (word & 1) != 0;

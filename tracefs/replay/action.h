@@ -102,8 +102,8 @@ struct Action {
   std::string_view text;  // target, or name of an extended attribute
   ByteSpan data;
 
-  std::array<Order, kMaxOrders> orders{};
   uint32_t order_count = 0;
+  std::array<Order, kMaxOrders> orders{};  // the last member: see DecodeAction
 
   bool Has(ActionFlag flag) const { return (flags & flag) != 0; }
 };

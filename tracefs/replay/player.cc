@@ -220,7 +220,16 @@ void Player::RunLane(Lane& lane) {
       lane.batches.pop_front();
     }
     if (stop_) continue;
-    for (const Batch::Item& item : batch.items) {
+    for (size_t i = 0; i < batch.items.size(); ++i) {
+      const Batch::Item& item = batch.items[i];
+      // Another thread has read the chunk: the next action is fetched from its
+      // processor's cache while this one is done.
+      if (i + 1 < batch.items.size()) {
+        const std::byte* const next =
+            batch.chunk->data() + batch.items[i + 1].offset;
+        __builtin_prefetch(next);
+        __builtin_prefetch(next + 64);
+      }
       size_t size = 0;
       const Status decoded = DecodeAction(
           ByteSpan(*batch.chunk).subspan(item.offset), &action, &size);
