@@ -143,7 +143,8 @@ def check_options(world):
                    f"-o {option}: {there}")
         expect(world.umount().returncode == 0, f"umount after -o {option}")
     for option, text in (("lazytime", "below"), ("visibility=exakt", "exact"),
-                         ("bogus=1", "bogus"), ("fsname=x", "not for others")):
+                         ("bogus=1", "bogus"), ("fsname=x", "not for others"),
+                         ("user_id=1000", "not for others")):
         done, _ = world.mount(option)
         expect(done.returncode == 1 and text in done.stderr,
                f"-o {option}: {done.returncode} {done.stderr}")
@@ -227,6 +228,16 @@ def check_fstab(world):
     expect(world.complete(trace), "its trace is not complete")
     expect(not pathlib.Path("/run/mount/utab").read_text().strip(),
            "a line stays in utab")
+    # The command line comes behind what fstab has, and counts.
+    other, _ = world.config()
+    fstab.write_text(f"{world.source} {world.point} fuse.tracefs config={trace},"
+                     "visibility=fast,log=journal 0 0\n")
+    done = run("mount", "-T", fstab, "-o", f"config={other},visibility=exact,"
+               "log=none", world.point)
+    expect(done.returncode == 0 and world.mounted(), f"overruled: {done.stderr}")
+    said = run(world.commands / "tracefs-ctl", world.point, "explain").stdout
+    expect("--visibility exact" in said, f"overruled: {said}")
+    expect(world.umount().returncode == 0, "umount of what was overruled")
 
 
 def check_remount(world):

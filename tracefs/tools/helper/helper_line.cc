@@ -40,7 +40,7 @@ constexpr std::array<std::string_view, 5> kValuesForOthers = {
 constexpr std::array<std::string_view, 4> kMountFlags = {
     "nosuid", "nodev", "noexec", "nosymfollow"};
 
-// As the kernel shows them of a mount that is there; nobody asks for them.
+// As the kernel shows them of a mount that is there, and as a remount has them.
 constexpr std::array<std::string_view, 3> kShown = {
     "user_id=", "group_id=", "rootmode="};
 
@@ -75,6 +75,12 @@ Status TakeOwn(const std::string& option, MountHelperLine* line, bool* taken) {
                              (own.value ? " needs a value" : " has no value"));
     }
     if (name == "visibility") line->visibility = value;
+    // mount(8) puts what the command line says behind what fstab has.
+    const auto before =
+        std::find(line->own.begin(), line->own.end(), own.option);
+    if (before != line->own.end()) {
+      line->own.erase(before, before + (own.value ? 2 : 1));
+    }
     line->own.emplace_back(own.option);
     if (own.value) line->own.push_back(value);
     return Status::Ok();
@@ -102,6 +108,7 @@ Status TakeOption(const std::string& option, MountHelperLine* line) {
              option.starts_with("X-")) {
     // Done already, or nothing to do.
   } else if (HasPrefix(kShown, option)) {
+    line->shown = option;
     line->complete |= option.starts_with("user_id=");
   } else if (option == "fd" || option.starts_with("fd=") ||
              option.starts_with("fsname=") || option.starts_with("subtype=")) {
@@ -185,6 +192,9 @@ Result<MountHelperLine> ParseMountHelper(int argc, const char* const* argv) {
   line.source = words[0];
   line.mount_point = words[1];
   if (line.read_only == true && !line.remount) line.for_fuse.emplace_back("ro");
+  if (!line.shown.empty() && !line.remount) {
+    return Status::Invalid("the option " + line.shown + " is not for others");
+  }
   if (line.config.empty() && !line.remount) {
     return Status::Invalid(
         "the option config=FILE is needed: what to trace and where to write "

@@ -22,6 +22,7 @@ struct MountHelperLine {
   std::optional<bool> read_only;  // ro, rw: the last one given
   // The list is that of a mount that is there, completed by mount(8).
   bool complete = false;
+  std::string shown;               // one of those that only such a list has
   std::vector<std::string> flags;  // of the mount: nosuid, noexec, …
   std::string config;              // config=
   std::vector<std::string> own;    // words for tracefs-mount: --visibility, …
