@@ -13,10 +13,11 @@ constexpr int64_t kPingMs = 10'000;  // a server that is silently gone
 constexpr size_t kRetired = 16;
 constexpr int64_t kWeekNs = int64_t{7} * 86'400 * 1'000'000'000;
 
-// Keeps the events of the last few connections.
+// Keeps the events of the last few connections: the library's threads tell of
+// their ends later, also when the process is about to end.
 void Retire(std::shared_ptr<NatsEvents> events) {
   static std::mutex mu;
-  static std::deque<std::shared_ptr<NatsEvents>> retired;
+  static auto& retired = *new std::deque<std::shared_ptr<NatsEvents>>;
   std::lock_guard lock(mu);
   retired.push_back(std::move(events));
   if (retired.size() > kRetired) retired.pop_front();
