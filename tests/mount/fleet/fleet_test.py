@@ -236,7 +236,7 @@ def small_files_become_large_ones(suite):
         expect_equal(answer[0]["n"], answer[0]["different"], "rows")
         return int(answer[0]["n"])
     files, before, asked = [], 0, 0
-    for number in range(12):
+    for number in range(8):
         fleet.work(30)
         receivers[number % 2].send_signal(signal.SIGKILL)
         receivers[number % 2].wait()
