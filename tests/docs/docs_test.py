@@ -190,10 +190,26 @@ def not_run(command):
     return None
 
 
+def minds_interrupts(process):
+    """Whether it is the command by now and has got as far as catching them, or
+    has ended."""
+    if process.poll() is not None:
+        return True
+    with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
+        status = file.read()
+    masks = re.findall(r"^Sig(?:Cgt|Blk):\t(\w+)", status, re.M)
+    return (re.match(r"Name:\ttracefs-", status) is not None and
+            any(int(mask, 16) >> signal.SIGINT - 1 & 1 for mask in masks))
+
+
 def run_endless(room, command, cwd):
     """Starts it, lets it work, interrupts it: it must end in order."""
     process = room.start("exec " + command if "|" not in command else command,
                          cwd)
+    end = time.monotonic() + 30
+    while ("|" not in command and not minds_interrupts(process) and
+           time.monotonic() < end):
+        time.sleep(0.05)
     time.sleep(1)
     if "/data" in command:
         room.run("touch /data/new; rm /data/new")
