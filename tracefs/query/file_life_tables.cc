@@ -165,6 +165,9 @@ class Sharing final : public LifeAnalysis {
       row.push_back(Value::Number(life.written));
       files.rows.push_back(std::move(row));
     }
+    files.notes.push_back(
+        "rar, raw, war, waw: reads after a read, reads after a write, writes "
+        "after a read and writes after a write of another process");
     Table orders;
     orders.title = "what follows what in a file";
     orders.columns = {{"order"},

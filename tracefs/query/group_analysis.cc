@@ -1,6 +1,7 @@
 // Grouping as an analysis, and the facts of a whole trace.
 #include <algorithm>
 
+#include "tracefs/export/duration.h"
 #include "tracefs/query/analyses.h"
 #include "tracefs/query/grouping.h"
 
@@ -67,6 +68,10 @@ class Summary final : public Analysis {
       return std::to_string(part) + " (" + std::to_string(mille / 10) + "." +
              std::to_string(mille % 10) + "%)";
     };
+    // Exact, and as people say it.
+    const auto time = [](uint64_t ns) {
+      return std::to_string(ns) + " ns (" + DurationText(ns) + ")";
+    };
     const auto about = [](const DistinctCount& n) {
       return (n.exact() ? "" : "about ") + std::to_string(n.Estimate());
     };
@@ -74,10 +79,8 @@ class Summary final : public Analysis {
     line("  on metadata", of(metadata_, count_));
     line("  that failed", of(errors_, count_));
     if (inferred_ != 0) line("  of inferred callers", of(inferred_, count_));
-    line("span", first_ns_ > last_ns_
-                     ? "0 ns"
-                     : std::to_string(last_ns_ - first_ns_) + " ns");
-    line("time in operations", std::to_string(time_ns_) + " ns");
+    line("span", first_ns_ > last_ns_ ? "0 ns" : time(last_ns_ - first_ns_));
+    line("time in operations", time(time_ns_));
     line("  on metadata", of(metadata_ns_, time_ns_));
     line("bytes read", std::to_string(read_));
     line("bytes written", std::to_string(written_));

@@ -162,6 +162,8 @@ void WriteText(const Table& table, OutputBuffer* out) {
     }
     end();
   });
+  // A heading alone looks as if something was missing.
+  if (table.size() == 0 && !table.other) out->Append("(none)\n");
   for (const std::string& note : table.notes) out->Append(note + "\n");
 }
 
