@@ -105,7 +105,8 @@ const ActivityCounts& Browser::Chosen() const {
   return sheet_.rows[selected_].counts;
 }
 
-void Browser::Drawn(std::vector<Hit> hits, size_t rows) {
+void Browser::Drawn(std::vector<Hit> hits, size_t rows, size_t page_lines) {
+  page_lines_ = page_lines;
   hits_ = std::move(hits);
   page_rows_ = std::max<size_t>(rows, 1);
   if (page_ == Page::kTable && selected_ >= top_ + page_rows_) {

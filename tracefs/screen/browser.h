@@ -54,8 +54,9 @@ class Browser {
   Result<bool> Take();
   Wish Obey(const Key& key);
   // What was drawn: where rows and columns are, for clicks; how many rows a
-  // page has.
-  void Drawn(std::vector<Hit> hits, size_t rows);
+  // page has room for, and how many lines there are for it, with those above
+  // and below; of the table nothing of that.
+  void Drawn(std::vector<Hit> hits, size_t rows, size_t page_lines);
   // Fails where the operations cannot be listed.
   Status Follow();
 
@@ -139,6 +140,7 @@ class Browser {
   size_t top_ = 0;
   size_t page_top_ = 0;
   size_t page_rows_ = 10;
+  size_t page_lines_ = 0;
   std::vector<Notice> notices_;
   std::vector<std::string> about_;
   std::deque<std::string> lines_;

@@ -57,11 +57,9 @@ void Browser::Scroll(int64_t by) {
     Select(move(selected_, SIZE_MAX));
     return;
   }
-  const size_t count = page_ == Page::kOperations ? lines_.size()
-                       : page_ == Page::kAbout    ? about_.size()
-                                                  : size_t{200};
   page_top_ =
-      move(page_top_, count > page_rows_ ? count - page_rows_ : size_t{0});
+      move(page_top_,
+           page_lines_ > page_rows_ ? page_lines_ - page_rows_ : size_t{0});
 }
 
 void Browser::SortBy(Column column) {

@@ -39,14 +39,17 @@ std::string Title(const Browser& browser, const ActivityCounts& total,
   char time[48];
   std::snprintf(time, sizeof time, "; %s %.1f s",
                 browser.all() ? "all" : "last", seconds);
-  title += time;
-  if (const std::string window = browser.Window(); !window.empty()) {
-    title += " (" + window + ")";
+  std::string window = browser.Window();
+  if (!window.empty()) window = " (" + window + ")";
+  std::string sort = ", by " + std::string(Info(browser.sort()).name);
+  if (browser.ascending()) sort += " ascending";
+  const std::string paused = browser.paused() ? ", paused" : "";
+  // What there is no room for is left out whole, and that it stands still last.
+  for (const std::string& rest :
+       {time + window + sort + paused, time + window + paused, time + paused}) {
+    if (WidthOf(title + rest) <= width) return title + rest;
   }
-  title += ", by " + std::string(Info(browser.sort()).name);
-  if (browser.ascending()) title += " ascending";
-  if (browser.paused()) title += ", paused";
-  return title;
+  return title + paused;
 }
 
 Line NoticeLine(const Browser& browser, const Means& means) {
@@ -78,7 +81,7 @@ Line FilterLine(const Browser& browser, const Means& means) {
   return line;
 }
 
-Line KeyLine(const Browser& browser, size_t line, size_t width,
+Line KeyLine(const Browser& browser, bool more, size_t line, size_t width,
              std::vector<Hit>* hits) {
   static constexpr KeyHint kTable[] = {
       {"q", "quit"},      {"?", "help"},     {"Enter", "open"},
@@ -107,6 +110,7 @@ Line KeyLine(const Browser& browser, size_t line, size_t width,
     add(kTable);
   } else {
     add(kOther);
+    if (more) text.Add("(more below)");
   }
   return text;
 }

@@ -20,7 +20,7 @@ Line NoticeLine(const Browser& browser, const Means& means);
 Line FilterLine(const Browser& browser, const Means& means);
 // The bottom line: the more important first, as many as have room. `line`:
 // which one of the screen it is.
-Line KeyLine(const Browser& browser, size_t line, size_t width,
+Line KeyLine(const Browser& browser, bool more, size_t line, size_t width,
              std::vector<Hit>* hits);
 // The views there are.
 Line TabLine(const Browser& browser, size_t line, size_t width,

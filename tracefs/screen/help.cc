@@ -1,24 +1,41 @@
 #include "tracefs/screen/help.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include "tracefs/screen/column.h"
 #include "tracefs/screen/view.h"
 
 namespace tracefs::screen {
 namespace {
 
-std::string Entry(std::string_view what, std::string_view help) {
-  constexpr size_t kWidth = 14;
+constexpr size_t kIndent = 17;  // "  4 directories", and some room
+
+// `help` behind `what`, on as many lines as it needs.
+void AddEntry(std::string_view what, std::string_view help, size_t width,
+              std::vector<std::string>* lines) {
+  const size_t room = std::max(width, 2 * kIndent) - kIndent;
   std::string line = "  " + std::string(what);
-  line.resize(std::max(line.size() + 1, kWidth), ' ');
-  return line += help;
+  do {
+    line.resize(std::max(line.size() + 1, kIndent), ' ');
+    size_t end = help.size();
+    if (end > room) {
+      end = help.rfind(' ', room);
+      if (end == help.npos) end = room;
+    }
+    lines->push_back(line.append(help.substr(0, end)));
+    line.clear();
+    help.remove_prefix(end);
+    if (help.starts_with(' ')) help.remove_prefix(1);
+  } while (!help.empty());
 }
 
 }  // namespace
 
-std::vector<std::string> HelpLines(bool live) {
+std::vector<std::string> HelpLines(bool live, size_t width) {
   std::vector<std::string> lines = {"Keys"};
-  const auto add = [&lines](std::string_view what, std::string_view help) {
-    lines.push_back(Entry(what, help));
+  const auto add = [&](std::string_view what, std::string_view help) {
+    AddEntry(what, help, width, &lines);
   };
   add("arrows j k", "select a row; page up, page down, home, end");
   add("Enter", "open the row: the filter gets narrower");

@@ -1,11 +1,13 @@
 // The page that `?` shows.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 namespace tracefs::screen {
 
-std::vector<std::string> HelpLines(bool live);
+// Lines for a screen that is so wide.
+std::vector<std::string> HelpLines(bool live, size_t width);
 
 }  // namespace tracefs::screen

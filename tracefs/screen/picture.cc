@@ -18,6 +18,7 @@ void AddPage(const Lines& texts, size_t top, size_t most, bool utf8,
   for (size_t i = top; i < texts.size() && i < top + most; ++i) {
     picture->lines.emplace_back(ForTerminal(texts[i], utf8));
   }
+  picture->page_lines = texts.size();
 }
 
 void AddTable(const Browser& browser, size_t width, size_t room,
@@ -83,7 +84,7 @@ Picture Draw(const Browser& browser, size_t width, size_t height,
       if (room != 0) AddTable(browser, width, room, means, &picture);
       break;
     case Page::kHelp:
-      AddPage(HelpLines(browser.options().live), browser.top(), room,
+      AddPage(HelpLines(browser.options().live, width), browser.top(), room,
               means.utf8, &picture);
       break;
     case Page::kAbout:
@@ -101,7 +102,8 @@ Picture Draw(const Browser& browser, size_t width, size_t height,
   while (lines.size() + 1 < height) lines.emplace_back();
   if (height > 1) {
     lines.resize(height - 1);
-    lines.push_back(KeyLine(browser, height - 1, width, &picture.hits));
+    lines.push_back(KeyLine(browser, picture.page_lines > browser.top() + room,
+                            height - 1, width, &picture.hits));
   }
   lines.resize(height);
   for (Line& line : lines) line.Cut(width);

@@ -13,7 +13,8 @@ namespace tracefs::screen {
 struct Picture {
   std::vector<Line> lines;  // no more, and none wider, than there is room for
   std::vector<Hit> hits;
-  size_t rows = 0;  // how many of the table, or of the page, have room
+  size_t rows = 0;        // how many of the table, or of the page, have room
+  size_t page_lines = 0;  // of the page, also those that have no room
 };
 
 // What came from names of files, processes and mounts is safe for a terminal.

@@ -113,7 +113,8 @@ class Viewer {
         if (Status s = terminal.Show(picture.lines, means_.colour); !s.ok()) {
           return s;
         }
-        browser_.Drawn(std::move(picture.hits), picture.rows);
+        browser_.Drawn(std::move(picture.hits), picture.rows,
+                       picture.page_lines);
       }
       changed = false;
       if (done) break;

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "filters/input/filter.h"
 #include "filters/input/name_service.h"
 #include "filters/input/name_table.h"
@@ -84,7 +86,7 @@ class BrowserTest : public ::testing::Test {
     std::string text;
     for (const Line& line : picture.lines) text += line.Plain() + '\n';
     hits_ = picture.hits;
-    browser_.Drawn(std::move(picture.hits), picture.rows);
+    browser_.Drawn(std::move(picture.hits), picture.rows, picture.page_lines);
     return text;
   }
   Wish Press(std::string_view bytes) {
@@ -99,7 +101,7 @@ class BrowserTest : public ::testing::Test {
       }
       if (wish == Wish::kStopFollowing) feed_.StopFollowing();
     }
-    See();
+    See(width_, height_);
     return wish;
   }
   std::vector<std::string> Names() const {
@@ -113,10 +115,60 @@ class BrowserTest : public ::testing::Test {
 
   FakeFeed feed_;
   Browser browser_;
+  // Of the screen while keys are pressed.
+  size_t width_ = 100;
+  size_t height_ = 30;
   std::vector<Hit> hits_;
 };
 
 using NameList = std::vector<std::string>;
+
+TEST_F(BrowserTest, ASmallScreenLeavesOutWholeWords) {
+  Happens({{Op::read_, "/a", 7, 5}});
+  Press("p");
+  const std::string wide = See(120, 12);
+  EXPECT_NE(wide.find(", by count, paused\n"), std::string::npos) << wide;
+  for (size_t width = 24; width < 120; ++width) {
+    const std::string text = See(width, 12);
+    const std::string title = text.substr(0, text.find('\n'));
+    // That it stands still is never cut away where the numbers have room.
+    if (width >= 64) {
+      EXPECT_TRUE(title.ends_with(", paused")) << title;
+    }
+  }
+}
+
+TEST_F(BrowserTest, HelpIsWrappedAndScrolledToItsEndOnly) {
+  Happens({{Op::read_, "/a", 7, 5}});
+  height_ = 12;
+  Press("?");
+  const auto lines_of = [](const std::string& text) {
+    return static_cast<size_t>(std::ranges::count(text, '\n'));
+  };
+  for (const size_t width : {size_t{50}, size_t{100}}) {
+    width_ = width;
+    std::string text = See(width, 12);
+    EXPECT_NE(text.find("(more below)"), std::string::npos) << text;
+    std::string all = text;
+    for (int i = 0; i < 300; ++i) {
+      Press(kDown);
+      text = See(width, 12);
+      all += text;
+      ASSERT_EQ(lines_of(text), 12u);
+    }
+    EXPECT_EQ(text.find("(more below)"), std::string::npos) << text;
+    EXPECT_NE(text.find("set-filter."), std::string::npos) << text;
+    // Nothing is cut: the words at the ends of lines are there.
+    for (const char* word : {"home, end", "as you type", "opened; wheel"}) {
+      EXPECT_NE(all.find(word), std::string::npos) << word;
+    }
+    // One step up shows another line at once.
+    Press("\x1b[A");
+    EXPECT_NE(See(width, 12), text);
+    Press("?");
+    Press("?");
+  }
+}
 
 TEST_F(BrowserTest, OpensFromOperationToProcessToFileToItsOperations) {
   Happens({{Op::read_, "/a", 7, 5},
