@@ -96,8 +96,9 @@ timespec TimeToSet(int to_set, int bit, int now_bit, const timespec& value) {
 }
 
 // Applies what `to_set` names, in the kernel's order; 0 or an errno.
+// `no_wait`: O_NONBLOCK, or 0.
 int Apply(OpScope& op, Inode& inode, const struct stat& attr, int to_set,
-          const fuse_file_info* fi) {
+          const fuse_file_info* fi, int no_wait) {
   FileSystem& fs = op.fs();
   const BackingFd fd = fs.FdOf(inode);
   const fuse_ctx* caller = ContextOf(op.req());
@@ -128,7 +129,6 @@ int Apply(OpScope& op, Inode& inode, const struct stat& attr, int to_set,
 #else
     const bool kill = false;
 #endif
-    const int no_wait = fs.MayHandOver(op.req()) ? O_NONBLOCK : 0;
     if (const int e = Truncate(fs, inode, fi, attr.st_size, kill, no_wait);
         e != 0) {
       return e;
@@ -195,23 +195,29 @@ void FsGetattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   op.End(0, 0, [&] { return fuse_reply_attr(req, &st, timeout); });
 }
 
-void FsSetattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set,
-               fuse_file_info* fi) {
+namespace {
+
+// `waits`: for whoever holds a lease, which may take long: then it is in no
+// order with the rest.
+void Setattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set,
+             fuse_file_info* fi, bool waits) {
   OpScope op(req, Op::setattr_);
   Inode& inode = op.fs().InodeOf(ino, fi);
   op.About(inode);
   if (fi != nullptr && fi->fh != 0) op.Through(HandleOf(fi));
   RecordSetattr(op, *attr, to_set);
   op.Begin();
-  // Who was handed over may wait long, for whoever holds a lease.
-  if (HandedRequest::Current() == nullptr) op.ChangesFile(inode.number());
-  int error = Apply(op, inode, *attr, to_set, fi);
-  if (error == EWOULDBLOCK &&
-      op.HandOver([req, ino, again = *attr, to_set,
-                   file = KeptObject<fuse_file_info>(fi)]() mutable {
-        FsSetattr(req, ino, &again, to_set, file.get());
-      })) {
-    return;
+  if (!waits) op.ChangesFile(inode.number());
+  int error = Apply(op, inode, *attr, to_set, fi, waits ? 0 : O_NONBLOCK);
+  if (error == EWOULDBLOCK && !waits) {
+    if (op.HandOver([req, ino, again = *attr, to_set,
+                     file = KeptObject<fuse_file_info>(fi)]() mutable {
+          Setattr(req, ino, &again, to_set, file.get(), /*waits=*/true);
+        })) {
+      return;
+    }
+    op.GivesUpItsTurn();
+    error = Apply(op, inode, *attr, to_set, fi, 0);
   }
   struct stat st;
   if (error == 0) error = Fstat(op.fs().FdOf(inode).get(), &st);
@@ -219,6 +225,13 @@ void FsSetattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set,
   op.Attributes(st);
   const double timeout = op.fs().AttrTimeout(inode, st.st_mode);
   op.End(0, 0, [&] { return fuse_reply_attr(req, &st, timeout); });
+}
+
+}  // namespace
+
+void FsSetattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set,
+               fuse_file_info* fi) {
+  Setattr(req, ino, attr, to_set, fi, /*waits=*/false);
 }
 
 #if TRACEFS_FUSE_AT_LEAST(18)

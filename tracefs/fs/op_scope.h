@@ -115,6 +115,8 @@ class OpScope {
   void MakesFile(const Inode& inode) {
     if (Orders()) held_.Makes(fs_.change_order(), inode.number());
   }
+  // It is about to wait for somebody else, and keeps nobody waiting.
+  void GivesUpItsTurn() { held_.Release(0); }
   bool Orders() const {
     return Wants(EventSink::kOrder) && !fs_.may_hang_below();
   }

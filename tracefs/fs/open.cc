@@ -34,7 +34,7 @@ struct Opened {
 
 // Opens the file below. 0 or an errno; EWOULDBLOCK, also where the caller did
 // not ask for that: somebody holds a lease on it, to be waited for elsewhere.
-int OpenBelow(OpScope& op, Inode& inode, const fuse_file_info& fi,
+int OpenBelow(OpScope& op, Inode& inode, const fuse_file_info& fi, int no_wait,
               Opened* file) {
   FileSystem& fs = op.fs();
   if ((fi.flags & O_TRUNC) != 0) {
@@ -44,7 +44,6 @@ int OpenBelow(OpScope& op, Inode& inode, const fuse_file_info& fi,
     if (as_caller.error() != 0) return as_caller.error();
     ThreadCredentials::Current().AllowFsetid(!KillsSetId(fi));
   }
-  const int no_wait = fs.MayHandOver(op.req()) ? O_NONBLOCK : 0;
   file->fd.Reset(fs.Reopen(inode, OpenFlags(fi.flags) | no_wait));
   if (!file->fd && errno == EPERM && (fi.flags & O_APPEND) != 0) {
     // chattr +a: may be opened for nothing but appending.
@@ -75,7 +74,11 @@ int ChooseForWriter(FileSystem& fs, Inode& inode, fuse_file_info* fi,
 
 }  // namespace
 
-void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
+namespace {
+
+// `waits`: for whoever holds a lease, which may take long: then it is in no
+// order with the rest.
+void Open(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi, bool waits) {
   OpScope op(req, Op::open_);
   FileSystem& fs = op.fs();
   Inode& inode = fs.InodeOf(ino);
@@ -97,20 +100,19 @@ void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
   if (writes || file.mode != IoMode::kPassthrough) {
     share.emplace(fs.open_files(), uid);
     if (!share->taken()) return fail(EMFILE);
-    // Who was handed over may wait long, for whoever holds a lease.
-    if ((fi->flags & O_TRUNC) != 0 && HandedRequest::Current() == nullptr) {
-      op.ChangesFile(inode.number());
-    }
-    int error = OpenBelow(op, inode, *fi, &file);
-    if (error == EWOULDBLOCK && (fi->flags & O_NONBLOCK) == 0) {
+    if ((fi->flags & O_TRUNC) != 0 && !waits) op.ChangesFile(inode.number());
+    int error = OpenBelow(op, inode, *fi, waits ? 0 : O_NONBLOCK, &file);
+    if (error == EWOULDBLOCK && !waits && (fi->flags & O_NONBLOCK) == 0) {
       const auto kept = std::make_shared<IoClaim>(std::move(file.claim));
       if (op.HandOver([req, ino, again = *fi, kept]() mutable {
             kept->GiveBack();
-            FsOpen(req, ino, &again);
+            Open(req, ino, &again, /*waits=*/true);
           })) {
         return;
       }
       file.claim = std::move(*kept);
+      op.GivesUpItsTurn();
+      error = OpenBelow(op, inode, *fi, 0, &file);
     }
     if (error == 0 && writes) error = ChooseForWriter(fs, inode, fi, &file);
     if (error != 0) return fail(error);
@@ -130,6 +132,12 @@ void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
     // The request was aborted: no RELEASE will come.
     fs.handles().Remove(*given);
   }
+}
+
+}  // namespace
+
+void FsOpen(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
+  Open(req, ino, fi, /*waits=*/false);
 }
 
 void FsFlush(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {

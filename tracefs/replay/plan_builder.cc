@@ -585,7 +585,7 @@ void PlanBuilder::KeepState(const format::StateRecord& state) {
 }
 
 bool PlanBuilder::PlaceAt(NodeId id, Action* action) {
-  const Node& node = model_.node(id);
+  Node& node = model_.node(id);
   if (S_ISDIR(node.mode)) {
     if (node.slot == kNoSlot) return false;
     action->place = Place::kDir;
@@ -599,6 +599,12 @@ bool PlanBuilder::PlaceAt(NodeId id, Action* action) {
     action->place = Place::kName;
     action->name = link.name;
     return true;
+  }
+  if (node.open_handle == kNoSlot && node.open_count != 0) {
+    // The one that was known is closed, others are not.
+    for (const auto& [fh, handle] : handles_) {
+      if (handle.node == id && !handle.is_dir) node.open_handle = handle.slot;
+    }
   }
   if (node.open_handle == kNoSlot) return false;
   action->place = Place::kHandle;

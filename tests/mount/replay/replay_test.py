@@ -22,7 +22,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 from tracefs_harness import (  # noqa: E402
     Skip, Suite, expect, expect_equal, wait_until)
 from trees import expect_same_tree, tree_digest  # noqa: E402
-from workloads import RACES, WORKLOADS  # noqa: E402
+from workloads import FILE_RACES, RACES, WORKLOADS  # noqa: E402
 
 FLAGS = "STR_ALL | STR_DATA"
 REPLAY = "STR_REPLAY | STR_DATA"
@@ -175,6 +175,17 @@ class Replay:
             self.same(plan, want, self.empty(), "--timing", "think=0.5")
         return f"{operations} operations"
 
+    def file_races(self):
+        """The same of contents and attributes, with another seed each time."""
+        if not SOAK:
+            raise Skip("only with TRACEFS_SOAK=1")
+        operations = 0
+        for seed in range(40):
+            trace, want = self.record(
+                f"{' '.join(FILE_RACES)} 300 {seed}", flags=REPLAY)
+            operations += self.same(trace, want, self.empty())["operations"]
+        return f"{operations} operations"
+
     def used_after_removal(self):
         """Who holds a file that has lost its name may still ask for it: that is
         no file of that name, neither to begin with nor later."""
@@ -193,6 +204,11 @@ for again in range(2):
         os.symlink('a', 'd')
         os.mkdir('f')
     os.fstat(d)
+    # What is open has no other name than one of its handles.
+    h = os.open(f'/proc/self/fd/{f}', os.O_RDWR)
+    os.close(h)
+    os.fchmod(f, 0o600)
+    os.ftruncate(f, 5)
     os.close(f)
     os.fstat(g)
     os.stat('a')
@@ -242,6 +258,54 @@ for again in range(2):
             want = tree_digest(source, times=False)
         report = self.same(trace, want, self.empty())
         return f"{report['operations']} operations"
+
+    def changes_that_wait(self):
+        """Where the store takes long for changes they are made aside: in order
+        with who looks, all the same."""
+        suite = self.suite
+        if shutil.which("strace") is None:
+            raise Skip("strace is not installed")
+        suite.remove("waits")
+        folder = suite.folder("waits")
+        trace = suite.path("waits.trace")
+        mount = suite.mount(folder, folder, ("", REPLAY, f'file = "{trace}"'))
+        path = os.path.join(folder, "f")
+        with open(path, "wb"):
+            pass
+        slow = suite.background(subprocess.Popen(
+            ["strace", "-f", "-o", suite.path("waits.log"), "-p",
+             str(mount.process.pid), "-e", "trace=fchownat",
+             "-e", "inject=fchownat:delay_exit=20ms"],
+            stderr=subprocess.PIPE, text=True))
+        expect("attached" in slow.stderr.readline(), "strace")
+
+        def change(who):
+            for i in range(40):
+                os.chown(path, who, i)
+
+        changers = [threading.Thread(target=change, args=(who,))
+                    for who in (1, 2)]
+        for changer in changers:
+            changer.start()
+        while any(changer.is_alive() for changer in changers):
+            os.stat(path)
+        slow.terminate()
+        slow.communicate()
+        mount.unmount()
+        changes, looks = [], []
+        for event in suite.read(trace):
+            if event["path"] == "/f" and event["op"] in (
+                    "setattr", "getattr", "lookup"):
+                (changes if event["op"] == "setattr" else looks).append(
+                    (event["ts"], event["ts"] + event["dur"]))
+        expect_equal(len(changes), 80, "changes")
+        expect(looks, "nobody looked")
+        for begin, end in changes:
+            for other in [*looks, *changes]:
+                expect(other == (begin, end) or other[1] < begin
+                       or other[0] > end,
+                       f"{other} while {begin, end} changed the file")
+        return f"{len(looks)} looks"
 
     def weak_order(self):
         """An order that is too weak comes to something else, which is said."""
@@ -664,8 +728,10 @@ def main():
                   replay.other_file_systems, kind)
     for title, case in {
             "races of eight threads": replay.races,
+            "races of eight threads on open files": replay.file_races,
             "used after its removal": replay.used_after_removal,
             "a number that is given again": replay.number_given_again,
+            "changes that wait for the store": replay.changes_that_wait,
             "an order that is too weak": replay.weak_order,
             "what was there before": replay.what_was_there,
             "onto an existing tree": replay.existing_tree,

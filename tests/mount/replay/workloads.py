@@ -9,6 +9,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 RACES = [sys.executable, "-B", os.path.join(HERE, "races.py"), "."]
+FILE_RACES = [sys.executable, "-B", os.path.join(HERE, "file_races.py"), "."]
 GIT = "git -c user.name=n -c user.email=e@example.org -c gc.autoDetach=false"
 
 # name: (programs it takes, script; it runs in the mount)
