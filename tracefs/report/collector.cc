@@ -298,9 +298,20 @@ void Collector::AddCounted(const format::AggregateRecord& record,
                         .time_ns = record.latency.sum,
                         .longest_ns = record.latency.max};
   if (!record.total && record.count != 0) {
-    grid_.Reach(record.real_from_ns);
-    uint64_t& bin = counted_bins_.At(grid_.fine(), record.real_from_ns);
-    bin = AddTo(bin, record.count);
+    // Nobody knows when in its period: all of it has the same rate.
+    const uint64_t from = record.real_from_ns;
+    const uint64_t last = std::max(from + 1, record.real_to_ns) - 1;
+    grid_.Reach(from);
+    grid_.Reach(last);
+    const Bins fine = grid_.fine();
+    const size_t bins = fine.Of(last) - fine.Of(from) + 1;
+    for (size_t i = 0; i < bins; ++i) {
+      uint64_t& bin = counted_bins_.At(
+          fine, i == 0
+                    ? from
+                    : fine.begin_ns() + (fine.Of(from) + i) * fine.width_ns());
+      bin = AddTo(bin, record.count / bins + (i < record.count % bins ? 1 : 0));
+    }
   }
   auto at = table.find(key);
   if (at == table.end()) {
