@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "tracefs/base/tsan.h"
+
 namespace tracefs {
 namespace {
 
@@ -127,7 +129,9 @@ SidePool::Taken SidePool::Submit(std::shared_ptr<SideTask> task,
   }
   // Who wakes up finds the lock free. It lives: it waits for this.
   lock.unlock();
-  if (worker != nullptr) ::sem_post(&worker->wake);
+  if (worker == nullptr) return Taken::kYes;
+  TsanRelease(&worker->wake);
+  ::sem_post(&worker->wake);
   return Taken::kYes;
 }
 
@@ -161,7 +165,11 @@ bool SidePool::Rest(std::unique_lock<std::mutex>& lock, Worker& self) {
   do {
     rc = ::sem_clockwait(&self.wake, CLOCK_MONOTONIC, &end);
   } while (rc != 0 && errno == EINTR);
-  if (rc == 0) return self.work.has_value();
+  if (rc == 0) {
+    // The sanitizer does not know sem_clockwait.
+    TsanAcquire(&self.wake);
+    return self.work.has_value();
+  }
   lock.lock();
   if (std::erase(idle_, &self) != 0) return false;
   // Just now there was something after all.
