@@ -3,11 +3,11 @@
 //   make_scripted_trace FILE
 // A line is a word and NAME=VALUE pairs with blanks between; %XX stands for a
 // byte. Words: an operation (`read`; `before` in front of it for what was about
-// to run), `fork`, `exec`, `exit`, `count` (what an
-// aggregate driver counted by operation and user, or with `other=1` of all
-// others), `loss`, `block` (ends a
-// block), `clock` (its real time from now on), `cut` (the trace has no end).
-// Times are ns since the trace began. Lines come in order of time.
+// to run), `fork`, `exec`, `exit`, `count` (what an aggregate driver counted by
+// operation and user, or with `other=1` of all others; `took`: the time of
+// each), `loss`, `block` (ends a block), `clock` (its real time from now on),
+// `cut` (the trace has no end). Times are ns since the trace began. Lines come
+// in order of time.
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -22,6 +22,7 @@
 #include "tracefs/base/bytes.h"
 #include "tracefs/format/aggregate.h"
 #include "tracefs/format/constants.h"
+#include "tracefs/format/histogram.h"
 #include "tracefs/format/process_message.h"
 
 namespace tracefs::test {
@@ -187,6 +188,13 @@ class Script {
     }
     record.count = *line.Number("n");
     record.errors = line.Number("errors").value_or(0);
+    if (const auto took = line.Number("took")) {
+      record.latency.present = true;
+      record.latency.sum = record.count * *took;
+      record.latency.max = *took;
+      record.latency.buckets.push_back(
+          {format::HistogramBucket(*took), record.count});
+    }
     std::vector<std::byte> memory(format::kAggregateMaxBytes);
     format::MessageWriter out(memory);
     format::WriteAggregate(out, record);

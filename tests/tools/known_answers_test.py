@@ -483,6 +483,13 @@ def check_only_counts(w):
     same(rows[-1]["op"], "other(1 and more)")
     same(w.run("tracefs-dump", "--by", "op", trace).splitlines()[-1].split()[:3],
          ["other", "1000", "9"])
+    # A histogram tells the longest operation, but not the shortest one.
+    took = Script()
+    took.other("count", t=0, to=10 * MS, op="read", uid=0, n=5, took=800)
+    (row,) = map(json.loads, w.run(
+        "tracefs-dump", "--by", "op", "--values", "mean,min,max", "--format",
+        "jsonl", w.trace(took)).splitlines())
+    same(row, {"op": "read", "mean_ns": 800, "max_ns": 800})
     refused = subprocess.run(
         [os.path.join(w.bin, "tracefs-dump"), "--by", "path", trace],
         capture_output=True, check=False)

@@ -163,7 +163,8 @@ Value ValueOf(GroupValue value, const Tally& t, const TallyDetails* details,
     case kMean:
       return if_any(t.timed, t.time_ns / std::max<uint64_t>(t.timed, 1));
     case kMin:
-      return if_any(t.timed, t.min_ns);
+      // Of what was counted nobody knows it.
+      return if_any(t.min_ns != UINT64_MAX, t.min_ns);
     case kP50:
       return latency(0.5);
     case kP90:
