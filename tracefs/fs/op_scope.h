@@ -36,6 +36,9 @@ class OpScope {
   OpScope(fuse_req_t req, Op op)
       : req_(req), op_(op), fs_(FileSystem::Of(req)) {
     fs_.EnterWorker(req, op);
+    if (fs_.waits().Of(op).suspects()) [[unlikely]] {
+      computed_ns_ = ComputedNs();
+    }
     if (const uint32_t interest = fs_.sink().InterestIn(op); interest != 0) {
       Record(interest, *ContextOf(req));
     } else {
@@ -184,10 +187,11 @@ class OpScope {
   // For the rule about what is handed over.
   void NoteTime(uint64_t now_ns, int64_t result) {
     WaitRule& rule = fs_.waits().Of(op_, to_disk_);
-    const uint64_t took_ns = now_ns - begin_ns_;
+    uint64_t took_ns = now_ns - begin_ns_;
     // Nothing can be said of the store where the processor was lost meanwhile.
     if (took_ns >= WaitRule::WaitNs(0)) [[unlikely]] {
       if (LostProcessorSinceAsked()) return;
+      if (computed_ns_ != 0) took_ns = NotComputed(took_ns, computed_ns_);
     }
     const uint64_t bytes = result > 0 ? static_cast<uint64_t>(result) : 0;
     if (HandedRequest::Current() == nullptr) {
@@ -212,6 +216,7 @@ class OpScope {
   FileSystem& fs_;
   // When it began on this thread; it may have waited for that.
   uint64_t begin_ns_;
+  uint64_t computed_ns_ = 0;            // by then; 0: nobody asked
   std::optional<Recording> recording_;  // where it is traced
   ChangeOrder::Held held_;
   NameBuffer name_;  // uninitialised until used

@@ -43,6 +43,10 @@ class WaitRule {
   }
 
   bool hands_over() const { return aside_.load(std::memory_order_relaxed); }
+  // Whether one of the last took long: then it is worth a system call to know
+  // how long the next one computes (preemption.h), which is no wait. A file
+  // system may search for a free inode for milliseconds.
+  bool suspects() const { return score_.load(std::memory_order_relaxed) != 0; }
 
   // A request that was made where it was read took `took_ns` until `now_ns`.
   void NoteHere(uint64_t now_ns, uint64_t took_ns, uint64_t bytes) {

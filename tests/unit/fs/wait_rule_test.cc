@@ -61,6 +61,16 @@ TEST_F(WaitRuleTest, AStoreThatWaitsIsNoticedWithinThreeRequests) {
   EXPECT_EQ(rule_.changes(), 1u);
 }
 
+TEST_F(WaitRuleTest, SuspectsForAWhileAfterOneThatTookLong) {
+  EXPECT_FALSE(rule_.suspects());
+  Make(1, 200 * kUs);
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_TRUE(rule_.suspects()) << i;
+    Make(1, 5 * kUs);
+  }
+  EXPECT_FALSE(rule_.suspects());
+}
+
 TEST_F(WaitRuleTest, TheLongerTheWaitTheSooner) {
   EXPECT_EQ(Make(100, 5 * kMs), 98);
   now_ns_ += 10 * kSecond;
@@ -209,6 +219,17 @@ TEST(LostProcessorTest, ASleepIsNoLossAndASharedProcessorIs) {
   asks.join();
   EXPECT_TRUE(lost);
   EXPECT_TRUE(slept);
+}
+
+TEST(NotComputedTest, ASleepIsAWaitAndAComputationIsNone) {
+  using std::chrono::milliseconds;
+  constexpr uint64_t kTook = 20'000'000;
+  const uint64_t before = ComputedNs();
+  std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_GT(NotComputed(kTook, before), kTook / 2);
+  while (ComputedNs() - before < kTook) {
+  }
+  EXPECT_EQ(NotComputed(kTook, before), 0u);
 }
 
 }  // namespace
