@@ -1,9 +1,6 @@
 #include "tracefs/daemon/log_connector.h"
 
-#include <fcntl.h>
-#include <signal.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "tracefs/base/detached_child.h"
 #include "tracefs/base/log_socket.h"
 #include "tracefs/base/passed_files.h"
 #include "tracefs/daemon/capabilities.h"
@@ -23,24 +21,7 @@ namespace {
 
 // Nothing of the daemon's stays here, nor any power. False if it has kept some.
 bool Isolate(int socket, const Account* account) {
-  // Its end is the daemon's, not a signal's for the whole group.
-  sigset_t all;
-  ::sigfillset(&all);
-  ::sigprocmask(SIG_SETMASK, &all, nullptr);
-  ::setsid();
-  ::prctl(PR_SET_NAME, "tracefs-log", 0, 0, 0);
-  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (null >= 0) {
-      ::dup2(null, fd);
-    } else {
-      ::close(fd);
-    }
-  }
-  if (socket > 3) ::close_range(3, static_cast<unsigned>(socket) - 1, 0);
-  ::close_range(static_cast<unsigned>(socket) + 1, ~0U, 0);
-  const rlimit none = {0, 0};
-  ::setrlimit(RLIMIT_CORE, &none);
+  DetachChild("tracefs-log", {socket});
   if (account != nullptr && !Become(*account).ok()) return false;
   if (HasCapability(CAP_SETPCAP) && !LimitCapabilities(0).ok()) return false;
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);

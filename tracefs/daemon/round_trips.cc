@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/detached_child.h"
 #include "tracefs/base/thread.h"
 
 namespace tracefs {
@@ -104,15 +105,7 @@ int64_t RoundTrips::MedianOfABatch() const {
 void RoundTrips::KeepOnlyOwnFiles() const {
   std::vector<int> own = {answered_.get(), go_[0].get(), result_[1].get()};
   for (const UniqueFd& asked : asked_) own.push_back(asked.get());
-  std::sort(own.begin(), own.end());
-  unsigned next = 0;
-  for (const int fd : own) {
-    if (static_cast<unsigned>(fd) > next) {
-      ::syscall(SYS_close_range, next, static_cast<unsigned>(fd) - 1, 0);
-    }
-    next = static_cast<unsigned>(fd) + 1;
-  }
-  ::syscall(SYS_close_range, next, ~0U, 0);
+  CloseFilesFrom(0, own);
 }
 
 void RoundTrips::Call() const {

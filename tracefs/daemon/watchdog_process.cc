@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -24,6 +23,7 @@
 #include <string>
 #include <vector>
 
+#include "tracefs/base/detached_child.h"
 #include "tracefs/base/log_socket.h"
 #include "tracefs/base/passed_files.h"
 #include "tracefs/daemon/capabilities.h"
@@ -379,35 +379,11 @@ void WatchdogChild::CleanUp() {
   UnmountNow(MNT_DETACH);
 }
 
-void CloseAllBut(int one, int other) {
-  const auto first = static_cast<unsigned>(std::min(one, other));
-  const auto second = static_cast<unsigned>(std::max(one, other));
-  if (first > 3) ::close_range(3, first - 1, 0);
-  if (second > first + 1) ::close_range(first + 1, second - 1, 0);
-  ::close_range(second + 1, ~0U, 0);
-}
-
 // Apart from the daemon and its terminal, with as little power as will do.
 void Isolate(int socket, int daemon) {
-  sigset_t all;
-  ::sigfillset(&all);
-  ::sigprocmask(SIG_SETMASK, &all, nullptr);
-  ::setsid();
-  // 15 bytes are all that the kernel keeps of a name.
-  ::prctl(PR_SET_NAME, "tracefs-watch", 0, 0, 0);
+  DetachChild("tracefs-watch", {socket, daemon});
   (void)!::chdir("/");
   ::umask(0077);
-  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (null >= 0) {
-      ::dup2(null, fd);
-    } else {
-      ::close(fd);
-    }
-  }
-  CloseAllBut(socket, daemon);
-  const rlimit none = {0, 0};
-  ::setrlimit(RLIMIT_CORE, &none);
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   if (HasCapability(CAP_SYS_ADMIN)) {
     // Reaching mount point and outputs, and umount2; a looker keeps

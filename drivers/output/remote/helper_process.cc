@@ -1,10 +1,7 @@
 #include "drivers/output/remote/helper_process.h"
 
-#include <fcntl.h>
 #include <linux/capability.h>
-#include <signal.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -13,6 +10,7 @@
 #include <cerrno>
 #include <span>
 
+#include "tracefs/base/detached_child.h"
 #include "tracefs/base/passed_files.h"
 
 namespace tracefs {
@@ -20,25 +18,8 @@ namespace {
 
 // Apart from the daemon and its terminal, with as little power as will do.
 void Isolate(const char* name, int socket) {
-  sigset_t all;
-  ::sigfillset(&all);
-  ::sigprocmask(SIG_SETMASK, &all, nullptr);
-  ::setsid();
-  ::prctl(PR_SET_NAME, name, 0, 0, 0);
+  DetachChild(name, {socket});
   (void)!::chdir("/");
-  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    if (null >= 0) {
-      ::dup2(null, fd);
-    } else {
-      ::close(fd);
-    }
-  }
-  const auto kept = static_cast<unsigned>(socket);
-  if (kept > 3) ::close_range(3, kept - 1, 0);
-  ::close_range(kept + 1, ~0U, 0);
-  const rlimit none = {0, 0};
-  ::setrlimit(RLIMIT_CORE, &none);
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   // Sockets of other users are within root's reach, nothing else is.

@@ -1,0 +1,57 @@
+#include "tracefs/base/detached_child.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+namespace tracefs {
+namespace {
+
+constexpr size_t kMostKept = 4;
+
+void NullStandardFiles() {
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (null >= 0) {
+      ::dup2(null, fd);
+    } else {
+      ::close(fd);
+    }
+  }
+}
+
+}  // namespace
+
+void CloseFilesFrom(unsigned first, std::span<int> kept) {
+  std::sort(kept.begin(), kept.end());
+  unsigned next = first;
+  for (const int fd : kept) {
+    const auto own = static_cast<unsigned>(fd);
+    if (own > next) ::close_range(next, own - 1, 0);
+    next = std::max(next, own + 1);
+  }
+  ::close_range(next, ~0U, 0);
+}
+
+void DetachChild(const char* name, std::initializer_list<int> kept) {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::sigprocmask(SIG_SETMASK, &all, nullptr);
+  ::setsid();
+  ::prctl(PR_SET_NAME, name, 0, 0, 0);
+  NullStandardFiles();
+  std::array<int, kMostKept> own{};
+  const size_t count = std::min(kept.size(), own.size());
+  std::copy_n(kept.begin(), count, own.begin());
+  CloseFilesFrom(3, std::span(own).first(count));
+  const rlimit none = {0, 0};
+  ::setrlimit(RLIMIT_CORE, &none);
+}
+
+}  // namespace tracefs
