@@ -319,15 +319,7 @@ def a_full_disk_of_one_server_loses_nothing(suite):
             options="replicas = 3 queue = 256M when_full = block "
             "deadline = 60s buf = 4096")
         fleet.work(50)
-
-        def has_stream():
-            try:
-                with NatsClient(servers[1].address) as client:
-                    info = client.request("$JS.API.STREAM.INFO.TRACEFS")
-                    return "state" in info and info["state"]["messages"] > 0
-            except OSError:
-                return False
-        wait_until(has_stream, "the stream")
+        nats_servers.await_stream(servers[1])
         with open(os.path.join(small, "ballast"), "wb", buffering=0) as out:
             try:
                 while True:

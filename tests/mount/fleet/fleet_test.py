@@ -21,14 +21,14 @@ import duckdb  # noqa: E402
 import fleet_world  # noqa: E402
 import nats_servers  # noqa: E402
 from fleet_world import (HOST, SOAK_SECONDS,  # noqa: E402
-                         encrypted_fleet,
+                         encrypted_fleet, lines_of_killed_receivers,
                          receivers_killed_at_random_lose_nothing,
                          receivers_killed_in_turn_lose_nothing, said,
                          sealed_fleet, secret_file, tables_need_the_key,
                          two_receivers_store_what_verifies)
 from nats_servers import NatsClient, NatsServer  # noqa: E402
-from tracefs_harness import (Skip, Suite, decode_event, expect,  # noqa: E402
-                             expect_equal, wait_until)
+from tracefs_harness import (Skip, Suite, expect, expect_equal,  # noqa: E402
+                             wait_until)
 
 SOAK = bool(os.environ.get("TRACEFS_SOAK"))
 
@@ -181,20 +181,8 @@ def tables_have_each_event_once(suite):
     server = started(NatsServer(suite, "tables"))
     fleet = Fleet(suite, "tables-fleet", [server], options="buf = 4096",
                   filters="compress alg = zstd;")
-    arguments = ("--format", "jsonl", "--every", "200ms")
-    receivers = [fleet.receiver(*arguments) for _ in range(2)]
-    for number in range(2):
-        fleet.work(60)
-        receivers[number % 2].send_signal(signal.SIGKILL)
-        receivers[number % 2].wait()
-        receivers[number % 2] = fleet.receiver(*arguments)
-    fleet.mount.unmount()
-    fleet.await_all(receivers)
-    events = []
-    files = glob.glob(f"{fleet.out}/host={HOST}/date=*/*.jsonl")
-    for path in files:
-        with open(path, "rb") as lines:
-            events += [decode_event(line) for line in lines]
+    events = lines_of_killed_receivers(fleet)
+    files = fleet.tables()
     expect(not glob.glob(f"{fleet.out}/host={HOST}/date=*/.tmp-*"),
            "what a killed receiver left")
     count = fleet.expect_same(events)
@@ -282,15 +270,7 @@ def started_cluster(suite, name, options=""):
                   "deadline = 60s " + options,
                   filters=f'checksum key = "file:{secret}";')
     fleet.work(50)
-
-    def has_stream():
-        try:
-            with NatsClient(servers[0].address) as client:
-                info = client.request("$JS.API.STREAM.INFO.TRACEFS")
-                return "state" in info and info["state"]["messages"] > 0
-        except OSError:
-            return False
-    wait_until(has_stream, "the stream")
+    nats_servers.await_stream(servers[0])
     return servers, fleet, secret
 
 

@@ -84,6 +84,17 @@ class Fleet:
     def traces(self):
         return sorted(glob.glob(f"{self.out}/host={HOST}/date=*/*.trace"))
 
+    def tables(self):
+        return glob.glob(f"{self.out}/host={HOST}/date=*/*.jsonl")
+
+    def lines(self):
+        """The events of all tables of JSON Lines."""
+        events = []
+        for path in self.tables():
+            with open(path, "rb") as lines:
+                events += [decode_event(line) for line in lines]
+        return events
+
     def expect_same(self, events=None):
         want = plain(self.suite.read(self.beside))
         got = plain(self.suite.read(*self.traces()) if events is None
@@ -187,6 +198,21 @@ def receivers_killed_at_random_lose_nothing(fleet, secret, seconds):
     return f"{count} events, {kills} kills in {seconds} s"
 
 
+def lines_of_killed_receivers(fleet):
+    """The events of the JSON Lines that two receivers stored, each of which was
+    killed and came back meanwhile."""
+    arguments = ("--format", "jsonl", "--every", "200ms")
+    receivers = [fleet.receiver(*arguments) for _ in range(2)]
+    for number in range(2):
+        fleet.work(60)
+        receivers[number % 2].send_signal(signal.SIGKILL)
+        receivers[number % 2].wait()
+        receivers[number % 2] = fleet.receiver(*arguments)
+    fleet.mount.unmount()
+    fleet.await_all(receivers)
+    return fleet.lines()
+
+
 def tables_need_the_key(fleet, secret):
     """Without it nothing is acknowledged, and who has it then gets all."""
     fleet.work(30)
@@ -199,11 +225,6 @@ def tables_need_the_key(fleet, secret):
     expect_equal(receiver.wait(30), 0, said(receiver))
     expect(" 0 left for lack" not in said(receiver), said(receiver))
     expect(not fleet.broker.acknowledged_all(GROUP), "nothing acknowledged")
-    tables = f"{fleet.out}/host={HOST}/date=*/*.jsonl"
-    expect(not glob.glob(tables), "no table")
+    expect(not fleet.tables(), "no table")
     fleet.await_all([fleet.receiver(*arguments, "--key", secret)])
-    events = []
-    for path in glob.glob(tables):
-        with open(path, "rb") as lines:
-            events += [decode_event(line) for line in lines]
-    return f"{fleet.expect_same(events)} events"
+    return f"{fleet.expect_same(fleet.lines())} events"

@@ -17,14 +17,14 @@ import duckdb  # noqa: E402
 import fleet_world  # noqa: E402
 import kafka_cluster as kafka  # noqa: E402
 from fleet_world import (HOST, SOAK_SECONDS, Fleet,  # noqa: E402
-                         encrypted_fleet,
+                         encrypted_fleet, lines_of_killed_receivers,
                          receivers_killed_at_random_lose_nothing,
                          receivers_killed_in_turn_lose_nothing, said,
                          sealed_fleet, tables_need_the_key,
                          two_receivers_store_what_verifies)
 from kafka_cluster import Cluster  # noqa: E402
-from tracefs_harness import (Skip, Suite, decode_event, expect,  # noqa: E402
-                             expect_equal, wait_until)
+from tracefs_harness import (Skip, Suite, expect, expect_equal,  # noqa: E402
+                             wait_until)
 
 SOAK = bool(os.environ.get("TRACEFS_SOAK"))
 KEY = f"{HOST}/trace"
@@ -163,20 +163,7 @@ def tables_have_each_event_once(suite):
     cluster = Cluster(suite)
     fleet = Fleet(suite, "tables", cluster, options="buf = 4096",
                   filters="compress alg = zstd;")
-    arguments = ("--format", "jsonl", "--every", "200ms")
-    receivers = [fleet.receiver(*arguments) for _ in range(2)]
-    for number in range(2):
-        fleet.work(60)
-        receivers[number % 2].send_signal(signal.SIGKILL)
-        receivers[number % 2].wait()
-        receivers[number % 2] = fleet.receiver(*arguments)
-    fleet.mount.unmount()
-    fleet.await_all(receivers)
-    events = []
-    for path in glob.glob(f"{fleet.out}/host={HOST}/date=*/*.jsonl"):
-        with open(path, "rb") as lines:
-            events += [decode_event(line) for line in lines]
-    count = fleet.expect_same(events)
+    count = fleet.expect_same(lines_of_killed_receivers(fleet))
     parquet = suite.folder("tables", "parquet")
     receiver = fleet.receiver("--format", "parquet", "--group", "parquet",
                               "--every", "1s", out=parquet)

@@ -9,6 +9,8 @@ import signal
 import socket
 import subprocess
 
+from tracefs_harness import wait_until
+
 
 def free_port():
     with socket.socket() as probe:
@@ -79,6 +81,18 @@ def cluster(suite, names):
             suite, name, cluster="cluster { name: fleet, listen: "
             f'"127.0.0.1:{routes[name]}", routes: [ {others} ] }}'))
     return servers
+
+
+def await_stream(server):
+    """Until it has something of the stream."""
+    def has_stream():
+        try:
+            with NatsClient(server.address) as client:
+                info = client.request("$JS.API.STREAM.INFO.TRACEFS")
+                return "state" in info and info["state"]["messages"] > 0
+        except OSError:
+            return False
+    wait_until(has_stream, "the stream")
 
 
 def missing():
