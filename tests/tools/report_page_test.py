@@ -239,9 +239,36 @@ class Data(Traces):
         self.assertTrue(any(processes["command"]))
 
     def test_onlyCounts_areTold(self):
-        page = document(self.golden("aggregates"))
-        self.assertGreater(len(page["counted"]), 0)
-        self.assertGreater(sum(row[1] for row in page["counted"]), 0)
+        """Tables of what drivers counted, against the lines of the dump."""
+        trace = self.golden("aggregates")
+        page = document(trace)
+        lines = command(os.path.join(arguments.bin, "tracefs-dump"), "--format",
+                        "jsonl", trace).stdout.decode().splitlines()
+        told = collections.defaultdict(lambda: [0, 0, 0])
+        for line in map(json.loads, lines):
+            if "count" in line:
+                sums = told[line["tracer"], line["aggregate"], line["scope"]]
+                for i, key in enumerate(("count", "errors", "bytes")):
+                    sums[i] += line.get(key, 0)
+        for table in page["counted"]:
+            of = (table["tracer"], table["aggregate"])
+            sums = max(told[*of, "period"], told[*of, "total"])
+            for i, key in enumerate(("count", "errors", "bytes")):
+                if key not in table["values"]:
+                    continue
+                at = table["values"].index(key)
+                self.assertEqual(table["sum"][at], sums[i], (of, key))
+                rows = [row[len(table["by"]) + at] for row in table["rows"]]
+                rows.append(table["other"][at] if table["other"] else 0)
+                self.assertEqual(sum(rows), sums[i], (of, key))
+        self.assertEqual({(t["tracer"], t["aggregate"])
+                          for t in page["counted"]},
+                         {of[:2] for of in told})
+        for form in ("html", "md"):
+            text = report("page", "--format", form, trace).stdout.decode()
+            self.assertNotRegex(text.split("application/json")[0],
+                                r"\b(op|comm|uid|errno|dir)=")
+            self.assertIn("by operation", text)
 
     def test_lossesAndDamageAreTheFirstSentence(self):
         for name in ("damaged", "processes"):
@@ -387,6 +414,63 @@ class Page(Traces):
                         "?.textContent.trim() === ''")
                     self.assertNotEqual(empty, True, panel)
                 os.chmod(path, stat.S_IRUSR | stat.S_IWUSR)
+
+    def test_whatWasCountedIsToldInWords(self):
+        path = self.page(self.golden("aggregates"))
+        self.open(path, "#counted?sort=count")
+        self.clean(path)
+        heads = self.browser.run(
+            "[...document.querySelectorAll('[data-table=counted-1] thead th')]"
+            ".map((it) => it.textContent)")
+        page = document(self.golden("aggregates"))["counted"][0]
+        self.assertEqual(heads[:len(page["by"])], page["by"])
+        rows = self.table("counted-1")
+        self.assertEqual(len(rows), len(page["rows"]) + bool(page["other"]))
+        for row in rows:
+            self.assertEqual(len(row), len(heads))
+            self.assertNotRegex(" ".join(row), r"\w=|^\d+\.\d+\.\d+:")
+
+    def test_labelsOfPicturesNeitherMeetNorLeave(self):
+        """Of axes and legends, as they are drawn; boxes keep theirs inside."""
+        for trace in (self.workload(), self.workload(1), self.trace("toy"),
+                      self.golden("aggregates"), self.golden("damaged")):
+            path = self.page(trace)
+            self.open(path)
+            found = self.browser.run("""
+              [...document.querySelectorAll('.figure svg')].flatMap((svg) => {
+                const all = [...svg.querySelectorAll('text:not(.on)')]
+                  .map((it) => [it.getBoundingClientRect(), it.textContent]);
+                const frame = svg.getBoundingClientRect(), found = [];
+                all.forEach(([a, text], i) => {
+                  if (a.left < frame.left - 1 || a.right > frame.right + 1) {
+                    found.push(text);
+                  }
+                  for (const [b, other] of all.slice(i + 1)) {
+                    if (a.left < b.right - 1 && b.left < a.right - 1 &&
+                        a.top < b.bottom - 3 && b.top < a.bottom - 3) {
+                      found.push(`${text} on ${other}`);
+                    }
+                  }
+                });
+                const boxes = [...svg.querySelectorAll('rect.box')]
+                  .map((it) => it.getBoundingClientRect());
+                for (const it of svg.querySelectorAll('text.on')) {
+                  const a = it.getBoundingClientRect();
+                  if (!boxes.some((b) => a.left >= b.left - 1 &&
+                                  a.right <= b.right + 1 &&
+                                  a.top >= b.top - 3)) {
+                    found.push(`${it.textContent} leaves its box`);
+                  }
+                }
+                return found;
+              })""")
+            self.assertEqual(found, [], os.path.basename(trace))
+            # Marks of an axis are different ones.
+            times = self.browser.run("""
+              [...document.querySelectorAll('#timeline svg text')]
+                .map((it) => it.textContent).filter((it) => /^[+]|[/]s$/.test(it))
+            """)
+            self.assertEqual(len(times), len(set(times)), times)
 
     def test_searchLeavesWhatMatches(self):
         path = self.page(self.workload())

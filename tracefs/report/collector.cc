@@ -158,6 +158,8 @@ void Collector::Add(const format::Record& record, size_t trace) {
     return;
   }
   const Metrics what = MetricsOf(event);
+  if (trace >= has_operations_.size()) has_operations_.resize(trace + 1);
+  has_operations_[trace] = true;
   total_.Add(what);
   auto& op = ops_[Index(event.op)];
   if (op == nullptr) op = std::make_unique<OpSums>();
@@ -268,65 +270,6 @@ void Collector::AddLoss(std::string_view reason, uint64_t count) {
   losses_.push_back({.real_ns = last_real_ns_,
                      .count = count,
                      .reason = std::string(reason)});
-}
-
-void Collector::AddCounted(const format::AggregateRecord& record,
-                           size_t trace) {
-  std::string key = std::to_string(trace + 1) + "." +
-                    std::to_string(record.tracer_id) + "." +
-                    std::to_string(record.aggregate) + ":";
-  for (const format::AggregateKeyPart& part : record.key) {
-    key += ' ';
-    key += format::AggregateKeyLabel(part.arg_id);
-    key += '=';
-    const bool is_op =
-        part.arg_id == static_cast<uint16_t>(format::ArgId::kKeyOp);
-    if (format::AggregateKeyIsText(part.arg_id)) {
-      key += part.text;
-    } else if (const auto op = OpFromNumber(part.number); is_op && op) {
-      key += OpName(*op);
-    } else {
-      key += std::to_string(part.number);
-    }
-  }
-  if (record.other) key += " (others)";
-  auto& table = record.total ? counted_in_all_ : counted_;
-  const Metrics what = {.count = record.count,
-                        .errors = record.errors.value_or(0),
-                        .read = 0,
-                        .written = record.bytes.value_or(0),
-                        .time_ns = record.latency.sum,
-                        .longest_ns = record.latency.max};
-  if (!record.total && record.count != 0) {
-    // Nobody knows when in its period: all of it has the same rate.
-    const uint64_t from = record.real_from_ns;
-    const uint64_t last = std::max(from + 1, record.real_to_ns) - 1;
-    grid_.Reach(from);
-    grid_.Reach(last);
-    const Bins fine = grid_.fine();
-    const size_t bins = fine.Of(last) - fine.Of(from) + 1;
-    for (size_t i = 0; i < bins; ++i) {
-      uint64_t& bin = counted_bins_.At(
-          fine, i == 0
-                    ? from
-                    : fine.begin_ns() + (fine.Of(from) + i) * fine.width_ns());
-      bin = AddTo(bin, record.count / bins + (i < record.count % bins ? 1 : 0));
-    }
-  }
-  auto at = table.find(key);
-  if (at == table.end()) {
-    if (table.size() >= kMostCounted) {
-      ++counted_left_out_;
-      return;
-    }
-    at = table.emplace(std::move(key), Metrics()).first;
-  }
-  // Totals come again and again, each with all before.
-  if (record.total) {
-    at->second = what;
-  } else {
-    at->second.Add(what);
-  }
 }
 
 std::string Collector::PathOf(NodeId node) const {

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,6 +13,7 @@
 #include "tracefs/event/process_record.h"
 #include "tracefs/format/record.h"
 #include "tracefs/report/access_pattern.h"
+#include "tracefs/report/counted.h"
 #include "tracefs/report/flame.h"
 #include "tracefs/report/latency.h"
 #include "tracefs/report/metrics.h"
@@ -54,7 +54,6 @@ class Collector {
  public:
   static constexpr size_t kSlowest = 250;
   static constexpr size_t kMostLosses = 1000;
-  static constexpr size_t kMostCounted = 4096;
 
   Collector();
   Collector(const Collector&) = delete;
@@ -64,7 +63,9 @@ class Collector {
   // number.
   void Add(const format::Record& record, size_t trace);
   void AddProcess(const ProcessRecord& record, size_t trace);
-  void AddCounted(const format::AggregateRecord& record, size_t trace);
+  void AddCounted(const format::AggregateRecord& record, size_t trace) {
+    counted_.Add(record, trace, &grid_);
+  }
   // A report about a loss, when it comes.
   void AddLoss(std::string_view reason, uint64_t count);
 
@@ -97,12 +98,13 @@ class Collector {
   std::vector<SlowOperation> Slowest() const;
   const std::vector<LossSeen>& losses() const { return losses_; }
   uint64_t losses_left_out() const { return losses_left_out_; }
-  // What aggregate drivers counted, by their keys ("op=read uid=0").
-  const std::map<std::string, Metrics>& counted() const {
-    return counted_in_all_.empty() ? counted_ : counted_in_all_;
+  // What aggregate drivers counted; with bins up to date.
+  std::vector<CountedTable*> counted() { return counted_.Tables(grid_); }
+  uint64_t counted_left_out() const { return counted_.tables_left_out(); }
+  // Whether a trace has operations one by one.
+  bool HasOperations(size_t trace) const {
+    return trace < has_operations_.size() && has_operations_[trace];
   }
-  uint64_t counted_left_out() const { return counted_left_out_; }
-  BinRow& counted_bins() { return counted_bins_; }
   // The path of a node of files(), from the root of the mount.
   std::string PathOf(NodeId node) const;
 
@@ -154,10 +156,8 @@ class Collector {
 
   std::vector<LossSeen> losses_;
   uint64_t losses_left_out_ = 0;
-  std::map<std::string, Metrics> counted_;         // since the last time
-  std::map<std::string, Metrics> counted_in_all_;  // by who told the totals
-  uint64_t counted_left_out_ = 0;
-  BinRow counted_bins_;
+  std::vector<bool> has_operations_;  // by trace
+  Counted counted_;
 };
 
 }  // namespace tracefs::report

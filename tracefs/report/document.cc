@@ -43,7 +43,7 @@ Json MakeDocument(Collector& collector,
                   const DocumentOptions& options) {
   Json document;
   Json notes = Json::array();
-  document["schema"] = "tracefs-report/1";
+  document["schema"] = "tracefs-report/2";
   document["generator"] = "tracefs-report " + std::string(kVersion);
   document["title"] = TextOf(options.title);
   document["asked"] = {{"filter", TextOf(options.filter)},
@@ -58,13 +58,13 @@ Json MakeDocument(Collector& collector,
   totals["p50_ns"] = collector.latency().Quantile(0.5);
   totals["p99_ns"] = collector.latency().Quantile(0.99);
   document["operations"] = OperationsAsJson(collector);
-  document["timeline"] = TimelineAsJson(collector);
+  document["timeline"] = TimelineAsJson(collector, traces);
   document["latency"] = LatencyAsJson(collector);
   document["tables"] = TablesAsJson(collector, &notes);
   document["errors"] = ErrorsAsJson(collector);
   document["access"] = AccessAsJson(collector);
   document["slowest"] = SlowestAsJson(collector);
-  document["counted"] = CountedAsJson(collector, &notes);
+  document["counted"] = CountedAsJson(collector, traces, &notes);
   document["tree"] = TreeAsJson(collector, &notes);
   document["processes"] = ProcessesAsJson(collector, &notes);
   document["flame"] = FlameAsJson(collector, &notes);

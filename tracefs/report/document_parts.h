@@ -29,14 +29,20 @@ void AppendMetrics(const Metrics& metrics, Json* row);
 // document_time.cc
 Json TimeAsJson(const Collector& collector);
 Json OperationsAsJson(Collector& collector);
-Json TimelineAsJson(Collector& collector);
+Json TimelineAsJson(Collector& collector,
+                    const std::vector<const format::TraceReader*>& traces);
 Json LatencyAsJson(Collector& collector);
 // document_tables.cc: what is left out is added to `notes`.
 Json TablesAsJson(Collector& collector, Json* notes);
 Json ErrorsAsJson(Collector& collector);
 Json AccessAsJson(const Collector& collector);
 Json SlowestAsJson(const Collector& collector);
-Json CountedAsJson(const Collector& collector, Json* notes);
+// document_counted.cc
+Json CountedAsJson(Collector& collector,
+                   const std::vector<const format::TraceReader*>& traces,
+                   Json* notes);
+Json CountedLayersAsJson(Collector& collector,
+                         const std::vector<const format::TraceReader*>& traces);
 // document_trees.cc
 Json TreeAsJson(Collector& collector, Json* notes);
 Json ProcessesAsJson(Collector& collector, Json* notes);

@@ -244,27 +244,4 @@ Json SlowestAsJson(const Collector& collector) {
   return rows;
 }
 
-Json CountedAsJson(const Collector& collector, Json* notes) {
-  std::vector<std::pair<std::string, Metrics>> all(collector.counted().begin(),
-                                                   collector.counted().end());
-  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
-    return a.second.count > b.second.count;
-  });
-  uint64_t left_out = collector.counted_left_out();
-  if (all.size() > kMostRows) {
-    left_out += all.size() - kMostRows;
-    all.resize(kMostRows);
-  }
-  if (left_out != 0) {
-    notes->push_back("counted: " + std::to_string(left_out) +
-                     " more keys are left out");
-  }
-  Json rows = Json::array();
-  for (const auto& [key, metrics] : all) {
-    rows.push_back({TextOf(key, 200), metrics.count, metrics.errors,
-                    metrics.bytes(), metrics.time_ns, metrics.longest_ns});
-  }
-  return rows;
-}
-
 }  // namespace tracefs::report

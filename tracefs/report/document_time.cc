@@ -85,13 +85,14 @@ Json OperationsAsJson(Collector& collector) {
   return operations;
 }
 
-Json TimelineAsJson(Collector& collector) {
+Json TimelineAsJson(Collector& collector,
+                    const std::vector<const format::TraceReader*>& traces) {
   const Bins fine = collector.grid().fine();
   return {{"errors", RowAsJson(collector.errors(), fine)},
           {"read", RowAsJson(collector.read(), fine)},
           {"written", RowAsJson(collector.written(), fine)},
           {"time_ns", RowAsJson(collector.time(), fine)},
-          {"counted", RowAsJson(collector.counted_bins(), fine)}};
+          {"counted", CountedLayersAsJson(collector, traces)}};
 }
 
 Json LatencyAsJson(Collector& collector) {

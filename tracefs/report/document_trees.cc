@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "tracefs/report/document_parts.h"
+#include "tracefs/report/units_text.h"
 
 namespace tracefs::report {
 namespace {
@@ -82,9 +83,9 @@ void Note(const char* panel, const NameTree& tree, const Cut& cut,
   uint64_t folded = 0;
   for (const uint64_t nodes : cut.folded_nodes) folded += nodes;
   if (folded == 0) return;
-  notes->push_back(std::string(panel) + ": " +
-                   std::to_string(cut.nodes.size()) + " are shown; " +
-                   std::to_string(folded) + (tree.exact() ? "" : " or more") +
+  notes->push_back(std::string(panel) + ": " + CountText(cut.nodes.size()) +
+                   " are shown; " + CountText(folded) +
+                   (tree.exact() ? "" : " or more") +
                    " that matter less are part of what they stand in");
 }
 

@@ -68,6 +68,56 @@ std::string Table(const Json& table, const char* what) {
   return text + "\n";
 }
 
+std::string CountedRowsOf(const Json& table) {
+  std::string text = "\n## " +
+                     MarkdownText(table["trace"].get<std::string>() + ": " +
+                                  table["title"].get<std::string>()) +
+                     "\n\n|";
+  std::string line = "|";
+  const size_t keys = std::max<size_t>(1, table["by"].size());
+  for (size_t i = 0; i < keys; ++i) {
+    text += " " +
+            (table["by"].empty()
+                 ? "key"
+                 : MarkdownText(table["by"][i].get<std::string>())) +
+            " |";
+    line += "---|";
+  }
+  for (const Json& value : table["values"]) {
+    text += " " + std::string(ValueHead(value.get<std::string>())) + " |";
+    line += "---:|";
+  }
+  text += "\n" + line + "\n";
+  const auto row = [&](const Json& cells, size_t first, const char* name) {
+    text += "|";
+    for (size_t i = 0; i < keys; ++i) {
+      text += " " +
+              (i < first ? MarkdownText(cells[i].get<std::string>())
+               : i == 0  ? std::string(name)
+                         : "") +
+              " |";
+    }
+    for (size_t i = first; i < cells.size(); ++i) {
+      text += " " +
+              ValueText(table["values"][i - first].get<std::string>(),
+                        cells[i].get<uint64_t>()) +
+              " |";
+    }
+    text += "\n";
+  };
+  const Json& rows = table["rows"];
+  for (size_t i = 0; i < std::min(kRows, rows.size()); ++i) {
+    row(rows[i], table["by"].size(), "all");
+  }
+  if (!table["other"].is_null()) row(table["other"], 0, "*other keys*");
+  if (rows.size() > kRows) {
+    text += "\n" +
+            CountText(rows.size() - kRows, "more row is", "more rows are") +
+            " left out.\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string MakeMarkdown(const Json& document) {
@@ -77,6 +127,11 @@ std::string MakeMarkdown(const Json& document) {
     text += sentence["level"] == "bad" ? "- **" : "- ";
     text += MarkdownText(sentence["text"].get<std::string>());
     text += sentence["level"] == "bad" ? "**\n" : "\n";
+  }
+  for (const Json& table : document["counted"]) text += CountedRowsOf(table);
+  // Nothing but what was counted: no tables of operations.
+  if (document["operations"].empty() && !document["counted"].empty()) {
+    return text;
   }
   text += "\n## Operations\n\n" + Heads({"operation", "ops", "errors", "time",
                                          "p50", "p99", "longest"});

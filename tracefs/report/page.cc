@@ -102,13 +102,65 @@ std::string StaticRows(const Json& rows, std::span<const char* const> heads) {
     if (shown++ == kStaticRows) break;
     html += "<tr>";
     for (const Json& cell : row) {
-      html += Element("td", cell.is_string() ? cell.get<std::string>()
-                            : cell.is_null() ? "-"
-                                             : cell.dump());
+      html += cell.is_string()
+                  ? "<td class=\"text\">" + XmlText(cell.get<std::string>()) +
+                        "</td>"
+                  : Element("td", cell.is_null() ? "-" : cell.dump());
     }
     html += "</tr>";
   }
   return html + "</tbody></table>";
+}
+
+// What one driver counted.
+std::string StaticCounted(const Json& table) {
+  std::string html = "<h3>" +
+                     XmlText(table["trace"].get<std::string>() + ": " +
+                             table["title"].get<std::string>()) +
+                     "</h3>" +
+                     Element("p", CountText(table["sum"][0].get<uint64_t>()) +
+                                      " operations in " +
+                                      TimeText(NumberAt(table, "length_ns"))) +
+                     "<table><thead><tr>";
+  const size_t keys = std::max<size_t>(1, table["by"].size());
+  const auto text_head = [&](const std::string& head) {
+    html += "<th scope=\"col\" class=\"text\">" + XmlText(head) + "</th>";
+  };
+  if (table["by"].empty()) text_head("key");
+  for (const Json& head : table["by"]) text_head(head.get<std::string>());
+  for (const Json& value : table["values"]) {
+    html += "<th scope=\"col\">" +
+            std::string(ValueHead(value.get<std::string>())) + "</th>";
+  }
+  html += "</tr></thead><tbody>";
+  const auto row = [&](const Json& cells, size_t first, const char* name) {
+    html += "<tr>";
+    for (size_t i = 0; i < keys; ++i) {
+      const std::string text = i < first ? cells[i].get<std::string>()
+                               : i == 0  ? name
+                                         : "";
+      html += "<td class=\"text\">" + XmlText(text) + "</td>";
+    }
+    for (size_t i = first; i < cells.size(); ++i) {
+      html +=
+          Element("td", ValueText(table["values"][i - first].get<std::string>(),
+                                  cells[i].get<uint64_t>()));
+    }
+    html += "</tr>";
+  };
+  size_t shown = 0;
+  for (const Json& cells : table["rows"]) {
+    if (shown++ == kStaticRows) break;
+    row(cells, table["by"].size(), "all");
+  }
+  if (!table["other"].is_null()) row(table["other"], 0, "other keys");
+  html += "</tbody></table>";
+  if (table["rows"].size() > kStaticRows) {
+    html += "<p class=\"small\">The first " + std::to_string(kStaticRows) +
+            " of " + std::to_string(table["rows"].size()) +
+            "; with scripts, all of them.</p>";
+  }
+  return html;
 }
 
 std::string Traces(const Json& document) {
@@ -175,15 +227,16 @@ constexpr Section kSections[] = {
      "Each kind of operation: how many, how many failed, how long they took. "
      "p99: 99 of 100 took no longer (within 0.8 %)."},
     {"latency", "Latency over time",
-     "How many operations took how long, and when. The further from the "
-     "ground, the more."},
+     "How many operations took how long, and when."},
     {"directories", "Places over time",
      "Operations in each directory (or of each file, command) over time."},
     {"files", "Files, directories, users, commands",
      "What was worked on and by whom. Titles of columns sort. Of a chosen "
      "time, only rows whose times are kept are shown."},
     {"tree", "Directories by size of work",
-     "Each box is a directory or a file; its area is the time spent on it."},
+     "Each box is a directory or a file within the one around it; its area is "
+     "the time spent on it, with all that is in it. Colours tell levels "
+     "apart."},
     {"processes", "Processes",
      "Who began whom, when each one lived and what it did. A bar with an open "
      "end: it was not seen to end."},
@@ -195,7 +248,10 @@ constexpr Section kSections[] = {
     {"flame", "Command, path, operation",
      "Width is time spent below that command, path or operation."},
     {"slowest", "Slowest operations", "Those that took longest, one by one."},
-    {"counted", "Counted", "What the tracer counted instead of recording it."},
+    {"counted", "Counted",
+     "What tracers counted instead of recording it, as their configuration "
+     "asks: a table for each aggregate driver. \"other keys\": what was not "
+     "kept apart."},
     {"configuration", "Configuration and machine",
      "What the traces say of themselves."},
 };
@@ -207,6 +263,12 @@ std::string Body(std::string_view id, const Json& document) {
         "<div class=\"figure\">" + picture->draw(document).Finish() + "</div>";
   }
   const Json& tables = document["tables"];
+  if (id == "timeline" && !document["timeline"]["counted"].empty()) {
+    html +=
+        "<p class=\"small\">What was counted is known by its periods alone: "
+        "over each of them it is drawn with one rate. What several traces have "
+        "counted is in it several times.</p>";
+  }
   if (id == "operations") html += StaticOperations(document);
   if (id == "directories") {
     html += StaticTable(tables["directories"], "directory");
@@ -228,9 +290,7 @@ std::string Body(std::string_view id, const Json& document) {
     html += StaticRows(document["slowest"], kHeads);
   }
   if (id == "counted") {
-    static constexpr const char* kHeads[] = {
-        "key", "ops", "errors", "bytes", "time (ns)", "longest (ns)"};
-    html += StaticRows(document["counted"], kHeads);
+    for (const Json& table : document["counted"]) html += StaticCounted(table);
   }
   if (id == "configuration") html += Configuration(document);
   return html;

@@ -121,9 +121,11 @@ SvgWriter DrawTree(const Json& document) {
              "box c" + std::to_string(depth % 7), name + ": " + value);
     const bool labelled = box.height >= kHead && box.width >= 30;
     if (labelled) {
+      // A number that is cut is a wrong one.
+      const std::string both = name + " " + value;
+      const double room = box.width - 6;
       svg.Text(box.x + 3, box.y + 11,
-               Shortened(name + " " + value, CharactersIn(box.width - 4)),
-               "t on");
+               TextWidth(both) <= room ? both : Fitting(name, room), "t on");
     }
     if (box.width < 12 || box.height < kHead + 8 || children[node].empty()) {
       continue;
@@ -179,8 +181,7 @@ SvgWriter DrawFlame(const Json& document) {
              "box c" + std::to_string((at.node * 5 + at.depth) % 7),
              name + ": " + value);
     if (width < 20) continue;
-    svg.Text(at.x + 3, y + 12, Shortened(name, CharactersIn(width - 4)),
-             "t on");
+    svg.Text(at.x + 3, y + 12, Fitting(name, width - 6), "t on");
   }
   return svg;
 }

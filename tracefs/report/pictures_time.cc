@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "tracefs/report/axis.h"
 #include "tracefs/report/pictures.h"
 #include "tracefs/report/units_text.h"
 
@@ -33,15 +34,15 @@ struct Scale {
 };
 
 void DrawTimeAxis(const Scale& scale, double y, SvgWriter* svg) {
-  constexpr int kTicks = 8;
-  for (int i = 0; i <= kTicks; ++i) {
-    const double ns = scale.ns_length * i / kTicks;
+  const double step = RoundTimeStep(scale.ns_length, 10);
+  for (const double ns : Multiples(0, scale.ns_length, step)) {
     const double x = scale.X(ns);
+    const std::string text = (ns == 0 ? "" : "+") + TickTimeText(ns, step);
     svg->Line(x, y, x, y + 4, "axis");
-    svg->Text(x, y + 16, "+" + TimeText(static_cast<uint64_t>(ns)), "t",
-              i == 0        ? SvgWriter::Anchor::kStart
-              : i == kTicks ? SvgWriter::Anchor::kEnd
-                            : SvgWriter::Anchor::kMiddle);
+    svg->Text(x, y + 16, text, "t",
+              x + TextWidth(text) / 2 > kPictureWidth
+                  ? SvgWriter::Anchor::kEnd
+                  : SvgWriter::Anchor::kMiddle);
   }
   svg->Line(scale.left, y, kRight, y, "axis");
 }
@@ -64,6 +65,18 @@ class HeatCells {
     for (size_t i = 0; i < kLevels; ++i) {
       svg->Path(paths_[i], "h" + std::to_string(i));
     }
+  }
+  // Which colour is how many, in a line of its own.
+  void DrawLegend(double x, SvgWriter* svg) const {
+    const std::string from = "operations in a cell: 1";
+    svg->Text(x, 11, from);
+    x += TextWidth(from) + 6;
+    for (size_t i = 0; i < kLevels; ++i) {
+      svg->Rect(x + 14 * static_cast<double>(i), 2, 14, 10,
+                "h" + std::to_string(i));
+    }
+    svg->Text(x + 14 * double{kLevels} + 6, 11,
+              CountText(static_cast<uint64_t>(largest_)) + " (logarithmic)");
   }
 
  private:
@@ -96,6 +109,7 @@ SvgWriter DrawTimeline(const Json& document) {
   // The operations with most counts have a colour each.
   std::vector<const Json*> order;
   for (const Json& op : document["operations"]) order.push_back(&op);
+  for (const Json& op : document["timeline"]["counted"]) order.push_back(&op);
   std::stable_sort(order.begin(), order.end(),
                    [](const Json* a, const Json* b) {
                      return NumberAt(*a, "count") > NumberAt(*b, "count");
@@ -104,22 +118,20 @@ SvgWriter DrawTimeline(const Json& document) {
   for (const Json* op : order) {
     for (size_t i = 0; i < bins; ++i) sums[i] += (*op)["bins"][i].get<double>();
   }
-  const Json& counted = document["timeline"]["counted"];
-  for (size_t i = 0; i < bins; ++i) sums[i] += counted[i].get<double>();
   const double most =
       std::max(1.0, *std::max_element(sums.begin(), sums.end()));
-  const uint64_t peak = static_cast<uint64_t>(most / (bin_ns / 1e9));
-  SvgWriter svg(
-      kPictureWidth, kBottom + 24,
-      "Operations over time; at most " + CountText(peak) + " a second");
+  const double per_second = 1e9 / bin_ns;
+  SvgWriter svg(kPictureWidth, kBottom + 24,
+                "Operations over time; at most " +
+                    RoundNumberText(most * per_second) + " a second");
   const auto y = [&](double value) {
     return kBottom - value / most * (kBottom - kTop);
   };
-  for (int i = 1; i <= 4; ++i) {
-    const double value = most * i / 4;
-    svg.Line(kLeft, y(value), kRight, y(value), "grid");
-    svg.Text(kLeft - 6, y(value) + 4,
-             CountText(static_cast<uint64_t>(value / (bin_ns / 1e9))), "t",
+  const double step = RoundStep(most * per_second, 5);
+  for (const double rate : Multiples(step, most * per_second, step)) {
+    const double at = y(rate / per_second);
+    svg.Line(kLeft, at, kRight, at, "grid");
+    svg.Text(kLeft - 6, at + 4, RoundNumberText(rate), "t",
              SvgWriter::Anchor::kEnd);
   }
   svg.Text(kLeft - 6, kTop - 10, "ops/s", "t", SvgWriter::Anchor::kEnd);
@@ -146,12 +158,13 @@ SvgWriter DrawTimeline(const Json& document) {
     layer((*order[i])["bins"], style);
     if (i > kColours) continue;
     const std::string name =
-        i < kColours ? (*order[i])["op"].get<std::string>() : "others";
+        i < kColours ? (*order[i])[order[i]->contains("op") ? "op" : "name"]
+                           .get<std::string>()
+                     : "others";
     svg.Rect(legend, 2, 10, 10, style);
     svg.Text(legend + 14, 11, name);
-    legend += 30 + 6.5 * static_cast<double>(name.size());
+    legend += 30 + TextWidth(name);
   }
-  layer(counted, "cx");
   // Where operations are missing.
   for (const Json& loss : document["losses"]["seen"]) {
     const double x = scale.X(loss[0].get<double>());
@@ -176,7 +189,7 @@ SvgWriter DrawLatency(const Json& document) {
     high = std::max(high, row);
     largest = std::max(largest, cells[i + 2].get<double>());
   }
-  constexpr double kTop = 8;
+  constexpr double kTop = 24;
   const double step =
       std::clamp(220.0 / static_cast<double>(high - low + 1), 8.0, 16.0);
   const double bottom = kTop + step * static_cast<double>(high - low + 1);
@@ -195,9 +208,24 @@ SvgWriter DrawLatency(const Json& document) {
              cells[i + 2].get<double>());
   }
   heat.Draw(&svg);
-  for (size_t row = low; row <= high; row += 1 + (high - low) / 8) {
-    svg.Text(kLeft - 6, bottom - step * static_cast<double>(row - low) + 4,
-             TimeText(rows[row].get<uint64_t>()), "t", SvgWriter::Anchor::kEnd);
+  heat.DrawLegend(kLeft, &svg);
+  // Where in the rows a duration lies.
+  const auto begin_of = [&](size_t row) { return rows[row].get<double>(); };
+  const auto top = static_cast<uint64_t>(
+      high + 1 < rows.size() ? begin_of(high + 1) : begin_of(high));
+  for (const uint64_t ns : LogTimeTicks(
+           static_cast<uint64_t>(std::max(begin_of(low), begin_of(1))), top)) {
+    size_t row = low;
+    while (row < high && begin_of(row + 1) <= static_cast<double>(ns)) ++row;
+    const double length =
+        row + 1 < rows.size() ? begin_of(row + 1) - begin_of(row) : 1;
+    const double share = std::clamp(
+        (static_cast<double>(ns) - begin_of(row)) / length, 0.0, 1.0);
+    const double y = bottom - step * (static_cast<double>(row - low) + share);
+    svg.Line(kLeft - 4, y, kLeft, y, "axis");
+    svg.Text(kLeft - 6, y + 4,
+             TickTimeText(static_cast<double>(ns), static_cast<double>(ns)),
+             "t", SvgWriter::Anchor::kEnd);
   }
   DrawTimeAxis(scale, bottom, &svg);
   return svg;
@@ -219,7 +247,8 @@ SvgWriter DrawDirectories(const Json& document) {
     }
   }
   if (shown.empty()) return NothingToDraw(kNoTime);
-  const double bottom = 4 + kStep * static_cast<double>(shown.size());
+  constexpr double kTop = 20;
+  const double bottom = kTop + kStep * static_cast<double>(shown.size());
   const Scale scale(document, kNames);
   const CoarseBins bins(document["time"]);
   SvgWriter svg(kPictureWidth, bottom + 24,
@@ -227,7 +256,7 @@ SvgWriter DrawDirectories(const Json& document) {
                     table["rows"][shown[0]][0].get<std::string>());
   HeatCells heat(largest);
   for (size_t line = 0; line < shown.size(); ++line) {
-    const double y = 4 + kStep * static_cast<double>(line);
+    const double y = kTop + kStep * static_cast<double>(line);
     const Json& series = table["series"][shown[line]];
     for (size_t p = 0; p < series.size(); p += 5) {
       const auto bin = series[p].get<uint64_t>();
@@ -235,12 +264,13 @@ SvgWriter DrawDirectories(const Json& document) {
       heat.Add(x, y, std::max(1.0, bins.X(scale, bin + 1) - x), kStep - 1,
                series[p + 1].get<double>());
     }
-    svg.Text(kNames - 6, y + 12,
-             Shortened(table["rows"][shown[line]][0].get<std::string>(),
-                       CharactersIn(kNames - 8)),
-             "t", SvgWriter::Anchor::kEnd);
+    svg.Text(
+        kNames - 6, y + 12,
+        Fitting(table["rows"][shown[line]][0].get<std::string>(), kNames - 8),
+        "t", SvgWriter::Anchor::kEnd);
   }
   heat.Draw(&svg);
+  heat.DrawLegend(kNames, &svg);
   DrawTimeAxis(scale, bottom, &svg);
   return svg;
 }
@@ -295,8 +325,7 @@ SvgWriter DrawProcesses(const Json& document) {
       text =
           std::to_string(processes["pid"][node].get<uint64_t>()) + " " + text;
     }
-    svg.Text(indent, y + 11,
-             Shortened(text, CharactersIn(kNames - indent - 8)));
+    svg.Text(indent, y + 11, Fitting(text, kNames - indent - 8));
     if (!processes["begin_ns"][node].is_null()) {
       const double x = scale.X(processes["begin_ns"][node].get<double>());
       const double end = scale.X(processes["end_ns"][node].get<double>());

@@ -55,6 +55,9 @@ class Summary {
       Say("note",
           "There are no operations one by one in this trace, only what was "
           "counted of them (see Counted).");
+      for (const Json& table : document_["counted"]) {
+        if (table["in_timeline"].get<bool>()) SayWhatWasCounted(table);
+      }
       return;
     }
     if (count == 0) {
@@ -77,6 +80,45 @@ class Summary {
             ", by " + CountText(names("commands"), "command", "commands") +
             " of " + CountText(names("users"), "user", "users") + ".";
     Say("info", std::move(text));
+  }
+
+  // "build.trace: 12,345 operations in 10.0 s, counted by operation and
+  // command; most often open, cc1plus (4,000, 32 %); none failed".
+  void SayWhatWasCounted(const Json& table) {
+    const uint64_t count = Number(table["sum"][0]);
+    std::string text = table["trace"].get<std::string>() + ": " +
+                       CountText(count, "operation", "operations") + " in " +
+                       TimeText(Number(table["length_ns"])) + ", counted " +
+                       table["title"].get<std::string>();
+    const Json& rows = table["rows"];
+    const size_t keys = table["by"].size();
+    if (keys != 0 && !rows.empty()) {
+      std::string most;
+      for (size_t i = 0; i < keys; ++i) {
+        most += (i == 0 ? "" : ", ") + rows[0][i].get<std::string>();
+      }
+      const uint64_t times = Number(rows[0][keys]);
+      text += "; most often " + most + " (" + CountText(times) + ", " +
+              ShareText(times, count) + ")";
+    }
+    for (size_t i = 1; i < table["values"].size(); ++i) {
+      const std::string value = table["values"][i];
+      const Json& sums = table["sum"];
+      const uint64_t sum = Number(sums[i]);
+      if (value == "errors") {
+        text += sum == 0 ? std::string("; none failed")
+                         : "; " + CountText(sum) + " failed (" +
+                               ShareText(sum, count) + ")";
+      } else if (value == "bytes") {
+        text += "; " + BytesText(sum) + " read, written or copied";
+      } else if (value == "time_ns") {
+        text += "; " + TimeText(sum) + " in all: half of them took at most " +
+                TimeText(Number(sums[i + 1])) + ", 99 of 100 at most " +
+                TimeText(Number(sums[i + 2])) + ", the slowest one " +
+                TimeText(Number(sums[i + 3]));
+      }
+    }
+    Say("info", text + ".");
   }
 
   // "91 % of the time in the file system went to fsync, nearly all of it to one

@@ -1,5 +1,6 @@
 #include "tracefs/report/svg.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -35,20 +36,50 @@ std::string XmlText(std::string_view text) {
   return escaped;
 }
 
-std::string Shortened(std::string_view text, size_t most) {
-  std::string kept;
-  for (size_t count = 0; !text.empty(); ++count) {
-    const size_t size = FirstCodePoint(text).size;
-    const size_t bytes = size == 0 ? 1 : size;
-    if (count + 1 >= most && text.size() > bytes) return kept + "\u2026";
-    kept += text.substr(0, bytes);
-    text.remove_prefix(bytes);
+namespace {
+
+// Of DejaVu Sans, which is a wide one, at 11 pixels.
+double WidthOf(std::string_view character) {
+  const char c = character[0];
+  if (character.size() > 1 || static_cast<unsigned char>(c) >= 0x80) return 11;
+  if (std::string_view("mMwW@%").find(c) != std::string_view::npos) return 10;
+  if (std::string_view("ijlI.,:;'|!/()[] -ftr").find(c) !=
+      std::string_view::npos) {
+    return 4.4;
   }
-  return kept;
+  return c >= 'A' && c <= 'Z' ? 7.8 : 7;
 }
 
-size_t CharactersIn(double width) {
-  return width < 7 ? 0 : static_cast<size_t>(width / 6.3);
+// The first character, at least a byte.
+std::string_view FirstOf(std::string_view text) {
+  return text.substr(0, std::max<size_t>(1, FirstCodePoint(text).size));
+}
+
+}  // namespace
+
+double TextWidth(std::string_view text) {
+  double width = 0;
+  while (!text.empty()) {
+    const std::string_view first = FirstOf(text);
+    width += WidthOf(first);
+    text.remove_prefix(first.size());
+  }
+  return width;
+}
+
+std::string Fitting(std::string_view text, double width) {
+  constexpr double kEllipsis = 11;
+  if (TextWidth(text) <= width) return std::string(text);
+  std::string kept;
+  double used = kEllipsis;
+  while (!text.empty()) {
+    const std::string_view first = FirstOf(text);
+    used += WidthOf(first);
+    if (used > width) break;
+    kept += first;
+    text.remove_prefix(first.size());
+  }
+  return kept.empty() ? kept : kept + "\u2026";
 }
 
 std::string Coordinate(double value) {

@@ -10,10 +10,11 @@ namespace tracefs::report {
 
 // Text for an XML or HTML document, between tags or in a quoted attribute.
 std::string XmlText(std::string_view text);
-// The first `most` characters, the last one an ellipsis if there are more.
-std::string Shortened(std::string_view text, size_t most);
-// About as many characters as there is room for in the font of pictures.
-size_t CharactersIn(double width);
+// About how wide a text is in the font of pictures.
+double TextWidth(std::string_view text);
+// As much of a text as there is room for, with an ellipsis if that is not all;
+// "" where there is no room for two characters.
+std::string Fitting(std::string_view text, double width);
 
 class SvgWriter {
  public:

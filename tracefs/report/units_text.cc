@@ -65,4 +65,14 @@ std::string TimeText(uint64_t ns) {
   return Digits(value / 3600e9) + " h";
 }
 
+std::string_view ValueHead(std::string_view key) {
+  if (key == "count") return "ops";
+  return key.substr(0, key.find("_ns"));
+}
+
+std::string ValueText(std::string_view key, uint64_t value) {
+  if (key.ends_with("_ns")) return TimeText(value);
+  return key == "bytes" ? BytesText(value) : CountText(value);
+}
+
 }  // namespace tracefs::report

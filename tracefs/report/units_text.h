@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace tracefs::report {
 
@@ -16,5 +17,10 @@ std::string BytesText(uint64_t bytes);
 std::string ShareText(uint64_t part, uint64_t total);
 // "3.70 us": three digits and a unit.
 std::string TimeText(uint64_t ns);
+
+// What stands over a column of a document's values ("time" of "time_ns"), and
+// how one of them is written.
+std::string_view ValueHead(std::string_view key);
+std::string ValueText(std::string_view key, uint64_t value);
 
 }  // namespace tracefs::report

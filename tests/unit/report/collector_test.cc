@@ -20,11 +20,12 @@ std::vector<uint64_t> CountedBins(
   for (const format::AggregateRecord& record : records) {
     collector->AddCounted(record, 0);
   }
-  return collector->counted_bins().Numbers(collector->grid().fine());
+  const std::vector<CountedTable*> tables = collector->counted();
+  return tables.at(0)->bins.at("").Numbers(collector->grid().fine());
 }
 
-format::AggregateRecord Counted(uint64_t from_ns, uint64_t to_ns,
-                                uint64_t count) {
+format::AggregateRecord OfPeriod(uint64_t from_ns, uint64_t to_ns,
+                                 uint64_t count) {
   format::AggregateRecord record;
   record.real_from_ns = from_ns;
   record.real_to_ns = to_ns;
@@ -35,8 +36,8 @@ format::AggregateRecord Counted(uint64_t from_ns, uint64_t to_ns,
 TEST(CollectorTest, WhatWasCountedInAPeriodHasOneRateInIt) {
   std::vector<format::AggregateRecord> records;
   for (uint64_t i = 0; i < 20; ++i) {
-    records.push_back(Counted(kBegin + 5 * i * kSecond,
-                              kBegin + 5 * (i + 1) * kSecond, 1'000'003));
+    records.push_back(OfPeriod(kBegin + 5 * i * kSecond,
+                               kBegin + 5 * (i + 1) * kSecond, 1'000'003));
   }
   const std::vector<uint64_t> bins = CountedBins(records);
   EXPECT_EQ(std::accumulate(bins.begin(), bins.end(), uint64_t{0}),
@@ -49,7 +50,7 @@ TEST(CollectorTest, WhatWasCountedInAPeriodHasOneRateInIt) {
 
 TEST(CollectorTest, Malicious_PeriodsThatEndBeforeTheyBeginAreCounted) {
   for (const uint64_t to : {uint64_t{0}, kBegin, kBegin + 1, UINT64_MAX}) {
-    const std::vector<uint64_t> bins = CountedBins({Counted(kBegin, to, 7)});
+    const std::vector<uint64_t> bins = CountedBins({OfPeriod(kBegin, to, 7)});
     EXPECT_EQ(std::accumulate(bins.begin(), bins.end(), uint64_t{0}), 7u) << to;
   }
 }

@@ -28,7 +28,7 @@ const drawFlame = (host) => {
       `${treePath(flame, node, ' ').trim() || 'all'}: ${measure.form(sums[node])}`);
     rect.addEventListener('click', () => change('flame', {top: String(node)}));
     svg.append(rect);
-    if (width >= 20) svg.append(shape('text', {x: x + 3, y: 17 * depth + 12, class: 'on', 'pointer-events': 'none'}, shorten(flame.name[node], width - 4)));
+    if (width >= 20) svg.append(shape('text', {x: x + 3, y: 17 * depth + 12, class: 'on', 'pointer-events': 'none'}, shorten(flame.name[node], width - 6)));
   }
   host.append(make('div', {class: 'figure'}, svg));
   const details = make('details', {}, make('summary', {}, 'As a table'));

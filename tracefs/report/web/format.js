@@ -11,6 +11,13 @@ const format = {
     for (n /= 1000; n >= 999.5 && at + 1 < units.length; ++at) n /= 1000;
     return `${format.digits(n)} ${units[at]}`;
   },
+  // Sizes that programs choose: exact, and by 1024 where they are.
+  size(n) {
+    const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
+    let at = 0;
+    for (; n >= 1024 && n % 1024 === 0 && at + 1 < units.length; ++at) n /= 1024;
+    return `${format.count(n)} ${units[at]}`;
+  },
   time(ns) {
     if (ns < 1000) return `${Math.round(ns)} ns`;
     if (ns < 999.5e3) return `${format.digits(ns / 1e3)} us`;
@@ -31,8 +38,21 @@ const measures = {
   errors: {name: 'errors', form: format.count},
 };
 
+// About how wide a text is in pictures: DejaVu Sans, which is a wide font.
+const letterWidth = (letter) => {
+  if (letter > '\u007f') return 11;
+  if ('mMwW@%'.includes(letter)) return 10;
+  if ("ijlI.,:;'|!/()[] -ftr".includes(letter)) return 4.4;
+  return letter >= 'A' && letter <= 'Z' ? 7.8 : 7;
+};
+const textWidth = (text) => [...text].reduce((sum, letter) => sum + letterWidth(letter), 0);
 const shorten = (text, room) => {
-  const letters = [...text];
-  const most = Math.floor(room / 6.3);
-  return letters.length <= most ? text : most < 2 ? '' : `${letters.slice(0, most - 1).join('')}\u2026`;
+  if (textWidth(text) <= room) return text;
+  let kept = '', used = 11;
+  for (const letter of text) {
+    used += letterWidth(letter);
+    if (used > room) break;
+    kept += letter;
+  }
+  return kept === '' ? '' : `${kept}\u2026`;
 };

@@ -7,6 +7,14 @@ const heatCells = () => {
       paths[Math.min(7, Math.floor(share * 8))] += `M${x.toFixed(1)} ${y.toFixed(1)}h${width.toFixed(1)}v${height.toFixed(1)}h-${width.toFixed(1)}z`;
     },
     draw: (svg) => paths.forEach((d, i) => d && svg.append(shape('path', {d, class: `h${i}`}))),
+    // Which colour is how much, in a line of its own.
+    legend(svg, x, what, from, to) {
+      const text = `${what} in a cell: ${from}`;
+      svg.append(shape('text', {x, y: 11}, text));
+      x += textWidth(text) + 6;
+      for (let i = 0; i < 8; ++i) svg.append(shape('rect', {x: x + 14 * i, y: 2, width: 14, height: 10, class: `h${i}`}));
+      svg.append(shape('text', {x: x + 118, y: 11}, `${to} (logarithmic)`));
+    },
   };
 };
 const binWidth = (scale, bin) => Math.max(1, scale.x(binTime(bin + 1)) - scale.x(binTime(bin)));
@@ -24,7 +32,7 @@ const drawLatency = (host) => {
   if (high < 0) { host.append(make('p', {}, 'No operation with a duration in that time.')); return; }
   const scale = timeScale(70);
   const step = Math.min(16, Math.max(8, 220 / (high - low + 1)));
-  const bottom = 8 + step * (high - low + 1);
+  const bottom = 24 + step * (high - low + 1);
   const svg = picture(kWidth, bottom + 24, `latency over time, from ${format.time(rows[low])} on; at most ${format.count(largest)} operations in a cell`);
   const heat = heatCells();
   const sums = new Array(rows.length).fill(0);
@@ -35,8 +43,13 @@ const drawLatency = (host) => {
     heat.add(scale.x(binTime(bin)), bottom - step * (row - low + 1), binWidth(scale, bin), step, Math.log1p(count) / Math.log1p(largest));
   }
   heat.draw(svg);
-  for (let row = low; row <= high; row += 1 + Math.floor((high - low) / 8)) {
-    svg.append(shape('text', {x: 64, y: bottom - step * (row - low) + 4, 'text-anchor': 'end'}, format.time(rows[row])));
+  heat.legend(svg, 70, 'operations', 1, format.count(largest));
+  for (const ns of logTimeTicks(Math.max(rows[low], rows[1]), rows[high + 1] ?? rows[high])) {
+    let row = low;
+    while (row < high && rows[row + 1] <= ns) ++row;
+    const share = row + 1 < rows.length ? Math.min(1, (ns - rows[row]) / (rows[row + 1] - rows[row])) : 0;
+    const y = bottom - step * (row - low + share);
+    svg.append(shape('path', {d: `M66 ${y}H70`, class: 'axis'}), shape('text', {x: 64, y: y + 4, 'text-anchor': 'end'}, tickTime(ns, ns)));
   }
   timeAxis(svg, scale, bottom);
   host.append(make('div', {class: 'figure'}, svg));
@@ -68,13 +81,13 @@ const drawPlaces = (host) => {
     select('by', state.heat, measureChoices, (value) => change('directories', {heat: value}))));
   const shown = lines.slice(0, 40);
   if (!shown.length) { host.append(make('p', {}, 'Nothing of that.')); return; }
-  const names = 270, totals = 70, bottom = 4 + 16 * shown.length;
+  const names = 270, totals = 70, bottom = 20 + 16 * shown.length;
   const scale = timeScale(names);
-  const form = (measures[state.heat] || measures.count).form;
+  const {form, name: what} = measures[state.heat] || measures.count;
   const svg = picture(kWidth + totals, bottom + 24, `${state.heat} of ${state.places} over time; most: ${shown[0].name}, ${form(shown[0].sum)}`);
   const heat = heatCells();
   shown.forEach(({name, series, sum}, line) => {
-    const y = 4 + 16 * line;
+    const y = 20 + 16 * line;
     for (let p = 0; p < series.length; p += 5) {
       const bin = series[p];
       if (bin < first || bin >= end || series[p + column] === 0) continue;
@@ -84,10 +97,11 @@ const drawPlaces = (host) => {
       shape('text', {x: kWidth + totals - 4, y: y + 12, 'text-anchor': 'end'}, form(sum)));
   });
   heat.draw(svg);
+  heat.legend(svg, names, what, form(1), form(largest));
   timeAxis(svg, scale, bottom);
   host.append(make('div', {class: 'figure'}, svg));
   const details = make('details', {}, make('summary', {}, 'As a table'));
-  drawTable(details, [{key: 'name', name: state.places}, {key: state.heat, name: (measures[state.heat] || measures.count).name, form}],
+  drawTable(details, [{key: 'name', name: singular[state.places] || state.places}, {key: state.heat, name: (measures[state.heat] || measures.count).name, form}],
     lines.map(({name, sum}) => [name, sum]), {name: 'places', panel: 'directories'});
   host.append(details);
 };

@@ -35,7 +35,7 @@ const drawErrors = (host) => {
     {key: 'count', name: 'ops', form: format.count}], data.errors.rows,
   {name: 'errors', panel: 'errors', other: data.errors.others ? ['others', '', '', data.errors.others] : null});
   host.append(make('h3', {}, 'Where'));
-  const failing = (table) => data.tables[table].rows.filter((row) => row[2] > 0).map((row) => [row[0], row[2], row[1]]);
+  const failing = (table) => data.tables[table].rows.filter((row) => row[2] > 0).map((row) => [row[0], row[2], row[1]]).sort((a, b) => b[1] - a[1]);
   for (const [table, name] of [['directories', 'directory'], ['files', 'path']]) {
     drawTable(host, [{key: 'name', name}, {key: 'errors', name: 'errors', form: format.count}, {key: 'count', name: 'of ops', form: format.count}],
       failing(table), {name: `failing-${table}`, panel: 'errors'});
@@ -49,10 +49,11 @@ const drawAccess = (host, still) => {
     if (!access.sizes.length) continue;
     const total = access.sizes.reduce((sum, [, n]) => sum + n, 0);
     host.append(make('h3', {}, `Sizes of ${way}s`), make('p', {class: 'small'},
-      `Most common: ${access.common.map(([size, n]) => `${format.bytes(size)} (${format.count(n)})`).join(', ')}. ` +
+      `Most common: ${access.common.map(([size, n]) => `${format.size(size)} (${format.count(n)})`).join(', ')}. ` +
       `${format.count(access.unaligned)} of ${format.count(total)} not aligned to 4096 bytes.`));
-    drawTable(host, [{key: 'size', name: 'from bytes', form: format.count}, {key: 'count', name: 'ops', form: format.count}],
-      access.sizes, {name: `sizes-${way}`, panel: 'access'});
+    drawTable(host, [{key: 'size', name: 'from', form: format.size}, {key: 'below', name: 'to below', form: format.size},
+      {key: 'count', name: 'ops', form: format.count}, {key: 'share', name: 'share', form: (v) => `${format.digits(100 * v)} %`}],
+    access.sizes.map(([size, n]) => [size, size === 0 ? 1 : 2 * size, n, n / total]), {name: `sizes-${way}`, panel: 'access', narrow: true});
   }
 };
 
@@ -66,11 +67,20 @@ const drawSlowest = (host) => {
   ], rows, {name: 'slowest', panel: 'slowest'});
 };
 
-const drawCounted = (host) => drawTable(host, [
-  {key: 'name', name: 'key'}, {key: 'count', name: 'ops', form: format.count}, {key: 'errors', name: 'errors', form: format.count},
-  {key: 'bytes', name: 'bytes', form: format.bytes}, {key: 'time_ns', name: 'time', form: format.time},
-  {key: 'longest_ns', name: 'longest', form: format.time},
-], data.counted, {name: 'counted', panel: 'counted'});
+const countedColumns = {
+  count: {name: 'ops', form: format.count}, errors: {name: 'errors', form: format.count}, bytes: {name: 'bytes', form: format.bytes},
+  time_ns: {name: 'time', form: format.time}, p50_ns: {name: 'p50', form: format.time}, p99_ns: {name: 'p99', form: format.time},
+  longest_ns: {name: 'longest', form: format.time},
+};
+const drawCounted = (host) => data.counted.forEach((table, i) => {
+  const keys = table.by.length ? table.by : ['key'];
+  const line = (name, numbers) => [name, ...new Array(keys.length - 1).fill(''), ...numbers];
+  host.append(make('h3', {}, `${table.trace}: ${table.title}`), make('p', {class: 'small'},
+    `${format.count(table.sum[0])} operations in ${format.time(table.length_ns)}`));
+  drawTable(host, [...keys.map((name) => ({key: name, name})), ...table.values.map((key) => ({key, ...countedColumns[key]}))],
+    table.by.length ? table.rows : table.rows.map((row) => ['all', ...row]),
+    {name: `counted-${i + 1}`, label: `${table.trace}: ${table.title}`, panel: 'counted', other: table.other && line('other keys', table.other)});
+});
 
 // By the id of a section; the others stay as they came.
 const panels = {

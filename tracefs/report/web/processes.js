@@ -20,11 +20,13 @@ const drawProcesses = (host) => {
   for (let i = 1; i < all.name.length; ++i) children[all.parent[i]].push(i);
   const chosen = chosenTime();
   const text = (i) => `${all.pid[i] || ''} ${all.command[i] || all.name[i]}`.trim();
+  // A line that stands for callers of whom there were none.
+  const isNobody = (i) => all.begin_ns[i] === null && all.count[i] === 0 && !all.pid[i] && !children[i].length;
   // Shown: what matches, lives in the chosen time, and all above it.
   const shown = new Set();
   for (let i = 1; i < all.name.length; ++i) {
     const lives = !chosen || (all.begin_ns[i] !== null && all.begin_ns[i] < chosen[1] && all.end_ns[i] >= chosen[0]);
-    if (!lives || !matches(text(i))) continue;
+    if (!lives || !matches(text(i)) || isNobody(i)) continue;
     for (let at = i; at !== 0 && !shown.has(at); at = all.parent[at]) shown.add(at);
   }
   const lines = [];

@@ -36,12 +36,11 @@ const timeScale = (left) => {
 
 const timeAxis = (svg, scale, y) => {
   svg.append(shape('path', {d: `M${scale.left} ${y}H${kRight}`, class: 'axis'}));
-  for (let i = 0; i <= 8; ++i) {
-    const ns = scale.begin + (scale.end - scale.begin) * i / 8;
-    svg.append(
-      shape('path', {d: `M${scale.x(ns)} ${y}v4`, class: 'axis'}),
-      shape('text', {x: scale.x(ns), y: y + 16, 'text-anchor': i === 0 ? 'start' : i === 8 ? 'end' : 'middle'},
-        format.since(ns)));
+  const step = roundTimeStep(scale.end - scale.begin, 10);
+  for (const ns of multiples(scale.begin, scale.end, step)) {
+    const x = scale.x(ns), text = `${ns > 0 ? '+' : ''}${tickTime(ns, step)}`;
+    svg.append(shape('path', {d: `M${x} ${y}v4`, class: 'axis'}),
+      shape('text', {x, y: y + 16, 'text-anchor': x + textWidth(text) / 2 > kWidth ? 'end' : 'middle'}, text));
   }
 };
 

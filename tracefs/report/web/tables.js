@@ -12,7 +12,8 @@ const csvText = (columns, rows) =>
   [columns.map(({key}) => key), ...rows].map((row) => row.map(csvCell).join(',')).join('\r\n') + '\r\n';
 
 // columns: {key, name, form}; those without a form are texts. options: `name`,
-// `panel`, `other` (the last line: sums of what is not in rows), `note`.
+// `panel`, `label` (how it is called), `other` (the last line: sums of what is
+// not in rows), `note`, `narrow` (no wider than what is in it).
 const drawTable = (host, columns, rows, options) => {
   const place = Math.max(0, columns.findIndex(({key}) => key === state.sort));
   const column = columns[place];
@@ -21,9 +22,9 @@ const drawTable = (host, columns, rows, options) => {
   const sorted = columns.some(({key}) => key === state.sort)
     ? [...chosen].sort((a, b) => (a[place] < b[place] ? -sign : a[place] > b[place] ? sign : 0)) : chosen;
   const head = make('tr');
-  for (const {key, name} of columns) {
+  for (const {key, name, form} of columns) {
     const is = key === state.sort;
-    head.append(make('th', {scope: 'col', 'aria-sort': is && (state.up === '1' ? 'ascending' : 'descending')},
+    head.append(make('th', {scope: 'col', class: form ? false : 'text', 'aria-sort': is && (state.up === '1' ? 'ascending' : 'descending')},
       make('button', {
         onclick: () => {
           change(options.panel, {sort: key, up: is && state.up === '' ? '1' : ''});
@@ -36,7 +37,7 @@ const drawTable = (host, columns, rows, options) => {
     row.forEach((cell, i) => {
       const form = columns[i].form;
       const text = cell === null || cell === undefined ? '-' : form ? form(cell) : String(cell);
-      line.append(i === 0 && !form ? make('th', {scope: 'row'}, text) : make('td', {class: form ? false : 'text'}, text));
+      line.append(i === 0 ? make('th', {scope: 'row', class: form ? 'number' : false}, text) : make('td', {class: form ? false : 'text'}, text));
     });
     return line;
   };
@@ -53,7 +54,7 @@ const drawTable = (host, columns, rows, options) => {
   }
   if (options.note) bar.append(make('span', {class: 'small'}, options.note));
   host.append(bar, make('div', {class: 'scroll'},
-    make('table', {'data-table': options.name, 'aria-label': options.name}, make('thead', {}, head), body)));
+    make('table', {'data-table': options.name, 'aria-label': options.label || options.name, class: options.narrow ? 'narrow' : false}, make('thead', {}, head), body)));
 };
 
 const metricColumns = (name) => [
@@ -86,13 +87,15 @@ const rowsOfTime = (table, [first, end]) => {
   return rows;
 };
 
+const singular = {files: 'file', directories: 'directory', extensions: 'extension', commands: 'command', users: 'user'};
+
 const drawNames = (host) => {
   const table = data.tables[state.table] || data.tables.files;
   const bins = chosenBins();
   host.append(make('div', {class: 'bar'}, select('Show', state.table,
     Object.keys(data.tables).map((name) => [name, name]), (name) => change('files', {table: name}))));
   const other = ['others', ...metricRow([0, ...table.other]).slice(1)];
-  drawTable(host, metricColumns(state.table), bins ? rowsOfTime(table, bins) : table.rows.map(metricRow), {
+  drawTable(host, metricColumns(singular[state.table] || state.table), bins ? rowsOfTime(table, bins) : table.rows.map(metricRow), {
     name: state.table, panel: 'files', other: !bins && table.left_out ? other : null,
     note: bins ? 'of the chosen time; only rows whose times are kept' : '',
   });

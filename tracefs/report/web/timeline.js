@@ -1,21 +1,22 @@
 // Operations over time, and the choice of a time.
 
 const kTimelineLeft = 70;
+const countedNote = 'What was counted is known by its periods alone: over each of them it is drawn with one rate. What several traces have counted is in it several times.';
 
 const timelineLayers = () => {
   const perSecond = 1e9 / data.time.bin_ns;
   const {timeline} = data;
+  const rate = (v) => `${roundNumber(v)}/s`;
   switch (state.timeline) {
-    case 'bytes': return {form: (v) => `${format.bytes(v * perSecond)}/s`, layers: [['read', timeline.read], ['written', timeline.written]]};
-    case 'errors': return {form: (v) => `${format.count(v * perSecond)}/s`, layers: [['errors', timeline.errors]]};
-    case 'time_ns': return {form: (v) => format.digits(v / data.time.bin_ns), layers: [['in flight', timeline.time_ns]]};
+    case 'bytes': return {form: (v) => `${format.bytes(v)}/s`, per: perSecond, layers: [['read', timeline.read], ['written', timeline.written]]};
+    case 'errors': return {form: rate, per: perSecond, layers: [['errors', timeline.errors]]};
+    case 'time_ns': return {form: roundNumber, per: 1 / data.time.bin_ns, layers: [['in flight', timeline.time_ns]]};
   }
-  const ops = [...data.operations].sort((a, b) => b.count - a.count);
-  const layers = ops.slice(0, 7).map(({op, bins}) => [op, bins]);
+  const ops = [...data.operations.map(({op, ...more}) => ({name: op, ...more})), ...timeline.counted].sort((a, b) => b.count - a.count);
+  const layers = ops.slice(0, 7).map(({name, bins}) => [name, bins]);
   const others = ops.slice(7).map(({bins}) => bins);
-  if (timeline.counted.some((n) => n > 0)) others.push(timeline.counted);
   if (others.length) layers.push(['others', others.reduce((a, b) => a.map((n, i) => n + b[i]))]);
-  return {form: (v) => `${format.count(v * perSecond)}/s`, layers};
+  return {form: rate, per: perSecond, layers};
 };
 
 // Arrow keys move the chosen time, with Shift they change its length.
@@ -38,7 +39,7 @@ const brushKeys = (event) => {
 const choose = (first, end) => change('timeline', {from: String(first), to: String(end)});
 
 const drawTimeline = (host) => {
-  const {form, layers} = timelineLayers();
+  const {form, per, layers} = timelineLayers();
   const {bins, bin_ns: width, begin_ns: begin, length_ns: length, coarse_bins: coarse} = data.time;
   const top = 24, bottom = 220;
   const x = (ns) => kTimelineLeft + Math.min(1, Math.max(0, ns / Math.max(1, length))) * (kRight - kTimelineLeft);
@@ -46,12 +47,14 @@ const drawTimeline = (host) => {
   for (const [, numbers] of layers) numbers.forEach((n, i) => { sums[i] += n; });
   const most = Math.max(...sums, Number.MIN_VALUE);
   const y = (v) => bottom - v / most * (bottom - top);
-  const svg = picture(kWidth, bottom + 24, `${state.timeline} over time, at most ${form(most)}; arrow keys choose a time`);
+  const svg = picture(kWidth, bottom + 24, `${state.timeline} over time, at most ${form(most * per)}; arrow keys choose a time`);
   svg.setAttribute('tabindex', '0');
   svg.setAttribute('role', 'application');
-  for (let i = 1; i <= 4; ++i) {
-    svg.append(shape('path', {d: `M${kTimelineLeft} ${y(most * i / 4)}H${kRight}`, class: 'grid'}),
-      shape('text', {x: kTimelineLeft - 6, y: y(most * i / 4) + 4, 'text-anchor': 'end'}, form(most * i / 4)));
+  const step = roundStep(most * per, 5);
+  for (const value of multiples(step, most * per, step)) {
+    const at = y(value / per);
+    svg.append(shape('path', {d: `M${kTimelineLeft} ${at}H${kRight}`, class: 'grid'}),
+      shape('text', {x: kTimelineLeft - 6, y: at + 4, 'text-anchor': 'end'}, form(value)));
   }
   const below = new Array(bins).fill(0);
   let legend = kTimelineLeft + 8;
@@ -67,7 +70,7 @@ const drawTimeline = (host) => {
     svg.append(shape('path', {d, class: style}),
       shape('rect', {x: legend, y: 2, width: 10, height: 10, class: style}),
       shape('text', {x: legend + 14, y: 11}, name));
-    legend += 30 + 6.5 * name.length;
+    legend += 30 + textWidth(name);
   });
   for (const [ns, count, reason] of data.losses.seen) {
     svg.append(titled(shape('rect', {x: Math.max(kTimelineLeft, x(ns) - 1.5), y: top, width: 3, height: bottom - top, class: 'loss'}),
@@ -106,7 +109,12 @@ const drawTimeline = (host) => {
   svg.addEventListener('keydown', brushKeys);
   const scale = {left: kTimelineLeft, begin: 0, end: Math.max(1, length), x};
   timeAxis(svg, scale, bottom);
-  host.append(make('div', {class: 'bar'}, select('Show', state.timeline,
-    [['count', 'operations a second'], ['bytes', 'bytes a second'], ['errors', 'errors a second'], ['time_ns', 'operations in flight']],
-    (value) => change('timeline', {timeline: value}))), make('div', {class: 'figure'}, svg));
+  // Of what was counted, no more is known over time.
+  const choices = [['count', 'operations a second'], ['bytes', 'bytes a second'], ['errors', 'errors a second'], ['time_ns', 'operations in flight']];
+  if (data.operations.length) {
+    host.append(make('div', {class: 'bar'}, select('Show', state.timeline, choices, (value) => change('timeline', {timeline: value}))));
+  }
+  if (!sums.some((n) => n > 0)) host.append(make('p', {}, 'Nothing of that in this trace.'));
+  host.append(make('div', {class: 'figure'}, svg));
+  if (data.timeline.counted.length) host.append(make('p', {class: 'small'}, countedNote));
 };

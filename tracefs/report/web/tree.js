@@ -82,8 +82,10 @@ const drawTree = (host) => {
     if (!leaf) rect.addEventListener('click', () => change('tree', {root: String(node)}));
     svg.append(rect);
     if (box.height >= 15 && box.width >= 30) {
+      // A number that is cut is a wrong one.
+      const name = tree.name[node] || '/', both = `${name} ${measure.form(sums[node])}`;
       svg.append(shape('text', {x: box.x + 3, y: box.y + 11, class: 'on', 'pointer-events': 'none'},
-        shorten(`${tree.name[node] || '/'} ${measure.form(sums[node])}`, box.width - 4)));
+        textWidth(both) <= box.width - 6 ? both : shorten(name, box.width - 6)));
     }
     if (leaf || box.width < 12 || box.height < 23) return;
     const room = {x: box.x + 2, y: box.y + 15, width: box.width - 4, height: box.height - 17};
