@@ -88,6 +88,63 @@ def check_blocks(w):
                  "overwritten": 3, "removed with the file": 2, "cut off": 6})
 
 
+def check_blocks_of_names(w):
+    """Blocks go with the last name and the last descriptor, not with a name;
+    who gets a number again gets no blocks with it."""
+    def blocks(s):
+        return {r["what"]: r["bytes"] // 4096 for r in w.ask("blocks", s)[0]
+                if r["bytes"]}
+
+    def whole(s, path, ino, fh, count, word="write", flags=0):
+        s.op("create" if word == "write" else "open", 1, "a", path, ino=ino,
+             fh=fh, flags=flags)
+        for i in range(count):
+            s.op(word, 1, "a", path, ino=ino, fh=fh, off=4096 * i, len=4096,
+                 res=4096)
+
+    def close(s, path, ino, fh):
+        s.op("release", 1, "a", path, ino=ino, fh=fh)
+    # One of two names goes.
+    s = Script()
+    whole(s, "/tmp", 10, 1, 3)
+    close(s, "/tmp", 10, 1)
+    s.op("link", 1, "a", "/tmp", path2="/kept", ino=10)
+    s.op("unlink", 1, "a", "/tmp", ino=10)
+    whole(s, "/kept", 10, 2, 3, "read")
+    same(blocks(s), {"written first": 3, "read again": 3})
+    close(s, "/kept", 10, 2)
+    s.op("unlink", 1, "a", "/kept", ino=10)
+    same(blocks(s), {"written first": 3, "read again": 3,
+                     "removed with the file": 3})
+    # A new version takes the name, and the next one the number of the old.
+    s = Script()
+    for i in range(4):
+        whole(s, "/lock", 20 + i % 2, 30 + i, 2)
+        close(s, "/lock", 20 + i % 2, 30 + i)
+        s.op("rename", 1, "a", "/lock", path2="/index", ino=20 + i % 2,
+             mode=0o100644)
+    same(blocks(s), {"written first": 8, "removed with the file": 6})
+    # Removed as soon as it is open.
+    s = Script()
+    s.op("create", 1, "a", "/t", ino=40, fh=1)
+    s.op("unlink", 1, "a", "/t", ino=40)
+    for word in ("write", "read"):
+        for i in range(2):
+            s.op(word, 1, "a", "/t", ino=40, fh=1, off=4096 * i, len=4096,
+                 res=4096)
+    close(s, "/t", 40, 1)
+    whole(s, "/u", 40, 2, 1)
+    same(blocks(s), {"written first": 3, "read again": 2,
+                     "removed with the file": 2})
+    # An open that truncates.
+    s = Script()
+    whole(s, "/o", 50, 1, 4)
+    close(s, "/o", 50, 1)
+    s.op("open", 1, "a", "/o", ino=50, fh=2, flags=os.O_WRONLY | os.O_TRUNC)
+    s.op("write", 1, "a", "/o", ino=50, fh=2, off=0, len=4096, res=4096)
+    same(blocks(s), {"written first": 5, "cut off": 4})
+
+
 def check_races(w):
     """A job reads what another one writes: before it, while it writes, after it
     was written; the last is no race, nor is what a job does alone."""
@@ -208,6 +265,32 @@ def check_lifetimes(w):
     row = w.ask("lifetimes", s)[0][0]
     same((row["created"], row["removed"], row["replaced"], row["thrown_away"],
           row["max_ns"]), (4, 2, 1, 30, oldest))
+
+
+def check_files_that_outlive_their_names(w):
+    """What is done through a descriptor belongs to the file that is gone; the
+    number it had may be given to another one at once."""
+    s = Script()
+    for i in range(3):
+        fh = 10 + i
+        path = f"/t{i}"
+        s.op("create", 1, "a", path, ino=40, fh=fh)
+        s.op("unlink", 1, "a", path, ino=40)
+        for word in ("write", "read"):
+            s.op(word, 1, "a", path, ino=40, fh=fh, off=0, len=100, res=100)
+        s.op("release", 1, "a", path, ino=40, fh=fh)
+    # And where it is not seen that it goes.
+    for i in range(2):
+        make_file(s, f"/unseen{i}", 41)
+    trace = w.trace(s)
+    rows = w.tables("lifetimes", trace)[0]
+    same([sum(r[c] for r in rows) for c in
+          ("created", "removed", "removed_open", "thrown_away")],
+         [5, 3, 3, 300])
+    same(sorted((r["path"], r["use"]) for r in w.tables("uses", trace)[0]),
+         [(f"/t{i}", "both") for i in range(3)] +
+         [(f"/unseen{i}", "write only") for i in range(2)])
+    same(w.tables("sharing", trace)[1][1]["same_process"], 3)
 
 
 def check_renamed_directories(w):

@@ -47,4 +47,8 @@ std::string DurationText(uint64_t ns) {
   return {text.data(), PutDuration(text.data(), ns)};
 }
 
+std::string ExactDurationText(uint64_t ns) {
+  return std::to_string(ns) + " ns (" + DurationText(ns) + ")";
+}
+
 }  // namespace tracefs

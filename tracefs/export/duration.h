@@ -9,5 +9,7 @@ namespace tracefs {
 // "850ns", "12.4us", "1.25s": at most 24 bytes. Returns the end.
 char* PutDuration(char* out, uint64_t ns);
 std::string DurationText(uint64_t ns);
+// "2076414412 ns (2.07s)": exact, and as people say it.
+std::string ExactDurationText(uint64_t ns);
 
 }  // namespace tracefs

@@ -4,14 +4,18 @@
 // Memory is bounded by looking at a sample of the blocks, chosen by their hash
 // (SHARDS, Waldspurger et al., FAST'15): when there are too many, every other
 // one is dropped and counts double.
+#include <fcntl.h>
+
 #include <algorithm>
 #include <bit>
 #include <map>
 #include <unordered_map>
 
+#include "tracefs/export/duration.h"
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/query/analyses.h"
 #include "tracefs/query/distinct_count.h"
+#include "tracefs/query/file_lives.h"
 #include "tracefs/query/pictures.h"
 #include "tracefs/query/sparse_histogram.h"
 
@@ -28,20 +32,20 @@ class Blocks final : public Analysis {
   void Take(const format::Record& record, size_t /*trace*/) override {
     const Event& event = record.event;
     if (!HasRun(record) || Failed(event)) return;
+    now_ns_ = record.real_ns;
+    // Of a file that is gone, the blocks are, too.
+    files_.Take(record);
     PathBuffer buffer;
-    uint64_t file = NumberOr0(event, Field::kInode);
-    if (file == 0) {
-      file = std::hash<std::string_view>()(format::PathOf(record, buffer));
-    }
-    if (event.op == Op::unlink_) {
-      const uint64_t links =
-          event.Has(Field::kNlink) ? event.Get(Field::kNlink) : 1;
-      if (links <= 1) Cut(file, 0, record.real_ns, &removed_);
-      return;
-    }
+    const uint64_t file =
+        KeyOf(NumberOr0(event, Field::kInode), format::PathOf(record, buffer));
     if (event.op == Op::setattr_ && event.Has(Field::kNewSize)) {
       Cut(file, (event.Get(Field::kNewSize) + kBlock - 1) / kBlock,
-          record.real_ns, &truncated_);
+          &truncated_);
+      return;
+    }
+    if ((event.op == Op::open_ || event.op == Op::create_) &&
+        (NumberOr0(event, Field::kFlags) & O_TRUNC) != 0) {
+      Cut(file, 0, &truncated_);
       return;
     }
     const bool write = event.op == Op::write_;
@@ -53,7 +57,7 @@ class Blocks final : public Analysis {
     if (end <= begin) return;
     const uint64_t count = std::min(end - begin, kMostOfTransfer);
     for (uint64_t i = 0; i < count; ++i) {
-      Touch(file, begin + i, write, record.real_ns);
+      Touch(file, begin + i, write);
     }
   }
 
@@ -76,14 +80,17 @@ class Blocks final : public Analysis {
                                       std::to_string(uint64_t{1} << shift_)));
     if (oldest_ != 0 || !lives_.empty()) {
       sums.notes.push_back("what was written and is gone lived " +
-                           std::to_string(ages_.Quantile(0.5, oldest_)) +
-                           " ns in the middle");
+                           ExactDurationText(ages_.Quantile(0.5, oldest_)) +
+                           " in the middle");
     }
     Table counts;
     counts.columns = {{"life", Unit::kDuration}, {"count", Unit::kNumber}};
     for (const auto& [age, count] : lives_) {
       counts.rows.push_back(
           {Value::Number(age), Value::Number(count << shift_)});
+    }
+    if (std::string note = files_.Note(); !note.empty()) {
+      sums.notes.push_back(std::move(note));
     }
     Table lives = HistogramTable(counts, Unit::kDuration);
     lives.title = "life times of written blocks";
@@ -104,6 +111,9 @@ class Blocks final : public Analysis {
     uint64_t written_ns = 0;  // 0: not
     bool read = false;
   };
+  static uint64_t KeyOf(uint64_t inode, std::string_view path) {
+    return inode != 0 ? inode : std::hash<std::string_view>()(path);
+  }
   static uint64_t KeyOf(uint64_t file, uint64_t index) {
     return MixedHash(MixedHash(file) ^ index);
   }
@@ -111,11 +121,11 @@ class Blocks final : public Analysis {
     return shift_ == 0 || key >> (64 - shift_) == 0;
   }
 
-  void Touch(uint64_t file, uint64_t index, bool write, uint64_t now_ns) {
+  void Touch(uint64_t file, uint64_t index, bool write) {
     const uint64_t key = KeyOf(file, index);
     // A second's worth; more seconds than that are folded into the last one.
     constexpr size_t kMostSeconds = 3600;
-    uint64_t second = now_ns / 1'000'000'000;
+    uint64_t second = now_ns_ / 1'000'000'000;
     if (working_set_.size() >= kMostSeconds && !working_set_.contains(second)) {
       second = working_set_.rbegin()->first;
     }
@@ -138,23 +148,23 @@ class Blocks final : public Analysis {
     }
     if (state.written_ns != 0) {
       ++overwritten_;
-      Died(state, now_ns);
+      Died(state);
     } else {
       ++written_first_;
     }
-    state.written_ns = std::max<uint64_t>(now_ns, 1);
+    state.written_ns = std::max<uint64_t>(now_ns_, 1);
   }
 
-  void Died(const State& state, uint64_t now_ns) {
+  void Died(const State& state) {
     const uint64_t age =
-        now_ns > state.written_ns ? now_ns - state.written_ns : 0;
+        now_ns_ > state.written_ns ? now_ns_ - state.written_ns : 0;
     ages_.Add(age);
     oldest_ = std::max(oldest_, age);
     ++lives_[std::bit_floor(age)];
   }
 
   // The blocks of a file from `index` on are gone.
-  void Cut(uint64_t file, uint64_t index, uint64_t now_ns, uint64_t* gone) {
+  void Cut(uint64_t file, uint64_t index, uint64_t* gone) {
     const auto found = of_file_.find(file);
     if (found == of_file_.end()) return;
     std::erase_if(found->second, [&](uint64_t key) {
@@ -162,7 +172,7 @@ class Blocks final : public Analysis {
       if (at == blocks_.end()) return true;
       if (at->second.index < index) return false;
       if (at->second.written_ns != 0) {
-        Died(at->second, now_ns);
+        Died(at->second);
         ++*gone;
       }
       blocks_.erase(at);
@@ -186,6 +196,10 @@ class Blocks final : public Analysis {
     for (auto& [age, count] : lives_) count /= 2;
   }
 
+  FileLives files_{[this](const FileLife& life, const FileLife*) {
+    Cut(KeyOf(life.inode, life.path), 0, &removed_);
+  }};
+  uint64_t now_ns_ = 0;
   std::unordered_map<uint64_t, State> blocks_;
   std::unordered_map<uint64_t, std::vector<uint64_t>> of_file_;
   unsigned shift_ = 0;  // one block in 2^shift is looked at

@@ -5,6 +5,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "tracefs/export/duration.h"
 #include "tracefs/query/analyses.h"
 #include "tracefs/query/file_lives.h"
 #include "tracefs/query/pictures.h"
@@ -92,9 +93,8 @@ class Lifetimes final : public LifeAnalysis {
         std::to_string(all_.created) + " created, " + std::to_string(gone) +
         " gone again" +
         (gone == 0 ? ""
-                   : ", median life " +
-                         std::to_string(all_.ages.Quantile(0.5, all_.oldest)) +
-                         " ns"));
+                   : ", median life " + ExactDurationText(all_.ages.Quantile(
+                                            0.5, all_.oldest))));
     Table ages = HistogramTable(ages_, Unit::kDuration, cuts_);
     ages.title = "life times of files that are gone";
     return {table, ages};

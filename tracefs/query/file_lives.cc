@@ -95,8 +95,11 @@ std::string FileLives::PathOf(Number number, const FileLife& life) const {
   return named ? names_.PathOf(life.node) : life.path;
 }
 
-void FileLives::Forget(Number number) {
-  const FileLife& life = lives_[number];
+void FileLives::Part(Number number) {
+  FileLife& life = lives_[number];
+  life.path = PathOf(number, life);
+  const auto by = lives_.find(life.replaced_by);
+  ended_(life, by == lives_.end() ? nullptr : &by->second);
   if (const auto at = by_inode_.find(life.inode);
       at != by_inode_.end() && at->second == number) {
     by_inode_.erase(at);
@@ -127,8 +130,36 @@ void FileLives::Unname(std::string_view path, const Record& record,
   life.end_ns = record.real_ns;
   life.ender = record.Text(Field::kComm);
   life.open_at_end = life.handles != 0;
-  ended_(life, by == kNone ? nullptr : &lives_[by]);
-  Forget(number);
+  life.replaced_by = by;
+  // Who has it open goes on using it.
+  if (!life.open_at_end || life.inode == 0) Part(number);
+}
+
+void FileLives::TakeCreation(const Record& record, uint64_t inode,
+                             std::string_view path) {
+  // A create that found the file there is an open.
+  const bool may_open = record.event.op == Op::create_;
+  const auto found = lives_.find(Find(inode, may_open ? path : ""));
+  // A number that is given again: its file has gone, maybe unseen.
+  const bool stale =
+      found != lives_.end() && inode != 0 &&
+      (!may_open || found->second.end != FileLife::End::kNone ||
+       (!path.empty() && PathOf(found->first, found->second) != path));
+  const bool fresh = found == lives_.end() || stale;
+  const Number before = stale ? found->first : kNone;
+  // One with a new inode under a known name took the place of what went unseen.
+  if (fresh) Unname(path, record, FileLife::End::kRemoved, kNone);
+  if (lives_.contains(before)) Part(before);
+  const Number number = FindOrMake(inode, path);
+  if (number == kNone) return;
+  FileLife& life = lives_[number];
+  if (fresh) {
+    life.created = true;
+    life.begin_ns = record.real_ns;
+    life.born_path = path;
+    life.maker = record.Text(Field::kComm);
+  }
+  if (record.event.Has(Field::kFh)) ++life.handles;
 }
 
 void FileLives::TakeRename(const Record& record, std::string_view path,
@@ -181,25 +212,7 @@ void FileLives::Take(const Record& record) {
   const std::string_view path = format::PathOf(record, buffer);
   const uint64_t inode = NumberOr0(event, Field::kInode);
   if (MakesFile(event.op)) {
-    const bool exclusive =
-        event.op != Op::create_ || Find(inode, path) == kNone;
-    // A create that found the file there is an open; one with a new inode under
-    // a known name took the place of what went unseen.
-    if (exclusive) {
-      Unname(path, record, FileLife::End::kRemoved, kNone);
-      const Number stale = Find(inode, {});
-      if (inode != 0 && stale != kNone) Forget(stale);
-    }
-    const Number number = FindOrMake(inode, path);
-    if (number == kNone) return;
-    FileLife& life = lives_[number];
-    if (exclusive) {
-      life.created = true;
-      life.begin_ns = record.real_ns;
-      life.born_path = path;
-      life.maker = record.Text(Field::kComm);
-    }
-    if (event.Has(Field::kFh)) ++life.handles;
+    TakeCreation(record, inode, path);
     return;
   }
   switch (event.op) {
@@ -236,20 +249,18 @@ void FileLives::Take(const Record& record) {
   if (number == kNone) return;
   FileLife& life = lives_[number];
   if (opens) ++life.handles;
-  if (closes && life.handles != 0) --life.handles;
   if (reads || writes) Use(life, record, writes);
+  if (closes && life.handles != 0 && --life.handles == 0 &&
+      life.end != FileLife::End::kNone) {
+    Part(number);
+  }
 }
 
 void FileLives::Finish() {
   std::vector<Number> numbers;
   for (const auto& [number, life] : lives_) numbers.push_back(number);
   std::ranges::sort(numbers);
-  for (const Number number : numbers) {
-    FileLife& life = lives_[number];
-    life.path = PathOf(number, life);
-    ended_(life, nullptr);
-  }
-  lives_.clear();
+  for (const Number number : numbers) Part(number);
 }
 
 std::string FileLives::Note() const {

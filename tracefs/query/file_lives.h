@@ -49,6 +49,7 @@ struct FileLife {
   uint64_t links = 1;    // names that are known
   uint64_t handles = 0;  // opens that were not released
   bool open_at_end = false;
+  uint64_t replaced_by = 0;  // number of the file that took its name
   Users readers;
   Users writers;
   std::array<uint64_t, 4> by_same{};
@@ -65,8 +66,9 @@ class FileLives {
   // Files that are followed at the same time.
   static constexpr size_t kMost = size_t{1} << 18;
 
-  // `ended` gets each file when it is gone, with the one that took its name
-  // (null if none did), or at Finish.
+  // `ended` gets each file when it is gone (one without names when nobody has
+  // it open any more), with the one that took its name (null if none did), or
+  // at Finish.
   explicit FileLives(
       std::function<void(const FileLife&, const FileLife* by)> ended)
       : ended_(std::move(ended)) {}
@@ -93,7 +95,10 @@ class FileLives {
   void Unname(std::string_view path, const format::Record& record,
               FileLife::End end, Number by);
   void Use(FileLife& life, const format::Record& record, bool write);
-  void Forget(Number number);
+  void TakeCreation(const format::Record& record, uint64_t inode,
+                    std::string_view path);
+  // Tells of its end, and forgets it.
+  void Part(Number number);
 
   const std::function<void(const FileLife&, const FileLife* by)> ended_;
   Number last_ = 0;

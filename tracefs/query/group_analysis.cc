@@ -68,10 +68,6 @@ class Summary final : public Analysis {
       return std::to_string(part) + " (" + std::to_string(mille / 10) + "." +
              std::to_string(mille % 10) + "%)";
     };
-    // Exact, and as people say it.
-    const auto time = [](uint64_t ns) {
-      return std::to_string(ns) + " ns (" + DurationText(ns) + ")";
-    };
     const auto about = [](const DistinctCount& n) {
       return (n.exact() ? "" : "about ") + std::to_string(n.Estimate());
     };
@@ -79,8 +75,10 @@ class Summary final : public Analysis {
     line("  on metadata", of(metadata_, count_));
     line("  that failed", of(errors_, count_));
     if (inferred_ != 0) line("  of inferred callers", of(inferred_, count_));
-    line("span", first_ns_ > last_ns_ ? "0 ns" : time(last_ns_ - first_ns_));
-    line("time in operations", time(time_ns_));
+    line("span", first_ns_ > last_ns_
+                     ? "0 ns"
+                     : ExactDurationText(last_ns_ - first_ns_));
+    line("time in operations", ExactDurationText(time_ns_));
     line("  on metadata", of(metadata_ns_, time_ns_));
     line("bytes read", std::to_string(read_));
     line("bytes written", std::to_string(written_));

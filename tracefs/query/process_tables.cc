@@ -6,6 +6,7 @@
 #include <optional>
 #include <unordered_map>
 
+#include "tracefs/export/duration.h"
 #include "tracefs/query/analyses.h"
 
 namespace tracefs::query {
@@ -227,7 +228,7 @@ class CriticalPath final : public Processes {
            Value::Number(p.begin_ns), Value::Number(p.end_ns),
            p.command.empty() ? Value() : Value::Text(p.command)});
     }
-    table.notes.push_back("of the " + std::to_string(whole) + " ns of " +
+    table.notes.push_back("of the " + ExactDurationText(whole) + " of " +
                           (all()[root].comm.empty() ? "?" : all()[root].comm) +
                           " " + std::to_string(all()[root].pid) +
                           "; `waited` is its own time on the path");
