@@ -191,7 +191,11 @@ void FsGetattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
     return op.ReplyError(error);
   }
   op.Attributes(st);
-  const double timeout = op.fs().AttrTimeout(inode, st.st_mode);
+  // With an open file it comes from lseek(2) and from reads and writes at the
+  // end of a file; fstat(2) asks without (linux/fs/fuse/file.c and dir.c).
+  const double timeout =
+      fi != nullptr ? op.fs().SizeTimeout(inode, st.st_mode, op.begin_ns())
+                    : op.fs().AttrTimeout(inode, st.st_mode);
   op.End(0, 0, [&] { return fuse_reply_attr(req, &st, timeout); });
 }
 

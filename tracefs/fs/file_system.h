@@ -8,6 +8,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -206,6 +207,16 @@ class FileSystem final : public EventResolver,
   // Seconds for which the kernel may keep what is answered about `inode`.
   double AttrTimeout(const Inode& inode, mode_t mode) const {
     return inode.io_opens().may_be_stored_to() ? 0 : policy_.AttrTimeout(mode);
+  }
+  // The same where the kernel asks for the size alone, which no map changes, at
+  // `now_ns`.
+  double SizeTimeout(Inode& inode, mode_t mode, uint64_t now_ns) const {
+    // Rounded up to a tick of the kernel's.
+    constexpr double kOneTick = 0.001;
+    const double timeout = policy_.AttrTimeout(mode);
+    if (!inode.io_opens().may_be_stored_to()) return timeout;
+    return inode.io_opens().InStormOfSizes(now_ns) ? std::min(timeout, kOneTick)
+                                                   : 0;
   }
   // The attributes of `inode`, which the kernel holds, change by an operation
   // of which the kernel does not know that: it forgets what it has kept.

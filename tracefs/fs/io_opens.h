@@ -39,9 +39,32 @@ class IoOpens {
     return may_be_stored_to_.load(std::memory_order_relaxed);
   }
 
+  // The kernel asks for the size alone, at `now_ns`. Whether that is one of a
+  // storm: of some dozens, a millisecond apart at most, and then of any that
+  // follow as closely as they can while the kernel keeps the answers.
+  bool InStormOfSizes(uint64_t now_ns) {
+    const auto now = static_cast<uint16_t>(now_ns >> 20);  // about 1 ms
+    const auto gap = static_cast<uint16_t>(
+        now - size_asked_.exchange(now, std::memory_order_relaxed));
+    const uint8_t asks = size_asks_.load(std::memory_order_relaxed);
+    const bool storm = asks == kStorm;
+    if (gap <= (storm ? kStormGap : 1)) {
+      if (!storm) size_asks_.store(asks + 1, std::memory_order_relaxed);
+      return storm;
+    }
+    if (asks != 1) size_asks_.store(1, std::memory_order_relaxed);
+    return false;
+  }
+
  private:
+  static constexpr uint8_t kStorm = 32;
+  static constexpr uint16_t kStormGap = 20;  // two ticks of 100 Hz
+
   std::atomic<int32_t> opens_{0};  // above 0: they pass through; below: others
   std::atomic<bool> may_be_stored_to_{false};
+  // Threads that ask at the same time may count as one.
+  std::atomic<uint8_t> size_asks_{0};    // in a row
+  std::atomic<uint16_t> size_asked_{0};  // last, in some 1 ms, modulo 2^16
 };
 
 // One open's part in these counts, given back when it ends: while the kernel

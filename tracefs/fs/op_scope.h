@@ -53,6 +53,8 @@ class OpScope {
   fuse_req_t req() const { return req_; }
   FileSystem& fs() const { return fs_; }
   bool traced() const { return recording_.has_value(); }
+  // When it began on this thread.
+  uint64_t begin_ns() const { return begin_ns_; }
 
   // --- What the operation is about. Nothing happens where it is not traced.
   void Set(Field field, uint64_t value) {

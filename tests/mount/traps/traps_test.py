@@ -42,6 +42,7 @@ from tracefs_harness import (TRANSPORTS, VISIBILITIES, Failure,  # noqa: E402
 
 USER = 61001  # an ordinary user
 NOBODY = 65534  # one that fusermount3 finds a name for
+SIZES_ASKED = 4000
 CASE_S = 60   # the longest a case may take before it counts as a hang
 
 # Filters that leave reads and writes to the kernel (FUSE passthrough), that
@@ -194,6 +195,20 @@ class Traps:
                 expect_equal(out.stdout, b"it runs\n", "its output, executed")
 
             self.in_process(mount, body)
+
+    # --- files that may be stored to through a map
+
+    def storm_of_sizes(self, visibility):
+        """lseek(SEEK_END) over and over on such a file, as databases do, is
+        always right; but for `exact` the kernel answers most of it. Times are
+        those below a moment after a store, and at once when the storm is over."""
+        with self.mounted("op = getattr", visibility) as (source, point, mount):
+            self.in_process(mount, ask_for_sizes, source, point)
+        asked = sum(event["op"] == "getattr" for event in mount.events)
+        if visibility == "exact":
+            expect(asked >= SIZES_ASKED, f"only {asked} requests")
+        else:
+            expect(asked < SIZES_ASKED / 2, f"{asked} requests")
 
     # --- files with attributes
 
@@ -696,6 +711,38 @@ def open_at_once(folder, threads):
     return f"{threads} threads"
 
 
+def ask_for_sizes(source, point):
+    name = "table"
+    below = os.path.join(source, name)
+    fd = os.open(os.path.join(point, name), os.O_CREAT | os.O_RDWR)
+    other = os.open(os.path.join(point, name), os.O_WRONLY | os.O_APPEND)
+    size = os.write(fd, bytes(8192))
+
+    def expect_times(when):
+        expect_equal(os.fstat(fd).st_mtime_ns, os.stat(below).st_mtime_ns,
+                     f"the time of modification {when}")
+
+    with mmap.mmap(fd, 4096) as view:
+        for turn in range(SIZES_ASKED):
+            if turn % 500 == 0:
+                size += os.write(other, bytes(100))
+            expect_equal(os.lseek(fd, 0, os.SEEK_END), size, "the size")
+            if turn % 1000 == 999:
+                view[0] ^= 1
+                time.sleep(0.05)  # a few ticks
+                expect_times("a moment after a store")
+                view.flush()
+        for _ in range(10):
+            time.sleep(0.05)
+            os.lseek(fd, 0, os.SEEK_END)
+            expect_times("before a store")
+            view[0] ^= 1
+            expect_times("right after a store")
+            view.flush()
+    os.close(other)
+    os.close(fd)
+
+
 def set_flags(path, flags):
     fd = os.open(path, os.O_RDONLY)
     try:
@@ -907,6 +954,9 @@ def main():
         suite.run(f"lock waiters, {title}", traps.lock_waiters, text,
                   transport, wanted.waiters)
     suite.run("traced locks need dev", traps.traced_locks_need_dev)
+    for visibility in VISIBILITIES:
+        suite.run(f"storm of sizes, {visibility}", traps.storm_of_sizes,
+                  visibility)
     for visibility in ("exact", "fast"):
         suite.run(f"shrinking directory, {visibility}",
                   traps.shrinking_directory, visibility, wanted.entries)
