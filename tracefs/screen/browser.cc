@@ -24,7 +24,7 @@ std::string CsvField(std::string_view text) {
 Browser::Browser(Options options, Feed& feed)
     : options_(std::move(options)),
       feed_(feed),
-      view_(options_.view != nullptr ? options_.view : Views().data()),
+      view_(options_.view != nullptr ? options_.view : Views(1).data()),
       sort_(options_.sort),
       ascending_(options_.ascending),
       all_(options_.all) {

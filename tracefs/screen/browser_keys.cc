@@ -111,7 +111,8 @@ Wish Browser::Click(const Key& key) {
         SortBy(static_cast<Column>(hit.number));
         return Wish::kNothing;
       case Hit::Kind::kView:
-        return Command(std::string_view(&Views()[hit.number].key, 1));
+        return Command(std::string_view(
+            &Views(options_.sources.size())[hit.number].key, 1));
       case Hit::Kind::kKey: {
         Key pressed;
         pressed.text = hit.text;
@@ -126,12 +127,8 @@ Wish Browser::Click(const Key& key) {
 
 Wish Browser::Command(std::string_view key) {
   if (key.size() != 1) return Wish::kNothing;
-  for (const View& view : Views()) {
+  for (const View& view : Views(options_.sources.size())) {
     if (view.key != key[0]) continue;
-    if (view.group == Group::kSource && options_.sources.size() < 2) {
-      Say("there is only one mount");
-      return Wish::kNothing;
-    }
     const bool operations = page_ == Page::kOperations;
     following_ = false;
     Show(&view);
@@ -261,12 +258,11 @@ Wish Browser::Obey(const Key& key) {
       return Back();
     case Kind::kTab:
     case Kind::kBackTab: {
-      const auto views = static_cast<int>(
-          Views().size() - (options_.sources.size() < 2 ? 1 : 0));
-      const int here = static_cast<int>(view_ - Views().data());
-      const int by = key.kind == Kind::kTab ? 1 : views - 1;
-      return Command(std::string_view(
-          &Views()[static_cast<size_t>((here + by) % views)].key, 1));
+      const auto views = Views(options_.sources.size());
+      const auto here = static_cast<size_t>(view_ - views.data());
+      const size_t by = key.kind == Kind::kTab ? 1 : views.size() - 1;
+      return Command(
+          std::string_view(&views[(here + by) % views.size()].key, 1));
     }
     case Kind::kUp:
       Scroll(-1);

@@ -118,11 +118,9 @@ Line KeyLine(const Browser& browser, bool more, size_t line, size_t width,
 Line TabLine(const Browser& browser, size_t line, size_t width,
              std::vector<Hit>* hits) {
   Line tabs;
-  for (size_t i = 0; i < Views().size(); ++i) {
-    const View& view = Views()[i];
-    if (view.group == Group::kSource && browser.options().sources.size() < 2) {
-      continue;
-    }
+  const auto views = Views(browser.options().sources.size());
+  for (size_t i = 0; i < views.size(); ++i) {
+    const View& view = views[i];
     const bool here = &view == &browser.view();
     const size_t from = tabs.width();
     tabs.Add(std::string(1, view.key) + ' ' + std::string(view.name),

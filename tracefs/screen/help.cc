@@ -32,7 +32,7 @@ void AddEntry(std::string_view what, std::string_view help, size_t width,
 
 }  // namespace
 
-std::vector<std::string> HelpLines(bool live, size_t width) {
+std::vector<std::string> HelpLines(bool live, size_t sources, size_t width) {
   std::vector<std::string> lines = {"Keys"};
   const auto add = [&](std::string_view what, std::string_view help) {
     AddEntry(what, help, width, &lines);
@@ -43,7 +43,9 @@ std::vector<std::string> HelpLines(bool live, size_t width) {
   add("/ F3", "find: only rows with this text, as you type");
   add("o F6", live ? "the operations that the filter keeps, live"
                    : "the operations that the filter keeps");
-  add("1 .. 8, Tab", "another view of the same operations");
+  const auto views = Views(sources);
+  add(std::string("1 .. ") + views.back().key + ", Tab",
+      "another view of the same operations");
   add("c t e b", "sort by count, time, errors, bytes");
   add("< > F9", "sort by the column before, behind; I the other way");
   add("T F5", "tree of processes or directories; * + - fold");
@@ -64,7 +66,7 @@ std::vector<std::string> HelpLines(bool live, size_t width) {
   add("mouse", "a title sorts, a row is selected, again: opened; wheel");
   lines.emplace_back();
   lines.emplace_back("Views");
-  for (const View& view : Views()) {
+  for (const View& view : views) {
     add(std::string(1, view.key) + ' ' + std::string(view.name), view.help);
   }
   lines.emplace_back();

@@ -84,8 +84,9 @@ Picture Draw(const Browser& browser, size_t width, size_t height,
       if (room != 0) AddTable(browser, width, room, means, &picture);
       break;
     case Page::kHelp:
-      AddPage(HelpLines(browser.options().live, width), browser.top(), room,
-              means.utf8, &picture);
+      AddPage(HelpLines(browser.options().live,
+                        browser.options().sources.size(), width),
+              browser.top(), room, means.utf8, &picture);
       break;
     case Page::kAbout:
       AddPage(browser.about(), browser.top(), room, means.utf8, &picture);

@@ -25,7 +25,10 @@ constexpr std::array kViews = {
 
 }  // namespace
 
-std::span<const View> Views() { return kViews; }
+std::span<const View> Views(size_t sources) {
+  static_assert(kViews.back().group == Group::kSource);
+  return std::span(kViews).first(kViews.size() - (sources < 2 ? 1 : 0));
+}
 
 const View* FindView(std::string_view name) {
   const auto at =

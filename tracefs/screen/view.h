@@ -1,6 +1,7 @@
 // The views that there are: a row each, data rather than code.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -18,7 +19,8 @@ struct View {
   std::string_view help;
 };
 
-std::span<const View> Views();
+// Those for so many mounts, or traces. At least one.
+std::span<const View> Views(size_t sources);
 // Null if there is none of that name.
 const View* FindView(std::string_view name);
 std::vector<std::string_view> ViewNames();

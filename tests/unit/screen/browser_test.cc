@@ -138,6 +138,26 @@ TEST_F(BrowserTest, ASmallScreenLeavesOutWholeWords) {
   }
 }
 
+TEST_F(BrowserTest, HelpNamesTheViewsThatThereAre) {
+  Happens({{Op::read_, "/a", 7, 5}});
+  Press("?");
+  const std::string text = See(100, 200);
+  EXPECT_NE(text.find("1 .. 7, Tab"), std::string::npos) << text;
+  EXPECT_EQ(text.find("8 mounts"), std::string::npos) << text;
+  Browser::Options two = OfData();
+  two.sources.push_back("/more");
+  Browser browser(two, feed_);
+  Key key;
+  key.text = "?";
+  EXPECT_EQ(browser.Obey(key), Wish::kNothing);
+  std::string all;
+  for (const Line& line : Draw(browser, 100, 200, {}).lines) {
+    all += line.Plain() + "\n";
+  }
+  EXPECT_NE(all.find("1 .. 8, Tab"), std::string::npos) << all;
+  EXPECT_NE(all.find("8 mounts"), std::string::npos) << all;
+}
+
 TEST_F(BrowserTest, HelpIsWrappedAndScrolledToItsEndOnly) {
   Happens({{Op::read_, "/a", 7, 5}});
   height_ = 12;
