@@ -1,6 +1,7 @@
 #include "tests/support/trace_builder.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "tracefs/format/definitions.h"
 
@@ -121,7 +122,7 @@ std::string TraceBuilder::Frame(uint64_t sequence, std::string_view payload,
 }
 
 void TraceBuilder::WriteStartOnce() {
-  if (!bytes_.empty()) return;
+  if (std::exchange(started_, true)) return;
   bytes_ = format::EncodePreamble({.serial = serial_, .chain = chain_});
   AppendFrame(AsText(format::EncodeStartBlock(header_)));
 }
@@ -169,6 +170,12 @@ void TraceBuilder::Finish(std::string_view end_reason) {
 const std::string& TraceBuilder::bytes() {
   WriteStartOnce();
   return bytes_;
+}
+
+std::string TraceBuilder::Take() {
+  WriteStartOnce();
+  offsets_.clear();
+  return std::exchange(bytes_, {});
 }
 
 }  // namespace tracefs::test

@@ -64,6 +64,9 @@ class TraceBuilder {
 
   // The trace so far, without the open block; where its frames start.
   const std::string& bytes();
+  // The same, but what was taken before, for traces that memory has no room
+  // for. Offsets are those of what was taken last.
+  std::string Take();
   const std::vector<size_t>& frame_offsets() const { return offsets_; }
   uint64_t events() const { return total_events_; }
 
@@ -80,6 +83,7 @@ class TraceBuilder {
   format::TraceHeader header_ = DefaultHeader();
   format::Serial serial_;
   std::string chain_;
+  bool started_ = false;
   std::string bytes_;
   std::vector<size_t> offsets_;
   uint64_t sequence_ = 0;

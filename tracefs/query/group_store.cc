@@ -132,7 +132,8 @@ void GroupStore::Shed() {
       weights.begin() + static_cast<ptrdiff_t>(weights.size() / 2);
   std::nth_element(weights.begin(), middle, weights.end());
   const uint64_t median = weights.empty() ? 0 : *middle;
-  std::deque<Entry> kept;
+  // In their place: there is no room for two of them.
+  size_t kept = 0;
   key_bytes_ = 0;
   for (Entry& entry : entries_) {
     if (entry.tally.count - entry.weight <= median) {
@@ -143,10 +144,13 @@ void GroupStore::Shed() {
     }
     entry.weight += median;
     key_bytes_ += BytesOf(entry);
-    kept.push_back(std::move(entry));
+    if (Entry& place = entries_[kept++]; &place != &entry) {
+      place = std::move(entry);
+    }
   }
   shed_ += median;
-  entries_ = std::move(kept);
+  entries_.erase(entries_.begin() + static_cast<ptrdiff_t>(kept),
+                 entries_.end());
   Reindex(1024);
 }
 

@@ -63,7 +63,10 @@ class SparseHistogram {
     }
     return max;
   }
-  size_t bytes() const { return cells_.capacity() * sizeof(Cell); }
+  // With what the allocator adds.
+  size_t bytes() const {
+    return cells_.empty() ? 0 : cells_.capacity() * sizeof(Cell) + 16;
+  }
 
  private:
   struct Cell {
