@@ -204,4 +204,42 @@ Result<std::optional<FoundBlock>> TimeSeek::LastBlock(uint64_t begin,
   }
 }
 
+Result<std::optional<BlockSpan>> TimeSeek::Span(uint64_t begin, uint64_t end) {
+  const Result<std::optional<FoundBlock>> last = LastBlock(begin, end);
+  if (!last.ok()) return last.status();
+  if (!*last) return std::optional<BlockSpan>();
+  const uint64_t last_ns = (*last)->times.last_ns;
+  BlockSpan span = {.first_ns = (*last)->times.first_ns, .last_ns = last_ns};
+  // From the front until nothing can come that began before what has: `passed`
+  // tells that, and is asked of each block that is met.
+  const auto look = [&](uint64_t at, const auto& passed) {
+    while (at < end) {
+      const Result<std::optional<FoundBlock>> found = BlockAfter(at, end);
+      if (!found.ok()) return found.status();
+      if (!*found) break;
+      const BlockTimes& times = (*found)->times;
+      if (times.first_ns != 0) {
+        span.first_ns = std::min(span.first_ns, times.first_ns);
+        span.last_ns = std::max(span.last_ns, times.last_ns);
+      }
+      if (passed(times)) break;
+      at = (*found)->end;
+    }
+    return Status::Ok();
+  };
+  uint64_t first_age_ns = 0;
+  Status status = look(begin, [&](const BlockTimes& times) {
+    // A trace without watermarks is as late as any may be.
+    if (first_age_ns == 0) first_age_ns = times.age_ns;
+    return times.age_ns - times.late_ns >= span.first_ns ||
+           times.age_ns > first_age_ns + kMostLateNs;
+  });
+  if (!status.ok()) return status;
+  const Result<uint64_t> tail = Find(last_ns, begin, end);
+  if (!tail.ok()) return tail.status();
+  status = look(*tail, [](const BlockTimes&) { return false; });
+  if (!status.ok()) return status;
+  return std::optional(span);
+}
+
 }  // namespace tracefs::format

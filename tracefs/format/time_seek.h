@@ -33,6 +33,12 @@ struct BlockTimes {
   uint64_t late_ns = 0;  // by how much the watermark is behind the last one
 };
 
+// When the first and the last of some operations began: ns since 1970.
+struct BlockSpan {
+  uint64_t first_ns = 0;
+  uint64_t last_ns = 0;
+};
+
 // A frame that was found by looking for one.
 struct FoundBlock {
   FrameHeader header;
@@ -62,6 +68,10 @@ class TimeSeek {
   // The last such block before `end` that has operations, and lies behind
   // `begin`.
   Result<std::optional<FoundBlock>> LastBlock(uint64_t begin, uint64_t end);
+  // When operations of the blocks between two offsets began, the first one and
+  // the last: that may be in a block before the last, or behind the first, as
+  // blocks of several threads overlap. Nothing where there are none.
+  Result<std::optional<BlockSpan>> Span(uint64_t begin, uint64_t end);
 
  private:
   // Bytes at an offset, `n` of them or what there is; valid until the next.

@@ -4,8 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "tracefs/format/time_seek.h"
-
 namespace tracefs::format {
 
 TraceReader::TraceReader(std::unique_ptr<ByteSource> source,
@@ -122,20 +120,7 @@ Result<std::optional<TraceReader::Span>> TraceReader::TimeSpan() {
   const std::optional<uint64_t> size = frames_.source().Size();
   if (!size || decoder_ == nullptr) return std::optional<Span>();
   TimeSeek seek(&frames_.source(), decoder_.get(), preamble().serial);
-  Span span;
-  for (uint64_t at = 0;;) {
-    const auto found = seek.BlockAfter(at, *size);
-    if (!found.ok()) return found.status();
-    if (!*found) return std::optional<Span>();
-    at = (*found)->end;
-    span.first_ns = (*found)->times.first_ns;
-    if (span.first_ns != 0) break;
-  }
-  const auto last = seek.LastBlock(0, *size);
-  if (!last.ok()) return last.status();
-  if (!*last) return std::optional<Span>();
-  span.last_ns = std::max(span.first_ns, (*last)->times.last_ns);
-  return std::optional(span);
+  return seek.Span(0, *size);
 }
 
 Result<ReadStep> TraceReader::NextBlock(std::unique_ptr<BlockDecoder>* block) {

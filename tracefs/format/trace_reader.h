@@ -12,6 +12,7 @@
 #include "tracefs/format/frame_reader.h"
 #include "tracefs/format/payload_decoder.h"
 #include "tracefs/format/record.h"
+#include "tracefs/format/time_seek.h"
 
 namespace tracefs::format {
 
@@ -65,12 +66,9 @@ class TraceReader {
   Status SeekTime(uint64_t real_ns);
   // Goes on with the block that has that sequence number, or the one after it.
   Status SeekBlock(uint64_t sequence);
-  // When the first operation of the first block with any began, and the last
-  // of the last block. Nothing if there is none, or CanSeek does not hold.
-  struct Span {
-    uint64_t first_ns = 0;  // since the epoch
-    uint64_t last_ns = 0;
-  };
+  // When the first operation and the last one began (time_seek.h). Nothing if
+  // there is none, or CanSeek does not hold.
+  using Span = BlockSpan;
   Result<std::optional<Span>> TimeSpan();
 
   // The end of the input, as it is now, is the end (--follow interrupted): its

@@ -1,5 +1,6 @@
 // Going to a time: in small traces against reading all of them, and in one of
 // ten gigabytes that is computed as it is read.
+#include <algorithm>
 #include <chrono>
 #include <random>
 
@@ -142,7 +143,8 @@ TEST(TimeSeekTest, TellsTheSpanWithoutReadingAll) {
   EXPECT_EQ(reader.Drain(), 30'000u);
 }
 
-// Blocks of several threads overlap, and some are late by up to a second.
+// Blocks of several threads overlap, and some are late by up to a second; so
+// neither the first block nor the last tells when the trace begins and ends.
 TEST(TimeSeekTest, MissesNothingOfOverlappingBlocks) {
   std::mt19937_64 random(3);
   TraceBuilder trace;
@@ -162,12 +164,19 @@ TEST(TimeSeekTest, MissesNothingOfOverlappingBlocks) {
     trace.EndBlock(now - 1'000'000'000);
   }
   trace.Finish();
+  const auto& clock = trace.header().clock;
+  MemoryReader whole(trace.bytes());
+  uint64_t first;
+  uint64_t last;
+  ASSERT_EQ(tracefs_reader_time_span(whole.get(), &first, &last), TRACEFS_ITEM);
+  EXPECT_EQ(first, clock.ToReal(*std::ranges::min_element(times)));
+  EXPECT_EQ(last, clock.ToReal(*std::ranges::max_element(times)));
   for (int round = 0; round < 50; ++round) {
     const uint64_t from = times[random() % times.size()];
     const auto expected = static_cast<uint64_t>(std::count_if(
         times.begin(), times.end(), [from](uint64_t t) { return t >= from; }));
     MemoryReader reader(trace.bytes());
-    tracefs_reader_seek_time(reader.get(), trace.header().clock.ToReal(from));
+    tracefs_reader_seek_time(reader.get(), clock.ToReal(from));
     ASSERT_EQ(reader.Drain(), expected);
   }
 }
