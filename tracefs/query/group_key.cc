@@ -218,6 +218,9 @@ Unit GroupKey::unit() const {
   if (!is_number()) return Unit::kText;
   if (field->shape == reader::Shape::kTime) return Unit::kTime;
   if (field->shape == reader::Shape::kDuration) return Unit::kDuration;
+  if (field->shape == reader::Shape::kSigned && from == From::kField) {
+    return Unit::kSigned;
+  }
   return Unit::kNumber;
 }
 

@@ -32,9 +32,6 @@ void GroupRows::MakeOf(const GroupStore::Entry& entry, Row* row) const {
     const uint64_t number = LoadLe<uint64_t>((*in.Take(8)).data());
     if (!key.is_number()) {
       SetText(AsText(*in.Take(number)), &value);
-    } else if (key.field->shape == reader::Shape::kSigned &&
-               key.from == GroupKey::From::kField) {
-      SetText(std::to_string(static_cast<int64_t>(number)), &value);
     } else {
       value = Value::Number(number);
     }

@@ -18,6 +18,7 @@ namespace tracefs::query {
 enum class Unit : uint8_t {
   kText,
   kNumber,    // of things, or an id
+  kSigned,    // the same, that may be below zero: two's complement
   kBytes,     // the same, a size
   kDuration,  // ns
   kTime,      // ns since 1970
@@ -37,7 +38,7 @@ struct TableColumn {
 // One cell. Without a value it is empty.
 struct Value {
   bool present = false;
-  uint64_t number = 0;  // kNumber, kBytes, kDuration, kTime
+  uint64_t number = 0;  // kNumber, kSigned, kBytes, kDuration, kTime
   double share = 0;     // kShare
   std::string text;     // kText
 

@@ -140,11 +140,15 @@ class Sorter {
 
   void TakeNumbers(std::span<Item> items, size_t column) {
     const bool share = table_.columns[column].unit == Unit::kShare;
+    // What is below zero comes before all else.
+    const uint64_t sign =
+        table_.columns[column].unit == Unit::kSigned ? uint64_t{1} << 63 : 0;
     for (Item& item : items) {
       const Value& value = RowAt(item.row)[column];
       item.present = value.present;
       // Shares are never below zero: their bits are in the same order.
-      item.key = share ? std::bit_cast<uint64_t>(value.share) : value.number;
+      item.key =
+          share ? std::bit_cast<uint64_t>(value.share) : value.number ^ sign;
     }
   }
 

@@ -53,6 +53,8 @@ std::string Exact(const TableColumn& column, const Value& value) {
       return value.text;
     case Unit::kShare:
       return Nine(value.share);
+    case Unit::kSigned:
+      return std::to_string(static_cast<int64_t>(value.number));
     default:
       return std::to_string(value.number);
   }
@@ -119,6 +121,8 @@ std::string CellText(const TableColumn& column, const Value& value,
       return TimeSince(value.number, begin_ns);
     case Unit::kShare:
       return Percent(value.share);
+    case Unit::kSigned:
+      return std::to_string(static_cast<int64_t>(value.number));
     default:
       return std::to_string(value.number);
   }

@@ -23,6 +23,11 @@ bool Before(const Table& table, size_t by, bool ascending, const Row& a,
     if (unit == Unit::kShare) {
       return a[i].share < b[i].share ? -1 : a[i].share > b[i].share ? 1 : 0;
     }
+    if (unit == Unit::kSigned) {
+      const auto x = static_cast<int64_t>(a[i].number);
+      const auto y = static_cast<int64_t>(b[i].number);
+      return x < y ? -1 : x > y ? 1 : 0;
+    }
     return a[i].number < b[i].number ? -1 : a[i].number > b[i].number ? 1 : 0;
   };
   const bool text = table.columns[by].unit == Unit::kText;
@@ -48,6 +53,7 @@ Table MadeUp(size_t rows, uint64_t seed) {
   table.columns = {{"path"},
                    {"count", Unit::kNumber, true},
                    {"share", Unit::kShare, true},
+                   {"result", Unit::kSigned},
                    {"name"}};
   std::mt19937_64 random(seed);
   const auto text = [&]() -> Value {
@@ -61,8 +67,9 @@ Table MadeUp(size_t rows, uint64_t seed) {
   for (size_t i = 0; i < rows; ++i) {
     const Value count =
         random() % 9 == 0 ? Value() : Value::Number(random() % 5);
-    table.rows.push_back(
-        {text(), count, Value::Share(random() % 3, 1 + random() % 3), text()});
+    table.rows.push_back({text(), count,
+                          Value::Share(random() % 3, 1 + random() % 3),
+                          Value::Number(random() % 5 - 2), text()});
   }
   return table;
 }
