@@ -360,6 +360,9 @@ def check_time_windows(world):
     for wrong in ("yesterday", "25:00", "101%", "+5", "2026-13-01"):
         done = world.run("--from", wrong, trace, status=(2,))
         expect(b"is no time" in done.stderr, wrong, done.stderr)
+    for more in ([], ["--by", "op"]):
+        done = world.run("--from", "75%", "--to", "25%", *more, trace, status=(2,))
+        expect(b"is later than --to" in done.stderr, done.stderr)
     piped = subprocess.run(f"cat {trace} | {world.dump} --from 25% -", shell=True,
                            capture_output=True, check=False)
     expect_equal(piped.returncode, 2, piped.stderr)

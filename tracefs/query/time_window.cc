@@ -146,6 +146,29 @@ uint64_t OnDayOf(uint64_t begin_ns, uint64_t clock_ns, bool utc) {
                            clock_ns % kNsPerSecond;
 }
 
+uint64_t ResolveTime(const TimeSpec& spec, const TimeRange& range, bool utc) {
+  const uint64_t length =
+      range.end_ns > range.begin_ns ? range.end_ns - range.begin_ns : 0;
+  switch (spec.kind) {
+    case TimeSpec::Kind::kAbsolute:
+      return spec.value;
+    case TimeSpec::Kind::kClock:
+      return OnDayOf(range.begin_ns, spec.value, utc);
+    case TimeSpec::Kind::kAfterBegin:
+      return spec.value > UINT64_MAX - range.begin_ns
+                 ? UINT64_MAX
+                 : range.begin_ns + spec.value;
+    case TimeSpec::Kind::kBeforeEnd:
+      return spec.value >= range.end_ns ? 0 : range.end_ns - spec.value;
+    case TimeSpec::Kind::kShare:
+      return range.begin_ns + length / kShares * spec.value +
+             length % kShares * spec.value / kShares +
+             // The last operation is within 100 %.
+             (spec.value == kShares ? 1 : 0);
+  }
+  return 0;
+}
+
 }  // namespace
 
 Result<TimeSpec> ParseTimeSpec(std::string_view option, std::string_view text,
@@ -178,27 +201,19 @@ Result<TimeSpec> ParseTimeSpec(std::string_view option, std::string_view text,
       "(before its end), 25% or @NANOSECONDS");
 }
 
-uint64_t ResolveTime(const TimeSpec& spec, const TimeRange& range, bool utc) {
-  const uint64_t length =
-      range.end_ns > range.begin_ns ? range.end_ns - range.begin_ns : 0;
-  switch (spec.kind) {
-    case TimeSpec::Kind::kAbsolute:
-      return spec.value;
-    case TimeSpec::Kind::kClock:
-      return OnDayOf(range.begin_ns, spec.value, utc);
-    case TimeSpec::Kind::kAfterBegin:
-      return spec.value > UINT64_MAX - range.begin_ns
-                 ? UINT64_MAX
-                 : range.begin_ns + spec.value;
-    case TimeSpec::Kind::kBeforeEnd:
-      return spec.value >= range.end_ns ? 0 : range.end_ns - spec.value;
-    case TimeSpec::Kind::kShare:
-      return range.begin_ns + length / kShares * spec.value +
-             length % kShares * spec.value / kShares +
-             // The last operation is within 100 %.
-             (spec.value == kShares ? 1 : 0);
+Result<TimeWindow> ResolveWindow(const std::optional<TimeSpec>& from,
+                                 const std::optional<TimeSpec>& to,
+                                 const TimeRange& range, bool utc) {
+  TimeWindow window;
+  if (from) window.from_ns = ResolveTime(*from, range, utc);
+  if (to) window.to_ns = ResolveTime(*to, range, utc);
+  if (window.from_ns > window.to_ns) {
+    return Status::Invalid("--from (@" + std::to_string(window.from_ns) +
+                           ") is later than --to (@" +
+                           std::to_string(window.to_ns) +
+                           "): nothing lies between them");
   }
-  return 0;
+  return window;
 }
 
 }  // namespace tracefs

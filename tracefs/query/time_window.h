@@ -40,8 +40,6 @@ struct TimeRange {
   uint64_t begin_ns = 0;
   uint64_t end_ns = 0;
 };
-uint64_t ResolveTime(const TimeSpec& spec, const TimeRange& range, bool utc);
-
 // Half open: from <= t < to.
 struct TimeWindow {
   uint64_t from_ns = 0;
@@ -49,5 +47,11 @@ struct TimeWindow {
 
   bool Has(uint64_t ns) const { return ns >= from_ns && ns < to_ns; }
 };
+
+// What --from and --to, where they were given, mean for traces of `range`.
+// kInvalid if they are the wrong way round.
+Result<TimeWindow> ResolveWindow(const std::optional<TimeSpec>& from,
+                                 const std::optional<TimeSpec>& to,
+                                 const TimeRange& range, bool utc);
 
 }  // namespace tracefs

@@ -96,10 +96,10 @@ Status TraceInput::SetWindow() {
     }
   }
   const bool utc = options_.utc;
-  reader::TimeRange range;
-  if (options_.from) range.from_ns = ResolveTime(*options_.from, times, utc);
-  if (options_.to) range.to_ns = ResolveTime(*options_.to, times, utc);
-  window_ = {range.from_ns, range.to_ns};
+  const auto window = ResolveWindow(options_.from, options_.to, times, utc);
+  if (!window.ok()) return window.status();
+  window_ = *window;
+  reader::TimeRange range = {window_.from_ns, window_.to_ns};
   // What runs at the begin may have begun long before.
   if (options_.overlapping) range.from_ns = 0;
   traces_.SetRange(range);
