@@ -170,6 +170,10 @@ class Workload:
              fuid=1000, fgid=1000)
         s.op("setattr", 500, "locker", "/docs/d2.locked", valid=2,
              new_uid=0, ino=inode("/docs/d2.txt"), err=1)
+        self.fh += 1
+        s.op("open", 500, "locker", "/docs/d5.locked", fh=self.fh,
+             ino=inode("/docs/d5.txt"), flags=os.O_WRONLY | os.O_TRUNC)
+        self.close(500, "locker", "/docs/d5.locked", self.fh)
 
     def all(self, *parts):
         for part in parts:
@@ -566,7 +570,8 @@ def q36(w, c):
     rows = list(csv.DictReader(w.run(c[0]).splitlines()))
     same([(r["op"], r["path"], r["path2"]) for r in rows],
          [(o["op"], o["path"], o.get("path2", "")) for o in w.ops
-          if o["op"] in ("unlink", "rename", "setattr")])
+          if o["op"] in ("unlink", "rename", "setattr")
+          or o["op"] in ("open", "create") and o["flags"] & os.O_TRUNC])
 
 
 def q37(w, c):
@@ -653,7 +658,8 @@ def q47(w, c):
 
 
 def q48(w, c):
-    names = {0: "O_RDONLY", 1: "O_WRONLY", 2: "O_RDWR"}
+    names = {0: "O_RDONLY", 1: "O_WRONLY", 2: "O_RDWR",
+             os.O_WRONLY | os.O_TRUNC: "O_WRONLY|O_TRUNC"}
     same({(r["op"], r["flag_names"]): r["count"] for r in w.rows(c[0])},
          dict(w.sums(lambda o: (o["op"], names[o["flags"]]), one,
                      where=lambda o: o["op"] in ("open", "create"))))

@@ -355,7 +355,8 @@ GROUP BY r.host, r.cpid, r.cuid)",
 FROM used AS r
 WHERE r.op IN ('create', 'mknod', 'tmpfile', 'symlink', 'mkdir', 'link',
                'rename', 'unlink', 'rmdir', 'setattr', 'setxattr',
-               'removexattr', 'fallocate'))",
+               'removexattr', 'fallocate')
+   OR (r.op = 'open' AND r.flags & 512 <> 0))",  // O_TRUNC
         .sort = "-time_ns"}};
 
 // Two days of the layout.

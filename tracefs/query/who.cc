@@ -1,5 +1,7 @@
 // Who did what to one file: by its path, and by its inode once that is known,
 // so that its history goes on when it is renamed.
+#include <fcntl.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -15,8 +17,8 @@ constexpr size_t kMostProcesses = size_t{1} << 16;
 constexpr size_t kMostSteps = 10000;
 
 // What changes a file, or its name.
-bool Changes(Op op) {
-  switch (op) {
+bool Changes(const Event& event) {
+  switch (event.op) {
     case Op::create_:
     case Op::mknod_:
     case Op::tmpfile_:
@@ -31,6 +33,8 @@ bool Changes(Op op) {
     case Op::removexattr_:
     case Op::fallocate_:
       return true;
+    case Op::open_:
+      return (NumberOr0(event, Field::kFlags) & O_TRUNC) != 0;
     default:
       return false;
   }
@@ -55,7 +59,7 @@ class Who final : public Analysis {
     const bool gone = (event.op == Op::unlink_ || event.op == Op::rmdir_) &&
                       !Failed(event) && NumberOr0(event, Field::kNlink) <= 1;
     if (gone) inodes_.erase(inode);
-    if (!Changes(event.op)) return;
+    if (!Changes(event)) return;
     if (steps_.size() == kMostSteps) {
       ++steps_left_out_;
       return;
