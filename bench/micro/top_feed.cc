@@ -39,13 +39,6 @@ namespace {
 constexpr uint64_t kFilesInDirectory = 50;
 constexpr uint64_t kFirstFile = 1'000'000;
 
-uint64_t ThreadCpuNs() {
-  timespec used{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-  return static_cast<uint64_t>(used.tv_sec) * kNsPerSecond +
-         static_cast<uint64_t>(used.tv_nsec);
-}
-
 // Files by 50 in directories, and the processes that use them.
 class MadeUp final : public EventResolver {
  public:
@@ -213,14 +206,14 @@ Status RunFeed(char** words) {
     const uint64_t before = Feed(pipeline, world, rate, 0, 3);
     std::printf("begin\n");
     std::fflush(stdout);
-    const uint64_t cpu = ThreadCpuNs();
+    const uint64_t cpu = ClockNs(CLOCK_THREAD_CPUTIME_ID);
     const uint64_t begin = MonotonicNs();
     const uint64_t done = Feed(pipeline, world, rate, before, seconds);
-    std::printf(
-        "%.0f %.0f\n",
-        static_cast<double>(done) * 1e9 /
-            static_cast<double>(MonotonicNs() - begin),
-        static_cast<double>(ThreadCpuNs() - cpu) / static_cast<double>(done));
+    std::printf("%.0f %.0f\n",
+                static_cast<double>(done) * 1e9 /
+                    static_cast<double>(MonotonicNs() - begin),
+                static_cast<double>(ClockNs(CLOCK_THREAD_CPUTIME_ID) - cpu) /
+                    static_cast<double>(done));
     std::fflush(stdout);
     // Until whoever measures has looked.
     char c;

@@ -213,10 +213,11 @@ class FileSystem final : public EventResolver,
   double SizeTimeout(Inode& inode, mode_t mode, uint64_t now_ns) const {
     // Rounded up to a tick of the kernel's.
     constexpr double kOneTick = 0.001;
-    const double timeout = policy_.AttrTimeout(mode);
-    if (!inode.io_opens().may_be_stored_to()) return timeout;
-    return inode.io_opens().InStormOfSizes(now_ns) ? std::min(timeout, kOneTick)
-                                                   : 0;
+    IoOpens& opens = inode.io_opens();
+    if (opens.may_be_stored_to() && opens.InStormOfSizes(now_ns)) {
+      return std::min(policy_.AttrTimeout(mode), kOneTick);
+    }
+    return AttrTimeout(inode, mode);
   }
   // The attributes of `inode`, which the kernel holds, change by an operation
   // of which the kernel does not know that: it forgets what it has kept.

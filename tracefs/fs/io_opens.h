@@ -5,6 +5,11 @@
 // fails the later ones with EIO (linux/fs/fuse/iomode.c). An open counts here
 // from before its reply until its RELEASE has come, which is longer than in the
 // kernel: what is chosen by these counts is always allowed.
+//
+// A file that may be stored to through a map changes its times unheard, so the
+// kernel may keep none of its attributes, and each lseek(2) to its end is a
+// request: half of what PostgreSQL sends. A size is changed by no map: while a
+// file is asked for it in a storm the kernel may keep the answer for a tick.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,7 @@
 #include "tracefs/query/analyses.h"
 
+#include <fcntl.h>
+
 namespace tracefs::query {
 namespace {
 
@@ -35,6 +37,11 @@ const AnalysisRow* FindAnalysis(std::string_view name) {
     if (row.name == name) return &row;
   }
   return nullptr;
+}
+
+bool TruncatesByOpening(const Event& event) {
+  return (event.op == Op::open_ || event.op == Op::create_) &&
+         (NumberOr0(event, Field::kFlags) & O_TRUNC) != 0;
 }
 
 uint64_t BytesMoved(const Event& event) {

@@ -37,6 +37,8 @@ inline bool Failed(const Event& event) {
 inline uint64_t NumberOr0(const Event& event, Field field) {
   return event.Has(field) ? event.Get(field) : 0;
 }
+// Whether what is opened loses what was in it.
+bool TruncatesByOpening(const Event& event);
 // What a read, write or copy has moved.
 uint64_t BytesMoved(const Event& event);
 inline bool IsRead(Op op) { return op == Op::read_; }

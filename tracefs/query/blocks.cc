@@ -4,8 +4,6 @@
 // Memory is bounded by looking at a sample of the blocks, chosen by their hash
 // (SHARDS, Waldspurger et al., FAST'15): when there are too many, every other
 // one is dropped and counts double.
-#include <fcntl.h>
-
 #include <algorithm>
 #include <bit>
 #include <map>
@@ -37,14 +35,13 @@ class Blocks final : public Analysis {
     files_.Take(record);
     PathBuffer buffer;
     const uint64_t file =
-        KeyOf(NumberOr0(event, Field::kInode), format::PathOf(record, buffer));
+        FileOf(NumberOr0(event, Field::kInode), format::PathOf(record, buffer));
     if (event.op == Op::setattr_ && event.Has(Field::kNewSize)) {
       Cut(file, (event.Get(Field::kNewSize) + kBlock - 1) / kBlock,
           &truncated_);
       return;
     }
-    if ((event.op == Op::open_ || event.op == Op::create_) &&
-        (NumberOr0(event, Field::kFlags) & O_TRUNC) != 0) {
+    if (TruncatesByOpening(event)) {
       Cut(file, 0, &truncated_);
       return;
     }
@@ -111,7 +108,7 @@ class Blocks final : public Analysis {
     uint64_t written_ns = 0;  // 0: not
     bool read = false;
   };
-  static uint64_t KeyOf(uint64_t inode, std::string_view path) {
+  static uint64_t FileOf(uint64_t inode, std::string_view path) {
     return inode != 0 ? inode : std::hash<std::string_view>()(path);
   }
   static uint64_t KeyOf(uint64_t file, uint64_t index) {
@@ -197,7 +194,7 @@ class Blocks final : public Analysis {
   }
 
   FileLives files_{[this](const FileLife& life, const FileLife*) {
-    Cut(KeyOf(life.inode, life.path), 0, &removed_);
+    Cut(FileOf(life.inode, life.path), 0, &removed_);
   }};
   uint64_t now_ns_ = 0;
   std::unordered_map<uint64_t, State> blocks_;

@@ -45,6 +45,11 @@ size_t Width(std::string_view text) {
       std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
+std::string WholeNumber(Unit unit, uint64_t number) {
+  return unit == Unit::kSigned ? std::to_string(static_cast<int64_t>(number))
+                               : std::to_string(number);
+}
+
 // As machines read it; "" where it is absent.
 std::string Exact(const TableColumn& column, const Value& value) {
   if (!value.present) return {};
@@ -53,10 +58,8 @@ std::string Exact(const TableColumn& column, const Value& value) {
       return value.text;
     case Unit::kShare:
       return Nine(value.share);
-    case Unit::kSigned:
-      return std::to_string(static_cast<int64_t>(value.number));
     default:
-      return std::to_string(value.number);
+      return WholeNumber(column.unit, value.number);
   }
 }
 
@@ -121,10 +124,8 @@ std::string CellText(const TableColumn& column, const Value& value,
       return TimeSince(value.number, begin_ns);
     case Unit::kShare:
       return Percent(value.share);
-    case Unit::kSigned:
-      return std::to_string(static_cast<int64_t>(value.number));
     default:
-      return std::to_string(value.number);
+      return WholeNumber(column.unit, value.number);
   }
 }
 

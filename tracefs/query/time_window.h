@@ -40,6 +40,7 @@ struct TimeRange {
   uint64_t begin_ns = 0;
   uint64_t end_ns = 0;
 };
+
 // Half open: from <= t < to.
 struct TimeWindow {
   uint64_t from_ns = 0;

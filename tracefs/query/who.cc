@@ -1,7 +1,5 @@
 // Who did what to one file: by its path, and by its inode once that is known,
 // so that its history goes on when it is renamed.
-#include <fcntl.h>
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -33,10 +31,8 @@ bool Changes(const Event& event) {
     case Op::removexattr_:
     case Op::fallocate_:
       return true;
-    case Op::open_:
-      return (NumberOr0(event, Field::kFlags) & O_TRUNC) != 0;
     default:
-      return false;
+      return TruncatesByOpening(event);
   }
 }
 

@@ -76,6 +76,18 @@ void Spread(uint64_t count, double phase, uint64_t from, uint64_t last,
 
 }  // namespace
 
+void CountedSums::AddNumbers(uint64_t more, uint64_t more_errors,
+                             uint64_t more_bytes,
+                             const format::HistogramRecord& more_latency) {
+  count = AddTo(count, more);
+  errors = AddTo(errors, more_errors);
+  bytes = AddTo(bytes, more_bytes);
+  if (!more_latency.present) return;
+  latency.present = true;
+  latency.sum = AddTo(latency.sum, more_latency.sum);
+  latency.max = std::max(latency.max, more_latency.max);
+}
+
 bool CountedTable::KnowsOperations() const {
   return std::ranges::find(labels, "op") != labels.end();
 }
@@ -98,14 +110,10 @@ std::vector<std::string> Counted::KeyOf(const format::AggregateRecord& record,
 }
 
 void Counted::Take(const format::AggregateRecord& record, CountedSums* sums) {
-  sums->count = AddTo(sums->count, record.count);
-  sums->errors = AddTo(sums->errors, record.errors.value_or(0));
-  sums->bytes = AddTo(sums->bytes, record.bytes.value_or(0));
   const format::HistogramRecord& latency = record.latency;
+  sums->AddNumbers(record.count, record.errors.value_or(0),
+                   record.bytes.value_or(0), latency);
   if (!latency.present) return;
-  sums->latency.present = true;
-  sums->latency.sum = AddTo(sums->latency.sum, latency.sum);
-  sums->latency.max = std::max(sums->latency.max, latency.max);
   if (buckets_ >= kMostBuckets) {
     sums->latency.buckets.clear();
   } else {

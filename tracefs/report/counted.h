@@ -18,6 +18,10 @@ struct CountedSums {
   uint64_t errors = 0;
   uint64_t bytes = 0;
   format::HistogramRecord latency;  // its buckets are gone where room ran out
+
+  // All but the buckets.
+  void AddNumbers(uint64_t more, uint64_t more_errors, uint64_t more_bytes,
+                  const format::HistogramRecord& more_latency);
 };
 
 // Of one driver, either all its periods or its last totals.

@@ -102,11 +102,7 @@ Json TableAsJson(const CountedTable& table, uint64_t origin,
     if (*rows_left == 0 || bytes > *bytes_left) {
       ++others;
       const CountedSums& sums = row->second;
-      other.count = AddTo(other.count, sums.count);
-      other.errors = AddTo(other.errors, sums.errors);
-      other.bytes = AddTo(other.bytes, sums.bytes);
-      other.latency.sum = AddTo(other.latency.sum, sums.latency.sum);
-      other.latency.max = std::max(other.latency.max, sums.latency.max);
+      other.AddNumbers(sums.count, sums.errors, sums.bytes, sums.latency);
       other.latency.buckets.clear();  // of all: not known
       continue;
     }

@@ -30,6 +30,17 @@ std::string Element(std::string_view tag, std::string_view text) {
   return "<" + name + ">" + XmlText(text) + "</" + name + ">";
 }
 
+// The end of a table that shows the first ones of `rows`.
+std::string EndOfStaticRows(const Json& rows) {
+  std::string html = "</tbody></table>";
+  if (rows.size() > kStaticRows) {
+    html += "<p class=\"small\">The first " + std::to_string(kStaticRows) +
+            " of " + std::to_string(rows.size()) +
+            "; with scripts, all of them.</p>";
+  }
+  return html;
+}
+
 // A table of the document: its first rows.
 std::string StaticTable(const Json& table, std::string_view what) {
   std::string html =
@@ -62,13 +73,7 @@ std::string StaticTable(const Json& table, std::string_view what) {
   if (more == 0 && NumberAt(table, "left_out") != 0) {
     row("others", table["other"], 0);
   }
-  html += "</tbody></table>";
-  if (table["rows"].size() > kStaticRows) {
-    html += "<p class=\"small\">The first " + std::to_string(kStaticRows) +
-            " of " + std::to_string(table["rows"].size()) +
-            "; with scripts, all of them.</p>";
-  }
-  return html;
+  return html + EndOfStaticRows(table["rows"]);
 }
 
 std::string StaticOperations(const Json& document) {
@@ -154,13 +159,7 @@ std::string StaticCounted(const Json& table) {
     row(cells, table["by"].size(), "all");
   }
   if (!table["other"].is_null()) row(table["other"], 0, "other keys");
-  html += "</tbody></table>";
-  if (table["rows"].size() > kStaticRows) {
-    html += "<p class=\"small\">The first " + std::to_string(kStaticRows) +
-            " of " + std::to_string(table["rows"].size()) +
-            "; with scripts, all of them.</p>";
-  }
-  return html;
+  return html + EndOfStaticRows(table["rows"]);
 }
 
 std::string Traces(const Json& document) {
