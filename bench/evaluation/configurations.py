@@ -43,6 +43,8 @@ LOADS = {
     "changes": ("op IN { open create mknod mkdir unlink rmdir rename link "
                 "symlink setattr setxattr removexattr }", STREAM),
     "full": ("", STREAM),
+    # And what is read and written itself, which STR_ALL leaves out.
+    "full-data": ("", "stream = { STR_ALL | STR_DATA }"),
     "count": ("", "aggregate = { by op, uid, pid, cname, ext; every 10s }"),
 }
 for _n in (1, 10, 50):
@@ -59,6 +61,9 @@ _ZSTD = "compress alg = zstd;"
 # name: output filters, options of the driver, where the trace goes
 OUTPUTS = {
     "file": ("", "buf = 256K", "tmpfs"),
+    # A message larger than a block is lost: with STR_DATA any request of some
+    # size, the largest of which have 1 MiB.
+    "large": ("", "buf = 4M", "tmpfs"),
     "unbuffered": ("", "unbuffered", "tmpfs"),
     "md5": (_MD5, "", "tmpfs"),
     "blowfish": (_BLOWFISH, "", "tmpfs"),

@@ -4,6 +4,7 @@ what we want to reach, and what bounds it."""
 import dataclasses
 
 from .configurations import LOADS
+from .data_paths import FILE_SYSTEMS, SHAPES, Shape, distinct
 from .workloads import WAITS
 
 
@@ -31,6 +32,7 @@ class Experiment:
     tried: str = ""  # what was tried where a target is missed
     targets: tuple = ()
     peers: bool = False  # compared with peers: an extra table
+    shape: Shape | None = None  # a row of the table of data paths
 
 
 RECORDED = ("file", "unbuffered", "md5", "blowfish", "zlib", "paper",
@@ -282,6 +284,20 @@ for _what in WAITS:
             targets=tuple(Target(f"{load}/{transport}", "native", 1 / 0.9)
                           for load in ("none", "full")
                           for transport in ("dev", "uring"))))
+for _fs in FILE_SYSTEMS:
+    for _shape in SHAPES:
+        EXPERIMENTS.append(Experiment(
+            f"data-{_fs}-{_shape}", f"Data paths: {_shape.title} on {_fs}",
+            f"data-{_shape}",
+            ("native", "P", "Pu", "none", "full", "full-data+large")
+            # Where the kernel keeps nothing; how that scales is in `full`.
+            + (("full@exact",) if _shape.callers == 1 else ()), "native",
+            place=_fs, cold=_shape.cold, shape=_shape,
+            bound="Copies (REQUEST_COSTS.md) and round trips, then the disk.",
+            targets=(() if _shape.random
+                     else (Target("full", "native", 1.10),))
+            + tuple(Target(load, PASSTHROUGH, 1)
+                    for load in ("none", "full"))))
 
 assert all(f"filter{n}true" in LOADS for n in (1, 10, 50))
 
@@ -296,14 +312,17 @@ def chosen(only):
 
 def thinned(experiments):
     """Each configuration once, and with every experiment its baseline: enough
-    to see that all of it works."""
+    to see that all of it works. Of data paths those that have something new."""
     seen = set()
     result = []
+    kept = distinct((e.place, e.shape) for e in experiments if e.shape)
     for e in experiments:
+        if e.shape and (e.place, e.shape) not in kept:
+            continue
         new = tuple(c for c in e.configurations
                     if c == e.baseline or c not in seen)
         if len(new) == 1 and len(e.configurations) > 1:
-            new = (e.baseline,) + tuple(
+            new = (e.baseline, "full") if e.shape else (e.baseline,) + tuple(
                 c for c in e.configurations if c != e.baseline)[:1]
         seen.update(new)
         result.append(dataclasses.replace(e, configurations=new))

@@ -230,8 +230,14 @@ class Runner:
             return 0
         random.Random(f"{self.seed}{experiment.name}{round_}").shuffle(order)
         begin = time.monotonic()
-        source = self.context.scratch.place(experiment.place) / "source"
         workload = workloads.WORKLOADS[experiment.workload](self.context)
+        try:
+            place = self.context.scratch.place(experiment.place)
+        except Failure as missing:
+            for name in order:
+                self._error(experiment, name, -1, str(missing))
+            return 0
+        source = place / "source"
         try:
             self._prepare(experiment, workload, source)
             for name in order:

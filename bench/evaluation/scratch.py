@@ -5,19 +5,17 @@ import contextlib
 import os
 import pathlib
 import shutil
-import select
 import signal
 import subprocess
 import tempfile
 import threading
 import time
 
+from . import images
+from .commands import Failure, run_command
+
 PREFIX = "tracefs-bench-"
 OWNER = "owner"  # file in a run's root: its maker's pid and start time
-
-
-class Failure(Exception):
-    """Why a cell has no figure; the text is what its row says."""
 
 
 class NoAnswer(Failure):
@@ -25,20 +23,23 @@ class NoAnswer(Failure):
 
 
 def mounts():
-    """(mount point, minor number of its device), innermost last."""
+    """(mount point, "major:minor" of its device), innermost last."""
     with open("/proc/self/mountinfo", encoding="utf-8",
               errors="surrogateescape") as lines:
         fields = [line.split() for line in lines]
     return [(f[4].encode("utf-8", "surrogateescape").decode("unicode_escape"),
-             int(f[2].split(":")[1])) for f in fields]
+             f[2]) for f in fields]
 
 
 def mount_count(point):
     return sum(1 for p, _ in mounts() if p == str(point))
 
 
-def _abort_fuse(minor):
+def _abort_fuse(device):
     """Ends a FUSE connection whose daemon does not answer."""
+    major, minor = device.split(":")
+    if major != "0":
+        return  # a disk; a connection may have its minor number
     folder = "/sys/fs/fuse/connections"
     private = None
     if not os.path.ismount(folder):
@@ -72,9 +73,9 @@ def unmount(point, wait_s=5):
         if done.returncode == 0 or mount_count(point) < before:
             return
         time.sleep(0.05)
-    for p, minor in reversed(mounts()):
+    for p, device in reversed(mounts()):
         if p == str(point):
-            _abort_fuse(minor)
+            _abort_fuse(device)
             break
     subprocess.run(["umount", "-l", str(point)], capture_output=True,
                    check=False, timeout=60)
@@ -91,10 +92,10 @@ def patience(roots, seconds, kill):
     def give_up():
         over.set()
         kill()
-        for point, minor in mounts():
+        for point, device in mounts():
             if any(point == str(r) or point.startswith(f"{r}/")
                    for r in roots):
-                _abort_fuse(minor)
+                _abort_fuse(device)
 
     timer = threading.Timer(seconds, give_up)
     timer.daemon = True
@@ -145,6 +146,7 @@ def remove_leftovers(folders):
         for root in pathlib.Path(folder).glob(PREFIX + "*"):
             if root.is_dir() and _owner_is_dead(root):
                 unmount_below(root)
+                images.detach_all(root)
                 # Never through a mount that did not go away.
                 if not any(p.startswith(str(root)) for p, _ in mounts()):
                     shutil.rmtree(root, ignore_errors=True)
@@ -163,57 +165,12 @@ def stop_process(process, first=signal.SIGTERM, wait_s=20):
         return process.wait(wait_s)
 
 
-def wait_exactly(process, timeout_s):
-    """As Popen.wait(timeout), which looks every 50 ms only."""
-    fd = os.pidfd_open(process.pid)
-    try:
-        if not select.select([fd], [], [], timeout_s)[0]:
-            raise subprocess.TimeoutExpired(process.args, timeout_s)
-    finally:
-        os.close(fd)
-    return process.wait()
-
-
-def run_command(argv, timeout_s, cwd=None):
-    """Runs to the end or raises Failure; returns its standard output. It has a
-    session of its own, so that all it started can be ended."""
-    environment = dict(os.environ, LC_ALL="C", CCACHE_DISABLE="1")
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        try:
-            process = subprocess.Popen([str(a) for a in argv], stdout=out,
-                                       stderr=err, stdin=subprocess.DEVNULL,
-                                       cwd=cwd, env=environment,
-                                       start_new_session=True)
-        except OSError as error:
-            raise Failure(f"{argv[0]}: {error.strerror}") from None
-        try:
-            status = wait_exactly(process, timeout_s)
-        except BaseException as error:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            try:
-                process.wait(10)
-            except subprocess.TimeoutExpired:
-                pass  # it hangs in a file system; its end comes with that
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise Failure(f"hangs: not done after {timeout_s:.0f} s: "
-                              f"{argv[0]}") from None
-            raise
-        out.seek(0)
-        text = out.read().decode(errors="replace")
-        if status != 0:
-            err.seek(0)
-            last = err.read().decode(errors="replace").strip().splitlines()
-            how = f"signal {-status}" if status < 0 else f"status {status}"
-            raise Failure(f"{pathlib.Path(str(argv[0])).name}: {how}"
-                          + (f": {last[-1]}" if last else ""))
-        return text
-
-
 class Scratch:
-    """root/ with a tmpfs and a mount point; disk/ on a disk's file system."""
+    """root/ with a tmpfs and a mount point; disk/ on a disk's file system, and
+    there images of file systems that are mounted in root/ when asked for."""
 
-    def __init__(self, disk, tmpfs_bytes):
+    def __init__(self, disk, tmpfs_bytes, image_bytes=512 << 20):
+        self.image_bytes = image_bytes
         self.root = pathlib.Path(tempfile.mkdtemp(prefix=PREFIX))
         self.disk = None
         try:
@@ -232,16 +189,25 @@ class Scratch:
             raise
 
     def place(self, name):
-        return self.tmpfs if name == "tmpfs" else self.disk
+        """Raises Failure where this machine has no such file system."""
+        if name not in images.MKFS:
+            return self.tmpfs if name == "tmpfs" else self.disk
+        point = self.root / name
+        if not point.exists():
+            images.attach(name, self.disk / f"{name}.img", self.image_bytes,
+                          point)
+        return point
 
     def free_bytes(self, name):
         v = os.statvfs(self.place(name))
         return v.f_bavail * v.f_frsize
 
     def close(self):
+        unmount_below(self.root)
         for root in (self.disk, self.root):
             if root is not None:
                 unmount_below(root)
+                images.detach_all(root)
                 shutil.rmtree(root, ignore_errors=True)
 
     def __enter__(self):

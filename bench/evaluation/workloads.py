@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import time
 
+from .data_paths import SHAPES
 from .scratch import Failure, run_command
 
 MiB = 1 << 20
@@ -191,13 +192,17 @@ class Fio(Workload):
         run_command(["dd", "if=/dev/urandom", f"of={source}/big", "bs=1M",
                      f"count={self.size}"], 300)
 
-    def commands(self, where):
+    def more(self):
+        """How much of the file, and how."""
         size = min(self.size, 256) if self.random else self.size
-        more = [f"--io_size={max(1, size // 4)}m"] if self.random else []
+        words = [f"--bs={self.block}", f"--size={size}m", "--ioengine=psync"]
+        return words + ([f"--io_size={max(1, size // 4)}m"] if self.random
+                        else [])
+
+    def commands(self, where):
         return [["fio", "--name=bench", f"--filename={where}/big",
-                 f"--rw={self.kind}", f"--bs={self.block}", f"--size={size}m",
-                 "--ioengine=psync", "--invalidate=0", "--overwrite=1",
-                 "--output-format=json", "--randseed=1", *more]]
+                 f"--rw={self.kind}", "--invalidate=0", "--overwrite=1",
+                 "--output-format=json", "--randseed=1", *self.more()]]
 
     def value(self, outputs, elapsed):
         out = outputs[-1]
@@ -208,6 +213,48 @@ class Fio(Workload):
 
 def fio(kind, block="1m", random=False):
     return type("Fio", (Fio,), {"kind": kind, "block": block, "random": random})
+
+
+class DataPath(Fio):
+    """One of data_paths.py: callers who share a file, each with a part of its
+    own where they go through it in order."""
+    # MiB of the file; milliseconds of random I/O
+    sizes = {"smoke": (4, 50), "quick": (512, 700), "full": (512, 2000)}
+    shape = None
+
+    def __init__(self, context):
+        super().__init__(context)
+        self.size, self.random_ms = self.size
+
+    def before(self, where):
+        if not self.shape.cold:
+            run_command(["dd", f"if={where}/big", "of=/dev/null", "bs=1M"], 60)
+        # Not what the run before has written.
+        os.sync()
+
+    def more(self):
+        shape = self.shape
+        words = [f"--numjobs={shape.callers}", "--group_reporting",
+                 "--ioengine=" + ("mmap" if shape.mapped else "psync")]
+        if shape.mode == "direct":
+            words.append("--direct=1")
+        if shape.mapped and shape.writes:
+            # What a caller has stored is in the file after msync, not before.
+            words.append("--end_fsync=1")
+        if shape.random:
+            return [*words, "--bs=4k", f"--size={self.size}m", "--time_based",
+                    f"--runtime={self.random_ms}ms"]
+        if not shape.cold and not (shape.mapped and shape.writes):
+            # Memory is quick: once would be some hundredths of a second.
+            words.append("--loops=3")
+        part = self.size * 1024 // shape.callers  # KiB
+        return [*words, f"--bs={min(1024, part)}k", f"--size={part}k",
+                f"--offset_increment={part}k"]
+
+
+def data_path(shape):
+    return type("DataPath", (DataPath,), {"shape": shape,
+                                          "kind": shape.pattern})
 
 
 class Walk(Workload):
@@ -550,3 +597,5 @@ for _what, _slow in WAITS.items():
         WORKLOADS[f"waiting-{_what}-{_n}"] = waiting(_what, _slow, _n)
 for _n in (1, 2, 4, 8, 16):
     WORKLOADS[f"postmark-{_n}"] = scaled_postmark(_n)
+for _shape in SHAPES:
+    WORKLOADS[f"data-{_shape}"] = data_path(_shape)

@@ -12,11 +12,13 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
-from evaluation import comparison, configurations, peers  # noqa: E402
+from evaluation import comparison, configurations, images  # noqa: E402
+from evaluation import experiments, peers  # noqa: E402
 from evaluation import runner, scratch, statistics, workloads  # noqa: E402
 from evaluation.experiments import Experiment, Target  # noqa: E402
 from evaluation.samples import Samples  # noqa: E402
@@ -128,9 +130,11 @@ class EvaluationTest(unittest.TestCase):
         return [m for m in scratch.mounts() if scratch.PREFIX in m[0]
                 or "/fusectl-" in m[0] or m[0].startswith(str(self.disk))]
 
-    def run_all(self, *names, rounds=1, timeout_s=30, experiments=("test",)):
+    def run_all(self, *names, rounds=1, timeout_s=30, experiments=("test",),
+                place="tmpfs"):
         experiments = [Experiment(name, name, "touch", ("native",) + names,
-                                  "native") for name in experiments]
+                                  "native", place=place)
+                       for name in experiments]
         with scratch.Scratch(self.disk, 64 << 20) as place:
             context = runner.Context(
                 scratch=place, scale="smoke", build=BUILD, deps=BUILD,
@@ -208,6 +212,70 @@ class EvaluationTest(unittest.TestCase):
         finally:
             scratch.unmount_below(paths["alive"])
             subprocess.run(["rm", "-r", paths["alive"]], check=True)
+
+    def attached(self):
+        """Loop devices of images below our folder."""
+        found = subprocess.run(["losetup", "--list", "--noheadings", "--output",
+                                "BACK-FILE"], capture_output=True, text=True,
+                               check=True)
+        return [f for f in found.stdout.split() if f.startswith(str(self.disk))]
+
+    def made(self, place, name):
+        """A place that this machine may not have."""
+        try:
+            return place.place(name)
+        except scratch.Failure as failure:
+            self.skipTest(str(failure))
+
+    def test_file_systems_of_a_run_go_with_it(self):
+        with scratch.Scratch(self.disk, 64 << 20) as place:
+            for name in images.MKFS:
+                point = self.made(place, name)
+                (point / "file").write_bytes(b"x" * 5000)
+                self.assertEqual(place.place(name), point)
+                self.assertEqual(subprocess.run(
+                    ["findmnt", "-n", "-o", "FSTYPE", point], text=True,
+                    capture_output=True, check=True).stdout.strip(), name)
+            self.assertEqual(len(self.attached()), len(images.MKFS))
+        self.assertEqual(self.attached(), [])
+
+    def test_a_file_system_that_cannot_be_had_is_said_and_nothing_stays(self):
+        with unittest.mock.patch.dict(images.MKFS, ext4=("mkfs.none",),
+                                      xfs=("false",)):
+            self.run_all("missing", place="ext4", rounds=2)
+            self.assertEqual([s["error"] for s in self.samples.all],
+                             ["mkfs.none is not installed"] * 2)
+            self.assertTrue(all(s["round"] < 0 for s in self.samples.all))
+            with scratch.Scratch(self.disk, 64 << 20) as place:
+                for _ in range(2):
+                    with self.assertRaisesRegex(scratch.Failure, "false"):
+                        place.place("xfs")
+                self.assertEqual(list(place.disk.glob("*.img")), [])
+
+    def test_file_systems_of_dead_runs_are_removed(self):
+        with unittest.mock.patch.object(tempfile, "tempdir", str(self.disk)):
+            place = scratch.Scratch(self.disk, 64 << 20)
+        self.addCleanup(place.close)
+        self.made(place, "ext4")
+        # Killed before it was mounted.
+        image = place.disk / "xfs.img"
+        image.write_bytes(bytes(1 << 20))
+        subprocess.run(["losetup", "--find", image], check=True)
+        self.assertEqual(len(self.attached()), 2)
+        for root in (place.root, place.disk):
+            (root / scratch.OWNER).write_text("4194305 1")
+        scratch.remove_leftovers([self.disk])
+        self.assertEqual(self.attached(), [])
+
+    def test_a_smoke_run_has_each_part_of_a_data_path(self):
+        all_ = [e for e in experiments.EXPERIMENTS if e.shape]
+        few = [e for e in experiments.thinned(experiments.EXPERIMENTS)
+               if e.shape]
+        self.assertLess(len(few), len(all_) / 4)
+        for part in (lambda e: e.place, lambda e: e.shape.pattern,
+                     lambda e: e.shape.mode, lambda e: e.shape.callers):
+            self.assertEqual({part(e) for e in few}, {part(e) for e in all_})
+        self.assertEqual({e.place for e in all_}, set(images.MKFS))
 
     def test_an_interrupted_run_goes_on_where_it_was(self):
         out = self.disk / "out"

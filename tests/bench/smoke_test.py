@@ -45,9 +45,11 @@ def main():
             k for k, c in cells.items()
             if k[1].startswith("full") and k[1] not in PEERS and "mean" in c
             and k[0] not in ("requests",) and not c.get("events")]
+        lossy = [k for k, c in cells.items()
+                 if k[1].startswith("full-data") and c.get("lost")]
         wrong = [f"{what}: {found}" for what, found in (
             ("no row for", missing), ("neither figure nor reason", silent),
-            ("recorded nothing", unrecorded),
+            ("recorded nothing", unrecorded), ("lost events", lossy),
             ("left mounted", [m for m in mounts() if m not in before
                               and PREFIX in m[0]]),
             ("not written", [f for f in ("README.md", "tables.md",
