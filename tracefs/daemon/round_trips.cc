@@ -207,7 +207,7 @@ std::optional<std::chrono::nanoseconds> RoundTrips::Batch() const {
 
 // False if no further batch can be had.
 bool RoundTrips::TryOnce(const OwnSession& session, PolicyTrial* trial) const {
-  if (session.Urge(trial->policy == ThreadPolicy::kIdle) != 0) return true;
+  if (session.Stand(StandingOf(trial->policy)) != 0) return true;
   const Servers servers(*this, trial->policy);
   if (!servers.good()) return true;
   const std::optional<std::chrono::nanoseconds> time = Batch();
@@ -230,7 +230,7 @@ std::vector<PolicyTrial> RoundTrips::Try(std::span<const ThreadPolicy> policies,
       going = going && TryOnce(session, &trial);
     }
   }
-  session.Urge(false);
+  session.Stand(Standing::kLikeOthers);
   if (!going) {
     // It may wait for an answer of a batch that is over: it has an end.
     Put(answered_.get(), kEnd);

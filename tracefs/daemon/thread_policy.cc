@@ -112,9 +112,10 @@ OwnSession::OwnSession() {
   }
 }
 
-int OwnSession::Urge(bool urgent) const {
+int OwnSession::Stand(Standing standing) const {
   if (!autogroup_) return 0;
-  const std::string_view nice = urgent ? "-20" : "0";
+  constexpr std::array<std::string_view, 3> kNice = {"0", "-20", "7"};
+  const std::string_view nice = kNice[static_cast<size_t>(standing)];
   return ::write(autogroup_.get(), nice.data(), nice.size()) ==
                  static_cast<ssize_t>(nice.size())
              ? 0
@@ -124,10 +125,10 @@ int OwnSession::Urge(bool urgent) const {
 bool ApplyToProcess(ThreadPolicy policy, const OwnSession& session) {
   const bool idle = policy == ThreadPolicy::kIdle;
   if (idle && !session.obstacle().empty()) return false;
-  if (session.Urge(idle) != 0) return false;
+  if (session.Stand(StandingOf(policy)) != 0) return false;
   if (ApplyToAllThreads(idle ? policy : ThreadPolicy::kNormal)) return true;
   ApplyToAllThreads(ThreadPolicy::kNormal);
-  session.Urge(false);
+  session.Stand(Standing::kLikeOthers);
   return false;
 }
 

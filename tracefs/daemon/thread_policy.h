@@ -37,22 +37,34 @@ std::optional<ThreadPolicy> PolicyOf(std::string_view name);
 // EPERM without CAP_SYS_NICE. Threads that it starts later are like it.
 int ApplyToThread(ThreadPolicy policy, int tid);
 
+// How a session stands beside others that want a processor.
+enum class Standing {
+  kLikeOthers,
+  kMostUrgent,  // nice −20: its threads run as soon as they can
+  kGivesWay,    // nice 7: they run when no one else can, but are never left out
+};
+
 // The session of this process as a group by itself. Threads: one at a time.
 class OwnSession {
  public:
   // Looks whether it is one: this process leads it, autogroups are on, and no
-  // cgroup has a say. Else `obstacle` says why not, and Urge does nothing.
+  // cgroup has a say. Else `obstacle` says why not, and Stand does nothing.
   OwnSession();
 
   const std::string& obstacle() const { return obstacle_; }
-  // Makes the session the most urgent of all (nice −20), or (`urgent` is
-  // false) like any other. 0 or an errno. May be called in the sandbox.
-  int Urge(bool urgent) const;
+  // 0 or an errno. May be called in the sandbox.
+  int Stand(Standing standing) const;
 
  private:
   std::string obstacle_;
   UniqueFd autogroup_;
 };
+
+// How the session of threads of that policy stands.
+constexpr Standing StandingOf(ThreadPolicy policy) {
+  return policy == ThreadPolicy::kIdle ? Standing::kMostUrgent
+                                       : Standing::kLikeOthers;
+}
 
 // Makes all threads of this process, and those that they will start, and its
 // session, of that policy; but kNice is for queue threads alone. False if that

@@ -25,6 +25,8 @@ constexpr uint64_t kFewestRuns = 500;
 // A wait of some microseconds is none.
 constexpr double kNoWaitNs = 20'000;
 constexpr double kFar = 4;
+// While callers take turns.
+constexpr std::chrono::milliseconds kBetweenLooksAtTurns(250);
 
 std::string ReadAt(int dir, const char* path) {
   const UniqueFd fd(::openat(dir, path, O_RDONLY | O_CLOEXEC));
@@ -128,13 +130,26 @@ void QueueThreads::Measure() {
   if (!session_.obstacle().empty()) figures_ += "; " + session_.obstacle();
 }
 
-std::string QueueThreads::Choice() const { return Described(policy_); }
+std::string QueueThreads::Choice() const {
+  return Described(policy_) +
+         (turns_.giving_way() ? ", which gives way while callers take turns"
+                              : "");
+}
 
 std::string QueueThreads::Why() const {
-  const std::lock_guard lock(mu_);
-  return measured_ < 2 ? figures_
-                       : figures_ + "; measured " + std::to_string(measured_) +
-                             " times, as load changed";
+  std::string why;
+  {
+    const std::lock_guard lock(mu_);
+    why = figures_;
+    if (measured_ > 1) {
+      why +=
+          "; measured " + std::to_string(measured_) + " times, as load changed";
+    }
+  }
+  if (const std::string served = turns_.Figures(); !served.empty()) {
+    why += "; requests while callers took turns: " + served;
+  }
+  return why;
 }
 
 void QueueThreads::Watch(int proc, std::function<void(ThreadPolicy)> apply) {
@@ -150,13 +165,33 @@ void QueueThreads::Stop() {
   watcher_.join();
 }
 
+// Threads that do not run before their callers find several requests anyway.
+void QueueThreads::AwaitTurns() {
+  if (policy_ == ThreadPolicy::kIdle) {
+    turns_.Await();
+  } else {
+    turns_.Forget();
+  }
+}
+
 void QueueThreads::Look(int proc,
                         const std::function<void(ThreadPolicy)>& apply) {
   LoadChange change;
   RunDelay before = DelayOfRings(proc);
-  pollfd stop = {stop_.get(), POLLIN, 0};
-  constexpr int kWaitMs = std::chrono::milliseconds(kBetweenLooks).count();
-  while (::poll(&stop, 1, kWaitMs) <= 0) {
+  std::array<pollfd, 2> events = {
+      {{stop_.get(), POLLIN, 0}, {turns_.begun(), POLLIN, 0}}};
+  bool in_turns = false;
+  while (true) {
+    if (!in_turns) AwaitTurns();
+    const std::chrono::milliseconds wait =
+        in_turns ? kBetweenLooksAtTurns : kBetweenLooks;
+    ::poll(events.data(), events.size(), static_cast<int>(wait.count()));
+    if (events[0].revents != 0) return;
+    if (in_turns || events[1].revents != 0) {
+      in_turns = in_turns ? turns_.GoOn() : turns_.Begin();
+      before = DelayOfRings(proc);
+      continue;
+    }
     const RunDelay now = DelayOfRings(proc);
     // Threads that have ended count no more.
     const RunDelay interval = {
@@ -165,7 +200,7 @@ void QueueThreads::Look(int proc,
     before = now;
     if (!change.Note(interval)) continue;
     Measure();
-    session_.Urge(policy_ == ThreadPolicy::kIdle);
+    session_.Stand(StandingOf(policy_));
     apply(policy_);
   }
 }

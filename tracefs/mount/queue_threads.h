@@ -1,6 +1,7 @@
 // Which policy the queue threads of this mount have (daemon/thread_policy.h):
 // as asked for, or by measurement when it begins and again when the threads
-// come to wait for a processor much longer, or shorter, than they did.
+// come to wait for a processor much longer, or shorter, than they did. While
+// callers take turns the session may give way (turns.h).
 #pragma once
 
 #include <atomic>
@@ -17,6 +18,7 @@
 #include "tracefs/base/event_fd.h"
 #include "tracefs/daemon/round_trips.h"
 #include "tracefs/daemon/thread_policy.h"
+#include "tracefs/mount/turns.h"
 
 namespace tracefs {
 
@@ -63,6 +65,7 @@ class QueueThreads {
  private:
   void Measure();
   void Look(int proc, const std::function<void(ThreadPolicy)>& apply);
+  void AwaitTurns();
 
   const bool rings_;
   const bool forced_;
@@ -75,6 +78,7 @@ class QueueThreads {
   std::string figures_;  // guarded by mu_
   int measured_ = 0;     // the same
   EventFd stop_;
+  Turns turns_{session_, stop_};
   std::thread watcher_;
 };
 

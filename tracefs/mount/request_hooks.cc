@@ -1,5 +1,6 @@
 // What libfuse does not tell of a request: its number, by which the kernel says
-// later that its caller has been interrupted.
+// later that its caller has been interrupted, and which queue it came from, so
+// that it is known whether callers take turns there.
 //
 // libfuse's own way to be told costs each request a lock and a list operation,
 // and does not work over io_uring. Here requests are looked at on their way
@@ -11,6 +12,7 @@
 #include <cstring>
 
 #include "tracefs/fs/handed_request.h"
+#include "tracefs/mount/callers_in_turn.h"
 
 namespace tracefs {
 namespace {
@@ -74,8 +76,9 @@ void __wrap_fuse_session_process_uring_cqe(fuse_session* session,
                                            fuse_req* request, void* header,
                                            void* op_in, void* payload,
                                            size_t size) {
-  tracefs::RequestSource::OfThread().unique =
-      static_cast<const tracefs::InHeader*>(header)->unique;
+  const auto* const in = static_cast<const tracefs::InHeader*>(header);
+  tracefs::RequestSource::OfThread().unique = in->unique;
+  tracefs::CallersInTurn::Queues().Note(in->pid);
   __real_fuse_session_process_uring_cqe(session, request, header, op_in,
                                         payload, size);
 }

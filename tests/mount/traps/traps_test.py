@@ -408,6 +408,32 @@ class Traps:
             expect(want in found, f"nice values: {found}")
         return None
 
+    def callers_in_turn(self):
+        """Many callers of few processors: how they are served best is tried
+        with their requests, and told."""
+        with self.mounted(
+                ALL, "exact", transport="uring", wrapper=("setsid",)) as (
+                    _, point, _):
+            def said():
+                return self.suite.command("tracefs-ctl", point, "explain")
+
+            if "SCHED_IDLE" not in said():
+                return "queue threads do not run before their callers here"
+            callers = [subprocess.Popen(
+                [sys.executable, "-c",
+                 "import os, sys\nwhile True: os.stat(sys.argv[1])", point])
+                for _ in range(8 * os.cpu_count())]
+            try:
+                wait_until(lambda: "requests while callers took turns" in
+                           said(), "a trial")
+            finally:
+                for caller in callers:
+                    caller.kill()
+                    caller.wait()
+            wait_until(lambda: "which gives way" not in said(),
+                       "the end of turns")
+        return None
+
     def client_in_namespace(self):
         """A caller in a PID namespace below ours is known by our numbers."""
         with self.mounted(ALL, "exact") as (_, point, mount):
@@ -966,6 +992,7 @@ def main():
     suite.run("callers in other sessions", traps.other_sessions)
     for kind in ("auto", "normal", "nice"):
         suite.run(f"queue threads, {kind}", traps.measured_threads, kind)
+    suite.run("callers in turn", traps.callers_in_turn)
     for transport in TRANSPORTS:
         suite.run(f"over another mount, over {transport}",
                   traps.over_another_mount, transport)
