@@ -3,9 +3,9 @@ numbers of callers, each on file systems of its own.
 
 Left out, so that a file system takes some twenty minutes: 4 callers but for
 plain buffered I/O, since they lie between 1 and 16; blocks other than 1 MiB in
-order and 4 KiB at random; queues of asynchronous I/O, which the kernel hands to
-FUSE one by one as from as many callers; patterns that mix reads and writes;
-cold writes, for a whole block is overwritten without being read.
+order and 4 KiB at random; queues of asynchronous I/O, for which many callers
+stand; patterns that mix reads and writes; cold writes, for a whole block is
+overwritten without being read; `full@exact` with many callers.
 """
 
 import dataclasses

@@ -2,7 +2,7 @@
 
 import json
 
-from . import plots, summary
+from . import data_page, plots, summary
 from .configurations import OUTPUTS
 from .peers import PEERS, blind_text
 
@@ -214,7 +214,8 @@ def _plot_groups(folder, all_cells):
 
 
 def write(folder, samples, experiments, environment):
-    """summary.json, tables.md, plots/ and the page README.md."""
+    """summary.json, tables.md, plots/ and the page README.md. Returns the
+    targets, of data paths how many are met."""
     all_cells = summary.cells(samples, experiments)
     verdicts = summary.targets(samples, experiments, all_cells)
     (folder / "summary.json").write_text(json.dumps(
@@ -224,11 +225,12 @@ def write(folder, samples, experiments, environment):
     plot_folder.mkdir(exist_ok=True)
     by_name = {(c["experiment"], c["configuration"]): c for c in all_cells}
     tables = ["# Tables\n"]
+    named = data_page.apart(verdicts, experiments)
     page = [f"# Evaluation, {environment['scale']}\n",
             "Costs are ratios of the same round (times; of rates the "
             "inverse): below 1 is faster than the baseline. ± is half the "
             "95 % confidence interval in per cent of the mean.\n",
-            "## Targets\n", targets_table(verdicts)]
+            "## Targets\n", targets_table(named)]
     page.append("Not timings, but shown by tests: " + "; ".join(
         f"{what} (`{how}`)" for what, how in summary.SHOWN_BY_TESTS) + ".\n")
     for e in experiments:
@@ -239,6 +241,8 @@ def write(folder, samples, experiments, environment):
         extra = [t for t in (stages_table(cells), detail_table(cells),
                              flat_detail_table(cells)) if t]
         tables += [f"## {e.title} (`{e.name}`)\n", figure, *extra]
+        if getattr(e, "shape", None):
+            continue  # a row of a table below
         page += [f"## {e.title} (`{e.name}`)\n", _plot(plot_folder, e, cells)]
         if e.baseline:
             page.append(f"- **Ours** (cost to {e.baseline}): "
@@ -253,6 +257,7 @@ def write(folder, samples, experiments, environment):
             page.append(f"- **Missed**: {'; '.join(missed)}. Tried: "
                         + (e.tried or "nothing beyond the above"))
         page += ["", figure, *extra]
+    page += data_page.sections(experiments, all_cells, verdicts, table, _number)
     sizes = sizes_table(all_cells)
     if sizes:
         title = "## Trace sizes, rates and compression\n"
@@ -269,4 +274,4 @@ def write(folder, samples, experiments, environment):
                     "(scripts/setup --bench).\n")
     (folder / "tables.md").write_text("\n".join(tables))
     (folder / "README.md").write_text("\n".join(page))
-    return verdicts
+    return named

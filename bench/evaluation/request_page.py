@@ -3,6 +3,9 @@ call."""
 
 import time
 
+from .request_cases import CASES
+from .request_copies import total
+
 _ATTRIBUTES = "the answer carries attributes, which no other call returns"
 _HELD = ("the file is held by an O_PATH descriptor, so that its number means "
          "no other file while the kernel knows it")
@@ -82,6 +85,13 @@ def without_reason(table):
     return missing
 
 
+_ORDER = [case.name for case in CASES]
+
+
+def _place(row):
+    return _ORDER.index(row.partition(":")[0]), row
+
+
 def _calls_text(calls):
     return ", ".join(name if n == 1 else f"{name} × {n:g}"
                      for name, n in calls.items()) or "none"
@@ -106,8 +116,9 @@ def text(table):
         "",
         "| request | " + " | ".join(TITLES[load] for load in loads) + " |",
         "|---|" + "---|" * len(loads)]
-    rows = list(dict.fromkeys(row for load in loads
-                              for row in table["dev"][load]))
+    # A table that has been read again has them by name.
+    rows = sorted({row for load in loads for row in table["dev"][load]},
+                  key=_place)
     for row in rows:
         cells = [_calls_text(table["dev"][load][row])
                  if row in table["dev"][load] else "-" for load in loads]
@@ -116,9 +127,53 @@ def text(table):
     for beginning, call, why in REASONS:
         about = f"{beginning}…: " if beginning else ""
         lines.append(f"- {about}`{call}`: {why}.")
+    if "copies" in table:
+        lines += _copies(table["copies"])
     if "processor" in table:
         lines += _processor(table["processor"])
     return "\n".join(lines) + "\n"
+
+
+_COPIED = {"none": "nothing recorded", "full": "operations recorded",
+           "data": "operations and data recorded"}
+
+
+def _copies(table):
+    loads = [load for load in _COPIED if load in table]
+    lines = [
+        "",
+        "## Copies",
+        "",
+        "How often the daemon moves each byte that a caller reads or writes, "
+        "over /dev/fuse",
+        "(4 MiB, 64 KiB a call): bytes that its system calls return, and those "
+        "that memcpy",
+        "and memmove copy in its own memory. `requests` are read from /dev/fuse "
+        "and",
+        "`answers` written to it, `trace` is the trace file; with O_DIRECT "
+        "below a device",
+        "moves the bytes and no processor, so that they are not in the sum. "
+        "What the kernel",
+        "copies without the daemon, as for a file without a mount, is not "
+        "counted. Over",
+        "io_uring it copies requests and answers, too, but in no system call "
+        "that says how",
+        "many bytes. `memcpy` of O_DIRECT writes is of those that libfuse did "
+        "not receive at",
+        "a multiple of a sector.", "",
+        "| path | " + " | ".join(_COPIED[load] for load in loads) + " |",
+        "|---|" + "---|" * len(loads)]
+    for row in table[loads[0]]:
+        lines.append(f"| {row} | " + " | ".join(
+            _moves_text(table[load][row]) for load in loads) + " |")
+    return lines
+
+
+def _moves_text(moved):
+    if not moved:
+        return "0"
+    return f"{total(moved):g}: " + ", ".join(
+        what if n == 1 else f"{what} × {n:g}" for what, n in moved.items())
 
 
 def _processor(table):

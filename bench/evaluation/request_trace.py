@@ -92,7 +92,8 @@ class Trace:
             return None
         begin, name, arguments, result, took = found.groups()
         first = arguments.split(",", 1)[0]
-        on_fuse = first.isdigit() and int(first) in self.fuse_fds
+        fd = int(first) if first.isdigit() else None
+        on_fuse = fd in self.fuse_fds
         opcode = None
         if on_fuse and name == "ioctl":
             number = re.search(r"_IOC\([^,]*, 0xe5, (0x\w+)", arguments)
@@ -101,11 +102,13 @@ class Trace:
             opcode = _opcode(arguments)
         name = NAMES.get(name, name)
         return Call(name, float(begin), float(begin) + float(took), opcode,
-                    on_fuse)
+                    on_fuse, fd, int(result) if result.isdigit() else 0)
 
 
-# `opcode`: of the request that it read; None for any other call.
-Call = collections.namedtuple("Call", "name begin end opcode on_fuse")
+# `opcode`: of the request that it read; None for any other call. `result`: 0 for
+# what is no number of bytes or the like.
+Call = collections.namedtuple("Call",
+                              "name begin end opcode on_fuse fd result")
 
 
 def _opcode(arguments):

@@ -218,13 +218,13 @@ def fio(kind, block="1m", random=False):
 class DataPath(Fio):
     """One of data_paths.py: callers who share a file, each with a part of its
     own where they go through it in order."""
-    # MiB of the file; milliseconds of random I/O
+    # MiB of the file; milliseconds of what is no single pass
     sizes = {"smoke": (4, 50), "quick": (512, 700), "full": (512, 2000)}
     shape = None
 
     def __init__(self, context):
         super().__init__(context)
-        self.size, self.random_ms = self.size
+        self.size, self.ms = self.size
 
     def before(self, where):
         if not self.shape.cold:
@@ -241,15 +241,16 @@ class DataPath(Fio):
         if shape.mapped and shape.writes:
             # What a caller has stored is in the file after msync, not before.
             words.append("--end_fsync=1")
-        if shape.random:
-            return [*words, "--bs=4k", f"--size={self.size}m", "--time_based",
-                    f"--runtime={self.random_ms}ms"]
-        if not shape.cold and not (shape.mapped and shape.writes):
-            # Memory is quick: once would be some hundredths of a second.
-            words.append("--loops=3")
-        part = self.size * 1024 // shape.callers  # KiB
-        return [*words, f"--bs={min(1024, part)}k", f"--size={part}k",
-                f"--offset_increment={part}k"]
+        part = self.size * 1024 // (1 if shape.random else shape.callers)  # KiB
+        words += [f"--bs={4 if shape.random else min(1024, part)}k",
+                  f"--size={part}k"]
+        if not shape.random:
+            words.append(f"--offset_increment={part}k")
+        if shape.random or not shape.mode.endswith("cold"):
+            # So long that the callers overlap; one pass may be over before the
+            # last has begun. What is cold is so only once.
+            words += ["--time_based", f"--runtime={self.ms}ms"]
+        return words
 
 
 def data_path(shape):

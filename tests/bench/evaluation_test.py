@@ -18,7 +18,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
 from evaluation import comparison, configurations, images  # noqa: E402
-from evaluation import experiments, peers  # noqa: E402
+from evaluation import data_paths, experiments, peers, report  # noqa: E402
+from evaluation import request_copies, request_trace  # noqa: E402
 from evaluation import runner, scratch, statistics, workloads  # noqa: E402
 from evaluation.experiments import Experiment, Target  # noqa: E402
 from evaluation.samples import Samples  # noqa: E402
@@ -324,6 +325,32 @@ class EvaluationTest(unittest.TestCase):
                           targets(self.samples, [e], found)],
                          ["met", "missed", "not measured"])
 
+    def test_data_paths_are_a_table_with_what_misses_and_what_was_lost(self):
+        shape = data_paths.Shape("write", "buffered", 4)
+        names = ("native", "P", "none", "full", "gone")
+        e = Experiment("data-xfs-write-buffered-4", "x", f"data-{shape}", names,
+                       "native", place="xfs", shape=shape,
+                       targets=(Target("none", "P", 1), Target("full", "P", 1)))
+        plain = Experiment("test", "test", "touch", ("native", "full"),
+                           "native", targets=(Target("full", "native", 1),))
+        for name, value in (("native", 100), ("P", 50), ("none", 80),
+                            ("full", 40)):
+            self.samples.add({"experiment": e.name, "configuration": name,
+                              "round": 0, "value": value, "unit": "MiB/s",
+                              "lost": 3 if name == "none" else 0})
+        self.samples.add({"experiment": e.name, "configuration": "gone",
+                          "round": -1, "error": "not built"})
+        rows = report.write(self.disk, self.samples, [plain, e],
+                            {"scale": "quick"})
+        page = (self.disk / "README.md").read_text()
+        self.assertIn("| path | native, MiB/s | P | none | full | gone |", page)
+        self.assertIn("| write, buffered, 4 callers | 100 | 2 | 1.25* | **2.5** "
+                      "| – |", page)
+        self.assertIn("- gone: not built", page)
+        self.assertEqual([(r["experiment"], r["verdict"]) for r in rows],
+                         [("test", "not measured"),
+                          ("data-xfs", "1 of 2 met")])
+
     def test_of_several_peers_the_best_counts(self):
         for name, value in (("slow", 4), ("fast", 2), ("full", 3)):
             self.samples.add({"experiment": "test", "configuration": name,
@@ -351,6 +378,34 @@ class StatisticsTest(unittest.TestCase):
         for n in (1, 10, 50):
             text = configurations.LOADS[f"filter{n}true"][0]
             self.assertEqual(text.count("="), n)
+
+
+class CopiesTest(unittest.TestCase):
+    def test_one_copy_more_is_growth_and_what_a_device_moves_is_none(self):
+        table = {"write": {"memcpy": 0.5, "requests": 1.0}}
+        for moved, grows in (({"memcpy": 0.6, "requests": 1.0}, False),
+                             ({"memcpy": 1.5, "requests": 1.0}, True),
+                             ({"memcpy": 0.5, "requests": 1.0,
+                               "pwrite64 (O_DIRECT)": 1.0}, False),
+                             ({"memcpy": 0.5, "requests": 1.0,
+                               "pwrite64": 1.0}, True)):
+            found = request_copies.grown(table, {"write": moved}, "full")
+            self.assertEqual(bool(found), grows, found)
+
+    def test_calls_are_told_apart_by_what_they_move(self):
+        def call(name, fd, result, on_fuse=False):
+            return request_trace.Call(name, 1, 2, None, on_fuse, fd, result)
+
+        whole = request_copies.BYTES
+        moved = request_copies._moved(
+            [[call("read", 3, whole, True), call("writev", 3, 16, True)],
+             [call("pwrite64", 5, whole), call("pwritev", 6, 2 * whole),
+              call("pwrite64", 7, whole), call("fsync", 7, 0)]],
+            0, 3, {6}, {5}, whole // 2)
+        self.assertEqual(moved, {
+            "memcpy": 0.5, "requests": 1, "pwrite64 (O_DIRECT)": 1,
+            "trace": 2, "pwrite64": 1})
+        self.assertEqual(request_copies.total(moved), 4.5)
 
 
 class ComparisonTest(unittest.TestCase):
