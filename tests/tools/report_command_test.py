@@ -178,6 +178,10 @@ def check_wrong(world):
         world.run("tracefs-dump", *words, trace, status=2)
     world.run("tracefs-report", "slowets", trace, status=2)
     world.run("tracefs-report", "who", trace, status=2)
+    said = world.run("tracefs-report", "files", "--format", "jsn", trace,
+                     status=2)
+    if "did you mean 'json'" not in said:
+        raise AssertionError(said)
 
 
 def check_known_work(world):

@@ -142,7 +142,9 @@ Value ValueOf(GroupValue value, const Tally& t, const TallyDetails* details,
     return any == 0 ? Value() : Value::Number(number);
   };
   const auto latency = [&](double share) {
-    return if_any(t.timed, details->latency.Quantile(share, t.max_ns));
+    // What was counted has no minimum.
+    const uint64_t min = t.min_ns == UINT64_MAX ? 0 : t.min_ns;
+    return if_any(t.timed, details->latency.Quantile(share, t.max_ns, min));
   };
   const auto size = [&](double share) {
     return if_any(t.sizes, details->size.Quantile(share, t.size_max));

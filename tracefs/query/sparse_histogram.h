@@ -46,8 +46,9 @@ class SparseHistogram {
     return sum;
   }
   // The value at or below which `share` of all lie: the middle of its bucket,
-  // but no more than `max`; 0 if there are none.
-  uint64_t Quantile(double share, uint64_t max) const {
+  // but no less than `min`, if that is known, and no more than `max`; 0 if
+  // there are none.
+  uint64_t Quantile(double share, uint64_t max, uint64_t min = 0) const {
     const uint64_t all = Count();
     if (all == 0) return 0;
     const auto rank = std::clamp<uint64_t>(
@@ -57,8 +58,9 @@ class SparseHistogram {
     for (const Cell& cell : cells_) {
       seen += cell.count;
       if (seen >= rank) {
-        return std::min(
-            format::HistogramMiddle(static_cast<uint16_t>(cell.bucket)), max);
+        const uint64_t middle =
+            format::HistogramMiddle(static_cast<uint16_t>(cell.bucket));
+        return std::min(std::max(middle, min), max);
       }
     }
     return max;

@@ -132,16 +132,19 @@ Status ReadFormat(const CommandLine& given, ReportOptions* result) {
   result->format = given.Text("format");
   const ReportRow& row = *result->row;
   std::string known;
+  std::vector<std::string_view> names;
   for (const std::string_view format : row.formats) {
     if (format == result->format) return {};
     known += (known.empty() ? "" : ", ") + std::string(format);
+    names.push_back(format);
   }
   if (!given.Has("format")) {
     result->format = row.formats.front();
     return {};
   }
   return Status::Invalid("--format: " + std::string(row.name) + " knows " +
-                         known + ", not " + Quoted(result->format));
+                         known + ", not " + Quoted(result->format) +
+                         DidYouMean(result->format, names));
 }
 
 Status ReadTable(const CommandLine& given, ReportOptions* result) {
