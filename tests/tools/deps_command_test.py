@@ -124,6 +124,11 @@ class Test:
         assert {p["pid"] for p in answer["processes"]} == {3, 5, 6, 7}
         assert answer["target"] == "/src/prog" and answer["written"]
 
+    def test_a_target_may_be_told_as_reports_do(self):
+        expect = self.names("toy", "/src/prog")
+        for way in ("/prog", "prog", "./prog", "//prog", "/src//./prog"):
+            assert self.names("toy", way) == expect, way
+
     def test_a_wrapping_shell_stands_for_what_it_ran(self):
         assert self.names("toy", "prog", "--closure", "flow", "--no-pipes",
                           "--wrap-shells", "--direct") == ["a.o", "lds"]

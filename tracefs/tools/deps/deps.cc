@@ -91,7 +91,7 @@ class Answerer {
   }
 
   // A path as it is; below the folder that was named, the working directory or
-  // the mount point; or the only one that ends so.
+  // the mount point, where reports begin; or the only one that ends so.
   Result<PathId> FindTarget(const BuildGraph& graph,
                             const std::string& target) const {
     const auto used = [&](PathId id) {
@@ -103,9 +103,19 @@ class Answerer {
       const PathId id = graph.paths().Find(build::AbsolutePath(folder, target));
       if (used(id)) return id;
     }
+    // What leads upward is of the folder that it begins in, and no other.
+    if (!target.starts_with('/') &&
+        ("/" + target + "/").find("/../") != std::string::npos) {
+      return Status::Corrupt(TerminalWord(target) + ": not in the trace");
+    }
+    const std::string ending = build::AbsolutePath("/", target);
+    if (const PathId id =
+            graph.paths().Find(build::AbsolutePath("/", mount_point_ + ending));
+        !mount_point_.empty() && used(id)) {
+      return id;
+    }
     std::vector<PathId> found;
-    const std::string ending = "/" + target;
-    const std::string last = target.substr(target.rfind('/') + 1);
+    const std::string last = ending.substr(ending.rfind('/') + 1);
     for (PathId id = 0; id < graph.paths().size(); ++id) {
       if (graph.paths().Name(id) == last && used(id) &&
           graph.paths().Text(id).ends_with(ending)) {
