@@ -293,6 +293,62 @@ def check_files_that_outlive_their_names(w):
     same(w.tables("sharing", trace)[1][1]["same_process"], 3)
 
 
+def check_who_follows_the_file(w):
+    """The file that was called so is followed as long as it has a name or is
+    open, and no longer."""
+    def paths(s):
+        return [(r["op"], r["path"]) for r in w.ask("who", s, "/a")[1]]
+
+    # One of two names goes; the number of links is not recorded.
+    s = Script()
+    make_file(s, "/a", 10)
+    s.op("link", 1, "sh", "/a", path2="/b", ino=10)
+    s.op("unlink", 1, "sh", "/a", ino=10)
+    s.op("setattr", 2, "chmod", "/b", ino=10, valid=1, new_mode=0o100600)
+    s.op("unlink", 1, "sh", "/b", ino=10)
+    # Its number is free.
+    s.op("setattr", 2, "chmod", "/c", ino=10, valid=1, new_mode=0o100600)
+    expect = [("create", "/a"), ("link", "/a"), ("unlink", "/a"),
+              ("setattr", "/b"), ("unlink", "/b")]
+    same(paths(s), expect)
+    # Another file takes its name.
+    s = Script()
+    make_file(s, "/a", 10)
+    make_file(s, "/new", 11)
+    s.op("rename", 1, "sh", "/new", path2="/a", ino=11, mode=0o100644)
+    s.op("setattr", 2, "chmod", "/c", ino=10, valid=1, new_mode=0o100600)
+    s.op("rename", 1, "sh", "/a", path2="/z", ino=11, mode=0o100644)
+    s.op("setattr", 2, "chmod", "/z", ino=11, valid=1, new_mode=0o100600)
+    same(paths(s), [("create", "/a"), ("rename", "/new"), ("rename", "/a"),
+                    ("setattr", "/z")])
+    # Somebody has it open still.
+    s = Script()
+    s.op("create", 1, "sh", "/a", ino=10, fh=1, mode=0o100644)
+    s.op("unlink", 1, "sh", "/a", ino=10)
+    s.op("write", 1, "sh", "/a", ino=10, fh=1, off=0, len=7, res=7)
+    s.op("setattr", 1, "sh", "", ino=10, valid=8, new_size=0)
+    s.op("release", 1, "sh", "/a", ino=10, fh=1)
+    make_file(s, "/c", 10)
+    same(len(paths(s)), 3)
+    # The path may be said as one likes.
+    trace = w.trace(s)
+    for way in ("a", "//a", "./a", "/x/../a"):
+        same(w.tables("who", trace, way), w.tables("who", trace, "/a"), way)
+
+
+def check_percentiles_between_extremes(w):
+    """One operation has one duration."""
+    s = Script()
+    for i, ns in enumerate((1_000_003, 1_007_999, 7_654_321, 1_015_807)):
+        s.op("getattr", 1, "a", f"/f{i}", dur=ns, ino=i + 1)
+    rows = [json.loads(line) for line in w.run(
+        "tracefs-dump", "--format", "jsonl", "--by", "path", "--values",
+        "min,p50,p99,max", w.trace(s)).splitlines()]
+    same(len(rows), 4)
+    for row in rows:
+        same(len({v for k, v in row.items() if k != "path"}), 1, row)
+
+
 def check_renamed_directories(w):
     """What is in a directory is found under its new name."""
     for mode in (DIRECTORY, None):

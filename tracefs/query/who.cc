@@ -1,9 +1,12 @@
 // Who did what to one file: by its path, and by its inode once that is known,
 // so that its history goes on when it is renamed.
+#include <linux/fs.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "tracefs/build/compilation.h"
 #include "tracefs/export/flag_names.h"
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/query/analyses.h"
@@ -48,13 +51,14 @@ class Who final : public Analysis {
     const std::string_view path2 = format::NewPathOf(record, buffer2);
     const uint64_t inode = NumberOr0(event, Field::kInode);
     const bool named = path == path_ || path2 == path_;
-    if (!named && (inode == 0 || !inodes_.contains(inode))) return;
-    if (named && inode != 0 && !Failed(event)) inodes_.insert(inode);
+    if (!Failed(event)) TakeReuse(event, inode, path);
+    if (!named && (inode == 0 || !files_.contains(inode))) return;
+    if (named && inode != 0 && !Failed(event)) {
+      const auto [file, fresh] = files_.try_emplace(inode);
+      if (fresh) file->second.names.insert(path_);
+    }
     Count(record);
-    // A number that is free is given to another file.
-    const bool gone = (event.op == Op::unlink_ || event.op == Op::rmdir_) &&
-                      !Failed(event) && NumberOr0(event, Field::kNlink) <= 1;
-    if (gone) inodes_.erase(inode);
+    if (!Failed(event)) TakeNames(event, inode, path, path2);
     if (!Changes(event)) return;
     if (steps_.size() == kMostSteps) {
       ++steps_left_out_;
@@ -124,6 +128,82 @@ class Who final : public Analysis {
     std::set<Op> ops;
   };
 
+  // A file that is followed: until it has no name and nobody has it open.
+  struct File {
+    std::set<std::string, std::less<>> names;  // that were seen
+    uint64_t handles = 0;                      // opens that were not released
+    bool removed = false;
+  };
+
+  // A number that is made anew under another name belongs to another file.
+  void TakeReuse(const Event& event, uint64_t inode, std::string_view path) {
+    const bool makes = event.op == Op::create_ || event.op == Op::mknod_ ||
+                       event.op == Op::mkdir_ || event.op == Op::symlink_ ||
+                       event.op == Op::tmpfile_;
+    const auto file = files_.find(inode);
+    if (!makes || file == files_.end()) return;
+    // A create that found the file there is an open.
+    const bool opens = event.op == Op::create_ && !file->second.removed &&
+                       file->second.names.contains(path);
+    if (!opens) files_.erase(file);
+  }
+
+  void TakeNames(const Event& event, uint64_t inode, std::string_view path,
+                 std::string_view path2) {
+    if (event.op == Op::rename_ &&
+        (NumberOr0(event, Field::kFlags) & RENAME_EXCHANGE) != 0) {
+      for (auto& [number, file] : files_) {
+        const bool first = file.names.contains(path);
+        const bool second = file.names.contains(path2);
+        if (first == second) continue;
+        file.names.erase(std::string(first ? path : path2));
+        file.names.emplace(first ? path2 : path);
+      }
+      return;
+    }
+    const bool removes = event.op == Op::unlink_ || event.op == Op::rmdir_;
+    const bool moves = event.op == Op::rename_ && path != path2;
+    const bool opens = event.op == Op::open_ || event.op == Op::opendir_ ||
+                       event.op == Op::tmpfile_ ||
+                       (event.op == Op::create_ && event.Has(Field::kFh));
+    // Who has it open goes on using it by a name that it may not have any more.
+    const bool finds = opens || event.op == Op::lookup_ ||
+                       event.op == Op::link_ || event.op == Op::create_;
+    if (moves || event.op == Op::link_) TakeName(path2, inode);
+    if (finds) TakeName(path, inode);
+    const auto found = files_.find(inode);
+    if (found == files_.end()) return;
+    File& file = found->second;
+    if (removes || moves) file.names.erase(std::string(path));
+    if (finds && !path.empty()) file.names.emplace(path);
+    if (!path2.empty()) {
+      file.names.emplace(path2);
+      file.removed = false;  // a link may name one that had none
+    }
+    const bool closes = event.op == Op::release_ || event.op == Op::releasedir_;
+    if (opens) ++file.handles;
+    if (closes && file.handles != 0) --file.handles;
+    if (removes) {
+      // Names that were given before the trace began only the count tells of.
+      file.removed = event.Has(Field::kNlink) ? event.Get(Field::kNlink) <= 1
+                                              : file.names.empty();
+    }
+    if (file.removed && file.handles == 0) files_.erase(found);
+  }
+
+  // `path` is now a name of `inode`, and of no other file.
+  void TakeName(std::string_view path, uint64_t inode) {
+    if (inode == 0) return;
+    for (auto entry = files_.begin(); entry != files_.end();) {
+      File& file = entry->second;
+      const bool other = entry->first != inode;
+      const bool lost = other && file.names.erase(std::string(path)) != 0;
+      if (lost) file.removed = file.names.empty();
+      entry = lost && file.removed && file.handles == 0 ? files_.erase(entry)
+                                                        : std::next(entry);
+    }
+  }
+
   void Count(const format::Record& record) {
     const Event& event = record.event;
     const std::pair key(NumberOr0(event, Field::kPid),
@@ -143,7 +223,7 @@ class Who final : public Analysis {
   }
 
   const std::string path_;
-  std::set<uint64_t> inodes_;
+  std::map<uint64_t, File> files_;  // by inode
   std::map<std::pair<uint64_t, uint64_t>, User> users_;
   std::vector<Row> steps_;
   uint64_t left_out_ = 0;
@@ -153,7 +233,7 @@ class Who final : public Analysis {
 }  // namespace
 
 std::unique_ptr<Analysis> MakeWho(const AnalysisOptions& options) {
-  return std::make_unique<Who>(options.path);
+  return std::make_unique<Who>(build::AbsolutePath("/", options.path));
 }
 
 }  // namespace tracefs::query
