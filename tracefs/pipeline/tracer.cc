@@ -196,9 +196,30 @@ bool Tracer::Record(Event& event, BlockBuilder& builder) {
     if (builder.block().empty()) break;
     SubmitFrom(builder);
   }
+  if (RecordAlone(event, builder)) return true;
   const uint64_t begin = event.Get(Field::kTime);
   losses_.Add(LossReason::kTooLarge, 1, begin, begin);
   return false;
+}
+
+// With the data that a request moved a message may be larger than a block.
+bool Tracer::RecordAlone(Event& event, BlockBuilder& builder) {
+  // Names, paths, process and arguments.
+  constexpr size_t kBesideData = 64 * 1024;
+  const size_t bytes =
+      (event.data.size() + kBesideData) * parts_.assembly.size();
+  if (event.data.empty() || bytes > kMaxBlockBytes) return false;
+  std::unique_ptr<Block> usual = builder.Take(std::make_unique<Block>(bytes));
+  builder.Mark();
+  const bool fits = Assemble(event, builder);
+  if (fits) {
+    builder.Commit(event);
+  } else {
+    builder.Rollback();
+  }
+  const std::unique_ptr<Block> alone = builder.Take(std::move(usual));
+  if (fits) Submit(*alone);
+  return fits;
 }
 
 void Tracer::SubmitFrom(BlockBuilder& builder) {

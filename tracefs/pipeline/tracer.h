@@ -162,6 +162,7 @@ class Tracer {
 
  private:
   bool Assemble(Event& event, BlockBuilder& builder) const;
+  bool RecordAlone(Event& event, BlockBuilder& builder);
   using Say = std::function<void(const AssemblyDriver& driver,
                                  const AssemblyDriver::PutMessage& put)>;
   void SubmitWords(const Say& say);

@@ -93,7 +93,7 @@ class PathFilter final : public InputFilter {
   const bool only_even_;
 };
 
-// Writes the time, the offset and the thread, and `padding` bytes.
+// Writes the time, the offset and the thread, `padding` bytes and the data.
 class TestDriver final : public AssemblyDriver {
  public:
   explicit TestDriver(size_t padding, bool before = false)
@@ -109,6 +109,7 @@ class TestDriver final : public AssemblyDriver {
     w.Put<uint32_t>(Info(Field::kTid).arg_id,
                     static_cast<uint32_t>(e.Get(Field::kTid)));
     w.PutText(Info(Field::kXattrName).arg_id, padding_);
+    if (!e.data.empty()) w.PutBytes(Info(Field::kData).arg_id, e.data);
     return w.End();
   }
 
@@ -165,6 +166,7 @@ struct Decoded {
   size_t events = 0;
   size_t before = 0;
   size_t without_path = 0;
+  std::vector<size_t> data;        // bytes of each operation that has any
   uint64_t watermark = 0;          // the highest
   std::vector<uint64_t> first_ns;  // of each block with operations
   format::ReadStats stats;
@@ -198,6 +200,9 @@ Decoded Read(Memory& memory) {
       }
       ++decoded.events;
       if (record.event.node == 0) ++decoded.without_path;
+      if (!record.event.data.empty()) {
+        decoded.data.push_back(record.event.data.size());
+      }
       decoded.offsets[static_cast<uint32_t>(record.event.Get(Field::kTid))]
           .insert(record.event.Get(Field::kOffset));
     }
@@ -336,6 +341,22 @@ TEST(PipelineTest, DataLoss_MessageLargerThanABlockIsCountedAlone) {
   const Decoded decoded = Read(memory);
   EXPECT_EQ(decoded.events, 0u);
   EXPECT_EQ(decoded.stats.lost_events, 1u);
+}
+
+TEST(PipelineTest, DataLargerThanABlockHasOneOfItsOwn) {
+  const std::vector<std::byte> data(1 << 20, std::byte{7});
+  Memory memory;
+  Pipeline pipeline(kQuick);
+  ASSERT_TRUE(pipeline.Add(Parts(memory, 1)).ok());
+  for (const size_t bytes : {size_t{100}, data.size(), size_t{200}}) {
+    Write write(pipeline);
+    write.event().data = ByteSpan(data).first(bytes);
+    write.End();
+  }
+  ASSERT_TRUE(pipeline.Stop("test").ok());
+  const Decoded decoded = Read(memory);
+  EXPECT_EQ(decoded.data, (std::vector<size_t>{100, data.size(), 200}));
+  EXPECT_EQ(decoded.stats.lost_events, 0u);
 }
 
 TEST(PipelineTest, Race_TracersComeAndGoWithoutTouchingTheOthers) {
