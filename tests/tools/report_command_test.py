@@ -14,7 +14,8 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "support"))
-from command_checks import Commands, Failure, expect_equal, run_checks  # noqa: E402
+from command_checks import (Commands, Failure, expect, expect_equal,  # noqa: E402
+                            run_checks)
 
 GOLDEN = os.path.join(os.path.dirname(HERE), "golden", "v1")
 WORK = r"""
@@ -180,8 +181,15 @@ def check_wrong(world):
     world.run("tracefs-report", "who", trace, status=2)
     said = world.run("tracefs-report", "files", "--format", "jsn", trace,
                      status=2)
-    if "did you mean 'json'" not in said:
-        raise AssertionError(said)
+    expect("did you mean 'json'" in said, said)
+    said = world.run("tracefs-report", trace, status=2)
+    expect("comes before the traces" in said, said)
+    # Of nothing there is no table.
+    for words in (["tracefs-report", "summary"], ["tracefs-dump", "--by", "op"],
+                  ["tracefs-report", "files", "--format", "json"]):
+        said = world.run(*words, "/nonexistent/trace", status=3)
+        expect_equal(said.count("\n"), 1, said)
+        expect("cannot open the trace" in said, said)
 
 
 def check_known_work(world):

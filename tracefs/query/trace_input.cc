@@ -42,6 +42,10 @@ Result<std::unique_ptr<TraceInput>> TraceInput::Open(
   made->traces_.AddNamed(options.traces, [&made](const Status& s) {
     made->not_opened_.push_back(s);
   });
+  // Of nothing there is no table.
+  if (made->traces_.size() == 0 && !made->not_opened_.empty()) {
+    return made->not_opened_.front();
+  }
   if (Status s = made->SetWindow(); !s.ok()) return s;
   return made;
 }

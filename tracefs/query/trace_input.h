@@ -48,8 +48,9 @@ struct InputSinks {
 // Used by one thread.
 class TraceInput {
  public:
-  // kInvalid, kSystem: what of the options is wrong. Traces that cannot be
-  // opened are told by Problems(); the others are read.
+  // kInvalid, kSystem: what of the options is wrong; or, if no trace can be
+  // opened, why the first cannot. Else those that cannot be are told by
+  // Problems(), and the others are read.
   static Result<std::unique_ptr<TraceInput>> Open(const InputOptions& options,
                                                   InputSinks sinks);
 

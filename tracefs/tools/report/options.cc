@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
+#include <filesystem>
 #include <sstream>
 #include <utility>
 
@@ -72,6 +73,12 @@ po::options_description VisibleOptions() {
 }
 
 Status NoSuchRow(const std::string& word) {
+  if (std::filesystem::exists(word)) {
+    return Status::Invalid(Quoted(word) +
+                           " is no question: one comes before the traces, as "
+                           "in tracefs-report summary " +
+                           word);
+  }
   std::vector<std::string_view> names;
   std::string list;
   for (const ReportRow& row : ReportRows()) {
