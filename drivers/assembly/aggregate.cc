@@ -6,7 +6,9 @@
 #include <array>
 #include <cstring>
 #include <mutex>
+#include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "drivers/assembly/key_counts.h"
@@ -372,6 +374,67 @@ class AggregateCounter final : public EventCounter {
     return 0;
   }
 
+  // Keys of a table that are told as one.
+  struct Group {
+    std::string key;
+    Counts counts;
+    std::vector<const KeyCounts::Entry*> entries;
+  };
+
+  static bool NamesFiles(From from) {
+    return from == From::kExt || from == From::kName || from == From::kDir ||
+           from == From::kPath;
+  }
+
+  std::string WithoutFiles(std::string_view key) const {
+    auto parts = static_cast<unsigned char>(key[0]);
+    std::string kept(1, '\0');
+    const char* at = key.data() + 1;
+    for (size_t i = 0; i < spec_.keys.size(); ++i) {
+      if ((parts >> i & 1) == 0) continue;
+      const size_t bytes = format::AggregateKeyIsText(spec_.keys[i].arg_id)
+                               ? 2 + size_t{LoadLe<uint16_t>(at)}
+                               : 8;
+      if (NamesFiles(spec_.keys[i].from)) {
+        parts &= ~(1u << i);
+      } else {
+        kept.append(at, bytes);
+      }
+      at += bytes;
+    }
+    kept[0] = static_cast<char>(parts);
+    return kept;
+  }
+
+  std::vector<Group> GroupsWithoutFiles(
+      const KeyCounts& table,
+      std::span<const KeyCounts::Entry* const> entries) const {
+    std::unordered_map<std::string, size_t> places;
+    std::vector<Group> groups;
+    for (const KeyCounts::Entry* entry : entries) {
+      const auto [at, is_new] =
+          places.try_emplace(WithoutFiles(table.KeyOf(*entry)), groups.size());
+      if (is_new) groups.push_back({at->first, {}, {}});
+      groups[at->second].counts.Add(entry->counts);
+      groups[at->second].entries.push_back(entry);
+    }
+    std::ranges::sort(groups, [&](const Group& a, const Group& b) {
+      return Before({a.counts, a.key}, {b.counts, b.key});
+    });
+    return groups;
+  }
+
+  struct Ranked {
+    const Counts& counts;
+    std::string_view key;
+  };
+  bool Before(const Ranked& a, const Ranked& b) const {
+    const uint64_t x = SortedBy(a.counts);
+    const uint64_t y = SortedBy(b.counts);
+    if (x != y) return spec_.ascending ? x < y : x > y;
+    return a.key < b.key;
+  }
+
   // The `top` keys of a table, then one record for the rest.
   void Tell(const KeyCounts& table, format::AggregateRecord record,
             const WriteRecord& write) const {
@@ -382,10 +445,8 @@ class AggregateCounter final : public EventCounter {
     std::partial_sort(order.begin(),
                       order.begin() + static_cast<ptrdiff_t>(shown),
                       order.end(), [&](const auto* a, const auto* b) {
-                        const uint64_t x = SortedBy(a->counts);
-                        const uint64_t y = SortedBy(b->counts);
-                        if (x != y) return spec_.ascending ? x < y : x > y;
-                        return table.KeyOf(*a) < table.KeyOf(*b);
+                        return Before({a->counts, table.KeyOf(*a)},
+                                      {b->counts, table.KeyOf(*b)});
                       });
     std::vector<uint64_t> latency;
     std::vector<uint64_t> size;
@@ -407,17 +468,38 @@ class AggregateCounter final : public EventCounter {
       add_histograms(*order[i]);
       tell(order[i]->counts);
     }
+    std::span<const KeyCounts::Entry* const> beyond =
+        std::span(order).subspan(shown);
+    std::vector<Group> groups;
+    if (spec_.rest_without_files) {
+      groups = GroupsWithoutFiles(table, beyond);
+      beyond = {};
+    }
+    const size_t grouped = std::min(spec_.top, groups.size());
+    record.missed = 0;
+    for (const Group& group : std::span(groups).first(grouped)) {
+      SetKey(group.key, &record);
+      for (const KeyCounts::Entry* entry : group.entries) {
+        add_histograms(*entry);
+      }
+      tell(group.counts);
+    }
     Counts rest = table.Other();
     table.AddOtherHistogram(KeyCounts::kLatency, &latency);
     table.AddOtherHistogram(KeyCounts::kSize, &size);
-    for (size_t i = shown; i < order.size(); ++i) {
-      rest.Add(order[i]->counts);
-      add_histograms(*order[i]);
+    const auto add_rest = [&](std::span<const KeyCounts::Entry* const> more) {
+      for (const KeyCounts::Entry* entry : more) {
+        rest.Add(entry->counts);
+        add_histograms(*entry);
+      }
+    };
+    add_rest(beyond);
+    for (const Group& group : std::span(groups).subspan(grouped)) {
+      add_rest(group.entries);
     }
     if (rest.count == 0) return;
     record.key.clear();
     record.other = true;
-    record.missed = 0;
     tell(rest);
   }
 

@@ -55,6 +55,9 @@ struct AggregateSpec {
   AggregateSort sort{};
   bool ascending = false;  // the least first
   size_t top = 100;
+  // What is beyond `top` is told by its key without what names files, as far as
+  // that has no more keys than `top`; the rest of it, or all, in one sum.
+  bool rest_without_files = false;
   size_t memory = size_t{3} << 20;  // of the table of each thread
 };
 

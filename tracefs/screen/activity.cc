@@ -80,30 +80,33 @@ void ActivityTable::Shrink() {
   // Of those with the count of the middle just as many go as must.
   size_t excess = cells_.size() / 2;
   Cells kept;
-  std::vector<std::pair<uint32_t, ActivityCounts>> rest;  // by source
+  Cells rest;
   for (auto& cell : cells_) {
     if (!cell.first.other && (cell.second.count > limit || excess == 0)) {
       kept.push_back(std::move(cell));
       continue;
     }
     if (!cell.first.other) --excess;
-    auto at = std::find_if(rest.begin(), rest.end(), [&](const auto& one) {
-      return one.first == cell.first.source;
-    });
-    if (at == rest.end()) {
-      rest.emplace_back(cell.first.source, ActivityCounts());
-      at = rest.end() - 1;
-    }
-    at->second.Add(cell.second);
+    rest.push_back(std::move(cell));
   }
   cells_ = std::move(kept);
-  for (auto& [source, sum] : rest) {
-    ActivityKey key;
+  Reindex();
+  for (auto& [key, sum] : rest) Fold(std::move(key), sum);
+}
+
+// Of a file that is not told apart any more operation and process are; of what
+// has no file nothing is.
+void ActivityTable::Fold(ActivityKey key, const ActivityCounts& counts) {
+  if (key.path.empty()) {
+    const uint32_t source = key.source;
+    key = ActivityKey();
     key.source = source;
     key.other = true;
-    cells_.emplace_back(std::move(key), std::move(sum));
   }
-  Reindex();
+  key.path.clear();
+  const auto [place, is_new] = places_.try_emplace(key, cells_.size());
+  if (is_new) cells_.emplace_back(std::move(key), ActivityCounts());
+  cells_[place->second].second.Add(counts);
 }
 
 void ActivityTable::Reindex() {

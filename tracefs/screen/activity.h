@@ -78,6 +78,7 @@ class ActivityTable {
   struct Hash {
     size_t operator()(const ActivityKey& key) const;
   };
+  void Fold(ActivityKey key, const ActivityCounts& counts);
   void Shrink();
   void Reindex();
 

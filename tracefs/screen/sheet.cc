@@ -38,6 +38,11 @@ bool Describe(const ActivityKey& key, const SheetOptions& options, Row* row) {
     row->name = value.empty() ? kNoName : value;
     row->other = value.empty();
   };
+  // Also of those that are not told apart any more.
+  const auto place = [row, &text](std::string_view value) {
+    text(value);
+    if (value.empty()) row->name = kOther;
+  };
   switch (options.group) {
     case Group::kOp:
       row->term.number = Index(key.op);
@@ -54,11 +59,11 @@ bool Describe(const ActivityKey& key, const SheetOptions& options, Row* row) {
       row->other = false;  // `cname = unknown`
       return true;
     case Group::kFile:
-      text(key.path);
+      place(key.path);
       return true;
     case Group::kDirectory:
     case Group::kTree:
-      text(DirectoryOf(key));
+      place(DirectoryOf(key));
       return true;
     case Group::kError: {
       if (key.error == 0) return false;

@@ -15,7 +15,8 @@ namespace {
 
 // What a screen rolls up, filters and drills into. A file is told apart for
 // each process: what a busy mount has of these between two looks is in 8 MiB a
-// thread, and what people look at in so many rows; the rest is in one sum.
+// thread, and what people look at in so many rows; of the rest operations and
+// processes are told apart.
 constexpr std::string_view kWatched =
     "by op errno uid pid ppid cname path; values count errors bytes latency; "
     "memory 8M";
@@ -65,7 +66,10 @@ Result<TracerParts> BeginWatchParts(const std::string& name, Filter filter,
   }
   // Shorter than a config may ask for: it lives as long as somebody looks.
   spec->every_ns = every_ns;
-  if (counted.empty()) spec->top = kWatchedRows;
+  if (counted.empty()) {
+    spec->top = kWatchedRows;
+    spec->rest_without_files = true;
+  }
   Result<TracerParts> parts =
       BeginParts({.kind = TracerKind::kTail,
                   .name = name,

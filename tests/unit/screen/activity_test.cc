@@ -249,6 +249,10 @@ TEST_F(ActivityTest, ManyFilesTakeBoundedMemoryAndTotalsAddUp) {
   EXPECT_EQ(files.rows.front().counts.count, kFiles / 4u);
   EXPECT_EQ(files.rows.back().name, "(other)");
   EXPECT_TRUE(files.rows.back().other);
+  // What they do, and who, is told all the same.
+  EXPECT_EQ(Names(Of(Group::kOp)), NameList{"read"});
+  EXPECT_EQ(Of(Group::kCommand).rows.front().counts.count,
+            kFiles + kFiles / 4u);
 }
 
 TEST_F(ActivityTest, PercentilesAreRightToOnePercent) {

@@ -478,6 +478,51 @@ TEST(AggregateTest, OnlyTheTopIsShownAndTheRestIsOther) {
   EXPECT_FALSE(decoded.totals.at("other").errors.has_value());
 }
 
+TEST(AggregateTest, OfFilesBeyondTheTopTheOtherKeysAreTold) {
+  Memory memory;
+  World world;
+  Pipeline pipeline(kQuick);
+  auto spec = ParseAggregateSpec(
+      "by op, uid, path; top 4; values count errors bytes latency", "test", {});
+  ASSERT_TRUE(spec.ok()) << spec.status().message();
+  spec->rest_without_files = true;
+  TracerParts parts = Parts(memory, "by op");
+  parts.assembly = {MakeAggregate(*spec)};
+  ASSERT_TRUE(pipeline.Add(std::move(parts)).ok());
+  std::map<std::string, uint64_t> sent;  // by operation and user
+  for (uint64_t node = 10; node < 60; ++node) {
+    for (const Op op : {Op::open_, Op::getattr_}) {
+      const uint32_t uid = node % 2;
+      Send(pipeline, MakeEvent(world, op, node, uid, /*latency=*/node));
+      ++sent[std::to_string(Index(op)) + ' ' + std::to_string(uid)];
+    }
+  }
+  // Users of whom there are more than rows.
+  for (uint32_t uid = 2; uid < 12; ++uid) {
+    Send(pipeline, MakeEvent(world, Op::unlink_, 10, uid, 5));
+  }
+  ASSERT_TRUE(pipeline.Stop("test").ok());
+  const Decoded decoded = Read(memory);
+  std::map<std::string, uint64_t> told;
+  uint64_t histograms = 0;
+  uint64_t other = 0;
+  for (const auto& [key, record] : decoded.totals) {
+    for (const auto& bucket : record.latency.buckets) {
+      histograms += bucket.count;
+    }
+    if (record.other) {
+      other = record.count;
+      continue;
+    }
+    told[std::to_string(record.key[0].number) + ' ' +
+         std::to_string(record.key[1].number)] += record.count;
+  }
+  EXPECT_EQ(histograms, 110u);
+  EXPECT_EQ(other, 10u);  // the users with one operation each
+  EXPECT_EQ(told, sent);
+  EXPECT_EQ(decoded.totals.size(), 4u + 4u + 1u);
+}
+
 TEST(AggregateTest, TheTopIsInTheOrderThatIsAskedFor) {
   struct Case {
     const char* sort;
