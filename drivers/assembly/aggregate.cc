@@ -312,23 +312,32 @@ class AggregateCounter final : public EventCounter {
     }
   }
 
-  void SetKey(std::string_view key, format::AggregateRecord* record) const {
-    record->key.clear();
+  // Calls use(part, bytes) for each part that a key has, as KeyWriter put it.
+  template <typename Use>
+  void ForEachPart(std::string_view key, Use&& use) const {
     const auto parts = static_cast<unsigned char>(key[0]);
     const char* at = key.data() + 1;
     for (size_t i = 0; i < spec_.keys.size(); ++i) {
       if ((parts >> i & 1) == 0) continue;
+      const size_t bytes = format::AggregateKeyIsText(spec_.keys[i].arg_id)
+                               ? 2 + size_t{LoadLe<uint16_t>(at)}
+                               : 8;
+      use(i, std::string_view(at, bytes));
+      at += bytes;
+    }
+  }
+
+  void SetKey(std::string_view key, format::AggregateRecord* record) const {
+    record->key.clear();
+    ForEachPart(key, [&](size_t i, std::string_view bytes) {
       format::AggregateKeyPart& part = record->key.emplace_back();
       part.arg_id = spec_.keys[i].arg_id;
       if (format::AggregateKeyIsText(part.arg_id)) {
-        const auto size = LoadLe<uint16_t>(at);
-        part.text = {at + 2, size};
-        at += 2 + size;
+        part.text = bytes.substr(2);
       } else {
-        part.number = LoadLe<uint64_t>(at);
-        at += 8;
+        part.number = LoadLe<uint64_t>(bytes.data());
       }
-    }
+    });
   }
 
   void SetCounts(const Counts& counts, format::AggregateRecord* record) const {
@@ -387,21 +396,13 @@ class AggregateCounter final : public EventCounter {
   }
 
   std::string WithoutFiles(std::string_view key) const {
-    auto parts = static_cast<unsigned char>(key[0]);
+    unsigned parts = 0;
     std::string kept(1, '\0');
-    const char* at = key.data() + 1;
-    for (size_t i = 0; i < spec_.keys.size(); ++i) {
-      if ((parts >> i & 1) == 0) continue;
-      const size_t bytes = format::AggregateKeyIsText(spec_.keys[i].arg_id)
-                               ? 2 + size_t{LoadLe<uint16_t>(at)}
-                               : 8;
-      if (NamesFiles(spec_.keys[i].from)) {
-        parts &= ~(1u << i);
-      } else {
-        kept.append(at, bytes);
-      }
-      at += bytes;
-    }
+    ForEachPart(key, [&](size_t i, std::string_view bytes) {
+      if (NamesFiles(spec_.keys[i].from)) return;
+      parts |= 1u << i;
+      kept += bytes;
+    });
     kept[0] = static_cast<char>(parts);
     return kept;
   }

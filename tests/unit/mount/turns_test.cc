@@ -27,54 +27,47 @@ void Serve(CallersInTurn* queues, uint32_t callers, uint32_t requests,
   }).join();
 }
 
-TEST(CallersInTurnTest, OneCallerTakesNone) {
-  CallersInTurn queues;
-  const EventFd turns;
-  queues.Await(&turns);
-  Serve(&queues, 1, 6400);
-  EXPECT_EQ(queues.count().requests, 6400U);
-  EXPECT_EQ(queues.count().changes, 1U);
-  EXPECT_FALSE(IsSet(turns));
+class CallersInTurnTest : public testing::Test {
+ protected:
+  CallersInTurnTest() { queues_.Await(&turns_); }
+
+  CallersInTurn queues_;
+  const EventFd turns_;
+};
+
+TEST_F(CallersInTurnTest, OneCallerTakesNone) {
+  Serve(&queues_, 1, 6400);
+  EXPECT_EQ(queues_.count().requests, 6400U);
+  EXPECT_EQ(queues_.count().changes, 1U);
+  EXPECT_FALSE(IsSet(turns_));
 }
 
-TEST(CallersInTurnTest, CallersWithQueuesOfTheirOwnTakeNone) {
-  CallersInTurn queues;
-  const EventFd turns;
-  queues.Await(&turns);
-  for (int i = 0; i < 8; ++i) Serve(&queues, 1, 640);
-  EXPECT_EQ(queues.count().changes, 8U);
-  EXPECT_FALSE(IsSet(turns));
+TEST_F(CallersInTurnTest, CallersWithQueuesOfTheirOwnTakeNone) {
+  for (int i = 0; i < 8; ++i) Serve(&queues_, 1, 640);
+  EXPECT_EQ(queues_.count().changes, 8U);
+  EXPECT_FALSE(IsSet(turns_));
 }
 
-TEST(CallersInTurnTest, OneAfterTheOtherIsNoTurn) {
-  CallersInTurn queues;
-  const EventFd turns;
-  queues.Await(&turns);
-  Serve(&queues, 16, 6400, /*each_at_a_time=*/20);
-  EXPECT_FALSE(IsSet(turns));
+TEST_F(CallersInTurnTest, OneAfterTheOtherIsNoTurn) {
+  Serve(&queues_, 16, 6400, /*each_at_a_time=*/20);
+  EXPECT_FALSE(IsSet(turns_));
 }
 
-TEST(CallersInTurnTest, ManyOfOneQueueAreToldOnce) {
-  CallersInTurn queues;
-  const EventFd turns;
-  queues.Await(&turns);
-  Serve(&queues, 2, 640);
-  EXPECT_TRUE(IsSet(turns));
-  turns.Clear();
-  Serve(&queues, 2, 640);
-  EXPECT_FALSE(IsSet(turns));
-  queues.Await(&turns);
-  Serve(&queues, 2, 640);
-  EXPECT_TRUE(IsSet(turns));
+TEST_F(CallersInTurnTest, ManyOfOneQueueAreToldOnce) {
+  Serve(&queues_, 2, 640);
+  EXPECT_TRUE(IsSet(turns_));
+  turns_.Clear();
+  Serve(&queues_, 2, 640);
+  EXPECT_FALSE(IsSet(turns_));
+  queues_.Await(&turns_);
+  Serve(&queues_, 2, 640);
+  EXPECT_TRUE(IsSet(turns_));
 }
 
-TEST(CallersInTurnTest, WhoDoesNotWaitIsNotTold) {
-  CallersInTurn queues;
-  const EventFd turns;
-  queues.Await(&turns);
-  queues.Await(nullptr);
-  Serve(&queues, 2, 640);
-  EXPECT_FALSE(IsSet(turns));
+TEST_F(CallersInTurnTest, WhoDoesNotWaitIsNotTold) {
+  queues_.Await(nullptr);
+  Serve(&queues_, 2, 640);
+  EXPECT_FALSE(IsSet(turns_));
 }
 
 // Queues that serve so many requests a second, by how the session stands.
