@@ -77,6 +77,15 @@ std::optional<uint64_t> ParseDuration(std::string_view text) {
   return ParseWithUnit(text, kDurations);
 }
 
+std::string SecondsText(int64_t ns) {
+  constexpr uint64_t kNsInSecond = 1'000'000'000;
+  const uint64_t size =
+      ns < 0 ? 0 - static_cast<uint64_t>(ns) : static_cast<uint64_t>(ns);
+  const std::string padded = std::to_string(kNsInSecond + size % kNsInSecond);
+  return (ns < 0 ? "-" : "") + std::to_string(size / kNsInSecond) + '.' +
+         padded.substr(1);
+}
+
 std::string SizeText(uint64_t bytes) {
   constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   auto value = static_cast<double>(bytes);

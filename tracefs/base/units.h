@@ -21,6 +21,9 @@ std::optional<uint64_t> ParseSize(std::string_view text);
 // Nanoseconds: a decimal number with ns, us, ms, s, m (minutes) or h; or 0.
 std::optional<uint64_t> ParseDuration(std::string_view text);
 
+// A time or a difference in seconds, "-0.000000001".
+std::string SecondsText(int64_t ns);
+
 // "512 B", "1.5 MiB".
 std::string SizeText(uint64_t bytes);
 

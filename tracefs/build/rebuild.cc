@@ -5,6 +5,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "tracefs/base/units.h"
+
 namespace tracefs::build {
 
 std::string_view RebuildReasonName(RebuildReason::Kind kind) {
@@ -110,9 +112,7 @@ class Comparison {
 
   static std::string FactsText(const PathFacts& facts) {
     return std::to_string(facts.size) + " bytes, modified at " +
-           std::to_string(facts.mtime_ns / 1'000'000'000) + "." +
-           std::to_string(1'000'000'000 + facts.mtime_ns % 1'000'000'000)
-               .substr(1);
+           SecondsText(static_cast<int64_t>(facts.mtime_ns));
   }
 
   // Those of `inputs` that are not among `others`, in order of their names.

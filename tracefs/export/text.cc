@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "tracefs/base/clock.h"
+#include "tracefs/base/units.h"
 #include "tracefs/export/aggregate_lines.h"
 #include "tracefs/export/alarm_lines.h"
 #include "tracefs/export/decimal.h"
@@ -318,7 +318,7 @@ class TextExporter final : public Exporter {
         if (value != 0) line.Put(' ').Put(info.json_key);
         break;
       case TextStyle::kTimestamp:
-        PutTimestamp(key(), static_cast<int64_t>(value));
+        key().Put(SecondsText(static_cast<int64_t>(value)));
         break;
       case TextStyle::kFlags:
         PutFlagsOf(line, event);
@@ -380,17 +380,6 @@ class TextExporter final : public Exporter {
         if (flags == 0) return;
     }
     line.Put(' ').Goto(PutFlags(line.at(), event.op, flags));
-  }
-
-  static void PutTimestamp(Line& line, int64_t ns) {
-    const auto billion = static_cast<int64_t>(kNsPerSecond);
-    int64_t seconds = ns / billion;
-    int64_t rest = ns % billion;
-    if (rest < 0) {
-      rest += billion;
-      --seconds;
-    }
-    line.Signed(seconds).Put('.').Padded(static_cast<uint64_t>(rest), 9);
   }
 
   static void PutExtra(Line& line, const Record& record,

@@ -651,6 +651,10 @@ void BlockDecoder::DecodeAs(Op op, bool before, const Message& message,
   if (event.Has(Field::kTime)) {
     if (record->time_resolution_ns == 0) record->time_resolution_ns = 1;
     record->real_ns = head_.clock.ToReal(event.Get(Field::kTime));
+    // No digit is shown that was not recorded.
+    if (record->time_resolution_ns != 1) {
+      record->real_ns -= record->real_ns % record->time_resolution_ns;
+    }
   }
   if (event.Has(Field::kResult) && !event.Has(Field::kErrno)) {
     event.Set(Field::kErrno, 0);

@@ -3,10 +3,6 @@
 #include "tracefs/format/argument_rows.h"
 
 namespace tracefs::format {
-namespace {
-
-constexpr uint64_t kSteadyNs = 1'000'000;
-}  // namespace
 
 bool WriteBlockHead(MessageWriter& out, const BlockHead& head) {
   out.Begin(static_cast<uint16_t>(MessageId::kBlock));
@@ -32,13 +28,6 @@ bool ReadBlockHead(ByteSpan arguments, BlockHead* head) {
       {ArgId::kEventCount, &Into<&BlockHead::events>::Take},
   };
   return TakeArguments(arguments, BuiltInWidths(), kRows, head);
-}
-
-ClockPair SteadyClockPair(const ClockPair& previous, const ClockPair& now) {
-  const uint64_t predicted = previous.ToReal(now.monotonic_ns);
-  const uint64_t error = predicted > now.real_ns ? predicted - now.real_ns
-                                                 : now.real_ns - predicted;
-  return error <= kSteadyNs ? previous : now;
 }
 
 namespace {

@@ -32,11 +32,6 @@ struct BlockHead {
 bool WriteBlockHead(MessageWriter& out, const BlockHead& head);
 bool ReadBlockHead(ByteSpan arguments, BlockHead* head);
 
-// The pair to put into the next block: `previous` as long as it predicts the
-// real time of `now` to a millisecond, so that real times keep their order,
-// else `now`.
-ClockPair SteadyClockPair(const ClockPair& previous, const ClockPair& now);
-
 // How many messages of one id.
 struct OpTotal {
   uint16_t msg_id = 0;

@@ -110,7 +110,9 @@ struct Record {
   uint32_t tracer_id = 0;
   // 1, 1000 or 1000000000; 0 = the message has no time (kTime is then absent).
   uint32_t time_resolution_ns = 0;
-  uint64_t real_ns = 0;       // begin time since the epoch, if there is a time
+  // Begin time since the epoch, if there is a time: whole units of its
+  // resolution.
+  uint64_t real_ns = 0;
   uint32_t text_present = 0;  // bit per text field
   std::array<std::string_view, kTextFieldCount> text;
   std::vector<ExtraArgument> extra;

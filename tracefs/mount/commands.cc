@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
-#include "tracefs/base/clock.h"
+#include "tracefs/base/common_clock.h"
 #include "tracefs/base/notice.h"
 #include "tracefs/base/text.h"
 #include "tracefs/control/tail_stream.h"
@@ -237,7 +237,7 @@ ControlAnswer MountCommands::Rules(ControlRequest& request) {
     if (!last.ok()) return last.status();
     most = *last;
   }
-  const ClockPair clock = ClockPair::Now();
+  const ClockPair clock = CommonClockPair();
   const TracerRegistry::Entries entries = mount_.tracers.All();
   Json rules = Json::array();
   Json raised = Json::array();

@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/common_clock.h"
 #include "tracefs/base/own_rights.h"
 #include "tracefs/format/block_info.h"
 #include "tracefs/format/frame.h"
@@ -314,7 +315,7 @@ Status Tracer::WriteLocked(Block& block, bool last) {
   std::vector<Loss> reported;
   PutLosses(block.writer, &reported);
   format::MessageWriter front({block.memory.get(), format::kBlockInfoBytes});
-  clock_ = format::SteadyClockPair(clock_, ClockPair::Now());
+  clock_ = CommonClockPair();
   const bool front_fits =
       format::WriteBlockHead(front, {.tracer_id = parts_.id,
                                      .clock = clock_,

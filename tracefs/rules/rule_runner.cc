@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/common_clock.h"
 #include "tracefs/base/notice.h"
 #include "tracefs/base/thread.h"
 #include "tracefs/format/byte_source.h"
@@ -146,7 +147,7 @@ void RuleRunner::Loop() {
 
 void RuleRunner::Act(Alarm alarm) {
   Fired fired;
-  fired.real_ns = ClockPair::Now().ToReal(alarm.time_ns);
+  fired.real_ns = CommonClockPair().ToReal(alarm.time_ns);
   fired.outcomes = handler_.OnAlarm(tracer_, rules_[alarm.rule], alarm);
   fired.alarm = std::move(alarm);
   const std::string& title = rules_[fired.alarm.rule].title;

@@ -9,6 +9,7 @@
 #include "drivers/assembly/aggregate_spec.h"
 #include "drivers/assembly/table.h"
 #include "drivers/output/framing.h"
+#include "tracefs/base/common_clock.h"
 
 namespace tracefs {
 namespace {
@@ -34,7 +35,7 @@ Result<TracerParts> BeginParts(TracerWish wish, Filter filter) {
   parts.name = std::move(wish.name);
   parts.output_chain = std::move(wish.output_chain);
   format::TraceHeader& header = parts.header;
-  header.clock = ClockPair::Now();
+  header.clock = CommonClockPair();
   header.Set("filter.text", filter.text());
   header.Set("filter.dag", filter.general().Dump());
   header.Set("drivers", wish.drivers);

@@ -407,6 +407,24 @@ TEST_F(BlockDecoderTest, ThreeResolutionsOfTime) {
   EXPECT_FALSE(record_.event.Has(Field::kTime));
 }
 
+// The clocks differ by no whole number of seconds: its fraction is not shown.
+TEST_F(BlockDecoderTest, ACoarseTimeHasNoDigitsThatWereNotRecorded) {
+  TraceBuilder trace;
+  trace.header().clock.real_ns += 123'456'789;
+  trace.AddRaw(
+      0x10b, [](MessageWriter& out) { out.Put<uint32_t>(ArgId::kTimeSec, 2); });
+  trace.AddRaw(0x10b, [](MessageWriter& out) {
+    out.Put<uint64_t>(ArgId::kTimeUsec, 2'000'001);
+  });
+  trace.EndBlock();
+  Open(trace.bytes());
+  const uint64_t offset = TraceBuilder::kRealNs - TraceBuilder::kMonotonicNs;
+  ASSERT_TRUE(Next());
+  EXPECT_EQ(record_.real_ns, offset + 2'000'000'000);
+  ASSERT_TRUE(Next());
+  EXPECT_EQ(record_.real_ns, offset + 2'123'457'000);
+}
+
 TEST_F(BlockDecoderTest, OperationsOfABlockComeInOrderOfTheirBegin) {
   TraceBuilder trace;
   Event event;

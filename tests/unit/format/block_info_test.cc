@@ -87,16 +87,6 @@ TEST(FinalTest, RoundTripOfTheLargestFitsInItsReserve) {
   EXPECT_EQ(read.loss_totals[2].count, 9u);
 }
 
-TEST(SteadyClockPairTest, KeepsThePairUntilTheClockIsOffByAMillisecond) {
-  const ClockPair first = {.monotonic_ns = 1000, .real_ns = 50'000'000};
-  const ClockPair on_time = {.monotonic_ns = 2000, .real_ns = 50'900'000};
-  EXPECT_EQ(SteadyClockPair(first, on_time).monotonic_ns, 1000u);
-  const ClockPair set_ahead = {.monotonic_ns = 2000, .real_ns = 60'000'000};
-  EXPECT_EQ(SteadyClockPair(first, set_ahead).monotonic_ns, 2000u);
-  const ClockPair set_back = {.monotonic_ns = 2000, .real_ns = 40'000'000};
-  EXPECT_EQ(SteadyClockPair(first, set_back).real_ns, 40'000'000u);
-}
-
 TEST(DefinitionsTest, RootHasNeitherParentNorName) {
   std::vector<std::byte> memory(100);
   MessageWriter out(memory);
