@@ -69,8 +69,9 @@ constexpr StreamFlagInfo kStreamFlags[] = {
     {"STR_SYSCALL", kStrSyscall,
      "the system call that the caller is in: takes tracepoints of the kernel, "
      "which cost every process of the machine a little"},
-    {"STR_DATA", kStrData, "the data read and written"},
-    {"STR_DATA_CKSUM", kStrDataCksum, "CRC-32C of the data read and written"},
+    {"STR_DATA", kStrData, "the data read, written and copied"},
+    {"STR_DATA_CKSUM", kStrDataCksum,
+     "CRC-32C of the data read, written and copied"},
     {"STR_PROCESS", kStrProcessRecords,
      "a message for each process that begins, runs another program or ends"},
     {"STR_ENVIRONMENT", kStrProcessRecords | kStrEnvironment,
@@ -95,8 +96,9 @@ constexpr StreamFlagInfo kStreamFlags[] = {
 static_assert(
     [] {
       for (const FieldInfo& f : Fields()) {
-        const bool known =
-            f.field == Field::kInferred || f.field == Field::kMapped;
+        const bool known = f.field == Field::kInferred ||
+                           f.field == Field::kMapped ||
+                           f.field == Field::kDataLeftOut;
         if (IsFlag(f.field) && !known) return false;
       }
       return true;
@@ -129,7 +131,8 @@ class Stream final : public AssemblyDriver {
   }
 
   AssemblyNeeds Needs(Op op) const override {
-    const bool moves_data = op == Op::read_ || op == Op::write_;
+    const bool moves_data =
+        op == Op::read_ || op == Op::write_ || op == Op::copy_file_range_;
     return {.after = (flags_ & kStrPostOp) != 0,
             .before = (flags_ & kStrPreOp) != 0,
             .caller = process_.any(),
@@ -345,6 +348,9 @@ class Stream final : public AssemblyDriver {
     for (const RequestText& of : kRequestTexts) {
       if (Chosen(of.field)) PutText(w, of.field, event.*of.text);
     }
+    if (event.second_file() != 0 && Chosen(Field::kNewName)) {
+      PutSecondName(event, w);
+    }
     if (event.data.data() == nullptr || event.before) return;
     if (event.op == Op::setxattr_) {
       // The value; it is there because somebody asked, maybe another tracer.
@@ -372,6 +378,15 @@ class Stream final : public AssemblyDriver {
       PutText(w, Field::kName, name);
     } else {
       PutText(w, Field::kExt, ExtensionOf(name));
+    }
+  }
+
+  // Of a copy's destination, which comes without a name of its own.
+  void PutSecondName(const Event& event, MessageWriter& w) const {
+    NodeLink link;
+    if ((flags_ & kStrPath) == 0 && event.resolver != nullptr &&
+        event.resolver->LinkOf(event.new_parent, &link)) {
+      PutText(w, Field::kNewName, link.name.view());
     }
   }
 

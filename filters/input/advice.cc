@@ -1,5 +1,7 @@
 #include "filters/input/advice.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -72,14 +74,40 @@ bool ComesWithRequest(Field field) {
 
 // Operations whose requests have the field.
 uint64_t OpsWith(Field field) {
-  if (!ComesWithRequest(field)) return kAllOps;
+  const bool second_path = field == Field::kNewPath;
+  if (!ComesWithRequest(field) && !second_path) return kAllOps;
   uint64_t ops = 0;
   for (size_t i = 0; i < kOpCount; ++i) {
-    if ((Info(static_cast<Op>(i)).request_fields & Bit(field)) != 0) {
+    const Op op = static_cast<Op>(i);
+    if (second_path ? HasSecondPath(op)
+                    : (Info(op).request_fields & Bit(field)) != 0) {
       ops |= uint64_t{1} << i;
     }
   }
   return ops;
+}
+
+// Flags that the requests of the operation never carry: the kernel takes them
+// off before it tells (linux/fs/fuse/file.c, fuse_send_open; linux/fs/open.c,
+// do_dentry_open).
+uint64_t FlagsNeverOf(Op op) {
+  constexpr uint64_t kOfCreation = O_CREAT | O_EXCL | O_NOCTTY;
+  if (op == Op::open_ || op == Op::opendir_) return kOfCreation;
+  return Info(op).flags == OpFlags::kOpened ? kOfCreation | O_TRUNC : 0;
+}
+
+// Whether a request of one of the operations may have such flags.
+bool MayHaveFlags(uint64_t ops, const IntervalSet& flags) {
+  for (const Interval& i : flags.intervals()) {
+    if (i.first != i.last) return true;  // more than such words say
+    for (size_t op = 0; op < kOpCount; ++op) {
+      if ((ops >> op & 1) != 0 &&
+          (i.first & FlagsNeverOf(static_cast<Op>(op))) == 0) {
+        return true;
+      }
+    }
+  }
+  return flags.empty();
 }
 
 class Adviser {
@@ -128,6 +156,8 @@ class Adviser {
   void LookAtPredicate(const AstPredicate& ast, const Predicate& predicate) {
     switch (predicate.field) {
       case Field::kPath:
+      case Field::kFirstPath:
+      case Field::kNewPath:
         if (ast.comparison == Comparison::kMatch) LookAtPath(ast);
         break;
       case Field::kComm:
@@ -246,6 +276,8 @@ class Adviser {
           if (ops_left == 0) Contradicts(part, &ops);
           break;
         case Predicate::Form::kNumber:
+          // A copy has two inodes, and either satisfies.
+          if (p.field == Field::kInode) break;
           Narrow(part, negated ? p.set.Complement() : p.set,
                  &numbers[{p.field, p.mask}]);
           break;
@@ -264,8 +296,15 @@ class Adviser {
       const Ast& part = ast.children[i];
       if (part.kind != Ast::Kind::kPredicate) continue;
       const Predicate& p = checked.children[i].predicate;
-      if (p.form != Predicate::Form::kNumber ||
-          (ops_left & OpsWith(p.field)) != 0) {
+      if (p.form == Predicate::Form::kOps) continue;
+      const uint64_t left = ops_left & OpsWith(p.field);
+      if (left != 0) {
+        if (p.field == Field::kFlags && !MayHaveFlags(left, p.set)) {
+          Say(PositionOf(part),
+              "no operation that the rest lets through has such flags: the "
+              "kernel tells O_CREAT O_EXCL O_NOCTTY only when it creates, "
+              "O_TRUNC only when it opens");
+        }
         continue;
       }
       Say(PositionOf(part),

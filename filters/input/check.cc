@@ -182,6 +182,16 @@ class Checker {
 
   // --- op ------------------------------------------------------------------
 
+  // `open` is what the user calls so, whichever request it became.
+  static uint64_t OpsNamed(Op op) {
+    uint64_t ops = uint64_t{1} << Index(op);
+    if (op != Op::open_) return ops;
+    for (size_t i = 0; i < kOpCount; ++i) {
+      if (OpensFile(static_cast<Op>(i))) ops |= uint64_t{1} << i;
+    }
+    return ops;
+  }
+
   Status CheckOps(const AstPredicate& ast, Predicate* out) const {
     out->form = Predicate::Form::kOps;
     for (const AstValue& value : ast.values) {
@@ -191,7 +201,7 @@ class Checker {
         return Error(word, "unknown operation " + Quoted(word.text) +
                                DidYouMeanOp(word.text, OpWords()));
       }
-      out->ops |= uint64_t{1} << Index(*op);
+      out->ops |= OpsNamed(*op);
     }
     out->named_ops = out->ops;
     if (ast.comparison == Comparison::kNotEqual) {
@@ -464,6 +474,8 @@ class Checker {
         }
         break;
       case Field::kPath:
+      case Field::kFirstPath:
+      case Field::kNewPath:
         return CheckPath(word, glob);
       default:
         break;

@@ -50,6 +50,8 @@ class Encoder {
   static NodeKind TextKind(Field field) {
     switch (field) {
       case Field::kPath:
+      case Field::kFirstPath:
+      case Field::kNewPath:
         return NodeKind::kPath;
       case Field::kComm:
         return NodeKind::kCallerName;

@@ -1,6 +1,7 @@
 // How checked trees and programs are shown to people: the Dump functions of
 // check.h and program.h.
 #include <algorithm>
+#include <bit>
 #include <string>
 
 #include "filters/input/check.h"
@@ -24,23 +25,19 @@ void AppendCount(size_t all, std::string* out) {
 }
 
 std::string OpsText(uint64_t ops) {
+  // Of many it is shorter to say which are not among them.
+  const auto count = static_cast<size_t>(std::popcount(ops));
+  const bool others = count > kOpCount / 2;
   std::string words;
-  size_t count = 0;
   for (size_t i = 0; i < kOpCount; ++i) {
-    if ((ops >> i & 1) == 0) continue;
-    ++count;
+    if (((ops >> i & 1) != 0) == others) continue;
     words += ' ';
     words += OpName(static_cast<Op>(i));
   }
-  if (count == 1) return "op =" + words;
-  if (count == kOpCount - 1) {
-    for (size_t i = 0; i < kOpCount; ++i) {
-      if ((ops >> i & 1) == 0) {
-        return "op != " + std::string(OpName(static_cast<Op>(i)));
-      }
-    }
+  if ((others ? kOpCount - count : count) == 1) {
+    return (others ? "op !=" : "op =") + words;
   }
-  return "op in {" + words + " }";
+  return (others ? "op not in {" : "op in {") + words + " }";
 }
 
 // `value` is in the order of the field.

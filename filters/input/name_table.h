@@ -7,7 +7,8 @@
 //
 // Whoever keeps inodes (tracefs/fs) does this:
 //   generation = table.generation()   first
-//   bits = Match(name) of every name the file is known by, OR'ed
+//   bits = Match(name) of every name the file is known by, OR'ed (of a copy
+//          both files)
 // and puts both into the event, OR'ed with Match of the event's own `name` and
 // `new_name`. Bits are stale when the generation has changed; a filter notices
 // and asks the names themselves (EventResolver::ForEachName).

@@ -20,6 +20,11 @@ bool IsNames(NodeKind kind) {
   return kind == NodeKind::kNames || kind == NodeKind::kNameList;
 }
 
+bool IsPath(Field field) {
+  return field == Field::kPath || field == Field::kFirstPath ||
+         field == Field::kNewPath;
+}
+
 bool IsTerminal(NodeKind kind) {
   return kind == NodeKind::kDrop || kind == NodeKind::kKeep;
 }
@@ -101,7 +106,11 @@ const char* WrongTest(const Node& node, const ProgramData& data) {
                  ? nullptr
                  : "names no list of caller name predicates";
     case NodeKind::kPath:
-      return list_of([](Field f) { return f == Field::kPath; })
+      return node.span < data.texts.size() && !data.texts[node.span].empty() &&
+                     list_of([&](Field f) {
+                       return IsPath(f) &&
+                              f == data.texts[node.span][0]->field();
+                     })
                  ? nullptr
                  : "names no list of path predicates";
     case NodeKind::kDetail:
@@ -383,8 +392,9 @@ bool Program::TestNames(size_t list, const Event& event) const {
   Search search{data_->texts[list]};
   search.Try(event.name);
   search.Try(event.new_name);
-  if (!search.found && event.resolver != nullptr && event.node != 0) {
-    event.resolver->ForEachName(event.node, &search,
+  for (const uint64_t file : {event.node, event.second_file()}) {
+    if (search.found || event.resolver == nullptr || file == 0) continue;
+    event.resolver->ForEachName(file, &search,
                                 [](void* context, std::string_view name) {
                                   static_cast<Search*>(context)->Try(name);
                                 });
@@ -435,8 +445,10 @@ bool Program::TestPath(size_t list, Event& event, PathCache* paths) const {
     paths->path = PathOf(event, paths->path_bytes);
     paths->new_path = NewPathOf(event, paths->new_path_bytes);
   }
-  return MatchesAny(data_->texts[list], paths->path) ||
-         MatchesAny(data_->texts[list], paths->new_path);
+  const auto& predicates = data_->texts[list];
+  const Field end = predicates[0]->field();
+  return (end != Field::kNewPath && MatchesAny(predicates, paths->path)) ||
+         (end != Field::kFirstPath && MatchesAny(predicates, paths->new_path));
 }
 
 // --- Early ------------------------------------------------------------------
@@ -464,7 +476,7 @@ Program::Truth Program::TestForFile(const Node& node, Event& event,
     const Field field = FieldOf(node);
     if ((field != Field::kInode && field != Field::kType &&
          field != Field::kMapped) ||
-        !event.Has(field)) {
+        !event.Has(field) || HasTwoFiles(event.op)) {
       return Truth::kUnknown;
     }
   }
@@ -476,7 +488,13 @@ Program::Truth Program::TestForFile(const Node& node, Event& event,
   if (event.node == 0 && (IsNames(node.kind) || node.kind == NodeKind::kPath)) {
     return Truth::kUnknown;
   }
-  return Test(node, event, paths) ? Truth::kTrue : Truth::kFalse;
+  // It may be the source or the destination of a copy.
+  const bool of_one_end = node.kind == NodeKind::kPath &&
+                          data_->texts[node.span][0]->field() != Field::kPath;
+  if (of_one_end && HasSecondPath(event.op)) return Truth::kUnknown;
+  if (Test(node, event, paths)) return Truth::kTrue;
+  const bool of_files = IsNames(node.kind) || node.kind == NodeKind::kPath;
+  return of_files && HasTwoFiles(event.op) ? Truth::kUnknown : Truth::kFalse;
 }
 
 Verdict Program::DecideEarly(Event& event) const {

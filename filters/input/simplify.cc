@@ -68,6 +68,14 @@ Simplifier::Skeleton Simplifier::Prepare(const CheckedFilter& filter,
   skeleton.kind = filter.kind;
   if (filter.kind == Ast::Kind::kPredicate) {
     skeleton.test = TestOf(filter.predicate, names);
+    if (filter.predicate.field != Field::kInode) return skeleton;
+    // What has two files satisfies it with either.
+    Predicate second = filter.predicate;
+    second.field = Field::kInodeOut;
+    Skeleton either;
+    either.kind = Ast::Kind::kOr;
+    either.children = {skeleton, {filter.kind, TestOf(second, names), {}}};
+    return either;
   }
   for (const CheckedFilter& child : filter.children) {
     skeleton.children.push_back(Prepare(child, names));
@@ -96,6 +104,7 @@ uint32_t Simplifier::TestOf(const Predicate& predicate, NameTable& names) {
       test.any = {text};
       if (!IsName(predicate.field)) {
         test.form = FilterTest::Form::kText;
+        uses_second_path_ |= predicate.field == Field::kNewPath;
         break;
       }
       // Names and extensions are asked together.
@@ -130,6 +139,7 @@ uint32_t Simplifier::TextOf(Field field, const TextMatch& match,
 std::string Simplifier::Signature(Op op) const {
   std::string signature =
       std::to_string(Info(op).request_fields & request_fields_used_) + ':';
+  if (uses_second_path_) signature += HasSecondPath(op) ? '2' : '1';
   for (const uint32_t id : op_tests_) {
     signature += (tests_[id].ops >> Index(op) & 1) != 0 ? '1' : '0';
   }
@@ -176,6 +186,9 @@ uint32_t Simplifier::Literal(FilterLiteral literal, std::optional<Op> op) {
   } else if (op && test.form == FilterTest::Form::kNumber &&
              ComesWithRequest(test.field) &&
              (Info(*op).request_fields & Bit(test.field)) == 0) {
+    return literal.negated ? kTrue : kFalse;
+  } else if (op && test.form == FilterTest::Form::kText &&
+             test.field == Field::kNewPath && !HasSecondPath(*op)) {
     return literal.negated ? kTrue : kFalse;
   }
   return InternFormula({Formula::Kind::kLiteral, literal, {}});

@@ -122,6 +122,7 @@ class Simplifier {
   std::vector<NameTable::Handle> handles_;
   std::vector<uint32_t> op_tests_;    // the filter's own, for Signature
   uint64_t request_fields_used_ = 0;  // bits; likewise
+  bool uses_second_path_ = false;     // likewise
 };
 
 }  // namespace tracefs

@@ -13,9 +13,9 @@ namespace tracefs {
 // Immutable; threads: any.
 class TextMatcher {
  public:
-  // `field` is kName, kExt, kPath, kComm, kAncestor or one of CallerDetails.
-  // Null for a malformed pattern,
-  // which a checked filter has none of.
+  // `field` is kName, kExt, kPath (of either end), kFirstPath, kNewPath, kComm,
+  // kAncestor or one of CallerDetails. Null for a malformed pattern, which a
+  // checked filter has none of.
   static std::shared_ptr<const TextMatcher> Make(Field field, TextMatch match);
 
   Field field() const { return field_; }

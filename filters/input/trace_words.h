@@ -14,7 +14,6 @@ namespace tracefs {
 enum class TraceWord {
   kTime,  // when it began, since 1970
   kFh,
-  kPath2,
   kTarget,
   kXattr,
   kInferred,
@@ -29,7 +28,6 @@ struct TraceWordRow {
 inline constexpr std::array kTraceWords = {
     TraceWordRow{"time", TraceWord::kTime, false},
     TraceWordRow{"fh", TraceWord::kFh, false},
-    TraceWordRow{"path2", TraceWord::kPath2, true},
     TraceWordRow{"target", TraceWord::kTarget, true},
     TraceWordRow{"xattr", TraceWord::kXattr, true},
     TraceWordRow{"inferred", TraceWord::kInferred, false},

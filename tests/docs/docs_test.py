@@ -290,6 +290,7 @@ MISTAKES = {
     "nothing satisfies both": "uid = 0 AND uid = 1",
     "the result of what fails": "result = -2",
     "none of the operations": "op IN { mkdir rmdir } AND offset = 0",
+    "no operation that the rest": "op = read AND flags ~ O_CREAT",
     "no operation satisfies this": "(op = read OR op = write) AND (op = open OR op = close)",
 }
 

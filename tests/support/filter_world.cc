@@ -139,6 +139,10 @@ Event FilterWorld::Random(Op op, std::mt19937& random) {
     event.new_parent = kDirectories[below(4)];
     event.new_name = kOperands[below(kOperands.size())];
   }
+  if (op == Op::copy_file_range_) {
+    event.new_parent = 1 + below(9);
+    event.Set(Field::kInodeOut, event.new_parent);
+  }
   if (below(2) == 0) {
     constexpr int kErrors[] = {ENOENT, EIO, EACCES};
     event.SetResult(-1, kErrors[below(3)]);
@@ -174,10 +178,12 @@ void FilterWorld::SetNameBits(const NameTable& table, Event& event) const {
   event.name_bits = 0;
   if (!event.name.empty()) event.name_bits |= table.Match(event.name);
   if (!event.new_name.empty()) event.name_bits |= table.Match(event.new_name);
-  const auto found = nodes_.find(event.node);
-  if (found == nodes_.end()) return;
-  for (const std::string& name : found->second.names) {
-    event.name_bits |= table.Match(name);
+  for (const uint64_t node : {event.node, event.second_file()}) {
+    const auto found = nodes_.find(node);
+    if (found == nodes_.end()) continue;
+    for (const std::string& name : found->second.names) {
+      event.name_bits |= table.Match(name);
+    }
   }
 }
 

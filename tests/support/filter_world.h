@@ -50,6 +50,8 @@ class FilterWorld final : public EventResolver {
   // Sets name_bits as the file system would.
   void SetNameBits(const NameTable& table, Event& event) const;
 
+  uint64_t TypeOf(uint64_t node) const { return nodes_.at(node).type; }
+
   int callers_resolved = 0;
   int attributes_resolved = 0;
 

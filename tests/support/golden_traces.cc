@@ -517,6 +517,56 @@ std::string Processes() {
   return trace.bytes();
 }
 
+// Copies: with both ends, without the second as older versions wrote them, with
+// names alone, with a whole path, with their bytes and without them.
+std::string Copies() {
+  TraceBuilder trace;
+  const uint32_t process = trace.DefineProcess(Caller(4'242, "cp"));
+  const uint32_t root = trace.DefinePath(0, "");
+  const uint32_t from = trace.DefinePath(root, "from");
+  const uint32_t out = trace.DefinePath(root, "out");
+  const uint32_t to = trace.DefinePath(out, "to.txt");
+  const References both = {.path = from, .new_parent = to, .process = process};
+  const auto copy = [](uint64_t at, int64_t bytes) {
+    Event event = Base(Op::copy_file_range_, kStart + at);
+    SetRequestFields(event);
+    event.Set(Field::kFlags, 0);
+    event.SetResult(bytes, 0);
+    return event;
+  };
+  Event event = copy(1'000, 4'096);
+  trace.Add(event, both);
+  event.before = true;
+  trace.Add(event, both);
+  trace.Add(copy(2'000, 4'096), {.path = from, .process = process});
+  event = copy(3'000, 9);
+  event.data = AsBytes("123456789");
+  event.Set(Field::kDataChecksum, 0xe3069283);
+  trace.Add(event, both);
+  event = copy(4'000, 1 << 30);
+  event.Set(Field::kDataLeftOut, 1);
+  trace.Add(event, both);
+  event = copy(5'000, 4'096);
+  event.name = "from";
+  event.new_name = "to.txt";
+  trace.Add(event, {.process = process});
+  event = copy(6'000, 0);
+  event.SetResult(0, EXDEV);
+  trace.Add(event, both);
+  trace.AddRaw(format::OperationMessage(Op::copy_file_range_, false),
+               [&](MessageWriter& message) {
+                 message.Put<uint64_t>(Info(Field::kTime).arg_id,
+                                       kStart + 7'000);
+                 message.PutText(Info(Field::kPath).arg_id, "/whole/a");
+                 message.PutText(Info(Field::kNewPath).arg_id, "/whole/b");
+                 message.Put<uint64_t>(Info(Field::kResult).arg_id, 5);
+               });
+  trace.CountEvent(kStart + 7'000);
+  trace.EndBlock();
+  trace.Finish();
+  return trace.bytes();
+}
+
 std::string TooNew() {
   return format::EncodePreamble(
       {.format_version = 9, .min_reader_version = 9, .chain = "file"});
@@ -583,6 +633,7 @@ std::map<std::string, std::string> MakeGoldenTraces() {
   return {{"aggregates", Aggregates()},
           {"awkward_names", AwkwardNames()},
           {"changed", Changed()},
+          {"copies", Copies()},
           {"damaged", Damaged()},
           {"every_operation", EveryOperation()},
           {"later_version", LaterVersion()},

@@ -73,6 +73,11 @@ bool CompareSlowly(const FieldInfo& info, Comparison comparison, uint64_t a,
 
 bool NumericSlowly(const FieldInfo& info, const AstPredicate& p, Event& event,
                    const FakeNames& names) {
+  // A copy has two files.
+  if (info.field == Field::kInode &&
+      NumericSlowly(Info(Field::kInodeOut), p, event, names)) {
+    return true;
+  }
   const bool of_request =
       info.source == FieldSource::kRequest || info.field == Field::kType;
   if (of_request && (Info(event.op).request_fields & Bit(info.field)) == 0) {
@@ -113,17 +118,21 @@ std::vector<std::string> TextsOf(Field field, Event& event) {
   if (field == Field::kComm) {
     event.NeedCaller();
     if (event.caller != nullptr) add(event.caller->comm());
-  } else if (field == Field::kPath) {
+  } else if (field == Field::kPath || field == Field::kFirstPath ||
+             field == Field::kNewPath) {
     PathBuffer buffer;
-    add(PathOf(event, buffer));
-    add(NewPathOf(event, buffer));
+    if (field != Field::kNewPath) add(PathOf(event, buffer));
+    if (field != Field::kFirstPath) add(NewPathOf(event, buffer));
   } else {
     std::vector<std::string> names;
     if (!event.name.empty()) names.emplace_back(event.name);
     if (!event.new_name.empty()) names.emplace_back(event.new_name);
-    if (event.node != 0) {
+    std::vector<uint64_t> files = {event.node};
+    if (event.op == Op::copy_file_range_) files.push_back(event.new_parent);
+    for (const uint64_t file : files) {
+      if (file == 0) continue;
       event.resolver->ForEachName(
-          event.node, &names, [](void* context, std::string_view name) {
+          file, &names, [](void* context, std::string_view name) {
             static_cast<std::vector<std::string>*>(context)->emplace_back(name);
           });
     }
@@ -135,7 +144,7 @@ std::vector<std::string> TextsOf(Field field, Event& event) {
 }
 
 bool TextSlowly(const FieldInfo& info, const AstPredicate& p, Event& event) {
-  const bool path = info.field == Field::kPath;
+  const bool path = info.shape == DataShape::kPath;
   for (const std::string& text : TextsOf(info.field, event)) {
     for (const AstValue& value : p.values) {
       const std::string& word = value.words[0].text;
@@ -159,7 +168,10 @@ bool PredicateSlowly(const AstPredicate& p, Event& event,
   const FieldInfo& info = *FieldByPredicate(p.field.text);
   if (info.field == Field::kOp) {
     for (const AstValue& value : p.values) {
-      const bool same = OpFromName(value.words[0].text) == event.op;
+      const std::string& word = value.words[0].text;
+      const bool same = OpFromName(word) == event.op ||
+                        (word == "open" &&
+                         (event.op == Op::create_ || event.op == Op::tmpfile_));
       if (same != (p.comparison == Comparison::kNotEqual)) return true;
     }
     return false;

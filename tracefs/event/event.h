@@ -151,9 +151,10 @@ struct Event {
   bool syscall_resolved = false;
   bool details_resolved = false;
 
-  // The file, the directory of `name`, the directory of `new_name`; 0 = none.
-  // Keys for EventResolver::LinkOf and for the path definitions of a block: a
-  // node's version changes when its name does.
+  // The file; the directory of `name`; the directory of `new_name` or, where
+  // there is none, the second file itself (the destination of a copy); 0 =
+  // none. Keys for EventResolver::LinkOf and for the path definitions of a
+  // block: a node's version changes when its name does.
   uint64_t node = 0;
   uint64_t parent = 0;
   uint64_t new_parent = 0;
@@ -181,6 +182,9 @@ struct Event {
   const CallerInfo* caller = nullptr;
   const CallerDetails* details = nullptr;
   EventResolver* resolver = nullptr;
+
+  // The destination of a copy; 0: no operation but that has two files.
+  uint64_t second_file() const { return new_name.empty() ? new_parent : 0; }
 
   bool Has(Field f) const { return (present & Bit(f)) != 0; }
   uint64_t Get(Field f) const { return value[Index(f)]; }
@@ -253,7 +257,8 @@ std::string_view PathOf(EventResolver& resolver, uint64_t node,
                         std::string_view name, PathBuffer& buffer);
 
 // The path an event is about: directory and operand where there is an operand,
-// else the file. NewPathOf is the second one of rename and link.
+// else the file. NewPathOf is the second one: the new path of rename and link,
+// the destination of a copy.
 std::string_view PathOf(const Event& event, PathBuffer& buffer);
 std::string_view NewPathOf(const Event& event, PathBuffer& buffer);
 

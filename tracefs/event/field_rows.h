@@ -47,7 +47,7 @@
     kStrFile, kHandle, kDecimal, "fh")                                        \
   X(kFhOut, "", "ARG_FH_OUT", 14, 8, kUnsigned, kRequest,                     \
     kStrFile, kHandle, kDecimal, "fh_out")                                    \
-  X(kInodeOut, "", "ARG_INODE_OUT", 15, 8, kUnsigned, kRequest,               \
+  X(kInodeOut, "inode2", "ARG_INODE_OUT", 15, 8, kUnsigned, kRequest,               \
     kStrInode, kInode, kDecimal, "ino_out")                                   \
   X(kOffset, "offset", "ARG_OFFSET", 16, 8, kUnsigned, kRequest,              \
     kStrArgs, kIo, kSigned, "offset")                                         \
@@ -104,10 +104,12 @@
   X(kDataChecksum, "", "ARG_DATA_CRC32C", 49, 4, kHex, kResult,               \
     kStrDataCksum, kChecksum, kHex, "data_crc")                               \
   X(kMapped, "mapped", "ARG_MAPPED", 50, 1, kUnsigned, kRequest,              \
-    kStrArgs, kRequest, kFlag, "mapped")
+    kStrArgs, kRequest, kFlag, "mapped")                                      \
+  X(kDataLeftOut, "", "ARG_DATA_LEFT_OUT", 51, 1, kUnsigned, kRequest,        \
+    kStrData | kStrDataCksum, kRequest, kFlag, "data_left_out")
 
 // Texts. In place of the width: DataShape. Those that come with a request have
-// a member of Event each (kRequestTexts in event.h).
+// a member of Event each (kRequestTexts in event.h). Argument id 0: in no trace.
 #define TRACEFS_TEXT_FIELDS(X)                                                \
   X(kName, "name", "ARG_NAME", 64, kComponent, kName, kName,                  \
     kStrFname | kStrPath, kName, kOwnPlace, "name")                           \
@@ -117,7 +119,9 @@
     kStrFext, kName, kNotShown, "ext")                                        \
   X(kPath, "path", "ARG_PATH", 67, kPath, kText, kPath,                       \
     kStrPath, kName, kOwnPlace, "path")                                       \
-  X(kNewPath, "", "ARG_NEW_PATH", 68, kPath, kText, kPath,                    \
+  X(kFirstPath, "path1", "", 0, kPath, kText, kPath,                          \
+    kStrNone, kName, kNotShown, "path1")                                      \
+  X(kNewPath, "path2", "ARG_NEW_PATH", 68, kPath, kText, kPath,                    \
     kStrPath, kName, kOwnPlace, "path2")                                      \
   X(kTarget, "", "ARG_TARGET", 69, kPath, kText, kRequest,                    \
     kStrArgs, kName, kOwnPlace, "target")                                     \

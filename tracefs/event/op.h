@@ -155,6 +155,17 @@ inline constexpr bool HasName(Op op) {
 inline constexpr bool FindsFile(Op op) {
   return HasName(op) || Info(op).family == OpFamily::kUnnamed;
 }
+// Whether the operation is an open(2) of a file that is no directory: with
+// O_CREAT and no such file it is a create, with O_TMPFILE a tmpfile.
+inline constexpr bool OpensFile(Op op) {
+  return op == Op::open_ || op == Op::create_ || op == Op::tmpfile_;
+}
+// Whether the operation is about two open files, a source and a destination.
+inline constexpr bool HasTwoFiles(Op op) { return op == Op::copy_file_range_; }
+// Whether it has a second path (NewPathOf).
+inline constexpr bool HasSecondPath(Op op) {
+  return op == Op::rename_ || op == Op::link_ || HasTwoFiles(op);
+}
 // In the order of their numbers.
 std::vector<Op> OpsOf(OpFamily family);
 

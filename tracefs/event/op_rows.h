@@ -50,7 +50,8 @@
     kFallocate, kUpdate, kNoTraits)                                           \
   X(lseek, 33, kOpenFile, (kOffset), kWhence, kOther, kNoTraits)              \
   X(copy_file_range, 34, kData,                                               \
-    (kFhOut, kInodeOut, kOffsetOut), kBits, kUpdate, kNoTraits)               \
+    (kFhOut, kInodeOut, kOffsetOut, kDataLeftOut),                            \
+    kBits, kUpdate, kNoTraits)                                                \
   X(ioctl, 35, kOpenFile, (kCommand, kLength), kBits, kOther, kTakesRights)   \
   X(poll, 36, kOpenFile, (), kPoll, kOther, kNoTraits)                        \
   X(statx, 37, kOpenFile, (kValid), kAt, kGetAttributes, kNoTraits)

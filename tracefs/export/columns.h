@@ -33,7 +33,7 @@ enum class ColumnSource : uint8_t {
   kTime,
   kOp,
   kPath,   // of the file, as far as it is known
-  kPath2,  // the second one of rename and link
+  kPath2,  // the second one of what has two ends
   kName,
   kBefore,
   kTracer,

@@ -110,6 +110,24 @@ ssize_t WritePages(PageOrder* order, int fd, const char* data, size_t size,
   return all ? static_cast<ssize_t>(size) : -1;
 }
 
+// The bytes of a copy go past this process: they are read from the source again
+// where some tracer keeps data, unless that would hold up the reply for longer
+// than a read(2) may. Before the reply, so that only who writes meanwhile can
+// make a difference (and, where times tell the order, nobody can).
+void KeepCopied(OpScope& op, const Handle& source, uint64_t offset,
+                size_t size) {
+  constexpr size_t kMostBytes = size_t{1} << 20;  // of a read
+  const bool may_read = size <= kMostBytes && !source.reads_from_disk();
+  char* const buffer = may_read ? IoBuffer(size) : nullptr;
+  if (buffer != nullptr &&
+      ::pread(source.Fd(op.fs()), buffer, size, static_cast<off_t>(offset)) ==
+          static_cast<ssize_t>(size)) {
+    op.Data(Bytes(buffer, size));
+  } else {
+    op.Set(Field::kDataLeftOut, 1);
+  }
+}
+
 }  // namespace
 
 void FsRead(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
@@ -249,9 +267,9 @@ void FsCopyFileRange(fuse_req_t req, fuse_ino_t /*ino_in*/, off_t offset_in,
   OpScope op(req, Op::copy_file_range_);
   const Handle& in = HandleOf(fi_in);
   const Handle& out = HandleOf(fi_out);
-  Range(op, in, static_cast<uint64_t>(offset_in), size);
-  op.Set(Field::kFhOut, out.id);
-  op.Set(Field::kInodeOut, out.inode.number());
+  const auto begin_in = static_cast<uint64_t>(offset_in);
+  Range(op, in, begin_in, size);
+  op.Onto(out);
   op.Set(Field::kOffsetOut, static_cast<uint64_t>(offset_out));
   op.Set(Field::kFlags, static_cast<uint32_t>(flags));
   op.Begin();
@@ -270,6 +288,7 @@ void FsCopyFileRange(fuse_req_t req, fuse_ino_t /*ino_in*/, off_t offset_in,
   // The kernel thinks of the file that was written only.
   op.fs().ForgetAttributes(in.inode);
   const auto copied = static_cast<size_t>(n);
+  if (copied != 0 && op.KeepsData()) KeepCopied(op, in, begin_in, copied);
   op.End(n, 0, [&] { return fuse_reply_write(req, copied); });
 }
 

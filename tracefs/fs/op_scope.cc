@@ -124,6 +124,20 @@ void OpScope::Into(Inode& dir, std::string_view name) {
   }
 }
 
+void OpScope::Onto(const Handle& destination) {
+  if (!traced()) return;
+  Inode& inode = destination.inode;
+  Event& event = recording_->event;
+  event.new_parent = inode.id();
+  event.new_parent_version = inode.name_version();
+  event.Set(Field::kFhOut, destination.id);
+  event.Set(Field::kInodeOut, inode.number());
+  if (Wants(EventSink::kNames)) {
+    event.name_bits |=
+        fs_.inodes().NameBits(inode, fs_.names(), event.name_generation);
+  }
+}
+
 void OpScope::Through(const Handle& handle) { Set(Field::kFh, handle.id); }
 
 void OpScope::Target(std::string_view target) {

@@ -68,11 +68,13 @@ class OpScope {
   void ByItsName(const Inode& inode);
   // The second operand of rename and link.
   void Into(Inode& dir, std::string_view name);
+  // The second file of a copy, and its handle.
+  void Onto(const Handle& destination);
   void Through(const Handle& handle);
   void Target(std::string_view target);
   void XattrName(std::string_view name);
   void Data(ByteSpan data) {
-    if (Wants(EventSink::kData)) recording_->event.data = data;
+    if (KeepsData()) recording_->event.data = data;
   }
   void Attributes(const struct stat& st) {
     if (traced()) recording_->event.SetAttributes(st);
@@ -122,6 +124,8 @@ class OpScope {
   }
   // It is about to wait for somebody else, and keeps nobody waiting.
   void GivesUpItsTurn() { held_.Release(0); }
+  // Whether some tracer keeps the bytes that are moved.
+  bool KeepsData() const { return Wants(EventSink::kData); }
   bool Orders() const {
     return Wants(EventSink::kOrder) && !fs_.may_hang_below();
   }

@@ -263,8 +263,9 @@ void StracePass::DoCopy(int variant) {
     Event event = Make(Op::copy_file_range_);
     About(from->node, &event);
     event.Set(Field::kFh, from->fh);
+    event.new_parent = tree_.InodeOf(to->node);
     event.Set(Field::kFhOut, to->fh);
-    event.Set(Field::kInodeOut, tree_.InodeOf(to->node));
+    event.Set(Field::kInodeOut, event.new_parent);
     event.Set(Field::kOffset, offset);
     event.Set(Field::kOffsetOut, offset_out);
     // What is beyond the end of the file is not asked for.

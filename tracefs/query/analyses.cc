@@ -40,7 +40,7 @@ const AnalysisRow* FindAnalysis(std::string_view name) {
 }
 
 bool TruncatesByOpening(const Event& event) {
-  return (event.op == Op::open_ || event.op == Op::create_) &&
+  return OpensFile(event.op) &&
          (NumberOr0(event, Field::kFlags) & O_TRUNC) != 0;
 }
 

@@ -144,6 +144,10 @@ class Writer {
       }
       case Predicate::Form::kNumber:
         if (Status s = Number(p, &made, &certain); !s.ok()) return s;
+        if (p.field == Field::kInode) {
+          if (Status s = OrSecondInode(p, &made); !s.ok()) return s;
+          certain = true;
+        }
         break;
       case Predicate::Form::kText:
         if (Status s = Text(p, &made); !s.ok()) return s;
@@ -205,6 +209,16 @@ class Writer {
     return {};
   }
 
+  // Of a copy either file will do; neither part of the result is NULL.
+  static Status OrSecondInode(Predicate p, std::string* out) {
+    p.field = Field::kInodeOut;
+    std::string second;
+    bool certain = false;
+    if (Status s = Number(p, &second, &certain); !s.ok()) return s;
+    *out = "(coalesce(" + *out + ", FALSE) OR coalesce(" + second + ", FALSE))";
+    return {};
+  }
+
   static std::string Intervals(const IntervalSet& set, const std::string& name,
                                uint64_t bias) {
     const auto text = [bias](uint64_t value) {
@@ -255,11 +269,14 @@ class Writer {
   }
 
   static Status Text(const Predicate& p, std::string* out) {
-    // Of rename and link the new one, too.
+    // Of what has two ends either.
     Strings columns;
-    const bool path = p.field == Field::kPath;
-    if (path) {
+    const bool path = p.field == Field::kPath || p.field == Field::kFirstPath ||
+                      p.field == Field::kNewPath;
+    if (p.field == Field::kPath) {
       columns = {"path", "path2"};
+    } else if (path) {
+      columns = {p.field == Field::kNewPath ? "path2" : "path"};
     } else if (p.field == Field::kName) {
       columns = {"path_name", "path2_name"};
     } else if (p.field == Field::kExt) {

@@ -203,7 +203,8 @@ lives AS (
          count(DISTINCT CASE WHEN op = 'read' THEN cpid END) AS readers,
          count(DISTINCT CASE WHEN op IN ('write', 'copy_file_range')
                         THEN cpid END) AS writers,
-         sum(CASE WHEN op = 'open' OR (op = 'create' AND fh IS NOT NULL) THEN 1
+         sum(CASE WHEN op IN ('open', 'tmpfile')
+                    OR (op = 'create' AND fh IS NOT NULL) THEN 1
                   WHEN op = 'release' THEN -1 ELSE 0 END) AS handles
   FROM steps
   GROUP BY host, inode, life)

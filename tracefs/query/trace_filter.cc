@@ -129,8 +129,7 @@ class TextNode final : public TraceFilter::Node {
         values_(std::move(values)),
         glob_(std::move(glob)) {}
   bool Keep(Record& record) const override {
-    PathBuffer buffer;
-    const std::string_view have = TextOf(record, buffer);
+    const std::string_view have = TextOf(record);
     if (have.empty()) return false;
     if (glob_) return glob_->Matches(have);
     const bool found = std::ranges::find(values_, have) != values_.end();
@@ -138,10 +137,8 @@ class TextNode final : public TraceFilter::Node {
   }
 
  private:
-  std::string_view TextOf(const Record& record, PathBuffer& buffer) const {
+  std::string_view TextOf(const Record& record) const {
     switch (word_) {
-      case TraceWord::kPath2:
-        return format::NewPathOf(record, buffer);
       case TraceWord::kTarget:
         return record.event.target;
       case TraceWord::kXattr:
@@ -244,9 +241,7 @@ class Maker {
     }
     std::optional<Glob> glob;
     if (match) {
-      const bool path = row.word == TraceWord::kPath2;
-      auto made =
-          Glob::Compile(texts[0], path ? GlobKind::kPath : GlobKind::kName);
+      auto made = Glob::Compile(texts[0], GlobKind::kName);
       if (!made.ok()) {
         return ErrorAt(kFile, ast.values[0].words[0].position,
                        "\"" + texts[0] + "\" is " + made.status().message());

@@ -48,7 +48,10 @@ class Who final : public Analysis {
     const Event& event = record.event;
     PathBuffer buffer, buffer2;
     const std::string_view path = format::PathOf(record, buffer);
-    const std::string_view path2 = format::NewPathOf(record, buffer2);
+    // The second path of a copy is no name of the file that `inode` is.
+    const std::string_view path2 = HasTwoFiles(event.op)
+                                       ? std::string_view()
+                                       : format::NewPathOf(record, buffer2);
     const uint64_t inode = NumberOr0(event, Field::kInode);
     const bool named = path == path_ || path2 == path_;
     if (!Failed(event)) TakeReuse(event, inode, path);

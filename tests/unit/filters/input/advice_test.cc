@@ -74,6 +74,15 @@ TEST(AdviceTest, SaysWhatWasProbablyMeant) {
       {"op IN { unlink rmdir } AND offset > 5",
        "f:1:28: none of the operations that the rest lets through has "
        "'offset'"},
+      {"op IN { read write } AND path2 = /a",
+       "f:1:26: none of the operations that the rest lets through has 'path2'"},
+      {"op = read AND flags ~ O_CREAT",
+       "f:1:15: no operation that the rest lets through has such flags: the "
+       "kernel tells O_CREAT O_EXCL O_NOCTTY only when it creates, O_TRUNC "
+       "only when it opens"},
+      {"path2 ~ *.c",
+       "f:1:9: '*.c' matches no path: a path begins with '/', which neither * "
+       "nor ? nor [ ] match; did you mean name ~ *.c or path ~ **/*.c?"},
       // What no single part shows.
       {"NOT (uid = 0 OR NOT uid = 0 OR 1=1)", "f:1:32: unknown predicate '1'"},
       {"(op = read OR op = write) AND (op = open OR op = close)",
@@ -108,6 +117,16 @@ TEST(AdviceTest, SaysNothingOfWhatCanMatch) {
                            "op != read",
                            "NOT op = read",
                            "mode ~ 0100 AND mode ~ 0010",
+                           "op = open AND flags ~ O_CREAT",
+                           "op = create AND flags ~ O_CREAT | O_EXCL",
+                           "op IN { read open } AND flags ~ O_TRUNC",
+                           "op = read AND flags ~ O_RDWR",
+                           "op = read AND NOT flags ~ O_CREAT",
+                           "op = read AND flags IN { O_CREAT O_RDONLY }",
+                           "flags ~ O_CREAT",
+                           "op = rename AND flags = 0x40",
+                           "inode = 1 AND inode = 2",
+                           "op = link AND path2 = /a",
                            "op IN { read unlink } AND offset > 5",
                            "(uid = 0 AND gid = 0) OR (uid = 1 AND gid = 1)"}) {
     EXPECT_EQ(Said(text), "") << text;

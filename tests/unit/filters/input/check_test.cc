@@ -93,7 +93,10 @@ TEST(CheckTest, ValuesOfEveryType) {
       {"inode = 18446744073709551615", "inode = 18446744073709551615"},
       {"op = close", "op = release"},
       {"op != read", "op != read"},
-      {"op IN { open, close read }", "op in { open read release }"},
+      {"op IN { open, close read }",
+       "op in { open create tmpfile read release }"},
+      {"op = create", "op = create"},
+      {"op != tmpfile", "op != tmpfile"},
       {"errno = EIO", "errno = EIO"},
       {"errno = 5", "errno = EIO"},
       {"errno = EWOULDBLOCK", "errno = EAGAIN"},
@@ -127,6 +130,9 @@ TEST(CheckTest, ValuesOfEveryType) {
       {"path ~ /d/**", "path ~ /d/**"},
       {"path ~ **/x", "path ~ **/x"},
       {"path = /", "path = /"},
+      {"path1 ~ /d/*", "path1 ~ /d/*"},
+      {"PATH2 IN { /b /a }", "path2 in { /a /b }"},
+      {"inode2 = 7", "inode2 = 7"},
       {"cname = sh", "cname = sh"},
       {"cname ~ kworker/*", "cname ~ kworker/*"},
       {"", "all"},
@@ -141,7 +147,7 @@ TEST(CheckTest, WordsAreKnownInUpperAndLowerCase) {
   EXPECT_EQ(
       Checked("((UID = 0) && (Name = foo)) || ((GID = 4) && (Op = OPEN))"),
       "or\n  and\n    cuid = 0\n    name = foo\n  and\n    cgid = 4\n"
-      "    op = open");
+      "    op in { open create tmpfile }");
   EXPECT_EQ(Checked("CUID = root AND OP IN { CLOSE Read }"),
             "and\n  cuid = 0\n  op in { read release }");
   EXPECT_EQ(Checked("TYPE = DIR"), "type = dir");

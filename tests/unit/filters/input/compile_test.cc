@@ -83,7 +83,8 @@ TEST_F(CompileTest, PredicatesOnOneFieldBecomeOne) {
        "cuid in { 1..999999999 }"},
       {"result < 0 OR result = 0", "result <= 0"},
       {"result = -1 OR result = 4096", "result in { -1 4096 }"},
-      {"op = read OR op = write OR op != open", "op != open"},
+      {"op = read OR op = write OR op != mkdir", "op != mkdir"},
+      {"op = read OR op != open", "op not in { open create tmpfile }"},
       {"op IN { read write } AND op != read", "op = write"},
       {"name = a OR ext = c OR name ~ x*",
        "any of { name = a, ext = c, name ~ x* }"},
@@ -182,6 +183,47 @@ TEST_F(CompileTest, OperationsWithEqualProgramsShareOne) {
   const Filter filter = Compile("op = read AND cuid = 0 OR name = a");
   EXPECT_EQ(&filter.program(Op::write_), &filter.program(Op::mkdir_));
   EXPECT_NE(&filter.program(Op::write_), &filter.program(Op::read_));
+}
+
+TEST_F(CompileTest, OnlyWhatHasTwoEndsIsAskedForTheSecond) {
+  const Filter path2 = Compile("path2 = /a");
+  EXPECT_EQ(path2.program(Op::read_).Dump(), "0: drop\n");
+  EXPECT_EQ(Compile("NOT path2 = /a").program(Op::read_).Dump(), "0: keep\n");
+  for (const Op op : {Op::rename_, Op::link_, Op::copy_file_range_}) {
+    EXPECT_EQ(path2.program(op).Dump(),
+              "0: path2 = /a ? 2 : 1\n1: drop\n2: keep\n");
+  }
+  const Filter inode = Compile("inode = 5");
+  EXPECT_EQ(inode.program(Op::read_).Dump(),
+            "0: inode = 5 ? 2 : 1\n1: drop\n2: keep\n");
+  EXPECT_EQ(inode.program(Op::copy_file_range_).Dump(),
+            "0: inode = 5 ? 3 : 1\n1: inode2 = 5 ? 3 : 2\n"
+            "2: drop\n3: keep\n");
+}
+
+// What is said of a file at its open must hold for copies from it and to it.
+TEST_F(CompileTest, AFilesCopiesAreUndecidedWhereTheOtherFileMayMatch) {
+  testing::FilterWorld world;
+  const auto decide = [&](const std::string& text) {
+    Event event;
+    event.op = Op::copy_file_range_;
+    event.resolver = &world;
+    event.node = 4;  // /d/Makefile
+    event.Set(Field::kInode, 4);
+    event.Set(Field::kType, 8);
+    return Compile(text).DecideForFile(event);
+  };
+  EXPECT_EQ(decide("path = /d/Makefile"), Verdict::kKeep);
+  EXPECT_EQ(decide("name = Makefile"), Verdict::kKeep);
+  EXPECT_EQ(decide("path ~ /out/**"), Verdict::kUndecided);
+  EXPECT_EQ(decide("NOT path ~ /out/**"), Verdict::kUndecided);
+  EXPECT_EQ(decide("name = other"), Verdict::kUndecided);
+  EXPECT_EQ(decide("ext = c"), Verdict::kUndecided);
+  EXPECT_EQ(decide("inode = 4"), Verdict::kUndecided);
+  EXPECT_EQ(decide("inode = 5"), Verdict::kUndecided);
+  EXPECT_EQ(decide("path1 = /d/Makefile"), Verdict::kUndecided);
+  EXPECT_EQ(decide("path2 = /d/Makefile"), Verdict::kUndecided);
+  EXPECT_EQ(decide("op = read"), Verdict::kDrop);
 }
 
 TEST_F(CompileTest, DotIsAGraph) {

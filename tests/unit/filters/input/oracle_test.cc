@@ -80,19 +80,23 @@ class OracleTest : public ::testing::Test {
       }
       ++compared_;
 
-      // What is said at open about all reads of a file holds for each.
-      if (op == Op::read_ && events_[i].Has(Field::kInode) &&
-          events_[i].Has(Field::kType)) {
-        Event file;
-        file.op = op;
-        file.resolver = &world_;
-        file.node = events_[i].node;
-        file.Set(Field::kInode, events_[i].Get(Field::kInode));
-        file.Set(Field::kType, events_[i].Get(Field::kType));
-        if (i % 4 != 0) world_.SetNameBits(table_, file);
-        const Verdict for_file = filter->DecideForFile(file);
-        if (for_file != Verdict::kUndecided) {
-          ASSERT_EQ(for_file == Verdict::kKeep, expected) << about();
+      // What is said at open about all reads of a file holds for each, and of
+      // copies for those from it and to it.
+      if (op == Op::read_ || op == Op::copy_file_range_) {
+        for (const uint64_t node :
+             {events_[i].node, events_[i].second_file()}) {
+          if (node == 0 || !events_[i].Has(Field::kType)) continue;
+          Event file;
+          file.op = op;
+          file.resolver = &world_;
+          file.node = node;
+          file.Set(Field::kInode, node);
+          file.Set(Field::kType, world_.TypeOf(node));
+          if (i % 4 != 0) world_.SetNameBits(table_, file);
+          const Verdict for_file = filter->DecideForFile(file);
+          if (for_file != Verdict::kUndecided) {
+            ASSERT_EQ(for_file == Verdict::kKeep, expected) << about();
+          }
         }
       }
     }
@@ -175,7 +179,12 @@ const std::vector<std::string> kAlphabet = {
     "path ~ /d/**",
     "path ~ /d/*",
     "path != /d",
+    "path1 = /d/e/a",
+    "path2 ~ /d/**",
+    "path2 != /d/e/a",
     "inode = 3",
+    "inode != 3",
+    "inode2 = 4",
     "inode IN {1 2 3 4 5 6 7 8 9}",
     "type = dir",
     "type != file",
