@@ -90,20 +90,16 @@ def keys(events):
 def moved(events):
     """What was read and written where; by file, joined where it goes on."""
     done = collections.Counter()
-    names = {}
-
     def add(op, path, offset, count):
         for at in range(offset, offset + count):
             done[op, path, at] += 1
 
     for event in events:
-        if event["op"] in ("open", "create") and "fh" in event:
-            names[event["fh"]] = event["path"]
         if event["op"] in ("read", "write") and event["result"] > 0:
             add(event["op"], event["path"], event["offset"], event["result"])
         if event["op"] == "copy_file_range" and event["result"] > 0:
             add("read", event["path"], event["offset"], event["result"])
-            add("write", names[event["fh_out"]], event["offset_out"],
+            add("write", event["path2"], event["offset_out"],
                 event["result"])
     return done
 

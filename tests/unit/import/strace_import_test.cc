@@ -111,6 +111,22 @@ TEST(StraceImportTest, NamesFollowRenamesAndLinks) {
               Contains(Key(HasSubstr("moved out"))));
 }
 
+TEST(StraceImportTest, ACopyNamesItsDestination) {
+  const Imported made = Strace(R"(
+1 1.000001 creat("a", 0644) = 3</w/a> <0.000001>
+1 1.000002 creat("b", 0644) = 4</w/b> <0.000001>
+1 1.000003 write(3</w/a>, "123456", 6) = 6 <0.000001>
+1 1.000004 copy_file_range(3</w/a>, [1], 4</w/b>, NULL, 5, 0) = 5 <0.000001>
+1 1.000005 rename("b", "c") = 0 <0.000001>
+1 1.000006 copy_file_range(3</w/a>, [0], 4</w/c>, NULL, 2, 0) = 2 <0.000001>
+)");
+  EXPECT_THAT(
+      Main(made),
+      ElementsAre("create /a", "create /b", "write /a 0+6=6 '123456'",
+                  "copy_file_range /a > /b 1+5", "rename /b > /c",
+                  "copy_file_range /a > /c 0+2", "release /a", "release /c"));
+}
+
 TEST(StraceImportTest, WhatIsNotTakenIsCountedByName) {
   const Imported made = Strace(R"(
 strace: Process 4 attached

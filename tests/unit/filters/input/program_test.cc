@@ -48,6 +48,10 @@ class ProgramTest : public ::testing::Test {
     list(Field::kName);
     list(Field::kPath);
     list(Field::kComm);
+    list(Field::kPath);
+    data->texts.back().push_back(
+        TextMatcher::Make(Field::kNewPath, {TextMatch::Kind::kAnyOf, {"a"}}));
+    data->texts.emplace_back();
     data_ = data;
     good_ = {Range(Field::kUid, 0, 0, 3, 1), Range(Field::kGid, 1, 0, 3, 2),
              Terminal(NodeKind::kDrop), Terminal(NodeKind::kKeep)};
@@ -114,7 +118,7 @@ TEST_F(ProgramTest, Malicious_RefusesWhatIsNot) {
          n[0] = n[1];
          n[0].kind = NodeKind::kNames;
          n[0].field = 0;
-         n[0].span = 3;
+         n[0].span = 5;
        }},
       {"node 0 names no list of name predicates",
        [](auto& n) {
@@ -127,6 +131,19 @@ TEST_F(ProgramTest, Malicious_RefusesWhatIsNot) {
          n[0].kind = NodeKind::kPath;
          n[0].field = 0;
          n[0].span = 2;
+       }},
+      // Of two ends, and of none.
+      {"node 0 names no list of path predicates",
+       [](auto& n) {
+         n[0].kind = NodeKind::kPath;
+         n[0].field = 0;
+         n[0].span = 3;
+       }},
+      {"node 0 names no list of path predicates",
+       [](auto& n) {
+         n[0].kind = NodeKind::kPath;
+         n[0].field = 0;
+         n[0].span = 4;
        }},
       {"node 0 names no list of caller name predicates",
        [](auto& n) {
