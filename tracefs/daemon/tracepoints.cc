@@ -84,6 +84,20 @@ constexpr long kOtherCalls[] = {
 #endif
 };
 
+// Of the stack that execve(2) makes: a random gap of up to 8 KiB, the pointers,
+// and some KiB of arguments.
+constexpr uint32_t kExecStackBytes = 16384;
+
+// Of sample_regs_user; 0 where it is not known of the architecture.
+constexpr uint64_t kStackPointerBit =
+#if defined(__x86_64__)
+    uint64_t{1} << 7;  // PERF_REG_X86_SP
+#elif defined(__aarch64__)
+    uint64_t{1} << 31;  // PERF_REG_ARM64_SP
+#else
+    0;
+#endif
+
 // Each takes a comparison in the kernel, for threads of numbers near theirs.
 constexpr size_t kMaxThreadsLeftOut = 64;
 
@@ -165,7 +179,8 @@ std::vector<pid_t> ThreadsOf(pid_t daemon) {
   return threads;
 }
 
-perf_event_attr AttributesOf(TracepointUse use, uint64_t number) {
+perf_event_attr AttributesOf(TracepointUse use, const std::string& event,
+                             uint64_t number) {
   perf_event_attr attr = {};
   attr.size = sizeof attr;
   attr.type = PERF_TYPE_TRACEPOINT;
@@ -184,6 +199,12 @@ perf_event_attr AttributesOf(TracepointUse use, uint64_t number) {
     attr.sample_id_all = 1;
     attr.watermark = 1;
     attr.wakeup_watermark = 1;
+    // Where the arguments are.
+    if (event == "sched/sched_process_exec" && kStackPointerBit != 0) {
+      attr.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
+      attr.sample_regs_user = kStackPointerBit;
+      attr.sample_stack_user = kExecStackBytes;
+    }
   }
   return attr;
 }
@@ -267,7 +288,7 @@ Result<OpenTracepoints> OpenTracepointsOn(TracepointUse use, int processor,
       return Status::SystemSaid(
           EPROTO, "tracepoint " + event + " has a format that is not known");
     }
-    perf_event_attr attr = AttributesOf(use, *id);
+    perf_event_attr attr = AttributesOf(use, event, *id);
     UniqueFd fd(
         static_cast<int>(::syscall(SYS_perf_event_open, &attr,
                                    /*pid=*/-1, processor,

@@ -27,8 +27,9 @@ enum class TracepointUse : char {
   // newest and is read from there backwards.
   kCalls = 'c',
   // Who began, became and ended: sched:sched_process_{fork,exec,exit},
-  // task:task_newtask, task:task_rename. The ring is read in order; what does
-  // not fit is counted.
+  // task:task_newtask, task:task_rename; of programs that are run the stack
+  // pointer and the stack, where the arguments are. The ring is read in order;
+  // what does not fit is counted.
   kProcesses = 'p',
 };
 

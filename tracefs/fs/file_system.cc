@@ -215,8 +215,6 @@ int FileSystem::Reopen(Inode& inode, int flags) {
     return -1;
   }
   constexpr int kNotOurs = O_CREAT | O_EXCL | O_NOCTTY | O_NOFOLLOW;
-  // __FMODE_EXEC: an execve in the kernel; open(2) refuses the bit.
-  constexpr int kFmodeExec = 0x20;
   flags = (flags & ~(kNotOurs | kFmodeExec)) | O_CLOEXEC;
   const int fd = OpenAnew(inode, flags);
   // With less than all rights it often succeeds just as well.
@@ -366,6 +364,10 @@ void FileSystem::ForgetAttributes(const Inode& inode) const {
 
 const CallerInfo* FileSystem::CallerOf(Op op, uint32_t tid) {
   return processes_.Resolve(tid, MonotonicNs(), ProcessTable::RequestOf(op));
+}
+
+void FileSystem::NoteExec(pid_t tid) {
+  processes_.NoteExec(static_cast<uint32_t>(tid), MonotonicNs());
 }
 
 void FileSystem::ResolveCaller(Event& event) {

@@ -236,6 +236,8 @@ class FileSystem final : public EventResolver,
   // Who thread `tid`, which waits for the answer to an operation of this kind,
   // is; null if it is gone. Valid until this thread asks again.
   const CallerInfo* CallerOf(Op op, uint32_t tid);
+  // Thread `tid` opens a program that it is about to run.
+  void NoteExec(pid_t tid);
   // A descriptor of /proc.
   int proc() const { return processes_.proc(); }
 

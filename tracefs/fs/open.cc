@@ -85,6 +85,7 @@ void Open(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi, bool waits) {
   op.About(inode);
   op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
   op.Begin();
+  if ((fi->flags & kFmodeExec) != 0) fs.NoteExec(ContextOf(req)->pid);
   Opened file;
   // A reader needs a descriptor or not by what the kernel is to do with the
   // file; what it is to do for a writer hangs on what the descriptor says.

@@ -4,7 +4,8 @@
 // A record goes over a socket as the message that it becomes in a trace. The
 // mount must know at any time how far all is there, or a block of operations
 // would overtake a record: one word of shared memory tells that the sender has
-// taken the time of a record that it has not sent yet.
+// taken the time of a record that it has not sent yet. Beside it lie the counts
+// that tell the mount at once that a task is not what it was.
 #pragma once
 
 #include <atomic>
@@ -17,6 +18,7 @@
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/event/process_sink.h"
+#include "tracefs/process/task_versions.h"
 
 namespace tracefs {
 
@@ -39,6 +41,8 @@ class ProcessFeed {
   // Ends the traces: all that was sent is in them, and FINAL, when this
   // returns. The mount goes on.
   void EndTraces();
+  // A task is not what it was; told before it goes on.
+  void TellChanged(uint32_t tid) { shared_->versions.Changed(tid); }
   // No more records are sent, and this is no accident.
   void SayGoodbye();
   // Nothing is sent any more.
@@ -48,6 +52,8 @@ class ProcessFeed {
 
   void BecomeReceiver() { sender_.Reset(); }
   void TellWanted(ProcessNeeds needs);
+  // Of TellChanged; as long as the feed.
+  TaskVersions& versions() { return shared_->versions; }
   struct Hooks {
     std::function<void()> end_traces;
     // The sender is gone without a goodbye.
@@ -62,6 +68,7 @@ class ProcessFeed {
     std::atomic<uint64_t> stamping{0};  // 0: nothing is
     std::atomic<bool> records{false};
     std::atomic<bool> environment{false};
+    TaskVersions versions;
   };
   ProcessFeed() = default;
   void SendAll(const std::byte* bytes, size_t size);

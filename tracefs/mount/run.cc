@@ -180,6 +180,7 @@ Status Run(const MountOptions& given, Log& log,
   const std::string proc_path = "/proc/self/fd/" + std::to_string(proc->get());
   ProcessTable::Options process_options;
   process_options.proc = proc_path.c_str();
+  if (feed != nullptr) process_options.versions = &feed->versions();
   process_options.make_find_exe =
       [&watchdog]() -> CallerDetailsReader::FindExe {
     Result<UniqueFd> looker = (*watchdog)->StartLooker();

@@ -338,7 +338,8 @@ Status Runner::Begin() {
     companion_ = std::make_unique<PtraceCompanion>(PtraceCompanion::Options{
         .environment = wanted.environment,
         .let_go = options_.let_go,
-        .take = [this](ProcessRecord& record) { feed_->Send(record); }});
+        .take = [this](ProcessRecord& record) { feed_->Send(record); },
+        .changed = [this](uint32_t tid) { feed_->TellChanged(tid); }});
     if (Status s = companion_->Seize(g_command); !s.ok()) {
       // A debugger, another tracefs-run or a policy is in the way.
       companion_.reset();
@@ -359,15 +360,19 @@ void Runner::OnCommand(int status) {
 }
 
 void Runner::WaitForAll() {
-  for (;;) {
-    if (ended_ && (!options_.follow_daemons || companion_ == nullptr ||
-                   companion_->live() == 0)) {
-      return;
-    }
+  // Whoever ended before the command did is told of; who goes on for ever is
+  // not waited for.
+  constexpr int kMostAfterTheEnd = 10000;
+  for (int left = kMostAfterTheEnd; left > 0;) {
+    const bool last =
+        ended_ && (!options_.follow_daemons || companion_ == nullptr ||
+                   companion_->live() == 0);
+    if (last) --left;
     int status = 0;
-    const pid_t tid = ::waitpid(-1, &status, __WALL | WUNTRACED);
+    const int wait = __WALL | WUNTRACED | (last ? WNOHANG : 0);
+    const pid_t tid = ::waitpid(-1, &status, wait);
     if (tid < 0 && errno == EINTR) continue;
-    if (tid < 0) return;
+    if (tid <= 0) return;
     if (tid == mount_->pid()) {
       mount_gone_ = true;  // the command goes on, with errors
       continue;

@@ -33,7 +33,11 @@ bool PerfSample::Parse(ByteSpan record, PerfSample* sample) {
   if (!pid || !tid || !time || !raw_size) return false;
   const auto raw = in.Take(*raw_size);
   if (!raw) return false;
-  *sample = {.pid = *pid, .tid = *tid, .time_ns = *time, .raw = *raw};
+  *sample = {.pid = *pid,
+             .tid = *tid,
+             .time_ns = *time,
+             .raw = *raw,
+             .rest = record.last(in.left())};
   if (const auto abi = in.TakeLe<uint64_t>()) sample->abi = *abi;
   return true;
 }

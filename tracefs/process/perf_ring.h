@@ -61,7 +61,8 @@ struct PerfSample {
   uint32_t tid = 0;
   uint64_t time_ns = 0;  // CLOCK_MONOTONIC
   ByteSpan raw;          // what the tracepoint tells
-  uint64_t abi = 0;      // of the registers, where they were asked for: 2 = 64
+  ByteSpan rest;         // registers and stack, where they were asked for
+  uint64_t abi = 0;      // of the registers: 2 = 64
 
   // `record`: without its head. False if its sizes are not those of a sample.
   static bool Parse(ByteSpan record, PerfSample* sample);

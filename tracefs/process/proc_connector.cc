@@ -247,8 +247,11 @@ Status ProcConnector::Start(Observer* observer) {
   if (thread_.joinable()) return Status::Ok();
   if (!stop_) return Status::System(EMFILE, "eventfd");
   stop_.Clear();
-  if (Status subscribed = Subscribe(); !subscribed.ok()) return subscribed;
-  observer_ = observer;
+  {
+    std::lock_guard lock(take_mu_);
+    if (Status subscribed = Subscribe(); !subscribed.ok()) return subscribed;
+    observer_ = observer;
+  }
   thread_ = StartThread("tracefs-proc", [this] { Listen(); });
   return Status::Ok();
 }
@@ -259,15 +262,28 @@ void ProcConnector::Listen() {
     pollfd ready[2] = {{socket_.get(), POLLIN, 0}, {stop_.get(), POLLIN, 0}};
     ::poll(ready, 2, -1);
     if (ready[1].revents != 0) return;
+    std::lock_guard lock(take_mu_);
     int ignored;
     Drain(observer_, &ignored);
   }
+}
+
+bool ProcConnector::TakeReports() {
+  // Who has it is done in a moment, unless its processor was taken away.
+  constexpr int kTries = 32;
+  std::unique_lock lock(take_mu_, std::try_to_lock);
+  for (int i = 0; i < kTries && !lock; ++i) lock.try_lock();
+  if (!lock) return false;
+  int ignored;
+  Drain(observer_, &ignored);
+  return true;
 }
 
 void ProcConnector::Stop() {
   if (!thread_.joinable()) return;
   stop_.Set();
   thread_.join();
+  std::lock_guard lock(take_mu_);
   int ignored;
   Drain(observer_, &ignored);  // what has arrived
   const Subscription ignore = {PROC_CN_MCAST_IGNORE, 0};

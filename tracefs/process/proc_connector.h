@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -38,7 +39,7 @@ struct ProcEvent {
 
 class ProcConnector {
  public:
-  // Called from the listener's thread.
+  // Called by one thread at a time: the listener's, or who takes reports.
   class Observer {
    public:
     virtual ~Observer() = default;
@@ -67,6 +68,9 @@ class ProcConnector {
   Status Start(Observer* observer);
   // Switches them off and joins the thread. May be started again.
   void Stop();
+  // Hands what the kernel has told so far to the observer of the last Start.
+  // False if another thread is doing so, and may not be done. Threads: any.
+  bool TakeReports();
 
  private:
   ProcConnector(UniqueFd socket, Wanted wanted)
@@ -81,7 +85,9 @@ class ProcConnector {
   const Wanted wanted_;
   const EventFd stop_;
   std::thread thread_;
-  Observer* observer_ = nullptr;
+  // Held while events are taken and handed over, and while asked for them.
+  std::mutex take_mu_;
+  Observer* observer_ = nullptr;  // guarded by take_mu_
 };
 
 // Reads one netlink datagram of the connector. Calls `observer` (if any) for

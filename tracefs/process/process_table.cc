@@ -60,6 +60,11 @@ ProcessTable::ProcessTable(const Options& options, ProcReader reader,
       serial_key_(RandomKey()),
       connector_(std::move(connector)),
       ttl_ns_(options.ttl_without_events_ns),
+      own_versions_(options.versions == nullptr
+                        ? std::make_unique<TaskVersions>()
+                        : nullptr),
+      versions_(options.versions == nullptr ? *own_versions_
+                                            : *options.versions),
       shared_(kSharedEntries),
       details_(reader_.fd()) {}
 
@@ -72,7 +77,7 @@ void ProcessTable::Start() {
   if (++users_ > 1 || connector_ == nullptr) return;
   if (!connector_->Start(this).ok()) return;
   // What was read before the events began may be wrong without notice.
-  FlushAll();
+  versions_.AllChanged();
   ttl_ns_.store(options_.ttl_with_events_ns, std::memory_order_relaxed);
   receiving_.store(true, std::memory_order_relaxed);
 }
@@ -83,27 +88,32 @@ void ProcessTable::Stop() {
   receiving_.store(false, std::memory_order_relaxed);
   ttl_ns_.store(options_.ttl_without_events_ns, std::memory_order_relaxed);
   connector_->Stop();
-  FlushAll();
+  versions_.AllChanged();
 }
 
-void ProcessTable::FlushAll() {
-  for (std::atomic<uint64_t>& version : versions_) {
-    version.fetch_add(1, std::memory_order_release);
-  }
+bool ProcessTable::TakeReports() { return connector_->TakeReports(); }
+
+void ProcessTable::NoteExec(uint32_t tid, uint64_t now_ns) {
+  if (tid == 0) return;
+  exec_until_ns_[tid % kExecs].store(
+      now_ns + ttl_ns_.load(std::memory_order_relaxed),
+      std::memory_order_relaxed);
+  Invalidate(tid);
 }
 
 void ProcessTable::OnChange(uint32_t tid) {
   changes_.fetch_add(1, std::memory_order_relaxed);
+  exec_until_ns_[tid % kExecs].store(0, std::memory_order_relaxed);
   Invalidate(tid);
 }
 
 void ProcessTable::OnLost() {
   losses_.fetch_add(1, std::memory_order_relaxed);
-  FlushAll();
+  versions_.AllChanged();
 }
 
 const CallerInfo* ProcessTable::Refresh(uint32_t tid, uint64_t now_ns,
-                                        Request request) {
+                                        Request request, bool may_be_kept) {
   if (tid == 0) return nullptr;
   if (thread_cache_ == nullptr) {
     thread_local ThreadCacheOwner owner;
@@ -126,8 +136,8 @@ const CallerInfo* ProcessTable::Refresh(uint32_t tid, uint64_t now_ns,
     // Even an outdated one helps to keep the start time.
     if (shared.reading.caller.tid == tid) entry = shared;
   }
-  if (caller.tid == tid && now_ns < entry.expires_ns &&
-      entry.version == Version(tid, caller.pid)) {
+  if (may_be_kept && caller.tid == tid && now_ns < entry.expires_ns &&
+      entry.version == versions_.Of(tid, caller.pid)) {
     return &caller;
   }
   if (caller.tid != tid) entry = Entry();
@@ -156,23 +166,26 @@ void ProcessTable::KeepParents(bool keep) {
 
 // While the caller waits for us, its ancestors wait for it, as a rule.
 void ProcessTable::FindAncestors(const ProcessReading& of, uint64_t now_ns) {
-  SetParent(of, now_ns);
+  SetParent(of, versions_.Of(of.caller.pid, of.caller.pid), now_ns);
   uint32_t pid = of.caller.ppid;
   for (size_t depth = 0; depth < kMaxDepth && pid > 1; ++depth) {
     // Those above were found out with it.
     if (KnownParent(pid, now_ns, kParentNs) != 0) return;
+    const uint64_t version = versions_.Of(pid, pid);
     ProcessReading reading;
     if (!reader_.Read(pid, /*may_be_in_exec=*/true, &reading)) return;
-    SetParent(reading, now_ns);
+    SetParent(reading, version, now_ns);
     pid = reading.caller.ppid;
   }
 }
 
-void ProcessTable::SetParent(const ProcessReading& reading, uint64_t now_ns) {
+void ProcessTable::SetParent(const ProcessReading& reading, uint64_t version,
+                             uint64_t now_ns) {
   const CallerInfo& caller = reading.caller;
   Parent parent = {.pid = caller.pid,
                    .ppid = caller.ppid,
                    .read_ns = now_ns,
+                   .version = version,
                    .number = reading.process_number};
   const std::string_view comm = caller.comm().substr(0, parent.comm.size());
   std::copy(comm.begin(), comm.end(), parent.comm.begin());
@@ -192,7 +205,10 @@ bool ProcessTable::FindParent(uint32_t pid, uint64_t now_ns,
   std::lock_guard lock(parents_mu_);
   if (parents_.empty()) return false;
   const Parent& parent = parents_[pid % kParents];
-  if (parent.pid != pid || now_ns - parent.read_ns > patience_ns) return false;
+  if (parent.pid != pid) return false;
+  const bool fresh = now_ns - parent.read_ns <= patience_ns &&
+                     parent.version == versions_.Of(pid, pid);
+  if (!fresh && patience_ns != UINT64_MAX) return false;
   *found = parent;
   return true;
 }
@@ -214,10 +230,11 @@ bool ProcessTable::ForEachAncestor(const CallerInfo& caller, uint64_t now_ns,
     if (pid == 0) return true;  // the first process, or another name space
     Parent found;
     if (!FindParent(pid, now_ns, kParentNs, &found)) {
+      const uint64_t version = versions_.Of(pid, pid);
       ProcessReading reading;
       if (reader_.Read(pid, /*may_be_in_exec=*/true, &reading) &&
           reading.caller.pid == pid) {
-        SetParent(reading, now_ns);
+        SetParent(reading, version, now_ns);
       }
       // If it is gone, as it was last seen.
       if (!FindParent(pid, now_ns, UINT64_MAX, &found)) {
@@ -243,7 +260,7 @@ void ProcessTable::KeepDetails(bool keep) {
 const CallerDetails* ProcessTable::DetailsOf(const CallerInfo& caller,
                                              uint64_t now_ns, Request request) {
   thread_local std::shared_ptr<const CallerDetails> kept;
-  kept = details_.Of(caller, Version(caller.pid, caller.pid), now_ns,
+  kept = details_.Of(caller, versions_.Of(caller.pid, caller.pid), now_ns,
                      request == kOther);
   return kept.get();
 }
@@ -269,13 +286,16 @@ bool ProcessTable::Load(uint32_t tid, uint64_t now_ns, Request request,
   // what there is; its time is short anyway.
   uint32_t pid = caller.tid == tid ? caller.pid : tid;
   for (int round = 0; round < 4; ++round) {
-    entry->version = Version(tid, pid);
+    entry->version = versions_.Of(tid, pid);
     if (!reader_.Read(tid, request != kOther, &entry->reading)) return false;
     if (caller.pid == pid) break;
     pid = caller.pid;
   }
-  // One that lacks its start time is good for this request only.
-  entry->expires_ns = caller.start_time == 0 && request != kOther
+  // One that lacks its start time is good for this request only, as is one that
+  // is about to become another.
+  const bool in_exec =
+      now_ns < exec_until_ns_[tid % kExecs].load(std::memory_order_relaxed);
+  entry->expires_ns = in_exec || (caller.start_time == 0 && request != kOther)
                           ? 0
                           : now_ns + ttl_ns_.load(std::memory_order_relaxed);
   caller.serial = SerialOf(caller);

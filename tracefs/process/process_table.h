@@ -1,15 +1,19 @@
 // Who did it: from the thread id in a FUSE request to the process behind it.
 //
 // What /proc says of a task is kept for each worker thread (a hit costs a few
-// nanoseconds, no lock) and, behind that, once for all. It is looked up again
+// nanoseconds) and, behind that, once for all. It is looked up again
 //  - when the kernel reports that the task executed a program, was renamed,
 //    began a session or ended (proc_connector.h), so that a reused pid is
-//    never taken for its predecessor;
+//    never taken for its predecessor. The report is in our socket before the
+//    task goes on: the thread that serves a request takes what is there before
+//    it uses what is kept, so that no request carries an old name;
+//  - when Options::versions say so: of a command that tracefs-run follows;
+//  - while the task is in execve(2), from the moment it opens a program of the
+//    mount: the new name comes before the report;
 //  - a second after it was read, for what the kernel does not report (setpgid,
-//    a dead parent); 50 ms where there are no reports at all, as for ordinary
-//    users and in other pid namespaces.
-// An event of the kernel may come a moment after the first request of a new
-// program: such a request may still carry the old name.
+//    a dead parent); 50 ms where there are no reports at all, as in containers
+//    and other pid namespaces. There, a task that runs a program which does not
+//    lie in the mount carries the old name that long, unless it is followed.
 //
 // Memory: 34 KiB for each thread that resolves, 310 KiB for all, 256 KiB more
 // where trees of processes are counted; entries push one another out.
@@ -29,6 +33,7 @@
 #include "tracefs/process/caller_details.h"
 #include "tracefs/process/proc_connector.h"
 #include "tracefs/process/proc_reader.h"
+#include "tracefs/process/task_versions.h"
 
 namespace tracefs {
 
@@ -42,6 +47,9 @@ class ProcessTable final : private ProcConnector::Observer {
     // Finds the file that a process runs, for DetailsOf; called by one thread,
     // made when somebody wants details. May be empty.
     std::function<CallerDetailsReader::FindExe()> make_find_exe = {};
+    // Changed by whoever follows processes; outlives the table. Null: nobody
+    // does.
+    TaskVersions* versions = nullptr;
   };
   struct Stats {
     uint64_t reads = 0;    // of /proc: misses and refreshes
@@ -81,17 +89,22 @@ class ProcessTable final : private ProcConnector::Observer {
   enum Request : bool { kOther, kMayBeExec };
   static Request RequestOf(Op op);
   const CallerInfo* Resolve(uint32_t tid, uint64_t now_ns, Request request) {
+    const bool heard = HearChanges();
     const ThreadCache* cache = thread_cache_;
-    if (cache != nullptr && cache->table_id == id_) [[likely]] {
+    if (heard && cache != nullptr && cache->table_id == id_) [[likely]] {
       const Entry& entry = cache->entries[tid % kThreadEntries];
       const CallerInfo& caller = entry.reading.caller;
       if (caller.tid == tid && now_ns < entry.expires_ns &&
-          entry.version == Version(tid, caller.pid)) {
+          entry.version == versions_.Of(tid, caller.pid)) {
         return &caller;
       }
     }
-    return Refresh(tid, now_ns, request);
+    return Refresh(tid, now_ns, request, heard);
   }
+
+  // The task opens a program to run it: until it does, or a moment has passed,
+  // nothing is kept of it. Threads: any.
+  void NoteExec(uint32_t tid, uint64_t now_ns);
 
   // For those who count trees of processes: while anybody wants to know, the
   // ancestors of callers are found out while the callers wait, for some are
@@ -117,9 +130,7 @@ class ProcessTable final : private ProcConnector::Observer {
                                  Request request);
 
   // What is known of this task or process is wrong.
-  void Invalidate(uint32_t tid) {
-    versions_[tid % kVersions].fetch_add(1, std::memory_order_release);
-  }
+  void Invalidate(uint32_t tid) { versions_.Changed(tid); }
 
   Stats GetStats() const;
 
@@ -130,7 +141,7 @@ class ProcessTable final : private ProcConnector::Observer {
   static constexpr size_t kThreadEntries = 256;
   static constexpr size_t kSharedEntries = 2048;
   static constexpr size_t kShards = 32;
-  static constexpr size_t kVersions = 4096;
+  static constexpr size_t kExecs = 1024;
   static constexpr size_t kParents = 16384;
   static constexpr size_t kMaxDepth = 64;
   // How long a parent is taken for the same without another look.
@@ -145,6 +156,7 @@ class ProcessTable final : private ProcConnector::Observer {
     uint32_t pid = 0;
     uint32_t ppid = 0;
     uint64_t read_ns = 0;
+    uint64_t version = 0;
     uint64_t number = 0;  // ProcessReading::process_number
     std::array<char, 16> comm{};
     uint8_t comm_size = 0;
@@ -159,21 +171,22 @@ class ProcessTable final : private ProcConnector::Observer {
   ProcessTable(const Options& options, ProcReader reader,
                std::unique_ptr<ProcConnector> connector);
 
-  // Changes whenever the task or the process it belongs to does. Both only
-  // count up, so the sum is as good as the pair.
-  uint64_t Version(uint32_t tid, uint32_t pid) const {
-    return versions_[tid % kVersions].load(std::memory_order_acquire) +
-           versions_[pid % kVersions].load(std::memory_order_acquire);
+  // Takes what the kernel has reported up to now. False if another thread is
+  // doing so: what it took may not have been noted yet.
+  bool HearChanges() {
+    return !receiving_.load(std::memory_order_relaxed) || TakeReports();
   }
-  const CallerInfo* Refresh(uint32_t tid, uint64_t now_ns, Request request);
+  bool TakeReports();
+  const CallerInfo* Refresh(uint32_t tid, uint64_t now_ns, Request request,
+                            bool may_be_kept);
   bool Load(uint32_t tid, uint64_t now_ns, Request request, Entry* entry);
   void FindAncestors(const ProcessReading& of, uint64_t now_ns);
-  void SetParent(const ProcessReading& reading, uint64_t now_ns);
+  void SetParent(const ProcessReading& reading, uint64_t version,
+                 uint64_t now_ns);
   bool FindParent(uint32_t pid, uint64_t now_ns, uint64_t patience_ns,
                   Parent* found);
   uint32_t KnownParent(uint32_t pid, uint64_t now_ns, uint64_t patience_ns);
   uint64_t SerialOf(const CallerInfo& info) const;
-  void FlushAll();
   void OnChange(uint32_t tid) override;
   void OnLost() override;
 
@@ -191,7 +204,10 @@ class ProcessTable final : private ProcConnector::Observer {
 
   std::atomic<uint64_t> ttl_ns_;
   std::atomic<bool> receiving_{false};
-  std::array<std::atomic<uint64_t>, kVersions> versions_{};
+  const std::unique_ptr<TaskVersions> own_versions_;  // null: of the options
+  TaskVersions& versions_;
+  // Until when a task may be in execve(2), by tid % kExecs.
+  std::array<std::atomic<uint64_t>, kExecs> exec_until_ns_{};
   std::array<std::mutex, kShards> shard_mu_;
   // Entry i is guarded by shard_mu_[i % kShards].
   std::vector<Entry> shared_;

@@ -19,6 +19,7 @@
 
 #include "tracefs/base/clock.h"
 #include "tracefs/base/thread.h"
+#include "tracefs/process/exec_stack.h"
 #include "tracefs/process/proc_reader.h"
 #include "tracefs/process/proc_text.h"
 
@@ -38,8 +39,9 @@ namespace {
 
 using Kind = ProcessRecord::Kind;
 
-// A processor's ring holds some 2000 happenings until they are read.
-constexpr size_t kRingBytes = size_t{1} << 18;
+// A processor's ring holds some 60 programs, with their stacks, until they are
+// read.
+constexpr size_t kRingBytes = size_t{1} << 20;
 // How long the end of a process waits for its status, told by the connector.
 constexpr uint64_t kStatusNs = 100'000'000;
 // Even where nothing happens traces are to go on.
@@ -229,14 +231,16 @@ void ProcessWatch::Run() {
 // execve(2) renames the thread just before it is told of.
 void ProcessWatch::DropRenamesOfExec() {
   constexpr uint64_t kJustBeforeNs = 1'000'000;
-  std::map<uint32_t, uint64_t> execs;  // by tid: the time of the next one
+  std::map<uint32_t, Happening*> execs;  // by tid: the next one
   for (auto at = batch_.rbegin(); at != batch_.rend(); ++at) {
-    if (at->kind == Kind::kExec) execs[at->tid] = at->time_ns;
+    if (at->kind == Kind::kExec) execs[at->tid] = &*at;
     if (at->kind != Kind::kComm) continue;
     const auto exec = execs.find(at->tid);
-    if (exec == execs.end() || exec->second - at->time_ns > kJustBeforeNs) {
+    if (exec == execs.end() ||
+        exec->second->time_ns - at->time_ns > kJustBeforeNs) {
       continue;
     }
+    exec->second->comm = std::move(at->text);
     execs.erase(exec);
     at->tid = 0;
   }
@@ -310,6 +314,7 @@ void ProcessWatch::TakeSample(ByteSpan record, uint32_t cpu) {
   } else if (event->first == "sched/sched_process_exec") {
     happening.kind = Kind::kExec;
     happening.text = text("filename");
+    happening.argv = ArgumentsOnStack(sample.rest);
   } else if (event->first == "sched/sched_process_exit") {
     happening.kind = Kind::kExit;
     const auto group = value("group_dead");
@@ -472,6 +477,9 @@ void ProcessWatch::Tell(const Happening& happening) {
       record.late = true;
       record.incomplete = !Describe(&record, &texts);
       record.program = happening.text;
+      // Known from the call itself, also of who was gone by now.
+      if (happening.argv) record.argv = *happening.argv;
+      if (!happening.comm.empty()) record.comm = happening.comm;
       break;
     case Kind::kExit:
       // A process ends with its last thread, whichever that is.

@@ -6,9 +6,11 @@
 //    every program that is run, every end, with exact times and flags. Beside
 //    them the proc connector tells with which status processes end.
 //  - the proc connector alone (proc_connector.h): the same without flags.
-// Nobody is stopped by either. What they do not say (arguments, working
-// directory, control group, …) is read from /proc a moment later, is marked as
-// late, and is missing where the process was gone by then.
+// Neither stops a process. The tracepoints have programs, their names and
+// arguments, if these are not longer than some KiB (exec_stack.h). What else
+// there is to say (working directory, control group, …) is read from /proc a
+// moment later, is marked as late, and is missing where the process was gone by
+// then.
 //
 // Both see the initial pid namespace, and work in it only. What the kernel had
 // no room for is counted and told to the sink.
@@ -93,6 +95,9 @@ class ProcessWatch final : private ProcConnector::Observer {
     std::optional<uint32_t> cpu;
     bool group_ended = false;
     std::string text;  // name, or program
+    // kExec, from the tracepoints.
+    std::optional<std::string> argv = {};
+    std::string comm = {};
   };
   struct Ended {
     Happening what;

@@ -20,17 +20,27 @@ namespace {
 
 using Kind = ProcessRecord::Kind;
 
-constexpr long kAlways = PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
+// Whoever is made inherits these.
+constexpr long kStopAt = PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
                          PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC |
-                         PTRACE_O_EXITKILL;
+                         PTRACE_O_TRACEEXIT | PTRACE_O_EXITKILL;
+// More tasks than this are not waited for.
+constexpr size_t kMaxEarly = 4096;
 
 long Ptrace(__ptrace_request request, pid_t tid, long data = 0) {
   return ::ptrace(request, tid, nullptr, data);
 }
 
-unsigned long EventMessage(pid_t tid) {
+// The message of an event that the task has stopped for; 0 where it was killed
+// meanwhile, and has stopped for the next one, with another message.
+unsigned long EventMessage(pid_t tid, int event) {
   unsigned long message = 0;
-  ::ptrace(PTRACE_GETEVENTMSG, tid, nullptr, &message);
+  siginfo_t stop = {};
+  if (::ptrace(PTRACE_GETEVENTMSG, tid, nullptr, &message) != 0 ||
+      ::ptrace(PTRACE_GETSIGINFO, tid, nullptr, &stop) != 0 ||
+      stop.si_code >> 8 != event) {
+    return 0;
+  }
   return message;
 }
 
@@ -48,7 +58,7 @@ bool PtraceCompanion::Stops(int signal) {
 }
 
 Status PtraceCompanion::Seize(pid_t child) {
-  if (Ptrace(PTRACE_SEIZE, child, kAlways | PTRACE_O_TRACEEXIT) != 0) {
+  if (Ptrace(PTRACE_SEIZE, child, kStopAt) != 0) {
     return Status::System(errno, "following the command with ptrace(2)");
   }
   Begin(child, static_cast<uint32_t>(child), static_cast<uint32_t>(::getpid()));
@@ -79,7 +89,10 @@ void PtraceCompanion::Begin(pid_t tid, uint32_t pid, uint32_t ppid) {
     process.key.start_ticks = stat->start_ticks;
     process.ppid = stat->ppid;
     process.comm = stat->comm;
+    process.memory = stat->memory;
   }
+  // The number may have been another's.
+  if (options_.changed) options_.changed(pid);
   ++counts_.processes;
 }
 
@@ -95,18 +108,19 @@ ProcessRecord PtraceCompanion::Make(Kind kind, const Process& process,
 }
 
 bool PtraceCompanion::Handle(pid_t tid, int status) {
-  if (WIFEXITED(status) || WIFSIGNALED(status)) {
-    if (!tasks_.contains(tid)) return early_.erase(tid) != 0;
-    OnEnd(tid, status);
-    return true;
-  }
-  if (!WIFSTOPPED(status)) return tasks_.contains(tid);
+  const bool ended = WIFEXITED(status) || WIFSIGNALED(status);
   if (!tasks_.contains(tid)) {
     // Made by a tracee that has not told of it yet: it waits for that.
-    early_.insert(tid);
+    if (!ended && !WIFSTOPPED(status)) return false;
+    if (early_.size() < kMaxEarly) early_[tid] = status;
+    if (!ended) LetOrphansGoOn();
     return true;
   }
-  OnStop(tid, status);
+  if (ended) {
+    OnEnd(tid, status);
+  } else if (WIFSTOPPED(status)) {
+    OnStop(tid, status);
+  }
   return true;
 }
 
@@ -116,7 +130,7 @@ void PtraceCompanion::OnStop(pid_t tid, int status) {
     case PTRACE_EVENT_FORK:
     case PTRACE_EVENT_VFORK:
     case PTRACE_EVENT_CLONE:
-      OnFork(tid);
+      OnFork(tid, status >> 16);
       return;
     case PTRACE_EVENT_EXEC:
       OnExec(tid);
@@ -129,10 +143,6 @@ void PtraceCompanion::OnStop(pid_t tid, int status) {
         // It stays stopped until somebody lets it go on.
         Ptrace(PTRACE_LISTEN, tid);
       } else {
-        Task& task = tasks_.at(tid);
-        if (std::exchange(task.waits, false)) {
-          SetOptions(tid, tid == static_cast<pid_t>(task.pid));
-        }
         GoOn(tid, 0);
       }
       return;
@@ -146,14 +156,14 @@ void PtraceCompanion::GoOn(pid_t tid, int signal) {
   static_cast<void>(Ptrace(PTRACE_CONT, tid, signal));
 }
 
-void PtraceCompanion::SetOptions(pid_t tid, bool stop_at_exit) {
-  static_cast<void>(
-      Ptrace(PTRACE_SETOPTIONS, tid,
-             kAlways | (stop_at_exit ? long{PTRACE_O_TRACEEXIT} : 0)));
+void PtraceCompanion::OnFork(pid_t tid, int event) {
+  TellFork(tid, static_cast<pid_t>(EventMessage(tid, event)));
+  GoOn(tid, 0);
 }
 
-void PtraceCompanion::OnFork(pid_t tid) {
-  const auto child = static_cast<pid_t>(EventMessage(tid));
+// What the child did before its maker told of it comes after that.
+void PtraceCompanion::TellFork(pid_t tid, pid_t child) {
+  if (child == 0 || tasks_.contains(child)) return;
   const std::optional<uint64_t> flags =
       ReadCloneFlags(static_cast<uint32_t>(tid));
   const uint32_t pid = tasks_.at(tid).pid;
@@ -163,44 +173,55 @@ void PtraceCompanion::OnFork(pid_t tid) {
                                   child != static_cast<pid_t>(pid);
   const auto child_pid = thread ? pid : static_cast<uint32_t>(child);
   Begin(child, child_pid, pid);
-  ProcessRecord record = Make(Kind::kFork, processes_.at(pid), tid);
-  record.child = processes_.at(child_pid).key;
+  const Process& maker = processes_.at(pid);
+  Process& made = processes_.at(child_pid);
+  // It has its maker's memory, or a copy, until it runs another program: which
+  // it may have begun to.
+  if (!thread) made.memory = maker.memory;
+  ProcessRecord record = Make(Kind::kFork, maker, tid);
+  record.child = made.key;
   record.child_tid = static_cast<uint32_t>(child);
   record.clone_flags = flags;
   record.incomplete = !flags || record.child.start_ticks == 0;
   options_.take(record);
-  if (early_.erase(child) != 0) {
-    SetOptions(child, !thread);
-    GoOn(child, 0);
-  } else {
-    tasks_.at(child).waits = true;
+  if (const auto early = early_.extract(child)) {
+    static_cast<void>(Handle(child, early.mapped()));
   }
-  GoOn(tid, 0);
+}
+
+// Those that nobody is left to tell of go on without a record.
+void PtraceCompanion::LetOrphansGoOn() {
+  std::vector<std::pair<pid_t, int>> orphans;
+  for (const auto& [tid, status] : early_) {
+    if (!WIFSTOPPED(status)) continue;
+    const auto owner = ReadTaskOwner(static_cast<uint32_t>(tid));
+    if (!owner || processes_.contains(owner->ppid) ||
+        processes_.contains(owner->pid)) {
+      continue;
+    }
+    Begin(tid, owner->pid, owner->ppid);
+    orphans.emplace_back(tid, status);
+  }
+  for (const auto& [tid, status] : orphans) {
+    early_.erase(tid);
+    OnStop(tid, status);
+  }
 }
 
 void PtraceCompanion::OnExec(pid_t tid) {
   // The other threads are gone; the one that called has the leader's number
   // now.
-  const auto former = static_cast<pid_t>(EventMessage(tid));
+  const auto former = static_cast<pid_t>(EventMessage(tid, PTRACE_EVENT_EXEC));
   const uint32_t pid = tasks_.at(tid).pid;
   Process& process = processes_.at(pid);
   if (former != tid && former != 0) {
     process.threads.erase(former);
     tasks_.erase(former);
+    if (options_.changed) options_.changed(static_cast<uint32_t>(former));
   }
+  if (former == 0) ForgetOtherThreads(process, tid);
   process.leader_ended = false;
-  process.executed = true;
-  process.pipes_told = true;
-  TaskFacts facts = ReadTaskFacts(pid, options_.environment);
-  if (facts.process.start_ticks == 0) facts.process = process.key;
-  process.comm = facts.comm;
-  ProcessRecord record = Make(Kind::kExec, process, tid);
-  facts.PutInto(&record);
-  ++counts_.programs;
-  options_.take(record);
-  TellPipes(process, tid);
-  // A process that has run a program needs no stop at its end.
-  SetOptions(tid, /*stop_at_exit=*/false);
+  const TaskFacts facts = TellExec(process, tid);
   if (options_.let_go.contains(FileName(facts.exe)) ||
       options_.let_go.contains(FileName(facts.program))) {
     ++counts_.let_go;
@@ -211,6 +232,29 @@ void PtraceCompanion::OnExec(pid_t tid) {
   GoOn(tid, 0);
 }
 
+// It was killed before it could say which of its threads is left.
+void PtraceCompanion::ForgetOtherThreads(Process& process, pid_t tid) {
+  for (const pid_t thread : process.threads) {
+    if (thread != tid) tasks_.erase(thread);
+  }
+  process.threads = {tid};
+}
+
+TaskFacts PtraceCompanion::TellExec(Process& process, pid_t tid) {
+  process.executed = true;
+  if (options_.changed) options_.changed(process.key.pid);
+  TaskFacts facts = ReadTaskFacts(process.key.pid, options_.environment);
+  if (facts.process.start_ticks == 0) facts.process = process.key;
+  process.comm = facts.comm;
+  process.memory = facts.memory;
+  ProcessRecord record = Make(Kind::kExec, process, tid);
+  facts.PutInto(&record);
+  ++counts_.programs;
+  options_.take(record);
+  TellPipes(process, tid);
+  return facts;
+}
+
 void PtraceCompanion::TellPipes(Process& process, pid_t tid) {
   ProcessRecord record = Make(Kind::kPipes, process, tid);
   record.incomplete = !ReadPipes(process.key.pid, &record.pipes);
@@ -219,10 +263,31 @@ void PtraceCompanion::TellPipes(Process& process, pid_t tid) {
   options_.take(record);
 }
 
-// Only of what has run no program.
 void PtraceCompanion::OnExiting(pid_t tid) {
-  Process& process = processes_.at(tasks_.at(tid).pid);
-  if (!process.executed && !process.pipes_told) TellPipes(process, tid);
+  const uint32_t pid = tasks_.at(tid).pid;
+  Process& process = processes_.at(pid);
+  // Who is killed stops no more for what it was just about to tell.
+  if ((EventMessage(tid, PTRACE_EVENT_EXIT) & 0x7f) == SIGKILL) {
+    for (const uint32_t child : ReadChildren(pid, static_cast<uint32_t>(tid))) {
+      // Of those that it told of and that have ended nobody is the tracer.
+      const auto owner = ReadTaskOwner(child);
+      const bool follows =
+          owner && owner->tracer == static_cast<uint32_t>(::getpid());
+      if (follows || early_.contains(static_cast<pid_t>(child))) {
+        TellFork(tid, static_cast<pid_t>(child));
+      }
+    }
+    const auto stat = ReadTaskStat(pid);
+    if (stat && stat->memory.known() && process.memory.known() &&
+        stat->memory != process.memory) {
+      ForgetOtherThreads(process, tid);
+      TellExec(process, tid);
+    }
+  }
+  const bool leader = tid == static_cast<pid_t>(pid);
+  if (leader && !process.executed && !process.pipes_told) {
+    TellPipes(process, tid);
+  }
   GoOn(tid, 0);
 }
 
@@ -243,6 +308,7 @@ void PtraceCompanion::OnEnd(pid_t tid, int status) {
   Process& process = processes_.at(pid);
   process.threads.erase(tid);
   tasks_.erase(tid);
+  if (options_.changed) options_.changed(static_cast<uint32_t>(tid));
   const bool leader = tid == static_cast<pid_t>(pid);
   if (leader) {
     // The kernel tells of it when all other threads have ended.
@@ -256,6 +322,7 @@ void PtraceCompanion::OnEnd(pid_t tid, int status) {
     TellEnd(process, static_cast<pid_t>(pid), process.status);
   }
   processes_.erase(pid);
+  if (!early_.empty()) LetOrphansGoOn();
 }
 
 void PtraceCompanion::Forget(pid_t tid) {
@@ -278,7 +345,7 @@ std::vector<std::string> PtraceCompanion::Names() const {
 
 size_t PtraceCompanion::LetAllGo() {
   constexpr uint64_t kPatienceNs = 5 * kNsPerSecond;
-  for (const pid_t tid : std::exchange(early_, {})) {
+  for (const auto& [tid, status] : std::exchange(early_, {})) {
     Ptrace(PTRACE_DETACH, tid);
   }
   for (const auto& [tid, task] : tasks_) Ptrace(PTRACE_INTERRUPT, tid);
@@ -298,8 +365,10 @@ size_t PtraceCompanion::LetAllGo() {
     const int event = status >> 16;
     if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK ||
         event == PTRACE_EVENT_CLONE) {
-      const auto child = static_cast<pid_t>(EventMessage(tid));
-      Begin(child, static_cast<uint32_t>(child), tasks_[tid].pid);
+      const auto child = static_cast<pid_t>(EventMessage(tid, event));
+      if (child != 0) {
+        Begin(child, static_cast<uint32_t>(child), tasks_[tid].pid);
+      }
     }
     // A stopped one is left stopped: a signal comes with it.
     const int signal = event == 0 ? WSTOPSIG(status)

@@ -1,7 +1,8 @@
 // PtraceCompanion: follows a command and all its descendants, exactly and
-// without privileges: ptrace(2) with stops at fork, vfork, clone and exec only,
-// and at the end of processes that never ran another program. No system call is
-// stopped at.
+// without privileges: ptrace(2) with stops at fork, vfork, clone, exec and exit
+// only. No system call is stopped at. A process that is killed while it forks
+// or runs a program does not stop for that; its stop at the exit makes up for
+// it.
 //
 // A process has one tracer at most. Who traces others himself (a debugger) is
 // let go when he begins to run, with all that he will start: Options::let_go.
@@ -19,6 +20,7 @@
 
 #include "tracefs/base/status.h"
 #include "tracefs/event/process_record.h"
+#include "tracefs/process/task_facts.h"
 
 namespace tracefs {
 
@@ -31,6 +33,9 @@ class PtraceCompanion {
     std::set<std::string, std::less<>> let_go;
     // Gets each record, without a time: it is to be of now.
     std::function<void(ProcessRecord&)> take;
+    // Called when this task or process is not what it was (it runs another
+    // program, ended, or is new), before it goes on. May be empty.
+    std::function<void(uint32_t tid)> changed = {};
   };
   struct Counts {
     uint64_t processes = 0;  // that began to be followed
@@ -69,13 +74,13 @@ class PtraceCompanion {
 
  private:
   struct Task {
-    uint32_t pid = 0;    // of its process
-    bool waits = false;  // its first stop is to come
+    uint32_t pid = 0;  // of its process
   };
   struct Process {
     ProcessKey key;
     uint32_t ppid = 0;
     std::string comm;
+    TaskMemory memory;  // of the program last told of
     std::set<pid_t> threads;
     int status = 0;  // of the leader, once it has ended
     bool leader_ended = false;
@@ -85,12 +90,15 @@ class PtraceCompanion {
 
   void Begin(pid_t tid, uint32_t pid, uint32_t ppid);
   void OnStop(pid_t tid, int status);
-  void OnFork(pid_t tid);
+  void OnFork(pid_t tid, int event);
   void OnExec(pid_t tid);
   void OnExiting(pid_t tid);
   void OnEnd(pid_t tid, int status);
   void GoOn(pid_t tid, int signal);
-  void SetOptions(pid_t tid, bool stop_at_exit);
+  void TellFork(pid_t tid, pid_t child);
+  TaskFacts TellExec(Process& process, pid_t tid);
+  void ForgetOtherThreads(Process& process, pid_t tid);
+  void LetOrphansGoOn();
   void TellPipes(Process& process, pid_t tid);
   void TellEnd(const Process& process, pid_t tid, int status);
   void Forget(pid_t tid);
@@ -101,8 +109,8 @@ class PtraceCompanion {
   Counts counts_;
   std::map<pid_t, Task> tasks_;
   std::map<uint32_t, Process> processes_;
-  // Stopped for the first time before their makers told of them.
-  std::set<pid_t> early_;
+  // Stopped, or ended, before their makers told of them: their wait statuses.
+  std::map<pid_t, int> early_;
 };
 
 }  // namespace tracefs

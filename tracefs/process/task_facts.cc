@@ -18,6 +18,7 @@
 
 #include "tracefs/base/file_io.h"
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/process/proc_reader.h"
 #include "tracefs/process/proc_text.h"
 
 namespace tracefs {
@@ -130,6 +131,12 @@ std::optional<TaskStat> ParseTaskStat(std::string_view text) {
       case 22:
         stat.start_ticks = value;
         break;
+      case 26:
+        stat.memory.code = value;
+        break;
+      case 28:
+        stat.memory.stack = value;
+        break;
       case 39:
         stat.cpu = static_cast<uint32_t>(value);
         break;
@@ -156,6 +163,32 @@ std::optional<TaskStat> ReadTaskStat(uint32_t pid) {
   return ParseTaskStat(TextOf(pid, "stat"));
 }
 
+std::optional<TaskOwner> ReadTaskOwner(uint32_t tid) {
+  constexpr std::string_view kTracer = "\nTracerPid:\t";
+  const std::string status = TextOf(tid, "status");
+  CallerInfo info;
+  if (!ParseStatus(status, &info)) return {};
+  TaskOwner owner = {.pid = info.pid, .ppid = info.ppid};
+  // No name can hold a line end here.
+  if (const size_t at = status.find(kTracer); at != status.npos) {
+    std::string_view number(status);
+    number.remove_prefix(at + kTracer.size());
+    TakeNumber(&number, &owner.tracer);
+  }
+  return owner;
+}
+
+std::vector<uint32_t> ReadChildren(uint32_t pid, uint32_t tid) {
+  const std::string name = "task/" + std::to_string(tid) + "/children";
+  const std::string text = TextOf(pid, name.c_str());
+  std::vector<uint32_t> children;
+  uint32_t child = 0;
+  for (std::string_view rest = text; TakeNumber(&rest, &child);) {
+    children.push_back(child);
+  }
+  return children;
+}
+
 TaskFacts ReadTaskFacts(uint32_t pid, bool environment) {
   TaskFacts facts;
   facts.process.pid = pid;
@@ -168,6 +201,7 @@ TaskFacts ReadTaskFacts(uint32_t pid, bool environment) {
   facts.ppid = stat->ppid;
   facts.cpu = stat->cpu;
   facts.comm = stat->comm;
+  facts.memory = stat->memory;
   facts.exe = ReadFileLink(Place(pid, "exe"));
   facts.cwd = ReadFileLink(Place(pid, "cwd"));
   facts.incomplete = facts.exe.empty() || facts.cwd.empty();

@@ -14,6 +14,16 @@
 
 namespace tracefs {
 
+// Where the kernel put a program's code and stack: each time somewhere else,
+// and kept by forks, so that it tells whether another program was run.
+struct TaskMemory {
+  uint64_t code = 0;
+  uint64_t stack = 0;
+  // Not for us to know where it is 0.
+  bool known() const { return stack != 0; }
+  bool operator==(const TaskMemory&) const = default;
+};
+
 struct TaskFacts {
   ProcessKey process;
   uint32_t ppid = 0;
@@ -27,6 +37,7 @@ struct TaskFacts {
   std::string argv;
   std::string environ;
   std::string program;
+  TaskMemory memory;
   bool incomplete = false;
 
   // Fills in what a record has of it; views point here.
@@ -39,6 +50,7 @@ struct TaskStat {
   uint64_t start_ticks = 0;
   uint32_t cpu = 0;
   std::string comm;
+  TaskMemory memory;
   // Of its first memory: arguments, then the environment, then the name of the
   // program that execve(2) was given. 0: not for us to know.
   uint64_t arg_start = 0, arg_end = 0, env_start = 0, env_end = 0;
@@ -47,6 +59,19 @@ struct TaskStat {
 std::optional<TaskStat> ReadTaskStat(uint32_t pid);
 // The text of /proc/PID/stat; nothing if it is not one.
 std::optional<TaskStat> ParseTaskStat(std::string_view text);
+
+// Whose thread a task is, and that process's parent.
+struct TaskOwner {
+  uint32_t pid = 0;
+  uint32_t ppid = 0;
+  uint32_t tracer = 0;  // who follows it; 0: nobody, or not any more
+};
+// Nothing if it is gone.
+std::optional<TaskOwner> ReadTaskOwner(uint32_t tid);
+
+// The processes that this thread of a process made, as far as they are still
+// its children.
+std::vector<uint32_t> ReadChildren(uint32_t pid, uint32_t tid);
 
 // All that is known of a process that has just begun to run its program, and
 // has not gone on since.

@@ -350,6 +350,12 @@ def every_process_of_the_machine_is_in_the_trace(suite):
     codes = [e.get("exit_code") for pid in pids for e in by_pid.get(pid, [])
              if e["process"] == "exit"]
     expect(codes.count(7) >= 95, f"exit codes: {codes}")
+    programs = [e for pid in pids for e in by_pid.get(pid, [])
+                if e["process"] == "exec"]
+    expect(all(e.get("comm") == "sh" for e in programs), "names of programs")
+    # Who is gone at once has none, as a rule by the proc connector.
+    told = [e["argv"][:2] for e in programs if e.get("argv")]
+    expect(all(words == ["/bin/sh", "-c"] for words in told), told)
     running = [e for e in events if e.get("process") == "running"]
     expect(any(e["pid"] == os.getpid() for e in running), "who was there")
     starts = {e["child_pid"]: e["child_start"] for e in events

@@ -99,6 +99,21 @@ TEST_P(ProcessTableTest, RenamingShows) {
   EXPECT_EQ(Get(*table_, child.pid()).serial, one.serial);
 }
 
+// The kernel's report is there before the process goes on.
+TEST_P(ProcessTableTest, Race_NewNamesShowAtOnce) {
+  if (!GetParam()) GTEST_SKIP() << "of events";
+  Child child;
+  for (int i = 0; i < 500; ++i) {
+    const std::string name = "n" + std::to_string(i);
+    child.Rename(name);
+    ASSERT_EQ(Get(*table_, child.pid()).comm(), name);
+  }
+  child.Exec();
+  // Its descriptors are closed just before it gets its name.
+  EXPECT_TRUE(Becomes(*table_, child.pid(), milliseconds(2000),
+                      [](const CallerInfo& i) { return i.comm() == "sleep"; }));
+}
+
 TEST_P(ProcessTableTest, NewSessionShows) {
   Child child;
   EXPECT_NE(Get(*table_, child.pid()).sid, child.pid());
@@ -202,6 +217,44 @@ TEST(ProcessTableCacheTest, InvalidateMakesItReadAgain) {
   table->Invalidate(child.pid());
   EXPECT_EQ(table->Resolve(child.pid(), 1, ProcessTable::kOther)->comm(),
             "new");
+}
+
+TEST(ProcessTableCacheTest, WhoFollowsProcessesSaysWhenTheyChange) {
+  TaskVersions versions;
+  ProcessTable::Options options;
+  options.versions = &versions;
+  const auto table = MakeTable(options);
+  Child child;
+  child.Rename("old");
+  EXPECT_EQ(table->Resolve(child.pid(), 1, ProcessTable::kOther)->comm(),
+            "old");
+  child.Rename("new");
+  versions.Changed(child.pid());
+  EXPECT_EQ(table->Resolve(child.pid(), 1, ProcessTable::kOther)->comm(),
+            "new");
+}
+
+TEST(ProcessTableCacheTest, NothingIsKeptOfWhoIsAboutToRunAProgram) {
+  ProcessTable::Options options;
+  options.events = false;
+  options.ttl_without_events_ns = 1000;
+  const auto table = MakeTable(options);
+  Child child;
+  const auto name = [&](uint64_t now) {
+    return std::string(
+        table->Resolve(child.pid(), now, ProcessTable::kOther)->comm());
+  };
+  child.Rename("shell");
+  EXPECT_EQ(name(1), "shell");
+  table->NoteExec(child.pid(), 2);
+  EXPECT_EQ(name(3), "shell");
+  child.Rename("program");
+  EXPECT_EQ(name(4), "program");
+  // It was not run, as far as is known: after a while as before.
+  EXPECT_EQ(name(1003), "program");
+  child.Rename("other");
+  EXPECT_EQ(name(1004), "program");
+  EXPECT_EQ(name(2003), "other");
 }
 
 TEST(ProcessTableCacheTest, InvalidatingAProcessReachesItsThreads) {
