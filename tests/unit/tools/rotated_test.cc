@@ -124,10 +124,13 @@ TEST_F(RotatedTest, AFolderOfFilesVerifiesAsOneTrace) {
   }
 }
 
-TEST_F(RotatedTest, WithoutAKeyItIsUnsealedAndAcceptedOnRequest) {
+TEST_F(RotatedTest, WithoutASealItPassesUnlessKeysAreGiven) {
   WriteTrace("checksum alg = crc32c;");
-  EXPECT_EQ(RunVerify("").status, 1);
-  const Outcome accepted = RunVerify("", /*accept_unsealed=*/true);
+  const Outcome without = RunVerify("");
+  EXPECT_EQ(without.status, 0) << without.out;
+  EXPECT_NE(without.out.find("not sealed"), std::string::npos) << without.out;
+  EXPECT_EQ(RunVerify(verify_key_).status, 1);
+  const Outcome accepted = RunVerify(verify_key_, /*accept_unsealed=*/true);
   EXPECT_EQ(accepted.status, 0) << accepted.out;
 }
 

@@ -27,8 +27,10 @@ po::options_description VisibleOptions() {
        "the trace must have this serial (32 digits)")  //
       ("chain", po::value<std::string>()->value_name("TEXT"),
        "the output chain, where the preamble is lost or not believed")  //
-      ("accept-unsealed",
-       "be content with what shows accidents only: crc32c, or no checksum")  //
+      (
+          "accept-unsealed",
+          "where keys or anchors are given: do not ask that every trace be "
+          "sealed")  //
       ("unfinished",
        "the traces are still being written: no end is no fault")      //
       ("wait", "wait first until nobody writes the traces any more")  //
@@ -50,13 +52,16 @@ std::string VerifyHelp() {
          "  ok        written by who holds the key, in its place\n"
          "  bad       changed, moved, there twice, from elsewhere, damaged\n"
          "  missing   removed, cut off, or lost before it was written\n"
-         "  unsealed  no key covers it: whoever had the file may have written "
-         "it\n"
+         "  unsealed  undamaged, but no key covers it: whoever had the file "
+         "may have\n"
+         "            written it. A fault only where keys or anchors are "
+         "given\n"
          "\nExamples:\n"
+         "  tracefs-verify trace.log\n"
          "  tracefs-verify --key verify.key trace.log\n"
          "  tracefs-verify --key verify.key --anchors /var/log/syslog traces/\n"
-         "\nExit status: 0 all is ok; 1 something is not; 2 wrong usage or "
-         "keys; 3 the system\nrefused.\n";
+         "\nExit status: 0 all is ok, or undamaged where no keys are given; 1 "
+         "something is\nnot; 2 wrong usage or keys; 3 the system refused.\n";
   return out.str();
 }
 

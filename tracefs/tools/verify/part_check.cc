@@ -80,7 +80,8 @@ void PartCheck::End(const PartMark& mark) {
 void PartCheck::AddTo(std::vector<JudgedRange>* findings) const {
   const bool well =
       std::all_of(findings->begin(), findings->end(), [](const JudgedRange& f) {
-        return f.trust == Trust::kOk || !f.has_numbers;
+        return f.trust == Trust::kOk || f.trust == Trust::kUnsealed ||
+               !f.has_numbers;
       });
   findings->insert(findings->end(), missing_.begin(), missing_.end());
   if (well) {

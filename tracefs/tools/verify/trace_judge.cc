@@ -404,7 +404,7 @@ std::vector<JudgedRange> TraceJudge::Judge() {
     if (!run.in_place) {
       finding.trust = Trust::kBad;
       finding.why = "there twice, or out of its place";
-    } else if (!run.sealed && !options_.accept_unsealed) {
+    } else if (!run.sealed) {
       finding.trust = Trust::kUnsealed;
       finding.why = "no key covers them";
     }

@@ -37,8 +37,6 @@ struct JudgedRange {
 
 struct JudgeOptions {
   const KeyRing* keys = nullptr;
-  // Blocks that no key covers are ok if nothing else is wrong with them.
-  bool accept_unsealed = false;
   // A trace without its end is ok: it is still being written.
   bool unfinished = false;
   std::vector<Anchor> anchors;  // of any traces

@@ -253,7 +253,6 @@ class Verifier {
       return;
     }
     TraceJudge judge({.keys = &keys_,
-                      .accept_unsealed = options_.accept_unsealed,
                       .unfinished = options_.unfinished,
                       .anchors = anchors_,
                       .anchors_wanted = !options_.anchors.empty()},
@@ -327,10 +326,10 @@ class Verifier {
     for (const JudgedRange& finding : findings) {
       uint64_t& count = counts[static_cast<size_t>(finding.trust)];
       count += finding.has_numbers ? finding.last - finding.first + 1 : 1;
-      if (finding.trust == Trust::kOk) {
-        if (options_.quiet) continue;
-      } else {
+      if (IsFault(finding.trust)) {
         exit_status_ = std::max(exit_status_, 1);
+      } else if (options_.quiet) {
+        continue;
       }
       std::string line(TrustWord(finding.trust));
       line.resize(9, ' ');
@@ -346,7 +345,10 @@ class Verifier {
       if (!finding.why.empty()) line += "  " + finding.why;
       out_.Append(line + "\n");
     }
-    if (!options_.quiet) PrintSeal(name, serial, judge);
+    if (!options_.quiet) {
+      PrintSeal(name, serial, judge);
+      PrintProof(name, counts);
+    }
     if (const auto& seal = judge.seal(); seal && seal->forward) {
       epochs_[{seal->key_id, seal->epoch}].push_back({serial, name});
     }
@@ -365,6 +367,32 @@ class Verifier {
         text += ", signed by " + KeyIdText(seal->sign_id);
     }
     out_.Append(text + "\n");
+  }
+
+  // Whoever names keys or anchors expects a seal: a trace that lost it was
+  // changed. Without them the question is whether it is damaged.
+  bool IsFault(Trust trust) const {
+    if (trust != Trust::kUnsealed) return trust != Trust::kOk;
+    return !options_.accept_unsealed &&
+           !(options_.keys.empty() && options_.anchors.empty());
+  }
+
+  // What the verdicts on an unsealed trace prove, and what they do not.
+  void PrintProof(const std::string& name, const uint64_t (&counts)[4]) {
+    const auto count = [&](Trust trust) {
+      return counts[static_cast<size_t>(trust)];
+    };
+    if (count(Trust::kUnsealed) == 0) return;
+    std::string text = "proof    " + name + "  ";
+    if (count(Trust::kBad) + count(Trust::kMissing) == 0) {
+      text += options_.unfinished
+                  ? "checksums match and no block is missing so far"
+                  : "checksums match and no block is missing";
+      text += ": no accidental damage; ";
+    }
+    out_.Append(text +
+                "not sealed: nothing says who wrote it, or that it was not "
+                "changed on purpose\n");
   }
 
   // No epoch seals two traces; one that is not there may be a trace that was

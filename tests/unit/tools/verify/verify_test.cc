@@ -52,7 +52,7 @@ class VerifyTest : public testing::Test {
       std::istringstream words(line);
       std::string verdict, name, numbers;
       words >> verdict >> name >> numbers;
-      if (verdict == "trace") continue;
+      if (verdict == "trace" || verdict == "proof") continue;
       if (!outcome.verdicts.empty()) outcome.verdicts += ", ";
       outcome.verdicts += verdict + ' ' + numbers;
     }
@@ -374,25 +374,67 @@ TEST_F(VerifyTest, AWeakerChecksumIsNotAccepted) {
   EXPECT_EQ(Check(weak, keys_.secret).verdicts, "unsealed 0-9");
 }
 
-TEST_F(VerifyTest, UnsealedTracesAreToldAndAcceptedOnRequest) {
+// Without keys the question is whether a trace is damaged.
+TEST_F(VerifyTest, WithoutKeysAnUndamagedTraceWithoutASealPasses) {
   for (const std::string& filters : {std::string("checksum alg = crc32c;"),
                                      std::string("compress;"), std::string()}) {
     auto trace = SealedTrace::Make(filters, kBlocks, TestSerial());
     VerifyOptions options;
-    options.traces = {keys_.folder.Write("trace", trace.Bytes())};
-    EXPECT_EQ(RunWith(options).verdicts, "unsealed 0-9");
-    EXPECT_EQ(RunWith(options).status, 1);
-    options.accept_unsealed = true;
-    EXPECT_EQ(RunWith(options).verdicts, "ok 0-9");
-    EXPECT_EQ(RunWith(options).status, 0);
+    const auto check = [&] {
+      options.traces = {keys_.folder.Write("trace", trace.Bytes())};
+      return RunWith(options);
+    };
+    EXPECT_EQ(check().verdicts, "unsealed 0-9");
+    EXPECT_EQ(check().status, 0);
+    EXPECT_NE(check().out.find("no accidental damage; not sealed: nothing says "
+                               "who wrote it"),
+              std::string::npos)
+        << check().out;
+    options.quiet = true;
+    EXPECT_EQ(check().out, "");
+    options.quiet = false;
+    std::string& frame = trace.frames[5];
+    frame.back() = static_cast<char>(frame.back() ^ 1);
+    EXPECT_EQ(check().verdicts, "unsealed 0-4, bad 5, unsealed 6-9");
+    EXPECT_EQ(check().status, 1);
+    EXPECT_EQ(check().out.find("no accidental damage"), std::string::npos);
     trace.frames.erase(trace.frames.begin() + 5);
-    options.traces = {keys_.folder.Write("trace", trace.Bytes())};
-    EXPECT_EQ(RunWith(options).verdicts, "ok 0-4, missing 5, ok 6-9");
+    EXPECT_EQ(check().verdicts, "unsealed 0-4, missing 5, unsealed 6-9");
+    EXPECT_EQ(check().status, 1);
+    EXPECT_EQ(check().out.find("no block is missing"), std::string::npos);
     trace.frames.pop_back();
-    options.traces = {keys_.folder.Write("trace", trace.Bytes())};
-    EXPECT_EQ(RunWith(options).verdicts,
-              "ok 0-4, missing 5, ok 6-8, missing -");
+    EXPECT_EQ(check().verdicts,
+              "unsealed 0-4, missing 5, unsealed 6-8, missing -");
   }
+}
+
+// Every checksum of a forgery is right: it is never told that all is well.
+TEST_F(VerifyTest, AForgedTraceIsNeverCalledOk) {
+  const auto forged = SealedTrace::Make("", kBlocks, TestSerial());
+  VerifyOptions options;
+  options.traces = {keys_.folder.Write("trace", forged.Bytes())};
+  EXPECT_EQ(RunWith(options).verdicts, "unsealed 0-9");
+  options.accept_unsealed = true;
+  EXPECT_EQ(RunWith(options).verdicts, "unsealed 0-9");
+  // A preamble that claims a seal: its tags are asked for.
+  auto claims = forged;
+  claims.SetChain("checksum alg=hmac-sha256; file");
+  options.traces = {keys_.folder.Write("trace", claims.Bytes())};
+  EXPECT_EQ(RunWith(options).status, 2);
+}
+
+TEST_F(VerifyTest, WhereKeysAreGivenUnsealedIsAFaultUnlessAccepted) {
+  const auto trace =
+      SealedTrace::Make("checksum alg = crc32c;", kBlocks, TestSerial());
+  VerifyOptions options;
+  options.keys = {verify_key_};
+  options.traces = {keys_.folder.Write("trace", trace.Bytes())};
+  options.quiet = true;
+  EXPECT_EQ(RunWith(options).verdicts, "unsealed 0-9");
+  EXPECT_EQ(RunWith(options).status, 1);
+  options.accept_unsealed = true;
+  EXPECT_EQ(RunWith(options).verdicts, "");
+  EXPECT_EQ(RunWith(options).status, 0);
 }
 
 TEST_F(VerifyTest, ATraceStillBeingWrittenMayLackItsEnd) {
