@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "tracefs/control/classic_metrics.h"
 #include "tracefs/control/metrics_listener.h"
 
 #if TRACEFS_HAVE_MICROHTTPD
@@ -15,8 +16,17 @@ namespace tracefs {
 
 namespace {
 
-constexpr char kContentType[] =
+constexpr char kOpenMetrics[] = "application/openmetrics-text";
+constexpr char kOpenMetricsType[] =
     "application/openmetrics-text; version=1.0.0; charset=utf-8";
+constexpr char kClassicType[] = "text/plain; version=0.0.4; charset=utf-8";
+
+// Who does not ask for OpenMetrics may know the format before it only.
+bool AsksForOpenMetrics(MHD_Connection* connection) {
+  const char* const accepted = MHD_lookup_connection_value(
+      connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+  return accepted != nullptr && std::strstr(accepted, kOpenMetrics) != nullptr;
+}
 
 MHD_Result Respond(MHD_Connection* connection, unsigned status,
                    const std::string& text, const char* type) {
@@ -57,7 +67,11 @@ MHD_Result Answer(void* server, MHD_Connection* connection, const char* url,
     return Respond(connection, MHD_HTTP_NOT_FOUND, "metrics are at /metrics\n",
                    kText);
   }
-  return Respond(connection, MHD_HTTP_OK, self.text()(), kContentType);
+  const std::string text = self.text()();
+  return AsksForOpenMetrics(connection)
+             ? Respond(connection, MHD_HTTP_OK, text, kOpenMetricsType)
+             : Respond(connection, MHD_HTTP_OK, ClassicMetrics(text),
+                       kClassicType);
 }
 
 // What libmicrohttpd has to say is about clients: it would fill somebody's log.

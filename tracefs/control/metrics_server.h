@@ -37,9 +37,10 @@ class MetricsServer {
   MetricsServer(const MetricsServer&) = delete;
   MetricsServer& operator=(const MetricsServer&) = delete;
 
-  // Begins to answer GET /metrics with what `text` returns, in a thread of its
-  // own. `text` is used until Stop returns. With `health`, GET /health is
-  // answered by 200, or 503 and why not.
+  // Begins to answer GET /metrics with what `text` returns, OpenMetrics, or, to
+  // who does not accept that, the format before it; in a thread of its own.
+  // `text` is used until Stop returns. With `health`, GET /health is answered
+  // by 200, or 503 and why not.
   Status Start(std::function<std::string()> text,
                std::function<Status()> health = {});
   void Stop();

@@ -21,6 +21,9 @@ CONFIG = ('always { { } { aggregate = { by op, uid, cname, ext, dir; '
           'values errors bytes latency size; every 1s } } { file = "%s" } }\n'
           'all { { } { stream = { STR_ALL } } { compress; file = "%s" } }')
 HEADER = "application/openmetrics-text"
+CLASSIC = "text/plain; version=0.0.4"
+PROMETHEUS_ACCEPTS = ("application/openmetrics-text;version=1.0.0,"
+                      "text/plain;version=0.0.4;q=0.5,*/*;q=0.1")
 SAMPLE = re.compile(r'^([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)$')
 LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"(?:,|$)')
 
@@ -51,11 +54,15 @@ class MetricsSuite(CountingSuite):
 
 def scrape(address):
     """The page as {(name, labels): value}, checked line by line."""
-    with urllib.request.urlopen(f"http://{address}/metrics",
-                                timeout=30) as answer:
+    with urllib.request.urlopen(open_metrics(address), timeout=30) as answer:
         expect(answer.headers["Content-Type"].startswith(HEADER),
                answer.headers["Content-Type"])
         return parse(answer.read().decode("utf-8"))
+
+
+def open_metrics(address):
+    return urllib.request.Request(f"http://{address}/metrics",
+                                  headers={"Accept": PROMETHEUS_ACCEPTS})
 
 
 def parse(text):
@@ -168,29 +175,87 @@ def buckets_never_fall(suite):
         expect(values == sorted(values), f"{key}: {values}")
 
 
+def classic(page):
+    """The format before OpenMetrics, by its own rules: of each family HELP and
+    TYPE once and before its samples, which stand together and are called as it
+    is; counters end in _total; nothing is there twice."""
+    expect(page.endswith("\n") and "# EOF" not in page, "the end of the page")
+    samples = {}
+    types = {}
+    helps = set()
+    done = set()
+    family = None
+    for line in page.splitlines():
+        if line.startswith("# "):
+            _, kind, name, rest = line.split(" ", 3)
+            if family != name:
+                done.add(family)
+                family = name
+            expect(name not in done, f"{name} in two places")
+            if kind == "TYPE":
+                expect(name not in types, line)
+                expect(rest in ("counter", "gauge", "histogram"), line)
+                expect((rest == "counter") == name.endswith("_total"), line)
+                types[name] = rest
+            else:
+                expect_equal(kind, "HELP", line)
+                expect(name not in helps and rest.strip(), line)
+                helps.add(name)
+            continue
+        match = SAMPLE.match(line)
+        expect(match, f"not a sample: {line}")
+        name, labels, value = match.groups()
+        endings = (("_bucket", "_count", "_sum")
+                   if types[family] == "histogram" else ("",))
+        expect(family in helps and name in [family + e for e in endings], line)
+        found = tuple(sorted(LABEL.findall(labels or "")))
+        expect_equal(LABEL.sub("", labels or ""), "", line)
+        expect_equal(len(found), len({key for key, _ in found}), line)
+        expect((name, found) not in samples, f"twice: {line}")
+        samples[name, found] = float(value)
+    return samples
+
+
+def get(address, **headers):
+    request = urllib.request.Request(f"http://{address}/metrics",
+                                     headers=headers)
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return answer.headers["Content-Type"], answer.read().decode("utf-8")
+
+
+def who_asks_for_nothing_gets_the_classic_format(suite):
+    mount = suite.start("classic")
+    # Labels with all that must be escaped.
+    for name in ('a"b', "back\\slash", "new\nline", "ü"):
+        os.makedirs(os.path.join(suite.point, name))
+        with open(os.path.join(suite.point, name, "f." + name), "wb"):
+            pass
+    work(suite.point)
+    settled(suite)
+    kind, page = get(suite.address)
+    expect(kind.startswith(CLASSIC), kind)
+    kind, other = get(suite.address, Accept="text/plain")
+    expect(kind.startswith(CLASSIC), kind)
+    kind, third = get(suite.address, Accept=PROMETHEUS_ACCEPTS)
+    expect(kind.startswith(HEADER), kind)
+    mount.unmount()
+    # The same series, whoever asks.
+    expect_equal(set(classic(page)), set(classic(other)), "the series")
+    expect_equal(set(classic(page)), set(parse(third)), "the series")
+
+
 def promtool_has_no_objection(suite):
     if not shutil.which("promtool"):
         return Skip("no promtool; scripts/setup --services installs it")
     mount = suite.start("promtool")
     work(suite.point)
-    with urllib.request.urlopen(f"http://{suite.address}/metrics") as answer:
-        page = answer.read()
+    # As it is served: `curl …/metrics | promtool check metrics`.
+    _, page = get(suite.address)
     mount.unmount()
-    # It reads the older text format, in which a counter is called by the name
-    # of its samples.
-    older = re.sub(rb"(?m)^# (TYPE|HELP) (\S+) counter$",
-                   rb"# \1 \2_total counter", page)
-    counters = set(re.findall(rb"(?m)^# TYPE (\S+)_total counter$", older))
-    older = re.sub(rb"(?m)^# HELP (\S+) ", lambda m: b"# HELP " + m[1] +
-                   (b"_total " if m[1] in counters else b" "), older)
-    older = re.sub(rb"(?m)^# TYPE (\S+) info$", rb"# TYPE \1_info gauge",
-                   older)
-    older = re.sub(rb"(?m)^# HELP tracefs_build ", b"# HELP tracefs_build_info ",
-                   older)
-    older = re.sub(rb"(?m)^# (UNIT .*|EOF)\n", b"", older)
-    check = subprocess.run(["promtool", "check", "metrics"], input=older,
-                           capture_output=True, check=False)
-    expect(check.returncode == 0, (check.stdout + check.stderr).decode())
+    check = subprocess.run(["promtool", "check", "metrics"], input=page,
+                           capture_output=True, check=False, text=True)
+    expect_equal((check.returncode, check.stdout, check.stderr), (0, "", ""),
+                 "promtool")
 
 
 def prometheus_collects_it(suite):
@@ -287,7 +352,8 @@ def a_unix_socket_serves_its_owner(suite):
     mount = suite.start("unix", f"unix:{path}")
     expect_equal(os.stat(path).st_mode & 0o777, 0o600, "mode")
     connection = UnixConnection(path)
-    connection.request("GET", "/metrics")
+    connection.request("GET", "/metrics",
+                       headers={"Accept": PROMETHEUS_ACCEPTS})
     answer = connection.getresponse()
     expect_equal(answer.status, 200, "status")
     parse(answer.read().decode())
@@ -297,7 +363,8 @@ def a_unix_socket_serves_its_owner(suite):
 
 def scrape_socket(path):
     connection = UnixConnection(path)
-    connection.request("GET", "/metrics")
+    connection.request("GET", "/metrics",
+                       headers={"Accept": PROMETHEUS_ACCEPTS})
     page = connection.getresponse().read().decode()
     connection.close()
     return page
@@ -318,9 +385,7 @@ def names_for(suite, name, metrics, *options):
     def fetch():
         if metrics.startswith("unix:"):
             return scrape_socket(metrics[5:])
-        with urllib.request.urlopen(f"http://{suite.address}/metrics",
-                                    timeout=30) as answer:
-            return answer.read().decode()
+        return get(suite.address, Accept=PROMETHEUS_ACCEPTS)[1]
 
     settled(suite, lambda: parse(fetch()))
     pages = [fetch(), fetch()]
@@ -524,6 +589,7 @@ def main():
                  wrong_addresses_are_refused_before_the_mount,
                  hostile_clients_do_no_harm,
                  a_name_with_anything_in_it_is_a_label,
+                 who_asks_for_nothing_gets_the_classic_format,
                  promtool_has_no_objection, prometheus_collects_it):
         suite.run(case.__name__.replace("_", " "), case, suite)
     suite.finish()
