@@ -1,5 +1,6 @@
 #include "tracefs/mount/environment.h"
 
+#include <fcntl.h>
 #include <gnu/libc-version.h>
 #include <openssl/crypto.h>
 #include <sys/stat.h>
@@ -58,22 +59,37 @@ std::string Disks() {
   return disks;
 }
 
+// The number of the mount that `path` lies in; 0 before Linux 5.8.
+uint64_t MountIdOf(const char* path) {
+  struct statx st = {};
+  if (::statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_MNT_ID, &st) != 0 ||
+      (st.stx_mask & STATX_MNT_ID) == 0) {
+    return 0;
+  }
+  return st.stx_mnt_id;
+}
+
 // The fields of a line of /proc/self/mountinfo after its " - ": type, source.
-// The mount is found by device number.
-void MountOf(dev_t device, std::string* type, std::string* source) {
+// The mount is found by its own number. That of the device, which files tell,
+// is not the mount's on btrfs, where each subvolume has one.
+void MountOf(uint64_t mount_id, dev_t device, std::string* type,
+             std::string* source) {
   std::ifstream in("/proc/self/mountinfo");
   const std::string wanted =
       std::to_string(major(device)) + ':' + std::to_string(minor(device));
   for (std::string line; std::getline(in, line);) {
     std::istringstream fields(line);
-    std::string id;
+    uint64_t id = 0;
     std::string parent;
     std::string number;
     fields >> id >> parent >> number;
     const size_t dash = line.find(" - ");
-    if (number != wanted || dash == std::string::npos) continue;
+    if (dash == std::string::npos) continue;
+    const bool is_it = mount_id != 0 && id == mount_id;
+    if (!is_it && number != wanted) continue;
     std::istringstream rest(line.substr(dash + 3));
     rest >> *type >> *source;
+    if (is_it) return;
   }
 }
 
@@ -111,7 +127,9 @@ void DescribeBacking(const std::string& path, int fd,
   struct stat st;
   std::string type;
   std::string source;
-  if (::fstat(fd, &st) == 0) MountOf(st.st_dev, &type, &source);
+  if (::fstat(fd, &st) == 0) {
+    MountOf(MountIdOf(path.c_str()), st.st_dev, &type, &source);
+  }
   header->Set("backing.fs_type", type);
   header->Set("backing.device", source);
   struct statvfs space;
