@@ -39,20 +39,48 @@ std::optional<uint64_t> ParseDigits(std::string_view digits, int base) {
   return value;
 }
 
-// `text` with one of `units` behind its digits.
+constexpr std::string_view kDigits = "0123456789";
+
+// Takes the digits that `text` begins with.
+std::string_view TakeDigits(std::string_view* text) {
+  const std::string_view digits =
+      text->substr(0, text->find_first_not_of(kDigits));
+  text->remove_prefix(digits.size());
+  return digits;
+}
+
+// So many `decimals` (digits behind a point) of `factor`, which must be whole.
+std::optional<uint64_t> WholePartOf(uint64_t factor,
+                                    std::string_view decimals) {
+  uint64_t part = 0;
+  for (size_t i = decimals.size(); i-- > 0;) {
+    part += static_cast<uint64_t>(decimals[i] - '0') * factor;
+    if (part % 10 != 0) return std::nullopt;
+    part /= 10;
+  }
+  return part;
+}
+
+// A number with one of `units` behind it, which may have a `fraction`.
 template <size_t N>
 std::optional<uint64_t> ParseWithUnit(std::string_view text,
-                                      const Unit (&units)[N]) {
-  const size_t digits = text.find_first_not_of("0123456789");
-  if (digits == 0 || digits == std::string_view::npos) return std::nullopt;
-  const std::optional<uint64_t> number = ParseUnsigned(text.substr(0, digits));
+                                      const Unit (&units)[N], bool fraction) {
+  const std::optional<uint64_t> number = ParseUnsigned(TakeDigits(&text));
   if (!number) return std::nullopt;
+  std::string_view decimals;
+  if (fraction && text.starts_with('.')) {
+    text.remove_prefix(1);
+    decimals = TakeDigits(&text);
+    if (decimals.empty()) return std::nullopt;
+  }
   for (const Unit& unit : units) {
-    if (text.substr(digits) != unit.name) continue;
-    if (*number > std::numeric_limits<uint64_t>::max() / unit.factor) {
+    if (text != unit.name) continue;
+    const std::optional<uint64_t> part = WholePartOf(unit.factor, decimals);
+    if (!part || *number > (std::numeric_limits<uint64_t>::max() - *part) /
+                               unit.factor) {
       return std::nullopt;
     }
-    return *number * unit.factor;
+    return *number * unit.factor + *part;
   }
   return std::nullopt;
 }
@@ -69,12 +97,12 @@ std::optional<uint64_t> ParseUnsigned(std::string_view text) {
 
 std::optional<uint64_t> ParseSize(std::string_view text) {
   if (const auto plain = ParseUnsigned(text)) return plain;
-  return ParseWithUnit(text, kSizes);
+  return ParseWithUnit(text, kSizes, /*fraction=*/false);
 }
 
 std::optional<uint64_t> ParseDuration(std::string_view text) {
   if (text == "0") return 0;
-  return ParseWithUnit(text, kDurations);
+  return ParseWithUnit(text, kDurations, /*fraction=*/true);
 }
 
 std::string SecondsText(int64_t ns) {

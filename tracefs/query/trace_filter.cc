@@ -11,7 +11,7 @@
 #include "filters/input/trace_words.h"
 #include "tracefs/base/units.h"
 #include "tracefs/format/block_decoder.h"
-#include "tracefs/query/time_window.h"
+#include "tracefs/base/time_window.h"
 
 namespace tracefs {
 

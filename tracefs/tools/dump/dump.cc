@@ -19,7 +19,7 @@
 #include "tracefs/export/escape.h"
 #include "tracefs/export/table.h"
 #include "tracefs/query/report_keeper.h"
-#include "tracefs/query/time_window.h"
+#include "tracefs/base/time_window.h"
 #include "tracefs/query/trace_filter.h"
 #include "tracefs/reader/trace_set.h"
 #include "tracefs/tools/dump/aggregate_queue.h"

@@ -8,7 +8,7 @@
 #include "tracefs/base/status.h"
 #include "tracefs/command/paged_output.h"
 #include "tracefs/export/exporter.h"
-#include "tracefs/query/time_window.h"
+#include "tracefs/base/time_window.h"
 #include "tracefs/screen/look.h"
 #include "tracefs/tools/dump/query_options.h"
 

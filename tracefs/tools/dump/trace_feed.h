@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tracefs/base/status.h"
-#include "tracefs/query/time_window.h"
+#include "tracefs/base/time_window.h"
 #include "tracefs/query/trace_input.h"
 #include "tracefs/screen/feed.h"
 

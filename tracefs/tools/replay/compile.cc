@@ -1,7 +1,6 @@
 #include "tracefs/tools/replay/compile.h"
 
 #include <fcntl.h>
-#include <time.h>
 
 #include <cstdlib>
 #include <memory>
@@ -105,27 +104,12 @@ std::string TemporaryFolder() {
 
 Bound BoundOf(const TracePoint& point, uint64_t first_real_ns) {
   Bound bound;
-  switch (point.kind) {
-    case TracePoint::Kind::kSequence:
-      bound.sequence = point.value;
-      break;
-    case TracePoint::Kind::kAfterBegin:
-      bound.ns = point.value;
-      break;
-    case TracePoint::Kind::kAbsolute:
-      bound.ns = point.value - std::min(point.value, first_real_ns);
-      break;
-    case TracePoint::Kind::kClock: {
-      const auto seconds = static_cast<time_t>(first_real_ns / kNsPerSecond);
-      struct tm day {};
-      ::localtime_r(&seconds, &day);
-      day.tm_hour = day.tm_min = day.tm_sec = 0;
-      const auto midnight =
-          static_cast<uint64_t>(::mktime(&day)) * kNsPerSecond;
-      const uint64_t at = midnight + point.value;
-      bound.ns = at - std::min(at, first_real_ns);
-      break;
-    }
+  if (point.sequence) {
+    bound.sequence = *point.sequence;
+  } else {
+    const uint64_t at =
+        ResolveTime(point.time, {.begin_ns = first_real_ns}, /*utc=*/false);
+    bound.ns = at - std::min(at, first_real_ns);
   }
   return bound;
 }

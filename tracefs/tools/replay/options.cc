@@ -6,7 +6,6 @@
 #include <charconv>
 #include <sstream>
 
-#include "tracefs/base/clock.h"
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/units.h"
 #include "tracefs/command/command_line.h"
@@ -150,51 +149,27 @@ Status ReadTiming(const CommandLine& given, replay::PlayOptions* play) {
   return {};
 }
 
-// "14:03", "14:03:07", "14:03:07.25".
-std::optional<uint64_t> ClockOf(std::string_view text) {
-  double value = 0;
-  for (int part = 0; part < 3; ++part) {
-    const size_t colon = std::min(text.find(':'), text.size());
-    double number = 0;
-    const auto end = std::from_chars(text.data(), text.data() + colon, number);
-    if (end.ec != std::errc() || end.ptr != text.data() + colon || number < 0 ||
-        number >= (part == 0 ? 24 : 60)) {
-      return std::nullopt;
-    }
-    constexpr double kSeconds[] = {3600, 60, 1};
-    value += number * kSeconds[part];
-    text.remove_prefix(std::min(colon + 1, text.size()));
-    if (text.empty() && part > 0) {
-      return static_cast<uint64_t>(value * static_cast<double>(kNsPerSecond));
-    }
-  }
-  return std::nullopt;
-}
-
 Status ReadPoint(const CommandLine& given, const char* option,
                  std::optional<TracePoint>* point) {
   if (!given.Has(option)) return {};
   const Text text = given.Text(option);
-  std::optional<uint64_t> value;
-  TracePoint::Kind kind = TracePoint::Kind::kSequence;
-  if (text.starts_with('+')) {
-    kind = TracePoint::Kind::kAfterBegin;
-    value = ParseDuration(text.substr(1));
-  } else if (text.starts_with('@')) {
-    kind = TracePoint::Kind::kAbsolute;
-    value = ParseUnsigned(text.substr(1));
-  } else if (text.find(':') != text.npos) {
-    kind = TracePoint::Kind::kClock;
-    value = ClockOf(text);
-  } else {
-    value = ParseUnsigned(text);
+  if (const std::optional<uint64_t> number = ParseUnsigned(text)) {
+    *point = TracePoint{.sequence = number};
+    return {};
   }
-  if (!value) {
+  const Result<TimeSpec> time =
+      ParseTimeSpec(Text("--") + option, text, /*utc=*/false);
+  if (!time.ok()) {
+    return Status::Invalid(time.status().message() +
+                           ", or the number of an operation");
+  }
+  if (time->NeedsEnd()) {
     return Status::Invalid(Text("--") + option + ": \"" + text +
-                           "\" is no point of a trace; such are 1200 (the "
-                           "operation), 14:03:07, +5s, @1767323045000000000");
+                           "\" is counted from the end, which is not known "
+                           "before a replay has read it; write +5s (from its "
+                           "begin), a time, or the number of an operation");
   }
-  *point = TracePoint{kind, *value};
+  *point = TracePoint{.time = *time};
   return {};
 }
 

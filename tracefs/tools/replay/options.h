@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tracefs/base/status.h"
+#include "tracefs/base/time_window.h"
 #include "tracefs/replay/plan_builder.h"
 #include "tracefs/replay/player.h"
 #include "tracefs/replay/target_tree.h"
@@ -15,14 +16,8 @@ namespace tracefs {
 
 // A place in a trace: an operation by its number, or a time.
 struct TracePoint {
-  enum class Kind : uint8_t {
-    kSequence,
-    kAfterBegin,  // ns
-    kClock,       // ns since local midnight of the day when it begins
-    kAbsolute,    // ns since 1970
-  };
-  Kind kind = Kind::kSequence;
-  uint64_t value = 0;
+  std::optional<uint64_t> sequence = {};
+  TimeSpec time = {};  // if that is not said; never one that needs the end
 };
 
 struct ReplayOptions {

@@ -41,6 +41,10 @@ struct TimeRange {
   uint64_t end_ns = 0;
 };
 
+// What `spec` means for traces of `range`, of whose end only NeedsEnd() asks:
+// ns since 1970. `utc`: as of ParseTimeSpec.
+uint64_t ResolveTime(const TimeSpec& spec, const TimeRange& range, bool utc);
+
 // Half open: from <= t < to.
 struct TimeWindow {
   uint64_t from_ns = 0;

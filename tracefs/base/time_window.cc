@@ -1,4 +1,4 @@
-#include "tracefs/query/time_window.h"
+#include "tracefs/base/time_window.h"
 
 #include <time.h>
 
@@ -146,6 +146,8 @@ uint64_t OnDayOf(uint64_t begin_ns, uint64_t clock_ns, bool utc) {
                            clock_ns % kNsPerSecond;
 }
 
+}  // namespace
+
 uint64_t ResolveTime(const TimeSpec& spec, const TimeRange& range, bool utc) {
   const uint64_t length =
       range.end_ns > range.begin_ns ? range.end_ns - range.begin_ns : 0;
@@ -168,8 +170,6 @@ uint64_t ResolveTime(const TimeSpec& spec, const TimeRange& range, bool utc) {
   }
   return 0;
 }
-
-}  // namespace
 
 Result<TimeSpec> ParseTimeSpec(std::string_view option, std::string_view text,
                                bool utc) {
