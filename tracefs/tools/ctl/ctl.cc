@@ -57,11 +57,11 @@ class Runner {
       case CtlCommand::kAdd:
         return Add();
       case CtlCommand::kRemove:
-        return client_.Call(TracerRequest("remove", options_.tracer)).status();
+        return OfTracer("remove").status();
       case CtlCommand::kStop:
-        return client_.Call(TracerRequest("stop", options_.tracer)).status();
+        return OfTracer("stop").status();
       case CtlCommand::kStart:
-        return client_.Call(TracerRequest("start", options_.tracer)).status();
+        return OfTracer("start").status();
       case CtlCommand::kSetFilter:
         return SetFilter();
       case CtlCommand::kReload:
@@ -93,6 +93,13 @@ class Runner {
     if (!shown.ok()) return shown.status();
     out_.Append(*shown);
     return out_.Flush();
+  }
+
+  // The answer to a command about the tracer that was named.
+  Result<std::string> OfTracer(const std::string& command) {
+    const Result<uint32_t> tracer = TracerNamed(client_, options_.tracer);
+    if (!tracer.ok()) return tracer.status();
+    return client_.Call(TracerRequest(command, *tracer));
   }
 
   // Alarms as they come. What the mount remembers of them is more than comes
@@ -160,8 +167,10 @@ class Runner {
   }
 
   Status SetFilter() {
+    const Result<uint32_t> tracer = TracerNamed(client_, options_.tracer);
+    if (!tracer.ok()) return tracer.status();
     const Result<std::string> request =
-        FilterRequest(client_, "set-filter", &options_.tracer, options_.filter);
+        FilterRequest(client_, "set-filter", &*tracer, options_.filter);
     if (!request.ok()) return request.status();
     const Result<std::string> answer = client_.Call(*request);
     if (answer.ok()) SayWarnings(*answer);
@@ -169,8 +178,7 @@ class Runner {
   }
 
   Status Snapshot() {
-    const Result<std::string> answer =
-        client_.Call(TracerRequest("snapshot", options_.tracer));
+    const Result<std::string> answer = OfTracer("snapshot");
     if (!answer.ok()) return answer.status();
     const Json json = Json::parse(*answer, nullptr, false);
     if (!json.is_object() || !json.contains("file") ||
@@ -237,14 +245,14 @@ class Runner {
   const std::atomic<bool>& stop_;
 };
 
-Status Unmount(const CtlOptions& options, OutputBuffer& out,
-               OutputBuffer& err) {
+Status Unmount(const CtlOptions& options, OutputBuffer& out, OutputBuffer& err,
+               const std::atomic<bool>& stop) {
   const auto tell = [&err](const std::string& text) {
     err.Append(kCommand + text + '\n');
     static_cast<void>(err.Flush());
   };
   const Result<std::string> line =
-      UnmountAndWait(options.mount, options.patience, tell);
+      UnmountAndWait(options.mount, options.patience, tell, stop);
   if (!line.ok()) return line.status();
   const Result<std::string> text = UnmountText(*line);
   if (!text.ok()) return text.status();
@@ -261,7 +269,7 @@ Status Unmount(const CtlOptions& options, OutputBuffer& out,
 int CtlOne(const CtlOptions& options, OutputBuffer& out, OutputBuffer& err,
            const std::atomic<bool>& stop) {
   if (options.command == CtlCommand::kUnmount) {
-    const Status status = Unmount(options, out, err);
+    const Status status = Unmount(options, out, err, stop);
     if (!status.ok()) err.Append(kCommand + status.message() + '\n');
     static_cast<void>(err.Flush());
     return ExitStatus(status);

@@ -17,8 +17,11 @@ int Run(const CtlOptions& options) {
   // A reader that goes away shows as EPIPE.
   ::signal(SIGPIPE, SIG_IGN);
   static const std::atomic<bool> never = false;
+  // These end, and say how far they came.
   const bool endless = options.command == CtlCommand::kTail ||
-                       options.command == CtlCommand::kTop || options.follow;
+                       options.command == CtlCommand::kTop ||
+                       options.command == CtlCommand::kUnmount ||
+                       options.follow;
   FdOutput out(STDOUT_FILENO);
   FdOutput err(STDERR_FILENO);
   return Ctl(options, out, err, endless ? StopAtSignals() : never);

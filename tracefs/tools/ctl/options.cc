@@ -30,7 +30,7 @@ constexpr uint64_t kMaxIntervalMs = 3'600'000;
 struct CommandRow {
   std::string_view name;
   CtlCommand command;
-  bool tracer;  // takes a tracer's id
+  bool tracer;  // takes a tracer: its id or its name
   enum { kNone, kFilter, kMaybeFilter, kFile, kMaybeFile } argument;
   std::string_view arguments;  // for --help
   std::string_view help;
@@ -53,15 +53,15 @@ constexpr CommandRow kCommands[] = {
      "trace as FILE, or the mount's config, says now: tracers that are the "
      "same "
      "go on"},
-    {"remove", CtlCommand::kRemove, true, CommandRow::kNone, "ID",
+    {"remove", CtlCommand::kRemove, true, CommandRow::kNone, "TRACER",
      "end a tracer and close its output"},
-    {"stop", CtlCommand::kStop, true, CommandRow::kNone, "ID",
+    {"stop", CtlCommand::kStop, true, CommandRow::kNone, "TRACER",
      "let a tracer rest; its output stays open"},
-    {"start", CtlCommand::kStart, true, CommandRow::kNone, "ID",
+    {"start", CtlCommand::kStart, true, CommandRow::kNone, "TRACER",
      "let a stopped tracer go on"},
-    {"set-filter", CtlCommand::kSetFilter, true, CommandRow::kFilter, "ID EXPR",
-     "give a tracer another filter"},
-    {"snapshot", CtlCommand::kSnapshot, true, CommandRow::kNone, "ID",
+    {"set-filter", CtlCommand::kSetFilter, true, CommandRow::kFilter,
+     "TRACER EXPR", "give a tracer another filter"},
+    {"snapshot", CtlCommand::kSnapshot, true, CommandRow::kNone, "TRACER",
      "write what a flight recorder holds to a new file; prints its path"},
     {"rules", CtlCommand::kRules, false, CommandRow::kNone, "",
      "the rules of configs: state, alarms, and what became of them"},
@@ -304,10 +304,14 @@ Status TakeArguments(const CommandRow& row, std::span<const std::string> words,
                             std::string(row.arguments);
   if (row.tracer) {
     if (words.empty()) return Status::Invalid(usage);
-    const Result<uint64_t> id =
-        NumberIn(words[0], "ID", 0, std::numeric_limits<uint32_t>::max());
-    if (!id.ok()) return id.status();
-    options->tracer = static_cast<uint32_t>(*id);
+    options->tracer = words[0];
+    // No name begins like that.
+    const char first = words[0].empty() ? '0' : words[0][0];
+    if (first >= '0' && first <= '9') {
+      const Result<uint64_t> id =
+          NumberIn(words[0], "TRACER", 0, std::numeric_limits<uint32_t>::max());
+      if (!id.ok()) return id.status();
+    }
     words = words.subspan(1);
   }
   // A filter may be given in several words, as the shell has split it.
@@ -347,12 +351,13 @@ std::string CtlHelp() {
     left.resize(std::max(left.size(), kWidth), ' ');
     out << "  " << left << row.help << '\n';
   }
-  out << '\n'
+  out << "\nTRACER is the id of a tracer, as list has it, or its name.\n\n"
       << VisibleOptions()
       << "\nExamples:\n"
          "  tracefs-ctl /data explain\n"
          "  tracefs-ctl /data tail 'op = unlink AND errno = 0'\n"
          "  tracefs-ctl /data add detail.conf\n"
+         "  tracefs-ctl /data stop detail\n"
          "  tracefs-ctl /data set-filter 2 'cuid = alice AND op IN { open "
          "unlink }'\n"
          "  tracefs-ctl --all list\n"

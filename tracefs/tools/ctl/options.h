@@ -41,7 +41,8 @@ struct CtlOptions {
   std::string mount;
   bool all = false;  // every mount of the host that is ours, not `mount`
   CtlCommand command{};
-  uint32_t tracer = 0;  // of remove, stop, start, set-filter
+  // Of remove, stop, start, set-filter, snapshot: an id or a name.
+  std::string tracer;
   std::string filter;   // of set-filter, tail, top
   std::string file;     // of add; of reload, if not the mount's own
   bool json = false;    // the mount's own answer

@@ -16,6 +16,8 @@
 #include "tracefs/base/enclosed_folder.h"
 #include "tracefs/base/file_io.h"
 #include "tracefs/base/log_socket.h"
+#include "tracefs/base/spelling.h"
+#include "tracefs/base/units.h"
 #include "tracefs/broker/spec.h"
 #include "tracefs/crypto/key_source.h"
 #include "tracefs/export/escape.h"
@@ -256,6 +258,35 @@ std::string AlarmsRequest() {
 
 std::string TracerRequest(const std::string& command, uint32_t tracer) {
   return Json({{"command", command}, {"tracer", tracer}}).dump();
+}
+
+Result<uint32_t> TracerNamed(ControlClient& client, const std::string& word) {
+  if (const std::optional<uint64_t> id = ParseUnsigned(word);
+      id && *id <= UINT32_MAX) {
+    return static_cast<uint32_t>(*id);
+  }
+  const Result<Json> list = Check(client, {{"command", "list"}});
+  if (!list.ok()) return list.status();
+  std::vector<uint32_t> ids;
+  std::vector<std::string> names;
+  for (const Json& tracer : list->value("tracers", Json::array())) {
+    if (!tracer.is_object() || !tracer.value("name", Json()).is_string() ||
+        !tracer.value("id", Json()).is_number_unsigned()) {
+      return NoSense();
+    }
+    names.push_back(tracer["name"].get<std::string>());
+    if (names.back() == word) ids.push_back(tracer["id"].get<uint32_t>());
+  }
+  if (ids.size() == 1) return ids[0];
+  if (!ids.empty()) {
+    std::string text = "more than one tracer is named '" + word + "':";
+    for (const uint32_t id : ids) text += ' ' + std::to_string(id);
+    return Status::Invalid(text + "; name one by its id");
+  }
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  return Status::Invalid("no tracer is named '" + word + "'" +
+                         DidYouMean(word, known) +
+                         " (tracefs-ctl MNT list shows ids and names)");
 }
 
 Result<std::string> FilterRequest(ControlClient& client,

@@ -52,6 +52,9 @@ class NewFiles {
 // {"command":NAME} as JSON, with or without "tracer":ID.
 std::string SimpleRequest(const std::string& command);
 std::string TracerRequest(const std::string& command, uint32_t tracer);
+// The id of the tracer that `word` names: by its id, of which the mount judges,
+// or by its name, which one of the mount's tracers must have.
+Result<uint32_t> TracerNamed(ControlClient& client, const std::string& word);
 // `rules`, with all alarms that the mount remembers.
 std::string AlarmsRequest();
 

@@ -15,6 +15,7 @@
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/control/client.h"
 #include "tracefs/export/escape.h"
+#include "tracefs/tools/ctl/mount_holders.h"
 #include "tracefs/tools/ctl/request.h"
 
 namespace tracefs {
@@ -26,16 +27,20 @@ using Json = nlohmann::ordered_json;
 constexpr auto kMoment = std::chrono::seconds(1);
 constexpr size_t kMaxLine = size_t{1} << 20;
 
-// Waits until `fd` is readable: false at the deadline.
-bool WaitFor(int fd, Clock::time_point deadline) {
+enum class Waited { kReady, kDeadline, kStopped };
+
+// Waits until `fd` is readable, the deadline, or `stop`, which a signal sets.
+Waited WaitFor(int fd, Clock::time_point deadline,
+               const std::atomic<bool>& stop) {
   for (;;) {
+    if (stop.load()) return Waited::kStopped;
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(
-        std::max(deadline - Clock::now(), Clock::duration::zero()));
+        std::clamp<Clock::duration>(deadline - Clock::now(),
+                                    Clock::duration::zero(), kMoment));
     pollfd ready = {.fd = fd, .events = POLLIN, .revents = 0};
-    const int n = ::poll(
-        &ready, 1, static_cast<int>(std::min<int64_t>(left.count(), INT_MAX)));
-    if (n > 0) return true;
-    if (n == 0 && Clock::now() >= deadline) return false;
+    const int n = ::poll(&ready, 1, static_cast<int>(left.count()));
+    if (n > 0) return Waited::kReady;
+    if (n == 0 && Clock::now() >= deadline) return Waited::kDeadline;
   }
 }
 
@@ -61,14 +66,64 @@ Status CheckIsMountPoint(const std::string& path, const MountIdentity& mount) {
                          (points.empty() ? "" : "; name '" + points[0] + "'"));
 }
 
-Status NotDone(std::chrono::seconds patience) {
-  return Status::SystemSaid(
-      ETIMEDOUT,
-      "it is unmounted, but its traces are not complete after " +
-          std::to_string(patience.count()) +
-          " s: an output is slow, or the mount is still there in another "
-          "namespace; `tracefs-dump --wait TRACE` waits on");
+// What an unmounted mount's end waits for, as far as that can be seen.
+std::string WaitingFor(const MountIdentity& mount) {
+  const std::string holders = HoldersText(mount);
+  if (!holders.empty()) return "who still uses it: " + holders;
+  if (IsStillServed(mount)) {
+    return "who still uses it, and is not to be seen in /proc: a mount "
+           "namespace without processes, a file on its way between processes, "
+           "or a process of another user";
+  }
+  return "the outputs to take the rest of the traces";
 }
+
+// Says what is waited for, and what instead when that changes.
+class Waiting {
+ public:
+  Waiting(const MountIdentity& mount, Clock::time_point deadline,
+          std::chrono::seconds patience, const std::atomic<bool>& stop,
+          const std::function<void(const std::string&)>& tell)
+      : mount_(mount),
+        deadline_(deadline),
+        patience_(patience),
+        stop_(stop),
+        tell_(tell) {}
+
+  // Until `fd` is readable. kSystem if that is not to be waited for any longer.
+  Status For(int fd) {
+    for (;;) {
+      const auto next = std::min(deadline_, Clock::now() + kMoment);
+      const Waited waited = WaitFor(fd, next, stop_);
+      if (waited == Waited::kReady) return Status::Ok();
+      if (waited == Waited::kStopped || Clock::now() >= deadline_) {
+        return GivenUp(waited == Waited::kStopped);
+      }
+      std::string now = WaitingFor(mount_);
+      if (now == told_) continue;
+      told_ = std::move(now);
+      tell_("unmounted; waiting for " + told_);
+    }
+  }
+
+ private:
+  Status GivenUp(bool stopped) const {
+    return Status::SystemSaid(
+        stopped ? EINTR : ETIMEDOUT,
+        "it is unmounted, but its traces are not complete" +
+            (stopped ? " yet"
+                     : " after " + std::to_string(patience_.count()) + " s") +
+            ": it waits for " + WaitingFor(mount_) +
+            "; `tracefs-dump --wait TRACE` waits on");
+  }
+
+  const MountIdentity mount_;
+  const Clock::time_point deadline_;
+  const std::chrono::seconds patience_;
+  const std::atomic<bool>& stop_;
+  const std::function<void(const std::string&)>& tell_;
+  std::string told_;
+};
 
 std::string TextIn(const Json& json, const char* key) {
   if (!json.is_object() || !json.contains(key)) return "";
@@ -84,7 +139,8 @@ std::string NumberIn(const Json& json, const char* key) {
 
 Result<std::string> UnmountAndWait(
     const std::string& mount_point, std::chrono::seconds patience,
-    const std::function<void(const std::string&)>& tell) {
+    const std::function<void(const std::string&)>& tell,
+    const std::atomic<bool>& stop) {
   const auto deadline = Clock::now() + patience;
   Result<ControlClient> client = ControlClient::Connect(mount_point, patience);
   if (!client.ok()) return client.status();
@@ -94,8 +150,11 @@ Result<std::string> UnmountAndWait(
   const Result<std::string> answer = client->Call(SimpleRequest("unmount"));
   if (!answer.ok()) {
     if (answer.status().error() != EBUSY) return answer.status();
+    const std::string holders = HoldersText(mount);
     return Status::SystemSaid(
-        EBUSY, "'" + mount_point + "' is in use: `fuser -vm " + mount_point +
+        EBUSY, "'" + mount_point +
+                   "' is in use: " + (holders.empty() ? "" : holders + "; ") +
+                   "`fuser -vm " + mount_point +
                    "` shows by whom (`umount -l` takes it away at once; its "
                    "traces end when its last user does)");
   }
@@ -108,16 +167,9 @@ Result<std::string> UnmountAndWait(
   }
   const UniqueFd stream = client->TakeStream();
   std::string line;
-  bool told = false;
+  Waiting waiting(mount, deadline, patience, stop, tell);
   while (line.empty() || line.back() != '\n') {
-    if (!WaitFor(
-            stream.get(),
-            told ? deadline : std::min(deadline, Clock::now() + kMoment))) {
-      if (told || Clock::now() >= deadline) return NotDone(patience);
-      told = true;
-      tell("unmounted; waiting for the outputs to take the rest of the traces");
-      continue;
-    }
+    if (Status s = waiting.For(stream.get()); !s.ok()) return s;
     std::array<char, 4096> part;
     const ssize_t n = ::recv(stream.get(), part.data(), part.size(), 0);
     if (n < 0 && errno == EINTR) continue;
@@ -129,7 +181,9 @@ Result<std::string> UnmountAndWait(
     }
     line.append(part.data(), static_cast<size_t>(n));
   }
-  if (daemon && !WaitFor(daemon.get(), deadline)) return NotDone(patience);
+  if (daemon) {
+    if (Status s = waiting.For(daemon.get()); !s.ok()) return s;
+  }
   return line;
 }
 

@@ -52,7 +52,7 @@ TEST(CtlOptionsTest, ArgumentsAreTaken) {
   const auto filter =
       Parse({"/m", "set-filter", "7", "op = read", "AND", "cuid = 0"});
   ASSERT_TRUE(filter.ok());
-  EXPECT_EQ(filter->tracer, 7u);
+  EXPECT_EQ(filter->tracer, "7");
   EXPECT_EQ(filter->filter, "op = read AND cuid = 0");
   const auto top = Parse({"/m", "top", "--interval", "500ms", "--rounds", "2",
                           "--sort", "errors", "--timeout", "5", "op = read"});
@@ -82,11 +82,12 @@ TEST(CtlOptionsTest, Malicious_WrongUsageIsExplained) {
   EXPECT_EQ(ErrorOf({"/m", "add"}), "usage: tracefs-ctl MNT add FILE");
   EXPECT_EQ(ErrorOf({"/m", "add", "a", "b"}),
             "usage: tracefs-ctl MNT add FILE");
-  EXPECT_EQ(ErrorOf({"/m", "remove"}), "usage: tracefs-ctl MNT remove ID");
+  EXPECT_EQ(ErrorOf({"/m", "remove"}), "usage: tracefs-ctl MNT remove TRACER");
   EXPECT_EQ(ErrorOf({"/m", "set-filter", "1"}),
-            "usage: tracefs-ctl MNT set-filter ID EXPR");
-  EXPECT_NE(ErrorOf({"/m", "stop", "one"}).find("'one' is no number"),
+            "usage: tracefs-ctl MNT set-filter TRACER EXPR");
+  EXPECT_NE(ErrorOf({"/m", "stop", "1x"}).find("'1x' is no number"),
             std::string::npos);
+  EXPECT_EQ(Parse({"/m", "stop", "one"})->tracer, "one");
   EXPECT_NE(ErrorOf({"/m", "stop", "4294967296"}).find("is no number"),
             std::string::npos);
 }
