@@ -34,17 +34,20 @@ int OpenFlags(const FileOptions& options) {
 
 class File final : public OutputDriver {
  public:
-  // `folder`: needed with a rotation. `remove_unused`: we made the file.
+  // `folder`: needed with a rotation, and if we `made` the file.
   File(FileOptions options, std::optional<OutputFolder> folder, UniqueFd fd,
-       const OutputFileId& id, bool remove_unused)
+       const OutputFileId& id, bool made)
       : options_(std::move(options)),
         folder_(std::move(folder)),
         file_(
             std::make_unique<TraceFile>(std::move(fd), Quoted(options_.path))),
         id_(id),
-        remove_unused_(remove_unused) {}
+        made_(made) {}
+  // What is left behind would be in the way of the next start.
   ~File() override {
-    if (remove_unused_) folder_->Remove(folder_->base(), id_);
+    const bool stays =
+        options_.stay != nullptr ? options_.stay->load() : begun_;
+    if (made_ && !stays) folder_->Remove(folder_->base(), id_);
   }
 
   Status Initialize(const TraceIdentity& identity) override {
@@ -57,8 +60,7 @@ class File final : public OutputDriver {
     }
     file_->Reserve(preamble_.size() + mark.size());
     const Status begun = file_->Append({AsBytes(preamble_), AsBytes(mark)});
-    // An empty file would be in the way of the next start.
-    if (begun.ok()) remove_unused_ = false;
+    begun_ = begun.ok();
     return begun;
   }
 
@@ -191,9 +193,10 @@ class File final : public OutputDriver {
   const FileOptions options_;
   const std::optional<OutputFolder> folder_;
   std::unique_ptr<TraceFile> file_;
-  std::string name_;    // of file_ in folder_
-  OutputFileId id_;     // of file_
-  bool remove_unused_;  // we made it, and nothing was written yet
+  std::string name_;  // of file_ in folder_
+  OutputFileId id_;   // of file_
+  const bool made_;   // the first one, by us
+  bool begun_ = false;
   bool reported_ = false;
 
   // For rotation.
@@ -296,7 +299,7 @@ Result<std::unique_ptr<OutputDriver>> FileDriver::Create(FileOptions options,
   folder->Enclose();
   return std::unique_ptr<OutputDriver>(
       std::make_unique<File>(std::move(options), *std::move(folder),
-                             *std::move(fd), *id, /*remove_unused=*/!device));
+                             *std::move(fd), *id, /*made=*/!device));
 }
 
 Result<std::unique_ptr<OutputDriver>> FileDriver::Adopt(
@@ -337,7 +340,7 @@ Result<std::unique_ptr<OutputDriver>> FileDriver::Adopt(
   }
   return std::unique_ptr<OutputDriver>(std::make_unique<File>(
       std::move(options), std::move(folder), std::move(files[0]), *id,
-      /*remove_unused=*/false));
+      /*made=*/false));
 }
 
 }  // namespace tracefs

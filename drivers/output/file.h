@@ -36,14 +36,16 @@ struct FileOptions {
   bool sync = false;
   Rotation rotation = {};
   OutputFileChange changed = nullptr;  // may be empty
+  OutputsStay stay = nullptr;
 };
 
 // Creates the file at once: new, mode 0600, never through a symlink, never
 // over an existing one. A file that is never written to, because another tracer
-// of the config failed, is removed again. Opened before the mount, so that a
-// trace inside the traced tree is written below it. A full disk is reported
-// once, on standard error, by the first Write that fails; each later block is
-// tried again. Where the next file cannot be made, the trace goes on in the one
+// of the config failed, is removed again, and so is one that was made for a
+// mount that did not begin (`stay`). Opened before the mount, so that a trace
+// inside the traced tree is written below it. A full disk is reported once, on
+// standard error, by the first Write that fails; each later block is tried
+// again. Where the next file cannot be made, the trace goes on in the one
 // before.
 class FileDriver {
  public:

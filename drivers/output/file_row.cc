@@ -68,6 +68,7 @@ Result<MadeOutputDriver> Make(const ConfigEntry& entry,
                               OutputDriverInputs inputs) {
   FileOptions options = OptionsOf(entry);
   options.changed = std::move(inputs.changed);
+  options.stay = std::move(inputs.stay);
   OutputFileId id;
   Result<std::unique_ptr<OutputDriver>> driver =
       inputs.given.any()

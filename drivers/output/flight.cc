@@ -81,7 +81,9 @@ Result<std::shared_ptr<FlightRecorder>> FlightRecorder::Create(
 
 FlightRecorder::~FlightRecorder() {
   if (memory_ != nullptr) ::munmap(memory_, memory_bytes_);
-  if (start_.empty() && unused_) unused_();
+  const bool stays =
+      options_.stay != nullptr ? options_.stay->load() : !start_.empty();
+  if (!stays && unused_) unused_();
 }
 
 Status FlightRecorder::MapMemory(UniqueFd map) {

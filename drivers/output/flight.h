@@ -30,6 +30,7 @@ struct FlightOptions {
   uint64_t ring_bytes = uint64_t{1} << 20;
   uint32_t rings = 32;
   uint64_t keep = 16;  // snapshots; older ones of this recorder are removed
+  OutputsStay stay = nullptr;
 };
 
 // The rings and their snapshots. Shared by the driver and whoever may ask for a

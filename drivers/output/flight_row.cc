@@ -105,8 +105,10 @@ Result<MadeOutputDriver> Make(const ConfigEntry& entry,
       unused = [of_map, id] { of_map->Remove(of_map->base(), id); };
     }
   }
+  FlightOptions options = OptionsOf(entry);
+  options.stay = std::move(inputs.stay);
   const Result<std::shared_ptr<FlightRecorder>> recorder =
-      FlightRecorder::Create(OptionsOf(entry), *std::move(folder),
+      FlightRecorder::Create(std::move(options), *std::move(folder),
                              std::move(map), std::move(unused));
   if (!recorder.ok()) return recorder.status();
   made.flight =

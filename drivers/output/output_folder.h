@@ -5,8 +5,10 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "tracefs/base/status.h"
@@ -26,6 +28,11 @@ struct OutputFileId {
 // Told of files that a driver makes later: from now on it writes this one, or
 // writes it no more. Threads: those of the driver.
 using OutputFileChange = std::function<void(const OutputFileId&, bool written)>;
+
+// Whether files that outputs have made stay when the outputs are gone: false
+// until what they were made for has begun. Null: they stay once anything was
+// written to them.
+using OutputsStay = std::shared_ptr<const std::atomic<bool>>;
 
 // Threads: any.
 class OutputFolder {

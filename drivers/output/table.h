@@ -32,6 +32,7 @@ struct OutputDriverInputs {
   Given given = {};
   // Told of files that come and go later. May be empty.
   OutputFileChange changed = {};
+  OutputsStay stay = {};
 };
 
 // A driver, and what its tracer has to know of it.

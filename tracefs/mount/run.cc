@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <climits>
@@ -155,7 +156,10 @@ Status Run(const MountOptions& given, Log& log,
                         options.config.empty() ? "tracefs-run" : options.config,
                         FullSchema());
   if (!config.ok()) return config.status();
-  Result<std::vector<TracerPlan>> plans = PlanTracers(*config, names, {});
+  // A mount that does not begin leaves nothing that is in the way of the next.
+  const auto begun_to_trace = std::make_shared<std::atomic<bool>>(false);
+  Result<std::vector<TracerPlan>> plans =
+      PlanTracers(*config, names, {.stay = begun_to_trace});
   if (!plans.ok()) return plans.status();
 
   if (steering != nullptr) {
@@ -407,6 +411,7 @@ Status Run(const MountOptions& given, Log& log,
     return s;
   }
 
+  begun_to_trace->store(true);
   if (last_word != nullptr) last_word->Begin();
   Notify(NoticeId::kMounted, "serves " + options.source + " (visibility " +
                                  VisibilityName(options.visibility) + ", " +

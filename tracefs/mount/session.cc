@@ -115,6 +115,11 @@ Result<std::unique_ptr<Session>> Session::Mount(
     return Status::System(errno, "mount point '" + options.mount_point + "'");
   }
   session->mount_point_ = resolved;
+  // A mount on a file could not be used.
+  struct stat st;
+  if (::stat(resolved, &st) == 0 && !S_ISDIR(st.st_mode)) {
+    return Status::System(ENOTDIR, "mount point '" + options.mount_point + "'");
+  }
 
   std::vector<std::string> fuse_options = {"default_permissions",
                                            "subtype=tracefs",

@@ -60,8 +60,8 @@ struct Tally {
 };
 
 struct ThreadSlot {
-  // Tracers that run at a time.
-  static constexpr size_t kPositions = 32;
+  // Tracers that run at a time: the bits of Event::sink_keep.
+  static constexpr size_t kPositions = 64;
 
   explicit ThreadSlot(uint32_t slot_number) : number(slot_number) {}
 

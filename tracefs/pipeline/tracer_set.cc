@@ -66,9 +66,9 @@ Status TracerSet::Join(Entry entry, const TracerSet& present) {
     ++entry.position;
   }
   if (entry.position >= ThreadSlot::kPositions) {
-    return Status::Invalid("more than " +
-                           std::to_string(ThreadSlot::kPositions) +
-                           " tracers run; stop one first");
+    return Status::Invalid(std::to_string(ThreadSlot::kPositions) +
+                           " tracers run already, those of rules, tail and top "
+                           "included, and no more can; stop one first");
   }
   entry.since = generation;
   running.push_back(std::move(entry));

@@ -9,6 +9,7 @@
 #include "filters/output/chain.h"
 #include "filters/output/table.h"
 #include "tracefs/base/text_cursor.h"
+#include "tracefs/pipeline/pipeline.h"
 #include "tracefs/tracers/parts.h"
 #include "tracefs/tracers/plan_outputs.h"
 #include "tracefs/tracers/plan_rules.h"
@@ -139,6 +140,14 @@ Result<std::vector<TracerPlan>> PlanWithoutOutputs(const Config& config,
   if (Status s = PlanRules(config, first_id, users, names, &plans); !s.ok()) {
     return s;
   }
+  static_assert(kMaxConfigTracers <= Pipeline::kMaxTracers);
+  if (plans.size() > Pipeline::kMaxTracers) {
+    return ErrorAt(config.file_name, config.tracers.back().position,
+                   "these tracers and those that feed their rules are " +
+                       std::to_string(plans.size()) + ", and at most " +
+                       std::to_string(Pipeline::kMaxTracers) +
+                       " run at a time; put rules into fewer tracers");
+  }
   return plans;
 }
 
@@ -176,10 +185,7 @@ Result<std::vector<TracerPlan>> PlanTracers(const Config& config,
   Result<std::vector<TracerPlan>> plans =
       PlanWithoutOutputs(config, names, *options.users, options.first_id);
   if (!plans.ok()) return plans.status();
-  if (Status s = MakeOutputs(config, options.files, options.probe, &*plans);
-      !s.ok()) {
-    return s;
-  }
+  if (Status s = MakeOutputs(config, options, &*plans); !s.ok()) return s;
   return plans;
 }
 

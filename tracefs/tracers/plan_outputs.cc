@@ -56,7 +56,8 @@ Result<MadeOutputDriver> MakeDriver(const ConfigEntry& entry, bool probe,
 // `files`: one for each wish of this section and of those that follow, or none.
 // Takes those of this one.
 Status MakeOutput(const Config& file, const TracerConfig& config,
-                  std::span<UniqueFd>* files, bool probe, TracerPlan* plan) {
+                  std::span<UniqueFd>* files, const OutputsStay& stay,
+                  bool probe, TracerPlan* plan) {
   const ConfigEntry& last = config.output.back();
   plan->file_change = std::make_shared<OutputFileChange>();
   const auto changed = [change = plan->file_change](const OutputFileId& id,
@@ -71,7 +72,8 @@ Status MakeOutput(const Config& file, const TracerConfig& config,
     *files = files->subspan(wished);
   }
   Result<MadeOutputDriver> made = MakeDriver(
-      last, probe, {.given = Given(given.back()), .changed = changed});
+      last, probe,
+      {.given = Given(given.back()), .changed = changed, .stay = stay});
   if (!made.ok()) return made.status().Prefixed(PlaceText(file, last.position));
   plan->files = std::move(made->files);
   if (made->flight) {
@@ -186,8 +188,9 @@ Result<std::vector<Wish>> WishesOf(const Config& file) {
   return all;
 }
 
-Status MakeOutputs(const Config& file, std::vector<UniqueFd>* given, bool probe,
+Status MakeOutputs(const Config& file, const TracerPlanOptions& options,
                    std::vector<TracerPlan>* plans) {
+  std::vector<UniqueFd>* const given = options.files;
   std::span<UniqueFd> files;
   if (given != nullptr) {
     const Result<std::vector<Wish>> wishes = WishesOf(file);
@@ -200,8 +203,9 @@ Status MakeOutputs(const Config& file, std::vector<UniqueFd>* given, bool probe,
     files = *given;
   }
   for (size_t i = 0; i < file.tracers.size(); ++i) {
-    if (Status s = MakeOutput(file, WithName(file.tracers[i], (*plans)[i]),
-                              &files, probe, &(*plans)[i]);
+    if (Status s =
+            MakeOutput(file, WithName(file.tracers[i], (*plans)[i]), &files,
+                       options.stay, options.probe, &(*plans)[i]);
         !s.ok()) {
       return s;
     }

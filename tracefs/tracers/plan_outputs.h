@@ -7,7 +7,6 @@
 
 #include "config/config.h"
 #include "tracefs/base/status.h"
-#include "tracefs/base/unique_fd.h"
 #include "tracefs/tracers/plan.h"
 
 namespace tracefs {
@@ -23,9 +22,7 @@ Status CheckOutput(const Config& file, const TracerConfig& config);
 Result<std::vector<Wish>> WishesOf(const Config& file);
 
 // Makes the outputs of the tracers of `file`, with which `plans` begins.
-// `given` has one file for each wish; null: all are made here. With `probe`
-// nothing is made, only looked at.
-Status MakeOutputs(const Config& file, std::vector<UniqueFd>* given, bool probe,
+Status MakeOutputs(const Config& file, const TracerPlanOptions& options,
                    std::vector<TracerPlan>* plans);
 
 }  // namespace tracefs
