@@ -105,6 +105,39 @@ TEST_F(AnonCommandTest, WhatIsRevealedIsListedAsTheOriginal) {
   }
 }
 
+TEST_F(AnonCommandTest, CompressesAsItsInputWas) {
+  const auto make = [&](const std::string& name, const std::string& filters) {
+    folder_.Write(name, SealedTrace::Make(filters, 6, TestSerial()).Bytes());
+    const Outcome outcome =
+        Anon("--policy research --keys k " + name + " " + name + ".hidden");
+    EXPECT_EQ(outcome.status, 0) << outcome.output;
+    return outcome.output;
+  };
+  const auto chain = [&](const std::string& name) {
+    return Run(TRACEFS_DUMP " --header " + name +
+               ".hidden | sed -n 's/^ *chain  *//p'")
+        .output;
+  };
+  make("plain", "");
+  EXPECT_EQ(chain("plain"), "file\n");
+  const std::string operations =
+      Run(TRACEFS_DUMP " --format jsonl plain.hidden").output;
+  EXPECT_NE(operations, "");
+  for (const std::string alg : {"zlib", "zstd"}) {
+    const std::string said =
+        make(alg, "compress alg = " + alg + "; checksum alg = crc32c;");
+    EXPECT_NE(said.find("without the checksum"), std::string::npos) << said;
+    EXPECT_EQ(chain(alg), "compress alg=" + alg + "; file\n");
+    EXPECT_EQ(Run(TRACEFS_DUMP " --format jsonl " + alg + ".hidden").output,
+              operations);
+    EXPECT_EQ(Run(TRACEFS_VERIFY " " + alg + ".hidden").status, 0);
+    EXPECT_EQ(Anon("--audit " + alg + ".hidden --against " + alg +
+                   " --policy research")
+                  .status,
+              0);
+  }
+}
+
 TEST_F(AnonCommandTest, WorksInAPipe) {
   const std::string trace = Golden("every_operation");
   ASSERT_EQ(Anon("-q --policy research --keys k " + trace + " file").status, 0);

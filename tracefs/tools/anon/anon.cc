@@ -25,6 +25,15 @@ std::string Megabytes(uint64_t bytes) {
   return text;
 }
 
+// "checksum", "checksum and encrypt".
+std::string JoinedWords(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) {
+    text += (text.empty() ? "" : " and ") + word;
+  }
+  return text;
+}
+
 std::string BaseName(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
@@ -137,6 +146,10 @@ Status RewriteAll(const AnonOptions& options, const PlanMaker& make_plan,
     *out += *path + ": " + std::to_string(counts.operations) + " operations, " +
             Megabytes(counts.bytes_read) + " read, " +
             Megabytes(counts.bytes_written) + " written\n";
+    if (!counts.left_out.empty()) {
+      *out += "  without the " + JoinedWords(counts.left_out) +
+              " of the original: nothing is sealed or encrypted here\n";
+    }
     if (counts.left_as_they_are != 0) {
       *out += "  " + std::to_string(counts.left_as_they_are) +
               " texts were no tokens of these keys and stayed as they were "

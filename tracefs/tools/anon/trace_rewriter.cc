@@ -1,6 +1,7 @@
 #include "tracefs/tools/anon/trace_rewriter.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <map>
@@ -146,20 +147,25 @@ class TraceRewriter {
     if (!plan.ok()) return plan.status();
     plan_ = *std::move(plan);
     serial_ = NewSerial(trace_.preamble().serial, *plan_);
-    const std::string preamble = format::EncodePreamble(
-        {.serial = serial_, .chain = std::string(kWrittenChain)});
+    chain_ = WrittenChainFor(trace_.preamble().chain);
+    counts_.left_out = chain_.left_out;
+    const std::string preamble =
+        format::EncodePreamble({.serial = serial_, .chain = chain_.Text()});
     if (Status s = Emit(AsBytes(preamble)); !s.ok()) return s;
     Result<std::unique_ptr<BlockRewriter>> rewriter =
         BlockRewriter::Create(plan_.get(), serial_, 0, maps_);
     if (!rewriter.ok()) return rewriter.status();
-    ByteBuffer out;
-    ReserveHeader(&out);
-    if (Status s = (*rewriter)->WriteStart(description, &out); !s.ok()) {
+    ByteBuffer start;
+    if (Status s = (*rewriter)->WriteStart(description, &start); !s.ok()) {
       return s.Prefixed("block 0");
     }
     ++counts_.messages;
-    FrameHeader header;
-    FinishFrame(header, &out);
+    PayloadMaker payloads(chain_);
+    ByteBuffer out;
+    if (Status s = PutFrame(FrameHeader(), payloads, start.bytes(), &out);
+        !s.ok()) {
+      return s;
+    }
     if (Status s = Emit(out.bytes()); !s.ok()) return s;
     if (!has_header) {
       first.index = jobs_++;
@@ -177,19 +183,18 @@ class TraceRewriter {
            format::ReadStart(message.arguments, description);
   }
 
-  static void ReserveHeader(ByteBuffer* out) {
-    out->Room(format::kFrameHeaderBytes);
-    out->Advance(format::kFrameHeaderBytes);
-  }
-
-  // Fills in the header that ReserveHeader left room for.
-  void FinishFrame(FrameHeader header, ByteBuffer* out) const {
+  // Appends the frame of a block to `out`.
+  Status PutFrame(FrameHeader header, PayloadMaker& payloads, ByteSpan block,
+                  ByteBuffer* out) const {
+    const Result<ByteSpan> payload = payloads.Make(block);
+    if (!payload.ok()) return payload.status();
     header.serial = serial_;
     header.kind = static_cast<uint16_t>(format::FrameKind::kMessages);
-    format::EncodeFrameHeader(std::span<std::byte, format::kFrameHeaderBytes>(
-                                  out->data(), format::kFrameHeaderBytes),
-                              header,
-                              out->bytes().subspan(format::kFrameHeaderBytes));
+    std::array<std::byte, format::kFrameHeaderBytes> encoded;
+    format::EncodeFrameHeader(encoded, header, *payload);
+    out->Append(encoded.data(), encoded.size());
+    out->Append(payload->data(), payload->size());
+    return Status::Ok();
   }
 
   // The next block of messages; `*any` is false at the end.
@@ -238,17 +243,22 @@ class TraceRewriter {
     }
     Job job;
     std::vector<std::byte> block;
+    PayloadMaker payloads(chain_);
+    ByteBuffer rewritten;
     while (NextJob(&job)) {
       ByteBuffer out = TakeBuffer();
-      ReserveHeader(&out);
+      rewritten.Clear();
       const uint64_t messages = (*rewriter)->messages();
       const uint64_t operations = (*rewriter)->operations();
       Status status = (*decoder)->Decode(job.header, job.payload, &block);
       if (status.ok()) {
         if (plan_->needs_order()) WaitForMapTurn(job.index);
-        status = (*rewriter)->Rewrite(block, job.header.sequence, &out);
+        status = (*rewriter)->Rewrite(block, job.header.sequence, &rewritten);
       }
       if (plan_->needs_order()) PassMapTurn(job.index);
+      if (status.ok()) {
+        status = PutFrame(job.header, payloads, rewritten.bytes(), &out);
+      }
       if (!status.ok()) {
         status =
             status.Prefixed("block " + std::to_string(job.header.sequence) +
@@ -258,8 +268,6 @@ class TraceRewriter {
           return Fail(status);
         }
         out.Clear();  // nothing of it
-      } else {
-        FinishFrame(job.header, &out);
       }
       const RewriteCounts more = {
           .messages = (*rewriter)->messages() - messages,
@@ -355,6 +363,7 @@ class TraceRewriter {
   Status damage_;  // what reading blocks found
   uint64_t bytes_before_ = 0;
   std::unique_ptr<const Plan> plan_;
+  WrittenChain chain_;
   format::Serial serial_{};
 
   // No thread holds two of the locks, but Fail under read_mu_ takes write_mu_.

@@ -6,17 +6,16 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "anonymize/block_rewriter.h"
 #include "anonymize/map_table.h"
 #include "anonymize/plan.h"
 #include "tracefs/format/trace_reader.h"
 #include "tracefs/tools/anon/output_file.h"
+#include "tracefs/tools/anon/written_chain.h"
 
 namespace tracefs::anonymize {
-
-// The chain text of a trace that is written here: a driver alone.
-inline constexpr std::string_view kWrittenChain = "file";
 
 // What was done so far.
 struct RewriteCounts {
@@ -26,6 +25,8 @@ struct RewriteCounts {
   uint64_t operations = 0;
   // While revealing: texts that are not tokens of the keys given.
   uint64_t left_as_they_are = 0;
+  // Of the original's output chain: see WrittenChain.
+  std::vector<std::string> left_out = {};
 };
 
 // Makes the plan when the trace's description is known.
