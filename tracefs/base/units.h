@@ -18,8 +18,8 @@ std::optional<uint64_t> ParseUnsigned(std::string_view text);
 // 1024.
 std::optional<uint64_t> ParseSize(std::string_view text);
 
-// Nanoseconds: a decimal number, which may have a fraction ("0.3s"), with ns, us,
-// ms, s, m (minutes) or h; or 0. Nothing on parts of a nanosecond.
+// Nanoseconds: a decimal number, which may have a fraction ("0.3s"), with ns,
+// us, ms, s, m (minutes) or h; or 0. Nothing on parts of a nanosecond.
 std::optional<uint64_t> ParseDuration(std::string_view text);
 
 // A time or a difference in seconds, "-0.000000001".

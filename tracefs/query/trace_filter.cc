@@ -9,9 +9,9 @@
 #include "filters/input/glob.h"
 #include "filters/input/parse.h"
 #include "filters/input/trace_words.h"
+#include "tracefs/base/time_window.h"
 #include "tracefs/base/units.h"
 #include "tracefs/format/block_decoder.h"
-#include "tracefs/base/time_window.h"
 
 namespace tracefs {
 

@@ -11,8 +11,8 @@
 
 #include "filters/input/name_table.h"
 #include "tracefs/base/status.h"
-#include "tracefs/query/report_keeper.h"
 #include "tracefs/base/time_window.h"
+#include "tracefs/query/report_keeper.h"
 #include "tracefs/query/trace_filter.h"
 #include "tracefs/reader/columns.h"
 #include "tracefs/reader/trace_set.h"

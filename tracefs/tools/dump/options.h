@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "tracefs/base/status.h"
+#include "tracefs/base/time_window.h"
 #include "tracefs/command/paged_output.h"
 #include "tracefs/export/exporter.h"
-#include "tracefs/base/time_window.h"
 #include "tracefs/screen/look.h"
 #include "tracefs/tools/dump/query_options.h"
 

@@ -85,7 +85,8 @@ int Wait(const UmountHelperLine& line, const std::string& place) {
       client.ok()) {
     daemon = client->ServerPidfd();
   }
-  const Result<std::string> told = UnmountAndWait(place, Patience(), &Say, StopAtSignals());
+  const Result<std::string> told =
+      UnmountAndWait(place, Patience(), &Say, StopAtSignals());
   if (told.status().error() == EBUSY && ::umount2(place.c_str(), 0) == 0) {
     // A copy of the mount that its daemon does not know of, and the last one.
     if (daemon) AwaitEnd(daemon);

@@ -27,10 +27,9 @@ po::options_description VisibleOptions() {
        "the trace must have this serial (32 digits)")  //
       ("chain", po::value<std::string>()->value_name("TEXT"),
        "the output chain, where the preamble is lost or not believed")  //
-      (
-          "accept-unsealed",
-          "where keys or anchors are given: do not ask that every trace be "
-          "sealed")  //
+      ("accept-unsealed",
+       "where keys or anchors are given: do not ask that every trace be "
+       "sealed")  //
       ("unfinished",
        "the traces are still being written: no end is no fault")      //
       ("wait", "wait first until nobody writes the traces any more")  //
