@@ -115,6 +115,15 @@ TEST(UnitsTest, DurationsMayHaveAFraction) {
   EXPECT_EQ(ParseSize("1.5M"), std::nullopt);
 }
 
+TEST(UnitsTest, SecondsHaveTheirSign) {
+  EXPECT_EQ(SecondsText(0), "0.000000000");
+  EXPECT_EQ(SecondsText(-1), "-0.000000001");
+  EXPECT_EQ(SecondsText(-1'500'000'000), "-1.500000000");
+  EXPECT_EQ(SecondsText(1'000'000'001), "1.000000001");
+  EXPECT_EQ(SecondsText(INT64_MIN), "-9223372036.854775808");
+  EXPECT_EQ(SecondsText(INT64_MAX), "9223372036.854775807");
+}
+
 TEST(UnitsTest, RefusesWhatIsNoNumber) {
   for (const char* text : {"", "-1", "+1", " 1", "1 ", "010", "0x", "0xg",
                            "18446744073709551616", "1.5", "abc", "1K"}) {

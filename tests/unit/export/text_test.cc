@@ -116,6 +116,27 @@ TEST_F(TextTest, ModesAreOctalAndAttributesAsInLs) {
                 "[drwxr-xr-x 2 0:5 40B]\n");
 }
 
+TEST_F(TextTest, ATimeBefore1970HasItsSign) {
+  event_.op = Op::setattr_;
+  event_.Set(Field::kNewAtime, static_cast<uint64_t>(int64_t{-1}));
+  event_.Set(Field::kNewMtime, static_cast<uint64_t>(int64_t{-2'500'000'000}));
+  event_.SetResult(0, 0);
+  EXPECT_EQ(Line({.path = file_, .process = process_}),
+            std::string(kStart) +
+                "setattr  /src/a.c new_atime=-0.000000001 "
+                "new_mtime=-2.500000000 -> 0\n");
+}
+
+TEST_F(TextTest, ACopyHasBothPathsAndSaysWhatIsLeftOut) {
+  event_.op = Op::copy_file_range_;
+  event_.Set(Field::kDataLeftOut, 1);
+  event_.SetResult(5, 0);
+  EXPECT_EQ(Line({.path = file_, .new_parent = src_, .process = process_}),
+            std::string(kStart) +
+                "copy_file_range /src/a.c => /src "
+                "data_left_out -> 5\n");
+}
+
 TEST_F(TextTest, RenameHasBothPaths) {
   event_.op = Op::rename_;
   event_.name = "a";
