@@ -103,6 +103,13 @@ void GraphBuilder::Ran(const Process& process, const ProcessRecord& record) {
   if (record.kind == ProcessRecord::Kind::kPipes) {
     pipes_.Add(process, record.pipes);
   }
+  // The connector tells of an end after the parent has been told.
+  if (record.kind == ProcessRecord::Kind::kExit &&
+      record.source == ProcessSource::kConnector) {
+    GraphProcess& mine = graph_.processes_[process.id];
+    mine.late_end = true;
+    mine.end_ns = process.now.end_ns;
+  }
 }
 
 void GraphBuilder::ExecutionEnded(const Process& process) {
@@ -124,7 +131,10 @@ void GraphBuilder::ProcessEnded(const Process& process) {
   mine.parent = process.parent;
   mine.parent_pid = process.parent_pid;
   mine.parent_index = process.parent_index;
+  mine.begin_ns = process.begin_ns;
+  if (!mine.late_end) mine.end_ns = process.end_ns;
   mine.recorded = process.recorded;
+  mine.ended = process.ended;
   mine.comm = process.comm;
 }
 

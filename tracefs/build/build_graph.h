@@ -24,7 +24,12 @@ struct GraphProcess {
   ProcessId parent = kNobody;
   uint32_t parent_pid = 0;
   uint32_t parent_index = 0;
+  uint64_t begin_ns = 0;  // forked, or first heard of
+  uint64_t end_ns = 0;    // ended, or last heard of
   bool recorded = false;
+  bool ended = false;  // its end was recorded
+  // Its end may have been told late: `end_ns` is when it was last busy.
+  bool late_end = false;
   std::string comm;
   std::vector<ExecutionId> executions;
 };
@@ -84,7 +89,8 @@ class BuildGraph {
   uint64_t without_caller() const { return without_caller_; }
 
   // Processes in the order of a walk down their tree: each stands before its
-  // descendants, and these right behind it.
+  // descendants, and these directly after it. All of them, or those of a tree.
+  const std::vector<ProcessId>& Walk() const { return walk_; }
   std::span<const ProcessId> Subtree(ProcessId root) const;
   // The process itself counts.
   bool IsInSubtree(ProcessId process, ProcessId root) const;

@@ -125,23 +125,6 @@ ProcessId DependencyFinder::JobOf(ProcessId process) const {
   return process;
 }
 
-std::vector<ProcessId> DependencyFinder::Jobs() const {
-  std::vector<ProcessId> jobs(graph_.processes().size(), kNobody);
-  std::vector<ProcessId> below;
-  for (ProcessId id = 0; id < jobs.size(); ++id) {
-    // Up to who is known, or a job itself; all on the way are of that one.
-    ProcessId at = id;
-    while (jobs[at] == kNobody && !IsJob(at)) {
-      below.push_back(at);
-      at = graph_.processes()[at].parent;
-    }
-    if (jobs[at] == kNobody) jobs[at] = at;
-    for (const ProcessId one : below) jobs[one] = jobs[at];
-    below.clear();
-  }
-  return jobs;
-}
-
 bool DependencyFinder::HasInput(const Group& group) const {
   const std::unordered_set<PathId> written = WrittenBy(graph_, group);
   bool found = false;

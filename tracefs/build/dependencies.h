@@ -90,8 +90,6 @@ class DependencyFinder {
   // The process below a job maker, or the topmost, that `process` is below of:
   // one line of a recipe.
   ProcessId JobOf(ProcessId process) const;
-  // JobOf all processes, in time in proportion to their number.
-  std::vector<ProcessId> Jobs() const;
   // Whose reads count when a process writes: its own, or those of all processes
   // from `root` down, without what these wrote themselves.
   struct Group {

@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "tracefs/build/process_order.h"
+
 namespace tracefs::build {
 namespace {
 
@@ -43,9 +45,10 @@ class MaximumTree {
 
 class RaceFinder {
  public:
-  RaceFinder(const BuildGraph& graph, const DependencyFinder& finder,
-             const RaceLimits& limits)
-      : graph_(graph), limits_(limits), jobs_(finder.Jobs()) {}
+  RaceFinder(const BuildGraph& graph, const RaceLimits& limits)
+      : graph_(graph), limits_(limits), order_(graph) {
+    races_.whole_lives = graph.has_process_records();
+  }
 
   Races Find() {
     for (PathId path = 0; path < graph_.paths().size(); ++path) {
@@ -110,30 +113,38 @@ class RaceFinder {
   }
 
   void Compare(const PathUse& writing, const PathUse& reading) {
+    using Kind = Race::Kind;
     const Use& w = *writing.use;
     const Use& r = *reading.use;
+    const ProcessId writer = graph_.executions()[writing.execution].process;
+    const ProcessId reader = graph_.executions()[reading.execution].process;
+    const auto before_write = [&](uint64_t at, uint64_t write) {
+      return order_.Before(reader, at, writer, write);
+    };
     if (r.Reads() && r.first_read_ns != 0) {
-      if (r.first_read_ns < w.first_write_ns) {
-        Add(Race::Kind::kReadBefore, writing, reading, r.first_read_ns,
-            w.first_write_ns);
-      } else if (r.first_read_ns < w.last_write_ns) {
-        Add(Race::Kind::kReadDuring, writing, reading, r.first_read_ns,
-            w.last_write_ns);
+      const uint64_t at = r.first_read_ns;
+      if (at < w.first_write_ns) {
+        if (before_write(at, w.first_write_ns)) return;
+        Add(Kind::kReadBefore, writer, reader, at, w.first_write_ns);
+      } else if (at < w.last_write_ns) {
+        if (order_.Before(writer, w.first_write_ns, reader, at) &&
+            before_write(at, w.last_write_ns)) {
+          return;
+        }
+        Add(Kind::kReadDuring, writer, reader, at, w.last_write_ns);
       }
-    } else if (r.first_absent_ns != 0 && r.first_absent_ns < w.first_write_ns) {
-      Add(Race::Kind::kProbedBefore, writing, reading, r.first_absent_ns,
-          w.first_write_ns);
+    } else if (const uint64_t at = r.first_absent_ns;
+               at != 0 && at < w.first_write_ns) {
+      if (before_write(at, w.first_write_ns) ||
+          graph_.IsAncestor(reader, writer)) {
+        return;
+      }
+      Add(Kind::kProbedBefore, writer, reader, at, w.first_write_ns);
     }
   }
 
-  void Add(Race::Kind kind, const PathUse& writing, const PathUse& reading,
+  void Add(Race::Kind kind, ProcessId writer, ProcessId reader,
            uint64_t from_ns, uint64_t to_ns) {
-    const ProcessId writer = graph_.executions()[writing.execution].process;
-    const ProcessId reader = graph_.executions()[reading.execution].process;
-    if (jobs_[reader] == jobs_[writer] || graph_.IsAncestor(reader, writer) ||
-        graph_.IsAncestor(writer, reader)) {
-      return;
-    }
     if (races_.list.size() == limits_.races) {
       ++races_.left_out;
       return;
@@ -143,8 +154,8 @@ class RaceFinder {
 
   const BuildGraph& graph_;
   const RaceLimits& limits_;
-  const std::vector<ProcessId> jobs_;  // by process
-  PathId path_ = PathTable::kNone;     // that is looked at
+  const ProcessOrder order_;
+  PathId path_ = PathTable::kNone;  // that is looked at
   Races races_;
 };
 
@@ -172,12 +183,16 @@ std::vector<std::string> Races::Notes() const {
   if (left_out != 0) {
     notes.push_back(std::to_string(left_out) + " more races are not listed");
   }
+  if (!whole_lives) {
+    notes.push_back(
+        "the trace has no process records: races are told of processes whose "
+        "operations overlap in time, and there may be others");
+  }
   return notes;
 }
 
-Races FindRaces(const BuildGraph& graph, const DependencyFinder& finder,
-                const RaceLimits& limits) {
-  return RaceFinder(graph, finder, limits).Find();
+Races FindRaces(const BuildGraph& graph, const RaceLimits& limits) {
+  return RaceFinder(graph, limits).Find();
 }
 
 }  // namespace tracefs::build

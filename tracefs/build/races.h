@@ -1,5 +1,5 @@
-// Reads that race with a writer: two jobs that meet at a file, of which nothing
-// says who comes first.
+// Reads that race with a writer: two processes that meet at a file while both
+// run, so that nothing says which one comes first (ProcessOrder).
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "tracefs/build/build_graph.h"
-#include "tracefs/build/dependencies.h"
 
 namespace tracefs::build {
 
@@ -32,6 +31,8 @@ struct Races {
   uint64_t crowded_files = 0;  // where only near users were compared
   uint64_t left_out = 0;       // races there was no room for
 
+  bool whole_lives = true;  // process records say when each began and ended
+
   // What the list does not have, a sentence each.
   std::vector<std::string> Notes() const;
 };
@@ -47,8 +48,8 @@ struct RaceLimits {
   size_t races = size_t{1} << 20;  // listed
 };
 // Takes time in proportion to the uses in `graph` (times their logarithm),
-// whoever uses what.
-Races FindRaces(const BuildGraph& graph, const DependencyFinder& finder,
-                const RaceLimits& limits = {});
+// whoever uses what. What a process finds absent and its own descendant makes
+// is no race: whoever starts jobs looks around for what they make.
+Races FindRaces(const BuildGraph& graph, const RaceLimits& limits = {});
 
 }  // namespace tracefs::build

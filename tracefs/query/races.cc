@@ -2,7 +2,6 @@
 #include "tracefs/build/races.h"
 
 #include "tracefs/build/build_graph.h"
-#include "tracefs/build/dependencies.h"
 #include "tracefs/build/record_step.h"
 #include "tracefs/query/analyses.h"
 
@@ -22,11 +21,10 @@ class Races final : public Analysis {
 
   std::vector<Table> Finish() override {
     const build::BuildGraph graph = builder_.Finish();
-    const build::DependencyFinder finder(graph, {});
     Table table;
     table.columns = {
         {"path"}, {"race"}, {"reader"}, {"writer"}, {"gap", Unit::kDuration}};
-    const build::Races races = FindRaces(graph, finder);
+    const build::Races races = FindRaces(graph);
     for (const build::Race& race : races.list) {
       table.rows.push_back({Value::Text(graph.paths().Text(race.path)),
                             Value::Text(build::RaceName(race.kind)),
@@ -35,11 +33,6 @@ class Races final : public Analysis {
                             Value::Number(race.gap_ns)});
     }
     table.notes = races.Notes();
-    if (!graph.has_process_records()) {
-      table.notes.push_back(
-          "the trace has no process records: who waited for whom is known by "
-          "operations only");
-    }
     return {table};
   }
 

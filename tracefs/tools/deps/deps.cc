@@ -147,7 +147,6 @@ class Answerer {
 
   Status Answer(const BuildGraph& graph) {
     const bool json = options_.format == "json";
-    const build::DependencyOptions& how = options_.dependencies;
     switch (options_.question) {
       case DepsQuestion::kDependencies:
       case DepsQuestion::kReverse:
@@ -165,8 +164,7 @@ class Answerer {
         out_.Append(DoubleWritesText(graph, options_.everything, json));
         return {};
       case DepsQuestion::kRaces: {
-        const build::Races races =
-            FindRaces(graph, build::DependencyFinder(graph, how));
+        const build::Races races = FindRaces(graph);
         out_.Append(RacesText(graph, races, json));
         for (const std::string& note : races.Notes()) Say(note);
         return {};

@@ -60,10 +60,10 @@ po::options_description VisibleOptions() {
        "compare with what make -pn printed")  //
       ("build-dir", po::value<std::string>()->value_name("DIR"),
        "where relative names of these and of TARGETs begin; default: the "
-       "working directory, then the mount point")                     //
-      ("double-writes", "files that more than one process wrote")     //
-      ("races", "reads of one job that race with writes of another")  //
-      ("absent", "names that were looked for and are never there")    //
+       "working directory, then the mount point")                   //
+      ("double-writes", "files that more than one process wrote")   //
+      ("races", "reads that race with writes of another process")   //
+      ("absent", "names that were looked for and are never there")  //
       ("unused",
        "files that were made and never read; TARGETs are wanted "
        "anyway")  //
