@@ -185,6 +185,10 @@ std::string AbsolutePath(const std::string& cwd, const std::string& path) {
   return result.empty() ? "/" : result;
 }
 
+bool IsDriver(const BuildConfig& config, const Image& image) {
+  return KindOf(config, image).driver;
+}
+
 std::optional<Compilation> ReadDriver(const BuildConfig& config,
                                       const Image& image) {
   const DriverKind kind = KindOf(config, image);

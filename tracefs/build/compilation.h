@@ -32,6 +32,8 @@ struct Compilation {
 std::optional<Compilation> FindCompilation(const BuildConfig& config,
                                            const Image& image,
                                            const Image& parent);
+// Whether it is a compiler's driver, by its name.
+bool IsDriver(const BuildConfig& config, const Image& image);
 // What the command line of a driver says, whoever compiles; nothing if no
 // source file is compiled: for compile_commands.json.
 std::optional<Compilation> ReadDriver(const BuildConfig& config,

@@ -90,6 +90,8 @@ class DependencyFinder {
   // The process below a job maker, or the topmost, that `process` is below of:
   // one line of a recipe.
   ProcessId JobOf(ProcessId process) const;
+  // Whether a process is a job, and its parent none that it belongs to.
+  bool IsJob(ProcessId process) const;
   // Whose reads count when a process writes: its own, or those of all processes
   // from `root` down, without what these wrote themselves.
   struct Group {
@@ -112,8 +114,6 @@ class DependencyFinder {
   bool IsExcluded(const Chosen& chosen, ProcessId process) const;
   bool ParentRuns(const std::vector<std::string>& patterns,
                   ProcessId process) const;
-  // Whether a process is a job, and its parent none that it belongs to.
-  bool IsJob(ProcessId process) const;
   Group FindGroup(ProcessId process);
   // Whether anything was read, and not just in order to be run.
   bool HasInput(const Group& group) const;

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "tracefs/base/units.h"
+#include "tracefs/build/compilation.h"
+#include "tracefs/build/temporary_names.h"
 
 namespace tracefs::build {
 
@@ -57,9 +59,10 @@ class PathTranslation {
 class Comparison {
  public:
   Comparison(const BuildGraph& before, const BuildGraph& after,
-             const DependencyOptions& options)
+             const DependencyOptions& options, const BuildConfig& config)
       : before_(before),
         after_(after),
+        config_(config),
         old_finder_(before, options),
         new_finder_(after, options),
         to_old_(after.paths(), before.paths()),
@@ -87,22 +90,78 @@ class Comparison {
         {kind, target, std::move(path), std::move(before), std::move(after)});
   }
 
-  static std::string CommandOf(const BuildGraph& graph, PathId path) {
-    return graph.LastExecution(graph.LastWriterOf(path)).CommandLine();
+  // The images of who wrote a file last and of those above, up to the job.
+  static std::vector<const Image*> CommandsOf(const BuildGraph& graph,
+                                              const DependencyFinder& finder,
+                                              PathId path) {
+    constexpr size_t kMost = 16;
+    std::vector<const Image*> commands;
+    ProcessId at = graph.LastWriterOf(path);
+    while (commands.size() < kMost) {
+      commands.push_back(graph.LastExecution(at).image.get());
+      if (finder.IsJob(at)) break;
+      at = graph.processes()[at].parent;
+    }
+    return commands;
   }
 
-  // What its writers read, in order.
+  // Whether they differ in more than made-up names; says so then.
+  bool CompareCommands(PathId target, const Image& before, const Image& after) {
+    const std::string was = before.CommandLine();
+    const std::string is = after.CommandLine();
+    if (WithoutTemporaryNames(was) == WithoutTemporaryNames(is)) return false;
+    Add(Kind::kCommand, target, {}, was, is);
+    return true;
+  }
+
+  void CompareMakers(PathId target, PathId old) {
+    const auto before = CommandsOf(before_, old_finder_, old);
+    const auto after = CommandsOf(after_, new_finder_, target);
+    const auto is_driver = [&](const Image* image) {
+      return IsDriver(config_, *image);
+    };
+    const auto old_driver = std::ranges::find_if(before, is_driver);
+    const auto new_driver = std::ranges::find_if(after, is_driver);
+    if (old_driver != before.end() && new_driver != after.end() &&
+        CompareCommands(target, **old_driver, **new_driver)) {
+      return;
+    }
+    for (size_t i = 0; i < std::min(before.size(), after.size()); ++i) {
+      if (CompareCommands(target, *before[i], *after[i])) return;
+    }
+  }
+
+  // What its writers read, in order; in place of temporary files that the other
+  // build does not have, what the writers of these read.
   static std::vector<PathId> InputsOf(const BuildGraph& graph,
-                                      DependencyFinder& finder, PathId path) {
+                                      DependencyFinder& finder,
+                                      PathTranslation& other, PathId path) {
     std::vector<PathId> inputs;
     std::set<std::pair<ProcessId, bool>> groups;
-    for (const BuildGraph::PathUse& use : graph.UsesOfPath(path)) {
-      if (!use.use->Writes()) continue;
-      const DependencyFinder::Group group =
-          finder.GroupOf(graph.executions()[use.execution].process);
-      if (!groups.insert({group.root, group.tree}).second) continue;
-      const PathList reads = finder.ReadsOf(group);
-      inputs.insert(inputs.end(), reads->begin(), reads->end());
+    std::unordered_set<PathId> expanded = {path};
+    std::vector<PathId> left = {path};
+    const auto is_passed_on = [&](PathId input) {
+      return graph.LastWriterOf(input) != kNobody &&
+             other.Of(input) == PathTable::kNone &&
+             IsTemporary(graph.paths().Text(input));
+    };
+    while (!left.empty()) {
+      const PathId at = left.back();
+      left.pop_back();
+      for (const BuildGraph::PathUse& use : graph.UsesOfPath(at)) {
+        if (!use.use->Writes()) continue;
+        const DependencyFinder::Group group =
+            finder.GroupOf(graph.executions()[use.execution].process);
+        if (!groups.insert({group.root, group.tree}).second) continue;
+        const PathList reads = finder.ReadsOf(group);
+        for (const PathId input : *reads) {
+          if (!is_passed_on(input)) {
+            inputs.push_back(input);
+          } else if (expanded.insert(input).second) {
+            left.push_back(input);
+          }
+        }
+      }
     }
     std::sort(inputs.begin(), inputs.end());
     inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
@@ -151,14 +210,11 @@ class Comparison {
       Add(Kind::kNew, target);
       return made;
     }
-    const std::string old_command = CommandOf(before_, old);
-    const std::string new_command = CommandOf(after_, target);
-    if (old_command != new_command) {
-      Add(Kind::kCommand, target, {}, old_command, new_command);
-    }
-    const std::vector<PathId> old_inputs = InputsOf(before_, old_finder_, old);
+    CompareMakers(target, old);
+    const std::vector<PathId> old_inputs =
+        InputsOf(before_, old_finder_, to_new_, old);
     const std::vector<PathId> new_inputs =
-        InputsOf(after_, new_finder_, target);
+        InputsOf(after_, new_finder_, to_old_, target);
     for (const std::string& path :
          Missing(after_, new_inputs, to_old_, old_inputs)) {
       Add(Kind::kInputAdded, target, path);
@@ -193,6 +249,7 @@ class Comparison {
 
   const BuildGraph& before_;
   const BuildGraph& after_;
+  const BuildConfig& config_;
   DependencyFinder old_finder_;
   DependencyFinder new_finder_;
   PathTranslation to_old_;
@@ -205,9 +262,10 @@ class Comparison {
 std::vector<RebuildReason> WhyRebuilt(const BuildGraph& before,
                                       const BuildGraph& after,
                                       const DependencyOptions& options,
+                                      const BuildConfig& config,
                                       PathId target) {
   if (after.LastWriterOf(target) == kNobody) return {};
-  return Comparison(before, after, options).Run(target);
+  return Comparison(before, after, options, config).Run(target);
 }
 
 }  // namespace tracefs::build

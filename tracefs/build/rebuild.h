@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tracefs/build/build_config.h"
 #include "tracefs/build/build_graph.h"
 #include "tracefs/build/dependencies.h"
 
@@ -15,7 +16,8 @@ namespace tracefs::build {
 struct RebuildReason {
   enum class Kind : uint8_t {
     kNew,           // the old build did not make it
-    kCommand,       // the command line of its writer is another one
+    kCommand,       // it was made by another command line; names that were
+                    // made up for it (temporary_names.h) do not count
     kInputAdded,    // `path` was not read before
     kInputRemoved,  // and is not read any more
     kInputChanged,  // its size or its time of modification is another one
@@ -29,10 +31,13 @@ struct RebuildReason {
   std::string after;
 };
 std::string_view RebuildReasonName(RebuildReason::Kind kind);
-// Of `target` and, as far as they were made again, of its dependencies.
+// Of `target` and, as far as they were made again, of its dependencies. Where
+// one of `config`'s drivers ran the writer, its command is compared first: the
+// assembler's says nothing of what was asked for. What a build leaves for
+// itself in temporary files counts as what these were made from.
 std::vector<RebuildReason> WhyRebuilt(const BuildGraph& before,
                                       const BuildGraph& after,
                                       const DependencyOptions& options,
-                                      PathId target);
+                                      const BuildConfig& config, PathId target);
 
 }  // namespace tracefs::build

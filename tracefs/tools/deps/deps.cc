@@ -263,8 +263,8 @@ class Answerer {
     if (!before.ok()) return before.status();
     std::vector<build::RebuildReason> reasons;
     for (const PathId target : Targets(graph)) {
-      auto more =
-          WhyRebuilt(before->graph, graph, options_.dependencies, target);
+      auto more = WhyRebuilt(before->graph, graph, options_.dependencies,
+                             options_.config, target);
       if (more.empty()) {
         Say(TerminalText(graph.paths().Text(target)) +
             ": it was not made again");
