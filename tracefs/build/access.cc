@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+
 namespace tracefs::build {
 namespace {
 
@@ -41,6 +43,12 @@ uint16_t AccessOfFailure(const FileStep& step) {
   }
 }
 
+// The end of what was written; the largest number for what no file can have.
+uint64_t EndOf(uint64_t offset, uint64_t bytes) {
+  if (bytes == 0) return 0;
+  return offset > UINT64_MAX - bytes ? UINT64_MAX : offset + bytes;
+}
+
 }  // namespace
 
 AccessPair AccessOf(const FileStep& step) {
@@ -54,6 +62,7 @@ AccessPair AccessOf(const FileStep& step) {
     case Op::getxattr_:
     case Op::listxattr_:
     case Op::statfs_:
+    case Op::readlink_:
       return {static_cast<uint16_t>(kProbe | folder), kNoAccess};
     case Op::open_:
       return {AccessOfOpen(step.flags), kNoAccess};
@@ -62,7 +71,6 @@ AccessPair AccessOf(const FileStep& step) {
           static_cast<uint16_t>(AccessOfOpen(step.flags) | kWrite | kCreate),
           kNoAccess};
     case Op::read_:
-    case Op::readlink_:
       return {kRead, kNoAccess};
     case Op::copy_file_range_:
       return {kRead, kWrite};
@@ -93,6 +101,18 @@ AccessPair AccessOf(const FileStep& step) {
       return {kList | kFolder, kNoAccess};
     default:
       return {};
+  }
+}
+
+SizePair SizesOf(const FileStep& step) {
+  if (step.error != 0) return {};
+  switch (step.op) {
+    case Op::copy_file_range_:
+      return {step.size, EndOf(step.offset_out, step.bytes)};
+    case Op::write_:
+      return {std::max(step.size, EndOf(step.offset, step.bytes)), 0};
+    default:
+      return {step.size, step.size};
   }
 }
 

@@ -55,19 +55,18 @@ void GraphBuilder::ExecutionBegan(const Process& process) {
 }
 
 void GraphBuilder::NoteWrite(const Process& process, const FileStep& step,
-                             PathId path, uint16_t access, bool moved) {
+                             PathId path, uint16_t access, uint64_t inode) {
   if (path >= writes_.size()) writes_.resize(graph_.paths_.size());
   LastWrite& last = writes_[path];
   if ((access & kRemove) != 0) last.removed = true;
   if ((access & kWrite) == 0 || (access & kFolder) != 0) return;
   if (last.process != kNobody && last.process != process.id) {
     using Kind = DoubleWrite::Kind;
-    const bool anew =
-        last.removed || (access & kCreate) != 0 ||
-        (last.inode != 0 && step.inode != 0 && last.inode != step.inode);
-    const Kind kind = moved  ? Kind::kReplaced
-                      : anew ? Kind::kRecreated
-                             : Kind::kRewritten;
+    const bool anew = last.removed || (access & kCreate) != 0 ||
+                      (last.inode != 0 && inode != 0 && last.inode != inode);
+    const Kind kind = step.op == Op::rename_ ? Kind::kReplaced
+                      : anew                 ? Kind::kRecreated
+                                             : Kind::kRewritten;
     graph_.double_writes_.push_back({.path = path,
                                      .kind = kind,
                                      .first = last.process,
@@ -75,11 +74,11 @@ void GraphBuilder::NoteWrite(const Process& process, const FileStep& step,
                                      .first_ns = last.ns,
                                      .second_ns = step.time_ns});
   }
-  last = {process.id, step.time_ns, step.inode, false};
+  last = {process.id, step.time_ns, inode, false};
 }
 
 void GraphBuilder::Did(const Process& process, const FileStep& step) {
-  const StepPaths paths = InternPaths(graph_.paths_, step);
+  const StepPaths paths = step_paths_.Of(step);
   collector_.Add(process.now.id, step, paths);
   facts_.Note(step, paths, [&](PathId from, PathId to) {
     // What is in a directory that is moved comes from the old name of each.
@@ -91,11 +90,13 @@ void GraphBuilder::Did(const Process& process, const FileStep& step) {
   const AccessPair access = AccessOf(step);
   constexpr uint16_t kMatters = kWrite | kRemove;
   if (paths.path != PathTable::kNone && (access.path & kMatters) != 0) {
-    NoteWrite(process, step, paths.path, access.path, false);
+    NoteWrite(process, step, paths.path, access.path, step.inode);
   }
   if (paths.path2 == PathTable::kNone) return;
   if ((access.path2 & kMatters) != 0) {
-    NoteWrite(process, step, paths.path2, access.path2, step.op == Op::rename_);
+    const bool copies = HasTwoFiles(step.op);
+    NoteWrite(process, step, paths.path2, access.path2,
+              copies ? step.inode_out : step.inode);
   }
 }
 
@@ -222,6 +223,7 @@ void GraphBuilder::WalkTree() {
 BuildGraph GraphBuilder::Finish() {
   tracker_.Finish();
   graph_.has_process_records_ = tracker_.any_records();
+  graph_.unknown_copies_ = step_paths_.unknown_destinations();
   graph_.facts_ = facts_.Take();
   graph_.pipes_ = pipes_.Match();
   IndexPaths();

@@ -14,6 +14,7 @@
 #include "tracefs/build/path_table.h"
 #include "tracefs/build/pipe_matcher.h"
 #include "tracefs/build/process_tracker.h"
+#include "tracefs/build/step_paths.h"
 #include "tracefs/build/use_collector.h"
 
 namespace tracefs::build {
@@ -87,6 +88,8 @@ class BuildGraph {
   bool has_process_records() const { return has_process_records_; }
   // Operations whose caller is not known.
   uint64_t without_caller() const { return without_caller_; }
+  // Copies of which the trace does not say what file they wrote.
+  uint64_t unknown_copies() const { return unknown_copies_; }
 
   // Processes in the order of a walk down their tree: each stands before its
   // descendants, and these directly after it. All of them, or those of a tree.
@@ -116,6 +119,7 @@ class BuildGraph {
   std::vector<DoubleWrite> double_writes_;
   bool has_process_records_ = false;
   uint64_t without_caller_ = 0;
+  uint64_t unknown_copies_ = 0;
 
   struct UseRef {
     ExecutionId execution;
@@ -151,21 +155,24 @@ class GraphBuilder final : public TrackerListener {
   void ProcessBegan(const Process& process) override;
   void ExecutionBegan(const Process& process) override;
   void Did(const Process& process, const FileStep& step) override;
-  void DidWithout(ProcessId, uint32_t, const FileStep&) override {
+  void DidWithout(ProcessId, uint32_t, const FileStep& step) override {
+    step_paths_.Of(step);
     ++graph_.without_caller_;
   }
   void Ran(const Process& process, const ProcessRecord& record) override;
   void ExecutionEnded(const Process& process) override;
   void ProcessEnded(const Process& process) override;
 
+  // `inode`: of the file that is written.
   void NoteWrite(const Process& process, const FileStep& step, PathId path,
-                 uint16_t access, bool moved);
+                 uint16_t access, uint64_t inode);
   void IndexPaths();
   void FindParents();
   void WalkTree();
 
   BuildGraph graph_;
   ProcessTracker tracker_;
+  StepPathFinder step_paths_{graph_.paths_};
   UseCollector collector_;
   FactsTable facts_{graph_.paths_};
   PipeMatcher pipes_;

@@ -23,15 +23,19 @@ struct FileStep {
   uint32_t error = 0;     // an errno; 0 = done
   uint32_t flags = 0;     // of open, create, tmpfile
   std::string_view path;
-  std::string_view path2;   // of rename and link
+  std::string_view path2;   // of rename, link and copies; of a copy in an older
+                            // trace empty (StepPathFinder)
   std::string_view target;  // of symlink
   uint64_t inode = 0;
-  uint32_t mode = 0;      // st_mode; only the type may be known; 0 = not known
-  uint64_t size = 0;      // of the file
-  uint64_t mtime_ns = 0;  // of the file, since the epoch; 0 = not known
-  uint64_t bytes = 0;     // read or written
-  uint64_t fh = 0;        // file handle; 0 = none
-  uint64_t fh_out = 0;    // of a copy: the one that is written
+  uint64_t inode_out = 0;  // of a copy: of the file that is written
+  uint32_t mode = 0;       // st_mode; only the type may be known; 0 = not known
+  uint64_t size = 0;       // of the file
+  uint64_t mtime_ns = 0;   // of the file, since the epoch; 0 = not known
+  uint64_t offset = 0;
+  uint64_t offset_out = 0;      // of a copy: in the file that is written
+  uint64_t bytes = 0;           // read or written; of a copy both
+  uint64_t fh = 0;              // file handle; 0 = none
+  uint64_t fh_out = 0;          // of a copy: the one that is written
   bool has_attributes = false;  // mode, size and mtime_ns are those it has now
   bool resizes = false;         // a setattr of the size
 };

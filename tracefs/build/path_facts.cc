@@ -1,11 +1,24 @@
 #include "tracefs/build/path_facts.h"
 
+#include <fcntl.h>
+
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "tracefs/build/access.h"
 
 namespace tracefs::build {
+
+namespace {
+
+// Whether an open leaves the file empty.
+bool Empties(const FileStep& step) {
+  return (step.op == Op::open_ && (step.flags & O_TRUNC) != 0) ||
+         (step.op == Op::create_ && !step.has_attributes);
+}
+
+}  // namespace
 
 PathFacts& FactsTable::At(PathId path) {
   if (path >= facts_.size()) facts_.resize(paths_.size());
@@ -27,13 +40,23 @@ void FactsTable::Note(const FileStep& step, const StepPaths& ids,
   if (step.op == Op::rename_ && paths_.FirstIn(ids.path) != PathTable::kNone) {
     MoveFolder(ids, moved);
   }
-  PathFacts& facts = At(two ? ids.path2 : ids.path);
+  const bool copies = HasTwoFiles(step.op);
+  PathFacts& facts = At(two && !copies ? ids.path2 : ids.path);
   facts.gone = false;
   if (step.mode != 0) facts.type = static_cast<uint8_t>(step.mode >> 12);
   if (step.has_attributes) {
     facts.size = step.size;
     facts.mtime_ns = step.mtime_ns;
   }
+  const SizePair sizes = SizesOf(step);
+  if (step.op == Op::write_) facts.size = std::max(facts.size, sizes.path);
+  if ((bits & kWrite) != 0 && Empties(step)) facts.size = 0;
+  if (!copies || !two) return;
+  // What the step says else is of the file that is read.
+  PathFacts& written = At(ids.path2);
+  written.gone = false;
+  if (step.mode != 0) written.type = static_cast<uint8_t>(step.mode >> 12);
+  written.size = std::max(written.size, sizes.path2);
 }
 
 void FactsTable::MoveFolder(const StepPaths& ids,

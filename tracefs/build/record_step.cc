@@ -2,7 +2,7 @@
 
 #include <linux/fuse.h>
 
-#include <algorithm>
+#include "tracefs/tally/transfer.h"
 
 namespace tracefs::build {
 
@@ -53,12 +53,10 @@ const FileStep* RecordSteps::Of(const format::Record& record) {
   step_.has_attributes = event.Has(Field::kMode) && event.Has(Field::kSize);
   step_.fh = number(Field::kFh);
   step_.fh_out = number(Field::kFhOut);
-  const bool moves = Info(event.op).family == OpFamily::kData ||
-                     event.op == Op::copy_file_range_;
-  if (moves && event.Has(Field::kResult)) {
-    const auto result = static_cast<int64_t>(event.Get(Field::kResult));
-    step_.bytes = static_cast<uint64_t>(std::max<int64_t>(result, 0));
-  }
+  step_.inode_out = number(Field::kInodeOut);
+  step_.offset = number(Field::kOffset);
+  step_.offset_out = number(Field::kOffsetOut);
+  step_.bytes = tally::BytesOf(event).moved;
   step_.resizes =
       event.op == Op::setattr_ && (number(Field::kValid) & FATTR_SIZE) != 0;
   step_.target = event.target;

@@ -31,18 +31,17 @@ void AddAccess(uint16_t access, uint64_t begin_ns, uint64_t end_ns, Use* use) {
   use->access |= access;
 }
 
-}  // namespace
-
-StepPaths InternPaths(PathTable& paths, const FileStep& step) {
-  StepPaths ids;
-  if (!step.path.empty()) ids.path = paths.Intern(step.path);
-  if (!step.path2.empty()) ids.path2 = paths.Intern(step.path2);
-  return ids;
+// What CAS takes for opens of both names.
+bool CountsAsOpen(Op op) {
+  return op == Op::rename_ || op == Op::link_ || op == Op::symlink_;
 }
+
+}  // namespace
 
 void UseCollector::Add(ExecutionId execution, const FileStep& step,
                        const StepPaths& paths) {
   const AccessPair access = AccessOf(step);
+  const SizePair sizes = SizesOf(step);
   const uint64_t end_ns = step.time_ns + step.duration_ns;
   const bool closes = step.op == Op::release_;
   if (paths.path != PathTable::kNone && (access.path != 0 || closes)) {
@@ -59,16 +58,16 @@ void UseCollector::Add(ExecutionId execution, const FileStep& step,
     use.path = paths.path;
     AddAccess(access.path, step.time_ns, end_ns, &use);
     if (step.mode != 0) use.type = static_cast<uint8_t>(step.mode >> 12);
-    use.size = std::max(use.size, step.size);
+    use.size = std::max(use.size, sizes.path);
     const bool opens = step.op == Op::open_ || step.op == Op::create_;
+    use.opened |= step.error == 0 &&
+                  (opens || step.op == Op::opendir_ || CountsAsOpen(step.op));
     if (step.error == 0 && opens) {
       const unsigned mode = OpenMode(step.flags);
       AddMode(static_cast<uint8_t>(std::min(mode, 2u)), &use);
     } else if ((access.path & (kRead | kWrite)) != 0) {
-      // rename, link and symlink count as opens; reads and writes, too, where
-      // the open itself was not recorded.
-      const bool moves = access.path2 != 0 || step.op == Op::symlink_;
-      if (moves || use.open_mode == Use::kNotOpened) {
+      // Reads, writes and copies count where the open was not recorded.
+      if (CountsAsOpen(step.op) || use.open_mode == Use::kNotOpened) {
         AddMode((access.path & kWrite) != 0 ? 1 : 0, &use);
       }
     }
@@ -78,8 +77,11 @@ void UseCollector::Add(ExecutionId execution, const FileStep& step,
     use.path = paths.path2;
     AddAccess(access.path2, step.time_ns, end_ns, &use);
     if (step.mode != 0) use.type = static_cast<uint8_t>(step.mode >> 12);
-    use.size = std::max(use.size, step.size);
-    if ((access.path2 & kFolder) == 0) AddMode(1, &use);
+    use.size = std::max(use.size, sizes.path2);
+    const bool opens =
+        CountsAsOpen(step.op) || use.open_mode == Use::kNotOpened;
+    use.opened |= CountsAsOpen(step.op);
+    if ((access.path2 & kFolder) == 0 && opens) AddMode(1, &use);
   }
 }
 
@@ -87,6 +89,7 @@ void UseCollector::Add(ExecutionId execution, PathId path, uint16_t access,
                        uint64_t time_ns) {
   Use& use = running_[execution][path];
   use.path = path;
+  use.opened = true;
   AddAccess(access, time_ns, time_ns, &use);
   if ((access & kRead) != 0) AddMode(0, &use);
   if ((access & kWrite) != 0) AddMode(1, &use);

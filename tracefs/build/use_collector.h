@@ -8,6 +8,7 @@
 #include "tracefs/build/access.h"
 #include "tracefs/build/path_table.h"
 #include "tracefs/build/process_tracker.h"
+#include "tracefs/build/step_paths.h"
 
 namespace tracefs::build {
 
@@ -21,6 +22,9 @@ struct Use {
   uint16_t access = kNoAccess;  // all of it
   // 0 only read, 1 only written, 2 both or opened for both, kNotOpened.
   uint8_t open_mode = kNotOpened;
+  // Opened, listed, made or moved by name in this execution: not just used
+  // through a handle that somebody else has opened.
+  bool opened = false;
   uint8_t type = 0;  // st_mode >> 12; 0 = not known
   uint64_t size = 0;
   uint64_t first_ns = 0;
@@ -35,13 +39,6 @@ struct Use {
   bool Writes() const { return open_mode == 1 || open_mode == 2; }
   bool Reads() const { return open_mode == 0 || open_mode == 2; }
 };
-
-// The paths of a step, as numbers; kNone where it has none.
-struct StepPaths {
-  PathId path = PathTable::kNone;
-  PathId path2 = PathTable::kNone;
-};
-StepPaths InternPaths(PathTable& paths, const FileStep& step);
 
 // Used by one thread. Memory: the files of executions that run.
 class UseCollector {

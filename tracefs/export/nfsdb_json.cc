@@ -175,7 +175,7 @@ class NfsdbJsonExporter final : public Exporter,
     NoteEnvironment(process);
   }
   void Did(const Process& process, const FileStep& step) override {
-    const build::StepPaths ids = InternPaths(paths_, step);
+    const build::StepPaths ids = step_paths_.Of(step);
     collector_.Add(process.now.id, step, ids);
     // CAS counts every rename as two opens, also those of directories.
     if (step.op == Op::rename_ && step.error == 0 && S_ISDIR(step.mode) &&
@@ -186,7 +186,7 @@ class NfsdbJsonExporter final : public Exporter,
     facts_.Note(step, ids, [](PathId, PathId) {});
   }
   void DidWithout(ProcessId id, uint32_t, const FileStep& step) override {
-    const build::StepPaths ids = InternPaths(paths_, step);
+    const build::StepPaths ids = step_paths_.Of(step);
     facts_.Note(step, ids, [](PathId, PathId) {});
     if (id == build::kNobody) ++left_out_;
   }
@@ -439,6 +439,7 @@ class NfsdbJsonExporter final : public Exporter,
   build::ProcessTracker tracker_;
   build::RecordSteps steps_;
   PathTable paths_;
+  build::StepPathFinder step_paths_{paths_};
   build::FactsTable facts_{paths_};
   build::UseCollector collector_;
   build::PipeMatcher pipes_;

@@ -88,6 +88,11 @@ class Answerer {
           " operations of callers that are not known or had ended are left "
           "out");
     }
+    if (graph.unknown_copies() != 0) {
+      Say(std::to_string(graph.unknown_copies()) +
+          " copies wrote to files that the trace does not say: what was copied "
+          "there is not known to depend on their sources");
+    }
   }
 
   // A path as it is; below the folder that was named, the working directory or
