@@ -1,7 +1,8 @@
 // Writes traces of made-up builds, for tests of what reads them:
 //   make_build_trace SCENE FILE [N [PART]]
-// SCENE: toy, broken, rows, hostile, findings, first, second, big (N
-// operations; PART keeps processes of several such traces apart).
+// SCENE: toy, broken, rows, hostile, long, copy, compile, findings, first,
+// second, big (N operations; PART keeps processes of several such traces
+// apart).
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -25,6 +26,11 @@ class TraceTaker {
     trace_.header().Set("backing.path", "/src");
   }
 
+  void MountAt(const char* folder) {
+    mount_ = folder;
+    trace_.header().Set("mount.point", folder);
+  }
+
   void Take(const ProcessRecord& record) {
     std::vector<std::byte> memory(size_t{64} << 10);
     format::MessageWriter out(memory);
@@ -43,6 +49,7 @@ class TraceTaker {
     if (step.inode != 0) event.Set(Field::kInode, step.inode);
     if (step.fh != 0) event.Set(Field::kFh, step.fh);
     if (step.fh_out != 0) event.Set(Field::kFhOut, step.fh_out);
+    if (step.inode_out != 0) event.Set(Field::kInodeOut, step.inode_out);
     if (step.mode != 0) {
       event.Set(Field::kMode, step.mode);
       event.Set(Field::kSize, step.size);
@@ -76,11 +83,11 @@ class TraceTaker {
 
  private:
   // Paths of a scene are absolute; those of a trace begin at the mount.
-  static std::string_view Inside(std::string_view path) {
-    if (path.starts_with("/src/")) path.remove_prefix(4);
+  std::string_view Inside(std::string_view path) const {
+    if (mount_ == "/src" && path.starts_with("/src/")) path.remove_prefix(4);
     return path;
   }
-  static std::string_view Parent(std::string_view path) {
+  std::string_view Parent(std::string_view path) const {
     path = Inside(path);
     return path.substr(0, std::max<size_t>(path.rfind('/'), 1));
   }
@@ -126,6 +133,7 @@ class TraceTaker {
   }
 
   TraceBuilder trace_;
+  std::string mount_ = "/src";
   std::map<std::string, uint32_t> paths_;
   std::map<uint32_t, uint32_t> processes_;
   size_t in_block_ = 0;
@@ -239,9 +247,28 @@ void Rows(Scene& scene) {
 void Hostile(Scene& scene) {
   scene.Running(1, "/bin/sh run");
   uint32_t pid = 10;
-  for (const char* name :
-       {"a=b", "a,b", "a|b", "a\nb", "a\"b", "a%b", "\xff\xfe", "a\\b", "a b",
-        "$a", "a\r", "\x1b[2J", "0: 1,0,0,0!Exit", "a:b", "#x"}) {
+  for (const char* name : {"a=b",
+                           "a,b",
+                           "a|b",
+                           "a\nb",
+                           "a\"b",
+                           "a%b",
+                           "\xff\xfe",
+                           "a\\b",
+                           "a b",
+                           "$a",
+                           "a\r",
+                           "\x1b[2J",
+                           "0: 1,0,0,0!Exit",
+                           "a:b",
+                           "#x",
+                           "[0]|a",
+                           "A[1]x",
+                           "\n\nb\n",
+                           "Cont|a",
+                           "FN[0]a",
+                           "|",
+                           "a,fd=3"}) {
     const std::string path = "/src/" + std::string(name);
     ++pid;
     scene.Run(1, pid, "/bin/" + std::string(name) + " " + name);
@@ -250,6 +277,82 @@ void Hostile(Scene& scene) {
     scene.Do(pid, Op::rename_, path, path + "2");
     scene.Exit(pid);
   }
+}
+
+// Names and arguments that are longer than a line of some formats may be.
+void Long(Scene& scene, TraceTaker& taker) {
+  scene.Running(1, "/bin/sh run");
+  scene.Fork(1, 2);
+  ProcessRecord exec;
+  exec.kind = ProcessRecord::Kind::kExec;
+  exec.time_ns = scene.now() + 1;
+  exec.process = Scene::Key(2);
+  exec.tid = 2;
+  exec.exe = exec.program = "/bin/long";
+  const std::string folder(3000, 'w');
+  exec.cwd = folder;
+  std::string argv = "/bin/long";
+  argv += '\0' + std::string(5000, 'a') + '\0' + std::string(2500, 'b') + "\n" +
+          std::string(2500, 'c') + '\0';
+  exec.argv = argv;
+  taker.Take(exec);
+  // "ddd…/ddd…/ddd…": components may have 255 bytes.
+  const auto deep = [](char c, size_t size) {
+    std::string path(size, c);
+    for (size_t i = 100; i < size; i += 100) path[i] = '/';
+    return path;
+  };
+  // One of 1,805 bytes fits, of 2,005 not, of 3,006 in two pieces it does.
+  scene.Open(2, "/src/" + deep('d', 1800));
+  scene.Open(2, "/src/" + deep('e', 2000));
+  scene.Open(2, "/src/" + deep('f', 1500) + "\n" + deep('g', 1500));
+  scene.Exit(2);
+  scene.Exit(1);
+}
+
+// As traces were before they had the name of what a copy writes.
+void Copy(Scene& scene) {
+  scene.Running(1, "/bin/sh run");
+  scene.Run(1, 2, "/bin/cat in");
+  build::FileStep in = scene.Step(2, Op::open_, "/src/in");
+  in.fh = 70;
+  in.size = 900;
+  scene.Take(in);
+  build::FileStep out = scene.Step(2, Op::create_, "/src/out");
+  out.flags = O_WRONLY;
+  out.fh = 71;
+  scene.Take(out);
+  build::FileStep copy = scene.Step(2, Op::copy_file_range_, "/src/in");
+  copy.fh = 70;
+  copy.fh_out = 71;
+  copy.size = 900;
+  copy.bytes = 777;
+  scene.Take(copy);
+  scene.Exit(2);
+  scene.Exit(1);
+}
+
+void Compile(Scene& scene) {
+  const auto folder = [&](std::string_view path) {
+    build::FileStep step = scene.Step(3, Op::getattr_, path);
+    step.mode = S_IFDIR | 0755;
+    scene.Take(step);
+  };
+  scene.Running(1, "/usr/bin/make");
+  scene.Run(1, 2, "/usr/bin/gcc -Iinc -c a.c -o a.o");
+  scene.Run(2, 3,
+            "/usr/lib/gcc/x86_64-linux-gnu/12/cc1 -imultiarch "
+            "x86_64-linux-gnu a.c");
+  folder("/usr/lib/gcc/x86_64-linux-gnu/12/include");
+  scene.Miss(3, "/usr/local/include/x86_64-linux-gnu");
+  scene.Miss(3, "/usr/local/include");
+  folder("/usr/include/x86_64-linux-gnu");
+  folder("/usr/include");
+  scene.Open(3, "/src/a.c");
+  scene.Open(3, "/usr/include/stdio.h");
+  scene.Exit(3);
+  scene.Exit(2);
+  scene.Exit(1);
 }
 
 // Jobs of make that get in each other's way, in every way there is.
@@ -345,6 +448,13 @@ int Main(int argc, char** argv) {
     Rows(scene);
   } else if (name == "hostile") {
     Hostile(scene);
+  } else if (name == "long") {
+    Long(scene, taker);
+  } else if (name == "copy") {
+    Copy(scene);
+  } else if (name == "compile") {
+    taker.MountAt("/");
+    Compile(scene);
   } else if (name == "findings") {
     Findings(scene);
   } else if (name == "first" || name == "second") {

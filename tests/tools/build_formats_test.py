@@ -159,14 +159,16 @@ class Test:
     # --- CAS
 
     def nfsdb_json(self, scene, *more):
-        return json.loads(self.export(scene, "--format", "nfsdb-json", *more))
+        entries = json.loads(
+            self.export(scene, "--format", "nfsdb-json", *more))
+        nfsdb_reader.check_entries(entries)
+        return entries
 
     def test_the_raw_file_and_the_json_agree(self):
-        for scene in ("toy", "rows", "broken", "hostile"):
+        for scene in ("toy", "rows", "broken", "findings", "hostile"):
             raw = nfsdb_reader.Database(
                 self.export(scene, "--format", "nfsdb"))
             entries = self.nfsdb_json(scene)
-            assert len({(e["p"], e["x"]) for e in entries}) == len(entries)
             by_name = {(e["p"], e["x"]): e for e in entries}
             for upid, process in raw.processes.items():
                 for x, run in enumerate(process.runs):
@@ -184,13 +186,14 @@ class Test:
                 return "".join(chr(b) if b < 128 else f"\\x{b:02x}"
                                for b in data)
         where = (scene, process.upid, x)
-        if x > 0:
+        parent = process.parent or (-1, 0)
+        if x > 0 or process.parent:
             assert text(run["b"]) == entry["b"], where
             assert text(run["w"]) == entry["w"], where
+        # What ran when recording began has no line of its own.
+        if x > 0 or parent[1] > 0:
             assert [text(a) for a in run["v"]] == entry["v"], where
-        if x == 0 and process.parent:
-            assert entry["r"] == {"p": process.parent[0],
-                                  "x": process.parent[1]}, where
+        assert entry["r"] == {"p": parent[0], "x": parent[1]}, where
         assert [c for c, _ in run["c"]] == [c["p"] for c in entry["c"]], where
         if x == len(process.runs) - 1 and process.status is not None:
             assert entry["!"] == process.status & 255, where
@@ -200,6 +203,44 @@ class Test:
         for path, how in opened.items():
             mine = [o for o in entry["o"] if o["p"] == path]
             assert len(mine) == 1 and mine[0]["m"] & 3 == how, (where, path)
+        assert set(opened) == {o["p"] for o in entry["o"]}, where
+
+    def test_what_no_line_of_the_raw_file_can_hold_is_left_out(self):
+        raw = nfsdb_reader.Database(self.export("long", "--format", "nfsdb"))
+        assert "2 operations have no place" in self.err, self.err
+        run = raw.processes[2].runs[1]
+        # An argument goes on in other lines; a name cannot, unless it has
+        # ends of lines where it may be split.
+        assert [len(word) for word in run["v"]] == [9, 5000, 5001]
+        assert sorted(map(len, run["o"])) == [1805, 3006], map(len, run["o"])
+        assert run["w"] == b"", run["w"]
+        opened = {o["p"] for e in self.nfsdb_json("long") for o in e["o"]}
+        assert sorted(map(len, opened)) == [1805, 2005, 3006]
+
+    def test_the_root_comes_first_whoever_ends_first(self):
+        entries = self.nfsdb_json("toy")
+        assert (entries[0]["p"], entries[0]["x"]) == (1, 0)
+
+    def test_links_on_the_way_are_no_opens(self):
+        entries = self.nfsdb_json("rows")
+        opened = {o["p"]: o["m"] & 3 for e in entries for o in e["o"]}
+        assert opened["/src/link"] == 1, "it was made"  # and then read
+
+    def test_a_copy_writes_what_the_handle_was_opened_as(self):
+        by_path = {o["p"]: o for e in self.nfsdb_json("copy") for o in e["o"]}
+        assert by_path["/src/in"]["m"] & 3 == 0 and by_path["/src/in"]["s"] == 900
+        assert by_path["/src/out"]["m"] & 3 == 1
+        assert by_path["/src/out"]["s"] == 777, by_path["/src/out"]
+
+    def test_a_compilation_stands_on_the_driver_with_all_its_folders(self):
+        by_name = {(e["p"], e["x"]): e for e in self.nfsdb_json("compile")}
+        made = by_name[2, 1]["d"]
+        assert "d" not in by_name[3, 1]
+        assert made["f"] == ["/src/a.c"] and made["o"] == ["/src/a.o"]
+        # Those that the compiler looks into by itself, as far as they are there.
+        assert made["i"] == ["/src/inc", "/usr/lib/gcc/x86_64-linux-gnu/12/include",
+                             "/usr/include/x86_64-linux-gnu", "/usr/include"]
+        assert made["p"] == 0 and made["s"] == 1
 
     def test_names_and_mounts_are_in_the_raw_file_where_asked(self):
         plain = nfsdb_reader.Database(self.export("rows", "--format", "nfsdb"))
@@ -215,7 +256,9 @@ class Test:
         cat = by_name[6, 1]
         assert cat["i"] == [{"p": 7, "x": 0}, {"p": 7, "x": 1}], cat["i"]
         assert [o["m"] for o in cat["o"]] == [0x60, 0x60]
-        assert by_name[1, 0]["r"]["p"] == -1
+        assert by_name[1, 0]["r"] == {"p": -1, "x": 0}
+        assert by_name[7, 1]["r"] == by_name[7, 0]["r"] == {"p": 9, "x": 1}
+        assert by_name[7, 0]["b"] == "" and by_name[7, 1]["b"] == "/usr/bin/sort"
         assert {c["p"] for c in by_name[1, 0]["c"]} == {2, 5, 9}
         assert by_name[5, 0]["v"] == ["/usr/bin/make", "all"]  # as forked
         assert "!" not in by_name[5, 0] and by_name[5, 1]["!"] == 0
@@ -229,9 +272,7 @@ class Test:
             json.dump({"exclude_command_variants": {"*": ["*build.sh*"]}}, out)
         entries = self.nfsdb_json("toy", "--set", "config=" + config)
         by_name = {(e["p"], e["x"]): e for e in entries}
-        made = by_name[3, 1]["d"]
-        assert made["f"] == ["/src/a.c"] and made["o"] == ["/src/a.o"]
-        assert made["p"] == 1 and made["s"] == 1
+        assert by_name[2, 1]["d"]["f"] == ["/src/a.c"]
         assert by_name[6, 1]["m"] == 9 and by_name[7, 1]["m"] == 9
         assert "m" not in by_name[2, 1]
         bits = {name: base64.b64decode(e["n"]) for name, e in by_name.items()}
@@ -265,7 +306,7 @@ class Test:
 
     def test_names_cannot_forge_lines_of_the_tree(self):
         lines = self.export("hostile", "--format", "tree").decode().splitlines()
-        assert len(lines) == 1 + 1 + 15, lines
+        assert len(lines) == 1 + 1 + 22, lines
         assert "\x1b" not in "".join(lines)
 
     # --- Memory

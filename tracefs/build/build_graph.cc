@@ -226,6 +226,7 @@ BuildGraph GraphBuilder::Finish() {
   graph_.unknown_copies_ = step_paths_.unknown_destinations();
   graph_.facts_ = facts_.Take();
   graph_.pipes_ = pipes_.Match();
+  graph_.crowded_pipes_ = pipes_.crowded();
   IndexPaths();
   WalkTree();
   return std::move(graph_);

@@ -90,6 +90,8 @@ class BuildGraph {
   uint64_t without_caller() const { return without_caller_; }
   // Copies of which the trace does not say what file they wrote.
   uint64_t unknown_copies() const { return unknown_copies_; }
+  // Pipes that too many hold to say who read what from whom.
+  uint64_t crowded_pipes() const { return crowded_pipes_; }
 
   // Processes in the order of a walk down their tree: each stands before its
   // descendants, and these directly after it. All of them, or those of a tree.
@@ -120,6 +122,7 @@ class BuildGraph {
   bool has_process_records_ = false;
   uint64_t without_caller_ = 0;
   uint64_t unknown_copies_ = 0;
+  uint64_t crowded_pipes_ = 0;
 
   struct UseRef {
     ExecutionId execution;

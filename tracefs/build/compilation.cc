@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
 #include <string_view>
 
 #include "tracefs/base/text.h"
@@ -185,6 +186,19 @@ std::string AbsolutePath(const std::string& cwd, const std::string& path) {
   return result.empty() ? "/" : result;
 }
 
+// The kernel gives an interpreter the script's name after its own word and at
+// most one more.
+std::string ProgramPath(const Image& image) {
+  const auto names_it = [&](size_t i) {
+    return i < image.argv.size() && image.argv[i] == image.program;
+  };
+  const bool script =
+      !image.program.empty() && !names_it(0) && (names_it(1) || names_it(2));
+  if (!image.exe.empty() && !script) return image.exe;
+  if (image.program.empty()) return {};
+  return AbsolutePath(image.cwd, image.program);
+}
+
 bool IsDriver(const BuildConfig& config, const Image& image) {
   return KindOf(config, image).driver;
 }
@@ -198,35 +212,58 @@ std::optional<Compilation> ReadDriver(const BuildConfig& config,
   return DriverReader(image, kind.cpp).Read();
 }
 
-std::optional<Compilation> FindCompilation(const BuildConfig& config,
-                                           const Image& image,
-                                           const Image& parent) {
+bool IsCompilerProper(const Image& image) {
   const std::string_view name = BaseName(image.Binary());
-  const bool proper = name == "cc1" || name == "cc1plus" || name == "cc1obj" ||
-                      name == "cc1objplus";
-  if (!proper) {
-    const DriverKind kind = KindOf(config, image);
-    if (!kind.driver || !kind.integrated) return std::nullopt;
-    return ReadDriver(config, image);
+  return name == "cc1" || name == "cc1plus" || name == "cc1obj" ||
+         name == "cc1objplus";
+}
+
+bool IsIntegrated(const BuildConfig& config, const Image& image) {
+  const DriverKind kind = KindOf(config, image);
+  return kind.driver && kind.integrated;
+}
+
+// gcc/cppdefault.cc, as Debian configures it: PREFIX/lib/gcc/TARGET/VERSION is
+// where the compiler is, or has its files if it is in PREFIX/libexec.
+std::vector<std::string> SystemFolders(const Image& compiler) {
+  const auto has = [&](std::string_view word) {
+    return std::ranges::find(compiler.argv, word) != compiler.argv.end();
+  };
+  const std::string binary(compiler.Binary());
+  const size_t gcc = binary.rfind("/gcc/");
+  const size_t end = binary.rfind('/');
+  if (has("-nostdinc") || gcc == binary.npos || end <= gcc + 4) return {};
+  const std::string below =
+      binary.substr(gcc, end - gcc);  // /gcc/TARGET/VERSION
+  std::string prefix = binary.substr(0, gcc);
+  prefix.resize(std::min(prefix.rfind('/'), prefix.size()));
+  const std::string own = prefix + "/lib" + below;
+  const std::string version = below.substr(below.rfind('/') + 1);
+  const std::string target = below.substr(5, below.rfind('/') - 5);
+  const auto value_of = [&](std::string_view option) -> std::string {
+    const auto found = std::ranges::find(compiler.argv, option);
+    const bool there = found != compiler.argv.end();
+    return there && found + 1 != compiler.argv.end() ? *(found + 1) : "";
+  };
+  const std::string word = value_of("-imultiarch");
+  const std::string multiarch = word.empty() ? "" : "/" + word;
+  const std::string system = value_of("-isysroot") + "/usr";
+  std::vector<std::string> folders;
+  if (BaseName(binary).ends_with("plus") && !has("-nostdinc++")) {
+    const std::string cpp = "/c++/" + version;
+    folders = {prefix + "/include" + cpp, prefix + "/include" + multiarch + cpp,
+               prefix + "/include" + cpp + "/backward"};
   }
-  std::optional<Compilation> found = ReadDriver(config, parent);
-  if (!found) return std::nullopt;
-  found->in_parent = true;
-  // A driver with several files runs the compiler once for each.
-  if (found->files.size() > 1) {
-    for (size_t i = 0; i < found->files.size(); ++i) {
-      const std::string file = found->files[i];
-      const bool mine = std::any_of(
-          image.argv.begin(), image.argv.end(), [&](const std::string& word) {
-            return AbsolutePath(image.cwd, word) == file;
-          });
-      if (!mine) continue;
-      found->files = {file};
-      if (i < found->objects.size()) found->objects = {found->objects[i]};
-      break;
-    }
+  folders.push_back(own + "/include");
+  if (!multiarch.empty()) {
+    folders.push_back(system + "/local/include" + multiarch);
   }
-  return found;
+  folders.push_back(system + "/local/include");
+  folders.push_back(own + "/include-fixed");
+  folders.push_back(prefix + "/" + target + "/include");
+  if (!multiarch.empty()) folders.push_back(system + "/include" + multiarch);
+  folders.push_back(system + "/include");
+  return folders;
 }
 
 std::optional<Linking> FindLinking(const BuildConfig& config,

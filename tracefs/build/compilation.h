@@ -22,16 +22,9 @@ struct Compilation {
   std::vector<Definition> undefinitions;
   std::vector<std::string> headers;  // -include, -imacros
   std::vector<std::string> objects;
-  int language = 1;        // 1 C, 2 C++
-  bool in_parent = false;  // the driver is the parent: not integrated
+  int language = 1;  // 1 C, 2 C++
 };
 
-// A compilation that `image` does: as a compiler proper (cc1, cc1plus) whose
-// parent is a driver, or as a driver that compiles by itself. Nothing if it is
-// none of these.
-std::optional<Compilation> FindCompilation(const BuildConfig& config,
-                                           const Image& image,
-                                           const Image& parent);
 // Whether it is a compiler's driver, by its name.
 bool IsDriver(const BuildConfig& config, const Image& image);
 // What the command line of a driver says, whoever compiles; nothing if no
@@ -39,12 +32,23 @@ bool IsDriver(const BuildConfig& config, const Image& image);
 std::optional<Compilation> ReadDriver(const BuildConfig& config,
                                       const Image& image);
 
+// Whether it is a compiler proper (cc1, cc1plus), which a driver runs.
+bool IsCompilerProper(const Image& image);
+// Whether it is a driver that compiles in its own process.
+bool IsIntegrated(const BuildConfig& config, const Image& image);
+// Where a compiler proper of gcc looks for headers by itself, as it is
+// installed and called: those of these folders that exist, in this order.
+std::vector<std::string> SystemFolders(const Image& compiler);
+
 struct Linking {
   std::string file;
   bool linked = true;  // false: an archive
 };
 std::optional<Linking> FindLinking(const BuildConfig& config,
                                    const Image& image);
+
+// What was to run, by an absolute path: of a script the script, else what runs.
+std::string ProgramPath(const Image& image);
 
 // `path` seen from the working directory, without "." and "..".
 std::string AbsolutePath(const std::string& cwd, const std::string& path);

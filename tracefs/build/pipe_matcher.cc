@@ -38,17 +38,31 @@ void PipeMatcher::Add(const Process& process, std::span<const PipeEnd> pipes) {
   }
 }
 
-std::vector<PipeEdge> PipeMatcher::Match() const {
+std::vector<PipeEdge> PipeMatcher::Match() {
   std::vector<PipeEdge> edges;
   const auto add = [&](const End& writer, const End& reader) {
     if (writer.execution.process == reader.execution.process) return;
     edges.push_back({writer.execution, reader.execution});
-    if (reader.forked_too) {
+    // At each exec CAS looks at what the other one is just then: as it was
+    // forked, if its own exec comes later.
+    const ExecutionId w = writer.execution.id;
+    const ExecutionId r = reader.execution.id;
+    if (reader.forked_too && reader.fork < w && w < r) {
       edges.push_back(
           {writer.execution, {reader.execution.process, 0, reader.fork}});
     }
+    if (writer.forked_too && writer.fork < r && r < w) {
+      edges.push_back(
+          {{writer.execution.process, 0, writer.fork}, reader.execution});
+    }
   };
+  crowded_ = 0;
   for (const auto& [inode, pipe] : pipes_) {
+    if (pipe.writers.size() * pipe.readers.size() > kMostPairs ||
+        edges.size() > kMostEdges) {
+      ++crowded_;
+      continue;
+    }
     for (const End& writer : pipe.writers) {
       // A job server's pipe: all hold both ends and pass tokens through it.
       if (writer.both && writer.fd > 2) continue;

@@ -31,9 +31,14 @@ class PipeMatcher {
   void ExecutionBegan(const Process& process);
   void Add(const Process& process, std::span<const PipeEnd> pipes);
   // All edges, in order of writers and readers, each once.
-  std::vector<PipeEdge> Match() const;
+  std::vector<PipeEdge> Match();
+  // Pipes that Match() left out: so many hold both ends that nothing follows.
+  uint64_t crowded() const { return crowded_; }
 
  private:
+  static constexpr size_t kMostPairs = size_t{1} << 20;  // of one pipe
+  static constexpr size_t kMostEdges = size_t{1} << 22;
+
   struct End {
     ExecutionName execution;
     ExecutionName parent;
@@ -50,6 +55,7 @@ class PipeMatcher {
   // The execution of each process as it was forked.
   std::unordered_map<ProcessId, ExecutionId> forks_;
   std::unordered_map<uint64_t, Pipe> pipes_;  // by inode
+  uint64_t crowded_ = 0;
 };
 
 }  // namespace tracefs::build

@@ -3,15 +3,16 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "tracefs/base/clock.h"
-#include "tracefs/build/access.h"
+#include "tracefs/build/compilation.h"
 #include "tracefs/build/process_tracker.h"
 #include "tracefs/build/record_step.h"
+#include "tracefs/export/nfsdb_lines.h"
 #include "tracefs/export/packed.h"
 #include "tracefs/export/spool.h"
 
@@ -22,49 +23,10 @@ using build::FileStep;
 using build::Process;
 using build::ProcessId;
 
-// Numbers for descriptors that nobody told: those of files begin here, those of
-// pipes in the process that made them beyond all of these.
-constexpr uint32_t kFirstFile = 3;
-constexpr uint32_t kFirstPipe = 1'000'000;
-
-std::string Field(std::string_view name, uint64_t value) {
-  return std::string(name) + "=" + std::to_string(value) + ",";
-}
-
-std::string SizeField(std::string_view name, std::string_view text) {
-  return Field(name, text.size());
-}
-
-// Lines of one process: from the first to the last at one moment.
-class Lines {
- public:
-  Lines(uint32_t upid, uint32_t cpu, uint64_t time_ns)
-      : head_("0: " + std::to_string(upid) + "," + std::to_string(cpu) + "," +
-              std::to_string(time_ns / kNsPerSecond) + "," +
-              std::to_string(time_ns % kNsPerSecond) + "!") {}
-
-  void Add(std::string_view line) {
-    text_ += head_;
-    text_ += line;
-    text_ += '\n';
-  }
-  // KEY|text; its ends of lines are split off, as the format has it.
-  void AddText(std::string_view key, std::string_view text) {
-    size_t end = text.find('\n');
-    Add(std::string(key) + "|" + std::string(text.substr(0, end)));
-    while (end != text.npos) {
-      text.remove_prefix(end + 1);
-      end = text.find('\n');
-      Add(std::string(end == text.npos ? "Cont_end|" : "Cont|") +
-          std::string(text.substr(0, end)));
-    }
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  const std::string head_;
-  std::string text_;
-};
+// Numbers for descriptors that nobody told, beyond all that a process can have:
+// where a pipe really is has its own number.
+constexpr uint32_t kFirstFile = uint32_t{1} << 28;
+constexpr uint32_t kFirstPipe = uint32_t{1} << 30;
 
 // Pipes are known only once a program runs that holds them, and are to be told
 // before their holders are forked: so everything is spooled first.
@@ -80,7 +42,6 @@ class NfsdbExporter final : public Exporter, private build::TrackerListener {
     if (const FileStep* const step = steps_.Of(record)) tracker_.Take(*step);
   }
   void WriteProcess(const ProcessRecord& record) override {
-    cpu_ = record.cpu.value_or(0);
     tracker_.Take(record);
   }
   void Summarize(const ExportSummary& summary) override {
@@ -93,9 +54,10 @@ class NfsdbExporter final : public Exporter, private build::TrackerListener {
   void Finish() override {
     tracker_.Finish();
     PlacePipes();
-    std::replace(initial_.begin(), initial_.end(), '\n', '?');
+    std::ranges::replace(initial_, '\n', '?');
+    if (!NfsdbLines::Fits(initial_)) initial_ = "?";
     out_.Append("INITCWD=" + (initial_.empty() ? "/" : initial_) + "\n");
-    out_.Append(mounts_);
+    Put(first_upid_, 0, first_ns_, mounts_.text());
     status_ =
         entries_.ForEach([this](std::string_view entry) { WriteEntry(entry); });
   }
@@ -105,12 +67,14 @@ class NfsdbExporter final : public Exporter, private build::TrackerListener {
   }
 
  private:
-  enum Kind : uint8_t { kLines, kFork, kExec };
+  enum Kind : uint8_t { kLines, kFork };
+  // Of a pipe, by all its holders; bits.
+  enum Seen : uint8_t { kSeenReading = 1, kSeenWriting = 2, kSeenSaying = 4 };
 
   // A pipe, in the process that made it.
   struct Pipe {
     ProcessId first_holder = build::kNobody;
-    ProcessId last_holder = build::kNobody;
+    ProcessId last_holder = build::kNobody;  // that has the same parent
     bool parent_reads = false;
     bool parent_writes = false;
     uint32_t descriptor = 0;  // of its end for reading; the other is one more
@@ -122,26 +86,35 @@ class NfsdbExporter final : public Exporter, private build::TrackerListener {
   };
   struct Known {
     ProcessId parent = build::kNobody;
+    uint32_t cpu = 0;                 // where it was last seen; 0 before
+    bool told = false;                // a line has its number
     std::vector<Held> held;           // as its first program began
-    std::vector<uint64_t> pipes;      // it made, by inode, in order of forks
+    std::vector<uint64_t> pipes;      // it makes, by inode, in order of forks
+    size_t made = 0;                  // of these, so far
+    std::vector<uint64_t> last;       // pipes that no later child holds
     std::vector<uint32_t> open;       // descriptors of pipes it has just now
     std::vector<uint32_t> inherited;  // of its parent, not closed yet
   };
 
-  void AddEntry(Kind kind, ProcessId process, ProcessId other,
-                const std::string& text, uint32_t upid, uint64_t time_ns) {
+  // Of a fork `child` is whom it made, else null.
+  void AddEntry(ProcessId process, uint32_t upid, const Process* child,
+                const NfsdbLines& lines, uint64_t time_ns) {
+    if (lines.text().empty()) return;
+    known_[process].told = true;
     Packer entry;
-    entry.Number(kind);
+    entry.Number(child == nullptr ? kLines : kFork);
     entry.Number(process);
-    entry.Number(other == build::kNobody ? 0 : other + uint64_t{1});
+    entry.Number(child == nullptr ? 0 : child->id);
+    entry.Number(child == nullptr ? 0 : child->number);
     entry.Number(upid);
+    entry.Number(known_[process].cpu);
     entry.Number(time_ns);
-    entry.Text(text);
+    entry.Text(lines.text());
     entries_.Append(entry.bytes());
   }
-  void AddLines(const Process& process, const Lines& lines) {
-    AddEntry(kLines, process.id, build::kNobody, lines.text(), process.number,
-             0);
+  void AddLines(const Process& process, const NfsdbLines& lines,
+                uint64_t time_ns) {
+    AddEntry(process.id, process.number, nullptr, lines, time_ns);
   }
 
   // The first process that is told of has it from the beginning.
@@ -150,14 +123,14 @@ class NfsdbExporter final : public Exporter, private build::TrackerListener {
     const std::string_view target = header.Get("mount.point");
     constexpr std::string_view kType = "fuse.tracefs";
     if (target.empty()) return;
-    Lines lines(first_upid_, 0, first_ns_);
-    lines.Add("Mount|" + SizeField("sourcenamesize", source) +
-              SizeField("targetnamesize", target) +
-              SizeField("typenamesize", kType) + Field("flags", 0));
-    lines.AddText("MS", source);
-    lines.AddText("MT", target);
-    lines.AddText("MX", kType);
-    mounts_ += lines.text();
+    if (!NfsdbLines::Fits(source) || !NfsdbLines::Fits(target)) return;
+    mounts_.Add("Mount", {{"sourcenamesize", source.size()},
+                          {"targetnamesize", target.size()},
+                          {"typenamesize", kType.size()},
+                          {"flags", 0}});
+    mounts_.AddName("MS", source);
+    mounts_.AddName("MT", target);
+    mounts_.AddName("MX", kType);
   }
 
   // --- What the tracker tells.
@@ -170,47 +143,52 @@ class NfsdbExporter final : public Exporter, private build::TrackerListener {
     known_.resize(process.id + size_t{1});
     known_[process.id].parent = process.parent;
     if (process.parent == build::kNobody) return;
-    Lines lines(process.parent_number, cpu_, process.begin_ns);
+    known_[process.id].cpu = known_[process.parent].cpu;
+    NfsdbLines lines;
     if (process.clone_flags != 0) {
-      lines.Add("SysClone|" + Field("flags", process.clone_flags));
+      lines.Add("SysClone", {{"flags", process.clone_flags}});
     }
-    lines.Add("SchedFork|" + Field("pid", process.number));
-    AddEntry(kFork, process.parent, process.id, lines.text(),
-             process.parent_number, process.begin_ns);
+    lines.Add("SchedFork", {{"pid", process.number}});
+    AddEntry(process.parent, process.parent_number, &process, lines,
+             process.begin_ns);
   }
 
   void ExecutionBegan(const Process& process) override {
     if (process.now.index == 0) return;
     const build::Image& image = *process.now.image;
-    Lines lines(process.number, cpu_, process.now.begin_ns);
-    uint64_t size = 0;
+    const auto fitting = [&](std::string_view name) {
+      if (NfsdbLines::Fits(name)) return name;
+      ++left_out_;
+      return std::string_view();
+    };
+    const std::string_view binary = fitting(image.Binary());
+    const std::string path = build::ProgramPath(image);
+    const std::string_view program = fitting(path);
+    const std::string_view cwd = fitting(image.cwd);
+    size_t size = 0;
     for (const std::string& word : image.argv) size += word.size() + 1;
-    const std::string_view program =
-        image.program.empty() ? image.exe : image.program;
-    lines.Add("New_proc|" + Field("argsize", size) +
-              SizeField("prognameisize", image.Binary()) +
-              SizeField("prognamepsize", program) +
-              SizeField("cwdsize", image.cwd));
-    lines.AddText("PI", image.Binary());
-    lines.AddText("PP", program);
-    lines.AddText("CW", image.cwd);
+    NfsdbLines lines;
+    lines.Add("New_proc", {{"argsize", size},
+                           {"prognameisize", binary.size()},
+                           {"prognamepsize", program.size()},
+                           {"cwdsize", cwd.size()}});
+    lines.AddName("PI", binary);
+    lines.AddName("PP", program);
+    lines.AddName("CW", cwd);
     for (size_t i = 0; i < image.argv.size(); ++i) {
-      lines.AddText("A[" + std::to_string(i) + "]", image.argv[i]);
+      lines.AddArgument(i, image.argv[i]);
     }
-    lines.Add("End_of_args|");
-    AddEntry(kExec, process.id, build::kNobody, lines.text(), process.number,
-             process.now.begin_ns);
+    lines.Add("End_of_args");
+    AddLines(process, lines, process.now.begin_ns);
   }
 
   void Ran(const Process& process, const ProcessRecord& record) override {
+    Known& known = known_[process.id];
+    if (record.cpu) known.cpu = *record.cpu;
     if (record.kind == ProcessRecord::Kind::kComm && options_.names) {
-      Lines lines(process.number, cpu_, record.time_ns);
-      lines.Add("Comm|" + SizeField("size", record.comm));
-      lines.AddText("CN", record.comm);
-      AddLines(process, lines);
+      AddName(process, record.comm, record.time_ns);
     }
     if (record.kind != ProcessRecord::Kind::kPipes) return;
-    Known& known = known_[process.id];
     // What it passes on to later programs has been told.
     if (!known.held.empty() || process.parent == build::kNobody) return;
     for (const PipeEnd& end : record.pipes) {
@@ -224,21 +202,40 @@ class NfsdbExporter final : public Exporter, private build::TrackerListener {
     }
   }
 
+  void AddName(const Process& process, std::string_view name,
+               uint64_t time_ns) {
+    NfsdbLines lines;
+    if (!NfsdbLines::Fits(name)) name = {};
+    lines.Add("Comm", {{"size", name.size()}});
+    lines.AddName("CN", name);
+    AddLines(process, lines, time_ns);
+  }
+
+  // Whether the names of what was done can be told.
+  bool Fits(const FileStep& step) {
+    const bool fits = NfsdbLines::Fits(step.path) &&
+                      NfsdbLines::Fits(step.path2) &&
+                      NfsdbLines::Fits(step.target);
+    if (!fits) ++left_out_;
+    return fits;
+  }
+
   void Did(const Process& process, const FileStep& step) override {
-    Lines lines(process.number, 0, step.time_ns);
+    if (step.error != 0 || !Fits(step)) return;
+    NfsdbLines lines;
     switch (step.op) {
       case Op::open_:
       case Op::create_:
-        if (step.error != 0) return;
-        AddOpen(process, step, &lines);
-        break;
       case Op::opendir_:
-        if (step.error != 0) return;
         AddOpen(process, step, &lines);
         break;
       case Op::release_:
       case Op::releasedir_:
-        AddClose(step, &lines);
+        if (const auto opened = TakeHandle(step.fh)) {
+          // Another process has other descriptors.
+          if (opened->first != process.id) return;
+          lines.Add("Close", {{"fd", opened->second}});
+        }
         break;
       case Op::rename_:
         AddPair("Rename", "R", step, &lines);
@@ -247,27 +244,23 @@ class NfsdbExporter final : public Exporter, private build::TrackerListener {
         AddPair("Link", "L", step, &lines);
         break;
       case Op::symlink_:
-        if (step.error != 0 || step.path.empty()) return;
-        lines.Add("Symlink|" + SizeField("targetnamesize", step.target) +
-                  SizeField("linknamesize", step.path));
-        lines.AddText("ST", step.target);
-        lines.AddText("SL", step.path);
+        if (step.path.empty()) return;
+        lines.Add("Symlink", {{"targetnamesize", step.target.size()},
+                              {"linknamesize", step.path.size()}});
+        lines.AddName("ST", step.target);
+        lines.AddName("SL", step.path);
         break;
       default:
         return;
     }
-    if (!lines.text().empty()) AddLines(process, lines);
+    AddLines(process, lines, step.time_ns);
   }
 
-  void DidWithout(ProcessId id, uint32_t number,
+  void DidWithout(ProcessId id, uint32_t /*number*/,
                   const FileStep& step) override {
-    const bool closes = step.op == Op::release_ || step.op == Op::releasedir_;
-    if (closes) {
-      Lines lines(number, 0, step.time_ns);
-      AddClose(step, &lines);
-      if (id != build::kNobody && !lines.text().empty()) {
-        AddEntry(kLines, id, build::kNobody, lines.text(), number, 0);
-      }
+    // What the kernel closes as a process ends has no line, as in CAS.
+    if (step.op == Op::release_ || step.op == Op::releasedir_) {
+      TakeHandle(step.fh);
     } else if (id == build::kNobody) {
       ++left_out_;
     }
@@ -275,40 +268,47 @@ class NfsdbExporter final : public Exporter, private build::TrackerListener {
 
   void ProcessEnded(const Process& process) override {
     next_fd_.erase(process.id);
-    if (!process.ended) return;
-    Lines lines(process.number, cpu_, process.end_ns);
-    lines.Add("Exit|" + Field("status", process.ShellStatus().value_or(0)));
-    AddLines(process, lines);
+    if (process.ended) {
+      NfsdbLines lines;
+      lines.Add("Exit", {{"status", process.ShellStatus().value_or(0)}});
+      AddLines(process, lines, process.end_ns);
+    } else if (!known_[process.id].told) {
+      // The parser knows processes by their lines only.
+      AddName(process, process.comm, process.end_ns);
+    }
   }
 
-  void AddOpen(const Process& process, const FileStep& step, Lines* lines) {
+  void AddOpen(const Process& process, const FileStep& step,
+               NfsdbLines* lines) {
     if (step.path.empty()) return;
-    uint32_t& next = next_fd_[process.id];
-    const uint32_t fd = kFirstFile + next++;
+    const uint32_t fd = kFirstFile + next_fd_[process.id]++;
     if (step.fh != 0) open_[step.fh] = {process.id, fd};
     uint64_t flags = step.flags;
     if (step.op == Op::create_) flags |= O_CREAT;
     if (step.op == Op::opendir_) flags |= O_DIRECTORY;
-    lines->Add("Open|" + SizeField("fnamesize", step.path) +
-               SizeField("forigsize", step.path) + Field("flags", flags) +
-               Field("mode", step.mode) + Field("fd", fd));
-    lines->AddText("FN", step.path);
-    lines->AddText("FO", step.path);
+    lines->Add("Open", {{"fnamesize", step.path.size()},
+                        {"forigsize", step.path.size()},
+                        {"flags", flags},
+                        {"mode", step.mode},
+                        {"fd", fd}});
+    lines->AddName("FN", step.path);
+    lines->AddName("FO", step.path);
   }
-  void AddClose(const FileStep& step, Lines* lines) {
-    const auto found = open_.find(step.fh);
-    if (step.fh == 0 || found == open_.end()) return;
-    lines->Add("Close|" + Field("fd", found->second.second));
+  // Who opened a handle, and as which descriptor; it is closed now.
+  std::optional<std::pair<ProcessId, uint32_t>> TakeHandle(uint64_t fh) {
+    const auto found = open_.find(fh);
+    if (fh == 0 || found == open_.end()) return std::nullopt;
+    const auto opened = found->second;
     open_.erase(found);
+    return opened;
   }
   static void AddPair(const std::string& name, const std::string& key,
-                      const FileStep& step, Lines* lines) {
+                      const FileStep& step, NfsdbLines* lines) {
     if (step.path.empty() || step.path2.empty()) return;
-    lines->Add(name + "From|" + SizeField("fnamesize", step.path));
-    lines->AddText(key + "F", step.path);
-    lines->Add(name + "To|" + SizeField("fnamesize", step.path2));
-    lines->AddText(key + "T", step.path2);
-    if (step.error != 0) lines->Add(name + "Failed|");
+    lines->Add(name + "From", {{"fnamesize", step.path.size()}});
+    lines->AddName(key + "F", step.path);
+    lines->Add(name + "To", {{"fnamesize", step.path2.size()}});
+    lines->AddName(key + "T", step.path2);
   }
 
   // --- The end.
@@ -326,75 +326,95 @@ class NfsdbExporter final : public Exporter, private build::TrackerListener {
             known_[known_[id].parent].pipes.push_back(held.pipe);
           }
         }
-        pipe.last_holder = id;
+        if (known_[id].parent == known_[pipe.first_holder].parent) {
+          pipe.last_holder = id;
+        }
       }
     }
-    // What nobody is seen to read, the maker reads; likewise writes.
+    for (const auto& [inode, pipe] : pipes_) {
+      known_[pipe.last_holder].last.push_back(inode);
+    }
+    // What nobody is seen to read, the maker reads, if it is what a child says
+    // to the world; what nobody is seen to write, he writes.
     std::unordered_map<uint64_t, unsigned> ends;
     for (const Known& known : known_) {
       for (const Held& held : known.held) {
-        ends[held.pipe] |= held.access == PipeEnd::kRead    ? 1
-                           : held.access == PipeEnd::kWrite ? 2
-                                                            : 3;
+        unsigned& seen = ends[held.pipe];
+        if (held.access != PipeEnd::kWrite) seen |= kSeenReading;
+        if (held.access != PipeEnd::kRead) seen |= kSeenWriting;
+        if (held.access != PipeEnd::kRead && held.fd <= 2) seen |= kSeenSaying;
       }
     }
     for (auto& [inode, pipe] : pipes_) {
-      pipe.parent_reads = (ends[inode] & 1) == 0;
-      pipe.parent_writes = (ends[inode] & 2) == 0;
+      const unsigned seen = ends[inode];
+      pipe.parent_reads = (seen & (kSeenReading | kSeenSaying)) == kSeenSaying;
+      pipe.parent_writes = (seen & kSeenWriting) == 0;
     }
   }
 
-  void Close(ProcessId process, uint32_t fd, Lines* lines) {
+  void Close(ProcessId process, uint32_t fd, NfsdbLines* lines) {
     std::erase(known_[process].open, fd);
-    lines->Add("Close|" + Field("fd", fd));
+    lines->Add("Close", {{"fd", fd}});
+  }
+
+  void Put(uint32_t upid, uint32_t cpu, uint64_t time_ns,
+           std::string_view lines) {
+    buffer_.clear();
+    clock_.Append(upid, cpu, time_ns, lines, &buffer_);
+    out_.Append(buffer_);
   }
 
   void WriteEntry(std::string_view bytes) {
     Unpacker entry(bytes);
     const auto kind = static_cast<Kind>(entry.Number());
     const auto process = static_cast<ProcessId>(entry.Number());
-    const uint64_t other = entry.Number();
+    const auto child = static_cast<ProcessId>(entry.Number());
+    const auto child_upid = static_cast<uint32_t>(entry.Number());
     const auto upid = static_cast<uint32_t>(entry.Number());
+    const auto cpu = static_cast<uint32_t>(entry.Number());
     const uint64_t time_ns = entry.Number();
     const std::string_view text = entry.Text();
-    if (kind == kFork) MakePipes(process, ProcessId(other - 1), upid, time_ns);
-    if (kind == kExec) TakePipes(process, upid, time_ns);
-    out_.Append(text);
-    if (kind == kFork) LeavePipes(process, ProcessId(other - 1), upid, time_ns);
+    NfsdbLines before;
+    NfsdbLines after;
+    NfsdbLines taken;
+    if (kind == kFork) {
+      MakePipes(process, child, &before);
+      LeavePipes(process, child, &after);
+      TakePipes(child, &taken);
+    }
+    Put(upid, cpu, time_ns, before.text());
+    Put(upid, cpu, time_ns, text);
+    Put(upid, cpu, time_ns, after.text());
+    Put(child_upid, cpu, time_ns, taken.text());
   }
 
-  void MakePipes(ProcessId parent, ProcessId child, uint32_t upid,
-                 uint64_t time_ns) {
-    Lines lines(upid, 0, time_ns);
-    for (const uint64_t inode : known_[parent].pipes) {
-      const Pipe& pipe = pipes_[inode];
-      if (pipe.first_holder != child) continue;
-      lines.Add("Pipe|" + Field("fd1", pipe.descriptor) +
-                Field("fd2", pipe.descriptor + 1) + Field("flags", 0));
-      known_[parent].open.push_back(pipe.descriptor);
-      known_[parent].open.push_back(pipe.descriptor + 1);
+  void MakePipes(ProcessId parent, ProcessId child, NfsdbLines* lines) {
+    Known& known = known_[parent];
+    for (; known.made < known.pipes.size(); ++known.made) {
+      const Pipe& pipe = pipes_[known.pipes[known.made]];
+      if (pipe.first_holder != child) break;
+      lines->Add("Pipe", {{"fd1", pipe.descriptor},
+                          {"fd2", pipe.descriptor + 1},
+                          {"flags", 0}});
+      known.open.push_back(pipe.descriptor);
+      known.open.push_back(pipe.descriptor + 1);
     }
-    out_.Append(lines.text());
   }
 
   // The parent lets go of what its last holder has.
-  void LeavePipes(ProcessId parent, ProcessId child, uint32_t upid,
-                  uint64_t time_ns) {
+  void LeavePipes(ProcessId parent, ProcessId child, NfsdbLines* lines) {
     known_[child].inherited = known_[parent].open;
-    Lines lines(upid, 0, time_ns);
-    for (const uint64_t inode : known_[parent].pipes) {
+    for (const uint64_t inode : known_[child].last) {
       const Pipe& pipe = pipes_[inode];
-      if (pipe.last_holder != child) continue;
-      if (!pipe.parent_reads) Close(parent, pipe.descriptor, &lines);
-      if (!pipe.parent_writes) Close(parent, pipe.descriptor + 1, &lines);
+      if (!pipe.parent_reads) Close(parent, pipe.descriptor, lines);
+      if (!pipe.parent_writes) Close(parent, pipe.descriptor + 1, lines);
     }
-    out_.Append(lines.text());
   }
 
-  // What the program will hold is moved to where it holds it; the rest closed.
-  void TakePipes(ProcessId process, uint32_t upid, uint64_t time_ns) {
+  // What its first program will hold is moved to where that holds it, and the
+  // rest is closed: between its fork and that program.
+  void TakePipes(ProcessId process, NfsdbLines* lines) {
     Known& known = known_[process];
-    Lines lines(upid, 0, time_ns);
     for (const Held& held : known.held) {
       const uint32_t from = pipes_[held.pipe].descriptor +
                             (held.access == PipeEnd::kRead ? 0 : 1);
@@ -402,15 +422,11 @@ class NfsdbExporter final : public Exporter, private build::TrackerListener {
           known.inherited.end()) {
         continue;
       }
-      lines.Add("Dup|" + Field("oldfd", from) + Field("newfd", held.fd) +
-                Field("flags", 0));
+      lines->Add("Dup", {{"oldfd", from}, {"newfd", held.fd}, {"flags", 0}});
     }
-    for (const uint32_t fd : known.inherited) {
-      lines.Add("Close|" + Field("fd", fd));
-    }
+    for (const uint32_t fd : known.inherited) lines->Add("Close", {{"fd", fd}});
     known.inherited.clear();
     known.held.clear();
-    out_.Append(lines.text());
   }
 
   OutputBuffer& out_;
@@ -423,11 +439,12 @@ class NfsdbExporter final : public Exporter, private build::TrackerListener {
   std::unordered_map<ProcessId, uint32_t> next_fd_;
   // By file handle.
   std::unordered_map<uint64_t, std::pair<ProcessId, uint32_t>> open_;
+  NfsdbClock clock_;
+  std::string buffer_;  // of one entry, kept for its memory
   std::string initial_;
-  std::string mounts_;
+  NfsdbLines mounts_;
   uint32_t first_upid_ = 0;  // 0: nobody yet
   uint64_t first_ns_ = 0;
-  uint32_t cpu_ = 0;
   uint64_t left_out_ = 0;
   Status status_;
 };

@@ -86,6 +86,7 @@ class NfsdbJsonExporter final : public Exporter,
         options_(options),
         command_patterns_(options.config.CommandPatterns()),
         tracker_(*this),
+        root_(options.memory_bytes),
         entries_(options.memory_bytes) {}
 
   void Write(const format::Record& record) override {
@@ -111,9 +112,10 @@ class NfsdbJsonExporter final : public Exporter,
     tracker_.Finish();
     FindPipes();
     out_.Append("[");
-    const Status read =
-        entries_.ForEach([this](std::string_view entry) { WriteEntry(entry); });
-    Keep(read);
+    for (EntrySpool* spool : {&root_, &entries_}) {
+      Keep(spool->ForEach(
+          [this](std::string_view entry) { WriteEntry(entry); }));
+    }
     out_.Append("\n]\n");
     WriteSides();
   }
@@ -126,7 +128,6 @@ class NfsdbJsonExporter final : public Exporter,
     uint32_t number = 0;
     ProcessId parent = build::kNobody;
     bool wraps = false;  // one of the shells that others count as
-    std::shared_ptr<const Image> parent_image;  // while it runs
   };
   struct Child {
     uint32_t pid;
@@ -134,7 +135,9 @@ class NfsdbJsonExporter final : public Exporter,
   };
   struct Running {
     std::vector<Child> children;
-    std::vector<std::pair<uint64_t, uint32_t>> cpus;  // when first
+    // When it was on which processor: where it was not before.
+    std::vector<std::pair<uint64_t, uint32_t>> cpus;
+    std::shared_ptr<const Image> compiler;  // proper, that it ran last
   };
 
   void Begin(uint64_t time_ns) {
@@ -155,7 +158,6 @@ class NfsdbJsonExporter final : public Exporter,
     Known& known = known_[process.id];
     known.number = process.number;
     known.parent = process.parent;
-    known.parent_image = process.now.image;
     if (process.parent_execution != build::kNobody) {
       const auto parent = running_.find(process.parent_execution);
       if (parent != running_.end()) {
@@ -171,6 +173,12 @@ class NfsdbJsonExporter final : public Exporter,
     if (process.now.index != 0 &&
         build::MatchesAny(options_.config.rbm_wrapping_binaries, binary)) {
       known_[process.id].wraps = true;
+    }
+    if (build::IsCompilerProper(*process.now.image)) {
+      const auto driver = running_.find(process.parent_execution);
+      if (driver != running_.end()) {
+        driver->second.compiler = process.now.image;
+      }
     }
     NoteEnvironment(process);
   }
@@ -196,9 +204,7 @@ class NfsdbJsonExporter final : public Exporter,
     }
     if (!record.cpu) return;
     auto& cpus = running_[process.now.id].cpus;
-    for (const auto& [when, cpu] : cpus) {
-      if (cpu == *record.cpu) return;
-    }
+    if (!cpus.empty() && cpus.back().second == *record.cpu) return;
     cpus.emplace_back(record.time_ns, *record.cpu);
   }
   void ExecutionEnded(const Process& process) override {
@@ -211,10 +217,8 @@ class NfsdbJsonExporter final : public Exporter,
     const std::vector<Use> uses = collector_.Take(now.id);
     entry.Number(uses.size());
     for (const Use& use : uses) {
-      const bool opened =
-          use.open_mode != Use::kNotOpened || use.Has(build::kList);
-      entry.Number(opened ? 1 : 0);
-      if (!opened) continue;
+      entry.Number(use.opened ? 1 : 0);
+      if (!use.opened) continue;
       entry.Number(use.path);
       entry.Number(use.open_mode);
       entry.Number(use.type);
@@ -222,14 +226,11 @@ class NfsdbJsonExporter final : public Exporter,
       entry.Number(use.first_ns);
       entry.Number(use.last_ns);
     }
-    entries_.Append(entry.bytes());
-    Keep(entries_.status());
+    EntrySpool& spool = now.id == 0 ? root_ : entries_;
+    spool.Append(entry.bytes());
+    Keep(spool.status());
     running_.erase(now.id);
   }
-  void ProcessEnded(const Process& process) override {
-    known_[process.id].parent_image.reset();
-  }
-
   void NoteEnvironment(const Process& process) {
     if (options_.environment.empty() || process.now.index == 0) return;
     ForEachListed(process.now.image->environ, [&](std::string_view variable) {
@@ -258,10 +259,9 @@ class NfsdbJsonExporter final : public Exporter,
                        ",\"s\":" + std::to_string(SinceFirst(now.begin_ns)) +
                        ",\"e\":" + std::to_string(now.end_ns - now.begin_ns);
     text += ",\"r\":";
-    if (now.index != 0) {
-      text += NameOf(process.number, now.index - 1);
-    } else if (process.parent == build::kNobody) {
-      text += "{\"p\":-1,\"x\":-1}";
+    // The process's, whichever of its programs this is.
+    if (process.parent == build::kNobody) {
+      text += "{\"p\":-1,\"x\":0}";
     } else {
       text += NameOf(process.parent_number, process.parent_index);
     }
@@ -273,11 +273,15 @@ class NfsdbJsonExporter final : public Exporter,
               ",\"f\":" + std::to_string(running.children[i].flags) + "}";
     }
     text += "],\"b\":";
-    AppendText(image.Binary().empty() ? std::string_view(process.comm)
-                                      : image.Binary(),
+    // What a fork runs before its first program is its parent's.
+    const bool fork = process.forked && now.index == 0;
+    const std::string program = build::ProgramPath(image);
+    AppendText(fork              ? std::string_view()
+               : program.empty() ? std::string_view(process.comm)
+                                 : program,
                &text);
     text += ",\"w\":";
-    AppendText(image.cwd, &text);
+    AppendText(fork ? std::string_view() : image.cwd, &text);
     text += ",\"v\":";
     AppendTexts(image.argv, &text);
     if (now.last && process.ended) {
@@ -286,16 +290,34 @@ class NfsdbJsonExporter final : public Exporter,
           ",\"!\":" + std::to_string(process.ShellStatus().value_or(0) & 0xff);
     }
     if (options_.post) AddPost(process, &text);
-    if (!running.cpus.empty()) {
-      text += ",\"u\":[";
-      for (size_t i = 0; i < running.cpus.size(); ++i) {
-        text += (i == 0 ? "{\"t\":" : ",{\"t\":") +
-                std::to_string(SinceFirst(running.cpus[i].first)) +
-                ",\"c\":" + std::to_string(running.cpus[i].second) + "}";
-      }
-      text += ']';
+    text += ",\"u\":[";
+    for (size_t i = 0; i < running.cpus.size(); ++i) {
+      text += (i == 0 ? "{\"t\":" : ",{\"t\":") +
+              std::to_string(SinceFirst(running.cpus[i].first)) +
+              ",\"c\":" + std::to_string(running.cpus[i].second) + "}";
     }
-    return text;
+    return text + "]";
+  }
+
+  // What a driver has compiled, itself or by a compiler that it ran; with the
+  // folders of the system that this looked into, as far as they were seen.
+  std::optional<build::Compilation> CompilationOf(const Process& process) {
+    const Image& image = *process.now.image;
+    const std::shared_ptr<const Image>& compiler =
+        running_[process.now.id].compiler;
+    if (compiler == nullptr && !IsIntegrated(options_.config, image)) {
+      return std::nullopt;
+    }
+    std::optional<build::Compilation> made = ReadDriver(options_.config, image);
+    if (!made || compiler == nullptr) return made;
+    for (std::string& folder : build::SystemFolders(*compiler)) {
+      const PathId id = paths_.Find(folder);
+      if (id == PathTable::kNone) continue;
+      const build::PathFacts& facts = facts_.Of(id);
+      if (facts.gone || facts.type != S_IFDIR >> 12) continue;
+      made->include_paths.push_back(std::move(folder));
+    }
+    return made;
   }
 
   void AddPost(const Process& process, std::string* text) {
@@ -311,8 +333,7 @@ class NfsdbJsonExporter final : public Exporter,
       *text += ",\"m\":" + std::to_string(wrapper);
     }
     if (process.now.index == 0) return;  // it is its parent's command yet
-    const Image& parent = *known_[process.id].parent_image;
-    if (const auto made = FindCompilation(options_.config, image, parent)) {
+    if (const auto made = CompilationOf(process)) {
       *text += ",\"d\":{\"f\":";
       AppendTexts(made->files, text);
       *text += ",\"i\":";
@@ -325,7 +346,7 @@ class NfsdbJsonExporter final : public Exporter,
       AppendTexts(made->headers, text);
       *text += ",\"s\":" + std::to_string(made->language) + ",\"o\":";
       AppendTexts(made->objects, text);
-      *text += made->in_parent ? ",\"p\":1}" : ",\"p\":0}";
+      *text += IsIntegrated(options_.config, image) ? ",\"p\":1}" : ",\"p\":0}";
     }
     if (const auto linking = FindLinking(options_.config, image)) {
       *text += ",\"l\":";
@@ -443,6 +464,7 @@ class NfsdbJsonExporter final : public Exporter,
   build::FactsTable facts_{paths_};
   build::UseCollector collector_;
   build::PipeMatcher pipes_;
+  EntrySpool root_;  // the entry that CAS's library expects before all others
   EntrySpool entries_;
   std::vector<Known> known_;  // by process
   std::unordered_map<ExecutionId, Running> running_;

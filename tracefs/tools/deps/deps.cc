@@ -93,6 +93,11 @@ class Answerer {
           " copies wrote to files that the trace does not say: what was copied "
           "there is not known to depend on their sources");
     }
+    if (graph.crowded_pipes() != 0) {
+      Say(std::to_string(graph.crowded_pipes()) +
+          " pipes are held by so many processes that nothing follows from "
+          "them");
+    }
   }
 
   // A path as it is; below the folder that was named, the working directory or
