@@ -94,6 +94,8 @@ void ForEachNumber(A& a, Use&& use) {
   use(29, a.stat_nlink);
   use(30, a.stat_size);
   use(31, a.hash);
+  use(32, a.file);
+  use(33, a.file_out);
 }
 
 // Where each of them lies: few of them are there, and only these are looked at.
@@ -104,8 +106,9 @@ struct Member {
 static_assert(std::is_trivially_copyable_v<Action> &&
               std::is_standard_layout_v<Action>);
 const Action kNothing;
-const std::array<Member, 32> kMembers = [] {
-  std::array<Member, 32> members{};
+constexpr size_t kNumberCount = 34;
+const std::array<Member, kNumberCount> kMembers = [] {
+  std::array<Member, kNumberCount> members{};
   ForEachNumber(kNothing, [&](int bit, const auto& member) {
     static_assert(sizeof member == 8 || sizeof member == 4);
     const auto* const begin = reinterpret_cast<const std::byte*>(&kNothing);
@@ -219,8 +222,8 @@ Status DecodeAction(ByteSpan bytes, Action* action, size_t* size) {
   const uint64_t present = LoadLe<uint64_t>(bytes.data() + 12);
   Numbers in(bytes.subspan(kFixedBytes, *size - kFixedBytes));
   auto* const raw = reinterpret_cast<std::byte*>(action);
-  for (auto left = static_cast<uint32_t>(present); left != 0;
-       left &= left - 1) {
+  constexpr uint64_t kAllNumbers = (uint64_t{1} << kNumberCount) - 1;
+  for (uint64_t left = present & kAllNumbers; left != 0; left &= left - 1) {
     const int bit = std::countr_zero(left);
     uint64_t value = in.Take();
     if (IsSlot(bit)) value = static_cast<uint32_t>(value - 1);

@@ -16,6 +16,9 @@
 namespace tracefs::replay {
 
 inline constexpr uint32_t kRootSlot = 0;  // of directories: DIR itself
+// Files have numbers of their own in a plan, which no other file ever gets.
+inline constexpr uint64_t kNoFile = 0;
+inline constexpr uint64_t kRootFile = 1;  // DIR itself
 inline constexpr uint32_t kNoSlot = UINT32_MAX;
 // Slots, lanes and sizes of a plan are bounded, so that a hostile one cannot
 // make us ask for memory without end.
@@ -38,12 +41,15 @@ enum ActionFlag : uint32_t {
   kSizeRaces = 1u << 3,    // but the size was being changed
   kHasHash = 1u << 4,      // `hash` is CRC-32C of the bytes read or written
   kHasData = 1u << 5,      // `data` are these bytes
-  kInitialData = 1u << 6,  // some bytes read were there before, not kept
+  kInitialData = 1u << 6,  // some bytes read, or copied, were not kept
   kMarked = 1u << 7,       // to be undone
-  // Undoing it takes bytes that the trace does not have.
+  // Undoing it takes bytes, or extended attributes, that the trace does not
+  // have.
   kUnknownBytes = 1u << 8,
   // A look at what was looked at before, and has not been changed since.
   kRepeated = 1u << 9,
+  // What it removes has names that the trace does not tell.
+  kUnknownNames = 1u << 10,
 };
 
 // What keeps two operations of different lanes in order: a counter that this
@@ -89,6 +95,10 @@ struct Action {
   int64_t new_mtime_ns = 0;
   uint32_t lock_type = 0;
   uint64_t lock_owner = 0;
+  // Which file it is about: that is made, moved, removed, changed, copied from.
+  uint64_t file = kNoFile;
+  // The other one: whose name a rename takes; that is copied to.
+  uint64_t file_out = kNoFile;
 
   int64_t result = 0;
   uint32_t error = 0;

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tracefs/base/printable.h"
+
 namespace tracefs::replay {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr size_t kMostFilesShown = 100;  // in text; JSON has more
 
 }  // namespace
 
@@ -15,10 +19,12 @@ std::vector<Finding> FindLacks(const Checked& checked) {
   std::vector<Finding> findings;
   const auto find = [&](bool fatal, uint64_t count, const char* key,
                         std::string text) {
-    if (count != 0) findings.push_back({fatal, count, key, std::move(text)});
+    if (count != 0) {
+      findings.push_back({fatal, count, key, std::move(text), {}});
+    }
   };
   if (l.operations == 0 && checked.from_trace) {
-    findings.push_back({true, 0, "operations", "there are no operations"});
+    findings.push_back({true, 0, "operations", "there are no operations", {}});
   }
   find(true, checked.header.lost, "lost",
        "operations were lost when it was recorded: what they did is missing");
@@ -45,8 +51,9 @@ std::vector<Finding> FindLacks(const Checked& checked) {
        "operations have no inode number: files are known by their paths only; "
        "record with STR_INODE and STR_DENTRY");
   find(false, l.writes_without_data, "writes_without_data",
-       "writes without their bytes: others of the same length are written; "
-       "record with STR_DATA");
+       "writes without their bytes: others of the same length are written, and "
+       "the replay differs in them; record with STR_DATA, or say with --data "
+       "synth that bytes do not count");
   find(false, l.reads_without_hash, "reads_without_hash",
        "reads whose bytes cannot be compared: record with STR_DATA or "
        "STR_DATA_CKSUM");
@@ -54,9 +61,13 @@ std::vector<Finding> FindLacks(const Checked& checked) {
        "extended attributes whose values are not in the trace: others of the "
        "same "
        "length are set");
-  find(false, l.files_without_content, "files_without_content",
+  find(true, checked.header.unknown_content, "files_without_content",
        "files that were there before, with contents that are not in the trace: "
-       "they are made of zeros");
+       "they are made of zeros, unless DIR has them (--existing)");
+  if (!findings.empty()) {
+    Finding& last = findings.back();
+    if (last.key == "files_without_content") last.files = checked.unknown_files;
+  }
   find(false, l.entries_before - std::min(l.entries_before, l.entries_known),
        "entries_without_state",
        "files that were there before, of which extended attributes, link "
@@ -67,9 +78,12 @@ std::vector<Finding> FindLacks(const Checked& checked) {
   find(false, l.states_incomplete, "states_incomplete",
        "files whose state could not be read whole");
   if (l.final_states == 0 && checked.from_trace && l.operations != 0) {
-    findings.push_back({false, 0, "without_end",
+    findings.push_back({false,
+                        0,
+                        "without_end",
                         "nothing tells what the tree was in the end: it is "
-                        "worked out; record with STR_REPLAY"});
+                        "worked out; record with STR_REPLAY",
+                        {}});
   }
   find(false, l.entries_without_attributes, "entries_without_attributes",
        "files that were there before, with attributes that nobody asked for");
@@ -79,7 +93,12 @@ std::vector<Finding> FindLacks(const Checked& checked) {
   find(false, l.devices, "devices", "device nodes: not made without --devices");
   find(false, l.not_replayed, "not_replayed",
        "ioctl, poll and getlk: not done");
-  find(false, l.unplaced, "unplaced",
+  find(true, l.unplaced_changes, "unplaced_changes",
+       "changes of files that nobody can name, or of which the trace "
+       "contradicts itself: not done");
+  find(true, l.unseen_changes, "unseen_changes",
+       "names that came to mean another file, and no operation says how");
+  find(false, l.unplaced - l.unplaced_changes, "unplaced",
        "operations on files that nobody can name: not done");
   return findings;
 }
@@ -102,6 +121,10 @@ std::string LacksText(const Checked& checked,
                        {"count", f.count},
                        {"prevents", f.fatal},
                        {"text", f.text}});
+      if (f.files.empty()) continue;
+      Json files = Json::array();
+      for (const std::string& file : f.files) files.push_back(Printable(file));
+      lacks.back()["files"] = std::move(files);
     }
     const Json all = {{"replayable", !fatal},
                       {"damaged", checked.damaged},
@@ -131,6 +154,13 @@ std::string LacksText(const Checked& checked,
     text += (f.fatal ? "! " : "  ") +
             (f.count != 0 ? std::to_string(f.count) + " " : std::string()) +
             f.text + "\n";
+    for (size_t i = 0; i < std::min(f.files.size(), kMostFilesShown); ++i) {
+      text += "      " + Printable(f.files[i]) + "\n";
+    }
+    if (f.count > kMostFilesShown && f.files.size() > kMostFilesShown) {
+      text += "      ... and " + std::to_string(f.count - kMostFilesShown) +
+              " more\n";
+    }
   }
   return text;
 }

@@ -18,10 +18,13 @@ struct Checked {
   bool from_trace = false;  // false: a plan, of which only the header is known
   bool damaged = false;     // something recorded could not be read
   std::string visibility;   // property of the trace
+  // The first of files_without_content.
+  std::vector<std::string> unknown_files;
 
   void Add(const PlanBuilder& builder) {
     header = builder.header();
     lacks = builder.lacks();
+    unknown_files = builder.unknown_files();
     from_trace = true;
   }
   // What its reader says of a trace. After Add.
@@ -34,8 +37,9 @@ struct Checked {
 struct Finding {
   bool fatal = false;  // the replay cannot be right
   uint64_t count = 0;
-  std::string key;   // for JSON
-  std::string text;  // what is missing, and what to do about it
+  std::string key;                 // for JSON
+  std::string text;                // what is missing, and what to do about it
+  std::vector<std::string> files;  // the first of those that it is about
 };
 
 std::vector<Finding> FindLacks(const Checked& checked);

@@ -310,21 +310,22 @@ std::vector<std::string> CompareDigests(const TreeDigest& expected,
   return differences.Take(count);
 }
 
-Result<std::vector<std::string>> CompareWithPlan(int plan,
-                                                 const TreeDigest& found,
-                                                 const DigestOptions& options,
-                                                 bool others, size_t most,
-                                                 uint64_t* count) {
-  const auto text_hash = [](std::string_view text) {
-    Sha256 hash;
-    hash.Update(AsBytes(text));
-    return HexOf(hash);
-  };
+namespace {
+
+std::string HashOfText(std::string_view text) {
+  Sha256 hash;
+  hash.Update(AsBytes(text));
+  return HexOf(hash);
+}
+
+// What a plan expects in the end, by path.
+Result<std::map<std::string, TreeEntry>> ExpectedOf(int plan) {
   // What the trace says counts more than what was worked out from it.
   const auto merge = [](TreeEntry entry, TreeEntry* into) {
     if (into->Knows(TreeEntry::kRecorded)) std::swap(entry, *into);
-    const uint32_t both = (entry.known | into->known) &
-                          (TreeEntry::kComplete | TreeEntry::kAllBytes);
+    const uint32_t both =
+        (entry.known | into->known) &
+        (TreeEntry::kComplete | TreeEntry::kAllBytes | TreeEntry::kMadeUp);
     *into = std::move(entry);
     into->known |= both;
   };
@@ -333,7 +334,7 @@ Result<std::vector<std::string>> CompareWithPlan(int plan,
   while (true) {
     auto chunk = reader.Next();
     if (!chunk.ok()) return chunk.status();
-    if (!*chunk) break;
+    if (!*chunk) return expected;
     for (size_t at = 0; at < (*chunk)->size();) {
       TreeEntry entry;
       size_t size = 0;
@@ -347,42 +348,84 @@ Result<std::vector<std::string>> CompareWithPlan(int plan,
       if (!is_new) merge(std::move(entry), &place->second);
     }
   }
+}
+
+// What the first difference is, but for contents; empty: none.
+std::string WhatDiffers(const TreeEntry& entry, const DigestLine& line,
+                        const DigestOptions& options) {
+  const bool is_file = S_ISREG(entry.mode);
+  if ((entry.mode & S_IFMT) != (line.mode & S_IFMT)) {
+    const bool device = S_ISCHR(entry.mode) || S_ISBLK(entry.mode);
+    return device ? "" : "another type";
+  }
+  if (entry.Knows(TreeEntry::kMode) && !S_ISLNK(entry.mode) &&
+      (entry.mode & 07777) != (line.mode & 07777)) {
+    return "mode " + Octal(line.mode) + " instead of " + Octal(entry.mode);
+  }
+  if (options.owners && entry.Knows(TreeEntry::kOwner) &&
+      (entry.uid != line.uid || entry.gid != line.gid)) {
+    return "another owner";
+  }
+  if (is_file && entry.Knows(TreeEntry::kSize) && entry.size != line.size) {
+    return "size " + std::to_string(line.size) + " instead of " +
+           std::to_string(entry.size);
+  }
+  if (entry.Knows(TreeEntry::kTarget) &&
+      line.contents != "target=" + HashOfText(entry.target)) {
+    return "leads elsewhere";
+  }
+  return "";
+}
+
+enum class Contents : uint8_t { kSame, kOther, kMadeUp, kNotCompared };
+
+Contents CompareContents(const TreeEntry& entry, const DigestLine& line,
+                         const DigestOptions& options) {
+  const bool is_file = S_ISREG(entry.mode) && S_ISREG(line.mode);
+  if (!is_file || !options.contents || !options.recorded_bytes) {
+    return Contents::kSame;
+  }
+  if (entry.Knows(TreeEntry::kChecksum)) {
+    if (entry.checksum == line.checksum) return Contents::kSame;
+    return entry.Knows(TreeEntry::kAllBytes) || !options.prepared
+               ? Contents::kOther
+               : Contents::kMadeUp;
+  }
+  if (!entry.Knows(TreeEntry::kMadeUp)) return Contents::kSame;
+  return options.prepared ? Contents::kMadeUp : Contents::kNotCompared;
+}
+
+}  // namespace
+
+Result<PlanComparison> CompareWithPlan(int plan, const TreeDigest& found,
+                                       const DigestOptions& options,
+                                       bool others, size_t most) {
+  auto expected = ExpectedOf(plan);
+  if (!expected.ok()) return expected.status();
+  PlanComparison result;
   Differences differences(most);
   for (const DigestLine& line : found.lines) {
-    const auto at = expected.find(line.path);
-    if (at == expected.end()) {
+    const auto at = expected->find(line.path);
+    if (at == expected->end()) {
       if (!others) differences.Add(line.path, "not expected");
       continue;
     }
-    const TreeEntry& entry = at->second;
-    if ((entry.mode & S_IFMT) != (line.mode & S_IFMT)) {
-      const bool device = S_ISCHR(entry.mode) || S_ISBLK(entry.mode);
-      if (!device) differences.Add(line.path, "another type");
-    } else if (entry.Knows(TreeEntry::kMode) && !S_ISLNK(entry.mode) &&
-               (entry.mode & 07777) != (line.mode & 07777)) {
-      differences.Add(line.path, "mode " + Octal(line.mode) + " instead of " +
-                                     Octal(entry.mode));
-    } else if (options.owners && entry.Knows(TreeEntry::kOwner) &&
-               (entry.uid != line.uid || entry.gid != line.gid)) {
-      differences.Add(line.path, "another owner");
-    } else if (S_ISREG(entry.mode) && entry.Knows(TreeEntry::kSize) &&
-               entry.size != line.size) {
-      differences.Add(line.path, "size " + std::to_string(line.size) +
-                                     " instead of " +
-                                     std::to_string(entry.size));
-    } else if (entry.Knows(TreeEntry::kTarget) &&
-               line.contents != "target=" + text_hash(entry.target)) {
-      differences.Add(line.path, "leads elsewhere");
-    } else if (S_ISREG(entry.mode) && options.contents &&
-               options.recorded_bytes && entry.Knows(TreeEntry::kChecksum) &&
-               entry.Knows(TreeEntry::kAllBytes) &&
-               entry.checksum != line.checksum) {
+    const std::string what = WhatDiffers(at->second, line, options);
+    const Contents contents = CompareContents(at->second, line, options);
+    if (!what.empty()) {
+      differences.Add(line.path, what);
+    } else if (contents == Contents::kOther) {
       differences.Add(line.path, "other contents");
     }
-    expected.erase(at);
+    if (contents == Contents::kNotCompared) ++result.not_compared;
+    if (contents == Contents::kMadeUp && ++result.made_up_count <= most) {
+      result.made_up.push_back(Printable(line.path));
+    }
+    expected->erase(at);
   }
-  for (const auto& [path, entry] : expected) differences.Add(path, "missing");
-  return differences.Take(count);
+  for (const auto& [path, entry] : *expected) differences.Add(path, "missing");
+  result.differences = differences.Take(&result.difference_count);
+  return result;
 }
 
 }  // namespace tracefs::replay

@@ -24,6 +24,7 @@ struct DigestOptions {
   // CompareWithPlan: recorded bytes were written, so that contents are to be as
   // recorded.
   bool recorded_bytes = true;
+  bool prepared = true;  // the replay made what was there before
 };
 
 struct DigestLine {
@@ -60,12 +61,21 @@ std::vector<std::string> CompareDigests(const TreeDigest& expected,
                                         const TreeDigest& found, size_t most,
                                         uint64_t* count);
 
+struct PlanComparison {
+  std::vector<std::string> differences;  // the first of them
+  uint64_t difference_count = 0;
+  // Files whose contents the replay made up, at least in part, and that nothing
+  // in the trace says to be right all the same.
+  std::vector<std::string> made_up;  // the first of them
+  uint64_t made_up_count = 0;
+  // Files of a tree that was there, whose contents the trace does not tell.
+  uint64_t not_compared = 0;
+};
+
 // The same against what a plan expects in the end. `others`: the tree may have
 // what the plan does not know.
-Result<std::vector<std::string>> CompareWithPlan(int plan,
-                                                 const TreeDigest& found,
-                                                 const DigestOptions& options,
-                                                 bool others, size_t most,
-                                                 uint64_t* count);
+Result<PlanComparison> CompareWithPlan(int plan, const TreeDigest& found,
+                                       const DigestOptions& options,
+                                       bool others, size_t most);
 
 }  // namespace tracefs::replay

@@ -31,4 +31,22 @@ bool IntervalSet::Covers(uint64_t begin, uint64_t end) const {
   return at != ends_.begin() && std::prev(at)->second >= end;
 }
 
+bool IntervalSet::Touches(uint64_t begin, uint64_t end) const {
+  if (begin >= end) return false;
+  const auto at = ends_.lower_bound(end);
+  return at != ends_.begin() && std::prev(at)->second > begin;
+}
+
+void IntervalSet::Remove(uint64_t begin, uint64_t end) {
+  if (begin >= end) return;
+  auto at = ends_.lower_bound(end);
+  while (at != ends_.begin() && std::prev(at)->second > begin) {
+    const auto [from, to] = *--at;
+    if (from < begin && to > end && ends_.size() >= kMost) return;
+    at = ends_.erase(at);
+    if (to > end) at = ends_.emplace_hint(at, end, to);
+    if (from < begin) at = ends_.emplace_hint(at, from, begin);
+  }
+}
+
 }  // namespace tracefs::replay

@@ -8,6 +8,9 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <utility>
+
+#include "tracefs/replay/action.h"
 
 namespace tracefs::replay {
 
@@ -24,6 +27,29 @@ int OpenBeneath(int dir, std::string_view name, int flags, mode_t mode) {
   const NameText text(name);
   return static_cast<int>(
       ::syscall(SYS_openat2, dir, text.c_str(), &how, sizeof how));
+}
+
+UniqueFd OpenParentBeneath(int root, const std::string& path,
+                           std::string* name) {
+  UniqueFd at(::fcntl(root, F_DUPFD_CLOEXEC, 0));
+  size_t begin = 0;
+  for (size_t end; at && (end = path.find('/', begin)) != path.npos;
+       begin = end + 1) {
+    const std::string part = path.substr(begin, end - begin);
+    if (!IsSafeName(part)) {
+      errno = EINVAL;
+      return {};
+    }
+    UniqueFd next(
+        OpenBeneath(at.get(), part, O_PATH | O_DIRECTORY | O_NOFOLLOW));
+    at = std::move(next);
+  }
+  *name = path.substr(begin);
+  if (at && !IsSafeName(*name)) {
+    errno = EINVAL;
+    return {};
+  }
+  return at;
 }
 
 std::string FdPath(int fd) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "tracefs/base/unique_fd.h"
+
 namespace tracefs::replay {
 
 // One component of a path, with a NUL behind it.
@@ -24,6 +26,12 @@ class NameText {
 // openat2(2), O_CLOEXEC added: `name` below `dir`, through no link of any kind.
 // -1 with errno.
 int OpenBeneath(int dir, std::string_view name, int flags, mode_t mode = 0);
+
+// The directory of a path below `root`, with O_PATH, and its last name. Every
+// part of the path is opened so, and is one that may stand in a plan; else
+// none, with errno.
+UniqueFd OpenParentBeneath(int root, const std::string& path,
+                           std::string* name);
 
 // "/proc/self/fd/7": the file that this process has open as 7, by a path. What
 // an O_PATH descriptor without O_NOFOLLOW's target stands for is the link

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tracefs/base/crc32c.h"
 #include "tracefs/format/block_decoder.h"
 
 namespace tracefs::replay {
@@ -35,6 +36,43 @@ bool IsByName(Op op) {
 bool Waits(const Observed& seen) {
   return (seen.op() == Op::setlk_ || seen.op() == Op::flock_) &&
          seen.Get(Field::kFlags) == 1 && seen.Get(Field::kLockType) != F_UNLCK;
+}
+
+bool ChangesFiles(const Observed& seen) {
+  switch (seen.op()) {
+    case Op::lookup_:
+      return false;
+    case Op::open_:
+      return (seen.Get(Field::kFlags) & O_TRUNC) != 0;
+    case Op::link_:
+    case Op::setattr_:
+    case Op::write_:
+    case Op::copy_file_range_:
+    case Op::fallocate_:
+    case Op::setxattr_:
+    case Op::removexattr_:
+      return true;
+    default:
+      return IsByName(seen.op());
+  }
+}
+
+// Bytes that are fewer than were moved, or contradict their checksum, are none.
+void TakeData(const Record& record, Observed* seen) {
+  if (!record.HasText(Field::kData)) return;
+  const ByteSpan data = AsBytes(record.Text(Field::kData));
+  const bool moves = seen->op() == Op::read_ || seen->op() == Op::write_ ||
+                     seen->op() == Op::copy_file_range_;
+  if (moves && seen->ok() && data.size() < seen->Get(Field::kResult)) return;
+  if (moves && seen->ok() && seen->Has(Field::kDataChecksum) &&
+      seen->Get32(Field::kDataChecksum) != Crc32c(data)) {
+    return;
+  }
+  seen->data = data;
+  if (moves && seen->ok()) {
+    seen->data = data.first(static_cast<size_t>(seen->Get(Field::kResult)));
+  }
+  seen->has_data = true;
 }
 
 // The same in events of traces: F_UNLCK.
@@ -143,6 +181,16 @@ void PlanBuilder::Learn(NodeId id, const Observed& seen) {
     node.size = seen.Get(Field::kSize);
     node.known |= TreeEntry::kSize;
   }
+  const bool names_change = IsByName(seen.op()) || seen.op() == Op::link_;
+  if (node.initial && seen.Has(Field::kNlink) &&
+      (!names_change || seen.op() == Op::lookup_)) {
+    uint64_t names = 0;
+    for (LinkId at = node.first_link; at != kNoLink;
+         at = model_.link(at).next) {
+      ++names;
+    }
+    node.more_names = !S_ISDIR(node.mode) && seen.Get(Field::kNlink) > names;
+  }
 }
 
 void PlanBuilder::Unlinked(NodeId id) {
@@ -154,7 +202,8 @@ void PlanBuilder::Unlinked(NodeId id) {
   }
   if (node.first_link == kNoLink && node.open_count == 0) {
     covered_.erase(id);
-    holes_.erase(id);
+    made_up_.erase(id);
+    checked_.erase(id);
     initial_names_.erase(id);
   }
   model_.DropIfGone(id);
@@ -181,6 +230,10 @@ NodeId PlanBuilder::Named(NodeId parent, std::string_view name,
       return id;
     }
     // It means another file by now, and nobody saw how.
+    if (model_.node(id).touched && seen.op() != Op::lookup_) {
+      ++lacks_.unseen_changes;
+      ++header_.unplaced_changes;
+    }
     model_.RemoveLink(link);
     Unlinked(id);
   }
@@ -200,6 +253,7 @@ NodeId PlanBuilder::Named(NodeId parent, std::string_view name,
     entry.parent = model_.node(parent).slot;
     entry.name = name;
     entry.mode = model_.node(id).mode;
+    entry.file = model_.node(id).serial;
     entry.other_parent = model_.node(first.parent).slot;
     entry.other_name = first.name;
     ++header_.initial_entries;
@@ -294,10 +348,13 @@ void PlanBuilder::NoteLacks(const Record& record) {
       !event.Has(Field::kValid)) {
     ++lacks_.without_arguments;
   }
-  if (event.op == Op::write_ && ok && !record.HasText(Field::kData)) {
-    ++lacks_.writes_without_data;
-  }
-  if (event.op == Op::read_ && ok && !record.HasText(Field::kData) &&
+  // Bytes that are fewer than were moved are none.
+  const uint64_t done =
+      event.Has(Field::kResult) ? event.Get(Field::kResult) : 0;
+  const bool has_data =
+      record.HasText(Field::kData) && record.Text(Field::kData).size() >= done;
+  if (event.op == Op::write_ && ok && !has_data) ++lacks_.writes_without_data;
+  if (event.op == Op::read_ && ok && !has_data &&
       !event.Has(Field::kDataChecksum)) {
     ++lacks_.reads_without_hash;
   }
@@ -328,25 +385,22 @@ Status PlanBuilder::Take(const Record& record, bool selected, bool marked) {
   seen.new_name = record.Text(Field::kNewName);
   seen.text = record.HasText(Field::kTarget) ? record.Text(Field::kTarget)
                                              : record.Text(Field::kXattrName);
-  if (record.HasText(Field::kData)) {
-    seen.data = AsBytes(record.Text(Field::kData));
-    seen.has_data = true;
-  }
+  TakeData(record, &seen);
   if (IsByName(op)) {
     seen.parent = DirOf(record, Field::kParentInode, record.event.parent);
-    if (op != Op::tmpfile_ && !IsSafeName(seen.name)) return Unplaced();
-    if (seen.parent == kNoNode) return Unplaced();
+    if (op != Op::tmpfile_ && !IsSafeName(seen.name)) return Unplaced(seen);
+    if (seen.parent == kNoNode) return Unplaced(seen);
   }
   if (op == Op::rename_ || op == Op::link_) {
     seen.new_parent =
         DirOf(record, Field::kNewParentInode, record.event.new_parent);
     if (seen.new_parent == kNoNode || !IsSafeName(seen.new_name)) {
-      return Unplaced();
+      return Unplaced(seen);
     }
   }
   if (!IsByName(op)) {
     seen.file = FileOf(seen, record);
-    if (seen.file == kNoNode && op != Op::statfs_) return Unplaced();
+    if (seen.file == kNoNode && op != Op::statfs_) return Unplaced(seen);
   }
   if (MustWait(seen)) {
     held_.push_back(std::make_unique<KeptObserved>(seen));
@@ -402,6 +456,27 @@ Status PlanBuilder::Process(const Observed& seen) {
 }
 
 // --- Putting it down.
+
+// Whether it is about a file that nobody can find any more: what becomes of
+// that is in no tree.
+bool PlanBuilder::HasNoName(const Observed& seen) const {
+  if (IsByName(seen.op()) || seen.op() == Op::link_) return false;
+  if (seen.Has(Field::kNlink) && seen.Get(Field::kNlink) == 0) return true;
+  return seen.file == kNoNode
+             ? model_.IsDropped(seen.Get(Field::kInode))
+             : seen.file != kRootNode &&
+                   model_.node(seen.file).first_link == kNoLink;
+}
+
+Status PlanBuilder::Unplaced(const Observed& seen) {
+  ++header_.unplaced;
+  ++lacks_.unplaced;
+  if (seen.ok() && ChangesFiles(seen) && !HasNoName(seen)) {
+    ++header_.unplaced_changes;
+    ++lacks_.unplaced_changes;
+  }
+  return {};
+}
 
 Action PlanBuilder::Common(const Observed& seen) {
   Action a;
@@ -478,7 +553,12 @@ Status PlanBuilder::EnsureEntry(NodeId id) {
   entry.gid = node.gid;
   entry.size = node.size;
   entry.rdev = node.rdev;
+  entry.file = node.serial;
   entry.known = node.known;
+  // What others wrote into it so far is there to begin with.
+  covered_.erase(id);
+  made_up_.erase(id);
+  node.lacks_bytes = false;
   node.touched = true;
   node.initial = true;
   ++header_.initial_entries;
@@ -493,10 +573,12 @@ Status PlanBuilder::EnsureEntry(NodeId id) {
     if (known->second.checksum) {
       entry.checksum = *known->second.checksum;
       entry.known |= TreeEntry::kChecksum;
+      checked_.insert(id);
     }
     if (known->second.has_holes) {
-      holes_[id] = std::move(known->second.holes);
+      covered_[id] = std::move(known->second.holes);
     }
+    node.has_xattrs = known->second.is_whole;
     states_.erase(known);
   }
   if (out_ == nullptr) return {};
@@ -568,6 +650,7 @@ void PlanBuilder::KeepState(const format::StateRecord& state) {
   known = {};
   known.target = state.file->Text(Field::kTarget);
   known.rdev = get(Field::kRdev);
+  known.is_whole = !state.incomplete;
   if (event.Has(Field::kDataChecksum)) {
     known.checksum = static_cast<uint32_t>(get(Field::kDataChecksum));
   }
@@ -643,21 +726,6 @@ Status PlanBuilder::Emit(Action* action) {
 
 // --- The end.
 
-// Whether a replay gives the file all the bytes that it had.
-bool PlanBuilder::HasAllBytes(NodeId id) const {
-  return HasBytes(id, 0, model_.node(id).size);
-}
-
-// The same of some of them.
-bool PlanBuilder::HasBytes(NodeId id, uint64_t begin, uint64_t end) const {
-  const Node& node = model_.node(id);
-  end = std::min(end, node.size);
-  if (node.lacks_bytes) return false;
-  if (!node.initial || begin >= end) return true;
-  const auto covered = covered_.find(id);
-  return covered != covered_.end() && covered->second.Covers(begin, end);
-}
-
 // A path by which the file is still known without that name; empty: none.
 std::string PlanBuilder::AnotherName(NodeId id, NodeId parent,
                                      std::string_view name) const {
@@ -693,6 +761,10 @@ Status PlanBuilder::WriteFinal() {
     }
     if (S_ISREG(node.mode) && HasAllBytes(link.node)) {
       entry.known |= TreeEntry::kAllBytes;
+    } else if (S_ISREG(node.mode) &&
+               (HasInitialBytes(link.node, 0, UINT64_MAX) ||
+                !checked_.contains(link.node))) {
+      entry.known |= TreeEntry::kMadeUp;
     }
     status = out_->AddFinal(entry);
   });
@@ -703,6 +775,7 @@ Status PlanBuilder::Finish() {
   if (Status s = Release(0, /*all=*/true); !s.ok()) return s;
   if (!state_status_.ok()) return state_status_;
   header_.lanes = std::max(lanes_.count(), 1u);
+  CollectUnknown();
   header_.without_data = lacks_.writes_without_data;
   header_.unknown_content = lacks_.files_without_content;
   if (out_ == nullptr) return {};

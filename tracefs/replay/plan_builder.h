@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "tracefs/base/status.h"
@@ -60,6 +61,8 @@ struct Lacks {
   uint64_t entries_before = 0;
   uint64_t entries_without_attributes = 0;
   uint64_t files_without_content = 0;
+  uint64_t unplaced_changes = 0;  // of `unplaced`
+  uint64_t unseen_changes = 0;    // of what names mean
   // What the trace tells of files besides operations (STR_REPLAY).
   uint64_t entries_known = 0;  // of entries_before
   uint64_t handles_known = 0;  // open when the tracer began, and told of
@@ -84,6 +87,11 @@ class PlanBuilder {
 
   const PlanHeader& header() const { return header_; }
   const Lacks& lacks() const { return lacks_; }
+  // Paths of files that were there before, with contents that are not in the
+  // trace: the first of them. After Finish.
+  const std::vector<std::string>& unknown_files() const {
+    return unknown_files_;
+  }
   // Of inodes that were alive at once, and bytes for all that is known of them.
   size_t peak_nodes() const { return model_.peak_nodes(); }
   size_t model_bytes() const { return model_.bytes(); }
@@ -118,6 +126,7 @@ class PlanBuilder {
   Status DoLink(const Observed& seen, NodeId file);
   Status DoOpen(const Observed& seen, NodeId file);
   Status DoTransfer(const Observed& seen, NodeId file);  // read write
+  NodeId CopiedTo(const Observed& seen) const;
   Status DoCopy(const Observed& seen, NodeId file);
   Status DoClose(const Observed& seen, NodeId file);
   Status DoSetattr(const Observed& seen, NodeId file);
@@ -141,23 +150,33 @@ class PlanBuilder {
   void UseName(NodeId parent, std::string_view name, UseKind kind,
                bool changes);
   Status Emit(Action* action);
-  Status Unplaced() {
-    ++header_.unplaced;
-    ++lacks_.unplaced;
-    return {};
-  }
+  bool HasNoName(const Observed& seen) const;
+  Status Unplaced(const Observed& seen);
   void NoteLacks(const format::Record& record);
-  Status ReadInitial(const Observed& seen, NodeId file, Action* action);
-  void Covered(NodeId file, uint64_t begin, uint64_t end);
+  uint64_t FileNumber(NodeId id) const {
+    return id == kNoNode ? kNoFile : model_.node(id).serial;
+  }
+
+  // --- Of which bytes the plan has what was recorded (plan_contents.cc).
+  Status ReadInitial(const Observed& seen, NodeId file, const Action& action);
+  void Replaced(NodeId file, uint64_t begin, uint64_t end, bool recorded);
+  void Resized(NodeId file, uint64_t size);
   void Grew(NodeId file, uint64_t begin);
+  bool KnowsSize(NodeId id) const;
+  bool HasInitialBytes(NodeId id, uint64_t begin, uint64_t end) const;
+  bool HasBytes(NodeId id, uint64_t begin, uint64_t end) const;
+  bool HasAllBytes(NodeId id) const { return HasBytes(id, 0, UINT64_MAX); }
+  bool KnowsAttributes(NodeId id) const;
+  bool CanBeMadeAgain(NodeId id) const;
+  void NoteSource(NodeId file, uint64_t begin, uint64_t end);
+  void NoteUnknown(NodeId id);
+  void CollectUnknown();
   void Unlinked(NodeId id);
   // Its names are about to change: the first of them, by which it is in the
   // initial tree, is kept.
   void KeepInitialName(NodeId id);
   bool LooksAgain(NodeId id, const Observed& seen);
   uint32_t NewSlot(std::vector<uint32_t>* free, uint32_t* count);
-  bool HasAllBytes(NodeId id) const;
-  bool HasBytes(NodeId id, uint64_t begin, uint64_t end) const;
   std::string AnotherName(NodeId id, NodeId parent,
                           std::string_view name) const;
   Status WriteFinal();
@@ -170,7 +189,15 @@ class PlanBuilder {
   PlanHeader header_;
   Lacks lacks_;
   std::unordered_map<uint64_t, Handle> handles_;
-  std::unordered_map<NodeId, IntervalSet> covered_;  // of initial files
+  Handle no_handle_;  // of what contradicts itself
+  // Of initial files: bytes that the plan has, or that were there no more when
+  // first asked for. Of all: bytes that the plan makes up.
+  std::unordered_map<NodeId, IntervalSet> covered_;
+  std::unordered_map<NodeId, IntervalSet> made_up_;
+  // Initial files with a checksum, that are compared before the first
+  // operation.
+  std::unordered_set<NodeId> checked_;
+  std::vector<std::string> unknown_files_;
   // Of initial files that have been renamed, linked or removed.
   struct InitialName {
     uint32_t parent = kRootSlot;
@@ -186,9 +213,9 @@ class PlanBuilder {
     std::optional<uint32_t> checksum;
     IntervalSet holes;
     bool has_holes = false;
+    bool is_whole = false;
   };
   std::unordered_map<uint64_t, InitialState> states_;
-  std::unordered_map<NodeId, IntervalSet> holes_;  // of initial files
   Status state_status_;
   // Symbolic links of the initial tree that nobody has read yet.
   std::unordered_map<NodeId, TreeEntry> links_before_;

@@ -12,7 +12,7 @@
 namespace tracefs::replay {
 namespace {
 
-constexpr char kMagic[8] = {'T', 'F', 'P', 'L', 'A', 'N', '2', '\n'};
+constexpr char kMagic[8] = {'T', 'F', 'P', 'L', 'A', 'N', '3', '\n'};
 constexpr uint32_t kChunkMagic = 0x1a4b4854;
 constexpr size_t kChunkHeaderBytes = 16;
 constexpr size_t kChunkBytes = size_t{256} << 10;
@@ -30,7 +30,9 @@ constexpr uint64_t PlanHeader::*kNumbers[] = {&PlanHeader::actions,
                                               &PlanHeader::lost,
                                               &PlanHeader::unplaced,
                                               &PlanHeader::without_data,
-                                              &PlanHeader::unknown_content};
+                                              &PlanHeader::unknown_content,
+                                              &PlanHeader::unknown_sources,
+                                              &PlanHeader::unplaced_changes};
 constexpr uint32_t PlanHeader::*kSmallNumbers[] = {
     &PlanHeader::lanes, &PlanHeader::dir_slots, &PlanHeader::handle_slots};
 
@@ -90,6 +92,7 @@ void EncodeEntry(const TreeEntry& entry, std::vector<std::byte>* out) {
   Put(entry.size, out);
   Put(entry.mtime_ns, out);
   Put(entry.rdev, out);
+  Put(entry.file, out);
   Put(entry.other_parent, out);
   Put(entry.known, out);
   PutText(entry.name, out);
@@ -244,6 +247,7 @@ Status DecodeEntry(ByteSpan bytes, bool is_path, TreeEntry* entry,
   in.Take(&entry->size);
   in.Take(&entry->mtime_ns);
   in.Take(&entry->rdev);
+  in.Take(&entry->file);
   in.Take(&entry->other_parent);
   in.Take(&entry->known);
   in.TakeText(&entry->name);

@@ -23,15 +23,19 @@ struct PlanHeader {
   uint32_t dir_slots = 0;
   uint32_t handle_slots = 0;
   uint64_t initial_entries = 0;
-  uint64_t initial_bytes = 0;    // sizes of the files among them
-  uint64_t written_bytes = 0;    // by writes, copies and growing
-  uint64_t made_entries = 0;     // files and directories that it makes
-  uint64_t span_ns = 0;          // from the first begin to the last end
-  uint64_t first_real_ns = 0;    // since the epoch
-  uint64_t lost = 0;             // operations that the trace says it has not
-  uint64_t unplaced = 0;         // operations whose file nobody could name
-  uint64_t without_data = 0;     // writes whose bytes were not kept
-  uint64_t unknown_content = 0;  // files that were there, contents not kept
+  uint64_t initial_bytes = 0;  // sizes of the files among them
+  uint64_t written_bytes = 0;  // by writes, copies and growing
+  uint64_t made_entries = 0;   // files and directories that it makes
+  uint64_t span_ns = 0;        // from the first begin to the last end
+  uint64_t first_real_ns = 0;  // since the epoch
+  uint64_t lost = 0;           // operations that the trace says it has not
+  uint64_t unplaced = 0;       // operations whose file nobody could name
+  uint64_t without_data = 0;   // writes whose bytes were not kept
+  // Files that were there before, and of whose contents bytes are not kept: all
+  // of them, and those of them that were read or copied without their bytes.
+  uint64_t unknown_content = 0;
+  uint64_t unknown_sources = 0;
+  uint64_t unplaced_changes = 0;  // those of `unplaced` that change something
 };
 
 // A file or directory that is to be there before, or in the end.
@@ -45,7 +49,8 @@ struct TreeEntry {
   uint64_t size = 0;
   int64_t mtime_ns = 0;
   uint64_t rdev = 0;
-  std::string target;  // of a symbolic link
+  uint64_t file = kNoFile;  // initial: which it is
+  std::string target;       // of a symbolic link
   // A further name of the file that has this one: initial only.
   uint32_t other_parent = kNoSlot;
   std::string other_name;
@@ -66,6 +71,9 @@ struct TreeEntry {
     kChecksum = 1u << 7,
     // Final: a replay makes the file with the recorded bytes, all of them.
     kAllBytes = 1u << 8,
+    // Final: some of its bytes are neither in the trace nor compared with a
+    // checksum before the first operation.
+    kMadeUp = 1u << 9,
   };
   bool Knows(KnownBit bit) const { return (known & bit) != 0; }
 };

@@ -4,6 +4,8 @@
 #include <linux/fuse.h>
 #include <sys/stat.h>
 
+#include <string>
+
 #include "tracefs/format/state_message.h"
 #include "tracefs/replay/plan_builder.h"
 
@@ -26,30 +28,46 @@ NodeId PlanBuilder::NodeOfOpen(const Observed& seen, std::string_view path) {
   return id;
 }
 
-// A file that had lost its name: as long as it was, with bytes that nobody
-// knows.
+// A file that had lost its name: it has one until it is open, so that bytes
+// that are read of it can be there.
 Status PlanBuilder::MakeNameless(const Observed& seen, NodeId file,
                                  uint32_t slot) {
   Node& node = model_.node(file);
+  const std::string name = ".tracefs-nameless-" + std::to_string(node.serial);
   node.touched = true;
   node.initial = true;
-  Action a = CommonOfMadeUp(seen, Op::tmpfile_);
-  a.place = Place::kDir;
-  a.dir = kRootSlot;
-  a.mode = node.mode & 07777u;
-  a.arg_flags = O_RDWR;
-  a.handle = slot;
-  order_.Use(Resource::kDirectory, kRootSlot, UseKind::kShared);
-  order_.Use(Resource::kFile, file, UseKind::kAlone);
-  order_.Use(Resource::kHandle, slot, UseKind::kAlone);
-  if (Status s = Emit(&a); !s.ok() || node.size == 0) return s;
-  Action grow = CommonOfMadeUp(seen, Op::setattr_);
-  grow.place = Place::kHandle;
-  grow.handle = slot;
-  grow.valid = FATTR_SIZE;
-  grow.new_size = node.size;
-  UseOf(grow, file, UseKind::kAlone);
-  return Emit(&grow);
+  initial_names_[file] = {kRootSlot, name};
+  ++header_.initial_entries;
+  header_.initial_bytes += node.size;
+  if (out_ != nullptr) {
+    TreeEntry entry;
+    entry.name = name;
+    entry.mode = node.mode;
+    entry.uid = node.uid;
+    entry.gid = node.gid;
+    entry.size = node.size;
+    entry.file = node.serial;
+    entry.known = node.known;
+    if (Status s = out_->AddInitial(entry); !s.ok()) return s;
+  }
+  for (const Op op : {Op::open_, Op::unlink_}) {
+    Action a = CommonOfMadeUp(seen, op);
+    // Whose it is does not matter: it was open.
+    a.uid = a.gid = 0;
+    a.place = Place::kName;
+    a.dir = kRootSlot;
+    a.name = name;
+    a.file = node.serial;
+    order_.Use(Resource::kDirectory, kRootSlot, UseKind::kShared);
+    order_.Use(Resource::kFile, file, UseKind::kAlone);
+    if (op == Op::open_) {
+      a.arg_flags = O_RDWR;
+      a.handle = slot;
+      order_.Use(Resource::kHandle, slot, UseKind::kAlone);
+    }
+    if (Status s = Emit(&a); !s.ok()) return s;
+  }
+  return {};
 }
 
 Action PlanBuilder::CommonOfMadeUp(const Observed& seen, Op op) {

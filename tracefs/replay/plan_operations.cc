@@ -25,13 +25,14 @@ Status PlanBuilder::DoName(const Observed& seen) {
   if (Status s = Ensure(found != kNoNode ? found : seen.parent); !s.ok()) {
     return s;
   }
-  if (model_.node(seen.parent).slot == kNoSlot) return Unplaced();
+  if (model_.node(seen.parent).slot == kNoSlot) return Unplaced(seen);
   Action a = Common(seen);
   a.place = Place::kName;
   a.dir = model_.node(seen.parent).slot;
   a.name = seen.name;
   UseName(seen.parent, seen.name, UseKind::kShared, false);
   if (found != kNoNode) {
+    a.file = FileNumber(found);
     order_.Use(Resource::kFile, found, UseKind::kShared);
     if (model_.node(found).changing_until_ns > seen.begin_ns()) {
       a.flags |= kSizeRaces;
@@ -67,7 +68,7 @@ Status PlanBuilder::DoMake(const Observed& seen) {
       seen.selected || (seen.ok() && (in_time || Wanted(seen, kNoNode)));
   if (wanted) {
     if (Status s = Ensure(seen.parent); !s.ok()) return s;
-    if (model_.node(seen.parent).slot == kNoSlot) return Unplaced();
+    if (model_.node(seen.parent).slot == kNoSlot) return Unplaced(seen);
   }
   Action a = Common(seen);
   a.place = op == Op::tmpfile_ ? Place::kDir : Place::kName;
@@ -106,6 +107,8 @@ Status PlanBuilder::DoMake(const Observed& seen) {
   node.rdev = static_cast<uint32_t>(a.rdev);
   if (S_ISCHR(node.mode) || S_ISBLK(node.mode)) ++lacks_.devices;
   node.complete = S_ISDIR(node.mode);
+  node.has_xattrs = true;
+  a.file = node.serial;
   node.touched = wanted;
   node.size = a.text.size();
   Learn(id, seen);
@@ -144,7 +147,7 @@ Status PlanBuilder::DoRemove(const Observed& seen) {
   const bool wanted = Wanted(seen, id) && (seen.selected || seen.ok());
   if (wanted) {
     if (Status s = Ensure(id != kNoNode ? id : seen.parent); !s.ok()) return s;
-    if (model_.node(seen.parent).slot == kNoSlot) return Unplaced();
+    if (model_.node(seen.parent).slot == kNoSlot) return Unplaced(seen);
     Action a = Common(seen);
     a.place = Place::kName;
     a.dir = model_.node(seen.parent).slot;
@@ -153,11 +156,13 @@ Status PlanBuilder::DoRemove(const Observed& seen) {
     UseName(seen.parent, seen.name,
             seen.ok() ? UseKind::kAlone : UseKind::kShared, seen.ok());
     std::string other_name;
+    a.file = FileNumber(id);
     if (id != kNoNode) {
       if (seen.marked) {
         other_name = AnotherName(id, seen.parent, seen.name);
         a.text = other_name;
-        if (!HasAllBytes(id)) a.flags |= kUnknownBytes;
+        if (!CanBeMadeAgain(id)) a.flags |= kUnknownBytes;
+        if (model_.node(id).more_names) a.flags |= kUnknownNames;
       }
       const Node& node = model_.node(id);
       order_.Use(Resource::kFile, id, UseKind::kAlone);
@@ -201,7 +206,7 @@ Status PlanBuilder::DoRename(const Observed& seen) {
     }
     if (model_.node(seen.parent).slot == kNoSlot ||
         model_.node(seen.new_parent).slot == kNoSlot) {
-      return Unplaced();
+      return Unplaced(seen);
     }
     Action a = Common(seen);
     a.place = Place::kName;
@@ -211,11 +216,14 @@ Status PlanBuilder::DoRename(const Observed& seen) {
     a.new_name = seen.new_name;
     a.arg_flags = seen.Get32(Field::kFlags);
     a.flags &= ~kHasStat;
+    a.file = FileNumber(moved);
+    a.file_out = FileNumber(other);
     std::string other_name;
-    if (seen.marked && other != kNoNode) {
+    if (seen.marked && other != kNoNode && !exchange) {
       other_name = AnotherName(other, seen.new_parent, seen.new_name);
       a.text = other_name;
-      if (!HasAllBytes(other)) a.flags |= kUnknownBytes;
+      if (!CanBeMadeAgain(other)) a.flags |= kUnknownBytes;
+      if (model_.node(other).more_names) a.flags |= kUnknownNames;
     }
     const UseKind kind = seen.ok() ? UseKind::kAlone : UseKind::kShared;
     UseName(seen.parent, seen.name, kind, seen.ok());
@@ -255,8 +263,9 @@ Status PlanBuilder::DoLink(const Observed& seen, NodeId file) {
     if (Status s = Ensure(seen.new_parent); !s.ok()) return s;
     Action a = Common(seen);
     a.new_dir = model_.node(seen.new_parent).slot;
-    if (a.new_dir == kNoSlot || !PlaceAt(file, &a)) return Unplaced();
+    if (a.new_dir == kNoSlot || !PlaceAt(file, &a)) return Unplaced(seen);
     a.new_name = seen.new_name;
+    a.file = FileNumber(file);
     UseOf(a, file, UseKind::kAlone);
     UseName(seen.new_parent, seen.new_name,
             seen.ok() ? UseKind::kAlone : UseKind::kShared, seen.ok());
@@ -286,8 +295,9 @@ Status PlanBuilder::DoOpen(const Observed& seen, NodeId file) {
   if (wanted) {
     if (Status s = Ensure(file); !s.ok()) return s;
     Action a = Common(seen);
-    if (!PlaceAt(file, &a)) return Unplaced();
+    if (!PlaceAt(file, &a)) return Unplaced(seen);
     a.arg_flags = seen.Get32(Field::kFlags);
+    a.file = FileNumber(file);
     UseOf(a, file, truncates ? UseKind::kAlone : UseKind::kShared);
     if (seen.marked && truncates && !HasAllBytes(file)) {
       a.flags |= kUnknownBytes;
@@ -304,10 +314,9 @@ Status PlanBuilder::DoOpen(const Observed& seen, NodeId file) {
   }
   if (!seen.ok()) return {};
   if (truncates) {
-    node.size = 0;
+    Resized(file, 0);
     node.looked_at = false;
     node.changing_until_ns = seen.end_ns();
-    Covered(file, 0, UINT64_MAX);
   }
   ++node.open_count;
   if (slot != kNoSlot && !is_dir) node.open_handle = slot;
@@ -325,6 +334,9 @@ Status PlanBuilder::EnsureHandle(const Observed& seen, NodeId file, uint64_t fh,
     at->second.node = file;
     ++model_.node(file).open_count;
     ++lacks_.handles_before;
+  } else if (at->second.node != file) {
+    *handle = &no_handle_;  // the trace says that it is open as another file
+    return {};
   }
   if (at->second.slot != kNoSlot) return {};
   // It was opened before the trace began, or by who was not selected.
@@ -350,60 +362,6 @@ Status PlanBuilder::EnsureHandle(const Observed& seen, NodeId file, uint64_t fh,
   return Emit(&a);
 }
 
-void PlanBuilder::Covered(NodeId file, uint64_t begin, uint64_t end) {
-  if (!model_.node(file).initial) return;
-  (void)covered_[file].Add(begin, end);  // too many pieces: less is known
-}
-
-// The file reaches to `begin`, at least: if it did not, what lies between are
-// zeros that were not there before.
-void PlanBuilder::Grew(NodeId file, uint64_t begin) {
-  const Node& node = model_.node(file);
-  if ((node.known & TreeEntry::kSize) != 0 && begin > node.size) {
-    Covered(file, node.size, begin);
-  }
-}
-
-Status PlanBuilder::ReadInitial(const Observed& seen, NodeId file,
-                                Action* action) {
-  Node& node = model_.node(file);
-  if (!node.initial || seen.Get(Field::kResult) == 0) return {};
-  const uint64_t begin = seen.Get(Field::kOffset);
-  const uint64_t end = begin + seen.Get(Field::kResult);
-  IntervalSet& covered = covered_[file];
-  const auto first = initial_names_.find(file);
-  if (seen.data.size() != end - begin ||
-      (node.first_link == kNoLink && first == initial_names_.end())) {
-    if (!covered.Covers(begin, end)) {
-      action->flags |= kInitialData;
-      if (!node.lacks_content) ++lacks_.files_without_content;
-      node.lacks_content = true;
-    }
-    return {};
-  }
-  Status status;
-  InitialName at;
-  if (first != initial_names_.end()) {
-    at = first->second;
-  } else {
-    const Link& link = model_.link(node.first_link);
-    at = {model_.node(link.parent).slot, link.name};
-  }
-  const auto holes = holes_.find(file);
-  const auto give = [&](uint64_t from, uint64_t to) {
-    if (!status.ok() || out_ == nullptr) return;
-    // What was a hole is to be one again.
-    if (holes != holes_.end() && holes->second.Covers(from, to)) return;
-    status = out_->AddInitialData(
-        {.parent = at.parent,
-         .name = at.name,
-         .offset = from,
-         .bytes = seen.data.subspan(from - begin, to - from)});
-  };
-  if (!covered.Add(begin, end, give)) action->flags |= kInitialData;
-  return status;
-}
-
 Status PlanBuilder::DoTransfer(const Observed& seen, NodeId file) {
   const bool writes = seen.op() == Op::write_;
   const uint64_t done = seen.ok() ? seen.Get(Field::kResult) : 0;
@@ -412,18 +370,19 @@ Status PlanBuilder::DoTransfer(const Observed& seen, NodeId file) {
       seen.selected || (writes && seen.ok() && Wanted(seen, file));
   Handle* handle = nullptr;
   if (wanted) {
-    if (!seen.Has(Field::kFh)) return Unplaced();
+    if (!seen.Has(Field::kFh)) return Unplaced(seen);
     if (Status s = EnsureHandle(seen, file, seen.Get(Field::kFh), &handle);
         !s.ok()) {
       return s;
     }
-    if (handle->slot == kNoSlot) return Unplaced();
+    if (handle->slot == kNoSlot) return Unplaced(seen);
     Action a = Common(seen);
     a.flags &= ~kHasStat;
     a.place = Place::kHandle;
     a.handle = handle->slot;
     a.offset = seen.Get(Field::kOffset);
     a.length = seen.Get(Field::kLength);
+    a.file = FileNumber(file);
     if (seen.has_data) {
       a.hash = Crc32c(seen.data);
       a.flags |= kHasHash;
@@ -441,7 +400,8 @@ Status PlanBuilder::DoTransfer(const Observed& seen, NodeId file) {
       if (model_.node(file).changing_until_ns > seen.begin_ns()) {
         a.flags |= kRacing;
       }
-      if (Status s = ReadInitial(seen, file, &a); !s.ok()) return s;
+      if (Status s = ReadInitial(seen, file, a); !s.ok()) return s;
+      if (!HasBytes(file, a.offset, end)) a.flags |= kInitialData;
     }
     UseOf(a, file, writes ? UseKind::kAlone : UseKind::kShared);
     if (seen.marked && !HasBytes(file, a.offset, end)) a.flags |= kUnknownBytes;
@@ -451,24 +411,38 @@ Status PlanBuilder::DoTransfer(const Observed& seen, NodeId file) {
   Node& node = model_.node(file);
   node.written = true;
   node.looked_at = false;
-  node.lacks_bytes |= !seen.has_data && done != 0;
   if (done != 0) Grew(file, seen.Get(Field::kOffset));
+  Replaced(file, seen.Get(Field::kOffset), end, wanted && seen.has_data);
   node.size = std::max(node.size, end);
   node.changing_until_ns = std::max(node.changing_until_ns, seen.end_ns());
   // Who writes may lose the set-id bits.
   if ((node.mode & (S_ISUID | S_ISGID)) != 0) node.known &= ~TreeEntry::kMode;
-  Covered(file, seen.Get(Field::kOffset), end);
   return {};
 }
 
-Status PlanBuilder::DoCopy(const Observed& seen, NodeId file) {
+// The file that is copied to: by its handle, or its number.
+NodeId PlanBuilder::CopiedTo(const Observed& seen) const {
+  const auto handle = handles_.find(seen.Get(Field::kFhOut));
+  const NodeId open = handle == handles_.end() ? kNoNode : handle->second.node;
+  if (!seen.Has(Field::kInodeOut)) return open;
   const NodeId to = model_.ByInode(seen.Get(Field::kInodeOut));
-  if (to == kNoNode) return Unplaced();
+  return to == kNoNode ? open : to;
+}
+
+Status PlanBuilder::DoCopy(const Observed& seen, NodeId file) {
+  const NodeId to = CopiedTo(seen);
+  if (to == kNoNode) return Unplaced(seen);
   const uint64_t done = seen.ok() ? seen.Get(Field::kResult) : 0;
-  if (seen.selected || Wanted(seen, to)) {
+  const uint64_t begin = seen.Get(Field::kOffset);
+  const uint64_t begin_out = seen.Get(Field::kOffsetOut);
+  const bool wanted = seen.selected || Wanted(seen, to);
+  bool recorded = seen.has_data;
+  if (wanted) {
     Handle* from_handle = nullptr;
     Handle* to_handle = nullptr;
-    if (!seen.Has(Field::kFh) || !seen.Has(Field::kFhOut)) return Unplaced();
+    if (!seen.Has(Field::kFh) || !seen.Has(Field::kFhOut)) {
+      return Unplaced(seen);
+    }
     if (Status s = EnsureHandle(seen, file, seen.Get(Field::kFh), &from_handle);
         !s.ok()) {
       return s;
@@ -478,20 +452,35 @@ Status PlanBuilder::DoCopy(const Observed& seen, NodeId file) {
         !s.ok()) {
       return s;
     }
-    if (from_slot == kNoSlot || to_handle->slot == kNoSlot) return Unplaced();
+    if (from_slot == kNoSlot || to_handle->slot == kNoSlot) {
+      return Unplaced(seen);
+    }
     Action a = Common(seen);
     a.place = Place::kHandle;
     a.flags &= ~kHasStat;
     a.handle = from_slot;
     a.handle_out = to_handle->slot;
-    a.offset = seen.Get(Field::kOffset);
-    a.offset_out = seen.Get(Field::kOffsetOut);
+    a.offset = begin;
+    a.offset_out = begin_out;
     a.length = seen.Get(Field::kLength);
+    a.file = FileNumber(file);
+    a.file_out = FileNumber(to);
+    if (seen.has_data || seen.Has(Field::kDataChecksum)) {
+      a.hash =
+          seen.has_data ? Crc32c(seen.data) : seen.Get32(Field::kDataChecksum);
+      a.flags |= kHasHash;
+    }
+    if (Status s = ReadInitial(seen, file, a); !s.ok()) return s;
+    if (HasBytes(file, begin, begin + done)) {
+      recorded = true;
+    } else {
+      a.flags |= kInitialData;
+    }
     UseOf(a, file, file == to ? UseKind::kAlone : UseKind::kShared);
     order_.Use(Resource::kFile, to, UseKind::kAlone);
     order_.Use(Resource::kHandle, a.handle_out, UseKind::kShared);
     header_.written_bytes += done;
-    if (seen.marked && !HasBytes(to, a.offset_out, a.offset_out + done)) {
+    if (seen.marked && !HasBytes(to, begin_out, begin_out + done)) {
       a.flags |= kUnknownBytes;
     }
     if (Status s = Emit(&a); !s.ok()) return s;
@@ -500,11 +489,11 @@ Status PlanBuilder::DoCopy(const Observed& seen, NodeId file) {
   Node& node = model_.node(to);
   node.written = true;
   node.looked_at = false;
-  node.lacks_bytes |= !HasAllBytes(file);
-  if (done != 0) Grew(to, seen.Get(Field::kOffsetOut));
-  node.size = std::max(node.size, seen.Get(Field::kOffsetOut) + done);
+  if (done != 0) Grew(to, begin_out);
+  Replaced(to, begin_out, begin_out + done, wanted && recorded);
+  node.size = std::max(node.size, begin_out + done);
   node.changing_until_ns = std::max(node.changing_until_ns, seen.end_ns());
-  Covered(to, seen.Get(Field::kOffsetOut), seen.Get(Field::kOffsetOut) + done);
+  if ((node.mode & (S_ISUID | S_ISGID)) != 0) node.known &= ~TreeEntry::kMode;
   return {};
 }
 
@@ -537,6 +526,7 @@ Status PlanBuilder::DoSetattr(const Observed& seen, NodeId file) {
   const uint32_t valid = seen.Get32(Field::kValid);
   const bool resizes = (valid & FATTR_SIZE) != 0;
   const uint64_t old_size = model_.node(file).size;
+  const uint8_t old_known = model_.node(file).known;
   if (Wanted(seen, file) && (seen.selected || seen.ok())) {
     if (Status s = Ensure(file); !s.ok()) return s;
     Handle* handle = nullptr;
@@ -551,9 +541,10 @@ Status PlanBuilder::DoSetattr(const Observed& seen, NodeId file) {
       a.place = Place::kHandle;
       a.handle = handle->slot;
     } else if (!PlaceAt(file, &a)) {
-      return Unplaced();
+      return Unplaced(seen);
     }
     a.valid = valid;
+    a.file = FileNumber(file);
     a.mode = seen.Get32(Field::kArgMode);
     a.new_uid = seen.Get32(Field::kNewUid);
     a.new_gid = seen.Get32(Field::kNewGid);
@@ -561,7 +552,8 @@ Status PlanBuilder::DoSetattr(const Observed& seen, NodeId file) {
     a.new_atime_ns = static_cast<int64_t>(seen.Get(Field::kNewAtime));
     a.new_mtime_ns = static_cast<int64_t>(seen.Get(Field::kNewMtime));
     UseOf(a, file, UseKind::kAlone);
-    if (seen.marked && resizes && !HasBytes(file, a.new_size, UINT64_MAX)) {
+    if (seen.marked && ((resizes && !HasBytes(file, a.new_size, UINT64_MAX)) ||
+                        !KnowsAttributes(file))) {
       a.flags |= kUnknownBytes;
     }
     if (Status s = Emit(&a); !s.ok()) return s;
@@ -572,14 +564,22 @@ Status PlanBuilder::DoSetattr(const Observed& seen, NodeId file) {
   Learn(file, seen);
   if (resizes) {
     node.size = old_size;
-    Grew(file, seen.Get(Field::kNewSize));
-    node.size = seen.Get(Field::kNewSize);
+    node.known = static_cast<uint8_t>((node.known & ~TreeEntry::kSize) |
+                                      (old_known & TreeEntry::kSize));
+    Resized(file, seen.Get(Field::kNewSize));
     node.changing_until_ns = std::max(node.changing_until_ns, seen.end_ns());
-    if (node.size < old_size) Covered(file, node.size, UINT64_MAX);
   }
   if (!seen.Has(Field::kMode) && (valid & FATTR_MODE) != 0) {
     node.mode = static_cast<uint16_t>((node.mode & S_IFMT) |
                                       (seen.Get(Field::kArgMode) & 07777));
+  }
+  // A new owner ends set-id bits, as chown(2) says, where nothing else does.
+  if (!seen.Has(Field::kMode) && (valid & (FATTR_UID | FATTR_GID)) != 0 &&
+      (valid & FATTR_MODE) == 0 && !S_ISDIR(node.mode)) {
+    const uint32_t ended = S_ISUID | ((node.mode & S_IXGRP) != 0 ? S_ISGID : 0);
+    node.mode = static_cast<uint16_t>(node.mode & ~ended);
+    // Of the other kind it depends on who asks.
+    if ((node.mode & S_ISGID) != 0) node.known &= ~TreeEntry::kMode;
   }
   if ((valid & FATTR_UID) != 0) node.uid = seen.Get32(Field::kNewUid);
   if ((valid & FATTR_GID) != 0) node.gid = seen.Get32(Field::kNewGid);
@@ -591,14 +591,14 @@ Status PlanBuilder::DoLock(const Observed& seen, NodeId file) {
   const bool flush = seen.op() == Op::flush_;
   if (flush && !node.locked) return {};  // nothing comes of it
   if (!seen.selected) return {};
-  if (!seen.Has(Field::kFh)) return Unplaced();
+  if (!seen.Has(Field::kFh)) return Unplaced(seen);
   node.locked = true;
   Handle* handle = nullptr;
   if (Status s = EnsureHandle(seen, file, seen.Get(Field::kFh), &handle);
       !s.ok()) {
     return s;
   }
-  if (handle->slot == kNoSlot) return Unplaced();
+  if (handle->slot == kNoSlot) return Unplaced(seen);
   Action a = Common(seen);
   a.place = Place::kHandle;
   a.flags &= ~kHasStat;
@@ -638,19 +638,19 @@ Status PlanBuilder::DoFile(const Observed& seen, NodeId file) {
                          (op == Op::getattr_ && seen.Get(Field::kFh) != 0);
   Handle* handle = nullptr;
   if (by_handle) {
-    if (!seen.Has(Field::kFh)) return Unplaced();
+    if (!seen.Has(Field::kFh)) return Unplaced(seen);
     if (Status s = EnsureHandle(seen, file, seen.Get(Field::kFh), &handle);
         !s.ok()) {
       return s;
     }
-    if (handle->slot == kNoSlot) return Unplaced();
+    if (handle->slot == kNoSlot) return Unplaced(seen);
   }
   Action a = Common(seen);
   if (by_handle) {
     a.place = Place::kHandle;
     a.handle = handle->slot;
   } else if (!PlaceAt(file, &a)) {
-    return Unplaced();
+    return Unplaced(seen);
   }
   a.offset = seen.Get(Field::kOffset);
   a.length = seen.Get(Field::kLength);
@@ -658,6 +658,7 @@ Status PlanBuilder::DoFile(const Observed& seen, NodeId file) {
   a.mode = seen.Get32(Field::kArgMode);
   a.valid = seen.Get32(Field::kValid);
   a.text = seen.text;
+  a.file = FileNumber(file);
   if (op == Op::setxattr_ && seen.has_data) {
     a.data = seen.data;
     a.flags |= kHasData;
@@ -673,24 +674,37 @@ Status PlanBuilder::DoFile(const Observed& seen, NodeId file) {
   if (op == Op::getattr_ && LooksAgain(file, seen) && !a.Has(kSizeRaces)) {
     a.flags |= kRepeated;
   }
-  if (seen.marked && op == Op::fallocate_ && !HasAllBytes(file)) {
+  if (seen.marked && changes &&
+      !(op == Op::fallocate_ ? HasAllBytes(file)
+                             : static_cast<bool>(node.has_xattrs))) {
     a.flags |= kUnknownBytes;
   }
   if (Status s = Emit(&a); !s.ok()) return s;
   if (!seen.ok()) return {};
+  const bool knew_size = KnowsSize(file);
+  const uint64_t old_size = node.size;
   Learn(file, seen);
+  if (op == Op::setxattr_ && !seen.has_data) node.has_xattrs = false;
   if (op != Op::fallocate_) return {};
   constexpr uint64_t kMoves = FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE;
   const uint64_t mode = seen.Get(Field::kFlags);
+  if (knew_size) node.size = old_size;
   if ((mode & kMoves) != 0) {
-    node.known &= ~TreeEntry::kSize;
-    Covered(file, 0, UINT64_MAX);
+    // Which bytes are unknown after that is not followed.
+    if (!HasAllBytes(file)) node.lacks_bytes = true;
+    const bool shrinks = (mode & FALLOC_FL_COLLAPSE_RANGE) != 0;
+    if (knew_size) {
+      node.size = shrinks ? old_size - std::min(old_size, a.length)
+                          : old_size + a.length;
+    }
+    Replaced(file, 0, UINT64_MAX, /*recorded=*/true);
   } else {
     if ((mode & FALLOC_FL_KEEP_SIZE) == 0) {
+      Grew(file, a.offset + a.length);
       node.size = std::max(node.size, a.offset + a.length);
     }
     if ((mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE)) != 0) {
-      Covered(file, a.offset, a.offset + a.length);
+      Replaced(file, a.offset, a.offset + a.length, /*recorded=*/true);
     }
   }
   node.written = true;

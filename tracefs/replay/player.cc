@@ -333,7 +333,8 @@ bool Player::DoOne(Lane& lane, const Action& action, uint64_t index) {
     ++op.count;
     op.then_ns.Add(action.duration_ns);
     op.now_ns.Add(lane.last_end_ns - begin);
-    if (action.op == Op::read_ && done.result > 0) {
+    const bool copies = action.op == Op::copy_file_range_;
+    if ((action.op == Op::read_ || copies) && done.result > 0) {
       lane.outcome.bytes_read += static_cast<uint64_t>(done.result);
       if (action.Has(kHasHash)) {
         lane.outcome.bytes_compared += static_cast<uint64_t>(done.result);

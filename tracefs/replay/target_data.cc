@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/falloc.h>
 #include <sys/file.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
@@ -20,6 +21,8 @@ namespace {
 
 constexpr uint64_t kMostBytes = size_t{64} << 20;  // of one call
 constexpr uint64_t kAlignment = 4096;
+constexpr uint32_t kTakesNoRoom =
+    FALLOC_FL_PUNCH_HOLE | FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE;
 
 void Set(Done* done, ssize_t rc) {
   done->result = rc;
@@ -100,12 +103,37 @@ void TargetTree::Write(const Action& a, WorkerState& worker, Done* done) {
       }));
 }
 
-void TargetTree::Copy(const Action& a, Done* done) {
-  if (!TakeBytes(a.length)) return Set(done, -1);
+void TargetTree::Copy(const Action& a, WorkerState& worker, Done* done) {
+  // Who copies asks for more than there is.
+  const auto most =
+      static_cast<uint64_t>(std::max<int64_t>(a.error == 0 ? a.result : 0, 0));
+  if (!TakeBytes(std::min(a.length, most))) return Set(done, -1);
+  const int source = HandleFd(a.handle);
   auto from = static_cast<off64_t>(a.offset);
   auto to = static_cast<off64_t>(a.offset_out);
-  Set(done, ::copy_file_range(HandleFd(a.handle), &from, HandleFd(a.handle_out),
-                              &to, a.length, 0));
+  Set(done, ::copy_file_range(source, &from, HandleFd(a.handle_out), &to,
+                              a.length, 0));
+  if (done->result > 0 && a.Has(kHasHash)) {
+    done->hash =
+        HashOf(source, a.offset, static_cast<uint64_t>(done->result), worker);
+  }
+}
+
+// CRC-32C of what is there, as far as it reaches.
+uint32_t TargetTree::HashOf(int fd, uint64_t begin, uint64_t count,
+                            WorkerState& worker) {
+  constexpr uint64_t kPiece = uint64_t{1} << 20;
+  std::byte* const room = worker.Room(std::min(count, kPiece));
+  uint32_t crc = 0;
+  while (count > 0) {
+    const ssize_t n =
+        ::pread(fd, room, std::min(count, kPiece), static_cast<off_t>(begin));
+    if (n <= 0) break;
+    crc = Crc32c(ByteSpan(room, static_cast<size_t>(n)), crc);
+    begin += static_cast<uint64_t>(n);
+    count -= static_cast<uint64_t>(n);
+  }
+  return crc;
 }
 
 void TargetTree::Readdir(const Action& a, WorkerState& worker, Done* done) {
@@ -192,7 +220,10 @@ void TargetTree::SyncOrSeek(const Action& a, Done* done) {
   const int fd = HandleFd(a.handle);
   switch (a.op) {
     case Op::fallocate_:
-      if (!TakeBytes(a.length)) return Set(done, -1);
+      // What becomes a hole, or is moved, takes no room.
+      if ((a.arg_flags & kTakesNoRoom) == 0 && !TakeBytes(a.length)) {
+        return Set(done, -1);
+      }
       return Set(done, ::fallocate(fd, static_cast<int>(a.arg_flags),
                                    static_cast<off_t>(a.offset),
                                    static_cast<off_t>(a.length)));

@@ -304,7 +304,7 @@ void TargetTree::Do(const Action& action, WorkerState& worker, Done* done) {
     case Op::write_:
       return Write(action, worker, done);
     case Op::copy_file_range_:
-      return Copy(action, done);
+      return Copy(action, worker, done);
     case Op::release_:
     case Op::releasedir_:
       return Close(action);
@@ -514,14 +514,6 @@ void TargetTree::SetAttributes(const Action& a, Done* done) {
     }
   }
   if ((a.valid & FATTR_SIZE) != 0) {
-    struct stat st;
-    if (::fstatat(at.fd(), "", &st, AT_EMPTY_PATH) == 0 &&
-        static_cast<uint64_t>(st.st_size) < a.new_size &&
-        a.new_size > options_.max_bytes) {
-      over_quota_ = true;
-      errno = EDQUOT;
-      return Set(done, -1);
-    }
     int rc;
     if (a.place == Place::kHandle) {
       rc = ::ftruncate(at.fd(), static_cast<off_t>(a.new_size));

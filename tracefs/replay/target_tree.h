@@ -34,7 +34,7 @@ struct TargetOptions {
   bool as_recorded_users = false;  // takes root
   bool devices = false;
   bool direct = false;  // O_DIRECT where offset, length and file allow it
-  uint64_t max_bytes = UINT64_MAX;   // written
+  uint64_t max_bytes = UINT64_MAX;   // written; holes are none
   uint64_t max_inodes = UINT64_MAX;  // made
 };
 
@@ -114,7 +114,9 @@ class TargetTree {
   void Link(const Action& action, Done* done);
   void Read(const Action& action, WorkerState& worker, Done* done);
   void Write(const Action& action, WorkerState& worker, Done* done);
-  void Copy(const Action& action, Done* done);
+  void Copy(const Action& action, WorkerState& worker, Done* done);
+  static uint32_t HashOf(int fd, uint64_t begin, uint64_t count,
+                         WorkerState& worker);
   void Close(const Action& action);
   void SetAttributes(const Action& action, Done* done);
   void Readdir(const Action& action, WorkerState& worker, Done* done);

@@ -25,6 +25,7 @@ NodeId TreeModel::Add(uint64_t inode) {
     nodes_[id] = {};
   }
   nodes_[id].alive = true;
+  nodes_[id].serial = ++last_serial_;
   peak_ = std::max(peak_, ++live_);
   if (inode != 0) SetInode(id, inode);
   return id;

@@ -85,7 +85,8 @@ class NumberSet {
 };
 
 struct Node {
-  uint64_t inode = 0;  // 0: not known
+  uint64_t inode = 0;   // 0: not known
+  uint64_t serial = 0;  // its own, given to no other node
   uint64_t size = 0;
   uint64_t changing_until_ns = 0;  // the end of the last write or truncation
   LinkId first_link = kNoLink;
@@ -105,7 +106,9 @@ struct Node {
   bool written : 1 = false;        // by the plan
   bool touched : 1 = false;        // the plan knows it
   bool locked : 1 = false;         // somebody has had a lock on it
-  bool lacks_bytes : 1 = false;    // was written with bytes that nobody kept
+  bool lacks_bytes : 1 = false;    // bytes that nobody kept are anywhere in it
+  bool has_xattrs : 1 = false;     // its extended attributes are known
+  bool more_names : 1 = false;     // than the trace has told of
 };
 
 struct Link {
@@ -175,6 +178,7 @@ class TreeModel {
   std::vector<uint64_t> dropped_;  // numbers, by hash; empty before the first
   NumberSet by_inode_;
   NumberSet by_name_;
+  uint64_t last_serial_ = 0;
   size_t live_ = 0;
   size_t peak_ = 0;
 };

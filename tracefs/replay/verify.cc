@@ -45,6 +45,15 @@ std::string Both(const char* what, const std::string& then,
   return std::string(what) + " " + then + " then, " + now + " now";
 }
 
+Verdict VerifyBytes(const Action& a, const Done& done,
+                    const VerifyOptions& options) {
+  if (!a.Has(kHasHash) || a.hash == done.hash) return {};
+  std::optional<Explained> why;
+  if (a.Has(kInitialData) || !options.has_bytes) why = Explained::kNotKept;
+  if (a.Has(kRacing)) why = Explained::kRaced;
+  return Differs(why, "other bytes than then");
+}
+
 Verdict VerifyStat(const Action& a, const Done& done) {
   const struct stat& st = done.st;
   if ((a.stat_mode & S_IFMT) != (st.st_mode & S_IFMT)) {
@@ -102,14 +111,7 @@ Verdict Verify(const Action& a, const Done& done,
             Both("bytes", std::to_string(a.result),
                  std::to_string(done.result)));
       }
-      if (a.op == Op::read_ && a.Has(kHasHash) && a.hash != done.hash) {
-        std::optional<Explained> why;
-        if (a.Has(kInitialData) || !options.has_bytes)
-          why = Explained::kNotKept;
-        if (a.Has(kRacing)) why = Explained::kRaced;
-        return Differs(why, "other bytes than then");
-      }
-      return {};
+      return a.op == Op::read_ ? VerifyBytes(a, done, options) : Verdict();
     case Op::readlink_:
       if (!a.text.empty() && a.text != done.text) {
         return Differs(std::nullopt,
@@ -125,7 +127,8 @@ Verdict Verify(const Action& a, const Done& done,
                        Both("result", std::to_string(a.result),
                             std::to_string(done.result)));
       }
-      return {};
+      return a.op == Op::copy_file_range_ ? VerifyBytes(a, done, options)
+                                          : Verdict();
     default:
       return a.Has(kHasStat) && done.has_stat ? VerifyStat(a, done) : Verdict();
   }

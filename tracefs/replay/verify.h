@@ -17,7 +17,7 @@ struct Verdict {
 };
 
 struct VerifyOptions {
-  bool has_bytes = true;  // what is read can be what was read then
+  bool has_bytes = true;  // what is written is what was written then
   bool as_recorded_users = false;
 };
 

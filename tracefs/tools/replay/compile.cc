@@ -10,6 +10,7 @@
 #include "tracefs/export/escape.h"
 #include "tracefs/reader/event_filter.h"
 #include "tracefs/reader/trace_set.h"
+#include "tracefs/tools/replay/caller_words.h"
 
 namespace tracefs {
 namespace {
@@ -164,14 +165,19 @@ Result<Compiled> Compile(const ReplayOptions& options, bool dry) {
 
   format::Record record;
   uint64_t sequence = 0;
+  CallerWords callers;
   while (traces.Next(&record) == format::ReadStep::kItem) {
     if (!record.event.before) ++sequence;
     const bool selected = selection.Has(record, sequence);
+    if (undo != nullptr) callers.See(record);
     const bool marked = undo != nullptr && undo->Keep(record.event);
     if (Status s = builder.Take(record, selected, marked); !s.ok()) return s;
   }
   for (size_t i = 0; i < traces.size(); ++i) {
     if (!traces.status(i).ok()) return traces.status(i);
+  }
+  if (std::string why = callers.Missing(options.undo); !why.empty()) {
+    return Status::Invalid("--undo: " + why);
   }
   if (Status s = builder.Finish(); !s.ok()) return s;
   compiled.Add(builder);

@@ -68,8 +68,9 @@ po::options_description VisibleOptions() {
        "does so many, b goes one back, c goes on, q ends")  //
       ("undo", text("EXPR"),
        "say how to take back, in DIR, what operations that match EXPR did, by "
-       "the bytes that the trace has: 'cpid = 4711'")  //
-      ("apply", "with --undo: do so")                  //
+       "the bytes that the trace has: 'cuid = alice', and with STR_PID "
+       "'cpid = 4711'")                //
+      ("apply", "with --undo: do so")  //
       ("closure", text("HOW"),
        "what selected operations need of others: init (default): it is there "
        "before; include: those are done, too, but not timed; none")  //

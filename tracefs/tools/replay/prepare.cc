@@ -18,28 +18,6 @@ void Note(const Status& status, Prepared* prepared) {
   }
 }
 
-// Calls `use` with each entry that was there before.
-template <typename Use>
-Status ForEachEntry(int plan, Use&& use) {
-  replay::PlanReader entries(plan, replay::ChunkKind::kInitial);
-  while (true) {
-    auto chunk = entries.Next();
-    if (!chunk.ok()) return chunk.status();
-    if (!*chunk) return {};
-    for (size_t at = 0; at < (*chunk)->size();) {
-      replay::TreeEntry entry;
-      size_t size = 0;
-      if (Status s = replay::DecodeEntry(ByteSpan(**chunk).subspan(at),
-                                         /*is_path=*/false, &entry, &size);
-          !s.ok()) {
-        return s;
-      }
-      at += size;
-      use(entry);
-    }
-  }
-}
-
 void Check(const replay::TreeEntry& entry, const replay::TargetTree& tree,
            Prepared* prepared) {
   if (!entry.Knows(replay::TreeEntry::kChecksum) ||
@@ -78,15 +56,36 @@ Status PlaceContents(int plan, replay::TargetTree* tree, Prepared* prepared) {
 
 }  // namespace
 
+Status ForEachInitial(
+    int plan, const std::function<void(const replay::TreeEntry&)>& use) {
+  replay::PlanReader entries(plan, replay::ChunkKind::kInitial);
+  while (true) {
+    auto chunk = entries.Next();
+    if (!chunk.ok()) return chunk.status();
+    if (!*chunk) return {};
+    for (size_t at = 0; at < (*chunk)->size();) {
+      replay::TreeEntry entry;
+      size_t size = 0;
+      if (Status s = replay::DecodeEntry(ByteSpan(**chunk).subspan(at),
+                                         /*is_path=*/false, &entry, &size);
+          !s.ok()) {
+        return s;
+      }
+      at += size;
+      use(entry);
+    }
+  }
+}
+
 Result<Prepared> PrepareTree(int plan, bool make, replay::TargetTree* tree) {
   Prepared prepared;
   bool has_checksums = false;
-  if (Status s = ForEachEntry(plan,
-                              [&](const replay::TreeEntry& entry) {
-                                has_checksums |=
-                                    entry.Knows(replay::TreeEntry::kChecksum);
-                                Note(tree->Place(entry, make), &prepared);
-                              });
+  if (Status s = ForEachInitial(plan,
+                                [&](const replay::TreeEntry& entry) {
+                                  has_checksums |=
+                                      entry.Knows(replay::TreeEntry::kChecksum);
+                                  Note(tree->Place(entry, make), &prepared);
+                                });
       !s.ok()) {
     return s;
   }
@@ -94,10 +93,10 @@ Result<Prepared> PrepareTree(int plan, bool make, replay::TargetTree* tree) {
     if (Status s = PlaceContents(plan, tree, &prepared); !s.ok()) return s;
   }
   if (!has_checksums) return prepared;
-  if (Status s = ForEachEntry(plan,
-                              [&](const replay::TreeEntry& entry) {
-                                Check(entry, *tree, &prepared);
-                              });
+  if (Status s = ForEachInitial(plan,
+                                [&](const replay::TreeEntry& entry) {
+                                  Check(entry, *tree, &prepared);
+                                });
       !s.ok()) {
     return s;
   }

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "tracefs/base/status.h"
+#include "tracefs/replay/plan_file.h"
 #include "tracefs/replay/target_tree.h"
 
 namespace tracefs {
@@ -23,5 +25,9 @@ struct Prepared {
 
 // Makes what `plan` says was there before, or, if not `make`, opens it.
 Result<Prepared> PrepareTree(int plan, bool make, replay::TargetTree* tree);
+
+// Calls `use` with each entry of a plan that was there before.
+Status ForEachInitial(int plan,
+                      const std::function<void(const replay::TreeEntry&)>& use);
 
 }  // namespace tracefs

@@ -100,10 +100,11 @@ class Run {
   Status Undo() {
     const Result<UniqueFd> root = OpenFolder(options_.root);
     if (!root.ok()) return root.status();
-    Result<UndoPlan> plan = PlanUndo(options_, compiled_);
+    if (Status s = CheckRoom(); !s.ok()) return s;
+    Result<UndoPlan> plan = PlanUndo(options_, compiled_, root->get());
     if (!plan.ok()) return plan.status();
     const Result<uint64_t> left =
-        ShowOrApplyUndo(options_, *plan, root->get(), out_);
+        ShowOrApplyUndo(options_, *std::move(plan), root->get(), out_);
     if (!left.ok()) return left.status();
     if (*left != 0) Raise(1);
     return {};
@@ -194,9 +195,7 @@ class Run {
       play.until_ns = bound.ns;
     }
     play.verify.as_recorded_users = options_.target.as_recorded_users;
-    play.verify.has_bytes =
-        options_.target.data == replay::DataMode::kRecorded &&
-        compiled_.header.without_data == 0;
+    play.verify.has_bytes = options_.target.data == replay::DataMode::kRecorded;
     play.warn = [this](const replay::Mismatch& m) {
       const std::lock_guard lock(mutex_);
       Say("operation " + std::to_string(m.sequence) + ", " +
@@ -213,6 +212,7 @@ class Run {
     Result<Prepared> prepared = Prepare(tree->get(), empty);
     if (!prepared.ok()) return prepared.status();
     report->prepared = *std::move(prepared);
+    report->made_tree = options_.prepare.value_or(empty);
     if (options_.prepare_only) return {};
     const double before_s = ProcessorSeconds();
     replay::Player player(compiled_.plan.get(), compiled_.header, tree->get(),
@@ -244,11 +244,16 @@ class Run {
     }
     replay::DigestOptions how = DigestHow();
     how.recorded_bytes = options_.target.data == replay::DataMode::kRecorded;
-    auto differences = replay::CompareWithPlan(
-        compiled_.plan.get(), *digest, how, /*others=*/!was_empty,
-        kMostDifferences, &end.differences);
-    if (!differences.ok()) return differences.status();
-    end.first = *std::move(differences);
+    how.prepared = report->made_tree;
+    auto compared =
+        replay::CompareWithPlan(compiled_.plan.get(), *digest, how,
+                                /*others=*/!was_empty, kMostDifferences);
+    if (!compared.ok()) return compared.status();
+    end.differences = compared->difference_count;
+    end.first = std::move(compared->differences);
+    end.made_up = compared->made_up_count;
+    end.made_up_files = std::move(compared->made_up);
+    end.not_compared = compared->not_compared;
     return {};
   }
 
@@ -262,6 +267,10 @@ class Run {
       }
     }
     std::vector<ReplayReport> reports(folders.size());
+    for (ReplayReport& report : reports) {
+      report.compiled = &compiled_;
+      report.options = &options_;
+    }
     std::vector<Status> statuses(folders.size());
     std::vector<std::thread> threads;
     for (size_t i = 1; i < folders.size(); ++i) {
@@ -277,8 +286,6 @@ class Run {
     }
     // Refused before anything was done: there is nothing to tell.
     if (!first.ok() && reports[0].outcome.operations() == 0) return first;
-    reports[0].compiled = &compiled_;
-    reports[0].options = &options_;
     if (options_.prepare_only) {
       out_.Append(std::to_string(reports[0].prepared.entries) +
                   " entries made, " +
@@ -293,7 +300,11 @@ class Run {
       out_.Append(options_.json ? ReportJson(reports[0])
                                 : ReportText(reports[0]));
     }
-    if (!reports[0].Good()) Raise(1);
+    const bool good = options_.prepare_only
+                          ? reports[0].prepared.failed == 0 &&
+                                reports[0].prepared.other_contents == 0
+                          : reports[0].Good();
+    if (!good) Raise(1);
     return first;
   }
 
@@ -303,6 +314,13 @@ class Run {
     to->prepared.failed += from.prepared.failed;
     to->prepared.checked += from.prepared.checked;
     to->prepared.other_contents += from.prepared.other_contents;
+    to->made_tree |= from.made_tree;
+    to->end.compared &= from.end.compared;
+    to->end.made_up += from.end.made_up;
+    to->end.made_up_files.insert(to->end.made_up_files.end(),
+                                 from.end.made_up_files.begin(),
+                                 from.end.made_up_files.end());
+    to->end.not_compared += from.end.not_compared;
     to->end.differences += from.end.differences;
     to->end.first.insert(to->end.first.end(), from.end.first.begin(),
                          from.end.first.end());

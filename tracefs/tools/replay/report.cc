@@ -80,6 +80,51 @@ std::string ErrorLines(const Outcome& outcome) {
   return text.empty() ? text : "errors that differ:\n" + text;
 }
 
+// Which contents are not those of then.
+std::string Contents(const ReplayReport& r) {
+  std::string text;
+  if (r.header().unplaced != 0) {
+    text += std::to_string(r.header().unplaced) +
+            " operations could not be placed and were not done, " +
+            std::to_string(r.header().unplaced_changes) + " of them changes\n";
+  }
+  if (r.end.not_compared != 0) {
+    text += std::to_string(r.end.not_compared) +
+            " files have contents that the trace does not tell: they were not "
+            "compared\n";
+  }
+  if (!r.MadeUp()) return text;
+  text += "contents were made up, since the trace does not have them";
+  if (r.end.made_up == 0) {
+    return text + "; --check names the files\n";
+  }
+  text += ":\n";
+  for (size_t i = 0; i < std::min(r.end.made_up_files.size(), kMostShown);
+       ++i) {
+    text += "  " + r.end.made_up_files[i] + "\n";
+  }
+  if (r.end.made_up > kMostShown) {
+    text += "... and " + std::to_string(r.end.made_up - kMostShown) + " more\n";
+  }
+  return text;
+}
+
+std::string Conclusion(const ReplayReport& r) {
+  if (!r.Good()) {
+    if (r.outcome.mismatched() != 0) {
+      return std::to_string(r.outcome.mismatched()) + " results differ\n";
+    }
+    const bool whole = r.header().lost == 0 && !r.compiled->damaged;
+    return whole ? "every result is the same, but not all of the rest\n"
+                 : "every result is the same, of a trace that is not whole\n";
+  }
+  if (r.options->target.data != replay::DataMode::kRecorded) {
+    return "every result is the same, with other bytes\n";
+  }
+  if (r.end.not_compared != 0) return "what was compared is the same\n";
+  return "as recorded\n";
+}
+
 // What was asked for, in seconds; 0: nothing was.
 double AskedSeconds(const ReplayReport& r) {
   const double recorded = Seconds(r.compiled->header.span_ns);
@@ -94,6 +139,19 @@ double AskedSeconds(const ReplayReport& r) {
 }
 
 }  // namespace
+
+bool ReplayReport::MadeUp() const {
+  if (options->target.data != replay::DataMode::kRecorded) return false;
+  const auto kept = static_cast<size_t>(replay::Explained::kNotKept);
+  for (const OpOutcome& op : outcome.ops) {
+    if (op.explained[kept] != 0) return true;
+  }
+  if (end.made_up != 0) return true;
+  if (!made_tree) return false;
+  if (header().unknown_sources != 0) return true;
+  // Where the end is not looked at, nothing says that it is right.
+  return !end.compared && header().unknown_content + header().without_data != 0;
+}
 
 std::string ReportText(const ReplayReport& r) {
   const Outcome& o = r.outcome;
@@ -170,14 +228,15 @@ std::string ReportText(const ReplayReport& r) {
   if (r.end.compared) {
     text += "tree sha256=" + r.end.digest + "\n";
     text += r.end.differences == 0
-                ? "the tree is as expected\n"
+                ? "the tree is as expected" +
+                      std::string(r.end.made_up + r.end.not_compared == 0
+                                      ? "\n"
+                                      : ", but for contents\n")
                 : "the tree differs in " + std::to_string(r.end.differences) +
                       " paths:\n";
     for (const std::string& line : r.end.first) text += "  " + line + "\n";
   }
-  text += r.Good() ? "as recorded\n"
-                   : std::to_string(o.mismatched()) + " results differ\n";
-  return text;
+  return text + Contents(r) + Conclusion(r);
 }
 
 std::string ReportJson(const ReplayReport& r) {
@@ -262,7 +321,13 @@ std::string ReportJson(const ReplayReport& r) {
        {{"compared", r.end.compared},
         {"tree_sha256", r.end.digest},
         {"differences", r.end.differences},
-        {"first", r.end.first}}}};
+        {"first", r.end.first},
+        {"made_up", r.end.made_up},
+        {"made_up_files", r.end.made_up_files},
+        {"not_compared", r.end.not_compared}}},
+      {"made_up", r.MadeUp()},
+      {"unplaced", r.header().unplaced},
+      {"unplaced_changes", r.header().unplaced_changes}};
   return JsonWithoutHidden(
              all.dump(2, ' ', false, Json::error_handler_t::replace)) +
          "\n";

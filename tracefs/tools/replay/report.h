@@ -17,6 +17,9 @@ struct EndState {
   std::string digest;  // of DIR
   uint64_t differences = 0;
   std::vector<std::string> first;  // of them
+  uint64_t made_up = 0;            // files with contents that are not recorded
+  std::vector<std::string> made_up_files;  // the first of them
+  uint64_t not_compared = 0;
 };
 
 struct ReplayReport {
@@ -25,12 +28,21 @@ struct ReplayReport {
   Prepared prepared;
   replay::Outcome outcome;
   EndState end;
+  bool made_tree = false;  // what was there before was made by the replay
   double processor_s = 0;  // used by this process while it replayed
 
+  // All that it covers was compared, and is the same.
   bool Good() const {
     return outcome.mismatched() == 0 && outcome.untimed_failed == 0 &&
-           end.differences == 0 && prepared.failed == 0;
+           end.differences == 0 && prepared.failed == 0 &&
+           prepared.other_contents == 0 && header().unplaced_changes == 0 &&
+           header().operations != 0 && header().lost == 0 &&
+           !compiled->damaged && !MadeUp();
   }
+  // Contents are in it that nobody recorded, and --data did not ask for them.
+  bool MadeUp() const;
+
+  const replay::PlanHeader& header() const { return compiled->header; }
 };
 
 std::string ReportText(const ReplayReport& report);

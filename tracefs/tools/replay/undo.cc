@@ -8,7 +8,10 @@
 #include <nlohmann/json.hpp>
 
 #include "tracefs/base/printable.h"
+#include "tracefs/event/op.h"
 #include "tracefs/replay/player.h"
+#include "tracefs/replay/undo.h"
+#include "tracefs/replay/undo_plan.h"
 #include "tracefs/tools/replay/clear_tree.h"
 #include "tracefs/tools/replay/prepare.h"
 
@@ -39,10 +42,65 @@ class Scratch {
   std::string path_;
 };
 
+bool ChangesTree(Op op) {
+  switch (op) {
+    case Op::setattr_:
+    case Op::symlink_:
+    case Op::mknod_:
+    case Op::mkdir_:
+    case Op::unlink_:
+    case Op::rmdir_:
+    case Op::rename_:
+    case Op::link_:
+    case Op::create_:
+    case Op::tmpfile_:
+    case Op::open_:
+    case Op::write_:
+    case Op::fallocate_:
+    case Op::copy_file_range_:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// What is there in the beginning, for the recorder.
+Status PlaceInitial(int plan, replay::UndoRecorder* recorder) {
+  return ForEachInitial(
+      plan, [&](const replay::TreeEntry& entry) { recorder->Place(entry); });
+}
+
+// Where a replay comes to something else, it says nothing about DIR.
+std::string DoubtOf(const Compiled& compiled, const Prepared& prepared,
+                    const replay::Outcome& outcome) {
+  uint64_t differ = outcome.mismatched() + outcome.untimed_failed;
+  for (size_t i = 0; i < outcome.ops.size(); ++i) {
+    const auto op = static_cast<Op>(i);
+    // Whether there are extended attributes is known of each step.
+    if (op == Op::setxattr_ || op == Op::removexattr_ || !ChangesTree(op)) {
+      continue;
+    }
+    for (const auto& [errors, count] : outcome.ops[i].errors) differ += count;
+  }
+  if (prepared.failed != 0) {
+    return "the tree that was there before cannot be made from the trace";
+  }
+  if (compiled.damaged || compiled.header.lost != 0) {
+    return "the trace is damaged, or operations are lost";
+  }
+  if (compiled.header.unplaced_changes != 0) {
+    return std::to_string(compiled.header.unplaced_changes) +
+           " changes in the trace cannot be placed";
+  }
+  if (differ == 0) return {};
+  return std::to_string(differ) +
+         " results of the trace come out otherwise when it is replayed";
+}
+
 }  // namespace
 
 Result<UndoPlan> PlanUndo(const ReplayOptions& options,
-                          const Compiled& compiled) {
+                          const Compiled& compiled, int root) {
   Scratch scratch;
   if (Status s = scratch.Make(); !s.ok()) return s;
   UndoPlan result;
@@ -57,11 +115,13 @@ Result<UndoPlan> PlanUndo(const ReplayOptions& options,
   if (target.max_bytes == UINT64_MAX) {
     target.max_bytes = uint64_t{st.f_bavail} * st.f_frsize / 2;
   }
+  const int plan = compiled.plan.get();
   auto tree = replay::TargetTree::Open(scratch.path(), compiled.header, target);
   if (!tree.ok()) return tree.status();
-  auto prepared = PrepareTree(compiled.plan.get(), /*make=*/true, tree->get());
+  auto prepared = PrepareTree(plan, /*make=*/true, tree->get());
   if (!prepared.ok()) return prepared.status();
   replay::UndoRecorder recorder(**tree, result.store.get(), target.max_bytes);
+  if (Status s = PlaceInitial(plan, &recorder); !s.ok()) return s;
   Status failed;
   replay::PlayOptions play;
   play.order = replay::OrderMode::kGlobal;
@@ -71,59 +131,99 @@ Result<UndoPlan> PlanUndo(const ReplayOptions& options,
     return failed.ok();
   };
   replay::Outcome outcome;
-  replay::Player player(compiled.plan.get(), compiled.header, tree->get(),
-                        std::move(play));
+  replay::Player player(plan, compiled.header, tree->get(), std::move(play));
   const Status played = player.Run(&outcome);
   if (!failed.ok()) return failed;
   if (!played.ok()) return played;
-  result.steps = recorder.Take();
-  result.mismatched = outcome.mismatched() + prepared->failed;
+  replay::UndoTarget where = {.root = root,
+                              .scratch = (*tree)->root(),
+                              .owners = target.as_recorded_users,
+                              .known = {}};
+  if (Status s = replay::ReadKnown(plan, &where.known); !s.ok()) return s;
+  result.groups = replay::DecideUndo(recorder.Take(), where);
+  result.doubt = DoubtOf(compiled, *prepared, outcome);
   return result;
 }
 
-Result<uint64_t> ShowOrApplyUndo(const ReplayOptions& options,
-                                 const UndoPlan& plan, int root,
-                                 OutputBuffer& out) {
-  Json steps = Json::array();
-  uint64_t left = 0;
-  // A replay that came to something else says nothing about DIR.
-  const bool apply = options.apply && plan.mismatched == 0;
-  for (const replay::UndoStep& step : plan.steps) {
-    std::string why_not = step.why_not;
-    if (why_not.empty() && apply) {
-      const Status done = DoUndoStep(root, plan.store.get(),
-                                     options.target.as_recorded_users, step);
-      if (!done.ok()) why_not = done.message();
-    }
-    if (!why_not.empty()) ++left;
-    if (options.json) {
-      Json line = {{"operation", step.sequence}, {"step", step.Text()}};
-      if (!why_not.empty()) line["not_done"] = Printable(why_not);
-      steps.push_back(std::move(line));
-    } else {
-      out.Append(
-          step.Text() + "  # operation " + std::to_string(step.sequence) +
-          (why_not.empty() ? "" : ": not done: " + Printable(why_not)) + "\n");
+namespace {
+
+class Shown {
+ public:
+  Shown(bool json, OutputBuffer& out) : json_(json), out_(out) {}
+
+  void Add(const replay::UndoGroup& group) {
+    for (const replay::UndoStep& step : group.steps) {
+      ++count_;
+      if (!group.why_not.empty()) ++left_;
+      const bool nothing = group.why_not.empty() && step.is_nothing;
+      if (!json_) {
+        out_.Append(step.Text() + "  # operation " +
+                    std::to_string(group.sequence) +
+                    (nothing ? ": made and removed: nothing to do" : "") +
+                    (group.why_not.empty()
+                         ? ""
+                         : ": not done: " + Printable(group.why_not)) +
+                    "\n");
+        continue;
+      }
+      Json line = {{"operation", group.sequence}, {"step", step.Text()}};
+      if (nothing) line["nothing_to_do"] = true;
+      if (!group.why_not.empty()) line["not_done"] = Printable(group.why_not);
+      steps_.push_back(std::move(line));
     }
   }
-  if (options.apply && !apply) left = plan.steps.size();
+
+  uint64_t count() const { return count_; }
+  uint64_t left() const { return left_; }
+  const Json& steps() const { return steps_; }
+
+ private:
+  const bool json_;
+  OutputBuffer& out_;
+  Json steps_ = Json::array();
+  uint64_t count_ = 0;
+  uint64_t left_ = 0;
+};
+
+}  // namespace
+
+Result<uint64_t> ShowOrApplyUndo(const ReplayOptions& options, UndoPlan plan,
+                                 int root, OutputBuffer& out) {
+  Shown shown(options.json, out);
+  bool applied = options.apply && plan.doubt.empty();
+  std::string stopped;
+  for (replay::UndoGroup& group : plan.groups) {
+    if (group.why_not.empty()) group.why_not = plan.doubt;
+    if (group.why_not.empty()) group.why_not = stopped;
+    if (group.why_not.empty() && applied) {
+      const Status done = replay::DoUndoGroup(
+          root, plan.store.get(), options.target.as_recorded_users, group);
+      if (!done.ok()) {
+        // What comes now was decided on as if this had been done.
+        group.why_not = done.message();
+        stopped = "operation " + std::to_string(group.sequence) +
+                  " could not be taken back";
+      }
+    }
+    shown.Add(group);
+  }
   if (options.json) {
-    const Json all = {{"steps", steps},
-                      {"not_done", left},
-                      {"applied", apply},
-                      {"differs", plan.mismatched}};
+    const Json all = {{"steps", shown.steps()},
+                      {"not_done", shown.left()},
+                      {"applied", applied},
+                      {"doubt", plan.doubt}};
     out.Append(all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
-    return left;
+    return shown.left();
   }
-  out.Append(std::to_string(plan.steps.size()) + " steps, " +
-             std::to_string(left) + (apply ? " not done" : " not possible") +
-             (options.apply ? "\n" : "; --apply does them\n"));
-  if (plan.mismatched != 0) {
-    out.Append(std::to_string(plan.mismatched) +
-               " results of the trace come out otherwise when it is replayed: "
-               "the steps are not relied on, and none is done\n");
+  out.Append(std::to_string(shown.count()) + " steps, " +
+             std::to_string(shown.left()) +
+             (applied ? " not done" : " not possible") +
+             (options.apply ? "\n" : "; --apply does the others\n"));
+  if (!plan.doubt.empty()) {
+    out.Append(plan.doubt +
+               ": the steps are not relied on, and none is done\n");
   }
-  return left;
+  return shown.left();
 }
 
 }  // namespace tracefs

@@ -3,30 +3,32 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/export/output_buffer.h"
-#include "tracefs/replay/undo.h"
+#include "tracefs/replay/undo_step.h"
 #include "tracefs/tools/replay/compile.h"
 #include "tracefs/tools/replay/options.h"
 
 namespace tracefs {
 
 struct UndoPlan {
-  std::vector<replay::UndoStep> steps;
-  UniqueFd store;           // bytes that they write back
-  uint64_t mismatched = 0;  // results that the scratch directory got otherwise
+  std::vector<replay::UndoGroup> groups;  // in the order of doing them
+  UniqueFd store;                         // bytes that they write back
+  // Why the trace says nothing that can be relied on; empty: it can be.
+  std::string doubt;
 };
 
+// What takes the marked operations back in the directory `root`.
 Result<UndoPlan> PlanUndo(const ReplayOptions& options,
-                          const Compiled& compiled);
+                          const Compiled& compiled, int root);
 
 // How many steps are not, or cannot be, done. With --apply all others are,
 // unless the plan cannot be relied on.
-Result<uint64_t> ShowOrApplyUndo(const ReplayOptions& options,
-                                 const UndoPlan& plan, int root,
-                                 OutputBuffer& out);
+Result<uint64_t> ShowOrApplyUndo(const ReplayOptions& options, UndoPlan plan,
+                                 int root, OutputBuffer& out);
 
 }  // namespace tracefs

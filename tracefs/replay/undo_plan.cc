@@ -1,0 +1,378 @@
+#include "tracefs/replay/undo_plan.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "tracefs/base/unique_fd.h"
+#include "tracefs/replay/open_beneath.h"
+#include "tracefs/replay/plan_file.h"
+
+namespace tracefs::replay {
+namespace {
+
+using Kind = UndoStep::Kind;
+using Name = UndoNames::Name;
+
+// A file of DIR that is in no trace, and the time at which it came.
+constexpr uint64_t kForeign = UINT64_MAX;
+constexpr uint64_t kAfterAll = UINT64_MAX;
+constexpr size_t kPiece = size_t{256} << 10;
+
+bool IsMaking(Kind kind) {
+  return kind == Kind::kMakeFile || kind == Kind::kMakeDir ||
+         kind == Kind::kMakeLink || kind == Kind::kMakeNode ||
+         kind == Kind::kLinkAgain;
+}
+
+bool IsRemoving(Kind kind) {
+  return kind == Kind::kRemove || kind == Kind::kRemoveDir;
+}
+
+bool IsChanging(Kind kind) {
+  return kind == Kind::kContents || kind == Kind::kMode ||
+         kind == Kind::kOwner || kind == Kind::kXattr ||
+         kind == Kind::kRemoveXattr;
+}
+
+bool StatAt(int root, const std::string& path, struct stat* st) {
+  std::string name;
+  const UniqueFd dir = OpenParentBeneath(root, path, &name);
+  return dir &&
+         ::fstatat(dir.get(), name.c_str(), st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+UniqueFd OpenAt(int root, const std::string& path, int flags) {
+  std::string name;
+  const UniqueFd dir = OpenParentBeneath(root, path, &name);
+  if (!dir) return {};
+  return UniqueFd(OpenBeneath(dir.get(), name, flags | O_NOFOLLOW));
+}
+
+bool SameBytes(int a, int b) {
+  std::vector<char> of_a(kPiece);
+  std::vector<char> of_b(kPiece);
+  for (off_t at = 0;; at += static_cast<off_t>(kPiece)) {
+    const ssize_t n = ::pread(a, of_a.data(), kPiece, at);
+    const ssize_t m = ::pread(b, of_b.data(), kPiece, at);
+    if (n < 0 || n != m) return false;
+    if (std::memcmp(of_a.data(), of_b.data(), static_cast<size_t>(n)) != 0) {
+      return false;
+    }
+    if (static_cast<size_t>(n) < kPiece) return true;
+  }
+}
+
+// Where DIR is not as the trace has left it, others have changed it since.
+class Survey {
+ public:
+  Survey(const UndoTarget& target, UndoRecord* record)
+      : target_(target), record_(*record) {}
+
+  void Look() {
+    for (const UndoGroup& group : record_.groups) {
+      for (const UndoStep& step : group.steps) LookAt(step);
+    }
+    for (const Name& name : foreign_) record_.names.Add(name, kForeign);
+  }
+
+ private:
+  void LookAt(const UndoStep& step) {
+    const bool contents =
+        step.kind == Kind::kContents || step.kind == Kind::kRemove;
+    if ((contents ? compared_ : looked_).insert(step.file).second) {
+      std::string path;
+      if (record_.names.PathOf(step.file, &path) && !path.empty() &&
+          !IsSame(path, contents)) {
+        record_.others[step.file] = kAfterAll;
+      }
+    }
+    if (step.kind == Kind::kRemoveDir) List(step.file);
+    if (IsMaking(step.kind)) LookForForeign({step.dir, step.name});
+    if (step.kind == Kind::kRename) {
+      LookForForeign({step.other_dir, step.other_name});
+    }
+  }
+
+  bool IsSame(const std::string& path, bool contents) const {
+    struct stat then;
+    struct stat now;
+    if (!StatAt(target_.scratch, path, &then) ||
+        !StatAt(target_.root, path, &now) ||
+        (then.st_mode & S_IFMT) != (now.st_mode & S_IFMT)) {
+      return false;
+    }
+    if (!contents || !S_ISREG(then.st_mode)) return true;
+    if (then.st_size != now.st_size) return false;
+    if (!target_.known.contains(path)) return true;
+    const UniqueFd a = OpenAt(target_.scratch, path, O_RDONLY | O_NONBLOCK);
+    const UniqueFd b = OpenAt(target_.root, path, O_RDONLY | O_NONBLOCK);
+    return a && b && SameBytes(a.get(), b.get());
+  }
+
+  void LookForForeign(const Name& name) {
+    std::string path;
+    struct stat st;
+    if (record_.names.Find(name) == kNoFile &&
+        record_.names.PathOf(name, &path) && StatAt(target_.root, path, &st)) {
+      foreign_.push_back(name);
+    }
+  }
+
+  void List(uint64_t dir) {
+    std::string path;
+    if (!record_.names.PathOf(dir, &path) || path.empty()) return;
+    UniqueFd fd = OpenAt(target_.root, path, O_RDONLY | O_DIRECTORY);
+    if (!fd) return;
+    DIR* const stream = ::fdopendir(fd.get());
+    if (stream == nullptr) return;
+    (void)fd.Release();
+    while (const dirent* entry = ::readdir(stream)) {
+      const std::string_view text = entry->d_name;
+      if (text == "." || text == "..") continue;
+      const Name name(dir, text);
+      if (record_.names.Find(name) == kNoFile) foreign_.push_back(name);
+    }
+    ::closedir(stream);
+  }
+
+  const UndoTarget& target_;
+  UndoRecord& record_;
+  std::unordered_set<uint64_t> looked_;
+  std::unordered_set<uint64_t> compared_;
+  std::vector<Name> foreign_;
+};
+
+class Decision {
+ public:
+  Decision(UndoRecord* record, const UndoTarget& target)
+      : record_(*record), target_(target) {}
+
+  void Decide() {
+    // A file that is passing and would stay cannot be made: then what comes
+    // after has to be decided again.
+    do {
+      names_ = record_.names;
+      blocked_.clear();
+      passing_.clear();
+      refused_.assign(record_.groups.size(), {});
+      for (size_t i = record_.groups.size(); i-- > 0;) Try(i);
+    } while (RefusePassing());
+    for (size_t i = 0; i < refused_.size(); ++i) {
+      record_.groups[i].why_not = std::move(refused_[i]);
+    }
+    std::reverse(record_.groups.begin(), record_.groups.end());
+  }
+
+ private:
+  void Try(size_t index) {
+    UndoGroup& group = record_.groups[index];
+    std::string why = group.why_not;
+    log_.clear();
+    for (UndoStep& step : group.steps) {
+      if (!why.empty()) break;
+      step.is_nothing = false;
+      why = TryStep(group.sequence, step);
+    }
+    if (why.empty()) return;
+    for (auto at = log_.rbegin(); at != log_.rend(); ++at) {
+      Put(at->first, at->second);
+    }
+    for (const UndoStep& step : group.steps) {
+      if (IsChanging(step.kind)) {
+        blocked_.try_emplace(step.file, group.sequence);
+      }
+    }
+    refused_[index] = std::move(why);
+  }
+
+  std::string TryStep(uint64_t sequence, UndoStep& step) {
+    if (IsRemoving(step.kind)) return TryRemove(sequence, step);
+    if (IsMaking(step.kind)) return TryMake(step);
+    if (step.kind == Kind::kRename) return TryRename(step);
+    if (step.kind == Kind::kExchange) return TryExchange(step);
+    return TryChange(sequence, step);
+  }
+
+  std::string TryRemove(uint64_t sequence, UndoStep& step) {
+    const Name name(step.dir, step.name);
+    if (names_.Find(name) != step.file) {
+      return "that name was taken away or given to another since";
+    }
+    if (step.kind == Kind::kRemoveDir && !names_.IsEmpty(step.file)) {
+      return "something is in it";
+    }
+    if (names_.CountOf(step.file) == 1) {
+      if (!record_.made.contains(step.file)) {
+        return "it is the only name by now";
+      }
+      if (std::string why = ChangedSince(sequence, step.file); !why.empty()) {
+        return why;
+      }
+    }
+    step.is_nothing = passing_.contains(step.file);
+    return Settle(name, kNoFile, &step.path);
+  }
+
+  std::string TryMake(UndoStep& step) {
+    const Name name(step.dir, step.name);
+    if (names_.Find(name) != kNoFile) return "its name is another's by now";
+    if (!names_.IsThere(step.dir)) return "its directory is not there";
+    const bool has_name = names_.IsThere(step.file);
+    if (step.kind == Kind::kLinkAgain) {
+      if (!has_name) return "no other name of it is left";
+      (void)names_.PathOf(step.file, &step.other);
+      step.is_nothing = passing_.contains(step.file);
+    } else if (has_name) {
+      return "it has got another name since";
+    } else if (step.is_passing) {
+      if (staying_.contains(step.file)) {
+        return "what it held was not kept, since its maker removed it";
+      }
+      passing_.insert(step.file);
+      step.is_nothing = true;
+    }
+    return Settle(name, step.file, &step.path);
+  }
+
+  std::string TryRename(UndoStep& step) {
+    const Name name(step.dir, step.name);
+    const Name other(step.other_dir, step.other_name);
+    if (names_.Find(name) != step.file) {
+      return "it has not that name any more";
+    }
+    if (names_.Find(other) != kNoFile) {
+      return "its former name is another's by now";
+    }
+    if (!names_.IsThere(step.other_dir)) {
+      return "its former directory is not there";
+    }
+    if (names_.IsIn(step.other_dir, step.file)) {
+      return "its former directory is in it by now";
+    }
+    step.is_nothing = passing_.contains(step.file);
+    (void)names_.PathOf(other, &step.other);
+    (void)names_.PathOf(name, &step.path);
+    Set(name, kNoFile);
+    Set(other, step.file);
+    return {};
+  }
+
+  std::string TryExchange(UndoStep& step) {
+    const Name name(step.dir, step.name);
+    const Name other(step.other_dir, step.other_name);
+    const uint64_t was_other = names_.Find(name);
+    const uint64_t second = names_.Find(other);
+    if (was_other != step.file || second != step.other_file) {
+      return "they have not these names any more";
+    }
+    if (names_.IsIn(step.dir, second) ||
+        names_.IsIn(step.other_dir, step.file)) {
+      return "one of them is in the other by now";
+    }
+    step.is_nothing = passing_.contains(step.file);
+    if (step.is_nothing != passing_.contains(second)) {
+      return "one of them was removed, and what it held was not kept";
+    }
+    (void)names_.PathOf(other, &step.other);
+    (void)names_.PathOf(name, &step.path);
+    Set(name, second);
+    Set(other, step.file);
+    return {};
+  }
+
+  std::string TryChange(uint64_t sequence, UndoStep& step) {
+    if (step.file == kRootFile) return "DIR itself is left as it is";
+    if (!names_.PathOf(step.file, &step.path)) {
+      return "it is not there any more";
+    }
+    if (step.kind == Kind::kOwner && !target_.owners) {
+      return "giving files away takes root";
+    }
+    return ChangedSince(sequence, step.file);
+  }
+
+  std::string ChangedSince(uint64_t sequence, uint64_t file) const {
+    const auto other = record_.others.find(file);
+    if (other != record_.others.end() && other->second > sequence) {
+      return other->second == kAfterAll
+                 ? "it is not as the trace has left it"
+                 : "operation " + std::to_string(other->second) +
+                       " changed it since";
+    }
+    const auto blocked = blocked_.find(file);
+    if (blocked == blocked_.end() || blocked->second == sequence) return {};
+    return "operation " + std::to_string(blocked->second) +
+           ", which came later, is not taken back";
+  }
+
+  std::string Settle(const Name& name, uint64_t file, std::string* path) {
+    if (!names_.PathOf(name, path)) return "its directory is not there";
+    Set(name, file);
+    return {};
+  }
+
+  void Set(const Name& name, uint64_t file) {
+    log_.emplace_back(name, names_.Find(name));
+    Put(name, file);
+  }
+  void Put(const Name& name, uint64_t file) {
+    if (file == kNoFile) {
+      names_.Remove(name);
+    } else {
+      names_.Add(name, file);
+    }
+  }
+
+  bool RefusePassing() {
+    bool any = false;
+    for (const uint64_t file : passing_) {
+      if (names_.IsThere(file)) any |= staying_.insert(file).second;
+    }
+    return any;
+  }
+
+  UndoRecord& record_;
+  const UndoTarget& target_;
+  UndoNames names_;
+  std::unordered_map<uint64_t, uint64_t> blocked_;  // file: by which operation
+  std::unordered_set<uint64_t> passing_;
+  std::unordered_set<uint64_t> staying_;
+  std::vector<std::string> refused_;
+  std::vector<std::pair<Name, uint64_t>> log_;  // of the group at hand
+};
+
+}  // namespace
+
+std::vector<UndoGroup> DecideUndo(UndoRecord record, const UndoTarget& target) {
+  Survey(target, &record).Look();
+  Decision(&record, target).Decide();
+  return std::move(record.groups);
+}
+
+Status ReadKnown(int plan, std::unordered_set<std::string>* known) {
+  PlanReader reader(plan, ChunkKind::kFinal);
+  while (true) {
+    auto chunk = reader.Next();
+    if (!chunk.ok()) return chunk.status();
+    if (!*chunk) return {};
+    for (size_t at = 0; at < (*chunk)->size();) {
+      TreeEntry entry;
+      size_t size = 0;
+      if (Status s =
+              DecodeEntry(ByteSpan(**chunk).subspan(at), true, &entry, &size);
+          !s.ok()) {
+        return s;
+      }
+      at += size;
+      if (entry.Knows(TreeEntry::kAllBytes)) known->insert(entry.name);
+    }
+  }
+}
+
+}  // namespace tracefs::replay

@@ -1,0 +1,77 @@
+// A step of an undo, and doing it in a directory.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tracefs/base/status.h"
+#include "tracefs/replay/action.h"
+
+namespace tracefs::replay {
+
+struct UndoStep {
+  enum class Kind : uint8_t {
+    kRemove,     // a file, link or node that was made
+    kRemoveDir,  // a directory that was made
+    kRename,     // `path` gets the name `other` back
+    kExchange,
+    kMakeFile,  // with `pieces`
+    kMakeDir,
+    kMakeLink,   // a symbolic link to `other`
+    kMakeNode,   // FIFO or socket
+    kLinkAgain,  // a further name of the file `other`
+    kContents,   // `pieces` from `offset` on for `length` bytes; then `size`
+    kMode,
+    kOwner,
+    kXattr,        // `other` has `value` again
+    kRemoveXattr,  // `other` was not there
+  };
+  // Bytes that are kept: what lies between is zeros.
+  struct Piece {
+    uint64_t offset = 0;
+    uint64_t length = 0;
+    uint64_t stored = 0;  // where
+  };
+
+  Kind kind{};
+  uint64_t file = kNoFile;  // which, by its number in the plan
+  // Names, by the numbers of their directories; of a rename also the other.
+  uint64_t dir = kNoFile;
+  uint64_t other_dir = kNoFile;
+  uint64_t other_file = kNoFile;  // of an exchange
+  std::string name;
+  std::string other_name;
+  std::string path;  // below DIR, when it is done
+  std::string other;
+  std::string value;
+  uint32_t mode = 0;
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  uint64_t offset = 0;
+  uint64_t length = 0;
+  uint64_t size = 0;
+  std::vector<Piece> pieces;
+  std::vector<std::pair<std::string, std::string>> xattrs;
+  // Of a file that operations to be undone have made and removed: as long as
+  // all of them are taken back nothing has to be done.
+  bool is_passing = false;
+  bool is_nothing = false;  // and they are
+
+  std::string Text() const;  // "write back 10 bytes at 0 of a/f"
+};
+
+// What takes one operation back.
+struct UndoGroup {
+  uint64_t sequence = 0;  // of the operation in its trace
+  std::vector<UndoStep> steps;
+  std::string why_not;  // empty: it can be done
+};
+
+// Does all of it in the directory `root`, or nothing; nothing outside of it is
+// touched. `store`: what pieces are in. `owners`: give files to who had them,
+// which takes root.
+Status DoUndoGroup(int root, int store, bool owners, const UndoGroup& group);
+
+}  // namespace tracefs::replay
