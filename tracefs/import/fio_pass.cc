@@ -56,6 +56,7 @@ Status FioPass::Take(std::string_view line) {
   }
   if (words.empty()) return {};
   const auto leave_out = [&](std::string_view why) {
+    ++counts_->unread;
     counts_->left_out.Add(why);
     return Status();
   };
@@ -261,6 +262,7 @@ Status ImportFio(int fd, const ImportOptions& options,
   if (Status s = go(&out, counts); !s.ok()) return s;
   for (uint64_t i = 0; i < lines.too_long(); ++i) {
     counts->left_out.Add("lines that are too long");
+    ++counts->unread;
   }
   return out.End("end of the iolog");
 }

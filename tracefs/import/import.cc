@@ -1,5 +1,7 @@
 #include "tracefs/import/import.h"
 
+#include <utility>
+
 #include "tracefs/base/version.h"
 #include "tracefs/import/line_reader.h"
 #include "tracefs/import/strace_pass.h"
@@ -25,20 +27,27 @@ format::TraceHeader ForeignHeader(std::string_view source,
   return header;
 }
 
-Status ImportStrace(int fd, const ImportOptions& options,
+Status ImportStrace(std::vector<StraceFile> files, const ImportOptions& options,
                     const TraceOutput::Write& write, ImportCounts* counts) {
-  LineReader lines(fd);
+  StraceFiles lines(std::move(files));
   std::string_view line;
+  uint32_t tid = 0;
+  if (Status s = lines.Rewind(); !s.ok()) return s;
   Foundling found;
   uint64_t first_ns = 0;
   {
     ImportCounts unused;
     StracePass pass(options.below, options.folder, &found, nullptr, &unused);
-    while (lines.Next(&line)) {
-      if (Status s = pass.Take(line); !s.ok()) return s;
+    while (lines.Next(&line, &tid)) {
+      if (Status s = pass.Take(line, tid); !s.ok()) return s;
     }
     if (Status s = pass.Finish(); !s.ok()) return s;
     first_ns = pass.first_ns();
+    if (pass.is_relative() && lines.many()) {
+      return Status::Corrupt(
+          "strace -r tells times since the line before, of whichever file: the "
+          "files of -ff cannot be put in order; record with -ttt");
+    }
   }
   if (!lines.status().ok()) return lines.status();
   if (first_ns == 0) {
@@ -49,14 +58,15 @@ Status ImportStrace(int fd, const ImportOptions& options,
                   options.name + std::to_string(first_ns));
   if (Status s = out.Begin(); !s.ok()) return s;
   StracePass pass(options.below, options.folder, &found, &out, counts);
-  lines.Rewind();
-  while (lines.Next(&line)) {
-    if (Status s = pass.Take(line); !s.ok()) return s;
+  if (Status s = lines.Rewind(); !s.ok()) return s;
+  while (lines.Next(&line, &tid)) {
+    if (Status s = pass.Take(line, tid); !s.ok()) return s;
   }
   if (!lines.status().ok()) return lines.status();
   if (Status s = pass.Finish(); !s.ok()) return s;
   for (uint64_t i = 0; i < lines.too_long(); ++i) {
     counts->left_out.Add("lines that are too long");
+    ++counts->unread;
   }
   return out.End("end of the strace");
 }

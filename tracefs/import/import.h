@@ -2,8 +2,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tracefs/base/status.h"
+#include "tracefs/import/strace_files.h"
 #include "tracefs/import/tally.h"
 #include "tracefs/import/trace_output.h"
 
@@ -15,12 +17,14 @@ struct ImportOptions {
   std::string name;         // of the file, for the trace's header
 };
 
-// Reads the text twice: what a file was before is known only in the end. `fd`
-// can be read at any offset. kCorrupt if nothing in it is an operation.
-Status ImportStrace(int fd, const ImportOptions& options,
+// Reads the text twice: what a file was before is known only in the end.
+// `files`: one, or with strace -ff one for each thread. kCorrupt if nothing in
+// them is an operation, or they cannot be put in order.
+Status ImportStrace(std::vector<StraceFile> files, const ImportOptions& options,
                     const TraceOutput::Write& write, ImportCounts* counts);
 
-// The same of an iolog of fio(1), version 2 or 3.
+// The same of an iolog of fio(1), version 2 or 3. `fd` can be read at any
+// offset.
 Status ImportFio(int fd, const ImportOptions& options,
                  const TraceOutput::Write& write, ImportCounts* counts);
 

@@ -247,21 +247,44 @@ constexpr FlagName kFlags[] = {
 
 }  // namespace
 
+namespace {
+
+// Whose line it is, and its time. False if it cannot be one of strace's.
+bool TakeHead(std::string_view* at, StraceLine* parsed) {
+  SkipBlanks(at);
+  // "17 ", or "[pid 17] " where strace wrote to the terminal.
+  if (TakePrefix(at, "[pid ")) {
+    SkipBlanks(at);
+    if (!TakeDecimal(at, &parsed->tid) || !TakePrefix(at, "] ")) return false;
+  } else if (const size_t end = at->find_first_not_of("0123456789");
+             end != 0 && end != at->npos && (*at)[end] == ' ') {
+    if (!TakeDecimal(at, &parsed->tid)) return false;
+  }
+  SkipBlanks(at);
+  parsed->has_time = TakeSeconds(at, &parsed->real_ns);
+  SkipBlanks(at);
+  // -r beside -ttt: "(+     0.000012)".
+  if (TakePrefix(at, "(+ ")) {
+    const size_t end = at->find(')');
+    if (end == at->npos) return false;
+    at->remove_prefix(end + 1);
+    SkipBlanks(at);
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<uint64_t> TimeOfStraceLine(std::string_view line) {
+  StraceLine parsed;
+  if (!TakeHead(&line, &parsed) || !parsed.has_time) return std::nullopt;
+  return parsed.real_ns;
+}
+
 std::optional<StraceLine> ParseStraceLine(std::string_view line) {
   StraceLine parsed;
   std::string_view at = line;
-  SkipBlanks(&at);
-  // "17 ", or "[pid 17] " where strace wrote to the terminal.
-  if (TakePrefix(&at, "[pid ")) {
-    SkipBlanks(&at);
-    if (!TakeDecimal(&at, &parsed.tid) || !TakePrefix(&at, "] ")) return {};
-  } else if (const size_t end = at.find_first_not_of("0123456789");
-             end != 0 && end != at.npos && at[end] == ' ') {
-    if (!TakeDecimal(&at, &parsed.tid)) return {};
-  }
-  SkipBlanks(&at);
-  parsed.has_time = TakeSeconds(&at, &parsed.real_ns);
-  SkipBlanks(&at);
+  if (!TakeHead(&at, &parsed)) return {};
   using Kind = StraceLine::Kind;
   if (TakePrefix(&at, "+++ ")) {
     if (TakePrefix(&at, "superseded by execve in pid ")) {

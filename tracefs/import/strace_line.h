@@ -27,6 +27,10 @@ struct StraceLine {
   uint32_t other_tid = 0;  // of kSuperseded
 };
 
+// The time that a line begins with: since the epoch with -ttt, since the line
+// before with -r alone.
+std::optional<uint64_t> TimeOfStraceLine(std::string_view line);
+
 // Nothing if it is none. Views are into `line`.
 std::optional<StraceLine> ParseStraceLine(std::string_view line);
 

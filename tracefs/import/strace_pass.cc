@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "tracefs/base/clock.h"
 #include "tracefs/base/printable.h"
 
 namespace tracefs::import {
@@ -97,18 +98,35 @@ uint64_t StracePass::Watermark() const {
   return pending_.empty() ? now_ns_ : std::min(now_ns_, *pending_.begin());
 }
 
-Status StracePass::Take(std::string_view line) {
+// With -r each line has the time since the one before. No clock is in its first
+// second: there it begins.
+void StracePass::SumTime(std::string_view line) {
+  const std::optional<uint64_t> time = TimeOfStraceLine(line);
+  if (!time) return;
+  if (!has_time_) {
+    has_time_ = true;
+    is_relative_ = *time < kNsPerSecond;
+    sum_ns_ = kNsPerSecond;
+    if (is_relative_) Guess("the time of day, which strace -r does not tell");
+  }
+  if (is_relative_) sum_ns_ += *time;
+}
+
+Status StracePass::Take(std::string_view line, uint32_t tid) {
   ++counts_->lines;
   if (line.empty()) return {};
-  const std::optional<StraceLine> parsed = ParseStraceLine(line);
+  SumTime(line);
+  std::optional<StraceLine> parsed = ParseStraceLine(line);
+  if (parsed && parsed->tid == 0) parsed->tid = tid;
+  if (parsed && is_relative_) parsed->real_ns = sum_ns_;
   if (!parsed) {
-    LeaveOut("not a line of strace: " + Printable(line.substr(0, 40)));
+    Unread("not a line of strace: " + Printable(line.substr(0, 40)));
     return {};
   }
   using Kind = StraceLine::Kind;
   if (parsed->kind == Kind::kSignal) return {};
   if (!parsed->has_time) {
-    LeaveOut("without a time: strace -ttt was not given");
+    Unread("without a time: strace -ttt was not given");
     return {};
   }
   TracedThread* const thread = ThreadOf(parsed->tid);
@@ -203,7 +221,7 @@ void StracePass::Call(TracedThread& thread, uint64_t begin_ns,
   }
   if (row->second.handler == &StracePass::DoNothing) return;
   if (!ParseStraceCall(rest, &call_)) {
-    LeaveOut("a call that is cut: " + std::string(name));
+    Unread("a call that is cut: " + std::string(name));
     return;
   }
   if (call_.result == "?") return;  // the process ended in it

@@ -72,12 +72,15 @@ class StracePass {
   StracePass(std::string_view top, std::string_view folder, Foundling* found,
              TraceOutput* out, ImportCounts* counts);
 
-  Status Take(std::string_view line);
+  // `tid`: whose line it is, if the text does not tell; 0: nobody knows.
+  Status Take(std::string_view line, uint32_t tid = 0);
   // The end of the text.
   Status Finish();
 
   // The time of the first call; 0: there was none.
   uint64_t first_ns() const { return first_ns_; }
+  // Times are those since the line before (strace -r).
+  bool is_relative() const { return is_relative_; }
 
  private:
   // Which arguments a call has where: with a directory's descriptor before each
@@ -174,6 +177,12 @@ class StracePass {
 
   bool first() const { return out_ == nullptr; }
   void LeaveOut(std::string_view what) { counts_->left_out.Add(what); }
+  // Of a line that cannot be read.
+  void Unread(std::string_view what) {
+    ++counts_->unread;
+    LeaveOut(what);
+  }
+  void SumTime(std::string_view line);
   void Guess(std::string_view what) { counts_->guessed.Add(what); }
 
   FileTree tree_;
@@ -187,6 +196,9 @@ class StracePass {
   Status status_;
   uint64_t first_ns_ = 0;
   uint64_t now_ns_ = 0;
+  bool has_time_ = false;     // a line has told one
+  bool is_relative_ = false;  // strace -r
+  uint64_t sum_ns_ = 0;       // then: of all times so far
   uint64_t next_fh_ = 1;
   uint64_t next_serial_ = 1;
 

@@ -37,8 +37,9 @@ class Tally {
 struct ImportCounts {
   uint64_t lines = 0;
   uint64_t operations = 0;
-  Tally left_out;  // calls and lines that are not in the trace
-  Tally guessed;   // what is in it and was not said
+  uint64_t unread = 0;  // lines that could not be read
+  Tally left_out;       // calls and lines that are not in the trace
+  Tally guessed;        // what is in it and was not said
 };
 
 }  // namespace tracefs::import

@@ -169,6 +169,64 @@ class Import:
         expect_same_tree(tree_digest(again, times=False), want,
                          "the tree of the replayed strace")
 
+    def set_id_bits(self):
+        """A new owner ends them, which no line of strace tells."""
+        if os.geteuid() != 0:
+            raise Skip("owners take root")
+        _, theirs, want, _ = self.recorded("""set -e
+for i in 1 2 3 4; do echo $i > f$i; done; chmod 6755 f1 f4; chmod 4644 f2
+chmod 2644 f3; chown 5:6 f1 f2 f3; mkdir d; chmod 2755 d; chown 5:6 d""")
+        again = self.fresh("again")
+        report = self.suite.tool("tracefs-replay", theirs, "--root", again)
+        expect_equal(report.returncode, 0, report.stdout + report.stderr)
+        expect_same_tree(tree_digest(again, times=False), want, "set-id bits")
+
+    def straced(self, *options):
+        """What strace wrote of the work, without a mount; log, folder, tree."""
+        folder = self.fresh("alone")
+        logs = self.fresh("logs")
+        log = os.path.join(logs, "log")
+        subprocess.run(
+            ["strace", *options, "-T", "-y", "-s", "1000000", "-o", log, "sh",
+             "-c", WORK], cwd=folder, check=True, capture_output=True)
+        return log, folder, tree_digest(folder, times=False)
+
+    def threads_apart(self):
+        """The files of strace -ff, by the name that was given to strace."""
+        log, folder, want = self.straced("-ff", "-ttt")
+        files = os.listdir(os.path.dirname(log))
+        expect(len(files) > 10, f"{files}")
+        theirs, said = self.imported(log, folder)
+        expect("of which 0 could not be read" in said, said)
+        again = self.fresh("again")
+        report = self.suite.tool("tracefs-replay", theirs, "--root", again)
+        expect_equal(report.returncode, 0, report.stdout + report.stderr)
+        expect_same_tree(tree_digest(again, times=False), want, "the tree")
+        pids = {str(event["pid"]) for event in self.suite.read(theirs)}
+        expect(pids <= {name.rsplit(".", 1)[1] for name in files}, f"{pids}")
+        return f"{len(files)} files"
+
+    def differences_of_time(self):
+        """Times of strace -r are those since the line before, whatever that
+        tells."""
+        log, folder, want = self.straced("-f", "-r")
+        theirs, said = self.imported(log, folder)
+        expect("time of day" in said, said)
+        again = self.fresh("again")
+        report = self.suite.tool("tracefs-replay", theirs, "--root", again)
+        expect_equal(report.returncode, 0, report.stdout + report.stderr)
+        expect_same_tree(tree_digest(again, times=False), want, "the tree")
+        sums, at = set(), 10 ** 9
+        with open(log, encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                seconds = line.split()[1]
+                whole, fraction = seconds.split(".")
+                at += int(whole) * 10 ** 9 + int(fraction) * 1000
+                sums.add(at)
+        made = [event["ts"] for event in self.suite.read(theirs)
+                if event["op"] in ("mkdir", "symlink", "rename")]
+        expect(made and set(made) <= sums, f"{made} of {len(sums)} times")
+
     def read_again(self):
         """Other commands take it as any trace."""
         _, theirs, _, _ = self.recorded("echo 1 > a; cat a")
@@ -235,6 +293,9 @@ def main():
     for title, case in {
             "strace says what the mount has recorded": cases.same_operations,
             "a strace is replayed": cases.replayed,
+            "set-id bits that a new owner ends": cases.set_id_bits,
+            "a file for each thread": cases.threads_apart,
+            "differences of time": cases.differences_of_time,
             "commands read what was imported": cases.read_again,
             "fio and a replayed strace move the same bytes":
                 cases.fio_and_strace_agree}.items():

@@ -1,9 +1,11 @@
 #include "tests/unit/import/imported.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <memory>
+#include <utility>
 
 #include "tracefs/base/file_io.h"
 #include "tracefs/base/unique_fd.h"
@@ -52,21 +54,11 @@ std::string Line(const Record& record) {
   return line;
 }
 
-}  // namespace
+Result<UniqueFd> Copy(const UniqueFd& fd) {
+  return UniqueFd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
+}
 
-Imported Import(Foreign kind, std::string_view text,
-                const ImportOptions& options) {
-  Imported made;
-  const UniqueFd fd(::memfd_create("text", MFD_CLOEXEC));
-  made.status = WriteAll(fd.get(), AsBytes(text), "memory");
-  if (!made.status.ok()) return made;
-  const auto write = [&](ByteSpan bytes) {
-    made.bytes += AsText(bytes);
-    return Status();
-  };
-  made.status = kind == Foreign::kFio
-                    ? ImportFio(fd.get(), options, write, &made.counts)
-                    : ImportStrace(fd.get(), options, write, &made.counts);
+Imported Read(Imported made) {
   if (!made.status.ok()) return made;
   format::TraceMerger merger;
   format::TraceReaderOptions how;
@@ -79,8 +71,53 @@ Imported Import(Foreign kind, std::string_view text,
   Record record;
   while (merger.Next(&record) == format::ReadStep::kItem) {
     made.operations.push_back(Line(record));
+    made.times.push_back(record.event.Get(Field::kTime));
   }
   return made;
+}
+
+}  // namespace
+
+Imported ImportThreads(const std::vector<std::pair<uint32_t, std::string>>& of,
+                       const ImportOptions& options) {
+  Imported made;
+  std::vector<UniqueFd> fds;
+  std::vector<StraceFile> files;
+  for (const auto& [tid, text] : of) {
+    UniqueFd& fd = fds.emplace_back(::memfd_create("text", MFD_CLOEXEC));
+    made.status = WriteAll(fd.get(), AsBytes(text), "memory");
+    if (!made.status.ok()) return made;
+  }
+  for (size_t i = 0; i < of.size(); ++i) {
+    files.push_back(
+        {.open = [&, i] { return Copy(fds[i]); }, .tid = of[i].first});
+  }
+  made.status = ImportStrace(
+      std::move(files), options,
+      [&](ByteSpan bytes) {
+        made.bytes += AsText(bytes);
+        return Status();
+      },
+      &made.counts);
+  return Read(std::move(made));
+}
+
+Imported Import(Foreign kind, std::string_view text,
+                const ImportOptions& options) {
+  Imported made;
+  const UniqueFd fd(::memfd_create("text", MFD_CLOEXEC));
+  made.status = WriteAll(fd.get(), AsBytes(text), "memory");
+  if (!made.status.ok()) return made;
+  const auto write = [&](ByteSpan bytes) {
+    made.bytes += AsText(bytes);
+    return Status();
+  };
+  made.status =
+      kind == Foreign::kFio
+          ? ImportFio(fd.get(), options, write, &made.counts)
+          : ImportStrace({{.open = [&] { return Copy(fd); }, .tid = 0}},
+                         options, write, &made.counts);
+  return Read(std::move(made));
 }
 
 std::vector<std::string> Main(const Imported& imported) {

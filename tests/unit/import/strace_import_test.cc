@@ -51,6 +51,73 @@ TEST(StraceImportTest, UnfinishedCallsAreResumed) {
   EXPECT_THAT(Main(made), ElementsAre("mkdir /d", "mkdir /e"));
 }
 
+// strace -r: each line has the time since the one before, of whatever kind.
+TEST(StraceImportTest, TimesSinceTheLineBeforeAreSummed) {
+  const Imported made = Strace(R"(
+1      0.000000 mkdir("a", 0777) = 0 <0.000001>
+1      0.000250 rt_sigaction(SIGINT, NULL, 0x7f, 8) = 0 <0.000001>
+2      1.500000 mkdir("b", 0777) = 0 <0.000001>
+1      0.000050 --- SIGCHLD {si_signo=SIGCHLD} ---
+none of strace's
+1      0.000100 mkdir("c",  <unfinished ...>
+2      0.000100 mkdir("d", 0777) = 0 <0.000001>
+1      0.000300 <... mkdir resumed>0777) = 0 <0.000400>
+2      0.000001 mkdir("e", 0777) = 0 <0.000001>
+)");
+  ASSERT_TRUE(made.status.ok()) << made.status.message();
+  EXPECT_THAT(made.operations, ElementsAre("mkdir /a", "mkdir /b", "mkdir /c",
+                                           "mkdir /d", "mkdir /e"));
+  std::vector<uint64_t> since;
+  for (const uint64_t time : made.times) since.push_back(time - made.times[0]);
+  EXPECT_THAT(since, ElementsAre(0, 1'500'250'000, 1'500'400'000, 1'500'500'000,
+                                 1'500'801'000));
+  EXPECT_EQ(made.counts.unread, 1u);
+  EXPECT_THAT(made.counts.guessed.counts(),
+              Contains(Key(HasSubstr("time of day"))));
+}
+
+TEST(StraceImportTest, TimesOfBothKindsAreThoseOfTheClock) {
+  const Imported made = Strace(R"(
+1 7.000001 (+     0.000000) mkdir("a", 0777) = 0 <0.000001>
+1 9.000001 (+     2.000000) mkdir("b", 0777) = 0 <0.000001>
+)");
+  ASSERT_EQ(made.times.size(), 2u);
+  EXPECT_EQ(made.times[1] - made.times[0], 2'000'000'000u);
+  EXPECT_EQ(made.counts.unread, 0u);
+}
+
+// strace -ff: a file for each thread, without numbers in the lines.
+TEST(StraceImportTest, FilesOfThreadsAreMerged) {
+  const Imported made = ImportThreads(
+      {{9,
+        "1.000004 write(3</w/a>, \"child\", 5) = 5 <0.000001>\n"
+        "1.000009 mkdir(\"e\", 0777) = 0 <0.000001>\n"
+        "1.000010 +++ exited with 0 +++\n"},
+       {7,
+        "1.000001 openat(AT_FDCWD</w>, \"a\", O_WRONLY|O_CREAT|O_EXCL, 0666) "
+        "= 3</w/a> <0.000001>\n"
+        "1.000002 mkdir(\"d\", 0777) = 0 <0.000001>\n"
+        "1.000003 clone(child_stack=NULL, flags=CLONE_CHILD_SETTID|SIGCHLD) "
+        "= 9 <0.000001>\n"
+        "1.000005 write(3</w/a>, \"parent\", 6) = 6 <0.000001>\n"
+        "not a line\n"
+        "1.000007 close(3</w/a>) = 0 <0.000001>\n"},
+       {8, ""}});
+  ASSERT_TRUE(made.status.ok()) << made.status.message();
+  EXPECT_THAT(Main(made),
+              ElementsAre("create /a", "mkdir /d", "write /a 0+5=5 'child'",
+                          "write /a 5+6=6 'parent'", "mkdir /e", "release /a"));
+  EXPECT_EQ(made.counts.unread, 1u);
+}
+
+TEST(StraceImportTest, FilesOfThreadsWithDifferencesCannotBeMerged) {
+  const Imported made =
+      ImportThreads({{7, "     0.000000 mkdir(\"d\", 0777) = 0 <0.000001>\n"},
+                     {9, "     0.000004 mkdir(\"e\", 0777) = 0 <0.000001>\n"}});
+  EXPECT_FALSE(made.status.ok());
+  EXPECT_THAT(std::string(made.status.message()), HasSubstr("-ttt"));
+}
+
 TEST(StraceImportTest, ChildrenHaveTheDescriptorsAndFoldersOfTheirParents) {
   const Imported made = Strace(R"(
 1 1.000001 openat(AT_FDCWD</w>, "a", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 3</w/a> <0.000001>

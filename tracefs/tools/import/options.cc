@@ -19,7 +19,8 @@ po::options_description VisibleOptions() {
        "the trace to write; one that is there is replaced when the new one is "
        "complete")  //
       ("from", po::value<std::string>()->value_name("FORMAT"),
-       "strace (-f -ttt -T -y, and -s with a number above the longest read and "
+       "strace (-f or -ff, -ttt or -r, -T -y, and -s with a number above the "
+       "longest read and "
        "write), or fio (an iolog of version 2 or 3); default: by the first "
        "line")  //
       ("below", po::value<std::string>()->value_name("DIR"),
@@ -37,10 +38,10 @@ po::options_description VisibleOptions() {
 
 std::string ImportHelp() {
   std::ostringstream out;
-  out << "Usage: tracefs-import [OPTION]... -o TRACE FILE\n"
+  out << "Usage: tracefs-import [OPTION]... -o TRACE FILE...\n"
          "Make a trace of what others recorded: FILE is what strace wrote, or "
-         "an iolog of\nfio. Says what was left out, and what had to be "
-         "guessed.\n\n"
+         "an iolog of\nfio. Of strace -ff -o FILE its files FILE.PID are put "
+         "together. Says what was left\nout, and what had to be guessed.\n\n"
       << VisibleOptions()
       << "\nExamples:\n"
          "  strace -f -ttt -T -y -s 1000000 -o log make\n"
@@ -61,14 +62,11 @@ Result<ImportCommand> ParseImportOptions(int argc, const char* const* argv) {
   result.help = given.Has("help");
   result.version = given.Has("version");
   if (result.help || result.version) return result;
-  const std::vector<std::string> files = given.Texts("file");
-  if (files.size() != 1) {
-    return Status::Invalid(
-        (files.empty() ? "no FILE given" : "one FILE at a time") +
-        std::string(kSeeHelp));
+  result.files = given.Texts("file");
+  if (result.files.empty()) {
+    return Status::Invalid("no FILE given" + std::string(kSeeHelp));
   }
-  result.file = files[0];
-  result.options.name = result.file;
+  result.options.name = result.files[0];
   result.output = given.Text("output");
   if (result.output.empty()) {
     return Status::Invalid("no --output given" + std::string(kSeeHelp));
@@ -77,6 +75,9 @@ Result<ImportCommand> ParseImportOptions(int argc, const char* const* argv) {
   if (!result.from.empty() && result.from != "strace" && result.from != "fio") {
     return Status::Invalid("--from: there is no \"" + result.from +
                            "\"; there are strace, fio");
+  }
+  if (result.from == "fio" && result.files.size() > 1) {
+    return Status::Invalid("of fio one FILE at a time");
   }
   for (const auto& [option, value] :
        {std::pair{"below", &result.options.below},

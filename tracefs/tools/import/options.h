@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tracefs/base/status.h"
 #include "tracefs/import/import.h"
@@ -11,7 +12,7 @@ namespace tracefs {
 struct ImportCommand {
   bool help = false;
   bool version = false;
-  std::string file;
+  std::vector<std::string> files;
   std::string output;
   std::string from;  // "strace", "fio", or empty: what it looks like
   import::ImportOptions options;
