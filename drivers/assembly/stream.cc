@@ -289,7 +289,10 @@ class Stream final : public AssemblyDriver {
       case Op::setxattr_:
       case Op::removexattr_:
       case Op::fallocate_:
+        return true;
       case Op::copy_file_range_:
+        // It is about the file that is copied from.
+        if (event.Get(Field::kInode) != event.Get(Field::kInodeOut)) break;
         return true;
       case Op::open_:
         return (event.Get(Field::kFlags) & O_TRUNC) != 0;

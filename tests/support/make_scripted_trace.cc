@@ -116,6 +116,12 @@ constexpr std::pair<const char*, Field> kNumbers[] = {
     {"size", Field::kSize},
     {"fuid", Field::kFuid},
     {"fgid", Field::kFgid},
+    {"parent_ino", Field::kParentInode},
+    {"new_parent_ino", Field::kNewParentInode},
+    {"fh_out", Field::kFhOut},
+    {"ino_out", Field::kInodeOut},
+    {"off_out", Field::kOffsetOut},
+    {"data_crc", Field::kDataChecksum},
     {"inferred", Field::kInferred}};
 
 class Script {
@@ -271,6 +277,8 @@ class Script {
     }
     const std::string xattr = line.Text("xattr");
     event.xattr_name = xattr;
+    const std::string data = line.Text("data");
+    event.data = AsBytes(data);
     trace_.Add(event, references);
   }
 

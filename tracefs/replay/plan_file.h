@@ -74,6 +74,9 @@ struct TreeEntry {
     // Final: some of its bytes are neither in the trace nor compared with a
     // checksum before the first operation.
     kMadeUp = 1u << 9,
+    // Initial: had lost its name, and loses this one at once: it is made also
+    // where the others are there.
+    kNameless = 1u << 10,
   };
   bool Knows(KnownBit bit) const { return (known & bit) != 0; }
 };

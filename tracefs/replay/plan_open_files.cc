@@ -47,7 +47,7 @@ Status PlanBuilder::MakeNameless(const Observed& seen, NodeId file,
     entry.gid = node.gid;
     entry.size = node.size;
     entry.file = node.serial;
-    entry.known = node.known;
+    entry.known = node.known | TreeEntry::kNameless;
     if (Status s = out_->AddInitial(entry); !s.ok()) return s;
   }
   for (const Op op : {Op::open_, Op::unlink_}) {

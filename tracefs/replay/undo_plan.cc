@@ -23,6 +23,7 @@ using Name = UndoNames::Name;
 constexpr uint64_t kForeign = UINT64_MAX;
 constexpr uint64_t kAfterAll = UINT64_MAX;
 constexpr size_t kPiece = size_t{256} << 10;
+constexpr char kNotAsLeft[] = "it is not as the trace has left it";
 
 bool IsMaking(Kind kind) {
   return kind == Kind::kMakeFile || kind == Kind::kMakeDir ||
@@ -83,14 +84,15 @@ class Survey {
 
  private:
   void LookAt(const UndoStep& step) {
-    const bool contents =
-        step.kind == Kind::kContents || step.kind == Kind::kRemove;
-    if ((contents ? compared_ : looked_).insert(step.file).second) {
-      std::string path;
-      if (record_.names.PathOf(step.file, &path) && !path.empty() &&
-          !IsSame(path, contents)) {
-        record_.others[step.file] = kAfterAll;
-      }
+    std::string path;
+    if (looked_.insert(step.file).second &&
+        record_.names.PathOf(step.file, &path)) {
+      Compare(step.file, path);
+    }
+    const Name name(step.dir, step.name);
+    if (!step.name.empty() && record_.names.Find(name) == step.file &&
+        record_.names.PathOf(name, &path)) {
+      Compare(step.file, path);
     }
     if (step.kind == Kind::kRemoveDir) List(step.file);
     if (IsMaking(step.kind)) LookForForeign({step.dir, step.name});
@@ -99,7 +101,13 @@ class Survey {
     }
   }
 
-  bool IsSame(const std::string& path, bool contents) const {
+  void Compare(uint64_t file, const std::string& path) {
+    if (!path.empty() && compared_.insert(path).second && !IsSame(path)) {
+      record_.others[file] = kAfterAll;
+    }
+  }
+
+  bool IsSame(const std::string& path) const {
     struct stat then;
     struct stat now;
     if (!StatAt(target_.scratch, path, &then) ||
@@ -107,7 +115,7 @@ class Survey {
         (then.st_mode & S_IFMT) != (now.st_mode & S_IFMT)) {
       return false;
     }
-    if (!contents || !S_ISREG(then.st_mode)) return true;
+    if (!S_ISREG(then.st_mode)) return true;
     if (then.st_size != now.st_size) return false;
     if (!target_.known.contains(path)) return true;
     const UniqueFd a = OpenAt(target_.scratch, path, O_RDONLY | O_NONBLOCK);
@@ -144,7 +152,7 @@ class Survey {
   const UndoTarget& target_;
   UndoRecord& record_;
   std::unordered_set<uint64_t> looked_;
-  std::unordered_set<uint64_t> compared_;
+  std::unordered_set<std::string> compared_;
   std::vector<Name> foreign_;
 };
 
@@ -207,6 +215,7 @@ class Decision {
     if (step.kind == Kind::kRemoveDir && !names_.IsEmpty(step.file)) {
       return "something is in it";
     }
+    if (std::string why = ChangedAfterAll(step.file); !why.empty()) return why;
     if (names_.CountOf(step.file) == 1) {
       if (!record_.made.contains(step.file)) {
         return "it is the only name by now";
@@ -224,6 +233,7 @@ class Decision {
     if (names_.Find(name) != kNoFile) return "its name is another's by now";
     if (!names_.IsThere(step.dir)) return "its directory is not there";
     const bool has_name = names_.IsThere(step.file);
+    if (std::string why = ChangedAfterAll(step.file); !why.empty()) return why;
     if (step.kind == Kind::kLinkAgain) {
       if (!has_name) return "no other name of it is left";
       (void)names_.PathOf(step.file, &step.other);
@@ -249,6 +259,7 @@ class Decision {
     if (names_.Find(other) != kNoFile) {
       return "its former name is another's by now";
     }
+    if (std::string why = ChangedAfterAll(step.file); !why.empty()) return why;
     if (!names_.IsThere(step.other_dir)) {
       return "its former directory is not there";
     }
@@ -275,6 +286,9 @@ class Decision {
         names_.IsIn(step.other_dir, step.file)) {
       return "one of them is in the other by now";
     }
+    for (const uint64_t file : {step.file, second}) {
+      if (std::string why = ChangedAfterAll(file); !why.empty()) return why;
+    }
     step.is_nothing = passing_.contains(step.file);
     if (step.is_nothing != passing_.contains(second)) {
       return "one of them was removed, and what it held was not kept";
@@ -297,11 +311,20 @@ class Decision {
     return ChangedSince(sequence, step.file);
   }
 
+  // Names are given back whatever others did to the file in the trace, but not
+  // to another file.
+  std::string ChangedAfterAll(uint64_t file) const {
+    const auto other = record_.others.find(file);
+    const bool changed =
+        other != record_.others.end() && other->second == kAfterAll;
+    return changed ? kNotAsLeft : "";
+  }
+
   std::string ChangedSince(uint64_t sequence, uint64_t file) const {
     const auto other = record_.others.find(file);
     if (other != record_.others.end() && other->second > sequence) {
       return other->second == kAfterAll
-                 ? "it is not as the trace has left it"
+                 ? kNotAsLeft
                  : "operation " + std::to_string(other->second) +
                        " changed it since";
     }

@@ -1,5 +1,7 @@
 #include "tracefs/tools/replay/prepare.h"
 
+#include <set>
+#include <string>
 #include <utility>
 
 #include "tracefs/replay/plan_file.h"
@@ -33,7 +35,9 @@ void Check(const replay::TreeEntry& entry, const replay::TargetTree& tree,
   }
 }
 
-Status PlaceContents(int plan, replay::TargetTree* tree, Prepared* prepared) {
+// `only`: of files of these names in DIR; null: all.
+Status PlaceContents(int plan, const std::set<std::string>* only,
+                     replay::TargetTree* tree, Prepared* prepared) {
   replay::PlanReader contents(plan, replay::ChunkKind::kInitialData);
   while (true) {
     auto chunk = contents.Next();
@@ -48,6 +52,10 @@ Status PlaceContents(int plan, replay::TargetTree* tree, Prepared* prepared) {
         return s;
       }
       at += size;
+      if (only != nullptr &&
+          (data.parent != replay::kRootSlot || !only->contains(data.name))) {
+        continue;
+      }
       const Status placed = tree->PlaceData(data);
       if (!placed.ok()) Note(placed, prepared);
     }
@@ -80,17 +88,20 @@ Status ForEachInitial(
 Result<Prepared> PrepareTree(int plan, bool make, replay::TargetTree* tree) {
   Prepared prepared;
   bool has_checksums = false;
-  if (Status s = ForEachInitial(plan,
-                                [&](const replay::TreeEntry& entry) {
-                                  has_checksums |=
-                                      entry.Knows(replay::TreeEntry::kChecksum);
-                                  Note(tree->Place(entry, make), &prepared);
-                                });
-      !s.ok()) {
-    return s;
-  }
-  if (make) {
-    if (Status s = PlaceContents(plan, tree, &prepared); !s.ok()) return s;
+  std::set<std::string> nameless;
+  const auto place = [&](const replay::TreeEntry& entry) {
+    has_checksums |= entry.Knows(replay::TreeEntry::kChecksum);
+    const bool is_nameless = entry.Knows(replay::TreeEntry::kNameless);
+    if (is_nameless) nameless.insert(entry.name);
+    Note(tree->Place(entry, make || is_nameless), &prepared);
+  };
+  if (Status s = ForEachInitial(plan, place); !s.ok()) return s;
+  if (make || !nameless.empty()) {
+    if (Status s =
+            PlaceContents(plan, make ? nullptr : &nameless, tree, &prepared);
+        !s.ok()) {
+      return s;
+    }
   }
   if (!has_checksums) return prepared;
   if (Status s = ForEachInitial(plan,
