@@ -14,8 +14,8 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "support"))
-from command_checks import (Commands, Failure, expect, expect_equal,  # noqa: E402
-                            run_checks)
+from command_checks import (Commands, Failure, Skip, expect,  # noqa: E402
+                            expect_equal, run_checks)
 
 GOLDEN = os.path.join(os.path.dirname(HERE), "golden", "v1")
 WORK = r"""
@@ -220,8 +220,76 @@ def check_known_work(world):
     expect_equal({r["verdict"] for r in diff}, {"same"}, "diff with itself")
 
 
+DIFF_WORK = r"""
+import os, sys
+os.chdir(sys.argv[1])
+for i in range(30):
+    with open(f"file{i}", "wb") as f:
+        f.write(b"x" * 20000)
+        if sys.argv[2] == "synced":
+            f.flush()
+            os.fsync(f.fileno())
+if sys.argv[2] == "linked":
+    for i in range(7): os.link(f"file{i}", f"link{i}")
+"""
+
+
+def by_op(operations):
+    sums = collections.defaultdict(lambda: [0, 0])
+    for o in operations:
+        sums[o["op"]][0] += 1
+        sums[o["op"]][1] += o.get("dur", 0)
+    return sums
+
+
+def check_diff(world):
+    """Two runs whose difference is known: one makes its files durable, the other
+    links some. What is ranked first is what Python finds in the JSON Lines."""
+    traces = {}
+    script = os.path.join(world.folder, "diff.py")
+    with open(script, "w", encoding="utf-8") as file:
+        file.write(DIFF_WORK)
+    for kind in ("linked", "synced"):
+        source = os.path.join(world.folder, kind)
+        os.mkdir(source)
+        traces[kind] = source + ".trace"
+        made = world.finished("tracefs-run", "-o", traces[kind], "--src", source,
+                              "--", sys.executable, "-B", script, source, kind)
+        if made.returncode != 0:
+            raise Skip("no workload: " + made.stderr.decode()[-300:])
+    a, b = (by_op(world.operations(traces[k])) for k in ("linked", "synced"))
+    text = world.run("tracefs-report", "diff", traces["linked"], traces["synced"],
+                     "--format", "json")
+    table = json.loads(text)["tables"][0]
+    rows = {r["op"]: r for r in table["rows"]}
+    expect_equal(rows.keys(), a.keys() | b.keys(), "operations")
+    for op, row in rows.items():
+        want = [b[op][1] - a[op][1], b[op][0] - a[op][0]]
+        expect_equal([row["time_diff_ns"], row["count_diff"]], want, op)
+    expect_equal((rows["fsync"]["verdict"], rows["fsync"]["count_diff"]),
+                 ("new", 30), "fsync")
+    expect_equal((rows["link"]["verdict"], rows["link"]["count_diff"]),
+                 ("gone", -7), "link")
+    ranks = [(abs(r["time_diff_ns"]), abs(r["count_diff"])) for r in table["rows"]]
+    expect_equal(ranks, sorted(ranks, reverse=True), "ranks")
+    first = table["rows"][0]["op"]
+    expect(f": {first} " in table["summary"], table["summary"])
+    shown = world.run("tracefs-report", "diff", traces["linked"], traces["synced"])
+    expect_equal(shown.splitlines()[0], table["summary"], "the first line")
+    # The other way round everything else is.
+    back = json.loads(world.run("tracefs-report", "diff", traces["synced"],
+                                traces["linked"], "--format", "json"))["tables"][0]
+    expect_equal({r["op"]: -r["time_diff_ns"] for r in back["rows"]},
+                 {op: r["time_diff_ns"] for op, r in rows.items()}, "backwards")
+    # Sorted by hand: what grew most first, what shrank most last.
+    rising = [r["time_diff_ns"] for r in json.loads(world.run(
+        "tracefs-report", "diff", traces["linked"], traces["synced"], "--sort",
+        "time_diff", "--format", "json"))["tables"][0]["rows"]]
+    expect_equal(rising, sorted(rising, reverse=True), "--sort time_diff")
+
+
 CHECKS = (check_groups, check_totals, check_nothing, check_hostile,
-          check_wrong, check_known_work)
+          check_wrong, check_known_work, check_diff)
 
 
 def main():

@@ -51,4 +51,11 @@ std::string ExactDurationText(uint64_t ns) {
   return std::to_string(ns) + " ns (" + DurationText(ns) + ")";
 }
 
+std::string SignedDurationText(int64_t ns) {
+  if (ns == 0) return DurationText(0);
+  // Of the least number there is no positive one.
+  const auto bits = static_cast<uint64_t>(ns);
+  return ns < 0 ? "-" + DurationText(0 - bits) : "+" + DurationText(bits);
+}
+
 }  // namespace tracefs

@@ -11,5 +11,7 @@ char* PutDuration(char* out, uint64_t ns);
 std::string DurationText(uint64_t ns);
 // "2076414412 ns (2.07s)": exact, and as people say it.
 std::string ExactDurationText(uint64_t ns);
+// A difference: "+365ms", "-1.20ms", "0ns".
+std::string SignedDurationText(int64_t ns);
 
 }  // namespace tracefs

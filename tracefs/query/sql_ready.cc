@@ -377,13 +377,16 @@ SELECT coalesce(a.op, b.op) AS op,
        CASE WHEN a.op IS NULL THEN 'new' WHEN b.op IS NULL THEN 'gone'
             WHEN b.ns > a.ns THEN 'slower' WHEN b.ns < a.ns THEN 'faster'
             ELSE 'same' END AS verdict,
+       coalesce(b.ns, 0) - coalesce(a.ns, 0) AS time_diff_ns,
+       coalesce(b.n, 0) - coalesce(a.n, 0) AS count_diff,
        a.n AS count_a, b.n AS count_b, a.errors AS errors_a,
        b.errors AS errors_b, a.bytes AS bytes_a, b.bytes AS bytes_b,
        a.ns AS time_a_ns, b.ns AS time_b_ns, a.mean AS mean_a_ns,
        b.mean AS mean_b_ns, a.p99 AS p99_a_ns, b.p99 AS p99_b_ns,
        b.ns * 1.0 / nullif(a.ns, 0) - 1 AS time_change
-FROM a FULL OUTER JOIN b ON a.op = b.op)",
-                                       .sort = "time_change"}};
+FROM a FULL OUTER JOIN b ON a.op = b.op
+ORDER BY abs(coalesce(b.ns, 0) - coalesce(a.ns, 0)) DESC,
+         abs(coalesce(b.n, 0) - coalesce(a.n, 0)) DESC, 1)"}};
 
 constexpr SqlPiece kPieces[] = {
     {"{lives}", kLives}, {"{orders}", kOrders}, {"{used}", kUsed}};

@@ -149,7 +149,9 @@ Status ArrangeRows(const Arrangement& how, Table* table) {
 }  // namespace
 
 std::string TableColumn::Key() const {
-  return unit == Unit::kDuration || unit == Unit::kTime ? name + "_ns" : name;
+  const bool ns = unit == Unit::kDuration || unit == Unit::kSignedDuration ||
+                  unit == Unit::kTime;
+  return ns ? name + "_ns" : name;
 }
 
 Value Value::Text(std::string_view text) {

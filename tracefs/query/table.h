@@ -17,12 +17,13 @@ namespace tracefs::query {
 
 enum class Unit : uint8_t {
   kText,
-  kNumber,    // of things, or an id
-  kSigned,    // the same, that may be below zero: two's complement
-  kBytes,     // the same, a size
-  kDuration,  // ns
-  kTime,      // ns since 1970
-  kShare,     // of one
+  kNumber,          // of things, or an id
+  kSigned,          // the same, that may be below zero: two's complement
+  kBytes,           // the same, a size
+  kDuration,        // ns
+  kSignedDuration,  // the same, that may be below zero: two's complement
+  kTime,            // ns since 1970
+  kShare,           // of one
 };
 
 struct TableColumn {
@@ -38,7 +39,7 @@ struct TableColumn {
 // One cell. Without a value it is empty.
 struct Value {
   bool present = false;
-  uint64_t number = 0;  // kNumber, kSigned, kBytes, kDuration, kTime
+  uint64_t number = 0;  // of all units but kShare and kText
   double share = 0;     // kShare
   std::string text;     // kText
 
@@ -63,7 +64,8 @@ class RowSource {
 };
 
 struct Table {
-  std::string title;  // "" where there is but one
+  std::string title;         // "" where there is but one
+  std::string summary = {};  // a sentence before the rows; printable
   std::vector<TableColumn> columns;
   std::vector<Row> rows;
   std::shared_ptr<const RowSource> source = nullptr;  // in place of `rows`

@@ -55,6 +55,15 @@ uint64_t BeginOf(std::string_view text) {
                                                  : __builtin_bswap64(bytes);
 }
 
+constexpr uint64_t kSignBit = uint64_t{1} << 63;
+
+// Bits of a double compare as it does, but that of its sign, below which the
+// others go the other way.
+uint64_t KeyOfShare(double share) {
+  const auto bits = std::bit_cast<uint64_t>(share + 0.0);  // -0 is 0
+  return (bits & kSignBit) != 0 ? ~bits : bits | kSignBit;
+}
+
 class Sorter {
  public:
   Sorter(const Table& table, size_t by, bool ascending)
@@ -139,16 +148,15 @@ class Sorter {
   }
 
   void TakeNumbers(std::span<Item> items, size_t column) {
-    const bool share = table_.columns[column].unit == Unit::kShare;
+    const Unit unit = table_.columns[column].unit;
     // What is below zero comes before all else.
     const uint64_t sign =
-        table_.columns[column].unit == Unit::kSigned ? uint64_t{1} << 63 : 0;
+        unit == Unit::kSigned || unit == Unit::kSignedDuration ? kSignBit : 0;
     for (Item& item : items) {
       const Value& value = RowAt(item.row)[column];
       item.present = value.present;
-      // Shares are never below zero: their bits are in the same order.
       item.key =
-          share ? std::bit_cast<uint64_t>(value.share) : value.number ^ sign;
+          unit == Unit::kShare ? KeyOfShare(value.share) : value.number ^ sign;
     }
   }
 

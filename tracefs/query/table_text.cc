@@ -46,8 +46,9 @@ size_t Width(std::string_view text) {
 }
 
 std::string WholeNumber(Unit unit, uint64_t number) {
-  return unit == Unit::kSigned ? std::to_string(static_cast<int64_t>(number))
-                               : std::to_string(number);
+  return unit == Unit::kSigned || unit == Unit::kSignedDuration
+             ? std::to_string(static_cast<int64_t>(number))
+             : std::to_string(number);
 }
 
 // As machines read it; "" where it is absent.
@@ -120,6 +121,8 @@ std::string CellText(const TableColumn& column, const Value& value,
       return "\"\"";
     case Unit::kDuration:
       return DurationText(value.number);
+    case Unit::kSignedDuration:
+      return SignedDurationText(static_cast<int64_t>(value.number));
     case Unit::kTime:
       return TimeSince(value.number, begin_ns);
     case Unit::kShare:
@@ -142,6 +145,7 @@ void WriteText(const Table& table, OutputBuffer* out) {
     }
   });
   if (!table.title.empty()) out->Append(table.title + "\n");
+  if (!table.summary.empty()) out->Append(table.summary + "\n");
   std::string line;
   const auto add = [&](size_t i, std::string_view cell) {
     const size_t blanks = widths[i] - Width(cell);
@@ -205,6 +209,10 @@ std::string JsonOf(std::span<const Table> tables) {
   for (const Table& table : tables) {
     text += &table == tables.data() ? "\n{\"title\":" : ",\n{\"title\":";
     AppendJsonString(table.title, &text);
+    if (!table.summary.empty()) {
+      text += ",\"summary\":";
+      AppendJsonString(table.summary, &text);
+    }
     text += ",\"rows\":[";
     bool first = true;
     table.ForEachRow([&](const Row& row) {
@@ -224,6 +232,7 @@ std::string JsonOf(std::span<const Table> tables) {
 std::string MarkdownOf(const Table& table) {
   std::string text =
       table.title.empty() ? "" : "### " + MarkdownText(table.title) + "\n\n";
+  if (!table.summary.empty()) text += MarkdownText(table.summary) + "\n\n";
   std::string rule = "|";
   text += "|";
   for (const TableColumn& column : table.columns) {

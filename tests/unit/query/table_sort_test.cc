@@ -23,7 +23,7 @@ bool Before(const Table& table, size_t by, bool ascending, const Row& a,
     if (unit == Unit::kShare) {
       return a[i].share < b[i].share ? -1 : a[i].share > b[i].share ? 1 : 0;
     }
-    if (unit == Unit::kSigned) {
+    if (unit == Unit::kSigned || unit == Unit::kSignedDuration) {
       const auto x = static_cast<int64_t>(a[i].number);
       const auto y = static_cast<int64_t>(b[i].number);
       return x < y ? -1 : x > y ? 1 : 0;
@@ -54,6 +54,8 @@ Table MadeUp(size_t rows, uint64_t seed) {
                    {"count", Unit::kNumber, true},
                    {"share", Unit::kShare, true},
                    {"result", Unit::kSigned},
+                   {"more", Unit::kSignedDuration},
+                   {"change", Unit::kShare},
                    {"name"}};
   std::mt19937_64 random(seed);
   const auto text = [&]() -> Value {
@@ -64,12 +66,18 @@ Table MadeUp(size_t rows, uint64_t seed) {
     }
     return Value::Text(made);
   };
+  const auto change = [&] {
+    Value value = Value::Share(random() % 5, 2);
+    value.share -= 1;
+    return value;
+  };
   for (size_t i = 0; i < rows; ++i) {
     const Value count =
         random() % 9 == 0 ? Value() : Value::Number(random() % 5);
     table.rows.push_back({text(), count,
                           Value::Share(random() % 3, 1 + random() % 3),
-                          Value::Number(random() % 5 - 2), text()});
+                          Value::Number(random() % 5 - 2),
+                          Value::Number(random() % 5 - 2), change(), text()});
   }
   return table;
 }

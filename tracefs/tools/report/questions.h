@@ -252,11 +252,10 @@ top = 20
 )";
 
 inline constexpr std::string_view kDiffQuery =
-    R"(# What is slower, new or gone?
+    R"(# What is slower, new or gone? What adds or saves most time comes first.
 [diff]
 by = op
 values = count,errors,bytes,time,mean,p99
-sort = time_change
 top = all
 )";
 

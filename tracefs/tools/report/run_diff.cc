@@ -8,6 +8,7 @@
 
 #include "tracefs/command/command_line.h"
 #include "tracefs/command/progress.h"
+#include "tracefs/query/difference.h"
 #include "tracefs/query/group_traces.h"
 #include "tracefs/query/table_text.h"
 #include "tracefs/tools/report/question.h"
@@ -174,70 +175,135 @@ class Differ {
     return all;
   }
 
-  query::Table Compare() const {
+  // Where a value stands among those of each run.
+  static size_t PlaceOf(std::string_view value, const query::Table& run,
+                        size_t keys) {
+    const auto begin = run.columns.begin() + static_cast<ptrdiff_t>(keys);
+    return static_cast<size_t>(std::ranges::find(begin, run.columns.end(),
+                                                 value,
+                                                 &query::TableColumn::name) -
+                               begin);
+  }
+
+  query::Difference DifferenceOf(const Compared& compared, size_t place,
+                                 size_t count, size_t time) const {
     const query::Table& first = sides_[0].runs.front();
-    const size_t keys = part_.Group()->keys.size();
-    const size_t values = part_.Group()->values.size();
-    const auto behind_keys =
-        first.columns.begin() + static_cast<ptrdiff_t>(keys);
-    const auto time = static_cast<size_t>(
-        std::ranges::find(behind_keys, first.columns.end(), "time",
-                          &query::TableColumn::name) -
-        behind_keys);
-    const bool several = sides_[0].runs.size() > 1 && sides_[1].runs.size() > 1;
-    query::Table table;
-    table.columns.assign(first.columns.begin(), behind_keys);
-    table.columns.push_back({"verdict"});
+    std::string name;
+    for (size_t i = 0; i < compared.key.size(); ++i) {
+      name +=
+          (i == 0 ? "" : " ") +
+          query::CellText(first.columns[i], compared.key[i], first.begin_ns);
+    }
+    return {.name = std::move(name),
+            .place = place,
+            .time_a_ns = Mean(Runs(compared, 0, time)),
+            .time_b_ns = Mean(Runs(compared, 1, time)),
+            .count_a = Mean(Runs(compared, 0, count)),
+            .count_b = Mean(Runs(compared, 1, count)),
+            .in_a = compared.there[0],
+            .in_b = compared.there[1]};
+  }
+
+  std::vector<query::TableColumn> Columns(size_t keys, size_t values) const {
+    const query::Table& first = sides_[0].runs.front();
+    std::vector<query::TableColumn> columns(
+        first.columns.begin(),
+        first.columns.begin() + static_cast<ptrdiff_t>(keys));
+    columns.push_back({"verdict"});
+    columns.push_back({"time_diff", query::Unit::kSignedDuration, true});
+    columns.push_back({"count_diff", query::Unit::kSigned, true});
     for (size_t i = 0; i < values; ++i) {
       const query::TableColumn& column = first.columns[keys + i];
-      table.columns.push_back({column.name + "_a", column.unit, column.adds});
-      table.columns.push_back({column.name + "_b", column.unit, column.adds});
+      columns.push_back({column.name + "_a", column.unit, column.adds});
+      columns.push_back({column.name + "_b", column.unit, column.adds});
     }
-    table.columns.push_back({"time_change", query::Unit::kShare});
-    if (several) table.columns.push_back({"certain"});
-    for (const auto& [name, compared] : Collect(keys, values)) {
-      query::Row row = compared.key;
-      const double a = Mean(Runs(compared, 0, time));
-      const double b = Mean(Runs(compared, 1, time));
+    columns.push_back({"time_change", query::Unit::kShare});
+    if (several()) columns.push_back({"certain"});
+    return columns;
+  }
+
+  query::Row RowOf(const Compared& compared, const query::Difference& d,
+                   size_t time) const {
+    query::Row row = compared.key;
+    row.push_back(query::Value::Text(!d.in_a           ? "new"
+                                     : !d.in_b         ? "gone"
+                                     : d.time_ns() > 0 ? "slower"
+                                     : d.time_ns() < 0 ? "faster"
+                                                       : "same"));
+    for (const double more : {d.time_ns(), d.count()}) {
+      row.push_back(
+          query::Value::Number(static_cast<uint64_t>(std::llround(more))));
+    }
+    for (size_t i = 0; i < compared.values[0].front().size(); ++i) {
+      for (size_t side = 0; side < 2; ++side) {
+        row.push_back(compared.there[side]
+                          ? query::Value::Number(static_cast<uint64_t>(
+                                std::llround(Mean(Runs(compared, side, i)))))
+                          : query::Value());
+      }
+    }
+    query::Value change;
+    if (d.in_a && d.in_b && d.time_a_ns > 0) {
+      change.present = true;
+      change.share = d.time_b_ns / d.time_a_ns - 1;
+    }
+    row.push_back(change);
+    if (several()) {
       const bool certain =
-          several && Differs(Runs(compared, 0, time), Runs(compared, 1, time));
-      row.push_back(query::Value::Text(!compared.there[0]   ? "new"
-                                       : !compared.there[1] ? "gone"
-                                       : b > a              ? "slower"
-                                       : b < a              ? "faster"
-                                                            : "same"));
-      for (size_t i = 0; i < values; ++i) {
-        for (size_t side = 0; side < 2; ++side) {
-          row.push_back(compared.there[side]
-                            ? query::Value::Number(static_cast<uint64_t>(
-                                  std::llround(Mean(Runs(compared, side, i)))))
-                            : query::Value());
-        }
-      }
-      query::Value change;
-      if (compared.there[0] && compared.there[1] && a > 0) {
-        change.present = true;
-        change.share = b / a - 1;
-      }
-      row.push_back(change);
-      if (several) row.push_back(query::Value::Text(certain ? "yes" : "no"));
-      table.rows.push_back(std::move(row));
+          Differs(Runs(compared, 0, time), Runs(compared, 1, time));
+      row.push_back(query::Value::Text(certain ? "yes" : "no"));
     }
+    return row;
+  }
+
+  query::Table Compare() const {
+    const size_t keys = part_.Group()->keys.size();
+    const size_t values = part_.Group()->values.size();
+    const query::Table& first = sides_[0].runs.front();
+    const size_t time = PlaceOf("time", first, keys);
+    const size_t count = PlaceOf("count", first, keys);
+    const std::map<std::string, Compared> all = Collect(keys, values);
+    std::vector<const Compared*> groups;
+    std::vector<query::Difference> ranked;
+    for (const auto& [key, compared] : all) {
+      ranked.push_back(DifferenceOf(compared, groups.size(), count, time));
+      groups.push_back(&compared);
+    }
+    query::RankDifferences(&ranked);
+    query::Table table;
+    table.summary = query::DifferenceSentence(ranked);
+    table.columns = Columns(keys, values);
+    for (const query::Difference& d : ranked) {
+      table.rows.push_back(RowOf(*groups[d.place], d, time));
+    }
+    AddNotes(&table);
+    return table;
+  }
+
+  void AddNotes(query::Table* table) const {
     for (const Side& side : sides_) {
       for (const query::Table& run : side.runs) {
-        for (const std::string& note : run.notes) {
-          if (std::ranges::find(table.notes, note) == table.notes.end()) {
-            table.notes.push_back(note);
-          }
+        for (const std::string& note : run.notes) Note(note, table);
+        if (run.other) {
+          Note("groups that memory had no room for are not compared", table);
         }
       }
     }
-    table.notes.push_back(
-        several ? "certain: beyond what the runs of one side differ, at 95 % "
-                  "(Welch's test)"
-                : "one trace a side says nothing about chance: name several, "
-                  "with commas between");
-    return table;
+    table->notes.push_back(
+        several() ? "certain: beyond what the runs of one side differ, at 95 % "
+                    "(Welch's test)"
+                  : "one trace a side says nothing about chance: name several, "
+                    "with commas between");
+  }
+
+  static void Note(const std::string& note, query::Table* table) {
+    if (std::ranges::find(table->notes, note) == table->notes.end()) {
+      table->notes.push_back(note);
+    }
+  }
+
+  bool several() const {
+    return sides_[0].runs.size() > 1 && sides_[1].runs.size() > 1;
   }
 
   const ReportOptions& options_;
