@@ -61,7 +61,7 @@ class Test:
             rows = [(row.operation, row.access) for row in made.rows
                     if row.pid == 2 and row.operation not in (5, 41, 42)]
             assert rows == ROWS, rows
-        assert "1 operations have no place" in self.err, self.err  # flush
+        assert "1 operation left out of" in self.err, self.err  # flush
 
     def test_errors_augmented_rows_and_correlations_are_told(self):
         made = self.buildxl("rows")

@@ -292,6 +292,10 @@ typealias integer { size = 64; align = 8; signed = false; map = clock.realtime.v
         "env {\n\tdomain = \"tracefs\";\n\ttracer_name = \"tracefs\";\n");
     out.Append("\tconverter = " + Quoted("tracefs " + std::string(kVersion)) +
                ";\n");
+    for (const auto& [kind, count] : LeftOutSoFar().Kinds()) {
+      out.Append("\tleft_out_" + std::string(kind) + " = " +
+                 std::to_string(count) + ";\n");
+    }
     if (!filter_.empty()) out.Append("\tfilter = " + Quoted(filter_) + ";\n");
     for (size_t i = 0; i < order_.size(); ++i) {
       const format::TraceHeader& header = order_[i]->description.header;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tracefs/base/status.h"
@@ -57,24 +58,44 @@ struct ExportSummary {
   std::string filter;  // only operations that it keeps were written; or empty
 };
 
+// What a trace has and a format had no place for.
+struct LeftOut {
+  uint64_t operations = 0;
+  uint64_t processes = 0;  // records of what happened to processes
+  uint64_t counted = 0;    // groups of operations that a tracer counted
+  uint64_t alarms = 0;
+
+  // Each kind there is: "process_records", how many.
+  std::vector<std::pair<std::string_view, uint64_t>> Kinds() const;
+  // "12 operations and 3 process records"; empty where nothing was left out.
+  std::string Text() const;
+};
+
 // Used by one thread. Failures of the output stay in its status(). The traces
 // of its records outlive Finish().
 class Exporter {
  public:
   virtual ~Exporter() = default;
   virtual void Write(const format::Record& record) = 0;
-  // What was counted; nothing, in formats that have no place for it.
-  virtual void WriteAggregate(const format::AggregateRecord& /*record*/) {}
+  // What was counted. Formats that have no place for it, or for what follows,
+  // leave it out: LeftOutSoFar() tells.
+  virtual void WriteAggregate(const format::AggregateRecord& /*record*/) {
+    ++others_.counted;
+  }
   // What says that a rule has fired, with its line end; empty in formats that
   // have no place for it. Whoever reads the trace knows when it is due.
   virtual std::string AlarmLine(const format::AlarmRecord& /*record*/) {
+    ++others_.alarms;
     return {};
   }
   // The same, written now.
-  virtual void WriteAlarm(const format::AlarmRecord& /*record*/) {}
-  // What happened to a process, in its place among the operations; nothing, in
-  // formats that have none for it.
-  virtual void WriteProcess(const ProcessRecord& /*record*/) {}
+  virtual void WriteAlarm(const format::AlarmRecord& /*record*/) {
+    ++others_.alarms;
+  }
+  // What happened to a process, in its place among the operations.
+  virtual void WriteProcess(const ProcessRecord& /*record*/) {
+    ++others_.processes;
+  }
   // Before Finish, where it is known.
   virtual void Summarize(const ExportSummary& /*summary*/) {}
   // After the last record.
@@ -83,6 +104,15 @@ class Exporter {
   virtual uint64_t left_out() const { return 0; }
   // Why nothing more can be written, of formats that write files themselves.
   virtual Status status() const { return {}; }
+
+  LeftOut LeftOutSoFar() const {
+    LeftOut all = others_;
+    all.operations = left_out();
+    return all;
+  }
+
+ private:
+  LeftOut others_;
 };
 
 }  // namespace tracefs

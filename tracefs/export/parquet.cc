@@ -18,6 +18,7 @@
 #include "tracefs/base/units.h"
 #include "tracefs/base/version.h"
 #include "tracefs/export/escape.h"
+#include "tracefs/export/json_member.h"
 #include "tracefs/export/parquet_file.h"
 #include "tracefs/export/summary.h"
 
@@ -161,11 +162,18 @@ ParquetOptions OptionsOf(const ExportOptions& options) {
 
 using Properties = std::vector<std::pair<std::string, std::string>>;
 
-Properties PropertiesOf(const ExportSummary& summary) {
+Properties PropertiesOf(const ExportSummary& summary, const LeftOut& left_out) {
   Properties properties = {{"tracefs.version", std::string(kVersion)},
                            {"tracefs.traces", TracesAsJson(summary)}};
   if (!summary.filter.empty()) {
     properties.emplace_back("tracefs.filter", EscapedText(summary.filter));
+  }
+  std::string members;
+  for (const auto& [kind, count] : left_out.Kinds()) {
+    AppendJsonNumber(kind, count, &members);
+  }
+  if (!members.empty()) {
+    properties.emplace_back("tracefs.left_out", "{" + members.substr(1) + "}");
   }
   return properties;
 }
@@ -186,7 +194,7 @@ class ParquetExporter final : public Exporter {
     file_.EndRow();
   }
   void Summarize(const ExportSummary& summary) override {
-    properties_ = PropertiesOf(summary);
+    properties_ = PropertiesOf(summary, LeftOutSoFar());
   }
   void Finish() override { file_.Finish(properties_); }
   Status status() const override { return file_.status(); }
@@ -214,7 +222,7 @@ class PartitionedExporter final : public Exporter {
     if (!part->out->status().ok()) status_ = part->out->status();
   }
   void Summarize(const ExportSummary& summary) override {
-    properties_ = PropertiesOf(summary);
+    properties_ = PropertiesOf(summary, LeftOutSoFar());
   }
   void Finish() override {
     while (!parts_.empty()) Close();

@@ -124,6 +124,10 @@ class XmlExporter final : public Exporter {
 
   void Finish() override {
     PutHead();
+    for (const auto& [kind, count] : LeftOutSoFar().Kinds()) {
+      out_.Append("  <left_out what=\"" + std::string(kind) + "\" count=\"" +
+                  std::to_string(count) + "\"/>\n");
+    }
     out_.Append("</trace>\n");
   }
 

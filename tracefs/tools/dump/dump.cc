@@ -359,10 +359,10 @@ class Dumper {
 
   // Says what is wrong with the traces.
   int Finish() {
-    if (const uint64_t n = exporter_->left_out(); n != 0) {
-      err_.Append(kCommand + std::to_string(n) +
-                  " operations have no place in --format " + options_.format +
-                  " and were left out\n");
+    const LeftOut left_out = exporter_->LeftOutSoFar();
+    if (const std::string text = left_out.Text(); !text.empty()) {
+      err_.Append(kCommand + text + " left out of --format " + options_.format +
+                  ", which has no place for them\n");
     }
     const bool read_on = options_.stats || !options_.header;
     for (size_t i = 0; i < traces_.size(); ++i) {
