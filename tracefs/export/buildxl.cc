@@ -16,6 +16,7 @@
 #include "tracefs/build/process_tracker.h"
 #include "tracefs/build/record_step.h"
 #include "tracefs/export/buildxl_file.h"
+#include "tracefs/export/buildxl_names.h"
 #include "tracefs/export/buildxl_rows.h"
 
 namespace tracefs {
@@ -32,6 +33,9 @@ using buildxl::Requested;
 // 100 ns each, from the first of January of the year 1 to that of 1970.
 constexpr uint64_t kTicksTo1970 = 621355968000000000;
 constexpr uint32_t kNoExitCode = UINT32_MAX;
+// A trace that renames large directories over and over makes no more rows than
+// so many for each rename, and the million that the exporter begins with.
+constexpr size_t kNamesOfARename = 64;
 // Of each block of a file where there are many.
 constexpr size_t kMemoryOfMany = size_t{4} << 10;
 
@@ -41,6 +45,7 @@ class BuildXlExporter final : public Exporter, private build::TrackerListener {
       : out_(out),
         options_(options),
         tracker_(*this),
+        names_(paths_),
         spool_(options.folder.empty() ? nullptr
                                       : std::make_shared<SpoolFile>()) {}
 
@@ -67,6 +72,9 @@ class BuildXlExporter final : public Exporter, private build::TrackerListener {
       uint64_t lost = 0;
       for (const auto& [reason, count] : trace->stats.losses) lost += count;
       marker_ += ", lost " + std::to_string(lost);
+    }
+    if (moved_directories_) {
+      marker_ += ", renamed directories: the files below that the trace names";
     }
     if (!summary.filter.empty()) marker_ += ", filtered: " + summary.filter;
   }
@@ -123,13 +131,31 @@ class BuildXlExporter final : public Exporter, private build::TrackerListener {
     return out.Flush();
   }
 
-  // What an open file is called: copies name their files by handles only.
+  // What an open file is called: copies of older traces name the file that they
+  // write by its handle only.
   std::string_view PathOfHandle(uint64_t fh) const {
     const auto found = open_.find(fh);
     return found == open_.end() ? std::string_view() : found->second;
   }
 
-  void AddRows(File& file, uint32_t pid, const FileStep& step) {
+  using Moves = std::vector<buildxl::Names::Moved>;
+
+  // `wanted`: its rows are.
+  void Take(ProcessId process, uint32_t number, const FileStep& step,
+            bool wanted) {
+    Moves moves;
+    if (step.op == Op::rename_ && step.error == 0 && !step.path.empty() &&
+        !step.path2.empty()) {
+      names_budget_ += kNamesOfARename;
+      moves = names_.Rename(step, &names_budget_);
+      if (names_budget_ == 0) ++left_out_;
+    }
+    if (wanted) AddRows(FileOf(process), number, step, moves);
+    Note(step);
+  }
+
+  void AddRows(File& file, uint32_t pid, const FileStep& step,
+               const Moves& moves) {
     const buildxl::Rows rows = buildxl::RowsOf(step);
     if (rows.count == 0 || step.path.empty()) {
       ++left_out_;
@@ -141,15 +167,45 @@ class BuildXlExporter final : public Exporter, private build::TrackerListener {
                             .correlation = 0,
                             .open_flags = buildxl::OpenFlagsOf(step),
                             .attributes = buildxl::AttributesOf(step)};
-    const uint64_t first = file.AddRow(rows.row[0], step.path, facts);
-    if (rows.count == 2) {
-      const std::string_view second = step.op == Op::copy_file_range_
-                                          ? PathOfHandle(step.fh_out)
-                                          : step.path2;
-      facts.correlation = first;
-      if (!second.empty()) file.AddRow(rows.row[1], second, facts);
+    if (!moves.empty()) {
+      AddMoves(file, facts, moves);
+    } else if (rows.count == 2) {
+      AddPair(file, rows, facts, step);
+    } else {
+      file.AddRow(rows.row[0], step.path, facts);
     }
     Keep(file.status());
+  }
+
+  void AddPair(File& file, const buildxl::Rows& rows, File::RowFacts facts,
+               const FileStep& step) {
+    facts.correlation = file.AddRow(rows.row[0], step.path, facts);
+    const std::string_view second =
+        step.path2.empty() && step.op == Op::copy_file_range_
+            ? PathOfHandle(step.fh_out)
+            : step.path2;
+    if (second.empty()) {
+      ++left_out_;
+      return;
+    }
+    file.AddRow(rows.row[1], second, facts);
+  }
+
+  // A pair of rows for the file and for each one below it that is known.
+  void AddMoves(File& file, File::RowFacts facts, const Moves& moves) {
+    for (const buildxl::Names::Moved& m : moves) {
+      moved_directories_ = moved_directories_ || m.is_directory;
+      const buildxl::Rows rows = buildxl::RowsOfRename(m.is_directory);
+      facts.attributes = buildxl::AttributesOf(m.is_directory);
+      facts.correlation = 0;
+      facts.correlation = file.AddRow(rows.row[0], paths_.Text(m.from), facts);
+      file.AddRow(rows.row[1], paths_.Text(m.to), facts);
+    }
+  }
+
+  // What the operation tells of names and handles.
+  void Note(const FileStep& step) {
+    names_.Take(step);
     if (step.fh == 0 || step.error != 0) return;
     if (step.op == Op::open_ || step.op == Op::create_) {
       open_[step.fh] = step.path;
@@ -188,16 +244,14 @@ class BuildXlExporter final : public Exporter, private build::TrackerListener {
   }
 
   void Did(const Process& process, const FileStep& step) override {
-    if (IsWanted(process.id)) AddRows(FileOf(process.id), process.number, step);
+    Take(process.id, process.number, step, IsWanted(process.id));
   }
 
   void DidWithout(ProcessId id, uint32_t number,
                   const FileStep& step) override {
-    if (id == build::kNobody) {
-      if (options_.root_pid == 0) AddRows(FileOf(id), 0, step);
-    } else if (IsWanted(id)) {
-      AddRows(FileOf(id), number, step);
-    }
+    const bool nobodys = id == build::kNobody;
+    Take(id, nobodys ? 0 : number, step,
+         nobodys ? options_.root_pid == 0 : IsWanted(id));
   }
 
   void ExecutionBegan(const Process& process) override {
@@ -245,6 +299,9 @@ class BuildXlExporter final : public Exporter, private build::TrackerListener {
   build::ProcessTracker tracker_;
   build::RecordSteps steps_;
   PathTable paths_;
+  buildxl::Names names_;
+  size_t names_budget_ = size_t{1} << 20;
+  bool moved_directories_ = false;
   const std::shared_ptr<SpoolFile> spool_;
   std::map<ProcessId, std::unique_ptr<File>> files_;  // by root
   std::vector<Tree> trees_;                           // by process

@@ -118,10 +118,7 @@ Rows RowsOf(const build::FileStep& step) {
     case Op::unlink_:
       return One(kDeleteFile, Requested::kWrite);
     case Op::rename_:
-      return S_ISDIR(step.mode) ? Two(kRemoveDirectory, Requested::kWrite,
-                                      kCreateDirectory, Requested::kWrite)
-                                : Two(kDeleteFile, Requested::kWrite,
-                                      kCreateFile, Requested::kWrite);
+      return RowsOfRename(S_ISDIR(step.mode));
     case Op::link_:
       return Two(kCreateHardlinkSource, Requested::kRead, kCreateHardlinkDest,
                  Requested::kWrite);
@@ -133,6 +130,18 @@ Rows RowsOf(const build::FileStep& step) {
     default:
       return {};
   }
+}
+
+Rows RowsOfRename(bool is_directory) {
+  using enum Operation;
+  return is_directory ? Two(kRemoveDirectory, Requested::kWrite,
+                            kCreateDirectory, Requested::kWrite)
+                      : Two(kDeleteFile, Requested::kWrite, kCreateFile,
+                            Requested::kWrite);
+}
+
+uint32_t AttributesOf(bool is_directory) {
+  return is_directory ? kDirectory : kNormal;
 }
 
 uint32_t AttributesOf(const build::FileStep& step) {

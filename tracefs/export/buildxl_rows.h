@@ -50,10 +50,13 @@ struct Rows {
   Row row[2];
 };
 Rows RowsOf(const build::FileStep& step);
+// Of one name that a rename moves.
+Rows RowsOfRename(bool is_directory);
 
 // FILE_ATTRIBUTE_… of a path and FILE_FLAG_… of an open; kNotKnown.
 inline constexpr uint32_t kNotKnown = UINT32_MAX;
 uint32_t AttributesOf(const build::FileStep& step);
+uint32_t AttributesOf(bool is_directory);
 uint32_t OpenFlagsOf(const build::FileStep& step);
 
 }  // namespace tracefs::buildxl
