@@ -5,6 +5,13 @@
 // overlap without one lying in the other are on further threads, kLaneTids
 // apart.
 //
+// In fdr, a custom event follows each entry: the operation as a line of JSON,
+// which has its path, sizes, result and errno; and one each thing that happened
+// to a process. basic has room for numbers only: an entry's arguments are the
+// inode, and what the call returned, -errno where it failed. The processor is
+// the one that a process record last named for the process, or the largest
+// number there is where none did: operations do not tell theirs.
+//
 // The instrumentation map that gives functions their names is an ELF file,
 // written beside it if --set map=FILE asks for it: `llvm-xray … -m FILE`.
 #pragma once
