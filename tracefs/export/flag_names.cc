@@ -162,6 +162,12 @@ std::string FlagsText(Op op, uint32_t flags) {
   return {text.data(), PutFlags(text.data(), op, flags)};
 }
 
+uint32_t NamedOpenFlags(uint32_t flags) {
+  uint32_t named = O_ACCMODE;
+  for (const FlagName& flag : kOpenFlags) named |= flag.bits;
+  return flags & named;
+}
+
 char* PutAccessMode(char* out, uint32_t mode) {
   return mode == F_OK ? PutText(out, "F_OK") : PutBits(out, kAccessModes, mode);
 }

@@ -20,6 +20,10 @@ inline constexpr size_t kMaxFlagText = 1024;
 char* PutFlags(char* out, Op op, uint32_t flags);
 std::string FlagsText(Op op, uint32_t flags);
 
+// Those of `flags` that open(2) knows by a name: the others are the kernel's
+// own.
+uint32_t NamedOpenFlags(uint32_t flags);
+
 // ARG_MODE of access: "R_OK|W_OK", "F_OK".
 char* PutAccessMode(char* out, uint32_t mode);
 

@@ -14,6 +14,8 @@
 #include "tracefs/base/clock.h"
 #include "tracefs/export/flag_names.h"
 #include "tracefs/export/process_lines.h"
+#include "tracefs/export/strace_asked.h"
+#include "tracefs/export/strace_held.h"
 
 namespace tracefs {
 namespace {
@@ -121,8 +123,10 @@ class Call {
     return Raw(text.data());
   }
   Call& Flags(std::string_view more = {}) {
-    std::string text =
-        FlagsText(row_.event().op, static_cast<uint32_t>(Get(Field::kFlags)));
+    const Op op = row_.event().op;
+    auto flags = static_cast<uint32_t>(Get(Field::kFlags));
+    if (Info(op).flags == OpFlags::kOpen) flags = NamedOpenFlags(flags);
+    std::string text = FlagsText(op, flags);
     if (text.empty()) text = "0";
     if (!more.empty() && text.find(more) == text.npos) {
       text = text == "0" ? std::string(more) : text + "|" + std::string(more);
@@ -258,13 +262,11 @@ void PutLock(Call& call, Op op) {
   call.End();
 }
 
-// False: no call asks for it by itself.
-bool PutCall(const TableRow& row, bool lookups, Call& call) {
+// False: there is no call of that kind.
+bool PutCall(const TableRow& row, Call& call) {
   const Event& event = row.event();
   switch (event.op) {
     case Op::lookup_:
-      if (!lookups) return false;
-      [[fallthrough]];
     case Op::getattr_:
       call.Name("newfstatat").AtCwd().Path().Stat();
       call.Raw("AT_SYMLINK_NOFOLLOW").End();
@@ -325,7 +327,8 @@ bool PutCall(const TableRow& row, bool lookups, Call& call) {
       call.Name("openat").AtCwd().Path().Flags().End(true);
       return true;
     case Op::opendir_:
-      call.Name("openat").AtCwd().Path().Flags("O_DIRECTORY").End(true);
+      call.Name("openat").AtCwd().Path();
+      call.Flags(call.Has(Field::kFlags) ? "" : "O_DIRECTORY").End(true);
       return true;
     case Op::create_:
       call.Name("openat").AtCwd().Path().Flags("O_CREAT");
@@ -412,21 +415,22 @@ bool PutCall(const TableRow& row, bool lookups, Call& call) {
 class StraceExporter final : public Exporter {
  public:
   StraceExporter(OutputBuffer& out, const ExportOptions& options)
-      : out_(out), lookups_(options.Choice("lookups") == "yes") {}
+      : held_(out), all_(options.Choice("lookups") == "yes") {}
 
   void Write(const Record& record) override {
     const Event& event = record.event;
     const TableRow row(record);
     line_.clear();
     const Field who = event.Has(Field::kTid) ? Field::kTid : Field::kPid;
-    line_ += std::to_string(event.Has(who) ? event.Get(who) : 0);
+    const uint64_t tid = event.Has(who) ? event.Get(who) : 0;
+    line_ += std::to_string(tid);
     while (line_.size() < kPidColumns) line_ += ' ';
     line_ += ' ';
     AppendSeconds(record.real_ns, &line_);
     line_ += ' ';
     Call call(row, &line_);
     // That it was about to run is told again when it has.
-    if (event.before || !PutCall(row, lookups_, call)) {
+    if (event.before || !PutCall(row, call)) {
       ++left_out_;
       return;
     }
@@ -436,7 +440,8 @@ class StraceExporter final : public Exporter {
       line_ += '>';
     }
     line_ += '\n';
-    out_.Append(line_);
+    if (all_) return held_.Add(line_);
+    Tell(row, tid, event.Has(Field::kPid) ? event.Get(Field::kPid) : tid);
   }
 
   void WriteProcess(const ProcessRecord& record) override {
@@ -447,12 +452,16 @@ class StraceExporter final : public Exporter {
     AppendSeconds(record.real_ns, &line_);
     switch (record.kind) {
       case Kind::kFork:
+        if (record.child.pid != record.process.pid) {
+          held_.ProcessChanges(record.child.pid);
+        }
         line_ += " clone(child_stack=NULL, flags=";
         line_ += CloneFlagsText(record.clone_flags.value_or(0)) + ") = ";
         line_ += std::to_string(record.child_tid != 0 ? record.child_tid
                                                       : record.child.pid);
         break;
       case Kind::kExec: {
+        held_.ProcessChanges(record.process.pid);
         line_ += " execve(\"";
         AppendCText(record.program.empty() ? record.exe : record.program, {},
                     &line_);
@@ -469,6 +478,7 @@ class StraceExporter final : public Exporter {
         break;
       }
       case Kind::kExit:
+        if (!record.is_thread()) held_.ProcessChanges(record.process.pid);
         if (record.signal) {
           line_ += " +++ killed by " + SignalName(*record.signal);
           line_ += record.core_dumped ? " (core dumped) +++" : " +++";
@@ -481,12 +491,36 @@ class StraceExporter final : public Exporter {
         return;  // no call says so
     }
     line_ += '\n';
-    out_.Append(line_);
+    held_.Add(line_);
   }
 
-  uint64_t left_out() const override { return left_out_; }
+  void Finish() override { held_.Finish(); }
+  uint64_t left_out() const override { return left_out_ + held_.left_out(); }
 
  private:
+  // line_, if a system call asked for it.
+  void Tell(const TableRow& row, uint64_t tid, uint64_t pid) {
+    const Event& event = row.event();
+    const Asked asked = asked_.By(row);
+    if (asked != Asked::kByNobody || event.op == Op::open_) {
+      held_.ThreadAsks(tid, event.op == Op::open_ || event.op == Op::opendir_,
+                       row.path(), row.path2());
+    }
+    switch (asked) {
+      case Asked::kByCall:
+        held_.ProcessCalls(pid);
+        return held_.Add(line_);
+      case Asked::kByStatPerhaps:
+        held_.ProcessCalls(pid);
+        return held_.HoldStat(line_, tid, row.path());
+      case Asked::kByClosePerhaps:
+        return held_.HoldClose(line_, pid);
+      case Asked::kByWalk:
+      case Asked::kByNobody:
+        ++left_out_;
+    }
+  }
+
   // With six digits behind the point.
   static void AppendSeconds(uint64_t ns, std::string* out) {
     *out += std::to_string(ns / kNsPerSecond);
@@ -496,8 +530,9 @@ class StraceExporter final : public Exporter {
     *out += micros;
   }
 
-  OutputBuffer& out_;
-  const bool lookups_;
+  HeldLines held_;
+  AskedRequests asked_;
+  const bool all_;
   uint64_t left_out_ = 0;
   std::string line_;
 };

@@ -1,9 +1,8 @@
 // strace: a line an operation, as `strace -f -ttt -T -y -s 0` prints system
 // calls. Each operation is told as the system call that asks the kernel for it,
 // with paths below the mount point and the file handle in place of the number
-// of a descriptor; docs/exports.md has the table. What no call asks for by
-// itself (a look-up on the way to a file, the flush that a close brings, poll)
-// is left out; left_out() counts it.
+// of a descriptor; docs/exports.md has the table. What no call asked for, or
+// need not have asked for, is left out (strace_asked.h); left_out() counts it.
 #pragma once
 
 #include <memory>
@@ -15,7 +14,7 @@ namespace tracefs {
 
 inline constexpr ExportChoice kStraceChoices[] = {
     {"lookups", "no yes",
-     "tell look-ups, too, as newfstatat calls; default no"},
+     "tell what no call asked for, too, look-ups as newfstatat; default no"},
 };
 
 std::unique_ptr<Exporter> MakeStraceExporter(OutputBuffer& out,
