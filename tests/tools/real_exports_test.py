@@ -285,8 +285,8 @@ def check_feeds(world):
 def check_fio(world):
     operations, _ = world.told(world.real())
     path, _ = world.export("fio", world.trace)
-    with open(path, encoding="utf-8") as file:
-        lines = file.read().splitlines()
+    with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+        lines = file.read().split("\n")[:-1]
     expect_equal(lines[0], "fio version 3 iolog", "fio")
     opened, moved = set(), collections.Counter()
     for line in lines[1:]:
@@ -300,10 +300,16 @@ def check_fio(world):
             moved[match[3]] += int(match[4])
     # Names with blanks or control characters are left out.
     def fits(name):
-        return name is not None and re.fullmatch(rb"[!-~]+", name)
-    least = sum(r["result"] for r in operations if r["op"] == "write"
-                and "errno" not in r and fits(name_of(r, "path")))
-    expect(moved["write"] >= least, "fio", moved, least)
+        return name is not None and re.fullmatch(rb"[!-~\x80-\xff]+", name)
+    want = collections.Counter()
+    for r in operations:
+        if "errno" in r or not fits(name_of(r, "path")):
+            continue
+        if r["op"] in ("read", "write"):
+            want[r["op"]] += r["result"]
+        elif r["op"] == "copy_file_range" and fits(name_of(r, "path2")):
+            want.update(read=r["result"], write=r["result"])
+    expect_equal(dict(moved), dict(want), "fio")
 
 
 def check_xray(world):
@@ -501,6 +507,16 @@ def hostile_scripts():
         script.op("getattr", 100000 + i, "x", f"/f{i}", ino=9)
         script.op("release", 100000 + i, "x", f"/f{i}", fh=i + 1, ino=9)
     yield "unfinished", script
+    script = Script()
+    for i, size in enumerate((2**63 - 1, 2**63, huge, 2**31)):
+        script.op("open", 5, "c", "/from", ino=2, fh=1)
+        script.op("create", 5, "c", "/to", ino=3, fh=2)
+        script.op("copy_file_range", 5, "c", "/from", path2="/to" if i % 2 else "",
+                  ino=2, fh=1, fh_out=2, off=size, off_out=size, len=size, res=size)
+        script.op("read", 2**31 + i, "c", "/from", ino=2, fh=1, off=size, len=size,
+                  res=size)
+        script.op("getxattr", 0, "c", "/from", ino=2, xattr=b"a=\n|\xff", len=size, res=size)
+    yield "sizes", script
 
 
 def check_hostile_traces(world):

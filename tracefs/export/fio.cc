@@ -55,7 +55,7 @@ class FioExporter final : public Exporter {
         });
         return;
       case Op::copy_file_range_:
-        if (Copy(record, path)) return;
+        if (Copy(row, path)) return;
         break;
       case Op::read_:
       case Op::write_: {
@@ -126,17 +126,17 @@ class FioExporter final : public Exporter {
 
   // As who copies without that call: what is read is written. False if it
   // cannot be told.
-  bool Copy(const format::Record& record, std::string_view path) {
+  bool Copy(const TableRow& row, std::string_view path) {
+    const format::Record& record = row.record();
     const Event& event = record.event;
     if (!event.Has(Field::kOffset) || !event.Has(Field::kOffsetOut) ||
-        !event.Has(Field::kResult) || !event.Has(Field::kFhOut)) {
+        !event.Has(Field::kResult)) {
       return false;
     }
-    // Only the handle says what is written.
-    const auto to = names_.find(event.Get(Field::kFhOut));
-    if (to == names_.end()) return false;
-    const std::string to_path = to->second;
+    const std::string to_path = DestinationOf(row);
     const uint64_t moved = event.Get(Field::kResult);
+    // Linux moves no more at a time (MAX_RW_COUNT).
+    if (!FitsFio(to_path) || moved > INT32_MAX) return false;
     for (uint64_t done = 0; done < moved; done += kCopyPiece) {
       const uint64_t piece = std::min(kCopyPiece, moved - done);
       const auto put = [&](std::string_view name, Op op, Field offset) {
@@ -151,6 +151,18 @@ class FioExporter final : public Exporter {
       put(to_path, Op::write_, Field::kOffsetOut);
     }
     return moved != 0;
+  }
+
+  // In traces from before copies named both files, only the handle says what is
+  // written. Empty if it is not known.
+  std::string DestinationOf(const TableRow& row) const {
+    std::string_view path = row.path2();
+    while (path.starts_with('/')) path.remove_prefix(1);
+    if (!path.empty()) return std::string(path);
+    const Event& event = row.event();
+    if (!event.Has(Field::kFhOut)) return {};
+    const auto to = names_.find(event.Get(Field::kFhOut));
+    return to == names_.end() ? std::string() : to->second;
   }
 
   // fio has a file open or not, whatever the number of handles.

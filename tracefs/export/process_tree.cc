@@ -11,6 +11,7 @@
 #include "tracefs/build/record_step.h"
 #include "tracefs/export/duration.h"
 #include "tracefs/export/escape.h"
+#include "tracefs/tally/transfer.h"
 
 namespace tracefs {
 namespace {
@@ -116,9 +117,11 @@ class TreeExporter final : public Exporter, private build::TrackerListener {
   static void Count(const FileStep& step, Node* node) {
     ++node->operations;
     if (step.error != 0) ++node->errors;
-    const bool writes =
-        step.op == Op::write_ || step.op == Op::copy_file_range_;
-    (writes ? node->written : node->read) += step.bytes;
+    if (step.error != 0) return;
+    const tally::Bytes bytes =
+        tally::BytesOf(step.op, static_cast<int64_t>(step.bytes));
+    node->read += bytes.read;
+    node->written += bytes.written;
   }
   void ProcessEnded(const Process& process) override {
     Node& node = nodes_[process.id];
