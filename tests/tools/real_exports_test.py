@@ -298,9 +298,13 @@ def check_fio(world):
         expect(match[1] in opened, "not added before", line)
         if match[3]:
             moved[match[3]] += int(match[4])
-    # Names with blanks or control characters are left out.
+    # Names that are no UTF-8 or too long, or have blanks or control characters, are
+    # left out.
     def fits(name):
-        return name is not None and re.fullmatch(rb"[!-~\x80-\xff]+", name)
+        try:
+            return 0 < len(name[1:]) <= 255 and re.fullmatch(r"[^\0- \x7f]+", name.decode())
+        except (TypeError, UnicodeDecodeError):
+            return False
     want = collections.Counter()
     for r in operations:
         if "errno" in r or not fits(name_of(r, "path")):

@@ -18,8 +18,12 @@ constexpr uint64_t kCopyPiece = uint64_t{1} << 20;
 // fio reads words: what a name with a blank in it would be is another file.
 bool FitsFio(std::string_view path) {
   if (path.empty() || path.size() > kMaxPath) return false;
-  for (const char c : path) {
-    if (c <= ' ' || c == 0x7f) return false;
+  while (!path.empty()) {
+    const CodePoint point = FirstCodePoint(path);
+    if (point.size == 0 || point.value <= ' ' || point.value == 0x7f) {
+      return false;
+    }
+    path.remove_prefix(point.size);
   }
   return true;
 }
