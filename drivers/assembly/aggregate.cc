@@ -14,13 +14,13 @@
 #include "drivers/assembly/key_counts.h"
 #include "tracefs/base/clock.h"
 #include "tracefs/format/constants.h"
+#include "tracefs/tally/transfer.h"
 
 namespace tracefs {
 namespace {
 
 using From = AggregateKey::From;
 
-constexpr uint64_t kDirectoryType = 4;  // S_IFDIR >> 12
 // Bytes of a directory or a path in a key: what is longer is cut, so that it
 // counts with its neighbours.
 constexpr size_t kMaxPathBytes = 1024;
@@ -41,6 +41,10 @@ class FileNames {
     uint32_t directory_bytes = 0;  // of path: where the file is
     std::string path;              // cut; empty if paths are not wanted
     std::string name;
+
+    std::string_view directory() const {
+      return std::string_view(path).substr(0, directory_bytes);
+    }
   };
 
   explicit FileNames(bool want_paths) : want_paths_(want_paths) {}
@@ -147,11 +151,9 @@ CountSample SampleOf(const Event& event) {
   if (event.Has(Field::kLatency)) {
     sample.latency_ns = event.Get(Field::kLatency);
   }
-  if (Info(event.op).family == OpFamily::kData && !sample.failed &&
-      event.Has(Field::kResult)) {
-    sample.has_size = true;
-    sample.bytes = event.Get(Field::kResult);
-  }
+  sample.has_size =
+      tally::Transfers(event.op) && !sample.failed && event.Has(Field::kResult);
+  if (sample.has_size) sample.bytes = tally::BytesOf(event).moved();
   return sample;
 }
 
@@ -171,7 +173,10 @@ class AggregateCounter final : public EventCounter {
     for (const AggregateKey& key : spec_.keys) {
       want_paths_ |= key.from == From::kDir || key.from == From::kPath;
       want_names_ |= key.from == From::kExt || key.from == From::kName;
+      by_file_ |= key.from == From::kNumber &&
+                  static_cast<Field>(key.field) == Field::kInode;
     }
+    by_file_ |= want_paths_ || want_names_;
     taken_ = std::make_unique<KeyCounts>(table_);
     total_ = std::make_unique<KeyCounts>(sum_table_);
     if (spec_.every_ns != 0) period_ = std::make_unique<KeyCounts>(sum_table_);
@@ -183,12 +188,23 @@ class AggregateCounter final : public EventCounter {
 
   void Count(Event& event, Shard& shard) const override {
     auto& own = static_cast<ThreadShard&>(shard);
+    const CountSample sample = SampleOf(event);
     std::array<char, KeyCounts::kMaxKeyBytes> memory;
     KeyWriter key(memory.data());
     for (size_t i = 0; i < spec_.keys.size(); ++i) {
       PutPart(event, i, own.names, key);
     }
-    own.counts->Add(key.view(), SampleOf(event));
+    own.counts->Add(key.view(), sample);
+    if (!by_file_ || !HasTwoFiles(event.op) || !sample.has_size) [[likely]] {
+      return;
+    }
+    // What was read belongs to the first file, what was written to the second.
+    KeyWriter second(memory.data());
+    for (size_t i = 0; i < spec_.keys.size(); ++i) {
+      PutPartOfSecond(event, i, own.names, second);
+    }
+    own.counts->Add(second.view(),
+                    {.bytes = sample.bytes, .has_size = true, .counts = false});
   }
 
   bool KnowsNames(const Event& event, const Shard& shard) const override {
@@ -196,6 +212,11 @@ class AggregateCounter final : public EventCounter {
     const FileNames& names = static_cast<const ThreadShard&>(shard).names;
     if (want_paths_ && event.parent != 0 &&
         !names.Knows(event.parent, event.parent_version, event.rename_epoch)) {
+      return false;
+    }
+    if (HasTwoFiles(event.op) &&
+        !names.Knows(event.new_parent, event.new_parent_version,
+                     event.rename_epoch)) {
       return false;
     }
     // The operand of an operation on a name is in the event itself.
@@ -265,11 +286,7 @@ class AggregateCounter final : public EventCounter {
   static std::string_view DirectoryOf(Event& event, FileNames& names) {
     if (event.parent != 0) return NamesOfParent(event, names).path;
     if (event.node == 0) return {};
-    const FileNames::Entry& entry = NamesOfFile(event, names);
-    if (event.Has(Field::kType) && event.Get(Field::kType) == kDirectoryType) {
-      return entry.path;
-    }
-    return std::string_view(entry.path).substr(0, entry.directory_bytes);
+    return NamesOfFile(event, names).directory();
   }
 
   static std::string_view NameOf(Event& event, FileNames& names) {
@@ -310,6 +327,32 @@ class AggregateCounter final : public EventCounter {
         }
         return;
     }
+  }
+
+  // The same of the second file of an operation.
+  void PutPartOfSecond(Event& event, size_t part, FileNames& names,
+                       KeyWriter& key) const {
+    const AggregateKey& wanted = spec_.keys[part];
+    if (wanted.from == From::kNumber &&
+        static_cast<Field>(wanted.field) == Field::kInode) {
+      if (event.Has(Field::kInodeOut)) {
+        key.Number(part, event.Get(Field::kInodeOut));
+      }
+      return;
+    }
+    if (!NamesFiles(wanted.from)) {
+      PutPart(event, part, names, key);
+      return;
+    }
+    if (event.new_parent == 0) return;
+    const FileNames::Entry& file =
+        names.Find(event.resolver, event.new_parent, event.new_parent_version,
+                   event.rename_epoch);
+    key.Text(part, wanted.from == From::kExt    ? ExtensionOf(file.name)
+                   : wanted.from == From::kName ? std::string_view(file.name)
+                   : wanted.from == From::kDir
+                       ? Beginning(file.directory(), wanted.depth)
+                       : std::string_view(file.path));
   }
 
   // Calls use(part, bytes) for each part that a key has, as KeyWriter put it.
@@ -498,7 +541,7 @@ class AggregateCounter final : public EventCounter {
     for (const Group& group : std::span(groups).subspan(grouped)) {
       add_rest(group.entries);
     }
-    if (rest.count == 0) return;
+    if (rest.count == 0 && rest.bytes == 0) return;
     record.key.clear();
     record.other = true;
     tell(rest);
@@ -509,6 +552,7 @@ class AggregateCounter final : public EventCounter {
   KeyCountsOptions sum_table_;
   bool want_paths_ = false;
   bool want_names_ = false;
+  bool by_file_ = false;  // keys tell the two files of a copy apart
 
   // Used by the one thread that collects.
   std::unique_ptr<KeyCounts> taken_;  // empty but between Take and AddUp

@@ -10,6 +10,7 @@
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/units.h"
 #include "tracefs/event/field.h"
+#include "tracefs/format/aggregate.h"
 #include "tracefs/format/constants.h"
 
 namespace tracefs {
@@ -340,6 +341,16 @@ class Parser {
 };
 
 }  // namespace
+
+std::string KeysText(const AggregateSpec& spec) {
+  std::string text;
+  for (const AggregateKey& key : spec.keys) {
+    if (!text.empty()) text += ' ';
+    text += format::AggregateKeyLabel(key.arg_id);
+    if (key.depth != 0) text += '(' + std::to_string(key.depth) + ')';
+  }
+  return text;
+}
 
 Result<AggregateSpec> ParseAggregateSpec(std::string_view text,
                                          std::string_view file,

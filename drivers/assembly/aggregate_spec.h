@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -60,6 +61,9 @@ struct AggregateSpec {
   bool rest_without_files = false;
   size_t memory = size_t{3} << 20;  // of the table of each thread
 };
+
+// What it counts by, as the header of a trace says it: "op dir(2)".
+std::string KeysText(const AggregateSpec& spec);
 
 // Reads the clauses; `file` and `position`, of the first byte, are for
 // messages. Errors are kInvalid: "file:line:column: what is wrong".

@@ -26,7 +26,7 @@ uint64_t Mix(uint64_t a, uint64_t b) {
 }  // namespace
 
 void Counts::Add(const CountSample& sample) {
-  ++count;
+  count += sample.counts ? 1 : 0;
   errors += sample.failed ? 1 : 0;
   bytes += sample.bytes;
   latency_sum += sample.latency_ns;
@@ -184,7 +184,7 @@ void KeyCounts::Add(std::string_view key, const CountSample& sample) {
   Entry& entry = entries_[place];
   ++entry.weight;
   entry.counts.Add(sample);
-  if (has(kLatency)) {
+  if (has(kLatency) && sample.counts) {
     ++Bucket(kLatency, place, HistogramBucket(sample.latency_ns));
   }
   if (has(kSize) && sample.has_size) {

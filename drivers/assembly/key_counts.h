@@ -30,6 +30,8 @@ struct CountSample {
   uint64_t bytes = 0;
   bool failed = false;
   bool has_size = false;  // `bytes` is the size of a transfer
+  // False for what an operation that counts elsewhere did with a second file.
+  bool counts = true;
   uint64_t latency_ns = 0;
 };
 
@@ -84,7 +86,9 @@ class KeyCounts {
   // Forgets all.
   void Clear();
 
-  bool empty() const { return entries_.empty() && other_.count == 0; }
+  bool empty() const {
+    return entries_.empty() && other_.count == 0 && other_.bytes == 0;
+  }
   const std::vector<Entry>& entries() const { return entries_; }
   std::string_view KeyOf(const Entry& entry) const {
     return {keys_.get() + entry.key_offset, entry.key_size};

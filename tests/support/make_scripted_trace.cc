@@ -3,11 +3,11 @@
 //   make_scripted_trace FILE
 // A line is a word and NAME=VALUE pairs with blanks between; %XX stands for a
 // byte. Words: an operation (`read`; `before` in front of it for what was about
-// to run), `fork`, `exec`, `exit`, `count` (what an aggregate driver counted by
-// operation and user, or with `other=1` of all others; `took`: the time of
-// each), `loss`, `block` (ends a block), `clock` (its real time from now on),
-// `cut` (the trace has no end). Times are ns since the trace began. Lines come
-// in order of time.
+// to run), `fork`, `exec`, `exit`, `count` (what the driver `aggregate` counted
+// by `op`, `uid` and `dir`, or with `other=1` of all others;
+// `took`: the time of each), `loss`, `block` (ends a block), `clock` (its real
+// time from now on), `cut` (the trace has no end). Times are ns since the trace
+// began. Lines come in order of time.
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -107,6 +107,9 @@ constexpr std::pair<const char*, Field> kNumbers[] = {
     {"ino_out", Field::kInodeOut},
     {"off_out", Field::kOffsetOut},
     {"off", Field::kOffset},
+    {"fh_out", Field::kFhOut},
+    {"ino_out", Field::kInodeOut},
+    {"off_out", Field::kOffsetOut},
     {"len", Field::kLength},
     {"flags", Field::kFlags},
     {"valid", Field::kValid},
@@ -142,6 +145,8 @@ class Script {
     } else if (line.word() == "clock") {
       End();
       trace_.header().clock.real_ns = *line.Number("real");
+    } else if (line.word() == "property") {
+      trace_.header().Set(line.Text("key"), line.Text("value"));
     } else if (line.word() == "host") {
       trace_.header().Set("host.name", line.Text("name"));
     } else if (line.word() == "loss") {
@@ -188,13 +193,25 @@ class Script {
     record.to_ns = At(line.Number("to").value_or(0));
     record.total = line.Number("total").has_value();
     record.other = line.Number("other").has_value();
-    if (!record.other) {
-      const auto op = OpFromName(line.Text("op"));
-      if (!op) Wrong("no operation is counted");
-      record.key = {
-          {static_cast<uint16_t>(format::ArgId::kKeyOp), Index(*op), {}},
-          {Info(Field::kUid).arg_id, line.Number("uid").value_or(0), {}}};
+    if (const auto driver = line.Number("aggregate")) {
+      record.aggregate = static_cast<uint32_t>(*driver);
     }
+    const std::string op_name = line.Text("op");
+    const std::string directory = line.Text("dir");
+    if (!op_name.empty()) {
+      const auto op = OpFromName(op_name);
+      if (!op) Wrong("no operation is counted");
+      record.key.push_back(
+          {static_cast<uint16_t>(format::ArgId::kKeyOp), Index(*op), {}});
+    }
+    if (const auto uid = line.Number("uid")) {
+      record.key.push_back({Info(Field::kUid).arg_id, *uid, {}});
+    }
+    if (!directory.empty()) {
+      record.key.push_back(
+          {static_cast<uint16_t>(format::ArgId::kDirectory), 0, directory});
+    }
+    record.bytes = line.Number("bytes");
     record.count = *line.Number("n");
     record.errors = line.Number("errors").value_or(0);
     if (const auto took = line.Number("took")) {
@@ -274,7 +291,9 @@ class Script {
     } else if (!path.empty()) {
       references.path = Path(path);
     }
-    if (!path2.empty()) {
+    if (!path2.empty() && HasTwoFiles(*op)) {
+      references.new_parent = Path(path2);
+    } else if (!path2.empty()) {
       references.new_parent = Path(Parent(path2));
       event.new_name = name2;
     }

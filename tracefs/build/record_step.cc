@@ -56,7 +56,7 @@ const FileStep* RecordSteps::Of(const format::Record& record) {
   step_.inode_out = number(Field::kInodeOut);
   step_.offset = number(Field::kOffset);
   step_.offset_out = number(Field::kOffsetOut);
-  step_.bytes = tally::BytesOf(event).moved;
+  step_.bytes = tally::BytesOf(event).moved();
   step_.resizes =
       event.op == Op::setattr_ && (number(Field::kValid) & FATTR_SIZE) != 0;
   step_.target = event.target;

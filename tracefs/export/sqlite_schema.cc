@@ -89,30 +89,41 @@ CREATE TABLE meta (trace TEXT, key TEXT, value TEXT) STRICT;
 )sql";
 
 // Operations that were about to run are in none of them: they are told again.
+// `runs` has what each of the others read and wrote; `file_uses` the same by
+// file, where a copy counts with its source, and what it wrote is of its
+// destination (tally/transfer.h).
 const char* const kSqliteViews = R"sql(
+CREATE VIEW runs AS
+  SELECT *, CASE WHEN op IN ('read', 'copy_file_range') AND result > 0
+      THEN result ELSE 0 END AS bytes_read,
+    CASE WHEN op IN ('write', 'copy_file_range') AND result > 0
+      THEN result ELSE 0 END AS bytes_written
+  FROM ops WHERE NOT before;
+CREATE VIEW file_uses AS
+  SELECT path AS file, op, process, latency, 1 AS operations, bytes_read,
+    CASE WHEN op = 'copy_file_range' THEN 0 ELSE bytes_written END
+      AS bytes_written
+  FROM runs
+  UNION ALL
+  SELECT path2, op, process, NULL, 0, 0, bytes_written
+  FROM runs WHERE op = 'copy_file_range' AND errno IS NULL;
 CREATE VIEW operation_counts AS
   SELECT op, count(*) AS count, sum(errno IS NOT NULL) AS errors,
     sum(latency) AS latency, max(latency) AS latency_max,
-    sum(CASE WHEN op IN ('read', 'write', 'copy_file_range') AND result > 0
-      THEN result ELSE 0 END) AS bytes
-  FROM ops WHERE NOT before GROUP BY op ORDER BY count DESC;
+    sum(bytes_read) AS bytes_read, sum(bytes_written) AS bytes_written,
+    sum(max(bytes_read, bytes_written)) AS bytes
+  FROM runs GROUP BY op ORDER BY count DESC;
 CREATE VIEW file_bytes AS
-  SELECT p.path AS path,
-    sum(CASE WHEN o.op = 'read' AND o.result > 0 THEN o.result ELSE 0 END)
-      AS bytes_read,
-    sum(CASE WHEN o.op = 'write' AND o.result > 0 THEN o.result ELSE 0 END)
-      AS bytes_written,
-    count(*) AS count, sum(o.latency) AS latency
-  FROM ops o JOIN paths p ON o.path = p.id WHERE NOT o.before
+  SELECT p.path AS path, sum(u.bytes_read) AS bytes_read,
+    sum(u.bytes_written) AS bytes_written,
+    sum(u.operations) AS count, sum(u.latency) AS latency
+  FROM file_uses u JOIN paths p ON u.file = p.id
   GROUP BY p.path ORDER BY bytes_read + bytes_written DESC;
 CREATE VIEW process_bytes AS
   SELECT c.host AS host, c.cpid AS cpid, c.cname AS cname,
-    sum(CASE WHEN o.op = 'read' AND o.result > 0 THEN o.result ELSE 0 END)
-      AS bytes_read,
-    sum(CASE WHEN o.op = 'write' AND o.result > 0 THEN o.result ELSE 0 END)
-      AS bytes_written,
+    sum(o.bytes_read) AS bytes_read, sum(o.bytes_written) AS bytes_written,
     count(*) AS count, sum(o.latency) AS latency
-  FROM ops o LEFT JOIN processes c ON o.process = c.id WHERE NOT o.before
+  FROM runs o LEFT JOIN processes c ON o.process = c.id
   GROUP BY c.host, c.cpid, c.cname ORDER BY bytes_read + bytes_written DESC;
 CREATE VIEW errors AS
   SELECT o.op AS op, o.errno AS errno, p.path AS path, count(*) AS count
@@ -122,10 +133,10 @@ CREATE VIEW errors AS
 CREATE VIEW slowest AS
   SELECT * FROM operations WHERE NOT before ORDER BY latency DESC;
 CREATE VIEW double_writes AS
-  SELECT p.path AS path, count(DISTINCT o.process) AS writers,
-    sum(o.result) AS bytes_written
-  FROM ops o JOIN paths p ON o.path = p.id
-  WHERE o.op = 'write' AND o.result > 0 AND NOT o.before
+  SELECT p.path AS path, count(DISTINCT u.process) AS writers,
+    sum(u.bytes_written) AS bytes_written
+  FROM file_uses u JOIN paths p ON u.file = p.id
+  WHERE u.bytes_written > 0
   GROUP BY p.path HAVING writers > 1 ORDER BY writers DESC;
 )sql";
 

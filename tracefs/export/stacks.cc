@@ -9,6 +9,7 @@
 #include "tracefs/base/version.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/export/json_member.h"
+#include "tracefs/tally/transfer.h"
 
 namespace tracefs {
 namespace {
@@ -92,10 +93,7 @@ class StackExporter : public Exporter {
     if (weight_ == Weight::kTime) {
       weight = event.Has(Field::kLatency) ? event.Get(Field::kLatency) : 0;
     } else if (weight_ == Weight::kBytes) {
-      const bool moved = Info(event.op).family == OpFamily::kData &&
-                         event.Has(Field::kResult) &&
-                         static_cast<int64_t>(event.Get(Field::kResult)) > 0;
-      weight = moved ? event.Get(Field::kResult) : 0;
+      weight = tally::BytesOf(event).moved();
     }
     if (weight == 0) return;
     tree_.Add(StackOf(record), weight);

@@ -16,7 +16,9 @@
 #include "tracefs/event/process_record.h"
 #include "tracefs/export/duration.h"
 #include "tracefs/export/escape.h"
+#include "tracefs/format/file_paths.h"
 #include "tracefs/format/trace_merger.h"
+#include "tracefs/tally/transfer.h"
 
 namespace tracefs {
 namespace {
@@ -64,17 +66,10 @@ class Summary {
     Row& row = rows_[Index(event.op)];
     const uint64_t ns =
         event.Has(Field::kLatency) ? event.Get(Field::kLatency) : 0;
-    const bool failed =
-        event.Has(Field::kErrno) && event.Get(Field::kErrno) != 0;
-    uint64_t bytes = 0;
-    if (!failed && event.Has(Field::kResult) &&
-        (event.op == Op::read_ || event.op == Op::write_ ||
-         event.op == Op::copy_file_range_)) {
-      bytes = event.Get(Field::kResult);
-    }
+    const bool failed = tally::Failed(event);
     ++row.count;
     row.errors += failed;
-    row.bytes += bytes;
+    row.bytes += tally::BytesOf(event).moved();
     row.total_ns += ns;
     row.max_ns = std::max(row.max_ns, ns);
     const std::string_view path = format::PathOf(record, path_);
@@ -86,13 +81,11 @@ class Summary {
     }
     // Names that are looked for and not there are no files.
     if (failed) return;
-    auto found = files_.find(path);
-    if (found == files_.end()) {
-      if (files_.size() >= kMaxFiles) return;
-      found = files_.emplace(path, FileUse()).first;
+    if (FileUse* const use = UseOf(path)) ++use->count;
+    for (const tally::Transfer& transfer : tally::TransfersOf(event)) {
+      FileUse* const use = UseOf(format::PathOf(record, transfer.end, path_));
+      if (use != nullptr) use->bytes += transfer.bytes;
     }
-    ++found->second.count;
-    found->second.bytes += bytes;
   }
 
   void Add(const ProcessRecord& record) {
@@ -126,6 +119,16 @@ class Summary {
   }
 
  private:
+  // Null if there is no room, or no name.
+  FileUse* UseOf(std::string_view path) {
+    auto found = files_.find(path);
+    if (found == files_.end()) {
+      if (path.empty() || files_.size() >= kMaxFiles) return nullptr;
+      found = files_.emplace(path, FileUse()).first;
+    }
+    return &found->second;
+  }
+
   std::string Table() const {
     std::vector<size_t> order;
     Row total;

@@ -73,31 +73,14 @@ class Access final : public Analysis {
   void Take(const format::Record& record, size_t trace) override {
     const Event& event = record.event;
     if (!HasRun(record) || Failed(event)) return;
-    const bool read = IsRead(event.op);
-    const bool write = event.op == Op::write_;
-    const bool release = event.op == Op::release_;
-    if (!read && !write && !release) return;
-    const uint64_t key = MixedHash(
-        MixedHash(NumberOr0(event, Field::kFh) + (uint64_t{trace} << 56)) ^
-        NumberOr0(event, Field::kInode));
-    if (release) {
-      if (const auto at = open_.find(key); at != open_.end()) {
-        Close(at->second);
-        open_.erase(at);
-      }
-      return;
+    for (const tally::Transfer& transfer : tally::TransfersOf(event)) {
+      TakeTransfer(event, transfer, trace);
     }
-    if (!event.Has(Field::kOffset)) return;
-    if (open_.size() >= kMostOpen && !open_.contains(key)) {
-      ++not_followed_;
-      return;
-    }
-    const uint64_t size = BytesMoved(event);
-    Way& way = open_[key][write ? 1 : 0];
-    const Step step = way.Take(event.Get(Field::kOffset), size);
-    Sums& sums = steps_[write ? 1 : 0][step];
-    ++sums.ops;
-    sums.bytes += size;
+    if (event.op != Op::release_) return;
+    const auto at = open_.find(KeyOf(event, tally::End::kFile, trace));
+    if (at == open_.end()) return;
+    Close(at->second);
+    open_.erase(at);
   }
 
   std::vector<Table> Finish() override {
@@ -153,11 +136,33 @@ class Access final : public Analysis {
   }
 
  private:
-  using Ways = std::array<Way, 2>;  // read, write
+  using Ways = std::array<Way, 2>;  // by tally::Way
   struct Opens {
     uint64_t opens = 0, ops = 0, bytes = 0, longest = 0;
     SparseHistogram runs;
   };
+
+  static uint64_t KeyOf(const Event& event, tally::End end, size_t trace) {
+    return MixedHash(MixedHash(NumberOr0(event, tally::HandleField(end)) +
+                               (uint64_t{trace} << 56)) ^
+                     NumberOr0(event, tally::InodeField(end)));
+  }
+
+  void TakeTransfer(const Event& event, const tally::Transfer& transfer,
+                    size_t trace) {
+    const Field offset = tally::OffsetField(transfer.end);
+    if (!event.Has(offset)) return;
+    const uint64_t key = KeyOf(event, transfer.end, trace);
+    if (open_.size() >= kMostOpen && !open_.contains(key)) {
+      ++not_followed_;
+      return;
+    }
+    const auto way = static_cast<size_t>(transfer.way);
+    const Step step = open_[key][way].Take(event.Get(offset), transfer.bytes);
+    Sums& sums = steps_[way][step];
+    ++sums.ops;
+    sums.bytes += transfer.bytes;
+  }
 
   void Close(const Ways& ways) {
     for (size_t w = 0; w < 2; ++w) {

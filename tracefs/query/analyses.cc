@@ -44,12 +44,4 @@ bool TruncatesByOpening(const Event& event) {
          (NumberOr0(event, Field::kFlags) & O_TRUNC) != 0;
 }
 
-uint64_t BytesMoved(const Event& event) {
-  const bool moves = event.op == Op::read_ || event.op == Op::write_ ||
-                     event.op == Op::copy_file_range_;
-  if (!moves || Failed(event) || !event.Has(Field::kResult)) return 0;
-  const auto result = static_cast<int64_t>(event.Get(Field::kResult));
-  return result > 0 ? static_cast<uint64_t>(result) : 0;
-}
-
 }  // namespace tracefs::query

@@ -10,6 +10,7 @@
 #include "tracefs/event/process_record.h"
 #include "tracefs/format/record.h"
 #include "tracefs/query/table.h"
+#include "tracefs/tally/transfer.h"
 
 namespace tracefs::query {
 
@@ -31,19 +32,11 @@ class Analysis {
 inline bool HasRun(const format::Record& record) {
   return !record.event.before;
 }
-inline bool Failed(const Event& event) {
-  return event.Has(Field::kErrno) && event.Get(Field::kErrno) != 0;
-}
+using tally::Failed;
 inline uint64_t NumberOr0(const Event& event, Field field) {
   return event.Has(field) ? event.Get(field) : 0;
 }
 // Whether what is opened loses what was in it.
 bool TruncatesByOpening(const Event& event);
-// What a read, write or copy has moved.
-uint64_t BytesMoved(const Event& event);
-inline bool IsRead(Op op) { return op == Op::read_; }
-inline bool IsWrite(Op op) {
-  return op == Op::write_ || op == Op::copy_file_range_;
-}
 
 }  // namespace tracefs::query

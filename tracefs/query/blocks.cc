@@ -10,7 +10,7 @@
 #include <unordered_map>
 
 #include "tracefs/export/duration.h"
-#include "tracefs/format/block_decoder.h"
+#include "tracefs/format/file_paths.h"
 #include "tracefs/query/analyses.h"
 #include "tracefs/query/distinct_count.h"
 #include "tracefs/query/file_lives.h"
@@ -33,6 +33,12 @@ class Blocks final : public Analysis {
     now_ns_ = record.real_ns;
     // Of a file that is gone, the blocks are, too.
     files_.Take(record);
+    if (tally::Transfers(event.op)) {
+      for (const tally::Transfer& transfer : tally::TransfersOf(event)) {
+        TakeTransfer(record, transfer);
+      }
+      return;
+    }
     PathBuffer buffer;
     const uint64_t file =
         FileOf(NumberOr0(event, Field::kInode), format::PathOf(record, buffer));
@@ -43,18 +49,6 @@ class Blocks final : public Analysis {
     }
     if (TruncatesByOpening(event)) {
       Cut(file, 0, &truncated_);
-      return;
-    }
-    const bool write = event.op == Op::write_;
-    if ((!write && !IsRead(event.op)) || !event.Has(Field::kOffset)) return;
-    const uint64_t bytes = BytesMoved(event);
-    if (bytes == 0) return;
-    const uint64_t begin = event.Get(Field::kOffset) / kBlock;
-    const uint64_t end = (event.Get(Field::kOffset) + bytes - 1) / kBlock + 1;
-    if (end <= begin) return;
-    const uint64_t count = std::min(end - begin, kMostOfTransfer);
-    for (uint64_t i = 0; i < count; ++i) {
-      Touch(file, begin + i, write);
     }
   }
 
@@ -116,6 +110,25 @@ class Blocks final : public Analysis {
   }
   bool Sampled(uint64_t key) const {
     return shift_ == 0 || key >> (64 - shift_) == 0;
+  }
+
+  void TakeTransfer(const format::Record& record,
+                    const tally::Transfer& transfer) {
+    const Event& event = record.event;
+    const Field at = tally::OffsetField(transfer.end);
+    if (!event.Has(at) || transfer.bytes == 0) return;
+    PathBuffer buffer;
+    const uint64_t file =
+        FileOf(NumberOr0(event, tally::InodeField(transfer.end)),
+               format::PathOf(record, transfer.end, buffer));
+    const uint64_t offset = event.Get(at);
+    const uint64_t begin = offset / kBlock;
+    const uint64_t end = (offset + transfer.bytes - 1) / kBlock + 1;
+    if (end <= begin) return;
+    const uint64_t count = std::min(end - begin, kMostOfTransfer);
+    for (uint64_t i = 0; i < count; ++i) {
+      Touch(file, begin + i, transfer.writes());
+    }
   }
 
   void Touch(uint64_t file, uint64_t index, bool write) {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "tracefs/format/block_decoder.h"
+#include "tracefs/format/file_paths.h"
 #include "tracefs/query/analysis.h"
 
 namespace tracefs::query {
@@ -189,11 +189,12 @@ void FileLives::TakeRename(const Record& record, std::string_view path,
   Name(moved, to);
 }
 
-void FileLives::Use(FileLife& life, const Record& record, bool write) {
+void FileLives::Use(FileLife& life, const Record& record,
+                    const tally::Transfer& transfer) {
   const auto pid = static_cast<uint32_t>(NumberOr0(record.event, Field::kPid));
-  const uint64_t bytes = BytesMoved(record.event);
+  const bool write = transfer.writes();
   (write ? life.writes : life.reads) += 1;
-  (write ? life.written : life.read) += bytes;
+  (write ? life.written : life.read) += transfer.bytes;
   (write ? life.writers : life.readers).Add(pid, record.Text(Field::kComm));
   if (life.used) {
     const auto order =
@@ -205,9 +206,24 @@ void FileLives::Use(FileLife& life, const Record& record, bool write) {
   life.wrote = write;
 }
 
+// Of a copy, what it reads is a use of one file, what it writes of the other.
+void FileLives::TakeTransfers(const Record& record) {
+  for (const tally::Transfer& transfer : tally::TransfersOf(record.event)) {
+    PathBuffer buffer;
+    const Number number =
+        FindOrMake(NumberOr0(record.event, tally::InodeField(transfer.end)),
+                   format::PathOf(record, transfer.end, buffer));
+    if (number != kNone) Use(lives_[number], record, transfer);
+  }
+}
+
 void FileLives::Take(const Record& record) {
   const Event& event = record.event;
   if (!HasRun(record) || Failed(event) || IsDirectoryOp(event.op)) return;
+  if (tally::Transfers(event.op)) {
+    TakeTransfers(record);
+    return;
+  }
   PathBuffer buffer;
   const std::string_view path = format::PathOf(record, buffer);
   const uint64_t inode = NumberOr0(event, Field::kInode);
@@ -240,16 +256,13 @@ void FileLives::Take(const Record& record) {
     default:
       break;
   }
-  const bool reads = IsRead(event.op);
-  const bool writes = IsWrite(event.op);
   const bool opens = event.op == Op::open_;
   const bool closes = event.op == Op::release_;
-  if (!reads && !writes && !opens && !closes) return;
+  if (!opens && !closes) return;
   const Number number = FindOrMake(inode, path);
   if (number == kNone) return;
   FileLife& life = lives_[number];
   if (opens) ++life.handles;
-  if (reads || writes) Use(life, record, writes);
   if (closes && life.handles != 0 && --life.handles == 0 &&
       life.end != FileLife::End::kNone) {
     Part(number);

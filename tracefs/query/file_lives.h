@@ -13,6 +13,7 @@
 
 #include "tracefs/format/record.h"
 #include "tracefs/query/path_tree.h"
+#include "tracefs/tally/transfer.h"
 
 namespace tracefs::query {
 
@@ -94,7 +95,9 @@ class FileLives {
                   std::string_view to);
   void Unname(std::string_view path, const format::Record& record,
               FileLife::End end, Number by);
-  void Use(FileLife& life, const format::Record& record, bool write);
+  void TakeTransfers(const format::Record& record);
+  static void Use(FileLife& life, const format::Record& record,
+                  const tally::Transfer& transfer);
   void TakeCreation(const format::Record& record, uint64_t inode,
                     std::string_view path);
   // Tells of its end, and forgets it.

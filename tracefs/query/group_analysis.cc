@@ -33,14 +33,15 @@ class Summary final : public Analysis {
     if (!HasRun(record)) return;
     ++count_;
     const uint64_t latency = NumberOr0(event, Field::kLatency);
-    const bool data = IsRead(event.op) || IsWrite(event.op);
     time_ns_ += latency;
-    if (!data) {
+    if (!tally::Transfers(event.op)) {
       ++metadata_;
       metadata_ns_ += latency;
     }
     errors_ += Failed(event) ? 1 : 0;
-    (IsRead(event.op) ? read_ : written_) += BytesMoved(event);
+    const tally::Bytes bytes = tally::BytesOf(event);
+    read_ += bytes.read;
+    written_ += bytes.written;
     if (event.Has(Field::kInode)) {
       files_.Add(MixedHash(event.Get(Field::kInode)));
     }

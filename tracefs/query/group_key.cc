@@ -188,16 +188,51 @@ std::string_view Directory(std::string_view path, uint32_t depth) {
   const size_t slash = path.rfind('/');
   if (slash == std::string_view::npos) return {};
   path = slash == 0 ? path.substr(0, 1) : path.substr(0, slash);
-  if (depth == 0) return path;
-  size_t at = 0;
-  for (uint32_t part = 0; part < depth; ++part) {
-    at = path.find('/', at + 1);
-    if (at == std::string_view::npos) return path;
-  }
-  return path.substr(0, at);
+  return depth == 0 ? path : DirectoryStart(path, depth);
 }
 
 }  // namespace
+
+std::optional<Field> FieldOfSecond(const GroupKey& key) {
+  if (!key.field->field) return std::nullopt;
+  switch (*key.field->field) {
+    case Field::kPath:
+      return Field::kNewPath;
+    case Field::kInode:
+      return Field::kInodeOut;
+    case Field::kFh:
+      return Field::kFhOut;
+    case Field::kOffset:
+      return Field::kOffsetOut;
+    default:
+      if (Info(*key.field->field).source == FieldSource::kAttributes) {
+        return Field::kData;
+      }
+      return std::nullopt;
+  }
+}
+
+bool TellFilesApart(const std::vector<GroupKey>& keys) {
+  const auto names_second = [](const GroupKey& key) {
+    const std::optional<Field> field = key.field->field;
+    return field == Field::kNewPath || field == Field::kInodeOut ||
+           field == Field::kFhOut || field == Field::kOffsetOut;
+  };
+  return std::ranges::any_of(keys,
+                             [](const GroupKey& key) {
+                               return FieldOfSecond(key).has_value();
+                             }) &&
+         std::ranges::none_of(keys, names_second);
+}
+
+std::string_view DirectoryStart(std::string_view directory, uint32_t depth) {
+  size_t at = 0;
+  for (uint32_t part = 0; part < depth; ++part) {
+    at = directory.find('/', at + 1);
+    if (at == std::string_view::npos) return directory;
+  }
+  return directory.substr(0, at);
+}
 
 bool GroupKey::is_number() const {
   if (from == From::kTime || from == From::kLog2 || from == From::kLinear ||

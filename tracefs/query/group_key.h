@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,5 +52,16 @@ GroupKey PeriodKey(uint64_t period_ns);
 // What a text makes of another one: the directory of a path and so on. The view
 // points into `text` or is static. Nothing, where it has none.
 std::string_view DerivedText(const GroupKey& key, std::string_view text);
+
+// The field that says of the second file of an operation what the field of
+// `key` says of the first; kData: no field does, though it is about a file.
+// Nothing: the key is not about a file.
+std::optional<Field> FieldOfSecond(const GroupKey& key);
+// Whether what an operation does with its second file belongs to the group of
+// that file: keys are about files, and none is about the second one.
+bool TellFilesApart(const std::vector<GroupKey>& keys);
+
+// The first `depth` parts of a directory, or all of it.
+std::string_view DirectoryStart(std::string_view directory, uint32_t depth);
 
 }  // namespace tracefs::query

@@ -62,6 +62,7 @@ void Tally::Add(const Tally& other) {
   bytes += other.bytes;
   read += other.read;
   written += other.written;
+  either += other.either;
   timed += other.timed;
   time_ns += other.time_ns;
   min_ns = std::min(min_ns, other.min_ns);
@@ -157,9 +158,9 @@ Value ValueOf(GroupValue value, const Tally& t, const TallyDetails* details,
     case kBytes:
       return Value::Number(t.bytes);
     case kRead:
-      return Value::Number(t.read);
+      return t.either != 0 ? Value() : Value::Number(t.read);
     case kWritten:
-      return Value::Number(t.written);
+      return t.either != 0 ? Value() : Value::Number(t.written);
     case kTime:
       return if_any(t.timed, t.time_ns);
     case kMean:

@@ -17,45 +17,11 @@ namespace {
 using From = GroupKey::From;
 using reader::Shape;
 
-constexpr uint32_t kAbsent = UINT32_MAX;
 constexpr size_t kBatchRows = 65536;
 constexpr size_t kRowsAtOnce = size_t{1} << 16;  // of FinishExact
 constexpr size_t kNoPlace = SIZE_MAX;
+constexpr size_t kNoColumn = GroupColumns::kNone;
 constexpr size_t kFetched = 32;  // keys that are fetched at the same time
-
-// A column of numbers, whatever their width.
-class Numbers {
- public:
-  Numbers(const reader::Batch& batch, size_t column)
-      : column_(batch.column(column)),
-        flag_(batch.specs()[column].field->shape == Shape::kFlag),
-        width_(batch.specs()[column].is_dictionary()
-                   ? 4
-                   : batch.specs()[column].field->width) {}
-
-  bool Has(size_t row) const {
-    return (column_.valid[row / 8] >> (row % 8) & 1) != 0;
-  }
-  uint64_t At(size_t row) const {
-    if (flag_) return 1;
-    const std::byte* const at = column_.data.data() + width_ * row;
-    switch (width_) {
-      case 8:
-        return LoadLe<uint64_t>(at);
-      case 4:
-        return LoadLe<uint32_t>(at);
-      case 2:
-        return LoadLe<uint16_t>(at);
-      default:
-        return static_cast<uint8_t>(*at);
-    }
-  }
-
- private:
-  const reader::Column& column_;
-  const bool flag_;
-  const size_t width_;
-};
 
 size_t TextCount(const reader::Column& column) {
   return column.offsets.empty() ? 0 : column.offsets.size() - 1;
@@ -73,18 +39,7 @@ const reader::FieldRow* FieldRowOf(Field field) {
   return nullptr;
 }
 
-// What an operation does with bytes.
-enum class Moves : uint8_t { kNothing, kReads, kWrites };
-
 }  // namespace
-
-// Codes of a key: equal values have equal ones.
-struct Grouping::Part {
-  std::vector<uint32_t> codes;          // by row; kAbsent
-  std::vector<std::string_view> texts;  // by code, of texts
-  std::vector<std::string> made;        // holds some of them
-  std::unique_ptr<FlatIndex> numbers;   // by code, of numbers
-};
 
 bool GroupSpec::needs_hosts() const {
   return std::ranges::any_of(
@@ -119,30 +74,44 @@ Grouping::Grouping(GroupSpec spec)
                         .name = field->name});
     return columns->size() - 1;
   };
-  op_ = add(reader::FindField(TRACEFS_FIELD_OP));
-  latency_ = add(FieldRowOf(Field::kLatency));
-  result_ = add(FieldRowOf(Field::kResult));
-  errno_ = add(FieldRowOf(Field::kErrno));
-  before_ = add(reader::FindField(TRACEFS_FIELD_BEFORE));
+  sums_.op = add(reader::FindField(TRACEFS_FIELD_OP));
+  sums_.latency = add(FieldRowOf(Field::kLatency));
+  sums_.result = add(FieldRowOf(Field::kResult));
+  sums_.error = add(FieldRowOf(Field::kErrno));
+  sums_.before = add(reader::FindField(TRACEFS_FIELD_BEFORE));
   const bool times = std::ranges::any_of(spec_.values, [](GroupValue value) {
     return value == GroupValue::kFirst || value == GroupValue::kLast;
   });
-  if (times) time_ = add(reader::FindField(TRACEFS_FIELD_TIME));
-  if (needs_.files) inode_ = add(FieldRowOf(Field::kInode));
-  if (needs_.processes) pid_ = add(FieldRowOf(Field::kPid));
+  if (times) sums_.time = add(reader::FindField(TRACEFS_FIELD_TIME));
+  if (needs_.files) {
+    sums_.inode = add(FieldRowOf(Field::kInode));
+    sums_.inode_out = add(FieldRowOf(Field::kInodeOut));
+  }
+  if (needs_.processes) sums_.pid = add(FieldRowOf(Field::kPid));
+  by_file_ = TellFilesApart(spec_.keys);
   for (const GroupKey& key : spec_.keys) {
     key_columns_.push_back(add(key.field));
     more_columns_.push_back(
         key.from == From::kProcess ? add(FieldRowOf(Field::kPid)) : SIZE_MAX);
+    if (!by_file_) continue;
+    const std::optional<Field> second = FieldOfSecond(key);
+    second_columns_.push_back(!second ? key_columns_.back()
+                              : *second == Field::kData
+                                  ? kNoColumn
+                                  : add(FieldRowOf(*second)));
   }
   columns_ = std::move(columns);
 }
 
-void Grouping::CodesOf(const reader::Batch& batch, size_t k, Part* part) {
+void Grouping::CodesOf(const reader::Batch& batch, size_t k, size_t at,
+                       Part* part) {
   const GroupKey& key = spec_.keys[k];
   const size_t rows = batch.rows();
-  part->codes.assign(rows, kAbsent);
-  const size_t at = key_columns_[k];
+  part->codes.assign(rows, Part::kAbsent);
+  if (at == kNoColumn) {
+    if (key.is_number()) part->numbers = std::make_unique<FlatIndex>();
+    return;
+  }
   const reader::Column& column = batch.column(at);
   const Numbers values(batch, at);
   if (key.from == From::kTree) {
@@ -201,7 +170,7 @@ void Grouping::CodesOf(const reader::Batch& batch, size_t k, Part* part) {
   std::vector<uint32_t> of_code;
   for (size_t i = 0; i < TextCount(column); ++i) {
     const std::string_view text = DerivedText(key, TextAt(column, i));
-    of_code.push_back(text.empty() ? kAbsent : derived.Add(text));
+    of_code.push_back(text.empty() ? Part::kAbsent : derived.Add(text));
   }
   part->made.reserve(derived.size());
   for (size_t i = 0; i < derived.size(); ++i) {
@@ -216,13 +185,13 @@ void Grouping::CodesOf(const reader::Batch& batch, size_t k, Part* part) {
     std::vector<std::string> names;
     for (size_t row = 0; row < rows; ++row) {
       if (!pids.Has(row)) {
-        part->codes[row] = kAbsent;
+        part->codes[row] = Part::kAbsent;
         continue;
       }
       const uint32_t name = part->codes[row];
       const uint32_t code = pairs.Number(pids.At(row) << 32 | name);
       if (code == names.size()) {
-        names.push_back((name == kAbsent ? "?" : part->made[name]) + " " +
+        names.push_back((name == Part::kAbsent ? "?" : part->made[name]) + " " +
                         std::to_string(pids.At(row)));
       }
       part->codes[row] = code;
@@ -234,12 +203,12 @@ void Grouping::CodesOf(const reader::Batch& batch, size_t k, Part* part) {
 
 // What a flag means depends on the operation.
 void Grouping::NameFlags(const reader::Batch& batch, size_t k, Part* part) {
-  const reader::Column& ops = batch.column(op_);
+  const reader::Column& ops = batch.column(sums_.op);
   std::vector<std::optional<Op>> known;
   for (size_t i = 0; i < TextCount(ops); ++i) {
     known.push_back(OpFromName(TextAt(ops, i)));
   }
-  const Numbers op(batch, op_);
+  const Numbers op(batch, sums_.op);
   const Numbers flags(batch, key_columns_[k]);
   FlatIndex pairs;
   for (size_t row = 0; row < batch.rows(); ++row) {
@@ -258,8 +227,8 @@ void Grouping::AppendKeyPart(const Part& part, const GroupKey& key,
                              uint32_t code, std::string* text) const {
   // A mark, then the value; texts with their size, so that none runs into the
   // next.
-  *text += code == kAbsent ? '\0' : '\1';
-  if (code == kAbsent) return;
+  *text += code == Part::kAbsent ? '\0' : '\1';
+  if (code == Part::kAbsent) return;
   std::array<std::byte, 8> bytes;
   if (key.is_number()) {
     StoreLe<uint64_t>(bytes.data(), part.numbers->At(code));
@@ -282,7 +251,7 @@ void Grouping::FetchKeys(const std::vector<Part>& parts,
     FetchedKey& key = fetched_.emplace_back();
     if (places[groups[row]] != kNoPlace) continue;
     key.begin = key_text_.size();
-    AppendKey(parts, row);
+    AppendKey(parts, row, &key_text_);
     key.size = key_text_.size() - key.begin;
     key.hash = store_->Hash(std::string_view(key_text_).substr(key.begin));
     key.made = true;
@@ -293,9 +262,10 @@ void Grouping::FetchKeys(const std::vector<Part>& parts,
   }
 }
 
-void Grouping::AppendKey(const std::vector<Part>& parts, size_t row) {
+void Grouping::AppendKey(const std::vector<Part>& parts, size_t row,
+                         std::string* text) const {
   for (size_t k = 0; k < parts.size(); ++k) {
-    AppendKeyPart(parts[k], spec_.keys[k], parts[k].codes[row], &key_text_);
+    AppendKeyPart(parts[k], spec_.keys[k], parts[k].codes[row], text);
   }
 }
 
@@ -308,56 +278,67 @@ size_t Grouping::PlaceOf(const std::vector<Part>& parts, size_t row) {
   }
   fetched_.clear();
   key_text_.clear();
-  AppendKey(parts, row);
+  AppendKey(parts, row, &key_text_);
   return store_->Find(key_text_);
+}
+
+// One number for each combination of codes; how many there are.
+size_t Grouping::NumberGroups(const std::vector<Part>& parts,
+                              std::vector<uint32_t>* groups) {
+  const size_t rows = groups->size();
+  if (parts.empty()) return 1;
+  if (parts.size() == 1) {
+    size_t most = 0;
+    for (size_t row = 0; row < rows; ++row) {
+      const uint32_t code = parts[0].codes[row];
+      (*groups)[row] = code == Part::kAbsent ? 0 : code + 1;
+      most = std::max<size_t>(most, (*groups)[row]);
+    }
+    return most + 1;
+  }
+  *groups = parts[0].codes;
+  size_t count = 0;
+  for (size_t k = 1; k < parts.size(); ++k) {
+    FlatIndex pairs;
+    for (size_t row = 0; row < rows; ++row) {
+      (*groups)[row] =
+          pairs.Number(uint64_t{(*groups)[row]} << 32 | parts[k].codes[row]);
+    }
+    count = pairs.size();
+  }
+  return count;
+}
+
+// The operation counts with its first file; what it did with the second file
+// belongs to the group of that one.
+void Grouping::AddToBoth(const BatchSums& sums, const std::vector<Part>& parts,
+                         const std::vector<Part>& second_parts, size_t row) {
+  std::string first;
+  std::string second;
+  AppendKey(parts, row, &first);
+  AppendKey(second_parts, row, &second);
+  bool known = false;
+  for (size_t k = 0; k < spec_.keys.size(); ++k) {
+    known |= FieldOfSecond(spec_.keys[k]) &&
+             second_parts[k].codes[row] != Part::kAbsent;
+  }
+  if (!known) ++second_unknown_;
+  sums.AddTo(row, GroupEnds::kFirst, &store_->At(store_->Find(first)));
+  store_->CheckRoom();
+  sums.AddTo(row, GroupEnds::kSecond, &store_->At(store_->Find(second)));
+  store_->CheckRoom();
 }
 
 void Grouping::Add(const reader::Batch& batch) {
   const size_t rows = batch.rows();
   std::vector<Part> parts(spec_.keys.size());
-  for (size_t k = 0; k < parts.size(); ++k) CodesOf(batch, k, &parts[k]);
-  // One number for each combination of codes.
+  for (size_t k = 0; k < parts.size(); ++k) {
+    CodesOf(batch, k, key_columns_[k], &parts[k]);
+  }
   std::vector<uint32_t> groups(rows, 0);
-  size_t group_count = 1;
-  if (parts.size() == 1) {
-    size_t most = 0;
-    for (size_t row = 0; row < rows; ++row) {
-      const uint32_t code = parts[0].codes[row];
-      groups[row] = code == kAbsent ? 0 : code + 1;
-      most = std::max<size_t>(most, groups[row]);
-    }
-    group_count = most + 1;
-  } else if (parts.size() > 1) {
-    for (size_t row = 0; row < rows; ++row) groups[row] = parts[0].codes[row];
-    for (size_t k = 1; k < parts.size(); ++k) {
-      FlatIndex pairs;
-      for (size_t row = 0; row < rows; ++row) {
-        groups[row] =
-            pairs.Number(uint64_t{groups[row]} << 32 | parts[k].codes[row]);
-      }
-      group_count = pairs.size();
-    }
-  }
-
-  std::vector<Moves> moves;
-  const reader::Column& ops = batch.column(op_);
-  for (size_t i = 0; i < TextCount(ops); ++i) {
-    const std::string_view op = TextAt(ops, i);
-    moves.push_back(op == "read" ? Moves::kReads
-                    : op == "write" || op == "copy_file_range"
-                        ? Moves::kWrites
-                        : Moves::kNothing);
-  }
-  const Numbers op(batch, op_);
-  const Numbers latency(batch, latency_);
-  const Numbers result(batch, result_);
-  const Numbers error(batch, errno_);
-  const Numbers before(batch, before_);
-  const bool any_before = batch.column(before_).absent != rows;
-  std::optional<Numbers> time, inode, pid;
-  if (time_ != SIZE_MAX) time.emplace(batch, time_);
-  if (inode_ != SIZE_MAX) inode.emplace(batch, inode_);
-  if (pid_ != SIZE_MAX) pid.emplace(batch, pid_);
+  const size_t group_count = NumberGroups(parts, &groups);
+  const BatchSums sums(batch, sums_, needs_);
+  std::vector<Part> second_parts;  // made when they are needed
 
   std::vector<size_t> places(group_count, kNoPlace);
   uint64_t generation = store_->generation();
@@ -368,7 +349,17 @@ void Grouping::Add(const reader::Batch& batch) {
         FetchKeys(parts, groups, places, row, std::min(rows, row + kFetched));
       }
     }
-    if (any_before && before.Has(row)) continue;
+    if (sums.IsBefore(row)) continue;
+    if (by_file_ && sums.HasSecondFile(row)) {
+      if (second_parts.empty()) {
+        second_parts.resize(parts.size());
+        for (size_t k = 0; k < parts.size(); ++k) {
+          CodesOf(batch, k, second_columns_[k], &second_parts[k]);
+        }
+      }
+      AddToBoth(sums, parts, second_parts, row);
+      continue;
+    }
     if (generation != store_->generation()) {
       places.assign(group_count, kNoPlace);
       generation = store_->generation();
@@ -382,41 +373,7 @@ void Grouping::Add(const reader::Batch& batch) {
       }
       place = found;
     }
-    GroupStore::Entry& entry = store_->At(place);
-    Tally& t = entry.tally;
-    ++t.count;
-    const bool failed = error.Has(row);
-    if (failed) ++t.errors;
-    if (latency.Has(row)) {
-      const uint64_t ns = latency.At(row);
-      ++t.timed;
-      t.time_ns += ns;
-      t.min_ns = std::min(t.min_ns, ns);
-      t.max_ns = std::max(t.max_ns, ns);
-      if (needs_.latency) entry.details->latency.Add(ns);
-    }
-    const Moves way = moves[op.At(row)];
-    if (way != Moves::kNothing && !failed && result.Has(row)) {
-      const auto moved = static_cast<int64_t>(result.At(row));
-      if (moved >= 0) {
-        const auto bytes = static_cast<uint64_t>(moved);
-        ++t.sizes;
-        t.bytes += bytes;
-        (way == Moves::kReads ? t.read : t.written) += bytes;
-        t.size_max = std::max(t.size_max, bytes);
-        if (needs_.size) entry.details->size.Add(bytes);
-      }
-    }
-    if (time && time->Has(row)) {
-      t.first_ns = std::min(t.first_ns, time->At(row));
-      t.last_ns = std::max(t.last_ns, time->At(row));
-    }
-    if (inode && inode->Has(row)) {
-      entry.details->files.Add(MixedHash(inode->At(row)));
-    }
-    if (pid && pid->Has(row)) {
-      entry.details->processes.Add(MixedHash(pid->At(row)));
-    }
+    sums.AddTo(row, GroupEnds::kBoth, &store_->At(place));
     store_->CheckRoom();
   }
 }
@@ -442,7 +399,7 @@ void Grouping::AddRecord(const format::Record& record, size_t trace) {
     for (auto name = line.names.rbegin(); name != line.names.rend(); ++name) {
       text += (text.empty() ? "" : ";") + *name;
     }
-    trees_.push_back(text.empty() ? kAbsent : tree_texts_.Add(text));
+    trees_.push_back(text.empty() ? Part::kAbsent : tree_texts_.Add(text));
   }
   if (batch_->rows() >= kBatchRows || batch_->full()) Flush();
 }
@@ -454,91 +411,6 @@ void Grouping::Flush() {
   batch_.reset();
   trees_.clear();
   tree_texts_ = TextDictionary();
-}
-
-Status Grouping::AddCounted(const format::AggregateRecord& record) {
-  const auto arg_of = [](const GroupKey& key) -> uint16_t {
-    if (key.from == From::kDir) {
-      return static_cast<uint16_t>(format::ArgId::kDirectory);
-    }
-    if (key.from == From::kExt) return Info(Field::kExt).arg_id;
-    if (key.from == From::kName) return Info(Field::kName).arg_id;
-    if (key.from != From::kField) return 0;
-    if (key.field->id == TRACEFS_FIELD_OP) {
-      return static_cast<uint16_t>(format::ArgId::kKeyOp);
-    }
-    return key.field->field ? Info(*key.field->field).arg_id : 0;
-  };
-  key_text_.clear();
-  std::string known;
-  for (const format::AggregateKeyPart& part : record.key) {
-    known += (known.empty() ? "" : ",") +
-             std::string(format::AggregateKeyLabel(part.arg_id));
-  }
-  for (const GroupKey& key : spec_.keys) {
-    const auto found = std::ranges::find(record.key, arg_of(key),
-                                         &format::AggregateKeyPart::arg_id);
-    if (found == record.key.end() && !record.other) {
-      return Status::Invalid(
-          "the trace has no operations, but what was counted by " +
-          (known.empty() ? "nothing" : known) + ": it cannot be grouped by " +
-          key.name);
-    }
-    Part one;
-    std::string name;
-    if (record.other && spec_.exact) {
-      return Status::Invalid(
-          "the trace has no operations, but what was counted with room for the "
-          "largest keys only: --exact cannot be had of it");
-    }
-    if (record.other) continue;
-    if (key.is_number()) {
-      one.numbers = std::make_unique<FlatIndex>();
-      (void)one.numbers->Number(found->number);
-    } else {
-      name = found->text;
-      if (key.field->shape == Shape::kName) {
-        name = reader::NameOf(*key.field, found->number);
-        if (found->text.empty() && name.empty()) {
-          name = std::to_string(found->number);
-        }
-      }
-      one.texts.push_back(name);
-    }
-    AppendKeyPart(one, key, !key.is_number() && name.empty() ? kAbsent : 0,
-                  &key_text_);
-  }
-  Tally add;
-  add.count = record.count;
-  add.errors = record.errors.value_or(0);
-  add.bytes = record.bytes.value_or(0);
-  if (record.latency.present) {
-    add.timed = record.latency.Count();
-    add.time_ns = record.latency.sum;
-    add.max_ns = record.latency.max;
-  }
-  if (record.size.present) {
-    add.sizes = record.size.Count();
-    add.size_max = record.size.max;
-  }
-  Tally* tally = &counted_other_.tally;
-  TallyDetails* details = &counted_other_.details;
-  if (record.other) {
-    counted_other_.any = true;
-  } else {
-    GroupStore::Entry& entry = store_->At(store_->Find(key_text_));
-    tally = &entry.tally;
-    details = entry.details.get();
-  }
-  tally->Add(add);
-  if (details == nullptr) return {};
-  for (const auto& bucket : record.latency.buckets) {
-    details->latency.AddBucket(bucket.bucket, bucket.count);
-  }
-  for (const auto& bucket : record.size.buckets) {
-    details->size.AddBucket(bucket.bucket, bucket.count);
-  }
-  return {};
 }
 
 Table Grouping::BeginTable() const {
@@ -575,6 +447,12 @@ Table Grouping::FinishLazily() {
           spec_.values[i], counted_other_.tally, &counted_other_.details, all_);
     }
     table.other = std::move(other);
+  }
+  if (second_unknown_ != 0) {
+    table.notes.push_back(
+        std::to_string(second_unknown_) +
+        " copies do not tell which file they wrote, as in traces of older "
+        "versions: what they wrote is in the row without one");
   }
   if (exact) return table;
   table.notes.push_back(

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tracefs/query/flat_index.h"
+#include "tracefs/query/group_batch.h"
 #include "tracefs/query/group_key.h"
 #include "tracefs/query/group_spill.h"
 #include "tracefs/query/group_store.h"
@@ -49,9 +50,10 @@ class Grouping {
   void AddRecord(const format::Record& record, size_t trace);
   // The name of the host of each trace, for the key `host`.
   void SetHosts(std::vector<std::string> hosts) { hosts_ = std::move(hosts); }
-  // What a tracer has counted by itself. kInvalid if its keys do not have what
-  // is asked for.
-  Status AddCounted(const format::AggregateRecord& record);
+  // What an aggregate driver has counted by itself, of those that have the keys
+  // (group_counted.h). kInvalid if what is asked for cannot be had of it.
+  // `both_files`: CountsBothFiles.
+  Status AddCounted(const format::AggregateRecord& record, bool both_files);
 
   // A row a group; what there was no room for is `other`. Once.
   Table Finish();
@@ -64,17 +66,31 @@ class Grouping {
   const Tally& all() const { return all_; }
 
  private:
-  struct Part;  // a key in the batch that is being added
+  // A key in the batch that is being added, as codes: equal values have equal
+  // ones.
+  struct Part {
+    static constexpr uint32_t kAbsent = UINT32_MAX;
+
+    std::vector<uint32_t> codes;          // by row
+    std::vector<std::string_view> texts;  // by code, of texts
+    std::vector<std::string> made;        // holds some of them
+    std::unique_ptr<FlatIndex> numbers;   // by code, of numbers
+  };
 
   void Flush();
   Table BeginTable() const;
-  void CodesOf(const reader::Batch& batch, size_t key, Part* part);
+  void CodesOf(const reader::Batch& batch, size_t key, size_t column,
+               Part* part);
+  static size_t NumberGroups(const std::vector<Part>& parts,
+                             std::vector<uint32_t>* groups);
+  void AddToBoth(const BatchSums& sums, const std::vector<Part>& parts,
+                 const std::vector<Part>& second_parts, size_t row);
   void NameFlags(const reader::Batch& batch, size_t key, Part* part);
   void FetchKeys(const std::vector<Part>& parts,
                  const std::vector<uint32_t>& groups,
                  const std::vector<size_t>& places, size_t from, size_t to);
-  // To key_text_.
-  void AppendKey(const std::vector<Part>& parts, size_t row);
+  void AppendKey(const std::vector<Part>& parts, size_t row,
+                 std::string* text) const;
   size_t PlaceOf(const std::vector<Part>& parts, size_t row);
   void AppendKeyPart(const Part& part, const GroupKey& key, uint32_t code,
                      std::string* text) const;
@@ -85,9 +101,13 @@ class Grouping {
   reader::Batch::Specs columns_;
   std::vector<size_t> key_columns_;
   std::vector<size_t> more_columns_;  // cpid, of `process`
-  // Places in columns_ of what is tallied; SIZE_MAX: not asked for.
-  size_t op_ = 0, latency_ = 0, result_ = 0, errno_ = 0, before_ = 0;
-  size_t time_ = SIZE_MAX, inode_ = SIZE_MAX, pid_ = SIZE_MAX;
+  // Places in columns_ of what is tallied.
+  GroupColumns sums_;
+  // Whether what an operation does with its second file belongs to the group of
+  // that file: keys are about files, and none is about the second one.
+  bool by_file_ = false;
+  std::vector<size_t> second_columns_;  // of keys, for the second file
+  uint64_t second_unknown_ = 0;  // operations that do not tell which file it is
   std::vector<std::string> hosts_;
   std::shared_ptr<GroupStore> store_;
   GroupSpill spill_;

@@ -49,7 +49,7 @@ class Processes : public Analysis {
     const uint64_t latency = NumberOr0(event, Field::kLatency);
     ++process->ops;
     process->errors += Failed(event) ? 1 : 0;
-    process->bytes += BytesMoved(event);
+    process->bytes += tally::BytesOf(event).moved();
     process->time_ns += latency;
     if (!process->ended) {
       process->end_ns = std::max(process->end_ns, record.real_ns + latency);

@@ -84,7 +84,8 @@ class Rates final : public Analysis {
     ++all_;
     const uint64_t since =
         record.real_ns > begin_ns_ ? record.real_ns - begin_ns_ : 0;
-    for (Rate& rate : rates_) rate.Take(since, BytesMoved(record.event));
+    const uint64_t bytes = tally::BytesOf(record.event).moved();
+    for (Rate& rate : rates_) rate.Take(since, bytes);
   }
 
   std::vector<Table> Finish() override {

@@ -33,7 +33,7 @@ class Slowest final : public Analysis {
                      .op = event.op,
                      .pid = NumberOr0(event, Field::kPid),
                      .error = NumberOr0(event, Field::kErrno),
-                     .bytes = BytesMoved(event),
+                     .bytes = tally::BytesOf(event).moved(),
                      .comm = std::string(record.Text(Field::kComm)),
                      .path = std::string(format::PathOf(record, buffer))});
     std::ranges::push_heap(kept_, &Longer);

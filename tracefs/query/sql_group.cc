@@ -9,22 +9,40 @@ namespace {
 
 using From = GroupKey::From;
 
-Result<std::string> KeyExpression(const GroupKey& key) {
+// The column, or where `uses`, what it is of the file that a row of `file_uses`
+// is about.
+std::string ColumnExpression(std::string_view name, bool uses) {
+  const std::string quoted = SqlName(name);
+  if (!uses) return quoted;
+  for (const std::string_view of : {"path", "inode", "fh", "offset"}) {
+    if (name == of) return "use_" + std::string(of);
+  }
+  const Column* const column = FindColumn(name);
+  const bool attribute = column != nullptr &&
+                         column->source == ColumnSource::kField &&
+                         Info(column->field).source == FieldSource::kAttributes;
+  return attribute ? "CASE WHEN part = 1 THEN " + quoted + " END" : quoted;
+}
+
+// `uses`: keys about files are those of the file that a row of `file_uses` is
+// about, and not of the first one of its operation.
+Result<std::string> KeyExpression(const GroupKey& key, bool uses) {
+  const std::string use = uses ? "use_" : "";
   // Of dir2, ext2, name2.
   const bool second =
       key.field != nullptr && key.field->field == Field::kNewPath;
   switch (key.from) {
     case From::kField:
-      return SqlName(key.name);
+      return ColumnExpression(key.name, uses);
     case From::kDir:
       if (second) break;
-      if (key.depth == 0) return std::string("path_dir");
-      return "nullif(regexp_extract(path_dir, '^.[^/]*(/[^/]*){0," +
+      if (key.depth == 0) return use + "path_dir";
+      return "nullif(regexp_extract(" + use + "path_dir, '^.[^/]*(/[^/]*){0," +
              std::to_string(key.depth - 1) + "}', 0), '')";
     case From::kExt:
-      return std::string(second ? "path2_ext" : "path_ext");
+      return second ? "path2_ext" : use + "path_ext";
     case From::kName:
-      return std::string(second ? "path2_name" : "path_name");
+      return second ? "path2_name" : use + "path_name";
     case From::kHost:
       return std::string("host");
     case From::kTime: {
@@ -36,7 +54,7 @@ Result<std::string> KeyExpression(const GroupKey& key) {
       const Column* const column =
           FindColumn(key.name.substr(open + 1, key.name.size() - open - 2));
       if (column == nullptr) break;
-      const std::string name = SqlName(column->name);
+      const std::string name = ColumnExpression(column->name, uses);
       return "CASE WHEN " + name + " > 0 THEN CAST(power(2, floor(log2(" +
              name + "))) AS BIGINT) WHEN " + name + " = 0 THEN 0 END";
     }
@@ -45,7 +63,7 @@ Result<std::string> KeyExpression(const GroupKey& key) {
       const Column* const column = FindColumn(Trim(
           std::string_view(key.name).substr(open, key.name.find(',') - open)));
       if (column == nullptr) break;
-      const std::string name = SqlName(column->name);
+      const std::string name = ColumnExpression(column->name, uses);
       return name + " - " + name + " % " + std::to_string(key.width);
     }
     case From::kProcess:
@@ -61,61 +79,65 @@ Result<std::string> KeyExpression(const GroupKey& key) {
                          "\" is in no column of Parquet files: ask the traces");
 }
 
-std::string Percentile(const char* share, const char* column) {
+std::string Percentile(const char* share, const std::string& column) {
   return std::string("percentile_disc(") + share + ") WITHIN GROUP (ORDER BY " +
          column + ")";
 }
 
-std::string ValueExpression(GroupValue value) {
+// Where rows are not about files, a copy moves its bytes once.
+std::string ValueExpression(GroupValue value, bool uses) {
+  const std::string bytes =
+      uses ? "use_bytes" : "CASE WHEN part = 1 THEN use_bytes END";
   using enum GroupValue;
   switch (value) {
     case kCount:
-      return "count(*)";
+      return "count(CASE WHEN part = 1 THEN 1 END)";
     case kErrors:
-      return "count(errno)";
+      return "count(CASE WHEN part = 1 THEN errno END)";
     case kBytes:
-      return "coalesce(sum(moved), 0)";
+      return "coalesce(sum(" + bytes + "), 0)";
     case kRead:
-      return "coalesce(sum(CASE WHEN op = 'read' THEN moved END), 0)";
+      return "coalesce(sum(use_read), 0)";
     case kWritten:
-      return "coalesce(sum(CASE WHEN op <> 'read' THEN moved END), 0)";
+      return "coalesce(sum(use_written), 0)";
     case kTime:
-      return "sum(latency)";
+      return "sum(use_latency)";
     case kMean:
-      return "avg(latency)";
+      return "avg(use_latency)";
     case kMin:
-      return "min(latency)";
+      return "min(use_latency)";
     case kP50:
-      return Percentile("0.5", "latency");
+      return Percentile("0.5", "use_latency");
     case kP90:
-      return Percentile("0.9", "latency");
+      return Percentile("0.9", "use_latency");
     case kP99:
-      return Percentile("0.99", "latency");
+      return Percentile("0.99", "use_latency");
     case kP999:
-      return Percentile("0.999", "latency");
+      return Percentile("0.999", "use_latency");
     case kMax:
-      return "max(latency)";
+      return "max(use_latency)";
     case kSizeMean:
-      return "avg(moved)";
+      return "avg(" + bytes + ")";
     case kSizeP50:
-      return Percentile("0.5", "moved");
+      return Percentile("0.5", bytes);
     case kSizeP99:
-      return Percentile("0.99", "moved");
+      return Percentile("0.99", bytes);
     case kSizeMax:
-      return "max(moved)";
+      return "max(" + bytes + ")";
     case kFirst:
       return "min(\"time\")";
     case kLast:
       return "max(\"time\")";
     // Numbers of inodes and of processes are a host's own.
     case kFiles:
-      return "count(DISTINCT host || ' ' || CAST(inode AS VARCHAR))";
+      return "count(DISTINCT host || ' ' || CAST(use_inode AS VARCHAR))";
     case kProcesses:
       return "count(DISTINCT host || ' ' || CAST(cpid AS VARCHAR))";
     case kShare:
-      return "count(*) * 1.0 / sum(count(*)) OVER ()";
+      return "sum(2 - part) * 1.0 / sum(sum(2 - part)) OVER ()";
     case kTimeShare:
-      return "sum(latency) * 1.0 / nullif(sum(sum(latency)) OVER (), 0)";
+      return "sum(use_latency) * 1.0 / nullif(sum(sum(use_latency)) OVER (), "
+             "0)";
   }
   return "NULL";
 }
@@ -126,10 +148,11 @@ Result<std::string> SqlOfGroup(const GroupSpec& spec,
                                std::string_view condition) {
   std::vector<GroupKey> keys = spec.keys;
   if (spec.every_ns != 0) keys.insert(keys.begin(), PeriodKey(spec.every_ns));
+  const bool uses = TellFilesApart(keys);
   std::string sql = "SELECT ";
   std::string numbers;
   for (size_t i = 0; i < keys.size(); ++i) {
-    const auto key = KeyExpression(keys[i]);
+    const auto key = KeyExpression(keys[i], uses);
     if (!key.ok()) return key.status();
     const TableColumn column = {keys[i].name, keys[i].unit()};
     sql += *key + " AS " + SqlName(column.Key()) + ",\n       ";
@@ -137,11 +160,13 @@ Result<std::string> SqlOfGroup(const GroupSpec& spec,
   }
   if (keys.empty()) sql += "'all' AS \"all\",\n       ";
   for (size_t i = 0; i < spec.values.size(); ++i) {
-    sql += (i == 0 ? "" : ",\n       ") + ValueExpression(spec.values[i]) +
-           " AS " + SqlName(ColumnOf(spec.values[i]).Key());
+    sql += (i == 0 ? "" : ",\n       ") +
+           ValueExpression(spec.values[i], uses) + " AS " +
+           SqlName(ColumnOf(spec.values[i]).Key());
   }
-  sql += "\nFROM runs";
-  if (!condition.empty()) sql += "\nWHERE " + std::string(condition);
+  // A copy that failed did nothing with its second file.
+  sql += "\nFROM file_uses\nWHERE (part = 1 OR errno IS NULL)";
+  if (!condition.empty()) sql += " AND (" + std::string(condition) + ")";
   if (!keys.empty()) sql += "\nGROUP BY " + numbers;
   return sql;
 }

@@ -13,9 +13,8 @@ constexpr std::array kSummary = {
        count(CASE WHEN inferred THEN 1 END) AS of_inferred_callers,
        max("time" + coalesce(latency, 0)) - min("time") AS span_ns,
        sum(latency) AS time_in_operations_ns,
-       coalesce(sum(CASE WHEN op = 'read' THEN moved END), 0) AS bytes_read,
-       coalesce(sum(CASE WHEN op <> 'read' THEN moved END), 0)
-         AS bytes_written,
+       coalesce(sum(bytes_read), 0) AS bytes_read,
+       coalesce(sum(bytes_written), 0) AS bytes_written,
        count(DISTINCT CASE WHEN NOT coalesce(inferred, FALSE)
              THEN host || ' ' || CAST(cpid AS VARCHAR) END) AS processes,
        count(DISTINCT host || ' ' || CAST(inode AS VARCHAR)) AS files,
@@ -32,13 +31,13 @@ WHERE latency IS NOT NULL)",
 
 // Against the transfer before it through the same open file.
 constexpr std::array kAccess = {SqlTable{.select = R"(WITH moves AS (
-  SELECT host, tracer, fh, inode, op, "time",
-         CAST("offset" AS BIGINT) AS pos, coalesce(moved, 0) AS bytes,
+  SELECT host, tracer, use_fh AS fh, use_inode AS inode, did AS op, "time",
+         CAST(use_offset AS BIGINT) AS pos, coalesce(use_bytes, 0) AS bytes,
          sum(CASE WHEN op = 'release' THEN 1 ELSE 0 END) OVER (
-           PARTITION BY host, tracer, fh, inode ORDER BY "time"
+           PARTITION BY host, tracer, use_fh, use_inode ORDER BY "time"
            ROWS UNBOUNDED PRECEDING) AS opened
-  FROM {runs}
-  WHERE op IN ('read', 'write', 'release') AND errno IS NULL),
+  FROM {uses}
+  WHERE did IN ('read', 'write', 'release') AND errno IS NULL),
 steps AS (
   SELECT op AS direction, bytes,
          pos - lag(pos + bytes) OVER (
@@ -59,13 +58,13 @@ GROUP BY 1, 2)",
                                          .sort = "count"},
                                 SqlTable{.title = "open files",
                                          .select = R"(WITH moves AS (
-  SELECT host, tracer, fh, inode, op, "time",
-         CAST("offset" AS BIGINT) AS pos, coalesce(moved, 0) AS bytes,
+  SELECT host, tracer, use_fh AS fh, use_inode AS inode, did AS op, "time",
+         CAST(use_offset AS BIGINT) AS pos, coalesce(use_bytes, 0) AS bytes,
          sum(CASE WHEN op = 'release' THEN 1 ELSE 0 END) OVER (
-           PARTITION BY host, tracer, fh, inode ORDER BY "time"
+           PARTITION BY host, tracer, use_fh, use_inode ORDER BY "time"
            ROWS UNBOUNDED PRECEDING) AS opened
-  FROM {runs}
-  WHERE op IN ('read', 'write', 'release') AND errno IS NULL),
+  FROM {uses}
+  WHERE did IN ('read', 'write', 'release') AND errno IS NULL),
 steps AS (
   SELECT host, tracer, fh, inode, opened, op, "time", bytes,
          pos - lag(pos + bytes) OVER w AS gap, pos - lag(pos) OVER w AS distance
@@ -144,13 +143,13 @@ HAVING count(CASE WHEN last_end > "time" THEN 1 END) > 0)",
 // file is moved to belongs to the one that was last seen under it.
 constexpr std::string_view kLives =
     R"(WITH names AS (
-  SELECT host, path, "time", op, inode, cname,
-         CASE WHEN op IN ('unlink', 'rename') THEN NULL ELSE inode END AS holds
-  FROM {runs}
-  WHERE errno IS NULL AND path IS NOT NULL
-    AND op IN ('create', 'mknod', 'tmpfile', 'symlink', 'open', 'read',
-               'write', 'copy_file_range', 'release', 'unlink', 'rename',
-               'link')
+  SELECT host, use_path AS path, "time", did AS op, use_inode AS inode, cname,
+         CASE WHEN did IN ('unlink', 'rename') THEN NULL ELSE use_inode
+         END AS holds
+  FROM {uses}
+  WHERE errno IS NULL AND use_path IS NOT NULL
+    AND did IN ('create', 'mknod', 'tmpfile', 'symlink', 'open', 'read',
+                'write', 'release', 'unlink', 'rename', 'link')
   UNION ALL
   SELECT host, path2, "time", 'arrival', inode, cname, inode
   FROM {runs}
@@ -159,13 +158,14 @@ held AS (
   SELECT *, lag(holds) OVER (PARTITION BY host, path ORDER BY "time") AS held
   FROM names),
 uses AS (
-  SELECT host, inode, "time", cname, coalesce(cpid, 0) AS cpid, fh, moved,
-         CASE WHEN op = 'rename' THEN path2 ELSE path END AS path,
-         CASE WHEN op = 'unlink' THEN 'removed' ELSE op END AS op
-  FROM {runs}
-  WHERE errno IS NULL AND inode IS NOT NULL
-    AND (op IN ('create', 'mknod', 'tmpfile', 'symlink', 'open', 'read',
-                'write', 'copy_file_range', 'release', 'rename', 'link')
+  SELECT host, use_inode AS inode, "time", cname, coalesce(cpid, 0) AS cpid,
+         fh, use_bytes AS moved,
+         CASE WHEN op = 'rename' THEN path2 ELSE use_path END AS path,
+         CASE WHEN op = 'unlink' THEN 'removed' ELSE did END AS op
+  FROM {uses}
+  WHERE errno IS NULL AND use_inode IS NOT NULL
+    AND (did IN ('create', 'mknod', 'tmpfile', 'symlink', 'open', 'read',
+                 'write', 'release', 'rename', 'link')
          OR (op = 'unlink' AND coalesce(nlink, 1) <= 1))
   UNION ALL
   SELECT host, held, "time", cname, 0, NULL, NULL, path, 'replaced'
@@ -198,11 +198,10 @@ lives AS (
          max("time") AS end_time,
          count(CASE WHEN op = 'read' THEN 1 END) AS reads,
          coalesce(sum(CASE WHEN op = 'read' THEN moved END), 0) AS bytes_read,
-         coalesce(sum(CASE WHEN op <> 'read' THEN moved END), 0)
+         coalesce(sum(CASE WHEN op = 'write' THEN moved END), 0)
            AS bytes_written,
          count(DISTINCT CASE WHEN op = 'read' THEN cpid END) AS readers,
-         count(DISTINCT CASE WHEN op IN ('write', 'copy_file_range')
-                        THEN cpid END) AS writers,
+         count(DISTINCT CASE WHEN op = 'write' THEN cpid END) AS writers,
          sum(CASE WHEN op IN ('open', 'tmpfile')
                     OR (op = 'create' AND fh IS NOT NULL) THEN 1
                   WHEN op = 'release' THEN -1 ELSE 0 END) AS handles
@@ -251,7 +250,7 @@ constexpr std::string_view kOrders =
   SELECT host, inode, life, op, cpid, lag(op) OVER w AS before_op,
          lag(cpid) OVER w AS before_cpid
   FROM steps
-  WHERE op IN ('read', 'write', 'copy_file_range')
+  WHERE op IN ('read', 'write')
   WINDOW w AS (PARTITION BY host, inode, life ORDER BY "time")),
 orders AS (
   SELECT host, inode, life,
@@ -320,30 +319,32 @@ constexpr std::string_view kUsed = R"(WITH numbered AS (
          coalesce(sum(CASE WHEN op IN ('unlink', 'rmdir') AND errno IS NULL
                             AND coalesce(nlink, 1) <= 1
                            THEN 1 ELSE 0 END) OVER (
-           PARTITION BY host, inode ORDER BY "time"
-           ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS life
-  FROM {runs}),
+           PARTITION BY host, use_inode ORDER BY "time"
+           ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS life,
+         -- the second path of a copy is no other name of its first file
+         CASE WHEN op <> 'copy_file_range' THEN path2 END AS other_path
+  FROM {uses}),
 named AS (
-  SELECT host, inode, life, min("time") AS since
+  SELECT host, use_inode AS inode, life, min("time") AS since
   FROM numbered
-  WHERE (path = {path} OR path2 = {path}) AND errno IS NULL
-    AND inode IS NOT NULL
-  GROUP BY host, inode, life),
+  WHERE (use_path = {path} OR other_path = {path}) AND errno IS NULL
+    AND use_inode IS NOT NULL
+  GROUP BY host, use_inode, life),
 used AS (
   SELECT n.*
   FROM numbered AS n
   LEFT JOIN named AS k
-    ON n.host = k.host AND n.inode = k.inode AND n.life = k.life
+    ON n.host = k.host AND n.use_inode = k.inode AND n.life = k.life
        AND n."time" >= k.since
-  WHERE n.path = {path} OR n.path2 = {path} OR k.inode IS NOT NULL)
+  WHERE n.use_path = {path} OR n.other_path = {path} OR k.inode IS NOT NULL)
 )";
 constexpr std::array kWho = {
     SqlTable{
         .select =
             R"({used}SELECT min(r.cname) AS cname, r.cpid, r.cuid, count(*) AS "count",
        count(r.errno) AS errors,
-       coalesce(sum(CASE WHEN op = 'read' THEN moved END), 0) AS "read",
-       coalesce(sum(CASE WHEN op <> 'read' THEN moved END), 0) AS written,
+       coalesce(sum(use_read), 0) AS "read",
+       coalesce(sum(use_written), 0) AS written,
        min(r."time") AS first_ns, max(r."time") AS last_ns, r.host
 FROM used AS r
 GROUP BY r.host, r.cpid, r.cuid)",

@@ -48,20 +48,19 @@ class Who final : public Analysis {
     const Event& event = record.event;
     PathBuffer buffer, buffer2;
     const std::string_view path = format::PathOf(record, buffer);
-    // The second path of a copy is no name of the file that `inode` is.
-    const std::string_view path2 = HasTwoFiles(event.op)
-                                       ? std::string_view()
-                                       : format::NewPathOf(record, buffer2);
+    const std::string_view path2 = format::NewPathOf(record, buffer2);
     const uint64_t inode = NumberOr0(event, Field::kInode);
-    const bool named = path == path_ || path2 == path_;
+    // The second path of a copy is no other name of the first file.
+    const bool two_files = HasTwoFiles(event.op);
     if (!Failed(event)) TakeReuse(event, inode, path);
-    if (!named && (inode == 0 || !files_.contains(inode))) return;
-    if (named && inode != 0 && !Failed(event)) {
-      const auto [file, fresh] = files_.try_emplace(inode);
-      if (fresh) file->second.names.insert(path_);
-    }
-    Count(record);
-    if (!Failed(event)) TakeNames(event, inode, path, path2);
+    const bool first =
+        Follow(event, inode, path == path_ || (!two_files && path2 == path_));
+    const bool second =
+        two_files &&
+        Follow(event, NumberOr0(event, Field::kInodeOut), path2 == path_);
+    if (!first && !second) return;
+    Count(record, first, second);
+    if (!Failed(event) && !two_files) TakeNames(event, inode, path, path2);
     if (!Changes(event)) return;
     if (steps_.size() == kMostSteps) {
       ++steps_left_out_;
@@ -138,6 +137,15 @@ class Who final : public Analysis {
     bool removed = false;
   };
 
+  // Whether the file is followed; from now on, if it is `named` so.
+  bool Follow(const Event& event, uint64_t inode, bool named) {
+    if (named && inode != 0 && !Failed(event)) {
+      const auto [file, fresh] = files_.try_emplace(inode);
+      if (fresh) file->second.names.insert(path_);
+    }
+    return named || (inode != 0 && files_.contains(inode));
+  }
+
   // A number that is made anew under another name belongs to another file.
   void TakeReuse(const Event& event, uint64_t inode, std::string_view path) {
     const bool makes = event.op == Op::create_ || event.op == Op::mknod_ ||
@@ -207,7 +215,8 @@ class Who final : public Analysis {
     }
   }
 
-  void Count(const format::Record& record) {
+  // `first`, `second`: which of its files is followed.
+  void Count(const format::Record& record, bool first, bool second) {
     const Event& event = record.event;
     const std::pair key(NumberOr0(event, Field::kPid),
                         NumberOr0(event, Field::kUid));
@@ -219,7 +228,10 @@ class Who final : public Analysis {
     if (record.HasText(Field::kComm)) u.comm = record.Text(Field::kComm);
     ++u.count;
     u.errors += Failed(event) ? 1 : 0;
-    (IsRead(event.op) ? u.read : u.written) += BytesMoved(event);
+    for (const tally::Transfer& transfer : tally::TransfersOf(event)) {
+      if (!(transfer.end == tally::End::kFile ? first : second)) continue;
+      (transfer.reads() ? u.read : u.written) += transfer.bytes;
+    }
     u.first = std::min(u.first, record.real_ns);
     u.last = std::max(u.last, record.real_ns);
     u.ops.insert(event.op);

@@ -9,11 +9,13 @@ namespace tracefs::report {
 namespace {
 
 // Handles are numbers within their trace; files without one are known by inode.
-uint64_t KeyOf(const Event& event, size_t trace) {
-  const bool has_fh = event.Has(Field::kFh);
-  const uint64_t number = has_fh                     ? event.Get(Field::kFh)
-                          : event.Has(Field::kInode) ? event.Get(Field::kInode)
-                                                     : 0;
+uint64_t KeyOf(const Event& event, tally::End end, size_t trace) {
+  const Field handle = tally::HandleField(end);
+  const Field inode = tally::InodeField(end);
+  const bool has_fh = event.Has(handle);
+  const uint64_t number = has_fh             ? event.Get(handle)
+                          : event.Has(inode) ? event.Get(inode)
+                                             : 0;
   return (number << 1 | (has_fh ? 1 : 0)) + (uint64_t{trace} << 48);
 }
 
@@ -21,23 +23,30 @@ uint64_t KeyOf(const Event& event, size_t trace) {
 
 void AccessPattern::Take(const Event& event, size_t trace) {
   if (event.op == Op::release_) {
-    open_.erase(KeyOf(event, trace));
+    open_.erase(KeyOf(event, tally::End::kFile, trace));
     return;
   }
-  if (event.op != Op::read_ && event.op != Op::write_) return;
-  if (!event.Has(Field::kOffset) || !event.Has(Field::kResult)) return;
-  const auto result = static_cast<int64_t>(event.Get(Field::kResult));
-  if (result < 0) return;
-  const auto moved = static_cast<uint64_t>(result);
-  const uint64_t offset = event.Get(Field::kOffset);
+  if (!event.Has(Field::kResult)) return;
+  for (const tally::Transfer& transfer : tally::TransfersOf(event)) {
+    TakeTransfer(event, transfer, trace);
+  }
+}
+
+void AccessPattern::TakeTransfer(const Event& event,
+                                 const tally::Transfer& transfer,
+                                 size_t trace) {
+  const Field position = tally::OffsetField(transfer.end);
+  if (!event.Has(position)) return;
+  const uint64_t moved = transfer.bytes;
+  const uint64_t offset = event.Get(position);
   const uint64_t asked =
       event.Has(Field::kLength) ? event.Get(Field::kLength) : moved;
   if (open_.size() >= kMaxOpen) {
     open_.clear();
     ++forgotten_;
   }
-  const Direction direction = event.op == Op::read_ ? kRead : kWrite;
-  uint64_t& next = open_[KeyOf(event, trace)].next[direction];
+  const Direction direction = transfer.reads() ? kRead : kWrite;
+  uint64_t& next = open_[KeyOf(event, transfer.end, trace)].next[direction];
   const Class found = next == kNowhere ? Class::kFirst
                       : offset == next ? Class::kConsecutive
                       : offset > next  ? Class::kForward

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tracefs/event/event.h"
+#include "tracefs/tally/transfer.h"
 
 namespace tracefs::report {
 
@@ -45,6 +46,9 @@ class AccessPattern {
   uint64_t forgotten() const { return forgotten_; }
 
  private:
+  void TakeTransfer(const Event& event, const tally::Transfer& transfer,
+                    size_t trace);
+
   static constexpr size_t kMaxOpen = 65536;
   static constexpr size_t kMaxExact = 4096;
   static constexpr uint64_t kNowhere = UINT64_MAX;

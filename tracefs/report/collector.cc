@@ -5,6 +5,7 @@
 
 #include "tracefs/export/flag_names.h"
 #include "tracefs/format/block_decoder.h"
+#include "tracefs/tally/transfer.h"
 
 namespace tracefs::report {
 namespace {
@@ -18,16 +19,11 @@ constexpr size_t kMostComponents = 256;
 
 Metrics MetricsOf(const Event& event) {
   Metrics what = {.count = 1};
-  if (event.Has(Field::kErrno) && event.Get(Field::kErrno) != 0) {
-    what.errors = 1;
-  } else if (Info(event.op).family == OpFamily::kData &&
-             event.Has(Field::kResult)) {
-    const auto result = static_cast<int64_t>(event.Get(Field::kResult));
-    if (result > 0) {
-      (event.op == Op::read_ ? what.read : what.written) =
-          static_cast<uint64_t>(result);
-    }
-  }
+  if (tally::Failed(event)) what.errors = 1;
+  const tally::Bytes bytes = tally::BytesOf(event);
+  what.read = bytes.read;
+  what.written = bytes.written;
+  what.copied = std::min(bytes.read, bytes.written);
   if (event.Has(Field::kLatency)) {
     what.time_ns = what.longest_ns = event.Get(Field::kLatency);
   }
@@ -99,6 +95,22 @@ NodeId Collector::FileOf(const format::Record& record, size_t trace) {
                       "inode " + std::to_string(event.Get(Field::kInode)));
 }
 
+NodeId Collector::SecondFileOf(const format::Record& record, size_t trace) {
+  const Event& event = record.event;
+  if (record.HasText(Field::kNewPath)) {
+    return NodeOfText(record.Text(Field::kNewPath));
+  }
+  if (event.new_parent != 0) {
+    const NodeId parent = NodeOfPathId(record, event.new_parent, trace);
+    return event.new_name.empty() ? parent
+                                  : files_.Child(parent, event.new_name);
+  }
+  const NodeId nowhere = files_.Child(0, kNoPath);
+  if (!event.Has(Field::kInodeOut)) return nowhere;
+  return files_.Child(nowhere,
+                      "inode " + std::to_string(event.Get(Field::kInodeOut)));
+}
+
 NodeId Collector::ExtensionOf(NodeId file) {
   if (file >= extension_of_.size()) extension_of_.resize(file + 1);
   NodeId& extension = extension_of_[file];
@@ -151,6 +163,20 @@ void Collector::AddTimes(const Event& event, uint64_t real_ns,
   }
 }
 
+void Collector::AddToFile(const format::Record& record, NodeId file,
+                          NodeId command, const Metrics& what) {
+  const NodeId extension = ExtensionOf(file);
+  if (record.time_resolution_ns != 0) {
+    const Bins coarse = grid_.coarse();
+    files_.Add(file, what, record.real_ns, coarse, /*inside=*/file != 0);
+    extensions_.Add(extension, what, record.real_ns, coarse);
+  } else {
+    files_.Add(file, what);
+    extensions_.Add(extension, what);
+  }
+  flame_.Add(commands_, command, files_, file, record.event.op, what);
+}
+
 void Collector::Add(const format::Record& record, size_t trace) {
   const Event& event = record.event;
   if (event.before) {
@@ -178,27 +204,29 @@ void Collector::Add(const format::Record& record, size_t trace) {
   const NodeId command = commands_.Child(0, comm);
   const NodeId process = processes_.Of(event, record.Text(Field::kComm),
                                        timed ? record.real_ns : 0, trace);
-  const NodeId extension = ExtensionOf(file);
   const NodeId user = UserOf(event);
   if (timed) {
     last_real_ns_ = record.real_ns;
     grid_.Reach(record.real_ns);
     AddTimes(event, record.real_ns, what);
     const Bins coarse = grid_.coarse();
-    files_.Add(file, what, record.real_ns, coarse, /*inside=*/file != 0);
     commands_.Add(command, what, record.real_ns, coarse);
     processes_.Add(process, what, record.real_ns, coarse);
-    extensions_.Add(extension, what, record.real_ns, coarse);
     users_.Add(user, what, record.real_ns, coarse);
   } else {
     ++untimed_;
-    files_.Add(file, what);
     commands_.Add(command, what);
     processes_.Add(process, what);
-    extensions_.Add(extension, what);
     users_.Add(user, what);
   }
-  flame_.Add(commands_, command, files_, file, event.op, what);
+  // A copy counts with its source; what it wrote is of its destination.
+  Metrics of_file = what;
+  if (HasTwoFiles(event.op)) of_file.written = of_file.copied = 0;
+  AddToFile(record, file, command, of_file);
+  if (of_file.written != what.written) {
+    AddToFile(record, SecondFileOf(record, trace), command,
+              {.written = what.written});
+  }
   if (what.errors != 0) failures_.Add(FailureOf(event, command), what);
   access_.Take(event, trace);
   if (event.Has(Field::kLatency)) KeepSlow(record, what.time_ns, file, comm);

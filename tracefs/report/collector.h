@@ -118,6 +118,7 @@ class Collector {
   };
 
   NodeId FileOf(const format::Record& record, size_t trace);
+  NodeId SecondFileOf(const format::Record& record, size_t trace);
   NodeId NodeOfPathId(const format::Record& record, uint64_t path_id,
                       size_t trace);
   NodeId NodeOfText(std::string_view path);
@@ -125,6 +126,8 @@ class Collector {
   NodeId UserOf(const Event& event);
   NodeId FailureOf(const Event& event, NodeId command);
   void AddTimes(const Event& event, uint64_t real_ns, const Metrics& what);
+  void AddToFile(const format::Record& record, NodeId file, NodeId command,
+                 const Metrics& what);
   void KeepSlow(const format::Record& record, uint64_t took, NodeId file,
                 std::string_view comm);
   void KeepBounded();

@@ -110,7 +110,7 @@ class Summary {
                          : "; " + CountText(sum) + " failed (" +
                                ShareText(sum, count) + ")";
       } else if (value == "bytes") {
-        text += "; " + BytesText(sum) + " read, written or copied";
+        text += "; " + BytesText(sum) + " read or written";
       } else if (value == "time_ns") {
         text += "; " + TimeText(sum) + " in all: half of them took at most " +
                 TimeText(Number(sums[i + 1])) + ", 99 of 100 at most " +

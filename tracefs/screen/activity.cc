@@ -43,6 +43,7 @@ void ActivityCounts::Add(const ActivityCounts& other) {
   count += other.count;
   errors += other.errors;
   bytes += other.bytes;
+  second += other.second;
   ns += other.ns;
   max_ns = std::max(max_ns, other.max_ns);
   durations.Add(other.durations);

@@ -52,7 +52,10 @@ class Durations {
 struct ActivityCounts {
   uint64_t count = 0;
   uint64_t errors = 0;
-  uint64_t bytes = 0;  // read and written
+  uint64_t bytes = 0;  // moved (tally/transfer.h)
+  // Written to the second file of an operation that counts with its first one:
+  // bytes where rows are about files, else in `bytes` of the other file.
+  uint64_t second = 0;
   uint64_t ns = 0;
   uint64_t max_ns = 0;
   Durations durations;

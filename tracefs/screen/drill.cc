@@ -8,18 +8,6 @@
 namespace tracefs::screen {
 namespace {
 
-// The operations that are about a directory itself.
-std::string DirectoryOps() {
-  std::string text = "op IN {";
-  for (size_t i = 0; i < kOpCount; ++i) {
-    const auto op = static_cast<Op>(i);
-    if (Info(op).family == OpFamily::kDirectory) {
-      text += ' ' + std::string(OpName(op));
-    }
-  }
-  return text + " }";
-}
-
 // A pattern of just this text.
 std::string Literal(std::string_view text) {
   std::string pattern;
@@ -61,7 +49,6 @@ std::string FilterString(std::string_view text) {
 std::string_view DirectoryOf(const ActivityKey& key) {
   const std::string_view path = key.path;
   if (path.empty()) return {};
-  if (Info(key.op).family == OpFamily::kDirectory) return path;
   const size_t slash = path.rfind('/');
   if (slash == std::string_view::npos) return path;
   return slash == 0 ? path.substr(0, 1) : path.substr(0, slash);
@@ -106,9 +93,7 @@ std::string Term::FilterText() const {
     case Group::kFile:
       return "path = " + FilterString(text);
     case Group::kDirectory:
-      return "(" + Below(text, "*") + " AND NOT " + DirectoryOps() +
-             " OR path = " + FilterString(text) + " AND " + DirectoryOps() +
-             ")";
+      return Below(text, "*");
     case Group::kTree:
       if (text == "/") return "path ~ \"/**\"";
       return "(path = " + FilterString(text) + " OR " + Below(text, "**") + ")";

@@ -5,6 +5,7 @@
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/format/constants.h"
 #include "tracefs/format/histogram.h"
+#include "tracefs/tally/transfer.h"
 
 namespace tracefs::screen {
 
@@ -34,10 +35,11 @@ void CountRecord(const format::Record& record, uint32_t source,
   counts.ns += ns;
   counts.max_ns = std::max(counts.max_ns, ns);
   counts.durations.Add(format::HistogramBucket(ns), 1);
-  if (key.error == 0 && event.Has(Field::kResult) &&
-      Info(event.op).family == OpFamily::kData) {
-    counts.bytes += event.Get(Field::kResult);
-  }
+  const tally::Bytes bytes = tally::BytesOf(event);
+  counts.bytes += bytes.moved();
+  if (!HasTwoFiles(event.op) || bytes.written == 0) return;
+  key.path = format::NewPathOf(record, buffer);
+  activity->At(key).second += bytes.written;
 }
 
 void CountAggregate(const format::AggregateRecord& record, uint32_t source,
@@ -75,6 +77,11 @@ void CountAggregate(const format::AggregateRecord& record, uint32_t source,
   }
   ActivityCounts& counts = activity->At(key);
   counts.count += record.count;
+  if (record.count == 0) {
+    // Only what was written to it (aggregate driver).
+    counts.second += record.bytes.value_or(0);
+    return;
+  }
   counts.errors += record.errors.value_or(0);
   counts.bytes += record.bytes.value_or(0);
   counts.ns += record.latency.sum;

@@ -190,6 +190,12 @@ std::vector<Row> AsTree(
   return result;
 }
 
+// Whether it tells files, or places of files, apart.
+bool IsOfFiles(const Term& term) {
+  return term.group == Group::kFile || term.group == Group::kDirectory ||
+         term.group == Group::kTree;
+}
+
 std::string_view UpOf(std::string_view directory) {
   if (directory.size() <= 1) return {};
   const size_t slash = directory.rfind('/');
@@ -242,21 +248,29 @@ Sheet MakeSheet(const ActivityTable& table, const SheetOptions& options) {
   std::unordered_map<std::string, uint64_t> parents;  // of processes
   const bool directories = options.tree && options.group == Group::kDirectory;
   const bool processes = options.tree && options.group == Group::kProcess;
+  const bool in_files = std::any_of(options.drill.terms.begin(),
+                                    options.drill.terms.end(), &IsOfFiles);
+  const bool by_file = in_files || IsOfFiles({options.group, 0, {}});
+  const auto add = [&](const ActivityCounts& counts, ActivityCounts* sum) {
+    sum->Add(counts);
+    if (by_file) sum->bytes += counts.second;
+  };
   for (const auto& [key, counts] : table.cells()) {
     if (!options.drill.Matches(key)) continue;
     sheet.total.Add(counts);
+    if (in_files) sheet.total.bytes += counts.second;
     Row made;
     if (!Describe(key, options, &made)) continue;
     if (!directories || made.other) {
       Row& row = rows.At(std::move(made));
-      row.counts.Add(counts);
+      add(counts, &row.counts);
       if (processes) parents[row.id] = key.ppid;
       continue;
     }
     size_t depth = 0;
     for (std::string_view at = made.name; !at.empty() && depth < kMaxDepth;
          at = UpOf(at), ++depth) {
-      rows.At(TreeRow(at)).counts.Add(counts);
+      add(counts, &rows.At(TreeRow(at)).counts);
     }
   }
   sheet.rows = rows.Take();

@@ -24,16 +24,10 @@ TransferList TransfersOf(const Event& event) {
     list.Add({.way = Way::kRead, .end = End::kFile, .bytes = bytes});
   }
   if (Writes(event.op)) {
-    const End end = HasSecondFile(event.op) ? End::kSecond : End::kFile;
+    const End end = HasTwoFiles(event.op) ? End::kSecond : End::kFile;
     list.Add({.way = Way::kWrite, .end = end, .bytes = bytes});
   }
   return list;
-}
-
-void Bytes::Add(const Bytes& other) {
-  moved += other.moved;
-  read += other.read;
-  written += other.written;
 }
 
 Bytes BytesOf(const Event& event) {
@@ -43,14 +37,12 @@ Bytes BytesOf(const Event& event) {
 
 Bytes BytesOf(Op op, int64_t result) {
   const uint64_t bytes = Transferred(result);
-  return {.moved = Transfers(op) ? bytes : 0,
-          .read = Reads(op) ? bytes : 0,
-          .written = Writes(op) ? bytes : 0};
+  return {.read = Reads(op) ? bytes : 0, .written = Writes(op) ? bytes : 0};
 }
 
 Bytes BytesOf(Op op, int64_t result, End end) {
   Bytes bytes = BytesOf(op, result);
-  if (HasSecondFile(op)) {
+  if (HasTwoFiles(op)) {
     (end == End::kFile ? bytes.written : bytes.read) = 0;
   } else if (end == End::kSecond) {
     return {};

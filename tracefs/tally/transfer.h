@@ -17,6 +17,7 @@
 // Nothing here owns or allocates; any thread may call anything.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -53,8 +54,9 @@ constexpr bool Writes(Op op) {
 }
 // Whether it transfers content at all.
 constexpr bool Transfers(Op op) { return Reads(op) || Writes(op); }
-// Whether it reads from one file and writes to another.
-constexpr bool HasSecondFile(Op op) { return Reads(op) && Writes(op); }
+static_assert(Reads(Op::copy_file_range_) && Writes(Op::copy_file_range_) &&
+                  HasTwoFiles(Op::copy_file_range_),
+              "what reads and writes has a file for each");
 
 inline bool Failed(const Event& event) {
   return event.Has(Field::kErrno) && event.Get(Field::kErrno) != 0;
@@ -90,19 +92,20 @@ class TransferList {
 // not known.
 TransferList TransfersOf(const Event& event);
 
-// Sums of transfers. `moved` counts each byte of an operation once, also those
-// of a copy, which are both read and written.
+// What one operation, or one of its files, transferred.
 struct Bytes {
-  uint64_t moved = 0;
   uint64_t read = 0;
   uint64_t written = 0;
 
-  void Add(const Bytes& other);
+  // `bytes`: each byte once. What a copy reads it writes; counted by file, it
+  // is read from one and written to the other.
+  uint64_t moved() const { return std::max(read, written); }
 };
 
-// Of an operation, both of its files together.
+// Of an operation, all of its files together.
 Bytes BytesOf(const Event& event);
-// By numbers, where there is no event: `result` of an operation that succeeded.
+// The same by numbers, where there is no event: `result` of an operation that
+// succeeded.
 Bytes BytesOf(Op op, int64_t result);
 // Of one of its files alone.
 Bytes BytesOf(Op op, int64_t result, End end);

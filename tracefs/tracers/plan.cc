@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "drivers/assembly/aggregate_spec.h"
 #include "drivers/assembly/table.h"
 #include "drivers/output/table.h"
 #include "filters/output/chain.h"
@@ -46,13 +47,22 @@ std::string DriversText(const std::vector<ConfigEntry>& assembly) {
 
 Status AddAssembly(const TracerConfig& config, std::string_view file,
                    TracerParts* parts) {
+  size_t counting = 0;
   for (const ConfigEntry& entry : config.assembly) {
     if (entry.role == EntryRole::kRule) continue;
     Result<std::unique_ptr<AssemblyDriver>> driver =
         FindAssemblyDriver(entry.name)->make(entry, file);
     if (!driver.ok()) return driver.status();
+    if ((*driver)->counter() != nullptr) {
+      const auto spec =
+          ParseAggregateSpec(entry.value.text, file, entry.position);
+      if (!spec.ok()) return spec.status();
+      parts->header.Set("aggregate." + std::to_string(++counting),
+                        KeysText(*spec));
+    }
     parts->assembly.push_back(std::move(*driver));
   }
+  if (counting != 0) parts->header.Set("aggregate.copies", "both files");
   if (parts->assembly.empty()) {
     parts->assembly.push_back(MakeDefaultAssembly());
   }

@@ -63,11 +63,7 @@ def by_directory(suite):
     def top(event):
         if "dir" in event:
             return event["dir"]
-        path = event["path"]
-        is_folder = event.get("type") == "dir" and event["op"] not in (
-            "lookup", "mkdir", "rmdir", "unlink", "rename", "create")
-        folder = path if is_folder else os.path.dirname(path)
-        return "/" + folder.split("/")[1]
+        return "/" + os.path.dirname(event["path"]).split("/")[1]
 
     both(suite, "directory", "dir(1)", top, 'op != statfs')
 

@@ -86,8 +86,8 @@ TEST_F(ActivityTest, EachOperationCountsForItsOpProcessFileAndDirectory) {
   EXPECT_EQ(Find(Of(Group::kProcess), "cat[40]").counts.count, 2u);
   EXPECT_EQ(Find(Of(Group::kFile), "/a/b/c").counts.ns, 4000u);
   const Sheet directories = Of(Group::kDirectory);
-  EXPECT_EQ(Find(directories, "/a").counts.count, 2u);  // write, readdir
-  EXPECT_EQ(Find(directories, "/").counts.count, 1u);
+  EXPECT_EQ(Find(directories, "/a").counts.count, 1u);  // write
+  EXPECT_EQ(Find(directories, "/").counts.count, 2u);   // readdir, lookup
   EXPECT_EQ(Find(directories, "/a/b").counts.count, 2u);
   EXPECT_EQ(Names(Of(Group::kError)), NameList{"EIO"});
   EXPECT_EQ(Find(Of(Group::kUser), "(not known)").counts.count, 5u);
@@ -115,6 +115,31 @@ TEST_F(ActivityTest, EveryColumnSorts) {
             (NameList{"/bad", "/big", "/often", "/slow"}));
 }
 
+TEST_F(ActivityTest, ACopyIsWrittenToItsDestination) {
+  format::Record record;
+  record.event.op = Op::copy_file_range_;
+  record.event.SetResult(100, 0);
+  for (const auto& [field, path] : {std::pair{Field::kPath, "/a/in"},
+                                    std::pair{Field::kNewPath, "/b/out"}}) {
+    record.text[format::Record::TextIndex(field)] = path;
+    record.text_present |= 1u << format::Record::TextIndex(field);
+  }
+  CountRecord(record, 0, &activity_);
+  activity_.EndInterval(0, kSecond);
+  const auto counts = [&](Group group, std::string_view name) {
+    const Row row = Find(Of(group), name);
+    return std::pair(row.counts.count, row.counts.bytes);
+  };
+  using Counts = std::pair<uint64_t, uint64_t>;
+  EXPECT_EQ(counts(Group::kFile, "/a/in"), Counts(1, 100));
+  EXPECT_EQ(counts(Group::kFile, "/b/out"), Counts(0, 100));
+  EXPECT_EQ(counts(Group::kDirectory, "/b"), Counts(0, 100));
+  EXPECT_EQ(counts(Group::kOp, "copy_file_range"), Counts(1, 100));
+  EXPECT_EQ(Of(Group::kFile).total.bytes, 100u) << "moved once";
+  options_.drill.terms = {{Group::kDirectory, 0, "/b"}};
+  EXPECT_EQ(Of(Group::kOp).total.bytes, 100u);
+}
+
 TEST_F(ActivityTest, DrillsKeepWhatTheyName) {
   Operation(Op::read_, "/a/x", "cat", 1, 0, 0, 7);
   Operation(Op::read_, "/a/y", "cat", 1, 0, 0, 8);
@@ -131,8 +156,8 @@ TEST_F(ActivityTest, DrillsKeepWhatTheyName) {
       kept({{Group::kProcess, 7, ""}, {Group::kOp, Index(Op::read_), ""}}), 1u);
   EXPECT_EQ(kept({{Group::kCommand, 0, "cat"}}), 3u);
   EXPECT_EQ(kept({{Group::kFile, 0, "/a/x"}}), 2u);
-  EXPECT_EQ(kept({{Group::kDirectory, 0, "/a"}}), 4u);
-  EXPECT_EQ(kept({{Group::kTree, 0, "/a"}}), 4u);  // not /ab
+  EXPECT_EQ(kept({{Group::kDirectory, 0, "/a"}}), 3u);  // not /a itself
+  EXPECT_EQ(kept({{Group::kTree, 0, "/a"}}), 4u);       // not /ab
   EXPECT_EQ(kept({{Group::kTree, 0, "/"}}), 5u);
   EXPECT_EQ(kept({{Group::kError, EIO, ""}}), 1u);
 }

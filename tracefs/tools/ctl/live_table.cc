@@ -77,7 +77,7 @@ class Intervals {
     pending_ = true;
     from_ns_ = std::min(record.from_ns, record.to_ns);
     to_ns_ = record.to_ns;
-    status_ = grouping_->AddCounted(record);
+    status_ = grouping_->AddCounted(record, /*both_files=*/true);
   }
 
   // An interval is told in one go: where nothing follows, it is complete. Where

@@ -13,6 +13,7 @@
 #include "tracefs/command/caret.h"
 #include "tracefs/command/progress.h"
 #include "tracefs/query/analyses.h"
+#include "tracefs/query/group_counted.h"
 #include "tracefs/query/group_traces.h"
 #include "tracefs/query/grouping.h"
 #include "tracefs/query/pictures.h"
@@ -174,7 +175,6 @@ class Querier {
   // is the answer, if it was counted by what is asked for.
   Status Counted(query::Grouping* grouping) {
     uint64_t operations = 0;
-    uint64_t counted = 0;
     for (size_t i = 0; i < input_->size(); ++i) {
       operations += input_->trace(i).stats().events;
     }
@@ -182,23 +182,33 @@ class Querier {
         std::ranges::count(options_.traces, "-") != 0) {
       return {};
     }
-    Status status;
-    bool totals = false;
-    query::InputSinks sinks;
-    std::vector<std::function<void()>> periods;
-    for (const bool want_total : {true, false}) {
-      if (totals) break;
-      sinks.aggregate = [&, want_total](size_t,
-                                        const format::AggregateRecord& record) {
-        if (record.repeated || record.total != want_total) return;
-        totals = totals || record.total;
-        ++counted;
-        if (status.ok()) status = grouping->AddCounted(record);
+    query::CountedChoice choice;
+    const auto read = [this](auto&& take) {
+      query::InputSinks sinks;
+      sinks.aggregate = [&take](size_t trace,
+                                const format::AggregateRecord& record) {
+        if (!record.repeated) take(trace, record);
       };
       if (Status s = Open(std::move(sinks)); !s.ok()) return s;
       input_->ForEach([](const format::Record&, size_t) {});
+      return Status();
+    };
+    const Status seen =
+        read([&choice](size_t trace, const format::AggregateRecord& record) {
+          choice.Take(trace, record);
+        });
+    if (!seen.ok() || choice.empty()) return seen;
+    for (size_t i = 0; i < input_->size(); ++i) {
+      choice.TakeHeader(i, input_->trace(i).description().header);
     }
-    return status;
+    if (Status s = choice.Choose(grouping->spec()); !s.ok()) return s;
+    Status status;
+    const Status added =
+        read([&](size_t trace, const format::AggregateRecord& record) {
+          if (!status.ok() || !choice.Wants(trace, record)) return;
+          status = grouping->AddCounted(record, choice.CountsBothFiles(trace));
+        });
+    return added.ok() ? status : added;
   }
 
   Status AskDerived(query::Table* table) {

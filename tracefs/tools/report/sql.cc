@@ -69,6 +69,7 @@ class SqlPrinter {
     if (!options_.input.traces.empty()) {
       sql_ += query::SqlOperations(options_.input.traces[0]);
       sql_ += query::kSqlRuns;
+      sql_ += query::kSqlFileUses;
     }
     for (QuestionPart& part : *parts) {
       if (Status s = Add(&part); !s.ok()) return s;
@@ -156,19 +157,21 @@ class SqlPrinter {
         return Status::Invalid("with --sql, A and B are days, as 2026-01-02");
       }
     }
-    const std::string runs =
-        condition.empty() ? "runs"
-                          : "(SELECT * FROM runs WHERE " + condition + ")";
+    const auto of = [&condition](const std::string& view) {
+      return condition.empty() ? view
+                               : "(SELECT * FROM " + view + " WHERE " +
+                                     condition + ") AS " + view;
+    };
     for (const query::SqlTable& table : row->tables) {
       std::string select(table.select);
       for (const query::SqlPiece& piece : query::SqlPieces()) {
         Replace(piece.word, piece.text, &select);
       }
-      select = Filled(select,
-                      {{"{runs}", condition.empty() ? runs : runs + " AS runs"},
-                       {"{path}", Word(0)},
-                       {"{a}", Word(0)},
-                       {"{b}", Word(1)}});
+      select = Filled(select, {{"{runs}", of("runs")},
+                               {"{uses}", of("file_uses")},
+                               {"{path}", Word(0)},
+                               {"{a}", Word(0)},
+                               {"{b}", Word(1)}});
       const bool main = table.title.empty();
       std::string sort(table.sort);
       if (main && !part.sort.empty()) {

@@ -283,10 +283,62 @@ TEST(AggregateTest, KeysNameTheCallerAndTheFile) {
   for (const auto& [key, record] : decoded.totals) keys.push_back(key);
   EXPECT_EQ(keys, (std::vector<std::string>{
                       "pid=77 comm=cc1 ext= name= dir=",
-                      "pid=77 comm=cc1 ext= name=d5 dir=/d5 path=/d5",
+                      "pid=77 comm=cc1 ext= name=d5 dir=/ path=/d5",
                       "pid=77 comm=cc1 ext=c name=f12.c dir=/d2 path=/d2/f12.c",
                       "pid=77 comm=cc1 ext=gz name=new.tar.gz dir=/d3 "
                       "path=/d3/new.tar.gz"}));
+}
+
+TEST(AggregateTest, ACopyIsReadOfItsSourceAndWrittenToItsDestination) {
+  Memory memory;
+  World world;
+  Pipeline pipeline(kQuick);
+  ASSERT_TRUE(
+      pipeline
+          .Add(Parts(memory, "by op, path; values count bytes size latency"))
+          .ok());
+  const auto copy = [&](uint64_t to, uint64_t bytes, int error = 0) {
+    Event event =
+        MakeEvent(world, Op::copy_file_range_, 12, 1, 5,
+                  error == 0 ? static_cast<int64_t>(bytes) : -1, error);
+    event.new_parent = to;
+    Send(pipeline, event);
+  };
+  copy(13, 100);
+  copy(13, 20);
+  copy(13, 4000, EIO);
+  copy(12, 1);  // within a file
+  ASSERT_TRUE(pipeline.Stop("test").ok());
+  const Decoded decoded = Read(memory);
+  ASSERT_EQ(decoded.totals.size(), 2u);
+  const auto& from = decoded.totals.at("op=34 path=/d2/f12.c");
+  EXPECT_EQ(from.count, 4u);
+  EXPECT_EQ(from.bytes, 100u + 20 + 1 + 1) << "1 is read and written";
+  EXPECT_EQ(from.size.Count(), 4u) << "transfers";
+  EXPECT_EQ(from.latency.Count(), 4u);
+  const auto& to = decoded.totals.at("op=34 path=/d3/f13.c");
+  EXPECT_EQ(to.count, 0u) << "each operation counts once";
+  EXPECT_EQ(to.bytes, 100u + 20);
+  EXPECT_EQ(to.size.Count(), 2u);
+  EXPECT_EQ(to.latency.Count(), 0u);
+}
+
+TEST(AggregateTest, ACopyMovesItsBytesOnceWhereKeysAreNotAboutFiles) {
+  Memory memory;
+  World world;
+  Pipeline pipeline(kQuick);
+  ASSERT_TRUE(
+      pipeline.Add(Parts(memory, "by op; values count bytes size")).ok());
+  Event event = MakeEvent(world, Op::copy_file_range_, 12, 1, 5, 100);
+  event.new_parent = 13;
+  Send(pipeline, event);
+  ASSERT_TRUE(pipeline.Stop("test").ok());
+  const Decoded decoded = Read(memory);
+  const auto& sum = decoded.totals.at("op=34");
+  EXPECT_EQ(sum.count, 1u);
+  EXPECT_EQ(sum.bytes, 100u);
+  EXPECT_EQ(sum.size.Count(), 1u);
+  EXPECT_EQ(sum.size.max, 100u);
 }
 
 TEST(AggregateTest, DirectoriesAreCutAtTheirDepth) {
