@@ -636,6 +636,48 @@ def check_only_counts(w):
          refused.stderr.decode())
 
 
+def check_several_drivers_count(w):
+    """Of several aggregate drivers of a tracer, the one that has the keys
+    answers, and each operation counts once."""
+    s = Script()
+    s.other("property", key="aggregate.copies", value="both files")
+    s.other("property", key="aggregate.2", value="dir(1)")
+    for op, n, size in (("read", 5, 50), ("copy_file_range", 2, 7)):
+        s.other("count", t=0, to=10 * MS, aggregate=1, op=op, uid=0, n=n,
+                bytes=size)
+    for folder, n in (("/a", 4), ("/b", 3)):
+        s.other("count", t=0, to=10 * MS, aggregate=2, dir=folder, n=n,
+                bytes=30)
+    trace = w.trace(s)
+
+    def rows(*words):
+        return [json.loads(line) for line in w.run(
+            "tracefs-dump", *words, "--format", "jsonl", trace).splitlines()]
+    same(rows("--by", "op", "--values", "count,bytes,read,written"),
+         [{"op": "read", "count": 5, "bytes": 50, "read": 50, "written": 0},
+          {"op": "copy_file_range", "count": 2, "bytes": 7, "read": 7,
+           "written": 7}])
+    same(rows("--by", "cuid", "--values", "count"), [{"cuid": 0, "count": 7}])
+    # Of what was not counted by operation it is not known what was read.
+    same(rows("--by", "dir(1)", "--values", "count,bytes,read"),
+         [{"dir(1)": "/a", "count": 4, "bytes": 30},
+          {"dir(1)": "/b", "count": 3, "bytes": 30}])
+    for keys in ("dir", "dir(2)", "op,dir(1)"):
+        refused = subprocess.run(
+            [os.path.join(w.bin, "tracefs-dump"), "--by", keys, trace],
+            capture_output=True, check=False)
+        same((refused.returncode, b"dir(1)" in refused.stderr), (2, True),
+             refused.stderr.decode())
+    told = w.run("tracefs-dump", "--stats", trace)
+    for words in ("read uid=0 ", "copy_file_range uid=0 ", "dir=/a ", "dir=/b "):
+        same(words in told, True, told)
+    told = [r for r in rows("--stats") if "aggregate" in r]
+    same([(r["aggregate"], r.get("op"), r.get("uid"), r.get("dir"), r["count"])
+          for r in told],
+         [(1, "read", 0, None, 5), (1, "copy_file_range", 0, None, 2),
+          (2, None, None, "/a", 4), (2, None, None, "/b", 3)])
+
+
 def check_losses(w):
     """Operations before and after are there, and what is missing is told."""
     s = Script()

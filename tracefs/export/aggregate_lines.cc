@@ -71,6 +71,19 @@ std::string AggregateKeyText(const AggregateKeyPart& part) {
   return name.empty() ? std::to_string(part.number) : std::string(name);
 }
 
+std::string AggregateKeysText(const AggregateRecord& record) {
+  if (record.other) return "(other)";
+  std::string text;
+  for (const AggregateKeyPart& part : record.key) {
+    if (!text.empty()) text += ' ';
+    if (part.arg_id != static_cast<uint16_t>(format::ArgId::kKeyOp)) {
+      text += std::string(AggregateKeyLabel(part.arg_id)) + '=';
+    }
+    text += TerminalWord(AggregateKeyText(part));
+  }
+  return text.empty() ? "(all)" : text;
+}
+
 std::string AggregateText(const AggregateRecord& record) {
   std::string line = "aggregate " + std::to_string(record.aggregate) +
                      (record.total ? " total" : "") + " of " +
@@ -104,12 +117,7 @@ std::string AggregateText(const AggregateRecord& record) {
   return line;
 }
 
-std::string AggregateJson(const AggregateRecord& record) {
-  std::string line = "{\"ts\":" + std::to_string(record.real_to_ns);
-  AppendJsonNumber("from", record.real_from_ns, &line);
-  AppendJsonNumber("aggregate", record.aggregate, &line);
-  AppendJsonText("scope", record.total ? "total" : "period", &line);
-  if (record.other) line += ",\"other\":true";
+void AppendAggregateKey(const AggregateRecord& record, std::string* line) {
   for (const AggregateKeyPart& part : record.key) {
     const std::string_view label = AggregateKeyLabel(part.arg_id);
     if (label.empty()) continue;
@@ -118,11 +126,20 @@ std::string AggregateJson(const AggregateRecord& record) {
     const bool text =
         AggregateKeyIsText(part.arg_id) || !NameOfNumber(part).empty();
     if (text) {
-      AppendJsonText(label, AggregateKeyText(part), &line);
+      AppendJsonText(label, AggregateKeyText(part), line);
     } else {
-      AppendJsonNumber(label, part.number, &line);
+      AppendJsonNumber(label, part.number, line);
     }
   }
+}
+
+std::string AggregateJson(const AggregateRecord& record) {
+  std::string line = "{\"ts\":" + std::to_string(record.real_to_ns);
+  AppendJsonNumber("from", record.real_from_ns, &line);
+  AppendJsonNumber("aggregate", record.aggregate, &line);
+  AppendJsonText("scope", record.total ? "total" : "period", &line);
+  if (record.other) line += ",\"other\":true";
+  AppendAggregateKey(record, &line);
   AppendJsonNumber("count", record.count, &line);
   if (record.missed != 0) AppendJsonNumber("missed", record.missed, &line);
   if (record.errors) AppendJsonNumber("errors", *record.errors, &line);

@@ -10,6 +10,14 @@ namespace tracefs {
 // The value of a part of a key: a number, a name, or bytes as they are.
 std::string AggregateKeyText(const format::AggregateKeyPart& part);
 
+// The key as text: the operation by its name, other parts as `label=value`.
+// "(other)" and "(all)" where there is none.
+std::string AggregateKeysText(const format::AggregateRecord& record);
+// The same as members of a JSON object, a comma before each; parts have the
+// names they have in operations.
+void AppendAggregateKey(const format::AggregateRecord& record,
+                        std::string* line);
+
 // Without the time, without a line end: what follows it in a listing.
 std::string AggregateText(const format::AggregateRecord& record);
 

@@ -7,11 +7,13 @@
 
 #include "tracefs/base/clock.h"
 #include "tracefs/base/text.h"
+#include "tracefs/export/aggregate_lines.h"
 #include "tracefs/export/decimal.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/export/json_member.h"
 #include "tracefs/format/constants.h"
 #include "tracefs/format/frame.h"
+#include "tracefs/tally/transfer.h"
 
 namespace tracefs {
 namespace {
@@ -20,6 +22,7 @@ using format::ReadStats;
 using format::Record;
 
 constexpr size_t kNameColumns = 24;
+constexpr size_t kMostKeyColumns = 60;
 
 std::string Padded(std::string_view text, size_t columns) {
   std::string padded(text);
@@ -173,12 +176,8 @@ void OpStats::Add(const Record& record) {
     return;
   }
   ++row.count;
-  if (event.Has(Field::kErrno) && event.Get(Field::kErrno) != 0) {
-    ++row.errors;
-  } else if (Info(event.op).family == OpFamily::kData &&
-             event.Has(Field::kResult)) {
-    row.bytes += event.Get(Field::kResult);
-  }
+  if (tally::Failed(event)) ++row.errors;
+  row.bytes += tally::BytesOf(event).moved();
   if (event.Has(Field::kLatency)) {
     const uint64_t ns = event.Get(Field::kLatency);
     ++row.timed;
@@ -192,14 +191,7 @@ void OpStats::AddCounts(size_t trace, const format::AggregateRecord& record) {
   if (counted_.size() >= kMaxCounted && !counted_.contains(by)) return;
   Counted& counted = counted_[by];
   counted.has_total |= record.total;
-  size_t op = kNoOp;
-  for (const format::AggregateKeyPart& part : record.key) {
-    if (part.arg_id == static_cast<uint16_t>(format::ArgId::kKeyOp) &&
-        part.number < kOpCount) {
-      op = part.number;
-    }
-  }
-  Row& row = (record.total ? counted.total : counted.periods)[op];
+  Row& row = (record.total ? counted.total : counted.periods).At(record);
   row.count += record.count;
   row.errors += record.errors.value_or(0);
   row.bytes += record.bytes.value_or(0);
@@ -209,9 +201,35 @@ void OpStats::AddCounts(size_t trace, const format::AggregateRecord& record) {
   row.max_ns = std::max(row.max_ns, record.latency.max);
 }
 
-OpStats::Row OpStats::Sum(const Rows& rows) {
+OpStats::Row& OpStats::Lines::At(const format::AggregateRecord& record) {
+  std::string name = AggregateKeysText(record);
+  std::string members;
+  AppendAggregateKey(record, &members);
+  if (lines_.size() >= kMost && !places_.contains(name)) {
+    name = "(other)";
+    members = ",\"other\":true";
+  }
+  const auto [at, fresh] = places_.try_emplace(name, lines_.size());
+  if (fresh) {
+    if (!members.empty()) members = members.substr(1) + ",";
+    lines_.push_back({std::move(name), std::move(members), {}});
+  }
+  return lines_[at->second].row;
+}
+
+std::vector<OpStats::Line> OpStats::OfOperations() const {
+  std::vector<Line> lines;
+  for (size_t i = 0; i < kOpCount; ++i) {
+    if (rows_[i].count == 0 && rows_[i].before == 0) continue;
+    const std::string name(OpName(static_cast<Op>(i)));
+    lines.push_back({name, "\"op\":\"" + name + "\",", rows_[i]});
+  }
+  return lines;
+}
+
+OpStats::Row OpStats::Sum(const std::vector<Line>& lines) {
   Row sum;
-  for (const Row& row : rows) {
+  for (const auto& [name, members, row] : lines) {
     sum.count += row.count;
     sum.before += row.before;
     sum.errors += row.errors;
@@ -223,14 +241,19 @@ OpStats::Row OpStats::Sum(const Rows& rows) {
   return sum;
 }
 
-std::string OpStats::Table(std::string_view head, const Rows& rows) {
-  const Row total = Sum(rows);
+std::string OpStats::Table(std::string_view head,
+                           const std::vector<Line>& lines) {
+  const Row total = Sum(lines);
   const bool any_before = total.before != 0;
-  std::string text = Padded(head, 16) + "       count      errors" +
+  size_t width = 16;
+  for (const Line& one : lines) {
+    width = std::max(width, std::min(one.name.size() + 1, kMostKeyColumns));
+  }
+  std::string text = Padded(head, width) + "       count      errors" +
                      "           bytes        mean         max" +
                      (any_before ? "      before" : "") + "\n";
   const auto line = [&](std::string_view name, const Row& row) {
-    text += Padded(name, 16) + RightAligned(std::to_string(row.count), 12) +
+    text += Padded(name, width) + RightAligned(std::to_string(row.count), 12) +
             RightAligned(std::to_string(row.errors), 12) +
             RightAligned(row.bytes ? std::to_string(row.bytes) : "-", 16);
     if (row.timed != 0) {
@@ -242,18 +265,15 @@ std::string OpStats::Table(std::string_view head, const Rows& rows) {
     if (any_before) text += RightAligned(std::to_string(row.before), 12);
     text += "\n";
   };
-  for (size_t op = 0; op < rows.size(); ++op) {
-    if (rows[op].count == 0 && rows[op].before == 0) continue;
-    line(op == kNoOp ? "(any)" : OpName(static_cast<Op>(op)), rows[op]);
-  }
+  for (const Line& one : lines) line(one.name, one.row);
   line("total", total);
   return text;
 }
 
 std::string OpStats::Table(const std::vector<const ReadStats*>& traces) const {
-  const bool only_counted =
-      !counted_.empty() && Sum(rows_).count == 0 && Sum(rows_).before == 0;
-  std::string text = only_counted ? "" : Table("operation", rows_);
+  const std::vector<Line> operations = OfOperations();
+  const bool only_counted = !counted_.empty() && operations.empty();
+  std::string text = only_counted ? "" : Table("operation", operations);
   for (const auto& [by, counted] : counted_) {
     const auto& [trace, tracer, aggregate] = by;
     if (!text.empty()) text += '\n';
@@ -262,7 +282,7 @@ std::string OpStats::Table(const std::vector<const ReadStats*>& traces) const {
         std::to_string(tracer) +
         (traces.size() > 1 ? " of trace " + std::to_string(trace + 1) : "") +
         (counted.has_total ? "" : ", so far") + ":\n" +
-        Table("operation", counted.rows());
+        Table("key", counted.lines().all());
   }
   const Losses losses = SumLosses(traces);
   const auto loss = [&text](const std::string& what, uint64_t count) {
@@ -289,14 +309,12 @@ std::string OpStats::Table(const std::vector<const ReadStats*>& traces) const {
   return text;
 }
 
-void OpStats::AddJson(const Rows& rows, const std::string& more,
+void OpStats::AddJson(const std::vector<Line>& lines, const std::string& more,
                       std::string* text) {
-  for (size_t op = 0; op < rows.size(); ++op) {
-    const Row& row = rows[op];
-    if (row.count == 0 && row.before == 0) continue;
-    const std::string_view name =
-        op == kNoOp ? "(any)" : OpName(static_cast<Op>(op));
-    *text += "{" + more + "\"op\":\"" + std::string(name) + "\"";
+  for (const auto& [name, members, row] : lines) {
+    std::string head = more + members;
+    if (!head.empty()) head.pop_back();
+    *text += "{" + head;
     AppendJsonNumber("count", row.count, text);
     AppendJsonNumber("errors", row.errors, text);
     AppendJsonNumber("bytes", row.bytes, text);
@@ -312,10 +330,10 @@ void OpStats::AddJson(const Rows& rows, const std::string& more,
 std::string OpStats::JsonLines(
     const std::vector<const ReadStats*>& traces) const {
   std::string text;
-  AddJson(rows_, "", &text);
+  AddJson(OfOperations(), "", &text);
   for (const auto& [by, counted] : counted_) {
     const auto& [trace, tracer, aggregate] = by;
-    AddJson(counted.rows(),
+    AddJson(counted.lines().all(),
             "\"trace\":" + std::to_string(trace + 1) +
                 ",\"tracer\":" + std::to_string(tracer) +
                 ",\"aggregate\":" + std::to_string(aggregate) + ",",

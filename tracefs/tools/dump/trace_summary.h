@@ -43,26 +43,43 @@ class OpStats {
     uint64_t total_ns = 0;
     uint64_t max_ns = 0;
   };
-  // The columns of keys without an operation, and of all other keys.
-  static constexpr size_t kNoOp = kOpCount;
-  using Rows = std::array<Row, kOpCount + 1>;
+  // A line of a table: operations of one kind, or counted under one key.
+  struct Line {
+    std::string name;     // for people
+    std::string members;  // the same for JSON, a comma after it
+    Row row;
+  };
+  class Lines {
+   public:
+    // More are one: "(other)".
+    static constexpr size_t kMost = 100'000;
+
+    Row& At(const format::AggregateRecord& record);
+    const std::vector<Line>& all() const { return lines_; }
+
+   private:
+    std::map<std::string, size_t, std::less<>> places_;  // by `name`
+    std::vector<Line> lines_;
+  };
   struct Counted {
-    Rows periods{};
-    Rows total{};  // of the whole trace; has all the others
+    Lines periods;
+    Lines total;  // of the whole trace; has all the others
     bool has_total = false;
-    const Rows& rows() const { return has_total ? total : periods; }
+    const Lines& lines() const { return has_total ? total : periods; }
   };
   // Trace, tracer, and which one of its aggregate drivers.
   using CountedBy = std::tuple<size_t, uint32_t, uint32_t>;
   // More are hostile.
   static constexpr size_t kMaxCounted = 1000;
 
-  static Row Sum(const Rows& rows);
-  static std::string Table(std::string_view head, const Rows& rows);
-  static void AddJson(const Rows& rows, const std::string& more,
+  static Row Sum(const std::vector<Line>& lines);
+  static std::string Table(std::string_view head,
+                           const std::vector<Line>& lines);
+  static void AddJson(const std::vector<Line>& lines, const std::string& more,
                       std::string* text);
+  std::vector<Line> OfOperations() const;
 
-  Rows rows_{};
+  std::array<Row, kOpCount> rows_{};
   std::map<CountedBy, Counted> counted_;
 };
 
