@@ -46,6 +46,8 @@ class Model:
         self.processes = {}
         # {(path, kind): {(pid, run): [first, last]}}
         self.uses = collections.defaultdict(dict)
+        self.last_writer = {}
+        self.twice = set()  # (path, who wrote it, who wrote it next)
         for line in map(json.loads, text.splitlines()):
             if "process" in line:
                 self.take_process(line)
@@ -73,6 +75,11 @@ class Model:
         if line["op"] == "release" and who in self.uses[line["path"], WRITE]:
             found = [(line["path"], WRITE)]
         for path, kind in found:
+            if kind == WRITE and line["op"] != "release":
+                last = self.last_writer.get(path, who[0])
+                self.last_writer[path] = who[0]
+                if last != who[0]:
+                    self.twice.add((path, last, who[0]))
             times = self.uses[path, kind].setdefault(who, [line["ts"], end])
             times[1] = max(times[1], end)
 
@@ -114,6 +121,12 @@ class Model:
                 return False
             at = self.processes[pid].begin
         return at <= later
+
+    def double_writes(self):
+        """By processes that do not descend from each other."""
+        return {(path, first, second) for path, first, second in self.twice
+                if first not in self.line_up(second) and
+                second not in self.line_up(first)}
 
     def races(self):
         found = set()

@@ -1,8 +1,8 @@
 // Writes traces of made-up builds, for tests of what reads them:
 //   make_build_trace SCENE FILE [N [PART]]
-// SCENE: toy, broken, rows, hostile, long, copy, compile, findings, first,
-// second, big (N operations; PART keeps processes of several such traces
-// apart).
+// SCENE: toy, broken, rows, hostile, long, copy, unknown-copy, compile,
+// findings, first, second, big (N operations; PART keeps processes of several
+// such traces apart).
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -310,8 +310,9 @@ void Long(Scene& scene, TraceTaker& taker) {
   scene.Exit(1);
 }
 
-// As traces were before they had the name of what a copy writes.
-void Copy(Scene& scene) {
+// As traces were before they had the name of what a copy writes; `opened`: but
+// that it was opened.
+void Copy(Scene& scene, bool opened) {
   scene.Running(1, "/bin/sh run");
   scene.Run(1, 2, "/bin/cat in");
   build::FileStep in = scene.Step(2, Op::open_, "/src/in");
@@ -321,7 +322,7 @@ void Copy(Scene& scene) {
   build::FileStep out = scene.Step(2, Op::create_, "/src/out");
   out.flags = O_WRONLY;
   out.fh = 71;
-  scene.Take(out);
+  if (opened) scene.Take(out);
   build::FileStep copy = scene.Step(2, Op::copy_file_range_, "/src/in");
   copy.fh = 70;
   copy.fh_out = 71;
@@ -450,8 +451,8 @@ int Main(int argc, char** argv) {
     Hostile(scene);
   } else if (name == "long") {
     Long(scene, taker);
-  } else if (name == "copy") {
-    Copy(scene);
+  } else if (name == "copy" || name == "unknown-copy") {
+    Copy(scene, name == "copy");
   } else if (name == "compile") {
     taker.MountAt("/");
     Compile(scene);

@@ -139,6 +139,13 @@ class Test:
         assert self.names("broken", "a.o", "--closure", "flow") == []
         assert "is not known" in self.err
 
+    def test_a_copy_of_an_older_trace_wrote_what_its_handle_was_opened_as(self):
+        assert self.names("copy", "out", "--closure", "flow") == ["in"]
+        assert self.names("copy", "--reverse", "in") == ["out"]
+        assert "copies" not in self.err
+        assert self.names("unknown-copy", "--reverse", "in") == []
+        assert "1 copies wrote to files that the trace does not say" in self.err
+
     def test_reverse_says_what_is_made_again(self):
         assert self.names("toy", "--reverse", "a.h") == ["a.o", "prog"]
         assert self.names("toy", "--reverse", "--direct", "a.h") == ["a.o"]

@@ -9,6 +9,7 @@ CAS is given of all that.
 import json
 import os
 import shutil
+import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -222,6 +223,11 @@ class Answers:
                       race["reader_pid"], race["writer_pid"])
                      for race in self.deps(trace, "--races")}
             expect_equal(races, model.races(), f"races of {name}")
+            twice = {(each["file"][len(folder):], each["first_pid"],
+                      each["second_pid"])
+                     for each in self.deps(trace, "--double-writes")}
+            expect_equal(twice, model.double_writes(), f"written twice: {name}")
+            expect("/libx.a" in {path for path, _, _ in twice}, "ar and ranlib")
             made = ["/a.o", "/libx.a", "/prog", "/use.o", "/use2.c", "/gen.h"]
             answers = self.deps(trace, "--closure", "flow", "--no-pipes",
                                 *(folder + target for target in made))
@@ -265,6 +271,32 @@ class Answers:
         expect(os.path.join(folder, "include/x.h") in opened, "the header")
         expect(os.path.join(folder, "inc") not in opened, "the link to it")
 
+    def folders(self):
+        """The compiler says itself where it looks for headers."""
+        self.suite.remove("folders")
+        folder = self.suite.folder("folders")
+        os.mkdir(os.path.join(folder, "own"))
+        for name in ("a.c", "b.cc"):
+            with open(os.path.join(folder, name), "w",
+                      encoding="ascii") as out:
+                out.write("#include <stddef.h>\n")
+        drivers = [each for each in ("gcc", "g++") if shutil.which(each)]
+        commands = [f"{driver} -Iown -c {name}" for driver, name in
+                    zip(drivers, ("a.c", "b.cc"))]
+        trace = self.run("folders", folder, "; ".join(commands), "--root")
+        made = {" ".join(e["v"]): e["d"]["i"] for e in json.loads(
+            self.export(trace, "nfsdb-json")) if "d" in e}
+        for command in commands:
+            said = subprocess.run([*command.split(), "-v", "-E"], cwd=folder,
+                                  check=True, capture_output=True,
+                                  text=True).stderr
+            said = said[said.index("search starts here:"):
+                        said.index("End of search list.")]
+            want = [os.path.realpath(os.path.join(folder, line.strip()))
+                    for line in said.splitlines() if "search" not in line]
+            got = list(dict.fromkeys(map(os.path.realpath, made[command])))
+            expect_equal(got, want, command)
+
     @staticmethod
     def same(process, run, entry):
         where = (process.upid, run.index)
@@ -292,7 +324,7 @@ def main():
             answers.append(Answers(suite))
         return getattr(answers[0], name)()
     for name in ("copies", "races", "no_races", "as_the_model_says", "rebuilt",
-                 "cas"):
+                 "cas", "folders"):
         suite.run(name.replace("_", " "), case, name)
     suite.finish()
 

@@ -371,6 +371,20 @@ TEST(DependenciesTest, EachOfVeryManyWritersIsFoundOnce) {
   EXPECT_EQ(graph.LastWriterOf(graph.paths().Find("/src/log")), found.back());
 }
 
+// Each could have written what each other one read: nine million pairs.
+TEST(DependenciesTest, Malicious_APipeThatThousandsHoldLeadsNowhere) {
+  GraphBuilder builder;
+  Scene scene(builder);
+  scene.Running(1, "/bin/sh");
+  for (uint32_t pid = 2; pid < 3000; ++pid) {
+    scene.Run(1, pid, "/bin/cat");
+    scene.Pipes(pid, {{0, 4711, PipeEnd::kRead}, {1, 4711, PipeEnd::kWrite}});
+  }
+  const BuildGraph graph = builder.Finish();
+  EXPECT_THAT(graph.pipes(), IsEmpty());
+  EXPECT_EQ(graph.crowded_pipes(), 1u);
+}
+
 TEST(DependenciesTest, ATraceWithoutProcessRecordsStillAnswers) {
   GraphBuilder builder;
   Scene scene(builder);
