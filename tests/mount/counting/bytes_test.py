@@ -219,6 +219,17 @@ def check_report(suite, trace, told, model):
                                  trace).stdout)
     expect_equal([page["totals"][k] for k in KEYS],
                  [model.read, model.written], "the page")
+    tree = page["tree"]
+    paths = {}
+    for i, (name, parent) in enumerate(zip(tree["name"], tree["parent"])):
+        paths[i] = "" if parent is None else f"{paths[parent]}/{name}"
+    expect_files({paths[i]: (tree["read"][i], tree["written"][i])
+                  for i in paths}, told, "the tree of the page")
+    writers = json.loads(suite.tool("tracefs-report", "who", "/out/copied",
+                                    "--format", "json", trace).stdout)
+    expect_equal([(r["read"], r["written"])
+                  for r in writers["tables"][0]["rows"]],
+                 [told.files["/out/copied"]], "who")
 
 
 def check_sqlite(suite, trace, told, model):
