@@ -189,7 +189,11 @@ void LeaveSignalsToCommand() {
     static_cast<void>(::write(failed, text.data(), text.size()));
     ::_exit(kNotRunnable);
   };
-  // What it does from here on is recorded behind its beginning.
+  // What it does on its way there is done for the command, which takes its
+  // number.
+  const std::string& name = options.command[0];
+  ::prctl(PR_SET_NAME, name.c_str() + name.rfind('/') + 1);
+  // What it does from here on is recorded after its beginning.
   char byte;
   while (::read(go, &byte, 1) < 0 && errno == EINTR) {
   }

@@ -104,7 +104,10 @@ def names_follow_exec_in_a_run(suite):
             out.write(" ".join(command) + "\n")
     trace = suite.path("run-trace")
     run(suite, trace, ["/bin/sh", script], folder)
-    return check_names(suite.read(trace))
+    events = suite.read(trace)
+    names = {e["comm"] for e in events if "comm" in e}
+    expect("tracefs-run" not in names, f"tracefs-run among {sorted(names)}")
+    return check_names(events)
 
 
 def kernel_events():
