@@ -183,7 +183,7 @@ class Test:
         self.ask("toy", "nothing", status=1)
         assert "not in the trace" in self.err
         self.ask("toy", "a.c")
-        assert "nobody was seen to write it" in self.err
+        assert "no process was seen to write it" in self.err
 
     def test_relative_folders_begin_where_the_command_runs(self):
         def ask(*words):

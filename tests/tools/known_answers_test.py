@@ -319,8 +319,8 @@ def check_who_follows_the_file(w):
     s.op("setattr", 2, "chmod", "/c", ino=10, valid=1, new_mode=0o100600)
     s.op("rename", 1, "sh", "/a", path2="/z", ino=11, mode=0o100644)
     s.op("setattr", 2, "chmod", "/z", ino=11, valid=1, new_mode=0o100600)
-    same(paths(s), [("create", "/a"), ("rename", "/new"), ("rename", "/a"),
-                    ("setattr", "/z")])
+    same(paths(s), [("create", "/a"), ("create", "/new"), ("rename", "/new"),
+                    ("rename", "/a"), ("setattr", "/z")])
     # Somebody has it open still.
     s = Script()
     s.op("create", 1, "sh", "/a", ino=10, fh=1, mode=0o100644)
@@ -330,10 +330,191 @@ def check_who_follows_the_file(w):
     s.op("release", 1, "sh", "/a", ino=10, fh=1)
     make_file(s, "/c", 10)
     same(len(paths(s)), 3)
-    # The path may be said as one likes.
+
+
+def written(w, s, path):
+    """By whom, as [(name, bytes)]."""
+    return sorted((r["cname"], r["written"]) for r in w.ask("who", s, path)[0]
+                  if r["written"])
+
+
+def write_file(s, path, ino, pid, comm, size):
+    s.op("create", pid, comm, path, ino=ino, fh=ino, mode=0o100644)
+    s.op("write", pid, comm, path, ino=ino, fh=ino, off=0, len=size, res=size)
+    s.op("release", pid, comm, path, ino=ino, fh=ino)
+
+
+def check_who_wrote_it_under_another_name(w):
+    """Editors write a new file and move it over the old one; directories above
+    are moved as well."""
+    s = Script()
+    write_file(s, "/d/doc", 10, 1, "first", 100)
+    write_file(s, "/d/.doc.swp", 11, 2, "vim", 200)
+    write_file(s, "/d/other", 12, 3, "cat", 300)
+    s.op("rename", 2, "vim", "/d/.doc.swp", path2="/d/doc", ino=11,
+         mode=0o100644)
+    same(written(w, s, "/d/doc"), [("first", 100), ("vim", 200)])
+    same([(r["op"], r["path"]) for r in w.ask("who", s, "/d/doc")[1]],
+         [("create", "/d/doc"), ("create", "/d/.doc.swp"),
+          ("rename", "/d/.doc.swp")])
+    # By any of the names; the number of operations counts the rename once.
+    rows = w.ask("who", s, "/d/doc")[0]
+    same(sum(r["count"] for r in rows), 7)
+    same(written(w, s, "/d/.doc.swp"), [("vim", 200)])
+    s.op("rename", 4, "mv", "/d", path2="/e", ino=5, mode=DIRECTORY)
+    same(written(w, s, "/e/doc"), [("vim", 200)])
+    s.op("mkdir", 4, "mkdir", "/top", ino=6, mode=DIRECTORY)
+    s.op("rename", 4, "mv", "/e", path2="/top/f", ino=5, mode=DIRECTORY)
+    s.op("rename", 5, "mv", "/top/f/doc", path2="/top/f/final", ino=11,
+         mode=0o100644)
+    same(written(w, s, "/top/f/final"), [("vim", 200)])
+    same(written(w, s, "/top/f/other"), [("cat", 300)])
+    # Without numbers of inodes, by names alone.
+    plain = Script()
+    for line in ("/t", "/u"):
+        plain.op("create", 1, "sh", line, fh=7)
+        plain.op("write", 1, "sh", line, fh=7, off=0, len=5, res=5)
+        plain.op("release", 1, "sh", line, fh=7)
+    plain.op("rename", 1, "mv", "/t", path2="/v")
+    same(written(w, plain, "/v"), [("mv", 5)])
+
+
+def check_who_is_not_led_astray(w):
+    """Numbers and names that are used again, or made up."""
+    # The number of a file that is gone is another's.
+    s = Script()
+    write_file(s, "/old", 10, 1, "old", 10)
+    s.op("unlink", 1, "rm", "/old", ino=10, nlink=0)
+    write_file(s, "/tmp", 10, 2, "new", 20)
+    s.op("rename", 2, "mv", "/tmp", path2="/a", ino=10, mode=0o100644)
+    same(written(w, s, "/a"), [("mv", 20)])
+    # It went unseen.
+    s = Script()
+    write_file(s, "/old", 10, 1, "old", 10)
+    write_file(s, "/a", 10, 2, "new", 20)
+    same(written(w, s, "/a"), [("new", 20)])
+    # A handle is used again for another file.
+    s = Script()
+    s.op("open", 1, "one", "/x", ino=10, fh=1)
+    s.op("open", 2, "two", "/a", ino=11, fh=1)
+    s.op("write", 2, "two", "/a", ino=11, fh=1, off=0, len=3, res=3)
+    s.op("rename", 1, "one", "/x", path2="/y", ino=10, mode=0o100644)
+    same(written(w, s, "/y"), [])
+    # A directory moved into itself, names exchanged that are not there, a
+    # rename without an end: nothing comes of it.
+    s = Script()
+    s.op("mkdir", 1, "evil", "/d", ino=1, mode=DIRECTORY)
+    write_file(s, "/d/f", 2, 1, "evil", 1)
+    s.op("rename", 1, "evil", "/d", path2="/d/d", ino=1, mode=DIRECTORY)
+    s.op("rename", 1, "evil", "/nothing", path2="/a", flags=2)
+    s.op("rename", 1, "evil", "/d/f", ino=2)
+    s.op("unlink", 1, "evil", "/never", ino=2, nlink=0)
+    same(written(w, s, "/a"), [])
+    # A rename that failed moves nothing.
+    s = Script()
+    write_file(s, "/t", 10, 1, "t", 5)
+    s.op("rename", 1, "mv", "/t", path2="/a", ino=10, err=13, mode=0o100644)
+    same(written(w, s, "/a"), [])
+    # Of two mounts with the same numbers each has files of its own.
+    both = []
+    for host in ("one", "two"):
+        s = Script()
+        s.other("host", name=host)
+        write_file(s, "/t" if host == "one" else "/u", 10, 1, host, 5)
+        if host == "two":
+            s.op("rename", 1, "mv", "/u", path2="/a", ino=10, mode=0o100644)
+        both.append(w.trace(s))
+    text = w.run("tracefs-report", "who", "--format", "json", "/a", *both)
+    rows = json.loads(text)["tables"][0]["rows"]
+    same([(r["cname"], r["written"]) for r in rows], [("mv", 5)])
+
+
+def check_paths_as_people_say_them(w):
+    """As reports print them, by the path of the machine, from where one stands;
+    and what is not there is told, each time with status 1."""
+    s = Script()
+    point = os.path.join(w.folder, "mnt")
+    source = os.path.join(w.folder, "src")
+    s.other("property", key="mount.point", value=point)
+    s.other("property", key="backing.path", value=source)
+    write_file(s, "/d/a", 10, 1, "me", 5)
     trace = w.trace(s)
-    for way in ("a", "//a", "./a", "/x/../a"):
-        same(w.tables("who", trace, way), w.tables("who", trace, "/a"), way)
+
+    def ask(*words, cwd=None, tool="tracefs-report"):
+        done = subprocess.run(
+            [os.path.join(w.bin, tool), *words], cwd=cwd or w.folder,
+            capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    os.makedirs(os.path.join(point, "d"), exist_ok=True)
+    here = os.path.join(point, "d")
+    ways = [("/d/a", None), ("d/a", None), ("//d/./a", None),
+            ("/x/../d/a", None), (point + "/d/a", None),
+            (source + "/d/a", None), ("mnt/d/a", None), ("a", here),
+            ("./a", here), ("../d/a", here)]
+    for way, cwd in ways:
+        status, out, err = ask("who", "--format", "csv", way, trace, cwd=cwd)
+        same((status, out.splitlines()[1].split(",")[0]), (0, "me"), way + err)
+        status, out, err = ask(way, "--trace", trace, cwd=cwd,
+                               tool="tracefs-deps")
+        same(status, 0, f"deps {way}: {err}")
+    for way, cwd, said in (("/elsewhere/a", None, "does not lie in what"),
+                           ("../a", w.folder, "does not lie in what"),
+                           (point + "/d/b", None, "was recorded on a file"),
+                           (point + "2/d/a", None, "does not lie in what"),
+                           ("b", here, "was recorded on a file")):
+        for tool, words in (("tracefs-report", ("who", way, trace)),
+                            ("tracefs-deps", (way, "--trace", trace))):
+            status, out, err = ask(*words, cwd=cwd, tool=tool)
+            same(status, 1, f"{tool} {way}")
+            if said not in err or "nobody" in out + err:
+                raise Failure(f"{tool} {way}: {out} {err}")
+
+
+def check_filters_by_paths_of_the_machine_get_advice(w):
+    s = Script()
+    s.other("property", key="mount.point", value="/mnt/x")
+    write_file(s, "/d/a", 10, 1, "me", 5)
+    trace = w.trace(s)
+    for tool, words in (("tracefs-dump", ("--filter", "{}", trace)),
+                        ("tracefs-dump", ("--filter", "{}", "--by", "op",
+                                          "--values", "count", trace)),
+                        ("tracefs-report", ("files", "--filter", "{}", trace)),
+                        ("tracefs-replay", ("--check", "--filter", "{}",
+                                            trace))):
+        for path, advised in (("path = /mnt/x/d/a", True),
+                              ("NOT path ~ \"/mnt/x/**\"", True),
+                              ("path = /mnt/xy", False), ("path = /d/a", False)):
+            done = w.finished(tool, *(path if v == "{}" else v for v in words))
+            said = (done.stdout + done.stderr).decode()
+            same("paths of the trace begin at /mnt/x" in said, advised,
+                 f"{tool} {path}: {said}")
+
+
+def check_what_cannot_be_known_is_said(w):
+    """Where the answer is that there is nothing, what the trace cannot tell."""
+    s = Script()
+    s.other("property", key="filter.text", value="op = write")
+    s.other("property", key="visibility", value="fast")
+    s.other("property", key="visibility.invisible", value="many lookups")
+    write_file(s, "/d/a", 10, 1, "me", 5)
+    s.other("loss", reason="overflow", count=7, t=s.now, to=s.now)
+    trace = w.trace(s)
+    for tool, words in (("tracefs-report", ("who", "/b", trace)),
+                        ("tracefs-deps", ("/b", "--trace", trace))):
+        done = subprocess.run([os.path.join(w.bin, tool), *words],
+                              capture_output=True, text=True, check=False)
+        said = done.stdout + done.stderr
+        for text in ("op = write", "visibility fast", "many lookups",
+                     "7 operations were lost"):
+            if text not in said:
+                raise Failure(f"{tool} does not say {text}: {said}")
+    # A question about some of them says so.
+    done = subprocess.run(
+        [os.path.join(w.bin, "tracefs-report"), "who", "--filter", "cuid = 5",
+         "/d/a", trace], capture_output=True, text=True, check=False)
+    same((done.returncode, "that the question is about" in done.stderr),
+         (1, True))
 
 
 def check_percentiles_between_extremes(w):

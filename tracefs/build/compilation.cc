@@ -5,7 +5,6 @@
 #include <ranges>
 #include <string_view>
 
-#include "tracefs/base/text.h"
 #include "tracefs/build/patterns.h"
 
 namespace tracefs::build {
@@ -165,26 +164,6 @@ class DriverReader {
 };
 
 }  // namespace
-
-std::string AbsolutePath(const std::string& cwd, const std::string& path) {
-  const std::string whole = path.starts_with("/") ? path : cwd + "/" + path;
-  std::vector<std::string_view> parts;
-  std::string_view rest = whole;
-  while (!rest.empty()) {
-    const std::string_view part = TakeUpTo(rest, '/');
-    if (part == "..") {
-      if (!parts.empty()) parts.pop_back();
-    } else if (!part.empty() && part != ".") {
-      parts.push_back(part);
-    }
-  }
-  std::string result;
-  for (const std::string_view part : parts) {
-    result += '/';
-    result += part;
-  }
-  return result.empty() ? "/" : result;
-}
 
 // The kernel gives an interpreter the script's name after its own word and at
 // most one more.

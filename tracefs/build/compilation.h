@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "tracefs/base/absolute_path.h"
 #include "tracefs/build/build_config.h"
 #include "tracefs/build/process_tracker.h"
 
@@ -49,8 +50,5 @@ std::optional<Linking> FindLinking(const BuildConfig& config,
 
 // What was to run, by an absolute path: of a script the script, else what runs.
 std::string ProgramPath(const Image& image);
-
-// `path` seen from the working directory, without "." and "..".
-std::string AbsolutePath(const std::string& cwd, const std::string& path);
 
 }  // namespace tracefs::build

@@ -12,8 +12,10 @@ namespace tracefs::query {
 
 struct AnalysisOptions {
   size_t top = 20;        // as many as are wanted of what is kept by rank
-  std::string path = {};  // of `who`
-  GroupSpec group = {};   // of `group`
+  std::string path = {};  // of `who`, as it was given
+  // The operations that come are not all: the question has a filter or a range.
+  bool narrowed = false;
+  GroupSpec group = {};  // of `group`
   // Of `pauses` and `lifetimes`: a row of their histograms, in ns; 0: powers of
   // two.
   uint64_t histogram_width = 0;
@@ -23,6 +25,9 @@ struct AnalysisRow {
   std::string_view name;
   std::string_view help;
   std::unique_ptr<Analysis> (*make)(const AnalysisOptions& options);
+  // Its rows say that something was never done: what the traces cannot tell is
+  // to be said beside them.
+  bool says_never = false;
 };
 
 std::span<const AnalysisRow> Analyses();

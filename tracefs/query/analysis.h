@@ -25,6 +25,9 @@ class Analysis {
   virtual void TakeProcess(const ProcessRecord& /*record*/) {}
   // Once, after the last one.
   virtual std::vector<Table> Finish() = 0;
+  // After that: why there is no answer, where what was asked about is not
+  // there.
+  virtual Status Verdict() const { return {}; }
 };
 
 // Whether an operation is one that ran and has ended, and not what was recorded

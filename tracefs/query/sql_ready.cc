@@ -312,30 +312,34 @@ WHERE a.ended = 'replaced' AND a.bytes_written > 0
 GROUP BY a.host, a.path)",
     .sort = "written"}};
 
-// By its path, and by its inode once that is known and until its last name is
-// gone, so that renames are followed.
+// By its path, and by every inode that ever had it, from its creation until its
+// last name is gone, so that renames are followed both ways; those of
+// directories above are not.
 constexpr std::string_view kUsed = R"(WITH numbered AS (
   SELECT *,
          coalesce(sum(CASE WHEN op IN ('unlink', 'rmdir') AND errno IS NULL
                             AND coalesce(nlink, 1) <= 1
                            THEN 1 ELSE 0 END) OVER (
            PARTITION BY host, use_inode ORDER BY "time"
-           ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS life,
+           ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) +
+         coalesce(sum(CASE WHEN op IN ('create', 'mknod', 'tmpfile', 'symlink',
+                                       'mkdir') AND errno IS NULL
+                           THEN 1 ELSE 0 END) OVER (
+           PARTITION BY host, use_inode ORDER BY "time"
+           ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW), 0) AS life,
          -- the second path of a copy is no other name of its first file
          CASE WHEN op <> 'copy_file_range' THEN path2 END AS other_path
   FROM {uses}),
 named AS (
-  SELECT host, use_inode AS inode, life, min("time") AS since
+  SELECT DISTINCT host, use_inode AS inode, life
   FROM numbered
   WHERE (use_path = {path} OR other_path = {path}) AND errno IS NULL
-    AND use_inode IS NOT NULL
-  GROUP BY host, use_inode, life),
+    AND use_inode IS NOT NULL),
 used AS (
   SELECT n.*
   FROM numbered AS n
   LEFT JOIN named AS k
     ON n.host = k.host AND n.use_inode = k.inode AND n.life = k.life
-       AND n."time" >= k.since
   WHERE n.use_path = {path} OR n.other_path = {path} OR k.inode IS NOT NULL)
 )";
 constexpr std::array kWho = {

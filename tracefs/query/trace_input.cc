@@ -9,6 +9,7 @@
 #include "tracefs/crypto/key_source.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/reader/parallel_columns.h"
+#include "tracefs/reader/path_advice.h"
 
 namespace tracefs::query {
 
@@ -228,6 +229,10 @@ std::string TraceInput::Problems(const std::string& prefix) const {
   std::string text;
   for (const Status& status : not_opened_) {
     text += prefix + status.message() + "\n";
+  }
+  for (const std::string& advice :
+       reader::AdviceOnPaths(options_.filter, "--filter", traces_)) {
+    text += prefix + advice + "\n";
   }
   for (size_t i = 0; i < traces_.size(); ++i) {
     const format::TraceReader& trace = traces_.trace(i);

@@ -1,21 +1,33 @@
-// Who did what to one file: by its path, and by its inode once that is known,
-// so that its history goes on when it is renamed.
-#include <linux/fs.h>
-
+// Who did what to one file. What is asked for is a name; the answer is of the
+// file, or the files one after another, that had it: with all that was done to
+// them under the names they had before and after.
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
-#include "tracefs/build/compilation.h"
+#include "tracefs/export/escape.h"
 #include "tracefs/export/flag_names.h"
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/query/analyses.h"
+#include "tracefs/query/file_identities.h"
+#include "tracefs/reader/trace_limits.h"
+#include "tracefs/reader/trace_place.h"
+#include "tracefs/tally/transfer.h"
 
 namespace tracefs::query {
 namespace {
 
+using Number = FileIdentities::Number;
+
 constexpr size_t kMostProcesses = size_t{1} << 16;
 constexpr size_t kMostSteps = 10000;
+// What is kept of files that were not called so, and may be yet: of each, and
+// of all of them.
+constexpr size_t kMostOfOne = 256;
+constexpr size_t kMostKept = size_t{1} << 18;
+// Mounts that are told apart.
+constexpr size_t kMostPlaces = 256;
 
 // What changes a file, or its name.
 bool Changes(const Event& event) {
@@ -39,216 +51,440 @@ bool Changes(const Event& event) {
   }
 }
 
-class Who final : public Analysis {
+using UserKey = std::pair<uint64_t, uint64_t>;  // pid, uid
+
+struct User {
+  std::string comm;
+  uint64_t count = 0, errors = 0, read = 0, written = 0;
+  uint64_t first = UINT64_MAX, last = 0;
+  std::set<Op> ops;
+
+  void Add(const User& other) {
+    if (other.last >= last && !other.comm.empty()) comm = other.comm;
+    count += other.count;
+    errors += other.errors;
+    read += other.read;
+    written += other.written;
+    first = std::min(first, other.first);
+    last = std::max(last, other.last);
+    ops.insert(other.ops.begin(), other.ops.end());
+  }
+};
+
+struct Step {
+  uint64_t number = 0;  // of the operation
+  Row row;
+};
+
+// An operation that another file comes first in: it counts once.
+struct Shared {
+  Number first = FileIdentities::kNone;
+  UserKey key;
+  User user;
+};
+
+// What was done to one file.
+struct Account {
+  unsigned asked = 0;  // a bit for each reading of the name that it had
+  std::map<UserKey, User> users;
+  std::vector<Step> steps;
+  std::vector<Shared> shared;
+  uint64_t left_out = 0;
+  uint64_t steps_left_out = 0;
+
+  size_t size() const { return users.size() + steps.size() + shared.size(); }
+};
+
+// The files of one mount.
+class Place {
  public:
-  explicit Who(std::string path) : path_(std::move(path)) {}
-
-  void Take(const format::Record& record, size_t /*trace*/) override {
-    if (!HasRun(record)) return;
-    const Event& event = record.event;
-    PathBuffer buffer, buffer2;
-    const std::string_view path = format::PathOf(record, buffer);
-    const std::string_view path2 = format::NewPathOf(record, buffer2);
-    const uint64_t inode = NumberOr0(event, Field::kInode);
-    // The second path of a copy is no other name of the first file.
-    const bool two_files = HasTwoFiles(event.op);
-    if (!Failed(event)) TakeReuse(event, inode, path);
-    const bool first =
-        Follow(event, inode, path == path_ || (!two_files && path2 == path_));
-    const bool second =
-        two_files &&
-        Follow(event, NumberOr0(event, Field::kInodeOut), path2 == path_);
-    if (!first && !second) return;
-    Count(record, first, second);
-    if (!Failed(event) && !two_files) TakeNames(event, inode, path, path2);
-    if (!Changes(event)) return;
-    if (steps_.size() == kMostSteps) {
-      ++steps_left_out_;
-      return;
-    }
-    steps_.push_back(
-        {Value::Number(record.real_ns), Value::Text(OpName(event.op)),
-         Value::Text(record.Text(Field::kComm)),
-         Value::Number(NumberOr0(event, Field::kPid)),
-         Failed(event) ? Value::Text(ErrnoName(event.Get(Field::kErrno)))
-                       : Value(),
-         Value::Text(path), path2.empty() ? Value() : Value::Text(path2)});
+  explicit Place(std::vector<std::string> readings)
+      : readings_(std::move(readings)), names_(readings_.size()) {
+    for (size_t i = 0; i < names_.size(); ++i) names_[i].asked = 1u << i;
   }
 
-  std::vector<Table> Finish() override {
-    Table users;
-    users.columns = {{"cname"},
-                     {"cpid", Unit::kNumber},
-                     {"cuid", Unit::kNumber},
-                     {"count", Unit::kNumber, true},
-                     {"errors", Unit::kNumber, true},
-                     {"read", Unit::kBytes, true},
-                     {"written", Unit::kBytes, true},
-                     {"first", Unit::kTime},
-                     {"last", Unit::kTime},
-                     {"ops"}};
-    for (const auto& [key, u] : users_) {
-      std::string ops;
-      for (const Op op : u.ops) {
-        ops += (ops.empty() ? "" : " ") + std::string(OpName(op));
-      }
-      users.rows.push_back({Value::Text(u.comm), Value::Number(key.first),
-                            Value::Number(key.second), Value::Number(u.count),
-                            Value::Number(u.errors), Value::Number(u.read),
-                            Value::Number(u.written), Value::Number(u.first),
-                            Value::Number(u.last), Value::Text(ops)});
+  void Take(const format::Record& record, uint64_t number);
+
+  // The first reading that anything was done to; nothing if there is none.
+  std::optional<size_t> Answer() const;
+  const std::string& reading(size_t i) const { return readings_[i]; }
+  // Calls `use` with the accounts of a reading.
+  template <typename Use>
+  void ForEach(size_t reading, Use use) const {
+    use(names_[reading]);
+    for (const auto& [number, account] : accounts_) {
+      if ((account.asked >> reading & 1) != 0) use(account);
     }
-    if (users_.empty()) {
-      users.notes.push_back("nobody was seen to use it");
-    }
-    if (left_out_ != 0) {
-      users.notes.push_back(std::to_string(left_out_) +
-                            " operations were of more processes");
-    }
-    Table history;
-    history.title = "changes";
-    history.columns = {{"time", Unit::kTime},
-                       {"op"},
-                       {"cname"},
-                       {"cpid", Unit::kNumber},
-                       {"errno"},
-                       {"path"},
-                       {"path2"}};
-    history.rows = std::move(steps_);
-    if (steps_left_out_ != 0) {
-      history.notes.push_back("and " + std::to_string(steps_left_out_) +
-                              " more changes");
-    }
-    return {users, history};
   }
+  bool IsAsked(size_t reading, Number number) const {
+    const auto at = accounts_.find(number);
+    return at != accounts_.end() && (at->second.asked >> reading & 1) != 0;
+  }
+  uint64_t not_followed() const { return identities_.not_followed(); }
+  // Whether any operation has one.
+  bool has_paths() const { return has_paths_; }
 
  private:
-  struct User {
-    std::string comm;
-    uint64_t count = 0, errors = 0, read = 0, written = 0;
-    uint64_t first = UINT64_MAX, last = 0;
-    std::set<Op> ops;
-  };
-
-  // A file that is followed: until it has no name and nobody has it open.
-  struct File {
-    std::set<std::string, std::less<>> names;  // that were seen
-    uint64_t handles = 0;                      // opens that were not released
-    bool removed = false;
-  };
-
-  // Whether the file is followed; from now on, if it is `named` so.
-  bool Follow(const Event& event, uint64_t inode, bool named) {
-    if (named && inode != 0 && !Failed(event)) {
-      const auto [file, fresh] = files_.try_emplace(inode);
-      if (fresh) file->second.names.insert(path_);
-    }
-    return named || (inode != 0 && files_.contains(inode));
+  void Ask(size_t reading, Number number);
+  void Add(const format::Record& record, uint64_t number,
+           const FileIdentities::Touched& touched, std::string_view path,
+           std::string_view path2);
+  void AddUse(Account* account, const UserKey& key, const User& user);
+  void AddStep(Account* account, Step step);
+  bool HasRoom(const Account& account) const {
+    return account.asked != 0 ||
+           (account.size() < kMostOfOne && kept_ < kMostKept);
   }
+  void Gone(Number number);
 
-  // A number that is made anew under another name belongs to another file.
-  void TakeReuse(const Event& event, uint64_t inode, std::string_view path) {
-    const bool makes = event.op == Op::create_ || event.op == Op::mknod_ ||
-                       event.op == Op::mkdir_ || event.op == Op::symlink_ ||
-                       event.op == Op::tmpfile_;
-    const auto file = files_.find(inode);
-    if (!makes || file == files_.end()) return;
-    // A create that found the file there is an open.
-    const bool opens = event.op == Op::create_ && !file->second.removed &&
-                       file->second.names.contains(path);
-    if (!opens) files_.erase(file);
+  const std::vector<std::string> readings_;
+  FileIdentities identities_{[this](Number number) { Gone(number); }};
+  std::map<Number, Account> accounts_;
+  // Of each reading: what failed under that name, where no file was known.
+  std::vector<Account> names_;
+  size_t kept_ = 0;  // of accounts that were not asked for
+  bool has_paths_ = false;
+};
+
+void Place::Gone(Number number) {
+  const auto at = accounts_.find(number);
+  if (at == accounts_.end() || at->second.asked != 0) return;
+  kept_ -= at->second.size();
+  accounts_.erase(at);
+}
+
+void Place::Ask(size_t reading, Number number) {
+  if (number == FileIdentities::kNone) return;
+  Account& account = accounts_[number];
+  if (account.asked == 0) kept_ -= account.size();
+  account.asked |= 1u << reading;
+}
+
+void Place::AddUse(Account* account, const UserKey& key, const User& user) {
+  const auto known = account->users.find(key);
+  if (known != account->users.end()) {
+    known->second.Add(user);
+    return;
   }
+  if (!HasRoom(*account) || account->users.size() >= kMostProcesses) {
+    ++account->left_out;
+    return;
+  }
+  account->users.emplace(key, user);
+  if (account->asked == 0) ++kept_;
+}
 
-  void TakeNames(const Event& event, uint64_t inode, std::string_view path,
-                 std::string_view path2) {
-    if (event.op == Op::rename_ &&
-        (NumberOr0(event, Field::kFlags) & RENAME_EXCHANGE) != 0) {
-      for (auto& [number, file] : files_) {
-        const bool first = file.names.contains(path);
-        const bool second = file.names.contains(path2);
-        if (first == second) continue;
-        file.names.erase(std::string(first ? path : path2));
-        file.names.emplace(first ? path2 : path);
+void Place::AddStep(Account* account, Step step) {
+  if (!HasRoom(*account) || account->steps.size() >= kMostSteps) {
+    ++account->steps_left_out;
+    return;
+  }
+  account->steps.push_back(std::move(step));
+  if (account->asked == 0) ++kept_;
+}
+
+void Place::Take(const format::Record& record, uint64_t number) {
+  const Event& event = record.event;
+  PathBuffer buffer, buffer2;
+  const std::string_view path = format::PathOf(record, buffer);
+  const std::string_view path2 = format::NewPathOf(record, buffer2);
+  has_paths_ |= !path.empty();
+  FileIdentities::Touched touched = identities_.Take(event, path, path2);
+  for (size_t i = 0; i < readings_.size(); ++i) {
+    const std::string& name = readings_[i];
+    if (Failed(event)) {
+      const bool named = path == name || path2 == name;
+      if (named && touched.file == FileIdentities::kNone) {
+        touched.file = identities_.Called(name);
       }
+      continue;
+    }
+    if (path == name) Ask(i, touched.file);
+    // The destination of a copy has this name; else the file itself gets it.
+    if (path2 == name) {
+      Ask(i, event.op == Op::copy_file_range_ ? touched.second : touched.file);
+    }
+    // By the rename of a directory above.
+    if (event.op == Op::rename_) Ask(i, identities_.Called(name));
+  }
+  Add(record, number, touched, path, path2);
+}
+
+void Place::Add(const format::Record& record, uint64_t number,
+                const FileIdentities::Touched& touched, std::string_view path,
+                std::string_view path2) {
+  const Event& event = record.event;
+  const UserKey key(NumberOr0(event, Field::kPid),
+                    NumberOr0(event, Field::kUid));
+  User user = {.comm = std::string(record.Text(Field::kComm)),
+               .count = 1,
+               .errors = Failed(event) ? 1u : 0u,
+               .first = record.real_ns,
+               .last = record.real_ns,
+               .ops = {event.op}};
+  User second = user;
+  for (const tally::Transfer& transfer : tally::TransfersOf(event)) {
+    User& to = transfer.end == tally::End::kFile ? user : second;
+    (transfer.reads() ? to.read : to.written) += transfer.bytes;
+  }
+  Step step = {.number = number, .row = {}};
+  if (Changes(event)) {
+    step.row = {Value::Number(record.real_ns),
+                Value::Text(OpName(event.op)),
+                Value::Text(record.Text(Field::kComm)),
+                Value::Number(NumberOr0(event, Field::kPid)),
+                Failed(event) ? Value::Text(ErrnoName(event.Get(Field::kErrno)))
+                              : Value(),
+                Value::Text(path),
+                path2.empty() ? Value() : Value::Text(path2)};
+  }
+  const auto add_to = [&](Account* account) {
+    AddUse(account, key, user);
+    if (!step.row.empty()) AddStep(account, step);
+  };
+  if (Failed(event)) {
+    // Of the name, where it is nobody's or the file had another one.
+    for (size_t i = 0; i < readings_.size(); ++i) {
+      const bool named = path == readings_[i] || path2 == readings_[i];
+      if (named && !IsAsked(i, touched.file)) add_to(&names_[i]);
+    }
+  }
+  if (touched.file != FileIdentities::kNone) {
+    add_to(&accounts_[touched.file]);
+  }
+  if (touched.second != FileIdentities::kNone &&
+      touched.second != touched.file) {
+    Account& account = accounts_[touched.second];
+    if (!step.row.empty()) AddStep(&account, step);
+    if (!HasRoom(account) || account.shared.size() >= kMostProcesses) {
+      ++account.left_out;
       return;
     }
-    const bool removes = event.op == Op::unlink_ || event.op == Op::rmdir_;
-    const bool moves = event.op == Op::rename_ && path != path2;
-    const bool opens = event.op == Op::open_ || event.op == Op::opendir_ ||
-                       event.op == Op::tmpfile_ ||
-                       (event.op == Op::create_ && event.Has(Field::kFh));
-    // Who has it open goes on using it by a name that it may not have any more.
-    const bool finds = opens || event.op == Op::lookup_ ||
-                       event.op == Op::link_ || event.op == Op::create_;
-    if (moves || event.op == Op::link_) TakeName(path2, inode);
-    if (finds) TakeName(path, inode);
-    const auto found = files_.find(inode);
-    if (found == files_.end()) return;
-    File& file = found->second;
-    if (removes || moves) file.names.erase(std::string(path));
-    if (finds && !path.empty()) file.names.emplace(path);
-    if (!path2.empty()) {
-      file.names.emplace(path2);
-      file.removed = false;  // a link may name one that had none
-    }
-    const bool closes = event.op == Op::release_ || event.op == Op::releasedir_;
-    if (opens) ++file.handles;
-    if (closes && file.handles != 0) --file.handles;
-    if (removes) {
-      // Names that were given before the trace began only the count tells of.
-      file.removed = event.Has(Field::kNlink) ? event.Get(Field::kNlink) <= 1
-                                              : file.names.empty();
-    }
-    if (file.removed && file.handles == 0) files_.erase(found);
+    account.shared.push_back({touched.file, key, second});
+    if (account.asked == 0) ++kept_;
+  } else if (touched.second != FileIdentities::kNone) {
+    second.count = second.errors = 0;  // a copy within one file
+    AddUse(&accounts_[touched.file], key, second);
   }
+}
 
-  // `path` is now a name of `inode`, and of no other file.
-  void TakeName(std::string_view path, uint64_t inode) {
-    if (inode == 0) return;
-    for (auto entry = files_.begin(); entry != files_.end();) {
-      File& file = entry->second;
-      const bool other = entry->first != inode;
-      const bool lost = other && file.names.erase(std::string(path)) != 0;
-      if (lost) file.removed = file.names.empty();
-      entry = lost && file.removed && file.handles == 0 ? files_.erase(entry)
-                                                        : std::next(entry);
-    }
+std::optional<size_t> Place::Answer() const {
+  for (size_t i = 0; i < readings_.size(); ++i) {
+    bool any = false;
+    ForEach(i,
+            [&](const Account& a) { any |= a.size() != 0 || a.left_out != 0; });
+    if (any) return i;
   }
+  return std::nullopt;
+}
 
-  // `first`, `second`: which of its files is followed.
-  void Count(const format::Record& record, bool first, bool second) {
+// --- The analysis. ---------------------------------------------------------
+
+class Who final : public Analysis {
+ public:
+  explicit Who(const AnalysisOptions& options)
+      : given_(options.path),
+        narrowed_(options.narrowed),
+        folder_(reader::WorkingFolder()) {}
+
+  void Take(const format::Record& record, size_t trace) override {
+    if (record.trace != nullptr) traces_[trace] = record.trace;
+    if (!HasRun(record)) return;
+    ++operations_;
     const Event& event = record.event;
-    const std::pair key(NumberOr0(event, Field::kPid),
-                        NumberOr0(event, Field::kUid));
-    if (users_.size() >= kMostProcesses && !users_.contains(key)) {
-      ++left_out_;
-      return;
+    if (event.op == Op::copy_file_range_ && !event.Has(Field::kInodeOut) &&
+        !event.Has(Field::kFhOut) && !record.HasText(Field::kNewPath)) {
+      ++copies_without_end_;
     }
-    User& u = users_[key];
-    if (record.HasText(Field::kComm)) u.comm = record.Text(Field::kComm);
-    ++u.count;
-    u.errors += Failed(event) ? 1 : 0;
-    for (const tally::Transfer& transfer : tally::TransfersOf(event)) {
-      if (!(transfer.end == tally::End::kFile ? first : second)) continue;
-      (transfer.reads() ? u.read : u.written) += transfer.bytes;
+    if (Place* const place = PlaceOf(record, trace)) {
+      place->Take(record, operations_);
     }
-    u.first = std::min(u.first, record.real_ns);
-    u.last = std::max(u.last, record.real_ns);
-    u.ops.insert(event.op);
   }
 
-  const std::string path_;
-  std::map<uint64_t, File> files_;  // by inode
-  std::map<std::pair<uint64_t, uint64_t>, User> users_;
-  std::vector<Row> steps_;
+  std::vector<Table> Finish() override;
+  Status Verdict() const override { return verdict_; }
+
+ private:
+  // Traces of one mount know the same files.
+  Place* PlaceOf(const format::Record& record, size_t trace);
+  void Gather(const Place& place, size_t reading);
+  Table UsersTable() const;
+  Status NothingSeen() const;
+
+  const std::string given_;
+  const bool narrowed_;
+  const std::string folder_;
+  std::map<size_t, const format::TraceContext*> traces_;
+  std::map<size_t, Place*> place_of_trace_;
+  std::map<std::string, Place> places_;
+  uint64_t operations_ = 0;
+  uint64_t copies_without_end_ = 0;
+  // The answer.
+  std::map<UserKey, User> users_;
+  std::map<uint64_t, Row> steps_;  // by number of operation
+  std::set<std::string> readings_;
   uint64_t left_out_ = 0;
   uint64_t steps_left_out_ = 0;
+  Status verdict_;
 };
+
+Place* Who::PlaceOf(const format::Record& record, size_t trace) {
+  const auto known = place_of_trace_.find(trace);
+  if (known != place_of_trace_.end()) return known->second;
+  reader::TracePlace place("", "");
+  std::string name = std::to_string(trace);
+  if (record.trace != nullptr) {
+    const format::TraceHeader& header = record.trace->description.header;
+    place = reader::TracePlace(header);
+    const std::string_view host = header.Get("host.name");
+    if (!host.empty() && !place.Text().empty()) {
+      name = std::string(host) + '\0' + place.Text();
+    }
+  }
+  Place* made = nullptr;
+  if (places_.size() < kMostPlaces || places_.contains(name)) {
+    made = &places_.try_emplace(name, place.Readings(given_, folder_))
+                .first->second;
+  }
+  place_of_trace_[trace] = made;
+  return made;
+}
+
+void Who::Gather(const Place& place, size_t reading) {
+  readings_.insert(place.reading(reading));
+  place.ForEach(reading, [&](const Account& account) {
+    const auto add = [&](const UserKey& key, const User& user) {
+      if (users_.size() >= kMostProcesses && !users_.contains(key)) {
+        left_out_ += user.count;
+      } else {
+        users_[key].Add(user);
+      }
+    };
+    for (const auto& [key, user] : account.users) add(key, user);
+    for (const Shared& shared : account.shared) {
+      User user = shared.user;
+      if (place.IsAsked(reading, shared.first)) user.count = user.errors = 0;
+      add(shared.key, user);
+    }
+    for (const Step& step : account.steps) {
+      if (steps_.size() < kMostSteps) {
+        steps_.try_emplace(step.number, step.row);
+      } else if (!steps_.contains(step.number)) {
+        ++steps_left_out_;
+      }
+    }
+    left_out_ += account.left_out;
+    steps_left_out_ += account.steps_left_out;
+  });
+}
+
+Table Who::UsersTable() const {
+  Table users;
+  users.columns = {{"cname"},
+                   {"cpid", Unit::kNumber},
+                   {"cuid", Unit::kNumber},
+                   {"count", Unit::kNumber, true},
+                   {"errors", Unit::kNumber, true},
+                   {"read", Unit::kBytes, true},
+                   {"written", Unit::kBytes, true},
+                   {"first", Unit::kTime},
+                   {"last", Unit::kTime},
+                   {"ops"}};
+  for (const auto& [key, u] : users_) {
+    std::string ops;
+    for (const Op op : u.ops) {
+      ops += (ops.empty() ? "" : " ") + std::string(OpName(op));
+    }
+    users.rows.push_back({Value::Text(u.comm), Value::Number(key.first),
+                          Value::Number(key.second), Value::Number(u.count),
+                          Value::Number(u.errors), Value::Number(u.read),
+                          Value::Number(u.written), Value::Number(u.first),
+                          Value::Number(u.last), Value::Text(ops)});
+  }
+  return users;
+}
+
+std::vector<Table> Who::Finish() {
+  uint64_t not_followed = 0;
+  for (const auto& [name, place] : places_) {
+    if (const auto reading = place.Answer()) Gather(place, *reading);
+    not_followed += place.not_followed();
+  }
+  Table users = UsersTable();
+  const auto note = [&](std::string text) {
+    users.notes.push_back(std::move(text));
+  };
+  for (const std::string& reading : readings_) {
+    if (reading != given_) note("in the trace it is " + TerminalText(reading));
+  }
+  if (left_out_ != 0) {
+    note(std::to_string(left_out_) +
+         " operations are not told by process: there was no room");
+  }
+  if (not_followed != 0) {
+    note(std::to_string(not_followed) +
+         " operations were on files that there was no room to follow: "
+         "earlier names may be missing");
+  }
+  if (copies_without_end_ != 0) {
+    note(std::to_string(copies_without_end_) +
+         " copies were recorded without their destination, which may be "
+         "this file");
+  }
+  const bool unknown = std::ranges::any_of(users_, [](const auto& user) {
+    return user.first.first == 0 && user.second.comm.empty();
+  });
+  if (unknown) note("the process of some operations was not recorded");
+  if (users_.empty()) {
+    verdict_ = NothingSeen();
+    note(verdict_.message());
+  }
+  for (const auto& [trace, context] : traces_) {
+    if (!users_.empty()) break;
+    for (std::string& limit : reader::LimitsOf(*context)) {
+      note(TerminalWord(context->name) + ": " + limit);
+    }
+  }
+  Table history;
+  history.title = "changes";
+  history.columns = {{"time", Unit::kTime},
+                     {"op"},
+                     {"cname"},
+                     {"cpid", Unit::kNumber},
+                     {"errno"},
+                     {"path"},
+                     {"path2"}};
+  for (auto& [number, row] : steps_) history.rows.push_back(std::move(row));
+  if (steps_left_out_ != 0) {
+    history.notes.push_back("and " + std::to_string(steps_left_out_) +
+                            " more changes");
+  }
+  return {users, history};
+}
+
+Status Who::NothingSeen() const {
+  const std::string name = TerminalWord(given_);
+  const std::string of = narrowed_ ? " that the question is about" : "";
+  if (operations_ == 0) {
+    return Status::Corrupt(name + ": there is no operation" + of);
+  }
+  const bool with_path = std::ranges::any_of(
+      places_, [](const auto& one) { return one.second.has_paths(); });
+  if (!with_path) {
+    return Status::Corrupt(name + ": no operation was recorded with a path");
+  }
+  std::vector<reader::TracePlace> places;
+  for (const auto& [trace, context] : traces_) {
+    places.emplace_back(context->description.header);
+  }
+  return Status::Corrupt(name + ": " +
+                         reader::WhyNotSeen(places, given_, folder_, of));
+}
 
 }  // namespace
 
 std::unique_ptr<Analysis> MakeWho(const AnalysisOptions& options) {
-  return std::make_unique<Who>(build::AbsolutePath("/", options.path));
+  return std::make_unique<Who>(options);
 }
 
 }  // namespace tracefs::query

@@ -6,15 +6,14 @@
 #include <functional>
 #include <optional>
 
+#include "tracefs/base/absolute_path.h"
 #include "tracefs/base/printable.h"
 #include "tracefs/base/text.h"
-#include "tracefs/build/compilation.h"
 #include "tracefs/build/patterns.h"
 
 namespace tracefs {
 namespace {
 
-using build::AbsolutePath;
 using build::BuildGraph;
 using build::DependencyFinder;
 using build::PathId;

@@ -2,17 +2,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <optional>
 #include <utility>
 
+#include "tracefs/base/absolute_path.h"
 #include "tracefs/base/file_io.h"
 #include "tracefs/base/unique_fd.h"
-#include "tracefs/build/compilation.h"
 #include "tracefs/export/escape.h"
+#include "tracefs/reader/trace_place.h"
 #include "tracefs/tools/deps/declared.h"
 #include "tracefs/tools/deps/listing.h"
 #include "tracefs/tools/deps/load_graph.h"
@@ -24,16 +24,10 @@ namespace {
 using build::BuildGraph;
 using build::PathId;
 using build::PathTable;
+using reader::WorkingFolder;
 
 constexpr char kCommand[] = "tracefs-deps: ";
 constexpr size_t kMaxDeclaredBytes = size_t{1} << 30;
-
-std::string WorkingFolder() {
-  char* const name = ::getcwd(nullptr, 0);
-  std::string folder = name != nullptr ? name : "/";
-  ::free(name);
-  return folder;
-}
 
 Result<std::string> ReadFile(const std::string& path) {
   const UniqueFd fd(path == "-" ? ::dup(STDIN_FILENO)
@@ -51,6 +45,8 @@ class Answerer {
     Result<LoadedGraph> loaded = Load(options_.traces);
     if (!loaded.ok()) return Complain(loaded.status());
     mount_point_ = std::move(loaded->mount_point);
+    source_ = std::move(loaded->source);
+    limits_ = std::move(loaded->limits);
     const BuildGraph graph = std::move(loaded->graph);
     Warn(graph);
     const Status status = Answer(graph);
@@ -72,6 +68,10 @@ class Answerer {
 
   void Raise(int status) { exit_status_ = std::max(exit_status_, status); }
   void Say(const std::string& text) { err_.Append(kCommand + text + "\n"); }
+  // Once, where something was not seen.
+  void SayLimits() {
+    for (const std::string& limit : std::exchange(limits_, {})) Say(limit);
+  }
   int Complain(const Status& status) {
     Say(status.message());
     (void)err_.Flush();
@@ -100,30 +100,39 @@ class Answerer {
     }
   }
 
-  // A path as it is; below the folder that was named, the working directory or
-  // the mount point, where reports begin; or the only one that ends so.
+  // A path as it is, in the folder that was named or where we are; as the trace
+  // has it; or the only one that ends so.
   Result<PathId> FindTarget(const BuildGraph& graph,
                             const std::string& target) const {
-    const auto used = [&](PathId id) {
-      return id != PathTable::kNone && !graph.UsesOfPath(id).empty();
+    const auto find = [&](const std::string& path) {
+      const PathId id = graph.paths().Find(AbsolutePath("/", path));
+      return id != PathTable::kNone && !graph.UsesOfPath(id).empty()
+                 ? id
+                 : PathTable::kNone;
     };
-    for (const std::string& folder :
-         {BuildFolder(), WorkingFolder(), mount_point_}) {
-      if (folder.empty() && !target.starts_with('/')) continue;
-      const PathId id = graph.paths().Find(build::AbsolutePath(folder, target));
-      if (used(id)) return id;
+    const auto used = [&](PathId id) { return !graph.UsesOfPath(id).empty(); };
+    std::vector<std::string> folders = {WorkingFolder()};
+    if (!BuildFolder().empty()) folders.insert(folders.begin(), BuildFolder());
+    const reader::TracePlace place(mount_point_, source_);
+    std::vector<std::string> paths;
+    for (const std::string& folder : folders) {
+      paths.push_back(AbsolutePath(folder, target));
     }
-    // What leads upward is of the folder that it begins in, and no other.
-    if (!target.starts_with('/') &&
-        ("/" + target + "/").find("/../") != std::string::npos) {
-      return Status::Corrupt(TerminalWord(target) + ": not in the trace");
+    for (const std::string& folder : folders) {
+      for (const std::string& path : place.Readings(target, folder)) {
+        paths.push_back(mount_point_ + path);
+      }
     }
-    const std::string ending = build::AbsolutePath("/", target);
-    if (const PathId id =
-            graph.paths().Find(build::AbsolutePath("/", mount_point_ + ending));
-        !mount_point_.empty() && used(id)) {
-      return id;
+    for (const std::string& path : paths) {
+      if (const PathId id = find(path); id != PathTable::kNone) return id;
     }
+    const auto missing = [&] {
+      return Status::Corrupt(
+          TerminalWord(target) + ": not in the trace: " +
+          reader::WhyNotSeen({&place, 1}, target, folders[0]));
+    };
+    if (LeadsUpward(target)) return missing();
+    const std::string ending = AbsolutePath("/", target);
     std::vector<PathId> found;
     const std::string last = ending.substr(ending.rfind('/') + 1);
     for (PathId id = 0; id < graph.paths().size(); ++id) {
@@ -133,9 +142,7 @@ class Answerer {
       }
     }
     if (found.size() == 1) return found[0];
-    if (found.empty()) {
-      return Status::Corrupt(TerminalWord(target) + ": not in the trace");
-    }
+    if (found.empty()) return missing();
     return Status::Corrupt(
         TerminalWord(target) + ": " + std::to_string(found.size()) +
         " files end so, one is " + TerminalText(graph.paths().Text(found[0])) +
@@ -150,6 +157,7 @@ class Answerer {
         targets.push_back(*target);
       } else {
         Raise(Complain(target.status()));
+        SayLimits();
       }
     }
     return targets;
@@ -181,9 +189,11 @@ class Answerer {
       }
       case DepsQuestion::kAbsent:
         out_.Append(AbsentText(graph, json));
+        SayLimits();
         return {};
       case DepsQuestion::kUnused:
         out_.Append(UnusedText(graph, Targets(graph), json));
+        SayLimits();
         return {};
       case DepsQuestion::kRebuilt:
         return Compare(graph);
@@ -201,7 +211,8 @@ class Answerer {
       const build::Dependencies& found = answers.back().dependencies;
       if (!reverse && !found.written) {
         Say(TerminalText(graph.paths().Text(target)) +
-            ": nobody was seen to write it");
+            ": no process was seen to write it");
+        SayLimits();
       }
       for (const std::string& line : NoInputLines(graph, found)) Say(line);
     }
@@ -242,7 +253,7 @@ class Answerer {
   // Of --build-dir; empty without.
   std::string BuildFolder() const {
     if (options_.build_folder.empty()) return {};
-    return build::AbsolutePath(WorkingFolder(), options_.build_folder);
+    return AbsolutePath(WorkingFolder(), options_.build_folder);
   }
 
   std::string Folder() const {
@@ -289,6 +300,8 @@ class Answerer {
   OutputBuffer& out_;
   OutputBuffer& err_;
   std::string mount_point_;
+  std::string source_;
+  std::vector<std::string> limits_;
   int exit_status_ = 0;
 };
 

@@ -9,6 +9,7 @@
 #include "tracefs/command/progress.h"
 #include "tracefs/crypto/key_source.h"
 #include "tracefs/export/escape.h"
+#include "tracefs/reader/trace_limits.h"
 #include "tracefs/reader/trace_set.h"
 
 namespace tracefs {
@@ -85,6 +86,10 @@ Result<LoadedGraph> LoadGraph(const std::vector<std::string>& names,
     if (loaded.mount_point.empty()) {
       loaded.mount_point =
           trace.context().description.header.Get("mount.point");
+      loaded.source = trace.context().description.header.Get("backing.path");
+    }
+    for (const std::string& limit : reader::LimitsOf(trace.context())) {
+      loaded.limits.push_back(NameOf(trace) + ": " + limit);
     }
   }
   if (mount_point != nullptr) loaded.mount_point = *mount_point;

@@ -12,8 +12,10 @@ namespace tracefs {
 
 struct LoadedGraph {
   build::BuildGraph graph;
-  std::string mount_point;  // of the first trace that says
-  bool damaged = false;     // something is lost, cut or bad; it was told
+  std::string mount_point;          // of the first trace that says
+  std::string source;               // that was mounted there, likewise
+  std::vector<std::string> limits;  // what the traces cannot tell, a line each
+  bool damaged = false;  // something is lost, cut or bad; it was told
 };
 
 // What is wrong with the traces is told to `err`, each line after the command's

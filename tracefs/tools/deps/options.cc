@@ -45,8 +45,8 @@ po::options_description VisibleOptions() {
       ("job-maker", po::value<Strings>()->value_name("PATTERN"),
        "programs whose children are jobs, besides make and ninja")  //
       ("config", po::value<std::string>()->value_name("FILE"),
-       "patterns as CAS has them in .bas_config: JSON")        //
-      ("sources", "only files that nobody was seen to write")  //
+       "patterns as CAS has them in .bas_config: JSON")            //
+      ("sources", "only files that no process was seen to write")  //
       ("format", po::value<std::string>()->value_name("NAME"),
        "list (default), json, dot (Graphviz), depfile (make's .d), dyndep "
        "(Ninja's)")                                                     //

@@ -21,6 +21,7 @@
 #include "tracefs/export/table.h"
 #include "tracefs/query/report_keeper.h"
 #include "tracefs/query/trace_filter.h"
+#include "tracefs/reader/path_advice.h"
 #include "tracefs/reader/trace_set.h"
 #include "tracefs/tools/dump/aggregate_queue.h"
 #include "tracefs/tools/dump/browse.h"
@@ -363,6 +364,10 @@ class Dumper {
     if (const std::string text = left_out.Text(); !text.empty()) {
       err_.Append(kCommand + text + " left out of --format " + options_.format +
                   ", which has no place for them\n");
+    }
+    for (const std::string& advice :
+         reader::AdviceOnPaths(options_.filter, "--filter", traces_)) {
+      err_.Append(kCommand + advice + "\n");
     }
     const bool read_on = options_.stats || !options_.header;
     for (size_t i = 0; i < traces_.size(); ++i) {

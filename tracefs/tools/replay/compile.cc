@@ -9,6 +9,7 @@
 #include "tracefs/crypto/key_source.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/reader/event_filter.h"
+#include "tracefs/reader/path_advice.h"
 #include "tracefs/reader/trace_set.h"
 #include "tracefs/tools/replay/caller_words.h"
 
@@ -178,6 +179,12 @@ Result<Compiled> Compile(const ReplayOptions& options, bool dry) {
   }
   if (std::string why = callers.Missing(options.undo); !why.empty()) {
     return Status::Invalid("--undo: " + why);
+  }
+  for (const auto& [filter, origin] :
+       {std::pair(options.filter, "--filter"), {options.undo, "--undo"}}) {
+    for (std::string& advice : reader::AdviceOnPaths(filter, origin, traces)) {
+      compiled.notes.push_back(std::move(advice));
+    }
   }
   if (Status s = builder.Finish(); !s.ok()) return s;
   compiled.Add(builder);

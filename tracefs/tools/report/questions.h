@@ -244,7 +244,7 @@ top = all
 )";
 
 inline constexpr std::string_view kWhoQuery =
-    R"(# Who did what to a file? PATH is as the trace has it; renames are followed.
+    R"(# Who did what to a file? Under all its names: renames are followed.
 [who]
 analysis = who
 sort = count

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "tracefs/export/escape.h"
 #include "tracefs/query/record_filter.h"
 #include "tracefs/query/table_text.h"
+#include "tracefs/reader/trace_limits.h"
 #include "tracefs/tools/report/question.h"
 #include "tracefs/tools/report/rows.h"
 
@@ -48,7 +50,12 @@ class Questioner {
     if (Status s = Read(); !s.ok()) return Complain(s);
     if (Status s = Print(); !s.ok()) return Complain(s);
     err_.Append(input_->Problems(kCommand));
-    return input_->ExitCode();
+    int exit_status = input_->ExitCode();
+    for (const Running& running : running_) {
+      const Status verdict = running.analysis->Verdict();
+      if (!verdict.ok()) exit_status = std::max(exit_status, Complain(verdict));
+    }
+    return exit_status;
   }
 
  private:
@@ -74,6 +81,8 @@ class Questioner {
       how.top = part.top.value_or(kDefaultTop);
       if (how.top == 0) how.top = SIZE_MAX;
       if (!options_.words.empty()) how.path = options_.words[0];
+      how.narrowed = !options_.input.filter.empty() || !part.filter.empty() ||
+                     options_.input.from || options_.input.to;
       how.group = *part.Group();  // it was looked at
       running.analysis = part.analysis->make(how);
       running.part = std::move(part);
@@ -121,10 +130,24 @@ class Questioner {
     return query::Arrange(how, table);
   }
 
+  // What the traces cannot tell.
+  void NoteLimits(query::Table* table) const {
+    for (size_t i = 0; i < input_->size(); ++i) {
+      const format::TraceContext& trace = input_->trace(i).context();
+      for (const std::string& limit : reader::LimitsOf(trace)) {
+        table->notes.push_back(TerminalWord(trace.name) + ": " + limit);
+      }
+    }
+  }
+
   Status Print() {
     std::vector<query::Table> tables;
     for (Running& running : running_) {
+      bool first = true;
       for (query::Table& table : running.analysis->Finish()) {
+        if (std::exchange(first, false) && running.part.analysis->says_never) {
+          NoteLimits(&table);
+        }
         if (table.title.empty()) table.title = running.part.title;
         table.begin_ns = input_->span().begin_ns;
         if (Status s = Fit(running.part, &table); !s.ok()) return s;
