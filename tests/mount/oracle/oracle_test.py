@@ -4,7 +4,8 @@
 What strace saw, by call, thread, path and bytes, is added up beside what the
 trace says (account.py). What people ask of the trace is computed by Python from
 its JSON Lines, beside what the commands answer (questions.py). fidelity_test
-compares every request of small pieces of work; this one compares large ones.
+compares every request of small pieces of work; this one compares large ones. A
+replay leaves the same tree, by digests of Python's.
 """
 
 import collections
@@ -25,6 +26,7 @@ import strace_log  # noqa: E402
 from account import StraceAccount, TraceAccount  # noqa: E402
 from command_checks import Commands  # noqa: E402
 from tracefs_harness import Failure, Skip, Suite, expect  # noqa: E402
+from trees import expect_same_tree, tree_digest  # noqa: E402
 from workloads import WORKS  # noqa: E402
 
 WORK_S = 900
@@ -37,13 +39,15 @@ class Run:
     def __init__(self, suite, work):
         name = work.name.replace(" ", "-")
         self.outside = suite.folder(name, "outside")
-        source = suite.folder(name, "source")
+        self.source = suite.folder(name, "source")
+        self.again = suite.folder(name, "again")
         self.point = suite.folder(name, "mnt")
         self.trace = suite.path(name, "trace")
         log = suite.path(name, "strace")
         work.before(self.outside, suite.options)
-        mount = suite.mount(source, self.point,
-                            ("", "STR_ALL", f'file = "{self.trace}"'),
+        mount = suite.mount(self.source, self.point,
+                            ("", "STR_ALL | STR_REPLAY | STR_DATA",
+                             f'file = "{self.trace}" buf = 4M'),
                             visibility=suite.options.visibility)
         output = suite.path(name, "output")
         with open(output, "wb") as out:
@@ -138,6 +142,15 @@ def answer(suite, run):
     expect(not wrong, "answers that differ:\n" + "\n".join(wrong))
 
 
+def replay(suite, run):
+    done = suite.tool("tracefs-replay", run.trace, "--root", run.again,
+                      "--format", "json", timeout=WORK_S)
+    expect(done.returncode == 0, f"the replay ended with {done.returncode}:\n"
+           f"{done.stdout[-1500:]}{done.stderr[-500:]}")
+    expect_same_tree(tree_digest(run.again, times=False),
+                     tree_digest(run.source, times=False), "the replayed tree")
+
+
 def case(suite, work):
     why = work.missing(suite.options)
     if why:
@@ -145,6 +158,7 @@ def case(suite, work):
     run = Run(suite, work)
     other_names = compare(run, suite.options.visibility)
     answer(suite, run)
+    replay(suite, run)
     ops = collections.Counter(e["op"] for e in run.events)
     if not suite.options.keep:
         suite.remove(work.name.replace(" ", "-"))
