@@ -17,6 +17,13 @@ Result<AggregateSpec> Parse(std::string_view text) {
   return ParseAggregateSpec(text, "f", {.line = 3, .column = 10});
 }
 
+TEST(AggregateSpecTest, KeysAreToldAsTheyAreWritten) {
+  EXPECT_EQ(KeysText(*Parse("by op, uid, cname, dir(2)")),
+            "op uid comm dir(2)");
+  EXPECT_EQ(KeysText(*Parse("by dir")), "dir");
+  EXPECT_EQ(KeysText(*Parse("every 1s")), "");
+}
+
 TEST(AggregateSpecTest, TheExampleOfTheReference) {
   const auto spec = Parse(
       " by op, uid, pid, cname, ext, dir(2) ; values count bytes errors "
