@@ -241,25 +241,6 @@ int FileSystem::OpenAnew(Inode& inode, int flags) {
   return ::openat(options_.proc_self_fd, name.data(), flags);
 }
 
-int Handle::OpenNow(FileSystem& fs) const {
-  if (!share_.Take(uid_)) {
-    LostFdError() = EMFILE;
-    return -1;
-  }
-  UniqueFd opened(fs.Reopen(inode, OpenFlags(flags) & ~O_TRUNC));
-  if (!opened) {
-    LostFdError() = errno;
-    share_.Give(uid_);
-    return -1;
-  }
-  int expected = -1;
-  if (fd_.compare_exchange_strong(expected, opened.get())) {
-    return opened.Release();
-  }
-  share_.Give(uid_);
-  return expected;  // another request was first
-}
-
 // The entry of a key, with one lookup counted, if it stands for the file that
 // `dir` and `name` (may be "", for `dir` itself) lead to.
 Inode* FileSystem::AcquireSame(int dir, const char* name,

@@ -1,10 +1,14 @@
 #include "tracefs/fs/handle.h"
 
+#include <fcntl.h>
+
 namespace tracefs {
 
 Handle::~Handle() {
-  const UniqueFd closed(fd_.load(std::memory_order_relaxed));
-  if (closed) share_.Give(uid_);
+  for (const auto* kept : {&fd_, &buffered_fd_}) {
+    const UniqueFd closed(kept->load(std::memory_order_relaxed));
+    if (closed) share_.Give(uid_);
+  }
 }
 
 HandleTable::~HandleTable() {
@@ -45,6 +49,19 @@ void HandleTable::ForEach(const std::function<void(const Handle&)>& visit) {
     std::lock_guard lock(shard.mu);
     for (const Handle* h = shard.first; h != nullptr; h = h->next_) visit(*h);
   }
+}
+
+UniqueFd HandleTable::WriterOf(const Inode& inode) {
+  UniqueFd found;
+  ForEach([&](const Handle& handle) {
+    const int fd = handle.fd_.load(std::memory_order_acquire);
+    if (found || &handle.inode != &inode || fd < 0 || handle.append_only ||
+        (handle.flags & O_ACCMODE) == O_RDONLY) {
+      return;
+    }
+    found.Reset(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  });
+  return found;
 }
 
 std::unique_ptr<Handle> HandleTable::RemoveAny() {

@@ -64,6 +64,14 @@ struct Handle {
     const int fd = fd_.load(std::memory_order_acquire);
     return fd >= 0 ? fd : OpenNow(fs);
   }
+  // The same file without O_DIRECT, which refuses what is not aligned: for
+  // pages that come back from the cache, and for calls after
+  // fcntl(F_SETFL) has taken the flag away. -1 and errno on failure.
+  int BufferedFd(FileSystem& fs) const;
+  // For a call that carries `flags_now`.
+  int FdFor(FileSystem& fs, int flags_now) const {
+    return (flags & ~flags_now & O_DIRECT) == 0 ? Fd(fs) : BufferedFd(fs);
+  }
 
   // Whoever uses it beyond its RELEASE counts himself in before; the last one
   // out is to destroy it. It begins with one user, the kernel.
@@ -89,10 +97,13 @@ struct Handle {
  private:
   friend class HandleTable;
   int OpenNow(FileSystem& fs) const;
+  // Opens the file anew with `our_flags` and leaves it in `kept`.
+  int OpenInto(std::atomic<int>& kept, FileSystem& fs, int our_flags) const;
 
   UserShares& share_;
   const uint32_t uid_;
   mutable std::atomic<int> fd_;
+  mutable std::atomic<int> buffered_fd_{-1};  // of one with O_DIRECT
   mutable std::atomic<int> users_{1};
   Handle* previous_ = nullptr;
   Handle* next_ = nullptr;
@@ -110,6 +121,9 @@ class HandleTable {
   std::unique_ptr<Handle> Remove(Handle& handle);
   // Removes one of those left; null when there are none.
   std::unique_ptr<Handle> RemoveAny();
+  // A copy of a descriptor of this file that writes where it is told to, if
+  // one is open.
+  UniqueFd WriterOf(const Inode& inode);
   // Calls `visit` for each; it must not use this table.
   void ForEach(const std::function<void(const Handle&)>& visit);
 

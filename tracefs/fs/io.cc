@@ -34,11 +34,12 @@ void Range(OpScope& op, const Handle& handle, uint64_t offset,
   op.Set(Field::kLength, length);
 }
 
-// libfuse hands write data on wherever it received it; a file that was opened
-// with O_DIRECT wants whole sectors.
-const char* Aligned(const Handle& handle, const char* data, size_t size) {
+// libfuse hands write data on wherever it received it; a write with O_DIRECT
+// wants whole sectors.
+const char* Aligned(const Handle& handle, const fuse_file_info& fi,
+                    const char* data, size_t size) {
   constexpr uintptr_t kSector = 512;
-  if ((handle.flags & O_DIRECT) == 0 ||
+  if ((handle.flags & fi.flags & O_DIRECT) == 0 || fi.writepage != 0 ||
       reinterpret_cast<uintptr_t>(data) % kSector == 0) {
     return data;
   }
@@ -87,9 +88,22 @@ ssize_t ReadNow(const Handle& handle, int fd, char* buffer, size_t size,
 }
 
 // Writes pages that come back from the cache, but for what was written past it
-// since they were read. `size`, or -1 and errno.
-ssize_t WritePages(PageOrder* order, int fd, const char* data, size_t size,
-                   off_t offset) {
+// since they were read. `size`, or -1 and errno. The kernel sends them through
+// any handle that is open for writing, and whoever stored to them is not told
+// if they are refused: so through a descriptor that takes any byte anywhere.
+ssize_t WritePages(FileSystem& fs, const Handle& handle, const char* data,
+                   size_t size, off_t offset) {
+  UniqueFd other;
+  if (handle.append_only) {
+    // It would append them. They were mapped before it became append-only.
+    other = fs.handles().WriterOf(handle.inode);
+    if (!other) {
+      errno = EPERM;
+      return -1;
+    }
+  }
+  const int fd = other ? other.get() : handle.BufferedFd(fs);
+  PageOrder* const order = handle.inode.page_order();
   if (order == nullptr) return ::pwrite(fd, data, size, offset);
   const auto begin = static_cast<uint64_t>(offset);
   const std::unique_lock lock(order->stores());
@@ -153,7 +167,7 @@ void FsRead(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
     handle.inode.MakePageOrder().NotePagesRead(static_cast<uint64_t>(offset),
                                                size);
   }
-  const int fd = handle.Fd(op.fs());
+  const int fd = handle.FdFor(op.fs(), fi->flags);
   ssize_t n = may_wait ? ::pread(fd, buffer, size, offset)
                        : ReadNow(handle, fd, buffer, size, offset);
   if (n < 0 && !may_wait && errno == EAGAIN) {
@@ -192,7 +206,7 @@ void FsWrite(fuse_req_t req, fuse_ino_t /*ino*/, const char* data, size_t size,
     const AsCaller as_caller(by_nobody ? kNobody : caller->uid,
                              by_nobody ? kNobody : caller->gid);
     ThreadCredentials::Current().AllowFsetid(!KillsSetId(*fi));
-    const char* const from = Aligned(handle, data, size);
+    const char* const from = Aligned(handle, *fi, data, size);
     const iovec iov = {const_cast<char*>(from), size};
     // F_SETFL is never sent: each write carries the flags as they are now.
     // What comes from the page cache has its place already.
@@ -200,20 +214,16 @@ void FsWrite(fuse_req_t req, fuse_ino_t /*ino*/, const char* data, size_t size,
     if (as_caller.error() != 0 || from == nullptr) {
       n = -1;
       errno = from == nullptr ? ENOMEM : as_caller.error();
-    } else if (fi->writepage != 0 && handle.append_only) {
-      // Below nobody could have mapped it; and the pages would be appended.
-      n = -1;
-      errno = EPERM;
     } else if (fi->writepage != 0) {
-      n = WritePages(handle.inode.page_order(), handle.Fd(op.fs()), from, size,
-                     offset);
+      n = WritePages(op.fs(), handle, from, size, offset);
     } else {
       std::shared_lock<std::shared_mutex> lock;
       if (PageOrder* const order = handle.inode.page_order()) {
         lock = std::shared_lock(order->stores());
       }
-      n = append ? ::pwritev2(handle.Fd(op.fs()), &iov, 1, offset, RWF_APPEND)
-                 : ::pwrite(handle.Fd(op.fs()), from, size, offset);
+      const int fd = handle.FdFor(op.fs(), fi->flags);
+      n = append ? ::pwritev2(fd, &iov, 1, offset, RWF_APPEND)
+                 : ::pwrite(fd, from, size, offset);
       // Asked again: the first page may have been read meanwhile.
       if (PageOrder* const order = handle.inode.page_order();
           order != nullptr && n > 0) {
