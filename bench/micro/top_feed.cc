@@ -164,6 +164,9 @@ Status RunFeed(char** words) {
       FileSystem::Create({.proc_self_fd = proc_self_fd.get()},
                          std::move(source->fd), pipeline, names, **table);
   if (!fs.ok()) return fs.status();
+  Result<ControlFolder> folder = OpenControlFolder(
+      ControlDirectories(::geteuid()), ::geteuid(), options.mount_point);
+  if (!folder.ok()) return folder.status();
   Result<std::unique_ptr<Session>> session =
       Session::Mount(options, transport, **fs, **watchdog);
   if (!session.ok()) return session.status();
@@ -171,10 +174,9 @@ Status RunFeed(char** words) {
   if (!mount.ok()) return mount.status();
   ControlServerOptions control;
   control.owner = ::geteuid();
-  control.directories = ControlDirectories(control.owner);
   control.name = mount->SocketName();
   Result<std::unique_ptr<ControlServer>> server =
-      ControlServer::Create(std::move(control));
+      ControlServer::Create(std::move(control), *std::move(folder));
   if (!server.ok()) return server.status();
   SnapshotService snapshots(pipeline);
   const format::TraceHeader header;

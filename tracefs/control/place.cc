@@ -93,11 +93,15 @@ std::optional<MountedHere> UppermostAt(const std::string& mount_point) {
 
 std::string PlaceOf(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_PATH | O_CLOEXEC));
-  if (!fd) return path;
+  const std::string place = fd ? PlaceOf(fd.get()) : "";
+  return place.empty() ? path : place;
+}
+
+std::string PlaceOf(int fd) {
   std::array<char, PATH_MAX> name;
-  const std::string link = "/proc/self/fd/" + std::to_string(fd.get());
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
   const ssize_t n = ::readlink(link.c_str(), name.data(), name.size());
-  return n <= 0 ? path : std::string(name.data(), static_cast<size_t>(n));
+  return std::string(name.data(), n <= 0 ? 0 : static_cast<size_t>(n));
 }
 
 Status CheckNotMountedTwice(const std::string& source,
@@ -169,6 +173,30 @@ Result<UniqueFd> OpenControlDirectory(const std::string& path, uid_t owner,
       CheckOwnership(fd.get(), {.type = S_IFDIR, .owner = owner}, what);
   if (!ours.ok()) return Status::SystemSaid(EPERM, ours.message());
   return fd;
+}
+
+Result<ControlFolder> OpenControlFolder(
+    const std::vector<std::string>& directories, uid_t owner,
+    const std::string& mount_point) {
+  Status why = Status::Invalid("no directory for the control socket");
+  for (const std::string& directory : directories) {
+    Result<UniqueFd> opened =
+        OpenControlDirectory(directory, owner, /*create=*/true);
+    if (!opened.ok()) {
+      why = opened.status();
+      continue;
+    }
+    const std::string what = "control directory '" + directory + "'";
+    ControlFolder folder{PlaceOf(opened->get()), *std::move(opened)};
+    if (IsAtOrBelow(folder.path, mount_point)) {
+      why = Status::Invalid(what + " lies where the mount goes");
+    } else if (::faccessat(folder.fd.get(), ".", W_OK, AT_EACCESS) != 0) {
+      why = Status::System(errno, what);
+    } else {
+      return folder;
+    }
+  }
+  return why;
 }
 
 }  // namespace tracefs

@@ -47,6 +47,8 @@ std::optional<MountedHere> UppermostAt(const std::string& mount_point);
 // The absolute path without links; the last part need not answer. Of what is
 // not there the words as given.
 std::string PlaceOf(const std::string& path);
+// Of an open file; empty if it has none.
+std::string PlaceOf(int fd);
 
 // kSystem with EBUSY if what lies uppermost at `mount_point` is a tracefs mount
 // of `source` already. Neither need be absolute.
@@ -67,5 +69,17 @@ std::vector<std::string> ControlDirectories(uid_t owner);
 // something into it; makes it first if `create`.
 Result<UniqueFd> OpenControlDirectory(const std::string& path, uid_t owner,
                                       bool create);
+
+struct ControlFolder {
+  std::string path;  // without links
+  UniqueFd fd;       // O_PATH
+};
+// The first of `directories` in which `owner` may have a socket, made if it is
+// not there. Before a mount at `mount_point` (without links): what it is about
+// to cover is left out, as a socket would not be found there. With none, why
+// the last one was not taken.
+Result<ControlFolder> OpenControlFolder(
+    const std::vector<std::string>& directories, uid_t owner,
+    const std::string& mount_point);
 
 }  // namespace tracefs

@@ -16,7 +16,6 @@
 #include "tracefs/base/clock.h"
 #include "tracefs/base/enclosed_folder.h"
 #include "tracefs/control/answer.h"
-#include "tracefs/control/place.h"
 
 namespace tracefs {
 namespace {
@@ -65,28 +64,15 @@ void SendAtOnce(int fd, const Status& error) {
 }  // namespace
 
 Result<std::unique_ptr<ControlServer>> ControlServer::Create(
-    ControlServerOptions options) {
-  Status why = Status::Invalid("no directory for the control socket");
-  for (const std::string& directory : options.directories) {
-    Result<UniqueFd> opened =
-        OpenControlDirectory(directory, options.owner, /*create=*/true);
-    if (!opened.ok()) {
-      why = opened.status();
-      continue;
-    }
-    std::string path = directory + '/' + options.name;
-    Result<UniqueFd> listener = Listen(path);
-    if (!listener.ok()) {
-      why = listener.status();
-      continue;
-    }
-    std::unique_ptr<ControlServer> server(
-        new ControlServer(std::move(options), EncloseFolder(*std::move(opened)),
-                          std::move(*listener), std::move(path)));
-    if (!server->wake_) return Status::System(EMFILE, "eventfd");
-    return server;
-  }
-  return why;
+    ControlServerOptions options, ControlFolder folder) {
+  std::string path = folder.path + '/' + options.name;
+  Result<UniqueFd> listener = Listen(path);
+  if (!listener.ok()) return listener.status();
+  std::unique_ptr<ControlServer> server(
+      new ControlServer(std::move(options), EncloseFolder(std::move(folder.fd)),
+                        std::move(*listener), std::move(path)));
+  if (!server->wake_) return Status::System(EMFILE, "eventfd");
+  return server;
 }
 
 ControlServer::ControlServer(ControlServerOptions options, UniqueFd directory,

@@ -23,13 +23,12 @@
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/control/connection.h"
 #include "tracefs/control/handler.h"
+#include "tracefs/control/place.h"
 
 namespace tracefs {
 
 struct ControlServerOptions {
-  // The directories to try, best first, and the socket's name in them.
-  std::vector<std::string> directories;
-  std::string name;
+  std::string name;  // of the socket
   // Who may ask, beside root.
   uid_t owner = 0;
   // At a time. When one more comes, the one that was idle longest goes.
@@ -39,10 +38,10 @@ struct ControlServerOptions {
 
 class ControlServer {
  public:
-  // Opens the socket. A sandbox may close in after that: nothing more is
-  // opened, and the socket is removed through a descriptor.
+  // Opens the socket in `folder`. A sandbox may close in after that: nothing
+  // more is opened, and the socket is removed through a descriptor.
   static Result<std::unique_ptr<ControlServer>> Create(
-      ControlServerOptions options);
+      ControlServerOptions options, ControlFolder folder);
   // Stops, and removes the socket.
   ~ControlServer();
   ControlServer(const ControlServer&) = delete;

@@ -104,13 +104,7 @@ Status LeaveMachine(const SandboxOptions& options) {
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
     return Failed("private mounts");
   }
-  UniqueFd sys;
-  if (options.uring) {
-    // libfuse makes one queue for each processor that there may ever be, and
-    // the kernel waits for all of them.
-    sys = CloneReadOnly("/sys/devices/system");
-    if (!sys) return Failed("/sys/devices/system");
-  }
+  const bool sys = options.sys >= 0;
   const UniqueFd root = NewMount("tmpfs", "mode", "0555");
   if (!root) return Failed("empty file system");
   ::mkdirat(root.get(), "proc", 0555);
@@ -128,7 +122,7 @@ Status LeaveMachine(const SandboxOptions& options) {
     return Failed("empty root directory");
   }
   if ((options.proc >= 0 && !MoveTo(options.proc, "/proc")) ||
-      (sys && !MoveTo(sys.get(), "/sys/devices/system")) ||
+      (sys && !MoveTo(options.sys, "/sys/devices/system")) ||
       !Restrict(root.get(), kNoTrust | MOUNT_ATTR_RDONLY)) {
     return Failed("root directory");
   }
@@ -164,6 +158,14 @@ Result<UniqueFd> OpenProc() {
   if (!fd) fd = CloneReadOnly("/proc");
   if (!fd) fd.Reset(::open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return Status::System(errno, "/proc");
+  return fd;
+}
+
+Result<UniqueFd> OpenSys() {
+  // It makes one queue for each processor that there may ever be, and the
+  // kernel waits for all of them.
+  UniqueFd fd = CloneReadOnly("/sys/devices/system");
+  if (!fd) return Failed("/sys/devices/system");
   return fd;
 }
 

@@ -35,9 +35,16 @@ namespace tracefs {
 // own /proc elsewhere.
 Result<UniqueFd> OpenProc();
 
+// What libfuse asks for the number of processors where it serves over io_uring,
+// mounted nowhere.
+Result<UniqueFd> OpenSys();
+
+// Nothing is looked up by its name on entering: a mount that is not served yet
+// may lie there.
 struct SandboxOptions {
   int proc = -1;       // of OpenProc; becomes /proc if it is a mount of its own
   bool uring = false;  // FUSE over io_uring is to be used
+  int sys = -1;        // of OpenSys; becomes /sys/devices/system
   // May open files by their handles. False takes libseccomp.
   bool file_handles = true;
   // tracefs-recv: serves what it has open and passes nothing through. It keeps

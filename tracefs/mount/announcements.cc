@@ -1,11 +1,8 @@
 #include "tracefs/mount/announcements.h"
 
-#include <unistd.h>
-
-#include <climits>
 #include <iostream>
-#include <string_view>
 
+#include "tracefs/base/mount_path.h"
 #include "tracefs/base/notice.h"
 #include "tracefs/daemon/user_mount.h"
 #include "tracefs/tracers/loss_watch.h"
@@ -25,14 +22,9 @@ std::string TellWhatIsLost(const MountOptions& options) {
   return text;
 }
 
-void TellWhereTheShellStands(const std::string& mount_point) {
-  char here[PATH_MAX];
-  if (::getcwd(here, sizeof here) == nullptr) return;
-  const std::string_view at = here;
-  if (at != mount_point && (at.substr(0, mount_point.size()) != mount_point ||
-                            at[mount_point.size()] != '/')) {
-    return;
-  }
+void TellWhereTheShellStands(const std::string& here,
+                             const std::string& mount_point) {
+  if (!IsAtOrBelow(here, mount_point)) return;
   std::cerr << "tracefs-mount: the directory you stand in is the one below the "
                "mount: what is done there is not traced until cd \"$PWD\"\n";
 }

@@ -12,10 +12,11 @@ namespace tracefs {
 // Says on standard error what root would have had, and returns it.
 std::string TellWhatIsLost(const MountOptions& options);
 
-// Warns on standard error who stands where the mount now is: what a shell does
-// in the directory it stands in does not go through a mount that was made over
-// it later.
-void TellWhereTheShellStands(const std::string& mount_point);
+// Warns on standard error who stood (`here`) where the mount now is: what a
+// shell does in the directory it stands in does not go through a mount that was
+// made over it later.
+void TellWhereTheShellStands(const std::string& here,
+                             const std::string& mount_point);
 
 // The totals, as a notice each for what went wrong and one for the rest.
 // Returns what was lost.

@@ -11,7 +11,6 @@
 #include "tracefs/base/enclosed_folder.h"
 #include "tracefs/base/log_socket.h"
 #include "tracefs/base/writer_lock.h"
-#include "tracefs/control/place.h"
 
 namespace tracefs {
 namespace {
@@ -42,30 +41,24 @@ std::string Now() {
 
 }  // namespace
 
-std::unique_ptr<LastWord> LastWord::Open(uid_t owner,
+std::unique_ptr<LastWord> LastWord::Open(const ControlFolder& folder,
                                          const std::string& mount_point) {
   std::unique_ptr<LastWord> word(new LastWord);
   word->name_ = NameOf(mount_point);
-  for (const std::string& directory : ControlDirectories(owner)) {
-    Result<UniqueFd> folder =
-        OpenControlDirectory(directory, owner, /*create=*/true);
-    if (!folder.ok()) continue;
-    UniqueFd file(::openat(folder->get(), word->name_.c_str(),
-                           O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!file) continue;
-    // It belongs to a mount that this one lies upon.
-    if (WriterLives(file.get()) || !LockAsWriter(file.get())) return nullptr;
-    std::string text(kMaxBytes, '\0');
-    const ssize_t n = ::pread(file.get(), text.data(), text.size(), 0);
-    text.resize(n > 0 ? static_cast<size_t>(n) : 0);
-    word->before_ = OneLine(text);
-    word->folder_ = EncloseFolder(*std::move(folder));
-    word->file_ = std::move(file);
-    // Unless this mount comes to serve, the word stays.
-    word->keep_ = !word->before_.empty();
-    return word;
-  }
-  return nullptr;
+  word->file_.Reset(::openat(folder.fd.get(), word->name_.c_str(),
+                             O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+  const int file = word->file_.get();
+  // It belongs to a mount that this one lies upon.
+  if (file < 0 || WriterLives(file) || !LockAsWriter(file)) return nullptr;
+  std::string text(kMaxBytes, '\0');
+  const ssize_t n = ::pread(file, text.data(), text.size(), 0);
+  text.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  word->before_ = OneLine(text);
+  word->folder_ =
+      EncloseFolder(UniqueFd(::fcntl(folder.fd.get(), F_DUPFD_CLOEXEC, 0)));
+  // Unless this mount comes to serve, the word stays.
+  word->keep_ = !word->before_.empty();
+  return word;
 }
 
 LastWord::~LastWord() {

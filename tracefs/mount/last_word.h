@@ -3,12 +3,11 @@
 // beside the control socket, until the next mount at that place has said it.
 #pragma once
 
-#include <sys/types.h>
-
 #include <memory>
 #include <string>
 
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/control/place.h"
 
 namespace tracefs {
 
@@ -16,7 +15,7 @@ namespace tracefs {
 class LastWord {
  public:
   // Null where there is no place for it, or another mount lives there.
-  static std::unique_ptr<LastWord> Open(uid_t owner,
+  static std::unique_ptr<LastWord> Open(const ControlFolder& folder,
                                         const std::string& mount_point);
   // Leaves nothing of a mount that said nothing.
   ~LastWord();

@@ -11,14 +11,17 @@
 #include <chrono>
 #include <climits>
 #include <cstdlib>
+#include <ctime>
 #include <iostream>
 #include <memory>
 
+#include "tracefs/base/mount_path.h"
 #include "tracefs/base/notice.h"
 #include "tracefs/control/metrics_server.h"
 #include "tracefs/control/place.h"
 #include "tracefs/control/server.h"
 #include "tracefs/crypto/cipher.h"
+#include "tracefs/daemon/capabilities.h"
 #include "tracefs/daemon/looker.h"
 #include "tracefs/daemon/sandbox.h"
 #include "tracefs/daemon/service_manager.h"
@@ -48,29 +51,81 @@
 namespace tracefs {
 namespace {
 
+std::string Resolved(const std::string& path) {
+  char resolved[PATH_MAX];
+  return ::realpath(path.c_str(), resolved) != nullptr ? resolved : path;
+}
+
+// All that is found by its name once the outputs are open. The mount may cover
+// any of it, and whoever looks something up there waits for the first answer:
+// between the mount and that, nothing is looked up.
+struct NamedThings {
+  std::string mount_point;
+  std::string here;  // the caller's working directory; empty: it is gone
+  std::string config;
+  Result<ControlFolder> folder = Status();
+  // Null for a private mount, which would be taken for one that others see.
+  std::unique_ptr<LastWord> last_word;
+  UniqueFd sys;  // for the sandbox
+};
+
+// What mounting itself looks at, once the mount is there: libfuse at whether
+// /run/mount/utab is to be written (its mount_util.c).
+Status CheckMayBeCovered(const std::string& mount_point) {
+  if (mount_point == "/") return Status::Ok();
+  for (const char* needed : {"/proc", "/run/mount"}) {
+    if (!IsAtOrBelow(needed, mount_point)) continue;
+    return Status::Invalid(
+        "'" + mount_point + "' cannot be covered: mounting takes what is in " +
+        needed + "; mount at another place, or use tracefs-run --root");
+  }
+  return Status::Ok();
+}
+
+Result<NamedThings> FindNamedThings(const MountOptions& options, bool uring,
+                                    bool is_private) {
+  NamedThings found;
+  found.mount_point = Resolved(options.mount_point);
+  if (Status s = CheckMayBeCovered(found.mount_point); !s.ok()) return s;
+  char here[PATH_MAX];
+  if (::getcwd(here, sizeof here) != nullptr) found.here = here;
+  if (!options.config.empty()) found.config = Resolved(options.config);
+  found.folder = OpenControlFolder(ControlDirectories(::geteuid()), ::geteuid(),
+                                   found.mount_point);
+  if (found.folder.ok() && !is_private) {
+    found.last_word = LastWord::Open(*found.folder, found.mount_point);
+  }
+  if (options.sandbox && uring && HasCapability(CAP_SYS_ADMIN)) {
+    Result<UniqueFd> sys = OpenSys();
+    if (!sys.ok()) return sys.status();
+    found.sys = *std::move(sys);
+  }
+  LoadCiphers();  // a tracer that comes later may want any
+  ::tzset();      // what tells the time reads the file of the time zone
+  // Nobody's directory is kept busy by us.
+  if (::chdir("/") != 0) return Status::System(errno, "/");
+  return found;
+}
+
 struct ControlSocket {
   dev_t device = 0;  // of the mount
   std::unique_ptr<ControlServer> server;
 };
 
 // Where the clients of this mount will look for it.
-Result<ControlSocket> OpenControlSocket(const Session& session) {
+Result<ControlSocket> OpenControlSocket(const Session& session,
+                                        NamedThings& named) {
+  if (!named.folder.ok()) return named.folder.status();
   const Result<MountIdentity> mount = IdentifyMount(session.mount_point());
   if (!mount.ok()) return mount.status();
   ControlServerOptions options;
   options.owner = ::geteuid();
-  options.directories = ControlDirectories(options.owner);
   options.name = mount->SocketName();
   Result<std::unique_ptr<ControlServer>> server =
-      ControlServer::Create(std::move(options));
+      ControlServer::Create(std::move(options), *std::move(named.folder));
   if (!server.ok()) return server.status();
   return ControlSocket{::makedev(mount->major, mount->minor),
                        std::move(*server)};
-}
-
-std::string Resolved(const std::string& path) {
-  char resolved[PATH_MAX];
-  return ::realpath(path.c_str(), resolved) != nullptr ? resolved : path;
 }
 
 // The log connects anew through the watchdog, which lives as long as Run.
@@ -249,6 +304,10 @@ Status Run(const MountOptions& given, Log& log,
   if (transport->uring) {
     (*fs)->SetWorkerPolicy(static_cast<int>(queue_threads.policy()));
   }
+  Result<NamedThings> named = FindNamedThings(options, transport->uring,
+                                              /*is_private=*/feed != nullptr);
+  if (!named.ok()) return named.status();
+  options.mount_point = named->mount_point;
   Result<std::unique_ptr<Session>> session =
       Session::Mount(options, *transport, **fs, **watchdog);
   if (!session.ok()) return session.status();
@@ -258,35 +317,27 @@ Status Run(const MountOptions& given, Log& log,
   if (const std::string lost = TellWhatIsLost(options); !lost.empty()) {
     header.Set("mount.lost", lost);
   }
-  Result<ControlSocket> socket = OpenControlSocket(**session);
+  Result<ControlSocket> socket = OpenControlSocket(**session, *named);
   if (!socket.ok()) {
     std::cerr << "tracefs-mount: no tracefs-ctl for this mount: "
               << socket.status().message() << '\n';
   }
-  if (feed == nullptr) TellWhereTheShellStands((*session)->mount_point());
+  if (feed == nullptr) TellWhereTheShellStands(named->here, named->mount_point);
   log.SetMount((*session)->mount_point());
-  // That of a private mount would be taken for one that others see.
-  const std::unique_ptr<LastWord> last_word =
-      feed != nullptr ? nullptr
-                      : LastWord::Open(::geteuid(), (*session)->mount_point());
+  const std::unique_ptr<LastWord>& last_word = named->last_word;
   if (last_word != nullptr && !last_word->before().empty()) {
     header.Set("mount.before", last_word->before());
     std::cerr << "tracefs-mount: of the mount that was here before: "
               << last_word->before() << '\n';
   }
-  // While names mean what the caller meant: no sandbox yet, nor "/".
-  if (!options.config.empty()) {
-    header.Set("config.file", Resolved(options.config));
-  }
-  // Nobody's directory is kept busy by us.
-  if (::chdir("/") != 0) return Status::System(errno, "/");
+  if (!named->config.empty()) header.Set("config.file", named->config);
   std::unique_ptr<Sandbox> sandbox;
   if (options.sandbox) {
-    LoadCiphers();  // a tracer that comes later may want any
     // Everything is open, and there is one thread yet.
     Result<std::unique_ptr<Sandbox>> entered =
         Sandbox::Enter({.proc = proc->get(),
                         .uring = transport->uring,
+                        .sys = named->sys.get(),
                         .file_handles = options.file_handles});
     if (!entered.ok()) return entered.status();
     sandbox = std::move(*entered);

@@ -84,7 +84,7 @@ class ControlServerTest : public ::testing::Test {
     char name[] = "/tmp/tracefs-server-XXXXXX";
     directory_ = ::mkdtemp(name);
     ::chmod(directory_.c_str(), 0755);
-    options_.directories = {directory_ + "/control"};
+    directories_ = {directory_ + "/control"};
     options_.name = "0:1.sock";
     options_.owner = ::geteuid();
   }
@@ -94,7 +94,9 @@ class ControlServerTest : public ::testing::Test {
   }
 
   void Start() {
-    auto server = ControlServer::Create(options_);
+    auto folder = OpenControlFolder(directories_, options_.owner, covered_);
+    ASSERT_TRUE(folder.ok()) << folder.status().message();
+    auto server = ControlServer::Create(options_, *std::move(folder));
     ASSERT_TRUE(server.ok()) << server.status().message();
     server_ = std::move(*server);
     server_->Start(handler_);
@@ -156,6 +158,8 @@ class ControlServerTest : public ::testing::Test {
   }
 
   std::string directory_;
+  std::vector<std::string> directories_;
+  std::string covered_ = "/nowhere";
   ControlServerOptions options_;
   TestHandler handler_;
   std::unique_ptr<ControlServer> server_;
@@ -207,10 +211,18 @@ TEST_F(ControlServerTest, SocketOfTheNextMountStaysWhenTheServerGoes) {
 }
 
 TEST_F(ControlServerTest, NextDirectoryIsTriedWhereOneCannotBeUsed) {
-  options_.directories.insert(options_.directories.begin(),
-                              directory_ + "/missing/control");
+  directories_.insert(directories_.begin(), directory_ + "/missing/control");
   Start();
   EXPECT_EQ(server_->path(), directory_ + "/control/0:1.sock");
+}
+
+TEST_F(ControlServerTest, NoSocketLiesWhereTheMountGoes) {
+  directories_.push_back(directory_ + "/beside");
+  covered_ = directory_ + "/control";
+  Start();
+  EXPECT_EQ(server_->path(), directory_ + "/beside/0:1.sock");
+  covered_ = directory_;
+  EXPECT_FALSE(OpenControlFolder(directories_, options_.owner, covered_).ok());
 }
 
 TEST_F(ControlServerTest, SeveralRequestsAtOnceAreAnsweredInOrder) {

@@ -54,8 +54,15 @@ class SandboxTest : public ::testing::Test {
       if (Status s = DropAlways(); !s.ok()) return s.message();
       const Result<UniqueFd> proc = OpenProc();
       if (!proc.ok()) return proc.status().message();
+      UniqueFd sys;
+      if (uring) {
+        Result<UniqueFd> opened = OpenSys();
+        if (!opened.ok()) return opened.status().message();
+        sys = *std::move(opened);
+      }
       // A private proc knows the process that opens it.
-      auto sandbox = Sandbox::Enter({.proc = proc->get(), .uring = uring});
+      auto sandbox = Sandbox::Enter(
+          {.proc = proc->get(), .uring = uring, .sys = sys.get()});
       if (!sandbox.ok()) return sandbox.status().message();
       return body(**sandbox);
     });
