@@ -111,7 +111,6 @@ Result<std::unique_ptr<FileSystem>> FileSystem::Create(
 }
 
 CachePolicy::DataInterest FileSystem::DataOf(Inode& inode) {
-  if (inode.is_output()) return {.calls = false, .pages = false};
   Event facts;
   facts.resolver = this;
   facts.node = inode.id();
@@ -438,7 +437,6 @@ void FileSystem::ForEachOpen(
   };
   std::vector<Found> found;
   handles_.ForEach([&](const Handle& handle) {
-    if (handle.inode.is_output()) return;
     const LastCaller::Seen seen = handle.last_caller.Get();
     Found& one = found.emplace_back();
     one.node = handle.inode.id();

@@ -126,7 +126,7 @@ class Inode {
     }
   }
   bool finds_new() const { return finds_new_.load(std::memory_order_relaxed); }
-  // One of our own trace files: nothing about it is recorded.
+  // One of our own trace files: what is read of it is not recorded as data.
   bool is_output() const { return is_output_; }
 
  private:

@@ -131,7 +131,8 @@ ssize_t WritePages(FileSystem& fs, const Handle& handle, const char* data,
 void KeepCopied(OpScope& op, const Handle& source, uint64_t offset,
                 size_t size) {
   constexpr size_t kMostBytes = size_t{1} << 20;  // of a read
-  const bool may_read = size <= kMostBytes && !source.reads_from_disk();
+  const bool may_read = size <= kMostBytes && !source.reads_from_disk() &&
+                        !source.inode.is_output();
   char* const buffer = may_read ? IoBuffer(size) : nullptr;
   if (buffer != nullptr &&
       ::pread(source.Fd(op.fs()), buffer, size, static_cast<off_t>(offset)) ==
@@ -181,7 +182,12 @@ void FsRead(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
   }
   if (n < 0) return op.ReplyError(errno);
   const auto got = static_cast<size_t>(n);
-  op.Data(Bytes(buffer, got));
+  // A trace that held what was read of it would grow by as much.
+  if (!handle.inode.is_output()) {
+    op.Data(Bytes(buffer, got));
+  } else if (op.KeepsData()) {
+    op.Set(Field::kDataLeftOut, 1);
+  }
   op.End(n, 0, [&] { return fuse_reply_buf(req, buffer, got); });
 }
 

@@ -67,10 +67,6 @@ std::string_view OpScope::Keep(NameBuffer& buffer, std::string_view name) {
 
 void OpScope::About(Inode& inode) {
   if (!traced()) return;
-  if (inode.is_output()) {
-    recording_.reset();
-    return;
-  }
   Event& event = recording_->event;
   event.node = inode.id();
   event.node_version = inode.name_version();

@@ -498,6 +498,57 @@ def fifo(suite):
     expect_equal(lost + len(names), 400, "read and counted as lost")
 
 
+def users_of_traces(suite):
+    """What others do to trace files that lie in the mount is recorded, by the
+    tracer that writes them as by any other; the data is not, by which a trace
+    would double with each look at it."""
+    place = Place(suite, "users")
+    elsewhere = os.path.join(place.out, "t")
+    mine, read_only = (os.path.join(place.source, n) for n in ("mine", "looked"))
+    mount = suite.mount(
+        place.source, place.point,
+        ("", "STR_ALL", f'file = "{elsewhere}"'),
+        ("", "STR_ALL", f'file = "{mine}"'),
+        ("op = read", "STR_ALL | STR_DATA | STR_DATA_CKSUM",
+         f'file = "{read_only}"'))
+    make_files(place.point, 100, "a")
+    suite.command("tracefs-ctl", place.point, "flush")
+
+    def shell(text):
+        return subprocess.run(["sh", "-c", text], cwd=place.point, check=True,
+                              capture_output=True).stdout
+
+    seen = [len(shell("cat looked"))]
+    for _ in range(10):
+        shell("cat looked looked")
+        suite.command("tracefs-ctl", place.point, "flush")
+        seen.append(len(shell("cat looked")))
+    expect(seen[-1] < seen[0] + 40_000, f"it feeds itself: {seen}")
+    shell("chmod 640 mine; cp mine copy; echo mine >> mine; "
+          "truncate -s 100 mine")
+    mount.unmount()
+    events = suite.read(elsewhere)
+    about = [e for e in events if e.get("path") == "/mine"]
+    expect({"chmod", "cp", "sh", "truncate"} <= {e.get("comm") for e in about},
+           f"who is missing: {about}")
+    expect_equal([(e["comm"], e["result"]) for e in about if e["op"] == "write"],
+                 [("sh", 5)], "writes, of which the daemon's are none")
+    expect_equal([e["comm"] for e in about if e["op"] == "setattr"],
+                 ["chmod", "truncate"], "changes of attributes")
+    looked = [e for e in events if e.get("path") == "/looked"
+              and e["op"] == "read"]
+    by_itself = [e for e in suite.read(read_only) if e["path"] == "/looked"]
+    expect_equal([(e["offset"], e["result"]) for e in by_itself],
+                 [(e["offset"], e["result"]) for e in looked],
+                 "reads, by the tracer that writes it and by another")
+    expect(sum(e["result"] for e in looked) > sum(seen), f"{len(looked)} reads")
+    withheld = [e for e in by_itself if "data" in e or "data_b64" in e
+                or "data_crc" in e]
+    expect(not withheld, f"data of it: {withheld[:1]}")
+    expect(all(e.get("data_left_out") for e in by_itself if e["result"]),
+           "it is said nowhere that data is left out")
+
+
 # --- Flight recorder
 
 def flight(suite):
@@ -738,6 +789,7 @@ def main():
     for case in (killed_loses_an_interval, rotation,
                  a_finished_part_is_a_file_as_any_other, rotation_at_runtime,
                  full_disk, full_disk_sealed, full_disk_mid_block, device, fifo,
+                 users_of_traces,
                  flight, trigger_by_path, heartbeat, profiles, bad_configs,
                  unwritable):
         suite.run(case.__name__.replace("_", " "), case, suite)
