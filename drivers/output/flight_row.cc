@@ -116,7 +116,8 @@ Result<MadeOutputDriver> Make(const ConfigEntry& entry,
                       [recorder = *recorder](std::string_view reason) {
                         return recorder->Snapshot(reason);
                       },
-                  .trigger_every_ns = entry.Number("every", kDefaultEveryNs)};
+                  .trigger_every_ns = entry.Number("every", kDefaultEveryNs),
+                  .outlives_daemon = entry.Has("map")};
   made.driver = (*recorder)->MakeDriver(*recorder);
   return made;
 }

@@ -23,6 +23,9 @@ struct FlightHooks {
   // Writes a snapshot and returns its path. Threads: any; outlives the driver.
   std::function<Result<std::string>(std::string_view reason)> snapshot;
   uint64_t trigger_every_ns = 0;  // no more than one snapshot in this time
+  // What it was given is there when the daemon is killed: so each message is to
+  // be given to it at once.
+  bool outlives_daemon = false;
 };
 
 // What a driver is made from, besides its entry.

@@ -249,7 +249,12 @@ Result<std::string> ReadFlightMap(int fd, uint64_t bytes) {
     rings.push_back(
         AsBytes(text).subspan(i * head->ring_bytes, head->ring_bytes));
   }
-  return MakeSnapshot(start, preamble->serial, rings, {.reason = "map"});
+  // Any other chain gives the recorder each message before the operation is
+  // answered (drivers/output/table.h, FlightHooks).
+  const bool waits = preamble->chain.rfind("async", 0) == 0;
+  return MakeSnapshot(
+      start, preamble->serial, rings,
+      {.reason = waits ? "map, without what async still held" : "map"});
 }
 
 }  // namespace tracefs::format

@@ -83,7 +83,10 @@ Status MakeOutput(const Config& file, const TracerConfig& config,
     plan->flight->every_ns = made->flight->trigger_every_ns;
   }
   TracerParts& parts = plan->parts;
-  parts.unbuffered = last.Has("unbuffered");
+  // Whoever asks for `async` has blocks wait in memory.
+  parts.unbuffered = last.Has("unbuffered") ||
+                     (made->flight && made->flight->outlives_daemon &&
+                      config.output.front().name != "async");
   parts.when_full = made->when_full;
   PutDriver(last.name, std::move(made->driver), &parts);
   for (size_t i = config.output.size() - 1; i-- > 0;) {

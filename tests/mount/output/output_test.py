@@ -595,9 +595,8 @@ def flight(suite):
     expect("(trigger)" in third.errors, third.errors)
     expect_equal([e["errno"] for e in third.events if e["op"] == "rmdir"],
                  ["ENOTEMPTY"], "the operation that triggered")
-    # After a SIGKILL the map tells the end.
+    # After a SIGKILL the map tells the end, to the last answer.
     make_files(place.point, 50, "c")
-    time.sleep(FLUSH_S + SLACK_S)
     mount.kill()
     wait_until(lambda: not mount.is_mounted(), "the mount to go")
     last = suite.dump(memory)
@@ -606,6 +605,25 @@ def flight(suite):
     expect_equal(kept + overwritten, 2100 + 3 + 50, "operations in the map")
     expect_equal(created(last.events)[-50:], [f"c{i}" for i in range(50)],
                  "the last ones")
+    expect("(map)" in last.errors, last.errors)
+
+
+def flight_async(suite):
+    """What waits in memory is lost with the daemon, and the dump says so."""
+    place = Place(suite, "flight-async")
+    memory = os.path.join(place.out, "map")
+    mount = suite.mount(
+        place.source, place.point,
+        ("op = create", "STR_ALL",
+         f'async; flight = "{place.out}/f" map = "{memory}"'))
+    make_files(place.point, 100, "a")
+    mount.kill()
+    wait_until(lambda: not mount.is_mounted(), "the mount to go")
+    last = suite.dump(memory)
+    expect_equal(last.status, 0, last.errors)
+    expect("without what async still held" in last.errors, last.errors)
+    names = created(last.events)
+    expect_equal(names, [f"a{i}" for i in range(len(names))], "from the first")
 
 
 def trigger_by_path(suite):
@@ -789,9 +807,8 @@ def main():
     for case in (killed_loses_an_interval, rotation,
                  a_finished_part_is_a_file_as_any_other, rotation_at_runtime,
                  full_disk, full_disk_sealed, full_disk_mid_block, device, fifo,
-                 users_of_traces,
-                 flight, trigger_by_path, heartbeat, profiles, bad_configs,
-                 unwritable):
+                 users_of_traces, flight, flight_async, trigger_by_path,
+                 heartbeat, profiles, bad_configs, unwritable):
         suite.run(case.__name__.replace("_", " "), case, suite)
     suite.finish()
 
