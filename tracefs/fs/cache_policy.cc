@@ -30,6 +30,13 @@ double CachePolicy::EntryTimeout() const {
   return Traced(Op::lookup_) ? kNarrowTimeout : kUntracedTimeout;
 }
 
+bool CachePolicy::TracesAny() const {
+  for (size_t op = 0; op < kOpCount; ++op) {
+    if (Traced(static_cast<Op>(op))) return true;
+  }
+  return false;
+}
+
 double CachePolicy::NegativeTimeout() const {
   // A name that somebody makes below would stay invisible for as long.
   if (visibility_ == Visibility::kExact) return 0;
@@ -81,9 +88,11 @@ std::vector<CachePolicy::Choice> CachePolicy::Explain() const {
     return found;
   };
   std::vector<Choice> choices;
-  choices.push_back(
-      {"names", Seconds(EntryTimeout()), traced({Op::lookup_}),
-       EntryTimeout() > 0 ? "lookups of a name within that time" : ""});
+  choices.push_back({"names", Seconds(EntryTimeout()), traced({Op::lookup_}),
+                     EntryTimeout() > 0
+                         ? "lookups of a name within that time, but for files "
+                           "with several"
+                         : ""});
   choices.push_back({"missing names", Seconds(NegativeTimeout()),
                      traced({Op::lookup_}),
                      NegativeTimeout() > 0

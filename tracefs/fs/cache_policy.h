@@ -80,6 +80,8 @@ class CachePolicy {
     std::string hides;          // "" = nothing
   };
   std::vector<Choice> Explain() const;
+  // Whether any operation may be recorded.
+  bool TracesAny() const;
 
  private:
   bool Traced(Op op) const { return sink_.InterestIn(op) != 0; }

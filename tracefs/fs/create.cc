@@ -176,7 +176,9 @@ void FsLink(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent,
   }
   if (error != 0) return op.ReplyError(error);
   Inode* counted = fs.inodes().Acquire(inode.device(), inode.number());
-  fs.inodes().Named(counted, &dir, new_name);
+  // The kernel looks the new name up before it uses it, and the old one, which
+  // it knows, maybe not.
+  fs.inodes().AlsoNamed(counted, &dir, new_name);
   op.Attributes(st);
   const fuse_entry_param entry = fs.EntryParam(*counted, st);
   if (op.End(0, 0, [&] { return fuse_reply_entry(req, &entry); }) != 0) {

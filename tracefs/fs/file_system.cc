@@ -330,6 +330,11 @@ fuse_entry_param FileSystem::EntryParam(const Inode& inode,
   entry.ino = inode.id();
   entry.attr = st;
   entry.entry_timeout = policy_.EntryTimeout();
+  // Requests name the file alone. Where it has several names, the one that was
+  // looked up last is the one that is used.
+  if (st.st_nlink > 1 && !S_ISDIR(st.st_mode) && policy_.TracesAny()) {
+    entry.entry_timeout = 0;
+  }
   entry.attr_timeout = AttrTimeout(inode, st.st_mode);
   return entry;
 }

@@ -55,6 +55,7 @@ struct Handle {
       : id(handle_id),
         inode(of),
         flags(open_flags),
+        link_id(of.link_id()),
         share_(share),
         uid_(uid),
         fd_(descriptor.Release()) {}
@@ -89,6 +90,8 @@ struct Handle {
   // The file could only be opened for appending (chattr +a): O_APPEND is set
   // on `fd` itself.
   bool append_only = false;
+  // The name that it was opened by, of a file that may have several.
+  uint32_t link_id = 0;
   // What was chosen when it was opened; a file keeps it, whatever tracers come.
   IoMode io_mode = IoMode::kCached;
   IoClaim io_claim;  // given back when it leaves the HandleTable

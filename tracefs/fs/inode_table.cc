@@ -405,12 +405,15 @@ void InodeTable::Named(Inode* inode, Inode* parent, std::string_view name) {
   Inode* dropped = nullptr;
   {
     std::lock_guard lock(stripe);
-    Inode::Link link{parent, CompactName(name)};
+    Inode::Link link{parent, CompactName(name), 0};
     std::swap(inode->link_, link);
     inode->name_bits_generation_ = 0;
-    if (link.parent != nullptr) {
+    if (link.parent == nullptr) {
+      inode->link_.id = ++inode->links_made_;
+    } else {
       if (inode->is_dir()) {
         dropped = link.parent;
+        inode->link_.id = link.id;
       } else {
         // The new current name may have been among the others.
         if (!inode->more_links_) {
@@ -423,6 +426,7 @@ void InodeTable::Named(Inode* inode, Inode* parent, std::string_view name) {
             });
         // Names that vanish below unseen must not pile up.
         constexpr size_t kMaxNames = 64;
+        inode->link_.id = same != more.end() ? same->id : ++inode->links_made_;
         if (same != more.end()) {
           dropped = same->parent;
           *same = std::move(link);
@@ -435,9 +439,28 @@ void InodeTable::Named(Inode* inode, Inode* parent, std::string_view name) {
         }
       }
     }
-    inode->name_version_.fetch_add(1, std::memory_order_relaxed);
+    NoteCurrentLink(*inode);
   }
   if (dropped != nullptr) DropRefs(dropped, 1, 0);
+}
+
+// With the stripe of its names held.
+void InodeTable::NoteCurrentLink(Inode& inode) {
+  inode.link_id_.store(inode.link_.id, std::memory_order_relaxed);
+  inode.name_version_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void InodeTable::AlsoNamed(Inode* inode, Inode* parent, std::string_view name) {
+  const uint32_t current = inode->link_id();
+  Named(inode, parent, name);
+  std::lock_guard lock(Stripe(inode->id_));
+  if (!inode->more_links_) return;
+  for (Inode::Link& link : *inode->more_links_) {
+    if (link.id != current) continue;
+    std::swap(link, inode->link_);
+    NoteCurrentLink(*inode);
+    return;
+  }
 }
 
 void InodeTable::Renamed(Inode* inode, Inode* old_parent,
@@ -448,7 +471,7 @@ void InodeTable::Renamed(Inode* inode, Inode* old_parent,
     std::unique_lock lock(Stripe(inode->id_));
     Inode::Link& link = inode->link_;
     if (link.parent == old_parent && link.name.view() == old_name) {
-      link = Inode::Link{parent, CompactName(name)};
+      link = Inode::Link{parent, CompactName(name), link.id};
       inode->name_bits_generation_ = 0;
       inode->name_version_.fetch_add(1, std::memory_order_relaxed);
       lock.unlock();
@@ -472,7 +495,7 @@ void InodeTable::Unnamed(Inode* inode, Inode* parent, std::string_view name) {
       dropped = inode->link_.parent;
       inode->link_ = std::move(more.back());
       more.pop_back();
-      inode->name_version_.fetch_add(1, std::memory_order_relaxed);
+      NoteCurrentLink(*inode);
     } else {
       const auto it =
           std::find_if(more.begin(), more.end(), [&](const Inode::Link& l) {
@@ -522,12 +545,27 @@ bool InodeTable::LinkOf(uint64_t id, NodeLink* link) const {
   const Inode* inode = FindLocked(shard, id);
   if (inode == nullptr) return false;
   std::lock_guard names(Stripe(id));
-  const Inode* parent = inode->link_.parent;
+  // Without a name only the root is known.
+  return Tell(inode->link_, link) || id == 1;
+}
+
+bool InodeTable::LinkOf(const Inode& inode, uint32_t link_id,
+                        NodeLink* link) const {
+  std::lock_guard names(Stripe(inode.id_));
+  if (inode.link_.id == link_id) return Tell(inode.link_, link);
+  if (!inode.more_links_) return false;
+  for (const Inode::Link& one : *inode.more_links_) {
+    if (one.id == link_id) return Tell(one, link);
+  }
+  return false;
+}
+
+bool InodeTable::Tell(const Inode::Link& of, NodeLink* link) {
+  const Inode* parent = of.parent;
   link->parent = parent == nullptr ? 0 : parent->id_;
   link->parent_version = parent == nullptr ? 0 : parent->name_version();
-  link->name.Set(inode->link_.name.view());
-  // Without a name only the root is known.
-  return parent != nullptr || id == 1;
+  link->name.Set(of.name.view());
+  return parent != nullptr;
 }
 
 void InodeTable::ForEachName(uint64_t id, void* context,

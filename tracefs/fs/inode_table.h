@@ -126,6 +126,9 @@ class Inode {
     }
   }
   bool finds_new() const { return finds_new_.load(std::memory_order_relaxed); }
+  // Which of its names is the current one: a number that a name keeps as long
+  // as the file has it, renamed or not.
+  uint32_t link_id() const { return link_id_.load(std::memory_order_relaxed); }
   // One of our own trace files: what is read of it is not recorded as data.
   bool is_output() const { return is_output_; }
 
@@ -134,6 +137,7 @@ class Inode {
   struct Link {
     Inode* parent = nullptr;  // counted in its refs_
     CompactName name;
+    uint32_t id = 0;
   };
 
   const uint64_t id_;
@@ -155,10 +159,12 @@ class Inode {
   // Guarded by the name stripe of the id: the last link is the current name.
   Link link_;
   std::unique_ptr<std::vector<Link>> more_links_;  // further hard links
+  uint32_t links_made_ = 0;
   uint64_t name_bits_ = 0;
   uint32_t name_bits_generation_ = 0;  // 0: to be worked out again
 
   std::atomic<uint32_t> name_version_{0};
+  std::atomic<uint32_t> link_id_{0};  // of link_
   std::atomic<int32_t> backing_id_{0};
   IoOpens io_opens_;
   std::atomic<bool> cached_stores_{false};
@@ -241,6 +247,8 @@ class InodeTable {
   // `inode` was seen as `name` in `parent`; it becomes its current name. For
   // files other names stay known (hard links); a directory has just one.
   void Named(Inode* inode, Inode* parent, std::string_view name);
+  // It has that name, too; what was its current name stays it.
+  void AlsoNamed(Inode* inode, Inode* parent, std::string_view name);
   // It no longer has that name. The last one is kept, for the path of a file
   // that is open though unlinked.
   void Unnamed(Inode* inode, Inode* parent, std::string_view name);
@@ -266,6 +274,8 @@ class InodeTable {
   UniqueFd Descriptor(uint64_t id);
 
   bool LinkOf(uint64_t id, NodeLink* link) const;
+  // The name of that number; false if the file has it no longer.
+  bool LinkOf(const Inode& inode, uint32_t link_id, NodeLink* link) const;
   void ForEachName(uint64_t id, void* context,
                    void (*visit)(void*, std::string_view)) const;
   // The name predicates that any name of `inode` satisfies, as of a generation
@@ -295,6 +305,8 @@ class InodeTable {
   std::mutex& Stripe(uint64_t id) const { return stripes_[id % kShards]; }
 
   Inode* FindLocked(const IdShard& shard, uint64_t id) const;
+  static void NoteCurrentLink(Inode& inode);
+  static bool Tell(const Inode::Link& of, NodeLink* link);
   void AddRef(Inode* inode);
   void DropRefs(Inode* inode, uint32_t refs, uint64_t nlookup);
   static void UnlinkKey(KeyShard& shard, uint64_t hash, Inode* inode);

@@ -102,9 +102,7 @@ void OpScope::ByItsName(const Inode& inode) {
     event.node = 0;
     return;
   }
-  event.parent = link.parent;
-  event.parent_version = link.parent_version;
-  event.name = Keep(name_, link.name.view());
+  ByName(link);
 }
 
 void OpScope::Into(Inode& dir, std::string_view name) {
@@ -126,6 +124,12 @@ void OpScope::Onto(const Handle& destination) {
   Event& event = recording_->event;
   event.new_parent = inode.id();
   event.new_parent_version = inode.name_version();
+  NodeLink link;
+  if (NameOf(destination, &link)) {
+    event.new_parent = link.parent;
+    event.new_parent_version = link.parent_version;
+    event.new_name = Keep(new_name_, link.name.view());
+  }
   event.Set(Field::kFhOut, destination.id);
   event.Set(Field::kInodeOut, inode.number());
   if (Wants(EventSink::kNames)) {
@@ -134,7 +138,24 @@ void OpScope::Onto(const Handle& destination) {
   }
 }
 
-void OpScope::Through(const Handle& handle) { Set(Field::kFh, handle.id); }
+void OpScope::Through(const Handle& handle) {
+  if (!traced()) return;
+  Set(Field::kFh, handle.id);
+  NodeLink link;
+  if (NameOf(handle, &link)) ByName(link);
+}
+
+bool OpScope::NameOf(const Handle& handle, NodeLink* link) const {
+  return handle.link_id != handle.inode.link_id() &&
+         fs_.inodes().LinkOf(handle.inode, handle.link_id, link);
+}
+
+void OpScope::ByName(const NodeLink& link) {
+  Event& event = recording_->event;
+  event.parent = link.parent;
+  event.parent_version = link.parent_version;
+  event.name = Keep(name_, link.name.view());
+}
 
 void OpScope::Target(std::string_view target) {
   if (!traced()) return;

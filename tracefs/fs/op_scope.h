@@ -190,6 +190,10 @@ class OpScope {
     Done(result, error);
     return recording_->End(reply);
   }
+  // The name that it was opened by, if another one was looked up since.
+  bool NameOf(const Handle& handle, NodeLink* link) const;
+  // The operand is the file of that name.
+  void ByName(const NodeLink& link);
   // For the rule about what is handed over.
   void NoteTime(uint64_t now_ns, int64_t result) {
     WaitRule& rule = fs_.waits().Of(op_, to_disk_);

@@ -84,6 +84,8 @@ void Open(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi, bool waits) {
   Inode& inode = fs.InodeOf(ino);
   op.About(inode);
   op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
+  // While it is the last that was looked up.
+  const uint32_t link_id = inode.link_id();
   op.Begin();
   if ((fi->flags & kFmodeExec) != 0) fs.NoteExec(ContextOf(req)->pid);
   Opened file;
@@ -122,6 +124,7 @@ void Open(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi, bool waits) {
       std::make_unique<Handle>(fs.NextHandleId(), std::move(file.fd), inode,
                                fi->flags, fs.open_files(), uid);
   if (share) share->Pass();
+  handle->link_id = link_id;
   handle->append_only = file.append_only;
   handle->io_mode = file.mode;
   handle->io_claim = std::move(file.claim);

@@ -288,6 +288,9 @@ const char* VisibilityName(Visibility visibility) {
 
 const char* InvisibleText(Visibility visibility) {
   // Reference: what no FUSE file system is ever told.
+#define TRACEFS_NAMES                                                         \
+  "which of a file's names (hard links) was used, for as long as the kernel " \
+  "keeps a name from before there was a second; "
 #define TRACEFS_NEVER                                                          \
   "lseek but for holes and data, dup, fcntl(F_SETFL), mmap, munmap, loads "    \
   "and stores of mapped pages that are there, chdir, syncfs, inotify, I/O on " \
@@ -299,13 +302,14 @@ const char* InvisibleText(Visibility visibility) {
     case Visibility::kAuto:
       return "repeated lookups and getattrs of one name within 10 ms; reads "
              "and writes, mapped ones too, of files that were opened when no "
-             "tracer could record them; " TRACEFS_NEVER;
+             "tracer could record them; " TRACEFS_NAMES TRACEFS_NEVER;
     case Visibility::kFast:
       return "lookups, getattrs, readdirs and readlinks that the kernel "
              "answers from its caches; reads and writes, mapped ones too, of "
              "files that were opened when no tracer could record "
-             "them; " TRACEFS_NEVER;
+             "them; " TRACEFS_NAMES TRACEFS_NEVER;
   }
+#undef TRACEFS_NAMES
 #undef TRACEFS_NEVER
   return "";
 }
