@@ -46,17 +46,24 @@ std::string Why(const CachePolicy::Choice& choice, const CachePolicy& policy) {
 }
 
 ExplainedChoice Locks(const FileSystem& fs, const Pipeline& pipeline) {
+  constexpr const char* kApart =
+      "; either way they exclude none that is taken in the source, past the "
+      "mount";
   ExplainedChoice locks;
   locks.subject = "locks";
   locks.for_good = true;
   if (fs.options().forward_locks) {
     locks.choice = "each one a request (getlk, setlk, flock)";
     locks.causes = CausesOf(pipeline, OpsOf(OpFamily::kLock));
-    locks.why = "a filter named a lock operation when the mount began";
+    locks.why =
+        std::string("a filter named a lock operation when the mount began") +
+        kApart;
     return locks;
   }
   locks.choice = "kept by the kernel alone";
-  locks.why = "no filter named a lock operation when the mount began";
+  locks.why =
+      std::string("no filter named a lock operation when the mount began") +
+      kApart;
   locks.hides = "getlk, setlk and flock";
   return locks;
 }
