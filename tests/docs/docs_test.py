@@ -93,7 +93,7 @@ def furnish(room):
                "checksum seal = forward key = \"file:/fixture/seal.state\" "
                "anchor = \"file:/fixture/anchors\"; "
                "file = \"/fixture/sealed.trace\" } }\n")
-    room.write("/home/me/detail.conf", "{ { op = open } "
+    room.write("/home/me/detail.conf", "detail { { op = open } "
                "{ stream = { STR_ALL } } "
                "{ file = \"/var/tmp/detail.trace\" } }\n")
     work = "touch x.log; echo int x\\; > x.c; cat x.c; rm x.log; mkdir d"

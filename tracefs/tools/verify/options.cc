@@ -56,7 +56,7 @@ std::string VerifyHelp() {
          "            written it. A fault only where keys or anchors are "
          "given\n"
          "\nExamples:\n"
-         "  tracefs-verify trace.log\n"
+         "  tracefs-verify my.trace\n"
          "  tracefs-verify --key verify.key trace.log\n"
          "  tracefs-verify --key verify.key --anchors /var/log/syslog traces/\n"
          "\nExit status: 0 all is ok, or undamaged where no keys are given; 1 "
