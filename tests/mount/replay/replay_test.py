@@ -535,6 +535,57 @@ echo 2 > a/b/g"""
         said = self.suite.command("tracefs-dump", "--check-replayable", trace)
         expect("record with STR_REPLAY" in said, said)
 
+    def copies(self):
+        """What was there before and is only copied from is in the trace, or the
+        replay says that it made it up."""
+        before = "mkdir a; echo hello > a/src; seq 1000 > a/other; seq 9 > a/s"
+        script = f"""set -e; cp a/src a/dst; cat a/other > a/o2; mv a/other a/o3
+{sys.executable} -c 'import os
+f, g = os.open("a/s", os.O_RDONLY), os.open("a/sent", os.O_CREAT | os.O_WRONLY)
+os.sendfile(g, f, 0, 100)'"""
+        trace, want = self.record(script, before=before, flags=REPLAY)
+        kinds = [e["op"] for e in self.suite.read(trace)]
+        expect("copy_file_range" in kinds, "nothing was copied")
+        report = self.same(trace, want, self.empty())
+        expect_equal((report["good"], report["made_up"]), (True, False),
+                     brief(report))
+        said = json.loads(self.suite.command(
+            "tracefs-replay", trace, "--check", "--format", "json"))
+        expect_equal((said["replayable"], said["lacks"]), (True, []), "lacks")
+        # Without bytes.
+        trace, want = self.record("cp a/src a/dst; cp a/other a/o2",
+                                  before=before, flags="STR_REPLAY")
+        said = json.loads(self.suite.command(
+            "tracefs-replay", trace, "--check", "--format", "json", status=1))
+        expect_equal([sorted(lack["files"]) for lack in said["lacks"]
+                      if lack["what"] == "files_without_content"],
+                     [["a/other", "a/src"]], "files whose contents are unknown")
+        folder = self.empty()
+        report = self.replay(trace, folder, status=1)
+        expect_equal(sorted(report["end"]["made_up_files"]),
+                     ["a/dst", "a/o2", "a/other", "a/src"], brief(report))
+        text = self.suite.tool("tracefs-replay", trace, "--root", self.empty())
+        expect_equal(text.returncode, 1, text.stdout)
+        expect("\nas recorded" not in text.stdout and "a/dst" in text.stdout,
+               text.stdout)
+        # Onto the tree that was there nothing is made up.
+        folder = self.empty()
+        subprocess.run(["sh", "-c", before], cwd=folder, check=True)
+        self.replay(trace, folder, "--existing")
+        expect_same_tree(tree_digest(folder, times=False), want, "the tree")
+        # A checksum of what it was, also where the copy is all that was seen.
+        trace, _ = self.record("cp a/src a/dst", before=before,
+                               flags="STR_REPLAY_CONTENTS")
+        for text, good in ((before, True), (before + "; echo HELLO > a/src",
+                                            False)):
+            folder = self.empty()
+            subprocess.run(["sh", "-c", text], cwd=folder, check=True)
+            report = self.replay(trace, folder, "--existing",
+                                 status=0 if good else 1)
+            expect_equal((report["initial"]["checked"],
+                          report["initial"]["other_contents"]),
+                         (1, 0 if good else 1), brief(report))
+
     def open_before(self):
         """A tracer that begins while files are open tells of them: they are
         open in the replay, too, whatever becomes of their names."""
@@ -748,6 +799,7 @@ def main():
             "as an ordinary user": replay.unprivileged,
             "quota": replay.quota,
             "states of files": replay.states,
+            "copies of what was there before": replay.copies,
             "files that were open before": replay.open_before,
             "the end as it was recorded": replay.recorded_end,
             "undo": replay.undo,

@@ -399,6 +399,45 @@ class Undo:
         expect(undone * 3 > mine, f"only {undone} of {mine} were taken back")
         return f"{undone} of {mine} operations"
 
+    def whole_run(self):
+        """All that a program did under tracefs-run."""
+        suite = self.suite
+        why = suite.no_file_system("ext4")
+        if why:
+            raise Skip(why)
+        undone = 0
+        with suite.file_system("run", "ext4") as folder:
+            for seed in range(100, 140 if SOAK else 102):
+                source = os.path.join(folder, f"run-{seed}")
+                os.mkdir(source)
+                story = Story(seed, 150, 0)
+                paths = story.begin(source)
+                before = digest_of(source)
+                calls = [["read", path] for path in paths]
+                while len(story.done) < story.count:
+                    made = story.step()
+                    if made is not None:
+                        calls.append(made[0])
+                        story.done.append((0, *made))
+                        for effect in made[1]:
+                            story.model.do(effect)
+                trace = suite.path(f"run-{seed}.trace")
+                config = suite.config(("", FLAGS, f'file = "{trace}"'))
+                done = suite.tool(
+                    "tracefs-run", "--config", config, "--src", source, "--",
+                    sys.executable, "-B", "-c", WORKER, cwd=source,
+                    input="\n".join(map(json.dumps, calls)) + "\n")
+                expect_equal(done.stdout.count("done"), len(calls),
+                             done.stdout + done.stderr)
+                expect_equal(digest_of(source), story.model.digest(), "the run")
+                done = suite.tool("tracefs-replay", trace, "--root", source,
+                                  "--undo", "cuid = 0", "--apply", "--format",
+                                  "json")
+                expect_equal(done.returncode, 0, done.stdout + done.stderr)
+                expect_equal(digest_of(source), before, "all of it taken back")
+                undone += len(json.loads(done.stdout)["steps"])
+        return f"{undone} steps"
+
     def numbers_given_again(self):
         """On ext4 the number of a removed file is given to the next one: that is
         no change of the removed one."""
@@ -556,6 +595,7 @@ def main():
     for kind in ("tmpfs", "ext4"):
         suite.run(f"random stories on {kind}", undo.stories, kind)
     for title, case in {
+            "what a program did under tracefs-run": undo.whole_run,
             "inode numbers that are given again": undo.numbers_given_again,
             "what happens after the trace": undo.changed_afterwards,
             "who did it is not told": undo.who_is_not_told,
