@@ -356,8 +356,9 @@ std::string ReplayHelp() {
           "each\noperation comes to the same and that the tree is the same in "
           "the end.\n\n"
        << VisibleOptions()
-       << "\nStatus: 0 all as recorded, 1 something differs or the trace is "
-          "damaged,\n2 wrong usage, 3 the system refused.\n\nExamples:\n"
+       << "\nStatus: 0 all as recorded, 1 something differs, contents had to "
+          "be made up or\nthe trace is damaged, 2 wrong usage, 3 the system "
+          "refused.\n\nExamples:\n"
           "  tracefs-replay trace.log --check\n"
           "  tracefs-replay trace.log --root /mnt/new\n"
           "  tracefs-replay trace.log --root /mnt/new --timing original\n";

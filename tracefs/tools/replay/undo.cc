@@ -5,6 +5,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "tracefs/base/printable.h"
@@ -70,18 +71,22 @@ Status PlaceInitial(int plan, replay::UndoRecorder* recorder) {
       plan, [&](const replay::TreeEntry& entry) { recorder->Place(entry); });
 }
 
+// Results that the replay got otherwise, where that counts.
+uint64_t DifferingOf(const replay::Outcome& outcome) {
+  uint64_t differ = outcome.untimed_failed;
+  for (size_t i = 0; i < outcome.ops.size(); ++i) {
+    uint64_t failed = 0;  // or succeeded, for a reason that is known or not
+    for (const auto& [errors, count] : outcome.ops[i].errors) failed += count;
+    // Whether there are extended attributes is known of each step.
+    if (!ChangesTree(static_cast<Op>(i))) failed = 0;
+    differ += std::max(failed, outcome.ops[i].mismatched);
+  }
+  return differ;
+}
+
 // Where a replay comes to something else, it says nothing about DIR.
 std::string DoubtOf(const Compiled& compiled, const Prepared& prepared,
-                    const replay::Outcome& outcome) {
-  uint64_t differ = outcome.mismatched() + outcome.untimed_failed;
-  for (size_t i = 0; i < outcome.ops.size(); ++i) {
-    const auto op = static_cast<Op>(i);
-    // Whether there are extended attributes is known of each step.
-    if (op == Op::setxattr_ || op == Op::removexattr_ || !ChangesTree(op)) {
-      continue;
-    }
-    for (const auto& [errors, count] : outcome.ops[i].errors) differ += count;
-  }
+                    uint64_t differing) {
   if (prepared.failed != 0) {
     return "the tree that was there before cannot be made from the trace";
   }
@@ -92,8 +97,8 @@ std::string DoubtOf(const Compiled& compiled, const Prepared& prepared,
     return std::to_string(compiled.header.unplaced_changes) +
            " changes in the trace cannot be placed";
   }
-  if (differ == 0) return {};
-  return std::to_string(differ) +
+  if (differing == 0) return {};
+  return std::to_string(differing) +
          " results of the trace come out otherwise when it is replayed";
 }
 
@@ -141,7 +146,8 @@ Result<UndoPlan> PlanUndo(const ReplayOptions& options,
                               .known = {}};
   if (Status s = replay::ReadKnown(plan, &where.known); !s.ok()) return s;
   result.groups = replay::DecideUndo(recorder.Take(), where);
-  result.doubt = DoubtOf(compiled, *prepared, outcome);
+  result.differing = DifferingOf(outcome);
+  result.doubt = DoubtOf(compiled, *prepared, result.differing);
   return result;
 }
 
@@ -211,6 +217,7 @@ Result<uint64_t> ShowOrApplyUndo(const ReplayOptions& options, UndoPlan plan,
     const Json all = {{"steps", shown.steps()},
                       {"not_done", shown.left()},
                       {"applied", applied},
+                      {"differs", plan.differing},
                       {"doubt", plan.doubt}};
     out.Append(all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
     return shown.left();

@@ -20,6 +20,7 @@ struct UndoPlan {
   UniqueFd store;                         // bytes that they write back
   // Why the trace says nothing that can be relied on; empty: it can be.
   std::string doubt;
+  uint64_t differing = 0;  // results that the replay got otherwise
 };
 
 // What takes the marked operations back in the directory `root`.
