@@ -1,8 +1,8 @@
 // Writes traces of made-up builds, for tests of what reads them:
 //   make_build_trace SCENE FILE [N [PART]]
 // SCENE: toy, broken, rows, hostile, long, copy, unknown-copy, compile,
-// findings, first, second, big (N operations; PART keeps processes of several
-// such traces apart).
+// substitutions, findings, first, second, big (N operations; PART keeps
+// processes of several such traces apart).
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -333,6 +333,17 @@ void Copy(Scene& scene, bool opened) {
   scene.Exit(1);
 }
 
+// A shell that reads what each of very many commands says: $(echo).
+void Substitutions(Scene& scene) {
+  scene.Running(1, "/bin/sh run");
+  for (uint32_t pid = 2; pid < 502; ++pid) {
+    scene.Run(1, pid, "/bin/echo");
+    scene.Pipes(pid, {{1, 5000 + pid, PipeEnd::kWrite}});
+    scene.Exit(pid);
+  }
+  scene.Exit(1);
+}
+
 void Compile(Scene& scene) {
   const auto folder = [&](std::string_view path) {
     build::FileStep step = scene.Step(3, Op::getattr_, path);
@@ -453,6 +464,8 @@ int Main(int argc, char** argv) {
     Long(scene, taker);
   } else if (name == "copy" || name == "unknown-copy") {
     Copy(scene, name == "copy");
+  } else if (name == "substitutions") {
+    Substitutions(scene);
   } else if (name == "compile") {
     taker.MountAt("/");
     Compile(scene);

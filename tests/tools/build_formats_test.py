@@ -217,6 +217,14 @@ class Test:
         opened = {o["p"] for e in self.nfsdb_json("long") for o in e["o"]}
         assert sorted(map(len, opened)) == [1805, 2005, 3006]
 
+    def test_a_shell_passes_on_no_pipes_that_it_has_read(self):
+        text = self.export("substitutions", "--format", "nfsdb")
+        raw = nfsdb_reader.Database(text)
+        for pid in range(2, 502):
+            assert raw.processes[pid].runs[1]["i"] == [(1, 0)], pid
+        # Each command has as many lines as the first.
+        assert text.count(b"\n") < 500 * 20, text.count(b"\n")
+
     def test_the_root_comes_first_whoever_ends_first(self):
         entries = self.nfsdb_json("toy")
         assert (entries[0]["p"], entries[0]["x"]) == (1, 0)

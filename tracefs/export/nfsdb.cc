@@ -67,7 +67,7 @@ class NfsdbExporter final : public Exporter, private build::TrackerListener {
   }
 
  private:
-  enum Kind : uint8_t { kLines, kFork };
+  enum Kind : uint8_t { kLines, kFork, kExit };
   // Of a pipe, by all its holders; bits.
   enum Seen : uint8_t { kSeenReading = 1, kSeenWriting = 2, kSeenSaying = 4 };
 
@@ -88,6 +88,7 @@ class NfsdbExporter final : public Exporter, private build::TrackerListener {
     ProcessId parent = build::kNobody;
     uint32_t cpu = 0;                 // where it was last seen; 0 before
     bool told = false;                // a line has its number
+    bool done = false;                // its end has been written
     std::vector<Held> held;           // as its first program began
     std::vector<uint64_t> pipes;      // it makes, by inode, in order of forks
     size_t made = 0;                  // of these, so far
@@ -96,25 +97,30 @@ class NfsdbExporter final : public Exporter, private build::TrackerListener {
     std::vector<uint32_t> inherited;  // of its parent, not closed yet
   };
 
-  // Of a fork `child` is whom it made, else null.
-  void AddEntry(ProcessId process, uint32_t upid, const Process* child,
-                const NfsdbLines& lines, uint64_t time_ns) {
+  struct Named {
+    ProcessId id = build::kNobody;
+    uint32_t upid = 0;
+  };
+
+  // `other`: of a fork whom it made, of an end the parent.
+  void AddEntry(Kind kind, Named process, Named other, const NfsdbLines& lines,
+                uint64_t time_ns) {
     if (lines.text().empty()) return;
-    known_[process].told = true;
+    known_[process.id].told = true;
     Packer entry;
-    entry.Number(child == nullptr ? kLines : kFork);
-    entry.Number(process);
-    entry.Number(child == nullptr ? 0 : child->id);
-    entry.Number(child == nullptr ? 0 : child->number);
-    entry.Number(upid);
-    entry.Number(known_[process].cpu);
+    entry.Number(kind);
+    entry.Number(process.id);
+    entry.Number(process.upid);
+    entry.Number(other.id);
+    entry.Number(other.upid);
+    entry.Number(known_[process.id].cpu);
     entry.Number(time_ns);
     entry.Text(lines.text());
     entries_.Append(entry.bytes());
   }
   void AddLines(const Process& process, const NfsdbLines& lines,
                 uint64_t time_ns) {
-    AddEntry(process.id, process.number, nullptr, lines, time_ns);
+    AddEntry(kLines, {process.id, process.number}, {}, lines, time_ns);
   }
 
   // The first process that is told of has it from the beginning.
@@ -149,8 +155,8 @@ class NfsdbExporter final : public Exporter, private build::TrackerListener {
       lines.Add("SysClone", {{"flags", process.clone_flags}});
     }
     lines.Add("SchedFork", {{"pid", process.number}});
-    AddEntry(process.parent, process.parent_number, &process, lines,
-             process.begin_ns);
+    AddEntry(kFork, {process.parent, process.parent_number},
+             {process.id, process.number}, lines, process.begin_ns);
   }
 
   void ExecutionBegan(const Process& process) override {
@@ -271,7 +277,8 @@ class NfsdbExporter final : public Exporter, private build::TrackerListener {
     if (process.ended) {
       NfsdbLines lines;
       lines.Add("Exit", {{"status", process.ShellStatus().value_or(0)}});
-      AddLines(process, lines, process.end_ns);
+      AddEntry(kExit, {process.id, process.number},
+               {process.parent, process.parent_number}, lines, process.end_ns);
     } else if (!known_[process.id].told) {
       // The parser knows processes by their lines only.
       AddName(process, process.comm, process.end_ns);
@@ -368,24 +375,29 @@ class NfsdbExporter final : public Exporter, private build::TrackerListener {
     Unpacker entry(bytes);
     const auto kind = static_cast<Kind>(entry.Number());
     const auto process = static_cast<ProcessId>(entry.Number());
-    const auto child = static_cast<ProcessId>(entry.Number());
-    const auto child_upid = static_cast<uint32_t>(entry.Number());
     const auto upid = static_cast<uint32_t>(entry.Number());
+    const auto other = static_cast<ProcessId>(entry.Number());
+    const auto other_upid = static_cast<uint32_t>(entry.Number());
     const auto cpu = static_cast<uint32_t>(entry.Number());
     const uint64_t time_ns = entry.Number();
     const std::string_view text = entry.Text();
     NfsdbLines before;
     NfsdbLines after;
-    NfsdbLines taken;
+    NfsdbLines of_other;
     if (kind == kFork) {
-      MakePipes(process, child, &before);
-      LeavePipes(process, child, &after);
-      TakePipes(child, &taken);
+      MakePipes(process, other, &before);
+      LeavePipes(process, other, &after);
+      TakePipes(other, &of_other);
+    } else if (kind == kExit) {
+      known_[process].done = true;
+      if (other != build::kNobody && !known_[other].done) {
+        ReadToTheEnd(other, process, &of_other);
+      }
     }
     Put(upid, cpu, time_ns, before.text());
     Put(upid, cpu, time_ns, text);
     Put(upid, cpu, time_ns, after.text());
-    Put(child_upid, cpu, time_ns, taken.text());
+    Put(other_upid, cpu, time_ns, of_other.text());
   }
 
   void MakePipes(ProcessId parent, ProcessId child, NfsdbLines* lines) {
@@ -408,6 +420,19 @@ class NfsdbExporter final : public Exporter, private build::TrackerListener {
       const Pipe& pipe = pipes_[inode];
       if (!pipe.parent_reads) Close(parent, pipe.descriptor, lines);
       if (!pipe.parent_writes) Close(parent, pipe.descriptor + 1, lines);
+    }
+  }
+
+  // With the last child that holds a pipe the parent is done with it as well:
+  // a shell would pass what all its commands said to all later ones, else.
+  void ReadToTheEnd(ProcessId parent, ProcessId child, NfsdbLines* lines) {
+    const std::vector<uint32_t>& open = known_[parent].open;
+    for (const uint64_t inode : known_[child].last) {
+      const uint32_t descriptor = pipes_[inode].descriptor;
+      for (const uint32_t end : {descriptor, descriptor + 1}) {
+        if (std::ranges::find(open, end) == open.end()) continue;
+        Close(parent, end, lines);
+      }
     }
   }
 
