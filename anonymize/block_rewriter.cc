@@ -7,6 +7,7 @@
 #include "tracefs/base/clock.h"
 #include "tracefs/base/text.h"
 #include "tracefs/format/names.h"
+#include "tracefs/format/process_message.h"
 
 namespace tracefs::anonymize {
 namespace {
@@ -267,6 +268,8 @@ Status BlockRewriter::RewriteArgument(const Argument& argument, Step step,
       return RewriteOpaque(argument, step, out);
     case Treatment::kProperty:
       return RewriteProperty(argument, out);
+    case Treatment::kPipes:
+      return RewritePipes(argument, step, out);
     default:
       break;
   }
@@ -374,6 +377,22 @@ Status BlockRewriter::RewriteProperty(const Argument& argument,
   if (!kept.ok()) return kept.status();
   if (*kept) {
     AppendText(argument.id, std::string(key) + '=' + value, out);
+  }
+  return Status::Ok();
+}
+
+Status BlockRewriter::RewritePipes(const Argument& argument, Step step,
+                                   ByteBuffer* out) {
+  const size_t size = argument.value.size();
+  if (!argument.has_length || size % format::kPipeBytes != 0) {
+    return Status::Corrupt("ARG_PIPES is cut short");
+  }
+  AppendText(argument.id, AsText(argument.value), out);
+  for (size_t at = out->size() - size; at != out->size();
+       at += format::kPipeBytes) {
+    out->data()[at + format::kPipeAccessOffset] &= std::byte{3};
+    offsets_[static_cast<size_t>(step.slot)].push_back(
+        static_cast<uint32_t>(at + format::kPipeInodeOffset));
   }
   return Status::Ok();
 }

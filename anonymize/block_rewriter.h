@@ -125,6 +125,8 @@ class BlockRewriter {
                      const Around& around, ByteBuffer* out);
   Status RewriteOpaque(const format::Argument& argument, Step step,
                        ByteBuffer* out);
+  Status RewritePipes(const format::Argument& argument, Step step,
+                      ByteBuffer* out);
   Status RewriteProperty(const format::Argument& argument, ByteBuffer* out);
   Status RewriteBlockHead(ByteSpan arguments, ByteBuffer* out);
   Status ApplyNumbers(ByteBuffer* out);

@@ -150,6 +150,7 @@ Status Plan::Compile(const SelfDescription& description, const KeySet& keys) {
   for (FieldPlan& field : fields_) {
     if (Status s = Treat(&field, keys); !s.ok()) return s;
   }
+  TreatPipes();
   if (Status s = CheckTimes(); !s.ok()) return s;
   const NumberSlot* time = NumberOf(Info(tracefs::Field::kTime).arg_id);
   if (time != nullptr && time->action == Action::kQuantise) {
@@ -415,6 +416,23 @@ Status Plan::Treat(FieldPlan* field, const KeySet& keys) {
   }
 }
 
+// What holds the trace together is kept, but for the inodes of pipes in it:
+// they become what other inodes become. Where that is no number, nothing can
+// stand in their place.
+void Plan::TreatPipes() {
+  const FieldPlan& inode = Field(Info(tracefs::Field::kInode).arg_id);
+  for (FieldPlan& field : fields_) {
+    if (field.arg_id != static_cast<uint16_t>(format::ArgId::kPipes) ||
+        field.treatment != Treatment::kCopy ||
+        inode.treatment == Treatment::kCopy) {
+      continue;
+    }
+    const bool number = inode.treatment == Treatment::kNumber;
+    field.treatment = number ? Treatment::kPipes : Treatment::kDrop;
+    if (number) field.slot = inode.slot;
+  }
+}
+
 Status Plan::TreatNumber(FieldPlan* field, const KeySet& keys) {
   const Rule& rule = *field->rule;
   NumberSlot slot;
@@ -608,6 +626,11 @@ std::string Plan::Explain() const {
       }
       if (keyed && !IsReversible(field.rule->action) && !field.rule->shift) {
         line += "; one way";
+      }
+      if (field.treatment == Treatment::kPipes) line += "; inodes as ARG_INODE";
+      if (field.treatment == Treatment::kDrop &&
+          field.rule->action == Action::kKeep) {
+        line += "; left out, as ARG_INODE becomes no number";
       }
       line += " (" + field.rule->origin + ")";
     }

@@ -38,6 +38,7 @@ enum class Treatment : uint8_t {
   kText,        // a text instead, by its slot
   kProperty,    // by the rule of its key
   kSealed,      // a sealed name: taken up when names are revealed
+  kPipes,       // ARG_PIPES: the inodes within as ARG_INODE, by its slot
 };
 
 // What is done to the numbers of one domain, width and rule.
@@ -163,6 +164,7 @@ class Plan {
   Status TreatNumber(FieldPlan* field, const KeySet& keys);
   Status TreatText(FieldPlan* field, const KeySet& keys);
   Status ShiftClock(FieldPlan* field, const KeySet& keys);
+  void TreatPipes();
   int AddSlot(NumberSlot slot);
   Status TakeKey(std::string_view what, const std::string& domain,
                  const KeySet& keys, SecretKey* key);

@@ -4,6 +4,9 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
+#include <map>
+#include <sstream>
+
 #include "tests/tools/shell.h"
 #include "tests/unit/filters/output/chain_end.h"
 #include "tests/unit/tools/sealed_trace.h"
@@ -103,6 +106,42 @@ TEST_F(AnonCommandTest, WhatIsRevealedIsListedAsTheOriginal) {
             .output)
         << trace;
   }
+}
+
+// Pipes are recognised by the numbers of their inodes.
+TEST_F(AnonCommandTest, InodesOfPipesAreHiddenAsThoseOfFiles) {
+  const std::string trace = Golden("processes");
+  const auto pipes = [&](const std::string& name) {
+    return Run(TRACEFS_DUMP " --format jsonl " + name +
+               " 2>/dev/null | grep -o '\"fd\":[0-9]*,\"inode\":[0-9]*'")
+        .output;
+  };
+  const std::string original = pipes(trace);
+  ASSERT_NE(original, "");
+  for (const std::string profile : {"research", "public", "partner"}) {
+    ASSERT_EQ(
+        Anon("-q --policy " + profile + " --keys k " + trace + " " + profile)
+            .status,
+        0);
+    std::istringstream before(original);
+    std::istringstream after(pipes(profile));
+    std::map<std::string, std::string> tokens;  // of inodes
+    for (std::string a, b; std::getline(before, a);) {
+      ASSERT_TRUE(std::getline(after, b)) << profile;
+      const size_t inode = a.find("inode");
+      EXPECT_EQ(a.substr(0, inode), b.substr(0, inode)) << profile;
+      EXPECT_NE(a, b) << profile;
+      EXPECT_EQ(tokens.emplace(a.substr(inode), b.substr(inode)).first->second,
+                b.substr(inode))
+          << profile << ": one pipe, two tokens";
+    }
+  }
+  ASSERT_EQ(Anon("-q --reveal all --keys k partner back").status, 0);
+  EXPECT_EQ(pipes("back"), original);
+  // Opaque bytes are no number: nothing stands there.
+  folder_.Write("p", "use research;\ninode = encrypt;\n");
+  ASSERT_EQ(Anon("-q --policy p --keys k " + trace + " opaque").status, 0);
+  EXPECT_EQ(pipes("opaque"), "");
 }
 
 TEST_F(AnonCommandTest, CompressesAsItsInputWas) {

@@ -16,7 +16,6 @@ constexpr auto kLastKind = static_cast<uint16_t>(MessageId::kProcessRunning);
 static_assert(kLastKind - kFirstKind == static_cast<int>(Kind::kRunning));
 
 // u32 descriptor, u64 inode, u8 access
-constexpr size_t kPipeBytes = 4 + 8 + 1;
 
 // Arguments that operations have, too.
 constexpr ArgId Of(Field field) {

@@ -15,6 +15,11 @@ namespace tracefs::format {
 // Takes what a reader finds; views hold during the call.
 using ProcessRecordSink = std::function<void(const ProcessRecord&)>;
 
+// Each end of a pipe in ARG_PIPES: descriptor 4, inode 8, access 1.
+inline constexpr size_t kPipeInodeOffset = 4;
+inline constexpr size_t kPipeAccessOffset = 12;
+inline constexpr size_t kPipeBytes = 13;
+
 // Nothing if messages of this id are not process records.
 std::optional<ProcessRecord::Kind> ProcessKindOf(uint16_t msg_id);
 uint16_t MessageOf(ProcessRecord::Kind kind);

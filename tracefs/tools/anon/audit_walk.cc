@@ -5,6 +5,8 @@
 #include <functional>
 #include <utility>
 
+#include "tracefs/format/process_message.h"
+
 namespace tracefs::anonymize {
 
 using format::Argument;
@@ -14,6 +16,25 @@ using format::Message;
 using format::MessageCursor;
 using format::MessageId;
 using format::ReadStep;
+
+namespace {
+
+// The inodes of the pipes in ARG_PIPES, each as the argument that it would be
+// by itself.
+void ForEachInode(const Argument& argument,
+                  const std::function<void(const Argument&)>& use) {
+  if (argument.id != static_cast<uint16_t>(format::ArgId::kPipes)) return;
+  for (ByteSpan at = argument.value; at.size() >= format::kPipeBytes;
+       at = at.subspan(format::kPipeBytes)) {
+    Argument inode = argument;
+    inode.id = Info(tracefs::Field::kInode).arg_id;
+    inode.has_length = false;
+    inode.value = at.subspan(format::kPipeInodeOffset, sizeof(uint64_t));
+    use(inode);
+  }
+}
+
+}  // namespace
 
 Status Walk(const std::string& name, const reader::TraceSet::Options& options,
             Visitor visitor, Container* container) {
@@ -43,6 +64,10 @@ Status Walk(const std::string& name, const reader::TraceSet::Options& options,
     MessageCursor in(block);
     Message message;
     while (in.Next(&message)) {
+      bool before = false;
+      if (format::OperationOf(message.msg_id, &before)) {
+        ++container->operations;
+      }
       final_seen |= message.msg_id == static_cast<uint16_t>(MessageId::kFinal);
       if (plan == nullptr) {
         format::SelfDescription description;
@@ -67,6 +92,12 @@ Status Walk(const std::string& name, const reader::TraceSet::Options& options,
           continue;  // half of all arguments
         }
         visitor.on_argument(message, argument, field);
+        ForEachInode(argument, [&](const Argument& inode) {
+          const FieldPlan& of_inode = plan->Field(inode.id);
+          if (wants_numbers[plan->NumberOfField(of_inode)] != 0) {
+            visitor.on_argument(message, inode, of_inode);
+          }
+        });
       }
       if (arguments.malformed()) ++container->undecodable;
     }
