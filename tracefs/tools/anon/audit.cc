@@ -12,7 +12,6 @@
 #include "anonymize/header_rewriter.h"
 #include "anonymize/name_parts.h"
 #include "anonymize/plan.h"
-#include "filters/output/table.h"
 #include "tracefs/base/text.h"
 #include "tracefs/base/text_dictionary.h"
 #include "tracefs/format/block_decoder.h"
@@ -23,7 +22,7 @@
 #include "tracefs/tools/anon/number_set.h"
 #include "tracefs/tools/anon/protected_values.h"
 #include "tracefs/tools/anon/quasi_groups.h"
-#include "tracefs/tools/anon/trace_rewriter.h"
+#include "tracefs/tools/anon/written_chain.h"
 
 namespace tracefs::anonymize {
 namespace {
@@ -38,42 +37,6 @@ constexpr size_t kMaxScanned = 1'000'000;
 constexpr size_t kMaxScannedBytes = size_t{128} << 20;
 constexpr size_t kShownLeaks = 20;
 constexpr size_t kMinInRandomBytes = 8;
-constexpr size_t kMaxDriverName = 16;
-
-// The driver of a chain text that is as tracers and tracefs-anon write it:
-// names of filters, words that their options have, and one spelling, so that
-// nothing else can be told by it. Nothing if it is not.
-std::optional<std::string> DriverOfPlainChain(std::string_view text) {
-  std::vector<ChainStage> stages = ParseChain(text);
-  if (stages.empty()) return std::nullopt;
-  const ChainStage driver = std::move(stages.back());
-  stages.pop_back();
-  std::string again;
-  for (const ChainStage& stage : stages) {
-    const OutputFilterRow* row = FindOutputFilter(stage.name);
-    if (row == nullptr) return std::nullopt;
-    again += stage.name;
-    std::set<std::string_view> given;
-    for (const auto& [name, value] : stage.parameters) {
-      const bool known = std::any_of(
-          row->entry.options.begin(), row->entry.options.end(),
-          [&, &name = name, &value = value](const OptionRow& option) {
-            return option.name == name && option.type == ValueType::kChoice &&
-                   std::find(option.words.begin(), option.words.end(), value) !=
-                       option.words.end();
-          });
-      if (!known || !given.insert(name).second) return std::nullopt;
-      again += ' ' + name + '=' + value;
-    }
-    again += "; ";
-  }
-  const bool word = !driver.name.empty() &&
-                    driver.name.size() <= kMaxDriverName &&
-                    std::all_of(driver.name.begin(), driver.name.end(),
-                                [](char c) { return c >= 'a' && c <= 'z'; });
-  if (!word || again + driver.name != text) return std::nullopt;
-  return driver.name;
-}
 
 // Properties whose text Tracefs and the kernel choose: no name of a file or a
 // user gets into them.
@@ -140,6 +103,20 @@ class Auditor {
     by_ = *std::move(by);
     if (options_.policy != nullptr) by_.policy = *options_.policy;
     return Status::Ok();
+  }
+
+  // No message of an operation is ever left out but with its block, nor made:
+  // to search for the values of another trace would prove nothing.
+  Status CheckOriginal() const {
+    if (options_.original.empty() ||
+        container_.operations <= original_.operations()) {
+      return Status::Ok();
+    }
+    return Status::Invalid(
+        options_.trace + " has " + std::to_string(container_.operations) +
+        " operations and " + options_.original + " " +
+        std::to_string(original_.operations()) +
+        ": it was not made from it; name the original with --against");
   }
 
   Status ReadTrace() {
@@ -536,15 +513,33 @@ class Auditor {
     }
   }
 
+  // What a verdict without leaks covers.
+  std::string SearchedFor() {
+    if (options_.original.empty()) {
+      return " in the container and the header; values were not searched for, "
+             "which takes\nthe original (--against)";
+    }
+    std::string text = ": " + std::to_string(original_.scan().values()) +
+                       " protected texts searched for as they are, in UTF-16, "
+                       "hex and base64";
+    if (original_.scan().full()) text += ", and there are more";
+    if (container_.operations < original_.operations()) {
+      text += ";\n" +
+              std::to_string(original_.operations() - container_.operations) +
+              " operations of the original are not there";
+    }
+    return text;
+  }
+
   Status Verdict() {
     if (leaks_ == 0) {
-      report_ += "\nNo leak found";
-      if (!options_.original.empty()) {
-        report_ += ": " + std::to_string(original_.scan().values()) +
-                   " protected texts searched for as they are, in UTF-16, hex "
-                   "and base64";
+      if (Status s = CheckOriginal(); !s.ok()) return s;
+      report_ += "\nNo leak found" + SearchedFor() + ".\n";
+      if (options_.policy == nullptr) {
+        report_ +=
+            "What had to be hidden is what the trace says of its own policy, "
+            "and anybody can\nwrite that: name yours with --policy.\n";
       }
-      report_ += ".\n";
       return Status::Ok();
     }
     if (leaks_ > kShownLeaks) {

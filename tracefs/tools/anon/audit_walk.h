@@ -41,6 +41,7 @@ struct Container {
   uint64_t frames_after_final = 0;
   uint64_t undecodable = 0;
   uint64_t duplicates = 0;
+  uint64_t operations = 0;
 };
 
 // kCorrupt if the trace has no header that can be read. `options` says how the

@@ -70,6 +70,7 @@ Status ProtectedValues::Read(const std::string& trace, const Policy& policy,
        .on_block = nullptr},
       &container);
   for (auto& [group, numbers] : numbers_) numbers.Settle();
+  operations_ = container.operations;
   return status;
 }
 

@@ -34,6 +34,7 @@ class ProtectedValues {
               const reader::TraceSet::Options& options);
 
   const std::string& serial() const { return serial_; }
+  uint64_t operations() const { return operations_; }
   // Whether the original has the property, with that value.
   bool HasProperty(std::string_view key, std::string_view value) const;
   // Texts by class and numbers, to be compared as a whole.
@@ -73,6 +74,7 @@ class ProtectedValues {
   const std::vector<std::string>& ok_words_;
   std::shared_ptr<const Plan> plan_;
   std::string serial_;
+  uint64_t operations_ = 0;
   std::map<std::string, std::string, std::less<>> properties_;
   std::set<std::string> names_;            // classes, at places that stay
   std::map<std::string, Distinct> words_;  // by class

@@ -1,8 +1,18 @@
 #include "tracefs/tools/anon/written_chain.h"
 
+#include <algorithm>
+#include <set>
+#include <utility>
+
 #include "filters/output/chain.h"
+#include "filters/output/table.h"
 
 namespace tracefs::anonymize {
+namespace {
+
+constexpr size_t kMaxDriverName = 16;
+
+}  // namespace
 
 // Where the filter hands on what it made.
 class PayloadMaker::Kept final : public OutputFilter {
@@ -44,6 +54,38 @@ WrittenChain WrittenChainFor(std::string_view original) {
     }
   }
   return chain;
+}
+
+std::optional<std::string> DriverOfPlainChain(std::string_view text) {
+  std::vector<ChainStage> stages = ParseChain(text);
+  if (stages.empty()) return std::nullopt;
+  const ChainStage driver = std::move(stages.back());
+  stages.pop_back();
+  std::string again;
+  for (const ChainStage& stage : stages) {
+    const OutputFilterRow* row = FindOutputFilter(stage.name);
+    if (row == nullptr) return std::nullopt;
+    again += stage.name;
+    std::set<std::string_view> given;
+    for (const auto& [name, value] : stage.parameters) {
+      const bool known = std::any_of(
+          row->entry.options.begin(), row->entry.options.end(),
+          [&, &name = name, &value = value](const OptionRow& option) {
+            return option.name == name && option.type == ValueType::kChoice &&
+                   std::find(option.words.begin(), option.words.end(), value) !=
+                       option.words.end();
+          });
+      if (!known || !given.insert(name).second) return std::nullopt;
+      again += ' ' + name + '=' + value;
+    }
+    again += "; ";
+  }
+  const bool word = !driver.name.empty() &&
+                    driver.name.size() <= kMaxDriverName &&
+                    std::all_of(driver.name.begin(), driver.name.end(),
+                                [](char c) { return c >= 'a' && c <= 'z'; });
+  if (!word || again + driver.name != text) return std::nullopt;
+  return driver.name;
 }
 
 PayloadMaker::PayloadMaker(const WrittenChain& chain) {

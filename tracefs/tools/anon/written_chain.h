@@ -31,6 +31,11 @@ struct WrittenChain {
 // to be more than it can be.
 WrittenChain WrittenChainFor(std::string_view original);
 
+// The driver of a chain text that is as tracers and tracefs-anon write it:
+// names of filters, words that their options have, and one spelling, so that
+// nothing else can be told by it. Nothing if it is not.
+std::optional<std::string> DriverOfPlainChain(std::string_view text);
+
 // Makes payloads of blocks. Threads: one at a time.
 class PayloadMaker {
  public:

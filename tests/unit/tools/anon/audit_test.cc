@@ -191,6 +191,29 @@ TEST_F(AuditTest, FindsNothingWhereThereIsNothing) {
   EXPECT_EQ(Changed(hidden_, 1, [](std::string*) {}), hidden_);
 }
 
+// Nothing more is claimed than was looked for, and by whose policy.
+TEST_F(AuditTest, AVerdictSaysWhatItCovers) {
+  ASSERT_TRUE(Run(hidden_).ok());
+  EXPECT_NE(report_.find("name yours with --policy"), std::string::npos)
+      << report_;
+  AuditOptions options;
+  options.trace = folder_ / "hidden";
+  std::string report;
+  ASSERT_TRUE(Audit(options, &report).ok()) << report;
+  EXPECT_NE(report.find("values were not searched for"), std::string::npos)
+      << report;
+  // The original of something else has no values that could be found.
+  test::TraceBuilder other;
+  other.EndBlock();
+  other.Finish();
+  original_ = other.bytes();
+  const Status status = Run(hidden_);
+  EXPECT_EQ(status.code(), StatusCode::kInvalid);
+  EXPECT_NE(status.message().find("was not made from it"), std::string::npos)
+      << status.message();
+  EXPECT_EQ(report_.find("No leak found"), std::string::npos) << report_;
+}
+
 // Files have everyday names, and so have the things that a header tells of the
 // machine.
 TEST_F(AuditTest, AWordOfTheMachineIsNoLeakOfAFileThatIsCalledSo) {
@@ -279,6 +302,11 @@ TEST_F(AuditTest, FindsALeakInEachChannel) {
        Changed(
            hidden_, 1,
            Plant(process, field(Field::kPid), Number<uint32_t>(31234), false))},
+      {"inode of a pipe", "numbers of inode: 1 of",
+       Changed(hidden_, 1,
+               Plant(static_cast<uint16_t>(format::MessageId::kProcessPipes),
+                     arg(ArgId::kPipes),
+                     Number<uint32_t>(1) + Number<uint64_t>(7654321) + '\1'))},
       {"start of a process", "numbers of time: 1 of",
        Changed(hidden_, 1,
                Plant(process, arg(ArgId::kStartTime),
@@ -434,10 +462,13 @@ TEST_F(AuditTest, FindsWhatStandsBeforeADotAndIsNoNamespace) {
   for (const auto& [name, words] : planted) {
     ExpectLeak(name, Changed(hidden_, 1, Plant(open, xattr, name)), words);
   }
-  // A namespace says nothing.
-  EXPECT_TRUE(Run(Changed(hidden_, 1,
-                          Plant(open, xattr, "user.AbCdEfGhIjKlMnOpQrStUvWx")))
-                  .ok())
+  // A namespace says nothing. (In no operation: one more than the original has
+  // would be refused.)
+  const auto process = static_cast<uint16_t>(format::MessageId::kDefProcess);
+  EXPECT_TRUE(
+      Run(Changed(hidden_, 1,
+                  Plant(process, xattr, "user.AbCdEfGhIjKlMnOpQrStUvWx")))
+          .ok())
       << report_;
 }
 
