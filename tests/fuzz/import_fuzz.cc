@@ -1,6 +1,7 @@
-// What others wrote, as bytes of a fuzzer: 'F' and an iolog of fio, or a text
-// of strace. What comes out of any text is a whole trace, the same each time,
-// that has as many operations as were counted, and a plan can be made of it.
+// What others wrote, as bytes of a fuzzer: 'F' and an iolog of fio, or what
+// strace wrote. What comes out of any text is a whole trace, the same each
+// time, that has as many operations as were counted, and a plan can be made of
+// it.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -31,11 +32,27 @@ struct Made {
   import::ImportCounts counts;
 };
 
+UniqueFd InMemory(std::string_view text) {
+  UniqueFd fd(::memfd_create("fuzz", MFD_CLOEXEC));
+  Require(WriteAll(fd.get(), AsBytes(text), "memory").ok());
+  return fd;
+}
+
+// What strace -ff writes: a file for each thread, here between bytes 1.
+std::vector<import::StraceFile> StraceFiles(std::string_view input) {
+  std::vector<import::StraceFile> files;
+  while (files.size() < 16) {
+    const size_t end = input.find('\1');
+    const std::string text(input.substr(0, end));
+    files.push_back({.open = [text] { return Result(InMemory(text)); },
+                     .tid = static_cast<uint32_t>(files.size())});
+    if (end == input.npos) break;
+    input.remove_prefix(end + 1);
+  }
+  return files;
+}
+
 Made Import(std::string_view input) {
-  const bool is_fio = input.starts_with('F');
-  if (is_fio) input.remove_prefix(1);
-  const UniqueFd fd(::memfd_create("fuzz", MFD_CLOEXEC));
-  Require(WriteAll(fd.get(), AsBytes(input), "memory").ok());
   Made made;
   const auto write = [&](ByteSpan bytes) {
     made.trace += AsText(bytes);
@@ -43,9 +60,13 @@ Made Import(std::string_view input) {
   };
   const import::ImportOptions options = {
       .below = "/w", .folder = "/w", .name = "fuzz"};
-  made.status =
-      is_fio ? import::ImportFio(fd.get(), options, write, &made.counts)
-             : import::ImportStrace(fd.get(), options, write, &made.counts);
+  if (input.starts_with('F')) {
+    made.status = import::ImportFio(InMemory(input.substr(1)).get(), options,
+                                    write, &made.counts);
+  } else {
+    made.status =
+        import::ImportStrace(StraceFiles(input), options, write, &made.counts);
+  }
   return made;
 }
 
