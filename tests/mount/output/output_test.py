@@ -166,15 +166,16 @@ def rotation(suite):
 
 
 def a_finished_part_is_a_file_as_any_other(suite):
-    """What no tracer writes any more is traced, and so is whatever gets its
-    inode number later."""
+    """What is read of a part that no tracer writes any more is recorded with its
+    data, and so is whatever gets its inode number later."""
     place = Place(suite, "finished")
     trace = os.path.join(place.out, "t")
     mount = suite.mount(
         place.source, place.point,
         ("op = open", "STR_ALL",
          f'file = "{trace}" buf = 4K rotate_count = 20'),
-        ("op = open", "STR_ALL", f'file = "{place.out}/all"'))
+        ("op IN { open read }", "STR_ALL | STR_DATA",
+         f'file = "{place.out}/all"'))
     make_files(place.source, 200)
     for i in range(200):
         with open(os.path.join(place.point, f"f{i}"), "rb"):
@@ -189,10 +190,17 @@ def a_finished_part_is_a_file_as_any_other(suite):
         with open(os.path.join(place.point, name), "rb") as part:
             expect(part.read(8), f"nothing is in {name}")
     mount.unmount()
-    opened = {os.path.basename(e["path"])
-              for e in suite.read(os.path.join(place.out, "all"))}
-    expect({parts[0], parts[1]} <= opened, f"{parts[:2]} went untraced")
-    expect(parts[-1] not in opened, "the trace traced itself")
+    events = [(os.path.basename(e["path"]), e)
+              for e in suite.read(os.path.join(place.out, "all"))]
+    met = {parts[0], parts[1], parts[-1]}
+    expect(met <= {name for name, e in events if e["op"] == "open"},
+           f"of {met} some went untraced")
+    expect_equal({name for name, e in events
+                  if e["op"] == "read" and e.get("data_left_out")},
+                 {parts[-1]}, "whose data is left out")
+    expect({parts[0], parts[1]} <=
+           {name for name, e in events if "data" in e or "data_b64" in e},
+           "the data of finished parts")
 
 
 def rotation_at_runtime(suite):
