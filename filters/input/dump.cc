@@ -25,7 +25,7 @@ void AppendCount(size_t all, std::string* out) {
 }
 
 std::string OpsText(uint64_t ops) {
-  // Of many it is shorter to say which are not among them.
+  // A long list is shorter as the list of those left out.
   const auto count = static_cast<size_t>(std::popcount(ops));
   const bool others = count > kOpCount / 2;
   std::string words;

@@ -62,10 +62,11 @@ void GraphBuilder::NoteWrite(const Process& process, const FileStep& step,
   if ((access & kWrite) == 0 || (access & kFolder) != 0) return;
   if (last.process != kNobody && last.process != process.id) {
     using Kind = DoubleWrite::Kind;
-    const bool anew = last.removed || (access & kCreate) != 0 ||
-                      (last.inode != 0 && inode != 0 && last.inode != inode);
+    const bool made_again =
+        last.removed || (access & kCreate) != 0 ||
+        (last.inode != 0 && inode != 0 && last.inode != inode);
     const Kind kind = step.op == Op::rename_ ? Kind::kReplaced
-                      : anew                 ? Kind::kRecreated
+                      : made_again           ? Kind::kRecreated
                                              : Kind::kRewritten;
     graph_.double_writes_.push_back({.path = path,
                                      .kind = kind,

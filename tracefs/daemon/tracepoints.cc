@@ -88,7 +88,7 @@ constexpr long kOtherCalls[] = {
 // and some KiB of arguments.
 constexpr uint32_t kExecStackBytes = 16384;
 
-// Of sample_regs_user; 0 where it is not known of the architecture.
+// The mask for sample_regs_user; 0 on architectures we have none for.
 constexpr uint64_t kStackPointerBit =
 #if defined(__x86_64__)
     uint64_t{1} << 7;  // PERF_REG_X86_SP

@@ -53,7 +53,7 @@ std::string ExactDurationText(uint64_t ns) {
 
 std::string SignedDurationText(int64_t ns) {
   if (ns == 0) return DurationText(0);
-  // Of the least number there is no positive one.
+  // The smallest number has no positive counterpart.
   const auto bits = static_cast<uint64_t>(ns);
   return ns < 0 ? "-" + DurationText(0 - bits) : "+" + DurationText(bits);
 }

@@ -301,7 +301,7 @@ class NfsdbExporter final : public Exporter, private build::TrackerListener {
     lines->AddName("FN", step.path);
     lines->AddName("FO", step.path);
   }
-  // Who opened a handle, and as which descriptor; it is closed now.
+  // Removes a closed handle: the process that opened it, and its descriptor.
   std::optional<std::pair<ProcessId, uint32_t>> TakeHandle(uint64_t fh) {
     const auto found = open_.find(fh);
     if (fh == 0 || found == open_.end()) return std::nullopt;

@@ -269,7 +269,7 @@ void ProcConnector::Listen() {
 }
 
 bool ProcConnector::TakeReports() {
-  // Who has it is done in a moment, unless its processor was taken away.
+  // The holder releases it in a moment, unless it lost its processor.
   constexpr int kTries = 32;
   std::unique_lock lock(take_mu_, std::try_to_lock);
   for (int i = 0; i < kTries && !lock; ++i) lock.try_lock();

@@ -266,10 +266,10 @@ void PtraceCompanion::TellPipes(Process& process, pid_t tid) {
 void PtraceCompanion::OnExiting(pid_t tid) {
   const uint32_t pid = tasks_.at(tid).pid;
   Process& process = processes_.at(pid);
-  // Who is killed stops no more for what it was just about to tell.
+  // A killed task no longer stops for the event it was about to report.
   if ((EventMessage(tid, PTRACE_EVENT_EXIT) & 0x7f) == SIGKILL) {
     for (const uint32_t child : ReadChildren(pid, static_cast<uint32_t>(tid))) {
-      // Of those that it told of and that have ended nobody is the tracer.
+      // Children already reported, and ended, have no tracer any more.
       const auto owner = ReadTaskOwner(child);
       const bool follows =
           owner && owner->tracer == static_cast<uint32_t>(::getpid());

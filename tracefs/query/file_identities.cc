@@ -209,7 +209,7 @@ void FileIdentities::Close(const Event& event, Number number) {
   EndIfUnused(number);
 }
 
-// Of older traces the path is missing: its handle or inode tell then.
+// Older traces lack the path; the handle or inode tells instead.
 FileIdentities::Number FileIdentities::Destination(const Event& event,
                                                    std::string_view path2) {
   const Number by_handle = ByHandle(event, Field::kFhOut);

@@ -206,7 +206,7 @@ void FileLives::Use(FileLife& life, const Record& record,
   life.wrote = write;
 }
 
-// Of a copy, what it reads is a use of one file, what it writes of the other.
+// A copy uses two files: it reads one and writes the other.
 void FileLives::TakeTransfers(const Record& record) {
   for (const tally::Transfer& transfer : tally::TransfersOf(record.event)) {
     PathBuffer buffer;

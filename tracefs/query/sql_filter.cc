@@ -209,7 +209,7 @@ class Writer {
     return {};
   }
 
-  // Of a copy either file will do; neither part of the result is NULL.
+  // Either file of a copy will do; neither part of the result is NULL.
   static Status OrSecondInode(Predicate p, std::string* out) {
     p.field = Field::kInodeOut;
     std::string second;
@@ -269,7 +269,7 @@ class Writer {
   }
 
   static Status Text(const Predicate& p, std::string* out) {
-    // Of what has two ends either.
+    // Either end matches where there are two.
     Strings columns;
     const bool path = p.field == Field::kPath || p.field == Field::kFirstPath ||
                       p.field == Field::kNewPath;

@@ -140,7 +140,7 @@ class Place {
   const std::vector<std::string> readings_;
   FileIdentities identities_{[this](Number number) { Gone(number); }};
   std::map<Number, Account> accounts_;
-  // Of each reading: what failed under that name, where no file was known.
+  // For each reading: what failed under that name, where no file was known.
   std::vector<Account> names_;
   size_t kept_ = 0;  // of accounts that were not asked for
   bool has_paths_ = false;
@@ -243,7 +243,7 @@ void Place::Add(const format::Record& record, uint64_t number,
     if (!step.row.empty()) AddStep(account, step);
   };
   if (Failed(event)) {
-    // Of the name, where it is nobody's or the file had another one.
+    // By the name, where no file has it or the file had another one.
     for (size_t i = 0; i < readings_.size(); ++i) {
       const bool named = path == readings_[i] || path2 == readings_[i];
       if (named && !IsAsked(i, touched.file)) add_to(&names_[i]);

@@ -141,7 +141,7 @@ TEST(CopiesTest, SizesAreOfTheFileThatEachEndIs) {
   const BuildGraph graph = copying.builder.Finish();
   EXPECT_EQ(graph.Facts(graph.paths().Find("/src/in")).size, 5000u);
   EXPECT_EQ(graph.Facts(graph.paths().Find("/src/out")).size, 120u);
-  // Who wrote it again is known by its own inode, not that of the source.
+  // The destination's inode tells who wrote it again, not the source's.
   EXPECT_THAT(graph.double_writes(), ::testing::SizeIs(1));
   EXPECT_EQ(graph.double_writes()[0].kind, DoubleWrite::Kind::kRewritten);
 }
