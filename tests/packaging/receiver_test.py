@@ -85,10 +85,10 @@ class Watched(receiver_process.Receiver):
         first = "".join(self.said)
         self.base = "http://" + first.partition("metrics at ")[2].split()[0]
 
-    def get(self, path):
+    def get(self, path, **headers):
+        asked = urllib.request.Request(self.base + path, headers=headers)
         try:
-            with urllib.request.urlopen(self.base + path,
-                                        timeout=PATIENCE_S) as answer:
+            with urllib.request.urlopen(asked, timeout=PATIENCE_S) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
@@ -113,7 +113,8 @@ def check_metrics(commands, folder):
         send(receiver.address, trace)
         with contextlib.suppress(AssertionError, StopIteration):
             send(receiver.address, b"TFS?" + bytes(40) + trace)
-        page = receiver.get("/metrics")[1]
+        page = receiver.get("/metrics",
+                            Accept="application/openmetrics-text")[1]
         for name, value in (("tracefs_recv_blocks_total", blocks),
                             ("tracefs_recv_traces", 1),
                             ("tracefs_recv_welcomed_total", 1),

@@ -227,9 +227,9 @@ TEST(CheckTest, ErrorsNameThePlaceTheWordAndTheNearestKnownOne) {
       {"errno = EI0",
        "f:1:9: 'errno' takes an error, as EIO or 5, not 'EI0'; "
        "did you mean 'EIO'?"},
-      {"latency = 1.5s",
+      {"latency = 1.5x",
        "f:1:11: 'latency' takes a duration, as 250us, 10ms "
-       "or 2s, not '1.5s'"},
+       "or 2s, not '1.5x'"},
       {"mode = 0888",
        "f:1:8: 'mode' takes an octal number, as 0644, not "
        "'0888'"},
