@@ -415,6 +415,11 @@ def check_who_is_not_led_astray(w):
     write_file(s, "/t", 10, 1, "t", 5)
     s.op("rename", 1, "mv", "/t", path2="/a", ino=10, err=13, mode=0o100644)
     same(written(w, s, "/a"), [])
+    # Tried again, it works: the first attempt counts once, although it concerned
+    # both the name and the file.
+    s.op("rename", 1, "mv", "/t", path2="/a", ino=10, mode=0o100644)
+    same([(r["count"], r["errors"]) for r in w.ask("who", s, "/a")[0]],
+         [(5, 1)])
     # Of two mounts with the same numbers each has files of its own.
     both = []
     for host in ("one", "two"):

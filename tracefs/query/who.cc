@@ -130,6 +130,7 @@ class Place {
            const FileIdentities::Touched& touched, std::string_view path,
            std::string_view path2);
   void AddUse(Account* account, const UserKey& key, const User& user);
+  void AddShared(Account* account, const Shared& shared);
   void AddStep(Account* account, Step step);
   bool HasRoom(const Account& account) const {
     return account.asked != 0 ||
@@ -171,6 +172,15 @@ void Place::AddUse(Account* account, const UserKey& key, const User& user) {
     return;
   }
   account->users.emplace(key, user);
+  if (account->asked == 0) ++kept_;
+}
+
+void Place::AddShared(Account* account, const Shared& shared) {
+  if (!HasRoom(*account) || account->shared.size() >= kMostProcesses) {
+    ++account->left_out;
+    return;
+  }
+  account->shared.push_back(shared);
   if (account->asked == 0) ++kept_;
 }
 
@@ -243,10 +253,18 @@ void Place::Add(const format::Record& record, uint64_t number,
     if (!step.row.empty()) AddStep(account, step);
   };
   if (Failed(event)) {
-    // By the name, where no file has it or the file had another one.
+    // It counts for the name, too, where no file has it or the file had another
+    // one; once, if the file gets this name later.
     for (size_t i = 0; i < readings_.size(); ++i) {
       const bool named = path == readings_[i] || path2 == readings_[i];
-      if (named && !IsAsked(i, touched.file)) add_to(&names_[i]);
+      if (!named || IsAsked(i, touched.file)) continue;
+      Account& name = names_[i];
+      if (touched.file == FileIdentities::kNone) {
+        add_to(&name);
+        continue;
+      }
+      if (!step.row.empty()) AddStep(&name, step);
+      AddShared(&name, {touched.file, key, user});
     }
   }
   if (touched.file != FileIdentities::kNone) {
@@ -256,12 +274,7 @@ void Place::Add(const format::Record& record, uint64_t number,
       touched.second != touched.file) {
     Account& account = accounts_[touched.second];
     if (!step.row.empty()) AddStep(&account, step);
-    if (!HasRoom(account) || account.shared.size() >= kMostProcesses) {
-      ++account.left_out;
-      return;
-    }
-    account.shared.push_back({touched.file, key, second});
-    if (account.asked == 0) ++kept_;
+    AddShared(&account, {touched.file, key, second});
   } else if (touched.second != FileIdentities::kNone) {
     second.count = second.errors = 0;  // a copy within one file
     AddUse(&accounts_[touched.file], key, second);
