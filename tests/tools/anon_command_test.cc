@@ -144,6 +144,88 @@ TEST_F(AnonCommandTest, InodesOfPipesAreHiddenAsThoseOfFiles) {
   EXPECT_EQ(pipes("opaque"), "");
 }
 
+// Encrypted numbers are numbers no longer. They are shown all the same, and
+// what cannot be answered of them is told.
+TEST_F(AnonCommandTest, NumbersThatBecameOpaqueAreShownAndAskedForInVain) {
+  const std::string trace = Golden("every_operation");
+  folder_.Write("p", "use research;\nuid, pid, inode, result = encrypt;\n");
+  ASSERT_EQ(Anon("-q --policy p --keys k " + trace + " t").status, 0);
+  // One value, one text, in the place of its field, which comes back as one.
+  const auto column = [&](const std::string& name, const std::string& of) {
+    return Run(TRACEFS_DUMP " --format csv --columns " + name + " " + of +
+               " 2>/dev/null | tail -n +2 | sort | uniq -c | "
+               "awk '{print $1}' | sort -n")
+        .output;
+  };
+  for (const std::string name : {"cuid", "cpid", "inode", "result"}) {
+    EXPECT_EQ(column(name, "t"), column(name, trace)) << name;
+    const std::string csv =
+        Run(TRACEFS_DUMP " --format csv --columns " + name + " t 2>/dev/null")
+            .output;
+    EXPECT_NE(csv.find("\nb64:"), std::string::npos) << name << '\n' << csv;
+  }
+  for (const std::string key : {"ARG_UID", "ARG_PID", "ARG_INODE"}) {
+    for (const std::string format : {"text", "jsonl", "xml"}) {
+      EXPECT_NE(Run(TRACEFS_DUMP " --format " + format + " t | grep -c " + key)
+                    .output,
+                "0\n")
+          << format << key;
+    }
+  }
+  for (const std::string format : {"ocsf", "ecs"}) {
+    EXPECT_NE(
+        Run(TRACEFS_DUMP " --format " + format + " t | grep -c uid_b64").output,
+        "0\n")
+        << format;
+  }
+  // What is asked of them.
+  const std::string told = ": opaque bytes, with which nothing can be compared";
+  for (const std::string command :
+       {"--filter 'cuid = 0'", "--filter 'op = read AND NOT cuid != 0'",
+        "--stats --filter 'cuid = 0'", "--by op --filter 'cuid = 0'"}) {
+    const std::string all = Run(TRACEFS_DUMP " " + command + " t 2>&1").output;
+    EXPECT_NE(all.find("t: --filter: cuid" + told), std::string::npos)
+        << command << '\n'
+        << all;
+  }
+  EXPECT_EQ(Run(TRACEFS_DUMP " --filter 'cgid = 0' t 2>&1").output, "");
+  const std::string by = Run(TRACEFS_DUMP " --by inode t 2>&1").output;
+  EXPECT_NE(by.find("t: inode, inode2, result" + told), std::string::npos)
+      << by;
+  EXPECT_EQ(
+      Run(TRACEFS_DUMP " --by inode " + trace + " 2>&1").output.find(told),
+      std::string::npos);
+}
+
+// No foreign format is told that all went well where that is not known.
+TEST_F(AnonCommandTest, HiddenErrorsAreNoSuccess) {
+  const std::string trace = Golden("every_operation");
+  const auto count = [&](const std::string& of, const std::string& format,
+                         const std::string& words) {
+    return Run(TRACEFS_DUMP " --format " + format + " " + of +
+               " 2>/dev/null | grep -c '" + words + "'")
+        .output;
+  };
+  const std::vector<std::pair<std::string, std::string>> policies = {
+      {"opaque", "request = encrypt;"},  // there is an errno
+      {"dropped", "request = drop;"},    // there is a result of -1
+  };
+  const std::string failures = count(trace, "ocsf", "\"Failure\"");
+  ASSERT_NE(failures, "0\n");
+  for (const auto& [name, policy] : policies) {
+    folder_.Write("p", "use research;\n" + policy + "\n");
+    ASSERT_EQ(Anon("-q --policy p --keys k " + trace + " " + name).status, 0);
+    EXPECT_EQ(count(name, "ocsf", "\"Failure\""), failures) << name;
+    EXPECT_EQ(count(name, "ecs", "\"failure\""), failures) << name;
+    EXPECT_EQ(count(name, "cef", "outcome=failure"), failures) << name;
+  }
+  folder_.Write("p", "use research;\nrequest, result = drop;\n");
+  ASSERT_EQ(Anon("-q --policy p --keys k " + trace + " neither").status, 0);
+  EXPECT_EQ(count("neither", "ocsf", "\"Success\""), "0\n");
+  EXPECT_EQ(count("neither", "ecs", "\"success\""), "0\n");
+  EXPECT_EQ(count("neither", "cef", "outcome="), "0\n");
+}
+
 TEST_F(AnonCommandTest, CompressesAsItsInputWas) {
   const auto make = [&](const std::string& name, const std::string& filters) {
     folder_.Write(name, SealedTrace::Make(filters, 6, TestSerial()).Bytes());

@@ -118,6 +118,9 @@ def check_csv(world):
                         expect_equal(unescaped(value), want or b"", column)
                     elif column in ("inferred", "before"):
                         expect_equal(value, "1" if record.get(key) else "", column)
+                    elif value.startswith("b64:"):
+                        expect_equal(column, "cuid", "of what is opaque")
+                        expect_equal(value[4:], record.get("ARG_UID_b64"), column)
                     else:
                         expect_equal(value, str(record.get(key, "")), column)
 

@@ -67,8 +67,8 @@ class Cef final : public FeedFormat {
   void Append(const format::Record& record, std::string* line) override {
     const FileEvent event(record);
     const std::string_view op = OpName(record.event.op);
-    Header(*record.trace, op, op, SeverityOf(ActivityOf(record), event.failed),
-           line);
+    Header(*record.trace, op, op,
+           SeverityOf(ActivityOf(record), event.failed()), line);
     PutEvent(event, line);
     PutHost(*record.trace, line);
   }
@@ -112,10 +112,10 @@ class Cef final : public FeedFormat {
     Put("rt", record.real_ns / kNsPerMs, line);
     Put("externalId", ++sequence_, line);
     Put("act", op, line);
-    if (!record.event.before) {
-      Put("outcome", event.failed ? "failure" : "success", line);
+    if (event.outcome != format::Outcome::kUnknown) {
+      Put("outcome", event.failed() ? "failure" : "success", line);
     }
-    if (event.failed) Put("reason", event.error, line);
+    if (!event.error.empty()) Put("reason", event.error, line);
     const bool moved = !event.path2.empty() && record.event.op == Op::rename_;
     const std::string_view path = moved ? event.path2 : event.path;
     if (!path.empty()) {

@@ -38,7 +38,9 @@ enum class ColumnSource : uint8_t {
   kBefore,
   kTracer,
   kHost,
-  kMore,  // arguments that this version does not know, as a JSON object
+  // Arguments that this version does not know and numbers that are opaque
+  // bytes, as a JSON object.
+  kMore,
 };
 
 struct Column {
@@ -91,7 +93,7 @@ class TableRow {
   std::string_view path() const { return path_; }
   std::string_view path2() const { return path2_; }
   bool failed() const {
-    return event().Has(Field::kErrno) && event().Get(Field::kErrno) != 0;
+    return format::OutcomeOf(record_) == format::Outcome::kFailure;
   }
 
   // `scratch` holds what has to be made; the cell is good until it changes.

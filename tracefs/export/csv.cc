@@ -38,6 +38,8 @@ class CsvExporter final : public Exporter {
       if (IsPlainNumber(*column)) {  // most are, and most of them are empty
         if (event.Has(column->field)) {
           at = PutDecimal(at, event.Get(column->field));
+        } else if (!record.extra.empty()) {
+          at = PutOpaque(at, room, record, column->field);
         }
         *at++ = ',';
         continue;
@@ -47,7 +49,10 @@ class CsvExporter final : public Exporter {
         out_.Commit(at);
         at = out_.Reserve(room + 2 * kMaxEscape * cell.text.size());
       }
-      if (cell.present) {
+      if (!cell.present && column->source == ColumnSource::kField &&
+          !record.extra.empty()) {
+        at = PutOpaque(at, room, record, column->field);
+      } else if (cell.present) {
         at = column->type == ColumnType::kTime && time_as_text_
                  ? time_.Put(at, cell.number, record.time_resolution_ns)
                  : PutCell(at, column->type, cell);
@@ -65,6 +70,19 @@ class CsvExporter final : public Exporter {
     return column.source == ColumnSource::kField &&
            (column.type == ColumnType::kUnsigned64 ||
             column.type == ColumnType::kUnsigned32);
+  }
+
+  // The bytes that stand for a number, if there are any, so that they cannot be
+  // taken for one. `room` is there for what follows.
+  char* PutOpaque(char* at, size_t room, const format::Record& record,
+                  Field field) {
+    const format::ExtraArgument* const opaque =
+        format::OpaqueValue(record, field);
+    if (opaque == nullptr) return at;
+    out_.Commit(at);
+    out_.Append("b64:");
+    at = out_.Reserve(room + Base64Size(opaque->value.size()));
+    return PutBase64(at, AsText(opaque->value));
   }
 
   void PutHead() {

@@ -64,9 +64,8 @@ class Ecs final : public FeedFormat {
     json.PutList("category", "file");
     json.PutList("type", EventType(ActivityOf(record)));
     json.Put("action", OpName(record.event.op));
-    json.Put("outcome", event.failed          ? "failure"
-                        : record.event.before ? "unknown"
-                                              : "success");
+    constexpr std::string_view kOutcome[] = {"unknown", "success", "failure"};
+    json.Put("outcome", kOutcome[static_cast<size_t>(event.outcome)]);
     json.PutField("duration", event, Field::kLatency);
     Dataset(&json);
     json.Close();
@@ -76,7 +75,7 @@ class Ecs final : public FeedFormat {
             &json);
     PutProcess(event, &json);
     PutUser(event, &json);
-    if (event.failed) {
+    if (!event.error.empty()) {
       json.Open("error");
       json.Put("code", event.error);
       json.Close();

@@ -48,10 +48,9 @@ FileActivity ActivityOf(const format::Record& record) {
 FileEvent::FileEvent(const format::Record& r)
     : record(r),
       path(format::PathOf(r, buffer_)),
-      path2(format::NewPathOf(r, buffer2_)) {
-  const uint64_t number = Has(Field::kErrno) ? Get(Field::kErrno) : 0;
-  failed = number != 0;
-  if (failed) error = ErrnoName(number);
+      path2(format::NewPathOf(r, buffer2_)),
+      outcome(format::OutcomeOf(r)) {
+  if (failed() && Has(Field::kErrno)) error = ErrnoName(Get(Field::kErrno));
   if (path.empty()) path = r.event.name;
 }
 
@@ -188,11 +187,17 @@ void JsonLine::PutOperation(const FileEvent& event) {
   }
   if (event.record.event.before) Put("before", uint64_t{1});
   // The bytes of a name that is not UTF-8.
-  if (!IsUtf8(event.path)) {
-    std::string base64(Base64Size(event.path.size()), '\0');
-    PutBase64(base64.data(), event.path);
-    Put("path_b64", base64);
+  if (!IsUtf8(event.path)) PutBytes("path", event.path);
+  for (const format::ExtraArgument& extra : event.record.extra) {
+    const FieldInfo* const field = FieldByArgId(extra.id);
+    if (field != nullptr) PutBytes(field->json_key, AsText(extra.value));
   }
+}
+
+void JsonLine::PutBytes(std::string_view key, std::string_view bytes) {
+  std::string base64(Base64Size(bytes.size()), '\0');
+  PutBase64(base64.data(), bytes);
+  Put(std::string(key) + "_b64", base64);
 }
 
 }  // namespace tracefs

@@ -24,8 +24,10 @@ struct FileEvent {
   const format::Record& record;
   std::string_view path;   // empty if it is not known
   std::string_view path2;  // of rename and link
-  bool failed = false;
-  std::string_view error;  // name of the errno
+  const format::Outcome outcome;
+  std::string_view error;  // name of the errno, if it failed and tells why
+
+  bool failed() const { return outcome == format::Outcome::kFailure; }
 
   bool Has(Field f) const { return record.event.Has(f); }
   uint64_t Get(Field f) const { return record.event.Get(f); }
@@ -83,6 +85,7 @@ class JsonLine {
 
  private:
   void Key(std::string_view key);
+  void PutBytes(std::string_view key, std::string_view bytes);
 
   std::string& out_;
   bool first_ = true;

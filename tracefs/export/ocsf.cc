@@ -71,13 +71,10 @@ class Ocsf final : public FeedFormat {
     if (event.Has(Field::kLatency)) {
       json.Put("duration", event.Get(Field::kLatency) / kNsPerMs);
     }
-    if (record.event.before) {
-      json.Put("status_id", uint64_t{0});
-      json.Put("status", "Unknown");
-    } else {
-      json.Put("status_id", uint64_t{event.failed ? 2U : 1U});
-      json.Put("status", event.failed ? "Failure" : "Success");
-    }
+    constexpr std::string_view kStatus[] = {"Unknown", "Success", "Failure"};
+    const auto status = static_cast<size_t>(event.outcome);
+    json.Put("status_id", uint64_t{status});
+    json.Put("status", kStatus[status]);
     json.PutIf("status_code", event.error);
     PutMetadata(*record.trace, &json);
     PutDevice(*record.trace, &json);

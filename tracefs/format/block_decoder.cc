@@ -170,6 +170,26 @@ ExtraValue Interpret(const TraceContext& trace, const ExtraArgument& extra) {
   return value;
 }
 
+const ExtraArgument* OpaqueValue(const Record& record, Field field) {
+  if (record.extra.empty()) return nullptr;
+  for (const ExtraArgument& extra : record.extra) {
+    if (extra.id == Info(field).arg_id) return &extra;
+  }
+  return nullptr;
+}
+
+Outcome OutcomeOf(const Record& record) {
+  if (record.event.before) return Outcome::kUnknown;
+  if (record.event.Has(Field::kErrno)) {
+    return record.event.Get(Field::kErrno) == 0 ? Outcome::kSuccess
+                                                : Outcome::kFailure;
+  }
+  // It failed, and why is hidden.
+  const bool failed = record.event.Has(Field::kResult) ||
+                      OpaqueValue(record, Field::kErrno) != nullptr;
+  return failed ? Outcome::kFailure : Outcome::kUnknown;
+}
+
 // --- Opening ---------------------------------------------------------------
 
 bool BlockDecoder::Open(std::vector<std::byte> block, uint64_t sequence,
@@ -596,6 +616,9 @@ void BlockDecoder::DecodeAs(Op op, bool before, const Message& message,
       if (argument.has_length ||
           !LoadNumber(argument.value, is_signed, &number)) {
         // Replaced by opaque bytes.
+        if (entry.slot == Slot::kNumber) {
+          trace_->stats.opaque |= uint64_t{1} << entry.index;
+        }
         if (record->extra.size() < Record::kMaxExtra) {
           record->extra.push_back(
               {argument.id, argument.has_length, argument.value});
@@ -656,7 +679,9 @@ void BlockDecoder::DecodeAs(Op op, bool before, const Message& message,
       record->real_ns -= record->real_ns % record->time_resolution_ns;
     }
   }
-  if (event.Has(Field::kResult) && !event.Has(Field::kErrno)) {
+  // What failed has an errno, unless that was hidden.
+  if (event.Has(Field::kResult) && !event.Has(Field::kErrno) &&
+      static_cast<int64_t>(event.Get(Field::kResult)) >= 0) {
     event.Set(Field::kErrno, 0);
   }
   event.name = record->Text(Field::kName);
@@ -711,10 +736,19 @@ void BlockDecoder::SetCaller(uint32_t process_id, uint32_t message_offset,
           if (field->field == Field::kSid) cached.info.sid = value;
           if (field->field == Field::kPgid) cached.info.pgid = value;
           if (IsNumeric(field->field)) cached.present |= Bit(field->field);
+        } else if (IsNumeric(field->field)) {
+          cached.opaque.push_back(
+              {argument.id, argument.has_length, argument.value});
+          trace_->stats.opaque |= Bit(field->field);
         }
       }
     }
     record->caller = cached.info;
+    for (const ExtraArgument& opaque : cached.opaque) {
+      if (record->extra.size() < Record::kMaxExtra) {
+        record->extra.push_back(opaque);
+      }
+    }
     const auto fill = [&](Field f, uint32_t value) {
       if ((cached.present & Bit(f)) != 0 && !event.Has(f)) event.Set(f, value);
     };

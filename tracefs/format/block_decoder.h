@@ -84,6 +84,7 @@ class BlockDecoder final : public EventResolver {
     CallerInfo info;
     CallerDetails details;
     bool has_details = false;
+    std::vector<ExtraArgument> opaque;  // numbers that are none
   };
   struct IndexEntry {
     uint64_t time;

@@ -103,7 +103,7 @@ struct Record {
 
   // As the filter sees it; its resolver knows the paths of the block.
   // kTime is in ns of the monotonic clock, whatever the resolution;
-  // kErrno is 0 where there is a result and no errno.
+  // kErrno is 0 where there is a result of success and no errno.
   Event event;
   CallerInfo caller;  // event.caller points here if the caller is known
   uint16_t msg_id = 0;
@@ -127,5 +127,12 @@ struct Record {
     return HasText(f) ? text[TextIndex(f)] : std::string_view();
   }
 };
+
+// The bytes that stand for the number of a field; nullptr if none do.
+const ExtraArgument* OpaqueValue(const Record& record, Field field);
+
+// How an operation ended, as far as the record tells.
+enum class Outcome : uint8_t { kUnknown, kSuccess, kFailure };
+Outcome OutcomeOf(const Record& record);
 
 }  // namespace tracefs::format

@@ -111,6 +111,7 @@ void ReadStats::AddBlocks(const ReadStats& other) {
         &ReadStats::lost_events}) {
     this->*n += other.*n;
   }
+  opaque |= other.opaque;
   for (const auto& [reason, count] : other.losses) {
     const bool full = losses.size() >= kMaxReasons && !losses.contains(reason);
     losses[full ? "other" : reason] += count;

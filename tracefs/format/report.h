@@ -93,6 +93,9 @@ struct ReadStats {
   std::map<uint16_t, uint64_t> unknown_messages;
   std::map<uint16_t, uint64_t> unknown_arguments;
   std::optional<FinalRecord> final_record;
+  // Numeric fields, a bit each, of which opaque bytes stood where a number
+  // belongs in what was decoded.
+  uint64_t opaque = 0;
 
   // True if something that was recorded could not be read, or if the trace
   // says that something could not be recorded. A trace without FINAL counts,

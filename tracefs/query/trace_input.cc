@@ -8,6 +8,7 @@
 #include "filters/input/parse.h"
 #include "tracefs/crypto/key_source.h"
 #include "tracefs/export/escape.h"
+#include "tracefs/reader/opaque_fields.h"
 #include "tracefs/reader/parallel_columns.h"
 #include "tracefs/reader/path_advice.h"
 
@@ -237,6 +238,9 @@ std::string TraceInput::Problems(const std::string& prefix) const {
   for (size_t i = 0; i < traces_.size(); ++i) {
     const format::TraceReader& trace = traces_.trace(i);
     const std::string name = TerminalWord(trace.context().name);
+    const std::string opaque = reader::OpaqueAmong(
+        reader::FieldsInFilter(options_.filter), trace.context());
+    if (!opaque.empty()) text += prefix + name + ": --filter: " + opaque + "\n";
     text += reports_[i]->Text(prefix + name + ": ", trace.stats());
     if (!traces_.status(i).ok()) {
       text += prefix + traces_.status(i).Prefixed(name).message() + "\n";

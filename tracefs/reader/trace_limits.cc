@@ -1,9 +1,11 @@
 #include "tracefs/reader/trace_limits.h"
 
 #include <string_view>
+#include <utility>
 
 #include "tracefs/base/printable.h"
 #include "tracefs/base/text.h"
+#include "tracefs/reader/opaque_fields.h"
 
 namespace tracefs::reader {
 
@@ -33,6 +35,9 @@ std::vector<std::string> LimitsOf(const format::TraceContext& trace) {
   if (stats.missing_blocks != 0 || stats.damaged_ranges != 0 ||
       stats.undecodable_blocks != 0 || stats.cut_bytes != 0) {
     limits.push_back("parts of the trace are missing or damaged");
+  }
+  if (std::string opaque = OpaqueAmong(UINT64_MAX, trace); !opaque.empty()) {
+    limits.push_back(std::move(opaque));
   }
   return limits;
 }

@@ -10,7 +10,8 @@
 namespace tracefs::reader {
 
 // A sentence each, without the name of the trace: about its filter, its
-// visibility, and what was lost. Texts of the trace are escaped.
+// visibility, what was lost, and numbers that are opaque. Texts of the trace
+// are escaped.
 std::vector<std::string> LimitsOf(const format::TraceContext& trace);
 
 }  // namespace tracefs::reader

@@ -21,6 +21,7 @@
 #include "tracefs/export/table.h"
 #include "tracefs/query/report_keeper.h"
 #include "tracefs/query/trace_filter.h"
+#include "tracefs/reader/opaque_fields.h"
 #include "tracefs/reader/path_advice.h"
 #include "tracefs/reader/trace_set.h"
 #include "tracefs/tools/dump/aggregate_queue.h"
@@ -373,6 +374,11 @@ class Dumper {
     for (size_t i = 0; i < traces_.size(); ++i) {
       const TraceReader& trace = traces_.trace(i);
       const std::string name = TerminalWord(trace.context().name);
+      const std::string opaque = reader::OpaqueAmong(
+          reader::FieldsInFilter(options_.filter), trace.context());
+      if (!opaque.empty()) {
+        err_.Append(kCommand + name + ": --filter: " + opaque + "\n");
+      }
       err_.Append(reports_[i]->Text(kCommand + name + ": ", trace.stats()));
       const Status& status = traces_.status(i);
       if (!status.ok()) {

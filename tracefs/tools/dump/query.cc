@@ -12,6 +12,7 @@
 
 #include "tracefs/command/caret.h"
 #include "tracefs/command/progress.h"
+#include "tracefs/export/escape.h"
 #include "tracefs/query/analyses.h"
 #include "tracefs/query/group_counted.h"
 #include "tracefs/query/group_traces.h"
@@ -19,6 +20,7 @@
 #include "tracefs/query/pictures.h"
 #include "tracefs/query/table_text.h"
 #include "tracefs/query/trace_input.h"
+#include "tracefs/reader/opaque_fields.h"
 
 namespace tracefs {
 namespace {
@@ -168,7 +170,23 @@ class Querier {
     if (Status s = query::GroupTraces(input_.get(), grouping); !s.ok()) {
       return s;
     }
+    NoteOpaque(*grouping);
     return Counted(grouping);
+  }
+
+  // Of what is counted, and what it is counted by.
+  void NoteOpaque(const query::Grouping& grouping) {
+    uint64_t fields = 0;
+    for (const reader::ColumnSpec& column : *grouping.columns()) {
+      const std::optional<Field>& field = column.field->field;
+      if (field && IsNumeric(*field)) fields |= Bit(*field);
+    }
+    for (size_t i = 0; i < input_->size(); ++i) {
+      const format::TraceContext& trace = input_->trace(i).context();
+      const std::string opaque = reader::OpaqueAmong(fields, trace);
+      if (opaque.empty()) continue;
+      err_.Append(kCommand + TerminalWord(trace.name) + ": " + opaque + "\n");
+    }
   }
 
   // Where there is no operation, but what a tracer has counted by itself, that
