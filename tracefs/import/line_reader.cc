@@ -16,7 +16,7 @@ void LineReader::Rewind() {
 
 // Reads on, behind what is there.
 bool LineReader::Fill() {
-  constexpr size_t kFirst = size_t{256} << 10;
+  constexpr size_t kFirst = size_t{64} << 10;
   if (begin_ != 0) {
     std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
     end_ -= begin_;
@@ -40,6 +40,7 @@ bool LineReader::Next(std::string_view* line) {
   size_t looked = 0;
   for (;;) {
     const std::string_view there(buffer_.data() + begin_, end_ - begin_);
+    line_offset_ = offset_ - there.size();
     const size_t at = there.find('\n', looked);
     if (at != there.npos) {
       begin_ += at + 1;

@@ -16,13 +16,16 @@ class LineReader {
   static constexpr size_t kMostBytes = size_t{16} << 20;
 
   // `fd` outlives it and can be read at any offset.
-  explicit LineReader(int fd) : fd_(fd) {}
+  // `offset`: where its first line begins.
+  explicit LineReader(int fd, uint64_t offset = 0) : fd_(fd), offset_(offset) {}
 
   // Back to the begin.
   void Rewind();
   // The next line without its end, good until the next call. False at the end,
   // and where the file cannot be read (status()).
   bool Next(std::string_view* line);
+  // Where the last line begins in the file.
+  uint64_t line_offset() const { return line_offset_; }
   // Lines that were longer, and are left out.
   uint64_t too_long() const { return too_long_; }
   const Status& status() const { return status_; }
@@ -34,7 +37,8 @@ class LineReader {
   std::vector<char> buffer_;
   size_t begin_ = 0;  // of what is not handed out yet
   size_t end_ = 0;
-  uint64_t offset_ = 0;  // in the file, of end_
+  uint64_t offset_;  // in the file, of end_
+  uint64_t line_offset_ = 0;
   uint64_t too_long_ = 0;
   bool skipping_ = false;
   Status status_;

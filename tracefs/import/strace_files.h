@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string_view>
@@ -22,9 +23,12 @@ struct StraceFile {
 };
 
 // Used by one thread. Open are those files whose times have come, and that have
-// more to tell.
+// more to tell, kMostOpen of them at most.
 class StraceFiles {
  public:
+  // Far less than the descriptors of a process as a rule.
+  static constexpr size_t kMostOpen = 128;
+
   explicit StraceFiles(std::vector<StraceFile> files);
   ~StraceFiles();
 
@@ -42,12 +46,19 @@ class StraceFiles {
  private:
   struct Reading;
 
+  bool Open(size_t index);
+  void Close(size_t index);
   bool Advance(size_t index);
   void Push(uint64_t ns, size_t index);
 
   const std::vector<StraceFile> files_;
   std::vector<std::unique_ptr<Reading>> readings_;
-  std::vector<uint64_t> first_ns_;  // of each file
+  std::deque<size_t> open_;  // files, in the order of their opening
+  // Of each file: where it goes on when it is opened, the time of its next
+  // line or, if that has none, of the one before, and the first time in it.
+  std::vector<uint64_t> resume_at_;
+  std::vector<uint64_t> ns_;
+  std::vector<uint64_t> first_ns_;
   // The next line of each file: its time, and whose; a heap.
   std::vector<std::pair<uint64_t, size_t>> next_;
   size_t last_ = SIZE_MAX;  // of which the last line was

@@ -1,10 +1,15 @@
 // What strace wrote, as operations.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/unit/import/imported.h"
+#include "tracefs/import/line_reader.h"
 
 namespace tracefs::import {
 namespace {
@@ -108,6 +113,38 @@ TEST(StraceImportTest, FilesOfThreadsAreMerged) {
               ElementsAre("create /a", "mkdir /d", "write /a 0+5=5 'child'",
                           "write /a 5+6=6 'parent'", "mkdir /e", "release /a"));
   EXPECT_EQ(made.counts.unread, 1u);
+}
+
+// More threads at a time than there are descriptors for, with lines without a
+// time, and one that is too long.
+TEST(StraceImportTest, FilesOfManyThreadsAreMerged) {
+  constexpr size_t kThreads = 600;
+  constexpr size_t kRounds = 3;
+  std::vector<std::pair<uint32_t, std::string>> texts(kThreads);
+  std::vector<std::string> want;
+  for (size_t round = 0; round < kRounds; ++round) {
+    for (size_t i = 0; i < kThreads; ++i) {
+      const std::string name =
+          "d" + std::to_string(round) + "." + std::to_string(i);
+      texts[i].first = static_cast<uint32_t>(1000 + i);
+      texts[i].second += std::to_string(round + 1) + "." +
+                         std::to_string(100'000 + i) + " mkdir(\"" + name +
+                         "\", 0777) = 0 <0.000001>\nno line\n";
+      want.push_back("mkdir /" + name);
+    }
+  }
+  texts[0].second.insert(0, LineReader::kMostBytes + 1, 'x');
+  texts[0].second.insert(LineReader::kMostBytes + 1, 1, '\n');
+  rlimit before;
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = kThreads + 200;  // the texts are open
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  const Imported made = ImportThreads(texts);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_TRUE(made.status.ok()) << made.status.message();
+  EXPECT_EQ(Main(made), want);
+  EXPECT_EQ(made.counts.unread, kThreads * kRounds + 1);
 }
 
 TEST(StraceImportTest, FilesOfThreadsWithDifferencesCannotBeMerged) {
