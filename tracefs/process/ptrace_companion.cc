@@ -24,7 +24,7 @@ using Kind = ProcessRecord::Kind;
 constexpr long kStopAt = PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
                          PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC |
                          PTRACE_O_TRACEEXIT | PTRACE_O_EXITKILL;
-// More tasks than this are not waited for.
+// Of more tasks than this no end is kept that comes before their beginning.
 constexpr size_t kMaxEarly = 4096;
 
 long Ptrace(__ptrace_request request, pid_t tid, long data = 0) {
@@ -112,7 +112,7 @@ bool PtraceCompanion::Handle(pid_t tid, int status) {
   if (!tasks_.contains(tid)) {
     // Made by a tracee that has not told of it yet: it waits for that.
     if (!ended && !WIFSTOPPED(status)) return false;
-    if (early_.size() < kMaxEarly) early_[tid] = status;
+    if (!ended || early_.size() < kMaxEarly) early_[tid] = status;
     if (!ended) LetOrphansGoOn();
     return true;
   }
@@ -189,14 +189,19 @@ void PtraceCompanion::TellFork(pid_t tid, pid_t child) {
   }
 }
 
-// Those that nobody is left to tell of go on without a record.
+// Those that nobody is left to tell of go on without a record: their makers are
+// gone, or they are threads that end with their process before they have run,
+// and their makers with them. The process ends after its last thread.
 void PtraceCompanion::LetOrphansGoOn() {
   std::vector<std::pair<pid_t, int>> orphans;
   for (const auto& [tid, status] : early_) {
     if (!WIFSTOPPED(status)) continue;
     const auto owner = ReadTaskOwner(static_cast<uint32_t>(tid));
-    if (!owner || processes_.contains(owner->ppid) ||
-        processes_.contains(owner->pid)) {
+    if (!owner) continue;
+    const bool ending_thread = status >> 16 == PTRACE_EVENT_EXIT &&
+                               owner->pid != static_cast<uint32_t>(tid);
+    if (!ending_thread &&
+        (processes_.contains(owner->ppid) || processes_.contains(owner->pid))) {
       continue;
     }
     Begin(tid, owner->pid, owner->ppid);

@@ -277,6 +277,44 @@ def case_threads(suite):
     expect_equal([n["end"] for n in tree(read.processes).values()], [2], "end")
 
 
+# Ends while other threads make further ones, outside Python's lock.
+ENDS_AMID_THREADS = """
+import ctypes, threading, time
+libc = ctypes.CDLL(None)
+start = ctypes.cast(libc.sched_yield, ctypes.c_void_p)
+
+def make():
+    made = ctypes.c_ulong()
+    while True:
+        libc.pthread_create(ctypes.byref(made), None, start, None)
+        libc.pthread_join(made, None)
+
+for _ in range(8):
+    threading.Thread(target=make, daemon=True).start()
+time.sleep(0.05)
+libc._exit(5)
+"""
+
+
+def case_ends_while_it_makes_threads(suite):
+    """Nobody tells of a thread that was made at that moment: the process ends
+    all the same."""
+    folder = suite.folder("amid")
+    trace = os.path.join(suite.folder("amid-out"), "t.trace")
+    with open(os.path.join(folder, "ends.py"), "w", encoding="ascii") as out:
+        out.write(ENDS_AMID_THREADS)
+    times = 200 if SOAK else 20
+    got = run(suite, "-q", "-o", trace, "--", "sh", "-c",
+              f"for i in $(seq {times}); do "
+              f"timeout -s KILL 60 '{sys.executable}' ends.py; "
+              "[ $? = 5 ] || exit; done; exit 7", cwd=folder)
+    expect_equal((got.returncode, got.stderr), (7, ""), "the command")
+    ends = [node["end"] for node in tree(Trace(suite, trace).processes).values()
+            if any("ends.py" in argv for argv in node["argv"])
+            and node["argv"][-1][0] != "timeout"]
+    expect_equal(ends, [5] * times, "ends")
+
+
 def case_pipes(suite):
     """Who could write to whom: `cat | sort`, and a subshell that runs
     nothing."""
@@ -305,7 +343,8 @@ def case_pipes(suite):
 def main():
     suite = Suite("run-processes", __doc__)
     for case in (case_script, case_ninja, case_autotools,
-                 case_none_is_missing, case_threads, case_pipes):
+                 case_none_is_missing, case_threads,
+                 case_ends_while_it_makes_threads, case_pipes):
         suite.run(case.__name__[5:].replace("_", " "), case, suite)
     suite.finish()
 
