@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "tracefs/base/units.h"
 #include "tracefs/format/constants.h"
@@ -35,8 +36,7 @@ bool IsOfFiles(uint16_t argument) {
 }
 
 // What of the bytes of a record was read and what written, as far as its
-// operation tells; the rest is either. `both_files`: what a copy writes counts
-// under its destination, where keys are about files.
+// operation tells; the rest is either.
 void SetWays(const format::AggregateRecord& record, bool both_files,
              bool by_file, Tally* tally) {
   const auto op =
@@ -47,16 +47,18 @@ void SetWays(const format::AggregateRecord& record, bool both_files,
     tally->either = tally->bytes;
     return;
   }
-  const bool parted = HasTwoFiles(*known) && both_files &&
-                      std::ranges::any_of(record.key, &IsOfFiles,
-                                          &format::AggregateKeyPart::arg_id);
+  const bool parted = HasTwoFiles(*known) && both_files;
   if (parted && by_file) {
     // A file may be read by some copies, and written by others.
     (record.count == 0 ? tally->written : tally->either) = tally->bytes;
     return;
   }
-  // Each byte is told twice, of one file and of the other.
-  if (parted) tally->bytes /= 2;
+  if (parted) {
+    // Each byte is told twice, of one file and of the other.
+    tally->half_bytes = std::exchange(tally->bytes, 0);
+    tally->half_sizes = std::exchange(tally->sizes, 0);
+    return;
+  }
   if (tally::Reads(*known)) tally->read = tally->bytes;
   if (tally::Writes(*known)) tally->written = tally->bytes;
 }
@@ -65,7 +67,10 @@ void SetWays(const format::AggregateRecord& record, bool both_files,
 
 void CountedChoice::Take(size_t trace, const format::AggregateRecord& record) {
   const Id id{trace, record.tracer_id, record.aggregate};
-  if (drivers_.size() >= kMost && !drivers_.contains(id)) return;
+  if (drivers_.size() >= kMost && !drivers_.contains(id)) {
+    too_many_ = true;
+    return;
+  }
   Driver& driver = drivers_[id];
   driver.has_total |= record.total;
   if (record.other) driver.other += record.count;
@@ -99,6 +104,11 @@ bool CountedChoice::Driver::Has(const GroupKey& key) const {
 }
 
 Status CountedChoice::Choose(const GroupSpec& spec) {
+  if (too_many_) {
+    return Status::Invalid("more than " + std::to_string(kMost) +
+                           " aggregate drivers have counted; ask about fewer "
+                           "traces at a time");
+  }
   std::map<std::pair<size_t, uint32_t>, Driver*> best;
   std::string known;
   for (auto& [id, driver] : drivers_) {
@@ -151,6 +161,13 @@ bool CountedChoice::Wants(size_t trace,
   return record.total == found->second.has_total;
 }
 
+bool CountedChoice::CountsBothFiles(
+    size_t trace, const format::AggregateRecord& record) const {
+  const auto found = drivers_.find({trace, record.tracer_id, record.aggregate});
+  return both_files_.contains(trace) && found != drivers_.end() &&
+         std::ranges::any_of(found->second.keys, &IsOfFiles);
+}
+
 Status Grouping::AddCounted(const format::AggregateRecord& record,
                             bool both_files) {
   key_text_.clear();
@@ -189,7 +206,6 @@ Status Grouping::AddCounted(const format::AggregateRecord& record,
   add.count = record.count;
   add.errors = record.errors.value_or(0);
   add.bytes = record.bytes.value_or(0);
-  SetWays(record, both_files, by_file_, &add);
   if (record.latency.present) {
     add.timed = record.latency.Count();
     add.time_ns = record.latency.sum;
@@ -199,6 +215,7 @@ Status Grouping::AddCounted(const format::AggregateRecord& record,
     add.sizes = record.size.Count();
     add.size_max = record.size.max;
   }
+  SetWays(record, both_files, by_file_, &add);
   Tally* tally = &counted_other_.tally;
   TallyDetails* details = &counted_other_.details;
   if (record.other) {

@@ -27,11 +27,10 @@ class CountedChoice {
   Status Choose(const GroupSpec& spec);
   // Whether a record is part of the answer.
   bool Wants(size_t trace, const format::AggregateRecord& record) const;
-  // Whether a copy counts under both of its files where keys are about files,
-  // and not as in traces of older versions under its source alone.
-  bool CountsBothFiles(size_t trace) const {
-    return both_files_.contains(trace);
-  }
+  // Whether a copy was counted under both of its files, as keys are about
+  // files, and not as in traces of older versions under its source alone.
+  bool CountsBothFiles(size_t trace,
+                       const format::AggregateRecord& record) const;
 
  private:
   // Trace, tracer, and which one of its aggregate drivers.
@@ -50,6 +49,7 @@ class CountedChoice {
 
   std::map<Id, Driver> drivers_;
   std::set<size_t> both_files_;  // traces
+  bool too_many_ = false;
 };
 
 }  // namespace tracefs::query

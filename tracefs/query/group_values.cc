@@ -71,6 +71,14 @@ void Tally::Add(const Tally& other) {
   size_max = std::max(size_max, other.size_max);
   first_ns = std::min(first_ns, other.first_ns);
   last_ns = std::max(last_ns, other.last_ns);
+  half_bytes += other.half_bytes;
+  half_sizes += other.half_sizes;
+  bytes += half_bytes / 2;
+  read += half_bytes / 2;
+  written += half_bytes / 2;
+  sizes += half_sizes / 2;
+  half_bytes %= 2;
+  half_sizes %= 2;
 }
 
 void TallyDetails::Add(const TallyDetails& other) {

@@ -29,6 +29,10 @@ struct Tally {
   uint64_t size_max = 0;
   uint64_t first_ns = UINT64_MAX;  // since 1970
   uint64_t last_ns = 0;
+  // What an aggregate driver told of both files of copies, where groups are not
+  // about files: two halves are one byte moved, or one size.
+  uint64_t half_bytes = 0;
+  uint64_t half_sizes = 0;
 
   void Add(const Tally& other);
 };

@@ -52,7 +52,7 @@ class Grouping {
   void SetHosts(std::vector<std::string> hosts) { hosts_ = std::move(hosts); }
   // What an aggregate driver has counted by itself, of those that have the keys
   // (group_counted.h). kInvalid if what is asked for cannot be had of it.
-  // `both_files`: CountsBothFiles.
+  // `both_files`: a copy was counted under both of its files (CountsBothFiles).
   Status AddCounted(const format::AggregateRecord& record, bool both_files);
 
   // A row a group; what there was no room for is `other`. Once.

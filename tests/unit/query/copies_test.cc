@@ -10,8 +10,13 @@
 #include <vector>
 
 #include "tests/support/trace_builder.h"
+#include "tracefs/format/aggregate.h"
+#include "tracefs/format/constants.h"
+#include "tracefs/format/histogram.h"
+#include "tracefs/format/trace_header.h"
 #include "tracefs/format/trace_merger.h"
 #include "tracefs/query/analyses.h"
+#include "tracefs/query/group_counted.h"
 #include "tracefs/query/grouping.h"
 
 namespace tracefs::query {
@@ -177,6 +182,77 @@ TEST(CopiesTest, ADestinationThatIsNotTheSourcesDataIsSaidToBeUnknown) {
   EXPECT_TRUE(table.notes[0].starts_with("1 copies do not tell"))
       << table.notes[0];
   EXPECT_TRUE(Grouped(work, "op").notes.empty());
+}
+
+format::AggregateRecord CountedCopies(uint64_t count, uint64_t bytes,
+                                      std::string_view folder) {
+  format::AggregateRecord record;
+  record.key.push_back({static_cast<uint16_t>(format::ArgId::kKeyOp),
+                        Index(Op::copy_file_range_),
+                        {}});
+  if (!folder.empty()) {
+    record.key.push_back(
+        {static_cast<uint16_t>(format::ArgId::kDirectory), 0, folder});
+  }
+  record.count = count;
+  record.bytes = bytes;
+  record.size.present = true;
+  record.size.sum = record.size.max = bytes;
+  record.size.buckets.push_back({format::HistogramBucket(bytes), 1});
+  return record;
+}
+
+// What a driver by operation and directory has counted of two copies, of 7 and
+// 9 bytes, one of which had no room for its directories.
+Table GroupedCounts(std::string_view keys, std::string_view values) {
+  std::vector<format::AggregateRecord> records = {CountedCopies(1, 7, "/a"),
+                                                  CountedCopies(0, 7, "/b"),
+                                                  CountedCopies(1, 18, "")};
+  records.back().other = true;
+  format::TraceHeader header;
+  header.properties = {{"aggregate.copies", "both files"}};
+  GroupSpec spec;
+  spec.keys = *ParseGroupKeys(keys, "--by");
+  spec.values = *ParseGroupValues(values, "--values");
+  CountedChoice choice;
+  for (const auto& record : records) choice.Take(0, record);
+  choice.TakeHeader(0, header);
+  EXPECT_TRUE(choice.Choose(spec).ok());
+  Grouping grouping(spec);
+  for (const auto& record : records) {
+    const bool both = choice.CountsBothFiles(0, record);
+    EXPECT_TRUE(grouping.AddCounted(record, both).ok());
+  }
+  return grouping.Finish();
+}
+
+TEST(CopiesTest, WhatWasCountedOfBothFilesIsMovedOnceByOperation) {
+  const Table table = GroupedCounts("op", "bytes,read,written,size_mean");
+  EXPECT_EQ(ByFirst(table), (Rows{{"copy_file_range", "7 7 7 7"}}));
+  ASSERT_TRUE(table.other);
+  EXPECT_EQ(Shown((*table.other)[1]), "9");
+  EXPECT_EQ(Shown((*table.other)[2]), "9");
+}
+
+TEST(CopiesTest, WhatWasCountedOfBothFilesIsOfEachByDirectory) {
+  const Table table = GroupedCounts("dir", "bytes,written");
+  EXPECT_EQ(ByFirst(table), (Rows{{"/a", "7 -"}, {"/b", "7 7"}}));
+  ASSERT_TRUE(table.other);
+  EXPECT_EQ(Shown((*table.other)[1]), "18");
+  EXPECT_EQ(Shown((*table.other)[2]), "-");  // or read
+}
+
+TEST(CopiesTest, Malicious_TooManyDriversAreRefusedAndNotLeftOut) {
+  CountedChoice choice;
+  format::AggregateRecord record = CountedCopies(1, 1, "");
+  GroupSpec spec;
+  spec.keys = *ParseGroupKeys("op", "--by");
+  for (record.tracer_id = 0; record.tracer_id < 1000; ++record.tracer_id) {
+    choice.Take(0, record);
+  }
+  EXPECT_TRUE(choice.Choose(spec).ok());
+  choice.Take(0, record);
+  EXPECT_FALSE(choice.Choose(spec).ok());
 }
 
 std::vector<Table> Answer(

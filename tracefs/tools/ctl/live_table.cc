@@ -77,7 +77,9 @@ class Intervals {
     pending_ = true;
     from_ns_ = std::min(record.from_ns, record.to_ns);
     to_ns_ = record.to_ns;
-    status_ = grouping_->AddCounted(record, /*both_files=*/true);
+    // The driver has the keys that were asked for.
+    status_ = grouping_->AddCounted(record,
+                                    query::TellFilesApart(options_.group.keys));
   }
 
   // An interval is told in one go: where nothing follows, it is complete. Where

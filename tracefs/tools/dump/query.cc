@@ -224,7 +224,8 @@ class Querier {
     const Status added =
         read([&](size_t trace, const format::AggregateRecord& record) {
           if (!status.ok() || !choice.Wants(trace, record)) return;
-          status = grouping->AddCounted(record, choice.CountsBothFiles(trace));
+          status = grouping->AddCounted(record,
+                                        choice.CountsBothFiles(trace, record));
         });
     return added.ok() ? status : added;
   }
