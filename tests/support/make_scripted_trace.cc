@@ -299,6 +299,8 @@ class Script {
     }
     const std::string xattr = line.Text("xattr");
     event.xattr_name = xattr;
+    const std::string target = line.Text("target");
+    event.target = target;
     const std::string data = line.Text("data");
     event.data = AsBytes(data);
     trace_.Add(event, references);

@@ -274,7 +274,11 @@ class DeceitTest(unittest.TestCase):
         self.assertEqual(json.loads(shown.stdout)["steps"], said["steps"])
         now = {}
         for name in os.listdir(self.root):
-            with open(os.path.join(self.root, name), encoding="ascii") as data:
+            path = os.path.join(self.root, name)
+            if os.path.islink(path):
+                now[name] = os.readlink(path)
+                continue
+            with open(path, encoding="ascii") as data:
                 now[name] = data.read()
         return done.returncode, said, now
 
@@ -295,6 +299,30 @@ class DeceitTest(unittest.TestCase):
         for data in ("ccccc", "bbbbbb", ""):
             status, said, now = self.undone(self.overwritten(), {"f": data})
             self.assertEqual((status, now), (1, {"f": data}), said)
+
+    def test_a_mode_that_was_given_since_stays(self):
+        tale = Tale()
+        tale.found("/f", 10, 0)
+        tale.tell("setattr", path="/f", ino=10, valid=1, new_mode=0o600,
+                  mode=0o100600, nlink=1, size=0, fuid=0, fgid=0)
+        file = os.path.join(self.root, "f")
+        for mode, status, left in ((0o600, 0, 0o644), (0o4711, 1, 0o4711)):
+            with open(file, "w", encoding="ascii"):
+                os.chmod(file, mode)
+            said = self.undone(tale, {})
+            self.assertEqual((said[0], os.stat(file).st_mode & 0o7777),
+                             (status, left), said)
+
+    def test_a_link_that_leads_elsewhere_by_now_stays(self):
+        tale = Tale()
+        tale.tell("symlink", path="/l", parent_ino=ROOT, ino=12, target="then",
+                  mode=0o120777, nlink=1, size=4, fuid=0, fgid=0)
+        link = os.path.join(self.root, "l")
+        for target, status in (("then", 0), ("now!", 1)):
+            os.symlink(target, link)
+            said = self.undone(tale, {})
+            self.assertEqual((said[0], said[2]),
+                             (status, {"l": target} if status else {}), said)
 
     def test_a_removed_file_does_not_replace_another(self):
         tale = self.overwritten()

@@ -310,15 +310,6 @@ std::vector<std::string> CompareDigests(const TreeDigest& expected,
   return differences.Take(count);
 }
 
-namespace {
-
-std::string HashOfText(std::string_view text) {
-  Sha256 hash;
-  hash.Update(AsBytes(text));
-  return HexOf(hash);
-}
-
-// What a plan expects in the end, by path.
 Result<std::map<std::string, TreeEntry>> ExpectedOf(int plan) {
   // What the trace says counts more than what was worked out from it.
   const auto merge = [](TreeEntry entry, TreeEntry* into) {
@@ -348,6 +339,14 @@ Result<std::map<std::string, TreeEntry>> ExpectedOf(int plan) {
       if (!is_new) merge(std::move(entry), &place->second);
     }
   }
+}
+
+namespace {
+
+std::string HashOfText(std::string_view text) {
+  Sha256 hash;
+  hash.Update(AsBytes(text));
+  return HexOf(hash);
 }
 
 // What the first difference is, but for contents; empty: none.

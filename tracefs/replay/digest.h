@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -71,6 +72,9 @@ struct PlanComparison {
   // Files of a tree that was there, whose contents the trace does not tell.
   uint64_t not_compared = 0;
 };
+
+// What a plan expects in the end, by path.
+Result<std::map<std::string, TreeEntry>> ExpectedOf(int plan);
 
 // The same against what a plan expects in the end. `others`: the tree may have
 // what the plan does not know.

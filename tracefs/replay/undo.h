@@ -37,6 +37,8 @@ struct UndoRecord {
   std::unordered_map<uint64_t, uint64_t> others;
   // Files that operations to be undone have made.
   std::unordered_set<uint64_t> made;
+  // Files whose mode or owner was changed after the trace.
+  std::unordered_set<uint64_t> dressed;
 };
 
 // Used by one thread at a time.

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -41,6 +42,10 @@ bool IsChanging(Kind kind) {
          kind == Kind::kRemoveXattr;
 }
 
+bool IsDressing(Kind kind) {
+  return kind == Kind::kMode || kind == Kind::kOwner;
+}
+
 bool StatAt(int root, const std::string& path, struct stat* st) {
   std::string name;
   const UniqueFd dir = OpenParentBeneath(root, path, &name);
@@ -53,6 +58,14 @@ UniqueFd OpenAt(int root, const std::string& path, int flags) {
   const UniqueFd dir = OpenParentBeneath(root, path, &name);
   if (!dir) return {};
   return UniqueFd(OpenBeneath(dir.get(), name, flags | O_NOFOLLOW));
+}
+
+std::string TargetAt(int root, const std::string& path) {
+  std::array<char, 4096> target;
+  const UniqueFd fd = OpenAt(root, path, O_PATH);
+  const ssize_t n =
+      fd ? ::readlinkat(fd.get(), "", target.data(), target.size()) : -1;
+  return n < 0 ? "" : std::string(target.data(), static_cast<size_t>(n));
 }
 
 bool SameBytes(int a, int b) {
@@ -94,6 +107,7 @@ class Survey {
         record_.names.PathOf(name, &path)) {
       Compare(step.file, path);
     }
+    if (IsDressing(step.kind)) CompareAttributes(step.file);
     if (step.kind == Kind::kRemoveDir) List(step.file);
     if (IsMaking(step.kind)) LookForForeign({step.dir, step.name});
     if (step.kind == Kind::kRename) {
@@ -102,12 +116,12 @@ class Survey {
   }
 
   void Compare(uint64_t file, const std::string& path) {
-    if (!path.empty() && compared_.insert(path).second && !IsSame(path)) {
+    if (!path.empty() && compared_.insert(path).second && !IsSame(file, path)) {
       record_.others[file] = kAfterAll;
     }
   }
 
-  bool IsSame(const std::string& path) const {
+  bool IsSame(uint64_t file, const std::string& path) const {
     struct stat then;
     struct stat now;
     if (!StatAt(target_.scratch, path, &then) ||
@@ -115,12 +129,37 @@ class Survey {
         (then.st_mode & S_IFMT) != (now.st_mode & S_IFMT)) {
       return false;
     }
+    if (S_ISLNK(then.st_mode) && record_.made.contains(file)) {
+      return TargetAt(target_.scratch, path) == TargetAt(target_.root, path);
+    }
     if (!S_ISREG(then.st_mode)) return true;
     if (then.st_size != now.st_size) return false;
-    if (!target_.known.contains(path)) return true;
+    const auto at = target_.expected.find(path);
+    if (at == target_.expected.end() ||
+        !at->second.Knows(TreeEntry::kAllBytes)) {
+      return true;
+    }
     const UniqueFd a = OpenAt(target_.scratch, path, O_RDONLY | O_NONBLOCK);
     const UniqueFd b = OpenAt(target_.root, path, O_RDONLY | O_NONBLOCK);
     return a && b && SameBytes(a.get(), b.get());
+  }
+
+  // Contents and names are given back whatever mode and owner a file has by
+  // now.
+  void CompareAttributes(uint64_t file) {
+    std::string path;
+    struct stat now;
+    if (!record_.names.PathOf(file, &path)) return;
+    const auto at = target_.expected.find(path);
+    if (at == target_.expected.end() || !StatAt(target_.root, path, &now)) {
+      return;
+    }
+    const TreeEntry& then = at->second;
+    const bool mode = then.Knows(TreeEntry::kMode) &&
+                      (then.mode & 07777) != (now.st_mode & 07777);
+    const bool owner = target_.owners && then.Knows(TreeEntry::kOwner) &&
+                       (then.uid != now.st_uid || then.gid != now.st_gid);
+    if (mode || owner) record_.dressed.insert(file);
   }
 
   void LookForForeign(const Name& name) {
@@ -308,6 +347,9 @@ class Decision {
     if (step.kind == Kind::kOwner && !target_.owners) {
       return "giving files away takes root";
     }
+    if (IsDressing(step.kind) && record_.dressed.contains(step.file)) {
+      return kNotAsLeft;
+    }
     return ChangedSince(sequence, step.file);
   }
 
@@ -376,26 +418,6 @@ std::vector<UndoGroup> DecideUndo(UndoRecord record, const UndoTarget& target) {
   Survey(target, &record).Look();
   Decision(&record, target).Decide();
   return std::move(record.groups);
-}
-
-Status ReadKnown(int plan, std::unordered_set<std::string>* known) {
-  PlanReader reader(plan, ChunkKind::kFinal);
-  while (true) {
-    auto chunk = reader.Next();
-    if (!chunk.ok()) return chunk.status();
-    if (!*chunk) return {};
-    for (size_t at = 0; at < (*chunk)->size();) {
-      TreeEntry entry;
-      size_t size = 0;
-      if (Status s =
-              DecodeEntry(ByteSpan(**chunk).subspan(at), true, &entry, &size);
-          !s.ok()) {
-        return s;
-      }
-      at += size;
-      if (entry.Knows(TreeEntry::kAllBytes)) known->insert(entry.name);
-    }
-  }
 }
 
 }  // namespace tracefs::replay

@@ -2,11 +2,11 @@
 // only asks as for who has them done.
 #pragma once
 
+#include <map>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
-#include "tracefs/base/status.h"
+#include "tracefs/replay/plan_file.h"
 #include "tracefs/replay/undo.h"
 
 namespace tracefs::replay {
@@ -17,9 +17,8 @@ struct UndoTarget {
   int root = -1;
   int scratch = -1;
   bool owners = false;  // giving files away is allowed
-  // Paths of files that have the recorded bytes in the scratch directory, so
-  // that theirs can be compared.
-  std::unordered_set<std::string> known;
+  // What the plan expects in the end (digest.h).
+  std::map<std::string, TreeEntry> expected;
 };
 
 // The groups in the order in which they are to be done, with paths, or why not.
@@ -27,8 +26,5 @@ struct UndoTarget {
 // it is about, where a later group that it rests on is refused, where the
 // directory is not as the trace has left it.
 std::vector<UndoGroup> DecideUndo(UndoRecord record, const UndoTarget& target);
-
-// Paths of `target.known`, from a plan.
-Status ReadKnown(int plan, std::unordered_set<std::string>* known);
 
 }  // namespace tracefs::replay

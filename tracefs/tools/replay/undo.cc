@@ -10,6 +10,7 @@
 
 #include "tracefs/base/printable.h"
 #include "tracefs/event/op.h"
+#include "tracefs/replay/digest.h"
 #include "tracefs/replay/player.h"
 #include "tracefs/replay/undo.h"
 #include "tracefs/replay/undo_plan.h"
@@ -140,12 +141,13 @@ Result<UndoPlan> PlanUndo(const ReplayOptions& options,
   const Status played = player.Run(&outcome);
   if (!failed.ok()) return failed;
   if (!played.ok()) return played;
-  replay::UndoTarget where = {.root = root,
-                              .scratch = (*tree)->root(),
-                              .owners = target.as_recorded_users,
-                              .known = {}};
-  if (Status s = replay::ReadKnown(plan, &where.known); !s.ok()) return s;
-  result.groups = replay::DecideUndo(recorder.Take(), where);
+  auto expected = replay::ExpectedOf(plan);
+  if (!expected.ok()) return expected.status();
+  result.groups =
+      replay::DecideUndo(recorder.Take(), {.root = root,
+                                           .scratch = (*tree)->root(),
+                                           .owners = target.as_recorded_users,
+                                           .expected = *std::move(expected)});
   result.differing = DifferingOf(outcome);
   result.doubt = DoubtOf(compiled, *prepared, result.differing);
   return result;
