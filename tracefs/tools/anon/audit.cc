@@ -20,6 +20,7 @@
 #include "tracefs/tools/anon/audit_walk.h"
 #include "tracefs/tools/anon/distinct.h"
 #include "tracefs/tools/anon/number_set.h"
+#include "tracefs/tools/anon/own_words.h"
 #include "tracefs/tools/anon/protected_values.h"
 #include "tracefs/tools/anon/quasi_groups.h"
 #include "tracefs/tools/anon/written_chain.h"
@@ -37,26 +38,6 @@ constexpr size_t kMaxScanned = 1'000'000;
 constexpr size_t kMaxScannedBytes = size_t{128} << 20;
 constexpr size_t kShownLeaks = 20;
 constexpr size_t kMinInRandomBytes = 8;
-
-// Properties whose text Tracefs and the kernel choose: no name of a file or a
-// user gets into them.
-bool IsOfTheMachine(std::string_view key) {
-  constexpr std::string_view kKeys[] = {"tracefs.version",
-                                        "visibility",
-                                        "visibility.invisible",
-                                        "os.name",
-                                        "os.release",
-                                        "host.machine",
-                                        "hw.memory_bytes",
-                                        "hw.processors",
-                                        "hw.processor_model",
-                                        "backing.fs_type",
-                                        "backing.capacity_bytes",
-                                        "backing.free_bytes",
-                                        "tracer.state",
-                                        "time.zone_offset_s"};
-  return std::find(std::begin(kKeys), std::end(kKeys), key) != std::end(kKeys);
-}
 
 class Auditor {
  public:
@@ -226,6 +207,10 @@ class Auditor {
         CountNumber(LoadWide(argument.value), field, &state);
       }
       return;
+    }
+    if (!IsOwnWord(static_cast<format::ArgId>(argument.id), value)) {
+      LeakWord(value, field.class_name, field.name,
+               "which is no word that Tracefs writes there");
     }
     if (state.hidden && !IsNewOf(value, &state)) return;
     if (state.hidden) InspectText(value, field);
@@ -523,6 +508,11 @@ class Auditor {
                        " protected texts searched for as they are, in UTF-16, "
                        "hex and base64";
     if (original_.scan().full()) text += ", and there are more";
+    text +=
+        ".\nOf data the first 32 bytes count, of programs each argument and "
+        "setting as a whole,\nboth from 8 bytes on. Texts below 4 bytes and "
+        "extensions were compared with whole\nvalues of their class, and "
+        "numbers with numbers of theirs";
     if (container_.operations < original_.operations()) {
       text += ";\n" +
               std::to_string(original_.operations() - container_.operations) +

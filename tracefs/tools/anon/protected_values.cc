@@ -14,6 +14,7 @@ using format::Message;
 using format::MessageId;
 
 constexpr size_t kDataPrefix = 32;
+constexpr size_t kMinData = 8;
 // Numbers in text are looked for where they are not everybody's.
 constexpr size_t kMinDigits = 4;
 constexpr size_t kMinLineBytes = 12;
@@ -191,7 +192,17 @@ void ProtectedValues::ProtectText(std::string_view value,
       ProtectXattr(value, field.class_name, rule);
       return;
     case Shape::kBytes:
-      if (value.size() >= 8) {
+      if (field.arg_id == static_cast<uint16_t>(format::ArgId::kArgv) ||
+          field.arg_id == static_cast<uint16_t>(format::ArgId::kEnviron)) {
+        while (!value.empty()) {
+          const std::string_view one = TakeUpTo(value, '\0');
+          if (one.size() >= kMinData && !IsOk(one)) {
+            scan_.AddText(one, *names_.insert(field.class_name).first);
+          }
+        }
+        return;
+      }
+      if (value.size() >= kMinData) {
         scan_.AddData(value.substr(0, kDataPrefix),
                       *names_.insert(field.class_name).first);
       }

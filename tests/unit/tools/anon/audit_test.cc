@@ -13,12 +13,17 @@
 #include "tracefs/crypto/hash.h"
 #include "tracefs/format/frame_reader.h"
 #include "tracefs/format/message_cursor.h"
+#include "tracefs/format/names.h"
+#include "tracefs/pipeline/loss.h"
 #include "tracefs/tools/anon/leak_scan.h"
 
 namespace tracefs::anonymize {
 namespace {
 
 using format::ArgId;
+using format::MessageId;
+
+uint16_t Id(auto of) { return static_cast<uint16_t>(of); }
 
 // A plain trace: one of each kind of secret.
 std::string Original() {
@@ -369,6 +374,91 @@ TEST_F(AuditTest, FindsALeakInEachChannel) {
   };
   for (const Channel& one : channels) {
     ExpectLeak(one.name, one.trace, one.words);
+  }
+}
+
+// Whatever an argument is for: text can stand in any of them.
+TEST_F(AuditTest, FindsALeakInEachArgumentThereIs) {
+  size_t arguments = 0;
+  for (uint16_t id = 1; id < 1000; ++id) {
+    if (format::FindArgument(id) == nullptr) continue;
+    ++arguments;
+    for (const auto message : {MessageId::kLoss, MessageId::kProcessExec,
+                               MessageId::kDefPath, MessageId::kAggregate}) {
+      ExpectLeak(format::FindArgument(id)->name.data(),
+                 Changed(hidden_, 1, Plant(Id(message), id, "a b payrolld")),
+                 "'payrolld' of comm");
+    }
+  }
+  EXPECT_GT(arguments, 100u);
+}
+
+// What a policy can only keep is no place for words of others, wherever the
+// original has them from.
+TEST_F(AuditTest, FindsTextsWhereOnlyWordsOfTracefsBelong) {
+  const std::string count(8, '\1');
+  const struct {
+    uint16_t message;
+    uint16_t argument;
+    std::string before;
+    std::string own;
+  } places[] = {
+      {Id(MessageId::kLoss), Id(ArgId::kLossReason), "", "refused"},
+      {Id(MessageId::kLoss), Id(ArgId::kLossTotal), count, "throttled"},
+      {Id(MessageId::kLoss), Id(ArgId::kEndReason), "", "exit"},
+      {Id(MessageId::kAlarm), Id(ArgId::kRuleKey), "", "cname"},
+  };
+  for (const auto& place : places) {
+    const auto planted = [&](std::string text) {
+      text.insert(0, place.before);
+      return Changed(hidden_, 1, Plant(place.message, place.argument, text));
+    };
+    ExpectLeak("argument " + std::to_string(place.argument),
+               planted("eve was here"), "no word that Tracefs writes");
+    EXPECT_TRUE(Run(planted(place.own)).ok()) << report_;
+  }
+  for (size_t i = 0; i < kLossReasonCount; ++i) {
+    const std::string reason(LossReasonName(LossReason(i)));
+    const auto in_loss = Plant(places[0].message, places[0].argument, reason);
+    EXPECT_TRUE(Run(Changed(hidden_, 1, in_loss)).ok()) << reason << report_;
+  }
+}
+
+// Each argument and each setting of a program is looked for, not their begin.
+TEST_F(AuditTest, FindsWhatProgramsWereGiven) {
+  const std::string nul(1, '\0');
+  const struct {
+    ArgId argument;
+    std::string value;
+    std::string secret;
+  } given[] = {
+      {ArgId::kArgv,
+       "/usr/bin/a-command-with-a-long-name" + nul + "--password=opensesame" +
+           nul,
+       "--password=opensesame"},
+      {ArgId::kEnviron,
+       "PATH=/usr/local/bin:/usr/bin:/bin:/sbin" + nul + "TOKEN=xyzzy-plugh" +
+           nul,
+       "TOKEN=xyzzy-plugh"},
+      {ArgId::kCwd, "/home/wonderland", "wonderland"},
+      {ArgId::kProgram, "bin/jabberwocky", "jabberwocky"},
+  };
+  const std::string plain = original_;
+  for (const auto& one : given) {
+    original_ = Changed(
+        plain, 1,
+        Plant(Id(MessageId::kProcessExec), Id(one.argument), one.value));
+    EXPECT_TRUE(Run(hidden_).ok()) << report_;
+    for (const std::string& place :
+         {Changed(hidden_, 0, Property("visibility=" + one.secret)),
+          Changed(hidden_, 1,
+                  Plant(Id(MessageId::kDefPath), Info(Field::kName).arg_id,
+                        one.secret)),
+          Changed(hidden_, 1,
+                  Plant(Id(MessageId::kProcessExec), Id(ArgId::kCwd),
+                        one.secret))}) {
+      ExpectLeak(one.secret, place, "'" + one.secret + "'");
+    }
   }
 }
 
