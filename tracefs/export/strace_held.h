@@ -15,7 +15,7 @@
 namespace tracefs {
 
 // Used by one thread. Memory: kMostBytes of lines; beyond them, the oldest one
-// is written as it is.
+// is written if it is a stat, and left out if it is a close.
 class HeldLines {
  public:
   static constexpr size_t kMostBytes = size_t{8} << 20;
