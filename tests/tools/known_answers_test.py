@@ -822,6 +822,23 @@ def check_only_counts(w):
          refused.stderr.decode())
 
 
+def check_counts_that_are_no_part_of_the_answer_are_told(w):
+    s = Script()
+    s.other("count", t=0, to=10 * MS, op="read", uid=0, n=5, bytes=50)
+    counts = w.trace(s)
+    s = Script()
+    write_file(s, "/a", 10, 1, "me", 5)
+    operations = w.trace(s)
+    told = "counts of an aggregate driver"
+    for words, expected in (((counts,), False), ((operations,), False),
+                            ((operations, counts), True),
+                            (("--filter", "op = read", counts), True)):
+        done = w.finished("tracefs-dump", "--by", "op", "--values", "count",
+                          *words)
+        same((done.returncode, told in (done.stdout + done.stderr).decode()),
+             (0, expected), str(words))
+
+
 def check_several_drivers_count(w):
     """Of several aggregate drivers of a tracer, the one that has the keys
     answers, and each operation counts once."""

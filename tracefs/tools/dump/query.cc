@@ -163,7 +163,22 @@ class Querier {
       if (!plot.ok()) return plot.status();
       *table = *std::move(plot);
     }
+    if (!by_counts_) NoteCounts(table);
     return {};
+  }
+
+  // Operations that a tracer has counted by itself are not added to others.
+  void NoteCounts(query::Table* table) const {
+    size_t traces = 0;
+    for (size_t i = 0; i < input_->size(); ++i) {
+      const auto& stats = input_->trace(i).stats();
+      if (stats.events == 0 && stats.aggregates != 0) ++traces;
+    }
+    if (traces == 0) return;
+    table->notes.push_back(
+        std::to_string(traces) + (traces == 1 ? " trace has" : " traces have") +
+        " no operations here, but counts of an aggregate driver, which are not "
+        "in the answer: ask about such traces alone, without --filter");
   }
 
   Status Group(query::Grouping* grouping) {
@@ -216,6 +231,7 @@ class Querier {
           choice.Take(trace, record);
         });
     if (!seen.ok() || choice.empty()) return seen;
+    by_counts_ = true;
     for (size_t i = 0; i < input_->size(); ++i) {
       choice.TakeHeader(i, input_->trace(i).description().header);
     }
@@ -309,6 +325,7 @@ class Querier {
   const std::atomic<bool>& stop_;
   std::optional<Progress> progress_;
   std::unique_ptr<query::TraceInput> input_;
+  bool by_counts_ = false;  // what was counted is the answer
 };
 
 }  // namespace
