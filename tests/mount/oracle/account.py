@@ -27,7 +27,8 @@ class Account:
         self.data = collections.Counter()
         self.copies = collections.Counter()
         self.names = collections.Counter()
-        # Read by the kernel for sendfile, splice or exec, in pages of its own.
+        # (thread, path) of what the kernel read in pages of its own for
+        # sendfile, splice or exec.
         self.by_pages = set()
         # Names that a file had beside others, or before them.
         self.linked = {}
@@ -40,7 +41,8 @@ class Account:
             for key, value in getattr(self, name).items():
                 key = tuple(linked.get(part, part) for part in key)
                 getattr(merged, name)[key] += value
-        merged.by_pages = {linked.get(path, path) for path in self.by_pages}
+        merged.by_pages = {(tid, linked.get(path, path))
+                           for tid, path in self.by_pages}
         return merged
 
 
@@ -113,7 +115,7 @@ class StraceAccount(Account):
     # --- who runs
 
     def sys_execve(self, path, *_):
-        self.by_pages.add(self._resolve(path))
+        self.by_pages.add((self.tid, self._resolve(path)))
         self._name("open", self._resolve(path))  # by the kernel
 
     def sys_chdir(self, path):
@@ -148,7 +150,7 @@ class StraceAccount(Account):
     def _through_pages(self, source, out):
         path = self._below(source.path)
         if path is not None:
-            self.by_pages.add(path)
+            self.by_pages.add((self.tid, path))
         self._data("written", out, self.call.result)
 
     def sys_copy_file_range(self, source, _from, out, *_):
@@ -260,7 +262,6 @@ class TraceAccount(Account):
 
     def __init__(self, events):
         super().__init__()
-        self.unknown_copies = 0
         for e in events:
             if e.get("errno") or e.get("result", 0) < 0:
                 continue

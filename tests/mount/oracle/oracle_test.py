@@ -91,7 +91,7 @@ def differences(title, seen, told, leave=lambda key: False):
 def all_differences(seen, told):
     wrong = differences("bytes", seen.data, told.data,
                         lambda key: key[1] == "read"
-                        and key[2] in seen.by_pages)
+                        and (key[0], key[2]) in seen.by_pages)
     wrong += differences("copied", seen.copies, told.copies)
     return wrong + differences("calls", seen.names, told.names)
 
