@@ -19,6 +19,9 @@ REASONS = (
     ("", "setfsuid", _WHO), ("", "setfsgid", _WHO), ("", "umask", _WHO),
     ("", "capset", "once for each change between calls made with the daemon's "
      "rights and with no more than the caller's"),
+    ("", "recvfrom", "has this caller run another program meanwhile? The "
+     "kernel's report is there before the program goes on; not under "
+     "tracefs-run, which tells through shared memory"),
     ("", "ioctl BACKING_OPEN", _KERNEL_HOLDS),
     ("", "ioctl BACKING_CLOSE", _KERNEL_HOLDS),
     ("", "notify", "the first open that may store through a map: what the "
