@@ -190,10 +190,10 @@ bool ProcConnector::Send(ByteSpan operation) {
          static_cast<ssize_t>(header.nlmsg_len);
 }
 
-bool ProcConnector::Drain(Observer* observer, int* ack_error) {
-  bool acknowledged = false;
+bool ProcConnector::Drain(Observer* observer, std::optional<int>* answer,
+                          size_t most) {
   std::array<std::byte, 4096> buffer;
-  for (;;) {
+  for (size_t taken = 0; taken < most; ++taken) {
     sockaddr_nl from = {};
     socklen_t from_size = sizeof from;
     const ssize_t n =
@@ -201,15 +201,20 @@ bool ProcConnector::Drain(Observer* observer, int* ack_error) {
                    reinterpret_cast<sockaddr*>(&from), &from_size);
     if (n < 0) {
       if (errno == EINTR) continue;
-      if (errno != ENOBUFS) return acknowledged;  // EAGAIN: that was all
+      if (errno != ENOBUFS) return true;  // EAGAIN: that was all
       if (observer != nullptr) observer->OnLost();
       continue;
     }
     // Any process may send to a netlink socket; only the kernel is 0.
     if (from.nl_pid != 0) continue;
-    acknowledged |= ParseProcEvents({buffer.data(), static_cast<size_t>(n)},
-                                    observer, ack_error);
+    int error = 0;
+    if (ParseProcEvents({buffer.data(), static_cast<size_t>(n)}, observer,
+                        &error) &&
+        answer != nullptr) {
+      *answer = error;
+    }
   }
+  return false;
 }
 
 Status ProcConnector::Subscribe() {
@@ -219,24 +224,26 @@ Status ProcConnector::Subscribe() {
                                 : kWantedEvents | proc_event::PROC_EVENT_FORK};
   const ByteSpan all = std::as_bytes(std::span(&listen, 1));
   const ByteSpan operation = all.first(sizeof listen.operation);
-  int error = 0;
-  Drain(nullptr, &error);
+  Drain(nullptr, nullptr);
   if (!Send(operation)) {
     return Status::System(errno, "subscribe to process events");
   }
   // As a rule the answer is there when send() returns.
   const uint64_t deadline = MonotonicNs() + kAckTimeoutNs;
-  bool acknowledged = Drain(nullptr, &error);
-  for (uint64_t now = MonotonicNs(); !acknowledged && now < deadline;
+  std::optional<int> answer;
+  Drain(nullptr, &answer);
+  for (uint64_t now = MonotonicNs(); !answer && now < deadline;
        now = MonotonicNs()) {
     pollfd ready = {socket_.get(), POLLIN, 0};
     ::poll(&ready, 1, static_cast<int>((deadline - now) / 1'000'000 + 1));
-    acknowledged = Drain(nullptr, &error);
+    Drain(nullptr, &answer);
   }
-  if (!acknowledged) {
+  if (!answer) {
     return Status::System(EOPNOTSUPP, "the kernel reports no process events");
   }
-  if (error != 0) return Status::System(error, "subscribe to process events");
+  if (*answer != 0) {
+    return Status::System(*answer, "subscribe to process events");
+  }
   // Then only those wanted. A kernel that cannot choose ignores this; one that
   // can filters its own answer away.
   Send(all);
@@ -263,8 +270,7 @@ void ProcConnector::Listen() {
     ::poll(ready, 2, -1);
     if (ready[1].revents != 0) return;
     std::lock_guard lock(take_mu_);
-    int ignored;
-    Drain(observer_, &ignored);
+    Drain(observer_, nullptr);
   }
 }
 
@@ -274,9 +280,9 @@ bool ProcConnector::TakeReports() {
   std::unique_lock lock(take_mu_, std::try_to_lock);
   for (int i = 0; i < kTries && !lock; ++i) lock.try_lock();
   if (!lock) return false;
-  int ignored;
-  Drain(observer_, &ignored);
-  return true;
+  // Somebody may make them as fast as they are taken.
+  constexpr size_t kMost = 256;
+  return Drain(observer_, nullptr, kMost);
 }
 
 void ProcConnector::Stop() {
@@ -284,8 +290,7 @@ void ProcConnector::Stop() {
   stop_.Set();
   thread_.join();
   std::lock_guard lock(take_mu_);
-  int ignored;
-  Drain(observer_, &ignored);  // what has arrived
+  Drain(observer_, nullptr);  // what has arrived
   const Subscription ignore = {PROC_CN_MCAST_IGNORE, 0};
   const ByteSpan all = std::as_bytes(std::span(&ignore, 1));
   Send(all);

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -69,7 +70,8 @@ class ProcConnector {
   // Switches them off and joins the thread. May be started again.
   void Stop();
   // Hands what the kernel has told so far to the observer of the last Start.
-  // False if another thread is doing so, and may not be done. Threads: any.
+  // False if another thread is doing so, and may not be done, or if there are
+  // more than can be taken in a moment. Threads: any.
   bool TakeReports();
 
  private:
@@ -78,7 +80,10 @@ class ProcConnector {
   Status Subscribe();
   bool Send(ByteSpan operation);
   // Takes what has arrived; true if an acknowledgement was among it.
-  bool Drain(Observer* observer, int* ack_error);
+  // Takes what is there, or as many datagrams of it. True if that was all.
+  // `answer`: the error of an acknowledgement among them; may be null.
+  bool Drain(Observer* observer, std::optional<int>* answer,
+             size_t most = SIZE_MAX);
   void Listen();
 
   UniqueFd socket_;

@@ -5,6 +5,7 @@
 #include <linux/cn_proc.h>
 #include <linux/connector.h>
 #include <linux/netlink.h>
+#include <sys/prctl.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -12,6 +13,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/unit/process/child.h"
@@ -135,6 +137,40 @@ TEST_F(ProcConnectorTest, TellsOfExecNameSessionAndExit) {
   EXPECT_TRUE(recorder_.WaitFor(pid));
   child.Kill();
   EXPECT_TRUE(recorder_.WaitFor(pid));
+}
+
+// Changes itself whenever it is told of a change, in the thread that made it.
+class Echo final : public ProcConnector::Observer {
+ public:
+  static constexpr size_t kAll = 5000;
+
+  void OnChange(uint32_t /*tid*/) override {
+    if (std::this_thread::get_id() != thread_ || told_ == kAll) return;
+    ++told_;
+    Rename();
+  }
+  void OnLost() override {}
+  void Rename() { ::prctl(PR_SET_NAME, told_ % 2 != 0 ? "echo" : "oche"); }
+  size_t told() const { return told_; }
+
+ private:
+  const std::thread::id thread_ = std::this_thread::get_id();
+  size_t told_ = 0;
+};
+
+TEST_F(ProcConnectorTest, Malicious_ManyChangesHoldUpNobody) {
+  Echo echo;
+  connector_->Stop();
+  ASSERT_TRUE(connector_->Start(&echo).ok());
+  // The connector's own thread may be first, and take it.
+  bool all = true;
+  while (echo.told() == 0) {
+    echo.Rename();
+    all = connector_->TakeReports();
+  }
+  EXPECT_FALSE(all);
+  EXPECT_LT(echo.told(), Echo::kAll);
+  connector_->Stop();
 }
 
 TEST_F(ProcConnectorTest, StopsAndStartsAgain) {
