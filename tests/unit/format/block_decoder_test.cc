@@ -85,6 +85,11 @@ TEST_F(BlockDecoderTest, RoundTrip_EveryOperationWithEveryField) {
         present |= Bit(Field::kPid) | Bit(Field::kPpid) | Bit(Field::kSid) |
                    Bit(Field::kPgid);
       }
+      // No success has a negative result: without an errno that was hidden.
+      if (in.Has(Field::kErrno) && in.Get(Field::kErrno) == 0 &&
+          static_cast<int64_t>(in.Get(Field::kResult)) < 0) {
+        present &= ~Bit(Field::kErrno);
+      }
       ASSERT_EQ(out.present, present);
       for (const FieldInfo& f : Fields()) {
         if (!IsNumeric(f.field) || !out.Has(f.field)) continue;
