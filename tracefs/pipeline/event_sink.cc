@@ -92,6 +92,8 @@ void DecideEarly(Event& event, const TracerSet& tracers, ThreadSlot& slot) {
     if (plan.syscall) event.NeedSyscall();
     if (plan.details) event.NeedDetails();
     if (e.tracer->unbuffered()) {
+      // A snapshot that this operation triggers waits for this thread.
+      if (e.tracer->makes_messages()) NoteOpen(slot, event);
       e.tracer->SubmitFrom(Encode(e, event, slot));
     } else {
       event.sink_keep |= BitOf(e);
