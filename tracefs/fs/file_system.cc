@@ -81,6 +81,10 @@ UniqueFd MountForHandles(int root) {
   return mount;
 }
 
+bool HasSeveralNames(const struct stat& st) {
+  return st.st_nlink > 1 && !S_ISDIR(st.st_mode);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<FileSystem>> FileSystem::Create(
@@ -292,6 +296,7 @@ Inode* FileSystem::HoldNamed(Inode* inode, UniqueFd fd, Inode& parent,
   if (inode == nullptr) {
     inode = inodes_.AcquireOrInsert(inodes_.Hold(std::move(fd), true), st);
   }
+  if (HasSeveralNames(st)) inode->ExpectSeveralNames();
   inodes_.Named(inode, &parent, name);
   return inode;
 }
@@ -332,7 +337,7 @@ fuse_entry_param FileSystem::EntryParam(const Inode& inode,
   entry.entry_timeout = policy_.EntryTimeout();
   // Requests name the file alone. Where it has several names, the one that was
   // looked up last is the one that is used.
-  if (st.st_nlink > 1 && !S_ISDIR(st.st_mode) && policy_.TracesAny()) {
+  if (HasSeveralNames(st) && policy_.TracesAny()) {
     entry.entry_timeout = 0;
   }
   entry.attr_timeout = AttrTimeout(inode, st.st_mode);

@@ -394,6 +394,15 @@ void InodeTable::Destroy(Inode* inode) {
 }
 
 void InodeTable::Named(Inode* inode, Inode* parent, std::string_view name) {
+  AddName(inode, parent, name, /*current=*/true);
+}
+
+void InodeTable::AlsoNamed(Inode* inode, Inode* parent, std::string_view name) {
+  AddName(inode, parent, name, /*current=*/false);
+}
+
+void InodeTable::AddName(Inode* inode, Inode* parent, std::string_view name,
+                         bool current) {
   std::mutex& stripe = Stripe(inode->id_);
   {
     std::lock_guard lock(stripe);
@@ -405,6 +414,7 @@ void InodeTable::Named(Inode* inode, Inode* parent, std::string_view name) {
   Inode* dropped = nullptr;
   {
     std::lock_guard lock(stripe);
+    const uint32_t before = inode->link_.id;
     Inode::Link link{parent, CompactName(name), 0};
     std::swap(inode->link_, link);
     inode->name_bits_generation_ = 0;
@@ -437,6 +447,8 @@ void InodeTable::Named(Inode* inode, Inode* parent, std::string_view name) {
           more.push_back(std::move(link));
           has_hard_links_.store(true, std::memory_order_relaxed);
         }
+        inode->ExpectSeveralNames();
+        if (!current) MakeCurrent(*inode, before);
       }
     }
     NoteCurrentLink(*inode);
@@ -450,16 +462,10 @@ void InodeTable::NoteCurrentLink(Inode& inode) {
   inode.name_version_.fetch_add(1, std::memory_order_relaxed);
 }
 
-void InodeTable::AlsoNamed(Inode* inode, Inode* parent, std::string_view name) {
-  const uint32_t current = inode->link_id();
-  Named(inode, parent, name);
-  std::lock_guard lock(Stripe(inode->id_));
-  if (!inode->more_links_) return;
-  for (Inode::Link& link : *inode->more_links_) {
-    if (link.id != current) continue;
-    std::swap(link, inode->link_);
-    NoteCurrentLink(*inode);
-    return;
+// With the stripe of its names held.
+void InodeTable::MakeCurrent(Inode& inode, uint32_t link_id) {
+  for (Inode::Link& link : *inode.more_links_) {
+    if (link.id == link_id) return std::swap(link, inode.link_);
   }
 }
 

@@ -129,6 +129,15 @@ class Inode {
   // Which of its names is the current one: a number that a name keeps as long
   // as the file has it, renamed or not.
   uint32_t link_id() const { return link_id_.load(std::memory_order_relaxed); }
+  // Once true it stays: names may come and go below, unseen.
+  bool may_have_several_names() const {
+    return may_have_several_names_.load(std::memory_order_relaxed);
+  }
+  void ExpectSeveralNames() {
+    if (!may_have_several_names()) {
+      may_have_several_names_.store(true, std::memory_order_relaxed);
+    }
+  }
   // One of our own trace files: what is read of it is not recorded as data.
   bool is_output() const { return is_output_; }
 
@@ -170,6 +179,7 @@ class Inode {
   std::atomic<bool> cached_stores_{false};
   std::atomic<bool> append_only_{false};
   std::atomic<bool> finds_new_{false};
+  std::atomic<bool> may_have_several_names_{false};
   std::atomic<PageOrder*> page_order_{nullptr};  // owned
 };
 
@@ -305,6 +315,9 @@ class InodeTable {
   std::mutex& Stripe(uint64_t id) const { return stripes_[id % kShards]; }
 
   Inode* FindLocked(const IdShard& shard, uint64_t id) const;
+  void AddName(Inode* inode, Inode* parent, std::string_view name,
+               bool current);
+  static void MakeCurrent(Inode& inode, uint32_t link_id);
   static void NoteCurrentLink(Inode& inode);
   static bool Tell(const Inode::Link& of, NodeLink* link);
   void AddRef(Inode* inode);

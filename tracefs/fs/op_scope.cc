@@ -146,7 +146,8 @@ void OpScope::Through(const Handle& handle) {
 }
 
 bool OpScope::NameOf(const Handle& handle, NodeLink* link) const {
-  return handle.link_id != handle.inode.link_id() &&
+  // Also if it is the current one now: that may change before it is recorded.
+  return handle.inode.may_have_several_names() &&
          fs_.inodes().LinkOf(handle.inode, handle.link_id, link);
 }
 

@@ -5,6 +5,7 @@ which knows by which name it opened what."""
 
 import os
 import sys
+import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "..", "support"))
@@ -29,10 +30,7 @@ def told(events):
         if event["op"] in HANDLED and "fh" in event:
             opens.setdefault(event["fh"], []).append(event)
     for fh, of in opens.items():
-        # A release comes later, on its own, beside what goes through another
-        # name by then.
-        paths = {event.get("path") for event in of
-                 if event["op"] != "release"}
+        paths = {event.get("path") for event in of}
         expect(len(paths) == 1, f"handle {fh} has several paths: "
                f"{[(e['op'], e.get('path')) for e in of]}")
     return [of[0]["path"] for _, of in sorted(opens.items())]
@@ -109,9 +107,32 @@ def first_name_goes_on(suite, visibility, transport):
                  ["/a", "/a", "/b"], "opens")
 
 
+def at_once(suite, visibility, transport):
+    """Two threads use a name each at the same time: whatever an open was told
+    by, what is done through it is told by, too."""
+    with suite.mounted("", visibility, transport) as (source, point, mount):
+        made_below(source)
+
+        def use(name):
+            for i in range(100):
+                with open(point + name, "r+b", buffering=0) as file:
+                    file.read(10)
+                    file.seek(i)
+                    file.write(b"y")
+
+        threads = [threading.Thread(target=use, args=(name,))
+                   for name in ("/d/b", "/d/e/c")]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    expect_equal(len(told(mount.events)), 200, "opens")
+
+
 def main():
     suite = Suite("links", __doc__)
-    suite.run_everywhere({"in turn": turns, "made meanwhile": made_meanwhile,
+    suite.run_everywhere({"in turn": turns, "at once": at_once,
+                          "made meanwhile": made_meanwhile,
                           "the first name goes on": first_name_goes_on})
     suite.finish()
 

@@ -125,6 +125,17 @@ TEST_F(InodeTableTest, HardLinksAreAllKnownAndTheLatestIsCurrent) {
   EXPECT_EQ(Names(file), (std::vector<std::string>{"b", "a"}));
 }
 
+TEST_F(InodeTableTest, NameThatLinkMakesDoesNotTakeThePlaceOfTheCurrentOne) {
+  Inode* file = Add(10, root_, "a");
+  const uint32_t link_id = file->link_id();
+  EXPECT_FALSE(file->may_have_several_names());
+  table_.AlsoNamed(file, root_, "b");
+  EXPECT_TRUE(file->may_have_several_names());
+  EXPECT_EQ(NameOf(file), "1/a");
+  EXPECT_EQ(file->link_id(), link_id);
+  EXPECT_EQ(Names(file), (std::vector<std::string>{"a", "b"}));
+}
+
 TEST_F(InodeTableTest, UnlinkedNameOfSeveralIsForgotten) {
   Inode* file = Add(10, root_, "a");
   table_.Named(file, root_, "b");
