@@ -42,6 +42,11 @@ class Fd:
         return f"{self.number}<{self.path}>"
 
 
+def number_of(fd):
+    """An Fd's; of one that was not open, strace tells the number alone."""
+    return getattr(fd, "number", fd)
+
+
 class Syscall:
     """One finished system call."""
 
@@ -160,6 +165,8 @@ def parse_line(tid, line):
 # and that, another thread may give back the same number.
 TAKES_EFFECT_AT_END = {"open", "openat", "openat2", "creat", "dup", "dup2",
                        "dup3", "fcntl"}
+
+TAKES_FREE_NUMBER = {"open", "openat", "openat2", "creat", "dup"}
 
 
 def effect_us(call):

@@ -12,8 +12,10 @@ operations: sys_NAME() of a call takes the requests that the call stands for.
 """
 
 import collections
+import itertools
 
 import strace_log
+from strace_log import number_of
 
 from .attr import Attributes
 from .create import Create
@@ -37,19 +39,46 @@ class Checker(Open, Lock, Io, Attributes, Create, Remove, Directories, Xattrs,
                 raise Mismatch(
                     f"requests of thread {tid}, which strace does not know: "
                     f"{self.by_tid[tid][0]}")
-        for call in self.calls:
-            self.call = call
-            self.thread = self.threads.get(call.tid)
-            if self.thread is None:
-                raise Mismatch(f"no clone of this thread was seen: {call}")
-            handler = getattr(self, "sys_" + call.name, None)
-            if handler is None:
-                continue
-            arguments = strace_log.args(call)
-            self.asked_xattr = (arguments[1] if "getxattr" in call.name
-                                else None)
-            handler(*arguments)
+        done = set()
+        for i, call in enumerate(self.calls):
+            for one in [*self.closes_before(i), call]:
+                if one not in done:
+                    done.add(one)
+                    self.follow(one)
         self.check_rest()
+
+    def follow(self, call):
+        self.call = call
+        self.thread = self.threads.get(call.tid)
+        if self.thread is None:
+            raise Mismatch(f"no clone of this thread was seen: {call}")
+        handler = getattr(self, "sys_" + call.name, None)
+        if handler is None:
+            return
+        arguments = strace_log.args(call)
+        self.asked_xattr = (arguments[1] if "getxattr" in call.name
+                            else None)
+        handler(*arguments)
+
+    def closes_before(self, at):
+        """An open ends later than strace tells. If its number is still taken,
+        another thread gave it back before: that thread's calls up to then."""
+        call = self.calls[at]
+        thread = self.threads.get(call.tid)
+        if call.name not in strace_log.TAKES_FREE_NUMBER or thread is None or (
+                not call.ok or call.result not in thread.process.fds):
+            return []
+        earlier = collections.defaultdict(list)
+        for later in itertools.islice(self.calls, at + 1, None):
+            if later.begin_us > call.next_us:
+                break
+            earlier[later.tid].append(later)
+            other = self.threads.get(later.tid)
+            if other is not None and other.process is thread.process and (
+                    later.name == "close" and later.tid != call.tid and
+                    number_of(strace_log.args(later)[0]) == call.result):
+                return earlier[later.tid]
+        return []
 
     def check_rest(self):
         """Flushes at exit, releases, and nothing that no call stands for."""

@@ -1,12 +1,14 @@
 """What descriptors stand for, and the calls that only move them."""
 
+from strace_log import number_of
+
 from .flags import O_CLOEXEC
 from .requests import Requests
 
 
 class Descriptors(Requests):
     def file(self, fd):
-        number = getattr(fd, "number", fd)
+        number = number_of(fd)
         return self.thread.process.fds.get(number)
 
     def traced(self, fd):
@@ -40,7 +42,7 @@ class Descriptors(Requests):
 
     def sys_close(self, fd):
         if self.call.error != "EBADF":
-            self.close_fd(getattr(fd, "number", fd))
+            self.close_fd(number_of(fd))
 
     def sys_close_range(self, first, last, _flags):
         for number in sorted(self.thread.process.fds):
@@ -51,7 +53,7 @@ class Descriptors(Requests):
         if not self.call.ok:
             return
         file = self.file(old)
-        if new == getattr(old, "number", old):
+        if new == number_of(old):
             return
         self.close_fd(new)
         if file is not None:

@@ -1,5 +1,7 @@
 """fcntl and flock: flags of descriptors, and locks."""
 
+from strace_log import number_of
+
 from .flags import O_APPEND, O_DIRECT
 from .lookup import Lookup
 
@@ -7,7 +9,7 @@ from .lookup import Lookup
 class Lock(Lookup):
     def sys_fcntl(self, fd, command, argument=0, *_rest):
         process = self.thread.process
-        number = getattr(fd, "number", fd)
+        number = number_of(fd)
         file = self.file(fd)
         if command in (0, 0x406):  # F_DUPFD, F_DUPFD_CLOEXEC
             self.duplicate(fd, self.call.result, command == 0x406)
