@@ -55,6 +55,10 @@ std::string FakeTrace::File(uint64_t end) const {
 }
 
 std::string FakeTrace::FileName() const {
+  return "ip-127.0.0.1." + SerialFileName();
+}
+
+std::string FakeTrace::SerialFileName() const {
   return format::SerialText(serial_) + ".trace";
 }
 
@@ -69,7 +73,8 @@ Status FakeTrace::WriteTo(OutputDriver& driver, uint64_t sequence,
 RunningReceiver::RunningReceiver(const Options& options) {
   auto keeper = MakeFileKeeper({.directory = options.out,
                                 .max_trace_bytes = options.max_trace_bytes,
-                                .max_traces = options.max_traces});
+                                .max_traces = options.max_traces,
+                                .retention = options.retention});
   EXPECT_TRUE(keeper.ok()) << keeper.status().message();
   keeper_ = std::move(*keeper);
   Start(options);

@@ -14,6 +14,7 @@
 #include "tracefs/pipeline/stages.h"
 #include "tracefs/recv/keeper.h"
 #include "tracefs/recv/receiver.h"
+#include "tracefs/recv/retention.h"
 
 namespace tracefs::test {
 
@@ -33,8 +34,9 @@ class FakeTrace {
   }
   // The file that holds the frames [0, end).
   std::string File(uint64_t end) const;
-  // Its name at a receiver, for TCP.
+  // Its name at a receiver, for TCP, and what that ends with for all.
   std::string FileName() const;
+  std::string SerialFileName() const;
   // Gives the frame to a driver, as framing does.
   Status WriteTo(OutputDriver& driver, uint64_t sequence,
                  bool last = false) const;
@@ -56,6 +58,7 @@ class RunningReceiver {
     net::TlsContext* tls = nullptr;
     uint64_t max_trace_bytes = 0;
     size_t max_traces = 65536;
+    RetentionRules retention = {};
   };
   // Fails the test if it cannot be made.
   explicit RunningReceiver(const Options& options);

@@ -46,14 +46,16 @@ class Receiver:
                 "".join(self.said) + err.decode())
 
 
-def connect(address):
+def connect(address, source=None):
+    """A connection, of TCP from that address of this host."""
     kind, _, rest = address.partition(":")
     if kind == "unix":
         sock = socket.socket(socket.AF_UNIX)
         sock.connect(rest)
     else:
         host, _, port = rest.rpartition(":")
-        sock = socket.create_connection((host, int(port)))
+        sock = socket.create_connection(
+            (host, int(port)), source_address=source and (source, 0))
     sock.settimeout(PATIENCE_S)
     return sock
 
@@ -87,20 +89,74 @@ def frame_ends(trace):
     return ends
 
 
-def send(address, trace):
+class Refused(Exception):
+    """A sender was told that its trace is not taken."""
+
+
+def send(address, trace, source=None):
     """Sends a trace until all of it is acknowledged; the number of the first
     block that it was asked for."""
+    with connect(address, source) as sock:
+        return send_over(sock, trace)
+
+
+def send_over(sock, trace):
+    """The same, over a connection that stays open."""
     ends = frame_ends(trace)
-    with connect(address) as sock:
-        sock.sendall(hello(trace[:ends[0]]))
-        answers = replies(sock)
-        kind, fields = next(answers)
-        assert kind == WELCOME, f"HELLO was answered with {kind} {fields!r}"
-        first = struct.unpack_from("<Q", fields, 4)[0]
-        sock.sendall(trace[ends[first]:])
-        acked = first
-        while acked < len(ends) - 1:
-            kind, fields = next(answers)
-            assert kind == ACK, f"frames were answered with {kind} {fields!r}"
-            acked = struct.unpack_from("<Q", fields)[0]
-        return first
+    answers = replies(sock)
+
+    def expect(wanted):
+        kind, fields = next(answers, (0, b""))
+        if kind != wanted:
+            raise Refused(fields[2:].decode(errors="replace") or "closed")
+        return fields
+
+    sock.sendall(hello(trace[:ends[0]]))
+    first = struct.unpack_from("<Q", expect(WELCOME), 4)[0]
+    sock.sendall(trace[ends[first]:])
+    acked = first
+    while acked < len(ends) - 1:
+        acked = struct.unpack_from("<Q", expect(ACK))[0]
+    return first
+
+
+CRC_TABLE = []
+for n in range(256):
+    for _ in range(8):
+        n = n >> 1 ^ (0x82F63B78 if n & 1 else 0)
+    CRC_TABLE.append(n)
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = CRC_TABLE[(crc ^ byte) & 0xFF] ^ crc >> 8
+    return crc ^ 0xFFFFFFFF
+
+
+class ForgedTraces:
+    """Preambles and frames of any serial and content, with right checksums,
+    after the pattern of a real trace."""
+
+    def __init__(self, pattern):
+        self.pattern = pattern
+        self.magic_at = frame_ends(pattern)[0]
+
+    def preamble(self, serial, chain="tcp"):
+        """FORMAT.md, section 1."""
+        text = chain.encode()
+        head = (self.pattern[:8] + struct.pack("<I", 40 + len(text)) +
+                self.pattern[12:16])
+        body = head + serial + struct.pack("<HH", len(text), 0) + text
+        return body + struct.pack("<I", crc32c(body))
+
+    def frame(self, serial, sequence, payload):
+        head = self.pattern[self.magic_at:self.magic_at + 4] + struct.pack(
+            "<IQ", len(payload), sequence) + serial + struct.pack("<HH", 1, 0)
+        return (head + struct.pack("<I", crc32c(head + payload)) + payload)
+
+    def trace(self, number, size=64, blocks=1):
+        """One of that serial, with blocks of so many bytes."""
+        serial = struct.pack("<QQ", number, 7)
+        return self.preamble(serial) + b"".join(
+            self.frame(serial, n, bytes(size)) for n in range(blocks))

@@ -16,41 +16,14 @@ import zlib
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "support"))
 from receiver_process import (FRAME_BYTES, WELCOME,  # noqa: E402
-                              Receiver, connect, frame_ends, hello, replies,
-                              send)
+                              ForgedTraces, Receiver, connect, frame_ends,
+                              hello, replies, send)
 
 MAX_BLOCK = 1 << 20
 MAX_MEMORY = 64 << 20
 # The program itself, its libraries, and what the C library keeps of small
 # pieces.
 PROGRAM = 48 << 20
-
-CRC_TABLE = []
-for n in range(256):
-    for _ in range(8):
-        n = n >> 1 ^ (0x82F63B78 if n & 1 else 0)
-    CRC_TABLE.append(n)
-
-
-def crc32c(data):
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = CRC_TABLE[(crc ^ byte) & 0xFF] ^ crc >> 8
-    return crc ^ 0xFFFFFFFF
-
-
-def preamble(serial, chain):
-    """FORMAT.md, section 1, made from the preamble of a golden trace."""
-    text = chain.encode()
-    head = GOLDEN[:8] + struct.pack("<I", 40 + len(text)) + GOLDEN[12:16]
-    body = head + serial + struct.pack("<HH", len(text), 0) + text
-    return body + struct.pack("<I", crc32c(body))
-
-
-def frame(serial, sequence, payload):
-    head = GOLDEN[ENDS[0]:ENDS[0] + 4] + struct.pack(
-        "<IQ", len(payload), sequence) + serial + struct.pack("<HH", 1, 0)
-    return head + struct.pack("<I", crc32c(head + payload)) + payload
 
 
 def message(msg_id, arguments):
@@ -224,7 +197,7 @@ def run(count, *mode):
 
 
 def main():
-    global BIN, GOLDEN, ENDS, RANDOM
+    global BIN, GOLDEN, ENDS, RANDOM, preamble, frame
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", required=True)
     parser.add_argument("--golden", required=True)
@@ -235,6 +208,8 @@ def main():
     with open(f"{given.golden}/worked_example.trace", "rb") as file:
         GOLDEN = file.read()
     ENDS = frame_ends(GOLDEN)
+    forged = ForgedTraces(GOLDEN)
+    preamble, frame = forged.preamble, forged.frame
     count = 1000 if os.environ.get("TRACEFS_FULL_SOAK") else 100
     failed = False
     with tempfile.TemporaryDirectory(prefix="tracefs-hostile-") as out:

@@ -1,5 +1,7 @@
 #include "tracefs/recv/client.h"
 
+#include <algorithm>
+
 #include "tracefs/format/frame.h"
 
 namespace tracefs {
@@ -9,10 +11,15 @@ std::string SourceName(net::Transport transport, const PeerText& peer,
                        const format::Serial& serial) {
   const std::string number = format::SerialText(serial);
   switch (transport) {
-    case net::Transport::kTcp:
     case net::Transport::kUdp:       // nobody listens there
     case net::Transport::kDatagram:  // nor there
       return number;
+    case net::Transport::kTcp: {
+      // "ip-10.0.0.7", "ip-2001-db8--".
+      std::string host = peer.host.substr(0, peer.host.find('/'));
+      std::replace(host.begin(), host.end(), ':', '-');
+      return "ip-" + host + '.' + number;
+    }
     case net::Transport::kUnix:
     case net::Transport::kSeqpacket:
       return "uid-" + std::to_string(peer.uid) + '.' + number;

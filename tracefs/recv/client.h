@@ -48,10 +48,16 @@ struct Client {
 
   // It has sent at least one good block.
   bool proven() const { return frames && frames->next() > first; }
+  // Who it is, is certain.
+  bool known() const {
+    return transport == net::Transport::kTls
+               ? !source.empty()
+               : transport != net::Transport::kTcp;
+  }
 };
 
-// The name of a trace in a directory: its serial and, where that is certain,
-// its sender: nobody can add to somebody else's.
+// The name of a trace in a directory: its sender, by TCP no more than the
+// address, and its serial. Nobody can add to somebody else's.
 std::string SourceName(net::Transport transport, const PeerText& peer,
                        const std::string& certificate_name,
                        const format::Serial& serial);

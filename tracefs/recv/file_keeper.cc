@@ -22,6 +22,7 @@
 #include "tracefs/base/event_fd.h"
 #include "tracefs/base/notice.h"
 #include "tracefs/base/thread.h"
+#include "tracefs/recv/kept_places.h"
 #include "tracefs/recv/stored_trace.h"
 
 namespace tracefs {
@@ -44,14 +45,18 @@ constexpr size_t kMaxRemembered = 16384;
 
 class FileKeeper final : public Keeper {
  public:
-  FileKeeper(FileKeeperOptions options, UniqueFd directory, size_t traces)
+  FileKeeper(FileKeeperOptions options, UniqueFd directory,
+             const std::vector<std::string>& names)
       : options_(std::move(options)),
         directory_(std::move(directory)),
         counts_(options_.counts != nullptr ? *options_.counts : own_counts_),
-        traces_(counts_.traces),
-        retention_(directory_.get(), options_.retention,
-                   [this](const KeptTrace& trace) { TellRemoved(trace); }) {
-    traces_ = traces;
+        places_(options_.max_traces, options_.retention.max_bytes),
+        retention_(
+            directory_.get(), options_.retention,
+            [this](const KeptTrace& trace) { TellRemoved(trace); },
+            [this](const auto& all) { places_.Look(all); }) {
+    for (const std::string& name : names) places_.AddFile(name);
+    counts_.traces = names.size();
   }
   FileKeeper(const FileKeeper&) = delete;
   FileKeeper& operator=(const FileKeeper&) = delete;
@@ -84,6 +89,12 @@ class FileKeeper final : public Keeper {
 
   void Open(uint64_t client, const std::string& name,
             const net::Hello& hello) override {
+    if (places_.IsOver(SenderOf(name + ".trace"))) {
+      // Its oldest traces go first, of which this may be one.
+      retention_.Hurry();
+      std::lock_guard lock(mu_);
+      return Put({.client = client, .status = OverItsShare(ENOBUFS)});
+    }
     retention_.Hold(name + ".trace");
     held_[client] = name + ".trace";
     auto trace = std::make_shared<StoredTrace>(
@@ -99,10 +110,16 @@ class FileKeeper final : public Keeper {
   Status Write(uint64_t client, ByteSpan bytes, size_t whole,
                uint64_t next) override {
     const std::shared_ptr<StoredTrace>& trace = open_.at(client);
-    if (!trace->exists() && traces_ >= options_.max_traces) {
-      return Status::Invalid("there are " + std::to_string(traces_) +
-                             " traces already, the limit; move some away or "
-                             "raise --max-traces");
+    const std::string sender = SenderOf(trace->name());
+    if (!trace->exists() && !places_.MayAddFile(sender)) {
+      return Status::Invalid(
+          "there are " + std::to_string(counts_.traces) +
+          " traces already, the limit, and this sender has its share of them; "
+          "move some away or raise --max-traces");
+    }
+    if (places_.IsOver(sender)) {
+      retention_.Hurry();
+      return OverItsShare(ENOSPC);
     }
     if (options_.max_trace_bytes != 0 &&
         trace->size() + bytes.size() > options_.max_trace_bytes) {
@@ -110,7 +127,8 @@ class FileKeeper final : public Keeper {
     }
     const bool existed = trace->exists();
     const Status status = trace->Append(bytes, whole, next);
-    if (!existed && trace->exists()) ++traces_;
+    if (!existed && trace->exists()) AddFile(trace->name());
+    if (places_.AddBytes(sender, bytes.size())) retention_.Hurry();
     TellDisk(status);
     if (!status.ok()) return status;
     if (whole == 0) return Status::Ok();
@@ -132,7 +150,9 @@ class FileKeeper final : public Keeper {
       const bool existed = found->second->exists();
       found->second->Abandon();
       // Nothing whole ever came.
-      if (existed && found->second->next() == 0) --traces_;
+      if (existed && found->second->next() == 0) {
+        RemoveFile(found->second->name());
+      }
       closed = std::move(found->second);
       open_.erase(found);
     }
@@ -185,9 +205,25 @@ class FileKeeper final : public Keeper {
     Clock::time_point not_before;
   };
 
+  static Status OverItsShare(int error) {
+    return Status::SystemSaid(
+        error,
+        "this sender has more than its share of --keep-size, and its oldest "
+        "traces go first");
+  }
+
+  void AddFile(const std::string& name) {
+    places_.AddFile(name);
+    ++counts_.traces;
+  }
+  void RemoveFile(const std::string& name) {
+    places_.RemoveFile(name);
+    --counts_.traces;
+  }
+
   // On the thread of retention_.
   void TellRemoved(const KeptTrace& trace) {
-    --traces_;
+    RemoveFile(trace.name);
     ++counts_.removed;
     counts_.removed_bytes += trace.bytes;
     Notify(NoticeId::kTraceRemoved,
@@ -351,7 +387,7 @@ class FileKeeper final : public Keeper {
   const UniqueFd directory_;
   ReceiverCounts own_counts_;
   ReceiverCounts& counts_;
-  ReceiverCounts::Count& traces_;         // files
+  KeptPlaces places_;
   std::map<uint64_t, std::string> held_;  // by client
   const EventFd event_;
   std::map<uint64_t, std::shared_ptr<StoredTrace>> open_;
@@ -375,20 +411,20 @@ class FileKeeper final : public Keeper {
   Retention retention_;
 };
 
-size_t CountTraces(int directory) {
+std::vector<std::string> NamesOfTraces(int directory) {
+  std::vector<std::string> names;
   const int copy = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (copy < 0) return 0;
+  if (copy < 0) return names;
   DIR* const list = ::fdopendir(copy);
   if (list == nullptr) {
     ::close(copy);
-    return 0;
+    return names;
   }
-  size_t count = 0;
   while (const dirent* entry = ::readdir(list)) {
-    if (entry->d_name[0] != '.') ++count;
+    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
   }
   ::closedir(list);
-  return count;
+  return names;
 }
 
 }  // namespace
@@ -411,9 +447,9 @@ Result<std::unique_ptr<Keeper>> MakeFileKeeper(FileKeeperOptions options) {
     return Status::System(
         errno, what + " is used by another tracefs-recv; choose another one");
   }
-  const size_t traces = CountTraces(directory.get());
+  const std::vector<std::string> names = NamesOfTraces(directory.get());
   return std::unique_ptr<Keeper>(std::make_unique<FileKeeper>(
-      std::move(options), std::move(directory), traces));
+      std::move(options), std::move(directory), names));
 }
 
 }  // namespace tracefs

@@ -1,5 +1,6 @@
 #include "tracefs/recv/listener.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -72,6 +73,29 @@ std::string NumericHost(const sockaddr* address, socklen_t length,
   }
   *port = service.data();
   return host.data();
+}
+
+// "10.0.0.7", also where that comes through IPv6, or "2001:db8::/64": whoever
+// has one address of IPv6 has all that begin like it.
+std::string NetworkOf(const sockaddr_storage& address) {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const auto& six = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  const auto& four = reinterpret_cast<const sockaddr_in&>(address).sin_addr;
+  const bool mapped =
+      address.ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&six);
+  if (address.ss_family == AF_INET || mapped) {
+    constexpr size_t kMapped = 12;
+    const void* const bytes = &four;
+    ::inet_ntop(AF_INET, mapped ? six.s6_addr + kMapped : bytes, text.data(),
+                text.size());
+    return text.data();
+  }
+  if (address.ss_family != AF_INET6) return "?";
+  in6_addr network = six;
+  constexpr size_t kHalf = sizeof network.s6_addr / 2;
+  std::memset(network.s6_addr + kHalf, 0, kHalf);
+  ::inet_ntop(AF_INET6, &network, text.data(), text.size());
+  return std::string(text.data()) + "/64";
 }
 
 }  // namespace
@@ -202,11 +226,13 @@ PeerText DescribePeer(const net::Address& address, int fd) {
   }
   sockaddr_storage at{};
   socklen_t length = sizeof at;
+  std::string host;
   std::string port;
   if (::getpeername(fd, reinterpret_cast<sockaddr*>(&at), &length) == 0) {
-    peer.host = NumericHost(reinterpret_cast<sockaddr*>(&at), length, &port);
+    host = NumericHost(reinterpret_cast<sockaddr*>(&at), length, &port);
   }
-  peer.full = peer.host + ':' + port;
+  peer.host = NetworkOf(at);
+  peer.full = host + ':' + port;
   return peer;
 }
 

@@ -27,7 +27,8 @@ Result<std::vector<HandedSocket>> TakeHandedSockets();
 std::string ListenText(const net::Address& address, int fd);
 
 // Who is at the other end of an accepted connection: for limits ("127.0.0.1",
-// "uid 1000"), and for people ("127.0.0.1:41234", "uid 1000, pid 17").
+// "2001:db8::/64", "uid 1000"), and for people ("127.0.0.1:41234", "uid 1000,
+// pid 17").
 struct PeerText {
   std::string host;
   std::string full;

@@ -41,6 +41,7 @@
 #include "tracefs/recv/receiver.h"
 #include "tracefs/recv/receiver_counts.h"
 #include "tracefs/recv/receiver_metrics.h"
+#include "tracefs/recv/sender_shares.h"
 
 namespace tracefs {
 namespace {

@@ -56,11 +56,12 @@ po::options_description VisibleOptions() {
       ("keep", text("TIME"),
        "--out: remove traces to which nothing came for so long: 36h, 14d")  //
       ("keep-size", text("SIZE"),
-       "--out: remove the oldest where all together are larger")  //
+       "--out: where all together are larger, remove the oldest of whoever has "
+       "most")  //
       ("keep-sender", text("SIZE"),
-       "--out: the same for each sender known by certificate or user")  //
+       "--out: remove the oldest of each sender that has more")  //
       ("keep-free", text("SIZE|N%"),
-       "--out: remove the oldest where the file system has less room")  //
+       "--out: the same as --keep-size where the file system has less room")  //
       ("systemd",
        "listen at the sockets that the service manager hands over, too")  //
       ("list", text("DIR"),

@@ -18,6 +18,7 @@
 #include "tracefs/base/notice.h"
 #include "tracefs/base/text_cursor.h"
 #include "tracefs/recv/client.h"
+#include "tracefs/recv/room.h"
 
 namespace tracefs {
 namespace {
@@ -156,7 +157,7 @@ class EpollReceiver final : public Receiver {
       if (!fd) {
         // Out of descriptors: one that has shown nothing makes room, or all
         // that wait for us would spin.
-        if (errno == EMFILE || errno == ENFILE) EvictUnproven();
+        if (errno == EMFILE || errno == ENFILE) MakeRoom(0);
         return;
       }
       Accept(options_.listen[listener], std::move(fd));
@@ -191,23 +192,34 @@ class EpollReceiver final : public Receiver {
                         std::to_string(options_.limits.max_clients_per_peer) +
                         " connections from " + c.peer.host);
     }
-    if (clients_.size() > options_.limits.max_clients && !EvictUnproven(c.id)) {
-      return Refuse(c, RefuseReason::kBusy,
-                    "more than " + std::to_string(options_.limits.max_clients) +
-                        " senders");
+    // A certificate has yet to be shown: there is more room for that.
+    const bool may_be_known = address.transport == net::Transport::kTls;
+    if (clients_.size() >
+            options_.limits.max_clients +
+                (may_be_known ? options_.limits.handshakes() : 0) &&
+        !MakeRoom(c.id)) {
+      return RefuseForRoom(c);
     }
     Update(c);
   }
 
-  // The oldest connection that has sent no good block yet; not `but`.
-  bool EvictUnproven(uint64_t but = 0) {
-    Client* oldest = nullptr;
+  void RefuseForRoom(Client& client) {
+    Refuse(client, RefuseReason::kBusy,
+           "more than " + std::to_string(options_.limits.max_clients) +
+               " senders");
+  }
+
+  // For that client, or for one that is not there yet. False: for nobody.
+  bool MakeRoom(uint64_t newcomer) {
+    std::map<uint64_t, Place> places;
     for (const auto& [id, client] : clients_) {
-      if (id == but || client->proven()) continue;
-      if (oldest == nullptr || id < oldest->id) oldest = client.get();
+      places[id] = {.peer = client->peer.host,
+                    .known = client->known(),
+                    .sent = client->proven()};
     }
-    if (oldest == nullptr) return false;
-    Drop(*oldest, "no room: others are waiting");
+    const auto found = clients_.find(WhoMakesRoom(places, newcomer));
+    if (found == clients_.end()) return false;
+    Drop(*found->second, "no room: others are waiting");
     return true;
   }
 
@@ -388,6 +400,12 @@ class EpollReceiver final : public Receiver {
     }
     client.source =
         SourceName(client.transport, client.peer, certificate, hello->serial);
+    if (client.transport == net::Transport::kTls &&
+        clients_.size() > options_.limits.max_clients && !MakeRoom(client.id)) {
+      client.source.clear();
+      RefuseForRoom(client);
+      return false;
+    }
     // The sender has noticed before us that the old connection is dead.
     if (const auto old = sources_.find(client.source); old != sources_.end()) {
       Refuse(*clients_.at(old->second), RefuseReason::kSuperseded,

@@ -25,7 +25,9 @@ namespace tracefs {
 
 struct ReceiverLimits {
   size_t max_clients = 1024;
-  // From one address, of one user, with one certificate.
+  // Connections besides that may still show a certificate.
+  size_t handshakes() const { return max_clients / 8 + 4; }
+  // From one address, of one user.
   size_t max_clients_per_peer = 64;
   // A frame: the largest block of a config and what filters add to it.
   uint32_t max_block_bytes = uint32_t{17} << 20;

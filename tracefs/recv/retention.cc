@@ -10,10 +10,13 @@
 #include <cerrno>
 #include <chrono>
 #include <ctime>
+#include <deque>
+#include <set>
 #include <tuple>
 #include <utility>
 
 #include "tracefs/base/thread.h"
+#include "tracefs/recv/sender_shares.h"
 
 namespace tracefs {
 namespace {
@@ -22,17 +25,100 @@ constexpr auto kInterval = std::chrono::seconds(30);
 // A full disk asks again and again.
 constexpr auto kLeast = std::chrono::seconds(1);
 
-}  // namespace
+// Which files go, one sender's oldest after another's.
+class Removal {
+ public:
+  // `all`: oldest first.
+  Removal(const std::vector<KeptTrace>& all,
+          const std::function<bool(const std::string&)>& held) {
+    for (const KeptTrace& trace : all) {
+      const std::string sender = SenderOf(trace.name);
+      shares_.Add(sender, trace.bytes);
+      if (!held(trace.name)) removable_[sender].push_back(&trace);
+    }
+  }
 
-std::string SenderOf(const std::string& name) {
-  if (name.starts_with("host=")) return name.substr(0, name.find('/'));
-  if (!name.starts_with("cn-") && !name.starts_with("uid-")) return "";
-  // SENDER.SERIAL.trace and what was cut off from it; a sender has dots, too.
-  const size_t end = name.find(".trace");
-  if (end == name.npos) return "";
-  const size_t serial = name.rfind('.', end - 1);
-  return serial == name.npos ? "" : name.substr(0, serial);
-}
+  uint64_t bytes() const { return shares_.total(); }
+  uint64_t taken_bytes() const { return taken_bytes_; }
+  std::vector<KeptTrace> chosen() { return std::move(chosen_); }
+
+  // If it is not in use. Of each sender from the oldest on.
+  void Take(const KeptTrace& trace) {
+    const std::string sender = SenderOf(trace.name);
+    const auto found = removable_.find(sender);
+    if (found != removable_.end() && found->second.front() == &trace) {
+      TakeOldest(sender);
+    }
+  }
+
+  // False if all that this sender has is in use.
+  bool TakeOldest(const std::string& sender) {
+    const auto found = removable_.find(sender);
+    if (found == removable_.end()) return false;
+    const KeptTrace& trace = *found->second.front();
+    found->second.pop_front();
+    if (found->second.empty()) removable_.erase(found);
+    shares_.Take(sender, trace.bytes);
+    taken_bytes_ += trace.bytes;
+    chosen_.push_back(trace);
+    return true;
+  }
+
+  void HoldEachTo(uint64_t limit) {
+    for (const std::string& sender : Payers()) {
+      // Of those whom nobody can tell apart there is no share.
+      if (sender.empty()) continue;
+      while (shares_.Of(sender) > limit && TakeOldest(sender)) {
+      }
+    }
+  }
+
+  // Whoever has most pays first, and nobody for what others are still sending:
+  // what is left to each is its share at least.
+  void HoldAllTo(uint64_t target) {
+    std::set<std::pair<uint64_t, std::string>> proven;
+    std::set<std::pair<uint64_t, std::string>> addresses;
+    for (const std::string& sender : Payers()) {
+      (IsProvenSender(sender) ? proven : addresses)
+          .emplace(shares_.Of(sender), sender);
+    }
+    const SenderShares before = shares_;
+    const auto pays = [&](const auto& senders) {
+      return !senders.empty() &&
+             senders.rbegin()->first >
+                 before.Share(target, senders.rbegin()->second);
+    };
+    while (shares_.total() > target) {
+      const bool one = pays(proven);
+      const bool many = pays(addresses) && shares_.of_addresses() >
+                                               before.ShareOfAddresses(target);
+      if (!one && !many) return;
+      const bool from_addresses =
+          many && (!one || shares_.of_addresses() > proven.rbegin()->first);
+      auto& senders = from_addresses ? addresses : proven;
+      const std::string sender = std::prev(senders.end())->second;
+      senders.erase(std::prev(senders.end()));
+      TakeOldest(sender);
+      if (removable_.contains(sender)) {
+        senders.emplace(shares_.Of(sender), sender);
+      }
+    }
+  }
+
+ private:
+  std::vector<std::string> Payers() const {
+    std::vector<std::string> all;
+    for (const auto& [sender, traces] : removable_) all.push_back(sender);
+    return all;
+  }
+
+  SenderShares shares_;
+  std::map<std::string, std::deque<const KeptTrace*>> removable_;
+  uint64_t taken_bytes_ = 0;
+  std::vector<KeptTrace> chosen_;
+};
+
+}  // namespace
 
 Result<std::vector<KeptTrace>> ListTraces(int directory) {
   const int copy = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -62,40 +148,35 @@ std::vector<KeptTrace> ChooseToRemove(
     const std::vector<KeptTrace>& all, const RetentionRules& rules,
     int64_t now_s, uint64_t free, uint64_t total,
     const std::function<bool(const std::string&)>& held) {
-  uint64_t bytes = 0;
-  std::map<std::string, uint64_t> of_sender;
+  Removal removal(all, held);
   for (const KeptTrace& trace : all) {
-    bytes += trace.bytes;
-    of_sender[SenderOf(trace.name)] += trace.bytes;
+    const bool old =
+        rules.max_age_s != 0 && now_s > trace.written_s &&
+        static_cast<uint64_t>(now_s - trace.written_s) > rules.max_age_s;
+    if (old) removal.Take(trace);
   }
+  if (rules.max_sender_bytes != 0) removal.HoldEachTo(rules.max_sender_bytes);
   const uint64_t want_free =
       std::max(rules.min_free_bytes,
                static_cast<uint64_t>(static_cast<double>(total) / 100.0 *
                                      rules.min_free_percent));
-  std::vector<KeptTrace> chosen;
-  for (const KeptTrace& trace : all) {
-    const std::string sender = SenderOf(trace.name);
-    const bool old =
-        rules.max_age_s != 0 && now_s > trace.written_s &&
-        static_cast<uint64_t>(now_s - trace.written_s) > rules.max_age_s;
-    const bool much = rules.max_bytes != 0 && bytes > rules.max_bytes;
-    // Of those whom nobody can tell apart there is no share.
-    const bool too_much_of_one = rules.max_sender_bytes != 0 &&
-                                 !sender.empty() &&
-                                 of_sender[sender] > rules.max_sender_bytes;
-    if (!old && !much && !too_much_of_one && free >= want_free) continue;
-    if (held(trace.name)) continue;
-    chosen.push_back(trace);
-    bytes -= trace.bytes;
-    of_sender[sender] -= trace.bytes;
-    free += trace.bytes;
-  }
-  return chosen;
+  const uint64_t now_free = free + removal.taken_bytes();
+  const uint64_t bytes = removal.bytes();
+  uint64_t target = want_free > now_free
+                        ? bytes - std::min(bytes, want_free - now_free)
+                        : bytes;
+  if (rules.max_bytes != 0) target = std::min(target, rules.max_bytes);
+  removal.HoldAllTo(target);
+  return removal.chosen();
 }
 
 Retention::Retention(int directory, RetentionRules rules,
-                     std::function<void(const KeptTrace&)> removed)
-    : directory_(directory), rules_(rules), removed_(std::move(removed)) {}
+                     std::function<void(const KeptTrace&)> removed,
+                     std::function<void(const std::vector<KeptTrace>&)> listed)
+    : directory_(directory),
+      rules_(rules),
+      removed_(std::move(removed)),
+      listed_(std::move(listed)) {}
 
 Retention::~Retention() {
   {
@@ -149,6 +230,7 @@ void Retention::Look() {
   struct statvfs disk;
   const Result<std::vector<KeptTrace>> all = ListTraces(directory_);
   if (!all.ok() || ::fstatvfs(directory_, &disk) != 0) return;
+  if (listed_) listed_(*all);
   const auto held = [this](const std::string& name) {
     // What was cut off from a trace is nobody's.
     const std::string trace =

@@ -1,8 +1,9 @@
 // Retention: which stored traces go, so that a receiver can run for years.
 //
 // A thread of its own looks at the directory now and then. It removes whole
-// files, the one that was written to longest ago first, and never one whose
-// sender is connected.
+// files, of each sender the one that was written to longest ago first, and
+// never one whose sender is connected. Where there is not room for all, whoever
+// has most pays (sender_shares.h).
 #pragma once
 
 #include <condition_variable>
@@ -37,9 +38,6 @@ struct KeptTrace {
   uint64_t bytes = 0;     // on the disk
   int64_t written_s = 0;  // since 1970
 };
-// Who sent it, by its name: "cn-host1", "uid-1000", "host=web1" of a day of a
-// fleet; empty where nobody can tell.
-std::string SenderOf(const std::string& name);
 // All of a directory (a descriptor), oldest first.
 Result<std::vector<KeptTrace>> ListTraces(int directory);
 
@@ -52,9 +50,11 @@ std::vector<KeptTrace> ChooseToRemove(
 
 class Retention {
  public:
-  // `directory` outlives it. `removed` is called for each file, on the thread.
+  // `directory` outlives it. On the thread, `removed` is called for each file,
+  // and before that `listed`, unless it is empty, with all there are.
   Retention(int directory, RetentionRules rules,
-            std::function<void(const KeptTrace&)> removed);
+            std::function<void(const KeptTrace&)> removed,
+            std::function<void(const std::vector<KeptTrace>&)> listed = {});
   ~Retention();
   Retention(const Retention&) = delete;
   Retention& operator=(const Retention&) = delete;
@@ -75,6 +75,7 @@ class Retention {
   const int directory_;
   const RetentionRules rules_;
   const std::function<void(const KeptTrace&)> removed_;
+  const std::function<void(const std::vector<KeptTrace>&)> listed_;
   std::mutex mu_;
   // Guarded by mu_.
   std::condition_variable wake_;

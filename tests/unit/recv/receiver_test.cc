@@ -155,7 +155,7 @@ TEST_F(ReceiverTest, UnixSocketsOfBothKindsAndWhoSends) {
     EXPECT_EQ(client.Receive().next, 1u);
     EXPECT_EQ(
         TempFolder::Read(folder_.Path("uid-" + std::to_string(::geteuid()) +
-                                      "." + trace.FileName())),
+                                      "." + trace.SerialFileName())),
         trace.File(1));
     receiver.Stop();
     EXPECT_FALSE(std::filesystem::exists(where));

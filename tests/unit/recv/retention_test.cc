@@ -12,6 +12,8 @@
 #include <set>
 
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/recv/kept_places.h"
+#include "tracefs/recv/sender_shares.h"
 
 namespace tracefs {
 namespace {
@@ -48,10 +50,11 @@ TEST(RetentionTest, WhatIsOlderThanTheAgeGoes) {
               ElementsAre("cn-a.1.trace", "cn-b.2.trace"));
 }
 
-TEST(RetentionTest, TheOldestGoUntilTheRestFits) {
-  // 1500 bytes in all.
-  EXPECT_THAT(Removed({.max_bytes = 1200}),
-              ElementsAre("cn-a.1.trace", "cn-b.2.trace"));
+TEST(RetentionTest, WhoeverHasMostPaysUntilTheRestFits) {
+  // 1500 bytes in all: b has 700, a 500.
+  EXPECT_THAT(Removed({.max_bytes = 1400}), ElementsAre("cn-b.2.trace"));
+  EXPECT_THAT(Removed({.max_bytes = 1250}),
+              ElementsAre("cn-b.2.trace", "cn-b.5.trace"));
   EXPECT_THAT(Removed({.max_bytes = 1500}), IsEmpty());
 }
 
@@ -59,14 +62,117 @@ TEST(RetentionTest, ASenderPaysForItselfAlone) {
   EXPECT_THAT(Removed({.max_sender_bytes = 600}), ElementsAre("cn-b.2.trace"));
   // Nobody knows whose "3.trace" is.
   EXPECT_THAT(Removed({.max_sender_bytes = 250}),
-              ElementsAre("cn-a.1.trace", "cn-b.2.trace", "cn-a.4.trace",
+              ElementsAre("cn-a.1.trace", "cn-a.4.trace", "cn-b.2.trace",
                           "cn-b.5.trace"));
+}
+
+// Names and sizes, from the oldest on.
+std::vector<std::string> RemovedOf(
+    const std::vector<std::pair<std::string, uint64_t>>& files,
+    const RetentionRules& rules, const std::set<std::string>& held = {}) {
+  std::vector<KeptTrace> all;
+  for (const auto& [name, bytes] : files) {
+    all.push_back({name, bytes, static_cast<int64_t>(all.size())});
+  }
+  std::vector<std::string> names;
+  for (const KeptTrace& trace :
+       ChooseToRemove(all, rules, 100, 0, 1000,
+                      [&](const auto& name) { return held.contains(name); })) {
+    names.push_back(trace.name);
+  }
+  return names;
+}
+
+TEST(RetentionTest, Malicious_AnEndlessTraceTakesNothingFromTheShareOfOthers) {
+  const std::vector<std::pair<std::string, uint64_t>> files = {
+      {"cn-a.1.trace", 40},
+      {"cn-b.2.trace", 70},
+      {"cn-b.3.trace", 40},
+      {"cn-c.4.trace", 900}};
+  // c has too much, and it is in use: b, with more than a third, pays some.
+  EXPECT_THAT(RemovedOf(files, {.max_bytes = 300}, {"cn-c.4.trace"}),
+              ElementsAre("cn-b.2.trace"));
+  EXPECT_THAT(RemovedOf(files, {.max_bytes = 300}),
+              ElementsAre("cn-c.4.trace"));
+}
+
+TEST(RetentionTest, Malicious_AddressesTogetherHaveTheShareOfOneThatIsKnown) {
+  std::vector<std::pair<std::string, uint64_t>> files = {
+      {"cn-a.1.trace", 50}, {"ip-10.0.0.1.2.trace", 9}};
+  for (int i = 0; i < 50; ++i) {
+    files.emplace_back("ip-10.0.1." + std::to_string(i) + ".3.trace", 10);
+  }
+  // All but five of the many; not who has less than they, nor who is known.
+  const std::vector<std::string> gone = RemovedOf(files, {.max_bytes = 110});
+  EXPECT_EQ(gone.size(), 45u);
+  for (const std::string& name : gone) {
+    EXPECT_TRUE(name.starts_with("ip-10.0.1.")) << name;
+  }
+}
+
+TEST(RetentionTest, Malicious_AFloodOfOneAddressPaysForItself) {
+  std::vector<std::pair<std::string, uint64_t>> files = {
+      {"ip-10.0.0.1.1.trace", 90}};
+  for (int i = 10; i < 60; ++i) {
+    files.emplace_back("ip-10.0.0.2." + std::to_string(i) + ".trace", 10);
+  }
+  const std::vector<std::string> gone = RemovedOf(files, {.max_bytes = 200});
+  EXPECT_EQ(gone.size(), 39u);
+  EXPECT_EQ(gone.front(), "ip-10.0.0.2.10.trace");
+}
+
+TEST(RetentionTest, AnOldTraceInUseCostsNoneThatIsNotOld) {
+  EXPECT_THAT(RemovedOf({{"cn-a.1.trace", 1}, {"cn-a.2.trace", 1}},
+                        {.max_age_s = 99}, {"cn-a.1.trace"}),
+              IsEmpty());
+}
+
+TEST(KeptPlacesTest, Malicious_OneSenderCannotHaveAllThePlaces) {
+  KeptPlaces places(10, 0);
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(places.MayAddFile("ip-1"));
+    places.AddFile("ip-1." + std::to_string(i) + ".trace");
+  }
+  EXPECT_FALSE(places.MayAddFile("ip-1"));
+  // Two share what addresses may have; one who is known has as much again.
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(places.MayAddFile("ip-2"));
+    places.AddFile("ip-2." + std::to_string(i) + ".trace");
+  }
+  EXPECT_FALSE(places.MayAddFile("ip-2"));
+  // However many addresses there are.
+  for (int i = 3; i < 100; ++i) {
+    const std::string sender = "ip-" + std::to_string(i);
+    if (places.MayAddFile(sender)) places.AddFile(sender + ".0.trace");
+  }
+  EXPECT_FALSE(places.MayAddFile("ip-100"));
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(places.MayAddFile("cn-a"));
+    places.AddFile("cn-a." + std::to_string(i) + ".trace");
+  }
+  EXPECT_FALSE(places.MayAddFile("cn-a"));
+  places.RemoveFile("cn-a.0.trace");
+  EXPECT_TRUE(places.MayAddFile("cn-a"));
+}
+
+TEST(KeptPlacesTest, Malicious_OneWhoNeverEndsMustWaitForItsOldestToGo) {
+  KeptPlaces places(10, 800);
+  EXPECT_FALSE(places.AddBytes("ip-1", 900));
+  EXPECT_FALSE(places.IsOver("ip-1"));
+  EXPECT_TRUE(places.AddBytes("ip-1", 1));
+  EXPECT_TRUE(places.IsOver("ip-1"));
+  // Others have their share, and who is known answers for what it does.
+  EXPECT_FALSE(places.IsOver("ip-2"));
+  places.AddBytes("cn-a", 10'000);
+  EXPECT_FALSE(places.IsOver("cn-a"));
+  places.Look({{"ip-1.1.trace", 500, 0}});
+  EXPECT_FALSE(places.IsOver("ip-1"));
 }
 
 TEST(RetentionTest, RoomIsMadeOnTheDisk) {
   EXPECT_THAT(Removed({.min_free_bytes = 1250}),
-              ElementsAre("cn-a.1.trace", "cn-b.2.trace"));
-  EXPECT_THAT(Removed({.min_free_percent = 11}), ElementsAre("cn-a.1.trace"));
+              ElementsAre("cn-b.2.trace", "cn-b.5.trace"));
+  EXPECT_THAT(Removed({.min_free_percent = 11}), ElementsAre("cn-b.2.trace"));
   EXPECT_THAT(Removed({.min_free_percent = 10}), IsEmpty());
 }
 
@@ -78,6 +184,8 @@ TEST(RetentionTest, WhoseSenderIsConnectedStays) {
 TEST(RetentionTest, SendersAreKnownByTheNameOfTheFile) {
   EXPECT_EQ(SenderOf("cn-host.example.0f.trace"), "cn-host.example");
   EXPECT_EQ(SenderOf("uid-1000.0f.trace.rest-1"), "uid-1000");
+  EXPECT_EQ(SenderOf("ip-10.0.0.1.0f.trace"), "ip-10.0.0.1");
+  EXPECT_EQ(SenderOf("ip-2001-db8--.0f.trace"), "ip-2001-db8--");
   EXPECT_EQ(SenderOf("0f.trace"), "");
   EXPECT_EQ(SenderOf("cn-"), "");
   EXPECT_EQ(SenderOf("cn-.trace"), "");

@@ -63,8 +63,9 @@ class RemoteTest : public testing::Test {
     return options;
   }
   std::string Stored(const FakeTrace& trace) const {
-    return TempFolder::Read(folder_.Path(
-        "out/uid-" + std::to_string(::geteuid()) + "." + trace.FileName()));
+    return TempFolder::Read(folder_.Path("out/uid-" +
+                                         std::to_string(::geteuid()) + "." +
+                                         trace.SerialFileName()));
   }
   size_t SpillFiles() const {
     return static_cast<size_t>(std::distance(

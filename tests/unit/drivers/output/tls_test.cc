@@ -63,7 +63,7 @@ TEST_F(TlsTest, ATraceOfACertifiedSenderUnderItsName) {
                certificates_.Make("web/1 ü", ""), "127.0.0.1");
   EXPECT_TRUE(status.ok()) << status.message();
   EXPECT_TRUE(TempFolder::Read(folder_.Path("out/cn-web%2f1%20%c3%bc." +
-                                            trace_.FileName())) ==
+                                            trace_.SerialFileName())) ==
               trace_.File(3));
 }
 
@@ -73,7 +73,7 @@ TEST_F(TlsTest, ANameInsteadOfAnAddress) {
                        "collector.example")
                   .ok());
   EXPECT_TRUE(std::filesystem::exists(
-      folder_.Path("out/cn-web%2eexample." + trace_.FileName())));
+      folder_.Path("out/cn-web%2eexample." + trace_.SerialFileName())));
 }
 
 TEST_F(TlsTest, Malicious_AReceiverOfAnotherNameGetsNothing) {
