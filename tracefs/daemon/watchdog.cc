@@ -131,6 +131,10 @@ Status Watchdog::Guard(const std::string& mount_point) {
   return Ask(static_cast<char>(WatchdogRequest::kGuard), mount_point, nullptr);
 }
 
+Status Watchdog::StayShut() {
+  return Ask(static_cast<char>(WatchdogRequest::kStayShut), "", nullptr);
+}
+
 Status Watchdog::Unmount(bool lazy) {
   const auto request =
       lazy ? WatchdogRequest::kUnmountLazy : WatchdogRequest::kUnmount;

@@ -1,5 +1,6 @@
 // Watchdog: a small process beside the daemon that takes the mount away when
-// the daemon is gone, so that users get an error and not a dead directory.
+// the daemon is gone, so that users get an error and not a dead directory;
+// or, after StayShut, leaves the dead mount where it is.
 //
 // It is also the daemon's hand in the namespaces it was started in: once the
 // daemon has shut itself into its sandbox, only this process can unmount, and
@@ -70,6 +71,11 @@ class Watchdog {
   // Our file system is mounted at `mount_point` (absolute, no symlinks) now,
   // and served from now on or later: nothing is asked of it. Once.
   Status Guard(const std::string& mount_point);
+
+  // From now on the mount goes only by Unmount, or by somebody else's hand:
+  // whatever becomes of the daemon, what lies below stays covered. For good.
+  // Threads: any.
+  Status StayShut();
 
   // Unmounts what Guard was told of, if it is still there: `lazy` as in
   // umount -l. kSystem with EBUSY while somebody uses it. Ok if it is gone.

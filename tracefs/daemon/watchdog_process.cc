@@ -43,7 +43,7 @@ class WatchdogChild {
   int socket() const { return socket_.get(); }
   // Answers what has arrived; false when the daemon has hung up.
   bool AnswerOne();
-  // Removes what is guarded, and bind mounts of it.
+  // Removes what is guarded, and bind mounts of it, unless it stays shut.
   void CleanUp();
   // Says in the log that the daemon is gone, unless it has said so itself.
   void TellEnd() const;
@@ -74,6 +74,7 @@ class WatchdogChild {
   const UniqueFd socket_;
   const pid_t daemon_;
   bool goodbye_ = false;
+  bool stays_shut_ = false;
   LogPlace log_{.kind = LogPlace::Kind::kNone, .path = ""};
   std::vector<std::string> allowed_;  // real paths
   std::string reload_;                // program; empty: none
@@ -185,6 +186,9 @@ WatchdogChild::Answer WatchdogChild::Handle(WatchdogRequest request,
       return {Unmount(/*lazy=*/false), {}};
     case WatchdogRequest::kUnmountLazy:
       return {Unmount(/*lazy=*/true), {}};
+    case WatchdogRequest::kStayShut:
+      stays_shut_ = true;
+      return {};
     case WatchdogRequest::kMakeFile:
       return MakeFile(path);
     case WatchdogRequest::kLog:
@@ -326,15 +330,20 @@ void WatchdogChild::RunReload() const {
 }
 
 void WatchdogChild::TellEnd() const {
-  if (goodbye_ || !guarded_ || log_.path.empty()) return;
+  if (!guarded_ || log_.path.empty()) return;
+  const bool shut = stays_shut_ && IsStillThere(*guarded_);
+  if (goodbye_ && !shut) return;
   const Result<UniqueFd> fd = ConnectLog(log_.path);
   if (!fd.ok()) return;
   static_cast<void>(SendLog(
       fd->get(),
-      LogDatagram(log_.kind, NoticeId::kDied, path_,
-                  "the daemon (process " + std::to_string(daemon_) +
-                      ") died: the mount was taken away, and its traces lack "
-                      "their end")));
+      LogDatagram(
+          log_.kind, NoticeId::kDied, path_,
+          "the daemon (process " + std::to_string(daemon_) + ") " +
+              (goodbye_ ? "has ended, its connection was cut" : "died") +
+              (shut ? ": the mount stays shut until root unmounts it"
+                    : ": the mount was taken away") +
+              (goodbye_ ? "" : ", and its traces lack their end"))));
 }
 
 void WatchdogChild::Send(const Answer& answer) const {
@@ -365,7 +374,7 @@ bool WatchdogChild::AnswerOne() {
 }
 
 void WatchdogChild::CleanUp() {
-  if (!guarded_ || !IsStillThere(*guarded_)) return;
+  if (stays_shut_ || !guarded_ || !IsStillThere(*guarded_)) return;
   // Bind mounts of it are as dead. While it is there, nothing else can have
   // its device number; afterwards anything may.
   const std::vector<std::string> paths = MountsOfDevice(guarded_->device);

@@ -13,6 +13,7 @@ enum class WatchdogRequest : char {
   kGuard = 'g',        // mount point
   kUnmount = 'u',      // no path
   kUnmountLazy = 'l',  // no path
+  kStayShut = 's',     // no path; at any time, and for good
   kMakeFile = 'f',     // new file; the answer carries its descriptor
   kLog = 'o',          // kind of log, and the path of its socket
   kConnectLog = 'c',   // no path; the answer carries a connected socket
@@ -28,10 +29,10 @@ enum class WatchdogRequest : char {
 inline constexpr size_t kMaxWatchdogText = 4096;
 
 // Answers requests on `socket` until the process behind `daemon` (a pidfd) is
-// gone or the socket is closed; then takes the guarded mount away, says in the
-// log so if there was no goodbye, and ends this process. Every answer is an
-// errno value in an int, and a text: of an error what failed, if there is more
-// to say than its number.
+// gone or the socket is closed; then takes the guarded mount away, unless it is
+// to stay shut, says in the log so if there was no goodbye, and ends this
+// process. Every answer is an errno value in an int, and a text: of an error
+// what failed, if there is more to say than its number.
 [[noreturn]] void RunWatchdog(UniqueFd socket, UniqueFd daemon);
 
 }  // namespace tracefs

@@ -389,7 +389,8 @@ Status Run(const MountOptions& given, Log& log,
               inodes.RemoveOutput(device, file.inode);
             }
           },
-      .forget_names = [&] { (*session)->ForgetNames(); }};
+      .forget_names = [&] { (*session)->ForgetNames(); },
+      .stay_shut = [&] { return (*session)->StayShut(); }};
   pipeline.SetFileStates(fs->get());
   TracerRegistry tracers(traced);
   if (Status s = tracers.Add(std::move(*plans), nullptr); !s.ok()) return s;

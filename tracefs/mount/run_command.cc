@@ -418,7 +418,13 @@ void Runner::End() {
   std::vector<std::string> left;
   if (companion_ != nullptr) left = companion_->Names();
   feed_->SayGoodbye();
-  if (mount_gone_) return;
+  if (mount_gone_) {
+    // Whoever still has it as his root has a namespace of his own.
+    if (options_.root) {
+      ::umount2(mount_point_.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
+    }
+    return;
+  }
   bool unmounted = left.empty() && Unmount();
   // Without a companion only the mount tells that somebody is left.
   while (!unmounted && options_.follow_daemons && companion_ == nullptr) {

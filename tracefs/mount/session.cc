@@ -162,7 +162,15 @@ Session::~Session() {
   if (session_ == nullptr) return;
   // First the connection, so that nobody waits for an answer any more.
   fuse_session_destroy(session_);
-  if (mounted_) (void)watchdog_.Unmount(/*lazy=*/true);
+  const bool shut = stays_shut_.load() && served_.load() && !signalled_.load();
+  if (mounted_ && !shut) (void)watchdog_.Unmount(/*lazy=*/true);
+}
+
+Status Session::StayShut() {
+  if (stays_shut_.load()) return Status::Ok();
+  Status told = watchdog_.StayShut();
+  if (told.ok()) stays_shut_.store(true);
+  return told;
 }
 
 void Session::UnmountAnyway() {

@@ -55,6 +55,11 @@ class Session {
   Status Serve(const std::function<void()>& on_usr2,
                const std::function<bool()>& hangs);
 
+  // From now on it goes by umount(8), by a signal and by Unmount only: where
+  // the daemon dies, or its connection is cut, it stays and answers with
+  // errors. For good. Threads: any.
+  Status StayShut();
+
   // Before Serve.
   void OnHangUp(std::function<void()> call) { on_hang_up_ = std::move(call); }
   // Called each second or more often, by the thread for signals. Before Serve.
@@ -97,6 +102,7 @@ class Session {
   std::function<void()> on_each_second_;
   std::atomic<bool> signalled_{false};
   std::atomic<bool> served_{false};
+  std::atomic<bool> stays_shut_{false};
 };
 
 }  // namespace tracefs

@@ -44,6 +44,12 @@ bool NeedAncestors(std::span<const TracerPlan> plans) {
   return AnyNeeds(plans, [](const auto& needs) { return needs.ancestors; });
 }
 
+bool FailsClosed(std::span<const TracerPlan> plans) {
+  return std::any_of(plans.begin(), plans.end(), [](const TracerPlan& plan) {
+    return plan.parts.when_full == LossPolicy::kFail;
+  });
+}
+
 bool NeedProcesses(std::span<const TracerPlan> plans) {
   return std::any_of(plans.begin(), plans.end(), [](const TracerPlan& plan) {
     return std::any_of(

@@ -14,6 +14,9 @@ bool NeedCallers(std::span<const TracerPlan> plans);
 bool NeedCalls(std::span<const TracerPlan> plans);
 bool NeedDetails(std::span<const TracerPlan> plans);
 bool NeedAncestors(std::span<const TracerPlan> plans);
+// Some tracer has operations fail that it cannot record (when_full = fail): the
+// mount stays shut, too, when its daemon dies.
+bool FailsClosed(std::span<const TracerPlan> plans);
 // Some tracer keeps process records.
 bool NeedProcesses(std::span<const TracerPlan> plans);
 // Some filter, or one that a rule may raise a tracer to, names a lock operation

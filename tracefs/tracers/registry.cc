@@ -39,6 +39,11 @@ void TracerRegistry::Changed() {
 
 Status TracerRegistry::Add(std::vector<TracerPlan> plans,
                            std::vector<uint32_t>* ids) {
+  if (mount_.stay_shut && FailsClosed(plans)) {
+    if (Status s = mount_.stay_shut(); !s.ok()) {
+      return s.Prefixed("the mount could not be told to stay shut");
+    }
+  }
   std::vector<TracerParts> parts;
   Entries added;
   std::string calls_wanted_at;

@@ -38,6 +38,9 @@ struct TracedMount {
   std::function<void(const OutputFileId& file, bool written)> note_output;
   // Makes the kernel forget the names it keeps; may be empty.
   std::function<void()> forget_names;
+  // Has what lies below the mount stay covered if the daemon dies; may be
+  // empty.
+  std::function<Status()> stay_shut;
 };
 
 // Threads: any, but for Add: one at a time.

@@ -127,6 +127,25 @@ TEST_F(WatchdogTest, DataLoss_KilledDaemonLeavesNoMount) {
   EXPECT_TRUE(Soon([&] { return !IsMounted(point()); }));
 }
 
+TEST_F(WatchdogTest, AMountThatStaysShutGoesOnlyWhenAskedFor) {
+  pid_t child;
+  {
+    auto watchdog = Watchdog::Start();
+    ASSERT_TRUE(watchdog.ok());
+    ASSERT_TRUE((*watchdog)->Guard(point()).ok());
+    ASSERT_TRUE((*watchdog)->StayShut().ok());
+    child = (*watchdog)->pid();
+  }
+  EXPECT_NE(::kill(child, 0), 0);
+  EXPECT_TRUE(IsMounted(point()));
+  auto watchdog = Watchdog::Start();
+  ASSERT_TRUE(watchdog.ok());
+  ASSERT_TRUE((*watchdog)->Guard(point()).ok());
+  ASSERT_TRUE((*watchdog)->StayShut().ok());
+  EXPECT_TRUE((*watchdog)->Unmount(/*lazy=*/false).ok());
+  EXPECT_FALSE(IsMounted(point()));
+}
+
 TEST_F(WatchdogTest, DataLoss_KilledProcessGroupLeavesNoMount) {
   const pid_t daemon = Daemon([&] {
     ::setsid();

@@ -1,0 +1,290 @@
+#!/usr/bin/env python3
+"""Mounts that fail closed (when_full = fail): is anything done that is not in
+the trace, by a user who tries it all the time while outputs fail and processes
+are killed? The trace, the answers he got and the directory below are compared.
+"""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
+# pylint: disable=wrong-import-position
+from tracefs_harness import (PATIENCE_S, Suite, expect,  # noqa: E402
+                             expect_equal, wait_until)
+
+USER = 65534
+ONLY_MKDIR = "op = mkdir"
+# An intention before each operation, its result after it; neither waits.
+STRICT = "STR_ALL | STR_PRE_OP"
+SUITE = Suite("audit", __doc__)
+
+
+def strict(trace):
+    return (ONLY_MKDIR, STRICT, f'file = "{trace}" unbuffered when_full = fail')
+
+
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as pids:
+        return [int(child) for child in pids.read().split()]
+
+
+def is_named(pid, name):
+    with open(f"/proc/{pid}/comm", encoding="ascii") as comm:
+        return comm.read().strip() == name
+
+
+class Place:
+    """A source that everybody may write to, where it is mounted, a trace."""
+
+    number = 0
+
+    def __init__(self, over_itself=False):
+        Place.number += 1
+        name = self.name = f"case-{Place.number}"
+        self.source = SUITE.folder(name, "source", mode=0o777)
+        self.point = (self.source if over_itself
+                      else SUITE.folder(name, "mnt", mode=0o777))
+        self.trace = SUITE.path(name, "trace")
+        # What lies below, whatever is mounted there.
+        self.below = [os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+                      for path in {self.source, self.point}]
+
+    def made_below(self):
+        """Directories that are there, whichever way they came."""
+        return {name for fd in self.below for name in os.listdir(fd)}
+
+    def mount(self, *more, visibility="exact"):
+        return SUITE.mount(self.source, self.point, strict(self.trace),
+                           visibility=visibility, options=more)
+
+    def clean(self):
+        for fd in self.below:
+            os.close(fd)
+        SUITE.remove(self.name)
+
+
+class Intruder:
+    def __init__(self, place, uid=USER, wrapper=()):
+        self.stop_file = os.path.join(os.path.dirname(place.point), "stop")
+        self.log = SUITE.path(place.name, "made")
+        with open(self.log, "wb") as out:
+            self.process = SUITE.background(subprocess.Popen(
+                [*wrapper, sys.executable, "-B",
+                 os.path.join(HERE, "intruder.py"), place.point, "d",
+                 str(uid)], stdout=out, stderr=subprocess.PIPE, text=True))
+        wait_until(lambda: len(self.made()) > 20, "the first directories")
+
+    def lines(self):
+        with open(self.log, encoding="ascii") as text:
+            return text.read().splitlines()
+
+    def made(self):
+        return {line for line in self.lines() if not line.startswith("closed")}
+
+    def closed(self):
+        """The last thing he was told, if that was a refusal."""
+        lines = self.lines()
+        if lines and lines[-1].startswith("closed"):
+            return int(lines[-1].split()[1])
+        return 0
+
+    def stop(self):
+        with open(self.stop_file, "wb"):
+            pass
+        _, said = self.process.communicate(timeout=PATIENCE_S)
+        os.unlink(self.stop_file)
+        return said
+
+
+def recorded(trace):
+    """Names of directories in the trace: of intentions and of results."""
+    return {os.path.basename(event["path"]) for event in SUITE.dump(trace).events}
+
+
+def expect_all_recorded(place, intruder):
+    known = recorded(place.trace)
+    expect(known, "nothing was recorded")
+    unknown = place.made_below() - known
+    expect(not unknown, f"{len(unknown)} directories are in no trace: "
+           f"{sorted(unknown)[:5]}")
+    expect(intruder.made() <= known, "somebody made what is in no trace")
+
+
+def expect_shut(mount, place):
+    """Nobody gets in; only root opens it."""
+    expect(mount.is_mounted(), "the mount is gone")
+    for uid in (0, USER):
+        done = subprocess.run(["ls", place.point], user=uid, group=uid,
+                              capture_output=True, text=True, check=False,
+                              cwd="/")
+        expect(done.returncode != 0 and "not connected" in done.stderr,
+               f"uid {uid} at a shut mount: {done.stdout}{done.stderr}")
+    refused = subprocess.run(["umount", place.point], user=USER, group=USER,
+                             capture_output=True, text=True, check=False,
+                             cwd="/")
+    expect(refused.returncode != 0, "an ordinary user opened it")
+    expect(mount.is_mounted(), "the mount is gone")
+
+
+def open_it(mount, place):
+    done = subprocess.run(["umount", place.point], capture_output=True,
+                          text=True, check=False, cwd="/")
+    expect_equal(done.returncode, 0, f"umount by root: {done.stderr}")
+    expect(not mount.is_mounted(), "it is still mounted")
+    os.listdir(place.point)
+
+
+# --- What is killed.
+
+def kill_daemon(mount):
+    mount.kill()
+
+
+def kill_watchdog_first(mount):
+    for pid in children_of(mount.pid):
+        if is_named(pid, "tracefs-watch"):
+            os.kill(pid, signal.SIGKILL)
+    time.sleep(0.2)
+    mount.kill()
+
+
+def kill_at_once(mount):
+    for pid in [*children_of(mount.pid), mount.pid]:
+        os.kill(pid, signal.SIGKILL)
+    mount.process.wait()
+
+
+def end_connection(mount):
+    """As an administrator does with a mount that hangs."""
+    with open("/proc/self/mountinfo", encoding="utf-8") as lines:
+        minor = [line.split()[2].split(":")[1] for line in lines
+                 if line.split()[4] == mount.point][-1]
+    control = SUITE.folder("connections")
+    subprocess.run(["mount", "-t", "fusectl", "tracefs-test", control],
+                   check=True)
+    try:
+        with open(os.path.join(control, minor, "abort"), "w",
+                  encoding="ascii") as out:
+            out.write("1")
+    finally:
+        subprocess.run(["umount", control], check=True)
+    mount.process.wait(PATIENCE_S)
+
+
+KILLS = {"the daemon": kill_daemon,
+         "the watchdog, then the daemon": kill_watchdog_first,
+         "all at once": kill_at_once,
+         "the connection": end_connection}
+
+
+def killed(how, over_itself):
+    place = Place(over_itself=over_itself)
+    mount = place.mount()
+    helpers = children_of(mount.pid)
+    intruder = Intruder(place)
+    KILLS[how](mount)
+    # Time for whoever takes the mount away, and for him to get in.
+    wait_until(lambda: not any(os.path.exists(f"/proc/{pid}")
+                               for pid in helpers), "the end of the helpers")
+    time.sleep(0.3)
+    expect_shut(mount, place)
+    intruder.stop()
+    expect_equal(intruder.closed(), errno.ENOTCONN, "what he was told")
+    expect_all_recorded(place, intruder)
+    count = len(intruder.made())
+    open_it(mount, place)
+    place.clean()
+    return f"{count} directories, all in the trace"
+
+
+def killed_in_private():
+    """tracefs-run: the command goes on, with errors and nothing else."""
+    place = Place(over_itself=True)
+    config = SUITE.config(strict(place.trace))
+    intruder = Intruder(
+        place, 0, wrapper=(os.path.join(SUITE.bin, "tracefs-run"), "--quiet",
+                           "--config", config, "--src", place.source, "--"))
+
+    def daemon():
+        for pid in children_of(intruder.process.pid):
+            if is_named(pid, "tracefs-run"):
+                return pid
+        return None
+
+    wait_until(daemon, "the daemon")
+    pid = daemon()
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: intruder.closed() == errno.ENOTCONN,
+               "the command to notice")
+    time.sleep(0.5)
+    intruder.stop()
+    expect_equal(intruder.closed(), errno.ENOTCONN, "what the command is told")
+    expect_all_recorded(place, intruder)
+    place.clean()
+
+
+def ended_in_order(how):
+    """What root ends opens: the mount is away, and the trace whole."""
+    place = Place(over_itself=True)
+    mount = place.mount()
+    intruder = Intruder(place)
+    intruder.stop()
+    if how == "umount":
+        mount.unmount()
+    else:
+        mount.signal(signal.SIGTERM)
+        mount.wait(0)
+    expect(not mount.is_mounted(), "it is still mounted")
+    expect_all_recorded(place, intruder)
+    expect_equal(SUITE.dump(place.trace).status, 0, "the trace")
+    place.clean()
+
+
+def late():
+    """A tracer that is added later makes the mount one that stays shut."""
+    place = Place()
+    mount = SUITE.mount(place.source, place.point, SUITE.path(place.name, "any"))
+    config = SUITE.path(place.name, "config")
+    with open(config, "w", encoding="utf-8") as out:
+        out.write("{ { %s } { stream = { %s } } { %s } }" % strict(place.trace))
+    SUITE.command("tracefs-ctl", place.point, "add", config)
+    intruder = Intruder(place)
+    mount.kill()
+    time.sleep(0.5)
+    expect_shut(mount, place)
+    intruder.stop()
+    expect_all_recorded(place, intruder)
+    open_it(mount, place)
+    place.clean()
+
+
+def others_are_taken_away():
+    """Without the policy a dead mount goes, as ever."""
+    place = Place()
+    mount = SUITE.mount(place.source, place.point, place.trace)
+    mount.kill()
+    wait_until(lambda: not mount.is_mounted(), "the watchdog to take it away")
+    place.clean()
+
+
+def main():
+    for over_itself in (False, True):
+        where = "over itself" if over_itself else "elsewhere"
+        for how in KILLS:
+            SUITE.run(f"killed: {how}, mounted {where}", killed, how,
+                      over_itself)
+    SUITE.run("killed under tracefs-run", killed_in_private)
+    for how in ("umount", "SIGTERM"):
+        SUITE.run(f"ended by {how}", ended_in_order, how)
+    SUITE.run("added later", late)
+    SUITE.run("mounts without the policy", others_are_taken_away)
+    SUITE.finish()
+
+
+if __name__ == "__main__":
+    main()
