@@ -5,11 +5,20 @@ says which he could make.
 
 A line for each that was made, "closed ERRNO" when that changes, until the file
 FOLDER/../stop is there. The folder is opened by its name each time, so that
-whatever lies there at that moment is what he gets.
+whatever lies there at that moment is what he gets. He ends with whoever started
+him, after so many directories, and after so many seconds: nobody is left to fill
+a disk.
 """
 
+import ctypes
 import os
+import signal
 import sys
+import time
+
+MOST = 20000
+SECONDS = 180
+PR_SET_PDEATHSIG = 1
 
 
 def main():
@@ -19,9 +28,13 @@ def main():
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
+    # After the change of user, which takes it back.
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     number = 0
     last = 0
-    while not os.path.exists(stop):
+    end = time.monotonic() + SECONDS
+    while (number < MOST and time.monotonic() < end
+           and not os.path.exists(stop)):
         name = f"{prefix}-{number}"
         try:
             os.mkdir(os.path.join(folder, name))
