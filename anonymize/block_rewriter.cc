@@ -4,6 +4,7 @@
 
 #include "anonymize/base64url.h"
 #include "anonymize/header_rewriter.h"
+#include "anonymize/sizes.h"
 #include "tracefs/base/clock.h"
 #include "tracefs/base/text.h"
 #include "tracefs/format/names.h"
@@ -270,6 +271,8 @@ Status BlockRewriter::RewriteArgument(const Argument& argument, Step step,
       return RewriteProperty(argument, out);
     case Treatment::kPipes:
       return RewritePipes(argument, step, out);
+    case Treatment::kHistogram:
+      return RewriteHistogram(argument, step, out);
     default:
       break;
   }
@@ -394,6 +397,17 @@ Status BlockRewriter::RewritePipes(const Argument& argument, Step step,
     offsets_[static_cast<size_t>(step.slot)].push_back(
         static_cast<uint32_t>(at + format::kPipeInodeOffset));
   }
+  return Status::Ok();
+}
+
+Status BlockRewriter::RewriteHistogram(const Argument& argument, Step step,
+                                       ByteBuffer* out) {
+  NumberMapper& mapper = numbers_[static_cast<size_t>(step.slot)];
+  const Result<std::string> coarse = CoarseHistogram(
+      argument.value,
+      [&](uint64_t* value) { return mapper.Apply(value, &random_); });
+  if (!coarse.ok()) return coarse.status();
+  AppendText(argument.id, *coarse, out);
   return Status::Ok();
 }
 

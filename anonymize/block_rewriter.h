@@ -127,6 +127,8 @@ class BlockRewriter {
                        ByteBuffer* out);
   Status RewritePipes(const format::Argument& argument, Step step,
                       ByteBuffer* out);
+  Status RewriteHistogram(const format::Argument& argument, Step step,
+                          ByteBuffer* out);
   Status RewriteProperty(const format::Argument& argument, ByteBuffer* out);
   Status RewriteBlockHead(ByteSpan arguments, ByteBuffer* out);
   Status ApplyNumbers(ByteBuffer* out);

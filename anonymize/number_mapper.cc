@@ -82,7 +82,9 @@ uint64_t NumberMapper::MapPlainly(uint64_t value) const {
     case Action::kQuantise:
       return negative ? value : ShiftAndQuantise(*slot_, value);
     case Action::kBucket:
-      return negative ? value : std::bit_floor(value);
+      // A seek back from the end of a file is negative.
+      return slot_->width == 8 && value >> 63 != 0 ? -std::bit_floor(-value)
+                                                   : std::bit_floor(value);
     default:
       return value;
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "anonymize/sizes.h"
 #include "tracefs/base/clock.h"
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/units.h"
@@ -129,6 +130,11 @@ std::string WhyNot(const FieldPlan& field, const Rule& rule) {
 
 }  // namespace
 
+uint64_t StepOf(const Rule& rule, uint64_t per_second) {
+  const uint64_t unit = per_second == 0 ? 1 : kNsPerSecond / per_second;
+  return std::max<uint64_t>(1, rule.step / unit);
+}
+
 Result<std::unique_ptr<const Plan>> Plan::Make(
     Policy policy, const SelfDescription& description, const KeySet& keys,
     const PlanOptions& options) {
@@ -150,8 +156,11 @@ Status Plan::Compile(const SelfDescription& description, const KeySet& keys) {
   for (FieldPlan& field : fields_) {
     if (Status s = Treat(&field, keys); !s.ok()) return s;
   }
-  TreatPipes();
+  Follow();
   if (Status s = CheckTimes(); !s.ok()) return s;
+  if (!options_.reveal) {
+    if (Status s = CheckSizes(fields_); !s.ok()) return s;
+  }
   const NumberSlot* time = NumberOf(Info(tracefs::Field::kTime).arg_id);
   if (time != nullptr && time->action == Action::kQuantise) {
     quantised_time_ = time;
@@ -416,20 +425,39 @@ Status Plan::Treat(FieldPlan* field, const KeySet& keys) {
   }
 }
 
-// What holds the trace together is kept, but for the inodes of pipes in it:
-// they become what other inodes become. Where that is no number, nothing can
-// stand in their place.
-void Plan::TreatPipes() {
+// What holds the trace together and what was counted is kept, but for values of
+// other fields in it: inodes of pipes, sums of lengths. Where nothing of the
+// same kind can stand in their place, they are left out.
+void Plan::Follow() {
   const FieldPlan& inode = Field(Info(tracefs::Field::kInode).arg_id);
+  const FieldPlan& length = Field(Info(tracefs::Field::kLength).arg_id);
+  // Sums of what was permuted would be sums of nothing.
+  const bool coarse = length.treatment == Treatment::kNumber &&
+                      !length.rule->shift &&
+                      (length.rule->action == Action::kBucket ||
+                       length.rule->action == Action::kQuantise ||
+                       length.rule->action == Action::kZero);
   for (FieldPlan& field : fields_) {
-    if (field.arg_id != static_cast<uint16_t>(format::ArgId::kPipes) ||
-        field.treatment != Treatment::kCopy ||
-        inode.treatment == Treatment::kCopy) {
+    const SizeTell tells = TellsOfSize(field.arg_id);
+    const bool pipes =
+        field.arg_id == static_cast<uint16_t>(format::ArgId::kPipes);
+    if (!pipes && !IsCounted(tells)) continue;
+    field.follows = pipes ? &inode : &length;
+    if (field.treatment != Treatment::kCopy || field.follows->rule == nullptr ||
+        field.follows->treatment == Treatment::kCopy) {
       continue;
     }
-    const bool number = inode.treatment == Treatment::kNumber;
-    field.treatment = number ? Treatment::kPipes : Treatment::kDrop;
-    if (number) field.slot = inode.slot;
+    // Nothing that a key opens was put in the place of sums.
+    if (options_.reveal && !pipes) continue;
+    field.treatment = Treatment::kDrop;
+    if (pipes && inode.treatment == Treatment::kNumber) {
+      field.treatment = Treatment::kPipes;
+    } else if (coarse && tells == SizeTell::kSum) {
+      field.treatment = Treatment::kNumber;
+    } else if (coarse && tells == SizeTell::kHistogram) {
+      field.treatment = Treatment::kHistogram;
+    }
+    if (field.treatment != Treatment::kDrop) field.slot = field.follows->slot;
   }
 }
 
@@ -451,11 +479,7 @@ Status Plan::TreatNumber(FieldPlan* field, const KeySet& keys) {
     slot.keep.push_back(*value);
   }
   std::sort(slot.keep.begin(), slot.keep.end());
-  if (rule.step != 0) {
-    const uint64_t unit =
-        field->per_second == 0 ? 1 : kNsPerSecond / field->per_second;
-    slot.step = std::max<uint64_t>(1, rule.step / unit);
-  }
+  slot.step = StepOf(rule, field->per_second);
   if (RuleNeedsKey(rule)) {
     if (Status s = TakeKey(field->name, field->domain, keys, &slot.key);
         !s.ok()) {
@@ -627,10 +651,10 @@ std::string Plan::Explain() const {
       if (keyed && !IsReversible(field.rule->action) && !field.rule->shift) {
         line += "; one way";
       }
-      if (field.treatment == Treatment::kPipes) line += "; inodes as ARG_INODE";
-      if (field.treatment == Treatment::kDrop &&
-          field.rule->action == Action::kKeep) {
-        line += "; left out, as ARG_INODE becomes no number";
+      if (field.follows != nullptr && field.treatment != Treatment::kCopy) {
+        const bool out = field.treatment == Treatment::kDrop;
+        line += (out ? "; left out, because of " : "; its values as ") +
+                field.follows->name;
       }
       line += " (" + field.rule->origin + ")";
     }

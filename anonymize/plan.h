@@ -39,6 +39,7 @@ enum class Treatment : uint8_t {
   kProperty,    // by the rule of its key
   kSealed,      // a sealed name: taken up when names are revealed
   kPipes,       // ARG_PIPES: the inodes within as ARG_INODE, by its slot
+  kHistogram,   // of sizes: its buckets as ARG_LENGTH, by its slot
 };
 
 // What is done to the numbers of one domain, width and rule.
@@ -81,7 +82,13 @@ struct FieldPlan {
   // For times that become opaque: what becomes of them in BLOCK and START,
   // where a number must stand.
   int clock_slot = -1;
+  // Of what can only be kept, and holds values of another field: that one. They
+  // become what its values become, or are left out.
+  const FieldPlan* follows = nullptr;
 };
+
+// The step of a quantised field, in its units.
+uint64_t StepOf(const Rule& rule, uint64_t per_second);
 
 // Hide: by `policy`. Reveal: what `policy` did, as the trace's header tells, is
 // undone for the domains in `reveal` and left as it is for all others.
@@ -164,7 +171,7 @@ class Plan {
   Status TreatNumber(FieldPlan* field, const KeySet& keys);
   Status TreatText(FieldPlan* field, const KeySet& keys);
   Status ShiftClock(FieldPlan* field, const KeySet& keys);
-  void TreatPipes();
+  void Follow();
   int AddSlot(NumberSlot slot);
   Status TakeKey(std::string_view what, const std::string& domain,
                  const KeySet& keys, SecretKey* key);

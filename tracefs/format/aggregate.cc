@@ -9,18 +9,16 @@
 namespace tracefs::format {
 namespace {
 
-constexpr size_t kBucketBytes = 2 + 8;
-
 constexpr auto kKeyOp = static_cast<uint16_t>(ArgId::kKeyOp);
 constexpr auto kDirectory = static_cast<uint16_t>(ArgId::kDirectory);
 
 void PutHistogram(MessageWriter& out, ArgId id, const HistogramRecord& h) {
-  std::vector<std::byte> bytes(h.buckets.size() * kBucketBytes);
+  std::vector<std::byte> bytes(h.buckets.size() * kHistogramPairBytes);
   std::byte* at = bytes.data();
   for (const HistogramBucketCount& b : h.buckets) {
     StoreLe<uint16_t>(at, b.bucket);
     StoreLe<uint64_t>(at + 2, b.count);
-    at += kBucketBytes;
+    at += kHistogramPairBytes;
   }
   out.PutBytes(static_cast<uint16_t>(id), bytes);
 }
@@ -29,7 +27,7 @@ void TakeHistogram(ByteSpan value, HistogramRecord* h) {
   h->present = true;
   h->buckets.clear();
   ByteCursor in(value);
-  while (in.left() >= kBucketBytes &&
+  while (in.left() >= kHistogramPairBytes &&
          h->buckets.size() < kHistogramBuckets) {  // more are hostile
     const uint16_t bucket = *in.TakeLe<uint16_t>();
     const uint64_t count = *in.TakeLe<uint64_t>();

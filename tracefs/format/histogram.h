@@ -14,6 +14,9 @@ inline constexpr int kHistogramBits = 6;  // 64 buckets a power of two
 inline constexpr size_t kHistogramBuckets = (64 - kHistogramBits + 1)
                                             << kHistogramBits;
 
+// A bucket and its count, as they stand in a message: u16 and u64.
+inline constexpr size_t kHistogramPairBytes = 2 + 8;
+
 inline constexpr uint16_t HistogramBucket(uint64_t value) {
   constexpr uint64_t kLinear = uint64_t{1} << kHistogramBits;
   if (value < kLinear) return static_cast<uint16_t>(value);

@@ -18,6 +18,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..",
                                 "support"))
 # pylint: disable=wrong-import-position
+import judge  # noqa: E402
 from tracefs_harness import (Suite, decode_event, expect,  # noqa: E402
                              expect_equal, verdicts)
 
@@ -259,9 +260,101 @@ def rotated(suite):
     return f"{len(parts)} files"
 
 
+# Files of odd lengths, read and written in every way that tells of one.
+SIZES = """
+import os
+os.mkdir("sizes")
+for i in range(40):
+    length = 10_007 + 977 * i
+    path = "sizes/file-%d" % i
+    fd = os.open(path, os.O_CREAT | os.O_RDWR)
+    os.write(fd, b"x" * length)
+    os.lseek(fd, 0, os.SEEK_END)
+    os.lseek(fd, -length, os.SEEK_END)
+    while os.read(fd, 4096):
+        pass
+    os.pread(fd, 65536, length)
+    with open(path + ".copy", "wb") as out:
+        os.copy_file_range(fd, out.fileno(), length, 0)
+    os.truncate(path, 100_003 + length)
+    os.truncate(path, length - 13)
+    os.truncate(path, length)
+    os.truncate(path + ".copy", 1_000_003 + length)
+    os.stat(path)
+    os.close(fd)
+"""
+
+
+def nothing_of_the_original_is_found(suite):
+    """A stranger who compares the lines of both traces finds no number and no
+    text of the original, and no size by adding up; nor does the audit. It does
+    where a policy of before left results in clear."""
+    source = suite.folder("judged", "source", mode=0o777)
+    point = suite.folder("judged", "mnt")
+    out = suite.folder("judged", "out")
+    key = os.path.join(out, "anon.key")
+    suite.command("tracefs-keygen", "secret", key)
+    config = os.path.join(out, "config")
+    count = ("aggregate = { by path; values count bytes size }")
+    with open(config, "w", encoding="utf-8") as text:
+        text.write('{ { } { stream = { STR_ALL | STR_REPLAY } } '
+                   f'{{ file = "{out}/calls" }} }}\n'
+                   f'{{ {{ }} {{ {count} }} {{ file = "{out}/counts" }} }}\n')
+    mount = suite.mount_command(
+        [os.path.join(suite.bin, "tracefs-mount"), source, point, "--config",
+         config, "--foreground"], point)
+    for program in (SIZES, WORKLOAD):
+        subprocess.run([sys.executable, "-c", program], cwd=point, check=True)
+    mount.unmount()
+
+    def listed(trace):
+        return judge.lines(suite.command("tracefs-dump", "--format", "jsonl",
+                                         os.path.join(out, trace)))
+
+    kept = {"json", "html", "xlsx"}
+    for trace in ("calls", "counts"):
+        original = listed(trace)
+        # The judge can find something.
+        expect(judge.found(original, original), f"nothing in {trace} itself")
+        plain = os.path.join(out, trace)
+        hidden = os.path.join(out, trace + ".public")
+        suite.command("tracefs-anon", "-q", "--policy", "public", "--keys", key,
+                      plain, hidden)
+        expect_equal(judge.found(original, listed(trace + ".public"), kept), [],
+                     f"{trace}, public")
+        said = suite.command("tracefs-anon", "--audit", hidden, "--policy",
+                             "public", "--against", plain)
+        expect("No leak found" in said, said)
+        # As it was: the header of such a trace says so of itself.
+        policy = os.path.join(out, "before.policy")
+        with open(policy, "w", encoding="utf-8") as text:
+            text.write("use public;\nio, result = keep;\n")
+        said = suite.command("tracefs-anon", "-q", "--policy", policy, "--keys",
+                             key, plain, os.path.join(out, "none"), status=2)
+        expect("would still be told by ARG_OFFSET" in said, said)
+        with open(policy, "w", encoding="utf-8") as text:
+            text.write("use public;\nsize, io, result = keep;\n")
+        before = os.path.join(out, trace + ".before")
+        suite.command("tracefs-anon", "-q", "--policy", policy, "--keys", key,
+                      plain, before)
+        told = judge.found(original, listed(trace + ".before"), kept)
+        expect(any("size" in line or "bytes" in line for line in told) or
+               trace == "counts", told)
+        run = subprocess.run(
+            [os.path.join(suite.bin, "tracefs-anon"), "--audit", before,
+             "--policy", "public", "--against", plain],
+            capture_output=True, text=True, check=False)
+        expect_equal(run.returncode, 1, run.stdout + run.stderr)
+        field = "ARG_RESULT" if trace == "calls" else "ARG_BYTE_COUNT"
+        expect(f"LEAK  {field}: the policy " in run.stdout,
+               run.stdout)
+    return f"{len(original)} lines of counts"
+
+
 def main():
     suite = Suite("anonymize", __doc__)
-    for case in (everything_comes_back, before_other_filters, rotated):
+    for case in (everything_comes_back, before_other_filters, rotated,
+                 nothing_of_the_original_is_found):
         suite.run(case.__name__.replace("_", " "), case, suite)
     suite.finish()
 

@@ -2,7 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "anonymize/sizes.h"
 #include "tests/unit/anonymize/anon_world.h"
+#include "tracefs/format/names.h"
 
 namespace tracefs::anonymize {
 namespace {
@@ -122,6 +129,24 @@ TEST(Policy, ContradictionsAreRefused) {
       {"totals = zero;\n", "can only be kept"},
       {"name = fpe;\n", "needs an integer"},
       {"mode = fpe;\n", "needs an integer"},  // ARG_INODE_TYPE has one byte
+      {"size = bucket;\n", "would still be told by ARG_OFFSET"},
+      {"size = bucket;\nio = bucket;\n", "would still be told by ARG_RESULT"},
+      {"size = bucket;\nio = bucket;\nresult = bucket;\n",
+       "would still be told by ARG_TARGET"},
+      {"size = bucket;\nio = bucket;\nresult = bucket;\nARG_TARGET = drop;\n",
+       "would still be told by ARG_DATA"},
+      {"size = bucket;\nio = bucket;\nresult = bucket;\nARG_TARGET = drop;\n"
+       "data = zero;\n",
+       "would still be told by ARG_DATA"},
+      {"size = bucket;\nio = bucket;\nresult = bucket;\nARG_TARGET = drop;\n"
+       "data = encrypt;\n",
+       "would still be told by ARG_DATA"},
+      {"size = drop;\nio = quantise 1;\nresult = bucket;\ndata = drop;\n"
+       "ARG_TARGET = drop;\n",
+       "would still be told by ARG_OFFSET"},
+      {"size = fpe;\nio = fpe;\nresult = fpe;\ndata = drop;\n"
+       "ARG_TARGET = drop;\nARG_LENGTH = keep;\n",
+       "would still be told by ARG_LENGTH"},
       {"uid = keep keep-dots;\n", "options of names"},
       {"comm = encrypt tree;\n", "'tree' is an option"},
       {"uid = fpe pad 16;\n", "'pad' is an option"},
@@ -145,6 +170,54 @@ TEST(Policy, KeysAreAskedForByName) {
       outcome.status.message().find("ARG_GID needs the key of domain gid"),
       std::string::npos)
       << outcome.status.message();
+}
+
+// A field that is added must say what it tells.
+TEST(Policy, OfEveryFieldItIsKnownWhatItTellsOfSizes) {
+  std::ifstream page(POLICY_PAGE);
+  std::stringstream text;
+  text << page.rdbuf();
+  for (const format::ArgumentInfo& argument : format::BuiltInArguments()) {
+    const SizeTell tells = TellsOfSize(argument.arg_id);
+    EXPECT_NE(tells, SizeTell::kUnknown) << argument.name;
+    if (tells == SizeTell::kNothing) continue;
+    EXPECT_NE(text.str().find("`" + std::string(argument.name) + "`"),
+              std::string::npos)
+        << argument.name << " is not in the table of POLICY.md";
+  }
+}
+
+// The names that people are told are those that are taken.
+TEST(Policy, ProfilesOfThePagesAreThoseThereAre) {
+  std::set<std::string> known;
+  for (const Profile& profile : Profiles()) known.emplace(profile.name);
+  const auto read = [](const char* name) {
+    std::ifstream file(name);
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+  };
+  std::string page = read(POLICY_PAGE);
+  page = page.substr(page.find("## Profiles"));
+  page = page.substr(0, page.find("## ", 3));
+  std::set<std::string> told;
+  const std::regex row("\n\\| `([a-z-]+)` \\|");
+  for (std::sregex_iterator i(page.begin(), page.end(), row), end; i != end;
+       ++i) {
+    told.insert((*i)[1]);
+  }
+  EXPECT_EQ(told, known);
+  std::string manual = read(MANUAL_PAGE);
+  manual = manual.substr(manual.find("is the name of a profile"));
+  manual = manual.substr(0, manual.find("or a file in the language"));
+  told.clear();
+  const std::regex word("[a-z][a-z-]+");
+  const std::string list = manual.substr(manual.find(".RB"));
+  for (std::sregex_iterator i(list.begin(), list.end(), word), end; i != end;
+       ++i) {
+    told.insert((*i)[0]);
+  }
+  EXPECT_EQ(told, known);
 }
 
 TEST(Policy, ProfilesCoverEverythingThisVersionWrites) {

@@ -6,11 +6,15 @@
 
 #include "tests/unit/anonymize/anon_world.h"
 #include "tracefs/event/field.h"
+#include "tracefs/format/histogram.h"
 #include "tracefs/format/names.h"
 #include "tracefs/format/trace_merger.h"
 
 namespace tracefs::anonymize {
 namespace {
+
+using format::ArgId;
+using format::MessageId;
 
 std::string ProfileText(std::string_view name) {
   for (const Profile& profile : Profiles()) {
@@ -465,6 +469,93 @@ TEST(Rewrite, BucketsAndStepsRoundDownAndKeepFailures) {
             (std::vector<int64_t>{-1, 0, 1, 512, 4096, 4096}));
   EXPECT_EQ(results("quantise 1000"),
             (std::vector<int64_t>{-1, 0, 0, 1000, 4000, 4000}));
+}
+
+// A file of 12,345 bytes, read to its end, in every field that tells of it.
+std::string TraceOfOneSize() {
+  constexpr uint64_t kBytes = 12'345;
+  test::TraceBuilder trace;
+  const auto add = [&](Op op, uint64_t offset, uint64_t length,
+                       int64_t result) {
+    Event event;
+    event.op = op;
+    event.Set(Field::kTime, test::TraceBuilder::kMonotonicNs);
+    event.Set(Field::kOffset, offset);
+    event.Set(Field::kLength, length);
+    event.Set(Field::kSize, kBytes);
+    event.SetResult(result, 0);
+    trace.Add(event);
+  };
+  add(Op::read_, 0, kBytes, kBytes);
+  add(Op::read_, kBytes, 4096, 0);
+  add(Op::lseek_, -kBytes, 0, 0);
+  const auto raw = [&](MessageId id, auto fill) {
+    trace.AddRaw(static_cast<uint16_t>(id), fill);
+  };
+  raw(MessageId::kAggregate, [](format::MessageWriter& out) {
+    out.Put<uint32_t>(ArgId::kAggregate, 1);
+    out.Put<uint64_t>(ArgId::kCount, 3);
+    out.Put<uint64_t>(ArgId::kByteCount, kBytes);
+    out.Put<uint64_t>(ArgId::kSizeMax, kBytes);
+    std::string histogram;
+    for (const uint64_t value : {uint64_t{3}, uint64_t{9'000}, kBytes}) {
+      std::byte pair[format::kHistogramPairBytes];
+      StoreLe<uint16_t>(pair, format::HistogramBucket(value));
+      StoreLe<uint64_t>(pair + 2, 1);
+      histogram += AsText(pair);
+    }
+    out.PutText(ArgId::kSizeHistogram, histogram);
+  });
+  raw(MessageId::kState, [](format::MessageWriter& out) {
+    out.Put<uint8_t>(ArgId::kStateKind, 1);
+    std::byte range[16] = {};
+    StoreLe<uint64_t>(range + 8, kBytes);
+    out.PutText(ArgId::kDataRanges, AsText(range));
+  });
+  trace.EndBlock();
+  trace.Finish();
+  return trace.bytes();
+}
+
+// Nothing says how long the file is, and everything how long it may be.
+TEST(Rewrite, NoFieldTellsASizeThatIsHidden) {
+  const std::string trace = TraceOfOneSize();
+  const std::string hidden =
+      MustHide(trace, KeepAllBut("size = bucket;\nio = bucket;\n"
+                                 "result = bucket;\ndata = drop;\n"
+                                 "ARG_TARGET = drop;\n"));
+  const auto number = [](const std::string& value) {
+    return value.size() == 8 ? LoadLe<uint64_t>(AsBytes(value).data()) : 0;
+  };
+  bool sums = false;
+  for (const Line& line : Lines(hidden)) {
+    for (const char* name : {"ARG_INODE_SIZE", "ARG_OFFSET", "ARG_LENGTH",
+                             "ARG_RESULT", "ARG_BYTE_COUNT", "ARG_SIZE_MAX"}) {
+      const uint64_t value = number(line.Get(name));
+      EXPECT_TRUE(value == 0 || value == 8192 || value == 4096 ||
+                  value == uint64_t(-8192))
+          << name << ' ' << value;
+    }
+    EXPECT_EQ(line.Get("ARG_DATA_RANGES"), "");
+    const std::string histogram = line.Get("ARG_SIZE_HISTOGRAM");
+    if (histogram.empty()) continue;
+    sums = true;
+    ASSERT_EQ(histogram.size(), 2 * format::kHistogramPairBytes);
+    const ByteSpan bytes = AsBytes(histogram);
+    EXPECT_EQ(LoadLe<uint16_t>(bytes.data()), 2);
+    EXPECT_EQ(LoadLe<uint64_t>(bytes.data() + 2), 1u);
+    EXPECT_EQ(format::HistogramLow(LoadLe<uint16_t>(bytes.data() + 10)), 8192u);
+    EXPECT_EQ(LoadLe<uint64_t>(bytes.data() + 12), 2u);
+    EXPECT_EQ(number(line.Get("ARG_BYTE_COUNT")), 8192u);
+  }
+  EXPECT_TRUE(sums);
+  // Sums of permuted numbers would be sums of nothing.
+  for (const Line& line : Lines(MustHide(trace, KeepAllBut("io = fpe;\n")))) {
+    for (const char* name : {"ARG_BYTE_COUNT", "ARG_SIZE_MAX",
+                             "ARG_SIZE_HISTOGRAM", "ARG_DATA_RANGES"}) {
+      EXPECT_EQ(line.Get(name), "") << name;
+    }
+  }
 }
 
 TEST(Rewrite, HeaderIsWrittenFromScratch) {

@@ -19,10 +19,13 @@
 #include "tracefs/format/trace_reader.h"
 #include "tracefs/tools/anon/audit_walk.h"
 #include "tracefs/tools/anon/distinct.h"
+#include "tracefs/tools/anon/number_form.h"
 #include "tracefs/tools/anon/number_set.h"
 #include "tracefs/tools/anon/own_words.h"
 #include "tracefs/tools/anon/protected_values.h"
 #include "tracefs/tools/anon/quasi_groups.h"
+#include "tracefs/tools/anon/risk.h"
+#include "tracefs/tools/anon/size_audit.h"
 #include "tracefs/tools/anon/written_chain.h"
 
 namespace tracefs::anonymize {
@@ -59,6 +62,7 @@ class Auditor {
     if (Status s = ReadTrace(); !s.ok()) return s;
     for (auto& [group, numbers] : numbers_) numbers.Settle();
     CheckNumbers();
+    sizes_->Tell([this](const std::string& text) { Leak(text); });
     CheckContainer();
     PrintClear();
     PrintDistinct();
@@ -111,6 +115,7 @@ class Auditor {
                        if (!made.ok()) return made.status();
                        *plan = *std::move(made);
                        plan_ = *plan;
+                       sizes_.emplace(*plan_, original_.sizes());
                        MakeStates();
                        CheckPreamble(preamble);
                        context.description = description;
@@ -120,8 +125,9 @@ class Auditor {
                        return Status::Ok();
                      },
                  .wants_numbers =
-                     [](const FieldPlan& field) {
-                       return Hidden(field) || field.arg_id == 0 ||
+                     [&](const FieldPlan& field) {
+                       return Hidden(field) || sizes_->Wants(field) ||
+                              field.arg_id == 0 ||
                               field.shape == Shape::kProperty;
                      },
                  .on_argument =
@@ -164,6 +170,7 @@ class Auditor {
     size_t place = 0;              // among the fields of its class
     std::string class_name;        // or the field's own
     NumberSet* numbers = nullptr;  // of the field's group
+    NumberForm form;               // of its numbers
     std::optional<uint64_t> last;  // number, which came
     bool last_again = false;       // more than once
     Texts* texts = nullptr;        // of the class
@@ -180,6 +187,9 @@ class Auditor {
       state.random_bytes = field.rule->action == Action::kPaper ||
                            field.shape == Shape::kNumber ||
                            field.shape == Shape::kBytes;
+      if (field.shape == Shape::kNumber) {
+        state.form = NumberForm(field, *field.rule);
+      }
       state.class_name = GroupOf(field).class_name;
       state.place = places[state.class_name]++;
     }
@@ -201,6 +211,7 @@ class Auditor {
         message.msg_id != static_cast<uint16_t>(MessageId::kBlock)) {
       Leak(field.name + ": the policy drops it, and it is there");
     }
+    if (sizes_->Wants(field)) sizes_->Look(message, argument, field);
     if (!argument.has_length) {
       if (state.hidden && field.shape == Shape::kNumber &&
           message.msg_id != static_cast<uint16_t>(MessageId::kStart)) {
@@ -233,9 +244,20 @@ class Auditor {
   void CountNumber(uint64_t number, const FieldPlan& field, FieldState* state) {
     if (state->last == number && state->last_again) return;
     if (state->numbers == nullptr) state->numbers = &numbers_[GroupOf(field)];
+    if (state->last != number && !state->form.Fits(number)) {
+      LeakNumber(number, field, *state);
+    }
     state->last_again = state->last == number;
     state->last = number;
     state->numbers->AddSoon(number);
+  }
+
+  // Once for each field.
+  void LeakNumber(uint64_t number, const FieldPlan& field,
+                  const FieldState& state) {
+    if (!told_.insert(field.name).second) return;
+    Leak(field.name + ": the policy says '" + RuleText(*field.rule, true) +
+         "', and " + std::to_string(number) + " is not " + state.form.Text());
   }
 
   // False if it is one of tracefs-anon's own, and as it writes them: nothing to
@@ -339,6 +361,28 @@ class Auditor {
     if (leaks_ <= kShownLeaks) report_ += "LEAK  " + text + '\n';
   }
 
+  // Of numbers that stand for others in the order in which these came: how far
+  // they can go at most; UINT64_MAX if that is not known, nothing if not all
+  // numbers of the group do.
+  std::optional<uint64_t> HighestCounted(const NumberGroup& group) const {
+    uint64_t most = 0;
+    for (const FieldPlan& field : plan_->fields()) {
+      if (field.arg_id == 0 || field.shape != Shape::kNumber ||
+          !Hidden(field) || GroupOf(field).class_name != group.class_name) {
+        continue;
+      }
+      if (field.rule->action == Action::kMap) {
+        most = std::max<uint64_t>(most, 1 + field.rule->keep.size());
+      }
+    }
+    if (most == 0) return std::nullopt;
+    NumberSet together;  // numbers of one domain are counted together
+    for (const auto& [other, numbers] : numbers_) {
+      if (other.class_name == group.class_name) together.AddAll(numbers);
+    }
+    return together.full() ? UINT64_MAX : most + together.size();
+  }
+
   void CheckNumbers() {
     for (const auto& [group, original] : original_.numbers()) {
       const auto at = numbers_.find(group);
@@ -346,8 +390,10 @@ class Auditor {
       const NumberSet& found = at->second;
       uint64_t same = 0;
       uint64_t example = UINT64_MAX;
+      const std::optional<uint64_t> counted = HighestCounted(group);
+      if (counted == UINT64_MAX) continue;
       original.ForEach([&](uint64_t number) {
-        if (!found.Has(number)) return;
+        if (!found.Has(number) || number <= counted.value_or(0)) return;
         ++same;
         example = std::min(example, number);
       });
@@ -355,8 +401,9 @@ class Auditor {
       const double expected = static_cast<double>(original.not_zero()) *
                               static_cast<double>(found.not_zero()) /
                               std::pow(2.0, 8 * group.width);
-      const double bound =
-          expected < 0.01 ? 0 : std::ceil(expected + 5 * std::sqrt(expected));
+      const double bound = counted || expected < 0.01
+                               ? 0
+                               : std::ceil(expected + 5 * std::sqrt(expected));
       if (static_cast<double>(same) <= bound) continue;
       Leak("numbers of " + group.class_name + ": " + std::to_string(same) +
            " of the original are there, for example " +
@@ -386,6 +433,7 @@ class Auditor {
     std::string fields;
     for (const FieldPlan& field : plan_->fields()) {
       if (field.arg_id == 0 || Hidden(field) ||
+          (field.follows != nullptr && Hidden(*field.follows)) ||
           field.class_name == kStructureClass) {
         continue;
       }
@@ -441,53 +489,7 @@ class Auditor {
   }
 
   void PrintRisk() {
-    bool deterministic = false;
-    bool shifted = false;
-    bool names = false;
-    bool clear_sizes = false;
-    bool checksums = false;
-    for (const FieldPlan& field : plan_->fields()) {
-      if (field.rule == nullptr) continue;
-      const Action action = field.rule->action;
-      const bool lasting = action == Action::kEncrypt ||
-                           action == Action::kFpe || action == Action::kHmac ||
-                           action == Action::kMap || action == Action::kPaper;
-      deterministic |= lasting;
-      shifted |= action == Action::kShift || field.rule->shift;
-      names |= field.class_name == "name" && lasting;
-      clear_sizes |= field.class_name == "size" && action == Action::kKeep;
-      checksums |= field.class_name == "checksum" && action == Action::kKeep;
-    }
-    report_ += "\nWhat risk remains:\n";
-    if (deterministic) {
-      report_ +=
-          "  - Equal values have equal tokens. Who knows how often something "
-          "happened can\n    tell what it was; a user who did something "
-          "striking while the trace was made\n    finds it again.\n";
-    }
-    if (names) {
-      report_ +=
-          "  - The shape of the tree is visible: known trees (a Linux source, "
-          "a package) can\n    be recognised by it.\n";
-    }
-    if (clear_sizes) {
-      report_ +=
-          "  - Sizes of files are in clear; known files are recognised by "
-          "them.\n";
-    }
-    if (checksums) {
-      report_ +=
-          "  - Checksums of data are in clear: contents that can be guessed "
-          "can be confirmed.\n";
-    }
-    if (shifted) {
-      report_ +=
-          "  - Times are shifted by one constant: who knows the time of one "
-          "event knows all.\n";
-    }
-    report_ +=
-        "  - How much was done, by how many, in which order and how fast is "
-        "in clear: that\n    is what the trace is for.\n";
+    report_ += RiskText(*plan_);
     if (options_.original.empty()) {
       report_ +=
           "  - No original was given (--against): values were not searched "
@@ -554,6 +556,7 @@ class Auditor {
   Container container_;
   std::map<std::string, Texts> texts_;  // by class
   std::map<NumberGroup, NumberSet> numbers_;
+  std::optional<SizeAudit> sizes_;
   std::vector<FieldState> states_;  // in the order of the plan's fields
   TextDictionary scanned_;
   QuasiGroups groups_;

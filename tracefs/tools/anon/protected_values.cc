@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "anonymize/name_parts.h"
+#include "anonymize/sizes.h"
 #include "tracefs/base/text.h"
 #include "tracefs/base/units.h"
 
@@ -22,9 +23,11 @@ constexpr size_t kMinLineBytes = 12;
 constexpr size_t kMaxSeen = 250'000;
 constexpr size_t kMaxSeenBytes = size_t{16} << 20;
 
-// Numbers that can only be equal by accident when they are hidden.
-bool IsPermuted(const Rule& rule) {
+// Numbers that can only be equal by accident when they are hidden; of those
+// that are counted, all beyond the count (Auditor).
+bool IsReplaced(const Rule& rule) {
   switch (rule.action) {
+    case Action::kMap:
     case Action::kFpe:
     case Action::kHmac:
     case Action::kRandom:
@@ -141,8 +144,9 @@ void ProtectedValues::MakeStates(const Plan& plan) {
       if (const auto number = ParseUnsigned(kept))
         state.keep.push_back(*number);
     }
-    if (IsPermuted(*field.rule)) state.numbers = &numbers_[GroupOf(field)];
+    if (IsReplaced(*field.rule)) state.numbers = &numbers_[GroupOf(field)];
     state.is_identity = field.class_name == "uid" || field.class_name == "gid";
+    state.is_size = TellsOfSize(field.arg_id) == SizeTell::kSize;
   }
 }
 
@@ -239,6 +243,7 @@ void ProtectedValues::ProtectNumber(uint64_t number, FieldState* state) {
     return;
   }
   if (state->numbers != nullptr) state->numbers->AddSoon(number);
+  if (state->is_size) sizes_.Add(number);
   if (!state->is_identity || !state->identities.Add(number)) return;
   const std::string digits = std::to_string(number);
   if (digits.size() >= kMinDigits) {

@@ -40,6 +40,8 @@ class ProtectedValues {
   // Texts by class and numbers, to be compared as a whole.
   const std::map<std::string, Distinct>& words() const { return words_; }
   const std::map<NumberGroup, NumberSet>& numbers() const { return numbers_; }
+  // Of files.
+  const NumberSet& sizes() const { return sizes_; }
   // What is looked for within values.
   LeakScan& scan() { return scan_; }
 
@@ -51,6 +53,7 @@ class ProtectedValues {
     std::vector<uint64_t> keep;    // numbers that the rule lists
     NumberSet* numbers = nullptr;  // of numbers that are compared
     bool is_identity = false;
+    bool is_size = false;
     std::optional<uint64_t> last;  // number
     NumberSet identities;
     TextDictionary texts;
@@ -79,6 +82,7 @@ class ProtectedValues {
   std::set<std::string> names_;            // classes, at places that stay
   std::map<std::string, Distinct> words_;  // by class
   std::map<NumberGroup, NumberSet> numbers_;
+  NumberSet sizes_;
   std::vector<FieldState> states_;  // in the order of the plan's fields
   LeakScan scan_;
 };

@@ -219,6 +219,96 @@ TEST_F(AuditTest, AVerdictSaysWhatItCovers) {
   EXPECT_EQ(report_.find("No leak found"), std::string::npos) << report_;
 }
 
+// A number says by its form whether the rule can have made it.
+TEST_F(AuditTest, FindsNumbersThatTheirRuleCannotHaveMade) {
+  const std::string rest =
+      "structure, totals, mode, request, device, handle, lock-owner = keep;\n"
+      "name, comm, exe, cgroup, xattr = hmac;\ndata = drop;\n"
+      "property * = drop;\n";
+  hidden_ = MustHide(original_, rest +
+                                    "uid, gid, pid, inode = map keep { 0 };\n"
+                                    "checksum = zero;\n"
+                                    "time, clock, duration = keep;\n"
+                                    "size, io, result = bucket;\n");
+  ASSERT_TRUE(Run(hidden_).ok()) << report_;
+  const uint16_t open = format::OperationMessage(Op::open_, false);
+  const auto plant = [&](Field field, auto value) {
+    return Changed(hidden_, 1,
+                   Plant(open, Info(field).arg_id, Number(value), false));
+  };
+  ExpectLeak("uid", plant(Field::kUid, uint32_t{1234}), "numbers of uid: 1 of");
+  ExpectLeak("gid", plant(Field::kGid, uint32_t{5678}), "numbers of gid: 1 of");
+  ExpectLeak("inode", plant(Field::kInode, uint64_t{7654325}),
+             "numbers of inode: 1 of");
+  ExpectLeak(
+      "inode of a pipe",
+      Changed(hidden_, 1,
+              Plant(Id(MessageId::kProcessPipes), Id(ArgId::kPipes),
+                    Number<uint32_t>(1) + Number<uint64_t>(7654321) + '\1')),
+      "numbers of inode: 1 of");
+  ExpectLeak("checksum", plant(Field::kDataChecksum, uint32_t{17}),
+             "17 is not zero");
+  ExpectLeak("size", plant(Field::kSize, uint64_t{12345}),
+             "12345 is not a power of two");
+  ExpectLeak("offset", plant(Field::kOffset, uint64_t{12345}),
+             "12345 is not a power of two");
+  ExpectLeak("sum of an aggregate",
+             Changed(hidden_, 1,
+                     Plant(Id(MessageId::kAggregate), Id(ArgId::kByteCount),
+                           Number(uint64_t{12345}), false)),
+             "ARG_BYTE_COUNT: the policy hides sizes");
+  ExpectLeak("histogram of an aggregate",
+             Changed(hidden_, 1,
+                     Plant(Id(MessageId::kAggregate), Id(ArgId::kSizeHistogram),
+                           std::string("\x21\0\1\0\0\0\0\0\0\0", 10))),
+             "ARG_SIZE_HISTOGRAM: the policy hides sizes");
+  ExpectLeak("holes of a file",
+             Changed(hidden_, 1,
+                     Plant(Id(MessageId::kState), Id(ArgId::kDataRanges),
+                           std::string(16, '\1'))),
+             "ARG_DATA_RANGES: the policy hides sizes");
+  // Where numbers are rounded to other steps.
+  hidden_ = MustHide(original_, rest +
+                                    "uid, gid, pid, inode, checksum = keep;\n"
+                                    "time, clock = quantise 1us;\n"
+                                    "duration = quantise 1us;\n"
+                                    "size, io, result = quantise 4K;\n");
+  ASSERT_TRUE(Run(hidden_).ok()) << report_;
+  ExpectLeak("time", plant(Field::kTime, uint64_t{12345}),
+             "12345 is not a multiple of 1000");
+  ExpectLeak("length", plant(Field::kLength, uint64_t{5000}),
+             "5000 is not a multiple of 4096");
+}
+
+// A trace of before, whose policy hid the sizes of files and nothing else that
+// tells them.
+TEST_F(AuditTest, FindsSizesThatFollowFromWhatIsInClear) {
+  test::TraceBuilder trace;
+  for (const uint64_t offset : {uint64_t{0}, uint64_t{8192}}) {
+    Event event;
+    event.op = Op::read_;
+    event.Set(Field::kTime, test::TraceBuilder::kMonotonicNs);
+    event.Set(Field::kOffset, offset);
+    event.Set(Field::kLength, 8192);
+    event.Set(Field::kSize, 12'345);
+    event.SetResult(offset == 0 ? 8192 : 12'345 - 8192, 0);
+    trace.Add(event);
+  }
+  trace.EndBlock();
+  trace.Finish();
+  original_ = trace.bytes();
+  const std::string policy = KeepAllBut("time = keep;\n");
+  std::string hidden = MustHide(original_, policy);
+  // What its header says is what the old version let pass.
+  for (size_t at; (at = hidden.find("size = keep;")) != hidden.npos;) {
+    hidden = Changed(hidden, 0, [](std::string* block) {
+      block->replace(block->find("size = keep;"), 12, "size = zero;");
+    });
+  }
+  ExpectLeak("offset and result", hidden,
+             "1 sizes of the original follow, for example 12345");
+}
+
 // Files have everyday names, and so have the things that a header tells of the
 // machine.
 TEST_F(AuditTest, AWordOfTheMachineIsNoLeakOfAFileThatIsCalledSo) {
