@@ -30,6 +30,7 @@ class Device final : public OutputDriver {
         bytes_(bytes) {}
 
   Status Initialize(const TraceIdentity& identity) override {
+    full_ = identity.full;
     if (Status s = CheckRoom(identity.preamble.size() + kFinalReserve);
         !s.ok()) {
       return s;
@@ -43,6 +44,9 @@ class Device final : public OutputDriver {
                               (info.last ? 0 : kFinalReserve));
     if (status.ok()) {
       status = file_.AppendAndEnd({frame_header, payload}, kTerminator);
+    }
+    if (info.under_way != 0 && full_) {
+      full_(!CheckRoom(info.under_way + kFinalReserve).ok());
     }
     if (!status.ok() && !std::exchange(reported_, true)) {
       Notify(NoticeId::kOutputFailed,
@@ -66,6 +70,7 @@ class Device final : public OutputDriver {
   const DeviceOptions options_;
   TraceFile file_;
   const uint64_t bytes_;  // of the device
+  OutputFull full_;
   bool reported_ = false;
 };
 

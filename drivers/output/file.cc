@@ -51,6 +51,7 @@ class File final : public OutputDriver {
   }
 
   Status Initialize(const TraceIdentity& identity) override {
+    full_ = identity.full;
     preamble_ = identity.preamble;
     serial_ = identity.serial;
     std::string mark;
@@ -67,12 +68,19 @@ class File final : public OutputDriver {
   Status Write(ByteSpan frame_header, ByteSpan payload,
                const BlockInfo& info) override {
     const uint64_t needed = frame_header.size() + payload.size();
+    if (info.under_way != 0 && !file_->can_reserve()) {
+      return Status::Invalid(
+          Quoted(options_.path) +
+          ": its file system cannot reserve room (fallocate), so what is under "
+          "way when it fills up would be lost; with when_full = fail choose "
+          "one that can, such as ext4, XFS, btrfs or tmpfs");
+    }
     if (options_.rotation.any()) {
       if (info.sequence == 0) {
         head_ =
             std::string(AsText(frame_header)) + std::string(AsText(payload));
       } else if (!info.last && IsDue(needed, info)) {
-        BeginNextFile(info.sequence);
+        BeginNextFile(info);
       }
     }
     if (!info.last && !file_->Reserve(needed)) {
@@ -85,6 +93,7 @@ class File final : public OutputDriver {
     if (options_.rotation.any()) link_.Add(CrcOf(frame_header));
     if (info.sequence != 0) ++blocks_;
     events_ += info.events;
+    if (info.under_way != 0) KeepRoom(info);
     return Status::Ok();
   }
 
@@ -93,6 +102,17 @@ class File final : public OutputDriver {
   size_t PreferredBlockSize() const override { return options_.buffer_bytes; }
 
  private:
+  // Says whether there is room for what may still come, before it comes.
+  void KeepRoom(const BlockInfo& info) {
+    const bool full = !file_->Reserve(info.under_way);
+    if (std::exchange(said_full_, full) != full && full_) full_(full);
+    if (full) {
+      TellOnce(Status::System(ENOSPC, Quoted(options_.path))
+                   .Prefixed("operations are refused until there is room for "
+                             "what they may come to"));
+    }
+  }
+
   // Each file has one block at least, so that a limit that is too small for
   // what a file begins with does not end in files without anything else.
   bool IsDue(uint64_t bytes, const BlockInfo& info) {
@@ -117,7 +137,8 @@ class File final : public OutputDriver {
   }
 
   // On failure everything stays as it is, for a while.
-  void BeginNextFile(uint64_t first_block) {
+  void BeginNextFile(const BlockInfo& first) {
+    const uint64_t first_block = first.sequence;
     OutputFileId id;
     std::string name;
     Result<UniqueFd> fd = Status();
@@ -141,7 +162,8 @@ class File final : public OutputDriver {
     ++part_;
     const std::string mark = BeginPart(first_block, link_so_far.value());
     Status status =
-        next->Reserve(preamble_.size() + mark.size() + head_.size())
+        next->Reserve(preamble_.size() + mark.size() + head_.size() +
+                      first.under_way)
             ? next->Append({AsBytes(preamble_), AsBytes(mark), AsBytes(head_)})
             : Status::System(ENOSPC, Quoted(name));
     if (!status.ok()) {
@@ -198,6 +220,8 @@ class File final : public OutputDriver {
   const bool made_;   // the first one, by us
   bool begun_ = false;
   bool reported_ = false;
+  OutputFull full_;
+  bool said_full_ = false;
 
   // For rotation.
   std::string preamble_;

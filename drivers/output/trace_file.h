@@ -30,6 +30,8 @@ class TraceFile {
   // trace has ended: a disk that fills up still has room for that. True where
   // the file system cannot promise, too.
   bool Reserve(uint64_t more);
+  // False once it is known that the file system promises nothing.
+  bool can_reserve() const { return can_reserve_; }
 
   // Gives back what was reserved and closes; `durable`: with fdatasync.
   Status Close(bool durable);

@@ -144,6 +144,9 @@ struct BlockInfo {
   // Which thread's operations it holds: 1, 2, …; 0: none's, or the tracer's
   // own.
   uint32_t source = 0;
+  // With LossPolicy::kFail: bytes that operations which have begun may come to
+  // once the output is said to be full. Room for them is kept from the start.
+  uint64_t under_way = 0;
 };
 
 // Tells the tracer that a block was not kept after all, though the Write that

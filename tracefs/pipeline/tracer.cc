@@ -16,6 +16,14 @@ namespace {
 constexpr size_t kDefaultBlockBytes = 256 * 1024;
 constexpr size_t kMaxBlockBytes = 16 * 1024 * 1024;
 
+// Of a message without data: names, process and arguments as a rule; and with
+// two paths as deep as a block defines them, or the largest attribute.
+constexpr size_t kUsualMessage = 64 * 1024;
+constexpr size_t kLongestMessage = 512 * 1024;
+constexpr size_t kMostData = 1024 * 1024;  // of one request
+// For LossPolicy::kFail: that many record at a time, or as many as there were.
+constexpr uint64_t kLeastThreads = 16;
+
 size_t BlockBytes(size_t preferred) {
   if (preferred == 0) preferred = kDefaultBlockBytes;
   return std::clamp(preferred, BlockBuilder::kMinBlockBytes, kMaxBlockBytes);
@@ -36,6 +44,7 @@ Tracer::Tracer(TracerParts parts, Watermark watermark)
     } else {
       makes_messages_ = true;
     }
+    keeps_data_ |= driver->Needs(Op::write_).data;
     process_needs_.records |= driver->process_needs().records;
     process_needs_.environment |= driver->process_needs().environment;
   }
@@ -52,6 +61,7 @@ void Tracer::RecordProcess(const ProcessRecord& record) {
 }
 
 std::unique_ptr<BlockBuilder> Tracer::MakeBuilder(uint32_t source) const {
+  builders_.fetch_add(1, std::memory_order_relaxed);
   auto builder = std::make_unique<BlockBuilder>(block_bytes_, source);
   for (const std::shared_ptr<EventCounter>& counter : counters_) {
     builder->shards().push_back(counter->MakeShard());
@@ -156,7 +166,8 @@ Status Tracer::Start() {
 
   clock_ = parts_.header.clock;
   const std::vector<std::byte> start = format::EncodeStartBlock(parts_.header);
-  const BlockInfo info{.sequence = next_sequence_};
+  const BlockInfo info{.sequence = next_sequence_,
+                       .under_way = BytesUnderWay()};
   if (Status s = parts_.output->Write(start, info); !s.ok()) return s;
   ++next_sequence_;
   blocks_.Add(1);
@@ -203,13 +214,17 @@ bool Tracer::Record(Event& event, BlockBuilder& builder) {
   return false;
 }
 
-// With the data that a request moved a message may be larger than a block.
+// With the data that a request moved, or with long names, a message may be
+// larger than a block: nobody hides by that.
 bool Tracer::RecordAlone(Event& event, BlockBuilder& builder) {
-  // Names, paths, process and arguments.
-  constexpr size_t kBesideData = 64 * 1024;
-  const size_t bytes =
-      (event.data.size() + kBesideData) * parts_.assembly.size();
-  if (event.data.empty() || bytes > kMaxBlockBytes) return false;
+  return RecordIn(kUsualMessage, event, builder) ||
+         RecordIn(kLongestMessage, event, builder);
+}
+
+// `room`: for all but the data.
+bool Tracer::RecordIn(size_t room, Event& event, BlockBuilder& builder) {
+  const size_t bytes = (event.data.size() + room) * parts_.assembly.size();
+  if (bytes > kMaxBlockBytes) return false;
   std::unique_ptr<Block> usual = builder.Take(std::make_unique<Block>(bytes));
   builder.Mark();
   const bool fits = Assemble(event, builder);
@@ -221,6 +236,16 @@ bool Tracer::RecordAlone(Event& event, BlockBuilder& builder) {
   const std::unique_ptr<Block> alone = builder.Take(std::move(usual));
   if (fits) Submit(*alone);
   return fits;
+}
+
+// Each thread that records may hold a block, and the message of an operation
+// that was let through; filters may make more of both.
+uint64_t Tracer::BytesUnderWay() const {
+  if (parts_.when_full != LossPolicy::kFail) return 0;
+  const uint64_t threads =
+      std::max(kLeastThreads, builders_.load(std::memory_order_relaxed));
+  return threads *
+         (2 * block_bytes_ + kLongestMessage + (keeps_data_ ? kMostData : 0));
 }
 
 void Tracer::SubmitFrom(BlockBuilder& builder) {
@@ -329,7 +354,8 @@ Status Tracer::WriteLocked(Block& block, bool last) {
                        .first_ns = block.first_ns,
                        .last_ns = block.last_ns,
                        .last = last,
-                       .source = block.source};
+                       .source = block.source,
+                       .under_way = BytesUnderWay()};
   // Before it is out of our hands: a stage may lose it at once.
   reported_.Sent(info.sequence, reported);
   if (parts_.when_full == LossPolicy::kDegrade) {

@@ -163,6 +163,8 @@ class Tracer {
  private:
   bool Assemble(Event& event, BlockBuilder& builder) const;
   bool RecordAlone(Event& event, BlockBuilder& builder);
+  bool RecordIn(size_t room, Event& event, BlockBuilder& builder);
+  uint64_t BytesUnderWay() const;
   using Say = std::function<void(const AssemblyDriver& driver,
                                  const AssemblyDriver::PutMessage& put)>;
   void SubmitWords(const Say& say);
@@ -181,6 +183,8 @@ class Tracer {
   const std::shared_ptr<const OpPlans> plans_;
   std::vector<std::shared_ptr<EventCounter>> counters_;
   bool makes_messages_ = false;
+  bool keeps_data_ = false;
+  mutable std::atomic<uint64_t> builders_{0};
   ProcessNeeds process_needs_;
   LossCounter losses_;
   std::unique_ptr<ProcessBlock> processes_;  // null: it keeps none

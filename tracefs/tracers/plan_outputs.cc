@@ -132,6 +132,45 @@ Status CheckForFeed(const Config& file, const TracerConfig& config) {
   return Status::Ok();
 }
 
+bool HasLossPolicy(const ConfigEntry& filter) {
+  const auto& options = FindOutputFilter(filter.name)->entry.options;
+  return std::any_of(options.begin(), options.end(), [](const OptionRow& row) {
+    return row.name == "when_full";
+  });
+}
+
+// What promises that nothing is done unrecorded has nothing before it that
+// loses blocks by a policy of its own, and records operations one by one.
+Status CheckForFail(const Config& file, const TracerConfig& config) {
+  const ConfigEntry& driver = config.output.back();
+  if (driver.Text("when_full") != "fail") return Status::Ok();
+  for (size_t i = 0; i + 1 < config.output.size(); ++i) {
+    const ConfigEntry& filter = config.output[i];
+    if (!HasLossPolicy(filter)) continue;
+    return ErrorAt(file.file_name, filter.position,
+                   Quoted(filter.name) +
+                       " holds blocks back and may lose them after operations "
+                       "were done; with when_full = fail leave it out");
+  }
+  const OutputDriverRow& row = DriverRowOf(config);
+  if (row.feed != nullptr && !row.feed(driver).empty()) {
+    return ErrorAt(file.file_name, driver.position,
+                   "how long the lines of a feed are is not known beforehand; "
+                   "with when_full = fail write a trace, and give the feed a "
+                   "tracer of its own");
+  }
+  bool only_counts = !config.assembly.empty();
+  for (const ConfigEntry& entry : config.assembly) {
+    const AssemblyDriverRow* assembly = FindAssemblyDriver(entry.name);
+    only_counts &= assembly != nullptr && assembly->only_counts;
+  }
+  if (!only_counts) return Status::Ok();
+  return ErrorAt(file.file_name, config.assembly.front().position,
+                 "when_full = fail is for operations that are recorded one by "
+                 "one, and this tracer only counts them; add " +
+                     std::string(kDefaultAssemblyDriver));
+}
+
 // What a tracer's output is called this time; the same without one.
 TracerConfig WithName(const TracerConfig& config, const TracerPlan& plan) {
   TracerConfig named = config;
@@ -170,6 +209,7 @@ Status CheckOutput(const Config& file, const TracerConfig& config) {
   if (Status s = CheckChain(file.file_name, config.output); !s.ok()) return s;
   const ConfigEntry& driver = config.output.back();
   if (Status s = CheckForFeed(file, config); !s.ok()) return s;
+  if (Status s = CheckForFail(file, config); !s.ok()) return s;
   const OutputDriverRow& row = DriverRowOf(config);
   Status status;
   if (row.makes_named_files) {

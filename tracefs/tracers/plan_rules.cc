@@ -49,6 +49,14 @@ Status Resolve(const Config& file, uint32_t first_id, RuleAction* action) {
                        "; only a flight recorder (output " + FlightRecorders() +
                        ") writes snapshots");
   }
+  const bool steers = action->kind == RuleAction::Kind::kSuspend ||
+                      action->kind == RuleAction::Kind::kRaise;
+  if (steers && tracers[number].output.back().Text("when_full") == "fail") {
+    return ErrorAt(file.file_name, action->position,
+                   "tracer " + Quoted(action->tracer) +
+                       " has when_full = fail: no rule stops it or gives it "
+                       "another filter");
+  }
   action->tracer_id = first_id + static_cast<uint32_t>(number);
   return Status::Ok();
 }

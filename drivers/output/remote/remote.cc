@@ -144,11 +144,12 @@ class Remote final : public OutputDriver {
 
  private:
   // With the lock held. The end of a trace is always let in, and one block is
-  // whatever its size.
+  // whatever its size. Under
+  // kFail what is under way comes in beyond the limit, for it was let begin.
   bool HasRoom(uint64_t bytes, const BlockInfo& info) const {
     const Backlog& backlog = link_->backlog();
     return info.last || backlog.empty() ||
-           backlog.bytes() + bytes <= options_.limit_bytes;
+           backlog.bytes() + bytes <= options_.limit_bytes + info.under_way;
   }
 
   // With the lock held. Half is kept for what is on its way when operations

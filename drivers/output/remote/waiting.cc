@@ -3,8 +3,8 @@
 namespace tracefs {
 namespace {
 
-// With kFail half of it is for what is on its way when operations begin to be
-// refused: 32 threads with a block of 256 KiB each, and the buffers of async.
+// With kFail operations are refused once half of it is full; the other half is
+// for what is never refused.
 constexpr uint64_t kFailQueueBytes = uint64_t{64} << 20;
 
 }  // namespace

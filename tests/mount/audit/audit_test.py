@@ -6,9 +6,11 @@ are killed? The trace, the answers he got and the directory below are compared.
 
 import errno
 import os
+import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -272,6 +274,121 @@ def others_are_taken_away():
     place.clean()
 
 
+# --- Outputs that fail.
+
+def make_many(point, count, threads=16, prefix="t"):
+    """mkdir by many threads at once: how many were made, how many refused."""
+    totals = [0, 0]
+    others = []
+    lock = threading.Lock()
+
+    def work(number):
+        for i in range(count):
+            try:
+                os.mkdir(os.path.join(point, f"{prefix}{number}-{i}"))
+                which = 0
+            except OSError as error:
+                which = 1
+                if error.errno != errno.EIO:
+                    others.append(error)
+            with lock:
+                totals[which] += 1
+
+    workers = [threading.Thread(target=work, args=(n,)) for n in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    expect(not others, f"refused with another errno: {others[:3]}")
+    return totals
+
+
+def fill(folder):
+    """Takes all the room that is left there; returns what gives it back."""
+    ballast = os.path.join(folder, "ballast")
+    with open(ballast, "wb", buffering=0) as out:
+        try:
+            while True:
+                out.write(bytes(1 << 16))
+        except OSError as error:
+            expect_equal(error.errno, errno.ENOSPC, "a full disk")
+    return ballast
+
+
+def full_disk(output):
+    """Somebody else fills the disk at once: what is under way has its room, and
+    what comes then is refused before it is done."""
+    place = Place()
+    with SUITE.tmpfs(place.name, "small", size="96m") as small:
+        trace = os.path.join(small, "trace")
+        mount = SUITE.mount(place.source, place.point, (
+            ONLY_MKDIR, "STR_ALL",
+            f'file = "{trace}" {output} when_full = fail'))
+        ballast = []
+
+        def fill_soon():
+            wait_until(lambda: len(place.made_below()) > 300, "some work")
+            ballast.append(fill(small))
+
+        filler = threading.Thread(target=fill_soon)
+        filler.start()
+        made, refused = make_many(place.point, 800)
+        filler.join()
+        # What was left of a step that was taken before is used up, too.
+        more = 0
+        while refused == 0 and more < 100:
+            again = make_many(place.point, 800, prefix=f"m{more}")
+            made, refused, more = made + again[0], again[1], more + 1
+        expect(refused > 0, "nothing was refused")
+        os.unlink(ballast[0])
+
+        def works():
+            try:
+                os.mkdir(os.path.join(place.point, "afterwards"))
+                return True
+            except OSError:
+                return False
+
+        wait_until(works, "operations once there is room")
+        mount.unmount()
+        traces = sorted(os.path.join(small, name) for name in os.listdir(small))
+        stats = SUITE.command("tracefs-dump", "--stats", *traces, status=None)
+        lost = re.findall(r"no_space|output_error|queue_full", stats)
+        expect(not lost, f"something was lost:\n{stats}")
+        expect_equal(len(SUITE.dump(*traces).events), made + 1,
+                     "recorded operations")
+        expect_equal(len(place.made_below()), made + 1, "directories below")
+    place.clean()
+    return f"{made} made and recorded, {refused} refused"
+
+
+def deep(block):
+    """A path that is longer than a block of the trace hides nothing."""
+    place = Place()
+    mount = SUITE.mount(place.source, place.point, (
+        ONLY_MKDIR, "STR_ALL",
+        f'file = "{place.trace}" buf = {block} when_full = fail'))
+    here = os.open(place.point, os.O_RDONLY | os.O_DIRECTORY)
+    names = []
+    for number in range(400):
+        name = f"{number:03d}" + "x" * 252
+        os.mkdir(name, dir_fd=here)
+        names.append(name)
+        below = os.open(name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+    mount.unmount()
+    dump = SUITE.dump(place.trace)
+    expect_equal(dump.errors, "", "what tracefs-dump says")
+    expect_equal([os.path.basename(e["path"]) for e in dump.events], names,
+                 "recorded directories")
+    subprocess.run(["rm", "-rf", *(os.path.join(place.source, n)
+                                   for n in os.listdir(place.source))],
+                   check=True)
+    place.clean()
+
+
 def main():
     for over_itself in (False, True):
         where = "over itself" if over_itself else "elsewhere"
@@ -283,6 +400,10 @@ def main():
         SUITE.run(f"ended by {how}", ended_in_order, how)
     SUITE.run("added later", late)
     SUITE.run("mounts without the policy", others_are_taken_away)
+    for output in ("buf = 4K", "", "rotate_size = 64K", "unbuffered"):
+        SUITE.run(f"full disk, {output or 'large blocks'}", full_disk, output)
+    for block in ("4K", "64K"):
+        SUITE.run(f"a path longer than a block of {block}", deep, block)
     SUITE.finish()
 
 

@@ -138,9 +138,9 @@ def loss_counts(trace):
             in re.findall(r'"(\w+)":(\d+)', match.group(1))}
 
 
-def lost_in(out, pattern="*.trace"):
+def lost_in(out):
     return sum(sum(loss_counts(trace).values())
-               for trace in glob.glob(os.path.join(out, pattern)))
+               for trace in glob.glob(os.path.join(out, "*.trace")))
 
 
 # --- Cases.
@@ -357,49 +357,12 @@ def failed():
     return f"{refused} refused, nothing missing"
 
 
-def full_disk():
-    """The policies of local outputs: a full disk refuses operations, too."""
-    source, point, _ = folders("disk")
-    with SUITE.tmpfs("disk", "small", size="6m") as small:
-        ballast = os.path.join(small, "ballast")
-        trace = os.path.join(small, "trace")
-        with open(ballast, "wb") as out:
-            out.write(bytes(5_900_000))
-        mount = SUITE.mount(source, point, (
-            ONLY_MKDIR, "STR_ALL", f'file = "{trace}" buf = 4K '
-            'when_full = fail'))
-        worker = Worker(point)
-        worker.work(100)
-        refused = 0
-        for _ in range(20000):
-            try:
-                worker.work(1)
-            except OSError as error:
-                expect_equal(error.errno, 5, "EIO")
-                refused += 1
-                break
-        expect(refused > 0, "nothing was refused")
-        os.remove(ballast)
-        wait_until(lambda: can_work(worker), "operations after the full disk")
-        mount.process.send_signal(15)
-        mount.wait()
-        events = SUITE.dump(trace).events
-        lost = lost_in(small, "trace") - refused_in(trace)
-        expect_equal(len(events) + lost, worker.made, "recorded and counted")
-    SUITE.remove("disk")
-    return f"{lost} lost before the first refusal, and counted"
-
-
 def can_work(worker):
     try:
         worker.work(1)
         return True
     except OSError:
         return False
-
-
-def refused_in(trace):
-    return loss_counts(trace).get("refused", 0)
 
 
 def killed_daemon():
@@ -550,7 +513,6 @@ def main():
     SUITE.run("drop counts what it loses", dropped_and_counted)
     SUITE.run("degrade counts by kind", degraded)
     SUITE.run("fail refuses what it cannot record", failed)
-    SUITE.run("a full disk, fail", full_disk)
     SUITE.run("daemons killed, spill", killed_daemon)
     SUITE.run("networks cut, block", cut_networks,
               "when_full = block deadline = 30s", "cut-block")

@@ -332,15 +332,65 @@ TEST(PipelineTest, DataLoss_AnAlarmThatIsRefusedIsCounted) {
   EXPECT_EQ(decoded.stats.losses.at("output_error"), 2u);
 }
 
-TEST(PipelineTest, DataLoss_MessageLargerThanABlockIsCountedAlone) {
-  Memory memory;
-  Pipeline pipeline(kQuick);
-  ASSERT_TRUE(pipeline.Add(Parts(memory, 1, false, /*padding=*/5000)).ok());
-  Send(pipeline, 1, 1);
-  ASSERT_TRUE(pipeline.Stop("test").ok());
-  const Decoded decoded = Read(memory);
-  EXPECT_EQ(decoded.events, 0u);
-  EXPECT_EQ(decoded.stats.lost_events, 1u);
+// Names may be longer than a block; longer than any is nothing that a request
+// can hold.
+TEST(PipelineTest, DataLoss_AMessageLargerThanABlockHasOneOfItsOwn) {
+  for (const auto& [padding, fits] :
+       {std::pair(5000, true), {300'000, true}, {600'000, false}}) {
+    Memory memory;
+    Pipeline pipeline(kQuick);
+    ASSERT_TRUE(pipeline.Add(Parts(memory, 1, false, padding)).ok());
+    Send(pipeline, 1, 1);
+    ASSERT_TRUE(pipeline.Stop("test").ok());
+    const Decoded decoded = Read(memory);
+    EXPECT_EQ(decoded.events, fits ? 1u : 0u) << padding;
+    EXPECT_EQ(decoded.stats.lost_events, fits ? 0u : 1u) << padding;
+  }
+}
+
+// Room for what has begun is asked for with each block, the first one included,
+// and grows with the threads that record.
+TEST(PipelineTest, FailAsksForRoomForWhatIsUnderWay) {
+  class Room final : public OutputFilter {
+   public:
+    Room(std::vector<uint64_t>* asked, std::unique_ptr<OutputFilter> next)
+        : asked_(asked), next_(std::move(next)) {}
+    Status Initialize(const TraceIdentity& identity) override {
+      return next_->Initialize(identity);
+    }
+    Status Write(ByteSpan block, const BlockInfo& info) override {
+      asked_->push_back(info.under_way);
+      return next_->Write(block, info);
+    }
+    Status Flush() override { return next_->Flush(); }
+    Status Release() override { return next_->Release(); }
+    size_t PreferredBlockSize() const override { return 65536; }
+
+   private:
+    std::vector<uint64_t>* const asked_;
+    const std::unique_ptr<OutputFilter> next_;
+  };
+  for (const bool fails : {false, true}) {
+    Memory memory;
+    std::vector<uint64_t> asked;
+    Pipeline pipeline(std::chrono::hours(1));
+    TracerParts parts = Parts(memory, 1);
+    if (fails) parts.when_full = LossPolicy::kFail;
+    parts.output = std::make_unique<Room>(&asked, std::move(parts.output));
+    ASSERT_TRUE(pipeline.Add(std::move(parts)).ok());
+    std::vector<std::thread> threads;
+    for (uint32_t t = 1; t <= 40; ++t) {
+      threads.emplace_back([&, t] { Send(pipeline, t, 1); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_TRUE(pipeline.FlushAll().ok());
+    static_cast<void>(pipeline.Stop("test"));
+    ASSERT_GE(asked.size(), 2u);
+    EXPECT_EQ(asked.front() != 0, fails);
+    EXPECT_EQ(asked.back() != 0, fails);
+    // A block and a message of each.
+    EXPECT_GE(asked.back(), fails ? 40u * 2 * 65536 : 0u);
+  }
 }
 
 TEST(PipelineTest, DataLargerThanABlockHasOneOfItsOwn) {

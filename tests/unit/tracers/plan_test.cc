@@ -118,6 +118,46 @@ TEST_F(PlanTest, AProbeIsRefusedWhatTheMountIsWithThePlace) {
   }
 }
 
+// What could lose an operation that was done has no place before `fail`.
+TEST_F(PlanTest, FailIsRefusedWhereItCouldNotBeKept) {
+  const auto said = [](const std::string& text) {
+    const auto config = ParseConfig(text, "f", FullSchema());
+    if (!config.ok()) return config.status().message();
+    NameTable names;
+    return PlanTracers(*config, names, {.probe = true}).status().message();
+  };
+  const std::string fail = "file = \"" + dir_.Path("x") + "\" when_full = fail";
+  const std::string drop = "file = \"" + dir_.Path("y") + "\"";
+  EXPECT_EQ(said("a { {} {} { compress; " + fail + " } }"), "ok");
+  EXPECT_EQ(said("{ {} { stream = { STR_ALL }; aggregate = { by op } } { " +
+                 fail + " } }"),
+            "ok");
+  EXPECT_NE(said("{ {} {} { async; " + fail + " } }").find("f:1:11: 'async'"),
+            std::string::npos);
+  EXPECT_NE(said("{ {} {} { compress; throttle ops = 5/s; " + fail + " } }")
+                .find("'throttle' holds blocks back"),
+            std::string::npos);
+  EXPECT_NE(said("{ {} { aggregate = { by op } } { " + fail + " } }")
+                .find("only counts"),
+            std::string::npos);
+  EXPECT_NE(said("{ {} {} { " + fail + " feed = ocsf } }").find("a feed"),
+            std::string::npos);
+  const auto rule = [&](const std::string& action, const std::string& output) {
+    return said(
+        "a { {} {} { " + output +
+        " } } b { {} { stream = { STR_ALL }; when seen(unlink) then { " +
+        action + " } } { " + drop + " } }");
+  };
+  for (const char* action : {"stop a", "stop 1", "raise a for 1s",
+                             "raise a to \"op = read\" for 1s"}) {
+    EXPECT_NE(rule(action, fail).find("has when_full = fail"),
+              std::string::npos)
+        << action;
+  }
+  EXPECT_EQ(rule("start a", fail), "ok");
+  EXPECT_EQ(rule("stop a", "file = \"" + dir_.Path("z") + "\""), "ok");
+}
+
 // A client opens what is wished only for a config that can be.
 TEST_F(PlanTest, WhatFiltersSayOfTheirOptionsComesBeforeWishes) {
   for (const char* filter :
