@@ -144,7 +144,7 @@ class KafkaConsumer final : public Consumer, private KafkaClient {
     const std::string tracer = HeaderOf(message, kTracerHeader);
     const std::string_view key(static_cast<const char*>(message->key),
                                message->key == nullptr ? 0 : message->key_len);
-    if (!IsHostName(host) || !IsHostName(tracer) ||
+    if (!IsHostName(host) || !IsTracerName(tracer) ||
         key != KafkaKey(host, tracer)) {
       delivery.body = "message " + std::to_string(message->offset) +
                       " of partition " + std::to_string(message->partition) +

@@ -110,6 +110,8 @@ Result<std::unique_ptr<NatsConnection>> NatsConnection::Connect(
   natsOptions_SetPingInterval(made, kPingMs);
   natsOptions_SetMaxPingsOut(made, 2);
   natsOptions_SetAllowReconnect(made, false);
+  // What a server says of others is no reason to tell those who we are.
+  natsOptions_SetIgnoreDiscoveredServers(made, true);
   natsOptions_SetName(made, "tracefs");
   natsOptions_SetClosedCB(made, &TellClosed, events.get());
   natsOptions_SetErrorHandler(made, &TellError, events.get());

@@ -130,8 +130,8 @@ class NatsConsumer final : public Consumer {
     const std::string tracer = HeaderOf(message, kTracerHeader);
     // The server says who may publish to a subject; the headers must agree.
     const std::string subject =
-        spec_.subject + '.' + SubjectToken(host) + '.' + SubjectToken(tracer);
-    if (!IsHostName(host) || !IsHostName(tracer) ||
+        spec_.subject + '.' + SubjectToken(host) + '.' + tracer;
+    if (!IsHostName(host) || !IsTracerName(tracer) ||
         subject != natsMsg_GetSubject(message)) {
       delivery.body = std::string("a message of ") +
                       natsMsg_GetSubject(message) +

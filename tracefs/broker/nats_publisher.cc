@@ -20,7 +20,7 @@ class NatsPublisher final : public Publisher {
   explicit NatsPublisher(const BrokerSpec& spec)
       : spec_(spec),
         subject_(spec.subject + '.' + SubjectToken(spec.host) + '.' +
-                 SubjectToken(spec.tracer)),
+                 spec.tracer),
         events_(std::make_shared<NatsEvents>()) {
     events_->subject = subject_;
   }

@@ -1,5 +1,7 @@
 #include "tracefs/broker/spec.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
@@ -14,9 +16,21 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr size_t kMaxNameBytes = 128;
+
 bool IsNameByte(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
          (c >= '0' && c <= '9') || c == '-' || c == '_';
+}
+
+// "127.0.0.1:4222", "[::1]:4222", "localhost:4222".
+bool IsOnThisMachine(const std::string& server) {
+  const std::string host = server.substr(0, server.rfind(':'));
+  in_addr four;
+  if (::inet_pton(AF_INET, host.c_str(), &four) == 1) {
+    return (ntohl(four.s_addr) >> 24) == IN_LOOPBACKNET;
+  }
+  return host == "localhost" || host == "[::1]";
 }
 
 // The members that are text, with their names.
@@ -59,12 +73,20 @@ Status CheckBrokerBuilt(BrokerKind kind) {
       "; install " + library + "-dev and build again, or take the packages");
 }
 
-Status BrokerSpec::CheckSecrets() const {
-  if (kind != BrokerKind::kKafka || user.empty() || tls() || sasl != "plain") {
+Status BrokerSpec::CheckSecrets(std::string_view advice) const {
+  if (user.empty() || tls() || clear) return Status::Ok();
+  // What a server of Kafka says of others is believed: none of them need be on
+  // this machine.
+  if (kind == BrokerKind::kKafka && sasl != "plain") return Status::Ok();
+  if (kind == BrokerKind::kNats &&
+      std::all_of(servers.begin(), servers.end(), &IsOnThisMachine)) {
     return Status::Ok();
   }
   return Status::Invalid(
-      "plain sends the password as it is: it needs TLS (ca)");
+      std::string(kind == BrokerKind::kNats ? "NATS sends" : "plain sends") +
+      " the password as it is, and whoever is on the way can read it: it needs "
+      "TLS (ca); if it may be read there, " +
+      std::string(advice));
 }
 
 Result<std::string> BrokerSpec::ReadPassword() const {
@@ -89,6 +111,7 @@ std::string BrokerSpec::Text() const {
   Json json = {{"kind", BrokerName(kind)},
                {"servers", servers},
                {"create", create},
+               {"clear", clear},
                {"replicas", replicas},
                {"stream_bytes", stream_bytes},
                {"message_bytes", message_bytes},
@@ -109,6 +132,7 @@ Result<BrokerSpec> BrokerSpec::Parse(std::string_view text) {
     spec.kind = *kind;
     spec.servers = json.at("servers").get<std::vector<std::string>>();
     spec.create = json.at("create").get<bool>();
+    spec.clear = json.at("clear").get<bool>();
     spec.replicas = json.at("replicas").get<uint32_t>();
     spec.stream_bytes = json.at("stream_bytes").get<uint64_t>();
     spec.message_bytes = json.at("message_bytes").get<uint64_t>();
@@ -155,24 +179,33 @@ Status CheckBrokerName(std::string_view what, std::string_view name,
     }
     after_dot = dot;
   }
-  if (!after_dot && name.size() <= 128) return Status::Ok();
+  if (!after_dot && name.size() <= kMaxNameBytes) return Status::Ok();
   return Status::Invalid(std::string(what) + ": " + Quoted(name) +
                          " is no name of letters, digits, '-' and '_'" +
                          (dots ? " with '.' between" : ""));
 }
 
-std::string SubjectToken(std::string_view name) {
-  std::string token(name);
+std::string SubjectToken(std::string_view host) {
+  std::string token(host);
   for (char& c : token) {
-    if (!IsNameByte(c)) c = '_';
+    if (c == '_') {
+      c = '=';
+    } else if (c == '.') {
+      c = '_';
+    }
   }
-  return token.empty() ? "_" : token;
+  return token;
 }
 
 bool IsHostName(std::string_view name) {
   return !name.empty() && name.size() <= 253 && name.front() != '.' &&
          std::all_of(name.begin(), name.end(),
                      [](char c) { return IsNameByte(c) || c == '.'; });
+}
+
+bool IsTracerName(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxNameBytes &&
+         std::all_of(name.begin(), name.end(), &IsNameByte);
 }
 
 }  // namespace tracefs

@@ -48,6 +48,7 @@ struct BrokerSpec {
   std::string creds = {};     // a user's credentials, for NATS
   std::string user = {};      // with `password`
   std::string password = {};  // a file whose first line it is
+  bool clear = false;         // also where others could read it on the way
 
   // Who sends. Of receivers: empty.
   std::string host = {};
@@ -55,8 +56,9 @@ struct BrokerSpec {
   bool lines = false;  // of a feed; else blocks
 
   bool tls() const { return !ca.empty(); }
-  // kInvalid if a password would cross the network in clear.
-  Status CheckSecrets() const;
+  // kInvalid if a password would cross the network in clear and `clear` does
+  // not say that it may; `advice` is how that is said: "give --broker-clear".
+  Status CheckSecrets(std::string_view advice) const;
   // The first line of the file `password`; kSystem if it has none.
   Result<std::string> ReadPassword() const;
   // "nats:a:4222,b:4222", for people.
@@ -81,10 +83,14 @@ Result<std::vector<std::string>> ParseServers(std::string_view text);
 // and '_', and with `dots` '.' between others.
 Status CheckBrokerName(std::string_view what, std::string_view name, bool dots);
 
-// A host or tracer as one token of a subject: "web1.example" -> "web1_example".
-std::string SubjectToken(std::string_view name);
+// The name of a host as one token of a subject, of no other host:
+// "web1.example" -> "web1_example", "web_1" -> "web=1".
+std::string SubjectToken(std::string_view host);
 // Whether a name may be that of a host: letters, digits, '.', '-' and '_', not
 // beginning with a dot, at most 253. It becomes the name of a folder.
 bool IsHostName(std::string_view name);
+// Whether a name may be that of a tracer, as it stands in subjects: the same
+// without dots, at most 128.
+bool IsTracerName(std::string_view name);
 
 }  // namespace tracefs

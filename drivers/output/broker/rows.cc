@@ -12,6 +12,7 @@
 #include "drivers/output/feed/option.h"
 #include "drivers/output/framing.h"
 #include "drivers/output/remote/waiting.h"
+#include "tracefs/base/text_cursor.h"
 
 namespace tracefs {
 namespace {
@@ -31,6 +32,7 @@ constexpr OptionRow kCert = {.name = "cert", .type = ValueType::kText};
 constexpr OptionRow kKey = {.name = "key", .type = ValueType::kText};
 constexpr OptionRow kUser = {.name = "user", .type = ValueType::kText};
 constexpr OptionRow kPassword = {.name = "password", .type = ValueType::kText};
+constexpr OptionRow kClear = {.name = "password_in_clear"};
 
 constexpr auto kNatsOptions =
     WithWaitingOptions({kSubject,
@@ -44,7 +46,8 @@ constexpr auto kNatsOptions =
                         kKey,
                         {.name = "creds", .type = ValueType::kText},
                         kUser,
-                        kPassword});
+                        kPassword,
+                        kClear});
 
 constexpr auto kKafkaOptions = WithWaitingOptions(
     {{.name = "topic", .type = ValueType::kText},
@@ -61,16 +64,18 @@ constexpr auto kKafkaOptions = WithWaitingOptions(
      kKey,
      {.name = "sasl", .type = ValueType::kChoice, .words = kSaslWords},
      kUser,
-     kPassword});
+     kPassword,
+     kClear});
 
 // kInvalid if something is given without what it needs.
 Status CheckTogether(const ConfigEntry& entry) {
-  constexpr std::array<std::array<std::string_view, 2>, 7> kNeeds = {
+  constexpr std::array<std::array<std::string_view, 2>, 8> kNeeds = {
       {{"cert", "key"},
        {"key", "cert"},
        {"cert", "ca"},
        {"user", "password"},
        {"password", "user"},
+       {"password_in_clear", "password"},
        {"sasl", "user"},
        {"stream_size", "create"}}};
   for (const auto& [option, needed] : kNeeds) {
@@ -84,10 +89,15 @@ Status CheckTogether(const ConfigEntry& entry) {
   return Status::Ok();
 }
 
-std::string HostName() {
+// What receivers would not believe must not be made up: two hosts could get one
+// name.
+Result<std::string> HostName() {
   std::array<char, 256> host{};
   static_cast<void>(::gethostname(host.data(), host.size() - 1));
-  return IsHostName(host.data()) ? host.data() : SubjectToken(host.data());
+  if (IsHostName(host.data())) return std::string(host.data());
+  return Status::Invalid("the name of this host, " + Quoted(host.data()) +
+                         ", has other bytes than letters, digits, '.', '-' and "
+                         "'_': give it another one (hostname(1))");
 }
 
 Result<BrokerSpec> SpecOf(const ConfigEntry& entry) {
@@ -111,7 +121,10 @@ Result<BrokerSpec> SpecOf(const ConfigEntry& entry) {
   spec.creds = entry.Text("creds");
   spec.user = entry.Text("user");
   spec.password = entry.Text("password");
-  spec.host = HostName();
+  spec.clear = entry.Has("password_in_clear");
+  Result<std::string> host = HostName();
+  if (!host.ok()) return host.status().Prefixed(entry.name);
+  spec.host = *std::move(host);
   spec.tracer = entry.Text("tracer", "trace");
   spec.lines = !FeedOf(entry).empty();
   if (Status s = CheckBrokerName("subject", spec.subject, /*dots=*/true);
@@ -129,7 +142,9 @@ Result<BrokerSpec> SpecOf(const ConfigEntry& entry) {
       !s.ok()) {
     return s.Prefixed(entry.name);
   }
-  if (Status s = spec.CheckSecrets(); !s.ok()) return s.Prefixed(entry.name);
+  if (Status s = spec.CheckSecrets("say password_in_clear"); !s.ok()) {
+    return s.Prefixed(entry.name);
+  }
   return spec;
 }
 

@@ -63,7 +63,7 @@ def messages_put_together_are_the_trace(suite):
     ids = [headers["Nats-Msg-Id"] for _, headers, _ in messages]
     expect_equal(len(set(ids)), len(ids), "messages with an id of their own")
     expect({subject for subject, _, _ in messages}
-           == {f"tracefs.{HOST.replace('.', '_')}.trace"}, "the subject")
+           == {f"tracefs.{HOST.replace('_', '=').replace('.', '_')}.trace"}, "the subject")
     count = fleet.expect_same(suite.read(whole))
     return f"{count} events in {len(messages)} messages"
 

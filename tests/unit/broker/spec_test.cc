@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <vector>
+
 namespace tracefs {
 namespace {
 
@@ -53,11 +56,59 @@ TEST(BrokerSpecTest, Malicious_TextOfNoSpecIsRefused) {
 TEST(BrokerSpecTest, APasswordInClearNeedsTls) {
   BrokerSpec spec = Example(BrokerKind::kKafka);
   spec.sasl = "plain";
-  EXPECT_TRUE(spec.CheckSecrets().ok());
+  EXPECT_TRUE(spec.CheckSecrets("").ok());
   spec.ca.clear();
-  EXPECT_EQ(spec.CheckSecrets().code(), StatusCode::kInvalid);
+  EXPECT_EQ(spec.CheckSecrets("").code(), StatusCode::kInvalid);
+  // A broker of this machine may name others.
+  spec.servers = {"127.0.0.1:9092"};
+  EXPECT_EQ(spec.CheckSecrets("").code(), StatusCode::kInvalid);
   spec.sasl = "scram-sha-512";
-  EXPECT_TRUE(spec.CheckSecrets().ok());
+  EXPECT_TRUE(spec.CheckSecrets("").ok());
+}
+
+TEST(BrokerSpecTest, NatsGetsNoPasswordInClearButOnThisMachine) {
+  BrokerSpec spec = Example(BrokerKind::kNats);
+  EXPECT_TRUE(spec.CheckSecrets("").ok());
+  spec.ca.clear();
+  const Status refused = spec.CheckSecrets("say so");
+  EXPECT_EQ(refused.code(), StatusCode::kInvalid);
+  EXPECT_NE(refused.message().find("say so"), std::string::npos);
+  for (const char* server : {"localhost:1", "127.0.0.2:1", "[::1]:1"}) {
+    spec.servers = {server};
+    EXPECT_TRUE(spec.CheckSecrets("").ok()) << server;
+    spec.servers = {server, "web1:1"};
+    EXPECT_FALSE(spec.CheckSecrets("").ok()) << server;
+  }
+  for (const char* server : {"localhost.example:1", "127.0.0.1.example:1",
+                             "128.0.0.1:1", "[::2]:1", "[::ffff:8.8.8.8]:1"}) {
+    spec.servers = {server};
+    EXPECT_FALSE(spec.CheckSecrets("").ok()) << server;
+  }
+  spec.clear = true;
+  EXPECT_TRUE(spec.CheckSecrets("").ok());
+  spec.clear = false;
+  spec.user.clear();
+  EXPECT_TRUE(spec.CheckSecrets("").ok());
+}
+
+// All names of up to four of these bytes.
+TEST(BrokerSpecTest, NoTwoHostsShareATokenOfSubjects) {
+  std::map<std::string, std::string> hosts;
+  std::vector<std::string> names = {""};
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i].size() < 4) {
+      for (const char c : {'a', '1', '.', '-', '_'})
+        names.push_back(names[i] + c);
+    }
+    if (!IsHostName(names[i])) continue;
+    const std::string token = SubjectToken(names[i]);
+    EXPECT_EQ(token.find_first_of(".*> "), token.npos);
+    const auto [other, fresh] = hosts.emplace(token, names[i]);
+    EXPECT_TRUE(fresh) << names[i] << " and " << other->second << ": " << token;
+  }
+  EXPECT_EQ(SubjectToken("web1.example"), "web1_example");
+  EXPECT_TRUE(IsTracerName("build_trace"));
+  EXPECT_FALSE(IsTracerName("build.trace"));
 }
 
 TEST(BrokerSpecTest, NamesOfKinds) {

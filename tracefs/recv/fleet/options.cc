@@ -15,10 +15,11 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr std::array kTexts = {
-    "group", "subject",     "stream",          "create", "creds",
-    "topic", "broker-user", "broker-password", "sasl",   "hosts",
-    "every", "gap",         "redeliver",       "merge"};
+constexpr std::array kTexts = {"group",       "subject",         "stream",
+                               "create",      "creds",           "topic",
+                               "broker-user", "broker-password", "broker-clear",
+                               "sasl",        "hosts",           "every",
+                               "gap",         "redeliver",       "merge"};
 constexpr std::array kOfNats = {"subject", "stream", "create", "creds"};
 constexpr std::array kOfKafka = {"topic", "sasl"};
 
@@ -126,7 +127,13 @@ Status TakeBroker(const CommandLine& given, BrokerSpec* spec) {
         "--sasl goes with --broker-user, and is plain, scram-sha-256 or "
         "scram-sha-512");
   }
-  if (Status s = spec->CheckSecrets(); !s.ok()) return s;
+  spec->clear = given.Has("broker-clear");
+  if (spec->clear && spec->user.empty()) {
+    return Status::Invalid("--broker-clear goes with --broker-user");
+  }
+  if (Status s = spec->CheckSecrets("give --broker-clear"); !s.ok()) {
+    return s.Prefixed("--broker-password: without --ca");
+  }
   if (Status s = CheckBrokerName("--subject", spec->subject, true); !s.ok()) {
     return s;
   }
@@ -158,6 +165,8 @@ po::options_description FleetOptionTexts() {
       ("topic", text("NAME"), "of Kafka; default tracefs")           //
       ("broker-user", text("NAME"), "or a user of the broker's")     //
       ("broker-password", text("FILE"), "a file with his password")  //
+      ("broker-clear",
+       "send it also where whoever is on the way could read it")  //
       ("sasl", text("HOW"),
        "how he proves it to Kafka: plain, scram-sha-256 or scram-sha-512 (the "
        "default)")  //
