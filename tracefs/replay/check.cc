@@ -90,7 +90,6 @@ std::vector<Finding> FindLacks(const Checked& checked) {
   find(false, l.handles_before, "handles_before",
        "files that were open before recording began: they are opened when "
        "first used");
-  find(false, l.devices, "devices", "device nodes: not made without --devices");
   find(false, l.not_replayed, "not_replayed",
        "ioctl, poll and getlk: not done");
   find(true, l.unplaced_changes, "unplaced_changes",
@@ -100,6 +99,23 @@ std::vector<Finding> FindLacks(const Checked& checked) {
        "names that came to mean another file, and no operation says how");
   find(false, l.unplaced - l.unplaced_changes, "unplaced",
        "operations on files that nobody can name: not done");
+  return findings;
+}
+
+std::vector<Finding> FindPrivileges(const Checked& checked) {
+  std::vector<Finding> findings;
+  for (size_t i = 0; i < kPrivilegeCount; ++i) {
+    const uint64_t count = checked.lacks.privileges[i];
+    const PrivilegeInfo& info = Info(static_cast<Privilege>(i));
+    if (count == 0) continue;
+    findings.push_back({false,
+                        count,
+                        std::string(info.key),
+                        "times " + std::string(info.text) +
+                            ": left out without " + std::string(info.option) +
+                            ", and then the tree differs in them",
+                        {}});
+  }
   return findings;
 }
 
@@ -126,6 +142,8 @@ std::string LacksText(const Checked& checked,
       for (const std::string& file : f.files) files.push_back(Printable(file));
       lacks.back()["files"] = std::move(files);
     }
+    Json left_out = Json::object();
+    for (const Finding& f : FindPrivileges(checked)) left_out[f.key] = f.count;
     const Json all = {{"replayable", !fatal},
                       {"damaged", checked.damaged},
                       {"operations", h.operations},
@@ -135,6 +153,7 @@ std::string LacksText(const Checked& checked,
                       {"written_bytes", h.written_bytes},
                       {"made_entries", h.made_entries},
                       {"visibility", checked.visibility},
+                      {"left_out_unasked", left_out},
                       {"lacks", lacks}};
     return all.dump(2) + "\n";
   }
@@ -161,6 +180,9 @@ std::string LacksText(const Checked& checked,
       text += "      ... and " + std::to_string(f.count - kMostFilesShown) +
               " more\n";
     }
+  }
+  for (const Finding& f : FindPrivileges(checked)) {
+    text += "  " + std::to_string(f.count) + " " + f.text + "\n";
   }
   return text;
 }

@@ -44,6 +44,10 @@ struct Finding {
 
 std::vector<Finding> FindLacks(const Checked& checked);
 
+// What the trace asks for that a replay leaves out unless told to; then what
+// comes of it differs from what was recorded.
+std::vector<Finding> FindPrivileges(const Checked& checked);
+
 // Whether one of them, or damage, prevents a right replay.
 bool IsReplayable(const Checked& checked, const std::vector<Finding>& findings);
 

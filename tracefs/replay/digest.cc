@@ -17,6 +17,7 @@
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/crypto/hash.h"
 #include "tracefs/replay/open_beneath.h"
+#include "tracefs/replay/privilege.h"
 
 namespace tracefs::replay {
 namespace {
@@ -357,8 +358,9 @@ std::string WhatDiffers(const TreeEntry& entry, const DigestLine& line,
     const bool device = S_ISCHR(entry.mode) || S_ISBLK(entry.mode);
     return device ? "" : "another type";
   }
+  const uint32_t bits = options.set_id ? 07777 : 07777 & ~kSetIdBits;
   if (entry.Knows(TreeEntry::kMode) && !S_ISLNK(entry.mode) &&
-      (entry.mode & 07777) != (line.mode & 07777)) {
+      (entry.mode & bits) != (line.mode & bits)) {
     return "mode " + Octal(line.mode) + " instead of " + Octal(entry.mode);
   }
   if (options.owners && entry.Knows(TreeEntry::kOwner) &&

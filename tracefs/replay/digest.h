@@ -22,6 +22,8 @@ namespace tracefs::replay {
 struct DigestOptions {
   bool owners = true;
   bool contents = true;
+  // CompareWithPlan: set-id bits are to be as recorded; they were not left out.
+  bool set_id = true;
   // CompareWithPlan: recorded bytes were written, so that contents are to be as
   // recorded.
   bool recorded_bytes = true;

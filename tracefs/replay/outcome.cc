@@ -66,6 +66,8 @@ std::string_view ExplainedName(Explained why) {
       return "devices are not made";
     case Explained::kRights:
       return "another user's rights";
+    case Explained::kLeftOut:
+      return "left out, not asked for";
   }
   return "";
 }

@@ -49,8 +49,9 @@ enum class Explained : uint8_t {
   kNotKept,       // bytes that the trace does not have
   kDevice,        // device nodes are not made
   kRights,        // it takes another user, or root
+  kLeftOut,       // it outlives the replay as a right, and was not asked for
 };
-inline constexpr size_t kExplainedCount = 6;
+inline constexpr size_t kExplainedCount = 7;
 std::string_view ExplainedName(Explained why);
 
 struct Mismatch {

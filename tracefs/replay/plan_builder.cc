@@ -569,6 +569,7 @@ void PlanBuilder::UseName(NodeId parent, std::string_view name, UseKind kind,
 }
 
 Status PlanBuilder::Emit(Action* action) {
+  NotePrivileges(*action);
   order_.End(action);
   ++header_.actions;
   if (action->sequence != 0) ++header_.operations;

@@ -21,6 +21,7 @@
 #include "tracefs/replay/observed.h"
 #include "tracefs/replay/ordering.h"
 #include "tracefs/replay/plan_file.h"
+#include "tracefs/replay/privilege.h"
 #include "tracefs/replay/tree_model.h"
 
 namespace tracefs::replay {
@@ -55,9 +56,9 @@ struct Lacks {
   uint64_t reads_without_hash = 0;
   uint64_t xattrs_without_value = 0;
   uint64_t unplaced = 0;
-  uint64_t not_replayed = 0;  // ioctl, poll
-  uint64_t devices = 0;
-  uint64_t handles_before = 0;  // open files whose opening was not seen
+  uint64_t not_replayed = 0;     // ioctl, poll
+  PrivilegeCounts privileges{};  // what takes one
+  uint64_t handles_before = 0;   // open files whose opening was not seen
   uint64_t entries_before = 0;
   uint64_t entries_without_attributes = 0;
   uint64_t files_without_content = 0;
@@ -153,6 +154,11 @@ class PlanBuilder {
   bool HasNoName(const Observed& seen) const;
   Status Unplaced(const Observed& seen);
   void NoteLacks(const format::Record& record);
+  void NotePrivilege(Privilege privilege) {
+    ++lacks_.privileges[static_cast<size_t>(privilege)];
+  }
+  void NotePrivileges(const Action& action);
+  void NotePrivileges(const TreeEntry& entry);
   uint64_t FileNumber(NodeId id) const {
     return id == kNoNode ? kNoFile : model_.node(id).serial;
   }

@@ -105,7 +105,6 @@ Status PlanBuilder::DoMake(const Observed& seen) {
   node.mode = static_cast<uint16_t>(type | (a.mode & ~a.umask & 07777));
   if (type == 0) node.mode |= S_IFREG;
   node.rdev = static_cast<uint32_t>(a.rdev);
-  if (S_ISCHR(node.mode) || S_ISBLK(node.mode)) ++lacks_.devices;
   node.complete = S_ISDIR(node.mode);
   node.has_xattrs = true;
   a.file = node.serial;

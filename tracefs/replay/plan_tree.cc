@@ -1,4 +1,5 @@
 // PlanBuilder: the tree that was there before, and the one in the end.
+#include <linux/fuse.h>
 #include <sys/stat.h>
 
 #include <utility>
@@ -70,6 +71,7 @@ Status PlanBuilder::EnsureEntry(NodeId id) {
     node.has_xattrs = known->second.is_whole;
     states_.erase(known);
   }
+  NotePrivileges(entry);
   if (out_ == nullptr) return {};
   if (S_ISLNK(node.mode) && entry.target.empty()) {
     links_before_[id] = entry;  // until somebody asks where it leads
@@ -154,6 +156,59 @@ void PlanBuilder::KeepState(const format::StateRecord& state) {
     at = std::max(at, offset + length);
   });
   known.has_holes &= known.holes.Add(at, UINT64_MAX);
+}
+
+// --- What the trace asks for that a replay does only when told to.
+
+void PlanBuilder::NotePrivileges(const TreeEntry& entry) {
+  if ((entry.mode & kSetIdBits) != 0) NotePrivilege(Privilege::kSetId);
+  if (entry.Knows(TreeEntry::kOwner) && (entry.uid != 0 || entry.gid != 0)) {
+    NotePrivilege(Privilege::kOwner);
+  }
+  if (S_ISCHR(entry.mode) || S_ISBLK(entry.mode)) {
+    NotePrivilege(Privilege::kDevice);
+  }
+  format::StateRecord state;
+  state.xattrs = AsBytes(entry.xattrs);
+  (void)state.ForEachXattr([&](std::string_view name, std::string_view value) {
+    const auto takes = PrivilegeOfXattr(name, AsBytes(value));
+    if (takes) NotePrivilege(*takes);
+  });
+}
+
+void PlanBuilder::NotePrivileges(const Action& a) {
+  if (a.error != 0) return;
+  switch (a.op) {
+    case Op::create_:
+    case Op::tmpfile_:
+    case Op::mkdir_:
+    case Op::mknod_:
+    case Op::symlink_: {
+      if ((a.mode & kSetIdBits) != 0) NotePrivilege(Privilege::kSetId);
+      if (a.uid != 0 || a.gid != 0) NotePrivilege(Privilege::kOwner);
+      const bool node = a.op == Op::mknod_;
+      if (node && (S_ISCHR(a.mode) || S_ISBLK(a.mode))) {
+        NotePrivilege(Privilege::kDevice);
+      }
+      return;
+    }
+    case Op::setattr_:
+      if ((a.valid & FATTR_MODE) != 0 && (a.mode & kSetIdBits) != 0) {
+        NotePrivilege(Privilege::kSetId);
+      }
+      if ((a.valid & (FATTR_UID | FATTR_GID)) != 0) {
+        NotePrivilege(Privilege::kOwner);
+      }
+      return;
+    case Op::setxattr_:
+    case Op::removexattr_:
+      if (const auto takes = PrivilegeOfXattr(a.text, a.data)) {
+        NotePrivilege(*takes);
+      }
+      return;
+    default:
+      return;
+  }
 }
 
 // --- The end.

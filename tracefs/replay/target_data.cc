@@ -162,13 +162,22 @@ void TargetTree::Xattr(const Action& a, WorkerState& worker, Done* done) {
   const std::string path = FdPath(fd);
   const std::string name(a.text);
   const size_t size = static_cast<size_t>(std::min<uint64_t>(a.length, 65536));
+  const bool sets = a.op == Op::setxattr_;
+  const ByteSpan value = sets && !a.Has(kHasData) ? DataOf(a, worker) : a.data;
+  const auto takes = PrivilegeOfXattr(name, sets ? value : ByteSpan());
+  if ((sets || a.op == Op::removexattr_) && takes &&
+      !options_.grants.Has(*takes)) {
+    done->skipped = true;
+    if (a.error != 0) return;
+    (void)LeavesOut(*takes);
+    done->left_out = takes;
+    return;
+  }
   switch (a.op) {
-    case Op::setxattr_: {
-      const ByteSpan value = a.Has(kHasData) ? a.data : DataOf(a, worker);
+    case Op::setxattr_:
       return Set(done, ::setxattr(path.c_str(), name.c_str(), value.data(),
                                   std::min(value.size(), size_t{65536}),
                                   static_cast<int>(a.arg_flags & 3)));
-    }
     case Op::getxattr_:
       return Set(done, ::getxattr(path.c_str(), name.c_str(), worker.Room(size),
                                   size));

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/fuse.h>
 #include <sched.h>
+#include <stdio.h>
 #include <sys/fsuid.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -125,6 +126,26 @@ bool TargetTree::TakeBytes(uint64_t n) {
   return false;
 }
 
+bool TargetTree::LeavesOut(Privilege privilege) {
+  if (options_.grants.Has(privilege)) return false;
+  left_out_.Add(privilege);
+  return true;
+}
+
+// Set-id bits make a program, or what is made in a directory, run or belong to
+// who replays.
+mode_t TargetTree::AllowedMode(mode_t mode) {
+  const bool set_id = (mode & kSetIdBits) != 0;
+  return set_id && LeavesOut(Privilege::kSetId) ? mode & ~kSetIdBits : mode;
+}
+
+// Something was these people's, and is made ours.
+void TargetTree::NoteOwner(uint32_t uid, uint32_t gid) {
+  if (options_.owners_matter && (uid != ::geteuid() || gid != ::getegid())) {
+    (void)LeavesOut(Privilege::kOwner);
+  }
+}
+
 bool TargetTree::TakeInode() {
   if (inodes_made_.fetch_add(1, std::memory_order_relaxed) <
       options_.max_inodes) {
@@ -137,16 +158,16 @@ bool TargetTree::TakeInode() {
 
 // --- The initial tree.
 
-namespace {
-
 // As format/state_message.h has them. Those that this file system, or user,
 // has not are left out. False with errno.
-bool PlaceXattrs(int fd, std::string_view xattrs) {
+bool TargetTree::PlaceXattrs(int fd, std::string_view xattrs) {
   format::StateRecord state;
   state.xattrs = AsBytes(xattrs);
   const std::string path = FdPath(fd);
   int error = 0;
   (void)state.ForEachXattr([&](std::string_view name, std::string_view value) {
+    const auto takes = PrivilegeOfXattr(name, AsBytes(value));
+    if (takes && LeavesOut(*takes)) return;
     if (::setxattr(path.c_str(), std::string(name).c_str(), value.data(),
                    value.size(), 0) != 0 &&
         errno != EOPNOTSUPP && errno != EPERM && errno != EACCES) {
@@ -157,58 +178,66 @@ bool PlaceXattrs(int fd, std::string_view xattrs) {
   return error == 0;
 }
 
-}  // namespace
-
-Status TargetTree::Place(const TreeEntry& entry, bool make) {
+Status TargetTree::MakeEntry(const TreeEntry& entry, int dir) {
   const auto fail = [&] {
     return Status::System(errno, "initial tree: " + Printable(entry.name));
   };
-  const int dir = DirFd(entry.parent);
   const char* const name = entry.name.c_str();
-  if (make) {
-    if (!TakeInode()) return fail();
-    const mode_t mode = entry.mode & 07777;
-    int rc = -1;
-    if (entry.other_parent != kNoSlot) {
-      rc = ::linkat(DirFd(entry.other_parent), entry.other_name.c_str(), dir,
-                    name, 0);
-      return rc == 0 ? Status() : fail();
-    }
-    switch (entry.mode & S_IFMT) {
-      case S_IFDIR:
-        rc = ::mkdirat(dir, name, 0700);
-        break;
-      case S_IFLNK:
-        rc = ::symlinkat(
-            entry.target.empty() ? "unknown" : entry.target.c_str(), dir, name);
-        break;
-      case S_IFIFO:
-      case S_IFSOCK:
-        rc = ::mknodat(dir, name, (entry.mode & S_IFMT) | 0600, 0);
-        break;
-      default: {
-        const UniqueFd fd(OpenBeneath(
-            dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
-        rc = fd ? 0 : -1;
-        if (fd && entry.Knows(TreeEntry::kSize) && entry.size != 0) {
-          rc = ::ftruncate(fd.get(), static_cast<off_t>(entry.size));
-        }
-        break;
+  if (!TakeInode()) return fail();
+  const mode_t mode = AllowedMode(entry.mode & 07777);
+  int rc = -1;
+  if (entry.other_parent != kNoSlot) {
+    rc = ::linkat(DirFd(entry.other_parent), entry.other_name.c_str(), dir,
+                  name, 0);
+    return rc == 0 ? Status() : fail();
+  }
+  switch (entry.mode & S_IFMT) {
+    case S_IFDIR:
+      rc = ::mkdirat(dir, name, 0700);
+      break;
+    case S_IFLNK:
+      rc = ::symlinkat(entry.target.empty() ? "unknown" : entry.target.c_str(),
+                       dir, name);
+      break;
+    case S_IFIFO:
+    case S_IFSOCK:
+      rc = ::mknodat(dir, name, (entry.mode & S_IFMT) | 0600, 0);
+      break;
+    default: {
+      const UniqueFd fd(OpenBeneath(
+          dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
+      rc = fd ? 0 : -1;
+      if (fd && entry.Knows(TreeEntry::kSize) && entry.size != 0) {
+        rc = ::ftruncate(fd.get(), static_cast<off_t>(entry.size));
       }
+      break;
     }
-    if (rc != 0) return fail();
-    if (options_.as_recorded_users && entry.Knows(TreeEntry::kOwner) &&
-        ::fchownat(dir, name, entry.uid, entry.gid, AT_SYMLINK_NOFOLLOW) != 0) {
-      return fail();
-    }
-    const UniqueFd fd(OpenBeneath(dir, name, O_PATH | O_NOFOLLOW, 0));
-    if (!fd) return fail();
-    if (!S_ISLNK(entry.mode) && ChmodFd(fd.get(), mode) != 0) return fail();
-    if (!PlaceXattrs(fd.get(), entry.xattrs)) return fail();
+  }
+  if (rc != 0) return fail();
+  const UniqueFd fd(OpenBeneath(dir, name, O_PATH | O_NOFOLLOW, 0));
+  if (!fd) return fail();
+  if (!options_.grants.Has(Privilege::kOwner)) {
+    if (entry.Knows(TreeEntry::kOwner)) NoteOwner(entry.uid, entry.gid);
+  } else if (entry.Knows(TreeEntry::kOwner) &&
+             ::fchownat(fd.get(), "", entry.uid, entry.gid, AT_EMPTY_PATH) !=
+                 0) {
+    return fail();
+  }
+  if (!S_ISLNK(entry.mode) && ChmodFd(fd.get(), mode) != 0) return fail();
+  return PlaceXattrs(fd.get(), entry.xattrs) ? Status() : fail();
+}
+
+Status TargetTree::Place(const TreeEntry& entry, bool make) {
+  const int dir = DirFd(entry.parent);
+  if (make) {
+    if (Status s = MakeEntry(entry, dir); !s.ok()) return s;
   }
   if (entry.slot != kNoSlot && entry.slot < dir_fds_.size()) {
-    const int fd = OpenBeneath(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
-    if (fd < 0) return fail();
+    const int fd =
+        OpenBeneath(dir, entry.name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+    if (fd < 0) {
+      return Status::System(errno, "initial tree: " + Printable(entry.name));
+    }
     UniqueFd old(dir_fds_[entry.slot].exchange(fd));
   }
   return {};
@@ -254,8 +283,9 @@ void TargetTree::Become(const Action& action, WorkerState& worker) {
     worker.begun_ = true;
     // An umask, and users, of this thread alone.
     ::unshare(CLONE_FS);
+    GiveUpCapabilities(options_.grants);
   }
-  if (!options_.as_recorded_users) return;
+  if (!options_.grants.Has(Privilege::kOwner)) return;
   if (worker.gid_ != action.gid) {
     ::setfsgid(action.gid);
     worker.gid_ = action.gid;
@@ -390,29 +420,35 @@ void TargetTree::Make(const Action& a, Done* done) {
   const NameText name(a.name);
   const auto type = a.mode & S_IFMT;
   if (a.op == Op::mknod_ && (type == S_IFCHR || type == S_IFBLK) &&
-      !options_.devices) {
-    // Something bears the name, so that what follows finds it.
-    done->skipped = true;
-    if (a.error == 0) {
-      UniqueFd fd(OpenBeneath(dir, a.name,
-                              O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW,
-                              a.mode & 0777));
-    }
-    return;
+      !options_.grants.Has(Privilege::kDevice)) {
+    return MakeInstead(a, done);
   }
+  if (a.error == 0) NoteOwner(a.uid, a.gid);
   if (!TakeInode()) return Set(done, -1);
   if (a.op == Op::symlink_) {
     const std::string target(a.text);
     return Set(done, ::symlinkat(target.c_str(), dir, name.c_str()));
   }
   if (a.op == Op::mknod_) {
-    return Set(
-        done, ::mknodat(dir, name.c_str(), a.mode, static_cast<dev_t>(a.rdev)));
+    return Set(done, ::mknodat(dir, name.c_str(),
+                               (a.mode & S_IFMT) | AllowedMode(a.mode & 07777),
+                               static_cast<dev_t>(a.rdev)));
   }
-  Set(done, ::mkdirat(dir, name.c_str(), a.mode & 07777));
+  Set(done, ::mkdirat(dir, name.c_str(), AllowedMode(a.mode & 07777)));
   if (done->error != 0 || a.made_dir >= dir_fds_.size()) return;
   const int fd = OpenBeneath(dir, a.name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
   UniqueFd old(dir_fds_[a.made_dir].exchange(fd));
+}
+
+// For a device node: something bears the name, so that what follows finds it.
+void TargetTree::MakeInstead(const Action& a, Done* done) {
+  done->skipped = true;
+  if (a.error != 0) return;
+  (void)LeavesOut(Privilege::kDevice);
+  done->left_out = Privilege::kDevice;
+  const UniqueFd fd(OpenBeneath(DirFd(a.dir), a.name,
+                                O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW,
+                                a.mode & 0777));
 }
 
 void TargetTree::OpenFile(const Action& a, Done* done) {
@@ -422,18 +458,19 @@ void TargetTree::OpenFile(const Action& a, Done* done) {
       static_cast<int>(a.arg_flags) & (O_ACCMODE | O_TRUNC | O_SYNC | O_DSYNC);
   flags |= O_NONBLOCK | O_CLOEXEC;
   if (options_.direct && a.op != Op::opendir_) flags |= O_DIRECT;
+  const bool makes = a.op == Op::create_ || a.op == Op::tmpfile_;
+  const mode_t mode = makes ? AllowedMode(a.mode & 07777) : 0;
+  if (makes && a.error == 0) NoteOwner(a.uid, a.gid);
   int fd;
   const auto open = [&] {
     switch (a.op) {
       case Op::create_:
         return OpenBeneath(DirFd(a.dir), a.name,
-                           flags | O_CREAT | O_EXCL | O_NOFOLLOW,
-                           a.mode & 07777);
+                           flags | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
       case Op::tmpfile_:
         return OpenBeneath(
             DirFd(a.dir), ".",
-            flags | O_TMPFILE | static_cast<int>(a.arg_flags & O_EXCL),
-            a.mode & 07777);
+            flags | O_TMPFILE | static_cast<int>(a.arg_flags & O_EXCL), mode);
       case Op::opendir_:
         return OpenBeneath(DirFd(a.dir), ".",
                            O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -444,7 +481,6 @@ void TargetTree::OpenFile(const Action& a, Done* done) {
         return OpenBeneath(DirFd(a.dir), a.name, flags | O_NOFOLLOW);
     }
   };
-  const bool makes = a.op == Op::create_ || a.op == Op::tmpfile_;
   if (makes && !TakeInode()) return Set(done, -1);
   fd = open();
   if (fd < 0 && errno == EINVAL && (flags & O_DIRECT) != 0) {
@@ -473,8 +509,13 @@ void TargetTree::Remove(const Action& a, Done* done) {
 void TargetTree::Rename(const Action& a, Done* done) {
   const NameText name(a.name);
   const NameText new_name(a.new_name);
+  // A whiteout is a device node.
+  uint32_t flags = a.arg_flags;
+  if ((flags & RENAME_WHITEOUT) != 0 && LeavesOut(Privilege::kDevice)) {
+    flags &= ~static_cast<uint32_t>(RENAME_WHITEOUT);
+  }
   Set(done, ::syscall(SYS_renameat2, DirFd(a.dir), name.c_str(),
-                      DirFd(a.new_dir), new_name.c_str(), a.arg_flags));
+                      DirFd(a.new_dir), new_name.c_str(), flags));
 }
 
 void TargetTree::Link(const Action& a, Done* done) {
@@ -501,10 +542,16 @@ void TargetTree::SetAttributes(const Action& a, Done* done) {
       FATTR_ATIME | FATTR_MTIME | FATTR_ATIME_NOW | FATTR_MTIME_NOW;
   const Reached at(*this, a);
   if (at.fd() < 0) return Set(done, -1);
-  if ((a.valid & FATTR_MODE) != 0 && ChmodFd(at.fd(), a.mode & 07777) != 0) {
+  if ((a.valid & FATTR_MODE) != 0 &&
+      ChmodFd(at.fd(), AllowedMode(a.mode & 07777)) != 0) {
     return Set(done, -1);
   }
-  if ((a.valid & (FATTR_UID | FATTR_GID)) != 0) {
+  const bool gives_away = (a.valid & (FATTR_UID | FATTR_GID)) != 0;
+  if (gives_away && !options_.grants.Has(Privilege::kOwner)) {
+    if (a.error == 0 && options_.owners_matter) {
+      (void)LeavesOut(Privilege::kOwner);
+    }
+  } else if (gives_away) {
     const uid_t uid =
         (a.valid & FATTR_UID) != 0 ? a.new_uid : static_cast<uid_t>(-1);
     const gid_t gid =

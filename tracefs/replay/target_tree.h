@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/replay/action.h"
 #include "tracefs/replay/plan_file.h"
+#include "tracefs/replay/privilege.h"
 
 namespace tracefs::replay {
 
@@ -31,8 +33,11 @@ enum class DataMode : uint8_t {
 
 struct TargetOptions {
   DataMode data = DataMode::kRecorded;
-  bool as_recorded_users = false;  // takes root
-  bool devices = false;
+  // What was asked for. With kOwner, which takes root, operations are done as
+  // who it was.
+  Grants grants;
+  // Files are to be whose they were: that they are not is told.
+  bool owners_matter = false;
   bool direct = false;  // O_DIRECT where offset, length and file allow it
   uint64_t max_bytes = UINT64_MAX;   // written; holes are none
   uint64_t max_inodes = UINT64_MAX;  // made
@@ -44,9 +49,10 @@ struct Done {
   int error = 0;
   struct stat st;  // of look-ups and getattr
   bool has_stat = false;
-  std::string text;      // of readlink
-  uint32_t hash = 0;     // of the bytes read
-  bool skipped = false;  // device nodes
+  std::string text;   // of readlink
+  uint32_t hash = 0;  // of the bytes read
+  bool skipped = false;
+  std::optional<Privilege> left_out;  // why it was skipped
 };
 
 // What a thread that calls Do keeps to itself.
@@ -96,6 +102,8 @@ class TargetTree {
   void Do(const Action& action, WorkerState& worker, Done* done);
 
   uint64_t bytes_written() const { return bytes_written_; }
+  // What was not done since nobody had asked for it.
+  PrivilegeCounts left_out() const { return left_out_.Counts(); }
   // Something would have been more than was allowed.
   bool over_quota() const { return over_quota_; }
 
@@ -103,6 +111,12 @@ class TargetTree {
   TargetTree(const PlanHeader& header, const TargetOptions& options);
   class Reached;
 
+  bool LeavesOut(Privilege privilege);
+  mode_t AllowedMode(mode_t mode);
+  void NoteOwner(uint32_t uid, uint32_t gid);
+  bool PlaceXattrs(int fd, std::string_view xattrs);
+  Status MakeEntry(const TreeEntry& entry, int dir);
+  void MakeInstead(const Action& action, Done* done);
   bool TakeBytes(uint64_t n);
   bool TakeInode();
   void Become(const Action& action, WorkerState& worker);
@@ -126,6 +140,7 @@ class TargetTree {
   ByteSpan DataOf(const Action& action, WorkerState& worker) const;
 
   const TargetOptions options_;
+  LeftOut left_out_;
   std::vector<std::atomic<int>> dir_fds_;
   std::vector<std::atomic<int>> handle_fds_;
   std::atomic<uint64_t> bytes_written_{0};

@@ -157,7 +157,8 @@ class Survey {
     const TreeEntry& then = at->second;
     const bool mode = then.Knows(TreeEntry::kMode) &&
                       (then.mode & 07777) != (now.st_mode & 07777);
-    const bool owner = target_.owners && then.Knows(TreeEntry::kOwner) &&
+    const bool owner = target_.grants.Has(Privilege::kOwner) &&
+                       then.Knows(TreeEntry::kOwner) &&
                        (then.uid != now.st_uid || then.gid != now.st_gid);
     if (mode || owner) record_.dressed.insert(file);
   }
@@ -224,7 +225,8 @@ class Decision {
     for (UndoStep& step : group.steps) {
       if (!why.empty()) break;
       step.is_nothing = false;
-      why = TryStep(group.sequence, step);
+      why = WhatItTakes(step);
+      if (why.empty()) why = TryStep(group.sequence, step);
     }
     if (why.empty()) return;
     for (auto at = log_.rbegin(); at != log_.rend(); ++at) {
@@ -236,6 +238,34 @@ class Decision {
       }
     }
     refused_[index] = std::move(why);
+  }
+
+  // What a step would give that nobody asked for.
+  std::string WhatItTakes(const UndoStep& step) const {
+    if (step.is_passing) return {};
+    std::vector<Privilege> takes;
+    const bool makes = IsMaking(step.kind) && step.kind != Kind::kLinkAgain;
+    if ((makes || step.kind == Kind::kMode) && (step.mode & kSetIdBits) != 0) {
+      takes.push_back(Privilege::kSetId);
+    }
+    const bool foreign = step.uid != ::geteuid() || step.gid != ::getegid();
+    if (step.kind == Kind::kOwner || (makes && foreign)) {
+      takes.push_back(Privilege::kOwner);
+    }
+    const auto look = [&](const std::string& name, std::string_view value) {
+      const auto privilege = PrivilegeOfXattr(name, AsBytes(value));
+      if (privilege) takes.push_back(*privilege);
+    };
+    if (step.kind == Kind::kXattr) look(step.other, step.value);
+    if (step.kind == Kind::kRemoveXattr) look(step.other, {});
+    for (const auto& [name, value] : step.xattrs) look(name, value);
+    for (const Privilege privilege : takes) {
+      if (target_.grants.Has(privilege)) continue;
+      const PrivilegeInfo& info = Info(privilege);
+      return "it takes " + std::string(info.option) + ": " +
+             std::string(info.text);
+    }
+    return {};
   }
 
   std::string TryStep(uint64_t sequence, UndoStep& step) {
@@ -343,9 +373,6 @@ class Decision {
     if (step.file == kRootFile) return "DIR itself is left as it is";
     if (!names_.PathOf(step.file, &step.path)) {
       return "it is not there any more";
-    }
-    if (step.kind == Kind::kOwner && !target_.owners) {
-      return "giving files away takes root";
     }
     if (IsDressing(step.kind) && record_.dressed.contains(step.file)) {
       return kNotAsLeft;

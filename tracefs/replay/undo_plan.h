@@ -16,7 +16,7 @@ namespace tracefs::replay {
 struct UndoTarget {
   int root = -1;
   int scratch = -1;
-  bool owners = false;  // giving files away is allowed
+  Grants grants;  // what steps may give
   // What the plan expects in the end (digest.h).
   std::map<std::string, TreeEntry> expected;
 };

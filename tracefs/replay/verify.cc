@@ -27,7 +27,8 @@ std::optional<Explained> WhyError(const Action& a, int error,
   }
   if (either(EOPNOTSUPP) || either(ENOSYS)) return Explained::kNotSupported;
   if (a.op == Op::lseek_ && either(ENXIO)) return Explained::kLayout;
-  if (!options.as_recorded_users && (either(EACCES) || either(EPERM))) {
+  if (!options.grants.Has(Privilege::kOwner) &&
+      (either(EACCES) || either(EPERM))) {
     return Explained::kRights;
   }
   if (a.op == Op::copy_file_range_ && either(EXDEV)) {
@@ -54,7 +55,8 @@ Verdict VerifyBytes(const Action& a, const Done& done,
   return Differs(why, "other bytes than then");
 }
 
-Verdict VerifyStat(const Action& a, const Done& done) {
+Verdict VerifyStat(const Action& a, const Done& done,
+                   const VerifyOptions& options) {
   const struct stat& st = done.st;
   if ((a.stat_mode & S_IFMT) != (st.st_mode & S_IFMT)) {
     const bool device = S_ISCHR(a.stat_mode) || S_ISBLK(a.stat_mode);
@@ -69,12 +71,16 @@ Verdict VerifyStat(const Action& a, const Done& done) {
   }
   // DIR itself is as its owner has made it.
   const bool is_top = a.place == Place::kDir && a.dir == kRootSlot;
-  if (!is_top && !S_ISLNK(st.st_mode) &&
-      (a.stat_mode & 07777) != (st.st_mode & 07777)) {
-    return Differs(
-        a.Has(kSizeRaces) ? std::optional(Explained::kRaced) : std::nullopt,
-        Both("mode", std::to_string(a.stat_mode & 07777),
-             std::to_string(st.st_mode & 07777)));
+  const uint32_t other_bits = (a.stat_mode ^ st.st_mode) & 07777;
+  if (!is_top && !S_ISLNK(st.st_mode) && other_bits != 0) {
+    std::optional<Explained> why;
+    if (a.Has(kSizeRaces)) why = Explained::kRaced;
+    if ((other_bits & ~kSetIdBits) == 0 &&
+        !options.grants.Has(Privilege::kSetId)) {
+      why = Explained::kLeftOut;
+    }
+    return Differs(why, Both("mode", std::to_string(a.stat_mode & 07777),
+                             std::to_string(st.st_mode & 07777)));
   }
   if (!S_ISDIR(st.st_mode) && a.stat_nlink != 0 &&
       a.stat_nlink != st.st_nlink) {
@@ -93,6 +99,7 @@ std::string ErrorName(uint32_t error) {
 
 Verdict Verify(const Action& a, const Done& done,
                const VerifyOptions& options) {
+  if (done.left_out) return Differs(Explained::kLeftOut, "not asked for");
   if (done.skipped) return Differs(Explained::kDevice, "not done");
   if (static_cast<int>(a.error) != done.error) {
     return Differs(
@@ -130,7 +137,8 @@ Verdict Verify(const Action& a, const Done& done,
       return a.op == Op::copy_file_range_ ? VerifyBytes(a, done, options)
                                           : Verdict();
     default:
-      return a.Has(kHasStat) && done.has_stat ? VerifyStat(a, done) : Verdict();
+      return a.Has(kHasStat) && done.has_stat ? VerifyStat(a, done, options)
+                                              : Verdict();
   }
 }
 

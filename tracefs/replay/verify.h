@@ -18,7 +18,7 @@ struct Verdict {
 
 struct VerifyOptions {
   bool has_bytes = true;  // what is written is what was written then
-  bool as_recorded_users = false;
+  Grants grants;
 };
 
 Verdict Verify(const Action& action, const Done& done,

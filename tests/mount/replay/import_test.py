@@ -16,6 +16,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 # pylint: disable=wrong-import-position
 from tracefs_harness import Skip, Suite, expect, expect_equal  # noqa: E402
+from workloads import AS_IT_WAS  # noqa: E402
 from trees import expect_same_tree, tree_digest  # noqa: E402
 
 STRACE = ["strace", "-f", "-ttt", "-T", "-y", "-s", "1000000"]
@@ -164,7 +165,8 @@ class Import:
         """The strace replays to the tree that there was, with its results."""
         _, theirs, want, _ = self.recorded(WORK)
         again = self.fresh("again")
-        report = self.suite.tool("tracefs-replay", theirs, "--root", again)
+        report = self.suite.tool("tracefs-replay", theirs, "--root", again,
+                                 *AS_IT_WAS)
         expect_equal(report.returncode, 0, report.stdout + report.stderr)
         expect_same_tree(tree_digest(again, times=False), want,
                          "the tree of the replayed strace")
@@ -177,7 +179,8 @@ class Import:
 for i in 1 2 3 4; do echo $i > f$i; done; chmod 6755 f1 f4; chmod 4644 f2
 chmod 2644 f3; chown 5:6 f1 f2 f3; mkdir d; chmod 2755 d; chown 5:6 d""")
         again = self.fresh("again")
-        report = self.suite.tool("tracefs-replay", theirs, "--root", again)
+        report = self.suite.tool("tracefs-replay", theirs, "--root", again,
+                                 *AS_IT_WAS)
         expect_equal(report.returncode, 0, report.stdout + report.stderr)
         expect_same_tree(tree_digest(again, times=False), want, "set-id bits")
 
@@ -199,7 +202,8 @@ chmod 2644 f3; chown 5:6 f1 f2 f3; mkdir d; chmod 2755 d; chown 5:6 d""")
         theirs, said = self.imported(log, folder)
         expect("of which 0 could not be read" in said, said)
         again = self.fresh("again")
-        report = self.suite.tool("tracefs-replay", theirs, "--root", again)
+        report = self.suite.tool("tracefs-replay", theirs, "--root", again,
+                                 *AS_IT_WAS)
         expect_equal(report.returncode, 0, report.stdout + report.stderr)
         expect_same_tree(tree_digest(again, times=False), want, "the tree")
         pids = {str(event["pid"]) for event in self.suite.read(theirs)}
@@ -213,7 +217,8 @@ chmod 2644 f3; chown 5:6 f1 f2 f3; mkdir d; chmod 2755 d; chown 5:6 d""")
         theirs, said = self.imported(log, folder)
         expect("time of day" in said, said)
         again = self.fresh("again")
-        report = self.suite.tool("tracefs-replay", theirs, "--root", again)
+        report = self.suite.tool("tracefs-replay", theirs, "--root", again,
+                                 *AS_IT_WAS)
         expect_equal(report.returncode, 0, report.stdout + report.stderr)
         expect_same_tree(tree_digest(again, times=False), want, "the tree")
         sums, at = set(), 10 ** 9

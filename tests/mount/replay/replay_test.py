@@ -22,7 +22,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 from tracefs_harness import (  # noqa: E402
     Skip, Suite, expect, expect_equal, wait_until)
 from trees import expect_same_tree, tree_digest  # noqa: E402
-from workloads import FILE_RACES, RACES, WORKLOADS  # noqa: E402
+from workloads import AS_IT_WAS, FILE_RACES, RACES, WORKLOADS  # noqa: E402
 
 FLAGS = "STR_ALL | STR_DATA"
 REPLAY = "STR_REPLAY | STR_DATA"
@@ -117,7 +117,7 @@ class Replay:
     def replay(self, trace, folder, *words, status=0):
         """What tracefs-replay reports."""
         done = self.suite.tool("tracefs-replay", trace, "--root", folder,
-                               "--format", "json", *words)
+                               "--format", "json", *AS_IT_WAS, *words)
         report = json.loads(done.stdout) if done.stdout else None
         expect(done.returncode in (status if isinstance(status, tuple)
                                    else (status,)),
@@ -683,13 +683,14 @@ python3 -c 'import os; os.setxattr("t/sub/b", "user.k", b"v")'"""
             folder = self.suite.path("recorded")
             now = tree_digest(folder, times=False)
             shown = self.suite.tool("tracefs-replay", trace, "--root", folder,
-                                    "--undo", filter_text)
+                                    "--undo", filter_text, *AS_IT_WAS)
             expect_equal(shown.returncode, 0 if possible else 1,
                          title + shown.stdout + shown.stderr)
             expect_same_tree(tree_digest(folder, times=False), now,
                              "shown, not done")
             done = self.suite.tool("tracefs-replay", trace, "--root", folder,
-                                   "--undo", filter_text, "--apply")
+                                   "--undo", filter_text, "--apply",
+                                   *AS_IT_WAS)
             expect_equal(done.returncode, 0 if possible else 1,
                          title + done.stdout + done.stderr)
             if possible:

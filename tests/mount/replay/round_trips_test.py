@@ -23,7 +23,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 # pylint: disable=wrong-import-position
 from tracefs_harness import Skip, Suite, expect, expect_equal  # noqa: E402
 from trees import expect_same_tree, tree_digest  # noqa: E402
-from workloads import WORKLOADS  # noqa: E402
+from workloads import AS_IT_WAS, WORKLOADS  # noqa: E402
 
 SOAK = os.environ.get("TRACEFS_SOAK") == "1"
 KINDS = ("tmpfs", "ext4", "xfs", "btrfs") if SOAK else ("tmpfs", "ext4")
@@ -67,7 +67,7 @@ class RoundTrips:
         shutil.rmtree(folder, ignore_errors=True)
         os.mkdir(folder)
         done = self.suite.tool("tracefs-replay", plan, "--root", folder,
-                               "--format", "json")
+                               "--format", "json", *AS_IT_WAS)
         expect(done.stdout, done.stderr)
         report = json.loads(done.stdout)
         wrong = {key: report[key] for key in (

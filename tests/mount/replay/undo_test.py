@@ -16,10 +16,12 @@ import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 # pylint: disable=wrong-import-position
 from tracefs_harness import Skip, Suite, expect, expect_equal  # noqa: E402
+from workloads import AS_IT_WAS  # noqa: E402
 
 SOAK = os.environ.get("TRACEFS_SOAK") == "1"
 FLAGS = "STR_REPLAY | STR_DATA | STR_PID"
@@ -343,7 +345,7 @@ class Undo:
     def undo(self, trace, source, pid, *words):
         done = self.suite.tool("tracefs-replay", trace, "--root", source,
                                "--undo", f"cpid = {pid}", "--format", "json",
-                               *words)
+                               *AS_IT_WAS, *words)
         expect(done.returncode in (0, 1), done.stderr)
         said = json.loads(done.stdout)
         expect_equal(said["doubt"], "", done.stdout[-500:])
@@ -432,7 +434,7 @@ class Undo:
                 expect_equal(digest_of(source), story.model.digest(), "the run")
                 done = suite.tool("tracefs-replay", trace, "--root", source,
                                   "--undo", "cuid = 0", "--apply", "--format",
-                                  "json")
+                                  "json", *AS_IT_WAS)
                 expect_equal(done.returncode, 0, done.stdout + done.stderr)
                 expect_equal(digest_of(source), before, "all of it taken back")
                 undone += len(json.loads(done.stdout)["steps"])

@@ -7,6 +7,9 @@ of this project in $SOURCE.
 import os
 import sys
 
+# A replay that leaves nothing out.
+AS_IT_WAS = ("--users", "recorded", "--set-id", "--security-xattrs",
+             "--trusted-xattrs")
 HERE = os.path.dirname(os.path.abspath(__file__))
 RACES = [sys.executable, "-B", os.path.join(HERE, "races.py"), "."]
 FILE_RACES = [sys.executable, "-B", os.path.join(HERE, "file_races.py"), "."]

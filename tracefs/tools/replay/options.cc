@@ -78,7 +78,14 @@ po::options_description VisibleOptions() {
        "bytes written: recorded (default), zero, pattern, synth (same hash, "
        "same bytes)")  //
       ("users", text("WHICH"),
-       "recorded (default for root): as who it was; self")       //
+       "self (default); recorded: as who it was, and files belong to whom they "
+       "belonged: takes root")                              //
+      ("set-id", "set-user-ID and set-group-ID bits, too")  //
+      ("security-xattrs",
+       "security.* attributes, too: file capabilities, labels")  //
+      ("trusted-xattrs",
+       "trusted.* attributes, too, and others that are neither user.* nor "
+       "ACLs")                                                   //
       ("direct", "O_DIRECT where offsets and lengths allow it")  //
       ("devices", "make device nodes, too: takes root")          //
       ("max-bytes", text("SIZE"),
@@ -235,8 +242,7 @@ Status ReadPlay(const CommandLine& given, ReplayOptions* result) {
     result->play.max_lag_ns = *lag;
   }
   result->play.skip_repeated = given.Has("skip-repeated");
-  result->target.as_recorded_users = ::geteuid() == 0;
-  bool recorded = result->target.as_recorded_users;
+  bool recorded = false;
   if (Status s = ReadWord<bool>(
           given, "users", {{"recorded", true}, {"self", false}}, &recorded);
       !s.ok()) {
@@ -248,8 +254,16 @@ Status ReadPlay(const CommandLine& given, ReplayOptions* result) {
   if (given.Has("devices") && ::geteuid() != 0) {
     return Status::Invalid("--devices takes root");
   }
-  result->target.as_recorded_users = recorded;
-  result->target.devices = given.Has("devices");
+  result->target.owners_matter = ::geteuid() == 0 && !given.Has("users");
+  using replay::Privilege;
+  for (const auto& [asked, privilege] :
+       {std::pair(recorded, Privilege::kOwner),
+        {given.Has("set-id"), Privilege::kSetId},
+        {given.Has("security-xattrs"), Privilege::kSecurityXattr},
+        {given.Has("trusted-xattrs"), Privilege::kTrustedXattr},
+        {given.Has("devices"), Privilege::kDevice}}) {
+    if (asked) result->target.grants.Add(privilege);
+  }
   result->target.direct = given.Has("direct");
   for (Status s :
        {ReadNumber(given, "max-bytes", true, 0, INT64_MAX,

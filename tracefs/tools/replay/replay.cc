@@ -120,8 +120,11 @@ class Run {
   }
 
   replay::DigestOptions DigestHow() const {
-    return {.owners = options_.target.as_recorded_users ||
-                      (!options_.digest_of.empty() && ::geteuid() == 0)};
+    using replay::Privilege;
+    const replay::Grants& grants = options_.target.grants;
+    return {.owners = grants.Has(Privilege::kOwner) ||
+                      (!options_.digest_of.empty() && ::geteuid() == 0),
+            .set_id = grants.Has(Privilege::kSetId)};
   }
 
   Status CompileTraces() {
@@ -194,7 +197,7 @@ class Run {
       play.until_sequence = bound.sequence;
       play.until_ns = bound.ns;
     }
-    play.verify.as_recorded_users = options_.target.as_recorded_users;
+    play.verify.grants = options_.target.grants;
     play.verify.has_bytes = options_.target.data == replay::DataMode::kRecorded;
     play.warn = [this](const replay::Mismatch& m) {
       const std::lock_guard lock(mutex_);
@@ -213,12 +216,14 @@ class Run {
     if (!prepared.ok()) return prepared.status();
     report->prepared = *std::move(prepared);
     report->made_tree = options_.prepare.value_or(empty);
+    report->left_out = (*tree)->left_out();
     if (options_.prepare_only) return {};
     const double before_s = ProcessorSeconds();
     replay::Player player(compiled_.plan.get(), compiled_.header, tree->get(),
                           PlayHow());
     const Status played = player.Run(&report->outcome);
     report->processor_s = ProcessorSeconds() - before_s;
+    report->left_out = (*tree)->left_out();
     if (!played.ok()) return played;
     return CompareEnd((*tree)->root(), empty, report);
   }
@@ -290,6 +295,7 @@ class Run {
       out_.Append(std::to_string(reports[0].prepared.entries) +
                   " entries made, " +
                   std::to_string(reports[0].prepared.failed) + " failed\n");
+      out_.Append(LeftOutText(reports[0]));
       for (const std::string& error : reports[0].prepared.errors) Say(error);
       if (reports[0].prepared.checked != 0) {
         out_.Append(std::to_string(reports[0].prepared.other_contents) +
@@ -302,6 +308,7 @@ class Run {
     }
     const bool good = options_.prepare_only
                           ? reports[0].prepared.failed == 0 &&
+                                !reports[0].IsLeftOut() &&
                                 reports[0].prepared.other_contents == 0
                           : reports[0].Good();
     if (!good) Raise(1);
@@ -324,6 +331,9 @@ class Run {
     to->end.differences += from.end.differences;
     to->end.first.insert(to->end.first.end(), from.end.first.begin(),
                          from.end.first.end());
+    for (size_t i = 0; i < replay::kPrivilegeCount; ++i) {
+      to->left_out[i] += from.left_out[i];
+    }
     to->processor_s = std::max(to->processor_s, from.processor_s);
   }
 

@@ -114,6 +114,10 @@ std::string Conclusion(const ReplayReport& r) {
     if (r.outcome.mismatched() != 0) {
       return std::to_string(r.outcome.mismatched()) + " results differ\n";
     }
+    if (r.IsLeftOut()) {
+      return "no result differs, but something was left out: the tree is not "
+             "as recorded\n";
+    }
     const bool whole = r.header().lost == 0 && !r.compiled->damaged;
     return whole ? "every result is the same, but not all of the rest\n"
                  : "every result is the same, of a trace that is not whole\n";
@@ -151,6 +155,18 @@ bool ReplayReport::MadeUp() const {
   if (header().unknown_sources != 0) return true;
   // Where the end is not looked at, nothing says that it is right.
   return !end.compared && header().unknown_content + header().without_data != 0;
+}
+
+std::string LeftOutText(const ReplayReport& r) {
+  std::string text;
+  for (size_t i = 0; i < replay::kPrivilegeCount; ++i) {
+    if (r.left_out[i] == 0) continue;
+    const auto& info = replay::Info(static_cast<replay::Privilege>(i));
+    text += "left out " + std::to_string(r.left_out[i]) +
+            " times: " + std::string(info.text) + "; " +
+            std::string(info.option) + " asks for them\n";
+  }
+  return text;
 }
 
 std::string ReportText(const ReplayReport& r) {
@@ -236,7 +252,7 @@ std::string ReportText(const ReplayReport& r) {
                       " paths:\n";
     for (const std::string& line : r.end.first) text += "  " + line + "\n";
   }
-  return text + Contents(r) + Conclusion(r);
+  return text + LeftOutText(r) + Contents(r) + Conclusion(r);
 }
 
 std::string ReportJson(const ReplayReport& r) {
@@ -280,8 +296,15 @@ std::string ReportJson(const ReplayReport& r) {
   }
   const double asked = AskedSeconds(r);
   const double elapsed = Seconds(o.elapsed_ns);
+  Json left_out = Json::object();
+  for (size_t i = 0; i < replay::kPrivilegeCount; ++i) {
+    if (r.left_out[i] == 0) continue;
+    left_out[std::string(Info(static_cast<replay::Privilege>(i)).key)] =
+        r.left_out[i];
+  }
   Json all = {
       {"good", r.Good()},
+      {"left_out", left_out},
       {"operations", o.operations()},
       {"same", o.matched()},
       {"differs", o.mismatched()},

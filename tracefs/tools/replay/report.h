@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tracefs/replay/outcome.h"
+#include "tracefs/replay/privilege.h"
 #include "tracefs/tools/replay/compile.h"
 #include "tracefs/tools/replay/prepare.h"
 
@@ -29,6 +30,7 @@ struct ReplayReport {
   replay::Outcome outcome;
   EndState end;
   bool made_tree = false;  // what was there before was made by the replay
+  replay::PrivilegeCounts left_out{};
   double processor_s = 0;  // used by this process while it replayed
 
   // All that it covers was compared, and is the same.
@@ -37,14 +39,18 @@ struct ReplayReport {
            end.differences == 0 && prepared.failed == 0 &&
            prepared.other_contents == 0 && header().unplaced_changes == 0 &&
            header().operations != 0 && header().lost == 0 &&
-           !compiled->damaged && !MadeUp();
+           !compiled->damaged && !MadeUp() && !IsLeftOut();
   }
+  // Something was not done since nobody had asked for it.
+  bool IsLeftOut() const { return left_out != replay::PrivilegeCounts{}; }
   // Contents are in it that nobody recorded, and --data did not ask for them.
   bool MadeUp() const;
 
   const replay::PlanHeader& header() const { return compiled->header; }
 };
 
+// A line for each kind that was left out, and which option asks for it.
+std::string LeftOutText(const ReplayReport& report);
 std::string ReportText(const ReplayReport& report);
 std::string ReportJson(const ReplayReport& report);
 

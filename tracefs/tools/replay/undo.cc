@@ -117,7 +117,18 @@ Result<UndoPlan> PlanUndo(const ReplayOptions& options,
     return Status::System(errno, Printable(scratch.path()));
   }
   replay::TargetOptions target = options.target;
-  target.devices = false;
+  // Nobody else gets into the scratch directory, and it goes away: what is put
+  // there is as it was. DIR gets what was asked for.
+  target.grants = {};
+  for (const replay::Privilege privilege :
+       {replay::Privilege::kSetId, replay::Privilege::kSecurityXattr,
+        replay::Privilege::kTrustedXattr}) {
+    target.grants.Add(privilege);
+  }
+  if (options.target.owners_matter ||
+      options.target.grants.Has(replay::Privilege::kOwner)) {
+    target.grants.Add(replay::Privilege::kOwner);
+  }
   if (target.max_bytes == UINT64_MAX) {
     target.max_bytes = uint64_t{st.f_bavail} * st.f_frsize / 2;
   }
@@ -131,7 +142,7 @@ Result<UndoPlan> PlanUndo(const ReplayOptions& options,
   Status failed;
   replay::PlayOptions play;
   play.order = replay::OrderMode::kGlobal;
-  play.verify.as_recorded_users = target.as_recorded_users;
+  play.verify.grants = target.grants;
   play.before = [&](const replay::Action& action) {
     failed = recorder.Before(action);
     return failed.ok();
@@ -146,7 +157,7 @@ Result<UndoPlan> PlanUndo(const ReplayOptions& options,
   result.groups =
       replay::DecideUndo(recorder.Take(), {.root = root,
                                            .scratch = (*tree)->root(),
-                                           .owners = target.as_recorded_users,
+                                           .grants = options.target.grants,
                                            .expected = *std::move(expected)});
   result.differing = DifferingOf(outcome);
   result.doubt = DoubtOf(compiled, *prepared, result.differing);
@@ -205,7 +216,8 @@ Result<uint64_t> ShowOrApplyUndo(const ReplayOptions& options, UndoPlan plan,
     if (group.why_not.empty()) group.why_not = stopped;
     if (group.why_not.empty() && applied) {
       const Status done = replay::DoUndoGroup(
-          root, plan.store.get(), options.target.as_recorded_users, group);
+          root, plan.store.get(),
+          options.target.grants.Has(replay::Privilege::kOwner), group);
       if (!done.ok()) {
         // What comes now was decided on as if this had been done.
         group.why_not = done.message();

@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""What a hostile trace gets from whoever replays it or takes it back as root:
+nothing that outlives the replay as a right, unless it was asked for by kind. What
+was left out is told, and the tree is not said to be as recorded.
+
+  privileges_test.py --bin build/release/bin [--only NAME]
+"""
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
+
+# pylint: disable=wrong-import-position
+from tracefs_harness import Suite, expect, expect_equal  # noqa: E402
+
+FLAGS = "STR_REPLAY | STR_DATA | STR_PNAME"
+USER = 12345
+# cap_setuid+ep (linux/capability.h: revision 2, effective; two words of each).
+CAPABILITY = "0100000280000000000000000000000000000000"
+# A user has all rights by name (linux/posix_acl_xattr.h).
+ACL = ("02000000" "01000600ffffffff" "02000700" + USER.to_bytes(4, "little").hex()
+       + "04000000ffffffff" "10000700ffffffff" "20000000ffffffff")
+OPTIONS = {"set_id": ("--set-id",), "security_xattrs": ("--security-xattrs",),
+           "trusted_xattrs": ("--trusted-xattrs",), "devices": ("--devices",),
+           "owners": ("--users", "recorded")}
+
+
+def xattrs(words):
+    return (f"{sys.executable} -B -c 'import os; os.setxattr(\"" +
+            "\", ".join(words[:1]) + f"\", \"{words[1]}\", "
+            f"bytes.fromhex(\"{words[2]}\"))'")
+
+
+# What a trace may ask for, by kind, as commands.
+HOSTILE = {
+    "set_id": "cp /bin/true suid; chmod 4755 suid; cp /bin/true sgid; "
+              "chmod 2755 sgid; mkdir d; chmod 2777 d; mkfifo p; chmod 6755 p",
+    "set_id at creation": f"""{sys.executable} -B -c "
+import os, stat
+os.umask(0)
+os.close(os.open('suid', os.O_CREAT | os.O_WRONLY, 0o6755))
+os.mknod('node', stat.S_IFREG | 0o6755)
+os.mkdir('d', 0o3777)
+" """,
+    "security_xattrs": "cp /bin/true f; " + xattrs(
+        ["f", "security.capability", CAPABILITY]),
+    "trusted_xattrs": "mkdir f; " + xattrs(
+        ["f", "trusted.overlay.opaque", "79"]),
+    "owners": f"echo 1 > f; chown {USER}:{USER} f; mkdir d; chown {USER} d",
+    "owners by ACL": "echo 1 > f; " + xattrs(
+        ["f", "system.posix_acl_access", ACL]),
+    "devices": "mknod null c 1 3; mknod disk b 8 0",
+}
+
+
+def rights(folder):
+    """What in a tree is a right, by kinds."""
+    found = set()
+    for at, folders, files in os.walk(folder):
+        for name in folders + files:
+            path = os.path.join(at, name)
+            st = os.lstat(path)
+            if stat.S_ISLNK(st.st_mode):
+                continue
+            if st.st_mode & 0o6000:
+                found.add("set_id")
+            if (st.st_uid, st.st_gid) != (0, 0):
+                found.add("owners")
+            if stat.S_ISCHR(st.st_mode) or stat.S_ISBLK(st.st_mode):
+                found.add("devices")
+            for key in os.listxattr(path):
+                kind = {"security": "security_xattrs",
+                        "trusted": "trusted_xattrs",
+                        "system": "owners"}.get(key.split(".")[0])
+                if kind:
+                    found.add(kind)
+    return found
+
+
+class Privileges:
+    def __init__(self, suite):
+        self.suite = suite
+
+    def record(self, script, before="true"):
+        suite = self.suite
+        suite.remove("recorded")
+        folder = suite.folder("recorded")
+        subprocess.run(["sh", "-ec", before], cwd=folder, check=True)
+        trace = suite.path("hostile.trace")
+        if os.path.exists(trace):
+            os.unlink(trace)
+        # Or the kernel would keep devices and set-id bits from the recording.
+        mount = suite.mount(folder, folder, ("", FLAGS, f'file = "{trace}"'),
+                            options=("-o", "dev,suid"))
+        subprocess.run(["sh", "-ec", script], cwd=folder, check=True)
+        mount.unmount()
+        return trace, folder
+
+    def empty(self, name="again"):
+        self.suite.remove(name)
+        return self.suite.folder(name)
+
+    def replay(self, trace, folder, *words):
+        done = self.suite.tool("tracefs-replay", trace, "--root", folder,
+                               "--format", "json", *words)
+        expect(done.stdout, done.stderr)
+        return done.returncode, json.loads(done.stdout)
+
+    def left_out(self, title):
+        """By an operation of the trace, and from the tree that was there."""
+        kind = title.split(" ")[0]
+        script = HOSTILE[title]
+        used = "find . -ls > /dev/null; cat $(find . -type f) > /dev/null"
+        for before, does in (("true", script), (script, used)):
+            trace, source = self.record(does, before)
+            # A device that was there is no file of the tree; what labels a
+            # file had is not recorded.
+            if before != "true" and kind in ("devices", "security_xattrs"):
+                continue
+            expect(kind in rights(source), f"recorded: {rights(source)}")
+            folder = self.empty()
+            status, report = self.replay(trace, folder)
+            expect_equal(rights(folder), set(), "rights by default")
+            expect_equal((status, report["good"]), (1, False), "verdict")
+            expect(report["left_out"].get(kind, 0) > 0, report["left_out"])
+            expect_equal(report["differs"], 0, report["mismatches"])
+            text = self.suite.tool("tracefs-replay", trace, "--root",
+                                   self.empty()).stdout
+            expect(OPTIONS[kind][0] in text and "\nas recorded" not in text, text)
+            said = json.loads(self.suite.tool(
+                "tracefs-replay", trace, "--check", "--format", "json").stdout)
+            expect(said["left_out_unasked"].get(kind, 0) > 0, said)
+            # Each kind is asked for by itself.
+            for asked, words in OPTIONS.items():
+                folder = self.empty()
+                _, report = self.replay(trace, folder, *words)
+                expect((kind in rights(folder)) == (asked == kind),
+                       f"{words}: {rights(folder)}")
+                expect((kind in report["left_out"]) == (asked != kind),
+                       f"{words}: {report['left_out']}")
+
+    def program_that_is_there(self):
+        """Writing to a set-user-ID program ends that it is one, also where root
+        writes, as it does where anybody else does."""
+        trace, _ = self.record("echo mine > prog", before="echo > prog")
+        folder = self.empty()
+        path = os.path.join(folder, "prog")
+        shutil.copy("/bin/true", path)
+        os.chmod(path, 0o4755)
+        self.replay(trace, folder, "--existing")
+        with open(path, "rb") as data:
+            expect(data.read(5) == b"mine\n", "it was written to")
+        expect_equal(rights(folder), set(), "what others now run as root")
+
+    def undo_gives_nothing(self):
+        """A trace tells that a file was a set-user-ID program: taking back gives
+        that to what lies there only when told so."""
+        cases = {
+            "set_id": ("cp /bin/true f; chmod 4755 f", "chmod 755 f", "chmod"),
+            "set_id of what is gone": ("cp /bin/true f; chmod 4755 f",
+                                       "cat f > /dev/null; rm f", "rm"),
+            "owners": (f"echo 1 > f; chown {USER} f", "chown 0 f", "chown")}
+        for title, (before, script, who) in cases.items():
+            kind = title.split(" ")[0]
+            trace, source = self.record(script, before)
+            expect_equal(rights(source), set(), title)
+            words = ("--undo", f"cname = {who}", "--apply")
+            done = self.suite.tool("tracefs-replay", trace, "--root", source,
+                                   *words)
+            expect_equal((done.returncode, rights(source)), (1, set()),
+                         f"{title}: {done.stdout}{done.stderr}")
+            expect(OPTIONS[kind][0] in done.stdout, done.stdout)
+            done = self.suite.tool("tracefs-replay", trace, "--root", source,
+                                   *words, *OPTIONS[kind])
+            expect_equal((done.returncode, rights(source)), (0, {kind}),
+                         f"{title}: {done.stdout}{done.stderr}")
+
+
+def main():
+    suite = Suite("privileges", __doc__.splitlines()[0])
+    privileges = Privileges(suite)
+    for title in HOSTILE:
+        suite.run(f"Malicious: {title}", privileges.left_out, title)
+    for title, case in {
+            "Malicious: a program that is there":
+                privileges.program_that_is_there,
+            "Malicious: undo gives nothing unasked":
+                privileges.undo_gives_nothing}.items():
+        suite.run(title, case)
+    suite.finish()
+
+
+main()

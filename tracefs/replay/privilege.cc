@@ -1,0 +1,86 @@
+#include "tracefs/replay/privilege.h"
+
+#include <linux/capability.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace tracefs::replay {
+namespace {
+
+constexpr std::array<PrivilegeInfo, kPrivilegeCount> kInfos = {{
+    {"set_id", "set-user-ID and set-group-ID bits", "--set-id"},
+    {"owners", "owners, and ACLs that name users or groups",
+     "--users recorded"},
+    {"security_xattrs", "security.* attributes", "--security-xattrs"},
+    {"trusted_xattrs", "trusted.* and other attributes of root",
+     "--trusted-xattrs"},
+    {"devices", "device nodes", "--devices"},
+}};
+
+// linux/posix_acl_xattr.h: a version, and entries of a tag, permissions and an
+// id, little-endian. Two tags name somebody; what cannot be read may.
+bool NamesSomebody(ByteSpan acl) {
+  constexpr uint16_t kUser = 0x02;
+  constexpr uint16_t kGroup = 0x08;
+  constexpr size_t kHeaderBytes = 4;
+  constexpr size_t kEntryBytes = 8;
+  if (acl.empty()) return false;
+  if (acl.size() % kEntryBytes != kHeaderBytes) return true;
+  for (size_t at = kHeaderBytes; at < acl.size(); at += kEntryBytes) {
+    const auto tag = LoadLe<uint16_t>(acl.data() + at);
+    if (tag == kUser || tag == kGroup) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+const PrivilegeInfo& Info(Privilege privilege) {
+  return kInfos[static_cast<size_t>(privilege)];
+}
+
+PrivilegeCounts LeftOut::Counts() const {
+  PrivilegeCounts counts{};
+  for (size_t i = 0; i < counts.size(); ++i) {
+    counts[i] = counts_[i].load(std::memory_order_relaxed);
+  }
+  return counts;
+}
+
+std::optional<Privilege> PrivilegeOfXattr(std::string_view name,
+                                          ByteSpan value) {
+  if (name.starts_with("user.")) return std::nullopt;
+  if (name.starts_with("system.posix_acl_")) {
+    return NamesSomebody(value) ? std::optional(Privilege::kOwner)
+                                : std::nullopt;
+  }
+  return name.starts_with("security.") ? Privilege::kSecurityXattr
+                                       : Privilege::kTrustedXattr;
+}
+
+void GiveUpCapabilities(const Grants& grants) {
+  struct Held {
+    Privilege privilege;
+    unsigned capability;
+  };
+  constexpr Held kHeld[] = {{Privilege::kSetId, CAP_FSETID},
+                            {Privilege::kSecurityXattr, CAP_SETFCAP},
+                            {Privilege::kTrustedXattr, CAP_SYS_ADMIN},
+                            {Privilege::kDevice, CAP_MKNOD}};
+  __user_cap_header_struct header{};
+  header.version = _LINUX_CAPABILITY_VERSION_3;
+  std::array<__user_cap_data_struct, 2> sets{};
+  if (::syscall(SYS_capget, &header, sets.data()) != 0) return;
+  for (const auto& [privilege, capability] : kHeld) {
+    if (grants.Has(privilege)) continue;
+    auto& set = sets[capability / 32];
+    const uint32_t keep = ~(1u << capability % 32);
+    set.effective &= keep;
+    set.permitted &= keep;
+    set.inheritable &= keep;
+  }
+  // Fewer are always allowed.
+  (void)::syscall(SYS_capset, &header, sets.data());
+}
+
+}  // namespace tracefs::replay
