@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -15,6 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(ROOT, "tests/support"))
 
+from exports_test import unescaped  # noqa: E402
 from command_checks import Commands, Failure, run_checks  # noqa: E402
 from command_checks import expect_equal as same  # noqa: E402
 from scripted_trace import Script  # noqa: E402
@@ -923,29 +925,47 @@ def check_clock_that_jumps(w):
 
 
 def check_formulas(w):
-    """No cell of a safe CSV is one."""
+    """No cell of CSV is one, wherever a spreadsheet may begin a cell, unless it
+    is asked for; and the names come back."""
     s = Script()
     s.exec(1, "/bin/=cmd()")
     for name in ("=1+1", "+1", "-1", "@x", "\t=1", "\r=1", "plain", "a,b\"c",
-                 "=\"x\",1"):
+                 "=\"x\",1", " =1", "a;=1", "a; \u00a0+1;-2", "\uff1d1", "\uff20x",
+                 "\\x3d1"):
         make_file(s, f"/{name}", 100 + len(s.operations))
         s.op("lookup", 1, name[:15], f"/{name}", err=2)
         s.op("rename", 1, "=r", f"/{name}", path2=f"/{name}2",
              ino=s.operations[-4]["ino"], mode=0o100644)
     trace = w.trace(s)
-    commands = [["tracefs-report", q, "--format", "csv", "--safe"]
-                for q in QUESTIONS]
+    commands = [["tracefs-report", q, "--format", "csv"] for q in QUESTIONS]
     commands.append(["tracefs-report", "diff", "--by", "cname,path", "--format",
-                     "csv", "--safe", trace])
+                     "csv", trace])
     for words in (["--by", "cname,path,ext,name,process,tree"], []):
-        commands.append(["tracefs-dump", "--format", "csv", "--set", "safe=yes",
-                         *words])
+        commands.append(["tracefs-dump", "--format", "csv", *words])
+    # What OWASP lists, and where else a cell may begin.
+    formula = re.compile("[\t\r\n]|(^|;)\\s*[=+@\uff1d\uff0b\uff0d\uff20-]")
+    number = re.compile(r"-?[0-9.]+(e-?[0-9]+)?")
+
+    def formulas(command):
+        return [cell for row in csv.reader(io.StringIO(
+            w.run(*command, trace), newline=""))
+                for cell in row
+                if formula.search(cell) and not number.fullmatch(cell)]
+
     for command in commands:
-        for row in csv.reader(io.StringIO(w.run(*command, trace))):
-            for cell in row:
-                if cell[:1] in ("=", "+", "-", "@", "\t", "\r") and \
-                        not cell.lstrip("-").replace(".", "").isdigit():
-                    raise Failure(f"{command}: {cell!r} in {row}")
+        same(formulas(command), [], command)
+    same(bool(formulas(["tracefs-dump", "--format", "csv", "--set", "safe=no"])),
+         True, "raw")
+    same(bool(formulas(["tracefs-report", "files", "--format", "csv", "--raw"])),
+         True, "raw")
+    w.run("tracefs-report", "files", "--raw", trace, status=2)
+
+    def names(*words):
+        rows = csv.DictReader(io.StringIO(w.run(
+            "tracefs-dump", "--format", "csv", *words, trace)))
+        return [unescaped(row["path"]) for row in rows]
+
+    same(names(), names("--set", "safe=no"), "names")
 
 
 def check_terminal_without_utf8(w):

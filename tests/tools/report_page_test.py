@@ -566,8 +566,11 @@ class Page(Traces):
     def test_csvIsNoFormulaAndTheDataIsWhole(self):
         path = self.page(self.trace("toy"))
         self.open(path)
-        for cell, text in (("=1+1", "'=1+1"), ("@x", "'@x"), ("a,b", '"a,b"'),
-                           ('a"b', '"a""b"'), ("-x", "'-x"), (-5, "-5")):
+        for cell, text in (("=1+1", "\\x3d1+1"), ("@x", "\\x40x"),
+                           ("a,b", '"a,b"'), ('a"b', '"a""b"'),
+                           ("-x", "\\x2dx"), (-5, "-5"),
+                           ("a; =1", "a; \\x3d1"), ("\t=1", "\\x09\\x3d1"),
+                           ("\uff1d1", "\\xef\\xbc\\x9d1")):
             self.assertEqual(
                 self.browser.run(f"csvCell({json.dumps(cell)})"), text)
         self.assertEqual(

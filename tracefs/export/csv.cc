@@ -3,6 +3,7 @@
 #include <cstring>
 #include <string>
 
+#include "tracefs/export/csv_text.h"
 #include "tracefs/export/decimal.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/export/time_text.h"
@@ -14,17 +15,13 @@ constexpr size_t kMaxEscape = 4;  // characters for a byte
 // What any column needs whose text is short, and what is behind it.
 constexpr size_t kCellRoom = TimeText::kRoom + 8;
 
-bool LooksLikeFormula(std::string_view text) {
-  return !text.empty() &&
-         std::string_view("=+-@").find(text.front()) != std::string_view::npos;
-}
-
 class CsvExporter final : public Exporter {
  public:
   CsvExporter(OutputBuffer& out, const ExportOptions& options)
       : out_(out),
         columns_(options.columns.empty() ? UsualColumns() : options.columns),
-        safe_(options.Choice("safe") == "yes"),
+        reader_(options.Choice("safe") == "no" ? CsvReader::kProgram
+                                               : CsvReader::kSpreadsheet),
         time_(options),
         time_as_text_(options.form_given) {}
 
@@ -107,39 +104,23 @@ class CsvExporter final : public Exporter {
         std::memcpy(at, cell.text.data(), cell.text.size());
         return at + cell.text.size();
       case ColumnType::kBytes:
+        // Its digits include the plus sign.
+        if (reader_ == CsvReader::kSpreadsheet && !cell.text.empty() &&
+            static_cast<unsigned char>(cell.text[0]) >> 2 == 62) {
+          char* const end = PutBase64(at + 3, cell.text);
+          PutHexEscape(at, '+');
+          return end;
+        }
         return PutBase64(at, cell.text);
       case ColumnType::kText:
         break;
     }
-    return PutText(at, cell.text);
-  }
-
-  // In quotes where a comma or a quote is in it; quotes are doubled.
-  char* PutText(char* const out, std::string_view text) const {
-    const bool formula = safe_ && LooksLikeFormula(text);
-    // Not find_first_of, which looks for each byte of the text in the two.
-    if (!formula && text.find(',') == std::string_view::npos &&
-        text.find('"') == std::string_view::npos) {
-      return PutTerminalEscaped(out, text);
-    }
-    char* at = out;
-    *at++ = '"';
-    if (formula) *at++ = '\'';
-    while (!text.empty()) {
-      const size_t quote = text.find('"');
-      at = PutTerminalEscaped(at, text.substr(0, quote));
-      if (quote == std::string_view::npos) break;
-      *at++ = '"';
-      *at++ = '"';
-      text.remove_prefix(quote + 1);
-    }
-    *at++ = '"';
-    return at;
+    return PutCsvText(at, cell.text, reader_);
   }
 
   OutputBuffer& out_;
   const std::vector<const Column*> columns_;
-  const bool safe_;
+  const CsvReader reader_;
   TimeText time_;
   const bool time_as_text_;
   bool head_done_ = false;

@@ -3,8 +3,7 @@
 // is escaped as in the listing for people, so that a line is an operation, the
 // file is UTF-8, and every name can be had back; data are in base 64.
 //
-// A spreadsheet takes text that begins with = + - @ for a formula. With
-// safe=yes, and never otherwise, such text has a ' before it.
+// No cell is a formula to a spreadsheet (csv_text.h), unless safe=no.
 #pragma once
 
 #include <memory>
@@ -15,8 +14,9 @@
 namespace tracefs {
 
 inline constexpr ExportChoice kCsvChoices[] = {
-    {"safe", "no yes",
-     "put ' before text that a spreadsheet takes for a formula; default no"},
+    {"safe", "yes no",
+     "escape the character that makes text a formula to a spreadsheet; default "
+     "yes"},
 };
 
 std::unique_ptr<Exporter> MakeCsvExporter(OutputBuffer& out,

@@ -133,15 +133,16 @@ bool NeedsQuotes(std::string_view text, std::string_view more) {
   return false;
 }
 
-char* PutHexEscape(char* out, unsigned char c) {
+}  // namespace
+
+char* PutHexEscape(char* out, char byte) {
+  const auto c = static_cast<unsigned char>(byte);
   out[0] = '\\';
   out[1] = 'x';
   out[2] = kHexDigits[c >> 4];
   out[3] = kHexDigits[c & 15];
   return out + 4;
 }
-
-}  // namespace
 
 char* PutJsonEscaped(char* out, std::string_view text) {
   return PutJson<false>(out, text);

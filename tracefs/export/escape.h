@@ -27,6 +27,8 @@ constexpr size_t Base64Size(size_t bytes) { return (bytes + 2) / 3 * 4; }
 // IsHidden says is hidden, bytes that are not UTF-8 and backslashes as \n, \t,
 // \\ or \xNN.
 char* PutTerminalEscaped(char* out, std::string_view text);
+// \xNN.
+char* PutHexEscape(char* out, char byte);
 // The same in double quotes where the reader could not see its ends (it is
 // empty, or has blanks, quotes or one of `more`): at most 4 bytes a byte and 2.
 char* PutTerminalWord(char* out, std::string_view text,

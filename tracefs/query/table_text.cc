@@ -64,22 +64,6 @@ std::string Exact(const TableColumn& column, const Value& value) {
   }
 }
 
-std::string CsvText(std::string_view text, bool safe) {
-  std::string escaped = TerminalText(text);
-  if (safe && !escaped.empty() &&
-      std::string_view("=+-@").find(escaped[0]) != std::string_view::npos) {
-    escaped.insert(0, 1, '\'');
-  } else if (escaped.find_first_of(",\"") == std::string::npos) {
-    return escaped;
-  }
-  std::string quoted = "\"";
-  for (const char c : escaped) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + '"';
-}
-
 void AppendObject(const Table& table, const Row& row, std::string* out) {
   std::string members;
   for (size_t i = 0; i < row.size(); ++i) {
@@ -176,7 +160,7 @@ void WriteText(const Table& table, OutputBuffer* out) {
   for (const std::string& note : table.notes) out->Append(note + "\n");
 }
 
-void WriteCsv(const Table& table, bool safe, OutputBuffer* out) {
+void WriteCsv(const Table& table, CsvReader reader, OutputBuffer* out) {
   std::string line;
   for (const TableColumn& column : table.columns) {
     line += (&column == &table.columns[0] ? "" : ",") + column.Key();
@@ -187,7 +171,7 @@ void WriteCsv(const Table& table, bool safe, OutputBuffer* out) {
     for (size_t i = 0; i < row.size(); ++i) {
       if (i != 0) line += ',';
       line += row[i].text.empty() ? Exact(table.columns[i], row[i])
-                                  : CsvText(row[i].text, safe);
+                                  : CsvText(row[i].text, reader);
     }
     line += '\n';
     out->Append(line);
@@ -255,9 +239,9 @@ std::string MarkdownOf(const Table& table) {
   return text;
 }
 
-void WriteTable(const Table& table, std::string_view format, bool safe,
+void WriteTable(const Table& table, std::string_view format, CsvReader reader,
                 OutputBuffer* out) {
-  if (format == "csv") return WriteCsv(table, safe, out);
+  if (format == "csv") return WriteCsv(table, reader, out);
   if (format == "jsonl") return WriteJsonLines(table, out);
   if (format == "md") return out->Append(MarkdownOf(table));
   WriteText(table, out);

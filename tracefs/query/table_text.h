@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "tracefs/export/csv_text.h"
 #include "tracefs/export/output_buffer.h"
 #include "tracefs/query/table.h"
 
@@ -13,14 +14,14 @@ namespace tracefs::query {
 // Aligned columns; names escaped as in the listing of operations.
 void WriteText(const Table& table, OutputBuffer* out);
 // RFC 4180, a head with units, numbers as they are, texts escaped as
-// tracefs-dump --format csv has them; `safe`: none looks like a formula.
-void WriteCsv(const Table& table, bool safe, OutputBuffer* out);
+// tracefs-dump --format csv has them.
+void WriteCsv(const Table& table, CsvReader reader, OutputBuffer* out);
 // One object a row. Text that is no UTF-8 stands under KEY_b64.
 void WriteJsonLines(const Table& table, OutputBuffer* out);
 
 std::string MarkdownOf(const Table& table);
 // The one of these that `format` names: csv, jsonl, md, else text.
-void WriteTable(const Table& table, std::string_view format, bool safe,
+void WriteTable(const Table& table, std::string_view format, CsvReader reader,
                 OutputBuffer* out);
 
 // Several in one document: {"tables":[{"title":…,"rows":[…],"notes":[…]}]}.

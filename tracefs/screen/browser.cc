@@ -2,24 +2,9 @@
 
 #include <algorithm>
 
+#include "tracefs/export/csv_text.h"
+
 namespace tracefs::screen {
-namespace {
-
-// A field of CSV; what a spreadsheet would compute begins with an apostrophe.
-std::string CsvField(std::string_view text) {
-  std::string field = "\"";
-  if (!text.empty() &&
-      std::string_view("=+-@\t\r").find(text[0]) != std::string_view::npos) {
-    field += '\'';
-  }
-  for (const char c : text) {
-    if (c == '"') field += '"';
-    field += c;
-  }
-  return field + '"';
-}
-
-}  // namespace
 
 Browser::Browser(Options options, Feed& feed)
     : options_(std::move(options)),
@@ -188,7 +173,7 @@ std::string Browser::Csv() const {
   std::string text = std::string(view_->name) +
                      ",count,errors,bytes,time_ns,p50_ns,p99_ns,max_ns\n";
   for (const Row& row : sheet_.rows) {
-    text += CsvField(row.name);
+    text += CsvText(row.name);
     for (const Column column :
          {Column::kCount, Column::kErrors, Column::kBytes, Column::kTime,
           Column::kP50, Column::kP99, Column::kMax}) {

@@ -423,7 +423,7 @@ TEST_F(BrowserTest, Malicious_SavedRowsAreNoFormulas) {
   Happens({{Op::open_, "=cmd|' /C calc'!A0"}, {Op::open_, "/a\"b,c"}});
   Press("3");
   const std::string csv = browser_.Csv();
-  EXPECT_NE(csv.find("\"'=cmd|"), std::string::npos) << csv;
+  EXPECT_NE(csv.find("\n\\x3dcmd|"), std::string::npos) << csv;
   EXPECT_NE(csv.find("\"/a\"\"b,c\",1,"), std::string::npos) << csv;
 }
 

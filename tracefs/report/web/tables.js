@@ -2,10 +2,15 @@
 
 const shownRows = new Map();  // by table: how many rows, if more were asked for
 
-// A cell for a spreadsheet, which may take =, +, - and @ for a formula.
+// A cell for a spreadsheet, which may take =, +, - and @ for a formula: as
+// tracefs/export/csv_text.h has it.
+const csvEscape = (text) => [...new TextEncoder().encode(text)].map((byte) => `\\x${byte.toString(16).padStart(2, '0')}`).join('');
 const csvCell = (value) => {
   let text = value === null || value === undefined ? '' : String(value);
-  if (typeof value === 'string' && /^[=+\-@\t\r]/.test(text)) text = `'${text}`;
+  if (typeof value === 'string') {
+    text = text.replace(/(^|;)(\s*)([=+\-@\uff1d\uff0b\uff0d\uff20])/g, (_, start, blanks, sign) => start + blanks + csvEscape(sign))
+      .replace(/[\t\r\n]/g, csvEscape);
+  }
   return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 };
 const csvText = (columns, rows) =>

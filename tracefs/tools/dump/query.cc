@@ -308,7 +308,10 @@ class Querier {
       return s.Prefixed("--columns");
     }
     query::WriteTable(*table, options_.format,
-                      options_.exported.Choice("safe") == "yes", &out_);
+                      options_.exported.Choice("safe") == "no"
+                          ? CsvReader::kProgram
+                          : CsvReader::kSpreadsheet,
+                      &out_);
     if (options_.format != "text") {
       for (const std::string& note : table->notes) {
         err_.Append(kCommand + note + "\n");

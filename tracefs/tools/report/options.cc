@@ -56,8 +56,8 @@ po::options_description VisibleOptions() {
        "print QUESTION as SQL over Parquet files by host and day instead; "
        "TRACE, if given, is the folder that tracefs-dump --format parquet "
        "--set partition=yes made")  //
-      ("safe",
-       "csv: put ' before texts that a spreadsheet would take for a "
+      ("raw",
+       "csv: leave texts as they are that a spreadsheet would take for a "
        "formula")  //
       ("utc",
        "times without a zone, of --from and --to, are UTC instead of "
@@ -156,7 +156,7 @@ Status ReadFormat(const CommandLine& given, ReportOptions* result) {
 
 Status ReadTable(const CommandLine& given, ReportOptions* result) {
   for (const char* const option :
-       {"sort", "top", "columns", "print", "safe", "sql"}) {
+       {"sort", "top", "columns", "print", "raw", "sql"}) {
     if (given.Has(option) && result->row->query.empty() &&
         result->query.empty()) {
       return Status::Invalid("--" + std::string(option) +
@@ -199,9 +199,11 @@ Status ReadTable(const CommandLine& given, ReportOptions* result) {
   if (given.Has("columns")) {
     result->columns = SplitAtCommas({given.Text("columns")});
   }
-  result->safe = given.Has("safe");
-  if (result->safe && result->format != "csv") {
-    return Status::Invalid("--safe is for --format csv");
+  if (given.Has("raw")) {
+    if (result->format != "csv") {
+      return Status::Invalid("--raw is for --format csv");
+    }
+    result->csv_reader = CsvReader::kProgram;
   }
   return {};
 }

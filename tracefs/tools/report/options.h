@@ -7,6 +7,7 @@
 
 #include "tracefs/base/status.h"
 #include "tracefs/command/paged_output.h"
+#include "tracefs/export/csv_text.h"
 #include "tracefs/query/trace_input.h"
 
 namespace tracefs {
@@ -34,7 +35,7 @@ struct ReportOptions {
   std::string title;  // of documents; "": the names of the traces
   std::string from;   // as they were given
   std::string to;
-  bool safe = false;  // csv: nothing looks like a formula
+  CsvReader csv_reader = CsvReader::kSpreadsheet;
 };
 
 // kInvalid, with the next step, for what does not make sense.

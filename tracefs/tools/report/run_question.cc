@@ -160,7 +160,7 @@ class Questioner {
     }
     for (const query::Table& table : tables) {
       if (&table != tables.data()) out_.Append("\n");
-      query::WriteTable(table, options_.format, options_.safe, &out_);
+      query::WriteTable(table, options_.format, options_.csv_reader, &out_);
     }
     return {};
   }
