@@ -31,9 +31,16 @@ bool Isolate(int socket, const Account* account) {
 [[noreturn]] void Serve(UniqueFd socket, const std::string& path,
                         const Account* account) {
   if (!Isolate(socket.get(), account)) ::_exit(1);
+  // One byte, whatever it is; descriptors that come with it are not taken.
   std::byte question{};
-  std::vector<UniqueFd> none;
-  while (ReceiveWithFiles(socket.get(), std::span(&question, 1), &none) == 1) {
+  const auto asked = [&] {
+    ssize_t n;
+    do {
+      n = ::recv(socket.get(), &question, 1, MSG_TRUNC);
+    } while (n < 0 && errno == EINTR);
+    return n == 1;
+  };
+  while (asked()) {
     const Result<UniqueFd> fd = ConnectLog(path);
     const int error = fd.ok() ? 0 : fd.status().error();
     std::vector<int> files;

@@ -19,10 +19,11 @@ namespace {
 constexpr char kFound = '+';
 constexpr char kNotFound = '-';
 
+// The length of the datagram, also where it is longer than `size`.
 ssize_t Receive(int socket, void* bytes, size_t size) {
   ssize_t n;
   do {
-    n = ::recv(socket, bytes, size, 0);
+    n = ::recv(socket, bytes, size, MSG_TRUNC);
   } while (n < 0 && errno == EINTR);
   return n;
 }
@@ -43,6 +44,7 @@ struct Question {
 // Bytes of the answer, or -1.
 ssize_t Answer(int proc, const Question& question, std::span<char> room) {
   const std::string base = std::to_string(question.pid);
+  if (question.what > 0x7f) return -1;  // else cut to a char that is one
   switch (static_cast<Look>(question.what)) {
     case Look::kExe:
       return ::readlinkat(proc, (base + "/exe").c_str(), room.data(),
@@ -88,7 +90,9 @@ std::optional<std::string> AskLooker(int socket, uint32_t pid, Look what) {
   if (!Send(socket, &question, sizeof question)) return std::nullopt;
   std::vector<char> answer(1 + kMaxLook);
   const ssize_t n = Receive(socket, answer.data(), answer.size());
-  if (n < 1 || answer[0] != kFound) return std::nullopt;
+  if (n < 1 || n > static_cast<ssize_t>(answer.size()) || answer[0] != kFound) {
+    return std::nullopt;
+  }
   return std::string(answer.data() + 1, static_cast<size_t>(n) - 1);
 }
 

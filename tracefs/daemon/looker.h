@@ -1,8 +1,9 @@
 // Looker: a process that may see what others run and where (/proc/PID/exe, cwd,
 // environ), for a daemon that may not. It has CAP_SYS_PTRACE and
 // CAP_DAC_READ_SEARCH, where there are any, and nothing open but /proc and a
-// socket: a question about a process comes in, a text goes out. It ends when
-// the socket is closed. The watchdog makes it when it is asked for.
+// socket: a question of one length comes in, the number of a process and which
+// of the three, and a text goes out. It ends when the socket is closed, or when
+// a question has another length. The watchdog makes it when it is asked for.
 #pragma once
 
 #include <cstddef>

@@ -18,7 +18,8 @@
 
 namespace tracefs {
 
-Result<std::unique_ptr<Watchdog>> Watchdog::Start() {
+Result<std::unique_ptr<Watchdog>> Watchdog::Start(
+    const WatchdogOptions& options) {
   std::array<int, 2> ends;
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) !=
       0) {
@@ -34,7 +35,7 @@ Result<std::unique_ptr<Watchdog>> Watchdog::Start() {
   if (child < 0) return Status::System(errno, "watchdog process");
   if (child == 0) {
     ours.Reset();
-    RunWatchdog(std::move(theirs), std::move(self));
+    RunWatchdog(std::move(theirs), std::move(self), options);
   }
   return std::unique_ptr<Watchdog>(new Watchdog(child, std::move(ours)));
 }
@@ -82,16 +83,6 @@ Status Watchdog::Ask(char request, const std::string& text,
   return Status::System(error, text.empty() ? "unmounting" : text);
 }
 
-Status Watchdog::AllowFilesBelow(const std::string& directory) {
-  return Ask(static_cast<char>(WatchdogRequest::kAllow), directory, nullptr);
-}
-
-Status Watchdog::UseLog(const LogPlace& place) {
-  if (place.path.empty()) return Status::Ok();
-  return Ask(static_cast<char>(WatchdogRequest::kLog),
-             static_cast<char>(place.kind) + place.path, nullptr);
-}
-
 Result<UniqueFd> Watchdog::ConnectLog() {
   UniqueFd fd;
   Status status = Ask(static_cast<char>(WatchdogRequest::kConnectLog), "", &fd);
@@ -119,10 +110,6 @@ Result<UniqueFd> Watchdog::StartLooker() {
   return fd;
 }
 
-Status Watchdog::UseReload(const std::string& program) {
-  return Ask(static_cast<char>(WatchdogRequest::kUseReload), program, nullptr);
-}
-
 Status Watchdog::Reload() {
   return Ask(static_cast<char>(WatchdogRequest::kReload), "", nullptr);
 }
@@ -139,14 +126,6 @@ Status Watchdog::Unmount(bool lazy) {
   const auto request =
       lazy ? WatchdogRequest::kUnmountLazy : WatchdogRequest::kUnmount;
   return Ask(static_cast<char>(request), "", nullptr);
-}
-
-Result<UniqueFd> Watchdog::MakeFile(const std::string& path) {
-  UniqueFd fd;
-  Status status = Ask(static_cast<char>(WatchdogRequest::kMakeFile), path, &fd);
-  if (!status.ok()) return status;
-  if (!fd) return Status::System(EMFILE, path);
-  return fd;
 }
 
 }  // namespace tracefs

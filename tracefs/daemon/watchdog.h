@@ -3,12 +3,12 @@
 // or, after StayShut, leaves the dead mount where it is.
 //
 // It is also the daemon's hand in the namespaces it was started in: once the
-// daemon has shut itself into its sandbox, only this process can unmount, and
-// it makes the output files that are asked for later, it opens tracepoints
-// for who asks for system calls or processes, and on a hang-up it runs the one
-// command that takes the config anew. It does nothing else,
-// and it does not take the daemon's word for what the mount is: it looks at
-// the mount itself, once, and touches no other.
+// daemon has shut itself into its sandbox, only this process can unmount,
+// connect to the log, open tracepoints, start a looker and reload the config.
+// It treats the daemon as hostile: what it does is a fixed list
+// (watchdog_process.h), and the log, the command that reloads and the mount
+// were given before the sandbox was entered. It looks at the mount itself,
+// once, and touches no other.
 //
 // The child holds no descriptor but a socket to the daemon, a pidfd of the
 // daemon and O_PATH descriptors of directories: never /dev/fuse, a trace, or
@@ -33,24 +33,29 @@
 
 namespace tracefs {
 
+// What the process is given when it is made, and is never told again.
+struct WatchdogOptions {
+  // Where the end of the daemon is told, if it dies. No path: nowhere.
+  LogPlace log = {.kind = LogPlace::Kind::kNone, .path = ""};
+  // What Reload runs, absolute: `program MOUNT_POINT reload [config]`. No
+  // program: there is nothing to reload; no config: the program finds it.
+  std::string reload_program = "";
+  std::string reload_config = "";
+};
+
 class Watchdog {
  public:
   // Makes the process. To be called while there is one thread, before anything
   // is opened that must not outlive the daemon. kSystem if there is no room
   // for another process.
-  static Result<std::unique_ptr<Watchdog>> Start();
+  static Result<std::unique_ptr<Watchdog>> Start(
+      const WatchdogOptions& options = {});
   // Ends the process, which first takes away what is left of the mount.
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // `directory`, and what is below it, may be named in MakeFile. Only before
-  // Guard.
-  Status AllowFilesBelow(const std::string& directory);
-
-  // Where the end of the daemon is told, if it dies. Only before Guard.
-  Status UseLog(const LogPlace& place);
-  // A socket of that log, connected anew. Threads: any.
+  // A socket of the log, connected again. Threads: any.
   Result<UniqueFd> ConnectLog();
 
   // Tracepoints of the kernel, which a sandboxed daemon may not open:
@@ -61,11 +66,9 @@ class Watchdog {
   // A process that may see what others run (looker.h): a socket to it.
   Result<UniqueFd> StartLooker();
 
-  // What Reload is to do: run `program MOUNT_POINT reload`. Absolute. Only
-  // before Guard.
-  Status UseReload(const std::string& program);
-  // Has that done, in a process of its own that nobody waits for; its failure
-  // is told in the log.
+  // Runs the command of the options in a process of its own, without waiting
+  // for it; its failure is told in the log. One at a time: while it runs, the
+  // request is remembered, and it runs once more.
   Status Reload();
 
   // Our file system is mounted at `mount_point` (absolute, no symlinks) now,
@@ -80,12 +83,6 @@ class Watchdog {
   // Unmounts what Guard was told of, if it is still there: `lazy` as in
   // umount -l. kSystem with EBUSY while somebody uses it. Ok if it is gone.
   Status Unmount(bool lazy);
-
-  // Makes a new file, 0600, that a sandboxed daemon cannot reach, and opens it
-  // for writing; `path` is absolute. Fails as open(2) with O_CREAT, O_EXCL and
-  // O_NOFOLLOW does, with EACCES outside the directories allowed, and with
-  // ELOOP inside the mount itself.
-  Result<UniqueFd> MakeFile(const std::string& path);
 
   pid_t pid() const { return child_; }
 

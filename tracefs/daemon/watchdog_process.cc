@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,11 +22,13 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tracefs/base/detached_child.h"
 #include "tracefs/base/log_socket.h"
 #include "tracefs/base/passed_files.h"
+#include "tracefs/base/printable.h"
 #include "tracefs/daemon/capabilities.h"
 #include "tracefs/daemon/log.h"
 #include "tracefs/daemon/looker.h"
@@ -37,12 +40,15 @@ namespace {
 
 class WatchdogChild {
  public:
-  WatchdogChild(UniqueFd socket, pid_t daemon)
-      : socket_(std::move(socket)), daemon_(daemon) {}
+  WatchdogChild(UniqueFd socket, pid_t daemon, const WatchdogOptions& options)
+      : socket_(std::move(socket)), daemon_(daemon), options_(options) {}
 
   int socket() const { return socket_.get(); }
+  // Readable when the reload that runs has ended; -1 while there is none.
+  int reload() const { return reload_.get(); }
   // Answers what has arrived; false when the daemon has hung up.
   bool AnswerOne();
+  void OnReloadEnd();
   // Removes what is guarded, and bind mounts of it, unless it stays shut.
   void CleanUp();
   // Says in the log that the daemon is gone, unless it has said so itself.
@@ -56,17 +62,14 @@ class WatchdogChild {
     std::string text = {};
   };
 
-  Answer Handle(WatchdogRequest request, const std::string& path);
-  int Allow(const std::string& path);
+  Answer Handle(WatchdogRequest request, const std::string& text);
+  Answer HandleBare(WatchdogRequest request);
   int Guard(const std::string& path);
   int Unmount(bool lazy);
-  Answer MakeFile(const std::string& path) const;
-  int UseLog(const std::string& text);
   Answer Connect() const;
   Answer OpenPoints(const std::string& text) const;
-  Answer StartLooker() const;
-  int UseReload(const std::string& path);
-  int Reload() const;
+  Answer StartLooker();
+  int Reload();
   void RunReload() const;
   void Send(const Answer& answer) const;
   int UnmountNow(int flags) const;
@@ -75,9 +78,11 @@ class WatchdogChild {
   const pid_t daemon_;
   bool goodbye_ = false;
   bool stays_shut_ = false;
-  LogPlace log_{.kind = LogPlace::Kind::kNone, .path = ""};
-  std::vector<std::string> allowed_;  // real paths
-  std::string reload_;                // program; empty: none
+  const WatchdogOptions options_;
+  UniqueFd reload_;  // pidfd
+  pid_t reload_pid_ = -1;
+  bool reload_again_ = false;
+  std::vector<pid_t> lookers_;
   std::optional<MountPlace> guarded_;
   std::string path_;  // of guarded_
 };
@@ -119,17 +124,6 @@ int WatchdogChild::UnmountNow(int flags) const {
   return error;
 }
 
-int WatchdogChild::Allow(const std::string& path) {
-  if (guarded_) return EPERM;
-  const UniqueFd directory(
-      ::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!directory) return errno;
-  std::optional<std::string> real = PathOf(directory.get());
-  if (!real) return ENOENT;
-  allowed_.push_back(std::move(*real));
-  return 0;
-}
-
 int WatchdogChild::Guard(const std::string& path) {
   if (guarded_) return EALREADY;
   std::optional<MountPlace> place = FindMount(path);
@@ -146,42 +140,21 @@ int WatchdogChild::Unmount(bool lazy) {
   return UnmountNow(lazy ? MNT_DETACH : 0);
 }
 
-WatchdogChild::Answer WatchdogChild::MakeFile(const std::string& path) const {
-  const size_t slash = path.rfind('/');
-  if (path.empty() || path[0] != '/') return {EINVAL, {}};
-  const std::string folder = slash == 0 ? "/" : path.substr(0, slash);
-  const std::string name = path.substr(slash + 1);
-  if (name.empty() || name == "." || name == "..") return {EISDIR, {}};
-  const UniqueFd directory(
-      ::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!directory) return {errno, {}};
-  const std::optional<std::string> real = PathOf(directory.get());
-  const auto below = [&](const std::string& allowed) {
-    return *real == allowed || allowed == "/" ||
-           (real->rfind(allowed, 0) == 0 && (*real)[allowed.size()] == '/');
-  };
-  if (!real || std::none_of(allowed_.begin(), allowed_.end(), below)) {
-    return {EACCES, {}};
-  }
-  // What the daemon writes into its own mount it would trace again.
-  if (guarded_ && DeviceOf(directory.get()) == guarded_->device) {
-    return {ELOOP, {}};
-  }
-  Answer answer;
-  answer.fd.Reset(::openat(
-      directory.get(), name.c_str(),
-      O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0600));
-  if (!answer.fd) answer.error = errno;
-  return answer;
+// The daemon chooses no path after kGuard, and one of the processors that there
+// are.
+WatchdogChild::Answer WatchdogChild::Handle(WatchdogRequest request,
+                                            const std::string& text) {
+  if (request == WatchdogRequest::kGuard) return {Guard(text), {}};
+  if (request == WatchdogRequest::kTracepoints) return OpenPoints(text);
+  if (!text.empty()) return {EINVAL, {}};
+  return HandleBare(request);
 }
 
-WatchdogChild::Answer WatchdogChild::Handle(WatchdogRequest request,
-                                            const std::string& path) {
+WatchdogChild::Answer WatchdogChild::HandleBare(WatchdogRequest request) {
   switch (request) {
-    case WatchdogRequest::kAllow:
-      return {Allow(path), {}};
     case WatchdogRequest::kGuard:
-      return {Guard(path), {}};
+    case WatchdogRequest::kTracepoints:
+      break;
     case WatchdogRequest::kUnmount:
       return {Unmount(/*lazy=*/false), {}};
     case WatchdogRequest::kUnmountLazy:
@@ -189,38 +162,22 @@ WatchdogChild::Answer WatchdogChild::Handle(WatchdogRequest request,
     case WatchdogRequest::kStayShut:
       stays_shut_ = true;
       return {};
-    case WatchdogRequest::kMakeFile:
-      return MakeFile(path);
-    case WatchdogRequest::kLog:
-      return {UseLog(path), {}};
     case WatchdogRequest::kConnectLog:
       return Connect();
-    case WatchdogRequest::kTracepoints:
-      return OpenPoints(path);
     case WatchdogRequest::kLook:
       return StartLooker();
-    case WatchdogRequest::kUseReload:
-      return {UseReload(path), {}};
     case WatchdogRequest::kReload:
       return {Reload(), {}};
     case WatchdogRequest::kGoodbye:
       goodbye_ = true;
       return {};
   }
-  return {ENOSYS, {}};
-}
-
-int WatchdogChild::UseLog(const std::string& text) {
-  // Before the daemon shuts itself in; nothing it says later leads elsewhere.
-  if (guarded_) return EPERM;
-  if (text.empty()) return EINVAL;
-  log_ = {.kind = static_cast<LogPlace::Kind>(text[0]), .path = text.substr(1)};
-  return 0;
+  return {EINVAL, {}};
 }
 
 WatchdogChild::Answer WatchdogChild::Connect() const {
-  if (log_.path.empty()) return {ENOENT, {}};
-  Result<UniqueFd> fd = ConnectLog(log_.path);
+  if (options_.log.path.empty()) return {ENOENT, {}};
+  Result<UniqueFd> fd = ConnectLog(options_.log.path);
   if (!fd.ok()) return {fd.status().error(), {}};
   return {0, *std::move(fd)};
 }
@@ -233,6 +190,7 @@ WatchdogChild::Answer WatchdogChild::OpenPoints(const std::string& text) const {
       processor < 0) {
     return {EINVAL, {}};
   }
+  if (processor >= ::sysconf(_SC_NPROCESSORS_CONF)) return {ENODEV, {}};
   const auto use = static_cast<TracepointUse>(text[0]);
   if (use != TracepointUse::kCalls && use != TracepointUse::kProcesses) {
     return {EINVAL, {}};
@@ -244,7 +202,11 @@ WatchdogChild::Answer WatchdogChild::OpenPoints(const std::string& text) const {
   return {0, {}, std::move(opened->files), std::move(opened->layout)};
 }
 
-WatchdogChild::Answer WatchdogChild::StartLooker() const {
+WatchdogChild::Answer WatchdogChild::StartLooker() {
+  std::erase_if(lookers_, [](pid_t looker) {
+    return ::waitpid(looker, nullptr, WNOHANG) != 0;
+  });
+  if (lookers_.size() >= kMostLookers) return {EAGAIN, {}};
   std::array<int, 2> ends;
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) !=
       0) {
@@ -255,38 +217,41 @@ WatchdogChild::Answer WatchdogChild::StartLooker() const {
   const pid_t child = ::fork();
   if (child < 0) return {errno, {}};
   if (child == 0) {
-    // Nobody waits for the looker itself.
-    if (::fork() != 0) ::_exit(0);
     ::dup2(own.get(), STDIN_FILENO);
     ::close_range(STDERR_FILENO + 1, ~0U, 0);
     RunLooker(UniqueFd(STDIN_FILENO));
   }
-  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  lookers_.push_back(child);
   return {0, std::move(theirs)};
 }
 
-int WatchdogChild::UseReload(const std::string& path) {
-  // As with the log: what the daemon says later leads nowhere else.
-  if (guarded_) return EPERM;
-  if (path.empty() || path[0] != '/') return EINVAL;
-  reload_ = path;
-  return 0;
-}
-
-int WatchdogChild::Reload() const {
-  if (!guarded_ || reload_.empty()) return EINVAL;
+int WatchdogChild::Reload() {
+  if (!guarded_ || options_.reload_program.empty()) return EINVAL;
+  if (reload_) {
+    reload_again_ = true;
+    return 0;
+  }
+  // Not waited for: the daemon asks us things while it reloads its config.
   const pid_t child = ::fork();
   if (child < 0) return errno;
   if (child == 0) {
-    // The daemon asks us things while it takes its config anew.
-    if (::fork() != 0) ::_exit(0);
+    // Else the daemon would not see our end while this one goes on.
+    CloseFilesFrom(STDERR_FILENO + 1, {});
     RunReload();
     ::_exit(0);
   }
-  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  reload_pid_ = child;
+  reload_.Reset(
+      static_cast<int>(::syscall(SYS_pidfd_open, child, /*flags=*/0)));
+  if (!reload_) OnReloadEnd();
   return 0;
+}
+
+void WatchdogChild::OnReloadEnd() {
+  while (::waitpid(reload_pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  reload_.Reset();
+  if (std::exchange(reload_again_, false)) static_cast<void>(Reload());
 }
 
 // Runs it, and tells what it said if it failed.
@@ -301,9 +266,12 @@ void WatchdogChild::RunReload() const {
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     ::dup2(ends[1], STDERR_FILENO);
     ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
-    ::execl(reload_.c_str(), "tracefs-ctl", path_.c_str(), "reload", nullptr);
+    const std::string& program = options_.reload_program;
+    const std::string& config = options_.reload_config;
+    ::execl(program.c_str(), "tracefs-ctl", path_.c_str(), "reload",
+            config.empty() ? nullptr : config.c_str(), nullptr);
     const std::string why =
-        "'" + reload_ + "' cannot be run: " + std::strerror(errno);
+        "'" + program + "' cannot be run: " + std::strerror(errno);
     (void)!::write(STDERR_FILENO, why.data(), why.size());
     ::_exit(3);
   }
@@ -318,27 +286,29 @@ void WatchdogChild::RunReload() const {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if ((WIFEXITED(status) && WEXITSTATUS(status) == 0) || log_.path.empty()) {
+  if ((WIFEXITED(status) && WEXITSTATUS(status) == 0) ||
+      options_.log.path.empty()) {
     return;
   }
   said.resize(size);
-  const Result<UniqueFd> fd = ConnectLog(log_.path);
+  const Result<UniqueFd> fd = ConnectLog(options_.log.path);
   if (!fd.ok()) return;
-  static_cast<void>(SendLog(
-      fd->get(), LogDatagram(log_.kind, NoticeId::kReloadFailed, path_,
-                             "the config was not taken anew: " + said)));
+  static_cast<void>(
+      SendLog(fd->get(),
+              LogDatagram(options_.log.kind, NoticeId::kReloadFailed, path_,
+                          "the config was not reloaded: " + Printable(said))));
 }
 
 void WatchdogChild::TellEnd() const {
-  if (!guarded_ || log_.path.empty()) return;
+  if (!guarded_ || options_.log.path.empty()) return;
   const bool shut = stays_shut_ && IsStillThere(*guarded_);
   if (goodbye_ && !shut) return;
-  const Result<UniqueFd> fd = ConnectLog(log_.path);
+  const Result<UniqueFd> fd = ConnectLog(options_.log.path);
   if (!fd.ok()) return;
   static_cast<void>(SendLog(
       fd->get(),
       LogDatagram(
-          log_.kind, NoticeId::kDied, path_,
+          options_.log.kind, NoticeId::kDied, path_,
           "the daemon (process " + std::to_string(daemon_) + ") " +
               (goodbye_ ? "has ended, its connection was cut" : "died") +
               (shut ? ": the mount stays shut until root unmounts it"
@@ -360,15 +330,20 @@ bool WatchdogChild::AnswerOne() {
   std::array<char, 1 + PATH_MAX> question;
   ssize_t n;
   do {
-    n = ::recv(socket_.get(), question.data(), question.size(), 0);
+    // Its whole length, and none of the descriptors that came with it.
+    n = ::recv(socket_.get(), question.data(), question.size(), MSG_TRUNC);
   } while (n < 0 && errno == EINTR);
   if (n <= 0) return false;
-  const std::string path(question.data() + 1, static_cast<size_t>(n) - 1);
+  if (n > static_cast<ssize_t>(question.size())) {
+    Send({EINVAL, {}});
+    return true;
+  }
+  const std::string text(question.data() + 1, static_cast<size_t>(n) - 1);
   // No name holds a zero byte; a system call would see another one.
-  if (path.find('\0') != std::string::npos) {
+  if (text.find('\0') != std::string::npos) {
     Send({EINVAL, {}});
   } else {
-    Send(Handle(static_cast<WatchdogRequest>(question[0]), path));
+    Send(Handle(static_cast<WatchdogRequest>(question[0]), text));
   }
   return true;
 }
@@ -407,19 +382,22 @@ void Isolate(int socket, int daemon) {
 
 }  // namespace
 
-void RunWatchdog(UniqueFd socket, UniqueFd daemon) {
+void RunWatchdog(UniqueFd socket, UniqueFd daemon,
+                 const WatchdogOptions& options) {
   const pid_t parent = ::getppid();
   Isolate(socket.get(), daemon.get());
-  WatchdogChild child(std::move(socket), parent);
+  WatchdogChild child(std::move(socket), parent, options);
   const int peer = child.socket();
   for (bool talking = true;;) {
     // With a negative descriptor poll() looks away.
-    std::array<pollfd, 2> ready = {pollfd{daemon.get(), POLLIN, 0},
-                                   pollfd{talking ? peer : -1, POLLIN, 0}};
+    std::array<pollfd, 3> ready = {pollfd{daemon.get(), POLLIN, 0},
+                                   pollfd{talking ? peer : -1, POLLIN, 0},
+                                   pollfd{child.reload(), POLLIN, 0}};
     if (::poll(ready.data(), ready.size(), -1) < 0) {
       if (errno == EINTR) continue;
       break;
     }
+    if (ready[2].revents != 0) child.OnReloadEnd();
     // What was asked before the end is still answered.
     if (ready[1].revents != 0) {
       talking = child.AnswerOne();

@@ -4,35 +4,39 @@
 #include <cstddef>
 
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/daemon/watchdog.h"
 
 namespace tracefs {
 
-// First byte of a datagram to the watchdog; the rest is a path.
+// All that a daemon can ask for: the first byte of a datagram. kGuard has a
+// path after it, and comes before the sandbox; kTracepoints has a TracepointUse
+// and the number of one of this machine's processors; the others are that byte
+// and nothing more. Anything else is answered with EINVAL, and descriptors that
+// come with it are never taken.
 enum class WatchdogRequest : char {
-  kAllow = 'a',        // directory for kMakeFile
-  kGuard = 'g',        // mount point
-  kUnmount = 'u',      // no path
-  kUnmountLazy = 'l',  // no path
-  kStayShut = 's',     // no path; at any time, and for good
-  kMakeFile = 'f',     // new file; the answer carries its descriptor
-  kLog = 'o',          // kind of log, and the path of its socket
-  kConnectLog = 'c',   // no path; the answer carries a connected socket
-  kTracepoints = 't',  // TracepointUse, and the number of a processor; the
-                       // answer carries what OpenTracepointsOn opened
-  kLook = 'k',         // no path: the answer carries a socket to a Looker
-  kUseReload = 'p',    // program for kReload
-  kReload = 'r',       // no path
-  kGoodbye = 'b',      // no path: the daemon ends in order from here on
+  kGuard = 'g',        // mount point; once
+  kUnmount = 'u',      // what is guarded
+  kUnmountLazy = 'l',  // likewise
+  kStayShut = 's',     // what is guarded stays; at any time, and for good
+  kConnectLog = 'c',   // the answer carries a connected socket
+  kTracepoints = 't',  // the answer carries what OpenTracepointsOn opened
+  kLook = 'k',         // the answer carries a socket to a Looker
+  kReload = 'r',       // runs the command of WatchdogOptions
+  kGoodbye = 'b',      // the daemon ends in order from here on
 };
+
+// Lookers at a time; asked for more, it answers EAGAIN.
+inline constexpr size_t kMostLookers = 4;
 
 // Bytes of the text of an answer, at most.
 inline constexpr size_t kMaxWatchdogText = 4096;
 
-// Answers requests on `socket` until the process behind `daemon` (a pidfd) is
-// gone or the socket is closed; then takes the guarded mount away, unless it is
-// to stay shut, says in the log so if there was no goodbye, and ends this
-// process. Every answer is an errno value in an int, and a text: of an error
-// what failed, if there is more to say than its number.
-[[noreturn]] void RunWatchdog(UniqueFd socket, UniqueFd daemon);
+// Answers requests on `socket` until the process that `daemon` (a pidfd) stands
+// for is gone or the socket is closed; then takes the guarded mount away,
+// unless it is to stay shut, says so in the log if there was no goodbye, and
+// ends this process. Every answer is an errno value in an int, and a text: of
+// an error what failed, if there is more to say than its number.
+[[noreturn]] void RunWatchdog(UniqueFd socket, UniqueFd daemon,
+                              const WatchdogOptions& options);
 
 }  // namespace tracefs

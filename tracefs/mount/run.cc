@@ -147,6 +147,16 @@ Status CheckIsThere(const std::string& source) {
   return Status::Ok();
 }
 
+// Of a directory of configs, the reload chooses again.
+WatchdogOptions WatchdogOptionsOf(const MountOptions& options, const Log& log,
+                                  bool reloads) {
+  WatchdogOptions made = {.log = log.place()};
+  if (!reloads) return made;
+  made.reload_program = ControlProgram();
+  if (options.config_dir.empty()) made.reload_config = Resolved(options.config);
+  return made;
+}
+
 // On the thread of a worker. Without the privilege all stays as it was.
 void SetUpWorker(int policy) {
   static_cast<void>(ApplyToThread(static_cast<ThreadPolicy>(policy), 0));
@@ -174,17 +184,14 @@ Status Run(const MountOptions& given, Log& log,
     }
   }
   // Before anything is opened that must end with this process.
-  Result<std::unique_ptr<Watchdog>> watchdog = Watchdog::Start();
+  const bool reloads = feed == nullptr && !options.config.empty();
+  Result<std::unique_ptr<Watchdog>> watchdog =
+      Watchdog::Start(WatchdogOptionsOf(options, log, reloads));
   if (!watchdog.ok()) return watchdog.status();
-  if (Status s = (*watchdog)->UseLog(log.place()); !s.ok()) return s;
   const ReconnectWhileHere reconnect(log);
   // Of a command that is run, what its manager hands it is its own.
   ServiceManager service =
       feed == nullptr ? ServiceManager::FromEnvironment() : ServiceManager();
-  const bool reloads = feed == nullptr && !options.config.empty();
-  if (reloads) {
-    if (Status s = (*watchdog)->UseReload(ControlProgram()); !s.ok()) return s;
-  }
   Session::BlockSignals();
   const DescriptorBudget descriptors = RaiseLimits();
   if (Status s = DropAlways(); !s.ok()) return s;

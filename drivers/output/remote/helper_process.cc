@@ -77,7 +77,8 @@ Result<UniqueFd> ForkHelper(const char* name, const std::string& what,
 bool TakeDial(int socket, uint32_t* request) {
   ssize_t n;
   do {
-    n = ::recv(socket, request, sizeof *request, 0);
+    // Its whole length, and none of the descriptors that came with it.
+    n = ::recv(socket, request, sizeof *request, MSG_TRUNC);
   } while (n < 0 && errno == EINTR);
   return n == sizeof *request;
 }

@@ -26,7 +26,8 @@ struct DialAnswer {
   int32_t error = 0;
   std::array<char, 240> text{};  // ends with a zero byte
 };
-// In the process. Waits for a request; false: it is time to end.
+// In the process. Waits for a request; false: it is time to end, or what came
+// is no request.
 bool TakeDial(int socket, uint32_t* request);
 void AnswerDial(int socket, uint32_t request, const Result<UniqueFd>& fd);
 

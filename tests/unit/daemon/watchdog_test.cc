@@ -251,56 +251,6 @@ TEST_F(WatchdogTest, KeepsFourCapabilities) {
   EXPECT_EQ(ReadStatus(pid, "NoNewPrivs"), "1");
 }
 
-TEST_F(WatchdogTest, MakesFilesWhereAllowed) {
-  auto watchdog = Watchdog::Start();
-  ASSERT_TRUE(watchdog.ok());
-  const std::string allowed = scratch_.Folder("out");
-  ASSERT_TRUE((*watchdog)->AllowFilesBelow(allowed).ok());
-  ASSERT_TRUE((*watchdog)->Guard(point()).ok());
-  const auto fd = (*watchdog)->MakeFile(allowed + "/trace");
-  ASSERT_TRUE(fd.ok()) << fd.status().message();
-  EXPECT_EQ(::write(fd->get(), "x", 1), 1);
-  struct stat st;
-  ASSERT_EQ(::stat((allowed + "/trace").c_str(), &st), 0);
-  EXPECT_EQ(st.st_mode, static_cast<mode_t>(S_IFREG | 0600));
-  EXPECT_EQ(st.st_size, 1);
-  EXPECT_EQ((*watchdog)->MakeFile(allowed + "/trace").status().error(), EEXIST);
-}
-
-TEST_F(WatchdogTest, Malicious_MakesNoFileElsewhere) {
-  auto watchdog = Watchdog::Start();
-  ASSERT_TRUE(watchdog.ok());
-  const std::string allowed = scratch_.Folder("out");
-  const std::string other = scratch_.Folder("outside");
-  ASSERT_TRUE((*watchdog)->AllowFilesBelow(allowed).ok());
-  ASSERT_TRUE((*watchdog)->Guard(point()).ok());
-  const auto error = [&](const std::string& path) {
-    return (*watchdog)->MakeFile(path).status().error();
-  };
-  EXPECT_EQ(error(other + "/f"), EACCES);
-  EXPECT_EQ(error(allowed + "/../outside/f"), EACCES);
-  ASSERT_EQ(::symlink(other.c_str(), (allowed + "/link").c_str()), 0);
-  EXPECT_EQ(error(allowed + "/link/f"), EACCES);
-  ASSERT_EQ(::symlink("../outside/f", (allowed + "/file").c_str()), 0);
-  EXPECT_EQ(error(allowed + "/file"), EEXIST);
-  EXPECT_EQ(error("out/f"), EINVAL);
-  EXPECT_EQ(error(allowed + "/"), EISDIR);
-  EXPECT_EQ(error(allowed + "/.."), EISDIR);
-  EXPECT_EQ(error(allowed + std::string("/a\0b", 4)), EINVAL);
-  EXPECT_EQ(error(std::string(5000, '/')), ENAMETOOLONG);
-  // Too late to ask for more.
-  EXPECT_EQ((*watchdog)->AllowFilesBelow(other).error(), EPERM);
-  EXPECT_FALSE(std::filesystem::exists(other + "/f"));
-}
-
-TEST_F(WatchdogTest, MakesNoFileInTheMountItself) {
-  auto watchdog = Watchdog::Start();
-  ASSERT_TRUE(watchdog.ok());
-  ASSERT_TRUE((*watchdog)->AllowFilesBelow("/").ok());
-  ASSERT_TRUE((*watchdog)->Guard(point()).ok());
-  EXPECT_EQ((*watchdog)->MakeFile(point() + "/f").status().error(), ELOOP);
-}
-
 TEST_F(WatchdogTest, AskingADeadOneFails) {
   auto watchdog = Watchdog::Start();
   ASSERT_TRUE(watchdog.ok());

@@ -9,7 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
+#include <span>
+#include <string>
+#include <vector>
+
 #include "tests/support/net_world.h"
+#include "tracefs/base/passed_files.h"
 #include "tracefs/recv/listener.h"
 
 namespace tracefs {
@@ -56,6 +62,48 @@ TEST_F(DialerTest, HoldsNothingOpenThatIsNotItsOwn) {
   writing.Reset();
   pollfd ended = {reading.get(), POLLIN, 0};
   EXPECT_EQ(::poll(&ended, 1, 5000), 1);
+}
+
+// A daemon in somebody else's hand: what is no request of the one length ends
+// the process, and it keeps no descriptor that came with one.
+TEST_F(DialerTest, Malicious_WhatIsNoRequestEndsTheProcess) {
+  const auto listener = Listen(address_);
+  ASSERT_TRUE(listener.ok());
+  for (const size_t length : {0, 1, 3, 5, 8, 300, 70'000}) {
+    const Result<UniqueFd> socket = ForkDialer(address_);
+    ASSERT_TRUE(socket.ok());
+    const std::string bytes(length, 'x');
+    ASSERT_EQ(::send(socket->get(), bytes.data(), length, MSG_NOSIGNAL),
+              static_cast<ssize_t>(length));
+    char byte;
+    EXPECT_EQ(::recv(socket->get(), &byte, 1, 0), 0) << length;
+    EXPECT_LT(::accept4(listener->get(), nullptr, nullptr, SOCK_NONBLOCK), 0)
+        << length;
+  }
+}
+
+TEST_F(DialerTest, Malicious_ARequestBringsNothingAlong) {
+  const auto listener = Listen(address_);
+  ASSERT_TRUE(listener.ok());
+  const Result<UniqueFd> socket = ForkDialer(address_);
+  ASSERT_TRUE(socket.ok());
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+  const UniqueFd reading(ends[0]);
+  UniqueFd writing(ends[1]);
+  const std::vector<int> many(kMaxPassedFiles, writing.get());
+  for (uint32_t request : {0U, 1U, 0xffffffffU}) {
+    ASSERT_EQ(SendWithFiles(socket->get(),
+                            std::as_bytes(std::span(&request, 1)), many),
+              4);
+    std::array<std::byte, 512> answer;
+    std::vector<UniqueFd> files;
+    ASSERT_GT(ReceiveWithFiles(socket->get(), answer, &files), 0);
+    EXPECT_EQ(files.size(), 1U);
+  }
+  writing.Reset();
+  char byte;
+  EXPECT_EQ(::read(reading.get(), &byte, 1), 0);
 }
 
 TEST_F(DialerTest, CanBeCancelled) {
