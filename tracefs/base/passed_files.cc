@@ -16,7 +16,8 @@ struct Control {
 
 }  // namespace
 
-ssize_t SendWithFiles(int socket, ByteSpan bytes, std::span<const int> files) {
+ssize_t SendWithFiles(int socket, ByteSpan bytes, std::span<const int> files,
+                      int flags) {
   iovec piece = {const_cast<std::byte*>(bytes.data()), bytes.size()};
   Control control;
   msghdr message{};
@@ -33,7 +34,7 @@ ssize_t SendWithFiles(int socket, ByteSpan bytes, std::span<const int> files) {
   }
   ssize_t n;
   do {
-    n = ::sendmsg(socket, &message, MSG_NOSIGNAL);
+    n = ::sendmsg(socket, &message, flags | MSG_NOSIGNAL);
   } while (n < 0 && errno == EINTR);
   return n;
 }

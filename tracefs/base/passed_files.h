@@ -12,14 +12,15 @@
 
 namespace tracefs {
 
-// In one message.
-inline constexpr size_t kMaxPassedFiles = 64;
+// In one message: as many as the kernel takes (SCM_MAX_FD, linux/net/scm.h).
+inline constexpr size_t kMaxPassedFiles = 253;
 
 // Both as sendmsg(2) and recvmsg(2), on and on where a signal comes between:
 // the bytes that were sent or received, or -1 with errno.
 
 // At most kMaxPassedFiles `files`, which stay the caller's. No SIGPIPE.
-ssize_t SendWithFiles(int socket, ByteSpan bytes, std::span<const int> files);
+ssize_t SendWithFiles(int socket, ByteSpan bytes, std::span<const int> files,
+                      int flags = 0);
 
 // `files`: those that came with it. `cut`, if not null: whether there were more
 // than fit in a message, or than this process may open.

@@ -38,7 +38,47 @@ Status StatusOf(const Json& error) {
   return Status::SystemSaid(known ? number->get<int>() : 0, message);
 }
 
+// Beyond what any answer holds: what turns a document into text again, or takes
+// it apart, does so level by level on the stack, and each value takes many
+// times the bytes of its text.
+bool IsTooIntricate(std::string_view json) {
+  constexpr int kMostLevels = 32;
+  constexpr size_t kMostValues = size_t{1} << 19;
+  int level = 0;
+  size_t values = 1;
+  bool quoted = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (quoted) {
+      if (c == '\\') ++i;
+      quoted = c != '"';
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == '{' || c == '[') {
+      if (++level > kMostLevels) return true;
+    } else if (c == '}' || c == ']') {
+      --level;
+    } else if (c == ',' && ++values > kMostValues) {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::string TextOf(const Json& json) {
+  return JsonWithoutHidden(
+      json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
 }  // namespace
+
+Result<std::string> PrintableJson(std::string_view text) {
+  if (!IsTooIntricate(text)) {
+    const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (!json.is_discarded()) return TextOf(json);
+  }
+  return Status::Corrupt("it is no JSON");
+}
 
 std::string OkLine(std::optional<uint64_t> id, std::string_view result) {
   std::string line = Front(id) + "\"ok\":true,\"result\":";
@@ -51,15 +91,13 @@ std::string ErrorLine(std::optional<uint64_t> id, const Status& error) {
   const Json json = {{"code", CodeName(error.code())},
                      {"errno", error.error()},
                      {"message", error.message()}};
-  return Front(id) + "\"ok\":false,\"error\":" +
-         JsonWithoutHidden(
-             json.dump(-1, ' ', false, Json::error_handler_t::replace)) +
-         "}\n";
+  return Front(id) + "\"ok\":false,\"error\":" + TextOf(json) + "}\n";
 }
 
 Result<ParsedAnswer> ParseAnswer(std::string_view line) {
-  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   const Status bad = Status::Corrupt("the mount's answer makes no sense");
+  if (IsTooIntricate(line)) return bad;
+  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return bad;
   ParsedAnswer answer;
   const auto ok = json.find("ok");
@@ -71,8 +109,7 @@ Result<ParsedAnswer> ParseAnswer(std::string_view line) {
   if (ok->get<bool>()) {
     const auto result = json.find("result");
     if (result == json.end()) return bad;
-    answer.result = JsonWithoutHidden(
-        result->dump(-1, ' ', false, Json::error_handler_t::replace));
+    answer.result = TextOf(*result);
     return answer;
   }
   const auto error = json.find("error");

@@ -1,5 +1,6 @@
 #include "tracefs/control/client.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -19,26 +20,31 @@ namespace tracefs {
 namespace {
 
 constexpr int kPeerPidfd = 77;  // SO_PEERPIDFD; libc may be older
-constexpr size_t kMaxAnswerBytes = size_t{256} << 20;
-
-Status SetPatience(int fd, std::chrono::seconds patience) {
-  const timeval time = {patience.count(), 0};
-  for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO}) {
-    if (::setsockopt(fd, SOL_SOCKET, option, &time, sizeof time) != 0) {
-      return Status::System(errno, "control socket");
-    }
-  }
-  return Status::Ok();
-}
+// More than 64 tracers with a config of usual size each.
+constexpr size_t kMaxAnswerBytes = size_t{32} << 20;
 
 Status NoAnswer(int error) {
-  if (error == EAGAIN) {
+  if (error == EAGAIN || error == ETIMEDOUT) {
     return Status::SystemSaid(
         ETIMEDOUT,
         "the mount does not answer; it may be waiting for one of its outputs "
         "(tracefs-ctl MNT stats), or hang");
   }
   return Status::System(error, "talking to the mount");
+}
+
+// What is at the other end of a mount of another user is that user's.
+Status NotOwn(const std::string& path, const MountIdentity& mount) {
+  if (::geteuid() != 0) {
+    return Status::SystemSaid(
+        EACCES, "only root and the user who mounted it may control '" + path +
+                    "': it was mounted by user " + std::to_string(mount.owner));
+  }
+  return Status::SystemSaid(
+      EPERM, "'" + path + "' was mounted by user " +
+                 std::to_string(mount.owner) +
+                 ": --as-owner lets root act on it, with the rights of that "
+                 "user");
 }
 
 }  // namespace
@@ -55,7 +61,12 @@ Result<ControlClient> ControlClient::ConnectSocket(
   std::memcpy(address.sun_path, socket_path.data(), socket_path.size());
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd) return Status::System(errno, "control socket");
-  if (Status s = SetPatience(fd.get(), patience); !s.ok()) return s;
+  // For connect(2), where the queue of the listener is full.
+  const timeval time = {patience.count(), 0};
+  if (::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time) !=
+      0) {
+    return Status::System(errno, "control socket");
+  }
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address),
                 sizeof address) != 0) {
     return Status::System(errno, "control socket '" + socket_path + "'");
@@ -70,15 +81,16 @@ Result<ControlClient> ControlClient::ConnectSocket(
         EPERM, "control socket '" + socket_path + "' is that of user " +
                    std::to_string(peer.uid) + ", who did not mount this");
   }
-  return ControlClient(std::move(fd));
+  return ControlClient(std::move(fd), patience);
 }
 
 Result<ControlClient> ControlClient::Connect(const std::string& path,
                                              std::chrono::seconds patience) {
   const Result<MountIdentity> mount = IdentifyMount(path);
   if (!mount.ok()) return mount.status();
+  if (mount->owner != ::geteuid()) return NotOwn(path, *mount);
   Status why;
-  for (const std::string& directory : ControlDirectories(mount->owner)) {
+  for (const std::string& directory : EveryControlDirectory(mount->owner)) {
     if (Result<UniqueFd> safe =
             OpenControlDirectory(directory, mount->owner, /*create=*/false);
         !safe.ok()) {
@@ -95,11 +107,6 @@ Result<ControlClient> ControlClient::Connect(const std::string& path,
     if (why.error() != ENOENT && why.error() != ECONNREFUSED) break;
   }
   switch (why.error()) {
-    case EACCES:
-      return Status::SystemSaid(
-          EACCES,
-          "only root and the user who mounted it may control a mount (" +
-              why.message() + ")");
     case ENOENT:
     case ECONNREFUSED:
       return Status::SystemSaid(
@@ -113,14 +120,30 @@ Result<ControlClient> ControlClient::Connect(const std::string& path,
   }
 }
 
-Status ControlClient::Send(std::string_view text,
-                           std::span<const int> files) const {
+// However slowly the other end takes or gives: until `deadline`, and no longer.
+Status ControlClient::Wait(short events, Clock::time_point deadline) const {
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+        std::max<Clock::duration>(deadline - Clock::now(), {}));
+    pollfd ready = {.fd = fd_.get(), .events = events, .revents = 0};
+    const int n = ::poll(&ready, 1, static_cast<int>(left.count()));
+    if (n > 0) return Status::Ok();
+    if (n == 0) return NoAnswer(ETIMEDOUT);
+    if (errno != EINTR) return NoAnswer(errno);
+  }
+}
+
+Status ControlClient::Send(std::string_view text, std::span<const int> files,
+                           Clock::time_point deadline) const {
   if (files.size() > kMaxRequestFiles) {
     return Status::Invalid("more than " + std::to_string(kMaxRequestFiles) +
                            " files");
   }
   while (!text.empty()) {
-    const ssize_t n = SendWithFiles(fd_.get(), AsBytes(text), files);
+    if (Status s = Wait(POLLOUT, deadline); !s.ok()) return s;
+    const ssize_t n =
+        SendWithFiles(fd_.get(), AsBytes(text), files, MSG_DONTWAIT);
+    if (n < 0 && errno == EAGAIN) continue;
     // A server that refuses says why and does not read.
     if (n < 0 && (errno == EPIPE || errno == ECONNRESET)) break;
     if (n < 0) return NoAnswer(errno);
@@ -131,12 +154,14 @@ Status ControlClient::Send(std::string_view text,
 }
 
 // Takes no byte of what follows the line: that may be a stream.
-Result<std::string> ControlClient::ReadLine() const {
+Result<std::string> ControlClient::ReadLine(Clock::time_point deadline) const {
   std::string line;
   std::array<char, 65536> buffer;
   while (line.size() < kMaxAnswerBytes) {
-    ssize_t n = ::recv(fd_.get(), buffer.data(), buffer.size(), MSG_PEEK);
-    if (n < 0 && errno == EINTR) continue;
+    if (Status s = Wait(POLLIN, deadline); !s.ok()) return s;
+    ssize_t n = ::recv(fd_.get(), buffer.data(), buffer.size(),
+                       MSG_PEEK | MSG_DONTWAIT);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN)) continue;
     if (n < 0) return NoAnswer(errno);
     if (n == 0) {
       return Status::SystemSaid(ECONNRESET, "the mount ended the connection");
@@ -160,8 +185,9 @@ Result<std::string> ControlClient::Call(std::string_view request,
     return Status::Invalid("the request is longer than " +
                            std::to_string(kMaxRequestBytes) + " bytes");
   }
-  if (Status s = Send(line, files); !s.ok()) return s;
-  Result<std::string> answer = ReadLine();
+  const Clock::time_point deadline = Clock::now() + patience_;
+  if (Status s = Send(line, files, deadline); !s.ok()) return s;
+  Result<std::string> answer = ReadLine(deadline);
   if (!answer.ok()) return answer.status();
   Result<ParsedAnswer> parsed = ParseAnswer(*answer);
   if (!parsed.ok()) return parsed.status();
@@ -186,10 +212,6 @@ UniqueFd ControlClient::ServerPidfd() const {
       static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, /*flags=*/0)));
 }
 
-UniqueFd ControlClient::TakeStream() {
-  const timeval forever = {0, 0};
-  ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &forever, sizeof forever);
-  return std::move(fd_);
-}
+UniqueFd ControlClient::TakeStream() { return std::move(fd_); }
 
 }  // namespace tracefs

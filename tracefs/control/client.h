@@ -15,9 +15,10 @@ namespace tracefs {
 // Used by one thread.
 class ControlClient {
  public:
-  // The mount at `path`. Refuses a socket whose listener is neither root nor
-  // the user who mounted it. kSystem with the next step where it cannot be
-  // reached.
+  // The mount at `path`, which must be one of this process's effective user:
+  // who answers for the mount of another is that user's program. Refuses a
+  // socket whose listener is neither root nor the user who mounted it. kSystem
+  // with the next step where it cannot be reached.
   static Result<ControlClient> Connect(const std::string& path,
                                        std::chrono::seconds patience);
   // The socket itself; for tests.
@@ -26,8 +27,9 @@ class ControlClient {
                                              std::chrono::seconds patience);
 
   // Sends one request (a JSON object, without a line end) with descriptors,
-  // and waits for its answer: the result's JSON, or the error that the mount
-  // answered.
+  // and waits for its answer, at most `patience` in all: the result's JSON, or
+  // the error that the mount answered. Either is bounded, and printable as it
+  // is; it is the word of the other end all the same.
   Result<std::string> Call(std::string_view request,
                            std::span<const int> files = {});
 
@@ -42,11 +44,17 @@ class ControlClient {
   const MountIdentity& mount() const { return mount_; }
 
  private:
-  explicit ControlClient(UniqueFd fd) : fd_(std::move(fd)) {}
-  Status Send(std::string_view text, std::span<const int> files) const;
-  Result<std::string> ReadLine() const;
+  using Clock = std::chrono::steady_clock;
+
+  ControlClient(UniqueFd fd, std::chrono::seconds patience)
+      : fd_(std::move(fd)), patience_(patience) {}
+  Status Wait(short events, Clock::time_point deadline) const;
+  Status Send(std::string_view text, std::span<const int> files,
+              Clock::time_point deadline) const;
+  Result<std::string> ReadLine(Clock::time_point deadline) const;
 
   UniqueFd fd_;
+  std::chrono::seconds patience_;
   MountIdentity mount_;
 };
 

@@ -4,14 +4,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
 #include <climits>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
 #include <string_view>
+#include <system_error>
 
 #include "tracefs/base/mount_path.h"
 #include "tracefs/base/ownership.h"
@@ -19,18 +23,55 @@
 namespace tracefs {
 namespace {
 
-// The number behind "user_id=" among a mount's options; `none` if absent.
-uid_t UserIdOf(std::string_view options, uid_t none) {
-  constexpr std::string_view kKey = "user_id=";
-  size_t at = options.find(kKey);
+// The number after "user_id=" (`key`) among a mount's options; 0 if absent.
+uint32_t IdOf(std::string_view options, std::string_view key) {
+  size_t at = options.find(key);
   while (at != std::string_view::npos && at != 0 && options[at - 1] != ',') {
-    at = options.find(kKey, at + 1);
+    at = options.find(key, at + 1);
   }
-  if (at == std::string_view::npos) return none;
-  uid_t uid = none;
-  const char* begin = options.data() + at + kKey.size();
-  std::from_chars(begin, options.data() + options.size(), uid);
-  return uid;
+  if (at == std::string_view::npos) return 0;
+  uint32_t id = 0;
+  const char* begin = options.data() + at + key.size();
+  std::from_chars(begin, options.data() + options.size(), id);
+  return id;
+}
+
+// $XDG_RUNTIME_DIR, if it is what the XDG Base Directory Specification says it
+// must be: of this user, who alone may go there.
+std::string RuntimeDirectory() {
+  const char* const path = ::secure_getenv("XDG_RUNTIME_DIR");
+  if (path == nullptr || path[0] != '/') return "";
+  const UniqueFd fd(
+      ::open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat st;
+  if (!fd || ::fstat(fd.get(), &st) != 0 || st.st_uid != ::geteuid() ||
+      (st.st_mode & 077) != 0) {
+    return "";
+  }
+  return path;
+}
+
+std::string NameBelowTmp(uid_t owner) {
+  return "tracefs-" + std::to_string(owner);
+}
+
+// /tmp/tracefs-UID-…; those of others by the same name are not among them.
+std::vector<std::string> SpareDirectories(uid_t owner) {
+  constexpr size_t kMost = 64;
+  std::vector<std::string> found;
+  const std::string front = NameBelowTmp(owner) + '-';
+  std::error_code error;
+  for (std::filesystem::directory_iterator at("/tmp", error), end;
+       !error && at != end && found.size() < kMost; at.increment(error)) {
+    struct stat st;
+    if (at->path().filename().string().starts_with(front) &&
+        ::lstat(at->path().c_str(), &st) == 0 && S_ISDIR(st.st_mode) &&
+        st.st_uid == owner) {
+      found.push_back(at->path());
+    }
+  }
+  std::ranges::sort(found);
+  return found;
 }
 
 // As /proc/self/mountinfo has it.
@@ -49,7 +90,7 @@ Result<MountIdentity> IdentifyMount(const std::string& path) {
   if (::statx(fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &st) != 0) {
     return Status::System(errno, "'" + path + "'");
   }
-  MountIdentity mount{st.stx_dev_major, st.stx_dev_minor, 0};
+  MountIdentity mount{st.stx_dev_major, st.stx_dev_minor};
   const std::string device = DeviceText(mount);
   // proc_pid_mountinfo(5): id parent device root point options … - type source
   // super-options
@@ -63,7 +104,8 @@ Result<MountIdentity> IdentifyMount(const std::string& path) {
     }
     fields >> type >> source >> options;
     if (type != "fuse.tracefs") break;
-    mount.owner = UserIdOf(options, 0);
+    mount.owner = IdOf(options, "user_id=");
+    mount.group = IdOf(options, "group_id=");
     return mount;
   }
   return Status::Invalid("'" + path +
@@ -130,7 +172,7 @@ std::vector<std::string> MountPointsOf(const MountIdentity& mount) {
   return points;
 }
 
-std::vector<std::string> MountsOf(uid_t uid) {
+std::vector<std::string> MountsOf(std::optional<uid_t> uid) {
   std::vector<std::string> points;
   std::set<std::string> devices;  // bind mounts are no others
   std::ifstream in("/proc/self/mountinfo");
@@ -142,7 +184,7 @@ std::vector<std::string> MountsOf(uid_t uid) {
     }
     fields >> type >> source >> options;
     if (type != "fuse.tracefs") continue;
-    if (uid != 0 && UserIdOf(options, 0) != uid) continue;
+    if (uid && IdOf(options, "user_id=") != *uid) continue;
     if (!devices.insert(device).second) continue;
     points.push_back(UnescapeMountPath(point));
   }
@@ -150,9 +192,27 @@ std::vector<std::string> MountsOf(uid_t uid) {
 }
 
 std::vector<std::string> ControlDirectories(uid_t owner) {
-  const std::string number = std::to_string(owner);
-  if (owner == 0) return {"/run/tracefs", "/tmp/tracefs-0"};
-  return {"/run/user/" + number + "/tracefs", "/tmp/tracefs-" + number};
+  const std::string below_tmp = "/tmp/" + NameBelowTmp(owner);
+  if (owner == 0) return {"/run/tracefs", below_tmp};
+  const std::string usual = "/run/user/" + std::to_string(owner) + "/tracefs";
+  std::vector<std::string> all;
+  if (owner == ::geteuid()) {
+    const std::string own = RuntimeDirectory();
+    if (!own.empty() && own + "/tracefs" != usual) {
+      all.push_back(own + "/tracefs");
+    }
+  }
+  all.push_back(usual);
+  all.push_back(below_tmp);
+  return all;
+}
+
+std::vector<std::string> EveryControlDirectory(uid_t owner) {
+  std::vector<std::string> all = ControlDirectories(owner);
+  for (std::string& spare : SpareDirectories(owner)) {
+    all.push_back(std::move(spare));
+  }
+  return all;
 }
 
 Result<UniqueFd> OpenControlDirectory(const std::string& path, uid_t owner,
@@ -197,6 +257,16 @@ Result<ControlFolder> OpenControlFolder(
     }
   }
   return why;
+}
+
+Result<ControlFolder> OpenOwnControlFolder(const std::string& mount_point) {
+  const uid_t me = ::geteuid();
+  Result<ControlFolder> folder =
+      OpenControlFolder(EveryControlDirectory(me), me, mount_point);
+  if (folder.ok() || IsAtOrBelow("/tmp", mount_point)) return folder;
+  std::string path = "/tmp/" + NameBelowTmp(me) + "-XXXXXX";
+  if (::mkdtemp(path.data()) == nullptr) return folder.status();
+  return OpenControlFolder({path}, me, mount_point);
 }
 
 }  // namespace tracefs

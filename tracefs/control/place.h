@@ -1,9 +1,14 @@
 // Where the control socket of a mount lies: found from the mount point, by the
 // device number of the mount, which no other live mount has.
 //
-//   root:   /run/tracefs/0:53.sock           (directory 0755, socket 0600)
-//   others: /run/user/1000/tracefs/0:53.sock (directory 0700)
-//           /tmp/tracefs-1000/0:53.sock      where there is no such directory
+//   root:   /run/tracefs/0:53.sock             (directory 0755, socket 0600)
+//   others: $XDG_RUNTIME_DIR/tracefs/0:53.sock (directory 0700)
+//           /run/user/1000/tracefs/0:53.sock
+//           /tmp/tracefs-1000/0:53.sock        where there is no such directory
+//           /tmp/tracefs-1000-x7f3Qa/0:53.sock where another user has made that
+//
+// Whatever lies there is looked at before it is used, by server and client: in
+// /tmp anybody can make any name.
 #pragma once
 
 #include <sys/types.h>
@@ -22,6 +27,7 @@ struct MountIdentity {
   uint32_t major = 0;
   uint32_t minor = 0;
   uid_t owner = 0;  // who mounted it
+  gid_t group = 0;  // and his group then
 
   std::string SocketName() const {
     return std::to_string(major) + ':' + std::to_string(minor) + ".sock";
@@ -58,12 +64,16 @@ Status CheckNotMountedTwice(const std::string& source,
 // Where that mount is mounted in this mount namespace.
 std::vector<std::string> MountPointsOf(const MountIdentity& mount);
 
-// A mount point of every tracefs mount of this mount namespace that `uid` made;
-// of root's asking, of everybody's. In the order in which they were mounted.
-std::vector<std::string> MountsOf(uid_t uid);
+// A mount point of every tracefs mount of this mount namespace that `uid` made,
+// or of everybody's, in the order in which they were mounted.
+std::vector<std::string> MountsOf(std::optional<uid_t> uid);
 
 // The directories in which the sockets of `owner`'s mounts may lie, best first.
+// $XDG_RUNTIME_DIR only for `owner` himself, not for root, and if it is his and
+// closed to others.
 std::vector<std::string> ControlDirectories(uid_t owner);
+// And those that OpenOwnControlFolder has made where none of these would do.
+std::vector<std::string> EveryControlDirectory(uid_t owner);
 
 // Opens the directory (O_PATH) if nobody but root and `owner` can have put
 // something into it; makes it first if `create`.
@@ -81,5 +91,9 @@ struct ControlFolder {
 Result<ControlFolder> OpenControlFolder(
     const std::vector<std::string>& directories, uid_t owner,
     const std::string& mount_point);
+
+// The same for a mount of this user's own: the first of ControlDirectories, or
+// if none will do, a new one below /tmp whose name nobody could take first.
+Result<ControlFolder> OpenOwnControlFolder(const std::string& mount_point);
 
 }  // namespace tracefs

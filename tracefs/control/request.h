@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tracefs/base/passed_files.h"
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
 
@@ -19,7 +20,7 @@ namespace tracefs {
 // Bytes of one request, its line end included. A config (1 MiB) and its escapes
 // fit.
 inline constexpr size_t kMaxRequestBytes = size_t{4} << 20;
-inline constexpr size_t kMaxRequestFiles = 64;     // descriptors sent along
+inline constexpr size_t kMaxRequestFiles = kMaxPassedFiles;
 inline constexpr size_t kMaxRequestMembers = 16;   // of the object
 inline constexpr size_t kMaxTableMembers = 65536;  // of all objects in it
 

@@ -172,17 +172,6 @@ Json OpenJson(const OpenBefore& before) {
           {"examples", std::move(examples)}};
 }
 
-Json WishJson(const Wish& wish) {
-  Json json = {{"path", wish.path},
-               {"kind", WishKindName(wish.kind)},
-               {"sync", wish.sync}};
-  if (!IsUtf8(wish.path)) {
-    json["path_bytes"] =
-        std::vector<uint8_t>(wish.path.begin(), wish.path.end());
-  }
-  return json;
-}
-
 void AddRulesJson(const RuleRunner& runner, bool suspended, size_t most,
                   Json* rules) {
   const uint64_t now = MonotonicNs();

@@ -14,7 +14,6 @@
 #include "tracefs/fs/open_before.h"
 #include "tracefs/mount/explain.h"
 #include "tracefs/pipeline/tracer_stats.h"
-#include "tracefs/pipeline/wish.h"
 #include "tracefs/process/process_table.h"
 #include "tracefs/rules/rule_runner.h"
 #include "tracefs/tracers/registry.h"
@@ -34,8 +33,6 @@ Json StatsJson(const ProcessTable::Stats& stats);
 Json ChoiceJson(const ExplainedChoice& choice,
                 const TracerRegistry::Entries& tracers);
 Json OpenJson(const OpenBefore& before);
-// `check`: one file that is wanted.
-Json WishJson(const Wish& wish);
 // `rules`: those of one tracer, appended to `rules`. At most `most` alarms are
 // looked at for each.
 void AddRulesJson(const RuleRunner& runner, bool suspended, size_t most,

@@ -10,6 +10,7 @@
 #include "tracefs/base/notice.h"
 #include "tracefs/base/text.h"
 #include "tracefs/control/tail_stream.h"
+#include "tracefs/control/wish_json.h"
 #include "tracefs/mount/answers.h"
 #include "tracefs/mount/config_difference.h"
 #include "tracefs/mount/request_names.h"
@@ -272,7 +273,7 @@ ControlAnswer MountCommands::Check(ControlRequest& request) {
     const Result<std::vector<Wish>> wishes =
         WishedFiles(*config, names, mount_.traced.names);
     if (!wishes.ok()) return wishes.status();
-    for (const Wish& wish : *wishes) files.push_back(WishJson(wish));
+    files = WishesJson(*wishes);
   }
   return Answer({{"files", std::move(files)},
                  {"users", names.users()},

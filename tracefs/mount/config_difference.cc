@@ -49,8 +49,10 @@ nlohmann::ordered_json DifferenceJson(const Config& wanted,
   Json kept = Json::array();
   Json filters = Json::array();
   Json removed = Json::array();
-  std::string added;
-  std::vector<const TracerConfig*> unlike;
+  // Tracers of the config by their number there, from 1: its text is the
+  // client's own.
+  Json added = Json::array();
+  std::vector<size_t> unlike;
   const auto take = [&all](const std::string& rest, const std::string* filter) {
     const auto found =
         std::find_if(all.begin(), all.end(), [&](const Running& one) {
@@ -60,21 +62,22 @@ nlohmann::ordered_json DifferenceJson(const Config& wanted,
     if (found != all.end()) found->taken = true;
     return found;
   };
-  for (const TracerConfig& tracer : wanted.tracers) {
+  for (size_t i = 0; i < wanted.tracers.size(); ++i) {
+    const TracerConfig& tracer = wanted.tracers[i];
     const std::string filter(Trim(tracer.filter));
     const auto same = take(WithoutFilter(tracer), &filter);
     if (same == all.end()) {
-      unlike.push_back(&tracer);
+      unlike.push_back(i);
     } else {
       kept.push_back(same->id);
     }
   }
-  for (const TracerConfig* tracer : unlike) {
-    const auto like = take(WithoutFilter(*tracer), nullptr);
+  for (const size_t i : unlike) {
+    const auto like = take(WithoutFilter(wanted.tracers[i]), nullptr);
     if (like == all.end()) {
-      added += ToText(*tracer);
+      added.push_back(i + 1);
     } else {
-      filters.push_back({{"tracer", like->id}, {"filter", tracer->filter}});
+      filters.push_back({{"tracer", like->id}, {"as", i + 1}});
     }
   }
   for (const Running& one : all) {

@@ -18,6 +18,7 @@
 #include "tracefs/base/mount_path.h"
 #include "tracefs/base/notice.h"
 #include "tracefs/control/metrics_server.h"
+#include "tracefs/control/mount_note.h"
 #include "tracefs/control/place.h"
 #include "tracefs/control/server.h"
 #include "tracefs/crypto/cipher.h"
@@ -64,6 +65,7 @@ struct NamedThings {
   std::string here;  // the caller's working directory; empty: it is gone
   std::string config;
   Result<ControlFolder> folder = Status();
+  Result<UniqueFd> notes = Status();
   // Null for a private mount, which would be taken for one that others see.
   std::unique_ptr<LastWord> last_word;
   UniqueFd sys;  // for the sandbox
@@ -90,8 +92,10 @@ Result<NamedThings> FindNamedThings(const MountOptions& options, bool uring,
   char here[PATH_MAX];
   if (::getcwd(here, sizeof here) != nullptr) found.here = here;
   if (!options.config.empty()) found.config = Resolved(options.config);
-  found.folder = OpenControlFolder(ControlDirectories(::geteuid()), ::geteuid(),
-                                   found.mount_point);
+  found.folder = OpenOwnControlFolder(found.mount_point);
+  if (found.folder.ok()) {
+    found.notes = OpenNoteFolder(*found.folder, found.mount_point);
+  }
   if (found.folder.ok() && !is_private) {
     found.last_word = LastWord::Open(*found.folder, found.mount_point);
   }
@@ -112,12 +116,35 @@ struct ControlSocket {
   std::unique_ptr<ControlServer> server;
 };
 
+// Which config `tracefs-ctl MNT reload` is to read. The folder is closed then:
+// the sandbox has no way to it.
+void NoteConfig(const MountOptions& options, const MountIdentity& mount,
+                NamedThings& named) {
+  MountNote note{.config = named.config};
+  if (!options.config_dir.empty()) {
+    note = {.config_dir = options.config_dir,
+            .config_keys = options.config_keys,
+            .config_state = options.config_state};
+  }
+  const Status written =
+      named.notes.ok()
+          ? WriteMountNote(named.notes->get(), mount, named.mount_point, note)
+          : named.notes.status();
+  named.notes = Status();
+  if (written.ok()) return;
+  std::cerr << "tracefs-mount: tracefs-ctl MNT reload will have to be told the "
+               "config: "
+            << written.message() << '\n';
+}
+
 // Where the clients of this mount will look for it.
 Result<ControlSocket> OpenControlSocket(const Session& session,
+                                        const MountOptions& given,
                                         NamedThings& named) {
   if (!named.folder.ok()) return named.folder.status();
   const Result<MountIdentity> mount = IdentifyMount(session.mount_point());
   if (!mount.ok()) return mount.status();
+  NoteConfig(given, *mount, named);
   ControlServerOptions options;
   options.owner = ::geteuid();
   options.name = mount->SocketName();
@@ -324,7 +351,7 @@ Status Run(const MountOptions& given, Log& log,
   if (const std::string lost = TellWhatIsLost(options); !lost.empty()) {
     header.Set("mount.lost", lost);
   }
-  Result<ControlSocket> socket = OpenControlSocket(**session, *named);
+  Result<ControlSocket> socket = OpenControlSocket(**session, options, *named);
   if (!socket.ok()) {
     std::cerr << "tracefs-mount: no tracefs-ctl for this mount: "
               << socket.status().message() << '\n';

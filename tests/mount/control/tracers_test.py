@@ -69,6 +69,25 @@ def as_many_as_documented(suite):
                      f"tracer {i}")
 
 
+def many_with_keys(suite):
+    """Each tracer that is added brings two descriptors, a file and a key, and all
+    come with one request."""
+    case = "keys"
+    suite.folder(case)
+    key = suite.path(case, "secret.key")
+    suite.command("tracefs-keygen", "secret", key)
+    running = mount(suite, case, many(suite, case, 1))
+    tracers = [(name, filter_text, f'encrypt key = "file:{key}"; {output}')
+               for name, filter_text, output in many(suite, case, MOST - 1, 1)]
+    ctl(suite, running.point, "add", write_config(suite, "keys.conf", tracers))
+    os.mkdir(os.path.join(running.point, "one"))
+    running.unmount()
+    for i in range(1, MOST):
+        told = suite.command("tracefs-dump", "--key", key,
+                             suite.path(case, f"trace-{i}"))
+        expect("/one" in told, f"tracer {i}: {told}")
+
+
 def one_too_many_in_a_config(suite):
     case = "too-many"
     suite.folder(case)
@@ -278,7 +297,7 @@ def the_file_system_below_is_named(suite, kind):
 
 def main():
     suite = Suite("tracers", __doc__)
-    for case in (as_many_as_documented, one_too_many_in_a_config,
+    for case in (as_many_as_documented, many_with_keys, one_too_many_in_a_config,
                  rules_count_too, what_fails_leaves_nothing,
                  a_name_is_as_good_as_an_id,
                  an_unmount_names_what_it_waits_for,

@@ -45,5 +45,34 @@ TEST(ControlAnswerTest, Malicious_WhatIsNoAnswerIsRefused) {
   }
 }
 
+TEST(ControlAnswerTest, Malicious_WhatATerminalWouldObeyIsSpelledOut) {
+  const auto error = ParseAnswer(
+      "{\"ok\":false,\"error\":{\"code\":\"system\",\"message\":"
+      "\"a\\u001b[2J\\nb\"}}");
+  ASSERT_TRUE(error.ok());
+  EXPECT_EQ(error->status.message(), "a\\x1b[2J\\nb");
+  const auto result =
+      ParseAnswer("{\"ok\":true,\"result\":\"\\u001b\\u202e\"}");
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(result->result, "\"\\u001b\\u202e\"");
+}
+
+TEST(ControlAnswerTest, Malicious_NestingAndNumberOfValuesAreBounded) {
+  const auto answer = [](const std::string& result) {
+    return ParseAnswer("{\"ok\":true,\"result\":" + result + "}");
+  };
+  const auto nested = [](size_t levels) {
+    return std::string(levels, '[') + std::string(levels, ']');
+  };
+  EXPECT_TRUE(answer(nested(31)).ok());
+  EXPECT_EQ(answer(nested(32)).status().code(), StatusCode::kCorrupt);
+  EXPECT_EQ(answer(nested(1'000'000)).status().code(), StatusCode::kCorrupt);
+  // Brackets in texts are none.
+  EXPECT_TRUE(answer('"' + std::string(1000, '[') + "\\\"[\"").ok());
+  std::string many = "[0";
+  for (int i = 0; i < 600'000; ++i) many += ",0";
+  EXPECT_EQ(answer(many + "]").status().code(), StatusCode::kCorrupt);
+}
+
 }  // namespace
 }  // namespace tracefs

@@ -33,6 +33,28 @@ TEST_F(ControlPlaceTest, RootAndUsersHaveTheirOwnDirectories) {
   EXPECT_EQ(ControlDirectories(1000).back(), "/tmp/tracefs-1000");
 }
 
+TEST_F(ControlPlaceTest, OfTheEnvironmentOnlyWhatIsOursAndClosedIsTaken) {
+  const auto front = [](const std::string& value) {
+    ::setenv("XDG_RUNTIME_DIR", value.c_str(), 1);
+    const std::string first = ControlDirectories(::geteuid()).front();
+    ::unsetenv("XDG_RUNTIME_DIR");
+    return first;
+  };
+  if (::geteuid() == 0) {
+    EXPECT_EQ(front(directory_), "/run/tracefs");
+    return;
+  }
+  EXPECT_EQ(front(directory_), directory_ + "/tracefs");  // mkdtemp: 0700
+  ASSERT_EQ(::chmod(directory_.c_str(), 0750), 0);
+  EXPECT_NE(front(directory_), directory_ + "/tracefs");
+}
+
+TEST_F(ControlPlaceTest, AnotherUsersDirectoryIsAskedForInItsOwnPlaces) {
+  ::setenv("XDG_RUNTIME_DIR", directory_.c_str(), 1);
+  EXPECT_EQ(ControlDirectories(1000).front(), "/run/user/1000/tracefs");
+  ::unsetenv("XDG_RUNTIME_DIR");
+}
+
 TEST_F(ControlPlaceTest, OtherFileSystemsAreNoTracefsMounts) {
   EXPECT_EQ(IdentifyMount(directory_).status().code(), StatusCode::kInvalid);
   EXPECT_EQ(IdentifyMount(directory_ + "/none").status().error(), ENOENT);

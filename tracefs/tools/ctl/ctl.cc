@@ -6,13 +6,16 @@
 #include <cerrno>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <thread>
 
+#include "tracefs/base/printable.h"
 #include "tracefs/control/client.h"
 #include "tracefs/control/place.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/export/table.h"
+#include "tracefs/tools/ctl/as_owner.h"
 #include "tracefs/tools/ctl/live_table.h"
 #include "tracefs/tools/ctl/live_trace.h"
 #include "tracefs/tools/ctl/reload.h"
@@ -31,6 +34,12 @@ using std::chrono_literals::operator""ms;
 constexpr auto kBetweenLooks = 250ms;
 
 constexpr char kCommand[] = "tracefs-ctl: ";
+
+// Some of what is told comes from the other end, or holds names of files.
+void Tell(OutputBuffer& err, const std::string& text) {
+  err.Append(kCommand + Printable(text) + '\n');
+  static_cast<void>(err.Flush());
+}
 
 class Runner {
  public:
@@ -135,9 +144,11 @@ class Runner {
   }
 
   Status Add() {
+    const Result<std::string> text = ReadConfigText(options_.file);
+    if (!text.ok()) return text.status();
     NewFiles files;
     const Result<std::string> request =
-        AddRequest(client_, options_.file, &files);
+        AddRequest(client_, options_.file, *text, &files);
     if (!request.ok()) return request.status();
     const Result<std::string> answer =
         client_.Call(*request, files.Descriptors());
@@ -151,9 +162,9 @@ class Runner {
       out_.Append(*answer + '\n');
       return out_.Flush();
     }
-    const Result<std::string> text = AddText(*answer);
-    if (!text.ok()) return text.status();
-    out_.Append(*text);
+    const Result<std::string> ids = AddText(*answer);
+    if (!ids.ok()) return ids.status();
+    out_.Append(*ids);
     SayWarnings(*answer);
     return out_.Flush();
   }
@@ -170,7 +181,7 @@ class Runner {
     const Result<uint32_t> tracer = TracerNamed(client_, options_.tracer);
     if (!tracer.ok()) return tracer.status();
     const Result<std::string> request =
-        FilterRequest(client_, "set-filter", &*tracer, options_.filter);
+        FilterRequest("set-filter", &*tracer, options_.filter);
     if (!request.ok()) return request.status();
     const Result<std::string> answer = client_.Call(*request);
     if (answer.ok()) SayWarnings(*answer);
@@ -192,7 +203,7 @@ class Runner {
   // The stream of operations that the filter keeps.
   Result<std::unique_ptr<LiveTrace>> Listen() {
     const Result<std::string> request =
-        FilterRequest(client_, "tail", nullptr, options_.filter);
+        FilterRequest("tail", nullptr, options_.filter);
     if (!request.ok()) return request.status();
     const Result<std::string> answer = client_.Call(*request);
     if (!answer.ok()) return answer.status();
@@ -233,10 +244,7 @@ class Runner {
     return live.status();
   }
 
-  void Say(const std::string& text) {
-    err_.Append(kCommand + TerminalText(text) + '\n');
-    static_cast<void>(err_.Flush());
-  }
+  void Say(const std::string& text) { Tell(err_, text); }
 
   const CtlOptions& options_;
   ControlClient client_;
@@ -247,17 +255,14 @@ class Runner {
 
 Status Unmount(const CtlOptions& options, OutputBuffer& out, OutputBuffer& err,
                const std::atomic<bool>& stop) {
-  const auto tell = [&err](const std::string& text) {
-    err.Append(kCommand + text + '\n');
-    static_cast<void>(err.Flush());
-  };
+  const auto tell = [&err](const std::string& text) { Tell(err, text); };
   const Result<std::string> line =
       UnmountAndWait(options.mount, options.patience, tell, stop);
   if (!line.ok()) return line.status();
   const Result<std::string> text = UnmountText(*line);
   if (!text.ok()) return text.status();
   if (options.json) {
-    out.Append(*line);
+    out.Append(*line + '\n');
   } else if (!text->empty()) {
     err.Append(*text);
   }
@@ -268,46 +273,55 @@ Status Unmount(const CtlOptions& options, OutputBuffer& out, OutputBuffer& err,
 
 int CtlOne(const CtlOptions& options, OutputBuffer& out, OutputBuffer& err,
            const std::atomic<bool>& stop) {
+  Status status;
   if (options.command == CtlCommand::kUnmount) {
-    const Status status = Unmount(options, out, err, stop);
-    if (!status.ok()) err.Append(kCommand + status.message() + '\n');
-    static_cast<void>(err.Flush());
-    return ExitStatus(status);
-  }
-  if (options.command == CtlCommand::kTop) {
-    const Status status =
+    status = Unmount(options, out, err, stop);
+  } else if (options.command == CtlCommand::kTop) {
+    status =
         options.table ? LiveTable(options, out, stop) : Top(options, out, stop);
-    if (!status.ok()) err.Append(kCommand + status.message() + '\n');
-    static_cast<void>(err.Flush());
-    return ExitStatus(status);
+  } else {
+    Result<ControlClient> client =
+        ControlClient::Connect(options.mount, options.patience);
+    status = client.ok()
+                 ? Runner(options, std::move(*client), out, err, stop).Run()
+                 : client.status();
   }
-  Result<ControlClient> client =
-      ControlClient::Connect(options.mount, options.patience);
-  const Status status =
-      client.ok() ? Runner(options, std::move(*client), out, err, stop).Run()
-                  : client.status();
-  if (!status.ok()) err.Append(kCommand + status.message() + '\n');
+  if (!status.ok()) Tell(err, status.message());
   static_cast<void>(err.Flush());
   return ExitStatus(status);
+}
+
+// Root acts on another user's mount only when told so, and as that user.
+int CtlAsOwner(const CtlOptions& options, OutputBuffer& out, OutputBuffer& err,
+               const std::atomic<bool>& stop) {
+  const auto act = [&] { return CtlOne(options, out, err, stop); };
+  if (!options.as_owner) return act();
+  const Result<MountIdentity> mount = IdentifyMount(options.mount);
+  if (!mount.ok() || !IsForeign(*mount)) return act();
+  const Result<int> status = AsOwner(*mount, act, stop);
+  if (status.ok()) return *status;
+  Tell(err, status.status().message());
+  return ExitStatus(status.status());
 }
 
 }  // namespace
 
 int Ctl(const CtlOptions& options, OutputBuffer& out, OutputBuffer& err,
         const std::atomic<bool>& stop) {
-  if (!options.all) return CtlOne(options, out, err, stop);
-  std::vector<std::string> mounts = MountsOf(::geteuid());
+  if (!options.all) return CtlAsOwner(options, out, err, stop);
+  const bool everybodys = options.as_owner && ::geteuid() == 0;
+  std::vector<std::string> mounts =
+      MountsOf(everybodys ? std::nullopt : std::optional<uid_t>(::geteuid()));
   if (mounts.empty()) {
-    err.Append(std::string(kCommand) + "--all: there is no tracefs mount" +
-               (::geteuid() == 0 ? "\n" : " of yours\n"));
-    (void)err.Flush();
+    Tell(err, std::string("--all: there is no tracefs mount") +
+                  (everybodys ? "" : " of yours"));
     return ExitStatus(Status::System(ENOENT, ""));
   }
   CtlOptions one = options;
   if (options.command == CtlCommand::kTop) {
     one.mount = mounts[0];
     one.also.assign(mounts.begin() + 1, mounts.end());
-    return CtlOne(one, out, err, stop);
+    return CtlAsOwner(one, out, err, stop);
   }
   // What was mounted last may lie in what was mounted first.
   if (options.command == CtlCommand::kUnmount) std::ranges::reverse(mounts);
@@ -319,7 +333,7 @@ int Ctl(const CtlOptions& options, OutputBuffer& out, OutputBuffer& err,
     if (!options.json) out.Append(TerminalText(mount) + ":\n");
     (void)out.Flush();
     // One that does not answer keeps nobody from asking the others.
-    status = std::max(status, CtlOne(one, out, err, stop));
+    status = std::max(status, CtlAsOwner(one, out, err, stop));
   }
   return status;
 }

@@ -62,9 +62,9 @@ void AddLosses(const Json& stats, std::vector<Notice>* notices) {
       }
     }
     if (all != 0) {
-      notices->push_back({Notice::Level::kBad, "LOST " + std::to_string(all) +
-                                                   " of " + who + " (" +
-                                                   reasons + ")"});
+      notices->push_back(
+          {Notice::Level::kBad, "LOST " + std::to_string(all) + " of " + who +
+                                    " (" + TerminalText(reasons) + ")"});
     }
     if (const std::string error = TextIn(tracer, "error"); !error.empty()) {
       notices->push_back(
@@ -101,7 +101,7 @@ Status LiveFeed::Watch(const std::string& path) {
       ControlClient::Connect(path, options_.patience);
   if (!client.ok()) return client.status();
   const Result<std::string> request =
-      WatchRequest(*client, options_.filter, options_.interval);
+      WatchRequest(options_.filter, options_.interval);
   if (!request.ok()) return request.status();
   if (const Result<std::string> answer = client->Call(*request); !answer.ok()) {
     return answer.status();
@@ -263,8 +263,7 @@ Status LiveFeed::Follow(const std::string& filter) {
     Result<ControlClient> client =
         ControlClient::Connect(mount.path, options_.patience);
     if (!client.ok()) return client.status();
-    const Result<std::string> request =
-        FilterRequest(*client, "tail", nullptr, filter);
+    const Result<std::string> request = FilterRequest("tail", nullptr, filter);
     if (!request.ok()) return request.status();
     const Result<std::string> answer = client->Call(*request);
     if (!answer.ok()) return answer.status();

@@ -189,9 +189,8 @@ Status LiveTable(const CtlOptions& options, OutputBuffer& out,
   Result<ControlClient> client =
       ControlClient::Connect(options.mount, options.patience);
   if (!client.ok()) return client.status();
-  const Result<std::string> request =
-      WatchRequest(*client, options.filter, options.interval,
-                   CountedClauses(*options.table));
+  const Result<std::string> request = WatchRequest(
+      options.filter, options.interval, CountedClauses(*options.table));
   if (!request.ok()) return request.status();
   if (const Result<std::string> answer = client->Call(*request); !answer.ok()) {
     return answer.status();

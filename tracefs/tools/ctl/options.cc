@@ -94,8 +94,11 @@ po::options_description VisibleOptions() {
   po::options_description options("Options");
   options.add_options()  //
       ("all",
-       "instead of MNT: all mounts of this host that one may steer, one after "
-       "the other; top shows them together")  //
+       "instead of MNT: all mounts of the caller on this host, one after "
+       "another; top shows them together")  //
+      ("as-owner",
+       "as root: act on a mount of another user, too, with the ids of that "
+       "user; with --all on everybody's")  //
       ("json",
        "list, explain, stats, add, rules, unmount: the mount's answer as "
        "JSON")                                                    //
@@ -343,8 +346,8 @@ std::string CtlHelp() {
   out << "Usage: tracefs-ctl MNT COMMAND [ARGUMENT]... [OPTION]...\n"
          "       tracefs-ctl --all COMMAND [ARGUMENT]... [OPTION]...\n"
          "Ask and steer the tracefs mount that MNT lies in: its mount point, "
-         "or anything\nbelow it. Only root and the user who mounted it "
-         "may.\n\nCommands:\n";
+         "or anything\nbelow it. Only the user who mounted it may, "
+         "and root with --as-owner.\n\nCommands:\n";
   constexpr size_t kWidth = 20;
   for (const CommandRow& row : kCommands) {
     std::string left = std::string(row.name) + ' ' + std::string(row.arguments);
@@ -380,6 +383,7 @@ Result<CtlOptions> ParseCtlOptions(int argc, const char* const* argv) {
   if (result.help || result.version) return result;
   std::vector<std::string> words = given.Texts("word");
   result.all = given.Has("all");
+  result.as_owner = given.Has("as-owner");
   // In the place of the mount.
   if (result.all) words.insert(words.begin(), "");
   if (words.size() < 2) {

@@ -40,6 +40,8 @@ struct CtlOptions {
   bool version = false;
   std::string mount;
   bool all = false;  // every mount of the host that is ours, not `mount`
+  // As root: mounts of other users, too, with the rights of those.
+  bool as_owner = false;
   CtlCommand command{};
   // Of remove, stop, start, set-filter, snapshot: an id or a name.
   std::string tracer;

@@ -4,14 +4,19 @@
 #include <sys/file.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
+#include "config/config.h"
 #include "tracefs/base/clock.h"
+#include "tracefs/base/printable.h"
 #include "tracefs/base/unique_fd.h"
-#include "tracefs/export/escape.h"
+#include "tracefs/control/mount_note.h"
 #include "tracefs/signed/config_folder.h"
 #include "tracefs/tools/ctl/request.h"
+#include "tracefs/tracers/plan.h"
 
 namespace tracefs {
 namespace {
@@ -30,40 +35,70 @@ Result<Json> Ask(ControlClient& client, const std::string& request) {
   return json;
 }
 
-Result<std::string> ConfigOfMount(const Json& list) {
-  const Json file = list.value("config_file", Json());
-  if (!file.is_string()) {
-    return Status::Invalid(
-        "the mount was made without a config file: name one");
+std::optional<uint32_t> IdIn(const Json& object, const char* name) {
+  if (!object.is_object()) return std::nullopt;
+  const auto found = object.find(name);
+  if (found == object.end() || !found->is_number_unsigned() ||
+      *found > UINT32_MAX) {
+    return std::nullopt;
   }
-  return file.get<std::string>();
+  return found->get<uint32_t>();
 }
 
 Result<std::vector<uint32_t>> Ids(const Json& json, const char* name) {
+  const Json all = json.value(name, Json::array());
+  if (!all.is_array()) return NoSense();
   std::vector<uint32_t> ids;
-  for (const Json& id : json.value(name, Json::array())) {
+  for (const Json& id : all) {
     if (!id.is_number_unsigned() || id > UINT32_MAX) return NoSense();
     ids.push_back(id.get<uint32_t>());
   }
   return ids;
 }
 
-// The requests that give other filters.
-Result<std::vector<std::string>> FilterRequests(ControlClient& client,
-                                                const Json& difference) {
-  std::vector<std::string> requests;
-  for (const Json& one : difference.value("filters", Json::array())) {
-    if (!one.is_object() || !one.value("filter", Json()).is_string() ||
-        !one.value("tracer", Json()).is_number_unsigned()) {
-      return NoSense();
-    }
-    const auto id = one["tracer"].get<uint32_t>();
-    Result<std::string> request = FilterRequest(
-        client, "set-filter", &id, one["filter"].get<std::string>());
-    if (!request.ok()) return request.status();
-    requests.push_back(*std::move(request));
+// What has to be done, by the mount's word on what it traces now: about our own
+// tracers, which it can only point at, and its own.
+struct Difference {
+  std::vector<uint32_t> kept;
+  std::vector<uint32_t> removed;
+  std::string added;  // a config
+  // Requests that give tracers of the mount other filters.
+  std::vector<std::string> filters;
+};
+
+Result<Difference> Compare(ControlClient& client, const std::string& file,
+                           const std::string& text) {
+  const std::string name = IsUtf8(file) ? file : "config";
+  const Result<Config> config = ParseConfig(text, name, FullSchema());
+  if (!config.ok()) return config.status();
+  const Result<Json> answer = Ask(
+      client,
+      Json({{"command", "compare"}, {"config", text}, {"file", name}}).dump());
+  if (!answer.ok()) return answer.status();
+  const Result<std::vector<uint32_t>> kept = Ids(*answer, "kept");
+  const Result<std::vector<uint32_t>> removed = Ids(*answer, "removed");
+  const Result<std::vector<uint32_t>> added = Ids(*answer, "added");
+  if (!kept.ok() || !removed.ok() || !added.ok()) return NoSense();
+  Difference difference;
+  difference.kept = *kept;
+  difference.removed = *removed;
+  const std::vector<TracerConfig>& tracers = config->tracers;
+  uint32_t before = 0;
+  for (const uint32_t number : *added) {
+    if (number <= before || number > tracers.size()) return NoSense();
+    before = number;
+    difference.added += ToText(tracers[number - 1]);
   }
-  return requests;
+  for (const Json& one : answer->value("filters", Json::array())) {
+    const std::optional<uint32_t> id = IdIn(one, "tracer");
+    const std::optional<uint32_t> as = IdIn(one, "as");
+    if (!id || !as || *as == 0 || *as > tracers.size()) return NoSense();
+    Result<std::string> request =
+        FilterRequest("set-filter", &*id, tracers[*as - 1].filter);
+    if (!request.ok()) return request.status().Prefixed(file);
+    difference.filters.push_back(*std::move(request));
+  }
+  return difference;
 }
 
 Status ReloadText(ControlClient& client, const std::string& file,
@@ -73,27 +108,14 @@ Status ReloadText(ControlClient& client, const std::string& file,
     return Status::Invalid(file +
                            ": not UTF-8; write such bytes as \\xHH in quotes");
   }
-  const Result<Json> difference =
-      Ask(client, Json({{"command", "compare"},
-                        {"config", text},
-                        {"file", IsUtf8(file) ? file : "config"}})
-                      .dump());
-  if (!difference.ok()) return difference.status();
-  const Json added = difference->value("added", Json());
-  if (!added.is_string()) return NoSense();
-  const Result<std::vector<uint32_t>> kept = Ids(*difference, "kept");
-  const Result<std::vector<uint32_t>> removed = Ids(*difference, "removed");
-  if (!kept.ok() || !removed.ok()) return NoSense();
-
   // All that may be refused comes before what changes anything.
-  const Result<std::vector<std::string>> filters =
-      FilterRequests(client, *difference);
-  if (!filters.ok()) return filters.status().Prefixed(file);
+  const Result<Difference> difference = Compare(client, file, text);
+  if (!difference.ok()) return difference.status();
   size_t came = 0;
-  if (const auto config = added.get<std::string>(); !config.empty()) {
+  if (!difference->added.empty()) {
     NewFiles files;
     const Result<std::string> request =
-        AddTextRequest(client, file, config, &files);
+        AddRequest(client, file, difference->added, &files);
     if (!request.ok()) return request.status();
     const Result<std::string> answer =
         client.Call(*request, files.Descriptors());
@@ -105,21 +127,22 @@ Status ReloadText(ControlClient& client, const std::string& file,
     const Json ids = Json::parse(*answer, nullptr, false);
     if (ids.is_object()) came = ids.value("ids", Json::array()).size();
   }
-  for (const std::string& request : *filters) {
+  for (const std::string& request : difference->filters) {
     if (const Result<Json> done = Ask(client, request); !done.ok()) {
       return done.status();
     }
   }
-  for (const uint32_t id : *removed) {
+  for (const uint32_t id : difference->removed) {
     if (const Result<Json> done = Ask(client, TracerRequest("remove", id));
         !done.ok()) {
       return done.status();
     }
   }
-  return tell(file + ": " + std::to_string(kept->size()) +
-              " tracers as they were, " + std::to_string(filters->size()) +
+  return tell(file + ": " + std::to_string(difference->kept.size()) +
+              " tracers as they were, " +
+              std::to_string(difference->filters.size()) +
               " with another filter, " + std::to_string(came) + " new, " +
-              std::to_string(removed->size()) + " gone");
+              std::to_string(difference->removed.size()) + " gone");
 }
 
 // --- Signed configs of a directory.
@@ -134,25 +157,18 @@ Result<UniqueFd> LockState(const std::string& state) {
   return fd;
 }
 
-Status ReloadFolder(ControlClient& client, const Json& list,
+Status ReloadFolder(ControlClient& client, const MountNote& note,
                     const std::function<Status(const std::string&)>& tell) {
-  const Json folder = list.value("config_dir", Json());
-  const Json state = list.value("config_state", Json());
-  if (!folder.is_string() || !state.is_string()) return NoSense();
-  std::vector<std::string> sources;
-  for (const Json& key : list.value("config_keys", Json::array())) {
-    if (!key.is_string()) return NoSense();
-    sources.push_back(key.get<std::string>());
-  }
-  // The keys anew: who may sign changes, too.
-  auto keys = ReadConfigKeys(sources);
+  const std::string& folder = note.config_dir;
+  const std::string& place = note.config_state;
+  // The keys again: they may have changed, too.
+  auto keys = ReadConfigKeys(note.config_keys);
   if (!keys.ok()) return keys.status();
-  const auto place = state.get<std::string>();
   const auto lock = LockState(place);
   if (!lock.ok()) return lock.status();
   auto taken = ReadTaken(place);
   if (!taken.ok()) return taken.status();
-  const auto choice = ChooseConfig({.folder = folder.get<std::string>(),
+  const auto choice = ChooseConfig({.folder = folder,
                                     .keys = *std::move(keys),
                                     .host = HostName(),
                                     .now_s = RealNs() / kNsPerSecond,
@@ -177,29 +193,27 @@ Status ReloadFolder(ControlClient& client, const Json& list,
   if (!done.ok()) return done;
   if (!told.ok()) return told.status();
   if (!choice->chosen) {
-    return Status::Invalid(folder.get<std::string>() +
+    return Status::Invalid(folder +
                            ": all goes on as it was: " + choice->Text());
   }
   if (refused.empty()) return {};
-  return Status::Invalid(folder.get<std::string>() + ": " + choice->Text());
+  return Status::Invalid(folder + ": " + choice->Text());
 }
 
 }  // namespace
 
 Status Reload(ControlClient& client, const std::string& given,
               const std::function<Status(const std::string&)>& tell) {
-  std::string file = given;
-  if (file.empty()) {
-    const Result<Json> list = Ask(client, SimpleRequest("list"));
-    if (!list.ok()) return list.status();
-    if (list->contains("config_dir")) return ReloadFolder(client, *list, tell);
-    Result<std::string> own = ConfigOfMount(*list);
+  MountNote note{.config = given};
+  if (given.empty()) {
+    Result<MountNote> own = ReadMountNote(client.mount());
     if (!own.ok()) return own.status();
-    file = *std::move(own);
+    note = *std::move(own);
   }
-  const Result<std::string> text = ReadConfigText(file);
+  if (!note.config_dir.empty()) return ReloadFolder(client, note, tell);
+  const Result<std::string> text = ReadConfigText(note.config);
   if (!text.ok()) return text.status();
-  return ReloadText(client, file, *text, tell);
+  return ReloadText(client, note.config, *text, tell);
 }
 
 }  // namespace tracefs

@@ -1,8 +1,6 @@
 #include "tracefs/tools/ctl/request.h"
 
 #include <fcntl.h>
-#include <grp.h>
-#include <pwd.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,24 +9,27 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
+#include "config/config.h"
 #include "drivers/output/broker/courier.h"
 #include "drivers/output/remote/dialer.h"
+#include "filters/input/filter.h"
+#include "filters/input/name_service.h"
+#include "filters/input/name_table.h"
 #include "tracefs/base/enclosed_folder.h"
 #include "tracefs/base/file_io.h"
 #include "tracefs/base/log_socket.h"
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/units.h"
 #include "tracefs/broker/spec.h"
+#include "tracefs/control/wish_json.h"
 #include "tracefs/crypto/key_source.h"
 #include "tracefs/export/escape.h"
+#include "tracefs/tracers/plan.h"
 
 namespace tracefs {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// As config/config.h has it; the daemon would refuse more.
-constexpr size_t kMaxConfigBytes = size_t{1} << 20;
 
 Status NoSense() {
   return Status::Corrupt("the mount's answer makes no sense");
@@ -44,28 +45,32 @@ Result<std::string> Dumped(const Json& request, const std::string& what,
   return request.dump();
 }
 
-// Adds the numbers of the users and groups that a check has named. Those that
-// do not exist are left out, and the mount says where they stand.
-void AddNames(const Json& check, Json* request) {
-  Json users = Json::object();
-  Json groups = Json::object();
-  for (const Json& name : check.value("users", Json::array())) {
-    if (!name.is_string()) continue;
-    const auto text = name.get<std::string>();
-    if (const passwd* user = ::getpwnam(text.c_str())) {
-      users[text] = user->pw_uid;
-    }
+// The system's users and groups, and which of them were asked for.
+class AskedNames final : public NameService {
+ public:
+  Result<std::optional<uint32_t>> UserId(
+      const std::string& name) const override {
+    return Remember(name, SystemNameService().UserId(name), &users_);
   }
-  for (const Json& name : check.value("groups", Json::array())) {
-    if (!name.is_string()) continue;
-    const auto text = name.get<std::string>();
-    if (const group* entry = ::getgrnam(text.c_str())) {
-      groups[text] = entry->gr_gid;
-    }
+  Result<std::optional<uint32_t>> GroupId(
+      const std::string& name) const override {
+    return Remember(name, SystemNameService().GroupId(name), &groups_);
   }
-  (*request)["users"] = std::move(users);
-  (*request)["groups"] = std::move(groups);
-}
+  void AddTo(Json* request) const {
+    (*request)["users"] = users_;
+    (*request)["groups"] = groups_;
+  }
+
+ private:
+  static Result<std::optional<uint32_t>> Remember(
+      const std::string& name, Result<std::optional<uint32_t>> id, Json* all) {
+    if (id.ok() && id->has_value()) (*all)[name] = **id;
+    return id;
+  }
+
+  mutable Json users_ = Json::object();
+  mutable Json groups_ = Json::object();
+};
 
 Result<Json> Check(ControlClient& client, const Json& request) {
   const Result<std::string> answer = client.Call(request.dump());
@@ -224,21 +229,33 @@ Status NewFiles::StartCourier(const std::string& broker) {
   return Status::Ok();
 }
 
-Status NewFiles::Open(const std::string& path, const std::string& kind,
-                      bool sync) {
-  if (kind == "new") return Make(path, sync, /*readable=*/false);
-  if (kind == "map") return Make(path, sync, /*readable=*/true);
-  if (kind == "folder") return OpenFolderOf(path);
-  if (kind == "device") return OpenDevice(path, sync);
-  if (kind == "read") return OpenToRead(path);
-  if (kind == "append") return OpenToAppend(path);
-  if (kind == "directory") return OpenDirectory(path);
-  if (kind == "secret") return ReadSecret(path);
-  if (kind == "log") return ConnectToLog(path);
-  if (kind == "dialer") return StartDialer(path);
-  if (kind == "courier") return StartCourier(path);
-  return Status::Invalid("the mount asks for a file of the unknown kind '" +
-                         kind + "'; use its own tracefs-ctl");
+Status NewFiles::Open(const Wish& wish) {
+  const std::string& path = wish.path;
+  switch (wish.kind) {
+    case Wish::Kind::kNew:
+      return Make(path, wish.sync, /*readable=*/false);
+    case Wish::Kind::kNewMap:
+      return Make(path, wish.sync, /*readable=*/true);
+    case Wish::Kind::kFolder:
+      return OpenFolderOf(path);
+    case Wish::Kind::kDevice:
+      return OpenDevice(path, wish.sync);
+    case Wish::Kind::kRead:
+      return OpenToRead(path);
+    case Wish::Kind::kSecret:
+      return ReadSecret(path);
+    case Wish::Kind::kAppend:
+      return OpenToAppend(path);
+    case Wish::Kind::kDirectory:
+      return OpenDirectory(path);
+    case Wish::Kind::kLog:
+      return ConnectToLog(path);
+    case Wish::Kind::kDialer:
+      return StartDialer(path);
+    case Wish::Kind::kCourier:
+      return StartCourier(path);
+  }
+  return Status::Invalid("a file of an unknown kind");
 }
 
 std::vector<int> NewFiles::Descriptors() const {
@@ -289,21 +306,18 @@ Result<uint32_t> TracerNamed(ControlClient& client, const std::string& word) {
                          " (tracefs-ctl MNT list shows ids and names)");
 }
 
-Result<std::string> FilterRequest(ControlClient& client,
-                                  const std::string& command,
+Result<std::string> FilterRequest(const std::string& command,
                                   const uint32_t* tracer,
                                   const std::string& filter) {
-  const Json check = {{"command", "check"}, {"filter", filter}};
-  if (const Result<std::string> text = Dumped(check, "filter", filter);
-      !text.ok()) {
-    return text.status();
-  }
-  const Result<Json> checked = Check(client, check);
-  if (!checked.ok()) return checked.status();
+  AskedNames asked;
+  NameTable names;
+  const Result<Filter> compiled =
+      Filter::Compile(filter, {.file = "filter"}, asked, names);
+  if (!compiled.ok()) return compiled.status();
   Json request = {{"command", command}, {"filter", filter}};
   if (tracer != nullptr) request["tracer"] = *tracer;
-  AddNames(*checked, &request);
-  return request.dump();
+  asked.AddTo(&request);
+  return Dumped(request, "filter", filter);
 }
 
 Result<std::string> ReadConfigText(const std::string& path) {
@@ -317,12 +331,10 @@ Result<std::string> ReadConfigText(const std::string& path) {
   return text;
 }
 
-Result<std::string> WatchRequest(ControlClient& client,
-                                 const std::string& filter,
+Result<std::string> WatchRequest(const std::string& filter,
                                  std::chrono::milliseconds every,
                                  const std::string& counted) {
-  const Result<std::string> text =
-      FilterRequest(client, "watch", nullptr, filter);
+  const Result<std::string> text = FilterRequest("watch", nullptr, filter);
   if (!text.ok()) return text.status();
   Json request = Json::parse(*text);
   request["every_ms"] = every.count();
@@ -331,50 +343,34 @@ Result<std::string> WatchRequest(ControlClient& client,
   return Dumped(request, "--by", counted);
 }
 
-Result<std::string> AddRequest(ControlClient& client, const std::string& path,
-                               NewFiles* files) {
-  const Result<std::string> config = ReadConfigText(path);
+Result<std::string> AddRequest(ControlClient& client, const std::string& file,
+                               const std::string& text, NewFiles* files) {
+  const std::string name = IsUtf8(file) ? file : "config";
+  Json request = {{"command", "check"}, {"config", text}, {"file", name}};
+  if (const Result<std::string> whole = Dumped(request, file, text);
+      !whole.ok()) {
+    return whole.status();
+  }
+  const Result<Config> config = ParseConfig(text, name, FullSchema());
   if (!config.ok()) return config.status();
-  return AddTextRequest(client, path, *config, files);
-}
-
-Result<std::string> AddTextRequest(ControlClient& client,
-                                   const std::string& path,
-                                   const std::string& config, NewFiles* files) {
-  // The name is for messages only.
-  const std::string name = IsUtf8(path) ? path : "config";
-  Json check = {{"command", "check"}, {"config", config}, {"file", name}};
-  if (const Result<std::string> text = Dumped(check, path, config);
-      !text.ok()) {
-    return text.status();
-  }
-  const Result<Json> checked = Check(client, check);
+  AskedNames asked;
+  NameTable names;
+  const Result<std::vector<Wish>> wishes = WishedFiles(*config, asked, names);
+  if (!wishes.ok()) return wishes.status();
+  // A daemon of another version would take one descriptor for another.
+  const Result<Json> checked = Check(client, request);
   if (!checked.ok()) return checked.status();
-  for (const Json& file : checked->value("files", Json::array())) {
-    if (!file.is_object() || !file.contains("path") ||
-        !file["path"].is_string()) {
-      return NoSense();
-    }
-    const bool sync = file.contains("sync") && file["sync"] == true;
-    const Json kind = file.value("kind", Json("new"));
-    if (!kind.is_string()) return NoSense();
-    auto to_open = file["path"].get<std::string>();
-    // A path that JSON cannot hold.
-    if (const Json bytes = file.value("path_bytes", Json()); !bytes.is_null()) {
-      if (!bytes.is_array()) return NoSense();
-      to_open.clear();
-      for (const Json& byte : bytes) {
-        if (!byte.is_number_unsigned() || byte > 255) return NoSense();
-        to_open += static_cast<char>(byte.get<uint8_t>());
-      }
-    }
-    if (Status s = files->Open(to_open, kind.get<std::string>(), sync);
-        !s.ok()) {
-      return s;
-    }
+  if (checked->value("files", Json()) != WishesJson(*wishes)) {
+    return Status::Corrupt(
+        name +
+        ": the mount asks for other files than this config names; nothing was "
+        "opened; use the tracefs-ctl of its version");
   }
-  Json request = {{"command", "add"}, {"config", config}, {"file", name}};
-  AddNames(*checked, &request);
+  for (const Wish& wish : *wishes) {
+    if (Status s = files->Open(wish); !s.ok()) return s;
+  }
+  request["command"] = "add";
+  asked.AddTo(&request);
   return request.dump();
 }
 

@@ -1,7 +1,8 @@
 // What a request of tracefs-ctl brings along that the daemon, in its sandbox,
 // could not find for itself: users, groups, files for outputs, keys,
 // certificates and connections, which are opened with the rights, and below the
-// directory, of whoever asks.
+// directory, of the caller. What that is follows from the caller's own words
+// alone, his config and his filters; nothing that the daemon names is opened.
 #pragma once
 
 #include <chrono>
@@ -11,6 +12,7 @@
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/control/client.h"
+#include "tracefs/pipeline/wish.h"
 
 namespace tracefs {
 
@@ -23,9 +25,8 @@ class NewFiles {
   NewFiles(const NewFiles&) = delete;
   NewFiles& operator=(const NewFiles&) = delete;
 
-  // Opens one, as the mount's `check` has it (docs/control-protocol.md lists
-  // the kinds); `sync`: O_DSYNC.
-  Status Open(const std::string& path, const std::string& kind, bool sync);
+  // Opens one, or starts it.
+  Status Open(const Wish& wish);
   std::vector<int> Descriptors() const;
   void Keep() { kept_ = true; }
 
@@ -60,25 +61,20 @@ std::string AlarmsRequest();
 
 // A request of `command` (set-filter, tail) with a filter, and with the users
 // and groups that the filter names. `tracer` may be null.
-Result<std::string> FilterRequest(ControlClient& client,
-                                  const std::string& command,
+Result<std::string> FilterRequest(const std::string& command,
                                   const uint32_t* tracer,
                                   const std::string& filter);
 // `watch`, likewise: counts, told at that interval; of what the mount chooses,
 // or `counted` says (clauses of `aggregate`).
-Result<std::string> WatchRequest(ControlClient& client,
-                                 const std::string& filter,
+Result<std::string> WatchRequest(const std::string& filter,
                                  std::chrono::milliseconds every,
                                  const std::string& counted = {});
 
-// A request that adds the config in `path`; `files` gets what its outputs need.
-Result<std::string> AddRequest(ControlClient& client, const std::string& path,
-                               NewFiles* files);
-
-// The same with its text; `name` is for messages.
-Result<std::string> AddTextRequest(ControlClient& client,
-                                   const std::string& name,
-                                   const std::string& config, NewFiles* files);
+// A request that adds the config `text`; `files` gets what its outputs need, as
+// our own reading of it has it. kCorrupt, and nothing is opened, if the mount
+// would want other files. `file` is for messages.
+Result<std::string> AddRequest(ControlClient& client, const std::string& file,
+                               const std::string& text, NewFiles* files);
 
 // The text of the config in `path`, 1 MiB at most.
 Result<std::string> ReadConfigText(const std::string& path);

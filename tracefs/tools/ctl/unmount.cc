@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/control/answer.h"
 #include "tracefs/control/client.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/tools/ctl/mount_holders.h"
@@ -125,6 +126,10 @@ class Waiting {
   std::string told_;
 };
 
+Status NoSense() {
+  return Status::Corrupt("the mount's word on its end makes no sense");
+}
+
 std::string TextIn(const Json& json, const char* key) {
   if (!json.is_object() || !json.contains(key)) return "";
   return json[key].is_string() ? json[key].get<std::string>() : "";
@@ -184,14 +189,16 @@ Result<std::string> UnmountAndWait(
   if (daemon) {
     if (Status s = waiting.For(daemon.get()); !s.ok()) return s;
   }
-  return line;
+  Result<std::string> word = PrintableJson(line);
+  if (!word.ok()) return NoSense();
+  return word;
 }
 
 Result<std::string> UnmountText(const std::string& line) {
   const Json json = Json::parse(line, nullptr, false);
   if (!json.is_object() || !json.contains("tracers") ||
       !json["tracers"].is_array()) {
-    return Status::Corrupt("the mount's word on its end makes no sense");
+    return NoSense();
   }
   std::string text;
   const auto say = [&text](const std::string& what) {

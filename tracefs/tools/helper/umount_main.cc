@@ -14,6 +14,7 @@
 #include "tracefs/command/front.h"
 #include "tracefs/control/client.h"
 #include "tracefs/control/place.h"
+#include "tracefs/tools/ctl/as_owner.h"
 #include "tracefs/tools/ctl/unmount.h"
 #include "tracefs/tools/helper/helper_line.h"
 #include "tracefs/tools/helper/mains.h"
@@ -72,14 +73,15 @@ void AwaitEnd(const UniqueFd& daemon) {
   }
 }
 
-int Wait(const UmountHelperLine& line, const std::string& place) {
-  const Result<MountIdentity> mount = IdentifyMount(place);
-  if (!mount.ok()) {
-    Say(mount.status().message());
-    return mount.status().code() == StatusCode::kInvalid ? kUsage : kFailed;
-  }
-  // It goes on elsewhere: there is no end to wait for.
-  if (MountPointsOf(*mount).size() > 1) return Detach(place, 0);
+bool IsGone(const std::string& place, const MountIdentity& mount) {
+  const auto there = UppermostAt(place);
+  return !there || there->type != "fuse.tracefs" ||
+         MountPointsOf(mount).empty();
+}
+
+// With the rights of who mounted it.
+int WaitForDaemon(const UmountHelperLine& line, const std::string& place,
+                  const MountIdentity& mount) {
   UniqueFd daemon;
   if (Result<ControlClient> client = ControlClient::Connect(place, Patience());
       client.ok()) {
@@ -103,10 +105,7 @@ int Wait(const UmountHelperLine& line, const std::string& place) {
     return 0;
   }
   Say(told.status().message());
-  const auto there = UppermostAt(place);
-  const bool gone =
-      !there || there->type != "fuse.tracefs" || MountPointsOf(*mount).empty();
-  if (gone) return 0;  // unmounted; what is missing was said
+  if (IsGone(place, mount)) return 0;  // what is missing was said
   if (told.status().error() == EBUSY) {
     return line.read_only_if_busy ? ReadOnlyInstead(place) : kFailed;
   }
@@ -114,6 +113,22 @@ int Wait(const UmountHelperLine& line, const std::string& place) {
   const int status = Detach(place, 0);
   if (status == 0) Say("unmounted without its daemon, which did not answer");
   return status;
+}
+
+int Wait(const UmountHelperLine& line, const std::string& place) {
+  const Result<MountIdentity> mount = IdentifyMount(place);
+  if (!mount.ok()) {
+    Say(mount.status().message());
+    return mount.status().code() == StatusCode::kInvalid ? kUsage : kFailed;
+  }
+  // It goes on elsewhere: there is no end to wait for.
+  if (MountPointsOf(*mount).size() > 1) return Detach(place, 0);
+  const auto wait = [&] { return WaitForDaemon(line, place, *mount); };
+  if (!IsForeign(*mount)) return wait();
+  // umount(8) names it, so root may; and needs no word from its daemon.
+  const Result<int> status = AsOwner(*mount, wait, StopAtSignals());
+  if (status.ok() && (*status == 0 || IsGone(place, *mount))) return *status;
+  return Detach(place, 0);
 }
 
 int Run(const UmountHelperLine& line) {

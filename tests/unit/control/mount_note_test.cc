@@ -1,0 +1,52 @@
+// Notes of the configs of mounts: written, read back, and those of others.
+#include "tracefs/control/mount_note.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace tracefs {
+namespace {
+
+using namespace std::string_literals;
+
+TEST(MountNoteTest, RoundTrip_AFileWithAnyName) {
+  const MountNote note{.config = "/etc/a b=\n\xff.conf"};
+  const auto read = ParseMountNote(MountNoteText(note, "/mnt\n"), "/mnt\n");
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->config, note.config);
+  EXPECT_TRUE(read->config_dir.empty());
+}
+
+TEST(MountNoteTest, RoundTrip_ADirectoryOfSignedConfigs) {
+  const MountNote note{.config_dir = "/configs",
+                       .config_keys = {"/one.pub", "/two.pub"},
+                       .config_state = "/state"};
+  const auto read = ParseMountNote(MountNoteText(note, "/mnt"), "/mnt");
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->config_dir, note.config_dir);
+  EXPECT_EQ(read->config_keys, note.config_keys);
+  EXPECT_EQ(read->config_state, note.config_state);
+}
+
+// The device number of a mount is used again when it has ended.
+TEST(MountNoteTest, TheNoteOfAnotherMountIsRefused) {
+  const std::string text = MountNoteText({.config = "/a.conf"}, "/mnt");
+  EXPECT_FALSE(ParseMountNote(text, "/other").ok());
+  EXPECT_FALSE(ParseMountNote(text, "/mn").ok());
+}
+
+TEST(MountNoteTest, Malicious_WhatIsNoNoteIsRefused) {
+  for (const std::string& text :
+       {""s, "\0"s, "mount=/mnt"s, "config=/a\0"s, "mount=/mnt\0x=/a\0"s,
+        "mount=/mnt\0config=a.conf\0"s, "mount=/mnt\0config=\0"s,
+        "mount=/mnt\0config_dir=/a\0"s, "mount=/mnt\0config\0"s,
+        "mount=/mnt\0config=/a\0x"s}) {
+    EXPECT_EQ(ParseMountNote(text, "/mnt").status().code(),
+              StatusCode::kCorrupt)
+        << text;
+  }
+}
+
+}  // namespace
+}  // namespace tracefs

@@ -1,0 +1,43 @@
+// MountNote: the config that a mount was made with. tracefs-mount writes it
+// down before it shuts itself in, where the daemon of root's mount cannot write
+// then; so that `tracefs-ctl MNT reload` need not ask the daemon what to read.
+// An ordinary user's daemon may do what its user may: his notes lie beside his
+// sockets.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tracefs/base/status.h"
+#include "tracefs/base/unique_fd.h"
+#include "tracefs/control/place.h"
+
+namespace tracefs {
+
+// Paths are absolute.
+struct MountNote {
+  std::string config = {};  // empty: none, or `config_dir`
+  std::string config_dir = {};
+  std::vector<std::string> config_keys = {};
+  std::string config_state = {};
+};
+
+// For people and tests: the file's bytes. kCorrupt if it is not one.
+std::string MountNoteText(const MountNote& note, std::string_view mount_point);
+Result<MountNote> ParseMountNote(std::string_view text,
+                                 std::string_view mount_point);
+
+// The folder that the note of a mount of ours goes to, opened before the mount
+// covers it. `control`: where its socket lies.
+Result<UniqueFd> OpenNoteFolder(const ControlFolder& control,
+                                const std::string& mount_point);
+// Replaces what another mount left there under the same device number.
+Status WriteMountNote(int folder, const MountIdentity& mount,
+                      const std::string& mount_point, const MountNote& note);
+
+// kInvalid, with what to pass instead, if there is none that its owner, or
+// root, wrote for this mount.
+Result<MountNote> ReadMountNote(const MountIdentity& mount);
+
+}  // namespace tracefs
