@@ -11,7 +11,7 @@
 #include <string>
 
 #include "tracefs/base/clock.h"
-#include "tracefs/fs/credentials.h"
+#include "tracefs/fs/callers_rights.h"
 #include "tracefs/fs/hand_over.h"
 #include "tracefs/fs/op_scope.h"
 #include "tracefs/fs/operations.h"
@@ -27,66 +27,83 @@ int Fstat(int fd, struct stat* st) {
   return ::fstatat(fd, "", st, AT_EMPTY_PATH) == 0 ? 0 : errno;
 }
 
-// chmod of what an O_PATH descriptor stands for.
+// chmod(2) of what an O_PATH descriptor stands for.
 int Chmod(const FileSystem& fs, int fd, mode_t mode) {
   static std::atomic<bool> has_fchmodat2{true};
   if (has_fchmodat2.load(std::memory_order_relaxed)) {
     if (::syscall(SYS_fchmodat2, fd, "", mode, AT_EMPTY_PATH) == 0) return 0;
-    if (errno != ENOSYS) return errno;
+    if (errno != ENOSYS) return -1;
     has_fchmodat2.store(false, std::memory_order_relaxed);  // before 6.6
   }
   std::array<char, 16> name{};
   std::to_chars(name.data(), name.data() + name.size() - 1, fd);
-  return ::fchmodat(fs.options().proc_self_fd, name.data(), mode, 0) == 0
-             ? 0
-             : errno;
+  return ::fchmodat(fs.options().proc_self_fd, name.data(), mode, 0);
 }
 
-// EWOULDBLOCK, if `no_wait` is O_NONBLOCK: somebody holds a lease on it.
-int Truncate(FileSystem& fs, Inode& inode, const fuse_file_info* fi, off_t size,
-             bool kill_privileges, int no_wait) {
-  ThreadCredentials::Current().AllowFsetid(!kill_privileges);
-  if (fi != nullptr && fi->fh != 0) {
-    return ::ftruncate(HandleOf(fi).Fd(fs), size) == 0 ? 0 : errno;
+// Truncates by the file's name. EWOULDBLOCK, if `no_wait` is O_NONBLOCK:
+// somebody holds a lease on it.
+int TruncateNamed(FileSystem& fs, Inode& inode, off_t size, int no_wait) {
+  const UniqueFd fd(fs.OpenAgain(inode, O_WRONLY | no_wait));
+  if (!fd) {
+    if (errno == ENXIO) errno = EINVAL;
+    return -1;
   }
-  const UniqueFd fd(fs.Reopen(inode, O_WRONLY | no_wait));
-  if (!fd) return errno == ENXIO ? EINVAL : errno;
   // The call was truncate, which where the size stays may leave the times
   // alone; ftruncate asks for new ones in any case (linux/fs/open.c).
   const std::string path = "/proc/self/fd/" + std::to_string(fd.get());
   if (::truncate(path.c_str(), size) == 0) return 0;
-  if (errno != ENOENT && errno != ENOTDIR) return errno;  // there is /proc
-  return ::ftruncate(fd.get(), size) == 0 ? 0 : errno;
+  if (errno != ENOENT && errno != ENOTDIR) return -1;  // there is /proc
+  return ::ftruncate(fd.get(), size);
 }
 
-bool IsOpenForWriting(FileSystem& fs, const Inode& inode) {
-  bool found = false;
-  fs.handles().ForEach([&](const Handle& handle) {
-    found |= &handle.inode == &inode && (handle.flags & O_ACCMODE) != O_RDONLY;
-  });
-  return found;
-}
-
-// SETATTR that names nothing. Either the kernel is about to write to a file
-// that it sees as set-user-id or set-group-id, for a caller who may not keep
-// the bits: a chown to nobody in particular drops them by the backing kernel's
-// own rules. Or somebody did call chown(-1, -1): only the owner
-// may drop the bits by that. The kernel does not say which; but nobody writes
-// to a file that nobody has open for writing.
-int DropSetId(FileSystem& fs, const Inode& inode, int fd,
-              const fuse_ctx& caller) {
-  struct stat st;
-  if (const int error = Fstat(fd, &st); error != 0) return error;
-  if ((st.st_mode & (S_ISUID | S_ISGID)) != 0 && caller.uid != 0 &&
-      caller.uid != st.st_uid && !IsOpenForWriting(fs, inode)) {
-    return EPERM;
-  }
-  // A set-gid bit without group-exec stays for members of the group.
-  const AsCaller as_caller(caller.uid, caller.gid);
+int Truncate(OpScope& op, Inode& inode, const fuse_file_info* fi, off_t size,
+             bool kill_privileges, int no_wait) {
+  FileSystem& fs = op.fs();
+  const fuse_ctx* caller = ContextOf(op.req());
+  const AsCaller as_caller(caller->uid, caller->gid);
   if (as_caller.error() != 0) return as_caller.error();
-  ThreadCredentials::Current().AllowFsetid(caller.uid == 0);
-  const auto nobody = static_cast<uid_t>(-1);
-  return ::fchownat(fd, "", nobody, nobody, AT_EMPTY_PATH) == 0 ? 0 : errno;
+  ThreadCredentials::Current().AllowFsetid(!kill_privileges);
+  if (fi != nullptr && fi->fh != 0) {
+    return ::ftruncate(HandleOf(fi).Fd(fs), size) == 0 ? 0 : errno;
+  }
+  return WithCallersRights(
+      op, inode, [&] { return TruncateNamed(fs, inode, size, no_wait); });
+}
+
+// Without KILLPRIV_V2 the kernel takes set-id bits away by a chmod, in the name
+// of whoever writes.
+bool OnlyDropsSetId(const FileSystem& fs, int fd, mode_t mode) {
+  struct stat st;
+  return !fs.told_of_privileged_writes() && Fstat(fd, &st) == 0 &&
+         ((st.st_mode & 07777) & ~mode & ~(S_ISUID | S_ISGID)) == 0 &&
+         (mode & ~st.st_mode & 07777) == 0;
+}
+
+int ChangeMode(OpScope& op, Inode& inode, int fd, mode_t mode) {
+  FileSystem& fs = op.fs();
+  if (OnlyDropsSetId(fs, fd, mode)) {
+    ThreadCredentials::Current().AllowOverrides(kOverrides);
+    return Chmod(fs, fd, mode) == 0 ? 0 : errno;
+  }
+  return WithCallersRights(
+      op, inode, [&] { return Chmod(fs, fd, mode); },
+      (mode & S_ISGID) != 0 ? SetGid::kMayBeKept : SetGid::kIsNotKept);
+}
+
+int ChangeOwners(OpScope& op, Inode& inode, int fd, const struct stat& attr,
+                 int to_set) {
+  constexpr auto kAsItIs = static_cast<uid_t>(-1);
+  const uid_t uid = (to_set & FUSE_SET_ATTR_UID) != 0 ? attr.st_uid : kAsItIs;
+  const gid_t gid = (to_set & FUSE_SET_ATTR_GID) != 0 ? attr.st_gid : kAsItIs;
+  // Without group-exec the bit may stay. Root has what it takes.
+  struct stat st;
+  const bool root = ContextOf(op.req())->uid == 0;
+  if (root) ThreadCredentials::Current().AllowFsetid(true);
+  const bool set_gid =
+      !root && Fstat(fd, &st) == 0 && (st.st_mode & S_ISGID) != 0;
+  return WithCallersRights(
+      op, inode, [&] { return ::fchownat(fd, "", uid, gid, AT_EMPTY_PATH); },
+      set_gid ? SetGid::kMayBeKept : SetGid::kIsNotKept);
 }
 
 timespec TimeToSet(int to_set, int bit, int now_bit, const timespec& value) {
@@ -95,62 +112,47 @@ timespec TimeToSet(int to_set, int bit, int now_bit, const timespec& value) {
   return {0, UTIME_OMIT};
 }
 
+int ChangeTimes(OpScope& op, Inode& inode, int fd, const struct stat& attr,
+                int to_set) {
+  const std::array<timespec, 2> times = {
+      TimeToSet(to_set, FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW,
+                attr.st_atim),
+      TimeToSet(to_set, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW,
+                attr.st_mtim)};
+  return WithCallersRights(op, inode, [&] {
+    return ::utimensat(fd, "", times.data(), AT_EMPTY_PATH);
+  });
+}
+
 // Applies what `to_set` names, in the kernel's order; 0 or an errno.
 // `no_wait`: O_NONBLOCK, or 0.
 int Apply(OpScope& op, Inode& inode, const struct stat& attr, int to_set,
           const fuse_file_info* fi, int no_wait) {
-  FileSystem& fs = op.fs();
-  const BackingFd fd = fs.FdOf(inode);
-  const fuse_ctx* caller = ContextOf(op.req());
+  const BackingFd fd = op.fs().FdOf(inode);
   constexpr int kOwners = FUSE_SET_ATTR_UID | FUSE_SET_ATTR_GID;
-  // Which set-id bits such a change leaves, the kernel has decided.
-  if ((to_set & (FUSE_SET_ATTR_MODE | kOwners)) != 0) {
-    ThreadCredentials::Current().AllowFsetid(true);
-  }
+  constexpr int kTimes = FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME |
+                         FUSE_SET_ATTR_ATIME_NOW | FUSE_SET_ATTR_MTIME_NOW;
+  int error = 0;
   if ((to_set & FUSE_SET_ATTR_MODE) != 0) {
-    if (const int e = Chmod(fs, fd.get(), attr.st_mode & 07777); e != 0) {
-      return e;
-    }
+    error = ChangeMode(op, inode, fd.get(), attr.st_mode & 07777);
   }
-  if ((to_set & kOwners) != 0) {
-    const uid_t uid = (to_set & FUSE_SET_ATTR_UID) != 0
-                          ? attr.st_uid
-                          : static_cast<uid_t>(-1);
-    const gid_t gid = (to_set & FUSE_SET_ATTR_GID) != 0
-                          ? attr.st_gid
-                          : static_cast<gid_t>(-1);
-    if (::fchownat(fd.get(), "", uid, gid, AT_EMPTY_PATH) != 0) return errno;
+  if (error == 0 && (to_set & kOwners) != 0) {
+    error = ChangeOwners(op, inode, fd.get(), attr, to_set);
   }
-  if ((to_set & FUSE_SET_ATTR_SIZE) != 0) {
-    const AsCaller as_caller(caller->uid, caller->gid);
-    if (as_caller.error() != 0) return as_caller.error();
+  if (error == 0 && (to_set & FUSE_SET_ATTR_SIZE) != 0) {
 #if TRACEFS_FUSE_AT_LEAST(18)
     const bool kill = (to_set & FUSE_SET_ATTR_KILL_SUID) != 0;
 #else
     const bool kill = false;
 #endif
-    if (const int e = Truncate(fs, inode, fi, attr.st_size, kill, no_wait);
-        e != 0) {
-      return e;
-    }
+    error = Truncate(op, inode, fi, attr.st_size, kill, no_wait);
   }
-  constexpr int kTimes = FUSE_SET_ATTR_ATIME | FUSE_SET_ATTR_MTIME |
-                         FUSE_SET_ATTR_ATIME_NOW | FUSE_SET_ATTR_MTIME_NOW;
-  if ((to_set & kTimes) != 0) {
-    const std::array<timespec, 2> times = {
-        TimeToSet(to_set, FUSE_SET_ATTR_ATIME, FUSE_SET_ATTR_ATIME_NOW,
-                  attr.st_atim),
-        TimeToSet(to_set, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW,
-                  attr.st_mtim)};
-    if (::utimensat(fd.get(), "", times.data(), AT_EMPTY_PATH) != 0) {
-      return errno;
-    }
+  if (error == 0 && (to_set & kTimes) != 0) {
+    error = ChangeTimes(op, inode, fd.get(), attr, to_set);
   }
-  constexpr int kAll = FUSE_SET_ATTR_MODE | FUSE_SET_ATTR_UID |
-                       FUSE_SET_ATTR_GID | FUSE_SET_ATTR_SIZE | kTimes |
-                       FUSE_SET_ATTR_CTIME;
-  if ((to_set & kAll) == 0) return DropSetId(fs, inode, fd.get(), *caller);
-  return 0;
+  constexpr int kAll = FUSE_SET_ATTR_MODE | kOwners | FUSE_SET_ATTR_SIZE |
+                       kTimes | FUSE_SET_ATTR_CTIME;
+  return (to_set & kAll) == 0 ? ClearPrivileges(op, inode) : error;
 }
 
 uint64_t Ns(const timespec& t) {
@@ -264,6 +266,7 @@ void FsAccess(fuse_req_t req, fuse_ino_t ino, int mask) {
   // Only where the mount lacks default_permissions; then the daemon runs as
   // the only user there is.
   OpScope op(req, Op::access_);
+  ThreadCredentials::Current().AllowOverrides(kOverrides);
   Inode& inode = op.fs().InodeOf(ino);
   op.About(inode);
   op.Set(Field::kArgMode, static_cast<uint32_t>(mask));

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <optional>
+#include <vector>
 
 #include "tracefs/base/clock.h"
 #include "tracefs/process/task_powers.h"
@@ -36,7 +37,7 @@ Known& LastKnown() {
 bool Read(FileSystem& fs, const fuse_ctx& caller, Known* known) {
   std::optional<TaskPowers> powers =
       ReadPowers(fs.proc(), static_cast<uint32_t>(caller.pid), caller.uid,
-                 caller.gid, kOverrides);
+                 caller.gid, kOverrides | kFsetid);
   known->tid = 0;
   if (!powers) return false;
   known->tid = static_cast<uint32_t>(caller.pid);
@@ -47,10 +48,31 @@ bool Read(FileSystem& fs, const fuse_ctx& caller, Known* known) {
   return true;
 }
 
+// Whether he has `capabilities` over whatever there is.
+bool HasEverywhere(const TaskPowers& powers, uint64_t capabilities) {
+  return (powers.capabilities & capabilities) == capabilities &&
+         powers.uids.ContainAll() && powers.gids.ContainAll();
+}
+
 // Whether this thread may, by what it has.
 bool MayChange(int directory) {
   return ::faccessat(directory, "", W_OK | X_OK, AT_EACCESS | AT_EMPTY_PATH) ==
          0;
+}
+
+bool IsOpenForWriting(FileSystem& fs, const Inode& inode) {
+  bool found = false;
+  fs.handles().ForEach([&](const Handle& handle) {
+    found |= &handle.inode == &inode && (handle.flags & O_ACCMODE) != O_RDONLY;
+  });
+  return found;
+}
+
+// Root with all of its capabilities, as it was a moment ago.
+bool IsWholeRoot(const fuse_ctx& caller) {
+  const Known& known = LastKnown();
+  return caller.uid == 0 && known.Is(caller) &&
+         HasEverywhere(known.powers, kOverrides);
 }
 
 }  // namespace
@@ -59,7 +81,7 @@ int BecomeCaller(OpScope& op) {
   const fuse_ctx* caller = ContextOf(op.req());
   ThreadCredentials& thread = ThreadCredentials::Current();
   if (const int e = thread.Become(caller->uid, caller->gid); e != 0) return e;
-  thread.AllowOverrides(caller->uid == 0 ? kOverrides : 0);
+  thread.AllowOverrides(IsWholeRoot(*caller) ? kOverrides : 0);
   return 0;
 }
 
@@ -67,44 +89,117 @@ MoreRights::~MoreRights() {
   if (!given_) return;
   const fuse_ctx* caller = ContextOf(op_.req());
   ThreadCredentials& thread = ThreadCredentials::Current();
-  thread.SetGroups({});
+  if (has_groups_) thread.SetGroups({});
   thread.Become(caller->uid, caller->gid);
-  thread.AllowOverrides(0);
+  if (!IsWholeRoot(*caller)) thread.AllowOverrides(0);
 }
 
 bool MoreRights::Give() {
   const fuse_ctx& caller = *ContextOf(op_.req());
   ThreadCredentials& thread = ThreadCredentials::Current();
-  if (caller.uid == 0 || !thread.switches_ids() || tries_ == 2) return false;
-  if (caller.pid == 0) {
-    tries_ = 2;
-    given_ = true;
-    thread.AllowOverrides(kDacOverride);
-    return true;
+  if (!thread.switches_ids() || thread.has_overrides() || tries_ == 2) {
+    return false;
   }
   Known& known = LastKnown();
   const bool remembered = tries_++ == 0 && known.Is(caller);
   if (!remembered) {
     tries_ = 2;
-    if (!Read(op_.fs(), caller, &known)) return false;
+    if (!Read(op_.fs(), caller, &known)) {
+      if (caller.pid != 0 && caller.uid != 0) return false;
+      given_ = true;
+      thread.AllowOverrides(caller.uid == 0 ? kOverrides : kDacOverride);
+      return true;
+    }
   }
   const TaskPowers& powers = known.powers;
   if (powers.groups.empty() && (powers.capabilities & kOverrides) == 0) {
     return !remembered ? false : Give();
   }
+  return SetGroups(powers) && GiveCapabilities(powers);
+}
+
+// False on failure.
+bool MoreRights::SetGroups(const TaskPowers& powers) {
   given_ = true;
-  return thread.SetGroups(powers.groups) == 0 && GiveCapabilities(powers);
+  if (powers.groups.empty() && !joined_ && !has_groups_) return true;
+  has_groups_ = true;
+  ThreadCredentials& thread = ThreadCredentials::Current();
+  if (!joined_) return thread.SetGroups(powers.groups) == 0;
+  std::vector<gid_t> groups = powers.groups;
+  groups.push_back(*joined_);
+  return thread.SetGroups(groups) == 0;
+}
+
+void MoreRights::GiveGroups() {
+  const fuse_ctx& caller = *ContextOf(op_.req());
+  ThreadCredentials& thread = ThreadCredentials::Current();
+  thread.AllowFsetid(false);
+  Known& known = LastKnown();
+  if (!thread.switches_ids() || !Read(op_.fs(), caller, &known)) return;
+  const TaskPowers& powers = known.powers;
+  given_ = true;
+  if (HasEverywhere(powers, kFsetid)) {
+    thread.AllowFsetid(true);
+  } else if (SetGroups(powers) && (powers.capabilities & kFsetid) != 0) {
+    // Over what his namespace maps. The capability would count for any group:
+    // he is one of this group instead, should it be another in the call.
+    const BackingFd decides = Deciding();
+    struct stat st;
+    const bool may_change = file_ != nullptr ||
+                            (powers.capabilities & kDacOverride) != 0 ||
+                            MayChange(decides.get());
+    if (may_change && ::fstatat(decides.get(), "", &st, AT_EMPTY_PATH) == 0 &&
+        powers.Over(st.st_uid, st.st_gid)) {
+      joined_ = st.st_gid;
+      SetGroups(powers);
+    }
+  }
+}
+
+// What the group of a file that keeps a set-gid bit is told by: the file, or
+// the directory it is made in.
+BackingFd MoreRights::Deciding() {
+  return file_ != nullptr ? op_.fs().FdOf(*file_)
+                          : BackingFd(touched_.front().directory);
 }
 
 // False on failure.
 bool MoreRights::GiveCapabilities(const TaskPowers& powers) {
-  ThreadCredentials& thread = ThreadCredentials::Current();
-  const fuse_ctx& caller = *ContextOf(op_.req());
-  uint64_t allowed = powers.capabilities & kOverrides;
-  if (allowed == 0 || (powers.uids.ContainAll() && powers.gids.ContainAll())) {
-    thread.AllowOverrides(allowed);
-    return true;
+  const uint64_t held = powers.capabilities & kOverrides;
+  uint64_t allowed = held;
+  if (held != 0 && !HasEverywhere(powers, held)) {
+    const std::optional<uint64_t> over =
+        file_ != nullptr ? OverFile(powers) : OverNames(powers);
+    if (!over) return false;
+    allowed = *over;
   }
+  ThreadCredentials::Current().AllowOverrides(allowed);
+  return true;
+}
+
+// Those that he has over the file. Who may do what its owner may does it as the
+// owner: should it have been given away in this moment, he may not.
+std::optional<uint64_t> MoreRights::OverFile(const TaskPowers& powers) {
+  struct stat st;
+  if (::fstatat(op_.fs().FdOf(*file_).get(), "", &st, AT_EMPTY_PATH) != 0 ||
+      !powers.uids.Contains(st.st_uid)) {
+    return 0;
+  }
+  uint64_t allowed = powers.capabilities & kOverrides;
+  // For this one the group need not be his (inode_owner_or_capable).
+  if (!powers.gids.Contains(st.st_gid)) allowed &= kFowner;
+  if ((allowed & kFowner) == 0) return allowed;
+  const gid_t group = ContextOf(op_.req())->gid;
+  if (ThreadCredentials::Current().Become(st.st_uid, group) != 0) {
+    return std::nullopt;
+  }
+  return allowed & ~kFowner;
+}
+
+// Those that he has over each directory and file.
+std::optional<uint64_t> MoreRights::OverNames(const TaskPowers& powers) {
+  ThreadCredentials& thread = ThreadCredentials::Current();
+  uint64_t allowed = powers.capabilities & (kDacOverride | kFowner);
   std::optional<uid_t> owner;
   bool one_owner = true;
   bool fixed = false;  // the file cannot be another by the time of the call
@@ -132,10 +227,21 @@ bool MoreRights::GiveCapabilities(const TaskPowers& powers) {
     // As the owner, and not as whoever may do it with anybody's file: should
     // the name come to mean another file in this moment, the directory decides.
     allowed &= ~kFowner;
-    if (thread.Become(*owner, caller.gid) != 0) return false;
+    const gid_t group = ContextOf(op_.req())->gid;
+    if (thread.Become(*owner, group) != 0) return std::nullopt;
   }
-  thread.AllowOverrides(allowed);
-  return true;
+  return allowed;
+}
+
+int ClearPrivileges(OpScope& op, Inode& inode) {
+  constexpr auto kAsItIs = static_cast<uid_t>(-1);
+  const BackingFd fd = op.fs().FdOf(inode);
+  const int error = WithCallersRights(
+      op, inode,
+      [&] { return ::fchownat(fd.get(), "", kAsItIs, kAsItIs, AT_EMPTY_PATH); },
+      // Without group-exec it stays for members of the group.
+      SetGid::kMayBeKept);
+  return error == EPERM && IsOpenForWriting(op.fs(), inode) ? 0 : error;
 }
 
 }  // namespace tracefs

@@ -1,28 +1,60 @@
-// Calls that change what names mean, made with the rights of their caller.
+// Calls that change names and files, made with the rights of their caller.
 //
 // The kernel has checked the caller against what it remembers of directory and
-// file. Below, the name may stand for another file by now, and the directory
-// may have been shut: so the backing kernel decides once more, in the very call
-// and not before it. The call is made with the caller's ids and without
-// CAP_DAC_OVERRIDE and CAP_FOWNER, which costs no system call of its own where
-// one caller's requests follow one another on a thread.
+// file. Below, the name may stand for another file by now, the directory may
+// have been shut, the file given away: so the backing kernel decides once more,
+// in the very call and not before it. The call is made with the caller's ids
+// and without the daemon's overrides (credentials.h), which costs no system
+// call of its own where one caller's requests follow one another on a thread.
 //
 // Only if that is refused is it asked what else the caller has: supplementary
 // groups (a directory that a group shares) and capabilities over the files in
 // question (root of a user namespace). Then the call is made again with these.
 // What was read of a task serves it for a moment, unless that is not enough.
 //
-//  - uid 0 keeps all of the daemon's rights: the kernel has judged it.
+// Where the daemon acts with more than its caller has, all of it. The page
+// docs/security.md has the same table, with the test of each row.
+//
+//  what                 with                       who decides, of what moment
+//  look-up, stat, list, CAP_DAC_READ_SEARCH        the kernel, of attributes
+//  read of attributes,                             as old as the visibility
+//  open to read                                    lets it keep them
+//  read, write, … of    the descriptor; CAP_FSETID whoever opened; the kernel
+//  an open file         where the kernel says so   says if the caller has it
+//  write by the kernel  a caller or nobody,        whoever opened
+//  (passthrough),       without CAP_FSETID
+//  write-back
+//  open_by_handle_at    CAP_DAC_READ_SEARCH        the handle is of a file that
+//                                                  was looked up; the open asks
+//  names: make, remove, nothing; then his groups   the kernel below, at once
+//  move, link           and what he has over the
+//                       directory and the file
+//  chmod, utimes, ACLs, nothing; then his groups   the kernel below, at once:
+//  flags, open to write and what he has over the   where he has CAP_FOWNER by a
+//  truncate, user.      file                       namespace, as the owner
+//  attributes
+//  a set-gid bit kept   his groups; CAP_FSETID     the kernel below, at once:
+//                       where he has it everywhere where he has it by a
+//                                                  namespace, as a member of
+//                                                  the group it was asked of
+//  chown to another     CAP_CHOWN, where he has it we, just before: a namespace
+//  user                 over the file              cannot be asked in the call
+//  trusted., security.  CAP_SYS_ADMIN              the kernel: it asks for what
+//  attributes                                      the caller is, not the file
+//  inode flags +a, +i   CAP_LINUX_IMMUTABLE        likewise
+//  device nodes         CAP_MKNOD                  likewise
+//
 //  - Without the groups of its caller a call may also pass where just one of
 //    his groups is shut out (mode 0707): by then the kernel has refused it, if
 //    it knew the directory as it is.
 //  - Of a caller in a PID namespace that we do not see nothing can be asked:
-//  the
-//    kernel's word stands for directories, and for others' files in sticky ones
-//    there is none.
+//    the kernel's word stands for what root does, and for whether others may
+//    write; for others' files in sticky directories there is none, and set-gid
+//    bits of groups that are not his own are not kept.
 #pragma once
 
 #include <cerrno>
+#include <optional>
 #include <span>
 
 #include "tracefs/fs/credentials.h"
@@ -37,40 +69,57 @@ struct TouchedName {
   const char* name = nullptr;
 };
 
+// What becomes of a set-gid bit hangs on groups and CAP_FSETID, and no error
+// says so: where a call may keep one, the caller's are given beforehand.
+enum class SetGid { kIsNotKept, kMayBeKept };
+
 // The step after a refusal with `error` (above): true if the thread has been
 // given more of the caller's rights, and the call is worth another try. Undone
 // by the destructor.
 class MoreRights {
  public:
+  // For a change of names.
   MoreRights(OpScope& op, std::span<const TouchedName> touched)
       : op_(op), touched_(touched) {}
+  // For a change of the file itself.
+  MoreRights(OpScope& op, Inode& file) : op_(op), file_(&file) {}
   ~MoreRights();
   MoreRights(const MoreRights&) = delete;
   MoreRights& operator=(const MoreRights&) = delete;
 
   // At most twice: the second time what was remembered is read anew.
   bool Give();
+  // What decides on set-gid bits.
+  void GiveGroups();
 
  private:
-  bool GiveCapabilities(const struct TaskPowers& powers);
+  bool SetGroups(const struct TaskPowers& powers);
+  bool GiveCapabilities(const TaskPowers& powers);
+  std::optional<uint64_t> OverFile(const TaskPowers& powers);
+  std::optional<uint64_t> OverNames(const TaskPowers& powers);
+  BackingFd Deciding();
 
   OpScope& op_;
   const std::span<const TouchedName> touched_;
+  Inode* const file_ = nullptr;
+  std::optional<gid_t> joined_;
   int tries_ = 0;
   bool given_ = false;
+  bool has_groups_ = false;
 };
 
 // Makes this thread the caller of `op` with no rights but his. 0 or an errno.
 int BecomeCaller(OpScope& op);
 
 // Runs `call`, which is below 0 and sets errno where it fails, as said above. 0
-// or an errno.
-template <typename Call>
-int WithCallersRights(OpScope& op, std::span<const TouchedName> touched,
-                      Call&& call) {
+// or an errno. `what`: the names or the file (an Inode) that it changes.
+template <typename What, typename Call>
+int WithCallersRights(OpScope& op, What&& what, Call&& call,
+                      SetGid set_gid = SetGid::kIsNotKept) {
   if (const int error = BecomeCaller(op); error != 0) return error;
+  MoreRights more(op, what);
+  if (set_gid == SetGid::kMayBeKept) more.GiveGroups();
   if (call() >= 0) return 0;
-  MoreRights more(op, touched);
   int error = errno;
   while ((error == EACCES || error == EPERM) && more.Give()) {
     if (call() >= 0) return 0;
@@ -78,5 +127,13 @@ int WithCallersRights(OpScope& op, std::span<const TouchedName> touched,
   }
   return error;
 }
+
+// What writing and chown(2) clear: set-id bits and file capabilities. The
+// kernel asks for it by a SETATTR that names nothing and by taking
+// security.capability away; not why. So it is done by a chown(-1, -1) of the
+// caller's, for the backing kernel to decide what that clears. It may be for a
+// write, which must not fail; but nobody writes to a file that nobody has open
+// for writing, and the write itself clears them below. 0 or an errno.
+int ClearPrivileges(OpScope& op, Inode& inode);
 
 }  // namespace tracefs

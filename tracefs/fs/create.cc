@@ -42,12 +42,12 @@ template <typename Make>
 int MakeAsCaller(OpScope& op, Inode& dir, mode_t mode, Make&& make) {
   ThreadCredentials& thread = ThreadCredentials::Current();
   thread.SetUmask(ContextOf(op.req())->umask);
-  if ((mode & S_ISGID) != 0) thread.AllowFsetid(true);
   const BackingFd dir_fd = op.fs().FdOf(dir);
   const std::array touched = {TouchedName{dir_fd.get()}};
-  return WithCallersRights(op, touched, [&] {
-    return make(dir_fd.get(), thread.CreationMode(mode));
-  });
+  return WithCallersRights(
+      op, touched,
+      [&] { return make(dir_fd.get(), thread.CreationMode(mode)); },
+      (mode & S_ISGID) != 0 ? SetGid::kMayBeKept : SetGid::kIsNotKept);
 }
 
 template <typename Make>

@@ -8,26 +8,24 @@
 //
 // The state of a thread. AsCaller switches and does not switch back: the next
 // request usually has the same caller, and then costs no system call. The same
-// goes for the two capabilities that override what a directory says of its
-// names (kOverrides), and for the one that keeps set-id bits (CAP_FSETID).
-// Between requests a worker therefore runs with the ids and umask of any
-// earlier caller, and with or without these capabilities. So:
-//  - calls that neither create nor allocate (lookup, stat, chmod, …) need no
-//    ids: capabilities decide there. But where the backing file system asks a
-//    server (NFS, FUSE), that may look at the ids: there every call is made as
-//    its caller (FileSystem::EnterWorker);
-//  - calls that change what names mean (create, unlink, rename, …) are made
-//    with the rights of their caller (callers_rights.h): what the kernel has
-//    checked may be older than the directory;
-//  - calls that take rights over the file itself (chmod, an open for writing,
-//  …)
-//    need AllOverrides, which EnterWorker and Reopen see to;
+// goes for the capabilities that override what a directory says of its names
+// and a file of itself (kOverrides), and for the one that keeps set-id bits
+// (CAP_FSETID). Between requests a worker therefore runs with the ids and umask
+// of any earlier caller, and with or without these capabilities. So:
+//  - calls that only look (lookup, stat, …) need no ids. But where the backing
+//    file system asks a server (NFS, FUSE), that may look at the ids: there
+//    every call is made as its caller (FileSystem::EnterWorker);
+//  - calls that change names or what a file is (create, unlink, chmod, an open
+//    for writing, …) are made with the rights of their caller
+//    (callers_rights.h): what the kernel has checked may be older than the
+//    directory or the file. Other opens have the daemon's (Reopen);
 //  - calls that allocate blocks or clear set-id bits (write, fallocate,
-//  truncate,
-//    O_TRUNC) want AsCaller(uid, gid), for the reserve that ext4 keeps for root
-//    and because a member of the file's group keeps a set-gid bit;
-//  - whatever may clear set-id bits, or has to keep them (a write, truncation,
-//    chmod, a creation with a set-gid bit), says which: AllowFsetid;
+//    truncate, O_TRUNC) want AsCaller(uid, gid), for the reserve that ext4
+//    keeps for root and because a member of the file's group keeps a set-gid
+//    bit;
+//  - whatever may clear set-id bits, or has to keep them, says which:
+//    AllowFsetid (a write, truncation), or SetGid (chmod, a creation with a
+//    set-gid bit);
 //  - what the daemon creates for itself on such a thread needs AsDaemon.
 // Supplementary groups stay the daemon's (none) but for a call that fails
 // without the caller's (callers_rights.h).
@@ -51,11 +49,15 @@
 namespace tracefs {
 
 // Capabilities as bits.
+inline constexpr uint64_t kChown = uint64_t{1} << 0;        // CAP_CHOWN
 inline constexpr uint64_t kDacOverride = uint64_t{1} << 1;  // CAP_DAC_OVERRIDE
 inline constexpr uint64_t kFowner = uint64_t{1} << 3;       // CAP_FOWNER
-// Those by which the daemon may do anything to any name. CAP_DAC_READ_SEARCH is
-// not one of them: a look-up takes it.
-inline constexpr uint64_t kOverrides = kDacOverride | kFowner;
+inline constexpr uint64_t kFsetid = uint64_t{1} << 4;       // CAP_FSETID
+inline constexpr uint64_t kSetfcap = uint64_t{1} << 31;     // CAP_SETFCAP
+// Those by which the daemon may do anything to any name and file.
+// CAP_DAC_READ_SEARCH is not one of them: a look-up takes it.
+inline constexpr uint64_t kOverrides =
+    kChown | kDacOverride | kFowner | kSetfcap;
 
 // The ids of an ordinary user and of his group.
 inline constexpr uint32_t kNobody = 65534;

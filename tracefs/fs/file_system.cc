@@ -212,14 +212,17 @@ IoMode FileSystem::ChooseIoMode(Inode& inode, const OpenFacts& facts,
   return mode;
 }
 
-int FileSystem::Reopen(Inode& inode, int flags) {
+int FileSystem::OpenAgain(Inode& inode, int flags) {
   if (!inode.is_regular() && !inode.is_dir()) {
     errno = ENXIO;
     return -1;
   }
   constexpr int kNotOurs = O_CREAT | O_EXCL | O_NOCTTY | O_NOFOLLOW;
-  flags = (flags & ~(kNotOurs | kFmodeExec)) | O_CLOEXEC;
-  const int fd = OpenAnew(inode, flags);
+  return OpenAnew(inode, (flags & ~(kNotOurs | kFmodeExec)) | O_CLOEXEC);
+}
+
+int FileSystem::Reopen(Inode& inode, int flags) {
+  const int fd = OpenAgain(inode, flags);
   // With less than all rights it often succeeds just as well.
   ThreadCredentials& thread = ThreadCredentials::Current();
   if (fd >= 0 || (errno != EACCES && errno != EPERM) ||
@@ -227,7 +230,7 @@ int FileSystem::Reopen(Inode& inode, int flags) {
     return fd;
   }
   thread.AllowOverrides(kOverrides);
-  return OpenAnew(inode, flags);
+  return OpenAgain(inode, flags);
 }
 
 int FileSystem::OpenAnew(Inode& inode, int flags) {

@@ -180,6 +180,8 @@ class FileSystem final : public EventResolver,
   // regular files and directories are ever opened: a device or FIFO that
   // somebody put there must not be (CVE-2020-35517).
   int Reopen(Inode& inode, int flags);
+  // The same with no more rights than the thread has.
+  int OpenAgain(Inode& inode, int flags);
 
   // Looks `name` up in `parent`: the inode with one lookup counted for the
   // kernel, its name noted, and `st` filled; or null and errno. EAGAIN: the
@@ -252,7 +254,7 @@ class FileSystem final : public EventResolver,
 
   // Called at the beginning of each operation: a worker's first one sets up
   // its thread, which libfuse starts without telling us.
-  void EnterWorker(fuse_req_t req, Op op) {
+  void EnterWorker(fuse_req_t req) {
     TsanAcquire(this);  // what was answered before
     thread_local int policy = kNotSetUp;
     if (const int wanted = worker_policy_.load(std::memory_order_relaxed);
@@ -263,9 +265,6 @@ class FileSystem final : public EventResolver,
     if (asks_as_caller_) [[unlikely]] {
       const fuse_ctx* caller = ContextOf(req);
       ThreadCredentials::Current().Become(caller->uid, caller->gid);
-    }
-    if ((Info(op).traits & kTakesRights) != 0) {
-      ThreadCredentials::Current().AllowOverrides(kOverrides);
     }
   }
 

@@ -12,7 +12,7 @@
 #include <shared_mutex>
 
 #include "tracefs/base/clock.h"
-#include "tracefs/fs/credentials.h"
+#include "tracefs/fs/callers_rights.h"
 #include "tracefs/fs/hand_over.h"
 #include "tracefs/fs/io_buffer.h"
 #include "tracefs/fs/op_scope.h"
@@ -360,11 +360,20 @@ void FsIoctl(fuse_req_t req, fuse_ino_t /*ino*/, unsigned command, void* arg,
       return;
   }
   static_cast<void>(arg);
-  ThreadCredentials::Current().AllowFsetid(true);  // FSSETXATTR looks at it
   if (in_size < in_bytes || out_size < out_bytes) return op.ReplyError(EINVAL);
   if (in_bytes != 0) std::memcpy(value.data(), in, in_bytes);
-  const int rc = ::ioctl(handle.Fd(op.fs()), command, value.data());
-  if (rc < 0) return op.ReplyError(errno);
+  const int fd = handle.Fd(op.fs());
+  int rc = 0;
+  const auto call = [&] { return rc = ::ioctl(fd, command, value.data()); };
+  int error = 0;
+  if (in_bytes != 0) {
+    // FSSETXATTR may clear set-id bits.
+    ThreadCredentials::Current().AllowFsetid(ContextOf(req)->uid == 0);
+    error = WithCallersRights(op, handle.inode, call);
+  } else if (call() < 0) {
+    error = errno;
+  }
+  if (error != 0) return op.ReplyError(error);
   if (in_bytes != 0) {
     op.fs().ForgetAttributes(handle.inode);  // ctime
     handle.inode.SetAppendOnly(true);        // or not: to be asked

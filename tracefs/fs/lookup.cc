@@ -83,8 +83,7 @@ void LetForgetsGather(const FileSystem& fs) {
 
 void FsForget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup) {
   FileSystem& fs = FileSystem::Of(req);
-  fs.EnterWorker(req,
-                 Op::lookup_);  // no slower than those who make work for it
+  fs.EnterWorker(req);  // no slower than those who make work for it
   if (Inode* inode = fs.inodes().Find(ino)) fs.inodes().Release(inode, nlookup);
   fuse_reply_none(req);
   LetForgetsGather(fs);
@@ -92,7 +91,7 @@ void FsForget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup) {
 
 void FsForgetMulti(fuse_req_t req, size_t count, fuse_forget_data* forgets) {
   FileSystem& fs = FileSystem::Of(req);
-  fs.EnterWorker(req, Op::lookup_);
+  fs.EnterWorker(req);
   for (size_t i = 0; i < count; ++i) {
     if (Inode* inode = fs.inodes().Find(forgets[i].ino)) {
       fs.inodes().Release(inode, forgets[i].nlookup);

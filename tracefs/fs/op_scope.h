@@ -35,7 +35,7 @@ class OpScope {
  public:
   OpScope(fuse_req_t req, Op op)
       : req_(req), op_(op), fs_(FileSystem::Of(req)) {
-    fs_.EnterWorker(req, op);
+    fs_.EnterWorker(req);
     if (fs_.waits().Of(op).suspects()) [[unlikely]] {
       computed_ns_ = ComputedNs();
     }

@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "tracefs/fs/credentials.h"
+#include "tracefs/fs/callers_rights.h"
 #include "tracefs/fs/file_share.h"
 #include "tracefs/fs/op_scope.h"
 #include "tracefs/fs/open_flags.h"
@@ -37,20 +37,23 @@ struct Opened {
 int OpenBelow(OpScope& op, Inode& inode, const fuse_file_info& fi, int no_wait,
               Opened* file) {
   FileSystem& fs = op.fs();
+  if (!IsOpenedToWrite(fi.flags)) {
+    file->fd.Reset(fs.Reopen(inode, OpenFlags(fi.flags) | no_wait));
+    return file->fd ? 0 : errno;
+  }
+  // It depends on the caller's group whether a set-gid bit goes with the rest.
   if ((fi.flags & O_TRUNC) != 0) {
-    // It depends on the caller's group whether a set-gid bit goes with it.
-    const fuse_ctx* caller = ContextOf(op.req());
-    const AsCaller as_caller(caller->uid, caller->gid);
-    if (as_caller.error() != 0) return as_caller.error();
     ThreadCredentials::Current().AllowFsetid(!KillsSetId(fi));
   }
-  file->fd.Reset(fs.Reopen(inode, OpenFlags(fi.flags) | no_wait));
-  if (!file->fd && errno == EPERM && (fi.flags & O_APPEND) != 0) {
-    // chattr +a: may be opened for nothing but appending.
-    file->fd.Reset(fs.Reopen(inode, OpenFlags(fi.flags) | O_APPEND));
-    file->append_only = true;
-  }
-  return file->fd ? 0 : errno;
+  return WithCallersRights(op, inode, [&] {
+    file->fd.Reset(fs.OpenAgain(inode, OpenFlags(fi.flags) | no_wait));
+    if (!file->fd && errno == EPERM && (fi.flags & O_APPEND) != 0) {
+      // chattr +a: may be opened for nothing but appending.
+      file->fd.Reset(fs.OpenAgain(inode, OpenFlags(fi.flags) | O_APPEND));
+      file->append_only = true;
+    }
+    return file->fd.get();
+  });
 }
 
 // How the kernel is to do I/O on a file that was opened to be written. 0 or an

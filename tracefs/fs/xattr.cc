@@ -6,16 +6,14 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <charconv>
 #include <cstring>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "tracefs/fs/credentials.h"
+#include "tracefs/fs/callers_rights.h"
 #include "tracefs/fs/io_buffer.h"
 #include "tracefs/fs/op_scope.h"
 #include "tracefs/fs/operations.h"
@@ -28,40 +26,24 @@ Xattrs XattrsOf(OpScope& op, Inode& inode) {
   return {op.fs().options().proc_self_fd, op.fs().FdOf(inode)};
 }
 
-// Setting or removing an access ACL takes the set-gid bit from a file, unless
-// the caller is in its group or privileged. The kernel cannot tell us (that
-// needs FUSE_SETXATTR_EXT, which libfuse does not pass on), so we ask it who
-// the caller is (xfstests generic/375).
-bool LosesSetgid(fuse_req_t req, int fd, std::string_view name) {
-  if (name != "system.posix_acl_access") return false;
+// Setting an access ACL takes the set-gid bit from a file, unless the caller is
+// in its group or privileged (xfstests generic/375).
+SetGid WithSetGid(int fd, std::string_view name) {
   struct stat st;
-  if (::fstatat(fd, "", &st, AT_EMPTY_PATH) != 0) return false;
-  if ((st.st_mode & S_ISGID) == 0) return false;
-  const fuse_ctx* caller = ContextOf(req);
-  if (caller->uid == 0 || caller->gid == st.st_gid) return false;
-  std::vector<gid_t> groups(64);
-  int n =
-      fuse_req_getgroups(req, static_cast<int>(groups.size()), groups.data());
-  if (n > static_cast<int>(groups.size())) {
-    groups.resize(static_cast<size_t>(n));
-    n = fuse_req_getgroups(req, n, groups.data());
-  }
-  groups.resize(static_cast<size_t>(std::max(n, 0)));
-  return std::find(groups.begin(), groups.end(), st.st_gid) == groups.end();
+  return name == "system.posix_acl_access" &&
+                 ::fstatat(fd, "", &st, AT_EMPTY_PATH) == 0 &&
+                 (st.st_mode & S_ISGID) != 0
+             ? SetGid::kMayBeKept
+             : SetGid::kIsNotKept;
 }
 
-// Changes the attribute `name` by `change`, with what that means for the
-// set-gid bit. 0 or an errno.
+// Changes the attribute `name` by `change`, as the caller. 0 or an errno.
 template <typename Change>
 int AsItsCaller(OpScope& op, Inode& inode, std::string_view name,
                 Change&& change) {
   const Xattrs xattrs = XattrsOf(op, inode);
-  const bool loses_setgid = LosesSetgid(op.req(), xattrs.fd(), name);
-  const fuse_ctx* caller = ContextOf(op.req());
-  const AsCaller as_caller(caller->uid, caller->gid);
-  if (as_caller.error() != 0) return as_caller.error();
-  ThreadCredentials::Current().AllowFsetid(!loses_setgid);
-  return change(xattrs) == 0 ? 0 : errno;
+  return WithCallersRights(
+      op, inode, [&] { return change(xattrs); }, WithSetGid(xattrs.fd(), name));
 }
 
 // The names in a list, without those that the kernel shows to the privileged
@@ -152,9 +134,13 @@ void FsRemovexattr(fuse_req_t req, fuse_ino_t ino, const char* name) {
   op.XattrName(name);
   op.Begin();
   op.ChangesFile(inode.number());
-  op.ReplyError(AsItsCaller(op, inode, name, [&](const Xattrs& xattrs) {
+  int error = AsItsCaller(op, inode, name, [&](const Xattrs& xattrs) {
     return xattrs.Remove(name);
-  }));
+  });
+  if (error == EPERM && std::string_view(name) == "security.capability") {
+    error = ClearPrivileges(op, inode);
+  }
+  op.ReplyError(error);
 }
 
 }  // namespace tracefs
