@@ -23,9 +23,10 @@ struct Known {
   uint64_t until_ns = 0;
   TaskPowers powers;
 
-  bool Is(const fuse_ctx& caller) const {
-    return tid == static_cast<uint32_t>(caller.pid) && uid == caller.uid &&
-           gid == caller.gid && MonotonicNs() < until_ns;
+  bool Is(const OpScope& op) const {
+    const fuse_ctx& caller = *ContextOf(op.req());
+    return tid != 0 && tid == static_cast<uint32_t>(caller.pid) &&
+           uid == caller.uid && gid == caller.gid && op.begin_ns() < until_ns;
   }
 };
 
@@ -34,16 +35,17 @@ Known& LastKnown() {
   return known;
 }
 
-bool Read(FileSystem& fs, const fuse_ctx& caller, Known* known) {
+bool Read(OpScope& op, Known* known) {
+  const fuse_ctx& caller = *ContextOf(op.req());
   std::optional<TaskPowers> powers =
-      ReadPowers(fs.proc(), static_cast<uint32_t>(caller.pid), caller.uid,
+      ReadPowers(op.fs().proc(), static_cast<uint32_t>(caller.pid), caller.uid,
                  caller.gid, kOverrides | kFsetid);
   known->tid = 0;
   if (!powers) return false;
   known->tid = static_cast<uint32_t>(caller.pid);
   known->uid = caller.uid;
   known->gid = caller.gid;
-  known->until_ns = MonotonicNs() + Known::kForNs;
+  known->until_ns = op.begin_ns() + Known::kForNs;
   known->powers = *std::move(powers);
   return true;
 }
@@ -69,9 +71,9 @@ bool IsOpenForWriting(FileSystem& fs, const Inode& inode) {
 }
 
 // Root with all of its capabilities, as it was a moment ago.
-bool IsWholeRoot(const fuse_ctx& caller) {
+bool IsWholeRoot(const OpScope& op) {
   const Known& known = LastKnown();
-  return caller.uid == 0 && known.Is(caller) &&
+  return known.uid == 0 && known.Is(op) &&
          HasEverywhere(known.powers, kOverrides);
 }
 
@@ -81,7 +83,7 @@ int BecomeCaller(OpScope& op) {
   const fuse_ctx* caller = ContextOf(op.req());
   ThreadCredentials& thread = ThreadCredentials::Current();
   if (const int e = thread.Become(caller->uid, caller->gid); e != 0) return e;
-  thread.AllowOverrides(IsWholeRoot(*caller) ? kOverrides : 0);
+  thread.AllowOverrides(IsWholeRoot(op) ? kOverrides : 0);
   return 0;
 }
 
@@ -91,7 +93,7 @@ MoreRights::~MoreRights() {
   ThreadCredentials& thread = ThreadCredentials::Current();
   if (has_groups_) thread.SetGroups({});
   thread.Become(caller->uid, caller->gid);
-  if (!IsWholeRoot(*caller)) thread.AllowOverrides(0);
+  if (!IsWholeRoot(op_)) thread.AllowOverrides(0);
 }
 
 bool MoreRights::Give() {
@@ -101,10 +103,10 @@ bool MoreRights::Give() {
     return false;
   }
   Known& known = LastKnown();
-  const bool remembered = tries_++ == 0 && known.Is(caller);
+  const bool remembered = tries_++ == 0 && known.Is(op_);
   if (!remembered) {
     tries_ = 2;
-    if (!Read(op_.fs(), caller, &known)) {
+    if (!Read(op_, &known)) {
       if (caller.pid != 0 && caller.uid != 0) return false;
       given_ = true;
       thread.AllowOverrides(caller.uid == 0 ? kOverrides : kDacOverride);
@@ -131,11 +133,10 @@ bool MoreRights::SetGroups(const TaskPowers& powers) {
 }
 
 void MoreRights::GiveGroups() {
-  const fuse_ctx& caller = *ContextOf(op_.req());
   ThreadCredentials& thread = ThreadCredentials::Current();
   thread.AllowFsetid(false);
   Known& known = LastKnown();
-  if (!thread.switches_ids() || !Read(op_.fs(), caller, &known)) return;
+  if (!thread.switches_ids() || !Read(op_, &known)) return;
   const TaskPowers& powers = known.powers;
   given_ = true;
   if (HasEverywhere(powers, kFsetid)) {
