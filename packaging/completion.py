@@ -25,7 +25,7 @@ WORDS = {
     "tracefs-replay on-mismatch": "count warn abort",
     "tracefs-replay order": "root thread global none",
     "tracefs-replay timing": "asap original scale= think",
-    "tracefs-replay users": "recorded self",
+    "tracefs-replay users": "self recorded",
 }
 # Whose text is a list, behind the last colon if there is one.
 LISTED = {"format", "extract", "sort", "time-format", "view"}

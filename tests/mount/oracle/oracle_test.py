@@ -144,7 +144,8 @@ def answer(suite, run):
 
 def replay(suite, run):
     done = suite.tool("tracefs-replay", run.trace, "--root", run.again,
-                      "--format", "json", timeout=WORK_S)
+                      "--format", "json", "--users", "recorded", "--set-id",
+                      timeout=WORK_S)
     expect(done.returncode == 0, f"the replay ended with {done.returncode}:\n"
            f"{done.stdout[-1500:]}{done.stderr[-500:]}")
     expect_same_tree(tree_digest(run.again, times=False),
