@@ -16,6 +16,7 @@
 #include "tracefs/base/printable.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/crypto/hash.h"
+#include "tracefs/replay/hole_budget.h"
 #include "tracefs/replay/open_beneath.h"
 #include "tracefs/replay/privilege.h"
 
@@ -23,16 +24,23 @@ namespace tracefs::replay {
 namespace {
 
 constexpr size_t kDeepest = 4096;
+constexpr char kNotRead[] = "-";
 
 std::string HexOf(Sha256& hash) {
   const Digest digest = hash.Finish();
   return Hex(digest);
 }
 
+// "-": not read, for want of time.
 Result<std::string> HashFile(int dir, const std::string& name,
-                             uint32_t* checksum) {
+                             HoleBudget* holes, uint32_t* checksum) {
   const UniqueFd fd(OpenBeneath(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
   if (!fd) return Status::System(errno, Printable(name));
+  struct stat st;
+  if (::fstat(fd.get(), &st) != 0) {
+    return Status::System(errno, Printable(name));
+  }
+  if (!holes->Take(st)) return std::string(kNotRead);
   Sha256 hash;
   std::vector<std::byte> bytes(size_t{1} << 16);
   while (true) {
@@ -87,7 +95,7 @@ class Walk {
     line.has_owner = options_.owners;
     line.links = S_ISDIR(st.st_mode) ? 0 : st.st_nlink;
     line.size = S_ISREG(st.st_mode) ? static_cast<uint64_t>(st.st_size) : 0;
-    line.contents = "-";
+    line.contents = kNotRead;
     if (S_ISLNK(st.st_mode)) {
       line.mode = S_IFLNK | 0777;
       std::array<char, 4097> target;
@@ -98,7 +106,7 @@ class Walk {
       hash.Update(AsBytes({target.data(), static_cast<size_t>(n)}));
       line.contents = "target=" + HexOf(hash);
     } else if (S_ISREG(st.st_mode) && options_.contents) {
-      Result<std::string> hash = HashFile(dir, name, &line.checksum);
+      Result<std::string> hash = HashFile(dir, name, &holes_, &line.checksum);
       if (!hash.ok()) return hash.status();
       line.contents = *std::move(hash);
     } else if (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode)) {
@@ -117,6 +125,7 @@ class Walk {
   const DigestOptions options_;
   const dev_t device_;
   TreeDigest* const digest_;
+  HoleBudget holes_;
 };
 
 // Bytes that would end a line, or a name, are spelled as %XX.
@@ -386,6 +395,7 @@ Contents CompareContents(const TreeEntry& entry, const DigestLine& line,
   if (!is_file || !options.contents || !options.recorded_bytes) {
     return Contents::kSame;
   }
+  if (line.contents == kNotRead) return Contents::kNotCompared;
   if (entry.Knows(TreeEntry::kChecksum)) {
     if (entry.checksum == line.checksum) return Contents::kSame;
     return entry.Knows(TreeEntry::kAllBytes) || !options.prepared

@@ -5,7 +5,8 @@
 //   100644 1000:1000 1 5 sha256=5891b5b5…  docs/a.txt
 //   mode   owner links size contents      path
 //
-// Links are those of files; owners are "-" where they do not count.
+// Links are those of files; owners are "-" where they do not count, and so are
+// contents where holes are too large to be read (hole_budget.h).
 #pragma once
 
 #include <cstdint>

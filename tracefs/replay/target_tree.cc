@@ -80,32 +80,12 @@ TargetTree::~TargetTree() {
   for (const auto& fd : handle_fds_) UniqueFd owned(fd.load());
 }
 
-Result<std::unique_ptr<TargetTree>> TargetTree::Open(
-    const std::string& folder, const PlanHeader& header,
-    const TargetOptions& options) {
-  const int fd = ::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return Status::System(errno, "--root " + Printable(folder));
+std::unique_ptr<TargetTree> TargetTree::Open(UniqueFd folder,
+                                             const PlanHeader& header,
+                                             const TargetOptions& options) {
   std::unique_ptr<TargetTree> tree(new TargetTree(header, options));
-  tree->dir_fds_[kRootSlot] = fd;
+  tree->dir_fds_[kRootSlot] = folder.Release();
   return tree;
-}
-
-Result<bool> TargetTree::IsEmpty() const {
-  const int fd = OpenBeneath(root(), ".", O_RDONLY | O_DIRECTORY, 0);
-  if (fd < 0) return Status::System(errno, "--root");
-  DIR* const dir = ::fdopendir(fd);
-  if (dir == nullptr) {
-    ::close(fd);
-    return Status::System(errno, "--root");
-  }
-  bool empty = true;
-  while (const dirent* entry = ::readdir(dir)) {
-    const std::string_view name = entry->d_name;
-    // What mkfs of ext4 leaves in a new file system is no content.
-    if (name != "." && name != ".." && name != "lost+found") empty = false;
-  }
-  ::closedir(dir);
-  return empty;
 }
 
 int TargetTree::DirFd(uint32_t slot) const {
@@ -261,10 +241,14 @@ Status TargetTree::PlaceData(const InitialData& data) {
   return Status::System(errno, "initial contents of " + Printable(data.name));
 }
 
-Result<uint32_t> TargetTree::ChecksumOf(const TreeEntry& entry) const {
+Result<uint32_t> TargetTree::ChecksumOf(const TreeEntry& entry) {
   constexpr size_t kPiece = size_t{256} << 10;
   const UniqueFd fd(OpenBeneath(DirFd(entry.parent), entry.name.c_str(),
                                 O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0));
+  struct stat st;
+  if (fd && ::fstat(fd.get(), &st) == 0 && !holes_.Take(st)) {
+    return Status::Corrupt(Printable(entry.name) + ": too many holes to read");
+  }
   const auto room = std::make_unique_for_overwrite<std::byte[]>(kPiece);
   uint32_t crc = 0;
   ssize_t n = fd ? 1 : -1;

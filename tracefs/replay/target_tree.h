@@ -19,6 +19,7 @@
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/replay/action.h"
+#include "tracefs/replay/hole_budget.h"
 #include "tracefs/replay/plan_file.h"
 #include "tracefs/replay/privilege.h"
 
@@ -76,20 +77,18 @@ class WorkerState {
 
 class TargetTree {
  public:
-  // Opens DIR. `header` says how many slots there are.
-  static Result<std::unique_ptr<TargetTree>> Open(const std::string& folder,
-                                                  const PlanHeader& header,
-                                                  const TargetOptions& options);
+  // In the directory `folder`. `header` says how many slots there are.
+  static std::unique_ptr<TargetTree> Open(UniqueFd folder,
+                                          const PlanHeader& header,
+                                          const TargetOptions& options);
   ~TargetTree();
 
-  // Nothing is in it. kSystem if that cannot be seen.
-  Result<bool> IsEmpty() const;
   // Makes an entry of the initial tree, or, if not `make`, only opens what is a
   // directory. Errors name the entry. EEXIST is one.
   Status Place(const TreeEntry& entry, bool make);
   Status PlaceData(const InitialData& data);
   // CRC-32C of what the file of an initial entry holds now.
-  Result<uint32_t> ChecksumOf(const TreeEntry& entry) const;
+  Result<uint32_t> ChecksumOf(const TreeEntry& entry);
   // Puts sizes and times that later entries have changed.
   int root() const { return dir_fds_[kRootSlot].load(); }
 
@@ -141,6 +140,7 @@ class TargetTree {
 
   const TargetOptions options_;
   LeftOut left_out_;
+  HoleBudget holes_;  // of ChecksumOf
   std::vector<std::atomic<int>> dir_fds_;
   std::vector<std::atomic<int>> handle_fds_;
   std::atomic<uint64_t> bytes_written_{0};

@@ -17,7 +17,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 # pylint: disable=wrong-import-position
-from tracefs_harness import Suite, expect, expect_equal  # noqa: E402
+from tracefs_harness import (  # noqa: E402
+    Suite, expect, expect_equal, wait_until)
+from trees import expect_same_tree, tree_digest  # noqa: E402
 
 FLAGS = "STR_REPLAY | STR_DATA | STR_PNAME"
 USER = 12345
@@ -158,6 +160,107 @@ class Privileges:
             expect(data.read(5) == b"mine\n", "it was written to")
         expect_equal(rights(folder), set(), "what others now run as root")
 
+    def slow(self, *words, mode=0o777):
+        """A replay that works for seconds, in a folder where all may write."""
+        trace, source = self.record(
+            "mkdir -m 777 a; echo 1 > a/f; chmod 666 a/f; sleep 3; "
+            "echo 2 > a/g; cat a/f > /dev/null")
+        folder = self.empty()
+        os.chmod(folder, mode)
+        process = self.suite.background(subprocess.Popen(
+            [os.path.join(self.suite.bin, "tracefs-replay"), trace, "--root",
+             folder, "--timing", "original", *words], stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True))
+        wait_until(lambda: os.listdir(folder), "the replay's begin")
+        return process, folder, source
+
+    def worked_in_privately(self):
+        """Who may write to the directory gets at nothing before it is done."""
+        process, folder, source = self.slow()
+        reached = subprocess.run(
+            ["sh", "-c", "cd $0 && for i in $(seq 20); do "
+             "ls */ */*/ 2> /dev/null; sleep 0.05; done", folder], check=False,
+            capture_output=True, text=True, user=USER, group=USER,
+            extra_groups=[]).stdout
+        expect(process.poll() is None, "it was done before anybody looked")
+        said = process.communicate()
+        expect_equal((reached, process.returncode), ("", 0), said)
+        expect_same_tree(tree_digest(folder, times=False),
+                         tree_digest(source, times=False), "the tree")
+
+    def interrupted(self):
+        """What is half made is nobody's, and is removed; what a killed one has
+        left nobody else can enter."""
+        process, folder, _ = self.slow()
+        process.terminate()
+        said = process.communicate()
+        expect_equal((process.returncode, os.listdir(folder)), (3, []), said)
+        process, folder, _ = self.slow()
+        process.kill()
+        process.communicate()
+        left = os.listdir(folder)
+        expect_equal((len(left), stat.S_IMODE(os.stat(os.path.join(
+            folder, left[0])).st_mode)), (1, 0o700), left)
+        done = self.suite.tool("tracefs-replay", self.suite.path(
+            "hostile.trace"), "--root", folder)
+        expect(done.returncode == 2 and left[0] in done.stderr, done.stderr)
+
+    def shared_tree(self):
+        """Root does not work in a tree that others can change meanwhile."""
+        trace, _ = self.record("echo 1 > a/f", before="mkdir a")
+        for owner, mode, refused in ((USER, 0o755, True), (0, 0o777, True),
+                                     (0, 0o755, False)):
+            folder = self.empty()
+            inside = os.path.join(folder, "a")
+            os.mkdir(inside)
+            os.chown(inside, owner, owner)
+            os.chmod(inside, mode)
+            done = self.suite.tool("tracefs-replay", trace, "--root", folder,
+                                   "--existing")
+            expect_equal((done.returncode == 2, os.listdir(inside)),
+                         (refused, [] if refused else ["f"]), done.stderr)
+            if refused:
+                expect("chmod 700" in done.stderr, done.stderr)
+                # Nobody else gets in there.
+                os.chmod(folder, 0o700)
+                self.suite.tool("tracefs-replay", trace, "--root", folder,
+                                "--existing")
+                expect_equal(os.listdir(inside), ["f"], "what was made")
+
+    def links_as_clones(self):
+        """A link where a clone is to be leads nowhere."""
+        trace, _ = self.record("echo 1 > f")
+        folder, other = self.empty(), self.empty("elsewhere")
+        os.symlink(other, os.path.join(folder, "clone2"))
+        done = self.suite.tool("tracefs-replay", trace, "--root", folder,
+                               "--clones", "2")
+        expect(done.returncode != 0, done.stdout)
+        expect_equal(os.listdir(other), [], "what the link led to")
+
+    def endless_holes(self):
+        """One truncate makes a file that nobody has the time to read."""
+        with self.suite.tmpfs("large", size="16m") as place:
+            source = os.path.join(place, "source")
+            again = os.path.join(place, "again")
+            os.mkdir(source)
+            os.mkdir(again)
+            trace = self.suite.path("holes.trace")
+            mount = self.suite.mount(
+                source, source,
+                ("", "STR_ALL | STR_DATA", f'file = "{trace}"'))
+            subprocess.run(["truncate", "-s", str(1 << 61),
+                            os.path.join(source, "f")], check=True)
+            mount.unmount()
+            done = self.suite.tool("tracefs-replay", trace, "--root", again,
+                                   timeout=60)
+            expect_equal(os.stat(os.path.join(again, "f")).st_size, 1 << 61,
+                         "the size")
+            expect("not compared" in done.stdout
+                   and "\nas recorded" not in done.stdout, done.stdout)
+            said = self.suite.tool("tracefs-replay", "--digest", again,
+                                   timeout=60)
+            expect(" - " in said.stdout, said.stdout)
+
     def undo_gives_nothing(self):
         """A trace tells that a file was a set-user-ID program: taking back gives
         that to what lies there only when told so."""
@@ -190,6 +293,12 @@ def main():
     for title, case in {
             "Malicious: a program that is there":
                 privileges.program_that_is_there,
+            "worked in privately": privileges.worked_in_privately,
+            "ended before its time": privileges.interrupted,
+            "a tree that others can change": privileges.shared_tree,
+            "Malicious: links where clones are to be":
+                privileges.links_as_clones,
+            "Malicious: endless holes": privileges.endless_holes,
             "Malicious: undo gives nothing unasked":
                 privileges.undo_gives_nothing}.items():
         suite.run(title, case)

@@ -35,11 +35,13 @@ po::options_description VisibleOptions() {
        "compare the end state with this digest, path by path")  //
       ("prepare",
        "build the tree that was there before: the default where "
-       "DIR is empty")                                      //
-      ("no-prepare", "do not build it")                     //
-      ("prepare-only", "build it, and replay nothing")      //
-      ("existing", "DIR is not empty, and may be changed")  //
-      ("no-verify", "do not look at the tree in the end")   //
+       "DIR is empty")                                  //
+      ("no-prepare", "do not build it")                 //
+      ("prepare-only", "build it, and replay nothing")  //
+      ("existing",
+       "DIR may be changed as it is, empty or not; root refuses that where "
+       "others could change it meanwhile")                 //
+      ("no-verify", "do not look at the tree in the end")  //
       ("order", text("WHICH"),
        "root (default): what works on the same file, name or handle keeps its "
        "order; thread: each thread for itself; global: one after the other; "

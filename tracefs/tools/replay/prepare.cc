@@ -20,7 +20,7 @@ void Note(const Status& status, Prepared* prepared) {
   }
 }
 
-void Check(const replay::TreeEntry& entry, const replay::TargetTree& tree,
+void Check(const replay::TreeEntry& entry, replay::TargetTree& tree,
            Prepared* prepared) {
   if (!entry.Knows(replay::TreeEntry::kChecksum) ||
       entry.other_parent != replay::kNoSlot) {

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "tracefs/base/clock.h"
@@ -17,12 +18,14 @@
 #include "tracefs/export/escape.h"
 #include "tracefs/replay/check.h"
 #include "tracefs/replay/digest.h"
-#include "tracefs/tools/replay/clear_tree.h"
+#include "tracefs/replay/open_beneath.h"
 #include "tracefs/tools/replay/compile.h"
+#include "tracefs/tools/replay/interruption.h"
 #include "tracefs/tools/replay/prepare.h"
 #include "tracefs/tools/replay/report.h"
 #include "tracefs/tools/replay/stepper.h"
 #include "tracefs/tools/replay/undo.h"
+#include "tracefs/tools/replay/workplace.h"
 
 namespace tracefs {
 namespace {
@@ -168,20 +171,22 @@ class Run {
     return {};
   }
 
-  // Opens DIR, or one of its clones, and looks whether it may be used.
-  Result<std::unique_ptr<replay::TargetTree>> OpenTree(
-      const std::string& folder, bool* empty) {
-    auto tree = replay::TargetTree::Open(folder, compiled_.header, target_);
-    if (!tree.ok()) return tree.status();
-    const Result<bool> is_empty = (*tree)->IsEmpty();
-    if (!is_empty.ok()) return is_empty.status();
-    if (!*is_empty && !options_.existing) {
-      return Status::Invalid(TerminalWord(folder) +
-                             " is not empty; --existing says that it may be "
-                             "changed");
+  // DIR, or one of its clones, which are below it through no link.
+  Result<std::unique_ptr<Workplace>> OpenPlace(const std::string& clone) {
+    Result<UniqueFd> dir = OpenFolder(options_.root);
+    if (!dir.ok()) return dir.status();
+    std::string name = options_.root;
+    if (!clone.empty()) {
+      name += "/" + clone;
+      if (::mkdirat(dir->get(), clone.c_str(), 0755) != 0 && errno != EEXIST) {
+        return Status::System(errno, TerminalWord(name));
+      }
+      dir->Reset(replay::OpenBeneath(dir->get(), clone,
+                                     O_PATH | O_DIRECTORY | O_NOFOLLOW));
+      if (!*dir) return Status::System(errno, TerminalWord(name));
     }
-    *empty = *is_empty;
-    return tree;
+    return Workplace::Open(*std::move(dir), std::move(name), options_.existing,
+                           options_.target.grants);
   }
 
   Result<Prepared> Prepare(replay::TargetTree* tree, bool empty) {
@@ -208,24 +213,41 @@ class Run {
     return play;
   }
 
-  Status ReplayOne(const std::string& folder, ReplayReport* report) {
-    bool empty = false;
-    auto tree = OpenTree(folder, &empty);
-    if (!tree.ok()) return tree.status();
-    Result<Prepared> prepared = Prepare(tree->get(), empty);
+  Status ReplayOne(const std::string& clone, ReplayReport* report) {
+    const auto place = OpenPlace(clone);
+    if (!place.ok()) return place.status();
+    const bool empty = (*place)->was_empty();
+    const auto tree =
+        replay::TargetTree::Open((*place)->Tree(), compiled_.header, target_);
+    Result<Prepared> prepared = Prepare(tree.get(), empty);
     if (!prepared.ok()) return prepared.status();
     report->prepared = *std::move(prepared);
     report->made_tree = options_.prepare.value_or(empty);
-    report->left_out = (*tree)->left_out();
-    if (options_.prepare_only) return {};
+    report->left_out = tree->left_out();
+    if (options_.prepare_only) return (*place)->HandOver();
     const double before_s = ProcessorSeconds();
-    replay::Player player(compiled_.plan.get(), compiled_.header, tree->get(),
+    replay::Player player(compiled_.plan.get(), compiled_.header, tree.get(),
                           PlayHow());
-    const Status played = player.Run(&report->outcome);
+    Status played;
+    {
+      const Interruption::Watching watching(&*interruption_, &player);
+      played = player.Run(&report->outcome);
+    }
     report->processor_s = ProcessorSeconds() - before_s;
-    report->left_out = (*tree)->left_out();
-    if (!played.ok()) return played;
-    return CompareEnd((*tree)->root(), empty, report);
+    report->left_out = tree->left_out();
+    if (Interruption::Happened()) return Interrupted();
+    // What was done before it failed is there to be looked at.
+    if (played.ok()) played = CompareEnd(tree->root(), empty, report);
+    const Status handed_over = (*place)->HandOver();
+    return played.ok() ? handed_over : played;
+  }
+
+  Status Interrupted() const {
+    return Status::System(
+        EINTR, options_.existing
+                   ? "the replay ended before its time"
+                   : "the replay ended before its time, and what it had made "
+                     "is removed");
   }
 
   Status CompareEnd(int root, bool was_empty, ReplayReport* report) {
@@ -263,13 +285,11 @@ class Run {
   }
 
   Status ReplayAll() {
-    std::vector<std::string> folders;
-    if (options_.clones == 1) folders.push_back(options_.root);
+    interruption_.emplace();
+    std::vector<std::string> folders;  // in DIR; empty: itself
+    if (options_.clones == 1) folders.emplace_back();
     for (uint32_t i = 1; options_.clones > 1 && i <= options_.clones; ++i) {
-      folders.push_back(options_.root + "/clone" + std::to_string(i));
-      if (::mkdir(folders.back().c_str(), 0755) != 0 && errno != EEXIST) {
-        return Status::System(errno, TerminalWord(folders.back()));
-      }
+      folders.push_back("clone" + std::to_string(i));
     }
     std::vector<ReplayReport> reports(folders.size());
     for (ReplayReport& report : reports) {
@@ -290,7 +310,10 @@ class Run {
       if (first.ok()) first = statuses[i];
     }
     // Refused before anything was done: there is nothing to tell.
-    if (!first.ok() && reports[0].outcome.operations() == 0) return first;
+    if (!first.ok() &&
+        (reports[0].outcome.operations() == 0 || Interruption::Happened())) {
+      return first;
+    }
     if (options_.prepare_only) {
       out_.Append(std::to_string(reports[0].prepared.entries) +
                   " entries made, " +
@@ -341,27 +364,28 @@ class Run {
   // operation earlier: the tree is a function of the plan's begin.
   Status Step() {
     Stepper stepper(out_);
+    const auto place = OpenPlace({});
+    if (!place.ok()) return place.status();
     while (true) {
-      bool empty = false;
       ReplayReport report;
       {
-        auto tree = OpenTree(options_.root, &empty);
-        if (!tree.ok()) return tree.status();
-        Result<Prepared> prepared = Prepare(tree->get(), empty);
+        const auto tree = replay::TargetTree::Open((*place)->Tree(),
+                                                   compiled_.header, target_);
+        Result<Prepared> prepared = Prepare(tree.get(), (*place)->was_empty());
         if (!prepared.ok()) return prepared.status();
         replay::PlayOptions play = PlayHow();
         play.before = [&](const replay::Action& a) {
           return stepper.Before(a);
         };
         replay::Player player(compiled_.plan.get(), compiled_.header,
-                              tree->get(), std::move(play));
+                              tree.get(), std::move(play));
         if (Status s = player.Run(&report.outcome); !s.ok()) return s;
       }
       for (const auto& mismatch : report.outcome.mismatches) {
         out_.Append("differs: " + TerminalText(mismatch.text) + "\n");
       }
-      if (stepper.again_at() == 0) return {};
-      if (Status s = ClearTree(options_.root); !s.ok()) return s;
+      if (stepper.again_at() == 0) return (*place)->HandOver();
+      if (Status s = (*place)->Clear(); !s.ok()) return s;
       stepper.Restart();
     }
   }
@@ -372,6 +396,7 @@ class Run {
   Compiled compiled_;
   replay::TargetOptions target_;
   std::mutex mutex_;
+  std::optional<Interruption> interruption_;
   int exit_status_ = 0;
 };
 

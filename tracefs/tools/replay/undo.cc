@@ -1,20 +1,21 @@
 #include "tracefs/tools/replay/undo.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tracefs/base/enclosed_folder.h"
 #include "tracefs/base/printable.h"
 #include "tracefs/event/op.h"
 #include "tracefs/replay/digest.h"
+#include "tracefs/replay/open_beneath.h"
 #include "tracefs/replay/player.h"
+#include "tracefs/replay/private_folder.h"
 #include "tracefs/replay/undo.h"
 #include "tracefs/replay/undo_plan.h"
-#include "tracefs/tools/replay/clear_tree.h"
 #include "tracefs/tools/replay/prepare.h"
 
 namespace tracefs {
@@ -22,27 +23,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A directory that is gone with the object.
-class Scratch {
- public:
-  Status Make() {
-    std::string path = TemporaryFolder() + "/tracefs-undo.XXXXXX";
-    if (::mkdtemp(path.data()) == nullptr) {
-      return Status::System(errno, Printable(path) + ": room to work it out");
-    }
-    path_ = std::move(path);
-    return {};
-  }
-  ~Scratch() {
-    if (path_.empty()) return;
-    (void)ClearTree(path_);  // what is left is in a folder for such things
-    ::rmdir(path_.c_str());
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+Result<replay::PrivateFolder> MakeScratch() {
+  const std::string folder = TemporaryFolder();
+  const UniqueFd fd(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!fd) return Status::System(errno, Printable(folder));
+  auto made = replay::PrivateFolder::Make(fd.get(), "tracefs-undo-");
+  if (!made.ok()) return made.status().Prefixed(Printable(folder));
+  return made;
+}
 
 bool ChangesTree(Op op) {
   switch (op) {
@@ -107,14 +95,14 @@ std::string DoubtOf(const Compiled& compiled, const Prepared& prepared,
 
 Result<UndoPlan> PlanUndo(const ReplayOptions& options,
                           const Compiled& compiled, int root) {
-  Scratch scratch;
-  if (Status s = scratch.Make(); !s.ok()) return s;
+  const auto scratch = MakeScratch();
+  if (!scratch.ok()) return scratch.status();
   UndoPlan result;
   result.store.Reset(
-      ::open(scratch.path().c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+      replay::OpenBeneath(scratch->fd(), ".", O_TMPFILE | O_RDWR, 0600));
   struct statvfs st;
   if (!result.store || ::fstatvfs(result.store.get(), &st) != 0) {
-    return Status::System(errno, Printable(scratch.path()));
+    return Status::System(errno, "room for the bytes to be kept");
   }
   replay::TargetOptions target = options.target;
   // Nobody else gets into the scratch directory, and it goes away: what is put
@@ -133,11 +121,13 @@ Result<UndoPlan> PlanUndo(const ReplayOptions& options,
     target.max_bytes = uint64_t{st.f_bavail} * st.f_frsize / 2;
   }
   const int plan = compiled.plan.get();
-  auto tree = replay::TargetTree::Open(scratch.path(), compiled.header, target);
-  if (!tree.ok()) return tree.status();
-  auto prepared = PrepareTree(plan, /*make=*/true, tree->get());
+  UniqueFd folder =
+      EncloseFolder(UniqueFd(::fcntl(scratch->fd(), F_DUPFD_CLOEXEC, 0)));
+  const auto tree =
+      replay::TargetTree::Open(std::move(folder), compiled.header, target);
+  auto prepared = PrepareTree(plan, /*make=*/true, tree.get());
   if (!prepared.ok()) return prepared.status();
-  replay::UndoRecorder recorder(**tree, result.store.get(), target.max_bytes);
+  replay::UndoRecorder recorder(*tree, result.store.get(), target.max_bytes);
   if (Status s = PlaceInitial(plan, &recorder); !s.ok()) return s;
   Status failed;
   replay::PlayOptions play;
@@ -148,7 +138,7 @@ Result<UndoPlan> PlanUndo(const ReplayOptions& options,
     return failed.ok();
   };
   replay::Outcome outcome;
-  replay::Player player(plan, compiled.header, tree->get(), std::move(play));
+  replay::Player player(plan, compiled.header, tree.get(), std::move(play));
   const Status played = player.Run(&outcome);
   if (!failed.ok()) return failed;
   if (!played.ok()) return played;
@@ -156,7 +146,7 @@ Result<UndoPlan> PlanUndo(const ReplayOptions& options,
   if (!expected.ok()) return expected.status();
   result.groups =
       replay::DecideUndo(recorder.Take(), {.root = root,
-                                           .scratch = (*tree)->root(),
+                                           .scratch = tree->root(),
                                            .grants = options.target.grants,
                                            .expected = *std::move(expected)});
   result.differing = DifferingOf(outcome);

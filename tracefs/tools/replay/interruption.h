@@ -1,0 +1,38 @@
+// A replay that is told to end (SIGINT, SIGTERM, SIGHUP) ends in order: what it
+// has made is nobody's but its own, and is removed.
+#pragma once
+
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "tracefs/replay/player.h"
+
+namespace tracefs {
+
+// One at a time.
+class Interruption {
+ public:
+  Interruption();
+  ~Interruption();
+
+  static bool Happened();
+
+  // While it lives, the player is stopped when it happens.
+  class Watching {
+   public:
+    Watching(Interruption* all, replay::Player* player);
+    ~Watching();
+
+   private:
+    Interruption* const all_;
+    replay::Player* const player_;
+  };
+
+ private:
+  std::mutex mutex_;
+  std::set<replay::Player*> players_;  // guarded by mutex_
+  std::jthread watcher_;
+};
+
+}  // namespace tracefs
