@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "tracefs/base/printable.h"
 #include "tracefs/export/escape.h"
 
 namespace tracefs::screen {
@@ -96,8 +97,10 @@ std::string SafeWord(std::string_view bytes, bool utf8) {
   return ForTerminal(TerminalWord(bytes), utf8);
 }
 
-std::string ForTerminal(std::string_view safe, bool utf8) {
-  if (utf8) return std::string(safe);
+std::string ForTerminal(std::string_view text, bool utf8) {
+  // Nothing changes in what is escaped; whoever forgot to is not obeyed.
+  std::string safe = Printable(text);
+  if (utf8) return safe;
   constexpr std::string_view kHex = "0123456789abcdef";
   std::string ascii;
   for (const char c : safe) {

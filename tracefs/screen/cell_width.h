@@ -24,7 +24,8 @@ std::string CutWord(const std::string& word, size_t width);
 std::string SafeText(std::string_view bytes, bool utf8);
 // The same in quotes where the reader could not see its ends.
 std::string SafeWord(std::string_view bytes, bool utf8);
-// Text that is safe already, for such a terminal.
-std::string ForTerminal(std::string_view safe, bool utf8);
+// Text that is escaped already, for such a terminal; what is not, is escaped
+// but for backslashes.
+std::string ForTerminal(std::string_view text, bool utf8);
 
 }  // namespace tracefs::screen

@@ -437,5 +437,13 @@ TEST_F(BrowserTest, ColoursAreOnlyUsedWhereTheyAreWanted) {
   EXPECT_TRUE(coloured);
 }
 
+TEST(ScreenTextTest, Malicious_WhatWasNotEscapedIsNotObeyed) {
+  EXPECT_EQ(ForTerminal("a\x1b[2J\nb", true), "a\\x1b[2J\\nb");
+  EXPECT_EQ(ForTerminal("\u202e", true), "\\xe2\\x80\\xae");
+  // What is escaped stays as it is.
+  const std::string escaped = SafeText("a\\\x1b\xffä", true);
+  EXPECT_EQ(ForTerminal(escaped, true), escaped);
+}
+
 }  // namespace
 }  // namespace tracefs::screen
