@@ -47,11 +47,12 @@ struct MountedHere {
   std::string options;  // of the file system: "ro,user_id=0,…"
 };
 
-// What lies uppermost at that place, an absolute path without links.
+// The mount that covers all others at that place, an absolute path without
+// links.
 std::optional<MountedHere> UppermostAt(const std::string& mount_point);
 
-// The absolute path without links; the last part need not answer. Of what is
-// not there the words as given.
+// The absolute path without links; the last part need not answer. `path` as it
+// was given if nothing is there.
 std::string PlaceOf(const std::string& path);
 // Of an open file; empty if it has none.
 std::string PlaceOf(int fd);
