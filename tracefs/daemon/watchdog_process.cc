@@ -29,6 +29,7 @@
 #include "tracefs/base/log_socket.h"
 #include "tracefs/base/passed_files.h"
 #include "tracefs/base/printable.h"
+#include "tracefs/base/unmount.h"
 #include "tracefs/daemon/capabilities.h"
 #include "tracefs/daemon/log.h"
 #include "tracefs/daemon/looker.h"
@@ -87,28 +88,6 @@ class WatchdogChild {
   std::string path_;  // of guarded_
 };
 
-// fusermount3 undoes what it did; it alone may where we may not.
-int RunFusermount(const std::string& path, bool lazy) {
-  const pid_t child = ::fork();
-  if (child < 0) return errno;
-  if (child == 0) {
-    sigset_t none;
-    ::sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
-    const char* const mode = lazy ? "-uqz" : "-uq";
-    ::execl("/usr/bin/fusermount3", "fusermount3", mode, "--", path.c_str(),
-            nullptr);
-    ::execlp("fusermount3", "fusermount3", mode, "--", path.c_str(), nullptr);
-    ::_exit(127);
-  }
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return 0;
-  // It says why on its standard error only; in use is what it mostly is.
-  return WIFEXITED(status) && WEXITSTATUS(status) == 127 ? EPERM : EBUSY;
-}
-
 int WatchdogChild::UnmountNow(int flags) const {
   // Relative to the directory that was found when the mount was new: nobody
   // can bend the way there any more.
@@ -119,7 +98,7 @@ int WatchdogChild::UnmountNow(int flags) const {
   }
   (void)!::chdir("/");
   if (error == EPERM) {
-    return RunFusermount(path_, (flags & MNT_DETACH) != 0);
+    return FusermountUnmount(path_, (flags & MNT_DETACH) != 0);
   }
   return error;
 }

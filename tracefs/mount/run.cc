@@ -31,6 +31,7 @@
 #include "tracefs/mount/answers.h"
 #include "tracefs/mount/commands.h"
 #include "tracefs/mount/config_steering.h"
+#include "tracefs/mount/dead_mount.h"
 #include "tracefs/mount/descriptor_budget.h"
 #include "tracefs/mount/environment.h"
 #include "tracefs/mount/last_word.h"
@@ -174,6 +175,25 @@ Status CheckIsThere(const std::string& source) {
   return Status::Ok();
 }
 
+Result<Config> ConfigOf(const MountOptions& options) {
+  if (options.config_text.empty()) {
+    return LoadConfig(options.config, FullSchema());
+  }
+  return ParseConfig(options.config_text,
+                     options.config.empty() ? "tracefs-run" : options.config,
+                     FullSchema());
+}
+
+// Whether a tracer has operations fail that it cannot record, or it is not to
+// be known.
+bool MayFailClosed(const MountOptions& options) {
+  const Result<Config> config = ConfigOf(options);
+  if (!config.ok()) return true;
+  return std::ranges::any_of(config->tracers, [](const TracerConfig& tracer) {
+    return tracer.output.back().Text("when_full") == "fail";
+  });
+}
+
 // Of a directory of configs, the reload chooses again.
 WatchdogOptions WatchdogOptionsOf(const MountOptions& options, const Log& log,
                                   bool reloads) {
@@ -203,6 +223,13 @@ Status Run(const MountOptions& given, Log& log,
       ConfigSteering::Begin(&options);
   if (!steered.ok()) return steered.status();
   ConfigSteering* const steering = steered->get();
+  if (feed == nullptr) {
+    if (Status s = RemoveDeadMounts(given.mount_point,
+                                    [&] { return MayFailClosed(options); });
+        !s.ok()) {
+      return s;
+    }
+  }
   if (Status s = CheckIsThere(given.source); !s.ok()) return s;
   if (feed == nullptr) {
     if (Status s = CheckNotMountedTwice(given.source, given.mount_point);
@@ -238,12 +265,7 @@ Status Run(const MountOptions& given, Log& log,
   NameTable names;
   // The outputs are opened before the mount: a trace inside the traced tree is
   // written to the tree below.
-  const Result<Config> config =
-      options.config_text.empty()
-          ? LoadConfig(options.config, FullSchema())
-          : ParseConfig(options.config_text,
-                        options.config.empty() ? "tracefs-run" : options.config,
-                        FullSchema());
+  const Result<Config> config = ConfigOf(options);
   if (!config.ok()) return config.status();
   // A mount that does not begin leaves nothing that is in the way of the next.
   const auto begun_to_trace = std::make_shared<std::atomic<bool>>(false);
