@@ -13,7 +13,8 @@
 
 namespace tracefs {
 
-Status CheckConfig(const std::string& config_file, bool dot) {
+Status CheckConfig(const std::string& config_file, bool dot,
+                   Visibility visibility) {
   const Result<Config> config = LoadConfig(config_file, FullSchema());
   if (!config.ok()) return config.status();
   NameTable names;
@@ -22,7 +23,8 @@ Status CheckConfig(const std::string& config_file, bool dot) {
       PlanTracers(*config, names, {.probe = true});
   if (!plans.ok()) return plans.status();
   for (const std::string& warning :
-       WarningsOf(*plans, {.forwards_locks = NamesLocks(*plans)})) {
+       WarningsOf(*plans, {.forwards_locks = NamesLocks(*plans),
+                          .visibility = VisibilityName(visibility)})) {
     std::cerr << "tracefs-mount: " << warning << '\n';
   }
   for (size_t i = 0; i < config->tracers.size(); ++i) {

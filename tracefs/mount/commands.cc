@@ -53,6 +53,27 @@ Json WarningsJson(const std::vector<TracerPlan>& plans,
   return warnings;
 }
 
+ExplainedChoice WhatCannotBeRecorded(const TracerRegistry& tracers,
+                                     const TracerRegistry::Entries& entries) {
+  ExplainedChoice choice;
+  choice.subject = "operations that cannot be recorded";
+  std::string who;
+  for (const auto& [id, entry] : entries) {
+    if (!entry.fails_closed || entry.suspended) continue;
+    who += (who.empty() ? "" : ", ") + std::to_string(id);
+  }
+  choice.choice = who.empty() ? "done, and counted as lost"
+                              : "refused (EIO) where one of these tracers may "
+                                "have to record them: " +
+                                    who;
+  choice.why = who.empty() ? "no running tracer says when_full = fail"
+                           : "when_full = fail";
+  if (tracers.stays_shut()) {
+    choice.choice += "; if the daemon dies the mount stays shut";
+  }
+  return choice;
+}
+
 ControlAnswer Done(const Status& status) {
   if (!status.ok()) return status;
   return Answer(Json::object());
@@ -64,10 +85,18 @@ template <Status (TracerRegistry::*kDo)(uint32_t)>
 ControlAnswer MountCommands::ToTracer(ControlRequest& request) {
   const Result<uint32_t> id = request.Number("tracer");
   if (!id.ok()) return id.status();
+  const TracerRegistry::Entries before = mount_.tracers.All();
+  const auto tracer = before.find(*id);
+  const bool bares = request.command != "start" && tracer != before.end() &&
+                     tracer->second.fails_closed;
   const Status done = (mount_.tracers.*kDo)(*id);
   if (done.ok()) {
-    Notify(NoticeId::kTracers, "tracer " + std::to_string(*id) + ": " +
-                                   request.command + ", by tracefs-ctl");
+    Notify(NoticeId::kTracers,
+           "tracer " + std::to_string(*id) + ": " + request.command +
+               ", by tracefs-ctl" +
+               (bares ? ": what it had refused (when_full = fail) is done from "
+                        "here on, and not recorded"
+                      : ""));
   }
   return Done(done);
 }
@@ -207,6 +236,8 @@ ControlAnswer MountCommands::Explain(ControlRequest& /*request*/) {
                     mount_.queue_threads)) {
     choices.push_back(ChoiceJson(choice, entries));
   }
+  choices.push_back(
+      ChoiceJson(WhatCannotBeRecorded(mount_.tracers, entries), entries));
   for (const ExplainedChoice& choice :
        ExplainSources(mount_.traced.calls, mount_.traced.watch)) {
     choices.push_back(ChoiceJson(choice, entries));
@@ -315,7 +346,9 @@ ControlAnswer MountCommands::Add(ControlRequest& request) {
                    .files = &request.files});
   if (!plans.ok()) return plans.status();
   const WarningFacts facts = {
-      .forwards_locks = mount_.fs.options().forward_locks, .mounted = true};
+      .forwards_locks = mount_.fs.options().forward_locks,
+      .mounted = true,
+      .visibility = VisibilityName(mount_.fs.policy().visibility())};
   const Json warnings = WarningsJson(*plans, facts);
   for (TracerPlan& plan : *plans) PutWarnings(facts, &plan);
   std::vector<uint32_t> ids;

@@ -23,6 +23,7 @@
 #include "tracefs/fs/compact_handle.h"
 #include "tracefs/fs/fuse_api.h"
 #include "tracefs/mount/doctor.h"
+#include "tracefs/mount/kernel_promises.h"
 #include "tracefs/mount/session.h"
 #include "tracefs/process/proc_connector.h"
 
@@ -58,16 +59,27 @@ Finding CheckKernel(const Machine& machine) {
   Finding f;
   f.subject = "kernel";
   f.found = "Linux " + machine.kernel_release;
-  if (!IsKernelAtLeast(machine.kernel_release, 5, 12)) {
+  const auto version = [](int major, int minor) {
+    return "Linux " + std::to_string(major) + '.' + std::to_string(minor);
+  };
+  const std::string promised = version(kPromisedMajor, kPromisedMinor);
+  if (!IsKernelAtLeast(machine.kernel_release, kOldestMajor, kOldestMinor)) {
     f.state = State::kMissing;
     f.consequence = "no sandbox and no private copy of the source";
-    f.advice = "use Linux 5.12 or newer; 6.14 or newer has everything";
-  } else if (!IsKernelAtLeast(machine.kernel_release, 6, 9)) {
+    f.advice = "use " + promised + " or newer; " +
+               version(kOldestMajor, kOldestMinor) +
+               " is the oldest that works at all";
+  } else if (std::string lacking = KernelLacks(machine.kernel_release);
+             !lacking.empty()) {
     f.state = State::kLimited;
-    f.consequence =
-        "reads and writes that nobody traces go through the daemon, and "
-        "requests over /dev/fuse: several times the cost";
-    f.advice = "use Linux 6.14 or newer";
+    f.consequence = std::move(lacking);
+    f.advice =
+        IsKernelAtLeast(machine.kernel_release, kPromisedMajor, kPromisedMinor)
+            ? "nothing that is promised is missing; newer kernels have "
+              "this, too"
+            : "use " + promised +
+                  " or newer, on which all holds that is promised of "
+                  "security and transparency";
   }
   return f;
 }

@@ -19,7 +19,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "tracefs/base/kernel_version.h"
 #include "tracefs/base/version.h"
+#include "tracefs/mount/kernel_promises.h"
 
 namespace tracefs {
 namespace {
@@ -197,6 +199,10 @@ format::TraceHeader CommonHeader(const MountOptions& options, int source) {
   DescribeBacking(options.source, source, &header);
   header.Set("visibility", VisibilityName(options.visibility));
   header.Set("visibility.invisible", InvisibleText(options.visibility));
+  if (const std::string lacking = KernelLacks(KernelRelease());
+      !lacking.empty()) {
+    header.Set("kernel.lacks", lacking);
+  }
   return header;
 }
 

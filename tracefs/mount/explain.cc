@@ -5,6 +5,8 @@
 #include <initializer_list>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/kernel_version.h"
+#include "tracefs/mount/kernel_promises.h"
 #include "tracefs/mount/options.h"
 #include "tracefs/mount/queue_memory.h"
 
@@ -161,6 +163,17 @@ ExplainedChoice Queues(const TransportChoice& transport) {
   return choice;
 }
 
+ExplainedChoice Kernel() {
+  const std::string release = KernelRelease();
+  ExplainedChoice choice;
+  choice.subject = "kernel";
+  choice.choice = "Linux " + release;
+  choice.why = KernelLacks(release);
+  if (choice.why.empty()) choice.why = "it lacks nothing that is promised";
+  choice.for_good = true;
+  return choice;
+}
+
 ExplainedChoice Symlinks(const FileSystem& fs) {
   const bool kept = fs.policy().visibility() == Visibility::kFast;
   ExplainedChoice choice;
@@ -203,6 +216,7 @@ std::vector<ExplainedChoice> ExplainMount(const FileSystem& fs,
   all.push_back(Privileges(fs));
   all.push_back(OpenFiles(fs));
   all.push_back(Waits(fs));
+  all.push_back(Kernel());
   return all;
 }
 

@@ -62,7 +62,8 @@ Status Reload(const MountOptions& options) {
 int Main(const MountOptions& options) {
   switch (options.command) {
     case MountOptions::Command::kCheck:
-      return Finish(kName, CheckConfig(options.config, options.dot));
+      return Finish(
+          kName, CheckConfig(options.config, options.dot, options.visibility));
     case MountOptions::Command::kDoctor:
       return Finish(kName, RunDoctor(options.source, options.fix, std::cout));
     case MountOptions::Command::kReload:

@@ -325,7 +325,9 @@ Status Run(const MountOptions& given, Log& log,
 
   format::TraceHeader header = CommonHeader(options, source->fd.get());
   const bool forwards_locks = NamesLocks(*plans);
-  const WarningFacts warning_facts = {.forwards_locks = forwards_locks};
+  const WarningFacts warning_facts = {
+      .forwards_locks = forwards_locks,
+      .visibility = VisibilityName(options.visibility)};
   for (const std::string& warning : WarningsOf(*plans, warning_facts)) {
     std::cerr << "tracefs-mount: " << warning << '\n';
   }

@@ -50,7 +50,9 @@ Result<MadeOutputDriver> MakeDriver(const ConfigEntry& entry, bool probe,
   if (row.probe != nullptr) {
     if (Status s = row.probe(entry); !s.ok()) return s;
   }
-  return MadeOutputDriver{.driver = std::make_unique<UnmadeDriver>()};
+  return MadeOutputDriver{
+      .driver = std::make_unique<UnmadeDriver>(),
+      .when_full = AsksToFail(entry) ? LossPolicy::kFail : LossPolicy::kBlock};
 }
 
 // `files`: one for each wish of this section and of those that follow, or none.
@@ -88,6 +90,9 @@ Status MakeOutput(const Config& file, const TracerConfig& config,
                      (made->flight && made->flight->outlives_daemon &&
                       config.output.front().name != "async");
   parts.when_full = made->when_full;
+  if (parts.when_full == LossPolicy::kFail) {
+    parts.header.Set("output.when_full", last.Text("when_full"));
+  }
   PutDriver(last.name, std::move(made->driver), &parts);
   for (size_t i = config.output.size() - 1; i-- > 0;) {
     const ConfigEntry& entry = config.output[i];
@@ -143,7 +148,7 @@ bool HasLossPolicy(const ConfigEntry& filter) {
 // loses blocks by a policy of its own, and records operations one by one.
 Status CheckForFail(const Config& file, const TracerConfig& config) {
   const ConfigEntry& driver = config.output.back();
-  if (driver.Text("when_full") != "fail") return Status::Ok();
+  if (!AsksToFail(driver)) return Status::Ok();
   for (size_t i = 0; i + 1 < config.output.size(); ++i) {
     const ConfigEntry& filter = config.output[i];
     if (!HasLossPolicy(filter)) continue;
@@ -198,6 +203,10 @@ Status CheckNamesAreFixed(const Config& config) {
 }
 
 }  // namespace
+
+bool AsksToFail(const ConfigEntry& driver) {
+  return driver.Text("when_full") == "fail";
+}
 
 std::string PlaceText(const Config& file, SourcePosition position) {
   return file.file_name + ':' + std::to_string(position.line) + ':' +

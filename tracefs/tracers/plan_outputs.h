@@ -12,6 +12,10 @@
 namespace tracefs {
 
 // "file:line:column".
+// Whether operations are to fail that the tracer with this output could not
+// record: `when_full = fail`.
+bool AsksToFail(const ConfigEntry& driver);
+
 std::string PlaceText(const Config& file, SourcePosition position);
 
 // Judges one section without opening anything. Errors, here and below, say

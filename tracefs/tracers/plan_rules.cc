@@ -8,6 +8,7 @@
 #include "tracefs/base/spelling.h"
 #include "tracefs/base/units.h"
 #include "tracefs/tracers/parts.h"
+#include "tracefs/tracers/plan_outputs.h"
 
 namespace tracefs {
 namespace {
@@ -51,7 +52,7 @@ Status Resolve(const Config& file, uint32_t first_id, RuleAction* action) {
   }
   const bool steers = action->kind == RuleAction::Kind::kSuspend ||
                       action->kind == RuleAction::Kind::kRaise;
-  if (steers && tracers[number].output.back().Text("when_full") == "fail") {
+  if (steers && AsksToFail(tracers[number].output.back())) {
     return ErrorAt(file.file_name, action->position,
                    "tracer " + Quoted(action->tracer) +
                        " has when_full = fail: no rule stops it or gives it "

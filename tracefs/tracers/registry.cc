@@ -43,6 +43,7 @@ Status TracerRegistry::Add(std::vector<TracerPlan> plans,
     if (Status s = mount_.stay_shut(); !s.ok()) {
       return s.Prefixed("the mount could not be told to stay shut");
     }
+    stays_shut_.store(true);
   }
   std::vector<TracerParts> parts;
   Entries added;
@@ -84,6 +85,7 @@ Status TracerRegistry::Add(std::vector<TracerPlan> plans,
     }
     entry.files = std::move(plan.files);
     entry.flight = plan.flight != nullptr;
+    entry.fails_closed = FailsClosed({&plan, 1});
     entry.filter = std::move(plan.filter);
     if (entry.kind == TracerKind::kRules) {
       entry.rules = std::make_shared<RuleRunner>(

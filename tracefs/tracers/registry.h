@@ -2,6 +2,7 @@
 // are suspended and resumed, get other filters, are raised by rules, and go.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -61,6 +62,7 @@ class TracerRegistry {
     bool needs_details = false;
     bool needs_ancestors = false;
     bool flight = false;  // can write snapshots
+    bool fails_closed = false;
     // 0: no rule has raised it.
     uint64_t raised_until_ns = 0;
     uint32_t raised_by = 0;  // the tracer whose rule it was
@@ -95,6 +97,9 @@ class TracerRegistry {
   // Those for which `is_over` become what they were.
   void EndRaises(const std::function<bool(const Entry&)>& is_over);
 
+  // Whether some tracer has had the mount stay shut if its daemon dies.
+  bool stays_shut() const { return stays_shut_.load(); }
+
   // As they are now.
   Entries All() const;
   std::vector<RuleTotals> TotalsOfRules() const;
@@ -112,6 +117,7 @@ class TracerRegistry {
 
   const TracedMount mount_;
   const std::unique_ptr<AlarmHandler> actions_;
+  std::atomic<bool> stays_shut_{false};
   uint32_t next_id_ = 1;
   uint32_t next_other_id_;
 

@@ -5,6 +5,27 @@
 #include "tracefs/tracers/plan_facts.h"
 
 namespace tracefs {
+namespace {
+
+// What the kernel answers from its caches there, of operations that it asks
+// the mount for otherwise.
+std::string AnsweredByKernel(const TracerPlan& plan,
+                             std::string_view visibility) {
+  std::vector<Op> ops;
+  if (visibility == "auto") ops = {Op::lookup_, Op::getattr_};
+  if (visibility == "fast") {
+    ops = {Op::lookup_, Op::getattr_, Op::readdir_, Op::readlink_};
+  }
+  std::string text;
+  for (const Op op : ops) {
+    if (!MayKeep(plan, op)) continue;
+    text += (text.empty() ? "" : ", ") + std::string(OpName(op));
+  }
+  return text;
+}
+
+}  // namespace
+
 std::vector<std::string> WarningsOf(const TracerPlan& plan,
                                     const WarningFacts& facts) {
   std::vector<std::string> warnings = plan.warnings;
@@ -17,6 +38,17 @@ std::vector<std::string> WarningsOf(const TracerPlan& plan,
     say("no operation is ever 'access': the kernel checks permissions by "
         "itself (default_permissions); access(2) is seen as the lookups and "
         "getattrs that it makes");
+  }
+  if (FailsClosed({&plan, 1})) {
+    if (const std::string kept = AnsweredByKernel(plan, facts.visibility);
+        !kept.empty()) {
+      say("not each " + kept +
+          " comes to the mount, and so some are done "
+          "unrecorded in spite of when_full = fail: --visibility " +
+          std::string(facts.visibility) +
+          " lets the kernel answer them for a while; mount with --visibility "
+          "exact, or leave them out of the filter");
+    }
   }
   if (facts.forwards_locks || !MayKeepLocks(plan)) return warnings;
   if (!facts.mounted) {

@@ -4,6 +4,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tracefs/tracers/plan.h"
@@ -15,6 +16,8 @@ struct WarningFacts {
   bool forwards_locks = false;
   // The mount is there already: what comes to us is settled.
   bool mounted = false;
+  // As the mount option calls it; empty: not known.
+  std::string_view visibility = {};
 };
 
 // What the filters of one plan are warned of, and what they ask for in vain.

@@ -265,6 +265,32 @@ def late():
     place.clean()
 
 
+def steered():
+    """Users may not stop it; root may, and it is told."""
+    place = Place()
+    mount = place.mount()
+    for command in (["stop", "1"], ["remove", "1"], ["set-filter", "1", ""],
+                    ["unmount"]):
+        done = SUITE.tool("tracefs-ctl", place.point, *command, user=USER,
+                          group=USER, cwd="/")
+        expect(done.returncode != 0, f"a user may {command[0]}")
+    expect(mount.is_mounted(), "a user has ended it")
+    said = SUITE.command("tracefs-ctl", place.point, "explain")
+    expect("refused (EIO)" in said and "stays shut" in said,
+           f"explain says nothing of it:\n{said}")
+    header = SUITE.command("tracefs-dump", "--header", place.trace, status=None)
+    expect(re.search(r"output.when_full\s+fail", header), header)
+    SUITE.command("tracefs-ctl", place.point, "stop", "1")
+    expect("is done from here on, and not recorded" in mount.messages(),
+           f"the log does not tell:\n{mount.messages()}")
+    said = SUITE.command("tracefs-ctl", place.point, "explain")
+    expect("refused (EIO)" not in said and "stays shut" in said, said)
+    mount.kill()
+    expect_shut(mount, place)
+    open_it(mount, place)
+    place.clean()
+
+
 def others_are_taken_away():
     """Without the policy a dead mount goes, as ever."""
     place = Place()
@@ -332,12 +358,12 @@ def full_disk(output):
 
         filler = threading.Thread(target=fill_soon)
         filler.start()
-        made, refused = make_many(place.point, 800)
+        made, refused = make_many(place.point, 200)
         filler.join()
         # What was left of a step that was taken before is used up, too.
         more = 0
         while refused == 0 and more < 100:
-            again = make_many(place.point, 800, prefix=f"m{more}")
+            again = make_many(place.point, 200, prefix=f"m{more}")
             made, refused, more = made + again[0], again[1], more + 1
         expect(refused > 0, "nothing was refused")
         os.unlink(ballast[0])
@@ -399,6 +425,7 @@ def main():
     for how in ("umount", "SIGTERM"):
         SUITE.run(f"ended by {how}", ended_in_order, how)
     SUITE.run("added later", late)
+    SUITE.run("stopped by users and by root", steered)
     SUITE.run("mounts without the policy", others_are_taken_away)
     for output in ("buf = 4K", "", "rotate_size = 64K", "unbuffered"):
         SUITE.run(f"full disk, {output or 'large blocks'}", full_disk, output)

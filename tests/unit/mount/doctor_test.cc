@@ -152,6 +152,33 @@ TEST_F(DoctorTest, KernelsOfferMoreAndMore) {
   EXPECT_EQ(Of("FUSE passthrough").state, State::kLimited);
   machine_.kernel_release = "6.9";
   EXPECT_EQ(Of("FUSE passthrough").state, State::kOk);
+  machine_.kernel_release = "6.18.44-amd64";
+  EXPECT_EQ(Of("kernel").state, State::kOk);
+}
+
+// What a kernel lacks is told one by one, and from which on all holds that is
+// promised.
+TEST_F(DoctorTest, WhatIsPromisedIsToldByTheKernelItTakes) {
+  const std::pair<const char*, const char*> lacking[] = {
+      {"6.0.12", "O_TMPFILE"},     {"6.5.0", "shared maps"},
+      {"6.6.1", "no Landlock"},    {"6.7.9", "watchdog"},
+      {"6.8.0-31", "passthrough"}, {"6.11", "F_SETOWN"},
+  };
+  for (const auto& [release, what] : lacking) {
+    machine_.kernel_release = release;
+    const Finding f = Of("kernel");
+    EXPECT_EQ(f.state, State::kLimited) << release;
+    EXPECT_THAT(f.consequence, HasSubstr(what)) << release;
+    EXPECT_THAT(f.advice, HasSubstr("use Linux 6.12 or newer")) << release;
+  }
+  for (const char* release : {"6.12.0", "6.15"}) {
+    machine_.kernel_release = release;
+    const Finding f = Of("kernel");
+    EXPECT_THAT(f.advice, HasSubstr("nothing that is promised is missing"));
+    for (const auto& [before, what] : lacking) {
+      EXPECT_THAT(f.consequence, Not(HasSubstr(what))) << release;
+    }
+  }
 }
 
 TEST_F(DoctorTest, LibfuseBefore3183LosesSetUserId) {

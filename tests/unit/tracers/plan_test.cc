@@ -2,6 +2,7 @@
 #include "tracefs/tracers/plan.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -228,6 +229,10 @@ class WarningsTest : public ::testing::Test {
     }
     return said;
   }
+  std::string SaidOfAudit(const std::string& filter, const char* visibility) {
+    return Said("{ { " + filter + " } { } { file = \"/x\" when_full = fail } }",
+                {.forwards_locks = true, .visibility = visibility});
+  }
   bool Forwards(const std::string& filter, const std::string& rule = "") {
     const auto config =
         ParseConfig("{ { " + filter + " } { " + rule + " } { file = \"/x\" } }",
@@ -240,6 +245,20 @@ class WarningsTest : public ::testing::Test {
 
   NameTable names_;
 };
+
+// An audit of what the kernel may answer by itself would have holes.
+TEST_F(WarningsTest, AnAuditOfWhatTheKernelAnswersIsWarnedOf) {
+  const char* const all = "op IN { lookup getattr readdir readlink mkdir }";
+  EXPECT_EQ(SaidOfAudit(all, "exact"), "");
+  EXPECT_THAT(SaidOfAudit(all, "auto"),
+              testing::HasSubstr("not each lookup, getattr comes"));
+  EXPECT_THAT(SaidOfAudit(all, "fast"),
+              testing::HasSubstr("not each lookup, getattr, readdir"));
+  EXPECT_EQ(SaidOfAudit("op IN { mkdir unlink write }", "fast"), "");
+  EXPECT_EQ(
+      Said("{ { op = lookup } { } { file = \"/x\" } }", {.visibility = "fast"}),
+      "");
+}
 
 TEST_F(WarningsTest, LocksAreForwardedWhereAnOperationIsNamedNotAWord) {
   EXPECT_TRUE(Forwards("op = flock"));

@@ -1,0 +1,17 @@
+// What this project promises and which Linux it takes: one table, for --doctor,
+// `explain` and the header of traces (docs/security.md has it for people).
+#pragma once
+
+#include <string>
+
+namespace tracefs {
+
+// The oldest Linux that a mount works on, and the oldest on which all that is
+// promised of security and transparency holds.
+inline constexpr int kOldestMajor = 5, kOldestMinor = 12;
+inline constexpr int kPromisedMajor = 6, kPromisedMinor = 12;
+
+// What a kernel of that release lacks, as people are told; empty: nothing.
+std::string KernelLacks(const std::string& release);
+
+}  // namespace tracefs
