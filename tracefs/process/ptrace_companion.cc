@@ -24,7 +24,8 @@ using Kind = ProcessRecord::Kind;
 constexpr long kStopAt = PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
                          PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC |
                          PTRACE_O_TRACEEXIT | PTRACE_O_EXITKILL;
-// Of more tasks than this no end is kept that comes before their beginning.
+// Ends that come before their beginnings are kept of no more tasks than this:
+// of most a maker tells at once, of some nobody does.
 constexpr size_t kMaxEarly = 4096;
 
 long Ptrace(__ptrace_request request, pid_t tid, long data = 0) {
@@ -112,7 +113,8 @@ bool PtraceCompanion::Handle(pid_t tid, int status) {
   if (!tasks_.contains(tid)) {
     // Made by a tracee that has not told of it yet: it waits for that.
     if (!ended && !WIFSTOPPED(status)) return false;
-    if (!ended || early_.size() < kMaxEarly) early_[tid] = status;
+    if (early_.size() >= kMaxEarly) ForgetEarlyEnds();
+    early_[tid] = status;
     if (!ended) LetOrphansGoOn();
     return true;
   }
@@ -184,8 +186,48 @@ void PtraceCompanion::TellFork(pid_t tid, pid_t child) {
   record.clone_flags = flags;
   record.incomplete = !flags || record.child.start_ticks == 0;
   options_.take(record);
-  if (const auto early = early_.extract(child)) {
-    static_cast<void>(Handle(child, early.mapped()));
+  const auto early = early_.extract(child);
+  if (!early) return;
+  // Whose end was taken is gone: one that is there has an old number.
+  const int did = early.mapped();
+  if (!WIFSTOPPED(did) && ReadTaskOwner(static_cast<uint32_t>(child))) return;
+  static_cast<void>(Handle(child, did));
+}
+
+void PtraceCompanion::ForgetEarlyEnds() {
+  std::erase_if(early_,
+                [](const auto& one) { return !WIFSTOPPED(one.second); });
+}
+
+// Of a task that ends: it was killed, or ended by another thread, before it
+// could tell of these.
+void PtraceCompanion::TellUntold(pid_t tid,
+                                 const std::vector<uint32_t>& children) {
+  for (const uint32_t child : children) {
+    // Children already reported, and ended, have no tracer any more.
+    const auto owner = ReadTaskOwner(child);
+    const bool follows =
+        owner && owner->tracer == static_cast<uint32_t>(::getpid());
+    if (follows || early_.contains(static_cast<pid_t>(child))) {
+      TellFork(tid, static_cast<pid_t>(child));
+    }
+  }
+}
+
+// A task that ends within clone(2).
+void PtraceCompanion::TellUntoldForks(pid_t tid, uint64_t flags) {
+  const uint32_t pid = tasks_.at(tid).pid;
+  if ((flags & CLONE_PARENT) == 0) {
+    TellUntold(tid, ReadChildren(pid, static_cast<uint32_t>(tid)));
+    return;
+  }
+  // They are its parent's children. One that the parent made itself, and has
+  // not told of in this moment either, is taken for one of these.
+  const auto above = processes_.find(processes_.at(pid).ppid);
+  if (above == processes_.end()) return;
+  const std::set<pid_t> threads = above->second.threads;
+  for (const pid_t thread : threads) {
+    TellUntold(tid, ReadChildren(above->first, static_cast<uint32_t>(thread)));
   }
 }
 
@@ -271,16 +313,14 @@ void PtraceCompanion::TellPipes(Process& process, pid_t tid) {
 void PtraceCompanion::OnExiting(pid_t tid) {
   const uint32_t pid = tasks_.at(tid).pid;
   Process& process = processes_.at(pid);
-  // A killed task no longer stops for the event it was about to report.
+  // A killed task no longer stops for the event it was about to report, nor
+  // does one that another thread's exit_group(2) ends.
+  const std::optional<uint64_t> flags =
+      ReadCloneFlags(static_cast<uint32_t>(tid));
+  if (flags) TellUntoldForks(tid, *flags);
   if ((EventMessage(tid, PTRACE_EVENT_EXIT) & 0x7f) == SIGKILL) {
-    for (const uint32_t child : ReadChildren(pid, static_cast<uint32_t>(tid))) {
-      // Children already reported, and ended, have no tracer any more.
-      const auto owner = ReadTaskOwner(child);
-      const bool follows =
-          owner && owner->tracer == static_cast<uint32_t>(::getpid());
-      if (follows || early_.contains(static_cast<pid_t>(child))) {
-        TellFork(tid, static_cast<pid_t>(child));
-      }
+    if (!flags) {
+      TellUntold(tid, ReadChildren(pid, static_cast<uint32_t>(tid)));
     }
     const auto stat = ReadTaskStat(pid);
     if (stat && stat->memory.known() && process.memory.known() &&

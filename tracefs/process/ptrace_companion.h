@@ -96,6 +96,9 @@ class PtraceCompanion {
   void OnEnd(pid_t tid, int status);
   void GoOn(pid_t tid, int signal);
   void TellFork(pid_t tid, pid_t child);
+  void TellUntold(pid_t tid, const std::vector<uint32_t>& children);
+  void TellUntoldForks(pid_t tid, uint64_t flags);
+  void ForgetEarlyEnds();
   TaskFacts TellExec(Process& process, pid_t tid);
   void ForgetOtherThreads(Process& process, pid_t tid);
   void LetOrphansGoOn();
