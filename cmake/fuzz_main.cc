@@ -36,6 +36,10 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv)
     __attribute__((weak));
+// What a target knows of the structure of its inputs.
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size,
+                                          size_t max, unsigned seed)
+    __attribute__((weak));
 
 // Sanitizers call this before they end the process; they bring it along.
 extern "C" void __sanitizer_set_death_callback(void (*callback)())
@@ -244,6 +248,15 @@ void MutateOnce(Input& input, const std::vector<Input>& corpus,
   }
 }
 
+// By the target's own means, every other time.
+void MutateByStructure(Input& input, size_t max_bytes, Random& random) {
+  const size_t size = std::min(input.size(), max_bytes);
+  max_bytes = std::min(max_bytes, 2 * size + 4096);
+  input.resize(max_bytes);
+  input.resize(LLVMFuzzerCustomMutator(input.data(), size, max_bytes,
+                                       static_cast<unsigned>(random.Next())));
+}
+
 Input ReadFile(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
   Input bytes((std::istreambuf_iterator<char>(in)),
@@ -308,6 +321,16 @@ bool MemoryWasBounded() {
 
 }  // namespace
 
+// For custom mutators, as libFuzzer has it.
+extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max) {
+  static Random random(2);
+  Input input(data, data + size);
+  MutateOnce(input, {input}, random);
+  size = std::min(input.size(), max);
+  std::copy_n(input.begin(), size, data);
+  return size;
+}
+
 int main(int argc, char** argv) {
   uint64_t mutations = 0;
   uint64_t seed = 1;
@@ -364,7 +387,11 @@ int main(int argc, char** argv) {
   for (uint64_t i = 0; i < mutations; ++i) {
     Input input = corpus[random.Below(corpus.size())];
     for (size_t rounds = 1 + random.Below(4); rounds > 0; --rounds) {
-      MutateOnce(input, corpus, random);
+      if (LLVMFuzzerCustomMutator != nullptr && random.Below(2) == 0) {
+        MutateByStructure(input, max_bytes, random);
+      } else {
+        MutateOnce(input, corpus, random);
+      }
     }
     if (input.size() > max_bytes) input.resize(max_bytes);
     RunOne(input);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "filters/output/chain.h"
+#include "tests/fuzz/structured.h"
 
 namespace tracefs {
 namespace {
@@ -52,4 +53,19 @@ void DecodeOne(std::string_view input) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   tracefs::DecodeOne({reinterpret_cast<const char*>(data), size});
   return 0;
+}
+
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size,
+                                          size_t max, unsigned seed) {
+  // The chain by its words, or the payload.
+  tracefs::fuzz::Dice dice(seed + 1);
+  const std::string_view input(reinterpret_cast<const char*>(data), size);
+  const size_t end = input.find('\n');
+  if (end == input.npos || tracefs::fuzz::Below(dice, 3) != 0) {
+    return LLVMFuzzerMutate(data, size, max);
+  }
+  const std::string made =
+      tracefs::fuzz::ChangedText(input.substr(0, end), dice) +
+      std::string(input.substr(end));
+  return tracefs::fuzz::PutBack(made, data, max);
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "config/config.h"
+#include "tests/fuzz/structured.h"
 #include "tests/support/config_schema.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -25,4 +26,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!again.ok() || ToText(again->tracers.at(0)) != printed) abort();
   }
   return 0;
+}
+
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size,
+                                          size_t max, unsigned seed) {
+  return tracefs::fuzz::MutateText(data, size, max, seed);
 }

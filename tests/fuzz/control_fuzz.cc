@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "tests/fuzz/structured.h"
 #include "tracefs/control/answer.h"
 #include "tracefs/control/request.h"
 
@@ -23,4 +24,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto answer = tracefs::ParseAnswer(line);
   if (!answer.ok() && answer.status().message().empty()) abort();
   return 0;
+}
+
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size,
+                                          size_t max, unsigned seed) {
+  return tracefs::fuzz::MutateText(data, size, max, seed);
 }

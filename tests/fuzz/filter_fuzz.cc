@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "filters/input/filter.h"
+#include "tests/fuzz/structured.h"
 #include "tests/support/filter_world.h"
 
 namespace tracefs {
@@ -108,4 +109,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     tracefs::RunText({reinterpret_cast<const char*>(data), size}, world);
   }
   return 0;
+}
+
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size,
+                                          size_t max, unsigned seed) {
+  if (size > 0 && data[0] == 0) return LLVMFuzzerMutate(data, size, max);
+  return tracefs::fuzz::MutateText(data, size, max, seed);
 }

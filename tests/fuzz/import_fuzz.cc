@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "tests/fuzz/structured.h"
 #include "tracefs/base/file_io.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/format/byte_source.h"
@@ -95,4 +96,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Require(merger.status(0).ok() && plan.Finish().ok());
   Require(operations == made.counts.operations);
   return 0;
+}
+
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size,
+                                          size_t max, unsigned seed) {
+  return tracefs::fuzz::MutateText(data, size, max, seed);
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "anonymize/plan.h"
+#include "tests/fuzz/structured.h"
 #include "tracefs/format/trace_header.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -36,4 +37,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (plan.ok()) (void)(*plan)->Explain();
   }
   return 0;
+}
+
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size,
+                                          size_t max, unsigned seed) {
+  return tracefs::fuzz::MutateText(data, size, max, seed);
 }

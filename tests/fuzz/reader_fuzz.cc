@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tests/fuzz/fuzzed_trace.h"
+#include "tests/fuzz/structured_trace.h"
 #include "tracefs/reader/tracefs_reader.h"
 
 namespace {
@@ -147,4 +148,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Blocks(trace);
   Seek(trace);
   return 0;
+}
+
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size,
+                                          size_t max, unsigned seed) {
+  return tracefs::fuzz::MutateTrace(data, size, max, seed);
 }

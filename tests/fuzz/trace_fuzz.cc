@@ -9,6 +9,7 @@
 #include <string>
 
 #include "tests/fuzz/fuzzed_trace.h"
+#include "tests/fuzz/structured_trace.h"
 #include "tracefs/export/table.h"
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/format/trace_merger.h"
@@ -81,4 +82,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   (void)counts.JsonLines({&stats});
   (void)out.Flush();
   return 0;
+}
+
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size,
+                                          size_t max, unsigned seed) {
+  return tracefs::fuzz::MutateTrace(data, size, max, seed);
 }

@@ -14,19 +14,21 @@
 #include <utility>
 #include <vector>
 
+#include "tests/fuzz/structured_trace.h"
 #include "tracefs/base/crc32c.h"
 #include "tracefs/format/frame.h"
 #include "tracefs/format/frame_parser.h"
 #include "tracefs/net/wire.h"
 
 namespace tracefs {
-namespace {
 
 // Bits of the first byte.
 constexpr uint8_t kSenderListens = 1;
 // Checksums and serials are put right first: else hardly a changed input gets
 // behind them.
 constexpr uint8_t kRepaired = 2;
+
+namespace {
 
 constexpr uint32_t kMaxFrame = 1024;
 
@@ -233,4 +235,22 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                               /*next=*/data[1] / 64);
   }
   return 0;
+}
+
+extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size,
+                                          size_t max, unsigned seed) {
+  using tracefs::fuzz::Below;
+  tracefs::fuzz::Dice dice(seed + 1);
+  const std::string_view input(reinterpret_cast<const char*>(data), size);
+  // Frames behind a HELLO, whose checksums are put right.
+  if (size < 2 + 12 || (data[0] & tracefs::kSenderListens) != 0 ||
+      Below(dice, 3) == 0) {
+    return LLVMFuzzerMutate(data, size, max);
+  }
+  const size_t hello = tracefs::LoadLe<uint32_t>(input.data() + 2 + 8);
+  if (hello > size - 2) return LLVMFuzzerMutate(data, size, max);
+  std::string made(input.substr(0, 2 + hello));
+  made[0] = static_cast<char>(made[0] | tracefs::kRepaired);
+  made += tracefs::fuzz::ChangedFrames(input.substr(2 + hello), dice);
+  return tracefs::fuzz::PutBack(made, data, max);
 }

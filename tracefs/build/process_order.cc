@@ -1,7 +1,6 @@
 #include "tracefs/build/process_order.h"
 
 #include <algorithm>
-#include <ranges>
 
 namespace tracefs::build {
 
@@ -14,7 +13,9 @@ ProcessOrder::ProcessOrder(const BuildGraph& graph)
     nodes_[id].end_ns = lives_on ? UINT64_MAX : process.end_ns;
   }
   // From below: one whose end is not known for sure ends after its children.
-  for (const ProcessId id : graph.Walk() | std::views::reverse) {
+  const std::vector<ProcessId>& walk = graph.Walk();
+  for (auto at = walk.rbegin(); at != walk.rend(); ++at) {
+    const ProcessId id = *at;
     const ProcessId parent = Up(id);
     if (parent == kNobody) continue;
     const GraphProcess& above = processes[parent];

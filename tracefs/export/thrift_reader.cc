@@ -28,7 +28,7 @@ class Reader {
       }
       ThriftValue value;
       if (!Value(type, &value, depth)) return false;
-      out->fields.emplace_back(id, std::move(value));
+      out->fields.push_back({id, std::move(value)});
     }
   }
 

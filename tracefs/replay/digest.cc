@@ -251,9 +251,9 @@ Result<TreeDigest> ParseDigest(std::string_view text) {
       return word;
     };
     const auto number_of = [](std::string_view word, auto* value, int base) {
-      return std::from_chars(word.data(), word.data() + word.size(), *value,
-                             base)
-                 .ptr == word.data() + word.size();
+      const auto [end_of, error] =
+          std::from_chars(word.data(), word.data() + word.size(), *value, base);
+      return error == std::errc() && end_of == word.data() + word.size();
     };
     DigestLine entry;
     if (!number_of(take(), &entry.mode, 8)) return bad();
@@ -269,11 +269,18 @@ Result<TreeDigest> ParseDigest(std::string_view text) {
     if (!number_of(take(), &entry.links, 10)) return bad();
     if (!number_of(take(), &entry.size, 10)) return bad();
     entry.contents = take();
-    if (!take().empty() || line.empty()) return bad();
+    if (entry.contents.empty() || !take().empty() || line.empty()) return bad();
     entry.path = UnescapedPath(line);
     digest.lines.push_back(std::move(entry));
   }
   SortLines(&digest);
+  const auto twice = std::adjacent_find(
+      digest.lines.begin(), digest.lines.end(),
+      [](const auto& a, const auto& b) { return a.path == b.path; });
+  if (twice != digest.lines.end()) {
+    return Status::Corrupt("digest: '" + EscapedPath(twice->path) +
+                           "' is there twice");
+  }
   const std::string hash = HashOf(digest.lines);
   if (!digest.hash.empty() && digest.hash != hash) {
     return Status::Corrupt("digest: its lines do not give its hash");
