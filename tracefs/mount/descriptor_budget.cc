@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tracefs/base/descriptor_limit.h"
+
 namespace tracefs {
 
 DescriptorBudget RaiseLimits() {
@@ -16,10 +18,9 @@ DescriptorBudget RaiseLimits() {
     ::setrlimit(RLIMIT_FSIZE, &limit);
   }
   DescriptorBudget budget;
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return budget;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-  const auto all = static_cast<int>(std::min<rlim_t>(limit.rlim_max, 1 << 30));
+  const uint64_t descriptors = RaiseDescriptorLimit();
+  if (descriptors == 0) return budget;
+  const auto all = static_cast<int>(std::min<uint64_t>(descriptors, 1 << 30));
   budget.inodes = std::clamp(all / 2, kMinInodeFds, kMaxInodeFds);
   constexpr int kMostMomentary = 1024;
   const int momentary = std::min(all / 8, kMostMomentary);

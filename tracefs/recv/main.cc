@@ -4,7 +4,6 @@
 #include <malloc.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include <optional>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/descriptor_limit.h"
 #include "tracefs/base/file_io.h"
 #include "tracefs/base/log_socket.h"
 #include "tracefs/base/notice.h"
@@ -91,15 +91,6 @@ UniqueFd SignalsOf(std::initializer_list<int> numbers) {
   ::sigprocmask(SIG_BLOCK, &signals, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
   return UniqueFd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
-}
-
-// A descriptor for each client, and one for its file.
-void RaiseDescriptorLimit(size_t clients) {
-  rlimit limit;
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  const rlim_t wanted = 2 * clients + 64;
-  limit.rlim_cur = std::min(limit.rlim_max, std::max(limit.rlim_cur, wanted));
-  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 Result<std::unique_ptr<Keeper>> MakeKeeper(
@@ -282,7 +273,9 @@ Status Run(const RecvOptions& options) {
   if (!stop || (reloads && !hang_up)) {
     return Status::System(errno, "signalfd");
   }
-  RaiseDescriptorLimit(options.limits.max_clients);
+  // One for each client, and one for its file.
+  RaiseDescriptorLimit(
+      2 * (options.limits.max_clients + options.limits.handshakes()) + 64);
   auto opened = Secrets::Open(options);
   if (!opened.ok()) return opened.status();
   Secrets& secrets = **opened;

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include <thread>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/descriptor_limit.h"
 #include "tracefs/base/file_io.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/replay/check.h"
@@ -38,14 +38,6 @@ Result<UniqueFd> OpenFolder(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return Status::System(errno, TerminalWord(path));
   return fd;
-}
-
-// Directories and files stay open as long as a trace has them so.
-void RaiseLimitOfFiles() {
-  rlimit limit;
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 double ProcessorSeconds() {
@@ -93,7 +85,8 @@ class Run {
           TerminalWord(options_.plan));
       return {};
     }
-    RaiseLimitOfFiles();
+    // Directories and files stay open as long as a trace has them so.
+    RaiseDescriptorLimit();
     if (!options_.undo.empty()) return Undo();
     if (Status s = CheckRoom(); !s.ok()) return s;
     return options_.step ? Step() : ReplayAll();
