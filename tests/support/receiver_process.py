@@ -89,7 +89,7 @@ def frame_ends(trace):
     return ends
 
 
-class Refused(Exception):
+class Refused(AssertionError):
     """A sender was told that its trace is not taken."""
 
 
