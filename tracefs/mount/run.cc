@@ -47,6 +47,7 @@
 #include "tracefs/tracers/loss_watch.h"
 #include "tracefs/tracers/plan.h"
 #include "tracefs/tracers/plan_facts.h"
+#include "tracefs/tracers/plan_outputs.h"
 #include "tracefs/tracers/registry.h"
 #include "tracefs/tracers/warnings.h"
 
@@ -190,7 +191,7 @@ bool MayFailClosed(const MountOptions& options) {
   const Result<Config> config = ConfigOf(options);
   if (!config.ok()) return true;
   return std::ranges::any_of(config->tracers, [](const TracerConfig& tracer) {
-    return tracer.output.back().Text("when_full") == "fail";
+    return AsksToFail(tracer.output.back());
   });
 }
 
