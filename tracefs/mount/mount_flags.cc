@@ -24,6 +24,10 @@ constexpr Pair kPairs[] = {
     {"exec", "noexec", ST_NOEXEC},
 };
 
+// No word undoes it.
+constexpr std::string_view kNoSymfollow = "nosymfollow";
+constexpr unsigned long kStNoSymfollow = 0x2000;  // ST_NOSYMFOLLOW, Linux 5.10
+
 constexpr std::string_view kMaxRead = "max_read=";
 
 }  // namespace
@@ -52,6 +56,9 @@ MountFlags ChooseMountFlags(const std::vector<std::string>& given,
       if (has(pair.yes) || has(pair.no)) continue;
       flags.fuse_options.emplace_back(
           (source_flags & pair.flag) != 0 ? pair.no : pair.yes);
+    }
+    if ((source_flags & kStNoSymfollow) != 0 && !has(kNoSymfollow)) {
+      flags.fuse_options.emplace_back(kNoSymfollow);
     }
   }
   // The kernel leaves the access times of a FUSE file to the daemon, whose

@@ -1,6 +1,7 @@
-// What a mount says of set-user-id programs, device nodes, programs and access
-// times: for root's mounts what the source's own mount says, unless -o says
-// otherwise; an ordinary user's are nosuid and nodev, as the kernel demands.
+// What a mount says of set-user-id programs, device nodes, programs, symbolic
+// links and access times: for root's mounts what the source's own mount says,
+// unless -o says otherwise; an ordinary user's are nosuid and nodev, as the
+// kernel demands.
 #pragma once
 
 #include <cstdint>
