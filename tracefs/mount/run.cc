@@ -133,7 +133,8 @@ void NoteConfig(const MountOptions& options, const MountIdentity& mount,
           ? WriteMountNote(named.notes->get(), mount, named.mount_point, note)
           : named.notes.status();
   named.notes = Status();
-  if (written.ok()) return;
+  const bool nothing = note.config.empty() && note.config_dir.empty();
+  if (written.ok() || nothing) return;
   std::cerr << "tracefs-mount: tracefs-ctl MNT reload will have to be told the "
                "config: "
             << written.message() << '\n';
