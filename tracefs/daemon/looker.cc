@@ -7,8 +7,10 @@
 
 #include <cerrno>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "tracefs/base/clock.h"
 #include "tracefs/base/file_io.h"
 #include "tracefs/daemon/capabilities.h"
 
@@ -85,14 +87,40 @@ void RunLooker(UniqueFd socket) {
   ::_exit(0);
 }
 
-std::optional<std::string> AskLooker(int socket, uint32_t pid, Look what) {
+LookerLink::LookerLink(Start start) : start_(std::move(start)) {
+  static_cast<void>(StartAnother());
+}
+
+bool LookerLink::StartAnother() {
+  const uint64_t now = MonotonicNs();
+  if (started_ns_ != 0 && now - started_ns_ < kNsPerSecond) return false;
+  started_ns_ = now;
+  Result<UniqueFd> socket = start_();
+  if (!socket.ok()) return false;
+  socket_ = *std::move(socket);
+  return true;
+}
+
+std::optional<std::string> LookerLink::Ask(uint32_t pid, Look what) {
+  if (socket_) {
+    std::optional<std::string> found = AskOnce(pid, what);
+    if (socket_) return found;
+  }
+  return StartAnother() ? AskOnce(pid, what) : std::nullopt;
+}
+
+std::optional<std::string> LookerLink::AskOnce(uint32_t pid, Look what) {
   const Question question{pid, static_cast<uint32_t>(what)};
-  if (!Send(socket, &question, sizeof question)) return std::nullopt;
   std::vector<char> answer(1 + kMaxLook);
-  const ssize_t n = Receive(socket, answer.data(), answer.size());
-  if (n < 1 || n > static_cast<ssize_t>(answer.size()) || answer[0] != kFound) {
+  ssize_t n = -1;
+  if (Send(socket_.get(), &question, sizeof question)) {
+    n = Receive(socket_.get(), answer.data(), answer.size());
+  }
+  if (n < 1 || n > static_cast<ssize_t>(answer.size())) {
+    socket_.Reset();
     return std::nullopt;
   }
+  if (answer[0] != kFound) return std::nullopt;
   return std::string(answer.data() + 1, static_cast<size_t>(n) - 1);
 }
 

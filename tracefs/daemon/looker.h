@@ -8,9 +8,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
+#include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
 
 namespace tracefs {
@@ -23,9 +25,28 @@ enum class Look : char { kExe = 'x', kCwd = 'w', kEnvironment = 'e' };
 // Bytes of an answer at most; an environment is cut there.
 inline constexpr size_t kMaxLook = 65536;
 
-// Asks: the file that a process runs, where it is, or its environment; nothing
-// if that cannot be known. May wait, for a process that is in the middle of
-// execve(2). Threads: one at a time.
-std::optional<std::string> AskLooker(int socket, uint32_t pid, Look what);
+// The daemon's side: asks a looker, and starts another in the place of one that
+// has died, at most one a second. Threads: one at a time.
+class LookerLink {
+ public:
+  using Start = std::function<Result<UniqueFd>()>;
+  // Starts the first one.
+  explicit LookerLink(Start start);
+  // False: none could be had.
+  bool there() const { return socket_.valid(); }
+
+  // The file that a process runs, where it is, or its environment; nothing if
+  // that cannot be known. May wait, for a process that is in the middle of
+  // execve(2).
+  std::optional<std::string> Ask(uint32_t pid, Look what);
+
+ private:
+  std::optional<std::string> AskOnce(uint32_t pid, Look what);
+  bool StartAnother();
+
+  Start start_;
+  UniqueFd socket_;  // none: the looker is gone
+  uint64_t started_ns_ = 0;
+};
 
 }  // namespace tracefs

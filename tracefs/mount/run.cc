@@ -300,11 +300,10 @@ Status Run(const MountOptions& given, Log& log,
   if (feed != nullptr) process_options.versions = &feed->versions();
   process_options.make_find_exe =
       [&watchdog]() -> CallerDetailsReader::FindExe {
-    Result<UniqueFd> looker = (*watchdog)->StartLooker();
-    if (!looker.ok()) return nullptr;
-    return
-        [socket = std::make_shared<UniqueFd>(*std::move(looker))](
-            uint32_t pid) { return AskLooker(socket->get(), pid, Look::kExe); };
+    const auto looker = std::make_shared<LookerLink>(
+        [&watchdog] { return (*watchdog)->StartLooker(); });
+    if (!looker->there()) return nullptr;
+    return [looker](uint32_t pid) { return looker->Ask(pid, Look::kExe); };
   };
   Result<std::unique_ptr<ProcessTable>> processes =
       ProcessTable::Create(process_options);
@@ -420,14 +419,13 @@ Status Run(const MountOptions& given, Log& log,
   };
   if (connector.ok()) watch_options.connector = std::move(*connector);
   watch_options.make_look = [&watchdog]() -> ProcessWatch::Options::Look {
-    Result<UniqueFd> looker = (*watchdog)->StartLooker();
-    if (!looker.ok()) return nullptr;
-    return [socket = std::make_shared<UniqueFd>(*std::move(looker))](
-               uint32_t pid, LookFor what) {
-      return AskLooker(socket->get(), pid,
-                       what == LookFor::kExe   ? Look::kExe
-                       : what == LookFor::kCwd ? Look::kCwd
-                                               : Look::kEnvironment);
+    const auto looker = std::make_shared<LookerLink>(
+        [&watchdog] { return (*watchdog)->StartLooker(); });
+    if (!looker->there()) return nullptr;
+    return [looker](uint32_t pid, LookFor what) {
+      return looker->Ask(pid, what == LookFor::kExe   ? Look::kExe
+                              : what == LookFor::kCwd ? Look::kCwd
+                                                      : Look::kEnvironment);
     };
   };
   ProcessWatch watch(std::move(watch_options), pipeline);

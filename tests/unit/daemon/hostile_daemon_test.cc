@@ -28,6 +28,7 @@
 #include "tracefs/base/passed_files.h"
 #include "tracefs/daemon/looker.h"
 #include "tracefs/daemon/mount_info.h"
+#include "tracefs/daemon/watchdog.h"
 #include "tracefs/daemon/watchdog_process.h"
 
 namespace tracefs {
@@ -265,6 +266,41 @@ TEST_F(HostileDaemonTest, AnEmptyMessageEndsTheConversation) {
   const auto watchdog = Guarding();
   ASSERT_EQ(::send(watchdog->socket.get(), "", 0, MSG_NOSIGNAL), 0);
   EXPECT_TRUE(Soon([&] { return !IsMounted(); }));
+}
+
+pid_t LookerOf(pid_t watchdog) {
+  std::ifstream in("/proc/" + std::to_string(watchdog) + "/task/" +
+                   std::to_string(watchdog) + "/children");
+  for (pid_t child = 0; in >> child;) {
+    std::ifstream comm("/proc/" + std::to_string(child) + "/comm");
+    std::ifstream stat("/proc/" + std::to_string(child) + "/stat");
+    std::string name;
+    std::string line;
+    if (std::getline(comm, name) && name == "tracefs-look" &&
+        std::getline(stat, line) && line.find(") Z ") == line.npos) {
+      return child;
+    }
+  }
+  return 0;
+}
+
+// Not hostile, but gone: another takes its place.
+TEST_F(HostileDaemonTest, ALookerThatWasKilledIsReplaced) {
+  const auto guard = tracefs::Watchdog::Start();
+  ASSERT_TRUE(guard.ok());
+  ASSERT_TRUE((*guard)->Guard(point()).ok());
+  LookerLink link([&] { return (*guard)->StartLooker(); });
+  ASSERT_TRUE(link.there());
+  const auto self = static_cast<uint32_t>(::getpid());
+  const std::string exe = std::filesystem::read_symlink("/proc/self/exe");
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(Soon([&] { return link.Ask(self, Look::kExe) == exe; }));
+    const pid_t looker = LookerOf((*guard)->pid());
+    ASSERT_NE(looker, 0);
+    ASSERT_EQ(::kill(looker, SIGKILL), 0);
+    ASSERT_TRUE(Soon([&] { return LookerOf((*guard)->pid()) == 0; }));
+  }
+  EXPECT_TRUE(Soon([&] { return link.Ask(self, Look::kExe) == exe; }));
 }
 
 struct Question {
