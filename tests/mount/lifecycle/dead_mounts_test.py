@@ -127,6 +127,36 @@ def next_mount(suite, over_itself, how):
         place.clean()
 
 
+def without_its_watchdog(suite):
+    """umount(8) ends the mount and its traces as always; a signal ends the
+    daemon, and what is left is not in the way of the next."""
+    place = Place(suite, "no-watchdog")
+    try:
+        for by_signal in (False, True):
+            run = place.mount()
+            expect_equal(run.returncode, 0, run.stderr)
+            trace = os.path.join(place.out, f"trace-{place.number}")
+            pid = place.daemon()
+            for helper in children_of(pid):
+                os.kill(helper, signal.SIGKILL)
+            with open(os.path.join(place.point, "below"),
+                      encoding="ascii") as back:
+                expect_equal(back.read(), "text", "the file below")
+            if by_signal:
+                os.kill(pid, signal.SIGTERM)
+            else:
+                subprocess.run(["umount", place.point], check=True)
+            wait_until(lambda: not os.path.exists(f"/proc/{pid}"), "its end")
+            dump = suite.tool("tracefs-dump", trace)
+            expect_equal(dump.returncode, 0, dump.stderr)
+            expect("open" in dump.stdout, dump.stdout)
+            expect_equal(place.point in mount_points(), by_signal,
+                         "it is still there")
+        place.expect_served(place.mount())
+    finally:
+        place.clean()
+
+
 def what_stays_shut(suite):
     """Where operations fail that cannot be recorded, what lies below does not
     become bare: the dead mount stays, and the error says what to do."""
@@ -179,7 +209,8 @@ def main():
         for how in ("kill_all", "cut"):
             suite.run(f"next mount, {how}, over itself: {over_itself}",
                       next_mount, suite, over_itself, how)
-    for case in (what_stays_shut, the_mounts_of_others):
+    for case in (without_its_watchdog, what_stays_shut,
+                 the_mounts_of_others):
         suite.run(case.__name__.replace("_", " "), case, suite)
     suite.finish()
 
