@@ -587,14 +587,20 @@ def a_taken_name_is_no_obstacle(suite):
     """Another user made /tmp/tracefs-UID first, with a server in it; the mount is
     controlled all the same, and the other is never asked."""
     taken = f"/tmp/tracefs-{ALICE}"
+
+    def clear():
+        for path in glob.glob(taken + "*"):
+            if os.path.isdir(path) and not os.path.islink(path):
+                shutil.rmtree(path)
+            else:
+                os.unlink(path)
+
     kinds = {
         "a folder": lambda: os.mkdir(taken),
         "a file": lambda: open(taken, "wb").close(),
         "a link": lambda: os.symlink("/tmp", taken)}
     for name, take in kinds.items():
-        for path in glob.glob(taken + "*"):
-            shutil.rmtree(path) if os.path.isdir(path) and not os.path.islink(
-                path) else os.unlink(path)
+        clear()
         take()
         os.lchown(taken, MALLORY, MALLORY)
         if name == "a folder":
@@ -627,6 +633,7 @@ def a_taken_name_is_no_obstacle(suite):
             expect_equal(liar.seen(), [], "who took the name was asked")
             liar.end()
         mount.unmount()
+    clear()
 
 
 def runtime_directory_of_others(suite):
