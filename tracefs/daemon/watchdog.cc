@@ -125,7 +125,12 @@ Status Watchdog::StayShut() {
 Status Watchdog::Unmount(bool lazy) {
   const auto request =
       lazy ? WatchdogRequest::kUnmountLazy : WatchdogRequest::kUnmount;
-  return Ask(static_cast<char>(request), "", nullptr);
+  Status status = Ask(static_cast<char>(request), "", nullptr);
+  if (status.error() != EPIPE && status.error() != ECONNRESET) return status;
+  return Status::SystemSaid(
+      EPIPE,
+      "the process that unmounts (tracefs-watch) is gone; umount(8) ends the "
+      "mount and its traces without it");
 }
 
 }  // namespace tracefs

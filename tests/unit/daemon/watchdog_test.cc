@@ -256,6 +256,10 @@ TEST_F(WatchdogTest, AskingADeadOneFails) {
   ASSERT_TRUE(watchdog.ok());
   ASSERT_EQ(::kill((*watchdog)->pid(), SIGKILL), 0);
   EXPECT_FALSE((*watchdog)->Guard(point()).ok());
+  // And what to do instead is said.
+  const Status unmounted = (*watchdog)->Unmount(/*lazy=*/false);
+  EXPECT_EQ(unmounted.error(), EPIPE);
+  EXPECT_NE(unmounted.message().find("umount(8)"), std::string::npos);
 }
 
 }  // namespace
