@@ -81,10 +81,7 @@ void StracePass::Gone(uint32_t tid) {
   const auto at = threads_.find(tid == 0 ? 1 : tid);
   if (at == threads_.end()) return;
   thread_ = &at->second;
-  if (const auto pending = pending_.find(thread_->pending_ns);
-      !thread_->pending_name.empty() && pending != pending_.end()) {
-    pending_.erase(pending);
-  }
+  if (!thread_->pending_name.empty()) EndPending(thread_->pending_ns);
   if (thread_->descriptors.use_count() == 1) {
     std::map<int64_t, Descriptors::Slot> slots =
         std::move(thread_->descriptors->slots);
@@ -92,6 +89,11 @@ void StracePass::Gone(uint32_t tid) {
   }
   threads_.erase(at);
   thread_ = nullptr;
+}
+
+void StracePass::EndPending(uint64_t begin_ns) {
+  const auto pending = pending_.find(begin_ns);
+  if (pending != pending_.end()) pending_.erase(pending);
 }
 
 uint64_t StracePass::Watermark() const {
@@ -146,7 +148,8 @@ Status StracePass::Take(std::string_view line, uint32_t tid) {
            parsed->rest);
       break;
     case Kind::kUnfinished:
-      if (!thread->pending_name.empty()) break;  // no line of strace's
+      // No line of strace's.
+      if (!thread->pending_name.empty() || parsed->name.empty()) break;
       thread->pending_name = parsed->name;
       thread->pending_text = parsed->rest;
       thread->pending_ns = std::max(parsed->real_ns, Watermark());
@@ -154,7 +157,7 @@ Status StracePass::Take(std::string_view line, uint32_t tid) {
       pending_.insert(thread->pending_ns);
       break;
     case Kind::kResumed: {
-      if (thread->pending_name != parsed->name) {
+      if (parsed->name.empty() || thread->pending_name != parsed->name) {
         LeaveOut("the end of a call without its begin");
         break;
       }
@@ -163,7 +166,7 @@ Status StracePass::Take(std::string_view line, uint32_t tid) {
       text += parsed->rest;
       const uint64_t begin = thread->pending_ns;
       Call(*thread, begin, name, text);
-      pending_.erase(pending_.find(begin));
+      EndPending(begin);
       // An execve ends under the number of the process.
       if (const auto still = threads_.find(parsed->tid);
           still != threads_.end()) {
@@ -180,9 +183,8 @@ Status StracePass::Take(std::string_view line, uint32_t tid) {
       const auto to = threads_.find(parsed->other_tid);
       if (from == threads_.end()) break;
       if (to == threads_.end() || from == to) break;
-      const auto pending = pending_.find(to->second.pending_ns);
-      if (!to->second.pending_name.empty() && pending != pending_.end()) {
-        pending_.erase(pending);
+      if (!to->second.pending_name.empty()) {
+        EndPending(to->second.pending_ns);
       }
       TracedThread moved = std::move(from->second);
       threads_.erase(from);

@@ -99,6 +99,7 @@ class StracePass {
   void Call(TracedThread& thread, uint64_t begin_ns, std::string_view name,
             std::string_view rest);
   void Gone(uint32_t tid);
+  void EndPending(uint64_t begin_ns);
   uint64_t Watermark() const;
 
   // --- Arguments of the call at hand.
