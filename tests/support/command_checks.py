@@ -25,6 +25,19 @@ def expect(condition, *what):
         raise Failure(" ".join(map(str, what))[:2 * MOST])
 
 
+def time_at_depth(spans):
+    """How long so many of these (begin, duration) overlapped, by how many."""
+    edges = sorted([(at, 1) for at, _ in spans] +
+                   [(at + duration, -1) for at, duration in spans])
+    depth, last, times = 0, 0, {}
+    for at, step in edges:
+        if depth and at != last:
+            times[depth] = times.get(depth, 0) + at - last
+        depth += step
+        last = at
+    return times
+
+
 def expect_equal(a, b, what=""):
     if a != b:
         raise Failure(f"{what}\n  answered: {str(a)[:MOST]}\n"

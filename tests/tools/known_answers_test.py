@@ -924,6 +924,26 @@ def check_clock_that_jumps(w):
         same(sum(r["count"] for r in rows), 30, words)
 
 
+def check_stats_of_counted_copies(w):
+    """The bytes of a copy, counted for both files, are in the total once; where
+    copies cannot be told apart, that is said."""
+    def total(*counts):
+        s = Script()
+        s.other("property", key="aggregate.copies", value="both files")
+        for number, more in enumerate(counts):
+            s.other("count", t=0, to=10 * MS, aggregate=1, n=1 - number % 2,
+                    bytes=700, **more)
+        told = w.run("tracefs-dump", "--stats", w.trace(s))
+        line = next(l for l in told.splitlines() if l.startswith("total"))
+        return line.split()[3], "in the total twice" in told
+
+    same(total({"op": "copy_file_range", "dir": "/a"},
+               {"op": "copy_file_range", "dir": "/b"}), ("700", False), "copies")
+    same(total({"dir": "/a"}, {"dir": "/b"}), ("1400", True), "by directory")
+    same(total({"op": "read", "dir": "/a"}, {"op": "read", "dir": "/b"}),
+         ("1400", False), "reads")
+
+
 def check_formulas(w):
     """No cell of CSV is one, wherever a spreadsheet may begin a cell, unless it
     is asked for; and the names come back."""

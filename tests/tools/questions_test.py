@@ -20,7 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.join(ROOT, "tests/support"))
 
-from command_checks import Commands, Failure  # noqa: E402
+from command_checks import Commands, Failure, time_at_depth  # noqa: E402
 from command_checks import expect_equal as same  # noqa: E402
 from scripted_trace import Script  # noqa: E402
 
@@ -627,16 +627,8 @@ def q43(w, c):
 
 
 def q44(w, c):
-    edges = sorted([(o["t"], 1) for o in w.ops] +
-                   [(o["t"] + o["dur"], -1) for o in w.ops])
-    depth, last, times = 0, 0, collections.Counter()
-    for at, step in edges:
-        if depth:
-            times[depth] += at - last
-        depth += step
-        last = at
     same({r["depth"]: r["time_ns"] for r in w.tables(c[0])[0]},
-         {d: t for d, t in times.items() if t})
+         time_at_depth([(o["t"], o["dur"]) for o in w.ops]))
 
 
 def q45(w, c):

@@ -186,7 +186,8 @@ void GraphBuilder::FindParents() {
     GraphProcess& process = processes[id];
     if (process.parent != kNobody || process.parent_pid == 0) continue;
     const auto parent = by_pid.find(process.parent_pid);
-    // Who has no parent yet is the top of a tree: none of that can be it.
+    // A process without a parent is the top of a tree, and no process of that
+    // tree can be its parent.
     if (parent == by_pid.end() || top_of(parent->second) == id) continue;
     process.parent = up[id] = parent->second;
   }

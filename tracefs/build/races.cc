@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "tracefs/build/process_order.h"
@@ -59,6 +60,7 @@ class RaceFinder {
           uses, std::back_inserter(writers),
           [](const PathUse& use) { return use.use->Writes(); });
       if (writers.empty()) continue;
+      ++races_.looked_at;
       path_ = path;
       if (uses.size() <= limits_.users) {
         CompareAll(writers, uses);
@@ -93,54 +95,77 @@ class RaceFinder {
     for (const PathUse& reader : uses) {
       const Use& r = *reader.use;
       const bool reads = r.Reads() && r.first_read_ns != 0;
-      const uint64_t at = reads ? r.first_read_ns : r.first_absent_ns;
-      if (at == 0) continue;
-      const auto next = std::ranges::upper_bound(
-          writers, at, {},
-          [](const PathUse& writer) { return writer.use->first_write_ns; });
-      const auto begun = static_cast<size_t>(next - writers.begin());
-      for (size_t i = begun; i < writers.size() && i < begun + limits_.nearest;
-           ++i) {
-        Compare(writers[i], reader);
+      std::set<size_t> near;
+      if (reads || r.first_absent_ns != 0) {
+        AddNear(writers, tree, reads ? r.first_read_ns : r.first_absent_ns,
+                reads, &near);
       }
-      std::optional<size_t> place = begun;
-      for (size_t i = 0; reads && i < limits_.nearest; ++i) {
-        place = tree.LastAbove(at, *place);
-        if (!place) break;
-        Compare(writers[*place], reader);
-      }
+      if (reads) AddNear(writers, tree, r.last_read_ns, reads, &near);
+      for (const size_t i : near) Compare(writers[i], reader);
     }
   }
 
+  // The writers nearest to that time.
+  void AddNear(const std::vector<PathUse>& writers, const MaximumTree& tree,
+               uint64_t at, bool reads, std::set<size_t>* near) const {
+    const auto next = std::ranges::upper_bound(
+        writers, at, {},
+        [](const PathUse& writer) { return writer.use->first_write_ns; });
+    const auto begun = static_cast<size_t>(next - writers.begin());
+    for (size_t i = begun; i < writers.size() && i < begun + limits_.nearest;
+         ++i) {
+      near->insert(i);
+    }
+    std::optional<size_t> place = begun;
+    for (size_t i = 0; reads && i < limits_.nearest; ++i) {
+      place = tree.LastAbove(at, *place);
+      if (!place) break;
+      near->insert(*place);
+    }
+  }
+
+  // What one does first and last with the file; the first of these that races
+  // is told.
   void Compare(const PathUse& writing, const PathUse& reading) {
+    const Use& r = *reading.use;
+    if (!r.Reads() || r.first_read_ns == 0) {
+      Compare(writing, reading, r.first_absent_ns);
+    } else if (!Compare(writing, reading, r.first_read_ns) &&
+               r.last_read_ns != r.first_read_ns) {
+      Compare(writing, reading, r.last_read_ns);
+    }
+  }
+
+  // What the reader does at one time, 0: nothing. True if it races.
+  bool Compare(const PathUse& writing, const PathUse& reading, uint64_t at) {
     using Kind = Race::Kind;
     const Use& w = *writing.use;
     const Use& r = *reading.use;
     const ProcessId writer = graph_.executions()[writing.execution].process;
     const ProcessId reader = graph_.executions()[reading.execution].process;
-    const auto before_write = [&](uint64_t at, uint64_t write) {
+    const auto before_write = [&](uint64_t write) {
       return order_.Before(reader, at, writer, write);
     };
     if (r.Reads() && r.first_read_ns != 0) {
-      const uint64_t at = r.first_read_ns;
       if (at < w.first_write_ns) {
-        if (before_write(at, w.first_write_ns)) return;
+        if (before_write(w.first_write_ns)) return false;
         Add(Kind::kReadBefore, writer, reader, at, w.first_write_ns);
-      } else if (at < w.last_write_ns) {
-        if (order_.Before(writer, w.first_write_ns, reader, at) &&
-            before_write(at, w.last_write_ns)) {
-          return;
-        }
-        Add(Kind::kReadDuring, writer, reader, at, w.last_write_ns);
+        return true;
       }
-    } else if (const uint64_t at = r.first_absent_ns;
-               at != 0 && at < w.first_write_ns) {
-      if (before_write(at, w.first_write_ns) ||
-          graph_.IsAncestor(reader, writer)) {
-        return;
+      if (at >= w.last_write_ns ||
+          (order_.Before(writer, w.first_write_ns, reader, at) &&
+           before_write(w.last_write_ns))) {
+        return false;
       }
-      Add(Kind::kProbedBefore, writer, reader, at, w.first_write_ns);
+      Add(Kind::kReadDuring, writer, reader, at, w.last_write_ns);
+      return true;
     }
+    if (at == 0 || at >= w.first_write_ns || before_write(w.first_write_ns) ||
+        graph_.IsAncestor(reader, writer)) {
+      return false;
+    }
+    Add(Kind::kProbedBefore, writer, reader, at, w.first_write_ns);
+    return true;
   }
 
   void Add(Race::Kind kind, ProcessId writer, ProcessId reader,
@@ -179,6 +204,11 @@ std::vector<std::string> Races::Notes() const {
     notes.push_back(std::to_string(crowded_files) +
                     " files have so many users that each reader was compared "
                     "with the writers nearest in time only");
+  }
+  if (looked_at != 0) {
+    notes.push_back(
+        "jobs that nothing orders are told only if they ran at the same time, "
+        "and of a process the first and the last read of a file");
   }
   if (left_out != 0) {
     notes.push_back(std::to_string(left_out) + " more races are not listed");

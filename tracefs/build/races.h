@@ -1,5 +1,6 @@
 // Reads that race with a writer: two processes that meet at a file while both
-// run, so that nothing says which one comes first (ProcessOrder).
+// run, so that nothing says which one comes first (ProcessOrder). Of all reads
+// of a file by one process the first and the last are looked at.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,7 @@ std::string_view RaceName(Race::Kind kind);
 
 struct Races {
   std::vector<Race> list;      // by kind, then path
+  uint64_t looked_at = 0;      // files that some wrote and others used
   uint64_t crowded_files = 0;  // where only near users were compared
   uint64_t left_out = 0;       // races there was no room for
 

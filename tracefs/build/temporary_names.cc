@@ -21,11 +21,22 @@ size_t CountWord(std::string_view text) {
   return static_cast<size_t>(end - text.begin());
 }
 
+// "Config": by itself it is somebody's name for something, and one in a hundred
+// made-up ones.
+bool LooksLikeWord(std::string_view text) {
+  return std::ranges::all_of(text.substr(1),
+                             [](char c) { return c >= 'a' && c <= 'z'; }) &&
+         (text[0] < '0' || text[0] > '9') && text[0] != '_';
+}
+
 // The length of the made-up part that `name`, one component of a path, begins
 // with; 0 if it is no such name.
 size_t MadeUpPart(std::string_view name) {
   constexpr size_t kGcc = 2 + 6;  // ccXXXXXX.s, of libiberty's make_temp_file
-  if (name.starts_with("cc") && CountWord(name) == kGcc) return kGcc;
+  if (name.starts_with("cc") && CountWord(name) == kGcc &&
+      (name.size() > kGcc || !LooksLikeWord(name.substr(2)))) {
+    return kGcc;
+  }
   // tmp.XXXXXXXXXX of mktemp(1), tmpXXXXXXXX of Python's tempfile.
   if (name.starts_with("tmp.") && CountWord(name.substr(4)) >= 6) {
     return 4 + CountWord(name.substr(4));

@@ -22,7 +22,10 @@ void AddMode(uint8_t mode, Use* use) {
 void AddAccess(uint16_t access, uint64_t begin_ns, uint64_t end_ns, Use* use) {
   Note(begin_ns, &use->first_ns);
   use->last_ns = std::max(use->last_ns, end_ns);
-  if ((access & kRead) != 0) Note(begin_ns, &use->first_read_ns);
+  if ((access & kRead) != 0) {
+    Note(begin_ns, &use->first_read_ns);
+    use->last_read_ns = std::max(use->last_read_ns, begin_ns);
+  }
   if ((access & kWrite) != 0) {
     Note(begin_ns, &use->first_write_ns);
     use->last_write_ns = std::max(use->last_write_ns, end_ns);

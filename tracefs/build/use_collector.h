@@ -30,6 +30,7 @@ struct Use {
   uint64_t first_ns = 0;
   uint64_t last_ns = 0;  // of its end
   uint64_t first_read_ns = 0;
+  uint64_t last_read_ns = 0;  // of its begin
   uint64_t first_write_ns = 0;
   uint64_t last_write_ns = 0;
   uint64_t first_absent_ns = 0;

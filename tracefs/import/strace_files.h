@@ -54,8 +54,8 @@ class StraceFiles {
   const std::vector<StraceFile> files_;
   std::vector<std::unique_ptr<Reading>> readings_;
   std::deque<size_t> open_;  // files, in the order of their opening
-  // Of each file: where it goes on when it is opened, the time of its next
-  // line or, if that has none, of the one before, and the first time in it.
+  // For each file: the place to resume at when it is opened; the time of its
+  // next line, or of the one before if that has none; the first time in it.
   std::vector<uint64_t> resume_at_;
   std::vector<uint64_t> ns_;
   std::vector<uint64_t> first_ns_;

@@ -67,12 +67,13 @@ class StracePass {
   static constexpr size_t kMostThreads = 100'000;
   static constexpr size_t kMostDescriptors = 1'000'000;
 
-  // `folder`: the working directory in the begin, or empty. `found` is filled
-  // in where there is no `out`, and used where there is. All outlive the pass.
+  // `folder`: the working directory at the beginning, or empty. Without `out`
+  // the pass fills in `found`; with it, the pass uses what is there. All
+  // outlive the pass.
   StracePass(std::string_view top, std::string_view folder, Foundling* found,
              TraceOutput* out, ImportCounts* counts);
 
-  // `tid`: whose line it is, if the text does not tell; 0: nobody knows.
+  // `tid`: the thread of the line where the text does not say; 0: not known.
   Status Take(std::string_view line, uint32_t tid = 0);
   // The end of the text.
   Status Finish();

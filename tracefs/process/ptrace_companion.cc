@@ -24,8 +24,8 @@ using Kind = ProcessRecord::Kind;
 constexpr long kStopAt = PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
                          PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC |
                          PTRACE_O_TRACEEXIT | PTRACE_O_EXITKILL;
-// Ends that come before their beginnings are kept of no more tasks than this:
-// of most a maker tells at once, of some nobody does.
+// An end that comes before its beginning is kept for at most so many tasks:
+// the maker of most tells of them at once, that of some never does.
 constexpr size_t kMaxEarly = 4096;
 
 long Ptrace(__ptrace_request request, pid_t tid, long data = 0) {

@@ -65,6 +65,15 @@ void SetWays(const format::AggregateRecord& record, bool both_files,
 
 }  // namespace
 
+bool CopiesCountForBothFiles(const format::TraceHeader& header) {
+  return header.Get("aggregate.copies") == "both files";
+}
+
+bool IsAboutFiles(const format::AggregateRecord& record) {
+  return std::ranges::any_of(record.key, &IsOfFiles,
+                             &format::AggregateKeyPart::arg_id);
+}
+
 void CountedChoice::Take(size_t trace, const format::AggregateRecord& record) {
   const Id id{trace, record.tracer_id, record.aggregate};
   if (drivers_.size() >= kMost && !drivers_.contains(id)) {
@@ -81,7 +90,7 @@ void CountedChoice::Take(size_t trace, const format::AggregateRecord& record) {
 
 void CountedChoice::TakeHeader(size_t trace,
                                const format::TraceHeader& header) {
-  if (header.Get("aggregate.copies") == "both files") both_files_.insert(trace);
+  if (CopiesCountForBothFiles(header)) both_files_.insert(trace);
   for (auto& [id, driver] : drivers_) {
     if (std::get<0>(id) != trace) continue;
     const std::string_view keys =

@@ -14,6 +14,12 @@
 
 namespace tracefs::query {
 
+// Whether a tracer's aggregate drivers count a copy under both of its files,
+// where their keys are about files.
+bool CopiesCountForBothFiles(const format::TraceHeader& header);
+// Whether some part of the record's key is about files.
+bool IsAboutFiles(const format::AggregateRecord& record);
+
 // Each driver of a tracer counts all of its operations: of each tracer, one
 // driver is to answer. Used by one thread: first all records, then Choose, then
 // the same records again.

@@ -196,15 +196,17 @@ class PlanBuilder {
   Lacks lacks_;
   std::unordered_map<uint64_t, Handle> handles_;
   Handle no_handle_;  // of what contradicts itself
-  // Of initial files: bytes that the plan has, or that were there no more when
-  // first asked for. Of all: bytes that the plan makes up.
+  // covered_: the bytes of initial files that the plan has, or that had gone
+  // when they were first asked for. made_up_: the bytes of all files that the
+  // plan makes up.
   std::unordered_map<NodeId, IntervalSet> covered_;
   std::unordered_map<NodeId, IntervalSet> made_up_;
   // Initial files with a checksum, that are compared before the first
   // operation.
   std::unordered_set<NodeId> checked_;
   std::vector<std::string> unknown_files_;
-  // Of initial files that have been renamed, linked or removed.
+  // Initial files that have been renamed, linked or removed, and their first
+  // names.
   struct InitialName {
     uint32_t parent = kRootSlot;
     std::string name;

@@ -104,7 +104,7 @@ void TargetTree::Write(const Action& a, WorkerState& worker, Done* done) {
 }
 
 void TargetTree::Copy(const Action& a, WorkerState& worker, Done* done) {
-  // Who copies asks for more than there is.
+  // Programs that copy ask for more than there is.
   const auto most =
       static_cast<uint64_t>(std::max<int64_t>(a.error == 0 ? a.result : 0, 0));
   if (!TakeBytes(std::min(a.length, most))) return Set(done, -1);

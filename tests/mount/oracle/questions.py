@@ -8,6 +8,8 @@ the trace with exact figures.
 import collections
 import math
 
+from command_checks import time_at_depth
+
 FIRST = 10**6
 
 
@@ -209,16 +211,8 @@ def q_rates(m, ask):
 
 def q_queueing(m, ask):
     """44: how many at the same time."""
-    edges = sorted([(o["ts"], 1) for o in m.ops] +
-                   [(o["ts"] + o["dur"], -1) for o in m.ops])
-    depth, last, times = 0, 0, collections.Counter()
-    for at, step in edges:
-        if depth:
-            times[depth] += at - last
-        depth += step
-        last = at
     same({r["depth"]: r["time_ns"] for r in ask.tables("queueing")[0]},
-         {d: t for d, t in times.items() if t})
+         time_at_depth([(o["ts"], o["dur"]) for o in m.ops]))
 
 
 def q_syncs(m, ask):

@@ -33,6 +33,10 @@ TEST(TemporaryNamesTest, AreTheSameWhateverWasMadeUp) {
     EXPECT_EQ(WithoutTemporaryNames(text), same);
   }
   EXPECT_TRUE(IsTemporary("/tmp/ccAb3dE9.s"));
+  EXPECT_TRUE(IsTemporary("/tmp/ccAb3dE9"));  // words of a long command line
+  EXPECT_TRUE(IsTemporary("/tmp/ccConfig.o"));
+  EXPECT_FALSE(IsTemporary("/tmp/ccConfig"));
+  EXPECT_FALSE(IsTemporary("/tmp/ccConfig/a.c"));
   EXPECT_FALSE(IsTemporary("/src/tmp/ccAb3dE9.s"));
   EXPECT_FALSE(IsTemporary("/tmp/build/a.s"));
 }

@@ -511,10 +511,12 @@ class Auditor {
                        "hex and base64";
     if (original_.scan().full()) text += ", and there are more";
     text +=
-        ".\nOf data the first 32 bytes count, of programs each argument and "
-        "setting as a whole,\nboth from 8 bytes on. Texts below 4 bytes and "
-        "extensions were compared with whole\nvalues of their class, and "
-        "numbers with numbers of theirs";
+        ".\nIt searched for the first 32 bytes of data, and for each argument "
+        "and setting of a\nprogram as a whole, both from 8 bytes on; it "
+        "compared "
+        "texts below 4 bytes and\nextensions with whole values of their class, "
+        "and numbers with numbers of theirs\nand with what their action can "
+        "make";
     if (container_.operations < original_.operations()) {
       text += ";\n" +
               std::to_string(original_.operations() - container_.operations) +

@@ -19,6 +19,7 @@
 #include "tracefs/crypto/key_source.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/export/table.h"
+#include "tracefs/query/group_counted.h"
 #include "tracefs/query/report_keeper.h"
 #include "tracefs/query/trace_filter.h"
 #include "tracefs/reader/opaque_fields.h"
@@ -212,7 +213,9 @@ class Dumper {
     const bool all = options_.filter.empty();
     if (options_.stats && all && !options_.from && !options_.to) {
       sinks.aggregate = [this, trace](const format::AggregateRecord& record) {
-        stats_.AddCounts(trace, record);
+        stats_.AddCounts(trace, record,
+                         query::CopiesCountForBothFiles(
+                             traces_.trace(trace).description().header));
       };
     } else if (!options_.stats && all) {
       sinks.aggregate = [this](const format::AggregateRecord& record) {

@@ -13,6 +13,7 @@
 #include "tracefs/export/json_member.h"
 #include "tracefs/format/constants.h"
 #include "tracefs/format/frame.h"
+#include "tracefs/query/group_counted.h"
 #include "tracefs/tally/transfer.h"
 
 namespace tracefs {
@@ -186,15 +187,30 @@ void OpStats::Add(const Record& record) {
   }
 }
 
-void OpStats::AddCounts(size_t trace, const format::AggregateRecord& record) {
+void OpStats::AddCounts(size_t trace, const format::AggregateRecord& record,
+                        bool both_files) {
   const CountedBy by{trace, record.tracer_id, record.aggregate};
-  if (counted_.size() >= kMaxCounted && !counted_.contains(by)) return;
+  if (counted_.size() >= kMaxCounted && !counted_.contains(by)) {
+    too_many_ = true;
+    return;
+  }
   Counted& counted = counted_[by];
   counted.has_total |= record.total;
   Row& row = (record.total ? counted.total : counted.periods).At(record);
   row.count += record.count;
   row.errors += record.errors.value_or(0);
   row.bytes += record.bytes.value_or(0);
+  if (both_files && query::IsAboutFiles(record)) {
+    const auto op = std::ranges::find(
+        record.key, static_cast<uint16_t>(format::ArgId::kKeyOp),
+        &format::AggregateKeyPart::arg_id);
+    if (op == record.key.end()) {
+      counted.maybe_twice = true;
+    } else if (op->number < kOpCount &&
+               HasTwoFiles(static_cast<Op>(op->number))) {
+      row.twice += record.bytes.value_or(0);
+    }
+  }
   if (!record.latency.present) return;
   row.timed += record.count;
   row.total_ns += record.latency.sum;
@@ -234,10 +250,12 @@ OpStats::Row OpStats::Sum(const std::vector<Line>& lines) {
     sum.before += row.before;
     sum.errors += row.errors;
     sum.bytes += row.bytes;
+    sum.twice += row.twice;
     sum.timed += row.timed;
     sum.total_ns += row.total_ns;
     sum.max_ns = std::max(sum.max_ns, row.max_ns);
   }
+  sum.bytes -= sum.twice / 2;
   return sum;
 }
 
@@ -283,6 +301,15 @@ std::string OpStats::Table(const std::vector<const ReadStats*>& traces) const {
         (traces.size() > 1 ? " of trace " + std::to_string(trace + 1) : "") +
         (counted.has_total ? "" : ", so far") + ":\n" +
         Table("key", counted.lines().all());
+    if (counted.maybe_twice) {
+      text +=
+          "(bytes of copies, if there were any, are in the total twice: keys "
+          "are about files\nand not about operations)\n";
+    }
+  }
+  if (too_many_) {
+    text += "more than " + std::to_string(kMaxCounted) +
+            " aggregate drivers have counted: the others are left out\n";
   }
   const Losses losses = SumLosses(traces);
   const auto loss = [&text](const std::string& what, uint64_t count) {
@@ -338,6 +365,9 @@ std::string OpStats::JsonLines(
                 ",\"tracer\":" + std::to_string(tracer) +
                 ",\"aggregate\":" + std::to_string(aggregate) + ",",
             &text);
+  }
+  if (too_many_) {
+    text += "{\"aggregates_left_out\":true}\n";
   }
   const Losses losses = SumLosses(traces);
   std::string reasons;

@@ -25,8 +25,11 @@ std::string DescribeTraceAsJson(const format::TraceReader& trace);
 class OpStats {
  public:
   void Add(const format::Record& record);
-  // What a tracer has counted instead; `trace` is the number of the trace.
-  void AddCounts(size_t trace, const format::AggregateRecord& record);
+  // What a tracer has counted instead; `trace` is the number of the trace,
+  // both_files: copies count for both of their files where keys are about
+  // files.
+  void AddCounts(size_t trace, const format::AggregateRecord& record,
+                 bool both_files);
   // A table for people, and one JSON object a line. Both end with what the
   // traces lost.
   std::string Table(const std::vector<const format::ReadStats*>& traces) const;
@@ -39,6 +42,7 @@ class OpStats {
     uint64_t before = 0;  // about to run; not in count
     uint64_t errors = 0;
     uint64_t bytes = 0;  // read and written
+    uint64_t twice = 0;  // of these, bytes of copies, told under both files
     uint64_t timed = 0;  // operations with a duration
     uint64_t total_ns = 0;
     uint64_t max_ns = 0;
@@ -65,6 +69,7 @@ class OpStats {
     Lines periods;
     Lines total;  // of the whole trace; has all the others
     bool has_total = false;
+    bool maybe_twice = false;  // what of `bytes` copies moved is not known
     const Lines& lines() const { return has_total ? total : periods; }
   };
   // Trace, tracer, and which one of its aggregate drivers.
@@ -81,6 +86,7 @@ class OpStats {
 
   std::array<Row, kOpCount> rows_{};
   std::map<CountedBy, Counted> counted_;
+  bool too_many_ = false;  // drivers: some are not in counted_
 };
 
 }  // namespace tracefs
