@@ -73,12 +73,9 @@ enum class FileActivity : uint8_t {
 // Bits.
 enum OpTrait : uint8_t {
   kNoTraits = 0,
-  // It takes rights over a file which the kernel has checked. The others need
-  // none of their own, or see to them (fs/callers_rights.h, Reopen).
-  kTakesRights = 1,
   // A task in the middle of execve(2) may send it: closing sends FLUSH, and
   // might write back and unlock.
-  kMayBeExec = 2,
+  kMayBeExec = 1,
 };
 
 struct OpInfo {

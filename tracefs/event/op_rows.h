@@ -15,7 +15,7 @@
   X(getattr, 1, kOpenFile, (kValid), kAt, kGetAttributes, kNoTraits)          \
   X(setattr, 2, kOpenFile,                                                    \
     (kValid, kArgMode, kNewUid, kNewGid, kNewSize, kNewAtime, kNewMtime),     \
-    kNone, kSetAttributes, kTakesRights | kMayBeExec)                         \
+    kNone, kSetAttributes, kMayBeExec)                                        \
   X(readlink, 3, kFile, (), kNone, kRead, kNoTraits)                          \
   X(symlink, 4, kName, (), kNone, kCreate, kNoTraits)                         \
   X(mknod, 5, kName, (kArgMode, kRdev, kUmask), kNone, kCreate, kNoTraits)    \
@@ -38,11 +38,11 @@
   X(releasedir, 21, kDirectory, (), kOpened, kOther, kNoTraits)               \
   X(fsyncdir, 22, kDirectory, (), kSync, kOther, kNoTraits)                   \
   X(statfs, 23, kFile, (), kNone, kGetAttributes, kNoTraits)                  \
-  X(setxattr, 24, kFile, (kLength), kXattr, kSetAttributes, kTakesRights)     \
+  X(setxattr, 24, kFile, (kLength), kXattr, kSetAttributes, kNoTraits)        \
   X(getxattr, 25, kFile, (kLength), kNone, kGetAttributes, kNoTraits)         \
   X(listxattr, 26, kFile, (kLength), kNone, kGetAttributes, kNoTraits)        \
-  X(removexattr, 27, kFile, (), kNone, kSetAttributes, kTakesRights)          \
-  X(access, 28, kFile, (kArgMode), kNone, kGetSecurity, kTakesRights)         \
+  X(removexattr, 27, kFile, (), kNone, kSetAttributes, kNoTraits)             \
+  X(access, 28, kFile, (kArgMode), kNone, kGetSecurity, kNoTraits)            \
   X(getlk, 29, kLock, (), kWait, kOther, kNoTraits)                           \
   X(setlk, 30, kLock, (), kWait, kOther, kMayBeExec)                          \
   X(flock, 31, kLock, (), kWait, kOther, kMayBeExec)                          \
@@ -52,7 +52,7 @@
   X(copy_file_range, 34, kData,                                               \
     (kFhOut, kInodeOut, kOffsetOut, kDataLeftOut),                            \
     kBits, kUpdate, kNoTraits)                                                \
-  X(ioctl, 35, kOpenFile, (kCommand, kLength), kBits, kOther, kTakesRights)   \
+  X(ioctl, 35, kOpenFile, (kCommand, kLength), kBits, kOther, kNoTraits)      \
   X(poll, 36, kOpenFile, (), kPoll, kOther, kNoTraits)                        \
   X(statx, 37, kOpenFile, (kValid), kAt, kGetAttributes, kNoTraits)
 
