@@ -1,9 +1,11 @@
 // read, write, fallocate, lseek, copy_file_range, poll, ioctl.
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <array>
@@ -124,19 +126,32 @@ ssize_t WritePages(FileSystem& fs, const Handle& handle, const char* data,
   return all ? static_cast<ssize_t>(size) : -1;
 }
 
+// Whether its file system has no other store than memory. Those do not know
+// RWF_NOWAIT.
+bool LiesInMemory(int fd) {
+  struct statfs store;
+  return ::fstatfs(fd, &store) == 0 &&
+         (store.f_type == TMPFS_MAGIC || store.f_type == RAMFS_MAGIC);
+}
+
 // The bytes of a copy go past this process: they are read from the source again
-// where some tracer keeps data, unless that would hold up the reply for longer
-// than a read(2) may. Before the reply, so that only who writes meanwhile can
+// where some tracer keeps data and all of them are in memory, so that the reply
+// waits for no store. Before the reply, so that only who writes meanwhile can
 // make a difference (and, where times tell the order, nobody can).
 void KeepCopied(OpScope& op, const Handle& source, uint64_t offset,
                 size_t size) {
   constexpr size_t kMostBytes = size_t{1} << 20;  // of a read
-  const bool may_read = size <= kMostBytes && !source.reads_from_disk() &&
-                        !source.inode.is_output();
-  char* const buffer = may_read ? IoBuffer(size) : nullptr;
-  if (buffer != nullptr &&
-      ::pread(source.Fd(op.fs()), buffer, size, static_cast<off_t>(offset)) ==
-          static_cast<ssize_t>(size)) {
+  char* const buffer = size <= kMostBytes && !source.inode.is_output()
+                           ? IoBuffer(size)
+                           : nullptr;
+  const int fd = buffer != nullptr ? source.Fd(op.fs()) : -1;
+  const auto at = static_cast<off_t>(offset);
+  ssize_t n = -1;
+  if (buffer != nullptr) {
+    n = ReadNow(source, fd, buffer, size, at);
+    if (n < 0 && LiesInMemory(fd)) n = ::pread(fd, buffer, size, at);
+  }
+  if (n == static_cast<ssize_t>(size)) {
     op.Data(Bytes(buffer, size));
   } else {
     op.Set(Field::kDataLeftOut, 1);

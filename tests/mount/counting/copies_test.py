@@ -205,6 +205,28 @@ def bytes_or_word_that_they_are_left_out(suite):
     expect_equal(text.count(" data_left_out"), 1, "text of the trace")
 
 
+def what_would_have_to_be_waited_for_is_left_out(suite):
+    """A file system in between can not say what it has in memory."""
+    source, between = prepare(suite, "store")
+    point = suite.folder("store", "above")
+    data = suite.path("store", "data")
+    store = suite.mount(source, between, STREAM % ("op = mknod", "STR_ALL",
+                                                   suite.path("store", "none")))
+    mount = suite.mount(
+        between, point, STREAM % ("op = copy_file_range", "STR_ALL | STR_DATA",
+                                  data))
+    with open(os.path.join(point, "in/large"), "rb") as here, \
+            open(os.path.join(point, "out/copy"), "wb") as there:
+        done = os.copy_file_range(here.fileno(), there.fileno(), 4096, 5)
+        expect_equal(done, 4096, "copied at once")
+    mount.unmount()
+    store.unmount()
+    with open(os.path.join(source, "out/copy"), "rb") as content:
+        expect(len(content.read()) == 4096, "the copy itself")
+    [event] = [e for e in suite.read(data) if e["result"] > 0]
+    expect("data_b64" not in event and event.get("data_left_out"), event)
+
+
 def opens_agree_with_closes(suite):
     source, point = prepare(suite, "opens")
     light = suite.path("opens", "light")
@@ -236,6 +258,7 @@ def main():
         suite.run(f"either end, {visibility}", either_end, suite, visibility)
     for case in (an_audit_alone_sees_copies, a_rule_sees_the_destination,
                  bytes_or_word_that_they_are_left_out,
+                 what_would_have_to_be_waited_for_is_left_out,
                  opens_agree_with_closes):
         suite.run(case.__name__.replace("_", " "), case, suite)
     suite.finish()
