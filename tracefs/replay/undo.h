@@ -24,6 +24,7 @@
 #include "tracefs/replay/action.h"
 #include "tracefs/replay/plan_file.h"
 #include "tracefs/replay/target_tree.h"
+#include "tracefs/replay/undo_apply.h"
 #include "tracefs/replay/undo_names.h"
 #include "tracefs/replay/undo_step.h"
 
@@ -39,6 +40,10 @@ struct UndoRecord {
   std::unordered_set<uint64_t> made;
   // Files whose mode or owner was changed after the trace.
   std::unordered_set<uint64_t> dressed;
+  // Files whose contents cannot be compared with what the trace left.
+  std::unordered_set<uint64_t> unread;
+  // As they were looked at in DIR.
+  LiveFiles live;
 };
 
 // Used by one thread at a time.

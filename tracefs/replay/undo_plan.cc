@@ -3,14 +3,18 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/replay/hole_budget.h"
 #include "tracefs/replay/open_beneath.h"
 #include "tracefs/replay/plan_file.h"
 
@@ -24,6 +28,9 @@ using Name = UndoNames::Name;
 constexpr uint64_t kForeign = UINT64_MAX;
 constexpr uint64_t kAfterAll = UINT64_MAX;
 constexpr size_t kPiece = size_t{256} << 10;
+constexpr char kNotCompared[] =
+    "what it holds by now cannot be compared with what the trace has left: not "
+    "all of its bytes are in the trace";
 constexpr char kNotAsLeft[] = "it is not as the trace has left it";
 
 bool IsMaking(Kind kind) {
@@ -40,6 +47,10 @@ bool IsChanging(Kind kind) {
   return kind == Kind::kContents || kind == Kind::kMode ||
          kind == Kind::kOwner || kind == Kind::kXattr ||
          kind == Kind::kRemoveXattr;
+}
+
+bool IsOfXattr(Kind kind) {
+  return kind == Kind::kXattr || kind == Kind::kRemoveXattr;
 }
 
 bool IsDressing(Kind kind) {
@@ -96,7 +107,27 @@ class Survey {
   }
 
  private:
+  // Before anything of it is compared: what changes from then on is noticed.
+  void Hold(uint64_t file) {
+    std::string path;
+    if (file == kNoFile || record_.live.contains(file) ||
+        !record_.names.PathOf(file, &path)) {
+      return;
+    }
+    struct stat st;
+    const UniqueFd fd =
+        path.empty() ? UniqueFd(::fcntl(target_.root, F_DUPFD_CLOEXEC, 0))
+                     : OpenAt(target_.root, path, O_PATH);
+    if (fd && ::fstatat(fd.get(), "", &st, AT_EMPTY_PATH) == 0) {
+      record_.live[file] = st;
+    }
+  }
+
   void LookAt(const UndoStep& step) {
+    for (const uint64_t file :
+         {step.file, step.dir, step.other_dir, step.other_file}) {
+      Hold(file);
+    }
     std::string path;
     if (looked_.insert(step.file).second &&
         record_.names.PathOf(step.file, &path)) {
@@ -108,6 +139,7 @@ class Survey {
       Compare(step.file, path);
     }
     if (IsDressing(step.kind)) CompareAttributes(step.file);
+    if (IsOfXattr(step.kind)) CompareXattr(step);
     if (step.kind == Kind::kRemoveDir) List(step.file);
     if (IsMaking(step.kind)) LookForForeign({step.dir, step.name});
     if (step.kind == Kind::kRename) {
@@ -121,7 +153,7 @@ class Survey {
     }
   }
 
-  bool IsSame(uint64_t file, const std::string& path) const {
+  bool IsSame(uint64_t file, const std::string& path) {
     struct stat then;
     struct stat now;
     if (!StatAt(target_.scratch, path, &then) ||
@@ -132,16 +164,40 @@ class Survey {
     if (S_ISLNK(then.st_mode) && record_.made.contains(file)) {
       return TargetAt(target_.scratch, path) == TargetAt(target_.root, path);
     }
+    // A name that the trace does not tell may be anywhere.
+    if (!S_ISDIR(then.st_mode) && then.st_nlink != now.st_nlink) return false;
     if (!S_ISREG(then.st_mode)) return true;
     if (then.st_size != now.st_size) return false;
     const auto at = target_.expected.find(path);
-    if (at == target_.expected.end() ||
-        !at->second.Knows(TreeEntry::kAllBytes)) {
+    const bool known =
+        at != target_.expected.end() && at->second.Knows(TreeEntry::kAllBytes);
+    if (!known || !holes_.Take(now)) {
+      record_.unread.insert(file);
       return true;
     }
     const UniqueFd a = OpenAt(target_.scratch, path, O_RDONLY | O_NONBLOCK);
     const UniqueFd b = OpenAt(target_.root, path, O_RDONLY | O_NONBLOCK);
     return a && b && SameBytes(a.get(), b.get());
+  }
+
+  // The attribute must have the value that the trace left.
+  void CompareXattr(const UndoStep& step) {
+    std::string path;
+    if (!record_.names.PathOf(step.file, &path)) return;
+    const auto value_in = [&](int root) -> std::optional<std::string> {
+      const UniqueFd fd = OpenAt(root, path, O_PATH);
+      std::string value(65536, '\0');
+      const ssize_t n =
+          fd ? ::getxattr(FdPath(fd.get()).c_str(), step.other.c_str(),
+                          value.data(), value.size())
+             : -1;
+      if (n < 0) return std::nullopt;
+      value.resize(static_cast<size_t>(n));
+      return value;
+    };
+    if (value_in(target_.scratch) != value_in(target_.root)) {
+      record_.dressed.insert(step.file);
+    }
   }
 
   // Contents and names are given back whatever mode and owner a file has by
@@ -157,8 +213,7 @@ class Survey {
     const TreeEntry& then = at->second;
     const bool mode = then.Knows(TreeEntry::kMode) &&
                       (then.mode & 07777) != (now.st_mode & 07777);
-    const bool owner = target_.grants.Has(Privilege::kOwner) &&
-                       then.Knows(TreeEntry::kOwner) &&
+    const bool owner = ::geteuid() == 0 && then.Knows(TreeEntry::kOwner) &&
                        (then.uid != now.st_uid || then.gid != now.st_gid);
     if (mode || owner) record_.dressed.insert(file);
   }
@@ -191,6 +246,7 @@ class Survey {
 
   const UndoTarget& target_;
   UndoRecord& record_;
+  HoleBudget holes_;
   std::unordered_set<uint64_t> looked_;
   std::unordered_set<std::string> compared_;
   std::vector<Name> foreign_;
@@ -374,8 +430,12 @@ class Decision {
     if (!names_.PathOf(step.file, &step.path)) {
       return "it is not there any more";
     }
-    if (IsDressing(step.kind) && record_.dressed.contains(step.file)) {
+    if ((IsDressing(step.kind) || IsOfXattr(step.kind)) &&
+        record_.dressed.contains(step.file)) {
       return kNotAsLeft;
+    }
+    if (record_.unread.contains(step.file)) {
+      return kNotCompared;
     }
     return ChangedSince(sequence, step.file);
   }
@@ -441,9 +501,11 @@ class Decision {
 
 }  // namespace
 
-std::vector<UndoGroup> DecideUndo(UndoRecord record, const UndoTarget& target) {
+std::vector<UndoGroup> DecideUndo(UndoRecord record, const UndoTarget& target,
+                                  LiveFiles* live) {
   Survey(target, &record).Look();
   Decision(&record, target).Decide();
+  *live = std::move(record.live);
   return std::move(record.groups);
 }
 

@@ -25,6 +25,8 @@ struct UndoTarget {
 // A group is refused where one of its steps is: where others have changed what
 // it is about, where a later group that it rests on is refused, where the
 // directory is not as the trace has left it.
-std::vector<UndoGroup> DecideUndo(UndoRecord record, const UndoTarget& target);
+// `*live`: what was looked at, for UndoApplier.
+std::vector<UndoGroup> DecideUndo(UndoRecord record, const UndoTarget& target,
+                                  LiveFiles* live);
 
 }  // namespace tracefs::replay

@@ -86,20 +86,18 @@ bool Reserve(int fd, const UndoStep& step) {
   });
 }
 
+}  // namespace
+
 bool PutContents(int store, const UndoStep& step, int fd) {
   struct stat st;
   if (::fstat(fd, &st) != 0) return false;
   const auto size = static_cast<uint64_t>(st.st_size);
-  if (Reserve(fd, step) && ZeroBetweenPieces(fd, step, size) &&
-      WritePieces(store, step, fd) &&
-      ::ftruncate(fd, static_cast<off_t>(step.size)) == 0) {
-    return true;
-  }
-  const int error = errno;
-  (void)::ftruncate(fd, st.st_size);  // the error is the first one
-  errno = error;
-  return false;
+  return Reserve(fd, step) && ZeroBetweenPieces(fd, step, size) &&
+         WritePieces(store, step, fd) &&
+         ::ftruncate(fd, static_cast<off_t>(step.size)) == 0;
 }
+
+namespace {
 
 // Attributes of what was made under that name.
 bool Dress(int dir, const std::string& name, bool owners,
@@ -145,9 +143,10 @@ bool MakeBare(int store, int dir, const std::string& name, const UndoStep& step,
   }
 }
 
-// What cannot be made whole is not left there.
-bool DoMake(int store, int dir, const std::string& name, bool owners,
-            const UndoStep& step) {
+}  // namespace
+
+bool MakeWhole(int store, int dir, const std::string& name, bool owners,
+               const UndoStep& step) {
   bool made = false;
   if (MakeBare(store, dir, name, step, &made) &&
       Dress(dir, name, owners, step)) {
@@ -162,91 +161,49 @@ bool DoMake(int store, int dir, const std::string& name, bool owners,
   return false;
 }
 
-bool DoChange(int store, int dir, const std::string& name,
-              const UndoStep& step) {
-  const bool writes = step.kind == Kind::kContents;
-  const UniqueFd fd(OpenBeneath(
-      dir, name, (writes ? O_WRONLY | O_NONBLOCK : O_PATH) | O_NOFOLLOW));
-  if (!fd) return false;
-  switch (step.kind) {
-    case Kind::kContents:
-      return PutContents(store, step, fd.get());
-    case Kind::kMode:
-      return ChmodFd(fd.get(), step.mode) == 0;
-    case Kind::kXattr:
-      return ::setxattr(FdPath(fd.get()).c_str(), step.other.c_str(),
-                        step.value.data(), step.value.size(), 0) == 0;
-    default:
-      return ::removexattr(FdPath(fd.get()).c_str(), step.other.c_str()) == 0;
+bool KeepContents(int fd, const UndoStep& step, int store, UndoStep* before) {
+  struct stat st;
+  struct stat kept;
+  if (::fstat(fd, &st) != 0 || ::fstat(store, &kept) != 0) return false;
+  const auto size = static_cast<uint64_t>(st.st_size);
+  before->kind = Kind::kContents;
+  before->size = size;
+  before->offset = std::min(step.offset, size);
+  const uint64_t end =
+      step.size < size ? size : std::min(size, step.offset + step.length);
+  before->length = end - std::min(end, before->offset);
+  if (step.size < size) {
+    before->offset = std::min(before->offset, step.size);
+    before->length = size - before->offset;
   }
-}
-
-// `back`: from `other` to `path`, as it was before the step.
-bool DoRename(int dir, const std::string& name, int other_dir,
-              const std::string& other, bool exchange, bool back) {
-  const unsigned how = exchange ? RENAME_EXCHANGE : RENAME_NOREPLACE;
-  return (back ? ::renameat2(other_dir, other.c_str(), dir, name.c_str(), how)
-               : ::renameat2(dir, name.c_str(), other_dir, other.c_str(),
-                             how)) == 0;
-}
-
-bool DoStep(int root, int store, bool owners, const UndoStep& step, bool back) {
-  std::string name;
-  const UniqueFd dir = OpenParentBeneath(root, step.path, &name);
-  if (!dir) return false;
-  std::string other;
-  UniqueFd other_dir;
-  const bool renames =
-      step.kind == Kind::kRename || step.kind == Kind::kExchange;
-  if (renames || step.kind == Kind::kLinkAgain) {
-    other_dir = OpenParentBeneath(root, step.other, &other);
-    if (!other_dir) return false;
-  }
-  switch (step.kind) {
-    case Kind::kRemove:
-    case Kind::kRemoveDir:
-      return ::unlinkat(dir.get(), name.c_str(),
-                        step.kind == Kind::kRemoveDir ? AT_REMOVEDIR : 0) == 0;
-    case Kind::kRename:
-    case Kind::kExchange:
-      return DoRename(dir.get(), name, other_dir.get(), other,
-                      step.kind == Kind::kExchange, back);
-    case Kind::kLinkAgain:
-      return ::linkat(other_dir.get(), other.c_str(), dir.get(), name.c_str(),
-                      0) == 0;
-    case Kind::kOwner:
-      return owners && ::fchownat(dir.get(), name.c_str(), step.uid, step.gid,
-                                  AT_SYMLINK_NOFOLLOW) == 0;
-    case Kind::kMakeFile:
-    case Kind::kMakeDir:
-    case Kind::kMakeLink:
-    case Kind::kMakeNode:
-      return DoMake(store, dir.get(), name, owners, step);
-    default:
-      return DoChange(store, dir.get(), name, step);
-  }
-}
-
-}  // namespace
-
-Status DoUndoGroup(int root, int store, bool owners, const UndoGroup& group) {
-  for (size_t i = 0; i < group.steps.size(); ++i) {
-    const UndoStep& step = group.steps[i];
-    if (step.is_nothing) continue;
-    if (DoStep(root, store, owners, step, /*back=*/false)) continue;
-    const Status failed = Status::System(errno, step.Text());
-    // A name that was given back before is taken away again.
-    while (i-- > 0) {
-      const UndoStep& done = group.steps[i];
-      const bool renames =
-          done.kind == Kind::kRename || done.kind == Kind::kExchange;
-      if (renames && !done.is_nothing) {
-        (void)DoStep(root, store, owners, done, /*back=*/true);
+  auto at = static_cast<uint64_t>(kept.st_size);
+  std::vector<std::byte> bytes(kPiece);
+  for (uint64_t begin = before->offset; begin < end;) {
+    const off_t data = ::lseek(fd, static_cast<off_t>(begin), SEEK_DATA);
+    if (data < 0 && errno == ENXIO) return true;  // the rest is a hole
+    if (data < 0) return false;
+    const off_t hole = ::lseek(fd, data, SEEK_HOLE);
+    begin = static_cast<uint64_t>(data);
+    const uint64_t to = hole < 0 ? end : std::min(end, uint64_t(hole));
+    if (begin >= to) return true;
+    UndoStep::Piece piece{.offset = begin, .length = 0, .stored = at};
+    while (begin < to) {
+      const size_t most = std::min<uint64_t>(kPiece, to - begin);
+      const ssize_t n =
+          ::pread(fd, bytes.data(), most, static_cast<off_t>(begin));
+      if (n < 0) return false;
+      if (n == 0) break;
+      if (!WriteAt(store, bytes.data(), static_cast<size_t>(n), at)) {
+        return false;
       }
+      begin += static_cast<uint64_t>(n);
+      at += static_cast<uint64_t>(n);
+      piece.length += static_cast<uint64_t>(n);
     }
-    return failed;
+    before->pieces.push_back(piece);
+    if (begin < to) return true;  // it became shorter
   }
-  return {};
+  return true;
 }
 
 std::string UndoStep::Text() const {

@@ -69,9 +69,18 @@ struct UndoGroup {
   std::string why_not;  // empty: it can be done
 };
 
-// Does all of it in the directory `root`, or nothing; nothing outside of it is
-// touched. `store`: what pieces are in. `owners`: give files to who had them,
-// which takes root.
-Status DoUndoGroup(int root, int store, bool owners, const UndoGroup& group);
+// Makes what a step makes as `name` in the directory `dir`, which nobody else
+// can enter, or nothing. `store`: what pieces are in. `owners`: it gets its
+// owner back, which takes root. False with errno.
+bool MakeWhole(int store, int dir, const std::string& name, bool owners,
+               const UndoStep& step);
+
+// Gives the file `fd` the contents of a step. False with errno: it may be half
+// done.
+bool PutContents(int store, const UndoStep& step, int fd);
+
+// Keeps in `store`, at its end, what PutContents is about to destroy: `*before`
+// is the step that gives it back.
+bool KeepContents(int fd, const UndoStep& step, int store, UndoStep* before);
 
 }  // namespace tracefs::replay

@@ -261,14 +261,40 @@ class Privileges:
                                    timeout=60)
             expect(" - " in said.stdout, said.stdout)
 
+    def undo_races(self):
+        """Who owns the directory gives the name of a file to root's secret, to
+        and fro, while root gives the file its mode back."""
+        trace, source = self.record(
+            "cat f; chmod 600 f", "echo 12345 > f; chmod 666 f")
+        secret = os.path.join(source, "secret")
+        with open(secret, "w", encoding="ascii") as out:
+            out.write("54321\n")
+        os.chmod(secret, 0o600)
+        os.chown(source, USER, USER)
+        swaps = self.suite.background(subprocess.Popen(
+            ["sh", "-c", "while :; do mv f t; mv secret f; mv f secret; "
+             "mv t f; done 2> /dev/null"], cwd=source, user=USER, group=USER, extra_groups=[]))
+        for _ in range(15):
+            self.suite.tool("tracefs-replay", trace, "--root", source, "--undo",
+                            "cname = chmod", "--apply")
+        swaps.kill()
+        swaps.wait()
+        modes = {}
+        for at in os.listdir(source):
+            with open(os.path.join(source, at), encoding="ascii") as text:
+                modes[text.read()] = stat.S_IMODE(
+                    os.stat(os.path.join(source, at)).st_mode)
+        expect_equal(modes["54321\n"], 0o600, "root's secret")
+
     def undo_gives_nothing(self):
         """A trace tells that a file was a set-user-ID program: taking back gives
         that to what lies there only when told so."""
         cases = {
-            "set_id": ("cp /bin/true f; chmod 4755 f", "chmod 755 f", "chmod"),
+            "set_id": ("cp /bin/true f; chmod 4755 f", "cat f > /dev/null; chmod 755 f",
+                       "chmod"),
             "set_id of what is gone": ("cp /bin/true f; chmod 4755 f",
                                        "cat f > /dev/null; rm f", "rm"),
-            "owners": (f"echo 1 > f; chown {USER} f", "chown 0 f", "chown")}
+            "owners": (f"echo 1 > f; chown {USER} f", "cat f; chown 0 f", "chown")}
         for title, (before, script, who) in cases.items():
             kind = title.split(" ")[0]
             trace, source = self.record(script, before)
@@ -299,6 +325,7 @@ def main():
             "Malicious: links where clones are to be":
                 privileges.links_as_clones,
             "Malicious: endless holes": privileges.endless_holes,
+            "Malicious: names exchanged under an undo": privileges.undo_races,
             "Malicious: undo gives nothing unasked":
                 privileges.undo_gives_nothing}.items():
         suite.run(title, case)

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "tracefs/base/enclosed_folder.h"
 #include "tracefs/base/printable.h"
@@ -144,11 +145,12 @@ Result<UndoPlan> PlanUndo(const ReplayOptions& options,
   if (!played.ok()) return played;
   auto expected = replay::ExpectedOf(plan);
   if (!expected.ok()) return expected.status();
-  result.groups =
-      replay::DecideUndo(recorder.Take(), {.root = root,
-                                           .scratch = tree->root(),
-                                           .grants = options.target.grants,
-                                           .expected = *std::move(expected)});
+  result.groups = replay::DecideUndo(recorder.Take(),
+                                     {.root = root,
+                                      .scratch = tree->root(),
+                                      .grants = options.target.grants,
+                                      .expected = *std::move(expected)},
+                                     &result.live);
   result.differing = DifferingOf(outcome);
   result.doubt = DoubtOf(compiled, *prepared, result.differing);
   return result;
@@ -201,13 +203,20 @@ Result<uint64_t> ShowOrApplyUndo(const ReplayOptions& options, UndoPlan plan,
   Shown shown(options.json, out);
   bool applied = options.apply && plan.doubt.empty();
   std::string stopped;
+  std::optional<replay::PrivateFolder> room;
+  std::optional<replay::UndoApplier> applier;
+  if (applied) {
+    auto made = replay::PrivateFolder::Make(root, ".tracefs-undo-");
+    if (!made.ok()) return made.status().Prefixed(Printable(options.root));
+    room.emplace(*std::move(made));
+    applier.emplace(root, room->fd(), plan.store.get(), options.target.grants,
+                    std::move(plan.live));
+  }
   for (replay::UndoGroup& group : plan.groups) {
     if (group.why_not.empty()) group.why_not = plan.doubt;
     if (group.why_not.empty()) group.why_not = stopped;
     if (group.why_not.empty() && applied) {
-      const Status done = replay::DoUndoGroup(
-          root, plan.store.get(),
-          options.target.grants.Has(replay::Privilege::kOwner), group);
+      const Status done = applier->Do(group);
       if (!done.ok()) {
         // What comes now was decided on as if this had been done.
         group.why_not = done.message();

@@ -9,6 +9,7 @@
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/export/output_buffer.h"
+#include "tracefs/replay/undo_apply.h"
 #include "tracefs/replay/undo_step.h"
 #include "tracefs/tools/replay/compile.h"
 #include "tracefs/tools/replay/options.h"
@@ -18,6 +19,7 @@ namespace tracefs {
 struct UndoPlan {
   std::vector<replay::UndoGroup> groups;  // in the order of doing them
   UniqueFd store;                         // bytes that they write back
+  replay::LiveFiles live;                 // what it was decided on
   // Why the trace says nothing that can be relied on; empty: it can be.
   std::string doubt;
   uint64_t differing = 0;  // results that the replay got otherwise
