@@ -28,7 +28,7 @@ constexpr size_t kMaxReasonBytes = 64;
 // components.
 constexpr size_t kMaxSealed = 4096;
 
-constexpr uint16_t Id(ArgId id) { return static_cast<uint16_t>(id); }
+constexpr uint16_t RawId(ArgId id) { return static_cast<uint16_t>(id); }
 
 // Bytes of an argument before its value.
 size_t HeadBytes(const Argument& argument) {
@@ -460,7 +460,7 @@ Result<bool> BlockRewriter::MapProperty(std::string_view key,
 }
 
 Status BlockRewriter::MapClock(ArgId id, uint64_t* value) {
-  const FieldPlan& field = plan_->Field(Id(id));
+  const FieldPlan& field = plan_->Field(RawId(id));
   int slot = field.clock_slot;
   if (field.treatment == Treatment::kNumber) slot = field.slot;
   if (slot >= 0) {

@@ -1,16 +1,9 @@
 #include "anonymize/cbc.h"
 
 #include "tracefs/crypto/hash.h"
+#include "tracefs/crypto/openssl_bytes.h"
 
 namespace tracefs::anonymize {
-namespace {
-
-const unsigned char* Data(std::string_view bytes) {
-  return reinterpret_cast<const unsigned char*>(bytes.data());
-}
-
-}  // namespace
-
 Result<Cbc> Cbc::Create(ByteSpan key) {
   Cbc cbc;
   std::memcpy(cbc.vector_, key.data() + 32, sizeof cbc.vector_);
@@ -36,7 +29,7 @@ Status Cbc::Seal(std::string_view plain, std::string* out) {
   int rest = 0;
   if (::EVP_EncryptInit_ex2(seal_.get(), nullptr, nullptr, vector_, nullptr) !=
           1 ||
-      ::EVP_EncryptUpdate(seal_.get(), to, &size, Data(plain),
+      ::EVP_EncryptUpdate(seal_.get(), to, &size, OpenSslBytes(plain),
                           static_cast<int>(plain.size())) != 1 ||
       ::EVP_EncryptFinal_ex(seal_.get(), to + size, &rest) != 1) {
     return CryptoError("AES-256-CBC");
@@ -51,11 +44,12 @@ bool Cbc::Open(std::string_view sealed, std::string* out) {
   auto* to = reinterpret_cast<unsigned char*>(out->data() + start);
   int size = 0;
   int rest = 0;
-  const bool done = ::EVP_DecryptInit_ex2(open_.get(), nullptr, nullptr,
-                                          vector_, nullptr) == 1 &&
-                    ::EVP_DecryptUpdate(open_.get(), to, &size, Data(sealed),
-                                        static_cast<int>(sealed.size())) == 1 &&
-                    ::EVP_DecryptFinal_ex(open_.get(), to + size, &rest) == 1;
+  const bool done =
+      ::EVP_DecryptInit_ex2(open_.get(), nullptr, nullptr, vector_, nullptr) ==
+          1 &&
+      ::EVP_DecryptUpdate(open_.get(), to, &size, OpenSslBytes(sealed),
+                          static_cast<int>(sealed.size())) == 1 &&
+      ::EVP_DecryptFinal_ex(open_.get(), to + size, &rest) == 1;
   out->resize(done ? start + static_cast<size_t>(size + rest) : start);
   return done;
 }

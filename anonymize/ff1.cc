@@ -3,16 +3,9 @@
 #include <algorithm>
 
 #include "tracefs/crypto/hash.h"
+#include "tracefs/crypto/openssl_bytes.h"
 
 namespace tracefs::anonymize {
-namespace {
-
-unsigned char* Data(std::byte* bytes) {
-  return reinterpret_cast<unsigned char*>(bytes);
-}
-
-}  // namespace
-
 Result<Ff1> Ff1::Create(ByteSpan key, int bits) {
   Ff1 ff1;
   ff1.half_bits_ = bits / 2;
@@ -31,8 +24,9 @@ Result<Ff1> Ff1::Create(ByteSpan key, int bits) {
                 std::byte{kRounds}, std::byte(bits / 2), std::byte{0},
                 std::byte{0},       std::byte{0},        std::byte(bits)};
   int size = 0;
-  if (::EVP_EncryptUpdate(ff1.aes_.get(), Data(ff1.first_.data()), &size,
-                          Data(ff1.first_.data()), kBlockBytes) != 1) {
+  if (::EVP_EncryptUpdate(ff1.aes_.get(), OpenSslBytes(ff1.first_.data()),
+                          &size, OpenSslBytes(ff1.first_.data()),
+                          kBlockBytes) != 1) {
     return CryptoError("AES-256");
   }
   ff1.blocks_.resize(kBatch * kBlockBytes);
@@ -58,8 +52,8 @@ Status Ff1::RoundFunction(int round, std::span<const uint32_t> halves,
   }
   const int bytes = static_cast<int>(halves.size() * kBlockBytes);
   int size = 0;
-  if (::EVP_EncryptUpdate(aes_.get(), Data(blocks_.data()), &size,
-                          Data(blocks_.data()), bytes) != 1 ||
+  if (::EVP_EncryptUpdate(aes_.get(), OpenSslBytes(blocks_.data()), &size,
+                          OpenSslBytes(blocks_.data()), bytes) != 1 ||
       size != bytes) {
     return CryptoError("AES-256");
   }

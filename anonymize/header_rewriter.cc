@@ -15,7 +15,7 @@ constexpr std::string_view kPrefix = "anon.";
 constexpr std::string_view kPolicyKey = "anon.policy";
 constexpr std::string_view kKeysKey = "anon.keys";
 constexpr std::string_view kVersionKey = "anon.version";
-constexpr std::string_view kVersion = "1";
+constexpr std::string_view kAnonVersion = "1";
 constexpr std::string_view kSealedNameName = "ARG_SEALED_NAME";
 
 std::string KeysText(const std::map<std::string, std::string>& ids) {
@@ -73,7 +73,7 @@ void AddOwnProperties(const Plan& plan, const SelfDescription& description,
     policy = PolicyLeft(plan);
     for (const auto& [domain, id] : plan.key_ids()) ids.erase(domain);
   }
-  header->properties.emplace_back(kVersionKey, kVersion);
+  header->properties.emplace_back(kVersionKey, kAnonVersion);
   header->properties.emplace_back(kPolicyKey, PolicyText(policy, true));
   header->properties.emplace_back(kKeysKey, KeysText(ids));
 }
@@ -141,10 +141,10 @@ Result<AnonymisedBy> ReadOwnProperties(const format::TraceHeader& header) {
         "the trace does not say that tracefs-anon made it: there is nothing "
         "to reveal");
   }
-  if (version != kVersion) {
+  if (version != kAnonVersion) {
     return Status::Invalid("the trace was anonymised by scheme " +
                            Quoted(version) + "; this version knows " +
-                           std::string(kVersion) + ": use a newer Tracefs");
+                           std::string(kAnonVersion) + ": use a newer Tracefs");
   }
   AnonymisedBy by;
   Result<Policy> policy =

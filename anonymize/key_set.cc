@@ -12,7 +12,7 @@
 namespace tracefs::anonymize {
 namespace {
 
-constexpr std::string_view kVersion = "tracefs-anon/1|";
+constexpr std::string_view kDerivationVersion = "tracefs-anon/1|";
 constexpr std::string_view kLineWord = "tracefs-anon-key-1";
 constexpr std::string_view kWrappedWord = "tracefs-anon-wrapped-1";
 
@@ -63,7 +63,7 @@ bool ParseScope(std::string_view scope, DerivedKey* key) {
 
 void DeriveInto(KeySpan key, std::string_view purpose,
                 std::span<std::byte> out) {
-  Hkdf(key, {}, std::string(kVersion) + std::string(purpose), out);
+  Hkdf(key, {}, std::string(kDerivationVersion) + std::string(purpose), out);
 }
 
 SecretKey DeriveKey(KeySpan key, std::string_view purpose) {
@@ -85,7 +85,7 @@ SecretKey TreeRootKey(KeySpan domain_key) {
 
 SecretKey TreeChildKey(KeySpan parent, std::string_view name) {
   SecretKey child;
-  std::string message = std::string(kVersion) + "directory|";
+  std::string message = std::string(kDerivationVersion) + "directory|";
   message += name;
   HmacSha256(parent, AsBytes(message), child.get());
   return child;

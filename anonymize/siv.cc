@@ -1,19 +1,9 @@
 #include "anonymize/siv.h"
 
 #include "tracefs/crypto/hash.h"
+#include "tracefs/crypto/openssl_bytes.h"
 
 namespace tracefs::anonymize {
-namespace {
-
-const unsigned char* Data(ByteSpan bytes) {
-  return reinterpret_cast<const unsigned char*>(bytes.data());
-}
-unsigned char* Data(std::byte* bytes) {
-  return reinterpret_cast<unsigned char*>(bytes);
-}
-
-}  // namespace
-
 Result<Siv> Siv::Create(ByteSpan key, std::span<const ByteSpan> associated) {
   const char* name = key.size() == 64   ? "AES-256-SIV"
                      : key.size() == 48 ? "AES-192-SIV"
@@ -28,18 +18,18 @@ Result<Siv> Siv::Create(ByteSpan key, std::span<const ByteSpan> associated) {
     return CryptoError(name);
   }
   if (::EVP_EncryptInit_ex2(siv.seal_template_.get(), siv.cipher_.get(),
-                            Data(key), nullptr, nullptr) != 1 ||
+                            OpenSslBytes(key), nullptr, nullptr) != 1 ||
       ::EVP_DecryptInit_ex2(siv.open_template_.get(), siv.cipher_.get(),
-                            Data(key), nullptr, nullptr) != 1) {
+                            OpenSslBytes(key), nullptr, nullptr) != 1) {
     return CryptoError(name);
   }
   for (const ByteSpan data : associated) {
     int ignored = 0;
     const int size = static_cast<int>(data.size());
     if (::EVP_EncryptUpdate(siv.seal_template_.get(), nullptr, &ignored,
-                            Data(data), size) != 1 ||
+                            OpenSslBytes(data), size) != 1 ||
         ::EVP_DecryptUpdate(siv.open_template_.get(), nullptr, &ignored,
-                            Data(data), size) != 1) {
+                            OpenSslBytes(data), size) != 1) {
       return CryptoError(name);
     }
   }
@@ -51,11 +41,12 @@ Status Siv::Seal(ByteSpan plain, std::byte* out) {
   int rest = 0;
   if (plain.empty() ||
       ::EVP_CIPHER_CTX_copy(work_.get(), seal_template_.get()) != 1 ||
-      ::EVP_EncryptUpdate(work_.get(), Data(out + kTagBytes), &size,
-                          Data(plain), static_cast<int>(plain.size())) != 1 ||
+      ::EVP_EncryptUpdate(work_.get(), OpenSslBytes(out + kTagBytes), &size,
+                          OpenSslBytes(plain),
+                          static_cast<int>(plain.size())) != 1 ||
       static_cast<size_t>(size) != plain.size() ||
-      ::EVP_EncryptFinal_ex(work_.get(), Data(out + kTagBytes) + size, &rest) !=
-          1 ||
+      ::EVP_EncryptFinal_ex(work_.get(), OpenSslBytes(out + kTagBytes) + size,
+                            &rest) != 1 ||
       ::EVP_CIPHER_CTX_ctrl(work_.get(), EVP_CTRL_AEAD_GET_TAG, kTagBytes,
                             out) != 1) {
     return CryptoError("AES-SIV");
@@ -72,7 +63,8 @@ bool Siv::Open(ByteSpan sealed, std::byte* out) {
   return ::EVP_CIPHER_CTX_copy(work_.get(), open_template_.get()) == 1 &&
          ::EVP_CIPHER_CTX_ctrl(work_.get(), EVP_CTRL_AEAD_SET_TAG, kTagBytes,
                                tag) == 1 &&
-         ::EVP_DecryptUpdate(work_.get(), Data(out), &size, Data(body),
+         ::EVP_DecryptUpdate(work_.get(), OpenSslBytes(out), &size,
+                             OpenSslBytes(body),
                              static_cast<int>(body.size())) == 1 &&
          static_cast<size_t>(size) == body.size();
 }

@@ -188,7 +188,8 @@ Status RunFeed(char** words) {
                               .snapshots = snapshots,
                               .header = header,
                               .note_output = [](const OutputFileId&, bool) {},
-                              .forget_names = {}};
+                              .forget_names = {},
+                              .stay_shut = {}};
   TracerRegistry tracers(traced);
   MountCommands commands({.traced = traced,
                           .tracers = tracers,

@@ -17,21 +17,23 @@ namespace tracefs {
 namespace {
 
 // What FINAL and the terminator may need.
-constexpr uint64_t kFinalReserve = 64 * 1024;
+constexpr uint64_t kDeviceFinalReserve = 64 * 1024;
 constexpr std::array<std::byte, format::kFrameHeaderBytes> kTerminator{};
 
-std::string Quoted(const std::string& path) { return "device '" + path + "'"; }
+std::string QuotedDevice(const std::string& path) {
+  return "device '" + path + "'";
+}
 
 class Device final : public OutputDriver {
  public:
   Device(DeviceOptions options, UniqueFd fd, uint64_t bytes)
       : options_(std::move(options)),
-        file_(std::move(fd), Quoted(options_.path)),
+        file_(std::move(fd), QuotedDevice(options_.path)),
         bytes_(bytes) {}
 
   Status Initialize(const TraceIdentity& identity) override {
     full_ = identity.full;
-    if (Status s = CheckRoom(identity.preamble.size() + kFinalReserve);
+    if (Status s = CheckRoom(identity.preamble.size() + kDeviceFinalReserve);
         !s.ok()) {
       return s;
     }
@@ -41,12 +43,12 @@ class Device final : public OutputDriver {
   Status Write(ByteSpan frame_header, ByteSpan payload,
                const BlockInfo& info) override {
     Status status = CheckRoom(frame_header.size() + payload.size() +
-                              (info.last ? 0 : kFinalReserve));
+                              (info.last ? 0 : kDeviceFinalReserve));
     if (status.ok()) {
       status = file_.AppendAndEnd({frame_header, payload}, kTerminator);
     }
     if (info.under_way != 0 && full_) {
-      full_(!CheckRoom(info.under_way + kFinalReserve).ok());
+      full_(!CheckRoom(info.under_way + kDeviceFinalReserve).ok());
     }
     if (!status.ok() && !std::exchange(reported_, true)) {
       Notify(NoticeId::kOutputFailed,
@@ -64,7 +66,7 @@ class Device final : public OutputDriver {
     if (file_.size() + more + kTerminator.size() <= bytes_) {
       return Status::Ok();
     }
-    return Status::System(ENOSPC, Quoted(options_.path));
+    return Status::System(ENOSPC, QuotedDevice(options_.path));
   }
 
   const DeviceOptions options_;
@@ -84,7 +86,7 @@ Result<UniqueFd> DeviceDriver::Open(const DeviceOptions& options) {
   if (!fd) {
     const int error = errno;
     return Status::System(
-        error, Quoted(options.path) +
+        error, QuotedDevice(options.path) +
                    (error == EBUSY ? " (mounted, or in other use)" : ""));
   }
   return fd;
@@ -94,7 +96,7 @@ Result<std::unique_ptr<OutputDriver>> DeviceDriver::Create(
     DeviceOptions options, UniqueFd fd) {
   struct stat st;
   if (::fstat(fd.get(), &st) != 0) {
-    return Status::System(errno, Quoted(options.path));
+    return Status::System(errno, QuotedDevice(options.path));
   }
   if (!S_ISBLK(st.st_mode)) {
     return Status::Invalid("'" + options.path +
@@ -102,7 +104,7 @@ Result<std::unique_ptr<OutputDriver>> DeviceDriver::Create(
                            options.path + "\"");
   }
   const off_t bytes = ::lseek(fd.get(), 0, SEEK_END);
-  if (bytes < 0) return Status::System(errno, Quoted(options.path));
+  if (bytes < 0) return Status::System(errno, QuotedDevice(options.path));
   return std::unique_ptr<OutputDriver>(std::make_unique<Device>(
       std::move(options), std::move(fd), static_cast<uint64_t>(bytes)));
 }

@@ -20,7 +20,7 @@ namespace {
 
 using format::FrameKind;
 
-std::string Quoted(const std::string& path) {
+std::string QuotedTraceFile(const std::string& path) {
   return "trace file '" + path + "'";
 }
 
@@ -39,8 +39,8 @@ class File final : public OutputDriver {
        const OutputFileId& id, bool made)
       : options_(std::move(options)),
         folder_(std::move(folder)),
-        file_(
-            std::make_unique<TraceFile>(std::move(fd), Quoted(options_.path))),
+        file_(std::make_unique<TraceFile>(std::move(fd),
+                                          QuotedTraceFile(options_.path))),
         id_(id),
         made_(made) {}
   // What is left behind would be in the way of the next start.
@@ -70,7 +70,7 @@ class File final : public OutputDriver {
     const uint64_t needed = frame_header.size() + payload.size();
     if (info.under_way != 0 && !file_->can_reserve()) {
       return Status::Invalid(
-          Quoted(options_.path) +
+          QuotedTraceFile(options_.path) +
           ": its file system cannot reserve room (fallocate), so what is under "
           "way when it fills up would be lost; with when_full = fail choose "
           "one that can, such as ext4, XFS, btrfs or tmpfs");
@@ -84,7 +84,7 @@ class File final : public OutputDriver {
       }
     }
     if (!info.last && !file_->Reserve(needed)) {
-      return Refused(Status::System(ENOSPC, Quoted(options_.path)));
+      return Refused(Status::System(ENOSPC, QuotedTraceFile(options_.path)));
     }
     if (Status s = file_->Append({frame_header, payload}); !s.ok()) {
       return Refused(std::move(s));
@@ -107,7 +107,7 @@ class File final : public OutputDriver {
     const bool full = !file_->Reserve(info.under_way);
     if (std::exchange(said_full_, full) != full && full_) full_(full);
     if (full) {
-      TellOnce(Status::System(ENOSPC, Quoted(options_.path))
+      TellOnce(Status::System(ENOSPC, QuotedTraceFile(options_.path))
                    .Prefixed("operations are refused until there is room for "
                              "what they may come to"));
     }
@@ -153,8 +153,8 @@ class File final : public OutputDriver {
       TellOnce(fd.status().Prefixed("the trace goes on in the file before"));
       return;
     }
-    auto next = std::make_unique<TraceFile>(*std::move(fd),
-                                            Quoted(folder_->PathOf(name)));
+    auto next = std::make_unique<TraceFile>(
+        *std::move(fd), QuotedTraceFile(folder_->PathOf(name)));
     const format::PartLink link_so_far = link_;
     const uint64_t blocks = blocks_;
     const uint64_t events = events_;
@@ -165,7 +165,7 @@ class File final : public OutputDriver {
         next->Reserve(preamble_.size() + mark.size() + head_.size() +
                       first.under_way)
             ? next->Append({AsBytes(preamble_), AsBytes(mark), AsBytes(head_)})
-            : Status::System(ENOSPC, Quoted(name));
+            : Status::System(ENOSPC, QuotedTraceFile(name));
     if (!status.ok()) {
       --part_;
       link_ = link_so_far;
@@ -243,7 +243,7 @@ Status CheckNoParts(const OutputFolder& folder) {
   const std::string first = folder.FindNumbered();
   if (first.empty()) return Status::Ok();
   return Status::System(
-      EEXIST, Quoted(folder.PathOf(first)) +
+      EEXIST, QuotedTraceFile(folder.PathOf(first)) +
                   " (a part of an earlier trace; remove its files, choose "
                   "another name, or write %date or %serial into it)");
 }
@@ -282,7 +282,7 @@ Result<UniqueFd> OpenDevice(const FileOptions& options,
   UniqueFd fd = folder.Find(folder.base(), OpenFlags(options) | O_NOCTTY);
   struct stat st;
   if (!fd || ::fstat(fd.get(), &st) != 0) {
-    return Status::System(errno, Quoted(options.path));
+    return Status::System(errno, QuotedTraceFile(options.path));
   }
   if (Status s = CheckNoTerminal(options, fd.get()); !s.ok()) return s;
   *id = {st.st_dev, st.st_ino};
@@ -328,7 +328,7 @@ Result<std::unique_ptr<OutputDriver>> FileDriver::Create(FileOptions options,
 
 Result<std::unique_ptr<OutputDriver>> FileDriver::Adopt(
     FileOptions options, std::span<UniqueFd> files, OutputFileId* id) {
-  const std::string what = Quoted(options.path);
+  const std::string what = QuotedTraceFile(options.path);
   if (files.size() != (options.rotation.any() ? 2 : 1)) {
     return Status::Invalid(what + ": another number of files was sent");
   }

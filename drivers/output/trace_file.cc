@@ -17,7 +17,7 @@ namespace {
 // Space is taken in steps ahead of the end, so that a disk that fills up still
 // has room for what says so: LOSS and FINAL.
 constexpr uint64_t kReserveStep = 1 << 20;
-constexpr uint64_t kFinalReserve = 64 * 1024;
+constexpr uint64_t kFileFinalReserve = 64 * 1024;
 constexpr size_t kMaxPieces = 6;
 
 }  // namespace
@@ -34,11 +34,11 @@ TraceFile::TraceFile(UniqueFd fd, std::string name)
 
 bool TraceFile::Reserve(uint64_t more) {
   const uint64_t size = end_ + more;
-  if (!can_reserve_ || size + kFinalReserve <= reserved_) return true;
-  const uint64_t upto = size + kFinalReserve + kReserveStep;
+  if (!can_reserve_ || size + kFileFinalReserve <= reserved_) return true;
+  const uint64_t upto = size + kFileFinalReserve + kReserveStep;
   if (Allocate(upto)) return true;
   // Not a whole step is left: take exactly what is needed.
-  return Allocate(size + kFinalReserve);
+  return Allocate(size + kFileFinalReserve);
 }
 
 bool TraceFile::Allocate(uint64_t upto) {

@@ -22,7 +22,6 @@ constexpr size_t kMaxCommandBytes = 15;
 constexpr uint64_t kLeastBareNs = 1'000'000;
 // An AND of more than this was written by a program.
 constexpr size_t kMaxPartsLookedAt = 1000;
-constexpr uint64_t kAllOps = (uint64_t{1} << kOpCount) - 1;
 
 // What a pattern matches at least: bytes, and whether that is all it matches.
 struct PatternReach {
@@ -67,7 +66,7 @@ bool CanBeginWithSlash(std::string_view pattern) {
   return pattern[0] == '/' || pattern.starts_with("\\/");
 }
 
-bool ComesWithRequest(Field field) {
+bool IsNumberOfRequest(Field field) {
   return IsNumeric(field) &&
          (Info(field).source == FieldSource::kRequest || field == Field::kType);
 }
@@ -75,7 +74,7 @@ bool ComesWithRequest(Field field) {
 // Operations whose requests have the field.
 uint64_t OpsWith(Field field) {
   const bool second_path = field == Field::kNewPath;
-  if (!ComesWithRequest(field) && !second_path) return kAllOps;
+  if (!IsNumberOfRequest(field) && !second_path) return kAllOps;
   uint64_t ops = 0;
   for (size_t i = 0; i < kOpCount; ++i) {
     const Op op = static_cast<Op>(i);

@@ -205,7 +205,7 @@ class Checker {
     }
     out->named_ops = out->ops;
     if (ast.comparison == Comparison::kNotEqual) {
-      out->ops ^= (uint64_t{1} << kOpCount) - 1;
+      out->ops ^= kAllOps;
     }
     return Status::Ok();
   }

@@ -15,6 +15,7 @@
 #include "filters/input/name_service.h"
 #include "filters/input/parse.h"
 #include "tracefs/event/field.h"
+#include "tracefs/event/op.h"
 
 namespace tracefs {
 
@@ -27,6 +28,9 @@ struct TextMatch {
 
   friend auto operator<=>(const TextMatch&, const TextMatch&) = default;
 };
+
+// A bit for each operation.
+inline constexpr uint64_t kAllOps = (uint64_t{1} << kOpCount) - 1;
 
 struct Predicate {
   enum class Form : uint8_t { kOps, kNumber, kText };

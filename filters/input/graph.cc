@@ -78,7 +78,7 @@ class FieldKnowledge {
 
  private:
   const FilterTest& asked_;
-  uint64_t ops_ = (uint64_t{1} << kOpCount) - 1;
+  uint64_t ops_ = kAllOps;
   bool present_ = false;
   IntervalSet within_ = IntervalSet::All();
   IntervalSet outside_;

@@ -10,7 +10,6 @@ namespace {
 
 constexpr uint32_t kFalse = 0;  // formulas every simplifier starts with
 constexpr uint32_t kTrue = 1;
-constexpr uint64_t kAllOps = (uint64_t{1} << kOpCount) - 1;
 
 bool IsName(Field field) {
   return field == Field::kName || field == Field::kExt;

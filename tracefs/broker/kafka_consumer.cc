@@ -17,7 +17,7 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kMaxFetchBytes = size_t{32} << 20;
+constexpr size_t kMaxKafkaFetchBytes = size_t{32} << 20;
 constexpr auto kCommitPause = std::chrono::seconds(1);
 constexpr int64_t kMaxPollMs = 300'000;
 
@@ -113,7 +113,7 @@ class KafkaConsumer final : public Consumer, private KafkaClient {
     }
     std::vector<Delivery> deliveries;
     size_t bytes = 0;
-    while (deliveries.size() < most && bytes < kMaxFetchBytes) {
+    while (deliveries.size() < most && bytes < kMaxKafkaFetchBytes) {
       // Those that are there, once there is one.
       const auto wait = deliveries.empty() ? patience : milliseconds(0);
       const Message message(

@@ -12,7 +12,7 @@ namespace tracefs {
 namespace {
 
 // What the broker counts to a message besides its body.
-constexpr size_t kHeaderRoom = 2048;
+constexpr size_t kKafkaHeaderRoom = 2048;
 constexpr char kIdHeader[] = "Tracefs-Id";
 constexpr uint64_t kOne = 1;
 
@@ -55,8 +55,8 @@ class KafkaPublisher final : public Publisher, private KafkaClient {
   }
 
   size_t max_message() const override {
-    return spec_.message_bytes > 2 * kHeaderRoom
-               ? static_cast<size_t>(spec_.message_bytes) - kHeaderRoom
+    return spec_.message_bytes > 2 * kKafkaHeaderRoom
+               ? static_cast<size_t>(spec_.message_bytes) - kKafkaHeaderRoom
                : 1;
   }
 

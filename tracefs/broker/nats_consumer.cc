@@ -10,7 +10,7 @@
 namespace tracefs {
 namespace {
 
-constexpr int64_t kMaxFetchBytes = int64_t{32} << 20;
+constexpr int64_t kMaxNatsFetchBytes = int64_t{32} << 20;
 constexpr int64_t kFlushMs = 10'000;
 
 struct ListDeleter {
@@ -86,7 +86,7 @@ class NatsConsumer final : public Consumer {
     jsFetchRequest request;
     jsFetchRequest_Init(&request);
     request.Batch = static_cast<int>(most);
-    request.MaxBytes = kMaxFetchBytes;
+    request.MaxBytes = kMaxNatsFetchBytes;
     request.Expires = patience.count() * 1'000'000;
     const natsStatus s =
         natsSubscription_FetchRequest(&fetched.list, subscription_, &request);

@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kMaxPending = 4096;
 constexpr int64_t kAckMs = 10'000;
 // What the server counts to a message besides its body.
-constexpr size_t kHeaderRoom = 1024;
+constexpr size_t kNatsHeaderRoom = 1024;
 constexpr char kNumberHeader[] = "Tracefs-Number";
 
 class NatsPublisher final : public Publisher {
@@ -43,8 +43,8 @@ class NatsPublisher final : public Publisher {
 
   size_t max_message() const override {
     const int64_t most = natsConnection_GetMaxPayload(connection_->get());
-    return most > static_cast<int64_t>(2 * kHeaderRoom)
-               ? static_cast<size_t>(most) - kHeaderRoom
+    return most > static_cast<int64_t>(2 * kNatsHeaderRoom)
+               ? static_cast<size_t>(most) - kNatsHeaderRoom
                : 1;
   }
 

@@ -21,7 +21,7 @@
 namespace tracefs {
 namespace {
 
-constexpr int kBacklog = 64;
+constexpr int kMetricsBacklog = 64;
 constexpr std::string_view kUnix = "unix:";
 
 Status Malformed(const std::string& address) {
@@ -101,7 +101,7 @@ Result<MetricsListener> ListenAtPath(const std::string& given,
   if (!listener.fd || ::fchmod(listener.fd.get(), 0600) != 0 ||
       ::bind(listener.fd.get(), reinterpret_cast<const sockaddr*>(&address),
              sizeof address) != 0 ||
-      ::listen(listener.fd.get(), kBacklog) != 0) {
+      ::listen(listener.fd.get(), kMetricsBacklog) != 0) {
     return Status::System(errno, "--metrics " + given);
   }
   if (!group.empty()) {
@@ -162,7 +162,7 @@ Result<MetricsListener> ListenForMetrics(const std::string& given,
     if (fd.valid() &&
         ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
         ::bind(fd.get(), a->ai_addr, a->ai_addrlen) == 0 &&
-        ::listen(fd.get(), kBacklog) == 0) {
+        ::listen(fd.get(), kMetricsBacklog) == 0) {
       const std::string at =
           given.substr(0, colon + 1) + std::to_string(PortOf(fd.get()));
       return MetricsListener{.fd = std::move(fd), .address = at};

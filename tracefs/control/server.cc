@@ -20,7 +20,7 @@
 namespace tracefs {
 namespace {
 
-constexpr int kBacklog = 128;
+constexpr int kControlBacklog = 128;
 constexpr uint64_t kAcceptPauseNs = 100'000'000;
 constexpr uint64_t kDrainNs = 1'000'000'000;
 
@@ -40,7 +40,7 @@ Result<UniqueFd> Listen(const std::string& path) {
       ::fchmod(fd.get(), 0600) != 0 ||
       ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address),
              sizeof address) != 0 ||
-      ::listen(fd.get(), kBacklog) != 0) {
+      ::listen(fd.get(), kControlBacklog) != 0) {
     return Status::System(errno, "control socket '" + path + "'");
   }
   return fd;

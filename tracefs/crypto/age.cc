@@ -11,6 +11,7 @@
 #include "tracefs/crypto/bech32.h"
 #include "tracefs/crypto/cipher.h"
 #include "tracefs/crypto/hash.h"
+#include "tracefs/crypto/openssl_bytes.h"
 
 namespace tracefs {
 namespace {
@@ -34,13 +35,9 @@ constexpr std::array<std::byte, 12> kOnlyChunk = {
 using PKey = std::unique_ptr<EVP_PKEY, void (*)(EVP_PKEY*)>;
 using PKeyContext = std::unique_ptr<EVP_PKEY_CTX, void (*)(EVP_PKEY_CTX*)>;
 
-const unsigned char* Data(ByteSpan bytes) {
-  return reinterpret_cast<const unsigned char*>(bytes.data());
-}
-
 PKey PrivateKey(KeySpan key) {
-  return {::EVP_PKEY_new_raw_private_key(EVP_PKEY_X25519, nullptr, Data(key),
-                                         key.size()),
+  return {::EVP_PKEY_new_raw_private_key(EVP_PKEY_X25519, nullptr,
+                                         OpenSslBytes(key), key.size()),
           &::EVP_PKEY_free};
 }
 
@@ -48,10 +45,10 @@ PKey PrivateKey(KeySpan key) {
 // secret anyone knows.
 bool Agree(KeySpan private_key, ByteSpan public_key, SecretKey* shared) {
   const PKey mine = PrivateKey(private_key);
-  const PKey theirs(
-      ::EVP_PKEY_new_raw_public_key(EVP_PKEY_X25519, nullptr, Data(public_key),
-                                    public_key.size()),
-      &::EVP_PKEY_free);
+  const PKey theirs(::EVP_PKEY_new_raw_public_key(EVP_PKEY_X25519, nullptr,
+                                                  OpenSslBytes(public_key),
+                                                  public_key.size()),
+                    &::EVP_PKEY_free);
   if (mine == nullptr || theirs == nullptr) return false;
   const PKeyContext context(::EVP_PKEY_CTX_new(mine.get(), nullptr),
                             &::EVP_PKEY_CTX_free);
@@ -81,8 +78,9 @@ bool WrapKey(KeySpan private_key, ByteSpan other, ByteSpan ephemeral,
 
 std::string Base64(ByteSpan bytes) {
   std::string text(4 * ((bytes.size() + 2) / 3) + 1, '\0');
-  const int n = ::EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
-                                  Data(bytes), static_cast<int>(bytes.size()));
+  const int n =
+      ::EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
+                        OpenSslBytes(bytes), static_cast<int>(bytes.size()));
   text.resize(static_cast<size_t>(n));
   while (!text.empty() && text.back() == '=') text.pop_back();
   return text;

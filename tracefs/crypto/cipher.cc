@@ -5,6 +5,7 @@
 #include <climits>
 
 #include "tracefs/crypto/hash.h"
+#include "tracefs/crypto/openssl_bytes.h"
 
 namespace tracefs {
 namespace {
@@ -32,10 +33,6 @@ OSSL_LIB_CTX* LegacyLibrary() {
     return made;
   }();
   return library;
-}
-
-const unsigned char* Data(ByteSpan bytes) {
-  return reinterpret_cast<const unsigned char*>(bytes.data());
 }
 
 Status NotAuthentic() {
@@ -95,16 +92,16 @@ Result<size_t> Cipher::Seal(ByteSpan key, ByteSpan iv, ByteSpan head,
   auto* const to = reinterpret_cast<unsigned char*>(out.data());
   int n = 0;
   int last = 0;
-  bool ok =
-      in.size() < INT_MAX && ::EVP_EncryptInit_ex2(c, cipher_.get(), Data(key),
-                                                   Data(iv), nullptr) == 1;
+  bool ok = in.size() < INT_MAX &&
+            ::EVP_EncryptInit_ex2(c, cipher_.get(), OpenSslBytes(key),
+                                  OpenSslBytes(iv), nullptr) == 1;
   if (ok && row_->tag_bytes != 0 && !head.empty()) {
-    ok = ::EVP_EncryptUpdate(c, nullptr, &n, Data(head),
+    ok = ::EVP_EncryptUpdate(c, nullptr, &n, OpenSslBytes(head),
                              static_cast<int>(head.size())) == 1;
   }
   n = 0;
   if (ok && !in.empty()) {
-    ok = ::EVP_EncryptUpdate(c, to, &n, Data(in),
+    ok = ::EVP_EncryptUpdate(c, to, &n, OpenSslBytes(in),
                              static_cast<int>(in.size())) == 1;
   }
   ok = ok && ::EVP_EncryptFinal_ex(c, to + n, &last) == 1;
@@ -129,8 +126,8 @@ Result<size_t> Cipher::Open(ByteSpan key, ByteSpan iv, ByteSpan head,
   auto* const to = reinterpret_cast<unsigned char*>(out.data());
   int n = 0;
   int last = 0;
-  if (::EVP_DecryptInit_ex2(c, cipher_.get(), Data(key), Data(iv), nullptr) !=
-      1) {
+  if (::EVP_DecryptInit_ex2(c, cipher_.get(), OpenSslBytes(key),
+                            OpenSslBytes(iv), nullptr) != 1) {
     return CryptoError(row_->name);
   }
   bool ok = true;
@@ -139,13 +136,13 @@ Result<size_t> Cipher::Open(ByteSpan key, ByteSpan iv, ByteSpan head,
                                static_cast<int>(tag.size()),
                                const_cast<std::byte*>(tag.data())) == 1;
     if (ok && !head.empty()) {
-      ok = ::EVP_DecryptUpdate(c, nullptr, &n, Data(head),
+      ok = ::EVP_DecryptUpdate(c, nullptr, &n, OpenSslBytes(head),
                                static_cast<int>(head.size())) == 1;
     }
   }
   n = 0;
   if (ok && !in.empty()) {
-    ok = ::EVP_DecryptUpdate(c, to, &n, Data(in),
+    ok = ::EVP_DecryptUpdate(c, to, &n, OpenSslBytes(in),
                              static_cast<int>(in.size())) == 1;
   }
   unsigned char rest[EVP_MAX_BLOCK_LENGTH];

@@ -11,12 +11,10 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "tracefs/crypto/openssl_bytes.h"
+
 namespace tracefs {
 namespace {
-
-const unsigned char* Data(ByteSpan bytes) {
-  return reinterpret_cast<const unsigned char*>(bytes.data());
-}
 
 // For calls that only fail when memory is exhausted: going on without the
 // result would write a trace that no one can verify.
@@ -74,11 +72,13 @@ Result<Mac> Mac::Create(const char* digest) {
 }
 
 void Mac::Start(ByteSpan key) {
-  Require(::EVP_MAC_init(context_.get(), Data(key), key.size(), nullptr) == 1);
+  Require(::EVP_MAC_init(context_.get(), OpenSslBytes(key), key.size(),
+                         nullptr) == 1);
 }
 
 void Mac::Update(ByteSpan bytes) {
-  Require(::EVP_MAC_update(context_.get(), Data(bytes), bytes.size()) == 1);
+  Require(::EVP_MAC_update(context_.get(), OpenSslBytes(bytes), bytes.size()) ==
+          1);
 }
 
 void Mac::Finish(std::byte* out) {

@@ -20,7 +20,7 @@ namespace tracefs {
 namespace {
 
 // Fills id and device of what `name` in `parent` leads to.
-bool Look(int parent, const char* name, int flags, MountPlace* place) {
+bool LookUp(int parent, const char* name, int flags, MountPlace* place) {
   // DONT_SYNC: what the kernel knows must do.
   struct statx st;
   if (::statx(
@@ -51,7 +51,7 @@ std::optional<MountPlace> FindMount(const std::string& path) {
   const std::string folder = slash == 0 ? "/" : path.substr(0, slash);
   place.parent.Reset(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!place.parent ||
-      !Look(place.parent.get(), place.name.c_str(), 0, &place)) {
+      !LookUp(place.parent.get(), place.name.c_str(), 0, &place)) {
     return std::nullopt;
   }
   return place;
@@ -59,7 +59,7 @@ std::optional<MountPlace> FindMount(const std::string& path) {
 
 bool IsStillThere(const MountPlace& place) {
   MountPlace now;
-  return Look(place.parent.get(), place.name.c_str(), 0, &now) &&
+  return LookUp(place.parent.get(), place.name.c_str(), 0, &now) &&
          now.id == place.id && now.device == place.device;
 }
 
@@ -90,7 +90,7 @@ std::optional<std::string> PathOf(int fd) {
 
 uint64_t DeviceOf(int fd) {
   MountPlace place;
-  return Look(fd, "", AT_EMPTY_PATH, &place) ? place.device : 0;
+  return LookUp(fd, "", AT_EMPTY_PATH, &place) ? place.device : 0;
 }
 
 }  // namespace tracefs

@@ -37,7 +37,7 @@ constexpr std::string_view NameOf(const FieldInfo& info) {
   return info.predicate.empty() ? info.json_key : info.predicate;
 }
 
-constexpr ColumnType TypeOf(const FieldInfo& info) {
+constexpr ColumnType ColumnTypeOf(const FieldInfo& info) {
   if (IsFlag(info.field)) return ColumnType::kFlag;
   if (info.field == Field::kSyscall) return ColumnType::kWord;
   switch (info.type) {
@@ -65,7 +65,7 @@ std::vector<Column> MakeColumns() {
     if (IsNumeric(field)) numbers |= Bit(field);
     columns.push_back({.name = NameOf(info),
                        .json_key = info.json_key,
-                       .type = TypeOf(info),
+                       .type = ColumnTypeOf(info),
                        .source = ColumnSource::kField,
                        .field = field,
                        .usual = usual});

@@ -11,7 +11,7 @@
 namespace tracefs {
 namespace {
 
-constexpr size_t kMaxEscape = 4;  // characters for a byte
+constexpr size_t kMaxCsvEscape = 4;  // characters for a byte
 // What any column needs whose text is short, and what is behind it.
 constexpr size_t kCellRoom = TimeText::kRoom + 8;
 
@@ -44,7 +44,7 @@ class CsvExporter final : public Exporter {
       const Cell cell = row.Get(*column, &scratch_);
       if (!cell.text.empty()) {
         out_.Commit(at);
-        at = out_.Reserve(room + 2 * kMaxEscape * cell.text.size());
+        at = out_.Reserve(room + 2 * kMaxCsvEscape * cell.text.size());
       }
       if (!cell.present && column->source == ColumnSource::kField &&
           !record.extra.empty()) {

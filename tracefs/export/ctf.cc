@@ -19,7 +19,7 @@ namespace {
 
 using format::Record;
 
-constexpr uint32_t kMagic = 0xc1fc1fc1;
+constexpr uint32_t kCtfMagic = 0xc1fc1fc1;
 constexpr size_t kPacketBytes = size_t{256} << 10;
 constexpr size_t kMaxClasses = 60'000;  // their numbers have 16 bits
 constexpr size_t kContextAt = 8;        // behind magic and stream_id
@@ -101,7 +101,7 @@ class Stream {
   void WritePacket(uint64_t discarded) {
     discarded_ = discarded;
     std::string head;
-    AppendLe(kMagic, &head);
+    AppendLe(kCtfMagic, &head);
     AppendLe<uint32_t>(0, &head);  // stream_id
     AppendLe(first_ns_, &head);
     AppendLe(last_ns_, &head);

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "tracefs/export/decimal.h"
+#include "tracefs/export/put_text.h"
 
 namespace tracefs {
 namespace {
@@ -18,11 +19,6 @@ struct Unit {
 
 constexpr Unit kUnits[] = {
     {1'000'000'000, "s"}, {1'000'000, "ms"}, {1'000, "us"}};
-
-char* PutText(char* out, std::string_view text) {
-  std::memcpy(out, text.data(), text.size());
-  return out + text.size();
-}
 
 }  // namespace
 

@@ -10,7 +10,7 @@
 namespace tracefs {
 namespace {
 
-constexpr std::string_view kVersion = "8.17.0";
+constexpr std::string_view kEcsVersion = "8.17.0";
 
 std::string_view EventType(FileActivity activity) {
   switch (activity) {
@@ -144,7 +144,7 @@ class Ecs final : public FeedFormat {
                     JsonLine* json) {
     json->Put("@timestamp", Rfc3339(real_ns, 9));
     json->Open("ecs");
-    json->Put("version", kVersion);
+    json->Put("version", kEcsVersion);
     json->Close();
     const std::string_view host = trace.description.header.Get("host.name");
     if (host.empty()) return;

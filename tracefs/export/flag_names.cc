@@ -12,6 +12,8 @@
 #include <cstring>
 #include <span>
 
+#include "tracefs/export/put_text.h"
+
 namespace tracefs {
 namespace {
 
@@ -83,11 +85,6 @@ constexpr FlagName kSetattrBits[] = {
     {FATTR_CTIME, "ctime"},
     {FATTR_KILL_SUIDGID, "kill_suidgid"},
 };
-
-char* PutText(char* out, std::string_view text) {
-  std::memcpy(out, text.data(), text.size());
-  return out + text.size();
-}
 
 char* PutHex(char* out, uint32_t value) {
   out = PutText(out, "0x");

@@ -11,6 +11,7 @@
 #include "tracefs/export/escape.h"
 #include "tracefs/export/flag_names.h"
 #include "tracefs/export/process_lines.h"
+#include "tracefs/export/put_text.h"
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/format/constants.h"
 
@@ -40,11 +41,6 @@ char* PutKey(char* out, const Key& key) {
   // A constant size makes this two moves.
   std::memcpy(out, key.bytes.data(), key.bytes.size());
   return out + key.size;
-}
-
-char* PutLiteral(char* out, std::string_view text) {
-  std::memcpy(out, text.data(), text.size());
-  return out + text.size();
 }
 
 // How a numeric field is written.
@@ -78,9 +74,9 @@ Style StyleOf(const FieldInfo& f) {
 
 // Most of a record that does not depend on its contents: every key, every
 // number and the shortest texts.
-constexpr size_t kFixedBytes =
+constexpr size_t kFixedJsonBytes =
     (kFieldCount + 16) * (sizeof(Key) + 2 * kMaxDecimal);
-constexpr size_t kMaxEscape = 6;  // bytes of JSON for a byte
+constexpr size_t kMaxJsonEscape = 6;  // bytes of JSON for a byte
 
 static_assert(Record::TextIndex(Field::kData) == kTextFieldCount - 1,
               "the bytes of data are counted apart from those of text");
@@ -138,16 +134,16 @@ class JsonlExporter final : public Exporter {
 
     *at++ = '{';
     if (record.time_resolution_ns != 0) {
-      at = PutLiteral(at, "\"ts\":");
+      at = PutText(at, "\"ts\":");
       at = PutDecimal(at, record.real_ns);
       *at++ = ',';
     }
     if (event.Has(Field::kLatency)) {
-      at = PutLiteral(at, "\"dur\":");
+      at = PutText(at, "\"dur\":");
       at = PutDecimal(at, event.Get(Field::kLatency));
       *at++ = ',';
     }
-    at = PutLiteral(at, ops_[Index(event.op)]);
+    at = PutText(at, ops_[Index(event.op)]);
     at = PutNumbers(at, record, callers_);
     if (record.HasText(Field::kComm)) {
       at = PutString(at, comm_, record.Text(Field::kComm));
@@ -177,7 +173,7 @@ class JsonlExporter final : public Exporter {
     if (record.HasText(Field::kData)) {
       at = PutBase64String(at, data_.base64_key, record.Text(Field::kData));
     }
-    if (event.before) at = PutLiteral(at, ",\"before\":true");
+    if (event.before) at = PutText(at, ",\"before\":true");
     for (const ExtraArgument& extra : record.extra) {
       at = PutExtra(at, record, extra);
     }
@@ -218,7 +214,7 @@ class JsonlExporter final : public Exporter {
       text += extra.value.size() + 2 * kMaxDecimal +
               record.trace->NameOfArgument(extra.id).size() + 16;
     }
-    return kFixedBytes + kMaxEscape * text + data;
+    return kFixedJsonBytes + kMaxJsonEscape * text + data;
   }
 
   static char* PutNumbers(char* at, const Record& record,
@@ -236,7 +232,7 @@ class JsonlExporter final : public Exporter {
                                 static_cast<int64_t>(value));
           break;
         case Style::kTrue:
-          if (value != 0) at = PutLiteral(PutKey(at, plan.key), "true");
+          if (value != 0) at = PutText(PutKey(at, plan.key), "true");
           break;
         case Style::kErrno:
           if (value != 0) at = PutName(at, plan.key, ErrnoName(value), value);
@@ -257,7 +253,7 @@ class JsonlExporter final : public Exporter {
                        uint64_t number) {
     at = PutKey(at, key);
     *at++ = '"';
-    at = name.empty() ? PutDecimal(at, number) : PutLiteral(at, name);
+    at = name.empty() ? PutDecimal(at, number) : PutText(at, name);
     *at++ = '"';
     return at;
   }
@@ -294,7 +290,7 @@ class JsonlExporter final : public Exporter {
     *at++ = ',';
     *at++ = '"';
     at = PutJsonEscaped(at, name);
-    at = PutLiteral(at, value.kind == Kind::kBytes ? "_b64\":" : "\":");
+    at = PutText(at, value.kind == Kind::kBytes ? "_b64\":" : "\":");
     switch (value.kind) {
       case Kind::kUnsigned:
         return PutDecimal(at, value.number);

@@ -38,15 +38,15 @@ using build::Process;
 using build::ProcessId;
 using build::Use;
 
-void AppendText(std::string_view text, std::string* out) {
+void AppendNfsdbText(std::string_view text, std::string* out) {
   AppendJsonString(Utf8Text(text), out);
 }
 
-void AppendTexts(const std::vector<std::string>& texts, std::string* out) {
+void AppendNfsdbTexts(const std::vector<std::string>& texts, std::string* out) {
   *out += '[';
   for (size_t i = 0; i < texts.size(); ++i) {
     if (i != 0) *out += ',';
-    AppendText(texts[i], out);
+    AppendNfsdbText(texts[i], out);
   }
   *out += ']';
 }
@@ -56,9 +56,9 @@ void AppendDefinitions(const std::vector<build::Compilation::Definition>& all,
   *out += '[';
   for (size_t i = 0; i < all.size(); ++i) {
     *out += i == 0 ? "{\"n\":" : ",{\"n\":";
-    AppendText(all[i].first, out);
+    AppendNfsdbText(all[i].first, out);
     *out += ",\"v\":";
-    AppendText(all[i].second, out);
+    AppendNfsdbText(all[i].second, out);
     *out += '}';
   }
   *out += ']';
@@ -276,14 +276,14 @@ class NfsdbJsonExporter final : public Exporter,
     // What a fork runs before its first program is its parent's.
     const bool fork = process.forked && now.index == 0;
     const std::string program = build::ProgramPath(image);
-    AppendText(fork              ? std::string_view()
-               : program.empty() ? std::string_view(process.comm)
-                                 : program,
-               &text);
+    AppendNfsdbText(fork              ? std::string_view()
+                    : program.empty() ? std::string_view(process.comm)
+                                      : program,
+                    &text);
     text += ",\"w\":";
-    AppendText(fork ? std::string_view() : image.cwd, &text);
+    AppendNfsdbText(fork ? std::string_view() : image.cwd, &text);
     text += ",\"v\":";
-    AppendTexts(image.argv, &text);
+    AppendNfsdbTexts(image.argv, &text);
     if (now.last && process.ended) {
       // What a shell sees of it, in eight bits.
       text +=
@@ -335,22 +335,22 @@ class NfsdbJsonExporter final : public Exporter,
     if (process.now.index == 0) return;  // it is its parent's command yet
     if (const auto made = CompilationOf(process)) {
       *text += ",\"d\":{\"f\":";
-      AppendTexts(made->files, text);
+      AppendNfsdbTexts(made->files, text);
       *text += ",\"i\":";
-      AppendTexts(made->include_paths, text);
+      AppendNfsdbTexts(made->include_paths, text);
       *text += ",\"d\":";
       AppendDefinitions(made->definitions, text);
       *text += ",\"u\":";
       AppendDefinitions(made->undefinitions, text);
       *text += ",\"h\":";
-      AppendTexts(made->headers, text);
+      AppendNfsdbTexts(made->headers, text);
       *text += ",\"s\":" + std::to_string(made->language) + ",\"o\":";
-      AppendTexts(made->objects, text);
+      AppendNfsdbTexts(made->objects, text);
       *text += IsIntegrated(options_.config, image) ? ",\"p\":1}" : ",\"p\":0}";
     }
     if (const auto linking = FindLinking(options_.config, image)) {
       *text += ",\"l\":";
-      AppendText(linking->file, text);
+      AppendNfsdbText(linking->file, text);
       *text += linking->linked ? ",\"t\":1" : ",\"t\":0";
     }
   }
@@ -388,7 +388,7 @@ class NfsdbJsonExporter final : public Exporter,
       paths_.AppendText(use.path, &path_);
       text += first ? "{\"p\":" : ",{\"p\":";
       first = false;
-      AppendText(path_, &text);
+      AppendNfsdbText(path_, &text);
       text += ",\"b\":" + std::to_string(begin_ns) +
               ",\"e\":" + std::to_string(end_ns) +
               ",\"m\":" + std::to_string(ModeOf(use, facts)) + ",\"s\":" +
@@ -412,9 +412,9 @@ class NfsdbJsonExporter final : public Exporter,
     if (target.empty()) return;
     mounts_ += mounts_.empty() ? "[\n" : ",\n";
     mounts_ += "{\"p\":-1,\"x\":-1,\"t\":";
-    AppendText(target, &mounts_);
+    AppendNfsdbText(target, &mounts_);
     mounts_ += ",\"s\":";
-    AppendText(source, &mounts_);
+    AppendNfsdbText(source, &mounts_);
     mounts_ += ",\"y\":\"fuse.tracefs\",\"f\":0,\"m\":1}";
   }
 
@@ -424,7 +424,7 @@ class NfsdbJsonExporter final : public Exporter,
       std::string text = "{";
       for (const auto& [variable, pids] : environment_) {
         text += text.size() == 1 ? "\n" : ",\n";
-        AppendText(variable, &text);
+        AppendNfsdbText(variable, &text);
         text += ":[";
         for (size_t i = 0; i < pids.size(); ++i) {
           if (i != 0) text += ',';
@@ -442,7 +442,7 @@ class NfsdbJsonExporter final : public Exporter,
       std::string text = "{";
       uint64_t all = 0;
       for (const auto& [reason, count] : losses_) {
-        AppendText(reason, &text);
+        AppendNfsdbText(reason, &text);
         text += ":" + std::to_string(count) + ",";
         all += count;
       }

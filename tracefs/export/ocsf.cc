@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kClass = 1001;
 constexpr uint64_t kCategory = 1;
-constexpr uint64_t kOther = 99;
+constexpr uint64_t kOtherActivity = 99;
 constexpr uint64_t kInformational = 1;
 constexpr uint64_t kMedium = 3;
 constexpr uint64_t kHigh = 4;
@@ -23,11 +23,17 @@ struct Activity {
   std::string_view name;
 };
 // In the order of FileActivity.
-constexpr Activity kActivities[] = {
-    {1, "Create"},       {2, "Read"},           {3, "Update"},
-    {4, "Delete"},       {5, "Rename"},         {6, "Set Attributes"},
-    {7, "Set Security"}, {8, "Get Attributes"}, {9, "Get Security"},
-    {14, "Open"},        {kOther, "Other"}};
+constexpr Activity kActivities[] = {{1, "Create"},
+                                    {2, "Read"},
+                                    {3, "Update"},
+                                    {4, "Delete"},
+                                    {5, "Rename"},
+                                    {6, "Set Attributes"},
+                                    {7, "Set Security"},
+                                    {8, "Get Attributes"},
+                                    {9, "Get Security"},
+                                    {14, "Open"},
+                                    {kOtherActivity, "Other"}};
 
 // By st_mode >> 12.
 uint64_t TypeId(uint64_t type) {
@@ -63,8 +69,9 @@ class Ocsf final : public FeedFormat {
     json.Put("category_uid", kCategory);
     json.Put("category_name", "System Activity");
     json.Put("activity_id", activity.id);
-    json.Put("activity_name",
-             activity.id == kOther ? OpName(record.event.op) : activity.name);
+    json.Put("activity_name", activity.id == kOtherActivity
+                                  ? OpName(record.event.op)
+                                  : activity.name);
     json.Put("type_uid", kClass * 100 + activity.id);
     json.Put("severity_id", kInformational);
     json.Put("time", record.real_ns / kNsPerMs);
@@ -91,9 +98,9 @@ class Ocsf final : public FeedFormat {
     JsonLine json(line);
     json.Put("class_uid", uint64_t{0});
     json.Put("category_uid", uint64_t{0});
-    json.Put("activity_id", kOther);
+    json.Put("activity_id", kOtherActivity);
     json.Put("activity_name", "Loss");
-    json.Put("type_uid", kOther);
+    json.Put("type_uid", kOtherActivity);
     json.Put("severity_id", kMedium);
     json.Put("time", loss.real_ns / kNsPerMs);
     json.Put("count", loss.count);

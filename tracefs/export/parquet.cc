@@ -35,7 +35,7 @@ constexpr size_t kOpenBytes = size_t{256} << 20;
 constexpr size_t kLeastGroupBytes = size_t{1} << 20;
 constexpr size_t kNoSlot = SIZE_MAX;
 
-ParquetType TypeOf(ColumnType type) {
+ParquetType ParquetTypeOf(ColumnType type) {
   switch (type) {
     case ColumnType::kUnsigned32:
       return ParquetType::kUnsigned32;
@@ -110,7 +110,7 @@ class Layout {
 
   void Add(const Column& column) {
     const size_t number = columns_.size();
-    columns_.emplace_back(column.name, TypeOf(column.type));
+    columns_.emplace_back(column.name, ParquetTypeOf(column.type));
     const bool plain =
         column.source == ColumnSource::kField && IsNumeric(column.field) &&
         column.type != ColumnType::kWord && column.type != ColumnType::kFlag;

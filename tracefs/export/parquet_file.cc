@@ -7,7 +7,6 @@
 namespace tracefs {
 namespace {
 
-constexpr std::string_view kMagic = "PAR1";
 constexpr uint32_t kLookAfter = 1024;  // rows, before memory is looked at
 constexpr int32_t kZstd = 6;
 
@@ -97,7 +96,7 @@ ParquetFile::ParquetFile(
     : out_(out), options_(options) {
   columns_.reserve(columns.size());
   for (auto& [name, type] : columns) columns_.emplace_back(name, type);
-  Write(kMagic);
+  Write(kParquetMagic);
 }
 
 size_t ParquetFile::memory_bytes() const {
@@ -206,7 +205,7 @@ void ParquetFile::Finish(
   char size[4];
   StoreLe<uint32_t>(size, static_cast<uint32_t>(out.bytes().size()));
   Write({size, sizeof size});
-  Write(kMagic);
+  Write(kParquetMagic);
 }
 
 void ParquetFile::Write(std::string_view bytes) {

@@ -14,6 +14,9 @@
 
 namespace tracefs {
 
+// A file begins and ends with it.
+inline constexpr std::string_view kParquetMagic = "PAR1";
+
 struct ParquetOptions {
   uint32_t group_rows = 131'072;
   size_t group_bytes = size_t{64} << 20;  // of memory; then it ends earlier

@@ -20,7 +20,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view kMagic = "PAR1";
 // A row group has 64 MB of values at most, and some text more.
 constexpr uint64_t kMaxBytes = uint64_t{1} << 29;
 
@@ -39,7 +38,7 @@ Status ReadAt(int fd, uint64_t offset, uint64_t size, std::string* out) {
 }
 
 // Bits that AppendPacked wrote, or a run of equals (parquet_column.cc).
-class Numbers {
+class PackedNumbers {
  public:
   // kCorrupt if there are less than `count`.
   static Status Read(std::string_view bytes, unsigned width, size_t count,
@@ -101,7 +100,7 @@ class Input {
     if (size < 12) return Damaged("it is cut off");
     if (Status s = ReadAt(fd, size - 8, 8, &end); !s.ok()) return s;
     const uint64_t footer = LoadLe<uint32_t>(end.data());
-    if (end.substr(4) != kMagic || footer > size - 12) {
+    if (end.substr(4) != kParquetMagic || footer > size - 12) {
       return Damaged("it has no footer");
     }
     if (Status s = ReadAt(fd, size - 8 - footer, footer, &footer_); !s.ok()) {
@@ -277,7 +276,8 @@ class Input {
     if (page.size() < 4) return Damaged("a page");
     const auto levels = LoadLe<uint32_t>(page.data());
     if (levels > page.size() - 4) return Damaged("a page");
-    if (Status s = Numbers::Read(page.substr(4, levels), 1, rows, &present);
+    if (Status s =
+            PackedNumbers::Read(page.substr(4, levels), 1, rows, &present);
         !s.ok()) {
       return s;
     }
@@ -289,7 +289,8 @@ class Input {
     if (!words.empty()) {
       const unsigned width = page.empty() ? 0 : static_cast<uint8_t>(page[0]);
       if (width == 0 || width > 32) return Damaged("a dictionary");
-      if (Status s = Numbers::Read(page.substr(1), width, count, &numbers);
+      if (Status s =
+              PackedNumbers::Read(page.substr(1), width, count, &numbers);
           !s.ok()) {
         return s;
       }

@@ -13,14 +13,14 @@
 namespace tracefs {
 namespace {
 
-using Kind = ProcessRecord::Kind;
+using ProcessKind = ProcessRecord::Kind;
 
-struct FlagName {
+struct CloneFlagName {
   uint64_t bit;
   std::string_view name;
 };
 // Those of the lowest byte, which only clone3(2) can give, are left out.
-constexpr FlagName kCloneFlags[] = {
+constexpr CloneFlagName kCloneFlags[] = {
     {CLONE_VM, "CLONE_VM"},
     {CLONE_FS, "CLONE_FS"},
     {CLONE_FILES, "CLONE_FILES"},
@@ -91,7 +91,7 @@ void ForEachMember(const ProcessRecord& r, Number number, Text text,
   said("cwd", r.cwd);
   if (!r.argv.empty()) list("argv", r.argv);
   if (!r.environ.empty()) list("env", r.environ);
-  if (r.kind == Kind::kPipes) list("pipes", std::string_view());
+  if (r.kind == ProcessKind::kPipes) list("pipes", std::string_view());
   said("cgroup", r.cgroup);
   said("container", ContainerOf(r.cgroup));
   if (r.cpu) number("cpu", *r.cpu);
@@ -141,7 +141,7 @@ void AppendJsonPipes(const std::vector<PipeEnd>& pipes, std::string* line) {
 std::string CloneFlagsText(uint64_t flags) {
   flags &= ~uint64_t{CSIGNAL};
   std::string text;
-  for (const FlagName& flag : kCloneFlags) {
+  for (const CloneFlagName& flag : kCloneFlags) {
     if ((flags & flag.bit) == 0) continue;
     flags &= ~flag.bit;
     if (!text.empty()) text += '|';

@@ -27,7 +27,7 @@ constexpr size_t kMaxIndent = 64;
 
 std::string BytesText(uint64_t bytes) {
   if (bytes < 10'000) return std::to_string(bytes);
-  constexpr char kUnits[] = "kMGTPE";
+  constexpr char kByteUnits[] = "kMGTPE";
   double value = static_cast<double>(bytes);
   int unit = -1;
   while (value >= 1000) {
@@ -36,7 +36,7 @@ std::string BytesText(uint64_t bytes) {
   }
   char text[32];
   std::snprintf(text, sizeof text, value < 10 ? "%.1f%c" : "%.0f%c", value,
-                kUnits[unit]);
+                kByteUnits[unit]);
   return text;
 }
 

@@ -34,8 +34,8 @@ struct EndStatement {
 };
 using Statement = std::unique_ptr<sqlite3_stmt, EndStatement>;
 
-// Numbers of texts, as they come.
-class Numbers {
+// TextNumbers of texts, as they come.
+class TextNumbers {
  public:
   // 0 if it is new; then Add gives it one.
   int64_t Find(std::string_view text) const {
@@ -425,8 +425,8 @@ class SqliteExporter final : public Exporter {
   uint64_t fields_ = 0;
   std::vector<Slot> slots_;
   int process_slot_ = 0, path_slot_ = 0, path2_slot_ = 0;
-  Numbers paths_;
-  Numbers processes_;
+  TextNumbers paths_;
+  TextNumbers processes_;
   std::string key_;
   std::string scratch_;
   Status status_;

@@ -18,7 +18,7 @@ bool IsPath(const Column& column) {
          column.source == ColumnSource::kPath2;
 }
 
-std::string TypeOf(ColumnType type) {
+std::string SqliteTypeOf(ColumnType type) {
   switch (type) {
     case ColumnType::kFlag:
       return "INTEGER NOT NULL";
@@ -43,7 +43,7 @@ std::vector<SqliteColumn> SqliteOperationColumns() {
     } else if (name == "cpid") {
       columns.push_back({"process", "INTEGER REFERENCES processes", nullptr});
     } else if (!OfProcess(column)) {
-      columns.push_back({name, TypeOf(column.type), &column});
+      columns.push_back({name, SqliteTypeOf(column.type), &column});
     }
   }
   return columns;

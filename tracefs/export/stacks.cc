@@ -22,7 +22,7 @@ Weight WeightOf(const ExportOptions& options) {
   return word == "operations" ? Weight::kOperations : Weight::kTime;
 }
 
-constexpr std::string_view kOther = "(other)";
+constexpr std::string_view kOtherFrame = "(other)";
 constexpr uint32_t kNone = UINT32_MAX;
 
 // A tree of frames; a frame is the name of its own and that of its parent.
@@ -36,8 +36,8 @@ class StackTree {
         found != children_.end()) {
       return found->second;
     }
-    if (nodes_.size() >= kMaxStackNodes && name != kOther) {
-      return Child(parent, kOther);
+    if (nodes_.size() >= kMaxStackNodes && name != kOtherFrame) {
+      return Child(parent, kOtherFrame);
     }
     const std::string_view kept = Intern(name);
     const auto number = static_cast<uint32_t>(nodes_.size());

@@ -6,7 +6,7 @@
 namespace tracefs {
 namespace {
 
-void AppendText(std::string_view text, std::string* out) {
+void AppendTerminalText(std::string_view text, std::string* out) {
   AppendJsonString(TerminalText(text), out);
 }
 
@@ -17,7 +17,7 @@ std::string TracesAsJson(const ExportSummary& summary) {
   for (const format::TraceContext* trace : summary.traces) {
     const format::TraceHeader& header = trace->description.header;
     out += out.size() == 1 ? "{\"name\":" : ",{\"name\":";
-    AppendText(trace->name, &out);
+    AppendTerminalText(trace->name, &out);
     out += ",\"tracer\":" + std::to_string(header.tracer_id);
     out += ",\"bad\":";
     out += trace->stats.Bad() ? "true" : "false";
@@ -27,7 +27,7 @@ std::string TracesAsJson(const ExportSummary& summary) {
     for (const auto& [reason, count] : trace->stats.losses) {
       if (!first) out += ',';
       first = false;
-      AppendText(reason, &out);
+      AppendTerminalText(reason, &out);
       out += ':' + std::to_string(count);
     }
     out += "},\"properties\":{";
@@ -35,9 +35,9 @@ std::string TracesAsJson(const ExportSummary& summary) {
     for (const auto& [key, value] : header.properties) {
       if (!first) out += ',';
       first = false;
-      AppendText(key, &out);
+      AppendTerminalText(key, &out);
       out += ':';
-      AppendText(value, &out);
+      AppendTerminalText(value, &out);
     }
     out += "}}";
   }

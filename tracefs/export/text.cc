@@ -29,10 +29,10 @@ using format::Record;
 
 constexpr size_t kCallerColumns = 20;
 constexpr size_t kOpColumns = 8;
-constexpr size_t kDataShown = 32;   // bytes of ARG_DATA
-constexpr size_t kExtraShown = 32;  // bytes of an unknown argument
-constexpr size_t kMaxEscape = 4;    // characters for a byte
-constexpr size_t kFixedBytes = 4096 + 2 * kMaxFlagText;
+constexpr size_t kDataShown = 32;     // bytes of ARG_DATA
+constexpr size_t kExtraShown = 32;    // bytes of an unknown argument
+constexpr size_t kMaxTextEscape = 4;  // characters for a byte
+constexpr size_t kFixedTextBytes = 4096 + 2 * kMaxFlagText;
 
 // In this order; the others follow in that of the table.
 constexpr Field kFirstArguments[] = {
@@ -186,7 +186,7 @@ class TextExporter final : public Exporter {
 
   void WriteAggregate(const format::AggregateRecord& record) override {
     const std::string text = AggregateText(record);
-    Line line(out_.Reserve(kFixedBytes + text.size()));
+    Line line(out_.Reserve(kFixedTextBytes + text.size()));
     PutTime(line, record.real_to_ns, 1);
     line.Put(' ').Put(text).Put('\n');
     out_.Commit(line.at());
@@ -222,7 +222,7 @@ class TextExporter final : public Exporter {
     for (const ExtraArgument& extra : record.extra) {
       text += record.trace->NameOfArgument(extra.id).size() + kExtraShown + 16;
     }
-    return kFixedBytes + kMaxEscape * text;
+    return kFixedTextBytes + kMaxTextEscape * text;
   }
 
   void PutTime(Line& line, uint64_t real_ns, uint32_t resolution_ns) {

@@ -7,16 +7,12 @@
 
 #include "tracefs/base/clock.h"
 #include "tracefs/export/decimal.h"
+#include "tracefs/export/put_text.h"
 
 namespace tracefs {
 namespace {
 
 constexpr size_t kDateBytes = 10;  // YYYY-MM-DD
-
-char* PutText(char* out, std::string_view text) {
-  std::memcpy(out, text.data(), text.size());
-  return out + text.size();
-}
 
 // `digits` digits with leading zeros.
 char* PutPadded(char* out, uint64_t value, int digits) {

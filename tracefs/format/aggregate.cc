@@ -43,7 +43,7 @@ void TakeHistogramOf(const Argument& argument, AggregateRecord* record) {
 using Aggregate = AggregateRecord;
 using Histogram = HistogramRecord;
 
-constexpr ArgumentRow<Aggregate> kRows[] = {
+constexpr ArgumentRow<Aggregate> kAggregateRows[] = {
     {ArgId::kAggregate, &Into<&Aggregate::aggregate>::Take},
     {ArgId::kFirstTime, &Into<&Aggregate::from_ns>::Take},
     {ArgId::kLastTime, &Into<&Aggregate::to_ns>::Take},
@@ -172,7 +172,7 @@ bool ReadAggregate(ByteSpan arguments, const ArgumentWidths& widths,
                    AggregateRecord* record) {
   *record = {};
   const bool whole = TakeArguments(
-      arguments, widths, kRows, record,
+      arguments, widths, kAggregateRows, record,
       [record](const Argument& argument) { TakeKeyPart(argument, record); });
   record->size.sum = record->bytes.value_or(0);
   return whole;

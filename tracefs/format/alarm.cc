@@ -17,7 +17,7 @@ constexpr KeyField kKeyFields[] = {
     {"sid", Field::kSid}, {"pgid", Field::kPgid},  {"uid", Field::kUid},
     {"gid", Field::kGid}, {"inode", Field::kInode}};
 
-constexpr ArgumentRow<AlarmRecord> kRows[] = {
+constexpr ArgumentRow<AlarmRecord> kAlarmRows[] = {
     {ArgId::kRule, &Into<&AlarmRecord::rule>::Take},
     {ArgId::kRuleTitle, &Into<&AlarmRecord::title>::Take},
     {ArgId::kRuleKey, &Into<&AlarmRecord::key>::Take},
@@ -101,13 +101,13 @@ bool WriteAlarm(MessageWriter& out, const AlarmRecord& record,
 bool ReadAlarm(ByteSpan arguments, const ArgumentWidths& widths,
                AlarmRecord* record) {
   *record = {};
-  return TakeArguments(arguments, widths, kRows, record);
+  return TakeArguments(arguments, widths, kAlarmRows, record);
 }
 
 bool IsAlarmArgument(uint16_t arg_id) {
-  return std::any_of(std::begin(kRows), std::end(kRows), [&](const auto& row) {
-    return static_cast<uint16_t>(row.id) == arg_id;
-  });
+  return std::any_of(
+      std::begin(kAlarmRows), std::end(kAlarmRows),
+      [&](const auto& row) { return static_cast<uint16_t>(row.id) == arg_id; });
 }
 
 }  // namespace tracefs::format

@@ -10,13 +10,13 @@ namespace {
 
 // Read at a time: headers with what stands between small ones, or a piece of a
 // payload.
-constexpr size_t kWindowBytes = size_t{16} << 10;
+constexpr size_t kScanWindowBytes = size_t{16} << 10;
 
 }  // namespace
 
 Result<ByteSpan> FrameScan::Read(uint64_t at, size_t n) {
   if (at < window_at_ || at + n > window_at_ + window_.size()) {
-    window_.resize(std::min<uint64_t>(kWindowBytes, size_ - at));
+    window_.resize(std::min<uint64_t>(kScanWindowBytes, size_ - at));
     window_at_ = at;
     if (!ReadAllAt(fd_, window_, at)) {
       window_.clear();

@@ -8,8 +8,7 @@
 namespace tracefs::format {
 namespace {
 
-using Record = ProcessRecord;
-using Kind = Record::Kind;
+using Kind = ProcessRecord::Kind;
 
 constexpr auto kFirstKind = static_cast<uint16_t>(MessageId::kProcessFork);
 constexpr auto kLastKind = static_cast<uint16_t>(MessageId::kProcessRunning);
@@ -29,9 +28,10 @@ constexpr ArgId kComm = Of(Field::kComm);
 constexpr ArgId kExe = Of(Field::kExe);
 constexpr ArgId kCgroup = Of(Field::kCgroup);
 
-void TakePipes(const Argument& argument, Record* record) {
+void TakePipes(const Argument& argument, ProcessRecord* record) {
   ByteSpan at = argument.value;
-  while (at.size() >= kPipeBytes && record->pipes.size() < Record::kMaxPipes) {
+  while (at.size() >= kPipeBytes &&
+         record->pipes.size() < ProcessRecord::kMaxPipes) {
     record->pipes.push_back({.fd = LoadLe<uint32_t>(at.data()),
                              .inode = LoadLe<uint64_t>(at.data() + 4),
                              .access = static_cast<PipeEnd::Access>(
@@ -40,7 +40,7 @@ void TakePipes(const Argument& argument, Record* record) {
   }
 }
 
-void TakeSource(const Argument& argument, Record* record) {
+void TakeSource(const Argument& argument, ProcessRecord* record) {
   const auto number = argument.As<uint8_t>();
   record->source = number <= static_cast<uint8_t>(ProcessSource::kPerf)
                        ? static_cast<ProcessSource>(number)
@@ -48,38 +48,39 @@ void TakeSource(const Argument& argument, Record* record) {
 }
 
 template <auto kMember, typename T>
-void TakeOptional(const Argument& argument, Record* record) {
+void TakeOptional(const Argument& argument, ProcessRecord* record) {
   if (argument.is<T>()) record->*kMember = argument.As<T>();
 }
 
-constexpr ArgumentRow<Record> kRows[] = {
-    {kTime, &Into<&Record::time_ns>::Take},
-    {kTid, &Into<&Record::tid>::Take},
-    {kPid, &Into<&Record::process, &ProcessKey::pid>::Take},
+constexpr ArgumentRow<ProcessRecord> kProcessRows[] = {
+    {kTime, &Into<&ProcessRecord::time_ns>::Take},
+    {kTid, &Into<&ProcessRecord::tid>::Take},
+    {kPid, &Into<&ProcessRecord::process, &ProcessKey::pid>::Take},
     {ArgId::kStartTime,
-     &Into<&Record::process, &ProcessKey::start_ticks>::Take},
-    {kPpid, &Into<&Record::ppid>::Take},
-    {ArgId::kNsPid, &Into<&Record::ns_pid>::Take},
-    {ArgId::kCpu, &TakeOptional<&Record::cpu, uint32_t>},
-    {ArgId::kChildPid, &Into<&Record::child, &ProcessKey::pid>::Take},
-    {ArgId::kChildStart, &Into<&Record::child, &ProcessKey::start_ticks>::Take},
-    {ArgId::kChildTid, &Into<&Record::child_tid>::Take},
-    {ArgId::kChildNsPid, &Into<&Record::child_ns_pid>::Take},
-    {ArgId::kCloneFlags, &TakeOptional<&Record::clone_flags, uint64_t>},
-    {ArgId::kProgram, &Into<&Record::program>::Take},
-    {kExe, &Into<&Record::exe>::Take},
-    {ArgId::kCwd, &Into<&Record::cwd>::Take},
-    {ArgId::kArgv, &Into<&Record::argv>::Take},
-    {ArgId::kEnviron, &Into<&Record::environ>::Take},
-    {ArgId::kExitCode, &TakeOptional<&Record::exit_code, uint32_t>},
-    {ArgId::kExitSignal, &TakeOptional<&Record::signal, uint32_t>},
-    {ArgId::kCoreDumped, &Into<&Record::core_dumped>::Take},
-    {kComm, &Into<&Record::comm>::Take},
-    {kCgroup, &Into<&Record::cgroup>::Take},
+     &Into<&ProcessRecord::process, &ProcessKey::start_ticks>::Take},
+    {kPpid, &Into<&ProcessRecord::ppid>::Take},
+    {ArgId::kNsPid, &Into<&ProcessRecord::ns_pid>::Take},
+    {ArgId::kCpu, &TakeOptional<&ProcessRecord::cpu, uint32_t>},
+    {ArgId::kChildPid, &Into<&ProcessRecord::child, &ProcessKey::pid>::Take},
+    {ArgId::kChildStart,
+     &Into<&ProcessRecord::child, &ProcessKey::start_ticks>::Take},
+    {ArgId::kChildTid, &Into<&ProcessRecord::child_tid>::Take},
+    {ArgId::kChildNsPid, &Into<&ProcessRecord::child_ns_pid>::Take},
+    {ArgId::kCloneFlags, &TakeOptional<&ProcessRecord::clone_flags, uint64_t>},
+    {ArgId::kProgram, &Into<&ProcessRecord::program>::Take},
+    {kExe, &Into<&ProcessRecord::exe>::Take},
+    {ArgId::kCwd, &Into<&ProcessRecord::cwd>::Take},
+    {ArgId::kArgv, &Into<&ProcessRecord::argv>::Take},
+    {ArgId::kEnviron, &Into<&ProcessRecord::environ>::Take},
+    {ArgId::kExitCode, &TakeOptional<&ProcessRecord::exit_code, uint32_t>},
+    {ArgId::kExitSignal, &TakeOptional<&ProcessRecord::signal, uint32_t>},
+    {ArgId::kCoreDumped, &Into<&ProcessRecord::core_dumped>::Take},
+    {kComm, &Into<&ProcessRecord::comm>::Take},
+    {kCgroup, &Into<&ProcessRecord::cgroup>::Take},
     {ArgId::kPipes, &TakePipes},
     {ArgId::kProcessSource, &TakeSource},
-    {ArgId::kReadLate, &Into<&Record::late>::Take},
-    {ArgId::kIncomplete, &Into<&Record::incomplete>::Take},
+    {ArgId::kReadLate, &Into<&ProcessRecord::late>::Take},
+    {ArgId::kIncomplete, &Into<&ProcessRecord::incomplete>::Take},
 };
 
 void PutKnown(MessageWriter& out, ArgId id, uint32_t value) {
@@ -122,7 +123,7 @@ uint16_t MessageOf(Kind kind) {
   return static_cast<uint16_t>(kFirstKind + static_cast<int>(kind));
 }
 
-bool WriteProcessRecord(MessageWriter& out, const Record& record) {
+bool WriteProcessRecord(MessageWriter& out, const ProcessRecord& record) {
   out.Begin(MessageOf(record.kind));
   // Readers look for the time of every message of a block.
   out.Put<uint64_t>(kTime, record.time_ns);
@@ -158,8 +159,8 @@ bool WriteProcessRecord(MessageWriter& out, const Record& record) {
 }
 
 bool ReadProcessRecord(ByteSpan arguments, const ArgumentWidths& widths,
-                       Record* record) {
-  return TakeArguments(arguments, widths, kRows, record);
+                       ProcessRecord* record) {
+  return TakeArguments(arguments, widths, kProcessRows, record);
 }
 
 }  // namespace tracefs::format

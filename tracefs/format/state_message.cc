@@ -15,7 +15,7 @@ constexpr uint8_t kFirstTouch = 0;
 constexpr uint8_t kAtEnd = 1;
 constexpr uint8_t kIsOpen = 2;
 
-constexpr ArgumentRow<StateRecord> kRows[] = {
+constexpr ArgumentRow<StateRecord> kStateRows[] = {
     {ArgId::kStateKind,
      [](const Argument& argument, StateRecord* record) {
        record->at_end = argument.As<uint8_t>() == kAtEnd;
@@ -155,13 +155,13 @@ bool WriteOpenFile(MessageWriter& out, const OpenFile& file, uint64_t time_ns) {
 bool ReadState(ByteSpan arguments, const ArgumentWidths& widths,
                StateRecord* record) {
   *record = {};
-  return TakeArguments(arguments, widths, kRows, record);
+  return TakeArguments(arguments, widths, kStateRows, record);
 }
 
 bool IsStateArgument(uint16_t arg_id) {
-  return std::any_of(std::begin(kRows), std::end(kRows), [&](const auto& row) {
-    return static_cast<uint16_t>(row.id) == arg_id;
-  });
+  return std::any_of(
+      std::begin(kStateRows), std::end(kStateRows),
+      [&](const auto& row) { return static_cast<uint16_t>(row.id) == arg_id; });
 }
 
 }  // namespace tracefs::format

@@ -11,7 +11,7 @@ namespace tracefs::format {
 namespace {
 
 // Where frames are looked for at a time: most are smaller than that.
-constexpr size_t kWindowBytes = size_t{64} << 10;
+constexpr size_t kSeekWindowBytes = size_t{64} << 10;
 // Bisection ends where so few bytes are left that reading them is as quick.
 constexpr uint64_t kNearBytes = uint64_t{128} << 10;
 // Of what is longer the blocks at both ends are looked at first.
@@ -75,14 +75,14 @@ bool TimeSeek::ReadTimes(const FrameHeader& header, ByteSpan payload,
 Result<std::optional<FoundBlock>> TimeSeek::BlockAfter(uint64_t offset,
                                                        uint64_t end) {
   while (offset < end) {
-    Result<ByteSpan> window = Read(offset, kWindowBytes);
+    Result<ByteSpan> window = Read(offset, kSeekWindowBytes);
     if (!window.ok()) return window.status();
     const void* const magic = ::memmem(window->data(), window->size(),
                                        kFrameMagic.data(), kFrameMagic.size());
     if (magic == nullptr) {
       if (window->size() < kFrameMagic.size()) break;
       offset += window->size() - (kFrameMagic.size() - 1);
-      if (window->size() < kWindowBytes) break;
+      if (window->size() < kSeekWindowBytes) break;
       continue;
     }
     const auto skip = static_cast<size_t>(static_cast<const std::byte*>(magic) -
@@ -190,7 +190,7 @@ Result<uint64_t> TimeSeek::Find(uint64_t real_ns, uint64_t begin,
 Result<std::optional<FoundBlock>> TimeSeek::LastBlock(uint64_t begin,
                                                       uint64_t end) {
   std::optional<FoundBlock> last;
-  for (uint64_t back = kWindowBytes;; back *= 2) {
+  for (uint64_t back = kSeekWindowBytes;; back *= 2) {
     const uint64_t from = end - begin > back ? end - back : begin;
     for (uint64_t at = from;;) {
       Result<std::optional<FoundBlock>> found = BlockAfter(at, end);

@@ -44,14 +44,14 @@ std::vector<Running> RunningOf(const TracerRegistry::Entries& entries) {
 
 nlohmann::ordered_json DifferenceJson(const Config& wanted,
                                       const TracerRegistry::Entries& running) {
-  using Json = nlohmann::ordered_json;
+  using OrderedJson = nlohmann::ordered_json;
   std::vector<Running> all = RunningOf(running);
-  Json kept = Json::array();
-  Json filters = Json::array();
-  Json removed = Json::array();
+  OrderedJson kept = OrderedJson::array();
+  OrderedJson filters = OrderedJson::array();
+  OrderedJson removed = OrderedJson::array();
   // Tracers of the config by their number there, from 1: its text is the
   // client's own.
-  Json added = Json::array();
+  OrderedJson added = OrderedJson::array();
   std::vector<size_t> unlike;
   const auto take = [&all](const std::string& rest, const std::string* filter) {
     const auto found =

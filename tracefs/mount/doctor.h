@@ -53,6 +53,9 @@ struct Machine {
   std::string kafka_library;
 
   static Machine This();
+
+  // Whether there is such a file.
+  bool Has(const std::string& path) const;
 };
 
 // All checks, in the order of a report. `source`: the directory to be traced;

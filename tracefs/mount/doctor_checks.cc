@@ -31,7 +31,7 @@ namespace tracefs {
 namespace {
 
 using State = Finding::State;
-using Kind = Remedy::Kind;
+using RemedyKind = Remedy::Kind;
 
 // What a mount of many files asks for.
 constexpr uint64_t kGoodFdLimit = 65536;
@@ -42,11 +42,6 @@ std::optional<std::string> ReadLine(const Machine& machine,
   std::string line;
   if (!std::getline(in, line)) return std::nullopt;
   return line;
-}
-
-bool Exists(const Machine& machine, const std::string& path) {
-  struct stat st;
-  return ::stat((machine.root + path).c_str(), &st) == 0;
 }
 
 bool Has(const Machine& machine, int capability) {
@@ -190,11 +185,11 @@ Finding CheckPassthrough(const Machine& machine) {
 Remedy UringAtBoot(const Machine& machine) {
   // A module that was loaded has this file, one that is part of the kernel has
   // not, and its options are read from the kernel's command line only.
-  if (Exists(machine, "/sys/module/fuse/initstate")) {
-    return {Kind::kNextBoot, "/etc/modprobe.d/tracefs.conf",
+  if (machine.Has("/sys/module/fuse/initstate")) {
+    return {RemedyKind::kNextBoot, "/etc/modprobe.d/tracefs.conf",
             "options fuse enable_uring=1"};
   }
-  return {Kind::kNextBoot, "/etc/tmpfiles.d/tracefs.conf",
+  return {RemedyKind::kNextBoot, "/etc/tmpfiles.d/tracefs.conf",
           "w /sys/module/fuse/parameters/enable_uring - - - - Y"};
 }
 
@@ -208,7 +203,7 @@ Finding CheckUring(const Machine& machine) {
   const std::string disabled = ReadLine(machine, kDisabled).value_or("0");
   f.state = State::kLimited;
   if (!value) {
-    const bool loaded = Exists(machine, "/sys/module/fuse");
+    const bool loaded = machine.Has("/sys/module/fuse");
     f.found = loaded ? "not in this kernel" : "the module fuse is not loaded";
     f.advice = loaded ? "use Linux 6.14 or newer" : "modprobe fuse";
     return f;
@@ -217,7 +212,7 @@ Finding CheckUring(const Machine& machine) {
     f.found = "the kernel's switch is off";
     f.advice = std::string("echo Y > ") + kSwitch +
                ", and the kernel option fuse.enable_uring=1 for the next boot";
-    f.remedies = {{Kind::kNow, kSwitch, "Y"}, UringAtBoot(machine)};
+    f.remedies = {{RemedyKind::kNow, kSwitch, "Y"}, UringAtBoot(machine)};
   }
   if (disabled == "2" || (disabled == "1" && !Has(machine, CAP_SYS_ADMIN))) {
     f.found = "io_uring is switched off on this machine";
@@ -246,8 +241,8 @@ Finding CheckRequestSize(const Machine& machine) {
   f.consequence = "large reads and writes take more requests";
   f.advice = "sysctl fs.fuse.max_pages_limit=256";
   f.remedies = {
-      {Kind::kNow, kLimit, "256"},
-      {Kind::kNextBoot, "/etc/sysctl.d/90-tracefs.conf",
+      {RemedyKind::kNow, kLimit, "256"},
+      {RemedyKind::kNextBoot, "/etc/sysctl.d/90-tracefs.conf",
        "fs.fuse.max_pages_limit = 256"},
   };
   return f;
@@ -287,7 +282,7 @@ Finding CheckDescriptors(const Machine& machine) {
   f.advice = "raise the hard limit: ulimit -Hn " + good +
              ", LimitNOFILE=" + good +
              " in a service, or a line in /etc/security/limits.d for logins";
-  f.remedies = {{Kind::kNextBoot, "/etc/security/limits.d/tracefs.conf",
+  f.remedies = {{RemedyKind::kNextBoot, "/etc/security/limits.d/tracefs.conf",
                  "root hard nofile " + good}};
   return f;
 }
@@ -359,7 +354,7 @@ Finding CheckSandbox(const Machine& machine) {
   Finding f;
   f.subject = "sandbox";
   for (const char* name : {"mnt", "net", "ipc", "uts"}) {
-    if (Exists(machine, std::string("/proc/self/ns/") + name)) continue;
+    if (machine.Has(std::string("/proc/self/ns/") + name)) continue;
     f.state = State::kMissing;
     f.found = std::string("this kernel has no ") + name + " namespaces";
     f.consequence = "the default --sandbox on fails";
@@ -394,12 +389,12 @@ Finding CheckTracepoints(const Machine& machine) {
   f.subject = "kernel tracepoints";
   for (const char* path :
        {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"}) {
-    if (!Exists(machine, std::string(path) + "/events/fuse")) continue;
+    if (!machine.Has(std::string(path) + "/events/fuse")) continue;
     f.found = std::string(path) + "/events/fuse";
     return f;
   }
   f.state = State::kLimited;
-  const bool mounted = Exists(machine, "/sys/kernel/tracing/events");
+  const bool mounted = machine.Has("/sys/kernel/tracing/events");
   f.found = mounted ? "this kernel has none of FUSE"
                     : "tracefs (the kernel's) is not mounted";
   f.consequence =
@@ -498,6 +493,11 @@ Finding CheckFileSystem(const Source& source) {
 }
 
 }  // namespace
+
+bool Machine::Has(const std::string& path) const {
+  struct stat st;
+  return ::stat((root + path).c_str(), &st) == 0;
+}
 
 Machine Machine::This() {
   Machine machine;

@@ -11,17 +11,12 @@ namespace {
 
 using State = Finding::State;
 
-bool Exists(const Machine& machine, const std::string& path) {
-  struct stat st;
-  return ::stat((machine.root + path).c_str(), &st) == 0;
-}
-
 Finding CheckHelpers(const Machine& machine) {
   Finding f;
   f.subject = "mount helpers";
   std::string missing;
   for (const char* name : {"mount.fuse.tracefs", "umount.fuse.tracefs"}) {
-    if (Exists(machine, std::string("/sbin/") + name)) continue;
+    if (machine.Has(std::string("/sbin/") + name)) continue;
     missing += (missing.empty() ? "" : " and ") + std::string(name);
   }
   f.found = missing.empty() ? "in /sbin" : "no " + missing + " in /sbin";
@@ -39,7 +34,7 @@ Finding CheckHelpers(const Machine& machine) {
 Finding CheckUnit(const Machine& machine) {
   Finding f;
   f.subject = "unit";
-  if (!Exists(machine, "/run/systemd/system")) {
+  if (!machine.Has("/run/systemd/system")) {
     f.found = "systemd does not run here, and none is needed";
     return f;
   }
@@ -47,7 +42,7 @@ Finding CheckUnit(const Machine& machine) {
        {"/etc/systemd/system/", "/run/systemd/system/",
         "/usr/local/lib/systemd/system/", "/lib/systemd/system/",
         "/usr/lib/systemd/system/"}) {
-    if (Exists(machine, std::string(folder) + "tracefs@.service")) {
+    if (machine.Has(std::string(folder) + "tracefs@.service")) {
       f.found = "tracefs@.service in " + std::string(folder);
       return f;
     }
@@ -62,9 +57,9 @@ Finding CheckUnit(const Machine& machine) {
 Finding CheckLog(const Machine& machine) {
   Finding f;
   f.subject = "log";
-  if (Exists(machine, kJournalSocket)) {
+  if (machine.Has(kJournalSocket)) {
     f.found = "the journal; journalctl -t tracefs-mount";
-  } else if (Exists(machine, kSyslogSocket)) {
+  } else if (machine.Has(kSyslogSocket)) {
     f.found = "syslog at " + std::string(kSyslogSocket);
   } else {
     f.state = State::kLimited;

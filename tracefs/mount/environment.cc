@@ -163,7 +163,7 @@ std::string ShellWord(const std::string& word) {
 }
 
 // What this process was called with. Keys are never in it.
-std::string CommandLine() {
+std::string OwnCommandLine() {
   std::ifstream in("/proc/self/cmdline");
   std::string line;
   for (std::string word; std::getline(in, word, '\0');) {
@@ -178,7 +178,7 @@ constexpr const char* kVariables[] = {"LANG", "LC_ALL", "LC_CTYPE",
                                       "PATH", "TMPDIR", "TZ"};
 
 void DescribeCommand(format::TraceHeader* header) {
-  header->Set("command.line", CommandLine());
+  header->Set("command.line", OwnCommandLine());
   for (const char* name : kVariables) {
     const char* const value = std::getenv(name);
     if (value != nullptr) header->Set(std::string("env.") + name, value);

@@ -12,9 +12,9 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr char kSeeHelp[] = " (see tracefs-mount --help)";
+constexpr char kSeeMountHelp[] = " (see tracefs-mount --help)";
 
-po::options_description Visible() {
+po::options_description VisibleMountOptions() {
   po::options_description options("Options");
   options.add_options()  //
       ("config", po::value<std::string>()->value_name("FILE"),
@@ -173,7 +173,7 @@ std::string HelpText() {
           "Mounts the directory SRC at MNT and traces what happens there. SRC "
           "and MNT may\nbe the same directory. Returns once mounted; `umount "
           "MNT` ends the traces.\n\n"
-       << Visible()
+       << VisibleMountOptions()
        << "\nExit status: 0 done, 2 wrong usage or config, 3 the system "
           "refused.\n"
           "Example:\n"
@@ -184,8 +184,8 @@ std::string HelpText() {
 }
 
 Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
-  const Result<CommandLine> line =
-      CommandLine::Parse(argc, argv, Visible(), "where", kSeeHelp);
+  const Result<CommandLine> line = CommandLine::Parse(
+      argc, argv, VisibleMountOptions(), "where", kSeeMountHelp);
   if (!line.ok()) return line.status();
   const CommandLine& given = *line;
 
@@ -256,7 +256,7 @@ Result<MountOptions> ParseOptions(int argc, const char* const* argv) {
   if (options.fix) return Status::Invalid("--fix goes with --doctor");
   if (where.size() != 2) {
     return Status::Invalid("two directories are needed, SRC and MNT" +
-                           std::string(kSeeHelp));
+                           std::string(kSeeMountHelp));
   }
   if (Status s = ReadConfigPlaces(given, &options); !s.ok()) return s;
   if (!given.Has("config") && options.config_dir.empty()) {

@@ -96,7 +96,7 @@ std::string Here() {
   return std::filesystem::current_path(error).string();
 }
 
-std::string Absolute(const std::string& path) {
+std::string AbsoluteTraceName(const std::string& path) {
   std::error_code error;
   return std::filesystem::absolute(path, error).lexically_normal().string();
 }
@@ -268,8 +268,8 @@ Status Runner::Prepare() {
     return Status::Invalid("--src / is --root");
   }
   if (options_.config.empty()) {
-    trace_ =
-        Absolute(options_.output.empty() ? NewTraceName() : options_.output);
+    trace_ = AbsoluteTraceName(options_.output.empty() ? NewTraceName()
+                                                       : options_.output);
     if (!options_.filter.empty()) {
       if (Status s = CheckFilter(options_.filter); !s.ok()) return s;
     }
@@ -292,7 +292,7 @@ Status Runner::Mount() {
   if (options_.config.empty()) {
     options.config_text = ConfigText(options_, trace_);
   } else {
-    options.config = Absolute(options_.config);
+    options.config = AbsoluteTraceName(options_.config);
   }
   if (Status s = EnterPrivateMounts(); !s.ok()) return s;
   mount_point_ = source_;

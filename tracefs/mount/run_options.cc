@@ -11,14 +11,14 @@ namespace {
 
 namespace po = boost::program_options;
 
-constexpr char kSeeHelp[] = " (see tracefs-run --help)";
+constexpr char kSeeRunHelp[] = " (see tracefs-run --help)";
 
 // They trace others themselves.
 constexpr std::string_view kTracers[] = {
     "strace", "ltrace",      "gdb",    "gdbserver", "lldb", "lldb-server",
     "rr",     "tracefs-run", "reptyr", "criu",      "proot"};
 
-po::options_description Visible() {
+po::options_description VisibleRunOptions() {
   po::options_description options("Options");
   options.add_options()  //
       ("output,o", po::value<std::string>()->value_name("TRACE"),
@@ -58,7 +58,7 @@ po::options_description Visible() {
 // Where the command begins: behind --, or at the first word that is neither an
 // option nor the value of one.
 int BeginOfCommand(int argc, const char* const* argv) {
-  const po::options_description known = Visible();
+  const po::options_description known = VisibleRunOptions();
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     if (word == "--") return i + 1;
@@ -82,7 +82,7 @@ std::string RunHelpText() {
          "and records its\noperations on files and its processes. Only the "
          "command sees the mount, which\nis gone when it ends; the trace is "
          "complete then.\n\n"
-      << Visible()
+      << VisibleRunOptions()
       << "\nExit status: that of COMMAND, 128+n if signal n ended it; 127 if "
          "there is no such\ncommand, 126 if it cannot be run; 2 wrong usage, 3 "
          "the system refused.\n"
@@ -97,7 +97,7 @@ Result<RunOptions> ParseRunOptions(int argc, const char* const* argv) {
   int own = begin;
   if (own > 1 && std::string_view(argv[own - 1]) == "--") --own;
   const Result<CommandLine> line =
-      CommandLine::Parse(own, argv, Visible(), "", kSeeHelp);
+      CommandLine::Parse(own, argv, VisibleRunOptions(), "", kSeeRunHelp);
   if (!line.ok()) return line.status();
   const CommandLine& given = *line;
 
@@ -108,7 +108,7 @@ Result<RunOptions> ParseRunOptions(int argc, const char* const* argv) {
   options.command.assign(argv + begin, argv + argc);
   if (options.command.empty()) {
     return Status::Invalid("a command to run is needed" +
-                           std::string(kSeeHelp));
+                           std::string(kSeeRunHelp));
   }
   options.output = given.Text("output");
   options.filter = given.Text("filter");

@@ -13,7 +13,7 @@ namespace {
 constexpr uint64_t kPatienceNs = 20'000'000;
 // What changes without notice: control groups, titles.
 constexpr uint64_t kLifeNs = 1'000'000'000;
-constexpr size_t kMaxText = 4096;
+constexpr size_t kMaxProcFile = 4096;
 
 }  // namespace
 
@@ -94,13 +94,13 @@ void CallerDetailsReader::Run() {
 
 CallerDetails CallerDetailsReader::Read(uint32_t pid) const {
   CallerDetails details;
-  if (const auto text = ReadProcText(proc_, pid, "cgroup", kMaxText)) {
+  if (const auto text = ReadProcText(proc_, pid, "cgroup", kMaxProcFile)) {
     details.cgroup = CgroupOf(*text);
   }
-  if (const auto text = ReadProcText(proc_, pid, "stat", kMaxText)) {
+  if (const auto text = ReadProcText(proc_, pid, "stat", kMaxProcFile)) {
     details.tty = TerminalOf(*text);
   }
-  if (const auto text = ReadProcText(proc_, pid, "cmdline", kMaxText)) {
+  if (const auto text = ReadProcText(proc_, pid, "cmdline", kMaxProcFile)) {
     details.cmdline = CommandLineOf(*text);
   }
   if (find_exe_) details.exe = find_exe_(pid);

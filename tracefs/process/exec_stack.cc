@@ -4,17 +4,18 @@
 
 #include <algorithm>
 
+#include "tracefs/process/perf_ring.h"
+
 namespace tracefs {
 namespace {
 
-constexpr uint64_t kAbi64 = 2;  // PERF_SAMPLE_REGS_ABI_64
 constexpr uint64_t kMaxStackBytes = 65536;
 
 }  // namespace
 
 std::optional<std::string> ArgumentsOnStack(ByteSpan sampled) {
   ByteCursor in(sampled);
-  if (in.TakeLe<uint64_t>() != kAbi64) return std::nullopt;
+  if (in.TakeLe<uint64_t>() != kRegistersOf64Bit) return std::nullopt;
   const auto pointer = in.TakeLe<uint64_t>();
   const auto size = in.TakeLe<uint64_t>();
   if (!pointer || !size || *size > kMaxStackBytes) return std::nullopt;

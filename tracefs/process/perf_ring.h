@@ -17,6 +17,10 @@
 
 namespace tracefs {
 
+// What a sample of registers says of a 64-bit program:
+// PERF_SAMPLE_REGS_ABI_64.
+inline constexpr uint64_t kRegistersOf64Bit = 2;
+
 // The bytes of a ring, a power of two of them, read at positions that count on
 // for ever and wrap around in it.
 class RingBytes {

@@ -15,6 +15,8 @@
 #include <string>
 #include <utility>
 
+#include "tracefs/process/proc_text.h"
+
 namespace tracefs {
 namespace {
 
@@ -72,15 +74,6 @@ bool TakeNumber(std::string_view& text, T* value) {
 
 uint32_t NotNegative(int32_t id) {
   return id > 0 ? static_cast<uint32_t>(id) : 0;
-}
-
-// The rest of the line that begins with `key` ("\nTgid:\t").
-std::optional<std::string_view> LineOf(std::string_view text,
-                                       std::string_view key) {
-  const size_t at = text.find(key);
-  if (at == text.npos) return std::nullopt;
-  text.remove_prefix(at + key.size());
-  return text.substr(0, text.find('\n'));
 }
 
 std::optional<uint32_t> NumberOf(std::string_view text, std::string_view key) {

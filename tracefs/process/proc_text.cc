@@ -22,6 +22,14 @@ std::optional<std::string> ReadProcText(int proc, uint32_t pid,
   return *std::move(text);
 }
 
+std::optional<std::string_view> LineOf(std::string_view text,
+                                       std::string_view key) {
+  const size_t at = text.find(key);
+  if (at == text.npos) return std::nullopt;
+  text.remove_prefix(at + key.size());
+  return text.substr(0, text.find('\n'));
+}
+
 std::optional<std::string> CgroupOf(std::string_view text) {
   std::optional<std::string> unified;
   std::optional<std::string> other;

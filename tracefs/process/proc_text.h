@@ -14,6 +14,10 @@ namespace tracefs {
 std::optional<std::string> ReadProcText(int proc, uint32_t pid,
                                         const char* name, size_t most);
 
+// The rest of the line that begins with `key` ("\nTgid:\t").
+std::optional<std::string_view> LineOf(std::string_view text,
+                                       std::string_view key);
+
 // The path of the control group, of the text of /proc/PID/cgroup: that in the
 // unified hierarchy (cgroup 2); where there is none, or the process is at its
 // root, the first other one that is not a root.

@@ -41,7 +41,7 @@ using Kind = ProcessRecord::Kind;
 
 // A processor's ring holds some 60 programs, with their stacks, until they are
 // read.
-constexpr size_t kRingBytes = size_t{1} << 20;
+constexpr size_t kProcessRingBytes = size_t{1} << 20;
 // How long the end of a process waits for its status, told by the connector.
 constexpr uint64_t kStatusNs = 100'000'000;
 // Even where nothing happens traces are to go on.
@@ -96,8 +96,8 @@ Status ProcessWatch::OpenTracepoints() {
     if (!opened.ok() && opened.status().error() == ENODEV) continue;
     if (!opened.ok()) return opened.status();
     layout_ = ParseTracepointLayout(opened->layout);
-    Result<PerfRing> ring = PerfRing::Map(std::move(opened->files),
-                                          kRingBytes / page, /*in_order=*/true);
+    Result<PerfRing> ring = PerfRing::Map(
+        std::move(opened->files), kProcessRingBytes / page, /*in_order=*/true);
     if (!ring.ok()) return ring.status();
     rings_.push_back(*std::move(ring));
     ring_cpus_.push_back(static_cast<uint32_t>(i));

@@ -10,15 +10,15 @@
 #include <utility>
 
 #include "tracefs/base/thread.h"
+#include "tracefs/process/perf_ring.h"
 
 namespace tracefs {
 namespace {
 
 // PERF_SAMPLE_REGS_ABI_64.
-constexpr uint64_t kAbi64 = 2;
 // 512 KiB a processor: what an ordinary system lets a user lock for this
 // (perf_event_mlock_kb), and some 4600 calls.
-constexpr size_t kRingBytes = size_t{1} << 19;
+constexpr size_t kCallRingBytes = size_t{1} << 19;
 // The kernel may be writing this much beyond what it says it has written.
 constexpr uint64_t kMargin = 4096;
 // Records to go through for one request at most: some 100 us.
@@ -90,7 +90,8 @@ CallFound Judge(const Cursor& at, const CallLayout& layout, uint32_t* call) {
   const std::optional<uint64_t> id = TracepointValue(sample.raw, layout.id);
   if (!id) return CallFound::kNonsense;
   // Calls of x32 have a bit more.
-  if (sample.abi != kAbi64 || *id > 0xffff) return CallFound::kCompat;
+  if (sample.abi != kRegistersOf64Bit || *id > 0xffff)
+    return CallFound::kCompat;
   *call = static_cast<uint32_t>(*id);
   return CallFound::kCall;
 }
@@ -176,7 +177,7 @@ Result<std::unique_ptr<SystemCalls::Watch>> SystemCalls::OpenAll() const {
       return Status::SystemSaid(EPROTO, "tracepoints of an unknown layout");
     }
     Result<PerfRing> ring =
-        PerfRing::Map(std::move(opened->files), kRingBytes / page,
+        PerfRing::Map(std::move(opened->files), kCallRingBytes / page,
                       /*in_order=*/false);
     if (!ring.ok()) return ring.status();
     watch->rings.push_back(*std::move(ring));

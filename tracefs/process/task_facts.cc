@@ -34,10 +34,10 @@ std::string Place(uint32_t pid, std::string_view file) {
 
 // Empty if it cannot be read.
 std::string TextOf(uint32_t pid, const char* name) {
-  constexpr size_t kMaxText = 8192;
+  constexpr size_t kMaxFact = 8192;
   const UniqueFd fd(::open(Place(pid, name).c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return {};
-  Result<std::string> text = ReadText(fd.get(), kMaxText, name);
+  Result<std::string> text = ReadText(fd.get(), kMaxFact, name);
   return text.ok() ? *std::move(text) : std::string();
 }
 

@@ -9,6 +9,7 @@
 #include "tracefs/base/file_io.h"
 #include "tracefs/base/text.h"
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/process/proc_text.h"
 
 namespace tracefs {
 namespace {
@@ -33,16 +34,6 @@ bool Take(std::string_view& line, T* value, int base = 10) {
   if (error != std::errc()) return false;
   line.remove_prefix(static_cast<size_t>(end - line.data()));
   return true;
-}
-
-// The rest of the line that begins with `key`. A name above cannot hold it: its
-// line breaks are escaped.
-std::optional<std::string_view> LineOf(std::string_view text,
-                                       std::string_view key) {
-  const size_t at = text.find(key);
-  if (at == text.npos) return std::nullopt;
-  text.remove_prefix(at + key.size());
-  return text.substr(0, text.find('\n'));
 }
 
 // Real, effective, saved and file-system id.

@@ -15,7 +15,13 @@ namespace {
 constexpr size_t kMostOpen = size_t{1} << 18;
 
 // Of a transfer: against the end, and the step, of the one before.
-enum Step : uint8_t { kFirst, kConsecutive, kForward, kBackward, kSteps };
+enum AccessStep : uint8_t {
+  kFirstAccess,
+  kConsecutive,
+  kForward,
+  kBackward,
+  kAccessSteps
+};
 constexpr std::string_view kStepNames[] = {"first", "consecutive", "forward",
                                            "backward"};
 enum Pattern : uint8_t { kSingle, kSequential, kStrided, kRandom, kPatterns };
@@ -40,8 +46,8 @@ struct Way {
   uint64_t run_bytes = 0;  // consecutive up to now
   uint64_t longest_run = 0;
 
-  Step Take(uint64_t offset, uint64_t size) {
-    Step kind = kFirst;
+  AccessStep Take(uint64_t offset, uint64_t size) {
+    AccessStep kind = kFirstAccess;
     if (ops != 0) {
       kind = offset == end ? kConsecutive : offset > end ? kForward : kBackward;
       const auto step_now = static_cast<int64_t>(offset - begin);
@@ -108,7 +114,7 @@ class Access final : public Analysis {
         all.ops += sums.ops;
         all.bytes += sums.bytes;
       }
-      for (size_t i = 0; i < kSteps; ++i) {
+      for (size_t i = 0; i < kAccessSteps; ++i) {
         const Sums& sums = steps_[w][i];
         steps.rows.push_back(
             {name, Value::Text(kStepNames[i]), Value::Number(sums.ops),
@@ -158,7 +164,8 @@ class Access final : public Analysis {
       return;
     }
     const auto way = static_cast<size_t>(transfer.way);
-    const Step step = open_[key][way].Take(event.Get(offset), transfer.bytes);
+    const AccessStep step =
+        open_[key][way].Take(event.Get(offset), transfer.bytes);
     Sums& sums = steps_[way][step];
     ++sums.ops;
     sums.bytes += transfer.bytes;
@@ -178,7 +185,7 @@ class Access final : public Analysis {
   }
 
   std::unordered_map<uint64_t, Ways> open_;
-  std::array<std::array<Sums, kSteps>, 2> steps_{};
+  std::array<std::array<Sums, kAccessSteps>, 2> steps_{};
   std::array<std::array<Opens, kPatterns>, 2> opens_{};
   uint64_t not_followed_ = 0;
 };

@@ -15,7 +15,7 @@ namespace tracefs::query {
 namespace {
 
 // Names and processes that are told apart; others are one row.
-constexpr size_t kMostRows = size_t{1} << 17;
+constexpr size_t kMostLives = size_t{1} << 17;
 
 class LifeAnalysis : public Analysis {
  public:
@@ -54,7 +54,7 @@ class Lifetimes final : public LifeAnalysis {
 
   void Ended(const FileLife& life, const FileLife* /*by*/) override {
     if (!life.created) return;
-    const bool room = by_maker_.size() < kMostRows;
+    const bool room = by_maker_.size() < kMostLives;
     Sums& sums = room ? by_maker_[life.maker] : by_maker_[""];
     if (!room && life.maker.empty()) ++rows_left_out_;
     for (Sums* const to : {&sums, &all_}) {
@@ -139,7 +139,7 @@ class Sharing final : public LifeAnalysis {
       other_[i] += life.by_other[i];
     }
     if (others == 0) return;
-    if (shared_.size() == kMostRows) {
+    if (shared_.size() == kMostLives) {
       ++rows_left_out_;
       return;
     }
@@ -201,7 +201,7 @@ class DoubleWrites final : public LifeAnalysis {
       Count("replaced", life.path, 1, life.written, names);
     }
     if (!life.created || life.written == 0) return;
-    if (born_.size() == kMostRows && !born_.contains(life.born_path)) {
+    if (born_.size() == kMostLives && !born_.contains(life.born_path)) {
       ++rows_left_out_;
       return;
     }
@@ -253,7 +253,7 @@ class DoubleWrites final : public LifeAnalysis {
   void Count(std::string_view what, const std::string& path, uint64_t times,
              uint64_t bytes, const std::string& writers) {
     const std::pair key(std::string(what), path);
-    if (found_.size() >= kMostRows && !found_.contains(key)) {
+    if (found_.size() >= kMostLives && !found_.contains(key)) {
       ++rows_left_out_;
       return;
     }
@@ -275,7 +275,7 @@ class Churn final : public LifeAnalysis {
     if (!life.created) return;
     const std::string path = life.born_path;
     std::string folder = path.substr(0, std::max<size_t>(path.rfind('/'), 1));
-    if (sums_.size() >= kMostRows && !sums_.contains({folder, life.maker})) {
+    if (sums_.size() >= kMostLives && !sums_.contains({folder, life.maker})) {
       ++rows_left_out_;
       return;
     }

@@ -14,7 +14,7 @@ using format::Record;
 
 namespace {
 
-bool MakesFile(Op op) {
+bool MakesNonDirectory(Op op) {
   return op == Op::create_ || op == Op::mknod_ || op == Op::tmpfile_ ||
          op == Op::symlink_;
 }
@@ -227,7 +227,7 @@ void FileLives::Take(const Record& record) {
   PathBuffer buffer;
   const std::string_view path = format::PathOf(record, buffer);
   const uint64_t inode = NumberOr0(event, Field::kInode);
-  if (MakesFile(event.op)) {
+  if (MakesNonDirectory(event.op)) {
     TakeCreation(record, inode, path);
     return;
   }

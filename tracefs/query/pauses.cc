@@ -10,7 +10,7 @@
 namespace tracefs::query {
 namespace {
 
-constexpr size_t kMostProcesses = size_t{1} << 18;
+constexpr size_t kMostPausing = size_t{1} << 18;
 
 class Pauses final : public Analysis {
  public:
@@ -39,7 +39,7 @@ class Pauses final : public Analysis {
     const uint64_t end = now + event.Get(Field::kLatency);
     const auto at = ends_.find(key);
     if (at == ends_.end()) {
-      if (ends_.size() < kMostProcesses) {
+      if (ends_.size() < kMostPausing) {
         ends_.emplace(key, end);
       } else {
         ++not_followed_;

@@ -13,7 +13,7 @@ namespace tracefs::query {
 namespace {
 
 constexpr size_t kMostFiles = size_t{1} << 18;
-constexpr size_t kMostRows = size_t{1} << 17;
+constexpr size_t kMostPermissions = size_t{1} << 17;
 constexpr uint64_t kPermissionBits = 07777;
 constexpr uint64_t kSetIdBits = 06000;
 
@@ -117,7 +117,7 @@ class Permissions final : public Analysis {
 
   void Add(const format::Record& record, std::string_view what, Value before,
            Value after, bool set_id) {
-    if (rows_.size() == kMostRows) {
+    if (rows_.size() == kMostPermissions) {
       ++left_out_;
       return;
     }

@@ -10,7 +10,7 @@
 namespace tracefs::query {
 namespace {
 
-constexpr size_t kMostProcesses = 65536;
+constexpr size_t kMostQueueing = 65536;
 // Deeper ones are counted as this deep.
 constexpr uint64_t kDeepest = 4096;
 
@@ -67,7 +67,7 @@ class Queueing final : public Analysis {
     const uint64_t end = record.real_ns + event.Get(Field::kLatency);
     all_.Take(record.real_ns, end);
     const auto pid = static_cast<uint32_t>(NumberOr0(event, Field::kPid));
-    if (processes_.size() >= kMostProcesses && !processes_.contains(pid)) {
+    if (processes_.size() >= kMostQueueing && !processes_.contains(pid)) {
       ++not_followed_;
       return;
     }

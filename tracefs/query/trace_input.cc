@@ -20,7 +20,7 @@ using format::Record;
 namespace {
 
 constexpr unsigned kMaxThreads = 64;
-constexpr size_t kBatchRows = 65536;
+constexpr size_t kInputBatchRows = 65536;
 constexpr uint64_t kTellAfter = 4096;  // operations
 
 // Whether it asks who began a process, which only a walk in order of time
@@ -180,7 +180,7 @@ Status TraceInput::BatchesByTime(
   };
   ForEach([&](const Record& record, size_t trace) {
     batch->Add(record, trace);
-    if (batch->rows() == kBatchRows || batch->full()) hand_on();
+    if (batch->rows() == kInputBatchRows || batch->full()) hand_on();
   });
   hand_on();
   return {};

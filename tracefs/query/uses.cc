@@ -5,7 +5,7 @@
 namespace tracefs::query {
 namespace {
 
-constexpr size_t kMostRows = size_t{1} << 17;
+constexpr size_t kMostUses = size_t{1} << 17;
 
 class Uses final : public Analysis {
  public:
@@ -63,7 +63,7 @@ class Uses final : public Analysis {
     ++sums.files;
     sums.read += life.read;
     sums.written += life.written;
-    if (rows_.size() == kMostRows) {
+    if (rows_.size() == kMostUses) {
       ++left_out_;
       return;
     }

@@ -20,7 +20,7 @@ namespace {
 
 using Number = FileIdentities::Number;
 
-constexpr size_t kMostProcesses = size_t{1} << 16;
+constexpr size_t kMostWho = size_t{1} << 16;
 constexpr size_t kMostSteps = 10000;
 // What is kept of files that were not called so, and may be yet: of each, and
 // of all of them.
@@ -71,7 +71,7 @@ struct User {
   }
 };
 
-struct Step {
+struct WhoStep {
   uint64_t number = 0;  // of the operation
   Row row;
 };
@@ -87,7 +87,7 @@ struct Shared {
 struct Account {
   unsigned asked = 0;  // a bit for each reading of the name that it had
   std::map<UserKey, User> users;
-  std::vector<Step> steps;
+  std::vector<WhoStep> steps;
   std::vector<Shared> shared;
   uint64_t left_out = 0;
   uint64_t steps_left_out = 0;
@@ -131,7 +131,7 @@ class Place {
            std::string_view path2);
   void AddUse(Account* account, const UserKey& key, const User& user);
   void AddShared(Account* account, const Shared& shared);
-  void AddStep(Account* account, Step step);
+  void AddStep(Account* account, WhoStep step);
   bool HasRoom(const Account& account) const {
     return account.asked != 0 ||
            (account.size() < kMostOfOne && kept_ < kMostKept);
@@ -167,7 +167,7 @@ void Place::AddUse(Account* account, const UserKey& key, const User& user) {
     known->second.Add(user);
     return;
   }
-  if (!HasRoom(*account) || account->users.size() >= kMostProcesses) {
+  if (!HasRoom(*account) || account->users.size() >= kMostWho) {
     ++account->left_out;
     return;
   }
@@ -176,7 +176,7 @@ void Place::AddUse(Account* account, const UserKey& key, const User& user) {
 }
 
 void Place::AddShared(Account* account, const Shared& shared) {
-  if (!HasRoom(*account) || account->shared.size() >= kMostProcesses) {
+  if (!HasRoom(*account) || account->shared.size() >= kMostWho) {
     ++account->left_out;
     return;
   }
@@ -184,7 +184,7 @@ void Place::AddShared(Account* account, const Shared& shared) {
   if (account->asked == 0) ++kept_;
 }
 
-void Place::AddStep(Account* account, Step step) {
+void Place::AddStep(Account* account, WhoStep step) {
   if (!HasRoom(*account) || account->steps.size() >= kMostSteps) {
     ++account->steps_left_out;
     return;
@@ -237,7 +237,7 @@ void Place::Add(const format::Record& record, uint64_t number,
     User& to = transfer.end == tally::End::kFile ? user : second;
     (transfer.reads() ? to.read : to.written) += transfer.bytes;
   }
-  Step step = {.number = number, .row = {}};
+  WhoStep step = {.number = number, .row = {}};
   if (Changes(event)) {
     step.row = {Value::Number(record.real_ns),
                 Value::Text(OpName(event.op)),
@@ -367,7 +367,7 @@ void Who::Gather(const Place& place, size_t reading) {
   readings_.insert(place.reading(reading));
   place.ForEach(reading, [&](const Account& account) {
     const auto add = [&](const UserKey& key, const User& user) {
-      if (users_.size() >= kMostProcesses && !users_.contains(key)) {
+      if (users_.size() >= kMostWho && !users_.contains(key)) {
         left_out_ += user.count;
       } else {
         users_[key].Add(user);
@@ -379,7 +379,7 @@ void Who::Gather(const Place& place, size_t reading) {
       if (place.IsAsked(reading, shared.first)) user.count = user.errors = 0;
       add(shared.key, user);
     }
-    for (const Step& step : account.steps) {
+    for (const WhoStep& step : account.steps) {
       if (steps_.size() < kMostSteps) {
         steps_.try_emplace(step.number, step.row);
       } else if (!steps_.contains(step.number)) {

@@ -34,14 +34,14 @@ using Clock = std::chrono::steady_clock;
 // Between two rounds of fdatasync: what comes meanwhile shares the next one.
 constexpr auto kSyncInterval = milliseconds(20);
 // For a file that is looked through, before another one has its turn.
-constexpr auto kTurn = milliseconds(50);
+constexpr auto kKeeperTurn = milliseconds(50);
 // A trace is opened so often at once, and then once in each interval: a sender
 // that does nothing but come back costs others nothing.
 constexpr int kReopenBurst = 8;
 constexpr auto kReopenInterval = milliseconds(250);
 // Files whose ends are remembered, and traces whose openings are counted. Who
 // is forgotten is looked through, or let in, once more.
-constexpr size_t kMaxRemembered = 16384;
+constexpr size_t kMaxKeptEnds = 16384;
 
 class FileKeeper final : public Keeper {
  public:
@@ -259,10 +259,10 @@ class FileKeeper final : public Keeper {
   // later than an interval from now.
   Clock::time_point TakeReopening(const std::string& name,
                                   Clock::time_point now) {
-    if (reopenings_.size() >= kMaxRemembered) {
+    if (reopenings_.size() >= kMaxKeptEnds) {
       std::erase_if(reopenings_,
                     [&](const auto& one) { return one.second <= now; });
-      if (reopenings_.size() >= kMaxRemembered) reopenings_.clear();
+      if (reopenings_.size() >= kMaxKeptEnds) reopenings_.clear();
     }
     // Each opening fills the burst by one, and each interval empties it by one.
     Clock::time_point& full = reopenings_[name];
@@ -273,7 +273,7 @@ class FileKeeper final : public Keeper {
 
   void Remember(const StoredTrace& trace) {
     if (!trace.exists()) return;
-    if (known_.size() >= kMaxRemembered) known_.erase(known_.begin());
+    if (known_.size() >= kMaxKeptEnds) known_.erase(known_.begin());
     known_[trace.name()] = trace.Known();
   }
 
@@ -340,7 +340,8 @@ class FileKeeper final : public Keeper {
       if (Status s = job.trace->Begin(known); !s.ok()) return s;
     }
     if (!job.trace->scanned()) {
-      if (Status s = job.trace->ScanUntil(Clock::now() + kTurn); !s.ok()) {
+      if (Status s = job.trace->ScanUntil(Clock::now() + kKeeperTurn);
+          !s.ok()) {
         return s;
       }
     }

@@ -28,12 +28,12 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr uint64_t kPatienceNs = 333'000'000;
 constexpr auto kTick = milliseconds(50);
 // For one client, before the next has its turn; a block is decoded whole.
-constexpr auto kTurn = milliseconds(2);
+constexpr auto kPrinterTurn = milliseconds(2);
 // From one client, until it is not read from for a while.
 constexpr size_t kMaxWaitingBytes = size_t{1} << 20;
 // Traces that have ended whose progress is remembered, so that a sender that
 // comes back repeats nothing.
-constexpr size_t kMaxRemembered = 16384;
+constexpr size_t kMaxPrintedEnds = 16384;
 
 // A client: what has come of it, on its way to the thread that prints.
 struct Intake {
@@ -300,7 +300,7 @@ class LivePrinter final : public Keeper {
 
   // Frame by frame, until the turn is over.
   void PrintPiece(LiveSource& source, Intake::Piece& piece) {
-    const auto until = SteadyClock::now() + kTurn;
+    const auto until = SteadyClock::now() + kPrinterTurn;
     while (piece.at != piece.bytes.size() && source.status().ok()) {
       // The parser has checked all of it.
       const ByteSpan rest = ByteSpan(piece.bytes).subspan(piece.at);
@@ -344,7 +344,7 @@ class LivePrinter final : public Keeper {
 
   void Remember(const Intake& in) {
     if (in.next == 0) return;
-    if (remembered_.size() >= kMaxRemembered) remembered_.clear();
+    if (remembered_.size() >= kMaxPrintedEnds) remembered_.clear();
     remembered_[in.name] = in.next;
   }
 

@@ -6,8 +6,8 @@
 namespace tracefs {
 namespace {
 
-// Indexes of kFamilies.
-enum Id : size_t {
+// Indexes of kReceiverFamilies.
+enum ReceiverFamily : size_t {
   kSenders = kCommonFamilies.size(),
   kConnections,
   kWelcomed,
@@ -20,7 +20,7 @@ enum Id : size_t {
   kReloads,
 };
 
-constexpr auto kFamilies = WithCommonFamilies({
+constexpr auto kReceiverFamilies = WithCommonFamilies({
     {"tracefs_recv_senders", "gauge", "", "Connections now."},
     {"tracefs_recv_connections", "counter", "", "Connections so far."},
     {"tracefs_recv_welcomed", "counter", "",
@@ -44,12 +44,12 @@ constexpr std::string_view kReasons[] = {
 static_assert(std::size(kReasons) == ReceiverCounts::kReasons);
 
 // Ten times a second is usual; a disk may hold it up for a while.
-constexpr uint64_t kStuckNs = 30 * kNsPerSecond;
+constexpr uint64_t kReceiverStuckNs = 30 * kNsPerSecond;
 
 }  // namespace
 
 std::string ReceiverMetrics(const ReceiverCounts& counts, int directory) {
-  OpenMetricsPage page(kFamilies);
+  OpenMetricsPage page(kReceiverFamilies);
   AddProcessMetrics(page);
   page.Gauge(kSenders, "", counts.senders);
   page.Count(kConnections, "", counts.connections);
@@ -73,7 +73,7 @@ std::string ReceiverMetrics(const ReceiverCounts& counts, int directory) {
 
 Status ReceiverHealth(const ReceiverCounts& counts, uint64_t now_ns) {
   const uint64_t last = counts.last_turn_ns;
-  if (last != 0 && now_ns > last && now_ns - last > kStuckNs) {
+  if (last != 0 && now_ns > last && now_ns - last > kReceiverStuckNs) {
     return Status::System(
         ETIMEDOUT, "no sender was looked after for " +
                        std::to_string((now_ns - last) / kNsPerSecond) + " s");

@@ -15,7 +15,7 @@ namespace {
 
 // Frames this near to the end may never have reached the disk when a machine
 // went down; all before were acknowledged, and so are durable.
-constexpr uint64_t kDoubtedBytes = uint64_t{256} << 20;
+constexpr uint64_t kDoubtedTraceBytes = uint64_t{256} << 20;
 constexpr int kMaxRests = 100;
 
 KnownEnd Looks(const struct stat& st) {
@@ -88,7 +88,7 @@ Status StoredTrace::Find() {
 Status StoredTrace::ScanUntil(std::chrono::steady_clock::time_point time) {
   while (!scanned_) {
     const auto step =
-        scan_->Next(/*check_payload=*/scan_->left() <= kDoubtedBytes);
+        scan_->Next(/*check_payload=*/scan_->left() <= kDoubtedTraceBytes);
     if (!step.ok()) return Quote(EIO);
     if (*step != format::FrameScan::Step::kFrame) return EndScan(*step);
     end_ = written_ = scan_->at();

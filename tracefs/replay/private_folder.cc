@@ -17,7 +17,7 @@
 namespace tracefs::replay {
 namespace {
 
-constexpr int kDeepest = 4096;
+constexpr int kDeepestRemoved = 4096;
 
 // What is in the directory that `fd` is open as, to read.
 Result<std::vector<std::string>> NamesIn(int fd) {
@@ -42,7 +42,7 @@ UniqueFd OpenFolder(int dir, std::string_view name) {
 }
 
 Status Clear(UniqueFd fd, dev_t device, int depth) {
-  if (depth > kDeepest) return Status::Corrupt("too deep to be removed");
+  if (depth > kDeepestRemoved) return Status::Corrupt("too deep to be removed");
   const auto names = NamesIn(fd.get());
   if (!names.ok()) return names.status().Prefixed("remove");
   for (const std::string& name : *names) {
@@ -72,7 +72,7 @@ bool IsOurs(const struct stat& st) { return st.st_uid == ::geteuid(); }
 bool IsShutOff(int folder) {
   UniqueFd at(::fcntl(folder, F_DUPFD_CLOEXEC, 0));
   struct stat last {};
-  for (int depth = 0; at && depth < kDeepest; ++depth) {
+  for (int depth = 0; at && depth < kDeepestRemoved; ++depth) {
     struct stat st;
     if (::fstatat(at.get(), "", &st, AT_EMPTY_PATH) != 0) return false;
     if (IsOurs(st) && (st.st_mode & 077) == 0) return true;
@@ -86,7 +86,8 @@ bool IsShutOff(int folder) {
 // The first directory that others may change; empty: there is none.
 std::string OpenToOthers(UniqueFd fd, const std::string& path, int depth) {
   struct stat st;
-  if (depth > kDeepest || !fd || ::fstat(fd.get(), &st) != 0) return path;
+  if (depth > kDeepestRemoved || !fd || ::fstat(fd.get(), &st) != 0)
+    return path;
   // An ACL that lets others write shows in the bits of the group.
   if (!IsOurs(st) || (st.st_mode & 022) != 0) return path;
   const auto names = NamesIn(fd.get());

@@ -20,14 +20,8 @@ namespace tracefs::replay {
 namespace {
 
 constexpr uint64_t kMostBytes = size_t{64} << 20;  // of one call
-constexpr uint64_t kAlignment = 4096;
 constexpr uint32_t kTakesNoRoom =
     FALLOC_FL_PUNCH_HOLE | FALLOC_FL_COLLAPSE_RANGE | FALLOC_FL_INSERT_RANGE;
-
-void Set(Done* done, ssize_t rc) {
-  done->result = rc;
-  done->error = rc < 0 ? errno : 0;
-}
 
 // O_DIRECT refuses what is not aligned: that goes through the cache.
 template <typename Call>

@@ -25,13 +25,6 @@
 namespace tracefs::replay {
 namespace {
 
-constexpr size_t kAlignment = 4096;
-
-void Set(Done* done, long rc) {
-  done->result = rc;
-  done->error = rc < 0 ? errno : 0;
-}
-
 // fstat(2) itself, where the struct is the kernel's: what the C library makes
 // of it looks at an empty path first.
 int StatOf(int fd, struct stat* st) {

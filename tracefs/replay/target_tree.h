@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -55,6 +56,15 @@ struct Done {
   bool skipped = false;
   std::optional<Privilege> left_out;  // why it was skipped
 };
+
+// What a system call returned, and errno.
+inline void Set(Done* done, ssize_t rc) {
+  done->result = rc;
+  done->error = rc < 0 ? errno : 0;
+}
+
+// Of what goes past the page cache (O_DIRECT).
+inline constexpr size_t kAlignment = 4096;
 
 // What a thread that calls Do keeps to itself.
 class WorkerState {

@@ -16,7 +16,7 @@ namespace {
 
 using Kind = UndoStep::Kind;
 
-constexpr size_t kMostXattrBytes = 65536;
+constexpr size_t kMostUndoneXattrBytes = 65536;
 
 bool Move(int from, const std::string& name, int to, const std::string& other) {
   return ::renameat2(from, name.c_str(), to, other.c_str(), RENAME_NOREPLACE) ==
@@ -244,7 +244,7 @@ bool UndoApplier::ChangeContents(const UndoStep& step, int fd) {
 
 bool UndoApplier::ChangeXattr(const UndoStep& step, int fd) {
   const std::string path = FdPath(fd);
-  std::string was(kMostXattrBytes, '\0');
+  std::string was(kMostUndoneXattrBytes, '\0');
   const ssize_t n =
       ::getxattr(path.c_str(), step.other.c_str(), was.data(), was.size());
   if (n < 0 && errno != ENODATA) return false;

@@ -6,7 +6,7 @@ namespace tracefs::replay {
 namespace {
 
 // Names that lead round in a circle come of a plan that lies.
-constexpr size_t kDeepest = 4096;
+constexpr size_t kDeepestName = 4096;
 
 }  // namespace
 
@@ -47,7 +47,7 @@ bool UndoNames::PathOf(const Name& name, std::string* path) const {
   std::vector<const std::string*> parts = {&name.second};
   for (uint64_t dir = name.first; dir != kRootFile;) {
     const auto at = names_.find(dir);
-    if (at == names_.end() || parts.size() == kDeepest) return false;
+    if (at == names_.end() || parts.size() == kDeepestName) return false;
     parts.push_back(&at->second.begin()->second);
     dir = at->second.begin()->first;
   }
@@ -60,7 +60,7 @@ bool UndoNames::PathOf(const Name& name, std::string* path) const {
 }
 
 bool UndoNames::IsIn(uint64_t file, uint64_t dir) const {
-  for (size_t depth = 0; depth < kDeepest; ++depth) {
+  for (size_t depth = 0; depth < kDeepestName; ++depth) {
     if (file == dir) return true;
     const auto at = names_.find(file);
     if (at == names_.end()) return false;

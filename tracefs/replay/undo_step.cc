@@ -20,7 +20,7 @@ namespace {
 
 using Kind = UndoStep::Kind;
 
-constexpr size_t kPiece = size_t{256} << 10;
+constexpr size_t kStepPiece = size_t{256} << 10;
 
 bool WriteAt(int fd, const std::byte* bytes, size_t size, uint64_t offset) {
   while (size > 0) {
@@ -34,10 +34,10 @@ bool WriteAt(int fd, const std::byte* bytes, size_t size, uint64_t offset) {
 }
 
 bool WritePieces(int store, const UndoStep& step, int to) {
-  std::vector<std::byte> bytes(kPiece);
+  std::vector<std::byte> bytes(kStepPiece);
   for (const UndoStep::Piece& piece : step.pieces) {
     for (uint64_t done = 0; done < piece.length;) {
-      const size_t most = std::min<uint64_t>(kPiece, piece.length - done);
+      const size_t most = std::min<uint64_t>(kStepPiece, piece.length - done);
       const ssize_t n = ::pread(store, bytes.data(), most,
                                 static_cast<off_t>(piece.stored + done));
       if (n <= 0) return false;
@@ -59,9 +59,9 @@ bool Zero(int fd, uint64_t begin, uint64_t end) {
                   static_cast<off_t>(end - begin)) == 0) {
     return true;
   }
-  const std::vector<std::byte> zeros(kPiece);
-  for (; begin < end; begin += std::min<uint64_t>(kPiece, end - begin)) {
-    const size_t most = std::min<uint64_t>(kPiece, end - begin);
+  const std::vector<std::byte> zeros(kStepPiece);
+  for (; begin < end; begin += std::min<uint64_t>(kStepPiece, end - begin)) {
+    const size_t most = std::min<uint64_t>(kStepPiece, end - begin);
     if (!WriteAt(fd, zeros.data(), most, begin)) return false;
   }
   return true;

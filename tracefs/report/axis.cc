@@ -12,12 +12,6 @@ namespace {
 
 constexpr double kSecond = 1e9;
 
-std::string Decimal(double value, int digits) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", digits, value);
-  return text.data();
-}
-
 }  // namespace
 
 double RoundStep(double length, int most) {

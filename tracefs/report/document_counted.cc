@@ -11,8 +11,6 @@ namespace tracefs::report {
 namespace {
 
 // Of all tables together.
-constexpr size_t kMostRows = 1000;
-constexpr size_t kNameBytes = 160'000;
 
 // The words that readers know parts of a key by.
 std::string WordOf(std::string_view label) {
@@ -154,8 +152,8 @@ Json CountedAsJson(Collector& collector,
                    const std::vector<const format::TraceReader*>& traces,
                    Json* notes) {
   const uint64_t origin = OriginOf(collector);
-  size_t rows_left = kMostRows;
-  size_t bytes_left = kNameBytes;
+  size_t rows_left = kMostTableRows;
+  size_t bytes_left = kTableNameBytes;
   uint64_t left_out = 0;
   const std::vector<CountedTable*> chosen = TablesOfAll(collector);
   Json tables = Json::array();

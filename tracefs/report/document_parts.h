@@ -18,6 +18,11 @@ inline int64_t Since(uint64_t origin_ns, uint64_t ns) {
   return static_cast<int64_t>(ns - origin_ns);
 }
 
+// Rows of the page's tables, and bytes that their names, and a table's series,
+// may take.
+inline constexpr size_t kMostTableRows = 1000;
+inline constexpr size_t kTableNameBytes = 160'000;
+
 // Bytes that a text will have in the page.
 size_t EmbeddedBytes(std::string_view text);
 

@@ -9,9 +9,6 @@
 namespace tracefs::report {
 namespace {
 
-constexpr size_t kMostRows = 1000;
-// Bytes of the page that a table's names, and its series, may take.
-constexpr size_t kNameBytes = 160'000;
 constexpr size_t kSeriesPoints = 9'000;
 constexpr size_t kMostSeries = 200;
 
@@ -64,10 +61,10 @@ Json TableAsJson(Source source, const Bins& coarse, const Metrics& total,
   Json rows = Json::array();
   Json series = Json::array();
   Metrics shown;
-  size_t bytes_left = kNameBytes;
+  size_t bytes_left = kTableNameBytes;
   size_t points_left = kSeriesPoints;
   for (const Row& row : source.rows) {
-    if (rows.size() >= kMostRows) break;
+    if (rows.size() >= kMostTableRows) break;
     std::string text = source.text(row.node);
     const size_t bytes = EmbeddedBytes(text);
     if (bytes > bytes_left) break;

@@ -7,12 +7,12 @@
 namespace tracefs::report {
 namespace {
 
-constexpr NameTree::Limits kLimits = {
+constexpr NameTree::Limits kFlameLimits = {
     .nodes = 1 << 17, .name_bytes = size_t{32} << 20, .series_points = 0};
 
 }  // namespace
 
-Flame::Flame() : batch_(std::make_unique<Batch>()), tree_(kLimits) {}
+Flame::Flame() : batch_(std::make_unique<Batch>()), tree_(kFlameLimits) {}
 
 Flame::~Flame() {
   if (thread_.joinable()) End();

@@ -6,7 +6,7 @@
 namespace tracefs::report {
 namespace {
 
-constexpr NameTree::Limits kLimits = {
+constexpr NameTree::Limits kProcessTreeLimits = {
     .nodes = 1 << 16, .name_bytes = size_t{16} << 20, .series_points = 1 << 19};
 
 std::string CommandOf(std::string_view argv, size_t most) {
@@ -23,7 +23,7 @@ std::string CommandOf(std::string_view argv, size_t most) {
 
 }  // namespace
 
-Processes::Processes() : tree_(kLimits), facts_(1) {
+Processes::Processes() : tree_(kProcessTreeLimits), facts_(1) {
   unknown_ = AddNode(0);
   facts_[unknown_].name = "(callers not recorded)";
   inferred_ = AddNode(0);

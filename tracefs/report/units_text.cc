@@ -7,18 +7,18 @@
 namespace tracefs::report {
 namespace {
 
-std::string Decimal(double value, int places) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%.*f", places, value);
-  return text.data();
-}
-
 // Three digits.
 std::string Digits(double value) {
   return Decimal(value, value < 10 ? 2 : value < 100 ? 1 : 0);
 }
 
 }  // namespace
+
+std::string Decimal(double value, int places) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%.*f", places, value);
+  return text.data();
+}
 
 std::string CountText(uint64_t count) {
   const std::string text = std::to_string(count);

@@ -7,6 +7,8 @@
 
 namespace tracefs::report {
 
+// With so many digits after the point.
+std::string Decimal(double value, int places);
 // "12,345".
 std::string CountText(uint64_t count);
 // "1 file", "12,345 files".

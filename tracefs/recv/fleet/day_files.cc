@@ -12,6 +12,7 @@
 
 #include "tracefs/base/file_io.h"
 #include "tracefs/format/frame.h"
+#include "tracefs/recv/fleet/places.h"
 
 namespace tracefs {
 namespace {
@@ -19,11 +20,10 @@ namespace {
 using format::FrameHeader;
 using format::FrameKind;
 
-constexpr std::string_view kDate = "date=";
 constexpr size_t kMarkBytes = 24;
 // Frames this near to the end may never have reached the disk when a machine
 // went down; all before were acknowledged, and so are durable.
-constexpr uint64_t kDoubtedBytes = uint64_t{64} << 20;
+constexpr uint64_t kDoubtedDayBytes = uint64_t{64} << 20;
 constexpr size_t kMaxHeadBytes = size_t{16} << 20;
 
 bool IsKind(const FrameHeader& header, FrameKind kind) {
@@ -116,11 +116,11 @@ void DayFiles::ResumeAt(uint64_t sequence) {
 }
 
 Status DayFiles::OpenAll() {
-  std::vector<std::string> days = NamesIn(folder_.fd(), kDate);
+  std::vector<std::string> days = NamesIn(folder_.fd(), kDayPrefix);
   std::sort(days.begin(), days.end());
   std::vector<File> late;
   for (const std::string& entry : days) {
-    const std::string day = entry.substr(kDate.size());
+    const std::string day = entry.substr(kDayPrefix.size());
     if (any_ && day < last_.day) continue;
     File file;
     if (any_ && day == last_.day) {
@@ -149,7 +149,7 @@ Status DayFiles::OpenAll() {
 
 Status DayFiles::Open(const std::string& day, const std::string& name,
                       File* file) {
-  const std::string path = std::string(kDate) + day + '/' + name;
+  const std::string path = std::string(kDayPrefix) + day + '/' + name;
   file->fd.Reset(::openat(folder_.fd(), path.c_str(),
                           O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
   if (!file->fd) {
@@ -220,7 +220,7 @@ Status DayFiles::ReadOn(File* file, bool late) {
     const bool mark = format::IsMark(header.kind);
     const bool zero = !mark && header.sequence == 0 && block_zero_.empty();
     payload.clear();
-    if (mark || zero || size - at <= kDoubtedBytes) {
+    if (mark || zero || size - at <= kDoubtedDayBytes) {
       payload.resize(header.payload_bytes);
       if (!ReadAllAt(file->fd.get(), payload, at)) {
         return Status::System(EIO, name_);
@@ -373,7 +373,7 @@ Status KeepHeads(const HostFolder& folder, const std::string& date) {
     const std::string serial = name.substr(0, name.find('.'));
     if (name != serial + std::string(kEnding)) continue;
     bool elsewhere = false;
-    for (const std::string& other : NamesIn(folder.fd(), kDate)) {
+    for (const std::string& other : NamesIn(folder.fd(), kDayPrefix)) {
       elsewhere =
           elsewhere || (other != date &&
                         ::faccessat(folder.fd(), (other + '/' + name).c_str(),

@@ -8,25 +8,25 @@
 namespace tracefs {
 namespace {
 
-// Indexes of kFamilies.
-enum Id : size_t {
-  kBrokerUp = kCommonFamilies.size(),
-  kBrokerLosses,
-  kBlocks,
-  kBytes,
-  kDoubled,
-  kLate,
-  kGaps,
-  kRefused,
-  kLeft,
-  kFiles,
-  kMerged,
-  kRemoved,
-  kRemovedBytes,
-  kKeepFailures,
+// Indexes of kFleetFamilies.
+enum FleetFamily : size_t {
+  kFleetBrokerUp = kCommonFamilies.size(),
+  kFleetBrokerLosses,
+  kFleetBlocks,
+  kFleetBytes,
+  kFleetDoubled,
+  kFleetLate,
+  kFleetGaps,
+  kFleetRefused,
+  kFleetLeft,
+  kFleetFiles,
+  kFleetMerged,
+  kFleetRemoved,
+  kFleetRemovedBytes,
+  kFleetKeepFailures,
 };
 
-constexpr auto kFamilies = WithCommonFamilies({
+constexpr auto kFleetFamilies = WithCommonFamilies({
     {"tracefs_recv_broker_up", "gauge", "",
      "1: connected to the broker; 0: it is tried again."},
     {"tracefs_recv_broker_losses", "counter", "",
@@ -53,34 +53,34 @@ constexpr auto kFamilies = WithCommonFamilies({
 
 // It looks around four times a second; a broker that is asked for, and a disk,
 // may hold it up for a while.
-constexpr uint64_t kStuckNs = 60 * kNsPerSecond;
+constexpr uint64_t kFleetStuckNs = 60 * kNsPerSecond;
 
 }  // namespace
 
 std::string FleetMetrics(const FleetState& state, int directory) {
-  OpenMetricsPage page(kFamilies);
+  OpenMetricsPage page(kFleetFamilies);
   AddProcessMetrics(page);
-  page.Gauge(kBrokerUp, "", state.connected ? 1 : 0);
-  page.Count(kBrokerLosses, "", state.losses);
-  page.Count(kBlocks, "", state.blocks);
-  page.Count(kBytes, "", state.bytes);
-  page.Count(kDoubled, "", state.doubled);
-  page.Count(kLate, "", state.late);
-  page.Count(kGaps, "", state.gaps);
-  page.Count(kRefused, "", state.refused);
-  page.Count(kLeft, "", state.left);
-  page.Count(kFiles, "", state.files);
-  page.Count(kMerged, "", state.merged);
-  page.Count(kRemoved, "", state.removed);
-  page.Count(kRemovedBytes, "", state.removed_bytes);
-  page.Count(kKeepFailures, "", state.keep_failures);
+  page.Gauge(kFleetBrokerUp, "", state.connected ? 1 : 0);
+  page.Count(kFleetBrokerLosses, "", state.losses);
+  page.Count(kFleetBlocks, "", state.blocks);
+  page.Count(kFleetBytes, "", state.bytes);
+  page.Count(kFleetDoubled, "", state.doubled);
+  page.Count(kFleetLate, "", state.late);
+  page.Count(kFleetGaps, "", state.gaps);
+  page.Count(kFleetRefused, "", state.refused);
+  page.Count(kFleetLeft, "", state.left);
+  page.Count(kFleetFiles, "", state.files);
+  page.Count(kFleetMerged, "", state.merged);
+  page.Count(kFleetRemoved, "", state.removed);
+  page.Count(kFleetRemovedBytes, "", state.removed_bytes);
+  page.Count(kFleetKeepFailures, "", state.keep_failures);
   AddDiskMetrics(page, directory, state.disk_error, state.disk_failures);
   return page.Text();
 }
 
 Status FleetHealth(const FleetState& state, uint64_t now_ns) {
   const uint64_t last = state.last_turn_ns;
-  if (last != 0 && now_ns > last && now_ns - last > kStuckNs) {
+  if (last != 0 && now_ns > last && now_ns - last > kFleetStuckNs) {
     return Status::System(
         ETIMEDOUT, "nothing was taken or looked for in " +
                        std::to_string((now_ns - last) / kNsPerSecond) + " s");

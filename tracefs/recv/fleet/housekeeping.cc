@@ -22,7 +22,6 @@ namespace tracefs {
 namespace {
 
 constexpr std::string_view kHost = "host=";
-constexpr std::string_view kDate = "date=";
 constexpr char kGone[] = ".gone-";
 constexpr auto kInterval = std::chrono::minutes(5);
 constexpr auto kLeast = std::chrono::seconds(1);
@@ -49,7 +48,7 @@ std::vector<KeptTrace> ListDays(int root) {
   for (const std::string& host : NamesIn(root, kHost)) {
     const UniqueFd folder = OpenFolder(root, host);
     if (!folder) continue;
-    for (const std::string& date : NamesIn(folder.get(), kDate)) {
+    for (const std::string& date : NamesIn(folder.get(), kDayPrefix)) {
       const UniqueFd day = OpenFolder(folder.get(), date);
       if (!day) continue;
       KeptTrace one{.name = host + '/' + date};

@@ -19,7 +19,6 @@
 namespace tracefs {
 namespace {
 
-constexpr std::string_view kDate = "date=";
 // The folder beside that of a day.
 constexpr char kBeside[] = ".merge-";
 // How long an old folder stays for those who have just listed it.
@@ -252,7 +251,7 @@ Status Merger::MergeHost(const std::string& host, int64_t now_s,
   const Result<HostFolder> folder = HostFolder::Open(root_, host);
   if (!folder.ok()) return folder.status();
   const int64_t grace_s = std::min(kGraceS, rules_.every_s);
-  for (const std::string& day_name : NamesIn(folder->fd(), kDate)) {
+  for (const std::string& day_name : NamesIn(folder->fd(), kDayPrefix)) {
     const std::string aside = kBeside + day_name;
     if (!RemoveOldFolder(folder->fd(), aside, grace_s, now_s)) continue;
     const UniqueFd day(::openat(folder->fd(), day_name.c_str(),

@@ -12,6 +12,9 @@
 
 namespace tracefs {
 
+// The folder of a day is called so, and by its date.
+inline constexpr std::string_view kDayPrefix = "date=";
+
 // Opens the directory `name` in `parent`, and makes it, for good, if it is not
 // there.
 Result<UniqueFd> OpenOrMakeFolder(int parent, const std::string& name);
@@ -31,7 +34,7 @@ class HostFolder {
   int fd() const { return folder_.get(); }
   // The folder of a day, made if need be.
   Result<UniqueFd> Day(const std::string& day) const {
-    return OpenOrMakeFolder(folder_.get(), "date=" + day);
+    return OpenOrMakeFolder(folder_.get(), std::string(kDayPrefix) + day);
   }
 
   // Waits for the others. Unlocks when it goes.

@@ -29,7 +29,7 @@ constexpr char kHeads[] = ".heads";
 constexpr size_t kMaxBatchBlocks = 16384;
 constexpr size_t kMaxOpenBytes = size_t{64} << 20;
 constexpr size_t kMaxHeads = 4096;
-constexpr uint64_t kMaxHeadBytes = uint64_t{16} << 20;
+constexpr uint64_t kMaxTableHeadBytes = uint64_t{16} << 20;
 
 // Which blocks the files of a folder have, by their names; also of one that is
 // about to take the place of others.
@@ -145,7 +145,7 @@ class TableStore final : public FleetStore {
                                O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
     struct stat st;
     if (!fd || ::fstat(fd.get(), &st) != 0 || st.st_size <= 0 ||
-        static_cast<uint64_t>(st.st_size) > kMaxHeadBytes) {
+        static_cast<uint64_t>(st.st_size) > kMaxTableHeadBytes) {
       return false;
     }
     head->resize(static_cast<size_t>(st.st_size));

@@ -7,6 +7,7 @@
 #include "tracefs/export/escape.h"
 #include "tracefs/export/table.h"
 #include "tracefs/screen/records.h"
+#include "tracefs/tools/ctl/answer_json.h"
 #include "tracefs/tools/ctl/request.h"
 #include "tracefs/tools/ctl/text.h"
 
@@ -19,7 +20,6 @@ using screen::Notice;
 // Messages taken from a mount before keys are looked at again.
 constexpr int kTurn = 2000;
 // Beyond the interval: what the mount needs to collect and tell.
-constexpr uint64_t kLateNs = 600 * kNsPerMs;
 
 Json ParseAnswer(const std::string& text) {
   return Json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -29,11 +29,6 @@ uint64_t NumberIn(const Json& object, const char* name) {
   const auto at = object.find(name);
   return at != object.end() && at->is_number_unsigned() ? at->get<uint64_t>()
                                                         : 0;
-}
-
-std::string TextIn(const Json& object, const char* name) {
-  const auto at = object.find(name);
-  return at != object.end() && at->is_string() ? at->get<std::string>() : "";
 }
 
 void AddLines(const std::string& text, std::vector<std::string>* lines) {

@@ -14,6 +14,7 @@
 #include "tracefs/control/client.h"
 #include "tracefs/export/escape.h"
 #include "tracefs/query/table_text.h"
+#include "tracefs/tools/ctl/answer_json.h"
 #include "tracefs/tools/ctl/live_trace.h"
 #include "tracefs/tools/ctl/options.h"
 #include "tracefs/tools/ctl/request.h"
@@ -26,7 +27,6 @@ using std::chrono_literals::operator""ms;
 
 constexpr size_t kTopOnTerminal = 20;
 // Beyond the interval: what the mount needs to collect and tell.
-constexpr uint64_t kLateNs = 600 * kNsPerMs;
 constexpr char kClearScreen[] = "\033[H\033[2J";
 
 // What a mount does not count.

@@ -15,6 +15,7 @@
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/control/mount_note.h"
 #include "tracefs/signed/config_folder.h"
+#include "tracefs/tools/ctl/answer_json.h"
 #include "tracefs/tools/ctl/request.h"
 #include "tracefs/tracers/plan.h"
 
@@ -22,10 +23,6 @@ namespace tracefs {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Status NoSense() {
-  return Status::Corrupt("the mount's answer makes no sense");
-}
 
 Result<Json> Ask(ControlClient& client, const std::string& request) {
   const Result<std::string> answer = client.Call(request);

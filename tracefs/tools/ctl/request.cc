@@ -24,16 +24,13 @@
 #include "tracefs/control/wish_json.h"
 #include "tracefs/crypto/key_source.h"
 #include "tracefs/export/escape.h"
+#include "tracefs/tools/ctl/answer_json.h"
 #include "tracefs/tracers/plan.h"
 
 namespace tracefs {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Status NoSense() {
-  return Status::Corrupt("the mount's answer makes no sense");
-}
 
 // JSON is UTF-8; a filter or config with other bytes can write them as \xHH.
 Result<std::string> Dumped(const Json& request, const std::string& what,

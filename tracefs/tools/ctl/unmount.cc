@@ -16,6 +16,7 @@
 #include "tracefs/control/answer.h"
 #include "tracefs/control/client.h"
 #include "tracefs/export/escape.h"
+#include "tracefs/tools/ctl/answer_json.h"
 #include "tracefs/tools/ctl/mount_holders.h"
 #include "tracefs/tools/ctl/request.h"
 
@@ -126,16 +127,11 @@ class Waiting {
   std::string told_;
 };
 
-Status NoSense() {
+Status NoSenseOfEnd() {
   return Status::Corrupt("the mount's word on its end makes no sense");
 }
 
-std::string TextIn(const Json& json, const char* key) {
-  if (!json.is_object() || !json.contains(key)) return "";
-  return json[key].is_string() ? json[key].get<std::string>() : "";
-}
-
-std::string NumberIn(const Json& json, const char* key) {
+std::string NumberWordIn(const Json& json, const char* key) {
   if (!json.is_object() || !json.contains(key)) return "?";
   return json[key].is_number_unsigned() ? json[key].dump() : "?";
 }
@@ -190,7 +186,7 @@ Result<std::string> UnmountAndWait(
     if (Status s = waiting.For(daemon.get()); !s.ok()) return s;
   }
   Result<std::string> word = PrintableJson(line);
-  if (!word.ok()) return NoSense();
+  if (!word.ok()) return NoSenseOfEnd();
   return word;
 }
 
@@ -198,7 +194,7 @@ Result<std::string> UnmountText(const std::string& line) {
   const Json json = Json::parse(line, nullptr, false);
   if (!json.is_object() || !json.contains("tracers") ||
       !json["tracers"].is_array()) {
-    return NoSense();
+    return NoSenseOfEnd();
   }
   std::string text;
   const auto say = [&text](const std::string& what) {
@@ -209,7 +205,7 @@ Result<std::string> UnmountText(const std::string& line) {
   };
   for (const Json& tracer : json["tracers"]) {
     const std::string name = TextIn(tracer, "name");
-    const std::string what = "tracer " + NumberIn(tracer, "id") +
+    const std::string what = "tracer " + NumberWordIn(tracer, "id") +
                              (name.empty() ? "" : " '" + name + "'") + ": ";
     if (tracer.is_object() && tracer.contains("lost")) {
       for (const auto& [reason, count] : tracer["lost"].items()) {

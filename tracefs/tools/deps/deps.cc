@@ -16,6 +16,7 @@
 #include "tracefs/tools/deps/declared.h"
 #include "tracefs/tools/deps/listing.h"
 #include "tracefs/tools/deps/load_graph.h"
+#include "tracefs/tools/deps/main.h"
 #include "tracefs/tools/deps/report.h"
 
 namespace tracefs {
@@ -26,7 +27,6 @@ using build::PathId;
 using build::PathTable;
 using reader::WorkingFolder;
 
-constexpr char kCommand[] = "tracefs-deps: ";
 constexpr size_t kMaxDeclaredBytes = size_t{1} << 30;
 
 Result<std::string> ReadFile(const std::string& path) {
@@ -67,7 +67,7 @@ class Answerer {
   }
 
   void Raise(int status) { exit_status_ = std::max(exit_status_, status); }
-  void Say(const std::string& text) { err_.Append(kCommand + text + "\n"); }
+  void Say(const std::string& text) { err_.Append(kDepsSays + text + "\n"); }
   // Once, where something was not seen.
   void SayLimits() {
     for (const std::string& limit : std::exchange(limits_, {})) Say(limit);

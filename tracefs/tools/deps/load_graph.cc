@@ -11,11 +11,11 @@
 #include "tracefs/export/escape.h"
 #include "tracefs/reader/trace_limits.h"
 #include "tracefs/reader/trace_set.h"
+#include "tracefs/tools/deps/main.h"
 
 namespace tracefs {
 namespace {
 
-constexpr char kCommand[] = "tracefs-deps: ";
 // The findings of a trace that are told; the rest is counted.
 constexpr size_t kMaxTold = 5;
 // How many operations are read before it is looked how far it is.
@@ -37,7 +37,7 @@ Result<LoadedGraph> LoadGraph(const std::vector<std::string>& names,
   size_t told = 0;
   const auto tell = [&](const std::string& name, const format::Report& report) {
     if (++told > kMaxTold) return;
-    err.Append(kCommand + name + ": " + report.Text() + "\n");
+    err.Append(kDepsSays + name + ": " + report.Text() + "\n");
   };
   const reader::TraceSet* set = nullptr;
   reader::TraceSet traces(
@@ -79,7 +79,7 @@ Result<LoadedGraph> LoadGraph(const std::vector<std::string>& names,
     if (!traces.status(i).ok()) return traces.status(i).Prefixed(NameOf(trace));
     if (trace.stats().Bad()) {
       loaded.damaged = true;
-      err.Append(kCommand + NameOf(trace) +
+      err.Append(kDepsSays + NameOf(trace) +
                  ": something is lost or damaged; answers may lack it "
                  "(tracefs-dump --stats tells more)\n");
     }

@@ -3,6 +3,9 @@
 
 namespace tracefs {
 
+// What its messages begin with.
+inline constexpr char kDepsSays[] = "tracefs-deps: ";
+
 // Returns the exit status.
 int DepsMain(int argc, char** argv);
 

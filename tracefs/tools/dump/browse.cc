@@ -4,15 +4,14 @@
 #include <memory>
 
 #include "tracefs/screen/viewer.h"
+#include "tracefs/tools/dump/main.h"
 #include "tracefs/tools/dump/trace_feed.h"
 
 namespace tracefs {
 namespace {
 
-constexpr char kCommand[] = "tracefs-dump: ";
-
 int Complain(OutputBuffer& err, const Status& status) {
-  err.Append(kCommand + status.message() + '\n');
+  err.Append(kDumpSays + status.message() + '\n');
   (void)err.Flush();  // nobody to tell
   return ExitStatus(status);
 }

@@ -30,6 +30,7 @@
 #include "tracefs/tools/dump/export_output.h"
 #include "tracefs/tools/dump/extract.h"
 #include "tracefs/tools/dump/line_queue.h"
+#include "tracefs/tools/dump/main.h"
 #include "tracefs/tools/dump/query.h"
 #include "tracefs/tools/dump/replayable.h"
 #include "tracefs/tools/dump/trace_summary.h"
@@ -48,8 +49,6 @@ constexpr uint64_t kPatienceNs = 1'000'000'000;
 
 // How many operations are read before it is looked how far it is.
 constexpr uint64_t kTellAfter = 4096;
-
-constexpr char kCommand[] = "tracefs-dump: ";
 
 void Sleep(uint64_t ns) {
   // A signal may end it early, which is as well.
@@ -144,7 +143,7 @@ class Dumper {
     auto filter = reader::EventFilter::Compile(options_.filter, "--filter");
     if (!filter.ok()) return filter.status();
     for (const std::string& warning : (*filter)->warnings()) {
-      err_.Append(kCommand + warning + '\n');
+      err_.Append(kDumpSays + warning + '\n');
     }
     traces_.SetFilter(*std::move(filter));
     return {};
@@ -202,7 +201,7 @@ class Dumper {
   // False if it was interrupted.
   bool Wait() {
     const auto tell = [this](const std::string& text) {
-      err_.Append(kCommand + text + "\n");
+      err_.Append(kDumpSays + text + "\n");
       static_cast<void>(err_.Flush());
     };
     return WaitForWriters(options_.traces, tell, &stop_);
@@ -366,12 +365,12 @@ class Dumper {
   int Finish() {
     const LeftOut left_out = exporter_->LeftOutSoFar();
     if (const std::string text = left_out.Text(); !text.empty()) {
-      err_.Append(kCommand + text + " left out of --format " + options_.format +
-                  ", which has no place for them\n");
+      err_.Append(kDumpSays + text + " left out of --format " +
+                  options_.format + ", which has no place for them\n");
     }
     for (const std::string& advice :
          reader::AdviceOnPaths(options_.filter, "--filter", traces_)) {
-      err_.Append(kCommand + advice + "\n");
+      err_.Append(kDumpSays + advice + "\n");
     }
     const bool read_on = options_.stats || !options_.header;
     for (size_t i = 0; i < traces_.size(); ++i) {
@@ -380,9 +379,9 @@ class Dumper {
       const std::string opaque = reader::OpaqueAmong(
           reader::FieldsInFilter(options_.filter), trace.context());
       if (!opaque.empty()) {
-        err_.Append(kCommand + name + ": --filter: " + opaque + "\n");
+        err_.Append(kDumpSays + name + ": --filter: " + opaque + "\n");
       }
-      err_.Append(reports_[i]->Text(kCommand + name + ": ", trace.stats()));
+      err_.Append(reports_[i]->Text(kDumpSays + name + ": ", trace.stats()));
       const Status& status = traces_.status(i);
       if (!status.ok()) {
         exit_status_ = std::max(exit_status_, Complain(status.Prefixed(name)));
@@ -395,7 +394,7 @@ class Dumper {
   }
 
   int Complain(const Status& status) {
-    err_.Append(kCommand + status.message() + "\n" +
+    err_.Append(kDumpSays + status.message() + "\n" +
                 CaretOnTerminal(status.message(), options_.filter));
     (void)err_.Flush();
     return ExitStatus(status);
@@ -429,7 +428,7 @@ int Dump(const DumpOptions& options, OutputBuffer& out, OutputBuffer& err,
   if (options.browse) {
     if (options.wait) {
       const auto tell = [&err](const std::string& text) {
-        err.Append(kCommand + text + "\n");
+        err.Append(kDumpSays + text + "\n");
         static_cast<void>(err.Flush());
       };
       if (!WaitForWriters(options.traces, tell, &stop)) return 0;
@@ -439,7 +438,7 @@ int Dump(const DumpOptions& options, OutputBuffer& out, OutputBuffer& err,
   if (options.check_replayable) return CheckReplayable(options, out, err);
   auto output = ExportOutput::Open(options, out);
   if (!output.ok()) {
-    err.Append(kCommand + output.status().message() + "\n");
+    err.Append(kDumpSays + output.status().message() + "\n");
     (void)err.Flush();
     return ExitStatus(output.status());
   }

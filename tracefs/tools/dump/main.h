@@ -3,6 +3,9 @@
 
 namespace tracefs {
 
+// What its messages begin with.
+inline constexpr char kDumpSays[] = "tracefs-dump: ";
+
 // Returns the exit status.
 int DumpMain(int argc, char** argv);
 

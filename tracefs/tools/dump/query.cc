@@ -21,11 +21,11 @@
 #include "tracefs/query/table_text.h"
 #include "tracefs/query/trace_input.h"
 #include "tracefs/reader/opaque_fields.h"
+#include "tracefs/tools/dump/main.h"
 
 namespace tracefs {
 namespace {
 
-constexpr char kCommand[] = "tracefs-dump: ";
 constexpr size_t kTopOnTerminal = 20;
 // As many periods as a plot has if nobody says how long they are.
 constexpr uint64_t kPlotPeriods = 60;
@@ -88,12 +88,12 @@ class Querier {
     if (!asked.ok()) return Complain(asked);
     table.begin_ns = input_->span().begin_ns;
     if (Status s = Print(&table); !s.ok()) return Complain(s);
-    err_.Append(input_->Problems(kCommand));
+    err_.Append(input_->Problems(kDumpSays));
     return input_->ExitCode();
   }
 
   int Complain(const Status& status) {
-    err_.Append(kCommand + status.message() + "\n" +
+    err_.Append(kDumpSays + status.message() + "\n" +
                 CaretOnTerminal(status.message(), options_.filter));
     return ExitStatus(status);
   }
@@ -123,7 +123,7 @@ class Querier {
       sinks.progress = [this](uint64_t bytes) { progress_->Tell(bytes); };
     }
     sinks.warn = [this](const std::string& text) {
-      err_.Append(kCommand + text + "\n");
+      err_.Append(kDumpSays + text + "\n");
     };
     auto input = query::TraceInput::Open(Input(), std::move(sinks));
     if (!input.ok()) return input.status();
@@ -200,7 +200,7 @@ class Querier {
       const format::TraceContext& trace = input_->trace(i).context();
       const std::string opaque = reader::OpaqueAmong(fields, trace);
       if (opaque.empty()) continue;
-      err_.Append(kCommand + TerminalWord(trace.name) + ": " + opaque + "\n");
+      err_.Append(kDumpSays + TerminalWord(trace.name) + ": " + opaque + "\n");
     }
   }
 
@@ -314,7 +314,7 @@ class Querier {
                       &out_);
     if (options_.format != "text") {
       for (const std::string& note : table->notes) {
-        err_.Append(kCommand + note + "\n");
+        err_.Append(kDumpSays + note + "\n");
       }
     }
     return {};

@@ -77,7 +77,7 @@ std::string JsonMember(std::string_view key, std::string_view text) {
   return out;
 }
 
-std::string DurationText(uint64_t ns) {
+std::string StatsDuration(uint64_t ns) {
   char text[32];
   if (ns < 1'000) {
     snprintf(text, sizeof text, "%llu ns", static_cast<unsigned long long>(ns));
@@ -275,8 +275,8 @@ std::string OpStats::Table(std::string_view head,
             RightAligned(std::to_string(row.errors), 12) +
             RightAligned(row.bytes ? std::to_string(row.bytes) : "-", 16);
     if (row.timed != 0) {
-      text += RightAligned(DurationText(row.total_ns / row.timed), 12) +
-              RightAligned(DurationText(row.max_ns), 12);
+      text += RightAligned(StatsDuration(row.total_ns / row.timed), 12) +
+              RightAligned(StatsDuration(row.max_ns), 12);
     } else {
       text += RightAligned("-", 12) + RightAligned("-", 12);
     }

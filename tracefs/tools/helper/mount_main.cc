@@ -20,6 +20,7 @@
 #include "tracefs/command/front.h"
 #include "tracefs/control/client.h"
 #include "tracefs/control/place.h"
+#include "tracefs/tools/helper/exit_status.h"
 #include "tracefs/tools/helper/helper_line.h"
 #include "tracefs/tools/helper/mains.h"
 #include "tracefs/tools/helper/mount_table.h"
@@ -27,15 +28,10 @@
 namespace tracefs {
 namespace {
 
-constexpr std::string_view kName = "mount.fuse.tracefs";
-// mount(8), "EXIT STATUS".
-constexpr int kUsage = 1;
-constexpr int kSystemError = 2;
-constexpr int kInterrupted = 8;
-constexpr int kFailed = 32;
+constexpr std::string_view kMountHelper = "mount.fuse.tracefs";
 
 int Fail(int status, const std::string& why) {
-  std::fprintf(stderr, "%s: %s\n", kName.data(), why.c_str());
+  std::fprintf(stderr, "%s: %s\n", kMountHelper.data(), why.c_str());
   return status;
 }
 
@@ -69,7 +65,7 @@ int RunCommandOf(const std::vector<std::string>& words) {
     }
     argv.push_back(nullptr);
     ::execv(argv[0], argv.data());
-    std::fprintf(stderr, "%s: %s: %s\n", kName.data(), argv[0],
+    std::fprintf(stderr, "%s: %s: %s\n", kMountHelper.data(), argv[0],
                  Status::System(errno, "cannot be run").message().c_str());
     ::_exit(127);
   }
@@ -246,7 +242,7 @@ int Mount(const MountHelperLine& line) {
   return status;
 }
 
-int Run(const MountHelperLine& line) {
+int RunMountHelper(const MountHelperLine& line) {
   // mount(8) hands neither on; a shell's own default ends in the directory we
   // stand in.
   ::setenv("PATH", "/usr/sbin:/usr/bin:/sbin:/bin", /*overwrite=*/0);
@@ -265,7 +261,7 @@ int MountHelperMain(int argc, char** argv) {
     // Wrong is wrong, nofail or not: it would never be mounted.
     return Fail(kUsage, line.status().message());
   }
-  return RunCommand({kName, &MountHelperHelp}, line, &Run);
+  return RunCommand({kMountHelper, &MountHelperHelp}, line, &RunMountHelper);
 }
 
 }  // namespace tracefs

@@ -16,6 +16,7 @@
 #include "tracefs/control/place.h"
 #include "tracefs/tools/ctl/as_owner.h"
 #include "tracefs/tools/ctl/unmount.h"
+#include "tracefs/tools/helper/exit_status.h"
 #include "tracefs/tools/helper/helper_line.h"
 #include "tracefs/tools/helper/mains.h"
 #include "tracefs/tools/helper/mount_table.h"
@@ -23,14 +24,12 @@
 namespace tracefs {
 namespace {
 
-constexpr std::string_view kName = "umount.fuse.tracefs";
-constexpr int kUsage = 1;
-constexpr int kFailed = 32;
+constexpr std::string_view kUmountHelper = "umount.fuse.tracefs";
 // Less than the 90 s after which systemd would end us.
 constexpr std::chrono::seconds kPatience{80};
 
 void Say(const std::string& text) {
-  std::fprintf(stderr, "%s: %s\n", kName.data(), text.c_str());
+  std::fprintf(stderr, "%s: %s\n", kUmountHelper.data(), text.c_str());
 }
 
 std::chrono::seconds Patience() {
@@ -99,8 +98,8 @@ int WaitForDaemon(const UmountHelperLine& line, const std::string& place,
     if (!text.ok()) {
       Say(text.status().message());
     } else if (!text->empty()) {
-      std::fprintf(stderr, "%s: not all is in the traces: %s", kName.data(),
-                   text->c_str());
+      std::fprintf(stderr, "%s: not all is in the traces: %s",
+                   kUmountHelper.data(), text->c_str());
     }
     return 0;
   }
@@ -131,7 +130,7 @@ int Wait(const UmountHelperLine& line, const std::string& place) {
   return Detach(place, 0);
 }
 
-int Run(const UmountHelperLine& line) {
+int RunUmountHelper(const UmountHelperLine& line) {
   const std::string place = PlaceOf(line.mount_point);
   int status = 0;
   if (line.lazy || line.force) {
@@ -142,7 +141,7 @@ int Run(const UmountHelperLine& line) {
   }
   if (status == 0) ForgetHelper(place);
   if (status == 0 && line.verbose) {
-    std::printf("%s: %s unmounted\n", kName.data(), place.c_str());
+    std::printf("%s: %s unmounted\n", kUmountHelper.data(), place.c_str());
   }
   return status;
 }
@@ -155,7 +154,7 @@ int UmountHelperMain(int argc, char** argv) {
     Say(line.status().message());
     return kUsage;
   }
-  return RunCommand({kName, &UmountHelperHelp}, line, &Run);
+  return RunCommand({kUmountHelper, &UmountHelperHelp}, line, &RunUmountHelper);
 }
 
 }  // namespace tracefs

@@ -3,6 +3,9 @@
 
 namespace tracefs {
 
+// What its messages begin with.
+inline constexpr char kReportSays[] = "tracefs-report: ";
+
 // Returns the exit status.
 int ReportMain(int argc, char** argv);
 

@@ -12,15 +12,14 @@
 #include "tracefs/report/document.h"
 #include "tracefs/report/page.h"
 #include "tracefs/report/pictures.h"
+#include "tracefs/tools/report/main.h"
 #include "tracefs/tools/report/raster.h"
 
 namespace tracefs {
 namespace {
 
-constexpr char kCommand[] = "tracefs-report: ";
-
 int Complain(const Status& status, OutputBuffer& err) {
-  err.Append(kCommand + status.message() + "\n");
+  err.Append(kReportSays + status.message() + "\n");
   return ExitStatus(status);
 }
 
@@ -95,7 +94,7 @@ int RunPage(const ReportOptions& options, OutputBuffer& out,
     collector->AddLoss(report.detail, report.count);
   };
   sinks.warn = [&](const std::string& warning) {
-    err.Append(kCommand + warning + "\n");
+    err.Append(kReportSays + warning + "\n");
   };
   std::optional<Progress> progress(std::in_place, options.input.traces);
   sinks.progress = [&](uint64_t bytes) { progress->Tell(bytes); };
@@ -109,7 +108,7 @@ int RunPage(const ReportOptions& options, OutputBuffer& out,
   for (size_t i = 0; i < (*input)->size(); ++i) {
     traces.push_back(&(*input)->trace(i));
   }
-  err.Append((*input)->Problems(kCommand));
+  err.Append((*input)->Problems(kReportSays));
   const int status = (*input)->ExitCode();
   if (status > 1) return status;
   const report::Json document =

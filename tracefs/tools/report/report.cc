@@ -7,16 +7,15 @@
 #include "tracefs/base/replacement.h"
 #include "tracefs/command/wait_for_writers.h"
 #include "tracefs/export/escape.h"
+#include "tracefs/tools/report/main.h"
 #include "tracefs/tools/report/rows.h"
 #include "tracefs/tools/report/sql.h"
 
 namespace tracefs {
 namespace {
 
-constexpr char kCommand[] = "tracefs-report: ";
-
 int Complain(const Status& status, OutputBuffer& err) {
-  err.Append(kCommand + status.message() + "\n");
+  err.Append(kReportSays + status.message() + "\n");
   (void)err.Flush();  // nobody to tell
   return ExitStatus(status);
 }
@@ -47,7 +46,7 @@ int ToFile(const ReportOptions& options, OutputBuffer& err) {
 int Report(const ReportOptions& options, OutputBuffer& out, OutputBuffer& err) {
   if (options.wait) {
     const auto tell = [&err](const std::string& text) {
-      err.Append(kCommand + text + "\n");
+      err.Append(kReportSays + text + "\n");
       (void)err.Flush();
     };
     (void)WaitForWriters(options.input.traces, tell, nullptr);

@@ -11,14 +11,13 @@
 #include "tracefs/query/difference.h"
 #include "tracefs/query/group_traces.h"
 #include "tracefs/query/table_text.h"
+#include "tracefs/tools/report/main.h"
 #include "tracefs/tools/report/question.h"
 #include "tracefs/tools/report/rows.h"
 #include "tracefs/tools/report/run_question.h"
 
 namespace tracefs {
 namespace {
-
-constexpr char kCommand[] = "tracefs-report: ";
 
 // Of the traces of one side.
 struct Side {
@@ -107,7 +106,7 @@ class Differ {
 
  private:
   int Complain(const Status& status) {
-    err_.Append(kCommand + status.message() + "\n");
+    err_.Append(kReportSays + status.message() + "\n");
     return ExitStatus(status);
   }
 
@@ -122,7 +121,7 @@ class Differ {
     query::Grouping grouping(*part_.Group());
     const Status read = query::GroupTraces(opened->get(), &grouping);
     if (!read.ok()) return read;
-    err_.Append((*opened)->Problems(kCommand));
+    err_.Append((*opened)->Problems(kReportSays));
     status_ = std::max(status_, (*opened)->ExitCode());
     if (status_ > 1) return Status::Invalid("a trace could not be read");
     sides_[side].runs.push_back(grouping.Finish());

@@ -15,15 +15,14 @@
 #include "tracefs/query/record_filter.h"
 #include "tracefs/query/table_text.h"
 #include "tracefs/reader/trace_limits.h"
+#include "tracefs/tools/report/main.h"
 #include "tracefs/tools/report/question.h"
 #include "tracefs/tools/report/rows.h"
 
 namespace tracefs {
 namespace {
 
-constexpr char kCommand[] = "tracefs-report: ";
 constexpr size_t kMaxQueryBytes = size_t{1} << 20;
-constexpr size_t kDefaultTop = 20;
 
 // A part that is being answered.
 struct Running {
@@ -49,7 +48,7 @@ class Questioner {
     if (Status s = Prepare(*std::move(parts)); !s.ok()) return Complain(s);
     if (Status s = Read(); !s.ok()) return Complain(s);
     if (Status s = Print(); !s.ok()) return Complain(s);
-    err_.Append(input_->Problems(kCommand));
+    err_.Append(input_->Problems(kReportSays));
     int exit_status = input_->ExitCode();
     for (const Running& running : running_) {
       const Status verdict = running.analysis->Verdict();
@@ -60,7 +59,7 @@ class Questioner {
 
  private:
   int Complain(const Status& status) {
-    err_.Append(kCommand + status.message() + "\n" +
+    err_.Append(kReportSays + status.message() + "\n" +
                 CaretOnTerminal(status.message(), options_.input.filter));
     return ExitStatus(status);
   }
@@ -97,7 +96,7 @@ class Questioner {
       for (Running& running : running_) running.analysis->TakeProcess(record);
     };
     sinks.warn = [this](const std::string& text) {
-      err_.Append(kCommand + text + "\n");
+      err_.Append(kReportSays + text + "\n");
     };
     progress_.emplace(options_.input.traces);
     sinks.progress = [this](uint64_t bytes) { progress_->Tell(bytes); };

@@ -13,6 +13,9 @@ namespace tracefs {
 inline constexpr std::array<std::string_view, 4> kQuestionFormats = {
     "text", "csv", "json", "md"};
 
+// Rows of a table where the query names no number.
+inline constexpr size_t kDefaultTop = 20;
+
 // The query of a question, or of the file that was given.
 Result<std::string> QueryText(const ReportOptions& options);
 

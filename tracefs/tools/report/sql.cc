@@ -17,8 +17,6 @@
 namespace tracefs {
 namespace {
 
-constexpr size_t kDefaultTop = 20;
-
 void Replace(std::string_view what, std::string_view with, std::string* text) {
   for (size_t at = 0; (at = text->find(what, at)) != std::string::npos;
        at += with.size()) {
