@@ -9,11 +9,23 @@
 namespace tracefs {
 namespace {
 
+constexpr uint32_t kPolynomial = 0x82f63b78;  // its lowest power in bit 31
+
+// The product of two polynomials, modulo that one.
+uint32_t Product(uint32_t a, uint32_t b) {
+  uint32_t product = 0;
+  for (uint32_t bit = uint32_t{1} << 31; bit != 0; bit >>= 1) {
+    if ((a & bit) != 0) product ^= b;
+    b = (b & 1) != 0 ? (b >> 1) ^ kPolynomial : b >> 1;
+  }
+  return product;
+}
+
 constexpr std::array<uint32_t, 256> MakeTable() {
   std::array<uint32_t, 256> table{};
   for (uint32_t i = 0; i < 256; ++i) {
     uint32_t c = i;
-    for (int k = 0; k < 8; ++k) c = (c & 1) ? (c >> 1) ^ 0x82f63b78u : c >> 1;
+    for (int k = 0; k < 8; ++k) c = (c & 1) ? (c >> 1) ^ kPolynomial : c >> 1;
     table[i] = c;
   }
   return table;
@@ -52,6 +64,16 @@ uint32_t Crc32c(ByteSpan bytes, uint32_t crc) {
   if (has_sse42) return ~Hardware(bytes, ~crc);
 #endif
   return ~Portable(bytes, ~crc);
+}
+
+uint32_t Crc32cZeros(uint64_t count, uint32_t crc) {
+  uint32_t power = uint32_t{1} << 23;  // x^8: one byte further
+  uint32_t state = ~crc;
+  for (; count != 0; count >>= 1) {
+    if ((count & 1) != 0) state = Product(power, state);
+    power = Product(power, power);
+  }
+  return ~state;
 }
 
 }  // namespace tracefs

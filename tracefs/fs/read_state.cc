@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "tracefs/base/crc32c.h"
+#include "tracefs/base/file_checksum.h"
 #include "tracefs/fs/xattrs.h"
 
 namespace tracefs {
@@ -76,20 +76,9 @@ void ReadRanges(int proc_self_fd, int fd, FileState* state) {
 }
 
 void ReadChecksum(int proc_self_fd, int fd, FileState* state) {
-  constexpr size_t kPiece = size_t{256} << 10;
   const UniqueFd opened = OpenForReading(proc_self_fd, fd);
-  const auto room = std::make_unique_for_overwrite<std::byte[]>(kPiece);
-  uint32_t crc = 0;
-  ssize_t n = opened ? 1 : -1;
-  while (n > 0) {
-    n = ::read(opened.get(), room.get(), kPiece);
-    if (n > 0) crc = Crc32c({room.get(), static_cast<size_t>(n)}, crc);
-  }
-  if (n < 0) {
-    state->incomplete = true;
-  } else {
-    state->checksum = crc;
-  }
+  if (opened) state->checksum = FileChecksum(opened.get());
+  state->incomplete |= !state->checksum;
 }
 
 class Walk {

@@ -17,7 +17,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "tracefs/base/crc32c.h"
+#include "tracefs/base/file_checksum.h"
 #include "tracefs/base/printable.h"
 #include "tracefs/format/state_message.h"
 #include "tracefs/replay/open_beneath.h"
@@ -235,22 +235,12 @@ Status TargetTree::PlaceData(const InitialData& data) {
 }
 
 Result<uint32_t> TargetTree::ChecksumOf(const TreeEntry& entry) {
-  constexpr size_t kPiece = size_t{256} << 10;
   const UniqueFd fd(OpenBeneath(DirFd(entry.parent), entry.name.c_str(),
                                 O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0));
-  struct stat st;
-  if (fd && ::fstat(fd.get(), &st) == 0 && !holes_.Take(st)) {
-    return Status::Corrupt(Printable(entry.name) + ": too many holes to read");
-  }
-  const auto room = std::make_unique_for_overwrite<std::byte[]>(kPiece);
-  uint32_t crc = 0;
-  ssize_t n = fd ? 1 : -1;
-  while (n > 0) {
-    n = ::read(fd.get(), room.get(), kPiece);
-    if (n > 0) crc = Crc32c({room.get(), static_cast<size_t>(n)}, crc);
-  }
-  if (n < 0) return Status::System(errno, Printable(entry.name));
-  return crc;
+  const std::optional<uint32_t> crc =
+      fd ? FileChecksum(fd.get()) : std::nullopt;
+  if (!crc) return Status::System(errno, Printable(entry.name));
+  return *crc;
 }
 
 // --- Operations.

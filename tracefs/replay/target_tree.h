@@ -20,7 +20,6 @@
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/replay/action.h"
-#include "tracefs/replay/hole_budget.h"
 #include "tracefs/replay/plan_file.h"
 #include "tracefs/replay/privilege.h"
 
@@ -150,7 +149,6 @@ class TargetTree {
 
   const TargetOptions options_;
   LeftOut left_out_;
-  HoleBudget holes_;  // of ChecksumOf
   std::vector<std::atomic<int>> dir_fds_;
   std::vector<std::atomic<int>> handle_fds_;
   std::atomic<uint64_t> bytes_written_{0};
