@@ -114,7 +114,8 @@ def main():
                      for name in HANDLERS]
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(lambda command: run(command, top), commands))
-        run([args.compiler, "-o", "additions"] +
+        # A library has the files of a folder as one, these among them.
+        run([args.compiler, "-Wl,-z,muldefs", "-o", "additions"] +
             [name + ".o" for name in LINKED] + args.library, top)
         shown = run(["./additions"], top)
         if shown != EXPECTED:
