@@ -363,7 +363,7 @@ def wrong_configs_are_refused(suite):
         'syslog = "tcp:a:514" ca = "x"': "ca belongs to tls:HOST:PORT",
         'syslog = "udp:a:514" facility = loca1': "local1",
         'tcp = "a:1" feed = ocsf when_full = fail':
-            "when_full is block or drop",
+            "with when_full = fail write a trace",
         'tcp = "a:1" feed = ocsf timeout = 5s': "has no meaning with a feed",
     }
     for output, text in cases.items():
