@@ -317,6 +317,15 @@ Result<std::string> FilterRequest(const std::string& command,
   return Dumped(request, "filter", filter);
 }
 
+namespace {
+
+// As it comes out of an answer: bytes of paths that are no UTF-8 are replaced.
+Json AsAnswered(const Json& json) {
+  return Json::parse(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+}  // namespace
+
 Result<std::string> ReadConfigText(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return Status::System(errno, "config '" + path + "'");
@@ -357,7 +366,7 @@ Result<std::string> AddRequest(ControlClient& client, const std::string& file,
   // A daemon of another version would take one descriptor for another.
   const Result<Json> checked = Check(client, request);
   if (!checked.ok()) return checked.status();
-  if (checked->value("files", Json()) != WishesJson(*wishes)) {
+  if (checked->value("files", Json()) != AsAnswered(WishesJson(*wishes))) {
     return Status::Corrupt(
         name +
         ": the mount asks for other files than this config names; nothing was "
