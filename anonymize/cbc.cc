@@ -4,6 +4,7 @@
 #include "tracefs/crypto/openssl_bytes.h"
 
 namespace tracefs::anonymize {
+
 Result<Cbc> Cbc::Create(ByteSpan key) {
   Cbc cbc;
   std::memcpy(cbc.vector_, key.data() + 32, sizeof cbc.vector_);

@@ -6,6 +6,7 @@
 #include "tracefs/crypto/openssl_bytes.h"
 
 namespace tracefs::anonymize {
+
 Result<Ff1> Ff1::Create(ByteSpan key, int bits) {
   Ff1 ff1;
   ff1.half_bits_ = bits / 2;

@@ -4,6 +4,7 @@
 #include "tracefs/crypto/openssl_bytes.h"
 
 namespace tracefs::anonymize {
+
 Result<Siv> Siv::Create(ByteSpan key, std::span<const ByteSpan> associated) {
   const char* name = key.size() == 64   ? "AES-256-SIV"
                      : key.size() == 48 ? "AES-192-SIV"
