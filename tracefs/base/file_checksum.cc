@@ -4,49 +4,36 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstddef>
 #include <limits>
 #include <memory>
 
 #include "tracefs/base/crc32c.h"
+#include "tracefs/base/file_extent.h"
 
 namespace tracefs {
-namespace {
-
-constexpr size_t kPiece = size_t{256} << 10;
-
-// Where the next data begin, from `at` on; the end of the file if there are
-// none.
-off_t NextData(int fd, off_t at) {
-  const off_t data = ::lseek(fd, at, SEEK_DATA);
-  if (data >= 0) return data;
-  if (errno != ENXIO) return at;  // it does not tell holes: all are data
-  struct stat st;
-  return ::fstat(fd, &st) != 0 ? at : std::max<off_t>(at, st.st_size);
-}
-
-}  // namespace
 
 std::optional<uint32_t> FileChecksum(int fd) {
+  constexpr uint64_t kPiece = uint64_t{256} << 10;
+  constexpr uint64_t kEnd = std::numeric_limits<off_t>::max();
   const auto room = std::make_unique_for_overwrite<std::byte[]>(kPiece);
   uint32_t crc = 0;
-  for (off_t at = 0;;) {
-    const off_t data = NextData(fd, at);
-    crc = Crc32cZeros(static_cast<uint64_t>(data - at), crc);
-    at = data;
-    off_t hole = ::lseek(fd, at, SEEK_HOLE);
-    if (hole <= at) hole = std::numeric_limits<off_t>::max();
-    while (at < hole) {
-      const auto most = static_cast<size_t>(
-          std::min<off_t>(static_cast<off_t>(kPiece), hole - at));
-      const ssize_t n = ::pread(fd, room.get(), most, at);
+  uint64_t at = 0;
+  while (const std::optional<FileExtent> data = NextData(fd, at, kEnd)) {
+    crc = Crc32cZeros(data->begin - at, crc);
+    for (at = data->begin; at < data->end;) {
+      const ssize_t n =
+          ::pread(fd, room.get(), std::min(kPiece, data->end - at),
+                  static_cast<off_t>(at));
       if (n < 0) return std::nullopt;
       if (n == 0) return crc;
       crc = Crc32c({room.get(), static_cast<size_t>(n)}, crc);
-      at += n;
+      at += static_cast<uint64_t>(n);
     }
   }
+  struct stat st;
+  if (::fstat(fd, &st) != 0) return std::nullopt;
+  return Crc32cZeros(std::max<uint64_t>(at, st.st_size) - at, crc);
 }
 
 }  // namespace tracefs

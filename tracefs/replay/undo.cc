@@ -134,43 +134,9 @@ void UndoRecorder::Refuse(const std::string& why) {
   if (why_not.empty()) why_not = why;
 }
 
-// Keeps what is no hole.
 Status UndoRecorder::Store(int fd, uint64_t begin, uint64_t end,
                            UndoStep* step) {
-  const auto failed = [] {
-    return Status::System(errno, "undo: bytes to be kept");
-  };
-  std::vector<std::byte> bytes(size_t{256} << 10);
-  while (begin < end) {
-    const off_t data = ::lseek(fd, static_cast<off_t>(begin), SEEK_DATA);
-    if (data < 0 && errno == ENXIO) return {};  // the rest is a hole
-    if (data < 0) return failed();
-    begin = static_cast<uint64_t>(data);
-    const off_t hole = ::lseek(fd, data, SEEK_HOLE);
-    const uint64_t to = hole < 0 ? end : std::min(end, uint64_t(hole));
-    if (begin >= to) return {};
-    if (to - begin > max_bytes_ - stored_) {
-      return Status::System(EDQUOT, "undo: room for the bytes to be kept");
-    }
-    UndoStep::Piece& piece = step->pieces.emplace_back();
-    piece.offset = begin;
-    piece.stored = stored_;
-    while (begin < to) {
-      const size_t most = std::min<uint64_t>(bytes.size(), to - begin);
-      const ssize_t n =
-          ::pread(fd, bytes.data(), most, static_cast<off_t>(begin));
-      if (n < 0) return failed();
-      if (n == 0) return {};
-      const ByteSpan read(bytes.data(), static_cast<size_t>(n));
-      if (Status s = WriteAllAt(store_, read, stored_, "undo"); !s.ok()) {
-        return s;
-      }
-      piece.length += read.size();
-      begin += read.size();
-      stored_ += read.size();
-    }
-  }
-  return {};
+  return KeepPieces(fd, begin, end, store_, max_bytes_, &stored_, step);
 }
 
 void UndoRecorder::NoteOthers(const Action& a) {

@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "tracefs/base/file_extent.h"
+#include "tracefs/base/file_io.h"
 #include "tracefs/base/printable.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/replay/open_beneath.h"
@@ -23,14 +25,7 @@ using Kind = UndoStep::Kind;
 constexpr size_t kStepPiece = size_t{256} << 10;
 
 bool WriteAt(int fd, const std::byte* bytes, size_t size, uint64_t offset) {
-  while (size > 0) {
-    const ssize_t n = ::pwrite(fd, bytes, size, static_cast<off_t>(offset));
-    if (n <= 0) return false;
-    bytes += n;
-    size -= static_cast<size_t>(n);
-    offset += static_cast<uint64_t>(n);
-  }
-  return true;
+  return WriteAllAt(fd, {bytes, size}, offset, "undo").ok();
 }
 
 bool WritePieces(int store, const UndoStep& step, int to) {
@@ -161,6 +156,32 @@ bool MakeWhole(int store, int dir, const std::string& name, bool owners,
   return false;
 }
 
+Status KeepPieces(int fd, uint64_t begin, uint64_t end, int store,
+                  uint64_t most, uint64_t* at, UndoStep* step) {
+  std::vector<std::byte> bytes(kStepPiece);
+  while (const std::optional<FileExtent> data = NextData(fd, begin, end)) {
+    if (data->end - data->begin > most - *at) {
+      return Status::System(EDQUOT, "undo: room for the bytes to be kept");
+    }
+    UndoStep::Piece& piece = step->pieces.emplace_back();
+    piece.offset = data->begin;
+    piece.stored = *at;
+    for (begin = data->begin; begin < data->end;) {
+      const ssize_t n = ::pread(
+          fd, bytes.data(), std::min<uint64_t>(kStepPiece, data->end - begin),
+          static_cast<off_t>(begin));
+      if (n < 0) return Status::System(errno, "undo: bytes to be kept");
+      if (n == 0) return {};  // it became shorter
+      const ByteSpan read(bytes.data(), static_cast<size_t>(n));
+      if (Status s = WriteAllAt(store, read, *at, "undo"); !s.ok()) return s;
+      piece.length += read.size();
+      begin += read.size();
+      *at += read.size();
+    }
+  }
+  return {};
+}
+
 bool KeepContents(int fd, const UndoStep& step, int store, UndoStep* before) {
   struct stat st;
   struct stat kept;
@@ -177,33 +198,8 @@ bool KeepContents(int fd, const UndoStep& step, int store, UndoStep* before) {
     before->length = size - before->offset;
   }
   auto at = static_cast<uint64_t>(kept.st_size);
-  std::vector<std::byte> bytes(kPiece);
-  for (uint64_t begin = before->offset; begin < end;) {
-    const off_t data = ::lseek(fd, static_cast<off_t>(begin), SEEK_DATA);
-    if (data < 0 && errno == ENXIO) return true;  // the rest is a hole
-    if (data < 0) return false;
-    const off_t hole = ::lseek(fd, data, SEEK_HOLE);
-    begin = static_cast<uint64_t>(data);
-    const uint64_t to = hole < 0 ? end : std::min(end, uint64_t(hole));
-    if (begin >= to) return true;
-    UndoStep::Piece piece{.offset = begin, .length = 0, .stored = at};
-    while (begin < to) {
-      const size_t most = std::min<uint64_t>(kPiece, to - begin);
-      const ssize_t n =
-          ::pread(fd, bytes.data(), most, static_cast<off_t>(begin));
-      if (n < 0) return false;
-      if (n == 0) break;
-      if (!WriteAt(store, bytes.data(), static_cast<size_t>(n), at)) {
-        return false;
-      }
-      begin += static_cast<uint64_t>(n);
-      at += static_cast<uint64_t>(n);
-      piece.length += static_cast<uint64_t>(n);
-    }
-    before->pieces.push_back(piece);
-    if (begin < to) return true;  // it became shorter
-  }
-  return true;
+  return KeepPieces(fd, before->offset, end, store, UINT64_MAX, &at, before)
+      .ok();
 }
 
 std::string UndoStep::Text() const {

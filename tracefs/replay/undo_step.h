@@ -79,6 +79,12 @@ bool MakeWhole(int store, int dir, const std::string& name, bool owners,
 // done.
 bool PutContents(int store, const UndoStep& step, int fd);
 
+// Keeps of the bytes [begin, end) of the file `fd` what is no hole as pieces of
+// `step`, in `store` from `*at` on, which it moves along. EDQUOT where that
+// would go beyond `most`.
+Status KeepPieces(int fd, uint64_t begin, uint64_t end, int store,
+                  uint64_t most, uint64_t* at, UndoStep* step);
+
 // Keeps in `store`, at its end, what PutContents is about to destroy: `*before`
 // is the step that gives it back.
 bool KeepContents(int fd, const UndoStep& step, int store, UndoStep* before);
