@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/micro/sample_trace.h"
-#include "tracefs/export/flag_names.h"
 #include "tracefs/export/jsonl.h"
 #include "tracefs/export/text.h"
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/format/trace_merger.h"
+#include "tracefs/text/flag_names.h"
 
 namespace tracefs::bench {
 namespace {

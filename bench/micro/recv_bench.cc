@@ -15,11 +15,11 @@
 
 #include "bench/micro/sample_trace.h"
 #include "drivers/output/remote/connect.h"
-#include "tracefs/export/output_buffer.h"
 #include "tracefs/net/wire.h"
 #include "tracefs/recv/file_keeper.h"
 #include "tracefs/recv/live_printer.h"
 #include "tracefs/recv/receiver.h"
+#include "tracefs/text/output_buffer.h"
 
 namespace tracefs::bench {
 namespace {

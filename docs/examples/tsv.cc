@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "tracefs/export/alarm_lines.h"
-#include "tracefs/export/escape.h"
+#include "tracefs/feed/alarm_lines.h"
+#include "tracefs/text/escape.h"
 
 namespace tracefs {
 namespace {

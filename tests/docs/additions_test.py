@@ -29,12 +29,12 @@ tracefs/format/report.cc tracefs/format/state_message.cc
 tracefs/format/trace_header.cc
 tracefs/pipeline/block_builder.cc drivers/assembly/stream.cc
 drivers/assembly/touched_inodes.cc
-tracefs/export/aggregate_lines.cc tracefs/export/alarm_lines.cc
-tracefs/export/duration.cc tracefs/export/escape.cc
-tracefs/export/feed_parts.cc tracefs/export/flag_names.cc
-tracefs/export/json_member.cc tracefs/export/jsonl.cc
-tracefs/export/output_buffer.cc tracefs/export/process_lines.cc
-tracefs/export/text.cc tracefs/export/time_text.cc
+tracefs/feed/aggregate_lines.cc tracefs/feed/alarm_lines.cc
+tracefs/text/duration.cc tracefs/text/escape.cc
+tracefs/feed/feed_parts.cc tracefs/text/flag_names.cc
+tracefs/text/json_member.cc tracefs/export/jsonl.cc
+tracefs/text/output_buffer.cc tracefs/feed/process_lines.cc
+tracefs/export/text.cc tracefs/text/time_text.cc
 anonymize/fields.cc
 """.split() + [PROGRAM]
 # Compiled, but not run: that takes a mount.

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "tracefs/export/output_buffer.h"
+#include "tracefs/text/output_buffer.h"
 #include "tracefs/tools/dump/dump.h"
 
 namespace tracefs::test {

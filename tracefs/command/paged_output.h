@@ -9,7 +9,7 @@
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/command/command_line.h"
-#include "tracefs/export/output_buffer.h"
+#include "tracefs/text/output_buffer.h"
 
 namespace tracefs {
 

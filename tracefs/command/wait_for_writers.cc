@@ -9,8 +9,8 @@
 
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/base/writer_lock.h"
-#include "tracefs/export/escape.h"
 #include "tracefs/reader/trace_files.h"
+#include "tracefs/text/escape.h"
 
 namespace tracefs {
 namespace {

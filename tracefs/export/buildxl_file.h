@@ -14,8 +14,8 @@
 #include "tracefs/build/path_table.h"
 #include "tracefs/export/buildxl.h"
 #include "tracefs/export/buildxl_rows.h"
-#include "tracefs/export/output_buffer.h"
-#include "tracefs/export/spool.h"
+#include "tracefs/text/output_buffer.h"
+#include "tracefs/text/spool.h"
 
 namespace tracefs::buildxl {
 

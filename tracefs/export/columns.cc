@@ -4,10 +4,10 @@
 #include <array>
 
 #include "tracefs/base/spelling.h"
-#include "tracefs/export/escape.h"
-#include "tracefs/export/flag_names.h"
-#include "tracefs/export/json_member.h"
 #include "tracefs/format/block_decoder.h"
+#include "tracefs/text/escape.h"
+#include "tracefs/text/flag_names.h"
+#include "tracefs/text/json_member.h"
 
 namespace tracefs {
 namespace {

@@ -3,10 +3,10 @@
 #include <cstring>
 #include <string>
 
-#include "tracefs/export/csv_text.h"
-#include "tracefs/export/decimal.h"
-#include "tracefs/export/escape.h"
-#include "tracefs/export/time_text.h"
+#include "tracefs/text/csv_text.h"
+#include "tracefs/text/decimal.h"
+#include "tracefs/text/escape.h"
+#include "tracefs/text/time_text.h"
 
 namespace tracefs {
 namespace {
@@ -22,7 +22,7 @@ class CsvExporter final : public Exporter {
         columns_(options.columns.empty() ? UsualColumns() : options.columns),
         reader_(options.Choice("safe") == "no" ? CsvReader::kProgram
                                                : CsvReader::kSpreadsheet),
-        time_(options),
+        time_(options.time, options.form),
         time_as_text_(options.form_given) {}
 
   void Write(const format::Record& record) override {

@@ -12,27 +12,11 @@
 
 #include "tracefs/base/status.h"
 #include "tracefs/export/columns.h"
-#include "tracefs/export/output_buffer.h"
 #include "tracefs/format/record.h"
+#include "tracefs/text/output_buffer.h"
+#include "tracefs/text/time_text.h"
 
 namespace tracefs {
-
-enum class TimeStyle : uint8_t {
-  kLocal,  // HH:MM:SS.uuuuuu in the reader's time zone
-  kUtc,
-  kEpoch,  // seconds.nanoseconds since 1970
-};
-
-// How times are written for people.
-enum class TimeForm : uint8_t {
-  kClock,     // 14:03:07.123456
-  kDate,      // 2026-01-02 14:03:07.123456
-  kIso,       // 2026-01-02T14:03:07.123456789+01:00 (RFC 3339)
-  kEpoch,     // 1767362587.123456789
-  kNs,        // 1767362587123456789
-  kRelative,  // 0.000012345: seconds since the first operation that is shown
-  kDelta,     // the same since the one before
-};
 
 struct ExportOptions {
   TimeStyle time = TimeStyle::kLocal;  // of the text format

@@ -5,15 +5,15 @@
 #include <cstring>
 #include <string>
 
-#include "tracefs/export/aggregate_lines.h"
-#include "tracefs/export/alarm_lines.h"
-#include "tracefs/export/decimal.h"
-#include "tracefs/export/escape.h"
-#include "tracefs/export/flag_names.h"
-#include "tracefs/export/process_lines.h"
-#include "tracefs/export/put_text.h"
+#include "tracefs/feed/aggregate_lines.h"
+#include "tracefs/feed/alarm_lines.h"
+#include "tracefs/feed/process_lines.h"
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/format/constants.h"
+#include "tracefs/text/decimal.h"
+#include "tracefs/text/escape.h"
+#include "tracefs/text/flag_names.h"
+#include "tracefs/text/put_text.h"
 
 namespace tracefs {
 namespace {

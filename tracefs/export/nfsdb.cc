@@ -14,7 +14,7 @@
 #include "tracefs/build/record_step.h"
 #include "tracefs/export/nfsdb_lines.h"
 #include "tracefs/export/packed.h"
-#include "tracefs/export/spool.h"
+#include "tracefs/text/spool.h"
 
 namespace tracefs {
 namespace {

@@ -18,12 +18,12 @@
 #include "tracefs/build/process_tracker.h"
 #include "tracefs/build/record_step.h"
 #include "tracefs/build/use_collector.h"
-#include "tracefs/export/escape.h"
-#include "tracefs/export/feed_parts.h"
-#include "tracefs/export/json_member.h"
 #include "tracefs/export/nfsdb.h"
 #include "tracefs/export/packed.h"
-#include "tracefs/export/spool.h"
+#include "tracefs/feed/feed_parts.h"
+#include "tracefs/text/escape.h"
+#include "tracefs/text/json_member.h"
+#include "tracefs/text/spool.h"
 
 namespace tracefs {
 namespace {

@@ -17,10 +17,10 @@
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/base/units.h"
 #include "tracefs/base/version.h"
-#include "tracefs/export/escape.h"
-#include "tracefs/export/json_member.h"
 #include "tracefs/export/parquet_file.h"
 #include "tracefs/export/summary.h"
+#include "tracefs/text/escape.h"
+#include "tracefs/text/json_member.h"
 
 namespace tracefs {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tracefs/base/status.h"
-#include "tracefs/export/output_buffer.h"
 #include "tracefs/export/parquet_column.h"
+#include "tracefs/text/output_buffer.h"
 
 namespace tracefs {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "tracefs/base/status.h"
-#include "tracefs/export/output_buffer.h"
+#include "tracefs/text/output_buffer.h"
 
 namespace tracefs {
 

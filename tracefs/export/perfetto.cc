@@ -7,10 +7,10 @@
 
 #include "tracefs/base/clock.h"
 #include "tracefs/base/version.h"
-#include "tracefs/export/escape.h"
-#include "tracefs/export/flag_names.h"
-#include "tracefs/export/json_member.h"
 #include "tracefs/export/lanes.h"
+#include "tracefs/text/escape.h"
+#include "tracefs/text/flag_names.h"
+#include "tracefs/text/json_member.h"
 
 namespace tracefs {
 namespace {

@@ -9,9 +9,9 @@
 #include "tracefs/base/units.h"
 #include "tracefs/build/process_tracker.h"
 #include "tracefs/build/record_step.h"
-#include "tracefs/export/duration.h"
-#include "tracefs/export/escape.h"
 #include "tracefs/tally/transfer.h"
+#include "tracefs/text/duration.h"
+#include "tracefs/text/escape.h"
 
 namespace tracefs {
 namespace {

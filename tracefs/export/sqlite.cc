@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "tracefs/base/version.h"
-#include "tracefs/export/aggregate_lines.h"
-#include "tracefs/export/alarm_lines.h"
-#include "tracefs/export/process_lines.h"
 #include "tracefs/export/sqlite_schema.h"
+#include "tracefs/feed/aggregate_lines.h"
+#include "tracefs/feed/alarm_lines.h"
+#include "tracefs/feed/process_lines.h"
 
 namespace tracefs {
 namespace {

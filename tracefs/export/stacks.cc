@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "tracefs/base/version.h"
-#include "tracefs/export/escape.h"
-#include "tracefs/export/json_member.h"
 #include "tracefs/tally/transfer.h"
+#include "tracefs/text/escape.h"
+#include "tracefs/text/json_member.h"
 
 namespace tracefs {
 namespace {

@@ -12,10 +12,10 @@
 #include <string>
 
 #include "tracefs/base/clock.h"
-#include "tracefs/export/flag_names.h"
-#include "tracefs/export/process_lines.h"
 #include "tracefs/export/strace_asked.h"
 #include "tracefs/export/strace_held.h"
+#include "tracefs/feed/process_lines.h"
+#include "tracefs/text/flag_names.h"
 
 namespace tracefs {
 namespace {

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "tracefs/export/output_buffer.h"
+#include "tracefs/text/output_buffer.h"
 
 namespace tracefs {
 

@@ -12,7 +12,7 @@
 #include "tracefs/export/buildxl.h"
 #include "tracefs/export/csv.h"
 #include "tracefs/export/ctf.h"
-#include "tracefs/export/feed.h"
+#include "tracefs/export/feed_exporter.h"
 #include "tracefs/export/fio.h"
 #include "tracefs/export/jsonl.h"
 #include "tracefs/export/nfsdb.h"

@@ -11,15 +11,15 @@
 #include <utility>
 
 #include "tracefs/base/units.h"
-#include "tracefs/export/aggregate_lines.h"
-#include "tracefs/export/alarm_lines.h"
-#include "tracefs/export/decimal.h"
-#include "tracefs/export/duration.h"
-#include "tracefs/export/escape.h"
-#include "tracefs/export/flag_names.h"
-#include "tracefs/export/process_lines.h"
-#include "tracefs/export/time_text.h"
+#include "tracefs/feed/aggregate_lines.h"
+#include "tracefs/feed/alarm_lines.h"
+#include "tracefs/feed/process_lines.h"
 #include "tracefs/format/block_decoder.h"
+#include "tracefs/text/decimal.h"
+#include "tracefs/text/duration.h"
+#include "tracefs/text/escape.h"
+#include "tracefs/text/flag_names.h"
+#include "tracefs/text/time_text.h"
 
 namespace tracefs {
 namespace {
@@ -138,7 +138,7 @@ void PutDurationColumn(Line& line, uint64_t ns) {
 class TextExporter final : public Exporter {
  public:
   TextExporter(OutputBuffer& out, const ExportOptions& options)
-      : out_(out), time_(options) {}
+      : out_(out), time_(options.time, options.form) {}
 
   void Write(const Record& record) override {
     const Event& event = record.event;

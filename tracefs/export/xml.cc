@@ -4,9 +4,9 @@
 
 #include "tracefs/base/printable.h"
 #include "tracefs/base/version.h"
-#include "tracefs/export/decimal.h"
-#include "tracefs/export/escape.h"
 #include "tracefs/format/frame.h"
+#include "tracefs/text/decimal.h"
+#include "tracefs/text/escape.h"
 
 namespace tracefs {
 namespace {

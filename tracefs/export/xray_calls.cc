@@ -6,9 +6,9 @@
 #include "tracefs/base/clock.h"
 #include "tracefs/base/replacement.h"
 #include "tracefs/export/jsonl.h"
-#include "tracefs/export/process_lines.h"
 #include "tracefs/export/xray.h"
 #include "tracefs/export/xray_map.h"
+#include "tracefs/feed/process_lines.h"
 
 namespace tracefs {
 namespace {

@@ -6,8 +6,8 @@
 #include "tracefs/base/clock.h"
 #include "tracefs/base/printable.h"
 #include "tracefs/base/text.h"
-#include "tracefs/export/escape.h"
-#include "tracefs/export/feed_parts.h"
+#include "tracefs/feed/feed_parts.h"
+#include "tracefs/text/escape.h"
 
 namespace tracefs {
 namespace {

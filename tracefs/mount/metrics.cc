@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "tracefs/base/clock.h"
-#include "tracefs/export/aggregate_lines.h"
+#include "tracefs/feed/aggregate_lines.h"
 #include "tracefs/format/histogram.h"
 #include "tracefs/process/siphash.h"
 #include "tracefs/tracers/plan.h"

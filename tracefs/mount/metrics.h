@@ -9,12 +9,12 @@
 #include <string_view>
 #include <vector>
 
-#include "tracefs/export/openmetrics.h"
 #include "tracefs/format/aggregate.h"
 #include "tracefs/mount/config_steering.h"
 #include "tracefs/pipeline/pipeline.h"
 #include "tracefs/pipeline/tracer_stats.h"
 #include "tracefs/rules/rule_runner.h"
+#include "tracefs/text/openmetrics.h"
 
 namespace tracefs {
 

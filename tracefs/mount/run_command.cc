@@ -25,12 +25,12 @@
 #include "tracefs/base/string_literal.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/command/front.h"
-#include "tracefs/export/escape.h"
 #include "tracefs/mount/mount_process.h"
 #include "tracefs/mount/private_tree.h"
 #include "tracefs/mount/process_feed.h"
 #include "tracefs/mount/run_summary.h"
 #include "tracefs/process/ptrace_companion.h"
+#include "tracefs/text/escape.h"
 
 namespace tracefs {
 namespace {

@@ -14,11 +14,11 @@
 #include "tracefs/base/clock.h"
 #include "tracefs/base/units.h"
 #include "tracefs/event/process_record.h"
-#include "tracefs/export/duration.h"
-#include "tracefs/export/escape.h"
 #include "tracefs/format/file_paths.h"
 #include "tracefs/format/trace_merger.h"
 #include "tracefs/tally/transfer.h"
+#include "tracefs/text/duration.h"
+#include "tracefs/text/escape.h"
 
 namespace tracefs {
 namespace {

@@ -9,13 +9,13 @@
 #include <map>
 #include <unordered_map>
 
-#include "tracefs/export/duration.h"
 #include "tracefs/format/file_paths.h"
 #include "tracefs/query/analyses.h"
 #include "tracefs/query/distinct_count.h"
 #include "tracefs/query/file_lives.h"
 #include "tracefs/query/pictures.h"
 #include "tracefs/query/sparse_histogram.h"
+#include "tracefs/text/duration.h"
 
 namespace tracefs::query {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <tuple>
 
-#include "tracefs/export/duration.h"
+#include "tracefs/text/duration.h"
 
 namespace tracefs::query {
 namespace {

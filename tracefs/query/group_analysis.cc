@@ -1,9 +1,9 @@
 // Grouping as an analysis, and the facts of a whole trace.
 #include <algorithm>
 
-#include "tracefs/export/duration.h"
 #include "tracefs/query/analyses.h"
 #include "tracefs/query/grouping.h"
+#include "tracefs/text/duration.h"
 
 namespace tracefs::query {
 namespace {

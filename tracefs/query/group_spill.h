@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tracefs/base/status.h"
-#include "tracefs/export/spool.h"
 #include "tracefs/query/group_store.h"
+#include "tracefs/text/spool.h"
 
 namespace tracefs::query {
 

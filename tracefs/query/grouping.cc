@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "tracefs/base/bytes.h"
-#include "tracefs/export/flag_names.h"
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/query/analysis.h"
 #include "tracefs/query/group_rows.h"
 #include "tracefs/reader/tracefs_reader.h"
+#include "tracefs/text/flag_names.h"
 
 namespace tracefs::query {
 namespace {

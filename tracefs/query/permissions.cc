@@ -4,10 +4,10 @@
 
 #include <unordered_map>
 
-#include "tracefs/export/flag_names.h"
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/query/analyses.h"
 #include "tracefs/query/distinct_count.h"
+#include "tracefs/text/flag_names.h"
 
 namespace tracefs::query {
 namespace {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <unordered_map>
 
-#include "tracefs/export/duration.h"
 #include "tracefs/query/analyses.h"
+#include "tracefs/text/duration.h"
 
 namespace tracefs::query {
 namespace {

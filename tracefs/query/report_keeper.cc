@@ -1,6 +1,6 @@
 #include "tracefs/query/report_keeper.h"
 
-#include "tracefs/export/escape.h"
+#include "tracefs/text/escape.h"
 
 namespace tracefs {
 

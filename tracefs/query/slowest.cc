@@ -1,10 +1,10 @@
 // The operations that took longest: a heap of as many as are wanted.
 #include <algorithm>
 
-#include "tracefs/export/flag_names.h"
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/query/analyses.h"
 #include "tracefs/query/table_text.h"
+#include "tracefs/text/flag_names.h"
 
 namespace tracefs::query {
 namespace {

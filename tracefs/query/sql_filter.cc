@@ -9,8 +9,8 @@
 #include "tracefs/base/printable.h"
 #include "tracefs/event/op.h"
 #include "tracefs/export/columns.h"
-#include "tracefs/export/flag_names.h"
 #include "tracefs/query/sql_text.h"
+#include "tracefs/text/flag_names.h"
 
 namespace tracefs::query {
 namespace {

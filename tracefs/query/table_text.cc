@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "tracefs/export/duration.h"
-#include "tracefs/export/escape.h"
-#include "tracefs/export/json_member.h"
+#include "tracefs/text/duration.h"
+#include "tracefs/text/escape.h"
+#include "tracefs/text/json_member.h"
 
 namespace tracefs::query {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-#include "tracefs/export/csv_text.h"
-#include "tracefs/export/output_buffer.h"
 #include "tracefs/query/table.h"
+#include "tracefs/text/csv_text.h"
+#include "tracefs/text/output_buffer.h"
 
 namespace tracefs::query {
 

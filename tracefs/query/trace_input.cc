@@ -7,10 +7,10 @@
 #include "filters/input/name_service.h"
 #include "filters/input/parse.h"
 #include "tracefs/crypto/key_source.h"
-#include "tracefs/export/escape.h"
 #include "tracefs/reader/opaque_fields.h"
 #include "tracefs/reader/parallel_columns.h"
 #include "tracefs/reader/path_advice.h"
+#include "tracefs/text/escape.h"
 
 namespace tracefs::query {
 

@@ -6,14 +6,14 @@
 #include <optional>
 #include <set>
 
-#include "tracefs/export/escape.h"
-#include "tracefs/export/flag_names.h"
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/query/analyses.h"
 #include "tracefs/query/file_identities.h"
 #include "tracefs/reader/trace_limits.h"
 #include "tracefs/reader/trace_place.h"
 #include "tracefs/tally/transfer.h"
+#include "tracefs/text/escape.h"
+#include "tracefs/text/flag_names.h"
 
 namespace tracefs::query {
 namespace {

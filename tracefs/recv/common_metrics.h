@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "tracefs/export/openmetrics.h"
+#include "tracefs/text/openmetrics.h"
 
 namespace tracefs {
 

@@ -30,7 +30,6 @@
 #include "tracefs/daemon/log_connector.h"
 #include "tracefs/daemon/sandbox.h"
 #include "tracefs/daemon/service_manager.h"
-#include "tracefs/export/output_buffer.h"
 #include "tracefs/recv/certificate_places.h"
 #include "tracefs/recv/current_keys.h"
 #include "tracefs/recv/file_keeper.h"
@@ -42,6 +41,7 @@
 #include "tracefs/recv/receiver_counts.h"
 #include "tracefs/recv/receiver_metrics.h"
 #include "tracefs/recv/sender_shares.h"
+#include "tracefs/text/output_buffer.h"
 
 namespace tracefs {
 namespace {

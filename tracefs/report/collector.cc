@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "tracefs/export/flag_names.h"
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/tally/transfer.h"
+#include "tracefs/text/flag_names.h"
 
 namespace tracefs::report {
 namespace {

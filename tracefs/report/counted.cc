@@ -6,7 +6,7 @@
 
 #include "tracefs/event/field.h"
 #include "tracefs/event/op.h"
-#include "tracefs/export/aggregate_lines.h"
+#include "tracefs/feed/aggregate_lines.h"
 #include "tracefs/format/constants.h"
 #include "tracefs/report/metrics.h"
 

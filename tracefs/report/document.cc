@@ -1,8 +1,8 @@
 #include "tracefs/report/document.h"
 
 #include "tracefs/base/version.h"
-#include "tracefs/export/escape.h"
 #include "tracefs/report/document_parts.h"
+#include "tracefs/text/escape.h"
 
 namespace tracefs::report {
 

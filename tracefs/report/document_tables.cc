@@ -3,8 +3,8 @@
 #include <functional>
 #include <numeric>
 
-#include "tracefs/export/flag_names.h"
 #include "tracefs/report/document_parts.h"
+#include "tracefs/text/flag_names.h"
 
 namespace tracefs::report {
 namespace {

@@ -3,10 +3,10 @@
 #include <span>
 
 #include "tracefs/crypto/hash.h"
-#include "tracefs/export/escape.h"
 #include "tracefs/report/pictures.h"
 #include "tracefs/report/units_text.h"
 #include "tracefs/report/web_files.h"
+#include "tracefs/text/escape.h"
 
 namespace tracefs::report {
 namespace {

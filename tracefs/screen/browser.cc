@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "tracefs/export/csv_text.h"
+#include "tracefs/text/csv_text.h"
 
 namespace tracefs::screen {
 

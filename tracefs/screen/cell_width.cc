@@ -4,7 +4,7 @@
 #include <array>
 
 #include "tracefs/base/printable.h"
-#include "tracefs/export/escape.h"
+#include "tracefs/text/escape.h"
 
 namespace tracefs::screen {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "tracefs/export/flag_names.h"
+#include "tracefs/text/flag_names.h"
 
 namespace tracefs::screen {
 namespace {

@@ -5,7 +5,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "tracefs/export/flag_names.h"
+#include "tracefs/text/flag_names.h"
 
 namespace tracefs::screen {
 namespace {

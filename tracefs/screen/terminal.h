@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "tracefs/export/output_buffer.h"
 #include "tracefs/screen/line.h"
 #include "tracefs/screen/look.h"
+#include "tracefs/text/output_buffer.h"
 
 namespace tracefs::screen {
 

@@ -7,10 +7,10 @@
 #include <string>
 
 #include "tracefs/base/status.h"
-#include "tracefs/export/output_buffer.h"
 #include "tracefs/screen/browser.h"
 #include "tracefs/screen/feed.h"
 #include "tracefs/screen/look.h"
+#include "tracefs/text/output_buffer.h"
 
 namespace tracefs::screen {
 

@@ -1,5 +1,5 @@
 // Feeds: instead of blocks, an output gets each operation as one event of a
-// format that security tools read (tracefs/export/feed.h). Blocks must come as
+// format that security tools read (tracefs/feed/feed.h). Blocks must come as
 // they are made: no filter that changes their bytes may stand before.
 #pragma once
 
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "drivers/output/feed/option.h"
-#include "tracefs/export/feed.h"
+#include "tracefs/feed/feed.h"
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/pipeline/stages.h"
 

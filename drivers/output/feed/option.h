@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "config/config.h"
-#include "tracefs/export/feed.h"
+#include "tracefs/feed/feed.h"
 
 namespace tracefs {
 

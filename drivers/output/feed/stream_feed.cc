@@ -7,9 +7,9 @@
 #include <deque>
 
 #include "tracefs/base/notice.h"
-#include "tracefs/export/escape.h"
-#include "tracefs/export/feed_parts.h"
+#include "tracefs/feed/feed_parts.h"
 #include "tracefs/pipeline/loss.h"
+#include "tracefs/text/escape.h"
 
 namespace tracefs {
 namespace {

@@ -1,5 +1,5 @@
 // Escaping, against a JSON library and against decoders written here.
-#include "tracefs/export/escape.h"
+#include "tracefs/text/escape.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tracefs/export/decimal.h"
+#include "tracefs/text/decimal.h"
 
 namespace tracefs {
 namespace {

@@ -1,6 +1,6 @@
 // Feeds: every operation with random contents becomes one line that has what
 // the schemas require; hostile names stay inside their quotes.
-#include "tracefs/export/feed.h"
+#include "tracefs/feed/feed.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Names of flags and modes.
-#include "tracefs/export/flag_names.h"
+#include "tracefs/text/flag_names.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

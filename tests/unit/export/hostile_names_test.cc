@@ -11,12 +11,12 @@
 
 #include "tests/support/trace_builder.h"
 #include "tracefs/base/printable.h"
-#include "tracefs/export/feed.h"
-#include "tracefs/export/output_buffer.h"
 #include "tracefs/export/table.h"
+#include "tracefs/feed/feed.h"
 #include "tracefs/format/byte_source.h"
 #include "tracefs/format/constants.h"
 #include "tracefs/format/trace_reader.h"
+#include "tracefs/text/output_buffer.h"
 
 namespace tracefs {
 namespace {

@@ -13,10 +13,10 @@
 #include "tests/support/random_event.h"
 #include "tests/support/trace_builder.h"
 #include "tracefs/event/system_call_names.h"
-#include "tracefs/export/escape.h"
-#include "tracefs/export/flag_names.h"
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/format/trace_merger.h"
+#include "tracefs/text/escape.h"
+#include "tracefs/text/flag_names.h"
 
 namespace tracefs {
 namespace {

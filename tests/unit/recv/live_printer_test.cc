@@ -13,8 +13,8 @@
 
 #include "tests/support/net_world.h"
 #include "tests/support/trace_builder.h"
-#include "tracefs/export/output_buffer.h"
 #include "tracefs/format/frame_parser.h"
+#include "tracefs/text/output_buffer.h"
 
 namespace tracefs {
 namespace {

@@ -3,7 +3,7 @@
 const shownRows = new Map();  // by table: how many rows, if more were asked for
 
 // A cell for a spreadsheet, which may take =, +, - and @ for a formula: as
-// tracefs/export/csv_text.h has it.
+// tracefs/text/csv_text.h has it.
 const csvEscape = (text) => [...new TextEncoder().encode(text)].map((byte) => `\\x${byte.toString(16).padStart(2, '0')}`).join('');
 const csvCell = (value) => {
   let text = value === null || value === undefined ? '' : String(value);

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "tracefs/base/clock.h"
 #include "tracefs/base/status.h"
 
 namespace tracefs {
@@ -19,8 +18,5 @@ inline std::string TextIn(const nlohmann::ordered_json& object,
   const auto at = object.find(name);
   return at != object.end() && at->is_string() ? at->get<std::string>() : "";
 }
-
-// By how much a live answer may come later than was asked for.
-inline constexpr uint64_t kLateNs = 600 * kNsPerMs;
 
 }  // namespace tracefs

@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "tracefs/export/output_buffer.h"
+#include "tracefs/text/output_buffer.h"
 #include "tracefs/tools/ctl/options.h"
 
 namespace tracefs {

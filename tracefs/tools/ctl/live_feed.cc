@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "tracefs/base/clock.h"
-#include "tracefs/export/escape.h"
 #include "tracefs/export/table.h"
 #include "tracefs/screen/records.h"
+#include "tracefs/text/escape.h"
 #include "tracefs/tools/ctl/answer_json.h"
 #include "tracefs/tools/ctl/request.h"
 #include "tracefs/tools/ctl/text.h"

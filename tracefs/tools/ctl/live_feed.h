@@ -11,8 +11,8 @@
 #include "tracefs/base/status.h"
 #include "tracefs/control/client.h"
 #include "tracefs/export/exporter.h"
-#include "tracefs/export/output_buffer.h"
 #include "tracefs/screen/feed.h"
+#include "tracefs/text/output_buffer.h"
 #include "tracefs/tools/ctl/live_trace.h"
 
 namespace tracefs {

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "tracefs/base/status.h"
-#include "tracefs/export/output_buffer.h"
 #include "tracefs/query/grouping.h"
+#include "tracefs/text/output_buffer.h"
 
 namespace tracefs {
 

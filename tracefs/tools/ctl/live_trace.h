@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 
+#include "tracefs/base/clock.h"
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/format/aggregate.h"
@@ -13,6 +14,9 @@
 #include "tracefs/format/trace_merger.h"
 
 namespace tracefs {
+
+// By how much what is told of an interval may come after its end.
+inline constexpr uint64_t kLateNs = 600 * kNsPerMs;
 
 // Used by one thread.
 class LiveTrace {

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "tracefs/command/front.h"
-#include "tracefs/export/output_buffer.h"
+#include "tracefs/text/output_buffer.h"
 #include "tracefs/tools/ctl/ctl.h"
 #include "tracefs/tools/ctl/options.h"
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "tracefs/base/mount_path.h"
-#include "tracefs/export/escape.h"
+#include "tracefs/text/escape.h"
 
 namespace tracefs {
 namespace {

@@ -23,7 +23,7 @@
 #include "tracefs/broker/spec.h"
 #include "tracefs/control/wish_json.h"
 #include "tracefs/crypto/key_source.h"
-#include "tracefs/export/escape.h"
+#include "tracefs/text/escape.h"
 #include "tracefs/tools/ctl/answer_json.h"
 #include "tracefs/tracers/plan.h"
 

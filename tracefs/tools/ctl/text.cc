@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tracefs/base/units.h"
-#include "tracefs/export/escape.h"
+#include "tracefs/text/escape.h"
 
 namespace tracefs {
 namespace {

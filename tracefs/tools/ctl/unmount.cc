@@ -15,7 +15,7 @@
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/control/answer.h"
 #include "tracefs/control/client.h"
-#include "tracefs/export/escape.h"
+#include "tracefs/text/escape.h"
 #include "tracefs/tools/ctl/answer_json.h"
 #include "tracefs/tools/ctl/mount_holders.h"
 #include "tracefs/tools/ctl/request.h"

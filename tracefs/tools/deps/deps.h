@@ -1,7 +1,7 @@
 // tracefs-deps without its main: answers questions about a build.
 #pragma once
 
-#include "tracefs/export/output_buffer.h"
+#include "tracefs/text/output_buffer.h"
 #include "tracefs/tools/deps/options.h"
 
 namespace tracefs {

@@ -8,9 +8,9 @@
 
 #include "tracefs/base/printable.h"
 #include "tracefs/build/compilation.h"
-#include "tracefs/export/escape.h"
-#include "tracefs/export/feed_parts.h"
-#include "tracefs/export/json_member.h"
+#include "tracefs/feed/feed_parts.h"
+#include "tracefs/text/escape.h"
+#include "tracefs/text/json_member.h"
 
 namespace tracefs {
 namespace {

@@ -8,9 +8,9 @@
 #include "tracefs/build/record_step.h"
 #include "tracefs/command/progress.h"
 #include "tracefs/crypto/key_source.h"
-#include "tracefs/export/escape.h"
 #include "tracefs/reader/trace_limits.h"
 #include "tracefs/reader/trace_set.h"
+#include "tracefs/text/escape.h"
 #include "tracefs/tools/deps/main.h"
 
 namespace tracefs {

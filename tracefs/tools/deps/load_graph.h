@@ -6,7 +6,7 @@
 
 #include "tracefs/base/status.h"
 #include "tracefs/build/build_graph.h"
-#include "tracefs/export/output_buffer.h"
+#include "tracefs/text/output_buffer.h"
 
 namespace tracefs {
 

@@ -4,10 +4,10 @@
 #include <map>
 #include <string_view>
 
-#include "tracefs/export/duration.h"
-#include "tracefs/export/escape.h"
-#include "tracefs/export/feed_parts.h"
-#include "tracefs/export/json_member.h"
+#include "tracefs/feed/feed_parts.h"
+#include "tracefs/text/duration.h"
+#include "tracefs/text/escape.h"
+#include "tracefs/text/json_member.h"
 
 namespace tracefs {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "tracefs/export/output_buffer.h"
+#include "tracefs/text/output_buffer.h"
 #include "tracefs/tools/dump/options.h"
 
 namespace tracefs {

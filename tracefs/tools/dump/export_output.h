@@ -7,9 +7,9 @@
 
 #include "tracefs/base/replacement.h"
 #include "tracefs/base/status.h"
-#include "tracefs/export/output_buffer.h"
-#include "tracefs/export/safe_numbers.h"
 #include "tracefs/export/table.h"
+#include "tracefs/text/output_buffer.h"
+#include "tracefs/text/safe_numbers.h"
 #include "tracefs/tools/dump/options.h"
 
 namespace tracefs {

@@ -6,8 +6,8 @@
 
 #include "tracefs/command/front.h"
 #include "tracefs/command/paged_output.h"
-#include "tracefs/export/output_buffer.h"
 #include "tracefs/format/constants.h"
+#include "tracefs/text/output_buffer.h"
 #include "tracefs/tools/dump/dump.h"
 #include "tracefs/tools/dump/options.h"
 

@@ -12,7 +12,6 @@
 
 #include "tracefs/command/caret.h"
 #include "tracefs/command/progress.h"
-#include "tracefs/export/escape.h"
 #include "tracefs/query/analyses.h"
 #include "tracefs/query/group_counted.h"
 #include "tracefs/query/group_traces.h"
@@ -21,6 +20,7 @@
 #include "tracefs/query/table_text.h"
 #include "tracefs/query/trace_input.h"
 #include "tracefs/reader/opaque_fields.h"
+#include "tracefs/text/escape.h"
 #include "tracefs/tools/dump/main.h"
 
 namespace tracefs {

@@ -5,9 +5,9 @@
 
 #include "filters/output/key_ring.h"
 #include "tracefs/crypto/key_source.h"
-#include "tracefs/export/escape.h"
 #include "tracefs/reader/trace_set.h"
 #include "tracefs/replay/check.h"
+#include "tracefs/text/escape.h"
 
 namespace tracefs {
 namespace {

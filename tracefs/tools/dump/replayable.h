@@ -2,7 +2,7 @@
 // tracefs-replay --check.
 #pragma once
 
-#include "tracefs/export/output_buffer.h"
+#include "tracefs/text/output_buffer.h"
 #include "tracefs/tools/dump/options.h"
 
 namespace tracefs {

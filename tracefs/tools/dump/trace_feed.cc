@@ -4,11 +4,11 @@
 #include <cmath>
 
 #include "tracefs/base/clock.h"
-#include "tracefs/export/duration.h"
 #include "tracefs/export/table.h"
 #include "tracefs/screen/browser.h"
 #include "tracefs/screen/column.h"
 #include "tracefs/screen/records.h"
+#include "tracefs/text/duration.h"
 #include "tracefs/tools/dump/trace_summary.h"
 
 namespace tracefs {

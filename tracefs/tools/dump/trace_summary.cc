@@ -7,14 +7,14 @@
 
 #include "tracefs/base/clock.h"
 #include "tracefs/base/text.h"
-#include "tracefs/export/aggregate_lines.h"
-#include "tracefs/export/decimal.h"
-#include "tracefs/export/escape.h"
-#include "tracefs/export/json_member.h"
+#include "tracefs/feed/aggregate_lines.h"
 #include "tracefs/format/constants.h"
 #include "tracefs/format/frame.h"
 #include "tracefs/query/group_counted.h"
 #include "tracefs/tally/transfer.h"
+#include "tracefs/text/decimal.h"
+#include "tracefs/text/escape.h"
+#include "tracefs/text/json_member.h"
 
 namespace tracefs {
 namespace {

@@ -7,10 +7,10 @@
 
 #include "tracefs/base/clock.h"
 #include "tracefs/crypto/key_source.h"
-#include "tracefs/export/escape.h"
 #include "tracefs/reader/event_filter.h"
 #include "tracefs/reader/path_advice.h"
 #include "tracefs/reader/trace_set.h"
+#include "tracefs/text/escape.h"
 #include "tracefs/tools/replay/caller_words.h"
 
 namespace tracefs {

@@ -1,7 +1,7 @@
 // tracefs-replay without its main.
 #pragma once
 
-#include "tracefs/export/output_buffer.h"
+#include "tracefs/text/output_buffer.h"
 #include "tracefs/tools/replay/options.h"
 
 namespace tracefs {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "tracefs/export/output_buffer.h"
 #include "tracefs/replay/action.h"
+#include "tracefs/text/output_buffer.h"
 
 namespace tracefs {
 

@@ -8,9 +8,9 @@
 
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
-#include "tracefs/export/output_buffer.h"
 #include "tracefs/replay/undo_apply.h"
 #include "tracefs/replay/undo_step.h"
+#include "tracefs/text/output_buffer.h"
 #include "tracefs/tools/replay/compile.h"
 #include "tracefs/tools/replay/options.h"
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "tracefs/base/enclosed_folder.h"
-#include "tracefs/export/escape.h"
 #include "tracefs/replay/open_beneath.h"
+#include "tracefs/text/escape.h"
 
 namespace tracefs {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "tracefs/base/status.h"
 #include "tracefs/command/paged_output.h"
-#include "tracefs/export/csv_text.h"
 #include "tracefs/query/trace_input.h"
+#include "tracefs/text/csv_text.h"
 
 namespace tracefs {
 

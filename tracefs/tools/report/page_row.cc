@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "tracefs/command/progress.h"
-#include "tracefs/export/escape.h"
 #include "tracefs/query/trace_input.h"
 #include "tracefs/report/collector.h"
 #include "tracefs/report/document.h"
 #include "tracefs/report/page.h"
 #include "tracefs/report/pictures.h"
+#include "tracefs/text/escape.h"
 #include "tracefs/tools/report/main.h"
 #include "tracefs/tools/report/raster.h"
 

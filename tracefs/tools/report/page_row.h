@@ -5,7 +5,7 @@
 #include <array>
 #include <string_view>
 
-#include "tracefs/export/output_buffer.h"
+#include "tracefs/text/output_buffer.h"
 #include "tracefs/tools/report/options.h"
 
 namespace tracefs {

@@ -6,7 +6,7 @@
 
 #include "tracefs/base/replacement.h"
 #include "tracefs/command/wait_for_writers.h"
-#include "tracefs/export/escape.h"
+#include "tracefs/text/escape.h"
 #include "tracefs/tools/report/main.h"
 #include "tracefs/tools/report/rows.h"
 #include "tracefs/tools/report/sql.h"

@@ -1,7 +1,7 @@
 // Runs tracefs-report.
 #pragma once
 
-#include "tracefs/export/output_buffer.h"
+#include "tracefs/text/output_buffer.h"
 #include "tracefs/tools/report/options.h"
 
 namespace tracefs {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "tracefs/export/output_buffer.h"
+#include "tracefs/text/output_buffer.h"
 #include "tracefs/tools/report/options.h"
 
 namespace tracefs {

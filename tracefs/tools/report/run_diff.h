@@ -1,7 +1,7 @@
 // Compares traces: what is slower, new or gone.
 #pragma once
 
-#include "tracefs/export/output_buffer.h"
+#include "tracefs/text/output_buffer.h"
 #include "tracefs/tools/report/options.h"
 
 namespace tracefs {

@@ -2,7 +2,7 @@
 // docs/fleet.md.
 #pragma once
 
-#include "tracefs/export/output_buffer.h"
+#include "tracefs/text/output_buffer.h"
 #include "tracefs/tools/report/options.h"
 
 namespace tracefs {

@@ -11,10 +11,10 @@
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/command/progress.h"
 #include "tracefs/command/wait_for_writers.h"
-#include "tracefs/export/escape.h"
 #include "tracefs/format/marks.h"
 #include "tracefs/format/message_cursor.h"
 #include "tracefs/reader/trace_set.h"
+#include "tracefs/text/escape.h"
 #include "tracefs/tools/verify/part_check.h"
 #include "tracefs/tools/verify/trace_judge.h"
 

@@ -2,7 +2,7 @@
 // the keys reach, and prints what TraceJudge says.
 #pragma once
 
-#include "tracefs/export/output_buffer.h"
+#include "tracefs/text/output_buffer.h"
 #include "tracefs/tools/verify/options.h"
 
 namespace tracefs {

@@ -1,4 +1,4 @@
-#include "tracefs/export/spool.h"
+#include "tracefs/text/spool.h"
 
 #include <errno.h>
 #include <fcntl.h>

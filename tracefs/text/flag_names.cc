@@ -1,4 +1,4 @@
-#include "tracefs/export/flag_names.h"
+#include "tracefs/text/flag_names.h"
 
 #include <fcntl.h>
 #include <linux/fuse.h>
@@ -12,7 +12,7 @@
 #include <cstring>
 #include <span>
 
-#include "tracefs/export/put_text.h"
+#include "tracefs/text/put_text.h"
 
 namespace tracefs {
 namespace {

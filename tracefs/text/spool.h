@@ -14,7 +14,7 @@
 
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
-#include "tracefs/export/output_buffer.h"
+#include "tracefs/text/output_buffer.h"
 
 namespace tracefs {
 

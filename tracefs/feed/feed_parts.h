@@ -8,6 +8,8 @@
 
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/format/record.h"
+#include "tracefs/text/escape.h"
+#include "tracefs/text/time_text.h"
 
 namespace tracefs {
 
@@ -42,12 +44,6 @@ struct FileEvent {
 // "/a/b.c" -> "b.c", "/a"; the root is in itself.
 std::string_view NameOfPath(std::string_view path);
 std::string_view DirectoryOfPath(std::string_view path);
-
-// Any bytes as UTF-8.
-std::string Utf8Text(std::string_view bytes);
-
-// "2026-01-02T03:04:05.123456789Z", with so many digits.
-std::string Rfc3339(uint64_t real_ns, int digits);
 
 // Writes one object, in order, with objects and arrays inside.
 class JsonLine {

@@ -1,4 +1,4 @@
-#include "tracefs/export/process_lines.h"
+#include "tracefs/feed/process_lines.h"
 
 #include <linux/sched.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <string_view>
 
-#include "tracefs/export/escape.h"
-#include "tracefs/export/json_member.h"
+#include "tracefs/text/escape.h"
+#include "tracefs/text/json_member.h"
 
 namespace tracefs {
 namespace {

@@ -1,15 +1,15 @@
-#include "tracefs/export/aggregate_lines.h"
+#include "tracefs/feed/aggregate_lines.h"
 
 #include <string_view>
 
 #include "tracefs/event/field.h"
 #include "tracefs/event/op.h"
-#include "tracefs/export/duration.h"
-#include "tracefs/export/escape.h"
-#include "tracefs/export/flag_names.h"
-#include "tracefs/export/json_member.h"
 #include "tracefs/format/constants.h"
 #include "tracefs/format/histogram.h"
+#include "tracefs/text/duration.h"
+#include "tracefs/text/escape.h"
+#include "tracefs/text/flag_names.h"
+#include "tracefs/text/json_member.h"
 
 namespace tracefs {
 namespace {

@@ -38,4 +38,7 @@ std::string TerminalWord(std::string_view text, std::string_view more = {});
 // PutTerminalEscaped, as a string.
 std::string TerminalText(std::string_view text);
 
+// Any bytes as UTF-8.
+std::string Utf8Text(std::string_view bytes);
+
 }  // namespace tracefs

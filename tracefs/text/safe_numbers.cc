@@ -1,4 +1,4 @@
-#include "tracefs/export/safe_numbers.h"
+#include "tracefs/text/safe_numbers.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "tracefs/export/escape.h"
+#include "tracefs/text/escape.h"
 
 #include <algorithm>
 #include <array>
@@ -246,6 +246,14 @@ std::string TerminalText(std::string_view text) {
   out.resize(
       static_cast<size_t>(PutTerminalEscaped(out.data(), text) - out.data()));
   return out;
+}
+
+std::string Utf8Text(std::string_view bytes) {
+  if (IsUtf8(bytes)) return std::string(bytes);
+  std::string text(4 * bytes.size(), '\0');
+  text.resize(static_cast<size_t>(PutTerminalEscaped(text.data(), bytes) -
+                                  text.data()));
+  return text;
 }
 
 }  // namespace tracefs

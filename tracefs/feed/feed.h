@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "tracefs/export/exporter.h"
 #include "tracefs/format/record.h"
 
 namespace tracefs {
@@ -55,9 +54,5 @@ inline constexpr FeedRow kFeeds[] = {
 };
 // Null if there is none of that name.
 std::unique_ptr<FeedFormat> MakeFeedFormat(std::string_view name);
-
-// What tracefs-dump makes of one.
-std::unique_ptr<Exporter> MakeFeedExporter(OutputBuffer& out,
-                                           std::unique_ptr<FeedFormat> feed);
 
 }  // namespace tracefs

@@ -1,7 +1,6 @@
-#include "tracefs/export/json_member.h"
+#include "tracefs/text/json_member.h"
 
-#include "tracefs/export/escape.h"
-#include "tracefs/export/feed_parts.h"
+#include "tracefs/text/escape.h"
 
 namespace tracefs {
 

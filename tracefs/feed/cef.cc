@@ -6,10 +6,10 @@
 #include <cstdio>
 
 #include "tracefs/base/clock.h"
-#include "tracefs/export/alarm_lines.h"
-#include "tracefs/export/escape.h"
-#include "tracefs/export/feed.h"
-#include "tracefs/export/feed_parts.h"
+#include "tracefs/feed/alarm_lines.h"
+#include "tracefs/feed/feed.h"
+#include "tracefs/feed/feed_parts.h"
+#include "tracefs/text/escape.h"
 
 namespace tracefs {
 namespace {

@@ -1,4 +1,4 @@
-#include "tracefs/export/openmetrics.h"
+#include "tracefs/text/openmetrics.h"
 
 #include <sys/resource.h>
 
@@ -6,7 +6,7 @@
 #include <charconv>
 
 #include "tracefs/base/version.h"
-#include "tracefs/export/escape.h"
+#include "tracefs/text/escape.h"
 
 namespace tracefs {
 

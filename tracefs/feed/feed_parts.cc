@@ -1,15 +1,14 @@
-#include "tracefs/export/feed_parts.h"
+#include "tracefs/feed/feed_parts.h"
 
 #include <linux/fuse.h>
-#include <time.h>
 
 #include <array>
 #include <cstdio>
 
 #include "tracefs/base/clock.h"
-#include "tracefs/export/escape.h"
-#include "tracefs/export/flag_names.h"
-#include "tracefs/export/json_member.h"
+#include "tracefs/text/escape.h"
+#include "tracefs/text/flag_names.h"
+#include "tracefs/text/json_member.h"
 
 namespace tracefs {
 namespace {
@@ -71,28 +70,6 @@ std::string_view DirectoryOfPath(std::string_view path) {
   return path.substr(0, slash == 0 ? 1 : slash);
 }
 
-std::string Utf8Text(std::string_view bytes) {
-  if (IsUtf8(bytes)) return std::string(bytes);
-  std::string text(4 * bytes.size(), '\0');
-  text.resize(static_cast<size_t>(PutTerminalEscaped(text.data(), bytes) -
-                                  text.data()));
-  return text;
-}
-
-std::string Rfc3339(uint64_t real_ns, int digits) {
-  const auto seconds = static_cast<time_t>(real_ns / kNsPerSecond);
-  tm utc{};
-  ::gmtime_r(&seconds, &utc);
-  std::array<char, 40> text;
-  const size_t size =
-      std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &utc);
-  std::array<char, 12> fraction;
-  std::snprintf(fraction.data(), fraction.size(), ".%09u",
-                static_cast<unsigned>(real_ns % kNsPerSecond));
-  return std::string(text.data(), size) +
-         std::string(fraction.data(), static_cast<size_t>(digits) + 1) + 'Z';
-}
-
 void JsonLine::Key(std::string_view key) {
   if (!first_) out_ += ',';
   first_ = false;
@@ -139,10 +116,10 @@ void JsonLine::PutFieldText(std::string_view key, const FileEvent& event,
 }
 
 void JsonLine::PutList(std::string_view key, std::string_view only_entry) {
-  Put(key, only_entry);
-  // ["…"] instead of "…": entries of ours have nothing to escape.
-  out_.insert(out_.size() - only_entry.size() - 2, "[");
-  out_ += ']';
+  Key(key);
+  out_ += "[\"";
+  out_ += only_entry;  // one of our own words: there is nothing to escape
+  out_ += "\"]";
 }
 
 void JsonLine::PutAlarm(const format::AlarmRecord& alarm) {

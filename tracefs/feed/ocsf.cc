@@ -3,9 +3,9 @@
 // class (0): something was not seen.
 
 #include "tracefs/base/clock.h"
-#include "tracefs/export/alarm_lines.h"
-#include "tracefs/export/feed.h"
-#include "tracefs/export/feed_parts.h"
+#include "tracefs/feed/alarm_lines.h"
+#include "tracefs/feed/feed.h"
+#include "tracefs/feed/feed_parts.h"
 
 namespace tracefs {
 namespace {

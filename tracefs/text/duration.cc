@@ -1,4 +1,4 @@
-#include "tracefs/export/duration.h"
+#include "tracefs/text/duration.h"
 
 #include <algorithm>
 #include <array>
@@ -6,8 +6,8 @@
 #include <iterator>
 #include <string_view>
 
-#include "tracefs/export/decimal.h"
-#include "tracefs/export/put_text.h"
+#include "tracefs/text/decimal.h"
+#include "tracefs/text/put_text.h"
 
 namespace tracefs {
 namespace {

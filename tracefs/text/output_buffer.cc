@@ -1,4 +1,4 @@
-#include "tracefs/export/output_buffer.h"
+#include "tracefs/text/output_buffer.h"
 
 #include <errno.h>
 

@@ -1,9 +1,9 @@
-#include "tracefs/export/csv_text.h"
+#include "tracefs/text/csv_text.h"
 
 #include <algorithm>
 #include <cstdint>
 
-#include "tracefs/export/escape.h"
+#include "tracefs/text/escape.h"
 
 namespace tracefs {
 namespace {

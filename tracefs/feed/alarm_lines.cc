@@ -1,12 +1,12 @@
-#include "tracefs/export/alarm_lines.h"
+#include "tracefs/feed/alarm_lines.h"
 
-#include "tracefs/export/duration.h"
-#include "tracefs/export/escape.h"
-#include "tracefs/export/feed_parts.h"
-#include "tracefs/export/flag_names.h"
-#include "tracefs/export/json_member.h"
+#include "tracefs/feed/feed_parts.h"
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/format/record.h"
+#include "tracefs/text/duration.h"
+#include "tracefs/text/escape.h"
+#include "tracefs/text/flag_names.h"
+#include "tracefs/text/json_member.h"
 
 namespace tracefs {
 namespace {

@@ -1,4 +1,7 @@
-#include "tracefs/export/feed.h"
+#include "tracefs/export/feed_exporter.h"
+
+#include <string>
+#include <utility>
 
 namespace tracefs {
 namespace {
@@ -31,13 +34,6 @@ class FeedExporter final : public Exporter {
 };
 
 }  // namespace
-
-std::unique_ptr<FeedFormat> MakeFeedFormat(std::string_view name) {
-  for (const FeedRow& feed : kFeeds) {
-    if (feed.name == name) return feed.make();
-  }
-  return nullptr;
-}
 
 std::unique_ptr<Exporter> MakeFeedExporter(OutputBuffer& out,
                                            std::unique_ptr<FeedFormat> feed) {

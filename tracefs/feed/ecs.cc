@@ -3,9 +3,9 @@
 #include <array>
 #include <cstdio>
 
-#include "tracefs/export/alarm_lines.h"
-#include "tracefs/export/feed.h"
-#include "tracefs/export/feed_parts.h"
+#include "tracefs/feed/alarm_lines.h"
+#include "tracefs/feed/feed.h"
+#include "tracefs/feed/feed_parts.h"
 
 namespace tracefs {
 namespace {

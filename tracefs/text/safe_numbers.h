@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "tracefs/export/output_buffer.h"
+#include "tracefs/text/output_buffer.h"
 
 namespace tracefs {
 

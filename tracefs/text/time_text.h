@@ -4,21 +4,39 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
-#include "tracefs/export/exporter.h"
-
 namespace tracefs {
+
+enum class TimeStyle : uint8_t {
+  kLocal,  // HH:MM:SS.uuuuuu in the reader's time zone
+  kUtc,
+  kEpoch,  // seconds.nanoseconds since 1970
+};
+
+// How times are written for people.
+enum class TimeForm : uint8_t {
+  kClock,     // 14:03:07.123456
+  kDate,      // 2026-01-02 14:03:07.123456
+  kIso,       // 2026-01-02T14:03:07.123456789+01:00 (RFC 3339)
+  kEpoch,     // 1767362587.123456789
+  kNs,        // 1767362587123456789
+  kRelative,  // 0.000012345: seconds since the first operation that is shown
+  kDelta,     // the same since the one before
+};
+
+// "2026-01-02T03:04:05.123456789Z", with so many digits.
+std::string Rfc3339(uint64_t real_ns, int digits);
 
 // Used by one thread: it remembers the second and the day it wrote last.
 class TimeText {
  public:
   static constexpr size_t kRoom = 64;  // of any form
 
-  explicit TimeText(const ExportOptions& options)
-      : form_(options.time == TimeStyle::kEpoch ? TimeForm::kEpoch
-                                                : options.form),
-        utc_(options.time == TimeStyle::kUtc) {}
+  TimeText(TimeStyle style, TimeForm form)
+      : form_(style == TimeStyle::kEpoch ? TimeForm::kEpoch : form),
+        utc_(style == TimeStyle::kUtc) {}
 
   // Columns of a listing.
   size_t columns() const;
