@@ -37,7 +37,7 @@ std::string RightAligned(const std::string& text, size_t columns) {
              : std::string(columns - text.size(), ' ') + text;
 }
 
-std::string TimeText(uint64_t real_ns, TimeStyle style) {
+std::string MomentText(uint64_t real_ns, TimeStyle style) {
   const uint64_t seconds = real_ns / kNsPerSecond;
   char text[64];
   if (style == TimeStyle::kEpoch) {
@@ -141,7 +141,7 @@ std::string DescribeTrace(const format::TraceReader& trace, TimeStyle style) {
   line("chain", preamble.chain);
   line("tracer", std::to_string(header.tracer_id));
   if (trace.description().has_clock) {
-    line("begin", TimeText(header.clock.real_ns, style));
+    line("begin", MomentText(header.clock.real_ns, style));
   }
   for (const auto& [key, value] : header.properties) line(key, value);
   return text;
