@@ -1,3 +1,4 @@
+#include "config/shared_options.h"
 #include "drivers/output/feed/feed.h"
 #include "drivers/output/fifo.h"
 #include "drivers/output/rows.h"
@@ -5,12 +6,8 @@
 namespace tracefs {
 namespace {
 
-constexpr std::string_view kPolicies[] = {"block", "drop"};
 constexpr OptionRow kOptions[] = {
-    kBufOption,
-    {.name = "unbuffered"},
-    {.name = "when_full", .type = ValueType::kChoice, .words = kPolicies},
-    kDeadlineOption,
+    kBufOption,  {.name = "unbuffered"}, kBlockOrDropOption, kDeadlineOption,
     kFeedOption,
 };
 

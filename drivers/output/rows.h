@@ -27,10 +27,8 @@ inline constexpr OptionRow kBufOption = {.name = "buf",
                                          .min = 4096,
                                          .max = uint64_t{16} << 20};
 
-// For outputs that wait: how long a write may, what may wait, and the longest
-// pause between attempts to connect.
-inline constexpr OptionRow kDeadlineOption = {
-    .name = "deadline", .type = ValueType::kDuration, .max = 60'000'000'000};
+// For outputs that wait: what may wait, and the longest pause between attempts
+// to connect.
 inline constexpr OptionRow kQueueOption = {.name = "queue",
                                            .type = ValueType::kSize,
                                            .min = 65536,

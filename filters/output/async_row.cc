@@ -1,3 +1,4 @@
+#include "config/shared_options.h"
 #include "filters/output/async.h"
 #include "filters/output/rows.h"
 
@@ -6,7 +7,7 @@ namespace {
 
 constexpr OptionRow kOptions[] = {
     {.name = "buffers", .type = ValueType::kCount, .min = 2, .max = 4096},
-    kWhenFullOption,
+    kBlockOrDropOption,
     kDeadlineOption,
     kBlockOption,
 };

@@ -25,14 +25,7 @@ inline constexpr OptionRow kBlockOption = {.name = "block",
                                            .min = 4096,
                                            .max = uint64_t{16} << 20};
 
-// `when_full = block | drop`, `deadline = 1s`.
-inline constexpr std::string_view kWhenFullWords[] = {"block", "drop"};
-inline constexpr OptionRow kWhenFullOption = {
-    .name = "when_full", .type = ValueType::kChoice, .words = kWhenFullWords};
-inline constexpr OptionRow kDeadlineOption = {
-    .name = "deadline",
-    .type = ValueType::kDuration,
-    .max = uint64_t{60} * 1'000'000'000};
+// Of kBlockOrDropOption and kDeadlineOption.
 WhenFull WhenFullOf(const ConfigEntry& entry);
 Status CheckWhenFull(const ConfigEntry& entry);
 

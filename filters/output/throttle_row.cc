@@ -1,3 +1,4 @@
+#include "config/shared_options.h"
 #include "filters/output/rows.h"
 #include "filters/output/throttle.h"
 
@@ -7,7 +8,7 @@ namespace {
 constexpr OptionRow kOptions[] = {
     {.name = "ops", .type = ValueType::kText},
     {.name = "bytes", .type = ValueType::kText},
-    kWhenFullOption,
+    kBlockOrDropOption,
     kDeadlineOption,
     kBlockOption,
 };

@@ -6,16 +6,10 @@
 
 #include <thread>
 
+#include "tracefs/base/tsan.h"
+
 namespace tracefs {
 namespace {
-
-#if defined(__SANITIZE_THREAD__)
-#define TRACEFS_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define TRACEFS_TSAN 1
-#endif
-#endif
 
 bool MembarrierReady() {
 #ifdef TRACEFS_TSAN

@@ -7,13 +7,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#ifndef OPEN_TREE_CLONE
-#define OPEN_TREE_CLONE 1
-#endif
-#ifndef OPEN_TREE_CLOEXEC
-#define OPEN_TREE_CLOEXEC O_CLOEXEC
-#endif
-
 namespace tracefs {
 
 UniqueFd EncloseFolder(UniqueFd folder) {

@@ -18,13 +18,6 @@
 
 #include "tracefs/base/notice.h"
 
-#ifndef OPEN_TREE_CLONE
-#define OPEN_TREE_CLONE 1
-#endif
-#ifndef OPEN_TREE_CLOEXEC
-#define OPEN_TREE_CLOEXEC O_CLOEXEC
-#endif
-
 namespace tracefs {
 namespace {
 

@@ -5,6 +5,7 @@
 
 #include <array>
 
+#include "config/shared_options.h"
 #include "drivers/output/feed/feed.h"
 #include "drivers/output/feed/stream_feed.h"
 #include "drivers/output/remote/given.h"
@@ -18,7 +19,6 @@ namespace {
 
 using net::Transport;
 
-constexpr std::string_view kPolicies[] = {"block", "drop"};
 constexpr std::string_view kSockets[] = {"tcp", "tls", "udp", "unix"};
 constexpr std::string_view kFacilities[] = {
     "kern",   "user",   "mail",   "daemon", "auth",     "syslog",
@@ -38,7 +38,7 @@ constexpr OptionRow kSyslogOptions[] = {
     {.name = "name", .type = ValueType::kText},
     kBufOption,
     {.name = "unbuffered"},
-    {.name = "when_full", .type = ValueType::kChoice, .words = kPolicies},
+    kBlockOrDropOption,
     kDeadlineOption,
     kQueueOption,
     kRetryOption};

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "config/shared_options.h"
 #include "drivers/output/feed/option.h"
 #include "drivers/output/remote/remote.h"
 #include "drivers/output/rows.h"
