@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""docs/architecture.md is true: rooms, who includes whom, walks. And
-scripts/structure, which says so, notices where such a page is not."""
+"""docs/architecture.md is true: rooms and wings, who includes whom, walks,
+figures. And scripts/structure, which says so, notices where such a page is not."""
 
 import os
 import pathlib
@@ -13,25 +13,32 @@ STRUCTURE = SOURCE / "scripts" / "structure"
 FILES = {
     "CMakeLists.txt": "foreach(folder IN ITEMS\n  tracefs/low tracefs/mid "
                       "tracefs/high ${tests})\n",
-    "README.md": "| `tracefs/low/`, `tracefs/mid/`, `tracefs/high/` | all |\n",
     "tracefs/low/low.h": "void Low();\n",
     "tracefs/mid/mid.h": "class Mid {\n  void Do();\n};\n",
     "tracefs/high/high.cc": '#include "tracefs/low/low.h"\n'
                             '#include "tracefs/mid/mid.h"\n'
-                            "void High() { Low(); }\n",
-    "docs/architecture.md": """# Rooms
+                            "void High() { Low(); }\n" + "\n" * 300,
+    "docs/architecture.md": """# Shared
 | room | what | may include |
 |---|---|---|
 | `tracefs/low/` | low | |
 | `tracefs/mid/` | mid | |
+
+<!-- scripts/structure: graph shared -->
+<!-- end -->
+# Reads: on top
+| room | what | may include |
+|---|---|---|
 | `tracefs/high/` | high | low `mid/mid.h` |
 
+<!-- scripts/structure: graph reads -->
+<!-- end -->
 <!-- scripts/structure: figures -->
 | | files |
 |---|---|
 | then, product | 1 |
 <!-- end -->
-<!-- scripts/structure: graph -->
+<!-- scripts/structure: rooms -->
 <!-- end -->
 ## A walk
 1. `tracefs/high/high.cc: High`
@@ -84,6 +91,18 @@ CASES = [
      "A walk: tracefs/high is entered again, at High"),
     ("docs/architecture.md", "| `tracefs/new/` | new | |\n",
      "tracefs/new is in docs/architecture.md, and not a room"),
+    ("tracefs/mid/mid.h", '#include "tracefs/high/high.cc"\n',
+     "the wing shared needs none other"),
+    ("tracefs/mid/mid.h", '#include "tracefs/low/low.h"\n',
+     "the graph of shared in docs/architecture.md is not that of the code"),
+    ("tracefs/mid/mid.h", "\n" * 201,
+     "says that tracefs/mid has 3 lines; it has 204"),
+    ("tracefs/high/new.cc", "\n" * 7, "says 307 lines of product; there are 314"),
+    ("tests/test.py", "\n", "says 0 lines of tests; there are 1"),
+]
+# What is no fault yet: the page need not change with every line of code.
+PASSES = [
+    ("tracefs/mid/mid.h", "\n" * 5),
 ]
 
 
@@ -91,24 +110,34 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         tree(folder, written=False)
         status, said = run("--check", folder)
-        expect(status == 1 and "is not that of the code" in said,
+        expect(status == 1 and "is not that of the code" in said and
+               "has no figures of tracefs/low" in said,
                f"a page without its graph passes: {said}")
         tree(folder)
         status, said = run("--check", folder)
         expect((status, said) == (0, ""), f"a true page does not pass: {said}")
         page = pathlib.Path(folder, "docs/architecture.md").read_text(
             encoding="utf-8")
-        expect("| then, product | 1 |\n| now, product | 3 |" in page,
+        expect("| then, product | 1 |\n| now, product | 3 |" in page and
+               "| mid | 1 | 3 | 3 |" in page,
                f"figures are not written:\n{page}")
+        expect('  r2["high"]\n  r2 --> r0\n' not in page,
+               f"a wing's drawing has arrows to the first wing:\n{page}")
     for change, text, want in CASES:
         with tempfile.TemporaryDirectory() as folder:
             tree(folder, change, text)
             status, said = run("--check", folder)
             expect(status == 1 and want in said,
                    f"{text.strip()} in {change}: got {said!r}, not {want!r}")
+    for change, text in PASSES:
+        with tempfile.TemporaryDirectory() as folder:
+            tree(folder, change, text)
+            status, said = run("--check", folder)
+            expect((status, said) == (0, ""),
+                   f"{len(text)} lines more in {change}: got {said!r}")
     status, said = run("--check")
     expect(status == 0, f"this tree:\n{said}")
-    print(f"ok: {len(CASES) + 3} cases")
+    print(f"ok: {len(CASES) + len(PASSES) + 3} cases")
 
 
 if __name__ == "__main__":
