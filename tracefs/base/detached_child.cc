@@ -1,5 +1,6 @@
 #include "tracefs/base/detached_child.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -8,7 +9,11 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstddef>
+#include <cstring>
+#include <memory>
+#include <vector>
 
 namespace tracefs {
 namespace {
@@ -37,6 +42,22 @@ void CloseFilesFrom(unsigned first, std::span<int> kept) {
     next = std::max(next, own + 1);
   }
   ::close_range(next, ~0U, 0);
+}
+
+void CloseInheritedFiles() {
+  const std::unique_ptr<DIR, int (*)(DIR*)> files(::opendir("/proc/self/fd"),
+                                                  &::closedir);
+  if (!files) return;
+  std::vector<int> inherited;
+  while (const dirent* entry = ::readdir(files.get())) {
+    const char* const name = entry->d_name;
+    int fd = -1;
+    std::from_chars(name, name + std::strlen(name), fd);
+    if (fd <= STDERR_FILENO) continue;
+    const int flags = ::fcntl(fd, F_GETFD);
+    if (flags >= 0 && (flags & FD_CLOEXEC) == 0) inherited.push_back(fd);
+  }
+  for (const int fd : inherited) ::close(fd);
 }
 
 void DetachChild(const char* name, std::initializer_list<int> kept) {

@@ -15,6 +15,7 @@
 #include <iostream>
 #include <memory>
 
+#include "tracefs/base/detached_child.h"
 #include "tracefs/base/mount_path.h"
 #include "tracefs/base/notice.h"
 #include "tracefs/control/metrics_server.h"
@@ -274,6 +275,8 @@ Status Run(const MountOptions& given, Log& log,
   Result<std::vector<TracerPlan>> plans =
       PlanTracers(*config, names, {.stay = begun_to_trace});
   if (!plans.ok()) return plans.status();
+  // What a config names may be among them (/dev/fd/N).
+  CloseInheritedFiles();
 
   if (steering != nullptr) {
     if (Status s = steering->Remember(); !s.ok()) return s;

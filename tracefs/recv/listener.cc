@@ -166,6 +166,7 @@ Result<std::vector<HandedSocket>> TakeHandedSockets() {
     std::getline(each, name, ':');
     HandedSocket socket;
     socket.fd.Reset(fd);
+    ::fcntl(fd, F_SETFD, FD_CLOEXEC);
     int type = 0;
     int listens = 0;
     socklen_t length = sizeof type;

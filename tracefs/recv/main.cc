@@ -17,6 +17,7 @@
 
 #include "tracefs/base/clock.h"
 #include "tracefs/base/descriptor_limit.h"
+#include "tracefs/base/detached_child.h"
 #include "tracefs/base/file_io.h"
 #include "tracefs/base/log_socket.h"
 #include "tracefs/base/notice.h"
@@ -279,6 +280,7 @@ Status Run(const RecvOptions& options) {
   auto opened = Secrets::Open(options);
   if (!opened.ok()) return opened.status();
   Secrets& secrets = **opened;
+  CloseInheritedFiles();
   ReceiverCounts counts;
   const auto reload = [&]() -> net::TlsContext* {
     signalfd_siginfo info;

@@ -6,6 +6,7 @@ What a daemon in it can and cannot do is in tests/unit/daemon."""
 
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -110,6 +111,71 @@ def no_descriptor_leads_out(suite):
     mount.unmount()
 
 
+# Whoever starts a daemon may have files open that it has no business with.
+WITH_AN_OPEN_FILE = ("/bin/sh", "-c", 'exec 9< /etc/shadow; exec "$@"', "sh")
+
+
+def has_open(pid, path):
+    files = f"/proc/{pid}/fd"
+    return any(os.readlink(os.path.join(files, fd)) == path
+               for fd in os.listdir(files))
+
+
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as pids:
+        return [int(child) for child in pids.read().split()]
+
+
+def files_of_its_caller_are_closed(suite):
+    out = suite.folder("inherited", "out")
+    mount = suite.start("inherited", '{ {} { stream = { STR_ALL } } '
+                        f'{{ file = "{out}/trace" }} }}',
+                        wrapper=WITH_AN_OPEN_FILE)
+    work(mount.point)
+    for pid in (mount.pid, *children_of(mount.pid)):
+        expect(not has_open(pid, "/etc/shadow"),
+               f"process {pid} has a file of its caller's open")
+    mount.unmount()
+
+
+def a_command_keeps_files_of_its_caller(suite):
+    """But the mount around it does not get them."""
+    source = suite.folder("run", "source")
+    seen = suite.path("run", "seen")
+    command = suite.background(subprocess.Popen(
+        [*WITH_AN_OPEN_FILE, os.path.join(suite.bin, "tracefs-run"),
+         "--src", source, "--output", suite.path("run", "trace"), "--",
+         "/bin/sh", "-c", f"readlink /proc/self/fd/9 > {seen}; exec sleep 60"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+    wait_until(lambda: os.path.exists(seen) and os.path.getsize(seen) > 0,
+               "the command")
+    with open(seen, encoding="utf-8") as path:
+        expect_equal(path.read(), "/etc/shadow\n", "what the command has open")
+    daemons = []
+    for child in children_of(command.pid):
+        with open(f"/proc/{child}/comm", encoding="ascii") as comm:
+            if comm.read().startswith("tracefs"):
+                daemons += [child, *children_of(child)]
+    expect(daemons, "no daemon was found")
+    for pid in daemons:
+        expect(not has_open(pid, "/etc/shadow"), f"process {pid} has it open")
+    os.kill(command.pid, signal.SIGTERM)
+    command.wait(timeout=60)
+
+
+def a_receiver_closes_files_of_its_caller(suite):
+    listen = suite.path("recv", "socket")
+    receiver = suite.background(subprocess.Popen(
+        [*WITH_AN_OPEN_FILE, os.path.join(suite.bin, "tracefs-recv"),
+         "--listen", "unix:" + listen, "--out", suite.folder("recv", "out")],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+    wait_until(lambda: os.path.exists(listen), "the receiver")
+    wait_until(lambda: not has_open(receiver.pid, "/etc/shadow"),
+               "the file of its caller is closed")
+    receiver.terminate()
+    receiver.wait(timeout=60)
+
+
 def added_outputs_do_not_lead_out(suite):
     out = suite.folder("add", "out")
     mount = suite.start("add", '{ {} { stream = { STR_ALL } } '
@@ -199,7 +265,9 @@ def a_strict_one_knows_more_files_than_descriptors(suite):
 
 def main():
     suite = SandboxSuite("sandbox", __doc__)
-    for case in (no_descriptor_leads_out, added_outputs_do_not_lead_out,
+    for case in (no_descriptor_leads_out, files_of_its_caller_are_closed,
+                 a_command_keeps_files_of_its_caller,
+                 a_receiver_closes_files_of_its_caller, added_outputs_do_not_lead_out,
                  a_busy_output_is_not_unmounted):
         suite.run(case.__name__.replace("_", " "), case, suite)
     suite.run("callers are found", callers_are_found, suite, "on")
