@@ -126,13 +126,6 @@ ssize_t WritePages(FileSystem& fs, const Handle& handle, const char* data,
   return all ? static_cast<ssize_t>(size) : -1;
 }
 
-// For a write that does not append through a handle that may only append:
-// fcntl(F_SETFL) took O_APPEND away, and the kernel did not know that it may
-// not. -1 and EPERM while the file below is append-only.
-int ToWriteAnywhere(FileSystem& fs, const Handle& handle) {
-  return fs.Reopen(handle.inode, O_WRONLY);
-}
-
 // Whether its file system has no other store than memory. Those do not know
 // RWF_NOWAIT.
 bool LiesInMemory(int fd) {
@@ -249,14 +242,9 @@ void FsWrite(fuse_req_t req, fuse_ino_t /*ino*/, const char* data, size_t size,
       if (PageOrder* const order = handle.inode.page_order()) {
         lock = std::shared_lock(order->stores());
       }
-      if (handle.append_only && !append) {
-        const UniqueFd anywhere(ToWriteAnywhere(op.fs(), handle));
-        n = anywhere ? ::pwrite(anywhere.get(), from, size, offset) : -1;
-      } else {
-        const int fd = handle.FdFor(op.fs(), fi->flags);
-        n = append ? ::pwritev2(fd, &iov, 1, offset, RWF_APPEND)
-                   : ::pwrite(fd, from, size, offset);
-      }
+      const int fd = handle.FdFor(op.fs(), fi->flags);
+      n = append ? ::pwritev2(fd, &iov, 1, offset, RWF_APPEND)
+                 : ::pwrite(fd, from, size, offset);
       // Asked again: the first page may have been read meanwhile.
       if (PageOrder* const order = handle.inode.page_order();
           order != nullptr && n > 0) {
@@ -324,15 +312,8 @@ void FsCopyFileRange(fuse_req_t req, fuse_ino_t /*ino_in*/, off_t offset_in,
     // The kernel says nothing of set-user-id here: let the backing one decide
     // as for the caller.
     ThreadCredentials::Current().AllowFsetid(caller->uid == 0);
-    // Without O_APPEND, or the kernel would not have asked.
-    const UniqueFd anywhere(out.append_only ? ToWriteAnywhere(op.fs(), out)
-                                            : -1);
-    n = out.append_only && !anywhere
-            ? -1
-            : ::copy_file_range(in.Fd(op.fs()), &offset_in,
-                                anywhere ? anywhere.get() : out.Fd(op.fs()),
-                                &offset_out, size,
-                                static_cast<unsigned>(flags));
+    n = ::copy_file_range(in.Fd(op.fs()), &offset_in, out.Fd(op.fs()),
+                          &offset_out, size, static_cast<unsigned>(flags));
   }
   if (n < 0) return op.ReplyError(errno);
   // The kernel thinks of the file that was written only.

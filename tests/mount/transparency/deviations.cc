@@ -38,8 +38,7 @@ constexpr Deviation kDeviations[] = {
      "has none; every call that would change the file still fails",
      /*always=*/false},
     {"misc.append_flag_of_append_only_file",
-     "as above: O_APPEND can be switched off; a write that then does not "
-     "append is refused",
+     "as above: O_APPEND can be switched off; writes append all the same",
      /*always=*/false},
     {"misc.append_only_file_is_not_mapped",
      "as above: a shared mapping is not refused; but what is stored to it "

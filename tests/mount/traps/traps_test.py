@@ -793,14 +793,6 @@ def append_only_body(path):
     # Also of somebody who forgets where the end is.
     expect_equal(os.pwrite(fd, b"second\n", 0), 7, "bytes appended")
     expect_error([errno.EPERM], "ftruncate", os.ftruncate, fd, 0)
-    # Natively the flag cannot be taken away; FUSE is not asked.
-    try:
-        fcntl.fcntl(fd, fcntl.F_SETFL, 0)
-    except PermissionError:
-        pass
-    else:
-        expect_error([errno.EPERM], "a write that does not append", os.pwrite,
-                     fd, b"third\n", 0)
     os.close(fd)
 
 
