@@ -5,8 +5,9 @@
 
 #include "tracefs/base/text.h"
 #include "tracefs/event/field.h"
-#include "tracefs/format/histogram.h"
+#include "tracefs/format/aggregate.h"
 #include "tracefs/format/names.h"
+#include "tracefs/tally/histogram.h"
 
 namespace tracefs::anonymize {
 namespace {
@@ -185,15 +186,15 @@ Result<std::string> CoarseHistogram(
   std::string out;
   for (ByteSpan in = histogram; !in.empty(); in = in.subspan(kPair)) {
     const auto bucket = LoadLe<uint16_t>(in.data());
-    if (bucket >= format::kHistogramBuckets) {
+    if (bucket >= tally::kHistogramBuckets) {
       return Status::Corrupt("a histogram has a bucket " +
                              std::to_string(bucket));
     }
-    uint64_t value = format::HistogramLow(bucket);
+    uint64_t value = tally::HistogramLow(bucket);
     if (Status s = map(&value); !s.ok()) return s;
     auto count = LoadLe<uint64_t>(in.data() + sizeof bucket);
     std::byte pair[kPair];
-    StoreLe<uint16_t>(pair, format::HistogramBucket(value));
+    StoreLe<uint16_t>(pair, tally::HistogramBucket(value));
     if (!out.empty()) {
       const ByteSpan last = AsBytes(out).last(kPair);
       if (std::memcmp(last.data(), pair, sizeof bucket) == 0) {

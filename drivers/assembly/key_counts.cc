@@ -9,7 +9,7 @@
 namespace tracefs {
 namespace {
 
-using format::HistogramBucket;
+using tally::HistogramBucket;
 
 // What sizes are planned with: bytes of a key, pieces of a histogram.
 constexpr size_t kPlannedKeyBytes = 40;
@@ -53,7 +53,7 @@ KeyCounts::Layout KeyCounts::LayOut(const KeyCountsOptions& options) {
   const size_t histograms = (options.latency ? 1 : 0) + (options.size ? 1 : 0);
   // Other() has whole histograms, and a key of any length must fit.
   const size_t fixed =
-      histograms * format::kHistogramBuckets * sizeof(uint64_t) + kMaxKeyBytes +
+      histograms * tally::kHistogramBuckets * sizeof(uint64_t) + kMaxKeyBytes +
       sizeof(KeyCounts);
   const size_t each =
       sizeof(Entry) + sizeof(uint64_t) + 4 * sizeof(uint32_t) +
@@ -89,7 +89,7 @@ KeyCounts::KeyCounts(const KeyCountsOptions& options) : seed_(options.seed) {
   for (size_t kind = 0; kind < kHistogramKinds; ++kind) {
     if (!wanted[kind]) continue;
     indexes_[kind] = std::make_unique_for_overwrite<PieceIndex[]>(capacity_);
-    other_histograms_[kind].resize(format::kHistogramBuckets);
+    other_histograms_[kind].resize(tally::kHistogramBuckets);
   }
   if (layout.pieces == 0) return;
   piece_count_ = layout.pieces + 1;
@@ -318,7 +318,7 @@ void KeyCounts::Clear() {
 
 void KeyCounts::AddHistogram(HistogramKind kind, const Entry& entry,
                              std::vector<uint64_t>* sum) const {
-  sum->resize(format::kHistogramBuckets);
+  sum->resize(tally::kHistogramBuckets);
   if (indexes_[kind] == nullptr) return;
   const auto place = static_cast<size_t>(&entry - entries_.data());
   for (size_t p = 0; p < kPieces; ++p) {
@@ -332,7 +332,7 @@ void KeyCounts::AddHistogram(HistogramKind kind, const Entry& entry,
 
 void KeyCounts::AddOtherHistogram(HistogramKind kind,
                                   std::vector<uint64_t>* sum) const {
-  sum->resize(format::kHistogramBuckets);
+  sum->resize(tally::kHistogramBuckets);
   for (size_t b = 0; b < other_histograms_[kind].size(); ++b) {
     (*sum)[b] += other_histograms_[kind][b];
   }

@@ -21,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tracefs/format/histogram.h"
+#include "tracefs/tally/histogram.h"
 
 namespace tracefs {
 
@@ -107,7 +107,7 @@ class KeyCounts {
  private:
   // Histograms are kept in pieces, and only those that have something.
   static constexpr size_t kPieceBuckets = 32;
-  static constexpr size_t kPieces = format::kHistogramBuckets / kPieceBuckets;
+  static constexpr size_t kPieces = tally::kHistogramBuckets / kPieceBuckets;
   using Piece = std::array<uint64_t, kPieceBuckets>;
   using PieceIndex = std::array<uint16_t, kPieces>;  // 0 = none
   struct Layout;

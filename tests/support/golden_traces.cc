@@ -13,9 +13,9 @@
 #include "tracefs/format/aggregate.h"
 #include "tracefs/format/block_info.h"
 #include "tracefs/format/frame.h"
-#include "tracefs/format/histogram.h"
 #include "tracefs/format/process_message.h"
 #include "tracefs/format/state_message.h"
+#include "tracefs/tally/histogram.h"
 
 namespace tracefs::test {
 namespace {
@@ -328,7 +328,7 @@ std::string Aggregates() {
     format::HistogramRecord h{
         .present = true, .sum = 0, .max = 0, .buckets = {}};
     for (const uint64_t value : values) {
-      ++counts[format::HistogramBucket(value)];
+      ++counts[tally::HistogramBucket(value)];
       h.sum += value;
       h.max = std::max(h.max, value);
     }

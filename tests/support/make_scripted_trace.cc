@@ -22,8 +22,8 @@
 #include "tracefs/base/bytes.h"
 #include "tracefs/format/aggregate.h"
 #include "tracefs/format/constants.h"
-#include "tracefs/format/histogram.h"
 #include "tracefs/format/process_message.h"
+#include "tracefs/tally/histogram.h"
 
 namespace tracefs::test {
 namespace {
@@ -219,7 +219,7 @@ class Script {
       record.latency.sum = record.count * *took;
       record.latency.max = *took;
       record.latency.buckets.push_back(
-          {format::HistogramBucket(*took), record.count});
+          {tally::HistogramBucket(*took), record.count});
     }
     std::vector<std::byte> memory(format::kAggregateMaxBytes);
     format::MessageWriter out(memory);

@@ -5,7 +5,7 @@
 #include "tracefs/event/field.h"
 #include "tracefs/event/op.h"
 #include "tracefs/format/constants.h"
-#include "tracefs/format/histogram.h"
+#include "tracefs/tally/histogram.h"
 #include "tracefs/text/duration.h"
 #include "tracefs/text/escape.h"
 #include "tracefs/text/flag_names.h"
@@ -56,8 +56,8 @@ void PutHistogram(std::string_view key, const HistogramRecord& histogram,
   for (const format::HistogramBucketCount& bucket : histogram.buckets) {
     if (!first) *out += ',';
     first = false;
-    *out += '[' + std::to_string(format::HistogramLow(bucket.bucket)) + ',' +
-            std::to_string(format::HistogramHigh(bucket.bucket)) + ',' +
+    *out += '[' + std::to_string(tally::HistogramLow(bucket.bucket)) + ',' +
+            std::to_string(tally::HistogramHigh(bucket.bucket)) + ',' +
             std::to_string(bucket.count) + ']';
   }
   *out += "]}";

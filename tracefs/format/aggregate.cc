@@ -1,10 +1,7 @@
 #include "tracefs/format/aggregate.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "tracefs/format/argument_rows.h"
-#include "tracefs/format/histogram.h"
+#include "tracefs/tally/histogram.h"
 
 namespace tracefs::format {
 namespace {
@@ -28,10 +25,11 @@ void TakeHistogram(ByteSpan value, HistogramRecord* h) {
   h->buckets.clear();
   ByteCursor in(value);
   while (in.left() >= kHistogramPairBytes &&
-         h->buckets.size() < kHistogramBuckets) {  // more are hostile
+         h->buckets.size() < tally::kHistogramBuckets) {  // more are hostile
     const uint16_t bucket = *in.TakeLe<uint16_t>();
     const uint64_t count = *in.TakeLe<uint64_t>();
-    if (bucket < kHistogramBuckets) h->buckets.push_back({bucket, count});
+    if (bucket < tally::kHistogramBuckets)
+      h->buckets.push_back({bucket, count});
   }
 }
 
@@ -107,25 +105,11 @@ bool TakeKeyPart(const Argument& argument, AggregateRecord* record) {
 
 }  // namespace
 
-uint64_t HistogramRecord::Count() const {
-  uint64_t count = 0;
-  for (const HistogramBucketCount& b : buckets) count += b.count;
-  return count;
-}
+uint64_t HistogramRecord::Count() const { return tally::CountOf(buckets); }
 
 uint64_t HistogramRecord::Quantile(double share) const {
-  const uint64_t count = Count();
-  if (count == 0) return 0;
-  const double wanted = std::ceil(share * static_cast<double>(count));
-  uint64_t seen = 0;
-  for (const HistogramBucketCount& b : buckets) {
-    seen += b.count;
-    if (static_cast<double>(seen) >= wanted) {
-      const uint64_t middle = HistogramMiddle(b.bucket);
-      return max == 0 ? middle : std::min(middle, max);
-    }
-  }
-  return max;
+  return tally::QuantileOf(buckets, share,
+                           {.max = max == 0 ? UINT64_MAX : max});
 }
 
 std::string_view AggregateKeyLabel(uint16_t arg_id) {

@@ -15,8 +15,12 @@
 
 namespace tracefs::format {
 
+// A bucket of a histogram and its count, as they stand in a message: u16 and
+// u64.
+inline constexpr size_t kHistogramPairBytes = 2 + 8;
+
 struct HistogramBucketCount {
-  uint16_t bucket = 0;  // histogram.h
+  uint16_t bucket = 0;  // tally/histogram.h
   uint64_t count = 0;
 };
 
@@ -27,8 +31,7 @@ struct HistogramRecord {
   std::vector<HistogramBucketCount> buckets;  // in order, none empty
 
   uint64_t Count() const;
-  // The value below or at which `share` of the values lie, by the middle of
-  // its bucket, but never above max; 0 if there are none. `share`: 0 to 1.
+  // tally/histogram.h; the smallest value is not known.
   uint64_t Quantile(double share) const;
 };
 

@@ -7,8 +7,8 @@
 
 #include "tracefs/base/clock.h"
 #include "tracefs/feed/aggregate_lines.h"
-#include "tracefs/format/histogram.h"
 #include "tracefs/process/siphash.h"
+#include "tracefs/tally/histogram.h"
 #include "tracefs/tracers/plan.h"
 
 namespace tracefs {
@@ -256,7 +256,7 @@ void MetricsPage::Histogram(size_t id, const std::string& labels,
   for (int bit = first_bit; bit <= last_bit; ++bit) {
     const uint64_t bound = uint64_t{1} << bit;
     while (bucket != histogram.buckets.end() &&
-           format::HistogramLow(bucket->bucket) <= bound) {
+           tally::HistogramLow(bucket->bucket) <= bound) {
       sum += bucket->count;
       ++bucket;
     }

@@ -7,7 +7,7 @@
 
 #include "tracefs/query/analyses.h"
 #include "tracefs/query/distinct_count.h"
-#include "tracefs/query/sparse_histogram.h"
+#include "tracefs/tally/histogram.h"
 
 namespace tracefs::query {
 namespace {
@@ -126,9 +126,9 @@ class Access final : public Analysis {
         opens.rows.push_back(
             {name, Value::Text(kPatternNames[i]), Value::Number(sums.opens),
              Value::Number(sums.ops), Value::Number(sums.bytes),
-             sums.opens == 0
-                 ? Value()
-                 : Value::Number(sums.runs.Quantile(0.5, sums.longest)),
+             sums.opens == 0 ? Value()
+                             : Value::Number(sums.runs.Quantile(
+                                   0.5, {.max = sums.longest})),
              sums.opens == 0 ? Value() : Value::Number(sums.longest)});
       }
     }
@@ -145,7 +145,7 @@ class Access final : public Analysis {
   using Ways = std::array<Way, 2>;  // by tally::Way
   struct Opens {
     uint64_t opens = 0, ops = 0, bytes = 0, longest = 0;
-    SparseHistogram runs;
+    tally::SparseHistogram runs;
   };
 
   static uint64_t KeyOf(const Event& event, tally::End end, size_t trace) {

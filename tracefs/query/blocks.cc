@@ -14,7 +14,7 @@
 #include "tracefs/query/distinct_count.h"
 #include "tracefs/query/file_lives.h"
 #include "tracefs/query/pictures.h"
-#include "tracefs/query/sparse_histogram.h"
+#include "tracefs/tally/histogram.h"
 #include "tracefs/text/duration.h"
 
 namespace tracefs::query {
@@ -70,9 +70,10 @@ class Blocks final : public Analysis {
                                 : "; estimated by one block in " +
                                       std::to_string(uint64_t{1} << shift_)));
     if (oldest_ != 0 || !lives_.empty()) {
-      sums.notes.push_back("what was written and is gone lived " +
-                           ExactDurationText(ages_.Quantile(0.5, oldest_)) +
-                           " in the middle");
+      sums.notes.push_back(
+          "what was written and is gone lived " +
+          ExactDurationText(ages_.Quantile(0.5, {.max = oldest_})) +
+          " in the middle");
     }
     Table counts;
     counts.columns = {{"life", Unit::kDuration}, {"count", Unit::kNumber}};
@@ -216,7 +217,7 @@ class Blocks final : public Analysis {
   uint64_t read_first_ = 0, read_again_ = 0;
   uint64_t written_first_ = 0, overwritten_ = 0;
   uint64_t removed_ = 0, truncated_ = 0;
-  SparseHistogram ages_;
+  tally::SparseHistogram ages_;
   uint64_t oldest_ = 0;
   std::map<uint64_t, uint64_t> lives_;
   std::map<uint64_t, DistinctCount> working_set_;  // by second

@@ -8,7 +8,7 @@
 #include "tracefs/query/analyses.h"
 #include "tracefs/query/file_lives.h"
 #include "tracefs/query/pictures.h"
-#include "tracefs/query/sparse_histogram.h"
+#include "tracefs/tally/histogram.h"
 #include "tracefs/text/duration.h"
 
 namespace tracefs::query {
@@ -94,7 +94,7 @@ class Lifetimes final : public LifeAnalysis {
         " gone again" +
         (gone == 0 ? ""
                    : ", median life " + ExactDurationText(all_.ages.Quantile(
-                                            0.5, all_.oldest))));
+                                            0.5, {.max = all_.oldest}))));
     Table ages = HistogramTable(ages_, Unit::kDuration, cuts_);
     ages.title = "life times of files that are gone";
     return {table, ages};
@@ -104,12 +104,13 @@ class Lifetimes final : public LifeAnalysis {
   struct Sums {
     uint64_t created = 0, removed = 0, replaced = 0, open = 0;
     uint64_t written = 0, lost = 0, oldest = 0;
-    SparseHistogram ages;
+    tally::SparseHistogram ages;
   };
   static Row RowOf(Value name, const Sums& s) {
     const bool any = s.removed + s.replaced != 0;
     const auto age = [&](double share) {
-      return any ? Value::Number(s.ages.Quantile(share, s.oldest)) : Value();
+      return any ? Value::Number(s.ages.Quantile(share, {.max = s.oldest}))
+                 : Value();
     };
     return {std::move(name),
             Value::Number(s.created),

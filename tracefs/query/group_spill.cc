@@ -25,7 +25,7 @@ void Put(Number number, std::string* out) {
   out->append(reinterpret_cast<const char*>(&number), sizeof number);
 }
 
-void PutHistogram(const SparseHistogram& histogram, std::string* out) {
+void PutHistogram(const tally::SparseHistogram& histogram, std::string* out) {
   const size_t at = out->size();
   uint32_t cells = 0;
   Put(cells, out);
@@ -68,7 +68,7 @@ class EntryCursor {
     rest_.remove_prefix(size);
     return text;
   }
-  void TakeHistogram(SparseHistogram* histogram) {
+  void TakeHistogram(tally::SparseHistogram* histogram) {
     for (auto cells = Take<uint32_t>(); cells != 0; --cells) {
       const auto bucket = Take<uint16_t>();
       histogram->AddBucket(bucket, Take<uint64_t>());

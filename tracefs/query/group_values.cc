@@ -153,10 +153,10 @@ Value ValueOf(GroupValue value, const Tally& t, const TallyDetails* details,
   const auto latency = [&](double share) {
     // What was counted has no minimum.
     const uint64_t min = t.min_ns == UINT64_MAX ? 0 : t.min_ns;
-    return if_any(t.timed, details->latency.Quantile(share, t.max_ns, min));
+    return if_any(t.timed, details->latency.Quantile(share, {min, t.max_ns}));
   };
   const auto size = [&](double share) {
-    return if_any(t.sizes, details->size.Quantile(share, t.size_max));
+    return if_any(t.sizes, details->size.Quantile(share, {.max = t.size_max}));
   };
   switch (value) {
     case kCount:

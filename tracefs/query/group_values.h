@@ -7,8 +7,8 @@
 
 #include "tracefs/base/status.h"
 #include "tracefs/query/distinct_count.h"
-#include "tracefs/query/sparse_histogram.h"
 #include "tracefs/query/table.h"
+#include "tracefs/tally/histogram.h"
 
 namespace tracefs::query {
 
@@ -39,8 +39,8 @@ struct Tally {
 
 // What takes more room, and is kept only if asked for.
 struct TallyDetails {
-  SparseHistogram latency;
-  SparseHistogram size;
+  tally::SparseHistogram latency;
+  tally::SparseHistogram size;
   DistinctCount files;
   DistinctCount processes;
 

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "tracefs/query/analyses.h"
-#include "tracefs/query/sparse_histogram.h"
+#include "tracefs/tally/histogram.h"
 
 namespace tracefs::query {
 namespace {
@@ -36,7 +36,7 @@ class Rate {
   Row Finish(uint64_t begin_ns, uint64_t all) {
     End();
     const auto count = [this](double share) {
-      return Value::Number(counts_.Quantile(share, most_));
+      return Value::Number(counts_.Quantile(share, {.max = most_}));
     };
     return {Value::Number(period_ns_),
             Value::Number(number_ + 1),
@@ -69,7 +69,7 @@ class Rate {
   uint64_t bytes_ = 0;
   uint64_t most_ = 0, most_at_ = 0;
   uint64_t most_bytes_ = 0, most_bytes_at_ = 0;
-  SparseHistogram counts_;
+  tally::SparseHistogram counts_;
 };
 
 class Rates final : public Analysis {

@@ -5,49 +5,31 @@
 
 namespace tracefs::replay {
 
-void Distribution::Add(const Distribution& other) {
-  if (other.counts_.empty()) return;
-  if (counts_.empty()) counts_.resize(format::kHistogramBuckets);
-  for (size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
-  count_ += other.count_;
-  sum_ += other.sum_;
-  max_ = std::max(max_, other.max_);
+uint64_t CountUpTo(const tally::Histogram& values, uint64_t limit) {
+  uint64_t sum = 0;
+  values.ForEach([&](uint16_t bucket, uint64_t count) {
+    if (bucket <= tally::HistogramBucket(limit)) sum += count;
+  });
+  return sum;
 }
 
-uint64_t Distribution::Quantile(double share) const {
-  const auto wanted =
-      static_cast<uint64_t>(std::ceil(share * static_cast<double>(count_)));
-  uint64_t seen = 0;
-  for (size_t i = 0; i < counts_.size(); ++i) {
-    seen += counts_[i];
-    if (counts_[i] != 0 && seen >= wanted) {
-      return std::min(max_, format::HistogramHigh(static_cast<uint16_t>(i)));
-    }
-  }
-  return max_;
-}
-
-uint64_t Distribution::CountUpTo(uint64_t value) const {
-  if (counts_.empty()) return 0;
-  uint64_t count = 0;
-  for (size_t i = 0; i <= format::HistogramBucket(value); ++i) {
-    count += counts_[i];
-  }
-  return count;
-}
-
-double Distribution::Distance(const Distribution& a, const Distribution& b) {
-  if (a.count_ == 0 || b.count_ == 0) return 0;
+double ShareDistance(const tally::Histogram& a, const tally::Histogram& b) {
+  if (a.count() == 0 || b.count() == 0) return 0;
+  // By bucket: what it adds to the share of `a` less that of `b`.
+  std::vector<double> steps(tally::kHistogramBuckets);
+  const auto add = [&steps](const tally::Histogram& values, double sign) {
+    values.ForEach([&](uint16_t bucket, uint64_t count) {
+      steps[bucket] += sign * static_cast<double>(count) /
+                       static_cast<double>(values.count());
+    });
+  };
+  add(a, 1);
+  add(b, -1);
+  double ahead = 0;
   double distance = 0;
-  uint64_t of_a = 0;
-  uint64_t of_b = 0;
-  for (size_t i = 0; i < a.counts_.size(); ++i) {
-    of_a += a.counts_[i];
-    of_b += b.counts_[i];
-    distance = std::max(
-        distance,
-        std::abs(static_cast<double>(of_a) / static_cast<double>(a.count_) -
-                 static_cast<double>(of_b) / static_cast<double>(b.count_)));
+  for (const double step : steps) {
+    ahead += step;
+    distance = std::max(distance, std::abs(ahead));
   }
   return distance;
 }

@@ -9,37 +9,14 @@
 #include <vector>
 
 #include "tracefs/event/op.h"
-#include "tracefs/format/histogram.h"
+#include "tracefs/tally/histogram.h"
 
 namespace tracefs::replay {
 
-// Counts of values in log-linear buckets; made when first used.
-class Distribution {
- public:
-  void Add(uint64_t value) {
-    if (counts_.empty()) counts_.resize(format::kHistogramBuckets);
-    ++counts_[format::HistogramBucket(value)];
-    ++count_;
-    sum_ += value;
-    if (value > max_) max_ = value;
-  }
-  void Add(const Distribution& other);
-  uint64_t count() const { return count_; }
-  uint64_t sum() const { return sum_; }
-  uint64_t max() const { return max_; }
-  // The smallest value that at least `share` of all are not above.
-  uint64_t Quantile(double share) const;
-  // How many are at most so large, as far as buckets tell.
-  uint64_t CountUpTo(uint64_t value) const;
-  // The largest distance of the two cumulative shares (Kolmogorov-Smirnov).
-  static double Distance(const Distribution& a, const Distribution& b);
-
- private:
-  std::vector<uint64_t> counts_;
-  uint64_t count_ = 0;
-  uint64_t sum_ = 0;
-  uint64_t max_ = 0;
-};
+// How many values are at most so large, as far as buckets tell.
+uint64_t CountUpTo(const tally::Histogram& values, uint64_t limit);
+// The largest distance of the two cumulative shares (Kolmogorov-Smirnov).
+double ShareDistance(const tally::Histogram& a, const tally::Histogram& b);
 
 // Why a result that differs is no mismatch.
 enum class Explained : uint8_t {
@@ -64,8 +41,8 @@ struct OpOutcome {
   uint64_t matched = 0;
   uint64_t mismatched = 0;
   std::array<uint64_t, kExplainedCount> explained{};
-  Distribution then_ns;
-  Distribution now_ns;
+  tally::Histogram then_ns;
+  tally::Histogram now_ns;
   // Of those that do not match: errno then, errno now.
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> errors;
 };
@@ -81,7 +58,7 @@ struct Outcome {
   uint64_t bytes_read = 0;
   uint64_t waits = 0;    // for other lanes
   uint64_t skipped = 0;  // looks that were to be left out
-  Distribution lateness_ns;
+  tally::Histogram lateness_ns;
   uint64_t elapsed_ns = 0;
   std::vector<Mismatch> mismatches;  // the first of them
 

@@ -159,7 +159,7 @@ void Collector::AddTimes(const Event& event, uint64_t real_ns,
   add(written_, what.written);
   add(time_, what.time_ns);
   if (event.Has(Field::kLatency)) {
-    ++rows_[LatencyHistogram::RowOf(what.time_ns)].At(grid_.coarse(), real_ns);
+    ++rows_[LatencyRowOf(what.time_ns)].At(grid_.coarse(), real_ns);
   }
 }
 

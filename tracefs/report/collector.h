@@ -27,7 +27,7 @@ namespace tracefs::report {
 // What is summed up for one operation.
 struct OpSums {
   Metrics metrics;
-  LatencyHistogram latency;
+  tally::Histogram latency;
   BinRow counts;  // fine bins
 };
 
@@ -76,13 +76,13 @@ class Collector {
   uint64_t inferred() const { return inferred_; }
   const TimeGrid& grid() const { return grid_; }
   std::array<std::unique_ptr<OpSums>, kOpCount>& ops() { return ops_; }
-  const LatencyHistogram& latency() const { return latency_; }
+  const tally::Histogram& latency() const { return latency_; }
   BinRow& errors() { return errors_; }
   BinRow& read() { return read_; }
   BinRow& written() { return written_; }
   BinRow& time() { return time_; }
-  // By rows of LatencyHistogram, in coarse bins.
-  std::array<BinRow, LatencyHistogram::kRows>& latency_rows() { return rows_; }
+  // By rows of latency.h, in coarse bins.
+  std::array<BinRow, kLatencyRows>& latency_rows() { return rows_; }
   // Files and directories: their children in the root are the roots of mounts.
   NameTree& files() { return files_; }
   NameTree& extensions() { return extensions_; }
@@ -139,9 +139,9 @@ class Collector {
   uint64_t inferred_ = 0;
   uint64_t last_real_ns_ = 0;
   std::array<std::unique_ptr<OpSums>, kOpCount> ops_;
-  LatencyHistogram latency_;
+  tally::Histogram latency_;
   BinRow errors_, read_, written_, time_;
-  std::array<BinRow, LatencyHistogram::kRows> rows_;
+  std::array<BinRow, kLatencyRows> rows_;
 
   NameTree files_;
   NameTree extensions_;

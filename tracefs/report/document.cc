@@ -54,7 +54,7 @@ Json MakeDocument(Collector& collector,
   totals["untimed"] = collector.untimed();
   totals["before"] = collector.before();
   totals["inferred"] = collector.inferred();
-  totals["shortest_ns"] = collector.latency().shortest_ns();
+  totals["shortest_ns"] = collector.latency().min();
   totals["p50_ns"] = collector.latency().Quantile(0.5);
   totals["p99_ns"] = collector.latency().Quantile(0.99);
   document["operations"] = OperationsAsJson(collector);

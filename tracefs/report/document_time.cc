@@ -68,14 +68,14 @@ Json OperationsAsJson(Collector& collector) {
     Json row = MetricsAsJson(sums.metrics);
     row["op"] = OpName(static_cast<Op>(op));
     row["timed"] = sums.latency.count();
-    row["shortest_ns"] = sums.latency.shortest_ns();
+    row["shortest_ns"] = sums.latency.min();
     row["p50_ns"] = sums.latency.Quantile(0.5);
     row["p90_ns"] = sums.latency.Quantile(0.9);
     row["p99_ns"] = sums.latency.Quantile(0.99);
     row["p999_ns"] = sums.latency.Quantile(0.999);
     row["bins"] = RowAsJson(sums.counts, collector.grid().fine());
     Json latency = Json::array();
-    const auto rows = sums.latency.Rows();
+    const auto rows = LatencyRowsOf(sums.latency);
     for (size_t i = 0; i < rows.size(); ++i) {
       if (rows[i] != 0) latency.push_back({i, rows[i]});
     }
@@ -97,13 +97,13 @@ Json TimelineAsJson(Collector& collector,
 
 Json LatencyAsJson(Collector& collector) {
   Json rows = Json::array();
-  for (size_t row = 0; row < LatencyHistogram::kRows; ++row) {
-    rows.push_back(LatencyHistogram::RowBegin(row));
+  for (size_t row = 0; row < kLatencyRows; ++row) {
+    rows.push_back(LatencyRowBegin(row));
   }
   // Bin, row, count; bin, row, count; …
   Json cells = Json::array();
   const Bins coarse = collector.grid().coarse();
-  for (size_t row = 0; row < LatencyHistogram::kRows; ++row) {
+  for (size_t row = 0; row < kLatencyRows; ++row) {
     const auto& numbers = collector.latency_rows()[row].Numbers(coarse);
     for (size_t bin = 0; bin < numbers.size(); ++bin) {
       if (numbers[bin] == 0) continue;

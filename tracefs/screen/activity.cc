@@ -4,40 +4,7 @@
 #include <bit>
 #include <functional>
 
-#include "tracefs/format/histogram.h"
-
 namespace tracefs::screen {
-
-void Durations::Add(uint16_t bucket, uint64_t count) {
-  if (bucket >= format::kHistogramBuckets) return;
-  const auto at = std::lower_bound(
-      buckets_.begin(), buckets_.end(), bucket,
-      [](const auto& one, uint16_t wanted) { return one.first < wanted; });
-  if (at != buckets_.end() && at->first == bucket) {
-    at->second += count;
-  } else {
-    buckets_.insert(at, {bucket, count});
-  }
-}
-
-void Durations::Add(const Durations& other) {
-  for (const auto& [bucket, count] : other.buckets_) Add(bucket, count);
-}
-
-uint64_t Durations::Quantile(double share, uint64_t max) const {
-  uint64_t all = 0;
-  for (const auto& [bucket, count] : buckets_) all += count;
-  if (all == 0) return 0;
-  // At least so many lie at or below it.
-  const auto wanted = std::max<uint64_t>(
-      1, static_cast<uint64_t>(share * static_cast<double>(all) + 0.999999));
-  uint64_t seen = 0;
-  for (const auto& [bucket, count] : buckets_) {
-    seen += count;
-    if (seen >= wanted) return std::min(format::HistogramMiddle(bucket), max);
-  }
-  return max;
-}
 
 void ActivityCounts::Add(const ActivityCounts& other) {
   count += other.count;
@@ -150,10 +117,10 @@ void Activity::EndInterval(uint32_t source, uint64_t ns) {
     past.count += counts.count;
     past.errors += counts.errors;
     past.bytes += counts.bytes;
-    for (const auto& [bucket, count] : counts.durations.buckets()) {
-      const uint64_t low = format::HistogramLow(bucket);
+    counts.durations.ForEach([&](uint16_t bucket, uint64_t count) {
+      const uint64_t low = tally::HistogramLow(bucket);
       past.octaves[static_cast<size_t>(std::bit_width(low))] += count;
-    }
+    });
   }
   running_.Drop(source);
   if (source != 0) return;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tracefs/event/op.h"
+#include "tracefs/tally/histogram.h"
 
 namespace tracefs::screen {
 
@@ -32,23 +33,6 @@ struct ActivityKey {
   bool operator==(const ActivityKey&) const = default;
 };
 
-// Durations, by the buckets of format/histogram.h; only those that have some.
-class Durations {
- public:
-  void Add(uint16_t bucket, uint64_t count);
-  void Add(const Durations& other);
-  // In order of the buckets.
-  const std::vector<std::pair<uint16_t, uint64_t>>& buckets() const {
-    return buckets_;
-  }
-  // The duration at or below which that share (0 to 1) of them lie, right to
-  // 0.8 %, and never above `max`; 0 if there are none.
-  uint64_t Quantile(double share, uint64_t max) const;
-
- private:
-  std::vector<std::pair<uint16_t, uint64_t>> buckets_;
-};
-
 struct ActivityCounts {
   uint64_t count = 0;
   uint64_t errors = 0;
@@ -58,7 +42,7 @@ struct ActivityCounts {
   uint64_t second = 0;
   uint64_t ns = 0;
   uint64_t max_ns = 0;
-  Durations durations;
+  tally::SparseHistogram durations;
 
   void Add(const ActivityCounts& other);
 };

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <string>
 
-#include "tracefs/format/histogram.h"
 #include "tracefs/screen/cell_width.h"
+#include "tracefs/tally/histogram.h"
 
 namespace tracefs::screen {
 namespace {
@@ -31,10 +31,10 @@ std::vector<Line> HistogramLines(const ActivityCounts& counts,
       "durations of " + std::string(of) + ": " + std::to_string(counts.count);
   lines.emplace_back(title, Look::kTitle);
   std::vector<uint64_t> octaves(66);
-  for (const auto& [bucket, count] : counts.durations.buckets()) {
-    octaves[static_cast<size_t>(
-        std::bit_width(format::HistogramLow(bucket)))] += count;
-  }
+  counts.durations.ForEach([&octaves](uint16_t bucket, uint64_t count) {
+    octaves[static_cast<size_t>(std::bit_width(tally::HistogramLow(bucket)))] +=
+        count;
+  });
   size_t first = 0;
   size_t last = octaves.size();
   while (first < last && octaves[first] == 0) ++first;

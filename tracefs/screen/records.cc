@@ -4,7 +4,6 @@
 
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/format/constants.h"
-#include "tracefs/format/histogram.h"
 #include "tracefs/tally/transfer.h"
 
 namespace tracefs::screen {
@@ -34,7 +33,7 @@ void CountRecord(const format::Record& record, uint32_t source,
   counts.errors += key.error != 0 ? 1 : 0;
   counts.ns += ns;
   counts.max_ns = std::max(counts.max_ns, ns);
-  counts.durations.Add(format::HistogramBucket(ns), 1);
+  counts.durations.Add(ns);
   const tally::Bytes bytes = tally::BytesOf(event);
   counts.bytes += bytes.moved();
   if (!HasTwoFiles(event.op) || bytes.written == 0) return;
@@ -87,7 +86,7 @@ void CountAggregate(const format::AggregateRecord& record, uint32_t source,
   counts.ns += record.latency.sum;
   counts.max_ns = std::max(counts.max_ns, record.latency.max);
   for (const format::HistogramBucketCount& one : record.latency.buckets) {
-    counts.durations.Add(one.bucket, one.count);
+    counts.durations.AddBucket(one.bucket, one.count);
   }
 }
 

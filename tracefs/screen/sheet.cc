@@ -229,11 +229,11 @@ uint64_t Row::In(Column column) const {
     case Column::kMean:
       return counts.count == 0 ? 0 : counts.ns / counts.count;
     case Column::kP50:
-      return counts.durations.Quantile(0.5, counts.max_ns);
+      return counts.durations.Quantile(0.5, {.max = counts.max_ns});
     case Column::kP90:
-      return counts.durations.Quantile(0.9, counts.max_ns);
+      return counts.durations.Quantile(0.9, {.max = counts.max_ns});
     case Column::kP99:
-      return counts.durations.Quantile(0.99, counts.max_ns);
+      return counts.durations.Quantile(0.99, {.max = counts.max_ns});
     case Column::kMax:
       return counts.max_ns;
     case Column::kName:

@@ -6,9 +6,9 @@
 
 #include "tests/unit/anonymize/anon_world.h"
 #include "tracefs/event/field.h"
-#include "tracefs/format/histogram.h"
 #include "tracefs/format/names.h"
 #include "tracefs/format/trace_merger.h"
+#include "tracefs/tally/histogram.h"
 
 namespace tracefs::anonymize {
 namespace {
@@ -500,7 +500,7 @@ std::string TraceOfOneSize() {
     std::string histogram;
     for (const uint64_t value : {uint64_t{3}, uint64_t{9'000}, kBytes}) {
       std::byte pair[format::kHistogramPairBytes];
-      StoreLe<uint16_t>(pair, format::HistogramBucket(value));
+      StoreLe<uint16_t>(pair, tally::HistogramBucket(value));
       StoreLe<uint64_t>(pair + 2, 1);
       histogram += AsText(pair);
     }
@@ -544,7 +544,7 @@ TEST(Rewrite, NoFieldTellsASizeThatIsHidden) {
     const ByteSpan bytes = AsBytes(histogram);
     EXPECT_EQ(LoadLe<uint16_t>(bytes.data()), 2);
     EXPECT_EQ(LoadLe<uint64_t>(bytes.data() + 2), 1u);
-    EXPECT_EQ(format::HistogramLow(LoadLe<uint16_t>(bytes.data() + 10)), 8192u);
+    EXPECT_EQ(tally::HistogramLow(LoadLe<uint16_t>(bytes.data() + 10)), 8192u);
     EXPECT_EQ(LoadLe<uint64_t>(bytes.data() + 12), 2u);
     EXPECT_EQ(number(line.Get("ARG_BYTE_COUNT")), 8192u);
   }

@@ -12,12 +12,12 @@
 #include "tests/support/trace_builder.h"
 #include "tracefs/format/aggregate.h"
 #include "tracefs/format/constants.h"
-#include "tracefs/format/histogram.h"
 #include "tracefs/format/trace_header.h"
 #include "tracefs/format/trace_merger.h"
 #include "tracefs/query/analyses.h"
 #include "tracefs/query/group_counted.h"
 #include "tracefs/query/grouping.h"
+#include "tracefs/tally/histogram.h"
 
 namespace tracefs::query {
 namespace {
@@ -198,7 +198,7 @@ format::AggregateRecord CountedCopies(uint64_t count, uint64_t bytes,
   record.bytes = bytes;
   record.size.present = true;
   record.size.sum = record.size.max = bytes;
-  record.size.buckets.push_back({format::HistogramBucket(bytes), 1});
+  record.size.buckets.push_back({tally::HistogramBucket(bytes), 1});
   return record;
 }
 

@@ -11,8 +11,8 @@
 
 #include "tracefs/event/op.h"
 #include "tracefs/format/constants.h"
-#include "tracefs/format/histogram.h"
 #include "tracefs/report/document_parts.h"
+#include "tracefs/tally/histogram.h"
 
 namespace tracefs::report {
 namespace {
@@ -172,7 +172,7 @@ TEST_F(CountedTest, HistogramsOfPeriodsAreOne) {
     for (uint64_t i = 0; i < 40; ++i) {
       const uint64_t ns = 100 + (i * 37 + period * 1009) % 5000;
       values.push_back(ns);
-      ++buckets[format::HistogramBucket(ns)];
+      ++buckets[tally::HistogramBucket(ns)];
       record.latency.sum += ns;
       record.latency.max = std::max(record.latency.max, ns);
     }

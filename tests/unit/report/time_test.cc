@@ -85,35 +85,14 @@ TEST(SeriesTest, PointsAreThoseOfAMapWhateverTheWidthWas) {
   }
 }
 
-TEST(LatencyHistogramTest, QuantilesAreThoseOfTheSortedValues) {
-  std::mt19937_64 random(2);
-  LatencyHistogram histogram;
-  std::vector<uint64_t> values;
-  for (int i = 0; i < 20000; ++i) {
-    values.push_back((random() % 1000 + 1) << random() % 20);
-    histogram.Add(values.back());
+TEST(LatencyRowsTest, RowsBeginWhereTheySay) {
+  for (size_t row = 1; row < kLatencyRows; ++row) {
+    const uint64_t begin = LatencyRowBegin(row);
+    EXPECT_EQ(LatencyRowOf(begin), row);
+    EXPECT_EQ(LatencyRowOf(begin - 1), row - 1);
   }
-  std::sort(values.begin(), values.end());
-  for (const double share : {0.001, 0.5, 0.9, 0.99, 0.999, 1.0}) {
-    const auto rank = static_cast<size_t>(
-        std::ceil(share * static_cast<double>(values.size())));
-    const auto exact = static_cast<double>(values[rank - 1]);
-    EXPECT_NEAR(static_cast<double>(histogram.Quantile(share)), exact,
-                exact * 0.008 + 1)
-        << share;
-  }
-  EXPECT_EQ(histogram.longest_ns(), values.back());
-  EXPECT_EQ(histogram.shortest_ns(), values.front());
-}
-
-TEST(LatencyHistogramTest, RowsBeginWhereTheySay) {
-  for (size_t row = 1; row < LatencyHistogram::kRows; ++row) {
-    const uint64_t begin = LatencyHistogram::RowBegin(row);
-    EXPECT_EQ(LatencyHistogram::RowOf(begin), row);
-    EXPECT_EQ(LatencyHistogram::RowOf(begin - 1), row - 1);
-  }
-  EXPECT_EQ(LatencyHistogram::RowOf(0), 0u);
-  EXPECT_EQ(LatencyHistogram::RowOf(UINT64_MAX), LatencyHistogram::kRows - 1);
+  EXPECT_EQ(LatencyRowOf(0), 0u);
+  EXPECT_EQ(LatencyRowOf(UINT64_MAX), kLatencyRows - 1);
 }
 
 }  // namespace

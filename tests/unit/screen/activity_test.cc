@@ -10,9 +10,9 @@
 #include <numeric>
 #include <random>
 
-#include "tracefs/format/histogram.h"
 #include "tracefs/screen/records.h"
 #include "tracefs/screen/sheet.h"
+#include "tracefs/tally/histogram.h"
 
 namespace tracefs::screen {
 namespace {
@@ -278,26 +278,6 @@ TEST_F(ActivityTest, ManyFilesTakeBoundedMemoryAndTotalsAddUp) {
   EXPECT_EQ(Names(Of(Group::kOp)), NameList{"read"});
   EXPECT_EQ(Of(Group::kCommand).rows.front().counts.count,
             kFiles + kFiles / 4u);
-}
-
-TEST_F(ActivityTest, PercentilesAreRightToOnePercent) {
-  std::mt19937_64 random(1);
-  std::vector<uint64_t> all;
-  Durations durations;
-  for (int i = 0; i < 20000; ++i) {
-    const auto ns = static_cast<uint64_t>(
-        std::exp(std::uniform_real_distribution<>(0, 23)(random)));
-    all.push_back(ns);
-    durations.Add(format::HistogramBucket(ns), 1);
-  }
-  std::sort(all.begin(), all.end());
-  for (const unsigned p : {1u, 10u, 50u, 90u, 99u, 100u}) {
-    const auto exact =
-        static_cast<double>(all[(all.size() * p + 99) / 100 - 1]);
-    EXPECT_NEAR(static_cast<double>(durations.Quantile(p / 100.0, all.back())),
-                exact, exact / 100 + 1)
-        << p;
-  }
 }
 
 TEST_F(ActivityTest, Malicious_CountsOfAMountMayHoldAnything) {

@@ -3,7 +3,8 @@
 #include <bit>
 
 #include "tracefs/base/text.h"
-#include "tracefs/format/histogram.h"
+#include "tracefs/format/aggregate.h"
+#include "tracefs/tally/histogram.h"
 #include "tracefs/tools/anon/audit_walk.h"
 
 namespace tracefs::anonymize {
@@ -72,8 +73,8 @@ void SizeAudit::Look(const format::Message& message,
       for (ByteSpan in = value; in.size() >= format::kHistogramPairBytes;
            in = in.subspan(format::kHistogramPairBytes)) {
         const auto bucket = LoadLe<uint16_t>(in.data());
-        LookAtNumber(bucket < format::kHistogramBuckets
-                         ? format::HistogramLow(bucket)
+        LookAtNumber(bucket < tally::kHistogramBuckets
+                         ? tally::HistogramLow(bucket)
                          : bucket,
                      &state);
       }

@@ -12,7 +12,6 @@ namespace tracefs {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using replay::Distribution;
 using replay::OpOutcome;
 using replay::Outcome;
 
@@ -185,14 +184,15 @@ std::string ReportText(const ReplayReport& r) {
           std::to_string(o.bytes_compared) + " compared; processor " +
           Number(r.processor_s, 3) + " s\n";
   if (o.lateness_ns.count() != 0) {
-    text +=
-        "late (us): p50 " + Micro(o.lateness_ns.Quantile(0.5)) + ", p99 " +
-        Micro(o.lateness_ns.Quantile(0.99)) + ", most " +
-        Micro(o.lateness_ns.max()) + "; within 1 ms " +
-        Number(100.0 * static_cast<double>(o.lateness_ns.CountUpTo(1'000'000)) /
-                   static_cast<double>(o.lateness_ns.count()),
-               2) +
-        " %\n";
+    text += "late (us): p50 " + Micro(o.lateness_ns.Quantile(0.5)) + ", p99 " +
+            Micro(o.lateness_ns.Quantile(0.99)) + ", most " +
+            Micro(o.lateness_ns.max()) + "; within 1 ms " +
+            Number(100.0 *
+                       static_cast<double>(
+                           replay::CountUpTo(o.lateness_ns, 1'000'000)) /
+                       static_cast<double>(o.lateness_ns.count()),
+                   2) +
+            " %\n";
   }
   if (o.skipped != 0) {
     text += std::to_string(o.skipped) +
@@ -273,7 +273,7 @@ std::string ReportJson(const ReplayReport& r) {
                         {"now", replay::ErrorName(pair.second)},
                         {"count", count}});
     }
-    const auto latency = [](const Distribution& d) {
+    const auto latency = [](const tally::Histogram& d) {
       return Json{{"p50", d.Quantile(0.5)},
                   {"p99", d.Quantile(0.99)},
                   {"max", d.max()},
@@ -287,7 +287,7 @@ std::string ReportJson(const ReplayReport& r) {
         {"errors", errors},
         {"then_ns", latency(op.then_ns)},
         {"now_ns", latency(op.now_ns)},
-        {"ks_distance", Distribution::Distance(op.then_ns, op.now_ns)}};
+        {"ks_distance", replay::ShareDistance(op.then_ns, op.now_ns)}};
   }
   Json mismatches = Json::array();
   for (const auto& m : o.mismatches) {
@@ -329,7 +329,7 @@ std::string ReportJson(const ReplayReport& r) {
         {"p99", o.lateness_ns.Quantile(0.99)},
         {"max", o.lateness_ns.max()},
         {"count", o.lateness_ns.count()},
-        {"within_1ms", o.lateness_ns.CountUpTo(1'000'000)}}},
+        {"within_1ms", replay::CountUpTo(o.lateness_ns, 1'000'000)}}},
       {"makespan_error", asked > 0 ? Json((elapsed - asked) / asked) : Json()},
       {"ops", ops},
       {"mismatches", mismatches},

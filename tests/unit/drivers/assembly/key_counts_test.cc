@@ -38,7 +38,7 @@ class Both {
     table.Add(key, sample);
     Exact& e = exact[key];
     e.counts.Add(sample);
-    ++e.latency[format::HistogramBucket(sample.latency_ns)];
+    ++e.latency[tally::HistogramBucket(sample.latency_ns)];
     ++events;
   }
 
