@@ -112,6 +112,18 @@ uint64_t HistogramRecord::Quantile(double share) const {
                            {.max = max == 0 ? UINT64_MAX : max});
 }
 
+tally::Sums SumsOf(const AggregateRecord& record) {
+  tally::Sums sums{.count = record.count,
+                   .errors = record.errors.value_or(0),
+                   .bytes = record.bytes.value_or(0)};
+  if (record.latency.present) {
+    sums.timed = record.count;
+    sums.time_ns = record.latency.sum;
+    sums.max_ns = record.latency.max;
+  }
+  return sums;
+}
+
 std::string_view AggregateKeyLabel(uint16_t arg_id) {
   if (arg_id == kKeyOp) return "op";
   if (arg_id == kDirectory) return "dir";

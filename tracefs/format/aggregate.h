@@ -12,6 +12,7 @@
 #include "tracefs/event/field.h"
 #include "tracefs/format/message_cursor.h"
 #include "tracefs/format/message_writer.h"
+#include "tracefs/tally/sums.h"
 
 namespace tracefs::format {
 
@@ -67,6 +68,9 @@ struct AggregateRecord {
   uint64_t real_from_ns = 0;  // since the epoch
   uint64_t real_to_ns = 0;
 };
+
+// What was counted, as far as it was; which of the bytes were read is not told.
+tally::Sums SumsOf(const AggregateRecord& record);
 
 // Takes what a reader finds; the views hold during the call.
 using AggregateSink = std::function<void(const AggregateRecord&)>;

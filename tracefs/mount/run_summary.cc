@@ -16,7 +16,7 @@
 #include "tracefs/event/process_record.h"
 #include "tracefs/format/file_paths.h"
 #include "tracefs/format/trace_merger.h"
-#include "tracefs/tally/transfer.h"
+#include "tracefs/tally/sums.h"
 #include "tracefs/text/duration.h"
 #include "tracefs/text/escape.h"
 
@@ -27,14 +27,6 @@ constexpr size_t kSlowest = 5;
 constexpr size_t kFiles = 10;
 // Files counted apart; the rest is one.
 constexpr size_t kMaxFiles = 200'000;
-
-struct Row {
-  uint64_t count = 0;
-  uint64_t errors = 0;
-  uint64_t bytes = 0;
-  uint64_t total_ns = 0;
-  uint64_t max_ns = 0;
-};
 
 struct FileUse {
   uint64_t count = 0;
@@ -63,24 +55,17 @@ class Summary {
   void Add(const format::Record& record) {
     const Event& event = record.event;
     if (event.before) return;
-    Row& row = rows_[Index(event.op)];
-    const uint64_t ns =
-        event.Has(Field::kLatency) ? event.Get(Field::kLatency) : 0;
-    const bool failed = tally::Failed(event);
-    ++row.count;
-    row.errors += failed;
-    row.bytes += tally::BytesOf(event).moved();
-    row.total_ns += ns;
-    row.max_ns = std::max(row.max_ns, ns);
+    const tally::Sums sums = tally::SumsOf(event);
+    rows_[Index(event.op)].Add(sums);
     const std::string_view path = format::PathOf(record, path_);
     if (path.empty()) return;
-    if (slowest_.size() < kSlowest || ns > slowest_.top().ns) {
-      slowest_.push({ns, event.op, std::string(path),
+    if (slowest_.size() < kSlowest || sums.max_ns > slowest_.top().ns) {
+      slowest_.push({sums.max_ns, event.op, std::string(path),
                      std::string(record.Text(Field::kComm))});
       if (slowest_.size() > kSlowest) slowest_.pop();
     }
     // Names that are looked for and not there are no files.
-    if (failed) return;
+    if (sums.errors != 0) return;
     if (FileUse* const use = UseOf(path)) ++use->count;
     for (const tally::Transfer& transfer : tally::TransfersOf(event)) {
       FileUse* const use = UseOf(format::PathOf(record, transfer.end, path_));
@@ -131,36 +116,32 @@ class Summary {
 
   std::string Table() const {
     std::vector<size_t> order;
-    Row total;
+    tally::Sums total;
     for (size_t i = 0; i < kOpCount; ++i) {
-      const Row& row = rows_[i];
+      const tally::Sums& row = rows_[i];
       if (row.count == 0) continue;
       order.push_back(i);
-      total.count += row.count;
-      total.errors += row.errors;
-      total.bytes += row.bytes;
-      total.total_ns += row.total_ns;
-      total.max_ns = std::max(total.max_ns, row.max_ns);
+      total.Add(row);
     }
     std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return rows_[a].total_ns > rows_[b].total_ns;
+      return rows_[a].time_ns > rows_[b].time_ns;
     });
     std::string text =
         " % time      total  operations    errors       bytes       mean"
         "        max\n";
-    const auto line = [&](std::string_view name, const Row& row) {
-      const double share = total.total_ns == 0
+    const auto line = [&](std::string_view name, const tally::Sums& row) {
+      const double share = total.time_ns == 0
                                ? 0
-                               : 100 * static_cast<double>(row.total_ns) /
-                                     static_cast<double>(total.total_ns);
-      text += Formatted(
-          "%7.2f %10s %11llu %9llu %11s %10s %10s  %s\n", share,
-          DurationText(row.total_ns).c_str(),
-          static_cast<unsigned long long>(row.count),
-          static_cast<unsigned long long>(row.errors),
-          row.bytes == 0 ? "" : SizeText(row.bytes).c_str(),
-          DurationText(row.count == 0 ? 0 : row.total_ns / row.count).c_str(),
-          DurationText(row.max_ns).c_str(), std::string(name).c_str());
+                               : 100 * static_cast<double>(row.time_ns) /
+                                     static_cast<double>(total.time_ns);
+      text += Formatted("%7.2f %10s %11llu %9llu %11s %10s %10s  %s\n", share,
+                        DurationText(row.time_ns).c_str(),
+                        static_cast<unsigned long long>(row.count),
+                        static_cast<unsigned long long>(row.errors),
+                        row.bytes == 0 ? "" : SizeText(row.bytes).c_str(),
+                        DurationText(row.MeanNs()).c_str(),
+                        DurationText(row.max_ns).c_str(),
+                        std::string(name).c_str());
     };
     for (const size_t i : order) line(OpName(static_cast<Op>(i)), rows_[i]);
     line("total", total);
@@ -242,7 +223,7 @@ class Summary {
     }
   };
 
-  std::array<Row, kOpCount> rows_{};
+  std::array<tally::Sums, kOpCount> rows_{};
   std::priority_queue<Slow, std::vector<Slow>, std::greater<>> slowest_;
   std::unordered_map<std::string, FileUse, Hash, std::equal_to<>> files_;
   uint64_t processes_ = 0, threads_ = 0, programs_ = 0, ended_ = 0, failed_ = 0;

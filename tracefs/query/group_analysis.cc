@@ -31,17 +31,9 @@ class Summary final : public Analysis {
   void Take(const format::Record& record, size_t /*trace*/) override {
     const Event& event = record.event;
     if (!HasRun(record)) return;
-    ++count_;
-    const uint64_t latency = NumberOr0(event, Field::kLatency);
-    time_ns_ += latency;
-    if (!tally::Transfers(event.op)) {
-      ++metadata_;
-      metadata_ns_ += latency;
-    }
-    errors_ += Failed(event) ? 1 : 0;
-    const tally::Bytes bytes = tally::BytesOf(event);
-    read_ += bytes.read;
-    written_ += bytes.written;
+    const tally::Sums sums = tally::SumsOf(event);
+    all_.Add(sums);
+    if (!tally::Transfers(event.op)) metadata_.Add(sums);
     if (event.Has(Field::kInode)) {
       files_.Add(MixedHash(event.Get(Field::kInode)));
     }
@@ -52,7 +44,7 @@ class Summary final : public Analysis {
     }
     if (record.time_resolution_ns == 0) return;
     first_ns_ = std::min(first_ns_, record.real_ns);
-    last_ns_ = std::max(last_ns_, record.real_ns + latency);
+    last_ns_ = std::max(last_ns_, record.real_ns + sums.time_ns);
     // Changes of the clock, as records come in order of the monotonic one.
     if (record.real_ns < previous_ns_) ++back_;
     previous_ns_ = record.real_ns;
@@ -72,17 +64,18 @@ class Summary final : public Analysis {
     const auto about = [](const DistinctCount& n) {
       return (n.exact() ? "" : "about ") + std::to_string(n.Estimate());
     };
-    line("operations", std::to_string(count_));
-    line("  on metadata", of(metadata_, count_));
-    line("  that failed", of(errors_, count_));
-    if (inferred_ != 0) line("  of inferred callers", of(inferred_, count_));
+    line("operations", std::to_string(all_.count));
+    line("  on metadata", of(metadata_.count, all_.count));
+    line("  that failed", of(all_.errors, all_.count));
+    if (inferred_ != 0)
+      line("  of inferred callers", of(inferred_, all_.count));
     line("span", first_ns_ > last_ns_
                      ? "0 ns"
                      : ExactDurationText(last_ns_ - first_ns_));
-    line("time in operations", ExactDurationText(time_ns_));
-    line("  on metadata", of(metadata_ns_, time_ns_));
-    line("bytes read", std::to_string(read_));
-    line("bytes written", std::to_string(written_));
+    line("time in operations", ExactDurationText(all_.time_ns));
+    line("  on metadata", of(metadata_.time_ns, all_.time_ns));
+    line("bytes read", std::to_string(all_.read));
+    line("bytes written", std::to_string(all_.written));
     line("processes", about(processes_));
     line("files and directories", about(files_));
     if (back_ != 0) line("times the clock went back", std::to_string(back_));
@@ -90,8 +83,8 @@ class Summary final : public Analysis {
   }
 
  private:
-  uint64_t count_ = 0, metadata_ = 0, errors_ = 0, inferred_ = 0;
-  uint64_t time_ns_ = 0, metadata_ns_ = 0, read_ = 0, written_ = 0;
+  tally::Sums all_, metadata_;
+  uint64_t inferred_ = 0;
   uint64_t first_ns_ = UINT64_MAX, last_ns_ = 0, previous_ns_ = 0, back_ = 0;
   DistinctCount files_;
   DistinctCount processes_;

@@ -75,10 +75,7 @@ void BatchSums::AddOperation(size_t row, GroupStore::Entry* entry) const {
   if (error_.Has(row)) ++t.errors;
   if (!latency_.Has(row)) return;
   const uint64_t ns = latency_.At(row);
-  ++t.timed;
-  t.time_ns += ns;
-  t.min_ns = std::min(t.min_ns, ns);
-  t.max_ns = std::max(t.max_ns, ns);
+  t.AddTime(ns);
   if (needs_.latency) entry->details->latency.Add(ns);
 }
 

@@ -211,15 +211,7 @@ Status Grouping::AddCounted(const format::AggregateRecord& record,
     const bool absent = !known || (!key.is_number() && name.empty());
     AppendKeyPart(one, key, absent ? Part::kAbsent : 0, &key_text_);
   }
-  Tally add;
-  add.count = record.count;
-  add.errors = record.errors.value_or(0);
-  add.bytes = record.bytes.value_or(0);
-  if (record.latency.present) {
-    add.timed = record.latency.Count();
-    add.time_ns = record.latency.sum;
-    add.max_ns = record.latency.max;
-  }
+  Tally add{format::SumsOf(record)};
   if (record.size.present) {
     add.sizes = record.size.Count();
     add.size_max = record.size.max;

@@ -57,16 +57,8 @@ const ValueSet kSets[] = {
 }  // namespace
 
 void Tally::Add(const Tally& other) {
-  count += other.count;
-  errors += other.errors;
-  bytes += other.bytes;
-  read += other.read;
-  written += other.written;
+  Sums::Add(other);
   either += other.either;
-  timed += other.timed;
-  time_ns += other.time_ns;
-  min_ns = std::min(min_ns, other.min_ns);
-  max_ns = std::max(max_ns, other.max_ns);
   sizes += other.sizes;
   size_max = std::max(size_max, other.size_max);
   first_ns = std::min(first_ns, other.first_ns);
@@ -151,9 +143,7 @@ Value ValueOf(GroupValue value, const Tally& t, const TallyDetails* details,
     return any == 0 ? Value() : Value::Number(number);
   };
   const auto latency = [&](double share) {
-    // What was counted has no minimum.
-    const uint64_t min = t.min_ns == UINT64_MAX ? 0 : t.min_ns;
-    return if_any(t.timed, details->latency.Quantile(share, {min, t.max_ns}));
+    return if_any(t.timed, details->latency.Quantile(share, t.Times()));
   };
   const auto size = [&](double share) {
     return if_any(t.sizes, details->size.Quantile(share, {.max = t.size_max}));
@@ -172,9 +162,9 @@ Value ValueOf(GroupValue value, const Tally& t, const TallyDetails* details,
     case kTime:
       return if_any(t.timed, t.time_ns);
     case kMean:
-      return if_any(t.timed, t.time_ns / std::max<uint64_t>(t.timed, 1));
+      return if_any(t.timed, t.MeanNs());
     case kMin:
-      // Of what was counted nobody knows it.
+      // Aggregate drivers do not count it.
       return if_any(t.min_ns != UINT64_MAX, t.min_ns);
     case kP50:
       return latency(0.5);

@@ -9,23 +9,14 @@
 #include "tracefs/query/distinct_count.h"
 #include "tracefs/query/table.h"
 #include "tracefs/tally/histogram.h"
+#include "tracefs/tally/sums.h"
 
 namespace tracefs::query {
 
 // What is summed up for one group.
-struct Tally {
-  uint64_t count = 0;
-  uint64_t errors = 0;
-  uint64_t bytes = 0;  // moved (tally/transfer.h)
-  uint64_t read = 0;
-  uint64_t written = 0;
-  uint64_t either =
-      0;  // of bytes: those that are not known to be read or written
-  uint64_t timed = 0;  // operations with a duration
-  uint64_t time_ns = 0;
-  uint64_t min_ns = UINT64_MAX;
-  uint64_t max_ns = 0;
-  uint64_t sizes = 0;  // what has a size: reads, writes and copies
+struct Tally : tally::Sums {
+  uint64_t either = 0;  // of bytes: not known to be read or written
+  uint64_t sizes = 0;   // what has a size: reads, writes and copies
   uint64_t size_max = 0;
   uint64_t first_ns = UINT64_MAX;  // since 1970
   uint64_t last_ns = 0;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "tracefs/report/metrics.h"
+#include "tracefs/tally/sums.h"
 
 namespace tracefs::report {
 namespace {
@@ -51,11 +51,11 @@ void AccessPattern::TakeTransfer(const Event& event,
                       : offset == next ? Class::kConsecutive
                       : offset > next  ? Class::kForward
                                        : Class::kBackward;
-  next = AddTo(offset, moved);
+  next = tally::AddTo(offset, moved);
   OneWay& way = ways_[direction];
   Moved& sum = way.by_class[static_cast<size_t>(found)];
   ++sum.count;
-  sum.bytes = AddTo(sum.bytes, moved);
+  sum.bytes = tally::AddTo(sum.bytes, moved);
   ++way.by_size[static_cast<size_t>(std::bit_width(asked))];
   if (((offset | asked) & 4095) != 0) ++way.unaligned;
   const auto exact = way.exact.find(asked);

@@ -17,19 +17,6 @@ constexpr std::string_view kNoPath = "(path not recorded)";
 // What is told of a path deeper than this stands for what lies below, too.
 constexpr size_t kMostComponents = 256;
 
-Metrics MetricsOf(const Event& event) {
-  Metrics what = {.count = 1};
-  if (tally::Failed(event)) what.errors = 1;
-  const tally::Bytes bytes = tally::BytesOf(event);
-  what.read = bytes.read;
-  what.written = bytes.written;
-  what.copied = std::min(bytes.read, bytes.written);
-  if (event.Has(Field::kLatency)) {
-    what.time_ns = what.longest_ns = event.Get(Field::kLatency);
-  }
-  return what;
-}
-
 bool IsFaster(const SlowOperation& a, const SlowOperation& b) {
   if (a.time_ns != b.time_ns) return a.time_ns > b.time_ns;
   if (a.real_ns != b.real_ns) return a.real_ns < b.real_ns;
@@ -146,14 +133,14 @@ NodeId Collector::FailureOf(const Event& event, NodeId command) {
 }
 
 void Collector::AddTimes(const Event& event, uint64_t real_ns,
-                         const Metrics& what) {
+                         const tally::Sums& what) {
   const Bins fine = grid_.fine();
   ++ops_[Index(event.op)]->counts.At(fine, real_ns);
   if (what.errors != 0) ++errors_.At(fine, real_ns);
   const auto add = [&](BinRow& row, uint64_t more) {
     if (more == 0) return;
     uint64_t& number = row.At(fine, real_ns);
-    number = AddTo(number, more);
+    number = tally::AddTo(number, more);
   };
   add(read_, what.read);
   add(written_, what.written);
@@ -164,7 +151,7 @@ void Collector::AddTimes(const Event& event, uint64_t real_ns,
 }
 
 void Collector::AddToFile(const format::Record& record, NodeId file,
-                          NodeId command, const Metrics& what) {
+                          NodeId command, const tally::Sums& what) {
   const NodeId extension = ExtensionOf(file);
   if (record.time_resolution_ns != 0) {
     const Bins coarse = grid_.coarse();
@@ -183,13 +170,13 @@ void Collector::Add(const format::Record& record, size_t trace) {
     ++before_;
     return;
   }
-  const Metrics what = MetricsOf(event);
+  const tally::Sums what = tally::SumsOf(event);
   if (trace >= has_operations_.size()) has_operations_.resize(trace + 1);
   has_operations_[trace] = true;
   total_.Add(what);
   auto& op = ops_[Index(event.op)];
   if (op == nullptr) op = std::make_unique<OpSums>();
-  op->metrics.Add(what);
+  op->sums.Add(what);
   if (event.Has(Field::kLatency)) {
     op->latency.Add(what.time_ns);
     latency_.Add(what.time_ns);
@@ -220,12 +207,15 @@ void Collector::Add(const format::Record& record, size_t trace) {
     users_.Add(user, what);
   }
   // A copy counts with its source; what it wrote is of its destination.
-  Metrics of_file = what;
-  if (HasTwoFiles(event.op)) of_file.written = of_file.copied = 0;
+  tally::Sums of_file = what;
+  if (HasTwoFiles(event.op)) {
+    of_file.written = 0;
+    of_file.bytes = of_file.read;
+  }
   AddToFile(record, file, command, of_file);
   if (of_file.written != what.written) {
     AddToFile(record, SecondFileOf(record, trace), command,
-              {.written = what.written});
+              {.bytes = what.written, .written = what.written});
   }
   if (what.errors != 0) failures_.Add(FailureOf(event, command), what);
   access_.Take(event, trace);

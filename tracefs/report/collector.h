@@ -16,17 +16,17 @@
 #include "tracefs/report/counted.h"
 #include "tracefs/report/flame.h"
 #include "tracefs/report/latency.h"
-#include "tracefs/report/metrics.h"
 #include "tracefs/report/name_tree.h"
 #include "tracefs/report/processes.h"
 #include "tracefs/report/recent.h"
 #include "tracefs/report/time_grid.h"
+#include "tracefs/tally/sums.h"
 
 namespace tracefs::report {
 
 // What is summed up for one operation.
 struct OpSums {
-  Metrics metrics;
+  tally::Sums sums;
   tally::Histogram latency;
   BinRow counts;  // fine bins
 };
@@ -70,7 +70,7 @@ class Collector {
   void AddLoss(std::string_view reason, uint64_t count);
 
   // --- What came out. Not const where bins are brought up to date.
-  const Metrics& total() const { return total_; }
+  const tally::Sums& total() const { return total_; }
   uint64_t untimed() const { return untimed_; }  // without a begin time
   uint64_t before() const { return before_; }    // told before they ran
   uint64_t inferred() const { return inferred_; }
@@ -125,15 +125,15 @@ class Collector {
   NodeId ExtensionOf(NodeId file);
   NodeId UserOf(const Event& event);
   NodeId FailureOf(const Event& event, NodeId command);
-  void AddTimes(const Event& event, uint64_t real_ns, const Metrics& what);
+  void AddTimes(const Event& event, uint64_t real_ns, const tally::Sums& what);
   void AddToFile(const format::Record& record, NodeId file, NodeId command,
-                 const Metrics& what);
+                 const tally::Sums& what);
   void KeepSlow(const format::Record& record, uint64_t took, NodeId file,
                 std::string_view comm);
   void KeepBounded();
 
   TimeGrid grid_;
-  Metrics total_;
+  tally::Sums total_;
   uint64_t untimed_ = 0;
   uint64_t before_ = 0;
   uint64_t inferred_ = 0;

@@ -8,7 +8,7 @@
 #include "tracefs/event/op.h"
 #include "tracefs/feed/aggregate_lines.h"
 #include "tracefs/format/constants.h"
-#include "tracefs/report/metrics.h"
+#include "tracefs/tally/sums.h"
 
 namespace tracefs::report {
 namespace {
@@ -32,28 +32,6 @@ std::string OperationOf(const format::AggregateRecord& record) {
   return {};
 }
 
-// How many buckets more there are then.
-size_t MergeBuckets(const std::vector<format::HistogramBucketCount>& more,
-                    std::vector<format::HistogramBucketCount>* buckets) {
-  std::vector<format::HistogramBucketCount> merged;
-  merged.reserve(buckets->size() + more.size());
-  auto left = buckets->begin();
-  for (const format::HistogramBucketCount& bucket : more) {
-    while (left != buckets->end() && left->bucket < bucket.bucket) {
-      merged.push_back(*left++);
-    }
-    if (left != buckets->end() && left->bucket == bucket.bucket) {
-      merged.push_back({bucket.bucket, AddTo(left++->count, bucket.count)});
-    } else {
-      merged.push_back(bucket);
-    }
-  }
-  merged.insert(merged.end(), left, buckets->end());
-  const size_t grown = merged.size() - std::min(merged.size(), buckets->size());
-  *buckets = std::move(merged);
-  return grown;
-}
-
 // Nobody knows when in a period: all of it has the same rate. `phase`, 0 to 1:
 // what does not fill every bin begins at another one for each operation.
 void Spread(uint64_t count, double phase, uint64_t from, uint64_t last,
@@ -70,23 +48,11 @@ void Spread(uint64_t count, double phase, uint64_t from, uint64_t last,
     if (more == 0) continue;
     uint64_t& bin = row->At(
         fine, i == 0 ? from : fine.begin_ns() + (first + i) * fine.width_ns());
-    bin = AddTo(bin, more);
+    bin = tally::AddTo(bin, more);
   }
 }
 
 }  // namespace
-
-void CountedSums::AddNumbers(uint64_t more, uint64_t more_errors,
-                             uint64_t more_bytes,
-                             const format::HistogramRecord& more_latency) {
-  count = AddTo(count, more);
-  errors = AddTo(errors, more_errors);
-  bytes = AddTo(bytes, more_bytes);
-  if (!more_latency.present) return;
-  latency.present = true;
-  latency.sum = AddTo(latency.sum, more_latency.sum);
-  latency.max = std::max(latency.max, more_latency.max);
-}
 
 bool CountedTable::KnowsOperations() const {
   return std::ranges::find(labels, "op") != labels.end();
@@ -110,15 +76,16 @@ std::vector<std::string> Counted::KeyOf(const format::AggregateRecord& record,
 }
 
 void Counted::Take(const format::AggregateRecord& record, CountedSums* sums) {
-  const format::HistogramRecord& latency = record.latency;
-  sums->AddNumbers(record.count, record.errors.value_or(0),
-                   record.bytes.value_or(0), latency);
-  if (!latency.present) return;
+  sums->Add(format::SumsOf(record));
+  const size_t before = sums->latency.cells();
   if (buckets_ >= kMostBuckets) {
-    sums->latency.buckets.clear();
-  } else {
-    buckets_ += MergeBuckets(latency.buckets, &sums->latency.buckets);
+    sums->latency.Clear();
+    return;
   }
+  for (const format::HistogramBucketCount& one : record.latency.buckets) {
+    sums->latency.AddBucket(one.bucket, one.count);
+  }
+  buckets_ += sums->latency.cells() - before;
 }
 
 void Counted::Add(const format::AggregateRecord& record, size_t trace,
@@ -154,7 +121,7 @@ void Counted::Add(const format::AggregateRecord& record, size_t trace,
                .counts = {}};
   }
   uint64_t& counted = period_.counts[OperationOf(record)];
-  counted = AddTo(counted, record.count);
+  counted = tally::AddTo(counted, record.count);
   grid->Reach(record.real_from_ns);
   grid->Reach(std::max(record.real_from_ns + 1, record.real_to_ns) - 1);
 

@@ -9,19 +9,13 @@
 
 #include "tracefs/format/aggregate.h"
 #include "tracefs/report/time_grid.h"
+#include "tracefs/tally/sums.h"
 
 namespace tracefs::report {
 
 // What is known of the operations of one key.
-struct CountedSums {
-  uint64_t count = 0;
-  uint64_t errors = 0;
-  uint64_t bytes = 0;
-  format::HistogramRecord latency;  // its buckets are gone where room ran out
-
-  // All but the buckets.
-  void AddNumbers(uint64_t more, uint64_t more_errors, uint64_t more_bytes,
-                  const format::HistogramRecord& more_latency);
+struct CountedSums : tally::Sums {
+  tally::SparseHistogram latency;  // empty where room ran out
 };
 
 // Of one driver, either all its periods or its last totals.

@@ -24,16 +24,17 @@ size_t EmbeddedBytes(std::string_view text) {
   return bytes;
 }
 
-Json MetricsAsJson(const Metrics& metrics) {
-  return {{"count", metrics.count},     {"errors", metrics.errors},
-          {"read", metrics.read},       {"written", metrics.written},
-          {"time_ns", metrics.time_ns}, {"longest_ns", metrics.longest_ns}};
+Json SumsAsJson(const tally::Sums& sums) {
+  return {{"count", sums.count},     {"errors", sums.errors},
+          {"read", sums.read},       {"written", sums.written},
+          {"time_ns", sums.time_ns}, {"longest_ns", sums.max_ns},
+          {"bytes", sums.bytes}};
 }
 
-void AppendMetrics(const Metrics& metrics, Json* row) {
+void AppendSums(const tally::Sums& sums, Json* row) {
   for (const uint64_t number :
-       {metrics.count, metrics.errors, metrics.read, metrics.written,
-        metrics.time_ns, metrics.longest_ns}) {
+       {sums.count, sums.errors, sums.read, sums.written, sums.time_ns,
+        sums.max_ns, sums.bytes}) {
     row->push_back(number);
   }
 }
@@ -50,7 +51,7 @@ Json MakeDocument(Collector& collector,
                        {"from", TextOf(options.from)},
                        {"to", TextOf(options.to)}};
   document["time"] = TimeAsJson(collector);
-  Json& totals = document["totals"] = MetricsAsJson(collector.total());
+  Json& totals = document["totals"] = SumsAsJson(collector.total());
   totals["untimed"] = collector.untimed();
   totals["before"] = collector.before();
   totals["inferred"] = collector.inferred();

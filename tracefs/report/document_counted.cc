@@ -37,7 +37,7 @@ struct Value {
 std::vector<Value> ValuesOf(const CountedTable& table) {
   const auto quantile = [](double share) {
     return [share](const CountedSums& sums) {
-      return sums.latency.Quantile(share);
+      return sums.latency.Quantile(share, sums.Times());
     };
   };
   std::vector<Value> values = {
@@ -47,11 +47,11 @@ std::vector<Value> ValuesOf(const CountedTable& table) {
       {"bytes", &CountedTable::has_bytes,
        [](const CountedSums& s) { return s.bytes; }},
       {"time_ns", &CountedTable::has_latency,
-       [](const CountedSums& s) { return s.latency.sum; }},
+       [](const CountedSums& s) { return s.time_ns; }},
       {"p50_ns", &CountedTable::has_latency, quantile(0.5)},
       {"p99_ns", &CountedTable::has_latency, quantile(0.99)},
       {"longest_ns", &CountedTable::has_latency,
-       [](const CountedSums& s) { return s.latency.max; }}};
+       [](const CountedSums& s) { return s.max_ns; }}};
   std::erase_if(values, [&](const Value& value) {
     return value.has != nullptr && !(table.*value.has);
   });
@@ -99,9 +99,8 @@ Json TableAsJson(const CountedTable& table, uint64_t origin,
     }
     if (*rows_left == 0 || bytes > *bytes_left) {
       ++others;
-      const CountedSums& sums = row->second;
-      other.AddNumbers(sums.count, sums.errors, sums.bytes, sums.latency);
-      other.latency.buckets.clear();  // of all: not known
+      other.Add(row->second);
+      other.latency.Clear();  // of all: not known
       continue;
     }
     --*rows_left;
@@ -195,14 +194,14 @@ Json CountedLayersAsJson(
       sums.resize(fine.size);
       const auto& numbers = row.Numbers(fine);
       for (size_t i = 0; i < fine.size; ++i)
-        sums[i] = AddTo(sums[i], numbers[i]);
+        sums[i] = tally::AddTo(sums[i], numbers[i]);
     }
   }
   const bool beside = collector.total().count != 0;
   Json result = Json::array();
   for (const auto& [name, bins] : layers) {
     uint64_t count = 0;
-    for (const uint64_t number : bins) count = AddTo(count, number);
+    for (const uint64_t number : bins) count = tally::AddTo(count, number);
     result.push_back({{"name", beside ? name + " (counted)" : name},
                       {"count", count},
                       {"bins", bins}});

@@ -27,9 +27,9 @@ inline constexpr size_t kTableNameBytes = 160'000;
 size_t EmbeddedBytes(std::string_view text);
 
 // "count", "errors", "read", "written", "time_ns", "longest_ns".
-Json MetricsAsJson(const Metrics& metrics);
+Json SumsAsJson(const tally::Sums& sums);
 // The same numbers, in this order.
-void AppendMetrics(const Metrics& metrics, Json* row);
+void AppendSums(const tally::Sums& sums, Json* row);
 
 // document_time.cc
 Json TimeAsJson(const Collector& collector);

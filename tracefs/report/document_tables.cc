@@ -14,7 +14,7 @@ constexpr size_t kMostSeries = 200;
 
 struct Row {
   NodeId node = 0;
-  Metrics metrics;
+  tally::Sums sums;
 };
 
 // What a table is made from: some rows of one tree.
@@ -46,11 +46,11 @@ Json SeriesAsJson(Series& series, const Bins& coarse, size_t* points_left) {
   return flat;
 }
 
-Json TableAsJson(Source source, const Bins& coarse, const Metrics& total,
+Json TableAsJson(Source source, const Bins& coarse, const tally::Sums& total,
                  Json* notes) {
   std::vector<double> weights(source.tree->size());
   for (const Row& row : source.rows) {
-    weights[row.node] = LargestShare(row.metrics, total);
+    weights[row.node] = LargestShare(row.sums, total);
   }
   std::sort(source.rows.begin(), source.rows.end(),
             [&](const Row& a, const Row& b) {
@@ -60,7 +60,7 @@ Json TableAsJson(Source source, const Bins& coarse, const Metrics& total,
             });
   Json rows = Json::array();
   Json series = Json::array();
-  Metrics shown;
+  tally::Sums shown;
   size_t bytes_left = kTableNameBytes;
   size_t points_left = kSeriesPoints;
   for (const Row& row : source.rows) {
@@ -70,25 +70,26 @@ Json TableAsJson(Source source, const Bins& coarse, const Metrics& total,
     if (bytes > bytes_left) break;
     bytes_left -= bytes;
     Json numbers = Json::array({std::move(text)});
-    AppendMetrics(row.metrics, &numbers);
+    AppendSums(row.sums, &numbers);
     if (rows.size() < kMostSeries) {
       series.push_back(SeriesAsJson(source.series(source.tree->at(row.node)),
                                     coarse, &points_left));
     }
     rows.push_back(std::move(numbers));
-    shown.Add(row.metrics);
+    shown.Add(row.sums);
   }
   Json other = Json::array();
   const auto rest = [](uint64_t all, uint64_t part) {
     return all > part ? all - part : 0;
   };
-  AppendMetrics({.count = rest(total.count, shown.count),
-                 .errors = rest(total.errors, shown.errors),
-                 .read = rest(total.read, shown.read),
-                 .written = rest(total.written, shown.written),
-                 .time_ns = rest(total.time_ns, shown.time_ns),
-                 .longest_ns = 0},
-                &other);
+  AppendSums({.count = rest(total.count, shown.count),
+              .errors = rest(total.errors, shown.errors),
+              .bytes = rest(total.bytes, shown.bytes),
+              .read = rest(total.read, shown.read),
+              .written = rest(total.written, shown.written),
+              .time_ns = rest(total.time_ns, shown.time_ns),
+              .max_ns = 0},
+             &other);
   const size_t left_out = source.rows.size() - rows.size();
   if (!source.tree->exact()) {
     notes->push_back(std::string(source.name) +
@@ -116,7 +117,7 @@ std::vector<Row> OwnRows(const NameTree& tree) {
 // Of each directory what was done with what lies directly in it; with the root
 // itself in the root.
 std::vector<Row> InsideRows(const NameTree& tree) {
-  std::vector<Metrics> inside(tree.size());
+  std::vector<tally::Sums> inside(tree.size());
   for (NodeId node = 0; node < tree.size(); ++node) {
     inside[node].Add(tree.at(node).folded);
     inside[tree.at(node).parent].Add(tree.at(node).own);

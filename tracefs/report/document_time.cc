@@ -57,15 +57,15 @@ Json OperationsAsJson(Collector& collector) {
     if (collector.ops()[op] != nullptr) order.push_back(op);
   }
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    const Metrics& left = collector.ops()[a]->metrics;
-    const Metrics& right = collector.ops()[b]->metrics;
+    const tally::Sums& left = collector.ops()[a]->sums;
+    const tally::Sums& right = collector.ops()[b]->sums;
     return left.time_ns != right.time_ns ? left.time_ns > right.time_ns
                                          : left.count > right.count;
   });
   Json operations = Json::array();
   for (const size_t op : order) {
     OpSums& sums = *collector.ops()[op];
-    Json row = MetricsAsJson(sums.metrics);
+    Json row = SumsAsJson(sums.sums);
     row["op"] = OpName(static_cast<Op>(op));
     row["timed"] = sums.latency.count();
     row["shortest_ns"] = sums.latency.min();

@@ -14,7 +14,7 @@ namespace {
 struct Cut {
   std::vector<NodeId> nodes;
   std::vector<size_t> parents;  // by place in `nodes`
-  std::vector<Metrics> folded;
+  std::vector<tally::Sums> folded;
   std::vector<uint64_t> folded_nodes;
 };
 
@@ -55,8 +55,8 @@ Cut CutToFit(const NameTree& tree, size_t most, size_t bytes,
   }
 }
 
-void AppendColumns(const Metrics& metrics, const char* prefix, Json* columns) {
-  const Json numbers = MetricsAsJson(metrics);
+void AppendColumns(const tally::Sums& sums, const char* prefix, Json* columns) {
+  const Json numbers = SumsAsJson(sums);
   for (const auto& [name, number] : numbers.items()) {
     (*columns)[prefix + name].push_back(number);
   }
@@ -71,7 +71,7 @@ Json Columns(const NameTree& tree, const Cut& cut) {
     columns["folded_nodes"].push_back(cut.folded_nodes[i]);
     if (cut.folded_nodes[i] == 0) continue;
     // Sparse: by place.
-    columns["folded"][std::to_string(i)] = MetricsAsJson(cut.folded[i]);
+    columns["folded"][std::to_string(i)] = SumsAsJson(cut.folded[i]);
   }
   if (!columns.contains("folded")) columns["folded"] = Json::object();
   columns["exact"] = tree.exact();

@@ -35,7 +35,7 @@ uint32_t Flame::LineOf(const NameTree& tree, NodeId node,
 }
 
 void Flame::Add(const NameTree& commands, NodeId command, const NameTree& files,
-                NodeId file, Op op, const Metrics& what) {
+                NodeId file, Op op, const tally::Sums& what) {
   // One after the other: where they stand depends on it.
   const uint32_t command_line = LineOf(commands, command, &command_lines_);
   const uint32_t file_line = LineOf(files, file, &file_lines_);

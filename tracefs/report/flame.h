@@ -31,7 +31,7 @@ class Flame {
 
   // An operation of that command on that file, by nodes of their trees.
   void Add(const NameTree& commands, NodeId command, const NameTree& files,
-           NodeId file, Op op, const Metrics& what);
+           NodeId file, Op op, const tally::Sums& what);
   // Nodes of the trees have other numbers from now on.
   void Renumber();
   // What came of all; nothing more is added.
@@ -44,7 +44,7 @@ class Flame {
     uint32_t command_line = 0;  // in lines
     uint32_t file_line = 0;
     Op op{};
-    Metrics what;
+    tally::Sums what;
   };
   // Operations on their way, with the names they need: trees grow meanwhile.
   struct Batch {

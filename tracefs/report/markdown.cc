@@ -61,7 +61,7 @@ std::string Table(const Json& table, const char* what) {
     for (size_t n = 0; n < other.size(); ++n) {
       const auto here = rows[i][n + 1].get<uint64_t>();
       const auto sum = other[n].get<uint64_t>();
-      other[n] = n == 5 ? std::max(sum, here) : AddTo(sum, here);
+      other[n] = n == 5 ? std::max(sum, here) : tally::AddTo(sum, here);
     }
   }
   if (other[0] != 0) row("*others*", other, 0);

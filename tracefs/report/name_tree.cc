@@ -24,10 +24,10 @@ uint32_t HashOf(NodeId parent, std::string_view name) {
 
 }  // namespace
 
-double LargestShare(const Metrics& part, const Metrics& total) {
+double LargestShare(const tally::Sums& part, const tally::Sums& total) {
   return std::max(
       {Share(part.count, total.count), Share(part.errors, total.errors),
-       Share(part.time_ns, total.time_ns), Share(part.bytes(), total.bytes())});
+       Share(part.time_ns, total.time_ns), Share(part.bytes, total.bytes)});
 }
 
 NameTree::NameTree(Limits limits) : limits_(limits) {
@@ -71,7 +71,7 @@ NodeId NameTree::Child(NodeId parent, std::string_view name) {
   return node;
 }
 
-void NameTree::Add(NodeId node, const Metrics& what, uint64_t ns,
+void NameTree::Add(NodeId node, const tally::Sums& what, uint64_t ns,
                    const Bins& coarse, bool inside) {
   Node& it = nodes_[node];
   it.own.Add(what);
@@ -81,8 +81,8 @@ void NameTree::Add(NodeId node, const Metrics& what, uint64_t ns,
   }
 }
 
-Metrics NameTree::Total() const {
-  Metrics total;
+tally::Sums NameTree::Total() const {
+  tally::Sums total;
   for (const Node& node : nodes_) {
     total.Add(node.own);
     total.Add(node.folded);
@@ -90,8 +90,8 @@ Metrics NameTree::Total() const {
   return total;
 }
 
-std::vector<Metrics> NameTree::Sums() const {
-  std::vector<Metrics> sums(nodes_.size());
+std::vector<tally::Sums> NameTree::Sums() const {
+  std::vector<tally::Sums> sums(nodes_.size());
   for (size_t i = nodes_.size(); i-- > 0;) {
     sums[i].Add(nodes_[i].own);
     sums[i].Add(nodes_[i].folded);
@@ -101,7 +101,7 @@ std::vector<Metrics> NameTree::Sums() const {
 }
 
 std::vector<double> NameTree::Weights() const {
-  const Metrics total = Total();
+  const tally::Sums total = Total();
   std::vector<double> weights(nodes_.size());
   for (size_t i = nodes_.size(); i-- > 0;) {
     weights[i] = std::max(weights[i], LargestShare(nodes_[i].own, total));
@@ -138,7 +138,7 @@ std::vector<NodeId> NameTree::Fold() {
   for (size_t i = 0; i < kept.size(); ++i) {
     now[kept[i]] = static_cast<NodeId>(i);
   }
-  Metrics largest;
+  tally::Sums largest;
   const auto most = [](uint64_t& a, uint64_t b) { a = std::max(a, b); };
   for (size_t i = nodes_.size(); i-- > 0;) {
     if (now[i] != kGone) continue;
@@ -149,6 +149,7 @@ std::vector<NodeId> NameTree::Fold() {
     parent.folded_nodes += 1 + node.folded_nodes;
     most(largest.count, node.own.count);
     most(largest.errors, node.own.errors);
+    most(largest.bytes, node.own.bytes);
     most(largest.read, node.own.read);
     most(largest.written, node.own.written);
     most(largest.time_ns, node.own.time_ns);

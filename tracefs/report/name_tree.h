@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "tracefs/base/text_dictionary.h"
-#include "tracefs/report/metrics.h"
 #include "tracefs/report/series.h"
 #include "tracefs/report/time_grid.h"
+#include "tracefs/tally/sums.h"
 
 namespace tracefs::report {
 
@@ -32,8 +32,8 @@ class NameTree {
   struct Node {
     NodeId parent = 0;
     uint32_t name = 0;
-    Metrics own;     // without what lies in it
-    Metrics folded;  // of things in it that have no node (any more)
+    tally::Sums own;     // without what lies in it
+    tally::Sums folded;  // of things in it that have no node (any more)
     uint64_t folded_nodes = 0;
     Series series;  // of `own`
     Series inside;  // of what lies directly in it, where that is asked for
@@ -44,11 +44,11 @@ class NameTree {
 
   // The node of that name in `parent`; it is made if need be.
   NodeId Child(NodeId parent, std::string_view name);
-  void Add(NodeId node, const Metrics& what) { nodes_[node].own.Add(what); }
+  void Add(NodeId node, const tally::Sums& what) { nodes_[node].own.Add(what); }
   // The same, at that time. `inside`: also to the series of what the parent
   // has inside.
-  void Add(NodeId node, const Metrics& what, uint64_t ns, const Bins& coarse,
-           bool inside = false);
+  void Add(NodeId node, const tally::Sums& what, uint64_t ns,
+           const Bins& coarse, bool inside = false);
 
   // Whether it is time for Fold or DropSeries; to be asked between operations.
   bool IsFull() const {
@@ -72,15 +72,15 @@ class NameTree {
   }
   // The sums of all nodes, folded ones too, and the most that any node of its
   // own can lack of each.
-  Metrics Total() const;
-  const Metrics& missed() const { return missed_; }
+  tally::Sums Total() const;
+  const tally::Sums& missed() const { return missed_; }
   bool exact() const { return missed_.count == 0; }
 
   // By how much each node, with all that lies in it, matters: the largest of
   // its shares of the total of each metric. Never less than that of a child.
   std::vector<double> Weights() const;
   // The sums of each node with all that lies in it.
-  std::vector<Metrics> Sums() const;
+  std::vector<tally::Sums> Sums() const;
   // The `most` nodes that matter most, in order of numbers; never one without
   // its parent, and the root always.
   std::vector<NodeId> Heaviest(size_t most) const;
@@ -101,10 +101,10 @@ class NameTree {
   };
   std::vector<Slot> slots_;  // a power of two, half of them free at least
   int64_t points_ = 0;
-  Metrics missed_;
+  tally::Sums missed_;
 };
 
 // The share of `part` in `total` that is largest, over all metrics.
-double LargestShare(const Metrics& part, const Metrics& total);
+double LargestShare(const tally::Sums& part, const tally::Sums& total);
 
 }  // namespace tracefs::report

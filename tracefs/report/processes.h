@@ -38,10 +38,11 @@ class Processes {
   NodeId Of(const Event& event, std::string_view comm, uint64_t real_ns,
             size_t trace);
   void Take(const ProcessRecord& record, size_t trace);
-  void Add(NodeId node, const Metrics& what, uint64_t ns, const Bins& coarse) {
+  void Add(NodeId node, const tally::Sums& what, uint64_t ns,
+           const Bins& coarse) {
     tree_.Add(node, what, ns, coarse);
   }
-  void Add(NodeId node, const Metrics& what) { tree_.Add(node, what); }
+  void Add(NodeId node, const tally::Sums& what) { tree_.Add(node, what); }
   // To be called between operations.
   void KeepBounded();
 

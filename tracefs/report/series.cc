@@ -8,8 +8,8 @@ namespace {
 void Join(const SeriesPoint& from, SeriesPoint* to) {
   to->count += from.count;
   to->errors += from.errors;
-  to->bytes = AddTo(to->bytes, from.bytes);
-  to->time_ns = AddTo(to->time_ns, from.time_ns);
+  to->bytes = tally::AddTo(to->bytes, from.bytes);
+  to->time_ns = tally::AddTo(to->time_ns, from.time_ns);
 }
 
 }  // namespace
@@ -45,7 +45,7 @@ SeriesPoint& Series::PointOf(uint64_t bin) {
   return *points_.insert(at, {.bin = bin});
 }
 
-int64_t Series::Add(uint64_t time_ns, int shift, const Metrics& what) {
+int64_t Series::Add(uint64_t time_ns, int shift, const tally::Sums& what) {
   if (dropped_) return 0;
   const auto before = static_cast<int64_t>(points_.size());
   if (points_.empty()) shift_ = shift;
@@ -53,7 +53,7 @@ int64_t Series::Add(uint64_t time_ns, int shift, const Metrics& what) {
   Join({.bin = 0,
         .count = static_cast<uint32_t>(what.count),
         .errors = static_cast<uint32_t>(what.errors),
-        .bytes = what.bytes(),
+        .bytes = what.bytes,
         .time_ns = what.time_ns},
        &PointOf(time_ns >> shift));
   return static_cast<int64_t>(points_.size()) - before;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tracefs/report/metrics.h"
+#include "tracefs/tally/sums.h"
 
 namespace tracefs::report {
 
@@ -21,7 +21,7 @@ class Series {
  public:
   // `shift`: the width of bins now, as TimeGrid has it; never less than before.
   // Returns how many points there are more than before (less, if negative).
-  int64_t Add(uint64_t time_ns, int shift, const Metrics& what);
+  int64_t Add(uint64_t time_ns, int shift, const tally::Sums& what);
   void Add(const Series& other, int shift);
   // The points, in order, with bins of that width.
   const std::vector<SeriesPoint>& Points(int shift) {

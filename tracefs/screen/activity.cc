@@ -7,12 +7,8 @@
 namespace tracefs::screen {
 
 void ActivityCounts::Add(const ActivityCounts& other) {
-  count += other.count;
-  errors += other.errors;
-  bytes += other.bytes;
+  Sums::Add(other);
   second += other.second;
-  ns += other.ns;
-  max_ns = std::max(max_ns, other.max_ns);
   durations.Add(other.durations);
 }
 

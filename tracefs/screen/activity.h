@@ -13,6 +13,7 @@
 
 #include "tracefs/event/op.h"
 #include "tracefs/tally/histogram.h"
+#include "tracefs/tally/sums.h"
 
 namespace tracefs::screen {
 
@@ -33,15 +34,10 @@ struct ActivityKey {
   bool operator==(const ActivityKey&) const = default;
 };
 
-struct ActivityCounts {
-  uint64_t count = 0;
-  uint64_t errors = 0;
-  uint64_t bytes = 0;  // moved (tally/transfer.h)
+struct ActivityCounts : tally::Sums {
   // Written to the second file of an operation that counts with its first one:
   // bytes where rows are about files, else in `bytes` of the other file.
   uint64_t second = 0;
-  uint64_t ns = 0;
-  uint64_t max_ns = 0;
   tally::SparseHistogram durations;
 
   void Add(const ActivityCounts& other);

@@ -4,7 +4,7 @@
 
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/format/constants.h"
-#include "tracefs/tally/transfer.h"
+#include "tracefs/tally/sums.h"
 
 namespace tracefs::screen {
 
@@ -27,18 +27,12 @@ void CountRecord(const format::Record& record, uint32_t source,
   if (event.caller != nullptr) key.comm = record.caller.comm();
   key.path = format::PathOf(record, buffer);
   ActivityCounts& counts = activity->At(key);
-  const uint64_t ns =
-      event.Has(Field::kLatency) ? event.Get(Field::kLatency) : 0;
-  ++counts.count;
-  counts.errors += key.error != 0 ? 1 : 0;
-  counts.ns += ns;
-  counts.max_ns = std::max(counts.max_ns, ns);
-  counts.durations.Add(ns);
-  const tally::Bytes bytes = tally::BytesOf(event);
-  counts.bytes += bytes.moved();
-  if (!HasTwoFiles(event.op) || bytes.written == 0) return;
+  const tally::Sums sums = tally::SumsOf(event);
+  counts.Sums::Add(sums);
+  if (sums.timed != 0) counts.durations.Add(sums.time_ns);
+  if (!HasTwoFiles(event.op) || sums.written == 0) return;
   key.path = format::NewPathOf(record, buffer);
-  activity->At(key).second += bytes.written;
+  activity->At(key).second += sums.written;
 }
 
 void CountAggregate(const format::AggregateRecord& record, uint32_t source,
@@ -75,16 +69,12 @@ void CountAggregate(const format::AggregateRecord& record, uint32_t source,
     key.other = true;
   }
   ActivityCounts& counts = activity->At(key);
-  counts.count += record.count;
   if (record.count == 0) {
     // Only what was written to it (aggregate driver).
     counts.second += record.bytes.value_or(0);
     return;
   }
-  counts.errors += record.errors.value_or(0);
-  counts.bytes += record.bytes.value_or(0);
-  counts.ns += record.latency.sum;
-  counts.max_ns = std::max(counts.max_ns, record.latency.max);
+  counts.Sums::Add(format::SumsOf(record));
   for (const format::HistogramBucketCount& one : record.latency.buckets) {
     counts.durations.AddBucket(one.bucket, one.count);
   }

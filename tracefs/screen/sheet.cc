@@ -225,15 +225,15 @@ uint64_t Row::In(Column column) const {
     case Column::kBytes:
       return counts.bytes;
     case Column::kTime:
-      return counts.ns;
+      return counts.time_ns;
     case Column::kMean:
-      return counts.count == 0 ? 0 : counts.ns / counts.count;
+      return counts.MeanNs();
     case Column::kP50:
-      return counts.durations.Quantile(0.5, {.max = counts.max_ns});
+      return counts.durations.Quantile(0.5, counts.Times());
     case Column::kP90:
-      return counts.durations.Quantile(0.9, {.max = counts.max_ns});
+      return counts.durations.Quantile(0.9, counts.Times());
     case Column::kP99:
-      return counts.durations.Quantile(0.99, {.max = counts.max_ns});
+      return counts.durations.Quantile(0.99, counts.Times());
     case Column::kMax:
       return counts.max_ns;
     case Column::kName:

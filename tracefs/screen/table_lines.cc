@@ -27,7 +27,7 @@ std::string CellText(const Row& row, Column column, const TableStyle& style) {
     case Column::kTime: {
       const double share = style.all_ns == 0
                                ? 0
-                               : 100 * static_cast<double>(row.counts.ns) /
+                               : 100 * static_cast<double>(row.counts.time_ns) /
                                      static_cast<double>(style.all_ns);
       char text[16];
       std::snprintf(text, sizeof text, "%.1f", share);
@@ -98,7 +98,7 @@ TableStyle StyleOf(const Browser& browser, const Sheet& sheet, size_t width,
   if (browser.rates()) {
     style.seconds = std::max(static_cast<double>(ns) / 1e9, 1e-9);
   }
-  style.all_ns = sheet.total.ns;
+  style.all_ns = sheet.total.time_ns;
   style.width = width;
   style.utf8 = means.utf8;
   return style;

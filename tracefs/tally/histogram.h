@@ -87,8 +87,13 @@ uint64_t QuantileOf(const Cells& cells, double share, Extremes extremes) {
   for (const auto& cell : cells) {
     seen = AddTo(seen, cell.count);
     if (seen < rank) continue;
-    const uint64_t middle = HistogramMiddle(static_cast<uint16_t>(cell.bucket));
-    return std::min(std::max(middle, extremes.min), extremes.max);
+    const auto bucket = static_cast<uint16_t>(cell.bucket);
+    uint64_t value = HistogramMiddle(bucket);
+    // A minimum may be that of a part: it moves nothing out of its bucket.
+    if (extremes.min <= HistogramHigh(bucket)) {
+      value = std::max(value, extremes.min);
+    }
+    return std::min(value, extremes.max);
   }
   return extremes.max;
 }

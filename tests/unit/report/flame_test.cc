@@ -11,9 +11,9 @@
 namespace tracefs::report {
 namespace {
 
-std::map<std::string, Metrics> RowsOf(const NameTree& tree) {
+std::map<std::string, tally::Sums> RowsOf(const NameTree& tree) {
   std::vector<std::string> paths(tree.size());
-  std::map<std::string, Metrics> rows;
+  std::map<std::string, tally::Sums> rows;
   for (NodeId node = 1; node < tree.size(); ++node) {
     paths[node] =
         paths[tree.at(node).parent] + '|' + std::string(tree.NameOf(node));
@@ -27,7 +27,7 @@ class FlameTest : public testing::Test {
   // One more of it, in the flame and among what is expected.
   void Add(const std::string& command, const std::vector<std::string>& path,
            Op op, uint64_t number) {
-    const Metrics what = {.count = 1, .time_ns = number};
+    const tally::Sums what = {.count = 1, .time_ns = number};
     NodeId file = 0;
     std::string expected = '|' + command + "|/";
     for (const std::string& part : path) {
@@ -42,7 +42,7 @@ class FlameTest : public testing::Test {
   std::unique_ptr<NameTree> commands_ = std::make_unique<NameTree>();
   std::unique_ptr<NameTree> files_ = std::make_unique<NameTree>();
   Flame flame_;
-  std::map<std::string, Metrics> expected_;
+  std::map<std::string, tally::Sums> expected_;
 };
 
 TEST_F(FlameTest, AFewOperationsAreSummedUp) {

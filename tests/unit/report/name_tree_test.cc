@@ -16,18 +16,19 @@ std::string PathOf(const NameTree& tree, NodeId node) {
                          std::string(tree.NameOf(node));
 }
 
-Metrics Some(uint64_t number) {
+tally::Sums Some(uint64_t number) {
   return {.count = 1,
           .errors = number % 7 == 0 ? 1u : 0u,
+          .bytes = number % 100 + number % 30,
           .read = number % 100,
           .written = number % 30,
           .time_ns = number % 1000,
-          .longest_ns = number % 1000};
+          .max_ns = number % 1000};
 }
 
 TEST(NameTreeTest, SumsOfNodesAreThoseOfAMap) {
   NameTree tree;
-  std::map<std::string, Metrics> sums;
+  std::map<std::string, tally::Sums> sums;
   std::mt19937_64 random(3);
   for (int i = 0; i < 20000; ++i) {
     NodeId node = 0;
@@ -50,8 +51,8 @@ TEST(NameTreeTest, SumsOfNodesAreThoseOfAMap) {
 
 TEST(NameTreeTest, Folded_TotalsStayAndRowsLackNoMoreThanIsSaid) {
   NameTree tree({.nodes = 100, .name_bytes = 1 << 20, .series_points = 1000});
-  std::map<std::string, Metrics> sums;
-  Metrics total;
+  std::map<std::string, tally::Sums> sums;
+  tally::Sums total;
   std::mt19937_64 random(5);
   for (int i = 0; i < 30000; ++i) {
     const uint64_t number = random();
@@ -84,8 +85,8 @@ TEST(NameTreeTest, Folded_TotalsStayAndRowsLackNoMoreThanIsSaid) {
   EXPECT_EQ(tree.Sums()[0], total);
   for (NodeId node = 1; node < tree.size(); ++node) {
     EXPECT_LT(tree.at(node).parent, node);
-    const Metrics& own = tree.at(node).own;
-    const Metrics& all = sums[PathOf(tree, node)];
+    const tally::Sums& own = tree.at(node).own;
+    const tally::Sums& all = sums[PathOf(tree, node)];
     EXPECT_LE(own.count, all.count);
     EXPECT_LE(all.count, own.count + tree.missed().count);
     EXPECT_LE(all.time_ns, own.time_ns + tree.missed().time_ns);

@@ -80,11 +80,11 @@ TEST_F(ActivityTest, EachOperationCountsForItsOpProcessFileAndDirectory) {
   EXPECT_EQ(ops.total.count, 5u);
   EXPECT_EQ(ops.total.errors, 1u);
   EXPECT_EQ(ops.total.bytes, 4196u);
-  EXPECT_EQ(ops.total.ns, 13501u);
+  EXPECT_EQ(ops.total.time_ns, 13501u);
   EXPECT_EQ(Find(ops, "read").counts.bytes, 4096u);
   EXPECT_EQ(Find(ops, "read").counts.errors, 1u);
   EXPECT_EQ(Find(Of(Group::kProcess), "cat[40]").counts.count, 2u);
-  EXPECT_EQ(Find(Of(Group::kFile), "/a/b/c").counts.ns, 4000u);
+  EXPECT_EQ(Find(Of(Group::kFile), "/a/b/c").counts.time_ns, 4000u);
   const Sheet directories = Of(Group::kDirectory);
   EXPECT_EQ(Find(directories, "/a").counts.count, 1u);  // write
   EXPECT_EQ(Find(directories, "/").counts.count, 2u);   // readdir, lookup

@@ -42,9 +42,10 @@ class FakeFeed final : public Feed {
       key.pid = one.pid;
       key.comm = one.comm;
       ActivityCounts& counts = activity->At(key);
-      counts.count += one.count;
-      counts.ns += one.ns;
-      counts.max_ns = one.ns;
+      counts.Sums::Add({.count = one.count,
+                        .timed = one.count,
+                        .time_ns = one.ns,
+                        .max_ns = one.ns});
       counts.durations.Add(300, one.count);
     }
     next.clear();

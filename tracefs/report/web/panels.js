@@ -11,7 +11,7 @@ const drawOperations = (host) => {
     {key: 'p999_ns', name: 'p99.9', form: format.time}, {key: 'longest_ns', name: 'longest', form: format.time},
   ];
   const rows = data.operations.map((op) => (all
-    ? [op.op, op.count, op.errors, op.read + op.written, op.time_ns, op.p50_ns, op.p90_ns, op.p99_ns, op.p999_ns, op.longest_ns]
+    ? [op.op, op.count, op.errors, op.bytes, op.time_ns, op.p50_ns, op.p90_ns, op.p99_ns, op.p999_ns, op.longest_ns]
     : [op.op, op.bins.slice(first, end).reduce((a, b) => a + b, 0), ...new Array(8).fill(null)]));
   drawTable(host, columns, rows, {name: 'operations', panel: 'operations', note: all ? '' : 'counts are of the chosen time'});
 };

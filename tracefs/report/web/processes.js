@@ -57,7 +57,7 @@ const drawProcesses = (host) => {
     body.append(make('tr', {}, name, life,
       cell(format.since(begin)), cell(begin === null ? '-' : format.time(all.end_ns[node] - begin)),
       cell(all.exit[node] || (all.ended[node] ? '?' : 'open')), cell(format.count(all.count[node])),
-      cell(format.count(all.errors[node])), cell(format.bytes(all.read[node] + all.written[node])), cell(format.time(all.time_ns[node]))));
+      cell(format.count(all.errors[node])), cell(format.bytes(all.bytes[node])), cell(format.time(all.time_ns[node]))));
   }
   const heads = ['process', 'life', 'began', 'lived', 'exit', 'ops', 'errors', 'bytes', 'time'];
   const bar = make('div', {class: 'bar'},

@@ -72,9 +72,9 @@ const metricColumns = (name) => [
   {key: 'time_ns', name: 'time', form: format.time},
   {key: 'longest_ns', name: 'longest', form: format.time},
 ];
-// A row of the data, [name, count, errors, read, written, time, longest].
-const metricRow = ([name, count, errors, read, written, time, longest]) =>
-  [name, count, errors, read + written, read, written, time, longest];
+// A row of the data, [name, count, errors, read, written, time, longest, bytes].
+const metricRow = ([name, count, errors, read, written, time, longest, bytes]) =>
+  [name, count, errors, bytes, read, written, time, longest];
 
 // Rows of a table of the data for the chosen time. Exact: times are chosen by
 // the bins that rows have.

@@ -1,11 +1,8 @@
 // Trees of the data: their sums, and boxes whose areas are sums.
 
 const treeSums = (tree, key) => {
-  const value = (metrics, i) => (key === 'bytes'
-    ? (i === undefined ? metrics.read + metrics.written : metrics.read[i] + metrics.written[i])
-    : (i === undefined ? metrics[key] : metrics[key][i]));
-  const sums = tree.name.map((_, i) => value(tree, i));
-  for (const [place, metrics] of Object.entries(tree.folded)) sums[place] += value(metrics);
+  const sums = [...tree[key]];
+  for (const [place, metrics] of Object.entries(tree.folded)) sums[place] += metrics[key];
   for (let i = sums.length - 1; i > 0; --i) sums[tree.parent[i]] += sums[i];
   return sums;
 };

@@ -11,7 +11,6 @@
 #include "tracefs/format/constants.h"
 #include "tracefs/format/frame.h"
 #include "tracefs/query/group_counted.h"
-#include "tracefs/tally/transfer.h"
 #include "tracefs/text/decimal.h"
 #include "tracefs/text/escape.h"
 #include "tracefs/text/json_member.h"
@@ -176,15 +175,7 @@ void OpStats::Add(const Record& record) {
     ++row.before;
     return;
   }
-  ++row.count;
-  if (tally::Failed(event)) ++row.errors;
-  row.bytes += tally::BytesOf(event).moved();
-  if (event.Has(Field::kLatency)) {
-    const uint64_t ns = event.Get(Field::kLatency);
-    ++row.timed;
-    row.total_ns += ns;
-    row.max_ns = std::max(row.max_ns, ns);
-  }
+  row.Add(tally::SumsOf(event));
 }
 
 void OpStats::AddCounts(size_t trace, const format::AggregateRecord& record,
@@ -197,9 +188,7 @@ void OpStats::AddCounts(size_t trace, const format::AggregateRecord& record,
   Counted& counted = counted_[by];
   counted.has_total |= record.total;
   Row& row = (record.total ? counted.total : counted.periods).At(record);
-  row.count += record.count;
-  row.errors += record.errors.value_or(0);
-  row.bytes += record.bytes.value_or(0);
+  row.Add(SumsOf(record));
   if (both_files && query::IsAboutFiles(record)) {
     const auto op = std::ranges::find(
         record.key, static_cast<uint16_t>(format::ArgId::kKeyOp),
@@ -211,10 +200,6 @@ void OpStats::AddCounts(size_t trace, const format::AggregateRecord& record,
       row.twice += record.bytes.value_or(0);
     }
   }
-  if (!record.latency.present) return;
-  row.timed += record.count;
-  row.total_ns += record.latency.sum;
-  row.max_ns = std::max(row.max_ns, record.latency.max);
 }
 
 OpStats::Row& OpStats::Lines::At(const format::AggregateRecord& record) {
@@ -246,14 +231,9 @@ std::vector<OpStats::Line> OpStats::OfOperations() const {
 OpStats::Row OpStats::Sum(const std::vector<Line>& lines) {
   Row sum;
   for (const auto& [name, members, row] : lines) {
-    sum.count += row.count;
+    sum.Add(row);
     sum.before += row.before;
-    sum.errors += row.errors;
-    sum.bytes += row.bytes;
     sum.twice += row.twice;
-    sum.timed += row.timed;
-    sum.total_ns += row.total_ns;
-    sum.max_ns = std::max(sum.max_ns, row.max_ns);
   }
   sum.bytes -= sum.twice / 2;
   return sum;
@@ -275,7 +255,7 @@ std::string OpStats::Table(std::string_view head,
             RightAligned(std::to_string(row.errors), 12) +
             RightAligned(row.bytes ? std::to_string(row.bytes) : "-", 16);
     if (row.timed != 0) {
-      text += RightAligned(StatsDuration(row.total_ns / row.timed), 12) +
+      text += RightAligned(StatsDuration(row.MeanNs()), 12) +
               RightAligned(StatsDuration(row.max_ns), 12);
     } else {
       text += RightAligned("-", 12) + RightAligned("-", 12);
@@ -346,7 +326,7 @@ void OpStats::AddJson(const std::vector<Line>& lines, const std::string& more,
     AppendJsonNumber("errors", row.errors, text);
     AppendJsonNumber("bytes", row.bytes, text);
     if (row.timed != 0) {
-      AppendJsonNumber("dur_total", row.total_ns, text);
+      AppendJsonNumber("dur_total", row.time_ns, text);
       AppendJsonNumber("dur_max", row.max_ns, text);
     }
     if (row.before != 0) AppendJsonNumber("before", row.before, text);

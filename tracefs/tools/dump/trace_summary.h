@@ -13,6 +13,7 @@
 #include "tracefs/export/exporter.h"
 #include "tracefs/format/record.h"
 #include "tracefs/format/trace_reader.h"
+#include "tracefs/tally/sums.h"
 
 namespace tracefs {
 
@@ -37,15 +38,9 @@ class OpStats {
       const std::vector<const format::ReadStats*>& traces) const;
 
  private:
-  struct Row {
-    uint64_t count = 0;
+  struct Row : tally::Sums {
     uint64_t before = 0;  // about to run; not in count
-    uint64_t errors = 0;
-    uint64_t bytes = 0;  // read and written
-    uint64_t twice = 0;  // of these, bytes of copies, told under both files
-    uint64_t timed = 0;  // operations with a duration
-    uint64_t total_ns = 0;
-    uint64_t max_ns = 0;
+    uint64_t twice = 0;   // of bytes: of copies, told under both files
   };
   // A line of a table: operations of one kind, or counted under one key.
   struct Line {
