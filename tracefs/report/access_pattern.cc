@@ -6,56 +6,23 @@
 #include "tracefs/tally/sums.h"
 
 namespace tracefs::report {
-namespace {
 
-// Handles are numbers within their trace; files without one are known by inode.
-uint64_t KeyOf(const Event& event, tally::End end, size_t trace) {
-  const Field handle = tally::HandleField(end);
-  const Field inode = tally::InodeField(end);
-  const bool has_fh = event.Has(handle);
-  const uint64_t number = has_fh             ? event.Get(handle)
-                          : event.Has(inode) ? event.Get(inode)
-                                             : 0;
-  return (number << 1 | (has_fh ? 1 : 0)) + (uint64_t{trace} << 48);
+void AccessSums::Take(const Event& event, size_t trace) {
+  open_.Take(
+      event, trace,
+      [&](const tally::Transfer& transfer, uint64_t offset,
+          tally::AccessStep step) { Count(event, transfer, offset, step); },
+      [](const tally::OpenFiles::Ways&) {});
 }
 
-}  // namespace
-
-void AccessPattern::Take(const Event& event, size_t trace) {
-  if (event.op == Op::release_) {
-    open_.erase(KeyOf(event, tally::End::kFile, trace));
-    return;
-  }
-  if (!event.Has(Field::kResult)) return;
-  for (const tally::Transfer& transfer : tally::TransfersOf(event)) {
-    TakeTransfer(event, transfer, trace);
-  }
-}
-
-void AccessPattern::TakeTransfer(const Event& event,
-                                 const tally::Transfer& transfer,
-                                 size_t trace) {
-  const Field position = tally::OffsetField(transfer.end);
-  if (!event.Has(position)) return;
-  const uint64_t moved = transfer.bytes;
-  const uint64_t offset = event.Get(position);
-  const uint64_t asked =
-      event.Has(Field::kLength) ? event.Get(Field::kLength) : moved;
-  if (open_.size() >= kMaxOpen) {
-    open_.clear();
-    ++forgotten_;
-  }
-  const Direction direction = transfer.reads() ? kRead : kWrite;
-  uint64_t& next = open_[KeyOf(event, transfer.end, trace)].next[direction];
-  const Class found = next == kNowhere ? Class::kFirst
-                      : offset == next ? Class::kConsecutive
-                      : offset > next  ? Class::kForward
-                                       : Class::kBackward;
-  next = tally::AddTo(offset, moved);
-  OneWay& way = ways_[direction];
-  Moved& sum = way.by_class[static_cast<size_t>(found)];
+void AccessSums::Count(const Event& event, const tally::Transfer& transfer,
+                       uint64_t offset, tally::AccessStep step) {
+  OneWay& way = ways_[static_cast<size_t>(transfer.way)];
+  Moved& sum = way.by_step[static_cast<size_t>(step)];
   ++sum.count;
-  sum.bytes = tally::AddTo(sum.bytes, moved);
+  sum.bytes = tally::AddTo(sum.bytes, transfer.bytes);
+  const uint64_t asked =
+      event.Has(Field::kLength) ? event.Get(Field::kLength) : transfer.bytes;
   ++way.by_size[static_cast<size_t>(std::bit_width(asked))];
   if (((offset | asked) & 4095) != 0) ++way.unaligned;
   const auto exact = way.exact.find(asked);
@@ -68,9 +35,9 @@ void AccessPattern::TakeTransfer(const Event& event,
   }
 }
 
-std::vector<std::pair<uint64_t, uint64_t>> AccessPattern::CommonSizes(
-    Direction direction, size_t most) const {
-  const auto& exact = ways_[direction].exact;
+std::vector<std::pair<uint64_t, uint64_t>> AccessSums::CommonSizes(
+    tally::Way way, size_t most) const {
+  const auto& exact = ways_[static_cast<size_t>(way)].exact;
   std::vector<std::pair<uint64_t, uint64_t>> sizes(exact.begin(), exact.end());
   std::sort(sizes.begin(), sizes.end(), [](const auto& a, const auto& b) {
     return a.second != b.second ? a.second > b.second : a.first < b.first;

@@ -93,7 +93,7 @@ class Collector {
   // Errno > operation > command.
   NameTree& failures() { return failures_; }
   Processes& processes() { return processes_; }
-  const AccessPattern& access() const { return access_; }
+  const AccessSums& access() const { return access_; }
   // Slowest first.
   std::vector<SlowOperation> Slowest() const;
   const std::vector<LossSeen>& losses() const { return losses_; }
@@ -150,7 +150,7 @@ class Collector {
   Flame flame_;
   NameTree failures_;
   Processes processes_;
-  AccessPattern access_;
+  AccessSums access_;
   BlockMemo memo_;
   std::vector<NodeId> extension_of_;  // by file; 0 = not looked for
   Recent user_of_{256};

@@ -192,16 +192,16 @@ Json ErrorsAsJson(Collector& collector) {
 }
 
 Json AccessAsJson(const Collector& collector) {
-  const AccessPattern& access = collector.access();
-  Json result = {{"forgotten", access.forgotten()}};
+  const AccessSums& access = collector.access();
+  Json result = {{"forgotten", access.not_followed()}};
   for (const auto& [name, direction] :
-       {std::pair{"read", AccessPattern::kRead},
-        std::pair{"write", AccessPattern::kWrite}}) {
-    const AccessPattern::OneWay& way = access.way(direction);
+       {std::pair{"read", tally::Way::kRead},
+        std::pair{"write", tally::Way::kWrite}}) {
+    const AccessSums::OneWay& way = access.way(direction);
     Json classes = Json::array();
-    for (size_t i = 0; i < AccessPattern::kClasses; ++i) {
-      classes.push_back({AccessPattern::kClassNames[i], way.by_class[i].count,
-                         way.by_class[i].bytes});
+    for (size_t i = 0; i < tally::kAccessSteps; ++i) {
+      classes.push_back({tally::kAccessStepNames[i], way.by_step[i].count,
+                         way.by_step[i].bytes});
     }
     // Size from which on, count: powers of two.
     Json sizes = Json::array();

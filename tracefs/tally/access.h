@@ -1,0 +1,148 @@
+// How files are gone through: each read and write against the one of its kind
+// before it in the same open file, and what each open file amounts to. This is
+// the only definition of "consecutive", "sequential" and the like.
+//
+// An open file is known by the handle and the inode of it, in its trace. It
+// ends with its release.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <unordered_map>
+
+#include "tracefs/event/event.h"
+#include "tracefs/tally/transfer.h"
+
+namespace tracefs::tally {
+
+// Where a transfer begins, seen from the end of the one before.
+enum class AccessStep : uint8_t { kFirst, kConsecutive, kForward, kBackward };
+inline constexpr size_t kAccessSteps = 4;
+inline constexpr std::array<std::string_view, kAccessSteps> kAccessStepNames = {
+    "first", "consecutive", "forward", "backward"};
+
+// Of all transfers of one kind through an open file. Nine in ten make it so.
+enum class AccessPattern : uint8_t { kSingle, kSequential, kStrided, kRandom };
+inline constexpr size_t kAccessPatterns = 4;
+inline constexpr std::array<std::string_view, kAccessPatterns>
+    kAccessPatternNames = {"single", "sequential", "strided", "random"};
+
+// The reads, or the writes, of one open file.
+class AccessRun {
+ public:
+  AccessStep Take(uint64_t offset, uint64_t size) {
+    AccessStep kind = AccessStep::kFirst;
+    if (count_ != 0) {
+      kind = offset == end_  ? AccessStep::kConsecutive
+             : offset > end_ ? AccessStep::kForward
+                             : AccessStep::kBackward;
+      const auto distance = static_cast<int64_t>(offset - begin_);
+      if (count_ > 1 && distance == distance_) ++repeated_;
+      distance_ = distance;
+      if (kind == AccessStep::kConsecutive) ++consecutive_;
+    }
+    run_bytes_ = kind == AccessStep::kConsecutive ? run_bytes_ + size : size;
+    longest_run_ = std::max(longest_run_, run_bytes_);
+    begin_ = offset;
+    end_ = offset + size;
+    ++count_;
+    bytes_ += size;
+    return kind;
+  }
+
+  AccessPattern pattern() const {
+    if (count_ < 2) return AccessPattern::kSingle;
+    if (10 * consecutive_ >= 9 * (count_ - 1)) {
+      return AccessPattern::kSequential;
+    }
+    if (count_ > 2 && 10 * repeated_ >= 9 * (count_ - 2)) {
+      return AccessPattern::kStrided;
+    }
+    return AccessPattern::kRandom;
+  }
+  uint64_t count() const { return count_; }
+  uint64_t bytes() const { return bytes_; }
+  // Bytes of the longest row of transfers of which each was consecutive.
+  uint64_t longest_run() const { return longest_run_; }
+
+ private:
+  uint64_t count_ = 0;
+  uint64_t bytes_ = 0;
+  uint64_t consecutive_ = 0;
+  uint64_t repeated_ = 0;  // as far from the one before as that from its own
+  uint64_t begin_ = 0;     // of the last transfer
+  uint64_t end_ = 0;
+  int64_t distance_ = 0;
+  uint64_t run_bytes_ = 0;
+  uint64_t longest_run_ = 0;
+};
+
+// Used by one thread.
+class OpenFiles {
+ public:
+  // Followed at a time.
+  static constexpr size_t kMost = size_t{1} << 18;
+  using Ways = std::array<AccessRun, 2>;  // by Way
+
+  // An operation, in order of time. Calls `on_step(transfer, offset, step)` for
+  // each transfer whose place is known, and `on_close(ways)` for an open file
+  // that ends.
+  template <typename OnStep, typename OnClose>
+  void Take(const Event& event, size_t trace, OnStep on_step,
+            OnClose on_close) {
+    for (const Transfer& transfer : TransfersOf(event)) {
+      const Field position = OffsetField(transfer.end);
+      if (!event.Has(position)) continue;
+      const Key key = KeyOf(event, transfer.end, trace);
+      if (open_.size() >= kMost && !open_.contains(key)) {
+        ++not_followed_;
+        continue;
+      }
+      const uint64_t offset = event.Get(position);
+      AccessRun& run = open_[key][static_cast<size_t>(transfer.way)];
+      on_step(transfer, offset, run.Take(offset, transfer.bytes));
+    }
+    if (event.op != Op::release_ || event.before) return;
+    const auto at = open_.find(KeyOf(event, End::kFile, trace));
+    if (at == open_.end()) return;
+    on_close(at->second);
+    open_.erase(at);
+  }
+  // Ends all.
+  template <typename OnClose>
+  void Finish(OnClose on_close) {
+    for (const auto& [key, ways] : open_) on_close(ways);
+    open_.clear();
+  }
+  // Transfers through open files for which there was no room.
+  uint64_t not_followed() const { return not_followed_; }
+
+ private:
+  struct Key {
+    uint64_t handle = 0;
+    uint64_t inode = 0;
+    size_t trace = 0;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    size_t operator()(const Key& key) const {
+      uint64_t hash = (key.handle ^ key.trace << 48) * 0x9e3779b97f4a7c15u;
+      hash = (hash ^ hash >> 29 ^ key.inode) * 0xbf58476d1ce4e5b9u;
+      return static_cast<size_t>(hash ^ hash >> 32);
+    }
+  };
+  static Key KeyOf(const Event& event, End end, size_t trace) {
+    const auto number = [&event](Field field) {
+      return event.Has(field) ? event.Get(field) : 0;
+    };
+    return {number(HandleField(end)), number(InodeField(end)), trace};
+  }
+
+  std::unordered_map<Key, Ways, Hash> open_;
+  uint64_t not_followed_ = 0;
+};
+
+}  // namespace tracefs::tally
