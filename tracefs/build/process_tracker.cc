@@ -46,6 +46,13 @@ Process* ProcessTracker::Find(const ProcessKey& key) {
   return found->second.live.get();
 }
 
+bool ProcessTracker::Knows(const ProcessKey& key) const {
+  const auto found = pids_.find(key.pid);
+  return found != pids_.end() &&
+         (MayBeSame(found->second.key, key) ||
+          key.start_ticks < found->second.key.start_ticks);
+}
+
 Process* ProcessTracker::Begin(const ProcessKey& key, uint64_t time_ns) {
   Known& known = pids_[key.pid];
   // Whoever had the number before has ended, seen or not.
@@ -124,6 +131,11 @@ void ProcessTracker::Fork(const ProcessRecord& record) {
   if (Process* const early = Find(record.child); early != nullptr) {
     if (!early->forked && early->begin_ns + 1'000'000'000 > record.time_ns) {
       early->forked = early->recorded = true;
+    }
+    // One that is younger began later, or is a lie.
+    if (early->parent == kNobody && parent != nullptr &&
+        parent->id < early->id) {
+      SetParent(early, parent);
     }
     return;
   }

@@ -119,6 +119,8 @@ class ProcessTracker {
   // Ends all that still runs, at the time of what came last.
   void Finish();
 
+  // Whether what is told of it makes no process that is not there yet.
+  bool Knows(const ProcessKey& key) const;
   // Whether any process record came.
   bool any_records() const { return any_records_; }
 

@@ -9,7 +9,7 @@
 #include "tracefs/base/units.h"
 #include "tracefs/build/process_tracker.h"
 #include "tracefs/build/record_step.h"
-#include "tracefs/tally/transfer.h"
+#include "tracefs/tally/sums.h"
 #include "tracefs/text/duration.h"
 #include "tracefs/text/escape.h"
 
@@ -77,7 +77,6 @@ class TreeExporter final : public Exporter, private build::TrackerListener {
  private:
   struct Node {
     uint32_t pid = 0;
-    uint32_t parent_pid = 0;
     ProcessId parent = build::kNobody;
     uint64_t begin_ns = 0;
     uint64_t end_ns = 0;
@@ -85,10 +84,7 @@ class TreeExporter final : public Exporter, private build::TrackerListener {
     bool ended = false;
     std::string exit;
     std::string command;
-    uint64_t operations = 0;
-    uint64_t errors = 0;
-    uint64_t read = 0;
-    uint64_t written = 0;
+    tally::Sums sums;
     std::vector<ProcessId> children;
   };
 
@@ -96,10 +92,7 @@ class TreeExporter final : public Exporter, private build::TrackerListener {
     nodes_.resize(process.id + size_t{1});
     Node& node = nodes_[process.id];
     node.pid = process.key.pid;
-    node.parent = process.parent;
-    node.parent_pid = process.parent_pid;
     node.begin_ns = process.begin_ns;
-    node.begun = process.forked;
   }
   void Did(const Process& process, const FileStep& step) override {
     // Who closes a file for good is guessed.
@@ -115,16 +108,21 @@ class TreeExporter final : public Exporter, private build::TrackerListener {
     }
   }
   static void Count(const FileStep& step, Node* node) {
-    ++node->operations;
-    if (step.error != 0) ++node->errors;
-    if (step.error != 0) return;
-    const tally::Bytes bytes =
-        tally::BytesOf(step.op, static_cast<int64_t>(step.bytes));
-    node->read += bytes.read;
-    node->written += bytes.written;
+    tally::Bytes bytes;
+    if (step.error == 0) {
+      bytes = tally::BytesOf(step.op, static_cast<int64_t>(step.bytes));
+    }
+    node->sums.Add({.count = 1,
+                    .errors = step.error != 0 ? uint64_t{1} : 0,
+                    .bytes = bytes.moved(),
+                    .read = bytes.read,
+                    .written = bytes.written});
   }
   void ProcessEnded(const Process& process) override {
     Node& node = nodes_[process.id];
+    // The record of its beginning may come after its first operation.
+    node.parent = process.parent;
+    node.begun = process.forked;
     node.end_ns = process.end_ns;
     node.ended = process.ended;
     if (process.signal) {
@@ -176,12 +174,13 @@ class TreeExporter final : public Exporter, private build::TrackerListener {
 
   void WriteNode(const Node& node, const std::string& branches) {
     char columns[128];
-    std::snprintf(
-        columns, sizeof columns, "%9s %5s %8llu %7llu %8s %8s  ",
-        DurationText(node.end_ns - node.begin_ns).c_str(), node.exit.c_str(),
-        static_cast<unsigned long long>(node.operations),
-        static_cast<unsigned long long>(node.errors),
-        BytesText(node.read).c_str(), BytesText(node.written).c_str());
+    std::snprintf(columns, sizeof columns, "%9s %5s %8llu %7llu %8s %8s  ",
+                  DurationText(node.end_ns - node.begin_ns).c_str(),
+                  node.exit.c_str(),
+                  static_cast<unsigned long long>(node.sums.count),
+                  static_cast<unsigned long long>(node.sums.errors),
+                  BytesText(node.sums.read).c_str(),
+                  BytesText(node.sums.written).c_str());
     out_.Append(Bar(node) + columns + branches + std::to_string(node.pid) +
                 " " + node.command + "\n");
   }

@@ -1,95 +1,62 @@
 // Processes: their tree with what each did, and the chain of them that a build
 // had to wait for.
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <optional>
-#include <unordered_map>
+#include <utility>
+#include <vector>
 
+#include "tracefs/build/process_tracker.h"
+#include "tracefs/build/record_step.h"
 #include "tracefs/query/analyses.h"
+#include "tracefs/tally/sums.h"
 #include "tracefs/text/duration.h"
 
 namespace tracefs::query {
 namespace {
 
 constexpr size_t kMost = size_t{1} << 18;
-constexpr size_t kMaxDepth = 200;
+constexpr size_t kCommandBytes = 1000;
 
-// A process as operations and records tell of it.
-struct Process {
+// A process, its times since 1970 and what it did.
+struct Life {
   uint32_t pid = 0;
   uint32_t ppid = 0;
   std::string comm;
   std::string command;
-  uint64_t begin_ns = UINT64_MAX;
+  uint64_t begin_ns = 0;
   uint64_t end_ns = 0;
-  bool began = false;  // its fork was seen
   bool ended = false;  // its exit was seen
   std::optional<uint32_t> code;
-  uint64_t ops = 0;
-  uint64_t errors = 0;
-  uint64_t bytes = 0;
-  uint64_t time_ns = 0;
-  size_t parent = SIZE_MAX;
+  tally::Sums sums;
+  size_t parent = SIZE_MAX;  // smaller than its own number
   std::vector<size_t> children;
 };
 
-class Processes : public Analysis {
+class Processes : public Analysis, private build::TrackerListener {
  public:
   void Take(const format::Record& record, size_t /*trace*/) override {
-    const Event& event = record.event;
-    if (!HasRun(record) || !event.Has(Field::kPid)) return;
-    // Who had to be guessed did not do it himself.
-    if (NumberOr0(event, Field::kInferred) != 0) return;
-    Process* const process =
-        Of(static_cast<uint32_t>(event.Get(Field::kPid)), record.real_ns);
-    if (process == nullptr) return;
-    Link(process, static_cast<uint32_t>(NumberOr0(event, Field::kPpid)));
-    if (record.HasText(Field::kComm)) process->comm = record.Text(Field::kComm);
-    const uint64_t latency = NumberOr0(event, Field::kLatency);
-    ++process->ops;
-    process->errors += Failed(event) ? 1 : 0;
-    process->bytes += tally::BytesOf(event).moved();
-    process->time_ns += latency;
-    if (!process->ended) {
-      process->end_ns = std::max(process->end_ns, record.real_ns + latency);
+    const build::FileStep* const step = steps_.Of(record);
+    if (step == nullptr || step->process.pid == 0 || !HasRoom(step->process)) {
+      return;
     }
+    real_ns_ = record.real_ns;
+    sums_ = tally::SumsOf(record.event);
+    tracker_.Take(*step);
   }
 
   void TakeProcess(const ProcessRecord& record) override {
     using Kind = ProcessRecord::Kind;
-    if (record.kind == Kind::kFork) {
-      if (record.child.pid == record.process.pid) return;  // a thread
-      Process* const child = Start(record.child.pid, record.real_ns);
-      if (child == nullptr) return;
-      child->began = true;
-      Link(child, record.process.pid);
+    if (!HasRoom(record.process) ||
+        (record.kind == Kind::kFork && !HasRoom(record.child))) {
       return;
     }
-    if (record.is_thread() && record.kind == Kind::kExit) return;
-    Process* const process = Of(record.process.pid, record.real_ns);
-    if (process == nullptr) return;
-    Link(process, record.ppid);
-    if (!record.comm.empty()) process->comm = record.comm;
-    if (record.kind == Kind::kExec && !record.argv.empty()) {
-      process->command.clear();
-      ForEachListed(record.argv, [&](std::string_view word) {
-        if (process->command.size() > 1000) return;
-        process->command += (process->command.empty() ? "" : " ");
-        process->command += word;
-      });
-    }
-    process->end_ns = std::max(process->end_ns, record.real_ns);
-    if (record.kind != Kind::kExit) return;
-    process->ended = true;
-    process->code = record.exit_code ? *record.exit_code
-                    : record.signal  ? std::optional(128 + *record.signal)
-                                     : std::nullopt;
-    now_.erase(record.process.pid);
+    real_ns_ = record.real_ns;
+    tracker_.Take(record);
   }
 
  protected:
-  std::vector<Process>& all() { return all_; }
+  std::vector<Life>& all() { return all_; }
   void Note(Table* table) const {
     if (left_out_ != 0) {
       table->notes.push_back(
@@ -98,49 +65,65 @@ class Processes : public Analysis {
           std::to_string(kMost));
     }
   }
-  // Parents that began no operation and have no record are there as well.
+  // To be called first when all have come.
   void Join() {
+    tracker_.Finish();
     for (size_t i = 0; i < all_.size(); ++i) {
       const size_t parent = all_[i].parent;
-      if (parent != SIZE_MAX) all_[parent].children.push_back(i);
+      if (parent < i) all_[parent].children.push_back(i);
     }
   }
 
  private:
-  Process* Start(uint32_t pid, uint64_t now_ns) {
-    if (all_.size() >= kMost) {
-      ++left_out_;
-      return nullptr;
-    }
-    now_[pid] = all_.size();
-    Process& made = all_.emplace_back();
-    made.pid = pid;
-    made.begin_ns = now_ns;
-    made.end_ns = now_ns;
-    return &made;
-  }
-  Process* Of(uint32_t pid, uint64_t now_ns) {
-    const auto found = now_.find(pid);
-    if (found != now_.end()) return &all_[found->second];
-    return Start(pid, now_ns);
-  }
-  void Link(Process* process, uint32_t ppid) {
-    if (process->ppid != 0 || ppid == 0 || ppid == process->pid) return;
-    process->ppid = ppid;
-    const auto parent = now_.find(ppid);
-    if (parent == now_.end()) return;
-    const auto self = static_cast<size_t>(process - all_.data());
-    // A number that was given again must not make a ring.
-    size_t up = parent->second;
-    for (size_t depth = 0; up != SIZE_MAX && depth < kMaxDepth; ++depth) {
-      if (up == self) return;
-      up = all_[up].parent;
-    }
-    if (up == SIZE_MAX) process->parent = parent->second;
+  bool HasRoom(const ProcessKey& key) {
+    if (all_.size() < kMost || tracker_.Knows(key)) return true;
+    ++left_out_;
+    return false;
   }
 
-  std::vector<Process> all_;
-  std::unordered_map<uint32_t, size_t> now_;  // by pid
+  void ProcessBegan(const build::Process& process) override {
+    all_.resize(process.id + size_t{1});
+    Life& life = all_[process.id];
+    life.pid = process.key.pid;
+    life.begin_ns = life.end_ns = real_ns_;
+  }
+  void Did(const build::Process& process,
+           const build::FileStep& step) override {
+    Count(step, &all_[process.id]);
+  }
+  void DidWithout(build::ProcessId id, uint32_t /*number*/,
+                  const build::FileStep& step) override {
+    if (id != build::kNobody) Count(step, &all_[id]);
+  }
+  void Count(const build::FileStep& step, Life* life) {
+    // Who closes a file for good is guessed.
+    if (step.inferred) return;
+    life->sums.Add(sums_);
+    if (life->ended) return;
+    life->end_ns = std::max(life->end_ns, real_ns_ + sums_.time_ns);
+  }
+  void Ran(const build::Process& process, const ProcessRecord&) override {
+    Life& life = all_[process.id];
+    life.end_ns = std::max(life.end_ns, real_ns_);
+  }
+  void ProcessEnded(const build::Process& process) override {
+    Life& life = all_[process.id];
+    life.ppid = process.parent_pid;
+    if (process.parent < process.id) life.parent = process.parent;
+    life.comm = process.comm;
+    for (const std::string& word : process.now.image->argv) {
+      if (life.command.size() > kCommandBytes) break;
+      life.command += (life.command.empty() ? "" : " ") + word;
+    }
+    life.ended = process.ended;
+    life.code = process.ShellStatus();
+  }
+
+  build::RecordSteps steps_;
+  build::ProcessTracker tracker_{*this};
+  uint64_t real_ns_ = 0;  // of what is being taken, and what it adds
+  tally::Sums sums_;
+  std::vector<Life> all_;  // by process
   uint64_t left_out_ = 0;
 };
 
@@ -169,14 +152,14 @@ class Tree final : public Processes {
     while (!stack.empty()) {
       const auto [i, depth] = stack.back();
       stack.pop_back();
-      const Process& p = all()[i];
+      const Life& p = all()[i];
       if (!p.ended) ++open;
       table.rows.push_back(
           {Value::Text(std::string(2 * depth, ' ') +
                        (p.comm.empty() ? "?" : p.comm)),
            Value::Number(p.pid), p.ppid == 0 ? Value() : Value::Number(p.ppid),
-           Value::Number(p.ops), Value::Number(p.errors),
-           Value::Number(p.bytes), Value::Number(p.time_ns),
+           Value::Number(p.sums.count), Value::Number(p.sums.errors),
+           Value::Number(p.sums.bytes), Value::Number(p.sums.time_ns),
            Value::Number(p.begin_ns), Value::Number(p.end_ns),
            p.code ? Value::Number(*p.code) : Value(),
            p.command.empty() ? Value() : Value::Text(p.command)});
@@ -209,7 +192,7 @@ class CriticalPath final : public Processes {
                      {"command"}};
     size_t root = SIZE_MAX;
     for (size_t i = 0; i < all().size(); ++i) {
-      const Process& p = all()[i];
+      const Life& p = all()[i];
       if (p.parent == SIZE_MAX &&
           (root == SIZE_MAX ||
            p.end_ns - p.begin_ns > all()[root].end_ns - all()[root].begin_ns)) {
@@ -221,7 +204,7 @@ class CriticalPath final : public Processes {
     std::map<size_t, uint64_t> waited;
     Walk(root, &waited);
     for (const auto& [i, ns] : waited) {
-      const Process& p = all()[i];
+      const Life& p = all()[i];
       table.rows.push_back(
           {Value::Text(p.comm.empty() ? "?" : p.comm), Value::Number(p.pid),
            Value::Number(ns), Value::Share(ns, whole),
@@ -250,14 +233,14 @@ class CriticalPath final : public Processes {
     while (!todo.empty()) {
       const auto [i, until] = todo.back();
       todo.pop_back();
-      const Process& p = all()[i];
+      const Life& p = all()[i];
       std::vector<size_t> children = p.children;
       std::ranges::sort(children, [this](size_t a, size_t b) {
         return all()[a].end_ns > all()[b].end_ns;
       });
       uint64_t now = until;
       for (const size_t c : children) {
-        const Process& child = all()[c];
+        const Life& child = all()[c];
         if (child.end_ns > now || child.begin_ns >= child.end_ns) continue;
         (*waited)[i] += now - child.end_ns;
         todo.emplace_back(c, child.end_ns);

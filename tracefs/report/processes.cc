@@ -104,7 +104,8 @@ NodeId Processes::Of(const Event& event, std::string_view comm,
   Seen(node, real_ns);
   // The process is there while its operation runs, but no lie may stretch it
   // for years.
-  if (took < uint64_t{3600} * 1'000'000'000) Seen(node, AddTo(real_ns, took));
+  if (took < uint64_t{3600} * 1'000'000'000)
+    Seen(node, tally::AddTo(real_ns, took));
   return node;
 }
 
@@ -127,6 +128,11 @@ void Processes::Take(const ProcessRecord& record, size_t trace) {
           known != nullptr && !facts_[known->node].begun &&
           !facts_[known->node].ended) {
         child = known->node;
+        // They did not tell whose child it is; no name is looked up again.
+        if (tree_.at(child).parent == 0 && node < child) {
+          tree_.at(child).parent = node;
+          facts_[child].ppid = record.process.pid;
+        }
       } else {
         child = Begin(record.child.pid, record.child.start_ticks,
                       record.process.pid, trace);
