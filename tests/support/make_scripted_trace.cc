@@ -5,9 +5,10 @@
 // byte. Words: an operation (`read`; `before` in front of it for what was about
 // to run), `fork`, `exec`, `exit`, `count` (what the driver `aggregate` counted
 // by `op`, `uid` and `dir`, or with `other=1` of all others;
-// `took`: the time of each), `loss`, `block` (ends a block), `clock` (its real
-// time from now on), `cut` (the trace has no end). Times are ns since the trace
-// began. Lines come in order of time.
+// `took`: the time of each, `times`: N,N,… of all), `loss`, `block` (ends a
+// block), `clock` (its real time from now on), `cut` (the trace has no end).
+// Times are ns since the trace began. Lines come in order of time.
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -187,6 +188,23 @@ class Script {
     processes_.clear();
   }
 
+  static format::HistogramRecord LatencyOf(const std::string& times) {
+    format::HistogramRecord latency;
+    latency.present = true;
+    std::map<uint16_t, uint64_t> counts;
+    std::istringstream in(times);
+    for (std::string one; std::getline(in, one, ',');) {
+      const uint64_t ns = std::stoull(one);
+      latency.sum += ns;
+      latency.max = std::max(latency.max, ns);
+      ++counts[tally::HistogramBucket(ns)];
+    }
+    for (const auto& [bucket, count] : counts) {
+      latency.buckets.push_back({bucket, count});
+    }
+    return latency;
+  }
+
   void TakeCount(Line& line) {
     format::AggregateRecord record;
     record.from_ns = At(line.Time());
@@ -220,6 +238,9 @@ class Script {
       record.latency.max = *took;
       record.latency.buckets.push_back(
           {tally::HistogramBucket(*took), record.count});
+    }
+    if (const std::string times = line.Text("times"); !times.empty()) {
+      record.latency = LatencyOf(times);
     }
     std::vector<std::byte> memory(format::kAggregateMaxBytes);
     format::MessageWriter out(memory);

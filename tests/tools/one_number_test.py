@@ -1,0 +1,357 @@
+#!/usr/bin/env python3
+"""One number for one thing: count, errors, bytes, time, mean, quantiles, access
+and the tree of processes are the same in every command, page and export, and
+those that a few lines of Python make of JSON Lines."""
+
+import argparse
+import collections
+import json
+import os
+import random
+import re
+import sqlite3
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(ROOT, "tests/support"))
+
+from command_checks import Commands, expect, run_checks  # noqa: E402
+from command_checks import expect_equal as same  # noqa: E402
+from scripted_trace import Script  # noqa: E402
+
+SHARES = {"p50": (1, 2), "p90": (9, 10), "p99": (99, 100),
+          "p999": (999, 1000)}
+
+
+# --- the truth, from JSON Lines
+
+def bucket(value):
+    """First and last value of FORMAT.md's bucket (section 8a)."""
+    width = 1 << max(value.bit_length() - 7, 0)
+    return value // width * width, value // width * width + width - 1
+
+
+def moved(event):
+    content = event["op"] in ("read", "write", "copy_file_range")
+    return 0 if not content or "errno" in event else event.get("result", 0)
+
+
+def truth(events):
+    """What is known of each operation."""
+    told = {}
+    for op in {e["op"] for e in events}:
+        mine = [e for e in events if e["op"] == op]
+        times = sorted(e["dur"] for e in mine if "dur" in e)
+        row = {"count": len(mine), "errors": sum("errno" in e for e in mine),
+               "bytes": sum(map(moved, mine)), "timed": len(times)}
+        if times:
+            row |= {"time": sum(times), "mean": sum(times) // len(times),
+                    "min": times[0], "max": times[-1]}
+            for name, (part, whole) in SHARES.items():
+                row[name] = times[-(-len(times) * part // whole) - 1]
+        told[op] = row
+    return told
+
+
+def expect_near(found, exact, what):
+    """Quantiles are known by their bucket."""
+    low, high = bucket(exact)
+    expect(low <= found <= high, what, found, "is not in", (low, high))
+
+
+# --- the same as commands tell it: {op: {name: number}}, names as above
+
+class World(Commands):
+    def __init__(self, arguments, folder):
+        super().__init__(arguments.bin, folder)
+        self.maker = arguments.make_scripted_trace
+        self.made = 0
+
+    def trace(self, script):
+        self.made += 1
+        return script.make(self.maker,
+                           os.path.join(self.folder, f"{self.made}.trace"))
+
+    def lines(self, *words):
+        return [json.loads(line) for line in self.run(
+            "tracefs-dump", "--format", "jsonl", *words).splitlines()]
+
+    def tables(self, question, trace):
+        return [t["rows"] for t in json.loads(self.run(
+            "tracefs-report", question, "--format", "json", "--top", "all",
+            trace))["tables"]]
+
+
+def of_by(w, trace):
+    names = ("count", "errors", "bytes", "time", "mean", "min", "p50", "p90",
+             "p99", "p999", "max")
+    return {r["op"]: {n: r[k] for n in names
+                      for k in (n, n + "_ns") if r.get(k) is not None}
+            for r in w.lines("--by", "op", "--values", ",".join(names),
+                             "--top", "all", trace)}
+
+
+def of_stats(w, trace):
+    other = {"dur_total": "time", "dur_max": "max"}
+    return {r["op"]: {other.get(k, k): v for k, v in r.items()
+                      if k in ("count", "errors", "bytes", *other)}
+            for r in w.lines("--stats", trace) if "op" in r}
+
+
+def of_page(w, trace):
+    page = json.loads(w.run("tracefs-report", "page", "--format", "json",
+                            trace))
+    if page["operations"]:
+        rows = page["operations"]
+    else:  # what was counted
+        (table,) = page["counted"]
+        rows = [dict(zip(["op"] + table["values"], row))
+                for row in table["rows"]]
+    other = {"time_ns": "time", "shortest_ns": "min", "longest_ns": "max",
+             "p50_ns": "p50", "p90_ns": "p90", "p99_ns": "p99",
+             "p999_ns": "p999"}
+    return {r["op"]: {other.get(k, k): v for k, v in r.items()
+                      if k in ("count", "errors", "bytes", "timed", *other)}
+            for r in rows}
+
+
+def of_aggregates(w, trace):
+    """As they are listed: the last totals of each operation."""
+    found = {}
+    for row in w.lines(trace):
+        if "scope" in row and "op" in row:
+            latency = row["latency"]
+            found[row["op"]] = {
+                "count": row["count"], "errors": row["errors"],
+                "bytes": row["bytes"], "time": latency["sum"],
+                **{n: latency[n] for n in ("max", *SHARES)}}
+    return found
+
+
+def of_sqlite(w, trace):
+    path = trace + ".db"
+    w.run("tracefs-dump", "--format", "sqlite", "-o", path, trace)
+    with sqlite3.connect(path) as db:
+        found = {op: dict(zip(("count", "errors", "bytes", "time", "max"), row))
+                 for op, *row in db.execute(
+                     "SELECT op, count, errors, coalesce(bytes, 0), latency, "
+                     "latency_max FROM operation_counts")}
+        for op, row in found.items():  # exact: SQL has every operation
+            times = [ns for ns, in db.execute(
+                "SELECT latency FROM runs WHERE op = ? AND latency NOT NULL "
+                "ORDER BY latency", (op,))]
+            row |= {"min": times[0], "mean": sum(times) // len(times)}
+    return found
+
+
+def expect_one(told, views):
+    """Exact ones are exact; what is known by buckets is in that of the truth,
+    and the same wherever as much is known of the ends."""
+    quantiles = collections.defaultdict(set)
+    for view, rows in views.items():
+        same(set(rows), set(told), f"{view}: operations")
+        for op, row in rows.items():
+            for name, number in row.items():
+                what = f"{view}: {name} of {op}"
+                exact = told[op].get(name, 0)
+                if name not in SHARES:
+                    same(number, exact, what)
+                    continue
+                expect_near(number, exact, what)
+                quantiles[op, name].add(number)
+    for (op, name), found in quantiles.items():
+        # Aggregates have no minimum: one that is in its bucket may differ.
+        if bucket(told[op]["min"]) != bucket(told[op][name]):
+            same(len(found), 1, f"{name} of {op}: {found}")
+    expect(any(len(found) == 1 for found in quantiles.values()), quantiles)
+
+
+# --- checks
+
+def workload(s):
+    """Of each kind one, some or many; quick, slow and equal ones."""
+    random.seed(7)
+    spread = [int(random.lognormvariate(11, 2)) for _ in range(1500)]
+    for i, dur in enumerate(spread):
+        s.op("read", 1, "a", "/f", ino=1, fh=1, off=i, len=9000, dur=dur,
+             **({"err": 5} if i % 50 == 0 else {"res": i % 8192}))
+    for i in range(100):
+        s.op("write", 1 + i % 2, "b", "/g", ino=2, fh=2, off=i, len=100,
+             res=100, dur=125_754 if i else 126_000)
+    for i in range(3):
+        s.op("copy_file_range", 2, "b", "/f", path2="/g", ino=1, ino_out=2,
+             fh=1, fh_out=2, off=0, off_out=0, len=65536, res=65536,
+             dur=1_000_003 + i)
+    s.op("fsync", 2, "b", "/g", ino=2, fh=2, dur=7)
+    for _ in range(2):
+        s.op("lookup", 2, "b", "/none", err=2, dur=4_000_000_000)
+
+
+def check_operations(w):
+    s = Script()
+    workload(s)
+    trace = w.trace(s)
+    told = truth(w.lines(trace))
+    same(told["read"]["errors"], 30, "the model")
+    expect_one(told, {"--by": of_by(w, trace), "--stats": of_stats(w, trace),
+                      "page": of_page(w, trace), "sqlite": of_sqlite(w, trace)})
+    facts = {r["what"]: r["value"] for r in w.tables("summary", trace)[0]}
+    everything = {name: sum(row.get(name, 0) for row in told.values())
+                  for name in ("count", "errors", "bytes", "time")}
+    same(int(facts["operations"]), everything["count"], "summary")
+    same(int(facts["  that failed"].split()[0]), everything["errors"],
+         "summary")
+    same(int(facts["time in operations"].split()[0]), everything["time"],
+         "summary")
+    same(max(int(facts["bytes read"]), int(facts["bytes written"])),
+         max(told["read"]["bytes"], told["write"]["bytes"]) +
+         told["copy_file_range"]["bytes"], "summary")
+    page = json.loads(w.run("tracefs-report", "page", "--format", "json",
+                            trace))["totals"]
+    same((page["count"], page["errors"], page["bytes"], page["time_ns"]),
+         tuple(everything.values()), "totals of the page")
+
+
+def check_counted(w):
+    """The same operations, and what a driver counts of them instead."""
+    s, counted = Script(), Script()
+    workload(s)
+    told = truth(w.lines(w.trace(s)))
+    for op, row in told.items():
+        mine = [o for o in s.operations if o["op"] == op]
+        counted.other("count", t=0, to=s.now, total=1, op=op, n=row["count"],
+                      errors=row["errors"], bytes=row["bytes"],
+                      times=",".join(str(o["dur"]) for o in mine))
+    trace = w.trace(counted)
+    expect_one(told, {"--by": of_by(w, trace), "page": of_page(w, trace),
+                      "--stats": of_stats(w, trace),
+                      "jsonl": of_aggregates(w, trace)})
+
+
+def check_means_without_durations(w):
+    """Operations that tell no duration take no part in means and quantiles."""
+    s = Script()
+    for dur in (1000, 3000, 10, 20):
+        s.op("read", 1, "a", "/f", ino=1, fh=1, off=0, len=1, res=1, dur=dur)
+    s.lines[2:] = [re.sub(r" dur=\d+", "", line) for line in s.lines[2:]]
+    told = truth(w.lines(trace := w.trace(s)))
+    same(told["read"]["mean"], 2000, "the model")
+    expect_one(told, {"--by": of_by(w, trace), "--stats": of_stats(w, trace),
+                      "page": of_page(w, trace)})
+
+
+def check_access(w):
+    """Steps of reads and writes: the ready question and the page."""
+    s = Script()
+    random.seed(3)
+    at = collections.Counter()
+    for i in range(600):
+        fh = random.randrange(1, 5)
+        if random.random() < 0.03:
+            s.op("release", 1, "a", f"/{fh % 2}", ino=fh % 2, fh=fh)
+            at[fh] = 0
+            continue
+        if random.random() < 0.3:
+            at[fh] = random.randrange(0, 1 << 20)
+        s.op(random.choice(["read", "write"]), 1, "a", f"/{fh % 2}",
+             ino=fh % 2, fh=fh, off=at[fh], len=4096, res=4096)
+        at[fh] += 4096
+    # Without a handle: a file is known by its inode.
+    for i in range(20):
+        s.op("read", 1, "a", f"/{i % 2}", ino=i % 2 + 7, off=i // 2 * 10,
+             len=10, res=10)
+    trace = w.trace(s)
+    steps, ends = collections.Counter(), {}
+    for e in w.lines(trace):
+        file = (e.get("fh", 0), e["ino"])
+        if e["op"] == "release":
+            ends.pop(("read", file), None)
+            ends.pop(("write", file), None)
+            continue
+        end = ends.get((e["op"], file))
+        step = ("first" if end is None else "consecutive"
+                if e["offset"] == end else "forward"
+                if e["offset"] > end else "backward")
+        steps[e["op"], step] += 1
+        ends[e["op"], file] = e["offset"] + e["result"]
+    same({(r["direction"], r["step"]): r["count"]
+          for r in w.tables("access", trace)[0] if r["count"]}, dict(steps),
+         "tracefs-report access")
+    page = json.loads(w.run("tracefs-report", "page", "--format", "json",
+                            trace))["access"]
+    same({(way, name): n for way in ("read", "write")
+          for name, n, _ in page[way]["classes"] if n}, dict(steps), "page")
+
+
+def check_processes(w):
+    """Who is in the tree, under whom, and did how much: also who is heard of
+    before his beginning is told, and after his end."""
+    s = Script()
+    s.exec(1, "/bin/make")
+    s.fork(1, 2)
+    s.exec(2, "/bin/cc")
+    for _ in range(3):
+        s.op("lookup", 2, "cc", "/x", err=2)
+    # Its first operation comes before the record of its beginning.
+    s.op("write", 3, "ld", "/o", ino=5, fh=5, off=0, len=10, res=10)
+    s.lines[-1] = s.lines[-1].replace(" ppid=1", "")
+    s.fork(2, 3)
+    s.exit(3)
+    s.exit(2, 1)
+    # Files are closed for it after its end.
+    s.op("release", 2, "cc", "/x", ino=4, fh=4)
+    s.op("copy_file_range", 1, "make", "/a", path2="/b", ino=6, ino_out=7,
+         fh=6, fh_out=7, off=0, off_out=0, len=100, res=100)
+    s.exit(1)
+    trace = w.trace(s)
+    expected = {1: (None, 1, 0, 100), 2: (1, 4, 3, 0), 3: (2, 1, 0, 10)}
+    rows = w.tables("tree", trace)[0]
+    parents, line = {}, []
+    for r in rows:
+        depth = (len(r["process"]) - len(r["process"].lstrip())) // 2
+        del line[depth:]
+        parents[r["cpid"]] = line[-1] if line else None
+        line.append(r["cpid"])
+    same(len(rows), len(expected), "rows of the tree")
+    same({r["cpid"]: (parents[r["cpid"]], r["count"], r["errors"], r["bytes"])
+          for r in rows}, expected, "tracefs-report tree")
+    drawn, line = {}, []
+    text = w.run("tracefs-dump", "--format", "tree", "--set", "bars=no", trace)
+    for row in text.splitlines()[1:]:
+        found = re.fullmatch(r" *\S+ +\S+ +(\d+) +(\d+) +(\S+) +(\S+)  "
+                             r"([ |`-]*)(\d+) .*", row)
+        expect(found, "no line of a tree:", row)
+        depth = len(found[5]) // 2
+        del line[depth:]
+        drawn[int(found[6])] = (line[-1] if line else None, int(found[1]),
+                                int(found[2]))
+        line.append(int(found[6]))
+    same(drawn, {pid: row[:3] for pid, row in expected.items()},
+         "--format tree")
+    tree = json.loads(w.run("tracefs-report", "page", "--format", "json",
+                            trace))["processes"]
+    known = {}
+    for i, pid in enumerate(tree["pid"]):
+        if pid:
+            parent = tree["pid"][tree["parent"][i]]
+            known[pid] = (parent or None, tree["count"][i], tree["errors"][i],
+                          tree["bytes"][i])
+    same(known, expected, "page")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("--make-scripted-trace", required=True)
+    arguments = parser.parse_args()
+    checks = [value for name, value in globals().items()
+              if name.startswith("check_")]
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(arguments, folder)
+        sys.exit(run_checks(checks, lambda: world))
+
+
+if __name__ == "__main__":
+    main()
