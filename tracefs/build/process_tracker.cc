@@ -80,7 +80,7 @@ Process* ProcessTracker::Get(const ProcessKey& key, uint64_t time_ns,
     if (key.start_ticks < known.key.start_ticks) return nullptr;
   }
   Process* const process = Begin(key, time_ns);
-  if (ppid != 0) {
+  if (ppid != 0 && ppid != key.pid) {
     process->parent_pid = ppid;
     if (const auto at = pids_.find(ppid); at != pids_.end()) {
       SetParent(process, at->second.live.get());
