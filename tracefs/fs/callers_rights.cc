@@ -99,10 +99,11 @@ MoreRights::~MoreRights() {
 bool MoreRights::Give() {
   const fuse_ctx& caller = *ContextOf(op_.req());
   ThreadCredentials& thread = ThreadCredentials::Current();
-  if (!thread.switches_ids() || thread.has_overrides() || tries_ == 2) {
-    return false;
-  }
+  if (!thread.switches_ids() || thread.has_overrides()) return false;
   Known& known = LastKnown();
+  // What was refused to the owner: maybe since it is another's by now.
+  if (was_owner_) return GiveCapabilities(known.powers);
+  if (tries_ == 2) return false;
   const bool remembered = tries_++ == 0 && known.Is(op_);
   if (!remembered) {
     tries_ = 2;
@@ -169,8 +170,13 @@ bool MoreRights::GiveCapabilities(const TaskPowers& powers) {
   const uint64_t held = powers.capabilities & kOverrides;
   uint64_t allowed = held;
   if (held != 0 && !HasEverywhere(powers, held)) {
-    const std::optional<uint64_t> over =
-        file_ != nullptr ? OverFile(powers) : OverNames(powers);
+    if (BecomeCaller(op_) != 0) return false;
+    const bool owner_first =
+        !was_owner_ && (held & kDacOverride) != 0 && (held & kFowner) != 0;
+    was_owner_ = false;
+    const std::optional<uint64_t> over = file_ != nullptr
+                                             ? OverFile(powers, owner_first)
+                                             : OverNames(powers, owner_first);
     if (!over) return false;
     allowed = *over;
   }
@@ -178,13 +184,26 @@ bool MoreRights::GiveCapabilities(const TaskPowers& powers) {
   return true;
 }
 
+// Makes this thread the owner of what is changed, with no capability: should it
+// be given away in this moment, it is shut. Whoever has all that its owner may
+// do by capabilities is that first.
+bool MoreRights::BecomeOwner(uid_t owner) {
+  was_owner_ = true;
+  return ThreadCredentials::Current().Become(owner,
+                                             ContextOf(op_.req())->gid) == 0;
+}
+
 // Those that he has over the file. Who may do what its owner may does it as the
 // owner: should it have been given away in this moment, he may not.
-std::optional<uint64_t> MoreRights::OverFile(const TaskPowers& powers) {
+std::optional<uint64_t> MoreRights::OverFile(const TaskPowers& powers,
+                                             bool owner_first) {
   struct stat st;
   if (::fstatat(op_.fs().FdOf(*file_).get(), "", &st, AT_EMPTY_PATH) != 0 ||
       !powers.uids.Contains(st.st_uid)) {
     return 0;
+  }
+  if (owner_first) {
+    return BecomeOwner(st.st_uid) ? std::optional<uint64_t>(0) : std::nullopt;
   }
   uint64_t allowed = powers.capabilities & kOverrides;
   // For this one the group need not be his (inode_owner_or_capable).
@@ -197,8 +216,52 @@ std::optional<uint64_t> MoreRights::OverFile(const TaskPowers& powers) {
   return allowed & ~kFowner;
 }
 
+// The one owner of what the caller has capabilities over, where he may do what
+// the caller may. None where a file is made: it would be his.
+std::optional<uid_t> MoreRights::OwnerOfNames(const TaskPowers& powers) {
+  const bool makes = touched_.size() == 1 && touched_.front().name == nullptr;
+  if (makes) return std::nullopt;
+  std::optional<uid_t> owner;
+  const auto is_owners = [&](const struct stat& st) {
+    const bool is = powers.Over(st.st_uid, st.st_gid) &&
+                    owner.value_or(st.st_uid) == st.st_uid;
+    if (is) owner = st.st_uid;
+    return is;
+  };
+  for (const TouchedName& touched : touched_) {
+    const char* name = touched.name;
+    struct stat st;
+    bool decides = name != nullptr && *name == '\0';  // the file, not a name
+    if (!decides) {
+      if (::fstatat(touched.directory, "", &st, AT_EMPTY_PATH) != 0) {
+        return std::nullopt;
+      }
+      decides = name != nullptr && (st.st_mode & S_ISVTX) != 0;
+      // The caller needs nobody's rights to a directory that is open to him.
+      if (!is_owners(st) && (decides || powers.Over(st.st_uid, st.st_gid) ||
+                             !MayChange(touched.directory))) {
+        return std::nullopt;
+      }
+    }
+    if (decides &&
+        ::fstatat(touched.directory, name, &st,
+                  AT_SYMLINK_NOFOLLOW | (*name == '\0' ? AT_EMPTY_PATH : 0)) ==
+            0 &&
+        !is_owners(st)) {
+      return std::nullopt;
+    }
+  }
+  return owner;
+}
+
 // Those that he has over each directory and file.
-std::optional<uint64_t> MoreRights::OverNames(const TaskPowers& powers) {
+std::optional<uint64_t> MoreRights::OverNames(const TaskPowers& powers,
+                                              bool owner_first) {
+  if (owner_first) {
+    if (const std::optional<uid_t> owner = OwnerOfNames(powers)) {
+      return BecomeOwner(*owner) ? std::optional<uint64_t>(0) : std::nullopt;
+    }
+  }
   ThreadCredentials& thread = ThreadCredentials::Current();
   uint64_t allowed = powers.capabilities & (kDacOverride | kFowner);
   std::optional<uid_t> owner;

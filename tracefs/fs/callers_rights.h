@@ -26,12 +26,13 @@
 //  write-back
 //  open_by_handle_at    CAP_DAC_READ_SEARCH        the handle is of a file that
 //                                                  was looked up; the open asks
-//  names: make, remove, nothing; then his groups   the kernel below, at once
-//  move, link           and what he has over the
-//                       directory and the file
-//  chmod, utimes, ACLs, nothing; then his groups   the kernel below, at once:
-//  flags, open to write and what he has over the   where he has CAP_FOWNER by a
-//  truncate, user.      file                       namespace, as the owner
+//  names: make, remove, nothing; then his groups   the kernel below, at once:
+//  move, link           and what he has over the   where he has capabilities by
+//                       directory and the file     a namespace, as the owner,
+//                                                  if that will do
+//  chmod, utimes, ACLs, nothing; then his groups   likewise
+//  flags, open to write and what he has over the
+//  truncate, user.      file
 //  attributes
 //  a set-gid bit kept   his groups; CAP_FSETID     the kernel below, at once:
 //                       where he has it everywhere where he has it by a
@@ -44,6 +45,9 @@
 //  inode flags +a, +i   CAP_LINUX_IMMUTABLE        likewise
 //  device nodes         CAP_MKNOD                  likewise
 //
+//  - A capability that he has by a namespace is lent as it is, after a look at
+//    the owners, only where the owner will not do: a file is made (it would be
+//    the owner's), the mode refuses it to him, there are two of them.
 //  - Without the groups of its caller a call may also pass where just one of
 //    his groups is shut out (mode 0707): by then the kernel has refused it, if
 //    it knew the directory as it is.
@@ -87,7 +91,8 @@ class MoreRights {
   MoreRights(const MoreRights&) = delete;
   MoreRights& operator=(const MoreRights&) = delete;
 
-  // At most twice: the second time what was remembered is read anew.
+  // Up to four times: as the owner and with capabilities, by what is
+  // remembered and by what is read then.
   bool Give();
   // What decides on set-gid bits.
   void GiveGroups();
@@ -95,8 +100,10 @@ class MoreRights {
  private:
   bool SetGroups(const struct TaskPowers& powers);
   bool GiveCapabilities(const TaskPowers& powers);
-  std::optional<uint64_t> OverFile(const TaskPowers& powers);
-  std::optional<uint64_t> OverNames(const TaskPowers& powers);
+  bool BecomeOwner(uid_t owner);
+  std::optional<uint64_t> OverFile(const TaskPowers& powers, bool owner_first);
+  std::optional<uint64_t> OverNames(const TaskPowers& powers, bool owner_first);
+  std::optional<uid_t> OwnerOfNames(const TaskPowers& powers);
   BackingFd Deciding();
 
   OpScope& op_;
@@ -104,6 +111,7 @@ class MoreRights {
   Inode* const file_ = nullptr;
   std::optional<gid_t> joined_;
   int tries_ = 0;
+  bool was_owner_ = false;
   bool given_ = false;
   bool has_groups_ = false;
 };

@@ -3,7 +3,9 @@ through the mount, while root changes both from below."""
 
 import ast
 import contextlib
+import fcntl
 import os
+import struct
 import sys
 import threading
 
@@ -19,6 +21,12 @@ from users import acting  # noqa: E402
 # What decides how much the kernel remembers, and who reads and writes.
 LEFT_TO_KERNEL = "op = fsync AND cuid = 4000000000"
 ALL = ""
+
+FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, FS_NODUMP_FL = 0x80086601, 0x40086602, 0x40
+# An access ACL of u::rwx, u:61009:rwx, g::r-x, m::rwx, o::r-x.
+ACCESS_ACL = struct.pack("<I" + "HHI" * 5, 2,
+                         1, 7, 0xffffffff, 2, 7, 61009, 4, 5, 0xffffffff,
+                         16, 7, 0xffffffff, 32, 5, 0xffffffff)
 
 
 def make(path, content="", mode=0o644, owner=0, group=None):
@@ -41,8 +49,20 @@ def replace(path, **how):
     os.rename(path + ".new", path)
 
 
+def flags_of(fd):
+    value = bytearray(8)
+    fcntl.ioctl(fd, FS_IOC_GETFLAGS, value)
+    return struct.unpack("i", value[:4])[0]
+
+
+def set_flags(fd):
+    flags = flags_of(fd) | FS_NODUMP_FL
+    fcntl.ioctl(fd, FS_IOC_SETFLAGS, struct.pack("ii", flags, 0))
+
+
 def expect_same(mounted, direct):
-    """What is told. Of long lists only those results that differ are shown."""
+    """Compares what is told. A long list is cut down to the results that
+    differ."""
     with contextlib.suppress(ValueError, SyntaxError, IndexError):
         lists = [ast.literal_eval(text.split("; then ")[1])
                  for text in (mounted, direct)]
@@ -61,6 +81,7 @@ class Compared:
         self.kind = kind
         self.setting = visibility, transport, filter_text
         self.number = 0
+        self.mount = None
 
     @contextlib.contextmanager
     def mounted(self):
@@ -73,6 +94,7 @@ class Compared:
             mount = self.suite.mount(
                 source, point, (filter_text, "STR_ALL", f'file = "{trace}"'),
                 visibility=visibility, transport=transport)
+            self.mount = mount
             yield source, point
             mount.unmount()
             os.remove(trace)
@@ -125,3 +147,21 @@ class Compared:
             os.close(pipe[0])
             os.close(pipe[1])
         return text
+
+
+def run_settings(suite, settings, cases_of, case_class):
+    """Runs the cases (title, function, arguments...) of each setting (kind,
+    visibility, transport, filter)."""
+    if suite.no_uring():
+        print(f"without uring: {suite.no_uring()}")
+        settings = [(k, v, "dev", f) for k, v, _, f in settings]
+    for kind, visibility, transport, filter_text in dict.fromkeys(settings):
+        why = suite.no_file_system(kind)
+        if why:
+            print(f"[  SKIPPED ] {kind}: {why}")
+            continue
+        traced = "traced" if filter_text == ALL else "untraced"
+        setting = case_class(suite, kind, visibility, transport, filter_text)
+        for title, case, *arguments in cases_of(setting):
+            suite.run(f"{title}, {kind}, {visibility} over {transport}, "
+                      f"{traced}", case, *arguments)

@@ -13,7 +13,7 @@ clear set-id bits.
 
 import contextlib
 import ctypes
-import fcntl
+import errno
 import os
 import stat
 import struct
@@ -28,16 +28,12 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 # pylint: disable=wrong-import-position
 from tracefs_harness import (TRANSPORTS, VISIBILITIES, Suite,  # noqa: E402
                              expect, expect_equal)
-from compared import (ALL, LEFT_TO_KERNEL, Compared, make,  # noqa: E402
-                      make_folder)
+from compared import (ACCESS_ACL, ALL, LEFT_TO_KERNEL,  # noqa: E402
+                      Compared, make, make_folder, run_settings, set_flags)
 import users  # noqa: E402
 from users import acting, told  # noqa: E402
 
-FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, FS_NODUMP_FL = 0x80086601, 0x40086602, 0x40
-# An access ACL of u::rwx, u:61009:rwx, g::r-x, m::rwx, o::r-x.
-ACCESS_ACL = struct.pack("<I" + "HHI" * 5, 2,
-                         1, 7, 0xffffffff, 2, 7, 61009, 4, 5, 0xffffffff,
-                         16, 7, 0xffffffff, 32, 5, 0xffffffff)
+AT_FDCWD = -100
 # CAP_NET_RAW, permitted and effective (VFS_CAP_REVISION_2).
 FILE_CAPABILITY = struct.pack("<IIIII", 0x02000001, 1 << 13, 0, 0, 0)
 SET_ID = stat.S_ISUID | stat.S_ISGID
@@ -75,13 +71,6 @@ def creations(folder):
              f"at-{mode:o}", stat.S_IFREG | mode)
     note(os.mkdir, os.path.join(folder, "directory"), 0o2755)
     return said
-
-
-def set_flags(fd):
-    value = bytearray(8)
-    fcntl.ioctl(fd, FS_IOC_GETFLAGS, value)
-    flags = struct.unpack("i", value[:4])[0] | FS_NODUMP_FL
-    fcntl.ioctl(fd, FS_IOC_SETFLAGS, struct.pack("ii", flags, 0))
 
 
 def write_to(path, flags):
@@ -242,6 +231,53 @@ class Lent(Compared):
             return said
 
         self.compare(prepare, lambda _: "", lambda _: None, who, act)
+
+    # --- handles
+
+    def handles(self):
+        """The mount gives none, and opens none: neither those of the directory
+        below, which root may open there, nor made-up ones of its own."""
+        def of(handle_type, text):
+            return struct.pack("Ii", len(text), handle_type) + text
+
+        def opened(folder, handle):
+            at = os.open(folder, os.O_RDONLY)
+            try:
+                fd = users.LIBC.open_by_handle_at(
+                    at, ctypes.create_string_buffer(handle), os.O_RDWR)
+                return "opened" if fd >= 0 else errno.errorcode[
+                    ctypes.get_errno()]
+            finally:
+                os.close(at)
+
+        def handle_of(path):
+            room = ctypes.create_string_buffer(of(0, bytes(128)))
+            came = users.LIBC.name_to_handle_at(
+                AT_FDCWD, path.encode(), room, ctypes.byref(ctypes.c_int()), 0)
+            return room.raw if came == 0 else errno.errorcode[
+                ctypes.get_errno()]
+
+        with self.mounted() as (source, point):
+            make(os.path.join(source, "file"), "content", 0o666)
+            below = handle_of(os.path.join(source, "file"))
+            os.stat(os.path.join(point, "file"))
+            number = os.stat(os.path.join(point, "file")).st_ino
+            made_up = [of(kind, struct.pack(layout, node, generation))
+                       for kind, layout in ((0x81, "=QI"), (1, "=II"))
+                       for node in (1, 2, number & 0xffffffff)
+                       for generation in (0, 1)]
+            said = {}
+            for title, who in [*CALLERS.items(), ("root", lambda: None)]:
+                expect_equal(acting(who, handle_of,
+                                    os.path.join(point, "file")),
+                             "ENOTSUP", f"{title} asks for a handle")
+                said[title] = acting(who, opened, source, below)
+                for handle in (below, *made_up):
+                    came = acting(who, opened, point, handle)
+                    expect(came in ("ESTALE", "EPERM", "ENOTSUP"),
+                           f"{title} opens {handle!r}: {came}")
+            expect_equal(said, {**dict.fromkeys(CALLERS, "EPERM"),
+                                "root": "opened"}, "below")
 
     # --- races
 
@@ -441,6 +477,7 @@ def cases_of(lent, seconds):
         if who is not users.bare_root:
             yield (f"chmod in a race, {title}", lent.chmod_race, who, owner,
                    seconds)
+    yield "handles", lent.handles
     yield "files shared", lent.files_shared
     yield "writing clears", lent.writing_clears
     for title, who in (("a user", users.alice),
@@ -460,19 +497,8 @@ def main():
                     for visibility in VISIBILITIES
                     for transport in TRANSPORTS
                     for filter_text in (ALL, LEFT_TO_KERNEL)]
-    if suite.no_uring():
-        print(f"without uring: {suite.no_uring()}")
-        settings = [(k, v, "dev", f) for k, v, _, f in settings]
-    for kind, visibility, transport, filter_text in dict.fromkeys(settings):
-        why = suite.no_file_system(kind)
-        if why:
-            print(f"[  SKIPPED ] {kind}: {why}")
-            continue
-        lent = Lent(suite, kind, visibility, transport, filter_text)
-        traced = "traced" if filter_text == ALL else "untraced"
-        for title, case, *arguments in cases_of(lent, suite.options.seconds):
-            suite.run(f"{title}, {kind}, {visibility} over {transport}, "
-                      f"{traced}", case, *arguments)
+    run_settings(suite, settings, lambda lent: cases_of(
+        lent, suite.options.seconds), Lent)
     suite.finish()
 
 

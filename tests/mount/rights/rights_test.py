@@ -28,7 +28,7 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 from tracefs_harness import (TRANSPORTS, VISIBILITIES, Suite,  # noqa: E402
                              expect, expect_equal)
 from compared import (ALL, LEFT_TO_KERNEL, Compared, make,  # noqa: E402
-                      make_folder, replace)
+                      make_folder, replace, run_settings)
 import users  # noqa: E402
 from users import acting, told  # noqa: E402
 
@@ -371,32 +371,18 @@ def main():
                     for visibility in VISIBILITIES
                     for transport in TRANSPORTS
                     for filter_text in (ALL, LEFT_TO_KERNEL)]
-    if suite.no_uring():
-        print(f"without uring: {suite.no_uring()}")
-        settings = [(k, v, "dev", f) for k, v, _, f in settings]
-    for kind, visibility, transport, filter_text in dict.fromkeys(settings):
-        why = suite.no_file_system(kind)
-        if why:
-            print(f"[  SKIPPED ] {kind}: {why}")
-            continue
-        rights = Rights(suite, kind, visibility, transport, filter_text)
-        traced = "traced" if filter_text == ALL else "untraced"
-        for title, case, *arguments in (
-                ("creation that meets a file", rights.create_meets_a_file),
-                ("creation in a race", rights.create_race,
-                 suite.options.seconds),
-                ("exclusive creation in a race", rights.exclusive_race, 2000),
-                ("files replaced in a sticky directory",
-                 rights.sticky_directory),
-                ("a directory shut below", rights.shut_directory),
-                ("a directory shut to its group", rights.shut_to_the_group),
-                ("names by group", rights.by_group),
-                ("names by capability", rights.by_capability),
-                ("names by user namespace", rights.by_namespace),
-                ("names of others", rights.by_nothing),
-                ("parts of a trace", rights.rotated_trace)):
-            suite.run(f"{title}, {kind}, {visibility} over {transport}, {traced}",
-                      case, *arguments)
+    run_settings(suite, settings, lambda rights: (
+        ("creation that meets a file", rights.create_meets_a_file),
+        ("creation in a race", rights.create_race, suite.options.seconds),
+        ("exclusive creation in a race", rights.exclusive_race, 2000),
+        ("files replaced in a sticky directory", rights.sticky_directory),
+        ("a directory shut below", rights.shut_directory),
+        ("a directory shut to its group", rights.shut_to_the_group),
+        ("names by group", rights.by_group),
+        ("names by capability", rights.by_capability),
+        ("names by user namespace", rights.by_namespace),
+        ("names of others", rights.by_nothing),
+        ("parts of a trace", rights.rotated_trace)), Rights)
     suite.finish()
 
 
