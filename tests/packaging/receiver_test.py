@@ -21,6 +21,7 @@ import urllib.request
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "support")]
 import receiver_process
+from processes import descendants_of, is_alive, name_of
 from receiver_process import frame_ends, send
 from staged import expect, finish, must, run
 
@@ -149,8 +150,10 @@ def check_log_again(commands, folder):
                      "--out", out, "--sandbox", sandbox, "--log",
                      f"journal:{journal.path}") as receiver:
             wait_until(lambda: journal.of("receiving"), "receiving in the log")
-            helpers = children_of(receiver.process.pid)
-            expect(len(helpers) == (1 if sandbox == "on" else 0),
+            helpers = descendants_of(receiver.process.pid)
+            # One, and its keeper.
+            names = ["tracefs-keep", "tracefs-log"] if sandbox == "on" else []
+            expect(list(map(name_of, helpers)) == names,
                    f"--sandbox {sandbox}: {helpers}")
             for helper in helpers:
                 expect(open_files(helper) <= {"/dev/null", "socket"},
@@ -165,20 +168,8 @@ def check_log_again(commands, folder):
             wait_until(lambda: journal.of("ended"),
                        f"--sandbox {sandbox}: the restarted log hears of the end")
         for helper in helpers:
-            wait_until(lambda helper=helper: not alive(helper),
+            wait_until(lambda helper=helper: not is_alive(helper),
                        "the log's process ends")
-
-
-def alive(pid):
-    try:
-        return status_of(pid, "State")[0] not in "ZX"
-    except OSError:
-        return False
-
-
-def children_of(pid):
-    found = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    return [int(word) for word in found.split()]
 
 
 def status_of(pid, key):

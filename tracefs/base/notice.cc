@@ -56,6 +56,10 @@ constexpr std::array kKinds = {
                "5d9f1d2e1f3a4f0c9b7c0a4f6be31a14"},
     NoticeKind{NoticeId::kBrokerLost, "broker_lost", LOG_WARNING,
                "5d9f1d2e1f3a4f0c9b7c0a4f6be31a15"},
+    NoticeKind{NoticeId::kHelperDied, "helper_died", LOG_WARNING,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a16"},
+    NoticeKind{NoticeId::kHelperBack, "helper_back", LOG_NOTICE,
+               "5d9f1d2e1f3a4f0c9b7c0a4f6be31a17"},
 };
 
 struct Sink {

@@ -33,6 +33,8 @@ enum class NoticeId : uint8_t {
   kTraceRemoved,    // a stored trace had to go
   kReloaded,        // keys and certificates were read again
   kBrokerLost,      // a broker that traces come from is away
+  kHelperDied,      // a process beside the daemon is gone
+  kHelperBack,      // another is in its place
 };
 
 struct NoticeKind {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tracefs/base/detached_child.h"
+#include "tracefs/base/helper_keeper.h"
 #include "tracefs/base/log_socket.h"
 #include "tracefs/base/passed_files.h"
 #include "tracefs/daemon/capabilities.h"
@@ -28,9 +29,8 @@ bool Isolate(int socket, const Account* account) {
   return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
 }
 
-[[noreturn]] void Serve(UniqueFd socket, const std::string& path,
-                        const Account* account) {
-  if (!Isolate(socket.get(), account)) ::_exit(1);
+void ServeLog(UniqueFd socket, const std::string& path) {
+  DetachChild("tracefs-log", {socket.get()});
   // One byte, whatever it is; descriptors that come with it are not taken.
   std::byte question{};
   const auto asked = [&] {
@@ -50,7 +50,6 @@ bool Isolate(int socket, const Account* account) {
       break;
     }
   }
-  ::_exit(0);
 }
 
 }  // namespace
@@ -68,19 +67,23 @@ Result<std::unique_ptr<LogConnector>> LogConnector::Start(
   if (child < 0) return Status::System(errno, "the log's process");
   if (child == 0) {
     ours.Reset();
-    Serve(std::move(theirs), path, account);
+    if (!Isolate(theirs.get(), account)) ::_exit(1);
+    KeepHelper(std::move(theirs), KeeperEnd::kWithDaemon,
+               [&](UniqueFd socket) { ServeLog(std::move(socket), path); });
   }
-  return std::unique_ptr<LogConnector>(new LogConnector(std::move(ours)));
+  return std::unique_ptr<LogConnector>(new LogConnector(path, std::move(ours)));
 }
 
 Result<UniqueFd> LogConnector::Connect() {
   const std::byte question{};
-  if (SendWithFiles(socket_.get(), std::span(&question, 1), {}) < 0) {
-    return Status::System(errno, "the log's process is gone");
+  const HelperLink::Socket socket = link_.Await();
+  if (socket == nullptr ||
+      SendWithFiles(socket->get(), std::span(&question, 1), {}) < 0) {
+    return Status::System(EPIPE, "the log's process is gone");
   }
   int error = 0;
   std::vector<UniqueFd> files;
-  if (ReceiveWithFiles(socket_.get(),
+  if (ReceiveWithFiles(socket->get(),
                        std::as_writable_bytes(std::span(&error, 1)),
                        &files) != sizeof error) {
     return Status::System(EPIPE, "the log's process is gone");

@@ -3,12 +3,13 @@
 //
 // It holds one end of a socket and nothing else: no trace, no listener, no
 // terminal; it has no capability and can gain none. It ends when the daemon
-// closes the other end, or is gone.
+// closes the other end, or is gone; its keeper starts another if it dies.
 #pragma once
 
 #include <memory>
 #include <string>
 
+#include "tracefs/base/helper_link.h"
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/daemon/account.h"
@@ -27,14 +28,17 @@ class LogConnector {
   LogConnector(const LogConnector&) = delete;
   LogConnector& operator=(const LogConnector&) = delete;
 
-  // A socket of the log, connected anew. kSystem while nobody listens there,
-  // and for good once the process is gone. One thread at a time.
+  // A socket of the log, connected again. kSystem while nothing listens there,
+  // and for good once the process and its keeper are gone. One thread at a
+  // time.
   Result<UniqueFd> Connect();
 
  private:
-  explicit LogConnector(UniqueFd socket) : socket_(std::move(socket)) {}
+  LogConnector(const std::string& path, UniqueFd keeper)
+      : link_(HelperKind::kLog, "connects to the log at " + path,
+              std::move(keeper)) {}
 
-  const UniqueFd socket_;
+  HelperLink link_;
 };
 
 }  // namespace tracefs

@@ -97,27 +97,30 @@ bool LookerLink::StartAnother() {
   started_ns_ = now;
   Result<UniqueFd> socket = start_();
   if (!socket.ok()) return false;
-  socket_ = *std::move(socket);
+  link_.Put(*std::move(socket));
   return true;
 }
 
 std::optional<std::string> LookerLink::Ask(uint32_t pid, Look what) {
-  if (socket_) {
-    std::optional<std::string> found = AskOnce(pid, what);
-    if (socket_) return found;
+  if (const HelperLink::Socket socket = link_.Now(); socket != nullptr) {
+    std::optional<std::string> found = AskOnce(socket, pid, what);
+    if (link_.Now() != nullptr) return found;
   }
-  return StartAnother() ? AskOnce(pid, what) : std::nullopt;
+  if (!StartAnother()) return std::nullopt;
+  const HelperLink::Socket socket = link_.Now();
+  return socket != nullptr ? AskOnce(socket, pid, what) : std::nullopt;
 }
 
-std::optional<std::string> LookerLink::AskOnce(uint32_t pid, Look what) {
+std::optional<std::string> LookerLink::AskOnce(const HelperLink::Socket& socket,
+                                               uint32_t pid, Look what) {
   const Question question{pid, static_cast<uint32_t>(what)};
   std::vector<char> answer(1 + kMaxLook);
   ssize_t n = -1;
-  if (Send(socket_.get(), &question, sizeof question)) {
-    n = Receive(socket_.get(), answer.data(), answer.size());
+  if (Send(socket->get(), &question, sizeof question)) {
+    n = Receive(socket->get(), answer.data(), answer.size());
   }
   if (n < 1 || n > static_cast<ssize_t>(answer.size())) {
-    socket_.Reset();
+    link_.Drop();
     return std::nullopt;
   }
   if (answer[0] != kFound) return std::nullopt;

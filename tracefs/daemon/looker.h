@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "tracefs/base/helper_link.h"
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
 
@@ -33,7 +34,7 @@ class LookerLink {
   // Starts the first one.
   explicit LookerLink(Start start);
   // False: none could be had.
-  bool there() const { return socket_.valid(); }
+  bool there() { return link_.Now() != nullptr; }
 
   // The file that a process runs, where it is, or its environment; nothing if
   // that cannot be known. May wait, for a process that is in the middle of
@@ -41,11 +42,13 @@ class LookerLink {
   std::optional<std::string> Ask(uint32_t pid, Look what);
 
  private:
-  std::optional<std::string> AskOnce(uint32_t pid, Look what);
+  // Nothing, and the looker is dropped, where it has no answer.
+  std::optional<std::string> AskOnce(const HelperLink::Socket& socket,
+                                     uint32_t pid, Look what);
   bool StartAnother();
 
   Start start_;
-  UniqueFd socket_;  // none: the looker is gone
+  HelperLink link_{HelperKind::kLook, "looks what others run"};
   uint64_t started_ns_ = 0;
 };
 

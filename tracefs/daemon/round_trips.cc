@@ -172,6 +172,10 @@ RoundTrips::RoundTrips() {
   if (!MakeAll()) return;
   caller_ = ::fork();
   if (caller_ == 0) Call();
+  if (caller_ < 0) return;
+  UniqueFd caller(
+      static_cast<int>(::syscall(SYS_pidfd_open, caller_, /*flags=*/0)));
+  if (caller) link_.Put(std::move(caller), POLLIN);
 }
 
 RoundTrips::~RoundTrips() {
@@ -232,6 +236,8 @@ std::vector<PolicyTrial> RoundTrips::Try(std::span<const ThreadPolicy> policies,
   }
   session.Stand(Standing::kLikeOthers);
   if (!going) {
+    // What died is counted as such; another that does not answer has its end.
+    if (link_.Now() != nullptr) link_.Forget();
     // It may wait for an answer of a batch that is over: it has an end.
     Put(answered_.get(), kEnd);
     go_[1].Reset();

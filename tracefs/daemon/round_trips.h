@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "tracefs/base/helper_link.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/daemon/thread_policy.h"
 
@@ -70,6 +71,7 @@ class RoundTrips {
   std::array<UniqueFd, 2> go_;      // pipes: a byte for each batch
   std::array<UniqueFd, 2> result_;  // its median in ns
   pid_t caller_ = -1;
+  HelperLink link_{HelperKind::kTrial, "measures round trips"};
 };
 
 // The best one: the first of those that are at most half as slow again as the

@@ -17,6 +17,13 @@
 #include "tracefs/daemon/watchdog_process.h"
 
 namespace tracefs {
+namespace {
+
+bool IsGone(const Status& status) {
+  return status.error() == EPIPE || status.error() == ECONNRESET;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Watchdog>> Watchdog::Start(
     const WatchdogOptions& options) {
@@ -35,17 +42,23 @@ Result<std::unique_ptr<Watchdog>> Watchdog::Start(
   if (child < 0) return Status::System(errno, "watchdog process");
   if (child == 0) {
     ours.Reset();
-    RunWatchdog(std::move(theirs), std::move(self), options);
+    KeepWatchdog(std::move(theirs), std::move(self), ::getppid(), options);
   }
-  return std::unique_ptr<Watchdog>(new Watchdog(child, std::move(ours)));
+  std::unique_ptr<Watchdog> watchdog(new Watchdog(child, std::move(ours)));
+  theirs.Reset();
+  if (watchdog->link_->Await() == nullptr) {
+    return Status::System(ECHILD, "watchdog process");
+  }
+  return watchdog;
 }
 
 Watchdog::~Watchdog() {
   static_cast<void>(
       Ask(static_cast<char>(WatchdogRequest::kGoodbye), "", nullptr));
-  // The child sees the end of the conversation, cleans up and ends.
-  ::shutdown(socket_.get(), SHUT_RDWR);
-  while (::waitpid(child_, nullptr, 0) < 0 && errno == EINTR) {
+  // It sees the end of the conversation, cleans up and ends, as does one that
+  // has just taken its place.
+  link_.reset();
+  while (::waitpid(keeper_, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
 
@@ -61,14 +74,24 @@ Status Watchdog::Ask(char request, const std::string& text,
   if (text.size() >= PATH_MAX) return Status::System(ENAMETOOLONG, "watchdog");
   const std::lock_guard lock(mu_);
   const std::string question = request + text;
-  if (SendWithFiles(socket_.get(), AsBytes(question), {}) < 0) {
-    return Status::System(errno, "the watchdog is gone");
-  }
+  Status status = AskOnce(question, files, said);
+  // It died over this, or before: another may be there, and knows what it was
+  // told.
+  if (IsGone(status)) status = AskOnce(question, files, said);
+  return status;
+}
 
+Status Watchdog::AskOnce(const std::string& question,
+                         std::vector<UniqueFd>* files, std::string* said) {
+  const HelperLink::Socket socket = link_->Await();
+  if (socket == nullptr ||
+      SendWithFiles(socket->get(), AsBytes(question), {}) < 0) {
+    return Status::System(EPIPE, "the watchdog is gone");
+  }
   int error = 0;
   std::array<char, sizeof error + kMaxWatchdogText> answer;
   const ssize_t n = ReceiveWithFiles(
-      socket_.get(), std::as_writable_bytes(std::span(answer)), files);
+      socket->get(), std::as_writable_bytes(std::span(answer)), files);
   if (n < static_cast<ssize_t>(sizeof error)) {
     return Status::System(n < 0 ? errno : EPIPE, "the watchdog is gone");
   }
@@ -80,7 +103,8 @@ Status Watchdog::Ask(char request, const std::string& text,
   }
   if (said != nullptr) *said = std::move(told);
   if (error == 0) return Status::Ok();
-  return Status::System(error, text.empty() ? "unmounting" : text);
+  return Status::System(
+      error, question.size() > 1 ? question.substr(1) : "unmounting");
 }
 
 Result<UniqueFd> Watchdog::ConnectLog() {
@@ -126,11 +150,11 @@ Status Watchdog::Unmount(bool lazy) {
   const auto request =
       lazy ? WatchdogRequest::kUnmountLazy : WatchdogRequest::kUnmount;
   Status status = Ask(static_cast<char>(request), "", nullptr);
-  if (status.error() != EPIPE && status.error() != ECONNRESET) return status;
+  if (!IsGone(status)) return status;
   return Status::SystemSaid(
       EPIPE,
-      "the process that unmounts (tracefs-watch) is gone; umount(8) ends the "
-      "mount and its traces without it");
+      "the process that unmounts (tracefs-watch) is gone; tracefs-ctl or "
+      "umount(8) ends the mount and its traces without it");
 }
 
 }  // namespace tracefs

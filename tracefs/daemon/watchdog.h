@@ -11,10 +11,12 @@
 // once, and touches no other.
 //
 // The child holds no descriptor but a socket to the daemon, a pidfd of the
-// daemon and O_PATH descriptors of directories: never /dev/fuse, a trace, or
-// anybody's terminal. It has a session of its own and ignores the signals that
-// end a daemon: a signal for the whole process group ends the daemon, and the
-// end of the daemon ends the child.
+// daemon, its notes and O_PATH descriptors of directories: never /dev/fuse, a
+// trace, or anybody's terminal. If it dies, its keeper (helper_keeper.h) starts
+// another, which goes on from what this one has noted (watch_notes.h). It has a
+// session of its own and ignores the signals that end a daemon: a signal for
+// the whole process group ends the daemon, and the end of the daemon ends the
+// child.
 //
 // Where mount(2) is not allowed it works through fusermount3, as the mount did.
 #pragma once
@@ -26,6 +28,7 @@
 #include <string>
 #include <vector>
 
+#include "tracefs/base/helper_link.h"
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/daemon/log.h"
@@ -84,21 +87,26 @@ class Watchdog {
   // umount -l. kSystem with EBUSY while somebody uses it. Ok if it is gone.
   Status Unmount(bool lazy);
 
-  pid_t pid() const { return child_; }
+  // Of its keeper.
+  pid_t pid() const { return keeper_; }
 
  private:
-  Watchdog(pid_t child, UniqueFd socket)
-      : child_(child), socket_(std::move(socket)) {}
+  Watchdog(pid_t keeper, UniqueFd socket)
+      : keeper_(keeper),
+        link_(std::make_unique<HelperLink>(
+            HelperKind::kWatch, "unmounts and reloads", std::move(socket))) {}
   // Asks and waits for the answer: an errno value, and a descriptor if `fd` is
   // not null and there is one.
   Status Ask(char request, const std::string& text, UniqueFd* fd);
   // The same with all descriptors, and the text of the answer.
   Status Ask(char request, const std::string& text,
              std::vector<UniqueFd>* files, std::string* said);
+  Status AskOnce(const std::string& question, std::vector<UniqueFd>* files,
+                 std::string* said);
 
-  const pid_t child_;
+  const pid_t keeper_;
   std::mutex mu_;  // one question at a time
-  const UniqueFd socket_;
+  std::unique_ptr<HelperLink> link_;
 };
 
 }  // namespace tracefs

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "tracefs/base/detached_child.h"
+#include "tracefs/base/helper_keeper.h"
 #include "tracefs/base/log_socket.h"
 #include "tracefs/base/passed_files.h"
 #include "tracefs/base/printable.h"
@@ -35,14 +36,21 @@
 #include "tracefs/daemon/looker.h"
 #include "tracefs/daemon/mount_info.h"
 #include "tracefs/daemon/tracepoints.h"
+#include "tracefs/daemon/watch_notes.h"
 
 namespace tracefs {
 namespace {
 
 class WatchdogChild {
  public:
-  WatchdogChild(UniqueFd socket, pid_t daemon, const WatchdogOptions& options)
-      : socket_(std::move(socket)), daemon_(daemon), options_(options) {}
+  WatchdogChild(UniqueFd socket, const WatchedDaemon& daemon,
+                const WatchdogOptions& options)
+      : socket_(std::move(socket)),
+        daemon_(daemon.pid),
+        notes_(daemon.notes),
+        options_(options) {
+    if (notes_ != nullptr) noted_ = notes_->Take();
+  }
 
   int socket() const { return socket_.get(); }
   // Readable when the reload that runs has ended; -1 while there is none.
@@ -74,48 +82,55 @@ class WatchdogChild {
   void RunReload() const;
   void Send(const Answer& answer) const;
   int UnmountNow(int flags) const;
+  bool IsThere() const { return noted_.guards && IsStillThere(noted_.place); }
+  void Note(bool* what);
 
   const UniqueFd socket_;
   const pid_t daemon_;
-  bool goodbye_ = false;
-  bool stays_shut_ = false;
+  WatchNotes* const notes_;  // may be null
+  WatchNote noted_;
   const WatchdogOptions options_;
   UniqueFd reload_;  // pidfd
   pid_t reload_pid_ = -1;
   bool reload_again_ = false;
   std::vector<pid_t> lookers_;
-  std::optional<MountPlace> guarded_;
-  std::string path_;  // of guarded_
 };
+
+void WatchdogChild::Note(bool* what) {
+  if (std::exchange(*what, true) || notes_ == nullptr) return;
+  notes_->Leave(noted_);
+}
 
 int WatchdogChild::UnmountNow(int flags) const {
   // Relative to the directory that was found when the mount was new: nobody
   // can bend the way there any more.
   int error = 0;
-  if (::fchdir(guarded_->parent.get()) != 0 ||
-      ::umount2(guarded_->name.c_str(), flags | UMOUNT_NOFOLLOW) != 0) {
+  const MountPlace& place = noted_.place;
+  if (::fchdir(place.parent.get()) != 0 ||
+      ::umount2(place.name.c_str(), flags | UMOUNT_NOFOLLOW) != 0) {
     error = errno;
   }
   (void)!::chdir("/");
   if (error == EPERM) {
-    return FusermountUnmount(path_, (flags & MNT_DETACH) != 0);
+    return FusermountUnmount(noted_.path, (flags & MNT_DETACH) != 0);
   }
   return error;
 }
 
 int WatchdogChild::Guard(const std::string& path) {
-  if (guarded_) return EALREADY;
+  if (noted_.guards) return EALREADY;
   std::optional<MountPlace> place = FindMount(path);
   if (!place) return errno;
   if (!place->mounted) return EINVAL;
-  path_ = path;
-  guarded_ = std::move(place);
+  noted_.path = path;
+  noted_.place = *std::move(place);
+  Note(&noted_.guards);
   return 0;
 }
 
 int WatchdogChild::Unmount(bool lazy) {
-  if (!guarded_) return EINVAL;
-  if (!IsStillThere(*guarded_)) return 0;
+  if (!noted_.guards) return EINVAL;
+  if (!IsThere()) return 0;
   return UnmountNow(lazy ? MNT_DETACH : 0);
 }
 
@@ -139,7 +154,7 @@ WatchdogChild::Answer WatchdogChild::HandleBare(WatchdogRequest request) {
     case WatchdogRequest::kUnmountLazy:
       return {Unmount(/*lazy=*/true), {}};
     case WatchdogRequest::kStayShut:
-      stays_shut_ = true;
+      Note(&noted_.stays_shut);
       return {};
     case WatchdogRequest::kConnectLog:
       return Connect();
@@ -148,7 +163,7 @@ WatchdogChild::Answer WatchdogChild::HandleBare(WatchdogRequest request) {
     case WatchdogRequest::kReload:
       return {Reload(), {}};
     case WatchdogRequest::kGoodbye:
-      goodbye_ = true;
+      Note(&noted_.goodbye);
       return {};
   }
   return {EINVAL, {}};
@@ -205,7 +220,7 @@ WatchdogChild::Answer WatchdogChild::StartLooker() {
 }
 
 int WatchdogChild::Reload() {
-  if (!guarded_ || options_.reload_program.empty()) return EINVAL;
+  if (!noted_.guards || options_.reload_program.empty()) return EINVAL;
   if (reload_) {
     reload_again_ = true;
     return 0;
@@ -247,7 +262,7 @@ void WatchdogChild::RunReload() const {
     ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
     const std::string& program = options_.reload_program;
     const std::string& config = options_.reload_config;
-    ::execl(program.c_str(), "tracefs-ctl", path_.c_str(), "reload",
+    ::execl(program.c_str(), "tracefs-ctl", noted_.path.c_str(), "reload",
             config.empty() ? nullptr : config.c_str(), nullptr);
     const std::string why =
         "'" + program + "' cannot be run: " + std::strerror(errno);
@@ -272,27 +287,27 @@ void WatchdogChild::RunReload() const {
   said.resize(size);
   const Result<UniqueFd> fd = ConnectLog(options_.log.path);
   if (!fd.ok()) return;
-  static_cast<void>(
-      SendLog(fd->get(),
-              LogDatagram(options_.log.kind, NoticeId::kReloadFailed, path_,
-                          "the config was not reloaded: " + Printable(said))));
+  static_cast<void>(SendLog(
+      fd->get(),
+      LogDatagram(options_.log.kind, NoticeId::kReloadFailed, noted_.path,
+                  "the config was not reloaded: " + Printable(said))));
 }
 
 void WatchdogChild::TellEnd() const {
-  if (!guarded_ || options_.log.path.empty()) return;
-  const bool shut = stays_shut_ && IsStillThere(*guarded_);
-  if (goodbye_ && !shut) return;
+  if (!noted_.guards || options_.log.path.empty()) return;
+  const bool shut = noted_.stays_shut && IsThere();
+  if (noted_.goodbye && !shut) return;
   const Result<UniqueFd> fd = ConnectLog(options_.log.path);
   if (!fd.ok()) return;
   static_cast<void>(SendLog(
       fd->get(),
       LogDatagram(
-          options_.log.kind, NoticeId::kDied, path_,
+          options_.log.kind, NoticeId::kDied, noted_.path,
           "the daemon (process " + std::to_string(daemon_) + ") " +
-              (goodbye_ ? "has ended, its connection was cut" : "died") +
+              (noted_.goodbye ? "has ended, its connection was cut" : "died") +
               (shut ? ": the mount stays shut until root unmounts it"
                     : ": the mount was taken away") +
-              (goodbye_ ? "" : ", and its traces lack their end"))));
+              (noted_.goodbye ? "" : ", and its traces lack their end"))));
 }
 
 void WatchdogChild::Send(const Answer& answer) const {
@@ -328,14 +343,14 @@ bool WatchdogChild::AnswerOne() {
 }
 
 void WatchdogChild::CleanUp() {
-  if (stays_shut_ || !guarded_ || !IsStillThere(*guarded_)) return;
+  if (noted_.stays_shut || !IsThere()) return;
   // Bind mounts of it are as dead. While it is there, nothing else can have
   // its device number; afterwards anything may.
-  const std::vector<std::string> paths = MountsOfDevice(guarded_->device);
+  const std::vector<std::string> paths = MountsOfDevice(noted_.place.device);
   for (const std::string& path : paths) {
     const std::optional<MountPlace> place = FindMount(path);
-    if (place && place->device == guarded_->device &&
-        place->id != guarded_->id) {
+    if (place && place->device == noted_.place.device &&
+        place->id != noted_.place.id) {
       ::umount2(path.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
     }
   }
@@ -343,8 +358,13 @@ void WatchdogChild::CleanUp() {
 }
 
 // Apart from the daemon and its terminal, with as little power as will do.
-void Isolate(int socket, int daemon) {
-  DetachChild("tracefs-watch", {socket, daemon});
+void Isolate(int socket, const WatchedDaemon& daemon) {
+  if (daemon.notes != nullptr) {
+    DetachChild("tracefs-watch", {socket, daemon.pidfd, daemon.notes->reading(),
+                                  daemon.notes->writing()});
+  } else {
+    DetachChild("tracefs-watch", {socket, daemon.pidfd});
+  }
   (void)!::chdir("/");
   ::umask(0077);
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -361,15 +381,27 @@ void Isolate(int socket, int daemon) {
 
 }  // namespace
 
-void RunWatchdog(UniqueFd socket, UniqueFd daemon,
+void KeepWatchdog(UniqueFd keeper, UniqueFd daemon, pid_t pid,
+                  const WatchdogOptions& options) {
+  Result<WatchNotes> notes = WatchNotes::Make();
+  if (!notes.ok()) ::_exit(1);
+  const WatchedDaemon watched = {
+      .pid = pid, .pidfd = daemon.get(), .notes = &*notes};
+  Isolate(keeper.get(), watched);
+  // Without one a daemon that dies would leave its mount.
+  KeepHelper(std::move(keeper), KeeperEnd::kWithoutHelp, [&](UniqueFd socket) {
+    RunWatchdog(std::move(socket), watched, options);
+  });
+}
+
+void RunWatchdog(UniqueFd socket, const WatchedDaemon& daemon,
                  const WatchdogOptions& options) {
-  const pid_t parent = ::getppid();
-  Isolate(socket.get(), daemon.get());
-  WatchdogChild child(std::move(socket), parent, options);
+  Isolate(socket.get(), daemon);
+  WatchdogChild child(std::move(socket), daemon, options);
   const int peer = child.socket();
   for (bool talking = true;;) {
     // With a negative descriptor poll() looks away.
-    std::array<pollfd, 3> ready = {pollfd{daemon.get(), POLLIN, 0},
+    std::array<pollfd, 3> ready = {pollfd{daemon.pidfd, POLLIN, 0},
                                    pollfd{talking ? peer : -1, POLLIN, 0},
                                    pollfd{child.reload(), POLLIN, 0}};
     if (::poll(ready.data(), ready.size(), -1) < 0) {

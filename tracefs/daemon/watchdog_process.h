@@ -1,9 +1,12 @@
 // The watchdog's own side: what runs in the child (watchdog.h).
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/daemon/watch_notes.h"
 #include "tracefs/daemon/watchdog.h"
 
 namespace tracefs {
@@ -31,12 +34,23 @@ inline constexpr size_t kMostLookers = 4;
 // Bytes of the text of an answer, at most.
 inline constexpr size_t kMaxWatchdogText = 4096;
 
-// Answers requests on `socket` until the process that `daemon` (a pidfd) stands
-// for is gone or the socket is closed; then takes the guarded mount away,
-// unless it is to stay shut, says so in the log if there was no goodbye, and
-// ends this process. Every answer is an errno value in an int, and a text: of
-// an error what failed, if there is more to say than its number.
-[[noreturn]] void RunWatchdog(UniqueFd socket, UniqueFd daemon,
+struct WatchedDaemon {
+  pid_t pid = -1;
+  int pidfd = -1;
+  WatchNotes* notes = nullptr;  // may be null
+};
+
+// Keeps a watchdog going: makes its notes, gives up what it does not need and
+// is its keeper (KeepHelper), with `keeper` for the daemon's other end.
+[[noreturn]] void KeepWatchdog(UniqueFd keeper, UniqueFd daemon, pid_t pid,
+                               const WatchdogOptions& options);
+
+// Answers requests on `socket` until the daemon is gone or the socket is
+// closed; then takes the guarded mount away, unless it is to stay shut, says so
+// in the log if there was no goodbye, and ends this process. Goes on from what
+// is noted. Every answer is an errno value in an int, and a text: of an error
+// what failed, if there is more to say than its number.
+[[noreturn]] void RunWatchdog(UniqueFd socket, const WatchedDaemon& daemon,
                               const WatchdogOptions& options);
 
 }  // namespace tracefs

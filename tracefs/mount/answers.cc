@@ -141,6 +141,17 @@ Json StatsJson(const ProcessTable::Stats& s) {
           {"events", s.events}};
 }
 
+Json HelpersJson(const std::vector<HelperCounts>& helpers) {
+  Json json = Json::array();
+  for (const HelperCounts& helper : helpers) {
+    json.push_back({{"kind", HelperName(helper.kind)},
+                    {"living", helper.living},
+                    {"died", helper.died},
+                    {"replaced", helper.replaced}});
+  }
+  return json;
+}
+
 Json ChoiceJson(const ExplainedChoice& choice,
                 const TracerRegistry::Entries& tracers) {
   Json causes = Json::array();

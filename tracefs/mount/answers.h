@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tracefs/base/helper_link.h"
 #include "tracefs/base/status.h"
 #include "tracefs/control/handler.h"
 #include "tracefs/fs/open_before.h"
@@ -29,6 +30,7 @@ Json ListJson(const TracerStats& stats, const TracerRegistry::Entry& entry);
 // `stats`.
 Json StatsJson(const TracerStats& stats);
 Json StatsJson(const ProcessTable::Stats& stats);
+Json HelpersJson(const std::vector<HelperCounts>& helpers);
 // `explain`. Tracers that feed rules stand for those they belong to.
 Json ChoiceJson(const ExplainedChoice& choice,
                 const TracerRegistry::Entries& tracers);

@@ -259,6 +259,7 @@ ControlAnswer MountCommands::Stats(ControlRequest& /*request*/) {
   return Answer({{"mount", mount_.traced.header.Get("mount.point")},
                  {"inodes", mount_.fs.inodes().size()},
                  {"processes", StatsJson(mount_.traced.processes.GetStats())},
+                 {"helpers", HelpersJson(LookAtHelpers())},
                  {"tracers", std::move(tracers)}});
 }
 
@@ -459,9 +460,13 @@ ControlAnswer MountCommands::Unmount(ControlRequest& /*request*/) {
     std::erase_if(end_notices_, [](const auto& one) { return one.expired(); });
     end_notices_.push_back(notice);
   }
-  if (Status s = mount_.unmount(); !s.ok()) return s;
-  ControlAnswer answer =
-      Answer({{"mount", mount_.traced.header.Get("mount.point")}});
+  Json result = {{"mount", mount_.traced.header.Get("mount.point")}};
+  if (Status s = mount_.unmount(); s.error() == EPIPE) {
+    result["by_client"] = true;  // the watchdog is gone
+  } else if (!s.ok()) {
+    return s;
+  }
+  ControlAnswer answer = Answer(result);
   answer.stream = notice;
   return answer;
 }

@@ -65,6 +65,7 @@ enum Id : size_t {
   kClock,
   kConfigVersion,
   kConfigRefused,
+  kHelpers,  // three
 };
 
 constexpr OpenMetricsPage::Family kFamilies[] = {
@@ -135,6 +136,9 @@ constexpr OpenMetricsPage::Family kFamilies[] = {
      "Of the signed config that is traced by."},
     {"tracefs_config_refused", "counter", "",
      "Signed configs that were not taken."},
+    OpenMetricsPage::kHelperFamilies[0],
+    OpenMetricsPage::kHelperFamilies[1],
+    OpenMetricsPage::kHelperFamilies[2],
 };
 
 }  // namespace
@@ -165,6 +169,7 @@ std::string NamesInLabels::Label(const format::AggregateKeyPart& part) const {
 MetricsPage::MetricsPage(const NamesInLabels& names)
     : names_(names), page_(kFamilies) {
   page_.AddProcess(kBuild, kCpu);
+  page_.AddHelpers(kHelpers);
   page_.Sample(kClock, "", "",
                MetricNumber(static_cast<double>(RealNs()) * kSecondsPerNs));
 }

@@ -16,6 +16,7 @@
 #include <memory>
 
 #include "tracefs/base/detached_child.h"
+#include "tracefs/base/helper_link.h"
 #include "tracefs/base/mount_path.h"
 #include "tracefs/base/notice.h"
 #include "tracefs/control/metrics_server.h"
@@ -499,7 +500,10 @@ Status Run(const MountOptions& given, Log& log,
   queue_threads.Watch(proc->get(), [&](ThreadPolicy policy) {
     (*fs)->SetWorkerPolicy(static_cast<int>(policy));
   });
-  (*session)->OnEachSecond([&service] { service.Beat(); });
+  (*session)->OnEachSecond([&service] {
+    service.Beat();
+    static_cast<void>(LookAtHelpers());
+  });
   // At a terminal it means that the terminal is gone.
   if (reloads && (!options.foreground || service.there())) {
     (*session)->OnHangUp([&watchdog] {

@@ -19,6 +19,7 @@
 #include "tracefs/base/descriptor_limit.h"
 #include "tracefs/base/detached_child.h"
 #include "tracefs/base/file_io.h"
+#include "tracefs/base/helper_link.h"
 #include "tracefs/base/log_socket.h"
 #include "tracefs/base/notice.h"
 #include "tracefs/base/printable.h"
@@ -296,7 +297,10 @@ Status Run(const RecvOptions& options) {
     Notify(NoticeId::kReloaded, "took certificates and keys anew");
     return secrets.tls();
   };
-  const auto beat = [&service](size_t /*senders*/) { service.Beat(); };
+  const auto beat = [&service](size_t /*senders*/) {
+    service.Beat();
+    static_cast<void>(LookAtHelpers());
+  };
   StoppableOutput out(STDOUT_FILENO, stop.get());
   auto keeper = MakeKeeper(options, secrets.keys(), counts, out);
   if (!keeper.ok()) return keeper.status();

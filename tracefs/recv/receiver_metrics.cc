@@ -18,6 +18,7 @@ enum ReceiverFamily : size_t {
   kRemoved,
   kRemovedBytes,
   kReloads,
+  kHelpers,  // three
 };
 
 constexpr auto kReceiverFamilies = WithCommonFamilies({
@@ -34,6 +35,9 @@ constexpr auto kReceiverFamilies = WithCommonFamilies({
     {"tracefs_recv_removed_bytes", "counter", "bytes", "Bytes of those."},
     {"tracefs_recv_reloads", "counter", "",
      "How often keys and certificates were to be read again, by result."},
+    OpenMetricsPage::kHelperFamilies[0],
+    OpenMetricsPage::kHelperFamilies[1],
+    OpenMetricsPage::kHelperFamilies[2],
 });
 
 // In the order of RefuseReason, from 1 on.
@@ -51,6 +55,7 @@ constexpr uint64_t kReceiverStuckNs = 30 * kNsPerSecond;
 std::string ReceiverMetrics(const ReceiverCounts& counts, int directory) {
   OpenMetricsPage page(kReceiverFamilies);
   AddProcessMetrics(page);
+  page.AddHelpers(kHelpers);
   page.Gauge(kSenders, "", counts.senders);
   page.Count(kConnections, "", counts.connections);
   page.Count(kWelcomed, "", counts.welcomed);

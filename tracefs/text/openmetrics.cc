@@ -5,6 +5,7 @@
 #include <array>
 #include <charconv>
 
+#include "tracefs/base/helper_link.h"
 #include "tracefs/base/version.h"
 #include "tracefs/text/escape.h"
 
@@ -69,6 +70,15 @@ void OpenMetricsPage::AddProcess(size_t build, size_t cpu) {
              static_cast<uint64_t>(t.tv_usec);
     };
     Seconds(cpu, "", (us(usage.ru_utime) + us(usage.ru_stime)) * 1000);
+  }
+}
+
+void OpenMetricsPage::AddHelpers(size_t first) {
+  for (const HelperCounts& helper : LookAtHelpers()) {
+    const std::string kind = MetricLabel("kind", HelperName(helper.kind));
+    Gauge(first, kind, helper.living);
+    Count(first + 1, kind, helper.died);
+    Count(first + 2, kind, helper.replaced);
   }
 }
 

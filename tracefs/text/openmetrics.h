@@ -1,6 +1,7 @@
 // OpenMetrics text (openmetrics.io, version 1.0), for whatever a daemon counts.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -36,6 +37,16 @@ class OpenMetricsPage {
 
   // What every daemon has: the version that runs, and its processor time.
   void AddProcess(size_t build, size_t cpu);
+  // Its helpers (tracefs/base/helper_link.h): a gauge and two counters, of the
+  // kinds that it has or had. Three families in a row from `first` on.
+  void AddHelpers(size_t first);
+  static constexpr std::array<Family, 3> kHelperFamilies = {{
+      {"tracefs_helpers", "gauge", "",
+       "Processes beside the daemon that live, by kind."},
+      {"tracefs_helper_deaths", "counter", "", "Of them, those that died."},
+      {"tracefs_helper_replacements", "counter", "",
+       "Of those that died, how many others took the place."},
+  }};
 
   // All families that have samples, each with its own together, and the end
   // mark.

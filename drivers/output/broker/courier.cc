@@ -121,9 +121,9 @@ class Conversation {
     hello_ = *std::move(hello);
     const size_t before = spec_.lines ? 0 : hello_->preamble.size();
     const size_t most = publisher_.max_message();
+    max_frame_ = most > before ? most - before : 0;
     Say({.type = net::ReplyType::kWelcome,
-         .max_frame =
-             static_cast<uint32_t>(most > before ? most - before : 0)});
+         .max_frame = static_cast<uint32_t>(max_frame_)});
     return *length;
   }
 
@@ -134,7 +134,13 @@ class Conversation {
                                    &header)) {
       return Status::Corrupt("the driver sent what is no block");
     }
+    // Before any of it is kept: a driver keeps to what it was told.
     const size_t size = format::kFrameHeaderBytes + header.payload_bytes;
+    if (size > max_frame_) {
+      return Status::Corrupt("the driver sent a block of " +
+                             std::to_string(size) + " bytes, of at most " +
+                             std::to_string(max_frame_));
+    }
     if (bytes.size() < size) return 0;
     const ByteSpan frame = bytes.first(size);
     if (!format::FrameAt(frame, hello_->serial)) {
@@ -177,6 +183,7 @@ class Conversation {
   std::vector<std::byte> input_;
   std::string message_;
   std::optional<net::Hello> hello_;
+  size_t max_frame_ = 0;            // as the link was told
   std::deque<UnderWay> under_way_;  // published, in order
   uint64_t bytes_under_way_ = 0;
   uint64_t acknowledged_ = 0;

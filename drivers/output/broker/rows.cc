@@ -170,10 +170,10 @@ Status Probe(const ConfigEntry& entry) {
 
 Result<std::unique_ptr<Dialer>> CourierOf(const BrokerSpec& spec,
                                           Given* given) {
-  if (given->any()) return MakeProcessDialer(given->Take());
-  Result<UniqueFd> socket = ForkCourier(spec);
-  if (!socket.ok()) return socket.status();
-  return MakeProcessDialer(*std::move(socket));
+  Result<UniqueFd> keeper = given->any() ? given->Take() : ForkCourier(spec);
+  if (!keeper.ok()) return keeper.status();
+  return MakeProcessDialer(HelperKind::kCourier, spec.Name(),
+                           *std::move(keeper));
 }
 
 Result<MadeOutputDriver> Make(const ConfigEntry& entry,

@@ -43,15 +43,30 @@ class DirectDialer final : public Dialer {
 class ProcessDialer final : public Dialer {
  public:
   // The process ends when it sees that we are gone.
-  explicit ProcessDialer(UniqueFd socket) : socket_(std::move(socket)) {}
+  ProcessDialer(HelperKind kind, const std::string& address, UniqueFd keeper)
+      : link_(kind, "connects to " + address, std::move(keeper)) {}
 
   Result<UniqueFd> Dial(int cancel) override {
+    Result<UniqueFd> fd = DialOnce(cancel);
+    // It died over this, or before: another may be there.
+    return fd.ok() || fd.status().error() != EPIPE ? std::move(fd)
+                                                   : DialOnce(cancel);
+  }
+
+ private:
+  Result<UniqueFd> DialOnce(int cancel) {
+    const HelperLink::Socket socket = link_.Await(cancel);
     const uint32_t request = ++requests_;
-    if (::send(socket_.get(), &request, sizeof request, MSG_NOSIGNAL) < 0) {
+    if (socket == nullptr) {
+      pollfd stop = {cancel, POLLIN, 0};
+      return ::poll(&stop, 1, 0) > 0 ? Status::System(ECANCELED, "connecting")
+                                     : Gone();
+    }
+    if (::send(socket->get(), &request, sizeof request, MSG_NOSIGNAL) < 0) {
       return Gone();
     }
     for (;;) {
-      std::array<pollfd, 2> ready = {pollfd{socket_.get(), POLLIN, 0},
+      std::array<pollfd, 2> ready = {pollfd{socket->get(), POLLIN, 0},
                                      pollfd{cancel, POLLIN, 0}};
       const int n = ::poll(ready.data(), ready.size(), kAnswerMs);
       if (n < 0 && errno == EINTR) continue;
@@ -60,7 +75,7 @@ class ProcessDialer final : public Dialer {
       if (ready[1].revents != 0) return Status::System(ECANCELED, "connecting");
       DialAnswer answer;
       std::vector<UniqueFd> files;
-      if (ReceiveWithFiles(socket_.get(),
+      if (ReceiveWithFiles(socket->get(),
                            std::as_writable_bytes(std::span(&answer, 1)),
                            &files) != sizeof answer) {
         return Gone();
@@ -76,12 +91,11 @@ class ProcessDialer final : public Dialer {
     }
   }
 
- private:
   static Status Gone() {
     return Status::System(EPIPE, "the process that makes connections is gone");
   }
 
-  const UniqueFd socket_;
+  HelperLink link_;
   uint32_t requests_ = 0;
 };
 
@@ -91,14 +105,17 @@ std::unique_ptr<Dialer> MakeDirectDialer(net::Address address) {
   return std::make_unique<DirectDialer>(std::move(address));
 }
 
-std::unique_ptr<Dialer> MakeProcessDialer(UniqueFd socket) {
-  return std::make_unique<ProcessDialer>(std::move(socket));
+std::unique_ptr<Dialer> MakeProcessDialer(HelperKind kind,
+                                          const std::string& address,
+                                          UniqueFd keeper) {
+  return std::make_unique<ProcessDialer>(kind, address, std::move(keeper));
 }
 
 Result<std::unique_ptr<Dialer>> StartDialerProcess(net::Address address) {
-  Result<UniqueFd> socket = ForkDialer(address);
-  if (!socket.ok()) return socket.status();
-  return MakeProcessDialer(*std::move(socket));
+  Result<UniqueFd> keeper = ForkDialer(address);
+  if (!keeper.ok()) return keeper.status();
+  return MakeProcessDialer(HelperKind::kDial, address.Text(),
+                           *std::move(keeper));
 }
 
 Result<UniqueFd> ForkDialer(const net::Address& address) {

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
+#include "tracefs/base/helper_link.h"
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/net/address.h"
@@ -29,8 +31,11 @@ std::unique_ptr<Dialer> MakeDirectDialer(net::Address address);
 Result<std::unique_ptr<Dialer>> StartDialerProcess(net::Address address);
 
 // The same in two steps, of which the first may be done by another program: the
-// process, as our end of its socket, and the dialer that uses it.
+// process, as the socket of its keeper (ForkHelper), and the dialer that uses
+// it. `address`: for the log.
 Result<UniqueFd> ForkDialer(const net::Address& address);
-std::unique_ptr<Dialer> MakeProcessDialer(UniqueFd socket);
+std::unique_ptr<Dialer> MakeProcessDialer(HelperKind kind,
+                                          const std::string& address,
+                                          UniqueFd keeper);
 
 }  // namespace tracefs

@@ -17,7 +17,9 @@ inline void WishDialer(const net::Address& address, std::vector<Wish>* wishes) {
 
 inline Result<std::unique_ptr<Dialer>> DialerOf(const net::Address& address,
                                                 Given* given) {
-  if (given->any()) return MakeProcessDialer(given->Take());
+  if (given->any()) {
+    return MakeProcessDialer(HelperKind::kDial, address.Text(), given->Take());
+  }
   return StartDialerProcess(address);
 }
 

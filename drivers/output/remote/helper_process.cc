@@ -11,6 +11,7 @@
 #include <span>
 
 #include "tracefs/base/detached_child.h"
+#include "tracefs/base/helper_keeper.h"
 #include "tracefs/base/passed_files.h"
 
 namespace tracefs {
@@ -61,11 +62,15 @@ Result<UniqueFd> ForkHelper(const char* name, const std::string& what,
   }
   if (child == 0) {
     ours.Reset();
-    // A grandchild, which nobody has to wait for at its end: it may be busy
-    // resolving a name then, and a daemon in its sandbox cannot kill it.
+    // A grandchild, which nobody has to wait for at its end: its helper may be
+    // busy resolving a name then, and a daemon in its sandbox cannot kill it.
     if (::fork() == 0) {
       Isolate(name, theirs.get());
-      run(std::move(theirs));
+      KeepHelper(std::move(theirs), KeeperEnd::kWithDaemon,
+                 [&](UniqueFd socket) {
+                   Isolate(name, socket.get());
+                   run(std::move(socket));
+                 });
     }
     ::_exit(0);
   }

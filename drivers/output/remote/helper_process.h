@@ -13,10 +13,11 @@
 namespace tracefs {
 
 // Runs `run` in a process of its own, apart from this one and its terminal and
-// with as little power as will do, and returns the other end of its socket. It
-// should end when that is closed. Before the first thread is made. `name`: of
-// the process; `what`: of what it connects to, for messages. kSystem if no
-// process can be made, as in a sandbox.
+// with as little power as will do, and again where that has died. Returns what
+// a HelperLink takes: the socket of the keeper between them. It should end when
+// its own socket is closed. Before the first thread is made. `name`: of the
+// process; `what`: of what it connects to, for messages. kSystem if no process
+// can be made, as in a sandbox.
 Result<UniqueFd> ForkHelper(const char* name, const std::string& what,
                             const std::function<void(UniqueFd)>& run);
 

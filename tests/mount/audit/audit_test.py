@@ -16,6 +16,8 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 # pylint: disable=wrong-import-position
+from processes import (children_of, descendants_of, helpers_of,  # noqa: E402
+                       kill_helpers_of, name_of)
 from tracefs_harness import (PATIENCE_S, Suite, expect,  # noqa: E402
                              expect_equal, wait_until)
 
@@ -28,16 +30,6 @@ SUITE = Suite("audit", __doc__)
 
 def strict(trace):
     return (ONLY_MKDIR, STRICT, f'file = "{trace}" unbuffered when_full = fail')
-
-
-def children_of(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as pids:
-        return [int(child) for child in pids.read().split()]
-
-
-def is_named(pid, name):
-    with open(f"/proc/{pid}/comm", encoding="ascii") as comm:
-        return comm.read().strip() == name
 
 
 class Place:
@@ -148,15 +140,23 @@ def kill_daemon(mount):
 
 
 def kill_watchdog_first(mount):
-    for pid in children_of(mount.pid):
-        if is_named(pid, "tracefs-watch"):
-            os.kill(pid, signal.SIGKILL)
+    kill_helpers_of(mount.pid)
     time.sleep(0.2)
     mount.kill()
 
 
+def kill_replaced_watchdog(mount):
+    """The one that takes its place knows that the mount stays shut."""
+    before = helpers_of(mount.pid, "tracefs-watch")
+    for pid in before:
+        os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: set(helpers_of(mount.pid, "tracefs-watch")) - set(before),
+               "another watchdog")
+    mount.kill()
+
+
 def kill_at_once(mount):
-    for pid in [*children_of(mount.pid), mount.pid]:
+    for pid in [*descendants_of(mount.pid), mount.pid]:
         os.kill(pid, signal.SIGKILL)
     mount.process.wait()
 
@@ -180,6 +180,7 @@ def end_connection(mount):
 
 KILLS = {"the daemon": kill_daemon,
          "the watchdog, then the daemon": kill_watchdog_first,
+         "a watchdog, its heir's daemon": kill_replaced_watchdog,
          "all at once": kill_at_once,
          "the connection": end_connection}
 
@@ -187,7 +188,7 @@ KILLS = {"the daemon": kill_daemon,
 def killed(how, over_itself):
     place = Place(over_itself=over_itself)
     mount = place.mount()
-    helpers = children_of(mount.pid)
+    helpers = descendants_of(mount.pid)
     intruder = Intruder(place)
     KILLS[how](mount)
     # Time for whoever takes the mount away, and for him to get in.
@@ -214,7 +215,7 @@ def killed_in_private():
 
     def daemon():
         for pid in children_of(intruder.process.pid):
-            if is_named(pid, "tracefs-run"):
+            if name_of(pid) == "tracefs-run":
                 return pid
         return None
 

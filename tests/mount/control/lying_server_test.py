@@ -573,7 +573,9 @@ def umount_needs_no_word(suite):
                                      b'"system","errno":16,"message":"no"}}\n')):
         scene = Scene(suite, f"umount-{number}", ALICE, {"unmount": answer})
         try:
-            done = suite.tool("umount.fuse.tracefs", scene.point)
+            done = suite.tool("umount.fuse.tracefs", scene.point,
+                              env={**os.environ,
+                                   "TRACEFS_UMOUNT_PATIENCE": "2"})
             expect_equal(done.returncode, 0, done.stderr)
             expect(not scene.mount.is_mounted(), "it is still mounted")
         finally:

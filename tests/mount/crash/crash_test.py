@@ -27,6 +27,7 @@ READER = os.path.join(HERE, "..", "..", "golden", "independent_reader.py")
 
 # pylint: disable=wrong-import-position
 from hammer_account import Comparison  # noqa: E402
+from processes import descendants_of, is_alive  # noqa: E402
 from tracefs_harness import (PATIENCE_S, TRANSPORTS, Failure,  # noqa: E402
                              Suite, expect, expect_equal, wait_until)
 from trees import expect_same_tree, tree_digest  # noqa: E402
@@ -35,15 +36,6 @@ PROCESSES = 8
 LOAD_S = 0.5
 # Blocks are handed on every 250 ms; a busy machine may take longer to do it.
 LATE_S = 2
-
-
-def children_of(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as pids:
-        return [int(child) for child in pids.read().split()]
-
-
-def is_alive(pid):
-    return os.path.exists(f"/proc/{pid}")
 
 
 class Case:
@@ -143,7 +135,7 @@ class Crash:
             case.source, case.point, case.trace, transport=transport,
             visibility=self.random.choice(["exact", "auto"]))
         # The watchdog; over io_uring also who asks in trials of round trips.
-        children = children_of(mount.pid)
+        children = descendants_of(mount.pid)
         expect(children, "the daemon has no watchdog")
         load = case.hammer(PATIENCE_S, "--survive")
         time.sleep(delay_s)
@@ -184,7 +176,7 @@ class Crash:
         """Everything that was answered is in the trace."""
         case = Case(self.suite)
         mount = self.suite.mount(case.source, case.point, case.trace)
-        children = children_of(mount.pid)
+        children = descendants_of(mount.pid)
         load = case.hammer(LOAD_S if not busy else 1)
         if not busy:
             case.wait(load, mount)

@@ -10,6 +10,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..",
                                 "support"))
+from processes import daemon_of, helpers_of, kill_helpers_of  # noqa: E402
 from tracefs_harness import (Suite, expect, expect_equal, mount_points,  # noqa: E402
                              wait_until)
 
@@ -18,16 +19,6 @@ def stack_at(point):
     """How many mounts lie at that place, by the kernel's table."""
     with open("/proc/self/mountinfo", encoding="utf-8") as lines:
         return sum(line.split()[4] == point for line in lines)
-
-
-def children_of(pid):
-    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as pids:
-        return [int(child) for child in pids.read().split()]
-
-
-def name_of(pid):
-    with open(f"/proc/{pid}/comm", encoding="ascii") as name:
-        return name.read().strip()
 
 
 class Place:
@@ -55,29 +46,22 @@ class Place:
                                *options)
 
     def daemon(self):
-        status = os.stat(self.point)
-        name = f"/run/tracefs/{os.major(status.st_dev)}:" \
-               f"{os.minor(status.st_dev)}.sock"
-        said = subprocess.run(["ss", "-xlpH", "src", name],
-                              capture_output=True, text=True, check=True)
-        return int(said.stdout.split("pid=", 1)[1].split(",")[0])
+        return daemon_of(self.point)
 
     def kill_all(self):
         """The daemon, and its helpers before it, as the end of a control group
         does."""
         pid = self.daemon()
-        helpers = children_of(pid)
-        expect("tracefs-watch" in map(name_of, helpers), "no watchdog")
-        for one in (*helpers, pid):
-            os.kill(one, signal.SIGKILL)
+        expect(helpers_of(pid, "tracefs-watch"), "no watchdog")
+        kill_helpers_of(pid)
+        os.kill(pid, signal.SIGKILL)
         wait_until(lambda: not os.path.exists(f"/proc/{pid}"), "its end")
         self.expect_dead()
 
     def cut(self):
         """Its connection, as root may at any time; nobody is left to unmount."""
         pid = self.daemon()
-        for helper in children_of(pid):
-            os.kill(helper, signal.SIGKILL)
+        kill_helpers_of(pid)
         minor = os.minor(os.stat(self.point).st_dev)
         control = self.suite.folder("connections")
         subprocess.run(["mount", "-t", "fusectl", "none", control], check=True)
@@ -137,8 +121,7 @@ def without_its_watchdog(suite):
             expect_equal(run.returncode, 0, run.stderr)
             trace = os.path.join(place.out, f"trace-{place.number}")
             pid = place.daemon()
-            for helper in children_of(pid):
-                os.kill(helper, signal.SIGKILL)
+            kill_helpers_of(pid)
             with open(os.path.join(place.point, "below"),
                       encoding="ascii") as back:
                 expect_equal(back.read(), "text", "the file below")

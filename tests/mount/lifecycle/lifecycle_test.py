@@ -13,6 +13,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..",
                                 "support"))
+from processes import daemon_of  # noqa: E402
 from tracefs_harness import (Failure, Skip, Suite, expect, expect_equal,  # noqa: E402
                              mount_points, wait_until)
 
@@ -70,12 +71,7 @@ class Background:
 
     def pid(self):
         """That of the daemon: it owns the control socket."""
-        status = os.stat(self.point)
-        name = f"/run/tracefs/{os.major(status.st_dev)}:" \
-               f"{os.minor(status.st_dev)}.sock"
-        said = subprocess.run(["ss", "-xlpH", "src", name],
-                              capture_output=True, text=True, check=True)
-        return int(said.stdout.split("pid=", 1)[1].split(",")[0])
+        return daemon_of(self.point)
 
 
 def make_work(folder, count):

@@ -24,6 +24,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/helper_pids.h"
 #include "tests/unit/mount/scratch_dir.h"
 #include "tracefs/base/passed_files.h"
 #include "tracefs/daemon/looker.h"
@@ -98,10 +99,10 @@ class HostileDaemonTest : public ::testing::Test {
   std::string program() const { return scratch_.Path("ctl"); }
 
   void RunIt(UniqueFd socket) {
-    UniqueFd parent(
+    const UniqueFd parent(
         static_cast<int>(::syscall(SYS_pidfd_open, ::getppid(), /*flags=*/0)));
     RunWatchdog(
-        std::move(socket), std::move(parent),
+        std::move(socket), {.pid = ::getppid(), .pidfd = parent.get()},
         {.reload_program = program(), .reload_config = "/given/before.conf"});
   }
   std::unique_ptr<Helper> Watchdog() {
@@ -268,20 +269,8 @@ TEST_F(HostileDaemonTest, AnEmptyMessageEndsTheConversation) {
   EXPECT_TRUE(Soon([&] { return !IsMounted(); }));
 }
 
-pid_t LookerOf(pid_t watchdog) {
-  std::ifstream in("/proc/" + std::to_string(watchdog) + "/task/" +
-                   std::to_string(watchdog) + "/children");
-  for (pid_t child = 0; in >> child;) {
-    std::ifstream comm("/proc/" + std::to_string(child) + "/comm");
-    std::ifstream stat("/proc/" + std::to_string(child) + "/stat");
-    std::string name;
-    std::string line;
-    if (std::getline(comm, name) && name == "tracefs-look" &&
-        std::getline(stat, line) && line.find(") Z ") == line.npos) {
-      return child;
-    }
-  }
-  return 0;
+pid_t LookerOf(pid_t keeper) {
+  return ChildNamed(ChildNamed(keeper, "tracefs-watch"), "tracefs-look");
 }
 
 // Not hostile, but gone: another takes its place.
@@ -297,7 +286,7 @@ TEST_F(HostileDaemonTest, ALookerThatWasKilledIsReplaced) {
     ASSERT_TRUE(Soon([&] { return link.Ask(self, Look::kExe) == exe; }));
     const pid_t looker = LookerOf((*guard)->pid());
     ASSERT_NE(looker, 0);
-    ASSERT_EQ(::kill(looker, SIGKILL), 0);
+    ASSERT_TRUE(Kill(looker));
     ASSERT_TRUE(Soon([&] { return LookerOf((*guard)->pid()) == 0; }));
   }
   EXPECT_TRUE(Soon([&] { return link.Ask(self, Look::kExe) == exe; }));

@@ -4,11 +4,17 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <vector>
+
+#include "tests/support/helper_pids.h"
+#include "tracefs/base/helper_link.h"
 
 namespace tracefs {
 namespace {
@@ -103,6 +109,31 @@ TEST(RoundTripsTest, WorksOnOneProcessor) {
     EXPECT_TRUE(trials[0].round_trip().has_value());
   }
   ASSERT_EQ(::sched_setaffinity(0, sizeof before, &before), 0);
+}
+
+// Nothing takes its place, and that is known.
+TEST(RoundTripsTest, OneThatWasKilledIsCounted) {
+  RoundTrips trips;
+  const auto counts = [] {
+    for (const HelperCounts& one : LookAtHelpers()) {
+      if (one.kind == HelperKind::kTrial) return one;
+    }
+    return HelperCounts{};
+  };
+  const HelperCounts before = counts();
+  EXPECT_EQ(before.living, 1U);
+  const pid_t caller = AwaitChildNamed(::getpid(), "tracefs-trial");
+  ASSERT_NE(caller, 0);
+  ASSERT_TRUE(Kill(caller));
+  siginfo_t info;
+  ASSERT_EQ(
+      ::waitid(P_PID, static_cast<id_t>(caller), &info, WEXITED | WNOWAIT), 0);
+  EXPECT_EQ(counts().living, 0U);
+  EXPECT_EQ(counts().died, before.died + 1);
+  const std::array policies = {ThreadPolicy::kNormal};
+  static_cast<void>(trips.Try(policies, OwnSession()));
+  EXPECT_EQ(counts().died, before.died + 1);
+  EXPECT_EQ(counts().replaced, before.replaced);
 }
 
 }  // namespace

@@ -18,7 +18,9 @@
 #include <string>
 #include <thread>
 
+#include "tests/support/helper_pids.h"
 #include "tests/unit/mount/scratch_dir.h"
+#include "tracefs/base/helper_link.h"
 #include "tracefs/daemon/mount_info.h"
 
 namespace tracefs {
@@ -66,6 +68,18 @@ class WatchdogTest : public ::testing::Test {
 
   ScratchDir scratch_;
 };
+
+// The process that works, which a keeper has made.
+pid_t Working(const Watchdog& watchdog) {
+  return AwaitChildNamed(watchdog.pid(), "tracefs-watch");
+}
+
+HelperCounts CountsOf(HelperKind kind) {
+  for (const HelperCounts& counts : LookAtHelpers()) {
+    if (counts.kind == kind) return counts;
+  }
+  return {};
+}
 
 TEST_F(WatchdogTest, UnmountsOnRequest) {
   auto watchdog = Watchdog::Start();
@@ -165,7 +179,8 @@ TEST_F(WatchdogTest, OtherSignalsDoNotEndIt) {
   ASSERT_TRUE((*watchdog)->Guard(point()).ok());
   for (const int number :
        {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE, SIGUSR1, SIGALRM}) {
-    ASSERT_EQ(::kill((*watchdog)->pid(), number), 0);
+    ASSERT_TRUE(Kill((*watchdog)->pid(), number));
+    ASSERT_TRUE(Kill(Working(**watchdog), number));
   }
   EXPECT_TRUE((*watchdog)->Unmount(/*lazy=*/false).ok());
 }
@@ -220,7 +235,7 @@ TEST_F(WatchdogTest, HoldsNothingOfTheDaemon) {
   ASSERT_TRUE(watchdog.ok());
   ASSERT_TRUE((*watchdog)->Guard(point()).ok());
   const std::string folder =
-      "/proc/" + std::to_string((*watchdog)->pid()) + "/fd";
+      "/proc/" + std::to_string(Working(**watchdog)) + "/fd";
   DIR* dir = ::opendir(folder.c_str());
   ASSERT_NE(dir, nullptr);
   std::multiset<std::string> held;
@@ -234,9 +249,9 @@ TEST_F(WatchdogTest, HoldsNothingOfTheDaemon) {
     held.insert(text.substr(0, text.find(':')));
   }
   ::closedir(dir);
-  EXPECT_EQ(held, (std::multiset<std::string>{"/dev/null", "/dev/null",
-                                              "/dev/null", "socket",
-                                              "anon_inode", scratch_.path()}));
+  EXPECT_EQ(held, (std::multiset<std::string>{
+                      "/dev/null", "/dev/null", "/dev/null", "socket", "socket",
+                      "socket", "anon_inode", scratch_.path()}));
 }
 
 TEST_F(WatchdogTest, KeepsFourCapabilities) {
@@ -244,22 +259,90 @@ TEST_F(WatchdogTest, KeepsFourCapabilities) {
   auto watchdog = Watchdog::Start();
   ASSERT_TRUE(watchdog.ok());
   ASSERT_TRUE((*watchdog)->Guard(point()).ok());
-  const pid_t pid = (*watchdog)->pid();
-  // dac_override, dac_read_search, sys_ptrace (for a looker), sys_admin
-  EXPECT_EQ(ReadStatus(pid, "CapPrm"), "0000000000280006");
-  EXPECT_EQ(ReadStatus(pid, "CapBnd"), "0000000000280006");
-  EXPECT_EQ(ReadStatus(pid, "NoNewPrivs"), "1");
+  for (const pid_t pid : {(*watchdog)->pid(), Working(**watchdog)}) {
+    // dac_override, dac_read_search, sys_ptrace (for a looker), sys_admin
+    EXPECT_EQ(ReadStatus(pid, "CapPrm"), "0000000000280006");
+    EXPECT_EQ(ReadStatus(pid, "CapBnd"), "0000000000280006");
+    EXPECT_EQ(ReadStatus(pid, "NoNewPrivs"), "1");
+  }
 }
 
 TEST_F(WatchdogTest, AskingADeadOneFails) {
   auto watchdog = Watchdog::Start();
   ASSERT_TRUE(watchdog.ok());
-  ASSERT_EQ(::kill((*watchdog)->pid(), SIGKILL), 0);
+  const pid_t working = Working(**watchdog);
+  ASSERT_TRUE(Kill((*watchdog)->pid()));
+  ASSERT_TRUE(Kill(working));
+  EXPECT_TRUE(Soon([&] { return CountsOf(HelperKind::kWatch).living == 0; }));
   EXPECT_FALSE((*watchdog)->Guard(point()).ok());
   // And what to do instead is said.
   const Status unmounted = (*watchdog)->Unmount(/*lazy=*/false);
   EXPECT_EQ(unmounted.error(), EPIPE);
   EXPECT_NE(unmounted.message().find("umount(8)"), std::string::npos);
+}
+
+// --- Killed while the daemon goes on.
+
+// And answers a question that the dead one may have taken.
+TEST_F(WatchdogTest, AKilledOneIsReplaced) {
+  auto watchdog = Watchdog::Start();
+  ASSERT_TRUE(watchdog.ok());
+  ASSERT_TRUE((*watchdog)->Guard(point()).ok());
+  const HelperCounts before = CountsOf(HelperKind::kWatch);
+  for (uint64_t i = 1; i <= 2; ++i) {
+    const pid_t killed = Working(**watchdog);
+    ASSERT_NE(killed, 0);
+    ASSERT_TRUE(Kill(killed));
+    // It knows what it guards.
+    EXPECT_EQ((*watchdog)->Guard(point()).error(), EALREADY);
+    EXPECT_NE(Working(**watchdog), killed);
+    const HelperCounts now = CountsOf(HelperKind::kWatch);
+    EXPECT_EQ(now.living, 1U);
+    EXPECT_EQ(now.died, before.died + i);
+    EXPECT_EQ(now.replaced, before.replaced + i);
+  }
+  EXPECT_TRUE((*watchdog)->Unmount(/*lazy=*/false).ok());
+  EXPECT_FALSE(IsMounted(point()));
+}
+
+TEST_F(WatchdogTest, WhatTookThePlaceOfAKilledOneLeavesOtherMountsAlone) {
+  const std::string above = scratch_.Folder("above");
+  ASSERT_TRUE(scratch_.MountTmpfs("above/m"));
+  {
+    auto watchdog = Watchdog::Start();
+    ASSERT_TRUE(watchdog.ok());
+    ASSERT_TRUE((*watchdog)->Guard(above + "/m").ok());
+    ASSERT_EQ(::rename(above.c_str(), scratch_.Path("moved").c_str()), 0);
+    scratch_.Folder("above");
+    ASSERT_TRUE(scratch_.MountTmpfs("above/m"));
+    ASSERT_TRUE(Kill(Working(**watchdog)));
+  }
+  EXPECT_TRUE(IsMounted(above + "/m"));
+  EXPECT_FALSE(IsMounted(scratch_.Path("moved/m")));
+}
+
+TEST_F(WatchdogTest, DataLoss_KilledDaemonAndWatchdogLeaveNoMount) {
+  const pid_t daemon = Daemon([&] {
+    auto watchdog = Watchdog::Start();
+    if (!watchdog.ok() || !(*watchdog)->Guard(point()).ok()) ::_exit(1);
+    if (!Kill(Working(**watchdog))) ::_exit(1);
+    ::kill(::getpid(), SIGKILL);
+  });
+  int status;
+  ASSERT_EQ(::waitpid(daemon, &status, 0), daemon);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_TRUE(Soon([&] { return !IsMounted(point()); }));
+}
+
+TEST_F(WatchdogTest, AMountStaysShutAlsoIfTheWatchdogWasKilled) {
+  {
+    auto watchdog = Watchdog::Start();
+    ASSERT_TRUE(watchdog.ok());
+    ASSERT_TRUE((*watchdog)->Guard(point()).ok());
+    ASSERT_TRUE((*watchdog)->StayShut().ok());
+    ASSERT_TRUE(Kill(Working(**watchdog)));
+  }
+  EXPECT_TRUE(IsMounted(point()));
 }
 
 }  // namespace

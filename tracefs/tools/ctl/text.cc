@@ -242,6 +242,21 @@ std::string AlarmLine(const Reader& rule, const Json& json) {
   return text + '\n';
 }
 
+// "helpers: watch 1, look 2, dial 1 (3 died, 3 replaced)".
+std::string HelpersText(const Json& helpers) {
+  std::string text;
+  for (const Json& j : helpers) {
+    const Reader helper(j);
+    text += text.empty() ? "helpers: " : ", ";
+    text += helper.Text("kind") + ' ' + Grouped(helper.Number("living"));
+    if (const uint64_t died = helper.Number("died"); died != 0) {
+      text += " (" + Grouped(died) + " died, " +
+              Grouped(helper.Number("replaced")) + " replaced)";
+    }
+  }
+  return text.empty() ? text : text + '\n';
+}
+
 }  // namespace
 
 Result<std::string> RulesText(std::string_view json) {
@@ -404,6 +419,7 @@ Result<std::string> StatsText(std::string_view json) {
                      " files known to the kernel; processes looked up " +
                      Grouped(processes.Number("reads")) + " times, gone " +
                      Grouped(processes.Number("gone")) + '\n';
+  text += HelpersText(answer.List("helpers"));
   for (const Json& j : answer.List("tracers")) {
     const Reader tracer(j);
     text +=

@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/base/unmount.h"
 #include "tracefs/control/answer.h"
 #include "tracefs/control/client.h"
 #include "tracefs/text/escape.h"
@@ -127,6 +128,52 @@ class Waiting {
   std::string told_;
 };
 
+Status InUse(const std::string& mount_point, const MountIdentity& mount) {
+  const std::string holders = HoldersText(mount);
+  return Status::SystemSaid(
+      EBUSY, "'" + mount_point +
+                 "' is in use: " + (holders.empty() ? "" : holders + "; ") +
+                 "`fuser -vm " + mount_point +
+                 "` shows by whom (`umount -l` takes it away at once; its "
+                 "traces end when its last user does)");
+}
+
+// By this process itself, with what the command line says and what the kernel
+// has there: whatever a daemon answers, it is its user's own mount that goes.
+Status UnmountByHand(const std::string& mount_point,
+                     const MountIdentity& mount) {
+  const std::optional<std::string> place = KernelPath(mount_point);
+  if (!place) return Status::System(errno, "'" + mount_point + "'");
+  const std::optional<MountedHere> there = UppermostAt(*place);
+  const Result<MountIdentity> now = IdentifyMount(mount_point);
+  if (!there || there->type != "fuse.tracefs" || !now.ok() ||
+      now->SocketName() != mount.SocketName() || now->owner != ::geteuid()) {
+    return Status::Invalid("'" + mount_point +
+                           "' is covered by another mount, or gone");
+  }
+  const int error = UnmountPath(*place, /*lazy=*/false);
+  if (error == 0) return Status::Ok();
+  return error == EBUSY ? InUse(mount_point, mount)
+                        : Status::System(error, "'" + mount_point + "'");
+}
+
+// Of a mount whose daemon cannot be asked.
+Result<std::string> UnmountWithoutDaemon(const std::string& mount_point,
+                                         const Status& why) {
+  const Result<MountIdentity> mount = IdentifyMount(mount_point);
+  // Its name is wrong, it is another user's, or the daemon does not answer now.
+  if (!mount.ok() || mount->owner != ::geteuid() ||
+      (why.error() != ENOENT && why.error() != ECONNREFUSED)) {
+    return why;
+  }
+  if (Status s = CheckIsMountPoint(mount_point, *mount); !s.ok()) return s;
+  if (Status s = UnmountByHand(mount_point, *mount); !s.ok()) return s;
+  return Json{{"tracers", Json::array()},
+              {"error", "it is unmounted; what its traces lack is not known: " +
+                            why.message()}}
+      .dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 Status NoSenseOfEnd() {
   return Status::Corrupt("the mount's word on its end makes no sense");
 }
@@ -144,20 +191,18 @@ Result<std::string> UnmountAndWait(
     const std::atomic<bool>& stop) {
   const auto deadline = Clock::now() + patience;
   Result<ControlClient> client = ControlClient::Connect(mount_point, patience);
-  if (!client.ok()) return client.status();
+  if (!client.ok()) return UnmountWithoutDaemon(mount_point, client.status());
   const MountIdentity mount = client->mount();
   if (Status s = CheckIsMountPoint(mount_point, mount); !s.ok()) return s;
   const UniqueFd daemon = client->ServerPidfd();
   const Result<std::string> answer = client->Call(SimpleRequest("unmount"));
   if (!answer.ok()) {
-    if (answer.status().error() != EBUSY) return answer.status();
-    const std::string holders = HoldersText(mount);
-    return Status::SystemSaid(
-        EBUSY, "'" + mount_point +
-                   "' is in use: " + (holders.empty() ? "" : holders + "; ") +
-                   "`fuser -vm " + mount_point +
-                   "` shows by whom (`umount -l` takes it away at once; its "
-                   "traces end when its last user does)");
+    return answer.status().error() == EBUSY ? InUse(mount_point, mount)
+                                            : answer.status();
+  }
+  // Whatever it says of that.
+  if (CheckIsMountPoint(mount_point, mount).ok()) {
+    if (Status s = UnmountByHand(mount_point, mount); !s.ok()) return s;
   }
   if (const auto left = MountPointsOf(mount); !left.empty()) {
     return Status::SystemSaid(

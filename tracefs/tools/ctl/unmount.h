@@ -13,12 +13,14 @@ namespace tracefs {
 
 // Unmounts `mount_point` and returns when its traces are complete and its
 // daemon has ended: the daemon's word on them, a line of JSON ("unmount" in
-// docs/control-protocol.md), printable as it is. Waits for `patience` at most,
-// and no longer once `stop` is set. If that takes longer than a moment, `tell`
-// gets a line that says what is waited for, and another one when that changes.
-// kInvalid if it is not a mount point of tracefs, kSystem with EBUSY if it is
-// in use and still mounted, with ETIMEDOUT, or EINTR after `stop`, if it is
-// unmounted and the wait was not long enough.
+// docs/control-protocol.md), printable as it is. Where the daemon cannot
+// unmount, or is dead, this process does, if it is its own user's mount. Waits
+// for `patience` at most, and no longer once `stop` is set. If that takes
+// longer than a moment, `tell` gets a line that says what is waited for, and
+// another one when that changes. kInvalid if it is not a mount point of
+// tracefs, kSystem with EBUSY if it is in use and still mounted, with
+// ETIMEDOUT, or EINTR after `stop`, if it is unmounted and the wait was not
+// long enough.
 Result<std::string> UnmountAndWait(
     const std::string& mount_point, std::chrono::seconds patience,
     const std::function<void(const std::string&)>& tell,

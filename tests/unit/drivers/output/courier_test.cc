@@ -2,13 +2,17 @@
 // that go the same way. The link is this test, the broker an object.
 #include "drivers/output/broker/courier.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <condition_variable>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -16,6 +20,7 @@
 
 #include "drivers/output/broker/line_feed.h"
 #include "tracefs/base/event_fd.h"
+#include "tracefs/base/passed_files.h"
 #include "tracefs/format/frame.h"
 #include "tracefs/net/wire.h"
 
@@ -226,6 +231,134 @@ TEST_F(CourierTest, NoMoreIsUnderWayThanTheBrokerKeepsUpWith) {
   EXPECT_EQ(Hear().next, kMost - 1);
   EXPECT_EQ(broker_.Got(kMost + 1).back().first,
             format::SerialText(serial_) + "-1024");
+}
+
+// --- A link in somebody else's hand.
+
+// The length alone is enough: nothing is kept for a block that cannot come.
+TEST_F(CourierTest, Malicious_ABlockLongerThanWasAgreedIsRefused) {
+  Start();
+  SayHello(Preamble());
+  const uint32_t most = Hear().max_frame;
+  const std::string longest(most - format::kFrameHeaderBytes, 'x');
+  Say(Frame(0, longest));
+  EXPECT_EQ(broker_.Got(1).size(), 1U);
+  Say(Frame(1, longest + 'x').substr(0, format::kFrameHeaderBytes));
+  const net::Reply refused = Hear();
+  EXPECT_EQ(refused.type, net::ReplyType::kRefuse);
+  EXPECT_EQ(refused.reason, net::RefuseReason::kBadData);
+  EXPECT_THAT(refused.text, HasSubstr("at most"));
+  EXPECT_EQ(broker_.Got(1).size(), 1U);
+}
+
+// Each byte of what a driver says in turn, and each length of it.
+TEST_F(CourierTest, Malicious_OtherBytesPublishNothingElse) {
+  const std::string hello = net::EncodeHello({.preamble = Preamble()});
+  const std::string good = hello + Frame(0, "zero");
+  for (size_t at = 0; at < good.size(); ++at) {
+    for (const int change : {0x01, 0x80, 0xff}) {
+      std::string bytes = good;
+      bytes[at] = static_cast<char>(bytes[at] ^ change);
+      std::array<int, 2> ends;
+      ASSERT_EQ(
+          ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+      const UniqueFd link(ends[0]);
+      ASSERT_EQ(::send(link.get(), bytes.data(), bytes.size(), 0),
+                static_cast<ssize_t>(bytes.size()));
+      ::shutdown(link.get(), SHUT_WR);
+      // To its end, in this thread.
+      Convey(spec_, broker_, UniqueFd(ends[1]), stop_.get());
+    }
+  }
+  for (const auto& [id, message] : broker_.Got(0)) {
+    // What the preamble says of the trace is the driver's own affair.
+    EXPECT_TRUE(message.ends_with(Frame(0, "zero")));
+  }
+}
+
+TEST_F(CourierTest, Malicious_EndsWithALinkThatSaysNoMore) {
+  const std::string good =
+      net::EncodeHello({.preamble = Preamble()}) + Frame(0, "zero");
+  for (size_t length = 0; length < good.size(); ++length) {
+    std::array<int, 2> ends;
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()),
+              0);
+    UniqueFd link(ends[0]);
+    ASSERT_EQ(::send(link.get(), good.data(), length, 0),
+              static_cast<ssize_t>(length));
+    link.Reset();
+    Convey(spec_, broker_, UniqueFd(ends[1]), stop_.get());
+  }
+  EXPECT_TRUE(broker_.Got(0).empty());
+}
+
+// A descriptor that comes with what it says is let go of.
+TEST_F(CourierTest, Malicious_DescriptorsAreNotTaken) {
+  Start();
+  std::array<int, 2> ends;
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK), 0);
+  const UniqueFd reading(ends[0]);
+  UniqueFd writing(ends[1]);
+  const std::vector<int> many(kMaxPassedFiles, writing.get());
+  const std::string hello = net::EncodeHello({.preamble = Preamble()});
+  ASSERT_EQ(SendWithFiles(link_.get(), AsBytes(hello), many),
+            static_cast<ssize_t>(hello.size()));
+  EXPECT_EQ(Hear().type, net::ReplyType::kWelcome);
+  writing.Reset();
+  char byte;
+  EXPECT_EQ(::read(reading.get(), &byte, 1), 0);
+}
+
+// As from the daemon's end of the process.
+TEST(CourierProcessTest, Malicious_WhatIsNoRequestEndsIt) {
+  BrokerSpec spec;
+  spec.servers = {"127.0.0.1:1"};
+  for (const size_t length : {0, 1, 3, 5, 8, 300, 70'000}) {
+    const Result<UniqueFd> keeper = ForkCourier(spec);
+    ASSERT_TRUE(keeper.ok());
+    std::byte one{};
+    std::vector<UniqueFd> files;
+    ASSERT_EQ(ReceiveWithFiles(keeper->get(), std::span(&one, 1), &files), 1);
+    ASSERT_EQ(files.size(), 1U);
+    const std::string bytes(length, 'x');
+    ASSERT_EQ(::send(files[0].get(), bytes.data(), length, MSG_NOSIGNAL),
+              static_cast<ssize_t>(length));
+    char byte;
+    EXPECT_EQ(::recv(files[0].get(), &byte, 1, 0), 0) << length;
+    EXPECT_EQ(::recv(keeper->get(), &byte, 1, 0), 0) << length;
+  }
+}
+
+// A flood of requests, with descriptors, whose answers are not read: it goes on
+// with them as they are, and ends with the daemon.
+TEST(CourierProcessTest, Malicious_AFloodHasAnEnd) {
+  BrokerSpec spec;
+  spec.servers = {"127.0.0.1:1"};
+  std::array<int, 2> ends;
+  ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK), 0);
+  const UniqueFd reading(ends[0]);
+  UniqueFd writing(ends[1]);
+  Result<UniqueFd> keeper = ForkCourier(spec);
+  ASSERT_TRUE(keeper.ok());
+  std::byte one{};
+  std::vector<UniqueFd> files;
+  ASSERT_EQ(ReceiveWithFiles(keeper->get(), std::span(&one, 1), &files), 1);
+  ASSERT_EQ(files.size(), 1U);
+  const int file = writing.get();
+  for (uint32_t request = 0;; ++request) {
+    if (SendWithFiles(files[0].get(), std::as_bytes(std::span(&request, 1)),
+                      std::span(&file, 1), MSG_DONTWAIT) < 0) {
+      break;
+    }
+    ASSERT_LT(request, 100'000U);
+  }
+  EXPECT_EQ(errno, EAGAIN);
+  files.clear();
+  keeper->Reset();
+  writing.Reset();
+  // All that holds the descriptors is gone.
+  pollfd ended = {reading.get(), POLLIN, 0};
+  EXPECT_EQ(::poll(&ended, 1, 60'000), 1);
 }
 
 // What a broker's feed hands to framing.

@@ -1,0 +1,101 @@
+// The daemon's side of its helpers: a socket to each, whether it is still
+// there, and how many have died and been replaced. A daemon in its sandbox can
+// neither make a process nor be told by a signal that one has ended: it looks.
+#pragma once
+
+#include <poll.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tracefs/base/unique_fd.h"
+
+namespace tracefs {
+
+enum class HelperKind : uint8_t {
+  kWatch,
+  kLook,
+  kDial,
+  kCourier,
+  kTrial,
+  kLog,
+};
+inline constexpr size_t kHelperKinds = 6;
+// "watch"; its process is called "tracefs-watch".
+std::string_view HelperName(HelperKind kind);
+
+struct HelperCounts {
+  HelperKind kind = HelperKind::kWatch;
+  uint64_t living = 0;
+  uint64_t died = 0;
+  uint64_t replaced = 0;
+};
+
+// One helper, and those that take its place. Threads: any.
+class HelperLink {
+ public:
+  using Socket = std::shared_ptr<const UniqueFd>;
+
+  // `work`: what it is there for, for the log ("connects to unix:/run/x").
+  // `keeper`: where the helpers of a KeepHelper come from; without one they
+  // come by Put.
+  HelperLink(HelperKind kind, std::string work, UniqueFd keeper = UniqueFd());
+  ~HelperLink();
+  HelperLink(const HelperLink&) = delete;
+  HelperLink& operator=(const HelperLink&) = delete;
+
+  // A helper is at the other end of `file`: a socket, or a process's pidfd,
+  // whose `end` is then POLLIN.
+  void Put(UniqueFd file, short end = POLLHUP);
+  // It answers nonsense, or nothing: taken for dead.
+  void Drop();
+  // It has ended as it was to.
+  void Forget();
+
+  // The helper that is there now, the keeper's next one too; null if there is
+  // none. Never waits.
+  Socket Now();
+  // The same, after a wait for the keeper to start another: 3 s at most, or
+  // until `cancel` is readable.
+  Socket Await(int cancel = -1);
+
+ private:
+  friend std::vector<HelperCounts> LookAtHelpers();
+
+  // With mu_.
+  void Look();
+  void TakeNext();
+  void Died();
+  // What is to be told of it since the last time.
+  struct News {
+    bool back = false;
+    std::string text;
+  };
+  std::vector<News> Tell();
+  std::string Described() const;
+  bool is_there();
+
+  const HelperKind kind_;
+  const std::string work_;
+  const UniqueFd keeper_;
+  std::mutex mu_;       // guards what follows
+  bool keeps_ = false;  // the keeper is there
+  Socket socket_;
+  short end_ = POLLHUP;
+  bool has_died_ = false;     // and was not replaced since
+  bool awaits_next_ = false;  // told that the keeper makes another
+  uint64_t died_ = 0;
+  uint64_t told_died_ = 0;
+};
+
+// Looks at all helpers of this process, takes those that keepers have started
+// in the place of others, and says in the log what has happened to them. The
+// kinds that there are or were, with their totals. Threads: any.
+std::vector<HelperCounts> LookAtHelpers();
+
+}  // namespace tracefs
