@@ -13,7 +13,7 @@
 #include "tracefs/export/table.h"
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/format/trace_merger.h"
-#include "tracefs/query/report_keeper.h"
+#include "tracefs/reader/report_keeper.h"
 #include "tracefs/tools/dump/trace_summary.h"
 
 namespace {

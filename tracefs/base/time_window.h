@@ -45,12 +45,13 @@ struct TimeRange {
 // ns since 1970. `utc`: as of ParseTimeSpec.
 uint64_t ResolveTime(const TimeSpec& spec, const TimeRange& range, bool utc);
 
-// Half open: from <= t < to.
+// Half open: from <= t < to; ns since 1970.
 struct TimeWindow {
   uint64_t from_ns = 0;
   uint64_t to_ns = UINT64_MAX;
 
   bool Has(uint64_t ns) const { return ns >= from_ns && ns < to_ns; }
+  bool whole() const { return from_ns == 0 && to_ns == UINT64_MAX; }
 };
 
 // What --from and --to, where they were given, mean for traces of `range`.

@@ -6,7 +6,7 @@
 namespace tracefs::query {
 namespace {
 
-std::vector<std::string> HostsOf(const TraceInput& input) {
+std::vector<std::string> HostsOf(const reader::TraceInput& input) {
   std::vector<std::string> hosts;
   for (size_t i = 0; i < input.size(); ++i) {
     hosts.emplace_back(input.trace(i).description().header.Get("host.name"));
@@ -16,7 +16,7 @@ std::vector<std::string> HostsOf(const TraceInput& input) {
 
 }  // namespace
 
-Status GroupTraces(TraceInput* input, Grouping* grouping) {
+Status GroupTraces(reader::TraceInput* input, Grouping* grouping) {
   if (grouping->spec().needs_records()) {
     input->ForEach([grouping](const format::Record& record, size_t trace) {
       grouping->AddRecord(record, trace);

@@ -3,11 +3,11 @@
 
 #include "tracefs/base/status.h"
 #include "tracefs/query/grouping.h"
-#include "tracefs/query/trace_input.h"
+#include "tracefs/reader/trace_input.h"
 
 namespace tracefs::query {
 
 // Adds all that `input` has.
-Status GroupTraces(TraceInput* input, Grouping* grouping);
+Status GroupTraces(reader::TraceInput* input, Grouping* grouping);
 
 }  // namespace tracefs::query

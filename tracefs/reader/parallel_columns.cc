@@ -123,7 +123,7 @@ std::unique_ptr<format::TraceContext> ParallelColumns::MakeContext() const {
 std::shared_ptr<Batch> ParallelColumns::Fill(
     format::BlockDecoder* block) const {
   auto batch = std::make_shared<Batch>(options_.specs);
-  const TimeRange& range = options_.range;
+  const TimeWindow& range = options_.range;
   const bool whole = range.whole();
   batch->mutable_order().clock = block->head().clock;
   format::Record record;

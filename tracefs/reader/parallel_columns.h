@@ -25,7 +25,7 @@ class ParallelColumns {
   struct Options {
     Batch::Specs specs;
     std::shared_ptr<const EventFilter> filter;  // may be null
-    TimeRange range;
+    TimeWindow range;
     unsigned threads = 1;
     TextHook on_text;  // called by the thread that calls Next
     // Of the trace, read already; may be null.

@@ -315,7 +315,7 @@ Reader::Code Reader::BeginMessages() {
 }
 
 bool Reader::IsInRange() const {
-  const TimeRange& range = traces_.range();
+  const TimeWindow& range = traces_.range();
   const format::BlockHead& head = block_->head();
   if (range.whole() || block_->sequence() == 0 || head.events == 0) return true;
   return head.clock.ToReal(head.first_ns) < range.to_ns &&

@@ -34,7 +34,7 @@ struct ReaderOptions {
   std::vector<Input> inputs;
   std::shared_ptr<KeyRing> keys = std::make_shared<KeyRing>();
   std::shared_ptr<const EventFilter> filter;
-  TimeRange range;
+  TimeWindow range;
   bool follow = false;
   bool file_order = false;
   bool no_operations = false;  // among messages

@@ -49,10 +49,7 @@ void TraceSet::AddSource(std::string name, std::unique_ptr<ByteSource> source) {
   if (sinks.process) {
     sinks.process = [this, process = std::move(sinks.process)](
                         const ProcessRecord& record) {
-      if (record.real_ns < range_.from_ns || record.real_ns >= range_.to_ns) {
-        return;
-      }
-      process(record);
+      if (range_.Has(record.real_ns)) process(record);
     };
   }
   auto reader = std::make_unique<TraceReader>(

@@ -21,21 +21,13 @@
 
 #include "filters/output/key_ring.h"
 #include "tracefs/base/status.h"
+#include "tracefs/base/time_window.h"
 #include "tracefs/format/trace_merger.h"
 #include "tracefs/reader/event_filter.h"
 #include "tracefs/reader/trace_files.h"
 #include "tracefs/reader/watched_source.h"
 
 namespace tracefs::reader {
-
-// Operations that began at `from_ns` or later and before `to_ns`, both since
-// the epoch. Those without a time are in no range but the whole one.
-struct TimeRange {
-  uint64_t from_ns = 0;
-  uint64_t to_ns = UINT64_MAX;
-
-  bool whole() const { return from_ns == 0 && to_ns == UINT64_MAX; }
-};
 
 // What is told about one trace while it is read; each may be empty.
 struct TraceSinks {
@@ -73,10 +65,11 @@ class TraceSet {
   Status AddTrace(const TraceFiles& trace);
   void AddSource(std::string name, std::unique_ptr<format::ByteSource> source);
   void SetFilter(std::shared_ptr<const EventFilter> filter);
-  // The begin is looked for where the input can be read anywhere, and read up
-  // to elsewhere.
-  void SetRange(const TimeRange& range) { range_ = range; }
-  const TimeRange& range() const { return range_; }
+  // Operations that began in it; those without a time are in no window but the
+  // whole one. The begin is looked for where the input can be read anywhere,
+  // and read up to elsewhere.
+  void SetRange(const TimeWindow& range) { range_ = range; }
+  const TimeWindow& range() const { return range_; }
   // Takes a block of that trace that was read by somebody else.
   void Give(size_t i, std::unique_ptr<format::BlockDecoder> block) {
     merger_.Give(i, std::move(block));
@@ -120,7 +113,7 @@ class TraceSet {
   void Begin();
 
   const Options options_;
-  TimeRange range_;
+  TimeWindow range_;
   std::shared_ptr<const EventFilter> filter_;
   format::TraceMerger merger_;
   bool begun_ = false;

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "tracefs/screen/viewer.h"
+#include "tracefs/tools/dump/dump.h"
 #include "tracefs/tools/dump/main.h"
 #include "tracefs/tools/dump/trace_feed.h"
 
@@ -20,15 +21,7 @@ int Complain(OutputBuffer& err, const Status& status) {
 
 int Browse(const DumpOptions& options, OutputBuffer& out, OutputBuffer& err,
            const std::atomic<bool>& stop) {
-  query::InputOptions input;
-  input.traces = options.traces;
-  input.keys = options.keys;
-  input.filter = options.filter;
-  input.utc = options.time == TimeStyle::kUtc;
-  input.from = options.from;
-  input.to = options.to;
-  input.overlapping = options.overlapping;
-  const auto feed = TraceFeed::Open(input, stop);
+  const auto feed = TraceFeed::Open(InputOf(options), stop);
   if (!feed.ok()) return Complain(err, feed.status());
   screen::ViewerOptions viewer;
   for (const std::string& trace : options.traces) {

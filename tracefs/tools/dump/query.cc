@@ -18,9 +18,10 @@
 #include "tracefs/query/grouping.h"
 #include "tracefs/query/pictures.h"
 #include "tracefs/query/table_text.h"
-#include "tracefs/query/trace_input.h"
 #include "tracefs/reader/opaque_fields.h"
+#include "tracefs/reader/trace_input.h"
 #include "tracefs/text/escape.h"
+#include "tracefs/tools/dump/dump.h"
 #include "tracefs/tools/dump/main.h"
 
 namespace tracefs {
@@ -98,15 +99,8 @@ class Querier {
     return ExitStatus(status);
   }
 
-  query::InputOptions Input() const {
-    query::InputOptions input;
-    input.traces = options_.traces;
-    input.keys = options_.keys;
-    input.filter = options_.filter;
-    input.utc = options_.time == TimeStyle::kUtc;
-    input.from = options_.from;
-    input.to = options_.to;
-    input.overlapping = options_.overlapping;
+  reader::InputOptions Input() const {
+    reader::InputOptions input = InputOf(options_);
     if (query_.hist == "size") {
       constexpr char kMoving[] =
           "op IN { read write copy_file_range } AND errno = 0";
@@ -117,7 +111,7 @@ class Querier {
     return input;
   }
 
-  Status Open(query::InputSinks sinks) {
+  Status Open(reader::InputSinks sinks) {
     if (!progress_) progress_.emplace(options_.traces);
     if (progress_->shown()) {
       sinks.progress = [this](uint64_t bytes) { progress_->Tell(bytes); };
@@ -125,7 +119,7 @@ class Querier {
     sinks.warn = [this](const std::string& text) {
       err_.Append(kDumpSays + text + "\n");
     };
-    auto input = query::TraceInput::Open(Input(), std::move(sinks));
+    auto input = reader::TraceInput::Open(Input(), std::move(sinks));
     if (!input.ok()) return input.status();
     input_ = *std::move(input);
     input_->StopAt(&stop_);
@@ -217,7 +211,7 @@ class Querier {
     }
     query::CountedChoice choice;
     const auto read = [this](auto&& take) {
-      query::InputSinks sinks;
+      reader::InputSinks sinks;
       sinks.aggregate = [&take](size_t trace,
                                 const format::AggregateRecord& record) {
         if (!record.repeated) take(trace, record);
@@ -327,7 +321,7 @@ class Querier {
   OutputBuffer& err_;
   const std::atomic<bool>& stop_;
   std::optional<Progress> progress_;
-  std::unique_ptr<query::TraceInput> input_;
+  std::unique_ptr<reader::TraceInput> input_;
   bool by_counts_ = false;  // what was counted is the answer
 };
 

@@ -35,9 +35,9 @@ TimeSpec At(uint64_t ns) {
 }  // namespace
 
 Result<std::unique_ptr<TraceFeed>> TraceFeed::Open(
-    const query::InputOptions& options, const std::atomic<bool>& stop) {
+    const reader::InputOptions& options, const std::atomic<bool>& stop) {
   std::unique_ptr<TraceFeed> feed(new TraceFeed(options, stop));
-  const auto input = query::TraceInput::Open(options, {});
+  const auto input = reader::TraceInput::Open(options, {});
   if (!input.ok()) return input.status();
   feed->all_ = (*input)->span();
   const TimeWindow window = (*input)->window();
@@ -51,8 +51,8 @@ Result<std::unique_ptr<TraceFeed>> TraceFeed::Open(
   return feed;
 }
 
-query::InputOptions TraceFeed::Part() const {
-  query::InputOptions options = options_;
+reader::InputOptions TraceFeed::Part() const {
+  reader::InputOptions options = options_;
   if (part_.begin_ns == 0) return options;
   if (part_.begin_ns != all_.begin_ns) options.from = At(part_.begin_ns);
   if (part_.end_ns != all_.end_ns) options.to = At(part_.end_ns);
@@ -61,14 +61,14 @@ query::InputOptions TraceFeed::Part() const {
 
 Status TraceFeed::Read(screen::Activity* activity) {
   activity->Reset();
-  query::InputSinks sinks;
+  reader::InputSinks sinks;
   // What was only counted is of no operation that a filter could look at.
   if (options_.filter.empty()) {
     sinks.aggregate = [activity](size_t, const format::AggregateRecord& one) {
       if (!one.total) screen::CountAggregate(one, 0, activity);
     };
   }
-  auto input = query::TraceInput::Open(Part(), std::move(sinks));
+  auto input = reader::TraceInput::Open(Part(), std::move(sinks));
   if (!input.ok()) return input.status();
   (*input)->StopAt(&stop_);
   const uint64_t length = std::max<uint64_t>(part_.end_ns - part_.begin_ns, 1);
@@ -119,9 +119,9 @@ Result<bool> TraceFeed::Take(screen::Activity* activity) {
 
 Status TraceFeed::Follow(const std::string& filter) {
   lines_.clear();
-  query::InputOptions options = Part();
+  reader::InputOptions options = Part();
   options.filter = filter;
-  auto input = query::TraceInput::Open(options, {});
+  auto input = reader::TraceInput::Open(options, {});
   if (!input.ok()) return input.status();
   std::atomic<bool> enough = false;
   (*input)->StopAt(&enough);

@@ -10,7 +10,7 @@
 
 #include "tracefs/base/status.h"
 #include "tracefs/base/time_window.h"
-#include "tracefs/query/trace_input.h"
+#include "tracefs/reader/trace_input.h"
 #include "tracefs/screen/feed.h"
 
 namespace tracefs {
@@ -24,7 +24,7 @@ class TraceFeed final : public screen::Feed {
 
   // Options as of a query; `stop` ends reading.
   static Result<std::unique_ptr<TraceFeed>> Open(
-      const query::InputOptions& options, const std::atomic<bool>& stop);
+      const reader::InputOptions& options, const std::atomic<bool>& stop);
 
   // Feed:
   void AddDescriptors(std::vector<pollfd>*) const override {}
@@ -44,13 +44,13 @@ class TraceFeed final : public screen::Feed {
   int exit_code() const { return exit_code_; }
 
  private:
-  TraceFeed(const query::InputOptions& options, const std::atomic<bool>& stop)
+  TraceFeed(const reader::InputOptions& options, const std::atomic<bool>& stop)
       : options_(options), stop_(stop) {}
-  query::InputOptions Part() const;
+  reader::InputOptions Part() const;
   Status Read(screen::Activity* activity);
   bool Show(TimeRange part);
 
-  const query::InputOptions options_;
+  const reader::InputOptions options_;
   const std::atomic<bool>& stop_;
   TimeRange all_;   // zeros where it is not known
   TimeRange part_;  // what is shown of it

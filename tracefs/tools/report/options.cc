@@ -209,7 +209,7 @@ Status ReadTable(const CommandLine& given, ReportOptions* result) {
 }
 
 Status ReadInput(const CommandLine& given, ReportOptions* result) {
-  query::InputOptions& input = result->input;
+  reader::InputOptions& input = result->input;
   input.filter = given.Text("filter");
   input.keys = given.Texts("key");
   input.utc = given.Has("utc");

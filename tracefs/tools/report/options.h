@@ -7,7 +7,7 @@
 
 #include "tracefs/base/status.h"
 #include "tracefs/command/paged_output.h"
-#include "tracefs/query/trace_input.h"
+#include "tracefs/reader/trace_input.h"
 #include "tracefs/text/csv_text.h"
 
 namespace tracefs {
@@ -23,7 +23,7 @@ struct ReportOptions {
   bool sql = false;                // the question as SQL, unanswered
   std::string query;               // a file with one that was edited
   std::vector<std::string> words;  // what the question is about: PATH
-  query::InputOptions input;
+  reader::InputOptions input;
   bool wait = false;   // until nobody writes the traces any more
   std::string format;  // "": that of the row
   std::string output;  // "" = standard output

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tracefs/command/progress.h"
-#include "tracefs/query/trace_input.h"
+#include "tracefs/reader/trace_input.h"
 #include "tracefs/report/collector.h"
 #include "tracefs/report/document.h"
 #include "tracefs/report/page.h"
@@ -83,7 +83,7 @@ int RunPage(const ReportOptions& options, OutputBuffer& out,
   if (Status s = CheckPanel(options); !s.ok()) return Complain(s, err);
   // Large, and made of arrays: not on the stack.
   const auto collector = std::make_unique<report::Collector>();
-  query::InputSinks sinks;
+  reader::InputSinks sinks;
   sinks.process_of = [&](size_t trace, const ProcessRecord& record) {
     collector->AddProcess(record, trace);
   };
@@ -98,7 +98,7 @@ int RunPage(const ReportOptions& options, OutputBuffer& out,
   };
   std::optional<Progress> progress(std::in_place, options.input.traces);
   sinks.progress = [&](uint64_t bytes) { progress->Tell(bytes); };
-  auto input = query::TraceInput::Open(options.input, std::move(sinks));
+  auto input = reader::TraceInput::Open(options.input, std::move(sinks));
   if (!input.ok()) return Complain(input.status(), err);
   (*input)->ForEach([&](const format::Record& record, size_t trace) {
     collector->Add(record, trace);

@@ -111,10 +111,10 @@ class Differ {
   }
 
   Status Read(const std::string& trace, size_t side) {
-    query::InputOptions input = options_.input;
+    reader::InputOptions input = options_.input;
     input.traces = {trace};
     Progress progress(input.traces);
-    auto opened = query::TraceInput::Open(
+    auto opened = reader::TraceInput::Open(
         input,
         {.progress = [&progress](uint64_t bytes) { progress.Tell(bytes); }});
     if (!opened.ok()) return opened.status();

@@ -11,8 +11,8 @@
 #include "tracefs/base/file_io.h"
 #include "tracefs/command/caret.h"
 #include "tracefs/command/progress.h"
-#include "tracefs/query/record_filter.h"
 #include "tracefs/query/table_text.h"
+#include "tracefs/reader/record_filter.h"
 #include "tracefs/reader/trace_limits.h"
 #include "tracefs/text/escape.h"
 #include "tracefs/tools/report/main.h"
@@ -27,7 +27,7 @@ constexpr size_t kMaxQueryBytes = size_t{1} << 20;
 // A part that is being answered.
 struct Running {
   QuestionPart part;
-  std::optional<query::RecordFilter> filter;
+  std::optional<reader::RecordFilter> filter;
   std::unique_ptr<query::Analysis> analysis;
 };
 
@@ -68,7 +68,7 @@ class Questioner {
     for (QuestionPart& part : parts) {
       Running running;
       if (!part.filter.empty()) {
-        auto filter = query::RecordFilter::Compile(
+        auto filter = reader::RecordFilter::Compile(
             part.filter, "filter of [" + part.title + "]", options_.input.utc);
         if (!filter.ok()) return filter.status();
         running.filter.emplace(*std::move(filter));
@@ -91,7 +91,7 @@ class Questioner {
   }
 
   Status Read() {
-    query::InputSinks sinks;
+    reader::InputSinks sinks;
     sinks.process = [this](const ProcessRecord& record) {
       for (Running& running : running_) running.analysis->TakeProcess(record);
     };
@@ -100,7 +100,7 @@ class Questioner {
     };
     progress_.emplace(options_.input.traces);
     sinks.progress = [this](uint64_t bytes) { progress_->Tell(bytes); };
-    auto input = query::TraceInput::Open(options_.input, std::move(sinks));
+    auto input = reader::TraceInput::Open(options_.input, std::move(sinks));
     if (!input.ok()) return input.status();
     input_ = *std::move(input);
     input_->ForEach([this](format::Record& record, size_t trace) {
@@ -168,8 +168,8 @@ class Questioner {
   OutputBuffer& out_;
   OutputBuffer& err_;
   std::vector<Running> running_;
-  std::optional<Progress> progress_;          // while reading
-  std::unique_ptr<query::TraceInput> input_;  // its sinks use the above
+  std::optional<Progress> progress_;           // while reading
+  std::unique_ptr<reader::TraceInput> input_;  // its sinks use the above
 };
 
 }  // namespace

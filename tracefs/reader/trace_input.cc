@@ -1,37 +1,32 @@
-#include "tracefs/query/trace_input.h"
+#include "tracefs/reader/trace_input.h"
+
+#include <time.h>
 
 #include <algorithm>
 #include <thread>
 #include <utility>
 
-#include "filters/input/name_service.h"
-#include "filters/input/parse.h"
+#include "tracefs/base/clock.h"
 #include "tracefs/crypto/key_source.h"
 #include "tracefs/reader/opaque_fields.h"
 #include "tracefs/reader/parallel_columns.h"
-#include "tracefs/reader/path_advice.h"
 #include "tracefs/text/escape.h"
 
-namespace tracefs::query {
+namespace tracefs::reader {
 
 using format::ReadStep;
 using format::Record;
 
 namespace {
 
-constexpr unsigned kMaxThreads = 64;
+constexpr unsigned kMaxInputThreads = 64;
 constexpr size_t kInputBatchRows = 65536;
-constexpr uint64_t kTellAfter = 4096;  // operations
-
-// Whether it asks who began a process, which only a walk in order of time
-// knows.
-bool HasAncestor(const Ast& ast) {
-  if (ast.kind == Ast::Kind::kPredicate) {
-    return FieldByPredicate(ast.predicate.field.text) ==
-           &Info(Field::kAncestor);
-  }
-  return std::ranges::any_of(ast.children, &HasAncestor);
-}
+// Operations from one look at how far it is to the next.
+constexpr uint64_t kTellAfter = 4096;
+// How long `follow` sleeps at the end of its input, and after how long it hands
+// on what it has although an operation that began earlier may still come.
+constexpr uint64_t kSleepNs = 50 * kNsPerMs;
+constexpr uint64_t kPatienceNs = kNsPerSecond;
 
 }  // namespace
 
@@ -43,9 +38,11 @@ Result<std::unique_ptr<TraceInput>> TraceInput::Open(
   if (!keys.ok()) return keys;
   made->traces_.AddNamed(options.traces, [&made](const Status& s) {
     made->not_opened_.push_back(s);
+    if (made->sinks_.not_opened) made->sinks_.not_opened(s);
   });
-  // Of nothing there is no table.
-  if (made->traces_.size() == 0 && !made->not_opened_.empty()) {
+  if (!made->not_opened_.empty() &&
+      (options.all_or_none ||
+       (made->traces_.size() == 0 && !made->sinks_.not_opened))) {
     return made->not_opened_.front();
   }
   if (Status s = made->SetWindow(); !s.ok()) return s;
@@ -55,27 +52,22 @@ Result<std::unique_ptr<TraceInput>> TraceInput::Open(
 TraceInput::TraceInput(const InputOptions& options, InputSinks sinks)
     : options_(options),
       sinks_(std::move(sinks)),
-      traces_(
-          {.keys = keys_, .sinks = [this](size_t i) { return SinksOf(i); }}) {}
+      traces_({.follow = options_.follow,
+               .keys = keys_,
+               .sinks = [this](size_t i) { return SinksOf(i); }}) {}
 
 Status TraceInput::SetFilter() {
   if (options_.filter.empty()) return {};
-  if (TraceFilter::IsNeeded(options_.filter)) {
-    auto filter = TraceFilter::Compile(options_.filter, SystemNameService(),
-                                       names_, options_.utc);
-    if (!filter.ok()) return filter.status();
-    filter_.emplace(*std::move(filter));
-    return {};
-  }
-  auto filter = reader::EventFilter::Compile(options_.filter, "--filter");
+  auto filter =
+      RecordFilter::Compile(options_.filter, "--filter", options_.utc);
   if (!filter.ok()) return filter.status();
-  for (const std::string& warning : (*filter)->warnings()) {
+  filter_.emplace(*std::move(filter));
+  filter_here_ = filter_->compiled() == nullptr;
+  if (filter_here_) return {};
+  for (const std::string& warning : filter_->compiled()->warnings()) {
     if (sinks_.warn) sinks_.warn(warning);
   }
-  compiled_ = *std::move(filter);
-  const auto ast = ParseFilter(options_.filter);
-  asks_for_ancestors_ = ast.ok() && HasAncestor(*ast);
-  traces_.SetFilter(compiled_);
+  traces_.SetFilter(filter_->compiled());
   return {};
 }
 
@@ -90,30 +82,42 @@ TimeRange TraceInput::span() {
 
 Status TraceInput::SetWindow() {
   if (!options_.from && !options_.to) return {};
+  bool needs_begin = false;
+  bool needs_end = false;
+  for (const auto& spec : {options_.from, options_.to}) {
+    needs_begin |= spec && spec->NeedsBegin();
+    needs_end |= spec && spec->NeedsEnd();
+  }
+  if (needs_end && options_.follow) {
+    return Status::Invalid(
+        "--follow: where the trace ends is not known yet; --from and --to take "
+        "dates, clock times and +TIME");
+  }
   TimeRange times;
-  const bool needs = (options_.from && options_.from->NeedsBegin()) ||
-                     (options_.to && options_.to->NeedsBegin());
-  if (needs) {
-    times = span();
+  if (needs_begin) {
+    const auto found = traces_.TimeSpan();
+    if (!found.ok()) return found.status();
+    times = {found->first_ns, found->last_ns};
+    span_ = times;
     if (times.begin_ns == 0) {
       return Status::Invalid(
           "when the trace begins and ends cannot be told before it is read: "
           "--from and --to take dates and @NANOSECONDS of it");
     }
   }
-  const bool utc = options_.utc;
-  const auto window = ResolveWindow(options_.from, options_.to, times, utc);
+  const auto window =
+      ResolveWindow(options_.from, options_.to, times, options_.utc);
   if (!window.ok()) return window.status();
   window_ = *window;
-  reader::TimeRange range = {window_.from_ns, window_.to_ns};
+  TimeWindow range = window_;
   // What runs at the begin may have begun long before.
   if (options_.overlapping) range.from_ns = 0;
   traces_.SetRange(range);
   return {};
 }
 
-reader::TraceSinks TraceInput::SinksOf(size_t trace) {
-  reader::TraceSinks sinks;
+TraceSinks TraceInput::SinksOf(size_t trace) {
+  TraceSinks sinks;
   reports_.push_back(std::make_unique<ReportKeeper>());
   sinks.report = [this,
                   keeper = reports_.back().get()](const format::Report& r) {
@@ -133,9 +137,10 @@ reader::TraceSinks TraceInput::SinksOf(size_t trace) {
   }
   if (sinks_.alarm) {
     sinks.alarm = [this, trace](const format::AlarmRecord& record) {
-      sinks_.alarm(trace, record);
+      if (window_.Has(record.operation->real_ns)) sinks_.alarm(trace, record);
     };
   }
+  sinks.state = sinks_.state;
   return sinks;
 }
 
@@ -155,28 +160,51 @@ uint64_t TraceInput::BytesRead() const {
   return bytes;
 }
 
-void TraceInput::ForEach(
-    const std::function<void(Record&, size_t trace)>& use) {
-  Record record;
-  uint64_t count = 0;
-  while (!Stopped() && traces_.Next(&record) == ReadStep::kItem) {
-    if (++count % kTellAfter == 0 && sinks_.progress) {
+void TraceInput::Wait() {
+  if (sinks_.idle) sinks_.idle();
+  // A signal may end it early, which is as well.
+  const timespec time = {.tv_sec = 0, .tv_nsec = kSleepNs};
+  ::nanosleep(&time, nullptr);
+  waited_ns_ += kSleepNs;
+}
+
+bool TraceInput::Next(Record* record) {
+  read_on_ = true;
+  for (;;) {
+    if (Stopped()) {
+      if (!options_.follow) return false;
+      traces_.Stop();
+    }
+    if (++looked_at_ % kTellAfter == 0 && sinks_.progress) {
       sinks_.progress(BytesRead());
     }
-    if (options_.overlapping && !Overlaps(record)) continue;
-    if (filter_ && !filter_->Keep(record)) continue;
-    use(record, traces_.NumberOf(record));
+    const bool hurry = waited_ns_ >= kPatienceNs;
+    const ReadStep step = traces_.Next(record, hurry);
+    if (step == ReadStep::kEnd) return false;
+    if (step == ReadStep::kWait) {
+      Wait();
+      continue;
+    }
+    if (!hurry) waited_ns_ = 0;
+    if (options_.overlapping && !Overlaps(*record)) continue;
+    if (filter_here_ && !filter_->Keep(*record)) continue;
+    return true;
   }
 }
 
-Status TraceInput::BatchesByTime(
-    const reader::Batch::Specs& columns,
-    const std::function<void(const reader::Batch&)>& use) {
-  auto batch = std::make_unique<reader::Batch>(columns);
+void TraceInput::ForEach(
+    const std::function<void(Record&, size_t trace)>& use) {
+  Record record;
+  while (Next(&record)) use(record, NumberOf(record));
+}
+
+Status TraceInput::BatchesByTime(const Batch::Specs& columns,
+                                 const std::function<void(const Batch&)>& use) {
+  auto batch = std::make_unique<Batch>(columns);
   const auto hand_on = [&] {
     batch->Finish({});
     if (batch->rows() != 0) use(*batch);
-    batch = std::make_unique<reader::Batch>(columns);
+    batch = std::make_unique<Batch>(columns);
   };
   ForEach([&](const Record& record, size_t trace) {
     batch->Add(record, trace);
@@ -186,14 +214,16 @@ Status TraceInput::BatchesByTime(
   return {};
 }
 
-Status TraceInput::ForEachBatch(
-    const reader::Batch::Specs& columns,
-    const std::function<void(const reader::Batch&)>& use) {
+Status TraceInput::ForEachBatch(const Batch::Specs& columns,
+                                const std::function<void(const Batch&)>& use) {
   // Threads that decode blocks see no process records, nor what was counted.
-  if (filter_ || options_.overlapping || sinks_.process || sinks_.aggregate ||
-      asks_for_ancestors_) {
+  const auto compiled = filter_ ? filter_->compiled() : nullptr;
+  if (filter_here_ || options_.overlapping || sinks_.process ||
+      sinks_.aggregate ||
+      (compiled != nullptr && compiled->asks_for_ancestors())) {
     return BatchesByTime(columns, use);
   }
+  read_on_ = true;
   const unsigned processors = std::max(1u, std::thread::hardware_concurrency());
   for (size_t i = 0; i < traces_.size() && !Stopped(); ++i) {
     // Block 0, which describes the others; unless it was read for the span.
@@ -204,20 +234,19 @@ Status TraceInput::ForEachBatch(
     if (window_.from_ns != 0) (void)reader.SeekTime(window_.from_ns);
     // The threads of this one have what it counts.
     const uint64_t before = BytesRead() - reader.stats().bytes;
-    reader::ParallelColumns parallel(
+    ParallelColumns parallel(
         &reader, i,
         {.specs = columns,
-         .filter = compiled_,
+         .filter = compiled,
          .range = traces_.range(),
          .threads =
              std::min(options_.threads == 0 ? processors : options_.threads,
-                      kMaxThreads),
+                      kMaxInputThreads),
          .on_text = nullptr,
          .first = traces_.TakeFirst(i)});
     for (;;) {
       const auto batch = parallel.Next();
-      if (!batch.ok())
-        return batch.status().Prefixed(TerminalWord(reader.context().name));
+      if (!batch.ok()) return batch.status().Prefixed(NameOf(i));
       if (*batch == nullptr || Stopped()) break;
       use(**batch);
       if (sinks_.progress) sinks_.progress(before + parallel.offset());
@@ -226,24 +255,29 @@ Status TraceInput::ForEachBatch(
   return {};
 }
 
+std::string TraceInput::NameOf(size_t i) const {
+  return TerminalWord(trace(i).context().name);
+}
+
 std::string TraceInput::Problems(const std::string& prefix) const {
   std::string text;
-  for (const Status& status : not_opened_) {
-    text += prefix + status.message() + "\n";
+  if (!sinks_.not_opened) {
+    for (const Status& status : not_opened_) {
+      text += prefix + status.message() + "\n";
+    }
   }
-  for (const std::string& advice :
-       reader::AdviceOnPaths(options_.filter, "--filter", traces_)) {
+  for (const std::string& advice : AdviceOn(options_.filter, "--filter")) {
     text += prefix + advice + "\n";
   }
   for (size_t i = 0; i < traces_.size(); ++i) {
-    const format::TraceReader& trace = traces_.trace(i);
-    const std::string name = TerminalWord(trace.context().name);
-    const std::string opaque = reader::OpaqueAmong(
-        reader::FieldsInFilter(options_.filter), trace.context());
-    if (!opaque.empty()) text += prefix + name + ": --filter: " + opaque + "\n";
-    text += reports_[i]->Text(prefix + name + ": ", trace.stats());
+    const std::string opaque =
+        OpaqueAmong(FieldsInFilter(options_.filter), trace(i).context());
+    if (!opaque.empty()) {
+      text += prefix + NameOf(i) + ": --filter: " + opaque + "\n";
+    }
+    text += reports_[i]->Text(prefix + NameOf(i) + ": ", trace(i).stats());
     if (!traces_.status(i).ok()) {
-      text += prefix + traces_.status(i).Prefixed(name).message() + "\n";
+      text += prefix + traces_.status(i).Prefixed(NameOf(i)).message() + "\n";
     }
   }
   return text;
@@ -256,13 +290,21 @@ int TraceInput::ExitCode() const {
   }
   for (size_t i = 0; i < traces_.size(); ++i) {
     const Status& status = traces_.status(i);
+    const format::ReadStats& stats = trace(i).stats();
     if (!status.ok()) {
       code = std::max(code, ExitStatus(status));
-    } else if (traces_.trace(i).stats().Bad()) {
+    } else if (read_on_ ? stats.Bad() : stats.no_header) {
       code = std::max(code, 1);
     }
   }
   return code;
 }
 
-}  // namespace tracefs::query
+Status TraceInput::status() const {
+  for (size_t i = 0; i < traces_.size(); ++i) {
+    if (!traces_.status(i).ok()) return traces_.status(i).Prefixed(NameOf(i));
+  }
+  return {};
+}
+
+}  // namespace tracefs::reader

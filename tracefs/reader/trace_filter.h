@@ -19,8 +19,10 @@ class TraceFilter {
  public:
   // Whether the text has one of those words; false if it is no filter.
   static bool IsNeeded(std::string_view text);
-  // As Filter::Compile. `utc`: times without a zone are UTC.
+  // As Filter::Compile; `origin` stands before the place in messages. `utc`:
+  // times without a zone are UTC.
   static Result<TraceFilter> Compile(std::string_view text,
+                                     std::string_view origin,
                                      const NameService& users, NameTable& names,
                                      bool utc);
   TraceFilter(TraceFilter&&) noexcept;

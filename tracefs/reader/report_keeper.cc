@@ -1,4 +1,4 @@
-#include "tracefs/query/report_keeper.h"
+#include "tracefs/reader/report_keeper.h"
 
 #include "tracefs/text/escape.h"
 

@@ -1,4 +1,4 @@
-#include "tracefs/query/trace_filter.h"
+#include "tracefs/reader/trace_filter.h"
 
 #include <algorithm>
 #include <optional>
@@ -25,8 +25,6 @@ namespace {
 
 using format::Record;
 using NodePtr = std::unique_ptr<const TraceFilter::Node>;
-
-constexpr std::string_view kFile = "--filter";
 
 // --- Nodes.
 
@@ -169,8 +167,9 @@ bool HasTraceWord(const Ast& ast) {
 
 class Maker {
  public:
-  Maker(const NameService& users, NameTable& names, bool utc)
-      : users_(users), names_(names), utc_(utc) {}
+  Maker(const NameService& users, NameTable& names, std::string_view origin,
+        bool utc)
+      : users_(users), names_(names), origin_(origin), utc_(utc) {}
 
   Result<NodePtr> Make(const Ast& ast) const {
     if (!HasTraceWord(ast)) return Compiled(ast);
@@ -199,7 +198,7 @@ class Maker {
 
  private:
   Result<NodePtr> Compiled(const Ast& ast) const {
-    const auto checked = CheckFilter(ast, kFile, users_);
+    const auto checked = CheckFilter(ast, origin_, users_);
     if (!checked.ok()) return checked.status();
     auto compiled = CompileFilter(*checked, names_);
     if (!compiled.ok()) return compiled.status();
@@ -215,7 +214,7 @@ class Maker {
     const bool of = ast.comparison == Comparison::kOf;
     if (of || (row.text ? ordered && !match : match)) {
       return ErrorAt(
-          kFile, ast.comparison_position,
+          origin_, ast.comparison_position,
           "'" + std::string(row.name) + "' cannot be compared with " +
               std::string(ComparisonText(ast.comparison)) + "; it takes " +
               (row.text ? "= != IN ~" : "= != < <= > >= IN"));
@@ -225,7 +224,7 @@ class Maker {
     for (const AstValue& value : ast.values) {
       const AstWord& word = value.words[0];
       if (value.words.size() > 1) {
-        return ErrorAt(kFile, value.words[1].position,
+        return ErrorAt(origin_, value.words[1].position,
                        "'|' joins flags, and '" + std::string(row.name) +
                            "' has none; use IN { … }");
       }
@@ -243,7 +242,7 @@ class Maker {
     if (match) {
       auto made = Glob::Compile(texts[0], GlobKind::kName);
       if (!made.ok()) {
-        return ErrorAt(kFile, ast.values[0].words[0].position,
+        return ErrorAt(origin_, ast.values[0].words[0].position,
                        "\"" + texts[0] + "\" is " + made.status().message());
       }
       glob = *std::move(made);
@@ -256,7 +255,7 @@ class Maker {
                             const AstWord& word) const {
     if (const auto number = ParseUnsigned(word.text)) return *number;
     if (row.word != TraceWord::kTime) {
-      return ErrorAt(kFile, word.position,
+      return ErrorAt(origin_, word.position,
                      "'" + std::string(row.name) + "' takes a number, not \"" +
                          word.text + "\"");
     }
@@ -264,7 +263,7 @@ class Maker {
     if (time.ok() && time->kind == TimeSpec::Kind::kAbsolute) {
       return time->value;
     }
-    return ErrorAt(kFile, word.position,
+    return ErrorAt(origin_, word.position,
                    "'time' takes a date, as \"2026-01-02T14:03:05.25\", or ns "
                    "since 1970, not \"" +
                        word.text + "\"; --from and --to know more");
@@ -272,6 +271,7 @@ class Maker {
 
   const NameService& users_;
   NameTable& names_;
+  const std::string_view origin_;
   const bool utc_;
 };
 
@@ -284,16 +284,17 @@ TraceFilter& TraceFilter::operator=(TraceFilter&&) noexcept = default;
 TraceFilter::~TraceFilter() = default;
 
 bool TraceFilter::IsNeeded(std::string_view text) {
-  const auto ast = ParseFilter(text, kFile);
+  const auto ast = ParseFilter(text);
   return ast.ok() && HasTraceWord(*ast);
 }
 
 Result<TraceFilter> TraceFilter::Compile(std::string_view text,
+                                         std::string_view origin,
                                          const NameService& users,
                                          NameTable& names, bool utc) {
-  const auto ast = ParseFilter(text, kFile);
+  const auto ast = ParseFilter(text, origin);
   if (!ast.ok()) return ast.status();
-  auto root = Maker(users, names, utc).Make(*ast);
+  auto root = Maker(users, names, origin, utc).Make(*ast);
   if (!root.ok()) return root.status();
   return TraceFilter(*std::move(root));
 }
