@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tracefs/format/report.h"
+#include "tracefs/format/record.h"
 #include "tracefs/replay/plan_builder.h"
 #include "tracefs/replay/plan_file.h"
 
@@ -17,7 +17,7 @@ struct Checked {
   Lacks lacks;
   bool from_trace = false;  // false: a plan, of which only the header is known
   bool damaged = false;     // something recorded could not be read
-  std::string visibility;   // property of the trace
+  std::string visibility;   // property of the first trace that has it
   // The first of files_without_content.
   std::vector<std::string> unknown_files;
 
@@ -27,10 +27,13 @@ struct Checked {
     unknown_files = builder.unknown_files();
     from_trace = true;
   }
-  // What its reader says of a trace. After Add.
-  void Add(const format::ReadStats& stats) {
-    header.lost += stats.lost_events;
-    damaged |= stats.Bad();
+  // A trace, when it was read. After Add.
+  void Add(const format::TraceContext& trace) {
+    if (visibility.empty()) {
+      visibility = trace.description.header.Get("visibility");
+    }
+    header.lost += trace.stats.lost_events;
+    damaged |= trace.stats.Bad();
   }
 };
 

@@ -6,17 +6,14 @@
 #include <memory>
 
 #include "tracefs/base/clock.h"
-#include "tracefs/crypto/key_source.h"
-#include "tracefs/reader/event_filter.h"
-#include "tracefs/reader/path_advice.h"
-#include "tracefs/reader/trace_set.h"
+#include "tracefs/command/progress.h"
+#include "tracefs/reader/trace_input.h"
 #include "tracefs/text/escape.h"
 #include "tracefs/tools/replay/caller_words.h"
+#include "tracefs/tools/replay/main.h"
 
 namespace tracefs {
 namespace {
-
-constexpr size_t kMostNotes = 20;
 
 // What of a trace is to be replayed.
 class Selection {
@@ -25,13 +22,14 @@ class Selection {
     from_ = options.from;
     to_ = options.to;
     if (options.filter.empty()) return {};
-    auto filter = reader::EventFilter::Compile(options.filter, "--filter");
+    auto filter =
+        reader::RecordFilter::Compile(options.filter, "--filter", false);
     if (!filter.ok()) return filter.status();
-    filter_ = *std::move(filter);
+    filter_.emplace(*std::move(filter));
     return {};
   }
 
-  bool is_whole() const { return filter_ == nullptr && !from_ && !to_; }
+  bool is_whole() const { return !filter_ && !from_ && !to_; }
 
   bool Has(format::Record& record, uint64_t sequence) {
     if (first_real_ns_ == 0) {
@@ -46,11 +44,11 @@ class Selection {
       return false;
     }
     if (to_ && (sequence >= end_.sequence || ns >= end_.ns)) return false;
-    return filter_ == nullptr || filter_->Keep(record.event);
+    return !filter_ || filter_->Keep(record);
   }
 
  private:
-  std::unique_ptr<reader::EventFilter> filter_;
+  std::optional<reader::RecordFilter> filter_;
   std::optional<TracePoint> from_;
   std::optional<TracePoint> to_;
   Bound begin_;
@@ -88,15 +86,6 @@ Result<std::optional<Compiled>> OpenPlan(const ReplayOptions& options) {
   return std::optional(std::move(compiled));
 }
 
-void Judge(const reader::TraceSet& traces, Compiled* compiled) {
-  for (size_t i = 0; i < traces.size(); ++i) {
-    const format::TraceReader& trace = traces.trace(i);
-    const format::TraceHeader& header = trace.context().description.header;
-    if (i == 0) compiled->visibility = header.Get("visibility");
-    compiled->Add(trace.stats());
-  }
-}
-
 }  // namespace
 
 std::string TemporaryFolder() {
@@ -123,17 +112,13 @@ Result<Compiled> Compile(const ReplayOptions& options, bool dry) {
 
   Compiled compiled;
   const uint64_t begin_ns = MonotonicNs();
-  const auto keys = std::make_shared<KeyRing>();
-  if (Status s = AddKeyArguments(options.keys, "--key", keys.get()); !s.ok()) {
-    return s;
-  }
   Selection selection;
   if (Status s = selection.Read(options); !s.ok()) return s;
-  std::shared_ptr<const reader::EventFilter> undo;
+  std::optional<reader::RecordFilter> undo;
   if (!options.undo.empty()) {
-    auto filter = reader::EventFilter::Compile(options.undo, "--undo");
+    auto filter = reader::RecordFilter::Compile(options.undo, "--undo", false);
     if (!filter.ok()) return filter.status();
-    undo = *std::move(filter);
+    undo.emplace(*std::move(filter));
   }
   std::optional<replay::PlanWriter> writer;
   if (!dry) {
@@ -144,53 +129,48 @@ Result<Compiled> Compile(const ReplayOptions& options, bool dry) {
     writer = *std::move(made);
   }
   replay::PlanBuilder builder(options.builder, writer ? &*writer : nullptr);
-  Status failed;
-  reader::TraceSet::Options how;
-  how.keys = keys;
-  how.sinks = [&](size_t) {
-    reader::TraceSinks sinks;
-    sinks.report = [&](const format::Report& report) {
-      if (compiled.notes.size() < kMostNotes) {
-        compiled.notes.push_back(report.Text());
-      }
-    };
-    sinks.state = [&](const format::StateRecord& state) {
-      // A part of a trace does not end as the whole did.
-      if (!state.at_end || selection.is_whole()) builder.TakeState(state);
-    };
-    return sinks;
+  reader::InputSinks sinks;
+  sinks.state = [&](const format::StateRecord& state) {
+    // A part of a trace does not end as the whole did.
+    if (!state.at_end || selection.is_whole()) builder.TakeState(state);
   };
-  reader::TraceSet traces(std::move(how));
-  traces.AddNamed(options.traces, [&](const Status& s) { failed = s; });
-  if (!failed.ok()) return failed;
+  Progress progress(options.traces);
+  sinks.progress = [&](uint64_t bytes) { progress.Tell(bytes); };
+  const auto opened = reader::TraceInput::Open(
+      {.traces = options.traces, .keys = options.keys, .all_or_none = true},
+      std::move(sinks));
+  if (!opened.ok()) return opened.status();
+  reader::TraceInput& input = **opened;
 
   format::Record record;
   uint64_t sequence = 0;
   CallerWords callers;
-  while (traces.Next(&record) == format::ReadStep::kItem) {
+  while (input.Next(&record)) {
     if (!record.event.before) ++sequence;
     const bool selected = selection.Has(record, sequence);
-    if (undo != nullptr) callers.See(record);
-    const bool marked = undo != nullptr && undo->Keep(record.event);
+    if (undo) callers.See(record);
+    const bool marked = undo && undo->Keep(record);
     if (Status s = builder.Take(record, selected, marked); !s.ok()) return s;
   }
-  for (size_t i = 0; i < traces.size(); ++i) {
-    if (!traces.status(i).ok()) return traces.status(i);
-  }
+  progress.Hide();
+  if (Status s = input.status(); !s.ok()) return s;
   if (std::string why = callers.Missing(options.undo); !why.empty()) {
     return Status::Invalid("--undo: " + why);
   }
   for (const auto& [filter, origin] :
        {std::pair(options.filter, "--filter"), {options.undo, "--undo"}}) {
-    for (std::string& advice : reader::AdviceOnPaths(filter, origin, traces)) {
-      compiled.notes.push_back(std::move(advice));
+    for (const std::string& advice : input.AdviceOn(filter, origin)) {
+      compiled.problems += std::string(kReplaySays) + advice + "\n";
     }
   }
+  compiled.problems += input.Problems(kReplaySays);
   if (Status s = builder.Finish(); !s.ok()) return s;
   compiled.Add(builder);
   compiled.peak_nodes = builder.peak_nodes();
   compiled.model_bytes = builder.model_bytes();
-  Judge(traces, &compiled);
+  for (size_t i = 0; i < input.size(); ++i) {
+    compiled.Add(input.trace(i).context());
+  }
   if (writer) {
     Result<UniqueFd> file = writer->Finish(compiled.header);
     if (!file.ok()) return file.status();

@@ -12,8 +12,8 @@
 namespace tracefs {
 
 struct Compiled : replay::Checked {
-  UniqueFd plan;                   // none with --check
-  std::vector<std::string> notes;  // what was found wrong in the trace
+  UniqueFd plan;         // none with --check
+  std::string problems;  // what was found wrong in the traces, in lines
   uint64_t compile_ns = 0;
   size_t peak_nodes = 0;
   size_t model_bytes = 0;

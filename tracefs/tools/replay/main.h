@@ -3,6 +3,8 @@
 
 namespace tracefs {
 
+inline constexpr char kReplaySays[] = "tracefs-replay: ";
+
 // Returns the exit status.
 int ReplayMain(int argc, char** argv);
 

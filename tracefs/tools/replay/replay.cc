@@ -21,6 +21,7 @@
 #include "tracefs/text/escape.h"
 #include "tracefs/tools/replay/compile.h"
 #include "tracefs/tools/replay/interruption.h"
+#include "tracefs/tools/replay/main.h"
 #include "tracefs/tools/replay/prepare.h"
 #include "tracefs/tools/replay/report.h"
 #include "tracefs/tools/replay/stepper.h"
@@ -30,7 +31,6 @@
 namespace tracefs {
 namespace {
 
-constexpr char kCommand[] = "tracefs-replay: ";
 constexpr size_t kMostDifferences = 100;
 constexpr size_t kMaxDigestBytes = size_t{1} << 30;
 
@@ -66,7 +66,7 @@ class Run {
 
  private:
   void Raise(int status) { exit_status_ = std::max(exit_status_, status); }
-  void Say(const std::string& text) { err_.Append(kCommand + text + "\n"); }
+  void Say(const std::string& text) { err_.Append(kReplaySays + text + "\n"); }
 
   Status Work() {
     if (!options_.digest_of.empty()) return PrintDigest();
@@ -127,7 +127,7 @@ class Run {
     Result<Compiled> compiled = Compile(options_, options_.check);
     if (!compiled.ok()) return compiled.status();
     compiled_ = *std::move(compiled);
-    for (const std::string& note : compiled_.notes) Say(note);
+    err_.Append(compiled_.problems);
     if (compiled_.damaged) Raise(1);
     if (options_.check || !compiled_.from_trace) return {};
     for (const replay::Finding& f : replay::FindLacks(compiled_)) {
