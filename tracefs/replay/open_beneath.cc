@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -10,6 +11,7 @@
 #include <charconv>
 #include <utility>
 
+#include "tracefs/base/printable.h"
 #include "tracefs/replay/action.h"
 
 namespace tracefs::replay {
@@ -27,6 +29,53 @@ int OpenBeneath(int dir, std::string_view name, int flags, mode_t mode) {
   const NameText text(name);
   return static_cast<int>(
       ::syscall(SYS_openat2, dir, text.c_str(), &how, sizeof how));
+}
+
+Result<UniqueFd> OpenNamedFolder(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as the kernel
+  const auto failed = [&path](int error) {
+    return Status::System(error, Printable(path));
+  };
+  std::string left = path;
+  int links = 0;
+  UniqueFd at(::open(path.starts_with('/') ? "/" : ".",
+                     O_PATH | O_DIRECTORY | O_CLOEXEC));
+  while (at && !left.empty()) {
+    const size_t end = left.find('/');
+    const std::string part = left.substr(0, end);
+    left.erase(0, end == left.npos ? end : end + 1);
+    if (part.empty()) continue;
+    UniqueFd next(
+        ::openat(at.get(), part.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    struct stat st;
+    if (!next || ::fstat(next.get(), &st) != 0) return failed(errno);
+    if (!S_ISLNK(st.st_mode)) {
+      at = std::move(next);
+      continue;
+    }
+    if (st.st_uid != 0 && st.st_uid != ::geteuid()) {
+      return Status::Invalid(Printable(path) + ": the link " + Printable(part) +
+                             " in it belongs to user " +
+                             std::to_string(st.st_uid) +
+                             ", who can lead it elsewhere; name the directory "
+                             "that it leads to");
+    }
+    std::array<char, PATH_MAX> target;
+    const ssize_t n =
+        ::readlinkat(next.get(), "", target.data(), target.size());
+    if (n < 0) return failed(errno);
+    if (++links > kMostLinks) return failed(ELOOP);
+    const std::string to(target.data(), static_cast<size_t>(n));
+    left = to + "/" + left;
+    if (to.starts_with('/')) {
+      at.Reset(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    }
+  }
+  struct stat st;
+  if (!at || ::fstat(at.get(), &st) != 0) return failed(errno);
+  if (path.empty()) return failed(ENOENT);
+  if (!S_ISDIR(st.st_mode)) return failed(ENOTDIR);
+  return at;
 }
 
 UniqueFd OpenParentBeneath(int root, const std::string& path,

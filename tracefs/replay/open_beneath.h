@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
 
 namespace tracefs::replay {
@@ -26,6 +27,11 @@ class NameText {
 // openat2(2), O_CLOEXEC added: `name` below `dir`, through no link of any kind.
 // -1 with errno.
 int OpenBeneath(int dir, std::string_view name, int flags, mode_t mode = 0);
+
+// The directory that a path of the command line leads to, with O_PATH. Links in
+// it are followed if root or who runs this made them: others could lead them
+// elsewhere at any moment.
+Result<UniqueFd> OpenNamedFolder(const std::string& path);
 
 // The directory of a path below `root`, with O_PATH, and its last name. Every
 // part of the path is opened so, and is one that may stand in a plan; else

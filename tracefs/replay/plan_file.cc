@@ -7,6 +7,7 @@
 
 #include "tracefs/base/crc32c.h"
 #include "tracefs/base/file_io.h"
+#include "tracefs/base/ownership.h"
 #include "tracefs/base/printable.h"
 
 namespace tracefs::replay {
@@ -114,9 +115,18 @@ bool IsSafePath(std::string_view path) {
 }
 
 Result<PlanWriter> PlanWriter::Create(const std::string& path) {
-  UniqueFd fd(
-      ::open(path.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  UniqueFd fd(::open(path.c_str(),
+                     O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
+                     0600));
   if (!fd) return Status::System(errno, Printable(path));
+  // Others may have made it: they would read along, or change what is replayed.
+  if (Status s = CheckOwnership(fd.get(), {.one_name = true}, Printable(path));
+      !s.ok()) {
+    return s;
+  }
+  if (::ftruncate(fd.get(), 0) != 0) {
+    return Status::System(errno, Printable(path));
+  }
   return PlanWriter(std::move(fd));
 }
 

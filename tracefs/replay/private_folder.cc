@@ -9,6 +9,7 @@
 
 #include <array>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "tracefs/base/printable.h"
@@ -136,13 +137,19 @@ Result<PrivateFolder> PrivateFolder::Make(int parent, std::string_view prefix) {
   // Who may write to `parent` can exchange it, but cannot make one that is
   // ours.
   made.fd_.Reset(OpenBeneath(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW));
+  if (!made.fd_ && errno != ENOENT && errno != ENOTDIR && errno != ELOOP) {
+    const Status failed = Status::System(errno, "a folder to work in");
+    ::unlinkat(parent, name.c_str(), AT_REMOVEDIR);
+    return failed;
+  }
   struct stat st;
   const bool ours = made.fd_ &&
                     ::fstatat(made.fd(), "", &st, AT_EMPTY_PATH) == 0 &&
                     IsOurs(st) && (st.st_mode & 0777) == 0700;
   const Result<bool> empty =
       ours ? IsEmptyFolder(made.fd()) : Result<bool>(false);
-  if (!empty.ok() || !*empty) {
+  if (!empty.ok()) return empty.status();
+  if (!*empty) {
     made.fd_.Reset();
     made.Keep();
     return Status::Invalid(
@@ -153,9 +160,15 @@ Result<PrivateFolder> PrivateFolder::Make(int parent, std::string_view prefix) {
 }
 
 PrivateFolder::~PrivateFolder() {
-  if (!parent_ || !fd_) return;
-  (void)ClearTree(fd());  // what is left is in a folder for such things
-  ::unlinkat(parent_.get(), name_.c_str(), AT_REMOVEDIR);
+  (void)Remove();  // what is left is in a folder for such things
+}
+
+Status PrivateFolder::Remove() {
+  if (!parent_ || !fd_) return {};
+  const UniqueFd parent = std::move(parent_);
+  if (Status s = ClearTree(fd()); !s.ok()) return s.Prefixed(name_);
+  if (::unlinkat(parent.get(), name_.c_str(), AT_REMOVEDIR) == 0) return {};
+  return Status::System(errno, "remove " + name_);
 }
 
 Result<bool> IsEmptyFolder(int folder) {

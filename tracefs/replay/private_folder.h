@@ -27,6 +27,8 @@ class PrivateFolder {
 
   int fd() const { return fd_.get(); }  // O_PATH
   const std::string& name() const { return name_; }
+  // Before its time, to know whether it is gone; the error names it.
+  Status Remove();
   // Leaves it where it is.
   void Keep() { parent_.Reset(); }
 

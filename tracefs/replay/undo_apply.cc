@@ -321,28 +321,39 @@ bool UndoApplier::DoStep(const UndoStep& step) {
   }
 }
 
-// What is to go is removed last of all: it cannot be put back then.
+// What is to go is removed last of all: it cannot be put back then. Directories
+// first, which others may have open and fill: as long as nothing is removed,
+// all can be put back.
 Status UndoApplier::Commit() {
+  std::stable_partition(gone_.begin(), gone_.end(),
+                        [](const Gone& gone) { return gone.folder; });
+  bool begun = false;
   for (Gone& gone : gone_) {
     if (::unlinkat(room_, gone.name.c_str(), gone.folder ? AT_REMOVEDIR : 0) !=
         0) {
       const Status failed = Status::System(errno, "remove");
+      if (!begun) return PutBack(failed);
       (void)gone.put_back();
-      return failed;
+      return Status::Corrupt(failed.message() +
+                             "; the rest of the operation is taken back");
     }
+    begun = true;
     LookAgain(gone.fd.get(), gone.file);
   }
   return {};
 }
 
-bool UndoApplier::RollBack() {
+// Takes back what was done of the group that `failed`.
+Status UndoApplier::PutBack(const Status& failed) {
   bool done = true;
   for (auto back = back_.rbegin(); back != back_.rend(); ++back) {
     // Those that it adds take back what is taken back: they are not wanted.
     const std::function<bool()> take_back = *back;
     done &= take_back();
   }
-  return done;
+  if (done) return failed;
+  return Status::Corrupt(failed.message() +
+                         "; what was done before it could not be put back");
 }
 
 Status UndoApplier::Do(const UndoGroup& group) {
@@ -353,17 +364,11 @@ Status UndoApplier::Do(const UndoGroup& group) {
   for (const UndoStep& step : group.steps) {
     if (step.is_nothing || DoStep(step)) continue;
     const int error = errno;
-    Status failed =
+    return PutBack(
         error == ESTALE
             ? Status::Invalid(step.Text() +
                               ": others are changing it at this moment")
-            : Status::System(error, step.Text());
-    if (!RollBack()) {
-      return Status::Corrupt(failed.message() +
-                             "; what was done before it could not be put "
-                             "back");
-    }
-    return failed;
+            : Status::System(error, step.Text()));
   }
   return Commit();
 }

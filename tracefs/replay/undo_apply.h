@@ -73,7 +73,7 @@ class UndoApplier {
   bool PutDown(const std::string& from, int dir, const std::string& name);
   std::string NewName() { return std::to_string(++names_); }
   Status Commit();
-  bool RollBack();
+  Status PutBack(const Status& failed);
 
   const int root_;
   const int room_;

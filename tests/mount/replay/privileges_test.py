@@ -9,19 +9,21 @@ was left out is told, and the tree is not said to be as recorded.
 import json
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
 sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 
 # pylint: disable=wrong-import-position
 from tracefs_harness import (  # noqa: E402
     Suite, expect, expect_equal, wait_until)
 from trees import expect_same_tree, tree_digest  # noqa: E402
+from workloads import record  # noqa: E402
 
-FLAGS = "STR_REPLAY | STR_DATA | STR_PNAME"
 USER = 12345
 # cap_setuid+ep (linux/capability.h: revision 2, effective; two words of each).
 CAPABILITY = "0100000280000000000000000000000000000000"
@@ -90,19 +92,7 @@ class Privileges:
         self.suite = suite
 
     def record(self, script, before="true"):
-        suite = self.suite
-        suite.remove("recorded")
-        folder = suite.folder("recorded")
-        subprocess.run(["sh", "-ec", before], cwd=folder, check=True)
-        trace = suite.path("hostile.trace")
-        if os.path.exists(trace):
-            os.unlink(trace)
-        # Or the kernel would keep devices and set-id bits from the recording.
-        mount = suite.mount(folder, folder, ("", FLAGS, f'file = "{trace}"'),
-                            options=("-o", "dev,suid"))
-        subprocess.run(["sh", "-ec", script], cwd=folder, check=True)
-        mount.unmount()
-        return trace, folder
+        return record(self.suite, script, before)
 
     def empty(self, name="again"):
         self.suite.remove(name)
@@ -202,8 +192,33 @@ class Privileges:
         expect_equal((len(left), stat.S_IMODE(os.stat(os.path.join(
             folder, left[0])).st_mode)), (1, 0o700), left)
         done = self.suite.tool("tracefs-replay", self.suite.path(
-            "hostile.trace"), "--root", folder)
+            "recorded.trace"), "--root", folder)
         expect(done.returncode == 2 and left[0] in done.stderr, done.stderr)
+
+    def interrupted_steps(self):
+        """So is what was made step by step, whoever waits for whom."""
+        trace, _ = self.record("mkdir a; echo 1 > a/f; echo 2 > a/g")
+        for typed in ("", "\n", "\n\n1"):  # the last is no whole line
+            folder = self.empty()
+            process = self.suite.background(subprocess.Popen(
+                [os.path.join(self.suite.bin, "tracefs-replay"), trace,
+                 "--root", folder, "--step"], stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+            process.stdin.write(typed)
+            process.stdin.flush()
+            text = ""
+            while text.count(" ? ") <= typed.count("\n"):
+                text += process.stdout.read(1)
+            process.send_signal(signal.SIGINT)
+            said = process.communicate()
+            expect_equal((process.returncode, os.listdir(folder)), (3, []),
+                         said)
+        process = subprocess.run(
+            [os.path.join(self.suite.bin, "tracefs-replay"), trace, "--root",
+             folder, "--step"], input="\n1\nb\nc\n", text=True, check=True,
+            capture_output=True)
+        expect_equal(sorted(os.listdir(os.path.join(folder, "a"))),
+                     ["f", "g"], process.stdout)
 
     def shared_tree(self):
         """Root does not work in a tree that others can change meanwhile."""
@@ -237,6 +252,69 @@ class Privileges:
         expect(done.returncode != 0, done.stdout)
         expect_equal(os.listdir(other), [], "what the link led to")
 
+    def links_that_are_typed(self):
+        """A link in the path of DIR leads there if root made it; those of
+        others, who could lead it elsewhere, are refused."""
+        trace, _ = self.record("echo 1 > f")
+        users = self.empty("users")
+        os.chown(users, USER, USER)
+        for owner in (0, USER):
+            folder = self.empty()
+            os.mkdir(os.path.join(folder, "in"))
+            for name, path, to in (("last", "last", folder + "/in"),
+                                   ("middle", "middle/in", "../again"),
+                                   ("two", "two", "middle/in")):
+                link = os.path.join(users, name)
+                if os.path.lexists(link):
+                    os.unlink(link)
+                os.symlink(to, link)
+                os.lchown(link, owner if name != "two" else 0, owner)
+                done = self.suite.tool("tracefs-replay", trace, "--root",
+                                       os.path.join(users, path))
+                made = os.path.join(folder, "in", "f")
+                expect_equal((done.returncode, os.path.exists(made)),
+                             (2, False) if owner == USER else (0, True),
+                             done.stderr)
+                if owner == USER:
+                    expect(f"user {USER}" in done.stderr, done.stderr)
+                else:
+                    os.unlink(made)
+        for path, what in (("missing", "No such file"), ("f", "directory")):
+            with open(os.path.join(folder, "f"), "w", encoding="ascii"):
+                pass
+            done = self.suite.tool("tracefs-replay", trace, "--root",
+                                   os.path.join(folder, path))
+            expect(done.returncode != 0 and what in done.stderr, done.stderr)
+
+    def plans_of_others(self):
+        """A plan is not written to what others may have made first."""
+        trace, _ = self.record("echo 1 > f")
+        users = self.empty("users")
+        secret = self.suite.path("secret")
+        plan = os.path.join(users, "plan")
+        def make(call, *words):
+            with open(secret, "w", encoding="ascii") as out:
+                out.write("mine")
+            if os.path.lexists(plan):
+                os.unlink(plan)
+            call(*words)
+
+        def users_own():
+            shutil.copy(secret, plan)
+            os.chown(plan, USER, USER)
+
+        for how in ((os.symlink, secret, plan), (os.link, secret, plan),
+                    (os.mkfifo, plan), (users_own,)):
+            make(*how)
+            done = self.suite.tool("tracefs-replay", trace, "--plan", plan,
+                                   timeout=60)
+            expect(done.returncode != 0 and "plan" in done.stderr, done)
+            with open(secret, encoding="ascii") as text:
+                expect_equal(text.read(), "mine", "root's file")
+        make(lambda: None)
+        for _ in range(2):  # its own is written once more
+            self.suite.command("tracefs-replay", trace, "--plan", plan)
+
     def endless_holes(self):
         """One truncate makes a file that nobody has the time to read."""
         with self.suite.tmpfs("large", size="16m") as place:
@@ -260,31 +338,6 @@ class Privileges:
             said = self.suite.tool("tracefs-replay", "--digest", again,
                                    timeout=60)
             expect(" - " in said.stdout, said.stdout)
-
-    def undo_races(self):
-        """Who owns the directory gives the name of a file to root's secret, to
-        and fro, while root gives the file its mode back."""
-        trace, source = self.record(
-            "cat f; chmod 600 f", "echo 12345 > f; chmod 666 f")
-        secret = os.path.join(source, "secret")
-        with open(secret, "w", encoding="ascii") as out:
-            out.write("54321\n")
-        os.chmod(secret, 0o600)
-        os.chown(source, USER, USER)
-        swaps = self.suite.background(subprocess.Popen(
-            ["sh", "-c", "while :; do mv f t; mv secret f; mv f secret; "
-             "mv t f; done 2> /dev/null"], cwd=source, user=USER, group=USER, extra_groups=[]))
-        for _ in range(15):
-            self.suite.tool("tracefs-replay", trace, "--root", source, "--undo",
-                            "cname = chmod", "--apply")
-        swaps.kill()
-        swaps.wait()
-        modes = {}
-        for at in os.listdir(source):
-            with open(os.path.join(source, at), encoding="ascii") as text:
-                modes[text.read()] = stat.S_IMODE(
-                    os.stat(os.path.join(source, at)).st_mode)
-        expect_equal(modes["54321\n"], 0o600, "root's secret")
 
     def undo_gives_nothing(self):
         """A trace tells that a file was a set-user-ID program: taking back gives
@@ -321,11 +374,13 @@ def main():
                 privileges.program_that_is_there,
             "worked in privately": privileges.worked_in_privately,
             "ended before its time": privileges.interrupted,
+            "ended between two steps": privileges.interrupted_steps,
             "a tree that others can change": privileges.shared_tree,
             "Malicious: links where clones are to be":
                 privileges.links_as_clones,
+            "Malicious: links that are typed": privileges.links_that_are_typed,
+            "Malicious: plans of others": privileges.plans_of_others,
             "Malicious: endless holes": privileges.endless_holes,
-            "Malicious: names exchanged under an undo": privileges.undo_races,
             "Malicious: undo gives nothing unasked":
                 privileges.undo_gives_nothing}.items():
         suite.run(title, case)

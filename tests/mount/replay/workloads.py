@@ -5,6 +5,7 @@ of this project in $SOURCE.
 """
 
 import os
+import subprocess
 import sys
 
 # A replay that leaves nothing out.
@@ -168,3 +169,22 @@ tree 11 1500 > results
 """),
     "threads": (("python3",), f"{' '.join(RACES)} 120"),
 }
+
+
+def record(suite, script, before="true"):
+    """A trace of what `script` does where `before` was done, and the folder."""
+    suite.remove("recorded")
+    folder = suite.folder("recorded")
+    subprocess.run(["sh", "-ec", before], cwd=folder, check=True)
+    trace = suite.path("recorded.trace")
+    if os.path.exists(trace):
+        os.unlink(trace)
+    # Or the kernel would keep devices and set-id bits from the recording.
+    mount = suite.mount(
+        folder, folder,
+        ("", "STR_REPLAY | STR_DATA | STR_PNAME", f'file = "{trace}"'),
+        options=("-o", "dev,suid"))
+    subprocess.run(["sh", "-ec", script], cwd=folder, check=True,
+                   stdout=subprocess.DEVNULL)
+    mount.unmount()
+    return trace, folder

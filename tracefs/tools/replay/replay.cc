@@ -34,12 +34,6 @@ namespace {
 constexpr size_t kMostDifferences = 100;
 constexpr size_t kMaxDigestBytes = size_t{1} << 30;
 
-Result<UniqueFd> OpenFolder(const std::string& path) {
-  UniqueFd fd(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!fd) return Status::System(errno, TerminalWord(path));
-  return fd;
-}
-
 double ProcessorSeconds() {
   return static_cast<double>(ClockNs(CLOCK_PROCESS_CPUTIME_ID)) / 1e9;
 }
@@ -94,10 +88,12 @@ class Run {
 
   // What is to be taken back is worked out in a directory of its own.
   Status Undo() {
-    const Result<UniqueFd> root = OpenFolder(options_.root);
+    const Result<UniqueFd> root = replay::OpenNamedFolder(options_.root);
     if (!root.ok()) return root.status();
     if (Status s = CheckRoom(); !s.ok()) return s;
-    Result<UndoPlan> plan = PlanUndo(options_, compiled_, root->get());
+    interruption_.emplace();
+    Result<UndoPlan> plan =
+        PlanUndo(options_, compiled_, root->get(), &*interruption_);
     if (!plan.ok()) return plan.status();
     const Result<uint64_t> left =
         ShowOrApplyUndo(options_, *std::move(plan), root->get(), out_);
@@ -107,7 +103,7 @@ class Run {
   }
 
   Status PrintDigest() {
-    const Result<UniqueFd> folder = OpenFolder(options_.digest_of);
+    const Result<UniqueFd> folder = replay::OpenNamedFolder(options_.digest_of);
     if (!folder.ok()) return folder.status();
     const auto digest = replay::DigestTree(folder->get(), DigestHow());
     if (!digest.ok()) return digest.status();
@@ -166,7 +162,7 @@ class Run {
 
   // DIR, or one of its clones, which are below it through no link.
   Result<std::unique_ptr<Workplace>> OpenPlace(const std::string& clone) {
-    Result<UniqueFd> dir = OpenFolder(options_.root);
+    Result<UniqueFd> dir = replay::OpenNamedFolder(options_.root);
     if (!dir.ok()) return dir.status();
     std::string name = options_.root;
     if (!clone.empty()) {
@@ -356,6 +352,7 @@ class Run {
   // One operation after the other; one step back is a new run that ends one
   // operation earlier: the tree is a function of the plan's begin.
   Status Step() {
+    interruption_.emplace();
     Stepper stepper(out_);
     const auto place = OpenPlace({});
     if (!place.ok()) return place.status();
@@ -372,7 +369,10 @@ class Run {
         };
         replay::Player player(compiled_.plan.get(), compiled_.header,
                               tree.get(), std::move(play));
-        if (Status s = player.Run(&report.outcome); !s.ok()) return s;
+        const Interruption::Watching watching(&*interruption_, &player);
+        const Status played = player.Run(&report.outcome);
+        if (Interruption::Happened()) return Interrupted();
+        if (!played.ok()) return played;
       }
       for (const auto& mismatch : report.outcome.mismatches) {
         out_.Append("differs: " + TerminalText(mismatch.text) + "\n");

@@ -1,11 +1,13 @@
 #include "tracefs/tools/replay/stepper.h"
 
-#include <cstdio>
-#include <iostream>
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include "tracefs/base/printable.h"
 #include "tracefs/base/units.h"
 #include "tracefs/event/op.h"
+#include "tracefs/tools/replay/interruption.h"
 
 namespace tracefs {
 namespace {
@@ -29,6 +31,27 @@ void Stepper::Restart() {
   done_ = 0;
 }
 
+bool Stepper::NextLine(std::string* line) {
+  constexpr int kLookMs = 50;
+  while (true) {
+    if (const size_t end = input_.find('\n'); end != input_.npos) {
+      *line = input_.substr(0, end);
+      input_.erase(0, end + 1);
+      return true;
+    }
+    pollfd in = {.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
+    // The signal may come to another thread.
+    const int ready = ::poll(&in, 1, kLookMs);
+    if (Interruption::Happened()) return false;
+    if (ready <= 0) continue;
+    char text[256];
+    const ssize_t n = ::read(STDIN_FILENO, text, sizeof text);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    input_.append(text, static_cast<size_t>(n));
+  }
+}
+
 bool Stepper::Before(const replay::Action& action) {
   if (going_ || done_ < free_until_) {
     ++done_;
@@ -38,7 +61,7 @@ bool Stepper::Before(const replay::Action& action) {
     out_.Append(Line(action) + " ? ");
     (void)out_.Flush();
     std::string answer;
-    if (!std::getline(std::cin, answer) || answer == "q") return false;
+    if (!NextLine(&answer) || answer == "q") return false;
     if (answer == "b") {
       if (done_ == 0) {
         out_.Append("this is the first one\n");

@@ -95,7 +95,8 @@ std::string DoubtOf(const Compiled& compiled, const Prepared& prepared,
 }  // namespace
 
 Result<UndoPlan> PlanUndo(const ReplayOptions& options,
-                          const Compiled& compiled, int root) {
+                          const Compiled& compiled, int root,
+                          Interruption* interruption) {
   const auto scratch = MakeScratch();
   if (!scratch.ok()) return scratch.status();
   UndoPlan result;
@@ -140,7 +141,14 @@ Result<UndoPlan> PlanUndo(const ReplayOptions& options,
   };
   replay::Outcome outcome;
   replay::Player player(plan, compiled.header, tree.get(), std::move(play));
-  const Status played = player.Run(&outcome);
+  Status played;
+  {
+    const Interruption::Watching watching(interruption, &player);
+    played = player.Run(&outcome);
+  }
+  if (Interruption::Happened()) {
+    return Status::System(EINTR, "nothing is taken back");
+  }
   if (!failed.ok()) return failed;
   if (!played.ok()) return played;
   auto expected = replay::ExpectedOf(plan);
@@ -214,6 +222,7 @@ Result<uint64_t> ShowOrApplyUndo(const ReplayOptions& options, UndoPlan plan,
   }
   for (replay::UndoGroup& group : plan.groups) {
     if (group.why_not.empty()) group.why_not = plan.doubt;
+    if (stopped.empty() && Interruption::Happened()) stopped = "told to end";
     if (group.why_not.empty()) group.why_not = stopped;
     if (group.why_not.empty() && applied) {
       const Status done = applier->Do(group);
@@ -226,6 +235,13 @@ Result<uint64_t> ShowOrApplyUndo(const ReplayOptions& options, UndoPlan plan,
     }
     shown.Add(group);
   }
+  applier.reset();
+  const Status removed =
+      room ? room->Remove().Prefixed(Printable(options.root)) : Status();
+  const auto result = [&]() -> Result<uint64_t> {
+    if (!removed.ok()) return removed;
+    return shown.left();
+  };
   if (options.json) {
     const Json all = {{"steps", shown.steps()},
                       {"not_done", shown.left()},
@@ -233,7 +249,7 @@ Result<uint64_t> ShowOrApplyUndo(const ReplayOptions& options, UndoPlan plan,
                       {"differs", plan.differing},
                       {"doubt", plan.doubt}};
     out.Append(all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
-    return shown.left();
+    return result();
   }
   out.Append(std::to_string(shown.count()) + " steps, " +
              std::to_string(shown.left()) +
@@ -243,7 +259,7 @@ Result<uint64_t> ShowOrApplyUndo(const ReplayOptions& options, UndoPlan plan,
     out.Append(plan.doubt +
                ": the steps are not relied on, and none is done\n");
   }
-  return shown.left();
+  return result();
 }
 
 }  // namespace tracefs

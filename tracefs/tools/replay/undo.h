@@ -12,6 +12,7 @@
 #include "tracefs/replay/undo_step.h"
 #include "tracefs/text/output_buffer.h"
 #include "tracefs/tools/replay/compile.h"
+#include "tracefs/tools/replay/interruption.h"
 #include "tracefs/tools/replay/options.h"
 
 namespace tracefs {
@@ -25,12 +26,15 @@ struct UndoPlan {
   uint64_t differing = 0;  // results that the replay got otherwise
 };
 
-// What takes the marked operations back in the directory `root`.
+// What takes the marked operations back in the directory `root`. EINTR if it is
+// told to end.
 Result<UndoPlan> PlanUndo(const ReplayOptions& options,
-                          const Compiled& compiled, int root);
+                          const Compiled& compiled, int root,
+                          Interruption* interruption);
 
 // How many steps are not, or cannot be, done. With --apply all others are,
-// unless the plan cannot be relied on.
+// unless the plan cannot be relied on, or it is told to end: after the
+// operation at hand.
 Result<uint64_t> ShowOrApplyUndo(const ReplayOptions& options, UndoPlan plan,
                                  int root, OutputBuffer& out);
 
