@@ -292,7 +292,7 @@ def check_refusals(world):
             (("errors", "a", "b"), "one folder at most"),
             (("diff", "a", "b"), "A and B are days"),
             (("slowest", "--sort", "path"), "an order of their own"),
-            (("errors", "--format", "csv"), "does not go with --sql"),
+            (("errors", "--format", "csv"), "--sql and --format exclude"),
             (("errors", "--filter", "descendant of make"), "has no answer in SQL"),
             (("errors", "--filter", "op = raed"), "unknown operation"),
             (("errors", "--sort", "nothing"), "there is no column nothing")):

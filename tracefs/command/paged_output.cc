@@ -16,8 +16,6 @@
 namespace tracefs {
 namespace {
 
-namespace po = boost::program_options;
-
 constexpr char kDefault[] =
     "if command -v less >/dev/null; then exec less; "
     "elif command -v more >/dev/null; then exec more; else exec cat; fi";
@@ -43,21 +41,17 @@ std::vector<char*> EnvironmentOfPager() {
 
 }  // namespace
 
-void AddPagerOptions(po::options_description* options) {
-  options->add_options()  //
-      ("pager", po::value<std::string>()->value_name("COMMAND"),
-       "on a terminal: show the output with it; default: $TRACEFS_PAGER, "
-       "$PAGER, less")  //
-      ("no-pager", "write to the terminal itself");
+void AddPagerOptions(CommandOptions* options) {
+  options->push_back({.name = "pager",
+                      .value = "COMMAND",
+                      .help = "on a terminal: show the output with it; "
+                              "default: $TRACEFS_PAGER, $PAGER, less",
+                      .excludes = "no-pager"});
+  options->push_back({"no-pager", "", "write to the terminal itself"});
 }
 
-Result<PagerWish> ReadPagerOptions(const CommandLine& given) {
-  PagerWish wish = {.never = given.Has("no-pager"),
-                    .command = given.Text("pager")};
-  if (wish.never && given.Has("pager")) {
-    return Status::Invalid("--pager and --no-pager exclude each other");
-  }
-  return wish;
+PagerWish ReadPagerOptions(const CommandLine& given) {
+  return {.never = given.Has("no-pager"), .command = given.Text("pager")};
 }
 
 std::string PagerCommand(const PagerWish& wish) {

@@ -3,7 +3,6 @@
 
 #include <sys/types.h>
 
-#include <boost/program_options.hpp>
 #include <string>
 
 #include "tracefs/base/status.h"
@@ -19,9 +18,8 @@ struct PagerWish {
 };
 
 // --pager and --no-pager.
-void AddPagerOptions(boost::program_options::options_description* options);
-// kInvalid if both are given.
-Result<PagerWish> ReadPagerOptions(const CommandLine& given);
+void AddPagerOptions(CommandOptions* options);
+PagerWish ReadPagerOptions(const CommandLine& given);
 
 // Which pager there is: --pager, $TRACEFS_PAGER, $PAGER, else less or more.
 // "": none, as where the terminal is dumb, or the word is "cat".

@@ -1,6 +1,5 @@
 #include "tracefs/mount/options.h"
 
-#include <boost/program_options.hpp>
 #include <filesystem>
 #include <sstream>
 
@@ -10,70 +9,66 @@
 namespace tracefs {
 namespace {
 
-namespace po = boost::program_options;
-
 constexpr char kSeeMountHelp[] = " (see tracefs-mount --help)";
 
-po::options_description VisibleMountOptions() {
-  po::options_description options("Options");
-  options.add_options()  //
-      ("config", po::value<std::string>()->value_name("FILE"),
-       "what to trace and where to write it (config/REFERENCE.md)")  //
-      ("config-dir", po::value<std::string>()->value_name("DIR"),
+CommandOptions VisibleMountOptions() {
+  return {
+      {"config", "FILE",
+       "what to trace and where to write it (config/REFERENCE.md)"},
+      {"config-dir", "DIR",
        "instead of --config: the newest signed config in DIR that is for this "
        "host, now and whenever it changes; what is unsigned, forged, expired "
-       "or older than the last one is refused")  //
-      ("config-key", po::value<std::vector<std::string>>()->value_name("FILE"),
+       "or older than the last one is refused"},
+      {"config-key", "FILE",
        "with --config-dir: who may sign, PUBLIC of tracefs-keygen sign; may be "
-       "given several times")  //
-      ("config-state", po::value<std::string>()->value_name("FILE"),
+       "given several times",
+       /*repeated=*/true},
+      {"config-state", "FILE",
        "with --config-dir: where it is remembered which one was taken last; "
-       "default below /var/lib/tracefs")               //
-      ("foreground", "stay attached to the terminal")  //
-      ("visibility",
-       po::value<std::string>()->value_name("MODE")->default_value("auto"),
+       "default below /var/lib/tracefs"},
+      {"foreground", "", "stay attached to the terminal"},
+      {"visibility", "MODE",
        "exact: the kernel caches nothing, every request is seen; auto: it "
        "caches what no tracer asks for, and traced metadata for at most 10 ms; "
-       "fast: it caches all it can")  //
-      ("transport",
-       po::value<std::string>()->value_name("HOW")->default_value("auto"),
-       "auto, uring (FUSE over io_uring) or dev (/dev/fuse)")  //
-      ("queue-threads",
-       po::value<std::string>()->value_name("HOW")->default_value("auto"),
+       "fast: it caches all it can",
+       /*repeated=*/false, "auto"},
+      {"transport", "HOW",
+       "auto, uring (FUSE over io_uring) or dev (/dev/fuse)",
+       /*repeated=*/false, "auto"},
+      {"queue-threads", "HOW",
        "how threads that serve io_uring stand beside other processes: normal, "
        "nice (-10) or idle (SCHED_IDLE, in a session of the highest priority); "
-       "auto: what answers fastest, as measured")  //
-      ("sandbox",
-       po::value<std::string>()->value_name("HOW")->default_value("on"),
+       "auto: what answers fastest, as measured",
+       /*repeated=*/false, "auto"},
+      {"sandbox", "HOW",
        "on: give up all that passing operations through does not need; strict: "
-       "file handles, too; off: for debugging")  //
-      ("log",
-       po::value<std::string>()->value_name("WHERE")->default_value("auto"),
+       "file handles, too; off: for debugging",
+       /*repeated=*/false, "on"},
+      {"log", "WHERE",
        "where messages of the running mount go: journal, syslog (either with "
        ":SOCKET), stderr, none; auto: stderr with --foreground, else the "
-       "journal or syslog")  //
-      ("metrics", po::value<std::string>()->value_name("ADDRESS"),
-       "serve OpenMetrics text at unix:PATH or HOST:PORT, /metrics")  //
-      ("metrics-group", po::value<std::string>()->value_name("GROUP"),
-       "who else may use the socket of --metrics unix:PATH")  //
-      ("metrics-names",
-       "names of files in what --metrics serves at HOST:PORT, too")  //
-      (",o", po::value<std::vector<std::string>>()->value_name("OPT,…"),
-       "mount options, as of mount(8) and fuse(8)")  //
-      ("check", po::value<std::string>()->value_name("FILE"),
-       "judge a config as a mount would, print the compiled filters and "
-       "exit")                                          //
-      ("dot", "with --check: print them for Graphviz")  //
-      ("reload", po::value<std::string>()->value_name("MNT"),
+       "journal or syslog",
+       /*repeated=*/false, "auto"},
+      {"metrics", "ADDRESS",
+       "serve OpenMetrics text at unix:PATH or HOST:PORT, /metrics"},
+      {"metrics-group", "GROUP",
+       "who else may use the socket of --metrics unix:PATH"},
+      {"metrics-names", "",
+       "names of files in what --metrics serves at HOST:PORT, too"},
+      {",o", "OPT,…", "mount options, as of mount(8) and fuse(8)",
+       /*repeated=*/true},
+      {"check", "FILE",
+       "judge a config as a mount would, print the compiled filters and exit"},
+      {"dot", "", "with --check: print them for Graphviz"},
+      {"reload", "MNT",
        "set the config of a running mount anew without unmounting, from "
-       "--config FILE or its own: tracefs-ctl MNT reload")  //
-      ("doctor",
-       "say what this machine offers and what to change; SRC may be named")  //
-      ("fix",
-       "with --doctor, as root: change it, now and for the next boot")  //
-      ("version", "print versions and features")                        //
-      ("help,h", "print this text");
-  return options;
+       "--config FILE or its own: tracefs-ctl MNT reload"},
+      {"doctor", "",
+       "say what this machine offers and what to change; SRC may be named"},
+      {"fix", "",
+       "with --doctor, as root: change it, now and for the next boot"},
+      {"version", "", "print versions and features"},
+      {"help,h", "", "print this text"}};
 }
 
 Status ParseVisibility(const std::string& text, Visibility* visibility) {
@@ -173,7 +168,7 @@ std::string HelpText() {
           "Mounts the directory SRC at MNT and traces what happens there. SRC "
           "and MNT may\nbe the same directory. Returns once mounted; `umount "
           "MNT` ends the traces.\n\n"
-       << VisibleMountOptions()
+       << OptionsText(VisibleMountOptions())
        << "\nExit status: 0 done, 2 wrong usage or config, 3 the system "
           "refused.\n"
           "Example:\n"

@@ -1,6 +1,6 @@
 #include "tracefs/mount/run_options.h"
 
-#include <boost/program_options.hpp>
+#include <algorithm>
 #include <sstream>
 #include <string_view>
 
@@ -9,8 +9,6 @@
 namespace tracefs {
 namespace {
 
-namespace po = boost::program_options;
-
 constexpr char kSeeRunHelp[] = " (see tracefs-run --help)";
 
 // They trace others themselves.
@@ -18,56 +16,52 @@ constexpr std::string_view kTracers[] = {
     "strace", "ltrace",      "gdb",    "gdbserver", "lldb", "lldb-server",
     "rr",     "tracefs-run", "reptyr", "criu",      "proot"};
 
-po::options_description VisibleRunOptions() {
-  po::options_description options("Options");
-  options.add_options()  //
-      ("output,o", po::value<std::string>()->value_name("TRACE"),
-       "the trace, a new file; default tracefs-DATE.trace here")  //
-      ("filter", po::value<std::string>()->value_name("EXPR"),
-       "which operations to record (filters/input/LANGUAGE.md)")  //
-      ("config", po::value<std::string>()->value_name("FILE"),
-       "tracers as of tracefs-mount, instead of -o and --filter")  //
-      ("src", po::value<std::string>()->value_name("DIR"),
-       "the directory that is traced, with all below it; default this one")   //
-      ("root", "the whole root file system, but /proc, /sys, /dev and /run")  //
-      ("env", "record the environment of each program, too")                  //
-      ("processes",
-       po::value<std::string>()->value_name("HOW")->default_value("ptrace"),
-       "how processes are followed: ptrace or off")  //
-      ("let-go", po::value<std::vector<std::string>>()->value_name("NAME,…"),
-       "programs that trace others themselves, and are not followed: these "
-       "besides strace, gdb and the like")  //
-      ("follow-daemons",
-       "wait for all processes that the command leaves behind")  //
-      ("visibility",
-       po::value<std::string>()->value_name("MODE")->default_value("auto"),
-       "exact, auto or fast, as of tracefs-mount")  //
-      ("transport",
-       po::value<std::string>()->value_name("HOW")->default_value("auto"),
-       "auto, uring or dev, as of tracefs-mount")  //
-      ("sandbox",
-       po::value<std::string>()->value_name("HOW")->default_value("on"),
-       "on, strict or off, as of tracefs-mount")                //
-      ("quiet,q", "no summary")                                 //
-      ("verbose,v", "show what the mount says when it begins")  //
-      ("version", "print versions and features")                //
-      ("help,h", "print this text");
-  return options;
+CommandOptions VisibleRunOptions() {
+  return {{"output,o", "TRACE",
+           "the trace, a new file; default tracefs-DATE.trace here"},
+          {"filter", "EXPR",
+           "which operations to record (filters/input/LANGUAGE.md)"},
+          {"config", "FILE",
+           "tracers as of tracefs-mount, instead of -o and --filter"},
+          {"src", "DIR",
+           "the directory that is traced, with all below it; default this one"},
+          {"root", "",
+           "the whole root file system, but /proc, /sys, /dev and /run"},
+          {"env", "", "record the environment of each program, too"},
+          {"processes", "HOW", "how processes are followed: ptrace or off",
+           /*repeated=*/false, "ptrace"},
+          {"let-go", "NAME,…",
+           "programs that trace others themselves, and are not followed: these "
+           "besides strace, gdb and the like",
+           /*repeated=*/true},
+          {"follow-daemons", "",
+           "wait for all processes that the command leaves behind"},
+          {"visibility", "MODE", "exact, auto or fast, as of tracefs-mount",
+           /*repeated=*/false, "auto"},
+          {"transport", "HOW", "auto, uring or dev, as of tracefs-mount",
+           /*repeated=*/false, "auto"},
+          {"sandbox", "HOW", "on, strict or off, as of tracefs-mount",
+           /*repeated=*/false, "on"},
+          {"quiet,q", "", "no summary"},
+          {"verbose,v", "", "show what the mount says when it begins"},
+          {"version", "", "print versions and features"},
+          {"help,h", "", "print this text"}};
 }
 
 // Where the command begins: behind --, or at the first word that is neither an
 // option nor the value of one.
 int BeginOfCommand(int argc, const char* const* argv) {
-  const po::options_description known = VisibleRunOptions();
+  const CommandOptions known = VisibleRunOptions();
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
     if (word == "--") return i + 1;
     if (!word.starts_with('-') || word == "-") return i;
     if (word == "-o") ++i;
     if (!word.starts_with("--") || word.find('=') != word.npos) continue;
-    const auto* option =
-        known.find_nothrow(std::string(word.substr(2)), /*approx=*/false);
-    if (option != nullptr && option->semantic()->max_tokens() > 0) ++i;
+    const auto option = std::ranges::find_if(known, [&](const auto& row) {
+      return row.long_name() == word.substr(2);
+    });
+    if (option != known.end() && !option->value.empty()) ++i;
   }
   return argc;
 }
@@ -82,7 +76,7 @@ std::string RunHelpText() {
          "and records its\noperations on files and its processes. Only the "
          "command sees the mount, which\nis gone when it ends; the trace is "
          "complete then.\n\n"
-      << VisibleRunOptions()
+      << OptionsText(VisibleRunOptions())
       << "\nExit status: that of COMMAND, 128+n if signal n ended it; 127 if "
          "there is no such\ncommand, 126 if it cannot be run; 2 wrong usage, 3 "
          "the system refused.\n"

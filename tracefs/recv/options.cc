@@ -1,7 +1,6 @@
 #include "tracefs/recv/options.h"
 
 #include <algorithm>
-#include <boost/program_options.hpp>
 #include <sstream>
 
 #include "tracefs/base/clock.h"
@@ -16,73 +15,70 @@
 namespace tracefs {
 namespace {
 
-namespace po = boost::program_options;
-
 constexpr char kSeeHelp[] = " (see tracefs-recv --help)";
 
-po::options_description VisibleOptions() {
-  using Strings = std::vector<std::string>;
-  const auto text = [](const char* name) {
-    return po::value<std::string>()->value_name(name);
-  };
-  po::options_description options("Options");
-  options.add_options()  //
-      ("listen", po::value<Strings>()->value_name("ADDRESS"),
+CommandOptions VisibleOptions() {
+  return {
+      {"listen", "ADDRESS",
        "tcp:HOST:PORT, tls:HOST:PORT, unix:PATH or seqpacket:PATH; an empty "
-       "HOST is every address, port 0 any free one; may be given several "
-       "times")  //
-      ("out", text("DIR"),
+       "HOST is every address, port 0 any free one; may be given several times",
+       /*repeated=*/true},
+      {"out", "DIR",
        "keep each trace in a file of this directory, and acknowledge what is "
-       "on the disk")  //
-      ("format", text("NAME"),
-       ("print operations as they come instead: " + LineFormatNames() +
-        ", or (with --from: tables) parquet")
-           .c_str())  //
-      ("ca", text("FILE"),
-       "tls: certificates of the authorities that senders' are from")  //
-      ("cert", text("FILE"), "tls: our certificate")                   //
-      ("tls-key", text("FILE"), "tls: its private key, mode 0600")     //
-      ("key", po::value<Strings>()->value_name("FILE"),
-       "with --format: keys for encrypted traces; also env:NAME, "
-       "keyring:NAME, credential:NAME; may be given several times")  //
-      ("max-clients", text("N"), "connections; default 1024")        //
-      ("max-per-peer", text("N"),
-       "connections from one address or user; default 64")            //
-      ("max-block", text("SIZE"), "a block of a trace; default 17M")  //
-      ("max-memory", text("SIZE"),
-       "with --format: of all senders together; default 512M")   //
-      ("max-trace", text("SIZE"), "a trace; default: no limit")  //
-      ("max-traces", text("N"), "files in DIR; default 65536")   //
-      ("keep", text("TIME"),
-       "--out: remove traces to which nothing came for so long: 36h, 14d")  //
-      ("keep-size", text("SIZE"),
+       "on the disk"},
+      {"format", "NAME",
+       "print operations as they come instead: " + LineFormatNames() +
+           ", or (with --from: tables) parquet"},
+      {"ca", "FILE",
+       "tls: certificates of the authorities that senders' are from"},
+      {"cert", "FILE", "tls: our certificate"},
+      {"tls-key", "FILE", "tls: its private key, mode 0600"},
+      {"key", "FILE",
+       "with --format: keys for encrypted traces; also env:NAME, keyring:NAME, "
+       "credential:NAME; may be given several times",
+       /*repeated=*/true},
+      {"max-clients", "N", "connections; default 1024"},
+      {"max-per-peer", "N", "connections from one address or user; default 64"},
+      {"max-block", "SIZE", "a block of a trace; default 17M"},
+      {"max-memory", "SIZE",
+       "with --format: of all senders together; default 512M"},
+      {"max-trace", "SIZE", "a trace; default: no limit"},
+      {"max-traces", "N", "files in DIR; default 65536"},
+      {"keep", "TIME",
+       "--out: remove traces to which nothing came for so long: 36h, 14d"},
+      {"keep-size", "SIZE",
        "--out: where all together are larger, remove the oldest of whoever has "
-       "most")  //
-      ("keep-sender", text("SIZE"),
-       "--out: remove the oldest of each sender that has more")  //
-      ("keep-free", text("SIZE|N%"),
-       "--out: the same as --keep-size where the file system has less room")  //
-      ("systemd",
-       "listen at the sockets that the service manager hands over, too")  //
-      ("list", text("DIR"),
-       "list the traces in it, with sender, size and age, and exit")  //
-      ("user", text("NAME"),
-       "turn into this user once all sockets, keys and DIR are open")  //
-      ("sandbox", text("on|off"),
-       "give up what receiving does not need; default on")  //
-      ("log", text("WHERE"),
+       "most"},
+      {"keep-sender", "SIZE",
+       "--out: remove the oldest of each sender that has more"},
+      {"keep-free", "SIZE|N%",
+       "--out: the same as --keep-size where the file system has less room"},
+      {"systemd", "",
+       "listen at the sockets that the service manager hands over, too"},
+      {"list", "DIR",
+       "list the traces in it, with sender, size and age, and exit"},
+      {"user", "NAME",
+       "turn into this user once all sockets, keys and DIR are open"},
+      {"sandbox", "on|off", "give up what receiving does not need; default on"},
+      {"log", "WHERE",
        "journal, syslog (either with :SOCKET behind it), stderr or none; "
-       "default: standard error")  //
-      ("metrics", text("ADDRESS"),
+       "default: standard error"},
+      {"metrics", "ADDRESS",
        "serve OpenMetrics text at unix:PATH or HOST:PORT, /metrics, and "
-       "whether all is well at /health")  //
-      ("metrics-group", text("GROUP"),
-       "who else may use the socket of --metrics unix:PATH")  //
-      ("quiet,q", "say nothing of senders that come and go")  //
-      ("help,h", "print this and exit")                       //
-      ("version", "print the version and exit");
-  options.add(FleetOptionTexts());
-  return options;
+       "whether all is well at /health"},
+      {"metrics-group", "GROUP",
+       "who else may use the socket of --metrics unix:PATH"},
+      {"quiet,q", "", "say nothing of senders that come and go"},
+      HelpOption(),
+      VersionOption()};
+}
+
+// All of them, as they are read.
+CommandOptions KnownOptions() {
+  CommandOptions all = VisibleOptions();
+  const OptionGroup fleet = FleetOptionRows();
+  all.insert(all.end(), fleet.rows.begin(), fleet.rows.end());
+  return all;
 }
 
 Status TakeRetention(const CommandLine& given, RecvOptions* result) {
@@ -263,7 +259,7 @@ std::string RecvHelp() {
          "       tracefs-recv --list DIR\n"
          "Receive the traces of tracefs-mount's output drivers tcp, tls and "
          "unix,\nor take them from a broker between hosts.\n\n"
-      << VisibleOptions()
+      << OptionsText(VisibleOptions(), {FleetOptionRows()})
       << "\nExamples:\n"
          "  tracefs-recv --listen tcp::9900 --out /var/lib/traces --user "
          "traces\n"
@@ -286,7 +282,7 @@ std::string RecvHelp() {
 
 Result<RecvOptions> ParseRecvOptions(int argc, const char* const* argv) {
   const Result<CommandLine> line =
-      CommandLine::Parse(argc, argv, VisibleOptions(), "", kSeeHelp);
+      CommandLine::Parse(argc, argv, KnownOptions(), "", kSeeHelp);
   if (!line.ok()) return line.status();
   const CommandLine& given = *line;
   RecvOptions result;

@@ -13,8 +13,6 @@
 namespace tracefs {
 namespace {
 
-namespace po = boost::program_options;
-
 constexpr std::array kTexts = {"group",       "subject",         "stream",
                                "create",      "creds",           "topic",
                                "broker-user", "broker-password", "broker-clear",
@@ -145,44 +143,39 @@ Status TakeBroker(const CommandLine& given, BrokerSpec* spec) {
 
 }  // namespace
 
-po::options_description FleetOptionTexts() {
-  const auto text = [](const char* name) {
-    return po::value<std::string>()->value_name(name);
-  };
-  po::options_description options("Options for --from");
-  options.add_options()  //
-      ("from", text("BROKER"),
-       "take blocks from nats:HOST:PORT,… or kafka:HOST:PORT,… instead of "
-       "listening, as one of a group, and store them in --out DIR by host and "
-       "day: as traces or, with --format, as tables")  //
-      ("group", text("NAME"),
-       "receivers of the same group share the work; default tracefs-recv")  //
-      ("subject", text("NAME"),
-       "of NATS: what subjects begin with; default tracefs")         //
-      ("stream", text("NAME"), "of JetStream; default TRACEFS")      //
-      ("create", "make the stream if it is not there")               //
-      ("creds", text("FILE"), "a user's credentials for NATS")       //
-      ("topic", text("NAME"), "of Kafka; default tracefs")           //
-      ("broker-user", text("NAME"), "or a user of the broker's")     //
-      ("broker-password", text("FILE"), "a file with his password")  //
-      ("broker-clear",
-       "send it also where whoever is on the way could read it")  //
-      ("sasl", text("HOW"),
-       "how he proves it to Kafka: plain, scram-sha-256 or scram-sha-512 (the "
-       "default)")  //
-      ("hosts", text("FILE"),
-       "names of hosts, a line each: others are refused")  //
-      ("every", text("TIME"),
-       "with --format: how long blocks gather for a file; default 30s")  //
-      ("merge", text("TIME"),
-       "with --format parquet or jsonl: files of each such time become one "
-       "when it is over; default 1h, 0: never")  //
-      ("redeliver", text("TIME"),
-       "when what a receiver had that was killed comes again; default 30s; of "
-       "NATS for a new group, and with --format twice --every more")  //
-      ("gap", text("TIME"),
-       "how long blocks wait for those before them; default 90s");
-  return options;
+OptionGroup FleetOptionRows() {
+  return {
+      "Options for --from",
+      {{"from", "BROKER",
+        "take blocks from nats:HOST:PORT,… or kafka:HOST:PORT,… instead of "
+        "listening, as one of a group, and store them in --out DIR by host and "
+        "day: as traces or, with --format, as tables"},
+       {"group", "NAME",
+        "receivers of the same group share the work; default tracefs-recv"},
+       {"subject", "NAME",
+        "of NATS: what subjects begin with; default tracefs"},
+       {"stream", "NAME", "of JetStream; default TRACEFS"},
+       {"create", "", "make the stream if it is not there"},
+       {"creds", "FILE", "a user's credentials for NATS"},
+       {"topic", "NAME", "of Kafka; default tracefs"},
+       {"broker-user", "NAME", "or a user of the broker's"},
+       {"broker-password", "FILE", "a file with his password"},
+       {"broker-clear", "",
+        "send it also where whoever is on the way could read it"},
+       {"sasl", "HOW",
+        "how he proves it to Kafka: plain, scram-sha-256 or scram-sha-512 (the "
+        "default)"},
+       {"hosts", "FILE", "names of hosts, a line each: others are refused"},
+       {"every", "TIME",
+        "with --format: how long blocks gather for a file; default 30s"},
+       {"merge", "TIME",
+        "with --format parquet or jsonl: files of each such time become one "
+        "when it is over; default 1h, 0: never"},
+       {"redeliver", "TIME",
+        "when what a receiver had that was killed comes again; default 30s; of "
+        "NATS for a new group, and with --format twice --every more"},
+       {"gap", "TIME",
+        "how long blocks wait for those before them; default 90s"}}};
 }
 
 Status CheckNoFleetOptions(const CommandLine& given) {

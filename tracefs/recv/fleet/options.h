@@ -1,15 +1,13 @@
 // The options of tracefs-recv --from.
 #pragma once
 
-#include <boost/program_options.hpp>
-
 #include "tracefs/command/command_line.h"
 #include "tracefs/recv/fleet/run.h"
 
 namespace tracefs {
 
 // For --help.
-boost::program_options::options_description FleetOptionTexts();
+OptionGroup FleetOptionRows();
 
 // What was given. `keys` are read by who runs it. kInvalid, with what is
 // expected.

@@ -1,56 +1,67 @@
 #include "tracefs/tools/anon/options.h"
 
 #include <algorithm>
-#include <boost/program_options.hpp>
 #include <sstream>
 
 #include "anonymize/policy.h"
+#include "tracefs/base/units.h"
 #include "tracefs/command/command_line.h"
 
 namespace tracefs::anonymize {
 namespace {
 
-namespace po = boost::program_options;
 using Strings = std::vector<std::string>;
 
 constexpr char kSeeHelp[] = " (see tracefs-anon --help)";
 constexpr unsigned kMaxThreads = 256;
 constexpr size_t kMaxCache = size_t{1} << 26;
 
-po::options_description VisibleOptions() {
-  po::options_description options("Options");
-  options.add_options()  //
-      ("policy", po::value<std::string>()->value_name("POLICY"),
-       "what becomes of each field: a profile or a file")  //
-      ("keys", po::value<Strings>()->value_name("FILE"),
+CommandOptions VisibleOptions() {
+  return {
+      {"policy", "POLICY", "what becomes of each field: a profile or a file"},
+      {"keys", "FILE",
        "keys of anonymisation: a master secret (tracefs-keygen secret), "
-       "derived "
-       "keys (tracefs-keygen --derive), age identities; also env:NAME, "
-       "keyring:NAME; may be given several times")  //
-      ("reveal", po::value<std::string>()->value_name("DOMAIN,..."),
-       "undo what was done to these domains, or to 'all'")  //
-      ("audit", po::value<std::string>()->value_name("TRACE"),
-       "look for leaks in an anonymised trace, and say what risk remains")  //
-      ("against", po::value<std::string>()->value_name("ORIGINAL"),
-       "--audit: search the trace for every value of the original that the "
-       "policy protects")  //
-      ("quasi", po::value<std::string>()->value_name("CLASS,..."),
-       "--audit: fields that might identify together; default uid,gid,comm")  //
-      ("ok", po::value<Strings>()->value_name("WORD"),
-       "--audit: finding this is no leak; may be given several times")  //
-      ("explain", "print what a policy does to each field, and exit")   //
-      ("trace-key", po::value<Strings>()->value_name("FILE"),
-       "keys for encrypted traces, as tracefs-dump --key")  //
-      ("threads", po::value<unsigned>()->value_name("N"),
-       "default: one for each processor; the output is the same")  //
-      ("cache", po::value<size_t>()->value_name("N"),
-       "values remembered in each domain, 0 for none; the output is the "
-       "same")                                                            //
-      ("salvage", "leave out what is damaged instead of stopping there")  //
-      ("quiet,q", "no progress, no summary")                              //
-      ("help,h", "print this and exit")                                   //
-      ("version", "print the version and exit");
-  return options;
+       "derived keys (tracefs-keygen --derive), age identities; also env:NAME, "
+       "keyring:NAME; may be given several times",
+       /*repeated=*/true},
+      {.name = "reveal",
+       .value = "DOMAIN,...",
+       .help = "undo what was done to these domains, or to 'all'",
+       .excludes = "audit explain",
+       .needs = "keys"},
+      {.name = "audit",
+       .value = "TRACE",
+       .help =
+           "look for leaks in an anonymised trace, and say what risk remains",
+       .excludes = "explain keys"},
+      {.name = "against",
+       .value = "ORIGINAL",
+       .help = "--audit: search the trace for every value of the original that "
+               "the policy protects",
+       .needs = "audit"},
+      {.name = "quasi",
+       .value = "CLASS,...",
+       .help =
+           "--audit: fields that might identify together; default uid,gid,comm",
+       .needs = "audit"},
+      {.name = "ok",
+       .value = "WORD",
+       .help = "--audit: finding this is no leak; may be given several times",
+       .repeated = true,
+       .needs = "audit"},
+      {.name = "explain",
+       .help = "print what a policy does to each field, and exit",
+       .needs = "policy"},
+      {"trace-key", "FILE", "keys for encrypted traces, as tracefs-dump --key",
+       /*repeated=*/true},
+      {"threads", "N",
+       "default: one for each processor; the output is the same"},
+      {"cache", "N",
+       "values remembered in each domain, 0 for none; the output is the same"},
+      {"salvage", "", "leave out what is damaged instead of stopping there"},
+      {"quiet,q", "", "no progress, no summary"},
+      HelpOption(),
+      VersionOption()};
 }
 
 }  // namespace
@@ -66,7 +77,7 @@ std::string AnonHelp() {
          "or "
          "- for\nstandard input; OUT is a new file, - for standard output, or "
          "a folder, which\nseveral inputs need. Inputs are never changed.\n\n"
-      << VisibleOptions() << "\nProfiles:\n";
+      << OptionsText(VisibleOptions()) << "\nProfiles:\n";
   for (const Profile& profile : Profiles()) {
     // The first line says what it is for.
     std::string line(profile.text.substr(0, profile.text.find('\n')));
@@ -93,13 +104,6 @@ Result<AnonOptions> ParseAnonOptions(int argc, const char* const* argv) {
   result.help = given.Has("help");
   result.version = given.Has("version");
   if (result.help || result.version) return result;
-  const int modes = (given.Has("reveal") ? 1 : 0) +
-                    (given.Has("audit") ? 1 : 0) +
-                    (given.Has("explain") ? 1 : 0);
-  if (modes > 1) {
-    return Status::Invalid(
-        "--reveal, --audit and --explain exclude each other");
-  }
   result.policy = given.Text("policy");
   result.keys = given.Texts("keys");
   result.trace_keys = given.Texts("trace-key");
@@ -112,39 +116,33 @@ Result<AnonOptions> ParseAnonOptions(int argc, const char* const* argv) {
   result.salvage = given.Has("salvage");
   result.quiet = given.Has("quiet");
   if (given.Has("threads")) {
-    result.threads = given.As<unsigned>("threads");
-    if (result.threads == 0 || result.threads > kMaxThreads) {
+    const auto threads = ParseUnsigned(given.Text("threads"));
+    if (!threads || *threads == 0 || *threads > kMaxThreads) {
       return Status::Invalid("--threads takes 1 to " +
                              std::to_string(kMaxThreads));
     }
+    result.threads = static_cast<unsigned>(*threads);
   }
   if (given.Has("cache")) {
-    result.cache_entries = given.As<size_t>("cache");
-    if (result.cache_entries > kMaxCache) {
+    const auto entries = ParseUnsigned(given.Text("cache"));
+    if (!entries || *entries > kMaxCache) {
       return Status::Invalid("--cache takes at most " +
                              std::to_string(kMaxCache));
     }
+    result.cache_entries = *entries;
   }
   Strings traces = given.Texts("trace");
-  if (!given.Has("audit") &&
-      (given.Has("against") || given.Has("quasi") || given.Has("ok"))) {
-    return Status::Invalid("--against, --quasi and --ok belong to --audit");
-  }
   if (given.Has("audit")) {
     result.mode = AnonOptions::Mode::kAudit;
-    if (!traces.empty() || given.Has("keys")) {
+    if (!traces.empty()) {
       return Status::Invalid(
-          "--audit takes a trace and, with --against, its original, and no "
-          "keys" +
+          "--audit takes a trace and, with --against, its original" +
           std::string(kSeeHelp));
     }
     return result;
   }
   if (given.Has("explain")) {
     result.mode = AnonOptions::Mode::kExplain;
-    if (!given.Has("policy")) {
-      return Status::Invalid("--explain needs --policy");
-    }
     if (traces.size() > 1) {
       return Status::Invalid("--explain takes one trace, or none");
     }
@@ -160,7 +158,6 @@ Result<AnonOptions> ParseAnonOptions(int argc, const char* const* argv) {
     if (result.reveal.empty()) {
       return Status::Invalid("--reveal needs the names of domains, or 'all'");
     }
-    if (result.keys.empty()) return Status::Invalid("--reveal needs --keys");
   } else if (!given.Has("policy")) {
     return Status::Invalid("--policy says what becomes of the trace" +
                            std::string(kSeeHelp));

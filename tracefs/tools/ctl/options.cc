@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/program_options.hpp>
 #include <limits>
 #include <optional>
 #include <span>
@@ -17,8 +16,6 @@
 
 namespace tracefs {
 namespace {
-
-namespace po = boost::program_options;
 
 constexpr char kSeeHelp[] = " (see tracefs-ctl --help)";
 constexpr uint64_t kMaxPatienceS = 86400;
@@ -90,60 +87,53 @@ std::string Joined(std::span<const std::string_view> names) {
   return text;
 }
 
-po::options_description VisibleOptions() {
-  po::options_description options("Options");
-  options.add_options()  //
-      ("all",
+CommandOptions VisibleOptions() {
+  return {
+      {"all", "",
        "instead of MNT: all mounts of the caller on this host, one after "
-       "another; top shows them together")  //
-      ("as-owner",
+       "another; top shows them together"},
+      {"as-owner", "",
        "as root: act on a mount of another user, too, with the ids of that "
-       "user; with --all on everybody's")  //
-      ("json",
-       "list, explain, stats, add, rules, unmount: the mount's answer as "
-       "JSON")                                                    //
-      ("follow", "rules: print alarms from now on, a line each")  //
-      ("timeout", po::value<std::string>()->value_name("SECONDS"),
-       "how long to wait for an answer; default 60, of unmount 600")  //
-      ("format", po::value<std::string>()->value_name("NAME"),
-       ("tail: output format: " + LineFormatNames() + "; default text")
-           .c_str())                                             //
-      ("utc", "tail, text: times in UTC instead of local time")  //
-      ("epoch", "tail, text: times in seconds since 1970")       //
-      ("interval", po::value<std::string>()->value_name("TIME"),
-       "top: between two pictures, such as 500ms; default 2s")  //
-      ("rounds,n", po::value<std::string>()->value_name("N"),
+       "user; with --all on everybody's"},
+      {"json", "",
+       "list, explain, stats, add, rules, unmount: the mount's answer as JSON"},
+      {"follow", "", "rules: print alarms from now on, a line each"},
+      {"timeout", "SECONDS",
+       "how long to wait for an answer; default 60, of unmount 600"},
+      {"format", "NAME",
+       "tail: output format: " + LineFormatNames() + "; default text"},
+      {"utc", "", "tail, text: times in UTC instead of local time"},
+      {"epoch", "", "tail, text: times in seconds since 1970"},
+      {"interval", "TIME",
+       "top: between two pictures, such as 500ms; default 2s"},
+      {"rounds,n", "N",
        "top: end after so many pictures, default 1 where the output is no "
-       "terminal; tail: after so many operations")  //
-      ("batch,b",
-       "top: plain text, a picture after the other, on a terminal "
-       "too")                                          //
-      ("once", "top: the same as --batch --rounds 1")  //
-      ("view", po::value<std::string>()->value_name("VIEW"),
-       ("top: " + Joined(screen::ViewNames()) +
-        "; begins with it; as plain text all its rows")
-           .c_str())  //
-      ("sort", po::value<std::string>()->value_name("COLUMN"),
-       ("top: " + Joined(screen::ColumnNames()) +
-        "; default count. With --by: any column; -COLUMN: smallest first")
-           .c_str())  //
-      ("by", po::value<std::string>()->value_name("KEYS"),
+       "terminal; tail: after so many operations"},
+      {"batch,b", "",
+       "top: plain text, a picture after the other, on a terminal too"},
+      {"once", "", "top: the same as --batch --rounds 1"},
+      {"view", "VIEW",
+       "top: " + Joined(screen::ViewNames()) +
+           "; begins with it; as plain text all its rows"},
+      {"sort", "COLUMN",
+       "top: " + Joined(screen::ColumnNames()) +
+           "; default count. With --by: any column; -COLUMN: smallest first"},
+      {"by", "KEYS",
        "top: a table an interval instead of the screen, of operations grouped "
        "by op, cname, dir(2), path and others, as of tracefs-dump --by; with "
-       "--json as JSON Lines")  //
-      ("values", po::value<std::string>()->value_name("VALUES"),
+       "--json as JSON Lines"},
+      {"values", "VALUES",
        "top --by: count, errors, bytes, latency (the default), time, mean, "
-       "p50, p99, max, size and others")  //
-      ("top", po::value<std::string>()->value_name("N"),
-       "top --by: that many rows, then one line of all others; all: every "
-       "row. Default: 20 on a terminal, else all")  //
-      ("also", po::value<std::vector<std::string>>()->value_name("MNT"),
-       "top: another mount to look at; may be given several times")  //
-      ("color", po::value<std::string>()->value_name("WHEN"),
-       "top: auto, always or never; default auto")  //
-      ("help,h", "print this and exit")             //
-      ("version", "print the version and exit");
-  return options;
+       "p50, p99, max, size and others"},
+      {"top", "N",
+       "top --by: that many rows, then one line of all others; all: every row. "
+       "Default: 20 on a terminal, else all"},
+      {"also", "MNT",
+       "top: another mount to look at; may be given several times",
+       /*repeated=*/true},
+      {"color", "WHEN", "top: auto, always or never; default auto"},
+      HelpOption(),
+      VersionOption()};
 }
 
 // A number in a sentence about `what`.
@@ -355,7 +345,7 @@ std::string CtlHelp() {
     out << "  " << left << row.help << '\n';
   }
   out << "\nTRACER is the id of a tracer, as list has it, or its name.\n\n"
-      << VisibleOptions()
+      << OptionsText(VisibleOptions())
       << "\nExamples:\n"
          "  tracefs-ctl /data explain\n"
          "  tracefs-ctl /data tail 'op = unlink AND errno = 0'\n"

@@ -1,7 +1,6 @@
 #include "tracefs/tools/deps/options.h"
 
 #include <algorithm>
-#include <boost/program_options.hpp>
 #include <sstream>
 #include <utility>
 
@@ -11,71 +10,71 @@
 namespace tracefs {
 namespace {
 
-namespace po = boost::program_options;
 using Strings = std::vector<std::string>;
 
 constexpr char kSeeHelp[] = " (see tracefs-deps --help)";
 
-po::options_description VisibleOptions() {
-  po::options_description options("Options");
-  options.add_options()  //
-      ("trace,t", po::value<Strings>()->value_name("TRACE"),
-       "the trace of a build: a file, or a folder; may be given several "
-       "times")  //
-      ("reverse",
-       "what was made from TARGET, instead of what it was made "
-       "from")  //
-      ("direct",
-       "one step, or with --module up to these; else on and on")  //
-      ("no-pipes", "do not follow what went through pipes")       //
-      ("closure", po::value<std::string>()->value_name("WHICH"),
+CommandOptions VisibleOptions() {
+  CommandOptions options = {
+      {"trace,t", "TRACE",
+       "the trace of a build: a file, or a folder; may be given several times",
+       /*repeated=*/true},
+      {"reverse", "",
+       "what was made from TARGET, instead of what it was made from"},
+      {"direct", "", "one step, or with --module up to these; else on and on"},
+      {"no-pipes", "", "do not follow what went through pipes"},
+      {"closure", "WHICH",
        "flow: only who wrote and read what; both (default): a writer that read "
        "nothing counts as the nearest ancestor whose processes did; tree: a "
-       "writer counts as his whole job")  //
-      ("wrap-shells",
-       "a writer counts as the shell that ran it, with all that it ran")  //
-      ("exclude", po::value<Strings>()->value_name("PATTERN"),
-       "files that are found but lead no further; may be given several "
-       "times")  //
-      ("exclude-command", po::value<Strings>()->value_name("PATTERN"),
-       "processes whose command line matches lead nowhere")  //
-      ("negate", "patterns exclude what they do not match")  //
-      ("module", po::value<Strings>()->value_name("PATTERN"),
-       "with --direct: files that are not gone through")  //
-      ("job-maker", po::value<Strings>()->value_name("PATTERN"),
-       "programs whose children are jobs, besides make and ninja")  //
-      ("config", po::value<std::string>()->value_name("FILE"),
-       "patterns as CAS has them in .bas_config: JSON")            //
-      ("sources", "only files that no process was seen to write")  //
-      ("format", po::value<std::string>()->value_name("NAME"),
+       "writer counts as his whole job"},
+      {"wrap-shells", "",
+       "a writer counts as the shell that ran it, with all that it ran"},
+      {"exclude", "PATTERN",
+       "files that are found but lead no further; may be given several times",
+       /*repeated=*/true},
+      {"exclude-command", "PATTERN",
+       "processes whose command line matches lead nowhere", /*repeated=*/true},
+      {.name = "negate",
+       .help = "patterns exclude what they do not match",
+       .needs = "exclude exclude-command config"},
+      {.name = "module",
+       .value = "PATTERN",
+       .help = "with --direct: files that are not gone through",
+       .repeated = true,
+       .needs = "direct"},
+      {"job-maker", "PATTERN",
+       "programs whose children are jobs, besides make and ninja",
+       /*repeated=*/true},
+      {"config", "FILE", "patterns as CAS has them in .bas_config: JSON"},
+      {"sources", "", "only files that no process was seen to write"},
+      {"format", "NAME",
        "list (default), json, dot (Graphviz), depfile (make's .d), dyndep "
-       "(Ninja's)")                                                     //
-      ("compile-commands", "print compile_commands.json of the build")  //
-      ("sets",
-       "what each command read, wrote and asked for; TARGETs are then "
-       "pids or words of commands")  //
-      ("check-ninja", po::value<std::string>()->value_name("FILE"),
-       "compare with what ninja -t deps, query or graph printed")  //
-      ("check-make", po::value<std::string>()->value_name("FILE"),
-       "compare with what make -pn printed")  //
-      ("build-dir", po::value<std::string>()->value_name("DIR"),
+       "(Ninja's)"},
+      {"compile-commands", "", "print compile_commands.json of the build"},
+      {"sets", "",
+       "what each command read, wrote and asked for; TARGETs are then pids or "
+       "words of commands"},
+      {"check-ninja", "FILE",
+       "compare with what ninja -t deps, query or graph printed"},
+      {"check-make", "FILE", "compare with what make -pn printed"},
+      {"build-dir", "DIR",
        "where relative names of these and of TARGETs begin; default: the "
-       "working directory, then the mount point")                   //
-      ("double-writes", "files that more than one process wrote")   //
-      ("races", "reads that race with writes of another process")   //
-      ("absent", "names that were looked for and are never there")  //
-      ("unused",
-       "files that were made and never read; TARGETs are wanted "
-       "anyway")  //
-      ("rebuilt", po::value<std::string>()->value_name("OLD"),
-       "why was TARGET made again? OLD is the trace of the build before")  //
-      ("all", "--double-writes: also of a process and its descendants")    //
-      ("mount-point", po::value<std::string>()->value_name("DIR"),
-       "where the paths of the trace begin, if not where it was mounted")  //
-      ("key", po::value<Strings>()->value_name("FILE"),
-       "keys for encrypted traces; also env:NAME, keyring:NAME")  //
-      ("help,h", "print this and exit")                           //
-      ("version", "print the version and exit");
+       "working directory, then the mount point"},
+      {"double-writes", "", "files that more than one process wrote"},
+      {"races", "", "reads that race with writes of another process"},
+      {"absent", "", "names that were looked for and are never there"},
+      {"unused", "",
+       "files that were made and never read; TARGETs are wanted anyway"},
+      {"rebuilt", "OLD",
+       "why was TARGET made again? OLD is the trace of the build before"},
+      {.name = "all",
+       .help = "--double-writes: also of a process and its descendants",
+       .needs = "double-writes"},
+      {"mount-point", "DIR",
+       "where the paths of the trace begin, if not where it was mounted"},
+      KeyOption(),
+      HelpOption(),
+      VersionOption()};
   AddPagerOptions(&options);
   return options;
 }
@@ -117,9 +116,6 @@ Status ReadQuestion(const CommandLine& given, DepsOptions* result) {
   result->declared = given.Text("check-ninja") + given.Text("check-make");
   result->before = given.Text("rebuilt");
   result->everything = given.Has("all");
-  if (result->everything && q != DepsQuestion::kDoubleWrites) {
-    return Status::Invalid("--all is for --double-writes");
-  }
   return {};
 }
 
@@ -216,9 +212,6 @@ Status ReadDependencies(const CommandLine& given, DepsOptions* result) {
   if (options.negate && !patterns) {
     return Status::Invalid("--negate needs --exclude or --exclude-command");
   }
-  if (!options.modules.empty() && !options.direct) {
-    return Status::Invalid("--module is for --direct");
-  }
   return {};
 }
 
@@ -229,7 +222,7 @@ std::string DepsHelp() {
   out << "Usage: tracefs-deps [OPTION]... --trace TRACE TARGET...\n"
          "Say what a file was made from, and what is made from it. TARGET is a "
          "path, or its\nend.\n\n"
-      << VisibleOptions()
+      << OptionsText(VisibleOptions())
       << "\nPatterns are those of fnmatch(3); * matches / too. Commands are "
          "their arguments\nwith blanks between.\n"
          "\nExamples:\n"
@@ -258,9 +251,7 @@ Result<DepsOptions> ParseDepsOptions(int argc, const char* const* argv) {
   result.targets = given.Texts("target");
   result.traces = given.Texts("trace");
   result.keys = given.Texts("key");
-  auto pager = ReadPagerOptions(given);
-  if (!pager.ok()) return pager.status();
-  result.pager = *std::move(pager);
+  result.pager = ReadPagerOptions(given);
   result.build_folder = given.Text("build-dir");
   result.has_mount_point = given.Has("mount-point");
   result.mount_point = given.Text("mount-point");

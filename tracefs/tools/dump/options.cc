@@ -1,7 +1,6 @@
 #include "tracefs/tools/dump/options.h"
 
 #include <algorithm>
-#include <boost/program_options.hpp>
 #include <sstream>
 #include <utility>
 
@@ -13,72 +12,73 @@
 namespace tracefs {
 namespace {
 
-namespace po = boost::program_options;
-
 constexpr char kSeeHelp[] = " (see tracefs-dump --help)";
 
-po::options_description VisibleOptions() {
-  po::options_description options("Options");
-  options.add_options()                                                       //
-      ("format", po::value<std::string>()->value_name("NAME"),                //
-       ("output format: " + ExportFormatNames() + "; default text").c_str())  //
-      ("output,o", po::value<std::string>()->value_name("FILE"),
-       "write there instead; FILE is replaced as a whole, when all is written, "
-       "or not at all")  //
-      ("columns", po::value<std::string>()->value_name("A,B"),
-       "of tables: which columns, in which order; all: every one")  //
-      ("set", po::value<std::vector<std::string>>()->value_name("NAME=VALUE"),
-       "a choice of the format, see below; may be given several times")  //
-      ("bxl-version", po::value<std::string>()->value_name("N"),
-       "buildxl: the same as --set version=N")  //
-      ("bxl-escape", po::value<std::string>()->value_name("HOW"),
-       "buildxl: the same as --set escape=HOW")  //
-      ("root-pid", po::value<std::string>()->value_name("PID"),
-       "buildxl: the same as --set root-pid=PID")  //
-      ("safe-numbers",
+CommandOptions VisibleOptions() {
+  CommandOptions options = {
+      {"format", "NAME",  //
+       ("output format: " + ExportFormatNames() + "; default text").c_str()},
+      OutputOption(),
+      {"columns", "A,B",
+       "of tables: which columns, in which order; all: every one"},
+      {"set", "NAME=VALUE",
+       "a choice of the format, see below; may be given several times",
+       /*repeated=*/true},
+      {"bxl-version", "N", "buildxl: the same as --set version=N"},
+      {"bxl-escape", "HOW", "buildxl: the same as --set escape=HOW"},
+      {"root-pid", "PID", "buildxl: the same as --set root-pid=PID"},
+      {"safe-numbers", "",
        "JSON: whole numbers beyond 2^53 as strings, for readers that take "
-       "every "
-       "number for a double")  //
-      ("from", po::value<std::string>()->value_name("TIME"),
+       "every number for a double"},
+      {"from", "TIME",
        "only operations that began at TIME or later: 2026-01-02T14:03:05.25, "
        "14:03:05, +5s after the begin of the trace, -5s before its end, 25%, "
-       "@NANOSECONDS since 1970")  //
-      ("to", po::value<std::string>()->value_name("TIME"),
-       "only operations that began before TIME")  //
-      ("overlapping",
-       "with --from: also operations that had not ended then")  //
-      ("filter", po::value<std::string>()->value_name("EXPR"),
-       "only operations that match EXPR, in the language of capture filters")  //
-      ("browse",
-       "show them on a screen to sort, search and open (? there tells how)")  //
-      ("color", po::value<std::string>()->value_name("WHEN"),
-       "--browse: auto, always or never; default auto")                   //
-      ("follow,f", "go on as a trace that is still being written grows")  //
-      ("wait", "wait first until nobody writes the traces any more")      //
-      ("header", "print what each trace says of itself instead")          //
-      ("extract", po::value<std::string>()->value_name("WHAT"),
-       ("print as it was recorded what the header of each trace embeds: " +
-        ExtractNames())
-           .c_str())                                              //
-      ("stats", "print counts per operation and losses instead")  //
-      ("check-replayable",
-       "say what the traces lack to be replayed instead; as text, or JSON with "
-       "--format jsonl")  //
-      ("key", po::value<std::vector<std::string>>()->value_name("FILE"),
-       "keys for encrypted traces; also env:NAME, keyring:NAME; may be given "
-       "several times")  //
-      ("utc",
-       "times, also those of --from and --to, in UTC instead of local "
-       "time")  //
-      ("time-format", po::value<std::string>()->value_name("FORM"),
+       "@NANOSECONDS since 1970"},
+      ToOption(),
+      {.name = "overlapping",
+       .help = "with --from: also operations that had not ended then",
+       .needs = "from"},
+      {"filter", "EXPR",
+       "only operations that match EXPR, in the language of capture filters"},
+      {.name = "browse",
+       .help =
+           "show them on a screen to sort, search and open (? there tells how)",
+       .excludes =
+           "format output stats header extract follow by every hist plot sort "
+           "top values columns limit set time-format safe-numbers"},
+      {.name = "color",
+       .value = "WHEN",
+       .help = "--browse: auto, always or never; default auto",
+       .needs = "browse"},
+      {"follow,f", "", "go on as a trace that is still being written grows"},
+      WaitOption(),
+      {.name = "header",
+       .help = "print what each trace says of itself instead",
+       .excludes = "follow"},
+      {.name = "extract",
+       .value = "WHAT",
+       .help =
+           "print as it was recorded what the header of each trace embeds: " +
+           ExtractNames(),
+       .excludes = "header stats follow filter"},
+      {"stats", "", "print counts per operation and losses instead"},
+      {.name = "check-replayable",
+       .help = "say what the traces lack to be replayed instead; as text, or "
+               "JSON with --format jsonl",
+       .excludes = "header stats follow filter extract browse from to output "
+                   "by every hist plot limit wait"},
+      KeyOption(),
+      {"utc", "",
+       "times, also those of --from and --to, in UTC instead of local time"},
+      {"time-format", "FORM",
        "text, csv: clock, date, iso, epoch, ns, relative (to the first one "
-       "shown) or delta (to the one before)")       //
-      ("epoch", "the same as --time-format epoch")  //
-      ("date",
+       "shown) or delta (to the one before)"},
+      {"epoch", "", "the same as --time-format epoch"},
+      {"date", "",
        "the same as --time-format date; else a line tells where the day "
-       "changes")                        //
-      ("help,h", "print this and exit")  //
-      ("version", "print the version and exit");
+       "changes"},
+      HelpOption(),
+      VersionOption()};
   AddQueryOptions(&options);
   AddPagerOptions(&options);
   return options;
@@ -150,30 +150,17 @@ Status ReadTimes(const CommandLine& given, DumpOptions* result) {
     *spec = *read;
   }
   result->overlapping = given.Has("overlapping");
-  if (result->overlapping && !result->from) {
-    return Status::Invalid("--overlapping needs --from");
-  }
   return {};
 }
 
 Status ReadBrowse(const CommandLine& given, DumpOptions* result) {
   result->browse = given.Has("browse");
   if (given.Has("color")) {
-    if (!result->browse) return Status::Invalid("--color is for --browse");
     const auto wish = screen::ParseColour(given.Text("color"));
     if (!wish.ok()) return wish.status();
     result->colour = *wish;
   }
   if (!result->browse) return {};
-  for (const char* other :
-       {"format", "output", "stats", "header", "extract", "follow", "by",
-        "every", "hist", "plot", "sort", "top", "values", "columns", "limit",
-        "set", "time-format", "safe-numbers"}) {
-    if (given.Has(other)) {
-      return Status::Invalid("--browse and --" + std::string(other) +
-                             " exclude each other");
-    }
-  }
   const std::vector<std::string> traces = given.Texts("trace");
   if (std::count(traces.begin(), traces.end(), "-") != 0) {
     return Status::Invalid(
@@ -254,7 +241,7 @@ std::string DumpHelp() {
   out << "Usage: tracefs-dump [OPTION]... TRACE...\n"
          "Print the operations of traces in order of time. TRACE is a file or "
          "pipe, or -\nfor standard input; several are merged.\n\n"
-      << VisibleOptions() << "\nFormats:\n";
+      << OptionsText(VisibleOptions()) << "\nFormats:\n";
   for (const ExportFormat& format : ExportFormats()) {
     std::string name(format.name);
     name.resize(std::max<size_t>(name.size(), 11), ' ');
@@ -300,23 +287,9 @@ Result<DumpOptions> ParseDumpOptions(int argc, const char* const* argv) {
       return Status::Invalid("--extract: there is no \"" + result.extract +
                              "\"; there are " + ExtractNames());
     }
-    for (const char* other : {"header", "stats", "follow", "filter"}) {
-      if (given.Has(other)) {
-        return Status::Invalid("--extract and --" + std::string(other) +
-                               " exclude each other");
-      }
-    }
   }
   result.check_replayable = given.Has("check-replayable");
   if (result.check_replayable) {
-    for (const char* other :
-         {"header", "stats", "follow", "filter", "extract", "browse", "from",
-          "to", "output", "by", "every", "hist", "plot", "limit", "wait"}) {
-      if (given.Has(other)) {
-        return Status::Invalid("--check-replayable and --" +
-                               std::string(other) + " exclude each other");
-      }
-    }
     const std::string format = given.Text("format");
     if (!format.empty() && format != "text" && format != "jsonl") {
       return Status::Invalid(
@@ -343,9 +316,6 @@ Result<DumpOptions> ParseDumpOptions(int argc, const char* const* argv) {
   }
   if (Status s = ReadTimes(given, &result); !s.ok()) return s;
   if (Status s = ReadOutput(given, &result); !s.ok()) return s;
-  if (result.header && result.follow) {
-    return Status::Invalid("--header and --follow exclude each other");
-  }
   if (result.wait && result.follow) {
     return Status::Invalid(
         "--wait and --follow exclude each other: the one begins when the trace "
@@ -355,9 +325,7 @@ Result<DumpOptions> ParseDumpOptions(int argc, const char* const* argv) {
     return Status::Invalid(
         "--header prints no operations: --filter needs --stats as well");
   }
-  auto pager = ReadPagerOptions(given);
-  if (!pager.ok()) return pager.status();
-  result.pager = *std::move(pager);
+  result.pager = ReadPagerOptions(given);
   // A pager waits for the end, and a screen is no text.
   result.pager.never |= result.follow || result.browse;
   result.keys = given.Texts("key");

@@ -9,8 +9,6 @@
 namespace tracefs {
 namespace {
 
-namespace po = boost::program_options;
-
 constexpr size_t kDefaultLongest = 20;
 
 Status NeedsNumber(const std::string& option, const std::string& given) {
@@ -58,12 +56,6 @@ Status ReadGroup(const CommandLine& given, QueryOptions* result) {
 
 Status ReadHist(const CommandLine& given, QueryOptions* result) {
   if (!given.Has("hist")) return {};
-  for (const char* const other : {"by", "values", "every", "plot", "sort"}) {
-    if (given.Has(other)) {
-      return Status::Invalid("--hist and --" + std::string(other) +
-                             " exclude each other");
-    }
-  }
   const std::string text = given.Text("hist");
   const size_t comma = std::min(text.find(','), text.size());
   result->hist = text.substr(0, comma);
@@ -128,41 +120,40 @@ bool IsDerivedHistogram(std::string_view hist) {
   return hist == "gap" || hist == "think" || hist == "lifetime";
 }
 
-void AddQueryOptions(po::options_description* options) {
-  const auto text = [](const char* name) {
-    return po::value<std::string>()->value_name(name);
-  };
-  options->add_options()  //
-      ("by", text("KEYS"),
-       "a table instead: operations grouped by op, cname, path, dir(2), ext, "
-       "time(1s) and others, with commas between")  //
-      ("values", text("VALUES"),
-       "of tables: count, errors, bytes, latency (the default), read, written, "
-       "time, mean, p50, p99, max, files and others")  //
-      ("sort", text("COLUMN"),
-       "of tables: largest first, -COLUMN: smallest first; of operations: "
-       "latency")  //
-      ("top", text("N"),
-       "of tables: that many rows, then one line of all others; all: every "
-       "row. Default: 20 on a terminal, else all")                     //
-      ("limit", text("N"), "at most N lines, whatever else there is")  //
-      ("every", text("TIME"),
-       "of tables: a row for each period and key")  //
-      ("hist", text("VALUE"),
-       "a histogram instead, of latency, size, length or offset, of gap "
-       "(between operations), think (between those of a process) or lifetime "
-       "(of files); by powers of two, or evenly with VALUE,linear=WIDTH, as "
-       "latency,linear=10us")  //
-      ("plot", text("VALUE"),
-       "a line over time instead, of count, bytes or another value; with "
-       "--every, --by")  //
-      ("memory", text("SIZE"),
-       "of tables: what groups may take; default 176M. Beyond it the smallest "
-       "ones go into the line of others")  //
-      ("exact",
-       "of tables: each group is counted whole, however many there are: what "
-       "--memory has no room for goes to a temporary file ($TMPDIR). Rows that "
-       "are shown stay in memory: --top has few of them");
+void AddQueryOptions(CommandOptions* options) {
+  options->insert(
+      options->end(),
+      {{"by", "KEYS",
+        "a table instead: operations grouped by op, cname, path, dir(2), ext, "
+        "time(1s) and others, with commas between"},
+       {"values", "VALUES",
+        "of tables: count, errors, bytes, latency (the default), read, "
+        "written, time, mean, p50, p99, max, files and others"},
+       {"sort", "COLUMN",
+        "of tables: largest first, -COLUMN: smallest first; of operations: "
+        "latency"},
+       {"top", "N",
+        "of tables: that many rows, then one line of all others; all: every "
+        "row. Default: 20 on a terminal, else all"},
+       {"limit", "N", "at most N lines, whatever else there is"},
+       {"every", "TIME", "of tables: a row for each period and key"},
+       {.name = "hist",
+        .value = "VALUE",
+        .help = "a histogram instead, of latency, size, length or offset, of "
+                "gap (between operations), think (between those of a process) "
+                "or lifetime (of files); by powers of two, or evenly with "
+                "VALUE,linear=WIDTH, as latency,linear=10us",
+        .excludes = "by values every plot sort"},
+       {"plot", "VALUE",
+        "a line over time instead, of count, bytes or another value; with "
+        "--every, --by"},
+       {"memory", "SIZE",
+        "of tables: what groups may take; default 176M. Beyond it the smallest "
+        "ones go into the line of others"},
+       {"exact", "",
+        "of tables: each group is counted whole, however many there are: what "
+        "--memory has no room for goes to a temporary file ($TMPDIR). Rows "
+        "that are shown stay in memory: --top has few of them"}});
 }
 
 Result<std::optional<QueryOptions>> ReadQueryOptions(const CommandLine& given) {

@@ -1,7 +1,6 @@
 // The options of tracefs-dump that ask for a table instead of a listing.
 #pragma once
 
-#include <boost/program_options.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,7 +28,7 @@ struct QueryOptions {
 // Of --hist: what only a walk over all operations in order of time tells.
 bool IsDerivedHistogram(std::string_view hist);
 
-void AddQueryOptions(boost::program_options::options_description* options);
+void AddQueryOptions(CommandOptions* options);
 
 // Nothing if what was given asks for no table. `columns`: of --columns.
 Result<std::optional<QueryOptions>> ReadQueryOptions(const CommandLine& given);

@@ -1,6 +1,5 @@
 #include "tracefs/tools/import/options.h"
 
-#include <boost/program_options.hpp>
 #include <sstream>
 
 #include "tracefs/command/command_line.h"
@@ -8,30 +7,24 @@
 namespace tracefs {
 namespace {
 
-namespace po = boost::program_options;
-
 constexpr char kSeeHelp[] = " (see tracefs-import --help)";
 
-po::options_description VisibleOptions() {
-  po::options_description options("Options");
-  options.add_options()  //
-      ("output,o", po::value<std::string>()->value_name("TRACE"),
-       "the trace to write; one that is there is replaced when the new one is "
-       "complete")  //
-      ("from", po::value<std::string>()->value_name("FORMAT"),
-       "strace (-f or -ff, -ttt or -r, -T -y, and -s with a number above the "
-       "longest read and "
-       "write), or fio (an iolog of version 2 or 3); default: by the first "
-       "line")  //
-      ("below", po::value<std::string>()->value_name("DIR"),
-       "strace: only files below this directory, which becomes the root of the "
-       "trace; default: /, without /dev, /proc and /sys")  //
-      ("cwd", po::value<std::string>()->value_name("DIR"),
-       "strace: the working directory in the begin, where strace does not tell "
-       "it")                             //
-      ("help,h", "print this and exit")  //
-      ("version", "print the version and exit");
-  return options;
+CommandOptions VisibleOptions() {
+  return {{"output,o", "TRACE",
+           "the trace to write; one that is there is replaced when the new one "
+           "is complete"},
+          {"from", "FORMAT",
+           "strace (-f or -ff, -ttt or -r, -T -y, and -s with a number above "
+           "the longest read and write), or fio (an iolog of version 2 or 3); "
+           "default: by the first line"},
+          {"below", "DIR",
+           "strace: only files below this directory, which becomes the root of "
+           "the trace; default: /, without /dev, /proc and /sys"},
+          {"cwd", "DIR",
+           "strace: the working directory in the begin, where strace does not "
+           "tell it"},
+          HelpOption(),
+          VersionOption()};
 }
 
 }  // namespace
@@ -42,7 +35,7 @@ std::string ImportHelp() {
          "Make a trace of what others recorded: FILE is what strace wrote, or "
          "an iolog of\nfio. Of strace -ff -o FILE its files FILE.PID are put "
          "together. Says what was left\nout, and what had to be guessed.\n\n"
-      << VisibleOptions()
+      << OptionsText(VisibleOptions())
       << "\nExamples:\n"
          "  strace -f -ttt -T -y -s 1000000 -o log make\n"
          "  tracefs-import --below /w -o make.trace log\n"

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <boost/program_options.hpp>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -161,15 +160,15 @@ struct KeygenOptions {
 };
 
 Result<KeygenOptions> Parse(int argc, const char* const* argv) {
-  namespace po = boost::program_options;
-  const auto text = [] { return po::value<std::string>(); };
-  po::options_description options;
-  options.add_options()  //
-      ("derive", "")("key", text())("day", text())("subtree", text())(
-          "policy", text())("recipient",
-                            po::value<std::vector<std::string>>())      //
-      ("config-version", text())("expires", text())("rollout", text())  //
-      ("help,h", "")("version", "");
+  CommandOptions options = {
+      {.name = "derive"},
+      {.name = "recipient", .value = "AGE", .repeated = true},
+      HelpOption(),
+      VersionOption()};
+  for (const char* const name : {"key", "day", "subtree", "policy",
+                                 "config-version", "expires", "rollout"}) {
+    options.push_back({.name = name, .value = "TEXT"});
+  }
   Result<CommandLine> line =
       CommandLine::Parse(argc, argv, options, "word", kSeeHelp);
   if (!line.ok()) return line.status();

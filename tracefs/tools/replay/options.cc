@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <boost/program_options.hpp>
 #include <charconv>
 #include <sstream>
 
@@ -13,94 +12,91 @@
 namespace tracefs {
 namespace {
 
-namespace po = boost::program_options;
 using Strings = std::vector<std::string>;
 using Text = std::string;
 
 constexpr char kSeeHelp[] = " (see tracefs-replay --help)";
 
-po::options_description VisibleOptions() {
-  po::options_description options("Options");
-  const auto text = [](const char* name) {
-    return po::value<Text>()->value_name(name);
-  };
-  options.add_options()  //
-      ("root,r", text("DIR"),
-       "replay below this directory; it must be empty, or see --existing")  //
-      ("plan", text("FILE"),
-       "keep what TRACE is compiled to; FILE may then be given as TRACE")    //
-      ("check", "say what TRACE lacks for a replay, and do nothing")         //
-      ("digest", text("DIR"), "print the digest of a tree, and do nothing")  //
-      ("expect", text("FILE"),
-       "compare the end state with this digest, path by path")  //
-      ("prepare",
-       "build the tree that was there before: the default where "
-       "DIR is empty")                                  //
-      ("no-prepare", "do not build it")                 //
-      ("prepare-only", "build it, and replay nothing")  //
-      ("existing",
+CommandOptions VisibleOptions() {
+  return {
+      {"root,r", "DIR",
+       "replay below this directory; it must be empty, or see --existing"},
+      {"plan", "FILE",
+       "keep what TRACE is compiled to; FILE may then be given as TRACE"},
+      {"check", "", "say what TRACE lacks for a replay, and do nothing"},
+      {"digest", "DIR", "print the digest of a tree, and do nothing"},
+      {"expect", "FILE",
+       "compare the end state with this digest, path by path"},
+      {.name = "prepare",
+       .help = "build the tree that was there before: the default where DIR is "
+               "empty",
+       .excludes = "no-prepare"},
+      {"no-prepare", "", "do not build it"},
+      {"prepare-only", "", "build it, and replay nothing"},
+      {"existing", "",
        "DIR may be changed as it is, empty or not; root refuses that where "
-       "others could change it meanwhile")                 //
-      ("no-verify", "do not look at the tree in the end")  //
-      ("order", text("WHICH"),
+       "others could change it meanwhile"},
+      {"no-verify", "", "do not look at the tree in the end"},
+      {"order", "WHICH",
        "root (default): what works on the same file, name or handle keeps its "
        "order; thread: each thread for itself; global: one after the other; "
-       "none: as it comes")  //
-      ("timing", text("WHEN"),
+       "none: as it comes"},
+      {"timing", "WHEN",
        "asap (default); original: at its time; scale=F: times multiplied by F; "
-       "think[=F]: as long after the one before as it was then")  //
-      ("skip-repeated",
+       "think[=F]: as long after the one before as it was then"},
+      {"skip-repeated", "",
        "leave out look-ups and getattr of what was looked at before and has "
-       "not been changed since: kernels ask them of a mount, not programs")  //
-      ("max-lag", text("TIME"), "end if an operation is later than that")    //
-      ("threads", text("N"),
-       "at most so many threads at once; default: as recorded, up to 256")  //
-      ("clones", text("N"),
-       "replay N times at once, in DIR/clone1, DIR/clone2, ...")  //
-      ("filter,f", text("EXPR"), "replay only what matches")      //
-      ("from", text("POINT"),
+       "not been changed since: kernels ask them of a mount, not programs"},
+      {"max-lag", "TIME", "end if an operation is later than that"},
+      {"threads", "N",
+       "at most so many threads at once; default: as recorded, up to 256"},
+      {"clones", "N", "replay N times at once, in DIR/clone1, DIR/clone2, ..."},
+      {"filter,f", "EXPR", "replay only what matches"},
+      {"from", "POINT",
        "replay from there: the number of an operation, 14:03:07, +5s after the "
-       "begin, or @NS")                                    //
-      ("to", text("POINT"), "and what began before that")  //
-      ("until", text("POINT"),
+       "begin, or @NS"},
+      {"to", "POINT", "and what began before that"},
+      {"until", "POINT",
        "stop there: DIR is then the tree as it was; what follows is not "
-       "compared")  //
-      ("step",
-       "show each operation before it is done: Enter does it, a number "
-       "does so many, b goes one back, c goes on, q ends")  //
-      ("undo", text("EXPR"),
-       "say how to take back, in DIR, what operations that match EXPR did, by "
-       "the bytes that the trace has: 'cuid = alice', and with STR_PID "
-       "'cpid = 4711'")                //
-      ("apply", "with --undo: do so")  //
-      ("closure", text("HOW"),
+       "compared"},
+      {"step", "",
+       "show each operation before it is done: Enter does it, a number does so "
+       "many, b goes one back, c goes on, q ends"},
+      {.name = "undo",
+       .value = "EXPR",
+       .help = "say how to take back, in DIR, what operations that match EXPR "
+               "did, by the bytes that the trace has: 'cuid = alice', and with "
+               "STR_PID 'cpid = 4711'",
+       .excludes = "filter from to until step clones prepare prepare-only "
+                   "no-prepare existing plan order timing data expect check "
+                   "digest direct closure skip-repeated"},
+      {.name = "apply", .help = "with --undo: do so", .needs = "undo"},
+      {"closure", "HOW",
        "what selected operations need of others: init (default): it is there "
-       "before; include: those are done, too, but not timed; none")  //
-      ("data", text("WHICH"),
+       "before; include: those are done, too, but not timed; none"},
+      {"data", "WHICH",
        "bytes written: recorded (default), zero, pattern, synth (same hash, "
-       "same bytes)")  //
-      ("users", text("WHICH"),
+       "same bytes)"},
+      {"users", "WHICH",
        "self (default); recorded: as who it was, and files belong to whom they "
-       "belonged: takes root")                              //
-      ("set-id", "set-user-ID and set-group-ID bits, too")  //
-      ("security-xattrs",
-       "security.* attributes, too: file capabilities, labels")  //
-      ("trusted-xattrs",
+       "belonged: takes root"},
+      {"set-id", "", "set-user-ID and set-group-ID bits, too"},
+      {"security-xattrs", "",
+       "security.* attributes, too: file capabilities, labels"},
+      {"trusted-xattrs", "",
        "trusted.* attributes, too, and others that are neither user.* nor "
-       "ACLs")                                                   //
-      ("direct", "O_DIRECT where offsets and lengths allow it")  //
-      ("devices", "make device nodes, too: takes root")          //
-      ("max-bytes", text("SIZE"),
-       "end before more is written; default: what is free on DIR")  //
-      ("max-inodes", text("N"), "end before more files are made")   //
-      ("on-mismatch", text("WHAT"),
-       "count (default), warn: tell each at once, abort")  //
-      ("format", text("NAME"), "text (default) or json")   //
-      ("key", po::value<Strings>()->value_name("FILE"),
-       "keys for encrypted traces; also env:NAME, keyring:NAME")  //
-      ("help,h", "print this and exit")                           //
-      ("version", "print the version and exit");
-  return options;
+       "ACLs"},
+      {"direct", "", "O_DIRECT where offsets and lengths allow it"},
+      {"devices", "", "make device nodes, too: takes root"},
+      {"max-bytes", "SIZE",
+       "end before more is written; default: what is free on DIR"},
+      {"max-inodes", "N", "end before more files are made"},
+      {"on-mismatch", "WHAT",
+       "count (default), warn: tell each at once, abort"},
+      {"format", "NAME", "text (default) or json"},
+      KeyOption(),
+      HelpOption(),
+      VersionOption()};
 }
 
 // One of some words; `*value` is its number.
@@ -280,7 +276,7 @@ Status ReadPlay(const CommandLine& given, ReplayOptions* result) {
   return {};
 }
 
-Status CheckTogether(const CommandLine& given, const ReplayOptions& o) {
+Status CheckTogether(const ReplayOptions& o) {
   if (!o.digest_of.empty()) {
     return o.traces.empty() ? Status()
                             : Status::Invalid("--digest takes no TRACE");
@@ -292,29 +288,11 @@ Status CheckTogether(const CommandLine& given, const ReplayOptions& o) {
     return Status::Invalid(
         "--root DIR says where to replay; --check and --plan FILE need none");
   }
-  if (given.Has("prepare") && given.Has("no-prepare")) {
-    return Status::Invalid("--prepare and --no-prepare exclude each other");
-  }
   if (o.step && o.clones > 1) {
     return Status::Invalid("--step is for one replay, not for --clones");
   }
   if (o.step && o.existing) {
     return Status::Invalid("--step may have to begin anew: not in --existing");
-  }
-  if (o.apply && o.undo.empty()) {
-    return Status::Invalid("--apply is for --undo");
-  }
-  if (!o.undo.empty()) {
-    for (const char* other :
-         {"filter", "from",    "to",           "until",      "step",
-          "clones", "prepare", "prepare-only", "no-prepare", "existing",
-          "plan",   "order",   "timing",       "data",       "expect",
-          "check",  "digest",  "direct",       "closure",    "skip-repeated"}) {
-      if (given.Has(other)) {
-        return Status::Invalid("--undo and --" + Text(other) +
-                               " exclude each other");
-      }
-    }
   }
   if (o.json && o.step) return Status::Invalid("--step has no JSON");
   return {};
@@ -359,7 +337,7 @@ Result<ReplayOptions> ParseReplayOptions(int argc, const char* const* argv) {
   }
   if (Status s = ReadPlay(given, &result); !s.ok()) return s;
   if (result.step) result.play.order = replay::OrderMode::kGlobal;
-  if (Status s = CheckTogether(given, result); !s.ok()) return s;
+  if (Status s = CheckTogether(result); !s.ok()) return s;
   return result;
 }
 
@@ -371,7 +349,7 @@ std::string ReplayHelp() {
           "Does to DIR what was done to the traced directory, and checks that "
           "each\noperation comes to the same and that the tree is the same in "
           "the end.\n\n"
-       << VisibleOptions()
+       << OptionsText(VisibleOptions())
        << "\nStatus: 0 all as recorded, 1 something differs, contents had to "
           "be made up or\nthe trace is damaged, 2 wrong usage, 3 the system "
           "refused.\n\nExamples:\n"

@@ -1,7 +1,6 @@
 #include "tracefs/tools/report/options.h"
 
 #include <algorithm>
-#include <boost/program_options.hpp>
 #include <filesystem>
 #include <sstream>
 #include <utility>
@@ -16,58 +15,46 @@
 namespace tracefs {
 namespace {
 
-namespace po = boost::program_options;
 using Strings = std::vector<std::string>;
 
 constexpr char kSeeHelp[] = " (see tracefs-report --help)";
 
-po::options_description VisibleOptions() {
-  po::options_description options("Options");
-  options.add_options()  //
-      ("format", po::value<std::string>()->value_name("NAME"),
-       "how the answer is written; see below")  //
-      ("output,o", po::value<std::string>()->value_name("FILE"),
-       "write there instead; FILE is replaced as a whole, when all is written, "
-       "or not at all")  //
-      ("filter", po::value<std::string>()->value_name("EXPR"),
-       "only operations that match EXPR, as of tracefs-dump")  //
-      ("from", po::value<std::string>()->value_name("TIME"),
+CommandOptions VisibleOptions() {
+  CommandOptions options = {
+      {"format", "NAME", "how the answer is written; see below"},
+      OutputOption(),
+      {"filter", "EXPR", "only operations that match EXPR, as of tracefs-dump"},
+      {"from", "TIME",
        "only operations that began at TIME or later, as of tracefs-dump: "
-       "14:03:05, +5s, -5s, 25%")  //
-      ("to", po::value<std::string>()->value_name("TIME"),
-       "only operations that began before TIME")  //
-      ("by", po::value<std::string>()->value_name("KEYS"),
-       "diff: what is compared, as of tracefs-dump --by; default: op")  //
-      ("sort", po::value<std::string>()->value_name("COLUMN"),
-       "tables: by that column, largest first; -COLUMN: smallest first")  //
-      ("top", po::value<std::string>()->value_name("N"),
-       "tables: that many rows, then one of all others; all: every row")  //
-      ("columns", po::value<std::string>()->value_name("A,B"),
-       "tables: which columns, in which order")  //
-      ("panel", po::value<std::string>()->value_name("NAME"),
-       "page as svg or png: a picture of that panel")  //
-      ("title", po::value<std::string>()->value_name("TEXT"),
-       "page: its title; default: the names of the traces")              //
-      ("print", "print the query behind QUESTION instead of answering")  //
-      ("query", po::value<std::string>()->value_name("FILE"),
+       "14:03:05, +5s, -5s, 25%"},
+      ToOption(),
+      {"by", "KEYS",
+       "diff: what is compared, as of tracefs-dump --by; default: op"},
+      {"sort", "COLUMN",
+       "tables: by that column, largest first; -COLUMN: smallest first"},
+      {"top", "N",
+       "tables: that many rows, then one of all others; all: every row"},
+      {"columns", "A,B", "tables: which columns, in which order"},
+      {"panel", "NAME", "page as svg or png: a picture of that panel"},
+      {"title", "TEXT", "page: its title; default: the names of the traces"},
+      {"print", "", "print the query behind QUESTION instead of answering"},
+      {"query", "FILE",
        "answer the query in FILE, as --print shows them, in place of a "
-       "QUESTION")  //
-      ("sql",
-       "print QUESTION as SQL over Parquet files by host and day instead; "
-       "TRACE, if given, is the folder that tracefs-dump --format parquet "
-       "--set partition=yes made")  //
-      ("raw",
+       "QUESTION"},
+      {.name = "sql",
+       .help = "print QUESTION as SQL over Parquet files by host and day "
+               "instead; TRACE, if given, is the folder that tracefs-dump "
+               "--format parquet --set partition=yes made",
+       .excludes = "print columns format from to utc wait key"},
+      {"raw", "",
        "csv: leave texts as they are that a spreadsheet would take for a "
-       "formula")  //
-      ("utc",
-       "times without a zone, of --from and --to, are UTC instead of "
-       "local")                                                       //
-      ("wait", "wait first until nobody writes the traces any more")  //
-      ("key", po::value<Strings>()->value_name("FILE"),
-       "keys for encrypted traces; also env:NAME, keyring:NAME; may be given "
-       "several times")                  //
-      ("help,h", "print this and exit")  //
-      ("version", "print the version and exit");
+       "formula"},
+      {"utc", "",
+       "times without a zone, of --from and --to, are UTC instead of local"},
+      WaitOption(),
+      KeyOption(),
+      HelpOption(),
+      VersionOption()};
   AddPagerOptions(&options);
   return options;
 }
@@ -165,13 +152,6 @@ Status ReadTable(const CommandLine& given, ReportOptions* result) {
                              std::string(result->row->name));
     }
   }
-  for (const char* const option :
-       {"print", "columns", "format", "from", "to", "utc", "wait", "key"}) {
-    if (result->sql && given.Has(option)) {
-      return Status::Invalid("--" + std::string(option) +
-                             " does not go with --sql");
-    }
-  }
   for (const char* const option : {"panel", "title"}) {
     if (given.Has(option) && result->row != DefaultReportRow()) {
       return Status::Invalid("--" + std::string(option) +
@@ -235,7 +215,8 @@ std::string ReportHelp() {
          "       tracefs-report [OPTION]... TRACE... -o report.html\n"
          "Answer questions about traces. TRACE is a file, a folder, or - for "
          "standard\ninput; several are merged.\n\n"
-      << VisibleOptions() << "\nQuestions, and how they can be written:\n";
+      << OptionsText(VisibleOptions())
+      << "\nQuestions, and how they can be written:\n";
   for (const ReportRow& row : ReportRows()) {
     std::string name(row.name);
     if (!row.words.empty()) name += " " + std::string(row.words);
@@ -279,9 +260,7 @@ Result<ReportOptions> ParseReportOptions(int argc, const char* const* argv) {
   if (Status s = ReadFormat(given, &result); !s.ok()) return s;
   if (Status s = ReadTable(given, &result); !s.ok()) return s;
   if (Status s = ReadInput(given, &result); !s.ok()) return s;
-  auto pager = ReadPagerOptions(given);
-  if (!pager.ok()) return pager.status();
-  result.pager = *std::move(pager);
+  result.pager = ReadPagerOptions(given);
   return result;
 }
 

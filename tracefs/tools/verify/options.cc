@@ -1,7 +1,6 @@
 #include "tracefs/tools/verify/options.h"
 
 #include <algorithm>
-#include <boost/program_options.hpp>
 #include <sstream>
 
 #include "tracefs/command/command_line.h"
@@ -9,34 +8,30 @@
 namespace tracefs {
 namespace {
 
-namespace po = boost::program_options;
-
 constexpr char kSeeHelp[] = " (see tracefs-verify --help)";
 
-po::options_description VisibleOptions() {
-  using Strings = std::vector<std::string>;
-  po::options_description options("Options");
-  options.add_options()  //
-      ("key", po::value<Strings>()->value_name("FILE"),
+CommandOptions VisibleOptions() {
+  return {
+      {"key", "FILE",
        "keys: shared secrets, verify secrets, public signing keys, age "
-       "identities; also env:NAME, keyring:NAME; may be given several times")  //
-      ("anchors", po::value<Strings>()->value_name("FILE"),
+       "identities; also env:NAME, keyring:NAME; may be given several times",
+       /*repeated=*/true},
+      {"anchors", "FILE",
        "lines with anchors, as checksum wrote them to a file or syslog; every "
-       "trace must agree with them")  //
-      ("serial", po::value<std::string>()->value_name("HEX"),
-       "the trace must have this serial (32 digits)")  //
-      ("chain", po::value<std::string>()->value_name("TEXT"),
-       "the output chain, where the preamble is lost or not believed")  //
-      ("accept-unsealed",
+       "trace must agree with them",
+       /*repeated=*/true},
+      {"serial", "HEX", "the trace must have this serial (32 digits)"},
+      {"chain", "TEXT",
+       "the output chain, where the preamble is lost or not believed"},
+      {"accept-unsealed", "",
        "where keys or anchors are given: do not ask that every trace be "
-       "sealed")  //
-      ("unfinished",
-       "the traces are still being written: no end is no fault")      //
-      ("wait", "wait first until nobody writes the traces any more")  //
-      ("quiet,q", "print only what is not ok")                        //
-      ("help,h", "print this and exit")                               //
-      ("version", "print the version and exit");
-  return options;
+       "sealed"},
+      {"unfinished", "",
+       "the traces are still being written: no end is no fault"},
+      WaitOption(),
+      {"quiet,q", "", "print only what is not ok"},
+      HelpOption(),
+      VersionOption()};
 }
 
 }  // namespace
@@ -46,7 +41,7 @@ std::string VerifyHelp() {
   out << "Usage: tracefs-verify [OPTION]... TRACE...\n"
          "Say for each range of blocks whether it is what was written. TRACE "
          "is a file, a\nfolder of them, or - for standard input.\n\n"
-      << VisibleOptions()
+      << OptionsText(VisibleOptions())
       << "\nVerdicts:\n"
          "  ok        written by who holds the key, in its place\n"
          "  bad       changed, moved, there twice, from elsewhere, damaged\n"

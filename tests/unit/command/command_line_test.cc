@@ -1,0 +1,122 @@
+// Options as rows: what is read, refused and shown follows from them alone.
+#include "tracefs/command/command_line.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "tracefs/command/paged_output.h"
+
+namespace tracefs {
+namespace {
+
+CommandOptions Rows() {
+  return {
+      {"format", "NAME", "how it is written", false, "text"},
+      {.name = "follow,f", .help = "go on", .excludes = "wait limit"},
+      {"limit", "N", "at most N"},
+      {.name = "overlapping", .help = "what was running", .needs = "from to"},
+      {"from", "TIME", "the first"},
+      ToOption(),
+      {"set", "NAME=VALUE", "a choice", true},
+      {",o", "OPT", "a letter alone", true},
+      WaitOption(),
+      HelpOption(),
+      VersionOption()};
+}
+
+Result<CommandLine> Parse(std::vector<const char*> words,
+                          const CommandOptions& rows = Rows()) {
+  words.insert(words.begin(), "command");
+  return CommandLine::Parse(static_cast<int>(words.size()), words.data(), rows,
+                            "trace", " (see command --help)");
+}
+
+std::string ErrorOf(std::vector<const char*> words) {
+  const auto line = Parse(std::move(words));
+  EXPECT_EQ(line.status().code(), StatusCode::kInvalid);
+  return line.status().message();
+}
+
+TEST(CommandLineTest, WhatWasGivenIsThere) {
+  const auto line = Parse({"a", "-f", "--set", "x=1", "--set=y=2", "-o", "u,v",
+                           "--from", "-5s", "b"});
+  ASSERT_TRUE(line.ok()) << line.status().message();
+  EXPECT_TRUE(line->Has("follow"));
+  EXPECT_EQ(line->Text("from"), "-5s");
+  EXPECT_EQ(line->Texts("set"), (std::vector<std::string>{"x=1", "y=2"}));
+  EXPECT_EQ(line->Texts("-o"), (std::vector<std::string>{"u,v"}));
+  EXPECT_EQ(line->Texts("trace"), (std::vector<std::string>{"a", "b"}));
+  EXPECT_FALSE(line->Has("limit"));
+  EXPECT_EQ(line->Text("limit"), "");
+}
+
+TEST(CommandLineTest, AFallbackIsAValueThatWasNotGiven) {
+  const auto line = Parse({});
+  ASSERT_TRUE(line.ok());
+  EXPECT_EQ(line->Text("format"), "text");
+  EXPECT_FALSE(line->Has("format"));
+  EXPECT_EQ(Parse({"--format", "csv"})->Text("format"), "csv");
+}
+
+TEST(CommandLineTest, ExcludedOptionsAreRefusedWhicheverComesFirst) {
+  const std::string refused = "--follow and --limit exclude each other";
+  EXPECT_EQ(ErrorOf({"--follow", "--limit", "3"}), refused);
+  EXPECT_EQ(ErrorOf({"--limit", "3", "-f"}), refused);
+  EXPECT_EQ(ErrorOf({"--wait", "-f"}),
+            "--follow and --wait exclude each other");
+  EXPECT_TRUE(Parse({"--wait", "--limit", "3"}).ok());
+}
+
+TEST(CommandLineTest, OneOfWhatAnOptionNeedsIsEnough) {
+  EXPECT_EQ(ErrorOf({"--overlapping"}), "--overlapping needs --from or --to");
+  EXPECT_TRUE(Parse({"--overlapping", "--to", "1"}).ok());
+  EXPECT_TRUE(Parse({"--overlapping", "--from", "1"}).ok());
+}
+
+TEST(CommandLineTest, HelpIsGivenWhateverElseIsWrong) {
+  EXPECT_TRUE(Parse({"--follow", "--wait", "--help"}).ok());
+  EXPECT_TRUE(Parse({"--overlapping", "--version"}).ok());
+}
+
+TEST(CommandLineTest, WrongNamesAndValuesAreToldWithTheNextStep) {
+  EXPECT_NE(ErrorOf({"--formt", "x"}).find("did you mean '--format'"),
+            std::string::npos)
+      << ErrorOf({"--formt", "x"});
+  EXPECT_NE(ErrorOf({"--fol"}).find("(see command --help)"), std::string::npos);
+  EXPECT_NE(ErrorOf({"--from"}).find("--from"), std::string::npos);
+  EXPECT_NE(ErrorOf({"--limit", "1", "--limit", "2"}).find("--limit"),
+            std::string::npos);
+}
+
+TEST(CommandLineTest, HelpHasEachRow) {
+  CommandOptions rows = Rows();
+  AddPagerOptions(&rows);
+  const OptionGroup more = {"More", {{"group", "NAME", "of a group"}}};
+  const std::string help = OptionsText(rows, {more});
+  EXPECT_EQ(help.rfind("Options:\n", 0), 0u);
+  EXPECT_NE(help.find("\nMore:\n  --group NAME"), std::string::npos) << help;
+  for (const CommandOption& row : rows) {
+    const std::string name =
+        row.long_name().empty() ? "-o OPT" : "--" + row.long_name();
+    const size_t at = help.find(name);
+    ASSERT_NE(at, std::string::npos) << name;
+    const std::string line = help.substr(at, help.find('\n', at) - at);
+    if (!row.value.empty()) {
+      EXPECT_NE(line.find(row.value), std::string::npos) << line;
+    }
+    const std::string word = row.help.substr(0, row.help.find(' '));
+    EXPECT_NE(help.find(word, at), std::string::npos) << name;
+  }
+}
+
+TEST(CommandLineTest, RowsNameOptionsThatThereAre) {
+  CommandOptions rows = Rows();
+  AddPagerOptions(&rows);
+  const auto line = Parse({"--pager", "less", "--no-pager"}, rows);
+  EXPECT_EQ(line.status().message(),
+            "--pager and --no-pager exclude each other");
+}
+
+}  // namespace
+}  // namespace tracefs
