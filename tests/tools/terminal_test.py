@@ -66,7 +66,8 @@ class OnATerminal(unittest.TestCase):
 
     def environment(self, **more):
         env = {k: v for k, v in os.environ.items()
-               if k not in ("PAGER", "TRACEFS_PAGER", "LESS")}
+               if k not in ("PAGER", "TRACEFS_PAGER", "LESS", "SUDO_UID",
+                            "PKEXEC_UID", "DOAS_USER")}
         env.update({"TERM": "xterm", "LC_ALL": "C.UTF-8", **more})
         return {k: v for k, v in env.items() if v is not None}
 
@@ -142,6 +143,30 @@ class OnATerminal(unittest.TestCase):
         status, shown, _, _ = self.run_on(
             [*words, "--no-pager", "--pager", "less"])
         self.assertEqual(status, 2, shown)
+
+    def test_variables_of_another_user_run_nothing(self):
+        words = self.words("tracefs-dump", "--by", "op", "--top", "all")
+        own = str(os.getuid())
+        folder = os.path.join(self.folder, "bin")
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, "less"), "w", encoding="ascii") as out:
+            out.write("#!/bin/sh\necho secure: $LESSSECURE\nexec cat\n")
+        os.chmod(out.name, 0o755)
+        path = folder + ":" + os.environ["PATH"]
+        for name, value in (("SUDO_UID", "4321"), ("SUDO_UID", "x"),
+                            ("PKEXEC_UID", "4321"), ("DOAS_USER", "u")):
+            status, shown, _, _ = self.run_on(
+                words, **{name: value}, PAGER=self.MARK, PATH=path,
+                LESSSECURE="0", TRACEFS_PAGER=self.MARK)
+            self.assertEqual(status, 0, name)
+            self.assert_not_paged(shown, name)
+            self.assertIn("secure: 1", shown)
+            # What is typed is run.
+            _, shown, _, _ = self.run_on([*words, "--pager", self.MARK],
+                                         **{name: value})
+            self.assert_paged(shown, name)
+        _, shown, _, _ = self.run_on(words, SUDO_UID=own, PAGER=self.MARK)
+        self.assert_paged(shown, "his own")
 
     def test_less_shows_a_short_answer_and_ends(self):
         if subprocess.run(["sh", "-c", "command -v less"], check=False,

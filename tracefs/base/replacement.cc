@@ -2,15 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
-#include <cstdlib>
 #include <filesystem>
-#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -23,13 +22,6 @@ namespace fs = std::filesystem;
 
 // Says of a folder that it was made here.
 constexpr char kMark[] = "/.tracefs-export";
-
-// Where a link leads; the path itself if it leads nowhere yet.
-std::string Followed(const std::string& path) {
-  const std::unique_ptr<char, decltype(&std::free)> real(
-      ::realpath(path.c_str(), nullptr), &std::free);
-  return real != nullptr ? std::string(real.get()) : path;
-}
 
 std::string TemporaryName(const std::string& path) {
   std::array<unsigned char, 6> random{};
@@ -45,6 +37,42 @@ std::string FolderOf(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// In a directory where others can write they may have taken the name: for a
+// link to a file of ours, a pipe that they read, or a file that what is written
+// would then belong to, like the one before.
+Status CheckNotTaken(const struct stat& st, const std::string& path) {
+  struct stat folder;
+  if (st.st_uid == 0 || st.st_uid == ::geteuid() ||
+      ::stat(FolderOf(path).c_str(), &folder) != 0 ||
+      (folder.st_mode & (S_IWGRP | S_IWOTH)) == 0) {
+    return {};
+  }
+  return Status::Invalid(path + " belongs to user " +
+                         std::to_string(st.st_uid) +
+                         ", in a directory where others can write; remove it "
+                         "or choose another name");
+}
+
+// Where a link leads; the path itself if it leads nowhere yet.
+Result<std::string> Followed(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as the kernel
+  std::string at = path;
+  while (at.size() > 1 && at.back() == '/') at.pop_back();
+  for (int links = 0; links < kMostLinks; ++links) {
+    const UniqueFd fd(::open(at.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    struct stat st;
+    if (!fd || ::fstat(fd.get(), &st) != 0) return path;
+    if (Status s = CheckNotTaken(st, at); !s.ok()) return s;
+    if (!S_ISLNK(st.st_mode)) return at;
+    std::array<char, PATH_MAX> target;
+    const ssize_t n = ::readlinkat(fd.get(), "", target.data(), target.size());
+    if (n <= 0) return path;
+    const std::string to(target.data(), static_cast<size_t>(n));
+    at = to.starts_with('/') ? to : FolderOf(at) + "/" + to;
+  }
+  return Status::System(ELOOP, path);
 }
 
 Status Sync(int fd, const std::string& path) {
@@ -78,7 +106,9 @@ Status SyncAll(const std::string& folder) {
 }  // namespace
 
 Result<Replacement> Replacement::Begin(const std::string& path, Kind kind) {
-  const std::string real = Followed(path);
+  const Result<std::string> followed = Followed(path);
+  if (!followed.ok()) return followed.status();
+  const std::string& real = *followed;
   struct stat st = {};
   const bool exists = ::stat(real.c_str(), &st) == 0;
   Replacement made(real, TemporaryName(real), kind);

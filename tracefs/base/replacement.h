@@ -19,10 +19,11 @@ class Replacement {
  public:
   enum class Kind { kFile, kFolder };
 
-  // A link is followed: what it leads to is replaced. What is no file, such as
-  // a pipe or a device, is written to as it is. A folder gives way only if it
-  // is empty or was made by a Replacement, so that a slip of the hand deletes
-  // nothing. Errors name `path` and what to do.
+  // A link is followed: what it leads to is replaced; unless somebody else made
+  // it in a directory where others can write, which is refused of files, too.
+  // What is no file, such as a pipe or a device, is written to as it is. A
+  // folder gives way only if it is empty or was made by a Replacement, so that
+  // a slip of the hand deletes nothing. Errors name `path` and what to do.
   static Result<Replacement> Begin(const std::string& path, Kind kind);
 
   Replacement(Replacement&& other) noexcept;

@@ -4,10 +4,12 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,12 +21,28 @@ namespace {
 constexpr char kDefault[] =
     "if command -v less >/dev/null; then exec less; "
     "elif command -v more >/dev/null; then exec more; else exec cat; fi";
+constexpr char kSecureDefault[] =
+    "if command -v less >/dev/null; then exec less; else exec cat; fi";
 // Ends by itself if all fits on the screen, shows colours, leaves it there.
 constexpr char kLess[] = "LESS=FRX";
 
 std::string_view Environment(const char* name) {
   const char* const value = ::getenv(name);
   return value == nullptr ? std::string_view() : value;
+}
+
+// less runs no commands then, also not those of its own variables.
+constexpr char kLessSecure[] = "LESSSECURE=1";
+
+// Whether the environment may be that of somebody with other rights: sudo(8)
+// and pkexec(1) say who asked for it, doas(1) says it by name.
+bool IsOfSomebodyElse() {
+  if (::getauxval(AT_SECURE) != 0 || ::getuid() != ::geteuid()) return true;
+  const std::string self = std::to_string(::getuid());
+  for (const char* const name : {"SUDO_UID", "PKEXEC_UID"}) {
+    if (::getenv(name) != nullptr && Environment(name) != self) return true;
+  }
+  return ::getenv("DOAS_USER") != nullptr;
 }
 
 std::vector<char*> EnvironmentOfPager() {
@@ -34,6 +52,9 @@ std::vector<char*> EnvironmentOfPager() {
   }
   if (::getenv("LESS") == nullptr) {
     variables.push_back(const_cast<char*>(kLess));
+  }
+  if (IsOfSomebodyElse()) {
+    variables.insert(variables.begin(), const_cast<char*>(kLessSecure));
   }
   variables.push_back(nullptr);
   return variables;
@@ -60,6 +81,7 @@ std::string PagerCommand(const PagerWish& wish) {
   if (command.empty()) {
     const std::string_view terminal = Environment("TERM");
     if (terminal.empty() || terminal == "dumb") return {};
+    if (IsOfSomebodyElse()) return kSecureDefault;
     // Set to nothing, they say that none is wanted.
     for (const char* const name : {"TRACEFS_PAGER", "PAGER"}) {
       if (::getenv(name) == nullptr) continue;

@@ -22,6 +22,8 @@ void AddPagerOptions(CommandOptions* options);
 PagerWish ReadPagerOptions(const CommandLine& given);
 
 // Which pager there is: --pager, $TRACEFS_PAGER, $PAGER, else less or more.
+// Where another user's environment may have come along (sudo) the variables are
+// not looked at, and less runs no commands.
 // "": none, as where the terminal is dumb, or the word is "cat".
 std::string PagerCommand(const PagerWish& wish);
 

@@ -69,12 +69,26 @@ void StracePass::Child(TracedThread& parent, uint32_t tid, uint64_t flags) {
   }
   child.descriptors = (flags & CLONE_FILES) != 0
                           ? parent.descriptors
-                          : std::make_shared<Descriptors>(*parent.descriptors);
+                          : Inherited(*parent.descriptors);
   child.surroundings =
       (flags & CLONE_FS) != 0
           ? parent.surroundings
           : std::make_shared<Surroundings>(*parent.surroundings);
   threads_.emplace(tid, std::move(child));
+}
+
+std::shared_ptr<Descriptors> StracePass::Inherited(const Descriptors& parents) {
+  const size_t count = parents.slots.size();
+  if (count > kMostInherited - inherited_) {
+    LeaveOut("descriptors that a child inherited: more than " +
+             std::to_string(kMostInherited) + " at once");
+    return std::make_shared<Descriptors>();
+  }
+  inherited_ += count;
+  return {new Descriptors(parents), [this, count](Descriptors* copy) {
+            inherited_ -= count;
+            delete copy;
+          }};
 }
 
 void StracePass::Gone(uint32_t tid) {

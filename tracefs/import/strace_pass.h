@@ -66,6 +66,8 @@ class StracePass {
   // More at once are left out.
   static constexpr size_t kMostThreads = 100'000;
   static constexpr size_t kMostDescriptors = 1'000'000;
+  // Of all processes: each fork copies those of its parent.
+  static constexpr size_t kMostInherited = 2'000'000;
 
   // `folder`: the working directory at the beginning, or empty. Without `out`
   // the pass fills in `found`; with it, the pass uses what is there. All
@@ -142,6 +144,7 @@ class StracePass {
   void Attach(int64_t fd, const OpenFilePtr& file, bool close_on_exec);
   void Detach(int64_t fd);
   void Child(TracedThread& parent, uint32_t tid, uint64_t flags);
+  std::shared_ptr<Descriptors> Inherited(const Descriptors& parents);
   bool TakeData(size_t i, bool vector, uint64_t most);
 
   // --- Calls, by family.
@@ -192,6 +195,7 @@ class StracePass {
   Foundling* const found_;
   TraceOutput* const out_;
   ImportCounts* const counts_;
+  size_t inherited_ = 0;  // before those that count it down
   std::unordered_map<uint32_t, TracedThread> threads_;
   std::multiset<uint64_t> pending_;  // begins of calls that have not ended
   std::set<uint64_t> maybe_new_;     // inodes that O_CREAT made, or found

@@ -76,7 +76,8 @@ Result<std::string> ReadConfig(int folder, const std::string& name) {
 }  // namespace
 
 Result<std::optional<TakenConfig>> ReadTaken(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  const UniqueFd fd(
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!fd) {
     if (errno == ENOENT) return std::optional<TakenConfig>();
     return Status::System(errno, path);

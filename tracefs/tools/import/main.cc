@@ -39,7 +39,9 @@ void Append(std::string_view title, const import::Tally& tally,
 }
 
 Result<UniqueFd> OpenText(const std::string& path) {
-  UniqueFd in(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Not held up by a FIFO that nobody writes.
+  UniqueFd in(
+      ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!in) return Status::System(errno, Printable(path));
   struct stat st = {};
   if (::fstat(in.get(), &st) != 0) {
