@@ -249,7 +249,7 @@ class Tracefs(Daemon):
     def stats(self):
         """The tracer's own counters: tracefs-ctl MNT stats."""
         out = run_command([self.context.bin / "tracefs-ctl", self.point,
-                           "stats", "--json"], 30)
+                           "stats", "--format", "json"], 30)
         return json.loads(out)["tracers"][0]
 
     def stop(self):

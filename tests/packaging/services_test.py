@@ -241,7 +241,8 @@ def check_mount(commands, folder):
             for name, where in tracers))
 
     def tracers():
-        told = json.loads(must(commands / "tracefs-ctl", tree, "list", "--json"))
+        told = json.loads(must(commands / "tracefs-ctl", tree, "list",
+                               "--format", "json"))
         return {one["name"]: (one["id"], one["filter"])
                 for one in told["tracers"]}
 

@@ -56,7 +56,7 @@ class Test:
 
     def test_each_operation_is_the_row_of_the_table(self):
         for version in ("1", "2", "3"):
-            made = self.buildxl("rows", "--bxl-version", version)
+            made = self.buildxl("rows", "--set", f"version={version}")
             assert made.version == int(version)
             rows = [(row.operation, row.access) for row in made.rows
                     if row.pid == 2 and row.operation not in (5, 41, 42)]
@@ -108,7 +108,7 @@ class Test:
         assert "filtered: op = open" in filtered.processes[0].line
 
     def test_one_process_tree_can_be_chosen(self):
-        made = self.buildxl("toy", "--root-pid", "9")
+        made = self.buildxl("toy", "--set", "root-pid=9")
         assert set(made.processes) == {0, 6, 7, 9}
         assert {row.pid for row in made.rows} == {6, 7, 9}
 
@@ -152,9 +152,9 @@ class Test:
         names = set(made.paths.values())
         for name in ("a%3Db", "a%2Cb", "a|b", "a%0Ab", "a%25b", "%FF%FE", "a b"):
             assert "/src/" + name in names, name
-        self.export("hostile", "--format", "buildxl", "--bxl-escape", "fail",
+        self.export("hostile", "--format", "buildxl", "--set", "escape=fail",
                     status=2)
-        assert "--bxl-escape=percent" in self.err
+        assert "--set escape=percent" in self.err
 
     # --- CAS
 

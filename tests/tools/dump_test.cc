@@ -117,8 +117,9 @@ TEST_F(DumpTest, HelpAndVersionAreForTheAsking) {
 TEST_F(DumpTest, WrongUsageIsStatus2AndNamesTheNextStep) {
   Write("t", SampleBytes());
   for (const char* arguments :
-       {"", "--formt text $T/t", "--format nonsense $T/t", "--utc --epoch $T/t",
-        "--epoch --format jsonl $T/t", "--header --follow $T/t",
+       {"", "--formt text $T/t", "--format nonsense $T/t",
+        "--utc --time-format epoch $T/t",
+        "--time-format epoch --format jsonl $T/t", "--header --follow $T/t",
         "--header --filter 'op = read' $T/t", "- -", "--fol $T/t",
         "--format"}) {
     const Outcome outcome = Run(std::string("$DUMP ") + arguments);
@@ -534,11 +535,15 @@ TEST_F(DumpTest, ALineTellsWhereTheDayChangesAndDateStandsBeforeEachTime) {
   EXPECT_EQ(plain.out,
             "03:04:05.000000 \n03:04:05.000000 \n=== 2026-01-03 +\n"
             "03:04:05.000000 \n=== 2026-01-05 +\n03:04:05.000000 \n");
-  const Outcome dated = Run("$DUMP --utc --date $T/days | cut -c 1-26");
+  const Outcome dated =
+      Run("$DUMP --utc --time-format date $T/days | cut -c 1-26");
   EXPECT_EQ(dated.out,
             "2026-01-02 03:04:05.000000\n2026-01-02 03:04:05.000000\n"
             "2026-01-03 03:04:05.000000\n2026-01-05 03:04:05.000000\n");
-  EXPECT_EQ(Run("$DUMP --date --epoch $T/days").status, 2);
+  // Other names of what there is are no options.
+  for (const char* const alias : {"--date", "--epoch", "--root-pid 1"}) {
+    EXPECT_EQ(Run(std::string("$DUMP ") + alias + " $T/days").status, 2);
+  }
 }
 
 }  // namespace

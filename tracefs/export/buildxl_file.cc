@@ -63,7 +63,7 @@ std::string File::Safe(std::string_view text, std::string_view separators,
       status_ =
           Status::Invalid("BuildXL's format cannot hold " + std::string(what) +
                           " " + Printable(text.substr(0, 80)) +
-                          ": --bxl-escape=percent writes its bytes as "
+                          ": --set escape=percent writes its bytes as "
                           "%XX");
     }
     text.remove_prefix(size);

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "tracefs/base/status.h"
+
 namespace tracefs {
 
 enum class TimeStyle : uint8_t {
@@ -25,6 +27,10 @@ enum class TimeForm : uint8_t {
   kRelative,  // 0.000012345: seconds since the first operation that is shown
   kDelta,     // the same since the one before
 };
+
+// By its word: "clock", "date", "iso", "epoch", "ns", "relative", "delta".
+// kInvalid, with what there is; `option` is for the message.
+Result<TimeForm> ParseTimeForm(std::string_view option, std::string_view word);
 
 // "2026-01-02T03:04:05.123456789Z", with so many digits.
 std::string Rfc3339(uint64_t real_ns, int digits);

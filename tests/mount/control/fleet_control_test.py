@@ -78,7 +78,7 @@ class Fleet:
 
     def list(self):
         return json.loads(self.suite.command("tracefs-ctl", self.point, "list",
-                                             "--json"))
+                                             "--format", "json"))
 
     def outputs(self):
         return sorted(os.path.basename(str(t["config"]).split('file = "')[1]
@@ -327,7 +327,8 @@ def asks_all_mounts(suite):
         expect_equal(done.returncode, status, done.stdout + done.stderr)
         return done.stdout + done.stderr
 
-    lines = [json.loads(line) for line in ctl("list", "--json").splitlines()]
+    told = ctl("list", "--format", "json")
+    lines = [json.loads(line) for line in told.splitlines()]
     expect_equal([line["mount"] for line in lines], points, "the mounts")
     text = ctl("stats")
     for point in points:

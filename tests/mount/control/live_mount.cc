@@ -112,7 +112,7 @@ Outcome LiveMountTest::Ctl(const std::vector<std::string>& arguments) const {
 }
 
 json LiveMountTest::Ask(const std::string& command) const {
-  const Outcome outcome = Ctl({command, "--json"});
+  const Outcome outcome = Ctl({command, "--format", "json"});
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   return json::parse(outcome.out, nullptr, false);
 }

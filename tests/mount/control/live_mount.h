@@ -47,7 +47,7 @@ class LiveMountTest : public ::testing::Test {
   Outcome Ctl(const std::vector<std::string>& arguments) const;
   std::vector<std::string> CtlWords(
       const std::vector<std::string>& arguments) const;
-  // The answer of a command that takes --json; null if it failed.
+  // The answer of a command that takes --format json; null if it failed.
   nlohmann::json Ask(const std::string& command) const;
   // The tracer of that id in an answer of `list` or `stats`; null if none.
   static nlohmann::json TracerIn(const nlohmann::json& answer, uint32_t id);

@@ -389,8 +389,9 @@ def everywhere(value):
     return common
 
 
-COMMANDS = (("list",), ("list", "--json"), ("explain",), ("explain", "--json"),
-            ("stats",), ("stats", "--json"), ("rules",), ("rules", "--json"),
+JSON = ("--format", "json")
+COMMANDS = (("list",), ("list", *JSON), ("explain",), ("explain", *JSON),
+            ("stats",), ("stats", *JSON), ("rules",), ("rules", *JSON),
             ("flush",), ("remove", "1"), ("stop", "x"), ("snapshot", "1"),
             ("set-filter", "1", "op = open"), ("reload",), ("tail",),
             ("top", "--once", "--interval", "100ms"),
@@ -436,7 +437,7 @@ def prints_no_escapes(suite):
             "watch", "tail", "unmount")}
 
     for number, (answers, last) in enumerate((
-            (results, ()), (results, ("--json",)), (errors, ()))):
+            (results, ()), (results, ("--format", "json")), (errors, ()))):
         scene = Scene(suite, f"escapes-{number}", 0, answers)
         try:
             # The last one takes the mount away.
@@ -495,13 +496,13 @@ def all_is_of_ones_own(suite):
         def ctl(*words):
             return suite.tool("tracefs-ctl", "--all", *words)
 
-        ctl("list", "--json")
+        ctl("list", "--format", "json")
         ctl("stats")
         ctl("reload")
         ctl("top", "--once")
         ctl("unmount")
         expect_equal(scene.liar.seen(), [], "alice's mount was asked")
-        told = ctl("list", "--json", "--as-owner").stdout
+        told = ctl("list", "--format", "json", "--as-owner").stdout
         expect('{"mount":"x","tracers":[]}' in told, told)
         expect_equal([one["command"] for one in scene.liar.requests()],
                      ["list"], "what alice's mount was asked")
@@ -626,7 +627,7 @@ def a_taken_name_is_no_obstacle(suite):
         for words in ((), ("--as-owner",)):
             done = subprocess.run(
                 [*(as_user(ALICE) if not words else []),
-                 os.path.join(suite.bin, "tracefs-ctl"), point, "list", "--json",
+                 os.path.join(suite.bin, "tracefs-ctl"), point, "list", *JSON,
                  *words], capture_output=True, text=True, check=False,
                 timeout=60)
             expect_equal(done.returncode, 0, f"{name}: {done.stderr}")
@@ -677,7 +678,7 @@ def runtime_directory_of_root(suite):
     folder = suite.folder("root-xdg", mode=0o700)
     scene = Scene(suite, "root-xdg-mount", 0, {"list": {"mount": "right"}})
     try:
-        told = suite.tool("tracefs-ctl", scene.point, "list", "--json",
+        told = suite.tool("tracefs-ctl", scene.point, "list", *JSON,
                           env={**os.environ, "XDG_RUNTIME_DIR": folder})
         expect_equal(json.loads(told.stdout)["mount"], "right", told.stderr)
         expect_equal(os.listdir(folder), [], "what root made there")

@@ -454,7 +454,7 @@ TEST_F(RulesMountTest, FollowPrintsAlarmsAsTheyCome) {
   ASSERT_EQ(::unlink(In("before").c_str()), 0);
   ASSERT_TRUE(WaitForAlarms("gone", 1));
   Command follow(CtlWords({"rules", "--follow"}));
-  Command json_lines(CtlWords({"rules", "--follow", "--json"}));
+  Command json_lines(CtlWords({"rules", "--follow", "--format", "json"}));
   // They have begun to look once they show something.
   for (int i = 0; i < 100 && (follow.out().empty() || json_lines.out().empty());
        ++i) {

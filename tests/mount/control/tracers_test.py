@@ -169,7 +169,7 @@ def a_name_is_as_good_as_an_id(suite):
         ("box", "op = mkdir", f'flight = "{suite.path(case, "box")}"')])
 
     def state(name):
-        listed = json.loads(ctl(suite, running.point, "list", "--json"))
+        listed = json.loads(ctl(suite, running.point, "list", "--format", "json"))
         return {t["name"]: t for t in listed["tracers"]}[name]
 
     ctl(suite, running.point, "stop", "all")

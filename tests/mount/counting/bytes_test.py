@@ -303,10 +303,11 @@ def live(suite):
     with open(told_top, "w", encoding="utf-8") as out:
         watching = subprocess.Popen(
             [os.path.join(suite.bin, "tracefs-ctl"), point, "top", "--by",
-             "op", "--values", "count,bytes", "--json", "--interval", "300ms",
+             "op", "--values", "count,bytes", "--format", "json",
+             "--interval", "300ms",
              "--rounds", "1000000"], stdout=out)
     wait_until(lambda: len(json.loads(suite.tool(
-        "tracefs-ctl", point, "list", "--json").stdout)["tracers"]) == 3,
+        "tracefs-ctl", point, "list", "--format", "json").stdout)["tracers"]) == 3,
         "somebody watches")
     done = subprocess.run([sys.executable, "-B", script, suite.path("sent2")],
                           cwd=point, capture_output=True, text=True,

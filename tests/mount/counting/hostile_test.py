@@ -144,7 +144,7 @@ def everything(suite):
         stderr=subprocess.PIPE)) for form in ("text", "jsonl")}
     follow = {form: suite.background(subprocess.Popen(
         ctl + ["rules", "--follow"] + form.split(), stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE)) for form in ("", "--json")}
+        stderr=subprocess.PIPE)) for form in ("", "--format json")}
     time.sleep(1)
     held = open(os.path.join(point, NAMES[0]), "w", encoding="utf-8")
     subprocess.run([sys.executable, "-c", WORK % (COMM, NAMES), point],
@@ -152,14 +152,14 @@ def everything(suite):
 
     def alarms():
         answer = json.loads(suite.checked("tracefs-ctl", point, "rules",
-                                          "--json"))
+                                          "--format", "json"))
         return all(rule["alarms"] for rule in answer["rules"])
 
     wait_until(alarms, "the alarms")
     for what in ("list", "stats", "explain", "rules"):
         check_text(f"ctl {what}", suite.checked("tracefs-ctl", point, what))
-        check_json(f"ctl {what} --json",
-                   suite.checked("tracefs-ctl", point, what, "--json"))
+        check_json(f"ctl {what} --format json",
+                   suite.checked("tracefs-ctl", point, what, "--format", "json"))
     check_text("top", suite.checked("tracefs-ctl", point, "top", "--rounds",
                                     "1", "--interval", "300ms"))
     with socket.socket(socket.AF_UNIX) as connection:

@@ -308,7 +308,8 @@ class Crash:
         return f"{len(dump.events)} events kept, {told[1]} lost and counted"
 
     def _lost_by_stats(self, point):
-        stats = self.suite.command("tracefs-ctl", point, "stats", "--json")
+        stats = self.suite.command("tracefs-ctl", point, "stats",
+                                   "--format", "json")
         found = []
 
         def walk(value, key=""):

@@ -39,7 +39,8 @@ class World:
             options=("--metrics", f"unix:{self.metrics}"))
 
     def stats(self):
-        said = self.suite.command("tracefs-ctl", self.point, "stats", "--json")
+        said = self.suite.command("tracefs-ctl", self.point, "stats",
+                                  "--format", "json")
         return {one["kind"]: one for one in json.loads(said)["helpers"]}
 
     def page(self):

@@ -303,7 +303,7 @@ class SealedTraces:
         self.suite.command("tracefs-ctl", self.place.point, "flush",
                            status=None)
         stats = json.loads(self.suite.command(
-            "tracefs-ctl", self.place.point, "stats", "--json"))
+            "tracefs-ctl", self.place.point, "stats", "--format", "json"))
         return [sum(t["lost"].values()) for t in stats["tracers"][1:]]
 
     def fill(self, but=0):

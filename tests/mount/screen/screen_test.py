@@ -143,7 +143,7 @@ def live(suite):
         finally:
             screen.close()
     wait_until(lambda: len(json.loads(suite.tool(
-        "tracefs-ctl", point, "list", "--json").stdout)["tracers"]) == 1,
+        "tracefs-ctl", point, "list", "--format", "json").stdout)["tracers"]) == 1,
         "nobody watches any more")
     mount.unmount()
 
@@ -157,7 +157,8 @@ def grouped(suite):
     told = suite.path("told.jsonl")
     with open(told, "w", encoding="utf-8") as out:
         watching = subprocess.Popen(
-            [os.path.join(suite.bin, "tracefs-ctl"), point, "top", *by, "--json",
+            [os.path.join(suite.bin, "tracefs-ctl"), point, "top", *by,
+             "--format", "json",
              "--interval", "300ms", "--rounds", "1000000"], stdout=out)
 
     def counted():
@@ -174,7 +175,7 @@ def grouped(suite):
         return sum(n for key, n in sums.items()
                    if key[0] == op and key[-1] == "count")
     wait_until(lambda: len(json.loads(suite.tool(
-        "tracefs-ctl", point, "list", "--json").stdout)["tracers"]) == 2,
+        "tracefs-ctl", point, "list", "--format", "json").stdout)["tracers"]) == 2,
         "somebody watches")
     os.mkdir(os.path.join(point, "d"))
     work(os.path.join(point, "d"))
@@ -210,7 +211,7 @@ def grouped_badly(suite):
             (["--by", "op", "--top", "5000"], "1 to 2000"),
             (["--by", "op", "--sort", "nothing"], "no column"),
             (["--by", "op", "--view", "files"], "exclude"),
-            (["--top", "5"], "--by"), (["--json"], "--by"),
+            (["--top", "5"], "--by"), (["--format", "json"], "--by"),
             (["--by", "op; every 1s"], "--by")):
         done = subprocess.run([ctl, point, "top", "--interval", "200ms", *words],
                               capture_output=True, text=True, check=False)

@@ -175,7 +175,7 @@ def case_over_itself(suite, sandbox, elsewhere):
     if not elsewhere:
         # By the program in the tree: its pages come through the mount.
         ctl = os.path.join(tree, "tracefs-ctl")
-    listed = suite.patiently("list", ctl, tree, "list", "--json")
+    listed = suite.patiently("list", ctl, tree, "list", "--format", "json")
     expect("rotated" in listed, listed)
     # A receiver that is not there has acknowledged nothing.
     suite.patiently("flush", ctl, tree, "flush", status=None)

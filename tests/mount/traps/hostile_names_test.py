@@ -132,7 +132,7 @@ def source_point_and_output(suite, plain, name):
     mount = suite.mount(place.source, place.point, config=place.config())
     check_mounted(place, plain)
     use(place)
-    listed = json.loads(ctl(suite, place.point, "list", "--json"))
+    listed = json.loads(ctl(suite, place.point, "list", "--format", "json"))
     expect_equal(listed["mount"], place.point.decode("utf-8", "replace"),
                  "mount point as tracefs-ctl says it")
     expect_equal(listed["source"], place.source.decode("utf-8", "replace"),

@@ -44,7 +44,7 @@ class SandboxSuite(Suite):
 
     def sandbox_of(self, mount):
         return json.loads(self.command("tracefs-ctl", mount.point, "explain",
-                                       "--json"))["sandbox"]
+                                       "--format", "json"))["sandbox"]
 
 
 def work(point):

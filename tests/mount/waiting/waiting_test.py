@@ -237,7 +237,7 @@ class Waiting:
 
     def explain(self, mount, subject, key="choice"):
         answer = self.suite.command("tracefs-ctl", mount.point, "explain",
-                                    "--json")
+                                    "--format", "json")
         return next(c[key] for c in json.loads(answer)["choices"]
                     if c["subject"] == subject)
 

@@ -221,7 +221,8 @@ class Runner {
     if (!listening.ok()) return listening.status();
     LiveTrace& live = **listening;
     const auto exporter =
-        FindLineFormat(options_.format)->make(out_, {.time = options_.time});
+        FindLineFormat(options_.format)
+            ->make(out_, {.time = options_.time, .form = options_.form});
     format::Record record;
     uint64_t count = 0;
     for (;;) {

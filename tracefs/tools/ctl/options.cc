@@ -95,15 +95,17 @@ CommandOptions VisibleOptions() {
       {"as-owner", "",
        "as root: act on a mount of another user, too, with the ids of that "
        "user; with --all on everybody's"},
-      {"json", "",
-       "list, explain, stats, add, rules, unmount: the mount's answer as JSON"},
       {"follow", "", "rules: print alarms from now on, a line each"},
       {"timeout", "SECONDS",
        "how long to wait for an answer; default 60, of unmount 600"},
       {"format", "NAME",
-       "tail: output format: " + LineFormatNames() + "; default text"},
+       "tail: output format: " + LineFormatNames() +
+           "; default text. list, explain, stats, add, rules, unmount, top "
+           "--by: text or json"},
+      {"time-format", "FORM",
+       "tail, text: clock, date, iso, epoch, ns, relative (to the first one "
+       "shown) or delta (to the one before)"},
       {"utc", "", "tail, text: times in UTC instead of local time"},
-      {"epoch", "", "tail, text: times in seconds since 1970"},
       {"interval", "TIME",
        "top: between two pictures, such as 500ms; default 2s"},
       {"rounds,n", "N",
@@ -121,7 +123,7 @@ CommandOptions VisibleOptions() {
       {"by", "KEYS",
        "top: a table an interval instead of the screen, of operations grouped "
        "by op, cname, dir(2), path and others, as of tracefs-dump --by; with "
-       "--json as JSON Lines"},
+       "--format json as JSON Lines"},
       {"values", "VALUES",
        "top --by: count, errors, bytes, latency (the default), time, mean, "
        "p50, p99, max, size and others"},
@@ -155,13 +157,12 @@ Status CheckBelongs(const CommandLine& given, CtlCommand command,
   };
   using C = CtlCommand;
   const Belongs all[] = {
-      {"json",
-       {C::kList, C::kExplain, C::kStats, C::kAdd, C::kRules, C::kTop,
-        C::kUnmount}},
       {"follow", {C::kRules}},
-      {"format", {C::kTail}},
+      {"format",
+       {C::kList, C::kExplain, C::kStats, C::kAdd, C::kRules, C::kTop, C::kTail,
+        C::kUnmount}},
       {"utc", {C::kTail}},
-      {"epoch", {C::kTail}},
+      {"time-format", {C::kTail}},
       {"interval", {C::kTop}},
       {"rounds", {C::kTop, C::kTail}},
       {"batch", {C::kTop}},
@@ -185,24 +186,31 @@ Status CheckBelongs(const CommandLine& given, CtlCommand command,
   return Status::Ok();
 }
 
+// Of commands but tail: whether JSON is wanted.
+Status TakeFormat(const CommandLine& given, CtlOptions* options) {
+  const std::string format = given.Text("format");
+  options->json = format == "json";
+  if (format.empty() || format == "text" || options->json) return {};
+  return Status::Invalid("--format: there is no " + Quoted(format) +
+                         "; there are text, json");
+}
+
 Status TakeTailOptions(const CommandLine& given, CtlOptions* options) {
-  if (given.Has("format")) {
-    options->format = given.Text("format");
-  }
+  if (given.Has("format")) options->format = given.Text("format");
   if (FindLineFormat(options->format) == nullptr) {
     return Status::Invalid("--format: there is no " + Quoted(options->format) +
                            "; there are " + LineFormatNames());
   }
-  const bool utc = given.Has("utc");
-  const bool epoch = given.Has("epoch");
-  if (utc && epoch) {
-    return Status::Invalid("--utc and --epoch exclude each other");
+  if ((given.Has("utc") || given.Has("time-format")) &&
+      options->format != "text") {
+    return Status::Invalid("--utc and --time-format are for --format text");
   }
-  if ((utc || epoch) && options->format != "text") {
-    return Status::Invalid("--utc and --epoch are for --format text");
+  if (given.Has("utc")) options->time = TimeStyle::kUtc;
+  if (given.Has("time-format")) {
+    const auto form = ParseTimeForm("--time-format", given.Text("time-format"));
+    if (!form.ok()) return form.status();
+    options->form = *form;
   }
-  if (utc) options->time = TimeStyle::kUtc;
-  if (epoch) options->time = TimeStyle::kEpoch;
   return Status::Ok();
 }
 
@@ -224,7 +232,7 @@ Status TakeTableOptions(const CommandLine& given, CtlOptions* options) {
                              given.Text("sort"), given.Text("top"));
   if (!table.ok()) return table.status();
   options->table = *std::move(table);
-  options->table->json = given.Has("json");
+  options->table->json = options->json;
   return Status::Ok();
 }
 
@@ -273,7 +281,7 @@ Status TakeTopOptions(const CommandLine& given, CtlOptions* options) {
     options->colour = *wish;
   }
   if (given.Has("by")) return TakeTableOptions(given, options);
-  for (const char* const option : {"values", "top", "json"}) {
+  for (const char* const option : {"values", "top", "format"}) {
     if (given.Has(option) && options->command == CtlCommand::kTop) {
       return Status::Invalid("top: --" + std::string(option) +
                              " is for what --by groups" + kSeeHelp);
@@ -416,7 +424,6 @@ Result<CtlOptions> ParseCtlOptions(int argc, const char* const* argv) {
   if (Status s = TakeArguments(*row, arguments.subspan(2), &result); !s.ok()) {
     return s;
   }
-  result.json = given.Has("json");
   result.follow = given.Has("follow");
   if (result.command == CtlCommand::kUnmount) {
     result.patience = kUnmountPatience;
@@ -427,7 +434,11 @@ Result<CtlOptions> ParseCtlOptions(int argc, const char* const* argv) {
     if (!seconds.ok()) return seconds.status();
     result.patience = std::chrono::seconds(*seconds);
   }
-  if (Status s = TakeTailOptions(given, &result); !s.ok()) return s;
+  const bool tail = result.command == CtlCommand::kTail;
+  if (Status s = (tail ? TakeTailOptions : TakeFormat)(given, &result);
+      !s.ok()) {
+    return s;
+  }
   if (Status s = TakeTopOptions(given, &result); !s.ok()) return s;
   return result;
 }

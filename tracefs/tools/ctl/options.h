@@ -52,6 +52,7 @@ struct CtlOptions {
   std::chrono::seconds patience{60};
   std::string format = "text";               // of tail
   TimeStyle time = TimeStyle::kLocal;        // of tail
+  TimeForm form = TimeForm::kClock;          // likewise
   std::chrono::milliseconds interval{2000};  // of top
   // Of top, pictures; of tail, operations. 0: until it is ended.
   uint64_t rounds = 0;

@@ -24,9 +24,6 @@ CommandOptions VisibleOptions() {
       {"set", "NAME=VALUE",
        "a choice of the format, see below; may be given several times",
        /*repeated=*/true},
-      {"bxl-version", "N", "buildxl: the same as --set version=N"},
-      {"bxl-escape", "HOW", "buildxl: the same as --set escape=HOW"},
-      {"root-pid", "PID", "buildxl: the same as --set root-pid=PID"},
       {"safe-numbers", "",
        "JSON: whole numbers beyond 2^53 as strings, for readers that take "
        "every number for a double"},
@@ -71,12 +68,9 @@ CommandOptions VisibleOptions() {
       {"utc", "",
        "times, also those of --from and --to, in UTC instead of local time"},
       {"time-format", "FORM",
-       "text, csv: clock, date, iso, epoch, ns, relative (to the first one "
-       "shown) or delta (to the one before)"},
-      {"epoch", "", "the same as --time-format epoch"},
-      {"date", "",
-       "the same as --time-format date; else a line tells where the day "
-       "changes"},
+       "text, csv: clock (a line tells where the day changes), date, iso, "
+       "epoch, ns, relative (to the first one shown) or delta (to the one "
+       "before)"},
       HelpOption(),
       VersionOption()};
   AddQueryOptions(&options);
@@ -84,45 +78,18 @@ CommandOptions VisibleOptions() {
   return options;
 }
 
-struct FormName {
-  std::string_view name;
-  TimeForm form;
-};
-constexpr FormName kForms[] = {
-    {"clock", TimeForm::kClock}, {"date", TimeForm::kDate},
-    {"iso", TimeForm::kIso},     {"epoch", TimeForm::kEpoch},
-    {"ns", TimeForm::kNs},       {"relative", TimeForm::kRelative},
-    {"delta", TimeForm::kDelta},
-};
-
 Status ReadForm(const CommandLine& given, DumpOptions* result) {
-  std::string word = given.Text("time-format");
-  for (const char* const same : {"epoch", "date"}) {
-    if (!given.Has(same)) continue;
-    if (!word.empty()) {
-      return Status::Invalid(
-          "--time-format, --epoch and --date exclude each "
-          "other");
-    }
-    word = same;
-  }
-  if (word.empty()) return {};
+  if (!given.Has("time-format")) return {};
   if (result->format != "text" && result->format != "csv") {
     return Status::Invalid(
-        "--time-format, --epoch and --date are for --format text and csv; the "
-        "times of other formats are as these have them");
+        "--time-format is for --format text and csv; the times of other "
+        "formats are as these have them");
   }
-  std::string known;
-  for (const FormName& form : kForms) {
-    if (form.name == word) {
-      result->exported.form = form.form;
-      result->exported.form_given = true;
-      return {};
-    }
-    known += (known.empty() ? "" : ", ") + std::string(form.name);
-  }
-  return Status::Invalid("--time-format: there is no \"" + word +
-                         "\"; there are " + known);
+  const auto form = ParseTimeForm("--time-format", given.Text("time-format"));
+  if (!form.ok()) return form.status();
+  result->exported.form = *form;
+  result->exported.form_given = true;
+  return {};
 }
 
 Status ReadTimes(const CommandLine& given, DumpOptions* result) {
@@ -131,7 +98,7 @@ Status ReadTimes(const CommandLine& given, DumpOptions* result) {
   const TimeForm form = result->exported.form;
   const bool window = given.Has("from") || given.Has("to");
   if (utc && form == TimeForm::kEpoch) {
-    return Status::Invalid("--utc and --epoch exclude each other");
+    return Status::Invalid("--utc and --time-format epoch exclude each other");
   }
   if (utc && !window && result->format != "text" &&
       !result->exported.form_given) {
@@ -169,13 +136,6 @@ Status ReadBrowse(const CommandLine& given, DumpOptions* result) {
   return {};
 }
 
-// Options that are choices of a format by another name.
-constexpr std::pair<const char*, const char*> kChoiceOptions[] = {
-    {"bxl-version", "version"},
-    {"bxl-escape", "escape"},
-    {"root-pid", "root-pid"},
-};
-
 Status ReadOutput(const CommandLine& given, DumpOptions* result) {
   const ExportFormat& format = *FindExportFormat(result->format);
   result->output = given.Text("output");
@@ -183,16 +143,7 @@ Status ReadOutput(const CommandLine& given, DumpOptions* result) {
     return Status::Invalid("--output: name a file");
   }
   if (result->output == "-") result->output.clear();
-  std::vector<std::string> choices = given.Texts("set");
-  for (const auto& [option, choice] : kChoiceOptions) {
-    if (!given.Has(option)) continue;
-    if (result->format != "buildxl") {
-      return Status::Invalid(std::string("--") + option +
-                             " is for --format buildxl");
-    }
-    choices.push_back(std::string(choice) + "=" + given.Text(option));
-  }
-  for (const std::string& choice : choices) {
+  for (const std::string& choice : given.Texts("set")) {
     if (Status s = AddChoice(format, choice, &result->exported); !s.ok()) {
       return s;
     }
