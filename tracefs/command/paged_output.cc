@@ -47,15 +47,16 @@ bool IsOfSomebodyElse() {
 
 std::vector<char*> EnvironmentOfPager() {
   std::vector<char*> variables;
+  const bool secure = IsOfSomebodyElse();
+  constexpr std::string_view kLessSecureName = "LESSSECURE=";
   for (char** at = environ; at != nullptr && *at != nullptr; ++at) {
+    if (secure && std::string_view(*at).starts_with(kLessSecureName)) continue;
     variables.push_back(*at);
   }
   if (::getenv("LESS") == nullptr) {
     variables.push_back(const_cast<char*>(kLess));
   }
-  if (IsOfSomebodyElse()) {
-    variables.insert(variables.begin(), const_cast<char*>(kLessSecure));
-  }
+  if (secure) variables.push_back(const_cast<char*>(kLessSecure));
   variables.push_back(nullptr);
   return variables;
 }
