@@ -112,10 +112,11 @@ uint64_t HistogramRecord::Quantile(double share) const {
                            {.max = max == 0 ? UINT64_MAX : max});
 }
 
-tally::Sums SumsOf(const AggregateRecord& record) {
-  tally::Sums sums{.count = record.count,
-                   .errors = record.errors.value_or(0),
-                   .bytes = record.bytes.value_or(0)};
+tally::TimedSums SumsOf(const AggregateRecord& record) {
+  tally::TimedSums sums;
+  sums.count = record.count;
+  sums.errors = record.errors.value_or(0);
+  sums.bytes = record.bytes.value_or(0);
   if (record.latency.present) {
     sums.timed = record.count;
     sums.time_ns = record.latency.sum;

@@ -70,7 +70,7 @@ struct AggregateRecord {
 };
 
 // What was counted, as far as it was; which of the bytes were read is not told.
-tally::Sums SumsOf(const AggregateRecord& record);
+tally::TimedSums SumsOf(const AggregateRecord& record);
 
 // Takes what a reader finds; the views hold during the call.
 using AggregateSink = std::function<void(const AggregateRecord&)>;

@@ -55,7 +55,7 @@ class Summary {
   void Add(const format::Record& record) {
     const Event& event = record.event;
     if (event.before) return;
-    const tally::Sums sums = tally::SumsOf(event);
+    const tally::TimedSums sums = tally::SumsOf(event);
     rows_[Index(event.op)].Add(sums);
     const std::string_view path = format::PathOf(record, path_);
     if (path.empty()) return;
@@ -116,9 +116,9 @@ class Summary {
 
   std::string Table() const {
     std::vector<size_t> order;
-    tally::Sums total;
+    tally::TimedSums total;
     for (size_t i = 0; i < kOpCount; ++i) {
-      const tally::Sums& row = rows_[i];
+      const tally::TimedSums& row = rows_[i];
       if (row.count == 0) continue;
       order.push_back(i);
       total.Add(row);
@@ -129,7 +129,7 @@ class Summary {
     std::string text =
         " % time      total  operations    errors       bytes       mean"
         "        max\n";
-    const auto line = [&](std::string_view name, const tally::Sums& row) {
+    const auto line = [&](std::string_view name, const tally::TimedSums& row) {
       const double share = total.time_ns == 0
                                ? 0
                                : 100 * static_cast<double>(row.time_ns) /
@@ -223,7 +223,7 @@ class Summary {
     }
   };
 
-  std::array<tally::Sums, kOpCount> rows_{};
+  std::array<tally::TimedSums, kOpCount> rows_{};
   std::priority_queue<Slow, std::vector<Slow>, std::greater<>> slowest_;
   std::unordered_map<std::string, FileUse, Hash, std::equal_to<>> files_;
   uint64_t processes_ = 0, threads_ = 0, programs_ = 0, ended_ = 0, failed_ = 0;

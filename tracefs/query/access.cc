@@ -9,6 +9,8 @@
 namespace tracefs::query {
 namespace {
 
+using Files = tally::OpenFiles<tally::AccessRun>;
+
 struct Steps {
   uint64_t ops = 0;
   uint64_t bytes = 0;
@@ -26,11 +28,11 @@ class Access final : public Analysis {
           ++sums.ops;
           sums.bytes += transfer.bytes;
         },
-        [this](const tally::OpenFiles::Ways& ways) { Close(ways); });
+        [this](const Files::Ways& ways) { Close(ways); });
   }
 
   std::vector<Table> Finish() override {
-    open_.Finish([this](const tally::OpenFiles::Ways& ways) { Close(ways); });
+    open_.Finish([this](const Files::Ways& ways) { Close(ways); });
     Table steps;
     steps.columns = {{"direction"},
                      {"step"},
@@ -77,7 +79,7 @@ class Access final : public Analysis {
     if (open_.not_followed() != 0) {
       opens.notes.push_back(std::to_string(open_.not_followed()) +
                             " operations were through open files beyond the " +
-                            std::to_string(tally::OpenFiles::kMost) +
+                            std::to_string(Files::kMost) +
                             " that are followed at the same time");
     }
     return {steps, opens};
@@ -89,7 +91,7 @@ class Access final : public Analysis {
     tally::SparseHistogram runs;
   };
 
-  void Close(const tally::OpenFiles::Ways& ways) {
+  void Close(const Files::Ways& ways) {
     for (size_t w = 0; w < 2; ++w) {
       const tally::AccessRun& way = ways[w];
       if (way.count() == 0) continue;
@@ -102,7 +104,7 @@ class Access final : public Analysis {
     }
   }
 
-  tally::OpenFiles open_;
+  Files open_;
   std::array<std::array<Steps, tally::kAccessSteps>, 2> steps_{};
   std::array<std::array<Opens, tally::kAccessPatterns>, 2> opens_{};
 };

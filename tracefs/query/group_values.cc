@@ -57,7 +57,7 @@ const ValueSet kSets[] = {
 }  // namespace
 
 void Tally::Add(const Tally& other) {
-  Sums::Add(other);
+  TimedSums::Add(other);
   either += other.either;
   sizes += other.sizes;
   size_max = std::max(size_max, other.size_max);

@@ -14,7 +14,7 @@
 namespace tracefs::query {
 
 // What is summed up for one group.
-struct Tally : tally::Sums {
+struct Tally : tally::TimedSums {
   uint64_t either = 0;  // of bytes: not known to be read or written
   uint64_t sizes = 0;   // what has a size: reads, writes and copies
   uint64_t size_max = 0;

@@ -12,7 +12,7 @@ void AccessSums::Take(const Event& event, size_t trace) {
       event, trace,
       [&](const tally::Transfer& transfer, uint64_t offset,
           tally::AccessStep step) { Count(event, transfer, offset, step); },
-      [](const tally::OpenFiles::Ways&) {});
+      [](const auto&) {});
 }
 
 void AccessSums::Count(const Event& event, const tally::Transfer& transfer,

@@ -45,7 +45,7 @@ class AccessSums {
   static constexpr size_t kMaxExact = 4096;
 
   std::array<OneWay, 2> ways_{};
-  tally::OpenFiles open_;
+  tally::OpenFiles<tally::AccessEnd> open_;
 };
 
 }  // namespace tracefs::report

@@ -14,7 +14,7 @@
 namespace tracefs::report {
 
 // What is known of the operations of one key.
-struct CountedSums : tally::Sums {
+struct CountedSums : tally::TimedSums {
   tally::SparseHistogram latency;  // empty where room ran out
 };
 

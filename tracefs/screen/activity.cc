@@ -7,7 +7,7 @@
 namespace tracefs::screen {
 
 void ActivityCounts::Add(const ActivityCounts& other) {
-  Sums::Add(other);
+  TimedSums::Add(other);
   second += other.second;
   durations.Add(other.durations);
 }

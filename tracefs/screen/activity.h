@@ -34,7 +34,7 @@ struct ActivityKey {
   bool operator==(const ActivityKey&) const = default;
 };
 
-struct ActivityCounts : tally::Sums {
+struct ActivityCounts : tally::TimedSums {
   // Written to the second file of an operation that counts with its first one:
   // bytes where rows are about files, else in `bytes` of the other file.
   uint64_t second = 0;

@@ -27,8 +27,8 @@ void CountRecord(const format::Record& record, uint32_t source,
   if (event.caller != nullptr) key.comm = record.caller.comm();
   key.path = format::PathOf(record, buffer);
   ActivityCounts& counts = activity->At(key);
-  const tally::Sums sums = tally::SumsOf(event);
-  counts.Sums::Add(sums);
+  const tally::TimedSums sums = tally::SumsOf(event);
+  counts.TimedSums::Add(sums);
   if (sums.timed != 0) counts.durations.Add(sums.time_ns);
   if (!HasTwoFiles(event.op) || sums.written == 0) return;
   key.path = format::NewPathOf(record, buffer);
@@ -74,7 +74,7 @@ void CountAggregate(const format::AggregateRecord& record, uint32_t source,
     counts.second += record.bytes.value_or(0);
     return;
   }
-  counts.Sums::Add(format::SumsOf(record));
+  counts.TimedSums::Add(format::SumsOf(record));
   for (const format::HistogramBucketCount& one : record.latency.buckets) {
     counts.durations.AddBucket(one.bucket, one.count);
   }

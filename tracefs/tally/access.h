@@ -30,27 +30,39 @@ inline constexpr size_t kAccessPatterns = 4;
 inline constexpr std::array<std::string_view, kAccessPatterns>
     kAccessPatternNames = {"single", "sequential", "strided", "random"};
 
-// The reads, or the writes, of one open file.
+// Of the reads, or the writes, of one open file what it takes to tell steps.
+class AccessEnd {
+ public:
+  AccessStep Take(uint64_t offset, uint64_t size) {
+    const AccessStep step = end_ == kNowhere ? AccessStep::kFirst
+                            : offset == end_ ? AccessStep::kConsecutive
+                            : offset > end_  ? AccessStep::kForward
+                                             : AccessStep::kBackward;
+    end_ = offset + size;
+    return step;
+  }
+
+ private:
+  static constexpr uint64_t kNowhere = UINT64_MAX;
+  uint64_t end_ = kNowhere;
+};
+
+// The same, and what they amount to.
 class AccessRun {
  public:
   AccessStep Take(uint64_t offset, uint64_t size) {
-    AccessStep kind = AccessStep::kFirst;
-    if (count_ != 0) {
-      kind = offset == end_  ? AccessStep::kConsecutive
-             : offset > end_ ? AccessStep::kForward
-                             : AccessStep::kBackward;
-      const auto distance = static_cast<int64_t>(offset - begin_);
-      if (count_ > 1 && distance == distance_) ++repeated_;
-      distance_ = distance;
-      if (kind == AccessStep::kConsecutive) ++consecutive_;
-    }
-    run_bytes_ = kind == AccessStep::kConsecutive ? run_bytes_ + size : size;
+    const AccessStep step = end_.Take(offset, size);
+    const auto distance = static_cast<int64_t>(offset - begin_);
+    if (count_ > 1 && distance == distance_) ++repeated_;
+    if (count_ > 0) distance_ = distance;
+    const bool consecutive = step == AccessStep::kConsecutive;
+    if (consecutive) ++consecutive_;
+    run_bytes_ = consecutive ? run_bytes_ + size : size;
     longest_run_ = std::max(longest_run_, run_bytes_);
     begin_ = offset;
-    end_ = offset + size;
     ++count_;
     bytes_ += size;
-    return kind;
+    return step;
   }
 
   AccessPattern pattern() const {
@@ -74,18 +86,19 @@ class AccessRun {
   uint64_t consecutive_ = 0;
   uint64_t repeated_ = 0;  // as far from the one before as that from its own
   uint64_t begin_ = 0;     // of the last transfer
-  uint64_t end_ = 0;
+  AccessEnd end_;
   int64_t distance_ = 0;
   uint64_t run_bytes_ = 0;
   uint64_t longest_run_ = 0;
 };
 
-// Used by one thread.
+// `Run`: AccessEnd or AccessRun. Used by one thread.
+template <typename Run>
 class OpenFiles {
  public:
   // Followed at a time.
   static constexpr size_t kMost = size_t{1} << 18;
-  using Ways = std::array<AccessRun, 2>;  // by Way
+  using Ways = std::array<Run, 2>;  // by Way
 
   // An operation, in order of time. Calls `on_step(transfer, offset, step)` for
   // each transfer whose place is known, and `on_close(ways)` for an open file
@@ -97,12 +110,16 @@ class OpenFiles {
       const Field position = OffsetField(transfer.end);
       if (!event.Has(position)) continue;
       const Key key = KeyOf(event, transfer.end, trace);
-      if (open_.size() >= kMost && !open_.contains(key)) {
-        ++not_followed_;
-        continue;
+      auto at = open_.find(key);
+      if (at == open_.end()) {
+        if (open_.size() >= kMost) {
+          ++not_followed_;
+          continue;
+        }
+        at = open_.try_emplace(key).first;
       }
       const uint64_t offset = event.Get(position);
-      AccessRun& run = open_[key][static_cast<size_t>(transfer.way)];
+      Run& run = at->second[static_cast<size_t>(transfer.way)];
       on_step(transfer, offset, run.Take(offset, transfer.bytes));
     }
     if (event.op != Op::release_ || event.before) return;
@@ -122,15 +139,15 @@ class OpenFiles {
 
  private:
   struct Key {
-    uint64_t handle = 0;
+    uint64_t handle = 0;  // with the number of the trace on top
     uint64_t inode = 0;
-    size_t trace = 0;
     bool operator==(const Key&) const = default;
   };
   struct Hash {
-    size_t operator()(const Key& key) const {
-      uint64_t hash = (key.handle ^ key.trace << 48) * 0x9e3779b97f4a7c15u;
-      hash = (hash ^ hash >> 29 ^ key.inode) * 0xbf58476d1ce4e5b9u;
+    // noexcept, and quick: then entries need no room to keep it.
+    size_t operator()(const Key& key) const noexcept {
+      const uint64_t hash =
+          (key.inode ^ key.handle * 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
       return static_cast<size_t>(hash ^ hash >> 32);
     }
   };
@@ -138,7 +155,8 @@ class OpenFiles {
     const auto number = [&event](Field field) {
       return event.Has(field) ? event.Get(field) : 0;
     };
-    return {number(HandleField(end)), number(InodeField(end)), trace};
+    return {number(HandleField(end)) ^ uint64_t{trace} << 48,
+            number(InodeField(end))};
   }
 
   std::unordered_map<Key, Ways, Hash> open_;

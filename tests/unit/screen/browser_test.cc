@@ -42,10 +42,10 @@ class FakeFeed final : public Feed {
       key.pid = one.pid;
       key.comm = one.comm;
       ActivityCounts& counts = activity->At(key);
-      counts.Sums::Add({.count = one.count,
-                        .timed = one.count,
-                        .time_ns = one.ns,
-                        .max_ns = one.ns});
+      tally::TimedSums sums;
+      sums.count = sums.timed = one.count;
+      sums.time_ns = sums.max_ns = one.ns;
+      counts.TimedSums::Add(sums);
       counts.durations.Add(300, one.count);
     }
     next.clear();

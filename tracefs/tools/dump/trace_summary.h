@@ -38,7 +38,7 @@ class OpStats {
       const std::vector<const format::ReadStats*>& traces) const;
 
  private:
-  struct Row : tally::Sums {
+  struct Row : tally::TimedSums {
     uint64_t before = 0;  // about to run; not in count
     uint64_t twice = 0;   // of bytes: of copies, told under both files
   };
