@@ -1,9 +1,7 @@
 #include "tracefs/base/units.h"
 
-#include <array>
 #include <charconv>
 #include <cstddef>
-#include <cstdio>
 #include <limits>
 #include <system_error>
 
@@ -112,20 +110,6 @@ std::string SecondsText(int64_t ns) {
   const std::string padded = std::to_string(kNsInSecond + size % kNsInSecond);
   return (ns < 0 ? "-" : "") + std::to_string(size / kNsInSecond) + '.' +
          padded.substr(1);
-}
-
-std::string SizeText(uint64_t bytes) {
-  constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-  auto value = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (value >= 1024) {
-    value /= 1024;
-    ++unit;
-  }
-  std::array<char, 32> text;
-  std::snprintf(text.data(), text.size(), unit == 0 ? "%.0f %s" : "%.1f %s",
-                value, kUnits[unit]);
-  return text.data();
 }
 
 }  // namespace tracefs

@@ -25,7 +25,4 @@ std::optional<uint64_t> ParseDuration(std::string_view text);
 // A time or a difference in seconds, "-0.000000001".
 std::string SecondsText(int64_t ns);
 
-// "512 B", "1.5 MiB".
-std::string SizeText(uint64_t bytes);
-
 }  // namespace tracefs

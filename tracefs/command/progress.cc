@@ -10,8 +10,8 @@
 #include "tracefs/base/bytes.h"
 #include "tracefs/base/clock.h"
 #include "tracefs/base/file_io.h"
-#include "tracefs/base/units.h"
 #include "tracefs/reader/trace_files.h"
+#include "tracefs/text/units.h"
 
 namespace tracefs {
 namespace {

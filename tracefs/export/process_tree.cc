@@ -12,6 +12,7 @@
 #include "tracefs/tally/sums.h"
 #include "tracefs/text/duration.h"
 #include "tracefs/text/escape.h"
+#include "tracefs/text/units.h"
 
 namespace tracefs {
 namespace {
@@ -24,21 +25,6 @@ constexpr size_t kDefaultWidth = 24;
 constexpr size_t kMaxWidth = 400;
 // Deeper ones are drawn no further to the right.
 constexpr size_t kMaxIndent = 64;
-
-std::string BytesText(uint64_t bytes) {
-  if (bytes < 10'000) return std::to_string(bytes);
-  constexpr char kByteUnits[] = "kMGTPE";
-  double value = static_cast<double>(bytes);
-  int unit = -1;
-  while (value >= 1000) {
-    value /= 1000;
-    ++unit;
-  }
-  char text[32];
-  std::snprintf(text, sizeof text, value < 10 ? "%.1f%c" : "%.0f%c", value,
-                kByteUnits[unit]);
-  return text;
-}
 
 class TreeExporter final : public Exporter, private build::TrackerListener {
  public:
@@ -174,13 +160,12 @@ class TreeExporter final : public Exporter, private build::TrackerListener {
 
   void WriteNode(const Node& node, const std::string& branches) {
     char columns[128];
-    std::snprintf(columns, sizeof columns, "%9s %5s %8llu %7llu %8s %8s  ",
-                  DurationText(node.end_ns - node.begin_ns).c_str(),
-                  node.exit.c_str(),
-                  static_cast<unsigned long long>(node.sums.count),
-                  static_cast<unsigned long long>(node.sums.errors),
-                  BytesText(node.sums.read).c_str(),
-                  BytesText(node.sums.written).c_str());
+    std::snprintf(
+        columns, sizeof columns, "%9s %5s %8llu %7llu %8s %8s  ",
+        DurationText(node.end_ns - node.begin_ns).c_str(), node.exit.c_str(),
+        static_cast<unsigned long long>(node.sums.count),
+        static_cast<unsigned long long>(node.sums.errors),
+        SizeText(node.sums.read).c_str(), SizeText(node.sums.written).c_str());
     out_.Append(Bar(node) + columns + branches + std::to_string(node.pid) +
                 " " + node.command + "\n");
   }

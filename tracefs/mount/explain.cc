@@ -9,6 +9,7 @@
 #include "tracefs/mount/kernel_promises.h"
 #include "tracefs/mount/options.h"
 #include "tracefs/mount/queue_memory.h"
+#include "tracefs/text/duration.h"
 
 namespace tracefs {
 namespace {
@@ -83,20 +84,13 @@ ExplainedChoice OpenFiles(const FileSystem& fs) {
   return choice;
 }
 
-std::string Milliseconds(uint64_t ns) {
-  std::array<char, 32> text;
-  std::snprintf(text.data(), text.size(), "%.1f ms",
-                static_cast<double>(ns) / static_cast<double>(kNsPerMs));
-  return text.data();
-}
-
 // What was measured of each operation that has waited.
 std::string WaitFigures(const WaitRules& waits) {
   std::string text;
   waits.ForEach([&](std::string_view name, const WaitRule& rule) {
     if (rule.waited_here() + rule.handed_over() == 0) return;
     if (!text.empty()) text += "; ";
-    text += std::string(name) + " " + Milliseconds(rule.longest_ns()) +
+    text += std::string(name) + " " + DurationText(rule.longest_ns()) +
             " at most, " + std::to_string(rule.waited_here()) +
             " waited in a queue, " + std::to_string(rule.handed_over()) +
             " in threads";

@@ -12,13 +12,13 @@
 #include <vector>
 
 #include "tracefs/base/clock.h"
-#include "tracefs/base/units.h"
 #include "tracefs/event/process_record.h"
 #include "tracefs/format/file_paths.h"
 #include "tracefs/format/trace_merger.h"
 #include "tracefs/tally/sums.h"
 #include "tracefs/text/duration.h"
 #include "tracefs/text/escape.h"
+#include "tracefs/text/units.h"
 
 namespace tracefs {
 namespace {

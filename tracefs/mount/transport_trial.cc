@@ -16,6 +16,7 @@
 #include "tracefs/base/clock.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/fs/fuse_api.h"
+#include "tracefs/text/duration.h"
 
 namespace tracefs {
 namespace {
@@ -117,19 +118,12 @@ uint64_t Measure(bool uring) {
   return time;
 }
 
-std::string Microseconds(uint64_t ns) {
-  std::array<char, 32> text;
-  std::snprintf(text.data(), text.size(), "%.1f us",
-                static_cast<double>(ns) / 1000);
-  return text.data();
-}
-
 }  // namespace
 
 std::string TrialFigures::ToString() const {
   if (!measured()) return "";
-  return "a request takes " + Microseconds(uring_ns) +
-         " there and back over io_uring, " + Microseconds(dev_ns) +
+  return "a request takes " + DurationText(uring_ns) +
+         " there and back over io_uring, " + DurationText(dev_ns) +
          " over /dev/fuse";
 }
 

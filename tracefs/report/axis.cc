@@ -66,14 +66,14 @@ std::string TickTimeText(double ns, double step_ns) {
        step *= 10) {
     ++digits;
   }
-  return Decimal(ns / unit->ns, digits) + " " + unit->name;
+  return Decimal(ns / unit->ns, digits) + unit->name;
 }
 
 std::string RoundNumberText(double value) {
   std::array<char, 64> text{};
   if (value >= 1e6) {
     const double unit = value >= 1e9 ? 1e9 : 1e6;
-    std::snprintf(text.data(), text.size(), "%.4g %c", value / unit,
+    std::snprintf(text.data(), text.size(), "%.4g%c", value / unit,
                   unit == 1e9 ? 'G' : 'M');
     return text.data();
   }

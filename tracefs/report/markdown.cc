@@ -47,9 +47,9 @@ std::string Table(const Json& table, const char* what) {
       return numbers[first + i].get<uint64_t>();
     };
     text += "| " + name + " | " + CountText(number(0)) + " | " +
-            CountText(number(1)) + " | " + BytesText(number(2)) + " | " +
-            BytesText(number(3)) + " | " + TimeText(number(4)) + " | " +
-            TimeText(number(5)) + " |\n";
+            CountText(number(1)) + " | " + SizeText(number(2)) + " | " +
+            SizeText(number(3)) + " | " + SpanText(number(4)) + " | " +
+            SpanText(number(5)) + " |\n";
   };
   const Json& rows = table["rows"];
   Json other = table["other"];
@@ -139,10 +139,10 @@ std::string MakeMarkdown(const Json& document) {
     text += "| " + MarkdownText(op["op"].get<std::string>()) + " | " +
             CountText(NumberAt(op, "count")) + " | " +
             CountText(NumberAt(op, "errors")) + " | " +
-            TimeText(NumberAt(op, "time_ns")) + " | " +
-            TimeText(NumberAt(op, "p50_ns")) + " | " +
-            TimeText(NumberAt(op, "p99_ns")) + " | " +
-            TimeText(NumberAt(op, "longest_ns")) + " |\n";
+            SpanText(NumberAt(op, "time_ns")) + " | " +
+            SpanText(NumberAt(op, "p50_ns")) + " | " +
+            SpanText(NumberAt(op, "p99_ns")) + " | " +
+            SpanText(NumberAt(op, "longest_ns")) + " |\n";
   }
   for (const auto& [title, name] :
        {std::pair{"Files", "files"}, std::pair{"Directories", "directories"},

@@ -57,8 +57,8 @@ std::string StaticTable(const Json& table, std::string_view what) {
       return numbers[first + i].get<uint64_t>();
     };
     for (const std::string& text :
-         {CountText(number(0)), CountText(number(1)), BytesText(number(2)),
-          BytesText(number(3)), TimeText(number(4)), TimeText(number(5))}) {
+         {CountText(number(0)), CountText(number(1)), SizeText(number(2)),
+          SizeText(number(3)), SpanText(number(4)), SpanText(number(5))}) {
       html += Element("td", text);
     }
     html += "</tr>";
@@ -87,10 +87,10 @@ std::string StaticOperations(const Json& document) {
     html += "<tr><th scope=\"row\">" + XmlText(op["op"].get<std::string>()) +
             "</th>" + Element("td", CountText(NumberAt(op, "count"))) +
             Element("td", CountText(NumberAt(op, "errors"))) +
-            Element("td", TimeText(NumberAt(op, "time_ns"))) +
-            Element("td", TimeText(NumberAt(op, "p50_ns"))) +
-            Element("td", TimeText(NumberAt(op, "p99_ns"))) +
-            Element("td", TimeText(NumberAt(op, "longest_ns"))) + "</tr>";
+            Element("td", SpanText(NumberAt(op, "time_ns"))) +
+            Element("td", SpanText(NumberAt(op, "p50_ns"))) +
+            Element("td", SpanText(NumberAt(op, "p99_ns"))) +
+            Element("td", SpanText(NumberAt(op, "longest_ns"))) + "</tr>";
   }
   return html + "</tbody></table>";
 }
@@ -125,7 +125,7 @@ std::string StaticCounted(const Json& table) {
                      "</h3>" +
                      Element("p", CountText(table["sum"][0].get<uint64_t>()) +
                                       " operations in " +
-                                      TimeText(NumberAt(table, "length_ns"))) +
+                                      SpanText(NumberAt(table, "length_ns"))) +
                      "<table><thead><tr>";
   const size_t keys = std::max<size_t>(1, table["by"].size());
   const auto text_head = [&](const std::string& head) {
@@ -330,7 +330,7 @@ std::string Opening(const Json& document) {
   std::string when;
   if (time.contains("origin")) {
     when = time["origin"].get<std::string>() + ", " +
-           TimeText(NumberAt(time, "length_ns"));
+           SpanText(NumberAt(time, "length_ns"));
   }
   for (const auto& [key, word] :
        {std::pair{"filter", "only "}, std::pair{"from", "from "},

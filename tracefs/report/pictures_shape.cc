@@ -115,7 +115,7 @@ SvgWriter DrawTree(const Json& document) {
     left.pop_back();
     const std::string name = tree["name"][node];
     const std::string value =
-        by_time ? TimeText(static_cast<uint64_t>(sums[node]))
+        by_time ? SpanText(static_cast<uint64_t>(sums[node]))
                 : CountText(static_cast<uint64_t>(sums[node]));
     svg.Rect(box.x, box.y, box.width, box.height,
              "box c" + std::to_string(depth % 7), name + ": " + value);
@@ -175,7 +175,7 @@ SvgWriter DrawFlame(const Json& document) {
     const double width = sums[at.node] * scale;
     const std::string name = flame["name"][at.node];
     const std::string value =
-        by_time ? TimeText(static_cast<uint64_t>(sums[at.node]))
+        by_time ? SpanText(static_cast<uint64_t>(sums[at.node]))
                 : CountText(static_cast<uint64_t>(sums[at.node]));
     svg.Rect(at.x, y, width, kStep - 1,
              "box c" + std::to_string((at.node * 5 + at.depth) % 7),
@@ -210,7 +210,7 @@ SvgWriter DrawAccess(const Json& document) {
       svg.Text(kNames + share * 500 + 6, y + 13,
                CountText(count) + " (" +
                    ShareText(count, static_cast<uint64_t>(total)) + "), " +
-                   BytesText(row[2].get<uint64_t>()));
+                   SizeText(row[2].get<uint64_t>()));
       y += kStep;
     }
     y += kStep + 6;

@@ -197,7 +197,7 @@ SvgWriter DrawLatency(const Json& document) {
   const CoarseBins bins(document["time"]);
   SvgWriter svg(kPictureWidth, bottom + 24,
                 "Latency over time; 99 of 100 operations took at most " +
-                    TimeText(NumberAt(document["totals"], "p99_ns")));
+                    SpanText(NumberAt(document["totals"], "p99_ns")));
   HeatCells heat(largest);
   for (size_t i = 0; i < cells.size(); i += 3) {
     const auto bin = cells[i].get<uint64_t>();

@@ -67,7 +67,7 @@ class Summary {
     const Json& time = document_["time"];
     std::string text = CountText(count, "operation", "operations");
     if (time.contains("length_ns")) {
-      text += " in " + TimeText(Number(time["length_ns"]));
+      text += " in " + SpanText(Number(time["length_ns"]));
     }
     const Json& tables = document_["tables"];
     const auto names = [&](const char* table) {
@@ -88,7 +88,7 @@ class Summary {
     const uint64_t count = Number(table["sum"][0]);
     std::string text = table["trace"].get<std::string>() + ": " +
                        CountText(count, "operation", "operations") + " in " +
-                       TimeText(Number(table["length_ns"])) + ", counted " +
+                       SpanText(Number(table["length_ns"])) + ", counted " +
                        table["title"].get<std::string>();
     const Json& rows = table["rows"];
     const size_t keys = table["by"].size();
@@ -110,12 +110,12 @@ class Summary {
                          : "; " + CountText(sum) + " failed (" +
                                ShareText(sum, count) + ")";
       } else if (value == "bytes") {
-        text += "; " + BytesText(sum) + " read or written";
+        text += "; " + SizeText(sum) + " read or written";
       } else if (value == "time_ns") {
-        text += "; " + TimeText(sum) + " in all: half of them took at most " +
-                TimeText(Number(sums[i + 1])) + ", 99 of 100 at most " +
-                TimeText(Number(sums[i + 2])) + ", the slowest one " +
-                TimeText(Number(sums[i + 3]));
+        text += "; " + SpanText(sum) + " in all: half of them took at most " +
+                SpanText(Number(sums[i + 1])) + ", 99 of 100 at most " +
+                SpanText(Number(sums[i + 2])) + ", the slowest one " +
+                SpanText(Number(sums[i + 3]));
       }
     }
     Say("info", text + ".");
@@ -130,7 +130,7 @@ class Summary {
     const std::string op = first["op"];
     const uint64_t time = Number(first["time_ns"]);
     std::string text = ShareText(time, total) +
-                       " of the time in the file system (" + TimeText(total) +
+                       " of the time in the file system (" + SpanText(total) +
                        " in all) went to " + op;
     const auto [file, file_time] = HottestFile(op);
     if (file_time * 2 > time) {
@@ -172,7 +172,7 @@ class Summary {
       return;
     }
     std::string text =
-        BytesText(read) + " were read and " + BytesText(written) + " written";
+        SizeText(read) + " were read and " + SizeText(written) + " written";
     for (const auto& [way, word, bytes] :
          {std::tuple{"read", "read", read},
           std::tuple{"write", "written", written}}) {
@@ -194,14 +194,14 @@ class Summary {
   void SayHowLong() {
     if (Number(totals_["longest_ns"]) == 0) return;
     std::string text = "Half of the operations took at most " +
-                       TimeText(Number(totals_["p50_ns"])) +
+                       SpanText(Number(totals_["p50_ns"])) +
                        ", 99 of 100 at most " +
-                       TimeText(Number(totals_["p99_ns"]));
+                       SpanText(Number(totals_["p99_ns"]));
     const Json& slowest = document_["slowest"];
     if (!slowest.empty()) {
       const Json& row = slowest[0];
       text += "; the slowest one, " + row[2].get<std::string>() + " of " +
-              row[6].get<std::string>() + ", took " + TimeText(Number(row[1]));
+              row[6].get<std::string>() + ", took " + SpanText(Number(row[1]));
     }
     Say("info", text + ".");
   }

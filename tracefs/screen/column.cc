@@ -25,20 +25,6 @@ constexpr std::array<ColumnInfo, kColumns> kColumnRows = {{
 // Characters that a name should have at least.
 constexpr size_t kNameWidth = 20;
 
-// Three digits and a unit.
-std::string WithUnit(double value, const char* const* units) {
-  while (value >= 999.5 && units[1] != nullptr) {
-    value /= 1000;
-    ++units;
-  }
-  char text[48];
-  const int digits = value >= 99.95 || value == static_cast<int>(value) ? 0
-                     : value >= 9.995                                   ? 1
-                                                                        : 2;
-  std::snprintf(text, sizeof text, "%.*f%s", digits, value, *units);
-  return text;
-}
-
 }  // namespace
 
 std::span<const ColumnInfo> Columns() { return kColumnRows; }
@@ -82,16 +68,6 @@ std::vector<Column> ColumnsFor(size_t width, Column needed) {
   }
   std::sort(chosen.begin(), chosen.end());
   return chosen;
-}
-
-std::string ShortDuration(uint64_t ns) {
-  static constexpr const char* kUnits[] = {"ns", "us", "ms", "s", nullptr};
-  return WithUnit(static_cast<double>(ns), kUnits);
-}
-
-std::string ShortNumber(double number) {
-  static constexpr const char* kUnits[] = {"", "k", "M", "G", "T", nullptr};
-  return WithUnit(number, kUnits);
 }
 
 }  // namespace tracefs::screen

@@ -42,9 +42,4 @@ std::vector<std::string_view> ColumnNames();
 // their order; the last is kName. `needed` is among them.
 std::vector<Column> ColumnsFor(size_t width, Column needed);
 
-// "1.23us", "45ms": four characters or little more.
-std::string ShortDuration(uint64_t ns);
-// "950", "12.3k", "4.56M".
-std::string ShortNumber(double number);
-
 }  // namespace tracefs::screen

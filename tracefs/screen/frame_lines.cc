@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "tracefs/screen/cell_width.h"
+#include "tracefs/text/units.h"
 
 namespace tracefs::screen {
 namespace {
@@ -37,8 +38,8 @@ std::string Title(const Browser& browser, const ActivityCounts& total,
              ShortNumber(static_cast<double>(total.bytes)) + "B";
   }
   char time[48];
-  std::snprintf(time, sizeof time, "; %s %.1f s",
-                browser.all() ? "all" : "last", seconds);
+  std::snprintf(time, sizeof time, "; %s %.1fs", browser.all() ? "all" : "last",
+                seconds);
   std::string window = browser.Window();
   if (!window.empty()) window = " (" + window + ")";
   std::string sort = ", by " + std::string(Info(browser.sort()).name);

@@ -7,6 +7,8 @@
 
 #include "tracefs/screen/cell_width.h"
 #include "tracefs/tally/histogram.h"
+#include "tracefs/text/duration.h"
+#include "tracefs/text/units.h"
 
 namespace tracefs::screen {
 namespace {
@@ -72,7 +74,7 @@ std::vector<Line> HistogramLines(const ActivityCounts& counts,
     const bool put_together =
         (i == first && cut_low) || (i + 1 == last && cut_high);
     line.AddRight((put_together ? i == first ? "<" : ">" : "") +
-                      ShortDuration(i == first && cut_low ? 2 * low : low),
+                      DurationText(i == first && cut_low ? 2 * low : low),
                   8)
         .AddRight(std::to_string(octaves[i]), 10)
         .AddRight(percent, 9);
@@ -99,7 +101,7 @@ std::vector<Line> SpectrogramLines(const Browser& browser, size_t width,
   const size_t octaves = std::min<size_t>(columns, 33);
   std::string scale(kLead + 2 * octaves, ' ');
   for (size_t i = 0; i < octaves; i += 5) {
-    const std::string mark = ShortDuration(uint64_t{1} << (kFirst + i - 1));
+    const std::string mark = DurationText(uint64_t{1} << (kFirst + i - 1));
     scale.replace(kLead + 2 * i, std::min(mark.size(), scale.size() - kLead),
                   mark);
   }

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "tracefs/screen/cell_width.h"
+#include "tracefs/text/duration.h"
+#include "tracefs/text/units.h"
 
 namespace tracefs::screen {
 namespace {
@@ -34,7 +36,7 @@ std::string CellText(const Row& row, Column column, const TableStyle& style) {
       return text;
     }
     default:
-      return ShortDuration(row.In(column));
+      return DurationText(row.In(column));
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "tracefs/text/decimal.h"
 #include "tracefs/text/put_text.h"
+#include "tracefs/text/three_digits.h"
 
 namespace tracefs {
 namespace {
@@ -27,20 +28,22 @@ char* PutDuration(char* out, uint64_t ns) {
       std::find_if(std::begin(kUnits), std::end(kUnits),
                    [ns](const Unit& u) { return ns >= u.ns; });
   if (unit == std::end(kUnits)) return PutText(PutDecimal(out, ns), "ns");
-  const uint64_t whole = ns / unit->ns;
-  out = PutDecimal(out, whole);
-  const uint64_t thousandths = ns % unit->ns / (unit->ns / 1000);
-  if (whole < 100) {
-    *out++ = '.';
-    *out++ = static_cast<char>('0' + thousandths / 100);
-  }
-  if (whole < 10) *out++ = static_cast<char>('0' + thousandths / 10 % 10);
-  return PutText(out, unit->name);
+  return PutText(PutThreeDigits(out, ns, unit->ns), unit->name);
 }
 
 std::string DurationText(uint64_t ns) {
   std::array<char, 24> text;
   return {text.data(), PutDuration(text.data(), ns)};
+}
+
+std::string SpanText(uint64_t ns) {
+  constexpr uint64_t kMinute = 60'000'000'000;
+  if (ns < 2 * kMinute) return DurationText(ns);
+  const bool hours = ns >= 120 * kMinute;
+  std::array<char, 24> text;
+  char* const end =
+      PutThreeDigits(text.data(), ns, hours ? 60 * kMinute : kMinute);
+  return std::string(text.data(), end) + (hours ? "h" : "min");
 }
 
 std::string ExactDurationText(uint64_t ns) {

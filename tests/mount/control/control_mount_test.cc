@@ -252,7 +252,7 @@ TEST_F(ControlMountTest, ExplainNamesTheTracerBehindEachChoice) {
   json explain = Ask("explain");
   EXPECT_EQ(explain["visibility"], "auto");
   const json names = ChoiceIn(explain, "names");
-  EXPECT_EQ(names["choice"], "kept for 1 s");
+  EXPECT_EQ(names["choice"], "kept for 1s");
   EXPECT_TRUE(names["causes"].empty());
   EXPECT_NE(names["hides"], "");
   EXPECT_EQ(ChoiceIn(explain, "close")["causes"].size(), 0u);
@@ -266,7 +266,7 @@ TEST_F(ControlMountTest, ExplainNamesTheTracerBehindEachChoice) {
             0);
   explain = Ask("explain");
   const json now = ChoiceIn(explain, "names");
-  EXPECT_EQ(now["choice"], "kept for 10 ms");
+  EXPECT_EQ(now["choice"], "kept for 10ms");
   ASSERT_EQ(now["causes"].size(), 1u);
   EXPECT_EQ(now["causes"][0]["tracer"], 2);
   EXPECT_EQ(now["causes"][0]["name"], "nosy");
@@ -274,7 +274,7 @@ TEST_F(ControlMountTest, ExplainNamesTheTracerBehindEachChoice) {
   EXPECT_NE(now["causes"][0]["filter"].get<std::string>().find("cuid = 7"),
             std::string::npos);
   ASSERT_EQ(Ctl({"stop", "2"}).status, 0);
-  EXPECT_EQ(ChoiceIn(Ask("explain"), "names")["choice"], "kept for 1 s");
+  EXPECT_EQ(ChoiceIn(Ask("explain"), "names")["choice"], "kept for 1s");
 }
 
 TEST_F(ControlMountTest, ProcessesAreWatchedWhileATracerWantsThem) {

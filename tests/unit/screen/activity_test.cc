@@ -294,18 +294,5 @@ TEST_F(ActivityTest, Malicious_CountsOfAMountMayHoldAnything) {
   EXPECT_EQ(sheet.total.count, 14u);
 }
 
-TEST_F(ActivityTest, NumbersAreShort) {
-  EXPECT_EQ(ShortDuration(0), "0ns");
-  EXPECT_EQ(ShortDuration(999), "999ns");
-  EXPECT_EQ(ShortDuration(1234), "1.23us");
-  EXPECT_EQ(ShortDuration(45'600'000), "45.6ms");
-  EXPECT_EQ(ShortDuration(999'999), "1.00ms");
-  EXPECT_EQ(ShortDuration(3'600 * kSecond), "3600s");
-  EXPECT_EQ(ShortNumber(0), "0");
-  EXPECT_EQ(ShortNumber(0.5), "0.50");
-  EXPECT_EQ(ShortNumber(12345), "12.3k");
-  EXPECT_EQ(ShortNumber(4.56e6), "4.56M");
-}
-
 }  // namespace
 }  // namespace tracefs::screen

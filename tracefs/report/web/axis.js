@@ -25,11 +25,11 @@ const tickTime = (ns, step) => {
     .find(([below]) => Math.abs(ns) < below);
   let digits = 0;
   for (let part = step / unit; digits < 6 && Math.abs(part - Math.round(part)) > 1e-6 * part; part *= 10) ++digits;
-  return `${(ns / unit).toFixed(digits)} ${name}`;
+  return `${(ns / unit).toFixed(digits)}${name}`;
 };
 const roundNumber = (value) => {
-  if (value >= 1e9) return `${Number((value / 1e9).toPrecision(4))} G`;
-  if (value >= 1e6) return `${Number((value / 1e6).toPrecision(4))} M`;
+  if (value >= 1e9) return `${Number((value / 1e9).toPrecision(4))}G`;
+  if (value >= 1e6) return `${Number((value / 1e6).toPrecision(4))}M`;
   return value >= 1000 ? format.count(value) : String(Number(value.toPrecision(3)));
 };
 

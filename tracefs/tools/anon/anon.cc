@@ -13,17 +13,12 @@
 #include "tracefs/command/progress.h"
 #include "tracefs/format/names.h"
 #include "tracefs/reader/trace_set.h"
+#include "tracefs/text/units.h"
 #include "tracefs/tools/anon/audit.h"
 #include "tracefs/tools/anon/trace_rewriter.h"
 
 namespace tracefs::anonymize {
 namespace {
-
-std::string Megabytes(uint64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f MB", static_cast<double>(bytes) / 1e6);
-  return text;
-}
 
 // "checksum", "checksum and encrypt".
 std::string JoinedWords(const std::vector<std::string>& words) {
@@ -144,8 +139,8 @@ Status RewriteAll(const AnonOptions& options, const PlanMaker& make_plan,
     if (Status s = file->Commit(); !s.ok()) return s;
     if (options.quiet || *path == "-") continue;
     *out += *path + ": " + std::to_string(counts.operations) + " operations, " +
-            Megabytes(counts.bytes_read) + " read, " +
-            Megabytes(counts.bytes_written) + " written\n";
+            SizeText(counts.bytes_read) + " read, " +
+            SizeText(counts.bytes_written) + " written\n";
     if (!counts.left_out.empty()) {
       *out += "  without the " + JoinedWords(counts.left_out) +
               " of the original: nothing is sealed or encrypted here\n";

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "tracefs/base/units.h"
 #include "tracefs/text/escape.h"
+#include "tracefs/text/units.h"
 
 namespace tracefs {
 namespace {
@@ -73,13 +73,6 @@ Result<Json> Parse(std::string_view text) {
   return Status::Corrupt("the mount's answer makes no sense");
 }
 
-// "1,234,567"
-std::string Grouped(uint64_t n) {
-  std::string digits = std::to_string(n);
-  for (size_t i = digits.size(); i > 3;) digits.insert(i -= 3, 1, ',');
-  return digits;
-}
-
 // Columns as wide as what is in them; numbers to the right.
 class Table {
  public:
@@ -139,7 +132,7 @@ std::string NsText(const Json& tracer, const char* name) {
   const auto found = tracer.find(name);
   if (found == tracer.end() || !found->is_number()) return "not sampled yet";
   char text[40];
-  std::snprintf(text, sizeof text, "%.0f ns", found->get<double>());
+  std::snprintf(text, sizeof text, "%.0fns", found->get<double>());
   return text;
 }
 
@@ -211,7 +204,7 @@ std::string AlarmText(const Reader& alarm) {
       text += ' ' + TerminalWord(key.substr(blank + 1), ",");
     }
   }
-  return text + ", " + Grouped(alarm.Number("count")) + " in one window";
+  return text + ", " + CountText(alarm.Number("count")) + " in one window";
 }
 
 std::string ActionText(const Json& json) {
@@ -248,10 +241,10 @@ std::string HelpersText(const Json& helpers) {
   for (const Json& j : helpers) {
     const Reader helper(j);
     text += text.empty() ? "helpers: " : ", ";
-    text += helper.Text("kind") + ' ' + Grouped(helper.Number("living"));
+    text += helper.Text("kind") + ' ' + CountText(helper.Number("living"));
     if (const uint64_t died = helper.Number("died"); died != 0) {
-      text += " (" + Grouped(died) + " died, " +
-              Grouped(helper.Number("replaced")) + " replaced)";
+      text += " (" + CountText(died) + " died, " +
+              CountText(helper.Number("replaced")) + " replaced)";
     }
   }
   return text.empty() ? text : text + '\n';
@@ -272,13 +265,13 @@ Result<std::string> RulesText(std::string_view json) {
             std::to_string(rule.Number("tracer")) + ": " + rule.Text("state") +
             ": " + rule.Word("title", ":") + '\n';
     text += "    when " + OnOneLine(rule.RawText("text")) + '\n';
-    text += "    counted " + Grouped(rule.Number("matched")) +
-            " operations, fired " + Grouped(rule.Number("alarms")) + " times";
+    text += "    counted " + CountText(rule.Number("matched")) +
+            " operations, fired " + CountText(rule.Number("alarms")) + " times";
     if (const uint64_t n = rule.Number("suppressed"); n != 0) {
-      text += ", " + Grouped(n) + " of them too many to tell";
+      text += ", " + CountText(n) + " of them too many to tell";
     }
     if (const uint64_t n = rule.Number("missed"); n != 0) {
-      text += "; " + Grouped(n) + " operations came too fast to be looked at";
+      text += "; " + CountText(n) + " operations came too fast to be looked at";
     }
     text += '\n';
     for (const Json& alarm : rule.List("last")) text += AlarmLines(alarm);
@@ -362,8 +355,8 @@ Result<std::string> ListText(std::string_view json) {
     const Reader tracer(j);
     const std::string filter = OnOneLine(tracer.RawText("filter"));
     table.Row({std::to_string(tracer.Number("id")), tracer.Text("state"),
-               tracer.Text("name"), Grouped(tracer.Number("written")),
-               Grouped(tracer.Number("lost")), tracer.Text("output"),
+               tracer.Text("name"), CountText(tracer.Number("written")),
+               CountText(tracer.Number("lost")), tracer.Text("output"),
                filter.empty() ? "(all)" : filter});
   }
   return text + table.Text("");
@@ -392,9 +385,9 @@ Result<std::string> ExplainText(std::string_view json) {
     if (choice.IsTrue("for_good")) text += "    until the next mount\n";
   }
   const Reader open(answer.Object("open"));
-  text += "\nopen files: " + Grouped(open.Number("files"));
+  text += "\nopen files: " + CountText(open.Number("files"));
   if (const uint64_t before = open.Number("opened_before"); before != 0) {
-    text += ", of which " + Grouped(before) +
+    text += ", of which " + CountText(before) +
             " were opened before the tracers changed and stay as they are:\n";
     for (const Json& j : open.List("examples")) {
       const Reader file(j);
@@ -415,26 +408,26 @@ Result<std::string> StatsText(std::string_view json) {
   const Reader answer(*parsed);
   const Reader processes(answer.Object("processes"));
   std::string text = answer.Word("mount") + ": " +
-                     Grouped(answer.Number("inodes")) +
+                     CountText(answer.Number("inodes")) +
                      " files known to the kernel; processes looked up " +
-                     Grouped(processes.Number("reads")) + " times, gone " +
-                     Grouped(processes.Number("gone")) + '\n';
+                     CountText(processes.Number("reads")) + " times, gone " +
+                     CountText(processes.Number("gone")) + '\n';
   text += HelpersText(answer.List("helpers"));
   for (const Json& j : answer.List("tracers")) {
     const Reader tracer(j);
     text +=
         '\n' + TracerName(tracer, "id") + ": " + tracer.Text("state") + '\n';
-    text += "  operations: seen " + Grouped(tracer.Number("seen")) +
-            ", matched " + Grouped(tracer.Number("matched")) + ", encoded " +
-            Grouped(tracer.Number("encoded")) + ", written " +
-            Grouped(tracer.Number("written")) + ", of these queued " +
-            Grouped(tracer.Number("queued")) + ", delivered " +
-            Grouped(tracer.Number("delivered")) + '\n';
+    text += "  operations: seen " + CountText(tracer.Number("seen")) +
+            ", matched " + CountText(tracer.Number("matched")) + ", encoded " +
+            CountText(tracer.Number("encoded")) + ", written " +
+            CountText(tracer.Number("written")) + ", of these queued " +
+            CountText(tracer.Number("queued")) + ", delivered " +
+            CountText(tracer.Number("delivered")) + '\n';
     std::string lost;
     for (const auto& [reason, count] : tracer.Object("lost").items()) {
       if (!count.is_number_unsigned()) continue;
       if (!lost.empty()) lost += ", ";
-      lost += Reader::Safe(reason) + ' ' + Grouped(count.get<uint64_t>());
+      lost += Reader::Safe(reason) + ' ' + CountText(count.get<uint64_t>());
     }
     text += "  lost: " + (lost.empty() ? "none" : lost) + '\n';
     if (const std::string error = tracer.Text("error"); !error.empty()) {
@@ -449,15 +442,16 @@ Result<std::string> StatsText(std::string_view json) {
       const Reader stage(s);
       const Reader queue(stage.Object("queue"));
       table.Row(
-          {stage.Text("name"), Grouped(stage.Number("blocks")),
+          {stage.Text("name"), CountText(stage.Number("blocks")),
            SizeText(stage.Number("bytes_in")),
            stage.Has("bytes_out") ? SizeText(stage.Number("bytes_out")) : "",
-           Grouped(stage.Number("refused")),
-           Grouped(stage.Number("ns") / written),
-           stage.Has("queue") ? Grouped(queue.Number("blocks")) + " blocks, " +
-                                    SizeText(queue.Number("bytes")) + " of " +
-                                    SizeText(queue.Number("limit_bytes"))
-                              : ""});
+           CountText(stage.Number("refused")),
+           CountText(stage.Number("ns") / written),
+           stage.Has("queue")
+               ? CountText(queue.Number("blocks")) + " blocks, " +
+                     SizeText(queue.Number("bytes")) + " of " +
+                     SizeText(queue.Number("limit_bytes"))
+               : ""});
     }
     text += table.Text("  ");
     std::vector<std::pair<uint64_t, std::string>> ops;
@@ -472,7 +466,7 @@ Result<std::string> StatsText(std::string_view json) {
     if (ops.empty()) continue;
     text += "  written:";
     for (const auto& [count, name] : ops) {
-      text += ' ' + name + ' ' + Grouped(count);
+      text += ' ' + name + ' ' + CountText(count);
     }
     text += '\n';
   }

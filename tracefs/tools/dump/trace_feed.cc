@@ -191,8 +191,8 @@ std::string TraceFeed::Window() const {
       (part_.begin_ns == all_.begin_ns && part_.end_ns == all_.end_ns)) {
     return {};
   }
-  return "+" + screen::ShortDuration(part_.begin_ns - all_.begin_ns) + " .. +" +
-         screen::ShortDuration(part_.end_ns - all_.begin_ns);
+  return "+" + DurationText(part_.begin_ns - all_.begin_ns) + " .. +" +
+         DurationText(part_.end_ns - all_.begin_ns);
 }
 
 }  // namespace tracefs

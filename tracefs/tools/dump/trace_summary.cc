@@ -12,6 +12,7 @@
 #include "tracefs/format/frame.h"
 #include "tracefs/query/group_counted.h"
 #include "tracefs/text/decimal.h"
+#include "tracefs/text/duration.h"
 #include "tracefs/text/escape.h"
 #include "tracefs/text/json_member.h"
 
@@ -74,20 +75,6 @@ std::string JsonMember(std::string_view key, std::string_view text) {
   AppendJsonText(std::string_view(quoted).substr(1, quoted.size() - 2), text,
                  &out);
   return out;
-}
-
-std::string StatsDuration(uint64_t ns) {
-  char text[32];
-  if (ns < 1'000) {
-    snprintf(text, sizeof text, "%llu ns", static_cast<unsigned long long>(ns));
-  } else if (ns < 1'000'000) {
-    snprintf(text, sizeof text, "%.1f us", static_cast<double>(ns) / 1e3);
-  } else if (ns < 1'000'000'000) {
-    snprintf(text, sizeof text, "%.1f ms", static_cast<double>(ns) / 1e6);
-  } else {
-    snprintf(text, sizeof text, "%.1f s", static_cast<double>(ns) / 1e9);
-  }
-  return text;
 }
 
 struct Losses {
@@ -255,8 +242,8 @@ std::string OpStats::Table(std::string_view head,
             RightAligned(std::to_string(row.errors), 12) +
             RightAligned(row.bytes ? std::to_string(row.bytes) : "-", 16);
     if (row.timed != 0) {
-      text += RightAligned(StatsDuration(row.MeanNs()), 12) +
-              RightAligned(StatsDuration(row.max_ns), 12);
+      text += RightAligned(DurationText(row.MeanNs()), 12) +
+              RightAligned(DurationText(row.max_ns), 12);
     } else {
       text += RightAligned("-", 12) + RightAligned("-", 12);
     }

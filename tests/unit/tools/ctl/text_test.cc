@@ -53,7 +53,7 @@ TEST(CtlTextTest, RulesTellWhatFiredAndWhatWasDone) {
 TEST(CtlTextTest, ExplainGivesCauseAndEffect) {
   const auto text = ExplainText(R"({"mount":"/m","source":"/s",
       "visibility":"auto","never_visible":"dup","choices":[
-       {"subject":"names","choice":"kept for 10 ms","hides":"lookups",
+       {"subject":"names","choice":"kept for 10ms","hides":"lookups",
         "why":"","for_good":false,"causes":[
          {"tracer":1,"name":"full","op":"lookup","filter":"0: keep\n"},
          {"tracer":1,"name":"full","op":"getattr","filter":"0: keep\n"},
@@ -66,7 +66,7 @@ TEST(CtlTextTest, ExplainGivesCauseAndEffect) {
   ASSERT_TRUE(text.ok());
   EXPECT_EQ(*text,
             "/m traces /s, visibility auto\n\n"
-            "names: kept for 10 ms\n"
+            "names: kept for 10ms\n"
             "    because tracer 1 (full) may record lookup, getattr, every "
             "one\n"
             "    because tracer 2 may record lookup:\n"
@@ -108,11 +108,11 @@ TEST(CtlTextTest, StatsShowEachStage) {
       "1,000, of these queued 100, delivered 900\n"
       "  lost: queue_full 7\n"
       "  first error: disk full\n"
-      "  time for one operation: filter 12 ns, encoding not sampled yet\n"
-      "  STAGE  BLOCKS       IN      OUT  REFUSED  NS/OP  QUEUE\n"
-      "  async       4  2.0 KiB  2.0 KiB        0  1,000  2 blocks, 1.0 KiB of "
-      "4.0 KiB\n"
-      "  file        4  2.0 KiB                 1      5\n"
+      "  time for one operation: filter 12ns, encoding not sampled yet\n"
+      "  STAGE  BLOCKS      IN     OUT  REFUSED  NS/OP  QUEUE\n"
+      "  async       4  2.04kB  2.04kB        0  1,000  2 blocks, 1.02kB of "
+      "4.09kB\n"
+      "  file        4  2.04kB                1      5\n"
       "  written: write 990 read 10\n");
 }
 
