@@ -199,7 +199,7 @@ Status RunFeed(char** words) {
                           .device = ::makedev(mount->major, mount->minor),
                           .steering = nullptr,
                           .unmount = [&] { return (*session)->Unmount(); }});
-  (*server)->Start(commands);
+  if (Status s = (*server)->Start(commands); !s.ok()) return s;
   if (Status s = (*session)->Begin(); !s.ok()) return s;
   std::thread feeder([&] {
     std::printf("ready\n");

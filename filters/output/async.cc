@@ -35,8 +35,8 @@ class Async final : public OutputFilter {
   Status Initialize(const TraceIdentity& identity) override {
     lost_ = identity.lost;
     if (Status s = next_->Initialize(identity); !s.ok()) return s;
-    thread_ = StartThread("tracefs-async", [this] { Run(); });
-    return Status::Ok();
+    return StartThread(
+        "tracefs-async", [this] { Run(); }, &thread_);
   }
 
   Status Write(ByteSpan block, const BlockInfo& info) override {

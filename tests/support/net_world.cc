@@ -101,10 +101,14 @@ void RunningReceiver::Start(const Options& options) {
   address_ = *net::ParseListenAddress(receiver_->addresses()[0]);
   stop_.Reset(::eventfd(0, EFD_CLOEXEC));
   // Over TLS a peer that has gone is a SIGPIPE, which tracefs-recv ignores.
-  thread_ = StartThread("receiver", [this] {
-    const Status status = receiver_->Run(stop_.get());
-    EXPECT_TRUE(status.ok()) << status.message();
-  });
+  const Status started = StartThread(
+      "receiver",
+      [this] {
+        const Status status = receiver_->Run(stop_.get());
+        EXPECT_TRUE(status.ok()) << status.message();
+      },
+      &thread_);
+  EXPECT_TRUE(started.ok()) << started.message();
 }
 
 void RunningReceiver::Stop() {

@@ -4,11 +4,15 @@
 #include <functional>
 #include <thread>
 
+#include "tracefs/base/status.h"
+
 namespace tracefs {
 
-// A thread called `name` (15 bytes are all that the kernel keeps; a literal)
-// that does `run` with every signal blocked: they are for the threads that wait
-// for them, and SIGPIPE is an error of the call that caused it.
-std::thread StartThread(const char* name, std::function<void()> run);
+// Makes `thread` one called `name` (15 bytes are all that the kernel keeps; a
+// literal) that does `run` with every signal blocked: they are for the threads
+// that wait for them, and SIGPIPE is an error of the call that caused it.
+// kSystem, and `thread` stays as it was, where the system has no more threads.
+Status StartThread(const char* name, std::function<void()> run,
+                   std::thread* thread);
 
 }  // namespace tracefs

@@ -85,15 +85,17 @@ ControlServer::ControlServer(ControlServerOptions options, UniqueFd directory,
 
 ControlServer::~ControlServer() { Stop(); }
 
-void ControlServer::Start(ControlHandler& handler) {
+Status ControlServer::Start(ControlHandler& handler) {
   handler_ = &handler;
-  server_ = std::thread([this] {
-    ::pthread_setname_np(::pthread_self(), "tracefs-control");
-    ServeLoop();
-  });
-  commands_ = std::thread([this] {
-    ::pthread_setname_np(::pthread_self(), "tracefs-command");
-    CommandLoop();
+  if (Status s = server_.Start("tracefs-control", [this] { ServeLoop(); });
+      !s.ok()) {
+    return s;
+  }
+  return commands_.Start("tracefs-command", [this] {
+    do {
+      DoTasks();
+    } while (commands_.Wait());
+    DoTasks();
   });
 }
 
@@ -111,11 +113,9 @@ void ControlServer::StopCommands() {
   {
     std::lock_guard lock(mu_);
     refusing_ = true;
-    commands_end_ = true;
   }
-  task_added_.notify_all();
   wake_.Set();
-  if (commands_.joinable()) commands_.join();
+  commands_.Stop();
 }
 
 void ControlServer::Stop() {
@@ -125,7 +125,7 @@ void ControlServer::Stop() {
     drain_until_ = MonotonicNs() + kDrainNs;
   }
   wake_.Set();
-  if (server_.joinable()) server_.join();
+  server_.Join();
   connections_.clear();
   // Streams that nobody waits for any more.
   std::deque<std::function<void()>> left;
@@ -142,7 +142,7 @@ void ControlServer::Post(std::function<void()> task) {
     std::lock_guard lock(mu_);
     tasks_.push_back(std::move(task));
   }
-  task_added_.notify_one();
+  commands_.Wake();
 }
 
 // False once requests are refused.
@@ -152,15 +152,13 @@ bool ControlServer::PostRequest(std::function<void()> task) {
     if (refusing_) return false;
     tasks_.push_back(std::move(task));
   }
-  task_added_.notify_one();
+  commands_.Wake();
   return true;
 }
 
-void ControlServer::CommandLoop() {
+void ControlServer::DoTasks() {
   std::unique_lock lock(mu_);
-  for (;;) {
-    task_added_.wait(lock, [this] { return commands_end_ || !tasks_.empty(); });
-    if (tasks_.empty()) return;
+  while (!tasks_.empty()) {
     const std::function<void()> task = std::move(tasks_.front());
     tasks_.pop_front();
     lock.unlock();

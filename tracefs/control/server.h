@@ -7,7 +7,6 @@
 
 #include <sys/types.h>
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -15,12 +14,12 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tracefs/base/event_fd.h"
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/base/worker.h"
 #include "tracefs/control/connection.h"
 #include "tracefs/control/handler.h"
 #include "tracefs/control/place.h"
@@ -51,7 +50,7 @@ class ControlServer {
 
   // Begins to answer. `handler` is used until StopCommands returns, streams of
   // its until Stop does.
-  void Start(ControlHandler& handler);
+  Status Start(ControlHandler& handler);
   // Takes no more requests and waits for those that run.
   void StopCommands();
   // The same, and ends connections: streams get a moment to send their rest.
@@ -68,7 +67,7 @@ class ControlServer {
                 UniqueFd listener, std::string path);
 
   void ServeLoop();
-  void CommandLoop();
+  void DoTasks();
   void Post(std::function<void()> task);
   bool PostRequest(std::function<void()> task);
 
@@ -94,22 +93,20 @@ class ControlServer {
   ControlHandler* handler_ = nullptr;
   bool socket_removed_ = false;
 
-  std::thread server_;
-  std::thread commands_;
-
   // The server thread's own.
   std::vector<std::unique_ptr<Connection>> connections_;
   uint64_t next_serial_ = 1;
   uint64_t accept_after_ = 0;  // a pause, where descriptors have run out
 
   std::mutex mu_;
-  std::condition_variable task_added_;
   // Guarded by mu_.
   std::deque<std::function<void()>> tasks_;
   std::vector<Finished> finished_;
-  bool refusing_ = false;      // no more requests
-  bool commands_end_ = false;  // CommandLoop ends when tasks_ is empty
-  uint64_t drain_until_ = 0;   // ServeLoop ends then; 0: it does not
+  bool refusing_ = false;     // no more requests
+  uint64_t drain_until_ = 0;  // ServeLoop ends then; 0: it does not
+
+  Worker server_;
+  Worker commands_;
 };
 
 }  // namespace tracefs

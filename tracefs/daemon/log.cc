@@ -1,7 +1,6 @@
 #include "tracefs/daemon/log.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <syslog.h>
@@ -11,6 +10,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 #include <utility>
 
 #include "tracefs/base/clock.h"
@@ -142,12 +142,7 @@ Result<std::unique_ptr<Log>> Log::Open(const LogPlace& wanted, bool foreground,
 
 Log::~Log() {
   SetNoticeSink(nullptr);
-  {
-    std::lock_guard lock(mu_);
-    stopping_ = true;
-  }
-  wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  worker_.Stop();
   for (int i = 0; i < kLastTries && !queue_.empty(); ++i) {
     while (!queue_.empty() && Send(queue_.front())) queue_.pop_front();
     if (!queue_.empty()) std::this_thread::sleep_for(kRetry);
@@ -169,13 +164,13 @@ void Log::ForgetReconnect() {
   reconnect_ = nullptr;
 }
 
-void Log::Start(Reconnect reconnect) {
+Status Log::Start(Reconnect reconnect) {
   {
     std::lock_guard lock(reconnect_mu_);
     reconnect_ = std::move(reconnect);
   }
-  if (!fd_) return;
-  thread_ = std::thread([this] { Loop(); });
+  if (!fd_) return Status::Ok();
+  return worker_.Start("tracefs-log", [this] { Loop(); });
 }
 
 void Log::Put(NoticeId id, const std::string& text) {
@@ -224,7 +219,7 @@ void Log::Queue(NoticeId id, const std::string& text) {
   } else {
     queue_.push_back(LogDatagram(place_.kind, id, mount_, some, program_));
   }
-  wake_.notify_all();
+  worker_.Wake();
 }
 
 // False if it is to be tried again.
@@ -251,27 +246,27 @@ bool Log::Send(const std::string& datagram) {
   return false;
 }
 
+// What is to be sent next.
+std::optional<std::string> Log::First() {
+  std::lock_guard lock(mu_);
+  if (queue_.empty() && dropped_ != 0) {
+    Queue(NoticeId::kLogLost, std::to_string(std::exchange(dropped_, 0)) +
+                                  " messages found no room in the log");
+  }
+  if (queue_.empty()) return std::nullopt;
+  return queue_.front();
+}
+
 void Log::Loop() {
-  ::pthread_setname_np(::pthread_self(), "tracefs-log");
-  std::unique_lock lock(mu_);
-  while (!stopping_) {
-    if (queue_.empty()) {
-      if (const uint64_t dropped = std::exchange(dropped_, 0); dropped != 0) {
-        Queue(NoticeId::kLogLost,
-              std::to_string(dropped) + " messages found no room in the log");
-        continue;
-      }
-      wake_.wait(lock);
-      continue;
-    }
-    const std::string datagram = queue_.front();
-    lock.unlock();
-    const bool sent = Send(datagram);
-    lock.lock();
-    if (sent) {
+  while (!worker_.ending()) {
+    const std::optional<std::string> datagram = First();
+    if (!datagram) {
+      worker_.Wait();
+    } else if (Send(*datagram)) {
+      std::lock_guard lock(mu_);
       queue_.pop_front();
     } else {
-      wake_.wait_for(lock, kRetry, [this] { return stopping_; });
+      worker_.Pause(kRetry);
     }
   }
 }

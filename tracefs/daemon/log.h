@@ -9,19 +9,19 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 
 #include "tracefs/base/notice.h"
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/base/worker.h"
 
 namespace tracefs {
 
@@ -70,7 +70,7 @@ class Log {
   // The mount, for all that follows. Before the thread.
   void SetMount(const std::string& mount) { mount_ = mount; }
   // Starts the thread: after the sandbox. `reconnect` may be empty.
-  void Start(Reconnect reconnect);
+  Status Start(Reconnect reconnect);
   // The caller has gone.
   void GoOn() { attended_.store(false); }
   bool attended() const { return attended_.load(); }
@@ -89,6 +89,7 @@ class Log {
   Log() = default;
   void Put(NoticeId id, const std::string& text);
   void Queue(NoticeId id, const std::string& text);
+  std::optional<std::string> First();
   bool Send(const std::string& datagram);
   void Loop();
 
@@ -104,13 +105,11 @@ class Log {
   uint64_t next_reconnect_ns_ = 0;
 
   std::mutex mu_;
-  std::condition_variable wake_;
   // Guarded by mu_.
   std::array<Rate, 32> rates_{};
   std::deque<std::string> queue_;
   uint64_t dropped_ = 0;
-  bool stopping_ = false;
-  std::thread thread_;
+  Worker worker_;
 };
 
 }  // namespace tracefs

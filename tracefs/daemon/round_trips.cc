@@ -136,15 +136,23 @@ class RoundTrips::Servers {
  public:
   Servers(const RoundTrips& world, ThreadPolicy policy)
       : world_(world), left_(world.processors_.size()) {
-    for (size_t i = 0; i < world.processors_.size(); ++i) {
-      threads_.push_back(StartThread("tracefs-trial",
-                                     [this, i, policy] { Serve(i, policy); }));
+    threads_.resize(world.processors_.size());
+    for (size_t i = 0; i < threads_.size(); ++i) {
+      if (!StartThread(
+               "tracefs-trial", [this, i, policy] { Serve(i, policy); },
+               &threads_[i])
+               .ok()) {
+        refused_ = true;
+        left_.fetch_sub(1);
+      }
     }
     for (size_t left = left_; left > 0; left = left_) left_.wait(left);
   }
   ~Servers() {
     for (const UniqueFd& asked : world_.asked_) Put(asked.get(), kEnd);
-    for (std::thread& thread : threads_) thread.join();
+    for (std::thread& thread : threads_) {
+      if (thread.joinable()) thread.join();
+    }
   }
   Servers(const Servers&) = delete;
   Servers& operator=(const Servers&) = delete;

@@ -171,12 +171,16 @@ void AddRules(const SeccompOptions& options, Builder& rules) {
 
 RefusalCounter::RefusalCounter(UniqueFd notifications)
     : notifications_(std::move(notifications)) {
-  thread_ = StartThread("tracefs-refuse", [this] { Serve(); });
+  if (!StartThread(
+           "tracefs-refuse", [this] { Serve(); }, &thread_)
+           .ok()) {
+    notifications_.Reset();  // the kernel answers by itself
+  }
 }
 
 RefusalCounter::~RefusalCounter() {
   stop_.Set();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
   // From now on the kernel answers by itself, with ENOSYS.
 }
 

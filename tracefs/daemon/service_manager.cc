@@ -6,13 +6,10 @@
 
 #include <cerrno>
 #include <charconv>
-#include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <mutex>
 #include <string>
-#include <thread>
 
 namespace tracefs {
 namespace {
@@ -90,34 +87,16 @@ void ServiceManager::Beat() {
   Send("WATCHDOG=1");
 }
 
-struct ServiceManager::Patience::Thread {
-  std::mutex mu;
-  std::condition_variable end;
-  bool ended = false;  // guarded by mu
-  std::thread thread;
-};
-
 ServiceManager::Patience::Patience(const ServiceManager& manager) {
   manager.TellStopping();
   if (!manager.there()) return;
-  thread_ = std::make_unique<Thread>();
-  thread_->thread = std::thread([&own = *thread_, &manager] {
-    std::unique_lock lock(own.mu);
-    do {
-      manager.Send("EXTEND_TIMEOUT_USEC=20000000\nWATCHDOG=1");
-    } while (!own.end.wait_for(lock, std::chrono::seconds(5),
-                               [&own] { return own.ended; }));
-  });
-}
-
-ServiceManager::Patience::~Patience() {
-  if (thread_ == nullptr) return;
-  {
-    const std::lock_guard lock(thread_->mu);
-    thread_->ended = true;
-  }
-  thread_->end.notify_all();
-  thread_->thread.join();
+  const auto extend = [&manager] {
+    manager.Send("EXTEND_TIMEOUT_USEC=20000000\nWATCHDOG=1");
+  };
+  // Without a thread the manager has at least heard it once.
+  extend();
+  static_cast<void>(
+      worker_.StartTurns("tracefs-patience", std::chrono::seconds(5), extend));
 }
 
 }  // namespace tracefs

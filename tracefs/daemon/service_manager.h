@@ -3,10 +3,10 @@
 #pragma once
 
 #include <chrono>
-#include <memory>
 #include <string_view>
 
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/base/worker.h"
 
 namespace tracefs {
 
@@ -33,13 +33,9 @@ class ServiceManager {
   class Patience {
    public:
     explicit Patience(const ServiceManager& manager);
-    ~Patience();
-    Patience(const Patience&) = delete;
-    Patience& operator=(const Patience&) = delete;
 
    private:
-    struct Thread;
-    std::unique_ptr<Thread> thread_;
+    Worker worker_;
   };
 
  private:

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "tracefs/base/thread.h"
 #include "tracefs/base/tsan.h"
 
 namespace tracefs {
@@ -32,14 +33,21 @@ SidePool::~SidePool() {
   if (started()) Stop(Milliseconds(0));
 }
 
-void SidePool::Start() {
+Status SidePool::Start() {
   struct sigaction action {};
   action.sa_handler = [](int) {};  // no SA_RESTART: the call is to end
   ::sigaction(InterruptSignal(), &action, nullptr);
-  manager_ = std::thread([this] {
-    ::pthread_setname_np(::pthread_self(), "tracefs-side");
-    Manage();
-  });
+  return StartThread(
+      "tracefs-side",
+      [this] {
+        // The pool's threads have its mask.
+        sigset_t interrupt;
+        ::sigemptyset(&interrupt);
+        ::sigaddset(&interrupt, InterruptSignal());
+        ::pthread_sigmask(SIG_UNBLOCK, &interrupt, nullptr);
+        Manage();
+      },
+      &manager_);
 }
 
 uint64_t SidePool::refused() const {

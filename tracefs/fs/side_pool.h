@@ -37,6 +37,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "tracefs/base/status.h"
 #include "tracefs/fs/reply_thread.h"
 #include "tracefs/fs/user_shares.h"
 
@@ -92,7 +93,7 @@ class SidePool {
   SidePool& operator=(const SidePool&) = delete;
 
   // Before the first task, by a thread that serves no requests.
-  void Start();
+  Status Start();
   bool started() const { return manager_.joinable(); }
 
   enum class Taken : uint8_t { kYes, kFull, kRefused };

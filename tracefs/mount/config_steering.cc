@@ -69,9 +69,10 @@ ConfigSteering::~ConfigSteering() { Stop(); }
 
 Status ConfigSteering::Remember() const { return WriteTaken(state_, begun_); }
 
-void ConfigSteering::Watch(std::function<void()> changed) {
+Status ConfigSteering::Watch(std::function<void()> changed) {
   changed_ = std::move(changed);
-  thread_ = StartThread("tracefs-config", [this] { Wait(); });
+  return StartThread(
+      "tracefs-config", [this] { Wait(); }, &thread_);
 }
 
 void ConfigSteering::Stop() {

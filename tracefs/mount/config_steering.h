@@ -33,7 +33,7 @@ class ConfigSteering {
   Status Remember() const;
   // `changed` is called, on a thread of its own, when something in the
   // directory has changed, and now and then; not often.
-  void Watch(std::function<void()> changed);
+  Status Watch(std::function<void()> changed);
   void Stop();
 
   const std::string& folder() const { return folder_; }

@@ -1,7 +1,6 @@
 #include "tracefs/mount/process_feed.h"
 
 #include <poll.h>
-#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 
@@ -108,24 +107,16 @@ void ProcessFeed::TellWanted(ProcessNeeds needs) {
   shared_->environment.store(needs.environment);
 }
 
-void ProcessFeed::Start(ProcessSink& sink, Hooks hooks) {
+Status ProcessFeed::Start(ProcessSink& sink, Hooks hooks) {
   sink_ = &sink;
   hooks_ = std::move(hooks);
   sink_->HoldBack(MonotonicNs());
-  thread_ = std::thread([this] {
-    ::pthread_setname_np(::pthread_self(), "tracefs-feed");
-    Loop();
-  });
-}
-
-void ProcessFeed::Stop() {
-  stopping_.store(true);
-  if (thread_.joinable()) thread_.join();
+  return worker_.Start("tracefs-feed", [this] { Loop(); });
 }
 
 void ProcessFeed::Loop() {
   bool open = true;
-  while (open && !stopping_.load()) {
+  while (open && !worker_.ending()) {
     pollfd wait = {receiver_.get(), POLLIN, 0};
     ::poll(&wait, 1, kLagMs);
     // In this order: a record that gets its time after the first is sent after
@@ -138,7 +129,7 @@ void ProcessFeed::Loop() {
   // What was sent before the mount went.
   if (open) static_cast<void>(Receive());
   sink_->HoldBack(ProcessSink::kNothingHeld);
-  if (!goodbye_ && !stopping_.load() && hooks_.abandoned) hooks_.abandoned();
+  if (!goodbye_ && !worker_.ending() && hooks_.abandoned) hooks_.abandoned();
 }
 
 bool ProcessFeed::Receive() {

@@ -12,11 +12,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/base/worker.h"
 #include "tracefs/event/process_sink.h"
 #include "tracefs/process/task_versions.h"
 
@@ -60,8 +60,8 @@ class ProcessFeed {
     std::function<void()> abandoned;
   };
   // Takes records in a thread of its own until Stop. `sink` outlives it.
-  void Start(ProcessSink& sink, Hooks hooks);
-  void Stop();
+  Status Start(ProcessSink& sink, Hooks hooks);
+  void Stop() { worker_.Stop(); }
 
  private:
   struct Shared {
@@ -84,8 +84,7 @@ class ProcessFeed {
   ProcessSink* sink_ = nullptr;
   Hooks hooks_;
   bool goodbye_ = false;
-  std::atomic<bool> stopping_{false};
-  std::thread thread_;
+  Worker worker_;
 };
 
 }  // namespace tracefs

@@ -152,11 +152,13 @@ std::string QueueThreads::Why() const {
   return why;
 }
 
-void QueueThreads::Watch(int proc, std::function<void(ThreadPolicy)> apply) {
-  if (round_trips_ == nullptr || candidates_.size() < 2 || !stop_) return;
-  watcher_ = StartThread(
+Status QueueThreads::Watch(int proc, std::function<void(ThreadPolicy)> apply) {
+  if (round_trips_ == nullptr || candidates_.size() < 2 || !stop_) {
+    return Status::Ok();
+  }
+  return StartThread(
       "tracefs-policy",
-      [this, proc, apply = std::move(apply)] { Look(proc, apply); });
+      [this, proc, apply = std::move(apply)] { Look(proc, apply); }, &watcher_);
 }
 
 void QueueThreads::Stop() {

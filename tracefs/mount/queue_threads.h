@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "tracefs/base/event_fd.h"
+#include "tracefs/base/status.h"
 #include "tracefs/daemon/round_trips.h"
 #include "tracefs/daemon/thread_policy.h"
 #include "tracefs/mount/turns.h"
@@ -59,7 +60,7 @@ class QueueThreads {
   // Looks from time to time whether load has changed; `apply` is called with
   // what is better then, to be taken on by the threads that serve. `proc`: a
   // descriptor of /proc. Does nothing where there is nothing to choose.
-  void Watch(int proc, std::function<void(ThreadPolicy)> apply);
+  Status Watch(int proc, std::function<void(ThreadPolicy)> apply);
   void Stop();
 
  private:

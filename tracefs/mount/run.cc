@@ -407,8 +407,12 @@ Status Run(const MountOptions& given, Log& log,
   }
   header.Set("sandbox",
              sandbox != nullptr ? sandbox->description() : "off, as asked for");
-  log.Start(
-      [&watchdog](const std::string&) { return (*watchdog)->ConnectLog(); });
+  if (Status s = log.Start([&watchdog](const std::string&) {
+        return (*watchdog)->ConnectLog();
+      });
+      !s.ok()) {
+    return s;
+  }
   // No request is served before Begin, so no event is missed.
   SnapshotService snapshots(pipeline);
   ProcessWatch::Options watch_options;
@@ -467,7 +471,9 @@ Status Run(const MountOptions& given, Log& log,
   // Ends before the commands that it asks for.
   const std::unique_ptr<ControlServer> server =
       socket.ok() ? std::move(socket->server) : nullptr;
-  if (server != nullptr) server->Start(commands);
+  if (server != nullptr) {
+    if (Status s = server->Start(commands); !s.ok()) return s;
+  }
   const NamesInLabels names_shown =
       options.metrics_names || MetricsAtSocket(options)
           ? NamesInLabels::Shown()
@@ -482,24 +488,28 @@ Status Run(const MountOptions& given, Log& log,
     }
     std::cerr << "tracefs-mount: metrics at " << metrics->address() << '\n';
   }
+  LossWatch losses([&pipeline] { return pipeline.Stats(); });
+  Status begun;
   if (feed != nullptr) {
     feed->TellWanted(pipeline.Wanted());
-    feed->Start(pipeline, {.end_traces =
-                               [&] {
-                                 tracers.StopRules();
-                                 static_cast<void>(pipeline.Stop("exit"));
-                               },
-                           .abandoned = [&] { (*session)->End(); }});
+    begun =
+        feed->Start(pipeline, {.end_traces =
+                                   [&] {
+                                     tracers.StopRules();
+                                     static_cast<void>(pipeline.Stop("exit"));
+                                   },
+                               .abandoned = [&] { (*session)->End(); }});
   }
-  LossWatch losses([&pipeline] { return pipeline.Stats(); });
-  losses.Start();
+  if (begun.ok()) begun = losses.Start();
   // Requests come from Begin on: over io_uring they are served at once.
   // After the sandbox: its threads are to be in it.
-  (*fs)->side_pool().Start();
+  if (begun.ok()) begun = (*fs)->side_pool().Start();
   InterruptHandler() = fs->get();
-  queue_threads.Watch(proc->get(), [&](ThreadPolicy policy) {
-    (*fs)->SetWorkerPolicy(static_cast<int>(policy));
-  });
+  if (begun.ok()) {
+    begun = queue_threads.Watch(proc->get(), [&](ThreadPolicy policy) {
+      (*fs)->SetWorkerPolicy(static_cast<int>(policy));
+    });
+  }
   (*session)->OnEachSecond([&service] {
     service.Beat();
     static_cast<void>(LookAtHelpers());
@@ -512,14 +522,14 @@ Status Run(const MountOptions& given, Log& log,
       }
     });
   }
-  if (steering != nullptr) {
-    steering->Watch([&watchdog] {
+  if (begun.ok() && steering != nullptr) {
+    begun = steering->Watch([&watchdog] {
       if (Status s = (*watchdog)->Reload(); !s.ok()) {
         Notify(NoticeId::kReloadFailed, s.message());
       }
     });
   }
-  Status begun = (*session)->Begin();
+  if (begun.ok()) begun = (*session)->Begin();
   if (begun.ok()) begun = ready();
   if (Status s = begun; !s.ok()) {
     if (steering != nullptr) steering->Stop();  // it asks the watchdog

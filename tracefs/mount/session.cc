@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "tracefs/base/notice.h"
+#include "tracefs/base/thread.h"
 
 namespace tracefs {
 namespace {
@@ -245,10 +246,13 @@ Status Session::Begin() {
 
 Status Session::Serve(const std::function<void()>& on_usr2,
                       const std::function<bool()>& hangs) {
-  std::thread watcher([this, &on_usr2, &hangs] {
-    ::pthread_setname_np(::pthread_self(), "tracefs-signal");
-    WatchSignals(on_usr2, hangs);
-  });
+  std::thread watcher;
+  if (Status s = StartThread(
+          "tracefs-signal",
+          [this, &on_usr2, &hangs] { WatchSignals(on_usr2, hangs); }, &watcher);
+      !s.ok()) {
+    return s;
+  }
 
   fuse_loop_config* config = fuse_loop_cfg_create();
   fuse_loop_cfg_set_clone_fd(config, 0);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tracefs/base/clock.h"
+#include "tracefs/base/thread.h"
 #include "tracefs/base/unique_fd.h"
 #include "tracefs/fs/fuse_api.h"
 #include "tracefs/text/duration.h"
@@ -108,11 +109,15 @@ uint64_t Measure(bool uring) {
   UniqueFd mount = MountNowhere(device);
   if (mount && fuse_session_mount(session, name.c_str()) == 0) {
     (void)!device.Release();
-    std::thread server([&] { fuse_session_loop(session); });
-    time = Ask(mount, folder);
+    std::thread server;
+    const bool serves =
+        StartThread(
+            "tracefs-trial", [&] { fuse_session_loop(session); }, &server)
+            .ok();
+    if (serves) time = Ask(mount, folder);
     fuse_session_exit(session);
     mount.Reset();  // the connection ends, and with it the loop
-    server.join();
+    if (serves) server.join();
   }
   fuse_session_destroy(session);
   return time;

@@ -1,22 +1,20 @@
 #include "tracefs/pipeline/flusher.h"
 
-#include <pthread.h>
+#include <thread>
 
 #include "tracefs/base/clock.h"
 
 namespace tracefs {
 
-Flusher::~Flusher() {
-  {
-    std::lock_guard lock(mu_);
-    stopping_ = true;
-  }
-  wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
-}
-
-void Flusher::Start() {
-  if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
+Status Flusher::Start() {
+  if (worker_.started()) return Status::Ok();
+  return worker_.StartTurns("tracefs-flush", interval_, [this] {
+    // A change of tracers visits the slots itself; no need to queue behind it.
+    if (std::unique_lock change(changes_, std::try_to_lock);
+        change.owns_lock()) {
+      FlushWhatIsDue();
+    }
+  });
 }
 
 Status Flusher::FlushAll() {
@@ -106,22 +104,6 @@ void Flusher::FlushWhatIsDue() {
   for (const TracerSet::Entry& e : tracers_->suspended) {
     if (e.tracer->CountsDue(now)) e.tracer->SubmitCounts(/*end=*/false);
     e.tracer->SubmitHeartbeat();
-  }
-}
-
-void Flusher::Loop() {
-  ::pthread_setname_np(::pthread_self(), "tracefs-flush");
-  std::unique_lock lock(mu_);
-  while (!stopping_) {
-    wake_.wait_for(lock, interval_);
-    if (stopping_) return;
-    lock.unlock();
-    // A change of tracers visits the slots itself; no need to queue behind it.
-    if (std::unique_lock change(changes_, std::try_to_lock);
-        change.owns_lock()) {
-      FlushWhatIsDue();
-    }
-    lock.lock();
   }
 }
 

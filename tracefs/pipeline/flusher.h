@@ -3,12 +3,11 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <memory>
 #include <mutex>
-#include <thread>
 
 #include "tracefs/base/status.h"
+#include "tracefs/base/worker.h"
 #include "tracefs/pipeline/tracer_set.h"
 
 namespace tracefs {
@@ -22,12 +21,11 @@ class Flusher {
         changes_(changes),
         tracers_(tracers),
         slots_(slots) {}
-  ~Flusher();
 
   // The following are called with `changes` held.
 
   // Makes its thread, if there is none yet.
-  void Start();
+  Status Start();
   // Hands on every open block, down to the outputs. The first failure is
   // returned, after all were tried.
   Status FlushAll();
@@ -37,17 +35,12 @@ class Flusher {
  private:
   bool FlushBlocks();
   void FlushWhatIsDue();
-  void Loop();
 
   const std::chrono::milliseconds interval_;
   std::mutex& changes_;
   const std::shared_ptr<const TracerSet>& tracers_;
   ThreadSlots& slots_;
-
-  std::mutex mu_;
-  std::condition_variable wake_;
-  bool stopping_ = false;  // guarded by mu_
-  std::thread thread_;     // started under changes_
+  Worker worker_;  // started under changes_
 };
 
 }  // namespace tracefs

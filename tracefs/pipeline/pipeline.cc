@@ -36,6 +36,10 @@ Status Pipeline::Add(TracerParts parts) {
 }
 
 Status Pipeline::Add(std::vector<TracerParts> parts) {
+  {
+    std::lock_guard change(changes_);
+    if (Status s = flusher_.Start(); !s.ok()) return s;
+  }
   // Outputs may take their time to open: nobody waits for that.
   std::vector<std::shared_ptr<Tracer>> started;
   for (TracerParts& one : parts) {
@@ -63,7 +67,6 @@ Status Pipeline::Add(std::vector<TracerParts> parts) {
   if (file_states_ != nullptr) {
     for (const auto& tracer : started) tracer->SubmitOpenFiles(*file_states_);
   }
-  flusher_.Start();
   return Status::Ok();
 }
 

@@ -4,7 +4,6 @@
 #include <chrono>
 
 #include "tracefs/base/clock.h"
-#include "tracefs/base/thread.h"
 #include "tracefs/process/proc_text.h"
 
 namespace tracefs {
@@ -17,21 +16,18 @@ constexpr size_t kMaxProcFile = 4096;
 
 }  // namespace
 
-void CallerDetailsReader::Start(FindExe find_exe) {
+Status CallerDetailsReader::Start(FindExe find_exe) {
   find_exe_ = std::move(find_exe);
-  stop_ = false;
-  thread_ = StartThread("tracefs-details", [this] { Run(); });
+  return worker_.Start("tracefs-details", [this] { Run(); });
 }
 
 void CallerDetailsReader::Stop() {
-  if (!thread_.joinable()) return;
+  if (!worker_.started()) return;
   {
     std::lock_guard lock(mu_);
-    stop_ = true;
     jobs_.clear();
   }
-  work_.notify_all();
-  thread_.join();
+  worker_.Stop();
   std::lock_guard lock(mu_);
   entries_.clear();
 }
@@ -50,7 +46,7 @@ std::shared_ptr<const CallerDetails> CallerDetailsReader::Of(
       entry != nullptr && (now_ns < entry->expires_ns || !may_wait)) {
     return entry->details;
   }
-  if (!may_wait || stop_ || !thread_.joinable()) return nullptr;
+  if (!may_wait || worker_.ending() || !worker_.started()) return nullptr;
   const auto same = [&](const Job& job) {
     return job.serial == caller.serial && job.version == version;
   };
@@ -58,23 +54,28 @@ std::shared_ptr<const CallerDetails> CallerDetailsReader::Of(
     if (jobs_.size() >= kMaxJobs) return nullptr;
     entries_.erase(caller.serial);
     jobs_.push_back({caller.serial, version, caller.pid});
-    work_.notify_one();
+    worker_.Wake();
   }
   // While it hangs over somebody, nobody waits for it.
   if (busy_since_ns_ != 0 && MonotonicNs() - busy_since_ns_ > kPatienceNs) {
     return nullptr;
   }
   const Entry* entry = nullptr;
-  done_.wait_for(lock, std::chrono::nanoseconds(kPatienceNs),
-                 [&] { return stop_ || (entry = known()) != nullptr; });
+  done_.wait_for(lock, std::chrono::nanoseconds(kPatienceNs), [&] {
+    return worker_.ending() || (entry = known()) != nullptr;
+  });
   return entry != nullptr ? entry->details : nullptr;
 }
 
 void CallerDetailsReader::Run() {
   std::unique_lock lock(mu_);
-  for (;;) {
-    work_.wait(lock, [this] { return stop_ || !jobs_.empty(); });
-    if (stop_) return;
+  while (!worker_.ending()) {
+    if (jobs_.empty()) {
+      lock.unlock();
+      worker_.Wait();
+      lock.lock();
+      continue;
+    }
     const Job job = jobs_.front();
     busy_since_ns_ = MonotonicNs();
     lock.unlock();

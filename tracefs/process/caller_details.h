@@ -21,10 +21,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
+#include "tracefs/base/worker.h"
 #include "tracefs/event/event.h"
 
 namespace tracefs {
@@ -37,12 +37,9 @@ class CallerDetailsReader {
 
   // `proc`: a descriptor of /proc that outlives this.
   explicit CallerDetailsReader(int proc) : proc_(proc) {}
-  ~CallerDetailsReader() { Stop(); }
-  CallerDetailsReader(const CallerDetailsReader&) = delete;
-  CallerDetailsReader& operator=(const CallerDetailsReader&) = delete;
 
   // Begins to read. One thread calls Start and Stop, each once.
-  void Start(FindExe find_exe);
+  Status Start(FindExe find_exe);
   // May have to wait for a process that cannot be looked at.
   void Stop();
 
@@ -72,17 +69,15 @@ class CallerDetailsReader {
 
   const int proc_;
   FindExe find_exe_;
-  std::thread thread_;
 
   std::mutex mu_;
   // Guarded by mu_.
-  std::condition_variable work_;  // for the thread
   std::condition_variable done_;  // for those who wait
-  bool stop_ = false;
-  uint64_t busy_since_ns_ = 0;  // 0: it waits for work
+  uint64_t busy_since_ns_ = 0;    // 0: it waits for work
   uint64_t last_number_ = 0;
   std::vector<Job> jobs_;
   std::unordered_map<uint64_t, Entry> entries_;  // by serial
+  Worker worker_;
 };
 
 }  // namespace tracefs

@@ -259,8 +259,8 @@ Status ProcConnector::Start(Observer* observer) {
     if (Status subscribed = Subscribe(); !subscribed.ok()) return subscribed;
     observer_ = observer;
   }
-  thread_ = StartThread("tracefs-proc", [this] { Listen(); });
-  return Status::Ok();
+  return StartThread(
+      "tracefs-proc", [this] { Listen(); }, &thread_);
 }
 
 void ProcConnector::Listen() {

@@ -248,13 +248,19 @@ bool ProcessTable::ForEachAncestor(const CallerInfo& caller, uint64_t now_ns,
   return false;
 }
 
-void ProcessTable::KeepDetails(bool keep) {
+Status ProcessTable::KeepDetails(bool keep) {
   std::lock_guard lock(details_mu_);
-  if (keep && ++details_users_ == 1) {
-    details_.Start(options_.make_find_exe ? options_.make_find_exe()
-                                          : CallerDetailsReader::FindExe());
+  if (keep && details_users_ == 0) {
+    if (Status s = details_.Start(options_.make_find_exe
+                                      ? options_.make_find_exe()
+                                      : CallerDetailsReader::FindExe());
+        !s.ok()) {
+      return s;
+    }
   }
-  if (!keep && --details_users_ == 0) details_.Stop();
+  details_users_ += keep ? 1 : -1;
+  if (details_users_ == 0) details_.Stop();
+  return Status::Ok();
 }
 
 const CallerDetails* ProcessTable::DetailsOf(const CallerInfo& caller,

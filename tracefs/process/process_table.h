@@ -123,7 +123,7 @@ class ProcessTable final : private ProcConnector::Observer {
 
   // While anybody wants to know what else there is to know of callers. Threads:
   // any.
-  void KeepDetails(bool keep);
+  Status KeepDetails(bool keep);
   // What it is; good until this thread asks again. `request`: in the middle of
   // execve(2) only what is known already is said. Null: not known.
   const CallerDetails* DetailsOf(const CallerInfo& caller, uint64_t now_ns,

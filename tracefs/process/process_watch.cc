@@ -137,7 +137,12 @@ Status ProcessWatch::Start() {
   if (options_.make_look) look_ = options_.make_look();
   sink_.HoldBack(read_until_ns_);
   stop_.Clear();
-  thread_ = StartThread("tracefs-procs", [this] { Run(); });
+  if (Status s = StartThread(
+          "tracefs-procs", [this] { Run(); }, &thread_);
+      !s.ok()) {
+    Rest();
+    return s;
+  }
   users_ = 1;
   return Status::Ok();
 }
@@ -165,7 +170,7 @@ void ProcessWatch::Rest() {
     options_.connector->Stop();
   }
   stop_.Set();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
   rings_.clear();
   ring_cpus_.clear();
   start_ticks_.clear();

@@ -9,7 +9,6 @@
 #include <thread>
 #include <utility>
 
-#include "tracefs/base/thread.h"
 #include "tracefs/process/perf_ring.h"
 
 namespace tracefs {
@@ -156,7 +155,7 @@ CallFound FindCall(std::span<const CallRing> rings, const CallLayout& layout,
   return finish(CallFound::kTooOld);
 }
 
-SystemCalls::~SystemCalls() { EndKeeper(); }
+SystemCalls::~SystemCalls() { keeper_.Stop(); }
 
 Result<std::unique_ptr<SystemCalls::Watch>> SystemCalls::OpenAll() const {
   if (!open_) return Status::System(ENOSYS, "tracepoints");
@@ -196,12 +195,17 @@ Status SystemCalls::Start() {
     if (!watch.ok()) return watch.status();
     for (std::atomic<bool>& async : async_) async = false;
     owned_ = *std::move(watch);
+    asked_ = false;
+    if (Status s =
+            keeper_.Start("tracefs-calls", [this] { KeepFilter(*owned_); });
+        !s.ok()) {
+      owned_.reset();
+      return s;
+    }
     // All starts of all instances: a thread's note is of one of them.
     static std::atomic<uint64_t> starts{0};
     start_number_ = ++starts;
     watch_.store(owned_.get(), std::memory_order_seq_cst);
-    keeper_stops_ = false;
-    keeper_ = StartThread("tracefs-calls", [this] { KeepFilter(*owned_); });
   }
   ++users_;
   return Status::Ok();
@@ -210,7 +214,7 @@ Status SystemCalls::Start() {
 void SystemCalls::Stop() {
   std::lock_guard lock(mu_);
   if (--users_ > 0) return;
-  EndKeeper();
+  keeper_.Stop();
   watch_.store(nullptr, std::memory_order_seq_cst);
   // They are out in a moment: nothing in there waits.
   while (readers_.load(std::memory_order_seq_cst) != 0) {
@@ -219,35 +223,15 @@ void SystemCalls::Stop() {
   owned_.reset();
 }
 
-void SystemCalls::EndKeeper() {
-  if (!keeper_.joinable()) return;
-  {
-    std::lock_guard lock(keeper_mu_);
-    keeper_stops_ = true;
-  }
-  keeper_wakes_.notify_one();
-  keeper_.join();
-}
-
 void SystemCalls::AskForFilter() {
   if (asked_.load(std::memory_order_relaxed) || asked_.exchange(true)) return;
-  {
-    // Whoever looked before it was set waits by now.
-    std::lock_guard lock(keeper_mu_);
-  }
-  keeper_wakes_.notify_one();
+  keeper_.Wake();
 }
 
 void SystemCalls::KeepFilter(Watch& watch) {
   std::chrono::milliseconds pause = kFirstPause;
-  std::unique_lock lock(keeper_mu_);
-  for (;;) {
-    keeper_wakes_.wait(lock, [this] { return keeper_stops_ || asked_; });
-    if (keeper_wakes_.wait_for(lock, pause, [this] { return keeper_stops_; })) {
-      return;
-    }
+  while (keeper_.Wait() && keeper_.Pause(pause)) {
     asked_ = false;
-    lock.unlock();
     for (size_t i = 0; i < watch.rings.size(); ++i) {
       Result<Opened> opened = open_(watch.processors[i]);
       // Those that are open go on: they tell more than needed, or less.
@@ -257,7 +241,6 @@ void SystemCalls::KeepFilter(Watch& watch) {
       }
     }
     pause = std::min<std::chrono::milliseconds>(2 * pause, kLongestPause);
-    lock.lock();
   }
 }
 

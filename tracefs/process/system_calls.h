@@ -24,7 +24,6 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -32,10 +31,10 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tracefs/base/status.h"
+#include "tracefs/base/worker.h"
 #include "tracefs/process/perf_ring.h"
 #include "tracefs/process/tracepoint_layout.h"
 
@@ -122,17 +121,13 @@ class SystemCalls {
   // Sets the filter anew when asked to, at growing intervals, until told to
   // stop.
   void KeepFilter(Watch& watch);
-  void EndKeeper();
 
   const Open open_;
   std::mutex mu_;
   int users_ = 0;                 // guarded by mu_
   std::unique_ptr<Watch> owned_;  // guarded by mu_
-  std::thread keeper_;            // of KeepFilter; guarded by mu_
+  Worker keeper_;                 // of KeepFilter; guarded by mu_
 
-  std::mutex keeper_mu_;
-  std::condition_variable keeper_wakes_;
-  bool keeper_stops_ = false;  // guarded by keeper_mu_
   std::atomic<bool> asked_{false};
   // One for each Start: a thread that has asked for the filter of this one does
   // not do so again.

@@ -21,11 +21,19 @@ ParallelColumns::ParallelColumns(format::TraceReader* reader, size_t trace,
       options_(std::move(options)),
       tell_(reader->context().report) {}
 
-void ParallelColumns::Start() {
+// One thread is enough where the system has no more.
+Status ParallelColumns::Start() {
   reader_->mutable_context().report = KeepIn(&found_);
-  for (unsigned i = 0; i < options_.threads; ++i) {
-    threads_.push_back(StartThread("tracefs-reader", [this] { Work(); }));
+  Status status;
+  while (status.ok() && threads_.size() < options_.threads) {
+    std::thread thread;
+    status = StartThread(
+        "tracefs-reader", [this] { Work(); }, &thread);
+    if (status.ok()) threads_.push_back(std::move(thread));
   }
+  if (!threads_.empty()) return Status::Ok();
+  reader_->mutable_context().report = tell_;
+  return status;
 }
 
 ParallelColumns::~ParallelColumns() {
@@ -212,7 +220,7 @@ Result<std::shared_ptr<Batch>> ParallelColumns::Next() {
   };
   if (threads_.empty()) {
     if (std::shared_ptr<Batch> batch = NextOfFirst()) return batch;
-    Start();
+    if (Status s = Start(); !s.ok()) return s;
   }
   if (rest_.block != nullptr) return NextOfRest();
   while (!finished_) {

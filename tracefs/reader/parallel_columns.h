@@ -81,7 +81,7 @@ class ParallelColumns {
   // How many blocks are under way for each thread.
   static constexpr uint64_t kAhead = 3;
 
-  void Start();
+  Status Start();
   void Work() noexcept;
   void DecodeBlocks();
   // Reads the next block; under mutex_.

@@ -79,10 +79,16 @@ class FileKeeper final : public Keeper {
           error, "directory '" + options_.directory + "' for " + who +
                      " (give it to them, or choose another one with --user)");
     }
-    retention_.Start();
-    sync_thread_ = StartThread("tracefs-disk", [this] { SyncFiles(); });
-    open_thread_ = StartThread("tracefs-open", [this] { OpenFiles(); });
-    return Status::Ok();
+    Status s = retention_.Start();
+    if (s.ok()) {
+      s = StartThread(
+          "tracefs-disk", [this] { SyncFiles(); }, &sync_thread_);
+    }
+    if (s.ok()) {
+      s = StartThread(
+          "tracefs-open", [this] { OpenFiles(); }, &open_thread_);
+    }
+    return s;
   }
 
   bool live() const override { return false; }

@@ -7,12 +7,11 @@
 #include <map>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "tracefs/base/clock.h"
 #include "tracefs/base/event_fd.h"
-#include "tracefs/base/thread.h"
+#include "tracefs/base/worker.h"
 #include "tracefs/export/table.h"
 #include "tracefs/format/frame.h"
 #include "tracefs/recv/live_source.h"
@@ -75,18 +74,9 @@ class LivePrinter final : public Keeper {
         exporter_(FindLineFormat(options_.format)->make(out, {})) {}
   LivePrinter(const LivePrinter&) = delete;
   LivePrinter& operator=(const LivePrinter&) = delete;
-  ~LivePrinter() override {
-    {
-      std::lock_guard lock(mu_);
-      ending_ = true;
-    }
-    work_.notify_one();
-    if (thread_.joinable()) thread_.join();
-  }
 
   Status Start() override {
-    thread_ = StartThread("tracefs-print", [this] { Run(); });
-    return Status::Ok();
+    return worker_.Start("tracefs-print", [this] { Run(); });
   }
 
   bool live() const override { return true; }
@@ -99,7 +89,7 @@ class LivePrinter final : public Keeper {
     in.hello = hello;
     // It begins with what those who were there before have had.
     in.spent = turn_;
-    work_.notify_one();
+    worker_.Wake();
   }
 
   Status Write(uint64_t client, ByteSpan bytes, size_t whole,
@@ -117,7 +107,7 @@ class LivePrinter final : public Keeper {
       in.waiting_bytes += piece.bytes.size();
       waiting_bytes_ += piece.bytes.size();
       in.pieces.push_back(std::move(piece));
-      work_.notify_one();
+      worker_.Wake();
     }
     const ByteSpan rest = bytes.subspan(whole);
     if (parts_bytes_ + rest.size() > share_) {
@@ -143,7 +133,7 @@ class LivePrinter final : public Keeper {
     CloseIntake(found->second);
     std::erase_if(events_,
                   [&](const Event& event) { return event.client == client; });
-    work_.notify_one();
+    worker_.Wake();
   }
 
   std::vector<Event> TakeEvents() override {
@@ -160,10 +150,10 @@ class LivePrinter final : public Keeper {
 
   Status Finish() override {
     std::unique_lock lock(mu_);
-    if (!thread_.joinable()) return Status::Ok();
+    if (!worker_.started()) return Status::Ok();
     finishing_ = true;
     for (auto& [client, in] : intakes_) CloseIntake(in);
-    work_.notify_one();
+    worker_.Wake();
     idle_.wait(lock, [&] { return finished_; });
     return output_;
   }
@@ -223,7 +213,7 @@ class LivePrinter final : public Keeper {
   void Run() {
     auto ticked = SteadyClock::now();
     std::unique_lock lock(mu_);
-    while (!ending_) {
+    while (!worker_.ending()) {
       const auto next = Next();
       if (next != intakes_.end()) {
         const auto began = SteadyClock::now();
@@ -244,7 +234,9 @@ class LivePrinter final : public Keeper {
         finished_ = true;
         idle_.notify_all();
       } else {
-        work_.wait_for(lock, kTick);
+        lock.unlock();
+        worker_.WaitFor(kTick);
+        lock.lock();
       }
       if (SteadyClock::now() - ticked >= kTick) {
         PrintWhatWaits(lock);
@@ -402,7 +394,6 @@ class LivePrinter final : public Keeper {
   uint64_t last_client_ = 0;                    // whose turn it was
 
   mutable std::mutex mu_;  // guards all below
-  std::condition_variable work_;
   std::condition_variable idle_;
   Intakes intakes_;
   size_t parts_bytes_ = 0;
@@ -413,8 +404,7 @@ class LivePrinter final : public Keeper {
   Status output_;
   bool finishing_ = false;
   bool finished_ = false;
-  bool ending_ = false;
-  std::thread thread_;
+  Worker worker_;
 };
 
 }  // namespace

@@ -335,12 +335,12 @@ Status Run(const RecvOptions& options) {
       !s.ok()) {
     return s;
   }
-  if (connector != nullptr) {
-    (*log)->Start(
-        [&connector](const std::string&) { return connector->Connect(); });
-  } else {
-    (*log)->Start(&ConnectLog);
-  }
+  const Log::Reconnect reconnect =
+      connector == nullptr ? &ConnectLog
+                           : Log::Reconnect([&connector](const std::string&) {
+                               return connector->Connect();
+                             });
+  if (Status s = (*log)->Start(reconnect); !s.ok()) return s;
   (*log)->GoOn();
   if (metrics != nullptr) {
     if (Status s = metrics->Start(
@@ -407,7 +407,7 @@ Status RunFrom(const RecvOptions& options) {
   }
   const UniqueFd directory(
       ::open(fleet.store.directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  (*log)->Start(&ConnectLog);
+  if (Status s = (*log)->Start(&ConnectLog); !s.ok()) return s;
   (*log)->GoOn();
   FleetState state;
   fleet.state = &state;

@@ -15,7 +15,6 @@
 #include <tuple>
 #include <utility>
 
-#include "tracefs/base/thread.h"
 #include "tracefs/recv/sender_shares.h"
 
 namespace tracefs {
@@ -178,19 +177,9 @@ Retention::Retention(int directory, RetentionRules rules,
       removed_(std::move(removed)),
       listed_(std::move(listed)) {}
 
-Retention::~Retention() {
-  {
-    const std::lock_guard lock(mu_);
-    ending_ = true;
-  }
-  wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
-}
-
-void Retention::Start() {
-  if (rules_.any()) {
-    thread_ = StartThread("tracefs-keep", [this] { Loop(); });
-  }
+Status Retention::Start() {
+  if (!rules_.any()) return Status::Ok();
+  return worker_.Start("tracefs-keep", [this] { Loop(); });
 }
 
 void Retention::Hold(const std::string& name) {
@@ -206,23 +195,10 @@ void Retention::Release(const std::string& name) {
   }
 }
 
-void Retention::Hurry() {
-  {
-    const std::lock_guard lock(mu_);
-    hurry_ = true;
-  }
-  wake_.notify_all();
-}
-
 void Retention::Loop() {
-  std::unique_lock lock(mu_);
-  while (!ending_) {
-    hurry_ = false;
-    lock.unlock();
+  while (!worker_.ending()) {
     Look();
-    lock.lock();
-    wake_.wait_for(lock, kLeast, [this] { return ending_; });
-    wake_.wait_for(lock, kInterval, [this] { return ending_ || hurry_; });
+    if (worker_.Pause(kLeast)) worker_.WaitFor(kInterval);
   }
 }
 
@@ -242,10 +218,10 @@ void Retention::Look() {
       *all, rules_, ::time(nullptr), uint64_t{disk.f_bavail} * disk.f_frsize,
       uint64_t{disk.f_blocks} * disk.f_frsize, held);
   for (const KeptTrace& trace : chosen) {
+    if (worker_.ending()) return;
     {
       // Nobody begins to use it between the look and the end of it.
       const std::lock_guard lock(mu_);
-      if (ending_) return;
       if (held_.contains(trace.name) ||
           ::unlinkat(directory_, trace.name.c_str(), 0) != 0) {
         continue;

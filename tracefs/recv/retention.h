@@ -6,16 +6,15 @@
 // has most pays (sender_shares.h).
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tracefs/base/status.h"
+#include "tracefs/base/worker.h"
 
 namespace tracefs {
 
@@ -55,18 +54,15 @@ class Retention {
   Retention(int directory, RetentionRules rules,
             std::function<void(const KeptTrace&)> removed,
             std::function<void(const std::vector<KeptTrace>&)> listed = {});
-  ~Retention();
-  Retention(const Retention&) = delete;
-  Retention& operator=(const Retention&) = delete;
 
   // Before anything else; nothing happens before. Without rules nothing does.
-  void Start();
+  Status Start();
   // A file that is about to be used, and one that is so no longer. As many
   // Releases as Holds. Threads: any.
   void Hold(const std::string& name);
   void Release(const std::string& name);
   // Looks soon: a disk is full. Threads: any.
-  void Hurry();
+  void Hurry() { worker_.Wake(); }
 
  private:
   void Loop();
@@ -77,12 +73,8 @@ class Retention {
   const std::function<void(const KeptTrace&)> removed_;
   const std::function<void(const std::vector<KeptTrace>&)> listed_;
   std::mutex mu_;
-  // Guarded by mu_.
-  std::condition_variable wake_;
-  bool ending_ = false;
-  bool hurry_ = false;
-  std::map<std::string, unsigned> held_;
-  std::thread thread_;
+  std::map<std::string, unsigned> held_;  // guarded by mu_
+  Worker worker_;
 };
 
 }  // namespace tracefs

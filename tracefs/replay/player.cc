@@ -116,17 +116,24 @@ void Player::Fail(Status status) {
   stop_ = true;
 }
 
+Status Player::StartLanes() {
+  for (const auto& lane : lanes_) {
+    const auto run = [this, &lane = *lane] {
+      ::prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
+      RunLane(lane);
+    };
+    if (Status s = StartThread("replay", run, &lane->thread); !s.ok()) return s;
+  }
+  return Status::Ok();
+}
+
 Status Player::Run(Outcome* outcome) {
   begin_ns_ = MonotonicNs() + (options_.timing == TimingMode::kAsap
                                    ? 0
                                    : 10 * kNsPerMs);  // until all are there
-  for (const auto& lane : lanes_) {
-    lane->thread = StartThread("replay", [this, &lane = *lane] {
-      ::prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
-      RunLane(lane);
-    });
-  }
-  if (Status s = Dispatch(); !s.ok()) Fail(std::move(s));
+  Status status = StartLanes();
+  if (status.ok()) status = Dispatch();
+  if (!status.ok()) Fail(std::move(status));
   for (const auto& lane : lanes_) {
     {
       const std::lock_guard lock(lane->mutex);
@@ -134,7 +141,9 @@ Status Player::Run(Outcome* outcome) {
     }
     lane->changed.notify_one();
   }
-  for (const auto& lane : lanes_) lane->thread.join();
+  for (const auto& lane : lanes_) {
+    if (lane->thread.joinable()) lane->thread.join();
+  }
   for (const auto& lane : lanes_) outcome->Add(lane->outcome);
   outcome->elapsed_ns = MonotonicNs() - begin_ns_;
   outcome->bytes_written = tree_->bytes_written();

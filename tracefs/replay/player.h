@@ -78,6 +78,7 @@ class Player {
   struct Batch;
   struct Lane;
 
+  Status StartLanes();
   Status Dispatch();
   std::vector<std::byte> TakeRoom();
   void RunLane(Lane& lane);

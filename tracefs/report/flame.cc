@@ -58,10 +58,11 @@ void Flame::Renumber() {
 }
 
 void Flame::HandOn() {
-  if (!thread_.joinable()) {
-    thread_ = StartThread("flame", [this] { Work(); });
-  }
-  {
+  if (!thread_.joinable() && !StartThread(
+                                  "flame", [this] { Work(); }, &thread_)
+                                  .ok()) {
+    Take(*batch_);
+  } else {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] {
       return waiting_.size() < kAhead || failed_ != nullptr;

@@ -6,7 +6,6 @@
 #include "tracefs/base/clock.h"
 #include "tracefs/base/common_clock.h"
 #include "tracefs/base/notice.h"
-#include "tracefs/base/thread.h"
 #include "tracefs/format/byte_source.h"
 #include "tracefs/format/trace_merger.h"
 
@@ -52,11 +51,8 @@ RuleRunner::RuleRunner(uint32_t tracer, std::vector<Rule> rules,
       queue_(std::make_shared<BlockQueue>(kQueueBytes)) {
   report_.rules.resize(rules_.size());
   queue_->SetWake([this] {
-    {
-      std::lock_guard lock(wake_mu_);
-      more_ = true;
-    }
-    wake_.notify_one();
+    more_.store(true);
+    worker_.Wake();
   });
 }
 
@@ -69,12 +65,8 @@ std::unique_ptr<OutputDriver> RuleRunner::MakeOutput() {
   return MakeBlockQueueOutput(queue_);
 }
 
-void RuleRunner::Start() {
-  thread_ = StartThread("tracefs-rules", [this] { Loop(); });
-}
-
-void RuleRunner::Join() {
-  if (thread_.joinable()) thread_.join();
+Status RuleRunner::Start() {
+  return worker_.Start("tracefs-rules", [this] { Loop(); });
 }
 
 RuleRunner::Report RuleRunner::report() const {
@@ -134,12 +126,8 @@ void RuleRunner::Loop() {
     Publish(engine, missed);
     if (step == format::ReadStep::kEnd) return;
     if (hurry) settled = true;
-    std::unique_lock lock(wake_mu_);
-    if (!wake_.wait_for(lock, settled ? kLong : kShort,
-                        [this] { return more_; })) {
-      continue;
-    }
-    more_ = false;
+    worker_.WaitFor(settled ? kLong : kShort);
+    if (!more_.exchange(false)) continue;
     if (settled) waiting_since = MonotonicNs();
     settled = false;
   }

@@ -4,15 +4,15 @@
 // what finds no room in the queue is lost for the rules, and counted.
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "tracefs/base/worker.h"
 #include "tracefs/pipeline/block_queue.h"
 #include "tracefs/pipeline/stages.h"
 #include "tracefs/rules/rule_engine.h"
@@ -55,9 +55,9 @@ class RuleRunner {
 
   // Where the operations go: the output of their tracer. Once.
   std::unique_ptr<OutputDriver> MakeOutput();
-  void Start();
+  Status Start();
   // Waits until all that came was looked at. After the output was released.
-  void Join();
+  void Join() { worker_.Join(); }
 
   struct Fired {
     uint64_t number = 0;  // of all alarms of this runner, from 1
@@ -87,14 +87,11 @@ class RuleRunner {
   const std::vector<Rule> rules_;
   AlarmHandler& handler_;
   const std::shared_ptr<BlockQueue> queue_;
-  std::thread thread_;
-
-  std::mutex wake_mu_;
-  std::condition_variable wake_;
-  bool more_ = false;  // guarded by wake_mu_
+  std::atomic<bool> more_{false};  // since the thread last looked
 
   mutable std::mutex mu_;
   Report report_;  // guarded by mu_
+  Worker worker_;
 };
 
 }  // namespace tracefs

@@ -1,10 +1,10 @@
 #include "tracefs/tracers/loss_watch.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "tracefs/base/clock.h"
 #include "tracefs/base/notice.h"
-#include "tracefs/base/thread.h"
 #include "tracefs/pipeline/loss.h"
 
 namespace tracefs {
@@ -55,24 +55,9 @@ void LossWatch::See(const std::vector<TracerStats>& stats, uint64_t now_ns) {
   }
 }
 
-void LossWatch::Start() {
-  thread_ = StartThread("tracefs-losses", [this] {
-    std::unique_lock lock(mu_);
-    while (!wake_.wait_for(lock, kInterval, [this] { return stopping_; })) {
-      lock.unlock();
-      See(look_(), MonotonicNs());
-      lock.lock();
-    }
-  });
-}
-
-void LossWatch::Stop() {
-  {
-    std::lock_guard lock(mu_);
-    stopping_ = true;
-  }
-  wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
+Status LossWatch::Start() {
+  return worker_.StartTurns("tracefs-losses", kInterval,
+                            [this] { See(look_(), MonotonicNs()); });
 }
 
 }  // namespace tracefs

@@ -3,16 +3,13 @@
 // as long as it goes on.
 #pragma once
 
-#include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "tracefs/base/worker.h"
 #include "tracefs/pipeline/tracer_stats.h"
 
 namespace tracefs {
@@ -28,12 +25,9 @@ class LossWatch {
 
   // `look` is called by the thread, from Start until Stop; it never waits.
   explicit LossWatch(Look look) : look_(std::move(look)) {}
-  ~LossWatch() { Stop(); }
-  LossWatch(const LossWatch&) = delete;
-  LossWatch& operator=(const LossWatch&) = delete;
 
-  void Start();
-  void Stop();
+  Status Start();
+  void Stop() { worker_.Stop(); }
   // What a look at `stats` at that time leads to; for tests, and the thread.
   void See(const std::vector<TracerStats>& stats, uint64_t now_ns);
 
@@ -46,10 +40,7 @@ class LossWatch {
 
   const Look look_;
   std::map<uint32_t, Told> told_;
-  std::mutex mu_;
-  std::condition_variable wake_;
-  bool stopping_ = false;  // guarded by mu_
-  std::thread thread_;
+  Worker worker_;
 };
 
 }  // namespace tracefs

@@ -64,7 +64,9 @@ Status TracerRegistry::Add(std::vector<TracerPlan> plans,
         ChangeFile(id, file, written);
       };
     }
-    if (plan.flight != nullptr) mount_.snapshots.Add(id, plan.flight);
+    if (plan.flight != nullptr) {
+      if (Status s = mount_.snapshots.Add(id, plan.flight); !s.ok()) return s;
+    }
     Entry& entry = added[id];
     entry.kind = plan.parts.kind;
     entry.drivers = header.Get("drivers");
@@ -118,7 +120,8 @@ Status TracerRegistry::Add(std::vector<TracerPlan> plans,
     if (entry.needs_callers) mount_.processes.Start();
     if (CountsTrees(entry)) mount_.processes.KeepParents(true);
     if (entry.needs_ancestors) mount_.processes.KeepParents(true);
-    if (entry.needs_details) mount_.processes.KeepDetails(true);
+    if (entry.needs_details)
+      static_cast<void>(mount_.processes.KeepDetails(true));
   }
   {
     // Before they run: an output may go on in another file at once, and a rule
@@ -134,7 +137,11 @@ Status TracerRegistry::Add(std::vector<TracerPlan> plans,
   }
   if (!processes_wanted_at.empty()) mount_.watch->TellWhoRuns();
   for (const auto& [id, entry] : added) {
-    if (entry.rules != nullptr) entry.rules->Start();
+    if (entry.rules == nullptr) continue;
+    if (Status s = entry.rules->Start(); !s.ok()) {
+      for (const auto& [other, _] : added) static_cast<void>(End(other));
+      return s;
+    }
   }
   Changed();
   return Status::Ok();
@@ -171,7 +178,8 @@ void TracerRegistry::Release(uint32_t id) {
   if (entry.needs_processes) mount_.watch->Stop();
   if (CountsTrees(entry)) mount_.processes.KeepParents(false);
   if (entry.needs_ancestors) mount_.processes.KeepParents(false);
-  if (entry.needs_details) mount_.processes.KeepDetails(false);
+  if (entry.needs_details)
+    static_cast<void>(mount_.processes.KeepDetails(false));
   for (const OutputFileId& file : entry.files) mount_.note_output(file, false);
 }
 
@@ -275,7 +283,7 @@ Status TracerRegistry::SwapFilter(uint32_t id, const Filter& filter) {
       mount_.processes.KeepParents(true);
     }
     if (needs_details && !std::exchange(entry.needs_details, true)) {
-      mount_.processes.KeepDetails(true);
+      static_cast<void>(mount_.processes.KeepDetails(true));
     }
   });
   if (Status s =

@@ -5,18 +5,20 @@
 #include <utility>
 
 #include "tracefs/base/notice.h"
-#include "tracefs/base/thread.h"
 
 namespace tracefs {
 
-void SnapshotService::Add(uint32_t tracer,
-                          std::shared_ptr<FlightControl> control) {
-  control->on_trigger = [this, tracer] { Request(tracer, "trigger"); };
+Status SnapshotService::Add(uint32_t tracer,
+                            std::shared_ptr<FlightControl> control) {
   std::lock_guard lock(mu_);
-  recorders_[tracer].control = std::move(control);
-  if (!thread_.joinable() && !stopping_) {
-    thread_ = StartThread("tracefs-snap", [this] { Run(); });
+  if (!worker_.started() && !stopping_) {
+    if (Status s = worker_.Start("tracefs-snap", [this] { Run(); }); !s.ok()) {
+      return s;
+    }
   }
+  control->on_trigger = [this, tracer] { Request(tracer, "trigger"); };
+  recorders_[tracer].control = std::move(control);
+  return Status::Ok();
 }
 
 void SnapshotService::Remove(uint32_t tracer) {
@@ -31,7 +33,7 @@ void SnapshotService::Request(uint32_t tracer, std::string_view reason) {
     if (found == recorders_.end() || stopping_) return;
     found->second.asked = reason;
   }
-  wake_.notify_one();
+  worker_.Wake();
 }
 
 void SnapshotService::RequestAll(std::string_view reason) {
@@ -40,7 +42,7 @@ void SnapshotService::RequestAll(std::string_view reason) {
     if (stopping_) return;
     for (auto& [tracer, recorder] : recorders_) recorder.asked = reason;
   }
-  wake_.notify_one();
+  worker_.Wake();
 }
 
 Result<std::string> SnapshotService::Take(uint32_t tracer,
@@ -63,16 +65,17 @@ Result<std::string> SnapshotService::Take(uint32_t tracer,
 }
 
 void SnapshotService::Run() {
+  while (worker_.Wait()) TakeAsked();
+  TakeAsked();
+}
+
+void SnapshotService::TakeAsked() {
   std::unique_lock lock(mu_);
   for (;;) {
     const auto asked = std::find_if(
         recorders_.begin(), recorders_.end(),
         [](const auto& entry) { return !entry.second.asked.empty(); });
-    if (asked == recorders_.end()) {
-      if (stopping_) return;
-      wake_.wait(lock);
-      continue;
-    }
+    if (asked == recorders_.end()) return;
     const uint32_t tracer = asked->first;
     const std::string reason = std::exchange(asked->second.asked, "");
     lock.unlock();
@@ -90,8 +93,7 @@ void SnapshotService::Stop() {
     std::lock_guard lock(mu_);
     stopping_ = true;
   }
-  wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  worker_.Stop();
 }
 
 }  // namespace tracefs

@@ -2,15 +2,14 @@
 // thread of its own for those who cannot wait: triggers and signals.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <thread>
 
+#include "tracefs/base/worker.h"
 #include "tracefs/pipeline/pipeline.h"
 #include "tracefs/tracers/trigger_tap.h"
 
@@ -23,8 +22,9 @@ class SnapshotService {
   explicit SnapshotService(Pipeline& pipeline) : pipeline_(pipeline) {}
   ~SnapshotService() { Stop(); }
 
-  // Also lets the recorder's trigger ask. The first one starts the thread.
-  void Add(uint32_t tracer, std::shared_ptr<FlightControl> control);
+  // Also lets the recorder's trigger ask. The first one starts the thread:
+  // without one nothing is added.
+  Status Add(uint32_t tracer, std::shared_ptr<FlightControl> control);
   void Remove(uint32_t tracer);
 
   // Asks for a snapshot of one or of all recorders and does not wait for it. A
@@ -45,13 +45,14 @@ class SnapshotService {
     std::string asked;  // the reason; empty: not asked
   };
   void Run();
+  // Takes what was asked for.
+  void TakeAsked();
 
   Pipeline& pipeline_;
-  std::mutex mu_;  // guards all below
-  std::condition_variable wake_;
+  std::mutex mu_;  // guards starts of the worker, and:
   std::map<uint32_t, Recorder> recorders_;
   bool stopping_ = false;
-  std::thread thread_;
+  Worker worker_;
 };
 
 }  // namespace tracefs

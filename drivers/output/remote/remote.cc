@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tracefs/base/notice.h"
+#include "tracefs/base/thread.h"
 #include "tracefs/pipeline/loss.h"
 
 namespace tracefs {
@@ -48,7 +49,8 @@ class Remote final : public OutputDriver {
     if (leftover_dialer_ != nullptr) {
       leftovers_ = options_.spill->TakeLeftovers();
       if (!leftovers_.empty()) {
-        leftover_thread_ = std::thread([this] { SendLeftovers(); });
+        return StartThread(
+            "tracefs-left", [this] { SendLeftovers(); }, &leftover_thread_);
       }
     }
     return Status::Ok();

@@ -43,8 +43,8 @@ Sender::~Sender() {
 
 Status Sender::Start(const char* name) {
   if (!wake_ || !stop_) return Status::System(EMFILE, "eventfd");
-  thread_ = StartThread(name, [this] { Run(); });
-  return Status::Ok();
+  return StartThread(
+      name, [this] { Run(); }, &thread_);
 }
 
 void Sender::Finish() {

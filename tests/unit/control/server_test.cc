@@ -99,7 +99,7 @@ class ControlServerTest : public ::testing::Test {
     auto server = ControlServer::Create(options_, *std::move(folder));
     ASSERT_TRUE(server.ok()) << server.status().message();
     server_ = std::move(*server);
-    server_->Start(handler_);
+    ASSERT_TRUE(server_->Start(handler_).ok());
   }
 
   ControlClient Client() {

@@ -104,7 +104,7 @@ class SidePoolTest : public testing::Test {
 
 TEST_F(SidePoolTest, RunsWhatItIsGiven) {
   SidePool pool({});
-  pool.Start();
+  ASSERT_TRUE(pool.Start().ok());
   std::atomic<int> done{0};
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(Submitted(pool, MakeTask(kUser, [&] { ++done; })));
@@ -115,7 +115,7 @@ TEST_F(SidePoolTest, RunsWhatItIsGiven) {
 
 TEST_F(SidePoolTest, ManyThatWaitRunAtATime) {
   SidePool pool({.tasks = 64, .for_root = 0});
-  pool.Start();
+  ASSERT_TRUE(pool.Start().ok());
   for (int i = 0; i < 32; ++i) {
     ASSERT_TRUE(Submitted(pool, Hanging(kUser))) << i;
   }
@@ -128,7 +128,7 @@ TEST_F(SidePoolTest, ManyThatWaitRunAtATime) {
 
 TEST_F(SidePoolTest, Greedy_WhoHasHisShareIsRefusedAndNobodyElse) {
   SidePool pool({.tasks = 16, .for_root = 2, .patience = 50ms});
-  pool.Start();
+  ASSERT_TRUE(pool.Start().ok());
   int taken = 0;
   while (Submitted(pool, Hanging(kUser))) ++taken;
   EXPECT_EQ(taken, pool.share_of_a_user());
@@ -149,7 +149,7 @@ TEST_F(SidePoolTest, Greedy_WhoHasHisShareIsRefusedAndNobodyElse) {
 
 TEST_F(SidePoolTest, WhoHasHisShareWaitsForOneOfHisOwnToEnd) {
   SidePool pool({.tasks = 8, .for_root = 0, .patience = 10s});
-  pool.Start();
+  ASSERT_TRUE(pool.Start().ok());
   std::atomic<int> done{0};
   for (int i = 0; i < 100; ++i) {
     ASSERT_TRUE(Submitted(pool,
@@ -167,7 +167,7 @@ TEST_F(SidePoolTest, WhoHasHisShareWaitsForOneOfHisOwnToEnd) {
 
 TEST_F(SidePoolTest, RefusedOneIsTakenAgainWhenOneOfHisHasEnded) {
   SidePool pool({.tasks = 4, .for_root = 0, .patience = 20ms});
-  pool.Start();
+  ASSERT_TRUE(pool.Start().ok());
   while (Submitted(pool, Hanging(kUser))) {
   }
   Open();
@@ -180,7 +180,7 @@ TEST_F(SidePoolTest, RefusedOneIsTakenAgainWhenOneOfHisHasEnded) {
 
 TEST_F(SidePoolTest, WhatIsBeyondTheShareWaitsItsTurn) {
   SidePool pool({.tasks = 8, .for_root = 0, .aside = 1000, .patience = 50ms});
-  pool.Start();
+  ASSERT_TRUE(pool.Start().ok());
   std::atomic<int> done{0};
   for (int i = 0; i < 300; ++i) {
     ASSERT_TRUE(Submitted(pool, MakeTask(kUser, [&, gate = shared_] {
@@ -202,7 +202,7 @@ TEST_F(SidePoolTest, WhatIsBeyondTheShareWaitsItsTurn) {
 
 TEST_F(SidePoolTest, Greedy_OfManyThatAreAsideOthersHaveTheirTurn) {
   SidePool pool({.tasks = 4, .for_root = 0, .aside = 1000, .patience = 50ms});
-  pool.Start();
+  ASSERT_TRUE(pool.Start().ok());
   std::atomic<int> done{0};
   std::atomic<int> before_other{-1};
   const auto slow = [&] {
@@ -231,7 +231,7 @@ TEST_F(SidePoolTest, BytesAsideAreBounded) {
                  .aside = 1000,
                  .aside_bytes = 1000,
                  .patience = 20ms});
-  pool.Start();
+  ASSERT_TRUE(pool.Start().ok());
   ASSERT_TRUE(Submitted(pool, Hanging(kUser)));
   const auto big = [] {
     return std::make_shared<Task>(
@@ -248,7 +248,7 @@ TEST_F(SidePoolTest, BytesAsideAreBounded) {
 
 TEST_F(SidePoolTest, Interrupt_WhatIsAsideEndsUnbegun) {
   SidePool pool({.tasks = 1, .for_root = 0, .aside = 10});
-  pool.Start();
+  ASSERT_TRUE(pool.Start().ok());
   ASSERT_TRUE(Submitted(pool, Hanging(kUser)));
   std::atomic<bool> ran{false};
   const auto told = MakeTask(
@@ -276,7 +276,7 @@ TEST_F(SidePoolTest, ReplyThreadServesOthersWhileItWaits) {
   } replies;
   replies.served = [&] { Open(); };
   SidePool pool({.tasks = 2, .for_root = 0, .patience = 10s});
-  pool.Start();
+  ASSERT_TRUE(pool.Start().ok());
   ASSERT_TRUE(Submitted(pool, Hanging(kUser), &replies));
   EXPECT_TRUE(Submitted(pool, MakeTask(kUser, [] {}), &replies));
   EXPECT_TRUE(open_);
@@ -285,7 +285,7 @@ TEST_F(SidePoolTest, ReplyThreadServesOthersWhileItWaits) {
 
 TEST_F(SidePoolTest, Interrupt_EndsTheCallBelow) {
   SidePool pool({});
-  pool.Start();
+  ASSERT_TRUE(pool.Start().ok());
   Call call;
   ASSERT_TRUE(Submitted(pool,
                         MakeTask(
@@ -300,7 +300,7 @@ TEST_F(SidePoolTest, Interrupt_EndsTheCallBelow) {
 
 TEST_F(SidePoolTest, Interrupt_ThatComesBeforeTheRequestEndsIt) {
   SidePool pool({});
-  pool.Start();
+  ASSERT_TRUE(pool.Start().ok());
   Call call;
   pool.Interrupt(7);
   ASSERT_TRUE(Submitted(pool,
@@ -314,7 +314,7 @@ TEST_F(SidePoolTest, Interrupt_ThatComesBeforeTheRequestEndsIt) {
 
 TEST_F(SidePoolTest, Interrupt_OfAnotherEndsNothing) {
   SidePool pool({});
-  pool.Start();
+  ASSERT_TRUE(pool.Start().ok());
   Call call;
   ASSERT_TRUE(Submitted(pool,
                         MakeTask(
@@ -331,7 +331,7 @@ TEST_F(SidePoolTest, Interrupt_OfAnotherEndsNothing) {
 
 TEST_F(SidePoolTest, WhoseCallerDiesUntoldIsGivenUpAndInterrupted) {
   SidePool pool({});
-  pool.Start();
+  ASSERT_TRUE(pool.Start().ok());
   Call call;
   const auto task = std::make_shared<Task>(7, kUser, [&] { call.Wait(); });
   task->dying = true;
@@ -344,7 +344,7 @@ TEST_F(SidePoolTest, WhoseCallerDiesUntoldIsGivenUpAndInterrupted) {
 
 TEST_F(SidePoolTest, Interrupt_WhatDoesNotEndIsGivenUpWhenItsCallerDies) {
   SidePool pool({});
-  pool.Start();
+  ASSERT_TRUE(pool.Start().ok());
   const auto task =
       std::make_shared<Task>(7, kUser, [gate = shared_] { gate.wait(); });
   ASSERT_TRUE(Submitted(pool, task));
@@ -359,7 +359,7 @@ TEST_F(SidePoolTest, Interrupt_WhatDoesNotEndIsGivenUpWhenItsCallerDies) {
 
 TEST_F(SidePoolTest, Stop_InterruptsAndForsakesWhatRuns) {
   SidePool pool({});
-  pool.Start();
+  ASSERT_TRUE(pool.Start().ok());
   Call call;
   std::atomic<bool> began{false};
   const auto task = std::make_shared<Task>(7, kUser, [&] {
@@ -375,7 +375,7 @@ TEST_F(SidePoolTest, Stop_InterruptsAndForsakesWhatRuns) {
 
 TEST_F(SidePoolTest, Stop_TellsOfThreadsThatHang) {
   SidePool pool({});
-  pool.Start();
+  ASSERT_TRUE(pool.Start().ok());
   std::atomic<bool> began{false};
   ASSERT_TRUE(Submitted(pool,
                         MakeTask(kUser,
@@ -392,7 +392,7 @@ TEST_F(SidePoolTest, Stop_TellsOfThreadsThatHang) {
 
 TEST_F(SidePoolTest, ThreadsEndWhenThereIsNothingToDo) {
   SidePool pool({.idle = 20ms});
-  pool.Start();
+  ASSERT_TRUE(pool.Start().ok());
   for (int round = 0; round < 3; ++round) {
     std::atomic<int> done{0};
     for (int i = 0; i < 20; ++i) {

@@ -213,7 +213,7 @@ TEST(RetentionTest, FilesOfADirectoryAreRemovedButThoseInUse) {
                           came.notify_all();
                         });
     retention.Hold("used.trace");
-    retention.Start();
+    EXPECT_TRUE(retention.Start().ok());
     {
       std::unique_lock lock(mu);
       came.wait_for(lock, std::chrono::seconds(60),

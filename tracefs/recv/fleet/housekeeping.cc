@@ -14,7 +14,6 @@
 #include <tuple>
 
 #include "tracefs/base/notice.h"
-#include "tracefs/base/thread.h"
 #include "tracefs/recv/fleet/day_files.h"
 #include "tracefs/recv/fleet/places.h"
 
@@ -96,27 +95,9 @@ Housekeeping::Housekeeping(int root, HousekeepingOptions options,
       state_(state),
       merger_(root, options_.merge) {}
 
-void Housekeeping::Start() {
-  if (options_.merge.every_s != 0 || options_.rules.any()) {
-    thread_ = StartThread("tracefs-keep", [this] { Loop(); });
-  }
-}
-
-Housekeeping::~Housekeeping() {
-  {
-    const std::lock_guard lock(mu_);
-    ending_ = true;
-  }
-  wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
-}
-
-void Housekeeping::Hurry() {
-  {
-    const std::lock_guard lock(mu_);
-    hurry_ = true;
-  }
-  wake_.notify_all();
+Status Housekeeping::Start() {
+  if (options_.merge.every_s == 0 && !options_.rules.any()) return Status::Ok();
+  return worker_.Start("tracefs-keep", [this] { Loop(); });
 }
 
 void Housekeeping::Loop() {
@@ -126,14 +107,9 @@ void Housekeeping::Loop() {
           : std::clamp<std::chrono::seconds>(
                 std::chrono::seconds(options_.merge.every_s) / 4, kLeast,
                 kInterval);
-  std::unique_lock lock(mu_);
-  while (!ending_) {
-    hurry_ = false;
-    lock.unlock();
+  while (!worker_.ending()) {
     Turn(::time(nullptr));
-    lock.lock();
-    wake_.wait_for(lock, kLeast, [this] { return ending_; });
-    wake_.wait_for(lock, interval, [this] { return ending_ || hurry_; });
+    if (worker_.Pause(kLeast)) worker_.WaitFor(interval);
   }
 }
 
@@ -146,10 +122,7 @@ void Housekeeping::Turn(int64_t now_s) {
 
 void Housekeeping::Merge(int64_t now_s) {
   for (const std::string& host : NamesIn(root_, kHost)) {
-    {
-      const std::lock_guard lock(mu_);
-      if (ending_) return;
-    }
+    if (worker_.ending()) return;
     MergeCounts counts;
     const Status status =
         merger_.MergeHost(host.substr(kHost.size()), now_s, &counts);
@@ -182,10 +155,7 @@ void Housekeeping::Remove(int64_t now_s) {
       uint64_t{disk.f_blocks} * disk.f_frsize,
       [&](const std::string& name) { return held.contains(name); });
   for (const KeptTrace& day : chosen) {
-    {
-      const std::lock_guard lock(mu_);
-      if (ending_) return;
-    }
+    if (worker_.ending()) return;
     if (Status s = RemoveDay(root_, day.name); !s.ok()) {
       ++state_.keep_failures;
       Notify(NoticeId::kOutputFailed, s.message());

@@ -3,11 +3,9 @@
 // a time. A thread of one of the receivers does it, whichever comes first.
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
 #include <string>
-#include <thread>
 
+#include "tracefs/base/worker.h"
 #include "tracefs/recv/fleet/fleet_metrics.h"
 #include "tracefs/recv/fleet/merge.h"
 #include "tracefs/recv/retention.h"
@@ -31,14 +29,11 @@ class Housekeeping {
  public:
   // `root` and `state` outlive it.
   Housekeeping(int root, HousekeepingOptions options, FleetState& state);
-  ~Housekeeping();
-  Housekeeping(const Housekeeping&) = delete;
-  Housekeeping& operator=(const Housekeeping&) = delete;
 
   // The thread, if there is anything to do.
-  void Start();
+  Status Start();
   // Looks soon: the disk is full. Threads: any.
-  void Hurry();
+  void Hurry() { worker_.Wake(); }
   // One turn, at that time. The thread does it; or a test.
   void Turn(int64_t now_s);
 
@@ -51,12 +46,7 @@ class Housekeeping {
   const HousekeepingOptions options_;
   FleetState& state_;
   Merger merger_;
-  std::mutex mu_;
-  // Guarded by mu_.
-  std::condition_variable wake_;
-  bool ending_ = false;
-  bool hurry_ = false;
-  std::thread thread_;
+  Worker worker_;
 };
 
 }  // namespace tracefs

@@ -41,7 +41,7 @@ class FleetReceiver {
         housekeeping_(root_.get(), options_.housekeeping, state_) {}
 
   Status Run() {
-    housekeeping_.Start();
+    if (Status s = housekeeping_.Start(); !s.ok()) return s;
     auto pause = kFirstPause;
     bool said = false;
     while (!Stopped(milliseconds(0))) {

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "tracefs/base/thread.h"
 #include "tracefs/crypto/hash.h"
 
 namespace tracefs::anonymize {
@@ -70,7 +71,13 @@ class TraceRewriter {
     const unsigned threads = std::max(1U, options_.threads);
     std::vector<std::thread> others;
     for (unsigned i = 1; i < threads; ++i) {
-      others.emplace_back([this] { Work(); });
+      std::thread other;
+      // Fewer do it as well.
+      if (!StartThread(
+               "tracefs-anon", [this] { Work(); }, &other)
+               .ok())
+        break;
+      others.push_back(std::move(other));
     }
     Work();
     for (std::thread& thread : others) thread.join();

@@ -15,6 +15,7 @@
 #include "tracefs/base/clock.h"
 #include "tracefs/base/descriptor_limit.h"
 #include "tracefs/base/file_io.h"
+#include "tracefs/base/thread.h"
 #include "tracefs/replay/check.h"
 #include "tracefs/replay/digest.h"
 #include "tracefs/replay/open_beneath.h"
@@ -286,13 +287,18 @@ class Run {
       report.options = &options_;
     }
     std::vector<Status> statuses(folders.size());
-    std::vector<std::thread> threads;
+    std::vector<std::thread> threads(folders.size());
     for (size_t i = 1; i < folders.size(); ++i) {
-      threads.emplace_back(
-          [&, i] { statuses[i] = ReplayOne(folders[i], &reports[i]); });
+      const Status started = StartThread(
+          "replay",
+          [&, i] { statuses[i] = ReplayOne(folders[i], &reports[i]); },
+          &threads[i]);
+      if (!started.ok()) statuses[i] = started;
     }
     statuses[0] = ReplayOne(folders[0], &reports[0]);
-    for (std::thread& thread : threads) thread.join();
+    for (std::thread& thread : threads) {
+      if (thread.joinable()) thread.join();
+    }
     Status first;
     for (size_t i = 0; i < folders.size(); ++i) {
       if (i > 0) Merge(reports[i], &reports[0]);
