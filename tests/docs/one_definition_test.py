@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """No two definitions of the code have one name: the commands share programs,
 where the linker would take the functions of one class for those of the other,
-and the file that includes both constants would not compile."""
+and the file that includes both constants would not compile. And no definition
+has a name that nothing else uses."""
 
 import collections
 import pathlib
@@ -73,6 +74,37 @@ def repeated(files):
             if len(names) > 1 and one not in ALLOWED}
 
 
+# A function has its declaration and its definition; all else is defined alone.
+# What the linker and the reader's users call is called from elsewhere.
+CALLED_FROM_OUTSIDE = re.compile(r"__\w+|tracefs_\w+|LookUpHereOnly|main|"
+                                 r"\w*operator\W*|FUSE_USE_VERSION|\w+_H_?|"
+                                 r"LLVM\w+|ARROW_\w+")
+
+
+def words_of(text):
+    text = re.sub(r"//.*", "", text)
+    return collections.Counter(re.findall(r"\w+", text))
+
+
+def unused(files, others):
+    """`files` are looked through; `others`, texts, may use what is there."""
+    used = collections.Counter()
+    for text in others:
+        used += words_of(text)
+    declared = collections.Counter()
+    where = {}
+    for name, text in files:
+        used += words_of(text)
+        for last, called in {(re.sub(r"\(.*|^#define ", "", one)
+                              .split("::")[-1], "(" in one)
+                             for one in definitions_of(text)}:
+            declared[last] += 1 + (called and name.endswith(".cc"))
+            where[last] = name
+    return {one: where[one] for one, times in declared.items()
+            if used[one] <= times and not one.startswith("~") and
+            not CALLED_FROM_OUTSIDE.fullmatch(one)}
+
+
 # In a named namespace each is seen in two files, in an unnamed one it is not.
 EXAMPLES = {
     "struct X {\n};": "a::X",
@@ -106,6 +138,15 @@ def check_examples():
     declared = "extern const int kX;\nint X(int y);\nstruct Y;\n"
     if repeated([("1", declared), ("2", declared)]):
         sys.exit("one_definition_test takes declarations for definitions")
+    header = "namespace a {\nint X();\ninline constexpr int kX = 1;\n" \
+             "}  // namespace a\n"
+    source = "namespace a {\nint X() {\n  return 1;\n}\n}  // namespace a\n"
+    both = [("x.h", header), ("x.cc", source)]
+    if unused(both, []) != {"X": "x.cc", "kX": "x.h"}:
+        sys.exit("one_definition_test does not see what nothing uses: " +
+                 str(unused(both, [])))
+    if unused(both, ["EXPECT_EQ(X(), kX);"]):
+        sys.exit("one_definition_test takes what is used for unused")
 
 
 def main():
@@ -121,7 +162,14 @@ def main():
     bad = repeated(files)
     for name, places in sorted(bad.items()):
         print(f"{name} is defined in {' and '.join(sorted(places))}")
-    sys.exit(1 if bad else 0)
+    others = [path.read_text(encoding="utf-8")
+              for folder in ("tests", "bench", "packaging", "cmake")
+              for path in (SOURCE / folder).rglob("*")
+              if path.suffix in (".h", ".cc", ".c")]
+    dead = unused(files, others)
+    for name, place in sorted(dead.items()):
+        print(f"{place}: nothing uses {name}")
+    sys.exit(1 if bad or dead else 0)
 
 
 if __name__ == "__main__":

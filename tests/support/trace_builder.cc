@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tracefs/format/definitions.h"
+#include "tests/support/definitions.h"
 
 namespace tracefs::test {
 

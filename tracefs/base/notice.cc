@@ -74,8 +74,6 @@ Sink& TheSink() {
 
 }  // namespace
 
-std::span<const NoticeKind> NoticeKinds() { return kKinds; }
-
 const NoticeKind& KindOf(NoticeId id) {
   return kKinds[static_cast<size_t>(id)];
 }

@@ -43,7 +43,6 @@ struct NoticeKind {
   int level;                    // of syslog(3)
   std::string_view message_id;  // of the journal: 128 bits, hexadecimal
 };
-std::span<const NoticeKind> NoticeKinds();
 const NoticeKind& KindOf(NoticeId id);
 
 // Says one line, without a line end. Never waits for whoever takes it, and may

@@ -6,9 +6,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <climits>
 #include <fstream>
 #include <sstream>
 
@@ -78,19 +76,6 @@ std::vector<std::string> MountsOfDevice(uint64_t device) {
     }
   }
   return paths;
-}
-
-std::optional<std::string> PathOf(int fd) {
-  std::array<char, PATH_MAX> path;
-  const std::string link = "/proc/self/fd/" + std::to_string(fd);
-  const ssize_t n = ::readlink(link.c_str(), path.data(), path.size());
-  if (n <= 0 || static_cast<size_t>(n) == path.size()) return std::nullopt;
-  return std::string(path.data(), static_cast<size_t>(n));
-}
-
-uint64_t DeviceOf(int fd) {
-  MountPlace place;
-  return LookUp(fd, "", AT_EMPTY_PATH, &place) ? place.device : 0;
 }
 
 }  // namespace tracefs

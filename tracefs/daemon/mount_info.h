@@ -33,10 +33,4 @@ bool IsStillThere(const MountPlace& place);
 // as /proc/self/mountinfo has it. Later mounts first.
 std::vector<std::string> MountsOfDevice(uint64_t device);
 
-// The path the kernel knows an open file by.
-std::optional<std::string> PathOf(int fd);
-
-// The file system number of an open file, 0 if it cannot be had.
-uint64_t DeviceOf(int fd);
-
 }  // namespace tracefs

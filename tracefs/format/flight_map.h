@@ -60,7 +60,6 @@ class FlightRingWriter {
   // False if the frame can never fit; nothing was touched.
   bool Write(ByteSpan header, ByteSpan payload, uint64_t events);
 
-  uint64_t overwritten_blocks() const { return blocks_ - kept_blocks_; }
   uint64_t overwritten_events() const { return events_ - kept_events_; }
   uint64_t kept_blocks() const { return kept_blocks_; }
   std::span<const std::byte> memory() const { return memory_; }

@@ -69,7 +69,6 @@ Status FrameParser::Feed(ByteSpan bytes, std::vector<Piece>* pieces) {
     if (check_.left() != 0) break;
     in_payload_ = false;
     if (skip_) {
-      ++skipped_;
       continue;
     }
     if (!check_.good()) {

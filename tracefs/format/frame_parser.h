@@ -35,7 +35,6 @@ class FrameParser {
 
   bool in_frame() const { return have_ != 0 || in_payload_; }
   uint64_t next() const { return next_; }
-  uint64_t skipped() const { return skipped_; }  // frames
 
  private:
   Status TakeHeader();
@@ -49,7 +48,6 @@ class FrameParser {
   format::FrameCheck check_;
   bool in_payload_ = false;
   bool skip_ = false;
-  uint64_t skipped_ = 0;
 };
 
 }  // namespace tracefs

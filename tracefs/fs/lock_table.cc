@@ -469,19 +469,6 @@ void LockTable::DropAll(File& file, Finished* finished) {
   }
 }
 
-void LockTable::RemoveFile(uint64_t file) {
-  Finished finished;
-  {
-    Shard& shard = ShardOf(file);
-    std::lock_guard guard(shard.mu);
-    const auto it = shard.files.find(file);
-    if (it == shard.files.end()) return;
-    DropAll(it->second, &finished);
-    shard.files.erase(it);
-  }
-  Finish(finished);
-}
-
 void LockTable::Clear() {
   Finished finished;
   for (Shard& shard : shards_) {

@@ -116,9 +116,7 @@ class LockTable {
 
   // --- ends ---
 
-  // The file is forgotten: drops its locks, ends its waits with EIO.
-  void RemoveFile(uint64_t file);
-  // The same for all files.
+  // All files are forgotten: drops their locks, ends their waits with EIO.
   void Clear();
 
   // Held now, and waiting (or about to) now.

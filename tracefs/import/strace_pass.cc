@@ -495,19 +495,6 @@ void StracePass::Emit(Event* event) {
   }
 }
 
-void StracePass::PutNew(Op op, const Spot& spot, NodeId node, uint32_t mode) {
-  Event event = Make(op);
-  In(spot.parent, spot.name, &event);
-  if (node != kNoNode) {
-    About(node, &event);
-    event.node = 0;
-    event.SetResult(0, 0);
-  }
-  event.Set(Field::kArgMode, mode);
-  event.Set(Field::kUmask, thread_->surroundings->umask);
-  Emit(&event);
-}
-
 void StracePass::NewFile(int64_t fd, NodeId node, uint32_t flags, bool is_dir,
                          Event* event) {
   auto file = std::make_shared<OpenFile>();

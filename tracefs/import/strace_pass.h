@@ -132,7 +132,6 @@ class StracePass {
   void About(NodeId node, Event* event) const;
   void In(NodeId parent, std::string_view name, Event* event) const;
   void Emit(Event* event);
-  void PutNew(Op op, const Spot& spot, NodeId node, uint32_t mode);
   void Close(OpenFilePtr file);
   void NewFile(int64_t fd, NodeId node, uint32_t flags, bool is_dir,
                Event* event);

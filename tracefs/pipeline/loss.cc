@@ -91,13 +91,6 @@ uint64_t LossCounter::Total(LossReason reason) const {
   return total_[static_cast<size_t>(reason)];
 }
 
-uint64_t LossCounter::Total() const {
-  std::lock_guard lock(mu_);
-  uint64_t sum = 0;
-  for (const uint64_t t : total_) sum += t;
-  return sum;
-}
-
 void LossesOnTheWay::Sent(uint64_t sequence, const std::vector<Loss>& losses) {
   if (losses.empty()) return;
   std::lock_guard lock(mu_);

@@ -58,7 +58,6 @@ class LossCounter {
   void Return(const Loss& loss);
 
   uint64_t Total(LossReason reason) const;
-  uint64_t Total() const;
 
  private:
   mutable std::mutex mu_;

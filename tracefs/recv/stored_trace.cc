@@ -80,11 +80,6 @@ Status StoredTrace::Begin(const KnownEnd* known) {
   return Status::Ok();
 }
 
-Status StoredTrace::Find() {
-  if (Status s = Begin(nullptr); !s.ok() || scanned_) return s;
-  return ScanUntil(std::chrono::steady_clock::time_point::max());
-}
-
 Status StoredTrace::ScanUntil(std::chrono::steady_clock::time_point time) {
   while (!scanned_) {
     const auto step =

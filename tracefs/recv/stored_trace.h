@@ -46,8 +46,6 @@ class StoredTrace {
   Status ScanUntil(std::chrono::steady_clock::time_point time);
   // Nothing else may be asked for before.
   bool scanned() const { return scanned_; }
-  // All at once.
-  Status Find();
   // For the next one who opens it.
   KnownEnd Known() const;
   bool exists() const { return fd_.valid(); }

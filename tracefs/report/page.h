@@ -8,9 +8,6 @@
 
 namespace tracefs::report {
 
-// Never more; what a document has is bounded well below it.
-inline constexpr size_t kMostPageBytes = size_t{3} << 20;
-
 std::string MakePage(const Json& document);
 
 // The summary and the first rows of each table, for a text in Markdown.

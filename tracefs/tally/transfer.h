@@ -42,9 +42,6 @@ constexpr Field HandleField(End end) {
 constexpr Field OffsetField(End end) {
   return end == End::kFile ? Field::kOffset : Field::kOffsetOut;
 }
-constexpr Field PathField(End end) {
-  return end == End::kFile ? Field::kPath : Field::kNewPath;
-}
 
 constexpr bool Reads(Op op) {
   return op == Op::read_ || op == Op::copy_file_range_;

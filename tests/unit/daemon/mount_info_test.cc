@@ -85,13 +85,5 @@ TEST_F(MountedTest, LookingDoesNotKeepItBusy) {
   EXPECT_EQ(::umount2(scratch_.Path("m").c_str(), 0), 0);
 }
 
-TEST_F(MountedTest, DeviceOfAnOpenFile) {
-  const auto place = FindMount(scratch_.Path("m"));
-  ASSERT_TRUE(place);
-  const UniqueFd fd(::open(scratch_.Path("m").c_str(), O_PATH | O_CLOEXEC));
-  EXPECT_EQ(DeviceOf(fd.get()), place->device);
-  EXPECT_EQ(PathOf(fd.get()), scratch_.Path("m"));
-}
-
 }  // namespace
 }  // namespace tracefs

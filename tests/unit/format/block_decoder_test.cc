@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/definitions.h"
 #include "tests/support/random_event.h"
 #include "tests/support/trace_builder.h"
-#include "tracefs/format/definitions.h"
 #include "tracefs/format/trace_merger.h"
 #include "tracefs/format/trace_reader.h"
 

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "tracefs/format/definitions.h"
+#include "tests/support/definitions.h"
 #include "tracefs/format/message_cursor.h"
 #include "tracefs/format/names.h"
 

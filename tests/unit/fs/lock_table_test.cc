@@ -663,7 +663,7 @@ TEST(LockTableTest, ReleaseHandleDropsOnlyItsLocks) {
   EXPECT_EQ(table.Set(kFile, Make(kW, 20, 29, 3)), EAGAIN);
 }
 
-TEST(LockTableTest, RemoveFileEndsItsWaitsAndLocks) {
+TEST(LockTableTest, ClearEndsWaitsAndLocks) {
   LockTable table;
   Outcome waiter;
   ASSERT_EQ(table.Set(kFile, Make(kW, 0, 9, 1)), 0);
@@ -672,9 +672,9 @@ TEST(LockTableTest, RemoveFileEndsItsWaitsAndLocks) {
   ASSERT_EQ(table.SetWait(kFile, Make(kW, 0, 9, 2), table.NewWaiter(),
                           waiter.Callback()),
             LockTable::kWaiting);
-  table.RemoveFile(kFile);
+  table.Clear();
   EXPECT_EQ(waiter.error, EIO);
-  EXPECT_EQ(table.lock_count(), 1u);
+  EXPECT_EQ(table.lock_count(), 0u);
 }
 
 // --- flock(2) ----------------------------------------------------------------

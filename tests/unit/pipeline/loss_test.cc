@@ -10,7 +10,7 @@ TEST(LossCounterTest, AddsUpByReasonAndWidensTheTimeRange) {
   losses.Add(LossReason::kOutputError, 3, 100, 200);
   losses.Add(LossReason::kOutputError, 4, 50, 60);
   losses.Add(LossReason::kTooLarge, 1, 70, 70);
-  EXPECT_EQ(losses.Total(), 8u);
+  EXPECT_EQ(losses.Total(LossReason::kTooLarge), 1u);
   EXPECT_EQ(losses.Total(LossReason::kOutputError), 7u);
   const auto loss = losses.TakeUnreported();
   ASSERT_TRUE(loss.has_value());
@@ -34,7 +34,7 @@ TEST(LossCounterTest, TakenOnceUnlessReturned) {
   EXPECT_EQ(again->first_ns, 10u);
   EXPECT_EQ(again->last_ns, 30u);
   // What was returned was counted before.
-  EXPECT_EQ(losses.Total(), 3u);
+  EXPECT_EQ(losses.Total(LossReason::kTooLarge), 3u);
 }
 
 }  // namespace

@@ -4,12 +4,12 @@
 #include <cstdlib>
 
 #include "anonymize/policy.h"
+#include "tests/support/definitions.h"
 #include "tests/support/memory_scan.h"
 #include "tests/unit/filters/output/chain_end.h"
 #include "tests/unit/filters/output/filter_chain.h"
 #include "tracefs/crypto/key_source.h"
 #include "tracefs/format/block_info.h"
-#include "tracefs/format/definitions.h"
 #include "tracefs/format/trace_header.h"
 
 namespace tracefs {
