@@ -1,176 +1,19 @@
 #include "tracefs/mount/run.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <chrono>
-#include <climits>
-#include <cstdlib>
-#include <ctime>
 #include <iostream>
-#include <memory>
 
 #include "tracefs/base/detached_child.h"
-#include "tracefs/base/helper_link.h"
-#include "tracefs/base/mount_path.h"
-#include "tracefs/base/notice.h"
-#include "tracefs/control/metrics_server.h"
-#include "tracefs/control/mount_note.h"
-#include "tracefs/control/place.h"
-#include "tracefs/control/server.h"
-#include "tracefs/crypto/cipher.h"
-#include "tracefs/daemon/capabilities.h"
-#include "tracefs/daemon/looker.h"
-#include "tracefs/daemon/sandbox.h"
-#include "tracefs/daemon/service_manager.h"
 #include "tracefs/daemon/user_mount.h"
-#include "tracefs/mount/announcements.h"
-#include "tracefs/mount/answers.h"
-#include "tracefs/mount/commands.h"
-#include "tracefs/mount/config_steering.h"
-#include "tracefs/mount/dead_mount.h"
-#include "tracefs/mount/descriptor_budget.h"
-#include "tracefs/mount/environment.h"
-#include "tracefs/mount/last_word.h"
-#include "tracefs/mount/metrics.h"
-#include "tracefs/mount/mount_flags.h"
-#include "tracefs/mount/process_feed.h"
-#include "tracefs/mount/queue_threads.h"
-#include "tracefs/mount/session.h"
-#include "tracefs/pipeline/pipeline.h"
-#include "tracefs/process/process_table.h"
-#include "tracefs/process/process_watch.h"
-#include "tracefs/process/system_calls.h"
-#include "tracefs/tracers/loss_watch.h"
-#include "tracefs/tracers/plan.h"
-#include "tracefs/tracers/plan_facts.h"
-#include "tracefs/tracers/plan_outputs.h"
-#include "tracefs/tracers/registry.h"
-#include "tracefs/tracers/warnings.h"
+#include "tracefs/mount/mount_run.h"
+#include "tracefs/mount/transport.h"
 
 namespace tracefs {
 namespace {
-
-std::string Resolved(const std::string& path) {
-  char resolved[PATH_MAX];
-  return ::realpath(path.c_str(), resolved) != nullptr ? resolved : path;
-}
-
-// All that is found by its name once the outputs are open. The mount may cover
-// any of it, and whoever looks something up there waits for the first answer:
-// between the mount and that, nothing is looked up.
-struct NamedThings {
-  std::string mount_point;
-  std::string here;  // the caller's working directory; empty: it is gone
-  std::string config;
-  Result<ControlFolder> folder = Status();
-  Result<UniqueFd> notes = Status();
-  // Null for a private mount, which would be taken for one that others see.
-  std::unique_ptr<LastWord> last_word;
-  UniqueFd sys;  // for the sandbox
-};
-
-// What mounting itself looks at, once the mount is there: libfuse at whether
-// /run/mount/utab is to be written (its mount_util.c).
-Status CheckMayBeCovered(const std::string& mount_point) {
-  if (mount_point == "/") return Status::Ok();
-  for (const char* needed : {"/proc", "/run/mount"}) {
-    if (!IsAtOrBelow(needed, mount_point)) continue;
-    return Status::Invalid(
-        "'" + mount_point + "' cannot be covered: mounting takes what is in " +
-        needed + "; mount at another place, or use tracefs-run --root");
-  }
-  return Status::Ok();
-}
-
-Result<NamedThings> FindNamedThings(const MountOptions& options, bool uring,
-                                    bool is_private) {
-  NamedThings found;
-  found.mount_point = Resolved(options.mount_point);
-  if (Status s = CheckMayBeCovered(found.mount_point); !s.ok()) return s;
-  char here[PATH_MAX];
-  if (::getcwd(here, sizeof here) != nullptr) found.here = here;
-  if (!options.config.empty()) found.config = Resolved(options.config);
-  found.folder = OpenOwnControlFolder(found.mount_point);
-  if (found.folder.ok()) {
-    found.notes = OpenNoteFolder(*found.folder, found.mount_point);
-  }
-  if (found.folder.ok() && !is_private) {
-    found.last_word = LastWord::Open(*found.folder, found.mount_point);
-  }
-  if (options.sandbox && uring && HasCapability(CAP_SYS_ADMIN)) {
-    Result<UniqueFd> sys = OpenSys();
-    if (!sys.ok()) return sys.status();
-    found.sys = *std::move(sys);
-  }
-  LoadCiphers();  // a tracer that comes later may want any
-  ::tzset();      // what tells the time reads the file of the time zone
-  // Nobody's directory is kept busy by us.
-  if (::chdir("/") != 0) return Status::System(errno, "/");
-  return found;
-}
-
-struct ControlSocket {
-  dev_t device = 0;  // of the mount
-  std::unique_ptr<ControlServer> server;
-};
-
-// Which config `tracefs-ctl MNT reload` is to read. The folder is closed then:
-// the sandbox has no way to it.
-void NoteConfig(const MountOptions& options, const MountIdentity& mount,
-                NamedThings& named) {
-  MountNote note{.config = named.config};
-  if (!options.config_dir.empty()) {
-    note = {.config_dir = options.config_dir,
-            .config_keys = options.config_keys,
-            .config_state = options.config_state};
-  }
-  const Status written =
-      named.notes.ok()
-          ? WriteMountNote(named.notes->get(), mount, named.mount_point, note)
-          : named.notes.status();
-  named.notes = Status();
-  const bool nothing = note.config.empty() && note.config_dir.empty();
-  if (written.ok() || nothing) return;
-  std::cerr << "tracefs-mount: tracefs-ctl MNT reload will have to be told the "
-               "config: "
-            << written.message() << '\n';
-}
-
-// Where the clients of this mount will look for it.
-Result<ControlSocket> OpenControlSocket(const Session& session,
-                                        const MountOptions& given,
-                                        NamedThings& named) {
-  if (!named.folder.ok()) return named.folder.status();
-  const Result<MountIdentity> mount = IdentifyMount(session.mount_point());
-  if (!mount.ok()) return mount.status();
-  NoteConfig(given, *mount, named);
-  ControlServerOptions options;
-  options.owner = ::geteuid();
-  options.name = mount->SocketName();
-  Result<std::unique_ptr<ControlServer>> server =
-      ControlServer::Create(std::move(options), *std::move(named.folder));
-  if (!server.ok()) return server.status();
-  return ControlSocket{::makedev(mount->major, mount->minor),
-                       std::move(*server)};
-}
-
-// The log connects anew through the watchdog, which lives as long as Run.
-class ReconnectWhileHere {
- public:
-  explicit ReconnectWhileHere(Log& log) : log_(log) {}
-  ~ReconnectWhileHere() { log_.ForgetReconnect(); }
-  ReconnectWhileHere(const ReconnectWhileHere&) = delete;
-  ReconnectWhileHere& operator=(const ReconnectWhileHere&) = delete;
-
- private:
-  Log& log_;
-};
 
 // Told before an output is made for what is not there.
 Status CheckIsThere(const std::string& source) {
@@ -215,6 +58,214 @@ void SetUpWorker(int policy) {
 
 }  // namespace
 
+Status MountRun::Prepare() {
+  Result<std::unique_ptr<ConfigSteering>> steered =
+      ConfigSteering::Begin(&options_);
+  if (!steered.ok()) return steered.status();
+  steering_ = *std::move(steered);
+  if (feed_ == nullptr) {
+    if (Status s = RemoveDeadMounts(given_.mount_point,
+                                    [this] { return MayFailClosed(options_); });
+        !s.ok()) {
+      return s;
+    }
+  }
+  if (Status s = CheckIsThere(given_.source); !s.ok()) return s;
+  if (feed_ == nullptr) {
+    if (Status s = CheckNotMountedTwice(given_.source, given_.mount_point);
+        !s.ok()) {
+      return s;
+    }
+  }
+  // Before anything is opened that must end with this process.
+  reloads_ = feed_ == nullptr && !options_.config.empty();
+  Result<std::unique_ptr<Watchdog>> watchdog =
+      Watchdog::Start(WatchdogOptionsOf(options_, log_, reloads_));
+  if (!watchdog.ok()) return watchdog.status();
+  watchdog_ = *std::move(watchdog);
+  // A command that is run keeps what its manager hands it.
+  if (feed_ == nullptr) service_ = ServiceManager::FromEnvironment();
+  Session::BlockSignals();
+  descriptors_ = RaiseLimits();
+  if (Status s = DropAlways(); !s.ok()) return s;
+  Result<UniqueFd> proc = OpenProc();
+  if (!proc.ok()) return proc.status();
+  proc_ = *std::move(proc);
+  proc_self_fd_.Reset(
+      ::openat(proc_.get(), "self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!proc_self_fd_) return Status::System(errno, "/proc/self/fd");
+  return Status::Ok();
+}
+
+Status MountRun::PlanOutputs() {
+  if (!options_.metrics.empty()) {
+    Result<std::unique_ptr<MetricsServer>> opened =
+        MetricsServer::Open(options_.metrics, options_.metrics_group);
+    if (!opened.ok()) return opened.status();
+    metrics_ = *std::move(opened);
+  }
+  Result<Config> config = ConfigOf(options_);
+  if (!config.ok()) return config.status();
+  config_ = *std::move(config);
+  Result<std::vector<TracerPlan>> plans =
+      PlanTracers(config_, names_, {.stay = begun_to_trace_});
+  if (!plans.ok()) return plans.status();
+  plans_ = *std::move(plans);
+  // What a config names may be among them (/dev/fd/N).
+  CloseInheritedFiles();
+  return steering_ != nullptr ? steering_->Remember() : Status::Ok();
+}
+
+Status MountRun::OpenTree() {
+  Result<Source> source = OpenSource(given_.source, given_.mounts_below);
+  if (!source.ok()) return source.status();
+  source_ = *std::move(source);
+  options_.source = Resolved(given_.source);
+  const MountFlags flags = ChooseMountFlags(given_.fuse_options, source_.flags,
+                                            source_.cloned && ::geteuid() == 0);
+  options_.fuse_options = flags.fuse_options;
+  SetSourceFlags(source_, flags);
+  const Result<uint32_t> max_read = MaxReadOf(options_.fuse_options);
+  if (!max_read.ok()) return max_read.status();
+  max_read_ = *max_read;
+  if (source_.cloned) return Status::Ok();
+  return CheckNotInside(source_.fd.get(), options_.mount_point);
+}
+
+Status MountRun::MakeProcesses() {
+  proc_path_ = "/proc/self/fd/" + std::to_string(proc_.get());
+  ProcessTable::Options options;
+  options.proc = proc_path_.c_str();
+  if (feed_ != nullptr) options.versions = &feed_->versions();
+  options.make_find_exe = [this]() -> CallerDetailsReader::FindExe {
+    const auto looker = std::make_shared<LookerLink>(StartLooker());
+    if (!looker->there()) return nullptr;
+    return [looker](uint32_t pid) { return looker->Ask(pid, Look::kExe); };
+  };
+  Result<std::unique_ptr<ProcessTable>> processes =
+      ProcessTable::Create(options);
+  if (!processes.ok()) return processes.status();
+  processes_ = *std::move(processes);
+  calls_ = std::make_unique<SystemCalls>(
+      [this](int processor) -> Result<SystemCalls::Opened> {
+        Result<OpenTracepoints> opened =
+            watchdog_->OpenTracepoints(TracepointUse::kCalls, processor);
+        if (!opened.ok()) return opened.status();
+        return SystemCalls::Opened{std::move(opened->files),
+                                   std::move(opened->layout)};
+      });
+  // Joined before the sandbox, which makes no sockets.
+  connector_ = ProcConnector::Open(ProcConnector::kChangesAndForks);
+  return Status::Ok();
+}
+
+Status MountRun::ChooseHowToServe() {
+  header_ = CommonHeader(options_, source_.fd.get());
+  forwards_locks_ = NamesLocks(plans_);
+  const WarningFacts facts = {
+      .forwards_locks = forwards_locks_,
+      .visibility = VisibilityName(options_.visibility)};
+  for (const std::string& warning : WarningsOf(plans_, facts)) {
+    std::cerr << "tracefs-mount: " << warning << '\n';
+  }
+  for (TracerPlan& plan : plans_) PutWarnings(facts, &plan);
+  TransportFacts transport_facts = {.forwards_locks = forwards_locks_};
+  if (options_.transport == KernelTransport::kAuto && !forwards_locks_ &&
+      UringObstacle().empty()) {
+    transport_facts.round_trips = MeasureTransports();
+  }
+  Result<TransportChoice> transport =
+      ChooseTransport(options_.transport, transport_facts);
+  if (!transport.ok()) return transport.status();
+  transport_ = *std::move(transport);
+  queue_threads_ =
+      std::make_unique<QueueThreads>(options_.queue_threads, transport_.uring);
+  if (queue_threads_->refusal().empty()) return Status::Ok();
+  return Status::System(EPERM, queue_threads_->refusal());
+}
+
+Status MountRun::MakeFileSystem() {
+  Result<std::unique_ptr<FileSystem>> fs = FileSystem::Create(
+      {.visibility = options_.visibility,
+       .forward_locks = forwards_locks_,
+       .proc_self_fd = proc_self_fd_.get(),
+       .set_up_worker = SetUpWorker,
+       .max_inode_fds = descriptors_.inodes,
+       .max_open_files = descriptors_.open_files,
+       .open_files_for_root = descriptors_.open_files_for_root,
+       .file_handles = options_.file_handles,
+       .max_read = max_read_,
+       .max_waiting = transport_.max_waiting,
+       .max_aside = transport_.max_aside},
+      std::move(source_.fd), pipeline_, names_, *processes_);
+  if (!fs.ok()) return fs.status();
+  fs_ = *std::move(fs);
+  fs_->SetSystemCalls(calls_.get());
+  if (transport_.uring) {
+    fs_->SetWorkerPolicy(static_cast<int>(queue_threads_->policy()));
+  }
+  return Status::Ok();
+}
+
+Status MountRun::Mount() {
+  Result<NamedThings> named = FindNamedThings(options_, transport_.uring,
+                                              /*is_private=*/feed_ != nullptr);
+  if (!named.ok()) return named.status();
+  named_ = *std::move(named);
+  options_.mount_point = named_.mount_point;
+  Result<std::unique_ptr<Session>> session =
+      Session::Mount(options_, transport_, *fs_, *watchdog_);
+  if (!session.ok()) return session.status();
+  session_ = *std::move(session);
+  DescribeMount();
+  Result<ControlSocket> socket = OpenControlSocket(*session_, options_, named_);
+  if (socket.ok()) {
+    socket_ = *std::move(socket);
+  } else {
+    std::cerr << "tracefs-mount: no tracefs-ctl for this mount: "
+              << socket.status().message() << '\n';
+  }
+  if (feed_ == nullptr) {
+    TellWhereTheShellStands(named_.here, named_.mount_point);
+  }
+  log_.SetMount(session_->mount_point());
+  return Status::Ok();
+}
+
+// In the header of each trace.
+void MountRun::DescribeMount() {
+  header_.Set("mount.point", options_.shown_at.empty() ? session_->mount_point()
+                                                       : options_.shown_at);
+  header_.Set("mount.options", MountOptionsText(options_, transport_));
+  if (const std::string lost = TellWhatIsLost(options_); !lost.empty()) {
+    header_.Set("mount.lost", lost);
+  }
+  if (const auto& last_word = named_.last_word;
+      last_word != nullptr && !last_word->before().empty()) {
+    header_.Set("mount.before", last_word->before());
+    std::cerr << "tracefs-mount: of the mount that was here before: "
+              << last_word->before() << '\n';
+  }
+  if (!named_.config.empty()) header_.Set("config.file", named_.config);
+}
+
+// Everything is open, and no other thread exists yet.
+Status MountRun::EnterSandbox() {
+  if (options_.sandbox) {
+    Result<std::unique_ptr<Sandbox>> entered =
+        Sandbox::Enter({.proc = proc_.get(),
+                        .uring = transport_.uring,
+                        .sys = named_.sys.get(),
+                        .file_handles = options_.file_handles});
+    if (!entered.ok()) return entered.status();
+    sandbox_ = *std::move(entered);
+  }
+  header_.Set("sandbox", sandbox_ != nullptr ? sandbox_->description()
+                                             : "off, as asked for");
+  return log_.Start(
+      [this](const std::string&) { return watchdog_->ConnectLog(); });
+}
+
 std::string ControlProgram() {
   const std::string self = Resolved("/proc/self/exe");
   return self.substr(0, self.rfind('/') + 1) + "tracefs-ctl";
@@ -222,376 +273,7 @@ std::string ControlProgram() {
 
 Status Run(const MountOptions& given, Log& log,
            const std::function<Status()>& ready, ProcessFeed* feed) {
-  MountOptions options = given;
-  const Result<std::unique_ptr<ConfigSteering>> steered =
-      ConfigSteering::Begin(&options);
-  if (!steered.ok()) return steered.status();
-  ConfigSteering* const steering = steered->get();
-  if (feed == nullptr) {
-    if (Status s = RemoveDeadMounts(given.mount_point,
-                                    [&] { return MayFailClosed(options); });
-        !s.ok()) {
-      return s;
-    }
-  }
-  if (Status s = CheckIsThere(given.source); !s.ok()) return s;
-  if (feed == nullptr) {
-    if (Status s = CheckNotMountedTwice(given.source, given.mount_point);
-        !s.ok()) {
-      return s;
-    }
-  }
-  // Before anything is opened that must end with this process.
-  const bool reloads = feed == nullptr && !options.config.empty();
-  Result<std::unique_ptr<Watchdog>> watchdog =
-      Watchdog::Start(WatchdogOptionsOf(options, log, reloads));
-  if (!watchdog.ok()) return watchdog.status();
-  const ReconnectWhileHere reconnect(log);
-  // Of a command that is run, what its manager hands it is its own.
-  ServiceManager service =
-      feed == nullptr ? ServiceManager::FromEnvironment() : ServiceManager();
-  Session::BlockSignals();
-  const DescriptorBudget descriptors = RaiseLimits();
-  if (Status s = DropAlways(); !s.ok()) return s;
-  const Result<UniqueFd> proc = OpenProc();
-  if (!proc.ok()) return proc.status();
-  const UniqueFd proc_self_fd(
-      ::openat(proc->get(), "self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!proc_self_fd) return Status::System(errno, "/proc/self/fd");
-
-  std::unique_ptr<MetricsServer> metrics;
-  if (!options.metrics.empty()) {
-    Result<std::unique_ptr<MetricsServer>> opened =
-        MetricsServer::Open(options.metrics, options.metrics_group);
-    if (!opened.ok()) return opened.status();
-    metrics = std::move(*opened);
-  }
-  NameTable names;
-  // The outputs are opened before the mount: a trace inside the traced tree is
-  // written to the tree below.
-  const Result<Config> config = ConfigOf(options);
-  if (!config.ok()) return config.status();
-  // A mount that does not begin leaves nothing that is in the way of the next.
-  const auto begun_to_trace = std::make_shared<std::atomic<bool>>(false);
-  Result<std::vector<TracerPlan>> plans =
-      PlanTracers(*config, names, {.stay = begun_to_trace});
-  if (!plans.ok()) return plans.status();
-  // What a config names may be among them (/dev/fd/N).
-  CloseInheritedFiles();
-
-  if (steering != nullptr) {
-    if (Status s = steering->Remember(); !s.ok()) return s;
-  }
-
-  Result<Source> source = OpenSource(given.source, given.mounts_below);
-  if (!source.ok()) return source.status();
-  options.source = Resolved(given.source);
-  const MountFlags flags = ChooseMountFlags(given.fuse_options, source->flags,
-                                            source->cloned && ::geteuid() == 0);
-  options.fuse_options = flags.fuse_options;
-  SetSourceFlags(*source, flags);
-  const Result<uint32_t> max_read = MaxReadOf(options.fuse_options);
-  if (!max_read.ok()) return max_read.status();
-  if (!source->cloned) {
-    if (Status s = CheckNotInside(source->fd.get(), options.mount_point);
-        !s.ok()) {
-      return s;
-    }
-  }
-  const std::string proc_path = "/proc/self/fd/" + std::to_string(proc->get());
-  ProcessTable::Options process_options;
-  process_options.proc = proc_path.c_str();
-  if (feed != nullptr) process_options.versions = &feed->versions();
-  process_options.make_find_exe =
-      [&watchdog]() -> CallerDetailsReader::FindExe {
-    const auto looker = std::make_shared<LookerLink>(
-        [&watchdog] { return (*watchdog)->StartLooker(); });
-    if (!looker->there()) return nullptr;
-    return [looker](uint32_t pid) { return looker->Ask(pid, Look::kExe); };
-  };
-  Result<std::unique_ptr<ProcessTable>> processes =
-      ProcessTable::Create(process_options);
-  if (!processes.ok()) return processes.status();
-
-  SystemCalls calls([&watchdog](int processor) -> Result<SystemCalls::Opened> {
-    Result<OpenTracepoints> opened =
-        (*watchdog)->OpenTracepoints(TracepointUse::kCalls, processor);
-    if (!opened.ok()) return opened.status();
-    return SystemCalls::Opened{std::move(opened->files),
-                               std::move(opened->layout)};
-  });
-
-  // Joined before the sandbox, which makes no sockets.
-  Result<std::unique_ptr<ProcConnector>> connector =
-      ProcConnector::Open(ProcConnector::kChangesAndForks);
-
-  // Destroyed in reverse: session, file system, pipeline.
-  Pipeline pipeline;
-
-  format::TraceHeader header = CommonHeader(options, source->fd.get());
-  const bool forwards_locks = NamesLocks(*plans);
-  const WarningFacts warning_facts = {
-      .forwards_locks = forwards_locks,
-      .visibility = VisibilityName(options.visibility)};
-  for (const std::string& warning : WarningsOf(*plans, warning_facts)) {
-    std::cerr << "tracefs-mount: " << warning << '\n';
-  }
-  for (TracerPlan& plan : *plans) PutWarnings(warning_facts, &plan);
-  TransportFacts transport_facts = {.forwards_locks = forwards_locks};
-  if (options.transport == KernelTransport::kAuto && !forwards_locks &&
-      UringObstacle().empty()) {
-    transport_facts.round_trips = MeasureTransports();
-  }
-  const Result<TransportChoice> transport =
-      ChooseTransport(options.transport, transport_facts);
-  if (!transport.ok()) return transport.status();
-  QueueThreads queue_threads(options.queue_threads, transport->uring);
-  if (!queue_threads.refusal().empty()) {
-    return Status::System(EPERM, queue_threads.refusal());
-  }
-  Result<std::unique_ptr<FileSystem>> fs = FileSystem::Create(
-      {.visibility = options.visibility,
-       .forward_locks = forwards_locks,
-       .proc_self_fd = proc_self_fd.get(),
-       .set_up_worker = SetUpWorker,
-       .max_inode_fds = descriptors.inodes,
-       .max_open_files = descriptors.open_files,
-       .open_files_for_root = descriptors.open_files_for_root,
-       .file_handles = options.file_handles,
-       .max_read = *max_read,
-       .max_waiting = transport->max_waiting,
-       .max_aside = transport->max_aside},
-      std::move(source->fd), pipeline, names, **processes);
-  if (!fs.ok()) return fs.status();
-  (*fs)->SetSystemCalls(&calls);
-  if (transport->uring) {
-    (*fs)->SetWorkerPolicy(static_cast<int>(queue_threads.policy()));
-  }
-  Result<NamedThings> named = FindNamedThings(options, transport->uring,
-                                              /*is_private=*/feed != nullptr);
-  if (!named.ok()) return named.status();
-  options.mount_point = named->mount_point;
-  Result<std::unique_ptr<Session>> session =
-      Session::Mount(options, *transport, **fs, **watchdog);
-  if (!session.ok()) return session.status();
-  header.Set("mount.point", options.shown_at.empty() ? (*session)->mount_point()
-                                                     : options.shown_at);
-  header.Set("mount.options", MountOptionsText(options, *transport));
-  if (const std::string lost = TellWhatIsLost(options); !lost.empty()) {
-    header.Set("mount.lost", lost);
-  }
-  Result<ControlSocket> socket = OpenControlSocket(**session, options, *named);
-  if (!socket.ok()) {
-    std::cerr << "tracefs-mount: no tracefs-ctl for this mount: "
-              << socket.status().message() << '\n';
-  }
-  if (feed == nullptr) TellWhereTheShellStands(named->here, named->mount_point);
-  log.SetMount((*session)->mount_point());
-  const std::unique_ptr<LastWord>& last_word = named->last_word;
-  if (last_word != nullptr && !last_word->before().empty()) {
-    header.Set("mount.before", last_word->before());
-    std::cerr << "tracefs-mount: of the mount that was here before: "
-              << last_word->before() << '\n';
-  }
-  if (!named->config.empty()) header.Set("config.file", named->config);
-  std::unique_ptr<Sandbox> sandbox;
-  if (options.sandbox) {
-    // Everything is open, and there is one thread yet.
-    Result<std::unique_ptr<Sandbox>> entered =
-        Sandbox::Enter({.proc = proc->get(),
-                        .uring = transport->uring,
-                        .sys = named->sys.get(),
-                        .file_handles = options.file_handles});
-    if (!entered.ok()) return entered.status();
-    sandbox = std::move(*entered);
-  }
-  header.Set("sandbox",
-             sandbox != nullptr ? sandbox->description() : "off, as asked for");
-  if (Status s = log.Start([&watchdog](const std::string&) {
-        return (*watchdog)->ConnectLog();
-      });
-      !s.ok()) {
-    return s;
-  }
-  // No request is served before Begin, so no event is missed.
-  SnapshotService snapshots(pipeline);
-  ProcessWatch::Options watch_options;
-  watch_options.proc = (*processes)->proc();
-  watch_options.open =
-      [&watchdog](int processor) -> Result<ProcessWatch::Opened> {
-    Result<OpenTracepoints> opened =
-        (*watchdog)->OpenTracepoints(TracepointUse::kProcesses, processor);
-    if (!opened.ok()) return opened.status();
-    return ProcessWatch::Opened{std::move(opened->files),
-                                std::move(opened->layout)};
-  };
-  if (connector.ok()) watch_options.connector = std::move(*connector);
-  watch_options.make_look = [&watchdog]() -> ProcessWatch::Options::Look {
-    const auto looker = std::make_shared<LookerLink>(
-        [&watchdog] { return (*watchdog)->StartLooker(); });
-    if (!looker->there()) return nullptr;
-    return [looker](uint32_t pid, LookFor what) {
-      return looker->Ask(pid, what == LookFor::kExe   ? Look::kExe
-                              : what == LookFor::kCwd ? Look::kCwd
-                                                      : Look::kEnvironment);
-    };
-  };
-  ProcessWatch watch(std::move(watch_options), pipeline);
-  const TracedMount traced = {
-      .pipeline = pipeline,
-      .names = names,
-      .processes = **processes,
-      .calls = calls,
-      // Of a command its own feed tells.
-      .watch = feed == nullptr ? &watch : nullptr,
-      .snapshots = snapshots,
-      .header = header,
-      .note_output =
-          [&inodes = (*fs)->inodes()](const OutputFileId& file, bool written) {
-            const auto device = static_cast<dev_t>(file.device);
-            if (written) {
-              inodes.AddOutput(device, file.inode);
-            } else {
-              inodes.RemoveOutput(device, file.inode);
-            }
-          },
-      .forget_names = [&] { (*session)->ForgetNames(); },
-      .stay_shut = [&] { return (*session)->StayShut(); }};
-  pipeline.SetFileStates(fs->get());
-  TracerRegistry tracers(traced);
-  if (Status s = tracers.Add(std::move(*plans), nullptr); !s.ok()) return s;
-  MountCommands commands({.traced = traced,
-                          .tracers = tracers,
-                          .fs = **fs,
-                          .transport = *transport,
-                          .queue_threads = queue_threads,
-                          .device = socket.ok() ? socket->device : 0,
-                          .steering = steering,
-                          .unmount = [&] { return (*session)->Unmount(); }});
-  // Ends before the commands that it asks for.
-  const std::unique_ptr<ControlServer> server =
-      socket.ok() ? std::move(socket->server) : nullptr;
-  if (server != nullptr) {
-    if (Status s = server->Start(commands); !s.ok()) return s;
-  }
-  const NamesInLabels names_shown =
-      options.metrics_names || MetricsAtSocket(options)
-          ? NamesInLabels::Shown()
-          : NamesInLabels::Withheld();
-  if (metrics != nullptr) {
-    if (Status s = metrics->Start([&] {
-          return MetricsText(pipeline, tracers.TotalsOfRules(), names_shown,
-                             steering);
-        });
-        !s.ok()) {
-      return s;
-    }
-    std::cerr << "tracefs-mount: metrics at " << metrics->address() << '\n';
-  }
-  LossWatch losses([&pipeline] { return pipeline.Stats(); });
-  Status begun;
-  if (feed != nullptr) {
-    feed->TellWanted(pipeline.Wanted());
-    begun =
-        feed->Start(pipeline, {.end_traces =
-                                   [&] {
-                                     tracers.StopRules();
-                                     static_cast<void>(pipeline.Stop("exit"));
-                                   },
-                               .abandoned = [&] { (*session)->End(); }});
-  }
-  if (begun.ok()) begun = losses.Start();
-  // Requests come from Begin on: over io_uring they are served at once.
-  // After the sandbox: its threads are to be in it.
-  if (begun.ok()) begun = (*fs)->side_pool().Start();
-  InterruptHandler() = fs->get();
-  if (begun.ok()) {
-    begun = queue_threads.Watch(proc->get(), [&](ThreadPolicy policy) {
-      (*fs)->SetWorkerPolicy(static_cast<int>(policy));
-    });
-  }
-  (*session)->OnEachSecond([&service] {
-    service.Beat();
-    static_cast<void>(LookAtHelpers());
-  });
-  // At a terminal it means that the terminal is gone.
-  if (reloads && (!options.foreground || service.there())) {
-    (*session)->OnHangUp([&watchdog] {
-      if (Status s = (*watchdog)->Reload(); !s.ok()) {
-        Notify(NoticeId::kReloadFailed, s.message());
-      }
-    });
-  }
-  if (begun.ok() && steering != nullptr) {
-    begun = steering->Watch([&watchdog] {
-      if (Status s = (*watchdog)->Reload(); !s.ok()) {
-        Notify(NoticeId::kReloadFailed, s.message());
-      }
-    });
-  }
-  if (begun.ok()) begun = (*session)->Begin();
-  if (begun.ok()) begun = ready();
-  if (Status s = begun; !s.ok()) {
-    if (steering != nullptr) steering->Stop();  // it asks the watchdog
-    if (metrics != nullptr) metrics->Stop();    // it asks the tracers
-    if (feed != nullptr) feed->Stop();
-    return s;
-  }
-
-  begun_to_trace->store(true);
-  if (last_word != nullptr) last_word->Begin();
-  Notify(NoticeId::kMounted, "serves " + options.source + " (visibility " +
-                                 VisibilityName(options.visibility) + ", " +
-                                 MountOptionsText(options, *transport) + ")");
-  service.TellReady("traces " + options.source + " at " +
-                    (*session)->mount_point());
-  const Status served =
-      (*session)->Serve([&] { snapshots.RequestAll("signal"); },
-                        [&pool = (*fs)->side_pool()] {
-                          return pool.HasOneSince(std::chrono::seconds(1));
-                        });
-  const ServiceManager::Patience patience(service);
-  if (steering != nullptr) steering->Stop();
-  queue_threads.Stop();
-  if (metrics != nullptr) metrics->Stop();
-  if (server != nullptr) server->StopCommands();
-  const bool all_ended =
-      (*fs)->side_pool().Stop(std::chrono::milliseconds(500));
-  (*fs)->ReleaseAll();
-  watch.End();
-  if (feed != nullptr) feed->Stop();
-  tracers.StopRules();
-  snapshots.Stop();
-  losses.Stop();
-  std::vector<TracerStats> last;
-  const Status stopped = pipeline.Stop((*session)->end_reason(), &last);
-  commands.TellEnd(
-      EndLine((*session)->end_reason(), served.ok() ? stopped : served, last));
-  const std::string losses_at_end = TellEnd((*session)->end_reason(), last);
-  if (last_word != nullptr) last_word->End(losses_at_end);
-  if (server != nullptr) server->Stop();
-  const Status ended = served.ok() ? stopped : served;
-  if (!all_ended || (*fs)->may_hang_below()) {
-    // Threads that hang in the file system below may go on at any time, and
-    // closing what is open there may hang, too: nothing is taken down under
-    // them. But whoever still waits for an answer is let go.
-    session->reset();
-    metrics.reset();
-    if (!ended.ok()) {
-      if (log.attended()) {
-        std::cerr << "tracefs-mount: " << ended.message() << '\n';
-      } else {
-        Notify(NoticeId::kFailed, "has ended: " + ended.message());
-      }
-    }
-    std::cerr.flush();
-    log.Flush();
-    // It says goodbye: this is not a death.
-    log.ForgetReconnect();
-    watchdog->reset();
-    ::_exit(ended.ok() ? 0 : ExitStatus(ended));
-  }
-  return ended;
+  return MountRun(given, log, feed).Do(ready);
 }
 
 }  // namespace tracefs

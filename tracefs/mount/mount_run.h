@@ -1,0 +1,180 @@
+// The stages of one mount, from its config to its end.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tracefs/base/notice.h"
+#include "tracefs/control/metrics_server.h"
+#include "tracefs/control/server.h"
+#include "tracefs/daemon/capabilities.h"
+#include "tracefs/daemon/log.h"
+#include "tracefs/daemon/looker.h"
+#include "tracefs/daemon/sandbox.h"
+#include "tracefs/daemon/service_manager.h"
+#include "tracefs/daemon/watchdog.h"
+#include "tracefs/mount/announcements.h"
+#include "tracefs/mount/answers.h"
+#include "tracefs/mount/commands.h"
+#include "tracefs/mount/config_steering.h"
+#include "tracefs/mount/dead_mount.h"
+#include "tracefs/mount/descriptor_budget.h"
+#include "tracefs/mount/environment.h"
+#include "tracefs/mount/metrics.h"
+#include "tracefs/mount/mount_flags.h"
+#include "tracefs/mount/named_things.h"
+#include "tracefs/mount/options.h"
+#include "tracefs/mount/process_feed.h"
+#include "tracefs/mount/queue_threads.h"
+#include "tracefs/mount/session.h"
+#include "tracefs/pipeline/pipeline.h"
+#include "tracefs/process/process_table.h"
+#include "tracefs/process/process_watch.h"
+#include "tracefs/process/system_calls.h"
+#include "tracefs/tracers/loss_watch.h"
+#include "tracefs/tracers/plan.h"
+#include "tracefs/tracers/plan_facts.h"
+#include "tracefs/tracers/plan_outputs.h"
+#include "tracefs/tracers/registry.h"
+#include "tracefs/tracers/warnings.h"
+
+namespace tracefs {
+
+// The log connects anew through the watchdog, which lives as long as Run.
+class ReconnectWhileHere {
+ public:
+  explicit ReconnectWhileHere(Log& log) : log_(log) {}
+  ~ReconnectWhileHere() { log_.ForgetReconnect(); }
+  ReconnectWhileHere(const ReconnectWhileHere&) = delete;
+  ReconnectWhileHere& operator=(const ReconnectWhileHere&) = delete;
+
+ private:
+  Log& log_;
+};
+
+// One mount. What is made later uses what was made before it: members stand in
+// the order in which they are made, and are destroyed in reverse.
+class MountRun {
+ public:
+  MountRun(const MountOptions& given, Log& log, ProcessFeed* feed)
+      : given_(given), options_(given), log_(log), feed_(feed) {}
+  MountRun(const MountRun&) = delete;
+  MountRun& operator=(const MountRun&) = delete;
+
+  Status Do(const std::function<Status()>& ready) {
+    for (const auto stage :
+         {&MountRun::Prepare, &MountRun::PlanOutputs, &MountRun::OpenTree,
+          &MountRun::MakeProcesses, &MountRun::ChooseHowToServe,
+          &MountRun::MakeFileSystem, &MountRun::Mount, &MountRun::EnterSandbox,
+          &MountRun::StartTracers, &MountRun::StartCommands}) {
+      if (Status s = (this->*stage)(); !s.ok()) return s;
+    }
+    Status begun = StartHelpers();
+    if (begun.ok()) begun = session_->Begin();
+    if (begun.ok()) begun = ready();
+    if (!begun.ok()) {
+      if (steering_ != nullptr) steering_->Stop();  // it asks the watchdog
+      if (metrics_ != nullptr) metrics_->Stop();    // it asks the tracers
+      if (feed_ != nullptr) feed_->Stop();
+      return begun;
+    }
+    TellBegin();
+    const Status served = session_->Serve(
+        [this] { snapshots_.RequestAll("signal"); },
+        [this] {
+          return fs_->side_pool().HasOneSince(std::chrono::seconds(1));
+        });
+    return End(served);
+  }
+
+ private:
+  // What is checked and given up before anything is opened for the mount.
+  Status Prepare();
+  // The outputs are opened before the mount: a trace inside the traced tree is
+  // written to the tree below.
+  Status PlanOutputs();
+  Status OpenTree();
+  // Who knows of processes, by what only a privileged one can open.
+  Status MakeProcesses();
+  Status ChooseHowToServe();
+  Status MakeFileSystem();
+  Status Mount();
+  Status EnterSandbox();
+  Status StartTracers();
+  // What others may ask of this mount.
+  Status StartCommands();
+  // Threads that requests need, or that look after what goes on.
+  Status StartHelpers();
+  void TellBegin();
+  Status End(const Status& served);
+  // Threads hang below: does not return.
+  [[noreturn]] void LeaveThem(const Status& ended);
+
+  void DescribeMount();
+  ProcessWatch::Options WatchOptions();
+  LookerLink::Start StartLooker() {
+    return [this] { return watchdog_->StartLooker(); };
+  }
+  // Asks the watchdog, which is not shut in, for a reload.
+  void Reload() {
+    if (Status s = watchdog_->Reload(); !s.ok()) {
+      Notify(NoticeId::kReloadFailed, s.message());
+    }
+  }
+
+  const MountOptions& given_;
+  MountOptions options_;
+  Log& log_;
+  ProcessFeed* const feed_;  // null: not of a command that is run
+
+  std::unique_ptr<ConfigSteering> steering_;  // null: its config is a file
+  bool reloads_ = false;
+  std::unique_ptr<Watchdog> watchdog_;
+  const ReconnectWhileHere reconnect_{log_};
+  ServiceManager service_;
+  DescriptorBudget descriptors_{};
+  UniqueFd proc_;
+  UniqueFd proc_self_fd_;
+
+  std::unique_ptr<MetricsServer> metrics_;  // null: not wanted
+  NameTable names_;
+  Config config_;
+  // A mount that does not begin leaves nothing that is in the way of the next.
+  const std::shared_ptr<std::atomic<bool>> begun_to_trace_ =
+      std::make_shared<std::atomic<bool>>(false);
+  std::vector<TracerPlan> plans_;
+
+  Source source_;
+  uint32_t max_read_ = 0;
+
+  std::string proc_path_;
+  std::unique_ptr<ProcessTable> processes_;
+  std::unique_ptr<SystemCalls> calls_;
+  Result<std::unique_ptr<ProcConnector>> connector_ = Status();
+
+  Pipeline pipeline_;
+  format::TraceHeader header_;
+  bool forwards_locks_ = false;
+  TransportChoice transport_;
+  std::unique_ptr<QueueThreads> queue_threads_;
+  std::unique_ptr<FileSystem> fs_;
+  NamedThings named_;
+  std::unique_ptr<Session> session_;
+  ControlSocket socket_;
+  std::unique_ptr<Sandbox> sandbox_;  // null: off
+
+  SnapshotService snapshots_{pipeline_};
+  std::unique_ptr<ProcessWatch> watch_;
+  std::optional<TracedMount> traced_;
+  std::unique_ptr<TracerRegistry> tracers_;
+  std::unique_ptr<MountCommands> commands_;
+  // Ends before the commands that it asks for.
+  std::unique_ptr<ControlServer> server_;  // null: there is no tracefs-ctl
+  LossWatch losses_{[this] { return pipeline_.Stats(); }};
+};
+
+}  // namespace tracefs
