@@ -137,7 +137,7 @@ class Stream final : public AssemblyDriver {
             .before = (flags_ & kStrPreOp) != 0,
             .caller = process_.any(),
             .syscall = (flags_ & kStrSyscall) != 0,
-            .details = process_.details(),
+            .details = (flags_ & kStrDetails) != 0,
             .data = (moves_data && keeps_contents()) ||
                     (op == Op::setxattr_ && keeps_states()),
             .order = keeps_states()};
@@ -280,24 +280,22 @@ class Stream final : public AssemblyDriver {
            op == Op::create_ || op == Op::tmpfile_;
   }
 
+  static bool Changes(Op op) {
+    return op == Op::setattr_ || op == Op::link_ || op == Op::write_ ||
+           op == Op::setxattr_ || op == Op::removexattr_ ||
+           op == Op::fallocate_;
+  }
+
   // Whether the file may not be what it was before the operation.
   static bool ChangedMeanwhile(const Event& event, const struct stat& st) {
-    switch (event.op) {
-      case Op::setattr_:
-      case Op::link_:
-      case Op::write_:
-      case Op::setxattr_:
-      case Op::removexattr_:
-      case Op::fallocate_:
-        return true;
-      case Op::copy_file_range_:
-        // It is about the file that is copied from.
-        if (event.Get(Field::kInode) != event.Get(Field::kInodeOut)) break;
-        return true;
-      case Op::open_:
-        return (event.Get(Field::kFlags) & O_TRUNC) != 0;
-      default:
-        break;
+    if (Changes(event.op)) return true;
+    // It is about the file that is copied from.
+    if (event.op == Op::copy_file_range_ &&
+        event.Get(Field::kInode) == event.Get(Field::kInodeOut)) {
+      return true;
+    }
+    if (event.op == Op::open_) {
+      return (event.Get(Field::kFlags) & O_TRUNC) != 0;
     }
     if (!event.Has(Field::kMode) || !event.Has(Field::kMtime)) return false;
     Event now;

@@ -59,7 +59,9 @@ def definitions_of(text):
         said = re.sub(r"\[\[.*?\]\] ", "", said)
         if found := (TYPE.match(said) or ALIAS.match(said) or
                      CONSTANT.match(said)):
-            yield "::".join((*inside, found[1]))
+            # A plain enumeration is used by its enumerators.
+            plain = re.match(r"enum (?!class)", said)
+            yield ("enum " if plain else "") + "::".join((*inside, found[1]))
         elif found := FUNCTION.search(said):
             parameters = re.sub(r"\s+", " ", found[2])
             yield "::".join((*inside, found[1])) + parameters
@@ -97,7 +99,8 @@ def unused(files, others):
         used += words_of(text)
         for last, called in {(re.sub(r"\(.*|^#define ", "", one)
                               .split("::")[-1], "(" in one)
-                             for one in definitions_of(text)}:
+                             for one in definitions_of(text)
+                             if not one.startswith("enum ")}:
             declared[last] += 1 + (called and name.endswith(".cc"))
             where[last] = name
     return {one: where[one] for one, times in declared.items()
@@ -109,7 +112,7 @@ def unused(files, others):
 EXAMPLES = {
     "struct X {\n};": "a::X",
     "class X final : public Y {\n};": "a::X",
-    "enum X : int {\n};": "a::X",
+    "enum X : int {\n};": "enum a::X",
     "union X {\n};": "a::X",
     "template <typename T>\nstruct X {\n};": "a::X",
     "using X = int;": "a::X",

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "tracefs/event/op_set.h"
+
 namespace tracefs::build {
 namespace {
 
@@ -27,20 +29,10 @@ uint16_t AccessOfFailure(const FileStep& step) {
     // It was there, or at least somebody wanted to know.
     return HasName(step.op) || step.op == Op::open_ ? kProbe : kNoAccess;
   }
-  switch (step.op) {
-    case Op::lookup_:
-    case Op::open_:
-    case Op::getattr_:
-    case Op::statx_:
-    case Op::access_:
-    case Op::readlink_:
-    case Op::unlink_:
-    case Op::rmdir_:
-    case Op::rename_:
-      return kProbe | kAbsent;
-    default:
-      return kProbe;
-  }
+  const bool tells =
+      IsAmong<38, Op::lookup_, Op::open_, Op::getattr_, Op::statx_, Op::access_,
+              Op::readlink_, Op::unlink_, Op::rmdir_, Op::rename_>(step.op);
+  return tells ? kProbe | kAbsent : kProbe;
 }
 
 // The end of what was written; the largest number for what no file can have.
@@ -99,21 +91,32 @@ AccessPair AccessOf(const FileStep& step) {
     case Op::opendir_:
     case Op::readdir_:
       return {kList | kFolder, kNoAccess};
-    default:
-      return {};
+    case Op::tmpfile_:
+    case Op::flush_:
+    case Op::release_:
+    case Op::fsync_:
+    case Op::releasedir_:
+    case Op::fsyncdir_:
+    case Op::getlk_:
+    case Op::setlk_:
+    case Op::flock_:
+    case Op::lseek_:
+    case Op::ioctl_:
+    case Op::poll_:
+      break;
   }
+  return {};
 }
 
 SizePair SizesOf(const FileStep& step) {
   if (step.error != 0) return {};
-  switch (step.op) {
-    case Op::copy_file_range_:
-      return {step.size, EndOf(step.offset_out, step.bytes)};
-    case Op::write_:
-      return {std::max(step.size, EndOf(step.offset, step.bytes)), 0};
-    default:
-      return {step.size, step.size};
+  if (step.op == Op::copy_file_range_) {
+    return {step.size, EndOf(step.offset_out, step.bytes)};
   }
+  if (step.op == Op::write_) {
+    return {std::max(step.size, EndOf(step.offset, step.bytes)), 0};
+  }
+  return {step.size, step.size};
 }
 
 }  // namespace tracefs::build

@@ -55,7 +55,33 @@ void Names::Take(const build::FileStep& step) {
     case Op::rmdir_:
       Set(paths_.Intern(step.path), State::kUnknown);
       break;
-    default:
+    case Op::getattr_:
+    case Op::setattr_:
+    case Op::readlink_:
+    case Op::rename_:
+    case Op::tmpfile_:
+    case Op::read_:
+    case Op::write_:
+    case Op::flush_:
+    case Op::release_:
+    case Op::fsync_:
+    case Op::releasedir_:
+    case Op::fsyncdir_:
+    case Op::statfs_:
+    case Op::setxattr_:
+    case Op::getxattr_:
+    case Op::listxattr_:
+    case Op::removexattr_:
+    case Op::access_:
+    case Op::getlk_:
+    case Op::setlk_:
+    case Op::flock_:
+    case Op::fallocate_:
+    case Op::lseek_:
+    case Op::copy_file_range_:
+    case Op::ioctl_:
+    case Op::poll_:
+    case Op::statx_:
       break;
   }
 }

@@ -127,9 +127,19 @@ Rows RowsOf(const build::FileStep& step) {
     case Op::release_:
     case Op::releasedir_:
       return One(kClose, Requested::kRead);
-    default:
-      return {};
+    case Op::tmpfile_:
+    case Op::flush_:
+    case Op::fsync_:
+    case Op::fsyncdir_:
+    case Op::getlk_:
+    case Op::setlk_:
+    case Op::flock_:
+    case Op::lseek_:
+    case Op::ioctl_:
+    case Op::poll_:
+      break;
   }
+  return {};
 }
 
 Rows RowsOfRename(bool is_directory) {

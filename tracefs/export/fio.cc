@@ -87,7 +87,37 @@ class FioExporter final : public Exporter {
           Put(file.name, data ? "datasync" : "sync", " 0 0");
         });
         return;
-      default:
+      case Op::lookup_:
+      case Op::getattr_:
+      case Op::setattr_:
+      case Op::readlink_:
+      case Op::symlink_:
+      case Op::mknod_:
+      case Op::mkdir_:
+      case Op::unlink_:
+      case Op::rmdir_:
+      case Op::rename_:
+      case Op::link_:
+      case Op::tmpfile_:
+      case Op::flush_:
+      case Op::opendir_:
+      case Op::readdir_:
+      case Op::releasedir_:
+      case Op::fsyncdir_:
+      case Op::statfs_:
+      case Op::setxattr_:
+      case Op::getxattr_:
+      case Op::listxattr_:
+      case Op::removexattr_:
+      case Op::access_:
+      case Op::getlk_:
+      case Op::setlk_:
+      case Op::flock_:
+      case Op::fallocate_:
+      case Op::lseek_:
+      case Op::ioctl_:
+      case Op::poll_:
+      case Op::statx_:
         break;
     }
     ++left_out_;

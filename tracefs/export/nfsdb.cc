@@ -256,7 +256,36 @@ class NfsdbExporter final : public Exporter, private build::TrackerListener {
         lines.AddName("ST", step.target);
         lines.AddName("SL", step.path);
         break;
-      default:
+      case Op::lookup_:
+      case Op::getattr_:
+      case Op::setattr_:
+      case Op::readlink_:
+      case Op::mknod_:
+      case Op::mkdir_:
+      case Op::unlink_:
+      case Op::rmdir_:
+      case Op::tmpfile_:
+      case Op::read_:
+      case Op::write_:
+      case Op::flush_:
+      case Op::fsync_:
+      case Op::readdir_:
+      case Op::fsyncdir_:
+      case Op::statfs_:
+      case Op::setxattr_:
+      case Op::getxattr_:
+      case Op::listxattr_:
+      case Op::removexattr_:
+      case Op::access_:
+      case Op::getlk_:
+      case Op::setlk_:
+      case Op::flock_:
+      case Op::fallocate_:
+      case Op::lseek_:
+      case Op::copy_file_range_:
+      case Op::ioctl_:
+      case Op::poll_:
+      case Op::statx_:
         return;
     }
     AddLines(process, lines, step.time_ns);

@@ -81,9 +81,39 @@ Asked AskedRequests::By(const TableRow& row) {
       return Asked::kByClosePerhaps;
     case Op::setattr_:
       return IsSet(event, Field::kInferred) ? Asked::kByNobody : Asked::kByCall;
-    default:
-      return Asked::kByCall;
+    case Op::lookup_:
+    case Op::symlink_:
+    case Op::mknod_:
+    case Op::mkdir_:
+    case Op::unlink_:
+    case Op::rmdir_:
+    case Op::rename_:
+    case Op::link_:
+    case Op::open_:
+    case Op::create_:
+    case Op::tmpfile_:
+    case Op::read_:
+    case Op::write_:
+    case Op::flush_:
+    case Op::opendir_:
+    case Op::readdir_:
+    case Op::fsyncdir_:
+    case Op::statfs_:
+    case Op::setxattr_:
+    case Op::listxattr_:
+    case Op::removexattr_:
+    case Op::access_:
+    case Op::getlk_:
+    case Op::setlk_:
+    case Op::flock_:
+    case Op::fallocate_:
+    case Op::lseek_:
+    case Op::copy_file_range_:
+    case Op::ioctl_:
+    case Op::poll_:
+      break;
   }
+  return Asked::kByCall;
 }
 
 Asked AskedRequests::ByHandle(const TableRow& row) {

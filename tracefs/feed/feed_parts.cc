@@ -25,23 +25,17 @@ bool IsSecurityXattr(std::string_view name) {
 FileActivity ActivityOf(const format::Record& record) {
   const Event& event = record.event;
   const FileActivity usual = Info(event.op).activity;
-  switch (event.op) {
-    case Op::setattr_: {
-      const uint64_t valid =
-          event.Has(Field::kValid) ? event.Get(Field::kValid) : 0;
-      if ((valid & kSetsSecurity) != 0) return FileActivity::kSetSecurity;
-      return (valid & FATTR_SIZE) != 0 ? FileActivity::kUpdate : usual;
-    }
-    case Op::setxattr_:
-    case Op::removexattr_:
-      return IsSecurityXattr(event.xattr_name) ? FileActivity::kSetSecurity
-                                               : usual;
-    case Op::getxattr_:
-      return IsSecurityXattr(event.xattr_name) ? FileActivity::kGetSecurity
-                                               : usual;
-    default:
-      return usual;
+  if (event.op == Op::setattr_) {
+    const uint64_t valid =
+        event.Has(Field::kValid) ? event.Get(Field::kValid) : 0;
+    if ((valid & kSetsSecurity) != 0) return FileActivity::kSetSecurity;
+    return (valid & FATTR_SIZE) != 0 ? FileActivity::kUpdate : usual;
   }
+  if (!IsSecurityXattr(event.xattr_name)) return usual;
+  if (event.op == Op::setxattr_ || event.op == Op::removexattr_) {
+    return FileActivity::kSetSecurity;
+  }
+  return event.op == Op::getxattr_ ? FileActivity::kGetSecurity : usual;
 }
 
 FileEvent::FileEvent(const format::Record& r)

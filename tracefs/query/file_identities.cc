@@ -237,26 +237,16 @@ FileIdentities::Touched FileIdentities::Take(const Event& event,
   if (number == kNone || opens) {
     number = Find(inode, path, FindsByName(event.op));
   }
-  switch (event.op) {
-    case Op::link_:
-      if (number != kNone) Name(number, path2);
-      break;
-    case Op::unlink_:
-    case Op::rmdir_:
-      TakeRemoval(event, number, path);
-      break;
-    case Op::open_:
-    case Op::opendir_:
-      Open(event, number);
-      break;
-    case Op::release_:
-    case Op::releasedir_:
-      Close(event, number);
-      break;
-    case Op::copy_file_range_:
-      return {number, Destination(event, path2)};
-    default:
-      break;
+  if (event.op == Op::link_) {
+    if (number != kNone) Name(number, path2);
+  } else if (event.op == Op::unlink_ || event.op == Op::rmdir_) {
+    TakeRemoval(event, number, path);
+  } else if (opens) {
+    Open(event, number);
+  } else if (event.op == Op::release_ || event.op == Op::releasedir_) {
+    Close(event, number);
+  } else if (event.op == Op::copy_file_range_) {
+    return {number, Destination(event, path2)};
   }
   return {number};
 }

@@ -231,30 +231,25 @@ void FileLives::Take(const Record& record) {
     TakeCreation(record, inode, path);
     return;
   }
-  switch (event.op) {
-    case Op::unlink_:
-      // Of a file that was never seen before there is nothing to tell.
-      Unname(path, record, FileLife::End::kRemoved, kNone);
-      return;
-    case Op::rename_: {
-      PathBuffer buffer2;
-      TakeRename(record, path, format::NewPathOf(record, buffer2));
-      return;
+  if (event.op == Op::unlink_) {
+    // Of a file that was never seen before there is nothing to tell.
+    Unname(path, record, FileLife::End::kRemoved, kNone);
+    return;
+  }
+  PathBuffer buffer2;
+  if (event.op == Op::rename_) {
+    TakeRename(record, path, format::NewPathOf(record, buffer2));
+    return;
+  }
+  if (event.op == Op::link_) {
+    const std::string_view to = format::NewPathOf(record, buffer2);
+    const Number number = FindOrMake(inode, path);
+    if (number == kNone || to.empty()) return;
+    ++lives_[number].links;
+    if (const PathTree::Node node = names_.Make(to); node != PathTree::kNone) {
+      names_.SetNumber(node, number);
     }
-    case Op::link_: {
-      PathBuffer buffer2;
-      const std::string_view to = format::NewPathOf(record, buffer2);
-      const Number number = FindOrMake(inode, path);
-      if (number == kNone || to.empty()) return;
-      ++lives_[number].links;
-      if (const PathTree::Node node = names_.Make(to);
-          node != PathTree::kNone) {
-        names_.SetNumber(node, number);
-      }
-      return;
-    }
-    default:
-      break;
+    return;
   }
   const bool opens = event.op == Op::open_;
   const bool closes = event.op == Op::release_;

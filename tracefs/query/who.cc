@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "tracefs/event/op_set.h"
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/query/analyses.h"
 #include "tracefs/query/file_identities.h"
@@ -31,24 +32,11 @@ constexpr size_t kMostPlaces = 256;
 
 // What changes a file, or its name.
 bool Changes(const Event& event) {
-  switch (event.op) {
-    case Op::create_:
-    case Op::mknod_:
-    case Op::tmpfile_:
-    case Op::symlink_:
-    case Op::mkdir_:
-    case Op::link_:
-    case Op::rename_:
-    case Op::unlink_:
-    case Op::rmdir_:
-    case Op::setattr_:
-    case Op::setxattr_:
-    case Op::removexattr_:
-    case Op::fallocate_:
-      return true;
-    default:
-      return TruncatesByOpening(event);
-  }
+  return TruncatesByOpening(event) ||
+         IsAmong<38, Op::create_, Op::mknod_, Op::tmpfile_, Op::symlink_,
+                 Op::mkdir_, Op::link_, Op::rename_, Op::unlink_, Op::rmdir_,
+                 Op::setattr_, Op::setxattr_, Op::removexattr_, Op::fallocate_>(
+             event.op);
 }
 
 using UserKey = std::pair<uint64_t, uint64_t>;  // pid, uid

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tracefs/base/crc32c.h"
+#include "tracefs/event/op_set.h"
 #include "tracefs/format/block_decoder.h"
 
 namespace tracefs::replay {
@@ -17,20 +18,9 @@ using format::Record;
 constexpr size_t kMostHeld = 4096;
 
 bool IsByName(Op op) {
-  switch (op) {
-    case Op::lookup_:
-    case Op::symlink_:
-    case Op::mknod_:
-    case Op::mkdir_:
-    case Op::unlink_:
-    case Op::rmdir_:
-    case Op::rename_:
-    case Op::create_:
-    case Op::tmpfile_:
-      return true;
-    default:
-      return false;
-  }
+  return IsAmong<38, Op::lookup_, Op::symlink_, Op::mknod_, Op::mkdir_,
+                 Op::unlink_, Op::rmdir_, Op::rename_, Op::create_,
+                 Op::tmpfile_>(op);
 }
 
 bool Waits(const Observed& seen) {
@@ -39,22 +29,11 @@ bool Waits(const Observed& seen) {
 }
 
 bool ChangesFiles(const Observed& seen) {
-  switch (seen.op()) {
-    case Op::lookup_:
-      return false;
-    case Op::open_:
-      return (seen.Get(Field::kFlags) & O_TRUNC) != 0;
-    case Op::link_:
-    case Op::setattr_:
-    case Op::write_:
-    case Op::copy_file_range_:
-    case Op::fallocate_:
-    case Op::setxattr_:
-    case Op::removexattr_:
-      return true;
-    default:
-      return IsByName(seen.op());
-  }
+  if (seen.op() == Op::lookup_) return false;
+  if (seen.op() == Op::open_) return (seen.Get(Field::kFlags) & O_TRUNC) != 0;
+  return IsByName(seen.op()) ||
+         IsAmong<38, Op::link_, Op::setattr_, Op::write_, Op::copy_file_range_,
+                 Op::fallocate_, Op::setxattr_, Op::removexattr_>(seen.op());
 }
 
 // Bytes that are fewer than were moved, or contradict their checksum, are none.
@@ -269,14 +248,9 @@ bool PlanBuilder::Agrees(const Observed& seen) const {
   if (!IsByName(seen.op()) || seen.op() == Op::tmpfile_) return true;
   const LinkId link = model_.Find(seen.parent, seen.name);
   const bool present = link != kNoLink;
-  switch (seen.op()) {
-    case Op::symlink_:
-    case Op::mknod_:
-    case Op::mkdir_:
-    case Op::create_:
-      return seen.ok() ? !present : seen.error() != EEXIST || present;
-    default:
-      break;
+  if (IsAmong<38, Op::symlink_, Op::mknod_, Op::mkdir_, Op::create_>(
+          seen.op())) {
+    return seen.ok() ? !present : seen.error() != EEXIST || present;
   }
   if (seen.error() == ENOENT) return !present;
   if (!seen.ok()) return true;
@@ -450,9 +424,23 @@ Status PlanBuilder::Process(const Observed& seen) {
     case Op::poll_:
       ++lacks_.not_replayed;
       return {};
-    default:
-      return DoFile(seen, file);
+    case Op::getattr_:
+    case Op::readlink_:
+    case Op::fsync_:
+    case Op::readdir_:
+    case Op::fsyncdir_:
+    case Op::statfs_:
+    case Op::setxattr_:
+    case Op::getxattr_:
+    case Op::listxattr_:
+    case Op::removexattr_:
+    case Op::access_:
+    case Op::fallocate_:
+    case Op::lseek_:
+    case Op::statx_:
+      break;
   }
+  return DoFile(seen, file);
 }
 
 // --- Putting it down.

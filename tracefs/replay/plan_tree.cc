@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "tracefs/event/op_set.h"
 #include "tracefs/format/state_message.h"
 #include "tracefs/replay/plan_builder.h"
 
@@ -178,36 +179,25 @@ void PlanBuilder::NotePrivileges(const TreeEntry& entry) {
 
 void PlanBuilder::NotePrivileges(const Action& a) {
   if (a.error != 0) return;
-  switch (a.op) {
-    case Op::create_:
-    case Op::tmpfile_:
-    case Op::mkdir_:
-    case Op::mknod_:
-    case Op::symlink_: {
-      if ((a.mode & kSetIdBits) != 0) NotePrivilege(Privilege::kSetId);
-      if (a.uid != 0 || a.gid != 0) NotePrivilege(Privilege::kOwner);
-      const bool node = a.op == Op::mknod_;
-      if (node && (S_ISCHR(a.mode) || S_ISBLK(a.mode))) {
-        NotePrivilege(Privilege::kDevice);
-      }
-      return;
+  if (IsAmong<38, Op::create_, Op::tmpfile_, Op::mkdir_, Op::mknod_,
+              Op::symlink_>(a.op)) {
+    if ((a.mode & kSetIdBits) != 0) NotePrivilege(Privilege::kSetId);
+    if (a.uid != 0 || a.gid != 0) NotePrivilege(Privilege::kOwner);
+    const bool node = a.op == Op::mknod_;
+    if (node && (S_ISCHR(a.mode) || S_ISBLK(a.mode))) {
+      NotePrivilege(Privilege::kDevice);
     }
-    case Op::setattr_:
-      if ((a.valid & FATTR_MODE) != 0 && (a.mode & kSetIdBits) != 0) {
-        NotePrivilege(Privilege::kSetId);
-      }
-      if ((a.valid & (FATTR_UID | FATTR_GID)) != 0) {
-        NotePrivilege(Privilege::kOwner);
-      }
-      return;
-    case Op::setxattr_:
-    case Op::removexattr_:
-      if (const auto takes = PrivilegeOfXattr(a.text, a.data)) {
-        NotePrivilege(*takes);
-      }
-      return;
-    default:
-      return;
+  } else if (a.op == Op::setattr_) {
+    if ((a.valid & FATTR_MODE) != 0 && (a.mode & kSetIdBits) != 0) {
+      NotePrivilege(Privilege::kSetId);
+    }
+    if ((a.valid & (FATTR_UID | FATTR_GID)) != 0) {
+      NotePrivilege(Privilege::kOwner);
+    }
+  } else if (IsAmong<38, Op::setxattr_, Op::removexattr_>(a.op)) {
+    if (const auto takes = PrivilegeOfXattr(a.text, a.data)) {
+      NotePrivilege(*takes);
+    }
   }
 }
 

@@ -167,21 +167,21 @@ void TargetTree::Xattr(const Action& a, WorkerState& worker, Done* done) {
     done->left_out = takes;
     return;
   }
-  switch (a.op) {
-    case Op::setxattr_:
-      return Set(done, ::setxattr(path.c_str(), name.c_str(), value.data(),
-                                  std::min(value.size(), size_t{65536}),
-                                  static_cast<int>(a.arg_flags & 3)));
-    case Op::getxattr_:
-      return Set(done, ::getxattr(path.c_str(), name.c_str(), worker.Room(size),
-                                  size));
-    case Op::listxattr_:
-      return Set(done,
-                 ::listxattr(path.c_str(),
-                             reinterpret_cast<char*>(worker.Room(size)), size));
-    default:
-      return Set(done, ::removexattr(path.c_str(), name.c_str()));
+  if (a.op == Op::setxattr_) {
+    return Set(done, ::setxattr(path.c_str(), name.c_str(), value.data(),
+                                std::min(value.size(), size_t{65536}),
+                                static_cast<int>(a.arg_flags & 3)));
   }
+  if (a.op == Op::getxattr_) {
+    return Set(done,
+               ::getxattr(path.c_str(), name.c_str(), worker.Room(size), size));
+  }
+  if (a.op == Op::listxattr_) {
+    return Set(done,
+               ::listxattr(path.c_str(),
+                           reinterpret_cast<char*>(worker.Room(size)), size));
+  }
+  Set(done, ::removexattr(path.c_str(), name.c_str()));
 }
 
 // Locks of fcntl(2) are those of an owner, of which a replay has many: each has
@@ -221,21 +221,20 @@ void TargetTree::SetLock(const Action& a, Done* done) {
 
 void TargetTree::SyncOrSeek(const Action& a, Done* done) {
   const int fd = HandleFd(a.handle);
-  switch (a.op) {
-    case Op::fallocate_:
-      // What becomes a hole, or is moved, takes no room.
-      if ((a.arg_flags & kTakesNoRoom) == 0 && !TakeBytes(a.length)) {
-        return Set(done, -1);
-      }
-      return Set(done, ::fallocate(fd, static_cast<int>(a.arg_flags),
-                                   static_cast<off_t>(a.offset),
-                                   static_cast<off_t>(a.length)));
-    case Op::lseek_:
-      return Set(done, ::lseek(fd, static_cast<off_t>(a.offset),
-                               static_cast<int>(a.arg_flags)));
-    default:
-      return Set(done, (a.arg_flags & 1) != 0 ? ::fdatasync(fd) : ::fsync(fd));
+  if (a.op == Op::fallocate_) {
+    // What becomes a hole, or is moved, takes no room.
+    if ((a.arg_flags & kTakesNoRoom) == 0 && !TakeBytes(a.length)) {
+      return Set(done, -1);
+    }
+    return Set(done, ::fallocate(fd, static_cast<int>(a.arg_flags),
+                                 static_cast<off_t>(a.offset),
+                                 static_cast<off_t>(a.length)));
   }
+  if (a.op == Op::lseek_) {
+    return Set(done, ::lseek(fd, static_cast<off_t>(a.offset),
+                             static_cast<int>(a.arg_flags)));
+  }
+  Set(done, (a.arg_flags & 1) != 0 ? ::fdatasync(fd) : ::fsync(fd));
 }
 
 }  // namespace tracefs::replay

@@ -323,7 +323,9 @@ void TargetTree::Do(const Action& action, WorkerState& worker, Done* done) {
     case Op::fallocate_:
     case Op::lseek_:
       return SyncOrSeek(action, done);
-    default:
+    case Op::getlk_:
+    case Op::ioctl_:
+    case Op::poll_:
       done->skipped = true;
   }
 }
@@ -430,23 +432,22 @@ void TargetTree::OpenFile(const Action& a, Done* done) {
   if (makes && a.error == 0) NoteOwner(a.uid, a.gid);
   int fd;
   const auto open = [&] {
-    switch (a.op) {
-      case Op::create_:
-        return OpenBeneath(DirFd(a.dir), a.name,
-                           flags | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
-      case Op::tmpfile_:
-        return OpenBeneath(
-            DirFd(a.dir), ".",
-            flags | O_TMPFILE | static_cast<int>(a.arg_flags & O_EXCL), mode);
-      case Op::opendir_:
-        return OpenBeneath(DirFd(a.dir), ".",
-                           O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-      default:
-        if (a.place == Place::kHandle) {
-          return ::open(FdPath(HandleFd(a.handle_out)).c_str(), flags);
-        }
-        return OpenBeneath(DirFd(a.dir), a.name, flags | O_NOFOLLOW);
+    if (a.op == Op::create_) {
+      return OpenBeneath(DirFd(a.dir), a.name,
+                         flags | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
     }
+    if (a.op == Op::tmpfile_) {
+      return OpenBeneath(
+          DirFd(a.dir), ".",
+          flags | O_TMPFILE | static_cast<int>(a.arg_flags & O_EXCL), mode);
+    }
+    if (a.op == Op::opendir_) {
+      return OpenBeneath(DirFd(a.dir), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    }
+    if (a.place == Place::kHandle) {
+      return ::open(FdPath(HandleFd(a.handle_out)).c_str(), flags);
+    }
+    return OpenBeneath(DirFd(a.dir), a.name, flags | O_NOFOLLOW);
   };
   if (makes && !TakeInode()) return Set(done, -1);
   fd = open();

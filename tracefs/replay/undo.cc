@@ -13,6 +13,7 @@
 
 #include "tracefs/base/file_io.h"
 #include "tracefs/base/printable.h"
+#include "tracefs/event/op_set.h"
 #include "tracefs/replay/open_beneath.h"
 
 namespace tracefs::replay {
@@ -27,21 +28,12 @@ constexpr uint32_t kSetId = S_ISUID | S_ISGID;
 // Whether what the file holds, or its attributes, become others. Times do not
 // count: they do not come back.
 bool Changes(const Action& a) {
-  switch (a.op) {
-    case Op::setattr_:
-      return (a.valid & (FATTR_SIZE | FATTR_MODE | FATTR_UID | FATTR_GID)) != 0;
-    case Op::write_:
-    case Op::copy_file_range_:
-      return a.result > 0;
-    case Op::setxattr_:
-    case Op::removexattr_:
-    case Op::fallocate_:
-      return true;
-    case Op::open_:
-      return (a.arg_flags & O_TRUNC) != 0;
-    default:
-      return false;
+  if (a.op == Op::setattr_) {
+    return (a.valid & (FATTR_SIZE | FATTR_MODE | FATTR_UID | FATTR_GID)) != 0;
   }
+  if (a.op == Op::open_) return (a.arg_flags & O_TRUNC) != 0;
+  if (a.op == Op::write_ || a.op == Op::copy_file_range_) return a.result > 0;
+  return IsAmong<38, Op::setxattr_, Op::removexattr_, Op::fallocate_>(a.op);
 }
 
 uint64_t ChangedFile(const Action& a) {
@@ -186,7 +178,36 @@ void UndoRecorder::Follow(const Action& a) {
       if ((a.arg_flags & RENAME_EXCHANGE) != 0) names.Add(name, a.file_out);
       return;
     }
-    default:
+    case Op::lookup_:
+    case Op::getattr_:
+    case Op::setattr_:
+    case Op::readlink_:
+    case Op::open_:
+    case Op::tmpfile_:
+    case Op::read_:
+    case Op::write_:
+    case Op::flush_:
+    case Op::release_:
+    case Op::fsync_:
+    case Op::opendir_:
+    case Op::readdir_:
+    case Op::releasedir_:
+    case Op::fsyncdir_:
+    case Op::statfs_:
+    case Op::setxattr_:
+    case Op::getxattr_:
+    case Op::listxattr_:
+    case Op::removexattr_:
+    case Op::access_:
+    case Op::getlk_:
+    case Op::setlk_:
+    case Op::flock_:
+    case Op::fallocate_:
+    case Op::lseek_:
+    case Op::copy_file_range_:
+    case Op::ioctl_:
+    case Op::poll_:
+    case Op::statx_:
       return;
   }
 }
@@ -214,9 +235,38 @@ Status UndoRecorder::Undo(const Action& a) {
       return KeepGone(a, a.file, a.dir, a.name);
     case Op::rename_:
       return UndoRename(a);
-    default:
-      return UndoChange(a);
+    case Op::lookup_:
+    case Op::getattr_:
+    case Op::setattr_:
+    case Op::readlink_:
+    case Op::open_:
+    case Op::read_:
+    case Op::write_:
+    case Op::flush_:
+    case Op::release_:
+    case Op::fsync_:
+    case Op::opendir_:
+    case Op::readdir_:
+    case Op::releasedir_:
+    case Op::fsyncdir_:
+    case Op::statfs_:
+    case Op::setxattr_:
+    case Op::getxattr_:
+    case Op::listxattr_:
+    case Op::removexattr_:
+    case Op::access_:
+    case Op::getlk_:
+    case Op::setlk_:
+    case Op::flock_:
+    case Op::fallocate_:
+    case Op::lseek_:
+    case Op::copy_file_range_:
+    case Op::ioctl_:
+    case Op::poll_:
+    case Op::statx_:
+      break;
   }
+  return UndoChange(a);
 }
 
 Status UndoRecorder::UndoRename(const Action& a) {
@@ -248,23 +298,18 @@ Status UndoRecorder::UndoChange(const Action& a) {
     return {};
   }
   const auto size = static_cast<uint64_t>(file.st.st_size);
-  switch (a.op) {
-    case Op::open_:
-      return KeepBytes(a, file, 0, size);
-    case Op::write_:
-      return KeepBytes(a, file, a.offset,
-                       a.offset + static_cast<uint64_t>(a.result));
-    case Op::copy_file_range_:
-      return KeepBytes(a, file, a.offset_out,
-                       a.offset_out + static_cast<uint64_t>(a.result));
-    case Op::fallocate_:
-      return KeepBytes(a, file, 0, UINT64_MAX);
-    case Op::setattr_:
-      return KeepAttributes(a, file);
-    default:
-      KeepXattr(a, file);
-      return {};
+  const auto moved = static_cast<uint64_t>(a.result);
+  if (a.op == Op::open_) return KeepBytes(a, file, 0, size);
+  if (a.op == Op::write_) {
+    return KeepBytes(a, file, a.offset, a.offset + moved);
   }
+  if (a.op == Op::copy_file_range_) {
+    return KeepBytes(a, file, a.offset_out, a.offset_out + moved);
+  }
+  if (a.op == Op::fallocate_) return KeepBytes(a, file, 0, UINT64_MAX);
+  if (a.op == Op::setattr_) return KeepAttributes(a, file);
+  KeepXattr(a, file);
+  return {};
 }
 
 Status UndoRecorder::KeepGone(const Action& a, uint64_t number,

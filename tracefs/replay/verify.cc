@@ -136,10 +136,41 @@ Verdict Verify(const Action& a, const Done& done,
       }
       return a.op == Op::copy_file_range_ ? VerifyBytes(a, done, options)
                                           : Verdict();
-    default:
-      return a.Has(kHasStat) && done.has_stat ? VerifyStat(a, done, options)
-                                              : Verdict();
+    case Op::lookup_:
+    case Op::getattr_:
+    case Op::setattr_:
+    case Op::symlink_:
+    case Op::mknod_:
+    case Op::mkdir_:
+    case Op::unlink_:
+    case Op::rmdir_:
+    case Op::rename_:
+    case Op::link_:
+    case Op::open_:
+    case Op::create_:
+    case Op::tmpfile_:
+    case Op::flush_:
+    case Op::release_:
+    case Op::fsync_:
+    case Op::opendir_:
+    case Op::readdir_:
+    case Op::releasedir_:
+    case Op::fsyncdir_:
+    case Op::statfs_:
+    case Op::setxattr_:
+    case Op::removexattr_:
+    case Op::access_:
+    case Op::getlk_:
+    case Op::setlk_:
+    case Op::flock_:
+    case Op::fallocate_:
+    case Op::ioctl_:
+    case Op::poll_:
+    case Op::statx_:
+      break;
   }
+  return a.Has(kHasStat) && done.has_stat ? VerifyStat(a, done, options)
+                                          : Verdict();
 }
 
 }  // namespace tracefs::replay

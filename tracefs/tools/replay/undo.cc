@@ -11,6 +11,7 @@
 #include "tracefs/base/enclosed_folder.h"
 #include "tracefs/base/printable.h"
 #include "tracefs/event/op.h"
+#include "tracefs/event/op_set.h"
 #include "tracefs/replay/digest.h"
 #include "tracefs/replay/open_beneath.h"
 #include "tracefs/replay/player.h"
@@ -34,25 +35,10 @@ Result<replay::PrivateFolder> MakeScratch() {
 }
 
 bool ChangesTree(Op op) {
-  switch (op) {
-    case Op::setattr_:
-    case Op::symlink_:
-    case Op::mknod_:
-    case Op::mkdir_:
-    case Op::unlink_:
-    case Op::rmdir_:
-    case Op::rename_:
-    case Op::link_:
-    case Op::create_:
-    case Op::tmpfile_:
-    case Op::open_:
-    case Op::write_:
-    case Op::fallocate_:
-    case Op::copy_file_range_:
-      return true;
-    default:
-      return false;
-  }
+  return IsAmong<38, Op::setattr_, Op::symlink_, Op::mknod_, Op::mkdir_,
+                 Op::unlink_, Op::rmdir_, Op::rename_, Op::link_, Op::create_,
+                 Op::tmpfile_, Op::open_, Op::write_, Op::fallocate_,
+                 Op::copy_file_range_>(op);
 }
 
 // What is there in the beginning, for the recorder.
