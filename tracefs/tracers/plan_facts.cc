@@ -11,50 +11,11 @@ bool AnyLock(Is is) {
   return std::any_of(locks.begin(), locks.end(), is);
 }
 
-// Whether the filter or a driver of some tracer does, for some operation.
-template <typename Does>
-bool AnyNeeds(std::span<const TracerPlan> plans, Does does) {
-  for (const TracerPlan& plan : plans) {
-    for (size_t i = 0; i < kOpCount; ++i) {
-      const auto op = static_cast<Op>(i);
-      if (does(plan.parts.filter->Needs(op))) return true;
-      for (const auto& driver : plan.parts.assembly) {
-        if (does(driver->Needs(op))) return true;
-      }
-    }
-  }
-  return false;
-}
-
 }  // namespace
-
-bool NeedCallers(std::span<const TracerPlan> plans) {
-  return AnyNeeds(plans, [](const auto& needs) { return needs.caller; });
-}
-
-bool NeedCalls(std::span<const TracerPlan> plans) {
-  return AnyNeeds(plans, [](const auto& needs) { return needs.syscall; });
-}
-
-bool NeedDetails(std::span<const TracerPlan> plans) {
-  return AnyNeeds(plans, [](const auto& needs) { return needs.details; });
-}
-
-bool NeedAncestors(std::span<const TracerPlan> plans) {
-  return AnyNeeds(plans, [](const auto& needs) { return needs.ancestors; });
-}
 
 bool FailsClosed(std::span<const TracerPlan> plans) {
   return std::any_of(plans.begin(), plans.end(), [](const TracerPlan& plan) {
     return plan.parts.when_full == LossPolicy::kFail;
-  });
-}
-
-bool NeedProcesses(std::span<const TracerPlan> plans) {
-  return std::any_of(plans.begin(), plans.end(), [](const TracerPlan& plan) {
-    return std::any_of(
-        plan.parts.assembly.begin(), plan.parts.assembly.end(),
-        [](const auto& driver) { return driver->process_needs().records; });
   });
 }
 

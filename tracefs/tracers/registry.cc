@@ -16,15 +16,11 @@ namespace {
 // configs, which people count.
 constexpr uint32_t kFirstOtherId = uint32_t{1} << 30;
 
-bool CountsTrees(const TracerRegistry::Entry& entry) {
-  return entry.rules != nullptr &&
-         RuleEngine::CountsTrees(entry.rules->rules());
-}
-
 }  // namespace
 
 TracerRegistry::TracerRegistry(TracedMount mount)
     : mount_(std::move(mount)),
+      leases_(mount_.processes, mount_.calls, mount_.watch),
       actions_(std::make_unique<RuleActions>(*this, mount_)),
       next_other_id_(kFirstOtherId) {}
 
@@ -47,81 +43,24 @@ Status TracerRegistry::Add(std::vector<TracerPlan> plans,
   }
   std::vector<TracerParts> parts;
   Entries added;
-  std::string calls_wanted_at;
-  std::string processes_wanted_at;
   for (TracerPlan& plan : plans) {
     if (plan.parts.kind != TracerKind::kConfig) {
       SetId(next_other_id_++, &plan.parts);
     }
     const uint32_t id = plan.parts.id;
-    format::TraceHeader& header = plan.parts.header;
-    for (const auto& [key, value] : mount_.header.properties) {
-      header.Set(key, value);
+    if (Status s = Prepare(&plan, &added[id]); !s.ok()) {
+      for (const auto& [other, entry] : added) GiveBack(other, entry);
+      return s;
     }
-    for (const OutputFileId& file : plan.files) mount_.note_output(file, true);
-    if (plan.file_change != nullptr) {
-      *plan.file_change = [this, id](const OutputFileId& file, bool written) {
-        ChangeFile(id, file, written);
-      };
-    }
-    if (plan.flight != nullptr) {
-      if (Status s = mount_.snapshots.Add(id, plan.flight); !s.ok()) return s;
-    }
-    Entry& entry = added[id];
-    entry.kind = plan.parts.kind;
-    entry.drivers = header.Get("drivers");
-    entry.output = header.Get("output.chain");
-    entry.config = header.Get("config.text");
-    entry.needs_callers = NeedCallers({&plan, 1});
-    entry.needs_calls = NeedCalls({&plan, 1});
-    entry.needs_processes =
-        mount_.watch != nullptr && NeedProcesses({&plan, 1});
-    if (entry.needs_processes && processes_wanted_at.empty()) {
-      processes_wanted_at = plan.filter_place;
-    }
-    entry.needs_details = NeedDetails({&plan, 1});
-    entry.needs_ancestors = NeedAncestors({&plan, 1});
-    if (entry.needs_calls) {
-      header.Set("syscalls", SystemCallTable());
-      if (calls_wanted_at.empty()) calls_wanted_at = plan.filter_place;
-    }
-    entry.files = std::move(plan.files);
-    entry.flight = plan.flight != nullptr;
-    entry.fails_closed = FailsClosed({&plan, 1});
-    entry.filter = std::move(plan.filter);
-    if (entry.kind == TracerKind::kRules) {
-      entry.rules = std::make_shared<RuleRunner>(
-          plan.rules_of, std::move(plan.rules), *actions_);
+    if (plan.parts.kind == TracerKind::kRules) {
       added[plan.rules_of].feed = id;
-      PutDriver(plan.parts.name, entry.rules->MakeOutput(), &plan.parts);
     } else if (ids != nullptr) {
       ids->push_back(id);
     }
-    if (entry.kind == TracerKind::kConfig)
+    if (plan.parts.kind == TracerKind::kConfig) {
       next_id_ = std::max(next_id_, id + 1);
+    }
     parts.push_back(std::move(plan.parts));
-  }
-  // One user stands for all of them until they are known.
-  if (!calls_wanted_at.empty()) {
-    if (Status s = mount_.calls.Start(); !s.ok()) {
-      return s.Prefixed(calls_wanted_at + ": the tracer asks for system calls");
-    }
-  }
-  if (!processes_wanted_at.empty()) {
-    if (Status s = mount_.watch->Start(); !s.ok()) {
-      if (!calls_wanted_at.empty()) mount_.calls.Stop();
-      return s.Prefixed(processes_wanted_at +
-                        ": the tracer asks for process records");
-    }
-  }
-  for (const auto& [id, entry] : added) {
-    if (entry.needs_calls) static_cast<void>(mount_.calls.Start());
-    if (entry.needs_processes) static_cast<void>(mount_.watch->Start());
-    if (entry.needs_callers) mount_.processes.Start();
-    if (CountsTrees(entry)) mount_.processes.KeepParents(true);
-    if (entry.needs_ancestors) mount_.processes.KeepParents(true);
-    if (entry.needs_details)
-      static_cast<void>(mount_.processes.KeepDetails(true));
   }
   {
     // Before they run: an output may go on in another file at once, and a rule
@@ -129,13 +68,16 @@ Status TracerRegistry::Add(std::vector<TracerPlan> plans,
     std::lock_guard lock(mu_);
     entries_.insert(added.begin(), added.end());
   }
-  if (!calls_wanted_at.empty()) mount_.calls.Stop();
-  if (!processes_wanted_at.empty()) mount_.watch->Stop();
   if (Status s = mount_.pipeline.Add(std::move(parts)); !s.ok()) {
     for (const auto& [id, entry] : added) Release(id);
     return s;
   }
-  if (!processes_wanted_at.empty()) mount_.watch->TellWhoRuns();
+  for (const auto& [id, entry] : added) {
+    if (entry.needs.Has(Need::kProcesses) && mount_.watch != nullptr) {
+      mount_.watch->TellWhoRuns();
+      break;
+    }
+  }
   for (const auto& [id, entry] : added) {
     if (entry.rules == nullptr) continue;
     if (Status s = entry.rules->Start(); !s.ok()) {
@@ -145,6 +87,43 @@ Status TracerRegistry::Add(std::vector<TracerPlan> plans,
   }
   Changed();
   return Status::Ok();
+}
+
+// Takes what the tracer needs, and moves into the entry what is no part of it.
+Status TracerRegistry::Prepare(TracerPlan* plan, Entry* entry) {
+  const uint32_t id = plan->parts.id;
+  format::TraceHeader& header = plan->parts.header;
+  for (const auto& [key, value] : mount_.header.properties) {
+    header.Set(key, value);
+  }
+  entry->kind = plan->parts.kind;
+  entry->drivers = header.Get("drivers");
+  entry->output = header.Get("output.chain");
+  entry->config = header.Get("config.text");
+  entry->files = std::move(plan->files);
+  for (const OutputFileId& file : entry->files) mount_.note_output(file, true);
+  if (plan->file_change != nullptr) {
+    *plan->file_change = [this, id](const OutputFileId& file, bool written) {
+      ChangeFile(id, file, written);
+    };
+  }
+  const NeedSet needs = NeedsOf(*plan);
+  if (Status s = leases_.Take(needs, plan->filter_place + ": the tracer",
+                              &entry->needs);
+      !s.ok()) {
+    return s;
+  }
+  if (needs.Has(Need::kCalls)) header.Set("syscalls", SystemCallTable());
+  entry->flight = plan->flight != nullptr;
+  entry->fails_closed = FailsClosed({plan, 1});
+  entry->filter = std::move(plan->filter);
+  if (entry->kind == TracerKind::kRules) {
+    entry->rules = std::make_shared<RuleRunner>(
+        plan->rules_of, std::move(plan->rules), *actions_);
+    PutDriver(plan->parts.name, entry->rules->MakeOutput(), &plan->parts);
+  }
+  return plan->flight != nullptr ? mount_.snapshots.Add(id, plan->flight)
+                                 : Status::Ok();
 }
 
 Status TracerRegistry::Remove(uint32_t id) {
@@ -160,9 +139,14 @@ Status TracerRegistry::End(uint32_t id) {
   return status;
 }
 
-// Gives back what was taken for a tracer.
-void TracerRegistry::Release(uint32_t id) {
+// Gives back what Prepare has taken.
+void TracerRegistry::GiveBack(uint32_t id, Entry entry) {
   mount_.snapshots.Remove(id);
+  leases_.GiveBack(&entry.needs);
+  for (const OutputFileId& file : entry.files) mount_.note_output(file, false);
+}
+
+void TracerRegistry::Release(uint32_t id) {
   Entries::node_type released;
   {
     std::lock_guard lock(mu_);
@@ -171,16 +155,7 @@ void TracerRegistry::Release(uint32_t id) {
       if (entry.feed == id) entry.feed = 0;
     }
   }
-  if (released.empty()) return;
-  const Entry& entry = released.mapped();
-  if (entry.needs_callers) mount_.processes.Stop();
-  if (entry.needs_calls) mount_.calls.Stop();
-  if (entry.needs_processes) mount_.watch->Stop();
-  if (CountsTrees(entry)) mount_.processes.KeepParents(false);
-  if (entry.needs_ancestors) mount_.processes.KeepParents(false);
-  if (entry.needs_details)
-    static_cast<void>(mount_.processes.KeepDetails(false));
-  for (const OutputFileId& file : entry.files) mount_.note_output(file, false);
+  if (!released.empty()) GiveBack(id, std::move(released.mapped()));
 }
 
 // A tracer goes on in another file.
@@ -257,48 +232,21 @@ Status TracerRegistry::SetFilter(uint32_t id, const Filter& filter) {
 
 // Its own filter stays what it was. With steer_mu_.
 Status TracerRegistry::SwapFilter(uint32_t id, const Filter& filter) {
-  bool needs_callers = false;
-  bool needs_calls = false;
-  bool needs_details = false;
-  bool needs_ancestors = false;
-  for (size_t op = 0; op < kOpCount; ++op) {
-    const FilterNeeds needs = filter.Needs(static_cast<Op>(op));
-    needs_callers |= needs.caller;
-    needs_calls |= needs.syscall;
-    needs_details |= needs.details;
-    needs_ancestors |= needs.ancestors;
-  }
+  NeedSet held;
+  Change(id, [&](Entry& entry) { held = entry.needs; });
   // Not given back before the tracer ends: it may come back to this filter.
-  if (needs_calls) {
-    if (Status s = mount_.calls.Start(); !s.ok()) {
-      return s.Prefixed("the filter asks for system calls");
-    }
-    bool had = false;
-    Change(id,
-           [&](Entry& entry) { had = std::exchange(entry.needs_calls, true); });
-    if (had) mount_.calls.Stop();
+  if (Status s = leases_.Take(NeedsOf(filter), "the filter", &held); !s.ok()) {
+    return s;
   }
-  Change(id, [&](Entry& entry) {
-    if (needs_ancestors && !std::exchange(entry.needs_ancestors, true)) {
-      mount_.processes.KeepParents(true);
-    }
-    if (needs_details && !std::exchange(entry.needs_details, true)) {
-      static_cast<void>(mount_.processes.KeepDetails(true));
-    }
-  });
+  Change(id, [&](Entry& entry) { entry.needs = held; });
   if (Status s =
           mount_.pipeline.SetFilter(id, std::make_unique<Filter>(filter),
                                     filter.text(), filter.general().Dump());
       !s.ok()) {
     return s;
   }
-  Change(id, [&](Entry& entry) {
-    // It is not raised any more; who raises it says so afterwards.
-    entry.raised_until_ns = 0;
-    if (needs_callers && !std::exchange(entry.needs_callers, true)) {
-      mount_.processes.Start();
-    }
-  });
+  // It is not raised any more; who raises it says so afterwards.
+  Change(id, [](Entry& entry) { entry.raised_until_ns = 0; });
   Changed();
   return Status::Ok();
 }

@@ -20,6 +20,7 @@
 #include "tracefs/process/process_watch.h"
 #include "tracefs/process/system_calls.h"
 #include "tracefs/rules/rule_runner.h"
+#include "tracefs/tracers/needs.h"
 #include "tracefs/tracers/plan.h"
 #include "tracefs/tracers/snapshot_service.h"
 
@@ -56,11 +57,7 @@ class TracerRegistry {
     std::string output;
     std::string config;
     std::vector<OutputFileId> files;
-    bool needs_callers = false;
-    bool needs_calls = false;
-    bool needs_processes = false;
-    bool needs_details = false;
-    bool needs_ancestors = false;
+    NeedSet needs;        // leases
     bool flight = false;  // can write snapshots
     bool fails_closed = false;
     // 0: no rule has raised it.
@@ -105,6 +102,8 @@ class TracerRegistry {
   std::vector<RuleTotals> TotalsOfRules() const;
 
  private:
+  Status Prepare(TracerPlan* plan, Entry* entry);
+  void GiveBack(uint32_t id, Entry entry);
   Status End(uint32_t id);
   void Release(uint32_t id);
   void StopRulesOf(uint32_t id);
@@ -116,6 +115,7 @@ class TracerRegistry {
   Status CheckSteerable(uint32_t id) const;
 
   const TracedMount mount_;
+  const NeedLeases leases_;
   const std::unique_ptr<AlarmHandler> actions_;
   std::atomic<bool> stays_shut_{false};
   uint32_t next_id_ = 1;
