@@ -262,6 +262,67 @@ void PutLock(Call& call, Op op) {
   call.End();
 }
 
+void PutReadlink(const TableRow& row, Call& call) {
+  call.Name("readlink").Path();
+  if (row.failed() || row.event().target.empty()) {
+    call.Data();
+  } else {
+    call.Text(row.event().target);
+  }
+  call.Raw("4096").End();
+}
+
+void PutMknod(Call& call) {
+  const uint64_t mode = call.Get(Field::kArgMode);
+  call.Name("mknodat").AtCwd().Path();
+  call.Raw(std::string(TypeBits(mode)) + Call::OctalText(mode & 07777));
+  if (S_ISCHR(mode) || S_ISBLK(mode)) {
+    std::array<char, 64> device;
+    const uint64_t number = call.Get(Field::kRdev);
+    snprintf(device.data(), device.size(), "makedev(0x%x, 0x%x)", major(number),
+             minor(number));
+    call.Raw(device.data());
+  }
+  call.End();
+}
+
+void PutOpen(Call& call, Op op) {
+  call.Name("openat").AtCwd().Path();
+  if (op == Op::create_ || op == Op::tmpfile_) {
+    call.Flags(op == Op::create_ ? "O_CREAT" : "O_TMPFILE");
+    call.Octal(Field::kArgMode);
+  } else if (op == Op::opendir_ && !call.Has(Field::kFlags)) {
+    call.Flags("O_DIRECTORY");
+  } else {
+    call.Flags();
+  }
+  call.End(true);
+}
+
+void PutXattr(const Event& event, Call& call) {
+  call.Name(OpName(event.op)).Path();
+  if (event.op != Op::listxattr_) call.Text(event.xattr_name);
+  if (event.op != Op::removexattr_) call.Data().Number(Field::kLength);
+  if (event.op == Op::setxattr_) call.Flags();
+  call.End();
+}
+
+void PutAccess(Call& call) {
+  std::array<char, kMaxFlagText> mode;
+  char* const end = PutAccessMode(
+      mode.data(), static_cast<uint32_t>(call.Get(Field::kArgMode)));
+  call.Name("access").Path();
+  call.Raw({mode.data(), static_cast<size_t>(end - mode.data())}).End();
+}
+
+void PutCopy(Call& call) {
+  call.Name("copy_file_range").Fd();
+  call.Raw("[" + std::to_string(call.Get(Field::kOffset)) + "]");
+  call.Fd(Field::kFhOut);
+  call.Raw("[" + std::to_string(call.Get(Field::kOffsetOut)) + "]");
+  call.Number(Field::kLength).Raw("0").End();
+}
+
 // False: there is no call of that kind.
 bool PutCall(const TableRow& row, Call& call) {
   const Event& event = row.event();
@@ -279,39 +340,20 @@ bool PutCall(const TableRow& row, Call& call) {
       PutSetattr(call);
       return true;
     case Op::readlink_:
-      call.Name("readlink").Path();
-      if (row.failed() || event.target.empty()) {
-        call.Data();
-      } else {
-        call.Text(event.target);
-      }
-      call.Raw("4096").End();
+      PutReadlink(row, call);
       return true;
     case Op::symlink_:
       call.Name("symlink").Text(event.target).Path().End();
       return true;
-    case Op::mknod_: {
-      const uint64_t mode = call.Get(Field::kArgMode);
-      call.Name("mknodat").AtCwd().Path();
-      call.Raw(std::string(TypeBits(mode)) + Call::OctalText(mode & 07777));
-      if (S_ISCHR(mode) || S_ISBLK(mode)) {
-        std::array<char, 64> device;
-        const uint64_t number = call.Get(Field::kRdev);
-        snprintf(device.data(), device.size(), "makedev(0x%x, 0x%x)",
-                 major(number), minor(number));
-        call.Raw(device.data());
-      }
-      call.End();
+    case Op::mknod_:
+      PutMknod(call);
       return true;
-    }
     case Op::mkdir_:
       call.Name("mkdir").Path().Octal(Field::kArgMode).End();
       return true;
     case Op::unlink_:
-      call.Name("unlink").Path().End();
-      return true;
     case Op::rmdir_:
-      call.Name("rmdir").Path().End();
+      call.Name(OpName(event.op)).Path().End();
       return true;
     case Op::rename_:
       if (call.Get(Field::kFlags) == 0) {
@@ -324,27 +366,15 @@ bool PutCall(const TableRow& row, Call& call) {
       call.Name("link").Path().Path2().End();
       return true;
     case Op::open_:
-      call.Name("openat").AtCwd().Path().Flags().End(true);
-      return true;
     case Op::opendir_:
-      call.Name("openat").AtCwd().Path();
-      call.Flags(call.Has(Field::kFlags) ? "" : "O_DIRECTORY").End(true);
-      return true;
     case Op::create_:
-      call.Name("openat").AtCwd().Path().Flags("O_CREAT");
-      call.Octal(Field::kArgMode).End(true);
-      return true;
     case Op::tmpfile_:
-      call.Name("openat").AtCwd().Path().Flags("O_TMPFILE");
-      call.Octal(Field::kArgMode).End(true);
+      PutOpen(call, event.op);
       return true;
     case Op::read_:
-      call.Name("pread64").Fd().Data().Number(Field::kLength);
-      call.Number(Field::kOffset).End();
-      return true;
     case Op::write_:
-      call.Name("pwrite64").Fd().Data().Number(Field::kLength);
-      call.Number(Field::kOffset).End();
+      call.Name(event.op == Op::read_ ? "pread64" : "pwrite64").Fd().Data();
+      call.Number(Field::kLength).Number(Field::kOffset).End();
       return true;
     case Op::release_:
     case Op::releasedir_:
@@ -362,27 +392,14 @@ bool PutCall(const TableRow& row, Call& call) {
       call.Name("statfs").Path().Raw(row.failed() ? "0x1" : "{...}").End();
       return true;
     case Op::setxattr_:
-      call.Name("setxattr").Path().Text(event.xattr_name).Data();
-      call.Number(Field::kLength).Flags().End();
-      return true;
     case Op::getxattr_:
-      call.Name("getxattr").Path().Text(event.xattr_name).Data();
-      call.Number(Field::kLength).End();
-      return true;
     case Op::listxattr_:
-      call.Name("listxattr").Path().Data().Number(Field::kLength).End();
-      return true;
     case Op::removexattr_:
-      call.Name("removexattr").Path().Text(event.xattr_name).End();
+      PutXattr(event, call);
       return true;
-    case Op::access_: {
-      std::array<char, kMaxFlagText> mode;
-      char* const end = PutAccessMode(
-          mode.data(), static_cast<uint32_t>(call.Get(Field::kArgMode)));
-      call.Name("access").Path();
-      call.Raw({mode.data(), static_cast<size_t>(end - mode.data())}).End();
+    case Op::access_:
+      PutAccess(call);
       return true;
-    }
     case Op::getlk_:
     case Op::setlk_:
     case Op::flock_:
@@ -396,11 +413,7 @@ bool PutCall(const TableRow& row, Call& call) {
       call.Name("lseek").Fd().Signed(Field::kOffset).Flags().End();
       return true;
     case Op::copy_file_range_:
-      call.Name("copy_file_range").Fd();
-      call.Raw("[" + std::to_string(call.Get(Field::kOffset)) + "]");
-      call.Fd(Field::kFhOut);
-      call.Raw("[" + std::to_string(call.Get(Field::kOffsetOut)) + "]");
-      call.Number(Field::kLength).Raw("0").End();
+      PutCopy(call);
       return true;
     case Op::ioctl_:
       call.Name("ioctl").Fd().Hex(call.Get(Field::kCommand)).Raw("0x1").End();

@@ -95,6 +95,7 @@ class StracePass {
     Handler handler;
     int variant;
   };
+  static const Row kRows[];
   static const std::unordered_map<std::string_view, Row>& Rows();
 
   // --- Lines.

@@ -1,11 +1,7 @@
 // The C interface: tracefs_reader.h says what each call does. Nothing leaves
 // these functions but their results: what the library throws ends here.
-#include <errno.h>
 #include <fcntl.h>
 
-#include <array>
-#include <deque>
-#include <map>
 #include <memory>
 #include <new>
 #include <string>
@@ -14,13 +10,9 @@
 
 #include "tracefs/base/version.h"
 #include "tracefs/crypto/key_source.h"
-#include "tracefs/format/block_decoder.h"
 #include "tracefs/format/names.h"
-#include "tracefs/reader/arrow.h"
+#include "tracefs/reader/c_api_state.h"
 #include "tracefs/reader/fields.h"
-#include "tracefs/reader/process_view.h"
-#include "tracefs/reader/reader.h"
-#include "tracefs/reader/tracefs_reader.h"
 
 using tracefs::AsText;
 using tracefs::ByteSpan;
@@ -28,78 +20,10 @@ using tracefs::Result;
 using tracefs::Status;
 namespace format = tracefs::format;
 namespace reader = tracefs::reader;
-
-struct tracefs_options {
-  reader::ReaderOptions options;
-  std::string message;
-};
-
-struct tracefs_event {
-  const format::Record* record = nullptr;
-  size_t trace = 0;
-  void* state = nullptr;  // a State, that it is part of
-  // Texts that were asked for, where they do not stand in the block.
-  mutable std::array<tracefs::PathBuffer, 2> paths;
-  mutable std::deque<std::string> texts;
-};
-
-struct tracefs_report {
-  reader::Finding finding;
-  mutable std::string text;
-};
+using tracefs::c_api::Guarded;
+using tracefs::c_api::State;
 
 namespace {
-
-// What a reader and its streams have in common.
-struct State {
-  explicit State(const reader::ReaderOptions& options) : reader(options) {
-    event.state = this;
-  }
-
-  reader::Reader reader;
-  tracefs_event event;
-  format::Message message;
-  std::vector<tracefs_pipe> pipes;  // of the process record that came last
-  // Names that were handed out, with their NULs.
-  std::map<std::pair<size_t, uint32_t>, std::string> argument_names;
-  std::map<std::pair<size_t, uint32_t>, std::string> message_names;
-};
-
-template <typename Call>
-int Guarded(tracefs_options* options, Call call) noexcept {
-  if (options == nullptr) return TRACEFS_BAD_USE;
-  try {
-    const Status status = call(options->options);
-    if (status.ok()) return TRACEFS_ITEM;
-    options->message = status.message();
-    return tracefs::ExitStatus(status) == 3 ? TRACEFS_SYSTEM : TRACEFS_BAD_USE;
-  } catch (...) {
-    options->message = "out of memory";  // short: needs none
-    return TRACEFS_SYSTEM;
-  }
-}
-
-}  // namespace
-
-struct tracefs_reader {
-  std::shared_ptr<State> state;
-};
-
-namespace {
-
-template <typename Call>
-int Guarded(State* state, Call call) noexcept {
-  try {
-    return call(*state);
-  } catch (...) {
-    return state->reader.FailCode(TRACEFS_SYSTEM, "out of memory");
-  }
-}
-template <typename Call>
-int Guarded(tracefs_reader* handle, Call call) noexcept {
-  if (handle == nullptr) return TRACEFS_BAD_USE;
-  return Guarded(handle->state.get(), call);
-}
 
 State* StateOf(const tracefs_event* event) {
   return static_cast<State*>(event->state);
@@ -593,90 +517,6 @@ int tracefs_reader_next_argument(tracefs_reader* r, size_t* at,
 int tracefs_reader_next_block(tracefs_reader* r, tracefs_block* block) {
   return Guarded(r,
                  [=](State& state) { return state.reader.NextBlock(block); });
-}
-
-// --- Columns
-
-namespace {
-
-struct Stream {
-  std::shared_ptr<State> state;
-  reader::Batch::Specs specs;
-};
-
-Stream* StreamOf(ArrowArrayStream* stream) {
-  return static_cast<Stream*>(stream->private_data);
-}
-
-int ErrnoOf(int code) {
-  switch (code) {
-    case TRACEFS_SYSTEM:
-      return EIO;
-    case TRACEFS_CANCELLED:
-      return ECANCELED;
-    case TRACEFS_WAIT:
-      return EAGAIN;
-    default:
-      return EINVAL;
-  }
-}
-
-int StreamSchema(ArrowArrayStream* stream, ArrowSchema* out) {
-  try {
-    reader::ExportSchema(*StreamOf(stream)->specs, out);
-    return 0;
-  } catch (...) {
-    return ENOMEM;
-  }
-}
-
-int StreamNext(ArrowArrayStream* stream, ArrowArray* out) {
-  Stream* const s = StreamOf(stream);
-  *out = {};
-  try {
-    std::shared_ptr<reader::Batch> batch;
-    const int code = s->state->reader.NextBatch(s->specs, &batch);
-    if (code == TRACEFS_END) return 0;
-    if (code != TRACEFS_ITEM) return ErrnoOf(code);
-    reader::ExportBatch(std::move(batch), out);
-    return 0;
-  } catch (...) {
-    s->state->reader.FailCode(TRACEFS_SYSTEM, "out of memory");
-    return ENOMEM;
-  }
-}
-
-const char* StreamError(ArrowArrayStream* stream) {
-  return StreamOf(stream)->state->reader.message().c_str();
-}
-
-void StreamRelease(ArrowArrayStream* stream) {
-  delete StreamOf(stream);
-  stream->release = nullptr;
-}
-
-}  // namespace
-
-int tracefs_reader_columns(tracefs_reader* r, const char* columns,
-                           ArrowArrayStream* stream) {
-  return Guarded(r, [=](State& state) {
-    if (state.reader.status() < 0) return state.reader.status();
-    auto specs = reader::ParseColumns(columns == nullptr ? "" : columns);
-    if (!specs.ok()) {
-      return state.reader.FailCode(TRACEFS_BAD_USE, specs.status().message());
-    }
-    auto made = std::make_unique<Stream>();
-    made->state = r->state;
-    made->specs = std::make_shared<const std::vector<reader::ColumnSpec>>(
-        *std::move(specs));
-    *stream = {};
-    stream->get_schema = &StreamSchema;
-    stream->get_next = &StreamNext;
-    stream->get_last_error = &StreamError;
-    stream->release = &StreamRelease;
-    stream->private_data = made.release();
-    return static_cast<int>(TRACEFS_ITEM);
-  });
 }
 
 const char* tracefs_reader_version(void) {

@@ -244,27 +244,54 @@ std::string TotalsText(const ReceiverCounts& counts) {
          std::to_string(counts.removed) + " traces removed";
 }
 
+// Null: not wanted. Opened early: nobody can ask for a port later.
+Result<std::unique_ptr<MetricsServer>> OpenMetrics(const RecvOptions& options) {
+  if (options.metrics.empty()) return std::unique_ptr<MetricsServer>();
+  return MetricsServer::Open(options.metrics, options.metrics_group);
+}
+
+// None without --systemd.
+Result<std::vector<HandedSocket>> HandedTo(const RecvOptions& options) {
+  if (!options.systemd) return std::vector<HandedSocket>();
+  Result<std::vector<HandedSocket>> taken = TakeHandedSockets();
+  if (!taken.ok()) return taken.status();
+  if (taken->empty() && options.listen.empty()) {
+    return Status::Invalid(
+        "--systemd: no socket was handed over, and there is no --listen");
+  }
+  for (const HandedSocket& socket : *taken) {
+    if (socket.address.transport == net::Transport::kTls &&
+        options.tls.ca.empty()) {
+      return Status::Invalid(
+          "a socket for TLS was handed over: --ca, --cert and --tls-key are "
+          "needed");
+    }
+  }
+  return taken;
+}
+
+// After a hang-up. Null: they stay what they were.
+net::TlsContext* ReadAgain(int hang_up, Secrets& secrets,
+                           ReceiverCounts& counts) {
+  signalfd_siginfo info;
+  while (::read(hang_up, &info, sizeof info) > 0) {
+  }
+  if (Status s = secrets.Read(); !s.ok()) {
+    ++counts.failed_reloads;
+    Notify(NoticeId::kReloadFailed,
+           "certificates and keys stay as they were: " + s.message());
+    return nullptr;
+  }
+  ++counts.reloads;
+  Notify(NoticeId::kReloaded, "took certificates and keys anew");
+  return secrets.tls();
+}
+
 Status Run(const RecvOptions& options) {
   GiveMemoryBack();
   ServiceManager service = ServiceManager::FromEnvironment();
-  std::vector<HandedSocket> handed;
-  if (options.systemd) {
-    Result<std::vector<HandedSocket>> taken = TakeHandedSockets();
-    if (!taken.ok()) return taken.status();
-    handed = *std::move(taken);
-    if (handed.empty() && options.listen.empty()) {
-      return Status::Invalid(
-          "--systemd: no socket was handed over, and there is no --listen");
-    }
-    for (const HandedSocket& socket : handed) {
-      if (socket.address.transport == net::Transport::kTls &&
-          options.tls.ca.empty()) {
-        return Status::Invalid(
-            "a socket for TLS was handed over: --ca, --cert and --tls-key are "
-            "needed");
-      }
-    }
-  }
+  Result<std::vector<HandedSocket>> handed = HandedTo(options);
+  if (!handed.ok()) return handed.status();
   // Without certificates and keys there is nothing to take anew, and a hang-up
   // is that of a terminal.
   const bool reloads =
@@ -283,20 +310,6 @@ Status Run(const RecvOptions& options) {
   Secrets& secrets = **opened;
   CloseInheritedFiles();
   ReceiverCounts counts;
-  const auto reload = [&]() -> net::TlsContext* {
-    signalfd_siginfo info;
-    while (::read(hang_up.get(), &info, sizeof info) > 0) {
-    }
-    if (Status s = secrets.Read(); !s.ok()) {
-      ++counts.failed_reloads;
-      Notify(NoticeId::kReloadFailed,
-             "certificates and keys stay as they were: " + s.message());
-      return nullptr;
-    }
-    ++counts.reloads;
-    Notify(NoticeId::kReloaded, "took certificates and keys anew");
-    return secrets.tls();
-  };
   const auto beat = [&service](size_t /*senders*/) {
     service.Beat();
     static_cast<void>(LookAtHelpers());
@@ -304,28 +317,25 @@ Status Run(const RecvOptions& options) {
   StoppableOutput out(STDOUT_FILENO, stop.get());
   auto keeper = MakeKeeper(options, secrets.keys(), counts, out);
   if (!keeper.ok()) return keeper.status();
-  auto receiver = Receiver::Create({.listen = options.listen,
-                                    .handed = std::move(handed),
-                                    .limits = options.limits,
-                                    .tls = secrets.tls(),
-                                    .quiet = options.quiet,
-                                    .counts = &counts,
-                                    .on_tick = beat,
-                                    .reload_fd = hang_up.get(),
-                                    .on_reload = reload},
-                                   **keeper);
+  auto receiver = Receiver::Create(
+      {.listen = options.listen,
+       .handed = *std::move(handed),
+       .limits = options.limits,
+       .tls = secrets.tls(),
+       .quiet = options.quiet,
+       .counts = &counts,
+       .on_tick = beat,
+       .reload_fd = hang_up.get(),
+       .on_reload = [&] { return ReadAgain(hang_up.get(), secrets, counts); }},
+      **keeper);
   if (!receiver.ok()) return receiver.status();
-  std::unique_ptr<MetricsServer> metrics;
+  const auto metrics = OpenMetrics(options);
+  if (!metrics.ok()) return metrics.status();
   UniqueFd directory;  // for them
-  if (!options.metrics.empty()) {
-    auto made = MetricsServer::Open(options.metrics, options.metrics_group);
-    if (!made.ok()) return made.status();
-    metrics = std::move(*made);
-    if (!options.out.empty()) {
-      directory.Reset(
-          ::open(options.out.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-      if (!directory) return Status::System(errno, "'" + options.out + "'");
-    }
+  if (*metrics != nullptr && !options.out.empty()) {
+    directory.Reset(
+        ::open(options.out.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!directory) return Status::System(errno, "'" + options.out + "'");
   }
   std::unique_ptr<LogConnector> connector;  // outlives the log
   const auto log = Log::Open(LogOf(options), /*foreground=*/true, kName);
@@ -342,15 +352,15 @@ Status Run(const RecvOptions& options) {
                              });
   if (Status s = (*log)->Start(reconnect); !s.ok()) return s;
   (*log)->GoOn();
-  if (metrics != nullptr) {
-    if (Status s = metrics->Start(
+  if (*metrics != nullptr) {
+    if (Status s = (*metrics)->Start(
             [&] { return ReceiverMetrics(counts, directory.get()); },
             [&] { return ReceiverHealth(counts, MonotonicNs()); });
         !s.ok()) {
       return s;
     }
     std::fprintf(stderr, "tracefs-recv: metrics at %s\n",
-                 metrics->address().c_str());
+                 (*metrics)->address().c_str());
   }
   // Scripts wait for these lines.
   for (const std::string& address : (*receiver)->addresses()) {
@@ -360,7 +370,7 @@ Status Run(const RecvOptions& options) {
   service.TellReady("receives traces");
   Status status = (*receiver)->Run(stop.get());
   const ServiceManager::Patience patience(service);
-  if (metrics != nullptr) metrics->Stop();
+  if (*metrics != nullptr) (*metrics)->Stop();
   // A reader that has seen enough (head), and a signal while it was slow.
   if (status.error() == EPIPE || status.error() == ECANCELED) {
     status = Status::Ok();
@@ -370,12 +380,6 @@ Status Run(const RecvOptions& options) {
     Notify(NoticeId::kFailed, status.message());
   }
   return status;
-}
-
-// What RunFrom serves beside: nobody can ask for a port later.
-Result<std::unique_ptr<MetricsServer>> OpenMetrics(const RecvOptions& options) {
-  if (options.metrics.empty()) return std::unique_ptr<MetricsServer>();
-  return MetricsServer::Open(options.metrics, options.metrics_group);
 }
 
 // The libraries of brokers connect anew, with names and certificates: there is

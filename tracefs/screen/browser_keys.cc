@@ -8,6 +8,13 @@ namespace {
 
 using Kind = Key::Kind;
 
+Column SortedBy(char key) {
+  return key == 'c'   ? Column::kCount
+         : key == 't' ? Column::kTime
+         : key == 'e' ? Column::kErrors
+                      : Column::kBytes;
+}
+
 }  // namespace
 
 // While a text to find is typed.
@@ -157,19 +164,10 @@ Wish Browser::Command(std::string_view key) {
       page_ = Page::kOperations;
       return Wish::kFollow;
     case 'c':
-      sort_ = Column::kCount;
-      ascending_ = false;
-      break;
     case 't':
-      sort_ = Column::kTime;
-      ascending_ = false;
-      break;
     case 'e':
-      sort_ = Column::kErrors;
-      ascending_ = false;
-      break;
     case 'b':
-      sort_ = Column::kBytes;
+      sort_ = SortedBy(key[0]);
       ascending_ = false;
       break;
     case '<':
@@ -191,13 +189,9 @@ Wish Browser::Command(std::string_view key) {
       selected_id_.clear();
       break;
     case '+':
-      Fold(1);
-      break;
     case '-':
-      Fold(-1);
-      break;
     case '*':
-      Fold(0);
+      Fold(key[0] == '*' ? 0 : key[0] == '+' ? 1 : -1);
       break;
     case 'a':
       all_ = !all_;
