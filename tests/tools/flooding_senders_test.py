@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""Senders whom nobody knows flood a tracefs-recv: with traces, with files, with
-connections, and with what never comes to an end. What others sent stays, and
-they are served.
+"""Unknown senders flood a tracefs-recv: with traces, with files, with connections,
+and with what never comes to an end. What others sent stays, and they are served.
 
 Each address of 127/8 is another sender to the receiver.
 """
@@ -18,6 +17,7 @@ import time
 import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "support"))
+from checks import check, exit_status  # noqa: E402
 from certificates import make_certificates  # noqa: E402
 from receiver_process import (ACK, ForgedTraces, Receiver,  # noqa: E402
                               Refused, connect, frame_ends, hello, replies,
@@ -25,13 +25,6 @@ from receiver_process import (ACK, ForgedTraces, Receiver,  # noqa: E402
 
 FLOOD = "127.0.0.9"
 HONEST = "127.0.0.3"
-FAILURES = []
-
-
-def check(good, what):
-    print(("ok      " if good else "FAILED  ") + what, flush=True)
-    if not good:
-        FAILURES.append(what)
 
 
 def refused(function, *arguments):
@@ -239,7 +232,7 @@ def main():
     connections_are_left_for_others()
     another_address_cannot_take_a_trace_over()
     slow_ones_delay_nobody()
-    return 1 if FAILURES else 0
+    return exit_status()
 
 
 if __name__ == "__main__":

@@ -17,15 +17,11 @@ import tempfile
 import threading
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "support"))
+from checks import check, exit_status  # noqa: E402
+
 PATIENCE_S = 60
 SECRET = "correct horse"
-FAILURES = []
-
-
-def check(good, what):
-    print(("ok      " if good else "FAILED  ") + what, flush=True)
-    if not good:
-        FAILURES.append(what)
 
 
 class Server:
@@ -204,7 +200,7 @@ def main():
     a_password_stays_here_without_tls()
     a_password_goes_to_no_server_that_a_broker_names()
     whatever_it_says_a_receiver_ends_when_told()
-    return 1 if FAILURES else 0
+    return exit_status()
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ namespace tracefs {
 // the start). Uses the SSE 4.2 instruction where the processor has it.
 uint32_t Crc32c(ByteSpan bytes, uint32_t crc = 0);
 
-// That of `count` zero bytes, in the same time for any number of them.
+// The checksum of `count` zero bytes; the time does not depend on `count`.
 uint32_t Crc32cZeros(uint64_t count, uint32_t crc = 0);
 
 }  // namespace tracefs

@@ -48,7 +48,7 @@ struct Client {
 
   // It has sent at least one good block.
   bool proven() const { return frames && frames->next() > first; }
-  // Who it is, is certain.
+  // Its identity is certain.
   bool known() const {
     return transport == net::Transport::kTls
                ? !source.empty()

@@ -65,7 +65,7 @@ class Removal {
 
   void HoldEachTo(uint64_t limit) {
     for (const std::string& sender : Payers()) {
-      // Of those whom nobody can tell apart there is no share.
+      // Senders that cannot be told apart have no share.
       if (sender.empty()) continue;
       while (shares_.Of(sender) > limit && TakeOldest(sender)) {
       }

@@ -18,11 +18,11 @@ struct Place {
 // Of connections by number, later ones higher, the one that makes room for
 // `newcomer`, which is one of them; 0 if there is none that should.
 //
-// Whoever has sent nothing goes first. Then, of those who are known by their
-// address alone, whoever has more connections than the newcomer's address; a
-// newcomer that is known takes the place of any of them. Of those with most
-// connections the oldest goes. Who is known makes room for who is known and has
-// fewer.
+// Whoever has sent nothing goes first; then a sender that is known by its
+// address alone and has more connections than the newcomer's address. A
+// newcomer that is known takes the place of any such sender. Among those with
+// most connections the oldest goes. A known sender makes room for another known
+// one with fewer.
 uint64_t WhoMakesRoom(const std::map<uint64_t, Place>& places,
                       uint64_t newcomer);
 

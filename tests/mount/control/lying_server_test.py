@@ -328,6 +328,59 @@ def compare_writes_a_config(suite):
     every_owner(suite, "compare", answers, body)
 
 
+def reload_to_its_end(suite):
+    """`reload FILE` with answers that make sense, and lie in what they name."""
+    def answers(scene):
+        return {"compare": {"kept": [3], "removed": [4, 5], "added": [1],
+                            "filters": [{"tracer": 6, "as": 1,
+                                         "filter": scene.secret}],
+                            "config_file": scene.secret},
+                "check": {"files": [{"path": scene.trace, "kind": "new",
+                                     "sync": False}],
+                          "users": ["root"], "groups": [], "warnings": [],
+                          "secret": scene.files_that_it_names()},
+                "add": {"ids": [7], "warnings": [scene.secret]},
+                "set-filter": {"file": scene.secret},
+                "remove": {"files": scene.files_that_it_names()}}
+
+    def body(scene, options):
+        done = scene.ctl("reload", scene.config, *options)
+        scene.expect_nothing_obeyed("reload FILE")
+        asked = [one["command"] for one in scene.liar.requests()]
+        said.append((done.returncode, asked, done.stderr))
+
+    said = []
+    every_owner(suite, "whole", answers, body)
+    expect(any(status == 0 and asked[-1] == "remove"
+               for status, asked, _ in said), f"none came to its end: {said}")
+
+
+def notes_that_are_no_files(suite):
+    """`reload`: what lies where the mount noted its config holds nobody up."""
+    scene = Scene(suite, "note", 0, {"list": {"tracers": []}})
+    try:
+        notes = [path for place in ("/run/tracefs-configs",
+                                    "/tmp/tracefs-0-configs")
+                 for path in glob.glob(
+                     f"{place}/{device_of(scene.point)}.config")]
+        expect_equal(len(notes), 1, "notes of the mount")
+        for make in (os.mkfifo, os.mkdir,
+                     lambda path: os.symlink(scene.secret, path),
+                     lambda path: os.mknod(path, stat.S_IFSOCK | 0o600)):
+            if os.path.isdir(notes[0]):
+                os.rmdir(notes[0])
+            else:
+                os.unlink(notes[0])
+            make(notes[0])
+            done = scene.ctl("reload", timeout=60)
+            expect(done.returncode != 0 and SECRET not in done.stderr,
+                   f"{done.stdout}{done.stderr}")
+            scene.expect_nothing_obeyed("reload")
+        os.unlink(notes[0])
+    finally:
+        scene.end()
+
+
 def compare_picks_tracers_twice(suite):
     """The numbers of tracers: none twice, none that the config has not."""
     for number, added in enumerate(([1, 1], [2], [0], [-1], [1 << 40], ["1"],
@@ -712,6 +765,7 @@ def main():
     suite = Suite("lying-server", __doc__)
     for case in (check_names_files, list_names_a_config, list_names_a_folder,
                  compare_writes_a_config, compare_picks_tracers_twice,
+                 reload_to_its_end, notes_that_are_no_files,
                  prints_no_escapes, stays_within_bounds, all_is_of_ones_own,
                  acts_as_the_owner, root_acts_on_a_real_mount,
                  umount_needs_no_word, a_taken_name_is_no_obstacle,
