@@ -43,4 +43,24 @@ std::string SourceName(net::Transport transport, const PeerText& peer,
   return name + '.' + number;
 }
 
+Result<std::optional<net::Hello>> Client::AddToHello(
+    ByteSpan bytes, net::RefuseReason* reason) {
+  *reason = net::RefuseReason::kBadHello;
+  hello += AsText(bytes);
+  constexpr size_t kStart = 12;
+  if (hello.size() < kStart) return std::optional<net::Hello>();
+  const auto length = net::HelloLength(AsBytes(hello).first(kStart));
+  if (!length.ok()) return length.status();
+  if (hello.size() < *length) return std::optional<net::Hello>();
+  // A sender waits for the answer before it goes on.
+  if (hello.size() > *length) return Status::Invalid("more than HELLO came");
+  auto decoded = net::DecodeHello(AsBytes(hello));
+  hello = {};
+  if (decoded.ok()) return std::optional<net::Hello>(*std::move(decoded));
+  if (decoded.status().code() == StatusCode::kInvalid) {
+    *reason = net::RefuseReason::kVersion;
+  }
+  return decoded.status();
+}
+
 }  // namespace tracefs

@@ -46,6 +46,9 @@ struct Client {
   bool ended = false;   // the sender will send no more
   uint32_t events = 0;  // that epoll waits for
 
+  // HELLO, once it is whole. Or it is not to be, and for what reason.
+  Result<std::optional<net::Hello>> AddToHello(ByteSpan bytes,
+                                               net::RefuseReason* reason);
   // It has sent at least one good block.
   bool proven() const { return frames && frames->next() > first; }
   // Its identity is certain.

@@ -1,15 +1,12 @@
 #include "tracefs/recv/receiver.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <filesystem>
 #include <map>
 #include <unordered_map>
 #include <utility>
@@ -18,6 +15,8 @@
 #include "tracefs/base/notice.h"
 #include "tracefs/base/text_cursor.h"
 #include "tracefs/recv/client.h"
+#include "tracefs/recv/line_limit.h"
+#include "tracefs/recv/listening_sockets.h"
 #include "tracefs/recv/room.h"
 
 namespace tracefs {
@@ -34,7 +33,6 @@ constexpr int kTickMs = 100;
 constexpr auto kFarewell = milliseconds(1000);
 // What a client leaves unread is not much: one refusal and some numbers.
 constexpr size_t kMaxOutBytes = 4096;
-constexpr int kMaxLinesPerSecond = 20;
 
 // What is registered with epoll: clients have numbers from kFirstClient on.
 constexpr uint64_t kStopEvent = 0;
@@ -55,37 +53,22 @@ class EpollReceiver final : public Receiver {
   Status Start() {
     if (!epoll_) return Status::System(errno, "epoll");
     Register(keeper_.event_fd(), kKeeperEvent, EPOLLIN);
-    for (const net::Address& address : options_.listen) {
-      Result<UniqueFd> fd = Listen(address);
-      if (!fd.ok()) return fd.status();
-      Register((*fd).get(), kFirstListener + listeners_.size(), EPOLLIN);
-      listeners_.push_back(std::move(*fd));
-      if (address.is_unix()) sockets_.emplace_back(address.host);
+    if (Status s = listeners_.Open(options_.listen,
+                                   std::exchange(options_.handed, {}));
+        !s.ok()) {
+      return s;
     }
-    for (HandedSocket& socket : options_.handed) {
-      Register(socket.fd.get(), kFirstListener + listeners_.size(), EPOLLIN);
-      listeners_.push_back(std::move(socket.fd));
-      options_.listen.push_back(std::move(socket.address));
+    for (size_t i = 0; i < listeners_.size(); ++i) {
+      Register(listeners_.fd(i), kFirstListener + i, EPOLLIN);
     }
-    options_.handed.clear();
     if (options_.reload_fd >= 0) {
       Register(options_.reload_fd, kReloadEvent, EPOLLIN);
     }
     return Status::Ok();
   }
 
-  ~EpollReceiver() override {
-    for (const SocketFile& socket : sockets_) {
-      ::unlinkat(socket.folder.get(), socket.name.c_str(), 0);
-    }
-  }
-
   std::vector<std::string> addresses() const override {
-    std::vector<std::string> all;
-    for (size_t i = 0; i < listeners_.size(); ++i) {
-      all.push_back(ListenText(options_.listen[i], listeners_[i].get()));
-    }
-    return all;
+    return listeners_.Texts();
   }
 
   Status Run(int stop) override {
@@ -102,23 +85,14 @@ class EpollReceiver final : public Receiver {
   }
 
  private:
-  // The file of a Unix socket, to be found from within a sandbox, too.
-  struct SocketFile {
-    explicit SocketFile(const std::filesystem::path& path)
-        : folder(
-              ::open(path.has_parent_path() ? path.parent_path().c_str() : ".",
-                     O_PATH | O_DIRECTORY | O_CLOEXEC)),
-          name(path.filename()) {}
-    UniqueFd folder;
-    std::string name;
-  };
   using Clients = std::unordered_map<uint64_t, std::unique_ptr<Client>>;
 
-  void Register(int fd, uint64_t id, uint32_t events) const {
+  void Register(int fd, uint64_t id, uint32_t events,
+                int how = EPOLL_CTL_ADD) const {
     epoll_event event{};
     event.events = events;
     event.data.u64 = id;
-    static_cast<void>(::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event));
+    static_cast<void>(::epoll_ctl(epoll_.get(), how, fd, &event));
   }
 
   // One wait, and what it brought.
@@ -135,9 +109,8 @@ class EpollReceiver final : public Receiver {
       } else if (id == kKeeperEvent) {
         TakeKeeperEvents();
       } else if (id == kReloadEvent) {
-        if (net::TlsContext* const tls = options_.on_reload()) {
-          options_.tls = tls;
-        }
+        net::TlsContext* const tls = options_.on_reload();
+        if (tls != nullptr) options_.tls = tls;
       } else if (id < kFirstClient) {
         AcceptSome(id - kFirstListener);
       } else {
@@ -152,15 +125,14 @@ class EpollReceiver final : public Receiver {
   void AcceptSome(size_t listener) {
     // As with reads: others get their turn.
     for (int i = 0; i < 16; ++i) {
-      UniqueFd fd(::accept4(listeners_[listener].get(), nullptr, nullptr,
+      UniqueFd fd(::accept4(listeners_.fd(listener), nullptr, nullptr,
                             SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (!fd) {
-        // Out of descriptors: one that has shown nothing makes room, or all
-        // that wait for us would spin.
+        // Out of descriptors: without room, all that wait would make us spin.
         if (errno == EMFILE || errno == ENFILE) MakeRoom(0);
         return;
       }
-      Accept(options_.listen[listener], std::move(fd));
+      Accept(listeners_.address(listener), std::move(fd));
     }
   }
 
@@ -365,28 +337,14 @@ class EpollReceiver final : public Receiver {
   }
 
   bool TakeHello(Client& client, ByteSpan bytes) {
-    client.hello += AsText(bytes);
-    constexpr size_t kStart = 12;
-    if (client.hello.size() < kStart) return true;
-    const auto length = net::HelloLength(AsBytes(client.hello).first(kStart));
-    if (!length.ok()) {
-      Refuse(client, RefuseReason::kBadHello, length.status().message());
-      return false;
-    }
-    if (client.hello.size() < *length) return true;
-    // A sender waits for the answer before it goes on.
-    if (client.hello.size() > *length) {
-      Refuse(client, RefuseReason::kBadHello, "more than HELLO came");
-      return false;
-    }
-    const auto hello = net::DecodeHello(AsBytes(client.hello));
-    client.hello = {};
+    RefuseReason reason = RefuseReason::kBadHello;
+    const auto hello = client.AddToHello(bytes, &reason);
     if (!hello.ok()) {
-      const bool version = hello.status().code() == StatusCode::kInvalid;
-      Refuse(client, version ? RefuseReason::kVersion : RefuseReason::kBadHello,
-             hello.status().message());
+      Refuse(client, reason, hello.status().message());
       return false;
     }
+    if (!hello->has_value()) return true;
+    const format::Serial& serial = (*hello)->serial;
     std::string certificate;
     if (client.transport == net::Transport::kTls) {
       certificate = client.tls->PeerName(*client.stream);
@@ -399,7 +357,7 @@ class EpollReceiver final : public Receiver {
       client.peer.full += " (" + certificate + ")";
     }
     client.source =
-        SourceName(client.transport, client.peer, certificate, hello->serial);
+        SourceName(client.transport, client.peer, certificate, serial);
     if (client.transport == net::Transport::kTls &&
         clients_.size() > options_.limits.max_clients && !MakeRoom(client.id)) {
       client.source.clear();
@@ -412,10 +370,10 @@ class EpollReceiver final : public Receiver {
              "the sender of this trace has connected anew");
     }
     sources_[client.source] = client.id;
-    client.frames.emplace(hello->serial, 0, options_.limits.max_block_bytes);
+    client.frames.emplace(serial, 0, options_.limits.max_block_bytes);
     client.state = Client::State::kOpening;
-    client.serial = hello->serial;
-    keeper_.Open(client.id, client.source, *hello);
+    client.serial = serial;
+    keeper_.Open(client.id, client.source, **hello);
     return true;
   }
 
@@ -538,13 +496,20 @@ class EpollReceiver final : public Receiver {
                             ((wanted & POLLOUT) != 0 ? EPOLLOUT : 0U);
     if (events == client.events) return;
     client.events = events;
-    epoll_event event{};
-    event.events = events;
-    event.data.u64 = client.id;
-    ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, client.stream->fd(), &event);
+    Register(client.stream->fd(), client.id, events, EPOLL_CTL_MOD);
   }
 
   // --- Time.
+
+  // Whether it has been quiet for too long.
+  bool IsSlow(const Client& client, Clock::duration quiet) const {
+    if (client.state == Client::State::kStreaming) {
+      return client.frames->in_frame() && quiet > options_.limits.stall;
+    }
+    if (client.state == Client::State::kEnding) return quiet > kFarewell;
+    return client.state != Client::State::kOpening &&
+           quiet > options_.limits.greeting;
+  }
 
   Status Tick() {
     const auto now = Clock::now();
@@ -559,23 +524,7 @@ class EpollReceiver final : public Receiver {
     }
     std::vector<uint64_t> slow;
     for (const auto& [id, client] : clients_) {
-      const auto quiet = now - client->since;
-      switch (client->state) {
-        case Client::State::kHandshake:
-        case Client::State::kHello:
-          if (quiet > options_.limits.greeting) slow.push_back(id);
-          break;
-        case Client::State::kStreaming:
-          if (client->frames->in_frame() && quiet > options_.limits.stall) {
-            slow.push_back(id);
-          }
-          break;
-        case Client::State::kEnding:
-          if (quiet > kFarewell) slow.push_back(id);
-          break;
-        case Client::State::kOpening:
-          break;
-      }
+      if (IsSlow(*client, now - client->since)) slow.push_back(id);
     }
     for (const uint64_t id : slow) {
       Client& client = *clients_.at(id);
@@ -592,12 +541,16 @@ class EpollReceiver final : public Receiver {
     return keeper_.Tick();
   }
 
+  std::vector<uint64_t> Everyone() const {
+    std::vector<uint64_t> all;
+    for (const auto& [id, client] : clients_) all.push_back(id);
+    return all;
+  }
+
   void SayFarewell() {
     static_cast<void>(keeper_.Finish());
     TakeKeeperEvents();
-    std::vector<uint64_t> all;
-    for (const auto& [id, client] : clients_) all.push_back(id);
-    for (const uint64_t id : all) {
+    for (const uint64_t id : Everyone()) {
       const auto found = clients_.find(id);
       if (found == clients_.end() ||
           found->second->state == Client::State::kEnding) {
@@ -607,30 +560,13 @@ class EpollReceiver final : public Receiver {
     }
     const auto until = Clock::now() + kFarewell;
     while (!clients_.empty() && Clock::now() < until) Turn(kTickMs / 10);
-    all.clear();
-    for (const auto& [id, client] : clients_) all.push_back(id);
-    for (const uint64_t id : all) Drop(*clients_.at(id), "");
+    for (const uint64_t id : Everyone()) Drop(*clients_.at(id), "");
   }
 
-  // A line for the operator, but no more of them than anyone can read.
   void Say(NoticeId id, const Client& client, const std::string& what) {
     if (options_.quiet || what.empty()) return;
-    const auto now = Clock::now();
-    if (now - second_ >= std::chrono::seconds(1)) {
-      if (unsaid_ != 0) {
-        Notify(NoticeId::kSender,
-               "… " + std::to_string(unsaid_) + " more lines like these");
-      }
-      second_ = now;
-      lines_ = 0;
-      unsaid_ = 0;
-    }
-    if (++lines_ > kMaxLinesPerSecond) {
-      ++unsaid_;
-      return;
-    }
-    Notify(id, std::string(net::TransportName(client.transport)) + ':' +
-                   client.peer.full + ": " + what);
+    lines_.Say(id, std::string(net::TransportName(client.transport)) + ':' +
+                       client.peer.full + ": " + what);
   }
 
   ReceiverOptions options_;  // `handed` and `tls` change
@@ -638,8 +574,7 @@ class EpollReceiver final : public Receiver {
   ReceiverCounts own_counts_;
   ReceiverCounts& counts_;
   const UniqueFd epoll_;
-  std::vector<UniqueFd> listeners_;
-  std::vector<SocketFile> sockets_;
+  ListeningSockets listeners_;
   Clients clients_;
   std::map<std::string, size_t> of_peer_;    // connections
   std::map<std::string, uint64_t> sources_;  // traces and their clients
@@ -650,9 +585,7 @@ class EpollReceiver final : public Receiver {
   std::vector<uint64_t> paused_;   // clients that are looked at in a tick
   bool stopping_ = false;
   Clock::time_point last_tick_ = Clock::now();
-  Clock::time_point second_{};
-  int lines_ = 0;
-  uint64_t unsaid_ = 0;
+  LineLimit lines_;
 };
 
 }  // namespace
