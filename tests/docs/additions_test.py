@@ -33,7 +33,7 @@ drivers/assembly/touched_inodes.cc
 tracefs/feed/aggregate_lines.cc tracefs/feed/alarm_lines.cc
 tracefs/text/duration.cc tracefs/text/escape.cc
 tracefs/feed/feed_parts.cc tracefs/text/flag_names.cc
-tracefs/text/json_member.cc tracefs/export/jsonl.cc
+tracefs/text/json_writer.cc tracefs/export/jsonl.cc
 tracefs/text/output_buffer.cc tracefs/feed/process_lines.cc
 tracefs/export/text.cc tracefs/text/time_text.cc
 anonymize/fields.cc

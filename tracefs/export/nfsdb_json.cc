@@ -22,7 +22,7 @@
 #include "tracefs/export/packed.h"
 #include "tracefs/feed/feed_parts.h"
 #include "tracefs/text/escape.h"
-#include "tracefs/text/json_member.h"
+#include "tracefs/text/json_writer.h"
 #include "tracefs/text/spool.h"
 
 namespace tracefs {

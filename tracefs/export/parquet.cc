@@ -20,7 +20,7 @@
 #include "tracefs/export/parquet_file.h"
 #include "tracefs/export/summary.h"
 #include "tracefs/text/escape.h"
-#include "tracefs/text/json_member.h"
+#include "tracefs/text/json_writer.h"
 
 namespace tracefs {
 namespace {
@@ -169,11 +169,10 @@ Properties PropertiesOf(const ExportSummary& summary, const LeftOut& left_out) {
     properties.emplace_back("tracefs.filter", EscapedText(summary.filter));
   }
   std::string members;
-  for (const auto& [kind, count] : left_out.Kinds()) {
-    AppendJsonNumber(kind, count, &members);
-  }
+  JsonWriter json = JsonWriter::Within(&members);
+  for (const auto& [kind, count] : left_out.Kinds()) json.Put(kind, count);
   if (!members.empty()) {
-    properties.emplace_back("tracefs.left_out", "{" + members.substr(1) + "}");
+    properties.emplace_back("tracefs.left_out", "{" + members + "}");
   }
   return properties;
 }

@@ -10,7 +10,7 @@
 #include "tracefs/export/lanes.h"
 #include "tracefs/text/escape.h"
 #include "tracefs/text/flag_names.h"
-#include "tracefs/text/json_member.h"
+#include "tracefs/text/json_writer.h"
 
 namespace tracefs {
 namespace {

@@ -9,7 +9,7 @@
 #include "tracefs/base/version.h"
 #include "tracefs/tally/transfer.h"
 #include "tracefs/text/escape.h"
-#include "tracefs/text/json_member.h"
+#include "tracefs/text/json_writer.h"
 
 namespace tracefs {
 namespace {

@@ -1,7 +1,7 @@
 #include "tracefs/export/summary.h"
 
 #include "tracefs/text/escape.h"
-#include "tracefs/text/json_member.h"
+#include "tracefs/text/json_writer.h"
 
 namespace tracefs {
 namespace {

@@ -9,7 +9,6 @@
 #include "tracefs/text/duration.h"
 #include "tracefs/text/escape.h"
 #include "tracefs/text/flag_names.h"
-#include "tracefs/text/json_member.h"
 
 namespace tracefs {
 namespace {
@@ -43,24 +42,24 @@ std::string_view NameOfNumber(const AggregateKeyPart& part) {
 }
 
 void PutHistogram(std::string_view key, const HistogramRecord& histogram,
-                  std::string* out) {
+                  JsonWriter* json) {
   if (!histogram.present) return;
-  AppendJsonKey(key, out);
-  *out += "{\"sum\":" + std::to_string(histogram.sum);
-  AppendJsonNumber("max", histogram.max, out);
+  json->Open(key);
+  json->Put("sum", histogram.sum);
+  json->Put("max", histogram.max);
   for (const Share& share : kShares) {
-    AppendJsonNumber(share.name, histogram.Quantile(share.share), out);
+    json->Put(share.name, histogram.Quantile(share.share));
   }
-  *out += ",\"buckets\":[";
-  bool first = true;
+  json->OpenList("buckets");
   for (const format::HistogramBucketCount& bucket : histogram.buckets) {
-    if (!first) *out += ',';
-    first = false;
-    *out += '[' + std::to_string(tally::HistogramLow(bucket.bucket)) + ',' +
-            std::to_string(tally::HistogramHigh(bucket.bucket)) + ',' +
-            std::to_string(bucket.count) + ']';
+    json->OpenList();
+    json->Add(tally::HistogramLow(bucket.bucket));
+    json->Add(tally::HistogramHigh(bucket.bucket));
+    json->Add(bucket.count);
+    json->CloseList();
   }
-  *out += "]}";
+  json->CloseList();
+  json->Close();
 }
 
 }  // namespace
@@ -117,7 +116,7 @@ std::string AggregateText(const AggregateRecord& record) {
   return line;
 }
 
-void AppendAggregateKey(const AggregateRecord& record, std::string* line) {
+void PutAggregateKey(const AggregateRecord& record, JsonWriter* json) {
   for (const AggregateKeyPart& part : record.key) {
     const std::string_view label = AggregateKeyLabel(part.arg_id);
     if (label.empty()) continue;
@@ -126,27 +125,29 @@ void AppendAggregateKey(const AggregateRecord& record, std::string* line) {
     const bool text =
         AggregateKeyIsText(part.arg_id) || !NameOfNumber(part).empty();
     if (text) {
-      AppendJsonText(label, AggregateKeyText(part), line);
+      json->PutExact(label, AggregateKeyText(part));
     } else {
-      AppendJsonNumber(label, part.number, line);
+      json->Put(label, part.number);
     }
   }
 }
 
 std::string AggregateJson(const AggregateRecord& record) {
-  std::string line = "{\"ts\":" + std::to_string(record.real_to_ns);
-  AppendJsonNumber("from", record.real_from_ns, &line);
-  AppendJsonNumber("aggregate", record.aggregate, &line);
-  AppendJsonText("scope", record.total ? "total" : "period", &line);
-  if (record.other) line += ",\"other\":true";
-  AppendAggregateKey(record, &line);
-  AppendJsonNumber("count", record.count, &line);
-  if (record.missed != 0) AppendJsonNumber("missed", record.missed, &line);
-  if (record.errors) AppendJsonNumber("errors", *record.errors, &line);
-  if (record.bytes) AppendJsonNumber("bytes", *record.bytes, &line);
-  PutHistogram("latency", record.latency, &line);
-  PutHistogram("size", record.size, &line);
-  AppendJsonNumber("tracer", record.tracer_id, &line);
+  std::string line;
+  JsonWriter json(&line);
+  json.Put("ts", record.real_to_ns);
+  json.Put("from", record.real_from_ns);
+  json.Put("aggregate", record.aggregate);
+  json.Put("scope", record.total ? "total" : "period");
+  if (record.other) json.PutTrue("other");
+  PutAggregateKey(record, &json);
+  json.Put("count", record.count);
+  if (record.missed != 0) json.Put("missed", record.missed);
+  if (record.errors) json.Put("errors", *record.errors);
+  if (record.bytes) json.Put("bytes", *record.bytes);
+  PutHistogram("latency", record.latency, &json);
+  PutHistogram("size", record.size, &json);
+  json.Put("tracer", record.tracer_id);
   return line + "}\n";
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tracefs/format/aggregate.h"
+#include "tracefs/text/json_writer.h"
 
 namespace tracefs {
 
@@ -13,10 +14,9 @@ std::string AggregateKeyText(const format::AggregateKeyPart& part);
 // The key as text: the operation by its name, other parts as `label=value`.
 // "(other)" and "(all)" where there is none.
 std::string AggregateKeysText(const format::AggregateRecord& record);
-// The same as members of a JSON object, a comma before each; parts have the
-// names they have in operations.
-void AppendAggregateKey(const format::AggregateRecord& record,
-                        std::string* line);
+// The same as members of a JSON object; parts have the names they have in
+// operations.
+void PutAggregateKey(const format::AggregateRecord& record, JsonWriter* json);
 
 // Without the time, without a line end: what follows it in a listing.
 std::string AggregateText(const format::AggregateRecord& record);

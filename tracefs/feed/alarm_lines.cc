@@ -6,7 +6,7 @@
 #include "tracefs/text/duration.h"
 #include "tracefs/text/escape.h"
 #include "tracefs/text/flag_names.h"
-#include "tracefs/text/json_member.h"
+#include "tracefs/text/json_writer.h"
 
 namespace tracefs {
 namespace {
@@ -106,45 +106,42 @@ std::string AlarmText(const AlarmRecord& record) {
 }
 
 std::string AlarmJson(const AlarmRecord& record) {
-  std::string line = "{\"ts\":" + std::to_string(record.operation->real_ns);
-  AppendJsonText("alarm", record.title, &line);
-  AppendJsonNumber("rule", record.rule, &line);
+  std::string line;
+  JsonWriter json(&line);
+  json.Put("ts", record.operation->real_ns);
+  json.PutExact("alarm", record.title);
+  json.Put("rule", record.rule);
   if (!record.key.empty()) {
-    AppendJsonText("by", record.key, &line);
-    AppendJsonText("key", record.KeyValue(), &line);
+    json.PutExact("by", record.key);
+    json.PutExact("key", record.KeyValue());
   }
-  AppendJsonNumber("count", record.count, &line);
+  json.Put("count", record.count);
   if (record.limit != 0) {
-    AppendJsonNumber("limit", record.limit, &line);
-    AppendJsonNumber("window", record.window_ns, &line);
-    AppendJsonNumber("windows", record.windows, &line);
+    json.Put("limit", record.limit);
+    json.Put("window", record.window_ns);
+    json.Put("windows", record.windows);
   }
-  if (record.op) AppendJsonText("op", OpName(*record.op), &line);
+  if (record.op) json.PutExact("op", OpName(*record.op));
   ForEachNumber(*record.operation, [&](const FieldInfo& info, uint64_t value) {
     const std::string_view name = NameOfNumber(info.field, value);
     if (!name.empty()) {
-      AppendJsonText(info.json_key, name, &line);
+      json.PutExact(info.json_key, name);
     } else if (info.field == Field::kInferred) {
-      line += ",\"inferred\":true";
+      json.PutTrue("inferred");
     } else {
-      AppendJsonKey(info.json_key, &line);
-      line += Signed(info, value);
+      json.PutJson(info.json_key, Signed(info, value));
     }
   });
   ForEachText(*record.operation,
               [&](const FieldInfo& info, std::string_view value) {
-                AppendJsonText(info.json_key, value, &line);
+                json.PutExact(info.json_key, value);
               });
   if (!record.actions.empty()) {
-    AppendJsonKey("actions", &line);
-    line += '[';
-    for (const std::string_view action : record.actions) {
-      if (line.back() != '[') line += ',';
-      AppendJsonString(Utf8Text(action), &line);
-    }
-    line += ']';
+    json.OpenList("actions");
+    for (const std::string_view action : record.actions) json.Add(action);
+    json.CloseList();
   }
-  AppendJsonNumber("tracer", record.tracer_id, &line);
+  json.Put("tracer", record.tracer_id);
   return line + "}\n";
 }
 

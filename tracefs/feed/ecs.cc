@@ -57,16 +57,16 @@ class Ecs final : public FeedFormat {
  public:
   void Append(const format::Record& record, std::string* line) override {
     const FileEvent event(record);
-    JsonLine json(line);
+    JsonWriter json(line);
     Begin(record.real_ns, *record.trace, &json);
     json.Open("event");
     json.Put("kind", "event");
-    json.PutList("category", "file");
-    json.PutList("type", EventType(ActivityOf(record)));
+    PutWordList("category", "file", &json);
+    PutWordList("type", EventType(ActivityOf(record)), &json);
     json.Put("action", OpName(record.event.op));
     constexpr std::string_view kOutcome[] = {"unknown", "success", "failure"};
     json.Put("outcome", kOutcome[static_cast<size_t>(event.outcome)]);
-    json.PutField("duration", event, Field::kLatency);
+    PutField("duration", event, Field::kLatency, &json);
     Dataset(&json);
     json.Close();
     // After a rename the file is where it went.
@@ -81,22 +81,22 @@ class Ecs final : public FeedFormat {
       json.Close();
     }
     json.Open("tracefs");
-    json.PutOperation(event);
+    PutOperation(event, &json);
     if (!moved) json.PutIf("path2", event.path2);
     json.Close();
     json.End();
   }
 
   void AppendLoss(const FeedLoss& loss, std::string* line) override {
-    JsonLine json(line);
+    JsonWriter json(line);
     Begin(loss.real_ns, *loss.trace, &json);
     json.Put("message",
              std::to_string(loss.count) +
                  " operations were not recorded: " + std::string(loss.reason));
     json.Open("event");
     json.Put("kind", "pipeline_error");
-    json.PutList("category", "file");
-    json.PutList("type", "info");
+    PutWordList("category", "file", &json);
+    PutWordList("type", "info", &json);
     json.Put("action", "loss");
     json.Put("reason", loss.reason);
     Dataset(&json);
@@ -111,13 +111,13 @@ class Ecs final : public FeedFormat {
                    std::string* line) override {
     const format::Record& record = *alarm.operation;
     const FileEvent event(record);
-    JsonLine json(line);
+    JsonWriter json(line);
     Begin(record.real_ns, *record.trace, &json);
     json.Put("message", AlarmSentence(alarm));
     json.Open("event");
     json.Put("kind", "alert");
-    json.PutList("category", "intrusion_detection");
-    json.PutList("type", "info");
+    PutWordList("category", "intrusion_detection", &json);
+    PutWordList("type", "info", &json);
     json.Put("action", OpName(record.event.op));
     json.Put("severity", uint64_t{73});  // "high" to Elastic's own rules
     Dataset(&json);
@@ -132,16 +132,16 @@ class Ecs final : public FeedFormat {
     PutUser(event, &json);
     json.Open("tracefs");
     json.Put("count", alarm.count);
-    json.PutAlarm(alarm);
+    PutAlarm(alarm, &json);
     json.PutIf("path2", event.path2);
-    json.PutOperation(event);
+    PutOperation(event, &json);
     json.Close();
     json.End();
   }
 
  private:
   static void Begin(uint64_t real_ns, const format::TraceContext& trace,
-                    JsonLine* json) {
+                    JsonWriter* json) {
     json->Put("@timestamp", Rfc3339(real_ns, 9));
     json->Open("ecs");
     json->Put("version", kEcsVersion);
@@ -154,7 +154,7 @@ class Ecs final : public FeedFormat {
     json->Close();
   }
 
-  void Dataset(JsonLine* json) {
+  void Dataset(JsonWriter* json) {
     json->Put("module", "tracefs");
     json->Put("dataset", "tracefs.ops");
     json->Put("provider", "tracefs");
@@ -162,7 +162,7 @@ class Ecs final : public FeedFormat {
   }
 
   static void PutFile(std::string_view path, std::string_view original,
-                      const FileEvent& event, JsonLine* json) {
+                      const FileEvent& event, JsonWriter* json) {
     json->Open("file");
     json->PutIf("path", path);
     if (path.starts_with('/')) json->Put("directory", DirectoryOfPath(path));
@@ -171,13 +171,13 @@ class Ecs final : public FeedFormat {
       json->PutIf("extension", ExtensionOf(NameOfPath(path)));
     }
     json->PutIf("type", FileType(event.FileType()));
-    json->PutFieldText("inode", event, Field::kInode);
+    PutFieldText("inode", event, Field::kInode, json);
     if (event.Has(Field::kMode)) {
       json->Put("mode", Octal(event.Get(Field::kMode)));
     }
-    json->PutFieldText("uid", event, Field::kFuid);
-    json->PutFieldText("gid", event, Field::kFgid);
-    json->PutField("size", event, Field::kSize);
+    PutFieldText("uid", event, Field::kFuid, json);
+    PutFieldText("gid", event, Field::kFgid, json);
+    PutField("size", event, Field::kSize, json);
     if (event.record.event.op == Op::symlink_ ||
         event.record.event.op == Op::readlink_) {
       json->PutIf("target_path", event.record.event.target);
@@ -194,29 +194,29 @@ class Ecs final : public FeedFormat {
     json->Close();
   }
 
-  static void PutUser(const FileEvent& event, JsonLine* json) {
+  static void PutUser(const FileEvent& event, JsonWriter* json) {
     if (!event.Has(Field::kUid)) return;
     json->Open("user");
-    json->PutFieldText("id", event, Field::kUid);
+    PutFieldText("id", event, Field::kUid, json);
     if (event.Has(Field::kGid)) {
       json->Open("group");
-      json->PutFieldText("id", event, Field::kGid);
+      PutFieldText("id", event, Field::kGid, json);
       json->Close();
     }
     json->Close();
   }
 
-  static void PutProcess(const FileEvent& event, JsonLine* json) {
+  static void PutProcess(const FileEvent& event, JsonWriter* json) {
     const format::Record& record = event.record;
     if (!event.Has(Field::kPid) && !event.Has(Field::kTid) &&
         !record.HasText(Field::kComm)) {
       return;
     }
     json->Open("process");
-    json->PutField("pid", event, Field::kPid);
+    PutField("pid", event, Field::kPid, json);
     if (event.Has(Field::kTid)) {
       json->Open("thread");
-      json->PutField("id", event, Field::kTid);
+      PutField("id", event, Field::kTid, json);
       json->Close();
     }
     json->PutIf("name", record.Text(Field::kComm));

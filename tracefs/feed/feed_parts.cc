@@ -8,7 +8,6 @@
 #include "tracefs/base/clock.h"
 #include "tracefs/text/escape.h"
 #include "tracefs/text/flag_names.h"
-#include "tracefs/text/json_member.h"
 
 namespace tracefs {
 namespace {
@@ -64,111 +63,66 @@ std::string_view DirectoryOfPath(std::string_view path) {
   return path.substr(0, slash == 0 ? 1 : slash);
 }
 
-void JsonLine::Key(std::string_view key) {
-  if (!first_) out_ += ',';
-  first_ = false;
-  out_ += '"';
-  out_ += key;
-  out_ += "\":";
+void PutField(std::string_view key, const FileEvent& event, Field field,
+              JsonWriter* json) {
+  if (event.Has(field)) json->Put(key, event.Get(field));
 }
 
-void JsonLine::Open(std::string_view key) {
-  Key(key);
-  out_ += '{';
-  first_ = true;
+void PutFieldText(std::string_view key, const FileEvent& event, Field field,
+                  JsonWriter* json) {
+  if (event.Has(field)) json->Put(key, std::to_string(event.Get(field)));
 }
 
-void JsonLine::OpenList(std::string_view key) {
-  Key(key);
-  out_ += "[{";
-  first_ = true;
+void PutWordList(std::string_view key, std::string_view only_entry,
+                 JsonWriter* json) {
+  json->OpenList(key);
+  json->Add(only_entry);
+  json->CloseList();
 }
 
-void JsonLine::Put(std::string_view key, uint64_t value) {
-  Key(key);
-  out_ += std::to_string(value);
-}
-
-void JsonLine::PutSigned(std::string_view key, int64_t value) {
-  Key(key);
-  out_ += std::to_string(value);
-}
-
-void JsonLine::Put(std::string_view key, std::string_view text) {
-  Key(key);
-  AppendJsonString(Utf8Text(text), &out_);
-}
-
-void JsonLine::PutField(std::string_view key, const FileEvent& event,
-                        Field field) {
-  if (event.Has(field)) Put(key, event.Get(field));
-}
-
-void JsonLine::PutFieldText(std::string_view key, const FileEvent& event,
-                            Field field) {
-  if (event.Has(field)) Put(key, std::to_string(event.Get(field)));
-}
-
-void JsonLine::PutList(std::string_view key, std::string_view only_entry) {
-  Key(key);
-  out_ += "[\"";
-  out_ += only_entry;  // one of our own words: there is nothing to escape
-  out_ += "\"]";
-}
-
-void JsonLine::PutAlarm(const format::AlarmRecord& alarm) {
-  Put("rule", alarm.rule);
-  PutIf("by", alarm.key);
-  PutIf("key", alarm.KeyValue());
+void PutAlarm(const format::AlarmRecord& alarm, JsonWriter* json) {
+  json->Put("rule", alarm.rule);
+  json->PutIf("by", alarm.key);
+  json->PutIf("key", alarm.KeyValue());
   if (alarm.limit != 0) {
-    Put("limit", alarm.limit);
-    Put("window_ns", alarm.window_ns);
-    Put("windows", alarm.windows);
+    json->Put("limit", alarm.limit);
+    json->Put("window_ns", alarm.window_ns);
+    json->Put("windows", alarm.windows);
   }
   if (alarm.actions.empty()) return;
-  Key("actions");
-  out_ += '[';
-  for (const std::string_view action : alarm.actions) {
-    if (out_.back() != '[') out_ += ',';
-    AppendJsonString(Utf8Text(action), &out_);
-  }
-  out_ += ']';
+  json->OpenList("actions");
+  for (const std::string_view action : alarm.actions) json->Add(action);
+  json->CloseList();
 }
 
-void JsonLine::PutOperation(const FileEvent& event) {
-  Put("op", OpName(event.record.event.op));
-  Put("tracer", event.record.tracer_id);
-  PutField("duration_ns", event, Field::kLatency);
-  PutField("fh", event, Field::kFh);
-  PutField("offset", event, Field::kOffset);
-  PutField("length", event, Field::kLength);
-  PutField("flags", event, Field::kFlags);
-  PutField("mode", event, Field::kArgMode);
-  PutField("new_uid", event, Field::kNewUid);
-  PutField("new_gid", event, Field::kNewGid);
-  PutField("new_size", event, Field::kNewSize);
+void PutOperation(const FileEvent& event, JsonWriter* json) {
+  json->Put("op", OpName(event.record.event.op));
+  json->Put("tracer", event.record.tracer_id);
+  PutField("duration_ns", event, Field::kLatency, json);
+  PutField("fh", event, Field::kFh, json);
+  PutField("offset", event, Field::kOffset, json);
+  PutField("length", event, Field::kLength, json);
+  PutField("flags", event, Field::kFlags, json);
+  PutField("mode", event, Field::kArgMode, json);
+  PutField("new_uid", event, Field::kNewUid, json);
+  PutField("new_gid", event, Field::kNewGid, json);
+  PutField("new_size", event, Field::kNewSize, json);
   if (event.Has(Field::kResult)) {
-    PutSigned("result", static_cast<int64_t>(event.Get(Field::kResult)));
+    json->PutSigned("result", static_cast<int64_t>(event.Get(Field::kResult)));
   }
-  PutIf("errno", event.error);
-  PutIf("xattr", event.record.event.xattr_name);
-  PutIf("target", event.record.event.target);
+  json->PutIf("errno", event.error);
+  json->PutIf("xattr", event.record.event.xattr_name);
+  json->PutIf("target", event.record.event.target);
   if (event.Has(Field::kInferred) && event.Get(Field::kInferred) != 0) {
-    Put("inferred", uint64_t{1});
+    json->Put("inferred", uint64_t{1});
   }
-  if (event.record.event.before) Put("before", uint64_t{1});
+  if (event.record.event.before) json->Put("before", uint64_t{1});
   // The bytes of a name that is not UTF-8.
-  if (!IsUtf8(event.path)) PutBytes("path", event.path);
+  if (!IsUtf8(event.path)) json->PutBytes("path", event.path);
   for (const format::ExtraArgument& extra : event.record.extra) {
     const FieldInfo* const field = FieldByArgId(extra.id);
-    if (field != nullptr) PutBytes(field->json_key, AsText(extra.value));
+    if (field != nullptr) json->PutBytes(field->json_key, AsText(extra.value));
   }
-}
-
-void JsonLine::PutBytes(std::string_view key, std::string_view bytes) {
-  std::string base64(Base64Size(bytes.size()), '\0');
-  PutBase64(base64.data(), bytes);
-  Put(std::string(key) + "_b64", base64);
 }
 
 }  // namespace tracefs

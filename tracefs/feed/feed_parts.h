@@ -1,5 +1,5 @@
-// What the feeds have in common: an operation seen as a file event, JSON that
-// nests, times as text.
+// What the feeds have in common: an operation seen as a file event, its
+// members of JSON, times as text.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/format/record.h"
 #include "tracefs/text/escape.h"
+#include "tracefs/text/json_writer.h"
 #include "tracefs/text/time_text.h"
 
 namespace tracefs {
@@ -45,46 +46,17 @@ struct FileEvent {
 std::string_view NameOfPath(std::string_view path);
 std::string_view DirectoryOfPath(std::string_view path);
 
-// Writes one object, in order, with objects and arrays inside.
-class JsonLine {
- public:
-  explicit JsonLine(std::string* out) : out_(*out) { out_ += '{'; }
-
-  void Open(std::string_view key);  // an object
-  // A list of one object; closed by CloseList.
-  void OpenList(std::string_view key);
-  void CloseList() {
-    out_ += "}]";
-    first_ = false;
-  }
-  void Close() {
-    out_ += '}';
-    first_ = false;
-  }
-  void End() { out_ += '}'; }
-
-  void Put(std::string_view key, uint64_t value);
-  void PutSigned(std::string_view key, int64_t value);
-  void Put(std::string_view key, std::string_view text);
-  // Nothing if the text is empty.
-  void PutIf(std::string_view key, std::string_view text) {
-    if (!text.empty()) Put(key, text);
-  }
-  // The number of a field, if the event has it: as a number or as text.
-  void PutField(std::string_view key, const FileEvent& event, Field field);
-  void PutFieldText(std::string_view key, const FileEvent& event, Field field);
-  void PutList(std::string_view key, std::string_view only_entry);
-  // What a rule counted, and what was done.
-  void PutAlarm(const format::AlarmRecord& alarm);
-  // What no foreign schema has a place for: the operation as it is.
-  void PutOperation(const FileEvent& event);
-
- private:
-  void Key(std::string_view key);
-  void PutBytes(std::string_view key, std::string_view bytes);
-
-  std::string& out_;
-  bool first_ = true;
-};
+// The number of a field, if the event has it: as a number or as text.
+void PutField(std::string_view key, const FileEvent& event, Field field,
+              JsonWriter* json);
+void PutFieldText(std::string_view key, const FileEvent& event, Field field,
+                  JsonWriter* json);
+// A list of one of our own words.
+void PutWordList(std::string_view key, std::string_view only_entry,
+                 JsonWriter* json);
+// What a rule counted, and what was done.
+void PutAlarm(const format::AlarmRecord& alarm, JsonWriter* json);
+// What no foreign schema has a place for: the operation as it is.
+void PutOperation(const FileEvent& event, JsonWriter* json);
 
 }  // namespace tracefs

@@ -63,7 +63,7 @@ class Ocsf final : public FeedFormat {
     const FileEvent event(record);
     const Activity& activity =
         kActivities[static_cast<size_t>(ActivityOf(record))];
-    JsonLine json(line);
+    JsonWriter json(line);
     json.Put("class_uid", kClass);
     json.Put("class_name", "File System Activity");
     json.Put("category_uid", kCategory);
@@ -89,13 +89,13 @@ class Ocsf final : public FeedFormat {
     PutFile("file", event.path, event, &json);
     if (!event.path2.empty()) PutFile("file_result", event.path2, event, &json);
     json.Open("unmapped");
-    json.PutOperation(event);
+    PutOperation(event, &json);
     json.Close();
     json.End();
   }
 
   void AppendLoss(const FeedLoss& loss, std::string* line) override {
-    JsonLine json(line);
+    JsonWriter json(line);
     json.Put("class_uid", uint64_t{0});
     json.Put("category_uid", uint64_t{0});
     json.Put("activity_id", kOtherActivity);
@@ -117,7 +117,7 @@ class Ocsf final : public FeedFormat {
                    std::string* line) override {
     const format::Record& record = *alarm.operation;
     const FileEvent event(record);
-    JsonLine json(line);
+    JsonWriter json(line);
     json.Put("class_uid", kFinding);
     json.Put("class_name", "Detection Finding");
     json.Put("category_uid", uint64_t{2});
@@ -148,19 +148,21 @@ class Ocsf final : public FeedFormat {
     json.Close();
     json.Close();
     json.OpenList("evidences");
+    json.Open();
     PutActor(event, &json);
     PutFile("file", event.path, event, &json);
+    json.Close();
     json.CloseList();
     json.Open("unmapped");
-    json.PutAlarm(alarm);
+    PutAlarm(alarm, &json);
     json.PutIf("path2", event.path2);
-    json.PutOperation(event);
+    PutOperation(event, &json);
     json.Close();
     json.End();
   }
 
  private:
-  void PutMetadata(const format::TraceContext& trace, JsonLine* json) {
+  void PutMetadata(const format::TraceContext& trace, JsonWriter* json) {
     json->Open("metadata");
     json->Put("version", "1.3.0");
     json->Put("sequence", ++sequence_);
@@ -172,7 +174,7 @@ class Ocsf final : public FeedFormat {
     json->Close();
   }
 
-  static void PutDevice(const format::TraceContext& trace, JsonLine* json) {
+  static void PutDevice(const format::TraceContext& trace, JsonWriter* json) {
     const format::TraceHeader& header = trace.description.header;
     const std::string_view host = header.Get("host.name");
     json->Open("device");
@@ -187,14 +189,14 @@ class Ocsf final : public FeedFormat {
     json->Close();
   }
 
-  static void PutActor(const FileEvent& event, JsonLine* json) {
+  static void PutActor(const FileEvent& event, JsonWriter* json) {
     json->Open("actor");
     const bool has_process =
         event.Has(Field::kPid) || event.record.HasText(Field::kComm);
     if (has_process) {
       json->Open("process");
-      json->PutField("pid", event, Field::kPid);
-      json->PutField("tid", event, Field::kTid);
+      PutField("pid", event, Field::kPid, json);
+      PutField("tid", event, Field::kTid, json);
       json->PutIf("name", event.record.Text(Field::kComm));
       if (const std::string_view exe = event.record.Text(Field::kExe);
           !exe.empty()) {
@@ -208,7 +210,7 @@ class Ocsf final : public FeedFormat {
     }
     if (event.Has(Field::kUid)) {
       json->Open("user");
-      json->PutFieldText("uid", event, Field::kUid);
+      PutFieldText("uid", event, Field::kUid, json);
       json->Close();
     } else if (!has_process) {
       json->Put("app_name", "unknown");  // one of them must be there
@@ -217,7 +219,7 @@ class Ocsf final : public FeedFormat {
   }
 
   static void PutFile(std::string_view key, std::string_view path,
-                      const FileEvent& event, JsonLine* json) {
+                      const FileEvent& event, JsonWriter* json) {
     json->Open(key);
     json->Put("name", path.empty() ? "unknown" : NameOfPath(path));
     json->PutIf("path", path);
@@ -225,11 +227,11 @@ class Ocsf final : public FeedFormat {
       json->Put("parent_folder", DirectoryOfPath(path));
     }
     json->Put("type_id", TypeId(event.FileType()));
-    json->PutFieldText("uid", event, Field::kInode);
-    json->PutField("size", event, Field::kSize);
+    PutFieldText("uid", event, Field::kInode, json);
+    PutField("size", event, Field::kSize, json);
     if (event.Has(Field::kFuid)) {
       json->Open("owner");
-      json->PutFieldText("uid", event, Field::kFuid);
+      PutFieldText("uid", event, Field::kFuid, json);
       json->Close();
     }
     if (event.Has(Field::kMtime)) {

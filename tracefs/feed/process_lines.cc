@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "tracefs/text/escape.h"
-#include "tracefs/text/json_member.h"
+#include "tracefs/text/json_writer.h"
 
 namespace tracefs {
 namespace {
@@ -105,35 +105,26 @@ bool IsFlagKey(std::string_view key) {
 }
 
 // An array of texts; as KEY_b64, of base64, if one of them is not UTF-8.
-void AppendJsonList(std::string_view key, std::string_view list,
-                    std::string* line) {
+void PutTextList(std::string_view key, std::string_view list,
+                 JsonWriter* json) {
   const bool utf8 = IsUtf8(list);
-  AppendJsonKey(utf8 ? std::string(key) : std::string(key) + "_b64", line);
-  *line += '[';
+  json->OpenList(utf8 ? std::string(key) : std::string(key) + "_b64");
   ForEachListed(list, [&](std::string_view text) {
-    if (line->back() != '[') *line += ',';
-    if (utf8) {
-      AppendJsonString(text, line);
-      return;
-    }
-    std::string value(Base64Size(text.size()), '\0');
-    PutBase64(value.data(), text);
-    *line += '"' + value + '"';
+    utf8 ? json->Add(text) : json->AddBytes(text);
   });
-  *line += ']';
+  json->CloseList();
 }
 
-void AppendJsonPipes(const std::vector<PipeEnd>& pipes, std::string* line) {
-  AppendJsonKey("pipes", line);
-  *line += '[';
+void PutPipes(const std::vector<PipeEnd>& pipes, JsonWriter* json) {
+  json->OpenList("pipes");
   for (const PipeEnd& pipe : pipes) {
-    if (line->back() != '[') *line += ',';
-    *line += "{\"fd\":" + std::to_string(pipe.fd) +
-             ",\"inode\":" + std::to_string(pipe.inode) + ",\"access\":\"";
-    *line += AccessName(pipe.access);
-    *line += "\"}";
+    json->Open();
+    json->Put("fd", pipe.fd);
+    json->Put("inode", pipe.inode);
+    json->Put("access", AccessName(pipe.access));
+    json->Close();
   }
-  *line += ']';
+  json->CloseList();
 }
 
 }  // namespace
@@ -204,29 +195,30 @@ std::string ProcessText(const ProcessRecord& record) {
 }
 
 std::string ProcessJson(const ProcessRecord& record) {
-  std::string line = "{\"ts\":" + std::to_string(record.real_ns);
-  AppendJsonText("process", ProcessKindName(record.kind), &line);
+  std::string line;
+  JsonWriter json(&line);
+  json.Put("ts", record.real_ns);
+  json.PutExact("process", ProcessKindName(record.kind));
   ForEachMember(
       record,
       [&](std::string_view key, uint64_t value) {
         if (IsFlagKey(key)) {
-          AppendJsonKey(key, &line);
-          line += "true";
+          json.PutTrue(key);
           return;
         }
-        AppendJsonNumber(key, value, &line);
+        json.Put(key, value);
       },
       [&](std::string_view key, std::string_view value) {
-        AppendJsonText(key, value, &line);
+        json.PutExact(key, value);
       },
       [&](std::string_view key, std::string_view list) {
         if (key == "pipes") {
-          AppendJsonPipes(record.pipes, &line);
+          PutPipes(record.pipes, &json);
         } else {
-          AppendJsonList(key, list, &line);
+          PutTextList(key, list, &json);
         }
       });
-  AppendJsonNumber("tracer", record.tracer_id, &line);
+  json.Put("tracer", record.tracer_id);
   return line + "}\n";
 }
 

@@ -8,7 +8,7 @@
 
 #include "tracefs/text/duration.h"
 #include "tracefs/text/escape.h"
-#include "tracefs/text/json_member.h"
+#include "tracefs/text/json_writer.h"
 
 namespace tracefs::query {
 namespace {
@@ -65,21 +65,19 @@ std::string Exact(const TableColumn& column, const Value& value) {
 }
 
 void AppendObject(const Table& table, const Row& row, std::string* out) {
-  std::string members;
+  JsonWriter json(out);
   for (size_t i = 0; i < row.size(); ++i) {
     const TableColumn& column = table.columns[i];
     if (!row[i].present) continue;
     // The line `other` says so in place of a number, too.
     const bool text = column.unit == Unit::kText || !row[i].text.empty();
     if (text) {
-      AppendJsonText(column.Key(), row[i].text, &members);
-      continue;
+      json.PutExact(column.Key(), row[i].text);
+    } else {
+      json.PutJson(column.Key(), Exact(column, row[i]));
     }
-    AppendJsonKey(column.Key(), &members);
-    members += Exact(column, row[i]);
   }
-  // The first comma separates nothing.
-  *out += '{' + (members.empty() ? members : members.substr(1)) + '}';
+  json.End();
 }
 
 std::string MarkdownText(std::string_view text) {

@@ -10,7 +10,7 @@
 #include "tracefs/build/compilation.h"
 #include "tracefs/feed/feed_parts.h"
 #include "tracefs/text/escape.h"
-#include "tracefs/text/json_member.h"
+#include "tracefs/text/json_writer.h"
 
 namespace tracefs {
 namespace {

@@ -7,7 +7,7 @@
 #include "tracefs/feed/feed_parts.h"
 #include "tracefs/text/duration.h"
 #include "tracefs/text/escape.h"
-#include "tracefs/text/json_member.h"
+#include "tracefs/text/json_writer.h"
 
 namespace tracefs {
 namespace {

@@ -14,7 +14,7 @@
 #include "tracefs/text/decimal.h"
 #include "tracefs/text/duration.h"
 #include "tracefs/text/escape.h"
-#include "tracefs/text/json_member.h"
+#include "tracefs/text/json_writer.h"
 
 namespace tracefs {
 namespace {
@@ -66,15 +66,6 @@ std::string ValueText(std::string_view value) {
     text += (many ? "\n    " : "") + TerminalText(line);
   }
   return text;
-}
-
-// ,"key": or ,"key_b64": and the value. Keys, too, are from the trace.
-std::string JsonMember(std::string_view key, std::string_view text) {
-  const std::string quoted = JsonString(key);
-  std::string out;
-  AppendJsonText(std::string_view(quoted).substr(1, quoted.size() - 2), text,
-                 &out);
-  return out;
 }
 
 struct Losses {
@@ -136,23 +127,24 @@ std::string DescribeTrace(const format::TraceReader& trace, TimeStyle style) {
 std::string DescribeTraceAsJson(const format::TraceReader& trace) {
   const format::Preamble& preamble = trace.preamble();
   const format::TraceHeader& header = trace.description().header;
-  std::string text = "{";
-  text += JsonMember("trace", trace.context().name).substr(1);
-  text += ",\"format_version\":" + std::to_string(preamble.format_version);
-  text +=
-      ",\"min_reader_version\":" + std::to_string(preamble.min_reader_version);
-  text += JsonMember("serial", format::SerialText(preamble.serial));
-  text += JsonMember("chain", preamble.chain);
-  text += ",\"tracer\":" + std::to_string(header.tracer_id);
-  if (trace.description().has_clock) {
-    text += ",\"ts\":" + std::to_string(header.clock.real_ns);
-  }
-  std::string properties;
+  std::string text;
+  JsonWriter json(&text);
+  json.PutExact("trace", trace.context().name);
+  json.Put("format_version", preamble.format_version);
+  json.Put("min_reader_version", preamble.min_reader_version);
+  json.PutExact("serial", format::SerialText(preamble.serial));
+  json.PutExact("chain", preamble.chain);
+  json.Put("tracer", header.tracer_id);
+  if (trace.description().has_clock) json.Put("ts", header.clock.real_ns);
+  json.Open("properties");
   for (const auto& [key, value] : header.properties) {
-    properties += JsonMember(key, value);
+    // Keys, too, are from the trace.
+    const std::string quoted = JsonString(key);
+    json.PutExact(std::string_view(quoted).substr(1, quoted.size() - 2), value);
   }
-  if (!properties.empty()) properties.erase(0, 1);
-  return text + ",\"properties\":{" + properties + "}}\n";
+  json.Close();
+  json.End();
+  return text + "\n";
 }
 
 void OpStats::Add(const Record& record) {
@@ -192,14 +184,14 @@ void OpStats::AddCounts(size_t trace, const format::AggregateRecord& record,
 OpStats::Row& OpStats::Lines::At(const format::AggregateRecord& record) {
   std::string name = AggregateKeysText(record);
   std::string members;
-  AppendAggregateKey(record, &members);
+  JsonWriter json = JsonWriter::Within(&members);
+  PutAggregateKey(record, &json);
   if (lines_.size() >= kMost && !places_.contains(name)) {
     name = "(other)";
-    members = ",\"other\":true";
+    members = "\"other\":true";
   }
   const auto [at, fresh] = places_.try_emplace(name, lines_.size());
   if (fresh) {
-    if (!members.empty()) members = members.substr(1) + ",";
     lines_.push_back({std::move(name), std::move(members), {}});
   }
   return lines_[at->second].row;
@@ -210,7 +202,7 @@ std::vector<OpStats::Line> OpStats::OfOperations() const {
   for (size_t i = 0; i < kOpCount; ++i) {
     if (rows_[i].count == 0 && rows_[i].before == 0) continue;
     const std::string name(OpName(static_cast<Op>(i)));
-    lines.push_back({name, "\"op\":\"" + name + "\",", rows_[i]});
+    lines.push_back({name, "\"op\":\"" + name + "\"", rows_[i]});
   }
   return lines;
 }
@@ -307,16 +299,17 @@ void OpStats::AddJson(const std::vector<Line>& lines, const std::string& more,
                       std::string* text) {
   for (const auto& [name, members, row] : lines) {
     std::string head = more + members;
-    if (!head.empty()) head.pop_back();
+    if (head.ends_with(',')) head.pop_back();
     *text += "{" + head;
-    AppendJsonNumber("count", row.count, text);
-    AppendJsonNumber("errors", row.errors, text);
-    AppendJsonNumber("bytes", row.bytes, text);
+    JsonWriter json = JsonWriter::Within(text);
+    json.Put("count", row.count);
+    json.Put("errors", row.errors);
+    json.Put("bytes", row.bytes);
     if (row.timed != 0) {
-      AppendJsonNumber("dur_total", row.time_ns, text);
-      AppendJsonNumber("dur_max", row.max_ns, text);
+      json.Put("dur_total", row.time_ns);
+      json.Put("dur_max", row.max_ns);
     }
-    if (row.before != 0) AppendJsonNumber("before", row.before, text);
+    if (row.before != 0) json.Put("before", row.before);
     *text += "}\n";
   }
 }
@@ -343,12 +336,13 @@ std::string OpStats::JsonLines(
                std::to_string(count);
   }
   text += "{\"lost\":{" + reasons + "}";
-  AppendJsonNumber("alarms", losses.alarms, &text);
-  AppendJsonNumber("unreadable_blocks", losses.unreadable_blocks, &text);
-  AppendJsonNumber("missing_blocks", losses.missing_blocks, &text);
-  AppendJsonNumber("missing_operations", losses.missing_events, &text);
-  AppendJsonNumber("damaged_bytes", losses.damaged_bytes, &text);
-  AppendJsonNumber("cut_bytes", losses.cut_bytes, &text);
+  JsonWriter json = JsonWriter::Within(&text);
+  json.Put("alarms", losses.alarms);
+  json.Put("unreadable_blocks", losses.unreadable_blocks);
+  json.Put("missing_blocks", losses.missing_blocks);
+  json.Put("missing_operations", losses.missing_events);
+  json.Put("damaged_bytes", losses.damaged_bytes);
+  json.Put("cut_bytes", losses.cut_bytes);
   return text + "}\n";
 }
 
