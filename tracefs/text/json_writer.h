@@ -10,10 +10,10 @@ namespace tracefs {
 
 // "text", which must be UTF-8.
 void AppendJsonString(std::string_view text, std::string* out);
-// "text", with U+FFFD for bytes that are not UTF-8.
+// "text"; bytes that are not UTF-8 are \xNN in it.
 std::string JsonString(std::string_view text);
 
-// Keys have nothing to escape. Texts have U+FFFD for bytes that are not UTF-8.
+// Keys have nothing to escape. Bytes that are not UTF-8 are \xNN in texts.
 class JsonWriter {
  public:
   // Begins an object, which End() ends.
