@@ -133,6 +133,8 @@ class MountRun {
 
   std::unique_ptr<ConfigSteering> steering_;  // null: its config is a file
   bool reloads_ = false;
+  // A dead mount is there, and this one takes its place.
+  bool replaces_ = false;
   std::unique_ptr<Watchdog> watchdog_;
   const ReconnectWhileHere reconnect_{log_};
   ServiceManager service_;

@@ -64,14 +64,13 @@ Status MountRun::Prepare() {
   if (!steered.ok()) return steered.status();
   steering_ = *std::move(steered);
   if (feed_ == nullptr) {
-    if (Status s = RemoveDeadMounts(given_.mount_point,
-                                    [this] { return MayFailClosed(options_); });
-        !s.ok()) {
-      return s;
-    }
+    const Result<bool> left = RemoveDeadMounts(
+        given_.mount_point, [this] { return MayFailClosed(options_); });
+    if (!left.ok()) return left.status();
+    replaces_ = *left;
   }
   if (Status s = CheckIsThere(given_.source); !s.ok()) return s;
-  if (feed_ == nullptr) {
+  if (feed_ == nullptr && !replaces_) {
     if (Status s = CheckNotMountedTwice(given_.source, given_.mount_point);
         !s.ok()) {
       return s;
@@ -117,7 +116,9 @@ Status MountRun::PlanOutputs() {
 }
 
 Status MountRun::OpenTree() {
-  Result<Source> source = OpenSource(given_.source, given_.mounts_below);
+  Result<Source> source =
+      OpenSource(given_.source, given_.mounts_below,
+                 replaces_ ? given_.mount_point : std::string());
   if (!source.ok()) return source.status();
   source_ = *std::move(source);
   options_.source = Resolved(given_.source);
@@ -214,7 +215,7 @@ Status MountRun::Mount() {
   named_ = *std::move(named);
   options_.mount_point = named_.mount_point;
   Result<std::unique_ptr<Session>> session =
-      Session::Mount(options_, transport_, *fs_, *watchdog_);
+      Session::Mount(options_, transport_, *fs_, *watchdog_, replaces_);
   if (!session.ok()) return session.status();
   session_ = *std::move(session);
   DescribeMount();

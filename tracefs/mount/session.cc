@@ -18,6 +18,7 @@
 
 #include "tracefs/base/notice.h"
 #include "tracefs/base/thread.h"
+#include "tracefs/mount/dead_mount.h"
 
 namespace tracefs {
 namespace {
@@ -61,12 +62,19 @@ sigset_t WatchedSignals() {
 
 }  // namespace
 
-Result<Source> OpenSource(const std::string& path, bool below) {
+Result<Source> OpenSource(const std::string& path, bool below,
+                          const std::string& dead_at) {
   Source source;
   const unsigned recursive = below ? AT_RECURSIVE : 0;
-  source.fd.Reset(static_cast<int>(
-      ::syscall(SYS_open_tree, AT_FDCWD, path.c_str(),
-                OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | recursive)));
+  const unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | recursive;
+  if (dead_at.empty()) {
+    source.fd.Reset(static_cast<int>(
+        ::syscall(SYS_open_tree, AT_FDCWD, path.c_str(), flags)));
+  } else {
+    Result<UniqueFd> clone = CloneBelowDeadMount(dead_at, path, flags);
+    if (!clone.ok()) return clone.status();
+    source.fd = *std::move(clone);
+  }
   source.cloned = source.fd.valid();
   struct statvfs own;
   if (source.cloned && ::fstatvfs(source.fd.get(), &own) == 0) {
@@ -102,8 +110,9 @@ void SetSourceFlags(const Source& source, const MountFlags& flags) {
 
 Result<std::unique_ptr<Session>> Session::Mount(
     const MountOptions& options, const TransportChoice& transport,
-    FileSystem& fs, Watchdog& watchdog) {
+    FileSystem& fs, Watchdog& watchdog, bool replaces) {
   std::unique_ptr<Session> session(new Session(watchdog));
+  session->replaces_ = replaces;
   char resolved[PATH_MAX];
   if (::realpath(options.mount_point.c_str(), resolved) == nullptr) {
     return Status::System(errno, "mount point '" + options.mount_point + "'");
@@ -138,25 +147,39 @@ Result<std::unique_ptr<Session>> Session::Mount(
   if (session->session_ == nullptr) {
     return Status::Invalid("libfuse refused the options -o " + joined);
   }
-  if (fuse_session_mount(session->session_, resolved) != 0) {
-    const int error = errno;
-    return Status::System(error != 0 ? error : EPERM,
-                          "mounting at '" + session->mount_point_ + "'");
-  }
+  if (Status s = session->MountThere(); !s.ok()) return s;
   if (Status s = watchdog.Guard(resolved); !s.ok()) {
-    fuse_session_unmount(session->session_);
+    if (!replaces) fuse_session_unmount(session->session_);
     return s.Prefixed("watchdog");
   }
   session->mounted_ = true;
+  if (replaces) {
+    if (Status s = session->StayShut(); !s.ok()) return s;
+  }
   fs.SetSession(session->session_);
   return session;
+}
+
+Status Session::MountThere() {
+  const auto mount_at = [this](const std::string& place) {
+    if (fuse_session_mount(session_, place.c_str()) == 0) return Status::Ok();
+    const int error = errno;
+    return Status::System(error != 0 ? error : EPERM,
+                          "mounting at '" + mount_point_ + "'");
+  };
+  if (!replaces_) return mount_at(mount_point_);
+  const Result<PlaceAside> aside = PlaceAside::Make();
+  if (!aside.ok()) return aside.status();
+  if (Status s = mount_at(aside->path()); !s.ok()) return s;
+  return ReplaceDeadMount(*aside, mount_point_);
 }
 
 Session::~Session() {
   if (session_ == nullptr) return;
   // First the connection, so that nobody waits for an answer any more.
   fuse_session_destroy(session_);
-  const bool shut = stays_shut_.load() && served_.load() && !signalled_.load();
+  const bool shut =
+      stays_shut_.load() && (served_.load() || replaces_) && !signalled_.load();
   if (mounted_ && !shut) (void)watchdog_.Unmount(/*lazy=*/true);
 }
 

@@ -22,8 +22,10 @@ struct Source {
   bool cloned = false;
   unsigned long flags = 0;  // ST_… of its own mount
 };
-// `below`: with what is mounted below it, where it is cloned.
-Result<Source> OpenSource(const std::string& path, bool below = false);
+// `below`: with what is mounted below it, where it is cloned. `dead_at`, if not
+// empty: as if the dead mounts there were away (dead_mount.h).
+Result<Source> OpenSource(const std::string& path, bool below = false,
+                          const std::string& dead_at = "");
 // Keeps access times in our clone as `flags` have it; nothing without a clone.
 void SetSourceFlags(const Source& source, const MountFlags& flags);
 
@@ -35,10 +37,12 @@ class Session {
   static void BlockSignals();
 
   // Mounts, and gives the mount into the care of `watchdog`, through which it
-  // is undone. Both outlive the session.
+  // is undone. Both outlive the session. `replaces`: a dead mount is there that
+  // keeps shut what lies below, and this one takes its place and its duty; it
+  // stays even where it does not come to be served.
   static Result<std::unique_ptr<Session>> Mount(
       const MountOptions& options, const TransportChoice& transport,
-      FileSystem& fs, Watchdog& watchdog);
+      FileSystem& fs, Watchdog& watchdog, bool replaces = false);
   ~Session();
 
   // Agrees with the kernel on how they talk: what fails here fails the mount.
@@ -92,11 +96,14 @@ class Session {
   void WatchSignals(const std::function<void()>& on_usr2,
                     const std::function<bool()>& hangs);
   void UnmountAnyway();
+  // Mounts at mount_point_, or in the place of what is dead there.
+  Status MountThere();
 
   Watchdog& watchdog_;
   std::string mount_point_;
   fuse_session* session_ = nullptr;
   bool mounted_ = false;
+  bool replaces_ = false;
   bool uring_ = false;  // requests come through rings, if the kernel agrees
   std::function<void()> on_hang_up_;
   std::function<void()> on_each_second_;

@@ -3,10 +3,14 @@
 not in the way of the next one."""
 
 import errno
+import itertools
 import os
 import signal
 import subprocess
 import sys
+import threading
+import time
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..",
                                 "support"))
@@ -74,14 +78,16 @@ class Place:
         wait_until(lambda: not os.path.exists(f"/proc/{pid}"), "its end")
         self.expect_dead()
 
-    def expect_dead(self):
-        expect(self.point in mount_points(), "the mount is gone")
+    def is_dead(self):
         try:
             os.listdir(self.point)
-            dead = False
+            return False
         except OSError as error:
-            dead = error.errno in (errno.ENOTCONN, errno.ECONNABORTED)
-        expect(dead, "the mount is not dead")
+            return error.errno in (errno.ENOTCONN, errno.ECONNABORTED)
+
+    def expect_dead(self):
+        expect(self.point in mount_points(), "the mount is gone")
+        expect(self.is_dead(), "the mount is not dead")
 
     def expect_served(self, run):
         expect_equal(run.returncode, 0, run.stderr)
@@ -140,10 +146,105 @@ def without_its_watchdog(suite):
         place.clean()
 
 
-def what_stays_shut(suite):
-    """Where operations fail that cannot be recorded, what lies below does not
-    become bare: the dead mount stays, and the error says what to do."""
-    place = Place(suite, "shut")
+# By then what was done is in the trace's file.
+KEPT_S = 1
+
+
+class Intruder(threading.Thread):
+    """Makes a directory after another at a place, whatever it is told."""
+
+    def __init__(self, point):
+        super().__init__(daemon=True)
+        self.point = point
+        self.made = {}  # name: when
+        self.told = set()
+        self.done = threading.Event()
+
+    def run(self):
+        for number in itertools.count():
+            if self.done.is_set():
+                return
+            name = f"made-{number}"
+            try:
+                os.mkdir(os.path.join(self.point, name))
+                self.made[name] = time.monotonic()
+                time.sleep(0.005)
+            except OSError as error:
+                self.told.add(error.errno)
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.done.set()
+        self.join()
+
+
+def what_stays_shut(suite, over_itself):
+    """Where operations fail that cannot be recorded, the next mount takes the
+    place of the dead one: there is no moment in which what lies below is
+    bare."""
+    place = Place(suite, f"shut-{over_itself}", over_itself)
+    config = suite.config(("", "STR_ALL",
+                           f'file = "{place.out}/trace-%serial" '
+                           'when_full = fail'))
+    bare = os.open(place.point, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        run = place.mount(config=config)
+        expect_equal(run.returncode, 0, run.stderr)
+        with Intruder(place.point) as intruder:
+            wait_until(lambda: len(intruder.made) > 3, "the first directories")
+            kills = []
+            for _ in range(3):
+                time.sleep(KEPT_S)
+                begin = time.monotonic()
+                place.kill_all()
+                kills.append((begin - KEPT_S, time.monotonic()))
+                run = place.mount(config=config)
+                expect_equal(run.returncode, 0, run.stderr)
+                expect("took the place of the dead mount" in run.stderr,
+                       run.stderr)
+                count = len(intruder.made)
+                wait_until(lambda: len(intruder.made) > count + 3, "more")
+                expect_equal(stack_at(place.point), 1, "mounts at that place")
+        expect(intruder.told <= {errno.ENOTCONN, errno.ECONNABORTED},
+               f"what he was told: {intruder.told}")
+        made = {name for name in os.listdir(bare) if name.startswith("made")}
+        if not over_itself:
+            expect_equal(made, set(), "what was made on the bare directory")
+            made = {name for name in os.listdir(place.source)
+                    if name.startswith("made")}
+        expect(made, "nothing was made")
+        # A new watchdog knows its duty, too.
+        time.sleep(KEPT_S)
+        place.kill_all()
+        run = place.mount(config=config)
+        expect_equal(run.returncode, 0, run.stderr)
+        os.kill(place.daemon(), signal.SIGKILL)
+        wait_until(place.is_dead, "the dead mount")
+        # And root opens it, in order.
+        done = suite.tool("tracefs-ctl", place.point, "unmount")
+        expect("its traces lack is not known" in done.stderr, done.stderr)
+        expect(place.point not in mount_points(), "it is still mounted")
+        known = set()
+        for name in os.listdir(place.out):
+            known |= {os.path.basename(event["path"]) for event in suite.dump(
+                os.path.join(place.out, name)).events if "path" in event}
+        # What was made just before a daemon was killed was in its memory.
+        missing = [name for name in made - known
+                   if not any(begin <= intruder.made[name] <= end
+                              for begin, end in kills)]
+        expect(not missing, f"in no trace: {sorted(missing)[:5]}")
+    finally:
+        os.close(bare)
+        place.clean()
+    return f"{len(made)} directories, all in the traces"
+
+
+def what_does_not_come_up_stays_shut(suite):
+    """A new mount that fails leaves the dead one."""
+    place = Place(suite, "fails")
     config = suite.config(("", "STR_ALL",
                            f'file = "{place.out}/trace-%serial" '
                            'when_full = fail'))
@@ -151,14 +252,40 @@ def what_stays_shut(suite):
         run = place.mount(config=config)
         expect_equal(run.returncode, 0, run.stderr)
         place.kill_all()
+        wrong = suite.config(("", "STR_ALL",
+                              f'file = "{place.out}/none/trace" '
+                              'when_full = fail'))
+        run = place.mount(config=wrong)
+        expect(run.returncode != 0, "it came up")
+        place.expect_dead()
+        config = suite.config(("", "STR_ALL",
+                               f'file = "{place.out}/trace-%serial" '
+                               'when_full = fail'))
         run = place.mount(config=config)
+        expect_equal(run.returncode, 0, run.stderr)
+    finally:
+        place.clean()
+
+
+def an_ordinary_users_stays_shut(suite):
+    """Who may not put one mount beneath another is told what to do."""
+    place = Place(suite, "shut-user")
+    config = suite.config(("", "STR_ALL",
+                           f'file = "{place.out}/trace-%serial" '
+                           'when_full = fail'))
+    try:
+        run = place.mount(config=config)
+        expect_equal(run.returncode, 0, run.stderr)
+        place.kill_all()
+        run = subprocess.run(
+            ["setpriv", "--bounding-set=-sys_admin",
+             os.path.join(suite.bin, "tracefs-mount"), place.source,
+             place.point, "--config", config], capture_output=True, text=True,
+            check=False)
         expect_equal(run.returncode, 3, run.stderr)
         expect("when_full = fail" in run.stderr and "umount" in run.stderr,
                run.stderr)
         place.expect_dead()
-        subprocess.run(["umount", place.point], check=True)
-        run = place.mount(config=config)
-        expect_equal(run.returncode, 0, run.stderr)
     finally:
         place.clean()
 
@@ -192,8 +319,10 @@ def main():
         for how in ("kill_all", "cut"):
             suite.run(f"next mount, {how}, over itself: {over_itself}",
                       next_mount, suite, over_itself, how)
-    for case in (without_its_watchdog, what_stays_shut,
-                 the_mounts_of_others):
+        suite.run(f"what stays shut, over itself: {over_itself}",
+                  what_stays_shut, suite, over_itself)
+    for case in (without_its_watchdog, what_does_not_come_up_stays_shut,
+                 an_ordinary_users_stays_shut, the_mounts_of_others):
         suite.run(case.__name__.replace("_", " "), case, suite)
     suite.finish()
 
