@@ -469,7 +469,9 @@ class StraceExporter final : public Exporter {
           held_.ProcessChanges(record.child.pid);
         }
         line_ += " clone(child_stack=NULL, flags=";
-        line_ += CloneFlagsText(record.clone_flags.value_or(0)) + ") = ";
+        line_ +=
+            record.clone_flags ? CloneFlagsText(*record.clone_flags) : "???";
+        line_ += ") = ";
         line_ += std::to_string(record.child_tid != 0 ? record.child_tid
                                                       : record.child.pid);
         break;
@@ -515,7 +517,10 @@ class StraceExporter final : public Exporter {
   void Tell(const TableRow& row, uint64_t tid, uint64_t pid) {
     const Event& event = row.event();
     const Asked asked = asked_.By(row);
-    if (asked != Asked::kByNobody || event.op == Op::open_) {
+    // A release comes when the kernel finds time for it: also between a look at
+    // a directory and what is below it.
+    if (asked != Asked::kByClosePerhaps &&
+        (asked != Asked::kByNobody || event.op == Op::open_)) {
       held_.ThreadAsks(tid, event.op == Op::open_ || event.op == Op::opendir_,
                        row.path(), row.path2());
     }
