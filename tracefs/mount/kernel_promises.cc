@@ -20,8 +20,7 @@ constexpr Promise kPromises[] = {
     {6, 1, "O_TMPFILE fails in the mount (EOPNOTSUPP)"},
     {6, 5,
      "a dead mount with when_full = fail keeps the next one from starting "
-     "until "
-     "root unmounts it"},
+     "until root unmounts it"},
     {6, 6,
      "shared maps of recorded files fail (ENODEV), and files in the mount have "
      "no birth time"},
