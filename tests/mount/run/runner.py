@@ -51,7 +51,8 @@ def tree(processes):
     def of(who):
         return found.setdefault(who, {"parent": None, "argv": [], "end": None})
     for e in processes:
-        if e["process"] == "fork" and "CLONE_THREAD" not in e["clone_flags"]:
+        # The flags are not always known: whose process a thread is in, is.
+        if e["process"] == "fork" and e["child_pid"] != e["pid"]:
             of((e["child_pid"], e["child_start"]))["parent"] = e["pid"]
         elif e["process"] == "exec":
             of(key(e))["argv"].append(tuple(e.get("argv", ())))

@@ -676,7 +676,7 @@ def write_directly(path, flag):
 
 def waits_of(told, kind):
     """(in a queue, in threads) of what explain tells."""
-    found = re.search(re.escape(kind) + r" [\d.]+ ms at most, (\d+) waited in a "
+    found = re.search(re.escape(kind) + r" [\d.]+ ?[mµun]?s at most, (\d+) waited in a "
                       r"queue, (\d+) in threads", told)
     expect(found is not None, f"nothing of {kind} in: {told}")
     return int(found[1]), int(found[2])
