@@ -33,6 +33,7 @@ NOT_RUN = {
     "scripts/demo": "it builds, and the suites run it",
     "scripts/check": "it runs this test",
     "scripts/setup": "it installs packages",
+    "scripts/mutate": "it builds; mutate_test runs its parts",
     "build/release/tests/": "a test",
     "ctest ": "tests",
     "bench/": "it takes from minutes to days; tests/bench runs its parts",

@@ -1,0 +1,512 @@
+"""Faults made from the syntax tree of each file of a room: all of them compiled
+at once, switched on one at a time (TRACEFS_FAULT), judged by the tests that
+reach them."""
+
+import argparse
+import collections
+import concurrent.futures
+import dataclasses
+import hashlib
+import json
+import pathlib
+import random
+import re
+import shlex
+import subprocess
+import sys
+
+import suites as tests
+from workshop import ROOT, WORK, Workshop, environment, run
+
+HERE = pathlib.Path(__file__).resolve().parent
+EQUAL = HERE / "equal.txt"
+VERDICTS = WORK / "generated.jsonl"
+MOST = 4096  # faults of a file
+BUILD_SECONDS = 3600
+HEAD = b'#include "tests/mutants/fault.h"\n#line 1\n'
+
+
+@dataclasses.dataclass
+class Made:
+    """A file with its faults."""
+    name: str
+    room: str
+    base: int
+    digest: str
+    text: str
+    rows: list[dict]  # points.Point as a dict, and "key"
+    skipped: dict[str, int]
+
+
+@dataclasses.dataclass
+class Fault:
+    number: int
+    room: str
+    file: Made
+    row: dict
+    verdict: str = ""
+    by: str = ""
+
+    @property
+    def key(self) -> str:
+        return self.row["key"]
+
+    def shown(self) -> str:
+        after = self.row["after"] or "(left out)"
+        return (f"{self.file.name}:{self.row['line']}: {self.row['kind']} in "
+                f"{self.row['function']}: {self.verdict}\n"
+                f"-  {self.row['before']}\n+  {after}")
+
+
+def all_rooms() -> list[str]:
+    text = (ROOT / "CMakeLists.txt").read_text()
+    loop = re.search(r"foreach\(folder IN ITEMS(.*?)\)\n", text, re.S)
+    words = [w for w in loop[1].split() if not w.startswith("$")]
+    rooms = []
+    for word in words:
+        folders = {str(p.parent.relative_to(ROOT))
+                   for p in (ROOT / word).rglob("*.cc")}
+        rooms += [word] if word != "tracefs/tools" else sorted(folders)
+    return rooms
+
+
+def room_named(word: str) -> str:
+    found = [r for r in all_rooms() if word.rstrip("/") in (
+        r, r.removeprefix("tracefs/"))]
+    if not found:
+        sys.exit(f"mutate: no room {word}\nmutate: next: one of "
+                 f"{' '.join(r.removeprefix('tracefs/') for r in all_rooms())}")
+    return found[0]
+
+
+def room_of(file: str, rooms: list[str]) -> str:
+    inside = [r for r in rooms if file.startswith(r + "/")]
+    return max(inside, key=len, default="")
+
+
+def room_files(room: str, rooms: list[str]) -> list[str]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard",
+         "--", room], cwd=ROOT, check=True, capture_output=True, text=True)
+    return [f for f in sorted(listed.stdout.split())
+            if f.endswith(".cc") and room_of(f, rooms) == room
+            and (ROOT / f).is_file()]
+
+
+def tool_digest() -> str:
+    digest = hashlib.sha256()
+    for name in ("syntax.py", "kinds.py", "points.py"):
+        digest.update((HERE / name).read_bytes())
+    return digest.hexdigest()
+
+
+class Store:
+    """A JSON object in a file of the work folder."""
+
+    def __init__(self, name: str):
+        self.path = WORK / name
+        self.rows = json.loads(self.path.read_text()) \
+            if self.path.exists() else {}
+
+    def save(self) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        new = self.path.with_suffix(".new")
+        new.write_text(json.dumps(self.rows))
+        new.replace(self.path)
+
+
+def numbers(files) -> dict[str, int]:
+    """The first number of each file: the same in every run, so that a file is
+    compiled again only when it changed."""
+    store = Store("numbers.json")
+    for file in files:
+        store.rows.setdefault(file, len(store.rows) * MOST)
+    store.save()
+    return store.rows
+
+
+def make(name, room, base, arguments, refused, tool) -> Made:
+    data = (ROOT / name).read_bytes()
+    digest = hashlib.sha256(data + tool.encode()).hexdigest()[:32]
+    numbers_left_out = sorted(refused.get(digest, []))
+    what = hashlib.sha256(json.dumps(
+        [digest, base, numbers_left_out, arguments]).encode()).hexdigest()[:32]
+    kept = WORK / "points" / f"{what}.json"
+    if kept.exists():
+        return Made(**json.loads(kept.read_text()))
+    import points
+    file = points.File(str(ROOT / name), name, data.decode("latin-1"),
+                       arguments, set(numbers_left_out), base)
+    if file.tree.errors:
+        print(f"mutate: {name}: libclang says {file.tree.errors[0]}",
+              file=sys.stderr)
+    if len(file.points) > MOST:
+        sys.exit(f"mutate: {name}: {len(file.points)} faults, more than {MOST}")
+    seen = collections.Counter()
+    rows = []
+    for point in file.points:
+        key = point.key(name)
+        seen[key] += 1
+        row = dataclasses.asdict(point)
+        row["key"] = key if seen[key] == 1 else f"{key} #{seen[key]}"
+        row["refused"] = point.number in refused.get(digest, [])
+        rows.append(row)
+    made = Made(name, room, base, digest, file.text, rows, dict(file.skipped))
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_text(json.dumps(dataclasses.asdict(made)))
+    return made
+
+
+def wanted_arguments(build: pathlib.Path) -> dict[str, list[str]]:
+    """What a parser has to know of each file."""
+    tree = build.parent.parent
+    found = {}
+    for row in json.loads((build / "compile_commands.json").read_text()):
+        path = pathlib.Path(row["file"])
+        if not path.is_relative_to(tree):
+            continue
+        words = shlex.split(row["command"])
+        kept = ["-x", "c++"]
+        for at, word in enumerate(words):
+            if word.startswith(("-I", "-D", "-std")):
+                kept.append(word.replace(str(tree), str(ROOT)))
+            elif word == "-isystem":
+                kept += [word, words[at + 1].replace(str(tree), str(ROOT))]
+        found[str(path.relative_to(tree))] = kept
+    return found
+
+
+class Planting:
+    """Makes the faults of some rooms, and a build with all of them."""
+
+    def __init__(self, rooms: list[str], jobs: int):
+        self.jobs = jobs
+        self.shop = Workshop(WORK / "generated")
+        self.every = all_rooms()
+        self.files = {f: room for room in rooms
+                      for f in room_files(room, self.every)}
+        self.base = numbers(self.files)
+        self.refused = Store("refused.json")
+        self.made: dict[str, Made] = {}
+
+    def configure(self) -> None:
+        if not (self.shop.build / "build.ninja").exists():
+            self.shop.copy()
+        options = ["-DTRACEFS_WHOLE_ROOMS=OFF", "-DTRACEFS_TESTS=ON",
+                   "-DCMAKE_CXX_COMPILER_LAUNCHER="
+                   f"{self.shop.tree / 'tests/mutants/compile'}"]
+        # As the developer's own build, whose objects ccache has.
+        cache = ROOT / "build" / "release" / "CMakeCache.txt"
+        text = cache.read_text() if cache.exists() else ""
+        for name in ("TRACEFS_WERROR", "CMAKE_EXE_LINKER_FLAGS"):
+            found = re.search(rf"^{name}:\w+=(.+)$", text, re.M)
+            options += [f"-D{name}={found[1]}"] if found else []
+        self.shop.configure(*options)
+
+    def generate(self, files) -> None:
+        arguments = wanted_arguments(self.shop.build)
+        left = [f for f in files if f in arguments]
+        tool = tool_digest()
+        with concurrent.futures.ProcessPoolExecutor(self.jobs) as pool:
+            for made in pool.map(
+                    make, left, [self.files[f] for f in left],
+                    [self.base[f] for f in left],
+                    [arguments[f] for f in left],
+                    [self.refused.rows] * len(left), [tool] * len(left)):
+                self.made[made.name] = made
+
+    def build(self, targets) -> None:
+        for attempt in range(30):
+            self.shop.copy({f: HEAD + m.text.encode("latin-1")
+                            for f, m in self.made.items()})
+            done = run(["nice", "ninja", "-C", str(self.shop.build), "-k", "0",
+                        f"-j{self.jobs}", *targets], seconds=BUILD_SECONDS,
+                       env=environment())
+            if done.returncode == 0:
+                return
+            again = self.refuse(done.stdout, attempt)
+            if not again:
+                sys.exit("mutate: the tree does not build without faults:\n"
+                         + done.stdout[-4000:])
+            self.refused.save()
+            self.generate(again)
+        sys.exit("mutate: the compiler refuses more and more of it")
+
+    def refuse(self, output: str, attempt: int) -> set[str]:
+        """Leaves out the faults that the compiler does not take: the one before
+        the place of an error, later all of its line, in the end all of its
+        file."""
+        tree = re.escape(str(self.shop.tree))
+        touched = set()
+        for found in re.finditer(
+                rf"^(?:{tree}/|(?:\.\./)+|\./)?(\S+?):(\d+):(\d+):\s+"
+                r"(?:error:|fatal error:|required from here)", output, re.M):
+            made = self.made.get(found[1])
+            if made is None:
+                continue
+            line, column = int(found[2]), int(found[3])
+            lines = made.text.split("\n")
+            before = lines[line - 1][:column + 1] if line <= len(lines) else ""
+            near = re.findall(r"tracefs_fault\((\d+)\)", before)
+            if attempt < 5 and near:
+                bad = {int(near[-1]) - made.base}
+            else:
+                bad = {r["number"] for r in made.rows
+                       if r["line"] <= line <= r["last_line"]}
+            old = set(self.refused.rows.get(made.digest, []))
+            if attempt > 12 or not bad - old and attempt > 6:
+                bad = {r["number"] for r in made.rows}
+            if bad - old:
+                touched.add(made.name)
+                self.refused.rows[made.digest] = sorted(old | bad)
+        return touched
+
+    def faults(self) -> list[Fault]:
+        return [Fault(made.base + row["number"], made.room, made, row)
+                for made in self.made.values() for row in made.rows
+                if not row["refused"]]
+
+
+def equal_ones() -> dict[str, str]:
+    """Faults that change nothing for any input, and why."""
+    found, key = {}, ""
+    for number, line in enumerate(EQUAL.read_text().splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        if line.startswith("  "):
+            found[key] = (found[key] + " " + line.strip()).strip()
+        elif key and not found[key]:
+            sys.exit(f"mutate: {EQUAL.name}:{number}: the fault before it has "
+                     "no reason")
+        else:
+            key = line.strip()
+            found[key] = ""
+    return found
+
+
+def changed_lines(since: str) -> dict[str, set[int]]:
+    done = subprocess.run(["git", "diff", "-U0", since, "--", "*.cc"], cwd=ROOT,
+                          capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"mutate: {done.stderr.strip()}")
+    lines: dict[str, set[int]] = {}
+    file = ""
+    for line in done.stdout.splitlines():
+        if line.startswith("+++ "):
+            file = line[6:]
+        hunk = re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", line)
+        if hunk:
+            first, count = int(hunk[1]), int(hunk[2] or 1)
+            lines.setdefault(file, set()).update(range(first, first + count))
+    return lines
+
+
+class Verdicts:
+    """What earlier runs found. A fault that was noticed stays so while its file
+    does; others are asked again when a test changed."""
+
+    def __init__(self, again: bool):
+        self.rows = {}
+        if VERDICTS.exists() and not again:
+            for line in VERDICTS.read_text().splitlines():
+                try:
+                    row = json.loads(line)
+                except json.JSONDecodeError:
+                    continue  # the run that wrote it was ended in its middle
+                self.rows[row["key"]] = row
+        elif VERDICTS.exists():
+            VERDICTS.unlink()
+
+    def known(self, fault: Fault, judges: str) -> bool:
+        row = self.rows.get(fault.key)
+        if not row or row["digest"] != fault.file.digest:
+            return False
+        if row["verdict"] != "noticed" and row["judges"] != judges:
+            return False
+        fault.verdict, fault.by = row["verdict"], row["by"]
+        return True
+
+    def add(self, fault: Fault, judges: str) -> None:
+        with VERDICTS.open("a") as file:
+            file.write(json.dumps({
+                "key": fault.key, "digest": fault.file.digest,
+                "verdict": fault.verdict, "by": fault.by,
+                "judges": judges}) + "\n")
+
+
+def linked(room: str, shop: Workshop, among) -> list:
+    """The suites whose program contains the room."""
+    found = []
+    archive = re.compile(rf"^{re.escape(room)}/CMakeFiles/.*\.o$", re.M)
+    for suite in among:
+        done = run(["ninja", "-C", str(shop.build), "-t", "inputs",
+                    f"tests/{suite.name}"])
+        if archive.search(done.stdout):
+            found.append(suite)
+    return found
+
+
+def judge_room(room, faults, own, further, verdicts, jobs) -> None:
+    equal = equal_ones()
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for stage, suites in (("unit tests", own), ("other rooms' tests",
+                                                    further)):
+            open_ones = [f for f in faults if f.key not in equal
+                         and f.verdict != "noticed"]
+            if not suites or not open_ones:
+                continue
+            size = max(f.number for f in faults) + MOST
+            for suite in suites:
+                for case in tests.probe(suite, size, pool):
+                    print(f"mutate: {suite.name}: {case} fails by itself",
+                          flush=True)
+            judges = hashlib.sha256("".join(
+                hashlib.sha256(s.binary.read_bytes()).hexdigest()
+                for s in suites).encode()).hexdigest()[:32]
+            open_ones = [f for f in open_ones if not verdicts.known(f, judges)]
+            print(f"mutate: {room}: {stage}: {len(open_ones)} faults",
+                  flush=True)
+
+            def one(fault):
+                verdict, by = tests.judged(fault.number, suites)
+                if verdict != "not reached" or not fault.verdict:
+                    fault.verdict, fault.by = verdict, by
+                verdicts.add(fault, judges)
+
+            list(pool.map(one, open_ones))
+    for fault in faults:
+        if fault.key in equal:
+            fault.verdict, fault.by = "equal", equal[fault.key]
+
+
+def table(rooms, faults) -> str:
+    lines = ["| room | planted | noticed | equal | left | not reached | noticed "
+             "of what could be |", "|---|---|---|---|---|---|---|"]
+    total = collections.Counter()
+    for room in [*rooms, ""]:
+        count = collections.Counter(f.verdict for f in faults
+                                    if f.room == room) if room else total
+        planted = sum(count.values())
+        total += count if room else collections.Counter()
+        if not planted:
+            continue
+        real = planted - count["equal"]
+        share = f"{100 * count['noticed'] / real:.0f} %" if real else "–"
+        lines.append(f"| {room or 'all'} | {planted} | {count['noticed']} | "
+                     f"{count['equal']} | {count['left']} | "
+                     f"{count['not reached']} | {share} |")
+    return "\n".join(lines)
+
+
+def parsed(arguments):
+    parser = argparse.ArgumentParser(
+        prog="mutate", description=__doc__,
+        epilog="exit status: 0 done, 1 an entry of tests/mutants/equal.txt "
+        "fits nothing, 2 wrong usage.")
+    parser.add_argument("--room", action="append", default=[], metavar="R",
+                        help="faults of this room; may be given again")
+    parser.add_argument("--all", action="store_true", help="of every room")
+    parser.add_argument("--changed", nargs="?", const="HEAD", metavar="SINCE",
+                        help="only on lines that changed since this commit "
+                        "(default: what is not committed)")
+    parser.add_argument("--sample", type=int, metavar="N",
+                        help="only N of each room")
+    parser.add_argument("--seed", type=int, default=1, metavar="S",
+                        help="which N")
+    parser.add_argument("--kind", action="append", help="only of this kind")
+    parser.add_argument("--file", help="only in files whose path contains this")
+    parser.add_argument("--list", action="store_true",
+                        help="print the faults, judge none")
+    parser.add_argument("--own", action="store_true",
+                        help="only the room's own unit tests")
+    parser.add_argument("--again", action="store_true",
+                        help="forget the verdicts of earlier runs")
+    parser.add_argument("--jobs", type=int, default=2, metavar="N",
+                        help="tests at a time (2)")
+    return parser.parse_args(arguments)
+
+
+def chosen_faults(options, faults, rooms, lines) -> list[Fault]:
+    if lines is not None:
+        faults = [f for f in faults if lines.get(f.file.name, set()) & set(
+            range(f.row["line"], f.row["last_line"] + 1))]
+    if options.kind:
+        faults = [f for f in faults if f.row["kind"] in options.kind]
+    if options.file:
+        faults = [f for f in faults if options.file in f.file.name]
+    if options.sample is None:
+        return faults
+    chosen = []
+    for room in rooms:
+        those = sorted((f for f in faults if f.room == room),
+                       key=lambda f: f.key)
+        order = random.Random(f"{options.seed} {room}")
+        chosen += order.sample(those, min(options.sample, len(those)))
+    return chosen
+
+
+def main(arguments) -> int:
+    options = parsed(arguments)
+    lines = None
+    if options.changed is not None:
+        lines = changed_lines(options.changed)
+        every = all_rooms()
+        rooms = sorted({room_of(f, every) for f in lines} - {""})
+        if not rooms:
+            print("mutate: no file of a room changed since", options.changed)
+            return 0
+    else:
+        rooms = all_rooms() if options.all else [
+            room_named(r) for r in options.room]
+    planting = Planting(rooms, options.jobs)
+    planting.configure()
+    planting.generate(planting.files)
+    if options.list:
+        faults = chosen_faults(options, planting.faults(), rooms, lines)
+        for fault in faults:
+            print(f"{fault.row['line']}: {fault.key}")
+        return stale_entries(planting)
+
+    print(f"mutate: {len(planting.faults())} faults in {len(planting.made)} "
+          "files; building", flush=True)
+    registered = tests.registered(planting.shop.build)
+    units = [s for s in registered.values() if tests.is_gtest(s)]
+    own = {room: tests.of_room(room, registered, planting.shop.build)
+           for room in rooms}
+    further = {room: [] if options.own else
+               [s for s in linked(room, planting.shop, units)
+                if s not in own[room]] for room in rooms}
+    planting.build(sorted({s.name for some in (*own.values(),
+                                               *further.values())
+                           for s in some}))
+    verdicts = Verdicts(options.again)
+    faults = chosen_faults(options, planting.faults(), rooms, lines)
+    for room in rooms:
+        judge_room(room, [f for f in faults if f.room == room], own[room],
+                   further[room], verdicts, options.jobs)
+    return report(planting, rooms, faults)
+
+
+def report(planting, rooms, faults) -> int:
+    print()
+    for fault in faults:
+        if fault.verdict in ("left", "not reached"):
+            print(fault.shown())
+    print()
+    print(table(rooms, faults))
+    refused = sum(r["refused"] for m in planting.made.values() for r in m.rows)
+    skipped = collections.Counter()
+    for made in planting.made.values():
+        skipped.update(made.skipped)
+    print(f"\nnot planted: {refused} that do not compile, "
+          + ", ".join(f"{n} in {why}" for why, n in skipped.items()))
+    return stale_entries(planting)
+
+
+def stale_entries(planting) -> int:
+    keys = {row["key"] for made in planting.made.values() for row in made.rows}
+    stale = [key for key in equal_ones()
+             if key.split(":")[0] in planting.made and key not in keys]
+    for key in stale:
+        print(f"mutate: {EQUAL.name}: no such fault: {key}")
+    return 1 if stale else 0

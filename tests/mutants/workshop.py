@@ -1,0 +1,86 @@
+"""A copy of the tree in which faults are planted, and programs run in it.
+
+Faults are never planted in the tree itself, so that whatever ends mutate leaves
+nothing behind."""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+WORK = ROOT / "build" / "mutate"
+
+
+def run(arguments, seconds=None, **more) -> subprocess.CompletedProcess:
+    """Runs a command in a session of its own and ends all of it on a timeout."""
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                          start_new_session=True, text=True, errors="replace",
+                          **more) as process:
+        try:
+            output, _ = process.communicate(timeout=seconds)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
+        return subprocess.CompletedProcess(arguments, process.returncode,
+                                           output, None)
+
+
+def environment() -> dict[str, str]:
+    deps = os.environ.get("TRACEFS_DEPS_DIR", str(ROOT / "build" / "deps"))
+    return os.environ | {"TRACEFS_DEPS_DIR": deps}
+
+
+class Workshop:
+    def __init__(self, tree: pathlib.Path):
+        self.tree = tree
+        self.build = tree / "build" / "release"
+
+    def copy(self, instead=None) -> None:
+        """Makes the copy like the tree, but for files whose content `instead`
+        names; files that are alike keep their times, so that nothing is compiled
+        again for them."""
+        instead = instead or {}
+        self.tree.mkdir(parents=True, exist_ok=True)
+        listed = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others",
+             "--exclude-standard"],
+            cwd=ROOT, check=True, capture_output=True).stdout.split(b"\0")
+        wanted = {os.fsdecode(name) for name in listed if name}
+        for name in sorted(wanted):
+            source, copy = ROOT / name, self.tree / name
+            if source.is_symlink() or not source.is_file():
+                continue
+            data = instead[name] if name in instead else source.read_bytes()
+            if not copy.exists() or copy.read_bytes() != data:
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                copy.write_bytes(data)
+            shutil.copymode(source, copy)
+        for copy in self.tree.rglob("*"):
+            name = str(copy.relative_to(self.tree))
+            if name.split(os.sep)[0] != "build" and copy.is_file() \
+                    and name not in wanted:
+                copy.unlink()
+
+    def configure(self, *options) -> None:
+        # With an older libfuse half of what the suites look at would be missing.
+        deps = pathlib.Path(environment()["TRACEFS_DEPS_DIR"])
+        if not deps.is_dir():
+            sys.exit(f"mutate: there is no {deps}\nmutate: next: scripts/setup")
+        if (self.build / "build.ninja").exists():
+            return
+        done = run(["cmake", "--preset", "release",
+                    f"-DTRACEFS_DEPS_DIR={deps}", *options],
+                   cwd=self.tree, env=environment())
+        if done.returncode != 0:
+            sys.exit(f"mutate: cannot configure the copy:\n{done.stdout}\n"
+                     "mutate: next: scripts/setup")
+
+    def known_targets(self) -> set[str]:
+        done = run(["ninja", "-C", str(self.build), "-t", "targets", "all"])
+        return set(re.findall(r"^([\w-]+): phony", done.stdout, re.M))
