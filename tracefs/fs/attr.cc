@@ -27,7 +27,7 @@ int Fstat(int fd, struct stat* st) {
   return ::fstatat(fd, "", st, AT_EMPTY_PATH) == 0 ? 0 : errno;
 }
 
-// chmod(2) of what an O_PATH descriptor stands for.
+// chmod(2) of the file behind an O_PATH descriptor.
 int Chmod(const FileSystem& fs, int fd, mode_t mode) {
   static std::atomic<bool> has_fchmodat2{true};
   if (has_fchmodat2.load(std::memory_order_relaxed)) {
@@ -41,15 +41,15 @@ int Chmod(const FileSystem& fs, int fd, mode_t mode) {
 }
 
 // Truncates by the file's name. EWOULDBLOCK, if `no_wait` is O_NONBLOCK:
-// somebody holds a lease on it.
+// another process holds a lease on it.
 int TruncateNamed(FileSystem& fs, Inode& inode, off_t size, int no_wait) {
   const UniqueFd fd(fs.OpenAgain(inode, O_WRONLY | no_wait));
   if (!fd) {
     if (errno == ENXIO) errno = EINVAL;
     return -1;
   }
-  // The call was truncate, which where the size stays may leave the times
-  // alone; ftruncate asks for new ones in any case (linux/fs/open.c).
+  // The call was truncate, which may leave the times alone if the size stays;
+  // ftruncate always asks for new ones (linux/fs/open.c).
   const std::string path = "/proc/self/fd/" + std::to_string(fd.get());
   if (::truncate(path.c_str(), size) == 0) return 0;
   if (errno != ENOENT && errno != ENOTDIR) return -1;  // there is /proc
@@ -70,8 +70,8 @@ int Truncate(OpScope& op, Inode& inode, const fuse_file_info* fi, off_t size,
       op, inode, [&] { return TruncateNamed(fs, inode, size, no_wait); });
 }
 
-// Without KILLPRIV_V2 the kernel takes set-id bits away by a chmod, in the name
-// of whoever writes.
+// Without KILLPRIV_V2 the kernel clears set-id bits by a chmod, on behalf of
+// the writer.
 bool OnlyDropsSetId(const FileSystem& fs, int fd, mode_t mode) {
   struct stat st;
   return !fs.told_of_privileged_writes() && Fstat(fd, &st) == 0 &&
@@ -95,7 +95,7 @@ int ChangeOwners(OpScope& op, Inode& inode, int fd, const struct stat& attr,
   constexpr auto kAsItIs = static_cast<uid_t>(-1);
   const uid_t uid = (to_set & FUSE_SET_ATTR_UID) != 0 ? attr.st_uid : kAsItIs;
   const gid_t gid = (to_set & FUSE_SET_ATTR_GID) != 0 ? attr.st_gid : kAsItIs;
-  // Without group-exec the bit may stay. Root has what it takes.
+  // Without group-exec the bit may stay. Root may keep it anyway.
   struct stat st;
   const bool root = ContextOf(op.req())->uid == 0;
   if (root) ThreadCredentials::Current().AllowFsetid(true);
@@ -203,8 +203,8 @@ void FsGetattr(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi) {
 
 namespace {
 
-// `waits`: for whoever holds a lease, which may take long: then it is in no
-// order with the rest.
+// `waits`: for a lease holder, which may take long: then it has no order
+// relative to the rest.
 void Setattr(fuse_req_t req, fuse_ino_t ino, struct stat* attr, int to_set,
              fuse_file_info* fi, bool waits) {
   OpScope op(req, Op::setattr_);

@@ -1,5 +1,6 @@
 // BackingFiles: files registered with the FUSE connection, so that the kernel
-// reads and writes them without us (linux/fs/fuse/backing.c, since 6.9).
+// reads and writes them without the daemon (linux/fs/fuse/backing.c, since
+// 6.9).
 #pragma once
 
 #include <cstdint>

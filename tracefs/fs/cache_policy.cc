@@ -38,14 +38,14 @@ bool CachePolicy::TracesAny() const {
 }
 
 double CachePolicy::NegativeTimeout() const {
-  // A name that somebody makes below would stay invisible for as long.
+  // A name made below would stay invisible for that long.
   if (visibility_ == Visibility::kExact) return 0;
   if (visibility_ == Visibility::kFast) return kUntracedTimeout;
   return Traced(Op::lookup_) ? 0 : kNarrowTimeout;
 }
 
 double CachePolicy::AttrTimeout(mode_t mode) const {
-  // A write clears set-user-id below; the kernel must not run the file by the
+  // A write clears set-user-id below; the kernel must not run the file with the
   // mode that it remembers (tests/mount: exec right after write).
   if (S_ISREG(mode) && (mode & (S_ISUID | S_ISGID)) != 0) return 0;
   if (visibility_ == Visibility::kExact) return 0;
@@ -106,7 +106,7 @@ std::vector<CachePolicy::Choice> CachePolicy::Explain() const {
   Event of_some_file;
   const DataInterest data = DataOf(of_some_file);
   const IoMode mode = ModeFor(data, passthrough_ && !data.pages);
-  // Files that a filter excludes are opened as if nobody recorded any.
+  // Files that a filter excludes are opened as if nothing was recorded.
   const bool some_pass = passthrough_ && data.any();
   static constexpr const char* kModes[] = {
       "page cache of the mount, written through",

@@ -1,6 +1,6 @@
 // CachePolicy: what the kernel may do by itself, decided from what the tracers
-// could record (the partial evaluation of their filters) and the visibility.
-// You pay for what you trace.
+// could record (partial evaluation of their filters) and the visibility. You
+// pay only for what you trace.
 #pragma once
 
 #include <sys/stat.h>
@@ -25,7 +25,7 @@ enum class IoMode {
   kPassthroughDirect,  // as kDirect, on a file that has kPassthrough opens too
 };
 
-// Decisions change at once with the tracers, for what is opened and looked up
+// Decisions change at once with the tracers, for files opened and looked up
 // from then on. Threads: any.
 class CachePolicy {
  public:
@@ -34,7 +34,7 @@ class CachePolicy {
 
   Visibility visibility() const { return visibility_; }
 
-  // What the connection turned out to allow; before the first operation.
+  // What the connection allows; set before the first operation.
   void SetPassthrough(bool available) { passthrough_ = available; }
   bool passthrough() const { return passthrough_; }
   // Close below does something of its own (NFS, …), or locks are ours.
@@ -46,23 +46,24 @@ class CachePolicy {
   double NegativeTimeout() const;
   double AttrTimeout(mode_t mode) const;
 
-  // What of the data of a file must come to us.
+  // Which data of a file must come to us.
   struct DataInterest {
     bool calls;  // read(2), write(2) and their kin, one by one
-    bool pages;  // what is mapped, as its pages come in and go out
+    bool pages;  // mapped data, as its pages come in and go out
     bool any() const { return calls || pages; }
   };
-  // `event` tells about the file; its op and Field::kMapped are changed.
+  // `event` describes the file; its op and Field::kMapped are changed.
   DataInterest DataOf(Event& event) const;
-  // Maps of a file that passes through are maps of the backing file: it must
-  // not where pages are of interest.
+  // Maps of a passthrough file are maps of the backing file, so it must not
+  // pass through where pages are of interest.
   static IoMode ModeFor(DataInterest data, bool passes_through) {
     if (passes_through) {
       return data.any() ? IoMode::kPassthroughDirect : IoMode::kPassthrough;
     }
     return data.any() ? IoMode::kDirect : IoMode::kCached;
   }
-  // Whether close(2) must be told: some tracer records it, or it matters below.
+  // Whether close(2) must be reported: some tracer records it, or it matters
+  // below.
   bool NeedsFlush() const {
     return flush_needed_ || visibility_ == Visibility::kExact ||
            Traced(Op::flush_);
@@ -88,7 +89,7 @@ class CachePolicy {
 
   const Visibility visibility_;
   const EventSink& sink_;
-  // Told by the thread that serves the first request, asked by any.
+  // Set by the thread that serves the first request, read by any.
   std::atomic<bool> passthrough_ = false;
   bool flush_needed_ = false;
 };

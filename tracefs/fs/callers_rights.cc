@@ -13,7 +13,7 @@
 namespace tracefs {
 namespace {
 
-// What this thread was last told of a task.
+// What this thread last learnt about a task.
 struct Known {
   static constexpr uint64_t kForNs = 50'000'000;
 
@@ -50,13 +50,13 @@ bool Read(OpScope& op, Known* known) {
   return true;
 }
 
-// Whether he has `capabilities` over whatever there is.
+// Whether he has `capabilities` over everything.
 bool HasEverywhere(const TaskPowers& powers, uint64_t capabilities) {
   return (powers.capabilities & capabilities) == capabilities &&
          powers.uids.ContainAll() && powers.gids.ContainAll();
 }
 
-// Whether this thread may, by what it has.
+// Whether this thread's own rights suffice.
 bool MayChange(int directory) {
   return ::faccessat(directory, "", W_OK | X_OK, AT_EACCESS | AT_EMPTY_PATH) ==
          0;
@@ -101,7 +101,7 @@ bool MoreRights::Give() {
   ThreadCredentials& thread = ThreadCredentials::Current();
   if (!thread.switches_ids() || thread.has_overrides()) return false;
   Known& known = LastKnown();
-  // What was refused to the owner: maybe since it is another's by now.
+  // It was refused to the owner: maybe because it now belongs to another.
   if (was_owner_) return GiveCapabilities(known.powers);
   if (tries_ == 2) return false;
   const bool remembered = tries_++ == 0 && known.Is(op_);
@@ -143,8 +143,9 @@ void MoreRights::GiveGroups() {
   if (HasEverywhere(powers, kFsetid)) {
     thread.AllowFsetid(true);
   } else if (SetGroups(powers) && (powers.capabilities & kFsetid) != 0) {
-    // Over what his namespace maps. The capability would count for any group:
-    // he is one of this group instead, should it be another in the call.
+    // Over what his namespace maps. The capability would count for any group;
+    // he is made a member of this group instead, in case it is another by the
+    // time of the call.
     const BackingFd decides = Deciding();
     struct stat st;
     const bool may_change = file_ != nullptr ||
@@ -158,7 +159,7 @@ void MoreRights::GiveGroups() {
   }
 }
 
-// What the group of a file that keeps a set-gid bit is told by: the file, or
+// What determines the group of a file that keeps a set-gid bit: the file, or
 // the directory it is made in.
 BackingFd MoreRights::Deciding() {
   return file_ != nullptr ? op_.fs().FdOf(*file_)
@@ -184,17 +185,17 @@ bool MoreRights::GiveCapabilities(const TaskPowers& powers) {
   return true;
 }
 
-// Makes this thread the owner of what is changed, with no capability: should it
-// be given away in this moment, it is shut. Whoever has all that its owner may
-// do by capabilities is that first.
+// Makes this thread the owner of the file to be changed, without any
+// capability: if it is given away at this moment, access is denied. Callers who
+// may do by capability everything the owner may are tried as the owner first.
 bool MoreRights::BecomeOwner(uid_t owner) {
   was_owner_ = true;
   return ThreadCredentials::Current().Become(owner,
                                              ContextOf(op_.req())->gid) == 0;
 }
 
-// Those that he has over the file. Who may do what its owner may does it as the
-// owner: should it have been given away in this moment, he may not.
+// Those that he has over the file. A caller who may do what the owner may does
+// it as the owner: if it has been given away at this moment, it is refused.
 std::optional<uint64_t> MoreRights::OverFile(const TaskPowers& powers,
                                              bool owner_first) {
   struct stat st;
@@ -216,8 +217,8 @@ std::optional<uint64_t> MoreRights::OverFile(const TaskPowers& powers,
   return allowed & ~kFowner;
 }
 
-// The one owner of what the caller has capabilities over, where he may do what
-// the caller may. None where a file is made: it would be his.
+// The single owner of everything that the caller has capabilities over, if the
+// owner may do what the caller may. None where a file is made: it would be his.
 std::optional<uid_t> MoreRights::OwnerOfNames(const TaskPowers& powers) {
   const bool makes = touched_.size() == 1 && touched_.front().name == nullptr;
   if (makes) return std::nullopt;
@@ -237,7 +238,7 @@ std::optional<uid_t> MoreRights::OwnerOfNames(const TaskPowers& powers) {
         return std::nullopt;
       }
       decides = name != nullptr && (st.st_mode & S_ISVTX) != 0;
-      // The caller needs nobody's rights to a directory that is open to him.
+      // The caller needs no further rights to a directory that is open to him.
       if (!is_owners(st) && (decides || powers.Over(st.st_uid, st.st_gid) ||
                              !MayChange(touched.directory))) {
         return std::nullopt;
@@ -288,8 +289,8 @@ std::optional<uint64_t> MoreRights::OverNames(const TaskPowers& powers,
     }
   }
   if ((allowed & kFowner) != 0 && owner && one_owner && !fixed) {
-    // As the owner, and not as whoever may do it with anybody's file: should
-    // the name come to mean another file in this moment, the directory decides.
+    // As the owner, and not with a capability over anybody's file: if the name
+    // comes to mean another file at this moment, the directory decides.
     allowed &= ~kFowner;
     const gid_t group = ContextOf(op_.req())->gid;
     if (thread.Become(*owner, group) != 0) return std::nullopt;

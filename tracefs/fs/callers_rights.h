@@ -1,19 +1,21 @@
 // Calls that change names and files, made with the rights of their caller.
 //
 // The kernel has checked the caller against what it remembers of directory and
-// file. Below, the name may stand for another file by now, the directory may
-// have been shut, the file given away: so the backing kernel decides once more,
-// in the very call and not before it. The call is made with the caller's ids
-// and without the daemon's overrides (credentials.h), which costs no system
-// call of its own where one caller's requests follow one another on a thread.
+// file. Below, the name may by now mean another file, the directory may have
+// been closed, the file given away: so the backing kernel decides once more, in
+// the very call and not before it. The call is made with the caller's ids and
+// without the daemon's overrides (credentials.h), which costs no extra system
+// call while one caller's requests follow one another on a thread.
 //
-// Only if that is refused is it asked what else the caller has: supplementary
-// groups (a directory that a group shares) and capabilities over the files in
-// question (root of a user namespace). Then the call is made again with these.
-// What was read of a task serves it for a moment, unless that is not enough.
+// Only if that is refused are the caller's other rights looked up:
+// supplementary groups (a directory that a group shares) and capabilities over
+// the files in question (root of a user namespace). Then the call is made again
+// with these. What was read about a task is reused for a moment, unless it is
+// not enough.
 //
-// Where the daemon acts with more than its caller has, all of it. The page
-// docs/security.md has the same table, with the test of each row.
+// This is the complete list of where the daemon acts with more rights than its
+// caller. The page docs/security.md has the same table, with the test of each
+// row.
 //
 //  what                 with                       who decides, of what moment
 //  look-up, stat, list, CAP_DAC_READ_SEARCH        the kernel, of attributes
@@ -49,12 +51,12 @@
 //    the owners, only where the owner will not do: a file is made (it would be
 //    the owner's), the mode refuses it to him, there are two of them.
 //  - Without the groups of its caller a call may also pass where just one of
-//    his groups is shut out (mode 0707): by then the kernel has refused it, if
-//    it knew the directory as it is.
-//  - Of a caller in a PID namespace that we do not see nothing can be asked:
-//    the kernel's word stands for what root does, and for whether others may
-//    write; for others' files in sticky directories there is none, and set-gid
-//    bits of groups that are not his own are not kept.
+//    his groups is shut out (mode 0707): the kernel has already refused it by
+//    then, if its view of the directory is current.
+//  - Nothing can be found out about a caller in a PID namespace that we do not
+//    see: the kernel's word stands for what root does, and for whether others
+//    may write; for others' files in sticky directories there is none, and
+//    set-gid bits of groups that are not his own are not kept.
 #pragma once
 
 #include <cerrno>
@@ -73,8 +75,8 @@ struct TouchedName {
   const char* name = nullptr;
 };
 
-// What becomes of a set-gid bit hangs on groups and CAP_FSETID, and no error
-// says so: where a call may keep one, the caller's are given beforehand.
+// Whether a set-gid bit is kept depends on groups and CAP_FSETID, and no error
+// says so: where a call may keep one, the thread gets the caller's beforehand.
 enum class SetGid { kIsNotKept, kMayBeKept };
 
 // The step after a refusal with `error` (above): true if the thread has been
@@ -91,8 +93,8 @@ class MoreRights {
   MoreRights(const MoreRights&) = delete;
   MoreRights& operator=(const MoreRights&) = delete;
 
-  // Up to four times: as the owner and with capabilities, by what is
-  // remembered and by what is read then.
+  // Up to four times: as the owner and with capabilities, each by what is
+  // remembered and by what is read afresh.
   bool Give();
   // What decides on set-gid bits.
   void GiveGroups();
@@ -119,8 +121,9 @@ class MoreRights {
 // Makes this thread the caller of `op` with no rights but his. 0 or an errno.
 int BecomeCaller(OpScope& op);
 
-// Runs `call`, which is below 0 and sets errno where it fails, as said above. 0
-// or an errno. `what`: the names or the file (an Inode) that it changes.
+// Runs `call`, which returns a value below 0 and sets errno on failure, as
+// described above. 0 or an errno. `what`: the names or the file (an Inode) that
+// it changes.
 template <typename What, typename Call>
 int WithCallersRights(OpScope& op, What&& what, Call&& call,
                       SetGid set_gid = SetGid::kIsNotKept) {
@@ -137,10 +140,10 @@ int WithCallersRights(OpScope& op, What&& what, Call&& call,
 }
 
 // What writing and chown(2) clear: set-id bits and file capabilities. The
-// kernel asks for it by a SETATTR that names nothing and by taking
-// security.capability away; not why. So it is done by a chown(-1, -1) of the
-// caller's, for the backing kernel to decide what that clears. It may be for a
-// write, which must not fail; but nobody writes to a file that nobody has open
+// kernel asks for it by a SETATTR that names nothing and by removing
+// security.capability, without saying why. So it is done by a chown(-1, -1) as
+// the caller, and the backing kernel decides what that clears. It may be for a
+// write, which must not fail; but no write happens to a file that is not open
 // for writing, and the write itself clears them below. 0 or an errno.
 int ClearPrivileges(OpScope& op, Inode& inode);
 

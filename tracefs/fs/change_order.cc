@@ -31,7 +31,7 @@ void ChangeOrder::Used(uint64_t inode, uint64_t end_ns) {
 }
 
 void ChangeOrder::Held::Take(Lock& lock, Use use) {
-  // The times are read and written by who holds the lock.
+  // The times are read and written by the holder of the lock.
   uint64_t after = 0;
   if (use == Use::kChange) {
     ::pthread_rwlock_wrlock(&lock.lock);
@@ -77,7 +77,7 @@ void ChangeOrder::Held::Files(ChangeOrder& order, uint64_t inode, Use use,
 }
 
 void ChangeOrder::Held::Makes(ChangeOrder& order, uint64_t inode) {
-  // Whoever used the number has let go of it below, by the kernel, since.
+  // The kernel has since freed the number's previous use below.
   after_ns_ = std::max(after_ns_, order.used_ns_[Hash(inode, kNumberBits)].load(
                                       std::memory_order_relaxed));
 }

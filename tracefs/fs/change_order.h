@@ -1,21 +1,23 @@
 // ChangeOrder: lets the recorded times of operations say which of them took
 // effect first, for traces that are to be replayed (STR_REPLAY).
 //
-// An operation holds what it looks at or changes, from before its calls below
-// until its end is known; and what is recorded as its begin is later than the
-// recorded end of all that held the same before and conflicts with it. So the
-// times of two operations that conflict never overlap, and who sorts by begin
-// has the order in which the directory below saw them. What others do below,
-// not through the mount, is not ordered.
+// An operation holds what it reads or changes, from before its calls below
+// until its end is known; and its recorded begin is later than the recorded end
+// of every conflicting operation that held the same before. So the times of two
+// conflicting operations never overlap, and sorting by begin gives the order in
+// which the directory below saw them. Changes made below, not through the
+// mount, are not ordered.
 //
-// Held are the names in a directory, and what a file is and has: both by inode
-// number, many of which share a lock. Whoever holds names may then hold files,
-// not the other way round: so nobody waits in a circle.
+// It can hold the names in a directory, and the attributes and contents of a
+// file: both by inode number, many of which share a lock. After names an
+// operation may hold files, but not the other way round, so that no circle of
+// waits can form.
 //
 // A number is a file's for as long as the kernel knows it; then the store may
-// give it to another one. Who makes that one may have begun long before, and is
-// recorded as if he began after the last who used the file before it (Used,
-// Makes): so a number means one file from a making to the next.
+// give it to another one. The operation that makes the new file may have begun
+// long before, and is recorded as if it began after the last use of the
+// previous file (Used, Makes): so a number means one file from one creation to
+// the next.
 #pragma once
 
 #include <pthread.h>
@@ -29,7 +31,7 @@ namespace tracefs {
 
 class ChangeOrder {
  public:
-  // Those who look do so at once.
+  // Readers do not exclude each other.
   enum class Use : uint8_t { kLook, kChange };
 
   ChangeOrder() = default;
@@ -44,11 +46,11 @@ class ChangeOrder {
 
  private:
   static constexpr int kLockBits = 8;
-  // Many more: who makes a file is recorded late by who shares its place.
+  // Many more: making a file is recorded late because of others that share its
+  // place.
   static constexpr int kNumberBits = 12;
 
-  // As std::shared_mutex, but that those who look cannot keep out for ever who
-  // is to change something.
+  // Like std::shared_mutex, except that readers cannot starve a writer.
   struct alignas(64) Lock {
     Lock();
     ~Lock();
@@ -87,10 +89,10 @@ class ChangeOrder::Held {
   void File(ChangeOrder& order, uint64_t inode, Use use);
   // Two files, the second one to be changed.
   void Files(ChangeOrder& order, uint64_t inode, Use use, uint64_t changed);
-  // It has made a file of that number; nobody else can know that yet.
+  // It has made a file with that number, which no other operation can know yet.
   void Makes(ChangeOrder& order, uint64_t inode);
 
-  // What is to be recorded as begin of an operation that began at `begin_ns`.
+  // The begin to record for an operation that began at `begin_ns`.
   uint64_t BeginOf(uint64_t begin_ns) const {
     return begin_ns > after_ns_ ? begin_ns : after_ns_ + 1;
   }

@@ -1,5 +1,5 @@
-// Closer: closes handles where that may take for ever. One thread of the side
-// pool closes all, so that those that hang do not take up the pool.
+// Closer: closes handles where that may take forever. One thread of the side
+// pool closes all of them, so that those that hang do not fill the pool.
 #pragma once
 
 #include <deque>

@@ -22,7 +22,7 @@ CompactHandle CompactHandle::Of(int dir, const char* name) {
   CompactHandle handle;
   const int flags = *name == '\0' ? AT_EMPTY_PATH : 0;
   if (::name_to_handle_at(dir, name, from, &mount_id, flags) != 0) {
-    // One that cannot be opened will do to tell files apart (Linux 6.5).
+    // A handle that cannot be opened is enough to tell files apart (Linux 6.5).
     constexpr int kHandleFid = 0x200;  // AT_HANDLE_FID
     from->handle_bytes = MAX_HANDLE_SZ;
     if (errno != EOPNOTSUPP || ::name_to_handle_at(dir, name, from, &mount_id,

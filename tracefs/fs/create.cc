@@ -1,6 +1,7 @@
 // mknod, mkdir, symlink, link, create, tmpfile: all run as the caller, so that
-// owner, group, set-gid inheritance and default ACLs are the backing kernel's
-// work (credentials.h), and with no more rights than his (callers_rights.h).
+// the backing kernel decides owner, group, set-gid inheritance and default ACLs
+// (credentials.h), and with no more rights than the caller has
+// (callers_rights.h).
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -149,7 +150,7 @@ void FsLink(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent,
   Inode& inode = fs.InodeOf(ino);
   Inode& dir = fs.InodeOf(new_parent);
   op.About(inode);
-  // By the time it is recorded the new name is the last known one.
+  // By the time it is recorded, the new name is the last known one.
   op.ByItsName(inode);
   op.Into(dir, new_name);
   op.Begin();
@@ -176,8 +177,8 @@ void FsLink(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent,
   }
   if (error != 0) return op.ReplyError(error);
   Inode* counted = fs.inodes().Acquire(inode.device(), inode.number());
-  // The kernel looks the new name up before it uses it, and the old one, which
-  // it knows, maybe not.
+  // The kernel looks the new name up before using it, but maybe not the old
+  // one, which it knows.
   fs.inodes().AlsoNamed(counted, &dir, new_name);
   op.Attributes(st);
   const fuse_entry_param entry = fs.EntryParam(*counted, st);
@@ -194,7 +195,7 @@ void FsCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
   MakeOpened(op, dir, name, mode, fi, [&](UniqueFd* fd) {
     for (int tries = 0; tries < kMostTries; ++tries) {
       // O_EXCL: the kernel asked because there was no such name. If there is
-      // one by now it may be anybody's, and nobody has checked who may open it.
+      // one by now, it may be anybody's, and access to it has not been checked.
       const int error = MakeAsCaller(op, dir, mode, [&](int in, mode_t m) {
         fd->Reset(::openat(
             in, name, OpenFlags(fi->flags) | O_CREAT | O_EXCL | O_NOFOLLOW, m));
@@ -204,7 +205,7 @@ void FsCreate(fuse_req_t req, fuse_ino_t parent, const char* name, mode_t mode,
     }
     // The kernel then asks for the name once more, whatever it remembers, and
     // checks and opens what it gets (do_filp_open, LOOKUP_REVAL). But it does
-    // so once: where a name comes and goes, somebody has to keep trying.
+    // so once: where a name comes and goes, we have to keep trying.
     return ESTALE;
   });
 }

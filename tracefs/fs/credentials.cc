@@ -23,7 +23,7 @@ constexpr uint64_t CapabilityBit(int capability) {
 }
 
 // Both return the id in force before the call, whether or not they change it;
-// with an id that is none they only tell.
+// with an invalid id they only return it.
 uint32_t SetFsUid(uint32_t uid) {
   return static_cast<uint32_t>(::syscall(SYS_setfsuid, uid));
 }

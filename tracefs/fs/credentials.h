@@ -80,10 +80,10 @@ class ThreadCredentials {
     return SwitchIds(uid, gid);
   }
 
-  // For what is done on behalf of nobody in particular: makes this thread's
-  // user nobody if it is root, to whom ext4 gives blocks that others must not
-  // have. Else it is some caller, which will do. One system call: whether it
-  // worked is only looked at when it matters who the user is (Become).
+  // For work done on behalf of no particular user: makes this thread's user
+  // nobody if it is root, to whom ext4 gives blocks that others must not have.
+  // Otherwise the user is some caller, which is fine. One system call: its
+  // success is only checked when it matters who the user is (Become).
   void BecomeOrdinary() {
     if (uid_ == 0) LeaveRoot();
   }
@@ -101,7 +101,7 @@ class ThreadCredentials {
   }
 
   // Leaves this thread those of the daemon's overrides that are in `wanted`; no
-  // system call if it has just these. Keeps errno.
+  // system call if it has exactly these. Keeps errno.
   void AllowOverrides(uint64_t wanted) {
     if (wanted != overrides_) SwitchOverrides(wanted);
   }

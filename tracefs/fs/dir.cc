@@ -33,7 +33,7 @@ DirHandle& DirOf(const fuse_file_info* fi) {
 // Makes the entry at `offset` the next one of the batch; null at the end, or
 // with *error set.
 const Entry* Next(DirHandle& dir, int fd, off_t offset, int* error) {
-  // Offset 0 always reads anew: rewinddir shows what was added since.
+  // Offset 0 always reads again: rewinddir shows what was added since.
   if (offset != dir.position || offset == 0) {
     if (dir.read_before) {
       if (::lseek(fd, offset, SEEK_SET) < 0) {
@@ -70,8 +70,8 @@ bool IsDots(const char* name) {
          (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
 }
 
-// What readdirplus says of an entry; node id 0 where the kernel shall learn
-// nothing (its look-up must be seen).
+// What readdirplus says about an entry; node id 0 where the kernel must learn
+// nothing (so that its look-up is seen).
 fuse_entry_param Describe(FileSystem& fs, Inode& dir, const Entry& entry,
                           bool look_up) {
   fuse_entry_param param{};
@@ -108,7 +108,8 @@ void Read(fuse_req_t req, size_t size, off_t offset, fuse_file_info* fi,
       const size_t room = size - used;
       size_t needed;
       if (plus) {
-        // Asked with no room first: what does not fit must not be looked up.
+        // Asked with no room first: entries that do not fit must not be looked
+        // up.
         fuse_entry_param param{};
         needed = fuse_add_direntry_plus(req, nullptr, 0, entry->d_name, &param,
                                         entry->d_off);
@@ -130,7 +131,7 @@ void Read(fuse_req_t req, size_t size, off_t offset, fuse_file_info* fi,
       if (at == 0) break;  // a file system that cannot say where it is
     }
   }
-  // What was read before an error counts; the error comes again.
+  // Entries read before an error count; the error comes again.
   if (error != 0 && used == 0) return op.ReplyError(error);
   op.End(static_cast<int64_t>(used), 0,
          [&] { return fuse_reply_buf(req, buffer, used); });

@@ -1,4 +1,4 @@
-// FileSystem: what events and traces want to know beside the request.
+// FileSystem: what events and traces need besides the request.
 #include <sys/stat.h>
 
 #include <vector>
@@ -32,7 +32,7 @@ void FileSystem::ResolveCaller(Event& event) {
 
 void FileSystem::ResolveSyscall(Event& event) {
   if (system_calls_ == nullptr) return;
-  // Nobody waits in a call for these, or one cannot tell: system_calls.h.
+  // No caller waits in a call for these, or that is unknown: system_calls.h.
   if (event.Has(Field::kInferred) && event.Get(Field::kInferred) != 0) return;
   if (event.Has(Field::kMapped) && event.Get(Field::kMapped) != 0) return;
   if (event.op == Op::read_ && !event.Has(Field::kMapped)) return;
@@ -46,7 +46,7 @@ void FileSystem::ResolveSyscall(Event& event) {
 
 void FileSystem::ResolveDetails(Event& event) {
   if (event.caller == nullptr) return;
-  // Who is inferred need not wait for us; he may be gone.
+  // An inferred caller need not be waiting for us, and may be gone.
   const bool inferred =
       event.Has(Field::kInferred) && event.Get(Field::kInferred) != 0;
   event.details = processes_.DetailsOf(
@@ -63,8 +63,8 @@ bool FileSystem::ForEachAncestor(Event& event, void* context,
 }
 
 void FileSystem::ResolveAttributes(Event& event) {
-  // After the reply the kernel may have let go of the inode: only a search by
-  // id is safe, and its descriptor only under the table's care.
+  // After the reply the kernel may have forgotten the inode: only a search by
+  // id is safe, and its descriptor only while the table keeps it.
   struct stat st;
   if (event.node != 0 && inodes_.Stat(event.node, &st)) event.SetAttributes(st);
 }
@@ -77,7 +77,7 @@ bool FileSystem::StateOf(uint64_t node, FileState* state) {
 void FileSystem::ForEachTouched(
     const std::function<bool(uint64_t)>& touched, bool contents,
     const std::function<void(std::string_view, const FileState&)>& visit) {
-  if (may_hang_below_) return;  // nobody waits for the end of a trace for ever
+  if (may_hang_below_) return;  // the end of a trace must not wait forever
   ThreadCredentials::Current().AllowOverrides(kOverrides);
   Inode* const top = inodes_.Find(FUSE_ROOT_ID);
   if (top == nullptr) return;
@@ -99,7 +99,7 @@ void FileSystem::ForEachOpen(
     const std::function<void(const OpenFile&)>& visit) {
   if (may_hang_below_) return;
   ThreadCredentials::Current().AllowOverrides(kOverrides);
-  // The kernel may let go of any of them meanwhile: by id, then.
+  // The kernel may forget any of them meanwhile: hence by id.
   struct Found {
     uint64_t node;
     OpenFile file;

@@ -1,6 +1,6 @@
 // FileShare: the descriptor that a request is about to open for its caller,
-// taken from his share before it is opened: a file must not be created and then
-// refused.
+// taken from the caller's share before it is opened: a file must not be created
+// and then refused.
 #pragma once
 
 #include <cstdint>

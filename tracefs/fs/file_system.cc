@@ -30,8 +30,8 @@ unsigned long TypeOf(int fd) {
   return ::fstatfs(fd, &st) == 0 ? static_cast<unsigned long>(st.f_type) : 0;
 }
 
-// File systems that ask somebody else, who may look at the ids of each caller,
-// and that have work to do at each close(2).
+// File systems that ask a server, which may check the ids of each caller, and
+// that have work to do at each close(2).
 bool IsServed(unsigned long type) {
   switch (type) {
     case NFS_SUPER_MAGIC:
@@ -55,8 +55,8 @@ bool IsStacked(unsigned long type) {
          type == 0;
 }
 
-// What a name leads to (O_PATH). EAGAIN: it cannot be said without waiting, and
-// `may_wait` is false.
+// What a name leads to (O_PATH). EAGAIN: this cannot be answered without
+// waiting, and `may_wait` is false.
 int OpenPath(int dir, const char* name, bool may_wait) {
   constexpr int kFlags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
   if (may_wait) return ::openat(dir, name, kFlags);
@@ -72,8 +72,8 @@ bool HasNoReserve(unsigned long type) {
          type == XFS_SUPER_MAGIC || type == BTRFS_SUPER_MAGIC;
 }
 
-// A file by which handles can be opened, if they can be had and opened at all:
-// that takes a file system that has them, and CAP_DAC_READ_SEARCH.
+// A file by which handles can be opened, if that is possible at all: it needs a
+// file system that has handles, and CAP_DAC_READ_SEARCH.
 UniqueFd MountForHandles(int root) {
   UniqueFd mount(::openat(root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const CompactHandle handle = CompactHandle::Of(root, "");
@@ -129,25 +129,23 @@ int32_t FileSystem::BackingIdOf(Inode& inode) {
   const int32_t known = inode.backing_id();
   if (known != 0) return known;
   if (!policy_.passthrough() || !inode.is_regular()) return -1;
-  // All I/O of the kernel is done with the credentials of this thread, whoever
-  // writes: not with root's, who may use up what ext4 reserves. Without
+  // All the kernel's I/O is done with the credentials of this thread, whoever
+  // writes: not with root's, which may use up what ext4 reserves. Without
   // CAP_FSETID, so that the backing kernel clears set-user-id.
   ThreadCredentials& thread = ThreadCredentials::Current();
   if (keeps_reserve_ && !asks_as_caller_) thread.BecomeOrdinary();
   thread.AllowFsetid(false);
-  // The kernel keeps what it is given until the inode is forgotten. A
-  // descriptor that can write would keep the program that it is from being run
-  // below.
+  // The kernel keeps what it is given until the inode is forgotten. With a
+  // writable descriptor, a program could not be run below.
   const int32_t id = backing_.Open(FdOf(inode).get());
   const int32_t set = inode.SetBackingId(id > 0 ? id : -1);
   if (id > 0 && set != id) backing_.Close(id);  // another thread was first
   return set;
 }
 
-// A mapping of the backing file would store to it what no write may: the kernel
-// checks that of its own inode, which has no such flag. Asked of the file
-// before it first passes through, and as long as it was so when it was last
-// opened.
+// A mapping of the backing file would store what no write may: the kernel
+// checks its own inode, which has no such flag. The file is checked before it
+// first passes through, and again while it had the flag when last opened.
 bool FileSystem::IsAppendOnly(Inode& inode) {
   if (!inode.is_regular()) return false;
   if (!inode.append_only() &&
@@ -181,10 +179,10 @@ IoMode FileSystem::ChooseIoMode(Inode& inode, const OpenFacts& facts,
   data.calls |= append_only;
   const bool passes = inode.io_opens().Enter(!data.pages && !append_only &&
                                              BackingIdOf(inode) > 0);
-  // If it passes it has a number: from us, or from the opens that are there.
+  // If it passes through it has a number: from us, or from existing opens.
   const int32_t id = inode.backing_id();
   *claim = IoClaim(inode.io_opens(), passes);
-  // What the kernel has kept does not change with what is stored to a map.
+  // The kernel's cached attributes do not change with stores to a map.
   if (passes && (fi->flags & O_ACCMODE) == O_RDWR &&
       inode.io_opens().ExpectStores()) {
     ForgetAttributes(inode);
@@ -192,7 +190,7 @@ IoMode FileSystem::ChooseIoMode(Inode& inode, const OpenFacts& facts,
   if (!passes && data.any() && (fi->flags & O_ACCMODE) == O_RDWR) {
     inode.ExpectCachedStores();
   }
-  // The kernel's own writes would take set-id bits from privileged callers too
+  // The kernel's own writes would clear set-id bits even for privileged callers
   // (BackingIdOf): where there are such bits, we write.
   if (passes && (fi->flags & O_ACCMODE) != O_RDONLY) {
     data.calls |= facts.set_id ? *facts.set_id : MayBeSetId(inode, facts.fd);
@@ -223,7 +221,7 @@ int FileSystem::OpenAgain(Inode& inode, int flags) {
 
 int FileSystem::Reopen(Inode& inode, int flags) {
   const int fd = OpenAgain(inode, flags);
-  // With less than all rights it often succeeds just as well.
+  // It often succeeds with fewer than all rights.
   ThreadCredentials& thread = ThreadCredentials::Current();
   if (fd >= 0 || (errno != EACCES && errno != EPERM) ||
       thread.has_overrides()) {
@@ -247,7 +245,7 @@ int FileSystem::OpenAnew(Inode& inode, int flags) {
   return ::openat(options_.proc_self_fd, name.data(), flags);
 }
 
-// The entry of a key, with one lookup counted, if it stands for the file that
+// The entry of a key, with one lookup counted, if it represents the file that
 // `dir` and `name` (may be "", for `dir` itself) lead to.
 Inode* FileSystem::AcquireSame(int dir, const char* name,
                                const struct stat& st) {
@@ -259,9 +257,9 @@ Inode* FileSystem::AcquireSame(int dir, const char* name,
   return nullptr;
 }
 
-// Two calls are enough, of which a store that has to ask somebody for each of
-// them should see no more. By the name, then: what that leads to. The
-// attributes of a file that is known are had in one.
+// Two calls are enough, and a store that has to ask a server for each should
+// see no more. So by the name: the file that it leads to. One call gives the
+// attributes of a known file.
 Inode* FileSystem::Lookup(Inode& parent, const char* name, struct stat* st,
                           bool may_wait) {
   const BackingFd dir = FdOf(parent);
@@ -306,7 +304,7 @@ Inode* FileSystem::HoldNamed(Inode* inode, UniqueFd fd, Inode& parent,
 
 Inode* FileSystem::Enter(Inode& parent, const char* name, int fd,
                          struct stat* st) {
-  // A server has told of it when it made it.
+  // The server described it when it made it.
   const int known = may_hang_below_ ? AT_STATX_DONT_SYNC : 0;
   if (::fstatat(fd, "", st, AT_EMPTY_PATH | known) != 0) return nullptr;
   Inode* inode = AcquireSame(fd, "", *st);
@@ -319,9 +317,9 @@ Inode* FileSystem::Enter(Inode& parent, const char* name, int fd,
   return inode;
 }
 
-// How to hold a regular file that is open as `fd`: by a descriptor that is
-// opened by that one and not by the name, which somebody may have replaced. It
-// serves all later requests, and the kernel (BackingIdOf).
+// How to hold a regular file that is open as `fd`: by a descriptor opened
+// through that one and not by the name, which may have been replaced. It serves
+// all later requests, and the kernel (BackingIdOf).
 std::optional<BackingFile> FileSystem::HoldOpen(int fd, bool named) {
   std::array<char, 16> number;
   *std::to_chars(number.data(), number.data() + number.size() - 1, fd).ptr =
@@ -338,8 +336,8 @@ fuse_entry_param FileSystem::EntryParam(const Inode& inode,
   entry.ino = inode.id();
   entry.attr = st;
   entry.entry_timeout = policy_.EntryTimeout();
-  // Requests name the file alone. Where it has several names, the one that was
-  // looked up last is the one that is used.
+  // Requests name only the file. If it has several names, the one looked up
+  // last is the one in use.
   if (HasSeveralNames(st) && policy_.TracesAny()) {
     entry.entry_timeout = 0;
   }
@@ -349,8 +347,8 @@ fuse_entry_param FileSystem::EntryParam(const Inode& inode,
 
 void FileSystem::ForgetAttributes(const Inode& inode) const {
   if (policy_.visibility() == Visibility::kExact) return;  // keeps none
-  // Attributes alone: the kernel takes no lock of the file's for that. What
-  // fails is that it does not know the inode, and so keeps nothing.
+  // Attributes alone: the kernel takes no lock of the file's for that. It fails
+  // if the kernel does not know the inode, and so caches nothing.
   static_cast<void>(
       fuse_lowlevel_notify_inval_inode(session_, inode.id(), -1, 0));
 }
@@ -377,7 +375,7 @@ bool FileSystem::MayHandOver([[maybe_unused]] fuse_req_t req) const {
 }
 
 void FileSystem::ReleaseAll() {
-  // Whoever still waits for a lock waits for nothing.
+  // Any remaining wait for a lock is in vain.
   locks_.Clear();
   while (std::unique_ptr<Handle> handle = handles_.RemoveAny()) {
     OpScope op(*this, handle->inode.is_dir() ? Op::releasedir_ : Op::release_);
@@ -424,7 +422,7 @@ void FileSystem::NegotiateFeatures(fuse_conn_info* conn) {
   want(FUSE_CAP_READDIRPLUS, true);
   want(FUSE_CAP_READDIRPLUS_AUTO, true);
   want(FUSE_CAP_CACHE_SYMLINKS, options_.visibility == Visibility::kFast);
-  // Nobody would see who wrote what.
+  // It would be invisible who wrote what.
   want(FUSE_CAP_WRITEBACK_CACHE, false);
   // Slower than copying at the sizes that matter.
   want(FUSE_CAP_SPLICE_READ, false);
@@ -436,9 +434,9 @@ void FileSystem::NegotiateFeatures(fuse_conn_info* conn) {
 #if TRACEFS_FUSE_AT_LEAST(17)
   want(FUSE_CAP_NO_EXPORT_SUPPORT, true);
   want(FUSE_CAP_DIRECT_IO_ALLOW_MMAP, true);
-  // Page faults of a passthrough file come to nobody: not where all is to be
-  // seen.
-  // A server would be asked as whoever had the file first, whoever reads it.
+  // Page faults of a passthrough file are not reported: not where everything is
+  // to be seen. A server would be asked as the first user of the file, whoever
+  // reads it.
   policy_.SetPassthrough(want(FUSE_CAP_PASSTHROUGH,
                               options_.passthrough && !asks_as_caller_ &&
                                   options_.visibility != Visibility::kExact));
@@ -456,14 +454,14 @@ void FileSystem::NegotiateFeatures(fuse_conn_info* conn) {
   conn->max_write = 1 << 20;
   if (options_.max_read != 0) conn->max_read = options_.max_read;
   conn->max_readahead = 1 << 20;
-  // Those that hang below count, and must not keep others back.
+  // Requests that hang below count, and must not hold up others.
   conn->max_background = may_hang_below_ ? 1024 : 64;
   conn->congestion_threshold = conn->max_background * 3 / 4;
 }
 
 namespace {
 
-// The handler, behind the gate of tracers that fail operations rather than miss
+// The handler, after the gate of tracers that fail operations rather than miss
 // them (LossPolicy::kFail).
 template <Op kOp, auto kHandler, typename... Arguments>
 void Gated(fuse_req_t req, Arguments... arguments) {
@@ -508,7 +506,8 @@ void GatedIoctl(fuse_req_t req, fuse_ino_t ino, unsigned command, void* arg,
 
 }  // namespace
 
-// What gives something back is never refused: forget, flush, release, locks.
+// Operations that release something are never refused: forget, flush, release,
+// locks.
 const fuse_lowlevel_ops& FileSystem::Operations() {
   static const fuse_lowlevel_ops ops = [] {
     fuse_lowlevel_ops o{};

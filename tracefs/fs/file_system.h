@@ -1,5 +1,5 @@
-// FileSystem: passes every operation through to a backing directory and tells
-// the event sink about it.
+// FileSystem: passes every operation through to a backing directory and reports
+// it to the event sink.
 //
 // The operations themselves are free functions named after libfuse's, one .cc
 // per family (lookup, attr, create, remove, open, io, dir, xattr, lock, misc);
@@ -42,8 +42,8 @@ namespace tracefs {
 // Whether a file of this mode is set-user-id or set-group-id.
 inline bool IsSetId(mode_t mode) { return (mode & (S_ISUID | S_ISGID)) != 0; }
 
-// What is known of a file that is about to be opened for the kernel; what is
-// not is asked for where it matters.
+// What is known about a file that is about to be opened for the kernel; the
+// rest is looked up where it matters.
 struct OpenFacts {
   int fd = -1;  // the file, if it is open already
   std::optional<bool> append_only;
@@ -59,7 +59,7 @@ struct FileSystemOptions {
   int proc_self_fd = -1;
   // Makes the calling thread, a worker, one of that policy (SetWorkerPolicy).
   void (*set_up_worker)(int policy) = nullptr;
-  // O_PATH descriptors to hold; files beyond are held by handles.
+  // O_PATH descriptors to hold; further files are held by handles.
   int max_inode_fds = 1 << 30;
   // Descriptors of open files to hold, and how many of them are for root alone:
   // a user who has his share (user_shares.h) gets EMFILE.
@@ -70,7 +70,7 @@ struct FileSystemOptions {
   // Bytes of a read request at most, as the kernel was told when it mounted;
   // 0: it was told nothing.
   uint32_t max_read = 0;
-  // Let the kernel read and write by itself what nobody records (needs root).
+  // Let the kernel read and write by itself what is not recorded (needs root).
   bool passthrough = true;
   // Requests that may wait for the store at a time, and for such a wait
   // (side_pool.h).
@@ -115,12 +115,12 @@ class FileSystem final : public EventResolver,
   const InodeTable& inodes() const { return inodes_; }
   HandleTable& handles() { return handles_; }
   LockTable& locks() { return locks_; }
-  // Who is before whom, where a trace is to tell.
+  // Which operation came before which, where a trace must show it.
   ChangeOrder& change_order() { return change_order_; }
-  // Where requests go on that may have to wait for another process.
+  // Where requests continue that may have to wait for another process.
   SidePool& side_pool() { return side_pool_; }
   const SidePool& side_pool() const { return side_pool_; }
-  // Any call below may wait for a server, for ever.
+  // Any call below may wait for a server, forever.
   bool may_hang_below() const { return may_hang_below_; }
   // Which operations are handed over, by how long they wait.
   WaitRules& waits() { return waits_; }
@@ -134,10 +134,10 @@ class FileSystem final : public EventResolver,
   // The kernel says that the caller of a request has a signal to handle.
   bool Interrupt(uint64_t unique) override {
     side_pool_.Interrupt(unique);
-    // libfuse interrupts whoever waits for a lock.
+    // libfuse interrupts callers that wait for a lock.
     return !options_.forward_locks;
   }
-  // Its RELEASE has come: destroys it, when nobody uses it any more.
+  // Its RELEASE has come: destroys it when it is no longer in use.
   void Dismiss(std::unique_ptr<Handle> handle) {
     if (handle->LeaveAsLast()) {
       CloseAside(std::move(handle));
@@ -175,17 +175,17 @@ class FileSystem final : public EventResolver,
   // A descriptor of the file behind an inode that the kernel holds.
   BackingFd FdOf(Inode& inode) { return inodes_.Open(inode); }
 
-  // Opens the file behind an inode anew, through /proc/self/fd: `flags` as in
-  // open(2), never following or creating. -1 and errno on failure. Only
-  // regular files and directories are ever opened: a device or FIFO that
-  // somebody put there must not be (CVE-2020-35517).
+  // Opens the file behind an inode again, through /proc/self/fd: `flags` as in
+  // open(2), never following or creating. -1 and errno on failure. Only regular
+  // files and directories are ever opened: a device or FIFO that another user
+  // put there must not be (CVE-2020-35517).
   int Reopen(Inode& inode, int flags);
   // The same with no more rights than the thread has.
   int OpenAgain(Inode& inode, int flags);
 
   // Looks `name` up in `parent`: the inode with one lookup counted for the
   // kernel, its name noted, and `st` filled; or null and errno. EAGAIN: the
-  // store would have to be waited for, and `may_wait` is false.
+  // store would make it wait, and `may_wait` is false.
   Inode* Lookup(Inode& parent, const char* name, struct stat* st,
                 bool may_wait = true);
   // The same for a file just made, open as `fd` (which stays the caller's).
@@ -198,8 +198,8 @@ class FileSystem final : public EventResolver,
   IoMode ChooseIoMode(Inode& inode, const OpenFacts& facts, fuse_file_info* fi,
                       IoClaim* claim);
 
-  // How that would be if it was opened now and nobody had it open; of one that
-  // was opened before.
+  // How that would be if a file opened earlier was opened now and had no other
+  // opens.
   IoMode IoModeNow(Inode& inode) {
     const CachePolicy::DataInterest data = DataOf(inode);
     return CachePolicy::ModeFor(
@@ -210,8 +210,8 @@ class FileSystem final : public EventResolver,
   double AttrTimeout(const Inode& inode, mode_t mode) const {
     return inode.io_opens().may_be_stored_to() ? 0 : policy_.AttrTimeout(mode);
   }
-  // The same where the kernel asks for the size alone, which no map changes, at
-  // `now_ns`.
+  // The same if the kernel asks, at `now_ns`, only for the size, which no map
+  // changes.
   double SizeTimeout(Inode& inode, mode_t mode, uint64_t now_ns) const {
     // Rounded up to a tick of the kernel's.
     constexpr double kOneTick = 0.001;
@@ -229,14 +229,14 @@ class FileSystem final : public EventResolver,
   fuse_entry_param EntryParam(const Inode& inode, const struct stat& st) const;
 
   bool flush_below() const { return flush_below_; }
-  // Whatever is done below is done as its caller.
+  // Every call below is made as its caller.
   bool asks_as_caller() const { return asks_as_caller_; }
   // The backing file system names trusted. attributes to everybody.
   bool lists_trusted() const { return lists_trusted_; }
   // Writes to set-user-id files are told to us as such.
   bool told_of_privileged_writes() const { return told_of_privileged_writes_; }
-  // Who thread `tid`, which waits for the answer to an operation of this kind,
-  // is; null if it is gone. Valid until this thread asks again.
+  // The process of thread `tid`, which waits for the answer to an operation of
+  // this kind; null if it is gone. Valid until this thread asks again.
   const CallerInfo* CallerOf(Op op, uint32_t tid);
   // Thread `tid` opens a program that it is about to run.
   void NoteExec(pid_t tid);
@@ -246,14 +246,14 @@ class FileSystem final : public EventResolver,
   // The mount is gone: closes what is still open, and records that.
   void ReleaseAll();
 
-  // How threads that serve requests stand beside others from now on: a number
-  // that set_up_worker() knows. Each takes it on with its next request.
+  // How threads that serve requests are scheduled from now on: a number that
+  // set_up_worker() knows. Each adopts it with its next request.
   void SetWorkerPolicy(int policy) {
     worker_policy_.store(policy, std::memory_order_relaxed);
   }
 
-  // Called at the beginning of each operation: a worker's first one sets up
-  // its thread, which libfuse starts without telling us.
+  // Called at the beginning of each operation: a worker's first one sets up its
+  // thread, which libfuse starts without notice.
   void EnterWorker(fuse_req_t req) {
     TsanAcquire(this);  // what was answered before
     thread_local int policy = kNotSetUp;

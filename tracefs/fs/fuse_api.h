@@ -11,8 +11,8 @@
 
 namespace tracefs {
 
-// Whether a write or an open that truncates is to take set-id bits away, as
-// the kernel says of callers who may not keep them.
+// Whether a write or a truncating open must clear set-id bits, as the kernel
+// says for callers who may not keep them.
 inline bool KillsSetId([[maybe_unused]] const fuse_file_info& fi) {
 #if TRACEFS_FUSE_AT_LEAST(18)
   return fi.kill_suidgid != 0;

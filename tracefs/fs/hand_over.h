@@ -13,7 +13,8 @@
 
 namespace tracefs {
 
-// Copies of a handler's arguments: libfuse's own end with the request's turn.
+// Copies of a handler's arguments: libfuse's own are valid only during the
+// handler.
 template <typename T>
 class KeptValue {
  public:
@@ -45,7 +46,7 @@ class KeptObject {
   std::optional<T> object_;
 };
 
-// What lies behind a pointer together with a size.
+// The data behind a pointer, with its size.
 struct RequestBytes {
   const void* data;
   size_t size;
@@ -84,7 +85,7 @@ size_t BytesOf(const T& /*unused*/) {
   return 0;
 }
 
-// Operations that can be tried without waiting, and see to that themselves.
+// Operations that can be tried without waiting, and do so themselves.
 constexpr bool CanBeTried(Op op) {
   return op == Op::lookup_ || op == Op::read_;
 }
@@ -99,8 +100,8 @@ bool IsToDisk(const T& argument) {
   }
 }
 
-// Runs `handler(req, arguments...)`: here, or in the pool where the file system
-// below may hold up whoever asks it, or has done so lately.
+// Runs `handler(req, arguments...)`: here, or in the pool if the file system
+// below may hold up its callers, or has done so recently.
 template <Op kOp, typename Handler, typename... Arguments>
 void Serve(fuse_req_t req, Handler handler, Arguments... arguments) {
   FileSystem& fs = FileSystem::Of(req);

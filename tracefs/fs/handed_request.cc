@@ -42,7 +42,7 @@ void HandedRequest::Run() {
   current_ = this;
   handler_();
   current_ = nullptr;
-  // Nobody gives it up any more: it is answered.
+  // It cannot be given up any more: it is answered.
   for (const Handle* handle : handles_) {
     if (handle->LeaveAsLast()) {
       fs_.CloseAside(std::unique_ptr<Handle>(const_cast<Handle*>(handle)));
@@ -80,8 +80,8 @@ void HandedRequest::EndUnbegun() {
   current_ = nullptr;
 }
 
-// The kernel puts a SIGKILL in front of each thread of a process that a signal
-// is going to end.
+// The kernel queues a SIGKILL for each thread of a process that a signal is
+// going to end.
 bool HandedRequest::CallerIsDying() const {
   if (context_.pid == 0) return false;
   const std::string path = std::to_string(context_.pid) + "/status";

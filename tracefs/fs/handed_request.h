@@ -1,9 +1,9 @@
 // HandedRequest: a request that goes on in the side pool (side_pool.h).
 //
-// Its handler runs there from its beginning, with copies of its arguments; what
-// has happened before is not repeated (OpScope). Replies go out from the thread
-// that may send them. Once the request was given up it is no longer known to
-// libfuse, and nothing here uses it any more: handlers ask ContextOf(req) for
+// Its handler runs there from the beginning, with copies of its arguments; what
+// has already happened is not repeated (OpScope). Replies go out from the
+// thread that may send them. Once the request has been given up, libfuse no
+// longer knows it and nothing here uses it: handlers ask ContextOf(req) for
 // their caller.
 #pragma once
 
@@ -27,8 +27,8 @@ class FileSystem;
 class Inode;
 struct Handle;
 
-// Where the request that a thread serves came from. Set by whoever reads
-// requests, if he can.
+// Where the request that a thread serves came from. Set by the code that reads
+// requests, where possible.
 struct RequestSource {
   uint64_t unique = 0;  // its number; 0: not known
   // Its replies must be sent by that thread; null: by any.
@@ -60,8 +60,8 @@ class HandedRequest final : public SideTask {
   // it returns, or -ENOENT.
   int Answer(const std::function<int()>& reply);
 
-  // What the handler uses, which it is to find as it was when the request has
-  // been given up: the kernel then forgets and releases what it likes.
+  // What the handler uses, kept alive if the request is given up: the kernel
+  // then forgets and releases what it likes.
   void Pin(Inode& inode);
   void Pin(const Handle& handle);
 
@@ -89,12 +89,12 @@ class HandedRequest final : public SideTask {
   std::vector<const Handle*> handles_;
 };
 
-// Who is told that the caller of a request has been interrupted; null: nobody.
-// Set by the mount; there is one in a process.
+// Called when the caller of a request has been interrupted; may be null. Set by
+// the mount; there is one per process.
 class Interruptible {
  public:
   virtual ~Interruptible() = default;
-  // False: libfuse shall look at it, too.
+  // False: libfuse must look at it, too.
   virtual bool Interrupt(uint64_t unique) = 0;
 };
 Interruptible*& InterruptHandler();

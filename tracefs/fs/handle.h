@@ -20,7 +20,7 @@
 namespace tracefs {
 
 // The last process that was seen using a handle. RELEASE and page-cache writes
-// come with no caller; they are put down to it and marked as inferred.
+// come without a caller; they are attributed to it and marked as inferred.
 class LastCaller {
  public:
   struct Seen {
@@ -48,8 +48,8 @@ class FileSystem;
 struct Handle {
   virtual ~Handle();
   // `descriptor` may be none: the kernel reads a passthrough file by itself,
-  // and other requests open it when they come. One that is given has been taken
-  // from `share` for user `uid`, who opens the file.
+  // and other requests open it when they come. A given one has been taken from
+  // `share` for user `uid`, who opens the file.
   Handle(uint64_t handle_id, UniqueFd descriptor, Inode& of, int open_flags,
          UserShares& share, uint32_t uid)
       : id(handle_id),
@@ -74,8 +74,8 @@ struct Handle {
     return (flags & ~flags_now & O_DIRECT) == 0 ? Fd(fs) : BufferedFd(fs);
   }
 
-  // Whoever uses it beyond its RELEASE counts himself in before; the last one
-  // out is to destroy it. It begins with one user, the kernel.
+  // Code that uses it beyond its RELEASE counts itself in beforehand; the last
+  // user destroys it. It begins with one user, the kernel.
   void Enter() const { users_.fetch_add(1, std::memory_order_relaxed); }
   bool LeaveAsLast() const {
     return users_.fetch_sub(1, std::memory_order_acq_rel) == 1;
@@ -92,7 +92,7 @@ struct Handle {
   bool append_only = false;
   // The name that it was opened by, of a file that may have several.
   uint32_t link_id = 0;
-  // What was chosen when it was opened; a file keeps it, whatever tracers come.
+  // Chosen when it was opened; an open file keeps it, whichever tracers come.
   IoMode io_mode = IoMode::kCached;
   IoClaim io_claim;  // given back when it leaves the HandleTable
   LastCaller last_caller;
@@ -100,7 +100,7 @@ struct Handle {
  private:
   friend class HandleTable;
   int OpenNow(FileSystem& fs) const;
-  // Opens the file anew with `our_flags` and leaves it in `kept`.
+  // Opens the file again with `our_flags` and leaves it in `kept`.
   int OpenInto(std::atomic<int>& kept, FileSystem& fs, int our_flags) const;
 
   UserShares& share_;
@@ -124,8 +124,8 @@ class HandleTable {
   std::unique_ptr<Handle> Remove(Handle& handle);
   // Removes one of those left; null when there are none.
   std::unique_ptr<Handle> RemoveAny();
-  // A copy of a descriptor of this file that writes where it is told to, if
-  // one is open.
+  // A copy of a descriptor of this file that writes at given offsets, if one is
+  // open.
   UniqueFd WriterOf(const Inode& inode);
   // Calls `visit` for each; it must not use this table.
   void ForEach(const std::function<void(const Handle&)>& visit);

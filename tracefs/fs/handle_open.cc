@@ -40,8 +40,8 @@ int Handle::BufferedFd(FileSystem& fs) const {
     fd = OpenInto(buffered_fd_, fs, OpenFlags(flags) & ~(O_TRUNC | O_DIRECT));
   }
   if (fd >= 0) return fd;
-  // No descriptor can be had, or the file may not be opened any more. What was
-  // stored must not be lost: better that all through this one is buffered.
+  // No descriptor can be had, or the file may not be opened any more. Stored
+  // data must not be lost: it is better to buffer everything through this one.
   fd = Fd(fs);
   const int now = ::fcntl(fd, F_GETFL);
   if (now >= 0) ::fcntl(fd, F_SETFL, now & ~O_DIRECT);

@@ -47,7 +47,7 @@ void InodeTable::AddName(Inode* inode, Inode* parent, std::string_view name,
             std::find_if(more.begin(), more.end(), [&](const Inode::Link& l) {
               return l.parent == parent && l.name.view() == name;
             });
-        // Names that vanish below unseen must not pile up.
+        // Names that vanish below unnoticed must not accumulate.
         constexpr size_t kMaxNames = 64;
         inode->link_.id = same != more.end() ? same->id : ++inode->links_made_;
         if (same != more.end()) {

@@ -211,7 +211,7 @@ bool InodeTable::TakeFd() {
 BackingFile InodeTable::Hold(UniqueFd fd, bool named) {
   BackingFile file;
   if (!TakeFd()) {
-    // Also where it cannot be opened: it tells files of one number apart.
+    // Even if it cannot be opened: it distinguishes files with the same number.
     file.handle = CompactHandle::Of(fd.get(), "");
     if (named || (file.handle && mount_)) return file;
     fds_left_.fetch_sub(1, std::memory_order_relaxed);
@@ -249,7 +249,7 @@ UniqueFd InodeTable::OpenAgain(const Inode& inode) const {
 // A rename is noted only after it was done: until then the old name leads
 // nowhere.
 UniqueFd InodeTable::OpenByName(uint64_t id) const {
-  // Whoever renamed it may be held up before the note.
+  // The rename may be delayed before it is noted.
   constexpr int kTries = 50;
   UniqueFd fd;
   for (int i = 0; i < kTries; ++i) {
@@ -313,7 +313,7 @@ UniqueFd InodeTable::TryOpenByName(uint64_t id) const {
   return at;
 }
 
-// Whether `file` is the one that the inode stands for, and not a later one of
+// Whether `file` is the one that the inode represents, and not a later one with
 // the same number. Yes where there are no handles.
 bool InodeTable::IsHandleOf(uint64_t id, const UniqueFd& file) const {
   const CompactHandle found = CompactHandle::Of(file.get(), "");
@@ -325,7 +325,7 @@ bool InodeTable::IsHandleOf(uint64_t id, const UniqueFd& file) const {
 
 void InodeTable::Pin(Inode& inode) {
   if (inode.fd_.load(std::memory_order_acquire) >= 0 || !MayPin()) return;
-  // What the kernel holds can be opened by its handle without a name.
+  // A file that the kernel holds can be opened by its handle without a name.
   if (inode.backing_id() > 0 && mount_ && inode.handle_) return;
   UniqueFd opened = OpenAgain(inode);
   if (!opened) return;
@@ -334,7 +334,7 @@ void InodeTable::Pin(Inode& inode) {
   Keep(inode, std::move(opened));
 }
 
-// Makes `fd`, which the budget has been charged for, that of the inode.
+// Makes `fd`, already charged to the budget, the inode's descriptor.
 int InodeTable::Keep(Inode& inode, UniqueFd fd) {
   int expected = -1;
   if (inode.fd_.compare_exchange_strong(expected, fd.get())) {
@@ -365,8 +365,9 @@ void InodeTable::DropRefs(Inode* inode, uint32_t refs, uint64_t nlookup) {
   Destroy(inode);
 }
 
-// Takes an inode that is not in the key table (any more) out of the id table
-// and frees it. Iterative: a chain of directories may go with its last file.
+// Removes an inode that is not (or no longer) in the key table from the id
+// table and frees it. Iterative: a chain of directories may go with its last
+// file.
 void InodeTable::Destroy(Inode* inode) {
   {
     IdShard& shard = IdShardOf(inode->id_);

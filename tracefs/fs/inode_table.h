@@ -5,8 +5,8 @@
 // backing inode, so that a key cannot come to mean another file while the entry
 // lives, even after unlink. The kernel's lookup count keeps an entry; so do
 // entries whose name lies in it, so that paths stay known. Descriptors are
-// limited: beyond, an inode is held by its file handle, or, where those cannot
-// be opened, by its names alone.
+// limited: beyond the limit, an inode is held by its file handle, or, where
+// those cannot be opened, by its names alone.
 #pragma once
 
 #include <sys/stat.h>
@@ -46,8 +46,8 @@ class BackingFd {
   explicit BackingFd(UniqueFd owned)
       : owned_(std::move(owned)), fd_(owned_.get()) {}
 
-  // -1 where the file could not be opened again; calls on it then fail with
-  // EBADF, for which OpScope replies what the opening said (LostFdError).
+  // -1 if the file could not be opened again; calls on it then fail with EBADF,
+  // for which OpScope replies with the error of that open (LostFdError).
   int get() const { return fd_; }
 
  private:
@@ -55,7 +55,7 @@ class BackingFd {
   int fd_;
 };
 
-// What the last failed opening of this thread said (ESTALE, EMFILE, …).
+// The error of this thread's last failed open (ESTALE, EMFILE, …).
 int& LostFdError();
 
 class Inode {
@@ -103,7 +103,7 @@ class Inode {
   IoOpens& io_opens() { return io_opens_; }
   const IoOpens& io_opens() const { return io_opens_; }
   // Some open can be mapped for writing through the kernel's page cache, while
-  // others write past it. For good.
+  // others bypass it. Permanent.
   void ExpectCachedStores() { cached_stores_ = true; }
   bool expects_cached_stores() const { return cached_stores_; }
   // It was seen to be append-only (chattr +a), and may still be.
@@ -113,13 +113,13 @@ class Inode {
   bool append_only() const {
     return append_only_.load(std::memory_order_relaxed);
   }
-  // In which order they came; null before the first page was read.
+  // The order in which pages came; null before the first page was read.
   PageOrder* page_order() const {
     return page_order_.load(std::memory_order_acquire);
   }
   PageOrder& MakePageOrder();
-  // Of a directory: whether the last name that was looked up in it led to a
-  // file that was not known before, as the next one then may.
+  // For a directory: whether the last name looked up in it led to a file that
+  // was not known before, as the next one then may.
   void NoteLookup(bool found_new) {
     if (finds_new_.load(std::memory_order_relaxed) != found_new) {
       finds_new_.store(found_new, std::memory_order_relaxed);
@@ -129,7 +129,7 @@ class Inode {
   // Which of its names is the current one: a number that a name keeps as long
   // as the file has it, renamed or not.
   uint32_t link_id() const { return link_id_.load(std::memory_order_relaxed); }
-  // Once true it stays: names may come and go below, unseen.
+  // Once true it stays true: names may come and go below, unnoticed.
   bool may_have_several_names() const {
     return may_have_several_names_.load(std::memory_order_relaxed);
   }
@@ -138,7 +138,7 @@ class Inode {
       may_have_several_names_.store(true, std::memory_order_relaxed);
     }
   }
-  // One of our own trace files: what is read of it is not recorded as data.
+  // One of our own trace files: data read from it is not recorded.
   bool is_output() const { return is_output_; }
 
  private:
@@ -159,7 +159,7 @@ class Inode {
 
   // Guarded by the shard of the key.
   uint32_t refs_ = 0;        // links of other inodes that lie in this directory
-  uint64_t nlookup_ = 0;     // what the kernel will give back with FORGET
+  uint64_t nlookup_ = 0;     // lookups that the kernel will return with FORGET
   bool superseded_ = false;  // no longer in the table of keys
   Inode* next_by_key_ = nullptr;
   // Guarded by the shard of the id.
@@ -198,11 +198,11 @@ class InodeTable {
   InodeTable(const InodeTable&) = delete;
   InodeTable& operator=(const InodeTable&) = delete;
 
-  // Outputs of our own tracers, to be marked when they are met. At most 64 at a
-  // time are told apart; the oldest is forgotten then.
-  // One thread at a time may change them.
+  // Outputs of our own tracers, to be marked when encountered. At most 64 at a
+  // time are remembered; then the oldest is forgotten. One thread at a time may
+  // change them.
   void AddOutput(dev_t device, ino_t inode);
-  // No tracer writes it any more; met from now on it is a file as any other.
+  // No tracer writes it any more; from now on it is a file like any other.
   void RemoveOutput(dev_t device, ino_t inode);
 
   // The root of the mount, with id 1 (FUSE_ROOT_ID). Once, before the rest.
@@ -225,17 +225,17 @@ class InodeTable {
   BackingFile Hold(UniqueFd fd, bool named);
   // A descriptor of the file behind `inode`, which the kernel holds.
   BackingFd Open(Inode& inode);
-  // The same file opened anew with `flags` as of open(2), by its handle if that
-  // is all there is: no descriptor is made for that alone. None and errno on
-  // failure; none and ENOTSUP if it is to be opened by Open()'s descriptor.
+  // The same file opened again with `flags` as of open(2), by its handle if
+  // that is all there is: no descriptor is made for that alone. None and errno
+  // on failure; none and ENOTSUP if it is to be opened by Open()'s descriptor.
   UniqueFd OpenByHandle(const Inode& inode, int flags) const;
-  // The file is about to lose a name, maybe its last one: makes sure that it
-  // can still be opened by whoever uses it. Not where MayPin says no: then only
-  // those who have it open already can use it.
+  // The file is about to lose a name, maybe its last one: makes sure that its
+  // users can still open it. Not if MayPin says no: then only those who already
+  // have it open can use it.
   void Pin(Inode& inode);
-  // Descriptors beyond the budget, a quarter of it, are left for that. What was
-  // unlinked gives its own back when the kernel forgets it, which may lag
-  // behind.
+  // Descriptors beyond the budget, a quarter of it, are left for that. An
+  // unlinked file returns its descriptor when the kernel forgets it, which may
+  // be later.
   bool MayPin() const { return fds_left() > -fds_beyond_; }
   // What is left of the budget; below 0: beyond it.
   int fds_left() const { return fds_left_.load(std::memory_order_relaxed); }
@@ -246,8 +246,8 @@ class InodeTable {
   // Where handles are opened: an open file of the backing mount. Once, before
   // the first request; without, names take the place of handles.
   void SetMount(UniqueFd mount) { mount_ = std::move(mount); }
-  // Keeps an inode, which the kernel holds, also when it forgets it; and no
-  // longer. It may be gone afterwards.
+  // Keeps an inode, which the kernel holds, even when the kernel forgets it;
+  // and stops keeping it. It may be gone afterwards.
   void Retain(Inode& inode) { AddRef(&inode); }
   void Unretain(Inode& inode) { DropRefs(&inode, 1, 0); }
   // Gives back `count` lookups. The inode may be gone afterwards.
@@ -257,7 +257,7 @@ class InodeTable {
   // `inode` was seen as `name` in `parent`; it becomes its current name. For
   // files other names stay known (hard links); a directory has just one.
   void Named(Inode* inode, Inode* parent, std::string_view name);
-  // It has that name, too; what was its current name stays it.
+  // It also has that name; its current name stays current.
   void AlsoNamed(Inode* inode, Inode* parent, std::string_view name);
   // It no longer has that name. The last one is kept, for the path of a file
   // that is open though unlinked.
@@ -277,10 +277,10 @@ class InodeTable {
     return has_hard_links_.load(std::memory_order_relaxed);
   }
 
-  // Attributes of an inode that the kernel may have let go of meanwhile.
+  // Attributes of an inode that the kernel may have forgotten meanwhile.
   bool Stat(uint64_t id, struct stat* st);
-  // A descriptor (O_PATH) of such an inode of its own; none where that takes
-  // more than a moment.
+  // A separate descriptor (O_PATH) of such an inode; none if that takes more
+  // than a moment.
   UniqueFd Descriptor(uint64_t id);
 
   bool LinkOf(uint64_t id, NodeLink* link) const;

@@ -27,7 +27,7 @@ ByteSpan Bytes(const char* data, size_t size) {
   return {reinterpret_cast<const std::byte*>(data), size};
 }
 
-// What a request on part of a file is about.
+// The part of a file that a request is about.
 void Range(OpScope& op, const Handle& handle, uint64_t offset,
            uint64_t length) {
   op.About(handle.inode);
@@ -36,8 +36,8 @@ void Range(OpScope& op, const Handle& handle, uint64_t offset,
   op.Set(Field::kLength, length);
 }
 
-// libfuse hands write data on wherever it received it; a write with O_DIRECT
-// wants whole sectors.
+// libfuse passes write data on from wherever it received it; a write with
+// O_DIRECT needs whole sectors.
 const char* Aligned(const Handle& handle, const fuse_file_info& fi,
                     const char* data, size_t size) {
   constexpr uintptr_t kSector = 512;
@@ -51,11 +51,11 @@ const char* Aligned(const Handle& handle, const fuse_file_info& fi,
 }
 
 // Where a read of `size` bytes puts them; null when there is no memory. Over
-// io_uring that is the memory from which the kernel takes them.
+// io_uring that is the memory from which the kernel takes the bytes.
 char* ReadBuffer([[maybe_unused]] fuse_req_t req, size_t size) {
 #if TRACEFS_FUSE_AT_LEAST(18)
-  // In the pool the request may be answered, and its memory be another's,
-  // before the read has ended.
+  // In the pool, the request may be answered and its memory reused before the
+  // read has ended.
   char* payload = nullptr;
   size_t capacity = 0;
   if (HandedRequest::Current() == nullptr &&
@@ -68,7 +68,7 @@ char* ReadBuffer([[maybe_unused]] fuse_req_t req, size_t size) {
 }
 
 // Reads what is there without waiting for the store: `size` or what is left of
-// the file; -1 and EAGAIN if that cannot be had, or not be told.
+// the file; -1 and EAGAIN if that is impossible or unknown.
 ssize_t ReadNow(const Handle& handle, int fd, char* buffer, size_t size,
                 off_t offset) {
   errno = EAGAIN;
@@ -89,10 +89,11 @@ ssize_t ReadNow(const Handle& handle, int fd, char* buffer, size_t size,
   return static_cast<ssize_t>(got);
 }
 
-// Writes pages that come back from the cache, but for what was written past it
+// Writes pages that come back from the cache, except for bytes written past it
 // since they were read. `size`, or -1 and errno. The kernel sends them through
-// any handle that is open for writing, and whoever stored to them is not told
-// if they are refused: so through a descriptor that takes any byte anywhere.
+// any handle that is open for writing, and the process that stored to them does
+// not learn if they are refused: hence a descriptor that takes any byte
+// anywhere.
 ssize_t WritePages(FileSystem& fs, const Handle& handle, const char* data,
                    size_t size, off_t offset) {
   UniqueFd other;
@@ -126,7 +127,7 @@ ssize_t WritePages(FileSystem& fs, const Handle& handle, const char* data,
   return all ? static_cast<ssize_t>(size) : -1;
 }
 
-// Whether its file system has no other store than memory. Those do not know
+// Whether its file system has only memory as its store. Those do not know
 // RWF_NOWAIT.
 bool LiesInMemory(int fd) {
   struct statfs store;
@@ -134,10 +135,10 @@ bool LiesInMemory(int fd) {
          (store.f_type == TMPFS_MAGIC || store.f_type == RAMFS_MAGIC);
 }
 
-// The bytes of a copy go past this process: they are read from the source again
-// where some tracer keeps data and all of them are in memory, so that the reply
-// waits for no store. Before the reply, so that only who writes meanwhile can
-// make a difference (and, where times tell the order, nobody can).
+// The bytes of a copy bypass this process: they are read from the source again
+// if some tracer keeps data and all of them are in memory, so that the reply
+// waits for no store. Before the reply, so that only concurrent writes can make
+// a difference (and, where times give the order, none can).
 void KeepCopied(OpScope& op, const Handle& source, uint64_t offset,
                 size_t size) {
   constexpr size_t kMostBytes = size_t{1} << 20;  // of a read
@@ -166,8 +167,8 @@ void FsRead(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
   const Handle& handle = HandleOf(fi);
   Range(op, handle, static_cast<uint64_t>(offset), size);
   op.Set(Field::kFlags, static_cast<uint32_t>(fi->flags));
-  // A read(2) that goes past the page cache names who may hold locks; what
-  // fills the cache does not (linux/fs/fuse/file.c, fuse_send_read).
+  // A read(2) that bypasses the page cache carries a lock owner; reads that
+  // fill the cache do not (linux/fs/fuse/file.c, fuse_send_read).
   if (handle.io_mode != IoMode::kCached) {
     op.Set(Field::kMapped, fi->lock_owner == 0 ? 1 : 0);
   }
@@ -197,7 +198,7 @@ void FsRead(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
   }
   if (n < 0) return op.ReplyError(errno);
   const auto got = static_cast<size_t>(n);
-  // A trace that held what was read of it would grow by as much.
+  // A trace that contained reads of itself would grow by as much.
   if (!handle.inode.is_output()) {
     op.Data(Bytes(buffer, got));
   } else if (op.KeepsData()) {
@@ -221,7 +222,7 @@ void FsWrite(fuse_req_t req, fuse_ino_t /*ino*/, const char* data, size_t size,
   ssize_t n;
   {
     const fuse_ctx* caller = ContextOf(req);
-    // Pages that were mapped are written back as root, whoever changed them.
+    // Mapped pages are written back as root, whoever changed them.
     const bool by_nobody =
         fi->writepage != 0 && caller->uid == 0 && !op.fs().asks_as_caller();
     const AsCaller as_caller(by_nobody ? kNobody : caller->uid,
@@ -271,7 +272,7 @@ void FsFallocate(fuse_req_t req, fuse_ino_t /*ino*/, int mode, off_t offset,
   if (as_caller.error() != 0) return op.ReplyError(as_caller.error());
   op.ChangesFile(handle.inode.number());
   const int fd = handle.Fd(op.fs());
-  // The kernel says nothing of set-user-id here either.
+  // The kernel does not report set-user-id here either.
   ThreadCredentials::Current().AllowFsetid(caller->uid == 0);
   op.ReplyError(::fallocate(fd, mode, offset, length) == 0 ? 0 : errno);
 }
@@ -309,8 +310,8 @@ void FsCopyFileRange(fuse_req_t req, fuse_ino_t /*ino_in*/, off_t offset_in,
   {
     const fuse_ctx* caller = ContextOf(req);
     const AsCaller as_caller(caller->uid, caller->gid);
-    // The kernel says nothing of set-user-id here: let the backing one decide
-    // as for the caller.
+    // The kernel does not report set-user-id here: let the backing kernel
+    // decide as for the caller.
     ThreadCredentials::Current().AllowFsetid(caller->uid == 0);
     n = ::copy_file_range(in.Fd(op.fs()), &offset_in, out.Fd(op.fs()),
                           &offset_out, size, static_cast<unsigned>(flags));
@@ -331,7 +332,7 @@ void FsPoll(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* fi,
   op.Through(handle);
   op.Set(Field::kFlags, fi->poll_events);
   op.Begin();
-  // Regular files are always ready: nobody ever waits for a notification.
+  // Regular files are always ready: notifications are never needed.
   if (poll_handle != nullptr) fuse_pollhandle_destroy(poll_handle);
   pollfd p = {handle.Fd(op.fs()), static_cast<short>(fi->poll_events), 0};
   if (::poll(&p, 1, 0) < 0) return op.ReplyError(errno);

@@ -1,15 +1,15 @@
-// How a file is open in the kernel, as far as that decides about further opens
-// and about what is told of it.
+// How a file is open in the kernel, as far as that affects further opens and
+// which attributes are cached.
 //
 // Opens that pass through to the backing file and others do not mix: the kernel
 // fails the later ones with EIO (linux/fs/fuse/iomode.c). An open counts here
 // from before its reply until its RELEASE has come, which is longer than in the
-// kernel: what is chosen by these counts is always allowed.
+// kernel: choices based on these counts are always allowed.
 //
-// A file that may be stored to through a map changes its times unheard, so the
-// kernel may keep none of its attributes, and each lseek(2) to its end is a
-// request: half of what PostgreSQL sends. A size is changed by no map: while a
-// file is asked for it in a storm the kernel may keep the answer for a tick.
+// The times of a file that may be changed through a map change without notice,
+// so the kernel may cache none of its attributes, and each lseek(2) to its end
+// is a request: half of what PostgreSQL sends. No map changes a size: while it
+// is requested in a storm, the kernel may cache the answer for a tick.
 #pragma once
 
 #include <atomic>
@@ -21,8 +21,9 @@ namespace tracefs {
 // Threads: any.
 class IoOpens {
  public:
-  // Counts one open, which passes through if that is wanted and no other kind
-  // is there, or if its kind is. Returns whether it does.
+  // Counts one open, which passes through if that is wanted and there is no
+  // open of the other kind, or if there is one of this kind. Returns whether it
+  // does.
   bool Enter(bool wants_passthrough) {
     int32_t now = opens_.load(std::memory_order_relaxed);
     for (;;) {
@@ -34,9 +35,9 @@ class IoOpens {
   }
   void Leave(bool passes) { opens_.fetch_add(passes ? -1 : 1); }
 
-  // The backing file may be mapped and stored to from now on, of which neither
-  // we nor the kernel's copy of the attributes hear. For good: a map outlives
-  // the open it came from, and nobody tells when it goes. True the first time.
+  // The backing file may be mapped and stored to from now on, without notice to
+  // us or to the kernel's copy of the attributes. Permanent: a map outlives the
+  // open it came from, and its end is not reported. True the first time.
   bool ExpectStores() {
     return !may_be_stored_to() && !may_be_stored_to_.exchange(true);
   }
@@ -44,9 +45,9 @@ class IoOpens {
     return may_be_stored_to_.load(std::memory_order_relaxed);
   }
 
-  // The kernel asks for the size alone, at `now_ns`. Whether that is one of a
-  // storm: of some dozens, a millisecond apart at most, and then of any that
-  // follow as closely as they can while the kernel keeps the answers.
+  // The kernel asks for the size alone, at `now_ns`. Whether that is part of a
+  // storm: some dozens, at most a millisecond apart, and then any that follow
+  // as closely as they can while the kernel caches the answers.
   bool InStormOfSizes(uint64_t now_ns) {
     const auto now = static_cast<uint16_t>(now_ns >> 20);  // about 1 ms
     const auto gap = static_cast<uint16_t>(

@@ -1,6 +1,7 @@
 // getlk, setlk, flock: called only where some tracer records lock requests;
-// else the kernel settles them alone. No thread waits here: whoever must wait
-// is queued, and the thread that frees the lock replies (lock_table.h).
+// otherwise the kernel settles them alone. No thread waits here: a request that
+// must wait is queued, and the thread that frees the lock replies
+// (lock_table.h).
 #include <sys/file.h>
 
 #include "tracefs/fs/op_scope.h"
@@ -25,8 +26,8 @@ void Interrupt(fuse_req_t req, void* data) {
   FileSystem::Of(req).locks().Cancel(reinterpret_cast<uint64_t>(data));
 }
 
-// Waits for a lock. The event is recorded when the request is granted or given
-// up, by the thread that does so.
+// Waits for a lock. The thread that grants or cancels the request records the
+// event.
 template <typename SetWait>
 void WaitFor(const std::shared_ptr<OpScope>& op, LockTable& table,
              SetWait&& set_wait) {

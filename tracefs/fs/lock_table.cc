@@ -107,8 +107,8 @@ size_t LockTable::waiter_count() {
 
 // --- changing --------------------------------------------------------------
 
-// Lays `lock`, which conflicts with nobody, over what its owner holds. 0 or,
-// nothing changed, ENOLCK.
+// Merges `lock`, which conflicts with no other owner, into what its owner
+// holds. 0 or, nothing changed, ENOLCK.
 int LockTable::Apply(Space& space, const Lock& lock) {
   auto first =
       std::find_if(space.held.begin(), space.held.end(),
@@ -117,7 +117,7 @@ int LockTable::Apply(Space& space, const Lock& lock) {
     return h.owner != lock.owner;
   });
 
-  // Same type: swallowed if it touches. Other type: cut to what sticks out.
+  // Same type: merged if it touches. Other type: cut to the part outside.
   std::vector<Lock> own;
   own.reserve(static_cast<size_t>(last - first) + 2);
   Lock merged = lock;
@@ -172,8 +172,8 @@ int LockTable::Apply(Space& space, const Lock& lock) {
   return 0;
 }
 
-// What `owner` holds has changed: grants whom it kept waiting, and whom those
-// kept waiting with locks that their grants gave up.
+// What `owner` holds has changed: grants the waiters it blocked, and those
+// blocked by locks that these grants gave up.
 void LockTable::Wake(Space& space, Family family, uint64_t owner,
                      Finished* finished) {
   if (space.waiters.empty()) return;
@@ -375,7 +375,7 @@ int LockTable::Enqueue(uint64_t file, Family family, Space& space,
 }
 
 // The waiter now waits for `blocker`. False, and nothing changed, if that
-// closes a circle.
+// closes a cycle.
 bool LockTable::Redirect(const Waiter& waiter, Family family,
                          uint64_t blocker) {
   std::lock_guard graph(graph_mu_);

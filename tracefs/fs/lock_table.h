@@ -68,7 +68,7 @@ class LockTable {
 
   LockTable() : LockTable(Limits()) {}
   explicit LockTable(const Limits& limits) : limits_(limits) {}
-  // Whoever still waits is never told: Clear() first.
+  // Remaining waiters are never completed: call Clear() first.
   ~LockTable() = default;
   LockTable(const LockTable&) = delete;
   LockTable& operator=(const LockTable&) = delete;
@@ -92,7 +92,7 @@ class LockTable {
 
   // The open file itself is gone (RELEASE): drops the fcntl locks that were
   // asked for through it. Those of processes are gone by then; this is for OFD
-  // locks, of whose end the kernel says nothing else.
+  // locks, whose end the kernel does not report otherwise.
   void ReleaseHandle(uint64_t file, uint64_t handle);
 
   // --- flock(2) --- `lock.owner` is the open file; the range is ignored.

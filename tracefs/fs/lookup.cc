@@ -12,7 +12,7 @@
 namespace tracefs {
 namespace {
 
-// What is answered is to be of a moment in which nobody changes the file by
+// The answer must reflect a moment in which the file is not being changed by
 // another name or handle.
 void LookAgain(OpScope& op, Inode& inode, struct stat* st) {
   if (!op.Orders()) return;
@@ -33,7 +33,7 @@ void FsLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
   op.Begin();
   op.LooksAtNames(dir);
   struct stat st;
-  // Where the store has made look-ups wait, what it knows at once is said here.
+  // Where the store has made look-ups wait, this answers what it knows at once.
   const bool may_wait = !fs.MayNotWait(req, Op::lookup_);
   Inode* inode = fs.Lookup(dir, name, &st, may_wait);
   if (inode == nullptr && !may_wait && errno == EAGAIN) {
@@ -69,10 +69,10 @@ void FsLookup(fuse_req_t req, fuse_ino_t parent, const char* name) {
 namespace {
 
 // Over io_uring, FORGETs alone come through /dev/fuse. Each would wake a
-// reader, mostly on a processor that sleeps, at the cost of whoever made the
-// kernel drop the inode: a twentieth of the time of unlinking many files. While
-// the reader rests they gather and then come in one batch. Nobody waits for
-// them.
+// reader, mostly on a sleeping processor, at the cost of the process that made
+// the kernel drop the inode: a twentieth of the time of unlinking many files.
+// While the reader sleeps they accumulate and then come in one batch. No caller
+// waits for them.
 void LetForgetsGather(const FileSystem& fs) {
   if (!fs.inodes().MayPin()) return;  // somebody does wait
   constexpr std::chrono::milliseconds kRest(1);
@@ -83,7 +83,7 @@ void LetForgetsGather(const FileSystem& fs) {
 
 void FsForget(fuse_req_t req, fuse_ino_t ino, uint64_t nlookup) {
   FileSystem& fs = FileSystem::Of(req);
-  fs.EnterWorker(req);  // no slower than those who make work for it
+  fs.EnterWorker(req);  // no slower than the threads that make work for it
   if (Inode* inode = fs.inodes().Find(ino)) fs.inodes().Release(inode, nlookup);
   fuse_reply_none(req);
   LetForgetsGather(fs);

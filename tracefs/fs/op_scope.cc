@@ -96,7 +96,7 @@ void OpScope::ByItsName(const Inode& inode) {
   if (!traced()) return;
   Event& event = recording_->event;
   NodeLink link;
-  // Without a name (O_TMPFILE) it is told by its number alone.
+  // Without a name (O_TMPFILE) only its number identifies it.
   if (!fs_.LinkOf(inode.id(), &link) || link.parent == 0) {
     event.NeedAttributes();
     event.node = 0;
@@ -146,7 +146,7 @@ void OpScope::Through(const Handle& handle) {
 }
 
 bool OpScope::NameOf(const Handle& handle, NodeLink* link) const {
-  // Also if it is the current one now: that may change before it is recorded.
+  // Even if it is the current one now: that may change before it is recorded.
   return handle.inode.may_have_several_names() &&
          fs_.inodes().LinkOf(handle.inode, handle.link_id, link);
 }
@@ -199,7 +199,7 @@ void OpScope::RememberCaller(Handle& handle) {
   seen.uid = caller->uid;
   seen.gid = caller->gid;
   // Release may come when the process is gone, and pages are written back
-  // without one: who it was is found out now, if that is recorded at all.
+  // without one: the caller is found out now, if it is recorded at all.
   const EventSink& sink = fs_.sink();
   const uint32_t interest =
       handle.inode.is_dir()

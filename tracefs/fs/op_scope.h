@@ -1,6 +1,6 @@
 // OpScope: one request, from the first line of its handler to after its reply.
 //
-// Where nobody records the operation it costs one load. Otherwise it holds the
+// If the operation is not recorded, it costs one load. Otherwise it holds the
 // recording and keeps copies of what the reply may overwrite (over io_uring,
 // reply and arguments share memory).
 //
@@ -45,7 +45,7 @@ class OpScope {
       begin_ns_ = MonotonicNs();
     }
   }
-  // An operation that nobody asked for: a release when the mount ends.
+  // An operation without a request: a release when the mount ends.
   OpScope(FileSystem& fs, Op op);
   OpScope(const OpScope&) = delete;
   OpScope& operator=(const OpScope&) = delete;
@@ -64,7 +64,7 @@ class OpScope {
   // The operand: `name` in directory `dir`.
   void In(Inode& dir, std::string_view name);
   // The operand is `inode` by its last known name, whatever names it has when
-  // the operation ends: for those that give it one, or that last.
+  // the operation ends: for operations that give it one, or that take long.
   void ByItsName(const Inode& inode);
   // The second operand of rename and link.
   void Into(Inode& dir, std::string_view name);
@@ -87,9 +87,9 @@ class OpScope {
   // A read or write that goes to the disk each time (WaitRules).
   void ToDisk() { to_disk_ = true; }
 
-  // --- What it looks at or changes below, said before the calls that do: from
-  // then on until its end is known, whoever conflicts with it waits, so that
-  // recorded times tell who was first. Only where some tracer wants that, and
+  // --- What it reads or changes below, declared before the calls that do so:
+  // from then on until its end is known, conflicting operations wait, so that
+  // recorded times show which was first. Only where some tracer wants that, and
   // no call below can hang. The names in a directory before any file; one call
   // for names, one for files.
   void LooksAtNames(const Inode& dir) {
@@ -118,11 +118,11 @@ class OpScope {
   void ChangesFiles(uint64_t inode, uint64_t other) {
     if (Orders()) held_.Files(fs_.change_order(), inode, kChange, other);
   }
-  // It has made that file, which may have been given the number of another.
+  // It has made that file, which may have the reused number of another.
   void MakesFile(const Inode& inode) {
     if (Orders()) held_.Makes(fs_.change_order(), inode.number());
   }
-  // It is about to wait for somebody else, and keeps nobody waiting.
+  // It is about to wait for another process, and must not hold up others.
   void GivesUpItsTurn() { held_.Release(0); }
   // Whether some tracer keeps the bytes that are moved.
   bool KeepsData() const { return Wants(EventSink::kData); }
@@ -136,17 +136,17 @@ class OpScope {
   }
 
   // A call below would have to wait for another process: `handler`, which holds
-  // copies of the arguments, does it all again on a thread that may wait.
-  // `told`: Begin() was called. False if that cannot be done here, and the call
-  // must be made. If true this object is not used any more, nor is the request:
-  // it goes on elsewhere, or was refused because too many of this user's do;
-  // but where it can be made here after all, it is not refused. `bytes`: what
-  // the handler holds of its data.
+  // copies of the arguments, starts over on a thread that may wait. `told`:
+  // Begin() was called. False if that cannot be done here, and the call must be
+  // made. If true, neither this object nor the request is used any more: it
+  // goes on elsewhere, or was refused because too many of this user's do; but
+  // if it can be made here after all, it is not refused. `bytes`: what the
+  // handler holds of its data.
   enum class IfFull : uint8_t { kRefuse, kHere };
   bool HandOver(std::function<void()> handler, bool told = true,
                 IfFull if_full = IfFull::kRefuse, size_t bytes = 0);
-  // The same for what may have to wait, and no more than that: made here where
-  // it cannot be handed over.
+  // The same for a call that only may have to wait: made here if it cannot be
+  // handed over.
   bool HandOverOrMake(std::function<void()> handler, bool told = true,
                       size_t bytes = 0) {
     return HandOver(std::move(handler), told,
@@ -198,7 +198,8 @@ class OpScope {
   void NoteTime(uint64_t now_ns, int64_t result) {
     WaitRule& rule = fs_.waits().Of(op_, to_disk_);
     uint64_t took_ns = now_ns - begin_ns_;
-    // Nothing can be said of the store where the processor was lost meanwhile.
+    // If the processor was lost meanwhile, the time says nothing about the
+    // store.
     if (took_ns >= WaitRule::WaitNs(0)) [[unlikely]] {
       if (LostProcessorSinceAsked()) return;
       if (computed_ns_ != 0) took_ns = NotComputed(took_ns, computed_ns_);

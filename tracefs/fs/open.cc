@@ -16,10 +16,10 @@ namespace tracefs {
 
 namespace {
 
-// The kernel reads passthrough files by itself: an open for nothing but reading
-// needs no descriptor of ours. One for writing does: our open(2) is what fails
-// for append-only, immutable and running files and truncates (the kernel's own
-// does neither, linux/fs/backing-file.c).
+// The kernel reads passthrough files by itself: an open only for reading needs
+// no descriptor of ours. One for writing does: our open(2) is what fails for
+// append-only, immutable and running files and truncates (the kernel's own does
+// neither, linux/fs/backing-file.c).
 bool IsOpenedToWrite(int flags) {
   return (flags & (O_ACCMODE | O_TRUNC)) != O_RDONLY;
 }
@@ -32,8 +32,9 @@ struct Opened {
   IoClaim claim;
 };
 
-// Opens the file below. 0 or an errno; EWOULDBLOCK, also where the caller did
-// not ask for that: somebody holds a lease on it, to be waited for elsewhere.
+// Opens the file below. 0 or an errno; EWOULDBLOCK, even if the caller did not
+// ask for that: another process holds a lease on it, to be waited for
+// elsewhere.
 int OpenBelow(OpScope& op, Inode& inode, const fuse_file_info& fi, int no_wait,
               Opened* file) {
   FileSystem& fs = op.fs();
@@ -41,14 +42,14 @@ int OpenBelow(OpScope& op, Inode& inode, const fuse_file_info& fi, int no_wait,
     file->fd.Reset(fs.Reopen(inode, OpenFlags(fi.flags) | no_wait));
     return file->fd ? 0 : errno;
   }
-  // It depends on the caller's group whether a set-gid bit goes with the rest.
+  // The caller's group decides whether a set-gid bit is cleared with the rest.
   if ((fi.flags & O_TRUNC) != 0) {
     ThreadCredentials::Current().AllowFsetid(!KillsSetId(fi));
   }
   return WithCallersRights(op, inode, [&] {
     file->fd.Reset(fs.OpenAgain(inode, OpenFlags(fi.flags) | no_wait));
     if (!file->fd && errno == EPERM && (fi.flags & O_APPEND) != 0) {
-      // chattr +a: may be opened for nothing but appending.
+      // chattr +a: may be opened only for appending.
       file->fd.Reset(fs.OpenAgain(inode, OpenFlags(fi.flags) | O_APPEND));
       file->append_only = true;
     }
@@ -67,8 +68,8 @@ int ChooseForWriter(FileSystem& fs, Inode& inode, fuse_file_info* fi,
       inode,
       {.fd = file->fd.get(), .append_only = file->append_only, .set_id = {}},
       fi, &file->claim);
-  // It must not pass through. Where it has to, because others have it open so,
-  // it must not be one that can be mapped.
+  // It must not pass through. If it has to, because others have it open that
+  // way, it must not be possible to map it.
   return file->append_only && file->mode == IoMode::kPassthroughDirect &&
                  (fi->flags & O_ACCMODE) == O_RDWR
              ? EPERM
@@ -79,8 +80,8 @@ int ChooseForWriter(FileSystem& fs, Inode& inode, fuse_file_info* fi,
 
 namespace {
 
-// `waits`: for whoever holds a lease, which may take long: then it is in no
-// order with the rest.
+// `waits`: for a lease holder, which may take long: then it has no order
+// relative to the rest.
 void Open(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi, bool waits) {
   OpScope op(req, Op::open_);
   FileSystem& fs = op.fs();
@@ -92,11 +93,11 @@ void Open(fuse_req_t req, fuse_ino_t ino, fuse_file_info* fi, bool waits) {
   op.Begin();
   if ((fi->flags & kFmodeExec) != 0) fs.NoteExec(ContextOf(req)->pid);
   Opened file;
-  // A reader needs a descriptor or not by what the kernel is to do with the
-  // file; what it is to do for a writer hangs on what the descriptor says.
+  // Whether a reader needs a descriptor depends on what the kernel will do with
+  // the file; what it will do for a writer depends on the descriptor.
   const bool writes = IsOpenedToWrite(fi->flags);
   if (!writes) file.mode = fs.ChooseIoMode(inode, {}, fi, &file.claim);
-  // Nothing of an open that fails may be left when the kernel hears of that.
+  // A failed open must leave nothing behind when the kernel learns of it.
   const auto fail = [&](int error) {
     file.claim.GiveBack();
     op.ReplyError(error);

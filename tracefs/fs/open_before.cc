@@ -20,7 +20,7 @@ OpenBefore FindOpenBefore(FileSystem& fs, size_t max_examples) {
       nodes.push_back({handle.inode.id(), handle.io_mode, now});
     }
   });
-  // Paths are put together when no handle is held up by it.
+  // Paths are built once no handle is held up by that.
   PathBuffer buffer;
   for (const Node& node : nodes) {
     found.examples.push_back(

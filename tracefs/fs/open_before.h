@@ -16,8 +16,8 @@ struct OpenBefore {
     IoMode mode;       // as it was opened
     IoMode now;        // as it would be now
   };
-  size_t open = 0;       // files that are open at all, by handles
-  size_t different = 0;  // of those: opened otherwise than they would be now
+  size_t open = 0;       // all open files, counted by handles
+  size_t different = 0;  // of those: opened differently than they would be now
   std::vector<File> examples;
 };
 

@@ -1,13 +1,13 @@
 // PageOrder: keeps a page that is written back from undoing a write(2).
 //
 // Reads and writes go past the kernel's page cache (direct I/O), maps through
-// it. Before it sends a write, and after, the kernel drops the pages that the
-// write covers. A page that a process takes in between holds what was there
-// before; if it stores to it at once, the whole page comes back right after the
-// write, with the old bytes around what was stored. On the backing file, where
-// both use one page, no byte of the write would be lost. So what comes in and
-// what is written is remembered for a moment, in order, and of a page that
-// comes back only those bytes are written that no write has put there since it
+// it. Before and after sending a write, the kernel drops the pages that the
+// write covers. A page that a process faults in between holds the old contents;
+// if the process stores to it at once, the whole page comes back right after
+// the write, with the old bytes around the stored ones. On the backing file,
+// where both use one page, no byte of the write would be lost. So pages read
+// and bytes written are remembered for a moment, in order, and of a page that
+// comes back, only those bytes are written that no write has changed since it
 // was read.
 #pragma once
 
@@ -28,9 +28,9 @@ class PageOrder {
   // A page that is taken while a write runs comes back within less.
   static constexpr uint64_t kLastsNs = 1'000'000'000;
 
-  // Held over a write and its note, shared; over pages that go out, alone: so
-  // that none of them is between the two. Whoever waits for it waits for
-  // another's store to the same file.
+  // Held over a write and its note, shared; over pages that go out,
+  // exclusively: so that none of them comes between the two. A wait for it is a
+  // wait for another store to the same file.
   std::shared_mutex& stores() { return stores_; }
 
   // Pages are about to be read for the cache.

@@ -1,6 +1,6 @@
 // Whether a request took long because its thread lost its processor, or because
 // it had much to compute, and not because the store below made it wait: handing
-// requests over would help with neither, and make a busy machine only busier.
+// requests over helps with neither, and makes a busy machine busier.
 #pragma once
 
 #include <sys/resource.h>
@@ -15,14 +15,14 @@ namespace tracefs {
 // What this thread has computed so far. A system call.
 inline uint64_t ComputedNs() { return ClockNs(CLOCK_THREAD_CPUTIME_ID); }
 
-// Of `took_ns` what this thread did not compute, which it had done for
-// `computed_ns` when that time began. A system call.
+// The part of `took_ns` in which this thread did not compute; it had computed
+// for `computed_ns` when that time began. A system call.
 inline uint64_t NotComputed(uint64_t took_ns, uint64_t computed_ns) {
   return took_ns - std::min(took_ns, ComputedNs() - computed_ns);
 }
 
-// True if this thread was made to give up its processor (an involuntary context
-// switch) since it asked last. One system call: for what took long already.
+// True if this thread was preempted (an involuntary context switch) since the
+// last call. One system call: for what took long already.
 inline bool LostProcessorSinceAsked() {
   thread_local long last = 0;  // as the kernel begins to count
   struct rusage usage {};

@@ -1,5 +1,5 @@
 // Reads what files are now, for traces that are to be replayed (STR_REPLAY):
-// one by its descriptor, or all that a trace has touched.
+// one by its descriptor, or all those that a trace has touched.
 #pragma once
 
 #include <cstdint>
@@ -20,10 +20,10 @@ bool ReadFileState(int proc_self_fd, int fd, FileState* state);
 // is no regular file, cannot be read, or may have been changed meanwhile.
 std::optional<uint32_t> StableChecksum(int proc_self_fd, int fd, uint64_t most);
 
-// Calls `visit(path, state)` for what is in the tree below `root` and `touched`
-// by its inode number, parents first, on the file system of `root` only; goes
-// into directories that are touched. `contents`: reads regular files, for their
-// checksum.
+// Calls `visit(path, state)` for everything in the tree below `root` that is
+// `touched` by its inode number, parents first, on the file system of `root`
+// only; goes into directories that are touched. `contents`: reads regular
+// files, for their checksum.
 void WalkTouched(UniqueFd root, int proc_self_fd,
                  const std::function<bool(uint64_t inode)>& touched,
                  bool contents,

@@ -1,5 +1,5 @@
 // unlink, rmdir, rename: with the rights of the caller, so that the directory
-// below decides on the file that bears the name by then (callers_rights.h).
+// below decides about the file that has the name by then (callers_rights.h).
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -36,7 +36,7 @@ class Named {
     const struct stat* st = Attributes();
     return st == nullptr ? 0 : st->st_ino;
   }
-  // What was said so far was before somebody else could be kept out.
+  // Everything so far was decided before others could be excluded.
   void AskAgain() { asked_ = false; }
   // Our inode of that file, with one lookup counted; null if the kernel does
   // not know it. For bookkeeping of names only.
@@ -62,8 +62,8 @@ void RecordVictim(OpScope& op, Named& name) {
   if (const struct stat* st = name.Attributes()) op.Attributes(*st);
 }
 
-// Their names change, and so does what is known of the files: of a moment in
-// which nobody else changes them. Nobody changes the names meanwhile.
+// Their names change, and with them the known state of the files, which must be
+// from a moment without other changes. The names do not change meanwhile.
 void HoldFiles(OpScope& op, Named& name, Named* other) {
   if (!op.Orders()) return;
   const uint64_t number = name.Number();
@@ -77,8 +77,8 @@ void HoldFiles(OpScope& op, Named& name, Named* other) {
 }
 
 // Many files are unlinked faster than the kernel forgets them, and each of them
-// holds a descriptor: gives it the time to do so, within bounds. Not where
-// nothing is forgotten: then they are open.
+// holds a descriptor: gives it time to do so, within bounds. Not if nothing is
+// forgotten: then they are open.
 void AwaitForgets(const FileSystem& fs) {
   constexpr int kMostTries = 100;
   constexpr int kMostInVain = 5;
@@ -97,7 +97,7 @@ void AwaitForgets(const FileSystem& fs) {
 
 // The inode that is about to lose the name, with one lookup counted, if that
 // has to be known: it has other names, or nothing else keeps its file from
-// vanishing under those who still use it.
+// vanishing while in use.
 Inode* Victim(FileSystem& fs, Named& name) {
   if (!fs.inodes().has_hard_links() && !fs.inodes().has_unpinned()) {
     return nullptr;
@@ -130,7 +130,7 @@ void Remove(OpScope& op, Inode& dir, const char* name, int flags) {
   op.ReplyError(error);
 }
 
-// After a successful rename: what is found under `name` has that name, and no
+// After a successful rename: the file found under `name` has that name, and no
 // longer `old_name` in `old_dir`.
 void NoteRenamed(FileSystem& fs, Inode& dir, const char* name, Inode& old_dir,
                  const char* old_name) {
@@ -164,7 +164,7 @@ void FsRename(fuse_req_t req, fuse_ino_t parent, const char* name,
   op.Set(Field::kFlags, flags);
   op.ChangesNames(dir, new_dir);
   Named moved(fs, dir, name);
-  // What has the other name is replaced, or changes its name, too.
+  // The file with the other name is replaced, or also changes its name.
   Named other(fs, new_dir, new_name);
   HoldFiles(op, moved, &other);
   RecordVictim(op, moved);

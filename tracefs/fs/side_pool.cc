@@ -95,8 +95,8 @@ void SidePool::AttendLater() {
   manage_.notify_one();
 }
 
-// A share is free that was that user's: it goes to the next user who may have
-// it, to himself last. The thread that gave it back takes the request.
+// A share of that user is free: it goes to the next user who may have it, to
+// the same user last. The thread that returned it takes the request.
 void SidePool::BringBack(uint32_t uid) {
   auto at = aside_.upper_bound(uid);
   for (size_t i = 0; i < aside_.size(); ++i, ++at) {
@@ -135,7 +135,7 @@ SidePool::Taken SidePool::Submit(std::shared_ptr<SideTask> task,
     ++refused_;
     return Taken::kRefused;
   }
-  // Who wakes up finds the lock free. It lives: it waits for this.
+  // The woken thread finds the lock free. It is alive: it waits for this.
   lock.unlock();
   if (worker == nullptr) return Taken::kYes;
   TsanRelease(&worker->wake);
@@ -180,7 +180,7 @@ bool SidePool::Rest(std::unique_lock<std::mutex>& lock, Worker& self) {
   }
   lock.lock();
   if (std::erase(idle_, &self) != 0) return false;
-  // Just now there was something after all.
+  // There was something after all.
   lock.unlock();
   while (::sem_wait(&self.wake) != 0) {
   }
@@ -260,7 +260,7 @@ void SidePool::MakeThreads(std::unique_lock<std::mutex>& lock) {
       static_cast<SidePool*>(pool)->Work();
       return nullptr;
     };
-    // Without a thread its task waits for one that is there.
+    // Without a new thread, its task waits for an existing one.
     if (::pthread_create(&thread, &attributes, work, this) != 0) ++failed;
   }
   ::pthread_attr_destroy(&attributes);
@@ -273,10 +273,10 @@ void SidePool::MakeThreads(std::unique_lock<std::mutex>& lock) {
   }
 }
 
-// A signal that comes just before the call is lost: sent again and again until
-// the call has ended. Whether a caller is being killed is asked for, too: over
-// io_uring the kernel does not tell of those who were being killed when their
-// request was made.
+// A signal that comes just before the call is lost, so it is sent again and
+// again until the call has ended. It is also checked whether a caller is being
+// killed: over io_uring the kernel does not report callers that were being
+// killed when their request was made.
 void SidePool::Attend(std::unique_lock<std::mutex>& lock) {
   const Clock::time_point now = Clock::now();
   std::vector<std::shared_ptr<SideTask>> tasks;
@@ -349,7 +349,7 @@ void SidePool::Manage() {
       manage_.wait_for(lock, kTick);
       Attend(lock);
       EndAsideOfTheDying(lock);
-      // Not for each of many short ones anew.
+      // Not again for each of many short ones.
       attended_ = began_ || !running_.empty() || aside_shares_.used() != 0;
     } else {
       manage_.wait(lock);

@@ -1,14 +1,15 @@
 // SidePool: threads for requests that may have to wait for another process, so
-// that those who read requests never do.
+// that the threads that read requests never do.
 //
-// What another process can hold up for any time (a lease on a file below, a
-// file system below whose server does not answer) is done here, and what has
-// had to wait for a disk lately (wait_rule.h). Each request has a thread of its
-// own while it runs; their number is bounded, and shared out to users
-// (user_shares.h). What a user asks for beyond his share is put aside until one
-// of his requests ends, and so many are shared out in the same way. Who has his
-// share of those, too, waits for one to end, for `patience` at most; if none
-// does, he is refused, and at once, until one does.
+// Requests that another process can hold up for any time (a lease on a file
+// below, a file system below whose server does not answer) run here, and those
+// that have recently had to wait for a disk (wait_rule.h). Each request has a
+// thread of its own while it runs; their number is bounded, and shared out to
+// users (user_shares.h). A user's requests beyond that share are put aside
+// until one of the user's requests ends; places there are shared out in the
+// same way. A user who has used up that share, too, waits for one to end, for
+// at most `patience`; if none does, requests are refused, and then at once,
+// until one does.
 //
 // A request whose caller is interrupted has its thread interrupted, so that the
 // call below ends as it would for the caller. Some calls cannot be interrupted:
@@ -16,8 +17,7 @@
 // that was put aside is answered, and never begins.
 //
 // Threads: any. They are made by one of the pool's own, which is made by Start:
-// what has been done to the thread of a request (ids, processor) is not passed
-// on.
+// changes to the thread of a request (ids, processor) are not inherited.
 #pragma once
 
 #include <pthread.h>
@@ -53,14 +53,14 @@ class SideTask {
 
   // Does it and answers it. On a thread of the pool.
   virtual void Run() = 0;
-  // Whether whoever waits for the answer is being killed.
+  // Whether the process that waits for the answer is being killed.
   virtual bool CallerIsDying() const = 0;
-  // Answers it with EINTR, unless it is answered. Run may be under way, and go
-  // on. Any thread. False if that cannot be done yet.
+  // Answers it with EINTR, unless it is answered. Run may be in progress, and
+  // goes on. Any thread. False if that cannot be done yet.
   virtual bool GiveUp() = 0;
   // Answers it with EINTR: it has not begun, and never will. Any thread.
   virtual void EndUnbegun() = 0;
-  // Nobody is to answer it any more: the connection is about to end.
+  // It must not be answered any more: the connection is about to end.
   virtual void Forsake() = 0;
 
   uint64_t unique() const { return unique_; }  // of the FUSE request; 0: none
@@ -82,7 +82,7 @@ class SidePool {
     int aside = 0;  // that wait to run
     size_t aside_bytes = size_t{128} << 20;
     Milliseconds patience{1000};
-    // A thread ends when it has had nothing to do for so long.
+    // A thread ends after this long without work.
     Milliseconds idle{10000};
   };
 
@@ -97,8 +97,8 @@ class SidePool {
   bool started() const { return manager_.joinable(); }
 
   enum class Taken : uint8_t { kYes, kFull, kRefused };
-  // Takes the task if its user has not had his share. If he has: kFull at once,
-  // unless it has to be taken or refused (`insist`). That may wait for
+  // Takes the task unless its user has used up the share. If so: kFull at once,
+  // unless it has to be taken or refused (`insist`), which may wait for
   // `patience`; a thread that sends replies for others (`replies`, may be null)
   // does so meanwhile.
   Taken Submit(std::shared_ptr<SideTask> task, ReplyThread* replies,
@@ -109,8 +109,8 @@ class SidePool {
   void Interrupt(uint64_t unique);
 
   // No more tasks; those that are left are forsaken, their threads interrupted.
-  // True if all threads end within `patience`. If not they hang in calls that
-  // cannot be interrupted: whatever they may use must live as long as the
+  // True if all threads end within `patience`. If not, they hang in calls that
+  // cannot be interrupted: everything they may use must live as long as the
   // process.
   bool Stop(Milliseconds patience);
 
@@ -140,9 +140,9 @@ class SidePool {
   };
   using Asides = std::list<Aside>;
 
-  // A thread of the pool, on its own stack. Each has a semaphore, because what
-  // a condition variable and its lock cost for each request is most of what
-  // handing it over costs.
+  // A thread of the pool, on its own stack. Each has a semaphore, because a
+  // condition variable and its lock would be most of the cost of handing a
+  // request over.
   struct Worker {
     Worker() { ::sem_init(&wake, 0, 0); }
     ~Worker() { ::sem_destroy(&wake); }

@@ -20,8 +20,8 @@ bool UserShares::Take(uint32_t uid) {
   User& user = Of(uid);
   const int used = used_.fetch_add(1, std::memory_order_relaxed);
   const int held = user.held.fetch_add(1, std::memory_order_relaxed);
-  // Both are what they were before: threads that take at the same time may be
-  // refused a little early, but never get too much.
+  // Both are the previous values: threads that take at the same time may be
+  // refused slightly early, but never get too much.
   const bool may =
       uid == 0 ? used < capacity_ : held < capacity_ - for_root_ - used;
   if (may) return true;

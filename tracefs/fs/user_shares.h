@@ -1,9 +1,9 @@
-// UserShares: so much of something scarce (descriptors, threads) that no user
-// can take all of it, and no number of users all but what root needs.
+// UserShares: divides something scarce (descriptors, threads) so that no user
+// can take all of it, and no number of users can take what root needs.
 //
-// Whoever is not root may take more for as long as he holds less than is free:
-// one alone gets half, two a third each, and there is always something left for
-// the next one. Root may take whatever there is.
+// An ordinary user may take more while holding less than is free: a single user
+// gets half, two a third each, and there is always something left for the next
+// one. Root may take whatever there is.
 //
 // Threads: any; no locks. Memory: fixed. Users beyond the first 1,021 share one
 // count.
@@ -28,7 +28,7 @@ class UserShares {
   void Give(uint32_t uid);
 
   int capacity() const { return capacity_; }
-  // What a user who is not root gets if nobody else has any.
+  // What an ordinary user gets if no other has any.
   int largest_share() const { return (capacity_ - for_root_ + 1) / 2; }
   int used() const { return used_.load(std::memory_order_relaxed); }
   // How often Take said no.

@@ -5,18 +5,18 @@
 namespace tracefs {
 namespace {
 
-// Requests are handed over when the score passes this; each that does not wait
-// takes 1 off.
+// Requests are handed over when the score passes this; each one that does not
+// wait reduces it by 1.
 constexpr uint32_t kTooMuch = 16;
-// A lock that another holds for a moment looks as if the store waited, so one
-// is not enough unless it was very long.
+// A lock held elsewhere for a moment looks like a wait for the store, so one
+// wait is not enough unless it was very long.
 uint32_t Weight(uint64_t took_ns) {
   if (took_ns >= 20'000'000) return 24;
   return took_ns >= 2'000'000 ? 12 : 8;
 }
 constexpr uint32_t kFewest = 16;
 constexpr uint32_t kMost = 4096;
-// Who has to be handed over again so soon came back too early.
+// If it has to be handed over again so soon, it came back too early.
 constexpr uint64_t kSoonNs = 1'000'000'000;
 
 }  // namespace

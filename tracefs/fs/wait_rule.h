@@ -1,15 +1,15 @@
-// WaitRule: whether requests of one kind are made where they are read, or given
-// to the side pool (side_pool.h) because the store below makes them wait.
+// WaitRule: whether requests of one kind run where they are read, or in the
+// side pool (side_pool.h) because the store below makes them wait.
 //
-// It goes by how long they took, whatever the store is. Made where they are
-// read, requests cost no switch more, but hold up those behind them while they
-// wait: after two or three that waited within a few, or one that waited for
-// very long, the next ones are handed over. In the pool they go on being timed,
-// and when enough in a row took no time, requests come back. Enough is more
-// each time that this was too soon.
+// It depends only on how long they took, whatever the store is. Requests that
+// run where they are read cost no extra switch, but hold up those after them
+// while they wait: after two or three waits within a few requests, or one very
+// long one, the next ones are handed over. In the pool they are still timed,
+// and when enough in a row took no time, requests come back. Each time this
+// proves too soon, the required number grows.
 //
-// Threads: any; no lock. What does not wait costs a load here. Counts may be
-// off by those that threads note at the same time.
+// Threads: any; no lock. A request that does not wait costs a load here. Counts
+// may be off by those that threads note at the same time.
 #pragma once
 
 #include <array>
@@ -43,8 +43,8 @@ class WaitRule {
   }
 
   bool hands_over() const { return aside_.load(std::memory_order_relaxed); }
-  // Whether one of the last took long: then it is worth a system call to know
-  // how long the next one computes (preemption.h), which is no wait. A file
+  // Whether one of the last took long: then it is worth a system call to learn
+  // how long the next one computes (preemption.h), which is not a wait. A file
   // system may search for a free inode for milliseconds.
   bool suspects() const { return score_.load(std::memory_order_relaxed) != 0; }
 
@@ -64,7 +64,7 @@ class WaitRule {
   uint64_t waited_here() const { return Get(waited_here_); }
   uint64_t handed_over() const { return Get(handed_over_); }
   uint64_t longest_ns() const { return Get(longest_ns_); }
-  // How often it began to hand over, but for the beginning.
+  // How often it began to hand over, not counting the start.
   uint64_t changes() const { return Get(changes_); }
 
  private:
@@ -88,11 +88,13 @@ class WaitRule {
 
 // A rule for each operation, and one of their own for reads and writes that go
 // to the disk each time, because the file was opened to that end (O_DIRECT,
-// O_SYNC, O_DSYNC): those that the page cache serves say nothing about them.
+// O_SYNC, O_DSYNC): reads and writes served by the page cache say nothing about
+// them.
 class WaitRules {
  public:
-  // `may_hang`: any request may wait for ever, so that none is made where it is
-  // read. Else those begin aside that are there to wait for a disk.
+  // `may_hang`: any request may wait forever, so that none runs where it is
+  // read. Otherwise only kinds that are meant to wait for a disk begin in the
+  // pool.
   void SetUp(bool may_hang);
   WaitRule& Of(Op op, bool to_disk = false) {
     return rules_[Place(op, to_disk)];

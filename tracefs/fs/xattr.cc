@@ -46,8 +46,8 @@ int AsItsCaller(OpScope& op, Inode& inode, std::string_view name,
       op, inode, [&] { return change(xattrs); }, WithSetGid(xattrs.fd(), name));
 }
 
-// The names in a list, without those that the kernel shows to the privileged
-// only: the daemon is, its callers may not be.
+// The names in a list, without those that the kernel shows only to the
+// privileged: the daemon is privileged, its callers may not be.
 size_t WithoutTrusted(char* list, size_t size) {
   char* kept = list;
   for (const char* name = list; name < list + size;) {

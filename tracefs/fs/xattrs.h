@@ -31,13 +31,13 @@ struct XattrArgs {
   uint32_t flags;
 };
 
-// Neither f…xattr nor …xattrat with AT_EMPTY_PATH take an O_PATH descriptor;
+// Neither f…xattr nor …xattrat with AT_EMPTY_PATH takes an O_PATH descriptor;
 // both ways lead through its link in /proc/self/fd, but that of …xattrat does
 // not need /proc to be where it was.
 inline std::atomic<bool> has_xattrat{true};
 
-// The …xattrat calls on what a descriptor is of, or the older ones where the
-// kernel lacks those (before 6.13).
+// The …xattrat calls on a descriptor's file, or the older ones if the kernel
+// lacks those (before 6.13).
 class Xattrs {
  public:
   // `proc_self_fd`: /proc/self/fd.
