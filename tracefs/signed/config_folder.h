@@ -2,7 +2,7 @@
 // host is to trace by. What is there is hostile until it is verified: nothing
 // of it is parsed before.
 //
-// Tested by tests/unit/tracefs/signed/ and tests/mount/control/.
+// Tested by tests/unit/signed/ and tests/mount/control/.
 #pragma once
 
 #include <cstdint>

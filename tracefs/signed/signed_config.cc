@@ -21,20 +21,6 @@ Digest DigestOf(std::string_view text) {
   return hash.Finish();
 }
 
-std::optional<uint64_t> ParseDate(std::string_view text) {
-  const std::string copy(text);
-  struct tm tm = {};
-  // Exactly one of the two: strptime itself would skip blanks.
-  if (copy.find(' ') != std::string::npos) return {};
-  const char* const format =
-      copy.size() == 10 ? "%Y-%m-%d" : "%Y-%m-%dT%H:%M:%SZ";
-  const char* const end = ::strptime(copy.c_str(), format, &tm);
-  if (end == nullptr || *end != '\0' || tm.tm_year < 70) return {};
-  const time_t seconds = ::timegm(&tm);
-  if (seconds < 0) return {};
-  return static_cast<uint64_t>(seconds);
-}
-
 std::string DateText(uint64_t seconds) {
   const auto time = static_cast<time_t>(seconds);
   struct tm tm = {};
@@ -42,6 +28,21 @@ std::string DateText(uint64_t seconds) {
   std::array<char, 40> text;
   return {text.data(),
           ::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &tm)};
+}
+
+// A date as DateText writes it, or its first half.
+std::optional<uint64_t> ParseDate(std::string_view text) {
+  const std::string copy(text);
+  struct tm tm = {};
+  const char* const format =
+      copy.size() == 10 ? "%Y-%m-%d" : "%Y-%m-%dT%H:%M:%SZ";
+  if (::strptime(copy.c_str(), format, &tm) == nullptr) return {};
+  const time_t seconds = ::timegm(&tm);
+  if (seconds < 0) return {};
+  // strptime skips blanks, and to timegm February 30 is March 2.
+  const auto date = static_cast<uint64_t>(seconds);
+  if (!DateText(date).starts_with(copy)) return {};
+  return date;
 }
 
 // "10%", "0.05%": of ten thousand.

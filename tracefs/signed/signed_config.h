@@ -5,7 +5,7 @@
 //   … the config …
 //   # tracefs-signature HEX          Ed25519, of all bytes before this line
 //
-// Tested by tests/unit/tracefs/signed/.
+// Tested by tests/unit/signed/.
 #pragma once
 
 #include <cstdint>
