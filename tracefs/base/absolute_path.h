@@ -6,7 +6,7 @@
 
 namespace tracefs {
 
-// `path` seen from the working directory, without "." and "..".
+// `path` relative to the working directory made absolute, without "." and "..".
 std::string AbsolutePath(std::string_view cwd, std::string_view path);
 
 // Whether a relative path leads out of the directory that it begins in.

@@ -37,7 +37,7 @@ inline std::string_view AsText(ByteSpan b) {
 }
 
 // Reads values off the front of a span that may hold anything. Every Take
-// returns nothing, and takes nothing, where fewer bytes are left than asked.
+// returns nothing, and takes nothing, if fewer bytes are left than asked for.
 class ByteCursor {
  public:
   explicit ByteCursor(ByteSpan bytes) : bytes_(bytes) {}

@@ -9,8 +9,8 @@
 
 namespace tracefs {
 
-// `previous` as long as it predicts the real time of `now` to a millisecond, so
-// that real times keep their order, else `now`.
+// `previous` while it predicts the real time of `now` to a millisecond, so that
+// real times keep their order, else `now`.
 ClockPair SteadyClockPair(const ClockPair& previous, const ClockPair& now);
 
 // The pair to write now. Threads: any; takes a lock for a moment.

@@ -5,8 +5,8 @@
 
 namespace tracefs {
 
-// Raises the limit to `wanted`, as far as it may without rights, and never
-// lowers it. The limit that holds from now on; 0 if nobody can tell.
+// Raises the limit to `wanted`, as far as possible without privileges, and
+// never lowers it. Returns the limit from now on; 0 if it is unknown.
 uint64_t RaiseDescriptorLimit(uint64_t wanted = UINT64_MAX);
 
 }  // namespace tracefs

@@ -7,8 +7,8 @@
 namespace tracefs {
 
 // `fd`: open for reading. Holes are not read: a file of 2^61 bytes that takes
-// no room costs nothing. Nothing, and errno, if it cannot be read. What others
-// change meanwhile may be counted or not.
+// no room costs nothing. Nothing, and errno, if it cannot be read. Concurrent
+// changes may or may not be included.
 std::optional<uint32_t> FileChecksum(int fd);
 
 }  // namespace tracefs

@@ -12,8 +12,8 @@ struct FileExtent {
 };
 
 // The next bytes of the open file `fd`, from `at` on and before `end`, that are
-// no hole; nothing if there are none. All are data where that cannot be told:
-// who reads them then hears why.
+// not a hole; nothing if there are none. If that is unknown, all are data:
+// reading them then says why.
 std::optional<FileExtent> NextData(int fd, uint64_t at, uint64_t end);
 
 }  // namespace tracefs

@@ -8,7 +8,7 @@
 namespace tracefs {
 namespace {
 
-// `write` writes some of a span that begins so far behind the start.
+// `write` writes some of a span that begins that far after the start.
 template <typename Write>
 Status WriteWith(const Write& write, ByteSpan bytes, std::string_view what) {
   size_t done = 0;

@@ -1,5 +1,5 @@
-// Files read and written as a whole: on and on where the kernel does a part or
-// a signal comes between.
+// Files read and written as a whole: goes on when the kernel does only a part
+// or a signal interrupts.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace tracefs {
 
-// What `fd` gives from where it stands to its end, but at most `max_bytes`.
+// The bytes of `fd` from its current position to the end, at most `max_bytes`.
 // kSystem, with `what`, if it cannot be read.
 Result<std::string> ReadText(int fd, size_t max_bytes, std::string_view what);
 
@@ -25,8 +25,8 @@ inline bool ReadAllAt(int fd, std::span<std::byte> out, uint64_t offset) {
   return ReadAt(fd, out, offset) == static_cast<ssize_t>(out.size());
 }
 
-// Writes all of `bytes`. kSystem, with `what`, if it cannot: with ENOSPC, too,
-// where a file takes nothing and says no more.
+// Writes all of `bytes`. kSystem, with `what`, on failure: also with ENOSPC, if
+// a file takes nothing and gives no error.
 Status WriteAll(int fd, ByteSpan bytes, std::string_view what);
 Status WriteAllAt(int fd, ByteSpan bytes, uint64_t offset,
                   std::string_view what);

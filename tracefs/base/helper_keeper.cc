@@ -37,7 +37,7 @@ pid_t StartOne(UniqueFd& daemon, const std::function<void(UniqueFd)>& helper) {
   if (child > 0) {
     const std::byte one{};
     const int file = theirs.get();
-    // Of a daemon that is gone, the helper sees that by itself.
+    // The helper notices by itself when the daemon is gone.
     static_cast<void>(SendWithFiles(daemon.get(), std::span(&one, 1),
                                     std::span(&file, 1), MSG_DONTWAIT));
   }
@@ -64,7 +64,7 @@ void KeepHelper(UniqueFd daemon, KeeperEnd end,
     const auto passed =
         static_cast<int64_t>((MonotonicNs() - began) / kNsPerMs);
     if (passed >= kMsBetweenHelpers) continue;
-    // Hanging up is all that it looks for.
+    // It only looks for a hang-up.
     pollfd gone = {end == KeeperEnd::kWithDaemon ? daemon.get() : -1, 0, 0};
     if (::poll(&gone, 1, kMsBetweenHelpers - static_cast<int>(passed)) > 0) {
       ::_exit(0);

@@ -1,6 +1,6 @@
 // Keeper: a process between a daemon and its helper that starts another helper
-// when one has died. It reads nothing of anybody's: it forks, hands the daemon
-// the other end of the new helper's socket, and waits.
+// when one has died. It reads no input: it forks, passes the daemon the other
+// end of the new helper's socket, and waits.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,13 @@ namespace tracefs {
 
 enum class KeeperEnd : uint8_t {
   kWithDaemon,   // no other helper once the daemon is gone
-  kWithoutHelp,  // the helper is what the daemon's own end needs
+  kWithoutHelp,  // the daemon needs the helper to end itself
 };
 
-// In a process of its own, which already has no more rights than the helper
-// needs: runs `helper` in a child, with one end of a SOCK_SEQPACKET pair, and
-// sends the other over `daemon`; at most one a second. Ends when a helper has
-// ended by itself (exit status 0).
+// In a separate process, which already has only the rights the helper needs:
+// runs `helper` in a child, with one end of a SOCK_SEQPACKET pair, and sends
+// the other over `daemon`; at most one a second. Ends when a helper has ended
+// by itself (exit status 0).
 [[noreturn]] void KeepHelper(UniqueFd daemon, KeeperEnd end,
                              const std::function<void(UniqueFd)>& helper);
 

@@ -19,7 +19,7 @@ constexpr auto kPatience = std::chrono::seconds(3);
 
 struct KindFacts {
   std::string_view name;
-  std::string_view without;  // where no keeper makes another
+  std::string_view without;  // if no keeper starts another
 };
 // In the order of HelperKind.
 constexpr std::array<KindFacts, kHelperKinds> kFacts = {{

@@ -1,6 +1,6 @@
 // The daemon's side of its helpers: a socket to each, whether it is still
-// there, and how many have died and been replaced. A daemon in its sandbox can
-// neither make a process nor be told by a signal that one has ended: it looks.
+// alive, and how many have died and been replaced. A daemon in its sandbox can
+// neither start a process nor get a signal when one has ended: it polls.
 #pragma once
 
 #include <poll.h>
@@ -36,14 +36,13 @@ struct HelperCounts {
   uint64_t replaced = 0;
 };
 
-// One helper, and those that take its place. Threads: any.
+// One helper, and its replacements. Threads: any.
 class HelperLink {
  public:
   using Socket = std::shared_ptr<const UniqueFd>;
 
-  // `work`: what it is there for, for the log ("connects to unix:/run/x").
-  // `keeper`: where the helpers of a KeepHelper come from; without one they
-  // come by Put.
+  // `work`: its purpose, for the log ("connects to unix:/run/x"). `keeper`:
+  // where the helpers of a KeepHelper come from; without one they come by Put.
   HelperLink(HelperKind kind, std::string work, UniqueFd keeper = UniqueFd());
   ~HelperLink();
   HelperLink(const HelperLink&) = delete;
@@ -52,12 +51,12 @@ class HelperLink {
   // A helper is at the other end of `file`: a socket, or a process's pidfd,
   // whose `end` is then POLLIN.
   void Put(UniqueFd file, short end = POLLHUP);
-  // It answers nonsense, or nothing: taken for dead.
+  // It answers nonsense, or nothing: treated as dead.
   void Drop();
-  // It has ended as it was to.
+  // It has ended as intended.
   void Forget();
 
-  // The helper that is there now, the keeper's next one too; null if there is
+  // The current helper, which may be the keeper's next one; null if there is
   // none. Never waits.
   Socket Now();
   // The same, after a wait for the keeper to start another: 3 s at most, or
@@ -71,7 +70,7 @@ class HelperLink {
   void Look();
   void TakeNext();
   void Died();
-  // What is to be told of it since the last time.
+  // What there is to report about it since the last call.
   struct News {
     bool back = false;
     std::string text;
@@ -88,14 +87,14 @@ class HelperLink {
   Socket socket_;
   short end_ = POLLHUP;
   bool has_died_ = false;     // and was not replaced since
-  bool awaits_next_ = false;  // told that the keeper makes another
+  bool awaits_next_ = false;  // it was reported that the keeper starts another
   uint64_t died_ = 0;
   uint64_t told_died_ = 0;
 };
 
-// Looks at all helpers of this process, takes those that keepers have started
-// in the place of others, and says in the log what has happened to them. The
-// kinds that there are or were, with their totals. Threads: any.
+// Checks all helpers of this process, takes over replacements that keepers have
+// started, and logs what has happened to them. Returns the kinds that there are
+// or were, with their totals. Threads: any.
 std::vector<HelperCounts> LookAtHelpers();
 
 }  // namespace tracefs

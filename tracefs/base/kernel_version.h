@@ -1,14 +1,15 @@
-// Which Linux this is, where a feature cannot be asked for.
+// Which Linux this is, for features that cannot be tested.
 #pragma once
 
 #include <string>
 
 namespace tracefs {
 
-// uname's release, "6.18.44-amd64"; empty if it cannot be had.
+// uname's release, "6.18.44-amd64"; empty if unknown.
 std::string KernelRelease();
 
-// Whether `release` is that version or a newer one. False for what is none.
+// Whether `release` is that version or a newer one. False if it is not a
+// version.
 bool IsKernelAtLeast(const std::string& release, int major, int minor);
 
 inline bool IsKernelAtLeast(int major, int minor) {

@@ -1,6 +1,6 @@
-// Notices: what a running daemon has to say to its operator, beside its traces.
-// One vocabulary for all folders; where they go is the mount's affair (its
-// --log), and standard error where nobody has said.
+// Notices: what a running daemon tells its operator, beside its traces. One
+// vocabulary for all folders; the mount decides where they go (its --log); the
+// default is standard error.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ enum class NoticeId : uint8_t {
   kEnded,           // it has ended, with the totals of its traces
   kFailed,          // it has ended because something failed
   kDied,            // its process was gone before it could end
-  kOutputFailed,    // an output takes nothing, or not all
+  kOutputFailed,    // an output takes nothing, or not everything
   kOutputBack,      // it does again
   kLost,            // operations are not in a trace
   kAnchorMissing,   // an anchor could not be written
@@ -24,16 +24,16 @@ enum class NoticeId : uint8_t {
   kCallRefused,     // the sandbox refused a system call
   kLogLost,         // what the log itself could not take
   kTracers,         // tracers have come, gone or changed
-  kReloadFailed,    // a config was not taken anew
+  kReloadFailed,    // a config could not be reloaded
   kAlarm,           // a rule has fired
   kDiskFull,        // an output's disk has no room
   kReceiving,       // a receiver listens
   kSender,          // a sender has come or gone
-  kSenderRefused,   // a sender was told that it may not go on
-  kTraceRemoved,    // a stored trace had to go
+  kSenderRefused,   // a sender was refused
+  kTraceRemoved,    // a stored trace was removed
   kReloaded,        // keys and certificates were read again
   kBrokerLost,      // a broker that traces come from is away
-  kHelperDied,      // a process beside the daemon is gone
+  kHelperDied,      // a helper process of the daemon has died
   kHelperBack,      // another is in its place
 };
 
@@ -45,8 +45,8 @@ struct NoticeKind {
 };
 const NoticeKind& KindOf(NoticeId id);
 
-// Says one line, without a line end. Never waits for whoever takes it, and may
-// be called from any thread.
+// Says one line, without a line end. Never waits for the receiver, and may be
+// called from any thread.
 void Notify(NoticeId id, const std::string& text);
 
 // Where notices go from now on; empty: to standard error. The sink is called

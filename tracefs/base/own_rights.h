@@ -1,6 +1,6 @@
 // A thread that serves requests may run with fewer rights than the process has,
-// because it acts for somebody else, or because such a thread made it. What the
-// process does for itself on any thread (a new part of a trace, say) begins
+// because it acts for another user, or because such a thread made it. Work that
+// the process does for itself on any thread (a new part of a trace, say) begins
 // with TakeBackOwnRights().
 #pragma once
 
@@ -10,12 +10,13 @@ namespace tracefs {
 
 using TakeBackRights = void (*)();
 
-// Set, once, by whoever lets threads give rights up, before the first does:
-// what takes them back on a thread that is not known yet.
+// Set once, by the code that lets threads give up rights, before the first
+// does: takes them back on a thread that is not known yet.
 inline constinit std::atomic<TakeBackRights> take_back_inherited = nullptr;
 
 inline void TakeBackInherited();
-// Set by whoever gave rights of this thread up; takes them back and resets it.
+// Set by the code that gave up rights of this thread; takes them back and
+// resets it.
 inline constinit thread_local TakeBackRights take_back_own_rights =
     &TakeBackInherited;
 

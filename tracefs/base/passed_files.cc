@@ -53,7 +53,7 @@ ssize_t ReceiveWithFiles(int socket, std::span<std::byte> buffer,
     n = ::recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
   } while (n < 0 && errno == EINTR);
   if (n < 0) return n;
-  // What came is owned, or closed, before anything else is looked at.
+  // Received files are owned, or closed, before anything else is examined.
   for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr;
        c = CMSG_NXTHDR(&message, c)) {
     if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;

@@ -1,6 +1,6 @@
-// What of a text people can see. Names of files, commands and certificates may
-// hold any bytes: what a terminal, a log or a viewer obeys instead of showing
-// is spelled out wherever we print.
+// Which parts of a text people can see. Names of files, commands and
+// certificates may hold any bytes: characters that a terminal, a log or a
+// viewer obeys instead of showing are spelled out wherever we print.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ CodePoint FirstCodePoint(std::string_view text);
 bool IsUtf8(std::string_view text);
 
 // Characters that are obeyed instead of shown: control characters (C0, DEL,
-// C1), line and paragraph ends, what turns the direction of text, what has no
+// C1), line and paragraph ends, changes of text direction, characters without
 // width.
 bool IsHidden(uint32_t code_point);
 // Characters that look like a blank.

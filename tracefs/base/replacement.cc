@@ -40,8 +40,8 @@ std::string FolderOf(const std::string& path) {
 }
 
 // In a directory where others can write they may have taken the name: for a
-// link to a file of ours, a pipe that they read, or a file that what is written
-// would then belong to, like the one before.
+// link to a file of ours, a pipe that they read, or a file of theirs, whose
+// owner the replacement would get.
 Status CheckNotTaken(const struct stat& st, const std::string& path) {
   struct stat folder;
   if (st.st_uid == 0 || st.st_uid == ::geteuid() ||
@@ -85,13 +85,13 @@ Status Sync(int fd, const std::string& path) {
 
 Status SyncPath(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  // Who may add names to a folder may not always look at them.
+  // The right to add names to a folder does not imply the right to list them.
   if (!fd && errno == EACCES) return {};
   if (!fd) return Status::System(errno, "cannot open " + path);
   return Sync(fd.get(), path);
 }
 
-// A folder with all that is in it.
+// A folder with all its contents.
 Status SyncAll(const std::string& folder) {
   std::error_code error;
   for (fs::recursive_directory_iterator at(folder, error), end;
@@ -144,7 +144,7 @@ Result<Replacement> Replacement::Begin(const std::string& path, Kind kind) {
     if (!made.fd_) return Status::System(errno, "cannot open " + path);
     return made;
   }
-  // Nobody sees more of it than of what it replaces.
+  // It is no more visible than the file it replaces.
   made.fd_.Reset(::open(made.temporary_.c_str(),
                         O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
                         exists ? 0600 : 0666));

@@ -1,6 +1,6 @@
 // Replacement: a file or folder that is made under another name beside its
-// place, and takes its place when it is whole. Until then, and if it never is,
-// what stood there stays as it was.
+// place, and moved into place when it is complete. Until then, and if it never
+// is, the existing one stays as it was.
 #pragma once
 
 #include <sys/stat.h>
@@ -19,26 +19,27 @@ class Replacement {
  public:
   enum class Kind { kFile, kFolder };
 
-  // A link is followed: what it leads to is replaced; unless somebody else made
-  // it in a directory where others can write, which is refused of files, too.
-  // What is no file, such as a pipe or a device, is written to as it is. A
-  // folder gives way only if it is empty or was made by a Replacement, so that
-  // a slip of the hand deletes nothing. Errors name `path` and what to do.
+  // A link is followed: its target is replaced; unless another user made it in
+  // a directory where others can write, which is refused for files, too.
+  // Anything that is not a file, such as a pipe or a device, is written to
+  // directly. A folder is replaced only if it is empty or was made by a
+  // Replacement, so that a typing mistake deletes nothing. Errors name `path`
+  // and what to do.
   static Result<Replacement> Begin(const std::string& path, Kind kind);
 
   Replacement(Replacement&& other) noexcept;
   Replacement& operator=(Replacement&&) = delete;
-  // Takes away what was made, unless it was committed.
+  // Removes what was made, unless it was committed.
   ~Replacement();
 
   // Where it is being made; of a file also open for writing.
   const std::string& path() const { return temporary_; }
   int fd() const { return fd_.get(); }
-  // False: what is there is written to as it is.
+  // False: the existing one is written to directly.
   bool replaces() const { return replaces_; }
 
-  // Makes it durable, gives it the mode and, where that is allowed, the owner
-  // of what it replaces, and puts it in its place. Once.
+  // Makes it durable, gives it the mode and, where permitted, the owner of what
+  // it replaces, and moves it into place. Once.
   Status Commit();
 
  private:

@@ -1,5 +1,5 @@
-// Whether this build has a sanitizer: its runtime makes system calls and keeps
-// threads that the code knows nothing of.
+// Whether this build has a sanitizer: its runtime makes system calls and has
+// threads that the code does not know about.
 #pragma once
 
 namespace tracefs {

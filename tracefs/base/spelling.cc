@@ -7,7 +7,7 @@
 namespace tracefs {
 namespace {
 
-// Longer words are not typing errors of anything we know.
+// Longer words are not misspellings of anything we know.
 constexpr size_t kMaxWord = 48;
 
 char Lower(char c) {

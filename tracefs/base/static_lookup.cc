@@ -21,7 +21,7 @@ constexpr std::array kLookups = {
     Lookup{"services", "files"},   Lookup{"protocols", "files"},
 };
 
-// Before main(), and so before there is another thread.
+// Before main(), and so before any other thread exists.
 __attribute__((constructor)) void LookUpHereOnly() {
   for (const Lookup& lookup : kLookups) {
     (void)::__nss_configure_lookup(lookup.database, lookup.places);

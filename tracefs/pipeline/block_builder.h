@@ -1,6 +1,6 @@
 // BlockBuilder: one thread's open block of one tracer.
 //
-// Messages are appended by the thread that owns it; whoever holds the thread's
+// Messages are appended by the thread that owns it; the holder of the thread's
 // BiasedLock may take the block away. Every block stands alone: the paths and
 // processes its messages refer to are defined inside it, on first use.
 #pragma once
@@ -24,7 +24,7 @@ struct ProcessFields {
   bool any() const { return pid || ppid || sid || pgid || comm || details(); }
 };
 
-// A block's memory and what is known of its contents.
+// A block's memory and what is known about its contents.
 struct Block {
   explicit Block(size_t bytes)
       : memory(std::make_unique_for_overwrite<std::byte[]>(bytes)),
@@ -57,14 +57,13 @@ class BlockBuilder {
   // `source`: of its blocks, BlockInfo::source.
   explicit BlockBuilder(size_t block_bytes, uint32_t source = 0);
 
-  // One for each of the tracer's counters, in their order: what its thread
-  // counts is here.
+  // One for each of the tracer's counters, in their order: its thread's counts.
   std::vector<std::unique_ptr<EventCounter::Shard>>& shards() {
     return shards_;
   }
   const EventCounter::Shard& shard(size_t i) const { return *shards_[i]; }
 
-  // Opens an event: what is appended until Commit or Rollback is kept or
+  // Opens an event: everything appended until Commit or Rollback is kept or
   // dropped together. The writer is for the message itself.
   void Mark() {
     mark_ = block_->writer.size();
@@ -79,8 +78,8 @@ class BlockBuilder {
   // True if a definition did not fit since Mark: the event needs a new block.
   bool full() const { return full_; }
 
-  // Ids that stand for a path or a process in this block; define them there if
-  // they are not yet. Call before writer().Begin. 0 where it is not known.
+  // Ids of a path or a process in this block; defines them there if needed.
+  // Call before writer().Begin. 0 if unknown.
   uint32_t PathId(EventResolver& resolver, uint64_t node, uint32_t version,
                   uint64_t rename_epoch);
   // `details` may be null.

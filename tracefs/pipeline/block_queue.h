@@ -1,6 +1,6 @@
-// BlockQueue: the output of a tracer that somebody in this process reads.
-// Blocks wait in memory, bounded; those that find no room are refused, and so
-// counted as lost by their tracer. Nobody ever waits for a slow reader.
+// BlockQueue: the output of a tracer that this process itself reads. Blocks
+// wait in bounded memory; those that find no room are refused, and so counted
+// as lost by their tracer. A slow reader never delays anything.
 #pragma once
 
 #include <cstddef>
@@ -30,7 +30,7 @@ class BlockQueue {
   void End();
   bool ended() const;
   QueueGauge gauge() const;
-  // Called when there is more; null: nobody listens any more.
+  // Called when there is more; null: there is no listener any more.
   void SetWake(std::function<void()> wake);
 
  private:

@@ -68,7 +68,7 @@ BlockBuilder& Encode(const Entry& e, Event& event, ThreadSlot& slot) {
   return builder;
 }
 
-// A message about the event is about to lie in the slot.
+// A message about the event is about to be put into the slot.
 void NoteOpen(ThreadSlot& slot, const Event& event) {
   const uint64_t begin = event.Get(Field::kTime);
   const uint64_t since = slot.open_since.load(std::memory_order_relaxed);
@@ -106,7 +106,7 @@ void Record(Event& event, const TracerSet& tracers, ThreadSlot& slot) {
     const OpPlans::OpPlan& plan = e.plans->plan(event.op);
     if (!plan.record) continue;
     const uint64_t bit = BitOf(e);
-    // An early decision stands, unless it is that of a tracer which had this
+    // An early decision stands, unless it was made by a tracer that had this
     // position before.
     const bool decided =
         (event.sink_decided & bit) != 0 && event.sink_generation >= e.since;
@@ -119,8 +119,8 @@ void Record(Event& event, const TracerSet& tracers, ThreadSlot& slot) {
   }
 }
 
-// Whether the record would name only what this thread has named already. Else,
-// once the reply is out, the file may be renamed or gone.
+// Whether the record would name only things this thread has already named.
+// Otherwise, once the reply is out, the file may be renamed or gone.
 bool HasAllNames(const Event& event, const TracerSet& tracers,
                  const ThreadSlot& slot) {
   for (const Entry& e : tracers.running) {
@@ -231,7 +231,7 @@ bool Recording::BeforeReply() {
   OwnerSection section(slot.lock);
   const TracerSet& tracers = *sink_.tracers_.load(std::memory_order_acquire);
   if (Wants(EventSink::kBeforeReply)) DecideEarly(event, tracers, slot);
-  // Data lies where the reply goes, or in a buffer that is used again.
+  // The data is in the memory of the reply, or in a buffer that is reused.
   if (Wants(EventSink::kData) || !HasAllNames(event, tracers, slot)) {
     Record(event, tracers, slot);
     return true;

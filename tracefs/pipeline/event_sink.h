@@ -1,7 +1,7 @@
-// EventSink: all that the file system knows of tracing.
+// EventSink: all that the file system knows about tracing.
 //
-// For each request a handler asks what tracers want of it. Where that is
-// nothing it makes no event, else a Recording:
+// For each request a handler asks what tracers want to know about it. If
+// nothing, it makes no event, else a Recording:
 //
 //   if (const uint32_t interest = sink.InterestIn(op); interest != 0) {
 //     Recording recording(sink, op, interest);  // it begins
@@ -12,9 +12,9 @@
 //     recording.End([&] { return fuse_reply_…; });
 //   }
 //
-// What is to be recorded is recorded after the reply, where that can wait.
-// Nothing here fails or changes the result of the operation. Not recorded if
-// it is destroyed without End.
+// Recording happens after the reply, where it can wait. Nothing here fails or
+// changes the result of the operation. An operation is not recorded if this is
+// destroyed without End.
 #pragma once
 
 #include <array>
@@ -41,10 +41,11 @@ class EventSink {
     kCaller = 8,       // some tracer records who it was: resolve it in time
     kData = 16,        // some tracer wants the data of reads and writes
     kNames = 32,       // a filter of this op asks for Event::name_bits
-    kGate = 64,        // some tracer may want it not to be done: ask Refuses
+    kGate = 64,        // some tracer may forbid the operation: ask Refuses
     kSyscall = 128,  // some tracer records the system call: resolve it in time
     kDetails = 256,  // likewise CallerDetails
-    // Begin and end are to say which of two that conflict took effect first.
+    // Begin and end must show which of two conflicting operations took effect
+    // first.
     kOrder = 512,
   };
 
@@ -57,21 +58,21 @@ class EventSink {
   }
 
   // True if an operation of this kind must not be done now, because a tracer
-  // that may have to record it cannot, and was told to fail then. It is counted
-  // as refused.
+  // that may have to record it cannot, and is configured to fail then. It is
+  // counted as refused.
   bool Refuses(Op op);
 
   // Whether some tracer may record operations of kind event.op on the file that
-  // the event tells about, whoever asks for them. For open: what nobody can
-  // record, the kernel may do by itself.
+  // the event describes, for any caller. For open: what cannot be recorded, the
+  // kernel may do by itself.
   bool MayRecord(Event& event) const;
 
  protected:
   EventSink();
   ~EventSink();
 
-  // From now on these are the tracers. Those before are used no more when the
-  // lock of every slot has been revoked once.
+  // Sets the tracers from now on. The previous ones are no longer in use once
+  // the lock of every slot has been revoked once.
   void Show(const TracerSet& tracers);
   ThreadSlots& slots() const { return *slots_; }
 
@@ -85,8 +86,8 @@ class EventSink {
   const std::unique_ptr<ThreadSlots> slots_;
 };
 
-// While it lives, an operation is known to go on without the thread that it
-// began on. Threads: any.
+// While it lives, the operation is known to continue without the thread on
+// which it began. Threads: any.
 class Parked {
  public:
   Parked(EventSink& sink, uint64_t begin_ns);
@@ -114,8 +115,8 @@ class Recording {
   // All arguments are there, and it runs now: for kBefore.
   void Before();
 
-  // It is done: records it and calls `reply`, which lets its caller go on.
-  // Returns what that returns.
+  // It is done: records it and calls `reply`, which releases the caller.
+  // Returns what `reply` returns.
   template <typename Reply>
   int End(Reply&& reply) {
     const bool recorded = BeforeReply();
@@ -124,15 +125,16 @@ class Recording {
     return result;
   }
 
-  // It goes on without its thread (a lock that somebody else holds): some
-  // thread ends it later. Once.
+  // It continues without its thread (a lock held by another): some thread ends
+  // it later. Once.
   void Park();
 
   Event event;
 
  private:
   ThreadSlot& Slot() const;
-  // What must be done while the caller still waits. True if that was all.
+  // Does what must be done while the caller still waits. True if that was
+  // everything.
   bool BeforeReply();
   void AfterReply();
 

@@ -18,7 +18,7 @@ Status Flusher::Start() {
 }
 
 Status Flusher::FlushAll() {
-  // A thread that is between its reply and its record gets a moment.
+  // A thread between its reply and its record gets a moment.
   constexpr int kTries = 50;
   for (int i = 0; i < kTries && !FlushBlocks(); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -48,7 +48,7 @@ void Flusher::CollectCounts(const TracerSet::Entry& e) {
   }
 }
 
-// Takes the blocks out of every slot and submits them, but those whose names
+// Takes the blocks out of every slot and submits them, except those whose names
 // are still needed: false if there were any.
 bool Flusher::FlushBlocks() {
   bool all = true;
@@ -100,7 +100,7 @@ void Flusher::FlushWhatIsDue() {
     e.tracer->SubmitLosses();
     e.tracer->SubmitHeartbeat();
   }
-  // One that is suspended lives, too.
+  // A suspended one is alive, too.
   for (const TracerSet::Entry& e : tracers_->suspended) {
     if (e.tracer->CountsDue(now)) e.tracer->SubmitCounts(/*end=*/false);
     e.tracer->SubmitHeartbeat();

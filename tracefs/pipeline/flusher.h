@@ -1,5 +1,5 @@
-// Flusher: hands on what threads have recorded and counted, when it has grown
-// old or when somebody asks for it.
+// Flusher: passes on what threads have recorded and counted, when it is old
+// enough or on request.
 #pragma once
 
 #include <chrono>
@@ -26,8 +26,8 @@ class Flusher {
 
   // Makes its thread, if there is none yet.
   Status Start();
-  // Hands on every open block, down to the outputs. The first failure is
-  // returned, after all were tried.
+  // Passes every open block on to the outputs. Returns the first failure, after
+  // trying all.
   Status FlushAll();
   // Adds up what all threads have counted for a tracer that runs.
   void CollectCounts(const TracerSet::Entry& e);

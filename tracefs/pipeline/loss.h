@@ -1,5 +1,5 @@
-// Loss accounting: what a tracer could not keep, by reason. Nothing is lost in
-// silence: counts go into the trace as LOSS messages and into its FINAL.
+// Loss accounting: what a tracer could not keep, by reason. Nothing is lost
+// silently: counts go into the trace as LOSS messages and into its FINAL.
 #pragma once
 
 #include <array>
@@ -30,10 +30,10 @@ enum class LossReason : uint8_t {
 inline constexpr size_t kLossReasonCount = 7;
 std::string_view LossReasonName(LossReason reason);
 
-// What a stage fails with that does not take a block because of its policy. Not
-// a fault of the output: it is counted, and no error of the trace.
+// The status of a stage that does not take a block because of its policy. Not a
+// fault of the output: it is counted, and is not an error of the trace.
 Status DroppedStatus(LossReason reason, std::string_view why);
-// Why a block was lost that a stage refused with `status`.
+// The reason for losing a block that a stage refused with `status`.
 LossReason LossReasonOf(const Status& status);
 
 struct Loss {
@@ -52,8 +52,9 @@ class LossCounter {
   void Add(LossReason reason, uint64_t count, uint64_t first_ns,
            uint64_t last_ns);
 
-  // A loss that was not taken yet, for a LOSS message; it counts as reported.
-  // Give it back with Add's twin, Return, if the message was not written.
+  // A loss that was not taken yet, for a LOSS message; it then counts as
+  // reported. Give it back with Return, Add's twin, if the message was not
+  // written.
   std::optional<Loss> TakeUnreported();
   void Return(const Loss& loss);
 
@@ -66,12 +67,13 @@ class LossCounter {
   std::array<uint64_t, kLossReasonCount> total_{};
 };
 
-// The losses that blocks on their way tell of: such a block may be lost itself,
-// behind a stage that had taken it. Threads: any.
+// The losses that blocks in transit report: such a block may itself be lost,
+// after a stage has taken it. Threads: any.
 class LossesOnTheWay {
  public:
   void Sent(uint64_t sequence, const std::vector<Loss>& losses);
-  // What the block told of; nothing if it told of none, or is one of long ago.
+  // The loss that the block reported; nothing if it reported none, or is too
+  // old.
   std::vector<Loss> Take(uint64_t sequence);
 
  private:

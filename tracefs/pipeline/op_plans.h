@@ -15,12 +15,13 @@ namespace tracefs {
 class OpPlans {
  public:
   struct OpPlan {
-    bool record = false;        // a message may come of it
+    bool record = false;        // a message may result
     bool before = false;        // a message before the operation
     bool caller = false;        // the caller is recorded
     bool syscall = false;       // the system call is recorded
     bool details = false;       // likewise CallerDetails; then `caller`, too
-    bool decide_early = false;  // the filter reads what may be gone later
+    bool decide_early = false;  // the filter reads values that may be gone
+                                // later
     bool always = false;        // the filter keeps every one
     bool data = false;
     bool order = false;

@@ -40,7 +40,7 @@ Status Pipeline::Add(std::vector<TracerParts> parts) {
     std::lock_guard change(changes_);
     if (Status s = flusher_.Start(); !s.ok()) return s;
   }
-  // Outputs may take their time to open: nobody waits for that.
+  // Outputs may take time to open: nothing waits for that.
   std::vector<std::shared_ptr<Tracer>> started;
   for (TracerParts& one : parts) {
     auto tracer =
@@ -63,7 +63,7 @@ Status Pipeline::Add(std::vector<TracerParts> parts) {
     }
   }
   Publish(std::move(next));
-  // What is opened from now on is recorded, or told of, or both.
+  // Files opened from now on are recorded, or listed, or both.
   if (file_states_ != nullptr) {
     for (const auto& tracer : started) tracer->SubmitOpenFiles(*file_states_);
   }
@@ -81,7 +81,7 @@ Status Pipeline::Remove(uint32_t id, std::string_view end_reason,
     if (!removed) return NoTracer(id);
     Publish(std::move(next));
   }
-  // Nobody else knows it any more, so nobody waits for its output.
+  // It is not known elsewhere any more, so nothing waits for its output.
   Status stopped = removed->tracer->Stop(end_reason);
   if (last != nullptr) removed->tracer->AddTo(last);
   return stopped;
@@ -175,8 +175,8 @@ std::vector<TracerStats> Pipeline::Stats() const {
 }
 
 void Pipeline::ForEachTotal(const UseTotal& use) {
-  // Whoever holds it may be waiting for an output; what was collected a moment
-  // ago must do then.
+  // Its holder may be waiting for an output; what was collected a moment ago
+  // must suffice then.
   if (std::unique_lock change(changes_, std::try_to_lock); change.owns_lock()) {
     for (const Entry& e : set_->running) flusher_.CollectCounts(e);
   }
@@ -209,9 +209,10 @@ std::vector<Interested> Pipeline::WhoWants(Op op) const {
   return all;
 }
 
-// Nothing that is still to come is of an earlier time.
+// Nothing still to come has an earlier time.
 uint64_t Pipeline::Oldest() const {
-  // In this order: whoever begins to hold back meanwhile begins later.
+  // In this order: an operation that begins to hold back meanwhile begins
+  // later.
   const uint64_t oldest = slots().OldestBegin();
   return std::min(oldest, held_since_.load(std::memory_order_seq_cst));
 }

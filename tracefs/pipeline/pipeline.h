@@ -1,9 +1,10 @@
 // Pipeline: the running tracers of one mount, and what is done to them.
 //
 // Operations come in through its EventSink; each worker thread records them in
-// a slot of its own (thread_slots.h), and a flusher hands on what has grown
-// old. Tracers come and go while operations run: a change publishes a new set
-// and then visits every slot once, after which nobody uses the old one.
+// a slot of its own (thread_slots.h), and a flusher passes on what is old
+// enough. Tracers come and go while operations run: a change publishes a new
+// set and then visits every slot once, after which the old one is no longer in
+// use.
 #pragma once
 
 #include <atomic>
@@ -22,7 +23,7 @@
 
 namespace tracefs {
 
-// Who asked to see an operation, for explanations.
+// Which tracer asked to see an operation, for explanations.
 struct Interested {
   uint32_t tracer = 0;
   std::string name;    // of the tracer; may be empty
@@ -31,26 +32,26 @@ struct Interested {
 
 class Pipeline final : public EventSink, public ProcessSink {
  public:
-  // Running at a time; a bit each in Event::sink_keep.
+  // Tracers running at the same time; a bit each in Event::sink_keep.
   static constexpr size_t kMaxTracers = ThreadSlot::kPositions;
 
-  // Makes no thread before the first Add: a sandbox may come in between.
+  // Makes no thread before the first Add: a sandbox may be entered in between.
   explicit Pipeline(std::chrono::milliseconds flush_interval =
                         std::chrono::milliseconds(250));
   // Stops what still runs, as "destroyed".
   ~Pipeline();
 
-  // Where tracers that begin, or go on, learn what is open by then; outlives
-  // their begin. Before the first Add; else nobody is told.
+  // Where tracers that begin, or are resumed, learn which files are open;
+  // outlives their begin. Call before the first Add.
   void SetFileStates(FileStates* states) { file_states_ = states; }
 
-  // Starts tracers, all of them or, on failure, none: their outputs are open
-  // and their headers written when this returns. Events that begin afterwards
-  // are seen. Ids must be new.
+  // Starts all tracers or, on failure, none: their outputs are open and their
+  // headers written when this returns. Events that begin afterwards are seen.
+  // Ids must be new.
   Status Add(std::vector<TracerParts> parts);
   Status Add(TracerParts parts);
   // Ends one: all its events are written, then FINAL. Invalid if there is none.
-  // `last`: gets what it has come to; may be null.
+  // `last`: gets its final statistics; may be null.
   Status Remove(uint32_t id, std::string_view end_reason,
                 TracerStats* last = nullptr);
   // Ends all. The first failure is returned, after all were tried.
@@ -72,12 +73,12 @@ class Pipeline final : public EventSink, public ProcessSink {
   Status Tell(uint32_t id, const format::AlarmRecord& alarm,
               const format::AlarmValues& values);
 
-  // Hands on every open block now, down to the outputs. The first failure is
-  // returned, after all were tried.
+  // Passes every open block on to the outputs now. Returns the first failure,
+  // after trying all.
   Status FlushAll();
 
-  // All tracers, those that are suspended too, by id. Never waits for an
-  // output. Not from a worker's handler.
+  // All tracers, including suspended ones, by id. Never waits for an output.
+  // Not from a worker's handler.
   std::vector<TracerStats> Stats() const;
 
   // Calls `use` with the name of a tracer and what it has counted so far, key
@@ -90,7 +91,7 @@ class Pipeline final : public EventSink, public ProcessSink {
   // The tracers that may record this operation. Not from a worker's handler.
   std::vector<Interested> WhoWants(Op op) const;
 
-  // Of ProcessSink: into the traces of the tracers that run.
+  // ProcessSink: into the traces of the running tracers.
   ProcessNeeds Wanted() const override;
   void HoldBack(uint64_t since_ns) override;
   void Take(const ProcessRecord& record) override;

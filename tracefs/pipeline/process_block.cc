@@ -8,7 +8,7 @@
 namespace tracefs {
 namespace {
 
-// Beside the texts and pipes of a record: heads and numbers.
+// Besides the texts and pipes of a record: headers and numbers.
 constexpr size_t kFixedBytes = 1024;
 constexpr size_t kPipeBytes = 13;
 // The longest list of arguments that the kernel takes is 6 MiB (a fourth of the
@@ -64,7 +64,7 @@ void ProcessBlock::Take(const ProcessRecord& given) {
   since_ns_.store(block_.first_ns, std::memory_order_release);
 }
 
-// One that is longer than a block gets a block of its own.
+// A record longer than a block gets a block of its own.
 void ProcessBlock::TakeLong(const ProcessRecord& given) {
   ProcessRecord record = given;
   if (record.argv.size() > kMaxListBytes) {
@@ -95,8 +95,8 @@ void ProcessBlock::HandOnLocked() {
   if (block_.processes == 0) return;
   submit_(block_);
   block_.Reset();
-  // Only now: a block that is written meanwhile must not tell that nothing of
-  // an earlier time follows.
+  // Only now: a block written meanwhile must not claim that nothing earlier
+  // follows.
   since_ns_.store(UINT64_MAX, std::memory_order_release);
 }
 

@@ -1,5 +1,5 @@
-// ProcessBlock: the open block of one tracer that process records go to. They
-// come from one place and seldom, so a mutex does.
+// ProcessBlock: the open block of one tracer for process records. They come
+// from one place and rarely, so a mutex is enough.
 #pragma once
 
 #include <atomic>

@@ -1,9 +1,9 @@
-// StageMeter: counts what one stage of an output chain is given, and how long
+// StageMeter: counts the input of one stage of an output chain, and how long
 // the chain takes from there on.
 //
-// It stands in front of the stage as an output filter that changes nothing:
-// two clock reads a block. The difference of two neighbours is what the stage
-// between them did.
+// It precedes the stage as an output filter that changes nothing: two clock
+// reads a block. The difference between two neighbours is the work of the stage
+// between them.
 #pragma once
 
 #include <memory>
@@ -33,11 +33,11 @@ class StageProbe {
   explicit StageProbe(std::string name) : counters(std::move(name)) {}
 
   StageCounters counters;
-  // The stage behind the meter, owned by the chain that owns the meter.
+  // The stage after the meter, owned by the chain that owns the meter.
   const OutputFilter* stage = nullptr;
 };
 
-// Puts a meter in front of `next`; `probe` outlives what is returned.
+// Puts a meter in front of `next`; `probe` outlives the result.
 std::unique_ptr<OutputFilter> Metered(StageProbe& probe,
                                       std::unique_ptr<OutputFilter> next);
 

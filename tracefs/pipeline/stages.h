@@ -31,8 +31,8 @@ class InputFilter {
  public:
   virtual ~InputFilter() = default;
   virtual FilterNeeds Needs(Op op) const = 0;
-  // While the operation has not run: kUndecided where the answer hangs on
-  // fields that are not known yet.
+  // Before the operation has run: kUndecided if the answer depends on fields
+  // that are not known yet.
   virtual Verdict DecideEarly(Event& event) const = 0;
   // For all operations of kind event.op through a handle that is about to be
   // opened: only the facts of the file are known.
@@ -53,16 +53,16 @@ struct AssemblyNeeds {
   bool caller = false;     // kCaller fields
   bool syscall = false;    // kSyscall
   bool details = false;    // CallerDetails; then `caller`, too
-  bool ancestors = false;  // no driver does, but filters
+  bool ancestors = false;  // used by filters, not by drivers
   bool data = false;       // bytes of reads and writes
-  bool order = false;      // times that tell which came first (kOrder)
+  bool order = false;      // times that show which came first (kOrder)
   bool counts = false;     // EventCounter instead of messages
   bool names = false;      // bits of name predicates (Event::name_bits)
 };
 
 // Counts kept events instead of recording each: the other half of an assembly
-// driver that does so. What a thread counts is in a shard of its own, so that
-// counting takes no lock; a collector takes what the shards have, now and then.
+// driver that aggregates. Each thread counts in a shard of its own, so that
+// counting takes no lock; a collector takes the shards' counts now and then.
 class EventCounter {
  public:
   class Shard {
@@ -83,18 +83,18 @@ class EventCounter {
 
   // The following are called by one thread at a time.
 
-  // Takes what a shard has counted, in a moment: its thread waits meanwhile.
+  // Takes a shard's counts, quickly: its thread waits meanwhile.
   virtual void Take(Shard& shard) = 0;
   // Adds up what was taken. After each Take, before the next.
   virtual void AddUp() = 0;
   // Whether a period is over at `now_ns`.
   virtual bool Due(uint64_t now_ns) const = 0;
-  // Gives out the period that ends now and begins the next; with `end`, all
-  // that is to be said at the end of a trace.
+  // Returns the period that ends now and begins the next; with `end`,
+  // everything to be written at the end of a trace.
   virtual void Report(uint64_t now_ns, bool end, const WriteRecord& write) = 0;
 
-  // What was counted since the trace began, for people and metrics: the
-  // records hold during the calls. Threads: any.
+  // The counts since the trace began, for people and metrics: the records are
+  // valid during the calls. Threads: any.
   virtual void ForEachTotal(const WriteRecord& use) const = 0;
 };
 
@@ -104,28 +104,28 @@ class AssemblyDriver {
  public:
   virtual ~AssemblyDriver() = default;
   virtual AssemblyNeeds Needs(Op op) const = 0;
-  // Appends what the event becomes. False if it did not fit into an empty
-  // block either (the tracer counts a kTooLarge loss).
+  // Appends the event's message. False if it did not fit even into an empty
+  // block (the tracer counts a kTooLarge loss).
   virtual bool Assemble(Event& event, BlockBuilder& block) const = 0;
   // True if Assemble would find every name it writes defined in the block. If
-  // not, it must run before the reply: after it the caller goes on, and what
-  // the operation was about may soon have another name, or none.
+  // not, it must run before the reply: after it the caller goes on, and the
+  // file may soon have another name, or none.
   virtual bool NamesDefined(const Event& /*event*/,
                             const BlockBuilder& /*block*/) const {
     return true;
   }
   virtual ProcessNeeds process_needs() const { return {}; }
-  // What is to be said when the trace ends: calls `put` for each message, with
-  // what writes it; that may be called again, for another block. Once, when no
+  // The messages at the end of the trace: calls `put` for each, with a function
+  // that writes it, which may be called again for another block. Once, when no
   // operation is recorded any more.
   using WriteMessage = std::function<bool(format::MessageWriter& out)>;
   using PutMessage = std::function<void(const WriteMessage& write)>;
   virtual void AtEnd(const PutMessage& /*put*/) const {}
-  // Likewise when it begins, or goes on; operations are recorded meanwhile.
+  // Likewise when it begins, or is resumed; operations are recorded meanwhile.
   virtual void AtBegin(FileStates& /*states*/,
                        const PutMessage& /*put*/) const {}
-  // For a driver that counts: events go there instead of to Assemble. Its
-  // state is apart from the driver, which stays immutable.
+  // For a driver that counts: events go there instead of to Assemble. Its state
+  // is separate from the driver, which stays immutable.
   virtual std::shared_ptr<EventCounter> counter() const { return nullptr; }
 };
 
@@ -144,16 +144,16 @@ struct BlockInfo {
   // Which thread's operations it holds: 1, 2, …; 0: none's, or the tracer's
   // own.
   uint32_t source = 0;
-  // With LossPolicy::kFail: bytes that operations which have begun may come to
-  // once the output is said to be full. Room for them is kept from the start.
+  // With LossPolicy::kFail: bytes that operations already begun may need once
+  // the output is reported full. Room for them is kept from the start.
   uint64_t under_way = 0;
 };
 
-// Tells the tracer that a block was not kept after all, though the Write that
-// took it succeeded. Threads: any, until Release returns.
+// Tells the tracer that a block was lost after all, though the Write that took
+// it succeeded. Threads: any, until Release returns.
 using BlockLost = std::function<void(const BlockInfo& info, const Status& why)>;
 
-// Tells the tracer that the output is about to have no room left, or has room
+// Tells the tracer that the output is about to run out of room, or has room
 // again: with LossPolicy::kFail operations are refused meanwhile. Threads: any,
 // until Release returns; it takes no lock.
 using OutputFull = std::function<void(bool full)>;
@@ -173,13 +173,13 @@ struct QueueGauge {
   uint64_t blocks = 0;
   uint64_t bytes = 0;
   uint64_t limit_bytes = 0;  // 0: not bounded by bytes
-  // In a ring: operations that gave way to newer ones.
+  // In a ring: operations overwritten by newer ones.
   uint64_t overwritten = 0;
   // Operations that wait here, and may still be lost; of a ring: none.
   uint64_t events = 0;
 };
 
-// An output filter: transforms blocks and hands them to the next one. It has
+// An output filter: transforms blocks and passes them to the next one. It has
 // the paper's five operations (section 2.1: initialize, release, write, flush,
 // get preferred block size). Owned by one tracer, which serialises the calls;
 // they come from any thread.
@@ -192,11 +192,11 @@ class OutputFilter {
   // does not end the filter: the next block may fit again. A filter that drops
   // by its own policy fails with DroppedStatus (loss.h).
   virtual Status Write(ByteSpan block, const BlockInfo& info) = 0;
-  // Hands on what is buffered, down to the driver. Fails if any of it could
-  // not be written.
+  // Passes buffered data on, down to the driver. Fails if any of it could not
+  // be written.
   virtual Status Flush() = 0;
-  // Flushes, releases what Initialize took, and the same for what follows.
-  // Nothing is called after.
+  // Flushes and releases what Initialize acquired, also in the following
+  // stages. Nothing is called afterwards.
   virtual Status Release() = 0;
   // Bytes of a block that suit this and the following stages; 0 = any.
   virtual size_t PreferredBlockSize() const = 0;
@@ -211,7 +211,7 @@ class OutputDriver {
   virtual ~OutputDriver() = default;
   virtual Status Initialize(const TraceIdentity& identity) = 0;
   // One frame, given as two pieces. Takes all of it or, on failure, leaves the
-  // output as it was, so that what is there ends with a whole frame.
+  // output as it was, so that it ends with a whole frame.
   virtual Status Write(ByteSpan frame_header, ByteSpan payload,
                        const BlockInfo& info) = 0;
   virtual Status Flush() = 0;

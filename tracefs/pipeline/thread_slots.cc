@@ -67,7 +67,7 @@ void ThreadSlots::Unpark(uint64_t begin_ns) {
 }
 
 uint64_t ThreadSlots::OldestBegin() const {
-  // What a thread writes reaches others within less than this.
+  // A thread's writes become visible to others in less than this.
   constexpr uint64_t kSettledNs = 1'000'000;
   uint64_t oldest = MonotonicNs() - kSettledNs;
   // Unknown is 0: the reader waits for the next.

@@ -2,7 +2,7 @@
 //
 // A thread has a slot: its open blocks, one a tracer, behind a BiasedLock, so
 // that recording takes no lock and no atomic read-modify-write. When the thread
-// ends another may take the slot over, with what it holds.
+// ends, another may take over the slot with its contents.
 #pragma once
 
 #include <array>
@@ -68,14 +68,15 @@ struct ThreadSlot {
   // The owner begins an operation: returns when. Until Leave it is known to
   // run.
   uint64_t Enter() {
-    // A thread that stops between the two has told that it began something.
+    // A thread that stops between the two has announced that it began
+    // something.
     running_since.store(kEntering, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     const uint64_t begin = MonotonicNs();
     running_since.store(begin, std::memory_order_relaxed);
     return begin;
   }
-  // What it recorded is to be seen first (open_since).
+  // Its record must become visible first (open_since).
   void Leave() { running_since.store(0, std::memory_order_release); }
 
   const uint32_t number;  // from 1 on: BlockInfo::source
@@ -87,8 +88,8 @@ struct ThreadSlot {
   // Earliest begin of what the builders hold; 0 = they are empty. Written by
   // whoever holds the lock, read by anyone.
   std::atomic<uint64_t> open_since{0};
-  // Begin of the operation that the owner is at; 0 = it is at none, kEntering =
-  // it reads the clock. Written by the owner, read by anyone.
+  // Begin of the owner's current operation; 0 = there is none, kEntering = it
+  // is reading the clock. Written by the owner, read by anyone.
   static constexpr uint64_t kEntering = 1;
   std::atomic<uint64_t> running_since{0};
   // The builders have all names that the operation needs: they keep them until
@@ -113,14 +114,14 @@ class ThreadSlots {
   void Park(uint64_t begin_ns);
   void Unpark(uint64_t begin_ns);
 
-  // No operation that is to be recorded, or lies in a slot, began before; 0:
-  // not known now. Waits for nobody.
+  // No operation that is to be recorded, or is in a slot, began before; 0:
+  // unknown now. Never waits.
   uint64_t OldestBegin() const;
 
  private:
   class Handle;
 
-  const uint64_t instance_;  // tells those of one process apart
+  const uint64_t instance_;  // distinguishes those of one process
   mutable std::mutex slots_mu_;
   std::vector<std::shared_ptr<ThreadSlot>> slots_;  // guarded by slots_mu_
   mutable std::mutex parked_mu_;

@@ -16,12 +16,13 @@ namespace {
 constexpr size_t kDefaultBlockBytes = 256 * 1024;
 constexpr size_t kMaxBlockBytes = 16 * 1024 * 1024;
 
-// Of a message without data: names, process and arguments as a rule; and with
-// two paths as deep as a block defines them, or the largest attribute.
+// Of a message without data: usually names, process and arguments; and with two
+// paths as deep as a block defines them, or the largest attribute.
 constexpr size_t kUsualMessage = 64 * 1024;
 constexpr size_t kLongestMessage = 512 * 1024;
 constexpr size_t kMostData = 1024 * 1024;  // of one request
-// For LossPolicy::kFail: that many record at a time, or as many as there were.
+// For LossPolicy::kFail: this many record at the same time, or as many as there
+// were.
 constexpr uint64_t kLeastThreads = 16;
 
 size_t BlockBytes(size_t preferred) {
@@ -120,7 +121,7 @@ void Tracer::SubmitOpenFiles(FileStates& states) {
   });
 }
 
-// What drivers say besides messages of operations, in blocks of their own.
+// What drivers write besides messages of operations, in blocks of their own.
 void Tracer::SubmitWords(const Say& say) {
   constexpr size_t kRoom = size_t{256} << 10;
   std::unique_ptr<Block> block;
@@ -215,7 +216,7 @@ bool Tracer::Record(Event& event, BlockBuilder& builder) {
 }
 
 // With the data that a request moved, or with long names, a message may be
-// larger than a block: nobody hides by that.
+// larger than a block: that must not hide it.
 bool Tracer::RecordAlone(Event& event, BlockBuilder& builder) {
   return RecordIn(kUsualMessage, event, builder) ||
          RecordIn(kLongestMessage, event, builder);
@@ -282,7 +283,7 @@ void Tracer::SubmitHeartbeat() {
 void Tracer::SubmitChange(const format::ChangeRecord& change) {
   std::lock_guard lock(mu_);
   spare_->Reset();
-  // A filter's text may be longer than a block; then only the fact is told.
+  // A filter's text may be longer than a block; then only the fact is recorded.
   if (!format::WriteChange(spare_->writer, change)) {
     format::ChangeRecord fact = change;
     fact.properties.clear();
@@ -356,7 +357,7 @@ Status Tracer::WriteLocked(Block& block, bool last) {
                        .last = last,
                        .source = block.source,
                        .under_way = BytesUnderWay()};
-  // Before it is out of our hands: a stage may lose it at once.
+  // Before we pass it on: a stage may lose it at once.
   reported_.Sent(info.sequence, reported);
   if (parts_.when_full == LossPolicy::kDegrade) {
     degraded_.Sent(info.sequence, block.by_op);
@@ -386,13 +387,13 @@ Status Tracer::WriteLocked(Block& block, bool last) {
 }
 
 uint64_t Tracer::WatermarkNow() const {
-  // In this order: a record that is on its way into the block of processes
-  // holds the first back until it is in there.
+  // In this order: a record on its way into the block of processes holds back
+  // the first until it is there.
   const uint64_t watermark = watermark_();
   return processes_ ? std::min(watermark, processes_->since_ns()) : watermark;
 }
 
-// The losses that a lost block told of are still to be told.
+// The losses that a lost block reported must be reported again.
 void Tracer::TakeBack(uint64_t sequence) {
   for (const Loss& loss : reported_.Take(sequence)) ReturnLoss(loss);
 }
@@ -406,7 +407,7 @@ void Tracer::NoteRefused(const BlockInfo& info, const Status& why) {
              degraded_.Lost(info.sequence)) {
     reason = LossReason::kDegraded;
   }
-  // What was only counted is counted by other things than its kind.
+  // Aggregated operations are counted by other keys than their kind.
   if (info.counted != 0) {
     losses_.Add(LossReasonOf(why), info.counted, info.first_ns, info.last_ns);
   }
@@ -428,7 +429,7 @@ void Tracer::NoteLate(const BlockInfo& info, const Status& why) {
 }
 
 void Tracer::NoteError(const Status& status) {
-  // What a policy drops is counted and no fault.
+  // Blocks dropped by policy are counted, and are not a fault.
   if (status.ok() || LossReasonOf(status) != LossReason::kOutputError) return;
   std::lock_guard lock(error_mu_);
   if (output_error_.ok()) output_error_ = status;
@@ -479,8 +480,8 @@ Status Tracer::Stop(std::string_view end_reason) {
   SubmitWords(
       [](const AssemblyDriver& driver, const auto& put) { driver.AtEnd(put); });
   std::lock_guard lock(mu_);
-  // What is still on the way may be lost: only then the totals are known. A
-  // failure was noted block by block.
+  // Blocks in transit may still be lost: the totals are known only afterwards.
+  // Failures were noted block by block.
   static_cast<void>(parts_.output->Flush().ok());
   Block final_block(2 * format::kFinalMaxBytes);
   final_block.Reset();

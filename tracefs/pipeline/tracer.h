@@ -120,17 +120,18 @@ class Tracer {
     if (processes_) processes_->HandOn();
   }
 
-  // Sends a block down the chain. Never fails: what cannot be kept is counted.
-  // The block may be reused afterwards.
+  // Sends a block down the chain. Never fails: losses are counted. The block
+  // may be reused afterwards.
   void Submit(Block& block);
   // Submits what `builder` holds, if anything.
   void SubmitFrom(BlockBuilder& builder);
-  // A block of nothing but LOSS messages, if there are unreported losses.
+  // A block with only LOSS messages, if there are unreported losses.
   void SubmitLosses();
   // A block without operations, if the last block was written longer ago than
   // heartbeat_ns.
   void SubmitHeartbeat();
-  // Blocks with what drivers say of files that are open already, if they do.
+  // Blocks with the drivers' messages about files that are already open, if
+  // any.
   void SubmitOpenFiles(FileStates& states);
   // A block that says what was changed about the tracer from `from_ns` on.
   void SubmitChange(const format::ChangeRecord& change);
@@ -138,8 +139,8 @@ class Tracer {
   void SubmitAlarm(const format::AlarmRecord& alarm,
                    const format::AlarmValues& values);
 
-  // Under LossPolicy::kFail: operations that it may record must not be done
-  // now, because it could not.
+  // Under LossPolicy::kFail: operations that it may have to record must not be
+  // done now, because it could not record them.
   bool refusing() const {
     return parts_.when_full == LossPolicy::kFail &&
            (output_full_.load(std::memory_order_relaxed) ||
@@ -157,7 +158,7 @@ class Tracer {
   }
   // The first error of the output since Start, for operators.
   Status output_error() const;
-  // All that the tracer itself knows. Never waits for the output.
+  // Everything that the tracer itself knows. Never waits for the output.
   void AddTo(TracerStats* stats) const;
 
  private:
@@ -174,7 +175,7 @@ class Tracer {
   Status WriteLocked(Block& block, bool last);
   void NoteError(const Status& status);
   void NoteRefused(const BlockInfo& info, const Status& why);
-  // A block that was written is lost all the same: BlockLost of stages.h.
+  // A block was lost although it had been written: BlockLost of stages.h.
   void NoteLate(const BlockInfo& info, const Status& why);
 
   TracerParts parts_;
@@ -202,7 +203,7 @@ class Tracer {
   OwnedCounter blocks_;
   std::array<std::array<OwnedCounter, kOpCount>, 2> totals_;
 
-  // Counted above, and lost behind a stage that had taken them.
+  // Counted above, and lost after a stage that had taken them.
   std::atomic<uint64_t> late_events_{0};
   std::atomic<uint64_t> late_blocks_{0};
 

@@ -25,8 +25,8 @@ uint32_t TracerSet::InterestIn(Op op) const {
     if (plan.data) bits |= EventSink::kData;
     if (plan.order) bits |= EventSink::kOrder;
     if (plan.names) bits |= EventSink::kNames;
-    // Who it was matters only for what the filter keeps: the filter decides
-    // first and the caller of a dropped event is never looked up.
+    // The caller matters only for events that the filter keeps: the filter
+    // decides first, and the caller of a dropped event is never looked up.
     if (plan.decide_early || (plan.record && e.tracer->unbuffered()) ||
         ((plan.caller || plan.syscall) && !plan.always)) {
       bits |= EventSink::kBeforeReply;

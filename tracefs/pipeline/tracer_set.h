@@ -41,8 +41,8 @@ struct TracerSet {
 
   // Takes the one with that id out of `list`, if it is there.
   static std::optional<Entry> Take(uint32_t id, std::vector<Entry>* list);
-  // Lets it run, at a position that is free in `present`, too: what a tracer
-  // leaves behind there is still to be collected. Invalid where there is none.
+  // Lets it run, at a position that is also free in `present`: what a tracer
+  // left there has yet to be collected. Invalid if there is none.
   Status Join(Entry entry, const TracerSet& present);
 };
 

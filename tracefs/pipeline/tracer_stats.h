@@ -14,14 +14,14 @@
 
 namespace tracefs {
 
-// Who wants a tracer.
+// What a tracer is for.
 enum class TracerKind : uint8_t {
   kConfig,
   kRules,  // of another tracer, for which it collects operations
   kTail,   // a client that listens
 };
 
-// Counts of one moment, give or take what threads are doing meanwhile.
+// Counts at one moment, give or take what threads are doing meanwhile.
 struct TracerStats {
   // A stage of the output chain, in its order; the last one is the driver.
   struct Stage {
@@ -41,7 +41,7 @@ struct TracerStats {
   bool unbuffered = false;
 
   uint64_t seen = 0;     // operations its filter was asked about
-  uint64_t matched = 0;  // of those, what it keeps
+  uint64_t matched = 0;  // of those, the ones it keeps
   uint64_t encoded = 0;  // messages made: matched, and those before operations
   uint64_t counted = 0;  // matched, and counted by an aggregate driver
   uint64_t written = 0;  // messages in blocks that the output chain has taken
@@ -59,7 +59,7 @@ struct TracerStats {
   std::vector<Stage> stages;
   Status output_error;  // the first one
 
-  // The part of `written` that is on its way, in a queue of the output chain.
+  // The part of `written` that is in transit, in a queue of the output chain.
   uint64_t Queued() const {
     uint64_t sum = 0;
     for (const Stage& stage : stages) {

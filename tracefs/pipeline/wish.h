@@ -1,6 +1,6 @@
-// What a stage opens when it is made. Whoever asks a running mount for a tracer
-// opens it in the place of the daemon, which in its sandbox can open nothing,
-// and sends it along (docs/control-protocol.md).
+// What a stage opens when it is made. A client that asks a running mount for a
+// tracer opens it in place of the daemon, which in its sandbox can open
+// nothing, and sends it along (docs/control-protocol.md).
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ struct Wish {
     kNew,        // a new file, to write
     kNewMap,     // a new file, to read and write
     kFolder,     // the directory that holds `path`
-    kDevice,     // a block device that is there
-    kRead,       // a file that is there, to read
-    kSecret,     // what a key source holds that is not a file, as one
-    kAppend,     // a file, made if it is not there, to append to
+    kDevice,     // an existing block device
+    kRead,       // an existing file, to read
+    kSecret,     // the contents of a key source that is not a file, as one
+    kAppend,     // a file, made if missing, to append to
     kDirectory,  // the directory `path`, to read, make and sync files in
     kLog,        // a datagram socket that is connected to the log at `path`
     kDialer,     // a process that connects to the address `path`
