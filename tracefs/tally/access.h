@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <unordered_map>
+#include <vector>
 
 #include "tracefs/event/event.h"
 #include "tracefs/tally/transfer.h"
@@ -109,30 +109,27 @@ class OpenFiles {
     for (const Transfer& transfer : TransfersOf(event)) {
       const Field position = OffsetField(transfer.end);
       if (!event.Has(position)) continue;
-      const Key key = KeyOf(event, transfer.end, trace);
-      auto at = open_.find(key);
-      if (at == open_.end()) {
-        if (open_.size() >= kMost) {
-          ++not_followed_;
-          continue;
-        }
-        at = open_.try_emplace(key).first;
+      Ways* const ways = FindOrAdd(KeyOf(event, transfer.end, trace));
+      if (ways == nullptr) {
+        ++not_followed_;
+        continue;
       }
       const uint64_t offset = event.Get(position);
-      Run& run = at->second[static_cast<size_t>(transfer.way)];
+      Run& run = (*ways)[static_cast<size_t>(transfer.way)];
       on_step(transfer, offset, run.Take(offset, transfer.bytes));
     }
     if (event.op != Op::release_ || event.before) return;
-    const auto at = open_.find(KeyOf(event, End::kFile, trace));
-    if (at == open_.end()) return;
-    on_close(at->second);
-    open_.erase(at);
+    const size_t at = SlotOf(KeyOf(event, End::kFile, trace));
+    if (slots_[at].number == 0) return;
+    on_close(open_[slots_[at].number - 1].ways);
+    Remove(at);
   }
   // Ends all.
   template <typename OnClose>
   void Finish(OnClose on_close) {
-    for (const auto& [key, ways] : open_) on_close(ways);
+    for (const Open& open : open_) on_close(open.ways);
     open_.clear();
+    slots_.assign(slots_.size(), {});
   }
   // Transfers through open files for which there was no room.
   uint64_t not_followed() const { return not_followed_; }
@@ -143,14 +140,19 @@ class OpenFiles {
     uint64_t inode = 0;
     bool operator==(const Key&) const = default;
   };
-  struct Hash {
-    // noexcept, and quick: then entries need no room to keep it.
-    size_t operator()(const Key& key) const noexcept {
-      const uint64_t hash =
-          (key.inode ^ key.handle * 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
-      return static_cast<size_t>(hash ^ hash >> 32);
-    }
+  struct Open {
+    Key key;
+    Ways ways;
   };
+  struct Slot {
+    uint32_t hash = 0;
+    uint32_t number = 0;  // in open_, plus 1; 0: free
+  };
+  static uint32_t HashOf(const Key& key) {
+    const uint64_t hash =
+        (key.inode ^ key.handle * 0x9e3779b97f4a7c15u) * 0xbf58476d1ce4e5b9u;
+    return static_cast<uint32_t>(hash >> 32);
+  }
   static Key KeyOf(const Event& event, End end, size_t trace) {
     const auto number = [&event](Field field) {
       return event.Has(field) ? event.Get(field) : 0;
@@ -159,7 +161,61 @@ class OpenFiles {
             number(InodeField(end))};
   }
 
-  std::unordered_map<Key, Ways, Hash> open_;
+  // The slot that has it, or a free one.
+  size_t SlotOf(const Key& key) const {
+    const size_t mask = slots_.size() - 1;
+    const uint32_t hash = HashOf(key);
+    size_t at = hash & mask;
+    while (
+        slots_[at].number != 0 &&
+        (slots_[at].hash != hash || open_[slots_[at].number - 1].key != key)) {
+      at = (at + 1) & mask;
+    }
+    return at;
+  }
+  // Null: there is no room.
+  Ways* FindOrAdd(const Key& key) {
+    size_t at = SlotOf(key);
+    if (slots_[at].number != 0) return &open_[slots_[at].number - 1].ways;
+    if (open_.size() >= kMost) return nullptr;
+    if (2 * open_.size() >= slots_.size()) {
+      Grow();
+      at = SlotOf(key);
+    }
+    open_.push_back({key, {}});
+    slots_[at] = {HashOf(key), static_cast<uint32_t>(open_.size())};
+    return &open_.back().ways;
+  }
+  void Grow() {
+    slots_.assign(2 * slots_.size(), {});
+    for (size_t i = 0; i < open_.size(); ++i) {
+      slots_[SlotOf(open_[i].key)] = {HashOf(open_[i].key),
+                                      static_cast<uint32_t>(i + 1)};
+    }
+  }
+  void Remove(size_t at) {
+    // The last one takes its place.
+    const uint32_t number = slots_[at].number;
+    if (number != open_.size()) {
+      slots_[SlotOf(open_.back().key)].number = number;
+      open_[number - 1] = open_.back();
+    }
+    open_.pop_back();
+    // What stands after a free slot is not found: those that would, move up.
+    const size_t mask = slots_.size() - 1;
+    size_t free = at;
+    for (size_t next = (at + 1) & mask; slots_[next].number != 0;
+         next = (next + 1) & mask) {
+      const size_t home = slots_[next].hash & mask;
+      if (((next - home) & mask) < ((next - free) & mask)) continue;
+      slots_[free] = slots_[next];
+      free = next;
+    }
+    slots_[free] = {};
+  }
+
+  std::vector<Open> open_;
+  std::vector<Slot> slots_ = std::vector<Slot>(64);  // a power of two
   uint64_t not_followed_ = 0;
 };
 
