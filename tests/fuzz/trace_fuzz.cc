@@ -53,7 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto text =
       FindExportFormat("text")->make(out, {.time = TimeStyle::kUtc});
   const auto jsonl = FindExportFormat("jsonl")->make(out, {});
-  OpStats counts;
+  query::Grouping operations(OpStats::Question());
   Record record;
   PathBuffer buffer;
   PathBuffer other;
@@ -62,7 +62,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     ++records;
     text->Write(record);
     jsonl->Write(record);
-    counts.Add(record);
+    operations.AddRecord(record, 0);
     Require(format::PathOf(record, buffer) ==
                 tracefs::PathOf(record.event, other) ||
             record.HasText(Field::kPath));
@@ -78,6 +78,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   Require(reports.Text("", stats).size() < 100'000);
   (void)DescribeTrace(merger.reader(0), TimeStyle::kUtc);
   (void)DescribeTraceAsJson(merger.reader(0));
+  OpStats counts;
+  counts.TakeOperations(&operations);
   (void)counts.Table({&stats});
   (void)counts.JsonLines({&stats});
   (void)out.Flush();

@@ -48,7 +48,7 @@ void TraceMerger::TakeBlock(Lane& lane, Block block) {
 
 Status TraceMerger::ReadFirst(size_t i) {
   Lane& lane = *lanes_[i];
-  if (!lane.ended) ReadBlock(lane);
+  if (!lane.ended && !std::exchange(lane.first_read, true)) ReadBlock(lane);
   return lane.status;
 }
 

@@ -34,7 +34,8 @@ class TraceMerger {
   TraceReader& reader(size_t i) { return *lanes_[i]->reader; }
   const TraceReader& reader(size_t i) const { return *lanes_[i]->reader; }
   // Reads the first block of a trace ahead of Next, so that its description can
-  // be asked for. OK at the end too. Not for growing inputs.
+  // be asked for. OK at the end too. Not for growing inputs. Once: then it says
+  // again what came of it.
   Status ReadFirst(size_t i);
   // Gives back the block that ReadFirst has read, if there is anything in it,
   // before the first Next; else null.
@@ -72,6 +73,7 @@ class TraceMerger {
     uint64_t watermark = 0;
     uint64_t last_time = 0;
     bool ended = false;
+    bool first_read = false;
     bool unordered_reported = false;
     Status status;
   };

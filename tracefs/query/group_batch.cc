@@ -51,9 +51,9 @@ void BatchSums::AddBytes(size_t row, GroupEnds ends,
   const auto bytes = static_cast<uint64_t>(result);
   Tally& t = entry->tally;
   ++t.sizes;
-  t.bytes += bytes;
-  if (reads) t.read += bytes;
-  if (writes) t.written += bytes;
+  t.bytes = tally::AddTo(t.bytes, bytes);
+  if (reads) t.read = tally::AddTo(t.read, bytes);
+  if (writes) t.written = tally::AddTo(t.written, bytes);
   t.size_max = std::max(t.size_max, bytes);
   if (needs_.size) entry->details->size.Add(bytes);
 }
@@ -81,6 +81,10 @@ void BatchSums::AddOperation(size_t row, GroupStore::Entry* entry) const {
 
 void BatchSums::AddTo(size_t row, GroupEnds ends,
                       GroupStore::Entry* entry) const {
+  if (IsBefore(row)) {
+    ++entry->tally.before;
+    return;
+  }
   if (ends != GroupEnds::kSecond) AddOperation(row, entry);
   AddBytes(row, ends, entry);
   Tally& t = entry->tally;

@@ -60,7 +60,7 @@ class BatchSums {
   BatchSums(const reader::Batch& batch, const GroupColumns& columns,
             const DetailNeeds& needs);
 
-  // Recorded before it ran: nothing to count.
+  // Recorded before it ran: it counts as nothing else.
   bool IsBefore(size_t row) const { return any_before_ && before_.Has(row); }
   // Whether it did something with a second file.
   bool HasSecondFile(size_t row) const {

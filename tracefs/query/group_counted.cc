@@ -65,6 +65,17 @@ void SetWays(const format::AggregateRecord& record, bool both_files,
 
 }  // namespace
 
+Tally TallyOf(const format::AggregateRecord& record, bool both_files,
+              bool by_file) {
+  Tally tally{format::SumsOf(record)};
+  if (record.size.present) {
+    tally.sizes = record.size.Count();
+    tally.size_max = record.size.max;
+  }
+  SetWays(record, both_files, by_file, &tally);
+  return tally;
+}
+
 bool CopiesCountForBothFiles(const format::TraceHeader& header) {
   return header.Get("aggregate.copies") == "both files";
 }
@@ -211,12 +222,6 @@ Status Grouping::AddCounted(const format::AggregateRecord& record,
     const bool absent = !known || (!key.is_number() && name.empty());
     AppendKeyPart(one, key, absent ? Part::kAbsent : 0, &key_text_);
   }
-  Tally add{format::SumsOf(record)};
-  if (record.size.present) {
-    add.sizes = record.size.Count();
-    add.size_max = record.size.max;
-  }
-  SetWays(record, both_files, by_file_, &add);
   Tally* tally = &counted_other_.tally;
   TallyDetails* details = &counted_other_.details;
   if (record.other) {
@@ -226,7 +231,7 @@ Status Grouping::AddCounted(const format::AggregateRecord& record,
     tally = &entry.tally;
     details = entry.details.get();
   }
-  tally->Add(add);
+  tally->Add(TallyOf(record, both_files, by_file_));
   if (details == nullptr) return {};
   for (const auto& bucket : record.latency.buckets) {
     details->latency.AddBucket(bucket.bucket, bucket.count);

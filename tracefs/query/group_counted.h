@@ -20,6 +20,12 @@ bool CopiesCountForBothFiles(const format::TraceHeader& header);
 // Whether some part of the record's key is about files.
 bool IsAboutFiles(const format::AggregateRecord& record);
 
+// What a record adds. Of a copy that was counted under both of its files,
+// each byte is told twice: by file each belongs to one of them, else half of
+// what is told is what was moved.
+Tally TallyOf(const format::AggregateRecord& record, bool both_files,
+              bool by_file);
+
 // Each driver of a tracer counts all of its operations: of each tracer, one
 // driver is to answer. Used by one thread: first all records, then Choose, then
 // the same records again.

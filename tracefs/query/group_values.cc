@@ -42,6 +42,7 @@ constexpr ValueRow kRows[] = {
     {"processes", kProcesses, Unit::kNumber, false},
     {"share", kShare, Unit::kShare, true},
     {"time_share", kTimeShare, Unit::kShare, true},
+    {"before", kBefore, Unit::kNumber, true},
 };
 
 // Words that stand for several.
@@ -58,16 +59,17 @@ const ValueSet kSets[] = {
 
 void Tally::Add(const Tally& other) {
   TimedSums::Add(other);
-  either += other.either;
+  before += other.before;
+  either = tally::AddTo(either, other.either);
   sizes += other.sizes;
   size_max = std::max(size_max, other.size_max);
   first_ns = std::min(first_ns, other.first_ns);
   last_ns = std::max(last_ns, other.last_ns);
-  half_bytes += other.half_bytes;
+  half_bytes = tally::AddTo(half_bytes, other.half_bytes);
   half_sizes += other.half_sizes;
-  bytes += half_bytes / 2;
-  read += half_bytes / 2;
-  written += half_bytes / 2;
+  bytes = tally::AddTo(bytes, half_bytes / 2);
+  read = tally::AddTo(read, half_bytes / 2);
+  written = tally::AddTo(written, half_bytes / 2);
   sizes += half_sizes / 2;
   half_bytes %= 2;
   half_sizes %= 2;
@@ -196,6 +198,8 @@ Value ValueOf(GroupValue value, const Tally& t, const TallyDetails* details,
       return Value::Share(t.count, all.count);
     case kTimeShare:
       return Value::Share(t.time_ns, all.time_ns);
+    case kBefore:
+      return Value::Number(t.before);
   }
   return {};
 }

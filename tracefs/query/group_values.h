@@ -15,6 +15,7 @@ namespace tracefs::query {
 
 // What is summed up for one group.
 struct Tally : tally::TimedSums {
+  uint64_t before = 0;  // told before they ran; in nothing else
   uint64_t either = 0;  // of bytes: not known to be read or written
   uint64_t sizes = 0;   // what has a size: reads, writes and copies
   uint64_t size_max = 0;
@@ -65,6 +66,7 @@ enum class GroupValue : uint8_t {
   kProcesses,
   kShare,
   kTimeShare,
+  kBefore,
 };
 
 // Which details a set of values needs.

@@ -79,6 +79,7 @@ Grouping::Grouping(GroupSpec spec)
   sums_.result = add(FieldRowOf(Field::kResult));
   sums_.error = add(FieldRowOf(Field::kErrno));
   sums_.before = add(reader::FindField(TRACEFS_FIELD_BEFORE));
+  with_before_ = std::ranges::count(spec_.values, GroupValue::kBefore) != 0;
   const bool times = std::ranges::any_of(spec_.values, [](GroupValue value) {
     return value == GroupValue::kFirst || value == GroupValue::kLast;
   });
@@ -349,8 +350,9 @@ void Grouping::Add(const reader::Batch& batch) {
         FetchKeys(parts, groups, places, row, std::min(rows, row + kFetched));
       }
     }
-    if (sums.IsBefore(row)) continue;
-    if (by_file_ && sums.HasSecondFile(row)) {
+    const bool before = sums.IsBefore(row);
+    if (before && !with_before_) continue;
+    if (by_file_ && !before && sums.HasSecondFile(row)) {
       if (second_parts.empty()) {
         second_parts.resize(parts.size());
         for (size_t k = 0; k < parts.size(); ++k) {

@@ -106,6 +106,7 @@ class Grouping {
   // Whether what an operation does with its second file belongs to the group of
   // that file: keys are about files, and none is about the second one.
   bool by_file_ = false;
+  bool with_before_ = false;  // those told before they ran are counted, too
   std::vector<size_t> second_columns_;  // of keys, for the second file
   uint64_t second_unknown_ = 0;  // operations that do not tell which file it is
   std::vector<std::string> hosts_;

@@ -1,5 +1,7 @@
 #include "tracefs/query/sql_group.h"
 
+#include <algorithm>
+
 #include "tracefs/base/text.h"
 #include "tracefs/export/columns.h"
 #include "tracefs/query/sql_text.h"
@@ -138,6 +140,8 @@ std::string ValueExpression(GroupValue value, bool uses) {
     case kTimeShare:
       return "sum(use_latency) * 1.0 / nullif(sum(sum(use_latency)) OVER (), "
              "0)";
+    case kBefore:  // refused
+      break;
   }
   return "NULL";
 }
@@ -159,6 +163,11 @@ Result<std::string> SqlOfGroup(const GroupSpec& spec,
     numbers += (i == 0 ? "" : ", ") + std::to_string(i + 1);
   }
   if (keys.empty()) sql += "'all' AS \"all\",\n       ";
+  if (std::ranges::count(spec.values, GroupValue::kBefore) != 0) {
+    return Status::Invalid(
+        "values: the views have only operations that ran: \"before\" is not "
+        "told by Parquet files, ask the traces");
+  }
   for (size_t i = 0; i < spec.values.size(); ++i) {
     sql += (i == 0 ? "" : ",\n       ") +
            ValueExpression(spec.values[i], uses) + " AS " +

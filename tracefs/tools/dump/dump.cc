@@ -1,8 +1,10 @@
 #include "tracefs/tools/dump/dump.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +15,7 @@
 #include "tracefs/command/wait_for_writers.h"
 #include "tracefs/export/table.h"
 #include "tracefs/query/group_counted.h"
+#include "tracefs/query/group_traces.h"
 #include "tracefs/reader/trace_input.h"
 #include "tracefs/tools/dump/aggregate_queue.h"
 #include "tracefs/tools/dump/browse.h"
@@ -47,7 +50,7 @@ class Dumper {
     if (!options_.extract.empty()) return ExtractAll();
     if (options_.header) PrintHeaders();
     if (options_.stats) {
-      CountOperations();
+      if (Status s = CountOperations(); !s.ok()) return Complain(s);
     } else if (!options_.header) {
       ListOperations();
     }
@@ -122,14 +125,9 @@ class Dumper {
     }
     const bool all = options_.filter.empty();
     if (options_.stats) {
-      if (all && !options_.from && !options_.to) {
-        sinks.aggregate = [this](size_t trace,
-                                 const format::AggregateRecord& record) {
-          stats_.AddCounts(trace, record,
-                           query::CopiesCountForBothFiles(
-                               input_->trace(trace).description().header));
-        };
-      }
+      // With it, blocks are decoded one after another: a file is read again if
+      // anything was counted.
+      if (WantsCounts() && !CanReadAgain()) sinks.aggregate = CountsSink();
       return sinks;
     }
     sinks.idle = [this] {
@@ -225,15 +223,48 @@ class Dumper {
     exporter_->Finish();
   }
 
-  void CountOperations() {
-    Record record;
-    while (CanWrite() && input_->Next(&record)) stats_.Add(record);
+  // What was only counted is of no operation that a filter could look at.
+  bool WantsCounts() const {
+    return options_.filter.empty() && !options_.from && !options_.to;
+  }
+  bool CanReadAgain() const {
+    return !options_.follow &&
+           std::ranges::all_of(options_.traces, [](const std::string& path) {
+             struct stat file = {};
+             return path != "-" && ::stat(path.c_str(), &file) == 0 &&
+                    S_ISREG(file.st_mode);
+           });
+  }
+  std::function<void(size_t, const format::AggregateRecord&)> CountsSink() {
+    return [this](size_t trace, const format::AggregateRecord& record) {
+      stats_.AddCounts(trace, record,
+                       query::CopiesCountForBothFiles(
+                           input_->trace(trace).description().header));
+    };
+  }
+
+  Status CountOperations() {
+    query::Grouping operations(OpStats::Question());
+    if (Status s = query::GroupTraces(input_.get(), &operations); !s.ok()) {
+      return s;
+    }
+    stats_.TakeOperations(&operations);
     std::vector<const format::ReadStats*> traces;
+    bool counted = false;
     for (size_t i = 0; i < input_->size(); ++i) {
       traces.push_back(&input_->trace(i).stats());
+      counted |= traces.back()->aggregates != 0;
+    }
+    if (counted && WantsCounts() && CanReadAgain()) {
+      auto again = reader::TraceInput::Open(InputOf(options_),
+                                            {.aggregate = CountsSink()});
+      if (!again.ok()) return again.status();
+      (*again)->StopAt(&stop_);
+      (*again)->ForEach([](const Record&, size_t) {});
     }
     out_.Append(options_.format == "jsonl" ? stats_.JsonLines(traces)
                                            : stats_.Table(traces));
+    return {};
   }
 
   // Says what is wrong with the traces.

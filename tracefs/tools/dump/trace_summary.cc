@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 
 #include "tracefs/base/clock.h"
@@ -11,8 +12,8 @@
 #include "tracefs/format/constants.h"
 #include "tracefs/format/frame.h"
 #include "tracefs/query/group_counted.h"
+#include "tracefs/query/table_text.h"
 #include "tracefs/text/decimal.h"
-#include "tracefs/text/duration.h"
 #include "tracefs/text/escape.h"
 #include "tracefs/text/json_writer.h"
 
@@ -20,10 +21,24 @@ namespace tracefs {
 namespace {
 
 using format::ReadStats;
-using format::Record;
 
 constexpr size_t kNameColumns = 24;
 constexpr size_t kMostKeyColumns = 60;
+
+// What is asked of operations, and their places in an answer.
+using Asked = query::GroupValue;
+constexpr std::array kValues = {Asked::kCount, Asked::kErrors, Asked::kBytes,
+                                Asked::kTime,  Asked::kMean,   Asked::kMax,
+                                Asked::kBefore};
+enum Place : uint8_t { kCount, kErrors, kBytes, kTime, kMean, kMax, kBefore };
+
+query::Row ValuesOf(const query::Tally& tally) {
+  query::Row values;
+  for (const Asked value : kValues) {
+    values.push_back(query::ValueOf(value, tally, nullptr, tally));
+  }
+  return values;
+}
 
 std::string Padded(std::string_view text, size_t columns) {
   std::string padded(text);
@@ -147,127 +162,119 @@ std::string DescribeTraceAsJson(const format::TraceReader& trace) {
   return text + "\n";
 }
 
-void OpStats::Add(const Record& record) {
-  const Event& event = record.event;
-  Row& row = rows_[Index(event.op)];
-  if (event.before) {
-    ++row.before;
-    return;
+query::GroupSpec OpStats::Question() {
+  return {.keys = *query::ParseGroupKeys("op", ""),
+          .values = {kValues.begin(), kValues.end()}};
+}
+
+void OpStats::TakeOperations(query::Grouping* answer) {
+  const query::Table table = answer->Finish();
+  for (const query::Row& row : table.rows) {
+    operations_.all.push_back({row[0].text,
+                               "\"op\":\"" + row[0].text + "\"",
+                               {row.begin() + 1, row.end()}});
   }
-  row.Add(tally::SumsOf(event));
+  std::ranges::sort(operations_.all, {},
+                    [](const Line& line) { return OpFromName(line.name); });
+  operations_.total = ValuesOf(answer->all());
 }
 
 void OpStats::AddCounts(size_t trace, const format::AggregateRecord& record,
                         bool both_files) {
-  const CountedBy by{trace, record.tracer_id, record.aggregate};
-  if (counted_.size() >= kMaxCounted && !counted_.contains(by)) {
+  const DriverName by{trace, record.tracer_id, record.aggregate};
+  if (drivers_.size() >= kMaxDrivers && !drivers_.contains(by)) {
     too_many_ = true;
     return;
   }
-  Counted& counted = counted_[by];
-  counted.has_total |= record.total;
-  Row& row = (record.total ? counted.total : counted.periods).At(record);
-  row.Add(SumsOf(record));
-  if (both_files && query::IsAboutFiles(record)) {
-    const auto op = std::ranges::find(
-        record.key, static_cast<uint16_t>(format::ArgId::kKeyOp),
-        &format::AggregateKeyPart::arg_id);
-    if (op == record.key.end()) {
-      counted.maybe_twice = true;
-    } else if (op->number < kOpCount &&
-               HasTwoFiles(static_cast<Op>(op->number))) {
-      row.twice += record.bytes.value_or(0);
-    }
-  }
+  Driver& driver = drivers_[by];
+  driver.has_total |= record.total;
+  both_files = both_files && query::IsAboutFiles(record);
+  (record.total ? driver.total : driver.periods).Add(record, both_files);
+  driver.maybe_twice |=
+      both_files &&
+      std::ranges::count(record.key,
+                         static_cast<uint16_t>(format::ArgId::kKeyOp),
+                         &format::AggregateKeyPart::arg_id) == 0;
 }
 
-OpStats::Row& OpStats::Lines::At(const format::AggregateRecord& record) {
+void OpStats::Counted::Add(const format::AggregateRecord& record,
+                           bool both_files) {
   std::string name = AggregateKeysText(record);
   std::string members;
   JsonWriter json = JsonWriter::Within(&members);
   PutAggregateKey(record, &json);
-  if (lines_.size() >= kMost && !places_.contains(name)) {
+  if (keys_.size() >= kMost && !places_.contains(name)) {
     name = "(other)";
     members = "\"other\":true";
   }
-  const auto [at, fresh] = places_.try_emplace(name, lines_.size());
-  if (fresh) {
-    lines_.push_back({std::move(name), std::move(members), {}});
-  }
-  return lines_[at->second].row;
+  const auto [at, fresh] = places_.try_emplace(name, keys_.size());
+  if (fresh) keys_.push_back({std::move(name), std::move(members), {}});
+  keys_[at->second].tally.Add(
+      query::TallyOf(record, both_files, /*by_file=*/true));
+  total_.Add(query::TallyOf(record, both_files, /*by_file=*/false));
 }
 
-std::vector<OpStats::Line> OpStats::OfOperations() const {
-  std::vector<Line> lines;
-  for (size_t i = 0; i < kOpCount; ++i) {
-    if (rows_[i].count == 0 && rows_[i].before == 0) continue;
-    const std::string name(OpName(static_cast<Op>(i)));
-    lines.push_back({name, "\"op\":\"" + name + "\"", rows_[i]});
+OpStats::Lines OpStats::Counted::Answer() const {
+  Lines lines;
+  for (const auto& [name, members, tally] : keys_) {
+    lines.all.push_back({name, members, ValuesOf(tally)});
   }
+  lines.total = ValuesOf(total_);
   return lines;
 }
 
-OpStats::Row OpStats::Sum(const std::vector<Line>& lines) {
-  Row sum;
-  for (const auto& [name, members, row] : lines) {
-    sum.Add(row);
-    sum.before += row.before;
-    sum.twice += row.twice;
-  }
-  sum.bytes -= sum.twice / 2;
-  return sum;
-}
-
-std::string OpStats::Table(std::string_view head,
-                           const std::vector<Line>& lines) {
-  const Row total = Sum(lines);
-  const bool any_before = total.before != 0;
+std::string OpStats::Table(std::string_view head, const Lines& lines) {
+  const bool any_before = lines.total[kBefore].number != 0;
   size_t width = 16;
-  for (const Line& one : lines) {
+  for (const Line& one : lines.all) {
     width = std::max(width, std::min(one.name.size() + 1, kMostKeyColumns));
   }
   std::string text = Padded(head, width) + "       count      errors" +
                      "           bytes        mean         max" +
                      (any_before ? "      before" : "") + "\n";
-  const auto line = [&](std::string_view name, const Row& row) {
-    text += Padded(name, width) + RightAligned(std::to_string(row.count), 12) +
-            RightAligned(std::to_string(row.errors), 12) +
-            RightAligned(row.bytes ? std::to_string(row.bytes) : "-", 16);
-    if (row.timed != 0) {
-      text += RightAligned(DurationText(row.MeanNs()), 12) +
-              RightAligned(DurationText(row.max_ns), 12);
+  const auto add = [&](std::string_view name, const query::Row& values) {
+    const auto cell = [&](size_t i, size_t columns) {
+      text += RightAligned(
+          query::CellText(query::ColumnOf(kValues[i]), values[i], 0), columns);
+    };
+    text += Padded(name, width);
+    cell(kCount, 12);
+    cell(kErrors, 12);
+    if (values[kBytes].number != 0) {
+      cell(kBytes, 16);
     } else {
-      text += RightAligned("-", 12) + RightAligned("-", 12);
+      text += RightAligned("-", 16);
     }
-    if (any_before) text += RightAligned(std::to_string(row.before), 12);
+    cell(kMean, 12);
+    cell(kMax, 12);
+    if (any_before) cell(kBefore, 12);
     text += "\n";
   };
-  for (const Line& one : lines) line(one.name, one.row);
-  line("total", total);
+  for (const Line& one : lines.all) add(one.name, one.values);
+  add("total", lines.total);
   return text;
 }
 
 std::string OpStats::Table(const std::vector<const ReadStats*>& traces) const {
-  const std::vector<Line> operations = OfOperations();
-  const bool only_counted = !counted_.empty() && operations.empty();
-  std::string text = only_counted ? "" : Table("operation", operations);
-  for (const auto& [by, counted] : counted_) {
+  const bool only_counted = !drivers_.empty() && operations_.all.empty();
+  std::string text = only_counted ? "" : Table("operation", operations_);
+  for (const auto& [by, driver] : drivers_) {
     const auto& [trace, tracer, aggregate] = by;
     if (!text.empty()) text += '\n';
     text +=
         "counted by aggregate " + std::to_string(aggregate) + " of tracer " +
         std::to_string(tracer) +
         (traces.size() > 1 ? " of trace " + std::to_string(trace + 1) : "") +
-        (counted.has_total ? "" : ", so far") + ":\n" +
-        Table("key", counted.lines().all());
-    if (counted.maybe_twice) {
+        (driver.has_total ? "" : ", so far") + ":\n" +
+        Table("key", driver.counted().Answer());
+    if (driver.maybe_twice) {
       text +=
           "(bytes of copies, if there were any, are in the total twice: keys "
           "are about files\nand not about operations)\n";
     }
   }
   if (too_many_) {
-    text += "more than " + std::to_string(kMaxCounted) +
+    text += "more than " + std::to_string(kMaxDrivers) +
             " aggregate drivers have counted: the others are left out\n";
   }
   const Losses losses = SumLosses(traces);
@@ -295,21 +302,22 @@ std::string OpStats::Table(const std::vector<const ReadStats*>& traces) const {
   return text;
 }
 
-void OpStats::AddJson(const std::vector<Line>& lines, const std::string& more,
+void OpStats::AddJson(const Lines& lines, const std::string& more,
                       std::string* text) {
-  for (const auto& [name, members, row] : lines) {
+  for (const auto& [name, members, values] : lines.all) {
     std::string head = more + members;
     if (head.ends_with(',')) head.pop_back();
     *text += "{" + head;
     JsonWriter json = JsonWriter::Within(text);
-    json.Put("count", row.count);
-    json.Put("errors", row.errors);
-    json.Put("bytes", row.bytes);
-    if (row.timed != 0) {
-      json.Put("dur_total", row.time_ns);
-      json.Put("dur_max", row.max_ns);
-    }
-    if (row.before != 0) json.Put("before", row.before);
+    const auto put = [&](std::string_view key, size_t i) {
+      if (values[i].present) json.Put(key, values[i].number);
+    };
+    put("count", kCount);
+    put("errors", kErrors);
+    put("bytes", kBytes);
+    put("dur_total", kTime);
+    put("dur_max", kMax);
+    if (values[kBefore].number != 0) put("before", kBefore);
     *text += "}\n";
   }
 }
@@ -317,10 +325,10 @@ void OpStats::AddJson(const std::vector<Line>& lines, const std::string& more,
 std::string OpStats::JsonLines(
     const std::vector<const ReadStats*>& traces) const {
   std::string text;
-  AddJson(OfOperations(), "", &text);
-  for (const auto& [by, counted] : counted_) {
+  AddJson(operations_, "", &text);
+  for (const auto& [by, driver] : drivers_) {
     const auto& [trace, tracer, aggregate] = by;
-    AddJson(counted.lines().all(),
+    AddJson(driver.counted().Answer(),
             "\"trace\":" + std::to_string(trace + 1) +
                 ",\"tracer\":" + std::to_string(tracer) +
                 ",\"aggregate\":" + std::to_string(aggregate) + ",",

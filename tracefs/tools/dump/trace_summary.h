@@ -2,18 +2,16 @@
 // of themselves, counts, and at the end what was lost.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
-#include "tracefs/event/op.h"
 #include "tracefs/export/exporter.h"
-#include "tracefs/format/record.h"
 #include "tracefs/format/trace_reader.h"
-#include "tracefs/tally/sums.h"
+#include "tracefs/query/grouping.h"
 
 namespace tracefs {
 
@@ -22,10 +20,13 @@ std::string DescribeTrace(const format::TraceReader& trace, TimeStyle style);
 // The same as one JSON object and a newline.
 std::string DescribeTraceAsJson(const format::TraceReader& trace);
 
-// Counts per operation.
+// What --stats prints: what was asked of operations (Question), what tracers
+// have counted by themselves, and what was lost.
 class OpStats {
  public:
-  void Add(const format::Record& record);
+  static query::GroupSpec Question();
+  // The answer. Once.
+  void TakeOperations(query::Grouping* answer);
   // What a tracer has counted instead; `trace` is the number of the trace,
   // both_files: copies count for both of their files where keys are about
   // files.
@@ -38,50 +39,54 @@ class OpStats {
       const std::vector<const format::ReadStats*>& traces) const;
 
  private:
-  struct Row : tally::TimedSums {
-    uint64_t before = 0;  // about to run; not in count
-    uint64_t twice = 0;   // of bytes: of copies, told under both files
-  };
-  // A line of a table: operations of one kind, or counted under one key.
+  // Operations of one kind, or counted under one key.
   struct Line {
     std::string name;     // for people
-    std::string members;  // the same for JSON, a comma after it
-    Row row;
+    std::string members;  // the same for JSON
+    query::Row values;    // of Question
   };
-  class Lines {
+  struct Lines {
+    std::vector<Line> all;
+    query::Row total;
+  };
+  // What a driver has counted by its keys, and all of it.
+  class Counted {
    public:
-    // More are one: "(other)".
+    // Keys; more are one: "(other)".
     static constexpr size_t kMost = 100'000;
 
-    Row& At(const format::AggregateRecord& record);
-    const std::vector<Line>& all() const { return lines_; }
+    void Add(const format::AggregateRecord& record, bool both_files);
+    Lines Answer() const;
 
    private:
+    struct Key {
+      std::string name;
+      std::string members;
+      query::Tally tally;
+    };
     std::map<std::string, size_t, std::less<>> places_;  // by `name`
-    std::vector<Line> lines_;
+    std::vector<Key> keys_;
+    query::Tally total_;
   };
-  struct Counted {
-    Lines periods;
-    Lines total;  // of the whole trace; has all the others
+  struct Driver {
+    Counted periods;
+    Counted total;  // of the whole trace; has all the others
     bool has_total = false;
     bool maybe_twice = false;  // what of `bytes` copies moved is not known
-    const Lines& lines() const { return has_total ? total : periods; }
+    const Counted& counted() const { return has_total ? total : periods; }
   };
   // Trace, tracer, and which one of its aggregate drivers.
-  using CountedBy = std::tuple<size_t, uint32_t, uint32_t>;
+  using DriverName = std::tuple<size_t, uint32_t, uint32_t>;
   // More are hostile.
-  static constexpr size_t kMaxCounted = 1000;
+  static constexpr size_t kMaxDrivers = 1000;
 
-  static Row Sum(const std::vector<Line>& lines);
-  static std::string Table(std::string_view head,
-                           const std::vector<Line>& lines);
-  static void AddJson(const std::vector<Line>& lines, const std::string& more,
+  static std::string Table(std::string_view head, const Lines& lines);
+  static void AddJson(const Lines& lines, const std::string& more,
                       std::string* text);
-  std::vector<Line> OfOperations() const;
 
-  std::array<Row, kOpCount> rows_{};
-  std::map<CountedBy, Counted> counted_;
-  bool too_many_ = false;  // drivers: some are not in counted_
+  Lines operations_;
+  std::map<DriverName, Driver> drivers_;
+  bool too_many_ = false;  // drivers: some are not in drivers_
 };
 
 }  // namespace tracefs
