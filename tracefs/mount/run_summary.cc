@@ -1,21 +1,19 @@
 #include "tracefs/mount/run_summary.h"
 
-#include <algorithm>
 #include <array>
 #include <cstdarg>
 #include <cstdio>
-#include <functional>
 #include <memory>
-#include <queue>
-#include <unordered_map>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "tracefs/base/clock.h"
 #include "tracefs/event/process_record.h"
-#include "tracefs/format/file_paths.h"
-#include "tracefs/format/trace_merger.h"
-#include "tracefs/tally/sums.h"
+#include "tracefs/query/analyses.h"
+#include "tracefs/query/grouping.h"
+#include "tracefs/query/table_text.h"
+#include "tracefs/reader/trace_input.h"
+#include "tracefs/tally/transfer.h"
 #include "tracefs/text/duration.h"
 #include "tracefs/text/escape.h"
 #include "tracefs/text/units.h"
@@ -23,23 +21,11 @@
 namespace tracefs {
 namespace {
 
+using query::Row;
+using Asked = query::GroupValue;
+
 constexpr size_t kSlowest = 5;
 constexpr size_t kFiles = 10;
-// Files counted apart; the rest is one.
-constexpr size_t kMaxFiles = 200'000;
-
-struct FileUse {
-  uint64_t count = 0;
-  uint64_t bytes = 0;
-};
-
-struct Slow {
-  uint64_t ns = 0;
-  Op op{};
-  std::string path;
-  std::string who;
-  bool operator>(const Slow& other) const { return ns > other.ns; }
-};
 
 [[gnu::format(printf, 1, 2)]] std::string Formatted(const char* format, ...) {
   std::array<char, 512> text{};
@@ -50,27 +36,23 @@ struct Slow {
   return text.data();
 }
 
+// What is asked of the operations of a trace: the same as
+//   tracefs-dump --by op --values time_share,time,… TRACE
+//   tracefs-dump --by path --filter 'errno = 0' --values count,bytes TRACE
+//   tracefs-dump --sort latency --limit 5 TRACE
+// in one pass.
+query::GroupSpec Question(std::string_view keys, std::vector<Asked> values) {
+  return {.keys = *query::ParseGroupKeys(keys, ""),
+          .values = std::move(values)};
+}
+
 class Summary {
  public:
   void Add(const format::Record& record) {
-    const Event& event = record.event;
-    if (event.before) return;
-    const tally::TimedSums sums = tally::SumsOf(event);
-    rows_[Index(event.op)].Add(sums);
-    const std::string_view path = format::PathOf(record, path_);
-    if (path.empty()) return;
-    if (slowest_.size() < kSlowest || sums.max_ns > slowest_.top().ns) {
-      slowest_.push({sums.max_ns, event.op, std::string(path),
-                     std::string(record.Text(Field::kComm))});
-      if (slowest_.size() > kSlowest) slowest_.pop();
-    }
+    operations_.AddRecord(record, 0);
+    slowest_->Take(record, 0);
     // Names that are looked for and not there are no files.
-    if (sums.errors != 0) return;
-    if (FileUse* const use = UseOf(path)) ++use->count;
-    for (const tally::Transfer& transfer : tally::TransfersOf(event)) {
-      FileUse* const use = UseOf(format::PathOf(record, transfer.end, path_));
-      if (use != nullptr) use->bytes += transfer.bytes;
-    }
+    if (!tally::Failed(record.event)) files_.AddRecord(record, 0);
   }
 
   void Add(const ProcessRecord& record) {
@@ -104,86 +86,68 @@ class Summary {
   }
 
  private:
-  // Null if there is no room, or no name.
-  FileUse* UseOf(std::string_view path) {
-    auto found = files_.find(path);
-    if (found == files_.end()) {
-      if (path.empty() || files_.size() >= kMaxFiles) return nullptr;
-      found = files_.emplace(path, FileUse()).first;
-    }
-    return &found->second;
+  static std::string Cell(const query::Table& table, const Row& row,
+                          size_t column) {
+    if (!row[column].present) return {};
+    return query::CellText(table.columns[column], row[column], 0);
+  }
+  static std::string SizeCell(const query::Value& value) {
+    return value.number == 0 ? "" : SizeText(value.number);
   }
 
-  std::string Table() const {
-    std::vector<size_t> order;
-    tally::TimedSums total;
-    for (size_t i = 0; i < kOpCount; ++i) {
-      const tally::TimedSums& row = rows_[i];
-      if (row.count == 0) continue;
-      order.push_back(i);
-      total.Add(row);
+  std::string Table() {
+    query::Table table = operations_.Finish();
+    (void)query::Arrange({.sort = "time"}, &table);  // it has such a column
+    Row total = {query::Value::Text("total")};
+    for (const Asked value : operations_.spec().values) {
+      total.push_back(
+          query::ValueOf(value, operations_.all(), nullptr, operations_.all()));
     }
-    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return rows_[a].time_ns > rows_[b].time_ns;
-    });
+    table.rows.push_back(std::move(total));
     std::string text =
         " % time      total  operations    errors       bytes       mean"
         "        max\n";
-    const auto line = [&](std::string_view name, const tally::TimedSums& row) {
-      const double share = total.time_ns == 0
-                               ? 0
-                               : 100 * static_cast<double>(row.time_ns) /
-                                     static_cast<double>(total.time_ns);
-      text += Formatted("%7.2f %10s %11llu %9llu %11s %10s %10s  %s\n", share,
-                        DurationText(row.time_ns).c_str(),
-                        static_cast<unsigned long long>(row.count),
-                        static_cast<unsigned long long>(row.errors),
-                        row.bytes == 0 ? "" : SizeText(row.bytes).c_str(),
-                        DurationText(row.MeanNs()).c_str(),
-                        DurationText(row.max_ns).c_str(),
-                        std::string(name).c_str());
-    };
-    for (const size_t i : order) line(OpName(static_cast<Op>(i)), rows_[i]);
-    line("total", total);
+    for (const Row& row : table.rows) {
+      text += Formatted("%7.2f %10s %11s %9s %11s %10s %10s  ",
+                        100 * row[1].share, DurationText(row[2].number).c_str(),
+                        Cell(table, row, 3).c_str(),
+                        Cell(table, row, 4).c_str(), SizeCell(row[5]).c_str(),
+                        DurationText(row[6].number).c_str(),
+                        DurationText(row[7].number).c_str());
+      text += row[0].text + '\n';
+    }
     return text;
   }
 
   std::string SlowestText() {
-    std::vector<Slow> slowest;
-    while (!slowest_.empty()) {
-      slowest.push_back(slowest_.top());
-      slowest_.pop();
-    }
-    if (slowest.empty()) return {};
-    std::reverse(slowest.begin(), slowest.end());
+    const query::Table table = slowest_->Finish().front();
+    if (table.rows.empty()) return {};
+    const auto text_of = [&table](const Row& row, std::string_view column) {
+      return row[*table.Find(column)].text;
+    };
     std::string text = "\n slowest\n";
-    for (const Slow& slow : slowest) {
-      text += Formatted("%11s  %-12s ", DurationText(slow.ns).c_str(),
-                        std::string(OpName(slow.op)).c_str()) +
-              TerminalText(slow.path) +
-              (slow.who.empty() ? "" : " by " + TerminalText(slow.who)) + '\n';
+    for (const Row& row : table.rows) {
+      const std::string who = text_of(row, "cname");
+      text += Formatted("%11s  %-12s ",
+                        Cell(table, row, *table.Find("latency")).c_str(),
+                        text_of(row, "op").c_str()) +
+              TerminalText(text_of(row, "path")) +
+              (who.empty() ? "" : " by " + TerminalText(who)) + '\n';
     }
     return text;
   }
 
-  std::string FilesText() const {
-    using Use = std::pair<std::string_view, FileUse>;
-    std::vector<Use> most(files_.begin(), files_.end());
-    const size_t shown = std::min(kFiles, most.size());
-    if (shown == 0) return {};
-    std::partial_sort(most.begin(), most.begin() + static_cast<long>(shown),
-                      most.end(), [](const Use& a, const Use& b) {
-                        return a.second.count != b.second.count
-                                   ? a.second.count > b.second.count
-                                   : a.first < b.first;
-                      });
-    std::string text = Formatted("\n most used of %zu files\n", files_.size());
-    for (size_t i = 0; i < shown; ++i) {
-      const FileUse& use = most[i].second;
-      text +=
-          Formatted("%11llu %11s  ", static_cast<unsigned long long>(use.count),
-                    use.bytes == 0 ? "" : SizeText(use.bytes).c_str()) +
-          TerminalText(most[i].first) + '\n';
+  std::string FilesText() {
+    query::Table table = files_.Finish();
+    std::erase_if(table.rows, [](const Row& row) { return !row[0].present; });
+    if (table.rows.empty()) return {};
+    const size_t files = table.rows.size();
+    (void)query::Arrange({.sort = "count", .limit = kFiles}, &table);
+    std::string text = Formatted("\n most used of %zu files\n", files);
+    for (const Row& row : table.rows) {
+      text += Formatted("%11s %11s  ", Cell(table, row, 1).c_str(),
+                        SizeCell(row[2]).c_str()) +
+              TerminalText(row[0].text) + '\n';
     }
     return text;
   }
@@ -216,39 +180,27 @@ class Summary {
     return text + '\n';
   }
 
-  struct Hash {
-    using is_transparent = void;
-    size_t operator()(std::string_view text) const {
-      return std::hash<std::string_view>()(text);
-    }
-  };
-
-  std::array<tally::TimedSums, kOpCount> rows_{};
-  std::priority_queue<Slow, std::vector<Slow>, std::greater<>> slowest_;
-  std::unordered_map<std::string, FileUse, Hash, std::equal_to<>> files_;
+  query::Grouping operations_{Question(
+      "op", {Asked::kTimeShare, Asked::kTime, Asked::kCount, Asked::kErrors,
+             Asked::kBytes, Asked::kMean, Asked::kMax})};
+  query::Grouping files_{Question("path", {Asked::kCount, Asked::kBytes})};
+  const std::unique_ptr<query::Analysis> slowest_ =
+      query::MakeSlowest({.top = kSlowest});
   uint64_t processes_ = 0, threads_ = 0, programs_ = 0, ended_ = 0, failed_ = 0;
-  PathBuffer path_;
 };
 
 }  // namespace
 
 Result<std::string> SummaryOf(const std::string& trace, const RunFacts& facts) {
-  Result<std::unique_ptr<format::ByteSource>> source =
-      format::FdSource::Open(trace, /*follow=*/false);
-  if (!source.ok()) return source.status().Prefixed(TerminalWord(trace));
   Summary summary;
-  format::TraceReaderOptions options;
-  options.name = trace;
-  options.process = [&](const ProcessRecord& record) { summary.Add(record); };
-  format::TraceMerger merger;
-  merger.Add(std::make_unique<format::TraceReader>(*std::move(source),
-                                                   std::move(options)));
-  format::Record record;
-  while (merger.Next(&record) == format::ReadStep::kItem) summary.Add(record);
-  if (!merger.status(0).ok()) {
-    return merger.status(0).Prefixed(TerminalWord(trace));
-  }
-  return summary.Text(merger.reader(0), facts);
+  reader::InputSinks sinks;
+  sinks.process = [&](const ProcessRecord& record) { summary.Add(record); };
+  auto input = reader::TraceInput::Open({.traces = {trace}}, std::move(sinks));
+  if (!input.ok()) return input.status();
+  (*input)->ForEach(
+      [&](const format::Record& record, size_t) { summary.Add(record); });
+  if (Status s = (*input)->status(); !s.ok()) return s;
+  return summary.Text((*input)->trace(0), facts);
 }
 
 }  // namespace tracefs
