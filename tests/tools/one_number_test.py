@@ -19,47 +19,8 @@ sys.path.insert(0, os.path.join(ROOT, "tests/support"))
 
 from command_checks import Commands, expect, run_checks  # noqa: E402
 from command_checks import expect_equal as same  # noqa: E402
+from measured import SHARES, bucket, expect_near, truth  # noqa: E402
 from scripted_trace import Script  # noqa: E402
-
-SHARES = {"p50": (1, 2), "p90": (9, 10), "p99": (99, 100),
-          "p999": (999, 1000)}
-
-
-# --- the truth, from JSON Lines
-
-def bucket(value):
-    """First and last value of FORMAT.md's bucket (section 8a)."""
-    width = 1 << max(value.bit_length() - 7, 0)
-    return value // width * width, value // width * width + width - 1
-
-
-def moved(event):
-    content = event["op"] in ("read", "write", "copy_file_range")
-    return 0 if not content or "errno" in event else event.get("result", 0)
-
-
-def truth(events):
-    """What is known of each operation."""
-    told = {}
-    for op in {e["op"] for e in events}:
-        mine = [e for e in events if e["op"] == op]
-        times = sorted(e["dur"] for e in mine if "dur" in e)
-        row = {"count": len(mine), "errors": sum("errno" in e for e in mine),
-               "bytes": sum(map(moved, mine)), "timed": len(times)}
-        if times:
-            row |= {"time": sum(times), "mean": sum(times) // len(times),
-                    "min": times[0], "max": times[-1]}
-            for name, (part, whole) in SHARES.items():
-                row[name] = times[-(-len(times) * part // whole) - 1]
-        told[op] = row
-    return told
-
-
-def expect_near(found, exact, what):
-    """Quantiles are known by their bucket."""
-    low, high = bucket(exact)
-    expect(low <= found <= high, what, found, "is not in", (low, high))
-
 
 # --- the same as commands tell it: {op: {name: number}}, names as above
 
