@@ -9,6 +9,7 @@ import json
 import os
 import random
 import re
+import signal
 import sqlite3
 import sys
 import tempfile
@@ -300,6 +301,35 @@ def check_processes(w):
             known[pid] = (parent or None, tree["count"][i], tree["errors"][i],
                           tree["bytes"][i])
     same(known, expected, "page")
+
+
+def check_ends_of_processes(w):
+    """How processes ended, as their records say: also of one whose pid another
+    had before, which the page took for the first one."""
+    trace = os.path.join(ROOT, "tests/golden/v1/processes.trace")
+    records = [json.loads(line) for line in w.run(
+        "tracefs-dump", "--format", "jsonl", trace, status=1).splitlines()]
+    def status(record):
+        if "signal" not in record:
+            return record["exit_code"]
+        name = record["signal"]
+        number = name.removeprefix("SIG")
+        return 128 + (int(number) if number.isdecimal() else
+                      signal.Signals[name])
+
+    ends = sorted((r["pid"], status(r)) for r in records
+                  if r.get("process") == "exit" and
+                  r.get("tid", r["pid"]) == r["pid"])
+    expect(len(ends) > len({pid for pid, _ in ends}), "a pid used twice:", ends)
+    tree = json.loads(w.run("tracefs-report", "tree", "--format", "json",
+                            "--top", "all", trace, status=1))["tables"][0]
+    same(sorted((r["cpid"], r["exit"]) for r in tree["rows"] if "exit" in r),
+         ends, "tracefs-report tree")
+    page = json.loads(w.run("tracefs-report", "page", "--format", "json",
+                            trace, status=1))["processes"]
+    same(sorted((pid, 128 + int(end.split()[1]) if "signal" in end
+                 else int(end)) for pid, end in zip(page["pid"], page["exit"])
+                if end), ends, "page")
 
 
 def main():

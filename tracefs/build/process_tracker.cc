@@ -137,6 +137,7 @@ void ProcessTracker::Fork(const ProcessRecord& record) {
         parent->id < early->id) {
       SetParent(early, parent);
     }
+    listener_.ForkTold(*early);
     return;
   }
   Process* const child = Begin(record.child, record.time_ns);

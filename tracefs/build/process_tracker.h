@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -92,6 +93,9 @@ class TrackerListener {
  public:
   virtual ~TrackerListener() = default;
   virtual void ProcessBegan(const Process&) {}
+  // The record of its fork comes after its first operation: its parent, and
+  // whether its beginning was seen, may be known now.
+  virtual void ForkTold(const Process&) {}
   // Before its first operation. Of a program that was run: the one before it
   // has ended.
   virtual void ExecutionBegan(const Process&) {}
@@ -119,6 +123,11 @@ class ProcessTracker {
   // Ends all that still runs, at the time of what came last.
   void Finish();
 
+  // Forgets processes without telling of an end: to bound memory. Those that
+  // are told of again begin again.
+  void ForgetIf(const std::function<bool(ProcessId)>& gone) {
+    std::erase_if(pids_, [&](const auto& it) { return gone(it.second.id); });
+  }
   // Whether what is told of it makes no process that is not there yet.
   bool Knows(const ProcessKey& key) const;
   // Whether any process record came.

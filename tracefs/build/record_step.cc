@@ -6,6 +6,19 @@
 
 namespace tracefs::build {
 
+void SetCaller(const Event& event, FileStep* step) {
+  const auto number = [&event](Field field) {
+    return static_cast<uint32_t>(event.Has(field) ? event.Get(field) : 0);
+  };
+  step->process.pid =
+      number(event.Has(Field::kPid) ? Field::kPid : Field::kTid);
+  if (event.caller != nullptr) {
+    step->process.start_ticks = event.caller->start_time;
+    step->ppid = event.caller->ppid;
+  }
+  if (step->ppid == 0) step->ppid = number(Field::kPpid);
+}
+
 std::string_view RecordSteps::Place(const format::TraceContext* trace,
                                     std::string_view path,
                                     std::string* out) const {
@@ -32,13 +45,7 @@ const FileStep* RecordSteps::Of(const format::Record& record) {
   step_ = {};
   step_.time_ns = number(Field::kTime);
   step_.duration_ns = number(Field::kLatency);
-  step_.process.pid = static_cast<uint32_t>(
-      event.Has(Field::kPid) ? event.Get(Field::kPid) : number(Field::kTid));
-  if (event.caller != nullptr) {
-    step_.process.start_ticks = event.caller->start_time;
-    step_.ppid = event.caller->ppid;
-  }
-  if (step_.ppid == 0) step_.ppid = static_cast<uint32_t>(number(Field::kPpid));
+  SetCaller(event, &step_);
   step_.comm = record.Text(Field::kComm);
   step_.op = event.op;
   step_.inferred = number(Field::kInferred) != 0;

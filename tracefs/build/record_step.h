@@ -10,6 +10,9 @@
 
 namespace tracefs::build {
 
+// Who did it, as the operation tells: pid 0 if it does not.
+void SetCaller(const Event& event, FileStep* step);
+
 // Used by one thread.
 class RecordSteps {
  public:

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tracefs/build/record_step.h"
+
 namespace tracefs::report {
 namespace {
 
@@ -36,35 +38,112 @@ NodeId Processes::AddNode(NodeId parent) {
   return node;
 }
 
-Processes::Known* Processes::Find(uint32_t pid, uint64_t start, size_t trace) {
-  const auto found = by_pid_.find(PidKey(pid, trace));
-  if (found == by_pid_.end()) return nullptr;
-  Known& known = found->second;
-  // Who has no start time is who is known by that pid.
-  if (start != 0 && known.start_ticks != 0 && start != known.start_ticks) {
-    return nullptr;
+Processes::OfTrace& Processes::Of(size_t trace) {
+  if (trace >= traces_.size()) traces_.resize(trace + 1);
+  if (traces_[trace] == nullptr) {
+    traces_[trace] = std::make_unique<OfTrace>(this);
   }
-  if (known.start_ticks == 0) known.start_ticks = start;
-  return &known;
+  return *traces_[trace];
 }
 
-NodeId Processes::Begin(uint32_t pid, uint64_t start, uint32_t ppid,
-                        size_t trace) {
-  NodeId parent = 0;
-  if (const Known* const known = Find(ppid, 0, trace); known && ppid != pid) {
-    parent = known->node;
-  }
-  const NodeId node = AddNode(parent);
-  facts_[node].pid = pid;
-  facts_[node].ppid = ppid;
-  by_pid_[PidKey(pid, trace)] = {.start_ticks = start, .node = node};
-  return node;
+NodeId Processes::OfTrace::NodeOf(build::ProcessId id) const {
+  const auto found = nodes_.find(id);
+  return found == nodes_.end() ? 0 : found->second;
 }
 
-NodeId Processes::Get(uint32_t pid, uint64_t start, uint32_t ppid,
-                      size_t trace) {
-  const Known* const known = Find(pid, start, trace);
-  return known != nullptr ? known->node : Begin(pid, start, ppid, trace);
+void Processes::OfTrace::ProcessBegan(const build::Process& process) {
+  const NodeId parent = NodeOf(process.parent);
+  const NodeId node = all_.AddNode(parent);
+  nodes_[process.id] = node;
+  Facts& facts = all_.facts_[node];
+  facts.pid = process.key.pid;
+  facts.ppid = process.parent_pid;
+  facts.name = process.comm;
+  facts.begun = process.forked;
+  all_.Seen(node, real_ns_);
+  if (!process.forked || parent == 0) return;
+  facts.command = all_.facts_[parent].command;
+  all_.Seen(parent, real_ns_);
+}
+
+void Processes::OfTrace::ForkTold(const build::Process& process) {
+  const NodeId node = NodeOf(process.id);
+  if (node == 0) return;
+  Facts& facts = all_.facts_[node];
+  if (process.forked && !facts.begun) {
+    facts.begun = true;
+    facts.begin_ns = real_ns_;
+    facts.end_ns = std::max(facts.end_ns, real_ns_);
+  }
+  const NodeId parent = NodeOf(process.parent);
+  // No name is looked up again in the tree; parents come before children.
+  if (all_.tree_.at(node).parent != 0 || parent == 0 || parent > node) return;
+  all_.tree_.at(node).parent = parent;
+  facts.ppid = process.parent_pid;
+  if (facts.name.empty()) facts.name = all_.facts_[parent].name;
+  if (facts.command.empty()) facts.command = all_.facts_[parent].command;
+}
+
+void Processes::OfTrace::Did(const build::Process& process,
+                             const build::FileStep& step) {
+  found_ = NodeOf(process.id);
+  if (found_ == 0) return;
+  Facts& facts = all_.facts_[found_];
+  if (facts.name != process.comm) facts.name = process.comm;
+  all_.Seen(found_, real_ns_);
+  // The process is there while its operation runs, but no lie may stretch it
+  // for years.
+  if (step.duration_ns < uint64_t{3600} * 1'000'000'000) {
+    all_.Seen(found_, tally::AddTo(real_ns_, step.duration_ns));
+  }
+}
+
+void Processes::OfTrace::DidWithout(build::ProcessId id, uint32_t /*number*/,
+                                    const build::FileStep& /*step*/) {
+  found_ = NodeOf(id);
+}
+
+void Processes::OfTrace::Ran(const build::Process& process,
+                             const ProcessRecord& record) {
+  const NodeId node = NodeOf(process.id);
+  if (node == 0) return;
+  Facts& facts = all_.facts_[node];
+  using Kind = ProcessRecord::Kind;
+  const bool program =
+      record.kind == Kind::kExec || record.kind == Kind::kRunning;
+  if (program && !record.argv.empty()) {
+    facts.command = CommandOf(record.argv, kMaxArguments);
+  }
+  facts.name = process.comm;
+  all_.Seen(node, real_ns_);
+}
+
+void Processes::OfTrace::ProcessEnded(const build::Process& process) {
+  const NodeId node = NodeOf(process.id);
+  if (node == 0) return;
+  Facts& facts = all_.facts_[node];
+  facts.ended = process.ended;
+  facts.exit_code = process.exit_code;
+  facts.signal = process.signal;
+}
+
+NodeId Processes::OfTrace::Take(const build::FileStep& step, uint64_t real_ns) {
+  real_ns_ = real_ns;
+  tracker_.Take(step);
+  return found_;
+}
+
+void Processes::OfTrace::Take(const ProcessRecord& record) {
+  real_ns_ = record.real_ns;
+  tracker_.Take(record);
+}
+
+void Processes::OfTrace::Renumber(const std::vector<NodeId>& now,
+                                  const std::vector<bool>& folded) {
+  std::erase_if(nodes_, [&](const auto& it) { return folded[it.second]; });
+  for (auto& [id, node] : nodes_) node = now[node];
+  tracker_.ForgetIf(
+      [this](build::ProcessId id) { return !nodes_.contains(id); });
 }
 
 void Processes::Seen(NodeId node, uint64_t real_ns) {
@@ -78,100 +157,23 @@ void Processes::Seen(NodeId node, uint64_t real_ns) {
 
 NodeId Processes::Of(const Event& event, std::string_view comm,
                      uint64_t real_ns, size_t trace) {
-  if (event.Has(Field::kInferred) && event.Get(Field::kInferred) != 0) {
-    return inferred_;
-  }
-  uint64_t pid = 0;
-  uint64_t start = 0;
-  uint64_t ppid = 0;
-  if (event.caller != nullptr && event.caller->pid != 0) {
-    pid = event.caller->pid;
-    start = event.caller->start_time;
-    ppid = event.caller->ppid;
-  } else if (event.Has(Field::kPid)) {
-    pid = event.Get(Field::kPid);
-    if (event.Has(Field::kPpid)) ppid = event.Get(Field::kPpid);
-  } else if (event.Has(Field::kTid)) {
-    pid = event.Get(Field::kTid);
-  }
-  if (pid == 0) return unknown_;
-  const NodeId node = Get(static_cast<uint32_t>(pid), start,
-                          static_cast<uint32_t>(ppid), trace);
-  Facts& facts = facts_[node];
-  if (!comm.empty() && facts.name != comm) facts.name = comm;
-  const uint64_t took =
-      event.Has(Field::kLatency) ? event.Get(Field::kLatency) : 0;
-  Seen(node, real_ns);
-  // The process is there while its operation runs, but no lie may stretch it
-  // for years.
-  if (took < uint64_t{3600} * 1'000'000'000)
-    Seen(node, tally::AddTo(real_ns, took));
-  return node;
+  const auto number = [&event](Field field) {
+    return event.Has(field) ? event.Get(field) : 0;
+  };
+  if (number(Field::kInferred) != 0) return inferred_;
+  build::FileStep step;
+  build::SetCaller(event, &step);
+  if (step.process.pid == 0) return unknown_;
+  step.time_ns = number(Field::kTime);
+  step.duration_ns = number(Field::kLatency);
+  step.comm = comm;
+  const NodeId node = Of(trace).Take(step, real_ns);
+  return node == 0 ? unknown_ : node;
 }
 
 void Processes::Take(const ProcessRecord& record, size_t trace) {
   any_records_ = true;
-  if (record.process.pid == 0) return;
-  const NodeId node =
-      Get(record.process.pid, record.process.start_ticks, record.ppid, trace);
-  switch (record.kind) {
-    case ProcessRecord::Kind::kFork: {
-      Seen(node, record.real_ns);
-      // A thread is no process of its own.
-      if (record.child.pid == 0 || record.child.pid == record.process.pid) {
-        return;
-      }
-      NodeId child = 0;
-      // Its first operations may have come before.
-      if (const Known* const known =
-              Find(record.child.pid, record.child.start_ticks, trace);
-          known != nullptr && !facts_[known->node].begun &&
-          !facts_[known->node].ended) {
-        child = known->node;
-        // They did not tell whose child it is; no name is looked up again.
-        if (tree_.at(child).parent == 0 && node < child) {
-          tree_.at(child).parent = node;
-          facts_[child].ppid = record.process.pid;
-        }
-      } else {
-        child = Begin(record.child.pid, record.child.start_ticks,
-                      record.process.pid, trace);
-      }
-      Facts& facts = facts_[child];
-      facts.begun = true;
-      facts.begin_ns = record.real_ns;
-      facts.end_ns = std::max(facts.end_ns, record.real_ns);
-      if (facts.name.empty()) facts.name = facts_[node].name;
-      if (facts.command.empty()) facts.command = facts_[node].command;
-      return;
-    }
-    case ProcessRecord::Kind::kExec:
-    case ProcessRecord::Kind::kRunning: {
-      Facts& facts = facts_[node];
-      if (!record.argv.empty()) {
-        facts.command = CommandOf(record.argv, kMaxArguments);
-      }
-      if (!record.comm.empty()) facts.name = record.comm;
-      break;
-    }
-    case ProcessRecord::Kind::kComm:
-      if (!record.comm.empty() && !record.is_thread()) {
-        facts_[node].name = record.comm;
-      }
-      break;
-    case ProcessRecord::Kind::kExit: {
-      if (record.is_thread()) break;
-      Seen(node, record.real_ns);
-      Facts& facts = facts_[node];
-      facts.ended = true;
-      facts.exit_code = record.exit_code;
-      facts.signal = record.signal;
-      return;
-    }
-    case ProcessRecord::Kind::kPipes:
-      break;
-  }
-  Seen(node, record.real_ns);
+  Of(trace).Take(record);
 }
 
 void Processes::KeepBounded() {
@@ -191,10 +193,8 @@ void Processes::KeepBounded() {
     facts[now[i]] = std::move(facts_[i]);
   }
   facts_ = std::move(facts);
-  for (auto at = by_pid_.begin(); at != by_pid_.end();) {
-    Known& known = at->second;
-    at = folded[known.node] ? by_pid_.erase(at)
-                            : (known.node = now[known.node], std::next(at));
+  for (const std::unique_ptr<OfTrace>& trace : traces_) {
+    if (trace != nullptr) trace->Renumber(now, folded);
   }
   // The two that stand for others are made anew if they were folded.
   const auto again = [&](NodeId* node, const char* name) {

@@ -1,13 +1,15 @@
 // Processes: who did it, who began whom, from when to when, and how it ended;
-// from operations and, where the trace has them, from process records.
+// as build::ProcessTracker follows them, with nodes in a tree.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "tracefs/build/process_tracker.h"
 #include "tracefs/event/event.h"
 #include "tracefs/event/process_record.h"
 #include "tracefs/report/name_tree.h"
@@ -54,25 +56,45 @@ class Processes {
   NodeId inferred() const { return inferred_; }
 
  private:
-  // A live process by its pid and trace; pids are used again.
-  struct Known {
-    uint64_t start_ticks = 0;
-    NodeId node = 0;
+  // Those of one trace; pids of traces differ.
+  class OfTrace final : public build::TrackerListener {
+   public:
+    explicit OfTrace(Processes* all) : all_(*all) {}
+
+    NodeId Take(const build::FileStep& step, uint64_t real_ns);
+    void Take(const ProcessRecord& record);
+    // Nodes have moved, and some were folded into others.
+    void Renumber(const std::vector<NodeId>& now,
+                  const std::vector<bool>& folded);
+
+   private:
+    void ProcessBegan(const build::Process& process) override;
+    void ForkTold(const build::Process& process) override;
+    void Did(const build::Process& process,
+             const build::FileStep& step) override;
+    void DidWithout(build::ProcessId id, uint32_t number,
+                    const build::FileStep& step) override;
+    void Ran(const build::Process& process,
+             const ProcessRecord& record) override;
+    void ProcessEnded(const build::Process& process) override;
+    // 0: none, or folded.
+    NodeId NodeOf(build::ProcessId id) const;
+
+    Processes& all_;
+    build::ProcessTracker tracker_{*this};
+    std::unordered_map<build::ProcessId, NodeId> nodes_;
+    uint64_t real_ns_ = 0;  // of what is being taken
+    NodeId found_ = 0;      // of the operation
   };
   static constexpr size_t kMaxArguments = 512;  // bytes of a command that stay
 
-  Known* Find(uint32_t pid, uint64_t start, size_t trace);
-  NodeId Begin(uint32_t pid, uint64_t start, uint32_t ppid, size_t trace);
-  NodeId Get(uint32_t pid, uint64_t start, uint32_t ppid, size_t trace);
-  static uint64_t PidKey(uint32_t pid, size_t trace) {
-    return uint64_t{trace} << 32 | pid;
-  }
+  OfTrace& Of(size_t trace);
   void Seen(NodeId node, uint64_t real_ns);
   NodeId AddNode(NodeId parent);
 
   NameTree tree_;
   std::vector<Facts> facts_;  // by node
-  std::unordered_map<uint64_t, Known> by_pid_;
+  std::vector<std::unique_ptr<OfTrace>> traces_;
   uint64_t processes_ = 0;  // that ever were: their names in the tree
   NodeId unknown_ = 0;
   NodeId inferred_ = 0;
