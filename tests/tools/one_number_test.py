@@ -304,8 +304,9 @@ def check_processes(w):
 
 
 def check_ends_of_processes(w):
-    """How processes ended, as their records say: also of one whose pid another
-    had before, which the page took for the first one."""
+    """Which processes there were and how they ended, as their records say: also
+    where one has the pid that another had before, and an operation of the first
+    one is told late."""
     trace = os.path.join(ROOT, "tests/golden/v1/processes.trace")
     records = [json.loads(line) for line in w.run(
         "tracefs-dump", "--format", "jsonl", trace, status=1).splitlines()]
@@ -323,6 +324,12 @@ def check_ends_of_processes(w):
     expect(len(ends) > len({pid for pid, _ in ends}), "a pid used twice:", ends)
     tree = json.loads(w.run("tracefs-report", "tree", "--format", "json",
                             "--top", "all", trace, status=1))["tables"][0]
+    known = sorted({(r[who], r[began]) for r in records
+                    for who, began in (("pid", "start"),
+                                       ("child_pid", "child_start"))
+                    if "process" in r and who in r})
+    pids = [pid for pid, _ in known]
+    same(sorted(r["cpid"] for r in tree["rows"]), pids, "tracefs-report tree")
     same(sorted((r["cpid"], r["exit"]) for r in tree["rows"] if "exit" in r),
          ends, "tracefs-report tree")
     page = json.loads(w.run("tracefs-report", "page", "--format", "json",
@@ -330,6 +337,7 @@ def check_ends_of_processes(w):
     same(sorted((pid, 128 + int(end.split()[1]) if "signal" in end
                  else int(end)) for pid, end in zip(page["pid"], page["exit"])
                 if end), ends, "page")
+    same(sorted(filter(None, page["pid"])), pids, "processes of the page")
 
 
 def main():
