@@ -70,7 +70,8 @@ struct Process {
   bool ended = false;     // and its end
   std::optional<uint32_t> exit_code;
   std::optional<uint32_t> signal;
-  std::string comm;  // the last one
+  std::string comm;           // the last one
+  mutable uint64_t mark = 0;  // the listener's own
   Execution now;
 
   // Its exit code, or 128 and the signal that ended it: a shell's $?. Nothing

@@ -28,6 +28,10 @@ class AccessSums {
     uint64_t other_sizes = 0;  // operations whose size is not in `exact`
   };
 
+  // As of tally::OpenFiles.
+  void Fetch(const Event& event, size_t trace, bool soon) const {
+    open_.Fetch(event, trace, soon);
+  }
   // Any operation, in order of time. `trace`: handles of traces differ.
   void Take(const Event& event, size_t trace);
   const OneWay& way(tally::Way way) const {

@@ -170,6 +170,7 @@ void Collector::Add(const format::Record& record, size_t trace) {
     ++before_;
     return;
   }
+  access_.Fetch(event, trace, /*soon=*/false);
   const tally::Sums what = tally::SumsOf(event);
   if (trace >= has_operations_.size()) has_operations_.resize(trace + 1);
   has_operations_[trace] = true;
@@ -206,6 +207,7 @@ void Collector::Add(const format::Record& record, size_t trace) {
     processes_.Add(process, what);
     users_.Add(user, what);
   }
+  access_.Fetch(event, trace, /*soon=*/true);
   // A copy counts with its source; what it wrote is of its destination.
   tally::Sums of_file = what;
   if (HasTwoFiles(event.op)) {

@@ -51,6 +51,13 @@ NodeId Processes::OfTrace::NodeOf(build::ProcessId id) const {
   return found == nodes_.end() ? 0 : found->second;
 }
 
+NodeId Processes::OfTrace::NodeOf(const build::Process& process) const {
+  if (process.mark >> 32 != numbering_) {
+    process.mark = uint64_t{numbering_} << 32 | NodeOf(process.id);
+  }
+  return static_cast<NodeId>(process.mark);
+}
+
 void Processes::OfTrace::ProcessBegan(const build::Process& process) {
   const NodeId parent = NodeOf(process.parent);
   const NodeId node = all_.AddNode(parent);
@@ -86,7 +93,7 @@ void Processes::OfTrace::ForkTold(const build::Process& process) {
 
 void Processes::OfTrace::Did(const build::Process& process,
                              const build::FileStep& step) {
-  found_ = NodeOf(process.id);
+  found_ = NodeOf(process);
   if (found_ == 0) return;
   Facts& facts = all_.facts_[found_];
   if (facts.name != process.comm) facts.name = process.comm;
@@ -142,6 +149,7 @@ void Processes::OfTrace::Renumber(const std::vector<NodeId>& now,
                                   const std::vector<bool>& folded) {
   std::erase_if(nodes_, [&](const auto& it) { return folded[it.second]; });
   for (auto& [id, node] : nodes_) node = now[node];
+  ++numbering_;
   tracker_.ForgetIf(
       [this](build::ProcessId id) { return !nodes_.contains(id); });
 }

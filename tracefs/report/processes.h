@@ -79,12 +79,14 @@ class Processes {
     void ProcessEnded(const build::Process& process) override;
     // 0: none, or folded.
     NodeId NodeOf(build::ProcessId id) const;
+    NodeId NodeOf(const build::Process& process) const;
 
     Processes& all_;
     build::ProcessTracker tracker_{*this};
     std::unordered_map<build::ProcessId, NodeId> nodes_;
-    uint64_t real_ns_ = 0;  // of what is being taken
-    NodeId found_ = 0;      // of the operation
+    uint32_t numbering_ = 1;  // of nodes; marks of processes have it on top
+    uint64_t real_ns_ = 0;    // of what is being taken
+    NodeId found_ = 0;        // of the operation
   };
   static constexpr size_t kMaxArguments = 512;  // bytes of a command that stay
 

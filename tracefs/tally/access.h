@@ -124,6 +124,18 @@ class OpenFiles {
     on_close(open_[slots_[at].number - 1].ways);
     Remove(at);
   }
+  // The operation is taken soon: told some time before, and again a little
+  // later (`soon`), what is known of its file comes meanwhile.
+  void Fetch(const Event& event, size_t trace, bool soon) const {
+    if (!Transfers(event.op)) return;
+    const uint32_t hash = HashOf(KeyOf(event, End::kFile, trace));
+    const Slot& slot = slots_[hash & (slots_.size() - 1)];
+    if (!soon) {
+      __builtin_prefetch(&slot);
+    } else if (slot.number != 0) {
+      __builtin_prefetch(&open_[slot.number - 1], 1);
+    }
+  }
   // Ends all.
   template <typename OnClose>
   void Finish(OnClose on_close) {
