@@ -13,12 +13,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <thread>
 
 #include "tracefs/base/clock.h"
 #include "tracefs/base/detached_child.h"
 #include "tracefs/base/thread.h"
+#include "tracefs/text/duration.h"
 
 namespace tracefs {
 namespace {
@@ -287,10 +287,7 @@ std::string TrialsText(std::span<const PolicyTrial> trials) {
       text += " not possible";
       continue;
     }
-    char time[32];
-    std::snprintf(time, sizeof time, " %.1f µs",
-                  static_cast<double>(trip->count()) / 1000);
-    text += time;
+    text += ' ' + DurationText(static_cast<uint64_t>(trip->count()));
   }
   return text;
 }

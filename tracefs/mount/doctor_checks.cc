@@ -261,7 +261,7 @@ Finding CheckTimeout(const Machine& machine) {
     return f;
   }
   f.state = State::kLimited;
-  f.found = (value != "0" ? value : most) + " s";
+  f.found = (value != "0" ? value : most) + "s";
   f.consequence =
       "the kernel ends the mount if one operation on slow storage takes longer";
   f.advice =

@@ -2,6 +2,7 @@
 
 #include "tracefs/base/clock.h"
 #include "tracefs/recv/common_metrics.h"
+#include "tracefs/text/duration.h"
 
 namespace tracefs {
 namespace {
@@ -80,8 +81,7 @@ Status ReceiverHealth(const ReceiverCounts& counts, uint64_t now_ns) {
   const uint64_t last = counts.last_turn_ns;
   if (last != 0 && now_ns > last && now_ns - last > kReceiverStuckNs) {
     return Status::System(
-        ETIMEDOUT, "no sender was looked after for " +
-                       std::to_string((now_ns - last) / kNsPerSecond) + " s");
+        ETIMEDOUT, "no sender was looked after for " + SpanText(now_ns - last));
   }
   if (const int error = counts.disk_error; error != 0) {
     return Status::System(error, "the directory of traces");

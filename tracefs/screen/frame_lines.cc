@@ -1,11 +1,11 @@
 #include "tracefs/screen/frame_lines.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <span>
 #include <string_view>
 
 #include "tracefs/screen/cell_width.h"
+#include "tracefs/text/duration.h"
 #include "tracefs/text/units.h"
 
 namespace tracefs::screen {
@@ -34,12 +34,10 @@ std::string Title(const Browser& browser, const ActivityCounts& total,
              rate(total.bytes) + "B/s";
   } else {
     title += std::to_string(total.count) + " ops, " +
-             std::to_string(total.errors) + " err, " +
-             ShortNumber(static_cast<double>(total.bytes)) + "B";
+             std::to_string(total.errors) + " err, " + SizeText(total.bytes);
   }
-  char time[48];
-  std::snprintf(time, sizeof time, "; %s %.1fs", browser.all() ? "all" : "last",
-                seconds);
+  const std::string time = std::string(browser.all() ? "; all " : "; last ") +
+                           SpanText(static_cast<uint64_t>(seconds * 1e9));
   std::string window = browser.Window();
   if (!window.empty()) window = " (" + window + ")";
   std::string sort = ", by " + std::string(Info(browser.sort()).name);

@@ -1,7 +1,6 @@
 #include "tracefs/screen/table_lines.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <string>
 
 #include "tracefs/screen/cell_width.h"
@@ -31,9 +30,7 @@ std::string CellText(const Row& row, Column column, const TableStyle& style) {
                                ? 0
                                : 100 * static_cast<double>(row.counts.time_ns) /
                                      static_cast<double>(style.all_ns);
-      char text[16];
-      std::snprintf(text, sizeof text, "%.1f", share);
-      return text;
+      return Decimal(share, 1);
     }
     default:
       return DurationText(row.In(column));

@@ -222,7 +222,7 @@ def an_unmount_names_what_it_waits_for(suite):
            and "mount namespace" in first, first)
     expect_equal(waiting.wait(), 3, "the status after --timeout")
     last = waiting.stderr.read()
-    expect("not complete after 4 s" in last and str(holder.pid) in last, last)
+    expect("not complete after 4s" in last and str(holder.pid) in last, last)
     expect(running.process.poll() is None, "the daemon has ended")
     holder.terminate()
     holder.wait()

@@ -4,6 +4,7 @@
 
 #include "tracefs/base/clock.h"
 #include "tracefs/recv/common_metrics.h"
+#include "tracefs/text/duration.h"
 
 namespace tracefs {
 namespace {
@@ -81,9 +82,8 @@ std::string FleetMetrics(const FleetState& state, int directory) {
 Status FleetHealth(const FleetState& state, uint64_t now_ns) {
   const uint64_t last = state.last_turn_ns;
   if (last != 0 && now_ns > last && now_ns - last > kFleetStuckNs) {
-    return Status::System(
-        ETIMEDOUT, "nothing was taken or looked for in " +
-                       std::to_string((now_ns - last) / kNsPerSecond) + " s");
+    return Status::System(ETIMEDOUT, "nothing was taken or looked for in " +
+                                         SpanText(now_ns - last));
   }
   if (!state.connected) return Status::System(ENOTCONN, "the broker");
   if (const int error = state.disk_error; error != 0) {

@@ -13,6 +13,7 @@
 #include "tracefs/base/units.h"
 #include "tracefs/control/client.h"
 #include "tracefs/query/table_text.h"
+#include "tracefs/text/duration.h"
 #include "tracefs/text/escape.h"
 #include "tracefs/tools/ctl/live_trace.h"
 #include "tracefs/tools/ctl/options.h"
@@ -100,7 +101,7 @@ class Intervals {
     const uint64_t length = pending_ ? to_ns_ - from_ns_ : now - last_ns_;
     query::Table table = grouping_->Finish();
     table.title = std::to_string(grouping_->all().count) + " operations in " +
-                  std::to_string((length + kNsPerMs / 2) / kNsPerMs) + " ms";
+                  DurationText(length);
     ended_.push_back(std::move(table));
     grouping_ = std::make_unique<query::Grouping>(options_.group);
     pending_ = false;

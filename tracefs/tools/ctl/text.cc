@@ -1,11 +1,11 @@
 #include "tracefs/tools/ctl/text.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "tracefs/text/duration.h"
 #include "tracefs/text/escape.h"
 #include "tracefs/text/units.h"
 
@@ -131,9 +131,8 @@ std::string TracerName(const Reader& tracer, const char* id) {
 std::string NsText(const Json& tracer, const char* name) {
   const auto found = tracer.find(name);
   if (found == tracer.end() || !found->is_number()) return "not sampled yet";
-  char text[40];
-  std::snprintf(text, sizeof text, "%.0fns", found->get<double>());
-  return text;
+  return DurationText(
+      static_cast<uint64_t>(std::clamp(found->get<double>(), 0.0, 1e18)));
 }
 
 // What forced a choice, tracer by tracer.

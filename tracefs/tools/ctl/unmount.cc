@@ -115,7 +115,7 @@ class Waiting {
         stopped ? EINTR : ETIMEDOUT,
         "it is unmounted, but its traces are not complete" +
             (stopped ? " yet"
-                     : " after " + std::to_string(patience_.count()) + " s") +
+                     : " after " + std::to_string(patience_.count()) + "s") +
             ": it waits for " + WaitingFor(mount_) +
             "; `tracefs-dump --wait TRACE` waits on");
   }

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "tracefs/base/printable.h"
 #include "tracefs/replay/verify.h"
+#include "tracefs/text/duration.h"
+#include "tracefs/text/units.h"
 
 namespace tracefs {
 namespace {
@@ -17,15 +19,6 @@ using replay::Outcome;
 
 constexpr size_t kMostShown = 20;
 
-std::string Number(double value, int digits) {
-  std::array<char, 64> text;
-  const int n = std::snprintf(text.data(), text.size(), "%.*f", digits, value);
-  return {text.data(), static_cast<size_t>(std::clamp(n, 0, 63))};
-}
-
-std::string Micro(uint64_t ns) {
-  return Number(static_cast<double>(ns) / 1e3, 1);
-}
 double Seconds(uint64_t ns) { return static_cast<double>(ns) / 1e9; }
 
 void Column(std::string text, size_t width, bool left, std::string* line) {
@@ -51,15 +44,16 @@ std::string Table(const Outcome& outcome) {
     text += line + "\n";
   };
   row({"operation", "count", "same", "explained", "differs", "p50 then", "now",
-       "p99 then", "now (us)"});
+       "p99 then", "now"});
   for (size_t i = 0; i < outcome.ops.size(); ++i) {
     const OpOutcome& op = outcome.ops[i];
     if (op.count == 0) continue;
     row({std::string(OpName(static_cast<Op>(i))), std::to_string(op.count),
          std::to_string(op.matched), std::to_string(ExplainedOf(op)),
-         std::to_string(op.mismatched), Micro(op.then_ns.Quantile(0.5)),
-         Micro(op.now_ns.Quantile(0.5)), Micro(op.then_ns.Quantile(0.99)),
-         Micro(op.now_ns.Quantile(0.99))});
+         std::to_string(op.mismatched), DurationText(op.then_ns.Quantile(0.5)),
+         DurationText(op.now_ns.Quantile(0.5)),
+         DurationText(op.then_ns.Quantile(0.99)),
+         DurationText(op.now_ns.Quantile(0.99))});
   }
   return text;
 }
@@ -172,27 +166,23 @@ std::string ReportText(const ReplayReport& r) {
   const Outcome& o = r.outcome;
   const uint64_t done = o.operations();
   std::string text = Table(o);
-  text +=
-      std::to_string(done) + " operations in " +
-      Number(Seconds(o.elapsed_ns), 3) + " s, " +
-      Number(static_cast<double>(done) / std::max(Seconds(o.elapsed_ns), 1e-9),
-             0) +
-      " a second; recorded in " +
-      Number(Seconds(r.compiled->header.span_ns), 3) + " s\n";
+  text += std::to_string(done) + " operations in " +
+          DurationText(o.elapsed_ns) + ", " +
+          ShortNumber(std::round(static_cast<double>(done) /
+                                 std::max(Seconds(o.elapsed_ns), 1e-9))) +
+          " a second; recorded in " + DurationText(r.compiled->header.span_ns) +
+          "\n";
   text += std::to_string(o.bytes_written) + " bytes written, " +
           std::to_string(o.bytes_read) + " read, of these " +
           std::to_string(o.bytes_compared) + " compared; processor " +
-          Number(r.processor_s, 3) + " s\n";
+          DurationText(static_cast<uint64_t>(r.processor_s * 1e9)) + "\n";
   if (o.lateness_ns.count() != 0) {
-    text += "late (us): p50 " + Micro(o.lateness_ns.Quantile(0.5)) + ", p99 " +
-            Micro(o.lateness_ns.Quantile(0.99)) + ", most " +
-            Micro(o.lateness_ns.max()) + "; within 1 ms " +
-            Number(100.0 *
-                       static_cast<double>(
-                           replay::CountUpTo(o.lateness_ns, 1'000'000)) /
-                       static_cast<double>(o.lateness_ns.count()),
-                   2) +
-            " %\n";
+    text += "late: p50 " + DurationText(o.lateness_ns.Quantile(0.5)) +
+            ", p99 " + DurationText(o.lateness_ns.Quantile(0.99)) + ", most " +
+            DurationText(o.lateness_ns.max()) + "; within 1ms " +
+            ShareText(replay::CountUpTo(o.lateness_ns, 1'000'000),
+                      o.lateness_ns.count()) +
+            "\n";
   }
   if (o.skipped != 0) {
     text += std::to_string(o.skipped) +
@@ -200,7 +190,7 @@ std::string ReportText(const ReplayReport& r) {
   }
   if (const double asked = AskedSeconds(r); asked > 0) {
     text += "makespan " +
-            Number(100.0 * (Seconds(o.elapsed_ns) - asked) / asked, 1) +
+            Decimal(100.0 * (Seconds(o.elapsed_ns) - asked) / asked, 1) +
             " % longer than asked\n";
   }
   text += ErrorLines(o);

@@ -4,6 +4,7 @@
 
 #include "tracefs/base/clock.h"
 #include "tracefs/format/frame.h"
+#include "tracefs/text/duration.h"
 
 namespace tracefs {
 namespace {
@@ -195,11 +196,10 @@ void TraceJudge::AddFrame(const BlockId& id, uint64_t offset, uint32_t crc,
         {.trust = Trust::kMissing,
          .has_numbers = false,
          .why = "silence for " +
-                Number((note->head.monotonic_ns - last_monotonic_ns_) /
-                       kNsPerSecond) +
-                " s before block " + Number(number) +
+                SpanText(note->head.monotonic_ns - last_monotonic_ns_) +
+                " before block " + Number(number) +
                 ", though a heartbeat was promised every " +
-                Number(promised_ns / kNsPerSecond) + " s"});
+                SpanText(promised_ns)});
   }
   AddToRuns(number, /*sealed=*/true, note);
   any_ = true;
