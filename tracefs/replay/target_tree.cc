@@ -216,6 +216,24 @@ Status TargetTree::Place(const TreeEntry& entry, bool make) {
   return {};
 }
 
+// What was placed before the contents; writing them clears it.
+class TargetTree::KeptCapability {
+ public:
+  KeptCapability(int fd, bool wanted) : fd_(fd) {
+    if (wanted) size_ = ::fgetxattr(fd, kName, value_.data(), value_.size());
+  }
+  bool PutBack() const {
+    return size_ <= 0 || ::fsetxattr(fd_, kName, value_.data(),
+                                     static_cast<size_t>(size_), 0) == 0;
+  }
+
+ private:
+  static constexpr char kName[] = "security.capability";
+  const int fd_;
+  std::array<char, 64> value_;
+  ssize_t size_ = 0;
+};
+
 Status TargetTree::PlaceData(const InitialData& data) {
   const UniqueFd fd(OpenBeneath(DirFd(data.parent), data.name.c_str(),
                                 O_WRONLY | O_NOFOLLOW | O_NONBLOCK, 0));
@@ -223,6 +241,8 @@ Status TargetTree::PlaceData(const InitialData& data) {
   if (!TakeBytes(data.bytes.size())) {
     return Status::System(errno, "initial contents");
   }
+  const KeptCapability capability(
+      fd.get(), options_.grants.Has(Privilege::kSecurityXattr));
   while (fd && done < data.bytes.size()) {
     const ssize_t n =
         ::pwrite(fd.get(), data.bytes.data() + done, data.bytes.size() - done,
@@ -230,7 +250,7 @@ Status TargetTree::PlaceData(const InitialData& data) {
     if (n <= 0) break;
     done += static_cast<size_t>(n);
   }
-  if (done == data.bytes.size() && fd) return {};
+  if (done == data.bytes.size() && fd && capability.PutBack()) return {};
   return Status::System(errno, "initial contents of " + Printable(data.name));
 }
 

@@ -122,6 +122,7 @@ class TargetTree {
   bool LeavesOut(Privilege privilege);
   mode_t AllowedMode(mode_t mode);
   void NoteOwner(uint32_t uid, uint32_t gid);
+  class KeptCapability;
   bool PlaceXattrs(int fd, std::string_view xattrs);
   Status MakeEntry(const TreeEntry& entry, int dir);
   void MakeInstead(const Action& action, Done* done);

@@ -111,9 +111,8 @@ class Privileges:
         used = "find . -ls > /dev/null; cat $(find . -type f) > /dev/null"
         for before, does in (("true", script), (script, used)):
             trace, source = self.record(does, before)
-            # A device that was there is no file of the tree; what labels a
-            # file had is not recorded.
-            if before != "true" and kind in ("devices", "security_xattrs"):
+            # A device that was there is no file of the tree.
+            if before != "true" and kind == "devices":
                 continue
             expect(kind in rights(source), f"recorded: {rights(source)}")
             folder = self.empty()
@@ -347,6 +346,8 @@ class Privileges:
                        "chmod"),
             "set_id of what is gone": ("cp /bin/true f; chmod 4755 f",
                                        "cat f > /dev/null; rm f", "rm"),
+            "security_xattrs of what is gone": (
+                HOSTILE["security_xattrs"], "cat f > /dev/null; rm f", "rm"),
             "owners": (f"echo 1 > f; chown {USER} f", "cat f; chown 0 f", "chown")}
         for title, (before, script, who) in cases.items():
             kind = title.split(" ")[0]
