@@ -179,11 +179,12 @@ class Scene:
         with open(self.secret, "w", encoding="ascii") as out:
             out.write(SECRET)
         os.chmod(self.secret, 0o600)
-        first = suite.config(("", "STR_ALL", f'file = "{base}/first.trace"'))
+        self.noted = suite.config(
+            ("", "STR_ALL", f'file = "{base}/first.trace"'))
         self.mount = suite.mount_command(
             [*(as_user(uid) if uid else []),
              os.path.join(suite.bin, "tracefs-mount"), source, self.point,
-             "--config", first, "--foreground"], self.point)
+             "--config", self.noted, "--foreground"], self.point)
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.listener.setblocking(False)
         self.config = suite.path(name + ".conf")
@@ -355,8 +356,27 @@ def reload_to_its_end(suite):
                for status, asked, _ in said), f"none came to its end: {said}")
 
 
+def no_file(scene, path):
+    """`reload` while something else than a file lies at `path`."""
+    for make in (os.mkfifo, os.mkdir,
+                 lambda path: os.symlink(scene.secret, path),
+                 lambda path: os.symlink("/dev/zero", path),
+                 lambda path: os.mknod(path, stat.S_IFSOCK | 0o600)):
+        if os.path.isdir(path):
+            os.rmdir(path)
+        else:
+            os.unlink(path)
+        make(path)
+        done = scene.ctl("reload", timeout=30)
+        expect(done.returncode != 0 and SECRET not in done.stderr,
+               f"{done.stdout}{done.stderr}")
+        scene.expect_nothing_obeyed("reload")
+    os.unlink(path)
+
+
 def notes_that_are_no_files(suite):
-    """`reload`: what lies where the mount noted its config holds nobody up."""
+    """What lies where the mount noted its config holds nobody up, nor does what
+    lies where that config was."""
     scene = Scene(suite, "note", 0, {"list": {"tracers": []}})
     try:
         notes = [path for place in ("/run/tracefs-configs",
@@ -364,19 +384,8 @@ def notes_that_are_no_files(suite):
                  for path in glob.glob(
                      f"{place}/{device_of(scene.point)}.config")]
         expect_equal(len(notes), 1, "notes of the mount")
-        for make in (os.mkfifo, os.mkdir,
-                     lambda path: os.symlink(scene.secret, path),
-                     lambda path: os.mknod(path, stat.S_IFSOCK | 0o600)):
-            if os.path.isdir(notes[0]):
-                os.rmdir(notes[0])
-            else:
-                os.unlink(notes[0])
-            make(notes[0])
-            done = scene.ctl("reload", timeout=60)
-            expect(done.returncode != 0 and SECRET not in done.stderr,
-                   f"{done.stdout}{done.stderr}")
-            scene.expect_nothing_obeyed("reload")
-        os.unlink(notes[0])
+        no_file(scene, scene.noted)
+        no_file(scene, notes[0])
     finally:
         scene.end()
 

@@ -144,7 +144,8 @@ class Runner {
   }
 
   Status Add() {
-    const Result<std::string> text = ReadConfigText(options_.file);
+    const Result<std::string> text =
+        ReadConfigText(options_.file, NamedBy::kCaller);
     if (!text.ok()) return text.status();
     NewFiles files;
     const Result<std::string> request =

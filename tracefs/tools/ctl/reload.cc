@@ -208,7 +208,8 @@ Status Reload(ControlClient& client, const std::string& given,
     note = *std::move(own);
   }
   if (!note.config_dir.empty()) return ReloadFolder(client, note, tell);
-  const Result<std::string> text = ReadConfigText(note.config);
+  const Result<std::string> text = ReadConfigText(
+      note.config, given.empty() ? NamedBy::kNote : NamedBy::kCaller);
   if (!text.ok()) return text.status();
   return ReloadText(client, note.config, *text, tell);
 }

@@ -326,11 +326,20 @@ Json AsAnswered(const Json& json) {
 
 }  // namespace
 
-Result<std::string> ReadConfigText(const std::string& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) return Status::System(errno, "config '" + path + "'");
-  Result<std::string> text =
-      ReadText(fd.get(), kMaxConfigBytes + 1, "config '" + path + "'");
+Result<std::string> ReadConfigText(const std::string& path, NamedBy by) {
+  const std::string what = "config '" + path + "'";
+  const bool noted = by == NamedBy::kNote;
+  const UniqueFd fd(
+      ::open(path.c_str(),
+             O_RDONLY | O_CLOEXEC | (noted ? O_NONBLOCK | O_NOCTTY : 0)));
+  if (!fd) return Status::System(errno, what);
+  struct stat st;
+  if (noted && (::fstat(fd.get(), &st) != 0 || !S_ISREG(st.st_mode))) {
+    return Status::Invalid(what +
+                           ", which the mount was made with, is no regular "
+                           "file now: name one, tracefs-ctl MNT reload FILE");
+  }
+  Result<std::string> text = ReadText(fd.get(), kMaxConfigBytes + 1, what);
   if (text.ok() && text->size() > kMaxConfigBytes) {
     return Status::Invalid(path + ": longer than 1 MiB");
   }

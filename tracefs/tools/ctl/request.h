@@ -76,7 +76,10 @@ Result<std::string> WatchRequest(const std::string& filter,
 Result<std::string> AddRequest(ControlClient& client, const std::string& file,
                                const std::string& text, NewFiles* files);
 
-// The text of the config in `path`, 1 MiB at most.
-Result<std::string> ReadConfigText(const std::string& path);
+// The text of the config in `path`, 1 MiB at most. Callers may name a FIFO, and
+// wait for it; what a note names must be a regular file, as whoever can
+// exchange it would hold up every reload otherwise.
+enum class NamedBy { kCaller, kNote };
+Result<std::string> ReadConfigText(const std::string& path, NamedBy by);
 
 }  // namespace tracefs
