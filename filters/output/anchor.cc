@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -23,15 +24,24 @@ constexpr std::string_view kWord = "tracefs-anchor ";
 class FileAnchors final : public AnchorSink {
  public:
   FileAnchors(UniqueFd fd, std::string path)
-      : fd_(std::move(fd)), path_(std::move(path)) {}
+      : fd_(std::move(fd)), path_(std::move(path)) {
+    struct stat st;
+    char last = 0;
+    at_line_ =
+        ::fstat(fd_.get(), &st) == 0 &&
+        (st.st_size == 0 ||
+         (::pread(fd_.get(), &last, 1, st.st_size - 1) == 1 && last == '\n'));
+  }
 
   void Put(const Anchor& anchor) override {
-    const std::string line = AnchorText(anchor) + '\n';
+    // A full disk or a loss of power may have left half a line.
+    const std::string line = (at_line_ ? "" : "\n") + AnchorText(anchor) + '\n';
     ssize_t n;
     do {
       n = ::write(fd_.get(), line.data(), line.size());
     } while (n < 0 && errno == EINTR);
-    if (n == static_cast<ssize_t>(line.size()) || reported_) return;
+    at_line_ = n == static_cast<ssize_t>(line.size());
+    if (at_line_ || reported_) return;
     reported_ = true;
     const Status status =
         Status::System(n < 0 ? errno : ENOSPC, "anchor file '" + path_ + "'");
@@ -42,6 +52,7 @@ class FileAnchors final : public AnchorSink {
  private:
   const UniqueFd fd_;
   const std::string path_;
+  bool at_line_ = true;  // what is written next begins a line
   bool reported_ = false;
 };
 
@@ -119,10 +130,10 @@ Status CheckAnchors(int fd, const std::string& path) {
 // `make`: O_CREAT or 0.
 Result<UniqueFd> OpenAnchors(const std::string& path, int make) {
   // Not to follow a link, not to hang on a FIFO.
-  UniqueFd fd(::open(path.c_str(),
-                     O_WRONLY | O_APPEND | make | O_NOFOLLOW | O_NONBLOCK |
-                         O_CLOEXEC | O_NOCTTY,
-                     0600));
+  UniqueFd fd(::open(
+      path.c_str(),
+      O_RDWR | O_APPEND | make | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY,
+      0600));
   if (!fd) {
     const int error = errno;
     return Status::System(

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <map>
 
 #include "tests/unit/filters/output/filter_chain.h"
@@ -297,6 +298,33 @@ TEST(AnchorFileTest, OursIsAppendedTo) {
   ASSERT_TRUE(anchors.ok()) << anchors.status().message();
   (*anchors)->Put({});
   EXPECT_EQ(TempFolder::Read(path).rfind("before\ntracefs-anchor ", 0), 0u);
+}
+
+TEST(AnchorFileTest, DataLoss_ALineThatWasCutOffSpoilsNoneAfterIt) {
+  const TempFolder folder;
+  const std::string path = folder.Path("anchors");
+  const std::string line = AnchorText({.serial = TestSerial(), .block = 7});
+  for (size_t left = 1; left < line.size(); ++left) {
+    {
+      std::ofstream cut(path, std::ios::trunc);
+      cut << line << '\n' << line.substr(0, left);
+    }
+    ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
+    for (const uint64_t block : {8, 9}) {
+      const auto anchors = MakeFileAnchors(path);
+      ASSERT_TRUE(anchors.ok()) << anchors.status().message();
+      (*anchors)->Put({.serial = TestSerial(), .block = block});
+    }
+    std::ifstream file(path);
+    std::vector<uint64_t> blocks;
+    size_t lines = 0;
+    for (std::string text; std::getline(file, text); ++lines) {
+      if (const auto anchor = ParseAnchor(text))
+        blocks.push_back(anchor->block);
+    }
+    ASSERT_EQ(blocks, (std::vector<uint64_t>{7, 8, 9})) << left;
+    ASSERT_EQ(lines, 4u) << "no empty ones";
+  }
 }
 
 TEST(AnchorFileTest, ANewOneIsForUsAlone) {
