@@ -32,7 +32,8 @@ struct FileOptions {
   std::string path = {};
   // Bytes of a block; the paper's "buf". 0 = the default of the pipeline.
   size_t buffer_bytes = 0;
-  // Durable when Write returns (O_DSYNC), and at Flush (fdatasync) without.
+  // Durable when Write returns (O_DSYNC), by a name that is; without, whenever
+  // the kernel comes to it.
   bool sync = false;
   Rotation rotation = {};
   OutputFileChange changed = nullptr;  // may be empty

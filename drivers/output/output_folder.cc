@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "tracefs/base/durable.h"
 #include "tracefs/base/enclosed_folder.h"
 
 namespace tracefs {
@@ -104,6 +105,13 @@ Result<UniqueFd> OutputFolder::Make(const std::string& name, int flags,
     const int error = errno;
     Remove(name, *id);
     return Status::System(error, what + ": mode");
+  }
+  // What is durable when it is written needs a name that is.
+  if ((flags & O_DSYNC) != 0) {
+    if (Status s = SyncFolder(fd_.get(), what); !s.ok()) {
+      Remove(name, *id);
+      return s;
+    }
   }
   return fd;
 }

@@ -54,7 +54,7 @@ class OutputFolder {
   std::string PathOf(const std::string& name) const { return prefix_ + name; }
 
   // A new file, 0600, never over an existing one, never through a symlink;
-  // `flags`: O_WRONLY or O_RDWR, and O_DSYNC.
+  // `flags`: O_WRONLY or O_RDWR; with O_DSYNC its name is durable, too.
   Result<UniqueFd> Make(const std::string& name, int flags,
                         OutputFileId* id) const;
   // What Make would be refused for as things are now; makes nothing.

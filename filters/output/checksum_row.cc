@@ -2,6 +2,7 @@
 
 #include "filters/output/checksum.h"
 #include "filters/output/rows.h"
+#include "tracefs/base/durable.h"
 #include "tracefs/base/log_socket.h"
 
 namespace tracefs {
@@ -176,7 +177,7 @@ std::vector<Wish> Wishes(const ConfigEntry& entry) {
   if (entry.Has("seal")) {
     const std::string state = ParseKeySource(entry.Text("key"))->name;
     wishes.push_back(
-        {.path = SealState::FolderOf(state), .kind = Wish::Kind::kDirectory});
+        {.path = FolderOfPath(state), .kind = Wish::Kind::kDirectory});
   } else {
     WishKey(entry, "key", &wishes);
   }

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "tracefs/base/durable.h"
 #include "tracefs/base/file_io.h"
 
 namespace tracefs {
@@ -33,19 +34,13 @@ std::string TemporaryName(const std::string& path) {
   return name;
 }
 
-std::string FolderOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
 // In a directory where others can write they may have taken the name: for a
 // link to a file of ours, a pipe that they read, or a file of theirs, whose
 // owner the replacement would get.
 Status CheckNotTaken(const struct stat& st, const std::string& path) {
   struct stat folder;
   if (st.st_uid == 0 || st.st_uid == ::geteuid() ||
-      ::stat(FolderOf(path).c_str(), &folder) != 0 ||
+      ::stat(FolderOfPath(path).c_str(), &folder) != 0 ||
       (folder.st_mode & (S_IWGRP | S_IWOTH)) == 0) {
     return {};
   }
@@ -70,25 +65,17 @@ Result<std::string> Followed(const std::string& path) {
     const ssize_t n = ::readlinkat(fd.get(), "", target.data(), target.size());
     if (n <= 0) return path;
     const std::string to(target.data(), static_cast<size_t>(n));
-    at = to.starts_with('/') ? to : FolderOf(at) + "/" + to;
+    at = to.starts_with('/') ? to : FolderOfPath(at) + "/" + to;
   }
   return Status::System(ELOOP, path);
 }
 
-Status Sync(int fd, const std::string& path) {
-  // Not every file system can; then there is nothing more to do.
-  if (::fsync(fd) != 0 && errno != EINVAL && errno != ENOSYS) {
-    return Status::System(errno, "cannot write " + path);
-  }
-  return {};
-}
-
 Status SyncPath(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  // The right to add names to a folder does not imply the right to list them.
+  // The umask may have taken the right to read what was made.
   if (!fd && errno == EACCES) return {};
   if (!fd) return Status::System(errno, "cannot open " + path);
-  return Sync(fd.get(), path);
+  return SyncDescriptor(fd.get(), "cannot write " + path);
 }
 
 // A folder with all its contents.
@@ -184,7 +171,10 @@ Status Replacement::Commit() {
           ::fchown(fd_.get(), replaced_->st_uid, replaced_->st_gid) == 0);
       static_cast<void>(::fchmod(fd_.get(), replaced_->st_mode & 07777));
     }
-    if (Status s = Sync(fd_.get(), path_); !s.ok()) return s;
+    if (Status s = SyncDescriptor(fd_.get(), "cannot write " + path_);
+        !s.ok()) {
+      return s;
+    }
     if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
       return Status::System(errno, "cannot replace " + path_);
     }
@@ -197,13 +187,17 @@ Status Replacement::Commit() {
                     RENAME_EXCHANGE) != 0) {
       return Status::System(errno, "cannot replace " + path_);
     }
+    // Before its files go: until then it may still have the name after a loss
+    // of power.
+    const Status named = SyncFolderOf(path_);
     std::error_code ignored;
-    fs::remove_all(temporary_, ignored);
+    if (named.ok()) fs::remove_all(temporary_, ignored);
     done_ = true;
+    return named;
   } else {
     return Status::System(errno, "cannot replace " + path_);
   }
-  return SyncPath(FolderOf(path_));
+  return SyncFolderOf(path_);
 }
 
 Status ReplaceFile(const std::string& path, std::string_view text) {

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "tracefs/base/durable.h"
 #include "tracefs/base/enclosed_folder.h"
 #include "tracefs/base/file_io.h"
 #include "tracefs/base/ownership.h"
@@ -46,38 +47,59 @@ Status WriteDurably(const UniqueFd& fd, std::string_view text,
   return status;
 }
 
-}  // namespace
+Status Taken(const std::string& what) {
+  return Status::System(
+      EEXIST,
+      what + " (keys never replace a file; remove it or choose another name)");
+}
 
-Status CreateSecretFile(int folder, const std::string& name,
-                        const std::string& what, std::string_view text) {
+// Under its own name from the beginning.
+Status CreateNamed(int folder, const std::string& name, const std::string& what,
+                   std::string_view text) {
   const UniqueFd fd(
       ::openat(folder, name.c_str(),
                O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!fd) {
-    if (errno == EEXIST) {
-      return Status::System(EEXIST,
-                            what +
-                                " (keys never replace a file; remove it or "
-                                "choose another name)");
-    }
-    return Status::System(errno, what);
-  }
+  if (!fd) return errno == EEXIST ? Taken(what) : Status::System(errno, what);
   Status status = WriteDurably(fd, text, what);
   if (!status.ok()) ::unlinkat(folder, name.c_str(), 0);
   return status;
 }
 
-Status SealState::Create(const std::string& path, KeySpan root) {
-  std::string text = Text(IdOfKey(root), KeyTreeWriter(root));
-  Status status =
-      CreateSecretFile(AT_FDCWD, path, "sealing state '" + path + "'", text);
-  WipeText(text);
-  return status;
+// Named when it is on the disk. False: its file system cannot, or there is no
+// /proc; nothing was made.
+Result<bool> CreateWhole(const std::string& path, const std::string& what,
+                         std::string_view text) {
+  const UniqueFd fd(::open(FolderOfPath(path).c_str(),
+                           O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+  if (!fd) return false;
+  if (Status s = WriteDurably(fd, text, what); !s.ok()) return s;
+  if (::linkat(AT_FDCWD, ("/proc/self/fd/" + std::to_string(fd.get())).c_str(),
+               AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+    return true;
+  }
+  if (errno == EEXIST) return Taken(what);
+  return false;
 }
 
-std::string SealState::FolderOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  return slash == path.npos ? "." : path.substr(0, slash + 1);
+}  // namespace
+
+Status CreateSecretFile(const std::string& path, const std::string& what,
+                        std::string_view text) {
+  const Result<bool> whole = CreateWhole(path, what, text);
+  if (!whole.ok()) return whole.status();
+  if (!*whole) {
+    if (Status s = CreateNamed(AT_FDCWD, path, what, text); !s.ok()) return s;
+  }
+  Status named = SyncFolderOf(path);
+  if (!named.ok()) ::unlink(path.c_str());
+  return named;
+}
+
+Status SealState::Create(const std::string& path, KeySpan root) {
+  std::string text = Text(IdOfKey(root), KeyTreeWriter(root));
+  Status status = CreateSecretFile(path, "sealing state '" + path + "'", text);
+  WipeText(text);
+  return status;
 }
 
 Result<SealState> SealState::Open(const std::string& path, UniqueFd folder) {
@@ -88,7 +110,7 @@ Result<SealState> SealState::Open(const std::string& path, UniqueFd folder) {
   state.folder_ = std::move(folder);
   if (!state.folder_) {
     UniqueFd fd(
-        ::open(FolderOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        ::open(FolderOfPath(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!fd) return Status::System(errno, state.what());
     const UniqueFd enclosed = EncloseFolder(std::move(fd));
     // That one cannot be synced.
@@ -183,7 +205,7 @@ Result<SealState::Epoch> SealState::Take() {
   std::string text = Text(contents->verify_id, contents->keys);
   const std::string next = '.' + name_ + ".next";
   ::unlinkat(folder_.get(), next.c_str(), 0);  // left by a crash
-  Status status = CreateSecretFile(folder_.get(), next, what(), text);
+  Status status = CreateNamed(folder_.get(), next, what(), text);
   WipeText(text);
   if (!status.ok()) return status;
   if (::renameat(folder_.get(), next.c_str(), folder_.get(), name_.c_str()) !=

@@ -27,7 +27,6 @@ class SealState {
   // that folder later does not matter. Takes nothing. `folder`: that folder,
   // where somebody else has opened it, to read.
   static Result<SealState> Open(const std::string& path, UniqueFd folder = {});
-  static std::string FolderOf(const std::string& path);
 
   // Takes the next epoch. When this returns, its key is on disk no more.
   // Several processes may share a state; each gets epochs of its own.
@@ -53,9 +52,10 @@ class SealState {
   UniqueFd folder_;
 };
 
-// Writes a file that must not exist yet, mode 0600, and makes it durable.
-// `folder` may be AT_FDCWD.
-Status CreateSecretFile(int folder, const std::string& name,
-                        const std::string& what, std::string_view text);
+// Writes a file that must not exist yet, mode 0600, and makes it durable, with
+// its name. It has its name when it is whole, where the file system can do that
+// (O_TMPFILE).
+Status CreateSecretFile(const std::string& path, const std::string& what,
+                        std::string_view text);
 
 }  // namespace tracefs

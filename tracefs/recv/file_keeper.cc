@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "tracefs/base/durable.h"
 #include "tracefs/base/enclosed_folder.h"
 #include "tracefs/base/event_fd.h"
 #include "tracefs/base/notice.h"
@@ -79,7 +80,11 @@ class FileKeeper final : public Keeper {
           error, "directory '" + options_.directory + "' for " + who +
                      " (give it to them, or choose another one with --user)");
     }
-    Status s = retention_.Start();
+    // Names of files that the last receiver made and was killed over: what is
+    // added to them is acknowledged.
+    Status s =
+        SyncFolder(directory_.get(), "directory '" + options_.directory + "'");
+    if (s.ok()) s = retention_.Start();
     if (s.ok()) {
       s = StartThread(
           "tracefs-disk", [this] { SyncFiles(); }, &sync_thread_);

@@ -136,7 +136,9 @@ Status StoredTrace::KeepRest(uint64_t from, uint64_t to) const {
       }
       at += n;
     }
-    if (::fsync(rest.get()) != 0) return Quote(errno);
+    if (::fsync(rest.get()) != 0 || ::fsync(directory_) != 0) {
+      return Quote(errno);
+    }
     std::fprintf(stderr,
                  "tracefs-recv: '%s' is damaged from byte %llu on: what "
                  "follows is now in '%s'\n",
@@ -158,7 +160,8 @@ Status StoredTrace::Append(ByteSpan bytes, size_t whole, uint64_t next) {
       return s;
     }
     end_ = written_ = preamble_.size();
-    ::fsync(directory_);
+    // Before any of it is acknowledged.
+    if (::fsync(directory_) != 0) return Quote(errno);
   }
   if (Status s = WriteAllAt(fd_.get(), bytes, written_, what_); !s.ok()) {
     return s;

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "tracefs/base/durable.h"
 #include "tracefs/base/file_io.h"
 #include "tracefs/base/printable.h"
 #include "tracefs/base/replacement.h"
@@ -101,7 +102,9 @@ Status WriteTaken(const std::string& path, const TakenConfig& taken) {
   for (size_t slash = path.find('/', 1); slash != std::string::npos;
        slash = path.find('/', slash + 1)) {
     const std::string folder = path.substr(0, slash);
-    if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) {
+    if (::mkdir(folder.c_str(), 0755) == 0) {
+      if (Status s = SyncFolderOf(folder); !s.ok()) return s;
+    } else if (errno != EEXIST) {
       return Status::System(errno, folder);
     }
   }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "tracefs/base/durable.h"
 #include "tracefs/base/file_io.h"
 #include "tracefs/format/frame.h"
 #include "tracefs/recv/fleet/places.h"
@@ -176,7 +177,19 @@ Status DayFiles::Open(const std::string& day, const std::string& name,
     }
   }
   file->end = preamble_.size();
-  return Status::Ok();
+  return SyncFound(*file, path);
+}
+
+// What is there counts as stored, although who wrote it may have been killed
+// before it was durable.
+Status DayFiles::SyncFound(const File& file, const std::string& path) const {
+  if (::fdatasync(file.fd.get()) != 0) return Status::System(errno, path);
+  const UniqueFd day(::openat(folder_.fd(),
+                              (std::string(kDayPrefix) + file.day).c_str(),
+                              O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!day) return Status::System(errno, path);
+  const Status named = SyncFolder(day.get(), path);
+  return named.ok() ? SyncFolder(folder_.fd(), path) : named;
 }
 
 void DayFiles::Take(const FrameHeader& header, ByteSpan mark, bool late,
@@ -281,7 +294,7 @@ Status DayFiles::Begin(const std::string& day, uint64_t sequence, File* file) {
   if (Status s = WriteAllAt(made.fd.get(), AsBytes(bytes), 0, name); !s.ok()) {
     return s;
   }
-  ::fsync(folder->get());
+  if (Status s = SyncFolder(folder->get(), name); !s.ok()) return s;
   // Its link: of all frames that are there.
   made.end = bytes.size();
   uint64_t at = preamble_.size();
@@ -358,8 +371,10 @@ Status DayFiles::AppendLate(const std::string& day, uint64_t sequence,
 }
 
 Status DayFiles::Sync() {
-  if (any_ && ::fdatasync(last_.fd.get()) != 0) {
-    return Status::System(errno, name_);
+  for (const File* file : {&last_, &late_}) {
+    if (file->fd.valid() && ::fdatasync(file->fd.get()) != 0) {
+      return Status::System(errno, name_);
+    }
   }
   return Status::Ok();
 }

@@ -56,6 +56,7 @@ class DayFiles {
   Status OpenAll();
   void ReadKeptHead();
   Status Open(const std::string& day, const std::string& name, File* file);
+  Status SyncFound(const File& file, const std::string& path) const;
   // Reads on to the last whole frame, and cuts off what is behind.
   Status ReadOn(File* file, bool late);
   void Take(const format::FrameHeader& header, ByteSpan mark, bool late,

@@ -194,7 +194,10 @@ Status Finish(int day, const TableName& merged) {
     }
   }
   const std::string hidden = std::string(kMergedPrefix) + name;
-  if (::renameat(day, hidden.c_str(), day, name.c_str()) != 0 ||
+  // They are gone for good before it can be seen: one that came back beside it
+  // would be there twice, and no turn would find out.
+  if (::fsync(day) != 0 ||
+      ::renameat(day, hidden.c_str(), day, name.c_str()) != 0 ||
       ::fsync(day) != 0) {
     return Status::System(errno, "'" + name + "'");
   }
@@ -221,6 +224,8 @@ Status FinishLeft(const HostFolder& folder, int day) {
   if (left.empty()) return Status::Ok();
   const HostFolder::Lock lock(folder);
   if (!lock.status().ok()) return lock.status();
+  // The hidden names before those go that they stand for.
+  if (::fsync(day) != 0) return Status::System(errno, "a day");
   for (const std::string& text : left) {
     const auto name =
         TableName::Parse(std::string_view(text).substr(kMergedPrefix.size()));

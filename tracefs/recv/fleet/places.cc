@@ -10,23 +10,24 @@
 #include <cstdio>
 
 #include "tracefs/base/bytes.h"
+#include "tracefs/base/durable.h"
 #include "tracefs/base/file_io.h"
 
 namespace tracefs {
 
 Result<UniqueFd> OpenOrMakeFolder(int parent, const std::string& name) {
   constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  const std::string what = "folder '" + name + "'";
   UniqueFd folder(::openat(parent, name.c_str(), kFlags));
-  if (folder || errno != ENOENT) {
-    if (!folder) return Status::System(errno, "folder '" + name + "'");
-    return folder;
+  if (!folder && errno == ENOENT) {
+    if (::mkdirat(parent, name.c_str(), 0700) != 0 && errno != EEXIST) {
+      return Status::System(errno, what);
+    }
+    folder.Reset(::openat(parent, name.c_str(), kFlags));
   }
-  if (::mkdirat(parent, name.c_str(), 0700) != 0 && errno != EEXIST) {
-    return Status::System(errno, "folder '" + name + "'");
-  }
-  ::fsync(parent);
-  folder.Reset(::openat(parent, name.c_str(), kFlags));
-  if (!folder) return Status::System(errno, "folder '" + name + "'");
+  if (!folder) return Status::System(errno, what);
+  // Also if it was there: who made it may not have come to this.
+  if (Status s = SyncFolder(parent, what); !s.ok()) return s;
   return folder;
 }
 

@@ -13,16 +13,11 @@
 #include <climits>
 #include <cstdlib>
 
+#include "tracefs/base/durable.h"
 #include "tracefs/base/file_io.h"
 
 namespace tracefs::anonymize {
 namespace {
-
-std::string FolderOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
 
 constexpr mode_t kMode = 0644;  // before the umask: it is meant to be shared
 
@@ -84,8 +79,8 @@ Result<OutputFile> OutputFile::Create(const std::string& path) {
                            " exists and is not replaced; remove it or choose "
                            "another name");
   }
-  file.fd_.Reset(
-      ::open(FolderOf(path).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, kMode));
+  file.fd_.Reset(::open(FolderOfPath(path).c_str(),
+                        O_TMPFILE | O_WRONLY | O_CLOEXEC, kMode));
   if (file.fd_) return file;
   if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) {
     return Status::System(errno, path);
@@ -127,7 +122,7 @@ Status OutputFile::Commit() {
   if (rc != 0) return Status::System(errno, path_);
   KeepAtEnd(temporary_);
   done_ = true;
-  return Status::Ok();
+  return SyncFolderOf(path_);
 }
 
 }  // namespace tracefs::anonymize

@@ -15,6 +15,7 @@
 #include "filters/input/filter.h"
 #include "filters/input/name_service.h"
 #include "filters/input/name_table.h"
+#include "tracefs/base/durable.h"
 #include "tracefs/base/enclosed_folder.h"
 #include "tracefs/base/file_io.h"
 #include "tracefs/base/log_socket.h"
@@ -128,7 +129,7 @@ Status NewFiles::Make(const std::string& path, bool sync, bool readable) {
                                     : ""));
   }
   files_.push_back({path, std::move(fd)});
-  return Status::Ok();
+  return sync ? SyncFolderOf(path) : Status::Ok();
 }
 
 Status NewFiles::OpenFolderOf(const std::string& path) {
@@ -162,7 +163,7 @@ Status NewFiles::OpenToRead(const std::string& path) {
 
 Status NewFiles::OpenToAppend(const std::string& path) {
   UniqueFd fd(::open(path.c_str(),
-                     O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK |
+                     O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK |
                          O_CLOEXEC | O_NOCTTY,
                      0600));
   if (!fd) return Status::System(errno, "anchor file '" + path + "'");

@@ -92,8 +92,8 @@ Status DeriveKeyFile(const CommandLine& given,
   text += " (tracefs-anon --reveal)\n";
   text.reserve(text.size() + line->size() + 1);  // no copy stays behind
   text += *line + '\n';
-  Status status = CreateSecretFile(AT_FDCWD, options->file,
-                                   "key file '" + options->file + "'", text);
+  Status status =
+      CreateSecretFile(options->file, "key file '" + options->file + "'", text);
   for (std::string* s : {&text, &*line}) {
     Wipe(std::as_writable_bytes(std::span(*s)));
   }

@@ -84,8 +84,7 @@ Status WriteKey(const std::string& path, const char* comment, KeyKind kind,
   std::string line = KeyLine(kind, key);
   text += line;
   text += '\n';
-  Status status =
-      CreateSecretFile(AT_FDCWD, path, "key file '" + path + "'", text);
+  Status status = CreateSecretFile(path, "key file '" + path + "'", text);
   for (std::string* s : {&text, &line}) {
     Wipe(std::as_writable_bytes(std::span(*s)));
   }
