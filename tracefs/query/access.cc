@@ -26,7 +26,7 @@ class Access final : public Analysis {
           Steps& sums = steps_[static_cast<size_t>(transfer.way)]
                               [static_cast<size_t>(step)];
           ++sums.ops;
-          sums.bytes += transfer.bytes;
+          sums.bytes = tally::AddTo(sums.bytes, transfer.bytes);
         },
         [this](const Files::Ways& ways) { Close(ways); });
   }
@@ -54,7 +54,7 @@ class Access final : public Analysis {
       Steps all;
       for (const Steps& sums : steps_[w]) {
         all.ops += sums.ops;
-        all.bytes += sums.bytes;
+        all.bytes = tally::AddTo(all.bytes, sums.bytes);
       }
       for (size_t i = 0; i < tally::kAccessSteps; ++i) {
         const Steps& sums = steps_[w][i];
@@ -98,7 +98,7 @@ class Access final : public Analysis {
       Opens& sums = opens_[w][static_cast<size_t>(way.pattern())];
       ++sums.opens;
       sums.ops += way.count();
-      sums.bytes += way.bytes();
+      sums.bytes = tally::AddTo(sums.bytes, way.bytes());
       sums.longest = std::max(sums.longest, way.longest_run());
       sums.runs.Add(way.longest_run());
     }

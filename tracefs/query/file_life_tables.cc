@@ -260,7 +260,7 @@ class DoubleWrites final : public LifeAnalysis {
     }
     Born& sums = found_[key];
     sums.times += times;
-    sums.bytes += bytes;
+    sums.bytes = tally::AddTo(sums.bytes, bytes);
     if (sums.writers.find(writers) == std::string::npos) {
       sums.writers += (sums.writers.empty() ? "" : " ") + writers;
     }

@@ -7,6 +7,7 @@
 
 #include "tracefs/format/file_paths.h"
 #include "tracefs/query/analysis.h"
+#include "tracefs/tally/histogram.h"
 
 namespace tracefs::query {
 
@@ -194,7 +195,8 @@ void FileLives::Use(FileLife& life, const Record& record,
   const auto pid = static_cast<uint32_t>(NumberOr0(record.event, Field::kPid));
   const bool write = transfer.writes();
   (write ? life.writes : life.reads) += 1;
-  (write ? life.written : life.read) += transfer.bytes;
+  uint64_t& moved = write ? life.written : life.read;
+  moved = tally::AddTo(moved, transfer.bytes);
   (write ? life.writers : life.readers).Add(pid, record.Text(Field::kComm));
   if (life.used) {
     const auto order =

@@ -44,7 +44,7 @@ class Summary final : public Analysis {
     }
     if (record.time_resolution_ns == 0) return;
     first_ns_ = std::min(first_ns_, record.real_ns);
-    last_ns_ = std::max(last_ns_, record.real_ns + sums.time_ns);
+    last_ns_ = std::max(last_ns_, tally::AddTo(record.real_ns, sums.time_ns));
     // Changes of the clock, as records come in order of the monotonic one.
     if (record.real_ns < previous_ns_) ++back_;
     previous_ns_ = record.real_ns;
@@ -57,7 +57,10 @@ class Summary final : public Analysis {
       table.rows.push_back({Value::Text(what), Value::Text(value)});
     };
     const auto of = [](uint64_t part, uint64_t whole) {
-      const uint64_t mille = whole == 0 ? 0 : part * 1000 / whole;
+      // The largest numbers have no room for three more digits.
+      const uint64_t mille = whole == 0                 ? 0
+                             : part > UINT64_MAX / 1000 ? part / (whole / 1000)
+                                                        : part * 1000 / whole;
       return std::to_string(part) + " (" + std::to_string(mille / 10) + "." +
              std::to_string(mille % 10) + "%)";
     };

@@ -30,7 +30,7 @@ class Rate {
       bytes_ = 0;
     }
     ++count_;
-    bytes_ += bytes;
+    bytes_ = tally::AddTo(bytes_, bytes);
   }
 
   Row Finish(uint64_t begin_ns, uint64_t all) {

@@ -4,6 +4,7 @@
 #include "tracefs/format/block_decoder.h"
 #include "tracefs/query/analyses.h"
 #include "tracefs/query/table_text.h"
+#include "tracefs/tally/histogram.h"
 #include "tracefs/text/flag_names.h"
 
 namespace tracefs::query {
@@ -18,7 +19,7 @@ class Slowest final : public Analysis {
     if (!HasRun(record) || !event.Has(Field::kLatency)) return;
     ++count_;
     const uint64_t latency = event.Get(Field::kLatency);
-    total_ns_ += latency;
+    total_ns_ = tally::AddTo(total_ns_, latency);
     // Of equals the first ones stay.
     if (kept_.size() == most_) {
       if (latency <= kept_.front().latency_ns) return;
@@ -52,7 +53,7 @@ class Slowest final : public Analysis {
                      {"path"}};
     uint64_t shown_ns = 0;
     for (const Kept& op : kept_) {
-      shown_ns += op.latency_ns;
+      shown_ns = tally::AddTo(shown_ns, op.latency_ns);
       table.rows.push_back(
           {op.timed ? Value::Number(op.time_ns) : Value(),
            Value::Number(op.latency_ns), Value::Text(OpName(op.op)),

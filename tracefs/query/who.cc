@@ -12,7 +12,7 @@
 #include "tracefs/query/file_identities.h"
 #include "tracefs/reader/trace_limits.h"
 #include "tracefs/reader/trace_place.h"
-#include "tracefs/tally/transfer.h"
+#include "tracefs/tally/sums.h"
 #include "tracefs/text/escape.h"
 #include "tracefs/text/flag_names.h"
 
@@ -223,7 +223,8 @@ void Place::Add(const format::Record& record, uint64_t number,
   User second = user;
   for (const tally::Transfer& transfer : tally::TransfersOf(event)) {
     User& to = transfer.end == tally::End::kFile ? user : second;
-    (transfer.reads() ? to.read : to.written) += transfer.bytes;
+    uint64_t& moved = transfer.reads() ? to.read : to.written;
+    moved = tally::AddTo(moved, transfer.bytes);
   }
   WhoStep step = {.number = number, .row = {}};
   if (Changes(event)) {

@@ -112,7 +112,7 @@ void Activity::EndInterval(uint32_t source, uint64_t ns) {
     all_.At(key).Add(counts);
     past.count += counts.count;
     past.errors += counts.errors;
-    past.bytes += counts.bytes;
+    past.bytes = tally::AddTo(past.bytes, counts.bytes);
     counts.durations.ForEach([&](uint16_t bucket, uint64_t count) {
       const uint64_t low = tally::HistogramLow(bucket);
       past.octaves[static_cast<size_t>(std::bit_width(low))] += count;

@@ -71,7 +71,7 @@ void CountAggregate(const format::AggregateRecord& record, uint32_t source,
   ActivityCounts& counts = activity->At(key);
   if (record.count == 0) {
     // Only what was written to it (aggregate driver).
-    counts.second += record.bytes.value_or(0);
+    counts.second = tally::AddTo(counts.second, record.bytes.value_or(0));
     return;
   }
   counts.TimedSums::Add(format::SumsOf(record));

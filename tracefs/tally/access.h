@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tracefs/event/event.h"
+#include "tracefs/tally/histogram.h"
 #include "tracefs/tally/transfer.h"
 
 namespace tracefs::tally {
@@ -57,11 +58,11 @@ class AccessRun {
     if (count_ > 0) distance_ = distance;
     const bool consecutive = step == AccessStep::kConsecutive;
     if (consecutive) ++consecutive_;
-    run_bytes_ = consecutive ? run_bytes_ + size : size;
+    run_bytes_ = consecutive ? AddTo(run_bytes_, size) : size;
     longest_run_ = std::max(longest_run_, run_bytes_);
     begin_ = offset;
     ++count_;
-    bytes_ += size;
+    bytes_ = AddTo(bytes_, size);
     return step;
   }
 
