@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "tracefs/query/analyses.h"
+#include "tracefs/tally/histogram.h"
 
 namespace tracefs::query {
 namespace {
@@ -64,7 +65,8 @@ class Queueing final : public Analysis {
         record.time_resolution_ns == 0) {
       return;
     }
-    const uint64_t end = record.real_ns + event.Get(Field::kLatency);
+    const uint64_t end =
+        tally::AddTo(record.real_ns, event.Get(Field::kLatency));
     all_.Take(record.real_ns, end);
     const auto pid = static_cast<uint32_t>(NumberOr0(event, Field::kPid));
     if (processes_.size() >= kMostQueueing && !processes_.contains(pid)) {

@@ -285,6 +285,36 @@ TEST(RatesTest, Malicious_BytesStopAtTheTop) {
   EXPECT_EQ(rows.at(std::to_string(100 * kMs))[8].number, UINT64_MAX);
 }
 
+TEST(QueueingTest, TimesByDepthAreThoseOfASweep) {
+  std::mt19937_64 random(13);
+  std::vector<Told> all = RandomWork(2000, random);
+  all.push_back({.since_ns = all.back().since_ns, .ns = 0});
+  // What changes the depth, and by how much.
+  std::map<uint64_t, int64_t> changes;
+  for (const Told& told : all) {
+    if (told.before) continue;
+    ++changes[told.since_ns];
+    --changes[told.since_ns + told.ns];
+  }
+  std::map<std::string, uint64_t> model;
+  uint64_t busy = 0;
+  int64_t depth = 0;
+  for (auto at = changes.begin(); std::next(at) != changes.end(); ++at) {
+    depth += at->second;
+    if (depth == 0) continue;
+    model[std::to_string(depth)] += std::next(at)->first - at->first;
+    busy += std::next(at)->first - at->first;
+  }
+  std::map<std::string, uint64_t> found;
+  for (const auto& [key, row] : Analyse("queueing", all)) {
+    found[key] = row[1].number;
+    EXPECT_DOUBLE_EQ(row[2].share, static_cast<double>(row[1].number) /
+                                       static_cast<double>(busy));
+  }
+  EXPECT_EQ(found, model);
+  EXPECT_GT(found.size(), 5u);
+}
+
 TEST(SummaryTest, SharesAreOfTheWholeAlsoNearTheTop) {
   // A quarter of the time is on metadata, more than fits with three digits.
   const uint64_t quarter = UINT64_MAX / 4;
