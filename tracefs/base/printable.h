@@ -28,11 +28,11 @@ bool IsHidden(uint32_t code_point);
 // Characters that look like a blank.
 bool IsBlank(uint32_t code_point);
 
-// `text` on one line: what is hidden and bytes that are not UTF-8 as \n, \t or
-// \xNN; all else, backslashes too, as it is. To do it twice changes nothing.
+// `text` on one line: hidden characters and bytes that are not UTF-8 as \n, \t
+// or \xNN; everything else, including backslashes, unchanged. Idempotent.
 std::string Printable(std::string_view text);
 
-// JSON text with what is hidden in its strings as \uXXXX; the same document.
+// JSON text with hidden characters in its strings as \uXXXX; the same document.
 std::string JsonWithoutHidden(std::string json);
 
 }  // namespace tracefs

@@ -38,9 +38,9 @@ Status StatusOf(const Json& error) {
   return Status::SystemSaid(known ? number->get<int>() : 0, message);
 }
 
-// Beyond what any answer holds: what turns a document into text again, or takes
-// it apart, does so level by level on the stack, and each value takes many
-// times the bytes of its text.
+// More than any answer holds: converting a document to text, or destroying it,
+// recurses level by level on the stack, and each value takes many times the
+// bytes of its text.
 bool IsTooIntricate(std::string_view json) {
   constexpr int kMostLevels = 32;
   constexpr size_t kMostValues = size_t{1} << 19;

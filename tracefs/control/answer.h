@@ -16,8 +16,9 @@ std::string OkLine(std::optional<uint64_t> id, std::string_view result);
 // line end.
 std::string ErrorLine(std::optional<uint64_t> id, const Status& error);
 
-// JSON that another wrote, on one line, and without what a terminal would obey.
-// kCorrupt if it is none, or nests deeper or has more values than any answer.
+// JSON from a peer, on one line, and without characters that a terminal would
+// obey. kCorrupt if it is not JSON, or nests deeper or has more values than any
+// answer.
 Result<std::string> PrintableJson(std::string_view text);
 
 // An answer, as the client sees it: printable as it is.

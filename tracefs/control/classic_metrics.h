@@ -8,8 +8,8 @@
 
 namespace tracefs {
 
-// Of a page as OpenMetricsPage makes it: the same samples in the same order,
-// under families that are called as their samples are.
+// Converts a page made by OpenMetricsPage: the same samples in the same order,
+// in families named like their samples.
 std::string ClassicMetrics(std::string_view open_metrics);
 
 }  // namespace tracefs

@@ -33,7 +33,7 @@ Status NoAnswer(int error) {
   return Status::System(error, "talking to the mount");
 }
 
-// What is at the other end of a mount of another user is that user's.
+// The other end of another user's mount is that user's program.
 Status NotOwn(const std::string& path, const MountIdentity& mount) {
   if (::geteuid() != 0) {
     return Status::SystemSaid(
@@ -120,7 +120,7 @@ Result<ControlClient> ControlClient::Connect(const std::string& path,
   }
 }
 
-// However slowly the other end takes or gives: until `deadline`, and no longer.
+// However slow the other end is: until `deadline`, and no longer.
 Status ControlClient::Wait(short events, Clock::time_point deadline) const {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(
@@ -153,7 +153,7 @@ Status ControlClient::Send(std::string_view text, std::span<const int> files,
   return Status::Ok();
 }
 
-// Takes no byte of what follows the line: that may be a stream.
+// Takes no byte after the line: a stream may follow.
 Result<std::string> ControlClient::ReadLine(Clock::time_point deadline) const {
   std::string line;
   std::array<char, 65536> buffer;

@@ -16,9 +16,9 @@ namespace tracefs {
 class ControlClient {
  public:
   // The mount at `path`, which must be one of this process's effective user:
-  // who answers for the mount of another is that user's program. Refuses a
+  // the mount of another user is served by that user's program. Refuses a
   // socket whose listener is neither root nor the user who mounted it. kSystem
-  // with the next step where it cannot be reached.
+  // with the next step if it cannot be reached.
   static Result<ControlClient> Connect(const std::string& path,
                                        std::chrono::seconds patience);
   // The socket itself; for tests.
@@ -28,17 +28,17 @@ class ControlClient {
 
   // Sends one request (a JSON object, without a line end) with descriptors,
   // and waits for its answer, at most `patience` in all: the result's JSON, or
-  // the error that the mount answered. Either is bounded, and printable as it
-  // is; it is the word of the other end all the same.
+  // the error that the mount answered. Either is bounded and printable; it is
+  // nevertheless only the claim of the other end.
   Result<std::string> Call(std::string_view request,
                            std::span<const int> files = {});
 
-  // After a call that is followed by a stream: the stream. Reads wait as long
-  // as it takes.
+  // After a call that is followed by a stream: the stream. Reads wait
+  // indefinitely.
   UniqueFd TakeStream();
 
   // The process that listens at the socket, to wait for its end: a pidfd, or
-  // nothing where that cannot be had.
+  // nothing if that is impossible.
   UniqueFd ServerPidfd() const;
 
   const MountIdentity& mount() const { return mount_; }

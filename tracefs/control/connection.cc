@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kReceiveBytes = 64 * 1024;
 constexpr size_t kStreamBytes = 256 * 1024;
-// Sent to one client before the others get their turn.
+// Sent to one client before others get their turn.
 constexpr size_t kTurnBytes = size_t{1} << 20;
 
 }  // namespace
@@ -26,8 +26,8 @@ Connection::Connection(UniqueFd fd, uint64_t serial,
 
 short Connection::Events() const {
   short events = 0;
-  // One request at a time: what else the client sends waits in its socket. Of
-  // a client that follows a stream only the end is of interest.
+  // One request at a time: anything else the client sends waits in its socket.
+  // From a client that follows a stream, only the end matters.
   const bool wants_input = stream_ != nullptr || (!busy_ && out_.empty());
   if (!closing_ && !input_ended_ && wants_input) events |= POLLIN;
   if (!out_.empty()) events |= POLLOUT;
@@ -59,10 +59,10 @@ bool Connection::Receive(uint64_t now) {
   }
   if (n == 0) {
     input_ended_ = true;
-    return stream_ == nullptr;  // a client that follows one has had enough
+    return stream_ == nullptr;  // a client that follows one has left
   }
   active_at_ = now;
-  if (stream_ != nullptr) return true;  // nobody asked; nobody reads it
+  if (stream_ != nullptr) return true;  // not requested, and not read
   if (in_.empty()) request_at_ = now;
   in_ += AsText(ByteSpan(buffer).first(static_cast<size_t>(n)));
   return true;
@@ -79,7 +79,7 @@ bool Connection::TakeLine(std::string* line, std::vector<UniqueFd>* files) {
   line->assign(in_, 0, end);
   in_.erase(0, end + 1);
   scanned_ = 0;
-  // What follows has not begun to wait before now.
+  // The rest starts waiting only now.
   request_at_ = in_.empty() ? 0 : active_at_;
   if (in_.empty()) in_.shrink_to_fit();
   *files = std::move(files_);
@@ -106,8 +106,8 @@ bool Connection::Transmit(uint64_t now) {
       out_.clear();
       sent_ = 0;
       if (stream_ == nullptr || closing_) return true;
-      // Asked first: what is put into the stream after the last Take and
-      // before its end must not be missed.
+      // Asked first: data put into the stream after the last Take and before
+      // its end must not be missed.
       const bool ended = stream_->ended();
       out_ = stream_->Take(kStreamBytes);
       if (out_.empty()) {

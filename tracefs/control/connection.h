@@ -20,7 +20,7 @@ struct ConnectionLimits {
   uint64_t half_sent_ns = 10'000'000'000;
   // Without any request.
   uint64_t idle_ns = 60'000'000'000;
-  // With an answer, or a stream, that the client does not take.
+  // With an answer, or a stream, that the client does not read.
   uint64_t stalled_ns = 60'000'000'000;
 };
 
@@ -41,7 +41,7 @@ class Connection {
   bool idle() const { return !busy_ && out_.empty() && stream_ == nullptr; }
   uint64_t last_activity() const { return active_at_; }
 
-  // Takes what has arrived. False if the client is gone.
+  // Reads what has arrived. False if the client is gone.
   bool Receive(uint64_t now);
   // Takes the next line, without its end, and the descriptors that came with
   // it, if there is one and the connection is idle; it is busy then.
@@ -50,15 +50,14 @@ class Connection {
   // was taken already.
   std::string_view TakeViolation() { return std::exchange(violation_, {}); }
 
-  // Puts a line, with its end, into the way out; the connection is no longer
-  // busy.
+  // Queues a line, with its end, for output; the connection is no longer busy.
   void Answer(std::string_view line, uint64_t now);
   // What follows the answer, until it ends; the connection is closed then.
   void Follow(std::shared_ptr<ControlStream> stream);
   std::shared_ptr<ControlStream> TakeStream() { return std::move(stream_); }
   // Sends what can be sent now. False if the client is gone.
   bool Transmit(uint64_t now);
-  // The rest of the way out is sent, and the connection ends.
+  // Sends the rest of the output, and ends the connection.
   void CloseAfterAnswer() { closing_ = true; }
   // It ends now.
   void Close() { closed_ = true; }

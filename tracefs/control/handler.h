@@ -12,14 +12,14 @@
 
 namespace tracefs {
 
-// Bytes that follow an answer, until one side has enough: a trace.
+// Bytes that follow an answer, until one side ends it: a trace.
 class ControlStream {
  public:
   // Ends what feeds it. May block; not called by the server's poll thread.
   virtual ~ControlStream() = default;
   // At most `max` of the next bytes; empty if there are none now. Never blocks.
   virtual std::string Take(size_t max) = 0;
-  // No more will come after what Take has still to give.
+  // No more will come after what Take still returns.
   virtual bool ended() const = 0;
   // `wake` is called, from any thread, when there is more. Called once, before
   // the rest.
@@ -39,8 +39,8 @@ class ControlHandler {
  public:
   virtual ~ControlHandler() = default;
   // Whether the command never waits, neither for outputs nor for other
-  // commands. Such are answered by the thread that serves all connections; all
-  // others by one other thread, one after the other.
+  // commands. Such requests are answered by the thread that serves all
+  // connections; all others by one other thread, one after another.
   virtual bool IsQuick(std::string_view command) const = 0;
   virtual ControlAnswer Handle(ControlRequest& request) = 0;
 };

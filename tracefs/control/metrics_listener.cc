@@ -36,7 +36,7 @@ UniqueFd MakeSocket(int family) {
       ::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-// A socket file of ours that nobody listens at any more.
+// A socket file of ours without a listener.
 bool IsLeftover(const sockaddr_un& address) {
   const UniqueFd there(
       ::open(address.sun_path, O_PATH | O_NOFOLLOW | O_CLOEXEC));
@@ -68,7 +68,7 @@ Status ShareWith(gid_t group, const std::string& path) {
   const UniqueFd there(::open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   const std::string what = "--metrics unix:" + path;
   if (!there) return Status::System(errno, what);
-  // Somebody who can write to the directory may have exchanged it.
+  // A user who can write to the directory may have exchanged it.
   if (Status s = CheckOwnership(there.get(),
                                 {.type = S_IFSOCK, .one_name = true}, what);
       !s.ok()) {

@@ -21,7 +21,7 @@ constexpr char kOpenMetricsType[] =
     "application/openmetrics-text; version=1.0.0; charset=utf-8";
 constexpr char kClassicType[] = "text/plain; version=0.0.4; charset=utf-8";
 
-// Who does not ask for OpenMetrics may know the format before it only.
+// A client that does not ask for OpenMetrics may know only the older format.
 bool AsksForOpenMetrics(MHD_Connection* connection) {
   const char* const accepted = MHD_lookup_connection_value(
       connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
@@ -74,7 +74,7 @@ MHD_Result Answer(void* server, MHD_Connection* connection, const char* url,
                        kClassicType);
 }
 
-// What libmicrohttpd has to say is about clients: it would fill somebody's log.
+// libmicrohttpd's messages are about clients and would fill the log.
 void Silence(void*, const char*, va_list) {}
 
 }  // namespace

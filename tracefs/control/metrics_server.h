@@ -1,9 +1,9 @@
-// MetricsServer: serves one text, made anew for each request, over HTTP: what
-// Prometheus and its like collect (docs/metrics.md). And whether all is well.
+// MetricsServer: serves one text, made for each request, over HTTP: what
+// Prometheus and the like collect (docs/metrics.md). And whether all is well.
 //
-// The HTTP is libmicrohttpd's, in one thread of its own. A client can hold one
-// of a bounded number of connections for a few seconds, and no more: headers
-// are bounded, bodies and other methods refused.
+// The HTTP is libmicrohttpd's, in one thread of its own. A client can only hold
+// one of a bounded number of connections for a few seconds: headers are
+// bounded, bodies and other methods refused.
 #pragma once
 
 #include <functional>
@@ -28,8 +28,8 @@ class MetricsServer {
   static bool Available();
 
   // Listens at HOST:PORT, [HOST]:PORT or unix:PATH (made with mode 0600, or
-  // 0660 and a group if one is named; a leftover of ours that nobody listens at
-  // is replaced). Before a sandbox closes in. kInvalid for an address of
+  // 0660 and a group if one is named; a leftover of ours without a listener is
+  // replaced). Before the sandbox is entered. kInvalid for an address of
   // another form, kSystem if it is taken.
   static Result<std::unique_ptr<MetricsServer>> Open(const std::string& address,
                                                      const std::string& group);
@@ -37,10 +37,10 @@ class MetricsServer {
   MetricsServer(const MetricsServer&) = delete;
   MetricsServer& operator=(const MetricsServer&) = delete;
 
-  // Begins to answer GET /metrics with what `text` returns, OpenMetrics, or, to
-  // who does not accept that, the format before it; in a thread of its own.
-  // `text` is used until Stop returns. With `health`, GET /health is answered
-  // by 200, or 503 and why not.
+  // Begins to answer GET /metrics with what `text` returns, OpenMetrics, or,
+  // for clients that do not accept that, the older format; in a thread of its
+  // own. `text` is used until Stop returns. With `health`, GET /health is
+  // answered by 200, or 503 and the reason.
   Status Start(std::function<std::string()> text,
                std::function<Status()> health = {});
   void Stop();

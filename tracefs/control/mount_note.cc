@@ -27,7 +27,7 @@ std::vector<std::string> NoteDirectories(uid_t owner) {
   return EveryControlDirectory(owner);
 }
 
-// Nothing if it is not there or may be another user's.
+// Nothing if it is missing or may be another user's.
 std::optional<std::string> TextIn(const std::string& directory,
                                   const MountIdentity& mount) {
   const Result<UniqueFd> folder =

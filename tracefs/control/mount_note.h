@@ -1,8 +1,8 @@
 // MountNote: the config that a mount was made with. tracefs-mount writes it
-// down before it shuts itself in, where the daemon of root's mount cannot write
-// then; so that `tracefs-ctl MNT reload` need not ask the daemon what to read.
-// An ordinary user's daemon may do what its user may: his notes lie beside his
-// sockets.
+// before entering the sandbox, to a place where the daemon of root's mount
+// cannot write; so that `tracefs-ctl MNT reload` need not ask the daemon what
+// to read. An ordinary user's daemon may do what its user may: such notes lie
+// beside the sockets.
 #pragma once
 
 #include <string>
@@ -32,12 +32,12 @@ Result<MountNote> ParseMountNote(std::string_view text,
 // covers it. `control`: where its socket lies.
 Result<UniqueFd> OpenNoteFolder(const ControlFolder& control,
                                 const std::string& mount_point);
-// Replaces what another mount left there under the same device number.
+// Replaces a note that another mount left there under the same device number.
 Status WriteMountNote(int folder, const MountIdentity& mount,
                       const std::string& mount_point, const MountNote& note);
 
-// kInvalid, with what to pass instead, if there is none that its owner, or
-// root, wrote for this mount.
+// kInvalid, with what to pass instead, if there is none written by its owner,
+// or root, for this mount.
 Result<MountNote> ReadMountNote(const MountIdentity& mount);
 
 }  // namespace tracefs

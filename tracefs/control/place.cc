@@ -84,8 +84,8 @@ std::string DeviceText(const MountIdentity& mount) {
 Result<MountIdentity> IdentifyMount(const std::string& path) {
   const UniqueFd fd(::open(path.c_str(), O_PATH | O_CLOEXEC));
   if (!fd) return Status::System(errno, "'" + path + "'");
-  // Asked for nothing, the kernel says which device it is without a word to
-  // the file system, and to anybody (linux/fs/fuse/dir.c, fuse_getattr).
+  // Asked for no attributes, the kernel tells anybody the device without a
+  // request to the file system (linux/fs/fuse/dir.c, fuse_getattr).
   struct statx st;
   if (::statx(fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &st) != 0) {
     return Status::System(errno, "'" + path + "'");
@@ -116,7 +116,7 @@ Result<MountIdentity> IdentifyMount(const std::string& path) {
 std::optional<MountedHere> UppermostAt(const std::string& mount_point) {
   std::optional<MountedHere> found;
   std::ifstream in("/proc/self/mountinfo");
-  // proc_pid_mountinfo(5); a later line lies upon those before it.
+  // proc_pid_mountinfo(5); a later line covers those before it.
   for (std::string line; std::getline(in, line);) {
     std::istringstream fields(line);
     std::string id, parent, device, root, point, word;
@@ -220,7 +220,7 @@ Result<UniqueFd> OpenControlDirectory(const std::string& path, uid_t owner,
   // Clients of root's mounts find the socket there; it refuses them itself.
   const mode_t mode = owner == 0 ? 0755 : 0700;
   if (create && ::mkdir(path.c_str(), mode) == 0) {
-    // The umask may have taken something away.
+    // The umask may have removed bits.
     static_cast<void>(::chmod(path.c_str(), mode));
   } else if (create && errno != EEXIST) {
     return Status::System(errno, "control directory '" + path + "'");

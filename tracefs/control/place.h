@@ -7,8 +7,8 @@
 //           /tmp/tracefs-1000/0:53.sock        where there is no such directory
 //           /tmp/tracefs-1000-x7f3Qa/0:53.sock where another user has made that
 //
-// Whatever lies there is looked at before it is used, by server and client: in
-// /tmp anybody can make any name.
+// Both server and client check anything there before using it: in /tmp anybody
+// can make any name.
 #pragma once
 
 #include <sys/types.h>
@@ -35,11 +35,12 @@ struct MountIdentity {
 };
 
 // The tracefs mount that `path` (its mount point, or anything in it) lies in.
-// Sends no request to the mount if it is the mount point, so that one that
-// hangs can be found too. kInvalid if it is not in a tracefs mount.
+// Sends no request to the mount if it is the mount point, so that a hanging one
+// can be found, too. kInvalid if it is not in a tracefs mount.
 Result<MountIdentity> IdentifyMount(const std::string& path);
 
-// A mount by the kernel's table: nobody is asked who might not answer.
+// A mount from the kernel's table, without a request to a file system that
+// might not answer.
 struct MountedHere {
   std::string type;  // "fuse.tracefs"
   std::string source;
@@ -57,8 +58,8 @@ std::string PlaceOf(const std::string& path);
 // Of an open file; empty if it has none.
 std::string PlaceOf(int fd);
 
-// kSystem with EBUSY if what lies uppermost at `mount_point` is a tracefs mount
-// of `source` already. Neither need be absolute.
+// kSystem with EBUSY if the topmost mount at `mount_point` already is a tracefs
+// mount of `source`. Neither need be absolute.
 Status CheckNotMountedTwice(const std::string& source,
                             const std::string& mount_point);
 
@@ -76,8 +77,8 @@ std::vector<std::string> ControlDirectories(uid_t owner);
 // And those that OpenOwnControlFolder has made where none of these would do.
 std::vector<std::string> EveryControlDirectory(uid_t owner);
 
-// Opens the directory (O_PATH) if nobody but root and `owner` can have put
-// something into it; makes it first if `create`.
+// Opens the directory (O_PATH) if only root and `owner` can have put something
+// into it; makes it first if `create`.
 Result<UniqueFd> OpenControlDirectory(const std::string& path, uid_t owner,
                                       bool create);
 
@@ -85,16 +86,17 @@ struct ControlFolder {
   std::string path;  // without links
   UniqueFd fd;       // O_PATH
 };
-// The first of `directories` in which `owner` may have a socket, made if it is
-// not there. Before a mount at `mount_point` (without links): what it is about
-// to cover is left out, as a socket would not be found there. With none, why
-// the last one was not taken.
+// The first of `directories` in which `owner` may have a socket, made if
+// missing. Before a mount at `mount_point` (without links): directories it is
+// about to cover are left out, as a socket would not be found there. If there
+// is none, why the last one was not taken.
 Result<ControlFolder> OpenControlFolder(
     const std::vector<std::string>& directories, uid_t owner,
     const std::string& mount_point);
 
 // The same for a mount of this user's own: the first of ControlDirectories, or
-// if none will do, a new one below /tmp whose name nobody could take first.
+// if none is suitable, a new one below /tmp whose name could not be taken
+// first.
 Result<ControlFolder> OpenOwnControlFolder(const std::string& mount_point);
 
 }  // namespace tracefs

@@ -12,8 +12,8 @@ namespace {
 using nlohmann::json;
 
 // Receives what the parser finds, and stops it at the first thing that no
-// request has. Nothing is built but the request, so that memory is bounded by
-// the length of the line.
+// request has. Only the request is built, so that memory is bounded by the
+// length of the line.
 class Reader final : public nlohmann::json_sax<json> {
  public:
   explicit Reader(ControlRequest* request) : request_(*request) {}

@@ -34,7 +34,7 @@ Result<UniqueFd> Listen(const std::string& path) {
   std::memcpy(address.sun_path, path.data(), path.size());
   UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd) return Status::System(errno, "control socket");
-  // No other live mount has this device number: what is there is a leftover.
+  // No other live mount has this device number: an existing one is a leftover.
   // The mode goes with the descriptor (linux/net/unix/af_unix.c, unix_bind).
   if ((::unlink(path.c_str()) != 0 && errno != ENOENT) ||
       ::fchmod(fd.get(), 0600) != 0 ||
@@ -54,7 +54,7 @@ ino_t InodeAt(const UniqueFd& directory, const std::string& name) {
              : 0;
 }
 
-// Without waiting: a client that does not take it does not get it.
+// Without waiting: a client that does not read it does not get it.
 void SendAtOnce(int fd, const Status& error) {
   const std::string line = ErrorLine(std::nullopt, error);
   static_cast<void>(
@@ -127,7 +127,7 @@ void ControlServer::Stop() {
   wake_.Set();
   server_.Join();
   connections_.clear();
-  // Streams that nobody waits for any more.
+  // Streams without a client.
   std::deque<std::function<void()>> left;
   {
     std::lock_guard lock(mu_);

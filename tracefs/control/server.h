@@ -37,8 +37,8 @@ struct ControlServerOptions {
 
 class ControlServer {
  public:
-  // Opens the socket in `folder`. A sandbox may close in after that: nothing
-  // more is opened, and the socket is removed through a descriptor.
+  // Opens the socket in `folder`. The sandbox may be entered after that:
+  // nothing more is opened, and the socket is removed through a descriptor.
   static Result<std::unique_ptr<ControlServer>> Create(
       ControlServerOptions options, ControlFolder folder);
   // Stops, and removes the socket.

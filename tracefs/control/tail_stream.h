@@ -1,5 +1,5 @@
-// What a client of the control socket gets of a tracer that lives as long as
-// it listens.
+// What a client of the control socket gets from a tracer that lives while the
+// client listens.
 #pragma once
 
 #include <functional>

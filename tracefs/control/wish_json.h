@@ -1,6 +1,6 @@
-// The files that the outputs of a config want, as the control protocol has
-// them: what `check` answers, and what a client that knows them itself compares
-// with the answer.
+// The files that the outputs of a config need, in the control protocol's form:
+// the answer to `check`, and what a client that knows them itself compares with
+// the answer.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -9,16 +9,16 @@
 
 namespace tracefs {
 
-// Says on standard error what root would have had, and returns it.
+// Says on standard error what is lost for want of root, and returns it.
 std::string TellWhatIsLost(const MountOptions& options);
 
-// Warns on standard error who stood (`here`) where the mount now is: what a
-// shell does in the directory it stands in does not go through a mount that was
-// made over it later.
+// Warns on standard error if the working directory (`here`) is where the mount
+// now is: what a shell does in its working directory does not go through a
+// mount that was made over it later.
 void TellWhereTheShellStands(const std::string& here,
                              const std::string& mount_point);
 
-// The totals, as a notice each for what went wrong and one for the rest.
+// The totals: one notice for each thing that went wrong and one for the rest.
 // Returns what was lost.
 std::string TellEnd(const char* reason, const std::vector<TracerStats>& last);
 

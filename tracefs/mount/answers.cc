@@ -36,7 +36,7 @@ const char* StateName(const TracerStats& s) {
   return s.running ? "running" : "stopped";
 }
 
-// What a stage did alone is what the one after it did not.
+// A stage's own share is what the one after it did not do.
 Json StageJson(const TracerStats::Stage& stage,
                const TracerStats::Stage* later) {
   Json json = {{"name", stage.name},

@@ -1,4 +1,4 @@
-// What the answers of a mount's commands hold (docs/control-protocol.md), as
+// The contents of a mount's answers to commands (docs/control-protocol.md), as
 // JSON. Names of files, commands and filters in them need not be UTF-8.
 #pragma once
 
@@ -31,17 +31,17 @@ Json ListJson(const TracerStats& stats, const TracerRegistry::Entry& entry);
 Json StatsJson(const TracerStats& stats);
 Json StatsJson(const ProcessTable::Stats& stats);
 Json HelpersJson(const std::vector<HelperCounts>& helpers);
-// `explain`. Tracers that feed rules stand for those they belong to.
+// `explain`. Tracers that feed rules represent those they belong to.
 Json ChoiceJson(const ExplainedChoice& choice,
                 const TracerRegistry::Entries& tracers);
 Json OpenJson(const OpenBefore& before);
 // `rules`: those of one tracer, appended to `rules`. At most `most` alarms are
-// looked at for each.
+// considered for each.
 void AddRulesJson(const RuleRunner& runner, bool suspended, size_t most,
                   Json* rules);
 
-// What a mount that has ended says to who asked for it: how, and what became of
-// each tracer of a config. One line.
+// What a mount that has ended tells the client that asked for it: how it ended,
+// and the final state of each tracer of a config. One line.
 std::string EndLine(std::string_view end_reason, const Status& status,
                     const std::vector<TracerStats>& tracers);
 

@@ -1,11 +1,10 @@
-// CallersInTurn: how often the next request of a queue is another caller's than
-// the one before.
+// CallersInTurn: how often the next request of a queue comes from a different
+// caller than the one before.
 //
-// Of one caller that has a queue to himself nearly none is; of many that share
-// the processors nearly all are. What is best for the former, that the thread
-// of the queue runs at once and gives the processor back, costs the latter a
-// switch for each request, where the thread could serve several of them in one
-// go.
+// For one caller with a queue to itself it is almost never; for many that share
+// the processors, almost always. What is best for the former, that the queue's
+// thread runs at once and gives the processor back, costs the latter a switch
+// for each request, where the thread could serve several of them in one go.
 #pragma once
 
 #include <atomic>
@@ -45,7 +44,7 @@ class CallersInTurn {
             changes_.load(std::memory_order_relaxed)};
   }
 
-  // Sets `event` once, when callers take turns; null: no more. The event must
+  // Sets `event` once, when callers take turns; null: stops. The event must
   // live until then. One thread.
   void Await(const EventFd* event) {
     event_.store(event, std::memory_order_release);

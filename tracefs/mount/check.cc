@@ -18,7 +18,7 @@ Status CheckConfig(const std::string& config_file, bool dot,
   const Result<Config> config = LoadConfig(config_file, FullSchema());
   if (!config.ok()) return config.status();
   NameTable names;
-  // As the mount does it, but for making what it would make.
+  // As the mount does it, without making anything.
   const Result<std::vector<TracerPlan>> plans =
       PlanTracers(*config, names, {.probe = true});
   if (!plans.ok()) return plans.status();

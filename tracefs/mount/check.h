@@ -8,9 +8,9 @@
 
 namespace tracefs {
 
-// Judges a config as a mount with it would, now and by this user, but makes and
-// changes nothing; prints every tracer with its compiled filter, as text or for
-// Graphviz, and on standard error what it warns of. `visibility`: the mount's.
+// Checks a config as a mount by this user would now, but makes and changes
+// nothing; prints every tracer with its compiled filter, as text or for
+// Graphviz, and warnings on standard error. `visibility`: the mount's.
 Status CheckConfig(const std::string& config_file, bool dot,
                    Visibility visibility);
 

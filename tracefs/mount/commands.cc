@@ -21,15 +21,15 @@ namespace tracefs {
 namespace {
 
 constexpr size_t kExamples = 20;
-// Alarms of each tracer that are told, unless a client asks for more.
+// Alarms of each tracer that are listed, unless a client asks for more.
 constexpr size_t kAlarmsToTell = 16;
-// Blocks that wait for one client: more than a terminal takes in a second.
+// Blocks that wait for one client: more than a terminal can show in a second.
 constexpr size_t kTailBytes = size_t{8} << 20;
 constexpr uint64_t kWatchEveryMs = 2000;
 constexpr uint64_t kMinWatchEveryMs = 100;
 constexpr uint64_t kMaxWatchEveryMs = 3'600'000;
 
-// The config that a request brings along.
+// The config in a request.
 Result<Config> ConfigOf(const ControlRequest& request) {
   const Result<std::string> source = request.Text("config");
   const Result<std::string> file = request.Text("file");
@@ -171,7 +171,7 @@ ControlAnswer MountCommands::List(ControlRequest& /*request*/) {
   Json tracers = Json::array();
   for (const TracerStats& s : stats) {
     const auto found = entries.find(s.id);
-    // It comes or goes this moment, or is none that a client has asked for.
+    // It is just coming or going, or is not one that a client has asked for.
     if (found == entries.end() || s.kind == TracerKind::kRules) continue;
     tracers.push_back(ListJson(s, found->second));
   }
@@ -203,8 +203,8 @@ ControlAnswer MountCommands::List(ControlRequest& /*request*/) {
   return Answer(list);
 }
 
-// What tracefs-ctl found in the directory of signed configs: the version that
-// is traced by now, and a word for each that was refused.
+// What tracefs-ctl found in the directory of signed configs: the version now in
+// use, and a word for each that was refused.
 ControlAnswer MountCommands::ConfigSeen(ControlRequest& request) {
   if (mount_.steering == nullptr) {
     return Status::Invalid("the mount's config is a file");
@@ -290,7 +290,7 @@ ControlAnswer MountCommands::Rules(ControlRequest& request) {
                  {"raised", std::move(raised)}});
 }
 
-// Says what a client must bring along: the files of a config's outputs, and the
+// Says what a client must supply: the files of a config's outputs, and the
 // numbers of the users and groups that its filters name.
 ControlAnswer MountCommands::Check(ControlRequest& request) {
   NameCollector names;

@@ -38,8 +38,8 @@ class MountCommands final : public ControlHandler {
  public:
   explicit MountCommands(CommandedMount mount) : mount_(std::move(mount)) {}
 
-  // Says `line` (EndLine) to all who asked for the end: all outputs are
-  // complete.
+  // Sends `line` (EndLine) to all clients that asked for the end: all outputs
+  // are complete.
   void TellEnd(const std::string& line);
 
   // ControlHandler:

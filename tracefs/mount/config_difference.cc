@@ -28,7 +28,7 @@ std::vector<Running> RunningOf(const TracerRegistry::Entries& entries) {
   for (const auto& [id, entry] : entries) {
     if (entry.kind != TracerKind::kConfig) continue;
     Running one{.id = id, .filter = "", .rest = ""};
-    // It was read once, and is read again; else it is like no other.
+    // It was read once, and is read again; otherwise it equals no other.
     const Result<Config> config =
         ParseConfig(entry.config, "running", FullSchema());
     if (config.ok() && config->tracers.size() == 1) {

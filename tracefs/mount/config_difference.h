@@ -1,5 +1,5 @@
-// What has to be done for a mount to trace as a config says, with the least
-// change: tracers that are the same go on, and their traces with them.
+// The smallest change that makes a mount trace as a config says: tracers that
+// are the same go on, and so do their traces.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

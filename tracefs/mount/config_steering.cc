@@ -15,11 +15,11 @@
 namespace tracefs {
 namespace {
 
-// Who fills the directory does so file by file.
+// The directory is filled file by file.
 constexpr int kQuietMs = 300;
-// At most so often, whatever goes on there.
+// At most this often, whatever happens there.
 constexpr int kBetweenMs = 2000;
-// What was missed, or a file system that tells nothing, as NFS.
+// For missed events, and file systems without events, such as NFS.
 constexpr int kAnywayMs = 600'000;
 
 }  // namespace
@@ -31,7 +31,7 @@ Result<std::unique_ptr<ConfigSteering>> ConfigSteering::Begin(
   made->folder_ = options->config_dir;
   made->state_ = options->config_state;
   made->keys_ = options->config_keys;
-  // Before it is read: what changes meanwhile is seen.
+  // Before it is read, so that concurrent changes are seen.
   made->watch_.Reset(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
   if (!made->watch_ || !made->stop_) return Status::System(errno, "inotify");
   if (::inotify_add_watch(made->watch_.get(), made->folder_.c_str(),
@@ -94,7 +94,7 @@ void ConfigSteering::Wait() {
     const int ready = ::poll(fds.data(), fds.size(), kAnywayMs);
     if (ready < 0 && errno != EINTR) return;
     if (fds[0].revents != 0 || stopped_within(kQuietMs)) return;
-    // They say no more than that something is new.
+    // They only say that something is new.
     while (::read(watch_.get(), events.data(), events.size()) > 0) {
     }
     changed_();

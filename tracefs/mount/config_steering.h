@@ -1,7 +1,7 @@
 // ConfigSteering: a mount whose config comes as signed files in a directory
-// (tracefs/signed): which one it begins with, that the directory has changed,
-// and what was refused. Taking another one is tracefs-ctl's work: it stands
-// outside of the sandbox.
+// (tracefs/signed): chooses the one to begin with, notices changes of the
+// directory, and remembers what was refused. tracefs-ctl loads another one,
+// since it runs outside the sandbox.
 #pragma once
 
 #include <array>
@@ -29,7 +29,7 @@ class ConfigSteering {
   ConfigSteering(const ConfigSteering&) = delete;
   ConfigSteering& operator=(const ConfigSteering&) = delete;
 
-  // Remembers what was begun with; before the sandbox.
+  // Records the config that the mount began with; before the sandbox.
   Status Remember() const;
   // `changed` is called, on a thread of its own, when something in the
   // directory has changed, and now and then; not often.

@@ -32,7 +32,7 @@
 namespace tracefs {
 namespace {
 
-// More than that were not left by services that start again.
+// Restarting services do not leave more than this.
 constexpr int kMostStacked = 64;
 
 bool IsOwnAndDead(const std::string& place) {
@@ -40,14 +40,14 @@ bool IsOwnAndDead(const std::string& place) {
   if (!there || there->type != "fuse.tracefs") return false;
   const Result<MountIdentity> mount = IdentifyMount(place);
   if (!mount.ok() || mount->owner != ::geteuid()) return false;
-  // A question to its daemon, which the kernel answers when there is none.
+  // A request to its daemon, which the kernel answers if there is none.
   struct statx st;
   return ::statx(AT_FDCWD, place.c_str(), AT_STATX_FORCE_SYNC,
                  STATX_BASIC_STATS, &st) != 0 &&
          (errno == ENOTCONN || errno == ECONNABORTED);
 }
 
-// Whether what lies under the uppermost mount at `place` is one of ours, too.
+// Whether the mount under the topmost one at `place` is one of ours, too.
 bool LiesOnAnother(const std::string& place) {
   std::ifstream in("/proc/self/mountinfo");
   std::vector<std::string> types;
@@ -104,7 +104,7 @@ Result<bool> RemoveDeadMounts(const std::string& mount_point,
                               const std::function<bool()>& stays_shut) {
   const std::string place = PlaceOf(mount_point);
   for (int i = 0; i < kMostStacked && IsOwnAndDead(place); ++i) {
-    // Below another of ours nothing becomes bare.
+    // Below another of ours, nothing is exposed.
     if (stays_shut() && !LiesOnAnother(place)) {
       if (CanReplace()) return true;
       return Status::SystemSaid(
@@ -197,7 +197,7 @@ Status ReplaceDeadMount(const PlaceAside& aside,
       MoveMount(copy.get(), AT_FDCWD, place.c_str(), MOVE_MOUNT_BENEATH) != 0) {
     return error();
   }
-  // Nothing is asked of either: the new one is not served yet.
+  // Neither gets a request: the new one is not served yet.
   const Result<MountIdentity> now = IdentifyMount(place);
   if (now.ok() && now->SocketName() == dead->SocketName() &&
       ::umount2(place.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) != 0) {

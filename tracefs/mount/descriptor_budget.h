@@ -1,4 +1,4 @@
-// How many descriptors the daemon may hold, and for what.
+// How many descriptors the daemon may hold, and for what purpose.
 #pragma once
 
 namespace tracefs {

@@ -1,9 +1,9 @@
 // tracefs-mount --doctor: what this machine offers a mount, what is lost
-// without the rest, and what to change; --fix changes it, now and for the next
-// boot.
+// without the rest, and what to change; --fix makes the changes, now and for
+// the next boot.
 //
-// Nothing is mounted for it. What cannot be known without mounting is told by
-// the version of the kernel, and said to be.
+// Nothing is mounted for it. What cannot be known without mounting is inferred
+// from the kernel's version, and the report says so.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ struct Finding {
   std::vector<Remedy> remedies;  // what --fix does of that
 };
 
-// What the checks look at. A test puts another machine in its place.
+// What the checks examine. A test substitutes another machine.
 struct Machine {
   // Goes before every path.
   std::string root;

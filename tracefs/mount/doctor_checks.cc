@@ -217,7 +217,7 @@ Finding CheckUring(const Machine& machine) {
   if (disabled == "2" || (disabled == "1" && !Has(machine, CAP_SYS_ADMIN))) {
     f.found = "io_uring is switched off on this machine";
     f.advice = std::string("echo 0 > ") + kDisabled;
-    // Somebody did that on purpose: not ours to undo.
+    // That was set on purpose: not ours to undo.
     f.remedies.clear();
   } else if (*value == "Y") {
     f.state = machine.libfuse_has_uring ? State::kOk : State::kLimited;
@@ -324,7 +324,7 @@ Finding CheckUserMounts(const Machine& machine) {
   f.state = State::kLimited;
   f.consequence =
       "what an ordinary user mounts nobody else can see, root neither";
-  // Whether users may do that to each other is for the operator to say.
+  // Whether users may do that to each other is for the operator to decide.
   f.advice = "if that is wanted: user_allow_other in /etc/fuse.conf";
   return f;
 }

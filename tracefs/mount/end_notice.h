@@ -1,5 +1,5 @@
-// EndNotice: what a client that asked for the end of the mount is told when it
-// has come: one line, when all outputs are complete.
+// EndNotice: the one line that a client which asked for the end of the mount
+// gets when all outputs are complete.
 #pragma once
 
 #include <functional>

@@ -143,7 +143,7 @@ void DescribeBacking(const std::string& path, int fd,
   }
 }
 
-// A word as a shell takes it.
+// A word quoted for a shell.
 std::string ShellWord(const std::string& word) {
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -162,7 +162,7 @@ std::string ShellWord(const std::string& word) {
   return quoted + "'";
 }
 
-// What this process was called with. Keys are never in it.
+// This process's command line. It never contains keys.
 std::string OwnCommandLine() {
   std::ifstream in("/proc/self/cmdline");
   std::string line;

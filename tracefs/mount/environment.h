@@ -1,4 +1,4 @@
-// What the header of a trace says of the machine and the mount (FORMAT.md,
+// What the header of a trace says about the machine and the mount (FORMAT.md,
 // section 5).
 #pragma once
 
@@ -13,8 +13,8 @@ namespace tracefs {
 // What all traces of a mount have in common: version, command line, a few
 // variables of the environment, versions of libraries, host, operating system,
 // hardware, boot and time zone; path, file-system type, device and capacity of
-// the traced directory, on which `source` is open; and what the kernel keeps to
-// itself. What cannot be found out is left out.
+// the traced directory, on which `source` is open; and what the kernel does not
+// report. Anything unknown is left out.
 format::TraceHeader CommonHeader(const MountOptions& options, int source);
 
 // "transport=uring,allow_other"

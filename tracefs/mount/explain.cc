@@ -25,7 +25,7 @@ std::vector<ExplainedChoice::Cause> CausesOf(const Pipeline& pipeline,
   return causes;
 }
 
-// Why a choice of the policy is as it is where no tracer forced it.
+// Why the policy made a choice that no tracer forced.
 std::string Why(const CachePolicy::Choice& choice, const CachePolicy& policy) {
   std::string why;
   if (policy.visibility() != Visibility::kAuto) {
@@ -84,7 +84,7 @@ ExplainedChoice OpenFiles(const FileSystem& fs) {
   return choice;
 }
 
-// What was measured of each operation that has waited.
+// The measurements for each operation that has waited.
 std::string WaitFigures(const WaitRules& waits) {
   std::string text;
   waits.ForEach([&](std::string_view name, const WaitRule& rule) {

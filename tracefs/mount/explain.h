@@ -25,7 +25,7 @@ struct ExplainedChoice {
   std::string why;      // where no tracer is the cause, and what else to know
   std::vector<Cause> causes;
   std::string hides;      // what no tracer can see for it; "" = nothing
-  bool for_good = false;  // as it was at the mount, whatever tracers come
+  bool for_good = false;  // as chosen at the mount, whichever tracers come
 };
 
 // Threads: any.
@@ -34,7 +34,7 @@ std::vector<ExplainedChoice> ExplainMount(const FileSystem& fs,
                                           const TransportChoice& transport,
                                           const QueueThreads& queue_threads);
 
-// Where system calls and processes are learnt from, if anybody asks. `watch`
+// The sources of system calls and processes, if any tracer wants them. `watch`
 // may be null. Threads: any.
 std::vector<ExplainedChoice> ExplainSources(const SystemCalls& calls,
                                             const ProcessWatch* watch);

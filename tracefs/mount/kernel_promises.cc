@@ -13,9 +13,9 @@ struct Promise {
   std::string_view lacking;  // before that version
 };
 
-// In the order of versions. What is known of a feature by asking for it is told
-// by who asks; here is what can only be known by the version, or is refused to
-// users without a word.
+// In the order of versions. Features that can be tested are reported where they
+// are tested; here are those that only the version tells, or that users are
+// silently refused.
 constexpr Promise kPromises[] = {
     {6, 1, "O_TMPFILE fails in the mount (EOPNOTSUPP)"},
     {6, 5,

@@ -1,13 +1,14 @@
-// What this project promises and which Linux it takes: one table, for --doctor,
-// `explain` and the header of traces (docs/security.md has it for people).
+// What this project promises and which Linux that needs: one table, for
+// --doctor, `explain` and the header of traces (docs/security.md has it for
+// people).
 #pragma once
 
 #include <string>
 
 namespace tracefs {
 
-// The oldest Linux that a mount works on, and the oldest on which all that is
-// promised of security and transparency holds.
+// The oldest Linux on which a mount works, and the oldest on which all promises
+// of security and transparency hold.
 inline constexpr int kOldestMajor = 5, kOldestMinor = 12;
 inline constexpr int kPromisedMajor = 6, kPromisedMinor = 12;
 

@@ -1,6 +1,6 @@
-// LastWord: what the owner of a mount is to know of the one that was there
-// before: that it ended without an end, or with losses. Kept in a small file
-// beside the control socket, until the next mount at that place has said it.
+// LastWord: what the owner of a mount should know about the previous one: that
+// it was never completed, or had losses. Kept in a small file beside the
+// control socket, until the next mount at that place has reported it.
 #pragma once
 
 #include <memory>
@@ -17,13 +17,12 @@ class LastWord {
   // Null where there is no place for it, or another mount lives there.
   static std::unique_ptr<LastWord> Open(const ControlFolder& folder,
                                         const std::string& mount_point);
-  // Leaves nothing of a mount that said nothing.
+  // Leaves nothing behind for a mount that has nothing to report.
   ~LastWord();
   LastWord(const LastWord&) = delete;
   LastWord& operator=(const LastWord&) = delete;
 
-  // What is to be known of the mount before, on one line; empty if all went
-  // well with it.
+  // The report about the previous mount, on one line; empty if all went well.
   const std::string& before() const { return before_; }
 
   // This mount serves from now on: it may be killed at any time.

@@ -42,12 +42,12 @@ int Serve(const MountOptions& options,
   const Status status = Run(options, **log, [&] { return ready(**log); });
   if (status.ok()) return 0;
   if ((*log)->attended()) return Finish(kName, status);
-  // Nobody sees standard error any more.
+  // Standard error is not visible any more.
   Notify(NoticeId::kFailed, "has ended: " + status.message());
   return ExitStatus(status);
 }
 
-// Whoever asks for it has the rights and the files that count, not the daemon:
+// The rights and files that count are the caller's, not the daemon's: so
 // tracefs-ctl does it. Returns only if it cannot.
 Status Reload(const MountOptions& options) {
   const std::string program = ControlProgram();

@@ -145,7 +145,7 @@ constexpr OpenMetricsPage::Family kFamilies[] = {
 
 NamesInLabels NamesInLabels::Withheld() {
   NamesInLabels names;
-  // Without it nobody can try names until one gives the label that is there.
+  // Without it, names cannot be tried until one gives the label in question.
   std::array<uint64_t, 2> key = {RealNs(), MonotonicNs()};
   [[maybe_unused]] const ssize_t n = ::getrandom(key.data(), sizeof key, 0);
   names.key_ = key;
@@ -182,7 +182,7 @@ void MetricsPage::AddTracer(const TracerStats& stats) {
   page_.Count(kEncoded, tracer, stats.encoded);
   page_.Count(kCounted, tracer, stats.counted);
   page_.Count(kWritten, tracer, stats.written);
-  // Those that did not happen too: a rate needs a first value.
+  // Also those that did not happen: a rate needs a first value.
   for (size_t r = 0; r < kLossReasonCount; ++r) {
     page_.Count(
         kLost,

@@ -25,8 +25,8 @@ class NamesInLabels {
  public:
   // They do.
   static NamesInLabels Shown() { return NamesInLabels(); }
-  // In their place stands what tells them apart for the life of this object,
-  // and says nothing else of them.
+  // They are replaced by labels that distinguish them for the life of this
+  // object, and reveal nothing else.
   static NamesInLabels Withheld();
 
   std::string Label(const format::AggregateKeyPart& part) const;
@@ -41,7 +41,7 @@ class MetricsPage {
   explicit MetricsPage(const NamesInLabels& names);
 
   void AddTracer(const TracerStats& stats);
-  // What an aggregate driver of the tracer of that name has counted for a key.
+  // An aggregate driver's counts for a key, of the tracer with that name.
   void AddTotal(std::string_view tracer_name,
                 const format::AggregateRecord& record);
 

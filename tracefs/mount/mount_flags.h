@@ -1,5 +1,5 @@
-// What a mount says of set-user-id programs, device nodes, programs, symbolic
-// links and access times: for root's mounts what the source's own mount says,
+// A mount's flags for set-user-id programs, device nodes, programs, symbolic
+// links and access times: for root's mounts those of the source's own mount,
 // unless -o says otherwise; an ordinary user's are nosuid and nodev, as the
 // kernel demands.
 #pragma once
@@ -13,8 +13,8 @@
 namespace tracefs {
 
 struct MountFlags {
-  // For libfuse: what was given but for words that it does not know, and what
-  // the source adds.
+  // For libfuse: the given options except words that it does not know, and
+  // those from the source.
   std::vector<std::string> fuse_options;
   // For our private copy of the source's mount, where access times are kept:
   // MOUNT_ATTR_… bits to clear and to set (mount_setattr(2)). 0, 0: as it is.

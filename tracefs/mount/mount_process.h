@@ -1,5 +1,5 @@
-// MountProcess: a process of its own that serves the mount of tracefs-run, in a
-// session of its own, so that signals of the terminal are for the command.
+// MountProcess: a separate process that serves the mount of tracefs-run, in its
+// own session, so that signals of the terminal go to the command.
 #pragma once
 
 #include <sys/types.h>
@@ -16,15 +16,16 @@ namespace tracefs {
 
 class MountProcess {
  public:
-  // Returns when it is mounted, with `feed` bringing it process records. An
-  // error says what the process said. While there is one thread.
+  // Returns when it is mounted; `feed` brings it process records. An error has
+  // the process's message. While there is only one thread.
   static Result<MountProcess> Start(const MountOptions& options,
                                     ProcessFeed& feed);
 
   pid_t pid() const { return pid_; }
   // What it has said for people so far, up to 64 KiB.
   std::string Words() const;
-  // Waits for its end, which comes with that of the mount. Its exit status.
+  // Waits for its end, which comes with that of the mount. Returns its exit
+  // status.
   int Wait() const;
 
  private:

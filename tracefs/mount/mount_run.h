@@ -44,7 +44,7 @@
 
 namespace tracefs {
 
-// The log connects anew through the watchdog, which lives as long as Run.
+// The log reconnects through the watchdog, which lives as long as Run.
 class ReconnectWhileHere {
  public:
   explicit ReconnectWhileHere(Log& log) : log_(log) {}
@@ -56,8 +56,8 @@ class ReconnectWhileHere {
   Log& log_;
 };
 
-// One mount. What is made later uses what was made before it: members stand in
-// the order in which they are made, and are destroyed in reverse.
+// One mount. Later members use earlier ones: they are declared in the order in
+// which they are made, and are destroyed in reverse.
 class MountRun {
  public:
   MountRun(const MountOptions& given, Log& log, ProcessFeed* feed)
@@ -92,20 +92,21 @@ class MountRun {
   }
 
  private:
-  // What is checked and given up before anything is opened for the mount.
+  // Checks and rights given up before anything is opened for the mount.
   Status Prepare();
   // The outputs are opened before the mount: a trace inside the traced tree is
   // written to the tree below.
   Status PlanOutputs();
   Status OpenTree();
-  // Who knows of processes, by what only a privileged one can open.
+  // Sources of process information, some of which only a privileged process can
+  // open.
   Status MakeProcesses();
   Status ChooseHowToServe();
   Status MakeFileSystem();
   Status Mount();
   Status EnterSandbox();
   Status StartTracers();
-  // What others may ask of this mount.
+  // What clients may ask of this mount.
   Status StartCommands();
   // Threads that requests need, or that look after what goes on.
   Status StartHelpers();
@@ -119,7 +120,7 @@ class MountRun {
   LookerLink::Start StartLooker() {
     return [this] { return watchdog_->StartLooker(); };
   }
-  // Asks the watchdog, which is not shut in, for a reload.
+  // Asks the watchdog, which is outside the sandbox, for a reload.
   void Reload() {
     if (Status s = watchdog_->Reload(); !s.ok()) {
       Notify(NoticeId::kReloadFailed, s.message());
@@ -145,7 +146,7 @@ class MountRun {
   std::unique_ptr<MetricsServer> metrics_;  // null: not wanted
   NameTable names_;
   Config config_;
-  // A mount that does not begin leaves nothing that is in the way of the next.
+  // A mount that does not begin leaves nothing in the way of the next.
   const std::shared_ptr<std::atomic<bool>> begun_to_trace_ =
       std::make_shared<std::atomic<bool>>(false);
   std::vector<TracerPlan> plans_;
@@ -174,7 +175,7 @@ class MountRun {
   std::optional<TracedMount> traced_;
   std::unique_ptr<TracerRegistry> tracers_;
   std::unique_ptr<MountCommands> commands_;
-  // Ends before the commands that it asks for.
+  // Ends before the commands that it requests.
   std::unique_ptr<ControlServer> server_;  // null: there is no tracefs-ctl
   LossWatch losses_{[this] { return pipeline_.Stats(); }};
 };

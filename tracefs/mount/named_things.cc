@@ -19,8 +19,8 @@
 namespace tracefs {
 namespace {
 
-// What mounting itself looks at, once the mount is there: libfuse at whether
-// /run/mount/utab is to be written (its mount_util.c).
+// Files that mounting itself examines once the mount exists: libfuse checks
+// whether /run/mount/utab is to be written (its mount_util.c).
 Status CheckMayBeCovered(const std::string& mount_point) {
   if (mount_point == "/") return Status::Ok();
   for (const char* needed : {"/proc", "/run/mount"}) {
@@ -82,7 +82,7 @@ Result<NamedThings> FindNamedThings(const MountOptions& options, bool uring,
     found.sys = *std::move(sys);
   }
   LoadCiphers();  // a tracer that comes later may want any
-  ::tzset();      // what tells the time reads the file of the time zone
+  ::tzset();      // formatting a time reads the time-zone file
   // Nobody's directory is kept busy by us.
   if (::chdir("/") != 0) return Status::System(errno, "/");
   return found;

@@ -1,4 +1,4 @@
-// What a mount finds by its name, all of it before it covers anything.
+// Everything a mount finds by name, all before it covers anything.
 #pragma once
 
 #include <sys/types.h>
@@ -16,19 +16,20 @@
 
 namespace tracefs {
 
-// As realpath(3) has it; as it is where there is no such thing.
+// As realpath(3) returns it; unchanged if it does not exist.
 std::string Resolved(const std::string& path);
 
 // All that is found by its name once the outputs are open. The mount may cover
-// any of it, and whoever looks something up there waits for the first answer:
-// between the mount and that, nothing is looked up.
+// any of it, and a look-up there would wait for the first answer: between the
+// mount and that, nothing is looked up.
 struct NamedThings {
   std::string mount_point;
   std::string here;  // the caller's working directory; empty: it is gone
   std::string config;
   Result<ControlFolder> folder = Status();
   Result<UniqueFd> notes = Status();
-  // Null for a private mount, which would be taken for one that others see.
+  // Null for a private mount, which would otherwise look like one that others
+  // can see.
   std::unique_ptr<LastWord> last_word;
   UniqueFd sys;  // for the sandbox
 };

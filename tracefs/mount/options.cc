@@ -118,7 +118,7 @@ Status ParseSandbox(const std::string& text, MountOptions* options) {
   return Status::Ok();
 }
 
-// For a process that stands elsewhere.
+// For a process with another working directory.
 std::string Absolute(const std::string& path) {
   std::error_code error;
   const auto absolute = std::filesystem::absolute(path, error);
@@ -282,7 +282,7 @@ const char* VisibilityName(Visibility visibility) {
 }
 
 const char* InvisibleText(Visibility visibility) {
-  // Reference: what no FUSE file system is ever told.
+  // Reference: what is never reported to a FUSE file system.
 #define TRACEFS_NAMES                                                         \
   "which of a file's names (hard links) was used, for as long as the kernel " \
   "keeps a name from before there was a second; "

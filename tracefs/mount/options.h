@@ -1,4 +1,4 @@
-// What tracefs-mount was asked for: its command line, checked.
+// The command line of tracefs-mount, checked.
 #pragma once
 
 #include <optional>
@@ -29,7 +29,7 @@ struct MountOptions {
   std::string config_state;
   // What `config` holds, where that was read already, or of tracefs-run.
   std::string config_text;
-  // What is mounted below the source is to be seen, too.
+  // Mounts below the source are visible, too.
   bool mounts_below = false;
   // Where users find the mount, if that is not the mount point.
   std::string shown_at;

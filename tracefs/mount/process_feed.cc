@@ -16,7 +16,7 @@
 namespace tracefs {
 namespace {
 
-// Messages that are no records; never in a trace.
+// Messages that are not records; never in a trace.
 constexpr uint16_t kEndTraces = 0xff01;
 constexpr uint16_t kGoodbye = 0xff02;
 
@@ -126,7 +126,7 @@ void ProcessFeed::Loop() {
     open = Receive();
     sink_->HoldBack(stamping == 0 ? now : std::min(now, stamping));
   }
-  // What was sent before the mount went.
+  // Sent before the mount went away.
   if (open) static_cast<void>(Receive());
   sink_->HoldBack(ProcessSink::kNothingHeld);
   if (!goodbye_ && !worker_.ending() && hooks_.abandoned) hooks_.abandoned();
@@ -152,7 +152,7 @@ void ProcessFeed::TakeMessages() {
   size_t at = 0;
   while (buffer_.size() - at >= format::kMessageHeaderBytes) {
     const size_t length = LoadLe<uint32_t>(buffer_.data() + at + 2);
-    // Our own sender does not lie; a command that got hold of it might.
+    // Our own sender does not lie; a command that took it over might.
     if (length < format::kMessageHeaderBytes || length > kMaxMessageBytes) {
       buffer_.clear();
       return;

@@ -1,11 +1,11 @@
 // Process records from tracefs-run, which may trace others, to the process of
-// its mount, which is shut into a sandbox and may not.
+// its mount, which is in a sandbox and may not.
 //
 // A record goes over a socket as the message that it becomes in a trace. The
-// mount must know at any time how far all is there, or a block of operations
-// would overtake a record: one word of shared memory tells that the sender has
-// taken the time of a record that it has not sent yet. Beside it lie the counts
-// that tell the mount at once that a task is not what it was.
+// mount must always know up to which time all records have arrived, or a block
+// of operations would overtake a record: one word of shared memory says that
+// the sender has taken the time of a record that it has not sent yet. Beside it
+// are the counts that tell the mount at once that a task has changed.
 #pragma once
 
 #include <atomic>
@@ -35,15 +35,15 @@ class ProcessFeed {
   void BecomeSender() { receiver_.Reset(); }
   // What the mount's tracers want; known once it is mounted.
   ProcessNeeds Wanted() const;
-  // Stamps the record with the time and sends it. Waits where the mount does
-  // not keep up; a mount that is gone gets nothing.
+  // Stamps the record with the time and sends it. Waits if the mount does not
+  // keep up; does nothing if the mount is gone.
   void Send(ProcessRecord& record);
   // Ends the traces: all that was sent is in them, and FINAL, when this
   // returns. The mount goes on.
   void EndTraces();
-  // A task is not what it was; told before it goes on.
+  // A task has changed; reported before it goes on.
   void TellChanged(uint32_t tid) { shared_->versions.Changed(tid); }
-  // No more records are sent, and this is no accident.
+  // No more records are sent, and this is not an accident.
   void SayGoodbye();
   // Nothing is sent any more.
   void Close();

@@ -1,7 +1,7 @@
-// The memory of FUSE over io_uring. The kernel begins to use the rings when
-// every processor that the machine may ever have has one, whether or not this
-// process may run there: queues cannot be made when they are first used. Their
-// memory is taken then, and what bounds it is how many requests they hold.
+// The memory of FUSE over io_uring. The kernel uses the rings only once every
+// possible processor has one, whether or not this process may run there: queues
+// cannot be made on first use. Their memory, however, is taken on first use,
+// and is bounded by how many requests they hold.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ struct QueueMemory {
 
 QueueMemory MemoryOfQueues(int depth);
 
-// What the machine has for it: processors, and bytes of memory that this
-// process may use (the smallest limit of its cgroups, or all there is).
+// The machine's resources: processors, and bytes of memory that this process
+// may use (the smallest limit of its cgroups, or everything).
 struct MachineSize {
   int processors = 1;
   uint64_t memory_bytes = 0;

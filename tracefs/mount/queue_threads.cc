@@ -20,7 +20,8 @@ namespace tracefs {
 namespace {
 
 constexpr std::chrono::seconds kBetweenLooks(5);
-// What threads waited and ran in an interval with fewer requests tells nothing.
+// Waiting and running times of threads in an interval with fewer requests say
+// nothing.
 constexpr uint64_t kFewestRuns = 500;
 // A wait of some microseconds is none.
 constexpr double kNoWaitNs = 20'000;
@@ -100,7 +101,7 @@ QueueThreads::QueueThreads(std::optional<ThreadPolicy> forced, bool rings)
     figures_ = "over /dev/fuse it makes no difference";
     return;
   }
-  // Where they are alike, what one host was found to need most.
+  // If they are equal: the policy that one host was found to need most.
   if (session_.obstacle().empty()) candidates_.push_back(ThreadPolicy::kIdle);
   candidates_.push_back(ThreadPolicy::kNice);
   candidates_.push_back(ThreadPolicy::kNormal);

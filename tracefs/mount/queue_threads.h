@@ -1,7 +1,7 @@
 // Which policy the queue threads of this mount have (daemon/thread_policy.h):
-// as asked for, or by measurement when it begins and again when the threads
-// come to wait for a processor much longer, or shorter, than they did. While
-// callers take turns the session may give way (turns.h).
+// as configured, or by measurement at the start and again when the threads wait
+// for a processor much longer, or shorter, than before. While callers alternate
+// the session may yield (turns.h).
 #pragma once
 
 #include <atomic>
@@ -29,11 +29,11 @@ struct RunDelay {
   uint64_t runs = 0;
 };
 
-// Tells when it is time to measure again, from the mean wait of each interval.
+// Says when it is time to measure again, from the mean wait of each interval.
 class LoadChange {
  public:
-  // Of an interval; true if load has changed for good: twice in a row it was
-  // far from what it was when last measured.
+  // Takes one interval; true if the load has changed permanently: twice in a
+  // row it was far from the last measurement.
   bool Note(const RunDelay& interval);
 
  private:
@@ -43,23 +43,24 @@ class LoadChange {
 
 class QueueThreads {
  public:
-  // `forced`: not measured, but had. While this process has one thread. Over
-  // /dev/fuse (`rings` is false) it changes nothing, for no policy helps there.
+  // `forced`: used without measuring. While this process has only one thread.
+  // Over /dev/fuse (`rings` is false) it changes nothing, since no policy helps
+  // there.
   QueueThreads(std::optional<ThreadPolicy> forced, bool rings);
   ~QueueThreads() { Stop(); }
   QueueThreads(const QueueThreads&) = delete;
   QueueThreads& operator=(const QueueThreads&) = delete;
 
   ThreadPolicy policy() const { return policy_.load(); }
-  // A policy was asked for that cannot be had; empty: it can.
+  // Why the requested policy is impossible; empty: it is possible.
   const std::string& refusal() const { return refusal_; }
   // For `explain`: what was chosen, and by which figures. Threads: any.
   std::string Choice() const;
   std::string Why() const;
 
-  // Looks from time to time whether load has changed; `apply` is called with
-  // what is better then, to be taken on by the threads that serve. `proc`: a
-  // descriptor of /proc. Does nothing where there is nothing to choose.
+  // Checks from time to time whether the load has changed; then calls `apply`
+  // with the better policy, to be adopted by the threads that serve. `proc`: a
+  // descriptor of /proc. Does nothing if there is no choice.
   Status Watch(int proc, std::function<void(ThreadPolicy)> apply);
   void Stop();
 

@@ -1,12 +1,12 @@
-// What libfuse does not tell of a request: its number, by which the kernel says
-// later that its caller has been interrupted, and which queue it came from, so
-// that it is known whether callers take turns there.
+// What libfuse does not reveal about a request: its number, by which the kernel
+// says later that its caller has been interrupted, and its queue, to learn
+// whether callers take turns there.
 //
-// libfuse's own way to be told costs each request a lock and a list operation,
-// and does not work over io_uring. Here requests are looked at on their way
-// into libfuse: the linker leads its calls here (--wrap), which takes the
-// static library.
-// Sources: linux/include/uapi/linux/fuse.h; libfuse, lib/fuse_lowlevel.c.
+// libfuse's own mechanism for this costs each request a lock and a list
+// operation, and does not work over io_uring. Here requests are inspected on
+// their way into libfuse: the linker redirects its calls here (--wrap), which
+// needs the static library. Sources: linux/include/uapi/linux/fuse.h; libfuse,
+// lib/fuse_lowlevel.c.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

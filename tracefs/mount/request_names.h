@@ -1,5 +1,5 @@
 // Users and groups as the client of a request knows them: a daemon in its
-// sandbox has no user database to look into.
+// sandbox has no user database.
 #pragma once
 
 #include <limits>
@@ -42,7 +42,7 @@ class RequestNames final : public NameService {
   const ControlRequest::Table& groups_;
 };
 
-// Takes every name for known, and remembers which were asked for.
+// Accepts every name, and remembers which were asked for.
 class NameCollector final : public NameService {
  public:
   Result<std::optional<uint32_t>> UserId(

@@ -15,7 +15,7 @@
 namespace tracefs {
 namespace {
 
-// Told before an output is made for what is not there.
+// Reported before an output is made for a missing source.
 Status CheckIsThere(const std::string& source) {
   const UniqueFd fd(::open(source.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!fd) return Status::System(errno, "source '" + source + "'");
@@ -31,8 +31,8 @@ Result<Config> ConfigOf(const MountOptions& options) {
                      FullSchema());
 }
 
-// Whether a tracer has operations fail that it cannot record, or it is not to
-// be known.
+// Whether a tracer makes operations fail that it cannot record, or this is
+// unknown.
 bool MayFailClosed(const MountOptions& options) {
   const Result<Config> config = ConfigOf(options);
   if (!config.ok()) return true;
@@ -41,7 +41,7 @@ bool MayFailClosed(const MountOptions& options) {
   });
 }
 
-// Of a directory of configs, the reload chooses again.
+// With a directory of configs, the reload chooses again.
 WatchdogOptions WatchdogOptionsOf(const MountOptions& options, const Log& log,
                                   bool reloads) {
   WatchdogOptions made = {.log = log.place()};
@@ -51,7 +51,7 @@ WatchdogOptions WatchdogOptionsOf(const MountOptions& options, const Log& log,
   return made;
 }
 
-// On the thread of a worker. Without the privilege all stays as it was.
+// On a worker's thread. Without the privilege nothing changes.
 void SetUpWorker(int policy) {
   static_cast<void>(ApplyToThread(static_cast<ThreadPolicy>(policy), 0));
 }
@@ -82,7 +82,7 @@ Status MountRun::Prepare() {
       Watchdog::Start(WatchdogOptionsOf(options_, log_, reloads_));
   if (!watchdog.ok()) return watchdog.status();
   watchdog_ = *std::move(watchdog);
-  // A command that is run keeps what its manager hands it.
+  // A command that is run keeps the descriptors that its manager passes.
   if (feed_ == nullptr) service_ = ServiceManager::FromEnvironment();
   Session::BlockSignals();
   descriptors_ = RaiseLimits();
@@ -110,7 +110,7 @@ Status MountRun::PlanOutputs() {
       PlanTracers(config_, names_, {.stay = begun_to_trace_});
   if (!plans.ok()) return plans.status();
   plans_ = *std::move(plans);
-  // What a config names may be among them (/dev/fd/N).
+  // Files that a config names may be among them (/dev/fd/N).
   CloseInheritedFiles();
   return steering_ != nullptr ? steering_->Remember() : Status::Ok();
 }

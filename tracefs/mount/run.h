@@ -14,12 +14,12 @@ class ProcessFeed;
 
 // Reads the config, opens outputs, mounts, calls `ready`, serves until the end
 // and closes the traces. The status is the first thing that went wrong.
-// What is to be said later goes to `log`. `feed`: process records for the
-// traces, from tracefs-run, whose end ends the mount; null: there are none.
+// Later messages go to `log`. `feed`: process records for the traces, from
+// tracefs-run, whose end ends the mount; null: there are none.
 Status Run(const MountOptions& options, Log& log,
            const std::function<Status()>& ready, ProcessFeed* feed = nullptr);
 
-// tracefs-ctl, which lies beside us.
+// tracefs-ctl, in the directory of this program.
 std::string ControlProgram();
 
 }  // namespace tracefs

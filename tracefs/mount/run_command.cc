@@ -45,7 +45,7 @@ void Say(const std::string& text) {
   std::cerr.flush();
 }
 
-// --- What is to be run. ----------------------------------------------------
+// --- The command to run. ----------------------------------------------------
 
 // 0, or the exit status of a shell that cannot run it.
 int CheckCommand(const std::string& name) {
@@ -129,7 +129,7 @@ std::string WithoutPatterns(const std::string& path) {
 constexpr std::string_view kLocks = "NOT op IN { getlk setlk flock }";
 
 std::string ConfigText(const RunOptions& options, const std::string& trace) {
-  // Locks stay with the kernel unless they are asked for.
+  // Locks stay with the kernel unless asked for.
   const std::string filter =
       options.filter.empty() ? std::string(kLocks) : options.filter;
   const std::string processes = !options.processes    ? ""
@@ -163,7 +163,7 @@ constexpr std::array kPassedOn = {SIGINT,  SIGQUIT, SIGTERM,  SIGHUP,
 // It stops when the command does, not before.
 constexpr std::array kIgnored = {SIGTSTP, SIGTTIN, SIGTTOU, SIGPIPE};
 
-// Once the command has begun, which is to have them as they were.
+// After the command has started, which must have them unchanged.
 void LeaveSignalsToCommand() {
   for (const int signal : kPassedOn) {
     struct sigaction action {};
@@ -189,11 +189,10 @@ void LeaveSignalsToCommand() {
     static_cast<void>(::write(failed, text.data(), text.size()));
     ::_exit(kNotRunnable);
   };
-  // What it does on its way there is done for the command, which takes its
-  // number.
+  // Work on the way there is done for the command, which takes over its pid.
   const std::string& name = options.command[0];
   ::prctl(PR_SET_NAME, name.c_str() + name.rfind('/') + 1);
-  // What it does from here on is recorded after its beginning.
+  // Everything from here on is recorded after its start.
   char byte;
   while (::read(go, &byte, 1) < 0 && errno == EINTR) {
   }
@@ -226,7 +225,7 @@ class Runner {
   Status Mount();
   Status Begin();
   void OnCommand(int status);
-  // Waits for `command_`, and for all that follows it if that was asked for.
+  // Waits for `command_`, and for all its descendants if requested.
   void WaitForAll();
   void End();
   int Finish();
@@ -364,8 +363,8 @@ void Runner::OnCommand(int status) {
 }
 
 void Runner::WaitForAll() {
-  // Whoever ended before the command did is told of; who goes on for ever is
-  // not waited for.
+  // Processes that ended before the command are recorded; those that go on
+  // forever are not waited for.
   constexpr int kMostAfterTheEnd = 10000;
   for (int left = kMostAfterTheEnd; left > 0;) {
     const bool last =
@@ -381,8 +380,7 @@ void Runner::WaitForAll() {
       mount_gone_ = true;  // the command goes on, with errors
       continue;
     }
-    // A stop of the command is one of ours, too: whoever waits for us shall see
-    // it, and lets both go on.
+    // When the command stops, so do we: our parent sees it and resumes both.
     const bool stopped = WIFSTOPPED(status) &&
                          (companion_ != nullptr && companion_->follows(tid)
                               ? status >> 16 == PtraceCompanion::kStopEvent &&
@@ -400,8 +398,8 @@ void Runner::WaitForAll() {
   }
 }
 
-// True if nothing is mounted any more. What has just ended may hold its files
-// for a moment.
+// True if nothing is mounted any more. A process that has just ended may hold
+// its files for a moment.
 bool Runner::Unmount() const {
   constexpr int kTries = 100;
   for (int i = 0; i < kTries; ++i) {
@@ -419,21 +417,21 @@ void Runner::End() {
   if (companion_ != nullptr) left = companion_->Names();
   feed_->SayGoodbye();
   if (mount_gone_) {
-    // Whoever still has it as his root has a namespace of his own.
+    // A process that still has it as its root has its own namespace.
     if (options_.root) {
       ::umount2(mount_point_.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
     }
     return;
   }
   bool unmounted = left.empty() && Unmount();
-  // Without a companion only the mount tells that somebody is left.
+  // Without a companion only the mount knows that a process is left.
   while (!unmounted && options_.follow_daemons && companion_ == nullptr) {
     unmounted = Unmount();
   }
   if (unmounted) {
     feed_->Close();
   } else {
-    // Who is left keeps the mount until he ends; nobody else sees it. The
+    // Remaining processes keep the mount until they end; no other sees it. The
     // traces end now.
     feed_->EndTraces();
     ::umount2(mount_point_.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);

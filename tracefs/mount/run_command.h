@@ -14,7 +14,7 @@
 
 namespace tracefs {
 
-// Returns the exit status of tracefs-run. While there is one thread.
+// Returns the exit status of tracefs-run. While there is only one thread.
 int RunCommandTraced(const RunOptions& options);
 
 }  // namespace tracefs

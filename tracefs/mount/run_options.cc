@@ -48,8 +48,8 @@ CommandOptions VisibleRunOptions() {
           {"help,h", "", "print this text"}};
 }
 
-// Where the command begins: behind --, or at the first word that is neither an
-// option nor the value of one.
+// Where the command begins: after --, or at the first word that is neither an
+// option nor an option's value.
 int BeginOfCommand(int argc, const char* const* argv) {
   const CommandOptions known = VisibleRunOptions();
   for (int i = 1; i < argc; ++i) {
@@ -136,7 +136,7 @@ Result<RunOptions> ParseRunOptions(int argc, const char* const* argv) {
   options.quiet = given.Has("quiet");
   options.verbose = given.Has("verbose");
 
-  // What tracefs-mount has too is judged by it.
+  // Options shared with tracefs-mount are checked by it.
   const std::string visibility = given.Text("visibility");
   const std::string transport = given.Text("transport");
   options.sandbox = given.Text("sandbox");

@@ -1,4 +1,4 @@
-// What tracefs-run was asked for: its command line, checked.
+// The command line of tracefs-run, checked.
 #pragma once
 
 #include <set>

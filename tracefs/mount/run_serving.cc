@@ -103,8 +103,8 @@ Status MountRun::StartHelpers() {
     if (Status s = feed_->Start(pipeline_, hooks); !s.ok()) return s;
   }
   if (Status s = losses_.Start(); !s.ok()) return s;
-  // Requests come from Begin on: over io_uring they are served at once.
-  // After the sandbox: its threads are to be in it.
+  // Requests come from Begin on: over io_uring they are served at once. After
+  // the sandbox, so that its threads are in it.
   if (Status s = fs_->side_pool().Start(); !s.ok()) return s;
   InterruptHandler() = fs_.get();
   if (Status s = queue_threads_->Watch(proc_.get(),
@@ -162,8 +162,8 @@ Status MountRun::End(const Status& served) {
 }
 
 // Threads that hang in the file system below may go on at any time, and closing
-// what is open there may hang, too: nothing is taken down under them. But
-// whoever still waits for an answer is let go.
+// what is open there may hang, too: nothing is destroyed that they use. But
+// callers that still wait for an answer are released.
 void MountRun::LeaveThem(const Status& ended) {
   session_.reset();
   metrics_.reset();

@@ -1,4 +1,4 @@
-// What tracefs-run tells of a trace at its end.
+// What tracefs-run prints about a trace at its end.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace tracefs {
 
-// What the trace itself does not tell.
+// What is not in the trace itself.
 struct RunFacts {
   uint64_t elapsed_ns = 0;
   std::string command;    // for the first line

@@ -26,8 +26,8 @@ namespace {
 // Over /dev/fuse as many requests may wait for a disk at a time. Idle workers
 // cost nothing but their stacks.
 constexpr int kWorkers = 32;
-// Beside io_uring they serve the first requests and FORGETs: not one more than
-// that takes, for FORGETs are to gather (tracefs/fs/lookup.cc).
+// Beside io_uring they serve the first requests and FORGETs: no more than that
+// needs, because FORGETs should accumulate (tracefs/fs/lookup.cc).
 constexpr int kWorkersBesideRings = 2;
 constexpr int kSecondsAfterSignal = 10;
 // Where some wait for a store that does not answer.
@@ -81,7 +81,7 @@ Result<Source> OpenSource(const std::string& path, bool below,
     source.flags = own.f_flag;
   }
   if (source.cloned) {
-    // Nothing of the tree is to give us anything or lead to a device.
+    // The tree must not give us privileges or lead to a device.
     mount_attr restricted{};
     restricted.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
     ::mount_setattr(source.fd.get(), "", AT_EMPTY_PATH | recursive, &restricted,
@@ -176,7 +176,7 @@ Status Session::MountThere() {
 
 Session::~Session() {
   if (session_ == nullptr) return;
-  // First the connection, so that nobody waits for an answer any more.
+  // First the connection, so that no caller waits for an answer any more.
   fuse_session_destroy(session_);
   const bool shut =
       stays_shut_.load() && (served_.load() || replaces_) && !signalled_.load();
@@ -223,8 +223,8 @@ void Session::WatchSignals(const std::function<void()>& on_usr2,
           seconds_left <= kSecondsAfterSignal - kSecondsWhereItHangs && hangs();
       if (seconds_left > 0 && !waits_in_vain) continue;
       seconds_left = -1;
-      // Somebody still holds a file. Leaving the loop closes the connection:
-      // they get ENOTCONN instead of a hang.
+      // A process still holds a file. Leaving the loop closes the connection:
+      // it gets ENOTCONN instead of a hang.
       fuse_session_exit(session_);
     }
   }
@@ -240,7 +240,7 @@ void Session::BlockSignals() {
 
 void Session::ForgetNames() {
 #if TRACEFS_FUSE_AT_LEAST(18)
-  // An older kernel refuses, and keeps them for as long as it was told.
+  // An older kernel refuses, and keeps them for the given time.
   static_cast<void>(fuse_lowlevel_notify_increment_epoch(session_));
 #endif
 }
@@ -287,7 +287,7 @@ Status Session::Serve(const std::function<void()>& on_usr2,
   served_.store(true);
   ::pthread_kill(watcher.native_handle(), SIGTERM);
   watcher.join();
-  // After umount(8) there is nothing left to unmount, and what is there now
+  // After umount(8) there is nothing left to unmount, and anything there now
   // under that name is not ours.
   if (fuse_session_exited(session_) != 0) mounted_ = false;
   return rc == 0 ? Status::Ok()

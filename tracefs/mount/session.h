@@ -23,7 +23,7 @@ struct Source {
   unsigned long flags = 0;  // ST_… of its own mount
 };
 // `below`: with what is mounted below it, where it is cloned. `dead_at`, if not
-// empty: as if the dead mounts there were away (dead_mount.h).
+// empty: ignores the dead mounts there (dead_mount.h).
 Result<Source> OpenSource(const std::string& path, bool below = false,
                           const std::string& dead_at = "");
 // Keeps access times in our clone as `flags` have it; nothing without a clone.
@@ -33,19 +33,19 @@ class Session {
  public:
   // Blocks TERM, INT and HUP in this thread and those it makes, so that only
   // Serve ever takes them. Before the first thread is made: a signal kills the
-  // process if any thread lets it through.
+  // process if any thread does not block it.
   static void BlockSignals();
 
-  // Mounts, and gives the mount into the care of `watchdog`, through which it
-  // is undone. Both outlive the session. `replaces`: a dead mount is there that
-  // keeps shut what lies below, and this one takes its place and its duty; it
-  // stays even where it does not come to be served.
+  // Mounts, and entrusts the mount to `watchdog`, which unmounts it. Both
+  // outlive the session. `replaces`: there is a dead mount that covers the
+  // directory below, and this one takes its place and its duty; it stays even
+  // if it is never served.
   static Result<std::unique_ptr<Session>> Mount(
       const MountOptions& options, const TransportChoice& transport,
       FileSystem& fs, Watchdog& watchdog, bool replaces = false);
   ~Session();
 
-  // Agrees with the kernel on how they talk: what fails here fails the mount.
+  // Negotiates the protocol with the kernel: a failure here fails the mount.
   // After this requests may come, and wait for Serve.
   Status Begin();
 
@@ -59,9 +59,9 @@ class Session {
   Status Serve(const std::function<void()>& on_usr2,
                const std::function<bool()>& hangs);
 
-  // From now on it goes by umount(8), by a signal and by Unmount only: where
-  // the daemon dies, or its connection is cut, it stays and answers with
-  // errors. For good. Threads: any.
+  // From now on only umount(8), a signal or Unmount ends it: if the daemon
+  // dies, or its connection is cut, the mount stays and answers with errors.
+  // Permanent. Threads: any.
   Status StayShut();
 
   // Before Serve.
@@ -71,8 +71,8 @@ class Session {
     on_each_second_ = std::move(call);
   }
 
-  // Makes the kernel forget the names that it keeps, where it can (Linux 6.16):
-  // each is looked up again when it is used next. Not from a worker's handler.
+  // Makes the kernel forget its cached names, if possible (Linux 6.16): each is
+  // looked up again on its next use. Not from a worker's handler.
   void ForgetNames();
 
   // Unmounts it; Serve then returns. kSystem with EBUSY while it is in use.
@@ -96,7 +96,7 @@ class Session {
   void WatchSignals(const std::function<void()>& on_usr2,
                     const std::function<bool()>& hangs);
   void UnmountAnyway();
-  // Mounts at mount_point_, or in the place of what is dead there.
+  // Mounts at mount_point_, or in place of the dead mount there.
   Status MountThere();
 
   Watchdog& watchdog_;

@@ -34,7 +34,8 @@ TransportChoice Uring(std::string why) {
   choice.uring = true;
   choice.why = std::move(why);
   choice.queue_depth = QueueDepth(SizeOfMachine());
-  // A quarter of each queue stays free, even if all come by the same one.
+  // A quarter of each queue stays free, even if all requests come by the same
+  // one.
   const int most = choice.queue_depth * 3 / 4;
   choice.max_waiting = std::min(most * 2 / 3, choice.max_waiting);
   choice.max_aside = most - choice.max_waiting;
@@ -53,7 +54,7 @@ Result<TransportChoice> ChooseTransport(KernelTransport wanted,
                                         const TransportFacts& facts,
                                         const std::string& obstacle) {
   if (wanted == KernelTransport::kDev) return Device("as asked for");
-  // Who waits for a lock is answered by the thread that frees it, which this
+  // A waiter for a lock is answered by the thread that frees it, which this
   // libfuse does not allow over io_uring (libfuse issue 1443).
   constexpr char kLocks[] = "a filter names lock operations";
   if (wanted == KernelTransport::kUring) {

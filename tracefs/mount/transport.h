@@ -18,8 +18,8 @@ struct TransportFacts {
 
 struct TransportChoice {
   bool uring = false;
-  // Requests that a queue of io_uring can hold; the kernel keeps those beyond
-  // back, whosever they are.
+  // Requests that a queue of io_uring can hold; the kernel holds back those
+  // beyond, whoever sent them.
   int queue_depth = 0;
   // How many may be made in threads of their own at a time, and how many more
   // may wait for one (fs/side_pool.h).
@@ -31,7 +31,7 @@ struct TransportChoice {
 // Why FUSE over io_uring cannot be used on this machine; "" = it can.
 std::string UringObstacle();
 
-// kSystem or kInvalid where `wanted` is uring and cannot be had.
+// kSystem or kInvalid if `wanted` is uring and that is impossible.
 Result<TransportChoice> ChooseTransport(
     KernelTransport wanted, const TransportFacts& facts,
     const std::string& obstacle = UringObstacle());

@@ -25,7 +25,7 @@ namespace {
 constexpr uint64_t kPatienceNs = 50 * kNsPerMs;  // for each transport
 constexpr size_t kEnough = 48;
 
-// A file system of one folder, which is asked for its attributes.
+// A file system of one folder, whose attributes are requested.
 struct Folder {
   bool uring = false;
   std::atomic<bool> by_ring{false};  // the last request came by one
@@ -43,7 +43,7 @@ void Getattr(fuse_req_t req, fuse_ino_t /*ino*/, fuse_file_info* /*fi*/) {
   fuse_reply_attr(req, &st, 0);
 }
 
-// A mount that is at no place; its requests come by `device`.
+// A mount that is attached nowhere; its requests come by `device`.
 UniqueFd MountNowhere(const UniqueFd& device) {
   const UniqueFd context(
       static_cast<int>(::syscall(SYS_fsopen, "fuse", FSOPEN_CLOEXEC)));
@@ -87,7 +87,7 @@ uint64_t Ask(const UniqueFd& mount, const Folder& folder) {
 }
 
 uint64_t Measure(bool uring) {
-  // libfuse takes over a descriptor that is named so, and closes it.
+  // libfuse takes over a descriptor named like this, and closes it.
   UniqueFd device(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
   if (!device) return 0;
   const std::string name = "/dev/fd/" + std::to_string(device.get());

@@ -13,8 +13,8 @@ struct TrialFigures {
   uint64_t dev_ns = 0;
 
   bool measured() const { return uring_ns != 0 && dev_ns != 0; }
-  // Whether io_uring is clearly the slower one. Its requests gather while
-  // others are served, so it may lose a little when there is but one.
+  // Whether io_uring is clearly the slower one. Its requests accumulate while
+  // others are served, so it may lose a little when there is only one.
   bool uring_loses() const {
     return measured() && uring_ns > dev_ns + dev_ns / 4;
   }
@@ -23,10 +23,10 @@ struct TrialFigures {
   std::string ToString() const;
 };
 
-// Makes a connection of its own for each, which nobody sees and which is gone
-// when this returns: some milliseconds of work, more on a machine that is full;
-// no more than 50 ms of asking for each. Needs root; both 0 where
-// it cannot be done. Before the process is confined.
+// Makes a private connection for each, which is gone when this returns: some
+// milliseconds of work, more on a busy machine; at most 50 ms of requests for
+// each. Needs root; both 0 if it cannot be done. Before the process is
+// confined.
 TrialFigures MeasureTransports();
 
 }  // namespace tracefs

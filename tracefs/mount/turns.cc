@@ -13,11 +13,11 @@ namespace {
 constexpr int kMoments = 16;
 constexpr std::chrono::milliseconds kMoment(20);
 constexpr std::chrono::milliseconds kUntilItShows(5);
-// What else runs changes what is best: others who want the processors now leave
-// few to a session that gives way.
+// Other load changes what is best: processes that want the processors now leave
+// few to a session that yields.
 constexpr std::chrono::seconds kTrialHolds(10);
 constexpr double kFarFewer = 0.7;
-// Fewer in an interval tell nothing of who calls.
+// Fewer in an interval say nothing about the callers.
 constexpr uint64_t kFewestRequests = 500;
 
 // False if `stop` is set before the time is over.
@@ -44,7 +44,7 @@ ServingTrial TryServing(const std::function<void(Standing)>& stand,
                         const EventFd& stop) {
   ServingTrial trial;
   for (int i = 0; i < kMoments; ++i) {
-    // a b b a a b b a: what the work itself does meanwhile helps neither.
+    // a b b a a b b a: changes in the work itself favour neither.
     const bool gives_way = i % 4 == 1 || i % 4 == 2;
     stand(gives_way ? Standing::kGivesWay : Standing::kMostUrgent);
     if (!Wait(kUntilItShows, stop)) break;

@@ -1,8 +1,7 @@
-// How the daemon's session (daemon/thread_policy.h) stands while callers take
-// turns (callers_in_turn.h), which is found by their own requests: it stands as
-// urgent as it is and gives way, in turns, and how many requests a second were
-// served each way is counted. No model says how many callers there are, and
-// what else runs.
+// Decides by experiment how the daemon's session (daemon/thread_policy.h) is
+// scheduled while callers take turns (callers_in_turn.h): it alternates between
+// staying urgent and yielding, and counts how many requests a second are served
+// each way. No model could know how many callers there are, and what else runs.
 #pragma once
 
 #include <atomic>
@@ -28,9 +27,9 @@ struct ServingTrial {
   Served at_once;  // by a session that is most urgent
   Served giving_way;
 
-  // Unless it serves clearly fewer: some work it serves a sixth faster, and
-  // not only while it does so, but none was seen that it serves slower while
-  // nobody else wants the processors.
+  // Unless it serves clearly fewer: some work it serves a sixth faster, and not
+  // only while it does so, but no work was seen that it serves slower while no
+  // other process wants the processors.
   bool BetterGivesWay() const {
     return giving_way.PerSecond() > at_once.PerSecond() * 0.95;
   }
@@ -38,34 +37,34 @@ struct ServingTrial {
   std::string Text() const;
 };
 
-// Has `stand` called with either in turns, for some 0.4 s, or until `stop` is
+// Calls `stand` with either alternately, for about 0.4 s, or until `stop` is
 // set. `served`: requests so far.
 ServingTrial TryServing(const std::function<void(Standing)>& stand,
                         const std::function<uint64_t()>& served,
                         const EventFd& stop);
 
-// For a session that stands most urgent at other times. Threads: one, but for
-// what says any.
+// For a session that is most urgent at other times. Threads: one, except where
+// it says any.
 class Turns {
  public:
-  // `stop`, set, ends what takes time here. Both must outlive this.
+  // Setting `stop` ends anything that takes time here. Both must outlive this.
   Turns(const OwnSession& session, const EventFd& stop)
       : session_(session), stop_(stop) {}
   ~Turns() { Forget(); }
   Turns(const Turns&) = delete;
   Turns& operator=(const Turns&) = delete;
 
-  // Has begun() become readable when callers take turns, unless it was found a
-  // moment ago that nothing serves them better; or not any more.
+  // Makes begun() readable when callers take turns, unless a recent trial found
+  // that nothing serves them better; or stops doing so.
   void Await();
   void Forget() { CallersInTurn::Queues().Await(nullptr); }
   int begun() const { return begun_.get(); }
 
-  // They take turns: the session gives way if that serves them better, and
-  // true, or stays as it is.
+  // They take turns: if it serves them better the session yields, and this is
+  // true; otherwise it stays as it is.
   bool Begin();
-  // For a while they took turns, and the session gave way: whether they do and
-  // it does still. If not it is most urgent again.
+  // They took turns for a while, and the session yielded: whether both still
+  // hold. If not it is most urgent again.
   bool GoOn();
 
   // --- Threads: any.

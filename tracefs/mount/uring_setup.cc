@@ -2,18 +2,18 @@
 //
 // Setting up: libfuse asks for rings whose completions interrupt their thread
 // wherever it is. A thread that serves FUSE waits in io_uring_enter(2) anyway,
-// and there it can run them itself (DEFER_TASKRUN, which needs to know that
-// nobody else submits): 4 % of the time of Postmark.
+// and there it can run them itself (DEFER_TASKRUN, which requires a single
+// submitter): 4 % of the time of Postmark.
 //
-// Replying: only the thread of a ring may put replies into it, by what is said
-// above, and libfuse has no way to ask it (its issue 1443). Others put their
-// replies together in the memory of their requests, which is theirs until they
-// are answered, leave them with the thread and write to an eventfd that the
-// ring reads; the thread sends them before it waits again. Nobody waits for
-// that. Where nobody leaves any, it costs a look at the completions, which are
-// looked at anyway.
+// Replying: for the reason above, only the thread of a ring may put replies
+// into it, and libfuse has no way to ask it (its issue 1443). Other threads
+// build their replies in the memory of their requests, which is theirs until
+// they are answered, leave them with the thread and write to an eventfd that
+// the ring reads; the thread sends them before it waits again. Nothing waits
+// for that. If there are none, it costs a look at the completions, which are
+// examined anyway.
 //
-// The linker leads libfuse's calls of liburing here (--wrap); there are no
+// The linker redirects libfuse's calls of liburing here (--wrap); there are no
 // others in this program.
 // Sources: io_uring_setup(2); libfuse, lib/fuse_uring.c, lib/fuse_lowlevel.c.
 #include <liburing.h>
@@ -73,7 +73,7 @@ class RingReplies final : public ReplyThread {
       (void)!::preadv2(event_.get(), &to, 1, -1, RWF_NOWAIT);
     }
     ServeWaiting();
-    // Who waits for them is not to wait for the end of this request, too.
+    // Their callers must not also wait for the end of this request.
     __real_io_uring_submit(ring_);
   }
 
@@ -91,10 +91,10 @@ class RingReplies final : public ReplyThread {
     sending_.clear();
   }
 
-  // Replies are put into the ring now; all go out together afterwards.
+  // Puts replies into the ring now; all go out together afterwards.
   bool serving() const { return serving_; }
 
-  // Has the ring tell when there is something to send.
+  // Makes the ring report when there is something to send.
   void Arm() {
     if (armed_ || !event_) return;
     io_uring_sqe* const sqe = io_uring_get_sqe(ring_);
@@ -104,7 +104,7 @@ class RingReplies final : public ReplyThread {
     armed_ = true;
   }
 
-  // libfuse takes each completion for a request of its own, but for those that
+  // libfuse takes each completion for one of its requests, except those that
   // say ENOTCONN.
   void HideOwnCompletion() {
     unsigned head;
@@ -116,8 +116,8 @@ class RingReplies final : public ReplyThread {
     }
   }
 
-  // The ring is about to go, and the memory of its requests: waits for those
-  // who use that.
+  // The ring is about to go, and the memory of its requests: waits for the
+  // users of that memory.
   void Close() {
     closed_.store(true);
     for (int inside = inside_.load(); inside != 0; inside = inside_.load()) {
@@ -132,7 +132,7 @@ class RingReplies final : public ReplyThread {
     size_t size = 0;
     bool is_message = false;  // by fuse_send_msg_uring
   };
-  // Where this thread puts a reply together for a ring; null: it does not.
+  // Where this thread builds a reply for a ring; null: it does not.
   struct Outgoing {
     Reply reply;
     static Outgoing*& OfThread() {
@@ -179,13 +179,13 @@ class RingReplies final : public ReplyThread {
       __real_send_reply_uring(reply.req, reply.error, payload, reply.size);
       return;
     }
-    // The first part is a header, which is made anew.
+    // The first part is a header, which is rebuilt.
     std::array<iovec, 2> parts = {{{nullptr, 0}, {payload, reply.size}}};
     __real_fuse_send_msg_uring(reply.req, parts.data(), 2);
   }
 
   io_uring* const ring_;
-  // Not EventFd: the ring is to wait for it, not to be refused.
+  // Not EventFd: the ring must wait for it instead of getting an error.
   const UniqueFd event_{::eventfd(0, EFD_CLOEXEC)};
   uint64_t events_ = 0;         // where the ring reads it to
   bool armed_ = false;          // of the ring's thread
@@ -217,7 +217,7 @@ int __wrap_io_uring_queue_init_params(unsigned entries, io_uring* ring,
   // A thread makes the ring that it serves.
   tracefs::of_thread.replies = std::make_shared<tracefs::RingReplies>(ring);
   tracefs::RequestSource::OfThread().replies = tracefs::of_thread.replies;
-  // One entry more, for what wakes the thread to reply for others.
+  // One more entry, for the event that wakes the thread to reply for others.
   ++entries;
   params->cq_entries += 2;
   io_uring_params deferred = *params;
@@ -235,8 +235,8 @@ int __wrap_io_uring_queue_init_params(unsigned entries, io_uring* ring,
 int __wrap_io_uring_submit_and_wait(io_uring* ring, unsigned count) {
   tracefs::RingReplies* const replies = tracefs::of_thread.replies.get();
   if (replies == nullptr) return __real_io_uring_submit_and_wait(ring, count);
-  // It serves now, and ends by itself when libfuse wakes it: no call of a
-  // handler, and no destructor of this thread, is to be where it is cancelled.
+  // It serves now, and ends by itself when libfuse wakes it: it must not be
+  // cancelled inside a handler's call or a destructor of this thread.
   ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, nullptr);
   replies->ServeWaiting();
   replies->Arm();
