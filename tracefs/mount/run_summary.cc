@@ -51,7 +51,7 @@ class Summary {
   void Add(const format::Record& record) {
     operations_.AddRecord(record, 0);
     slowest_->Take(record, 0);
-    // Names that are looked for and not there are no files.
+    // Names that are looked up but do not exist are not files.
     if (!tally::Failed(record.event)) files_.AddRecord(record, 0);
   }
 
