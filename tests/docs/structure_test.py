@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """docs/architecture.md is true: rooms and wings, who includes whom, walks,
-figures. And scripts/structure, which says so, notices where such a page is not."""
+figures; and scripts/structure, which checks that, notices a page that is wrong.
+tests/mount/README.md names all suites."""
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -106,7 +108,20 @@ PASSES = [
 ]
 
 
+def check_suites():
+    """tests/mount/README.md has a row for each suite, and for nothing else."""
+    mount = SOURCE / "tests" / "mount"
+    page = (mount / "README.md").read_text(encoding="utf-8")
+    rows = set(re.findall(r"^\| `([\w.]+/?)` \|", page, re.M))
+    suites = {path.name + "/" for path in mount.iterdir()
+              if path.is_dir() and any(path.glob("*_test.*"))}
+    suites |= {path.name for path in mount.glob("*_test.*")}
+    expect(rows == suites, "tests/mount/README.md differs from the suites: "
+           f"{sorted(rows ^ suites)}")
+
+
 def main():
+    check_suites()
     with tempfile.TemporaryDirectory() as folder:
         tree(folder, written=False)
         status, said = run("--check", folder)
@@ -137,7 +152,7 @@ def main():
                    f"{len(text)} lines more in {change}: got {said!r}")
     status, said = run("--check")
     expect(status == 0, f"this tree:\n{said}")
-    print(f"ok: {len(CASES) + len(PASSES) + 3} cases")
+    print(f"ok: {len(CASES) + len(PASSES) + 4} cases")
 
 
 if __name__ == "__main__":
