@@ -70,6 +70,7 @@ MountFlags ChooseMountFlags(const std::vector<std::string>& given,
                                : diratime == "nodiratime";
   if (without) flags.fuse_options.emplace_back("noatime");
   if (without_dir) flags.fuse_options.emplace_back("nodiratime");
+  flags.asks_for_access_times = !atime.empty() || !diratime.empty();
   if (!atime.empty()) {
     flags.source_clear |= MOUNT_ATTR__ATIME;
     if (atime == "noatime") {

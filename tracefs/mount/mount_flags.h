@@ -20,6 +20,8 @@ struct MountFlags {
   // MOUNT_ATTR_… bits to clear and to set (mount_setattr(2)). 0, 0: as it is.
   uint64_t source_clear = 0;
   uint64_t source_set = 0;
+  // -o asks for these itself; otherwise they follow from ro.
+  bool asks_for_access_times = false;
 };
 
 // `given`: of -o. `source_flags`: ST_… bits of the source (statvfs(3)). `root`:

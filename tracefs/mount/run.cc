@@ -125,7 +125,10 @@ Status MountRun::OpenTree() {
   const MountFlags flags = ChooseMountFlags(given_.fuse_options, source_.flags,
                                             source_.cloned && ::geteuid() == 0);
   options_.fuse_options = flags.fuse_options;
-  SetSourceFlags(source_, flags);
+  if (Status s = SetSourceFlags(source_, flags); !s.ok()) {
+    if (flags.asks_for_access_times) return s;
+    std::cerr << "tracefs-mount: " << s.message() << '\n';
+  }
   const Result<uint32_t> max_read = MaxReadOf(options_.fuse_options);
   if (!max_read.ok()) return max_read.status();
   max_read_ = *max_read;

@@ -84,8 +84,10 @@ Result<Source> OpenSource(const std::string& path, bool below,
     // The tree must not give us privileges or lead to a device.
     mount_attr restricted{};
     restricted.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
-    ::mount_setattr(source.fd.get(), "", AT_EMPTY_PATH | recursive, &restricted,
-                    sizeof restricted);
+    if (::mount_setattr(source.fd.get(), "", AT_EMPTY_PATH | recursive,
+                        &restricted, sizeof restricted) != 0) {
+      return Status::System(errno, "source '" + path + "': nosuid, nodev");
+    }
   } else {
     source.fd.Reset(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   }
@@ -100,12 +102,17 @@ Result<Source> OpenSource(const std::string& path, bool below,
   return source;
 }
 
-void SetSourceFlags(const Source& source, const MountFlags& flags) {
-  if (!source.cloned || (flags.source_set | flags.source_clear) == 0) return;
+Status SetSourceFlags(const Source& source, const MountFlags& flags) {
+  if (!source.cloned || (flags.source_set | flags.source_clear) == 0) return {};
   mount_attr wanted{};
   wanted.attr_set = flags.source_set;
   wanted.attr_clr = flags.source_clear;
-  ::mount_setattr(source.fd.get(), "", AT_EMPTY_PATH, &wanted, sizeof wanted);
+  if (::mount_setattr(source.fd.get(), "", AT_EMPTY_PATH, &wanted,
+                      sizeof wanted) == 0) {
+    return {};
+  }
+  return Status::System(
+      errno, "access times of the source: they stay as its own mount has them");
 }
 
 Result<std::unique_ptr<Session>> Session::Mount(

@@ -27,7 +27,8 @@ struct Source {
 Result<Source> OpenSource(const std::string& path, bool below = false,
                           const std::string& dead_at = "");
 // Keeps access times in our clone as `flags` have it; nothing without a clone.
-void SetSourceFlags(const Source& source, const MountFlags& flags);
+// In a user namespace the kernel may refuse that (EPERM).
+Status SetSourceFlags(const Source& source, const MountFlags& flags);
 
 class Session {
  public:

@@ -93,6 +93,23 @@ def as_source(suite, flags, covered, given):
                            capture_output=True)
 
 
+def refused_access_times(suite, given, mounts):
+    """In a user namespace the kernel does not let access times of a mount of the
+    machine be changed: that is not passed over."""
+    source, point = suite.folder("locked"), suite.folder("locked-mnt")
+    config = suite.config(("", "STR_ALL",
+                           f'file = "{suite.path("locked-" + given)}"'))
+    script = ('"$0" "$1" "$2" --config "$3" -o "$4" || exit 9; '
+              'grep -c " $2 " /proc/self/mountinfo; umount "$2"')
+    done = subprocess.run(
+        ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script,
+         os.path.join(suite.bin, "tracefs-mount"), source, point, config, given],
+        capture_output=True, text=True, check=False, timeout=60)
+    expect("access times" in done.stderr, done.stderr)
+    expect_equal((done.returncode, done.stdout.strip()),
+                 (0, "1") if mounts else (9, ""), done.stderr)
+
+
 def main():
     suite = Suite("flags", __doc__)
     for flags in FLAGS:
@@ -102,6 +119,10 @@ def main():
                       flags, covered, None)
     for given in ("nosuid,nodev", "noexec", "nosymfollow"):
         suite.run(f"-o {given}", as_source, suite, "rw", False, given)
+    for given, mounts in (("noatime", False), ("nodiratime", False),
+                          ("ro", True)):
+        suite.run(f"-o {given} where access times are locked",
+                  refused_access_times, suite, given, mounts)
     suite.finish()
 
 
