@@ -79,15 +79,25 @@ void ProcessFeed::Send(ProcessRecord& record) {
   shared_->stamping.store(0, std::memory_order_seq_cst);
 }
 
-void ProcessFeed::EndTraces() {
+bool ProcessFeed::EndTraces(std::chrono::milliseconds patience) {
   std::array<std::byte, format::kMessageHeaderBytes> bytes;
   format::MessageWriter out(bytes);
   out.Begin(kEndTraces);
   out.End();
   SendAll(bytes.data(), bytes.size());
-  char done = 0;
-  while (sender_ && ::recv(sender_.get(), &done, 1, 0) < 0 && errno == EINTR) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (sender_) {
+    // One answer is enough: a mount that others steer may send many, or none.
+    char done = 0;
+    const ssize_t n = ::recv(sender_.get(), &done, 1, MSG_DONTWAIT);
+    if (n >= 0 || (errno != EINTR && errno != EAGAIN)) return n == 1;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+        end - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return false;
+    pollfd ready = {sender_.get(), POLLIN, 0};
+    ::poll(&ready, 1, static_cast<int>(left.count()));
   }
+  return false;
 }
 
 void ProcessFeed::Close() { sender_.Reset(); }
@@ -170,10 +180,13 @@ void ProcessFeed::TakeMessages() {
         sink_->Take(record);
       }
     } else if (id == kEndTraces) {
+      // However often it comes: they have one end, and nobody is waited for.
+      if (std::exchange(ended_traces_, true)) continue;
       sink_->HoldBack(ProcessSink::kNothingHeld);
       if (hooks_.end_traces) hooks_.end_traces();
       const char done = 1;
-      static_cast<void>(::send(receiver_.get(), &done, 1, MSG_NOSIGNAL));
+      static_cast<void>(
+          ::send(receiver_.get(), &done, 1, MSG_NOSIGNAL | MSG_DONTWAIT));
     } else if (id == kGoodbye) {
       goodbye_ = true;
     }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -38,9 +39,10 @@ class ProcessFeed {
   // Stamps the record with the time and sends it. Waits if the mount does not
   // keep up; does nothing if the mount is gone.
   void Send(ProcessRecord& record);
-  // Ends the traces: all that was sent is in them, and FINAL, when this
-  // returns. The mount goes on.
-  void EndTraces();
+  // Ends the traces: all that was sent is in them, and FINAL, when this returns
+  // true. False if the mount is gone or does not say so in time. The mount goes
+  // on.
+  bool EndTraces(std::chrono::milliseconds patience);
   // A task has changed; reported before it goes on.
   void TellChanged(uint32_t tid) { shared_->versions.Changed(tid); }
   // No more records are sent, and this is not an accident.
@@ -83,6 +85,7 @@ class ProcessFeed {
   std::vector<std::byte> buffer_;
   ProcessSink* sink_ = nullptr;
   Hooks hooks_;
+  bool ended_traces_ = false;
   bool goodbye_ = false;
   Worker worker_;
 };

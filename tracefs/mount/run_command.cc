@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
@@ -39,6 +40,9 @@ constexpr std::string_view kName = "tracefs-run";
 constexpr int kNotFound = 127;
 constexpr int kNotRunnable = 126;
 constexpr int kSignalled = 128;
+// Outputs may be slow; a mount in somebody else's hand never says that they are
+// done.
+constexpr std::chrono::seconds kPatienceForTraces{60};
 
 void Say(const std::string& text) {
   std::cerr << kName << ": " << text << '\n';
@@ -433,7 +437,7 @@ void Runner::End() {
   } else {
     // Remaining processes keep the mount until they end; no other sees it. The
     // traces end now.
-    feed_->EndTraces();
+    const bool ended = feed_->EndTraces(kPatienceForTraces);
     ::umount2(mount_point_.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
     still_mounted_ = true;
     if (companion_ != nullptr) companion_->LetAllGo();
@@ -443,6 +447,7 @@ void Runner::End() {
     }
     remark_ = left.empty() ? "others still use the mount"
                            : "left behind, from here on not recorded: " + who;
+    if (!ended) remark_ += "; the mount does not say that the traces are whole";
   }
 }
 
