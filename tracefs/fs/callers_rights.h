@@ -17,35 +17,42 @@
 // caller. The page docs/security.md has the same table, with the test of each
 // row.
 //
-//  what                 with                       who decides, of what moment
-//  look-up, stat, list, CAP_DAC_READ_SEARCH        the kernel, of attributes
-//  read of attributes,                             as old as the visibility
-//  open to read                                    lets it keep them
-//  read, write, … of    the descriptor; CAP_FSETID whoever opened; the kernel
-//  an open file         where the kernel says so   says if the caller has it
-//  write by the kernel  a caller or nobody,        whoever opened
-//  (passthrough),       without CAP_FSETID
-//  write-back
-//  open_by_handle_at    CAP_DAC_READ_SEARCH        the handle is of a file that
-//                                                  was looked up; the open asks
-//  names: make, remove, nothing; then his groups   the kernel below, at once:
-//  move, link           and what he has over the   where he has capabilities by
-//                       directory and the file     a namespace, as the owner,
-//                                                  if that will do
-//  chmod, utimes, ACLs, nothing; then his groups   likewise
-//  flags, open to write and what he has over the
-//  truncate, user.      file
-//  attributes
-//  a set-gid bit kept   his groups; CAP_FSETID     the kernel below, at once:
-//                       where he has it everywhere where he has it by a
-//                                                  namespace, as a member of
-//                                                  the group it was asked of
-//  chown to another     CAP_CHOWN, where he has it we, just before: a namespace
-//  user                 over the file              cannot be asked in the call
-//  trusted., security.  CAP_SYS_ADMIN              the kernel: it asks for what
-//  attributes                                      the caller is, not the file
-//  inode flags +a, +i   CAP_LINUX_IMMUTABLE        likewise
-//  device nodes         CAP_MKNOD                  likewise
+// + look-up, stat, lists, reading attributes, opening to read
+//   with: CAP_DAC_READ_SEARCH
+//   decided by: the kernel, by attributes as old as the visibility allows
+// + reading, writing and the like on an open file
+//   with: the descriptor; CAP_FSETID where the kernel says that the caller has
+//     it
+//   decided by: the open
+// + writes that the kernel makes by itself (passthrough), write-back of pages
+//   with: the id of some caller or of nobody, no CAP_FSETID
+//   decided by: the open
+// + opening by a handle (open_by_handle_at)
+//   with: CAP_DAC_READ_SEARCH
+//   decided by: the handle is of a file that was looked up
+// + making, removing, moving, linking names
+//   with: nothing; if that is refused, the caller's groups and what he has over
+//     the directory and the file; root of a user namespace acts as the
+//     directory's owner
+//   decided by: the directory below, in the call
+// + chmod, times, ACLs, flags of inodes, truncate, opening to write, user.
+//   attributes
+//   with: nothing; if that is refused, the caller's groups and what he has over
+//     the file; root of a user namespace acts as the file's owner
+//   decided by: the file below, in the call
+// + keeping a set-gid bit (chmod, creation, ACLs)
+//   with: the caller's groups; CAP_FSETID only where he has it over everything;
+//     root of a user namespace counts as one of that one group
+//   decided by: the file or directory below, in the call
+// + chown to another user
+//   with: CAP_CHOWN, where the caller has it over the file
+//   decided by: the daemon, just before the call
+// + what a write or a chown clears
+//   with: the caller's rights, as of a chown(-1, -1) of his own
+//   decided by: the file below, in the call
+// + trusted. and security. attributes, flags +a and +i, device nodes
+//   with: CAP_SYS_ADMIN, CAP_LINUX_IMMUTABLE, CAP_MKNOD
+//   decided by: the kernel: these depend on what the caller is, not on the file
 //
 //  - A capability that he has by a namespace is lent as it is, after a look at
 //    the owners, only where the owner will not do: a file is made (it would be
