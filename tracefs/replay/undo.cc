@@ -56,6 +56,8 @@ void ReadXattrs(int fd, UndoStep* step) {
   }
 }
 
+bool IsDevice(uint32_t mode) { return S_ISCHR(mode) || S_ISBLK(mode); }
+
 }  // namespace
 
 // What an action changes, as it is before.
@@ -73,6 +75,7 @@ uint64_t UndoRecorder::DirOf(uint32_t slot) const {
 
 void UndoRecorder::Place(const TreeEntry& entry) {
   if (entry.slot != kNoSlot) dirs_[entry.slot] = entry.file;
+  if (IsDevice(entry.mode)) devices_.insert(entry.file);
   record_.names.Add({DirOf(entry.parent), entry.name}, entry.file);
 }
 
@@ -160,9 +163,11 @@ void UndoRecorder::Follow(const Action& a) {
   switch (a.op) {
     case Op::mkdir_:
       if (a.made_dir != kNoSlot) dirs_[a.made_dir] = a.file;
-      [[fallthrough]];
-    case Op::create_:
+      return names.Add(name, a.file);
     case Op::mknod_:
+      if (IsDevice(a.mode)) devices_.insert(a.file);
+      return names.Add(name, a.file);
+    case Op::create_:
     case Op::symlink_:
       return names.Add(name, a.file);
     case Op::unlink_:
@@ -336,6 +341,9 @@ Status UndoRecorder::KeepGone(const Action& a, uint64_t number,
   if (a.Has(kUnknownBytes) && !step.is_passing) {
     Refuse("what it held is not in the trace");
   }
+  if (devices_.contains(number) && !step.is_passing) {
+    Refuse("device nodes are not made");
+  }
   if (S_ISDIR(st.st_mode)) {
     step.kind = Kind::kMakeDir;
   } else if (S_ISLNK(st.st_mode)) {
@@ -352,8 +360,6 @@ Status UndoRecorder::KeepGone(const Action& a, uint64_t number,
   } else {
     step.kind = Kind::kMakeNode;
     step.mode = st.st_mode;
-    const bool device = S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode);
-    if (device) Refuse("device nodes are not made");
   }
   return {};
 }

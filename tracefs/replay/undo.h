@@ -89,6 +89,8 @@ class UndoRecorder {
   uint64_t stored_ = 0;
   size_t steps_ = 0;
   std::unordered_map<uint32_t, uint64_t> dirs_{{kRootSlot, kRootFile}};
+  // Device nodes: the scratch tree has other files in their places.
+  std::unordered_set<uint64_t> devices_;
   UndoRecord record_;
 };
 
