@@ -26,7 +26,7 @@ uint16_t AccessOfOpen(uint32_t flags) {
 // Of an operation that was refused.
 uint16_t AccessOfFailure(const FileStep& step) {
   if (step.error != ENOENT && step.error != ENOTDIR) {
-    // It was there, or at least somebody wanted to know.
+    // It existed, or at least was looked up.
     return HasName(step.op) || step.op == Op::open_ ? kProbe : kNoAccess;
   }
   const bool tells =

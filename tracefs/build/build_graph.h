@@ -51,7 +51,7 @@ struct GraphExecution {
 struct DoubleWrite {
   enum class Kind : uint8_t {
     kRewritten,  // what was there was opened for writing again
-    kRecreated,  // it was removed in between, or made anew
+    kRecreated,  // it was removed in between, or created again
     kReplaced,   // another file was moved to its name
   };
   PathId path = PathTable::kNone;
@@ -78,7 +78,7 @@ class BuildGraph {
   };
   // All uses of a path.
   std::vector<PathUse> UsesOfPath(PathId path) const;
-  // kNobody if nobody was seen to write it.
+  // kNobody if no process was seen to write it.
   ProcessId LastWriterOf(PathId path) const { return last_writers_[path]; }
   const PathFacts& Facts(PathId path) const { return facts_[path]; }
   const std::vector<PipeEdge>& pipes() const { return pipes_; }

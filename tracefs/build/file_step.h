@@ -19,7 +19,7 @@ struct FileStep {
   uint32_t ppid = 0;
   std::string_view comm;
   Op op{};
-  bool inferred = false;  // the caller is whoever opened the file
+  bool inferred = false;  // the caller is the process that opened the file
   uint32_t error = 0;     // an errno; 0 = done
   uint32_t flags = 0;     // of open, create, tmpfile
   std::string_view path;

@@ -1,5 +1,5 @@
 // What is suspicious in a build: names that were never found, and files that
-// nobody was looking for.
+// were never looked up.
 #pragma once
 
 #include <cstddef>

@@ -28,8 +28,8 @@ bool IsPlain(std::string_view path) {
 
 }  // namespace
 
-// Names come from whoever made the files: without the seed somebody could make
-// all of them meet in one slot.
+// Names come from the makers of the files: without the seed, an attacker could
+// make all of them meet in one slot.
 PathTable::PathTable()
     : slots_(1024, kNone),
       seed_((uint64_t{std::random_device()()} << 32) | std::random_device()()) {

@@ -31,7 +31,7 @@ class ProcessOrder {
 
  private:
   struct Node {
-    uint64_t end_ns;  // the largest number: nobody can have waited for it
+    uint64_t end_ns;  // the largest number: no process can have waited for it
     ProcessId jump;   // some process above, so that few steps lead far
     uint32_t depth;
     uint32_t outlived;  // of it and all above: how many outlived their parents

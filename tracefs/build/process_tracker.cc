@@ -6,7 +6,7 @@
 namespace tracefs::build {
 namespace {
 
-// A start time is told in hundredths of a second, and not by everybody.
+// A start time is given in hundredths of a second, and not by every source.
 bool MayBeSame(const ProcessKey& a, const ProcessKey& b) {
   return a.pid == b.pid && (a.start_ticks == b.start_ticks ||
                             a.start_ticks == 0 || b.start_ticks == 0);
@@ -55,7 +55,7 @@ bool ProcessTracker::Knows(const ProcessKey& key) const {
 
 Process* ProcessTracker::Begin(const ProcessKey& key, uint64_t time_ns) {
   Known& known = pids_[key.pid];
-  // Whoever had the number before has ended, seen or not.
+  // The previous process with this number has ended, seen or not.
   if (known.live != nullptr) End(&known, time_ns);
   if (known.id != kNobody) ++known.others;
   known.key = key;

@@ -124,8 +124,8 @@ class ProcessTracker {
   // Ends all that still runs, at the time of what came last.
   void Finish();
 
-  // Forgets processes without telling of an end: to bound memory. Those that
-  // are told of again begin again.
+  // Forgets processes without reporting an end, to bound memory. Those that
+  // occur again begin again.
   void ForgetIf(const std::function<bool(ProcessId)>& gone) {
     std::erase_if(pids_, [&](const auto& it) { return gone(it.second.id); });
   }

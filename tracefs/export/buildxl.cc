@@ -106,8 +106,9 @@ class BuildXlExporter final : public Exporter, private build::TrackerListener {
     if (status_.ok()) status_ = status;
   }
 
-  // The first process of its tree, by which its file is known: kNobody is that
-  // of all without --set split=yes, and of what nobody is known to have done.
+  // The first process of its tree, by which its file is known: kNobody is used
+  // for everything without --set split=yes, and for operations without a known
+  // process.
   ProcessId RootOf(ProcessId id) const {
     return options_.folder.empty() || id == build::kNobody ? build::kNobody
                                                            : trees_[id].root;

@@ -5,7 +5,7 @@
 // programs ',' and '"', everywhere control characters and bytes that are not
 // UTF-8) is written as %XX, with %25 for '%'; or the export fails. Process 0,
 // whose command line tells whether the kernel's caches hid anything, has the
-// operations nobody is known to have done.
+// operations without a known process.
 #pragma once
 
 #include <memory>

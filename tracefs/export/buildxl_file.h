@@ -1,5 +1,5 @@
 // One file access trace of BuildXL's while it is made: its blocks, and what
-// they number. Whoever follows processes decides what goes into which file.
+// they number. The process tracker decides what goes into which file.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@ enum class ColumnType : uint8_t {
   kTime,   // signed 64 bits: ns since 1970
   kFlag,   // present means true
   kWord,   // text of a few kinds: the name of an operation, of an error
-  kText,   // bytes that somebody chose: escaped, see EscapedText
+  kText,   // bytes from outside: escaped, see EscapedText
   kBytes,  // data
 };
 

@@ -23,8 +23,8 @@ using build::FileStep;
 using build::Process;
 using build::ProcessId;
 
-// Numbers for descriptors that nobody told, beyond all that a process can have:
-// where a pipe really is has its own number.
+// Numbers for unknown descriptors, beyond any that a process can have: where a
+// pipe really is has its own number.
 constexpr uint32_t kFirstFile = uint32_t{1} << 28;
 constexpr uint32_t kFirstPipe = uint32_t{1} << 30;
 

@@ -15,7 +15,7 @@
 namespace tracefs {
 namespace {
 
-// Threads that are remembered; of more, names are told again.
+// Threads that are remembered; names of others are repeated.
 constexpr size_t kMaxThreads = 100'000;
 
 class PerfettoExporter final : public Exporter {

@@ -88,7 +88,7 @@ class StackExporter : public Exporter {
 
   void Write(const format::Record& record) override {
     const Event& event = record.event;
-    if (event.before) return;  // it is told again when it has run
+    if (event.before) return;  // it is reported again when it has run
     uint64_t weight = 1;
     if (weight_ == Weight::kTime) {
       weight = event.Has(Field::kLatency) ? event.Get(Field::kLatency) : 0;

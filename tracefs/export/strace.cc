@@ -539,7 +539,7 @@ class StraceExporter final : public Exporter {
     }
   }
 
-  // With six digits behind the point.
+  // With six digits after the point.
   static void AppendSeconds(uint64_t ns, std::string* out) {
     *out += std::to_string(ns / kNsPerSecond);
     const std::string micros = std::to_string(ns % kNsPerSecond / kNsPerUs);

@@ -65,7 +65,7 @@ Spot FileTree::Find(std::string_view path, bool follow) const {
     spot.state = Spot::State::kRefused;
     return spot;
   }
-  // What is outside may lead inside by a symbolic link, which nobody knows.
+  // A path outside may lead inside through an unknown symbolic link.
   std::string left = Normal(path);
   const std::optional<std::string> below = Below(left);
   if (!below) {

@@ -38,7 +38,7 @@ struct Spot {
   enum class State : uint8_t {
     kFound,
     kMissing,  // its directory is known, and it is not there
-    kUnknown,  // nobody has seen its directory
+    kUnknown,  // its directory was never seen
     kOutside,  // not below the directory that is imported
     kRefused,  // no kernel would take it
   };

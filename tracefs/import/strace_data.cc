@@ -376,7 +376,7 @@ void StracePass::DoExec(int variant) {
     std::copy_n(name.begin(), caller.comm_size, caller.comm_bytes.begin());
     caller.serial = next_serial_++;
   }
-  // Nobody else has them any more.
+  // No other process has them any more.
   if (thread_->descriptors.use_count() != 1) {
     thread_->descriptors = std::make_shared<Descriptors>(*thread_->descriptors);
   }

@@ -32,7 +32,7 @@ class FileIdentities {
     Number second = kNone;
   };
 
-  // `gone` is told of each file that can come up no more.
+  // `gone` is called for each file that can no longer occur.
   explicit FileIdentities(std::function<void(Number)> gone)
       : gone_(std::move(gone)) {}
 

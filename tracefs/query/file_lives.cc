@@ -80,7 +80,7 @@ void FileLives::Name(Number number, std::string_view path) {
   life.path = path;
   life.node = names_.Make(path);
   if (life.node == PathTree::kNone) return;
-  // Whoever had the name keeps it as a text.
+  // The file that had the name keeps it as a text.
   const Number before = names_.number(life.node);
   if (const auto at = lives_.find(before);
       before != number && at != lives_.end() && at->second.node == life.node) {

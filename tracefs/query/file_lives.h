@@ -67,9 +67,9 @@ class FileLives {
   // Files that are followed at the same time.
   static constexpr size_t kMost = size_t{1} << 18;
 
-  // `ended` gets each file when it is gone (one without names when nobody has
-  // it open any more), with the one that took its name (null if none did), or
-  // at Finish.
+  // `ended` gets each file when it is gone (one without names when it is no
+  // longer open), with the one that took its name (null if none did), or at
+  // Finish.
   explicit FileLives(
       std::function<void(const FileLife&, const FileLife* by)> ended)
       : ended_(std::move(ended)) {}

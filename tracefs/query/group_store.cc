@@ -11,8 +11,8 @@
 namespace tracefs::query {
 namespace {
 
-// Names in a trace were chosen by anyone: nobody shall know which of them
-// collide. Which keys are kept does not depend on it.
+// Names in a trace come from anyone, who must not be able to predict
+// collisions. Which keys are kept does not depend on it.
 uint64_t RandomSeed() {
   uint64_t seed = 0;
   if (::getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed) {

@@ -52,8 +52,8 @@ class GroupStore {
   uint64_t generation() const { return generation_; }
   Entry& At(size_t place) { return entries_[place]; }
   // Instead of putting the smallest keys into other() when there is no more
-  // room, hands all of them on, with all that was counted for them, and begins
-  // anew.
+  // room, passes all of them on, with everything counted for them, and starts
+  // over.
   using Overflow = std::function<void(const std::deque<Entry>&)>;
   void OnFull(Overflow use) { on_full_ = std::move(use); }
 

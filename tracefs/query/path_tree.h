@@ -35,8 +35,8 @@ class PathTree {
   std::string PathOf(Node node) const;
 
   // What was called `from` is `to` now, with all below it. What was `to` has no
-  // name any more; whoever keeps its number drops it. Nothing happens where
-  // there is nothing, or a directory would lie in itself.
+  // name any more; holders of its number drop it. Nothing happens where there
+  // is nothing, or a directory would lie in itself.
   void Move(std::string_view from, std::string_view to);
   // The two change places.
   void Exchange(std::string_view a, std::string_view b);

@@ -86,7 +86,7 @@ Row SumOf(const std::vector<uint32_t>& order, size_t top, const Table& table) {
       sum[i].share += row[i].share;
     }
   }
-  // Of what was there before, nobody knows how many it stands for.
+  // It is unknown how many the earlier ones represent.
   sum[0] = Value::Text("other(" + std::to_string(order.size() - top) +
                        (table.other ? " and more)" : ")"));
   return sum;

@@ -1,6 +1,6 @@
 // Table: what a question about a trace is answered with, before it is text,
-// CSV, JSON or Markdown. Texts are bytes as the trace has them: whoever prints
-// them escapes them.
+// CSV, JSON or Markdown. Texts are bytes as the trace has them: the printer
+// escapes them.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Which files are read how often, and which were written for nobody.
+// Which files are read how often, and which were written but never read.
 #include "tracefs/query/analyses.h"
 #include "tracefs/query/file_lives.h"
 

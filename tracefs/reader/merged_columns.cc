@@ -31,7 +31,7 @@ bool MergedColumns::Later(const std::unique_ptr<Piece>& a,
 void MergedColumns::Close(Lane* lane) {
   if (lane->columns == nullptr) return;
   lane->columns.reset();
-  // Its threads are gone: nobody else counts.
+  // Its threads are gone: nothing else counts.
   lane->reader->mutable_stats().unordered_events += lane->unordered;
 }
 

@@ -485,8 +485,8 @@ Reader::Code Reader::BeginMerged(const Batch::Specs& specs) {
   for (size_t i = 0; i < traces_.size(); ++i) {
     TraceReader& reader = traces_.trace(i);
     Status status;
-    // Block 0, which describes the others. What cannot be read is told when the
-    // others have been.
+    // Block 0, which describes the others. Unreadable files are reported after
+    // the others have been read.
     if (!head_read_[i]) {
       status = reader.NextBlock(&heads_[i]).status();
       if (!strict_.ok()) return Fail(strict_);

@@ -23,7 +23,7 @@ struct Place {
   uint64_t part = 0;
 };
 
-// Which part of which trace a file is: the mark stands behind the preamble.
+// Which part of which trace a file is: the mark follows the preamble.
 std::optional<Place> PlaceOf(const std::string& path) {
   struct stat st;
   // Opening a FIFO would wait, and reading it would use it up.

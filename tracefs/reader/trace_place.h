@@ -4,8 +4,8 @@
 // Paths of a trace begin at the root of its mount: "/a/b". People name files as
 // reports print them, by their path on the machine ("/mnt/a/b", or "/src/a/b"
 // in the directory that was mounted), or from where they stand ("b", "../b").
-// Which of these is meant only the operations tell: whoever looks a name up
-// tries its readings in turn.
+// Only the operations show which of these is meant: a look-up tries the
+// readings in turn.
 #pragma once
 
 #include <span>

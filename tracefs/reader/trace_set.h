@@ -58,8 +58,8 @@ class TraceSet {
   // --- Before the first Next.
 
   // Adds what the names mean: files, "-" and what is in folders; the parts of a
-  // rotated trace are one. What cannot be opened is told to `fail`, and the
-  // others are read.
+  // rotated trace are one. Those that cannot be opened are reported to `fail`,
+  // and the others are read.
   void AddNamed(const std::vector<std::string>& names,
                 const std::function<void(const Status&)>& fail);
   Status AddTrace(const TraceFiles& trace);
@@ -70,7 +70,7 @@ class TraceSet {
   // and read up to elsewhere.
   void SetRange(const TimeWindow& range) { range_ = range; }
   const TimeWindow& range() const { return range_; }
-  // Takes a block of that trace that was read by somebody else.
+  // Takes a block of that trace that was read elsewhere.
   void Give(size_t i, std::unique_ptr<format::BlockDecoder> block) {
     merger_.Give(i, std::move(block));
   }

@@ -28,8 +28,7 @@ struct Client {
 
   uint64_t id = 0;
   net::Transport transport = net::Transport::kTcp;
-  net::TlsContext* tls =
-      nullptr;  // that the stream is of; lives as long as all
+  net::TlsContext* tls = nullptr;  // that the stream belongs to; outlives it
   std::unique_ptr<net::Stream> stream;
   PeerText peer;
   State state = State::kHandshake;
@@ -59,8 +58,8 @@ struct Client {
   }
 };
 
-// The name of a trace in a directory: its sender, by TCP no more than the
-// address, and its serial. Nobody can add to somebody else's.
+// The name of a trace in a directory: its sender, with TCP only the address,
+// and its serial. No sender can add to another's trace.
 std::string SourceName(net::Transport transport, const PeerText& peer,
                        const std::string& certificate_name,
                        const format::Serial& serial);

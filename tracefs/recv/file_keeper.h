@@ -1,10 +1,10 @@
 // FileKeeper: one file for each trace, in one directory.
 //
 // Blocks are written as they come and acknowledged after fdatasync(2), which a
-// thread of its own does for many at a time. A file that is there already is
-// looked through first, by another thread, which takes turns among those who
-// wait: the trace goes on behind its last whole block. Where that is, is
-// remembered as long as the file stays as it was.
+// thread of its own does for many at a time. An existing file is scanned first,
+// by another thread, which takes turns among waiting clients: the trace goes on
+// after its last whole block. That position is remembered while the file stays
+// unchanged.
 #pragma once
 
 #include <memory>

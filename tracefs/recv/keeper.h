@@ -35,7 +35,8 @@ class Keeper {
   // It has enough of this client for the moment: nothing should be read from it
   // before an Event comes of it, or the next Tick.
   virtual bool Busy(uint64_t) const { return false; }
-  // The client is gone. What is not whole goes; what is, is made durable.
+  // The client is gone. Incomplete data is dropped, complete blocks are made
+  // durable.
   virtual void Close(uint64_t client) = 0;
 
   struct Event {

@@ -75,8 +75,8 @@ std::string NumericHost(const sockaddr* address, socklen_t length,
   return host.data();
 }
 
-// "10.0.0.7", also where that comes through IPv6, or "2001:db8::/64": whoever
-// has one address of IPv6 has all that begin like it.
+// "10.0.0.7", also where that comes through IPv6, or "2001:db8::/64": the owner
+// of one IPv6 address has all that begin like it.
 std::string NetworkOf(const sockaddr_storage& address) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   const auto& six = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;

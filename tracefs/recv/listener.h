@@ -10,8 +10,8 @@
 
 namespace tracefs {
 
-// A listening socket, non-blocking. A Unix socket that nobody listens on any
-// more is replaced; it gets mode 0600.
+// A listening socket, non-blocking. A Unix socket without a listener is
+// replaced; it gets mode 0600.
 Result<UniqueFd> Listen(const net::Address& address);
 
 // Sockets that the service manager listens at for us (sd_listen_fds(3)), which

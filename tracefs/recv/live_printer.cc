@@ -310,7 +310,7 @@ class LivePrinter final : public Keeper {
     }
   }
 
-  // With the lock held: what the client is told.
+  // With the lock held: the answer to the client.
   void Answer(uint64_t client, Intake& in, bool opened) {
     const Status status = in.source->status();
     Measure(in);

@@ -1,9 +1,9 @@
 // LivePrinter: prints the operations of all traces as they come in, for a pipe.
 // Nothing is kept: what was printed is acknowledged.
 //
-// A thread of its own decodes and prints, so that neither a block that takes
-// long nor whoever reads the output slowly holds up connections. Clients take
-// turns there by the time that their blocks took.
+// A thread of its own decodes and prints, so that neither a slow block nor a
+// slow reader of the output holds up connections. Clients take turns there by
+// the time that their blocks took.
 #pragma once
 
 #include <memory>

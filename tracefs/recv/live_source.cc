@@ -78,7 +78,7 @@ LiveSource::LiveSource(std::string name, format::PayloadDecoderFactory decoder,
   options.name = name_;
   options.follow = true;
   options.decoder = std::move(decoder);
-  // They stand in blocks of their own, and wait for nobody.
+  // They come in blocks of their own, and need not wait.
   options.alarm = [this](const format::AlarmRecord& alarm) {
     if (exporter_ != nullptr) exporter_->WriteAlarm(alarm);
   };

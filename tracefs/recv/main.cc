@@ -244,7 +244,7 @@ std::string TotalsText(const ReceiverCounts& counts) {
          std::to_string(counts.removed) + " traces removed";
 }
 
-// Null: not wanted. Opened early: nobody can ask for a port later.
+// Null: not wanted. Opened early: a port cannot be opened later.
 Result<std::unique_ptr<MetricsServer>> OpenMetrics(const RecvOptions& options) {
   if (options.metrics.empty()) return std::unique_ptr<MetricsServer>();
   return MetricsServer::Open(options.metrics, options.metrics_group);
@@ -292,8 +292,8 @@ Status Run(const RecvOptions& options) {
   ServiceManager service = ServiceManager::FromEnvironment();
   Result<std::vector<HandedSocket>> handed = HandedTo(options);
   if (!handed.ok()) return handed.status();
-  // Without certificates and keys there is nothing to take anew, and a hang-up
-  // is that of a terminal.
+  // Without certificates and keys there is nothing to reload, and a hang-up
+  // comes from a terminal.
   const bool reloads =
       options.systemd || !options.tls.ca.empty() || !options.keys.empty();
   const UniqueFd stop = reloads ? SignalsOf({SIGTERM, SIGINT})
@@ -382,8 +382,8 @@ Status Run(const RecvOptions& options) {
   return status;
 }
 
-// The libraries of brokers connect anew, with names and certificates: there is
-// no shutting them in, and what is left is to be a user who may do little.
+// The libraries of brokers reconnect, with names and certificates: they cannot
+// be sandboxed, and the remaining protection is a user with few rights.
 Status RunFrom(const RecvOptions& options) {
   GiveMemoryBack();
   ServiceManager service = ServiceManager::FromEnvironment();

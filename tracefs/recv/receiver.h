@@ -2,8 +2,8 @@
 // senders (tracefs/net/PROTOCOL.md) and hands them to a Keeper.
 //
 // One thread. Each client gets one read a turn, whatever it sends, and costs a
-// fixed amount of memory; frames are checked as they pass. What a client may do
-// is bounded by ReceiverLimits; a client over one is told and disconnected.
+// fixed amount of memory; frames are checked as they pass. ReceiverLimits bound
+// what a client may do; a client that exceeds one is told so and disconnected.
 #pragma once
 
 #include <chrono>

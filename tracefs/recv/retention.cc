@@ -72,8 +72,8 @@ class Removal {
     }
   }
 
-  // Whoever has most pays first, and nobody for what others are still sending:
-  // what is left to each is its share at least.
+  // The sender with the most data pays first, and none pays for what others are
+  // still sending: each keeps at least its share.
   void HoldAllTo(uint64_t target) {
     std::set<std::pair<uint64_t, std::string>> proven;
     std::set<std::pair<uint64_t, std::string>> addresses;
@@ -208,7 +208,7 @@ void Retention::Look() {
   if (!all.ok() || ::fstatvfs(directory_, &disk) != 0) return;
   if (listed_) listed_(*all);
   const auto held = [this](const std::string& name) {
-    // What was cut off from a trace is nobody's.
+    // A part cut off from a trace belongs to no sender.
     const std::string trace =
         name.substr(0, std::min(name.size(), name.find(".trace") + 6));
     const std::lock_guard lock(mu_);
@@ -220,7 +220,7 @@ void Retention::Look() {
   for (const KeptTrace& trace : chosen) {
     if (worker_.ending()) return;
     {
-      // Nobody begins to use it between the look and the end of it.
+      // It cannot come into use between the check and its removal.
       const std::lock_guard lock(mu_);
       if (held_.contains(trace.name) ||
           ::unlinkat(directory_, trace.name.c_str(), 0) != 0) {

@@ -2,8 +2,8 @@
 //
 // A thread of its own looks at the directory now and then. It removes whole
 // files, of each sender the one that was written to longest ago first, and
-// never one whose sender is connected. Where there is not room for all, whoever
-// has most pays (sender_shares.h).
+// never one whose sender is connected. If space is short, the sender with the
+// most data pays (sender_shares.h).
 #pragma once
 
 #include <cstdint>

@@ -3,8 +3,7 @@
 //
 // Senders known by a certificate or as a user have equal shares. All that are
 // known by their address alone have one such share together, in equal parts:
-// whoever can take many addresses takes nothing from those who prove who they
-// are.
+// a client with many addresses takes nothing from authenticated senders.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@
 namespace tracefs {
 
 // Who sent it, by its name: "cn-host1", "uid-1000", "ip-10.0.0.7", "host=web1"
-// of a day of a fleet; empty where nobody can tell.
+// of a day of a fleet; empty if unknown.
 std::string SenderOf(const std::string& name);
 // By a certificate, or as a user of this machine.
 bool IsProvenSender(const std::string& sender);

@@ -179,7 +179,7 @@ void StoredTrace::Abandon() {
   // Also where a write failed half way.
   (void)!::ftruncate(fd_.get(), static_cast<off_t>(end_));
   written_ = end_;
-  // Nobody ever sent a whole frame.
+  // No whole frame was ever sent.
   if (end_ <= preamble_.size()) ::unlinkat(directory_, name_.c_str(), 0);
 }
 

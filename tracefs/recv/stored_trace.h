@@ -13,8 +13,8 @@
 
 namespace tracefs {
 
-// How far a file was looked through, and how it looked then: as long as it is
-// the same, nobody need look there again.
+// How far a file was looked through, and how it looked then: while it is the
+// same, it need not be scanned again.
 struct KnownEnd {
   uint64_t device = 0;
   uint64_t inode = 0;

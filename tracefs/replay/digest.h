@@ -52,7 +52,7 @@ struct TreeDigest {
   std::string Text() const;  // all lines, and last "tree sha256=…"
 };
 
-// Of what is below the directory open as `root`, on its file system only. No
+// Of the tree below the directory open as `root`, on its file system only. No
 // link is followed.
 Result<TreeDigest> DigestTree(int root, const DigestOptions& options);
 

@@ -1,5 +1,5 @@
 // How many bytes that take no room are read, at most: a trace makes a file of
-// 2^61 bytes with one call, and nobody has the time to read its zeros.
+// 2^61 bytes with one call, and reading its zeros would take forever.
 #pragma once
 
 #include <sys/stat.h>

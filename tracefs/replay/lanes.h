@@ -1,6 +1,5 @@
 // Lanes: which thread of the replay does what a recorded thread did. One each,
-// as long as there are enough; threads that are not heard of any more give
-// theirs to new ones.
+// while there are enough; threads that fell silent give theirs to new ones.
 #pragma once
 
 #include <cstdint>

@@ -6,8 +6,8 @@
 // done. So a counter of finished uses is all that is needed: each use of a run
 // waits until it has the number of uses before that run. Resources share a
 // fixed number of counters by a hash. Two that share one are kept in order
-// although they need not; nothing else comes of it, as whoever waits waits for
-// actions that come before it in the plan.
+// although they need not; that is all, because an action only waits for earlier
+// ones in the plan.
 #pragma once
 
 #include <cstdint>

@@ -126,8 +126,9 @@ NodeId PlanBuilder::FileOf(const Observed& seen, const Record& record) {
   return found;
 }
 
-// Whether what had this path was removed while somebody still asked for it: the
-// path is another file's by now, or nobody's in a directory that is all known.
+// Whether the file with this path was removed while requests for it still came:
+// the path now belongs to another file, or to none in a completely known
+// directory.
 bool PlanBuilder::IsGone(std::string_view path, uint64_t inode) const {
   NodeId at = kRootNode;
   path.remove_prefix(1);
@@ -208,7 +209,7 @@ NodeId PlanBuilder::Named(NodeId parent, std::string_view name,
       model_.SetInode(id, inode);
       return id;
     }
-    // It means another file by now, and nobody saw how.
+    // It now means another file, and the trace does not show why.
     if (model_.node(id).touched && seen.op() != Op::lookup_) {
       ++lacks_.unseen_changes;
       ++header_.unplaced_changes;
@@ -445,8 +446,8 @@ Status PlanBuilder::Process(const Observed& seen) {
 
 // --- Putting it down.
 
-// Whether it is about a file that nobody can find any more: what becomes of
-// that is in no tree.
+// Whether it is about a file that can no longer be found: its fate is in no
+// tree.
 bool PlanBuilder::HasNoName(const Observed& seen) const {
   if (IsByName(seen.op()) || seen.op() == Op::link_) return false;
   if (seen.Has(Field::kNlink) && seen.Get(Field::kNlink) == 0) return true;

@@ -225,7 +225,7 @@ class PlanBuilder {
   };
   std::unordered_map<uint64_t, InitialState> states_;
   Status state_status_;
-  // Symbolic links of the initial tree that nobody has read yet.
+  // Symbolic links of the initial tree that have not been read yet.
   std::unordered_map<NodeId, TreeEntry> links_before_;
   std::vector<uint32_t> free_handles_;
   std::vector<uint32_t> free_dirs_;

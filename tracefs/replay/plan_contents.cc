@@ -101,7 +101,7 @@ Status PlanBuilder::ReadInitial(const Observed& seen, NodeId file,
   const uint64_t begin = seen.Get(Field::kOffset);
   const uint64_t count = seen.Get(Field::kResult);
   const uint64_t end = begin + count;
-  // The end of a file whose size nobody told.
+  // The end of a file of unknown size.
   if (!KnowsSize(file) && count < seen.Get(Field::kLength) &&
       end >= node.size) {
     node.size = end;

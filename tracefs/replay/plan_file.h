@@ -29,7 +29,7 @@ struct PlanHeader {
   uint64_t span_ns = 0;        // from the first begin to the last end
   uint64_t first_real_ns = 0;  // since the epoch
   uint64_t lost = 0;           // operations that the trace says it has not
-  uint64_t unplaced = 0;       // operations whose file nobody could name
+  uint64_t unplaced = 0;       // operations on files without a known name
   uint64_t without_data = 0;   // writes whose bytes were not kept
   // Files that were there before, and of whose contents bytes are not kept: all
   // of them, and those of them that were read or copied without their bytes.

@@ -42,8 +42,8 @@ Status PlanBuilder::DoName(const Observed& seen) {
   return Emit(&a);
 }
 
-// Whether it says again what an operation has said already, of a file that
-// nobody has changed since. From then on it is said.
+// Whether it repeats an earlier operation on a file that has not changed since.
+// From then on it counts as known.
 bool PlanBuilder::LooksAgain(NodeId id, const Observed& seen) {
   Node& node = model_.node(id);
   if (!seen.ok() || !seen.Has(Field::kMode) || !seen.Has(Field::kSize)) {
@@ -88,7 +88,7 @@ Status PlanBuilder::DoMake(const Observed& seen) {
   if (!seen.ok()) return wanted ? Emit(&a) : Status();
 
   if (op != Op::tmpfile_) {
-    // Whatever had that name is gone, and nobody saw how.
+    // The file with that name is gone, and the trace does not show how.
     if (const LinkId old = model_.Find(seen.parent, seen.name);
         old != kNoLink) {
       const NodeId was = model_.link(old).node;

@@ -75,7 +75,7 @@ Status PlanBuilder::EnsureEntry(NodeId id) {
   NotePrivileges(entry);
   if (out_ == nullptr) return {};
   if (S_ISLNK(node.mode) && entry.target.empty()) {
-    links_before_[id] = entry;  // until somebody asks where it leads
+    links_before_[id] = entry;  // until its target is requested
     return {};
   }
   if (Status s = out_->AddInitial(entry); !s.ok()) return s;

@@ -22,7 +22,8 @@ namespace {
 // Chunks of a plan that are in memory at once.
 constexpr uint32_t kMostChunks = 16;
 
-// Who sleeps on any counter: while nobody does, adding costs no system call.
+// Threads that sleep on any counter: while there are none, adding costs no
+// system call.
 std::atomic<uint32_t> sleepers{0};
 
 void SleepUntil(uint64_t ns, const std::atomic<bool>& stop) {

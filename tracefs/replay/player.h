@@ -99,7 +99,7 @@ class Player {
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::atomic<bool> stop_{false};
   uint64_t begin_ns_ = 0;
-  std::atomic<uint32_t> chunks_{0};  // that somebody still works on
+  std::atomic<uint32_t> chunks_{0};  // that are still in use
   std::mutex mutex_;
   std::condition_variable chunk_done_;
   Status status_;                              // guarded by mutex_

@@ -69,7 +69,7 @@ Status Clear(UniqueFd fd, dev_t device, int depth) {
 
 bool IsOurs(const struct stat& st) { return st.st_uid == ::geteuid(); }
 
-// Whether a directory from `folder` up lets nobody else in.
+// Whether a directory from `folder` up lets no other user in.
 bool IsShutOff(int folder) {
   UniqueFd at(::fcntl(folder, F_DUPFD_CLOEXEC, 0));
   struct stat last {};

@@ -18,7 +18,7 @@ constexpr std::array<PrivilegeInfo, kPrivilegeCount> kInfos = {{
 }};
 
 // linux/posix_acl_xattr.h: a version, and entries of a tag, permissions and an
-// id, little-endian. Two tags name somebody; what cannot be read may.
+// id, little-endian. Two tags name a user or group; an unreadable ACL may, too.
 bool NamesSomebody(ByteSpan acl) {
   constexpr uint16_t kUser = 0x02;
   constexpr uint16_t kGroup = 0x08;

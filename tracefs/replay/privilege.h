@@ -1,6 +1,6 @@
-// What a trace may ask for that outlives a replay as a right: whoever wrote the
-// trace chose it. Nothing of it is done unless the user of this program has
-// asked for that kind; what is left out is counted and told.
+// Rights that a trace may ask for and that outlive a replay: the author of the
+// trace chose them. None is granted unless the user of this program has asked
+// for that kind; what is left out is counted and reported.
 #pragma once
 
 #include <sys/types.h>
@@ -62,8 +62,8 @@ class LeftOut {
   std::array<std::atomic<uint64_t>, kPrivilegeCount> counts_{};
 };
 
-// What setting this extended attribute takes; nothing: anybody may set it.
-// Without a value (it is removed) an ACL names nobody.
+// What setting this extended attribute takes; nothing: any user may set it.
+// Without a value (it is removed) an ACL names no user.
 std::optional<Privilege> PrivilegeOfXattr(std::string_view name,
                                           ByteSpan value);
 

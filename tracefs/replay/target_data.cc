@@ -185,8 +185,9 @@ void TargetTree::Xattr(const Action& a, WorkerState& worker, Done* done) {
 }
 
 // Locks of fcntl(2) are those of an owner, of which a replay has many: each has
-// an open file description of its own for every file that it locks. Nobody
-// waits: who waited then comes, in the plan, behind who made it wait.
+// an open file description of its own for every file that it locks. No lock
+// waits: an operation that waited comes, in the plan, after the one that
+// blocked it.
 void TargetTree::SetLock(const Action& a, Done* done) {
   const int fd = HandleFd(a.handle);
   if (a.op == Op::flock_) {

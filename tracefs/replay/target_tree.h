@@ -37,7 +37,7 @@ struct TargetOptions {
   // What was asked for. With kOwner, which takes root, operations are done as
   // who it was.
   Grants grants;
-  // Files are to be whose they were: that they are not is told.
+  // Files should keep their recorded owners; it is reported if they do not.
   bool owners_matter = false;
   bool direct = false;  // O_DIRECT where offset, length and file allow it
   uint64_t max_bytes = UINT64_MAX;   // written; holes are none
@@ -62,7 +62,7 @@ inline void Set(Done* done, ssize_t rc) {
   done->error = rc < 0 ? errno : 0;
 }
 
-// Of what goes past the page cache (O_DIRECT).
+// For I/O that bypasses the page cache (O_DIRECT).
 inline constexpr size_t kAlignment = 4096;
 
 // What a thread that calls Do keeps to itself.
@@ -110,7 +110,7 @@ class TargetTree {
   void Do(const Action& action, WorkerState& worker, Done* done);
 
   uint64_t bytes_written() const { return bytes_written_; }
-  // What was not done since nobody had asked for it.
+  // What was not done because it was not asked for.
   PrivilegeCounts left_out() const { return left_out_.Counts(); }
   // Something would have been more than was allowed.
   bool over_quota() const { return over_quota_; }

@@ -102,11 +102,12 @@ struct Node {
   bool alive : 1 = false;
   bool initial : 1 = false;        // is in the tree to begin with
   bool complete : 1 = false;       // directory: all its names are known
-  bool lacks_content : 1 = false;  // bytes were read that nobody kept
+  bool lacks_content : 1 = false;  // bytes were read that are not in the trace
   bool written : 1 = false;        // by the plan
   bool touched : 1 = false;        // the plan knows it
-  bool locked : 1 = false;         // somebody has had a lock on it
-  bool lacks_bytes : 1 = false;    // bytes that nobody kept are anywhere in it
+  bool locked : 1 = false;         // it has been locked
+  bool lacks_bytes : 1 = false;    // somewhere it has bytes that are not in the
+                                   // trace
   bool has_xattrs : 1 = false;     // its extended attributes are known
   bool more_names : 1 = false;     // than the trace has told of
 };

@@ -321,9 +321,9 @@ bool UndoApplier::DoStep(const UndoStep& step) {
   }
 }
 
-// What is to go is removed last of all: it cannot be put back then. Directories
-// first, which others may have open and fill: as long as nothing is removed,
-// all can be put back.
+// Removals come last: they cannot be reversed. Directories first, which others
+// may have open and fill: until something is removed, everything can be
+// reversed.
 Status UndoApplier::Commit() {
   std::stable_partition(gone_.begin(), gone_.end(),
                         [](const Gone& gone) { return gone.folder; });

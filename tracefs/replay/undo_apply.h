@@ -4,9 +4,9 @@
 // file, in the state, that the decision was made on. What changes a file goes
 // through that descriptor. A name cannot be held so: what loses one is moved to
 // a folder that nobody else can enter, and looked at there, before it gets
-// another or is removed; what is made, is made there. So whoever exchanges
-// names and directories meanwhile gets the group refused, and all of it put
-// back.
+// another or is removed; what is made, is made there. So if names or
+// directories are exchanged meanwhile, the group is refused, and all of it
+// reversed.
 #pragma once
 
 #include <sys/stat.h>

@@ -296,7 +296,7 @@ class Decision {
     refused_[index] = std::move(why);
   }
 
-  // What a step would give that nobody asked for.
+  // Rights that a step would give without being asked to.
   std::string WhatItTakes(const UndoStep& step) const {
     if (step.is_passing) return {};
     std::vector<Privilege> takes;

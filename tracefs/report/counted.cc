@@ -32,8 +32,8 @@ std::string OperationOf(const format::AggregateRecord& record) {
   return {};
 }
 
-// Nobody knows when in a period: all of it has the same rate. `phase`, 0 to 1:
-// what does not fill every bin begins at another one for each operation.
+// The time within a period is unknown: all of it has the same rate. `phase`, 0
+// to 1: what does not fill every bin begins at another one for each operation.
 void Spread(uint64_t count, double phase, uint64_t from, uint64_t last,
             const Bins& fine, BinRow* row) {
   const size_t first = fine.Of(from);

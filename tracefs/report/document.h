@@ -1,6 +1,6 @@
 // The document: what the panels of the report show, as JSON (docs/report.md has
 // its schema). Pages, pictures and tables are made from it and from nothing
-// else, so that whoever takes the JSON has all that others see.
+// else, so that the JSON has everything that others show.
 #pragma once
 
 #include <nlohmann/json.hpp>

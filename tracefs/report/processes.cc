@@ -204,7 +204,7 @@ void Processes::KeepBounded() {
   for (const std::unique_ptr<OfTrace>& trace : traces_) {
     if (trace != nullptr) trace->Renumber(now, folded);
   }
-  // The two that stand for others are made anew if they were folded.
+  // The two that represent others are rebuilt if they were folded.
   const auto again = [&](NodeId* node, const char* name) {
     if (!folded[*node]) {
       *node = now[*node];

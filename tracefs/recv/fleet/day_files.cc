@@ -169,7 +169,7 @@ Status DayFiles::Open(const std::string& day, const std::string& name,
   if (there != preamble_.substr(0, there.size())) {
     return Status::Invalid("another trace with the same serial is in " + path);
   }
-  // Whoever made it was killed at once.
+  // Its maker was killed at once.
   if (there.size() < preamble_.size()) {
     if (Status s = WriteAllAt(file->fd.get(), AsBytes(preamble_), 0, path);
         !s.ok()) {
@@ -247,7 +247,7 @@ Status DayFiles::ReadOn(File* file, bool late) {
     Take(header, mark ? ByteSpan(payload) : ByteSpan(), late, file);
     file->end = at + header.payload_bytes;
   }
-  // Under the lock nobody is writing: this was cut by a receiver's end.
+  // Under the lock there is no writer: this was cut when a receiver ended.
   if (file->end != size &&
       ::ftruncate(file->fd.get(), static_cast<off_t>(file->end)) != 0) {
     return Status::System(errno, name_);
@@ -318,7 +318,7 @@ Status DayFiles::Append(const std::string& day, uint64_t sequence,
     if (Status s = Begin(day, sequence, &last_); !s.ok()) return s;
     any_ = true;
   } else if (last_.closed || day > last_.day) {
-    // A day that was closed and has no follower: whoever closed it was killed.
+    // A day that was closed and has no successor: its receiver was killed.
     const std::string next_day = std::max(day, last_.day);
     if (!last_.closed) {
       const std::string mark =

@@ -24,7 +24,7 @@ constexpr std::string_view kHost = "host=";
 constexpr char kGone[] = ".gone-";
 constexpr auto kInterval = std::chrono::minutes(5);
 constexpr auto kLeast = std::chrono::seconds(1);
-// Whoever has written to a day so lately is not done with it.
+// A day that was written to so recently is not complete.
 constexpr int64_t kIdleS = 3600;
 
 UniqueFd OpenFolder(int parent, const std::string& name) {

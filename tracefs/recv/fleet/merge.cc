@@ -164,7 +164,7 @@ Status Exchange(int host, int day, int beside, const std::string& day_name,
     for (const Source& source : group) merged.insert(source.name.Text());
   }
   for (const std::string& name : NamesIn(day, "")) {
-    // Under the lock nobody is writing a file: it was left behind.
+    // Under the lock no file is being written: it was left behind.
     if (name == "." || name == ".." || merged.contains(name) ||
         name.starts_with(".tmp-")) {
       continue;

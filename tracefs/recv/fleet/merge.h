@@ -10,8 +10,8 @@
 //
 // Where a file system knows neither links nor how to exchange folders (object
 // stores), a file first gets a hidden name, then those before it go, then it
-// gets its own: rows are missing for that moment. Whoever is killed meanwhile
-// leaves what the next turn brings to its end.
+// gets its own: rows are missing for that moment. If it is killed meanwhile,
+// the next round completes the work.
 #pragma once
 
 #include <cstdint>

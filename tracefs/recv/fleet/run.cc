@@ -174,7 +174,7 @@ class FleetReceiver {
            NeedsKey(block.chain);
   }
 
-  // It is not acknowledged: whoever has the key gets it.
+  // It is not acknowledged: a receiver with the key gets it.
   void Leave(const std::string& host) {
     ++state_.left;
     if (left_of_.size() >= kMaxLeftHosts || !left_of_.insert(host).second) {
@@ -186,7 +186,7 @@ class FleetReceiver {
                "broker");
   }
 
-  // What is refused is not thrown away, as long as it is not too much.
+  // Refused blocks are kept, up to a limit.
   void Refuse(const std::string& host, const Status& why,
               std::string_view body) {
     ++state_.refused;

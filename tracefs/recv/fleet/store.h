@@ -51,7 +51,7 @@ class FleetStore {
   };
   virtual Status Commit(bool hurry, std::vector<uint64_t>* done,
                         std::vector<Refused>* refused) = 0;
-  // All that waits will be delivered anew.
+  // Everything that waits will be delivered again.
   virtual void Forget() = 0;
   virtual uint64_t held_bytes() const = 0;
   const FleetCounts& counts() const { return counts_; }

@@ -158,7 +158,7 @@ class TableStore final : public FleetStore {
     return false;
   }
 
-  // Empty: nobody has it yet.
+  // Empty: no receiver has it yet.
   Result<std::string> HeadOf(const Key& key) {
     std::string& head = HeadRoom(key);
     if (!head.empty()) return head;
@@ -186,7 +186,7 @@ class TableStore final : public FleetStore {
     if (!lock.status().ok()) return lock.status();
     const Result<UniqueFd> day = folder->Day(key.day);
     if (!day.ok()) return day.status();
-    // Nobody else is writing: what is left of those who were killed goes.
+    // There is no other writer: leftovers of killed receivers are removed.
     for (const std::string& name : NamesIn(day->get(), ".tmp-")) {
       ::unlinkat(day->get(), name.c_str(), 0);
     }

@@ -1,4 +1,4 @@
-// --audit: looks at an anonymised trace as somebody who wants to undo it.
+// --audit: examines an anonymised trace like an attacker who wants to undo it.
 #pragma once
 
 #include <string>

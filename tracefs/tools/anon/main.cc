@@ -1,4 +1,4 @@
-// tracefs-anon: writes traces anew so that they can be shared. See anon.h;
+// tracefs-anon: rewrites traces so that they can be shared. See anon.h;
 // docs/man/tracefs-anon.1.
 #include "tracefs/tools/anon/main.h"
 

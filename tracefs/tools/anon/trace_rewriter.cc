@@ -347,7 +347,7 @@ class TraceRewriter {
     return go_on;
   }
 
-  // Called by whoever writes, one at a time.
+  // Called by the writer, one at a time.
   Status Emit(ByteSpan bytes) {
     counts_.bytes_written += bytes.size();
     counts_.bytes_read = bytes_before_ + bytes_read_;

@@ -13,8 +13,8 @@
 namespace tracefs {
 namespace {
 
-// All capabilities go with the user ids (capabilities(7)), and nobody but root
-// can look into the process from then on: it is no longer dumpable.
+// All capabilities go with the user ids (capabilities(7)), and only root can
+// inspect the process from then on: it is no longer dumpable.
 Status Become(const MountIdentity& mount) {
   const passwd* const user = ::getpwuid(mount.owner);
   const gid_t group = user != nullptr ? user->pw_gid : mount.group;

@@ -35,7 +35,7 @@ constexpr auto kBetweenLooks = 250ms;
 
 constexpr char kCommand[] = "tracefs-ctl: ";
 
-// Some of what is told comes from the other end, or holds names of files.
+// Some of the text comes from the other end, or contains names of files.
 void Tell(OutputBuffer& err, const std::string& text) {
   err.Append(kCommand + Printable(text) + '\n');
   static_cast<void>(err.Flush());
@@ -119,7 +119,7 @@ class Runner {
     for (uint64_t look = 0; !stop_.load(); ++look) {
       Result<std::string> answer = client_.Call(request);
       if (!answer.ok() && look != 0) {
-        // The connection may have been given to somebody else.
+        // The connection may have been passed to another process.
         Result<ControlClient> again =
             ControlClient::Connect(options_.mount, options_.patience);
         if (!again.ok()) return Status::Ok();  // the mount has ended
@@ -154,7 +154,7 @@ class Runner {
     const Result<std::string> answer =
         client_.Call(*request, files.Descriptors());
     if (!answer.ok()) {
-      // Nobody knows what has become of a request that got no answer.
+      // The outcome of a request without an answer is unknown.
       if (answer.status().error() == ETIMEDOUT) files.Keep();
       return answer.status();
     }
@@ -334,7 +334,7 @@ int Ctl(const CtlOptions& options, OutputBuffer& out, OutputBuffer& err,
     // its place.
     if (!options.json) out.Append(TerminalText(mount) + ":\n");
     (void)out.Flush();
-    // One that does not answer keeps nobody from asking the others.
+    // One that does not answer does not hold up the others.
     status = std::max(status, CtlAsOwner(one, out, err, stop));
   }
   return status;

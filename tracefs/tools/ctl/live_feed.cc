@@ -161,8 +161,8 @@ Result<bool> LiveFeed::Take(screen::Activity* activity) {
     Mount& mount = mounts_[i];
     const bool came = !mount.ended && TakeCounts(i);
     const uint64_t now = MonotonicNs();
-    // An interval is told in one go: where nothing follows, it is complete.
-    // Where nothing happens, nothing is told.
+    // An interval is sent at once: if nothing follows, it is complete. If
+    // nothing happens, nothing is sent.
     const bool told = mount.pending && (!came || mount.ended);
     if (!told && now - mount.last_end_ns < interval_ns + kLateNs) continue;
     activity->EndInterval(

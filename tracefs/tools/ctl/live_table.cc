@@ -82,8 +82,8 @@ class Intervals {
                                     query::TellFilesApart(options_.group.keys));
   }
 
-  // An interval is told in one go: where nothing follows, it is complete. Where
-  // nothing happens, nothing is told.
+  // An interval is sent at once: if nothing follows, it is complete. If nothing
+  // happens, nothing is sent.
   void Settle(bool came) {
     const uint64_t now = MonotonicNs();
     if (pending_ ? !came : now - last_ns_ >= interval_ns_ + kLateNs) {

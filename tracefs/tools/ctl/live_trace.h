@@ -15,7 +15,7 @@
 
 namespace tracefs {
 
-// By how much what is told of an interval may come after its end.
+// How long after its end an interval's counts may come.
 inline constexpr uint64_t kLateNs = 600 * kNsPerMs;
 
 // Used by one thread.

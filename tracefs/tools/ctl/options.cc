@@ -297,7 +297,7 @@ Status TakeTopOptions(const CommandLine& given, CtlOptions* options) {
   return Status::Ok();
 }
 
-// The words behind the command.
+// The words after the command.
 Status TakeArguments(const CommandRow& row, std::span<const std::string> words,
                      CtlOptions* options) {
   const std::string usage = "usage: tracefs-ctl MNT " + std::string(row.name) +

@@ -77,8 +77,8 @@ Result<std::string> AddRequest(ControlClient& client, const std::string& file,
                                const std::string& text, NewFiles* files);
 
 // The text of the config in `path`, 1 MiB at most. Callers may name a FIFO, and
-// wait for it; what a note names must be a regular file, as whoever can
-// exchange it would hold up every reload otherwise.
+// wait for it; what a note names must be a regular file, or a user who can
+// exchange it could hold up every reload.
 enum class NamedBy { kCaller, kNote };
 Result<std::string> ReadConfigText(const std::string& path, NamedBy by);
 

@@ -25,7 +25,7 @@ std::string_view TakeLine(std::string_view& text) {
   return line;
 }
 
-// The text between the first two quotes from `at` on; `at` is then behind them.
+// The text between the first two quotes from `at` on; `at` is then after them.
 std::optional<std::string> Quoted(std::string_view line, size_t* at) {
   const size_t begin = line.find('"', *at);
   if (begin == line.npos) return std::nullopt;

@@ -17,7 +17,7 @@ struct Answered {
   build::Dependencies dependencies;
 };
 
-// Sorted by path; with `sources` only files that nobody wrote.
+// Sorted by path; with `sources` only files that no process wrote.
 std::vector<build::PathId> FilesOf(const build::BuildGraph& graph,
                                    const Answered& answer, bool sources);
 

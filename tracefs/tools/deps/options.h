@@ -40,7 +40,7 @@ struct DepsOptions {
   std::string before;        // --rebuilt
   std::string mount_point;   // in place of the header's
   bool has_mount_point = false;
-  bool sources = false;  // only what nobody was seen to write
+  bool sources = false;  // only files that no process was seen to write
   bool everything = false;
   build::DependencyOptions dependencies;
   build::BuildConfig config;  // of --config

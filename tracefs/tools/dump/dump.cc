@@ -196,7 +196,7 @@ class Dumper {
                           [&](const format::AggregateRecord& aggregate) {
                             exporter_->WriteAggregate(aggregate);
                           });
-    // An alarm stands behind the operation that raised it.
+    // An alarm comes after the operation that raised it.
     alarms_.TakeUntil(until_ns,
                       [&](const std::string& line) { out_.Append(line); });
   }

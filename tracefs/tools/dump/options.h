@@ -25,7 +25,7 @@ struct DumpOptions {
   screen::ColourWish colour = screen::ColourWish::kAuto;  // of it
   PagerWish pager;
   bool follow = false;
-  bool wait = false;  // until nobody writes the traces any more
+  bool wait = false;  // until the traces are no longer being written
   std::string format = "text";
   std::string filter;  // "" = everything
   TimeStyle time = TimeStyle::kLocal;

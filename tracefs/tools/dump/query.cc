@@ -28,7 +28,7 @@ namespace tracefs {
 namespace {
 
 constexpr size_t kTopOnTerminal = 20;
-// As many periods as a plot has if nobody says how long they are.
+// The number of periods of a plot if their length is not given.
 constexpr uint64_t kPlotPeriods = 60;
 
 bool TerminalTakesBlocks() {

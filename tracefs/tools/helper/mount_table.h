@@ -15,7 +15,7 @@ void NoteHelper(const std::string& source, const std::string& mount_point);
 void ForgetHelper(const std::string& mount_point);
 
 // ro, rw of the file system, whatever else is set stays. kSystem EBUSY while
-// somebody writes.
+// files are open for writing.
 Status SetReadOnly(const std::string& mount_point, bool read_only);
 
 }  // namespace tracefs

@@ -41,7 +41,7 @@ std::chrono::seconds Patience() {
              : kPatience;
 }
 
-// The kernel's own unmount, which waits for nobody.
+// The kernel's own unmount, which does not wait.
 int Detach(const std::string& place, int flags) {
   if (::umount2(place.c_str(), flags | UMOUNT_NOFOLLOW) == 0) return 0;
   const int error = errno;

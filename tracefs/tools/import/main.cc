@@ -39,7 +39,7 @@ void Append(std::string_view title, const import::Tally& tally,
 }
 
 Result<UniqueFd> OpenText(const std::string& path) {
-  // Not held up by a FIFO that nobody writes.
+  // Not held up by a FIFO without a writer.
   UniqueFd in(
       ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!in) return Status::System(errno, Printable(path));
@@ -55,7 +55,7 @@ Result<UniqueFd> OpenText(const std::string& path) {
   return in;
 }
 
-// The number behind the last point; 0: there is none.
+// The number after the last point; 0: there is none.
 uint32_t ThreadOf(const std::string& path) {
   const size_t point = path.rfind('.');
   if (point == path.npos || path.find('/', point) != path.npos) return 0;

@@ -1,5 +1,5 @@
-// tracefs-keygen --derive: a key for one domain of anonymised traces, to hand
-// to somebody who may know that and no more.
+// tracefs-keygen --derive: a key for one domain of anonymised traces, to give
+// to somebody who may know only that.
 #pragma once
 
 #include <string>

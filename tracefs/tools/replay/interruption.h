@@ -1,5 +1,5 @@
-// A replay that is told to end (SIGINT, SIGTERM, SIGHUP) ends in order: what it
-// has made is nobody's but its own, and is removed.
+// A replay that is told to end (SIGINT, SIGTERM, SIGHUP) ends cleanly: what it
+// has made is still private, and is removed.
 #pragma once
 
 #include <mutex>

@@ -1,4 +1,4 @@
-// The tree that was there before a trace began, made anew.
+// The tree that existed before a trace began, rebuilt.
 #pragma once
 
 #include <cstdint>

@@ -41,9 +41,9 @@ struct ReplayReport {
            header().operations != 0 && header().lost == 0 &&
            !compiled->damaged && !MadeUp() && !IsLeftOut();
   }
-  // Something was not done since nobody had asked for it.
+  // Something was not done because it was not asked for.
   bool IsLeftOut() const { return left_out != replay::PrivilegeCounts{}; }
-  // Contents are in it that nobody recorded, and --data did not ask for them.
+  // It has contents that were not recorded, and --data did not ask for them.
   bool MadeUp() const;
 
   const replay::PlanHeader& header() const { return compiled->header; }

@@ -93,8 +93,8 @@ Result<UndoPlan> PlanUndo(const ReplayOptions& options,
     return Status::System(errno, "room for the bytes to be kept");
   }
   replay::TargetOptions target = options.target;
-  // Nobody else gets into the scratch directory, and it goes away: what is put
-  // there is as it was. DIR gets what was asked for.
+  // No other user can enter the scratch directory, and it is removed at the
+  // end: files there keep everything. DIR gets what was asked for.
   target.grants = {};
   for (const replay::Privilege privilege :
        {replay::Privilege::kSetId, replay::Privilege::kSecurityXattr,

@@ -61,7 +61,7 @@ std::string LeftOver(int dir) {
   return found;
 }
 
-// Whoever moves a directory writes to it (its "..").
+// Moving a directory writes to it (its "..").
 bool Move(int from, int to, const std::string& name) {
   const auto move = [&] {
     return ::renameat2(from, name.c_str(), to, name.c_str(),

@@ -24,7 +24,7 @@ struct ReportOptions {
   std::string query;               // a file with one that was edited
   std::vector<std::string> words;  // what the question is about: PATH
   reader::InputOptions input;
-  bool wait = false;   // until nobody writes the traces any more
+  bool wait = false;   // until the traces are no longer being written
   std::string format;  // "": that of the row
   std::string output;  // "" = standard output
   std::string by;      // of diff; "": as its query has it

@@ -106,7 +106,7 @@ class SqlPrinter {
     return {};
   }
 
-  // A word behind the question, as a text of SQL.
+  // A word after the question, as a text of SQL.
   std::string Word(size_t i) const {
     return i < options_.words.size()
                ? query::SqlText(EscapedText(options_.words[i]))

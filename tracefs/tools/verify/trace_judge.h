@@ -1,7 +1,7 @@
-// TraceJudge: what the blocks of one trace are worth. It is told of each frame
-// what undoing the chain found, in the order of the file, and says for every
-// block number whether it is ok, bad, missing or unsealed. THREATS.md in
-// filters/output says what that proves.
+// TraceJudge: judges the blocks of one trace. For each frame, in file order, it
+// gets the findings of undoing the chain, and says for every block number
+// whether it is ok, bad, missing or unsealed. THREATS.md in filters/output says
+// what that proves.
 //
 // Numbers and claims are believed only where a tag or a signature covers them.
 // Blocks are judged each by itself: a bad one takes no trust from the others.

@@ -369,7 +369,7 @@ class Verifier {
     out_.Append(text + "\n");
   }
 
-  // Whoever names keys or anchors expects a seal: a trace that lost it was
+  // A user who names keys or anchors expects a seal: a trace that lost it was
   // changed. Without them the question is whether it is damaged.
   bool IsFault(Trust trust) const {
     if (trust != Trust::kUnsealed) return trust != Trust::kOk;

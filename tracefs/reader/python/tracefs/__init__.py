@@ -12,9 +12,9 @@
     polars.DataFrame(trace)              # Arrow, without a copy
     duckdb.sql("FROM trace")
 
-A trace is read anew whenever something is asked of it, so that it can be asked
-again; only what is asked for is decoded, in batches, never the whole file at
-once. Names of fields are those of JSON Lines, or the words of filters.
+A trace is read again for each request; only what is asked for is decoded, in
+batches, never the whole file at once. Names of fields are those of JSON Lines,
+or the words of filters.
 
 What is missing or damaged does not raise: see Trace.complete, Trace.counts and
 Trace.findings after reading, or open with strict=True. IncompleteWarning tells.

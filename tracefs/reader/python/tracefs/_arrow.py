@@ -165,7 +165,7 @@ _held: dict = {}  # streams in capsules, by address
 def _destroy(capsule: int) -> None:
     address = _pointer_of(capsule, _NAME)
     stream = _held.pop(address, None)
-    # Whoever took it has moved it out, and set its release to null.
+    # The consumer has moved it out, and set its release to null.
     if stream is not None and stream.release:
         stream.release(ctypes.byref(stream))
 

@@ -34,7 +34,7 @@ class _Column:
             return
         piece = numpy.frombuffer(data, dtype=self.kind.code)
         if not self.kind.is_dictionary:
-            # The memory of the batch itself, as long as there is but one.
+            # The memory of the batch itself, if there is only one.
             self._pieces.append(piece)
             return
         known = self._numbers

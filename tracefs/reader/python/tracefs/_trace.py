@@ -293,7 +293,7 @@ class Trace:
         reader = self._open(reports=False)
         self._reader = reader
         if self._options.get("text"):
-            # Whoever takes the stream may hold it longer than all of this.
+            # The consumer of the stream may hold it longer than all of this.
             _forever.append(reader)
         return capsule_of(reader.stream(None))
 
