@@ -9,6 +9,9 @@
 namespace tracefs {
 namespace {
 
+constexpr char kKeptByTheHost[] =
+    "protected by a key that the host kept, where one that it erases was given";
+
 // A heartbeat may be late by as much again, and by what a busy machine takes.
 constexpr uint64_t kHeartbeatSlackNs = 10 * kNsPerSecond;
 
@@ -104,8 +107,7 @@ std::string TraceJudge::MissingKey(const BlockNotes& notes) const {
       continue;
     }
     if (note.keyed || note.signature_checked) {
-      return "protected by a key that the host kept, where one that it erases "
-             "was given";
+      return kKeptByTheHost;
     }
     const KeyId& id = note.head.algorithm == ChecksumAlgorithm::kCrc32c
                           ? note.head.sign_id
@@ -113,7 +115,8 @@ std::string TraceJudge::MissingKey(const BlockNotes& notes) const {
     return "protected with the key " + KeyIdText(id) +
            ", which is not among those given";
   }
-  return {};
+  // A cipher's key is one that the host keeps.
+  return notes.authentic_cipher ? kKeptByTheHost : "";
 }
 
 std::string TraceJudge::CheckClaims(uint64_t number, const ChecksumNote& note) {
@@ -158,7 +161,8 @@ void TraceJudge::AddFrame(const BlockId& id, uint64_t offset, uint32_t crc,
     if (file_begins && head_crc_ == crc) return;
     if (!head_crc_) head_crc_ = crc;
   }
-  if (note == nullptr && notes.authentic_cipher) {
+  if (note == nullptr && notes.authentic_cipher &&
+      !options_.keys->has_verify_secrets()) {
     AddToRuns(number, /*sealed=*/true, nullptr);
     if (has_final) end_ = number;
     return;
@@ -377,7 +381,14 @@ void TraceJudge::CheckAnchors(std::vector<JudgedRange>* findings) const {
                                   "block " +
                                   Number(anchor.block)});
     }
-    if (anchored_seen_.count(anchor.block) != 0 || Seen(anchor.block)) continue;
+    if (anchored_seen_.count(anchor.block) != 0) continue;
+    if (Seen(anchor.block)) {
+      findings->push_back({.trust = Trust::kBad,
+                           .first = anchor.block,
+                           .last = anchor.block,
+                           .why = "an anchor names it, and it is not sealed"});
+      continue;
+    }
     const bool bad = std::any_of(
         bad_.begin(), bad_.end(),
         [&](const BadFrame& frame) { return frame.number == anchor.block; });

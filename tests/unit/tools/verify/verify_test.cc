@@ -622,6 +622,139 @@ TEST_F(CompromiseTest, WithAVerifySecretAKeyTheHostKeptProvesNothing) {
   EXPECT_EQ(RunWith(options).status, 1);
 }
 
+// --- What counts as proof, one rule after the other: what is given, what the
+// trace has, and what is said.
+
+TEST_F(CompromiseTest, EachRuleOfTrustByItself) {
+  const std::string other_public = keys_.folder.Write(
+      "other-public",
+      KeyLine(KeyKind::kSignPublic,
+              KeySpan(Signer::Create(FilledKey(0x44).get())->public_key())));
+  const std::string identity = keys_.folder.Write(
+      "identity", AgeIdentityText(FilledKey(0x44).get()) + "\n");
+  const std::string signed_only =
+      "checksum alg = crc32c" + keys_.SignOption() + ";";
+  const std::string to_recipient =
+      "encrypt recipient = \"" + keys_.recipient + "\";";
+  const std::string to_shared = "encrypt" + keys_.KeyOption() + ";";
+  const struct {
+    const char* rule;
+    std::string filters;
+    std::vector<std::string> given;
+    const char* expected;
+  } rules[] = {
+      {"a signature by who is named", signed_only, {public_key_}, "ok 0-9"},
+      {"a signature by another one", signed_only, {other_public}, "bad 0-9"},
+      {"the right one among several",
+       signed_only,
+       {other_public, public_key_},
+       "ok 0-9"},
+      {"a shared secret", shared_, {keys_.secret}, "ok 0-9"},
+      {"a verify secret", sealed_, {verify_key_}, "ok 0-9"},
+      {"a verify secret beside a key that the host kept",
+       sealed_,
+       {verify_key_, keys_.secret},
+       "ok 0-9"},
+      {"a key that the host kept, where there is a verify secret",
+       shared_,
+       {verify_key_, keys_.secret},
+       "bad 0-9"},
+      {"a signature, which the host can make, where there is a verify secret",
+       signed_only,
+       {verify_key_, public_key_},
+       "bad 0-9"},
+      {"a cipher of a shared secret", to_shared, {keys_.secret}, "ok 0-9"},
+      {"the same, which the host can make, where there is a verify secret",
+       to_shared,
+       {verify_key_, keys_.secret},
+       "bad 0-9"},
+      {"recipients alone: whoever knows them can write to them",
+       to_recipient,
+       {identity},
+       "unsealed 0-9"},
+  };
+  for (const auto& rule : rules) {
+    const auto trace = SealedTrace::Make(rule.filters, kBlocks, TestSerial());
+    VerifyOptions options;
+    options.keys = rule.given;
+    options.traces = {keys_.folder.Write("trace", trace.Bytes())};
+    const Outcome outcome = RunWith(options);
+    EXPECT_EQ(outcome.verdicts, rule.expected) << rule.rule << '\n'
+                                               << outcome.out << outcome.err;
+    EXPECT_EQ(outcome.status, outcome.verdicts == "ok 0-9" ? 0 : 1)
+        << rule.rule;
+  }
+}
+
+TEST_F(CompromiseTest, EachRuleOfEndsAndAnchorsByItself) {
+  const auto anchor = [&](uint64_t number, bool last, uint64_t of) {
+    return AnchorText({.serial = trace_.serial,
+                       .block = number,
+                       .last = last,
+                       .hash = LinkOf(AsBytes(trace_.Payload(of)).last(32))}) +
+           '\n';
+  };
+  SealedTrace without_end = trace_;
+  without_end.frames.pop_back();
+  SealedTrace gap = without_end;
+  gap.frames.erase(gap.frames.begin() + 4);
+  SealedTrace beheaded = without_end;
+  beheaded.frames.erase(beheaded.frames.begin());
+  SealedTrace stripped = trace_;
+  stripped.SetChain("file");
+  for (size_t i = 0; i < kBlocks; ++i) {
+    const std::string payload = trace_.Payload(i);
+    stripped.SetPayload(
+        i, payload.substr(kChecksumHeadBytes,
+                          payload.size() - kChecksumHeadBytes - 32));
+  }
+  const struct {
+    const char* rule;
+    const SealedTrace& trace;
+    std::string anchors;
+    bool unfinished;
+    bool accept_unsealed;
+    const char* expected;
+    int status;
+  } rules[] = {
+      {"an end is asked for", without_end, "", false, false,
+       "ok 0-8, missing -", 1},
+      {"but not of an unfinished one", without_end, "", true, false, "ok 0-8",
+       0},
+      {"of which nothing else may lack", gap, "", true, false,
+       "ok 0-3, missing 4, ok 5-8", 1},
+      {"nor its beginning", beheaded, "", true, false, "missing 0, ok 1-8", 1},
+      {"nor what an anchor names", without_end, anchor(9, false, 9), true,
+       false, "ok 0-8, missing 9", 1},
+      {"a last anchor says where the end is", trace_, anchor(9, true, 9), false,
+       false, "ok 0-9", 0},
+      {"an end elsewhere", trace_, anchor(7, true, 7), false, false,
+       "ok 0-9, bad -", 1},
+      {"an end that lacks, also of an unfinished one", without_end,
+       anchor(8, true, 8), true, false, "ok 0-8, bad -", 1},
+      {"an anchor of another block of that number", trace_, anchor(5, false, 6),
+       false, false, "ok 0-4, bad 5, ok 6-9", 1},
+      {"what is not sealed, although an anchor names it", stripped,
+       anchor(5, false, 5), false, true, "unsealed 0-9, bad 5", 1},
+      {"what is not sealed, and no anchor names", stripped, "", false, true,
+       "unsealed 0-9", 0},
+  };
+  for (const auto& rule : rules) {
+    VerifyOptions options;
+    options.keys = {verify_key_};
+    options.unfinished = rule.unfinished;
+    options.accept_unsealed = rule.accept_unsealed;
+    if (!rule.anchors.empty()) {
+      options.anchors = {keys_.folder.Write("anchors", rule.anchors)};
+    }
+    options.traces = {keys_.folder.Write("trace", rule.trace.Bytes())};
+    const Outcome outcome = RunWith(options);
+    EXPECT_EQ(outcome.verdicts, rule.expected) << rule.rule << '\n'
+                                               << outcome.out << outcome.err;
+    EXPECT_EQ(outcome.status, rule.status) << rule.rule;
+  }
+}
+
 TEST_F(CompromiseTest, ClocksThatJumpRaiseNoAlarm) {
   SealedTrace trace = trace_;
   trace.frames.resize(1);
