@@ -32,6 +32,7 @@ class Server:
         self.address = "127.0.0.1:%d" % self.listener.getsockname()[1]
         self.heard = b""
         self.came = threading.Event()
+        self.asked = threading.Event()
         self.answer = answer
         threading.Thread(target=self.serve, daemon=True).start()
 
@@ -169,6 +170,68 @@ def half_an_answer(server, sock):
     silence(server, sock)
 
 
+# What a stream and its group say of themselves, as far as libnats looks.
+STREAM = {"config": {"name": "TRACEFS", "subjects": ["tracefs.>"]}, "state": {}}
+GROUP = {"stream_name": "TRACEFS", "name": "tracefs-recv",
+         "config": {"durable_name": "tracefs-recv", "ack_policy": "explicit",
+                    "filter_subject": "tracefs.>"}}
+
+
+def requests(server, sock):
+    """(subject, reply) of what is published, and the number of what was subscribed
+    to for that reply."""
+    numbers = {}
+    with sock.makefile("rb") as lines:
+        for line in lines:
+            server.heard += line
+            words = line.split()
+            if words[:1] == [b"PING"]:
+                sock.sendall(b"PONG\r\n")
+            elif words[:1] == [b"SUB"]:
+                numbers[words[1].rstrip(b"*")] = words[-1]
+            elif words[:1] == [b"PUB"]:
+                lines.read(int(words[-1]) + 2)
+                reply = words[2] if len(words) == 4 else b""
+                number = [n for name, n in numbers.items()
+                          if reply.startswith(name)]
+                yield words[1], reply, (number or [b"0"])[0]
+
+
+def delivering(ending):
+    """A broker that has a stream, and sends messages with that reply."""
+    def answer(server, sock):
+        sock.sendall(info(auth_required=False))
+        for subject, reply, number in requests(server, sock):
+            known = {b"STREAM.INFO": STREAM, b"CONSUMER.INFO": GROUP}
+            body = next((json.dumps(said).encode() for name, said
+                         in known.items() if name in subject), b"{}")
+            if b"MSG.NEXT" in subject:
+                server.asked.set()
+                sock.sendall(b"MSG tracefs.a.b %s %s5\r\nhello\r\n"
+                             % (number, ending))
+            elif reply:
+                sock.sendall(b"MSG %s %s %d\r\n%s\r\n"
+                             % (reply, number, len(body), body))
+    return answer
+
+
+def acknowledges_nothing_but_its_stream():
+    """Where a broker says an answer should go, it goes with the receiver's rights."""
+    for ending, goes in ((b"", b""), (b"payroll.delete ", b"payroll"),
+                         (b"$JS.ACK.OTHER.g.1.1.1.1.1 ", b"OTHER"),
+                         (b"$JS.ACK ", b"PUB $JS.ACK ")):
+        server = Server(delivering(ending))
+        with receiver(server.address) as process:
+            check(server.asked.wait(PATIENCE_S), "it asks for messages")
+            said = process.stderr.readline() + process.stderr.readline()
+            check("refused" in said, f"'{ending.decode()}': {said}")
+            process.send_signal(signal.SIGTERM)
+            status = process.wait(timeout=PATIENCE_S)
+            check(status == 0, f"'{ending.decode()}': ends: {status}")
+        check(not goes or goes not in server.heard,
+              f"'{ending.decode()}': nothing is published there")
+
+
 def whatever_it_says_a_receiver_ends_when_told():
     for answer in (silence, endless_line, huge_message, endless_messages,
                    garbage, half_an_answer):
@@ -199,6 +262,7 @@ def main():
     BIN = parser.parse_args().bin
     a_password_stays_here_without_tls()
     a_password_goes_to_no_server_that_a_broker_names()
+    acknowledges_nothing_but_its_stream()
     whatever_it_says_a_receiver_ends_when_told()
     return exit_status()
 

@@ -117,15 +117,31 @@ class NatsConsumer final : public Consumer {
   }
 
  private:
+  // Where it is acknowledged, and of when it is. False if that would not be an
+  // acknowledgement to our own group: the answer goes out with our rights,
+  // wherever the broker says.
+  bool TakeReply(natsMsg* message, Delivery* delivery) {
+    const char* const reply = natsMsg_GetReply(message);
+    jsMsgMetaData* meta = nullptr;
+    const bool ours =
+        reply != nullptr && natsMsg_GetMetaData(&meta, message) == NATS_OK &&
+        meta->Stream != nullptr && meta->Consumer != nullptr &&
+        spec_.stream == meta->Stream && options_.group == meta->Consumer;
+    if (ours) {
+      delivery->time_ns = meta->Timestamp;
+      replies_[delivery->number] = reply;
+    }
+    jsMsgMetaData_Destroy(meta);
+    return ours;
+  }
+
   Delivery Take(natsMsg* message) {
     Delivery delivery;
     delivery.number = ++last_;
-    replies_[delivery.number] = natsMsg_GetReply(message);
-    jsMsgMetaData* meta = nullptr;
-    if (natsMsg_GetMetaData(&meta, message) == NATS_OK) {
-      delivery.time_ns = meta->Timestamp;
+    if (!TakeReply(message, &delivery)) {
+      delivery.body = "a message that the broker did not take from the stream";
+      return delivery;
     }
-    jsMsgMetaData_Destroy(meta);
     const std::string host = HeaderOf(message, kHostHeader);
     const std::string tracer = HeaderOf(message, kTracerHeader);
     // The server says who may publish to a subject; the headers must agree.
