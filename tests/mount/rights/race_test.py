@@ -424,7 +424,8 @@ def main():
     if shutil.which("strace") is None:
         suite.skip_all("there is no strace")
     settings = [("ext4", "exact", "dev", ALL),
-                ("tmpfs", "auto", "uring", LEFT_TO_KERNEL),
+                *(("tmpfs", visibility, "uring", LEFT_TO_KERNEL)
+                  for visibility in VISIBILITIES),
                 ("tmpfs", "fast", "dev", ALL)]
     if suite.options.all:
         settings = [(kind, visibility, transport, filter_text)
