@@ -189,8 +189,18 @@ RoundTrips::RoundTrips() {
 RoundTrips::~RoundTrips() {
   if (caller_ < 0) return;
   Put(answered_.get(), kEnd);  // should it still wait for that
+  EndCaller();
+}
+
+// It ends by itself, unless somebody who is the same user has stopped it: then
+// it stays until this process ends (PR_SET_PDEATHSIG).
+void RoundTrips::EndCaller() {
   go_[1].Reset();
-  ::waitpid(caller_, nullptr, 0);
+  const uint64_t end = MonotonicNs() + 10 * kPatienceMs * kNsPerMs;
+  while (::waitpid(caller_, nullptr, WNOHANG) == 0 && MonotonicNs() < end) {
+    ::usleep(500);
+  }
+  caller_ = -1;
 }
 
 bool RoundTrips::MakeAll() {
@@ -248,9 +258,7 @@ std::vector<PolicyTrial> RoundTrips::Try(std::span<const ThreadPolicy> policies,
     if (link_.Now() != nullptr) link_.Forget();
     // It may wait for an answer of a batch that is over: it has an end.
     Put(answered_.get(), kEnd);
-    go_[1].Reset();
-    ::waitpid(caller_, nullptr, 0);
-    caller_ = -1;
+    EndCaller();
   }
   return trials;
 }

@@ -57,6 +57,7 @@ class RoundTrips {
  private:
   class Servers;
   bool MakeAll();
+  void EndCaller();
   [[noreturn]] void Call() const;
   void KeepOnlyOwnFiles() const;
   size_t ServerHere() const;

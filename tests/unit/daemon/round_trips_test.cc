@@ -136,5 +136,23 @@ TEST(RoundTripsTest, OneThatWasKilledIsCounted) {
   EXPECT_EQ(counts().replaced, before.replaced);
 }
 
+// Processes of the user that it has become can stop it.
+TEST(RoundTripsTest, Malicious_OneThatWasStoppedKeepsNobody) {
+  pid_t caller = 0;
+  {
+    RoundTrips trips;
+    caller = AwaitChildNamed(::getpid(), "tracefs-trial");
+    ASSERT_NE(caller, 0);
+    ASSERT_EQ(::kill(caller, SIGSTOP), 0);
+    const std::array policies = {ThreadPolicy::kNormal};
+    const std::vector<PolicyTrial> trials = trips.Try(policies, OwnSession());
+    ASSERT_EQ(trials.size(), 1U);
+    EXPECT_FALSE(trials[0].round_trip().has_value());
+    EXPECT_TRUE(trips.Try(policies, OwnSession()).empty());
+  }
+  ASSERT_EQ(::kill(caller, SIGKILL), 0);
+  EXPECT_EQ(::waitpid(caller, nullptr, 0), caller);
+}
+
 }  // namespace
 }  // namespace tracefs
