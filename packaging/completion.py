@@ -37,7 +37,7 @@ FILES = {"FILE", "TRACE", "POLICY", "ORIGINAL", "OLD", "MASTER"}
 ARGUMENTS = {"tracefs-mount": "folders", "tracefs-recv": "nothing",
              "tracefs-ctl": "mount", "tracefs-run": "command",
              "tracefs-keygen": "kind", "tracefs-deps": "files",
-             "tracefs-report": "question",
+             "tracefs-report": "question", "tracefs": "front",
              "mount.fuse.tracefs": "folders", "umount.fuse.tracefs": "mount"}
 
 
@@ -136,7 +136,7 @@ def words_of(name, option, told):
 
 
 def verbs_of(name, verbs, told):
-    if name in ("tracefs-ctl", "tracefs-report"):
+    if name in ("tracefs", "tracefs-ctl", "tracefs-report"):
         return verbs
     if name == "tracefs-keygen":
         usage = told.split("\n\n")[0]
@@ -194,6 +194,16 @@ def bash(name, options, verbs):
         out += ["  if ((cword == 1)); then",
                 f"    COMPREPLY=($(compgen -W {words} -- \"$cur\"))",
                 "  else", "    _filedir", "  fi"]
+    elif kind == "front":
+        # "tracefs dump --fo" is completed as "tracefs-dump --fo".
+        at = out.index("  case $prev in")
+        out[at:at] = [
+            "  if ((cword > 1)); then",
+            '    COMP_LINE=${COMP_LINE/#$1 /$1-}',
+            '    COMP_WORDS=("$1-${COMP_WORDS[1]}" "${COMP_WORDS[@]:2}")',
+            "    ((--COMP_CWORD))", "    _command_offset 0", "    return",
+            "  fi"]
+        out += [f"  COMPREPLY=($(compgen -W {words} -- \"$cur\"))", "  _filedir"]
     elif kind == "question":
         out += [f"  COMPREPLY=($(compgen -W {words} -- \"$cur\"))", "  _filedir"]
     elif kind == "command":
@@ -255,7 +265,7 @@ def zsh(name, options, verbs):
         if verbs:
             out.append(f'  "2:command:(({rows}))" \\')
         out.append("  '*:argument:_files'")
-    elif kind in ("kind", "question"):
+    elif kind in ("kind", "question", "front"):
         out += [f'  "1:{kind}:(({rows}))" \\', "  '*:file:_files'"]
     elif kind == "command":
         out += ["  '(-):command:_command_names -e' \\",
@@ -295,7 +305,8 @@ def fish(name, options, verbs):
         out.append(line + " -d " +
                    "'" + option.text.replace("\\", "\\\\").replace(
                        "'", "\\'") + "'")
-    number = {"mount": 2, "kind": 1, "question": 1}.get(kind)
+    number = {"mount": 2, "kind": 1, "question": 1,
+              "front": 1}.get(kind)
     for verb, text in verbs:
         out.append(f"complete -c {name} -n '__fish_is_nth_token {number}' "
                    f"-a {verb} -d " + "'" + text.replace("'", "\\'") + "'")

@@ -15,7 +15,7 @@ from staged import ROOT, commands, expect, finish, have, install, must, run
 
 # Whatever else may come: an installation without one of these is none.
 WANTED = """
-bin/tracefs-anon bin/tracefs-ctl bin/tracefs-deps bin/tracefs-dump
+bin/tracefs bin/tracefs-anon bin/tracefs-ctl bin/tracefs-deps bin/tracefs-dump
 bin/tracefs-import bin/tracefs-keygen bin/tracefs-mount bin/tracefs-recv
 bin/tracefs-replay bin/tracefs-report bin/tracefs-run bin/tracefs-verify
 include/tracefs_reader.h include/tracefs_reader.hpp
@@ -23,7 +23,7 @@ include/tracefs_reader.h include/tracefs_reader.hpp
 */cmake/tracefs-reader/tracefs-reader-config.cmake
 lib/python3/dist-packages/tracefs/__init__.py
 share/man/man5/tracefs.conf.5 share/man/man5/tracefs-trace.5
-share/man/man7/tracefs-filter.7 share/man/man7/tracefs.7
+share/man/man1/tracefs.1 share/man/man7/tracefs-filter.7 share/man/man7/tracefs.7
 share/man/man3/libtracefs-reader.3
 share/doc/tracefs/samples/full.conf share/doc/tracefs/CHANGELOG.md
 share/tracefs/dashboards/*.json

@@ -10,13 +10,17 @@
 #include "tracefs/tools/keygen/main.h"
 #include "tracefs/tools/replay/main.h"
 #include "tracefs/tools/report/main.h"
+#include "tracefs/tools/together/front_command.h"
 #include "tracefs/tools/verify/main.h"
 
 namespace {
 
+int Front(int argc, char** argv);
+
 // CMakeLists.txt makes the other names.
 constexpr tracefs::CalledAs kCommands[] = {
     {"tracefs-dump", &tracefs::DumpMain},
+    {"tracefs", &Front},
     {"tracefs-anon", &tracefs::AnonMain},
     {"tracefs-ctl", &tracefs::CtlMain},
     {"tracefs-deps", &tracefs::DepsMain},
@@ -26,6 +30,10 @@ constexpr tracefs::CalledAs kCommands[] = {
     {"tracefs-report", &tracefs::ReportMain},
     {"tracefs-verify", &tracefs::VerifyMain},
 };
+
+int Front(int argc, char** argv) {
+  return tracefs::FrontMain(kCommands, argc, argv);
+}
 
 }  // namespace
 
