@@ -197,14 +197,27 @@ def check_wrong(world):
     said = world.run("tracefs-report", "files", "--format", "jsn", trace,
                      status=2)
     expect("did you mean 'json'" in said, said)
-    said = world.run("tracefs-report", trace, status=2)
-    expect("comes before the traces" in said, said)
+    said = world.run("tracefs-report", "gone.trace", status=2)
+    expect("no question or trace 'gone.trace'" in said, said)
+    said = world.run("tracefs-report", status=2)
+    expect("no TRACE given" in said, said)
     # Of nothing there is no table.
     for words in (["tracefs-report", "summary"], ["tracefs-dump", "--by", "op"],
                   ["tracefs-report", "files", "--format", "json"]):
         said = world.run(*words, "/nonexistent/trace", status=3)
         expect_equal(said.count("\n"), 1, said)
         expect("cannot open the trace" in said, said)
+
+
+def check_question_and_traces_in_either_order(world):
+    trace = world.golden("every_operation")
+    for question in (["summary"], ["slowest"], ["who", "/"]):
+        expect_equal(world.run("tracefs-report", trace, *question),
+                     world.run("tracefs-report", *question, trace), question)
+    expect_equal(world.run("tracefs-report", trace, trace, "files"),
+                 world.run("tracefs-report", "files", trace, trace))
+    expect_equal(world.run("tracefs-report", trace),
+                 world.run("tracefs-report", "summary", trace))
 
 
 def check_known_work(world):

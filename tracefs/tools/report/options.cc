@@ -59,21 +59,20 @@ CommandOptions VisibleOptions() {
   return options;
 }
 
+bool IsThere(const std::string& word) {
+  std::error_code ignored;
+  return word == "-" || std::filesystem::exists(word, ignored);
+}
+
 Status NoSuchRow(const std::string& word) {
-  if (std::filesystem::exists(word)) {
-    return Status::Invalid(Quoted(word) +
-                           " is no question: one comes before the traces, as "
-                           "in tracefs-report summary " +
-                           word);
-  }
   std::vector<std::string_view> names;
   std::string list;
   for (const ReportRow& row : ReportRows()) {
     names.push_back(row.name);
     list += " " + std::string(row.name);
   }
-  return Status::Invalid("there is no question " + Quoted(word) +
-                         DidYouMean(word, names) + " (there are:" + list + ")");
+  return Status::Invalid("there is no question or trace " + Quoted(word) +
+                         DidYouMean(word, names) + " (questions:" + list + ")");
 }
 
 size_t CountWords(std::string_view words) {
@@ -82,9 +81,22 @@ size_t CountWords(std::string_view words) {
              : static_cast<size_t>(1 + std::ranges::count(words, ' '));
 }
 
+// QUESTION goes to the front if it stands after traces, with its words after it.
+// A file there is no question, whatever its name.
+void MoveQuestionToFront(Strings* words) {
+  const auto question = std::ranges::find_if(*words, [](const auto& word) {
+    return !IsThere(word) && FindReportRow(word) != nullptr;
+  });
+  std::rotate(words->begin(), question, words->end());
+}
+
 // Splits QUESTION, its words and TRACEs.
 Status ReadWords(const CommandLine& given, ReportOptions* result) {
   Strings words = given.Texts("words");
+  if (!given.Has("query") && !words.empty() && IsThere(words[0]) &&
+      FindReportRow(words[0]) == nullptr) {
+    MoveQuestionToFront(&words);
+  }
   if (given.Has("query")) {
     result->query = given.Text("query");
     result->row = QueryFileRow();
@@ -92,13 +104,12 @@ Status ReadWords(const CommandLine& given, ReportOptions* result) {
     result->row = FindReportRow(words[0]);
     words.erase(words.begin());
   } else {
-    result->row = DefaultReportRow();
     const bool makes = given.Has("output") || given.Has("format");
-    if (result->row == nullptr || !makes) {
-      return words.empty()
-                 ? Status::Invalid("no QUESTION given" + std::string(kSeeHelp))
-                 : NoSuchRow(words[0]);
+    if (words.empty() && !makes) {
+      return Status::Invalid("no TRACE given" + std::string(kSeeHelp));
     }
+    if (!makes && !IsThere(words[0])) return NoSuchRow(words[0]);
+    result->row = makes ? DefaultReportRow() : FindReportRow("summary");
   }
   const ReportRow& row = *result->row;
   const size_t count = CountWords(row.words);
@@ -210,11 +221,11 @@ Status ReadInput(const CommandLine& given, ReportOptions* result) {
 
 std::string ReportHelp() {
   std::ostringstream out;
-  out << "Usage: tracefs-report [OPTION]... QUESTION TRACE...\n"
+  out << "Usage: tracefs-report [OPTION]... [QUESTION] TRACE...\n"
          "       tracefs-report [OPTION]... --query FILE TRACE...\n"
          "       tracefs-report [OPTION]... TRACE... -o report.html\n"
          "Answer questions about traces. TRACE is a file, a folder, or - for "
-         "standard\ninput; several are merged.\n\n"
+         "standard\ninput; several are merged. Without QUESTION: summary.\n\n"
       << OptionsText(VisibleOptions())
       << "\nQuestions, and how they can be written:\n";
   for (const ReportRow& row : ReportRows()) {
