@@ -1,7 +1,8 @@
 # tracefs_test() and tracefs_fuzz(): how tests are built and registered.
 #
 # Labels say what a test needs or is: unit, mount, tools, fuzz; `slow` for one
-# that takes more than about ten seconds; `no-asan` and `no-tsan` for one that
+# that takes more than about ten seconds; `parsers` for one of code that reads
+# what others wrote (the target `parsers` builds those); `no-asan` and `no-tsan` for one that
 # cannot run under that sanitizer, or takes long and has nothing to show there.
 # scripts/check leaves the latter two out where they apply.
 
@@ -9,6 +10,7 @@ include_guard(GLOBAL)
 include("${CMAKE_CURRENT_LIST_DIR}/Warnings.cmake")
 find_package(GTest REQUIRED)
 
+add_custom_target(parsers)
 option(TRACEFS_LIBFUZZER "Build fuzz targets for libFuzzer (clang only)" OFF)
 set(_tracefs_cmake_dir "${CMAKE_CURRENT_LIST_DIR}")
 
@@ -45,6 +47,9 @@ function(tracefs_test)
   target_include_directories(${ARG_NAME} PRIVATE "${CMAKE_SOURCE_DIR}")
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_LIBS} tracefs_test_main
                         Tracefs::warnings)
+  if("parsers" IN_LIST ARG_LABELS)
+    add_dependencies(parsers ${ARG_NAME})
+  endif()
   set_target_properties(${ARG_NAME} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
   add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME} ${ARG_ARGS}
@@ -86,6 +91,7 @@ function(tracefs_fuzz)
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_LIBS} Tracefs::warnings)
   set_target_properties(${ARG_NAME} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
+  add_dependencies(parsers ${ARG_NAME})
   if(TRACEFS_LIBFUZZER)
     if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
       message(FATAL_ERROR "TRACEFS_LIBFUZZER needs clang")
@@ -103,7 +109,7 @@ function(tracefs_fuzz)
     set(tests ${ARG_NAME} ${ARG_NAME}_mutate)
   endif()
   set_tests_properties(${tests} PROPERTIES
-    LABELS "fuzz;${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
+    LABELS "fuzz;parsers;${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT}
     WORKING_DIRECTORY "${CMAKE_BINARY_DIR}/tests")
 endfunction()
 
