@@ -11,10 +11,7 @@
 #include <climits>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <set>
-#include <sstream>
-#include <string_view>
 #include <system_error>
 
 #include "tracefs/base/mount_path.h"
@@ -92,20 +89,11 @@ Result<MountIdentity> IdentifyMount(const std::string& path) {
   }
   MountIdentity mount{st.stx_dev_major, st.stx_dev_minor};
   const std::string device = DeviceText(mount);
-  // proc_pid_mountinfo(5): id parent device root point options … - type source
-  // super-options
-  std::ifstream in("/proc/self/mountinfo");
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream fields(line);
-    std::string id, parent, dev, word, type, source, options;
-    fields >> id >> parent >> dev;
-    if (dev != device) continue;
-    while (fields >> word && word != "-") {
-    }
-    fields >> type >> source >> options;
-    if (type != "fuse.tracefs") break;
-    mount.owner = IdOf(options, "user_id=");
-    mount.group = IdOf(options, "group_id=");
+  for (const MountLine& line : MountTable()) {
+    if (line.device != device) continue;
+    if (line.type != kMountType) break;
+    mount.owner = IdOf(line.options, "user_id=");
+    mount.group = IdOf(line.options, "group_id=");
     return mount;
   }
   return Status::Invalid("'" + path +
@@ -113,22 +101,10 @@ Result<MountIdentity> IdentifyMount(const std::string& path) {
                          "fuse.tracefs` lists them");
 }
 
-std::optional<MountedHere> UppermostAt(const std::string& mount_point) {
-  std::optional<MountedHere> found;
-  std::ifstream in("/proc/self/mountinfo");
-  // proc_pid_mountinfo(5); a later line covers those before it.
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream fields(line);
-    std::string id, parent, device, root, point, word;
-    MountedHere one;
-    fields >> id >> parent >> device >> root >> point >> one.flags;
-    if (UnescapeMountPath(point) != mount_point) continue;
-    while (fields >> word && word != "-") {
-    }
-    std::string source;
-    fields >> one.type >> source >> one.options;
-    one.source = UnescapeMountPath(source);
-    found = std::move(one);
+std::optional<MountLine> UppermostAt(const std::string& mount_point) {
+  std::optional<MountLine> found;
+  for (MountLine& line : MountTable()) {
+    if (line.point == mount_point) found = std::move(line);
   }
   return found;
 }
@@ -149,9 +125,8 @@ std::string PlaceOf(int fd) {
 Status CheckNotMountedTwice(const std::string& source,
                             const std::string& mount_point) {
   const std::string place = PlaceOf(mount_point);
-  const std::optional<MountedHere> there = UppermostAt(place);
-  if (!there || there->type != "fuse.tracefs" ||
-      there->source != PlaceOf(source)) {
+  const std::optional<MountLine> there = UppermostAt(place);
+  if (!there || there->type != kMountType || there->source != PlaceOf(source)) {
     return Status::Ok();
   }
   return Status::SystemSaid(
@@ -162,12 +137,10 @@ Status CheckNotMountedTwice(const std::string& source,
 
 std::vector<std::string> MountPointsOf(const MountIdentity& mount) {
   std::vector<std::string> points;
-  std::ifstream in("/proc/self/mountinfo");
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream fields(line);
-    std::string id, parent, device, root, point;
-    fields >> id >> parent >> device >> root >> point;
-    if (device == DeviceText(mount)) points.push_back(UnescapeMountPath(point));
+  for (MountLine& line : MountTable()) {
+    if (line.device == DeviceText(mount)) {
+      points.push_back(std::move(line.point));
+    }
   }
   return points;
 }
@@ -175,18 +148,11 @@ std::vector<std::string> MountPointsOf(const MountIdentity& mount) {
 std::vector<std::string> MountsOf(std::optional<uid_t> uid) {
   std::vector<std::string> points;
   std::set<std::string> devices;  // bind mounts are no others
-  std::ifstream in("/proc/self/mountinfo");
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream fields(line);
-    std::string id, parent, device, root, point, word, type, source, options;
-    fields >> id >> parent >> device >> root >> point;
-    while (fields >> word && word != "-") {
-    }
-    fields >> type >> source >> options;
-    if (type != "fuse.tracefs") continue;
-    if (uid && IdOf(options, "user_id=") != *uid) continue;
-    if (!devices.insert(device).second) continue;
-    points.push_back(UnescapeMountPath(point));
+  for (MountLine& line : MountTable()) {
+    if (line.type != kMountType) continue;
+    if (uid && IdOf(line.options, "user_id=") != *uid) continue;
+    if (!devices.insert(line.device).second) continue;
+    points.push_back(std::move(line.point));
   }
   return points;
 }

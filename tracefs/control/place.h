@@ -16,12 +16,17 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "tracefs/base/mount_table.h"
 #include "tracefs/base/status.h"
 #include "tracefs/base/unique_fd.h"
 
 namespace tracefs {
+
+// Of our mounts, in the table of mounts.
+inline constexpr std::string_view kMountType = "fuse.tracefs";
 
 struct MountIdentity {
   uint32_t major = 0;
@@ -39,18 +44,9 @@ struct MountIdentity {
 // can be found, too. kInvalid if it is not in a tracefs mount.
 Result<MountIdentity> IdentifyMount(const std::string& path);
 
-// A mount from the kernel's table, without a request to a file system that
-// might not answer.
-struct MountedHere {
-  std::string type;  // "fuse.tracefs"
-  std::string source;
-  std::string flags;    // of the mount: "rw,nosuid,relatime"
-  std::string options;  // of the file system: "ro,user_id=0,…"
-};
-
 // The mount that covers all others at that place, an absolute path without
 // links.
-std::optional<MountedHere> UppermostAt(const std::string& mount_point);
+std::optional<MountLine> UppermostAt(const std::string& mount_point);
 
 // The absolute path without links; the last part need not answer. `path` as it
 // was given if nothing is there.

@@ -1,4 +1,4 @@
-// Mounts by statx(2) and /proc/self/mountinfo (mount_info.h).
+// Mounts by statx(2) and the table of mounts (mount_info.h).
 #include "tracefs/daemon/mount_info.h"
 
 #include <fcntl.h>
@@ -7,8 +7,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <fstream>
-#include <sstream>
+#include <utility>
+
+#include "tracefs/base/mount_table.h"
 
 #ifndef STATX_MNT_ID_UNIQUE
 #define STATX_MNT_ID_UNIQUE 0x4000U
@@ -62,17 +63,12 @@ bool IsStillThere(const MountPlace& place) {
 }
 
 std::vector<std::string> MountsOfDevice(uint64_t device) {
-  std::ifstream in("/proc/self/mountinfo");
   const std::string wanted =
       std::to_string(major(device)) + ':' + std::to_string(minor(device));
   std::vector<std::string> paths;
-  for (std::string line; std::getline(in, line);) {
-    // "36 35 98:0 /mnt1 /mnt2 rw,noatime …", proc_pid_mountinfo(5).
-    std::istringstream fields(line);
-    std::string id, parent, number, root, path;
-    fields >> id >> parent >> number >> root >> path;
-    if (number == wanted) {
-      paths.insert(paths.begin(), UnescapeMountPath(path));
+  for (MountLine& mount : MountTable()) {
+    if (mount.device == wanted) {
+      paths.insert(paths.begin(), std::move(mount.point));
     }
   }
   return paths;

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "tracefs/base/mount_path.h"
 #include "tracefs/base/unique_fd.h"
 
 namespace tracefs {

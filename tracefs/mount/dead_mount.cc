@@ -13,14 +13,11 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <fstream>
 #include <iostream>
 #include <span>
-#include <sstream>
 #include <utility>
 #include <vector>
 
-#include "tracefs/base/mount_path.h"
 #include "tracefs/base/passed_files.h"
 #include "tracefs/base/unmount.h"
 #include "tracefs/control/place.h"
@@ -37,7 +34,7 @@ constexpr int kMostStacked = 64;
 
 bool IsOwnAndDead(const std::string& place) {
   const auto there = UppermostAt(place);
-  if (!there || there->type != "fuse.tracefs") return false;
+  if (!there || there->type != kMountType) return false;
   const Result<MountIdentity> mount = IdentifyMount(place);
   if (!mount.ok() || mount->owner != ::geteuid()) return false;
   // A request to its daemon, which the kernel answers if there is none.
@@ -49,20 +46,11 @@ bool IsOwnAndDead(const std::string& place) {
 
 // Whether the mount under the topmost one at `place` is one of ours, too.
 bool LiesOnAnother(const std::string& place) {
-  std::ifstream in("/proc/self/mountinfo");
   std::vector<std::string> types;
-  // proc_pid_mountinfo(5); a later line lies upon those before it.
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream fields(line);
-    std::string id, parent, device, root, point, word, type;
-    fields >> id >> parent >> device >> root >> point;
-    if (UnescapeMountPath(point) != place) continue;
-    while (fields >> word && word != "-") {
-    }
-    fields >> type;
-    types.push_back(type);
+  for (MountLine& line : MountTable()) {
+    if (line.point == place) types.push_back(std::move(line.type));
   }
-  return types.size() >= 2 && types[types.size() - 2] == "fuse.tracefs";
+  return types.size() >= 2 && types[types.size() - 2] == kMountType;
 }
 
 long MoveMount(int from, int to, const char* path, unsigned flags) {

@@ -17,7 +17,6 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "tracefs/base/kernel_version.h"
 #include "tracefs/base/version.h"
@@ -71,26 +70,17 @@ uint64_t MountIdOf(const char* path) {
   return st.stx_mnt_id;
 }
 
-// The fields of a line of /proc/self/mountinfo after its " - ": type, source.
-// The mount is found by its own number. That of the device, which files tell,
-// is not the mount's on btrfs, where each subvolume has one.
+// Its type and source. It is found by its own number. That of the device, which
+// files tell, is not the mount's on btrfs, where each subvolume has one.
 void MountOf(uint64_t mount_id, dev_t device, std::string* type,
              std::string* source) {
-  std::ifstream in("/proc/self/mountinfo");
   const std::string wanted =
       std::to_string(major(device)) + ':' + std::to_string(minor(device));
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream fields(line);
-    uint64_t id = 0;
-    std::string parent;
-    std::string number;
-    fields >> id >> parent >> number;
-    const size_t dash = line.find(" - ");
-    if (dash == std::string::npos) continue;
-    const bool is_it = mount_id != 0 && id == mount_id;
-    if (!is_it && number != wanted) continue;
-    std::istringstream rest(line.substr(dash + 3));
-    rest >> *type >> *source;
+  for (MountLine& line : MountTable()) {
+    const bool is_it = mount_id != 0 && line.id == mount_id;
+    if (!is_it && line.device != wanted) continue;
+    *type = std::move(line.type);
+    *source = std::move(line.source);
     if (is_it) return;
   }
 }

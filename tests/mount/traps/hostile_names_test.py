@@ -36,6 +36,7 @@ NAMES = {
     "a hash and a percent": b"#a%s%n",
     "an equals sign": b"=,=",
     "a deleted file": b"a (deleted)",
+    "fields of the mount table": b"a\v-\vfuse.other\fx\rrw,user_id=4711\v",
     "the longest": b"," * 255,
 }
 
@@ -252,7 +253,8 @@ def main():
     plain = plain_table(suite)
     for title, name in NAMES.items():
         suite.run(title, source_point_and_output, suite, plain, name)
-    for title in ("comma", "backslashes", "newlines", "not UTF-8"):
+    for title in ("comma", "backslashes", "newlines", "not UTF-8",
+                  "fields of the mount table"):
         name = NAMES[title]
         suite.run(f"{title}, over itself", over_itself, suite, plain, name)
         suite.run(f"{title}, relative", relative_names, suite, plain, name)
@@ -261,7 +263,7 @@ def main():
                   "UTF-8", "a leading dash"):
         suite.run(f"{title}, added", added, suite, NAMES[title])
     for title in ("an option", "backslashes", "spaces", "newlines",
-                  "not UTF-8", "quotes"):
+                  "not UTF-8", "quotes", "fields of the mount table"):
         suite.run(f"{title}, of a user", of_a_user, suite, NAMES[title])
     suite.run("a name that begins with a dash", a_name_that_begins_with_a_dash,
               suite)

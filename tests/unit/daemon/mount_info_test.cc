@@ -12,16 +12,6 @@
 namespace tracefs {
 namespace {
 
-TEST(UnescapeMountPathTest, OctalBecomesTheByteItNames) {
-  EXPECT_EQ(UnescapeMountPath("/a\\040b\\011c\\012d\\134e"), "/a b\tc\nd\\e");
-}
-
-TEST(UnescapeMountPathTest, WhatIsNoEscapeStays) {
-  EXPECT_EQ(UnescapeMountPath("/a\\04"), "/a\\04");
-  EXPECT_EQ(UnescapeMountPath("/a\\"), "/a\\");
-  EXPECT_EQ(UnescapeMountPath("/a\\x41\\089"), "/a\\x41\\089");
-}
-
 TEST(FindMountTest, NoPathNoMount) {
   EXPECT_FALSE(FindMount("/no/such/place"));
   EXPECT_FALSE(FindMount("/"));

@@ -14,7 +14,7 @@
 #include <system_error>
 #include <vector>
 
-#include "tracefs/base/mount_path.h"
+#include "tracefs/base/mount_table.h"
 #include "tracefs/text/escape.h"
 
 namespace tracefs {
@@ -132,15 +132,9 @@ class Holders {
     const std::string space = LinkText(process + "/ns/mnt");
     if (space.empty() || space == own_namespace_) return "";
     if (!namespaces_.insert(space).second) return "";
-    std::ifstream in(process + "/mountinfo");
-    // proc_pid_mountinfo(5): id parent device root point …
-    for (std::string line; std::getline(in, line);) {
-      std::istringstream fields(line);
-      std::string id, parent, device, root, point;
-      fields >> id >> parent >> device >> root >> point;
-      if (device != device_) continue;
-      return "the mount at " + Quoted(UnescapeMountPath(point)) +
-             " in its mount namespace";
+    for (const MountLine& line : MountTable(process + "/mountinfo")) {
+      if (line.device != device_) continue;
+      return "the mount at " + Quoted(line.point) + " in its mount namespace";
     }
     return "";
   }

@@ -144,9 +144,9 @@ Status UnmountByHand(const std::string& mount_point,
                      const MountIdentity& mount) {
   const std::optional<std::string> place = KernelPath(mount_point);
   if (!place) return Status::System(errno, "'" + mount_point + "'");
-  const std::optional<MountedHere> there = UppermostAt(*place);
+  const std::optional<MountLine> there = UppermostAt(*place);
   const Result<MountIdentity> now = IdentifyMount(mount_point);
-  if (!there || there->type != "fuse.tracefs" || !now.ok() ||
+  if (!there || there->type != kMountType || !now.ok() ||
       now->SocketName() != mount.SocketName() || now->owner != ::geteuid()) {
     return Status::Invalid("'" + mount_point +
                            "' is covered by another mount, or gone");

@@ -168,7 +168,7 @@ Status CheckRemount(const MountHelperLine& line, const std::string& place) {
 int Remount(const MountHelperLine& line) {
   const std::string place = PlaceOf(line.mount_point);
   const auto there = UppermostAt(place);
-  if (!there || there->type != "fuse.tracefs") {
+  if (!there || there->type != kMountType) {
     return Fail(kFailed, "'" + place + "' is no mount of tracefs");
   }
   if (Status s = CheckRemount(line, place); !s.ok()) {
@@ -218,7 +218,7 @@ int Mount(const MountHelperLine& line) {
   const std::string source = PlaceOf(line.source);
   const auto there = UppermostAt(place);
   // mount(8) hands a source over with its links resolved, or as it stands.
-  if (there && there->type == "fuse.tracefs" &&
+  if (there && there->type == kMountType &&
       (there->source == source || there->source == line.source ||
        source == place)) {
     return Fail(kFailed, "'" + line.source + "' is mounted at '" + place +

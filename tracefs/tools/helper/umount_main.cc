@@ -74,8 +74,7 @@ void AwaitEnd(const UniqueFd& daemon) {
 
 bool IsGone(const std::string& place, const MountIdentity& mount) {
   const auto there = UppermostAt(place);
-  return !there || there->type != "fuse.tracefs" ||
-         MountPointsOf(mount).empty();
+  return !there || there->type != kMountType || MountPointsOf(mount).empty();
 }
 
 // With the rights of who mounted it.
