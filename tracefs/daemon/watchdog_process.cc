@@ -41,6 +41,18 @@
 namespace tracefs {
 namespace {
 
+// Relative to the directory in which it was found: nobody can bend the way
+// there any more. 0, or an errno.
+int UnmountPlace(const MountPlace& place, int flags) {
+  int error = 0;
+  if (::fchdir(place.parent.get()) != 0 ||
+      ::umount2(place.name.c_str(), flags | UMOUNT_NOFOLLOW) != 0) {
+    error = errno;
+  }
+  (void)!::chdir("/");
+  return error;
+}
+
 class WatchdogChild {
  public:
   WatchdogChild(UniqueFd socket, const WatchedDaemon& daemon,
@@ -81,7 +93,6 @@ class WatchdogChild {
   int Reload();
   void RunReload() const;
   void Send(const Answer& answer) const;
-  int UnmountNow(int flags) const;
   bool IsThere() const { return noted_.guards && IsStillThere(noted_.place); }
   void Note(bool* what);
 
@@ -101,22 +112,6 @@ void WatchdogChild::Note(bool* what) {
   notes_->Leave(noted_);
 }
 
-int WatchdogChild::UnmountNow(int flags) const {
-  // Relative to the directory that was found when the mount was new: nobody
-  // can bend the way there any more.
-  int error = 0;
-  const MountPlace& place = noted_.place;
-  if (::fchdir(place.parent.get()) != 0 ||
-      ::umount2(place.name.c_str(), flags | UMOUNT_NOFOLLOW) != 0) {
-    error = errno;
-  }
-  (void)!::chdir("/");
-  if (error == EPERM) {
-    return FusermountUnmount(noted_.path, (flags & MNT_DETACH) != 0);
-  }
-  return error;
-}
-
 int WatchdogChild::Guard(const std::string& path) {
   if (noted_.guards) return EALREADY;
   std::optional<MountPlace> place = FindMount(path);
@@ -131,7 +126,8 @@ int WatchdogChild::Guard(const std::string& path) {
 int WatchdogChild::Unmount(bool lazy) {
   if (!noted_.guards) return EINVAL;
   if (!IsThere()) return 0;
-  return UnmountNow(lazy ? MNT_DETACH : 0);
+  const int error = UnmountPlace(noted_.place, lazy ? MNT_DETACH : 0);
+  return error == EPERM ? FusermountUnmount(noted_.path, lazy) : error;
 }
 
 // The daemon chooses no path after kGuard, and one of the processors that there
@@ -351,10 +347,10 @@ void WatchdogChild::CleanUp() {
     const std::optional<MountPlace> place = FindMount(path);
     if (place && place->device == noted_.place.device &&
         place->id != noted_.place.id) {
-      ::umount2(path.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW);
+      UnmountPlace(*place, MNT_DETACH);
     }
   }
-  UnmountNow(MNT_DETACH);
+  static_cast<void>(Unmount(/*lazy=*/true));
 }
 
 // Apart from the daemon and its terminal, with as little power as will do.
