@@ -21,6 +21,7 @@
 #include "tracefs/base/sanitizers.h"
 #include "tracefs/daemon/capabilities.h"
 #include "tracefs/daemon/landlock.h"
+#include "tracefs/daemon/ring_limits.h"
 
 namespace tracefs {
 namespace {
@@ -239,11 +240,18 @@ Result<std::unique_ptr<Sandbox>> Sandbox::Enter(const SandboxOptions& options) {
   }
   sandbox->description_ +=
       seccomp->installed ? "seccomp" : "no seccomp: " + seccomp->why;
+  sandbox->may_make_rings_ = seccomp->installed && options.uring;
   if (seccomp->notifications) {
     sandbox->counter_ =
         std::make_unique<RefusalCounter>(std::move(seccomp->notifications));
   }
   return sandbox;
+}
+
+Status Sandbox::RefuseMoreRings() const {
+  if (!may_make_rings_) return Status::Ok();
+  const int error = tracefs::RefuseMoreRings();
+  return error == 0 ? Status::Ok() : Status::System(error, "sandbox: rings");
 }
 
 std::string Sandbox::Refusals() const {

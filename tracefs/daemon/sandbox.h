@@ -60,6 +60,10 @@ class Sandbox {
   // may then be half inside and should end.
   static Result<std::unique_ptr<Sandbox>> Enter(const SandboxOptions& options);
 
+  // Once the rings of FUSE over io_uring are there: no others, and no changes
+  // of these.
+  Status RefuseMoreRings() const;
+
   // What was given up, on one line, for headers and `explain`.
   const std::string& description() const { return description_; }
   // System calls that were refused since, with counts: "socket 2, …". Empty
@@ -70,6 +74,7 @@ class Sandbox {
   Sandbox() = default;
 
   std::string description_;
+  bool may_make_rings_ = false;
   std::unique_ptr<RefusalCounter> counter_;  // may be null
 };
 

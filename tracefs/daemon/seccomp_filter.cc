@@ -9,12 +9,14 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/perf_event.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,7 +24,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <memory>
-#include <optional>
+#include <vector>
 
 #include "tracefs/base/notice.h"
 #include "tracefs/base/thread.h"
@@ -78,7 +80,13 @@ class Builder {
   void AllowIf(const char* name, unsigned index, uint64_t mask,
                uint64_t value) {
     Add(SCMP_ACT_ALLOW, seccomp_syscall_resolve_name(name),
-        scmp_arg_cmp{index, SCMP_CMP_MASKED_EQ, mask, value});
+        {{index, SCMP_CMP_MASKED_EQ, mask, value}});
+  }
+  // Only if the first two arguments, of type int, are `first` and `second`.
+  void AllowIfTwo(const char* name, uint64_t first, uint64_t second) {
+    Add(SCMP_ACT_ALLOW, seccomp_syscall_resolve_name(name),
+        {{0, SCMP_CMP_MASKED_EQ, 0xffffffff, first},
+         {1, SCMP_CMP_MASKED_EQ, 0xffffffff, second}});
   }
   void Refuse(const char* name, int error) {
     Add(SCMP_ACT_ERRNO(static_cast<uint16_t>(error)),
@@ -102,11 +110,12 @@ class Builder {
   }
 
  private:
-  void Add(uint32_t action, int number, std::optional<scmp_arg_cmp> condition) {
+  void Add(uint32_t action, int number,
+           const std::vector<scmp_arg_cmp>& conditions) {
     if (error_ != 0 || number < 0) return;
-    const int rc = seccomp_rule_add_array(context_.get(), action, number,
-                                          condition ? 1 : 0,
-                                          condition ? &*condition : nullptr);
+    const int rc = seccomp_rule_add_array(
+        context_.get(), action, number,
+        static_cast<unsigned>(conditions.size()), conditions.data());
     // Some calls are one and the same on some machines.
     if (rc != 0 && rc != -EEXIST) error_ = -rc;
   }
@@ -118,9 +127,13 @@ class Builder {
 // What depends on arguments, and is the same for all.
 void AddCommonRules(Builder& rules) {
   constexpr uint64_t kAll = 0xffffffff;
-  // Threads, but no processes. What clone3 is asked for lies in memory, where
-  // a filter cannot look; without it the C library uses clone.
-  rules.AllowIf("clone", 0, CLONE_THREAD, CLONE_THREAD);
+  // Threads, but no processes, and none in a namespace of its own. What clone3
+  // is asked for lies in memory, where a filter cannot look; without it the C
+  // library uses clone.
+  constexpr uint64_t kNamespaces = CLONE_NEWNS | CLONE_NEWCGROUP |
+                                   CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
+                                   CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWTIME;
+  rules.AllowIf("clone", 0, CLONE_THREAD | kNamespaces, CLONE_THREAD);
   rules.Refuse("clone3", ENOSYS);
   // No new machine code.
   rules.AllowIf("mmap", 2, PROT_EXEC, 0);
@@ -153,12 +166,16 @@ void AddRules(const SeccompOptions& options, Builder& rules) {
   for (const int number : kAllowedNumbers) rules.Allow(number);
   if (options.uring) {
     for (const char* name : kUringCalls) rules.Allow(name);
+    // One more filter (ring_limits.h).
+    rules.AllowIf("seccomp", 0, 0xffffffff, SECCOMP_SET_MODE_FILTER);
   }
   if (options.file_handles) rules.Allow("open_by_handle_at");
   constexpr uint64_t kAll = 0xffffffff;
-  // The calling thread's priority, not that of other processes of root.
-  rules.AllowIf("setpriority", 1, kAll, 0);
+  // The calling thread's priority and processors, not those of other processes
+  // of root: also PRIO_USER and PRIO_PGRP take a 0 for their own.
+  rules.AllowIfTwo("setpriority", PRIO_PROCESS, 0);
   rules.AllowIf("sched_setscheduler", 0, kAll, 0);
+  rules.AllowIf("sched_setaffinity", 0, kAll, 0);
   for (const unsigned long command : kIoctls) {
     rules.AllowIf("ioctl", 1, kAll, command);
   }

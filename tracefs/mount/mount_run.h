@@ -75,6 +75,7 @@ class MountRun {
     }
     Status begun = StartHelpers();
     if (begun.ok()) begun = session_->Begin();
+    if (begun.ok() && sandbox_ != nullptr) begun = sandbox_->RefuseMoreRings();
     if (begun.ok()) begun = ready();
     if (!begun.ok()) {
       if (steering_ != nullptr) steering_->Stop();  // it asks the watchdog

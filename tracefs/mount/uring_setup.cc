@@ -13,6 +13,8 @@
 // for that. If there are none, it costs a look at the completions, which are
 // examined anyway.
 //
+// Restricting: a ring does what FUSE takes and nothing else (ring_limits.h).
+//
 // The linker redirects libfuse's calls of liburing here (--wrap); there are no
 // others in this program.
 // Sources: io_uring_setup(2); libfuse, lib/fuse_uring.c, lib/fuse_lowlevel.c.
@@ -32,6 +34,7 @@
 #include <vector>
 
 #include "tracefs/base/unique_fd.h"
+#include "tracefs/daemon/ring_limits.h"
 #include "tracefs/fs/fuse_api.h"
 #include "tracefs/fs/handed_request.h"
 
@@ -220,16 +223,20 @@ int __wrap_io_uring_queue_init_params(unsigned entries, io_uring* ring,
   // One more entry, for the event that wakes the thread to reply for others.
   ++entries;
   params->cq_entries += 2;
+  params->flags |= IORING_SETUP_R_DISABLED;
   io_uring_params deferred = *params;
   deferred.flags |= IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN;
-  const int result =
-      __real_io_uring_queue_init_params(entries, ring, &deferred);
+  int result = __real_io_uring_queue_init_params(entries, ring, &deferred);
   if (result == 0) {
     *params = deferred;
-    return 0;
+  } else {
+    // A kernel without it (it came with Linux 6.1) says EINVAL.
+    result = __real_io_uring_queue_init_params(entries, ring, params);
   }
-  // A kernel without it (it came with Linux 6.1) says EINVAL.
-  return __real_io_uring_queue_init_params(entries, ring, params);
+  if (result != 0) return result;
+  result = -tracefs::LimitRing(ring->ring_fd);
+  if (result != 0) io_uring_queue_exit(ring);
+  return result;
 }
 
 int __wrap_io_uring_submit_and_wait(io_uring* ring, unsigned count) {

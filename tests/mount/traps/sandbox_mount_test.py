@@ -15,7 +15,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../support"))
 # pylint: disable=wrong-import-position
 from tracefs_harness import (  # noqa: E402
-    Suite, expect, expect_equal, wait_until)
+    Skip, Suite, expect, expect_equal, wait_until)
 
 EVERY_OUTPUT = """
 { {} { stream = { STR_ALL } } { file = "%(out)s/rotated" rotate_count = 20 } }
@@ -31,7 +31,8 @@ EVERY_OUTPUT = """
 
 
 class SandboxSuite(Suite):
-    def start(self, name, text, *options, visibility="auto", wrapper=()):
+    def start(self, name, text, *options, visibility="auto", transport=None,
+              wrapper=()):
         source = self.folder(name, "source")
         point = self.folder(name, "mnt")
         config = self.path(name, "config")
@@ -40,7 +41,8 @@ class SandboxSuite(Suite):
         return self.mount_command(
             [*wrapper, os.path.join(self.bin, "tracefs-mount"), source, point,
              "--config", config, "--foreground", "--visibility", visibility,
-             "--transport", self.options.transport, *options], point)
+             "--transport", transport or self.options.transport, *options],
+            point)
 
     def sandbox_of(self, mount):
         return json.loads(self.command("tracefs-ctl", mount.point, "explain",
@@ -205,6 +207,30 @@ def a_busy_output_is_not_unmounted(suite):
         mount.unmount()
 
 
+def rings_only_serve(suite):
+    """What a filter of system calls cannot see: once the rings are there, a
+    second one refuses others, to every thread. What these can be asked for is
+    in rings_test."""
+    why = suite.no_uring()
+    if why:
+        return Skip(why)
+    mount = suite.start("rings", '{ {} { stream = { STR_ALL } } '
+                        f'{{ file = "{suite.path("rings", "trace")}" }} }}',
+                        transport="uring")
+    work(mount.point)
+    rings = [fd for fd in os.listdir(f"/proc/{mount.pid}/fd")
+             if os.readlink(f"/proc/{mount.pid}/fd/{fd}")
+             == "anon_inode:[io_uring]"]
+    expect(rings, "it has no rings")
+    for thread in os.listdir(f"/proc/{mount.pid}/task"):
+        with open(f"/proc/{mount.pid}/task/{thread}/status",
+                  encoding="ascii") as status:
+            expect("\nSeccomp_filters:\t2\n" in status.read(),
+                   f"thread {thread} has other filters")
+    mount.unmount()
+    return f"{len(rings)} rings"
+
+
 def callers_are_found(suite, sandbox):
     name = f"callers-{sandbox}"
     trace = suite.path(name, "trace")
@@ -268,7 +294,7 @@ def main():
     for case in (no_descriptor_leads_out, files_of_its_caller_are_closed,
                  a_command_keeps_files_of_its_caller,
                  a_receiver_closes_files_of_its_caller, added_outputs_do_not_lead_out,
-                 a_busy_output_is_not_unmounted):
+                 a_busy_output_is_not_unmounted, rings_only_serve):
         suite.run(case.__name__.replace("_", " "), case, suite)
     suite.run("callers are found", callers_are_found, suite, "on")
     suite.run("a strict one works", a_strict_one_works, suite)

@@ -246,9 +246,17 @@ TEST_F(InjectedCallsTest, Malicious_NoOtherProcessCanBeChanged) {
       {"pidfd_getfd", [&] { return ::syscall(SYS_pidfd_getfd, 0, 0, 0); }},
       {"kcmp", [&] { return ::syscall(SYS_kcmp, pid, pid, 0, 0, 0); }},
       {"setpriority", [&] { return long{::setpriority(PRIO_PROCESS, 1, 19)}; }},
+      // Of all of root's; for want of a right it would change nothing.
+      {"PRIO_USER", [&] { return long{::setpriority(PRIO_USER, 0, -20)}; }},
+      {"PRIO_PGRP", [&] { return long{::setpriority(PRIO_PGRP, 0, -20)}; }},
       {"prlimit", [&] { return ::syscall(SYS_prlimit64, pid, 0, 0, 0); }},
       {"sched_setscheduler",
        [&] { return ::syscall(SYS_sched_setscheduler, pid, 0, nullptr); }},
+      {"sched_setaffinity",
+       [&] {
+         const uint64_t all = ~uint64_t{0};
+         return ::syscall(SYS_sched_setaffinity, pid, sizeof all, &all);
+       }},
       {"ioprio_set", [&] { return ::syscall(SYS_ioprio_set, 1, pid, 0); }},
       {"migrate_pages",
        [&] { return ::syscall(SYS_migrate_pages, pid, 0, 0, 0); }},
@@ -398,6 +406,15 @@ TEST_F(InjectedCallsTest, Malicious_TheMachineCannotBeChanged) {
       CALL(unshare, CLONE_NEWUSER),
       CALL(unshare, CLONE_NEWNS),
       CALL(unshare, CLONE_FS | CLONE_NEWPID),
+      // Threads that have their own; none would be made, for want of a flag.
+      CALL(clone, CLONE_THREAD | CLONE_NEWNS, 0, 0, 0, 0),
+      CALL(clone, CLONE_THREAD | CLONE_NEWCGROUP, 0, 0, 0, 0),
+      CALL(clone, CLONE_THREAD | CLONE_NEWUTS, 0, 0, 0, 0),
+      CALL(clone, CLONE_THREAD | CLONE_NEWIPC, 0, 0, 0, 0),
+      CALL(clone, CLONE_THREAD | CLONE_NEWUSER, 0, 0, 0, 0),
+      CALL(clone, CLONE_THREAD | CLONE_NEWPID, 0, 0, 0, 0),
+      CALL(clone, CLONE_THREAD | CLONE_NEWNET, 0, 0, 0, 0),
+      CALL(clone, CLONE_THREAD | CLONE_NEWTIME, 0, 0, 0, 0),
       // Programs and processes.
       CALL(execve, "/proc/self/exe", 0, 0),
       CALL(execveat, 0, "", 0, 0, AT_EMPTY_PATH),
