@@ -97,7 +97,7 @@ int ChangeOwners(OpScope& op, Inode& inode, int fd, const struct stat& attr,
   const gid_t gid = (to_set & FUSE_SET_ATTR_GID) != 0 ? attr.st_gid : kAsItIs;
   // Without group-exec the bit may stay. Root may keep it anyway.
   struct stat st;
-  const bool root = ContextOf(op.req())->uid == 0;
+  const bool root = IsRootWith(op, kFsetid);
   if (root) ThreadCredentials::Current().AllowFsetid(true);
   const bool set_gid =
       !root && Fstat(fd, &st) == 0 && (st.st_mode & S_ISGID) != 0;

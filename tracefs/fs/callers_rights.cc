@@ -39,7 +39,7 @@ bool Read(OpScope& op, Known* known) {
   const fuse_ctx& caller = *ContextOf(op.req());
   std::optional<TaskPowers> powers =
       ReadPowers(op.fs().proc(), static_cast<uint32_t>(caller.pid), caller.uid,
-                 caller.gid, kOverrides | kFsetid);
+                 caller.gid, kOverrides | kFsetid | kSysAdmin);
   known->tid = 0;
   if (!powers) return false;
   known->tid = static_cast<uint32_t>(caller.pid);
@@ -85,6 +85,13 @@ int BecomeCaller(OpScope& op) {
   if (const int e = thread.Become(caller->uid, caller->gid); e != 0) return e;
   thread.AllowOverrides(IsWholeRoot(op) ? kOverrides : 0);
   return 0;
+}
+
+bool IsRootWith(OpScope& op, uint64_t capabilities) {
+  if (ContextOf(op.req())->uid != 0) return false;
+  Known& known = LastKnown();
+  return (known.Is(op) || Read(op, &known)) &&
+         HasEverywhere(known.powers, capabilities);
 }
 
 MoreRights::~MoreRights() {

@@ -22,7 +22,7 @@
 //   decided by: the kernel, by attributes as old as the visibility allows
 // + reading, writing and the like on an open file
 //   with: the descriptor; CAP_FSETID where the kernel says that the caller has
-//     it
+//     it, and where it does not say (fallocate, copies) if he is root with it
 //   decided by: the open
 // + writes that the kernel makes by itself (passthrough), write-back of pages
 //   with: the id of some caller or of nobody, no CAP_FSETID
@@ -67,6 +67,7 @@
 #pragma once
 
 #include <cerrno>
+#include <cstdint>
 #include <optional>
 #include <span>
 
@@ -127,6 +128,10 @@ class MoreRights {
 
 // Makes this thread the caller of `op` with no rights but his. 0 or an errno.
 int BecomeCaller(OpScope& op);
+
+// Whether he is user 0 and has these capabilities over everything. Asked where
+// the kernel does not say so: user 0 alone means nothing.
+bool IsRootWith(OpScope& op, uint64_t capabilities);
 
 // Runs `call`, which returns a value below 0 and sets errno on failure, as
 // described above. 0 or an errno. `what`: the names or the file (an Inode) that

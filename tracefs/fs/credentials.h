@@ -53,6 +53,7 @@ inline constexpr uint64_t kChown = uint64_t{1} << 0;        // CAP_CHOWN
 inline constexpr uint64_t kDacOverride = uint64_t{1} << 1;  // CAP_DAC_OVERRIDE
 inline constexpr uint64_t kFowner = uint64_t{1} << 3;       // CAP_FOWNER
 inline constexpr uint64_t kFsetid = uint64_t{1} << 4;       // CAP_FSETID
+inline constexpr uint64_t kSysAdmin = uint64_t{1} << 21;    // CAP_SYS_ADMIN
 inline constexpr uint64_t kSetfcap = uint64_t{1} << 31;     // CAP_SETFCAP
 // Those by which the daemon may do anything to any name and file.
 // CAP_DAC_READ_SEARCH is not one of them: a look-up takes it.

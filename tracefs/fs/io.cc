@@ -273,7 +273,7 @@ void FsFallocate(fuse_req_t req, fuse_ino_t /*ino*/, int mode, off_t offset,
   op.ChangesFile(handle.inode.number());
   const int fd = handle.Fd(op.fs());
   // The kernel does not report set-user-id here either.
-  ThreadCredentials::Current().AllowFsetid(caller->uid == 0);
+  ThreadCredentials::Current().AllowFsetid(IsRootWith(op, kFsetid));
   op.ReplyError(::fallocate(fd, mode, offset, length) == 0 ? 0 : errno);
 }
 
@@ -312,7 +312,7 @@ void FsCopyFileRange(fuse_req_t req, fuse_ino_t /*ino_in*/, off_t offset_in,
     const AsCaller as_caller(caller->uid, caller->gid);
     // The kernel does not report set-user-id here: let the backing kernel
     // decide as for the caller.
-    ThreadCredentials::Current().AllowFsetid(caller->uid == 0);
+    ThreadCredentials::Current().AllowFsetid(IsRootWith(op, kFsetid));
     n = ::copy_file_range(in.Fd(op.fs()), &offset_in, out.Fd(op.fs()),
                           &offset_out, size, static_cast<unsigned>(flags));
   }
@@ -384,7 +384,7 @@ void FsIoctl(fuse_req_t req, fuse_ino_t /*ino*/, unsigned command, void* arg,
   int error = 0;
   if (in_bytes != 0) {
     // FSSETXATTR may clear set-id bits.
-    ThreadCredentials::Current().AllowFsetid(ContextOf(req)->uid == 0);
+    ThreadCredentials::Current().AllowFsetid(IsRootWith(op, kFsetid));
     error = WithCallersRights(op, handle.inode, call);
   } else if (call() < 0) {
     error = errno;

@@ -108,7 +108,7 @@ void FsListxattr(fuse_req_t req, fuse_ino_t ino, size_t size) {
   op.Set(Field::kLength, size);
   op.Begin();
   op.LooksAtFile(inode);
-  if (ContextOf(req)->uid == 0 || op.fs().lists_trusted()) {
+  if (op.fs().lists_trusted() || IsRootWith(op, kSysAdmin)) {
     char* const list = size == 0 ? nullptr : IoBuffer(size);
     ReplyQuery(op, XattrsOf(op, inode).List(list, size), size, list);
     return;

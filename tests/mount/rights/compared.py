@@ -22,7 +22,8 @@ from users import acting  # noqa: E402
 LEFT_TO_KERNEL = "op = fsync AND cuid = 4000000000"
 ALL = ""
 
-FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, FS_NODUMP_FL = 0x80086601, 0x40086602, 0x40
+FS_IOC_GETFLAGS, FS_IOC_SETFLAGS = 0x80086601, 0x40086602
+FS_APPEND_FL, FS_NODUMP_FL = 0x20, 0x40
 # An access ACL of u::rwx, u:61009:rwx, g::r-x, m::rwx, o::r-x.
 ACCESS_ACL = struct.pack("<I" + "HHI" * 5, 2,
                          1, 7, 0xffffffff, 2, 7, 61009, 4, 5, 0xffffffff,
@@ -55,9 +56,10 @@ def flags_of(fd):
     return struct.unpack("i", value[:4])[0]
 
 
-def set_flags(fd):
-    flags = flags_of(fd) | FS_NODUMP_FL
-    fcntl.ioctl(fd, FS_IOC_SETFLAGS, struct.pack("ii", flags, 0))
+def set_flags(fd, added=FS_NODUMP_FL):
+    """None are taken away, but of those that are here."""
+    kept = flags_of(fd) & ~(FS_APPEND_FL | FS_NODUMP_FL)
+    fcntl.ioctl(fd, FS_IOC_SETFLAGS, struct.pack("ii", kept | added, 0))
 
 
 def expect_same(mounted, direct):

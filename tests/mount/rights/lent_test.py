@@ -232,6 +232,73 @@ class Lent(Compared):
 
         self.compare(prepare, lambda _: "", lambda _: None, who, act)
 
+    # --- descriptors that another has opened
+
+    def descriptors_passed(self, who):
+        """What root has opened, and a process that is not root has: it may do
+        with it what the descriptor allows, and no more."""
+        opened = {}
+        flags = {"both": os.O_RDWR, "read": os.O_RDONLY, "path": os.O_PATH,
+                 "append": os.O_WRONLY | os.O_APPEND}
+
+        def prepare(folder):
+            for name in flags:
+                make(os.path.join(folder, name), "content", 0o600)
+                for attribute in ("user.there", "trusted.there"):
+                    os.setxattr(os.path.join(folder, name), attribute, b"1")
+            make_folder(os.path.join(folder, "dir"), 0o700)
+            make(os.path.join(folder, "dir", "inside"), "content", 0o600)
+
+        def hold(folder):
+            for name, how in flags.items():
+                opened[name] = os.open(os.path.join(folder, name), how)
+            opened["dir"] = os.open(os.path.join(folder, "dir"), os.O_RDONLY)
+            return list(opened.values())
+
+        def again(fd, how):
+            return os.close(os.open(f"/proc/self/fd/{fd}", how))
+
+        def act(folder):
+            said = []
+            folder_fd = opened["dir"]
+            for name in flags:
+                fd = opened[name]
+                for call, *arguments in (
+                        (os.pread, fd, 100, 0), (os.write, fd, b"more"),
+                        (os.ftruncate, fd, 5), (os.fchmod, fd, 0o6777),
+                        (os.fchown, fd, os.getuid(), -1), (os.utime, fd),
+                        (os.utime, fd, (1, 2)),
+                        (os.posix_fallocate, fd, 0, 9000),
+                        (os.setxattr, fd, "user.new", b"1"),
+                        (os.getxattr, fd, "user.there"), (os.listxattr, fd),
+                        (os.getxattr, fd, "trusted.there"),
+                        (os.removexattr, fd, "user.there"),
+                        (set_flags, fd), (again, fd, os.O_RDONLY),
+                        (again, fd, os.O_RDWR),
+                        (again, fd, os.O_WRONLY | os.O_TRUNC),
+                        (os.chmod, f"/proc/self/fd/{fd}", 0o4755),
+                        (os.truncate, f"/proc/self/fd/{fd}", 1),
+                        (os.copy_file_range, opened["both"], fd, 3, 0, 0)):
+                    said.append((name, call.__name__, told(call, *arguments)))
+                said.append((name, "link", told(
+                    lambda at=fd, n=name: os.link(
+                        f"/proc/self/fd/{at}", os.path.join(folder, n + "-2"),
+                        follow_symlinks=True))))
+            for call, arguments, named in (
+                    (os.open, ("inside", os.O_RDONLY), {"dir_fd": folder_fd}),
+                    (os.access, ("inside", os.R_OK), {"dir_fd": folder_fd}),
+                    (os.mkdir, ("made",), {"dir_fd": folder_fd}),
+                    (os.unlink, ("inside",), {"dir_fd": folder_fd}),
+                    (os.rename, ("inside", "other"),
+                     {"src_dir_fd": folder_fd, "dst_dir_fd": folder_fd}),
+                    (os.listdir, (folder_fd,), {}), (os.fchdir, (folder_fd,), {}),
+                    (os.fchmod, (folder_fd, 0o777), {})):
+                said.append((call.__name__, told(call, *arguments, **named)))
+            return said
+
+        self.compare(prepare, lambda _: "", lambda _: None, who, act,
+                     hold=hold)
+
     # --- handles
 
     def handles(self):
@@ -466,6 +533,7 @@ def cases_of(lent, seconds):
         yield f"set-gid by creation, {title}", lent.set_gid_by_creation, who
         yield f"set-gid of members, {title}", lent.set_gid_of_members, who
         yield f"chown(-1, -1), {title}", lent.chown_of_nobody, who
+        yield f"descriptors passed, {title}", lent.descriptors_passed, who
     for title, who, owner, new_owner in (
             ("a user", users.alice, users.ALICE, 0),
             ("root of a user namespace", users.mapped_root,

@@ -29,8 +29,8 @@ sys.path.insert(0, os.path.join(HERE, "..", "..", "support"))
 from tracefs_harness import (TRANSPORTS, VISIBILITIES, Suite,  # noqa: E402
                              expect, expect_equal, wait_until)
 from compared import (ACCESS_ACL, ALL, LEFT_TO_KERNEL,  # noqa: E402
-                      Compared, flags_of, make, make_folder, run_settings,
-                      set_flags)
+                      FS_APPEND_FL, FS_NODUMP_FL, Compared, flags_of, make,
+                      make_folder, run_settings, set_flags)
 import users  # noqa: E402
 from users import told  # noqa: E402
 
@@ -74,7 +74,13 @@ CALLERS = {
         0),
     "root without capabilities": Caller(users.bare_root, 0, 0, 0o600, 0o755,
                                         users.BOB),
+    "a user who makes devices": Caller(users.maker, users.ALICE, users.ALICE,
+                                       0o600, 0o755, 0),
 }
+SECRET = "unheard-of"
+SET_ID = stat.S_ISUID | stat.S_ISGID
+# Of what state_of() tells of a file.
+MODE, GROUP, CONTENT = 0, 2, 7
 
 
 def shown_flags(path):
@@ -118,6 +124,16 @@ def file_of_his(folder, caller):
     os.setxattr(path, "user.there", b"1")
     caller.own(path, caller.file_mode)
     return lambda: caller.lose(path, 0o4644)
+
+
+def file_of_his_to_lock(folder, caller):
+    """Once it is append-only it cannot be taken away."""
+    taking = file_of_his(folder, caller)
+
+    def take_away():
+        with contextlib.suppress(PermissionError):
+            taking()
+    return take_away
 
 
 def file_of_his_to_link(folder, caller):
@@ -179,9 +195,63 @@ def others_in_a_folder_made_sticky(folder, caller):
     return lambda: os.chmod(path, 0o1777)
 
 
+def file_with_a_secret(folder, caller):
+    """It is shut, and only then gets what nobody else is to know."""
+    path = os.path.join(folder, "file")
+    file_of_his(folder, caller)
+
+    def take_away():
+        caller.lose(path, 0o600)
+        with open(path, "w", encoding="ascii") as out:
+            out.write(SECRET)
+        os.setxattr(path, "user.there", SECRET.encode())
+    return take_away
+
+
+def folder_with_a_secret(folder, caller):
+    path = full_folder(folder, caller)
+    link = os.path.join(path, "link")
+    os.symlink("target", link)
+    caller.own(path, caller.folder_mode)
+
+    def take_away():
+        caller.lose(path, 0o700)
+        make(os.path.join(path, SECRET))
+        os.remove(link)
+        os.symlink(SECRET, link)
+    return take_away
+
+
+def file_made_set_id(folder, caller):
+    """He may go on writing to it; but not in a set-id program."""
+    path = os.path.join(folder, "file")
+    make(path, "content")
+    caller.own(path, 0o666)
+    return lambda: caller.lose(path, 0o6777)
+
+
+def file_of_another_group(folder, caller):
+    """It stays his."""
+    path = os.path.join(folder, "file")
+    make(path, "content")
+    caller.own(path, 0o755)
+    return lambda: os.chown(path, -1, caller.then)
+
+
+def folder_of_another_group(folder, caller):
+    path = os.path.join(folder, "folder")
+    make_folder(path)
+    caller.own(path, 0o2777)
+
+    def take_away():
+        os.chown(path, -1, caller.then)
+        os.chmod(path, 0o2777)
+    return take_away
+
+
 # --- calls
 
-# With the path of a file, and a descriptor of it that was opened to read.
+# With the path of a file, and a descriptor of it that was opened before.
 OF_OWNERS = {
     "chmod": lambda p, fd: os.chmod(p, 0o6711),
     "fchmod": lambda p, fd: os.fchmod(fd, 0o604),
@@ -191,7 +261,7 @@ OF_OWNERS = {
     "times of an open file": lambda p, fd: os.utime(fd, (1, 2)),
     "an ACL": lambda p, fd: os.setxattr(p, "system.posix_acl_access",
                                         ACCESS_ACL),
-    "flags": lambda p, fd: set_flags(fd),
+    "flags": lambda p, fd: set_flags(fd, FS_NODUMP_FL),
 }
 OF_WRITERS = {
     "the current time": lambda p, fd: os.utime(p),
@@ -204,6 +274,30 @@ OF_WRITERS = {
     "no user. attribute": lambda p, fd: os.removexattr(fd, "user.there"),
 }
 CLEARING = {"chown(-1, -1)": lambda p, fd: os.chown(p, -1, -1)}
+WRITING = {
+    "write": lambda p, fd: os.pwrite(fd, b"x", 0),
+    "truncate of an open file": lambda p, fd: os.ftruncate(fd, 3),
+    "fallocate": lambda p, fd: os.posix_fallocate(fd, 0, 9000),
+    "copy into it": lambda p, fd: os.copy_file_range(fd, fd, 3, 0, 7),
+}
+KEEPING = {
+    "chmod, set-gid": lambda p, fd: os.chmod(p, 0o2755),
+    "fchmod, set-gid": lambda p, fd: os.fchmod(fd, 0o2711),
+}
+OF_NAMESPACES = {"chown to another user": lambda p, fd: os.chown(p, 7, -1)}
+OF_MAKERS = {"append-only": lambda p, fd: set_flags(fd, FS_APPEND_FL)}
+
+
+def all_of(path):
+    with open(path, encoding="ascii") as text:
+        return text.read()
+
+
+READING = {
+    "open to read": lambda p, fd: all_of(p),
+    "a user. attribute that is read": lambda p, fd: os.getxattr(
+        p, "user.there").decode(),
+}
 
 
 def in_folder(call, name, *others):
@@ -234,40 +328,118 @@ GAINING = {
     "symlink": in_folder(lambda p: os.symlink("target", p), "new"),
     "link": in_folder(lambda to, of: os.link(of, to), "new", "outside"),
 }
+LISTING = {
+    "list": lambda p, fd: sorted(os.listdir(p)),
+    "look-up": in_folder(os.stat, "file"),
+    "read of a link": in_folder(os.readlink, "link"),
+}
+KEEPING_NEW = {
+    "open with O_CREAT, set-gid": in_folder(lambda p: os.close(os.open(
+        p, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o2755)), "new"),
+    "mknod, set-gid": in_folder(lambda p: os.mknod(p, stat.S_IFREG | 0o2755),
+                                "new"),
+}
+DEVICES = {"mknod of a device": in_folder(lambda p: os.mknod(
+    p, stat.S_IFCHR | 0o666, os.makedev(1, 3)), "new")}
 # link(2) is for owners where fs.protected_hardlinks says so.
 LINKING = {"link": lambda p, fd: os.link(p, p + "-link")}
 
 
-def cases_of(title):
-    """(name, what is taken away, a file or a folder, calls)"""
+# --- what must not be afterwards
+
+def anything_else(then, now, _said):
+    """What was found once it had been taken away is changed."""
+    return now != then
+
+
+def a_secret(_then, _now, said):
+    return SECRET in said
+
+
+def written_set_id(then, now, _said):
+    """The contents are changed, and the set-id bits are there."""
+    return any(then.get(path, now[path])[CONTENT] != now[path][CONTENT]
+               and int(now[path][MODE], 8) & SET_ID for path in now)
+
+
+def set_gid_of_others(then, now, _said):
+    """A set-gid bit that is new, for the group that it came to."""
+    return any(now[path] != then.get(path)
+               and stat.S_ISREG(int(now[path][MODE], 8))
+               and int(now[path][MODE], 8) & stat.S_ISGID
+               and now[path][GROUP] in (0, users.BOB) for path in now)
+
+
+class Case(typing.NamedTuple):
+    """`refused`: whether such a call fails when it comes too late. `atomic`:
+    whether one that began before does, too."""
+    name: str
+    call: typing.Callable
+    prepare: typing.Callable
+    leaf: str
+    wrong: typing.Callable = anything_else
+    refused: bool = True
+    atomic: bool = True
+    flags: int = os.O_RDONLY
+
+
+def cases_of(title, visibility):
+    def each(what, prepare, leaf, calls, **more):
+        for name, call in calls.items():
+            yield Case(f"{name}, {what}", call, prepare, leaf, **more)
+
     owns = CALLERS[title].become is not users.bob
-    yield "a file", file_of_his, "file", OF_WRITERS
-    yield "a folder", folder_of_his, "folder", LOSING | GAINING
-    yield "a folder that is shut", shut_folder, "folder", LOSING | GAINING
+    if CALLERS[title].become is users.maker:
+        yield from each("a file", file_of_his_to_lock, "file", OF_MAKERS)
+        yield from each("a folder", folder_of_his, "folder", DEVICES)
+        yield from each("a folder that is shut", shut_folder, "folder", DEVICES)
+        return
+    yield from each("a file", file_of_his, "file", OF_WRITERS)
+    yield from each("a folder", folder_of_his, "folder", LOSING | GAINING)
+    yield from each("a folder that is shut", shut_folder, "folder",
+                    LOSING | GAINING)
+    yield from each("a file", file_made_set_id, "file", WRITING,
+                    wrong=written_set_id, refused=False, flags=os.O_RDWR)
+    yield from each("a folder of another group", folder_of_another_group,
+                    "folder", KEEPING_NEW, wrong=set_gid_of_others,
+                    refused=False)
+    if visibility == "exact":
+        # The kernel decides by what it has just been told: see the page.
+        yield from each("a file", file_with_a_secret, "file", READING,
+                        wrong=a_secret, atomic=False)
+        yield from each("a folder", folder_with_a_secret, "folder", LISTING,
+                        wrong=a_secret, atomic=False)
     if owns:
-        yield "a file", file_of_his, "file", OF_OWNERS
-        yield "a set-id file", privileged_file_of_his, "file", CLEARING
-        yield ("files in a sticky folder", his_in_a_sticky_folder, "folder",
-               LOSING)
-    yield ("a folder that becomes sticky", others_in_a_folder_made_sticky,
-           "folder", LOSING)
+        yield from each("a file", file_of_his, "file", OF_OWNERS)
+        yield from each("a file of another group", file_of_another_group,
+                        "file", KEEPING, wrong=set_gid_of_others, refused=False)
+        yield from each("a set-id file", privileged_file_of_his, "file",
+                        CLEARING)
+        yield from each("files in a sticky folder", his_in_a_sticky_folder,
+                        "folder", LOSING)
+    if CALLERS[title].become is users.mapped_root:
+        yield from each("a file", file_of_his, "file", OF_NAMESPACES)
+    yield from each("a folder that becomes sticky",
+                    others_in_a_folder_made_sticky, "folder", LOSING)
     with open("/proc/sys/fs/protected_hardlinks", encoding="ascii") as value:
         if value.read().strip() == "1" and owns:
-            yield "a file", file_of_his_to_link, "file", LINKING
+            yield from each("a file", file_of_his_to_link, "file", LINKING)
 
 
 # docs/security.md says so: a file is made by root of a namespace, where another
-# owner's directory is shut to him but for a capability; that is asked before.
-KNOWN = {f"{name}, a folder" for name in GAINING if name != "link"}
+# owner's directory is shut to him but for a capability; and he gives a file away.
+# That is asked before.
+KNOWN = {f"{name}, a folder" for name in GAINING if name != "link"} | {
+    f"{name}, a file" for name in OF_NAMESPACES}
 
 
 class Asked:
     """A process that has become somebody, and makes a call when it is told to:
-    `calls` by their numbers."""
+    that of one of `cases`, by its number."""
 
-    def __init__(self, become, calls):
+    def __init__(self, become, cases):
         requests, answers = os.pipe(), os.pipe()
-        self.calls = calls
+        self.cases = cases
         self.pid = os.fork()
         if self.pid == 0:
             try:
@@ -287,11 +459,12 @@ class Asked:
         for line in requests:
             number, path = line.rstrip("\n").split(" ", 1)
             # What was seen before is remembered, as far as the kernel may.
+            case = self.cases[int(number)]
             os.stat(path)
-            fd = os.open(path, os.O_RDONLY)
+            fd = os.open(path, case.flags)
             os.write(answers, b"ready\n")
             requests.readline()
-            said = told(self.calls[int(number)], path, fd)
+            said = told(case.call, path, fd)
             os.write(answers, said.encode() + b"\n")
             os.close(fd)
 
@@ -310,6 +483,13 @@ class Asked:
         self.requests.close()
         self.answers.close()
         os.waitpid(self.pid, 0)
+
+
+def unlock(path):
+    """So that it can be removed."""
+    fd = os.open(path, os.O_RDONLY)
+    set_flags(fd, 0)
+    os.close(fd)
 
 
 @contextlib.contextmanager
@@ -346,23 +526,22 @@ class Races(Compared):
 
     def race(self, title, count):
         caller = CALLERS[title]
-        cases = [(f"{name}, {what}", call, prepare, leaf)
-                 for what, prepare, leaf, calls in cases_of(title)
-                 for name, call in calls.items()]
-        asked = Asked(caller.become, [case[1] for case in cases])
+        cases = list(cases_of(title, self.setting[0]))
+        asked = Asked(caller.become, cases)
         wrong = {}
         try:
             with self.mounted() as (source, point):
                 for number, case in enumerate(cases):
                     late = self.too_late(caller, case, asked, number, source,
                                          source, count)
-                    expect_equal(late, [], f"{case[0]}, without the mount")
+                    expect(not late or not case.atomic,
+                           f"{case.name}, without the mount: {late}")
                 with held_up(self.suite, self.mount):
                     for number, case in enumerate(cases):
                         late = self.too_late(caller, case, asked, number,
                                              source, point, count)
-                        if late:
-                            wrong[case[0]] = late
+                        if late and case.atomic:
+                            wrong[case.name] = late
         finally:
             asked.end()
         known = KNOWN if caller.become is users.mapped_root else set()
@@ -371,9 +550,8 @@ class Races(Compared):
                      "changed after it was taken away")
 
     def too_late(self, caller, case, asked, number, source, seen, count):
-        """What the calls said that changed something that had been taken away
-        before."""
-        name, _, prepare, leaf = case
+        """What the calls said that came to something after it had been taken
+        away."""
         late = []
 
         def once(moment):
@@ -382,9 +560,9 @@ class Races(Compared):
             self.number += 1
             folder = os.path.join(source, f"round-{self.number}")
             os.mkdir(folder)
-            take_away = prepare(folder, caller)
+            take_away = case.prepare(folder, caller)
             asked.prepare(number, os.path.join(
-                seen, os.path.basename(folder), leaf))
+                seen, os.path.basename(folder), case.leaf))
             if moment is None:
                 take_away()
                 then = state_of(folder)
@@ -396,17 +574,20 @@ class Races(Compared):
                 then = state_of(folder)
             said = asked.answer()
             took = time.monotonic() - begin
-            if moment != UNDISTURBED and state_of(folder) != then:
+            if moment != UNDISTURBED and case.wrong(then, state_of(folder),
+                                                    said):
                 late.append((said, f"{moment} of {longest}"))
+            if case.call in OF_MAKERS.values():
+                unlock(os.path.join(folder, case.leaf))
             shutil.rmtree(folder)
             return said, took
 
         longest = 0
         said, longest = once(UNDISTURBED)
-        expect_equal(said, "ok", f"{name}, while it is his")
+        expect(not said.isupper(), f"{case.name}, while it is his: {said}")
         said, _ = once(None)
-        expect(said in ("EPERM", "EACCES"),
-               f"{name}, when it is not his any more: {said}")
+        expect(said.isupper() == case.refused and not late,
+               f"{case.name}, when it is not his any more: {said} {late}")
         for turn in range(count):
             once((turn + 0.5) * longest / count)
         return late

@@ -15,6 +15,7 @@ MAPPED = 165536        # the first of 65536 ids of a user namespace
 PR_SET_KEEPCAPS = 8
 PR_SET_DUMPABLE = 4
 CAP_DAC_OVERRIDE, CAP_FOWNER = 1, 3
+CAP_LINUX_IMMUTABLE, CAP_MKNOD, CAP_SETFCAP = 9, 27, 31
 CLONE_NEWUSER = 0x10000000
 CAPABILITY_VERSION_3 = 0x20080522
 
@@ -36,9 +37,17 @@ def bob():
 
 def able():
     """An ordinary user who may override what directories say."""
+    alice_with(1 << CAP_DAC_OVERRIDE | 1 << CAP_FOWNER)
+
+
+def maker():
+    """And one who may make what only root makes, where he may make anything."""
+    alice_with(1 << CAP_LINUX_IMMUTABLE | 1 << CAP_MKNOD | 1 << CAP_SETFCAP)
+
+
+def alice_with(bits):
     LIBC.prctl(PR_SET_KEEPCAPS, 1)
     become(ALICE, ALICE)
-    bits = 1 << CAP_DAC_OVERRIDE | 1 << CAP_FOWNER
     header = struct.pack("<II", CAPABILITY_VERSION_3, 0)
     data = struct.pack("<IIIIII", bits, bits, 0, 0, 0, 0)
     if LIBC.syscall(126, header, data) != 0:  # capset
