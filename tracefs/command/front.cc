@@ -36,6 +36,12 @@ int FinishWith(std::string_view name, std::string_view text) {
                 WriteAll(STDOUT_FILENO, AsBytes(text), "standard output"));
 }
 
+void SetSignals() {
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
+  ::signal(SIGCHLD, SIG_DFL);
+}
+
 const std::atomic<bool>& StopAtSignals() {
   struct sigaction action = {};
   action.sa_handler = [](int) { g_stop = true; };

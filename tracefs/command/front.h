@@ -14,6 +14,8 @@ struct CommandFront {
   std::string_view name;  // "tracefs-dump"
   std::string (*help)();
   std::string (*version)() = nullptr;  // null: VersionLine()
+  // What it runs must find the signals as they were.
+  bool leaves_signals = false;
 };
 
 // "tracefs-dump 0.1.0", what else there is to say, and a line end.
@@ -25,6 +27,11 @@ int Finish(std::string_view name, const Status& status);
 
 // The same for a command that only prints a text.
 int FinishWith(std::string_view name, std::string_view text);
+
+// Whoever started this process may have left it anything. A reader that goes
+// away, and a file that may grow no further, are errors of the write, and not
+// its end; waiting for a child tells how it ended.
+void SetSignals();
 
 // The main() of a command. Options have `help` and `version`; `work` takes them
 // and returns the exit status.
@@ -38,6 +45,7 @@ int RunCommand(const CommandFront& front, const Result<Options>& options,
                                       ? VersionLine(front.name)
                                       : front.version());
   }
+  if (!front.leaves_signals) SetSignals();
   return work(*options);
 }
 

@@ -141,6 +141,7 @@ void PagedOutput::Start(const std::string& command) {
   sigset_t signals;
   ::sigemptyset(&signals);
   ::sigaddset(&signals, SIGPIPE);
+  ::sigaddset(&signals, SIGXFSZ);
   ::sigaddset(&signals, SIGINT);
   ::posix_spawnattr_setsigdefault(&how, &signals);
   ::posix_spawnattr_setflags(&how, POSIX_SPAWN_SETSIGDEF);

@@ -92,8 +92,9 @@ int MountMain(int argc, char** argv) {
 }
 
 int RunMain(int argc, char** argv) {
-  return RunCommand({"tracefs-run", &RunHelpText}, ParseRunOptions(argc, argv),
-                    &RunCommandTraced);
+  return RunCommand(
+      {.name = "tracefs-run", .help = &RunHelpText, .leaves_signals = true},
+      ParseRunOptions(argc, argv), &RunCommandTraced);
 }
 
 // CMakeLists.txt makes the other name.

@@ -91,7 +91,6 @@ UniqueFd SignalsOf(std::initializer_list<int> numbers) {
   ::sigemptyset(&signals);
   for (const int s : numbers) ::sigaddset(&signals, s);
   ::sigprocmask(SIG_BLOCK, &signals, nullptr);
-  ::signal(SIGPIPE, SIG_IGN);
   return UniqueFd(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 

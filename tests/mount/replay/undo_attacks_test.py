@@ -304,6 +304,19 @@ class Attacks:
 
         return self.all_or_nothing(*scene, lambda _: map(with_error, ERRORS))
 
+    def limited(self, before, script, who):
+        """Whoever runs it may write no large files."""
+        trace, pattern = self.recorded(before, script)
+        tree = self.fresh(pattern)
+        done = subprocess.run(
+            ["prlimit", "--fsize=131072",
+             os.path.join(self.suite.bin, "tracefs-replay"), trace, "--root",
+             tree, "--undo", f"cname = {who}", "--apply"],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            check=False, timeout=100)
+        expect_equal(done.returncode, 1, done.stdout)
+        expect_equal(tree_of(tree), tree_of(pattern), done.stdout)
+
     def interrupted(self, *scene):
         def told_to_end(trace, tree, who, call):
             return self.stopped_after(
@@ -325,6 +338,10 @@ def main():
         suite.run(f"calls that fail: {title}", attacks.failing, *scene)
     for title, scene in list(GROUPS.items())[:2]:
         suite.run(f"told to end: {title}", attacks.interrupted, *scene)
+    for title in ("a file that was removed", "contents that were cut off"):
+        before, *scene = GROUPS[title]
+        suite.run(f"files that may not grow: {title}", attacks.limited,
+                  before.replace("9000", "90000"), *scene)
     suite.finish()
 
 

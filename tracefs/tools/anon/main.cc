@@ -2,7 +2,6 @@
 // docs/man/tracefs-anon.1.
 #include "tracefs/tools/anon/main.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include "tracefs/base/file_io.h"
@@ -14,9 +13,6 @@ namespace tracefs::anonymize {
 namespace {
 
 int Run(const AnonOptions& options) {
-  // A reader that goes away shows as EPIPE, a limit as EFBIG.
-  ::signal(SIGPIPE, SIG_IGN);
-  ::signal(SIGXFSZ, SIG_IGN);
   std::string text;
   Status status = RunAnon(options, &text);
   const bool to_stderr = options.mode == AnonOptions::Mode::kHide ||

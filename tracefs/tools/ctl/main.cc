@@ -2,7 +2,6 @@
 // tracefs-ctl.1.
 #include "tracefs/tools/ctl/main.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include "tracefs/command/front.h"
@@ -14,8 +13,6 @@ namespace tracefs {
 namespace {
 
 int Run(const CtlOptions& options) {
-  // A reader that goes away shows as EPIPE.
-  ::signal(SIGPIPE, SIG_IGN);
   static const std::atomic<bool> never = false;
   // These end, and say how far they came.
   const bool endless = options.command == CtlCommand::kTail ||

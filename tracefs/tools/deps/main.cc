@@ -1,7 +1,6 @@
 // tracefs-deps: what files were made from. See deps.h; docs/man/tracefs-deps.1.
 #include "tracefs/tools/deps/main.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include "tracefs/command/front.h"
@@ -13,7 +12,6 @@ namespace tracefs {
 int DepsMain(int argc, char** argv) {
   return RunCommand({"tracefs-deps", &DepsHelp}, ParseDepsOptions(argc, argv),
                     [](const DepsOptions& options) {
-                      ::signal(SIGPIPE, SIG_IGN);
                       PagedOutput out(options.pager);
                       FdOutput err(STDERR_FILENO);
                       return Deps(options, out, err);

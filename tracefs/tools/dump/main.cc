@@ -1,7 +1,6 @@
 // tracefs-dump: prints traces. See dump.h; docs/man/tracefs-dump.1.
 #include "tracefs/tools/dump/main.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include "tracefs/command/front.h"
@@ -21,10 +20,6 @@ std::string Version() {
 }
 
 int Run(const DumpOptions& options) {
-  // A reader that goes away shows as EPIPE.
-  ::signal(SIGPIPE, SIG_IGN);
-  // A file that may grow no further, as EFBIG.
-  ::signal(SIGXFSZ, SIG_IGN);
   static const std::atomic<bool> never = false;
   // What an interrupt leaves is in order, or nothing at all.
   const bool endless = options.follow || options.wait || options.browse ||

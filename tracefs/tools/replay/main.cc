@@ -2,7 +2,6 @@
 // docs/man/tracefs-replay.1.
 #include "tracefs/tools/replay/main.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include "tracefs/command/front.h"
@@ -14,7 +13,6 @@ int ReplayMain(int argc, char** argv) {
   return RunCommand({"tracefs-replay", &ReplayHelp},
                     ParseReplayOptions(argc, argv),
                     [](const ReplayOptions& options) {
-                      ::signal(SIGPIPE, SIG_IGN);
                       FdOutput out(STDOUT_FILENO);
                       FdOutput err(STDERR_FILENO);
                       return Replay(options, out, err);

@@ -2,7 +2,6 @@
 // docs/man/tracefs-report.1.
 #include "tracefs/tools/report/main.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include "tracefs/command/front.h"
@@ -15,7 +14,6 @@ int ReportMain(int argc, char** argv) {
   return RunCommand({"tracefs-report", &ReportHelp},
                     ParseReportOptions(argc, argv),
                     [](const ReportOptions& options) {
-                      ::signal(SIGPIPE, SIG_IGN);
                       PagedOutput out(options.pager);
                       FdOutput err(STDERR_FILENO);
                       return Report(options, out, err);

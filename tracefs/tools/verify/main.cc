@@ -2,7 +2,6 @@
 // docs/man/tracefs-verify.1.
 #include "tracefs/tools/verify/main.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include "tracefs/command/front.h"
@@ -14,7 +13,6 @@ int VerifyMain(int argc, char** argv) {
   return RunCommand({"tracefs-verify", &VerifyHelp},
                     ParseVerifyOptions(argc, argv),
                     [](const VerifyOptions& options) {
-                      ::signal(SIGPIPE, SIG_IGN);
                       FdOutput out(STDOUT_FILENO);
                       FdOutput err(STDERR_FILENO);
                       return Verify(options, out, err);
