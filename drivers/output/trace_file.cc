@@ -1,6 +1,7 @@
 #include "drivers/output/trace_file.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -26,10 +27,15 @@ TraceFile::TraceFile(UniqueFd fd, std::string name)
     : fd_(std::move(fd)), name_(std::move(name)) {
   // Without it a reader only knows less.
   static_cast<void>(LockAsWriter(fd_.get()));
-  struct stat st;
+  struct stat st {};
   sequential_ = ::fstat(fd_.get(), &st) == 0 && !S_ISREG(st.st_mode) &&
                 !S_ISBLK(st.st_mode);
   can_reserve_ = !sequential_;
+  rlimit limit;
+  if (S_ISREG(st.st_mode) && ::getrlimit(RLIMIT_FSIZE, &limit) == 0 &&
+      limit.rlim_cur != RLIM_INFINITY) {
+    most_ = limit.rlim_cur;
+  }
 }
 
 bool TraceFile::Reserve(uint64_t more) {
@@ -42,6 +48,8 @@ bool TraceFile::Reserve(uint64_t more) {
 }
 
 bool TraceFile::Allocate(uint64_t upto) {
+  // Room beyond the size could be had, but not used.
+  if (upto > most_) return false;
   int rc;
   do {
     rc = ::fallocate(fd_.get(), FALLOC_FL_KEEP_SIZE,

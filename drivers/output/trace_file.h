@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <string>
 
 #include "tracefs/base/bytes.h"
@@ -47,6 +48,7 @@ class TraceFile {
   const std::string name_;
   uint64_t end_ = 0;       // after the last whole frame
   uint64_t reserved_ = 0;  // bytes allocated from the start
+  uint64_t most_ = std::numeric_limits<uint64_t>::max();  // RLIMIT_FSIZE
   bool can_reserve_ = true;
   bool sequential_ = false;  // each byte behind the one before, no way back
 };

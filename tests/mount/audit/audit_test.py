@@ -389,6 +389,35 @@ def full_disk(output):
     return f"{made} made and recorded, {refused} refused"
 
 
+def limited(output):
+    """A limit of the size of files is reached; others than us set it."""
+    place = Place()
+    config = SUITE.config((ONLY_MKDIR, "STR_ALL",
+                           f'file = "{place.trace}" {output} when_full = fail'))
+    mount = SUITE.mount_command(
+        ["prlimit", "--fsize=262144", os.path.join(SUITE.bin, "tracefs-mount"),
+         place.source, place.point, "--config", config, "--foreground",
+         "--visibility", "exact", "--transport", SUITE.options.transport],
+        place.point)
+    made = refused = rounds = 0
+    while refused == 0 and rounds < 40:
+        again = make_many(place.point, 100, prefix=f"m{rounds}-")
+        made, refused, rounds = made + again[0], again[1], rounds + 1
+    expect(refused > 0, f"nothing was refused of {made}")
+    mount.signal(signal.SIGTERM)
+    mount.wait()
+    traces = sorted(os.path.join(SUITE.path(place.name), name)
+                    for name in os.listdir(SUITE.path(place.name))
+                    if name.startswith("trace"))
+    stats = SUITE.command("tracefs-dump", "--stats", *traces, status=None)
+    lost = re.findall(r"no_space|output_error|queue_full|cut there", stats)
+    expect(not lost, f"something was lost:\n{stats}")
+    expect_equal(len(SUITE.dump(*traces).events), made, "recorded operations")
+    expect_equal(len(place.made_below()), made, "directories below")
+    place.clean()
+    return f"{made} made and recorded, {refused} refused"
+
+
 def deep(block):
     """A path that is longer than a block of the trace hides nothing."""
     place = Place()
@@ -430,6 +459,8 @@ def main():
     SUITE.run("mounts without the policy", others_are_taken_away)
     for output in ("buf = 4K", "", "rotate_size = 64K", "unbuffered"):
         SUITE.run(f"full disk, {output or 'large blocks'}", full_disk, output)
+    for output in ("buf = 4K", "unbuffered"):
+        SUITE.run(f"files that may not grow, {output}", limited, output)
     for block in ("4K", "64K"):
         SUITE.run(f"a path longer than a block of {block}", deep, block)
     SUITE.finish()
