@@ -309,7 +309,8 @@ void OpStats::AddJson(const Lines& lines, const std::string& more,
     if (head.ends_with(',')) head.pop_back();
     *text += "{" + head;
     JsonWriter json = JsonWriter::Within(text);
-    const auto put = [&](std::string_view key, size_t i) {
+    // clang 14 captures no structured binding without a name of its own.
+    const auto put = [&json, &values = values](std::string_view key, size_t i) {
       if (values[i].present) json.Put(key, values[i].number);
     };
     put("count", kCount);
