@@ -511,6 +511,117 @@ def prints_no_escapes(suite):
             scene.end()
 
 
+# What stands in the place of each value of a true answer.
+STRANGE = (None, True, -1, 1 << 63, 1 << 64, 1e308, -0.5, "", "x", [], {}, [[]],
+           {"x": 1}, "\x00", 0)
+
+
+def places_in(value, at=()):
+    """The way to each value in it, the whole included."""
+    yield at
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from places_in(inner, (*at, key))
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            yield from places_in(inner, (*at, number))
+
+
+def with_another(value, at, other):
+    """A copy, with `other` there."""
+    if not at:
+        return other
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[at[0]] = with_another(value[at[0]], at[1:], other)
+    return copy
+
+
+def true_answers(suite):
+    """What a real mount says, after some work."""
+    base = suite.folder("true")
+    config = suite.path("true.conf")
+    with open(config, "w", encoding="ascii") as out:
+        out.write('{ {} { stream = { STR_ALL } }\n'
+                  f'  {{ checksum alg = crc32c; compress; file = "{base}/a.trace" }} }}\n'
+                  '{ { op = unlink } { stream = { STR_ALL };\n'
+                  '    when seen(unlink by pid) then { alarm "gone" } }\n'
+                  f'  {{ file = "{base}/b.trace" }} }}\n')
+    point = suite.folder("true", "mnt")
+    mount = suite.mount_command(
+        [os.path.join(suite.bin, "tracefs-mount"), suite.folder("true", "src"),
+         point, "--config", config, "--foreground"], point)
+    held = open(os.path.join(point, "held"), "w", encoding="ascii")
+    for number in range(5):
+        with open(os.path.join(point, f"f{number}"), "w",
+                  encoding="ascii") as out:
+            out.write("x")
+        os.unlink(out.name)
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    client.connect(socket_of(point, 0))
+    reader = client.makefile("r", encoding="utf-8")
+    with open(config, encoding="ascii") as text:
+        asked = {"text": text.read()}
+    answers = {}
+    for name, more in (("list", {}), ("explain", {}), ("stats", {}),
+                       ("rules", {}),
+                       ("check", {"config": asked["text"], "file": config}),
+                       ("compare", {"config": asked["text"], "file": config}),
+                       ("set-filter", {"tracer": 1, "filter": "op = open"}),
+                       ("flush", {})):
+        client.sendall(json.dumps({"command": name, **more}).encode() + b"\n")
+        said = json.loads(reader.readline())
+        expect(said["ok"], f"{name}: {said}")
+        answers[name] = said["result"]
+    client.close()
+    held.close()
+    mount.unmount()
+    return answers
+
+
+def answers_of_other_types(suite):
+    """Each value of a true answer is another one, in turn."""
+    true = true_answers(suite)
+    line = suite.path("other-answer")
+
+    def other(connection):
+        with open(line, "rb") as text:
+            connection.sendall(text.read())
+
+    def answers(_):
+        # Of several questions of a command one gets it.
+        return {**true, "add": {"ids": [7], "warnings": []}}
+
+    tried = 0
+    for asked in true:
+        words = {"check": ("add", None), "compare": ("reload", None),
+                 "set-filter": ("set-filter", "1", "op = open")}.get(
+                     asked, (asked,))
+        scene = Scene(suite, f"types-{asked}", 0, lambda s, a=asked: {
+            **answers(s), a: other})
+        try:
+            words = [scene.config if word is None else word for word in words]
+            for number, at in enumerate(places_in(true[asked])):
+                strange = (STRANGE if suite.options.all
+                           else [STRANGE[number % len(STRANGE)]])
+                for value in strange:
+                    with open(line, "w", encoding="utf-8") as out:
+                        out.write(json.dumps({
+                            "ok": True, "result": with_another(
+                                true[asked], at, value)}) + "\n")
+                    done = scene.ctl(*words, timeout=60)
+                    what = f"{asked}, {value!r} at {at}"
+                    expect_printable(done, what)
+                    expect(done.returncode in (0, 1, 2, 3),
+                           f"{what}: {done.returncode}: {done.stderr[-300:]}")
+                    expect(os.stat(scene.secret).st_size == len(SECRET), what)
+                    if os.path.exists(scene.trace):
+                        os.unlink(scene.trace)
+                    tried += 1
+        finally:
+            scene.end()
+    return f"{tried} answers"
+
+
 def stays_within_bounds(suite):
     """Answers without an end, as deep as they are long, or a byte at a time."""
     def endless(connection):
@@ -771,11 +882,13 @@ def in_own_namespace():
 
 def main():
     in_own_namespace()
-    suite = Suite("lying-server", __doc__)
+    suite = Suite("lying-server", __doc__, lambda parser: parser.add_argument(
+        "--all", action="store_true", help="each value of another type by every "
+        "strange one"))
     for case in (check_names_files, list_names_a_config, list_names_a_folder,
                  compare_writes_a_config, compare_picks_tracers_twice,
                  reload_to_its_end, notes_that_are_no_files,
-                 prints_no_escapes, stays_within_bounds, all_is_of_ones_own,
+                 prints_no_escapes, answers_of_other_types, stays_within_bounds, all_is_of_ones_own,
                  acts_as_the_owner, root_acts_on_a_real_mount,
                  umount_needs_no_word, a_taken_name_is_no_obstacle,
                  runtime_directory_of_others, runtime_directory_of_root):
