@@ -12,11 +12,14 @@
 
 namespace tracefs {
 
-// A living child of `parent` with that name; 0 if there is none.
+// The youngest living child of `parent` with that name; 0 if there is none.
+// Older ones may be on their way to their end.
 inline pid_t ChildNamed(pid_t parent, std::string_view name) {
   if (parent <= 0) return 0;
   const std::string number = std::to_string(parent);
   std::ifstream in("/proc/" + number + "/task/" + number + "/children");
+  pid_t youngest = 0;
+  // The kernel lists them in the order of their beginning.
   for (pid_t child = 0; in >> child;) {
     const std::string folder = "/proc/" + std::to_string(child);
     std::ifstream comm(folder + "/comm");
@@ -25,10 +28,10 @@ inline pid_t ChildNamed(pid_t parent, std::string_view name) {
     std::string line;
     if (std::getline(comm, own) && own == name && std::getline(stat, line) &&
         line.find(") Z ") == line.npos) {
-      return child;
+      youngest = child;
     }
   }
-  return 0;
+  return youngest;
 }
 
 // The same, once it is there and has taken its name.
